@@ -1,0 +1,53 @@
+"""Options of a compilation: an immutable object handed down, never the environment."""
+
+import enum
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Mode = Literal["fast", "strict", "definition"]
+
+
+@enum.unique
+class Level(enum.IntEnum):
+    """The levels of the pipeline in order; every one of them can be printed and run."""
+
+    HLO = 0
+    FUSED = 1
+    LOOPS = 2
+    FLAT = 3
+    VECTOR = 4
+    SCHEDULED = 5
+    PROGRAM = 6
+
+    @classmethod
+    def parse(cls, text: str) -> "Level":
+        """The level of that name, in any case; ValueError lists the names."""
+        try:
+            return cls[text.upper()]
+        except KeyError:
+            names = ", ".join(level.name.lower() for level in cls)
+            raise ValueError(f"unknown level {text!r}; the levels are {names}") from None
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to compile and run.
+
+    chip: a chip description (YAML) instead of the built-in one.
+    mode: `fast` native core; `strict` with poison, late DMA and race checks; `definition` numpy.
+    threads: host threads that run tiles; 0 lets the emulator choose.
+    step_elements: elements of the output one tile works on per step of the time loop; 0 lets the schedule choose.
+    until: last level to lower to. verify: check ops and types against the level after each stage.
+    dump_dir, dump_pass_re: write IR before each pass; `fusion-emitter` selects per-kernel logs.
+    """
+
+    chip: Path | None = None
+    mode: Mode = "fast"
+    threads: int = 0
+    step_elements: int = 0
+    until: Level = Level.PROGRAM
+    verify: bool = True
+    dump_dir: Path | None = None
+    dump_pass_re: str = ""
+    explain: bool = False
