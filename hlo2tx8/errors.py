@@ -1,6 +1,6 @@
 """Every failure a user can see: a code, one clear line, where it came from and what to do.
 
-Each code has a page `docs/errors/<code>.md`. `str(error)` is what the command line prints; a traceback never is.
+Each code has a page `docs/errors/<code>.md`. `str(error)` is what the command line prints, never a traceback.
 """
 
 from collections.abc import Sequence

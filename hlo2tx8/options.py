@@ -37,9 +37,10 @@ class Options:
     chip: a chip description (YAML) instead of the built-in one.
     mode: `fast` native core; `strict` with poison, late DMA and race checks; `definition` numpy.
     threads: host threads that run tiles; 0 lets the emulator choose.
-    step_elements: elements of the output one tile works on per step of the time loop; 0 lets the schedule choose.
-    until: last level to lower to. verify: check ops and types against the level after each stage.
-    dump_dir, dump_pass_re: write IR before each pass; `fusion-emitter` selects per-kernel logs.
+    step_elements: output elements one tile works on per step of the time loop; 0 lets the schedule choose.
+    until: last level to lower to. verify: run the full IR verifier after each stage (levels always are).
+    dump_dir, dump_pass_re, dump_number: write IR before each pass, `fusion-emitter` selects per-kernel logs;
+    the number tells the modules of one run apart. explain: say why things were fused and lowered so.
     """
 
     chip: Path | None = None
@@ -47,7 +48,8 @@ class Options:
     threads: int = 0
     step_elements: int = 0
     until: Level = Level.PROGRAM
-    verify: bool = True
+    verify: bool = False
     dump_dir: Path | None = None
     dump_pass_re: str = ""
+    dump_number: int = 0
     explain: bool = False

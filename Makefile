@@ -1,0 +1,68 @@
+# Every target makes its own environment first; nothing else needs to be installed or run before it.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+NATIVE := $(wildcard hlo2tx8/device/native/*.c hlo2tx8/device/native/*.h hlo2tx8/device/native/*.py)
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadscope
+GELU := hlo_samples/elementwise/gelu_bf16.hlo
+BASE ?= HEAD
+
+.DEFAULT_GOAL := help
+.PHONY: help setup native demo test test-fast lint types lit golden docs bench fuzz replay explain clean
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): pyproject.toml $(wildcard setup.py) $(NATIVE)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing hlo2tx8 and its tools into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+setup: $(STAMP)  ## make the environment and build the native core
+
+native: $(STAMP)  ## build the native core again
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps -e .
+
+demo: $(STAMP)  ## run gelu bf16[6,512,4096] on the emulator: comparison, listing, cycles, dumps
+	@$(BIN)/hlo2tx8 run --print_program --report --xla_dump_to=build/demo \
+	  --xla_dump_hlo_pass_re=fusion-emitter $(GELU)
+
+test: lint types  ## everything CI checks: lint, types, pytest, lit
+	@$(PYTEST)
+	@$(MAKE) --no-print-directory lit
+
+test-fast: $(STAMP)  ## the quick tests only
+	@$(PYTEST) -m "not slow"
+
+lint: $(STAMP)  ## ruff
+	@$(BIN)/ruff check .
+
+types: $(STAMP)  ## pyright, strict
+	@$(BIN)/pyright --pythonpath $(BIN)/python
+
+lit: $(STAMP)  ## FileCheck tests
+	@$(BIN)/lit -s tests
+
+golden: $(STAMP)  ## rewrite stored listings and numbers
+	@$(BIN)/python -m pytest --update-golden tests/golden
+
+docs: $(STAMP)  ## rewrite the generated pages of docs/
+	@$(BIN)/python -m hlo2tx8.tools.docs
+
+bench: $(STAMP)  ## gelu against XLA:CPU, compile and run, side by side
+	@$(BIN)/python -m benchmarks.gelu
+
+fuzz: $(STAMP)  ## random programs against the reference at every level
+	@$(BIN)/python -m pytest tests/property --hypothesis-seed=random -p no:xdist
+
+replay: $(STAMP)  ## compile all samples at BASE and here; an empty diff means no program changed
+	@$(BIN)/python -m hlo2tx8.tools.replay --base $(BASE)
+
+explain: $(STAMP)  ## why the demo was fused and lowered as it was
+	@$(BIN)/hlo2tx8 compile --explain $(GELU)
+
+clean:  ## remove everything that was built
+	@rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis hlo2tx8/device/native/*.so
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,21 @@
+"""lit: `*.hlo` and `*.mlir` below tests/, checked with the filecheck of this environment."""
+
+import os
+import sys
+
+import lit.formats
+
+config.name = "hlo2tx8"
+config.test_format = lit.formats.ShTest(execute_external=True)
+config.suffixes = [".hlo", ".mlir"]
+config.excludes = ["inputs"]
+here = os.path.dirname(__file__)
+config.test_source_root = here
+config.test_exec_root = os.path.join(here, "..", "build", "lit")
+config.environment["PATH"] = os.pathsep.join(
+    [os.path.dirname(sys.executable), os.environ.get("PATH", "")]
+)
+config.substitutions += [
+    ("%hlo2tx8", f"{sys.executable} -m hlo2tx8"),
+    ("%opt", f"{sys.executable} -m hlo2tx8.tools.opt"),
+]
