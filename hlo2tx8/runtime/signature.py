@@ -1,0 +1,83 @@
+"""The arrays a module takes and gives: names, shapes, dtypes; the check of what a caller passes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from hlo2tx8.errors import CapacityError, InputError
+
+Array = npt.NDArray[Any]
+PREFIX = {"float": "f", "bfloat": "bf", "int": "s", "uint": "u", "bool": "pred", "complex": "c"}
+
+
+def dtype_of(name: str) -> np.dtype[Any]:
+    """The dtype of that numpy or ml_dtypes name."""
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+
+@dataclass(frozen=True)
+class Port:
+    """One input or output: `bf16[6,512,4096]` is shape (6, 512, 4096) of dtype name "bfloat16"."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    name: str = ""
+
+    @property
+    def size_bytes(self) -> int:
+        return prod(self.shape) * dtype_of(self.dtype).itemsize
+
+    def __str__(self) -> str:
+        return f"{short_dtype(self.dtype)}[{','.join(map(str, self.shape))}]"
+
+
+def short_dtype(name: str) -> str:
+    """HLO's word for a dtype name: float32 → f32, int8 → s8, bool → pred, float8_e4m3fn → f8e4m3fn."""
+    stem = name.rstrip("0123456789")
+    if stem in PREFIX and "_" not in name:
+        return PREFIX[stem] + name[len(stem) :]
+    return name.replace("float", "f", 1).replace("_", "")
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Inputs and outputs of @main in order."""
+
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+    def check(self, arrays: Sequence[object]) -> tuple[Array, ...]:
+        """The arrays as numpy arrays in C order; InputError on a wrong count, shape or dtype."""
+        if len(arrays) != len(self.inputs):
+            wanted = ", ".join(map(str, self.inputs))
+            raise InputError(f"takes {len(self.inputs)} inputs ({wanted}), got {len(arrays)}")
+        return tuple(
+            _checked(i, port, a) for i, (port, a) in enumerate(zip(self.inputs, arrays, strict=True))
+        )
+
+    def check_capacity(self, ddr_bytes: int) -> None:
+        """CapacityError where one array, or all of them together, exceed the DDR."""
+        ports = (*self.inputs, *self.outputs)
+        for port in ports:
+            if port.size_bytes > ddr_bytes:
+                raise CapacityError(
+                    f"{port} needs {port.size_bytes:,} bytes, the chip's DDR holds {ddr_bytes:,}"
+                )
+        total = sum(port.size_bytes for port in ports)
+        if total > ddr_bytes:
+            raise CapacityError(
+                f"inputs and outputs need {total:,} bytes, the chip's DDR holds {ddr_bytes:,}"
+            )
+
+
+def _checked(index: int, port: Port, value: object) -> Array:
+    array: Array = np.asarray(value)
+    got = Port(array.shape, array.dtype.name)
+    if array.shape != port.shape or array.dtype != dtype_of(port.dtype):
+        raise InputError(f"input {index} should be {port}, got {got}")
+    return np.ascontiguousarray(array).reshape(port.shape)

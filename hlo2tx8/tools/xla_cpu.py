@@ -1,0 +1,87 @@
+"""XLA:CPU as a reference, alone in a process because it may abort: `python -m hlo2tx8.tools.xla_cpu DIR`.
+
+DIR holds `module.mlir`, `inputs.json` (dtype, shape) and `input<i>.bin`; `output<i>.bin` and `outputs.json`
+are written. Arrays are raw bytes in C order, because .npy does not know bf16.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hlo2tx8.errors import OracleError
+from hlo2tx8.runtime.signature import dtype_of
+
+Array = npt.NDArray[Any]
+
+FLAGS = "--xla_cpu_experimental_ynn_fusion_type= --xla_allow_excess_precision=false"
+"""Each op rounds to its own dtype, as the reference wants it."""
+
+
+def run_on_cpu(mlir_text: str, arrays: Sequence[Array]) -> list[Array]:
+    """The module's results on XLA:CPU in a child process; OracleError if it aborts or refuses."""
+    with tempfile.TemporaryDirectory(prefix="hlo2tx8-") as name:
+        directory = Path(name)
+        (directory / "module.mlir").write_text(mlir_text)
+        write_arrays(directory, "input", arrays)
+        child = subprocess.run(
+            [sys.executable, "-m", "hlo2tx8.tools.xla_cpu", name],
+            env=os.environ | {"XLA_FLAGS": FLAGS, "JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if child.returncode:
+            last = (child.stderr.strip() or "no message").splitlines()[-1]
+            raise OracleError(f"XLA:CPU could not run the module: {last}")
+        return read_arrays(directory, "output")
+
+
+def write_arrays(directory: Path, stem: str, arrays: Sequence[Array]) -> None:
+    """Write `<stem>s.json` and `<stem><i>.bin`."""
+    for i, array in enumerate(arrays):
+        (directory / f"{stem}{i}.bin").write_bytes(np.ascontiguousarray(array).tobytes())
+    table = [{"dtype": a.dtype.name, "shape": list(a.shape)} for a in arrays]
+    (directory / f"{stem}s.json").write_text(json.dumps(table))
+
+
+def read_arrays(directory: Path, stem: str) -> list[Array]:
+    """The arrays that `write_arrays` wrote."""
+    table = json.loads((directory / f"{stem}s.json").read_text())
+    return [
+        np.frombuffer((directory / f"{stem}{i}.bin").read_bytes(), dtype_of(entry["dtype"])).reshape(entry["shape"])
+        for i, entry in enumerate(table)
+    ]
+
+
+def execute(mlir_text: str, arrays: Sequence[Array]) -> list[Array]:
+    """Compile and run in this process."""
+    import jax
+    import jax.extend.backend
+    from jaxlib import xla_client
+
+    api: Any = xla_client
+    backend: Any = jax.extend.backend.get_backend("cpu")
+    devices = api.DeviceList(tuple(backend.local_devices()[:1]))
+    loaded = backend.compile_and_load(mlir_text, devices, api.CompileOptions())
+    put: Any = jax.device_put
+    results = loaded.execute_sharded([put(array) for array in arrays])
+    return [np.asarray(shards[0]) for shards in results.disassemble_into_single_device_arrays()]
+
+
+def main() -> None:
+    """Run the module in the directory given as the only argument."""
+    directory = Path(sys.argv[1])
+    arrays = read_arrays(directory, "input")
+    write_arrays(directory, "output", execute((directory / "module.mlir").read_text(), arrays))
+
+
+if __name__ == "__main__":
+    main()
