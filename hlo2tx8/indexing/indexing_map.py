@@ -1,0 +1,304 @@
+"""IndexingMap: (dimensions)[ranges]{runtime} -> results over a bounded, constrained domain."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+
+from hlo2tx8.indexing.expr import Const, Dim, Expr, Interval, Sym, as_expr
+from hlo2tx8.indexing.simplify import Simplifier
+
+ENUMERATION_LIMIT = 1 << 22
+Constraint: TypeAlias = tuple[Expr, Interval]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable with a closed range; the name is for reading only and does not take part in equality."""
+
+    lo: int
+    hi: int
+    name: str | None = None
+
+    @property
+    def interval(self) -> Interval:
+        return Interval(self.lo, self.hi)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Variable) and (other.lo, other.hi) == (self.lo, self.hi)
+
+    def __hash__(self) -> int:
+        return hash((self.lo, self.hi))
+
+
+@dataclass(frozen=True)
+class IndexingMap:
+    """A function from bounded integer variables to indices, defined where all constraints hold."""
+
+    dims: tuple[Variable, ...]
+    ranges: tuple[Variable, ...]
+    runtime: tuple[Variable, ...]
+    results: tuple[Expr, ...]
+    constraints: tuple[Constraint, ...] = ()
+
+    @staticmethod
+    def from_shape(
+        results: Sequence[Expr | int], dim_sizes: Sequence[int], range_sizes: Sequence[int] = ()
+    ) -> "IndexingMap":
+        """A map whose variables run over 0..size-1."""
+        return IndexingMap(
+            tuple(Variable(0, n - 1) for n in dim_sizes),
+            tuple(Variable(0, n - 1) for n in range_sizes),
+            (),
+            tuple(as_expr(r) for r in results),
+        )
+
+    @staticmethod
+    def identity(shape: Sequence[int]) -> "IndexingMap":
+        """The map of a tensor's indices to themselves."""
+        return IndexingMap.from_shape([Dim(i) for i in range(len(shape))], shape)
+
+    @staticmethod
+    def parse(text: str) -> "IndexingMap":
+        """The map of a text in the form `str` writes; raises ValueError with the position."""
+        from hlo2tx8.indexing.text import parse_map
+
+        return parse_map(text)
+
+    def __str__(self) -> str:
+        from hlo2tx8.indexing.text import print_map
+
+        return print_map(self)
+
+    @property
+    def syms(self) -> tuple[Variable, ...]:
+        """Range variables, then runtime variables: what Sym(i) counts."""
+        return self.ranges + self.runtime
+
+    @cached_property
+    def _simplifier(self) -> Simplifier:
+        return Simplifier([v.interval for v in self.dims], [v.interval for v in self.syms])
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no point can be in the domain, as far as bounds tell."""
+        if any(v.hi < v.lo for v in (*self.dims, *self.syms)):
+            return True
+        return any(interval.is_empty or self.bounds(e).intersect(interval).is_empty for e, interval in self.constraints)
+
+    def bounds(self, expr: Expr) -> Interval:
+        """An interval that encloses the expression over the variables' ranges."""
+        return self._simplifier.bounds(expr)
+
+    def range_of(self, i: int) -> Interval:
+        """An interval that encloses result i."""
+        return self.bounds(self.results[i])
+
+    def with_results(self, results: Sequence[Expr]) -> "IndexingMap":
+        return replace(self, results=tuple(results))
+
+    def with_constraint(self, expr: Expr, interval: Interval) -> "IndexingMap":
+        return replace(self, constraints=(*self.constraints, (expr, interval)))
+
+    def compose(self, inner: "IndexingMap") -> "IndexingMap":
+        """x -> self(inner(x)): inner's results feed self's dimensions, whose ranges become constraints."""
+        if len(inner.results) != len(self.dims):
+            raise ValueError(f"{len(inner.results)} results do not fit {len(self.dims)} dimensions")
+        first, second = len(inner.ranges), len(self.ranges)
+        third = len(inner.runtime)
+        inner_syms = [Sym(i if i < first else i + second) for i in range(first + third)]
+        outer_syms = [Sym(first + i if i < second else first + third + i) for i in range(second + len(self.runtime))]
+        inner_dims = [Dim(i) for i in range(len(inner.dims))]
+        feed = [r.substitute(inner_dims, inner_syms) for r in inner.results]
+        constraints = [(e.substitute(inner_dims, inner_syms), i) for e, i in inner.constraints]
+        constraints += [(f, v.interval) for f, v in zip(feed, self.dims, strict=True)]
+        constraints += [(e.substitute(feed, outer_syms), i) for e, i in self.constraints]
+        return IndexingMap(
+            inner.dims,
+            inner.ranges + self.ranges,
+            inner.runtime + self.runtime,
+            tuple(r.substitute(feed, outer_syms) for r in self.results),
+            tuple(constraints),
+        )
+
+    def simplify(self) -> "IndexingMap":
+        """An equal map: simple results, constraints that can fail only, constraints on one variable as its range."""
+        if any(v.hi < v.lo for v in (*self.dims, *self.syms)):
+            return self
+        dims, syms = list(self.dims), list(self.syms)
+        pending = list(self.constraints)
+        while True:
+            simplifier = Simplifier([v.interval for v in dims], [v.interval for v in syms])
+            kept: dict[Expr, Interval] = {}
+            tightened = False
+            for expr, interval in pending:
+                simple, interval = _normalised(simplifier.simplify(expr), interval)
+                if interval.encloses(simplifier.bounds(simple)):
+                    continue
+                if isinstance(simple, (Dim, Sym)):
+                    variables = dims if isinstance(simple, Dim) else syms
+                    old = variables[simple.index]
+                    new = old.interval.intersect(interval)
+                    variables[simple.index] = Variable(new.lo, new.hi, old.name)
+                    tightened = True
+                    continue
+                kept[simple] = interval.intersect(kept[simple]) if simple in kept else interval
+            pending = list(kept.items())
+            if not tightened:
+                break
+            if any(v.hi < v.lo for v in (*dims, *syms)):
+                return IndexingMap(
+                    tuple(dims),
+                    tuple(syms[: len(self.ranges)]),
+                    tuple(syms[len(self.ranges) :]),
+                    self.results,
+                )
+        return IndexingMap(
+            tuple(dims),
+            tuple(syms[: len(self.ranges)]),
+            tuple(syms[len(self.ranges) :]),
+            tuple(simplifier.simplify(r) for r in self.results),
+            tuple(pending),
+        )
+
+    def evaluate(
+        self, dims: Sequence[np.ndarray | int], syms: Sequence[np.ndarray | int] = ()
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """(results, mask) for arrays of variables that broadcast together; mask says where the point is in the domain."""
+        d = [np.asarray(x, np.int64) for x in dims]
+        s = [np.asarray(x, np.int64) for x in syms]
+        mask: np.ndarray = np.ones((), bool)
+        for value, variable in zip((*d, *s), (*self.dims, *self.syms), strict=True):
+            mask = mask & (value >= variable.lo) & (value <= variable.hi)
+        for expr, interval in self.constraints:
+            value = evaluate_expr(expr, d, s)
+            mask = mask & (value >= interval.lo) & (value <= interval.hi)
+        return [evaluate_expr(r, d, s) for r in self.results], mask
+
+    def is_bijection_onto(self, shape: Sequence[int]) -> bool:
+        """Whether every index of the shape is the result of exactly one point of the domain.
+
+        Proved: row-major linear images by their strides, others by enumeration up to a limit; False where neither decides.
+        """
+        if len(shape) != len(self.results):
+            return False
+        if prod(shape) == 0:
+            return self.is_empty
+        m = self.simplify()
+        if _is_dense_linear(m, shape):
+            return True
+        sizes = [v.hi - v.lo + 1 for v in (*m.dims, *m.syms)]
+        if prod(sizes) > ENUMERATION_LIMIT:
+            return False
+        grid = np.indices(sizes, dtype=np.int64).reshape(len(sizes), -1)
+        points = [g + v.lo for g, v in zip(grid, (*m.dims, *m.syms), strict=True)]
+        results, mask = m.evaluate(points[: len(m.dims)], points[len(m.dims) :])
+        mask = np.broadcast_to(mask, (prod(sizes),))
+        linear = np.zeros(prod(sizes), np.int64)
+        for result, n in zip(results, shape, strict=True):
+            inside = (result >= 0) & (result < n)
+            if not np.all(inside | ~mask):
+                return False
+            linear = linear * n + np.where(inside, result, 0)
+        written = np.sort(linear[mask])
+        return written.size == prod(shape) and bool(np.array_equal(written, np.arange(prod(shape))))
+
+
+def evaluate_expr(expr: Expr, dims: Sequence[np.ndarray], syms: Sequence[np.ndarray]) -> np.ndarray:
+    """The value of an expression at arrays of variables."""
+    from hlo2tx8.indexing.expr import Add, FloorDiv, Mod, Mul
+
+    match expr:
+        case Const():
+            return np.asarray(expr.value, np.int64)
+        case Dim():
+            return dims[expr.index]
+        case Sym():
+            return syms[expr.index]
+        case Add():
+            return evaluate_expr(expr.lhs, dims, syms) + evaluate_expr(expr.rhs, dims, syms)
+        case Mul():
+            return evaluate_expr(expr.lhs, dims, syms) * evaluate_expr(expr.rhs, dims, syms)
+        case FloorDiv():
+            return evaluate_expr(expr.lhs, dims, syms) // evaluate_expr(expr.rhs, dims, syms)
+        case Mod():
+            return evaluate_expr(expr.lhs, dims, syms) % evaluate_expr(expr.rhs, dims, syms)
+        case _:
+            raise ValueError(f"no value of {expr}")
+
+
+def linearize(exprs: Sequence[Expr], shape: Sequence[int]) -> Expr:
+    """The row-major position of an index in a shape; 0 for rank 0."""
+    total: Expr = Const(0)
+    for expr, n in zip(exprs, shape, strict=True):
+        total = total * n + expr
+    return total
+
+
+def delinearize(expr: Expr, shape: Sequence[int]) -> tuple[Expr, ...]:
+    """The index at a row-major position; the first coordinate without mod."""
+    result: list[Expr] = []
+    inner = 1
+    for i in range(len(shape) - 1, -1, -1):
+        coordinate = expr // inner if shape[i] != 1 else Const(0)
+        result.append(coordinate if i == 0 or shape[i] == 1 else coordinate % shape[i])
+        inner *= max(shape[i], 1)
+    return tuple(reversed(result))
+
+
+def _normalised(expr: Expr, interval: Interval) -> Constraint:
+    """The constraint without the constant, and divided by the factor of a single term."""
+    constant, terms = expr.affine_terms()
+    if not terms:
+        return expr, interval
+    lo, hi = interval.lo - constant, interval.hi - constant
+    if len(terms) != 1:
+        return expr - constant if constant else expr, Interval(lo, hi)
+    ((term, factor),) = terms.items()
+    if factor < 0:
+        lo, hi, factor = -hi, -lo, -factor
+    return term, Interval(-(-lo // factor), hi // factor)
+
+
+def _is_dense_linear(m: IndexingMap, shape: Sequence[int]) -> bool:
+    """Whether the row-major position is a mixed-radix number over the variables that counts up to the size, at most cut off."""
+    from hlo2tx8.indexing.simplify import Simplifier
+
+    variables = (*m.dims, *m.syms)
+    simplifier = Simplifier([v.interval for v in m.dims], [v.interval for v in m.syms])
+    for result, n in zip(m.results[1:], shape[1:], strict=True):
+        bounds = simplifier.bounds(result)
+        if bounds.lo < 0 or bounds.hi >= n:
+            return False
+    linear = simplifier.simplify(linearize(m.results, shape))
+    constant, terms = linear.affine_terms()
+    leaves: list[Expr] = [Dim(i) for i in range(len(m.dims))] + [Sym(i) for i in range(len(m.syms))]
+    if any(t not in leaves for t in terms):
+        return False
+    base = constant + sum(v.lo * terms.get(leaf, 0) for leaf, v in zip(leaves, variables, strict=True))
+    radix = sorted(
+        (terms.get(leaf, 0), v.hi - v.lo + 1) for leaf, v in zip(leaves, variables, strict=True) if v.hi > v.lo
+    )
+    weight = 1
+    for factor, count in radix:
+        if factor != weight:
+            return False
+        weight *= count
+    if base != 0:
+        return False
+    if not m.constraints:
+        return weight == prod(shape)
+    # The only constraint may cut the count off at the size.
+    if len(m.constraints) != 1 or weight < prod(shape):
+        return False
+    expr, interval = m.constraints[0]
+    cut = simplifier.simplify(expr)
+    if interval.lo > simplifier.bounds(cut).lo:
+        return False
+    if cut == linear:
+        return interval.hi == prod(shape) - 1
+    first = simplifier.simplify(m.results[0]) if shape else Const(0)
+    return bool(shape) and cut == first and interval.hi == shape[0] - 1
