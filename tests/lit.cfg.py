@@ -6,7 +6,7 @@ import sys
 import lit.formats
 
 config.name = "hlo2tx8"
-config.test_format = lit.formats.ShTest(execute_external=True)
+config.test_format = lit.formats.ShTest()
 config.suffixes = [".hlo", ".mlir"]
 config.excludes = ["inputs"]
 here = os.path.dirname(__file__)
