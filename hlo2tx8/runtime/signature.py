@@ -55,10 +55,8 @@ class Signature:
         """The arrays as numpy arrays in C order; InputError on a wrong count, shape or dtype."""
         if len(arrays) != len(self.inputs):
             wanted = ", ".join(map(str, self.inputs))
-            raise InputError(f"takes {len(self.inputs)} inputs ({wanted}), got {len(arrays)}")
-        return tuple(
-            _checked(i, port, a) for i, (port, a) in enumerate(zip(self.inputs, arrays, strict=True))
-        )
+            raise InputError("E1004", f"takes {len(self.inputs)} inputs ({wanted}), got {len(arrays)}")
+        return tuple(_checked(i, port, a) for i, (port, a) in enumerate(zip(self.inputs, arrays, strict=True)))
 
     def check_capacity(self, ddr_bytes: int) -> None:
         """CapacityError where one array, or all of them together, exceed the DDR."""
@@ -66,18 +64,16 @@ class Signature:
         for port in ports:
             if port.size_bytes > ddr_bytes:
                 raise CapacityError(
-                    f"{port} needs {port.size_bytes:,} bytes, the chip's DDR holds {ddr_bytes:,}"
+                    "E1005", f"{port} needs {port.size_bytes:,} bytes, the chip's DDR holds {ddr_bytes:,}"
                 )
         total = sum(port.size_bytes for port in ports)
         if total > ddr_bytes:
-            raise CapacityError(
-                f"inputs and outputs need {total:,} bytes, the chip's DDR holds {ddr_bytes:,}"
-            )
+            raise CapacityError("E1005", f"inputs and outputs need {total:,} bytes, the chip's DDR holds {ddr_bytes:,}")
 
 
 def _checked(index: int, port: Port, value: object) -> Array:
     array: Array = np.asarray(value)
     got = Port(array.shape, array.dtype.name)
     if array.shape != port.shape or array.dtype != dtype_of(port.dtype):
-        raise InputError(f"input {index} should be {port}, got {got}")
+        raise InputError("E1004", f"input {index} should be {port}, got {got}")
     return np.ascontiguousarray(array).reshape(port.shape)

@@ -40,7 +40,7 @@ def run_on_cpu(mlir_text: str, arrays: Sequence[Array]) -> list[Array]:
         )
         if child.returncode:
             last = (child.stderr.strip() or "no message").splitlines()[-1]
-            raise OracleError(f"XLA:CPU could not run the module: {last}")
+            raise OracleError("E1009", f"XLA:CPU could not run the module: {last}")
         return read_arrays(directory, "output")
 
 

@@ -3,24 +3,21 @@
 import re
 from pathlib import Path
 
-import pytest
-
-from hlo2tx8.errors import ERRORS, Hlo2tx8Error
-
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=lambda e: e.__name__)
-def test_every_error_code_has_a_page(error: type[Hlo2tx8Error]):
-    page = ROOT / "docs" / "errors" / f"{error.default_code}.md"
-    assert page.read_text().startswith(f"# {error.default_code}: ")
-
-
-def test_pages_and_codes_are_the_same():
+def test_every_error_code_has_a_page():
+    """Raised codes are spelled out where they are raised; a page is of one code or of a family such as E30xx."""
     pages = {page.stem for page in (ROOT / "docs" / "errors").glob("*.md")}
-    codes = {code for file in (ROOT / "hlo2tx8").rglob("*.py") for code in re.findall(r"\bE1\d{3}\b", file.read_text())}
-    assert codes == pages
-    assert len({error.default_code for error in ERRORS}) == len(ERRORS)
+    codes = {code for file in (ROOT / "hlo2tx8").rglob("*.py") for code in re.findall(r'"(E\d{4})"', file.read_text())}
+    assert {code for code in codes if code not in pages and f"{code[:3]}xx" not in pages} == set()
+    known = re.findall(r"\bE1\d{3}\b", (ROOT / "hlo2tx8" / "errors.py").read_text())
+    assert {page for page in pages if page.startswith("E1")} <= {*known, *codes}
+
+
+def test_pages_begin_with_their_code():
+    for page in sorted((ROOT / "docs" / "errors").glob("*.md")):
+        assert page.read_text().startswith(f"# {page.stem}: ")
 
 
 def test_make_targets_explain_themselves():
