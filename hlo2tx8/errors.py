@@ -1,8 +1,9 @@
 """Every failure a user can see: a code, one clear line, where it came from and what to do.
 
 Each code, or its family as `E30xx`, has a page in docs/errors. `str(error)` is what the command line prints, never a
-traceback. Codes: E1001 unsupported, E1002 cannot be compiled, E1003 malformed, E1004 wrong input, E1005 too large, E1006
-invalid IR or internal (E1000), E1007 unreadable executable, E1008 fault, E1009 no reference; E30xx and up belong to the lowering passes.
+traceback. Codes: E1000 internal, E1001 unsupported, E1002 cannot be compiled, E1003 malformed, E1004 wrong input,
+E1005 too large, E1006 invalid IR, E1007 unreadable executable, E1008 fault, E1009 no reference; E30xx and up belong to
+the lowering passes.
 """
 
 from collections.abc import Sequence
