@@ -1,0 +1,26 @@
+"""Emitters: fusions to LOOPS modules. `emit_fusion` asks each emitter in order; the first match emits."""
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from hlo2tx8.emitters.emitter import Declined, Emitter, Fusion, Match
+from hlo2tx8.emitters.loop import LoopEmitter
+from hlo2tx8.errors import UnsupportedError
+from hlo2tx8.partitioner.hero import hero
+
+EMITTERS: tuple[Emitter, ...] = (LoopEmitter(),)
+"""In the order they are asked: specific heroes first, loop last."""
+
+__all__ = ["EMITTERS", "Declined", "Emitter", "Fusion", "Match", "emit_fusion"]
+
+
+def emit_fusion(fusion: Operation, name: str, *, step_elements: int = 0) -> ModuleOp:
+    """The LOOPS module `name` of an `hlo.fusion`; UnsupportedError lists every op that no emitter can compute."""
+    described = Fusion(fusion, name, hero(fusion), step_elements)
+    declined: list[Declined] = []
+    for emitter in EMITTERS:
+        result = emitter.match(described)
+        if isinstance(result, Match):
+            return emitter.emit(result)
+        declined.append(result)
+    raise UnsupportedError(declined[-1].ops)

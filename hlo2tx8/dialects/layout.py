@@ -1,0 +1,41 @@
+"""Layouts of tensor types: where an element lies in its buffer, in elements.
+
+`tensor<4x8xf32, #hlo.layout<[0, 1]>>` is column major: dimension 0 is the minor one, its strides are (1, 4).
+"""
+
+from typing import cast
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute
+
+from hlo2tx8.dialects.hlo import LayoutAttr
+
+
+def minor_to_major(type_: TensorType[Attribute]) -> tuple[int, ...]:
+    """The dimensions from the fastest to the slowest; row major if the type says nothing."""
+    if isinstance(type_.encoding, LayoutAttr):
+        return tuple(type_.encoding.minor_to_major_dims)
+    return tuple(reversed(range(len(type_.get_shape()))))
+
+
+def strides(type_: TensorType[Attribute]) -> tuple[int, ...]:
+    """Elements between neighbours along each dimension."""
+    shape = type_.get_shape()
+    found = [0] * len(shape)
+    step = 1
+    for dim in minor_to_major(type_):
+        found[dim] = step
+        step *= shape[dim]
+    return tuple(found)
+
+
+def is_row_major(type_: TensorType[Attribute]) -> bool:
+    """Is the order in the buffer the logical order? Dimensions of size 1 do not matter."""
+    order = [dim for dim in minor_to_major(type_) if type_.get_shape()[dim] != 1]
+    return order == sorted(order, reverse=True)
+
+
+def as_tensor(type_: Attribute) -> TensorType[Attribute]:
+    """The type itself, known to be a tensor."""
+    assert isinstance(type_, TensorType), type_
+    return cast(TensorType[Attribute], type_)

@@ -1,0 +1,199 @@
+"""Elemental emission: a subgraph function computes one element of its roots at index arguments.
+
+    func.func private @gelu_multiply(%p0: tensor<6x512x4096xbf16>, %i0: index, %i1: index, %i2: index) -> bf16 {
+      %0 = tensor.extract %p0[%i0, %i1, %i2]
+      %1 = arith.mulf %0, %0 : bf16
+      ...
+
+Shaping instructions are only indexing: their operand is emitted at the composed map. An operand that serves only a
+part of the result (pad, concatenate) is emitted inside an scf.if on that part.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import func, scf, tensor
+from xdsl.dialects.builtin import FunctionType, IntegerAttr
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+
+from hlo2tx8.dialects.xla import ApplyIndexingOp, ElementwiseOp, IndexingMapAttr, InDomainOp, PureCallOp, index
+from hlo2tx8.emitters.scalar import constant_array, scalar_constant, scalar_op
+from hlo2tx8.errors import LevelError
+from hlo2tx8.hlo.spec import Kind
+from hlo2tx8.indexing import Dim, IndexingMap
+from hlo2tx8.partitioner.computation import PartitionedComputation, Scope, SubgraphFunction
+from hlo2tx8.partitioner.instruction import is_inlined_constant, kind_of, tensor_type
+
+
+def emit_function(
+    partitioned: PartitionedComputation,
+    function: SubgraphFunction,
+    names: Mapping[SubgraphFunction, str],
+    params: Sequence[SSAValue],
+) -> func.FuncOp:
+    """`func private @name(params..., indices...) -> elements`: one result per root of the function."""
+    rank = len(function.identity.dims)
+    block = Block(arg_types=[*(param.type for param in params), *([index] * rank)])
+    for position, arg in enumerate(block.args):
+        arg.name_hint = f"p{position}" if position < len(params) else f"i{position - len(params)}"
+    tensors = dict(zip(params, block.args[: len(params)], strict=True))
+    emitter = _ElementEmitter(partitioned, function, names, tensors, block)
+    emitter.emit()
+    results = [tensor_type(root).element_type for root in function.roots]
+    type_ = FunctionType.from_lists([arg.type for arg in block.args], results)
+    return func.FuncOp(names[function], type_, Region(block), visibility="private")
+
+
+@dataclass
+class _ElementEmitter:
+    partitioned: PartitionedComputation
+    function: SubgraphFunction
+    names: Mapping[SubgraphFunction, str]
+    tensors: Mapping[SSAValue, SSAValue]
+    block: Block
+    values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    reads: dict[tuple[int, SSAValue, IndexingMap], SSAValue] = field(
+        default_factory=dict[tuple[int, SSAValue, IndexingMap], SSAValue]
+    )
+    indices: dict[tuple[int, IndexingMap], tuple[SSAValue, ...]] = field(
+        default_factory=dict[tuple[int, IndexingMap], tuple[SSAValue, ...]]
+    )
+    constants: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    of_scope: dict[int, list[Operation]] = field(default_factory=dict[int, list[Operation]])
+
+    def emit(self) -> None:
+        """Fill the function's block."""
+        for op in self.function.instructions:
+            self.of_scope.setdefault(id(self.partitioned.places[op].scope), []).append(op)
+        self._emit_scope(self.function.top, self.block)
+        identity, top = self.function.identity, self.function.top
+        results = [self._value(root, identity, top, self.block) for root in self.function.roots]
+        self.block.add_op(func.ReturnOp(*results))
+        first = self.block.first_op
+        assert first is not None
+        owners = [value.owner for value in self.constants.values()]
+        self.block.insert_ops_before([op for op in owners if isinstance(op, Operation)], first)
+
+    def _emit_scope(self, scope: Scope, block: Block) -> None:
+        """All instructions of a scope, in program order."""
+        for op in self.of_scope.get(id(scope), ()):
+            value = self._instruction(op, scope, block)
+            if value.name_hint is None:
+                value.name_hint = op.results[0].name_hint
+            self.values[op.results[0]] = value
+
+    def _instruction(self, op: Operation, scope: Scope, block: Block) -> SSAValue:
+        kind = kind_of(op)
+        type_ = tensor_type(op.results[0]).element_type
+        if kind is Kind.ELEMENTWISE:
+            operands = [self._operand(op, i, block) for i in range(len(op.operands))]
+            return _add(block, scalar_op(op, operands, type_))
+        if kind is not Kind.SHAPING:
+            raise LevelError(f"{op.name} has no elemental emission")
+        if op.name == "stablehlo.iota":
+            return self._iota(op, type_, scope, block)
+        ways = {n: self.partitioned.operand_places[op, n] for n in range(len(op.operands))}
+        served = [n for n, (map, _) in ways.items() if not map.is_empty]
+        ready = {n: self._operand(op, n, block) for n in served if ways[n][1] is scope}
+        return self._choose_operand(op, served, ready, type_, block)
+
+    def _iota(self, op: Operation, type_: Attribute, scope: Scope, block: Block) -> SSAValue:
+        """The index along the iota dimension, as a number."""
+        dimension = op.properties["iota_dimension"]
+        assert isinstance(dimension, IntegerAttr)
+        position = self._indices(self.partitioned.places[op].map, scope, block)[dimension.value.data]
+        loc = {name: value for name, value in op.attributes.items() if name == "loc"}
+        return _add(block, ElementwiseOp("stablehlo.convert", [position], type_, loc))
+
+    def _choose_operand(
+        self,
+        op: Operation,
+        numbers: Sequence[int],
+        ready: Mapping[int, SSAValue],
+        type_: Attribute,
+        block: Block,
+    ) -> SSAValue:
+        """The first of the operands whose domain holds; the last one needs no check.
+
+        %b = xla.in_domain #map(%i0)
+        %v = scf.if %b -> f32 { ... scf.yield %operand } else { ... scf.yield %next }
+        """
+        number, *others = numbers
+        if number in ready:
+            return ready[number]
+        map, scope = self.partitioned.operand_places[op, number]
+        if not others or self._always_holds(map):
+            self._emit_scope(scope, block)
+            return self._operand(op, number, block)
+        condition = InDomainOp(IndexingMapAttr(map.with_results(())), self._args())
+        block.add_op(condition)
+        inside, outside = Block(), Block()
+        self._emit_scope(scope, inside)
+        inside.add_op(scf.YieldOp(self._operand(op, number, inside)))
+        outside.add_op(scf.YieldOp(self._choose_operand(op, others, ready, type_, outside)))
+        return _add(block, scf.IfOp(condition.res, [type_], Region(inside), Region(outside)))
+
+    def _always_holds(self, map: IndexingMap) -> bool:
+        whole = self.function.identity.dims
+        same = all(a.lo <= b.lo and a.hi >= b.hi for a, b in zip(map.dims, whole, strict=True))
+        return same and not map.constraints
+
+    def _args(self) -> tuple[SSAValue, ...]:
+        return tuple(self.block.args[len(self.tensors) :])
+
+    def _operand(self, op: Operation, number: int, block: Block) -> SSAValue:
+        map, scope = self.partitioned.operand_places[op, number]
+        return self._value(op.operands[number], map, scope, block)
+
+    def _value(self, value: SSAValue, map: IndexingMap, scope: Scope, block: Block) -> SSAValue:
+        """The element of an HLO value at `map` of the function's index."""
+        owner = value.owner
+        if isinstance(owner, Operation):
+            if is_inlined_constant(owner):
+                return self._constant(value, owner)
+            if owner not in self.partitioned.function_of:
+                return self.values[value]
+            if self.partitioned.function_of[owner] is self.function:
+                return self.values[value]
+        key = (id(scope), value, map)
+        if key not in self.reads:
+            self.reads[key] = self._read(value, map, scope, block)
+        return self.reads[key]
+
+    def _read(self, value: SSAValue, map: IndexingMap, scope: Scope, block: Block) -> SSAValue:
+        """An element of a parameter, or a call of another function."""
+        type_ = tensor_type(value).element_type
+        indices = self._indices(map, scope, block)
+        if isinstance(value, BlockArgument):
+            return _add(block, tensor.ExtractOp(self.tensors[value], indices, type_))
+        owner = value.owner
+        assert isinstance(owner, Operation)
+        callee = self.names[self.partitioned.function_of[owner]]
+        return _add(block, PureCallOp(callee, [*self.tensors.values(), *indices], [type_]))
+
+    def _indices(self, map: IndexingMap, scope: Scope, block: Block) -> tuple[SSAValue, ...]:
+        key = (id(scope), map)
+        if key not in self.indices:
+            self.indices[key] = self._apply(map, block)
+        return self.indices[key]
+
+    def _apply(self, map: IndexingMap, block: Block) -> tuple[SSAValue, ...]:
+        args = self._args()
+        position = {Dim(i): arg for i, arg in enumerate(args)}
+        direct = [position.get(result) for result in map.results]
+        if all(value is not None for value in direct):
+            return tuple(value for value in direct if value is not None)
+        op = ApplyIndexingOp(IndexingMapAttr(map), args)
+        block.add_op(op)
+        return tuple(op.res)
+
+    def _constant(self, value: SSAValue, owner: Operation) -> SSAValue:
+        if value not in self.constants:
+            op = scalar_constant(constant_array(owner), tensor_type(value).element_type)
+            self.constants[value] = op.results[0]
+        return self.constants[value]
+
+
+def _add(block: Block, op: Operation) -> SSAValue:
+    block.add_op(op)
+    return op.results[0]

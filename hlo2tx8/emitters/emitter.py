@@ -1,0 +1,54 @@
+"""What an emitter is: it matches a fusion or declines it with a reason, and emits the fusion's LOOPS module."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation
+
+from hlo2tx8.errors import UnsupportedOp
+from hlo2tx8.partitioner.hero import Hero
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """A fusion to emit: the op, the name its functions get, its hero, and the wanted elements per step (0: any)."""
+
+    op: Operation
+    name: str
+    hero: Hero
+    step_elements: int
+
+    @property
+    def body(self) -> Block:
+        """The computation: block arguments are the parameters, the terminator returns the roots."""
+        return self.op.regions[0].block
+
+
+@dataclass(frozen=True)
+class Match:
+    """An emitter can emit this fusion."""
+
+    fusion: Fusion
+
+
+@dataclass(frozen=True)
+class Declined:
+    """An emitter cannot emit the fusion: why, and the ops it has no way to compute."""
+
+    reason: str
+    ops: tuple[UnsupportedOp, ...] = ()
+
+
+class Emitter(Protocol):
+    """One way of generating code for a fusion; stateless."""
+
+    name: str
+
+    def match(self, fusion: Fusion) -> Match | Declined:
+        """Can this emitter emit the fusion?"""
+        ...
+
+    def emit(self, match: Match) -> ModuleOp:
+        """A builtin.module of that name: the entry function and the subgraph functions."""
+        ...

@@ -1,0 +1,147 @@
+"""Loop emitter: every element of every root by itself; takes whatever is elemental.
+
+    func.func @gelu(%p0: tensor<..>, %r0: tensor<..>) -> tensor<..> attributes {xla.entry} {
+      %tile = xla.tile_id [0, 15]
+      %0 = xla.loop (%tile)[%step, %lane] -> (%i, %j, %k) in #map lanes 1 iter_args(%t = %r0) -> (tensor<..>) {
+        %1 = xla.pure_call @gelu_multiply(%p0, %i, %j, %k) : (..) -> bf16
+        %2 = tensor.insert %1 into %t[%i, %j, %k] : tensor<..>
+        xla.yield %2 : tensor<..>
+      }
+      func.return %0 : tensor<..>
+    }
+
+Roots of equal shape share a loop.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import func, tensor
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i64
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from hlo2tx8.dialects.hlo import origin
+from hlo2tx8.dialects.xla import IndexingMapAttr, LoopOp, PureCallOp, TileIdOp, YieldOp
+from hlo2tx8.emitters.elemental import emit_function
+from hlo2tx8.emitters.emitter import Declined, Fusion, Match
+from hlo2tx8.errors import UnsupportedOp
+from hlo2tx8.partitioner.accesses import AccessAnalysis
+from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction, partition
+from hlo2tx8.partitioner.instruction import is_elemental, tensor_type
+from hlo2tx8.partitioner.work_split import WorkSplit
+
+
+@dataclass(frozen=True)
+class LoopEmitter:
+    """The last emitter: declines only what has no elemental emission."""
+
+    name = "loop"
+
+    def match(self, fusion: Fusion) -> Match | Declined:
+        refused = [op for op in fusion.body.ops if op is not fusion.body.last_op and not is_elemental(op)]
+        if not refused:
+            return Match(fusion)
+        reason = "the loop emitter computes elemental operations only"
+        ops = tuple(UnsupportedOp(op.name, (origin(op),), reason) for op in refused)
+        return Declined(reason, ops)
+
+    def emit(self, match: Match) -> ModuleOp:
+        fusion = match.fusion
+        partitioned = partition(fusion.body)
+        names = _name_functions(fusion.name, partitioned)
+        accesses = AccessAnalysis(partitioned)
+        entry = _emit_entry(fusion, partitioned, names, accesses)
+        functions: list[Operation] = [entry]
+        for function in partitioned.functions:
+            element = emit_function(partitioned, function, names, fusion.body.args)
+            if not function.is_entry_root:
+                _say_how_to_materialize(element, function, accesses, fusion.step_elements)
+            functions.append(element)
+        return ModuleOp(functions, sym_name=StringAttr(fusion.name))
+
+
+def _name_functions(
+    fusion: str, partitioned: PartitionedComputation
+) -> dict[SubgraphFunction, str]:
+    """`<fusion>_<op of the root>`, with a number where that is taken."""
+    names: dict[SubgraphFunction, str] = {}
+    taken: dict[str, int] = {}
+    for function in partitioned.functions:
+        owner = function.roots[0].owner
+        base = owner.name.rpartition(".")[2] if isinstance(owner, Operation) else "parameter"
+        count = taken[base] = taken.get(base, -1) + 1
+        names[function] = f"{fusion}_{base}_{count}" if count else f"{fusion}_{base}"
+    return names
+
+
+def _emit_entry(
+    fusion: Fusion,
+    partitioned: PartitionedComputation,
+    names: dict[SubgraphFunction, str],
+    accesses: AccessAnalysis,
+) -> func.FuncOp:
+    terminator = fusion.body.last_op
+    assert terminator is not None
+    params, roots = tuple(fusion.body.args), tuple(terminator.operands)
+    types = [value.type for value in (*params, *roots)]
+    block = Block(arg_types=types)
+    for position, arg in enumerate(block.args):
+        arg.name_hint = f"p{position}" if position < len(params) else f"r{position - len(params)}"
+    results: list[SSAValue] = list(block.args[len(params) :])
+    tile = TileIdOp()
+    tile.tile.name_hint = "tile"
+    block.add_op(tile)
+    for function in partitioned.functions:
+        if not function.is_entry_root or 0 in tensor_type(function.roots[0]).get_shape():
+            continue
+        positions = [i for i, root in enumerate(roots) if root in function.roots]
+        split = accesses.split(function, fusion.step_elements)
+        loop = emit_loop(split, tile.tile, [results[i] for i in positions])
+        body = loop.body.block
+        call = PureCallOp(
+            names[function],
+            [*block.args[: len(params)], *loop.index_args],
+            [tensor_type(root).element_type for root in function.roots],
+        )
+        body.add_op(call)
+        order = {root: result for root, result in zip(function.roots, call.res, strict=True)}
+        updated: list[SSAValue] = []
+        for position, target in zip(positions, loop.iter_block_args, strict=True):
+            insert = tensor.InsertOp(order[roots[position]], target, loop.index_args)
+            body.add_op(insert)
+            updated.append(insert.result)
+        body.add_op(YieldOp(updated))
+        block.add_op(loop)
+        for position, result in zip(positions, loop.res, strict=True):
+            results[position] = result
+    block.add_op(func.ReturnOp(*results))
+    entry = func.FuncOp(fusion.name, FunctionType.from_lists(types, types[len(params) :]), Region(block))
+    entry.attributes["xla.entry"] = UnitAttr()
+    return entry
+
+
+def emit_loop(split: WorkSplit, tile: SSAValue, targets: Sequence[SSAValue]) -> LoopOp:
+    """An empty `xla.loop` over a work split that carries `targets`."""
+    loop = LoopOp(IndexingMapAttr(split.map), [tile], targets, split.num_lanes)
+    variables = split.map.ranges
+    for position, arg in enumerate(loop.body.block.args):
+        if position < len(variables):
+            arg.name_hint = variables[position].name
+        elif position < len(variables) + len(split.map.results):
+            arg.name_hint = f"dim{position - len(variables)}"
+        else:
+            arg.name_hint = "iter"
+    return loop
+
+
+def _say_how_to_materialize(
+    element: func.FuncOp, function: SubgraphFunction, accesses: AccessAnalysis, step_elements: int
+) -> None:
+    """Note on a called function whether it only moves an index, else the loop nest that fills a tensor with it."""
+    if accesses.is_index_only(function):
+        element.attributes["xla.no_compute"] = UnitAttr()
+    elif function.num_callers > 1:
+        split = accesses.split(function, step_elements)
+        element.attributes["xla.split"] = IndexingMapAttr(split.map)
+        element.attributes["xla.num_lanes"] = IntegerAttr(split.num_lanes, i64)
+        element.attributes["xla.tensor"] = function.roots[0].type

@@ -1,0 +1,79 @@
+"""HLO operations on one element as scalar IR: an arith or math op of the same meaning, else `xla.elementwise`."""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    Signedness,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from hlo2tx8.dialects.hlo import LiteralAttr
+from hlo2tx8.dialects.xla import ConstantOp, ElementwiseOp
+from hlo2tx8.hlo import spec_of
+
+_FLOATS = (BFloat16Type, Float16Type, Float32Type, Float64Type)
+_LOGICAL = (arith.AndIOp, arith.OrIOp, arith.XOrIOp)
+
+
+def scalar_op(op: Operation, operands: Sequence[SSAValue], result_type: Attribute) -> Operation:
+    """`op`, an elementwise HLO instruction, on scalar operands; it carries the origin of `op`."""
+    chosen = _native_class(op, operands, result_type)
+    loc = {name: value for name, value in op.attributes.items() if name == "loc"}
+    if chosen is not None:
+        return chosen.create(
+            operands=operands,
+            result_types=[result_type],
+            properties=dict(_default_properties(chosen)),
+            attributes=loc,
+        )
+    return ElementwiseOp(op.name, operands, result_type, {**op.properties, **loc})
+
+
+def _native_class(
+    op: Operation, operands: Sequence[SSAValue], result_type: Attribute
+) -> type[Operation] | None:
+    """The arith or math class with this meaning on these types."""
+    table: Mapping[str, type[Operation]] = spec_of(op).scalar or {}
+    if any(value.type != result_type for value in operands):
+        return None
+    if isinstance(result_type, _FLOATS):
+        return table.get("float")
+    if not isinstance(result_type, IntegerType) or result_type.signedness.data is not Signedness.SIGNLESS:
+        return None
+    chosen = table.get("int")
+    if result_type.width.data == 1 and chosen not in _LOGICAL:
+        return None
+    return chosen
+
+
+@cache
+def _default_properties(chosen: type[Operation]) -> tuple[tuple[str, Attribute], ...]:
+    """The properties an op of that class has when nothing is said: no fast-math, no overflow flags."""
+    definition = getattr(chosen, "get_irdl_definition")()  # noqa: B009
+    found: list[tuple[str, Attribute]] = []
+    for name, declared in definition.properties.items():
+        if declared.default_value is not None:
+            found.append((name, declared.default_value))
+    return tuple(found)
+
+
+def scalar_constant(value: np.ndarray, type: Attribute) -> Operation:
+    """A 0-d array as a constant op, bit for bit: NaNs and types arith lacks become `xla.constant`."""
+    if isinstance(type, _FLOATS):
+        number = float(value)
+        if not math.isnan(number):
+            return arith.ConstantOp(FloatAttr(number, type))
+    elif isinstance(type, IntegerType) and type.signedness.data is Signedness.SIGNLESS:
+        return arith.ConstantOp(IntegerAttr(int(value), type, truncate_bits=True))
+    return ConstantOp(LiteralAttr.from_array(value, type), type)

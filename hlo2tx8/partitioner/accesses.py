@@ -1,0 +1,137 @@
+"""How the loop over a function's roots reads tensors, and the work split that suits those accesses."""
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import IntegerAttr, TensorType
+from xdsl.ir import Attribute, BlockArgument, Operation
+
+from hlo2tx8.indexing import IndexingMap
+from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction
+from hlo2tx8.partitioner.instruction import (
+    compose,
+    is_inlined_constant,
+    is_single_operand_shaping,
+    shape_of,
+    tensor_type,
+)
+from hlo2tx8.partitioner.iteration_space import Access, iteration_space
+from hlo2tx8.partitioner.work_split import DEFAULT_STEP_ELEMENTS, WorkSplit, split_work
+
+SPM_BUDGET_BYTES = 2_400_000
+"""What the vectors of one step may take of a tile's SPM, two buffers per tensor read or written."""
+MIN_STEP_ELEMENTS = 1024
+
+
+@dataclass(frozen=True)
+class AccessAnalysis:
+    """Accesses of each function of a partitioned computation, through the functions that will be inlined."""
+
+    partitioned: PartitionedComputation
+    known: dict[int, tuple[Access, ...]] = field(default_factory=dict[int, tuple[Access, ...]])
+
+    def is_index_only(self, function: SubgraphFunction) -> bool:
+        """Does the function only transform its index? Such a function is inlined however often it is called."""
+        if function.is_entry_root:
+            return False
+        return all(
+            op.name == "stablehlo.iota" or (is_single_operand_shaping(op) and op.name != "stablehlo.pad")
+            for op in function.instructions
+        )
+
+    def is_inlined(self, function: SubgraphFunction) -> bool:
+        """Will callers contain the function's body, instead of reading a tensor filled with it?"""
+        return function.num_callers <= 1 or self.is_index_only(function)
+
+    def of(self, function: SubgraphFunction) -> tuple[Access, ...]:
+        """All distinct accesses in terms of the index of the function's roots."""
+        if id(function) not in self.known:
+            self.known[id(function)] = tuple(self._collect(function))
+        return self.known[id(function)]
+
+    def _collect(self, function: SubgraphFunction) -> dict[Access, None]:
+        found: dict[Access, None] = {}
+        terminator = self._roots_read_directly(function)
+        found.update(dict.fromkeys(terminator))
+        for op in function.instructions:
+            if op.name == "stablehlo.iota":
+                found[self._iota_access(op)] = None
+            for number, operand in enumerate(op.operands):
+                map, _ = self.partitioned.operand_places[op, number]
+                owner = operand.owner
+                if isinstance(owner, Operation):
+                    if is_inlined_constant(owner):
+                        found.update(_condition(map))
+                        continue
+                    callee = self.partitioned.function_of.get(owner)
+                    if callee is None or callee is function:
+                        found.update(_condition(map))
+                        continue
+                    if self.is_inlined(callee):
+                        inner = ((compose(access.map, map), access.type) for access in self.of(callee))
+                        found.update((Access(m, type_), None) for m, type_ in inner)
+                        continue
+                found[Access(map, tensor_type(operand))] = None
+        return found
+
+    def _roots_read_directly(self, function: SubgraphFunction) -> list[Access]:
+        """Roots that are parameters, or start a function of their own."""
+        found: list[Access] = []
+        for root in function.roots:
+            owner = root.owner
+            if isinstance(root, BlockArgument) or not isinstance(owner, Operation):
+                found.append(Access(function.identity, tensor_type(root)))
+                continue
+            callee = self.partitioned.function_of.get(owner)
+            if callee is not None and callee is not function:
+                found.append(Access(function.identity, tensor_type(root)))
+        return found
+
+    def _iota_access(self, op: Operation) -> Access:
+        """The index that an iota turns into a number must stay affine like an offset."""
+        dimension = op.properties["iota_dimension"]
+        assert isinstance(dimension, IntegerAttr)
+        map = self.partitioned.places[op].map
+        one = TensorType(tensor_type(op.results[0]).element_type, [1])
+        return Access(map.with_results((map.results[dimension.value.data],)), one)
+
+    def split(self, function: SubgraphFunction, step_elements: int = 0) -> WorkSplit:
+        """The work split of a loop over the function's roots."""
+        type_ = tensor_type(function.roots[0])
+        accesses = self.of(function)
+        space = iteration_space(type_, accesses)
+        target = step_elements or self._step_elements(function, accesses)
+        return split_work(space.shape, space.to_output, target)
+
+    def _step_elements(self, function: SubgraphFunction, accesses: tuple[Access, ...]) -> int:
+        """Elements per step such that the vectors alive at once fit the SPM."""
+        widths = [_width_bytes(tensor_type(root).element_type) for root in function.roots]
+        widths += [_width_bytes(access.type.element_type) for access in accesses]
+        widths += [_width_bytes(tensor_type(op.results[0]).element_type) for op in function.instructions]
+        buffers = 2 * (len(function.roots) + len(accesses)) + min(len(function.instructions), 16)
+        target = DEFAULT_STEP_ELEMENTS
+        while target > MIN_STEP_ELEMENTS and target * max(widths) * buffers > SPM_BUDGET_BYTES:
+            target //= 2
+        return target
+
+
+def _condition(map: IndexingMap) -> dict[Access, None]:
+    """A pure condition on the index, if the map has one."""
+    if not map.constraints:
+        return {}
+    return {Access(map.with_results(()), TensorType(IntegerAttr(0, 1).type, [])): None}
+
+
+def _width_bytes(element: Attribute) -> int:
+    size = getattr(element, "bitwidth", None)
+    return max(1, size // 8) if isinstance(size, int) else 8
+
+
+def element_count(value_shape: tuple[int, ...]) -> int:
+    """Elements in a tensor of that shape."""
+    count = 1
+    for size in value_shape:
+        count *= size
+    return count
+
+
+__all__ = ["Access", "AccessAnalysis", "element_count", "shape_of"]

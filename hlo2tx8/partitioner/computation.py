@@ -1,0 +1,197 @@
+"""Computation partitioner: a fusion's instructions as functions of one element each.
+
+An instruction joins the function of its users iff all of them reach it through one and the same composed indexing
+map (and under the same condition); otherwise it starts a function, which its users call.
+
+       param                 @add(i, j):       log(i, j) is a call of @log, transpose(i, j) a call of @transpose
+         │                   @transpose(i, j): a call of @log(j, i)
+        log ──────┐          @log(i, j):       reads param
+         │    transpose
+        add ──────┘
+
+So that a function reaches another one through one map only, the shaping instruction at which a second path leaves
+(here transpose) starts a function too. Each instruction is visited once per user: linear time, and linear code.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from hlo2tx8.indexing import IndexingMap
+from hlo2tx8.partitioner.instruction import (
+    compose,
+    is_inlined_constant,
+    is_single_operand_shaping,
+    operand_maps,
+    tensor_type,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """Where an element is needed: always (`op` is None), or where operand number `operand` of `op` is the one read.
+
+    Compared by identity.
+    """
+
+    op: Operation | None = None
+    operand: int = 0
+
+
+@dataclass(frozen=True)
+class Use:
+    """A reader's way to an instruction: from the function's index through `map`, under `scope`."""
+
+    function: "SubgraphFunction"
+    map: IndexingMap
+    scope: Scope
+    user: Operation | None = None
+
+    def same_place(self, other: "Use") -> bool:
+        """Is the same element read under the same condition in the same function?"""
+        if self.function is not other.function or self.scope is not other.scope:
+            return False
+        return self.map is other.map or self.map == other.map
+
+
+@dataclass(eq=False)
+class SubgraphFunction:
+    """One element of each of `roots` (equal shapes) at an index; `instructions` in program order, with their maps."""
+
+    roots: tuple[SSAValue, ...]
+    is_entry_root: bool
+    identity: IndexingMap
+    top: Scope = field(default_factory=Scope)
+    instructions: list[Operation] = field(default_factory=list)
+    num_callers: int = 0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an instruction is computed: its function, its index as a map of the function's index, its scope."""
+
+    function: SubgraphFunction
+    map: IndexingMap
+    scope: Scope
+
+
+@dataclass(frozen=True)
+class PartitionedComputation:
+    """Functions (root functions first, callers before callees), and the place of every live instruction.
+
+    `function_of` has the instructions that start a function which other functions call.
+    """
+
+    functions: tuple[SubgraphFunction, ...]
+    places: dict[Operation, Place]
+    function_of: dict[Operation, SubgraphFunction]
+    operand_places: dict[tuple[Operation, int], tuple[IndexingMap, Scope]]
+
+
+def partition(block: Block) -> PartitionedComputation:
+    """Partition the computation in `block`, whose terminator returns the roots."""
+    result, diverging = _assign(block, frozenset())
+    return _assign(block, diverging)[0] if diverging else result
+
+
+def root_groups(roots: Sequence[SSAValue]) -> list[tuple[SSAValue, ...]]:
+    """Distinct roots, those of one type shape together, in order."""
+    groups: dict[object, dict[SSAValue, None]] = {}
+    for root in roots:
+        type_ = tensor_type(root)
+        groups.setdefault((type_.get_shape(), type_.encoding), {})[root] = None
+    return [tuple(group) for group in groups.values()]
+
+
+def _assign(
+    block: Block, separate: frozenset[Operation]
+) -> tuple[PartitionedComputation, frozenset[Operation]]:
+    terminator = block.last_op
+    assert terminator is not None
+    functions: list[SubgraphFunction] = []
+    uses: dict[Operation, list[Use]] = {}
+    for group in root_groups(terminator.operands):
+        function = _new_function(group, True)
+        functions.append(function)
+        for root in group:
+            if not isinstance(root, BlockArgument):
+                uses.setdefault(_owner(root), []).append(Use(function, function.identity, function.top))
+    places: dict[Operation, Place] = {}
+    operand_places: dict[tuple[Operation, int], tuple[IndexingMap, Scope]] = {}
+    starts: dict[Operation, SubgraphFunction] = {}
+    diverging: dict[Operation, None] = {}
+    for op in reversed(tuple(block.ops)):
+        found = uses.pop(op, None)
+        if found is None or is_inlined_constant(op):
+            continue
+        first = found[0]
+        if op not in separate and all(use.same_place(first) for use in found[1:]):
+            place = Place(first.function, first.map, first.scope)
+        else:
+            function = _new_function((op.results[0],), False)
+            function.num_callers = len(found)
+            functions.append(function)
+            starts[op] = function
+            place = Place(function, function.identity, function.top)
+            if op not in separate:
+                diverging.update(dict.fromkeys(_second_paths(found)))
+        places[op] = place
+        place.function.instructions.append(op)
+        _record_operands(op, place, uses, operand_places)
+    for function in functions:
+        function.instructions.reverse()
+    result = PartitionedComputation(tuple(functions), places, starts, operand_places)
+    return result, frozenset(diverging)
+
+
+def _record_operands(
+    op: Operation,
+    place: Place,
+    uses: dict[Operation, list[Use]],
+    operand_places: dict[tuple[Operation, int], tuple[IndexingMap, Scope]],
+) -> None:
+    for number, map in enumerate(operand_maps(op)):
+        if map is None:
+            composed, scope = place.map, place.scope
+        else:
+            composed = compose(map, place.map)
+            conditional = bool(map.constraints) or _is_narrower(map, op)
+            scope = Scope(op, number) if conditional else place.scope
+        operand_places[op, number] = composed, scope
+        operand = op.operands[number]
+        if not isinstance(operand, BlockArgument):
+            uses.setdefault(_owner(operand), []).append(Use(place.function, composed, scope, op))
+
+
+def _is_narrower(map: IndexingMap, op: Operation) -> bool:
+    """Does the operand serve only part of the result, said by the bounds of the map's dimensions?"""
+    shape = tensor_type(op.results[0]).get_shape()
+    return any(
+        d.lo > 0 or d.hi < size - 1 for d, size in zip(map.dims, shape, strict=True)
+    )
+
+
+def _second_paths(uses: Sequence[Use]) -> list[Operation]:
+    """Shaping readers of an instruction through another map than the first one used in their function."""
+    first: dict[int, Use] = {}
+    ordered = sorted(uses, key=lambda use: use.user is not None and is_single_operand_shaping(use.user))
+    leaving: list[Operation] = []
+    for use in ordered:
+        known = first.setdefault(id(use.function), use)
+        if use.user is None or known.same_place(use) or not is_single_operand_shaping(use.user):
+            continue
+        leaving.append(use.user)
+    return leaving
+
+
+def _new_function(roots: tuple[SSAValue, ...], is_entry_root: bool) -> SubgraphFunction:
+    return SubgraphFunction(
+        roots, is_entry_root, IndexingMap.identity(tensor_type(roots[0]).get_shape())
+    )
+
+
+def _owner(value: SSAValue) -> Operation:
+    owner = value.owner
+    assert isinstance(owner, Operation)
+    return owner

@@ -1,0 +1,184 @@
+"""Iteration space of a loop: the output's dimensions in buffer order, split where accesses need it, merged where all agree.
+
+    output [12, 8], reading a parameter at (d0 floordiv 4, d0 mod 4, d1)
+    splits d0 = 4 * a + b, so that every access is affine: (3, 4, 8)
+    merges b, d1 because each access walks over them without a gap: (3, 32)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute
+
+from hlo2tx8.dialects.layout import minor_to_major, strides
+from hlo2tx8.indexing import (
+    Const,
+    Dim,
+    Expr,
+    FloorDiv,
+    IndexingMap,
+    Interval,
+    Mod,
+    Sym,
+    delinearize,
+    simplify_expr,
+)
+
+MAX_SPLITS = 16
+
+
+@dataclass(frozen=True)
+class Access:
+    """A tensor of that type is read at `map` of the loop's index."""
+
+    map: IndexingMap
+    type: TensorType[Attribute]
+
+
+@dataclass(frozen=True)
+class IterationSpace:
+    """`shape`: sizes, slowest first; `to_output`: the output's logical index over the space's `Dim`s.
+
+    `is_affine`: every access offset is affine in the space's dimensions.
+    """
+
+    shape: tuple[int, ...]
+    to_output: tuple[Expr, ...]
+    is_affine: bool = True
+
+
+def iteration_space(output: TensorType[Attribute], accesses: Sequence[Access]) -> IterationSpace:
+    """The space in which a loop over `output` runs, for these accesses."""
+    shape = output.get_shape()
+    order = [d for d in reversed(minor_to_major(output)) if shape[d] != 1]
+    sizes = [shape[d] for d in order]
+    to_output: list[Expr] = [Dim(order.index(d)) if shape[d] != 1 else Const(0) for d in range(len(shape))]
+    exprs: dict[Expr, None] = {}
+    for access in accesses:
+        if not _is_in_step(access, output):
+            exprs.update(dict.fromkeys(_offset_and_conditions(access, shape, to_output)))
+    found = list(exprs)
+    found = _simplified(found, sizes)
+    for _ in range(MAX_SPLITS):
+        cut = _find_split(found, sizes)
+        if cut is None:
+            break
+        dim, inner = cut
+        moved = [Dim(i) if i < dim else Dim(i + 1) for i in range(len(sizes))]
+        moved[dim] = Dim(dim) * inner + Dim(dim + 1)
+        sizes[dim : dim + 1] = [sizes[dim] // inner, inner]
+        found = _simplified([_substitute_dims(e, moved) for e in found], sizes)
+        to_output = [_substitute_dims(e, moved) for e in to_output]
+    return _merge(sizes, to_output, found)
+
+
+def _is_in_step(access: Access, output: TensorType[Attribute]) -> bool:
+    """Does the access walk its buffer exactly as the output is written?"""
+    map, shape = access.map, output.get_shape()
+    if map.constraints or access.type.get_shape() != shape or len(map.results) != len(shape):
+        return False
+    return all(r == Dim(i) for i, r in enumerate(map.results)) and strides(access.type) == strides(output)
+
+
+def _offset_and_conditions(
+    access: Access, shape: Sequence[int], to_output: Sequence[Expr]
+) -> list[Expr]:
+    """Everything that must be affine: the offset in the buffer and the expressions of the constraints."""
+    map = access.map
+    symbols = [Sym(i) for i in range(len(map.ranges) + len(map.runtime))]
+    offset: Expr = Const(0)
+    for result, step in zip(map.results, strides(access.type), strict=True) if map.results else ():
+        offset = offset + result * step
+    found = [offset, *(expr for expr, _ in map.constraints)]
+    found += [
+        Dim(i) for i, (d, size) in enumerate(zip(map.dims, shape, strict=True)) if d.lo > 0 or d.hi < size - 1
+    ]
+    return [expr.substitute(to_output, symbols) for expr in found]
+
+
+def _substitute_dims(expr: Expr, dims: Sequence[Expr]) -> Expr:
+    return expr.substitute(dims, _SYMBOLS)
+
+
+_SYMBOLS = tuple(Sym(i) for i in range(64))
+_ANY = Interval(0, (1 << 31) - 1)
+
+
+def _simplified(exprs: Sequence[Expr], sizes: Sequence[int]) -> list[Expr]:
+    dims = [Interval(0, size - 1) for size in sizes]
+    simple = (simplify_expr(expr, dims, [_ANY] * len(_SYMBOLS)) for expr in exprs)
+    return list(dict.fromkeys(simple))
+
+
+def _compound_terms(expr: Expr) -> list[FloorDiv | Mod]:
+    """All floordiv and mod terms in an expression, nested ones too."""
+    found: list[FloorDiv | Mod] = []
+    stack = [expr]
+    while stack:
+        _, terms = stack.pop().affine_terms()
+        for term in terms:
+            if isinstance(term, FloorDiv | Mod):
+                found.append(term)
+                stack.append(term.lhs)
+    return found
+
+
+def _find_split(exprs: Sequence[Expr], sizes: Sequence[int]) -> tuple[int, int] | None:
+    """A dimension and the size of its inner part that make a floordiv or mod exact."""
+    for expr in exprs:
+        for term in _compound_terms(expr):
+            if not isinstance(term.rhs, Const):
+                continue
+            divisor = term.rhs.value
+            for leaf, factor in term.lhs.affine_terms()[1].items():
+                if not isinstance(leaf, Dim) or divisor % abs(factor):
+                    continue
+                inner = divisor // abs(factor)
+                if 1 < inner < sizes[leaf.index] and sizes[leaf.index] % inner == 0:
+                    return leaf.index, inner
+    return None
+
+
+def _merge(sizes: Sequence[int], to_output: Sequence[Expr], exprs: Sequence[Expr]) -> IterationSpace:
+    """Merge neighbours that every expression walks over as over one dimension."""
+    forms = [_linear_form(expr) for expr in exprs]
+    groups: list[list[int]] = []
+    for dim in range(len(sizes)):
+        if groups and all(_continues(form, dim - 1, dim, sizes[dim]) for form in forms):
+            groups[-1].append(dim)
+        else:
+            groups.append([dim])
+    coordinates: list[Expr] = []
+    for number, group in enumerate(groups):
+        coordinates.extend(delinearize(Dim(number), [sizes[dim] for dim in group]))
+    shape = tuple(prod(sizes[dim] for dim in group) for group in groups)
+    bounds = [Interval(0, size - 1) for size in shape]
+    simple = tuple(simplify_expr(_substitute_dims(e, coordinates), bounds, ()) for e in to_output)
+    return IterationSpace(shape, simple, all(not form.pinned for form in forms))
+
+
+@dataclass(frozen=True)
+class _LinearForm:
+    """Factors of the dimensions, and the dimensions inside floordiv and mod terms."""
+
+    factors: dict[int, int]
+    pinned: frozenset[int]
+
+
+def _linear_form(expr: Expr) -> _LinearForm:
+    factors: dict[int, int] = {}
+    pinned: dict[int, None] = {}
+    for term, factor in expr.affine_terms()[1].items():
+        if isinstance(term, Dim):
+            factors[term.index] = factor
+            continue
+        pinned.update({leaf.index: None for leaf in term.leaves() if isinstance(leaf, Dim)})
+    return _LinearForm(factors, frozenset(pinned))
+
+
+def _continues(form: _LinearForm, outer: int, inner: int, size: int) -> bool:
+    if outer in form.pinned or inner in form.pinned:
+        return False
+    return form.factors.get(outer, 0) == form.factors.get(inner, 0) * size

@@ -1,0 +1,53 @@
+"""The chooser covers every element once, gives all tiles work, and writes contiguous runs."""
+
+from math import prod
+
+import numpy as np
+import pytest
+
+from hlo2tx8.indexing import Dim
+from hlo2tx8.partitioner.work_split import WorkSplit, split_work
+
+SHAPES = [(), (1,), (5,), (64,), (1000,), (1 << 20,), (1000003,), (33, 100), (4, 4096), (3, 1_000_000), (7, 5, 3), (1000, 7, 3)]
+
+
+def make(shape: tuple[int, ...], step_elements: int = 16384) -> WorkSplit:
+    return split_work(shape, [Dim(i) for i in range(len(shape))], step_elements)
+
+
+def indices(split: WorkSplit) -> tuple[np.ndarray, np.ndarray]:
+    """Row-major positions per (tile, step, lane), and where they are valid."""
+    shape = [16, *(v.hi + 1 for v in split.iteration.ranges)]
+    grid = list(np.indices(shape))
+    results, mask = split.iteration.evaluate(grid[:1], grid[1:])
+    linear = np.zeros(shape, np.int64)
+    for result, size in zip(results, split.shape, strict=True):
+        linear = linear * size + result
+    mask = np.broadcast_to(mask, shape)
+    return linear.reshape(*shape[:2], -1), mask.reshape(*shape[:2], -1)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("step_elements", [100, 16384])
+def test_covers_once_in_contiguous_steps(shape: tuple[int, ...], step_elements: int) -> None:
+    split = make(shape, step_elements)
+    linear, mask = indices(split)
+    assert np.array_equal(np.sort(linear[mask]), np.arange(prod(shape)))
+    valid = mask.sum(axis=2)
+    for tile in range(16):
+        for step in range(split.num_steps):
+            run = linear[tile, step][mask[tile, step]]
+            assert np.array_equal(run, np.arange(valid[tile, step]) + (run[0] if run.size else 0))
+
+
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if prod(shape) >= 1024])
+def test_all_tiles_have_work(shape: tuple[int, ...]) -> None:
+    _, mask = indices(make(shape))
+    assert mask.any(axis=(1, 2)).sum() >= 11
+    assert mask.sum(axis=(1, 2)).max() <= 2.2 * prod(shape) / 16
+
+
+def test_gelu_split_reads_as_expected() -> None:
+    split = make((6 * 512 * 4096,))
+    assert str(split.map).startswith("(tile)[step, lane] -> (tile * 786432 + step * 16384 + lane), domain: tile in")
+    assert split.num_steps == 48
