@@ -1,0 +1,236 @@
+"""Pass flatten-tensors: tensors become 1-D buffers, every access one map from the loop variables to an offset.
+
+Before:
+    %i, %j = xla.apply_indexing #map(%tile)[%step, %lane]
+    %k, %l = xla.apply_indexing #transpose(%i, %j)
+    %x = tensor.extract %p0[%k, %l] : tensor<20x30xf32>
+
+After:
+    %o = xla.apply_indexing #offset(%tile)[%step, %lane]
+    %x = tensor.extract %p0[%o] : tensor<600xf32>
+
+Layouts are folded into the offset. The entry function keeps its former type as `xla.logical_type`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func, scf, tensor
+from xdsl.dialects.builtin import FunctionType, IndexType, IntegerAttr, ModuleOp, TensorType
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from hlo2tx8.dialects.layout import strides
+from hlo2tx8.dialects.xla import ApplyIndexingOp, IndexingMapAttr, InDomainOp, TileIdOp
+from hlo2tx8.errors import LevelError
+from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Simplifier, Sym, Variable
+
+
+@dataclass(frozen=True)
+class FlattenTensorsPass(ModulePass):
+    """Rebuilds each function on 1-D tensors; see the module docstring."""
+
+    name = "flatten-tensors"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.body.block.ops:
+            if isinstance(function, func.FuncOp) and not function.is_declaration:
+                _flatten_function(function)
+
+
+def _flatten_function(function: func.FuncOp) -> None:
+    old = function.body.block
+    new = Block(arg_types=[flat_type(arg.type) for arg in old.args])
+    scope = _Scope()
+    for before, after in zip(old.args, new.args, strict=True):
+        after.name_hint = before.name_hint
+        scope.values[before] = after
+    for op in old.ops:
+        _flatten(op, new, scope)
+    function.attributes["xla.logical_type"] = function.function_type
+    results = [flat_type(type_) for type_ in function.function_type.outputs]
+    function.properties["function_type"] = FunctionType.from_lists([arg.type for arg in new.args], results)
+    function.detach_region(0)
+    function.add_region(Region(new))
+
+
+def flat_type(type_: Attribute) -> Attribute:
+    """tensor<6x512xf32> → tensor<3072xf32>; other types as they are."""
+    if not isinstance(type_, TensorType):
+        return type_
+    tensor_type = cast(TensorType[Attribute], type_)
+    return TensorType(tensor_type.element_type, [prod(tensor_type.get_shape())])
+
+
+@dataclass
+class _Scope:
+    """What the old values are: index expressions over the variables in scope, or new values."""
+
+    values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    indices: dict[SSAValue, Expr] = field(default_factory=dict[SSAValue, Expr])
+    tiles: list[tuple[Variable, SSAValue]] = field(default_factory=list[tuple[Variable, SSAValue]])
+    loops: list[tuple[Variable, SSAValue]] = field(default_factory=list[tuple[Variable, SSAValue]])
+    applied: dict[tuple[int, Expr], SSAValue] = field(default_factory=dict[tuple[int, Expr], SSAValue])
+    simplifier: Simplifier = field(default_factory=lambda: Simplifier((), ()))
+
+    def variables_changed(self) -> None:
+        self.simplifier = Simplifier(
+            [variable.interval for variable, _ in self.tiles], [variable.interval for variable, _ in self.loops]
+        )
+
+    def map(self, results: tuple[Expr, ...]) -> IndexingMap:
+        """A map of the variables in scope."""
+        return IndexingMap(
+            tuple(variable for variable, _ in self.tiles),
+            tuple(variable for variable, _ in self.loops),
+            (),
+            results,
+        )
+
+    @property
+    def operands(self) -> tuple[list[SSAValue], list[SSAValue]]:
+        return [value for _, value in self.tiles], [value for _, value in self.loops]
+
+    def index_value(self, expr: Expr, block: Block) -> SSAValue:
+        """The SSA value of an expression in a block."""
+        simple = self.simplifier.simplify(expr)
+        key = (id(block), simple)
+        if key not in self.applied:
+            op = ApplyIndexingOp(IndexingMapAttr(self.map((simple,))), *self.operands)
+            block.add_op(op)
+            self.applied[key] = op.res[0]
+        return self.applied[key]
+
+    def substituted(self, op: ApplyIndexingOp | InDomainOp, exprs: Sequence[Expr]) -> list[Expr]:
+        """Expressions over the variables of op's map, over the variables in scope."""
+        dims = [self.index_of(value) for value in op.dims]
+        syms = [self.index_of(value) for value in op.syms]
+        return [expr.substitute(dims, syms) for expr in exprs]
+
+    def index_of(self, value: SSAValue) -> Expr:
+        if value not in self.indices:
+            raise LevelError(f"index {value.name_hint or value} does not follow from the loop variables")
+        return self.indices[value]
+
+
+def _flatten(op: Operation, block: Block, scope: _Scope) -> None:
+    match op:
+        case TileIdOp():
+            _tile(op, block, scope)
+        case arith.ConstantOp() if isinstance(op.result.type, IndexType):
+            assert isinstance(op.value, IntegerAttr)
+            scope.indices[op.result] = Const(op.value.value.data)
+            scope.values[op.result] = _copy(op, block, scope)[0]
+        case ApplyIndexingOp():
+            for result, expr in zip(op.res, scope.substituted(op, op.map.data.results), strict=True):
+                scope.indices[result] = expr
+        case InDomainOp():
+            scope.values[op.res] = _domain(op, block, scope)
+        case tensor.ExtractOp():
+            offset = _offset(op.tensor, op.indices, block, scope)
+            read = tensor.ExtractOp(scope.values[op.tensor], offset, op.result.type)
+            _add(read, op, block, scope)
+        case tensor.InsertOp():
+            offset = _offset(op.dest, op.indices, block, scope)
+            _add(tensor.InsertOp(scope.values[op.scalar], scope.values[op.dest], offset), op, block, scope)
+        case scf.ForOp():
+            _loop(op, block, scope)
+        case scf.IfOp():
+            regions = [_region(region, scope) for region in op.regions]
+            types = [flat_type(result.type) for result in op.results]
+            _add(scf.IfOp(scope.values[op.cond], types, *regions), op, block, scope)
+        case _:
+            for old, new in zip(op.results, _copy(op, block, scope), strict=True):
+                scope.values[old] = new
+
+
+def _add(new: Operation, old: Operation, block: Block, scope: _Scope) -> None:
+    block.add_op(new)
+    for before, after in zip(old.results, new.results, strict=True):
+        after.name_hint = before.name_hint
+        scope.values[before] = after
+
+
+def _copy(op: Operation, block: Block, scope: _Scope) -> Sequence[SSAValue]:
+    """The same op on the new values; an index that it takes as a number becomes a map of the variables."""
+    if op.regions:
+        raise LevelError(f"{op.name} may not occur at level FLAT")
+    operands = [
+        scope.index_value(scope.indices[value], block) if value in scope.indices else scope.values[value]
+        for value in op.operands
+    ]
+    new = type(op).create(
+        operands=operands,
+        result_types=[flat_type(result.type) for result in op.results],
+        properties=dict(op.properties),
+        attributes=dict(op.attributes),
+    )
+    block.add_op(new)
+    for before, after in zip(op.results, new.results, strict=True):
+        after.name_hint = before.name_hint
+    return new.results
+
+
+def _tile(op: TileIdOp, block: Block, scope: _Scope) -> None:
+    new = _copy(op, block, scope)[0]
+    lo, hi = (int(bound) for bound in op.range.get_values())
+    scope.indices[op.tile] = Dim(len(scope.tiles))
+    scope.tiles.append((Variable(lo, hi, op.tile.name_hint or "tile"), new))
+    scope.variables_changed()
+
+
+def _loop(op: scf.ForOp, block: Block, scope: _Scope) -> None:
+    old = op.body.block
+    new = Block(arg_types=[flat_type(arg.type) for arg in old.args])
+    for before, after in zip(old.args, new.args, strict=True):
+        after.name_hint = before.name_hint
+        scope.values[before] = after
+    lo, hi = (scope.index_of(value) for value in (op.lb, op.ub))
+    if not (isinstance(lo, Const) and isinstance(hi, Const)):
+        raise LevelError("a loop bound is not constant")
+    scope.indices[old.args[0]] = Sym(len(scope.loops))
+    scope.loops.append((Variable(lo.value, hi.value - 1, old.args[0].name_hint), new.args[0]))
+    scope.variables_changed()
+    for inner in old.ops:
+        _flatten(inner, new, scope)
+    scope.loops.pop()
+    scope.variables_changed()
+    bounds = [scope.values[value] for value in (op.lb, op.ub, op.step)]
+    nest = scf.ForOp(*bounds, [scope.values[value] for value in op.iter_args], Region(new))
+    nest.attributes.update(op.attributes)
+    _add(nest, op, block, scope)
+
+
+def _region(region: Region, scope: _Scope) -> Region:
+    block = Block()
+    for inner in region.block.ops:
+        _flatten(inner, block, scope)
+    return Region(block)
+
+
+def _offset(buffer: SSAValue, indices: Sequence[SSAValue], block: Block, scope: _Scope) -> SSAValue:
+    """Elements from the start of the buffer, in the order of its layout."""
+    offset: Expr = Const(0)
+    for value, step in zip(indices, strides(cast(TensorType[Attribute], buffer.type)), strict=True):
+        offset = offset + scope.index_of(value) * step
+    return scope.index_value(offset, block)
+
+
+def _domain(op: InDomainOp, block: Block, scope: _Scope) -> SSAValue:
+    """The same check on the variables in scope; what their ranges imply is left out."""
+    map = op.map.data
+    variables = [(Dim(i), v.interval) for i, v in enumerate(map.dims)]
+    variables += [(Sym(i), v.interval) for i, v in enumerate(map.ranges + map.runtime)]
+    checks = [*variables, *map.constraints]
+    exprs = scope.substituted(op, [expr for expr, _ in checks])
+    whole = scope.map(())
+    for expr, (_, interval) in zip(exprs, checks, strict=True):
+        simple = scope.simplifier.simplify(expr)
+        if not interval.encloses(scope.simplifier.bounds(simple)):
+            whole = whole.with_constraint(simple, interval)
+    new = InDomainOp(IndexingMapAttr(whole), *scope.operands)
+    block.add_op(new)
+    return new.res
