@@ -8,13 +8,11 @@ from typing import cast
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
 
-from hlo2tx8.dialects.hlo import LayoutAttr
-
 
 def minor_to_major(type_: TensorType[Attribute]) -> tuple[int, ...]:
     """The dimensions from the fastest to the slowest; row major if the type says nothing."""
-    if isinstance(type_.encoding, LayoutAttr):
-        return tuple(type_.encoding.minor_to_major_dims)
+    if type_.encoding.name == "hlo.layout":
+        return tuple(getattr(type_.encoding, "minor_to_major"))  # noqa: B009
     return tuple(reversed(range(len(type_.get_shape()))))
 
 

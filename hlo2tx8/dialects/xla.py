@@ -70,9 +70,7 @@ def _print_indices(printer: Printer, dims: Sequence[SSAValue], syms: Sequence[SS
 
 def _parse_indices(parser: Parser) -> tuple[list[SSAValue], list[SSAValue]]:
     dims = parser.parse_comma_separated_list(Parser.Delimiter.PAREN, parser.parse_unresolved_operand)
-    syms = parser.parse_optional_comma_separated_list(
-        Parser.Delimiter.SQUARE, parser.parse_unresolved_operand
-    )
+    syms = parser.parse_optional_comma_separated_list(Parser.Delimiter.SQUARE, parser.parse_unresolved_operand)
     return _resolve(parser, dims), _resolve(parser, syms or [])
 
 
@@ -98,9 +96,7 @@ class TileIdOp(IRDLOperation):
     assembly_format = "$range attr-dict"
 
     def __init__(self, num_tiles: int = 16):
-        super().__init__(
-            result_types=[index], properties={"range": DenseArrayBase.from_list(i64, [0, num_tiles - 1])}
-        )
+        super().__init__(result_types=[index], properties={"range": DenseArrayBase.from_list(i64, [0, num_tiles - 1])})
 
 
 @irdl_op_definition
@@ -203,9 +199,7 @@ class LoopOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        unresolved = parser.parse_comma_separated_list(
-            Parser.Delimiter.PAREN, parser.parse_unresolved_operand
-        )
+        unresolved = parser.parse_comma_separated_list(Parser.Delimiter.PAREN, parser.parse_unresolved_operand)
         dims = _resolve(parser, unresolved)
 
         def name() -> Parser.UnresolvedArgument:
@@ -280,9 +274,7 @@ class ApplyIndexingOp(_MapOp):
     res = var_result_def(index)
 
     def __init__(self, map: IndexingMapAttr, dims: Sequence[SSAValue], syms: Sequence[SSAValue] = ()):
-        super().__init__(
-            operands=[dims, syms], result_types=self.result_types_of(map.data), properties={"map": map}
-        )
+        super().__init__(operands=[dims, syms], result_types=self.result_types_of(map.data), properties={"map": map})
 
     @classmethod
     def result_types_of(cls, map: IndexingMap) -> list[list[Attribute]]:

@@ -89,7 +89,7 @@ class _ElementEmitter:
             operands = [self._operand(op, i, block) for i in range(len(op.operands))]
             return _add(block, scalar_op(op, operands, type_))
         if kind is not Kind.SHAPING:
-            raise LevelError(f"{op.name} has no elemental emission")
+            raise LevelError("E1006", f"{op.name} has no elemental emission")
         if op.name == "stablehlo.iota":
             return self._iota(op, type_, scope, block)
         ways = {n: self.partitioned.operand_places[op, n] for n in range(len(op.operands))}

@@ -60,9 +60,7 @@ class LoopEmitter:
         return ModuleOp(functions, sym_name=StringAttr(fusion.name))
 
 
-def _name_functions(
-    fusion: str, partitioned: PartitionedComputation
-) -> dict[SubgraphFunction, str]:
+def _name_functions(fusion: str, partitioned: PartitionedComputation) -> dict[SubgraphFunction, str]:
     """`<fusion>_<op of the root>`, with a number where that is taken."""
     names: dict[SubgraphFunction, str] = {}
     taken: dict[str, int] = {}

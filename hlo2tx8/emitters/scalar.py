@@ -40,9 +40,7 @@ def scalar_op(op: Operation, operands: Sequence[SSAValue], result_type: Attribut
     return ElementwiseOp(op.name, operands, result_type, {**op.properties, **loc})
 
 
-def _native_class(
-    op: Operation, operands: Sequence[SSAValue], result_type: Attribute
-) -> type[Operation] | None:
+def _native_class(op: Operation, operands: Sequence[SSAValue], result_type: Attribute) -> type[Operation] | None:
     """The arith or math class with this meaning on these types."""
     table: Mapping[str, type[Operation]] = spec_of(op).scalar or {}
     if any(value.type != result_type for value in operands):

@@ -26,7 +26,7 @@ from xdsl.passes import ModulePass
 from hlo2tx8.dialects.layout import strides
 from hlo2tx8.dialects.xla import ApplyIndexingOp, IndexingMapAttr, InDomainOp, TileIdOp
 from hlo2tx8.errors import LevelError
-from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Simplifier, Sym, Variable
+from hlo2tx8.indexing import Const, Dim, Expr, FloorDiv, IndexingMap, Interval, Simplifier, Sym, Variable
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class _Scope:
 
     def index_of(self, value: SSAValue) -> Expr:
         if value not in self.indices:
-            raise LevelError(f"index {value.name_hint or value} does not follow from the loop variables")
+            raise LevelError("E1006", f"index {value.name_hint or value} does not follow from the loop variables")
         return self.indices[value]
 
 
@@ -157,7 +157,7 @@ def _add(new: Operation, old: Operation, block: Block, scope: _Scope) -> None:
 def _copy(op: Operation, block: Block, scope: _Scope) -> Sequence[SSAValue]:
     """The same op on the new values; an index that it takes as a number becomes a map of the variables."""
     if op.regions:
-        raise LevelError(f"{op.name} may not occur at level FLAT")
+        raise LevelError("E1006", f"{op.name} may not occur at level FLAT")
     operands = [
         scope.index_value(scope.indices[value], block) if value in scope.indices else scope.values[value]
         for value in op.operands
@@ -190,7 +190,7 @@ def _loop(op: scf.ForOp, block: Block, scope: _Scope) -> None:
         scope.values[before] = after
     lo, hi = (scope.index_of(value) for value in (op.lb, op.ub))
     if not (isinstance(lo, Const) and isinstance(hi, Const)):
-        raise LevelError("a loop bound is not constant")
+        raise LevelError("E1006", "a loop bound is not constant")
     scope.indices[old.args[0]] = Sym(len(scope.loops))
     scope.loops.append((Variable(lo.value, hi.value - 1, old.args[0].name_hint), new.args[0]))
     scope.variables_changed()
@@ -228,9 +228,17 @@ def _domain(op: InDomainOp, block: Block, scope: _Scope) -> SSAValue:
     exprs = scope.substituted(op, [expr for expr, _ in checks])
     whole = scope.map(())
     for expr, (_, interval) in zip(exprs, checks, strict=True):
-        simple = scope.simplifier.simplify(expr)
+        simple, interval = _without_division(scope.simplifier.simplify(expr), interval)
         if not interval.encloses(scope.simplifier.bounds(simple)):
             whole = whole.with_constraint(simple, interval)
     new = InDomainOp(IndexingMapAttr(whole), *scope.operands)
     block.add_op(new)
     return new.res
+
+
+def _without_division(expr: Expr, interval: Interval) -> tuple[Expr, Interval]:
+    """`x floordiv k in [a, b]` is `x in [a * k, b * k + k - 1]`, which is affine if x is."""
+    while isinstance(expr, FloorDiv) and isinstance(expr.rhs, Const) and expr.rhs.value > 0:
+        divisor = expr.rhs.value
+        expr, interval = expr.lhs, Interval(interval.lo * divisor, interval.hi * divisor + divisor - 1)
+    return expr, interval

@@ -66,8 +66,7 @@ def callee_of(call: PureCallOp) -> str:
 def callers_first(functions: dict[str, func.FuncOp]) -> list[str]:
     """Function names such that each comes after all that call it; LevelError on recursion."""
     callees = {
-        name: list(dict.fromkeys(callee_of(call) for call in calls_in(function)))
-        for name, function in functions.items()
+        name: list(dict.fromkeys(callee_of(call) for call in calls_in(function))) for name, function in functions.items()
     }
     waiting = dict.fromkeys(functions, 0)
     for names in callees.values():
@@ -83,7 +82,7 @@ def callers_first(functions: dict[str, func.FuncOp]) -> list[str]:
             if waiting[callee] == 0:
                 ready.append(callee)
     if len(order) != len(functions):
-        raise LevelError("subgraph functions call each other in a circle")
+        raise LevelError("E1006", "subgraph functions call each other in a circle")
     return order
 
 

@@ -96,7 +96,8 @@ def _lower(loop: LoopOp, constants: _Constants) -> None:
         nest = scf.ForOp(*bounds, carried, Region(block))
         if position >= num_steps:
             nest.attributes[LANE] = UnitAttr()
-        results = results or _insert(nest, outer, loop)
+        placed = _insert(nest, outer, loop)
+        results = placed if outer is None else results
         counters.append(block.args[0])
         carried, outer = block.args[1:], block
     if outer is None:
@@ -191,5 +192,3 @@ def _rename(old: Sequence[SSAValue], new: Sequence[SSAValue]) -> None:
         if after.name_hint is None:
             after.name_hint = before.name_hint
         before.replace_all_uses_with(after)
-
-

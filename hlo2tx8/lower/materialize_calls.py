@@ -94,10 +94,6 @@ def _split_of(function: func.FuncOp) -> tuple[IndexingMapAttr, int, TensorType[A
     map = function.attributes.get("xla.split")
     num_lanes = function.attributes.get("xla.num_lanes")
     type_ = function.attributes.get("xla.tensor")
-    if not (
-        isinstance(map, IndexingMapAttr)
-        and isinstance(num_lanes, IntegerAttr)
-        and isinstance(type_, TensorType)
-    ):
-        raise LevelError(f"@{function.sym_name.data} is called several times but has no work split")
+    if not (isinstance(map, IndexingMapAttr) and isinstance(num_lanes, IntegerAttr) and isinstance(type_, TensorType)):
+        raise LevelError("E1006", f"@{function.sym_name.data} is called several times but has no work split")
     return map, num_lanes.value.data, type_

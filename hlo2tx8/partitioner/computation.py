@@ -104,9 +104,7 @@ def root_groups(roots: Sequence[SSAValue]) -> list[tuple[SSAValue, ...]]:
     return [tuple(group) for group in groups.values()]
 
 
-def _assign(
-    block: Block, separate: frozenset[Operation]
-) -> tuple[PartitionedComputation, frozenset[Operation]]:
+def _assign(block: Block, separate: frozenset[Operation]) -> tuple[PartitionedComputation, frozenset[Operation]]:
     terminator = block.last_op
     assert terminator is not None
     functions: list[SubgraphFunction] = []
@@ -167,9 +165,7 @@ def _record_operands(
 def _is_narrower(map: IndexingMap, op: Operation) -> bool:
     """Does the operand serve only part of the result, said by the bounds of the map's dimensions?"""
     shape = tensor_type(op.results[0]).get_shape()
-    return any(
-        d.lo > 0 or d.hi < size - 1 for d, size in zip(map.dims, shape, strict=True)
-    )
+    return any(d.lo > 0 or d.hi < size - 1 for d, size in zip(map.dims, shape, strict=True))
 
 
 def _second_paths(uses: Sequence[Use]) -> list[Operation]:
@@ -186,9 +182,7 @@ def _second_paths(uses: Sequence[Use]) -> list[Operation]:
 
 
 def _new_function(roots: tuple[SSAValue, ...], is_entry_root: bool) -> SubgraphFunction:
-    return SubgraphFunction(
-        roots, is_entry_root, IndexingMap.identity(tensor_type(roots[0]).get_shape())
-    )
+    return SubgraphFunction(roots, is_entry_root, IndexingMap.identity(tensor_type(roots[0]).get_shape()))
 
 
 def _owner(value: SSAValue) -> Operation:

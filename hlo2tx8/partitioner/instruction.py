@@ -25,7 +25,7 @@ SINGLE_OPERAND_SHAPING = (
 def tensor_type(value: SSAValue) -> TensorType[Attribute]:
     """The ranked tensor type of a value; LevelError for anything else (tuples, tokens)."""
     if not isinstance(value.type, TensorType):
-        raise LevelError(f"{value.type} is no tensor")
+        raise LevelError("E1006", f"{value.type} is no tensor")
     return cast(TensorType[Attribute], value.type)
 
 
@@ -60,7 +60,7 @@ def operand_maps(op: Operation) -> tuple[IndexingMap | None, ...]:
     maps: list[IndexingMap | None] = []
     for choices in operand_indexing(op):
         if len(choices) != 1:
-            raise LevelError(f"{op.name} reads several elements of an operand: it is not elemental")
+            raise LevelError("E1006", f"{op.name} reads several elements of an operand: it is not elemental")
         maps.append(None if is_identity(choices[0], shape) else choices[0])
     return tuple(maps)
 

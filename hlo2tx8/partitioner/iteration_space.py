@@ -1,8 +1,8 @@
 """Iteration space of a loop: the output's dimensions in buffer order, split where accesses need it, merged where all agree.
 
-    output [12, 8], reading a parameter at (d0 floordiv 4, d0 mod 4, d1)
-    splits d0 = 4 * a + b, so that every access is affine: (3, 4, 8)
-    merges b, d1 because each access walks over them without a gap: (3, 32)
+output [12, 8], reading a parameter at (d0 floordiv 4, d0 mod 4, d1)
+splits d0 = 4 * a + b, so that every access is affine: (3, 4, 8)
+merges b, d1 because each access walks over them without a gap: (3, 32)
 """
 
 from collections.abc import Sequence
@@ -82,9 +82,7 @@ def _is_in_step(access: Access, output: TensorType[Attribute]) -> bool:
     return all(r == Dim(i) for i, r in enumerate(map.results)) and strides(access.type) == strides(output)
 
 
-def _offset_and_conditions(
-    access: Access, shape: Sequence[int], to_output: Sequence[Expr]
-) -> list[Expr]:
+def _offset_and_conditions(access: Access, shape: Sequence[int], to_output: Sequence[Expr]) -> list[Expr]:
     """Everything that must be affine: the offset in the buffer and the expressions of the constraints."""
     map = access.map
     symbols = [Sym(i) for i in range(len(map.ranges) + len(map.runtime))]
@@ -92,9 +90,7 @@ def _offset_and_conditions(
     for result, step in zip(map.results, strides(access.type), strict=True) if map.results else ():
         offset = offset + result * step
     found = [offset, *(expr for expr, _ in map.constraints)]
-    found += [
-        Dim(i) for i, (d, size) in enumerate(zip(map.dims, shape, strict=True)) if d.lo > 0 or d.hi < size - 1
-    ]
+    found += [Dim(i) for i, (d, size) in enumerate(zip(map.dims, shape, strict=True)) if d.lo > 0 or d.hi < size - 1]
     return [expr.substitute(to_output, symbols) for expr in found]
 
 

@@ -44,7 +44,7 @@ class WorkSplit:
     def verify(self) -> None:
         """Raise LevelError unless every element of the iteration space is computed exactly once."""
         if not self.iteration.is_bijection_onto(self.shape):
-            raise LevelError(f"work split {self.iteration} is no bijection onto {list(self.shape)}")
+            raise LevelError("E1006", f"work split {self.iteration} is no bijection onto {list(self.shape)}")
 
 
 @dataclass(frozen=True)
@@ -121,5 +121,3 @@ def _lane_variables(lane_shape: tuple[int, ...]) -> tuple[Variable, ...]:
     if len(lane_shape) == 1:
         return (Variable(0, lane_shape[0] - 1, "lane"),)
     return tuple(Variable(0, size - 1, f"lane{i}") for i, size in enumerate(lane_shape))
-
-
