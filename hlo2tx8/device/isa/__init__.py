@@ -1,0 +1,43 @@
+"""The instruction set: one class per instruction, INSTRUCTIONS in opcode order, and the xDSL dialect `tx8`."""
+
+from xdsl.ir import Dialect
+
+from hlo2tx8.device.isa.base import Access, BufferType, Engine, Field, Instruction, Operands, Role, opcodes
+from hlo2tx8.device.isa.ct_arith import CT_ARITHMETIC
+from hlo2tx8.device.isa.ct_function import CT_FUNCTIONS
+from hlo2tx8.device.isa.ct_move import CT_MOVES
+from hlo2tx8.device.isa.ct_relation import CT_RELATIONS
+from hlo2tx8.device.isa.kc_control import KC_CONTROL, KC_SCALARS
+from hlo2tx8.device.isa.kc_function import KC_FUNCTIONS
+from hlo2tx8.device.isa.kc_move import KC_MOVES
+from hlo2tx8.device.isa.kc_vector import KC_VECTOR_OPERATIONS
+from hlo2tx8.device.isa.lsu import LSU
+
+INSTRUCTIONS: tuple[type[Instruction], ...] = (
+    *CT_ARITHMETIC,
+    *CT_RELATIONS,
+    *CT_FUNCTIONS,
+    *CT_MOVES,
+    *KC_VECTOR_OPERATIONS,
+    *KC_FUNCTIONS,
+    *KC_MOVES,
+    *KC_CONTROL,
+    *KC_SCALARS,
+    *LSU,
+)
+BY_OPCODE = opcodes(INSTRUCTIONS)
+
+Tx8 = Dialect("tx8", list(INSTRUCTIONS), [BufferType])
+
+__all__ = [
+    "Access",
+    "BY_OPCODE",
+    "BufferType",
+    "Engine",
+    "Field",
+    "INSTRUCTIONS",
+    "Instruction",
+    "Operands",
+    "Role",
+    "Tx8",
+]

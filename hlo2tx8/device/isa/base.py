@@ -1,0 +1,265 @@
+"""What every instruction is: an xDSL op whose fields, formats, encoding and accesses follow from one declaration.
+
+A field's value is an integer, or an SSA value: an index, a `!tx8.buffer` address in SPM, or the tensor a DDR slot holds.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Any, ClassVar, Self, TypeVar
+
+from xdsl.dialects.builtin import DenseArrayBase, StringAttr, i64
+from xdsl.ir import ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.irdl import IRDLOperation, irdl_attr_definition, irdl_op_definition, prop_def, var_operand_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from hlo2tx8.device.formats import Format, Rounding
+
+DYNAMIC = -(2**63)
+NUM_OPERAND_WORDS = 20
+
+
+class Engine(IntEnum):
+    """The engines of a tile; each has a queue of its own but the kernel core, which issues."""
+
+    CT = 0
+    NE = 1
+    RDMA = 2
+    WDMA = 3
+    TDMA = 4
+    DTE = 5
+    KC = 6
+
+
+class Role(Enum):
+    """What a field means."""
+
+    SPM_READ = "byte address in SPM of data that is read"
+    SPM_WRITE = "byte address in SPM of data that is written"
+    SLOT = "DDR slot"
+    DDR_READ = "byte offset in the slot of data that is read"
+    DDR_WRITE = "byte offset in the slot of data that is written"
+    COUNT = "number of elements, turns or bytes"
+    STRIDE = "distance between turns"
+    IMMEDIATE = "a value"
+    REGISTER = "a register number"
+
+
+@dataclass(frozen=True)
+class Field:
+    """One operand of an instruction. `elements` gives the extent of an SPM access from the field values, in bytes."""
+
+    name: str
+    role: Role
+    num_bytes: "Callable[[Operands], int] | None" = None
+    default: int | None = None
+
+
+@dataclass(frozen=True)
+class Operands:
+    """Concrete field values of an instruction about to execute."""
+
+    values: Mapping[str, int]
+    fmt: Format
+    fmt2: Format
+
+    def __getitem__(self, name: str) -> int:
+        return self.values[name]
+
+
+@dataclass(frozen=True)
+class Access:
+    """A field through which an instruction reads or writes memory."""
+
+    field: str
+    space: str
+    is_write: bool
+
+
+@irdl_attr_definition
+class BufferType(ParametrizedAttribute, TypeAttribute):
+    """An address in a tile's SPM."""
+
+    name = "tx8.buffer"
+
+
+class Instruction(IRDLOperation):
+    """Base of all instructions.
+
+    ENGINE executes it; FIELDS are its operands in encoding order; FORMATS are those `fmt` may take (empty: the instruction has
+    none); FORMATS2 those of the source of a conversion. COST is cycles per beat, see the timing model.
+    """
+
+    ENGINE: ClassVar[Engine]
+    OPCODE: ClassVar[int]
+    MNEMONIC: ClassVar[str]
+    FIELDS: ClassVar[tuple[Field, ...]] = ()
+    FORMATS: ClassVar[tuple[Format, ...]] = ()
+    FORMATS2: ClassVar[tuple[Format, ...]] = ()
+    COST: ClassVar[int] = 1
+
+    dynamic = var_operand_def()
+    static = prop_def(DenseArrayBase)
+    code = prop_def(DenseArrayBase)
+
+    @classmethod
+    def make(
+        cls,
+        *,
+        fmt: Format | None = None,
+        fmt2: Format | None = None,
+        rnd: Rounding = Rounding.NEAREST_EVEN,
+        origin: str = "",
+        **fields: int | SSAValue,
+    ) -> Self:
+        """The instruction with these field values; every field without a default must be given."""
+        static: list[int] = []
+        dynamic: list[SSAValue] = []
+        for f in cls.FIELDS:
+            value = fields.pop(f.name, f.default)
+            if value is None:
+                raise TypeError(f"{cls.MNEMONIC}: field {f.name} is missing")
+            if isinstance(value, SSAValue):
+                static.append(DYNAMIC)
+                dynamic.append(value)
+            else:
+                static.append(value)
+        if fields:
+            raise TypeError(f"{cls.MNEMONIC} has no field {', '.join(fields)}")
+        code = [fmt if fmt is not None else 0, fmt2 if fmt2 is not None else 0, rnd]
+        op = cls.create(
+            operands=dynamic,
+            properties={"static": DenseArrayBase.from_list(i64, static), "code": DenseArrayBase.from_list(i64, code)},
+        )
+        if origin:
+            op.attributes["loc"] = StringAttr(origin)
+        return op
+
+    @property
+    def fmt(self) -> Format:
+        """Format of the destination, or of all operands."""
+        return Format(self._code[0])
+
+    @property
+    def fmt2(self) -> Format:
+        """Format of the source of a conversion."""
+        return Format(self._code[1])
+
+    @property
+    def rounding(self) -> Rounding:
+        return Rounding(self._code[2])
+
+    @property
+    def _code(self) -> tuple[int, ...]:
+        return tuple(int(v) for v in self.code.get_values())
+
+    @property
+    def origin(self) -> str:
+        """HLO instruction and source line this came from; empty if unknown."""
+        loc = self.attributes.get("loc")
+        return loc.data if isinstance(loc, StringAttr) else ""
+
+    def values(self) -> dict[str, int | SSAValue]:
+        """Field values by name."""
+        dynamic = iter(self.dynamic)
+        return {
+            f.name: next(dynamic) if v == DYNAMIC else int(v)
+            for f, v in zip(self.FIELDS, self.static.get_values(), strict=True)
+        }
+
+    def field(self, name: str) -> int | SSAValue:
+        return self.values()[name]
+
+    @classmethod
+    def accesses(cls) -> tuple[Access, ...]:
+        """The fields through which memory is reached."""
+        return tuple(_ACCESS[f.role](f.name) for f in cls.FIELDS if f.role in _ACCESS)
+
+    def print(self, printer: Printer) -> None:
+        for f, value in self.values().items():
+            printer.print_string(f" {f}(")
+            if isinstance(value, SSAValue):
+                printer.print_ssa_value(value)
+                printer.print_string(" : ")
+                printer.print_attribute(value.type)
+            else:
+                printer.print_string(str(value))
+            printer.print_string(")")
+        if self.FORMATS:
+            printer.print_string(f" {self.fmt.name.lower()}")
+        if self.FORMATS2:
+            printer.print_string(f" from {self.fmt2.name.lower()} {self.rounding.name.lower()}")
+        if self.attributes:
+            printer.print_op_attributes(self.attributes)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        fields: dict[str, int | SSAValue] = {}
+        for f in cls.FIELDS:
+            parser.parse_keyword(f.name)
+            with parser.in_parens():
+                unresolved = parser.parse_optional_unresolved_operand()
+                if unresolved is None:
+                    fields[f.name] = parser.parse_integer()
+                else:
+                    parser.parse_punctuation(":")
+                    fields[f.name] = parser.resolve_operand(unresolved, parser.parse_type())
+        code: dict[str, Any] = {}
+        if cls.FORMATS:
+            code["fmt"] = Format[parser.parse_identifier().upper()]
+        if cls.FORMATS2:
+            parser.parse_keyword("from")
+            code["fmt2"] = Format[parser.parse_identifier().upper()]
+            code["rnd"] = Rounding[parser.parse_identifier().upper()]
+        op = cls.make(**code, **fields)
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+
+_ACCESS: dict[Role, Callable[[str], Access]] = {
+    Role.SPM_READ: lambda name: Access(name, "spm", False),
+    Role.SPM_WRITE: lambda name: Access(name, "spm", True),
+    Role.DDR_READ: lambda name: Access(name, "ddr", False),
+    Role.DDR_WRITE: lambda name: Access(name, "ddr", True),
+}
+
+InstructionT = TypeVar("InstructionT", bound=type[Instruction])
+
+
+def instruction(cls: InstructionT) -> InstructionT:
+    """Declares an instruction: its op name is `tx8.` and the mnemonic."""
+    cls.name = f"tx8.{cls.MNEMONIC}"
+    for base in cls.__mro__[: cls.__mro__.index(Instruction)]:
+        # The op definition wants constants declared; a leaf states them without ceremony.
+        annotations = base.__dict__.get("__annotations__", {})
+        base.__annotations__ = {n: ClassVar[Any] for n in base.__dict__ if n.isupper()} | annotations
+    return irdl_op_definition(cls)
+
+
+def vector(name: str, role: Role, count: str = "n", is_source: bool = False) -> Field:
+    """An SPM operand of `count` elements in the instruction's format, or the source's format of a conversion."""
+
+    def num_bytes(operands: Operands) -> int:
+        return operands[count] * (operands.fmt2 if is_source else operands.fmt).bytes
+
+    return Field(name, role, num_bytes)
+
+
+def opcodes(classes: Iterable[type[Instruction]]) -> dict[int, type[Instruction]]:
+    """Instructions by opcode; ValueError if two share one."""
+    table: dict[int, type[Instruction]] = {}
+    for cls in classes:
+        if cls.OPCODE in table:
+            raise ValueError(f"opcode {cls.OPCODE} is both {table[cls.OPCODE].MNEMONIC} and {cls.MNEMONIC}")
+        table[cls.OPCODE] = cls
+    return table
+
+
+def dims(*names: str) -> Sequence[Field]:
+    """Pairs of stride and count fields of descriptor levels, absent by default."""
+    return [
+        field
+        for s, n in zip(names[::2], names[1::2], strict=True)
+        for field in (Field(s, Role.STRIDE, default=0), Field(n, Role.COUNT, default=1))
+    ]

@@ -1,0 +1,48 @@
+"""Writes `device/native/isa.h` from the instruction classes: `python -m hlo2tx8.device.isa.header [--check]`."""
+
+import re
+import sys
+from pathlib import Path
+
+from hlo2tx8.device.formats import Format, Rounding
+from hlo2tx8.device.isa import INSTRUCTIONS, Engine
+from hlo2tx8.device.isa.encoding import HEADER_WORDS, RECORD_WORDS
+
+PATH = Path(__file__).parents[1] / "native" / "isa.h"
+
+
+def _upper(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper()
+
+
+def header_text() -> str:
+    """Enumerations of opcodes, formats, roundings, engines, and operand positions per instruction."""
+    lines = ["/* Generated from the instruction classes. Do not edit. */", "#ifndef HLO2TX8_ISA_H", "#define HLO2TX8_ISA_H", ""]
+    lines += [f"#define RECORD_WORDS {RECORD_WORDS}", f"#define HEADER_WORDS {HEADER_WORDS}", ""]
+    for prefix, names in (
+        ("FORMAT", {f.name: f.value for f in Format}),
+        ("ROUND", {r.name: r.value for r in Rounding}),
+        ("ENGINE", {e.name: e.value for e in Engine}),
+        ("OP", {_upper(c.__name__): c.OPCODE for c in INSTRUCTIONS}),
+    ):
+        lines.append(f"enum {prefix.lower()}_code {{")
+        lines += [f"    {prefix}_{name} = {value}," for name, value in names.items()]
+        lines += ["};", ""]
+    for cls in INSTRUCTIONS:
+        lines += [f"#define {_upper(cls.__name__)}__{f.name.upper()} {i}" for i, f in enumerate(cls.FIELDS)]
+    lines += ["", "#endif", ""]
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> int:
+    """0 if written or, with --check, up to date; 1 otherwise."""
+    text = header_text()
+    if "--check" in arguments:
+        return 0 if PATH.exists() and PATH.read_text() == text else 1
+    PATH.parent.mkdir(exist_ok=True)
+    PATH.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

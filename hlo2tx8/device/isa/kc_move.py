@@ -1,0 +1,65 @@
+"""Kernel-core selection, conversion, indexed access and counting."""
+
+from hlo2tx8.device.isa.base import Field, Role, instruction, vector
+from hlo2tx8.device.isa.forms import (
+    COUNT,
+    KC_FLOATS,
+    KC_INTEGERS,
+    KcConvertForm,
+    KcGatherForm,
+    KcInstruction,
+    KcScatterForm,
+    KcSelectForm,
+)
+
+
+@instruction
+class KcVSelect(KcSelectForm):
+    """dst[i] = a[i] if pred[i] else b[i]."""
+
+    MNEMONIC = "KC_VV_select"
+    OPCODE = 154
+
+
+@instruction
+class KcVConvert(KcConvertForm):
+    """dst[i] = the value of src[i]: float to int toward zero, saturating, NaN gives 0; int to int wraps; to PRED is != 0."""
+
+    MNEMONIC = "KC_V_convert"
+    OPCODE = 155
+
+
+@instruction
+class KcVIota(KcInstruction):
+    """dst[i] = start + ((i div div) mod mod) * step."""
+
+    MNEMONIC = "KC_V_iota"
+    OPCODE = 156
+    FORMATS = (*KC_INTEGERS, *KC_FLOATS)
+    FIELDS = (
+        vector("dst", Role.SPM_WRITE),
+        COUNT,
+        Field("start", Role.IMMEDIATE),
+        Field("step", Role.IMMEDIATE),
+        Field("div", Role.IMMEDIATE),
+        Field("mod", Role.IMMEDIATE),
+    )
+
+
+@instruction
+class KcVGather(KcGatherForm):
+    """dst[i] = src[index[i]]."""
+
+    MNEMONIC = "KC_V_gather"
+    OPCODE = 157
+
+
+@instruction
+class KcVScatter(KcScatterForm):
+    """dst[index[i]] = src[i], in order of i."""
+
+    MNEMONIC = "KC_V_scatter"
+    OPCODE = 158
+
+
+KC_MOVES = (KcVSelect, KcVConvert, KcVIota, KcVGather, KcVScatter)

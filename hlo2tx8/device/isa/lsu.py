@@ -1,0 +1,88 @@
+"""Data movement: RDMA and WDMA between DDR and SPM, TDMA inside SPM."""
+
+from collections.abc import Callable
+
+from hlo2tx8.device.formats import Format
+from hlo2tx8.device.isa.base import Engine, Field, Instruction, Operands, Role, dims, instruction
+from hlo2tx8.device.isa.forms import DmaForm, dma_bytes
+
+
+@instruction
+class Rdma(DmaForm):
+    """SPM[dst ...] = the elements slot[offset + (i1*s1 + i2*s2 + i3*s3 + i)], i innermost, dense."""
+
+    ENGINE = Engine.RDMA
+    MNEMONIC = "RDMA_load"
+    OPCODE = 176
+    FIELDS = (
+        Field("dst", Role.SPM_WRITE, dma_bytes),
+        Field("slot", Role.SLOT),
+        Field("offset", Role.DDR_READ),
+        *DmaForm.LEVELS,
+    )
+
+
+@instruction
+class Wdma(DmaForm):
+    """slot[offset + (i1*s1 + i2*s2 + i3*s3 + i)] = the elements SPM[src ...], i innermost, dense."""
+
+    ENGINE = Engine.WDMA
+    MNEMONIC = "WDMA_store"
+    OPCODE = 177
+    FIELDS = (
+        Field("slot", Role.SLOT),
+        Field("offset", Role.DDR_WRITE),
+        Field("src", Role.SPM_READ, dma_bytes),
+        *DmaForm.LEVELS,
+    )
+
+
+def _span(stride: str, count: str, run: str) -> Callable[[Operands], int]:
+    def num_bytes(o: Operands) -> int:
+        if any(o[f"{count}{i}"] == 0 for i in (1, 2, 3)):
+            return 0
+        return o[run] + sum((o[f"{count}{i}"] - 1) * o[f"{stride}{i}"] for i in (1, 2, 3))
+
+    return num_bytes
+
+
+@instruction
+class TdmaGatherScatter(Instruction):
+    """Runs of `run_bytes` read at strides rs1..rs3 and written, in the same order, at strides ws1..ws3; level 3 outermost."""
+
+    ENGINE = Engine.TDMA
+    MNEMONIC = "TDMA_gatherScatter"
+    OPCODE = 178
+    FORMATS = tuple(Format)
+    FIELDS = (
+        Field("dst", Role.SPM_WRITE, _span("ws", "wn", "run_bytes")),
+        Field("src", Role.SPM_READ, _span("rs", "rn", "run_bytes")),
+        Field("run_bytes", Role.COUNT),
+        *dims("rs1", "rn1", "rs2", "rn2", "rs3", "rn3"),
+        *dims("ws1", "wn1", "ws2", "wn2", "ws3", "wn3"),
+    )
+
+
+@instruction
+class TdmaMemset(Instruction):
+    """n elements with the bits `value`, at dst + i1*s1 + i2*s2, strides in elements."""
+
+    ENGINE = Engine.TDMA
+    MNEMONIC = "TDMA_memset"
+    OPCODE = 179
+    FORMATS = tuple(Format)
+    FIELDS = (
+        Field("dst", Role.SPM_WRITE, lambda o: _memset_bytes(o)),
+        Field("value", Role.IMMEDIATE),
+        Field("n", Role.COUNT),
+        *dims("s1", "n1", "s2", "n2"),
+    )
+
+
+def _memset_bytes(o: Operands) -> int:
+    if o["n"] == 0 or o["n1"] == 0 or o["n2"] == 0:
+        return 0
+    return (o["n"] + (o["n1"] - 1) * o["s1"] + (o["n2"] - 1) * o["s2"]) * o.fmt.bytes
+
+
+LSU = (Rdma, Wdma, TdmaGatherScatter, TdmaMemset)

@@ -1,0 +1,741 @@
+/* Generated from the instruction classes. Do not edit. */
+#ifndef HLO2TX8_ISA_H
+#define HLO2TX8_ISA_H
+
+#define RECORD_WORDS 24
+#define HEADER_WORDS 4
+
+enum format_code {
+    FORMAT_INT8 = 0,
+    FORMAT_INT16 = 1,
+    FORMAT_FP16 = 2,
+    FORMAT_BF16 = 3,
+    FORMAT_INT32 = 4,
+    FORMAT_FP32 = 5,
+    FORMAT_TF32 = 6,
+    FORMAT_BOOL = 7,
+    FORMAT_UINT8 = 8,
+    FORMAT_UINT16 = 9,
+    FORMAT_UINT32 = 10,
+    FORMAT_INT64 = 11,
+    FORMAT_UINT64 = 12,
+    FORMAT_FP64 = 13,
+    FORMAT_PRED = 14,
+    FORMAT_RAW8 = 15,
+    FORMAT_RAW128 = 16,
+};
+
+enum round_code {
+    ROUND_NEAREST_EVEN = 0,
+    ROUND_TOWARD_ZERO = 1,
+    ROUND_TOWARD_POSITIVE = 2,
+    ROUND_TOWARD_NEGATIVE = 3,
+    ROUND_STOCHASTIC = 4,
+};
+
+enum engine_code {
+    ENGINE_CT = 0,
+    ENGINE_NE = 1,
+    ENGINE_RDMA = 2,
+    ENGINE_WDMA = 3,
+    ENGINE_TDMA = 4,
+    ENGINE_DTE = 5,
+    ENGINE_KC = 6,
+};
+
+enum op_code {
+    OP_CT_ABS = 0,
+    OP_CT_NEG = 1,
+    OP_CT_RECIP = 2,
+    OP_CT_SQUARE = 3,
+    OP_CT_SQRT = 4,
+    OP_CT_RSQRT = 5,
+    OP_CT_ADD_VV = 16,
+    OP_CT_ADD_VS = 17,
+    OP_CT_ADD_VU_V = 18,
+    OP_CT_ADD_VU_VLOOP = 19,
+    OP_CT_SUB_VV = 20,
+    OP_CT_SUB_VS = 21,
+    OP_CT_SUB_VU_V = 22,
+    OP_CT_SUB_VU_VLOOP = 23,
+    OP_CT_MUL_VV = 24,
+    OP_CT_MUL_VS = 25,
+    OP_CT_MUL_VU_V = 26,
+    OP_CT_MUL_VU_VLOOP = 27,
+    OP_CT_DIV_VV = 28,
+    OP_CT_DIV_VS = 29,
+    OP_CT_DIV_VU_V = 30,
+    OP_CT_DIV_VU_VLOOP = 31,
+    OP_CT_MAX_VV = 32,
+    OP_CT_MAX_VS = 33,
+    OP_CT_MAX_VU_V = 34,
+    OP_CT_MAX_VU_VLOOP = 35,
+    OP_CT_MIN_VV = 36,
+    OP_CT_MIN_VS = 37,
+    OP_CT_MIN_VU_V = 38,
+    OP_CT_MIN_VU_VLOOP = 39,
+    OP_CT_EQ_VV = 48,
+    OP_CT_EQ_VS = 49,
+    OP_CT_EQ_VU_V = 50,
+    OP_CT_EQ_VU_VLOOP = 51,
+    OP_CT_NE_VV = 52,
+    OP_CT_NE_VS = 53,
+    OP_CT_NE_VU_V = 54,
+    OP_CT_NE_VU_VLOOP = 55,
+    OP_CT_GE_VV = 56,
+    OP_CT_GE_VS = 57,
+    OP_CT_GE_VU_V = 58,
+    OP_CT_GE_VU_VLOOP = 59,
+    OP_CT_GT_VV = 60,
+    OP_CT_GT_VS = 61,
+    OP_CT_GT_VU_V = 62,
+    OP_CT_GT_VU_VLOOP = 63,
+    OP_CT_LE_VV = 64,
+    OP_CT_LE_VS = 65,
+    OP_CT_LE_VU_V = 66,
+    OP_CT_LE_VU_VLOOP = 67,
+    OP_CT_LT_VV = 68,
+    OP_CT_LT_VS = 69,
+    OP_CT_LT_VU_V = 70,
+    OP_CT_LT_VU_VLOOP = 71,
+    OP_CT_LOG2 = 72,
+    OP_CT_LN = 73,
+    OP_CT_POW2 = 74,
+    OP_CT_EXP = 75,
+    OP_CT_SIN = 76,
+    OP_CT_COS = 77,
+    OP_CT_TANH = 78,
+    OP_CT_SIGMOID = 79,
+    OP_CT_CONVERT = 84,
+    OP_CT_MASK_MOVE = 85,
+    OP_KC_VNEG = 96,
+    OP_KC_VABS = 97,
+    OP_KC_VNOT = 98,
+    OP_KC_VSIGN = 99,
+    OP_KC_VPOP_COUNT = 100,
+    OP_KC_VCOUNT_LEADING_ZEROS = 101,
+    OP_KC_VADD = 104,
+    OP_KC_VSUB = 105,
+    OP_KC_VMUL = 106,
+    OP_KC_VDIV = 107,
+    OP_KC_VREM = 108,
+    OP_KC_VMAX = 109,
+    OP_KC_VMIN = 110,
+    OP_KC_VAND = 111,
+    OP_KC_VOR = 112,
+    OP_KC_VXOR = 113,
+    OP_KC_VSHIFT_LEFT = 114,
+    OP_KC_VSHIFT_RIGHT_ARITHMETIC = 115,
+    OP_KC_VSHIFT_RIGHT_LOGICAL = 116,
+    OP_KC_VPOW = 117,
+    OP_KC_VATAN2 = 118,
+    OP_KC_VNEXT_AFTER = 119,
+    OP_KC_VEQ = 120,
+    OP_KC_VNE = 121,
+    OP_KC_VGE = 122,
+    OP_KC_VGT = 123,
+    OP_KC_VLE = 124,
+    OP_KC_VLT = 125,
+    OP_KC_VIS_FINITE = 126,
+    OP_KC_VFLOOR = 136,
+    OP_KC_VCEIL = 137,
+    OP_KC_VROUND_NEAREST_EVEN = 138,
+    OP_KC_VROUND_NEAREST_AFZ = 139,
+    OP_KC_VSQRT = 140,
+    OP_KC_VRSQRT = 141,
+    OP_KC_VEXP = 142,
+    OP_KC_VEXPM1 = 143,
+    OP_KC_VLOG = 144,
+    OP_KC_VLOG1P = 145,
+    OP_KC_VSIN = 146,
+    OP_KC_VCOS = 147,
+    OP_KC_VTAN = 148,
+    OP_KC_VTANH = 149,
+    OP_KC_VLOGISTIC = 150,
+    OP_KC_VCBRT = 151,
+    OP_KC_VREDUCE_PRECISION = 152,
+    OP_KC_VSELECT = 154,
+    OP_KC_VCONVERT = 155,
+    OP_KC_VIOTA = 156,
+    OP_KC_VGATHER = 157,
+    OP_KC_VSCATTER = 158,
+    OP_KC_HALT = 160,
+    OP_KC_LOOP = 161,
+    OP_KC_END = 162,
+    OP_KC_IF = 163,
+    OP_KC_END_IF = 164,
+    OP_KC_WAIT = 165,
+    OP_KC_BARRIER = 166,
+    OP_KC_AFFINE = 167,
+    OP_KC_FLOOR_DIV = 168,
+    OP_KC_MOD = 169,
+    OP_KC_MIN = 170,
+    OP_KC_MAX = 171,
+    OP_KC_MUL = 172,
+    OP_KC_LESS = 173,
+    OP_KC_LOAD_SCALAR = 175,
+    OP_RDMA = 176,
+    OP_WDMA = 177,
+    OP_TDMA_GATHER_SCATTER = 178,
+    OP_TDMA_MEMSET = 179,
+};
+
+#define CT_ABS__DST 0
+#define CT_ABS__SRC 1
+#define CT_ABS__N 2
+#define CT_NEG__DST 0
+#define CT_NEG__SRC 1
+#define CT_NEG__N 2
+#define CT_RECIP__DST 0
+#define CT_RECIP__SRC 1
+#define CT_RECIP__N 2
+#define CT_SQUARE__DST 0
+#define CT_SQUARE__SRC 1
+#define CT_SQUARE__N 2
+#define CT_SQRT__DST 0
+#define CT_SQRT__SRC 1
+#define CT_SQRT__N 2
+#define CT_RSQRT__DST 0
+#define CT_RSQRT__SRC 1
+#define CT_RSQRT__N 2
+#define CT_ADD_VV__DST 0
+#define CT_ADD_VV__A 1
+#define CT_ADD_VV__B 2
+#define CT_ADD_VV__N 3
+#define CT_ADD_VS__DST 0
+#define CT_ADD_VS__A 1
+#define CT_ADD_VS__IMM 2
+#define CT_ADD_VS__N 3
+#define CT_ADD_VU_V__DST 0
+#define CT_ADD_VU_V__A 1
+#define CT_ADD_VU_V__UNIT 2
+#define CT_ADD_VU_V__N 3
+#define CT_ADD_VU_V__U 4
+#define CT_ADD_VU_VLOOP__DST 0
+#define CT_ADD_VU_VLOOP__A 1
+#define CT_ADD_VU_VLOOP__UNIT 2
+#define CT_ADD_VU_VLOOP__N 3
+#define CT_ADD_VU_VLOOP__U 4
+#define CT_ADD_VU_VLOOP__FULL_N 5
+#define CT_ADD_VU_VLOOP__FULL_U 6
+#define CT_SUB_VV__DST 0
+#define CT_SUB_VV__A 1
+#define CT_SUB_VV__B 2
+#define CT_SUB_VV__N 3
+#define CT_SUB_VS__DST 0
+#define CT_SUB_VS__A 1
+#define CT_SUB_VS__IMM 2
+#define CT_SUB_VS__N 3
+#define CT_SUB_VU_V__DST 0
+#define CT_SUB_VU_V__A 1
+#define CT_SUB_VU_V__UNIT 2
+#define CT_SUB_VU_V__N 3
+#define CT_SUB_VU_V__U 4
+#define CT_SUB_VU_VLOOP__DST 0
+#define CT_SUB_VU_VLOOP__A 1
+#define CT_SUB_VU_VLOOP__UNIT 2
+#define CT_SUB_VU_VLOOP__N 3
+#define CT_SUB_VU_VLOOP__U 4
+#define CT_SUB_VU_VLOOP__FULL_N 5
+#define CT_SUB_VU_VLOOP__FULL_U 6
+#define CT_MUL_VV__DST 0
+#define CT_MUL_VV__A 1
+#define CT_MUL_VV__B 2
+#define CT_MUL_VV__N 3
+#define CT_MUL_VS__DST 0
+#define CT_MUL_VS__A 1
+#define CT_MUL_VS__IMM 2
+#define CT_MUL_VS__N 3
+#define CT_MUL_VU_V__DST 0
+#define CT_MUL_VU_V__A 1
+#define CT_MUL_VU_V__UNIT 2
+#define CT_MUL_VU_V__N 3
+#define CT_MUL_VU_V__U 4
+#define CT_MUL_VU_VLOOP__DST 0
+#define CT_MUL_VU_VLOOP__A 1
+#define CT_MUL_VU_VLOOP__UNIT 2
+#define CT_MUL_VU_VLOOP__N 3
+#define CT_MUL_VU_VLOOP__U 4
+#define CT_MUL_VU_VLOOP__FULL_N 5
+#define CT_MUL_VU_VLOOP__FULL_U 6
+#define CT_DIV_VV__DST 0
+#define CT_DIV_VV__A 1
+#define CT_DIV_VV__B 2
+#define CT_DIV_VV__N 3
+#define CT_DIV_VS__DST 0
+#define CT_DIV_VS__A 1
+#define CT_DIV_VS__IMM 2
+#define CT_DIV_VS__N 3
+#define CT_DIV_VU_V__DST 0
+#define CT_DIV_VU_V__A 1
+#define CT_DIV_VU_V__UNIT 2
+#define CT_DIV_VU_V__N 3
+#define CT_DIV_VU_V__U 4
+#define CT_DIV_VU_VLOOP__DST 0
+#define CT_DIV_VU_VLOOP__A 1
+#define CT_DIV_VU_VLOOP__UNIT 2
+#define CT_DIV_VU_VLOOP__N 3
+#define CT_DIV_VU_VLOOP__U 4
+#define CT_DIV_VU_VLOOP__FULL_N 5
+#define CT_DIV_VU_VLOOP__FULL_U 6
+#define CT_MAX_VV__DST 0
+#define CT_MAX_VV__A 1
+#define CT_MAX_VV__B 2
+#define CT_MAX_VV__N 3
+#define CT_MAX_VS__DST 0
+#define CT_MAX_VS__A 1
+#define CT_MAX_VS__IMM 2
+#define CT_MAX_VS__N 3
+#define CT_MAX_VU_V__DST 0
+#define CT_MAX_VU_V__A 1
+#define CT_MAX_VU_V__UNIT 2
+#define CT_MAX_VU_V__N 3
+#define CT_MAX_VU_V__U 4
+#define CT_MAX_VU_VLOOP__DST 0
+#define CT_MAX_VU_VLOOP__A 1
+#define CT_MAX_VU_VLOOP__UNIT 2
+#define CT_MAX_VU_VLOOP__N 3
+#define CT_MAX_VU_VLOOP__U 4
+#define CT_MAX_VU_VLOOP__FULL_N 5
+#define CT_MAX_VU_VLOOP__FULL_U 6
+#define CT_MIN_VV__DST 0
+#define CT_MIN_VV__A 1
+#define CT_MIN_VV__B 2
+#define CT_MIN_VV__N 3
+#define CT_MIN_VS__DST 0
+#define CT_MIN_VS__A 1
+#define CT_MIN_VS__IMM 2
+#define CT_MIN_VS__N 3
+#define CT_MIN_VU_V__DST 0
+#define CT_MIN_VU_V__A 1
+#define CT_MIN_VU_V__UNIT 2
+#define CT_MIN_VU_V__N 3
+#define CT_MIN_VU_V__U 4
+#define CT_MIN_VU_VLOOP__DST 0
+#define CT_MIN_VU_VLOOP__A 1
+#define CT_MIN_VU_VLOOP__UNIT 2
+#define CT_MIN_VU_VLOOP__N 3
+#define CT_MIN_VU_VLOOP__U 4
+#define CT_MIN_VU_VLOOP__FULL_N 5
+#define CT_MIN_VU_VLOOP__FULL_U 6
+#define CT_EQ_VV__DST 0
+#define CT_EQ_VV__A 1
+#define CT_EQ_VV__B 2
+#define CT_EQ_VV__N 3
+#define CT_EQ_VS__DST 0
+#define CT_EQ_VS__A 1
+#define CT_EQ_VS__IMM 2
+#define CT_EQ_VS__N 3
+#define CT_EQ_VU_V__DST 0
+#define CT_EQ_VU_V__A 1
+#define CT_EQ_VU_V__UNIT 2
+#define CT_EQ_VU_V__N 3
+#define CT_EQ_VU_V__U 4
+#define CT_EQ_VU_VLOOP__DST 0
+#define CT_EQ_VU_VLOOP__A 1
+#define CT_EQ_VU_VLOOP__UNIT 2
+#define CT_EQ_VU_VLOOP__N 3
+#define CT_EQ_VU_VLOOP__U 4
+#define CT_EQ_VU_VLOOP__FULL_N 5
+#define CT_EQ_VU_VLOOP__FULL_U 6
+#define CT_NE_VV__DST 0
+#define CT_NE_VV__A 1
+#define CT_NE_VV__B 2
+#define CT_NE_VV__N 3
+#define CT_NE_VS__DST 0
+#define CT_NE_VS__A 1
+#define CT_NE_VS__IMM 2
+#define CT_NE_VS__N 3
+#define CT_NE_VU_V__DST 0
+#define CT_NE_VU_V__A 1
+#define CT_NE_VU_V__UNIT 2
+#define CT_NE_VU_V__N 3
+#define CT_NE_VU_V__U 4
+#define CT_NE_VU_VLOOP__DST 0
+#define CT_NE_VU_VLOOP__A 1
+#define CT_NE_VU_VLOOP__UNIT 2
+#define CT_NE_VU_VLOOP__N 3
+#define CT_NE_VU_VLOOP__U 4
+#define CT_NE_VU_VLOOP__FULL_N 5
+#define CT_NE_VU_VLOOP__FULL_U 6
+#define CT_GE_VV__DST 0
+#define CT_GE_VV__A 1
+#define CT_GE_VV__B 2
+#define CT_GE_VV__N 3
+#define CT_GE_VS__DST 0
+#define CT_GE_VS__A 1
+#define CT_GE_VS__IMM 2
+#define CT_GE_VS__N 3
+#define CT_GE_VU_V__DST 0
+#define CT_GE_VU_V__A 1
+#define CT_GE_VU_V__UNIT 2
+#define CT_GE_VU_V__N 3
+#define CT_GE_VU_V__U 4
+#define CT_GE_VU_VLOOP__DST 0
+#define CT_GE_VU_VLOOP__A 1
+#define CT_GE_VU_VLOOP__UNIT 2
+#define CT_GE_VU_VLOOP__N 3
+#define CT_GE_VU_VLOOP__U 4
+#define CT_GE_VU_VLOOP__FULL_N 5
+#define CT_GE_VU_VLOOP__FULL_U 6
+#define CT_GT_VV__DST 0
+#define CT_GT_VV__A 1
+#define CT_GT_VV__B 2
+#define CT_GT_VV__N 3
+#define CT_GT_VS__DST 0
+#define CT_GT_VS__A 1
+#define CT_GT_VS__IMM 2
+#define CT_GT_VS__N 3
+#define CT_GT_VU_V__DST 0
+#define CT_GT_VU_V__A 1
+#define CT_GT_VU_V__UNIT 2
+#define CT_GT_VU_V__N 3
+#define CT_GT_VU_V__U 4
+#define CT_GT_VU_VLOOP__DST 0
+#define CT_GT_VU_VLOOP__A 1
+#define CT_GT_VU_VLOOP__UNIT 2
+#define CT_GT_VU_VLOOP__N 3
+#define CT_GT_VU_VLOOP__U 4
+#define CT_GT_VU_VLOOP__FULL_N 5
+#define CT_GT_VU_VLOOP__FULL_U 6
+#define CT_LE_VV__DST 0
+#define CT_LE_VV__A 1
+#define CT_LE_VV__B 2
+#define CT_LE_VV__N 3
+#define CT_LE_VS__DST 0
+#define CT_LE_VS__A 1
+#define CT_LE_VS__IMM 2
+#define CT_LE_VS__N 3
+#define CT_LE_VU_V__DST 0
+#define CT_LE_VU_V__A 1
+#define CT_LE_VU_V__UNIT 2
+#define CT_LE_VU_V__N 3
+#define CT_LE_VU_V__U 4
+#define CT_LE_VU_VLOOP__DST 0
+#define CT_LE_VU_VLOOP__A 1
+#define CT_LE_VU_VLOOP__UNIT 2
+#define CT_LE_VU_VLOOP__N 3
+#define CT_LE_VU_VLOOP__U 4
+#define CT_LE_VU_VLOOP__FULL_N 5
+#define CT_LE_VU_VLOOP__FULL_U 6
+#define CT_LT_VV__DST 0
+#define CT_LT_VV__A 1
+#define CT_LT_VV__B 2
+#define CT_LT_VV__N 3
+#define CT_LT_VS__DST 0
+#define CT_LT_VS__A 1
+#define CT_LT_VS__IMM 2
+#define CT_LT_VS__N 3
+#define CT_LT_VU_V__DST 0
+#define CT_LT_VU_V__A 1
+#define CT_LT_VU_V__UNIT 2
+#define CT_LT_VU_V__N 3
+#define CT_LT_VU_V__U 4
+#define CT_LT_VU_VLOOP__DST 0
+#define CT_LT_VU_VLOOP__A 1
+#define CT_LT_VU_VLOOP__UNIT 2
+#define CT_LT_VU_VLOOP__N 3
+#define CT_LT_VU_VLOOP__U 4
+#define CT_LT_VU_VLOOP__FULL_N 5
+#define CT_LT_VU_VLOOP__FULL_U 6
+#define CT_LOG2__DST 0
+#define CT_LOG2__SRC 1
+#define CT_LOG2__N 2
+#define CT_LN__DST 0
+#define CT_LN__SRC 1
+#define CT_LN__N 2
+#define CT_POW2__DST 0
+#define CT_POW2__SRC 1
+#define CT_POW2__N 2
+#define CT_EXP__DST 0
+#define CT_EXP__SRC 1
+#define CT_EXP__N 2
+#define CT_SIN__DST 0
+#define CT_SIN__SRC 1
+#define CT_SIN__N 2
+#define CT_COS__DST 0
+#define CT_COS__SRC 1
+#define CT_COS__N 2
+#define CT_TANH__DST 0
+#define CT_TANH__SRC 1
+#define CT_TANH__N 2
+#define CT_SIGMOID__DST 0
+#define CT_SIGMOID__SRC 1
+#define CT_SIGMOID__N 2
+#define CT_CONVERT__DST 0
+#define CT_CONVERT__SRC 1
+#define CT_CONVERT__N 2
+#define CT_MASK_MOVE__DST 0
+#define CT_MASK_MOVE__SRC 1
+#define CT_MASK_MOVE__MASK 2
+#define CT_MASK_MOVE__N 3
+#define KC_VNEG__DST 0
+#define KC_VNEG__SRC 1
+#define KC_VNEG__N 2
+#define KC_VABS__DST 0
+#define KC_VABS__SRC 1
+#define KC_VABS__N 2
+#define KC_VNOT__DST 0
+#define KC_VNOT__SRC 1
+#define KC_VNOT__N 2
+#define KC_VSIGN__DST 0
+#define KC_VSIGN__SRC 1
+#define KC_VSIGN__N 2
+#define KC_VPOP_COUNT__DST 0
+#define KC_VPOP_COUNT__SRC 1
+#define KC_VPOP_COUNT__N 2
+#define KC_VCOUNT_LEADING_ZEROS__DST 0
+#define KC_VCOUNT_LEADING_ZEROS__SRC 1
+#define KC_VCOUNT_LEADING_ZEROS__N 2
+#define KC_VADD__DST 0
+#define KC_VADD__A 1
+#define KC_VADD__B 2
+#define KC_VADD__N 3
+#define KC_VSUB__DST 0
+#define KC_VSUB__A 1
+#define KC_VSUB__B 2
+#define KC_VSUB__N 3
+#define KC_VMUL__DST 0
+#define KC_VMUL__A 1
+#define KC_VMUL__B 2
+#define KC_VMUL__N 3
+#define KC_VDIV__DST 0
+#define KC_VDIV__A 1
+#define KC_VDIV__B 2
+#define KC_VDIV__N 3
+#define KC_VREM__DST 0
+#define KC_VREM__A 1
+#define KC_VREM__B 2
+#define KC_VREM__N 3
+#define KC_VMAX__DST 0
+#define KC_VMAX__A 1
+#define KC_VMAX__B 2
+#define KC_VMAX__N 3
+#define KC_VMIN__DST 0
+#define KC_VMIN__A 1
+#define KC_VMIN__B 2
+#define KC_VMIN__N 3
+#define KC_VAND__DST 0
+#define KC_VAND__A 1
+#define KC_VAND__B 2
+#define KC_VAND__N 3
+#define KC_VOR__DST 0
+#define KC_VOR__A 1
+#define KC_VOR__B 2
+#define KC_VOR__N 3
+#define KC_VXOR__DST 0
+#define KC_VXOR__A 1
+#define KC_VXOR__B 2
+#define KC_VXOR__N 3
+#define KC_VSHIFT_LEFT__DST 0
+#define KC_VSHIFT_LEFT__A 1
+#define KC_VSHIFT_LEFT__B 2
+#define KC_VSHIFT_LEFT__N 3
+#define KC_VSHIFT_RIGHT_ARITHMETIC__DST 0
+#define KC_VSHIFT_RIGHT_ARITHMETIC__A 1
+#define KC_VSHIFT_RIGHT_ARITHMETIC__B 2
+#define KC_VSHIFT_RIGHT_ARITHMETIC__N 3
+#define KC_VSHIFT_RIGHT_LOGICAL__DST 0
+#define KC_VSHIFT_RIGHT_LOGICAL__A 1
+#define KC_VSHIFT_RIGHT_LOGICAL__B 2
+#define KC_VSHIFT_RIGHT_LOGICAL__N 3
+#define KC_VPOW__DST 0
+#define KC_VPOW__A 1
+#define KC_VPOW__B 2
+#define KC_VPOW__N 3
+#define KC_VATAN2__DST 0
+#define KC_VATAN2__A 1
+#define KC_VATAN2__B 2
+#define KC_VATAN2__N 3
+#define KC_VNEXT_AFTER__DST 0
+#define KC_VNEXT_AFTER__A 1
+#define KC_VNEXT_AFTER__B 2
+#define KC_VNEXT_AFTER__N 3
+#define KC_VEQ__DST 0
+#define KC_VEQ__A 1
+#define KC_VEQ__B 2
+#define KC_VEQ__N 3
+#define KC_VEQ__TOTAL 4
+#define KC_VNE__DST 0
+#define KC_VNE__A 1
+#define KC_VNE__B 2
+#define KC_VNE__N 3
+#define KC_VNE__TOTAL 4
+#define KC_VGE__DST 0
+#define KC_VGE__A 1
+#define KC_VGE__B 2
+#define KC_VGE__N 3
+#define KC_VGE__TOTAL 4
+#define KC_VGT__DST 0
+#define KC_VGT__A 1
+#define KC_VGT__B 2
+#define KC_VGT__N 3
+#define KC_VGT__TOTAL 4
+#define KC_VLE__DST 0
+#define KC_VLE__A 1
+#define KC_VLE__B 2
+#define KC_VLE__N 3
+#define KC_VLE__TOTAL 4
+#define KC_VLT__DST 0
+#define KC_VLT__A 1
+#define KC_VLT__B 2
+#define KC_VLT__N 3
+#define KC_VLT__TOTAL 4
+#define KC_VIS_FINITE__DST 0
+#define KC_VIS_FINITE__SRC 1
+#define KC_VIS_FINITE__N 2
+#define KC_VFLOOR__DST 0
+#define KC_VFLOOR__SRC 1
+#define KC_VFLOOR__N 2
+#define KC_VCEIL__DST 0
+#define KC_VCEIL__SRC 1
+#define KC_VCEIL__N 2
+#define KC_VROUND_NEAREST_EVEN__DST 0
+#define KC_VROUND_NEAREST_EVEN__SRC 1
+#define KC_VROUND_NEAREST_EVEN__N 2
+#define KC_VROUND_NEAREST_AFZ__DST 0
+#define KC_VROUND_NEAREST_AFZ__SRC 1
+#define KC_VROUND_NEAREST_AFZ__N 2
+#define KC_VSQRT__DST 0
+#define KC_VSQRT__SRC 1
+#define KC_VSQRT__N 2
+#define KC_VRSQRT__DST 0
+#define KC_VRSQRT__SRC 1
+#define KC_VRSQRT__N 2
+#define KC_VEXP__DST 0
+#define KC_VEXP__SRC 1
+#define KC_VEXP__N 2
+#define KC_VEXPM1__DST 0
+#define KC_VEXPM1__SRC 1
+#define KC_VEXPM1__N 2
+#define KC_VLOG__DST 0
+#define KC_VLOG__SRC 1
+#define KC_VLOG__N 2
+#define KC_VLOG1P__DST 0
+#define KC_VLOG1P__SRC 1
+#define KC_VLOG1P__N 2
+#define KC_VSIN__DST 0
+#define KC_VSIN__SRC 1
+#define KC_VSIN__N 2
+#define KC_VCOS__DST 0
+#define KC_VCOS__SRC 1
+#define KC_VCOS__N 2
+#define KC_VTAN__DST 0
+#define KC_VTAN__SRC 1
+#define KC_VTAN__N 2
+#define KC_VTANH__DST 0
+#define KC_VTANH__SRC 1
+#define KC_VTANH__N 2
+#define KC_VLOGISTIC__DST 0
+#define KC_VLOGISTIC__SRC 1
+#define KC_VLOGISTIC__N 2
+#define KC_VCBRT__DST 0
+#define KC_VCBRT__SRC 1
+#define KC_VCBRT__N 2
+#define KC_VREDUCE_PRECISION__DST 0
+#define KC_VREDUCE_PRECISION__SRC 1
+#define KC_VREDUCE_PRECISION__N 2
+#define KC_VREDUCE_PRECISION__EXPONENT 3
+#define KC_VREDUCE_PRECISION__MANTISSA 4
+#define KC_VSELECT__DST 0
+#define KC_VSELECT__PRED 1
+#define KC_VSELECT__A 2
+#define KC_VSELECT__B 3
+#define KC_VSELECT__N 4
+#define KC_VCONVERT__DST 0
+#define KC_VCONVERT__SRC 1
+#define KC_VCONVERT__N 2
+#define KC_VIOTA__DST 0
+#define KC_VIOTA__N 1
+#define KC_VIOTA__START 2
+#define KC_VIOTA__STEP 3
+#define KC_VIOTA__DIV 4
+#define KC_VIOTA__MOD 5
+#define KC_VGATHER__DST 0
+#define KC_VGATHER__SRC 1
+#define KC_VGATHER__INDEX 2
+#define KC_VGATHER__N 3
+#define KC_VSCATTER__DST 0
+#define KC_VSCATTER__SRC 1
+#define KC_VSCATTER__INDEX 2
+#define KC_VSCATTER__N 3
+#define KC_LOOP__RD 0
+#define KC_LOOP__LO 1
+#define KC_LOOP__HI 2
+#define KC_LOOP__STEP 3
+#define KC_IF__VALUE 0
+#define KC_WAIT__ENGINES 0
+#define KC_AFFINE__RD 0
+#define KC_AFFINE__C 1
+#define KC_AFFINE__R1 2
+#define KC_AFFINE__K1 3
+#define KC_AFFINE__R2 4
+#define KC_AFFINE__K2 5
+#define KC_AFFINE__R3 6
+#define KC_AFFINE__K3 7
+#define KC_AFFINE__R4 8
+#define KC_AFFINE__K4 9
+#define KC_FLOOR_DIV__RD 0
+#define KC_FLOOR_DIV__A 1
+#define KC_FLOOR_DIV__B 2
+#define KC_MOD__RD 0
+#define KC_MOD__A 1
+#define KC_MOD__B 2
+#define KC_MIN__RD 0
+#define KC_MIN__A 1
+#define KC_MIN__B 2
+#define KC_MAX__RD 0
+#define KC_MAX__A 1
+#define KC_MAX__B 2
+#define KC_MUL__RD 0
+#define KC_MUL__A 1
+#define KC_MUL__B 2
+#define KC_LESS__RD 0
+#define KC_LESS__A 1
+#define KC_LESS__B 2
+#define KC_LOAD_SCALAR__RD 0
+#define KC_LOAD_SCALAR__ADDRESS 1
+#define RDMA__DST 0
+#define RDMA__SLOT 1
+#define RDMA__OFFSET 2
+#define RDMA__COUNT 3
+#define RDMA__S1 4
+#define RDMA__N1 5
+#define RDMA__S2 6
+#define RDMA__N2 7
+#define RDMA__S3 8
+#define RDMA__N3 9
+#define WDMA__SLOT 0
+#define WDMA__OFFSET 1
+#define WDMA__SRC 2
+#define WDMA__COUNT 3
+#define WDMA__S1 4
+#define WDMA__N1 5
+#define WDMA__S2 6
+#define WDMA__N2 7
+#define WDMA__S3 8
+#define WDMA__N3 9
+#define TDMA_GATHER_SCATTER__DST 0
+#define TDMA_GATHER_SCATTER__SRC 1
+#define TDMA_GATHER_SCATTER__RUN_BYTES 2
+#define TDMA_GATHER_SCATTER__RS1 3
+#define TDMA_GATHER_SCATTER__RN1 4
+#define TDMA_GATHER_SCATTER__RS2 5
+#define TDMA_GATHER_SCATTER__RN2 6
+#define TDMA_GATHER_SCATTER__RS3 7
+#define TDMA_GATHER_SCATTER__RN3 8
+#define TDMA_GATHER_SCATTER__WS1 9
+#define TDMA_GATHER_SCATTER__WN1 10
+#define TDMA_GATHER_SCATTER__WS2 11
+#define TDMA_GATHER_SCATTER__WN2 12
+#define TDMA_GATHER_SCATTER__WS3 13
+#define TDMA_GATHER_SCATTER__WN3 14
+#define TDMA_MEMSET__DST 0
+#define TDMA_MEMSET__VALUE 1
+#define TDMA_MEMSET__N 2
+#define TDMA_MEMSET__S1 3
+#define TDMA_MEMSET__N1 4
+#define TDMA_MEMSET__S2 5
+#define TDMA_MEMSET__N2 6
+
+#endif

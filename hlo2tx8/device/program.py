@@ -1,0 +1,63 @@
+"""A program of the machine: encoded records, the DDR slots they address, constants."""
+
+from dataclasses import dataclass
+from enum import Enum
+from math import prod
+
+import numpy as np
+
+
+class SlotKind(Enum):
+    """What a DDR slot is bound to at launch."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+    CONSTANT = "constant"
+    SCRATCH = "scratch"
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A range of DDR. `index` counts within its kind; `dtype` is a name numpy and ml_dtypes know, of elements one byte or wider."""
+
+    kind: SlotKind
+    index: int
+    dtype: str
+    shape: tuple[int, ...]
+    size_bytes: int
+    name: str = ""
+
+    @property
+    def num_elements(self) -> int:
+        return prod(self.shape)
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A named range of SPM, live between two records."""
+
+    name: str
+    address: int
+    size_bytes: int
+    first_record: int
+    last_record: int
+
+
+@dataclass(frozen=True)
+class Program:
+    """`code` is uint64[n, 24]; constants lie in `constants` one array per constant slot, in order of their index."""
+
+    code: np.ndarray
+    slots: tuple[Slot, ...]
+    constants: tuple[np.ndarray, ...]
+    origins: tuple[str, ...]
+    spm_bytes: int
+    buffers: tuple[Buffer, ...] = ()
+
+    def slots_of(self, kind: SlotKind) -> tuple[Slot, ...]:
+        """The slots of one kind by index."""
+        return tuple(sorted((s for s in self.slots if s.kind is kind), key=lambda s: s.index))
+
+    @property
+    def code_bytes(self) -> int:
+        return int(self.code.nbytes)
