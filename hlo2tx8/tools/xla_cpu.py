@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -63,16 +64,13 @@ def read_arrays(directory: Path, stem: str) -> list[Array]:
 
 def execute(mlir_text: str, arrays: Sequence[Array]) -> list[Array]:
     """Compile and run in this process."""
-    import jax
-    import jax.extend.backend
-    from jaxlib import xla_client
-
-    api: Any = xla_client
-    backend: Any = jax.extend.backend.get_backend("cpu")
+    jax: Any = import_module("jax")
+    extended: Any = import_module("jax.extend.backend")
+    api: Any = import_module("jaxlib.xla_client")
+    backend = extended.get_backend("cpu")
     devices = api.DeviceList(tuple(backend.local_devices()[:1]))
     loaded = backend.compile_and_load(mlir_text, devices, api.CompileOptions())
-    put: Any = jax.device_put
-    results = loaded.execute_sharded([put(array) for array in arrays])
+    results = loaded.execute_sharded([jax.device_put(array) for array in arrays])
     return [np.asarray(shards[0]) for shards in results.disassemble_into_single_device_arrays()]
 
 
