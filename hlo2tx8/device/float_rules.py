@@ -1,6 +1,7 @@
 """How the machine computes with floats: rounding into a format, canonical NaN, the order of zeros.
 
-Every result in a 16-bit format is the exact result rounded once; for + - * / and sqrt that equals FP32 arithmetic rounded once more.
+Every result in a 16-bit format is the exact result rounded once; for + - * / and sqrt that equals FP32 arithmetic rounded once
+more.
 A NaN that arithmetic yields is the canonical quiet NaN: positive, top mantissa bit only. Subnormals are kept.
 """
 

@@ -102,7 +102,7 @@ def _emit_entry(
             [tensor_type(root).element_type for root in function.roots],
         )
         body.add_op(call)
-        order = {root: result for root, result in zip(function.roots, call.res, strict=True)}
+        order = dict(zip(function.roots, call.res, strict=True))
         updated: list[SSAValue] = []
         for position, target in zip(positions, loop.iter_block_args, strict=True):
             insert = tensor.InsertOp(order[roots[position]], target, loop.index_args)
