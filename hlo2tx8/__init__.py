@@ -1,0 +1,39 @@
+"""hlo2tx8: HLO and StableHLO to programs for the TX8 spatial accelerator, and the emulator that runs them.
+
+    executable = hlo2tx8.compile("gelu.hlo")
+    y = executable.run(x)
+
+Importing this package imports neither jax nor the compiler: each is loaded when first used.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hlo2tx8.options import Level, Options
+
+if TYPE_CHECKING:
+    from hlo2tx8.runtime.executable import Executable
+
+__version__ = "0.1.0"
+__all__ = ["Level", "Options", "compile", "load"]
+
+
+def compile(
+    source: object, options: Options | None = None, *, args: Sequence[object] | None = None, format: str = ""
+) -> "Executable":
+    """Compile a module for the chip.
+
+    source: a path (.hlo, .mlir, .mlirbc), HLO or StableHLO text, a portable artifact's bytes, a jax `Lowered` or
+    `Exported`, or a Python function together with example arguments `args`. format: `hlo` or `mlir` where text could be
+    either. Raises UnsupportedError listing all that is not supported, ParseError with line and column, InputError.
+    """
+    from hlo2tx8.driver import compile_source
+
+    return compile_source(source, options, args=args, format=format)
+
+
+def load(path: str) -> "Executable":
+    """The executable that `Executable.save` wrote to a `.tx8x` file."""
+    from hlo2tx8.runtime.executable import Executable
+
+    return Executable.load(path)

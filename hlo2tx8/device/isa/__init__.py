@@ -30,12 +30,12 @@ BY_OPCODE = opcodes(INSTRUCTIONS)
 Tx8 = Dialect("tx8", list(INSTRUCTIONS), [BufferType])
 
 __all__ = [
-    "Access",
     "BY_OPCODE",
+    "INSTRUCTIONS",
+    "Access",
     "BufferType",
     "Engine",
     "Field",
-    "INSTRUCTIONS",
     "Instruction",
     "Operands",
     "Role",

@@ -6,6 +6,7 @@ from hlo2tx8.device import float_rules
 from hlo2tx8.device.isa.base import instruction
 from hlo2tx8.device.isa.forms import CtV, CtVS, CtVuV, CtVuVLoop, CtVV
 
+
 @instruction
 class CtAbs(CtV):
     """dst[i] = |src[i]|, bits only."""

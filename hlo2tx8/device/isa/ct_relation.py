@@ -5,6 +5,7 @@ import numpy as np
 from hlo2tx8.device.isa.base import instruction
 from hlo2tx8.device.isa.forms import CtVS, CtVuV, CtVuVLoop, CtVV
 
+
 @instruction
 class CtEqVV(CtVV):
     """dst[i] = 1.0 if a[i] == b[i] else 0.0."""

@@ -5,6 +5,7 @@ from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.base import instruction
 from hlo2tx8.device.isa.forms import KC_FLOATS, KC_INTEGERS, KcCompareVV, KcTest, KcV, KcVV
 
+
 @instruction
 class KcVNeg(KcV):
     """dst[i] = -src[i]."""

@@ -1,0 +1,180 @@
+"""From a source to an executable: load, run the pipeline stage by stage, encode.
+
+`lower` is the whole compiler down to any level; `compile` adds encoding and wraps the result. A failing pass names
+itself and the kernel it was working on, and everything unsupported in all kernels is reported at once.
+"""
+
+import gc
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import VerifyException
+
+from hlo2tx8.dialects.launch import kernels
+from hlo2tx8.dump import Dumper
+from hlo2tx8.errors import CompileError, Hlo2tx8Error, InputError, LevelError, UnsupportedError, UnsupportedOp
+from hlo2tx8.module import module_name, signature_of
+from hlo2tx8.options import Level, Options
+from hlo2tx8.pipeline import PIPELINE, Stage, verify_level
+
+if TYPE_CHECKING:
+    from hlo2tx8.device.program import Program
+    from hlo2tx8.runtime.executable import Executable
+
+Observer = Callable[[Stage, ModuleOp], None]
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A module at some level, what each pass cost, and the dumps that were written."""
+
+    module: ModuleOp
+    level: Level
+    seconds: tuple[tuple[str, float], ...]
+    dumps: tuple[Path, ...]
+
+
+def lower(module: ModuleOp, options: Options, observe: Observer | None = None) -> Lowered:
+    """Run the stages up to `options.until` on the module, in place; `observe` sees the IR after each stage."""
+    dumper = Dumper.of(options, module_name(module))
+    ctx = Context()
+    level = Level.HLO
+    seconds: list[tuple[str, float]] = []
+    stages = tuple(stage for stage in PIPELINE if stage.after <= options.until)
+    with _no_garbage_collection():
+        for number, stage in enumerate(stages):
+            step = configure(stage.step, options)
+            dumper.before(number, step.name, module)
+            started = time.perf_counter()
+            if stage.per_kernel:
+                _apply_per_kernel(step, ctx, module, dumper)
+            else:
+                _apply(step, ctx, module, module_name(module))
+            seconds.append((step.name, time.perf_counter() - started))
+            if options.verify:
+                _verify(module, step.name)
+            if stage.after != level or options.verify:
+                verify_level(module, stage.after)
+            level = stage.after
+            if observe is not None:
+                observe(stage, module)
+        if stages:
+            dumper.after(len(stages), stages[-1].step.name, module)
+            for name, kernel in kernels(module).items() if dumper.is_on else ():
+                dumper.log(name, f"After {stages[-1].step.name}", str(kernel))
+    return Lowered(module, level, tuple(seconds), tuple(dumper.written))
+
+
+def compile_source(
+    source: object, options: Options | None = None, *, args: Sequence[object] | None = None, format: str = ""
+) -> "Executable":
+    """Compile a path, text, bytes, jax `Lowered`/`Exported`, or a function with example arguments."""
+    load = partial(load_source, source, args=args, format=format)
+    return compile_module(load, options or Options())
+
+
+def load_source(source: object, *, args: Sequence[object] | None = None, format: str = "") -> ModuleOp:
+    """The source at level HLO; InputError if it is a file that is not there."""
+    from hlo2tx8.frontend import load
+
+    if isinstance(source, Path) or (isinstance(source, str) and "\n" not in source and "(" not in source):
+        path = Path(source)
+        if not path.is_file():
+            raise InputError("E1004", f"no file {path}" if not path.exists() else f"{path} is not a file")
+        source = path
+    return load(source, args=args, format=format or None)
+
+
+def compile_module(load: Callable[[], ModuleOp], options: Options) -> "Executable":
+    """Compile what `load` gives, a new module at level HLO on each call; `as_text` loads and lowers again."""
+    from hlo2tx8.device.chip import load_chip
+    from hlo2tx8.lower.encode import encode
+    from hlo2tx8.runtime.executable import Executable
+
+    started = time.perf_counter()
+    module = load()
+    loaded = time.perf_counter()
+    chip = load_chip(options.chip)
+    signature = signature_of(module)
+    signature.check_capacity(chip.ddr_bytes)
+    lowered = lower(module, replace(options, until=max(options.until, Level.SCHEDULED)))
+    encoding = time.perf_counter()
+    program = encode(lowered.module, chip)
+    seconds = {"load": loaded - started, **dict(lowered.seconds), "encode": time.perf_counter() - encoding}
+    return Executable(
+        name=module_name(module),
+        program=program,
+        signature=signature,
+        chip=chip,
+        options=options,
+        text_at=partial(text_at, load, options, program),
+        seconds=seconds,
+    )
+
+
+def text_at(load: Callable[[], ModuleOp], options: Options, program: "Program", level: Level) -> str:
+    """The module printed at a level: IR above PROGRAM, the program's listing there."""
+    if level is Level.PROGRAM:
+        return program.listing()
+    quiet = replace(options, until=level, dump_dir=None)
+    return str(lower(load(), quiet).module)
+
+
+def configure(step: ModulePass, options: Options) -> ModulePass:
+    """The pass with every field that has an option's name set to that option."""
+    known = {f.name for f in fields(options)}
+    given = {f.name: getattr(options, f.name) for f in fields(step) if f.name in known}
+    return replace(step, **given) if given else step
+
+
+def _apply_per_kernel(step: ModulePass, ctx: Context, module: ModuleOp, dumper: Dumper) -> None:
+    unsupported: list[UnsupportedOp] = []
+    for name, kernel in kernels(module).items():
+        if dumper.is_on:
+            dumper.log(name, f"Before {step.name}", str(kernel))
+        try:
+            _apply(step, ctx, kernel, name)
+        except UnsupportedError as error:
+            unsupported.extend(error.ops)
+    if unsupported:
+        raise UnsupportedError(unsupported)
+
+
+def _apply(step: ModulePass, ctx: Context, module: ModuleOp, where: str) -> None:
+    try:
+        step.apply(ctx, module)
+    except Hlo2tx8Error:
+        raise
+    except Exception as error:
+        raise CompileError(
+            "E1006",
+            f"pass {step.name} failed on {where}: {type(error).__name__}: {error}",
+            hint="a defect of the compiler; --xla_dump_to=DIR shows the IR the pass was given",
+        ) from error
+
+
+def _verify(module: ModuleOp, pass_name: str) -> None:
+    try:
+        module.verify()
+    except VerifyException as error:
+        raise LevelError("E1006", f"IR does not verify after {pass_name}: {error}") from error
+
+
+@contextmanager
+def _no_garbage_collection() -> Generator[None]:
+    """IR is one big cyclic structure: collecting it while it grows only costs time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -1,0 +1,126 @@
+"""Pass emit-fusions: every fusion becomes the launch of a kernel module; equal fusions share one kernel.
+
+    %1 = hlo.fusion "gelu"(%0) {...}    ⟶    %1 = launch.kernel @gelu(%0) {group = 0}
+    %2 = hlo.fusion "gelu.1"(%1) {...}       %2 = launch.kernel @gelu(%1) {group = 1}
+                                             builtin.module @gelu { func.func @gelu(...) {...} }
+
+Equal means: the same ops on the same values with the same attributes and types, up to names and locations.
+"""
+
+import re
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from hlo2tx8.dialects.launch import KernelOp
+from hlo2tx8.errors import UnsupportedError, UnsupportedOp
+
+_NAMES = ("name", "loc", "sym_name")
+
+
+@dataclass(frozen=True)
+class EmitFusionsPass(ModulePass):
+    """Outline all fusions of @main; unsupported ops of all of them are reported together."""
+
+    name = "emit-fusions"
+
+    step_elements: int = 0
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        from hlo2tx8.emitters import emit_fusion
+
+        main = next(f for f in op.body.block.ops if isinstance(f, FuncOp) and f.sym_name.data == "main")
+        emitted: dict[Hashable, str] = {}
+        unsupported: list[UnsupportedOp] = []
+        for group, fusion in number_fusions(main.body.block):
+            key = fingerprint(fusion)
+            if key not in emitted:
+                emitted[key] = unique_name(fusion, tuple(emitted.values()))
+                try:
+                    kernel = emit_fusion(fusion, emitted[key], step_elements=self.step_elements)
+                except UnsupportedError as error:
+                    unsupported.extend(error.ops)
+                    continue
+                op.body.block.add_op(kernel)
+            launch = KernelOp(emitted[key], fusion.operands, fusion.result_types, group, origin_of(fusion))
+            Rewriter.replace_op(fusion, launch)
+        if unsupported:
+            raise UnsupportedError(unsupported)
+
+
+def number_fusions(main: Block) -> list[tuple[int, Operation]]:
+    """The fusions of @main with their group numbers; `hlo.group` ops are dissolved on the way."""
+    found: list[tuple[int, Operation]] = []
+    number = 0
+    for op in tuple(main.ops):
+        if op.name == "hlo.group":
+            body = op.regions[0].block
+            found.extend((number, inner) for inner in body.ops if inner.name == "hlo.fusion")
+            dissolve(op, body)
+        elif op.name == "hlo.fusion":
+            found.append((number, op))
+        else:
+            continue
+        number += 1
+    return found
+
+
+def dissolve(group: Operation, body: Block) -> None:
+    """Move a group's ops in front of it and let them stand for its results."""
+    terminator = body.last_op
+    assert terminator is not None
+    results = tuple(terminator.operands)
+    Rewriter.erase_op(terminator)
+    Rewriter.inline_block(body, InsertPoint.before(group), tuple(group.operands)[: len(body.args)])
+    renamed: dict[SSAValue, SSAValue] = dict(zip(body.args, group.operands, strict=False))
+    Rewriter.replace_op(group, (), tuple(renamed.get(v, v) for v in results))
+
+
+def origin_of(op: Operation) -> str:
+    """The source location an op carries, or ""."""
+    loc = op.attributes.get("loc")
+    return loc.data if isinstance(loc, StringAttr) else ""
+
+
+def unique_name(fusion: Operation, taken: tuple[str, ...]) -> str:
+    """The fusion's name as a symbol, with a number where an unequal fusion already has it."""
+    given = fusion.properties.get("name")
+    text = given.data if isinstance(given, StringAttr) else "fusion"
+    base = re.sub(r"\W+", "_", text) or "fusion"
+    name, number = base, 0
+    while name in taken or name == "main":
+        number += 1
+        name = f"{base}_{number}"
+    return name
+
+
+def fingerprint(fusion: Operation) -> Hashable:
+    """Equal for fusions that differ only in the names of values, functions and places."""
+    numbers: dict[SSAValue, int] = {}
+    return tuple(_region_key(region, numbers) for region in fusion.regions)
+
+
+def _op_key(op: Operation, numbers: dict[SSAValue, int]) -> Hashable:
+    read = tuple(numbers.get(value, value) for value in op.operands)
+    facts = tuple((k, v) for k, v in sorted(op.properties.items()) if k not in _NAMES)
+    extra = tuple((k, v) for k, v in sorted(op.attributes.items()) if k not in _NAMES)
+    inner = tuple(_region_key(region, numbers) for region in op.regions)
+    for value in op.results:
+        numbers[value] = len(numbers)
+    return (op.name, read, facts, extra, tuple(op.result_types), inner)
+
+
+def _region_key(region: Region, numbers: dict[SSAValue, int]) -> Hashable:
+    blocks: list[Hashable] = []
+    for block in region.blocks:
+        for arg in block.args:
+            numbers[arg] = len(numbers)
+        types = tuple(arg.type for arg in block.args)
+        blocks.append((types, tuple(_op_key(op, numbers) for op in block.ops)))
+    return tuple(blocks)

@@ -1,0 +1,92 @@
+"""The pipeline: which pass follows which, and what the IR may hold after it.
+
+    HLO ──expand, fuse──▶ FUSED ──emit──▶ LOOPS ──inline, flatten──▶ FLAT ──▶ VECTOR ──▶ SCHEDULED ──encode──▶ PROGRAM
+
+Adding a pass is one file and one `Stage` line here. Up to LOOPS a pass sees the whole module; from LOOPS on it sees one
+kernel module at a time, so equal fusions are lowered once.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from hlo2tx8.dialects.launch import kernels
+from hlo2tx8.emit_fusions import EmitFusionsPass
+from hlo2tx8.errors import LevelError
+from hlo2tx8.expand_chlo import ExpandChloPass
+from hlo2tx8.lower.flatten_tensors import FlattenTensorsPass
+from hlo2tx8.lower.inline import InlinePass
+from hlo2tx8.lower.lower_xla_to_scf import LowerXlaToScfPass
+from hlo2tx8.lower.materialize_calls import MaterializeCallsPass
+from hlo2tx8.lower.simplify import SimplifyPass
+from hlo2tx8.options import Level
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A pass and the level the IR is at after it."""
+
+    step: ModulePass
+    after: Level
+
+    @property
+    def per_kernel(self) -> bool:
+        """Does the pass run on every kernel module instead of the whole?"""
+        return self.after >= Level.LOOPS and not isinstance(self.step, EmitFusionsPass)
+
+
+PIPELINE: tuple[Stage, ...] = (
+    Stage(ExpandChloPass(), after=Level.HLO),
+    Stage(EmitFusionsPass(), after=Level.LOOPS),
+    Stage(InlinePass(), after=Level.LOOPS),
+    Stage(MaterializeCallsPass(), after=Level.LOOPS),
+    Stage(SimplifyPass(), after=Level.LOOPS),
+    Stage(LowerXlaToScfPass(), after=Level.LOOPS),
+    Stage(FlattenTensorsPass(), after=Level.FLAT),
+)
+
+_CONTROL = ("builtin", "func", "scf")
+_SCALAR = (*_CONTROL, "arith", "math", "tensor", "xla")
+
+ALLOWED: dict[Level, tuple[str, ...]] = {
+    Level.HLO: ("builtin", "func", "stablehlo", "chlo", "hlo"),
+    Level.FUSED: ("builtin", "func", "stablehlo", "chlo", "hlo"),
+    Level.LOOPS: _SCALAR,
+    Level.FLAT: _SCALAR,
+    Level.VECTOR: (*_SCALAR, "vec"),
+    Level.SCHEDULED: (*_CONTROL, "arith", "xla", "tx8"),
+    Level.PROGRAM: (*_CONTROL, "arith", "xla", "tx8"),
+}
+"""Dialects that may occur at each level; in kernels from LOOPS on, where @main holds launches only."""
+
+_LAUNCHES = ("builtin", "func", "launch", "stablehlo")
+"""@main from LOOPS on: launches, and constants too large to be written into kernels."""
+
+
+def verify_level(module: ModuleOp, level: Level) -> None:
+    """Raise LevelError naming every op that must not exist at the level, and every tensor that should be flat."""
+    if level < Level.LOOPS:
+        _check(module.walk(), level, ALLOWED[level])
+        return
+    nested = kernels(module)
+    for op in module.body.block.ops:
+        if not isinstance(op, ModuleOp):
+            _check(op.walk(), level, _LAUNCHES)
+    for kernel in nested.values():
+        _check(kernel.walk(), level, ALLOWED[level], flat=level >= Level.FLAT)
+
+
+def _check(ops: Iterable[Operation], level: Level, dialects: tuple[str, ...], *, flat: bool = False) -> None:
+    wrong: dict[str, int] = {}
+    for op in ops:
+        if op.name.partition(".")[0] not in dialects:
+            wrong[op.name] = wrong.get(op.name, 0) + 1
+        elif flat and any(isinstance(t, TensorType) and len(t.get_shape()) > 1 for t in op.result_types):
+            name = f"{op.name} with a tensor of rank > 1"
+            wrong[name] = wrong.get(name, 0) + 1
+    if wrong:
+        listed = ", ".join(f"{count} x {name}" for name, count in wrong.items())
+        raise LevelError("E1006", f"not allowed at level {level.name.lower()}: {listed}")

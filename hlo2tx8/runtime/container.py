@@ -1,0 +1,129 @@
+"""The `.tx8x` container: a zip that any unzip can look into.
+
+    manifest.json          format version, name, chip description, options, inputs, outputs, slots, sizes, origins
+    program.bin            the encoded program, uint64[n, 24] little endian
+    constants.safetensors  one tensor "constants", the bytes of the constants' DDR region
+    ir/<level>.mlir        the IR at each level; ir/program.txt the listing
+
+Reading executes nothing: no pickle, every size is checked before it is used, a newer format is refused.
+"""
+
+import dataclasses
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.program import Program, Slot
+from hlo2tx8.errors import ContainerError
+from hlo2tx8.options import Level, Options
+from hlo2tx8.runtime.executable import Executable
+from hlo2tx8.runtime.signature import Port, Signature
+from hlo2tx8.runtime.tensors import decode_tensors, encode_tensors
+
+FORMAT_VERSION = 1
+WORDS = 24
+MANIFEST_LIMIT = 64 << 20
+EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def write(executable: Executable, path: Path) -> None:
+    """Write the container; the same executable always gives the same bytes."""
+    program = executable.program
+    code = np.ascontiguousarray(program.code, "<u8")
+    manifest = {
+        "format_version": FORMAT_VERSION,
+        "name": executable.name,
+        "chip": executable.chip.to_dict(),
+        "options": _plain_options(executable.options),
+        "inputs": [dataclasses.asdict(port) for port in executable.signature.inputs],
+        "outputs": [dataclasses.asdict(port) for port in executable.signature.outputs],
+        "slots": [dataclasses.asdict(slot) for slot in program.slots],
+        "spm_bytes": program.spm_bytes,
+        "num_instructions": len(code),
+        "constant_bytes": len(program.constants),
+        "origins": list(program.origins),
+    }
+    constants = np.frombuffer(program.constants, np.uint8)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+        _add(file, "manifest.json", json.dumps(manifest, indent=1).encode())
+        _add(file, "program.bin", code.tobytes())
+        _add(file, "constants.safetensors", encode_tensors({"constants": constants}))
+        for level in Level:
+            _add(file, _ir_name(level), executable.as_text(level).encode())
+
+
+def read(path: Path) -> Executable:
+    """The executable in a container; ContainerError if it is damaged, newer, or none."""
+    if not path.is_file():
+        raise ContainerError("E1007", f"no file {path}")
+    try:
+        with zipfile.ZipFile(path) as file:
+            return _read(file, str(path))
+    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, OSError) as error:
+        raise ContainerError("E1007", f"{path} is not a sound .tx8x file: {error}") from error
+
+
+def _read(file: zipfile.ZipFile, name: str) -> Executable:
+    manifest = json.loads(_member(file, "manifest.json", MANIFEST_LIMIT))
+    version = manifest.get("format_version")
+    if not isinstance(version, int) or not 1 <= version <= FORMAT_VERSION:
+        raise ContainerError(
+            "E1007",
+            f"{name} has format version {version}, this hlo2tx8 reads up to {FORMAT_VERSION}",
+            hint="update hlo2tx8, or compile the module again",
+        )
+    count = int(manifest["num_instructions"])
+    raw = _member(file, "program.bin", count * WORDS * 8, exact=True)
+    size = int(manifest["constant_bytes"])
+    constants = decode_tensors(_member(file, "constants.safetensors", size + (1 << 16)))["constants"].tobytes()
+    if len(constants) != size:
+        raise ContainerError("E1007", f"{name} holds {len(constants)} bytes of constants, its manifest says {size}")
+    program = Program(
+        code=np.frombuffer(raw, "<u8").reshape(count, WORDS),
+        slots=tuple(Slot(**_tuples(slot)) for slot in manifest["slots"]),
+        constants=constants,
+        spm_bytes=int(manifest["spm_bytes"]),
+        origins=tuple(str(origin) for origin in manifest["origins"]),
+    )
+    texts = {level: _member(file, _ir_name(level), 1 << 30).decode() for level in Level}
+    ports = (tuple(Port(**_tuples(port)) for port in manifest[side]) for side in ("inputs", "outputs"))
+    return Executable(
+        name=str(manifest["name"]),
+        program=program,
+        signature=Signature(*ports),
+        chip=Chip.from_dict(manifest["chip"]),
+        options=Options(**manifest["options"]),
+        text_at=texts.__getitem__,
+    )
+
+
+def _member(file: zipfile.ZipFile, name: str, limit: int, *, exact: bool = False) -> bytes:
+    size = file.getinfo(name).file_size
+    if size > limit or (exact and size != limit):
+        raise ContainerError(
+            "E1007", f"{file.filename}: {name} has {size} bytes, {'not' if exact else 'more than'} {limit}"
+        )
+    return file.read(name)
+
+
+def _add(file: zipfile.ZipFile, name: str, data: bytes) -> None:
+    info = zipfile.ZipInfo(name, EPOCH)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    file.writestr(info, data)
+
+
+def _ir_name(level: Level) -> str:
+    return "ir/program.txt" if level is Level.PROGRAM else f"ir/{level.name.lower()}.mlir"
+
+
+def _plain_options(options: Options) -> dict[str, Any]:
+    return {"mode": options.mode, "threads": options.threads, "step_elements": options.step_elements}
+
+
+def _tuples(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}

@@ -1,0 +1,99 @@
+"""What `compile` returns: a program for the chip with everything needed to run it, look at it and store it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.emulator import Emulator
+from hlo2tx8.device.program import Program
+from hlo2tx8.device.timing import Report, model
+from hlo2tx8.errors import DeviceError, InputError
+from hlo2tx8.options import Level, Options
+from hlo2tx8.runtime.signature import Signature
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Executable:
+    """An encoded program, its signature and the chip it is for.
+
+    `text_at(level)` gives the IR at a level: from the compiler for a fresh executable, from the file for a loaded one.
+    """
+
+    name: str
+    program: Program
+    signature: Signature
+    chip: Chip
+    options: Options
+    text_at: Callable[[Level], str]
+    seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    @cached_property
+    def emulator(self) -> Emulator:
+        """The chip this executable runs on."""
+        return Emulator(self.chip, mode=self.options.mode)
+
+    def run(self, *arrays: object) -> Array | list[Array]:
+        """The outputs for these inputs: one array, or a list where @main has several results or none."""
+        results = self.execute(*arrays)
+        return results[0] if len(results) == 1 else results
+
+    def execute(self, *arrays: object) -> list[Array]:
+        """As `run`, always a list. InputError on wrong inputs, DeviceError where the emulator faults."""
+        from hlo2tx8.device.faults import Fault
+
+        checked = self.signature.check(arrays)
+        try:
+            return self.emulator.run(self.program, checked)
+        except Fault as fault:
+            raise DeviceError("E1008", str(fault), origin=fault.origin, hint=fault.hint) from fault
+
+    def as_text(self, level: Level | str = Level.PROGRAM) -> str:
+        """The module at a level, printed; PROGRAM is the tile program's listing."""
+        try:
+            return self.text_at(Level.parse(level) if isinstance(level, str) else level)
+        except ValueError as error:
+            raise InputError("E1004", str(error)) from None
+
+    @cached_property
+    def report(self) -> Report:
+        """Modelled cycles, what bounds them, and the chip's roofline; needs no run."""
+        return model(self.program, self.chip)
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Modelled cost under XLA's keys where it has them: cycles, seconds, flops, bytes accessed, per engine busy."""
+        return self.report.as_dict()
+
+    def memory_analysis(self) -> dict[str, int]:
+        """Bytes of arguments, outputs, constants, scratch (DDR), SPM per tile and encoded program."""
+        sizes = dict.fromkeys(("input", "output", "const", "scratch"), 0)
+        for slot in self.program.slots:
+            sizes[slot.kind] += slot.size_bytes
+        return {
+            "argument_size_in_bytes": sizes["input"],
+            "output_size_in_bytes": sizes["output"],
+            "constant_size_in_bytes": sizes["const"],
+            "temp_size_in_bytes": sizes["scratch"],
+            "spm_size_in_bytes": self.program.spm_bytes,
+            "generated_code_size_in_bytes": int(np.asarray(self.program.code).nbytes),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write a `.tx8x` container."""
+        from hlo2tx8.runtime.container import write
+
+        write(self, Path(path))
+
+    @staticmethod
+    def load(path: str | Path) -> "Executable":
+        """Read a `.tx8x` container; ContainerError if it is damaged or newer than this version."""
+        from hlo2tx8.runtime.container import read
+
+        return read(Path(path))

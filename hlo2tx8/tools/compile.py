@@ -1,0 +1,38 @@
+"""`hlo2tx8 compile FILE`: compile one module; print a level, the listing or the report; save a container."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from hlo2tx8.tools.flags import add_compiler_flags, add_switch, options_of
+
+
+def add_parser(parser: argparse.ArgumentParser) -> None:
+    """The flags of `compile`."""
+    parser.set_defaults(function=compile_file)
+    parser.add_argument("file", help=".hlo, .mlir or .mlirbc module")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="save the executable (.tx8x)")
+    add_switch(parser, "time", "print what each pass took")
+    add_compiler_flags(parser)
+
+
+def compile_file(args: Any) -> int:
+    """Compile; 0, or an Hlo2tx8Error is raised."""
+    from hlo2tx8.driver import compile_source, load_source, lower
+    from hlo2tx8.options import Level
+    from hlo2tx8.tools.report import describe
+
+    options = options_of(args)
+    if options.until is not Level.PROGRAM:
+        print(lower(load_source(args.file, format=args.input_format), options).module)
+        return 0
+    executable = compile_source(args.file, options, format=args.input_format)
+    show_program = args.print_program or args.until is Level.PROGRAM
+    sys.stdout.write(describe(executable, program=show_program, report=args.report))
+    if args.time:
+        for name, seconds in executable.seconds.items():
+            print(f"{1e3 * seconds:10.3f} ms  {name}")
+    if args.output is not None:
+        executable.save(args.output)
+    return 0

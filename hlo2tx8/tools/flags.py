@@ -1,0 +1,80 @@
+"""Flags that more than one subcommand has, and the options they make."""
+
+import argparse
+import re
+from pathlib import Path
+from typing import Any
+
+from hlo2tx8.errors import InputError
+from hlo2tx8.options import Level, Options
+
+TRUE, FALSE = ("true", "1", "yes", "t", "y"), ("false", "0", "no", "f", "n")
+
+
+def boolean(text: str) -> bool:
+    """`true` or `false` in run_hlo_module's spellings."""
+    word = text.lower()
+    if word in TRUE + FALSE:
+        return word in TRUE
+    raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+
+
+def level(text: str) -> Level:
+    """A level's name."""
+    try:
+        return Level.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def add_switch(parser: argparse._ActionsContainer, name: str, text: str, *, default: bool = False) -> None:
+    """`--name` or `--name=true|false`."""
+    parser.add_argument(
+        f"--{name}", type=boolean, nargs="?", const=True, default=default, metavar="BOOL", help=f"{text} ({default})"
+    )
+
+
+def add_compiler_flags(parser: argparse.ArgumentParser) -> None:
+    """What both run and compile take."""
+    group = parser.add_argument_group("compiler")
+    group.add_argument("--input_format", default="", help="hlo, mlir or mlirbc; by file name and content if not given")
+    group.add_argument("--chip", type=Path, help="chip description (YAML) instead of the built-in one")
+    group.add_argument("--mode", choices=("fast", "strict", "definition"), default="fast", help="emulator mode (fast)")
+    group.add_argument("--until", type=level, metavar="LEVEL", help="lower to this level, print it and stop")
+    group.add_argument(
+        "--step_elements", type=int, default=0, help="output elements per tile and step (the schedule's choice)"
+    )
+    group.add_argument("--xla_dump_to", type=Path, metavar="DIR", help="write the IR before each pass into DIR")
+    group.add_argument(
+        "--xla_dump_hlo_pass_re", default="", metavar="RE", help="which passes; fusion-emitter adds one log per kernel"
+    )
+    group.add_argument(
+        "--xla_dump_emitter_re", default="", metavar="RE", help="as --xla_dump_hlo_pass_re=fusion-emitter"
+    )
+    add_switch(group, "explain", "say why instructions were fused and lowered as they were")
+    add_switch(group, "verify", "verify the IR after each pass")
+    add_switch(group, "print_program", "print the tile program's listing")
+    add_switch(group, "report", "print modelled cycles, what bounds them and memory use")
+
+
+def options_of(args: Any, number: int = 0) -> Options:
+    """The options that the flags ask for; InputError on a chip file that is not there."""
+    chip: Path | None = args.chip
+    if chip is not None and not chip.is_file():
+        raise InputError("E1004", f"no chip description {chip}")
+    pattern = args.xla_dump_hlo_pass_re or ("fusion-emitter" if args.xla_dump_emitter_re else "")
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise InputError("E1004", f"{pattern!r} is not a regular expression: {error}") from None
+    return Options(
+        chip=chip,
+        mode=args.mode,
+        step_elements=args.step_elements,
+        until=Level.PROGRAM if args.until is None else args.until,
+        verify=args.verify,
+        dump_dir=args.xla_dump_to,
+        dump_pass_re=pattern,
+        dump_number=number,
+        explain=args.explain,
+    )

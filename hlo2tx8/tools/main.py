@@ -1,0 +1,55 @@
+"""The `hlo2tx8` command: one parser, one function per subcommand, errors as clear lines.
+
+Exit codes: 0 everything agreed, 1 a run failed or the input was refused, 2 wrong usage.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from hlo2tx8.errors import Hlo2tx8Error
+from hlo2tx8.tools import compile as compile_tool
+from hlo2tx8.tools import run as run_tool
+
+
+def parser() -> argparse.ArgumentParser:
+    """All subcommands and their flags."""
+    top = argparse.ArgumentParser(
+        prog="hlo2tx8", description="Compile HLO and StableHLO to TX8 tile programs and run them on the emulator."
+    )
+    top.add_argument("--traceback", action="store_true", help="show where in the compiler an error was raised")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    run_tool.add_parser(commands.add_parser("run", help="run modules and compare with a reference"))
+    compile_tool.add_parser(commands.add_parser("compile", help="compile one module; print or save the result"))
+    commands.add_parser("opt", help="run passes on IR text (same as hlo2tx8-opt)", add_help=False)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one subcommand; the exit code."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    if given[:1] == ["opt"]:
+        from hlo2tx8.tools.opt import main as opt
+
+        return opt(given[1:])
+    args = parser().parse_args(given)
+    try:
+        status: int = args.function(args)
+    except Hlo2tx8Error as error:
+        if args.traceback:
+            raise
+        print(error, file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        return 1
+    except Exception as error:
+        if args.traceback:
+            raise
+        line = f"{type(error).__name__}: {error}".splitlines()[0]
+        print(f"error E1000: internal error: {line}\n  hint: --traceback shows where", file=sys.stderr)
+        return 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""`hlo2tx8-opt`: xDSL's opt driver with our dialects and passes; same flags as xdsl-opt.
+
+hlo2tx8-opt -p inline,simplify --split-input-file file.mlir
+"""
+
+import sys
+from collections.abc import Sequence
+
+from xdsl.xdsl_opt_main import xDSLOptMain
+
+from hlo2tx8.tools.universe import UNIVERSE
+
+
+class OptMain(xDSLOptMain):
+    """Registers ours over xDSL's own, whether or not this package is installed."""
+
+    def register_all_dialects(self) -> None:
+        super().register_all_dialects()
+        for name, dialect in UNIVERSE.all_dialects.items():
+            if name not in self.ctx.registered_dialect_names:
+                self.ctx.register_dialect(name, dialect)
+
+    def register_all_passes(self) -> None:
+        super().register_all_passes()
+        for name, make in UNIVERSE.all_passes.items():
+            if name not in self.available_passes:
+                self.register_pass(name, make)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the driver; 0, or xDSL's diagnostics as an exit code of 1."""
+    OptMain("hlo2tx8 modular optimizer driver", args=argv).run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""Did a change alter any compiled program? `python -m hlo2tx8.tools.replay --base REVISION`.
+
+Compiles every sample with the package of the base revision and with the present one, and prints the differences of the
+listings: nothing at all for a change that should change nothing. Exit code 1 if there are any.
+"""
+
+import argparse
+import difflib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SAMPLES = ROOT / "hlo_samples"
+
+
+def listings(directory: Path) -> dict[str, str]:
+    """Sample → listing, written there by `write_listings` of some revision."""
+    return {str(f.relative_to(directory)): f.read_text() for f in sorted(directory.rglob("*.txt"))}
+
+
+def write_listings(directory: Path) -> None:
+    """Compile every sample and write its listing, or the error it gives, below the directory."""
+    import hlo2tx8
+    from hlo2tx8.errors import Hlo2tx8Error
+
+    for sample in sorted([*SAMPLES.rglob("*.hlo"), *SAMPLES.rglob("*.mlir")]):
+        try:
+            text = hlo2tx8.compile(str(sample)).as_text()
+        except Hlo2tx8Error as error:
+            text = str(error)
+        path = directory / sample.relative_to(SAMPLES).with_suffix(".txt")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Compare two revisions; 1 if a listing differs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--base", default="HEAD", help="revision to compare with (HEAD)")
+    parser.add_argument("--write", type=Path, help=argparse.SUPPRESS)
+    args = parser.parse_args(argv)
+    if args.write is not None:
+        write_listings(args.write)
+        return 0
+    with tempfile.TemporaryDirectory(prefix="hlo2tx8-replay-") as name:
+        base, before, after = Path(name, "base"), Path(name, "before"), Path(name, "after")
+        subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(base), args.base], cwd=ROOT, check=True)
+        try:
+            _compile_with(base, before)
+        finally:
+            subprocess.run(["git", "worktree", "remove", "--force", str(base)], cwd=ROOT, check=True)
+        _compile_with(ROOT, after)
+        old, new = listings(before), listings(after)
+    changed = [sample for sample in sorted({*old, *new}) if old.get(sample) != new.get(sample)]
+    for sample in changed:
+        lines = [text.splitlines() for text in (old.get(sample, ""), new.get(sample, ""))]
+        print("\n".join(difflib.unified_diff(*lines, f"{args.base}/{sample}", f"here/{sample}", lineterm="", n=2)))
+    print(f"{len(changed)} of {len(new)} programs changed", file=sys.stderr)
+    return int(bool(changed))
+
+
+def _compile_with(package: Path, out: Path) -> None:
+    """Write the listings of today's samples as the package at that root compiles them."""
+    code = f"from pathlib import Path; from hlo2tx8.tools import replay; replay.SAMPLES = Path({str(SAMPLES)!r}); "
+    code += f"replay.write_listings(Path({str(out)!r}))"
+    subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(package)}, cwd=package, check=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

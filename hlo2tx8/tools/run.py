@@ -1,0 +1,205 @@
+"""`hlo2tx8 run FILES`: run_hlo_module for TX8.
+
+Each module runs on the test platform and on the reference platform with the same random inputs, and the results are
+compared. Flags, defaults, messages and exit codes are those of run_hlo_module; without --abs_error_bound or
+--rel_error_bound the bound is the rounding that the module's ops declare.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hlo2tx8.errors import Hlo2tx8Error, InputError
+from hlo2tx8.options import Level, Options
+from hlo2tx8.tools.flags import add_compiler_flags, add_switch, level, options_of
+
+if TYPE_CHECKING:
+    from hlo2tx8.tools.platforms import Source
+
+Array = npt.NDArray[Any]
+
+
+def add_parser(parser: argparse.ArgumentParser) -> None:
+    """The flags of `run`."""
+    parser.set_defaults(function=run)
+    parser.add_argument("files", nargs="*", metavar="FILE", help=".hlo, .mlir or .mlirbc modules")
+    parser.add_argument("--input_module", action="append", default=[], metavar="FILE", help="same as FILE")
+    parser.add_argument("--platform", default="tx8", help="where the module is tested: tx8, interpreter, cpu (tx8)")
+    parser.add_argument(
+        "--reference_platform", default="default", help='default (interpreter), cpu, tx8, or "" for no comparison'
+    )
+    parser.add_argument("--level", type=level, default=Level.PROGRAM, help="run the IR of this level (program)")
+    parser.add_argument("--abs_error_bound", type=float, metavar="X", help="pass elements off by at most X")
+    parser.add_argument("--rel_error_bound", type=float, metavar="X", help="pass elements off by at most X of expected")
+    parser.add_argument("--iterations", type=int, default=1, metavar="N", help="runs per module, each on new inputs")
+    parser.add_argument("--input_literals_file", type=Path, metavar="FILE", help="inputs 0, 1, ... (.safetensors)")
+    parser.add_argument("--output_literals_file", type=Path, metavar="FILE", help="write inputs and results there")
+    add_switch(parser, "print_literals", "print inputs and results")
+    add_switch(parser, "random_init_input_literals", "random inputs; zeros if false", default=True)
+    add_switch(parser, "use_large_float_range", "floats over the dtype's whole range, log-uniform")
+    add_switch(parser, "different_random_seeds", "a seed of its own for each iteration")
+    add_switch(parser, "isolate_instructions", "run and compare each instruction of the entry computation alone")
+    add_switch(parser, "run_test_hlo_passes", "run HLO passes for the test platform", default=True)
+    add_switch(parser, "run_reference_hlo_passes", "run HLO passes for the reference platform", default=True)
+    add_switch(parser, "xla_disable_all_hlo_passes", "keep the module as it is: no HLO passes before fusion")
+    add_compiler_flags(parser)
+
+
+def run(args: Any) -> int:
+    """Run every module, every iteration; 1 if any failed."""
+    from hlo2tx8.tools.platforms import platform_of
+
+    files = [*args.files, *args.input_module]
+    if not files:
+        raise InputError("E1004", "no module to run", hint="hlo2tx8 run FILE...")
+    platform_of(args.platform)
+    if args.reference_platform:
+        platform_of(args.reference_platform)
+    failures, runs = 0, 0
+    for number, file in enumerate(files):
+        if len(files) > 1:
+            print(f"\n ** Running {file} **", file=sys.stderr)
+        failed, total = _run_file(file, options_of(args, number), args)
+        failures, runs = failures + failed, runs + total
+    if args.until is None or failures:
+        print(f"{failures}/{runs} runs failed.", file=sys.stderr)
+    return int(failures > 0)
+
+
+def _run_file(file: str, options: Options, args: Any) -> tuple[int, int]:
+    """How many runs of one file failed, and how many there were."""
+    from hlo2tx8.driver import load_source
+    from hlo2tx8.tools.isolate import isolate
+    from hlo2tx8.tools.platforms import Source
+
+    whole = Source(file, partial(load_source, file, format=args.input_format))
+    if args.until is not None:
+        return _guarded(lambda: _print_level(whole, options)), 1
+    try:
+        sources = isolate(whole) if args.isolate_instructions else (whole,)
+    except Hlo2tx8Error as error:
+        print(error, file=sys.stderr)
+        return 1, 1
+    failures = 0
+    for source in sources:
+        for iteration in range(args.iterations):
+            if args.isolate_instructions:
+                print(f"\n--- {source.name}", file=sys.stderr)
+            if args.iterations != 1:
+                print(f"\n=== Iteration {iteration + 1}", file=sys.stderr)
+            failures += _guarded(partial(_run_once, source, options, args, iteration))
+    return failures, len(sources) * args.iterations
+
+
+def _guarded(work: Callable[[], bool]) -> int:
+    """1 if the work failed; its error printed as lines."""
+    try:
+        return int(not work())
+    except Hlo2tx8Error as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def _print_level(source: "Source", options: Options) -> bool:
+    from hlo2tx8.driver import compile_module, lower
+
+    if options.until is Level.PROGRAM:
+        print(compile_module(source.load, options).as_text(Level.PROGRAM))
+    else:
+        print(lower(source.load(), options).module)
+    return True
+
+
+def _run_once(source: "Source", options: Options, args: Any, iteration: int) -> bool:
+    from hlo2tx8.driver import compile_module
+    from hlo2tx8.module import signature_of
+    from hlo2tx8.tools.platforms import bounds_of, execute, platform_of
+    from hlo2tx8.tools.report import describe
+
+    module = source.load()
+    bounds = bounds_of(module)
+    arrays = _inputs(module, signature_of(module), args, iteration)
+    test = platform_of(args.platform)
+    on_chip = test == "tx8" and args.level is Level.PROGRAM
+    executable = compile_module(source.load, options) if on_chip else None
+    actual = _timed(test, lambda: execute(test, source, arrays, replace(options, until=args.level), executable))
+    if args.print_literals:
+        _print_all("Argument", arrays)
+        _print_all(f"Result with test runner {test}", actual)
+    expected: list[Array] = []
+    agreed = True
+    if args.reference_platform:
+        reference = platform_of(args.reference_platform)
+        expected = _timed(reference, lambda: execute(reference, source, arrays, options))
+        if args.print_literals:
+            _print_all(f"Result with reference runner {reference}", expected)
+        agreed = _judge(actual, expected, bounds, args, test, reference)
+    else:
+        print("Skipping reference runner", file=sys.stderr)
+    if args.output_literals_file is not None:
+        _write_literals(args.output_literals_file, arrays, actual, expected)
+    if executable is not None:
+        sys.stdout.write(describe(executable, program=args.print_program, report=args.report))
+    if options.dump_dir is not None:
+        print(f"IR dumps: {options.dump_dir}", file=sys.stderr)
+    return agreed
+
+
+def _judge(
+    actual: Sequence[Array], expected: Sequence[Array], bounds: Any, args: Any, test: str, reference: str
+) -> bool:
+    from hlo2tx8.tools.compare import Bounds, compare
+
+    if args.abs_error_bound is not None or args.rel_error_bound is not None:
+        bounds = Bounds(absolute_bound=args.abs_error_bound, relative_bound=args.rel_error_bound)
+    wrong = compare(actual, expected, bounds)
+    for mismatch in wrong:
+        print(f"{mismatch} (allowed: {bounds})", file=sys.stderr)
+    if not wrong:
+        print(f"\n** Results on {test} and {reference} are close enough. ** ({bounds})", file=sys.stderr)
+    return not wrong
+
+
+def _timed(name: str, work: Any) -> list[Array]:
+    print(f"Running HLO module with runner {name}...", file=sys.stderr)
+    started = time.perf_counter()
+    results: list[Array] = work()
+    print(f"... ran in {time.perf_counter() - started:.6g}s.", file=sys.stderr)
+    return results
+
+
+def _inputs(module: Any, signature: Any, args: Any, iteration: int) -> tuple[Array, ...]:
+    from hlo2tx8.runtime.tensors import read_tensors
+    from hlo2tx8.tools.arguments import random_arguments, seeded, zeros
+
+    if args.input_literals_file is not None:
+        stored = read_tensors(args.input_literals_file)
+        given = [stored[name] for i in range(len(stored)) if (name := f"input{i}") in stored]
+        return tuple(signature.check(given))
+    if not args.random_init_input_literals:
+        return zeros(signature)
+    rng = seeded(iteration, different_seeds=args.different_random_seeds)
+    return random_arguments(module, signature, rng, large_floats=args.use_large_float_range)
+
+
+def _print_all(heading: str, arrays: Sequence[Array]) -> None:
+    from hlo2tx8.runtime.signature import Port
+
+    for i, array in enumerate(arrays):
+        with np.printoptions(threshold=64, edgeitems=3):
+            print(f"\n** {heading} {i} **\n{Port(array.shape, array.dtype.name)} {array}")
+
+
+def _write_literals(path: Path, inputs: Sequence[Array], results: Sequence[Array], references: Sequence[Array]) -> None:
+    from hlo2tx8.runtime.tensors import write_tensors
+
+    groups = {"input": inputs, "result": results, "reference": references}
+    write_tensors(path, {f"{kind}{i}": a for kind, arrays in groups.items() for i, a in enumerate(arrays)})

@@ -1,0 +1,20 @@
+// RUN: %opt %s --split-input-file --verify-diagnostics | filecheck %s
+
+builtin.module @m {
+  func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = launch.kernel @gelu(%a) {"group" = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>
+    func.return %0 : tensor<4xf32>
+  }
+  builtin.module @gelu {}
+}
+// CHECK: %{{.*}} = launch.kernel @gelu(%{{.*}}) {group = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>
+
+// -----
+
+builtin.module @m {
+  func.func @main(%a: tensor<4xf32>) {
+    %0 = launch.kernel @nowhere(%a) {"group" = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>
+    func.return
+  }
+}
+// CHECK: no kernel module @nowhere
