@@ -291,3 +291,21 @@ def integer_to_float(x: np.ndarray, fmt: Format) -> np.ndarray:
     kept = np.where(big, (magnitude & ~low) | sticky, magnitude)
     wide = kept.astype(np.float64)
     return round_to(np.where(x < 0, -wide, wide), fmt)
+
+
+def reduce_precision(x: np.ndarray, fmt: Format, exponent: int, mantissa: int) -> np.ndarray:
+    """Rounded to `mantissa` bits, nearest even, then flushed or overflowed to the range of `exponent` bits."""
+    wide = widen(x, fmt).astype(np.float64)
+    bits = wide.view(np.uint64)
+    drop = np.uint64(52 - min(mantissa, 52))
+    one = np.uint64(1)
+    if drop:
+        odd = (bits >> drop) & one
+        bits = (bits + ((one << (drop - one)) - one) + odd) >> drop << drop
+    rounded = np.where(np.isfinite(wide), bits.view(np.float64), wide)
+    bias = (1 << (exponent - 1)) - 1
+    with np.errstate(all="ignore"):
+        largest, smallest = 2.0 ** (bias + 1), 2.0 ** (1 - bias)
+        rounded = np.where(np.abs(rounded) >= largest, np.copysign(np.inf, rounded), rounded)
+        rounded = np.where(np.abs(rounded) < smallest, np.copysign(0.0, rounded), rounded)
+        return round_to(np.where(np.isnan(wide), wide, rounded), fmt)

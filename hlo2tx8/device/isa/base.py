@@ -164,8 +164,7 @@ class Instruction(IRDLOperation):
         """Field values by name."""
         dynamic = iter(self.dynamic)
         return {
-            f.name: next(dynamic) if v == DYNAMIC else int(v)
-            for f, v in zip(self.FIELDS, self.static.get_values(), strict=True)
+            f.name: next(dynamic) if v == DYNAMIC else int(v) for f, v in zip(self.FIELDS, self.static.get_values(), strict=True)
         }
 
     def field(self, name: str) -> int | SSAValue:

@@ -1,0 +1,290 @@
+"""The definition: what each instruction does, in numpy. The native core must equal it bit for bit."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hlo2tx8.device import float_rules, kernel_core_rules
+from hlo2tx8.device.faults import Fault, FaultKind, FaultPlace
+from hlo2tx8.device.formats import Format
+from hlo2tx8.device.isa import forms
+from hlo2tx8.device.isa.base import Operands
+from hlo2tx8.device.isa.ct_arith import CtAbs, CtNeg
+from hlo2tx8.device.isa.ct_function import Transcendental
+from hlo2tx8.device.isa.ct_move import CtConvert, CtMaskMove
+from hlo2tx8.device.isa.ct_relation import CT_RELATIONS
+from hlo2tx8.device.isa.encoding import Record
+from hlo2tx8.device.isa.kc_function import KcFunction, KcVReducePrecision
+from hlo2tx8.device.isa.kc_move import KcVConvert, KcVGather, KcVIota, KcVScatter, KcVSelect
+from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
+from hlo2tx8.device.memory import DeviceMemory, Scratchpad
+
+
+@dataclass
+class TileMachine:
+    """One tile's view of the machine while one record executes."""
+
+    spm: Scratchpad
+    ddr: DeviceMemory
+    place: FaultPlace = field(default_factory=lambda: FaultPlace(0, 0))
+
+    def read(self, address: int, n: int, fmt: Format) -> np.ndarray:
+        """n elements of SPM, a copy."""
+        self._count(n)
+        return self.spm.read(address, n * fmt.bytes, self.place).view(fmt.numpy_dtype).copy()
+
+    def write(self, address: int, values: np.ndarray, fmt: Format) -> None:
+        data = np.ascontiguousarray(values.astype(fmt.numpy_dtype, copy=False))
+        self.spm.write(address, data.view(np.uint8).reshape(-1), self.place)
+
+    def _count(self, n: int) -> None:
+        if n < 0:
+            raise Fault(FaultKind.BAD_DESCRIPTOR, f"element count {n}", self.place)
+
+
+def execute(machine: TileMachine, record: Record, operands: Operands) -> None:
+    """Executes one engine or kernel-core vector instruction."""
+    for form, run in _FORMS:
+        if issubclass(record.kind, form):
+            run(machine, record, operands)
+            return
+    raise Fault(FaultKind.ILLEGAL_OPCODE, f"{record.kind.MNEMONIC} has no definition", machine.place)
+
+
+# ------------------------------------------------------------------------------------------------------------ CT
+
+
+def _ct_arith(m: TileMachine, record: Record, o: Operands, values: Sequence[np.ndarray]) -> None:
+    wide = [float_rules.widen(v, o.fmt) for v in values]
+    with np.errstate(all="ignore"):
+        result = record.kind.COMPUTE(*wide)
+    if record.kind in CT_RELATIONS:
+        result = result.astype(np.float32)
+    m.write(o["dst"], float_rules.round_to(result, o.fmt), o.fmt)
+
+
+def _ct_v(m: TileMachine, record: Record, o: Operands) -> None:
+    x = m.read(o["src"], o["n"], o.fmt)
+    if record.kind in (CtAbs, CtNeg):
+        bits = float_rules.to_bits(x)
+        m.write(o["dst"], record.kind.COMPUTE(bits, 1 << (8 * o.fmt.bytes - 1)).view(x.dtype), o.fmt)
+        return
+    _ct_arith(m, record, o, [x])
+
+
+def _ct_function(m: TileMachine, record: Record, o: Operands) -> None:
+    from hlo2tx8.device import approx
+
+    x = m.read(o["src"], o["n"], o.fmt)
+    value = approx.evaluate(record.kind.FUNCTION, x, fmt_name=o.fmt.name)
+    m.write(o["dst"], float_rules.canonical_nan(value, o.fmt), o.fmt)
+
+
+def _ct_vv(m: TileMachine, record: Record, o: Operands) -> None:
+    _ct_arith(m, record, o, [m.read(o["a"], o["n"], o.fmt), m.read(o["b"], o["n"], o.fmt)])
+
+
+def _ct_vs(m: TileMachine, record: Record, o: Operands) -> None:
+    imm = np.array([o["imm"] & 0xFFFFFFFF], np.uint32).view(np.float32)
+    a = float_rules.widen(m.read(o["a"], o["n"], o.fmt), o.fmt)
+    _ct_arith(m, record, o, [a, np.broadcast_to(float_rules.round_to(imm, o.fmt).astype(np.float32), a.shape)])
+
+
+def _ct_vuv(m: TileMachine, record: Record, o: Operands) -> None:
+    n, u = o["n"], o["u"]
+    if not 1 <= u <= forms.UNIT_ELEMENTS:
+        raise Fault(FaultKind.BAD_DESCRIPTOR, f"unit of {u} elements", m.place)
+    unit = m.read(o["unit"], u, o.fmt)
+    _ct_arith(m, record, o, [m.read(o["a"], n, o.fmt), np.resize(unit, n)])
+
+
+def _ct_vuv_loop(m: TileMachine, record: Record, o: Operands) -> None:
+    n, u, full_n, full_u = o["n"], o["u"], o["full_n"], o["full_u"]
+    if u != forms.UNIT_ELEMENTS or n <= 0 or full_n * u != full_u * n or full_n % n:
+        raise Fault(FaultKind.BAD_DESCRIPTOR, f"VuV_loop of {n}/{u} in {full_n}/{full_u}", m.place)
+    unit = m.read(o["unit"], full_u, o.fmt).reshape(-1, u)
+    spread = np.concatenate([np.resize(row, n) for row in unit]) if full_n else unit.reshape(-1)
+    _ct_arith(m, record, o, [m.read(o["a"], full_n, o.fmt), spread])
+
+
+def _ct_convert(m: TileMachine, record: Record, o: Operands) -> None:
+    x = m.read(o["src"], o["n"], o.fmt2)
+    if not o.fmt2.is_float and not o.fmt.is_float:
+        raise Fault(FaultKind.BAD_DESCRIPTOR, "CT converts no integer to an integer", m.place)
+    if o.fmt2.is_float and o.fmt.is_float:
+        value = float_rules.round_to(float_rules.widen(x, o.fmt2), o.fmt, record.rounding)
+    elif o.fmt2.is_float:
+        value = float_rules.float_to_integer(float_rules.widen(x, o.fmt2), o.fmt.numpy_dtype, record.rounding)
+    else:
+        value = float_rules.round_to(x.astype(np.float64), o.fmt, record.rounding)
+    m.write(o["dst"], value, o.fmt)
+
+
+def _ct_mask_move(m: TileMachine, record: Record, o: Operands) -> None:
+    old = m.read(o["dst"], o["n"], o.fmt)
+    mask = m.read(o["mask"], o["n"], Format.PRED)
+    m.write(o["dst"], np.where(mask != 0, m.read(o["src"], o["n"], o.fmt), old), o.fmt)
+
+
+# ------------------------------------------------------------------------------------------------------------ KC
+
+
+def _kc_v(m: TileMachine, record: Record, o: Operands) -> None:
+    x = m.read(o["src"], o["n"], o.fmt)
+    m.write(o["dst"], record.kind.COMPUTE(x, o.fmt), o.fmt)
+
+
+def _kc_test(m: TileMachine, record: Record, o: Operands) -> None:
+    m.write(o["dst"], record.kind.COMPUTE(m.read(o["src"], o["n"], o.fmt), o.fmt), Format.PRED)
+
+
+def _kc_reduce_precision(m: TileMachine, record: Record, o: Operands) -> None:
+    x = m.read(o["src"], o["n"], o.fmt)
+    m.write(o["dst"], kernel_core_rules.reduce_precision(x, o.fmt, o["exponent"], o["mantissa"]), o.fmt)
+
+
+def _kc_vv(m: TileMachine, record: Record, o: Operands) -> None:
+    a, b = m.read(o["a"], o["n"], o.fmt), m.read(o["b"], o["n"], o.fmt)
+    with np.errstate(all="ignore"):
+        m.write(o["dst"], record.kind.COMPUTE(a, b, o.fmt), o.fmt)
+
+
+def _kc_compare(m: TileMachine, record: Record, o: Operands) -> None:
+    a, b = m.read(o["a"], o["n"], o.fmt), m.read(o["b"], o["n"], o.fmt)
+    m.write(o["dst"], record.kind.COMPUTE(a, b, o.fmt, bool(o["total"])), Format.PRED)
+
+
+def _kc_select(m: TileMachine, record: Record, o: Operands) -> None:
+    pred = m.read(o["pred"], o["n"], Format.PRED)
+    a, b = m.read(o["a"], o["n"], o.fmt), m.read(o["b"], o["n"], o.fmt)
+    m.write(o["dst"], np.where(pred != 0, a, b), o.fmt)
+
+
+def _kc_convert(m: TileMachine, record: Record, o: Operands) -> None:
+    m.write(o["dst"], kernel_core_rules.convert(m.read(o["src"], o["n"], o.fmt2), o.fmt2, o.fmt), o.fmt)
+
+
+def _kc_iota(m: TileMachine, record: Record, o: Operands) -> None:
+    if o["div"] <= 0 or o["mod"] <= 0 or o["n"] < 0:
+        raise Fault(FaultKind.BAD_DESCRIPTOR, f"iota div {o['div']} mod {o['mod']} n {o['n']}", m.place)
+    value = o["start"] + (np.arange(o["n"], dtype=np.int64) // o["div"] % o["mod"]) * o["step"]
+    m.write(o["dst"], kernel_core_rules.convert(value, Format.INT64, o.fmt), o.fmt)
+
+
+def _kc_gather(m: TileMachine, record: Record, o: Operands) -> None:
+    index = m.read(o["index"], o["n"], Format.INT32).astype(np.int64)
+    if not index.size:
+        return
+    low, high = int(index.min()), int(index.max())
+    if low < 0:
+        raise Fault(FaultKind.OUT_OF_BOUNDS, f"gather index {low}", m.place)
+    size = o.fmt.bytes
+    source = m.spm.data
+    m.spm.check(o["src"], (high + 1) * size, m.place)
+    rows = source[o["src"] : o["src"] + (high + 1) * size].reshape(-1, size)
+    m.spm.write(o["dst"], rows[index].reshape(-1), m.place)
+
+
+def _kc_scatter(m: TileMachine, record: Record, o: Operands) -> None:
+    index = m.read(o["index"], o["n"], Format.INT32).astype(np.int64)
+    values = m.read(o["src"], o["n"], o.fmt)
+    for i, value in zip(index.tolist(), values, strict=True):
+        if i < 0:
+            raise Fault(FaultKind.OUT_OF_BOUNDS, f"scatter index {i}", m.place)
+        m.write(o["dst"] + i * o.fmt.bytes, np.asarray(value, o.fmt.numpy_dtype).reshape(1), o.fmt)
+
+
+# ----------------------------------------------------------------------------------------------------------- LSU
+
+
+def strided_offsets(strides: Sequence[int], counts: Sequence[int]) -> np.ndarray:
+    """Offsets of all turns of nested levels, innermost first in the arguments, outermost slowest in the result."""
+    offsets = np.zeros(1, np.int64)
+    for stride, count in zip(strides, counts, strict=True):
+        offsets = (np.arange(count, dtype=np.int64)[:, None] * stride + offsets[None, :]).reshape(-1)
+    return offsets
+
+
+def _levels(m: TileMachine, o: Operands, stride: str, count: str, num: int = 3) -> tuple[list[int], list[int]]:
+    strides = [o[f"{stride}{i + 1}"] for i in range(num)]
+    counts = [o[f"{count}{i + 1}"] for i in range(num)]
+    if any(c <= 0 for c in counts) or any(s < 0 for s in strides):
+        raise Fault(FaultKind.BAD_DESCRIPTOR, f"strides {strides}, turns {counts}", m.place)
+    return strides, counts
+
+
+def _dma_bytes(m: TileMachine, o: Operands) -> tuple[np.ndarray, np.ndarray]:
+    """(slot bytes, byte index of every byte of the transfer) after all checks."""
+    size, run = o.fmt.bytes, o["count"]
+    strides, counts = _levels(m, o, "s", "n")
+    if run <= 0:
+        raise Fault(FaultKind.BAD_DESCRIPTOR, f"elem_count {run}", m.place)
+    last = o["offset"] + (sum((c - 1) * s for s, c in zip(strides, counts, strict=True)) + run) * size
+    data = m.ddr.slot(o["slot"], o["offset"], last, m.place)
+    starts = o["offset"] + strided_offsets(strides, counts) * size
+    return data, (starts[:, None] + np.arange(run * size)[None, :]).reshape(-1)
+
+
+def _rdma(m: TileMachine, record: Record, o: Operands) -> None:
+    data, index = _dma_bytes(m, o)
+    m.spm.write(o["dst"], data[index], m.place)
+
+
+def _wdma(m: TileMachine, record: Record, o: Operands) -> None:
+    data, index = _dma_bytes(m, o)
+    data[index] = m.spm.read(o["src"], index.size, m.place)
+
+
+def _gather_scatter(m: TileMachine, record: Record, o: Operands) -> None:
+    run = o["run_bytes"]
+    read, read_turns = _levels(m, o, "rs", "rn")
+    write, write_turns = _levels(m, o, "ws", "wn")
+    if run <= 0 or np.prod(read_turns) != np.prod(write_turns):
+        raise Fault(FaultKind.BAD_DESCRIPTOR, f"run of {run} bytes, turns {read_turns} and {write_turns}", m.place)
+    span = np.arange(run)
+    sources = (strided_offsets(read, read_turns)[:, None] + span).reshape(-1)
+    targets = (strided_offsets(write, write_turns)[:, None] + span).reshape(-1)
+    m.spm.check(o["src"], int(sources.max()) + 1, m.place)
+    m.spm.check(o["dst"], int(targets.max()) + 1, m.place)
+    m.spm.move(o["dst"] + targets, o["src"] + sources, m.place)
+
+
+def _memset(m: TileMachine, record: Record, o: Operands) -> None:
+    size = o.fmt.bytes
+    strides, counts = _levels(m, o, "s", "n", num=2)
+    if o["n"] < 0:
+        raise Fault(FaultKind.BAD_DESCRIPTOR, f"element count {o['n']}", m.place)
+    value = (o["value"] & ((1 << 64) - 1)).to_bytes(8, "little")[:size]
+    line = np.tile(np.frombuffer(value.ljust(size, b"\0"), np.uint8), o["n"])
+    for start in strided_offsets(strides, counts).tolist():
+        m.spm.write(o["dst"] + start * size, line, m.place)
+
+
+Run = Callable[[TileMachine, Record, Operands], None]
+# The first form an instruction derives from decides: special ones first.
+_FORMS: tuple[tuple[type, Run], ...] = (
+    (Transcendental, _ct_function),
+    (CtConvert, _ct_convert),
+    (CtMaskMove, _ct_mask_move),
+    (forms.CtV, _ct_v),
+    (forms.CtVV, _ct_vv),
+    (forms.CtVS, _ct_vs),
+    (forms.CtVuV, _ct_vuv),
+    (forms.CtVuVLoop, _ct_vuv_loop),
+    (KcFunction, _ct_function),
+    (KcVReducePrecision, _kc_reduce_precision),
+    (forms.KcV, _kc_v),
+    (forms.KcVV, _kc_vv),
+    (forms.KcTest, _kc_test),
+    (forms.KcCompareVV, _kc_compare),
+    (KcVSelect, _kc_select),
+    (KcVConvert, _kc_convert),
+    (KcVIota, _kc_iota),
+    (KcVGather, _kc_gather),
+    (KcVScatter, _kc_scatter),
+    (Rdma, _rdma),
+    (Wdma, _wdma),
+    (TdmaGatherScatter, _gather_scatter),
+    (TdmaMemset, _memset),
+)

@@ -1,0 +1,90 @@
+"""The emulator: runs a program on arrays, in the native core or in the definition tier."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from hlo2tx8.device import interpret
+from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.program import Program, Slot, SlotKind
+
+Mode = Literal["fast", "definition", "strict"]
+
+
+class LaunchError(ValueError):
+    """Inputs that do not fit the program."""
+
+
+@dataclass(frozen=True)
+class Emulator:
+    """`fast` runs the native core, or the definition tier where none was built (see `tier`); `definition` runs numpy;
+    `strict` runs numpy with poisoned memory, where reading what was never written is a fault."""
+
+    chip: Chip
+    mode: Mode = "fast"
+    threads: int = 0
+
+    @property
+    def tier(self) -> str:
+        """Which implementation runs, and why if it is not the native core in mode fast."""
+        if self.mode != "fast":
+            return f"definition ({self.mode})"
+        from hlo2tx8.device import native
+
+        return "native" if native.available() else f"definition (no native core: {native.why_not()})"
+
+    def run(self, program: Program, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The outputs for these inputs, in the order of the slots; raises LaunchError or Fault.
+
+        Inputs are C-contiguous arrays of exactly the slots' sizes; outputs have the slots' shapes and dtypes.
+        """
+        native = self.tier == "native"
+        outputs: dict[Slot, np.ndarray] = {}
+        slots = [self._bind(slot, program, inputs, outputs, native) for slot in program.slots]
+        if native:
+            from hlo2tx8.device import native as core
+
+            core.run(program, slots, self.chip, self.threads)
+        else:
+            interpret.run(program, slots, self.chip, strict=self.mode == "strict")
+        return [outputs[s] for s in program.slots_of(SlotKind.OUTPUT)]
+
+    def _bind(
+        self, slot: Slot, program: Program, inputs: Sequence[np.ndarray], outputs: dict[Slot, np.ndarray], native: bool
+    ) -> np.ndarray:
+        """The slot's bytes."""
+        match slot.kind:
+            case SlotKind.INPUT:
+                array = np.ascontiguousarray(inputs[slot.index])
+                if array.nbytes != slot.size_bytes:
+                    raise LaunchError(f"input {slot.index} has {array.nbytes} bytes, the program wants {slot.size_bytes}")
+                return array.reshape(-1).view(np.uint8)
+            case SlotKind.CONSTANT:
+                return np.ascontiguousarray(program.constants[slot.index]).reshape(-1).view(np.uint8)
+            case SlotKind.OUTPUT:
+                data = allocate(slot.size_bytes)
+                outputs[slot] = data.view(numpy_dtype(slot.dtype)).reshape(slot.shape)
+                return data
+            case SlotKind.SCRATCH:
+                return allocate(slot.size_bytes)
+
+
+def allocate(size_bytes: int) -> np.ndarray:
+    """Zeroed bytes, in huge pages where the host has them: fresh small pages cost more than most programs."""
+    import mmap
+
+    if size_bytes < 1 << 22:
+        return np.zeros(size_bytes, np.uint8)
+    region = mmap.mmap(-1, size_bytes)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        region.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(region, np.uint8, size_bytes)
+
+
+def numpy_dtype(name: str) -> np.dtype[np.generic]:
+    """The numpy dtype of a slot."""
+    import ml_dtypes
+
+    return np.dtype(getattr(ml_dtypes, name)) if hasattr(ml_dtypes, name) else np.dtype(name)

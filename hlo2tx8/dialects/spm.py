@@ -1,0 +1,75 @@
+"""Dialect `spm`: buffers in a tile's scratchpad before they have addresses.
+
+%b = spm.alloc {size = 32768, copies = 2} : !tx8.buffer     // two copies, used in turns
+%t = spm.turn %b, %step                                     // the copy of turn %step
+%o = spm.offset %t, %bytes                                  // an address inside a buffer
+"""
+
+from xdsl.dialects.builtin import IndexType, IntegerAttr, i64
+from xdsl.ir import Dialect, SSAValue
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.traits import Pure
+
+from hlo2tx8.device.isa import BufferType
+
+
+@irdl_op_definition
+class AllocOp(IRDLOperation):
+    """A buffer of `size` bytes in SPM, `copies` times."""
+
+    name = "spm.alloc"
+    size = prop_def(IntegerAttr)
+    copies = prop_def(IntegerAttr)
+    result = result_def(BufferType)
+
+    def __init__(self, size: int, copies: int = 1):
+        super().__init__(
+            properties={"size": IntegerAttr(size, i64), "copies": IntegerAttr(copies, i64)},
+            result_types=[BufferType()],
+        )
+
+    @property
+    def size_bytes(self) -> int:
+        return self.size.value.data
+
+    @property
+    def num_copies(self) -> int:
+        return self.copies.value.data
+
+
+@irdl_op_definition
+class TurnOp(IRDLOperation):
+    """The copy of a buffer that turn number `turn` uses: copy `turn mod copies`."""
+
+    name = "spm.turn"
+    buffer = operand_def(BufferType)
+    turn = operand_def(IndexType)
+    result = result_def(BufferType)
+    traits = traits_def(Pure())
+
+    def __init__(self, buffer: SSAValue, turn: SSAValue):
+        super().__init__(operands=[buffer, turn], result_types=[BufferType()])
+
+
+@irdl_op_definition
+class OffsetOp(IRDLOperation):
+    """The address `bytes` after the start of a buffer."""
+
+    name = "spm.offset"
+    buffer = operand_def(BufferType)
+    bytes = operand_def(IndexType)
+    result = result_def(BufferType)
+    traits = traits_def(Pure())
+
+    def __init__(self, buffer: SSAValue, num_bytes: SSAValue):
+        super().__init__(operands=[buffer, num_bytes], result_types=[BufferType()])
+
+
+def root_buffer(value: SSAValue) -> SSAValue:
+    """The `spm.alloc` an address lies in."""
+    while isinstance(value.owner, (TurnOp, OffsetOp)):
+        value = value.owner.buffer
+    return value
+
+
+Spm = Dialect("spm", [AllocOp, TurnOp, OffsetOp], [])

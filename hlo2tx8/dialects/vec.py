@@ -1,0 +1,232 @@
+"""Dialect `vec`: one step of a loop nest as dense vectors over a box of lanes.
+
+A *box* is the set of lanes one step computes, `[c, n1, n2, ...]`, in row-major order. Only the first lane dimension may be
+ragged: `valid` of its `c` entries are computed. Every vector value inside `vec.box` has the box's shape. Memory is reached by
+`vec.load` and `vec.store` alone, whose lane strides are elements of a 1-D tensor in DDR.
+
+    scf.for %step = %c0 to %c48 step %c1 {
+      vec.box [16384] {
+        %o = xla.apply_indexing #xla.indexing_map<"(tile, step) -> (tile * 786432 + step * 16384), ...">(%tile, %step)
+        %x = vec.load %p0[%o] {strides = [1]} : vector<16384xbf16>
+        %y = arith.mulf %x, %x : vector<16384xbf16>
+        vec.store %y, %r0[%o] {strides = [1]}
+      }
+    }
+"""
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IndexType,
+    IntegerAttr,
+    StringAttr,
+    TensorType,
+    VectorType,
+    i1,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import NoTerminator, Pure
+
+from hlo2tx8.dialects.xla import IndexingMapAttr
+from hlo2tx8.indexing import IndexingMap
+
+
+def i64_array(values: Sequence[int]) -> DenseArrayBase:
+    """The sequence as an `array<i64: ...>` attribute."""
+    return DenseArrayBase.from_list(i64, list(values))
+
+
+def ints(array: DenseArrayBase) -> tuple[int, ...]:
+    """The values of an integer array attribute."""
+    return tuple(int(v) for v in array.get_values())
+
+
+@irdl_op_definition
+class ExtentOp(IRDLOperation):
+    """`clamp(reduce(map(ivs)), lower, upper)` with reduce = min or max over the map's results: a bound of a box, as an index.
+
+    `kind = "min"` for an exclusive upper bound (a tail), `"max"` for a lower bound.
+    """
+
+    name = "vec.extent"
+    ivs = var_operand_def(IndexType)
+    map = prop_def(IndexingMapAttr)
+    kind = prop_def(StringAttr)
+    lower = prop_def(IntegerAttr)
+    upper = prop_def(IntegerAttr)
+    result = result_def(IndexType)
+    traits = traits_def(Pure())
+
+    def __init__(self, ivs: Sequence[SSAValue], map: IndexingMap, kind: str, lower: int, upper: int):
+        super().__init__(
+            operands=[ivs],
+            properties={
+                "map": IndexingMapAttr(map),
+                "kind": StringAttr(kind),
+                "lower": IntegerAttr(lower, i64),
+                "upper": IntegerAttr(upper, i64),
+            },
+            result_types=[IndexType()],
+        )
+
+
+@irdl_op_definition
+class BoxOp(IRDLOperation):
+    """Runs its body over the lanes `shape`, of whose first dimension only `valid` entries count (all, if absent; none, if 0)."""
+
+    name = "vec.box"
+    valid = opt_operand_def(IndexType)
+    shape = prop_def(DenseArrayBase)
+    body = region_def("single_block")
+    traits = traits_def(NoTerminator())
+
+    def __init__(self, shape: Sequence[int], valid: SSAValue | None, body: Block):
+        super().__init__(operands=[valid], properties={"shape": i64_array(shape)}, regions=[Region(body)])
+
+    @property
+    def lane_shape(self) -> tuple[int, ...]:
+        return ints(self.shape)
+
+
+@irdl_op_definition
+class LoadOp(IRDLOperation):
+    """result[l0, l1, ...] = source[offset + sum(strides[k] * lk)] where every clipped lane lies in its bounds, else `fill`.
+
+    `clipped` lists lane dimensions; `lower` and `upper` (exclusive) hold one index each per clipped dimension.
+    """
+
+    name = "vec.load"
+    source = operand_def(TensorType)
+    offset = operand_def(IndexType)
+    lower = var_operand_def(IndexType)
+    upper = var_operand_def(IndexType)
+    fill = opt_operand_def()
+    strides = prop_def(DenseArrayBase)
+    clipped = prop_def(DenseArrayBase)
+    result = result_def(VectorType)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def __init__(
+        self,
+        source: SSAValue,
+        offset: SSAValue,
+        strides: Sequence[int],
+        result_type: Attribute,
+        region: "BoxRegion | None" = None,
+        fill: SSAValue | None = None,
+    ):
+        region = region or BoxRegion((), (), ())
+        super().__init__(
+            operands=[source, offset, region.lower, region.upper, fill],
+            properties={"strides": i64_array(strides), "clipped": i64_array(region.dims)},
+            result_types=[result_type],
+        )
+
+
+class BoxRegion:
+    """A part of a box: for each lane dimension in `dims` only lanes in [lower, upper) belong to it."""
+
+    def __init__(self, dims: Sequence[int], lower: Sequence[SSAValue], upper: Sequence[SSAValue]):
+        self.dims, self.lower, self.upper = tuple(dims), tuple(lower), tuple(upper)
+
+
+@irdl_op_definition
+class StoreOp(IRDLOperation):
+    """target[offset + sum(strides[k] * lk)] = value[l0, l1, ...] for every valid lane of the box."""
+
+    name = "vec.store"
+    value = operand_def(VectorType)
+    target = operand_def(TensorType)
+    offset = operand_def(IndexType)
+    strides = prop_def(DenseArrayBase)
+
+    def __init__(self, value: SSAValue, target: SSAValue, offset: SSAValue, strides: Sequence[int]):
+        super().__init__(operands=[value, target, offset], properties={"strides": i64_array(strides)})
+
+
+@irdl_op_definition
+class GatherOp(IRDLOperation):
+    """result[l] = source[index[l]] where mask[l], else undefined: an access that no affine descriptor describes.
+
+    The kernel core reads it, element by element, from a copy of the whole source tensor in SPM.
+    """
+
+    name = "vec.gather"
+    source = operand_def(TensorType)
+    index = operand_def(VectorType)
+    result = result_def(VectorType)
+
+    def __init__(self, source: SSAValue, index: SSAValue, result_type: Attribute):
+        super().__init__(operands=[source, index], result_types=[result_type])
+
+
+@irdl_op_definition
+class IndexOp(IRDLOperation):
+    """result[l] = map(ivs)[l], an integer per lane; the map's dimensions are loop variables, its ranges the lanes."""
+
+    name = "vec.index"
+    ivs = var_operand_def(IndexType)
+    map = prop_def(IndexingMapAttr)
+    result = result_def(VectorType)
+    traits = traits_def(Pure())
+
+    def __init__(self, ivs: Sequence[SSAValue], map: IndexingMap, result_type: Attribute):
+        super().__init__(operands=[ivs], properties={"map": IndexingMapAttr(map)}, result_types=[result_type])
+
+
+@irdl_op_definition
+class MaskOp(IRDLOperation):
+    """result[l] = (every clipped lane lies in its bounds): the indicator of a part of the box, as i1."""
+
+    name = "vec.mask"
+    lower = var_operand_def(IndexType)
+    upper = var_operand_def(IndexType)
+    clipped = prop_def(DenseArrayBase)
+    result = result_def(VectorType)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def __init__(self, region: BoxRegion, shape: Sequence[int]):
+        super().__init__(
+            operands=[region.lower, region.upper],
+            properties={"clipped": i64_array(region.dims)},
+            result_types=[VectorType(i1, shape)],
+        )
+
+
+@irdl_op_definition
+class SplatOp(IRDLOperation):
+    """result[l] = value: a scalar constant in every lane."""
+
+    name = "vec.splat"
+    value = operand_def()
+    result = result_def(VectorType)
+    traits = traits_def(Pure())
+
+    def __init__(self, value: SSAValue, shape: Sequence[int]):
+        super().__init__(operands=[value], result_types=[VectorType(value.type, shape)])
+
+
+def enclosing_box(op: Operation) -> BoxOp:
+    """The box whose lanes `op` computes."""
+    parent = op.parent_op()
+    while not isinstance(parent, BoxOp):
+        assert parent is not None, f"{op.name} outside a vec.box"
+        parent = parent.parent_op()
+    return parent
+
+
+Vec = Dialect("vec", [ExtentOp, BoxOp, LoadOp, StoreOp, GatherOp, IndexOp, MaskOp, SplatOp], [])

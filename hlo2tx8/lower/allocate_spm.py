@@ -1,0 +1,174 @@
+"""SCHEDULED → addresses: every buffer gets a place in the scratchpad, no two live ones overlap.
+
+A buffer lives from its first to its last access in program order; one that is allocated outside of a loop lives through the
+whole loop. Buffers are placed by decreasing size at the lowest gap among those alive at the same time.
+
+    %b = spm.alloc {size = 512, copies = 2}      %a = arith.constant 65536 : index
+    %t = spm.turn %b, %s                    →    %t = xla.apply_indexing #map<(s) -> (s mod 2 * 512 + 65536)>(%s)
+"""
+
+from dataclasses import dataclass
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from hlo2tx8.device.isa import BufferType
+from hlo2tx8.dialects import spm, xla
+from hlo2tx8.errors import CompileError
+from hlo2tx8.indexing import Dim, IndexingMap, Variable
+
+MAX_TURNS = 2**40
+
+
+@dataclass(frozen=True)
+class SpmSpace:
+    """The bytes of SPM that buffers may take; each starts at a multiple of `alignment`."""
+
+    start: int = 0x10000
+    limit: int = 0x2F0000
+    alignment: int = 256
+
+    def aligned(self, size: int) -> int:
+        return -(-size // self.alignment) * self.alignment
+
+
+class SpmOverflowError(CompileError):
+    """The buffers of a kernel do not fit the scratchpad; a smaller step may."""
+
+
+@dataclass(frozen=True)
+class LiveRange:
+    """Positions, in program order, of the first and the last access to a buffer."""
+
+    start: int
+    end: int
+
+    def overlaps(self, other: "LiveRange") -> bool:
+        return self.start <= other.end and other.start <= self.end
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A buffer at an address."""
+
+    address: int
+    size_bytes: int
+    live: LiveRange
+
+
+@dataclass(frozen=True)
+class AllocateSpmPass(ModulePass):
+    """Gives addresses to `spm.alloc`; see the module docstring. Raises SpmOverflowError."""
+
+    name = "allocate-spm"
+    start: int = SpmSpace.start
+    limit: int = SpmSpace.limit
+    alignment: int = SpmSpace.alignment
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.body.block.ops:
+            if isinstance(function, func.FuncOp) and not function.is_declaration:
+                allocs = [o for o in function.walk() if isinstance(o, spm.AllocOp)]
+                space = SpmSpace(self.start, self.limit, self.alignment)
+                placed = place(allocs, live_ranges(function), space)
+                for alloc in allocs:
+                    _assign(alloc, placed[alloc.result].address, space.aligned(alloc.size_bytes))
+
+
+def live_ranges(function: func.FuncOp) -> dict[SSAValue, LiveRange]:
+    """Live range of each `spm.alloc` of a function."""
+    ranges: dict[SSAValue, LiveRange] = {}
+    _number(function.body.block, 0, ranges)
+    return ranges
+
+
+def _number(block: Block, position: int, ranges: dict[SSAValue, LiveRange]) -> int:
+    for op in block.ops:
+        position += 1
+        if op.regions:
+            start = position
+            outside = set(ranges) | _allocated_before(op)
+            for region in op.regions:
+                for inner in region.blocks:
+                    position = _number(inner, position, ranges)
+            if isinstance(op, scf.ForOp):
+                for buffer in [b for b, r in ranges.items() if b in outside and r.end > start]:
+                    old = ranges[buffer]
+                    ranges[buffer] = LiveRange(min(old.start, start), position)
+            continue
+        if isinstance(op, (spm.AllocOp, spm.TurnOp, spm.OffsetOp)):
+            continue
+        for operand in op.operands:
+            if isinstance(operand.type, BufferType):
+                buffer = spm.root_buffer(operand)
+                old = ranges.get(buffer, LiveRange(position, position))
+                ranges[buffer] = LiveRange(min(old.start, position), position)
+    return position
+
+
+def _allocated_before(loop: Operation) -> set[SSAValue]:
+    """Buffers allocated in the blocks around a loop."""
+    found: set[SSAValue] = set()
+    op: Operation | None = loop
+    while op is not None:
+        block = op.parent_block()
+        if block is not None:
+            found |= {o.result for o in block.ops if isinstance(o, spm.AllocOp)}
+        op = op.parent_op()
+    return found
+
+
+def place(allocs: list[spm.AllocOp], ranges: dict[SSAValue, LiveRange], space: SpmSpace) -> dict[SSAValue, Placement]:
+    """An address for every buffer: largest first, lowest gap first."""
+    placed: dict[SSAValue, Placement] = {}
+    for alloc in sorted(allocs, key=lambda a: -a.size_bytes * a.num_copies):
+        live = ranges.get(alloc.result, LiveRange(0, 0))
+        size = space.aligned(alloc.size_bytes) * alloc.num_copies
+        address = space.start
+        for other in sorted(placed.values(), key=lambda p: p.address):
+            if other.live.overlaps(live) and other.address < address + size:
+                address = max(address, other.address + other.size_bytes)
+        if address + size > space.limit:
+            raise SpmOverflowError(
+                f"buffers of {sum(a.size_bytes * a.num_copies for a in allocs)} bytes do not fit SPM", code="E3101"
+            )
+        placed[alloc.result] = Placement(address, size, live)
+    return placed
+
+
+def _assign(alloc: spm.AllocOp, address: int, stride: int) -> None:
+    """Replaces the buffer, its turns and offsets by index values."""
+    for use in list(alloc.result.uses):
+        if isinstance(use.operation, spm.TurnOp):
+            turn = use.operation
+            variable = Variable(0, MAX_TURNS, "turn")
+            m = IndexingMap((variable,), (), (), (Dim(0) % alloc.num_copies * stride + address,), ())
+            new = xla.ApplyIndexingOp(xla.IndexingMapAttr(m), [turn.turn])
+            _replace(turn, new, new.results[0])
+    if alloc.result.uses:
+        constant = arith.ConstantOp(IntegerAttr(address, IndexType()))
+        _replace(alloc, constant, constant.result)
+    else:
+        alloc.detach()
+        alloc.erase()
+
+
+def _replace(old: spm.AllocOp | spm.TurnOp, new: Operation, address: SSAValue) -> None:
+    """Puts `new` in the place of `old` and turns offsets from it into additions."""
+    Builder(InsertPoint.before(old)).insert(new)
+    for use in list(old.result.uses):
+        if isinstance(use.operation, spm.OffsetOp):
+            offset = use.operation
+            add = arith.AddiOp(address, offset.bytes)
+            Builder(InsertPoint.before(offset)).insert(add)
+            offset.result.replace_all_uses_with(add.result)
+            offset.detach()
+            offset.erase()
+    old.result.replace_all_uses_with(address)
+    old.detach()
+    old.erase()

@@ -1,0 +1,87 @@
+"""Element types of the IR as formats of the machine, and constants as bits."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    DenseIntOrFPElementsAttr,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    Signedness,
+    TensorType,
+    VectorType,
+)
+from xdsl.ir import Attribute, SSAValue
+
+from hlo2tx8.device.formats import Format
+from hlo2tx8.dialects import xla
+from hlo2tx8.errors import CompileError
+
+
+@dataclass(frozen=True)
+class Splat:
+    """The same element in every lane: its bits, and the format they are in."""
+
+    bits: int
+    fmt: Format
+
+
+Vector: TypeAlias = SSAValue | Splat
+
+_FLOATS: tuple[tuple[type[Attribute], Format], ...] = (
+    (BFloat16Type, Format.BF16),
+    (Float16Type, Format.FP16),
+    (Float32Type, Format.FP32),
+    (Float64Type, Format.FP64),
+)
+_SIGNED = {8: Format.INT8, 16: Format.INT16, 32: Format.INT32, 64: Format.INT64}
+_UNSIGNED = {8: Format.UINT8, 16: Format.UINT16, 32: Format.UINT32, 64: Format.UINT64}
+
+
+def format_of(type_: Attribute) -> Format:
+    """The format of a scalar, vector or tensor type; raises CompileError for a type no instruction computes with."""
+    if isinstance(type_, (VectorType, TensorType)):
+        return format_of(type_.get_element_type())
+    if isinstance(type_, IndexType):
+        return Format.INT64
+    if isinstance(type_, IntegerType):
+        width = type_.width.data
+        if width == 1:
+            return Format.PRED
+        table = _UNSIGNED if type_.signedness.data is Signedness.UNSIGNED else _SIGNED
+        if width in table:
+            return table[width]
+    for kind, fmt in _FLOATS:
+        if isinstance(type_, kind):
+            return fmt
+    raise CompileError(f"no instruction computes with elements of type {type_}", code="E3205")
+
+
+def constant_bits(value: SSAValue) -> int:
+    """The bits of a scalar constant, as an unsigned integer."""
+    op = value.owner
+    if isinstance(op, xla.ConstantOp):
+        from hlo2tx8.dialects.hlo import LiteralAttr
+
+        assert isinstance(op.value, LiteralAttr)
+        return int.from_bytes(op.value.array.tobytes(), "little")
+    if isinstance(op, arith.ConstantOp):
+        match op.value:
+            case IntegerAttr():
+                return op.value.value.data & ((1 << 8 * format_of(op.result.type).bytes) - 1)
+            case FloatAttr():
+                dtype = format_of(op.result.type).numpy_dtype
+                return int.from_bytes(np.asarray(op.value.value.data, dtype).tobytes(), "little")
+            case DenseIntOrFPElementsAttr():
+                return int.from_bytes(op.value.data.data[: format_of(op.result.type).bytes], "little")
+            case _:
+                pass
+    raise CompileError("a splat is not a constant", code="E3206")

@@ -1,0 +1,88 @@
+"""SCHEDULED → SCHEDULED: waits and barriers that the queues do not give.
+
+Engines order accesses of one tile to the same SPM bytes by themselves. The kernel core's vector operations do not take part: they
+wait until every engine with an access to their buffers under way has finished. `xla.sync_tiles` and the end of a kernel wait
+for all engines, then all tiles meet.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.context import Context
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from hlo2tx8.device.isa import Engine, Instruction
+from hlo2tx8.device.isa.kc_control import KcBarrier, KcWait
+from hlo2tx8.dialects import spm, xla
+
+Pending: TypeAlias = dict[SSAValue, frozenset[Engine]]
+QUEUES = tuple(e for e in Engine if e is not Engine.KC)
+
+
+@dataclass(frozen=True)
+class InsertWaitsPass(ModulePass):
+    """Inserts KcWait and KcBarrier; see the module docstring."""
+
+    name = "insert-waits"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.body.block.ops:
+            if isinstance(function, func.FuncOp) and not function.is_declaration:
+                _block(function.body.block, {}, insert=True)
+                _meet(function.body.block.last_op)
+
+
+def _block(block: Block, pending: Pending, insert: bool) -> Pending:
+    """Pending accesses at the end of a block; inserts waits on the way if asked to."""
+    for op in list(block.ops):
+        match op:
+            case scf.ForOp():
+                # Accesses of one turn are pending at the start of the next.
+                pending = _join(pending, _block(op.body.block, pending, insert=False))
+                pending = _join(pending, _block(op.body.block, pending, insert))
+            case scf.IfOp():
+                taken = _block(op.true_region.block, pending, insert)
+                pending = _join(pending, taken)
+            case xla.SyncTilesOp():
+                if insert:
+                    _meet(op)
+                pending = {}
+            case Instruction():
+                pending = _instruction(op, pending, insert)
+            case _:
+                pass
+    return pending
+
+
+def _instruction(op: Instruction, pending: Pending, insert: bool) -> Pending:
+    fields = [op.field(a.field) for a in op.accesses() if a.space == "spm"]
+    buffers = [spm.root_buffer(f) for f in fields if isinstance(f, SSAValue)]
+    if op.ENGINE is not Engine.KC:
+        return pending | {b: pending.get(b, frozenset()) | {op.ENGINE} for b in buffers}
+    engines = frozenset(e for b in buffers for e in pending.get(b, ()))
+    if not engines:
+        return pending
+    if insert:
+        block = op.parent_block()
+        assert block is not None
+        block.insert_op_before(KcWait.make(engines=_mask(engines)), op)
+    return {b: rest for b, held in pending.items() if (rest := held - engines)}
+
+
+def _join(a: Pending, b: Pending) -> Pending:
+    return a | {buffer: held | a.get(buffer, frozenset()) for buffer, held in b.items()}
+
+
+def _mask(engines: frozenset[Engine]) -> int:
+    return sum(1 << e.value for e in engines)
+
+
+def _meet(before: Operation | None) -> None:
+    """All engines idle, all tiles together."""
+    assert before is not None
+    block = before.parent_block()
+    assert block is not None
+    block.insert_ops_before([KcWait.make(engines=_mask(frozenset(QUEUES))), KcBarrier.make()], before)

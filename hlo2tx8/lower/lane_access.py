@@ -1,0 +1,159 @@
+"""How an index expression moves with the lanes of a box: strides of an access, clips of a constraint.
+
+Within this file `Dim(i)` is the i-th variable that is fixed during one step (tile id, step counters) and `Sym(k)` is lane
+dimension k of the box.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from hlo2tx8.indexing import (
+    Const,
+    Dim,
+    Expr,
+    IndexingMap,
+    Interval,
+    Sym,
+    Variable,
+    simplify_expr,
+    split_terms,
+)
+
+T = TypeVar("T")
+Constraint: TypeAlias = tuple[Expr, Interval]
+
+
+@dataclass(frozen=True)
+class LaneAccess:
+    """offset(l) = base + sum(strides[k] * lk), in elements; `base` has no lanes."""
+
+    base: Expr
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class LaneClip:
+    """lower <= lane < upper for one lane dimension; bounds are expressions without lanes, several bounds all hold."""
+
+    lane: int
+    lower: tuple[Expr, ...] = ()
+    upper: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True)
+class Region:
+    """The part of a box in which every clip and every `scattered` constraint (one that is no clip) holds.
+
+    An `is_open` region is larger than the lanes meant: which of its lanes belong to it is not expressed.
+    """
+
+    clips: tuple[LaneClip, ...] = ()
+    scattered: tuple[Constraint, ...] = ()
+    is_open: bool = False
+
+    @property
+    def is_box(self) -> bool:
+        return not self.scattered and not self.is_open
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.clips and self.is_box
+
+    def clip_of(self, lane: int) -> LaneClip:
+        return next((c for c in self.clips if c.lane == lane), LaneClip(lane))
+
+    def intersect(self, other: "Region") -> "Region":
+        lanes = sorted({c.lane for c in (*self.clips, *other.clips)})
+        clips: list[LaneClip] = []
+        for lane in lanes:
+            mine, theirs = self.clip_of(lane), other.clip_of(lane)
+            clips.append(LaneClip(lane, _union(mine.lower, theirs.lower), _union(mine.upper, theirs.upper)))
+        return Region(tuple(clips), _union(self.scattered, other.scattered), self.is_open or other.is_open)
+
+    def complement_within(self, context: "Region") -> "Region":
+        """`context` without this region: a region again if this one adds one bound on one lane, else `context`, open."""
+        new = [
+            (clip.lane, is_upper, bound)
+            for clip in self.clips
+            for is_upper, bounds in ((False, clip.lower), (True, clip.upper))
+            for bound in bounds
+            if bound not in (context.clip_of(clip.lane).upper if is_upper else context.clip_of(clip.lane).lower)
+        ]
+        if len(new) != 1 or self.is_open or any(c not in context.scattered for c in self.scattered):
+            return Region(context.clips, context.scattered, is_open=True)
+        lane, is_upper, bound = new[0]
+        rest = LaneClip(lane, lower=(bound,)) if is_upper else LaneClip(lane, upper=(bound,))
+        return context.intersect(Region((rest,)))
+
+
+def _union(a: tuple[T, ...], b: tuple[T, ...]) -> tuple[T, ...]:
+    return a + tuple(x for x in b if x not in a)
+
+
+@dataclass(frozen=True)
+class LaneSpace:
+    """The variables in scope of a box: those fixed during a step and the lanes."""
+
+    fixed: tuple[Variable, ...]
+    lanes: tuple[Variable, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(v.hi + 1 for v in self.lanes)
+
+    def simplify(self, expr: Expr) -> Expr:
+        return simplify_expr(expr, [Interval(v.lo, v.hi) for v in self.fixed], [Interval(v.lo, v.hi) for v in self.lanes])
+
+    def bounds(self, expr: Expr) -> Interval:
+        return self.map_of((expr,)).bounds(expr)
+
+    def map_of(self, results: tuple[Expr, ...], with_lanes: bool = True) -> IndexingMap:
+        """The map (fixed)[lanes] -> results over this space."""
+        return IndexingMap(self.fixed, self.lanes if with_lanes else (), (), results, ())
+
+    def access(self, offset: Expr) -> LaneAccess | None:
+        """The strides of an offset, or None if it is not affine in the lanes."""
+        leaves = tuple(Sym(k) for k in range(len(self.lanes)))
+        split = split_terms(self.simplify(offset), leaves)
+        if split is None:
+            return None
+        base, coefficients = split
+        return LaneAccess(base, tuple(coefficients.get(leaf, 0) for leaf in leaves))
+
+    def region(self, constraints: tuple[Constraint, ...]) -> Region:
+        """The lanes that satisfy all constraints; constraints that always hold vanish."""
+        region = Region()
+        for expr, interval in constraints:
+            simple = self.simplify(expr)
+            bounds = self.bounds(simple)
+            if interval.lo <= bounds.lo and bounds.hi <= interval.hi:
+                continue
+            region = region.intersect(self._one_constraint(simple, interval, bounds))
+        return region
+
+    def _one_constraint(self, expr: Expr, interval: Interval, bounds: Interval) -> Region:
+        access = self.access(expr)
+        moving = [] if access is None else [k for k, s in enumerate(access.strides) if s]
+        if access is None or len(moving) > 1:
+            return Region(scattered=((expr, interval),))
+        check_lower, check_upper = bounds.lo < interval.lo, bounds.hi > interval.hi
+        if not moving:
+            # A guard of the whole step: lane 0 gets all of its lanes or none.
+            extent = self.shape[0] if self.lanes else 1
+            guards = [(access.base - interval.lo + 1) * extent] if check_lower else []
+            guards += [(Const(interval.hi + 1) - access.base) * extent] if check_upper else []
+            return Region((LaneClip(0, upper=tuple(self.simplify(g) for g in guards)),))
+        lane = moving[0]
+        stride = access.strides[lane]
+        at_least, at_most = interval.lo - access.base, interval.hi - access.base
+        if stride < 0:
+            stride, at_least, at_most = -stride, -at_most, -at_least
+            check_lower, check_upper = check_upper, check_lower
+        lower = (self.simplify((at_least + (stride - 1)) // stride),) if check_lower else ()
+        upper = (self.simplify(at_most // stride + 1),) if check_upper else ()
+        return Region((LaneClip(lane, lower, upper),))
+
+
+def fixed_leaf(i: int) -> Expr:
+    """The i-th variable that is fixed during a step."""
+    return Dim(i)

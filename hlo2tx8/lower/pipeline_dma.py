@@ -1,0 +1,167 @@
+"""SCHEDULED → SCHEDULED: loads run one step ahead of the computation, stores one step behind.
+
+Before:                                   After:
+    scf.for %s = 0 to 48 {                    load(0)
+      load(%s); compute(%s); store(%s)        scf.for %s = 0 to 48 {
+    }                                           scf.if %s + 1 < 48 { load(%s + 1) }
+                                                compute(%s); store(%s)
+                                              }
+
+The loaded and the stored buffers get two copies, used in turns: engines work on different copies, and the hazards that remain
+are ordered by the range check of the queues.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from hlo2tx8.device.isa import Instruction
+from hlo2tx8.device.isa.lsu import Rdma, TdmaMemset, Wdma
+from hlo2tx8.dialects import spm
+
+
+@dataclass(frozen=True)
+class PipelineDmaPass(ModulePass):
+    """Software pipeline over load, compute and store; see the module docstring."""
+
+    name = "pipeline-dma"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.body.block.ops:
+            if isinstance(function, func.FuncOp) and not function.is_declaration:
+                for loop in [o for o in function.body.block.ops if isinstance(o, scf.ForOp)]:
+                    _pipeline(loop)
+
+
+def _pipeline(loop: scf.ForOp) -> None:
+    lower, upper, step = (_constant(v) for v in (loop.lb, loop.ub, loop.step))
+    if upper - lower <= step:
+        return
+    loaded = _prefetchable(loop)
+    stored = {spm.root_buffer(v) for o in _instructions(loop) if isinstance(o, Wdma) for v in _buffers(o, False)}
+    for buffer in (*loaded, *(b for b in stored if b not in loaded)):
+        if buffer.owner.parent is loop.body.block or _is_inside(buffer.owner, loop):
+            _use_in_turns(buffer, loop)
+    if not loaded:
+        return
+    builder = Builder(InsertPoint.before(loop))
+    _emit_loads(loop, loaded, builder, builder.insert(arith.ConstantOp(IntegerAttr(lower, IndexType()))).result)
+    head = Builder(InsertPoint.at_start(loop.body.block))
+    following = head.insert(arith.AddiOp(loop.body.block.args[0], loop.step)).result
+    ahead = Block()
+    condition = head.insert(arith.CmpiOp(following, loop.ub, "slt")).result
+    head.insert(scf.IfOp(condition, [], Region(ahead)))
+    _emit_loads(loop, loaded, Builder(InsertPoint.at_end(ahead)), following)
+    ahead.add_op(scf.YieldOp())
+    for op in list(_instructions(loop)):
+        if _is_load(op, loaded) and not _is_inside(op, ahead.parent_op()):
+            op.detach()
+            op.erase()
+
+
+def _prefetchable(loop: scf.ForOp) -> list[SSAValue]:
+    """Buffers of the loop that only RDMA, after a memset at most, writes."""
+    writers: dict[SSAValue, list[Operation]] = {}
+    for op in _instructions(loop):
+        for value in _buffers(op, True):
+            writers.setdefault(spm.root_buffer(value), []).append(op)
+    return [
+        buffer
+        for buffer, ops in writers.items()
+        if _is_inside(buffer.owner, loop)
+        and any(isinstance(o, Rdma) for o in ops)
+        and all(isinstance(o, (Rdma, TdmaMemset)) for o in ops)
+    ]
+
+
+def _use_in_turns(buffer: SSAValue, loop: scf.ForOp) -> None:
+    """Moves the buffer out of the loop, doubles it, and lets each step use its copy."""
+    alloc = buffer.owner
+    assert isinstance(alloc, spm.AllocOp)
+    alloc.detach()
+    block = loop.parent_block()
+    assert block is not None
+    block.insert_op_before(alloc, loop)
+    alloc.copies = IntegerAttr(2, alloc.copies.type)
+    turn = spm.TurnOp(buffer, loop.body.block.args[0])
+    buffer.replace_uses_with_if(turn.result, lambda use: use.operation is not turn)
+    first = loop.body.block.first_op
+    assert first is not None
+    loop.body.block.insert_op_before(turn, first)
+
+
+def _emit_loads(loop: scf.ForOp, loaded: list[SSAValue], builder: Builder, step: SSAValue) -> None:
+    """Clones the loads of the loop body, with what they depend on, for another step."""
+    wanted: set[Operation] = set()
+    for op in _instructions(loop):
+        if _is_load(op, loaded) and op not in wanted:
+            _collect(op, loop, wanted)
+    mapping: dict[SSAValue, SSAValue] = {loop.body.block.args[0]: step}
+    _clone_block(loop.body.block, wanted, mapping, builder)
+
+
+def _collect(op: Operation, loop: scf.ForOp, wanted: set[Operation]) -> None:
+    """The backward slice of `op` inside the loop, with enclosing branches and loops."""
+    if op in wanted or op is loop:
+        return
+    wanted.add(op)
+    for operand in op.operands:
+        owner = operand.owner
+        if isinstance(owner, Operation) and _is_inside(owner, loop):
+            _collect(owner, loop, wanted)
+    parent = op.parent_op()
+    if parent is not None and parent is not loop:
+        _collect(parent, loop, wanted)
+
+
+def _clone_block(block: Block, wanted: set[Operation], mapping: dict[SSAValue, SSAValue], builder: Builder) -> None:
+    for op in block.ops:
+        if op not in wanted:
+            continue
+        if not op.regions:
+            builder.insert(op.clone(value_mapper=mapping))
+            continue
+        shell = op.clone_without_regions(value_mapper=mapping)
+        for old, new in zip(op.regions, shell.regions, strict=True):
+            for old_block in old.blocks:
+                fresh = Block(arg_types=[a.type for a in old_block.args])
+                mapping.update(zip(old_block.args, fresh.args, strict=True))
+                new.add_block(fresh)
+                _clone_block(old_block, wanted, mapping, Builder(InsertPoint.at_end(fresh)))
+                fresh.add_op(scf.YieldOp())
+        builder.insert(shell)
+
+
+def _is_load(op: Operation, loaded: list[SSAValue]) -> bool:
+    return isinstance(op, (Rdma, TdmaMemset)) and any(spm.root_buffer(v) in loaded for v in _buffers(op, True))
+
+
+def _instructions(loop: scf.ForOp) -> Iterator[Instruction]:
+    return (op for op in loop.walk() if isinstance(op, Instruction))
+
+
+def _buffers(op: Operation, is_write: bool) -> list[SSAValue]:
+    assert isinstance(op, Instruction)
+    fields = [op.field(a.field) for a in op.accesses() if a.space == "spm" and a.is_write == is_write]
+    return [f for f in fields if isinstance(f, SSAValue)]
+
+
+def _is_inside(op: object, ancestor: Operation | None) -> bool:
+    while isinstance(op, Operation):
+        if op is ancestor:
+            return True
+        op = op.parent_op()
+    return False
+
+
+def _constant(value: SSAValue) -> int:
+    owner = value.owner
+    assert isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr)
+    return owner.value.value.data

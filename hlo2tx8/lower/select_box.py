@@ -1,0 +1,239 @@
+"""One box of vector operations as instructions on virtual SPM buffers."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from hlo2tx8.device.formats import Format
+from hlo2tx8.device.isa.kc_move import KcVConvert, KcVGather
+from hlo2tx8.device.isa.kc_vector import KcVAdd, KcVDiv, KcVMul, KcVRem
+from hlo2tx8.dialects import vec, xla
+from hlo2tx8.errors import CompileError
+from hlo2tx8.indexing import Add, Const, Expr, FloorDiv, IndexingMap, Mod, Mul
+from hlo2tx8.lower.box_levels import Level, Size
+from hlo2tx8.lower.element_format import Splat, Vector, constant_bits, format_of
+from hlo2tx8.lower.instruction_choice import choose
+from hlo2tx8.lower.select_memory import (
+    MAX_GATHER_BYTES,
+    Clip,
+    clipped_box,
+    iota_sum,
+    lane_terms,
+    load_box,
+    place,
+)
+from hlo2tx8.lower.step_builder import StepBuilder
+
+
+@dataclass
+class BoxSelector:
+    """Selects instructions for the operations of one `vec.box`.
+
+    `slots` maps VECTOR-level tensors, scalars and indices to their SCHEDULED counterparts; `vectors` holds the buffer or
+    splat of each vector value.
+    """
+
+    step: StepBuilder
+    slots: dict[SSAValue, SSAValue]
+    hoisted: dict[tuple[object, ...], SSAValue]
+    vectors: dict[SSAValue, Vector] = field(default_factory=dict)
+
+    def select(self, block: Block) -> None:
+        for op in block.ops:
+            self.step.origin = _origin(op)
+            self._operation(op)
+
+    def _operation(self, op: Operation) -> None:
+        match op:
+            case xla.ApplyIndexingOp() | vec.ExtentOp():
+                new = self.step.insert(op.clone(value_mapper=dict(self.slots)))
+                self.slots.update(zip(op.results, new.results, strict=True))
+            case arith.ConstantOp() | xla.ConstantOp():
+                if isinstance(op.results[0].type, type(xla.index)):
+                    self.slots[op.results[0]] = self.step.insert(op.clone()).results[0]
+            case vec.SplatOp():
+                self.vectors[op.result] = _splat(op.value)
+            case vec.LoadOp():
+                self.vectors[op.result] = self._load(op)
+            case vec.StoreOp():
+                self._store(op)
+            case vec.GatherOp():
+                self.vectors[op.result] = self._gather(op)
+            case vec.IndexOp():
+                self.vectors[op.result] = self._index(op)
+            case vec.MaskOp():
+                self.vectors[op.result] = self._mask(op)
+            case _:
+                self._elementwise(op)
+
+    # ------------------------------------------------------------------------------------------------ values
+
+    def buffer(self, value: Vector) -> SSAValue:
+        """The vector in SPM; a splat is written once, before the steps."""
+        if not isinstance(value, Splat):
+            return value
+        key = ("splat", value.bits, value.fmt, self.step.num_lanes)
+        if key not in self.hoisted:
+            self.hoisted[key] = self._in_prologue(lambda: self._filled(value, self.step.num_lanes))
+        return self.hoisted[key]
+
+    def _in_prologue(self, emit: Callable[[], SSAValue]) -> SSAValue:
+        outer, self.step.builder = self.step.builder, self.step.prologue
+        valid, self.step.valid = self.step.valid, None
+        result = emit()
+        self.step.builder, self.step.valid = outer, valid
+        return result
+
+    def _filled(self, value: Splat, n: Size) -> SSAValue:
+        buffer = self.step.alloc(value.fmt)
+        self.step.fill(buffer, value.bits, value.fmt, n)
+        return buffer
+
+    def _elementwise(self, op: Operation) -> None:
+        if len(op.results) != 1 or not isinstance(op.results[0].type, VectorType):
+            raise CompileError(f"no instruction for {op.name}", code="E3201")
+        result = op.results[0]
+        operands = [self.vectors[o] for o in op.operands]
+        formats = [format_of(o.type) for o in op.operands]
+        self.vectors[result] = choose(self, op, operands, formats, format_of(result.type))
+
+    # ------------------------------------------------------------------------------------------------ memory
+
+    def _load(self, op: vec.LoadOp) -> SSAValue:
+        step, fmt = self.step, format_of(op.result.type)
+        strides = vec.ints(op.strides)
+        offset = self.slots[op.offset]
+        source = self.slots[op.source]
+        clips = [
+            Clip(lane, self.slots[lo], self.slots[hi])
+            for lane, lo, hi in zip(vec.ints(op.clipped), op.lower, op.upper, strict=True)
+        ]
+        box = clipped_box(step, clips)
+        if not clips:
+            return load_box(step, source, offset, strides, box, fmt)
+        dst = self._fill_of(op, fmt)
+        with step.if_positive([box.extents[c.lane] for c in clips]):
+            part = load_box(step, source, offset, strides, box, fmt)
+            place(step, dst, part, box, fmt)
+        return dst
+
+    def _fill_of(self, op: vec.LoadOp, fmt: Format) -> SSAValue:
+        """A vector of fill values: a fresh buffer, or the fill vector itself if nobody else needs it."""
+        count = self.step.count()
+        if op.fill is None:
+            return self._filled(Splat(0, fmt), count)
+        value = self.vectors[op.fill] if op.fill in self.vectors else _splat(op.fill)
+        if isinstance(value, Splat):
+            return self._filled(value, count)
+        if op.fill.has_one_use() and isinstance(op.fill.owner, (vec.LoadOp, xla.ElementwiseOp)):
+            return value
+        return self.copy(value, fmt)
+
+    def copy(self, source: SSAValue, fmt: Format) -> SSAValue:
+        """A copy of a vector."""
+        dst = self.step.alloc(fmt)
+        self.step.move(dst, source, [Level(self.step.count(), (1, 1))], fmt)
+        return dst
+
+    def _store(self, op: vec.StoreOp) -> None:
+        fmt = format_of(op.value.type)
+        levels = [Level(e, (s,)) for e, s in zip(self.step.extents, vec.ints(op.strides), strict=True)]
+        value = self.vectors[op.value]
+        source = self.buffer(value)
+        self.step.store(self.slots[op.target], self.slots[op.offset], source, levels, fmt)
+
+    def _gather(self, op: vec.GatherOp) -> SSAValue:
+        step, fmt = self.step, format_of(op.result.type)
+        shape = op.source.type.get_shape()
+        size = max(shape[0], 1) * fmt.bytes
+        if size > MAX_GATHER_BYTES:
+            raise CompileError(
+                f"an access without affine strides reads a tensor of {size} bytes; SPM holds at most {MAX_GATHER_BYTES} of it",
+                origin=_origin(op),
+                code="E3202",
+            )
+        source = self.slots[op.source]
+        key = ("whole", source)
+        if key not in self.hoisted:
+            self.hoisted[key] = self._in_prologue(lambda: self._whole(source, shape[0], fmt))
+        index = self.as_format(self.vectors[op.index], format_of(op.index.type), Format.INT32)
+        dst = step.alloc(fmt)
+        step.insert(KcVGather.make(fmt=fmt, dst=dst, src=self.hoisted[key], index=index, n=step.count(), origin=step.origin))
+        return dst
+
+    def _whole(self, source: SSAValue, num_elements: int, fmt: Format) -> SSAValue:
+        buffer = self.step.alloc(fmt, num_elements)
+        if num_elements:
+            self.step.load(buffer, source, 0, [Level(num_elements, (1,))], fmt)
+        return buffer
+
+    def as_format(self, value: Vector, fmt: Format, wanted: Format) -> SSAValue:
+        """The vector converted to another format on the kernel core."""
+        source = self.buffer(value)
+        if fmt is wanted:
+            return source
+        dst = self.step.alloc(wanted)
+        self.step.insert(KcVConvert.make(fmt=wanted, fmt2=fmt, dst=dst, src=source, n=self.step.count(), origin=self.step.origin))
+        return dst
+
+    # -------------------------------------------------------------------------------------- masks and indices
+
+    def _mask(self, op: vec.MaskOp) -> SSAValue:
+        step = self.step
+        clips = [
+            Clip(lane, self.slots[lo], self.slots[hi])
+            for lane, lo, hi in zip(vec.ints(op.clipped), op.lower, op.upper, strict=True)
+        ]
+        box = clipped_box(step, clips)
+        dst = self._filled(Splat(0, Format.PRED), step.count())
+        ones = self.buffer(Splat(1, Format.PRED))
+        with step.if_positive([box.extents[c.lane] for c in clips]):
+            place(step, dst, ones, box, Format.PRED)
+        return dst
+
+    def _index(self, op: vec.IndexOp) -> Vector:
+        fmt = format_of(op.result.type)
+        (expr,) = op.map.data.results
+        return self._index_expr(expr, op.map.data, [self.slots[v] for v in op.ivs], fmt)
+
+    def _index_expr(self, expr: Expr, m: IndexingMap, ivs: Sequence[SSAValue], fmt: Format) -> SSAValue:
+        affine = lane_terms(self.step, expr)
+        if affine is not None:
+            base, terms = affine
+            return iota_sum(self.step, self.step.count(), self._scalar(base, m, ivs), terms, fmt)
+        match expr:
+            case Add():
+                kind = KcVAdd
+            case Mul():
+                kind = KcVMul
+            case FloorDiv():
+                kind = KcVDiv
+            case Mod():
+                kind = KcVRem
+            case _:
+                raise CompileError(f"no vector form of index expression {expr}", code="E3203")
+        lhs = self._index_expr(expr.lhs, m, ivs, fmt)
+        rhs = self._index_expr(expr.rhs, m, ivs, fmt)
+        if isinstance(expr, (FloorDiv, Mod)) and m.bounds(expr.lhs).lo < 0:
+            raise CompileError(f"index expression {expr} divides a negative value", code="E3204")
+        dst = self.step.alloc(fmt)
+        self.step.insert(kind.make(fmt=fmt, dst=dst, a=lhs, b=rhs, n=self.step.count(), origin=self.step.origin))
+        return dst
+
+    def _scalar(self, base: Expr, m: IndexingMap, ivs: Sequence[SSAValue]) -> Size:
+        if isinstance(base, Const):
+            return base.value
+        scalar = IndexingMap(m.dims, (), (), (base,), ())
+        return self.step.insert(xla.ApplyIndexingOp(xla.IndexingMapAttr(scalar), ivs)).results[0]
+
+
+def _splat(value: SSAValue) -> Splat:
+    return Splat(constant_bits(value), format_of(value.type))
+
+
+def _origin(op: Operation) -> str:
+    loc: Attribute | None = op.attributes.get("loc")
+    return "" if loc is None else str(loc).strip('"')

@@ -1,0 +1,295 @@
+"""The body of a lane nest as vector operations: loads with strides and clips, element operations, merges, stores."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.builder import Builder
+from xdsl.dialects import arith, scf, tensor
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, TensorType, VectorType, i1, i32, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from hlo2tx8.dialects import vec, xla
+from hlo2tx8.errors import CompileError
+from hlo2tx8.indexing import Const, Expr, IndexingMap, Interval
+from hlo2tx8.lower.lane_access import Constraint, LaneSpace, Region
+
+INT32_MAX = 2**31 - 1
+
+
+@dataclass
+class BoxBuilder:
+    """Builds one `vec.box` from the innermost block of a lane nest.
+
+    `indices` gives the expression of each index value in scope, `values` the VECTOR-level buffer or scalar of each other value.
+    """
+
+    space: LaneSpace
+    fixed_values: tuple[SSAValue, ...]
+    indices: dict[SSAValue, Expr]
+    values: dict[SSAValue, SSAValue]
+    loads: dict[tuple[SSAValue, Expr, Region], SSAValue] = field(default_factory=dict)
+    bounds: dict[tuple[tuple[Expr, ...], str], SSAValue] = field(default_factory=dict)
+    splats: dict[SSAValue, SSAValue] = field(default_factory=dict)
+    conditions: dict[SSAValue, tuple[Constraint, ...]] = field(default_factory=dict)
+
+    def build(self, body: Block, outer: Builder) -> None:
+        """Inserts the box for `body` through `outer`."""
+        block = Block()
+        self.builder = Builder(InsertPoint.at_end(block))
+        guard, inner = self._guard(body)
+        valid = self._valid_lanes(guard, outer)
+        self.bounds.clear()
+        self._block(inner, Region())
+        outer.insert(vec.BoxOp(self.space.shape, valid, block))
+
+    def _guard(self, body: Block) -> tuple[tuple[Constraint, ...], Block]:
+        """The constraints under which the step computes a lane, and the block that computes it."""
+        constraints: tuple[Constraint, ...] = ()
+        for op in body.ops:
+            if isinstance(op, scf.IfOp) and op.cond in self.conditions and _stores(op):
+                constraints += self.conditions[op.cond]
+                return constraints, op.true_region.block
+            if isinstance(op, (xla.ApplyIndexingOp, xla.InDomainOp, arith.ConstantOp)):
+                self._operation(op, Region())
+                continue
+            break
+        return (), body
+
+    def _valid_lanes(self, guard: tuple[Constraint, ...], outer: Builder) -> SSAValue | None:
+        region = self.space.region(guard)
+        clip = region.clip_of(0)
+        if region.scattered or clip.lower or any(c.lane for c in region.clips):
+            raise CompileError(f"the valid lanes of a step are not a prefix of its box: {region}", code="E3003")
+        if not clip.upper:
+            return None
+        self.builder, inner = outer, self.builder
+        valid = self._extent(clip.upper, "min", self.space.shape[0])
+        self.builder = inner
+        return valid
+
+    # ---------------------------------------------------------------------------------------------- values
+
+    def _block(self, block: Block, region: Region) -> tuple[SSAValue, ...]:
+        """Emits the operations of a block under a region; returns what it yields."""
+        for op in block.ops:
+            if isinstance(op, scf.YieldOp):
+                return tuple(self.values[o] if o in self.values else o for o in op.operands)
+            self._operation(op, region)
+        return ()
+
+    def _operation(self, op: Operation, region: Region) -> None:
+        match op:
+            case xla.ApplyIndexingOp():
+                dims, syms = self._map_operands(op.map.data, op.operands)
+                for result, expr in zip(op.results, op.map.data.results, strict=True):
+                    self.indices[result] = self.space.simplify(expr.substitute(dims, syms))
+            case xla.InDomainOp():
+                self.conditions[op.res] = self._domain(op)
+            case arith.ConstantOp() if op.result.type == xla.index:
+                assert isinstance(op.value, IntegerAttr)
+                self.indices[op.result] = Const(op.value.value.data)
+            case arith.ConstantOp() | xla.ConstantOp():
+                self.values[op.results[0]] = self.builder.insert(op.clone()).results[0]
+            case tensor.ExtractOp():
+                self.values[op.result] = self._extract(op, region)
+            case tensor.InsertOp():
+                self._insert(op)
+            case scf.IfOp():
+                self._merge(op, region)
+            case _:
+                self._elementwise(op)
+
+    def _map_operands(self, m: IndexingMap, operands: Sequence[SSAValue]) -> tuple[list[Expr], list[Expr]]:
+        exprs = [self.indices[o] for o in operands]
+        return exprs[: len(m.dims)], exprs[len(m.dims) :]
+
+    def _domain(self, op: xla.InDomainOp) -> tuple[Constraint, ...]:
+        m = op.map.data
+        dims, syms = self._map_operands(m, op.operands)
+        own = [(e, Interval(v.lo, v.hi)) for e, v in zip((*dims, *syms), (*m.dims, *m.ranges, *m.runtime), strict=True)]
+        return (*own, *((expr.substitute(dims, syms), interval) for expr, interval in m.constraints))
+
+    def _vector(self, value: SSAValue) -> SSAValue:
+        """The vector of a FLAT value: itself, a splat, or the value of an index expression in each lane."""
+        if value in self.indices:
+            return self._index_vector(self.indices[value])
+        known = self.values[value] if value in self.values else value
+        if isinstance(known.type, VectorType):
+            return known
+        if known not in self.splats:
+            self.splats[known] = self.builder.insert(vec.SplatOp(known, self.space.shape)).result
+        return self.splats[known]
+
+    def _index_vector(self, expr: Expr) -> SSAValue:
+        bounds = self.space.bounds(expr)
+        element = i32 if bounds.lo >= -INT32_MAX and bounds.hi <= INT32_MAX else i64
+        return self.builder.insert(
+            vec.IndexOp(self.fixed_values, self.space.map_of((expr,)), VectorType(element, self.space.shape))
+        ).result
+
+    def _elementwise(self, op: Operation) -> None:
+        if op.regions or len(op.results) != 1:
+            raise CompileError(f"no vector form of {op.name}", code="E3004")
+        operands = [self._vector(o) for o in op.operands]
+        result_type = VectorType(op.results[0].type, self.space.shape)
+        if any(o in self.indices for o in op.operands):
+            new = self._index_arithmetic(op, operands, result_type)
+        else:
+            new = op.create(
+                operands=operands,
+                result_types=[result_type],
+                properties=dict(op.properties),
+                attributes=dict(op.attributes),
+            )
+        self.values[op.results[0]] = self.builder.insert(new).results[0]
+
+    def _index_arithmetic(self, op: Operation, operands: list[SSAValue], result_type: VectorType) -> Operation:
+        """An index that becomes data (iota): a conversion from the integer vector of its expression."""
+        if len(operands) != 1:
+            raise CompileError(f"no vector form of {op.name} on indices", code="E3004")
+        return xla.ElementwiseOp("stablehlo.convert", operands, result_type)
+
+    # ---------------------------------------------------------------------------------------------- memory
+
+    def _offset(self, base: Expr) -> SSAValue:
+        m = self.space.map_of((base,), with_lanes=False)
+        return self.builder.insert(xla.ApplyIndexingOp(xla.IndexingMapAttr(m), self.fixed_values)).results[0]
+
+    def _extract(self, op: tensor.ExtractOp, region: Region) -> SSAValue:
+        source, offset = self.values[op.tensor], self.space.simplify(self.indices[op.indices[0]])
+        key = (source, offset, region)
+        if key not in self.loads:
+            self.loads[key] = self._load(source, offset, region)
+        return self.loads[key]
+
+    def _load(self, source: SSAValue, offset: Expr, region: Region) -> SSAValue:
+        result_type = VectorType(_element_type(source), self.space.shape)
+        access = self.space.access(offset)
+        if access is None or (not region.is_box and not self._stays_inside(source, offset)):
+            return self._gather(source, offset, result_type)
+        clips = self._box_region(region) if region.is_box else None
+        new = vec.LoadOp(source, self._offset(access.base), access.strides, result_type, clips)
+        return self.builder.insert(new).result
+
+    def _stays_inside(self, source: SSAValue, offset: Expr) -> bool:
+        bounds = self.space.bounds(offset)
+        return bounds.lo >= 0 and bounds.hi < _num_elements(source)
+
+    def _gather(self, source: SSAValue, offset: Expr, result_type: VectorType) -> SSAValue:
+        """Lanes whose element nobody uses may lie outside the tensor: their index is clamped into it."""
+        index = self._index_vector(offset)
+        if not self._stays_inside(source, offset):
+            last = self._splat_int(max(_num_elements(source) - 1, 0), index.type)
+            index = self.builder.insert(arith.MinSIOp(index, last)).result
+            index = self.builder.insert(arith.MaxSIOp(index, self._splat_int(0, index.type))).result
+        return self.builder.insert(vec.GatherOp(source, index, result_type)).result
+
+    def _insert(self, op: tensor.InsertOp) -> None:
+        target = self.values[op.dest]
+        access = self.space.access(self.indices[op.indices[0]])
+        if access is None:
+            raise CompileError("a store is not affine in the lanes of its box", code="E3005")
+        self.builder.insert(vec.StoreOp(self._vector(op.scalar), target, self._offset(access.base), access.strides))
+        self.values[op.result] = target
+
+    # ---------------------------------------------------------------------------------------------- regions
+
+    def _merge(self, op: scf.IfOp, context: Region) -> None:
+        """A value that differs by region: a clipped load over a fill, or a select by mask."""
+        if op.cond not in self.conditions:
+            raise CompileError("a branch in an element function depends on data", code="E3006")
+        here = self.space.region(self.conditions[op.cond])
+        if here.is_whole:
+            results = self._block(op.true_region.block, context)
+            self._bind(op, results)
+            return
+        taken = context.intersect(here)
+        then = self._block(op.true_region.block, taken)
+        rest = here.complement_within(context)
+        other = self._block(op.false_region.block, rest)
+        self._bind(op, [self._select(t, e, taken, here) for t, e in zip(then, other, strict=True)])
+
+    def _bind(self, op: scf.IfOp, values: Sequence[SSAValue]) -> None:
+        for result, value in zip(op.results, values, strict=True):
+            if value in self.indices:
+                self.indices[result] = self.indices[value]
+            else:
+                self.values[result] = value
+
+    def _select(self, then: SSAValue, other: SSAValue, taken: Region, here: Region) -> SSAValue:
+        owner = then.owner
+        if isinstance(owner, vec.LoadOp) and owner.fill is None and taken.is_box:
+            fill = self._vector(other) if other in self.indices else other
+            new = vec.LoadOp(
+                owner.source,
+                owner.offset,
+                vec.ints(owner.strides),
+                owner.result.type,
+                self._box_region(taken),
+                fill,
+            )
+            result = self.builder.insert(new).result
+            if not owner.result.uses:
+                self.loads = {k: v for k, v in self.loads.items() if v is not owner.result}
+                owner.detach()
+                owner.erase()
+            return result
+        mask = self._mask(here)
+        return self.builder.insert(arith.SelectOp(mask, self._vector(then), self._vector(other))).result
+
+    def _mask(self, region: Region) -> SSAValue:
+        masks = [
+            self._compare(expr, bound, direction)
+            for expr, interval in region.scattered
+            for bound, direction in ((interval.lo, "GE"), (interval.hi, "LE"))
+        ]
+        if region.clips:
+            box = self._box_region(Region(region.clips))
+            masks.append(self.builder.insert(vec.MaskOp(box, self.space.shape)).result)
+        mask = masks[0]
+        for other in masks[1:]:
+            mask = self.builder.insert(arith.AndIOp(mask, other)).result
+        return mask
+
+    def _compare(self, expr: Expr, bound: int, direction: str) -> SSAValue:
+        index = self._index_vector(expr)
+        limit = self._splat_int(bound, index.type)
+        result_type = VectorType(i1, self.space.shape)
+        attributes = {"comparison_direction": StringAttr(direction)}
+        return self.builder.insert(xla.ElementwiseOp("stablehlo.compare", [index, limit], result_type, attributes)).res
+
+    def _splat_int(self, value: int, like: Attribute) -> SSAValue:
+        assert isinstance(like, VectorType)
+        constant = self.builder.insert(arith.ConstantOp(IntegerAttr(value, like.element_type)))
+        return self.builder.insert(vec.SplatOp(constant.result, self.space.shape)).result
+
+    def _box_region(self, region: Region) -> vec.BoxRegion:
+        shape = self.space.shape
+        dims = [c.lane for c in region.clips]
+        lower = [self._extent(c.lower or (Const(0),), "max", shape[c.lane]) for c in region.clips]
+        upper = [self._extent(c.upper or (Const(shape[c.lane]),), "min", shape[c.lane]) for c in region.clips]
+        return vec.BoxRegion(dims, lower, upper)
+
+    def _extent(self, exprs: tuple[Expr, ...], kind: str, limit: int) -> SSAValue:
+        key = (exprs, kind)
+        if key not in self.bounds:
+            m = self.space.map_of(exprs, with_lanes=False)
+            self.bounds[key] = self.builder.insert(vec.ExtentOp(self.fixed_values, m, kind, 0, limit)).result
+        return self.bounds[key]
+
+
+def _stores(op: scf.IfOp) -> bool:
+    """Whether the branch is the guard of the step: it carries tensors, not elements."""
+    return any(isinstance(r.type, TensorType) for r in op.results)
+
+
+def _num_elements(value: SSAValue) -> int:
+    assert isinstance(value.type, TensorType)
+    return prod(value.type.get_shape())
+
+
+def _element_type(value: SSAValue) -> Attribute:
+    assert isinstance(value.type, TensorType)
+    return value.type.element_type
