@@ -135,7 +135,8 @@ def place(allocs: list[spm.AllocOp], ranges: dict[SSAValue, LiveRange], space: S
                 address = max(address, other.address + other.size_bytes)
         if address + size > space.limit:
             raise SpmOverflowError(
-                f"buffers of {sum(a.size_bytes * a.num_copies for a in allocs)} bytes do not fit SPM", code="E3101"
+                "E3101",
+                f"buffers of {sum(a.size_bytes * a.num_copies for a in allocs)} bytes do not fit SPM"
             )
         placed[alloc.result] = Placement(address, size, live)
     return placed

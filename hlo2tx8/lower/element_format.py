@@ -62,7 +62,7 @@ def format_of(type_: Attribute) -> Format:
     for kind, fmt in _FLOATS:
         if isinstance(type_, kind):
             return fmt
-    raise CompileError(f"no instruction computes with elements of type {type_}", code="E3205")
+    raise CompileError("E3205", f"no instruction computes with elements of type {type_}")
 
 
 def constant_bits(value: SSAValue) -> int:
@@ -84,4 +84,4 @@ def constant_bits(value: SSAValue) -> int:
                 return int.from_bytes(op.value.data.data[: format_of(op.result.type).bytes], "little")
             case _:
                 pass
-    raise CompileError("a splat is not a constant", code="E3206")
+    raise CompileError("E3206", "a splat is not a constant")

@@ -49,7 +49,7 @@ def encode(module: ModuleOp) -> EncodedKernel:
     """The records of a kernel module whose buffers have addresses."""
     functions = [o for o in module.body.block.ops if isinstance(o, func.FuncOp) and not o.is_declaration]
     if len(functions) != 1:
-        raise CompileError(f"a kernel has one function at this level, not {len(functions)}", code="E3103")
+        raise CompileError("E3103", f"a kernel has one function at this level, not {len(functions)}")
     body = functions[0].body.block
     encoder = _Encoder({a: i for i, a in enumerate(body.args)})
     encoder.block(body)
@@ -109,7 +109,7 @@ class _Encoder:
             case "sgt":
                 less = self._less(rhs, lhs)
             case other:
-                raise CompileError(f"no branch on comparison {other}", code="E3104")
+                raise CompileError("E3104", f"no branch on comparison {other}")
         self._emit(KcIf, value=Register(less))
         self.registers.enter()
         self.block(op.true_region.block)
@@ -146,7 +146,7 @@ class _Encoder:
                     self.forms[result] = self._expr(expr, operands, len(op.map.data.dims))
                 return
             case _:
-                raise CompileError(f"no scalar instruction for {op.name}", code="E3105")
+                raise CompileError("E3105", f"no scalar instruction for {op.name}")
         self.forms[op.results[0]] = form
 
     def _extent(self, op: vec.ExtentOp, operands: Sequence[LinearForm]) -> LinearForm:
@@ -175,7 +175,7 @@ class _Encoder:
                 lhs = self._expr(expr.lhs, operands, num_dims)
                 return self._binary(kind, lhs, self._expr(expr.rhs, operands, num_dims))
             case _:
-                raise CompileError(f"no scalar instruction for index expression {expr}", code="E3106")
+                raise CompileError("E3106", f"no scalar instruction for index expression {expr}")
 
     def _product(self, a: LinearForm, b: LinearForm) -> LinearForm:
         if a.is_constant:

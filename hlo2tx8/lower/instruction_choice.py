@@ -161,7 +161,7 @@ def hlo_name(op: Operation) -> str:
         return op.op.data.split(".")[-1]
     name = _HLO_NAMES.get(type(op))
     if name is None:
-        raise CompileError(f"no instruction computes {op.name}", code="E3201")
+        raise CompileError("E3201", f"no instruction computes {op.name}")
     return name
 
 
@@ -175,14 +175,14 @@ def choose(s: "BoxSelector", op: Operation, operands: Sequence[Vector], formats:
         return _unary(s, name, s.buffer(operands[0]), fmt)
     if len(operands) == 2:
         return _binary(s, name, operands[0], operands[1], fmt)
-    raise CompileError(f"no instruction computes {name} on {len(operands)} operands", code="E3201")
+    raise CompileError("E3201", f"no instruction computes {name} on {len(operands)} operands")
 
 
 def _emit(s: "BoxSelector", kind: type[Instruction], fmt: Format, result: Format, **fields: object) -> SSAValue:
     dst = s.step.alloc(result)
     n = s.step.count()
     if fmt not in kind.FORMATS:
-        raise CompileError(f"{kind.MNEMONIC} does not compute in {fmt.name}", code="E3201")
+        raise CompileError("E3201", f"{kind.MNEMONIC} does not compute in {fmt.name}")
     s.step.insert(kind.make(fmt=fmt, dst=dst, n=n, origin=s.step.origin, **fields))  # pyright: ignore
     return dst
 
@@ -191,7 +191,7 @@ def _unary(s: "BoxSelector", name: str, src: SSAValue, fmt: Format) -> SSAValue:
     kind = CT_UNARY.get(name) if fmt in CT_FORMATS else None
     kind = kind or KC_UNARY.get(name)
     if kind is None:
-        raise CompileError(f"no instruction computes {name} in {fmt.name}", code="E3201")
+        raise CompileError("E3201", f"no instruction computes {name} in {fmt.name}")
     return _emit(s, kind, fmt, fmt, src=src)
 
 
@@ -204,7 +204,7 @@ def _binary(s: "BoxSelector", name: str, a: Vector, b: Vector, fmt: Format) -> S
             return _emit(s, immediate_form, fmt, fmt, a=a, imm=immediate(b))
         return _emit(s, vector_form, fmt, fmt, a=s.buffer(a), b=s.buffer(b))
     if name not in KC_BINARY:
-        raise CompileError(f"no instruction computes {name} in {fmt.name}", code="E3201")
+        raise CompileError("E3201", f"no instruction computes {name} in {fmt.name}")
     return _emit(s, KC_BINARY[name], fmt, fmt, a=s.buffer(a), b=s.buffer(b))
 
 
@@ -276,7 +276,7 @@ def _convert(s: "BoxSelector", op: Operation, operands: Sequence[Vector], format
 
 def _bitcast(s: "BoxSelector", op: Operation, operands: Sequence[Vector], formats: Sequence[Format], fmt: Format) -> Vector:
     if formats[0].bytes != fmt.bytes:
-        raise CompileError("a bitcast between elements of different width is not elementwise", code="E3201")
+        raise CompileError("E3201", "a bitcast between elements of different width is not elementwise")
     return s.buffer(operands[0])
 
 

@@ -77,7 +77,7 @@ class RegisterFile:
 
     def _evict(self) -> None:
         if not self.copies[-1]:
-            raise CompileError("a kernel needs more than 64 registers; split its fusion", code="E3102")
+            raise CompileError("E3102", "a kernel needs more than 64 registers; split its fusion")
         form, register = next(iter(self.copies[-1].items()))
         del self.copies[-1][form]
         self.regions[-1].remove(register)

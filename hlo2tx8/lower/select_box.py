@@ -94,7 +94,7 @@ class BoxSelector:
 
     def _elementwise(self, op: Operation) -> None:
         if len(op.results) != 1 or not isinstance(op.results[0].type, VectorType):
-            raise CompileError(f"no instruction for {op.name}", code="E3201")
+            raise CompileError("E3201", f"no instruction for {op.name}")
         result = op.results[0]
         operands = [self.vectors[o] for o in op.operands]
         formats = [format_of(o.type) for o in op.operands]
@@ -151,9 +151,9 @@ class BoxSelector:
         size = max(shape[0], 1) * fmt.bytes
         if size > MAX_GATHER_BYTES:
             raise CompileError(
+                "E3202",
                 f"an access without affine strides reads a tensor of {size} bytes; SPM holds at most {MAX_GATHER_BYTES} of it",
-                origin=_origin(op),
-                code="E3202",
+                origin=_origin(op)
             )
         source = self.slots[op.source]
         key = ("whole", source)
@@ -214,11 +214,11 @@ class BoxSelector:
             case Mod():
                 kind = KcVRem
             case _:
-                raise CompileError(f"no vector form of index expression {expr}", code="E3203")
+                raise CompileError("E3203", f"no vector form of index expression {expr}")
         lhs = self._index_expr(expr.lhs, m, ivs, fmt)
         rhs = self._index_expr(expr.rhs, m, ivs, fmt)
         if isinstance(expr, (FloorDiv, Mod)) and m.bounds(expr.lhs).lo < 0:
-            raise CompileError(f"index expression {expr} divides a negative value", code="E3204")
+            raise CompileError("E3204", f"index expression {expr} divides a negative value")
         dst = self.step.alloc(fmt)
         self.step.insert(kind.make(fmt=fmt, dst=dst, a=lhs, b=rhs, n=self.step.count(), origin=self.step.origin))
         return dst

@@ -78,7 +78,7 @@ class _Selector:
                 new = builder.insert(op.clone(value_mapper=self.values))
                 self.values.update(zip(op.results, new.results, strict=True))
             case _:
-                raise CompileError(f"select-instructions meets {op.name}", code="E3201")
+                raise CompileError("E3201", f"select-instructions meets {op.name}")
 
     def _box(self, op: vec.BoxOp, builder: Builder, top: Block) -> None:
         prologue = Builder(InsertPoint.before(_outermost(builder, top))) if builder.insertion_point.block is not top else builder

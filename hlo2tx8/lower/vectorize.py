@@ -107,7 +107,7 @@ def _vectorize_op(op: Operation, builder: Builder, scope: _Scope) -> None:
         case func.ReturnOp():
             builder.insert(func.ReturnOp())
         case _:
-            raise CompileError(f"vectorize meets {op.name} outside of lane loops", code="E3001")
+            raise CompileError("E3001", f"vectorize meets {op.name} outside of lane loops")
 
 
 def _vectorize_step_loop(op: scf.ForOp, builder: Builder, scope: _Scope) -> None:
@@ -156,5 +156,5 @@ def _map_iter_args(op: scf.ForOp, scope: _Scope) -> None:
 def _constant(scope: _Scope, value: SSAValue) -> int:
     expr = scope.indices.get(value)
     if not isinstance(expr, Const):
-        raise CompileError("a loop bound is not constant", code="E3002")
+        raise CompileError("E3002", "a loop bound is not constant")
     return expr.value

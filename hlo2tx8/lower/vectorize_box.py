@@ -61,7 +61,7 @@ class BoxBuilder:
         region = self.space.region(guard)
         clip = region.clip_of(0)
         if region.scattered or clip.lower or any(c.lane for c in region.clips):
-            raise CompileError(f"the valid lanes of a step are not a prefix of its box: {region}", code="E3003")
+            raise CompileError("E3003", f"the valid lanes of a step are not a prefix of its box: {region}")
         if not clip.upper:
             return None
         self.builder, inner = outer, self.builder
@@ -131,7 +131,7 @@ class BoxBuilder:
 
     def _elementwise(self, op: Operation) -> None:
         if op.regions or len(op.results) != 1:
-            raise CompileError(f"no vector form of {op.name}", code="E3004")
+            raise CompileError("E3004", f"no vector form of {op.name}")
         operands = [self._vector(o) for o in op.operands]
         result_type = VectorType(op.results[0].type, self.space.shape)
         if any(o in self.indices for o in op.operands):
@@ -148,7 +148,7 @@ class BoxBuilder:
     def _index_arithmetic(self, op: Operation, operands: list[SSAValue], result_type: VectorType) -> Operation:
         """An index that becomes data (iota): a conversion from the integer vector of its expression."""
         if len(operands) != 1:
-            raise CompileError(f"no vector form of {op.name} on indices", code="E3004")
+            raise CompileError("E3004", f"no vector form of {op.name} on indices")
         return xla.ElementwiseOp("stablehlo.convert", operands, result_type)
 
     # ---------------------------------------------------------------------------------------------- memory
@@ -190,7 +190,7 @@ class BoxBuilder:
         target = self.values[op.dest]
         access = self.space.access(self.indices[op.indices[0]])
         if access is None:
-            raise CompileError("a store is not affine in the lanes of its box", code="E3005")
+            raise CompileError("E3005", "a store is not affine in the lanes of its box")
         self.builder.insert(vec.StoreOp(self._vector(op.scalar), target, self._offset(access.base), access.strides))
         self.values[op.result] = target
 
@@ -199,7 +199,7 @@ class BoxBuilder:
     def _merge(self, op: scf.IfOp, context: Region) -> None:
         """A value that differs by region: a clipped load over a fill, or a select by mask."""
         if op.cond not in self.conditions:
-            raise CompileError("a branch in an element function depends on data", code="E3006")
+            raise CompileError("E3006", "a branch in an element function depends on data")
         here = self.space.region(self.conditions[op.cond])
         if here.is_whole:
             results = self._block(op.true_region.block, context)
