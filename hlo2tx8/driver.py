@@ -95,19 +95,24 @@ def load_source(source: object, *, args: Sequence[object] | None = None, format:
 
 def compile_module(load: Callable[[], ModuleOp], options: Options) -> "Executable":
     """Compile what `load` gives, a new module at level HLO on each call; `as_text` loads and lowers again."""
-    from hlo2tx8.device.chip import load_chip
+    from hlo2tx8.device.chip import DEFAULT_PATH, ChipError, load_chip
+    from hlo2tx8.link import link
     from hlo2tx8.lower.encode import encode
     from hlo2tx8.runtime.executable import Executable
 
     started = time.perf_counter()
     module = load()
     loaded = time.perf_counter()
-    chip = load_chip(options.chip)
+    try:
+        chip = load_chip(options.chip or DEFAULT_PATH)
+    except ChipError as error:
+        raise InputError("E1004", str(error)) from None
     signature = signature_of(module)
     signature.check_capacity(chip.ddr_bytes)
-    lowered = lower(module, replace(options, until=max(options.until, Level.SCHEDULED)))
+    lowered = lower(module, replace(options, until=Level.PROGRAM))
     encoding = time.perf_counter()
-    program = encode(lowered.module, chip)
+    encoded = {name: encode(kernel) for name, kernel in kernels(lowered.module).items()}
+    program = link(lowered.module, encoded, chip.spm_bytes)
     seconds = {"load": loaded - started, **dict(lowered.seconds), "encode": time.perf_counter() - encoding}
     return Executable(
         name=module_name(module),
@@ -123,7 +128,9 @@ def compile_module(load: Callable[[], ModuleOp], options: Options) -> "Executabl
 def text_at(load: Callable[[], ModuleOp], options: Options, program: "Program", level: Level) -> str:
     """The module printed at a level: IR above PROGRAM, the program's listing there."""
     if level is Level.PROGRAM:
-        return program.listing()
+        from hlo2tx8.runtime.listing import listing
+
+        return listing(program)
     quiet = replace(options, until=level, dump_dir=None)
     return str(lower(load(), quiet).module)
 

@@ -1,12 +1,12 @@
 """From encoded kernels and @main's launches to one program.
 
-Every launch contributes its kernel's records with slots, origins and control targets moved; between launches all engines
-finish and the tiles meet at a barrier, because the next launch may read what another tile wrote. Values between launches
-live in scratch slots that are used again once their last reader has run.
+Every launch contributes its kernel's records with the slots renumbered; between launches all engines finish and the tiles
+meet at a barrier, because the next launch may read what another tile wrote. Values between launches live in scratch slots
+that are used again once their last reader has run.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from hlo2tx8.device.isa import INSTRUCTIONS, Role
-from hlo2tx8.device.isa.encoding import HEADER_WORDS, Record, encode_records
-from hlo2tx8.device.isa.kc_control import KcBarrier, KcEnd, KcEndIf, KcHalt, KcIf, KcLoop, KcWait
+from hlo2tx8.device.isa import Role
+from hlo2tx8.device.isa.encoding import Record, encode_records
+from hlo2tx8.device.isa.kc_control import KcBarrier, KcHalt, KcWait
 from hlo2tx8.device.program import Program, Slot, SlotKind
 from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.dialects.launch import KernelOp
@@ -25,17 +25,7 @@ from hlo2tx8.errors import LevelError
 from hlo2tx8.lower.encode import EncodedKernel
 from hlo2tx8.module import find_main, port_of
 
-Records = npt.NDArray[np.uint64]
-
-WORD_ORIGIN, WORD_TARGET = 2, 3
 ALL_ENGINES = 0x7F
-CONTROL = tuple(cls.OPCODE for cls in (KcLoop, KcEnd, KcIf, KcEndIf))
-SLOT_WORDS: tuple[tuple[int, int], ...] = tuple(
-    (cls.OPCODE, HEADER_WORDS + [f.role for f in cls.FIELDS].index(Role.SLOT))
-    for cls in INSTRUCTIONS
-    if any(f.role is Role.SLOT for f in cls.FIELDS)
-)
-"""(opcode, word of the slot operand) of every instruction that reaches DDR."""
 WAIT = Record(KcWait, {"engine_mask": ALL_ENGINES})
 
 
@@ -68,10 +58,8 @@ class _Linker:
     slots: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     table: list[Slot] = field(default_factory=list[Slot])
     constants: list[npt.NDArray[Any]] = field(default_factory=list[npt.NDArray[Any]])
-    parts: list[Records] = field(default_factory=list[Records])
-    origins: list[str] = field(default_factory=list[str])
+    records: list[Record] = field(default_factory=list[Record])
     free: list[int] = field(default_factory=list[int])
-    length: int = 0
 
     def add(self, kind: SlotKind, index: int, type_: Attribute) -> int:
         """A new slot for a tensor; its number."""
@@ -103,19 +91,12 @@ class _Linker:
             if result not in self.slots:
                 self.slots[result] = self.scratch(result.type)
         temporary = [self.scratch(t) for t in kernel.scratch]
-        numbers = [*(self.slots[v] for v in (*op.operands, *op.results)), *temporary]
-        if self.parts:
-            self.append(encode_records([WAIT, Record(KcBarrier)])[0])
-        records = np.array(kernel.records, np.uint64)
-        move(records, np.asarray(numbers, np.uint64), self.length, len(self.origins))
-        self.origins.extend(kernel.origins)
-        self.append(records)
+        numbers = (*(self.slots[v] for v in (*op.operands, *op.results)), *temporary)
+        if self.records:
+            self.records += (WAIT, Record(KcBarrier))
+        self.records.extend(renumber(record, numbers) for record in kernel.records)
         self.free.extend(temporary)
         self.release([r for r in op.results if r.first_use is None])
-
-    def append(self, records: Records) -> None:
-        self.parts.append(records)
-        self.length += len(records)
 
     def release(self, values: list[Any]) -> None:
         """Give back the scratch slots of values nobody reads any more."""
@@ -126,21 +107,20 @@ class _Linker:
 
     def program(self, spm_bytes: int) -> Program:
         """Everything that was appended, then a wait for all engines and the end."""
-        self.append(encode_records([WAIT, Record(KcHalt)])[0])
+        code, origins = encode_records((*self.records, WAIT, Record(KcHalt)))
         return Program(
-            code=np.concatenate(self.parts),
+            code=code,
             slots=tuple(self.table),
             constants=tuple(self.constants),
-            origins=tuple(self.origins) or ("",),
+            origins=origins,
             spm_bytes=spm_bytes,
         )
 
 
-def move(records: Records, slots: Records, base: int, first_origin: int) -> None:
-    """Let a kernel's records, in place, name the program's slots, records from `base` on and origins."""
-    opcodes = records[:, 0] & np.uint64(0xFFFF)
-    for opcode, word in SLOT_WORDS:
-        rows = opcodes == opcode
-        records[rows, word] = slots[records[rows, word].astype(np.int64)]
-    records[np.isin(opcodes, CONTROL), WORD_TARGET] += np.uint64(base)
-    records[:, WORD_ORIGIN] += np.uint64(first_origin)
+def renumber(record: Record, slots: Sequence[int]) -> Record:
+    """The record with the kernel's slot numbers replaced by the program's."""
+    names = [f.name for f in record.kind.FIELDS if f.role is Role.SLOT]
+    if not names:
+        return record
+    changed = {name: slots[number] for name in names if isinstance(number := record.fields[name], int)}
+    return replace(record, fields={**record.fields, **changed})

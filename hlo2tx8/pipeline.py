@@ -17,11 +17,16 @@ from hlo2tx8.dialects.launch import kernels
 from hlo2tx8.emit_fusions import EmitFusionsPass
 from hlo2tx8.errors import LevelError
 from hlo2tx8.expand_chlo import ExpandChloPass
+from hlo2tx8.lower.allocate_spm import AllocateSpmPass
 from hlo2tx8.lower.flatten_tensors import FlattenTensorsPass
 from hlo2tx8.lower.inline import InlinePass
+from hlo2tx8.lower.insert_waits import InsertWaitsPass
 from hlo2tx8.lower.lower_xla_to_scf import LowerXlaToScfPass
 from hlo2tx8.lower.materialize_calls import MaterializeCallsPass
+from hlo2tx8.lower.pipeline_dma import PipelineDmaPass
+from hlo2tx8.lower.select_instructions import SelectInstructionsPass
 from hlo2tx8.lower.simplify import SimplifyPass
+from hlo2tx8.lower.vectorize import VectorizePass
 from hlo2tx8.options import Level
 
 
@@ -46,6 +51,11 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(SimplifyPass(), after=Level.LOOPS),
     Stage(LowerXlaToScfPass(), after=Level.LOOPS),
     Stage(FlattenTensorsPass(), after=Level.FLAT),
+    Stage(VectorizePass(), after=Level.VECTOR),
+    Stage(SelectInstructionsPass(), after=Level.SCHEDULED),
+    Stage(PipelineDmaPass(), after=Level.SCHEDULED),
+    Stage(InsertWaitsPass(), after=Level.SCHEDULED),
+    Stage(AllocateSpmPass(), after=Level.PROGRAM),
 )
 
 _CONTROL = ("builtin", "func", "scf")
@@ -57,8 +67,8 @@ ALLOWED: dict[Level, tuple[str, ...]] = {
     Level.LOOPS: _SCALAR,
     Level.FLAT: _SCALAR,
     Level.VECTOR: (*_SCALAR, "vec"),
-    Level.SCHEDULED: (*_CONTROL, "arith", "xla", "tx8"),
-    Level.PROGRAM: (*_CONTROL, "arith", "xla", "tx8"),
+    Level.SCHEDULED: (*_CONTROL, "arith", "xla", "vec", "spm", "tx8"),
+    Level.PROGRAM: (*_CONTROL, "arith", "xla", "vec", "tx8"),
 }
 """Dialects that may occur at each level; in kernels from LOOPS on, where @main holds launches only."""
 

@@ -2,7 +2,7 @@
 
     manifest.json          format version, name, chip description, options, inputs, outputs, slots, sizes, origins
     program.bin            the encoded program, uint64[n, 24] little endian
-    constants.safetensors  one tensor "constants", the bytes of the constants' DDR region
+    constants.safetensors  one tensor per constant slot
     ir/<level>.mlir        the IR at each level; ir/program.txt the listing
 
 Reading executes nothing: no pickle, every size is checked before it is used, a newer format is refused.
@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from hlo2tx8.device.chip import Chip
-from hlo2tx8.device.program import Program, Slot
+from hlo2tx8.device.chip import Chip, Cycles
+from hlo2tx8.device.program import Program, Slot, SlotKind
 from hlo2tx8.errors import ContainerError
 from hlo2tx8.options import Level, Options
 from hlo2tx8.runtime.executable import Executable
@@ -38,21 +38,21 @@ def write(executable: Executable, path: Path) -> None:
     manifest = {
         "format_version": FORMAT_VERSION,
         "name": executable.name,
-        "chip": executable.chip.to_dict(),
+        "chip": dataclasses.asdict(executable.chip),
         "options": _plain_options(executable.options),
         "inputs": [dataclasses.asdict(port) for port in executable.signature.inputs],
         "outputs": [dataclasses.asdict(port) for port in executable.signature.outputs],
-        "slots": [dataclasses.asdict(slot) for slot in program.slots],
+        "slots": [dataclasses.asdict(slot) | {"kind": slot.kind.value} for slot in program.slots],
         "spm_bytes": program.spm_bytes,
         "num_instructions": len(code),
-        "constant_bytes": len(program.constants),
+        "constant_bytes": sum(array.nbytes for array in program.constants),
         "origins": list(program.origins),
     }
-    constants = np.frombuffer(program.constants, np.uint8)
+    constants = {f"constant{i}": array for i, array in enumerate(program.constants)}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
         _add(file, "manifest.json", json.dumps(manifest, indent=1).encode())
         _add(file, "program.bin", code.tobytes())
-        _add(file, "constants.safetensors", encode_tensors({"constants": constants}))
+        _add(file, "constants.safetensors", encode_tensors(constants))
         for level in Level:
             _add(file, _ir_name(level), executable.as_text(level).encode())
 
@@ -80,12 +80,14 @@ def _read(file: zipfile.ZipFile, name: str) -> Executable:
     count = int(manifest["num_instructions"])
     raw = _member(file, "program.bin", count * WORDS * 8, exact=True)
     size = int(manifest["constant_bytes"])
-    constants = decode_tensors(_member(file, "constants.safetensors", size + (1 << 16)))["constants"].tobytes()
-    if len(constants) != size:
-        raise ContainerError("E1007", f"{name} holds {len(constants)} bytes of constants, its manifest says {size}")
+    tensors = decode_tensors(_member(file, "constants.safetensors", size + (1 << 16) + size // 8))
+    slots = tuple(Slot(**_tuples(slot) | {"kind": SlotKind(slot["kind"])}) for slot in manifest["slots"])
+    constants = tuple(tensors[f"constant{slot.index}"] for slot in slots if slot.kind is SlotKind.CONSTANT)
+    if sum(array.nbytes for array in constants) != size:
+        raise ContainerError("E1007", f"{name}: constants are not the {size} bytes that its manifest says")
     program = Program(
         code=np.frombuffer(raw, "<u8").reshape(count, WORDS),
-        slots=tuple(Slot(**_tuples(slot)) for slot in manifest["slots"]),
+        slots=slots,
         constants=constants,
         spm_bytes=int(manifest["spm_bytes"]),
         origins=tuple(str(origin) for origin in manifest["origins"]),
@@ -96,7 +98,7 @@ def _read(file: zipfile.ZipFile, name: str) -> Executable:
         name=str(manifest["name"]),
         program=program,
         signature=Signature(*ports),
-        chip=Chip.from_dict(manifest["chip"]),
+        chip=_chip(manifest["chip"]),
         options=Options(**manifest["options"]),
         text_at=texts.__getitem__,
     )
@@ -105,9 +107,7 @@ def _read(file: zipfile.ZipFile, name: str) -> Executable:
 def _member(file: zipfile.ZipFile, name: str, limit: int, *, exact: bool = False) -> bytes:
     size = file.getinfo(name).file_size
     if size > limit or (exact and size != limit):
-        raise ContainerError(
-            "E1007", f"{file.filename}: {name} has {size} bytes, {'not' if exact else 'more than'} {limit}"
-        )
+        raise ContainerError("E1007", f"{file.filename}: {name} has {size} bytes, {'not' if exact else 'more than'} {limit}")
     return file.read(name)
 
 
@@ -123,6 +123,10 @@ def _ir_name(level: Level) -> str:
 
 def _plain_options(options: Options) -> dict[str, Any]:
     return {"mode": options.mode, "threads": options.threads, "step_elements": options.step_elements}
+
+
+def _chip(entry: Mapping[str, Any]) -> Chip:
+    return Chip(**_tuples(entry) | {"cycles": Cycles(**entry["cycles"])})
 
 
 def _tuples(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,12 +6,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.emulator import Emulator
-from hlo2tx8.device.program import Program
+from hlo2tx8.device.faults import Fault
+from hlo2tx8.device.program import Program, SlotKind
 from hlo2tx8.device.timing import Report, model
 from hlo2tx8.errors import DeviceError, InputError
 from hlo2tx8.options import Level, Options
@@ -38,7 +38,7 @@ class Executable:
     @cached_property
     def emulator(self) -> Emulator:
         """The chip this executable runs on."""
-        return Emulator(self.chip, mode=self.options.mode)
+        return Emulator(self.chip, mode=self.options.mode, threads=self.options.threads)
 
     def run(self, *arrays: object) -> Array | list[Array]:
         """The outputs for these inputs: one array, or a list where @main has several results or none."""
@@ -47,13 +47,11 @@ class Executable:
 
     def execute(self, *arrays: object) -> list[Array]:
         """As `run`, always a list. InputError on wrong inputs, DeviceError where the emulator faults."""
-        from hlo2tx8.device.faults import Fault
-
         checked = self.signature.check(arrays)
         try:
             return self.emulator.run(self.program, checked)
         except Fault as fault:
-            raise DeviceError("E1008", str(fault), origin=fault.origin, hint=fault.hint) from fault
+            raise DeviceError("E1008", str(fault)) from fault
 
     def as_text(self, level: Level | str = Level.PROGRAM) -> str:
         """The module at a level, printed; PROGRAM is the tile program's listing."""
@@ -73,16 +71,14 @@ class Executable:
 
     def memory_analysis(self) -> dict[str, int]:
         """Bytes of arguments, outputs, constants, scratch (DDR), SPM per tile and encoded program."""
-        sizes = dict.fromkeys(("input", "output", "const", "scratch"), 0)
-        for slot in self.program.slots:
-            sizes[slot.kind] += slot.size_bytes
+        sizes = {kind: sum(slot.size_bytes for slot in self.program.slots_of(kind)) for kind in SlotKind}
         return {
-            "argument_size_in_bytes": sizes["input"],
-            "output_size_in_bytes": sizes["output"],
-            "constant_size_in_bytes": sizes["const"],
-            "temp_size_in_bytes": sizes["scratch"],
+            "argument_size_in_bytes": sizes[SlotKind.INPUT],
+            "output_size_in_bytes": sizes[SlotKind.OUTPUT],
+            "constant_size_in_bytes": sizes[SlotKind.CONSTANT],
+            "temp_size_in_bytes": sizes[SlotKind.SCRATCH],
             "spm_size_in_bytes": self.program.spm_bytes,
-            "generated_code_size_in_bytes": int(np.asarray(self.program.code).nbytes),
+            "generated_code_size_in_bytes": self.program.code_bytes,
         }
 
     def save(self, path: str | Path) -> None:

@@ -63,9 +63,7 @@ class Signature:
         ports = (*self.inputs, *self.outputs)
         for port in ports:
             if port.size_bytes > ddr_bytes:
-                raise CapacityError(
-                    "E1005", f"{port} needs {port.size_bytes:,} bytes, the chip's DDR holds {ddr_bytes:,}"
-                )
+                raise CapacityError("E1005", f"{port} needs {port.size_bytes:,} bytes, the chip's DDR holds {ddr_bytes:,}")
         total = sum(port.size_bytes for port in ports)
         if total > ddr_bytes:
             raise CapacityError("E1005", f"inputs and outputs need {total:,} bytes, the chip's DDR holds {ddr_bytes:,}")

@@ -14,6 +14,9 @@ from hlo2tx8.pipeline import PIPELINE
 
 DIALECTS: tuple[tuple[str, str, str], ...] = (
     ("launch", "hlo2tx8.dialects.launch", "Launch"),
+    ("spm", "hlo2tx8.dialects.spm", "Spm"),
+    ("tx8", "hlo2tx8.device.isa", "Tx8"),
+    ("vec", "hlo2tx8.dialects.vec", "Vec"),
     ("xla", "hlo2tx8.dialects.xla", "Xla"),
 )
 """(dialect, module, attribute)"""
