@@ -1,0 +1,34 @@
+"""The OpSpec table, one module per family; a new op is one entry in one of them."""
+
+from hlo2tx8.hlo.ops import (
+    chlo,
+    chlo_broadcast,
+    constant,
+    control,
+    convert,
+    dot,
+    dynamic,
+    elementwise_arithmetic,
+    elementwise_integer,
+    elementwise_math,
+    elementwise_select,
+    reduce,
+    shaping,
+)
+from hlo2tx8.hlo.spec import OpSpec
+
+SPECS: tuple[OpSpec, ...] = (
+    *elementwise_arithmetic.SPECS,
+    *elementwise_integer.SPECS,
+    *elementwise_math.SPECS,
+    *elementwise_select.SPECS,
+    *convert.SPECS,
+    *chlo.SPECS,
+    *chlo_broadcast.SPECS,
+    *shaping.SPECS,
+    *constant.SPECS,
+    *dynamic.SPECS,
+    *reduce.SPECS,
+    *dot.SPECS,
+    *control.SPECS,
+)

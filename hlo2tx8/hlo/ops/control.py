@@ -1,0 +1,26 @@
+"""Ops of regions, calls and tuples: their meaning is in the evaluator; here are their names and kinds."""
+
+from hlo2tx8.hlo.spec import Kind, OpSpec
+
+SPECS = tuple(
+    OpSpec(name, Kind.CONTROL)
+    for name in (
+        "stablehlo.return",
+        "func.return",
+        "func.call",
+        "func.func",
+        "builtin.module",
+        "hlo.fusion",
+        "hlo.group",
+        "stablehlo.if",
+        "stablehlo.case",
+        "stablehlo.while",
+        "stablehlo.map",
+        "stablehlo.composite",
+        "stablehlo.tuple",
+        "stablehlo.get_tuple_element",
+        "stablehlo.optimization_barrier",
+        "stablehlo.after_all",
+        "stablehlo.create_token",
+    )
+)

@@ -1,0 +1,113 @@
+"""OpSpec: everything the compiler knows about one HLO operation, in one place."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any, TypeAlias
+
+import numpy.typing as npt
+from xdsl.ir import Operation
+
+from hlo2tx8.errors import CompileError
+from hlo2tx8.hlo.types import DType, is_complex, is_float, is_integer, is_pred, is_unsigned, mlir_name
+from hlo2tx8.indexing import IndexingMap
+
+Array: TypeAlias = npt.NDArray[Any]
+Attributes: TypeAlias = Mapping[str, Any]
+
+
+class Kind(Enum):
+    """How an op relates result elements to operand elements."""
+
+    ELEMENTWISE = auto()
+    """Each result element from the operand elements at the same index (or the only element of a rank-0 operand)."""
+    SHAPING = auto()
+    """A result element is one operand element, or none: only an indexing map."""
+    REDUCE = auto()
+    DOT = auto()
+    CONSTANT = auto()
+    CONTROL = auto()
+    """Regions, calls, tuples: evaluated by the evaluator, not by a reference."""
+    HERO = auto()
+    """Anything else that needs an emitter of its own."""
+
+
+@dataclass(frozen=True)
+class TensorLike:
+    """Shape, dtype and layout (minor to major dimensions; None is row major) of a tensor."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+    layout: tuple[int, ...] | None = None
+
+    def __str__(self) -> str:
+        return f"tensor<{''.join(f'{n}x' for n in self.shape)}{mlir_name(self.dtype)}>"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One legal use of an op, for tests and fuzzers. `index_operands` must hold values in 0..bound-1."""
+
+    operands: tuple[TensorLike, ...]
+    results: tuple[TensorLike, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    index_operands: tuple[int, ...] = ()
+
+
+Maps: TypeAlias = tuple[tuple[IndexingMap, ...], ...]
+Reference: TypeAlias = Callable[..., Any]
+Indexing: TypeAlias = Callable[[Attributes, TensorLike, tuple[TensorLike, ...]], Maps]
+ShapeRule: TypeAlias = Callable[[Attributes, tuple[TensorLike, ...]], tuple[TensorLike, ...]]
+
+
+class Accepts(Enum):
+    """Families of element dtypes an op is defined on."""
+
+    FLOAT = "floats"
+    COMPLEX = "complex numbers"
+    SIGNED = "signed integers"
+    UNSIGNED = "unsigned integers"
+    PRED = "pred"
+
+    def has(self, dtype: DType) -> bool:
+        """Is the dtype of this family?"""
+        match self:
+            case Accepts.FLOAT:
+                return is_float(dtype)
+            case Accepts.COMPLEX:
+                return is_complex(dtype)
+            case Accepts.SIGNED:
+                return is_integer(dtype) and not is_unsigned(dtype)
+            case Accepts.UNSIGNED:
+                return is_integer(dtype) and is_unsigned(dtype)
+            case Accepts.PRED:
+                return is_pred(dtype)
+
+
+@dataclass(frozen=True)
+class OpSpec:
+    """One HLO operation.
+
+    `reference(attrs, results, *arrays)` is the meaning, in numpy; a tuple of arrays for several results. Elementwise
+    references take arrays of any shapes that broadcast and ignore `results[i].shape`.
+    `indexing(attrs, result, operands)` gives per operand the maps from a result index to the operand indices read.
+    `ulp` bounds the distance to the reference in units of the last place of the result's dtype; 0 is bit for bit.
+    `scalar` names the arith or math class with the same meaning on scalars: "float", "int" (signless).
+    """
+
+    name: str
+    kind: Kind
+    reference: Reference | None = None
+    indexing: Indexing | None = None
+    shape: ShapeRule | None = None
+    scalar: Mapping[str, type[Operation]] | None = None
+    ulp: float = 0
+    accepts: tuple[Accepts, ...] = ()
+    samples: Callable[[], Sequence[Sample]] = tuple
+
+    def evaluate(self, attributes: Attributes, results: Sequence[TensorLike], *arrays: Array) -> tuple[Array, ...]:
+        """The reference's results, always as a tuple; CompileError for an op that has no reference."""
+        if self.reference is None:
+            raise CompileError("E1001", f"{self.name} has no reference on arrays alone")
+        found = self.reference(attributes, tuple(results), *arrays)
+        return found if isinstance(found, tuple) else (found,)
