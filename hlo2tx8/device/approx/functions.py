@@ -1,0 +1,153 @@
+"""The functions of one argument, in f64 and where speed asks for it in f32. Each is a few lines that build a `Program`."""
+
+from hlo2tx8.device.approx import coefficients as c
+from hlo2tx8.device.approx.parts import (
+    INF,
+    NAN,
+    at_most,
+    clamp,
+    copy_sign,
+    exp_reduced,
+    log_parts,
+    log_reduced,
+    polynomial,
+    polynomial_even_odd,
+    power_of_two,
+    round_to_integer,
+    scale,
+    two_sum,
+)
+from hlo2tx8.device.approx.program import Value
+from hlo2tx8.device.approx.reduction import cosine, reduce_angle, sine
+
+
+def exp(x: Value) -> Value:
+    """e^x."""
+    x = clamp(x, -105.0, 90.0) if x.type == "f32" else clamp(x, -747.0, 711.0)
+    n, r, rest = exp_reduced(x)
+    total = r + 1.0
+    return scale(total + ((r - (total - 1.0)) + rest), n)
+
+
+def exp2(x: Value) -> Value:
+    """2^x (f64)."""
+    x = clamp(x, -1077.0, 1026.0)
+    nearest, n = round_to_integer(x)
+    r = x - nearest
+    return scale(r * polynomial_even_odd(r, c.EXP2_POLY) + 1.0, n)
+
+
+def expm1(x: Value) -> Value:
+    """e^x - 1 (f64), accurate near 0."""
+    n, r, rest = exp_reduced(clamp(x, -60.0, 711.0))
+    part = r + rest
+    two = power_of_two(n)
+    near = two * part + (two - 1.0)
+    y = n.less(56).select(near, scale(part + 1.0, n))
+    return x.equal(0.0).select(x, y)
+
+
+def _log_domain(x: Value, y: Value, edge: float = 0.0) -> Value:
+    """y inside (edge, inf); inf and NaN pass, edge gives -inf, below it NaN."""
+    y = x.less(INF).select(y, x)
+    outside = x.equal(edge).select(x.builder.value(-INF, x.type), NAN)
+    return x.builder.value(edge, x.type).less(x).select(y, outside)
+
+
+def ln(x: Value) -> Value:
+    """Natural logarithm."""
+    high, low = (c.LN2_HIGH_F32, c.LN2_LOW_F32) if x.type == "f32" else (c.LN2_HIGH, c.LN2_LOW)
+    k, f = log_reduced(x)
+    half_square, rest = log_parts(f)
+    return _log_domain(x, k * high - ((half_square - (rest + k * low)) - f))
+
+
+def log1p(x: Value) -> Value:
+    """ln(1 + x) (f64), accurate near 0."""
+    one = x.builder.value(1.0, x.type)
+    total, lost = two_sum(one, x)
+    k, f = log_reduced(total)
+    half_square, rest = log_parts(f)
+    y = k * c.LN2_HIGH - ((half_square - (rest + (k * c.LN2_LOW + lost / total))) - f)
+    return x.equal(0.0).select(x, _log_domain(x, y, -1.0))
+
+
+def log2(x: Value) -> Value:
+    """Base-2 logarithm (f64); exact for powers of two."""
+    k, f = log_reduced(x)
+    half_square, rest = log_parts(f)
+    high = ((f - half_square).bits() & -(1 << 32)).as_float()
+    low = (f - high) - half_square + rest
+    first = high * c.LOG2E_HIGH
+    second = (low + high) * c.LOG2E_LOW + low * c.LOG2E_HIGH
+    total = k + first
+    return _log_domain(x, total + (second + ((k - total) + first)))
+
+
+def tanh(x: Value) -> Value:
+    """Hyperbolic tangent: x + x^3 P(x^2) near 0, 1 - 2 / (e^2|x| + 1) elsewhere."""
+    border, limit, poly = (0.625, 10.0, c.TANH_F32_POLY) if x.type == "f32" else (0.55, 22.0, c.TANH_POLY)
+    a = x.abs()
+    z = x * x
+    near = a + a * (z * polynomial(z, poly))
+    n, r, rest = exp_reduced(at_most(a, limit) * 2.0)
+    e = ((r + rest) + 1.0) * power_of_two(n)
+    far = 1.0 - 2.0 / (e + 1.0)
+    return copy_sign(x.builder.value(border, x.type).at_most(a).select(far, near), x)
+
+
+def sigmoid(x: Value) -> Value:
+    """1 / (1 + e^-x), as e / (1 + e) with e = e^-|x|."""
+    e = exp(-(x.abs()))
+    return x.less(0.0).select(e, 1.0) / (e + 1.0)
+
+
+def rsqrt(x: Value) -> Value:
+    """1 / sqrt(x) (f64)."""
+    return 1.0 / x.sqrt()
+
+
+def _finite_angle(x: Value, y: Value) -> Value:
+    return x.abs().less(INF).select(y, NAN)
+
+
+def sin(x: Value, *, only_small: bool = False) -> Value:
+    """Sine (f64), any magnitude."""
+    n, r, low = reduce_angle(x.abs(), only_small=only_small)
+    y = (n & 1).equal(1).select(cosine(r, low), sine(r, low))
+    sign = ((n & 2) << 62) ^ (x.bits() & -(1 << 63))
+    return x.equal(0.0).select(x, _finite_angle(x, (y.bits() ^ sign).as_float()))
+
+
+def cos(x: Value, *, only_small: bool = False) -> Value:
+    """Cosine (f64), any magnitude."""
+    n, r, low = reduce_angle(x.abs(), only_small=only_small)
+    y = (n & 1).equal(1).select(sine(r, low), cosine(r, low))
+    return _finite_angle(x, (y.bits() ^ (((n + 1) & 2) << 62)).as_float())
+
+
+def tan(x: Value, *, only_small: bool = False) -> Value:
+    """Tangent (f64), any magnitude."""
+    n, r, low = reduce_angle(x.abs(), only_small=only_small)
+    s, k = sine(r, low), cosine(r, low)
+    is_odd = (n & 1).equal(1)
+    y = is_odd.select(-k, s) / is_odd.select(s, k)
+    return x.equal(0.0).select(x, _finite_angle(x, (y.bits() ^ (x.bits() & -(1 << 63))).as_float()))
+
+
+def cbrt(x: Value) -> Value:
+    """Cube root (f64): a polynomial on [1, 8), then two steps of Halley, the second with an exact square."""
+    a = x.abs()
+    is_tiny = a.less(2.0**-1022)
+    bits = is_tiny.select(a * 2.0**54, a).bits()
+    exponent = (bits >> 52) - is_tiny.select(x.builder.value(1023 + 54, "i64"), 1023) + 1200
+    third = (exponent * 43691) >> 17
+    mantissa = ((bits & ((1 << 52) - 1)) | (1023 << 52)).as_float() * power_of_two(exponent - third * 3)
+    t = polynomial(mantissa, c.CBRT_POLY)
+    cube = t * t * t
+    t = t * ((cube + mantissa * 2.0) / (cube * 2.0 + mantissa))
+    t = ((t.bits() + (1 << 26)) & -(1 << 27)).as_float()
+    quotient = mantissa / (t * t)
+    y = (t + t * ((quotient - t) / (t + t + quotient))) * power_of_two(third - 400)
+    is_regular = a.less(INF) & x.builder.value(0.0, "f64").less(a)
+    return is_regular.select(copy_sign(y, x), x)
