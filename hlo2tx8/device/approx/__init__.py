@@ -1,9 +1,9 @@
 """Transcendental functions as fixed sequences of individually rounded operations: equal bits on every host, in numpy and in C.
 
-    evaluate("tanh", x, "FP32")      the function on an array of the format's dtype, NaN canonical
-    table("tanh", "BF16")            all 65536 results of a 16-bit format, as uint16 indexed by the bits of the argument
+    evaluate("tanh", x, fmt_name="FP32")     the function on an array of the format's dtype, NaN canonical
+    table("tanh", "BF16")                    all 65536 results of a 16-bit format, as uint16 indexed by the bits of the argument
 
-f32: `exp ln tanh sigmoid` are f32 programs (at most 2 ulp), the others the f64 program rounded once. 16-bit formats: the f64 program rounded
+f32: `exp log tanh logistic` are f32 programs (at most 2 ulp), the others the f64 program rounded once. 16-bit formats: the f64 program rounded
 once, i.e. the correctly rounded function. TF32: the f32 result rounded to nearest even at bit 13.
 """
 
@@ -15,13 +15,13 @@ import numpy as np
 from hlo2tx8.device.approx import binary, functions
 from hlo2tx8.device.approx.evaluate import run
 from hlo2tx8.device.approx.program import Builder, Program
-from hlo2tx8.device.approx.rounding import canonical, round_to_half, round_to_tf32, widen_half
+from hlo2tx8.device.approx.rounding import canonical, round_to_half, round_to_tf32, to_odd, widen_half
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-UNARY = ("log2", "ln", "exp", "pow2", "sin", "cos", "tanh", "sigmoid", "tan", "cbrt", "expm1", "log1p", "rsqrt")
+UNARY = ("log2", "log", "exp", "exp2", "sin", "cos", "tanh", "logistic", "tan", "cbrt", "expm1", "log1p", "rsqrt")
 BINARY = ("atan2", "pow")
-SINGLE = ("exp", "ln", "tanh", "sigmoid")  # those with a program of their own in f32
+SINGLE = ("exp", "log", "tanh", "logistic")  # those with a program of their own in f32
 ANGLES = ("sin", "cos", "tan")  # those with a cheaper program for small arguments
 FORMATS = ("FP16", "BF16", "FP32", "TF32", "FP64")
 
@@ -37,7 +37,7 @@ def program(name: str, type_: str, *, only_small: bool = False) -> Program:
     if type_ == "f32" and name not in SINGLE:
         raise ValueError(f"{name} has no f32 program")
     builder = Builder(type_)
-    function = getattr(functions, "exp2" if name == "pow2" else name)
+    function = getattr(functions, name)
     if only_small:
         return builder.finish(f"{name}_small_{type_}", function(builder.inputs[0], only_small=True))
     return builder.finish(f"{name}_{type_}", function(builder.inputs[0]))
@@ -52,30 +52,25 @@ def table(name: str, fmt_name: str) -> Array:
     return result
 
 
-def evaluate(name: str, x: Array, fmt_name: str, y: Array | None = None) -> Array:
-    """`name` of `x` (and `y` for BINARY) in format `fmt_name`; arrays of the format's dtype, any shape; NaN is canonical."""
-    if fmt_name in ("FP16", "BF16"):
-        return _evaluate_half(name, x, fmt_name, y)
+def evaluate(name: str, *operands: Array, fmt_name: str) -> Array:
+    """`name` of one operand (two for BINARY), arrays of the dtype of format `fmt_name`, any shape; NaN is canonical."""
     if fmt_name not in FORMATS:
         raise ValueError(f"{name} has no format {fmt_name}")
+    if fmt_name in ("FP16", "BF16"):
+        return _evaluate_half(name, operands, fmt_name)
     if fmt_name == "FP64":
-        return canonical(run(program(name, "f64"), *_arguments(x, y, np.float64)))
+        return canonical(run(program(name, "f64"), *operands))
     if name in SINGLE:
-        result = run(program(name, "f32"), x)
-    else:
-        with np.errstate(all="ignore"):
-            result = run(program(name, "f64"), *_arguments(x, y, np.float64)).astype(np.float32)
-    return canonical(round_to_tf32(result) if fmt_name == "TF32" else result)
+        result = run(program(name, "f32"), *operands)
+        return canonical(round_to_tf32(result) if fmt_name == "TF32" else result)
+    with np.errstate(all="ignore"):
+        wide = run(program(name, "f64"), *(a.astype(np.float64) for a in operands))
+        return canonical(round_to_tf32(to_odd(wide)) if fmt_name == "TF32" else wide.astype(np.float32))
 
 
-def _arguments(x: Array, y: Array | None, dtype: type[np.floating[Any]]) -> list[Array]:
-    return [a.astype(dtype) for a in (x, y) if a is not None]
-
-
-def _evaluate_half(name: str, x: Array, fmt_name: str, y: Array | None) -> Array:
-    bits = np.ascontiguousarray(x).view(np.uint16)
-    if y is None:
-        return table(name, fmt_name)[bits].view(x.dtype)
-    others = np.ascontiguousarray(y).view(np.uint16)
-    wide = run(program(name, "f64"), widen_half(bits, fmt_name), widen_half(others, fmt_name))
-    return round_to_half(wide, fmt_name).view(x.dtype)
+def _evaluate_half(name: str, operands: tuple[Array, ...], fmt_name: str) -> Array:
+    bits = [np.ascontiguousarray(a).view(np.uint16) for a in operands]
+    if len(bits) == 1:
+        return table(name, fmt_name)[bits[0]].view(operands[0].dtype)
+    wide = run(program(name, "f64"), *(widen_half(b, fmt_name) for b in bits))
+    return round_to_half(wide, fmt_name).view(operands[0].dtype)

@@ -54,7 +54,7 @@ def _log_domain(x: Value, y: Value, edge: float = 0.0) -> Value:
     return x.builder.value(edge, x.type).less(x).select(y, outside)
 
 
-def ln(x: Value) -> Value:
+def log(x: Value) -> Value:
     """Natural logarithm."""
     high, low = (c.LN2_HIGH_F32, c.LN2_LOW_F32) if x.type == "f32" else (c.LN2_HIGH, c.LN2_LOW)
     k, f = log_reduced(x)
@@ -96,7 +96,7 @@ def tanh(x: Value) -> Value:
     return copy_sign(x.builder.value(border, x.type).at_most(a).select(far, near), x)
 
 
-def sigmoid(x: Value) -> Value:
+def logistic(x: Value) -> Value:
     """1 / (1 + e^-x), as e / (1 + e) with e = e^-|x|."""
     e = exp(-(x.abs()))
     return x.less(0.0).select(e, 1.0) / (e + 1.0)
