@@ -6,7 +6,7 @@ A `Program` is a tuple of `Step`s in single assignment form. Every floating step
     y = 1 / sqrt(x):   %0 = input x : f64      %1 = sqrt %0 : f64      %2 = const 1.0 : f64      %3 = div %2, %1 : f64
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 FLOATS = ("f32", "f64")
 COMPARES = ("lt", "le", "eq")
@@ -160,4 +160,12 @@ class Builder:
         return self.emit(Step("lookup", type_, (index.index,), table))
 
     def finish(self, name: str, result: Value) -> Program:
-        return Program(name, self.types, tuple(self.steps), result.index)
+        """The program of `result`, without the steps it does not need."""
+        used = {result.index}
+        for i in range(result.index, -1, -1):
+            if i in used:
+                used.update(self.steps[i].args)
+        number = {old: new for new, old in enumerate(sorted(used))}
+        steps = [self.steps[old] for old in sorted(used)]
+        renumbered = tuple(replace(s, args=tuple(number[a] for a in s.args)) for s in steps)
+        return Program(name, self.types, renumbered, number[result.index])

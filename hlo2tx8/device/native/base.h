@@ -1,0 +1,136 @@
+/* Number formats of the machine in C: exact widening, one rounding to nearest even, canonical NaN. All branch-free, so that loops vectorise. */
+#ifndef HLO2TX8_BASE_H
+#define HLO2TX8_BASE_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "approx.h"
+#include "isa.h"
+
+typedef int8_t i8;
+typedef int16_t i16;
+typedef int32_t i32;
+typedef int64_t i64;
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+#define CANONICAL_F16 0x7E00u
+#define CANONICAL_BF16 0x7FC0u
+#define CANONICAL_F32 0x7FC00000u
+#define CANONICAL_F64 UINT64_C(0x7FF8000000000000)
+
+static inline u32 bits_of_float(float x) { return (u32)bits_f32_i32(x); }
+static inline float float_of_bits(u32 x) { return bits_i32_f32((i32)x); }
+static inline u64 bits_of_double(double x) { return (u64)bits_f64_i64(x); }
+static inline double double_of_bits(u64 x) { return bits_i64_f64((i64)x); }
+
+/* get_<format>: the element as float (double for f64), exact. */
+static inline float get_bf16(u16 x) { return float_of_bits((u32)x << 16); }
+
+static inline float get_f16(u16 x) {
+    const u32 magnitude = (u32)(x & 0x7FFF) << 13;
+    const u32 scaled = bits_of_float(float_of_bits(magnitude) * 0x1p112f);
+    const u32 special = magnitude >= 0x0F800000u ? 0x7F800000u : 0;
+    return float_of_bits(scaled | special | (u32)(x & 0x8000) << 16);
+}
+
+static inline float get_f32(float x) { return x; }
+static inline float get_tf32(float x) { return x; }
+static inline double get_f64(double x) { return x; }
+
+/* put_<format>: float (double for f64) rounded to nearest even, NaN canonical. */
+static inline u16 put_bf16(float x) {
+    const u32 bits = bits_of_float(x);
+    const u32 rounded = (bits + 0x7FFFu + (bits >> 16 & 1)) >> 16;
+    return (u16)((bits & 0x7FFFFFFFu) > 0x7F800000u ? CANONICAL_BF16 : rounded);
+}
+
+static inline u16 put_f16(float x) {
+    const u32 bits = bits_of_float(x);
+    const u32 magnitude = bits & 0x7FFFFFFFu;
+    const u32 normal = (magnitude + 0xFFFu + (magnitude >> 13 & 1) - (112u << 23)) >> 13;
+    const u32 tiny = bits_of_float(float_of_bits(magnitude) + 0.5f) - 0x3F000000u;
+    const u32 finite = magnitude < 0x38800000u ? tiny : normal;
+    const u32 result = (magnitude >= 0x477FF000u ? 0x7C00u : finite) | (bits >> 16 & 0x8000u);
+    return (u16)(magnitude > 0x7F800000u ? CANONICAL_F16 : result);
+}
+
+static inline float put_f32(float x) { return x == x ? x : float_of_bits(CANONICAL_F32); }
+
+static inline float put_tf32(float x) {
+    const u32 bits = bits_of_float(x);
+    const u32 rounded = (bits + 0xFFFu + (bits >> 13 & 1)) & 0xFFFFE000u;
+    return float_of_bits(x == x ? rounded : CANONICAL_F32);
+}
+
+static inline double put_f64(double x) { return x == x ? x : double_of_bits(CANONICAL_F64); }
+
+/* double to float rounded to odd: rounding the result again to fewer bits equals rounding x once. */
+static inline float to_odd(double x) {
+    const float nearest = (float)x;
+    const double back = nearest;
+    const u32 away = fabs(back) > fabs(x) ? 1 : 0;
+    const u32 inexact = (back != x) & (x == x) ? 1 : 0;
+    return float_of_bits((bits_of_float(nearest) - away) | inexact);
+}
+
+/* round_<format>: double rounded once. */
+static inline u16 round_bf16(double x) { return put_bf16(to_odd(x)); }
+static inline u16 round_f16(double x) { return put_f16(to_odd(x)); }
+static inline float round_f32(double x) { return put_f32((float)x); }
+static inline float round_tf32(double x) { return put_tf32(to_odd(x)); }
+static inline double round_f64(double x) { return put_f64(x); }
+
+/* X(suffix, storage type, compute type) of the float formats, in the order of enum float_index. */
+#define FLOAT_FORMATS(X, ...) \
+    X(f16, u16, float, ##__VA_ARGS__) \
+    X(bf16, u16, float, ##__VA_ARGS__) \
+    X(f32, float, float, ##__VA_ARGS__) \
+    X(tf32, float, float, ##__VA_ARGS__) \
+    X(f64, double, double, ##__VA_ARGS__)
+
+enum float_index { FLOAT_F16, FLOAT_BF16, FLOAT_F32, FLOAT_TF32, FLOAT_F64, NUM_FLOATS };
+
+/* All operands of a kernel: n elements, dst equal to a source or apart from it; b may be one element (scalar kernels). */
+typedef void (*unary_kernel)(void *dst, const void *src, i64 n);
+typedef void (*binary_kernel)(void *dst, const void *a, const void *b, i64 n);
+
+int float_index_of(int fmt);  /* enum float_index, or -1 */
+int format_bytes(int fmt);    /* bytes of an element, 0 for a code that is none */
+int is_signed_format(int fmt);
+
+/* Kernels by opcode and format; NULL where there is none. `scalar` picks the form whose b is one element. */
+binary_kernel float_binary_kernel(int opcode, int fmt, int scalar);
+unary_kernel float_unary_kernel(int opcode, int fmt);
+unary_kernel function_kernel(int opcode, int fmt); /* makes the table the kernel reads, if any; not while tiles run */
+binary_kernel kernel_core_float_binary(int opcode, int fmt);
+binary_kernel kernel_core_compare(int opcode, int fmt, int total);
+unary_kernel kernel_core_unary(int opcode, int fmt);
+binary_kernel integer_binary_kernel(int opcode, int fmt);
+
+void convert_elements(void *dst, int dst_fmt, const void *src, int src_fmt, i64 n);
+void convert_rounded(void *dst, int dst_fmt, const void *src, int src_fmt, int rounding, i64 n);
+void reduce_precision(void *data, int fmt, i64 exponent, i64 mantissa, i64 n);
+
+/* Nested copies: `num` levels, innermost first, each n turns apart by dst and src bytes. */
+struct level {
+    i64 n, dst, src;
+};
+void copy_levels(u8 *dst, const u8 *src, i64 run, struct level *levels, int num);
+
+void select_elements(u8 *dst, const u8 *pred, const u8 *a, const u8 *b, int bytes, i64 n);
+void gather_elements(u8 *dst, const u8 *src, const i32 *index, int bytes, i64 n);
+void scatter_elements(u8 *dst, const u8 *src, const i32 *index, int bytes, i64 n);
+
+#endif
