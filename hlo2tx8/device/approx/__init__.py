@@ -1,10 +1,10 @@
 """Transcendental functions as fixed sequences of individually rounded operations: equal bits on every host, in numpy and in C.
 
     evaluate("tanh", x, fmt_name="FP32")     the function on an array of the format's dtype, NaN canonical
-    table("tanh", "BF16")                    all 65536 results of a 16-bit format, as uint16 indexed by the bits of the argument
+    table("tanh", "BF16")                    all 65536 results of a 16-bit format, uint16 indexed by the argument's bits
 
-f32: `exp log tanh logistic` are f32 programs (at most 2 ulp), the others the f64 program rounded once. 16-bit formats: the f64 program rounded
-once, i.e. the correctly rounded function. TF32: the f32 result rounded to nearest even at bit 13.
+f32: `exp log tanh logistic` are f32 programs (at most 2 ulp), the others the f64 program rounded once. 16-bit formats: the
+f64 program rounded once, i.e. the correctly rounded function. TF32: the f32 result rounded to nearest even at bit 13.
 """
 
 from functools import cache

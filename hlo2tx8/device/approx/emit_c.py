@@ -1,7 +1,7 @@
 """Write the programs as C: `python -m hlo2tx8.device.approx.emit_c [--check]` makes `device/native/approx.h`.
 
-One `static inline` function per program, one statement per step; the compiler must keep IEEE semantics (-ffp-contract=off, no fast-math).
-`FAST_<NAME>_<FORMAT>` is 1 where rounding the f32 program gives the correctly rounded result for all 65536 arguments of a 16-bit format.
+One `static inline` function per program, one statement per step; the compiler must keep IEEE semantics. FAST_<NAME>_<FORMAT> is 1
+where rounding the f32 program gives the correctly rounded result for all 65536 arguments of a 16-bit format.
 """
 
 import math
@@ -18,7 +18,19 @@ from hlo2tx8.device.approx.rounding import round_to_half, widen_half
 PATH = Path(__file__).parents[1] / "native" / "approx.h"
 _C_TYPES = {"f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "_Bool"}
 _UNSIGNED = {"i32": "uint32_t", "i64": "uint64_t"}
-_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^", "shr": ">>", "lt": "<", "le": "<=", "eq": "=="}
+_INFIX = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+    "shr": ">>",
+    "lt": "<",
+    "le": "<=",
+    "eq": "==",
+}
 _TABLES = ("TWO_OVER_PI_WORDS", "POW_INVERSE", "POW_LOG_HIGH", "POW_LOG_LOW")
 
 
@@ -91,7 +103,8 @@ def is_fast(name: str, fmt_name: str) -> bool:
     """Does the f32 program, rounded, equal the table of a 16-bit format everywhere?"""
     if name not in approx.SINGLE:
         return False
-    arguments = widen_half(np.arange(65536, dtype=np.uint16), fmt_name).astype(np.float32)
+    with np.errstate(all="ignore"):
+        arguments = widen_half(np.arange(65536, dtype=np.uint16), fmt_name).astype(np.float32)
     rounded = round_to_half(run(approx.program(name, "f32"), arguments).astype(np.float64), fmt_name)
     return bool(np.array_equal(rounded, approx.table(name, fmt_name)))
 

@@ -139,7 +139,10 @@ def generate() -> str:
     lines += [f'{name} = float.fromhex("{value}")' for name, value in scalars.items()]
     for name, values in _polynomials().items():
         lines += [f"{name}_POLY: tuple[str, ...] = (", *(f'    "{v}",' for v in values), ")"]
-    lines += ["# 2/pi in words of 32 bits, the binary point after the two leading zero words.", *_rows("TWO_OVER_PI_WORDS", [f"0x{w:08X}" for w in [0, 0, *words]], "int")]
+    lines += [
+        "# 2/pi in words of 32 bits, the binary point after the two leading zero words.",
+        *_rows("TWO_OVER_PI_WORDS", [f"0x{w:08X}" for w in [0, 0, *words]], "int"),
+    ]
     lines += [f"POW_FIRST = {POW_FIRST}"]
     lines += [*_rows("POW_INVERSE", inverse, "str"), *_rows("POW_LOG_HIGH", high, "str"), *_rows("POW_LOG_LOW", low, "str")]
     return "\n".join(lines) + "\n"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hlo2tx8.device.approx import coefficients as c
-from hlo2tx8.device.approx.program import Builder, Value
+from hlo2tx8.device.approx.program import Value
 
 ROUND_F32 = 12582912.0  # 1.5 * 2^23: adding it rounds to an integer, which then sits in the low bits
 ROUND_F64 = 6755399441055744.0  # 1.5 * 2^52
@@ -123,4 +123,3 @@ def log_parts(f: Value) -> tuple[Value, Value]:
     rest = z * polynomial(z, c.LOG_F32_POLY if f.type == "f32" else c.LOG_POLY)
     half_square = f * f * 0.5
     return half_square, s * (half_square + rest)
-

@@ -1,7 +1,7 @@
 """Straight-line programs over scalars: the one form in which a transcendental is written down.
 
-A `Program` is a tuple of `Step`s in single assignment form. Every floating step is one correctly rounded IEEE operation in f32 or f64
-(no fused multiply-add), every integer step wraps in 32 or 64 bits, so numpy and C give the same bits on every host.
+A `Program` is a tuple of `Step`s in single assignment form. Every floating step is one correctly rounded IEEE operation in f32
+or f64 (no fused multiply-add), every integer step wraps in 32 or 64 bits, so numpy and C give the same bits on every host.
 
     y = 1 / sqrt(x):   %0 = input x : f64      %1 = sqrt %0 : f64      %2 = const 1.0 : f64      %3 = div %2, %1 : f64
 """

@@ -1,7 +1,8 @@
 """Angles reduced to [-pi/4, pi/4]: |x| = n pi/2 + (high + low), right for every finite f64.
 
-Up to 2^20 by subtracting n times pi/2 in four parts. Beyond by integers (Payne and Hanek): |x| = M 2^E, so |x| 2/pi mod 4 depends only on
-the bits of 2/pi from bit E - 2 on; 192 of them times the 53 bits of M leave at least 128 good bits after the binary point.
+Up to 2^20 by subtracting n times pi/2 in four parts. Beyond by integers (Payne and Hanek): |x| = M 2^E, so |x| 2/pi mod 4
+depends only on the bits of 2/pi from bit E - 2 on; 192 of them times the 53 bits of M leave at least 128 good bits after the
+binary point.
 """
 
 from hlo2tx8.device.approx import coefficients as c

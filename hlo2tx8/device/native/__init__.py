@@ -1,0 +1,37 @@
+"""The native core: a C library that runs encoded programs, loops and tiles included, with the definition's bits.
+
+One build per instruction set lies beside this file; the best one the processor has is loaded with ctypes, so nothing depends on the
+Python version. Where none was built (no compiler at installation) `available()` is False and the definition tier serves.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.native.loader import LoadedCore, load
+from hlo2tx8.device.program import Program
+
+
+def available() -> bool:
+    """Is there a library this processor can run?"""
+    return isinstance(load(), LoadedCore)
+
+
+def why_not() -> str:
+    """Why `available` is False; empty if it is not."""
+    core = load()
+    return "" if isinstance(core, LoadedCore) else core
+
+
+def run(program: Program, slots: Sequence[np.ndarray], chip: Chip, threads: int = 0) -> None:
+    """Runs `program` on the bytes of its DDR slots (uint8 arrays in the order of program.slots; outputs and scratch are written).
+
+    `threads` = 0 takes one per processor. Ctrl-C stops a run. Raises Fault; RuntimeError if there is no core.
+    """
+    core = load()
+    if isinstance(core, str):
+        raise RuntimeError(f"no native core: {core}")
+    from hlo2tx8.device.native.launch import launch
+
+    launch(core.library, program, slots, chip, threads)
