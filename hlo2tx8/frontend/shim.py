@@ -1,0 +1,68 @@
+"""The only file that touches jaxlib's private modules: MLIR contexts, HLO text to StableHLO, pass pipelines, versions."""
+# pyright: basic
+
+from typing import Any
+
+
+def make_context() -> Any:
+    """An MLIR context with every dialect a StableHLO module may hold."""
+    from jax._src.interpreters import mlir
+
+    return mlir.make_ir_context()
+
+
+def ir() -> Any:
+    """The module of MLIR's Python bindings."""
+    from jaxlib.mlir import ir as bindings
+
+    return bindings
+
+
+def parse_module(source: str | bytes, context: Any) -> Any:
+    """The MLIR module of StableHLO text, bytecode or a portable artifact; MLIRError if it is none."""
+    from jaxlib.mlir.dialects import stablehlo
+
+    if isinstance(source, bytes) and source[:4] == b"ML\xefR" and b"StableHLO_v" in source[:64]:
+        return stablehlo.deserialize_portable_artifact(context, source)
+    return ir().Module.parse(source, context)
+
+
+def hlo_text_to_proto(text: str) -> bytes:
+    """A serialized HLO module. Malformed text may abort the process: call it in a child."""
+    from jaxlib import _hlo
+
+    return _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
+
+
+def proto_to_mlir(proto: bytes) -> bytes:
+    """StableHLO bytecode of a serialized HLO module; fusions are `mhlo.fusion`."""
+    import jaxlib._jax as extension
+
+    return extension.mlir.hlo_to_stablehlo(proto)
+
+
+def run_pipeline(module: Any, pipeline: str) -> None:
+    """Runs an MLIR pass pipeline in place."""
+    from jaxlib.mlir import passmanager
+    from jaxlib.mlir.dialects import stablehlo
+
+    stablehlo.register_stablehlo_passes()
+    with module.context:
+        passmanager.PassManager.parse(pipeline).run(module.operation)
+
+
+def lowered_module(lowered: Any) -> Any:
+    """The MLIR module of a `jax.stages.Lowered`."""
+    return lowered.compiler_ir(dialect="stablehlo")
+
+
+def lower_function(function: Any, args: tuple[Any, ...]) -> Any:
+    """The MLIR module of a Python function for example arguments, lowered for a platform jax has no rules for."""
+    import jax
+
+    return lowered_module(jax.jit(function).trace(*args).lower(lowering_platforms=("tx8",)))
+
+
+def exported_bytes(exported: Any) -> bytes:
+    """The portable artifact of a `jax.export.Exported`."""
+    return exported.mlir_module_serialized

@@ -1,0 +1,109 @@
+"""`load`: whatever holds a program, as one xDSL module."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from hlo2tx8.errors import InputError, ParseError
+from hlo2tx8.frontend import shim
+from hlo2tx8.frontend.hlo_text import parse_hlo_text
+from hlo2tx8.frontend.walker import walk_module
+
+CLEAN_UP = "builtin.module(inline,symbol-dce,canonicalize,cse)"
+# canonicalize moves constants out of fusions, and a fusion as HLO text gives it stays as it is.
+CLEAN_UP_FUSED = "builtin.module(inline,symbol-dce)"
+HLO_SUFFIXES = (".hlo", ".txt")
+MLIR_SUFFIXES = (".mlir", ".mlirbc", ".stablehlo", ".vhlo", ".bc")
+
+
+def load(source: Any, *, args: Sequence[Any] | None = None, format: str | None = None) -> ModuleOp:
+    """The module of a source.
+
+    A source is a path (.hlo, .mlir, .mlirbc), HLO or StableHLO text, bytecode or a portable artifact as bytes, a jax `Lowered` or
+    `Exported`, or a Python function with example `args`. `format` ("hlo" or "stablehlo") overrides the guess for paths and text.
+    Raises InputError for a source that is none, ParseError for malformed text with line and column.
+    """
+    match source:
+        case Path():
+            return _load_file(source, format)
+        case str() if _is_text(source):
+            return _load_text(source, format or _guess(source), "<text>")
+        case str():
+            return _load_file(Path(source), format)
+        case bytes():
+            return _from_mlir(source, "<bytes>")
+        case _ if hasattr(source, "mlir_module_serialized"):
+            return _from_mlir(shim.exported_bytes(source), "<exported>")
+        case _ if hasattr(source, "compiler_ir"):
+            return _walk(shim.lowered_module(source))
+        case _ if callable(source):
+            if args is None:
+                raise InputError("E1004", "a Python function needs example arguments", hint="pass args=(...)")
+            return _walk(shim.lower_function(source, tuple(args)))
+        case _:
+            raise InputError("E1004", f"no program in a {type(source).__name__}")
+
+
+def _is_text(source: str) -> bool:
+    return "\n" in source or source.lstrip().startswith(("HloModule", "module", "func.func"))
+
+
+def _guess(text: str) -> str:
+    body = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith(("//", "#")))
+    return "hlo" if body.lstrip().startswith("HloModule") or "ENTRY " in body else "stablehlo"
+
+
+def _load_file(path: Path, format: str | None) -> ModuleOp:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError("E1004", f"{path}: {error.strerror}") from None
+    if format is None:
+        format = "hlo" if path.suffix in HLO_SUFFIXES else "stablehlo"
+    if data[:4] == b"ML\xefR":
+        return _from_mlir(data, str(path))
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise InputError("E1004", f"{path}: neither text nor MLIR bytecode") from None
+    return _load_text(text, format, str(path))
+
+
+def _load_text(text: str, format: str, name: str) -> ModuleOp:
+    if format == "stablehlo":
+        return _from_mlir(text, name)
+    if format != "hlo":
+        raise InputError("E1004", f"unknown input format {format}", hint="hlo or stablehlo")
+    proto = parse_hlo_text(_without_comments(text), name)
+    return _from_mlir(shim.proto_to_mlir(proto), name, CLEAN_UP_FUSED)
+
+
+def _without_comments(text: str) -> str:
+    """`#` and `//` comment lines blanked, so that line numbers stay."""
+    lines = ["" if line.lstrip().startswith(("#", "//")) else line for line in text.splitlines()]
+    return "\n".join(lines)
+
+
+def _from_mlir(source: str | bytes, name: str, clean_up: str = CLEAN_UP) -> ModuleOp:
+    try:
+        module = shim.parse_module(source, shim.make_context())
+    except Exception as error:  # MLIRError has no stable import path
+        raise ParseError("E1003", _mlir_message(str(error), name)) from None
+    return _walk(module, clean_up)
+
+
+def _mlir_message(message: str, name: str) -> str:
+    """`name:line:column: what` of a binding's error."""
+    for line in message.splitlines():
+        if "error:" in line:
+            place, _, detail = line.partition("error:")
+            numbers = [p for p in place.strip().strip('":').replace('"', "").split(":") if p.strip().isdigit()]
+            return f"{':'.join([name, *(n.strip() for n in numbers)])}: {detail.strip()}"
+    return f"{name}: {message.splitlines()[0] if message else 'malformed MLIR'}"
+
+
+def _walk(module: Any, clean_up: str = CLEAN_UP) -> ModuleOp:
+    shim.run_pipeline(module, clean_up)
+    return walk_module(module)
