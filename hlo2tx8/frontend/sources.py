@@ -13,7 +13,7 @@ from hlo2tx8.frontend.walker import walk_module
 
 CLEAN_UP = "builtin.module(inline,symbol-dce,canonicalize,cse)"
 # canonicalize moves constants out of fusions, and a fusion as HLO text gives it stays as it is.
-CLEAN_UP_FUSED = "builtin.module(inline,symbol-dce)"
+CLEAN_UP_FUSED = "builtin.module(inline{default-pipeline=},symbol-dce)"
 HLO_SUFFIXES = (".hlo", ".txt")
 MLIR_SUFFIXES = (".mlir", ".mlirbc", ".stablehlo", ".vhlo", ".bc")
 
