@@ -26,7 +26,7 @@ from hlo2tx8.lower.encode import EncodedKernel
 from hlo2tx8.module import find_main, port_of
 
 ALL_ENGINES = 0x7F
-WAIT = Record(KcWait, {"engine_mask": ALL_ENGINES})
+WAIT = Record(KcWait, {"engines": ALL_ENGINES})
 
 
 def link(module: ModuleOp, encoded: Mapping[str, EncodedKernel], spm_bytes: int) -> Program:
