@@ -81,4 +81,4 @@ def constant_array(op: Operation) -> np.ndarray:
     """The value of a constant whose elements are all equal, 0-d."""
     literal = op.properties["value"]
     assert isinstance(literal, LiteralAttr)
-    return literal.array.reshape(-1)[0:1].reshape(())
+    return literal.array

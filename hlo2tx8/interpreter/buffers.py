@@ -1,9 +1,10 @@
 """Tensors of the interpreter: arrays that inserts change in place, and how arguments become them."""
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 from xdsl.dialects.builtin import FunctionType, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
@@ -12,7 +13,7 @@ from hlo2tx8.dialects.layout import is_row_major, minor_to_major
 from hlo2tx8.errors import InputError
 from hlo2tx8.hlo import numpy_dtype
 
-Array = np.ndarray
+Array = npt.NDArray[Any]
 
 POISON = 0xCD
 """Byte of every element nobody has written."""

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.partitioner.clusters import Cluster
-from hlo2tx8.partitioner.instruction import is_splat_constant
+from hlo2tx8.partitioner.instruction import CONSTANTS, is_splat_constant
 
 
 def build_fusions(block: Block, clusters: Sequence[Cluster]) -> None:
@@ -48,15 +47,11 @@ def _build(cluster: Cluster, members: Sequence[Operation], name: str) -> Operati
     for op in members:
         body.add_op(op.clone(copies))
     roots = [copies[result] for result in cluster.root.results]
-    body.add_op(ReturnOp.create(operands=roots))
+    body.add_op(ReturnOp(roots))
     loc = {key: value for key, value in cluster.root.attributes.items() if key == "loc"}
-    return FusionOp.create(
-        operands=list(operands),
-        result_types=list(cluster.root.result_types),
-        properties={"kind": StringAttr("kLoop"), "name": StringAttr(name)},
-        attributes=loc,
-        regions=[Region(body)],
-    )
+    fusion = FusionOp(list(operands), list(cluster.root.result_types), "kLoop", Region(body), name)
+    fusion.attributes.update(loc)
+    return fusion
 
 
 def _fusion_name(root: Operation, taken: dict[str, int]) -> str:
@@ -72,7 +67,7 @@ def move_constants(fusion: Operation) -> None:
     operands: list[SSAValue] = []
     for arg, operand in zip(tuple(body.args), tuple(fusion.operands), strict=True):
         owner = operand.owner
-        if not (isinstance(owner, Operation) and owner.name == "stablehlo.constant" and is_splat_constant(owner)):
+        if not (isinstance(owner, Operation) and is_splat_constant(owner)):
             operands.append(operand)
             continue
         copy = owner.clone()
@@ -82,7 +77,7 @@ def move_constants(fusion: Operation) -> None:
         arg.replace_all_uses_with(copy.results[0])
         body.erase_arg(arg)
     for op in tuple(body.ops):
-        if op.name == "stablehlo.constant" and not is_splat_constant(op):
+        if op.name in CONSTANTS and not is_splat_constant(op):
             op.detach()
             parent.insert_op_before(op, fusion)
             arg = body.insert_arg(op.results[0].type, len(body.args))

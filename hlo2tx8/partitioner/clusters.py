@@ -7,6 +7,7 @@ from xdsl.ir import Block, Operation
 from hlo2tx8.indexing import FloorDiv, IndexingMap, Mod
 from hlo2tx8.partitioner.computation import Scope
 from hlo2tx8.partitioner.instruction import (
+    CONSTANTS,
     compose,
     is_conditional,
     is_elemental,
@@ -73,7 +74,7 @@ class _Walk:
             return
         found = self.uses.pop(op, [])
         inside = [use for use in found if use.cluster is not None]
-        if op.name == "stablehlo.constant":
+        if op.name in CONSTANTS:
             if is_splat_constant(op):
                 self._join_each(op, inside)
             return
