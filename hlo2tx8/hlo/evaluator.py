@@ -8,9 +8,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from hlo2tx8.dialects.hlo import UnknownOp, origin
 from hlo2tx8.errors import CompileError, InputError, LevelError, UnsupportedError, UnsupportedOp
 from hlo2tx8.hlo.liveness import Liveness
-from hlo2tx8.hlo.lookup import attributes_of, has_spec, origin_of, spec_of, tensor_like
+from hlo2tx8.hlo.lookup import attributes_of, has_spec, spec_of, tensor_like
 from hlo2tx8.hlo.reduction import reduce_op
 from hlo2tx8.hlo.spec import Array, Kind
 
@@ -96,15 +97,14 @@ class Evaluator:
         results = tuple(tensor_like(result.type) for result in op.results)
         found = spec_of(op).evaluate(attributes_of(op), results, *arrays)
         for array, result in zip(found, op.results, strict=True):
-            _check_type(array, result, f"result of {op.name}", LevelError, origin_of(op))
+            _check_type(array, result, f"result of {op.name}", LevelError, origin(op))
         return found
 
     def function(self, op: Operation, attribute: str) -> FuncOp:
         """The function that an attribute of the op names."""
-        symbol: Any = op.properties.get(attribute) or op.attributes.get(attribute)
-        name = str(symbol.string_value() if hasattr(symbol, "string_value") else symbol.data)
+        name = str(attributes_of(op)[attribute])
         if name not in self.functions:
-            raise CompileError("E1002", f"{op.name} of unknown function @{name}", origin=origin_of(op))
+            raise CompileError("E1002", f"{op.name} of unknown function @{name}", origin=origin(op))
         return self.functions[name]
 
     def branch(self, op: Operation, selector: Array) -> Block:
@@ -142,8 +142,7 @@ def is_elementwise(region: Region, functions: dict[str, FuncOp]) -> bool:
         if op.name in ("stablehlo.return", "func.return"):
             continue
         if op.name == "func.call":
-            symbol: Any = op.properties["callee"]
-            if not is_elementwise(functions[symbol.string_value()].body, functions):
+            if not is_elementwise(functions[str(attributes_of(op)["callee"])].body, functions):
                 return False
             continue
         kind = spec_of(op).kind
@@ -158,7 +157,8 @@ def _check_supported(module: ModuleOp) -> None:
     for op in module.walk():
         known = has_spec(op.name) and (spec_of(op).reference or spec_of(op).kind in (Kind.CONTROL, Kind.REDUCE))
         if not known:
-            places.setdefault(op.name, []).append(origin_of(op))
+            name = op.op_name.data if isinstance(op, UnknownOp) else op.name
+            places.setdefault(name, []).append(origin(op))
     if places:
         raise UnsupportedError([UnsupportedOp(name, tuple(found)) for name, found in places.items()])
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects.builtin import NoneAttr, TensorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation
 
+from hlo2tx8.dialects.hlo import decode_attributes, minor_to_major, origin
 from hlo2tx8.dialects.xla import ElementwiseOp
 from hlo2tx8.errors import CompileError, LevelError
 from hlo2tx8.hlo.ops import SPECS
@@ -44,7 +45,7 @@ def spec_of(op: Operation | str) -> OpSpec:
     name = op if isinstance(op, str) else op.name
     spec = _by_name().get(name)
     if spec is None:
-        where = "" if isinstance(op, str) else origin_of(op)
+        where = "" if isinstance(op, str) else origin(op)
         raise CompileError("E1001", f"{name} is not supported", origin=where)
     return spec
 
@@ -55,7 +56,7 @@ def spec_of_scalar(op: Operation) -> OpSpec:
         return spec_of(op.op.data)
     spec = _by_scalar_class().get(type(op))
     if spec is None:
-        raise CompileError("E1001", f"{op.name} has no HLO meaning", origin=origin_of(op))
+        raise CompileError("E1001", f"{op.name} has no HLO meaning", origin=origin(op))
     return spec
 
 
@@ -63,38 +64,17 @@ def tensor_like(type_: Attribute) -> TensorLike:
     """Shape, dtype and layout of a ranked tensor type with static shape; LevelError for other types."""
     if not isinstance(type_, TensorType):
         raise LevelError("E1006", f"{type_} is no tensor")
-    tensor: TensorType[Attribute] = type_
+    tensor = cast(TensorType[Attribute], type_)
     shape = tuple(tensor.get_shape())
     if any(n < 0 for n in shape):
         raise CompileError("E1001", f"{type_} has a dynamic shape")
-    return TensorLike(shape, numpy_dtype(tensor.element_type), _layout(tensor))
-
-
-def _layout(tensor: TensorType[Attribute]) -> tuple[int, ...] | None:
-    if isinstance(tensor.encoding, NoneAttr):
-        return None
-    from hlo2tx8.dialects.layout import minor_to_major
-
-    return minor_to_major(tensor)
-
-
-def origin_of(op: Operation) -> str:
-    """Where the op comes from in the source, empty if unknown."""
-    from hlo2tx8.dialects.hlo import origin
-
-    return origin(op)
-
-
-def tensors_of(values: tuple[SSAValue, ...] | list[SSAValue]) -> tuple[TensorLike, ...]:
-    """tensor_like of each value's type."""
-    return tuple(tensor_like(value.type) for value in values)
+    layout = None if isinstance(tensor.encoding, NoneAttr) else minor_to_major(tensor)
+    return TensorLike(shape, numpy_dtype(tensor.element_type), layout)
 
 
 def attributes_of(op: Operation) -> dict[str, Any]:
     """The op's attributes as Python values; `operand_layouts` too where the op may change the layout."""
-    from hlo2tx8.dialects.hlo import decode_attributes
-
-    attributes: dict[str, Any] = dict(decode_attributes(op))
+    attributes: dict[str, Any] = decode_attributes(op)
     if op.name == "hlo.bitcast":
         attributes["operand_layouts"] = tuple(tensor_like(value.type).layout for value in op.operands)
     return attributes
@@ -104,6 +84,6 @@ def operand_indexing(op: Operation) -> Maps:
     """Per operand the maps from an index of result 0 to the operand indices it depends on."""
     spec = spec_of(op)
     if spec.indexing is None:
-        raise CompileError("E1001", f"{op.name} has no indexing maps", origin=origin_of(op))
+        raise CompileError("E1001", f"{op.name} has no indexing maps", origin=origin(op))
     operands = tuple(tensor_like(value.type) for value in op.operands)
     return spec.indexing(attributes_of(op), tensor_like(op.results[0].type), operands)

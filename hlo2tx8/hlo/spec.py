@@ -92,6 +92,8 @@ class OpSpec:
     references take arrays of any shapes that broadcast and ignore `results[i].shape`.
     `indexing(attrs, result, operands)` gives per operand the maps from a result index to the operand indices read.
     `ulp` bounds the distance to the reference in units of the last place of the result's dtype; 0 is bit for bit.
+    `complex_ulp` is that bound for complex results, in units of the last place of their absolute value.
+    `ulp_floor`: results of smaller size count as this large; for functions with zeros that cancellation makes.
     `scalar` names the arith or math class with the same meaning on scalars: "float", "int" (signless).
     """
 
@@ -102,6 +104,8 @@ class OpSpec:
     shape: ShapeRule | None = None
     scalar: Mapping[str, type[Operation]] | None = None
     ulp: float = 0
+    complex_ulp: float = 4
+    ulp_floor: float = 0
     accepts: tuple[Accepts, ...] = ()
     samples: Callable[[], Sequence[Sample]] = tuple
 
@@ -109,5 +113,5 @@ class OpSpec:
         """The reference's results, always as a tuple; CompileError for an op that has no reference."""
         if self.reference is None:
             raise CompileError("E1001", f"{self.name} has no reference on arrays alone")
-        found = self.reference(attributes, tuple(results), *arrays)
+        found: Array | tuple[Array, ...] = self.reference(attributes, tuple(results), *arrays)
         return found if isinstance(found, tuple) else (found,)

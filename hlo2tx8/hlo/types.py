@@ -1,7 +1,7 @@
 """Element types: between xDSL attributes and numpy/ml_dtypes dtypes, and what kind of number a dtype holds."""
 
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -142,8 +142,7 @@ def bit_width(dtype_: DType) -> int:
 @cache
 def mantissa_bits(dtype_: DType) -> int:
     """Stored bits of the significand of a real float dtype."""
-    info: Any = ml_dtypes.finfo(dtype_)
-    return int(info.nmant)
+    return int(cast(Any, ml_dtypes).finfo(dtype_).nmant)
 
 
 @cache

@@ -17,7 +17,7 @@ def constant(attributes: Attributes, results: tuple[TensorLike, ...]) -> Array:
 def iota(attributes: Attributes, results: tuple[TensorLike, ...]) -> Array:
     """The index along iota_dimension, in the result's dtype."""
     (result,) = results
-    along = attributes["iota_dimension"]
+    along = int(attributes["iota_dimension"])
     line = np.arange(result.shape[along], dtype=np.int64)
     values = wrap(line, result.dtype) if is_integer(result.dtype) else narrow(integers_to_double(line), result.dtype)
     shape = [1] * len(result.shape)

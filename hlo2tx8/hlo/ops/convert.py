@@ -24,7 +24,7 @@ def convert(_: Attributes, result: TensorLike, x: Array) -> Array:
     if to.kind == "b":
         return widen(x) != 0
     if x.dtype.kind == "c" and to.kind != "c":
-        x = x.real
+        x = np.asarray(np.real(x))
     source = widen(x)
     if is_integer(to):
         return float_to_integer(source, to) if source.dtype.kind == "f" else wrap(source, to)

@@ -155,7 +155,7 @@ SPECS = (
     elementwise("stablehlo.sign", wide(sign), accepts=SIGNED_NUMBER, ulp=1),
     elementwise("stablehlo.maximum", wide(maximum), accepts=ANY, arity=2, scalar={"float": arith.MaximumfOp}),
     elementwise("stablehlo.minimum", wide(minimum), accepts=ANY, arity=2, scalar={"float": arith.MinimumfOp}),
-    elementwise("stablehlo.power", power_reference, accepts=NUMBER, arity=2, ulp=4, scalar={"float": math.PowFOp}),
+    elementwise("stablehlo.power", power_reference, accepts=NUMBER, arity=2, ulp=4, complex_ulp=32, scalar={"float": math.PowFOp}),
     OpSpec(
         "stablehlo.clamp",
         Kind.ELEMENTWISE,

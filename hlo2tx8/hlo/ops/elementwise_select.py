@@ -7,7 +7,7 @@ import numpy as np
 from hlo2tx8.errors import CompileError
 from hlo2tx8.hlo.ops.forms import ANY, COMPLEX, FLOAT, SHAPES, dtypes_of, elementwise, identity_maps, pred, raw
 from hlo2tx8.hlo.ops.forms import real_part as part_of
-from hlo2tx8.hlo.rounding import widen
+from hlo2tx8.hlo.rounding import narrow, widen
 from hlo2tx8.hlo.spec import Array, Attributes, Kind, OpSpec, Sample, TensorLike
 from hlo2tx8.hlo.types import bit_width, is_float, mantissa_bits
 
@@ -61,8 +61,12 @@ def imag(_: Attributes, __: TensorLike, x: Array) -> Array:
 def reduce_precision(attributes: Attributes, result: TensorLike, x: Array) -> Array:
     """x rounded to a float with exponent_bits and mantissa_bits, in x's dtype.
 
-    Where exponent bits are dropped, numbers too large become inf and numbers below the normal range become 0.
+    Where exponent bits are dropped, numbers too large become inf and numbers below the normal range become 0. 8-bit
+    floats are reduced as f16.
     """
+    if result.dtype.itemsize == 1:
+        half = TensorLike(result.shape, np.dtype(np.float16))
+        return narrow(reduce_precision(attributes, half, x.astype(np.float16)), result.dtype)
     kind = result.dtype
     stored, width = mantissa_bits(kind), bit_width(kind)
     exponent, mantissa = int(attributes["exponent_bits"]), int(attributes["mantissa_bits"])

@@ -64,7 +64,7 @@ def double(function: NumpyFunction) -> Reference:
     return _computed(function, widen_to_double)
 
 
-def raw(function: Callable[[Attributes, TensorLike], Callable[..., Array]] | Callable[..., Array]) -> Reference:
+def raw(function: NumpyFunction) -> Reference:
     """result = function(attributes, result, *operands), unchanged operands."""
 
     def reference(attributes: Attributes, results: tuple[TensorLike, ...], *arrays: Array) -> Array:
@@ -90,6 +90,8 @@ def elementwise(
     arity: int = 1,
     result: ResultDType = same,
     ulp: float = 0,
+    complex_ulp: float = 4,
+    ulp_floor: float = 0,
     scalar: Mapping[str, type[Operation]] | None = None,
     attributes: tuple[Mapping[str, Any], ...] = ({},),
 ) -> OpSpec:
@@ -106,7 +108,19 @@ def elementwise(
                 found.append(Sample(tensors, shape(attrs, tensors), attrs))
         return tuple(found)
 
-    return OpSpec(name, Kind.ELEMENTWISE, reference, identity_maps, shape, scalar, ulp=ulp, accepts=accepts, samples=samples)
+    return OpSpec(
+        name,
+        Kind.ELEMENTWISE,
+        reference,
+        identity_maps,
+        shape,
+        scalar,
+        ulp=ulp,
+        complex_ulp=complex_ulp,
+        ulp_floor=ulp_floor,
+        accepts=accepts,
+        samples=samples,
+    )
 
 
 def dtypes_of(accepts: tuple[Accepts, ...]) -> tuple[DType, ...]:

@@ -15,7 +15,7 @@ Combine = Callable[[Sequence[Array], Sequence[Array]], Sequence[Array]]
 
 def reduce_maps(attributes: Attributes, result: TensorLike, operands: tuple[TensorLike, ...]) -> Maps:
     """Inputs: (d0)[s0] -> (d0, s0) with ranges over the reduced dimensions; initial values: ()."""
-    reduced = tuple(attributes["dimensions"])
+    reduced: tuple[int, ...] = tuple(sorted(attributes["dimensions"]))
     half = len(operands) // 2
     maps: list[tuple[IndexingMap, ...]] = []
     for operand in operands[:half]:
@@ -23,11 +23,11 @@ def reduce_maps(attributes: Attributes, result: TensorLike, operands: tuple[Tens
         kept = 0
         for i in range(len(operand.shape)):
             if i in reduced:
-                exprs.append(Sym(sorted(reduced).index(i)))
+                exprs.append(Sym(reduced.index(i)))
             else:
                 exprs.append(Dim(kept))
                 kept += 1
-        sizes = [operand.shape[i] for i in sorted(reduced)]
+        sizes = [operand.shape[i] for i in reduced]
         maps.append((IndexingMap.from_shape(exprs, result.shape, sizes),))
     scalar = IndexingMap.from_shape([], result.shape)
     return (*maps, *((scalar,) for _ in operands[half:]))

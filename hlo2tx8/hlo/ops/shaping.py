@@ -146,7 +146,7 @@ def concatenate(attributes: Attributes, _: Results, *arrays: Array) -> Array:
 
 def concatenate_maps(attributes: Attributes, result: TensorLike, operands: tuple[TensorLike, ...]) -> Maps:
     """Operand k: (d) -> (d - offset_k), d in [offset_k, offset_k + size_k - 1]."""
-    along, offset = attributes["dimension"], 0
+    along, offset = int(attributes["dimension"]), 0
     maps: list[tuple[IndexingMap, ...]] = []
     for operand in operands:
         exprs = [Dim(i) - offset if i == along else Dim(i) for i in range(len(result.shape))]
