@@ -8,12 +8,7 @@ from typing import cast
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
 
-
-def minor_to_major(type_: TensorType[Attribute]) -> tuple[int, ...]:
-    """The dimensions from the fastest to the slowest; row major if the type says nothing."""
-    if type_.encoding.name == "hlo.layout":
-        return tuple(getattr(type_.encoding, "minor_to_major"))  # noqa: B009
-    return tuple(reversed(range(len(type_.get_shape()))))
+from hlo2tx8.dialects.hlo import minor_to_major
 
 
 def strides(type_: TensorType[Attribute]) -> tuple[int, ...]:
@@ -37,3 +32,6 @@ def as_tensor(type_: Attribute) -> TensorType[Attribute]:
     """The type itself, known to be a tensor."""
     assert isinstance(type_, TensorType), type_
     return cast(TensorType[Attribute], type_)
+
+
+__all__ = ["as_tensor", "is_row_major", "minor_to_major", "strides"]

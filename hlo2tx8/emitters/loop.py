@@ -132,9 +132,7 @@ def emit_loop(split: WorkSplit, tile: SSAValue, targets: Sequence[SSAValue]) -> 
     return loop
 
 
-def _say_how_to_materialize(
-    element: func.FuncOp, function: SubgraphFunction, accesses: AccessAnalysis, step_elements: int
-) -> None:
+def _say_how_to_materialize(element: func.FuncOp, function: SubgraphFunction, accesses: AccessAnalysis, step_elements: int) -> None:
     """Note on a called function whether it only moves an index, else the loop nest that fills a tensor with it."""
     if accesses.is_index_only(function):
         element.attributes["xla.no_compute"] = UnitAttr()

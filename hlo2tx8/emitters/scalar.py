@@ -75,3 +75,10 @@ def scalar_constant(value: np.ndarray, type: Attribute) -> Operation:
     elif isinstance(type, IntegerType) and type.signedness.data is Signedness.SIGNLESS:
         return arith.ConstantOp(IntegerAttr(int(value), type, truncate_bits=True))
     return ConstantOp(LiteralAttr.from_array(value, type), type)
+
+
+def constant_array(op: Operation) -> np.ndarray:
+    """The value of a constant whose elements are all equal, 0-d."""
+    literal = op.properties["value"]
+    assert isinstance(literal, LiteralAttr)
+    return literal.array

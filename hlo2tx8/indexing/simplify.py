@@ -183,7 +183,18 @@ class Simplifier:
             return reduced
         if isinstance(a, FloorDiv) and isinstance(a.rhs, Const) and a.rhs.value > 0:
             return self._floordiv(a.lhs, a.rhs.value * k)
-        return self._tail_of_small_terms(a, k, is_mod=False) or make_floordiv(a, Const(k))
+        merged = self._merge_inner_floordiv(a, k)
+        return merged or self._tail_of_small_terms(a, k, is_mod=False) or make_floordiv(a, Const(k))
+
+    def _merge_inner_floordiv(self, a: Expr, k: int) -> Expr | None:
+        """(x + y floordiv m) floordiv k = (m*x + y) floordiv (m*k)."""
+        constant, terms = a.affine_terms()
+        for term, factor in terms.items():
+            if factor != 1 or not isinstance(term, FloorDiv) or not isinstance(term.rhs, Const) or term.rhs.value <= 0:
+                continue
+            rest = from_terms(constant, {t: f for t, f in terms.items() if t is not term})
+            return self._floordiv(self._sum(rest * term.rhs.value + term.lhs), term.rhs.value * k)
+        return None
 
     def _common_factor(self, a: Expr, k: int) -> tuple[Expr, int]:
         """(g*x + r) floordiv (g*m) = x floordiv m for a remainder 0 <= r < g."""

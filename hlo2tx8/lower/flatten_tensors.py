@@ -159,8 +159,7 @@ def _copy(op: Operation, block: Block, scope: _Scope) -> Sequence[SSAValue]:
     if op.regions:
         raise LevelError("E1006", f"{op.name} may not occur at level FLAT")
     operands = [
-        scope.index_value(scope.indices[value], block) if value in scope.indices else scope.values[value]
-        for value in op.operands
+        scope.index_value(scope.indices[value], block) if value in scope.indices else scope.values[value] for value in op.operands
     ]
     new = type(op).create(
         operands=operands,

@@ -65,9 +65,7 @@ def callee_of(call: PureCallOp) -> str:
 
 def callers_first(functions: dict[str, func.FuncOp]) -> list[str]:
     """Function names such that each comes after all that call it; LevelError on recursion."""
-    callees = {
-        name: list(dict.fromkeys(callee_of(call) for call in calls_in(function))) for name, function in functions.items()
-    }
+    callees = {name: list(dict.fromkeys(callee_of(call) for call in calls_in(function))) for name, function in functions.items()}
     waiting = dict.fromkeys(functions, 0)
     for names in callees.values():
         for name in names:

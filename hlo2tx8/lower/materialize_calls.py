@@ -59,9 +59,7 @@ class MaterializeCallsPass(ModulePass):
             functions[name].erase(safe_erase=False)
 
 
-def _materialize(
-    function: func.FuncOp, calls: list[PureCallOp], entry: func.FuncOp, tile: SSAValue, after: Operation
-) -> Operation:
+def _materialize(function: func.FuncOp, calls: list[PureCallOp], entry: func.FuncOp, tile: SSAValue, after: Operation) -> Operation:
     """Insert the loop that fills the tensor after `after`; returns the last op inserted."""
     map, num_lanes, type_ = _split_of(function)
     block = entry.body.block

@@ -74,6 +74,10 @@ class _Selector:
                 loop = scf.ForOp(*(self.values[v] for v in (op.lb, op.ub, op.step)), [], Region(body))
                 builder.insert(loop)
                 self._ops(op.body.block, Builder(InsertPoint.at_end(body)), top)
+            case xla.ConstantOp():
+                pass  # an immediate of the instructions that use it
+            case arith.ConstantOp() if op.result.type != xla.index:
+                pass
             case _ if not op.regions:
                 new = builder.insert(op.clone(value_mapper=self.values))
                 self.values.update(zip(op.results, new.results, strict=True))

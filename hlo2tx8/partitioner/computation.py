@@ -21,6 +21,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from hlo2tx8.indexing import IndexingMap
 from hlo2tx8.partitioner.instruction import (
     compose,
+    is_conditional,
     is_inlined_constant,
     is_single_operand_shaping,
     operand_maps,
@@ -154,18 +155,11 @@ def _record_operands(
             composed, scope = place.map, place.scope
         else:
             composed = compose(map, place.map)
-            conditional = bool(map.constraints) or _is_narrower(map, op)
-            scope = Scope(op, number) if conditional else place.scope
+            scope = Scope(op, number) if is_conditional(op, number) else place.scope
         operand_places[op, number] = composed, scope
         operand = op.operands[number]
         if not isinstance(operand, BlockArgument):
             uses.setdefault(_owner(operand), []).append(Use(place.function, composed, scope, op))
-
-
-def _is_narrower(map: IndexingMap, op: Operation) -> bool:
-    """Does the operand serve only part of the result, said by the bounds of the map's dimensions?"""
-    shape = tensor_type(op.results[0]).get_shape()
-    return any(d.lo > 0 or d.hi < size - 1 for d, size in zip(map.dims, shape, strict=True))
 
 
 def _second_paths(uses: Sequence[Use]) -> list[Operation]:

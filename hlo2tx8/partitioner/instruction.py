@@ -5,12 +5,12 @@ from typing import cast
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from hlo2tx8.dialects.hlo import is_splat_literal
 from hlo2tx8.errors import LevelError
-from hlo2tx8.hlo import operand_indexing, spec_of
-from hlo2tx8.hlo.spec import Kind
+from hlo2tx8.hlo import Kind, has_spec, operand_indexing, spec_of
 from hlo2tx8.indexing import Dim, IndexingMap
 
-TERMINATORS = ("stablehlo.return", "func.return")
+CONSTANTS = ("stablehlo.constant", "chlo.constant")
 SINGLE_OPERAND_SHAPING = (
     "stablehlo.transpose",
     "stablehlo.reshape",
@@ -18,7 +18,9 @@ SINGLE_OPERAND_SHAPING = (
     "stablehlo.slice",
     "stablehlo.reverse",
     "stablehlo.pad",
-    "stablehlo.real_dynamic_slice",
+    "stablehlo.broadcast",
+    "hlo.bitcast",
+    "hlo.copy",
 )
 
 
@@ -39,12 +41,39 @@ def kind_of(op: Operation) -> Kind:
 
 def is_elemental(op: Operation) -> bool:
     """Can one element of the result be computed from one element of each operand?"""
-    return kind_of(op) in (Kind.ELEMENTWISE, Kind.SHAPING, Kind.CONSTANT) and len(op.results) == 1
+    if len(op.results) != 1 or not has_spec(op.name):
+        return False
+    kind = kind_of(op)
+    if kind is Kind.ELEMENTWISE:
+        return all(shape_of(operand) in ((), shape_of(op.results[0])) for operand in op.operands)
+    return kind in (Kind.SHAPING, Kind.CONSTANT)
 
 
 def is_inlined_constant(op: Operation) -> bool:
     """A constant whose elements are all equal: written where it is used, never a function or a parameter."""
-    return op.name == "stablehlo.constant"
+    return op.name in CONSTANTS
+
+
+def is_splat_constant(op: Operation) -> bool:
+    """Is it a constant whose elements are all the same?"""
+    return op.name in CONSTANTS and is_splat_literal(op)
+
+
+def is_free(op: Operation) -> bool:
+    """Does it cost nothing to have a copy in every fusion that reads it? True for broadcasts and iotas."""
+    return op.name in ("stablehlo.broadcast_in_dim", "stablehlo.broadcast", "stablehlo.iota")
+
+
+def is_conditional(op: Operation, number: int) -> bool:
+    """Does operand `number` serve only a part of the result (pad, concatenate)?"""
+    if op.name not in ("stablehlo.pad", "stablehlo.concatenate"):
+        return False
+    map = operand_maps(op)[number]
+    return map is not None and (bool(map.constraints) or not _covers(map, shape_of(op.results[0])))
+
+
+def _covers(map: IndexingMap, shape: tuple[int, ...]) -> bool:
+    return all(d.lo <= 0 and d.hi >= size - 1 for d, size in zip(map.dims, shape, strict=True))
 
 
 def is_single_operand_shaping(op: Operation) -> bool:

@@ -1,0 +1,269 @@
+"""The interpreter proper: a frame of values, one axis of numpy arrays per loop variable, a mask of live points."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+from xdsl.dialects import arith, func, scf, tensor
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp, TensorType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from hlo2tx8.dialects.xla import (
+    AllocateScratchOp,
+    ApplyIndexingOp,
+    ConstantOp,
+    InDomainOp,
+    LoopOp,
+    PureCallOp,
+    SyncTilesOp,
+    TileIdOp,
+    YieldOp,
+)
+from hlo2tx8.errors import InputError, LevelError
+from hlo2tx8.hlo import numpy_dtype
+from hlo2tx8.interpreter.buffers import Array, from_buffer, logical_type, new_buffer, to_buffers
+from hlo2tx8.interpreter.scalars import evaluate_scalar, literal_array
+
+Mask = Array | None
+"""Which points of the index space are live; None for all."""
+
+
+def interpret(module: ModuleOp, arrays: Sequence[Array]) -> list[Array]:
+    """The results of a kernel module's entry function on its parameters, at level LOOPS or FLAT.
+
+    Raises InputError for arrays that do not fit, LevelError for IR of another level or an access out of bounds.
+    """
+    functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp)}
+    entry = next((f for f in functions.values() if "xla.entry" in f.attributes), None)
+    if entry is None:
+        raise LevelError("E1006", "the module has no entry function")
+    type_ = logical_type(entry)
+    results = [cast(TensorType[Attribute], t) for t in type_.outputs]
+    if len(arrays) != len(type_.inputs) - len(results):
+        raise InputError("E1004", f"{len(type_.inputs) - len(results)} arrays expected, {len(arrays)} given")
+    given = [np.asarray(array) for array in arrays]
+    buffers = to_buffers(entry, [*given, *(new_buffer(t) for t in results)])
+    run = _Run(functions, 1 + _depth(entry.body.block, {}, functions))
+    outputs = run.function(entry, buffers, None)
+    return [from_buffer(entry, buffer, t) for buffer, t in zip(outputs, results, strict=True)]
+
+
+def _depth(block: Block, known: dict[str, int], functions: dict[str, func.FuncOp]) -> int:
+    """Loop variables alive at once below a block."""
+    deepest = 0
+    for op in block.ops:
+        inner = max((_depth(b, known, functions) for region in op.regions for b in region.blocks), default=0)
+        if isinstance(op, LoopOp):
+            inner += len(op.map.data.ranges)
+        elif isinstance(op, scf.ForOp):
+            inner += 1
+        elif isinstance(op, PureCallOp):
+            name = op.callee.root_reference.data
+            if name not in known:
+                known[name] = _depth(functions[name].body.block, known, functions)
+            inner = known[name]
+        deepest = max(deepest, inner)
+    return deepest
+
+
+@dataclass
+class _Run:
+    """Values are arrays with one axis per loop variable (size 1 where they do not vary); tensors are buffers."""
+
+    functions: dict[str, func.FuncOp]
+    num_axes: int
+    values: dict[SSAValue, Array] = field(default_factory=dict[SSAValue, Array])
+    axis: int = 0
+    whole: dict[str, Array] = field(default_factory=dict[str, Array])
+
+    def function(self, function: func.FuncOp, arguments: Sequence[Array], mask: Mask) -> list[Array]:
+        """Call a function; each call computes all live points."""
+        for arg, value in zip(function.body.block.args, arguments, strict=True):
+            self.values[arg] = value
+        return self.block(function.body.block, mask)
+
+    def block(self, block: Block, mask: Mask) -> list[Array]:
+        """Run a block; the values its terminator hands on."""
+        for op in block.ops:
+            if isinstance(op, func.ReturnOp | scf.YieldOp | YieldOp):
+                return [self.values[value] for value in op.operands]
+            results = self.operation(op, mask)
+            for result, value in zip(op.results, results, strict=True):
+                self.values[result] = value
+        return []
+
+    def operation(self, op: Operation, mask: Mask) -> Sequence[Array]:
+        """The results of one operation at all points."""
+        match op:
+            case TileIdOp():
+                lo, hi = (int(bound) for bound in op.range.get_values())
+                return [self._new_axis(lo, hi)]
+            case arith.ConstantOp() | ConstantOp():
+                return [self._constant(op)]
+            case ApplyIndexingOp() | InDomainOp():
+                return self._map(op)
+            case tensor.ExtractOp():
+                return [_gather(self.values[op.tensor], self._operands(op.indices), mask, op)]
+            case tensor.InsertOp():
+                target = self.values[op.dest]
+                _scatter(target, self._operands(op.indices), self.values[op.scalar], mask, op)
+                return [target]
+            case AllocateScratchOp():
+                return [new_buffer(cast(TensorType[Attribute], op.res.type))]
+            case SyncTilesOp():
+                return self._operands(op.arguments)
+            case PureCallOp():
+                return self._call(op, mask)
+            case LoopOp():
+                return self._loop_over_map(op, mask)
+            case scf.ForOp():
+                return self._counted_loop(op, mask)
+            case scf.IfOp():
+                return self._branch(op, mask)
+            case _:
+                return [evaluate_scalar(op, self._operands(op.operands))]
+
+    def _call(self, op: PureCallOp, mask: Mask) -> Sequence[Array]:
+        """A call; a function that several calls share is computed once, everywhere, like its lowering does."""
+        name = op.callee.root_reference.data
+        function, arguments = self.functions[name], self._operands(op.arguments)
+        type_ = function.attributes.get("xla.tensor")
+        if not isinstance(type_, TensorType):
+            return self.function(function, arguments, mask)
+        shape = cast(TensorType[Attribute], type_).get_shape()
+        num_tensors = len(arguments) - len(shape)
+        if name not in self.whole:
+            grid = [np.arange(n).reshape([-1 if i == d else 1 for i in range(len(shape))]) for d, n in enumerate(shape)]
+            inner = _Run(self.functions, max(len(shape), 1), whole=self.whole)
+            (everywhere,) = inner.function(function, [*arguments[:num_tensors], *grid], None)
+            self.whole[name] = np.broadcast_to(everywhere, shape or (1,)).reshape(shape)
+        return [_gather(self.whole[name], arguments[num_tensors:], mask, op)]
+
+    def _operands(self, operands: Sequence[SSAValue]) -> list[Array]:
+        return [self.values[value] for value in operands]
+
+    def _new_axis(self, lo: int, hi: int) -> Array:
+        shape = [1] * self.num_axes
+        shape[self.axis] = hi - lo + 1
+        self.axis += 1
+        return np.arange(lo, hi + 1, dtype=np.int64).reshape(shape)
+
+    def _constant(self, op: arith.ConstantOp | ConstantOp) -> Array:
+        shape = [1] * self.num_axes
+        dtype = numpy_dtype(op.results[0].type)
+        if isinstance(op, ConstantOp):
+            return literal_array(op.value).astype(dtype, copy=False).reshape(shape)
+        assert isinstance(op.value, IntegerAttr | FloatAttr)
+        number = op.value.value.data
+        if isinstance(op.value, IntegerAttr) and dtype.kind == "u":
+            number %= 1 << (8 * dtype.itemsize)
+        return np.asarray(number).astype(dtype).reshape(shape)
+
+    def _map(self, op: ApplyIndexingOp | InDomainOp) -> Sequence[Array]:
+        results, mask = op.map.data.evaluate(self._operands(op.dims), self._operands(op.syms))
+        shape = (1,) * self.num_axes
+        found = [mask] if isinstance(op, InDomainOp) else results
+        return [value if value.ndim == self.num_axes else np.broadcast_to(value, shape) for value in found]
+
+    def _loop_over_map(self, op: LoopOp, mask: Mask) -> Sequence[Array]:
+        map = op.map.data
+        start = self.axis
+        counters = [self._new_axis(variable.lo, variable.hi) for variable in map.ranges]
+        results, inside = map.evaluate(self._operands(op.dims), counters)
+        shape = (1,) * self.num_axes
+        indices = [value if value.ndim == self.num_axes else np.broadcast_to(value, shape) for value in results]
+        arguments = [*counters, *indices, *self._operands(op.iter_args)]
+        for arg, value in zip(op.body.block.args, arguments, strict=True):
+            self.values[arg] = value
+        found = self.block(op.body.block, _both(mask, inside))
+        self.axis = start
+        return found
+
+    def _counted_loop(self, op: scf.ForOp, mask: Mask) -> Sequence[Array]:
+        lo, hi, step = (int(self.values[bound].reshape(-1)[0]) for bound in (op.lb, op.ub, op.step))
+        block = op.body.block
+        carried = self._operands(op.iter_args)
+        if hi <= lo:
+            return carried
+        if any(not isinstance(value.type, TensorType) for value in op.iter_args):
+            return self._in_order(block, range(lo, hi, step), carried, mask)
+        start = self.axis
+        counter = self._new_axis(0, (hi - 1 - lo) // step) * step + lo
+        for arg, value in zip(block.args, [counter, *carried], strict=True):
+            self.values[arg] = value
+        found = self.block(block, mask)
+        self.axis = start
+        return found
+
+    def _in_order(self, block: Block, turns: range, carried: list[Array], mask: Mask) -> Sequence[Array]:
+        """A loop that carries scalars: turn by turn, each turn at all points of the outer loops."""
+        for turn in turns:
+            counter = np.full((1,) * self.num_axes, turn, np.int64)
+            for arg, value in zip(block.args, [counter, *carried], strict=True):
+                self.values[arg] = value
+            carried = self.block(block, mask)
+        return carried
+
+    def _branch(self, op: scf.IfOp, mask: Mask) -> Sequence[Array]:
+        condition = self.values[op.cond]
+        inside = self.block(op.true_region.block, _both(mask, condition))
+        if not op.false_region.blocks:
+            return inside
+        outside = self.block(op.false_region.block, _both(mask, ~condition))
+        found: list[Array] = []
+        for result, a, b in zip(op.results, inside, outside, strict=True):
+            found.append(a if isinstance(result.type, TensorType) else np.where(condition, a, b))
+        return found
+
+
+def _both(mask: Mask, condition: Array) -> Mask:
+    if bool(np.all(condition)):
+        return mask
+    return condition if mask is None else mask & condition
+
+
+def _gather(source: Array, indices: Sequence[Array], mask: Mask, op: Operation) -> Array:
+    """source[indices]; points that are not live read some element."""
+    if not indices:
+        raise_if_empty(source, op)
+        return source.reshape(1)
+    _check_bounds(source, indices, mask, op)
+    if source.size == 0:
+        return np.zeros(np.broadcast_shapes(*(index.shape for index in indices)), source.dtype)
+    if mask is not None:
+        indices = [np.clip(index, 0, size - 1) for index, size in zip(indices, source.shape, strict=True)]
+    return source[tuple(indices)]
+
+
+def raise_if_empty(source: Array, op: Operation) -> None:
+    """LevelError for a read of a tensor without elements."""
+    if source.size == 0:
+        raise LevelError("E1006", f"{op.name} reads a tensor without elements")
+
+
+def _scatter(target: Array, indices: Sequence[Array], value: Array, mask: Mask, op: Operation) -> None:
+    """target[indices] = value at the live points."""
+    _check_bounds(target, indices, mask, op)
+    shapes = [index.shape for index in indices]
+    shape = np.broadcast_shapes(value.shape, *shapes, *(() if mask is None else (mask.shape,)))
+    if not indices:
+        live = np.broadcast_to(True if mask is None else mask, shape)
+        if live.any():
+            target[...] = np.broadcast_to(value, shape)[live][-1]
+        return
+    if mask is None:
+        target[tuple(np.broadcast_to(index, shape) for index in indices)] = value
+        return
+    live = np.broadcast_to(mask, shape)
+    where = tuple(np.broadcast_to(index, shape)[live] for index in indices)
+    target[where] = np.broadcast_to(value, shape)[live]
+
+
+def _check_bounds(array: Array, indices: Sequence[Array], mask: Mask, op: Operation) -> None:
+    """LevelError if a live point lies outside the tensor."""
+    for dim, (index, size) in enumerate(zip(indices, array.shape, strict=True)):
+        if index.size and (index.min() < 0 or index.max() >= size):
+            outside = (index < 0) | (index >= size)
+            if bool(np.any(outside if mask is None else outside & mask)):
+                raise LevelError("E1006", f"{op.name} leaves dimension {dim} of size {size}")

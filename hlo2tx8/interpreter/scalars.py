@@ -1,0 +1,30 @@
+"""Scalar operations on arrays: the OpSpec's reference, the same that defines the HLO instruction."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from xdsl.ir import Attribute, Operation
+
+from hlo2tx8.dialects.hlo import LiteralAttr, decode_attribute
+from hlo2tx8.errors import LevelError
+from hlo2tx8.hlo import TensorLike, numpy_dtype, spec_of_scalar
+
+Array = npt.NDArray[Any]
+
+
+def evaluate_scalar(op: Operation, operands: Sequence[Array]) -> Array:
+    """One arith, math or xla.elementwise op at all points."""
+    shape = np.broadcast_shapes(*(operand.shape for operand in operands))
+    result_type = TensorLike(shape, numpy_dtype(op.results[0].type))
+    attributes = {name: decode_attribute(value) for name, value in op.attributes.items() if name != "loc"}
+    (value,) = spec_of_scalar(op).evaluate(attributes, (result_type,), *operands)
+    return np.broadcast_to(value, shape)
+
+
+def literal_array(value: Attribute) -> Array:
+    """The 0-d array in an `hlo.literal`."""
+    if not isinstance(value, LiteralAttr):
+        raise LevelError("E1006", f"{value} is no literal")
+    return value.array

@@ -1,0 +1,86 @@
+"""Turns clusters of instructions into `hlo.fusion` ops, and puts constants where they belong."""
+
+from collections.abc import Sequence
+
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from hlo2tx8.dialects.hlo import FusionOp
+from hlo2tx8.dialects.stablehlo import ReturnOp
+from hlo2tx8.partitioner.clusters import Cluster
+from hlo2tx8.partitioner.instruction import CONSTANTS, is_splat_constant
+
+
+def build_fusions(block: Block, clusters: Sequence[Cluster]) -> None:
+    """Move or copy each cluster's instructions into a fusion at the place of its root; drop what nobody needs."""
+    position = {op: number for number, op in enumerate(block.ops)}
+    taken: dict[str, int] = {}
+    made: dict[SSAValue, SSAValue] = {}
+    readers = [op for op in block.ops if op.name in ("func.return", "hlo.fusion")]
+    for cluster in clusters:
+        members = sorted(cluster.members, key=position.__getitem__)
+        fusion = _build(cluster, members, _fusion_name(cluster.root, taken))
+        block.insert_op_before(fusion, cluster.root)
+        readers.append(fusion)
+        for old, new in zip(cluster.root.results, fusion.results, strict=True):
+            new.name_hint = old.name_hint
+            made[old] = new
+    for reader in readers:
+        reader.operands = [made.get(value, value) for value in reader.operands]
+    for op in reversed(tuple(block.ops)):
+        if op not in readers and all(result.first_use is None for result in op.results):
+            op.detach()
+            op.erase()
+
+
+def _build(cluster: Cluster, members: Sequence[Operation], name: str) -> Operation:
+    """The fusion of a cluster: copies of its instructions, parameters for everything else they read."""
+    body = Block()
+    operands: dict[SSAValue, SSAValue] = {}
+    copies: dict[SSAValue, SSAValue] = {}
+    inside = {result: None for op in members for result in op.results}
+    for op in members:
+        for operand in op.operands:
+            if operand not in inside and operand not in operands:
+                operands[operand] = body.insert_arg(operand.type, len(body.args))
+                operands[operand].name_hint = operand.name_hint
+    copies.update(operands)
+    for op in members:
+        body.add_op(op.clone(copies))
+    roots = [copies[result] for result in cluster.root.results]
+    body.add_op(ReturnOp(roots))
+    loc = {key: value for key, value in cluster.root.attributes.items() if key == "loc"}
+    fusion = FusionOp(list(operands), list(cluster.root.result_types), "kLoop", Region(body), name)
+    fusion.attributes.update(loc)
+    return fusion
+
+
+def _fusion_name(root: Operation, taken: dict[str, int]) -> str:
+    base = f"{root.name.rpartition('.')[2]}_fusion"
+    count = taken[base] = taken.get(base, -1) + 1
+    return f"{base}.{count}" if count else base
+
+
+def move_constants(fusion: Operation) -> None:
+    """In a fusion of the source: splat operands move in, constants with different elements move out as operands."""
+    body, parent = fusion.regions[0].block, fusion.parent_block()
+    assert parent is not None
+    operands: list[SSAValue] = []
+    for arg, operand in zip(tuple(body.args), tuple(fusion.operands), strict=True):
+        owner = operand.owner
+        if not (isinstance(owner, Operation) and is_splat_constant(owner)):
+            operands.append(operand)
+            continue
+        copy = owner.clone()
+        first = body.first_op
+        assert first is not None
+        body.insert_op_before(copy, first)
+        arg.replace_all_uses_with(copy.results[0])
+        body.erase_arg(arg)
+    for op in tuple(body.ops):
+        if op.name in CONSTANTS and not is_splat_constant(op):
+            op.detach()
+            parent.insert_op_before(op, fusion)
+            arg = body.insert_arg(op.results[0].type, len(body.args))
+            op.results[0].replace_all_uses_with(arg)
+            operands.append(op.results[0])
+    fusion.operands = operands

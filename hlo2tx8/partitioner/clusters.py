@@ -1,0 +1,190 @@
+"""Which instructions of @main become one fusion: a greedy walk from the last instruction to the first."""
+
+from dataclasses import dataclass, field
+
+from xdsl.ir import Block, Operation
+
+from hlo2tx8.indexing import FloorDiv, IndexingMap, Mod
+from hlo2tx8.partitioner.computation import Scope
+from hlo2tx8.partitioner.instruction import (
+    CONSTANTS,
+    compose,
+    is_conditional,
+    is_elemental,
+    is_free,
+    is_identity,
+    is_splat_constant,
+    operand_maps,
+    shape_of,
+    tensor_type,
+)
+from hlo2tx8.partitioner.iteration_space import Access, iteration_space
+
+MAX_INSTRUCTIONS = 200
+"""Instructions in one fusion: bounds its compile time and the vectors alive in it."""
+
+
+@dataclass(eq=False)
+class Cluster:
+    """Instructions that will be one fusion; `root` is the last of them and gives the result."""
+
+    root: Operation
+    is_loop: bool
+    members: dict[Operation, None] = field(default_factory=dict[Operation, None])
+    accesses: list[Access] = field(default_factory=list[Access])
+
+
+@dataclass(frozen=True)
+class Use:
+    """A reader: in `cluster` (None: no fusion of ours), at `map` of its root's index (None: at the same), under `scope`."""
+
+    cluster: Cluster | None
+    map: IndexingMap | None = None
+    scope: Scope | None = None
+
+    def same_place(self, other: "Use") -> bool:
+        if self.cluster is not other.cluster or self.scope is not other.scope:
+            return False
+        return self.map is other.map or self.map == other.map
+
+
+_OUTSIDE = Use(None)
+
+
+def find_clusters(block: Block) -> tuple[list[Cluster], tuple[str, ...]]:
+    """The clusters, in program order of their roots, and a line per decision."""
+    walk = _Walk()
+    for op in reversed(tuple(block.ops)):
+        walk.visit(op)
+    return walk.clusters[::-1], tuple(reversed(walk.explain))
+
+
+@dataclass
+class _Walk:
+    uses: dict[Operation, list[Use]] = field(default_factory=dict[Operation, list[Use]])
+    clusters: list[Cluster] = field(default_factory=list[Cluster])
+    explain: list[str] = field(default_factory=list[str])
+
+    def visit(self, op: Operation) -> None:
+        """Decide where an instruction goes; all of its readers have been visited."""
+        if op.name in ("func.return", "hlo.fusion", "hlo.group"):
+            for operand in op.operands:
+                if isinstance(operand.owner, Operation):
+                    self.uses.setdefault(operand.owner, []).append(_OUTSIDE)
+            return
+        found = self.uses.pop(op, [])
+        inside = [use for use in found if use.cluster is not None]
+        if op.name in CONSTANTS:
+            if is_splat_constant(op):
+                self._join_each(op, inside)
+            return
+        if is_elemental(op):
+            self._visit_elemental(op, found, inside)
+        else:
+            self._start(op, "its own kind of kernel", is_loop=False)
+
+    def _visit_elemental(self, op: Operation, found: list[Use], inside: list[Use]) -> None:
+        is_outside = len(inside) != len(found)
+        if is_free(op):
+            self._join_each(op, [use for use in inside if use.cluster is not None and use.cluster.is_loop])
+            if is_outside or any(use.cluster is not None and not use.cluster.is_loop for use in inside):
+                self._start(op, "read as a whole", is_loop=True)
+            return
+        if not found:
+            return
+        why = self._why_apart(op, found, is_outside)
+        if why:
+            self._start(op, why, is_loop=True)
+            return
+        cluster = found[0].cluster
+        assert cluster is not None
+        cluster.members[op] = None
+        self.explain.append(f"{_name(op)} joins {_name(cluster.root)}")
+        self._read_operands(op, found[0])
+
+    def _why_apart(self, op: Operation, found: list[Use], is_outside: bool) -> str:
+        """The reason why an elemental instruction cannot join its reader's fusion, or ""."""
+        first = found[0]
+        if is_outside:
+            return "a result of the program or operand of a fusion of the source"
+        if any(use.cluster is not first.cluster for use in found):
+            return "read by several fusions"
+        if first.cluster is None or not first.cluster.is_loop:
+            return "operand of a kernel of another kind"
+        if not all(use.same_place(first) for use in found):
+            return "read through several indexing maps"
+        if len(first.cluster.members) >= MAX_INSTRUCTIONS:
+            return f"the fusion has {MAX_INSTRUCTIONS} instructions"
+        if not self._stays_affine(op, first):
+            return "its reads would not be affine"
+        return ""
+
+    def _stays_affine(self, op: Operation, use: Use) -> bool:
+        """Are all reads of the cluster affine, after splitting dimensions, if `op` joins it?"""
+        cluster = use.cluster
+        assert cluster is not None
+        new = [
+            Access(map, tensor_type(operand))
+            for operand, map in zip(op.operands, _operand_maps_from(op, use), strict=True)
+            if map is not None and _has_division(map)
+        ]
+        if not new:
+            return True
+        if not iteration_space(tensor_type(cluster.root.results[0]), [*cluster.accesses, *new]).is_affine:
+            return False
+        cluster.accesses.extend(new)
+        return True
+
+    def _start(self, op: Operation, why: str, *, is_loop: bool) -> None:
+        cluster = Cluster(op, is_loop, {op: None})
+        self.clusters.append(cluster)
+        self.explain.append(f"{_name(op)} starts a fusion: {why}")
+        if is_loop:
+            self._read_operands(op, Use(cluster))
+            return
+        for operand in op.operands:
+            if isinstance(operand.owner, Operation):
+                self.uses.setdefault(operand.owner, []).append(Use(cluster))
+
+    def _join_each(self, op: Operation, inside: list[Use]) -> None:
+        """A copy of a free instruction for every fusion that reads it."""
+        for use in inside:
+            assert use.cluster is not None
+            use.cluster.members[op] = None
+            self._read_operands(op, use)
+
+    def _read_operands(self, op: Operation, use: Use) -> None:
+        if not op.operands:
+            return
+        for number, (operand, map) in enumerate(zip(op.operands, _operand_maps_from(op, use), strict=True)):
+            if isinstance(operand.owner, Operation):
+                scope = Scope(op, number) if is_conditional(op, number) else use.scope
+                self.uses.setdefault(operand.owner, []).append(Use(use.cluster, map, scope))
+
+
+def _operand_maps_from(op: Operation, use: Use) -> list[IndexingMap | None]:
+    """Maps from the cluster root's index to each operand's; None for the identity."""
+    assert use.cluster is not None
+    shape = shape_of(use.cluster.root.results[0])
+    found: list[IndexingMap | None] = []
+    for map in operand_maps(op):
+        if map is None or use.map is None:
+            found.append(use.map if map is None else map)
+            continue
+        composed = compose(map, use.map)
+        found.append(None if is_identity(composed, shape) else composed)
+    return found
+
+
+def _has_division(map: IndexingMap) -> bool:
+    return any(
+        isinstance(term, FloorDiv | Mod)
+        for expr in (*map.results, *(constraint for constraint, _ in map.constraints))
+        for term in expr.affine_terms()[1]
+    )
+
+
+def _name(op: Operation) -> str:
+    """How `explain` calls an instruction."""
+    hint = op.results[0].name_hint if op.results else None
+    return f"{op.name} %{hint}" if hint else op.name

@@ -1,0 +1,85 @@
+"""A partitioned program as data: groups of fusions, where their operands come from, what the program returns."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+
+@dataclass(frozen=True)
+class Input:
+    """Argument number `index` of the program."""
+
+    index: int
+    kind: Literal["input"] = "input"
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A constant of the program too large to be written into functions."""
+
+    op: Operation
+    kind: Literal["const"] = "const"
+
+
+@dataclass(frozen=True)
+class Result:
+    """Result `index` of group number `group`."""
+
+    group: int
+    index: int
+    kind: Literal["result"] = "result"
+
+
+Source: TypeAlias = Input | Constant | Result
+
+
+@dataclass(frozen=True)
+class Group:
+    """Fusions whose intermediates stay in SPM together; one fusion for now.
+
+    `operands` are the sources of the fusion's parameters.
+    """
+
+    number: int
+    fusions: tuple[Operation, ...]
+    operands: tuple[Source, ...]
+    result_types: tuple[Attribute, ...]
+
+    @property
+    def fusion(self) -> Operation:
+        """The only fusion."""
+        (fusion,) = self.fusions
+        return fusion
+
+
+@dataclass(frozen=True)
+class FusedModule:
+    """The program after fusion, in order of execution; `explain` has one line per decision."""
+
+    module: ModuleOp
+    groups: tuple[Group, ...]
+    outputs: tuple[Source, ...]
+    explain: tuple[str, ...] = ()
+
+
+def describe(module: ModuleOp, explain: tuple[str, ...] = ()) -> FusedModule:
+    """The groups of a module whose @main holds fusions and constants only."""
+    main = next(f for f in module.body.block.ops if isinstance(f, FuncOp) and f.sym_name.data == "main")
+    block = main.body.block
+    sources: dict[SSAValue, Source] = {arg: Input(number) for number, arg in enumerate(block.args)}
+    groups: list[Group] = []
+    outputs: tuple[Source, ...] = ()
+    for op in block.ops:
+        if op.name == "func.return":
+            outputs = tuple(sources[value] for value in op.operands)
+        elif op.name == "hlo.fusion":
+            operands = tuple(sources[value] for value in op.operands)
+            group = Group(len(groups), (op,), operands, tuple(op.result_types))
+            sources.update({result: Result(group.number, i) for i, result in enumerate(op.results)})
+            groups.append(group)
+        else:
+            sources.update({result: Constant(op) for result in op.results})
+    return FusedModule(module, tuple(groups), outputs, explain)

@@ -1,0 +1,53 @@
+"""Pass plan-fusions: every instruction of @main ends up in a fusion; fusions of the source are kept.
+
+Before:
+    %0 = stablehlo.constant 2.0, %1 = stablehlo.broadcast_in_dim %0, %2 = stablehlo.multiply %a, %1
+    %3 = stablehlo.add %2, %a
+    func.return %3
+
+After:
+    %0 = hlo.fusion "add_fusion"(%a) { ^bb0(%p0): the four instructions; stablehlo.return } kind kLoop
+    func.return %0
+
+From the last instruction up: an elementwise or shaping instruction joins the fusion of its users iff they are in
+one fusion, reach it through one indexing map, and all that is read stays affine. Broadcasts, iotas and scalar
+constants cost nothing: every fusion that needs one has its own. Other instructions are fusions of their own.
+"""
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass
+
+from hlo2tx8.errors import InputError
+from hlo2tx8.partitioner.build_fusions import build_fusions, move_constants
+from hlo2tx8.partitioner.clusters import find_clusters
+from hlo2tx8.partitioner.fused_module import FusedModule, describe
+from hlo2tx8.partitioner.inline_calls import inline_calls
+
+
+@dataclass(frozen=True)
+class PlanFusionsPass(ModulePass):
+    """Rewrites @main into fusions; see the module docstring."""
+
+    name = "plan-fusions"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        plan_fusions(op)
+
+
+def plan_fusions(module: ModuleOp) -> FusedModule:
+    """Fuse @main in place, and describe the result; InputError if there is no @main."""
+    main = next((f for f in module.body.block.ops if isinstance(f, FuncOp) and f.sym_name.data == "main"), None)
+    if main is None:
+        raise InputError("E1004", "the module has no function @main")
+    block = main.body.block
+    inline_calls(module, block)
+    for op in tuple(block.ops):
+        if op.name == "hlo.fusion":
+            move_constants(op)
+    clusters, explain = find_clusters(block)
+    build_fusions(block, clusters)
+    return describe(module, explain)
