@@ -1,0 +1,299 @@
+/* Entry points: tiles run in program order until a barrier, over worker threads, in slices of time so that the caller can interrupt. */
+#include <fenv.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "core.h"
+
+#define RECORDS_PER_POLL 64
+
+enum outcome { OUTCOME_DONE, OUTCOME_TIME, OUTCOME_FAULT, OUTCOME_MEMORY };
+
+int tx8_abi_version(void) { return ABI_VERSION; }
+
+static double seconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void *map_bytes(size_t size) {
+    void *const region = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return region == MAP_FAILED ? NULL : region;
+}
+
+static i64 floor_div(i64 a, i64 b) {
+    if (b == -1) return (i64)(0 - (u64)a);
+    const i64 quotient = a / b;
+    return quotient - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+static int run_scalar(struct context *c, i64 *result) {
+    const i64 a = operand(c, KC_MIN__A), b = operand(c, KC_MIN__B);
+    switch (c->step->opcode) {
+    case OP_KC_MIN: *result = a < b ? a : b; return 0;
+    case OP_KC_MAX: *result = a > b ? a : b; return 0;
+    case OP_KC_MUL: *result = (i64)((u64)a * (u64)b); return 0;
+    case OP_KC_LESS: *result = a < b; return 0;
+    default: break;
+    }
+    if (b == 0) return fail(c, FAULT_BAD_DESCRIPTOR, "division by zero");
+    const i64 quotient = floor_div(a, b);
+    *result = c->step->opcode == OP_KC_MOD ? (i64)((u64)a - (u64)quotient * (u64)b) : quotient;
+    return 0;
+}
+
+static i64 run_affine(const struct context *c) {
+    u64 sum = (u64)operand(c, KC_AFFINE__C);
+    for (int k = KC_AFFINE__R1; k <= KC_AFFINE__R4; k += 2) sum += (u64)operand(c, k) * (u64)operand(c, k + 1);
+    return (i64)sum;
+}
+
+static int run_load(struct context *c, i64 *result) {
+    const u8 *const p = spm_range(c, operand(c, KC_LOAD_SCALAR__ADDRESS), 1, c->step->bytes);
+    if (!p) return (int)c->tile->fault.kind;
+    u64 bits = 0; /* any address is aligned enough */
+    memcpy(&bits, p, (size_t)c->step->bytes);
+    convert_elements(result, FORMAT_INT64, &bits, c->step->fmt == FORMAT_PRED ? FORMAT_UINT8 : c->step->fmt, 1);
+    return 0;
+}
+
+static void set_register(struct tile *t, u64 number, i64 value) {
+    if (number) t->registers[number & (NUM_REGISTERS - 1)] = value;
+}
+
+/* The record after a loop's or branch's begin or end. */
+static i64 begin_loop(struct context *c, i64 at) {
+    struct tile *const t = c->tile;
+    const i64 lo = operand(c, KC_LOOP__LO), hi = operand(c, KC_LOOP__HI), step = operand(c, KC_LOOP__STEP);
+    if (step <= 0) {
+        fail(c, FAULT_RUNAWAY, "loop step %lld", (long long)step);
+        return -1;
+    }
+    if (lo >= hi) return c->step->partner + 1;
+    t->loops[t->depth++] = (struct loop){at, lo, hi, step};
+    set_register(t, c->record[HEADER_WORDS + KC_LOOP__RD], lo);
+    return at + 1;
+}
+
+static i64 end_loop(struct context *c, i64 at) {
+    struct tile *const t = c->tile;
+    struct loop *const loop = &t->loops[t->depth - 1];
+    i64 next;
+    if (__builtin_add_overflow(loop->counter, loop->step, &next) || next >= loop->hi) {
+        t->depth--;
+        return at + 1;
+    }
+    loop->counter = next;
+    set_register(t, c->machine->code[loop->record * RECORD_WORDS + HEADER_WORDS + KC_LOOP__RD], next);
+    return loop->record + 1;
+}
+
+static void stop_at_fault(struct tile *t, int number) {
+    t->state = TILE_FAULT;
+    t->fault.tile = number;
+    t->fault.record = t->at;
+    t->fault.num_counters = t->depth;
+    for (int i = 0; i < t->depth; i++) t->fault.counters[i] = t->loops[i].counter;
+}
+
+/* Until a barrier, the end, a fault or the deadline. */
+static void run_tile(struct machine *m, int number, u8 *scratch) {
+    struct tile *const t = &m->tiles[number];
+    struct context c = {m, t, scratch, NULL, NULL};
+    for (int polls = RECORDS_PER_POLL; t->at < m->num_records;) {
+        c.record = m->code + t->at * RECORD_WORDS;
+        c.step = m->steps + t->at;
+        const u64 rd = c.record[HEADER_WORDS];
+        i64 next = t->at + 1, value = 0;
+        int fault = 0;
+        switch ((enum form)c.step->form) {
+        case FORM_HALT: t->state = TILE_ENDED; return;
+        case FORM_BARRIER: t->state = TILE_WAITING; return;
+        case FORM_NOTHING: break;
+        case FORM_LOOP:
+            next = begin_loop(&c, t->at);
+            fault = next < 0;
+            break;
+        case FORM_END: next = end_loop(&c, t->at); break;
+        case FORM_IF: next = operand(&c, KC_IF__VALUE) ? t->at + 1 : c.step->partner + 1; break;
+        case FORM_AFFINE: set_register(t, rd, run_affine(&c)); break;
+        case FORM_SCALAR:
+            fault = run_scalar(&c, &value);
+            if (!fault) set_register(t, rd, value);
+            break;
+        case FORM_LOAD_SCALAR:
+            fault = run_load(&c, &value);
+            if (!fault) set_register(t, rd, value);
+            break;
+        default: fault = execute(&c);
+        }
+        if (fault) {
+            stop_at_fault(t, number);
+            return;
+        }
+        t->at = next;
+        if (--polls == 0) {
+            if (seconds_now() > m->deadline) return;
+            polls = RECORDS_PER_POLL;
+        }
+    }
+    t->state = TILE_ENDED;
+}
+
+static void run_tiles(struct machine *m, int thread) {
+    fenv_t environment;
+    fegetenv(&environment);
+    fesetenv(FE_DFL_ENV); /* the host may have set flush to zero */
+    for (;;) {
+        const int number = __atomic_fetch_add(&m->next_tile, 1, __ATOMIC_RELAXED);
+        if (number >= m->num_tiles) break;
+        if (m->tiles[number].state == TILE_RUNNING) run_tile(m, number, m->scratch[thread]);
+    }
+    fesetenv(&environment);
+}
+
+struct worker {
+    struct machine *machine;
+    int thread;
+};
+
+static void *work(void *argument) {
+    struct worker worker = *(struct worker *)argument;
+    struct machine *const m = worker.machine;
+    free(argument);
+    int seen = 0;
+    for (;;) {
+        pthread_mutex_lock(&m->mutex);
+        while (m->generation == seen && !m->leave) pthread_cond_wait(&m->start, &m->mutex);
+        seen = m->generation;
+        const int leave = m->leave;
+        pthread_mutex_unlock(&m->mutex);
+        if (leave) return NULL;
+        run_tiles(m, worker.thread);
+        pthread_mutex_lock(&m->mutex);
+        if (--m->busy == 0) pthread_cond_signal(&m->done);
+        pthread_mutex_unlock(&m->mutex);
+    }
+}
+
+static void start_workers(struct machine *m) {
+    while (m->num_workers < m->num_threads - 1) {
+        struct worker *const worker = malloc(sizeof *worker);
+        if (!worker) return;
+        *worker = (struct worker){m, m->num_workers + 1};
+        if (pthread_create(&m->workers[m->num_workers], NULL, work, worker)) {
+            free(worker);
+            m->num_threads = m->num_workers + 1;
+            return;
+        }
+        m->num_workers++;
+    }
+}
+
+/* All tiles that can, in parallel. */
+static void run_phase(struct machine *m) {
+    m->next_tile = 0;
+    if (m->num_workers) {
+        pthread_mutex_lock(&m->mutex);
+        m->generation++;
+        m->busy = m->num_workers;
+        pthread_cond_broadcast(&m->start);
+        pthread_mutex_unlock(&m->mutex);
+    }
+    run_tiles(m, 0);
+    if (m->num_workers) {
+        pthread_mutex_lock(&m->mutex);
+        while (m->busy) pthread_cond_wait(&m->done, &m->mutex);
+        pthread_mutex_unlock(&m->mutex);
+    }
+}
+
+/* After a phase: OUTCOME_*, or -1 when all tiles were at one barrier and go on. */
+static int after_phase(struct machine *m, struct tx8_fault *fault) {
+    int waiting = 0, ended = 0, equal = 1;
+    i64 first = INT64_MAX;
+    for (int i = 0; i < m->num_tiles; i++) {
+        const struct tile *const t = &m->tiles[i];
+        if (t->state == TILE_FAULT) {
+            *fault = t->fault;
+            return OUTCOME_FAULT;
+        }
+    }
+    for (int i = 0; i < m->num_tiles; i++) {
+        const struct tile *const t = &m->tiles[i];
+        if (t->state == TILE_RUNNING) return OUTCOME_TIME;
+        ended += t->state == TILE_ENDED;
+        if (t->state != TILE_WAITING) continue;
+        if (waiting++ && t->at != first) equal = 0;
+        if (t->at < first) first = t->at;
+    }
+    if (!waiting) return OUTCOME_DONE;
+    if (ended || !equal) {
+        *fault = (struct tx8_fault){.kind = FAULT_UNEQUAL_BARRIER, .record = first, .num_counters = waiting};
+        return OUTCOME_FAULT;
+    }
+    for (int i = 0; i < m->num_tiles; i++) {
+        m->tiles[i].state = TILE_RUNNING;
+        m->tiles[i].at++;
+    }
+    return -1;
+}
+
+void tx8_destroy(struct machine *m) {
+    if (!m) return;
+    pthread_mutex_lock(&m->mutex);
+    m->leave = 1;
+    pthread_cond_broadcast(&m->start);
+    pthread_mutex_unlock(&m->mutex);
+    for (int i = 0; i < m->num_workers; i++) pthread_join(m->workers[i], NULL);
+    if (m->spm) munmap(m->spm, (size_t)m->spm_bytes * (size_t)m->num_tiles);
+    for (int i = 0; i < m->num_threads; i++)
+        if (m->scratch[i]) munmap(m->scratch[i], SCRATCH_REGIONS * (size_t)m->spm_bytes);
+    free(m->steps);
+    pthread_cond_destroy(&m->start);
+    pthread_cond_destroy(&m->done);
+    pthread_mutex_destroy(&m->mutex);
+    free(m);
+}
+
+/* A machine about to run `code`, or NULL: then *fault tells why, or has kind FAULT_NONE when memory ran out. Keeps `code` and `slots`. */
+struct machine *tx8_create(const u64 *code, i64 num_records, const struct tx8_slot *slots, i64 num_slots, i64 spm_bytes, int tiles, int threads,
+                           struct tx8_fault *fault) {
+    memset(fault, 0, sizeof *fault);
+    if (tiles < 1 || tiles > MAX_TILES || spm_bytes < 4096 * 16 || num_records < 0) return NULL;
+    struct machine *const m = calloc(1, sizeof *m);
+    if (!m) return NULL;
+    pthread_mutex_init(&m->mutex, NULL);
+    pthread_cond_init(&m->start, NULL);
+    pthread_cond_init(&m->done, NULL);
+    m->code = code, m->num_records = num_records, m->slots = slots, m->num_slots = num_slots;
+    m->spm_bytes = spm_bytes, m->num_tiles = tiles;
+    m->num_threads = threads < 1 ? 1 : threads > tiles ? tiles : threads;
+    m->steps = calloc((size_t)num_records + 1, sizeof *m->steps);
+    m->spm = map_bytes((size_t)spm_bytes * (size_t)tiles);
+    int ok = m->steps && m->spm;
+    for (int i = 0; ok && i < m->num_threads; i++) ok = (m->scratch[i] = map_bytes(SCRATCH_REGIONS * (size_t)spm_bytes)) != NULL;
+    if (!ok || prepare(m, fault)) {
+        tx8_destroy(m);
+        return NULL;
+    }
+    for (int i = 0; i < tiles; i++) {
+        m->tiles[i].spm = m->spm + i * spm_bytes;
+        m->tiles[i].registers[1] = i;
+    }
+    start_workers(m);
+    return m;
+}
+
+/* Runs for about `seconds`; OUTCOME_TIME means call again. */
+int tx8_run(struct machine *m, double seconds, struct tx8_fault *fault) {
+    m->deadline = seconds_now() + seconds;
+    for (;;) {
+        run_phase(m);
+        const int outcome = after_phase(m, fault);
+        if (outcome >= 0) return outcome;
+        if (seconds_now() > m->deadline) return OUTCOME_TIME;
+    }
+}

@@ -1,0 +1,109 @@
+/* The machine while it runs: decoded records, tiles, workers. */
+#ifndef HLO2TX8_CORE_H
+#define HLO2TX8_CORE_H
+
+#include <pthread.h>
+
+#include "base.h"
+
+#define ABI_VERSION 1
+#define NUM_REGISTERS 64
+#define MAX_TILES 64
+#define MAX_DEPTH 32
+#define MAX_THREADS 256
+#define SCRATCH_REGIONS 4
+
+/* In the order of device.faults.FaultKind where the core raises them; see launch.py. */
+enum fault_kind { FAULT_NONE, FAULT_ILLEGAL_OPCODE, FAULT_OUT_OF_BOUNDS, FAULT_BAD_DESCRIPTOR, FAULT_UNEQUAL_BARRIER, FAULT_RUNAWAY };
+
+struct tx8_slot {
+    u8 *data;
+    i64 size;
+};
+
+struct tx8_fault {
+    i64 kind, tile, record, num_counters;
+    i64 counters[MAX_DEPTH];
+    char detail[160];
+};
+
+enum form {
+    FORM_HALT, FORM_LOOP, FORM_END, FORM_IF, FORM_NOTHING, FORM_BARRIER, FORM_AFFINE, FORM_SCALAR, FORM_LOAD_SCALAR,
+    FORM_UNARY, FORM_BINARY, FORM_VS, FORM_UNIT, FORM_UNIT_LOOP, FORM_CONVERT_CT, FORM_CONVERT_KC, FORM_MASK_MOVE,
+    FORM_TEST, FORM_COMPARE, FORM_SELECT, FORM_IOTA, FORM_GATHER, FORM_SCATTER, FORM_REDUCE_PRECISION,
+    FORM_RDMA, FORM_WDMA, FORM_TDMA, FORM_MEMSET
+};
+
+/* A record made ready: its form, formats and kernel; `partner` is the record index of the other end of a block. */
+struct step {
+    u16 opcode;
+    u8 form, fmt, fmt2, rounding;
+    int bytes, bytes2;
+    i64 partner;
+    union {
+        unary_kernel unary;
+        binary_kernel binary;
+    } kernel;
+    binary_kernel total; /* a comparison's kernel for the total order */
+};
+
+enum tile_state { TILE_RUNNING, TILE_WAITING, TILE_ENDED, TILE_FAULT };
+
+struct loop {
+    i64 record, counter, hi, step;
+};
+
+struct tile {
+    enum tile_state state;
+    i64 at;
+    u8 *spm;
+    i64 registers[NUM_REGISTERS];
+    int depth;
+    struct loop loops[MAX_DEPTH];
+    struct tx8_fault fault;
+};
+
+struct machine {
+    const u64 *code;
+    struct step *steps;
+    i64 num_records;
+    const struct tx8_slot *slots;
+    i64 num_slots;
+    i64 spm_bytes;
+    u8 *spm;
+    int num_tiles, num_threads;
+    struct tile tiles[MAX_TILES];
+    double deadline;
+    /* workers */
+    pthread_t workers[MAX_THREADS];
+    int num_workers;
+    pthread_mutex_t mutex;
+    pthread_cond_t start, done;
+    int generation, busy, leave;
+    int next_tile;
+    u8 *scratch[MAX_THREADS];
+};
+
+/* Where a record executes: a tile and the scratch of the thread, SCRATCH_REGIONS of an SPM's size. */
+struct context {
+    struct machine *machine;
+    struct tile *tile;
+    u8 *scratch;
+    const u64 *record;
+    const struct step *step;
+};
+
+int prepare(struct machine *machine, struct tx8_fault *fault); /* 0 if all records are sound */
+int execute(struct context *c);                               /* a vector or DMA record; 0 or the fault kind */
+int execute_move(struct context *c);                          /* DMA, TDMA, iota, gather, scatter */
+int fail(struct context *c, int kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static inline i64 operand(const struct context *c, int k) {
+    const i64 value = (i64)c->record[HEADER_WORDS + k];
+    return c->record[1] >> k & 1 ? c->tile->registers[value & (NUM_REGISTERS - 1)] : value;
+}
+
+/* The address of `n` elements of `bytes` in SPM, or NULL after a fault. */
+u8 *spm_range(struct context *c, i64 address, i64 n, i64 bytes);
+
+#endif

@@ -1,0 +1,133 @@
+/* Moves: strided copies, selection, indexed access. Elements are opaque. */
+#include "base.h"
+
+typedef struct {
+    u64 low, high;
+} u128;
+
+#define WIDTHS(X) X(1, u8) X(2, u16) X(4, u32) X(8, u64) X(16, u128)
+
+/* One level of single elements. Unaligned: the addresses are any. */
+#define LINE(bytes, T) \
+    static void line_##bytes(u8 *restrict dst, const u8 *restrict src, i64 n, i64 d, i64 s) { \
+        for (i64 i = 0; i < n; i++) { \
+            T x; \
+            memcpy(&x, src + i * s, sizeof x); \
+            memcpy(dst + i * d, &x, sizeof x); \
+        } \
+    } \
+    static void dense_##bytes(u8 *restrict dst, const u8 *restrict src, i64 n, i64 s) { \
+        for (i64 i = 0; i < n; i++) { \
+            T x; \
+            memcpy(&x, src + i * s, sizeof x); \
+            memcpy(dst + i * (i64)sizeof x, &x, sizeof x); \
+        } \
+    }
+WIDTHS(LINE)
+
+static void copy_line(u8 *dst, const u8 *src, i64 run, i64 n, i64 d, i64 s) {
+#define CASE(bytes, T) \
+    case bytes: \
+        if (d == bytes) dense_##bytes(dst, src, n, s); \
+        else line_##bytes(dst, src, n, d, s); \
+        return;
+    switch (run) {
+        WIDTHS(CASE)
+#undef CASE
+    default:
+        for (i64 i = 0; i < n; i++) memcpy(dst + i * d, src + i * s, (size_t)run);
+    }
+}
+
+/* A transposition: two levels of single elements, where one side is dense along the outer one. Tiles of 16 lines stay in the cache. */
+#define SQUARE 16
+#define TRANSPOSE(bytes, T) \
+    static void transpose_##bytes(u8 *restrict dst, const u8 *restrict src, struct level a, struct level b) { \
+        for (i64 j = 0; j < b.n; j += SQUARE) { \
+            const i64 columns = b.n - j < SQUARE ? b.n - j : SQUARE; \
+            for (i64 i = 0; i < a.n; i += SQUARE) { \
+                const i64 rows = a.n - i < SQUARE ? a.n - i : SQUARE; \
+                T block[SQUARE][SQUARE]; \
+                for (i64 r = 0; r < rows; r++) \
+                    for (i64 c = 0; c < columns; c++) memcpy(&block[c][r], src + (i + r) * a.src + (j + c) * b.src, sizeof(T)); \
+                for (i64 c = 0; c < columns; c++) \
+                    for (i64 r = 0; r < rows; r++) memcpy(dst + (i + r) * a.dst + (j + c) * b.dst, &block[c][r], sizeof(T)); \
+            } \
+        } \
+    }
+WIDTHS(TRANSPOSE)
+
+static int transpose(u8 *dst, const u8 *src, i64 run, struct level a, struct level b) {
+    if (a.n < SQUARE || b.n < SQUARE || a.src <= 64 || b.src != run || a.dst != run || b.dst < run * a.n) return 0;
+    switch (run) {
+#define CASE(bytes, T) \
+    case bytes: transpose_##bytes(dst, src, a, b); return 1;
+        WIDTHS(CASE)
+#undef CASE
+    default: return 0;
+    }
+}
+
+static void copy_nest(u8 *dst, const u8 *src, i64 run, const struct level *levels, int num) {
+    if (num == 0) {
+        memcpy(dst, src, (size_t)run);
+    } else if (num == 1) {
+        copy_line(dst, src, run, levels[0].n, levels[0].dst, levels[0].src);
+    } else if (num > 2 || !transpose(dst, src, run, levels[0], levels[1])) {
+        const struct level top = levels[num - 1];
+        for (i64 i = 0; i < top.n; i++) copy_nest(dst + i * top.dst, src + i * top.src, run, levels, num - 1);
+    }
+}
+
+/* Levels that continue the run or the level below are folded into it. */
+void copy_levels(u8 *dst, const u8 *src, i64 run, struct level *levels, int num) {
+    int kept = 0;
+    for (int i = 0; i < num; i++) {
+        if (levels[i].n == 1) continue;
+        if (kept == 0 && levels[i].dst == run && levels[i].src == run) {
+            run *= levels[i].n;
+            continue;
+        }
+        struct level *const below = kept ? &levels[kept - 1] : NULL;
+        if (below && levels[i].dst == below->n * below->dst && levels[i].src == below->n * below->src) {
+            below->n *= levels[i].n;
+            continue;
+        }
+        levels[kept++] = levels[i];
+    }
+    copy_nest(dst, src, run, levels, kept);
+}
+
+void select_elements(u8 *dst, const u8 *pred, const u8 *a, const u8 *b, int bytes, i64 n) {
+#define CASE(size, T) \
+    case size: { \
+        T *d = (T *)(void *)dst; \
+        const T *p = (const T *)(const void *)a, *q = (const T *)(const void *)b; \
+        INDEPENDENT for (i64 i = 0; i < n; i++) d[i] = pred[i] ? p[i] : q[i]; \
+        return; \
+    }
+    switch (bytes) {
+        CASE(1, u8)
+        CASE(2, u16)
+        CASE(4, u32)
+        CASE(8, u64)
+    default: return;
+    }
+#undef CASE
+}
+
+void gather_elements(u8 *dst, const u8 *src, const i32 *index, int bytes, i64 n) {
+#define CASE(size, T) \
+    case size: { \
+        for (i64 i = 0; i < n; i++) memcpy(dst + i * size, src + (i64)index[i] * size, size); \
+        return; \
+    }
+    switch (bytes) {
+        WIDTHS(CASE)
+    default: return;
+    }
+}
+
+void scatter_elements(u8 *dst, const u8 *src, const i32 *index, int bytes, i64 n) {
+    for (i64 i = 0; i < n; i++) memcpy(dst + (i64)index[i] * bytes, src + i * bytes, (size_t)bytes);
+}

@@ -1,0 +1,156 @@
+/* Records made ready to run: every opcode, format, register and block is checked once, before any tile starts. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core.h"
+
+static int refuse(struct tx8_fault *fault, i64 record, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static int refuse(struct tx8_fault *fault, i64 record, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(fault->detail, sizeof fault->detail, format, arguments);
+    va_end(arguments);
+    fault->kind = FAULT_ILLEGAL_OPCODE;
+    fault->record = record;
+    return FAULT_ILLEGAL_OPCODE;
+}
+
+static int is_kernel_core_format(int fmt) {
+    return format_bytes(fmt) && fmt != FORMAT_TF32 && fmt != FORMAT_BOOL && fmt != FORMAT_RAW8 && fmt != FORMAT_RAW128;
+}
+
+static int is_convert_format(int fmt) {
+    const int f = float_index_of(fmt);
+    return (f >= 0 && f != FLOAT_F64) || fmt == FORMAT_INT8 || fmt == FORMAT_INT16 || fmt == FORMAT_INT32;
+}
+
+static int prepare_ct(struct step *s) {
+    const int op = s->opcode;
+    if (op == OP_CT_CONVERT) {
+        s->form = FORM_CONVERT_CT;
+        return is_convert_format(s->fmt) && is_convert_format(s->fmt2) && s->rounding <= ROUND_TOWARD_NEGATIVE;
+    }
+    if (float_index_of(s->fmt) < 0 || s->fmt == FORMAT_FP64) return 0;
+    if (op == OP_CT_MASK_MOVE) {
+        s->form = FORM_MASK_MOVE;
+        return 1;
+    }
+    if ((s->kernel.unary = float_unary_kernel(op, s->fmt)) || (s->kernel.unary = function_kernel(op, s->fmt))) {
+        s->form = FORM_UNARY;
+        return 1;
+    }
+    static const u8 forms[] = {FORM_BINARY, FORM_VS, FORM_UNIT, FORM_UNIT_LOOP};
+    s->form = forms[op & 3];
+    s->kernel.binary = float_binary_kernel(op, s->fmt, s->form == FORM_VS);
+    return s->kernel.binary != NULL;
+}
+
+/* A function of floats on the kernel core: those of floats only sit between floor and cbrt. */
+static int prepare_kernel_core(struct step *s) {
+    const int op = s->opcode, is_float = float_index_of(s->fmt) >= 0;
+    const int movable = is_kernel_core_format(s->fmt) || s->fmt == FORMAT_RAW8 || s->fmt == FORMAT_RAW128;
+    if (op == OP_KC_VGATHER || op == OP_KC_VSCATTER) {
+        s->form = op == OP_KC_VGATHER ? FORM_GATHER : FORM_SCATTER;
+        return movable;
+    }
+    if (!is_kernel_core_format(s->fmt)) return 0;
+    switch (op) {
+    case OP_KC_VSELECT: s->form = FORM_SELECT; return 1;
+    case OP_KC_VCONVERT: s->form = FORM_CONVERT_KC; return is_kernel_core_format(s->fmt2);
+    case OP_KC_VIOTA: s->form = FORM_IOTA; return s->fmt != FORMAT_PRED;
+    case OP_KC_VREDUCE_PRECISION: s->form = FORM_REDUCE_PRECISION; return is_float;
+    case OP_KC_VIS_FINITE: s->form = FORM_TEST; return is_float;
+    default: break;
+    }
+    if (op >= OP_KC_VEQ && op <= OP_KC_VLT) {
+        s->form = FORM_COMPARE;
+        s->kernel.binary = kernel_core_compare(op, s->fmt, 0);
+        s->total = kernel_core_compare(op, s->fmt, 1);
+        return s->kernel.binary != NULL;
+    }
+    if (op >= OP_KC_VADD && op <= OP_KC_VNEXT_AFTER) {
+        s->form = FORM_BINARY;
+        s->kernel.binary = is_float ? kernel_core_float_binary(op, s->fmt) : integer_binary_kernel(op, s->fmt);
+        const int on_bits = op >= OP_KC_VSHIFT_LEFT && op <= OP_KC_VSHIFT_RIGHT_LOGICAL;
+        return s->kernel.binary != NULL && !(on_bits && s->fmt == FORMAT_PRED);
+    }
+    s->form = FORM_UNARY;
+    if (is_float) {
+        s->kernel.unary = float_unary_kernel(op, s->fmt);
+        if (!s->kernel.unary) s->kernel.unary = function_kernel(op, s->fmt);
+        return s->kernel.unary != NULL;
+    }
+    s->kernel.unary = kernel_core_unary(op, s->fmt);
+    const int counts = op == OP_KC_VPOP_COUNT || op == OP_KC_VCOUNT_LEADING_ZEROS;
+    return s->kernel.unary != NULL && !(counts && s->fmt == FORMAT_PRED);
+}
+
+static int prepare_load_scalar(struct step *s) {
+    s->form = FORM_LOAD_SCALAR;
+    return s->fmt != FORMAT_UINT64 && float_index_of(s->fmt) < 0 && is_kernel_core_format(s->fmt);
+}
+
+/* 1 if opcode and formats go together. */
+static int choose(struct step *s) {
+    switch (s->opcode) {
+    case OP_KC_HALT: s->form = FORM_HALT; return 1;
+    case OP_KC_LOOP: s->form = FORM_LOOP; return 1;
+    case OP_KC_END: s->form = FORM_END; return 1;
+    case OP_KC_IF: s->form = FORM_IF; return 1;
+    case OP_KC_END_IF: case OP_KC_WAIT: s->form = FORM_NOTHING; return 1;
+    case OP_KC_BARRIER: s->form = FORM_BARRIER; return 1;
+    case OP_KC_AFFINE: s->form = FORM_AFFINE; return 1;
+    case OP_KC_FLOOR_DIV: case OP_KC_MOD: case OP_KC_MIN: case OP_KC_MAX: case OP_KC_MUL: case OP_KC_LESS:
+        s->form = FORM_SCALAR;
+        return 1;
+    case OP_KC_LOAD_SCALAR: return prepare_load_scalar(s);
+    case OP_RDMA: s->form = FORM_RDMA; return 1;
+    case OP_WDMA: s->form = FORM_WDMA; return 1;
+    case OP_TDMA_GATHER_SCATTER: s->form = FORM_TDMA; return 1;
+    case OP_TDMA_MEMSET: s->form = FORM_MEMSET; return 1;
+    default: break;
+    }
+    if (s->opcode < OP_KC_VNEG) return prepare_ct(s);
+    return s->opcode < OP_KC_HALT ? prepare_kernel_core(s) : 0;
+}
+
+static int writes_register(const struct step *s) {
+    return s->form == FORM_LOOP || s->form == FORM_AFFINE || s->form == FORM_SCALAR || s->form == FORM_LOAD_SCALAR;
+}
+
+int prepare(struct machine *m, struct tx8_fault *fault) {
+    i64 open[MAX_DEPTH];
+    int depth = 0;
+    for (i64 i = 0; i < m->num_records; i++) {
+        const u64 *const record = m->code + i * RECORD_WORDS;
+        struct step *const s = m->steps + i;
+        s->opcode = (u16)record[0];
+        s->fmt = (u8)(record[0] >> 16);
+        s->fmt2 = (u8)(record[0] >> 24);
+        s->rounding = (u8)(record[0] >> 32);
+        s->bytes = format_bytes(s->fmt);
+        s->bytes2 = format_bytes(s->fmt2);
+        if (!s->bytes || !s->bytes2 || s->rounding > ROUND_STOCHASTIC) return refuse(fault, i, "record %lld: no such format", (long long)i);
+        if (!choose(s)) {
+            return refuse(fault, i, "record %lld: opcode %d with format %d, source format %d, rounding %d is no instruction", (long long)i,
+                          s->opcode, s->fmt, s->fmt2, s->rounding);
+        }
+        for (int k = 0; k < RECORD_WORDS - HEADER_WORDS; k++) {
+            const u64 value = record[HEADER_WORDS + k];
+            const int is_register = record[1] >> k & 1 || (k == 0 && writes_register(s));
+            if (is_register && value >= NUM_REGISTERS) return refuse(fault, i, "record %lld: no register %lld", (long long)i, (long long)value);
+        }
+        if (s->opcode == OP_KC_LOOP || s->opcode == OP_KC_IF) {
+            if (depth == MAX_DEPTH) return refuse(fault, i, "record %lld: more than %d blocks inside each other", (long long)i, MAX_DEPTH);
+            open[depth++] = i;
+        }
+        if (s->opcode == OP_KC_END || s->opcode == OP_KC_END_IF) {
+            const int begin = s->opcode == OP_KC_END ? OP_KC_LOOP : OP_KC_IF;
+            if (depth == 0 || m->steps[open[depth - 1]].opcode != begin) return refuse(fault, i, "record %lld: an end without a beginning", (long long)i);
+            s->partner = open[--depth];
+            m->steps[s->partner].partner = i;
+        }
+    }
+    if (depth) return refuse(fault, open[depth - 1], "record %lld: a loop or branch has no end", (long long)open[depth - 1]);
+    return 0;
+}

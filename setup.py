@@ -1,0 +1,56 @@
+"""Builds the native core beside its Python loader: one plain shared library per instruction set. Without a compiler installation goes on."""
+
+import platform
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+NATIVE = Path("hlo2tx8/device/native")
+# Value-safe options only: no fused multiply-add, no fast-math; traps and errno are not observed, integers wrap.
+OPTIONS = ["-O3", "-g0", "-std=gnu11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-pthread"]
+X86_LEVELS = {
+    "v2": ["-march=x86-64-v2", "-DTX8_LEVEL=2"],
+    "v3": ["-march=x86-64-v3", "-DTX8_LEVEL=3"],
+    "v4": ["-march=x86-64-v4", "-DTX8_LEVEL=4", "-mprefer-vector-width=512"],
+}
+
+
+def levels() -> dict[str, list[str]]:
+    """Compiler options by instruction set; a universal macOS build and other machines take the compiler's default."""
+    is_x86 = platform.machine().lower() in ("x86_64", "amd64") and sys.platform != "darwin"
+    return X86_LEVELS if is_x86 else {"baseline": []}
+
+
+class BuildCore(build_ext):
+    """Plain libraries: no Python symbol to export, objects of each level apart."""
+
+    def get_export_symbols(self, ext: Extension) -> list[str]:
+        return []
+
+    def build_extension(self, ext: Extension) -> None:
+        objects = self.build_temp
+        self.build_temp = str(Path(objects) / ext.name)
+        try:
+            super().build_extension(ext)
+        finally:
+            self.build_temp = objects
+
+
+setup(
+    ext_modules=[
+        Extension(
+            f"hlo2tx8.device.native.core_{level}",
+            sources=[str(path) for path in sorted(NATIVE.glob("*.c"))],
+            depends=[str(path) for path in sorted(NATIVE.glob("*.h"))],
+            include_dirs=[str(NATIVE)],
+            extra_compile_args=[*OPTIONS, *options],
+            extra_link_args=["-pthread"],
+            libraries=["m"],
+            optional=True,
+        )
+        for level, options in levels().items()
+    ],
+    cmdclass={"build_ext": BuildCore},
+)

@@ -1,0 +1,64 @@
+"""The native core equals the definition bit for bit: every vector instruction, every format, edge operands, awkward addresses."""
+
+import numpy as np
+import pytest
+from native_cases import REGION_BYTES, make_fields, make_image, roundings, run_both, vector_instructions
+
+from hlo2tx8.device import native
+from hlo2tx8.device.formats import Format
+from hlo2tx8.device.isa import Instruction
+from hlo2tx8.device.isa.encoding import Record
+
+pytestmark = pytest.mark.skipif(not native.available(), reason=f"no native core: {native.why_not()}")
+CASES = list(vector_instructions())
+CLASSES = sorted({cls for cls, _, _ in CASES}, key=lambda c: c.OPCODE)
+
+
+def _describe(records: list[Record], wrong: np.ndarray) -> str:
+    record = records[0]
+    return (
+        f"{record.kind.MNEMONIC} {record.fmt.name} from {record.fmt2.name} {record.rounding.name}: {wrong.size} bytes, {wrong[:4]}"
+    )
+
+
+def _check(records: list[Record], image: np.ndarray) -> None:
+    expected, actual = run_both(records, image)
+    wrong = np.nonzero(expected != actual)[0]
+    assert not wrong.size, _describe(records, wrong)
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda c: c.__name__)
+def test_equals_definition(cls: type[Instruction]) -> None:
+    for kind, fmt, source in CASES:
+        if kind is not cls or _is_refused(cls, fmt, source):
+            continue
+        image, n = make_image(cls, fmt, source)
+        for rounding in roundings(cls):
+            _check([Record(cls, make_fields(cls, n, {}), fmt, source, rounding)], image)
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("shift", [0, 1, 3, 64])
+def test_sources_are_read_before_the_result_is_written(cls: type[Instruction], shift: int) -> None:
+    """dst on a source, and `shift` bytes behind it: in place, overlapping, not aligned."""
+    names = [f.name for f in cls.FIELDS]
+    source_name = next((s for s in ("src", "a") if s in names), None)
+    fmt = Format.INT16 if Format.INT16 in cls.FORMATS else cls.FORMATS[0]
+    source = Format.FP32 if cls.FORMATS2 else fmt
+    image, n = make_image(cls, fmt, source)
+    if source_name is None:
+        pytest.skip("no source")
+    addresses = {source_name: REGION_BYTES, "dst": REGION_BYTES + shift}
+    _check([Record(cls, make_fields(cls, n, addresses), fmt, source)], image)
+
+
+def test_empty_vectors() -> None:
+    for cls, fmt, source in CASES:
+        if _is_refused(cls, fmt, source) or "full_n" in {f.name for f in cls.FIELDS}:
+            continue
+        image, _ = make_image(cls, fmt, source)
+        _check([Record(cls, make_fields(cls, 0, {}), fmt, source)], image[:64].repeat(1024))
+
+
+def _is_refused(cls: type[Instruction], fmt: Format, source: Format) -> bool:
+    return cls.MNEMONIC.startswith("CGRATensor_Convert") and not fmt.is_float and not source.is_float
