@@ -1,4 +1,4 @@
-"""Builds the native core beside its Python loader: one plain shared library per instruction set. Without a compiler installation goes on."""
+"""Builds the native core beside its Python loader: one plain shared library per instruction set; no compiler, no core, no error."""
 
 import platform
 import sys
