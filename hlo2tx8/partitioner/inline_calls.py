@@ -1,6 +1,6 @@
 """Calls of functions of the source, inlined: fusions do not look into functions.
 
-    %1 = func.call @_pad(%0)   ⟶   the body of @_pad on %0
+%1 = func.call @_pad(%0)   ⟶   the body of @_pad on %0
 """
 
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr

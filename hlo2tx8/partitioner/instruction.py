@@ -45,7 +45,8 @@ def is_elemental(op: Operation) -> bool:
         return False
     kind = kind_of(op)
     if kind is Kind.ELEMENTWISE:
-        return all(shape_of(operand) in ((), shape_of(op.results[0])) for operand in op.operands)
+        scalars = () if op.name == "stablehlo.bitcast_convert" else ((),)
+        return all(shape_of(operand) in (shape_of(op.results[0]), *scalars) for operand in op.operands)
     return kind in (Kind.SHAPING, Kind.CONSTANT)
 
 
