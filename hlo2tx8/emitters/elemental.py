@@ -20,7 +20,7 @@ from hlo2tx8.dialects.xla import ApplyIndexingOp, ElementwiseOp, IndexingMapAttr
 from hlo2tx8.emitters.scalar import constant_array, scalar_constant, scalar_op
 from hlo2tx8.errors import LevelError
 from hlo2tx8.hlo.spec import Kind
-from hlo2tx8.indexing import Dim, IndexingMap
+from hlo2tx8.indexing import Dim, Expr, IndexingMap
 from hlo2tx8.partitioner.computation import PartitionedComputation, Scope, SubgraphFunction
 from hlo2tx8.partitioner.instruction import is_inlined_constant, kind_of, tensor_type
 
@@ -179,7 +179,7 @@ class _ElementEmitter:
 
     def _apply(self, map: IndexingMap, block: Block) -> tuple[SSAValue, ...]:
         args = self._args()
-        position = {Dim(i): arg for i, arg in enumerate(args)}
+        position: dict[Expr, SSAValue] = {Dim(i): arg for i, arg in enumerate(args)}
         direct = [position.get(result) for result in map.results]
         if all(value is not None for value in direct):
             return tuple(value for value in direct if value is not None)

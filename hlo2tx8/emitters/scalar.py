@@ -3,8 +3,9 @@
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any, cast
 
-import numpy as np
+import numpy.typing as npt
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -21,6 +22,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.dialects.xla import ConstantOp, ElementwiseOp
 from hlo2tx8.hlo import spec_of
+
+Array = npt.NDArray[Any]
 
 _FLOATS = (BFloat16Type, Float16Type, Float32Type, Float64Type)
 _LOGICAL = (arith.AndIOp, arith.OrIOp, arith.XOrIOp)
@@ -47,12 +50,19 @@ def _native_class(op: Operation, operands: Sequence[SSAValue], result_type: Attr
         return None
     if isinstance(result_type, _FLOATS):
         return table.get("float")
-    if not isinstance(result_type, IntegerType) or result_type.signedness.data is not Signedness.SIGNLESS:
-        return None
+    integer = _signless(result_type)
     chosen = table.get("int")
-    if result_type.width.data == 1 and chosen not in _LOGICAL:
+    if integer is None or (integer.width.data == 1 and chosen not in _LOGICAL):
         return None
     return chosen
+
+
+def _signless(type_: Attribute) -> IntegerType | None:
+    """The type if arith computes with it as an integer."""
+    if not isinstance(type_, IntegerType):
+        return None
+    integer = cast(IntegerType, type_)
+    return integer if integer.signedness.data is Signedness.SIGNLESS else None
 
 
 @cache
@@ -66,18 +76,18 @@ def _default_properties(chosen: type[Operation]) -> tuple[tuple[str, Attribute],
     return tuple(found)
 
 
-def scalar_constant(value: np.ndarray, type: Attribute) -> Operation:
+def scalar_constant(value: Array, type_: Attribute) -> Operation:
     """A 0-d array as a constant op, bit for bit: NaNs and types arith lacks become `xla.constant`."""
-    if isinstance(type, _FLOATS):
+    if isinstance(type_, _FLOATS):
         number = float(value)
         if not math.isnan(number):
-            return arith.ConstantOp(FloatAttr(number, type))
-    elif isinstance(type, IntegerType) and type.signedness.data is Signedness.SIGNLESS:
-        return arith.ConstantOp(IntegerAttr(int(value), type, truncate_bits=True))
-    return ConstantOp(LiteralAttr.from_array(value, type), type)
+            return arith.ConstantOp(FloatAttr(number, type_))
+    elif (integer := _signless(type_)) is not None:
+        return arith.ConstantOp(IntegerAttr(int(value), integer, truncate_bits=True))
+    return ConstantOp(LiteralAttr.from_array(value), type_)
 
 
-def constant_array(op: Operation) -> np.ndarray:
+def constant_array(op: Operation) -> Array:
     """The value of a constant whose elements are all equal, 0-d."""
     literal = op.properties["value"]
     assert isinstance(literal, LiteralAttr)

@@ -110,7 +110,7 @@ class _Run:
                 _scatter(target, self._operands(op.indices), self.values[op.scalar], mask, op)
                 return [target]
             case AllocateScratchOp():
-                return [new_buffer(cast(TensorType[Attribute], op.res.type))]
+                return [new_buffer(op.res.type)]
             case SyncTilesOp():
                 return self._operands(op.arguments)
             case PureCallOp():

@@ -139,9 +139,9 @@ def _flatten(op: Operation, block: Block, scope: _Scope) -> None:
         case scf.ForOp():
             _loop(op, block, scope)
         case scf.IfOp():
-            regions = [_region(region, scope) for region in op.regions]
+            inside, outside = (_region(region, scope) for region in op.regions)
             types = [flat_type(result.type) for result in op.results]
-            _add(scf.IfOp(scope.values[op.cond], types, *regions), op, block, scope)
+            _add(scf.IfOp(scope.values[op.cond], types, inside, outside), op, block, scope)
         case _:
             for old, new in zip(op.results, _copy(op, block, scope), strict=True):
                 scope.values[old] = new
@@ -197,8 +197,8 @@ def _loop(op: scf.ForOp, block: Block, scope: _Scope) -> None:
         _flatten(inner, new, scope)
     scope.loops.pop()
     scope.variables_changed()
-    bounds = [scope.values[value] for value in (op.lb, op.ub, op.step)]
-    nest = scf.ForOp(*bounds, [scope.values[value] for value in op.iter_args], Region(new))
+    lb, ub, step = (scope.values[value] for value in (op.lb, op.ub, op.step))
+    nest = scf.ForOp(lb, ub, step, [scope.values[value] for value in op.iter_args], Region(new))
     nest.attributes.update(op.attributes)
     _add(nest, op, block, scope)
 

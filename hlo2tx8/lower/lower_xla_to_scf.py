@@ -92,8 +92,8 @@ def _lower(loop: LoopOp, constants: _Constants) -> None:
         block.args[0].name_hint = variable.name or f"s{position}"
         for arg in block.args[1:]:
             arg.name_hint = "iter"
-        bounds = [constants.get(value) for value in (variable.lo, variable.hi + 1, 1)]
-        nest = scf.ForOp(*bounds, carried, Region(block))
+        lb, ub, step = (constants.get(value) for value in (variable.lo, variable.hi + 1, 1))
+        nest = scf.ForOp(lb, ub, step, carried, Region(block))
         if position >= num_steps:
             nest.attributes[LANE] = UnitAttr()
         placed = _insert(nest, outer, loop)

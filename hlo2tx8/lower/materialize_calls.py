@@ -14,6 +14,7 @@ So a chain of n diamonds takes n loops, not 2^n element computations.
 """
 
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import func, tensor
@@ -94,4 +95,4 @@ def _split_of(function: func.FuncOp) -> tuple[IndexingMapAttr, int, TensorType[A
     type_ = function.attributes.get("xla.tensor")
     if not (isinstance(map, IndexingMapAttr) and isinstance(num_lanes, IntegerAttr) and isinstance(type_, TensorType)):
         raise LevelError("E1006", f"@{function.sym_name.data} is called several times but has no work split")
-    return map, num_lanes.value.data, type_
+    return map, num_lanes.value.data, cast(TensorType[Attribute], type_)

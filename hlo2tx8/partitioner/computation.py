@@ -64,7 +64,7 @@ class SubgraphFunction:
     is_entry_root: bool
     identity: IndexingMap
     top: Scope = field(default_factory=Scope)
-    instructions: list[Operation] = field(default_factory=list)
+    instructions: list[Operation] = field(default_factory=list[Operation])
     num_callers: int = 0
 
 

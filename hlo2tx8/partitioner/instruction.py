@@ -26,9 +26,10 @@ SINGLE_OPERAND_SHAPING = (
 
 def tensor_type(value: SSAValue) -> TensorType[Attribute]:
     """The ranked tensor type of a value; LevelError for anything else (tuples, tokens)."""
-    if not isinstance(value.type, TensorType):
-        raise LevelError("E1006", f"{value.type} is no tensor")
-    return cast(TensorType[Attribute], value.type)
+    type_ = value.type
+    if not isinstance(type_, TensorType):
+        raise LevelError("E1006", f"{type_} is no tensor")
+    return cast(TensorType[Attribute], type_)
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:

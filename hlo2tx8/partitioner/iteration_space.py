@@ -66,7 +66,7 @@ def iteration_space(output: TensorType[Attribute], accesses: Sequence[Access]) -
         if cut is None:
             break
         dim, inner = cut
-        moved = [Dim(i) if i < dim else Dim(i + 1) for i in range(len(sizes))]
+        moved: list[Expr] = [Dim(i) if i < dim else Dim(i + 1) for i in range(len(sizes))]
         moved[dim] = Dim(dim) * inner + Dim(dim + 1)
         sizes[dim : dim + 1] = [sizes[dim] // inner, inner]
         found = _simplified([_substitute_dims(e, moved) for e in found], sizes)
