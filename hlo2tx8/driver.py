@@ -61,7 +61,7 @@ def lower(module: ModuleOp, options: Options, observe: Observer | None = None) -
             seconds.append((step.name, time.perf_counter() - started))
             if options.verify:
                 _verify(module, step.name)
-            if stage.after != level or options.verify:
+            if number + 1 == len(stages) or stages[number + 1].after != stage.after:
                 verify_level(module, stage.after)
             level = stage.after
             if observe is not None:

@@ -21,7 +21,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from hlo2tx8.dialects.launch import KernelOp
 from hlo2tx8.errors import UnsupportedError, UnsupportedOp
 
-_NAMES = ("name", "loc", "sym_name")
+_NAMES = ("fusion_name", "loc", "sym_name")
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def origin_of(op: Operation) -> str:
 
 def unique_name(fusion: Operation, taken: tuple[str, ...]) -> str:
     """The fusion's name as a symbol, with a number where an unequal fusion already has it."""
-    given = fusion.properties.get("name")
+    given = fusion.properties.get("fusion_name")
     text = given.data if isinstance(given, StringAttr) else "fusion"
     base = re.sub(r"\W+", "_", text) or "fusion"
     name, number = base, 0

@@ -28,11 +28,12 @@ from hlo2tx8.lower.select_instructions import SelectInstructionsPass
 from hlo2tx8.lower.simplify import SimplifyPass
 from hlo2tx8.lower.vectorize import VectorizePass
 from hlo2tx8.options import Level
+from hlo2tx8.partitioner.plan_fusions import PlanFusionsPass
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A pass and the level the IR is at after it."""
+    """A pass and the level it works towards; the IR is at that level after its last such pass."""
 
     step: ModulePass
     after: Level
@@ -45,11 +46,12 @@ class Stage:
 
 PIPELINE: tuple[Stage, ...] = (
     Stage(ExpandChloPass(), after=Level.HLO),
+    Stage(PlanFusionsPass(), after=Level.FUSED),
     Stage(EmitFusionsPass(), after=Level.LOOPS),
     Stage(InlinePass(), after=Level.LOOPS),
     Stage(MaterializeCallsPass(), after=Level.LOOPS),
     Stage(SimplifyPass(), after=Level.LOOPS),
-    Stage(LowerXlaToScfPass(), after=Level.LOOPS),
+    Stage(LowerXlaToScfPass(), after=Level.FLAT),
     Stage(FlattenTensorsPass(), after=Level.FLAT),
     Stage(VectorizePass(), after=Level.VECTOR),
     Stage(SelectInstructionsPass(), after=Level.SCHEDULED),

@@ -81,7 +81,7 @@ def _read(file: zipfile.ZipFile, name: str) -> Executable:
     raw = _member(file, "program.bin", count * WORDS * 8, exact=True)
     size = int(manifest["constant_bytes"])
     tensors = decode_tensors(_member(file, "constants.safetensors", size + (1 << 16) + size // 8))
-    slots = tuple(Slot(**_tuples(slot) | {"kind": SlotKind(slot["kind"])}) for slot in manifest["slots"])
+    slots = tuple(Slot(**_tuples(slot, kind=SlotKind(slot["kind"]))) for slot in manifest["slots"])
     constants = tuple(tensors[f"constant{slot.index}"] for slot in slots if slot.kind is SlotKind.CONSTANT)
     if sum(array.nbytes for array in constants) != size:
         raise ContainerError("E1007", f"{name}: constants are not the {size} bytes that its manifest says")
@@ -126,8 +126,8 @@ def _plain_options(options: Options) -> dict[str, Any]:
 
 
 def _chip(entry: Mapping[str, Any]) -> Chip:
-    return Chip(**_tuples(entry) | {"cycles": Cycles(**entry["cycles"])})
+    return Chip(**_tuples(entry, cycles=Cycles(**entry["cycles"])))
 
 
-def _tuples(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+def _tuples(entry: Mapping[str, Any], **given: Any) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()} | given

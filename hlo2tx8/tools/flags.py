@@ -27,8 +27,8 @@ def level(text: str) -> Level:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def add_switch(parser: argparse._ActionsContainer, name: str, text: str, *, default: bool = False) -> None:
-    """`--name` or `--name=true|false`."""
+def add_switch(parser: Any, name: str, text: str, *, default: bool = False) -> None:
+    """`--name` or `--name=true|false` of a parser or an argument group."""
     parser.add_argument(
         f"--{name}", type=boolean, nargs="?", const=True, default=default, metavar="BOOL", help=f"{text} ({default})"
     )

@@ -4,7 +4,7 @@ from functools import partial
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Block, Operation, Region
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from hlo2tx8.errors import InputError
 from hlo2tx8.module import find_main
@@ -29,7 +29,7 @@ def isolated(module: ModuleOp, op: Operation) -> ModuleOp:
     constants = [v.owner for v in read if isinstance(v.owner, Operation) and v.owner.name == CONSTANT]
     given = [v for v in read if v.owner not in constants]
     block = Block(arg_types=[v.type for v in given])
-    mapping = dict(zip(given, block.args, strict=True))
+    mapping: dict[SSAValue, SSAValue] = dict(zip(given, block.args, strict=True))
     block.add_ops([constant.clone(mapping) for constant in constants])
     copy = op.clone(mapping)
     block.add_ops([copy, ReturnOp(*copy.results)])

@@ -57,8 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         old, new = listings(before), listings(after)
     changed = [sample for sample in sorted({*old, *new}) if old.get(sample) != new.get(sample)]
     for sample in changed:
-        lines = [text.splitlines() for text in (old.get(sample, ""), new.get(sample, ""))]
-        print("\n".join(difflib.unified_diff(*lines, f"{args.base}/{sample}", f"here/{sample}", lineterm="", n=2)))
+        was, now = (side.get(sample, "").splitlines() for side in (old, new))
+        print("\n".join(difflib.unified_diff(was, now, f"{args.base}/{sample}", f"here/{sample}", lineterm="", n=2)))
     print(f"{len(changed)} of {len(new)} programs changed", file=sys.stderr)
     return int(bool(changed))
 

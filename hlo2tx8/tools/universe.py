@@ -13,8 +13,11 @@ from xdsl.universe import Universe
 from hlo2tx8.pipeline import PIPELINE
 
 DIALECTS: tuple[tuple[str, str, str], ...] = (
+    ("chlo", "hlo2tx8.dialects.chlo", "Chlo"),
+    ("hlo", "hlo2tx8.dialects.hlo", "Hlo"),
     ("launch", "hlo2tx8.dialects.launch", "Launch"),
     ("spm", "hlo2tx8.dialects.spm", "Spm"),
+    ("stablehlo", "hlo2tx8.dialects.stablehlo", "StableHlo"),
     ("tx8", "hlo2tx8.device.isa", "Tx8"),
     ("vec", "hlo2tx8.dialects.vec", "Vec"),
     ("xla", "hlo2tx8.dialects.xla", "Xla"),

@@ -1,0 +1,57 @@
+"""The command line as a user meets it: defaults, usage errors, one clear line per mistake, never a traceback."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hlo2tx8.tools.main import main, parser
+
+SAMPLES = Path(__file__).parents[2] / "hlo_samples"
+
+
+def test_defaults_are_those_of_run_hlo_module():
+    args = parser().parse_args(["run", "a.hlo"])
+    assert (args.platform, args.reference_platform, args.iterations) == ("tx8", "default", 1)
+    assert args.random_init_input_literals
+    assert not (args.print_literals or args.use_large_float_range or args.isolate_instructions)
+    assert args.abs_error_bound is None
+    assert args.rel_error_bound is None
+
+
+@pytest.mark.parametrize(("text", "value"), [("--report", True), ("--report=false", False), ("--report=1", True)])
+def test_switches_take_an_optional_value(text: str, value: bool):
+    assert parser().parse_args(["run", text, "--", "a.hlo"]).report is value
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["run"], "error E1004: no module to run"),
+        (["run", "nowhere.hlo"], "error E1004: no file nowhere.hlo"),
+        (["run", "--platform=gpu", "a.hlo"], "error E1004: unknown platform 'gpu'; there are tx8, interpreter, cpu"),
+        (["run", "--chip=nowhere.yaml", "a.hlo"], "error E1004: no chip description nowhere.yaml"),
+        (["run", "--xla_dump_hlo_pass_re=(", "a.hlo"], "error E1004: '(' is not a regular expression"),
+        (["compile", "nowhere.hlo"], "error E1004: no file nowhere.hlo"),
+        (["compile", str(SAMPLES)], "is not a file"),
+    ],
+)
+def test_a_mistake_is_one_clear_line(argv: list[str], message: str, capsys: pytest.CaptureFixture[str]):
+    assert main(argv) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_wrong_usage_exits_with_2(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as caught:
+        main(["run", "--until=nowhere", "a.hlo"])
+    assert caught.value.code == 2
+    assert "the levels are hlo, fused, loops" in capsys.readouterr().err
+
+
+def test_failures_are_counted_over_all_files(capsys: pytest.CaptureFixture[str]):
+    assert main(["run", "nowhere.hlo", "neither.hlo", "--iterations=2"]) == 1
+    error = capsys.readouterr().err
+    assert re.search(r"\*\* Running neither.hlo \*\*\n", error)
+    assert error.endswith("4/4 runs failed.\n")

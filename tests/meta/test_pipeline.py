@@ -1,0 +1,43 @@
+"""A pass is one file, one class, one stage, one test: held together here."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from hlo2tx8.options import Level
+from hlo2tx8.pipeline import ALLOWED, PIPELINE, Stage
+
+ROOT = Path(__file__).parents[2]
+TESTS = [
+    file
+    for file in sorted((ROOT / "tests").rglob("*"))
+    if file.suffix in (".py", ".mlir", ".hlo") and "meta" not in file.parts
+]
+
+
+@pytest.mark.parametrize("stage", PIPELINE, ids=lambda stage: stage.step.name)
+def test_pass_has_its_file_docstring_and_test(stage: Stage):
+    cls = type(stage.step)
+    stem = stage.step.name.replace("-", "_")
+    assert cls.__module__.rpartition(".")[2] == stem
+    assert cls.__name__.removesuffix("Pass").lower() == stem.replace("_", "")
+    assert cls.__doc__
+    mentions = [f for f in TESTS if stem in f.stem or stage.step.name in f.read_text() or cls.__name__ in f.read_text()]
+    assert mentions, f"no test of pass {stage.step.name}"
+
+
+def test_every_pass_is_in_the_pipeline():
+    known = {type(stage.step).__name__ for stage in PIPELINE}
+    written: list[str] = []
+    for file in sorted((ROOT / "hlo2tx8").rglob("*.py")):
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.ClassDef) and any(ast.unparse(base) == "ModulePass" for base in node.bases):
+                written.append(node.name)
+    assert set(written) == known
+
+
+def test_levels_only_go_down():
+    levels = [stage.after for stage in PIPELINE]
+    assert levels == sorted(levels)
+    assert set(ALLOWED) == set(Level)
