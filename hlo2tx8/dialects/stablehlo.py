@@ -1,4 +1,4 @@
-"""Op classes of `stablehlo`: names and attributes as the specification has them; shapes and types are checked by jaxlib's verifier."""
+"""Op classes of `stablehlo`: names and attributes of the specification; shapes and types are checked by jaxlib's verifier."""
 
 from xdsl.ir import Dialect
 

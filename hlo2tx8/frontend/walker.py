@@ -140,8 +140,7 @@ class _Walker:
         table = {"stablehlo": stablehlo.OPS, "chlo": chlo.OPS}.get(dialect, {})
         kind = table.get(short)
         if kind is None:
-            unknown = UnknownOp(operands=[operands], result_types=[results], properties={"op_name": StringAttr(name)})
-            return unknown
+            return UnknownOp(operands=[operands], result_types=[results], properties={"op_name": StringAttr(name)})
         allowed = {n: a for n, a in attributes.items() if n in kind.ATTRIBUTES}
         extra = {n: a for n, a in attributes.items() if n not in allowed}
         new = kind(operands, results, allowed, regions)

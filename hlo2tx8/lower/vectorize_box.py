@@ -75,7 +75,7 @@ class BoxBuilder:
         """Emits the operations of a block under a region; returns what it yields."""
         for op in block.ops:
             if isinstance(op, scf.YieldOp):
-                return tuple(self.values[o] if o in self.values else o for o in op.operands)
+                return tuple(self.values.get(o, o) for o in op.operands)
             self._operation(op, region)
         return ()
 
@@ -115,7 +115,7 @@ class BoxBuilder:
         """The vector of a FLAT value: itself, a splat, or the value of an index expression in each lane."""
         if value in self.indices:
             return self._index_vector(self.indices[value])
-        known = self.values[value] if value in self.values else value
+        known = self.values.get(value, value)
         if isinstance(known.type, VectorType):
             return known
         if known not in self.splats:

@@ -8,6 +8,8 @@ from hlo2tx8.device.isa.encoding import Record, Register, decode_records
 from hlo2tx8.device.isa.kc_control import KcEnd, KcEndIf, KcIf, KcLoop
 from hlo2tx8.device.program import Program
 
+ZERO = Register(0)
+
 
 def listing(program: Program) -> str:
     """Slots, then records."""
@@ -26,9 +28,10 @@ def line(record: Record) -> str:
     kind = record.kind
     suffix = f".{record.fmt.name.lower()}" if kind.FORMATS else ""
     source = f"_{record.fmt2.name.lower()}" if kind.FORMATS2 else ""
-    operands = [f"{f.name}={_operand(record.fields[f.name])}" for f in kind.FIELDS if record.fields[f.name] != f.default]
-    text = f"{kind.MNEMONIC}{source}{suffix:8} {' '.join(operands)}"
-    return f"{text:100} ; {record.origin}" if record.origin else text.rstrip()
+    shown = [f for f in kind.FIELDS if record.fields[f.name] not in (f.default, f.default if f.default is None else ZERO)]
+    operands = " ".join(f"{f.name}={_operand(record.fields[f.name])}" for f in shown)
+    text = f"{kind.MNEMONIC + source + suffix:36} {operands}".rstrip()
+    return f"{text:96} ; {record.origin}" if record.origin else text
 
 
 def _operand(value: int | Register) -> str:

@@ -75,6 +75,17 @@ def compare(actual: Sequence[Array], expected: Sequence[Array], bounds: Bounds) 
     return found
 
 
+def describe_difference(actual: Sequence[Array], expected: Sequence[Array]) -> str:
+    """How near two results are: "equal bit for bit", or how many elements differ and by how much at most."""
+    differing, size, worst = 0, 0, 0.0
+    for a, e in zip(actual, expected, strict=True):
+        over = excess(a, e, Bounds())
+        differing += int(np.count_nonzero(over))
+        size += a.size
+        worst = max(worst, float(over.max(initial=0.0)))
+    return f"{differing} of {size} elements differ, by at most {worst:.3g}" if differing else "equal bit for bit"
+
+
 def excess(actual: Array, expected: Array, bounds: Bounds) -> Array:
     """How far beyond the bound each element is: 0 within, inf where one is NaN and the other is not."""
     if not is_inexact(actual.dtype):

@@ -2,21 +2,20 @@
 
 import argparse
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from hlo2tx8.errors import InputError
 from hlo2tx8.options import Level, Options
 
-TRUE, FALSE = ("true", "1", "yes", "t", "y"), ("false", "0", "no", "f", "n")
+SWITCH = re.compile(r"--(\w+)=(true|false|yes|no)", re.IGNORECASE)
 
 
-def boolean(text: str) -> bool:
-    """`true` or `false` in run_hlo_module's spellings."""
-    word = text.lower()
-    if word in TRUE + FALSE:
-        return word in TRUE
-    raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+def plain_switches(argv: Sequence[str]) -> list[str]:
+    """`--name=true` as `--name` and `--name=false` as `--noname`: a switch never takes the file after it for its value."""
+    found = ((arg, SWITCH.fullmatch(arg)) for arg in argv)
+    return [arg if m is None else f"--{'' if m[2].lower() in ('true', 'yes') else 'no'}{m[1]}" for arg, m in found]
 
 
 def level(text: str) -> Level:
@@ -28,10 +27,9 @@ def level(text: str) -> Level:
 
 
 def add_switch(parser: Any, name: str, text: str, *, default: bool = False) -> None:
-    """`--name` or `--name=true|false` of a parser or an argument group."""
-    parser.add_argument(
-        f"--{name}", type=boolean, nargs="?", const=True, default=default, metavar="BOOL", help=f"{text} ({default})"
-    )
+    """`--name`, `--noname` or `--name=true|false` of a parser or an argument group."""
+    parser.add_argument(f"--{name}", action="store_true", default=default, help=f"{text} ({str(default).lower()})")
+    parser.add_argument(f"--no{name}", action="store_false", dest=name, help=argparse.SUPPRESS)
 
 
 def add_compiler_flags(parser: argparse.ArgumentParser) -> None:

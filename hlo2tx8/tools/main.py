@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from hlo2tx8.errors import Hlo2tx8Error
 from hlo2tx8.tools import compile as compile_tool
 from hlo2tx8.tools import run as run_tool
+from hlo2tx8.tools.flags import plain_switches
 
 
 def parser() -> argparse.ArgumentParser:
@@ -32,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from hlo2tx8.tools.opt import main as opt
 
         return opt(given[1:])
-    args = parser().parse_args(given)
+    args = parser().parse_args(plain_switches(given))
     try:
         status: int = args.function(args)
     except Hlo2tx8Error as error:

@@ -156,7 +156,7 @@ def _run_once(source: "Source", options: Options, args: Any, iteration: int) -> 
 def _judge(
     actual: Sequence[Array], expected: Sequence[Array], bounds: Any, args: Any, test: str, reference: str
 ) -> bool:
-    from hlo2tx8.tools.compare import Bounds, compare
+    from hlo2tx8.tools.compare import Bounds, compare, describe_difference
 
     if args.abs_error_bound is not None or args.rel_error_bound is not None:
         bounds = Bounds(absolute_bound=args.abs_error_bound, relative_bound=args.rel_error_bound)
@@ -164,7 +164,8 @@ def _judge(
     for mismatch in wrong:
         print(f"{mismatch} (allowed: {bounds})", file=sys.stderr)
     if not wrong:
-        print(f"\n** Results on {test} and {reference} are close enough. ** ({bounds})", file=sys.stderr)
+        print(f"\n** Results on {test} and {reference} are close enough. **", file=sys.stderr)
+        print(f"{describe_difference(actual, expected)}; allowed: {bounds}", file=sys.stderr)
     return not wrong
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from hlo2tx8.tools.flags import plain_switches
 from hlo2tx8.tools.main import main, parser
 
 SAMPLES = Path(__file__).parents[2] / "hlo_samples"
@@ -19,9 +20,12 @@ def test_defaults_are_those_of_run_hlo_module():
     assert args.rel_error_bound is None
 
 
-@pytest.mark.parametrize(("text", "value"), [("--report", True), ("--report=false", False), ("--report=1", True)])
+@pytest.mark.parametrize(
+    ("text", "value"), [("--report", True), ("--report=false", False), ("--report=TRUE", True), ("--noreport", False)]
+)
 def test_switches_take_an_optional_value(text: str, value: bool):
-    assert parser().parse_args(["run", text, "--", "a.hlo"]).report is value
+    args = parser().parse_args(plain_switches(["run", text, "a.hlo"]))
+    assert (args.report, args.files) == (value, ["a.hlo"])
 
 
 @pytest.mark.parametrize(

@@ -85,3 +85,9 @@ def test_importing_the_package_is_quick_and_leaves_jax_alone():
     seconds, loaded = zip(*(run.stdout.split(maxsplit=1) for run in runs), strict=True)
     assert set(loaded) == {"[]\n"}
     assert min(map(float, seconds)) < 0.3
+
+
+def test_importing_the_driver_leaves_jax_alone():
+    code = "import hlo2tx8.driver, hlo2tx8.tools.main, sys; print(sorted({'jax', 'jaxlib'} & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "[]\n"

@@ -1,0 +1,85 @@
+"""Each pass in its place in the pipeline does what it is for: what it brings in, what is gone after it."""
+
+from functools import cache
+
+import pytest
+
+from hlo2tx8.dialects.launch import kernels
+from hlo2tx8.driver import load_source, lower
+from hlo2tx8.options import Level, Options
+
+TEXT = """
+module @m {
+  func.func @main(%a: tensor<300x4096xf32>, %b: tensor<300x4096xf32>) -> (tensor<300x4096xf32>, tensor<300x4096xf32>) {
+    %0 = chlo.square %a : tensor<300x4096xf32> -> tensor<300x4096xf32>
+    %1 = stablehlo.tanh %0 : tensor<300x4096xf32>
+    %2 = stablehlo.reverse %1, dims = [0] : tensor<300x4096xf32>
+    %3 = stablehlo.add %1, %2 : tensor<300x4096xf32>
+    %4 = chlo.square %b : tensor<300x4096xf32> -> tensor<300x4096xf32>
+    %5 = stablehlo.tanh %4 : tensor<300x4096xf32>
+    %6 = stablehlo.reverse %5, dims = [0] : tensor<300x4096xf32>
+    %7 = stablehlo.add %5, %6 : tensor<300x4096xf32>
+    return %3, %7 : tensor<300x4096xf32>, tensor<300x4096xf32>
+  }
+}
+"""
+
+
+@cache
+def after_each_pass() -> dict[str, str]:
+    """Pass name → the module's text after it."""
+    texts: dict[str, str] = {}
+    module = load_source(TEXT)
+    lower(module, Options(verify=True), lambda stage, m: texts.__setitem__(stage.step.name, str(m)))
+    return texts
+
+
+@pytest.mark.parametrize(
+    ("name", "present", "gone"),
+    [
+        ("expand-chlo", "stablehlo.tanh", "chlo."),
+        ("plan-fusions", "hlo.fusion", "func.call"),
+        ("emit-fusions", "launch.kernel", "hlo.fusion"),
+        ("inline", "xla.loop", "no_compute"),
+        ("materialize-calls", "xla.loop", "xla.pure_call"),
+        ("simplify", "xla.loop", "xla.pure_call"),
+        ("lower-xla-to-scf", "scf.for", "xla.loop"),
+        ("flatten-tensors", "tensor<1228800xf32>", "tensor.extract %p0[%dim0, "),
+        ("vectorize", "vec.box", "tensor.extract"),
+        ("select-instructions", "tx8.CGRATensor", "vec.box"),
+        ("pipeline-dma", "spm.turn", "vec.box"),
+        ("insert-waits", "tx8.KC_wait", "vec.box"),
+        ("allocate-spm", "tx8.RDMA_load", "spm.alloc"),
+    ],
+)
+def test_pass_brings_in_and_removes(name: str, present: str, gone: str):
+    text = after_each_pass()[name]
+    assert present in text
+    assert gone not in text
+
+
+def test_all_passes_are_covered():
+    covered = [mark.args[1] for mark in getattr(test_pass_brings_in_and_removes, "pytestmark", [])]
+    names = [case[0] for cases in covered for case in cases]
+    assert names == list(after_each_pass())
+
+
+def test_equal_fusions_are_compiled_once():
+    module = load_source(TEXT)
+    lower(module, Options(until=Level.LOOPS))
+    assert len(kernels(module)) == 2
+    assert str(module).count("launch.kernel") == 4
+
+
+def test_unequal_fusions_are_not():
+    module = load_source(TEXT.replace("%6 = stablehlo.reverse %5, dims = [0]", "%6 = stablehlo.reverse %5, dims = [1]"))
+    lower(module, Options(until=Level.LOOPS))
+    assert len(kernels(module)) == 3
+
+
+@pytest.mark.parametrize("level", Level, ids=lambda level: level.name)
+def test_every_level_prints(level: Level):
+    module = load_source(TEXT)
+    lowered = lower(module, Options(until=level))
+    assert lowered.level == level
+    assert str(lowered.module).startswith("builtin.module @m")
