@@ -111,7 +111,7 @@ def split_work(
     ranges = (Variable(0, num_steps - 1, "step"), *_lane_variables(lane_shape))
     iteration = IndexingMap(dims, ranges, (), tuple(coordinates), tuple(constraints)).simplify()
     results = tuple(expr.substitute(iteration.results, ()) for expr in to_output)
-    map = iteration.with_results(results).simplify() if results != iteration.results else iteration
+    map = iteration.with_results(results)
     split = WorkSplit(map, iteration, shape, num_steps, lane_shape)
     split.verify()
     return split

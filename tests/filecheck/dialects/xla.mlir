@@ -1,0 +1,33 @@
+// RUN: %opt %s | %opt | filecheck %s
+// RUN: %opt %s --print-op-generic | %opt | filecheck %s
+
+func.func @ops(%p0: tensor<8x8xf32>, %i: index) -> tensor<8x8xf32> {
+  %tile = xla.tile_id [0, 15]
+  %s = xla.allocate_scratch : tensor<8x8xf32>
+  %l = xla.loop (%tile)[%step, %lane] -> (%a, %b) in #xla.indexing_map<"(tile)[step, lane] -> (lane floordiv 8, lane mod 8), domain: tile in [0, 0], step in [0, 0], lane in [0, 63]"> lanes 1 iter_args(%t = %s) -> (tensor<8x8xf32>) {
+    %x = xla.pure_call @f(%p0, %a, %b) : (tensor<8x8xf32>, index, index) -> f32
+    %y = xla.elementwise "stablehlo.compare"(%x, %x) {comparison_direction = "LT"} : (f32, f32) -> i1
+    %n = tensor.insert %x into %t[%a, %b] : tensor<8x8xf32>
+    xla.yield %n : tensor<8x8xf32>
+  }
+  %z = xla.sync_tiles %l : tensor<8x8xf32> -> tensor<8x8xf32>
+  %j, %k = xla.apply_indexing #xla.indexing_map<"(d0)[s0] -> (d0 + s0, d0 * 2), domain: d0 in [0, 7], s0 in [0, 7]">(%i)[%i]
+  %c = xla.in_domain #xla.indexing_map<"(d0) -> (), domain: d0 in [0, 3]">(%i)
+  func.return %z : tensor<8x8xf32>
+}
+func.func private @f(%p0: tensor<8x8xf32>, %i: index, %j: index) -> f32 {
+  %0 = tensor.extract %p0[%i, %j] : tensor<8x8xf32>
+  func.return %0 : f32
+}
+
+// CHECK:      %tile = xla.tile_id [0, 15]
+// CHECK-NEXT: %s = xla.allocate_scratch : tensor<8x8xf32>
+// CHECK-NEXT: %l = xla.loop (%tile)[%step, %lane] -> (%a, %b) in #xla.indexing_map<"(tile)[step, lane] -> (lane floordiv 8, lane mod 8), domain: tile in [0, 0], step in [0, 0], lane in [0, 63]"> lanes 1 iter_args(%t = %s) -> (tensor<8x8xf32>) {
+// CHECK-NEXT:   %x = xla.pure_call @f(%p0, %a, %b) : (tensor<8x8xf32>, index, index) -> f32
+// CHECK-NEXT:   %y = xla.elementwise "stablehlo.compare"(%x, %x) {comparison_direction = "LT"} : (f32, f32) -> i1
+// CHECK-NEXT:   %n = tensor.insert %x into %t[%a, %b] : tensor<8x8xf32>
+// CHECK-NEXT:   xla.yield %n : tensor<8x8xf32>
+// CHECK-NEXT: }
+// CHECK-NEXT: %z = xla.sync_tiles %l : tensor<8x8xf32> -> tensor<8x8xf32>
+// CHECK-NEXT: %j, %k = xla.apply_indexing #xla.indexing_map<"(d0)[s0] -> (d0 + s0, d0 * 2), domain: d0 in [0, 7], s0 in [0, 7]">(%i)[%i]
+// CHECK-NEXT: %c = xla.in_domain #xla.indexing_map<"(d0) -> (), domain: d0 in [0, 3]">(%i)
