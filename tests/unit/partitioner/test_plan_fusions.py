@@ -1,0 +1,162 @@
+"""The fusion plan: what joins, what does not, constants in their places, and the same answers after it."""
+
+import numpy as np
+import pytest
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DenseArrayBase, FunctionType, IntegerAttr, ModuleOp, TensorType, f32, i64
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from hlo2tx8.dialects.hlo import FusionOp, LiteralAttr
+from hlo2tx8.dialects.stablehlo import OPS, ReturnOp
+from hlo2tx8.errors import InputError
+from hlo2tx8.hlo import evaluate
+from hlo2tx8.partitioner.fused_module import Constant, FusedModule, Input, Result
+from hlo2tx8.partitioner.hero import hero
+from hlo2tx8.partitioner.plan_fusions import PlanFusionsPass, plan_fusions
+
+
+def t(*shape: int) -> TensorType[Attribute]:
+    return TensorType(f32, shape)
+
+
+class Program:
+    """@main under construction."""
+
+    def __init__(self, *types: TensorType[Attribute]) -> None:
+        self.block = Block(arg_types=types)
+        self.p = tuple(self.block.args)
+
+    def op(self, name: str, operands: list[SSAValue], type_: Attribute, **attributes: object) -> SSAValue:
+        properties: dict[str, Attribute] = {}
+        for key, value in attributes.items():
+            match value:
+                case int():
+                    properties[key] = IntegerAttr(value, i64)
+                case list():
+                    properties[key] = DenseArrayBase.from_list(i64, value)
+                case np.ndarray():
+                    properties[key] = LiteralAttr.from_array(value)
+        op = OPS[name](operands, [type_], properties)
+        self.block.add_op(op)
+        return op.results[0]
+
+    def same(self, name: str, *operands: SSAValue) -> SSAValue:
+        return self.op(name, list(operands), operands[0].type)
+
+    def splat(self, value: float, *shape: int) -> SSAValue:
+        scalar = self.op("constant", [], t(), value=np.full((), value, np.float32))
+        return self.op("broadcast_in_dim", [scalar], t(*shape), broadcast_dimensions=[])
+
+    def plan(self, *results: SSAValue) -> FusedModule:
+        """Plans, and checks that the answers stay the same."""
+        types = [arg.type for arg in self.p]
+        self.block.add_op(func.ReturnOp(*results))
+        module_type = FunctionType.from_lists(types, [value.type for value in results])
+        module = ModuleOp([func.FuncOp("main", module_type, Region(self.block))])
+        rng = np.random.default_rng(0)
+        inputs = [rng.uniform(1, 2, arg.type.get_shape()).astype(np.float32) for arg in self.p]
+        before = evaluate(module, *inputs)
+        fused = plan_fusions(module)
+        module.verify()
+        for a, b in zip(before, evaluate(module, *inputs), strict=True):
+            assert np.array_equal(a, b)
+        return fused
+
+
+def names(fused: FusedModule, group: int) -> list[str]:
+    """Names of the instructions of a fusion."""
+    return [op.name.removeprefix("stablehlo.") for op in fused.groups[group].fusion.regions[0].block.ops][:-1]
+
+
+def test_single_uses_join_and_constants_move_in() -> None:
+    c = Program(t(4, 8))
+    fused = c.plan(c.same("add", c.same("multiply", c.p[0], c.splat(2, 4, 8)), c.p[0]))
+    assert names(fused, 0) == ["constant", "broadcast_in_dim", "multiply", "add"]
+    assert fused.groups[0].operands == (Input(0),)
+    assert fused.outputs == (Result(0, 0),)
+
+
+def test_no_work_twice() -> None:
+    c = Program(t(4, 8))
+    x = c.same("tanh", c.p[0])
+    fused = c.plan(c.same("negate", x), c.same("abs", x))
+    assert [names(fused, i) for i in range(3)] == [["tanh"], ["abs"], ["negate"]] or len(fused.groups) == 3
+    assert any("read by several fusions" in line for line in fused.explain)
+
+
+def test_two_maps_do_not_join() -> None:
+    c = Program(t(8, 8))
+    x = c.same("tanh", c.p[0])
+    fused = c.plan(c.same("add", x, c.op("transpose", [x], t(8, 8), permutation=[1, 0])))
+    assert len(fused.groups) == 2
+    assert any("several indexing maps" in line for line in fused.explain)
+
+
+def test_one_map_joins_through_a_transpose() -> None:
+    c = Program(t(4, 8))
+    x = c.same("tanh", c.p[0])
+    fused = c.plan(c.same("negate", c.op("transpose", [x], t(8, 4), permutation=[1, 0])))
+    assert names(fused, 0) == ["tanh", "transpose", "negate"]
+
+
+def test_reads_that_would_not_be_affine_do_not_join() -> None:
+    c = Program(t(6, 4))
+    x = c.op("transpose", [c.p[0]], t(4, 6), permutation=[1, 0])
+    whole = c.op("reshape", [x], t(8, 3))
+    fused = c.plan(c.same("negate", whole))
+    assert any("not be affine" in line for line in fused.explain) == (len(fused.groups) > 1)
+
+
+def test_free_instructions_are_copied_and_big_constants_are_operands() -> None:
+    c = Program(t(4, 8))
+    rows = c.op("iota", [], t(4, 8), iota_dimension=0)
+    table = c.op("constant", [], t(4, 8), value=np.arange(32, dtype=np.float32).reshape(4, 8))
+    a = c.same("tanh", c.same("add", rows, c.p[0]))
+    b = c.same("exponential", c.same("multiply", a, c.same("add", rows, table)))
+    fused = c.plan(a, b, table, c.p[0])
+    assert len(fused.groups) == 2
+    assert all("iota" in names(fused, i) for i in range(2))
+    assert any(isinstance(source, Constant) for source in fused.groups[1].operands)
+    assert isinstance(fused.outputs[2], Constant)
+    assert fused.outputs[3] == Input(0)
+
+
+def test_reduce_is_a_fusion_of_its_own_with_its_hero() -> None:
+    c = Program(t(4, 8))
+    x = c.same("tanh", c.p[0])
+    zero = c.op("constant", [], t(), value=np.zeros((), np.float32))
+    body = Block(arg_types=[t(), t()])
+    add = OPS["add"](list(body.args), [t()])
+    body.add_ops([add, ReturnOp(list(add.results))])
+    reduce = OPS["reduce"]([x, zero], [t(4)], {"dimensions": DenseArrayBase.from_list(i64, [1])}, [Region(body)])
+    c.block.add_op(reduce)
+    fused = c.plan(c.same("negate", reduce.results[0]))
+    assert [names(fused, i) for i in range(3)] == [["tanh"], ["constant", "reduce"], ["negate"]]
+    assert hero(fused.groups[1].fusion).kind == "reduction"
+    assert hero(fused.groups[0].fusion).kind == "loop"
+
+
+def test_fusions_of_the_source_are_kept() -> None:
+    main = Block(arg_types=[t(4)])
+    body = Block(arg_types=[t(4), t()])
+    spread = OPS["broadcast_in_dim"]([body.args[1]], [t(4)], {"broadcast_dimensions": DenseArrayBase.from_list(i64, [])})
+    table = OPS["constant"]([], [t(4)], {"value": LiteralAttr.from_array(np.arange(4, dtype=np.float32))})
+    add = OPS["add"]([body.args[0], spread.results[0]], [t(4)])
+    more = OPS["add"]([add.results[0], table.results[0]], [t(4)])
+    body.add_ops([spread, table, add, more, ReturnOp(list(more.results))])
+    scalar = OPS["constant"]([], [t()], {"value": LiteralAttr.from_array(np.ones((), np.float32))})
+    fusion = FusionOp([main.args[0], scalar.results[0]], [t(4)], "kLoop", Region(body), "mine")
+    main.add_ops([scalar, fusion, func.ReturnOp(*fusion.results)])
+    module = ModuleOp([func.FuncOp("main", FunctionType.from_lists([t(4)], [t(4)]), Region(main))])
+    before = evaluate(module, np.arange(4, dtype=np.float32))
+    PlanFusionsPass().apply(Context(), module)
+    module.verify()
+    assert np.array_equal(evaluate(module, np.arange(4, dtype=np.float32))[0], before[0])
+    assert [operand.owner is main or operand.type == t(4) for operand in fusion.operands] == [True, True]
+    assert fusion.operands[0] is main.args[0]
+
+
+def test_a_module_needs_main() -> None:
+    with pytest.raises(InputError, match="@main"):
+        plan_fusions(ModuleOp([]))
