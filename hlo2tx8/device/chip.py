@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import yaml
 
@@ -70,7 +70,7 @@ def load_chip(path: Path = DEFAULT_PATH) -> Chip:
         raise ChipError(f"{path}: {error}") from None
     if not isinstance(data, dict):
         raise ChipError(f"{path}: not a mapping")
-    values: dict[str, Any] = dict(data)
+    values = dict(cast(Mapping[str, Any], data))
     values["cycles"] = _strict(Cycles, values.get("cycles"), path, "cycles.")
     values["mesh"] = tuple(values.get("mesh", ()))
     return _strict(Chip, values, path, "")
@@ -79,7 +79,7 @@ def load_chip(path: Path = DEFAULT_PATH) -> Chip:
 def _strict(cls: type[T], values: Any, path: Path, prefix: str) -> T:
     if not isinstance(values, dict):
         raise ChipError(f"{path}: {prefix or 'top level'} is not a mapping")
-    given: dict[str, Any] = dict(values)
+    given = dict(cast(Mapping[str, Any], values))
     known = {f.name for f in fields(cls)}  # pyright: ignore[reportArgumentType]
     for key in sorted(set(given) - known):
         raise ChipError(f"{path}: unknown key {prefix}{key}")

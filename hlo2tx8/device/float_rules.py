@@ -5,6 +5,8 @@ more.
 A NaN that arithmetic yields is the canonical quiet NaN: positive, top mantissa bit only. Subnormals are kept.
 """
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 
@@ -136,7 +138,7 @@ def minimum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(a) | np.isnan(b), a.dtype.type(np.nan), smaller)
 
 
-def float_to_integer(x: np.ndarray, dtype: np.dtype[np.generic], rounding: Rounding) -> np.ndarray:
+def float_to_integer(x: np.ndarray, dtype: np.dtype[Any], rounding: Rounding) -> np.ndarray:
     """Rounded by mode, saturated to the integer type, NaN gives 0."""
     wide = x.astype(np.float64)
     whole = {

@@ -1,6 +1,7 @@
 """Element formats of the machine: the codes of the ISA, their width and their numpy dtype."""
 
 from enum import IntEnum
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -33,7 +34,7 @@ class Format(IntEnum):
         return _BYTES[self]
 
     @property
-    def numpy_dtype(self) -> np.dtype[np.generic]:
+    def numpy_dtype(self) -> np.dtype[Any]:
         """The numpy dtype of one element as it lies in memory; TF32 lies in float32, RAW formats are opaque bytes."""
         return np.dtype(_NUMPY[self])
 

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -121,7 +121,7 @@ class LayoutAttr(ParametrizedAttribute):
     """Tensor encoding `#hlo.layout<array<i64: 0, 1>>`: dimensions from the fastest to the slowest in memory."""
 
     name = "hlo.layout"
-    minor_to_major: DenseArrayBase
+    minor_to_major: DenseArrayBase[IntegerType]
 
     @staticmethod
     def of(minor_to_major: tuple[int, ...]) -> "LayoutAttr":
@@ -246,8 +246,9 @@ def decode_attribute(value: Attribute) -> Any:
     """One attribute as a Python value; an attribute without one stays as it is."""
     match value:
         case DenseArrayBase():
-            as_bool = isinstance(value.elt_type, IntegerType) and value.elt_type.width.data == 1
-            return tuple(bool(v) if as_bool else v for v in value.get_values())
+            numbers = cast(DenseArrayBase[IntegerType], value)
+            as_bool = numbers.elt_type.width.data == 1
+            return tuple(bool(v) if as_bool else int(v) for v in numbers.get_values())
         case IntegerAttr():
             if isinstance(value.type, IntegerType) and value.type.width.data == 1:
                 return bool(value.value.data)

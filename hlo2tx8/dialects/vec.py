@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     IndexType,
     IntegerAttr,
+    IntegerType,
     StringAttr,
     TensorType,
     VectorType,
@@ -45,12 +46,12 @@ from hlo2tx8.dialects.xla import IndexingMapAttr
 from hlo2tx8.indexing import IndexingMap
 
 
-def i64_array(values: Sequence[int]) -> DenseArrayBase:
+def i64_array(values: Sequence[int]) -> DenseArrayBase[IntegerType]:
     """The sequence as an `array<i64: ...>` attribute."""
     return DenseArrayBase.from_list(i64, list(values))
 
 
-def ints(array: DenseArrayBase) -> tuple[int, ...]:
+def ints(array: DenseArrayBase[IntegerType]) -> tuple[int, ...]:
     """The values of an integer array attribute."""
     return tuple(int(v) for v in array.get_values())
 
@@ -90,7 +91,7 @@ class BoxOp(IRDLOperation):
 
     name = "vec.box"
     valid = opt_operand_def(IndexType)
-    shape = prop_def(DenseArrayBase)
+    shape = prop_def(DenseArrayBase.constr(i64))
     body = region_def("single_block")
     traits = traits_def(NoTerminator())
 
@@ -115,8 +116,8 @@ class LoadOp(IRDLOperation):
     lower = var_operand_def(IndexType)
     upper = var_operand_def(IndexType)
     fill = opt_operand_def()
-    strides = prop_def(DenseArrayBase)
-    clipped = prop_def(DenseArrayBase)
+    strides = prop_def(DenseArrayBase.constr(i64))
+    clipped = prop_def(DenseArrayBase.constr(i64))
     result = result_def(VectorType)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
@@ -152,7 +153,7 @@ class StoreOp(IRDLOperation):
     value = operand_def(VectorType)
     target = operand_def(TensorType)
     offset = operand_def(IndexType)
-    strides = prop_def(DenseArrayBase)
+    strides = prop_def(DenseArrayBase.constr(i64))
 
     def __init__(self, value: SSAValue, target: SSAValue, offset: SSAValue, strides: Sequence[int]):
         super().__init__(operands=[value, target, offset], properties={"strides": i64_array(strides)})
@@ -195,7 +196,7 @@ class MaskOp(IRDLOperation):
     name = "vec.mask"
     lower = var_operand_def(IndexType)
     upper = var_operand_def(IndexType)
-    clipped = prop_def(DenseArrayBase)
+    clipped = prop_def(DenseArrayBase.constr(i64))
     result = result_def(VectorType)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 

@@ -5,6 +5,7 @@ Fusions are called functions, layouts are dropped (values are logical arrays), `
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
@@ -127,10 +128,11 @@ class _Exporter:
             case StructAttr():
                 return value.data.text
             case DenseArrayBase():
-                if isinstance(value.elt_type, IntegerType) and value.elt_type.width.data == 1:
-                    body = ", ".join("true" if v else "false" for v in value.get_values())
+                numbers = cast(DenseArrayBase[IntegerType], value)
+                if numbers.elt_type.width.data == 1:
+                    body = ", ".join("true" if v else "false" for v in numbers.get_values())
                     return f"array<i1: {body}>" if body else "array<i1>"
-                body = ", ".join(str(v) for v in value.get_values())
+                body = ", ".join(str(v) for v in numbers.get_values())
                 return f"array<i64: {body}>" if body else "array<i64>"
             case IntegerAttr():
                 if isinstance(value.type, IntegerType) and value.type.width.data == 1:

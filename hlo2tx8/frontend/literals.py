@@ -2,7 +2,7 @@
 
 import re
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -68,7 +68,7 @@ def _from_bytes(raw: np.ndarray, element: str, dtype: np.dtype[Any], shape: tupl
         width = _SUB_BYTE[element]
         bits = np.unpackbits(raw, bitorder="little").reshape(-1, width)[:count]
         raw = np.packbits(bits, axis=1, bitorder="little").reshape(-1)
-    return raw.view(dtype)[:count].reshape(shape).copy() if raw.size != dtype.itemsize else raw.view(dtype).reshape(shape)
+    return raw.view(dtype)[:count].reshape(shape).copy()
 
 
 def _element(token: str, element: str, dtype: np.dtype[Any]) -> Any:
@@ -89,27 +89,28 @@ def _element(token: str, element: str, dtype: np.dtype[Any]) -> Any:
 def literal_to_text(literal: LiteralAttr, type_: Attribute) -> str:
     """`dense<...> : tensor<...>` with the same bits."""
     assert isinstance(type_, TensorType)
+    tensor = cast(TensorType[Attribute], type_)
     text = type_to_text(type_)
     array = literal.array
-    if prod(type_.get_shape()) == 0:
+    if prod(tensor.get_shape()) == 0:
         return f"dense<> : {text}"
     if array.dtype == np.bool_:
         raw = array.astype(np.uint8)
         if array.ndim == 0:
             return f"dense<{'true' if array else 'false'}> : {text}"
         body = ", ".join("true" if v else "false" for v in raw.reshape(-1))
-        return f"dense<{_nested(body.split(', '), type_.get_shape())}> : {text}"
-    element = type_to_text(type_.element_type)
+        return f"dense<{_nested(list(map(str, body.split(', '))), tensor.get_shape())}> : {text}"
+    element = type_to_text(tensor.element_type)
     if element in _SUB_BYTE and not element.startswith("f"):
         if array.ndim == 0:
             return f"dense<{int(array)}> : {text}"
-        return f"dense<{_nested([str(int(v)) for v in array.reshape(-1)], type_.get_shape())}> : {text}"
+        return f"dense<{_nested([str(int(v)) for v in array.reshape(-1)], tensor.get_shape())}> : {text}"
     if element in _SUB_BYTE or (array.ndim == 0 and not np.iscomplexobj(array)):
         tokens = [hex(int.from_bytes(v.tobytes(), "little")) if element[0] in "fb" else str(int(v)) for v in array.reshape(-1)]
         digits = 2 * array.dtype.itemsize
         tokens = [f"0x{int(t, 16):0{digits}X}" if t.startswith("0x") else t for t in tokens]
-        return f"dense<{tokens[0] if array.ndim == 0 else _nested(tokens, type_.get_shape())}> : {text}"
-    full = np.ascontiguousarray(literal.broadcast(type_.get_shape()) if array.ndim == 0 else array)
+        return f"dense<{tokens[0] if array.ndim == 0 else _nested(tokens, tensor.get_shape())}> : {text}"
+    full = np.ascontiguousarray(literal.broadcast(tensor.get_shape()) if array.ndim == 0 else array)
     return f'dense<"0x{full.tobytes().hex().upper()}"> : {text}'
 
 

@@ -1,5 +1,5 @@
 """The only file that touches jaxlib's private modules: MLIR contexts, HLO text to StableHLO, pass pipelines, versions."""
-# pyright: basic
+# pyright: basic, reportAttributeAccessIssue=false
 
 from typing import Any
 

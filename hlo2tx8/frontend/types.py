@@ -1,6 +1,7 @@
 """Types: MLIR's, as xDSL has them, and back to text."""
 
 from functools import cache
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import builtin
@@ -27,9 +28,12 @@ def type_from_text(text: str) -> Attribute:
 
 def with_layout(type_: Attribute, order: tuple[int, ...] | None) -> Attribute:
     """A tensor type with a layout; without one where it is row-major."""
-    if not isinstance(type_, TensorType) or order is None or order == tuple(reversed(range(type_.get_num_dims()))):
+    if order is None or not isinstance(type_, TensorType):
         return type_
-    return TensorType(type_.element_type, type_.get_shape(), LayoutAttr.of(order))
+    if order == tuple(reversed(range(len(type_.get_shape())))):
+        return cast(Attribute, type_)
+    tensor = cast(TensorType[Attribute], type_)
+    return TensorType(tensor.element_type, tensor.get_shape(), LayoutAttr.of(order))
 
 
 @cache

@@ -8,7 +8,7 @@ import gc
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
@@ -164,8 +164,7 @@ class _Walker:
         return result, layout
 
     def constant(self, op: Any) -> Attribute:
-        type_ = self.type(op.results[0].type)
-        assert isinstance(type_, TensorType)
+        type_ = cast(TensorType[Attribute], self.type(op.results[0].type))
         try:
             value = op.attributes["value"]
         except Exception:  # the bindings have no class for complex elements
@@ -203,8 +202,7 @@ class _Walker:
             case ir.UnitAttr():
                 return UnitAttr()
             case ir.DenseIntElementsAttr() | ir.DenseFPElementsAttr():
-                type_ = type_from_text(str(value.type))
-                assert isinstance(type_, TensorType)
+                type_ = cast(TensorType[Attribute], type_from_text(str(value.type)))
                 return literal_of(value, type_)
             case _:
                 return self.structured(str(value))

@@ -115,7 +115,7 @@ class _Variable(Expr):
         self._hash = hash((self.LETTER, index))
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and isinstance(other, _Variable) and other.index == self.index
+        return isinstance(other, _Variable) and other.LETTER == self.LETTER and other.index == self.index
 
     __hash__ = Expr.__hash__
 
@@ -155,8 +155,8 @@ class _Binary(Expr):
         if self is other:
             return True
         return (
-            type(other) is type(self)
-            and isinstance(other, _Binary)
+            isinstance(other, _Binary)
+            and other.SYMBOL == self.SYMBOL
             and other._hash == self._hash
             and other.lhs == self.lhs
             and other.rhs == self.rhs

@@ -45,9 +45,7 @@ class IndexingMap:
     constraints: tuple[Constraint, ...] = ()
 
     @staticmethod
-    def from_shape(
-        results: Sequence[Expr | int], dim_sizes: Sequence[int], range_sizes: Sequence[int] = ()
-    ) -> "IndexingMap":
+    def from_shape(results: Sequence[Expr | int], dim_sizes: Sequence[int], range_sizes: Sequence[int] = ()) -> "IndexingMap":
         """A map whose variables run over 0..size-1."""
         return IndexingMap(
             tuple(Variable(0, n - 1) for n in dim_sizes),
@@ -275,13 +273,11 @@ def _is_dense_linear(m: IndexingMap, shape: Sequence[int]) -> bool:
             return False
     linear = simplifier.simplify(linearize(m.results, shape))
     constant, terms = linear.affine_terms()
-    leaves: list[Expr] = [Dim(i) for i in range(len(m.dims))] + [Sym(i) for i in range(len(m.syms))]
+    leaves: list[Expr] = [*(Dim(i) for i in range(len(m.dims))), *(Sym(i) for i in range(len(m.syms)))]
     if any(t not in leaves for t in terms):
         return False
     base = constant + sum(v.lo * terms.get(leaf, 0) for leaf, v in zip(leaves, variables, strict=True))
-    radix = sorted(
-        (terms.get(leaf, 0), v.hi - v.lo + 1) for leaf, v in zip(leaves, variables, strict=True) if v.hi > v.lo
-    )
+    radix = sorted((terms.get(leaf, 0), v.hi - v.lo + 1) for leaf, v in zip(leaves, variables, strict=True) if v.hi > v.lo)
     weight = 1
     for factor, count in radix:
         if factor != weight:

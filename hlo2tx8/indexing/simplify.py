@@ -239,11 +239,7 @@ class Simplifier:
         if isinstance(r, Mod) and isinstance(r.rhs, Const) and r.rhs.value % k == 0:
             return self._mod(r.lhs, k)
         constant, terms = r.affine_terms()
-        unwrapped = {
-            t: f
-            for t, f in terms.items()
-            if isinstance(t, Mod) and isinstance(t.rhs, Const) and t.rhs.value * f % k == 0
-        }
+        unwrapped = {t: f for t, f in terms.items() if isinstance(t, Mod) and isinstance(t.rhs, Const) and t.rhs.value * f % k == 0}
         if unwrapped:
             flat = from_terms(constant, {t: f for t, f in terms.items() if t not in unwrapped})
             for t, f in unwrapped.items():

@@ -97,7 +97,8 @@ class _Parser:
         dims = self.variables("(", ")")
         ranges = self.variables("[", "]")
         runtime = self.variables("{", "}")
-        self.names = {n: Dim(i) for i, n in enumerate(dims)} | {n: Sym(i) for i, n in enumerate(ranges + runtime)}
+        self.names |= {n: Dim(i) for i, n in enumerate(dims)}
+        self.names |= {n: Sym(i) for i, n in enumerate(ranges + runtime)}
         self.expect("->")
         self.expect("(")
         results: list[Expr] = []

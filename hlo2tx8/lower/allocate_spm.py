@@ -134,10 +134,7 @@ def place(allocs: list[spm.AllocOp], ranges: dict[SSAValue, LiveRange], space: S
             if other.live.overlaps(live) and other.address < address + size:
                 address = max(address, other.address + other.size_bytes)
         if address + size > space.limit:
-            raise SpmOverflowError(
-                "E3101",
-                f"buffers of {sum(a.size_bytes * a.num_copies for a in allocs)} bytes do not fit SPM"
-            )
+            raise SpmOverflowError("E3101", f"buffers of {sum(a.size_bytes * a.num_copies for a in allocs)} bytes do not fit SPM")
         placed[alloc.result] = Placement(address, size, live)
     return placed
 

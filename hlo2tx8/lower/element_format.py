@@ -1,7 +1,7 @@
 """Element types of the IR as formats of the machine, and constants as bits."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 from xdsl.dialects import arith
@@ -49,20 +49,29 @@ _UNSIGNED = {8: Format.UINT8, 16: Format.UINT16, 32: Format.UINT32, 64: Format.U
 def format_of(type_: Attribute) -> Format:
     """The format of a scalar, vector or tensor type; raises CompileError for a type no instruction computes with."""
     if isinstance(type_, (VectorType, TensorType)):
-        return format_of(type_.get_element_type())
+        shaped = cast(VectorType[Attribute] | TensorType[Attribute], type_)
+        return format_of(shaped.get_element_type())
     if isinstance(type_, IndexType):
         return Format.INT64
     if isinstance(type_, IntegerType):
-        width = type_.width.data
+        integer = cast(IntegerType, type_)
+        width = integer.width.data
         if width == 1:
             return Format.PRED
-        table = _UNSIGNED if type_.signedness.data is Signedness.UNSIGNED else _SIGNED
+        table = _UNSIGNED if integer.signedness.data is Signedness.UNSIGNED else _SIGNED
         if width in table:
             return table[width]
     for kind, fmt in _FLOATS:
         if isinstance(type_, kind):
             return fmt
     raise CompileError("E3205", f"no instruction computes with elements of type {type_}")
+
+
+def tensor_type(value: SSAValue) -> TensorType[Attribute]:
+    """The type of a value that is a tensor."""
+    type_: Attribute = value.type
+    assert isinstance(type_, TensorType)
+    return cast(TensorType[Attribute], type_)
 
 
 def constant_bits(value: SSAValue) -> int:

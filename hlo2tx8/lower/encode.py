@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa import Instruction
@@ -42,7 +42,7 @@ class EncodedKernel:
 
     records: tuple[Record, ...]
     num_arguments: int
-    scratch: tuple[TensorType, ...]
+    scratch: tuple[TensorType[Attribute], ...]
 
 
 def encode(module: ModuleOp) -> EncodedKernel:
@@ -60,8 +60,8 @@ def encode(module: ModuleOp) -> EncodedKernel:
 class _Encoder:
     slots: dict[SSAValue, int]
     records: list[Record] = field(default_factory=list[Record])
-    forms: dict[SSAValue, LinearForm] = field(default_factory=dict)
-    scratch: list[TensorType] = field(default_factory=list)
+    forms: dict[SSAValue, LinearForm] = field(default_factory=dict[SSAValue, LinearForm])
+    scratch: list[TensorType[Attribute]] = field(default_factory=list[TensorType[Attribute]])
     registers: RegisterFile = field(default_factory=RegisterFile)
 
     def block(self, block: Block) -> None:

@@ -14,7 +14,7 @@ from hlo2tx8.dialects import vec, xla
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Add, Const, Expr, FloorDiv, IndexingMap, Mod, Mul
 from hlo2tx8.lower.box_levels import Level, Size
-from hlo2tx8.lower.element_format import Splat, Vector, constant_bits, format_of
+from hlo2tx8.lower.element_format import Splat, Vector, constant_bits, format_of, tensor_type
 from hlo2tx8.lower.instruction_choice import choose
 from hlo2tx8.lower.select_memory import (
     MAX_GATHER_BYTES,
@@ -39,7 +39,7 @@ class BoxSelector:
     step: StepBuilder
     slots: dict[SSAValue, SSAValue]
     hoisted: dict[tuple[object, ...], SSAValue]
-    vectors: dict[SSAValue, Vector] = field(default_factory=dict)
+    vectors: dict[SSAValue, Vector] = field(default_factory=dict[SSAValue, Vector])
 
     def select(self, block: Block) -> None:
         for op in block.ops:
@@ -147,13 +147,13 @@ class BoxSelector:
 
     def _gather(self, op: vec.GatherOp) -> SSAValue:
         step, fmt = self.step, format_of(op.result.type)
-        shape = op.source.type.get_shape()
+        shape = tensor_type(op.source).get_shape()
         size = max(shape[0], 1) * fmt.bytes
         if size > MAX_GATHER_BYTES:
             raise CompileError(
                 "E3202",
                 f"an access without affine strides reads a tensor of {size} bytes; SPM holds at most {MAX_GATHER_BYTES} of it",
-                origin=_origin(op)
+                origin=_origin(op),
             )
         source = self.slots[op.source]
         key = ("whole", source)

@@ -71,7 +71,8 @@ class _Selector:
                 if builder.insertion_point.block is top:
                     # What a prologue holds does not depend on other loops: it starts anew before each nest.
                     self.hoisted.clear()
-                loop = scf.ForOp(*(self.values[v] for v in (op.lb, op.ub, op.step)), [], Region(body))
+                lower, upper, step = (self.values[v] for v in (op.lb, op.ub, op.step))
+                loop = scf.ForOp(lower, upper, step, [], Region(body))
                 builder.insert(loop)
                 self._ops(op.body.block, Builder(InsertPoint.at_end(body)), top)
             case xla.ConstantOp():

@@ -152,7 +152,7 @@ def lane_terms(step: StepBuilder, expr: Expr) -> tuple[Expr, list[tuple[Size, Si
         return None
     base, coefficients = split
     dense = _dense(step, step.shape)
-    terms = [
+    terms: list[tuple[Size, Size, Size]] = [
         (dense[k], step.shape[k], coefficients[leaf])
         for k, leaf in enumerate(leaves)
         if coefficients.get(leaf, 0) and step.shape[k] != 1

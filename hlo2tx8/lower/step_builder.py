@@ -1,10 +1,10 @@
 """Emits index arithmetic, buffers and transfers of one step; sizes are folded where they are known."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
@@ -35,7 +35,6 @@ class StepBuilder(Multiply):
     shape: tuple[int, ...]
     valid: SSAValue | None
     origin: str = ""
-    constants: dict[int, SSAValue] = field(default_factory=dict)
 
     # ------------------------------------------------------------------------------------------------ sizes
 
@@ -93,7 +92,7 @@ class StepBuilder(Multiply):
         return self.builder.insert(op)
 
     @contextmanager
-    def if_positive(self, sizes: Sequence[Size]) -> Iterator[None]:
+    def if_positive(self, sizes: Sequence[Size]) -> Generator[None, None, None]:
         """Emits what follows only for steps in which every size is positive."""
         dynamic = [s for s in sizes if isinstance(s, SSAValue)]
         outer = self.builder
@@ -205,8 +204,8 @@ class StepBuilder(Multiply):
         blocks: list[Block] = []
         for level in levels[: max(len(levels) - room, 0)]:
             block = Block(arg_types=[INDEX])
-            bounds = [self.value(b) for b in (0, level.extent, 1)]
-            self.insert(scf.ForOp(*bounds, [], Region(block)))
+            lower, upper, step = (self.value(b) for b in (0, level.extent, 1))
+            self.insert(scf.ForOp(lower, upper, step, [], Region(block)))
             self.builder = Builder(InsertPoint.at_end(block))
             blocks.append(block)
             starts = tuple(
@@ -225,9 +224,9 @@ def _split_run(levels: tuple[Level, ...]) -> tuple[Size, tuple[Level, ...]]:
     return 1, levels
 
 
-def _dma_levels(levels: tuple[Level, ...]) -> dict[str, Size]:
+def _dma_levels(levels: tuple[Level, ...]) -> dict[str, Any]:
     run, outer = _split_run(levels)
-    fields: dict[str, Size] = {"count": run}
+    fields: dict[str, Any] = {"count": run}
     padded = (*reversed(outer), *(Level(1, (0, 0)) for _ in range(NUM_DMA_LEVELS - len(outer))))
     for i, level in enumerate(padded, start=1):
         fields[f"s{i}"] = level.strides[0]
@@ -238,7 +237,7 @@ def _dma_levels(levels: tuple[Level, ...]) -> dict[str, Size]:
 def _gather_scatter(dst: SSAValue, src: SSAValue, levels: tuple[Level, ...], fmt: Format, multiply: Multiply) -> Operation:
     run, outer = _split_run(levels)
     padded = (*reversed(outer), *(Level(1, (0, 0)) for _ in range(NUM_DMA_LEVELS - len(outer))))
-    fields: dict[str, Size] = {}
+    fields: dict[str, Any] = {}
     for i, level in enumerate(padded, start=1):
         read, write = level.strides
         fields |= {f"rs{i}": multiply(read, fmt.bytes), f"rn{i}": level.extent}

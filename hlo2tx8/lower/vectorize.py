@@ -41,10 +41,10 @@ from hlo2tx8.lower.vectorize_box import BoxBuilder
 class _Scope:
     """What a FLAT value is at the VECTOR level: an index expression, or another value."""
 
-    fixed: list[Variable] = field(default_factory=list)
-    fixed_values: list[SSAValue] = field(default_factory=list)
-    indices: dict[SSAValue, Expr] = field(default_factory=dict)
-    values: dict[SSAValue, SSAValue] = field(default_factory=dict)
+    fixed: list[Variable] = field(default_factory=list[Variable])
+    fixed_values: list[SSAValue] = field(default_factory=list[SSAValue])
+    indices: dict[SSAValue, Expr] = field(default_factory=dict[SSAValue, Expr])
+    values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
 
     def add_fixed(self, old: SSAValue, new: SSAValue, lo: int, hi: int, name: str) -> None:
         self.indices[old] = Dim(len(self.fixed))
@@ -122,8 +122,8 @@ def _vectorize_step_loop(op: scf.ForOp, builder: Builder, scope: _Scope) -> None
             _vectorize_op(child, inner, scope)
     scope.pop_fixed()
     inner.insert(scf.YieldOp())
-    bounds = [builder.insert(arith.ConstantOp(IntegerAttr(v, xla.index))).result for v in (lo, hi, step)]
-    builder.insert(scf.ForOp(*bounds, [], Region(block)))
+    lower, upper, stride = (builder.insert(arith.ConstantOp(IntegerAttr(v, xla.index))).result for v in (lo, hi, step))
+    builder.insert(scf.ForOp(lower, upper, stride, [], Region(block)))
 
 
 def _vectorize_box(op: scf.ForOp, builder: Builder, scope: _Scope) -> None:

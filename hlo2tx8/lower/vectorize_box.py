@@ -13,6 +13,7 @@ from xdsl.rewriter import InsertPoint
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Const, Expr, IndexingMap, Interval
+from hlo2tx8.lower.element_format import tensor_type
 from hlo2tx8.lower.lane_access import Constraint, LaneSpace, Region
 
 INT32_MAX = 2**31 - 1
@@ -29,10 +30,10 @@ class BoxBuilder:
     fixed_values: tuple[SSAValue, ...]
     indices: dict[SSAValue, Expr]
     values: dict[SSAValue, SSAValue]
-    loads: dict[tuple[SSAValue, Expr, Region], SSAValue] = field(default_factory=dict)
-    bounds: dict[tuple[tuple[Expr, ...], str], SSAValue] = field(default_factory=dict)
-    splats: dict[SSAValue, SSAValue] = field(default_factory=dict)
-    conditions: dict[SSAValue, tuple[Constraint, ...]] = field(default_factory=dict)
+    loads: dict[tuple[SSAValue, Expr, Region], SSAValue] = field(default_factory=dict[tuple[SSAValue, Expr, Region], SSAValue])
+    bounds: dict[tuple[tuple[Expr, ...], str], SSAValue] = field(default_factory=dict[tuple[tuple[Expr, ...], str], SSAValue])
+    splats: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    conditions: dict[SSAValue, tuple[Constraint, ...]] = field(default_factory=dict[SSAValue, tuple[Constraint, ...]])
 
     def build(self, body: Block, outer: Builder) -> None:
         """Inserts the box for `body` through `outer`."""
@@ -261,8 +262,8 @@ class BoxBuilder:
         return self.builder.insert(xla.ElementwiseOp("stablehlo.compare", [index, limit], result_type, attributes)).res
 
     def _splat_int(self, value: int, like: Attribute) -> SSAValue:
-        assert isinstance(like, VectorType)
-        constant = self.builder.insert(arith.ConstantOp(IntegerAttr(value, like.element_type)))
+        element = i64 if like == VectorType(i64, self.space.shape) else i32
+        constant = self.builder.insert(arith.ConstantOp(IntegerAttr(value, element)))
         return self.builder.insert(vec.SplatOp(constant.result, self.space.shape)).result
 
     def _box_region(self, region: Region) -> vec.BoxRegion:
@@ -286,10 +287,8 @@ def _stores(op: scf.IfOp) -> bool:
 
 
 def _num_elements(value: SSAValue) -> int:
-    assert isinstance(value.type, TensorType)
-    return prod(value.type.get_shape())
+    return prod(tensor_type(value).get_shape())
 
 
 def _element_type(value: SSAValue) -> Attribute:
-    assert isinstance(value.type, TensorType)
-    return value.type.element_type
+    return tensor_type(value).element_type

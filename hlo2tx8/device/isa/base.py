@@ -98,10 +98,12 @@ class Instruction(IRDLOperation):
     FORMATS: ClassVar[tuple[Format, ...]] = ()
     FORMATS2: ClassVar[tuple[Format, ...]] = ()
     COST: ClassVar[int] = 1
+    COMPUTE: ClassVar[Any]
+    FUNCTION: ClassVar[str]
 
     dynamic = var_operand_def()
-    static = prop_def(DenseArrayBase)
-    code = prop_def(DenseArrayBase)
+    static = prop_def(DenseArrayBase.constr(i64))
+    code = prop_def(DenseArrayBase.constr(i64))
 
     @classmethod
     def make(
@@ -194,7 +196,7 @@ class Instruction(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        fields: dict[str, int | SSAValue] = {}
+        fields: dict[str, Any] = {}
         for f in cls.FIELDS:
             parser.parse_keyword(f.name)
             with parser.in_parens():

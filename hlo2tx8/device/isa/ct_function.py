@@ -1,7 +1,5 @@
 """CT transcendental and activation functions; their values are those of `device.approx`."""
 
-from typing import ClassVar
-
 from hlo2tx8.device.isa.base import instruction
 from hlo2tx8.device.isa.forms import CtV
 
@@ -9,7 +7,6 @@ from hlo2tx8.device.isa.forms import CtV
 class Transcendental(CtV):
     """dst[i] = FUNCTION(src[i]), correctly rounded in 16-bit formats."""
 
-    FUNCTION: ClassVar[str]
     COST = 4
 
 

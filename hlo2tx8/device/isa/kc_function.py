@@ -1,7 +1,5 @@
 """Kernel-core functions of floats: exact rounding functions and those of `device.approx`."""
 
-from typing import ClassVar
-
 from hlo2tx8.device import kernel_core_rules as rules
 from hlo2tx8.device.isa.base import Field, Role, instruction
 from hlo2tx8.device.isa.forms import KC_FLOATS, KcV
@@ -10,7 +8,6 @@ from hlo2tx8.device.isa.forms import KC_FLOATS, KcV
 class KcFunction(KcV):
     """dst[i] = FUNCTION(src[i]), correctly rounded in 16-bit formats."""
 
-    FUNCTION: ClassVar[str]
     FORMATS = KC_FLOATS
     COST = 16
 
