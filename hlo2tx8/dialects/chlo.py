@@ -1,4 +1,4 @@
-"""Op classes of `chlo`: names and attributes as the specification has them; shapes and types are checked by jaxlib's verifier."""
+"""Op classes of `chlo`: names and attributes as the specification has them; jaxlib's verifier checks types."""
 
 from xdsl.ir import Dialect
 
@@ -51,7 +51,7 @@ DECLARATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("next_after", ()),
     ("polygamma", ()),
     ("ragged_dot", ("ragged_dot_dimension_numbers", "precision_config")),
-    ("scan", ("operandSegmentSizes", "dimension", "scan_dim_size", "is_reverse", "is_associative", "resultSegmentSizes")),
+    ("scan", ("dimension", "scan_dim_size", "is_reverse", "is_associative", "operandSegmentSizes", "resultSegmentSizes")),
     ("sinh", ()),
     ("square", ()),
     ("tan", ()),

@@ -7,15 +7,10 @@
 })
 """
 
-import base64
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
-import ml_dtypes
-import numpy as np
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
@@ -27,9 +22,8 @@ from xdsl.dialects.builtin import (
     SymbolRefAttr,
     TensorType,
     UnitAttr,
-    i64,
 )
-from xdsl.ir import Attribute, Data, Dialect, Operation, ParametrizedAttribute, Region, SSAValue
+from xdsl.ir import Attribute, Data, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_attr_definition,
@@ -38,104 +32,44 @@ from xdsl.irdl import (
     prop_def,
     region_def,
     var_operand_def,
+    var_region_def,
     var_result_def,
 )
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-
-class Literal:
-    """A constant array, bit-exact; equal if dtype, shape and bytes are. A splat is kept as a 0-d array."""
-
-    def __init__(self, array: np.ndarray) -> None:
-        self.array = np.ascontiguousarray(array) if array.ndim else np.array(array)
-        self.array.setflags(write=False)
-
-    @cached_property
-    def digest(self) -> bytes:
-        return hashlib.blake2b(self.array.tobytes(), digest_size=16).digest()
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Literal)
-            and other.array.dtype == self.array.dtype
-            and other.array.shape == self.array.shape
-            and other.digest == self.digest
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.array.dtype.name, self.array.shape, self.digest))
+from hlo2tx8.dialects.literal import ElementsAttr, Literal, LiteralAttr, is_splat_literal
 
 
 @irdl_attr_definition
-class LiteralAttr(Data[Literal]):
-    """`#hlo.literal<"bfloat16", [2], "base64 of the bytes">`; shape [] for a splat of any shape."""
-
-    name = "hlo.literal"
-
-    @staticmethod
-    def from_array(array: np.ndarray, type_: Attribute | None = None) -> "LiteralAttr":
-        """The literal of an array; one whose elements all have the same bytes becomes a splat."""
-        array = np.asarray(array)
-        if array.ndim and array.size:
-            rows = array.reshape(-1).view(np.uint8).reshape(array.size, -1)
-            if (rows == rows[0]).all():
-                array = array.reshape(-1)[:1].reshape(())
-        return LiteralAttr(Literal(array))
-
-    @property
-    def array(self) -> np.ndarray:
-        """The elements; 0-d for a splat."""
-        return self.data.array
-
-    def broadcast(self, shape: tuple[int, ...]) -> np.ndarray:
-        """The elements in the shape of the constant."""
-        return np.broadcast_to(self.array, shape)
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> Literal:
-        with parser.in_angle_brackets():
-            name = parser.parse_str_literal()
-            parser.parse_punctuation(",")
-            shape = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
-            parser.parse_punctuation(",")
-            data = base64.b64decode(parser.parse_str_literal())
-        dtype = np.dtype(getattr(ml_dtypes, name, name))
-        return Literal(np.frombuffer(data, dtype).reshape(shape))
-
-    def print_parameter(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            printer.print_string_literal(self.array.dtype.name)
-            printer.print_string(f", [{', '.join(str(n) for n in self.array.shape)}], ")
-            printer.print_string_literal(base64.b64encode(self.array.tobytes()).decode())
-
-
-def is_splat_literal(op: Operation) -> bool:
-    """Whether a constant op has the same element everywhere."""
-    value = op.properties.get("value")
-    return isinstance(value, LiteralAttr) and value.array.ndim == 0
-
-
-@irdl_attr_definition
-class LayoutAttr(ParametrizedAttribute):
-    """Tensor encoding `#hlo.layout<array<i64: 0, 1>>`: dimensions from the fastest to the slowest in memory."""
+class LayoutAttr(Data[tuple[int, ...]]):
+    """Tensor encoding `#hlo.layout<[0, 1]>`: dimensions from the fastest to the slowest in memory."""
 
     name = "hlo.layout"
-    minor_to_major: DenseArrayBase[IntegerType]
 
     @staticmethod
     def of(minor_to_major: tuple[int, ...]) -> "LayoutAttr":
-        return LayoutAttr(DenseArrayBase.from_list(i64, list(minor_to_major)))
+        return LayoutAttr(tuple(minor_to_major))
 
     @property
-    def order(self) -> tuple[int, ...]:
-        return tuple(int(d) for d in self.minor_to_major.get_values())
+    def minor_to_major(self) -> tuple[int, ...]:
+        """The dimensions, the fastest first."""
+        return self.data
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[int, ...]:
+        with parser.in_angle_brackets():
+            return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer))
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(str(list(self.data)))
 
 
 def minor_to_major(type_: TensorType[Attribute]) -> tuple[int, ...]:
     """The layout of a tensor type; row-major where it has none."""
     if isinstance(type_.encoding, LayoutAttr):
-        return type_.encoding.order
+        return type_.encoding.data
     return tuple(reversed(range(type_.get_num_dims())))
 
 
@@ -170,6 +104,22 @@ class StructAttr(Data[Struct]):
     def print_parameter(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             printer.print_string_literal(self.data.text)
+
+
+@irdl_attr_definition
+class OpaqueAttr(Data[str]):
+    """`#hlo.opaque<"#sdy.sharding<...>">`: an attribute of a dialect not known here, as MLIR prints it."""
+
+    name = "hlo.opaque"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> str:
+        with parser.in_angle_brackets():
+            return parser.parse_str_literal()
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string_literal(self.data)
 
 
 @irdl_op_definition
@@ -225,9 +175,15 @@ class UnknownOp(IRDLOperation):
     """An op no dialect here has: kept, so that all of a module's are reported at once."""
 
     name = "hlo.unknown"
-    operands_ = var_operand_def()
-    results_ = var_result_def()
+    inputs = var_operand_def()
+    outputs = var_result_def()
+    bodies = var_region_def()
     op_name = prop_def(StringAttr)
+
+
+def name_of(op: Operation) -> str:
+    """The op's name in the source: `mhlo.stochastic_convert` of an `hlo.unknown`."""
+    return op.op_name.data if isinstance(op, UnknownOp) else op.name
 
 
 def origin(op: Operation) -> str:
@@ -239,16 +195,15 @@ def origin(op: Operation) -> str:
 def decode_attributes(op: Operation) -> dict[str, Any]:
     """The op's properties and attributes as Python values: tuples of ints, ints, str, bool, arrays, Struct."""
     both: Mapping[str, Attribute] = {**op.attributes, **op.properties}
-    return {name: decode_attribute(value) for name, value in both.items()}
+    return {name: decode_attribute(value) for name, value in both.items() if name != "loc"}
 
 
 def decode_attribute(value: Attribute) -> Any:
     """One attribute as a Python value; an attribute without one stays as it is."""
     match value:
         case DenseArrayBase():
-            numbers = cast(DenseArrayBase[IntegerType], value)
-            as_bool = numbers.elt_type.width.data == 1
-            return tuple(bool(v) if as_bool else int(v) for v in numbers.get_values())
+            as_bool = isinstance(value.elt_type, IntegerType) and value.elt_type.width.data == 1
+            return tuple(bool(v) if as_bool else v for v in value.get_values())
         case IntegerAttr():
             if isinstance(value.type, IntegerType) and value.type.width.data == 1:
                 return bool(value.value.data)
@@ -259,7 +214,9 @@ def decode_attribute(value: Attribute) -> Any:
             return value.data
         case LiteralAttr():
             return value.array
-        case StructAttr():
+        case ElementsAttr():
+            return value.array
+        case StructAttr() | OpaqueAttr():
             return value.data
         case ArrayAttr():
             return tuple(decode_attribute(v) for v in value.data)
@@ -273,16 +230,20 @@ def decode_attribute(value: Attribute) -> Any:
             return value
 
 
-Hlo = Dialect("hlo", [FusionOp, GroupOp, BitcastOp, CopyOp, UnknownOp], [LiteralAttr, LayoutAttr, StructAttr])
+Hlo = Dialect(
+    "hlo", [FusionOp, GroupOp, BitcastOp, CopyOp, UnknownOp], [ElementsAttr, LayoutAttr, LiteralAttr, OpaqueAttr, StructAttr]
+)
 __all__ = [
     "BitcastOp",
     "CopyOp",
+    "ElementsAttr",
     "FusionOp",
     "GroupOp",
     "Hlo",
     "LayoutAttr",
     "Literal",
     "LiteralAttr",
+    "OpaqueAttr",
     "Struct",
     "StructAttr",
     "UnknownOp",
@@ -290,5 +251,6 @@ __all__ = [
     "decode_attributes",
     "is_splat_literal",
     "minor_to_major",
+    "name_of",
     "origin",
 ]

@@ -1,4 +1,4 @@
-"""Op classes of `stablehlo`: names and attributes of the specification; shapes and types are checked by jaxlib's verifier."""
+"""Op classes of `stablehlo`: names and attributes as the specification has them; jaxlib's verifier checks types."""
 
 from xdsl.ir import Dialect
 
@@ -9,8 +9,8 @@ DECLARATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("abs", ()),
     ("add", ()),
     ("after_all", ()),
-    ("all_gather", ("all_gather_dim", "replica_groups", "channel_handle")),
-    ("all_reduce", ("replica_groups", "channel_handle")),
+    ("all_gather", ("all_gather_dim", "replica_groups", "channel_handle", "use_global_device_ids")),
+    ("all_reduce", ("replica_groups", "channel_handle", "use_global_device_ids")),
     ("all_to_all", ("split_dimension", "concat_dimension", "split_count", "replica_groups", "channel_handle")),
     ("and", ()),
     ("async_done", ()),
@@ -123,7 +123,7 @@ DECLARATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("recv", ("channel_handle", "is_host_transfer", "source_target_pairs")),
     ("reduce", ("dimensions",)),
     ("reduce_precision", ("exponent_bits", "mantissa_bits")),
-    ("reduce_scatter", ("scatter_dimension", "replica_groups", "channel_handle")),
+    ("reduce_scatter", ("scatter_dimension", "replica_groups", "channel_handle", "use_global_device_ids")),
     ("reduce_window", ("window_dimensions", "window_strides", "base_dilations", "window_dilations", "padding")),
     ("remainder", ()),
     ("replica_id", ()),

@@ -1,13 +1,17 @@
 """StableHLO text of an xDSL module: for round trips, for XLA:CPU as a second opinion, for jaxlib's own passes.
 
-Fusions are called functions, layouts are dropped (values are logical arrays), `hlo.bitcast` is a reshape and `hlo.copy` nothing.
+Fusions are called functions, groups are spread out, layouts are dropped (values are logical arrays), `hlo.bitcast` is
+a transpose, a reshape and a transpose, and `hlo.copy` nothing.
 """
 
+import math
+import string
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from xdsl.dialects import func
+from xdsl.dialects import builtin, func
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
@@ -23,7 +27,18 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from hlo2tx8.dialects.hlo import BitcastOp, CopyOp, FusionOp, LiteralAttr, StructAttr, UnknownOp
+from hlo2tx8.dialects.hlo import (
+    BitcastOp,
+    CopyOp,
+    ElementsAttr,
+    FusionOp,
+    GroupOp,
+    LiteralAttr,
+    OpaqueAttr,
+    StructAttr,
+    minor_to_major,
+    name_of,
+)
 from hlo2tx8.errors import CompileError
 from hlo2tx8.frontend.literals import literal_to_text
 from hlo2tx8.frontend.types import type_to_text
@@ -37,7 +52,10 @@ _ENUMS = {
     "rng_distribution": "rng_distribution",
     "transpose_a": "transpose",
 }
-_CHLO_ENUMS = {"comparison_direction": "comparison_direction", "compare_type": "comparison_type"}
+"""MLIR's word for the enum behind each attribute that is one."""
+
+_PLAIN = frozenset(string.ascii_letters + string.digits + string.punctuation + " ") - {'"', "\\"}
+_RETURNS = ("stablehlo.return", "func.return")
 
 
 def to_mlir_text(module: ModuleOp) -> str:
@@ -54,21 +72,32 @@ class _Exporter:
     def module(self, module: ModuleOp) -> str:
         for op in module.body.block.ops:
             if isinstance(op, func.FuncOp):
-                visibility = "private" if op.sym_visibility is not None else "public"
-                self.functions.append(self.function(op.sym_name.data, visibility, op.body.block))
-        return "module {\n" + "\n".join(self.functions) + "\n}\n"
+                self.functions.append(self.function_of(op))
+        name = f"@{module.sym_name.data} " if module.sym_name is not None else ""
+        attributes = ", ".join(f"{key} = {self.attribute(key, value)}" for key, value in module.attributes.items())
+        head = f"module {name}attributes {{{attributes}}}" if attributes else f"module {name}"
+        return f"{head} {{\n" + "\n".join(self.functions) + "\n}\n"
+
+    def function_of(self, op: func.FuncOp) -> str:
+        visibility = f"{op.sym_visibility.data} " if op.sym_visibility is not None else ""
+        if not op.body.blocks:
+            return f"  func.func {visibility}@{op.sym_name.data}{type_to_text(op.function_type)}"
+        arguments = [self.dictionary(a) for a in op.arg_attrs] if op.arg_attrs is not None else ()
+        results = [self.dictionary(a) for a in op.res_attrs] if op.res_attrs is not None else ()
+        return self.function(op.sym_name.data, visibility, op.body.block, arguments, results)
 
     def fresh(self) -> str:
         self.counter += 1
         return f"%v{self.counter}"
 
-    def function(self, name: str, visibility: str, block: Block) -> str:
+    def function(self, name: str, visibility: str, block: Block, arguments: Sequence[str] = (), results: Sequence[str] = ()) -> str:
         last = block.last_op
         assert last is not None
-        inputs = ", ".join(f"{self.name(a)}: {type_to_text(a.type)}" for a in block.args)
-        outputs = ", ".join(type_to_text(o.type) for o in last.operands)
+        ins = [f"{self.name(a)}: {type_to_text(a.type)}" for a in block.args]
+        outs = [type_to_text(o.type) for o in last.operands]
+        head = f"{_join(ins, arguments)}) -> ({_join(outs, results)}"
         lines = self.lines(block, "    ", terminator="func.return")
-        return f"  func.func {visibility} @{name}({inputs}) -> ({outputs}) {{\n{lines}\n  }}"
+        return f"  func.func {visibility}@{name}({head}) {{\n{lines}\n  }}"
 
     def name(self, value: SSAValue) -> str:
         if value not in self.names:
@@ -84,24 +113,52 @@ class _Exporter:
                 self.names[op.results[0]] = self.name(op.operands[0])
                 return []
             case BitcastOp():
-                return [indent + self.generic("stablehlo.reshape", op, "", "")]
+                return [indent + line for line in self.bitcast(op)]
             case FusionOp():
                 name = f"fusion.{len(self.functions)}"
-                self.functions.append(self.function(name, "private", op.body.block))
+                self.functions.append(self.function(name, "private ", op.body.block))
                 return [indent + self.generic("func.call", op, f"callee = @{name}", "")]
-            case UnknownOp():
-                raise CompileError("E1002", f"no StableHLO text for {op.op_name.data}")
+            case GroupOp():
+                return self.group(op, indent)
             case _:
                 pass
-        name = terminator if terminator and op.name in ("stablehlo.return", "func.return") else op.name
-        dialect = op.name.split(".")[0]
+        name = terminator if terminator and op.name in _RETURNS else name_of(op)
         pairs = [
-            f"{key} = {self.attribute(key, value, op, dialect)}"
+            f"{key} = {self.value_of(op, key, value, name.partition('.')[0])}"
             for key, value in (*op.properties.items(), *op.attributes.items())
-            if key != "loc"
+            if key not in ("loc", "op_name")
         ]
         regions = ", ".join(self.region(r.blocks, indent) for r in op.regions)
         return [indent + self.generic(name, op, ", ".join(pairs), f" ({regions})" if regions else "")]
+
+    def group(self, op: GroupOp, indent: str) -> list[str]:
+        """The group's fusions in its place."""
+        body = op.body.block
+        if body.args:
+            self.names.update({a: self.name(o) for a, o in zip(body.args, op.operands, strict=True)})
+        lines = [line for inner in body.ops if inner.name not in _RETURNS for line in self.operation(inner, indent, "")]
+        last = body.last_op
+        assert last is not None
+        self.names.update({r: self.name(o) for r, o in zip(op.results, last.operands, strict=True)})
+        return lines
+
+    def bitcast(self, op: BitcastOp) -> list[str]:
+        """Operand to its order in memory, reshape, and back from the result's order in memory."""
+        source = cast(TensorType[Attribute], op.operands[0].type)
+        target = cast(TensorType[Attribute], op.results[0].type)
+        if type_to_text(source.get_element_type()) != type_to_text(target.get_element_type()):
+            raise CompileError("E1002", "no StableHLO text for a bitcast between element types")
+        outer, inner = tuple(reversed(minor_to_major(source))), tuple(reversed(minor_to_major(target)))
+        element = target.get_element_type()
+        stored = type_to_text(TensorType(element, [source.get_shape()[d] for d in outer]))
+        shaped = type_to_text(TensorType(element, [target.get_shape()[d] for d in inner]))
+        back = [inner.index(d) for d in range(len(inner))]
+        first, second, value = self.fresh(), self.fresh(), self.name(op.operands[0])
+        return [
+            f"{first} = {_transpose(value, outer)} : ({type_to_text(source)}) -> {stored}",
+            f'{second} = "stablehlo.reshape"({first}) : ({stored}) -> {shaped}',
+            f"{self.name(op.results[0])} = {_transpose(second, back)} : ({shaped}) -> {type_to_text(target)}",
+        ]
 
     def region(self, blocks: Sequence[Block], indent: str) -> str:
         (block,) = blocks
@@ -118,48 +175,79 @@ class _Exporter:
         body = f" {{{attributes}}}" if attributes else ""
         return f'{head}"{name}"({operands}){regions}{body} : ({ins}) -> ({outs})'
 
-    def attribute(self, key: str, value: Attribute, op: Operation, dialect: str) -> str:
+    def value_of(self, op: Operation, key: str, value: Attribute, dialect: str) -> str:
+        if isinstance(value, LiteralAttr) and op.results:
+            return literal_to_text(value, op.results[0].type)
+        return self.attribute(key, value, dialect)
+
+    def dictionary(self, value: DictionaryAttr) -> str:
+        return f"{{{', '.join(f'{k} = {self.attribute(k, v)}' for k, v in value.data.items())}}}" if value.data else ""
+
+    def attribute(self, key: str, value: Attribute, dialect: str = "stablehlo") -> str:
         match value:
             case LiteralAttr():
-                if key == "value":
-                    return literal_to_text(value, op.results[0].type)
-                shape = f"{'x'.join(str(n) for n in value.array.shape)}x" if value.array.ndim else ""
-                return literal_to_text(value, _index_tensor(value, shape))
+                raise CompileError("E1002", f"no StableHLO text for the literal {key}")
+            case ElementsAttr():
+                return literal_to_text(value.value, value.type)
             case StructAttr():
                 return value.data.text
+            case OpaqueAttr():
+                return value.data
             case DenseArrayBase():
-                numbers = cast(DenseArrayBase[IntegerType], value)
-                if numbers.elt_type.width.data == 1:
-                    body = ", ".join("true" if v else "false" for v in numbers.get_values())
-                    return f"array<i1: {body}>" if body else "array<i1>"
-                body = ", ".join(str(v) for v in numbers.get_values())
-                return f"array<i64: {body}>" if body else "array<i64>"
+                return _dense_array(value)
             case IntegerAttr():
                 if isinstance(value.type, IntegerType) and value.type.width.data == 1:
                     return "true" if value.value.data else "false"
                 return f"{value.value.data} : {type_to_text(value.type)}"
             case FloatAttr():
-                return f"{value.value.data!r} : {type_to_text(value.type)}"
+                return f"{_float(value.value.data, value.type)} : {type_to_text(value.type)}"
             case StringAttr():
                 kind = _ENUMS.get(key)
-                if value.data.startswith("#"):
-                    return value.data
-                escaped = value.data.replace("\\", "\\\\").replace('"', '\\"')
-                return f"#{dialect}<{kind} {value.data}>" if kind else f'"{escaped}"'
+                return f"#{dialect}<{kind} {value.data}>" if kind else _quoted(value.data)
             case ArrayAttr():
-                return "[" + ", ".join(self.attribute(key, v, op, dialect) for v in value.data) + "]"
+                return "[" + ", ".join(self.attribute(key, v, dialect) for v in value.data) + "]"
             case DictionaryAttr():
-                body = ", ".join(f"{k} = {self.attribute(k, v, op, dialect)}" for k, v in value.data.items())
-                return f"{{{body}}}"
+                return self.dictionary(value) or "{}"
             case SymbolRefAttr():
                 return f"@{value.string_value()}"
             case UnitAttr():
                 return "unit"
             case _:
-                raise CompileError("E1002", f"no StableHLO text for attribute {key} of {op.name}")
+                raise CompileError("E1002", f"no StableHLO text for attribute {key}")
 
 
-def _index_tensor(value: LiteralAttr, shape: str) -> Attribute:
-    from xdsl.dialects.builtin import i64
+def _join(parts: Sequence[str], attributes: Sequence[str]) -> str:
+    """`a {attributes of a}, b {attributes of b}`."""
+    if not attributes:
+        return ", ".join(parts)
+    return ", ".join(f"{part} {more}".rstrip() for part, more in zip(parts, attributes, strict=True))
 
-    return TensorType(i64, value.array.shape)
+
+def _transpose(value: str, permutation: Sequence[int]) -> str:
+    dims = ", ".join(map(str, permutation))
+    return f'"stablehlo.transpose"({value}) {{permutation = array<i64{": " if dims else ""}{dims}>}}'
+
+
+def _dense_array(value: DenseArrayBase) -> str:
+    is_bool = isinstance(value.elt_type, IntegerType) and value.elt_type.width.data == 1
+    parts = [("true" if v else "false") if is_bool else str(v) for v in value.get_values()]
+    element = type_to_text(value.elt_type)
+    return f"array<{element}: {', '.join(parts)}>" if parts else f"array<{element}>"
+
+
+def _float(number: float, type_: Attribute) -> str:
+    """Decimal, or the bits where there is none."""
+    if math.isfinite(number):
+        text = repr(number)
+        return text if "." in text or "e" not in text else text.replace("e", ".0e")
+    code = {builtin.f16: "e", builtin.f32: "f", builtin.f64: "d"}.get(type_)
+    if code is not None:
+        return f"0x{struct.pack('>' + code, number).hex().upper()}"
+    if type_ == builtin.bf16:
+        return f"0x{struct.pack('>f', number).hex().upper()[:4]}"
+    raise CompileError("E1002", f"no StableHLO text for {number} of type {type_}")
+
+
+def _quoted(text: str) -> str:
+    """MLIR's string: other bytes than plain ASCII as two hexadecimal digits."""
+    return '"' + "".join(c if c in _PLAIN else "".join(f"\\{b:02X}" for b in c.encode()) for c in text) + '"'

@@ -1,99 +1,160 @@
 """HLO text through jaxlib's parser, in a child process: that parser aborts on some malformed text.
 
-One child stays warm for the process that asked; it is started at the first use, restarted after it died, and ends with its
-parent because its standard input closes.
+One child stays warm for the process that asked. It is started at the first use, restarted after it died or took too
+long, and killed at exit.
 """
 
 import os
 import re
+import selectors
 import struct
 import subprocess
 import sys
+import tempfile
+import time
+import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from threading import Lock
+from typing import IO
 
 from hlo2tx8.errors import ParseError
+from hlo2tx8.frontend import shim
 
 TIME_LIMIT_SECONDS = 60.0
 _PLACE = re.compile(r"was parsing (\d+):(\d+): error: ([^\n]*)")
 _ABORT = re.compile(r"(?:Check failed|F\d{4}|FATAL)[^\n]*")
-_CHILD = "from hlo2tx8.frontend.hlo_text import serve; serve()"
+_SOURCE = re.compile(r"^[FE]\d{4} \S+\s+\d+ \S+:\d+\] ")
+_ELIDED = re.compile(r"constant\(\s*\{\s*\.\.\.\s*\}\s*\)")
+_MODULE = re.compile(r"^\s*HloModule\b", re.MULTILINE)
 
 
-def serve() -> None:
-    """The child: length-prefixed texts in, status byte and length-prefixed protos or messages out."""
-    from hlo2tx8.frontend import shim
+def parse_hlo_text(text: str, name: str = "<text>") -> bytes:
+    """The serialized HLO module of a text; ParseError with `name:line:column` where the parser tells the place."""
+    refuse_elided(text, name)
+    refuse_several(text, name)
+    return _parser_of(os.getpid()).parse(text, name)
 
-    source, sink = sys.stdin.buffer, sys.stdout.buffer
-    while header := source.read(4):
-        text = source.read(struct.unpack("<I", header)[0]).decode()
+
+def refuse_elided(text: str, name: str) -> None:
+    """`constant({...})` stands for elements the text does not have."""
+    match = _ELIDED.search(text)
+    if match is not None:
+        message = f"{_place(text, match.start(), name)}: the elements of this constant were left out of the text"
+        raise ParseError("E1003", message, hint="print the module with all constants")
+
+
+def refuse_several(text: str, name: str) -> None:
+    """A source is one module."""
+    found = list(_MODULE.finditer(text))
+    if len(found) > 1:
+        message = f"{_place(text, found[1].end() - len('HloModule'), name)}: a second module begins here"
+        raise ParseError("E1003", message, hint="one HloModule per file")
+
+
+def _place(text: str, position: int, name: str) -> str:
+    line = text.count("\n", 0, position) + 1
+    return f"{name}:{line}:{position - text.rfind(chr(10), 0, position)}"
+
+
+@dataclass
+class Child:
+    """A running parser process; what it writes to stderr goes to a file."""
+
+    process: subprocess.Popen[bytes]
+    errors: IO[bytes]
+
+    @staticmethod
+    def start() -> "Child":
+        """A new child. `-P` keeps the folder of the script, which has a types.py, off its module path."""
+        errors = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the child)
+        environment = dict(os.environ, JAX_PLATFORMS="cpu", TF_CPP_MIN_LOG_LEVEL="2")
+        command = [sys.executable, "-P", shim.__file__]
+        pipe = subprocess.PIPE
+        return Child(subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=errors, env=environment), errors)
+
+    def ask(self, text: str, seconds: float) -> tuple[int, bytes] | None:
+        """(status, reply), or None if it died; TimeoutError if there is no answer in time."""
+        deadline = time.monotonic() + seconds
+        data = text.encode()
+        assert self.process.stdin is not None
         try:
-            status, reply = 0, shim.hlo_text_to_proto(text)
-        except Exception as error:  # every parser error is an answer, not an end
-            status, reply = 1, str(error).encode()
-        sink.write(struct.pack("<BI", status, len(reply)) + reply)
-        sink.flush()
+            self.process.stdin.write(struct.pack("<I", len(data)) + data)
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            return None
+        head = self._read(5, deadline)
+        if head is None:
+            return None
+        status, size = struct.unpack("<BI", head)
+        reply = self._read(size, deadline)
+        return None if reply is None else (status, reply)
+
+    def _read(self, size: int, deadline: float) -> bytes | None:
+        """That many bytes, or None at the end of the stream."""
+        assert self.process.stdout is not None
+        pieces: list[bytes] = []
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            while size:
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    raise TimeoutError
+                piece = os.read(self.process.stdout.fileno(), min(size, 1 << 20))
+                if not piece:
+                    return None
+                pieces.append(piece)
+                size -= len(piece)
+        return b"".join(pieces)
+
+    def end(self) -> str:
+        """Kill it; everything it wrote to stderr."""
+        self.process.kill()
+        self.process.wait()
+        self.errors.seek(0)
+        return self.errors.read().decode(errors="replace")
 
 
 @dataclass
 class HloTextParser:
     """Parses HLO text in a warm child process."""
 
-    child: subprocess.Popen[bytes] | None = None
+    seconds: float = TIME_LIMIT_SECONDS
+    start: Callable[[], Child] = Child.start
+    child: Child | None = None
     lock: Lock = field(default_factory=Lock)
 
     def parse(self, text: str, name: str) -> bytes:
-        """The serialized HLO module of a text; ParseError with `name:line:column`."""
-        refuse_elided(text, name)
+        """The serialized HLO module; ParseError if the text is malformed, makes the parser abort, or hangs it."""
         with self.lock:
-            return self._parse(text, name)
-
-    def _parse(self, text: str, name: str) -> bytes:
-        child = self._running()
-        assert child.stdin is not None
-        assert child.stdout is not None
-        data = text.encode()
-        try:
-            child.stdin.write(struct.pack("<I", len(data)) + data)
-            child.stdin.flush()
-            head = child.stdout.read(5)
-        except BrokenPipeError:
-            head = b""
-        if len(head) < 5:
-            raise self._died(child, name)
-        status, size = struct.unpack("<BI", head)
-        reply = child.stdout.read(size)
+            child = self._running()
+            try:
+                answer = child.ask(text, self.seconds)
+            except BaseException as error:
+                self.child = None
+                child.end()
+                if not isinstance(error, TimeoutError):
+                    raise
+                raise ParseError("E1003", f"{name}: the parser took more than {self.seconds:g} s") from None
+            if answer is None:
+                self.child = None
+                raise _abort_error(child.end(), text, name)
+        status, reply = answer
         if status == 0:
             return reply
         raise _parse_error(reply.decode(errors="replace"), name)
 
-    def _running(self) -> subprocess.Popen[bytes]:
-        if self.child is None or self.child.poll() is not None:
-            environment = dict(os.environ, JAX_PLATFORMS="cpu", TF_CPP_MIN_LOG_LEVEL="2")
-            self.child = subprocess.Popen(
-                [sys.executable, "-c", _CHILD],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=environment,
-            )
+    def _running(self) -> Child:
+        if self.child is None or self.child.process.poll() is not None:
+            self.child = self.start()
+            weakref.finalize(self, self.child.process.kill)
         return self.child
 
-    def _died(self, child: subprocess.Popen[bytes], name: str) -> ParseError:
-        self.child = None
-        _, stderr = child.communicate(timeout=TIME_LIMIT_SECONDS)
-        message = _ABORT.search(stderr.decode(errors="replace"))
-        detail = message.group(0) if message else f"the parser ended with status {child.returncode}"
-        return ParseError("E1003", f"{name}: malformed HLO: {detail}", hint="check shapes against operands")
 
-
-def refuse_elided(text: str, name: str) -> None:
-    """`constant({...})` stands for elements the text does not have."""
-    for number, line in enumerate(text.splitlines(), start=1):
-        column = line.find("constant({...})")
-        if column >= 0:
-            message = f"{name}:{number}:{column + 1}: the elements of this constant were left out of the text"
-            raise ParseError("E1003", message, hint="print the module with all constants")
+@cache
+def _parser_of(pid: int) -> HloTextParser:
+    """The parser of a process; a fork gets its own."""
+    return HloTextParser()
 
 
 def _parse_error(message: str, name: str) -> ParseError:
@@ -105,9 +166,13 @@ def _parse_error(message: str, name: str) -> ParseError:
     return ParseError("E1003", f"{name}: {first}")
 
 
-_PARSER = HloTextParser()
-
-
-def parse_hlo_text(text: str, name: str = "<text>") -> bytes:
-    """The serialized HLO module of a text, parsed in the warm child of this process."""
-    return _PARSER.parse(text, name)
+def _abort_error(stderr: str, text: str, name: str) -> ParseError:
+    """The parser aborted: what its check says, and the instruction if the message names one of the text."""
+    match = _ABORT.search(stderr)
+    detail = _SOURCE.sub("", match.group(0)) if match else "the parser died without a message"
+    for word in re.findall(r"%?([\w.\-]+) = ", detail):
+        found = re.search(rf"^\s*(?:ROOT\s+)?%?({re.escape(word)})\s*=", text, re.MULTILINE)
+        if found is not None:
+            name = _place(text, found.start(1), name)
+            break
+    return ParseError("E1003", f"{name}: malformed HLO: {detail}", hint="an operand does not fit a result's shape")

@@ -1,6 +1,12 @@
-"""The only file that touches jaxlib's private modules: MLIR contexts, HLO text to StableHLO, pass pipelines, versions."""
-# pyright: basic, reportAttributeAccessIssue=false
+"""The only file that touches jaxlib's private modules: MLIR contexts, HLO text to StableHLO, pass pipelines.
 
+Run as a program it is the child that parses HLO text: length and text in, status byte, length and serialized module or
+message out, until its input ends.
+"""
+# pyright: basic
+
+import struct
+import sys
 from typing import Any
 
 
@@ -27,9 +33,14 @@ def parse_module(source: str | bytes, context: Any) -> Any:
     return ir().Module.parse(source, context)
 
 
+def mlir_error() -> type[Exception]:
+    """What the bindings raise for malformed modules and failing passes."""
+    return ir().MLIRError
+
+
 def hlo_text_to_proto(text: str) -> bytes:
     """A serialized HLO module. Malformed text may abort the process: call it in a child."""
-    from jaxlib import _hlo
+    from jaxlib import _hlo  # type: ignore
 
     return _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
 
@@ -66,3 +77,20 @@ def lower_function(function: Any, args: tuple[Any, ...]) -> Any:
 def exported_bytes(exported: Any) -> bytes:
     """The portable artifact of a `jax.export.Exported`."""
     return exported.mlir_module_serialized
+
+
+def serve() -> None:
+    """The child's loop."""
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    while header := source.read(4):
+        text = source.read(struct.unpack("<I", header)[0]).decode()
+        try:
+            status, reply = 0, hlo_text_to_proto(text)
+        except Exception as error:  # every parser error is an answer, not an end
+            status, reply = 1, str(error).encode()
+        sink.write(struct.pack("<BI", status, len(reply)) + reply)
+        sink.flush()
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,6 +1,6 @@
 """`load`: whatever holds a program, as one xDSL module."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from hlo2tx8.errors import InputError, ParseError
 from hlo2tx8.frontend import shim
 from hlo2tx8.frontend.hlo_text import parse_hlo_text
+from hlo2tx8.frontend.locations import LocationReader, instruction_lines
 from hlo2tx8.frontend.walker import walk_module
 
 CLEAN_UP = "builtin.module(inline,symbol-dce,canonicalize,cse)"
@@ -37,11 +38,11 @@ def load(source: Any, *, args: Sequence[Any] | None = None, format: str | None =
         case _ if hasattr(source, "mlir_module_serialized"):
             return _from_mlir(shim.exported_bytes(source), "<exported>")
         case _ if hasattr(source, "compiler_ir"):
-            return _walk(shim.lowered_module(source))
+            return _walk(shim.lowered_module(source), LocationReader())
         case _ if callable(source):
             if args is None:
                 raise InputError("E1004", "a Python function needs example arguments", hint="pass args=(...)")
-            return _walk(shim.lower_function(source, tuple(args)))
+            return _walk(shim.lower_function(source, tuple(args)), LocationReader())
         case _:
             raise InputError("E1004", f"no program in a {type(source).__name__}")
 
@@ -76,8 +77,9 @@ def _load_text(text: str, format: str, name: str) -> ModuleOp:
         return _from_mlir(text, name)
     if format != "hlo":
         raise InputError("E1004", f"unknown input format {format}", hint="hlo or stablehlo")
-    proto = parse_hlo_text(_without_comments(text), name)
-    return _from_mlir(shim.proto_to_mlir(proto), name, CLEAN_UP_FUSED)
+    text = _without_comments(text)
+    bytecode = shim.proto_to_mlir(parse_hlo_text(text, name))
+    return _from_mlir(bytecode, name, LocationReader(name, instruction_lines(text)))
 
 
 def _without_comments(text: str) -> str:
@@ -86,12 +88,13 @@ def _without_comments(text: str) -> str:
     return "\n".join(lines)
 
 
-def _from_mlir(source: str | bytes, name: str, clean_up: str = CLEAN_UP) -> ModuleOp:
+def _from_mlir(source: str | bytes, name: str, locations: LocationReader | None = None) -> ModuleOp:
     try:
         module = shim.parse_module(source, shim.make_context())
-    except Exception as error:  # MLIRError has no stable import path
+    except (shim.mlir_error(), ValueError) as error:
         raise ParseError("E1003", _mlir_message(str(error), name)) from None
-    return _walk(module, clean_up)
+    is_hlo = locations is not None
+    return _walk(module, locations or LocationReader(name), is_fused=is_hlo)
 
 
 def _mlir_message(message: str, name: str) -> str:
@@ -104,6 +107,15 @@ def _mlir_message(message: str, name: str) -> str:
     return f"{name}: {message.splitlines()[0] if message else 'malformed MLIR'}"
 
 
-def _walk(module: Any, clean_up: str = CLEAN_UP) -> ModuleOp:
-    shim.run_pipeline(module, clean_up)
-    return walk_module(module)
+def _walk(module: Any, locations: LocationReader, *, is_fused: bool = False) -> ModuleOp:
+    is_fused = is_fused or any(op.operation.name == "mhlo.fusion" for op in _ops_of(module))
+    shim.run_pipeline(module, CLEAN_UP_FUSED if is_fused else CLEAN_UP)
+    return walk_module(module, locations)
+
+
+def _ops_of(module: Any) -> Iterator[Any]:
+    """The ops at the top of every function's blocks."""
+    for function in module.body.operations:
+        for region in function.regions:
+            for block in region.blocks:
+                yield from block.operations

@@ -5,35 +5,48 @@ from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import builtin
-from xdsl.dialects.builtin import ComplexType, FunctionType, IntegerType, NoneAttr, Signedness, TensorType, TupleType
+from xdsl.dialects.builtin import ComplexType, FunctionType, IntegerType, Signedness, TensorType, TupleType
 from xdsl.ir import Attribute
 from xdsl.parser import Parser
+from xdsl.utils.exceptions import ParseError as XdslParseError
 
 from hlo2tx8.dialects.hlo import Hlo, LayoutAttr
+from hlo2tx8.errors import CompileError
+
+Layout = tuple[int, ...] | None
+"""Minor to major; None is row-major."""
 
 
-@cache
-def _context() -> Context:
+def type_from_text(text: str) -> Attribute:
+    """The xDSL type of MLIR's text: unsigned integers as `ui32`, tokens as an unregistered type; else CompileError."""
     context = Context(allow_unregistered=True)
     context.load_dialect(builtin.Builtin)
     context.load_dialect(Hlo)
-    return context
+    try:
+        return Parser(context, text).parse_type()
+    except XdslParseError:
+        raise CompileError("E1001", f"no type {text}") from None
 
 
-@cache
-def type_from_text(text: str) -> Attribute:
-    """The xDSL type of MLIR's text: tensors, unsigned integers as `ui32`, tokens as an unregistered type."""
-    return Parser(_context(), text).parse_type()
-
-
-def with_layout(type_: Attribute, order: tuple[int, ...] | None) -> Attribute:
+def with_layout(type_: Attribute, order: Layout) -> Attribute:
     """A tensor type with a layout; without one where it is row-major."""
-    if order is None or not isinstance(type_, TensorType):
+    if not isinstance(type_, TensorType) or order is None:
         return type_
-    if order == tuple(reversed(range(len(type_.get_shape())))):
-        return cast(Attribute, type_)
     tensor = cast(TensorType[Attribute], type_)
-    return TensorType(tensor.element_type, tensor.get_shape(), LayoutAttr.of(order))
+    rank = tensor.get_num_dims()
+    if order == tuple(reversed(range(rank))) or len(order) != rank:
+        return tensor
+    return TensorType(tensor.get_element_type(), tensor.get_shape(), LayoutAttr(order))
+
+
+def layout_of(type_: Attribute) -> Layout:
+    """The layout a type carries; None for types without."""
+    if isinstance(type_, TensorType) and isinstance(type_.encoding, LayoutAttr):
+        return type_.encoding.minor_to_major
+    return None
+
+
+_SIGNS = {Signedness.SIGNLESS: "i", Signedness.SIGNED: "si", Signedness.UNSIGNED: "ui"}
 
 
 @cache
@@ -41,19 +54,17 @@ def type_to_text(type_: Attribute) -> str:
     """MLIR's text of a type; layouts are dropped."""
     match type_:
         case TensorType():
-            shape = "".join(f"{n}x" if n >= 0 else "?x" for n in type_.get_shape())
-            return f"tensor<{shape}{type_to_text(type_.element_type)}>"
+            tensor = cast(TensorType[Attribute], type_)
+            shape = "".join(f"{n}x" if n >= 0 else "?x" for n in tensor.get_shape())
+            return f"tensor<{shape}{type_to_text(tensor.get_element_type())}>"
         case ComplexType():
-            return f"complex<{type_to_text(type_.element_type)}>"
+            return f"complex<{type_to_text(cast(Attribute, type_.get_element_type()))}>"
         case IntegerType():
-            prefix = {Signedness.SIGNLESS: "i", Signedness.SIGNED: "si", Signedness.UNSIGNED: "ui"}
-            return f"{prefix[type_.signedness.data]}{type_.width.data}"
+            return f"{_SIGNS[type_.signedness.data]}{type_.width.data}"
         case TupleType():
             return f"tuple<{', '.join(type_to_text(t) for t in type_.types)}>"
         case FunctionType():
             ins, outs = (", ".join(type_to_text(t) for t in ts) for ts in (type_.inputs, type_.outputs))
             return f"({ins}) -> ({outs})"
-        case NoneAttr():
-            return "none"
         case _:
             return str(type_)

@@ -1,7 +1,7 @@
 """From jaxlib's MLIR bindings to our xDSL ops, op by op, without text in between.
 
-`mhlo.fusion` becomes `hlo.fusion`, `mhlo.bitcast` and `mhlo.copy` become `hlo.bitcast` and `hlo.copy`, other mhlo ops their chlo
-namesakes. Layouts become encodings of tensor types. An op no dialect here has becomes `hlo.unknown`.
+`mhlo.fusion` becomes `hlo.fusion`, `mhlo.bitcast` and `mhlo.copy` become `hlo.bitcast` and `hlo.copy`, other mhlo ops
+their chlo namesakes. Layouts become encodings of tensor types. An op no dialect here has becomes `hlo.unknown`.
 """
 
 import gc
@@ -13,45 +13,46 @@ from typing import Any, cast
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     ArrayAttr,
-    DenseArrayBase,
     DictionaryAttr,
-    FloatAttr,
     FunctionType,
     IntegerAttr,
     ModuleOp,
     StringAttr,
     SymbolRefAttr,
-    TensorType,
-    UnitAttr,
-    f32,
-    f64,
-    i1,
-    i64,
+    TupleType,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects import chlo, stablehlo
-from hlo2tx8.dialects.hlo import BitcastOp, CopyOp, FusionOp, StructAttr, UnknownOp
-from hlo2tx8.dialects.struct_text import parse_struct
-from hlo2tx8.frontend import shim
-from hlo2tx8.frontend.literals import literal_of
-from hlo2tx8.frontend.types import type_from_text, with_layout
+from hlo2tx8.dialects.hlo import BitcastOp, CopyOp, FusionOp, UnknownOp
+from hlo2tx8.dialects.hlo_form import HloForm
+from hlo2tx8.frontend.attributes import AttributeReader
+from hlo2tx8.frontend.locations import LocationReader, parts_of
+from hlo2tx8.frontend.types import Layout, layout_of, with_layout
 
-_ENUM = re.compile(r"#(?:stablehlo|chlo|mhlo)<\w+ (\w+)>$")
-_STRUCT = re.compile(r"#(?:stablehlo|chlo|mhlo)\.\w+<")
-_LOCATION_NAME = re.compile(r'loc\("((?:[^"\\]|\\.)*)"')
-_LOCATION_FILE = re.compile(r'"([^"]*)":(\d+):(\d+)')
-_DROPPED = ("xla_shape", "result_layout", "operandSegmentSizes", "output_operand_aliasing", "resultSegmentSizes")
-# mhlo ops with a chlo or stablehlo meaning.
-_MHLO_AS_STABLEHLO = ("return",)
+_DROPPED = ("xla_shape", "source_layout", "output_operand_aliasing")
+_CONSTANTS = ("stablehlo.constant", "chlo.constant", "arith.constant")
+_MODULE_ATTRIBUTES = ("mhlo.num_partitions", "mhlo.num_replicas")
+_PARAMETER_LAYOUTS = "mhlo.xla_entry_computation_parameter_layouts"
+_RESULT_LAYOUTS = "mhlo.xla_entry_computation_result_layout"
+
+_CLASSES: dict[str, type[HloForm]] = {
+    **{f"mhlo.{name}": op for name, op in chlo.OPS.items()},
+    "mhlo.return": stablehlo.ReturnOp,
+    "mhlo.topk": chlo.OPS["top_k"],
+    "arith.constant": stablehlo.ConstantOp,
+    **{f"stablehlo.{name}": op for name, op in stablehlo.OPS.items()},
+    **{f"chlo.{name}": op for name, op in chlo.OPS.items()},
+}
+"""The op class for an op's name in MLIR."""
 
 
-def walk_module(module: Any) -> ModuleOp:
-    """The xDSL module of an MLIR module."""
+def walk_module(module: Any, locations: LocationReader | None = None) -> ModuleOp:
+    """The xDSL module of an MLIR module; CompileError where a type or constant cannot be held."""
     enabled = gc.isenabled()
     gc.disable()
     try:
-        return _Walker().module(module)
+        return _Walker(AttributeReader(module), locations or LocationReader()).module(module)
     finally:
         if enabled:
             gc.enable()
@@ -59,202 +60,188 @@ def walk_module(module: Any) -> ModuleOp:
 
 @dataclass
 class _Walker:
+    reader: AttributeReader
+    locations: LocationReader
     values: dict[Any, SSAValue] = field(default_factory=dict[Any, SSAValue])
-    types: dict[Any, Attribute] = field(default_factory=dict[Any, Attribute])
-    attributes: dict[Any, Attribute] = field(default_factory=dict[Any, Attribute])
-    locations: dict[Any, str] = field(default_factory=dict[Any, str])
-    layouts: Sequence[tuple[int, ...] | None] = ()
 
     def module(self, module: Any) -> ModuleOp:
-        self.ir = shim.ir()
-        attributes = module.operation.attributes
-        self.layouts = _entry_layouts(attributes)
-        ops = [self.function(o) for o in module.body.operations if o.operation.name == "func.func"]
-        name = attributes["sym_name"].value if "sym_name" in attributes else None
-        return ModuleOp(ops, sym_name=StringAttr(name) if name else None)
+        """All functions, in their order."""
+        given = module.operation.attributes
+        ops = [self.function(o.operation, given) for o in module.body.operations if o.operation.name == "func.func"]
+        kept = {key: self.reader.read(given[key]) for key in _MODULE_ATTRIBUTES if key in given}
+        name = given["sym_name"].value if "sym_name" in given else None
+        return ModuleOp(cast(list[Operation], ops), kept, sym_name=StringAttr(name) if name else None)
 
-    def function(self, op: Any) -> func.FuncOp:
-        name = op.operation.attributes["sym_name"].value
+    def function(self, op: Any, module_attributes: Any) -> func.FuncOp:
+        """A function; @main gets the layouts the module says its entry has."""
+        given = op.attributes
+        name: str = given["sym_name"].value
+        is_main = name == "main"
         region = Region()
-        layouts = self.layouts if name == "main" else ()
-        for block in op.operation.regions[0].blocks:
-            region.add_block(self.block(block, layouts))
-        first = region.blocks.first
-        inputs = [a.type for a in first.args] if first is not None else []
-        last = first.last_op if first is not None else None
-        outputs = [o.type for o in last.operands] if last is not None else []
-        visibility = op.operation.attributes
-        private = "sym_visibility" in visibility and visibility["sym_visibility"].value == "private"
-        return func.FuncOp(name, FunctionType.from_lists(inputs, outputs), region, visibility="private" if private else None)
+        for block in op.regions[0].blocks:
+            region.add_block(self.block(block, _layouts(module_attributes, _PARAMETER_LAYOUTS) if is_main else ()))
+        last = region.blocks[-1].last_op if region.blocks else None
+        if isinstance(last, func.ReturnOp):
+            if is_main:
+                last = _copy_results(last, _layouts(module_attributes, _RESULT_LAYOUTS))
+            type_ = FunctionType.from_lists([a.type for a in region.blocks[0].args], [o.type for o in last.operands])
+        else:
+            type_ = cast(FunctionType, self.reader.type(given["function_type"].value))
+        visibility = given["sym_visibility"].value if "sym_visibility" in given else None
+        new = func.FuncOp(name, type_, region, visibility)
+        for key in ("arg_attrs", "res_attrs"):
+            if key in given:
+                new.properties[key] = cast(ArrayAttr[DictionaryAttr], self.reader.read(given[key]))
+        return new
 
-    def block(self, block: Any, layouts: Sequence[tuple[int, ...] | None] = (), types: Sequence[Attribute] = ()) -> Block:
-        """A block; `types` overrides the types of its arguments."""
+    def block(self, block: Any, layouts: Sequence[Layout] = ()) -> Block:
+        """A block with all its ops; `layouts` are those of the first arguments."""
         arguments = list(block.arguments)
-        own = list(types) or [self.type(a.type) for a in arguments]
-        for i, layout in enumerate(layouts[: len(own)]):
-            own[i] = with_layout(own[i], layout)
-        new = Block(arg_types=own)
+        types = [self.reader.type(a.type) for a in arguments]
+        for i, layout in enumerate(layouts[: len(types)]):
+            types[i] = with_layout(types[i], layout)
+        new = Block(arg_types=types)
         self.values.update(zip(arguments, new.args, strict=True))
-        for op in block.operations:
-            new.add_op(self.operation(op.operation))
+        new.add_ops([self.operation(op.operation) for op in block.operations])
         return new
 
     def operation(self, op: Any) -> Operation:
-        name = op.name
-        operands = [self.values[o] for o in op.operands]
-        attributes, layout = self.op_attributes(op, name)
-        results = [with_layout(self.type(r.type), layout) for r in op.results]
+        """One op with its regions."""
+        name: str = op.name
+        values, reader = self.values, self.reader
+        operands = [values[o] for o in op.operands]
+        own_results = list(op.results)
+        results = [reader.type(r.type) for r in own_results]
+        attributes: dict[str, Attribute] = {}
+        for key in op.attributes.keys() if name not in _CONSTANTS else self.constant(op, attributes):
+            if key == "result_layout":
+                layout = tuple(int(v) for v in op.attributes[key])
+                results = [with_layout(result, layout) for result in results]
+            elif key not in _DROPPED:
+                attributes[key] = reader.read(op.attributes[key])
         new = self.make(op, name, operands, results, attributes)
-        location = self.location(op.location)
+        location = self.locations.text(op.location)
         if location:
             new.attributes["loc"] = StringAttr(location)
-        self.values.update(zip(op.results, new.results, strict=True))
+        values.update(zip(own_results, new.results, strict=True))
         return new
+
+    def constant(self, op: Any, attributes: dict[str, Attribute]) -> list[str]:
+        """Reads the value of a constant; the names of the attributes left to read."""
+        attributes["value"] = self.reader.literal(op)
+        return [key for key in op.attributes.keys() if key != "value"]  # noqa: SIM118
 
     def make(
         self, op: Any, name: str, operands: list[SSAValue], results: list[Attribute], attributes: dict[str, Attribute]
     ) -> Operation:
-        dialect, _, short = name.partition(".")
-        if name == "mhlo.fusion":
-            types = [o.type for o in operands]
-            body = Region([self.block(b, types=types) for b in op.regions[0].blocks])
-            kind = attributes.get("fusion_kind")
-            fusion_name = _fusion_name(self.location(op.location))
-            return FusionOp(operands, results, kind.data if isinstance(kind, StringAttr) else "kLoop", body, fusion_name)
-        regions = [Region([self.block(b) for b in r.blocks]) for r in op.regions]
+        """The xDSL op of that name."""
+        class_ = _CLASSES.get(name)
+        if class_ is None:
+            return self.make_other(op, name, operands, results, attributes)
+        if name == "mhlo.topk" and attributes.pop("largest", IntegerAttr(1, 1)) != IntegerAttr(1, 1):
+            return UnknownOp(operands=[operands], result_types=[results], properties={"op_name": StringAttr(name)})
+        regions = self.regions(op, operands if name == "stablehlo.while" else ())
+        if name in _CARRIERS:
+            results = _carry_layouts(name, operands, results, regions, attributes)
+        properties = {n: a for n, a in attributes.items() if n in class_.ATTRIBUTES}
+        new = class_(operands, results, properties, regions)
+        if len(properties) < len(attributes):
+            new.attributes.update({n: a for n, a in attributes.items() if n not in properties})
+        return new
+
+    def make_other(
+        self, op: Any, name: str, operands: list[SSAValue], results: list[Attribute], attributes: dict[str, Attribute]
+    ) -> Operation:
+        """An op that is neither stablehlo nor chlo."""
         match name:
             case "func.return":
                 return func.ReturnOp(*operands)
             case "func.call":
-                callee = attributes["callee"]
-                assert isinstance(callee, SymbolRefAttr)
-                return func.CallOp(callee, operands, results)
+                return func.CallOp(cast(SymbolRefAttr, attributes["callee"]), operands, results)
             case "mhlo.bitcast":
                 return BitcastOp(operands=[operands], result_types=[results])
             case "mhlo.copy":
                 return CopyOp(operands=[operands], result_types=[results])
+            case "mhlo.fusion":
+                regions = self.regions(op, operands)
+                results = _carry_layouts(name, operands, results, regions, attributes)
+                kind = attributes.get("fusion_kind")
+                kind_name = kind.data if isinstance(kind, StringAttr) else "kLoop"
+                fusion_name = re.sub(r"[^\w.\-]", "_", parts_of(op.location)[0])
+                return FusionOp(operands, results, kind_name, regions[0], fusion_name)
             case _:
-                pass
-        if dialect == "mhlo":
-            dialect = "chlo" if short in chlo.OPS and short not in stablehlo.OPS else "stablehlo"
-        table = {"stablehlo": stablehlo.OPS, "chlo": chlo.OPS}.get(dialect, {})
-        kind = table.get(short)
-        if kind is None:
-            return UnknownOp(operands=[operands], result_types=[results], properties={"op_name": StringAttr(name)})
-        allowed = {n: a for n, a in attributes.items() if n in kind.ATTRIBUTES}
-        extra = {n: a for n, a in attributes.items() if n not in allowed}
-        new = kind(operands, results, allowed, regions)
-        new.attributes.update(extra)
-        return new
+                new = UnknownOp(
+                    operands=[operands],
+                    result_types=[results],
+                    properties={"op_name": StringAttr(name)},
+                    regions=[self.regions(op)],
+                )
+                new.attributes.update(attributes)
+                return new
 
-    # -------------------------------------------------------------------------------------------- attributes
-
-    def op_attributes(self, op: Any, name: str) -> tuple[dict[str, Attribute], tuple[int, ...] | None]:
-        if name.endswith(".constant"):
-            return {"value": self.constant(op)}, None
-        result: dict[str, Attribute] = {}
-        layout: tuple[int, ...] | None = None
-        for key in op.attributes:
-            key = key.name if hasattr(key, "name") else key
-            value = op.attributes[key]
-            if key == "result_layout":
-                layout = tuple(int(v) for v in value)
-            if key not in _DROPPED:
-                result[key] = self.attribute(value)
-        return result, layout
-
-    def constant(self, op: Any) -> Attribute:
-        type_ = cast(TensorType[Attribute], self.type(op.results[0].type))
-        try:
-            value = op.attributes["value"]
-        except Exception:  # the bindings have no class for complex elements
-            text = op.get_asm()
-            return literal_of(None, type_, text[text.index("dense") :])
-        return literal_of(value, type_)
-
-    def attribute(self, value: Any) -> Attribute:
-        known = self.attributes.get(value)
-        if known is None:
-            known = self.attributes[value] = self.new_attribute(value)
-        return known
-
-    def new_attribute(self, value: Any) -> Attribute:
-        ir = self.ir
-        match value:
-            case ir.BoolAttr():
-                return IntegerAttr(int(value.value), i1)
-            case ir.IntegerAttr():
-                return IntegerAttr(value.value, type_from_text(str(value.type)))  # pyright: ignore
-            case ir.FloatAttr():
-                return FloatAttr(value.value, f32 if str(value.type) == "f32" else f64)
-            case ir.StringAttr():
-                return StringAttr(value.value)
-            case ir.FlatSymbolRefAttr():
-                return SymbolRefAttr(value.value)
-            case ir.DenseI64ArrayAttr():
-                return DenseArrayBase.from_list(i64, list(value))
-            case ir.DenseBoolArrayAttr():
-                return DenseArrayBase.from_list(i1, [int(v) for v in value])
-            case ir.ArrayAttr():
-                return ArrayAttr([self.attribute(v) for v in value])
-            case ir.DictAttr():
-                return DictionaryAttr({n.name: self.attribute(n.attr) for n in value})
-            case ir.UnitAttr():
-                return UnitAttr()
-            case ir.DenseIntElementsAttr() | ir.DenseFPElementsAttr():
-                type_ = cast(TensorType[Attribute], type_from_text(str(value.type)))
-                return literal_of(value, type_)
-            case _:
-                return self.structured(str(value))
-
-    @staticmethod
-    def structured(text: str) -> Attribute:
-        enum = _ENUM.match(text)
-        if enum is not None:
-            return StringAttr(enum.group(1))
-        if _STRUCT.match(text):
-            return StructAttr(parse_struct(text))
-        return StringAttr(text)
-
-    def type(self, type_: Any) -> Attribute:
-        known = self.types.get(type_)
-        if known is None:
-            known = self.types[type_] = type_from_text(str(type_))
-        return known
-
-    def location(self, location: Any) -> str:
-        known = self.locations.get(location)
-        if known is None:
-            known = self.locations[location] = _location_text(str(location))
-        return known
+    def regions(self, op: Any, arguments: Sequence[SSAValue] = ()) -> list[Region]:
+        """The op's regions; their block arguments have the layouts of `arguments`."""
+        layouts = [layout_of(value.type) for value in arguments]
+        return [Region([self.block(block, layouts) for block in region.blocks]) for region in op.regions]
 
 
-def _location_text(text: str) -> str:
-    """`file:line:column name` of an MLIR location."""
-    if text == "loc(unknown)":
-        return ""
-    file = _LOCATION_FILE.search(text)
-    name = next((n for n in _LOCATION_NAME.findall(text)), "")
-    where = f"{file.group(1)}:{file.group(2)}:{file.group(3)}" if file else ""
-    if file and name == file.group(1):
-        inner = re.search(r'"([^"]*)"\(', text)
-        name = inner.group(1) if inner else ""
-    return f"{where} {name}".strip()
+_CARRIERS = (
+    *("stablehlo.while", "stablehlo.if", "stablehlo.case", "stablehlo.optimization_barrier"),
+    *("stablehlo.tuple", "stablehlo.get_tuple_element"),
+)
+"""Ops whose results have the layouts of what goes in, because their text does not say."""
 
 
-def _fusion_name(location: str) -> str:
-    return location.rsplit(" ", maxsplit=1)[-1] if location else ""
+def _carry_layouts(
+    name: str,
+    operands: Sequence[SSAValue],
+    results: list[Attribute],
+    regions: Sequence[Region],
+    attributes: dict[str, Attribute],
+) -> list[Attribute]:
+    """The result types with the layouts of the operands, or of what the first region returns."""
+    match name:
+        case "stablehlo.tuple":
+            return [TupleType(ArrayAttr([value.type for value in operands]))]
+        case "stablehlo.get_tuple_element":
+            index = attributes["index"]
+            assert isinstance(index, IntegerAttr)
+            return [cast(TupleType, operands[0].type).types.data[index.value.data]]
+        case "stablehlo.while" | "stablehlo.optimization_barrier":
+            sources: Sequence[SSAValue] = operands
+        case _:
+            last = regions[0].block.last_op
+            sources = last.operands if last is not None else ()
+    return [with_layout(type_, layout_of(value.type)) for type_, value in zip(results, sources, strict=True)]
 
 
-def _entry_layouts(attributes: Any) -> list[tuple[int, ...] | None]:
-    """Layouts of the entry computation's parameters, as HLO text gives them."""
-    key = "mhlo.xla_entry_computation_parameter_layouts"
+def _copy_results(last: func.ReturnOp, layouts: Sequence[Layout]) -> func.ReturnOp:
+    """The return of the entry; results get the layouts the entry promises."""
+    values = list(last.operands)
+    block = cast(Block, last.parent)
+    for i, layout in enumerate(layouts[: len(values)]):
+        type_ = with_layout(values[i].type, layout)
+        if layout is None or layout_of(values[i].type) == layout_of(type_):
+            continue
+        copy = CopyOp(operands=[[values[i]]], result_types=[[type_]])
+        block.insert_op_before(copy, last)
+        values[i] = copy.results[0]
+    if values == list(last.operands):
+        return last
+    new = func.ReturnOp(*values)
+    block.insert_op_before(new, last)
+    last.detach()
+    return new
+
+
+def _layouts(attributes: Any, key: str) -> list[Layout]:
+    """Layouts of the entry's parameters or results, as HLO text gives them; none for tokens and tuples."""
     if key not in attributes:
         return []
-    layouts: list[tuple[int, ...] | None] = []
+    found: list[Layout] = []
     for value in attributes[key]:
         try:
-            layouts.append(tuple(int(v) for v in value))
+            found.append(tuple(int(v) for v in value))
         except TypeError:
-            layouts.append(None)
-    return layouts
+            found.append(None)
+    return found
