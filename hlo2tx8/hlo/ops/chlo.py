@@ -60,9 +60,10 @@ def zeta(s: Array, q: Array) -> Array:
     found: Any = scipy_special().zeta(s, np.where(q <= 0, np.nan, q))
     pole = (q <= 0) & (q == np.floor(q))
     even = (s == np.floor(s)) & (np.fmod(s, 2) == 0)
-    terms = np.where((q <= 0) & ~pole & (s == np.floor(s)), _zeta_below_zero(s, q), np.nan)
-    found = np.where(pole, np.where(even, np.inf, np.nan), np.where(q <= 0, terms, found))
-    return np.where(s == 1, np.inf, np.where((s < 1) | np.isnan(s) | np.isnan(q), np.nan, found))
+    below = np.where(s == np.floor(s), _zeta_below_zero(s, q), np.nan)
+    found = np.where(q <= 0, below, found)
+    found = np.where((s < 1) | np.isnan(s) | np.isnan(q), np.nan, found)
+    return np.where(s == 1, np.inf, np.where(pole, np.where(even, np.inf, np.nan), found))
 
 
 def _zeta_below_zero(s: Array, q: Array) -> Array:

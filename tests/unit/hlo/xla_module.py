@@ -72,8 +72,8 @@ def significant(array: Array) -> Array:
     return keep
 
 
-def ulps(actual: Array, expected: Array) -> Array:
-    """|actual - expected| in units of the last place of expected; inf where one is NaN or infinite and the other not."""
+def ulps(actual: Array, expected: Array, floor: float = 0) -> Array:
+    """|actual - expected| in units of the last place of max(|expected|, floor); inf where only one is NaN or infinite."""
     if expected.dtype.kind != "c" and not is_float(expected.dtype):
         return np.where(actual == expected, 0.0, np.inf)
     kind = np.dtype(f"f{expected.dtype.itemsize // 2}") if expected.dtype.kind == "c" else expected.dtype
@@ -81,7 +81,7 @@ def ulps(actual: Array, expected: Array) -> Array:
     a, e = actual.astype(wide), expected.astype(wide)
     info = ml_dtypes.finfo(kind)
     with np.errstate(all="ignore"):
-        exponent = np.floor(np.log2(np.maximum(np.abs(e), float(info.smallest_normal))))
+        exponent = np.floor(np.log2(np.maximum(np.abs(e), max(floor, float(info.smallest_normal)))))
         spacing = 2.0 ** (exponent - info.nmant)
         far = np.abs(a - e) / spacing
     far = np.where((a == e) | (np.isnan(a) & np.isnan(e)), 0.0, far)

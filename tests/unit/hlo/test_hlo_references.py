@@ -1,0 +1,153 @@
+"""References of elementwise ops against XLA:CPU on edge values, within the declared ulp."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from xla_module import Case, run_cases, significant, ulps
+
+from hlo2tx8.hlo import Kind, OpSpec, Sample, TensorLike, all_specs
+from hlo2tx8.hlo.edge_values import edge_values
+from hlo2tx8.hlo.types import bit_width, dtype, is_integer
+
+GROUPS = {
+    "floats": ("float32", "bfloat16", "float16", "float64"),
+    "small_floats": ("float8_e4m3fn", "float8_e5m2"),
+    "integers": ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool"),
+    "sub_byte": ("int4", "uint4", "int2", "uint2"),
+}
+DEVIATIONS = {
+    ("stablehlo.popcnt", "int4"): "XLA:CPU counts the sign extension",
+    ("stablehlo.popcnt", "int2"): "XLA:CPU counts the sign extension",
+    ("stablehlo.maximum", "complex64"): "XLA:CPU compares real parts only",
+    ("stablehlo.minimum", "complex64"): "XLA:CPU compares real parts only",
+    ("stablehlo.cbrt", "complex64"): "XLA:CPU has none",
+}
+APART = ("stablehlo.convert", "stablehlo.bitcast_convert", "chlo.polygamma", "chlo.zeta", "chlo.constant_like")
+
+
+def operands_for(spec: OpSpec, sample: Sample, values: np.ndarray) -> tuple[np.ndarray, ...]:
+    """All pairs of edge values; for a third operand the first again, for a pred an alternation."""
+    if len(sample.operands) == 1:
+        return (values,)
+    x, y = (np.ascontiguousarray(grid).reshape(-1) for grid in np.meshgrid(values, values))
+    if spec.name == "stablehlo.power" and is_integer(x.dtype):
+        # XLA:CPU looks at the low six bits of the exponent only.
+        y = np.where(np.abs(y.astype(np.float64)) < min(32, 1 << (bit_width(x.dtype) - 1)), y, np.ones_like(y))
+    if len(sample.operands) == 2:
+        return (x, y)
+    first = np.arange(x.size) % 2 == 0 if spec.name == "stablehlo.select" else x
+    return (first, y, x)
+
+
+def cases_of(names: tuple[str, ...], prefix: str) -> Iterator[Case]:
+    for name in names:
+        kind = dtype(name)
+        pool: dict[int, tuple[np.ndarray, ...]] = {}
+        for spec in all_specs():
+            if spec.kind is not Kind.ELEMENTWISE or not spec.name.startswith(prefix) or spec.name in APART:
+                continue
+            if "broadcast" in spec.name or (spec.name, name) in DEVIATIONS:
+                continue
+            seen: list[object] = []
+            for sample in spec.samples():
+                key = dict(sample.attributes)
+                if sample.operands[-1].dtype != kind or key in seen:
+                    continue
+                seen.append(key)
+                special = spec.name in ("stablehlo.select", "stablehlo.power") or len(sample.operands) not in pool
+                arrays = operands_for(spec, sample, edge_values(kind)) if special else pool[len(sample.operands)]
+                if spec.name not in ("stablehlo.select", "stablehlo.power"):
+                    pool[len(sample.operands)] = arrays
+                tensors = tuple(TensorLike(a.shape, a.dtype) for a in arrays)
+                result = TensorLike(arrays[-1].shape, sample.results[0].dtype)
+                yield Case(spec, Sample(tensors, (result,), sample.attributes), arrays)
+
+
+def check(cases: list[Case], *, double_rounding: bool = False) -> None:
+    """Each result within its spec's bound where nothing is subnormal."""
+    failures: list[str] = []
+    for case, actual in zip(cases, run_cases(cases), strict=True):
+        spec, expected = case.spec, case.expected
+        assert expected.dtype == actual.dtype
+        bound = spec.complex_ulp if "c" in (expected.dtype.kind, case.arrays[0].dtype.kind) else spec.ulp
+        if spec.name == "stablehlo.convert" and not double_rounding:
+            bound = 0
+        keep = significant(expected) & significant(actual)
+        if case.arrays[0].size == expected.size:
+            for array in case.arrays:
+                keep &= significant(array)
+        error = np.where(keep, ulps(actual, expected, spec.ulp_floor), 0)
+        if error.size and error.max() > bound:
+            i = int(error.argmax())
+            got = f"{actual.flat[i]}, reference {expected.flat[i]}, {error.flat[i]} > {bound} ulp"
+            failures.append(f"{case}: {[a.flat[i] for a in case.arrays if a.size == error.size]} gives {got}")
+    assert not failures, "\n".join(failures)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_stablehlo_agrees_with_xla(group: str):
+    check(list(cases_of(GROUPS[group], "stablehlo.")))
+
+
+def test_chlo_agrees_with_xla():
+    check(list(cases_of(("float32", "bfloat16", "float16", "float64"), "chlo.")))
+
+
+@pytest.mark.parametrize("prefix", ["stablehlo.", "chlo."])
+def test_complex_agrees_with_xla(prefix: str):
+    check(list(cases_of(("complex64",), prefix)))
+
+
+def test_polygamma_and_zeta_agree_with_xla():
+    specs = {spec.name: spec for spec in all_specs()}
+    orders = {"chlo.polygamma": (0, 1, 2, 3, 4, -1, 1.5), "chlo.zeta": (1, 1.5, 2, 3, 6.5, 0.5, -2)}
+    points = (0.25, 0.5, 1, 1.5, 2, 7, 20.5, 100, 0, -1, -0.5)
+    cases: list[Case] = []
+    for name, first in orders.items():
+        grid = np.meshgrid(np.array(first, np.float64), np.array(points, np.float64))
+        arrays = tuple(np.ascontiguousarray(g).reshape(-1) for g in grid)
+        tensor = TensorLike(arrays[0].shape, np.dtype(np.float64))
+        cases.append(Case(specs[name], Sample((tensor, tensor), (tensor,)), arrays))
+    check(cases)
+
+
+def _converts() -> Iterator[Case]:
+    (spec,) = [spec for spec in all_specs() if spec.name == "stablehlo.convert"]
+    pool: dict[str, np.ndarray] = {}
+    for sample in spec.samples():
+        kind = sample.operands[0].dtype
+        array = pool.setdefault(kind.name, edge_values(kind))
+        tensors = [TensorLike(array.shape, t.dtype) for t in (*sample.operands, *sample.results)]
+        yield Case(spec, Sample((tensors[0],), (tensors[1],)), (array,))
+
+
+def test_convert_agrees_with_xla():
+    """XLA:CPU rounds 64 and 32-bit numbers to 16 and 8 bits in two steps; everything else is equal."""
+    cases = list(_converts())
+    narrow_floats = {"bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz"}
+
+    def in_two_steps(case: Case) -> bool:
+        wide = case.arrays[0].dtype.itemsize >= 4 and case.arrays[0].dtype != np.float32
+        return wide and case.sample.results[0].dtype.name in narrow_floats
+
+    check([case for case in cases if not in_two_steps(case)])
+    check([case for case in cases if in_two_steps(case)], double_rounding=True)
+
+
+def test_bitcast_convert_agrees_with_xla():
+    (spec,) = [spec for spec in all_specs() if spec.name == "stablehlo.bitcast_convert"]
+    rng = np.random.default_rng(0)
+    cases: list[Case] = []
+    for sample in spec.samples():
+        (operand,) = sample.operands
+        if bit_width(operand.dtype) < 8:
+            array = edge_values(operand.dtype)[rng.integers(0, 3, operand.shape)]
+        else:
+            octets = rng.integers(0, 100, (*operand.shape, operand.dtype.itemsize), np.uint8)
+            array = octets.view(operand.dtype).reshape(operand.shape)
+        cases.append(Case(spec, sample, (array,)))
+    for case, actual in zip(cases, run_cases(cases), strict=True):
+        expected = case.expected
+        assert actual.dtype == expected.dtype
+        assert np.asarray(actual, order="C").tobytes() == np.asarray(expected, order="C").tobytes(), str(case)
