@@ -36,15 +36,22 @@ def evaluate(module: ModuleOp, *arrays: Array) -> list[Array]:
     for i, (parameter, array) in enumerate(zip(parameters, inputs, strict=True)):
         _check_type(array, parameter, f"input {i} of @main", InputError)
     results = Evaluator(functions).run(main.body.block, inputs, {})
-    return [np.array(a, order="C", copy=None) if a.flags.writeable else a.copy() for a in results]
+    return [_owned(a, inputs) for a in results]
+
+
+def _owned(result: Array, inputs: Sequence[Array]) -> Array:
+    """The result in C order, writable, in memory of its own."""
+    if not result.flags.writeable or any(np.may_share_memory(result, a) for a in inputs):
+        return np.array(result, order="C")
+    return np.asarray(result, order="C")
 
 
 class Evaluator:
     """Runs blocks; `functions` are the callable func.funcs by name."""
 
-    def __init__(self, functions: dict[str, FuncOp]) -> None:
+    def __init__(self, functions: dict[str, FuncOp], liveness: Liveness | None = None) -> None:
         self.functions = functions
-        self.liveness = Liveness()
+        self.liveness = liveness or Liveness()
 
     def run(self, block: Block, arguments: Sequence[Value], values: dict[SSAValue, Value]) -> list[Value]:
         """The terminator's operands after running the block.
@@ -92,6 +99,10 @@ class Evaluator:
             case _:
                 return self.apply(op, operands)
 
+    def lifted(self) -> "Evaluator":
+        """An evaluator that runs scalar regions on whole arrays."""
+        return _LiftedEvaluator(self.functions, self.liveness)
+
     def apply(self, op: Operation, arrays: Sequence[Array]) -> Sequence[Array]:
         """The reference of the op's spec; its results must be of the op's types."""
         results = tuple(tensor_like(result.type) for result in op.results)
@@ -126,7 +137,7 @@ class Evaluator:
         (region,) = op.regions
         shape = tensor_like(op.results[0].type).shape
         if is_elementwise(region, self.functions):
-            found = self.run(region.block, arrays, dict(values))
+            found = self.lifted().run(region.block, arrays, dict(values))
             return [np.broadcast_to(f, shape).copy() for f in found]
         results = [np.empty(shape, tensor_like(r.type).dtype) for r in op.results]
         for index in np.ndindex(shape):
@@ -134,6 +145,13 @@ class Evaluator:
             for result, value in zip(results, element, strict=True):
                 result[index] = value
         return results
+
+
+class _LiftedEvaluator(Evaluator):
+    """Values typed as scalars are arrays of any one shape; elementwise references do not mind."""
+
+    def apply(self, op: Operation, arrays: Sequence[Array]) -> Sequence[Array]:
+        return spec_of(op).evaluate(attributes_of(op), tuple(tensor_like(r.type) for r in op.results), *arrays)
 
 
 def is_elementwise(region: Region, functions: dict[str, FuncOp]) -> bool:

@@ -39,9 +39,10 @@ def _combine(evaluator: "Evaluator", op: Operation, values: Mapping[SSAValue, An
     from hlo2tx8.hlo.evaluator import is_elementwise
 
     region = op.regions[0]
+    lifted = evaluator.lifted()
 
     def at_once(left: Sequence[Array], right: Sequence[Array]) -> Sequence[Array]:
-        found = evaluator.run(region.block, [*left, *right], dict(values))
+        found = lifted.run(region.block, [*left, *right], dict(values))
         return [np.broadcast_to(f, left[0].shape) for f in found]
 
     def one_by_one(left: Sequence[Array], right: Sequence[Array]) -> Sequence[Array]:

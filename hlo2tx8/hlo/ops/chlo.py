@@ -104,7 +104,7 @@ def multiply_high(_: Attributes, result: TensorLike, a: Array, b: Array) -> Arra
 def next_after(_: Attributes, result: TensorLike, a: Array, b: Array) -> Array:
     """The neighbour of a in the direction of b, in the operands' own dtype; a where they are equal."""
     kind = result.dtype
-    if kind.kind == "f" and kind.itemsize > 1:
+    if kind.kind == "f" and kind.itemsize >= 4:
         return np.nextafter(a, b)
     signed = np.dtype(f"int{8 * kind.itemsize}")
     a, b = np.broadcast_arrays(a, b)
@@ -114,6 +114,8 @@ def next_after(_: Attributes, result: TensorLike, a: Array, b: Array) -> Array:
     moved = np.where(away, bits + 1, bits - 1).astype(signed)
     from_zero = np.where(y > 0, 1, 1 | np.iinfo(signed).min).astype(signed)
     moved = np.where(x == 0, from_zero, moved)
+    if kind.name.endswith("fnuz"):
+        moved = np.where(moved == np.iinfo(signed).min, 0, moved).astype(signed)
     stepped = np.where(x == y, np.ascontiguousarray(b).view(signed).reshape(b.shape), moved).view(kind)
     return np.where(np.isnan(x) | np.isnan(y), np.array(np.nan, kind), stepped)
 
@@ -156,7 +158,7 @@ SPECS = (
     elementwise("chlo.lgamma", double(lgamma), accepts=FLOAT, ulp=32, ulp_floor=1),
     elementwise("chlo.digamma", double(digamma), accepts=FLOAT, ulp=32, ulp_floor=1),
     _unary("bessel_i1e", special("i1e"), 8),
-    elementwise("chlo.polygamma", double(polygamma), accepts=FLOAT, arity=2, ulp=32),
+    elementwise("chlo.polygamma", double(polygamma), accepts=FLOAT, arity=2, ulp=32, ulp_floor=1),
     elementwise("chlo.zeta", double(zeta), accepts=FLOAT, arity=2, ulp=32),
     elementwise("chlo.next_after", raw(next_after), accepts=FLOAT, arity=2),
     elementwise("chlo.square", wide(square), accepts=ANALYTIC, ulp=1),

@@ -28,7 +28,7 @@ def convert(_: Attributes, result: TensorLike, x: Array) -> Array:
     source = widen(x)
     if is_integer(to):
         return float_to_integer(source, to) if source.dtype.kind == "f" else wrap(source, to)
-    if source.dtype.kind in "iu" and to not in (np.float64, np.complex128):
+    if source.dtype.kind in "iu" and to.name not in ("float64", "complex128"):
         return narrow(integers_to_double(source), to)
     return narrow(source.astype(np.float64) if source.dtype.kind == "b" else source, to)
 

@@ -51,14 +51,14 @@ def maximum(a: Array, b: Array) -> Array:
     """NaN if either is NaN; -0 < +0; complex numbers in order of (real, imaginary)."""
     if a.dtype.kind != "f":
         return np.maximum(a, b)
-    return np.where((a == b) & np.signbit(a), b, np.maximum(a, b))
+    return np.where(a == b, np.where(np.signbit(a), b, a), np.maximum(a, b))
 
 
 def minimum(a: Array, b: Array) -> Array:
     """NaN if either is NaN; -0 < +0; complex numbers in order of (real, imaginary)."""
     if a.dtype.kind != "f":
         return np.minimum(a, b)
-    return np.where((a == b) & ~np.signbit(a), b, np.minimum(a, b))
+    return np.where(a == b, np.where(np.signbit(a), a, b), np.minimum(a, b))
 
 
 def power_reference(_: Attributes, results: tuple[TensorLike, ...], a: Array, b: Array) -> Array:
