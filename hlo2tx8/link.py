@@ -73,7 +73,7 @@ class _Linker:
         port = port_of(op.results[0].type)
         array = np.broadcast_to(np.asarray(value), port.shape)
         self.slots[op.results[0]] = self.add(SlotKind.CONSTANT, len(self.constants), op.results[0].type)
-        self.constants.append(np.ascontiguousarray(array).reshape(port.shape))
+        self.constants.append(np.ascontiguousarray(port.to_device(array)).reshape(port.shape))
 
     def scratch(self, type_: Attribute) -> int:
         """A scratch slot for a tensor: the smallest free one that is large enough, or a new one."""

@@ -31,6 +31,7 @@ def signature_of(module: ModuleOp) -> Signature:
 
 def port_of(type_: Attribute) -> Port:
     """Shape and dtype of a tensor type; InputError for tokens, tuples and dynamic shapes."""
+    from hlo2tx8.dialects.layout import is_row_major, minor_to_major
     from hlo2tx8.hlo import numpy_dtype
 
     if not isinstance(type_, TensorType):
@@ -38,4 +39,5 @@ def port_of(type_: Attribute) -> Port:
     tensor = cast(TensorType[Attribute], type_)
     if not tensor.has_static_shape():
         raise InputError("E1004", f"{type_} has no static shape")
-    return Port(tuple(tensor.get_shape()), numpy_dtype(tensor.get_element_type()).name)
+    layout = () if is_row_major(tensor) else minor_to_major(tensor)
+    return Port(tuple(tensor.get_shape()), numpy_dtype(tensor.get_element_type()).name, layout=layout)

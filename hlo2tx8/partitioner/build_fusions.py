@@ -26,8 +26,9 @@ def build_fusions(block: Block, clusters: Sequence[Cluster]) -> None:
             made[old] = new
     for reader in readers:
         reader.operands = [made.get(value, value) for value in reader.operands]
+    copy_outputs(block, taken)
     for op in reversed(tuple(block.ops)):
-        if op not in readers and all(result.first_use is None for result in op.results):
+        if op not in readers and op.name != "hlo.fusion" and all(result.first_use is None for result in op.results):
             op.detach()
             op.erase()
 
@@ -84,3 +85,26 @@ def move_constants(fusion: Operation) -> None:
             op.results[0].replace_all_uses_with(arg)
             operands.append(op.results[0])
     fusion.operands = operands
+
+
+def copy_outputs(block: Block, taken: dict[str, int]) -> None:
+    """Every output of the program is a fusion's result of its own: inputs, constants and second mentions are copied."""
+    terminator = block.last_op
+    assert terminator is not None
+    seen: dict[SSAValue, None] = {}
+    outputs: list[SSAValue] = []
+    for value in terminator.operands:
+        owner = value.owner
+        if isinstance(owner, Operation) and owner.name == "hlo.fusion" and value not in seen:
+            seen[value] = None
+            outputs.append(value)
+            continue
+        body = Block(arg_types=[value.type])
+        body.add_op(ReturnOp(list(body.args)))
+        count = taken["copy_fusion"] = taken.get("copy_fusion", -1) + 1
+        name = f"copy_fusion.{count}" if count else "copy_fusion"
+        copy = FusionOp([value], [value.type], "kLoop", Region(body), name)
+        block.insert_op_before(copy, terminator)
+        move_constants(copy)
+        outputs.append(copy.results[0])
+    terminator.operands = outputs

@@ -48,8 +48,10 @@ class Executable:
     def execute(self, *arrays: object) -> list[Array]:
         """As `run`, always a list. InputError on wrong inputs, DeviceError where the emulator faults."""
         checked = self.signature.check(arrays)
+        inputs = [port.to_device(array) for port, array in zip(self.signature.inputs, checked, strict=True)]
         try:
-            return self.emulator.run(self.program, checked)
+            results = self.emulator.run(self.program, inputs)
+            return [port.from_device(array) for port, array in zip(self.signature.outputs, results, strict=True)]
         except Fault as fault:
             raise DeviceError("E1008", str(fault)) from fault
 

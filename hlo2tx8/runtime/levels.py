@@ -20,7 +20,7 @@ from hlo2tx8.errors import LevelError
 from hlo2tx8.link import link
 from hlo2tx8.lower.allocate_spm import AllocateSpmPass
 from hlo2tx8.lower.encode import encode
-from hlo2tx8.module import find_main, port_of
+from hlo2tx8.module import find_main, port_of, signature_of
 from hlo2tx8.options import Level, Options
 
 Array = npt.NDArray[Any]
@@ -52,7 +52,10 @@ def run_unbounded(module: ModuleOp, options: Options, arrays: Sequence[Array]) -
     chip = load_chip(options.chip or DEFAULT_PATH)
     roomy = replace(chip, spm_bytes=ROOM, spm_limit=ROOM)
     program = link(module, {name: encode(kernel) for name, kernel in kernels(module).items()}, ROOM)
-    return Emulator(roomy, mode="definition").run(program, arrays)
+    signature = signature_of(module)
+    inputs = [port.to_device(np.asarray(array)) for port, array in zip(signature.inputs, arrays, strict=True)]
+    results = Emulator(roomy, mode="definition").run(program, inputs)
+    return [port.from_device(array) for port, array in zip(signature.outputs, results, strict=True)]
 
 
 def run_launches(module: ModuleOp, arrays: Sequence[Array]) -> list[Array]:

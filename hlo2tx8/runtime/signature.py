@@ -22,15 +22,33 @@ def dtype_of(name: str) -> np.dtype[Any]:
 
 @dataclass(frozen=True)
 class Port:
-    """One input or output: `bf16[6,512,4096]` is shape (6, 512, 4096) of dtype name "bfloat16"."""
+    """One input or output: `bf16[6,512,4096]` is shape (6, 512, 4096) of dtype name "bfloat16".
+
+    `layout` is minor to major; () is row major. Callers pass and get arrays in logical order, DDR has the layout's order.
+    """
 
     shape: tuple[int, ...]
     dtype: str
     name: str = ""
+    layout: tuple[int, ...] = ()
 
     @property
     def size_bytes(self) -> int:
         return prod(self.shape) * dtype_of(self.dtype).itemsize
+
+    def to_device(self, array: Array) -> Array:
+        """The elements in the order they have in DDR, in an array of the logical shape."""
+        if not self.layout:
+            return array
+        return np.ascontiguousarray(np.transpose(array, self.layout[::-1])).reshape(self.shape)
+
+    def from_device(self, array: Array) -> Array:
+        """The inverse of `to_device`."""
+        if not self.layout:
+            return array
+        order = self.layout[::-1]
+        physical = array.reshape([self.shape[dim] for dim in order])
+        return np.ascontiguousarray(np.transpose(physical, np.argsort(order)))
 
     def __str__(self) -> str:
         return f"{short_dtype(self.dtype)}[{','.join(map(str, self.shape))}]"

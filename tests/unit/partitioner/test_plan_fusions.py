@@ -115,11 +115,19 @@ def test_free_instructions_are_copied_and_big_constants_are_operands() -> None:
     a = c.same("tanh", c.same("add", rows, c.p[0]))
     b = c.same("exponential", c.same("multiply", a, c.same("add", rows, table)))
     fused = c.plan(a, b, table, c.p[0])
-    assert len(fused.groups) == 2
+    assert len(fused.groups) == 4
     assert all("iota" in names(fused, i) for i in range(2))
     assert any(isinstance(source, Constant) for source in fused.groups[1].operands)
-    assert isinstance(fused.outputs[2], Constant)
-    assert fused.outputs[3] == Input(0)
+
+
+def test_every_output_is_written_by_a_fusion_of_its_own() -> None:
+    c = Program(t(4))
+    x = c.same("tanh", c.p[0])
+    one = c.op("constant", [], t(4), value=np.ones(4, np.float32))
+    fused = c.plan(x, x, c.p[0], one)
+    assert all(isinstance(output, Result) for output in fused.outputs)
+    assert len(set(fused.outputs)) == 4
+    assert names(fused, 3) == ["constant"]
 
 
 def test_reduce_is_a_fusion_of_its_own_with_its_hero() -> None:
