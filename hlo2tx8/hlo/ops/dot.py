@@ -1,5 +1,6 @@
 """dot_general and dot: contraction at full precision."""
 
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -11,6 +12,16 @@ from hlo2tx8.hlo.types import bit_width, dtype, is_complex, is_float
 from hlo2tx8.indexing import Dim, Expr, IndexingMap, Sym
 
 Dims = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class DotNumbers:
+    """The fields of #stablehlo.dot, as samples give them."""
+
+    lhs_batching_dimensions: Dims = ()
+    rhs_batching_dimensions: Dims = ()
+    lhs_contracting_dimensions: Dims = ()
+    rhs_contracting_dimensions: Dims = ()
 
 
 def numbers_of(attributes: Attributes) -> tuple[Dims, Dims, Dims, Dims]:
@@ -98,7 +109,20 @@ def _dot_samples() -> tuple[Sample, ...]:
     return tuple(found)
 
 
+def _dot_general_samples() -> tuple[Sample, ...]:
+    """Batched, operands transposed, two contracting dimensions."""
+    numbers = DotNumbers((0,), (2,), (2, 3), (1, 0))
+    return tuple(
+        Sample(
+            (TensorLike((2, 3, 5, 4), s.results[0].dtype), TensorLike((4, 5, 2, 7), s.results[0].dtype)),
+            (TensorLike((2, 3, 7), s.results[0].dtype),),
+            {"dot_dimension_numbers": numbers},
+        )
+        for s in _dot_samples()
+    )
+
+
 SPECS = (
-    OpSpec("stablehlo.dot_general", Kind.DOT, dot_general, dot_general_maps, ulp=1),
+    OpSpec("stablehlo.dot_general", Kind.DOT, dot_general, dot_general_maps, ulp=1, samples=_dot_general_samples),
     OpSpec("stablehlo.dot", Kind.DOT, dot, dot_maps, ulp=1, samples=_dot_samples),
 )

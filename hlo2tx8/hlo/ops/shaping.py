@@ -208,6 +208,19 @@ def _concatenate_samples() -> tuple[Sample, ...]:
     )
 
 
+def _copy_samples() -> tuple[Sample, ...]:
+    """Row major to column major."""
+    kinds = [dtype(name) for name in DTYPES]
+    return tuple(Sample((TensorLike((2, 3), k),), (TensorLike((2, 3), k, (0, 1)),)) for k in kinds)
+
+
+def _bitcast_samples() -> tuple[Sample, ...]:
+    """Row major [2, 3] as column major [3, 2]: a transpose that moves nothing."""
+    kinds = [dtype(name) for name in DTYPES]
+    attributes = {"operand_layouts": (None,)}
+    return tuple(Sample((TensorLike((2, 3), k),), (TensorLike((3, 2), k, (0, 1)),), attributes) for k in kinds)
+
+
 SPECS = (
     OpSpec(
         "stablehlo.transpose",
@@ -253,6 +266,12 @@ SPECS = (
     ),
     OpSpec("stablehlo.pad", Kind.SHAPING, pad, pad_maps, pad_shape, samples=_pad_samples),
     OpSpec("stablehlo.concatenate", Kind.SHAPING, concatenate, concatenate_maps, samples=_concatenate_samples),
-    OpSpec("hlo.copy", Kind.SHAPING, copy, unary_map(_identity_map)),
-    OpSpec("hlo.bitcast", Kind.SHAPING, bitcast, unary_map(lambda _, result, operand: bitcast_map(operand, result))),
+    OpSpec("hlo.copy", Kind.SHAPING, copy, unary_map(_identity_map), samples=_copy_samples),
+    OpSpec(
+        "hlo.bitcast",
+        Kind.SHAPING,
+        bitcast,
+        unary_map(lambda _, result, operand: bitcast_map(operand, result)),
+        samples=_bitcast_samples,
+    ),
 )

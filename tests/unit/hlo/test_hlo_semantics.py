@@ -180,6 +180,13 @@ def test_samples_fit_their_spec(spec: Any):
             assert spec.shape(sample.attributes, sample.operands) == sample.results
 
 
+def test_dot_general_is_a_sum_of_products():
+    (sample,) = [s for s in spec_of("stablehlo.dot_general").samples() if s.results[0].dtype == np.float64]
+    a, b = (np.random.default_rng(0).normal(size=o.shape) for o in sample.operands)
+    (found,) = spec_of("stablehlo.dot_general").evaluate(sample.attributes, sample.results, a, b)
+    np.testing.assert_allclose(found, np.einsum("bijk,kjbn->bin", a, b), rtol=1e-12)
+
+
 def test_elementwise_and_shaping_specs_are_complete():
     for spec in all_specs():
         if spec.kind in (Kind.ELEMENTWISE, Kind.SHAPING, Kind.DOT):
