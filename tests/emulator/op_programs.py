@@ -43,7 +43,7 @@ class OpProgram:
 
 def _attribute(name: str, value: object, op: str) -> str:
     if name in ENUMS:
-        return f"{name} = #{op.split('.')[0]}<{ENUMS[name]} {value}>"
+        return f"{name} = #{op.split('.', maxsplit=1)[0]}<{ENUMS[name]} {value}>"
     if isinstance(value, tuple):
         return f"{name} = array<i64{':' if value else ''} {', '.join(map(str, value))}>"
     return f"{name} = {value} : i{32 if name.endswith('_bits') else 64}"
