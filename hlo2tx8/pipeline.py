@@ -17,6 +17,7 @@ from hlo2tx8.dialects.launch import kernels
 from hlo2tx8.emit_fusions import EmitFusionsPass
 from hlo2tx8.errors import LevelError
 from hlo2tx8.expand_chlo import ExpandChloPass
+from hlo2tx8.hlo.expand_operations import ExpandOperationsPass
 from hlo2tx8.lower.allocate_spm import AllocateSpmPass
 from hlo2tx8.lower.flatten_tensors import FlattenTensorsPass
 from hlo2tx8.lower.inline import InlinePass
@@ -46,6 +47,7 @@ class Stage:
 
 PIPELINE: tuple[Stage, ...] = (
     Stage(ExpandChloPass(), after=Level.HLO),
+    Stage(ExpandOperationsPass(), after=Level.HLO),
     Stage(PlanFusionsPass(), after=Level.FUSED),
     Stage(EmitFusionsPass(), after=Level.LOOPS),
     Stage(InlinePass(), after=Level.LOOPS),

@@ -1,0 +1,145 @@
+"""Pass expand-operations: what no emitter takes as it is, in terms of what one does.
+
+    bitcast_convert f32 → 2 x i16      ⟶    the bits as i32, repeated along the new dimension, each shifted and cut
+    bitcast_convert 2 x i16 → f32      ⟶    each part widened, shifted, put together, the bits as f32
+    real x, imag x of a real x         ⟶    x, 0
+    return of an input or twice        ⟶    return of a copy
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, ModuleOp, Signedness, TensorType, i64
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from hlo2tx8.dialects import stablehlo
+from hlo2tx8.dialects.hlo import CopyOp, LiteralAttr
+from hlo2tx8.hlo.lookup import tensor_like
+from hlo2tx8.hlo.types import is_complex, numpy_dtype
+
+
+@dataclass(frozen=True)
+class ExpandOperationsPass(ModulePass):
+    """Rewrites single operations; see the module docstring."""
+
+    name = "expand-operations"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in tuple(op.walk()):
+            match inner.name:
+                case "stablehlo.bitcast_convert":
+                    _expand_bitcast(inner)
+                case "stablehlo.real" | "stablehlo.imag":
+                    _expand_part(inner)
+                case "func.return":
+                    _copy_returned(inner)
+                case _:
+                    pass
+
+
+@dataclass
+class _Expansion:
+    """Builds ops in front of one op, with its origin."""
+
+    op: Operation
+
+    def emit(self, name: str, operands: Sequence[SSAValue], type_: Attribute, **properties: Attribute) -> SSAValue:
+        new = stablehlo.OPS[name](operands, [type_], properties)
+        new.attributes |= {k: v for k, v in self.op.attributes.items() if k == "loc"}
+        return Builder(InsertPoint.before(self.op)).insert(new).results[0]
+
+    def splat(self, value: int, type_: TensorType[Attribute]) -> SSAValue:
+        dtype = numpy_dtype(type_.element_type)
+        return self.emit("constant", [], type_, value=LiteralAttr.from_array(np.array(value, dtype)))
+
+    def replace(self, value: SSAValue) -> None:
+        Rewriter.replace_op(self.op, [], [value])
+
+
+def _unsigned(width: int, shape: Sequence[int]) -> TensorType[Attribute]:
+    return TensorType(IntegerType(width, Signedness.UNSIGNED), shape)
+
+
+def _array(values: Sequence[int]) -> DenseArrayBase[IntegerType]:
+    return DenseArrayBase.from_list(i64, list(values))
+
+
+def _expand_bitcast(op: Operation) -> None:
+    source, result = tensor_like(op.operands[0].type), tensor_like(op.results[0].type)
+    wide, narrow = 8 * source.dtype.itemsize, 8 * result.dtype.itemsize
+    if wide == narrow or is_complex(source.dtype) or is_complex(result.dtype):
+        return
+    e = _Expansion(op)
+    if wide > narrow:
+        _split(e, op, wide, narrow, result.shape)
+    else:
+        _join(e, op, wide, narrow, source.shape)
+
+
+def _split(e: _Expansion, op: Operation, wide: int, narrow: int, shape: tuple[int, ...]) -> None:
+    """Part j along the last dimension holds bits j * narrow and up."""
+    bits = e.emit("bitcast_convert", [op.operands[0]], _unsigned(wide, shape[:-1]))
+    full = _unsigned(wide, shape)
+    spread = e.emit("broadcast_in_dim", [bits], full, broadcast_dimensions=_array(range(len(shape) - 1)))
+    part = e.emit("iota", [], full, iota_dimension=IntegerAttr(len(shape) - 1, i64))
+    shift = e.emit("multiply", [part, e.splat(narrow, full)], full)
+    shifted = e.emit("shift_right_logical", [spread, shift], full)
+    cut = e.emit("convert", [shifted], _unsigned(narrow, shape))
+    e.replace(e.emit("bitcast_convert", [cut], op.results[0].type))
+
+
+def _join(e: _Expansion, op: Operation, narrow: int, wide: int, shape: tuple[int, ...]) -> None:
+    """Part j along the last dimension gives bits j * narrow and up."""
+    outer = shape[:-1]
+    bits = e.emit("bitcast_convert", [op.operands[0]], _unsigned(narrow, shape))
+    whole: SSAValue | None = None
+    for j in range(shape[-1]):
+        start, limit = (*(0 for _ in outer), j), (*outer, j + 1)
+        strides = _array([1] * len(shape))
+        one = e.emit(
+            "slice",
+            [bits],
+            _unsigned(narrow, (*outer, 1)),
+            start_indices=_array(start),
+            limit_indices=_array(limit),
+            strides=strides,
+        )
+        flat = e.emit("reshape", [one], _unsigned(narrow, outer))
+        widened = e.emit("convert", [flat], _unsigned(wide, outer))
+        moved = e.emit("shift_left", [widened, e.splat(j * narrow, _unsigned(wide, outer))], _unsigned(wide, outer))
+        whole = moved if whole is None else e.emit("or", [whole, moved], _unsigned(wide, outer))
+    assert whole is not None
+    e.replace(e.emit("bitcast_convert", [whole], op.results[0].type))
+
+
+def _expand_part(op: Operation) -> None:
+    source = tensor_like(op.operands[0].type)
+    if is_complex(source.dtype):
+        return
+    if op.name == "stablehlo.real":
+        Rewriter.replace_op(op, [], [op.operands[0]])
+        return
+    e = _Expansion(op)
+    zero = LiteralAttr.from_array(np.zeros((), source.dtype))
+    e.replace(e.emit("constant", [], op.results[0].type, value=zero))
+
+
+def _copy_returned(op: Operation) -> None:
+    """An output needs memory of its own: inputs, constants and values returned before are copied."""
+    function = op.parent_op()
+    if not isinstance(function, FuncOp) or not isinstance(op, ReturnOp) or function.sym_name.data != "main":
+        return
+    seen: list[SSAValue] = []
+    for number, value in enumerate(tuple(op.operands)):
+        owner = value.owner
+        if isinstance(owner, Block) or owner.name == "stablehlo.constant" or value in seen:
+            copy = CopyOp(operands=[[value]], result_types=[[value.type]])
+            Builder(InsertPoint.before(op)).insert(copy)
+            op.operands[number] = copy.results[0]
+        seen.append(value)
