@@ -3,6 +3,7 @@
     bitcast_convert f32 → 2 x i16      ⟶    the bits as i32, repeated along the new dimension, each shifted and cut
     bitcast_convert 2 x i16 → f32      ⟶    each part widened, shifted, put together, the bits as f32
     real x, imag x of a real x         ⟶    x, 0
+    dynamic_broadcast_in_dim           ⟶    broadcast_in_dim, where the result's shape is known
     return of an input or twice        ⟶    return of a copy
 """
 
@@ -19,7 +20,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.dialects import stablehlo
-from hlo2tx8.dialects.hlo import CopyOp, LiteralAttr
+from hlo2tx8.dialects.hlo import CopyOp, LiteralAttr, UnknownOp
 from hlo2tx8.hlo.lookup import tensor_like
 from hlo2tx8.hlo.types import is_complex, numpy_dtype
 
@@ -37,6 +38,8 @@ class ExpandOperationsPass(ModulePass):
                     _expand_bitcast(inner)
                 case "stablehlo.real" | "stablehlo.imag":
                     _expand_part(inner)
+                case "stablehlo.dynamic_broadcast_in_dim":
+                    _make_static(inner)
                 case "func.return":
                     _copy_returned(inner)
                 case _:
@@ -76,7 +79,10 @@ def _expand_bitcast(op: Operation) -> None:
     if wide == narrow or is_complex(source.dtype) or is_complex(result.dtype):
         return
     e = _Expansion(op)
-    if wide > narrow:
+    if 0 in result.shape:
+        # Nothing to compute; an op without operands of the right type will do.
+        e.replace(e.emit("iota", [], op.results[0].type, iota_dimension=IntegerAttr(result.shape.index(0), i64)))
+    elif wide > narrow:
         _split(e, op, wide, narrow, result.shape)
     else:
         _join(e, op, wide, narrow, source.shape)
@@ -116,6 +122,19 @@ def _join(e: _Expansion, op: Operation, narrow: int, wide: int, shape: tuple[int
         whole = moved if whole is None else e.emit("or", [whole, moved], _unsigned(wide, outer))
     assert whole is not None
     e.replace(e.emit("bitcast_convert", [whole], op.results[0].type))
+
+
+def _make_static(op: Operation) -> None:
+    """The shape operand says what the result type says already."""
+    source, shape = op.operands[0], op.operands[1]
+    if any(n < 0 for n in tensor_like(op.results[0].type).shape):
+        return
+    e = _Expansion(op)
+    dimensions = {k: v for k, v in op.properties.items() if k == "broadcast_dimensions"}
+    e.replace(e.emit("broadcast_in_dim", [source], op.results[0].type, **dimensions))
+    owner = shape.owner
+    if isinstance(owner, UnknownOp) and shape.first_use is None:
+        Rewriter.erase_op(owner)
 
 
 def _expand_part(op: Operation) -> None:
