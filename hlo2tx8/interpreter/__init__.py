@@ -1,4 +1,4 @@
-"""Interpreter of LOOPS and FLAT: runs a module on numpy arrays, all iterations of a loop at once.
+"""Interpreter of LOOPS, FLAT and VECTOR: runs a module on numpy arrays, all iterations of a loop at once.
 
     interpret(module, [x]) -> [y]
 

@@ -9,6 +9,7 @@ from xdsl.dialects import arith, func, scf, tensor
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from hlo2tx8.dialects import vec
 from hlo2tx8.dialects.xla import (
     AllocateScratchOp,
     ApplyIndexingOp,
@@ -24,13 +25,14 @@ from hlo2tx8.errors import InputError, LevelError
 from hlo2tx8.hlo import numpy_dtype
 from hlo2tx8.interpreter.buffers import Array, from_buffer, logical_type, new_buffer, to_buffers
 from hlo2tx8.interpreter.scalars import evaluate_scalar, literal_array
+from hlo2tx8.interpreter.vectors import VectorOp, extent, index_vector, inside, offsets
 
 Mask = Array | None
 """Which points of the index space are live; None for all."""
 
 
 def interpret(module: ModuleOp, arrays: Sequence[Array]) -> list[Array]:
-    """The results of a kernel module's entry function on its parameters, at level LOOPS or FLAT.
+    """The results of a kernel module's entry function on its parameters, at level LOOPS, FLAT or VECTOR.
 
     Raises InputError for arrays that do not fit, LevelError for IR of another level or an access out of bounds.
     """
@@ -46,6 +48,8 @@ def interpret(module: ModuleOp, arrays: Sequence[Array]) -> list[Array]:
     buffers = to_buffers(entry, [*given, *(new_buffer(t) for t in results)])
     run = _Run(functions, 1 + _depth(entry.body.block, {}, functions))
     outputs = run.function(entry, buffers, None)
+    if not entry.function_type.outputs:
+        outputs = buffers[len(arrays) :]
     return [from_buffer(entry, buffer, t) for buffer, t in zip(outputs, results, strict=True)]
 
 
@@ -58,6 +62,8 @@ def _depth(block: Block, known: dict[str, int], functions: dict[str, func.FuncOp
             inner += len(op.map.data.ranges)
         elif isinstance(op, scf.ForOp):
             inner += 1
+        elif isinstance(op, vec.BoxOp):
+            inner += len(op.lane_shape)
         elif isinstance(op, PureCallOp):
             name = op.callee.root_reference.data
             if name not in known:
@@ -75,6 +81,7 @@ class _Run:
     num_axes: int
     values: dict[SSAValue, Array] = field(default_factory=dict[SSAValue, Array])
     axis: int = 0
+    lanes: list[Array] = field(default_factory=list[Array])
     whole: dict[str, Array] = field(default_factory=dict[str, Array])
 
     def function(self, function: func.FuncOp, arguments: Sequence[Array], mask: Mask) -> list[Array]:
@@ -121,6 +128,15 @@ class _Run:
                 return self._counted_loop(op, mask)
             case scf.IfOp():
                 return self._branch(op, mask)
+            case vec.BoxOp():
+                self._box(op, mask)
+                return []
+            case vec.StoreOp():
+                where = offsets(self.values[op.offset], vec.ints(op.strides), self.lanes)
+                _scatter(self.values[op.target], [where], self.values[op.value], mask, op)
+                return []
+            case vec.LoadOp() | vec.GatherOp() | vec.IndexOp() | vec.MaskOp() | vec.SplatOp() | vec.ExtentOp():
+                return [self._vector(op, mask)]
             case _:
                 return [evaluate_scalar(op, self._operands(op.operands))]
 
@@ -195,6 +211,34 @@ class _Run:
         found = self.block(block, mask)
         self.axis = start
         return found
+
+    def _box(self, op: vec.BoxOp, mask: Mask) -> None:
+        """The body at all lanes; those beyond `valid` are not live."""
+        start, outer = self.axis, self.lanes
+        self.lanes = [self._new_axis(0, size - 1) for size in op.lane_shape]
+        if op.valid is not None:
+            mask = _both(mask, self.lanes[0] < self.values[op.valid])
+        self.block(op.body.block, mask)
+        self.axis, self.lanes = start, outer
+
+    def _vector(self, op: VectorOp, mask: Mask) -> Array:
+        look = self.values.__getitem__
+        match op:
+            case vec.ExtentOp():
+                return extent(op, look)
+            case vec.IndexOp():
+                return index_vector(op, self.lanes, look)
+            case vec.MaskOp():
+                return inside(op, self.lanes, look)
+            case vec.SplatOp():
+                return self.values[op.value]
+            case vec.GatherOp():
+                return _gather(self.values[op.source], [self.values[op.index]], mask, op)
+            case vec.LoadOp():
+                region = inside(op, self.lanes, look)
+                where = offsets(self.values[op.offset], vec.ints(op.strides), self.lanes)
+                value = _gather(self.values[op.source], [where], _both(mask, region), op)
+                return value if op.fill is None else np.where(region, value, self.values[op.fill])
 
     def _in_order(self, block: Block, turns: range, carried: list[Array], mask: Mask) -> Sequence[Array]:
         """A loop that carries scalars: turn by turn, each turn at all points of the outer loops."""

@@ -60,11 +60,11 @@ class AccessAnalysis:
                 owner = operand.owner
                 if isinstance(owner, Operation):
                     if is_inlined_constant(owner):
-                        found.update(_condition(map))
+                        found.update(_condition(map, function.identity))
                         continue
                     callee = self.partitioned.function_of.get(owner)
                     if callee is None or callee is function:
-                        found.update(_condition(map))
+                        found.update(_condition(map, function.identity))
                         continue
                     if self.is_inlined(callee):
                         inner = ((compose(access.map, map), access.type) for access in self.of(callee))
@@ -114,9 +114,9 @@ class AccessAnalysis:
         return target
 
 
-def _condition(map: IndexingMap) -> dict[Access, None]:
+def _condition(map: IndexingMap, whole: IndexingMap) -> dict[Access, None]:
     """A pure condition on the index, if the map has one."""
-    if not map.constraints:
+    if not map.constraints and all(d.lo <= 0 and d.hi >= v.hi for d, v in zip(map.dims, whole.dims, strict=True)):
         return {}
     return {Access(map.with_results(()), TensorType(IntegerAttr(0, 1).type, [])): None}
 

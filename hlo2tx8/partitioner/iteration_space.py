@@ -77,6 +77,8 @@ def iteration_space(output: TensorType[Attribute], accesses: Sequence[Access]) -
 def _is_in_step(access: Access, output: TensorType[Attribute]) -> bool:
     """Does the access walk its buffer exactly as the output is written?"""
     map, shape = access.map, output.get_shape()
+    if any(d.lo > 0 or d.hi < size - 1 for d, size in zip(map.dims, shape, strict=True)):
+        return False
     if map.constraints or access.type.get_shape() != shape or len(map.results) != len(shape):
         return False
     return all(r == Dim(i) for i, r in enumerate(map.results)) and strides(access.type) == strides(output)

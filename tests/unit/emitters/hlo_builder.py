@@ -18,6 +18,7 @@ from hlo2tx8.lower.inline import InlinePass
 from hlo2tx8.lower.lower_xla_to_scf import LowerXlaToScfPass
 from hlo2tx8.lower.materialize_calls import MaterializeCallsPass
 from hlo2tx8.lower.simplify import SimplifyPass
+from hlo2tx8.lower.vectorize import VectorizePass
 
 PASSES = (InlinePass(), MaterializeCallsPass(), SimplifyPass(), LowerXlaToScfPass(), FlattenTensorsPass())
 
@@ -101,6 +102,9 @@ def check_all_levels(module: ModuleOp, step_elements: int = 0) -> ModuleOp:
         step.apply(Context(), kernel)
         kernel.verify()
         _compare(interpret(kernel, inputs), expected, step.name)
+    vectors = kernel.clone()
+    VectorizePass().apply(Context(), vectors)
+    _compare(interpret(vectors, inputs), expected, "vectorize")
     return kernel
 
 

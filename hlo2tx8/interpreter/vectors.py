@@ -1,0 +1,54 @@
+"""Ops of level VECTOR at all points: a box gives one axis per lane dimension, vectors vary along those axes."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from hlo2tx8.dialects import vec
+from hlo2tx8.hlo import numpy_dtype
+
+Array = npt.NDArray[Any]
+Look = Callable[[SSAValue], Array]
+VectorOp: TypeAlias = vec.ExtentOp | vec.LoadOp | vec.GatherOp | vec.IndexOp | vec.MaskOp | vec.SplatOp
+"""Ops of the dialect that compute a value."""
+
+
+def extent(op: vec.ExtentOp, look: Look) -> Array:
+    """clamp(reduce(map(ivs)), lower, upper)."""
+    results, _ = op.map.data.evaluate([look(iv) for iv in op.ivs])
+    combine = np.minimum if op.kind.data == "min" else np.maximum
+    value = results[0]
+    for other in results[1:]:
+        value = combine(value, other)
+    return np.clip(value, op.lower.value.data, op.upper.value.data)
+
+
+def offsets(offset: Array, strides: Sequence[int], lanes: Sequence[Array]) -> Array:
+    """offset + sum(strides[k] * lk), per lane."""
+    for stride, lane in zip(strides, lanes, strict=True):
+        offset = offset + stride * lane
+    return offset
+
+
+def inside(op: vec.LoadOp | vec.MaskOp, lanes: Sequence[Array], look: Look) -> Array:
+    """Which lanes every clip of the op lets through."""
+    region: Array = np.ones((1,) * lanes[0].ndim, bool) if lanes else np.ones((), bool)
+    for dim, lower, upper in zip(vec.ints(op.clipped), op.lower, op.upper, strict=True):
+        region = region & (lanes[dim] >= look(lower)) & (lanes[dim] < look(upper))
+    return region
+
+
+def index_vector(op: vec.IndexOp, lanes: Sequence[Array], look: Look) -> Array:
+    """map(ivs)[lanes], in the integer type of the vector."""
+    (value,), _ = op.map.data.evaluate([look(iv) for iv in op.ivs], lanes)
+    return value.astype(numpy_dtype(element_type(op)))
+
+
+def element_type(op: Operation) -> Attribute:
+    """The type of one element of an op's result."""
+    type_ = op.results[0].type
+    return cast(VectorType[Attribute], type_).element_type if isinstance(type_, VectorType) else type_
