@@ -9,7 +9,17 @@ from setuptools.command.build_ext import build_ext
 
 NATIVE = Path("hlo2tx8/device/native")
 # Value-safe options only: no fused multiply-add, no fast-math; traps and errno are not observed, integers wrap.
-OPTIONS = ["-O3", "-g0", "-std=gnu11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-pthread"]
+OPTIONS = [
+    "-O3",
+    "-g0",
+    "-std=gnu11",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fwrapv",
+    "-fno-strict-aliasing",
+    "-pthread",
+]
 X86_LEVELS = {
     "v2": ["-march=x86-64-v2", "-DTX8_LEVEL=2"],
     "v3": ["-march=x86-64-v3", "-DTX8_LEVEL=3"],

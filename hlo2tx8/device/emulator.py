@@ -77,7 +77,7 @@ def allocate(size_bytes: int) -> np.ndarray:
 
     if size_bytes < 1 << 22:
         return np.zeros(size_bytes, np.uint8)
-    region = mmap.mmap(-1, size_bytes)
+    region = mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         region.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(region, np.uint8, size_bytes)

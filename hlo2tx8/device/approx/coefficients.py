@@ -20,6 +20,17 @@ QUARTER_PI = float.fromhex("0x1.921fb54442d18p-1")
 QUARTER_PI_LOW = float.fromhex("0x1.1a62633145c07p-55")
 PI = float.fromhex("0x1.921fb54442d18p+1")
 PI_LOW = float.fromhex("0x1.1a62633145c07p-53")
+TANH_OVER_BF16_POLY: tuple[str, ...] = (
+    "0x1.ffff980000000p-1",
+    "0x1.cbc1800000000p-4",
+    "0x1.3085d80000000p-10",
+    "-0x1.fc596a0000000p-19",
+)
+TANH_UNDER_BF16_POLY: tuple[str, ...] = (
+    "0x1.0000000000000p+0",
+    "0x1.c841500000000p-2",
+    "0x1.0c30700000000p-6",
+)
 EXP_F32_POLY: tuple[str, ...] = (
     "0x1.0000000000000p-1",
     "0x1.5554dc0000000p-3",

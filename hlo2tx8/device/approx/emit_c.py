@@ -1,7 +1,7 @@
 """Write the programs as C: `python -m hlo2tx8.device.approx.emit_c [--check]` makes `device/native/approx.h`.
 
 One `static inline` function per program, one statement per step; the compiler must keep IEEE semantics. FAST_<NAME>_<FORMAT> is 1
-where rounding the f32 program gives the correctly rounded result for all 65536 arguments of a 16-bit format.
+where rounding an f32 program, APPROX_<NAME>_<FORMAT>, gives the correctly rounded result for all 65536 arguments.
 """
 
 import math
@@ -99,14 +99,25 @@ def _table_text(name: str) -> str:
     return f"static const {kind} {name.lower()}[] = {{{body}}};\n"
 
 
-def is_fast(name: str, fmt_name: str) -> bool:
-    """Does the f32 program, rounded, equal the table of a 16-bit format everywhere?"""
-    if name not in approx.SINGLE:
-        return False
+def fast_program(name: str, fmt_name: str) -> Program | None:
+    """The f32 program that, rounded, equals the table of a 16-bit format everywhere; the shortest, None if there is none."""
     with np.errstate(all="ignore"):
         arguments = widen_half(np.arange(65536, dtype=np.uint16), fmt_name).astype(np.float32)
-    rounded = round_to_half(run(approx.program(name, "f32"), arguments).astype(np.float64), fmt_name)
-    return bool(np.array_equal(rounded, approx.table(name, fmt_name)))
+    for candidate in (f"{name}_{fmt_name.lower()}", name):
+        if candidate in approx.SINGLE + approx.HALF:
+            program = approx.program(candidate, "f32")
+            rounded = round_to_half(run(program, arguments).astype(np.float64), fmt_name)
+            if np.array_equal(rounded, approx.table(name, fmt_name)):
+                return program
+    return None
+
+
+def _half_text(name: str, fmt_name: str) -> str:
+    program = fast_program(name, fmt_name)
+    macro = f"{name.upper()}_{fmt_name}"
+    if program is None:
+        return f"#define FAST_{macro} 0\n" + (f"#define APPROX_{macro} approx_{name}_f32\n" if name in approx.SINGLE else "")
+    return f"#define FAST_{macro} 1\n#define APPROX_{macro} approx_{program.name}\n"
 
 
 def header_text() -> str:
@@ -123,13 +134,14 @@ def header_text() -> str:
         )
     parts += [_table_text(name) for name in _TABLES]
     for name in approx.UNARY:
-        parts += [f"#define FAST_{name.upper()}_{fmt} {int(is_fast(name, fmt))}\n" for fmt in ("FP16", "BF16")]
+        parts += [_half_text(name, fmt_name) for fmt_name in ("FP16", "BF16")]
         if name in approx.SINGLE:
             parts.append(function_text(approx.program(name, "f32")))
         if name in approx.ANGLES:
             parts.append(function_text(approx.program(name, "f64", only_small=True)))
         parts.append(function_text(approx.program(name, "f64")))
     parts += [function_text(approx.program(name, "f64")) for name in approx.BINARY]
+    parts += [function_text(approx.program(name, "f32")) for name in approx.HALF]
     return "\n".join([*parts, "#endif\n"])
 
 

@@ -56,7 +56,10 @@ def _polynomials() -> dict[str, tuple[str, ...]]:
     half = ln2 / 2 * 1.001
     s2 = float(((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2) * 1.001
     quarter = float((mp.pi / 4) ** 2) * 1.001
+    over, under = _tanh_rational(3, 2, "3.8")
     return {
+        "TANH_OVER_BF16": over,
+        "TANH_UNDER_BF16": under,
         "EXP_F32": _fit(lambda r: (mp.exp(r) - 1 - r) / r**2, -half, half, 5, 32),
         "TANH_F32": _fit(odd(mp.tanh), 0, 0.391, 5, 32),
         "LOG_F32": _fit(log_rest, 0, s2, 3, 32),
@@ -86,6 +89,26 @@ def _pow_table() -> tuple[list[str], list[str], list[str]]:
         high.append(_hex(log_c, 64))
         low.append(_hex(log_c - mp.mpf(float(log_c)), 64))
     return inverse, high, low
+
+
+def _tanh_rational(numerator: int, denominator: int, limit: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(P, Q), f32, of tanh(x) = x P(x^2) / Q(x^2) on [-limit, limit], interpolated at Chebyshev points."""
+    import mpmath as mp
+
+    num = numerator + denominator + 1
+    matrix, right = mp.matrix(num, num), mp.matrix(num, 1)
+    for row in range(num):
+        x = mp.mpf(limit) * mp.cos((2 * row + 1) * mp.pi / (4 * num))
+        value = mp.tanh(x) / x
+        for power in range(numerator + 1):
+            matrix[row, power] = x ** (2 * power)
+        for power in range(1, denominator + 1):
+            matrix[row, numerator + power] = -value * x ** (2 * power)
+        right[row] = value
+    solution = mp.lu_solve(matrix, right)
+    over = [solution[i] for i in range(numerator + 1)]
+    under = [mp.mpf(1), *(solution[numerator + i] for i in range(1, denominator + 1))]
+    return tuple(_hex(v, 32) for v in over), tuple(_hex(v, 32) for v in under)
 
 
 def _rows(name: str, values: list[str], kind: str) -> list[str]:

@@ -96,6 +96,13 @@ def tanh(x: Value) -> Value:
     return copy_sign(x.builder.value(border, x.type).at_most(a).select(far, near), x)
 
 
+def tanh_bf16(x: Value) -> Value:
+    """Hyperbolic tangent good enough to be rounded to BF16: x P(x^2) / Q(x^2) up to where it rounds to 1 (f32)."""
+    a = clamp(x, -3.8, 3.8)
+    z = a * a
+    return (a * polynomial(z, c.TANH_OVER_BF16_POLY)) / polynomial(z, c.TANH_UNDER_BF16_POLY)
+
+
 def logistic(x: Value) -> Value:
     """1 / (1 + e^-x), as e / (1 + e) with e = e^-|x|."""
     e = exp(-(x.abs()))

@@ -130,8 +130,10 @@ static inline double approx_log2_f64(double x0) {
 }
 
 #define FAST_LOG_FP16 0
+#define APPROX_LOG_FP16 approx_log_f32
 
 #define FAST_LOG_BF16 1
+#define APPROX_LOG_BF16 approx_log_f32
 
 static inline float approx_log_f32(float x0) {
     const float v0 = x0;
@@ -269,8 +271,10 @@ static inline double approx_log_f64(double x0) {
 }
 
 #define FAST_EXP_FP16 0
+#define APPROX_EXP_FP16 approx_exp_f32
 
 #define FAST_EXP_BF16 1
+#define APPROX_EXP_BF16 approx_exp_f32
 
 static inline float approx_exp_f32(float x0) {
     const float v0 = x0;
@@ -1328,8 +1332,10 @@ static inline double approx_cos_f64(double x0) {
 }
 
 #define FAST_TANH_FP16 1
+#define APPROX_TANH_FP16 approx_tanh_f32
 
 #define FAST_TANH_BF16 1
+#define APPROX_TANH_BF16 approx_tanh_bf16_f32
 
 static inline float approx_tanh_f32(float x0) {
     const float v0 = x0;
@@ -1530,8 +1536,10 @@ static inline double approx_tanh_f64(double x0) {
 }
 
 #define FAST_LOGISTIC_FP16 0
+#define APPROX_LOGISTIC_FP16 approx_logistic_f32
 
 #define FAST_LOGISTIC_BF16 1
+#define APPROX_LOGISTIC_BF16 approx_logistic_f32
 
 static inline float approx_logistic_f32(float x0) {
     const float v0 = x0;
@@ -2782,6 +2790,37 @@ static inline double approx_pow_f64(double x0, double x1) {
     const _Bool v270 = v268 | v269;
     const double v271 = v270 ? v2 : v267;
     return v271;
+}
+
+static inline float approx_tanh_bf16_f32(float x0) {
+    const float v0 = x0;
+    const float v1 = -0x1.e666666666666p+1f;
+    const _Bool v2 = v0 < v1;
+    const float v3 = v2 ? v1 : v0;
+    const float v4 = 0x1.e666666666666p+1f;
+    const _Bool v5 = v4 < v3;
+    const float v6 = v5 ? v4 : v3;
+    const float v7 = v6 * v6;
+    const float v8 = -0x1.fc596a0000000p-19f;
+    const float v9 = v8 * v7;
+    const float v10 = 0x1.3085d80000000p-10f;
+    const float v11 = v9 + v10;
+    const float v12 = v11 * v7;
+    const float v13 = 0x1.cbc1800000000p-4f;
+    const float v14 = v12 + v13;
+    const float v15 = v14 * v7;
+    const float v16 = 0x1.ffff980000000p-1f;
+    const float v17 = v15 + v16;
+    const float v18 = v6 * v17;
+    const float v19 = 0x1.0c30700000000p-6f;
+    const float v20 = v19 * v7;
+    const float v21 = 0x1.c841500000000p-2f;
+    const float v22 = v20 + v21;
+    const float v23 = v22 * v7;
+    const float v24 = 0x1.0000000000000p+0f;
+    const float v25 = v23 + v24;
+    const float v26 = v18 / v25;
+    return v26;
 }
 
 #endif

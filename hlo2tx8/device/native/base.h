@@ -92,10 +92,32 @@ static inline float round_f32(double x) { return put_f32((float)x); }
 static inline float round_tf32(double x) { return put_tf32(to_odd(x)); }
 static inline double round_f64(double x) { return put_f64(x); }
 
+/* bf16 in pairs: two elements in 32-bit lanes, so that a vector loop neither widens nor narrows. */
+typedef u32 pair __attribute__((aligned(2), may_alias));
+static inline float low_bf16(u32 x) { return float_of_bits(x << 16); }
+static inline float high_bf16(u32 x) { return float_of_bits(x & 0xFFFF0000u); }
+static inline u32 nearest_bf16(float x) {
+    const u32 bits = bits_of_float(x);
+    return x == x ? bits + 0x7FFFu + (bits >> 16 & 1) : CANONICAL_BF16 << 16;
+}
+static inline u32 join_bf16(float low, float high) { return nearest_bf16(low) >> 16 | (nearest_bf16(high) & 0xFFFF0000u); }
+
+/* dst[i] = f(p[i]) and dst[i] = f(p[i], q[i]) on bf16; `f` names a macro or function of floats. */
+#define PAIR_LOOP(f, dst, src, n) \
+    do { \
+        pair *const d2 = (pair *)(dst); \
+        const pair *const p2 = (const pair *)(src); \
+        const i64 half = (n) / 2; \
+        INDEPENDENT for (i64 i = 0; i < half; i++) d2[i] = join_bf16(f(low_bf16(p2[i])), f(high_bf16(p2[i]))); \
+        if ((n) & 1) ((u16 *)(dst))[(n) - 1] = put_bf16(f(get_bf16(((const u16 *)(src))[(n) - 1]))); \
+    } while (0)
+
 /* X(suffix, storage type, compute type) of the float formats, in the order of enum float_index. */
 #define FLOAT_FORMATS(X, ...) \
     X(f16, u16, float, ##__VA_ARGS__) \
     X(bf16, u16, float, ##__VA_ARGS__) \
+    OTHER_FORMATS(X, ##__VA_ARGS__)
+#define OTHER_FORMATS(X, ...) \
     X(f32, float, float, ##__VA_ARGS__) \
     X(tf32, float, float, ##__VA_ARGS__) \
     X(f64, double, double, ##__VA_ARGS__)
@@ -128,6 +150,8 @@ struct level {
     i64 n, dst, src;
 };
 void copy_levels(u8 *dst, const u8 *src, i64 run, struct level *levels, int num);
+
+void copy_streamed(u8 *dst, const u8 *src, i64 n); /* past the cache; regions apart */
 
 void select_elements(u8 *dst, const u8 *pred, const u8 *a, const u8 *b, int bytes, i64 n);
 void gather_elements(u8 *dst, const u8 *src, const i32 *index, int bytes, i64 n);

@@ -44,12 +44,6 @@ static int run_scalar(struct context *c, i64 *result) {
     return 0;
 }
 
-static i64 run_affine(const struct context *c) {
-    u64 sum = (u64)operand(c, KC_AFFINE__C);
-    for (int k = KC_AFFINE__R1; k <= KC_AFFINE__R4; k += 2) sum += (u64)operand(c, k) * (u64)operand(c, k + 1);
-    return (i64)sum;
-}
-
 static int run_load(struct context *c, i64 *result) {
     const u8 *const p = spm_range(c, operand(c, KC_LOAD_SCALAR__ADDRESS), 1, c->step->bytes);
     if (!p) return (int)c->tile->fault.kind;
@@ -57,10 +51,6 @@ static int run_load(struct context *c, i64 *result) {
     memcpy(&bits, p, (size_t)c->step->bytes);
     convert_elements(result, FORMAT_INT64, &bits, c->step->fmt == FORMAT_PRED ? FORMAT_UINT8 : c->step->fmt, 1);
     return 0;
-}
-
-static void set_register(struct tile *t, u64 number, i64 value) {
-    if (number) t->registers[number & (NUM_REGISTERS - 1)] = value;
 }
 
 /* The record after a loop's or branch's begin or end. */
@@ -118,7 +108,7 @@ static void run_tile(struct machine *m, int number, u8 *scratch) {
             break;
         case FORM_END: next = end_loop(&c, t->at); break;
         case FORM_IF: next = operand(&c, KC_IF__VALUE) ? t->at + 1 : c.step->partner + 1; break;
-        case FORM_AFFINE: set_register(t, rd, run_affine(&c)); break;
+        case FORM_AFFINE: run_affine(&c); break;
         case FORM_SCALAR:
             fault = run_scalar(&c, &value);
             if (!fault) set_register(t, rd, value);
@@ -127,7 +117,15 @@ static void run_tile(struct machine *m, int number, u8 *scratch) {
             fault = run_load(&c, &value);
             if (!fault) set_register(t, rd, value);
             break;
-        default: fault = execute(&c);
+        default:
+            if (c.step->chain) {
+                next = run_chain(&c, t->at);
+                if (next > t->at) break;
+                c.record = m->code + t->at * RECORD_WORDS;
+                c.step = m->steps + t->at;
+                next = t->at + 1;
+            }
+            fault = execute(&c);
         }
         if (fault) {
             stop_at_fault(t, number);
@@ -142,6 +140,21 @@ static void run_tile(struct machine *m, int number, u8 *scratch) {
     t->state = TILE_ENDED;
 }
 
+/* A tile's SPM: the one a tile left that ended on this thread, else the next of the arena. Both are zero. */
+static void take_spm(struct machine *m, struct tile *t, int thread) {
+    t->spm = m->spare[thread];
+    m->spare[thread] = NULL;
+    if (!t->spm) t->spm = m->spm + __atomic_fetch_add(&m->next_spm, 1, __ATOMIC_RELAXED) * m->spm_bytes;
+}
+
+/* Warm and already mapped memory for the next tile: clearing it costs less than fresh pages. */
+static void leave_spm(struct machine *m, struct tile *t, int thread) {
+    if (m->spare[thread]) return;
+    memset(t->spm, 0, (size_t)t->used);
+    m->spare[thread] = t->spm;
+    t->spm = NULL;
+}
+
 static void run_tiles(struct machine *m, int thread) {
     fenv_t environment;
     fegetenv(&environment);
@@ -149,7 +162,11 @@ static void run_tiles(struct machine *m, int thread) {
     for (;;) {
         const int number = __atomic_fetch_add(&m->next_tile, 1, __ATOMIC_RELAXED);
         if (number >= m->num_tiles) break;
-        if (m->tiles[number].state == TILE_RUNNING) run_tile(m, number, m->scratch[thread]);
+        struct tile *const t = &m->tiles[number];
+        if (t->state != TILE_RUNNING) continue;
+        if (!t->spm) take_spm(m, t, thread);
+        run_tile(m, number, m->scratch[thread]);
+        if (t->state == TILE_ENDED) leave_spm(m, t, thread);
     }
     fesetenv(&environment);
 }
@@ -280,7 +297,6 @@ struct machine *tx8_create(const u64 *code, i64 num_records, const struct tx8_sl
         return NULL;
     }
     for (int i = 0; i < tiles; i++) {
-        m->tiles[i].spm = m->spm + i * spm_bytes;
         m->tiles[i].registers[1] = i;
     }
     start_workers(m);

@@ -40,6 +40,7 @@ struct step {
     u8 form, fmt, fmt2, rounding;
     int bytes, bytes2;
     i64 partner;
+    int chain; /* records from here on that a chain may take, this one included; 0 if none starts here */
     union {
         unary_kernel unary;
         binary_kernel binary;
@@ -57,6 +58,7 @@ struct tile {
     enum tile_state state;
     i64 at;
     u8 *spm;
+    i64 used; /* bytes of SPM up to the last one a record reached */
     i64 registers[NUM_REGISTERS];
     int depth;
     struct loop loops[MAX_DEPTH];
@@ -82,6 +84,8 @@ struct machine {
     int generation, busy, leave;
     int next_tile;
     u8 *scratch[MAX_THREADS];
+    u8 *spare[MAX_THREADS]; /* the zeroed SPM of a tile that ended on this thread */
+    int next_spm;
 };
 
 /* Where a record executes: a tile and the scratch of the thread, SCRATCH_REGIONS of an SPM's size. */
@@ -93,6 +97,22 @@ struct context {
     const struct step *step;
 };
 
+/* An elementwise record with its operands found. `dst` is `target`, the place it writes, or scratch; `is_plain`: no scratch is used. */
+struct link {
+    const struct step *step;
+    u8 *target, *dst;
+    const u8 *src[3];
+    i64 n, dst_bytes, src_bytes[3];
+    int num, is_plain, is_streamed;
+    u64 scalar;
+    binary_kernel kernel;
+};
+
+int resolve_link(struct context *c, struct link *k); /* 0, the fault, or -1 if the record is not elementwise */
+void apply_link(const struct link *k, i64 at, i64 n);
+int resolve_dma(struct context *c, struct link *k); /* a dense RDMA or WDMA as a link; -1 if it is not dense */
+i64 run_chain(struct context *c, i64 at);           /* the record after a chain of links run block by block; `at` if there is none */
+
 int prepare(struct machine *machine, struct tx8_fault *fault); /* 0 if all records are sound */
 int execute(struct context *c);                               /* a vector or DMA record; 0 or the fault kind */
 int execute_move(struct context *c);                          /* DMA, TDMA, iota, gather, scatter */
@@ -101,6 +121,16 @@ int fail(struct context *c, int kind, const char *format, ...) __attribute__((fo
 static inline i64 operand(const struct context *c, int k) {
     const i64 value = (i64)c->record[HEADER_WORDS + k];
     return c->record[1] >> k & 1 ? c->tile->registers[value & (NUM_REGISTERS - 1)] : value;
+}
+
+static inline void set_register(struct tile *t, u64 number, i64 value) {
+    if (number) t->registers[number & (NUM_REGISTERS - 1)] = value;
+}
+
+static inline void run_affine(struct context *c) {
+    u64 sum = (u64)operand(c, KC_AFFINE__C);
+    for (int k = KC_AFFINE__R1; k <= KC_AFFINE__R4; k += 2) sum += (u64)operand(c, k) * (u64)operand(c, k + 1);
+    set_register(c->tile, c->record[HEADER_WORDS + KC_AFFINE__RD], (i64)sum);
 }
 
 /* The address of `n` elements of `bytes` in SPM, or NULL after a fault. */

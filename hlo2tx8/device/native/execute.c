@@ -29,6 +29,7 @@ u8 *spm_range(struct context *c, i64 address, i64 n, i64 bytes) {
              (long long)limit);
         return NULL;
     }
+    if (end > c->tile->used) c->tile->used = end;
     return c->tile->spm + address;
 }
 
@@ -43,101 +44,124 @@ static const u8 *apart(struct context *c, const u8 *src, i64 n, i64 bytes, const
     return is_apart && is_aligned(src, bytes) ? src : memcpy(region_of(c, region), src, (size_t)(n * bytes));
 }
 
-/* Operands of n elements: `dst` is `target`, the place in SPM, or scratch that `finish` copies there when that is not aligned. */
-struct vectors {
-    u8 *target, *dst;
-    const u8 *src[3];
-    i64 n, dst_bytes;
-};
-
-/* dst is operand 0, `num` sources follow it and n follows them; 0 or the fault. */
-static int resolve(struct context *c, struct vectors *v, int num, i64 dst_bytes, const i64 *src_bytes) {
-    const u8 *raw[3];
-    v->n = operand(c, num + 1);
-    v->dst_bytes = dst_bytes;
-    for (int i = 0; i < num; i++) {
-        raw[i] = spm_range(c, operand(c, 1 + i), v->n, src_bytes[i]);
-        if (!raw[i]) return (int)c->tile->fault.kind;
-    }
-    v->target = spm_range(c, operand(c, 0), v->n, dst_bytes);
-    if (!v->target) return (int)c->tile->fault.kind;
-    v->dst = is_aligned(v->target, dst_bytes) ? v->target : region_of(c, 3);
-    for (int i = 0; i < num; i++) v->src[i] = apart(c, raw[i], v->n, src_bytes[i], v->target, dst_bytes, i);
-    return 0;
+static void start_link(struct context *c, struct link *k, i64 n, i64 dst_bytes) {
+    *k = (struct link){.step = c->step, .n = n, .dst_bytes = dst_bytes};
 }
 
-static int finish(const struct vectors *v) {
-    if (v->dst != v->target) memcpy(v->target, v->dst, (size_t)(v->n * v->dst_bytes));
+/* The target first and then the sources, already in bounds: scratch takes the place of what is not aligned or would change. */
+static void place_link(struct context *c, struct link *k, u8 *target, const u8 *const *raw) {
+    k->target = target;
+    k->dst = is_aligned(target, k->dst_bytes) ? target : region_of(c, 3);
+    k->is_plain = k->dst == target;
+    for (int i = 0; i < k->num; i++) {
+        k->src[i] = apart(c, raw[i], k->n, k->src_bytes[i], target, k->dst_bytes, i);
+        k->is_plain &= k->src[i] == raw[i];
+    }
+}
+
+/* dst is operand 0, `num` sources follow it and n follows them; 0 or the fault. */
+static int resolve(struct context *c, struct link *k, int num, i64 dst_bytes, i64 first, i64 second, i64 third) {
+    const u8 *raw[3];
+    start_link(c, k, operand(c, num + 1), dst_bytes);
+    k->num = num;
+    k->src_bytes[0] = first, k->src_bytes[1] = second, k->src_bytes[2] = third;
+    for (int i = 0; i < num; i++) {
+        raw[i] = spm_range(c, operand(c, 1 + i), k->n, k->src_bytes[i]);
+        if (!raw[i]) return (int)c->tile->fault.kind;
+    }
+    u8 *const target = spm_range(c, operand(c, 0), k->n, dst_bytes);
+    if (!target) return (int)c->tile->fault.kind;
+    place_link(c, k, target, raw);
     return 0;
 }
 
 /* The same for dst and one source of `n` elements in the record's format. */
-static int resolve_pair(struct context *c, struct vectors *v, i64 n) {
-    const i64 bytes = c->step->bytes;
-    const u8 *const raw = spm_range(c, operand(c, 1), n, bytes);
-    v->n = n;
-    v->dst_bytes = bytes;
-    v->target = raw ? spm_range(c, operand(c, 0), n, bytes) : NULL;
-    if (!v->target) return (int)c->tile->fault.kind;
-    v->dst = is_aligned(v->target, bytes) ? v->target : region_of(c, 3);
-    v->src[0] = apart(c, raw, n, bytes, v->target, bytes, 0);
-    return 0;
-}
-
-static int run_unary(struct context *c) {
-    struct vectors v;
-    const i64 bytes = c->step->bytes;
-    const int fault = resolve(c, &v, 1, bytes, &bytes);
-    if (fault) return fault;
-    c->step->kernel.unary(v.dst, v.src[0], v.n);
-    return finish(&v);
-}
-
-static int run_binary(struct context *c) {
-    struct vectors v;
-    const i64 bytes[] = {c->step->bytes, c->step->bytes};
-    const int fault = resolve(c, &v, 2, bytes[0], bytes);
-    if (fault) return fault;
-    c->step->kernel.binary(v.dst, v.src[0], v.src[1], v.n);
-    return finish(&v);
-}
-
-static int run_compare(struct context *c) {
-    struct vectors v;
-    const i64 bytes[] = {c->step->bytes, c->step->bytes};
-    const int fault = resolve(c, &v, 2, 1, bytes);
-    if (fault) return fault;
-    (operand(c, KC_VEQ__TOTAL) ? c->step->total : c->step->kernel.binary)(v.dst, v.src[0], v.src[1], v.n);
-    return finish(&v);
-}
-
-static int run_test(struct context *c) {
-    struct vectors v;
-    const i64 bytes = c->step->bytes;
-    const int fault = resolve(c, &v, 1, 1, &bytes);
-    if (fault) return fault;
-    const u8 *const p = v.src[0];
-    static const u64 exponents[] = {0, 0x7C00, 0x7F80, 0x7F800000, UINT64_C(0x7FF0000000000000)};
-    const int f = float_index_of(c->step->fmt);
-    const u64 mask = f == FLOAT_F16 ? exponents[1] : f == FLOAT_BF16 ? exponents[2] : f == FLOAT_F64 ? exponents[4] : exponents[3];
-    for (i64 i = 0; i < v.n; i++) {
-        u64 bits = 0;
-        memcpy(&bits, p + i * bytes, (size_t)bytes);
-        v.dst[i] = (bits & mask) != mask;
-    }
+static int resolve_pair(struct context *c, struct link *k, i64 n) {
+    const u8 *const raw = spm_range(c, operand(c, 1), n, c->step->bytes);
+    u8 *const target = raw ? spm_range(c, operand(c, 0), n, c->step->bytes) : NULL;
+    if (!target) return (int)c->tile->fault.kind;
+    start_link(c, k, n, c->step->bytes);
+    k->num = 1;
+    k->src_bytes[0] = c->step->bytes;
+    place_link(c, k, target, &raw);
     return 0;
 }
 
 /* An immediate is an f32 rounded to the format first. */
-static int run_vs(struct context *c) {
-    struct vectors v;
-    const int fault = resolve_pair(c, &v, operand(c, CT_ADD_VS__N));
-    if (fault) return fault;
+static int resolve_vs(struct context *c, struct link *k) {
+    const int fault = resolve_pair(c, k, operand(c, CT_ADD_VS__N));
     const u32 imm = (u32)operand(c, CT_ADD_VS__IMM);
-    u64 scalar = 0;
-    convert_elements(&scalar, c->step->fmt, &imm, FORMAT_FP32, 1);
-    c->step->kernel.binary(v.dst, v.src[0], &scalar, v.n);
-    return finish(&v);
+    if (!fault) convert_elements(&k->scalar, c->step->fmt, &imm, FORMAT_FP32, 1);
+    return fault;
+}
+
+static int resolve_convert(struct context *c, struct link *k) {
+    const int fault = resolve(c, k, 1, c->step->bytes, c->step->bytes2, 0, 0);
+    const int is_move = float_index_of(c->step->fmt) < 0 && float_index_of(c->step->fmt2) < 0;
+    if (fault || c->step->form == FORM_CONVERT_KC || !is_move) return fault;
+    return fail(c, FAULT_BAD_DESCRIPTOR, "CT converts no integer to an integer");
+}
+
+int resolve_link(struct context *c, struct link *k) {
+    const i64 bytes = c->step->bytes;
+    int fault;
+    switch ((enum form)c->step->form) {
+    case FORM_UNARY: return resolve(c, k, 1, bytes, bytes, 0, 0);
+    case FORM_BINARY: return resolve(c, k, 2, bytes, bytes, bytes, 0);
+    case FORM_VS: return resolve_vs(c, k);
+    case FORM_CONVERT_CT: case FORM_CONVERT_KC: return resolve_convert(c, k);
+    case FORM_TEST: return resolve(c, k, 1, 1, bytes, 0, 0);
+    case FORM_SELECT: return resolve(c, k, 3, bytes, 1, bytes, bytes);
+    case FORM_COMPARE:
+        fault = resolve(c, k, 2, 1, bytes, bytes, 0);
+        k->kernel = operand(c, KC_VEQ__TOTAL) ? c->step->total : c->step->kernel.binary;
+        return fault;
+    case FORM_MASK_MOVE:
+        fault = resolve(c, k, 2, bytes, bytes, 1, 0);
+        if (!fault && k->dst != k->target) memcpy(k->dst, k->target, (size_t)(k->n * bytes));
+        return fault;
+    case FORM_RDMA: case FORM_WDMA: return resolve_dma(c, k);
+    default: return -1;
+    }
+}
+
+/* 1 where a float is neither infinite nor NaN: its exponent is not all ones. */
+static void test_finite(u8 *dst, const u8 *src, int fmt, i64 n) {
+    const int f = float_index_of(fmt), bytes = format_bytes(fmt);
+    const u64 mask = f == FLOAT_F16 ? 0x7C00 : f == FLOAT_BF16 ? 0x7F80 : f == FLOAT_F64 ? UINT64_C(0x7FF) << 52 : 0x7F800000;
+    for (i64 i = 0; i < n; i++) {
+        u64 bits = 0;
+        memcpy(&bits, src + i * bytes, (size_t)bytes);
+        dst[i] = (bits & mask) != mask;
+    }
+}
+
+void apply_link(const struct link *k, i64 at, i64 n) {
+    const struct step *const s = k->step;
+    u8 *const dst = k->dst + at * k->dst_bytes;
+    const u8 *const a = k->src[0] + at * k->src_bytes[0];
+    const u8 *const b = k->num > 1 ? k->src[1] + at * k->src_bytes[1] : NULL;
+    switch ((enum form)s->form) {
+    case FORM_UNARY: s->kernel.unary(dst, a, n); return;
+    case FORM_BINARY: s->kernel.binary(dst, a, b, n); return;
+    case FORM_COMPARE: k->kernel(dst, a, b, n); return;
+    case FORM_VS: s->kernel.binary(dst, a, &k->scalar, n); return;
+    case FORM_CONVERT_CT: convert_rounded(dst, s->fmt, a, s->fmt2, s->rounding, n); return;
+    case FORM_CONVERT_KC: convert_elements(dst, s->fmt, a, s->fmt2, n); return;
+    case FORM_TEST: test_finite(dst, a, s->fmt, n); return;
+    case FORM_MASK_MOVE: select_elements(dst, b, a, dst, s->bytes, n); return;
+    case FORM_SELECT: select_elements(dst, a, b, k->src[2] + at * k->src_bytes[2], s->bytes, n); return;
+    case FORM_WDMA:
+        if (k->is_streamed) copy_streamed(dst, a, n * k->dst_bytes);
+        else memcpy(dst, a, (size_t)(n * k->dst_bytes));
+        return;
+    default: memcpy(dst, a, (size_t)(n * k->dst_bytes));
+    }
+}
+
+static int finish(const struct link *k) {
+    if (k->dst != k->target) memcpy(k->target, k->dst, (size_t)(k->n * k->dst_bytes));
+    return 0;
 }
 
 /* `u` elements repeated into region 1 of the scratch; the number of elements there, a multiple of u. */
@@ -158,7 +182,7 @@ static void apply_unit(struct context *c, u8 *dst, const u8 *a, const u8 *unit, 
 }
 
 static int run_unit(struct context *c) {
-    struct vectors v;
+    struct link v;
     const i64 n = operand(c, CT_ADD_VU_V__N), u = operand(c, CT_ADD_VU_V__U);
     if (u < 1 || u > UNIT_ELEMENTS) return fail(c, FAULT_BAD_DESCRIPTOR, "unit of %lld elements", (long long)u);
     const u8 *const unit = spm_range(c, operand(c, CT_ADD_VU_V__UNIT), u, c->step->bytes);
@@ -169,7 +193,7 @@ static int run_unit(struct context *c) {
 }
 
 static int run_unit_loop(struct context *c) {
-    struct vectors v;
+    struct link v;
     const i64 bytes = c->step->bytes, n = operand(c, CT_ADD_VU_VLOOP__N), u = operand(c, CT_ADD_VU_VLOOP__U);
     const i64 full_n = operand(c, CT_ADD_VU_VLOOP__FULL_N), full_u = operand(c, CT_ADD_VU_VLOOP__FULL_U);
     if (u != UNIT_ELEMENTS || n <= 0 || (__int128)full_n * u != (__int128)full_u * n || full_n % n) {
@@ -185,46 +209,13 @@ static int run_unit_loop(struct context *c) {
     return finish(&v);
 }
 
-static int run_convert(struct context *c, int rounds) {
-    struct vectors v;
-    const struct step *const s = c->step;
-    const i64 bytes = s->bytes2;
-    const int fault = resolve(c, &v, 1, s->bytes, &bytes);
-    if (fault) return fault;
-    if (rounds && float_index_of(s->fmt) < 0 && float_index_of(s->fmt2) < 0) {
-        return fail(c, FAULT_BAD_DESCRIPTOR, "CT converts no integer to an integer");
-    }
-    if (rounds) convert_rounded(v.dst, s->fmt, v.src[0], s->fmt2, s->rounding, v.n);
-    else convert_elements(v.dst, s->fmt, v.src[0], s->fmt2, v.n);
-    return finish(&v);
-}
-
-static int run_mask_move(struct context *c) {
-    struct vectors v;
-    const i64 bytes[] = {c->step->bytes, 1};
-    const int fault = resolve(c, &v, 2, bytes[0], bytes);
-    if (fault) return fault;
-    if (v.dst != v.target) memcpy(v.dst, v.target, (size_t)(v.n * v.dst_bytes));
-    select_elements(v.dst, v.src[1], v.src[0], v.dst, c->step->bytes, v.n);
-    return finish(&v);
-}
-
-static int run_select(struct context *c) {
-    struct vectors v;
-    const i64 bytes[] = {1, c->step->bytes, c->step->bytes};
-    const int fault = resolve(c, &v, 3, bytes[1], bytes);
-    if (fault) return fault;
-    select_elements(v.dst, v.src[0], v.src[1], v.src[2], c->step->bytes, v.n);
-    return finish(&v);
-}
-
 static int run_reduce_precision(struct context *c) {
     const i64 n = operand(c, KC_VREDUCE_PRECISION__N);
     const i64 exponent = operand(c, KC_VREDUCE_PRECISION__EXPONENT), mantissa = operand(c, KC_VREDUCE_PRECISION__MANTISSA);
     if (exponent < 1 || exponent > 11 || mantissa < 0) {
         return fail(c, FAULT_BAD_DESCRIPTOR, "precision of %lld and %lld bits", (long long)exponent, (long long)mantissa);
     }
-    struct vectors v;
+    struct link v;
     const int fault = resolve_pair(c, &v, n);
     if (fault) return fault;
     memmove(v.dst, v.src[0], (size_t)(n * v.dst_bytes));
@@ -234,18 +225,16 @@ static int run_reduce_precision(struct context *c) {
 
 int execute(struct context *c) {
     switch ((enum form)c->step->form) {
-    case FORM_UNARY: return run_unary(c);
-    case FORM_BINARY: return run_binary(c);
-    case FORM_VS: return run_vs(c);
     case FORM_UNIT: return run_unit(c);
     case FORM_UNIT_LOOP: return run_unit_loop(c);
-    case FORM_CONVERT_CT: return run_convert(c, 1);
-    case FORM_CONVERT_KC: return run_convert(c, 0);
-    case FORM_MASK_MOVE: return run_mask_move(c);
-    case FORM_TEST: return run_test(c);
-    case FORM_COMPARE: return run_compare(c);
-    case FORM_SELECT: return run_select(c);
     case FORM_REDUCE_PRECISION: return run_reduce_precision(c);
-    default: return execute_move(c);
+    case FORM_RDMA: case FORM_WDMA: case FORM_TDMA: case FORM_MEMSET: case FORM_IOTA: case FORM_GATHER: case FORM_SCATTER:
+        return execute_move(c);
+    default: break;
     }
+    struct link link;
+    const int fault = resolve_link(c, &link);
+    if (fault) return fault;
+    apply_link(&link, 0, link.n);
+    return finish(&link);
 }

@@ -2,6 +2,7 @@
 #include "core.h"
 
 #define LEVELS 3
+#define STREAM_BYTES (1 << 15) /* smaller results may be read again soon: they stay in the cache */
 #define MOST_BYTES (INT64_C(1) << 36) /* one record moves no more; only a damaged one would */
 
 /* Strides and turns from operand k on, in pairs, innermost first; 0 or the fault. */
@@ -35,8 +36,16 @@ static i64 product(const i64 *turns, int num, i64 run) {
     return (i64)total;
 }
 
-static int run_dma(struct context *c, int is_load) {
-    const int first = is_load ? RDMA__COUNT : WDMA__COUNT;
+/* A transfer in bytes: dst and src, levels with their distances on both sides. */
+struct transfer {
+    u8 *dst;
+    const u8 *src;
+    i64 run, total;
+    struct level levels[LEVELS];
+};
+
+static int read_transfer(struct context *c, struct transfer *t) {
+    const int is_load = c->step->form == FORM_RDMA, first = is_load ? RDMA__COUNT : WDMA__COUNT;
     const i64 slot = operand(c, is_load ? RDMA__SLOT : WDMA__SLOT), offset = operand(c, is_load ? RDMA__OFFSET : WDMA__OFFSET);
     const i64 bytes = c->step->bytes, run = operand(c, first);
     i64 strides[LEVELS] = {0}, turns[LEVELS] = {0}, last, end;
@@ -53,15 +62,32 @@ static int run_dma(struct context *c, int is_load) {
     if (total < 0) return fail(c, FAULT_OUT_OF_BOUNDS, "more elements than SPM has bytes");
     u8 *const spm = spm_range(c, operand(c, is_load ? RDMA__DST : WDMA__SRC), total, bytes);
     if (!spm) return (int)c->tile->fault.kind;
-    struct level levels[LEVELS];
+    *t = (struct transfer){.dst = is_load ? spm : data->data + offset, .src = is_load ? data->data + offset : spm, .run = run * bytes, .total = total};
     i64 dense = run * bytes;
     for (int i = 0; i < LEVELS; i++) {
         const i64 apart = strides[i] * bytes;
-        levels[i] = is_load ? (struct level){turns[i], dense, apart} : (struct level){turns[i], apart, dense};
+        t->levels[i] = is_load ? (struct level){turns[i], dense, apart} : (struct level){turns[i], apart, dense};
         dense *= turns[i];
     }
-    if (is_load) copy_levels(spm, data->data + offset, run * bytes, levels, LEVELS);
-    else copy_levels(data->data + offset, spm, run * bytes, levels, LEVELS);
+    return 0;
+}
+
+static int run_dma(struct context *c) {
+    struct transfer t;
+    const int fault = read_transfer(c, &t);
+    if (!fault) copy_levels(t.dst, t.src, t.run, t.levels, LEVELS);
+    return fault;
+}
+
+int resolve_dma(struct context *c, struct link *k) {
+    struct transfer t;
+    const int fault = read_transfer(c, &t);
+    if (fault) return fault;
+    for (int i = 0; i < LEVELS; i++)
+        if (t.levels[i].n > 1 && t.levels[i].dst != t.levels[i].src) return -1;
+    const i64 bytes = c->step->bytes;
+    *k = (struct link){.step = c->step, .target = t.dst, .dst = t.dst, .src = {t.src}, .n = t.total, .dst_bytes = bytes, .src_bytes = {bytes},
+                       .num = 1, .is_plain = 1, .is_streamed = t.total * bytes >= STREAM_BYTES};
     return 0;
 }
 
@@ -210,8 +236,7 @@ static int run_scatter(struct context *c) {
 
 int execute_move(struct context *c) {
     switch ((enum form)c->step->form) {
-    case FORM_RDMA: return run_dma(c, 1);
-    case FORM_WDMA: return run_dma(c, 0);
+    case FORM_RDMA: case FORM_WDMA: return run_dma(c);
     case FORM_TDMA: return run_tdma(c);
     case FORM_MEMSET: return run_memset(c);
     case FORM_IOTA: return run_iota(c);

@@ -53,11 +53,40 @@ static inline double smaller_double(double x, double y) {
         } \
     }
 
+#define BF16_KERNELS(op) \
+    static void op##_vv_bf16(void *dst, const void *a, const void *b, i64 n) { \
+        pair *const d = dst; \
+        const pair *const p = a, *const q = b; \
+        const i64 half = n / 2; \
+        INDEPENDENT for (i64 i = 0; i < half; i++) { \
+            const float x = low_bf16(p[i]), y = low_bf16(q[i]), z = high_bf16(p[i]), w = high_bf16(q[i]); \
+            d[i] = join_bf16(OP_##op(float, x, y), OP_##op(float, z, w)); \
+        } \
+        if (n & 1) { \
+            const float x = get_bf16(((const u16 *)a)[n - 1]), y = get_bf16(((const u16 *)b)[n - 1]); \
+            ((u16 *)dst)[n - 1] = put_bf16(OP_##op(float, x, y)); \
+        } \
+    } \
+    static void op##_vs_bf16(void *dst, const void *a, const void *b, i64 n) { \
+        pair *const d = dst; \
+        const pair *const p = a; \
+        const float y = get_bf16(*(const u16 *)b); \
+        const i64 half = n / 2; \
+        INDEPENDENT for (i64 i = 0; i < half; i++) { \
+            const float x = low_bf16(p[i]), z = high_bf16(p[i]); \
+            d[i] = join_bf16(OP_##op(float, x, y), OP_##op(float, z, y)); \
+        } \
+        if (n & 1) { \
+            const float x = get_bf16(((const u16 *)a)[n - 1]); \
+            ((u16 *)dst)[n - 1] = put_bf16(OP_##op(float, x, y)); \
+        } \
+    }
+
 /* In the order of the opcodes: four forms of each. */
 #define ARITHMETIC(X) X(add) X(sub) X(mul) X(div) X(max) X(min)
 #define RELATIONS(X) X(eq) X(ne) X(ge) X(gt) X(le) X(lt)
 
-#define INSTANTIATE(op) FLOAT_FORMATS(BINARY_KERNELS, op)
+#define INSTANTIATE(op) BINARY_KERNELS(f16, u16, float, op) BF16_KERNELS(op) OTHER_FORMATS(BINARY_KERNELS, op)
 ARITHMETIC(INSTANTIATE)
 RELATIONS(INSTANTIATE)
 
@@ -158,7 +187,10 @@ static inline double away_double(double x) {
         } \
     }
 #define UNARY(X) X(recip) X(square) X(sqrt) X(floor) X(ceil) X(rint) X(away) X(sign)
-#define INSTANTIATE_UNARY(fn) FLOAT_FORMATS(UNARY_KERNEL, fn)
+#define BF16_UNARY(fn) \
+    static float fn##_one(float x) { return FN_##fn(float, x); } \
+    static void fn##_v_bf16(void *dst, const void *src, i64 n) { PAIR_LOOP(fn##_one, dst, src, n); }
+#define INSTANTIATE_UNARY(fn) UNARY_KERNEL(f16, u16, float, fn) BF16_UNARY(fn) OTHER_FORMATS(UNARY_KERNEL, fn)
 UNARY(INSTANTIATE_UNARY)
 FLOAT_FORMATS(RSQRT_KERNEL)
 

@@ -9,6 +9,7 @@
 
 /* Functions with an f32 program of their own. */
 #define SINGLE(X) X(exp) X(log) X(tanh) X(logistic)
+#define SINGLE_NAMED(X) X(exp, EXP) X(log, LOG) X(tanh, TANH) X(logistic, LOGISTIC)
 #define DOUBLE(X) X(log2) X(exp2) X(cbrt) X(expm1) X(log1p)
 #define ANGLE(X) X(sin) X(cos) X(tan)
 
@@ -17,17 +18,17 @@
     const T *p = src; \
     INDEPENDENT for (i64 i = 0; i < n; i++) d[i] = expression;
 
-#define SINGLE_KERNELS(fn) \
+#define SINGLE_KERNELS(fn, upper) \
     static void fn##_v_f32(void *dst, const void *src, i64 n) { LOOP(float, put_f32(approx_##fn##_f32(p[i]))) } \
     static void fn##_v_tf32(void *dst, const void *src, i64 n) { LOOP(float, put_tf32(approx_##fn##_f32(p[i]))) } \
-    static void fn##_v_bf16(void *dst, const void *src, i64 n) { LOOP(u16, put_bf16(approx_##fn##_f32(get_bf16(p[i])))) } \
-    static void fn##_v_f16(void *dst, const void *src, i64 n) { LOOP(u16, put_f16(approx_##fn##_f32(get_f16(p[i])))) }
+    static void fn##_v_bf16(void *dst, const void *src, i64 n) { PAIR_LOOP(APPROX_##upper##_BF16, dst, src, n); } \
+    static void fn##_v_f16(void *dst, const void *src, i64 n) { LOOP(u16, put_f16(APPROX_##upper##_FP16(get_f16(p[i])))) }
 #define DOUBLE_KERNELS(fn) \
     static void fn##_v_f32(void *dst, const void *src, i64 n) { LOOP(float, round_f32(approx_##fn##_f64((double)p[i]))) } \
     static void fn##_v_tf32(void *dst, const void *src, i64 n) { LOOP(float, round_tf32(approx_##fn##_f64((double)p[i]))) }
 #define F64_KERNEL(fn) \
     static void fn##_v_f64(void *dst, const void *src, i64 n) { LOOP(double, put_f64(approx_##fn##_f64(p[i]))) }
-SINGLE(SINGLE_KERNELS)
+SINGLE_NAMED(SINGLE_KERNELS)
 DOUBLE(DOUBLE_KERNELS)
 SINGLE(F64_KERNEL)
 DOUBLE(F64_KERNEL)
@@ -43,7 +44,7 @@ DOUBLE(F64_KERNEL)
             INDEPENDENT for (i64 i = 0; i < n; i++) d[i] = approx_##fn##_small_f64(p[i]); \
         } \
     } \
-    FLOAT_FORMATS(ANGLE_KERNEL, fn)
+    OTHER_FORMATS(ANGLE_KERNEL, fn)
 #define ANGLE_KERNEL(fmt, T, C, fn) \
     static void fn##_v_##fmt(void *dst, const void *src, i64 n) { \
         T *d = dst; \

@@ -7,6 +7,31 @@ typedef struct {
 
 #define WIDTHS(X) X(1, u8) X(2, u16) X(4, u32) X(8, u64) X(16, u128)
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+void copy_streamed(u8 *dst, const u8 *src, i64 n) {
+    const i64 head = (i64)(-(uintptr_t)dst & 63);
+    if (n < 256) {
+        memcpy(dst, src, (size_t)n);
+        return;
+    }
+    memcpy(dst, src, (size_t)head);
+    i64 i = head;
+    for (; i + 64 <= n; i += 64) {
+        const __m128i a = _mm_loadu_si128((const __m128i *)(const void *)(src + i)), b = _mm_loadu_si128((const __m128i *)(const void *)(src + i + 16));
+        const __m128i c = _mm_loadu_si128((const __m128i *)(const void *)(src + i + 32)), d = _mm_loadu_si128((const __m128i *)(const void *)(src + i + 48));
+        _mm_stream_si128((__m128i *)(void *)(dst + i), a);
+        _mm_stream_si128((__m128i *)(void *)(dst + i + 16), b);
+        _mm_stream_si128((__m128i *)(void *)(dst + i + 32), c);
+        _mm_stream_si128((__m128i *)(void *)(dst + i + 48), d);
+    }
+    memcpy(dst + i, src + i, (size_t)(n - i));
+    _mm_sfence();
+}
+#else
+void copy_streamed(u8 *dst, const u8 *src, i64 n) { memcpy(dst, src, (size_t)n); }
+#endif
+
 /* One level of single elements. Unaligned: the addresses are any. */
 #define LINE(bytes, T) \
     static void line_##bytes(u8 *restrict dst, const u8 *restrict src, i64 n, i64 d, i64 s) { \

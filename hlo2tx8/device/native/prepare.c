@@ -118,6 +118,26 @@ static int writes_register(const struct step *s) {
     return s->form == FORM_LOOP || s->form == FORM_AFFINE || s->form == FORM_SCALAR || s->form == FORM_LOAD_SCALAR;
 }
 
+/* May a chain take this record? Vector links, and between them what only computes addresses. */
+static int is_vector_link(const struct step *s) {
+    switch ((enum form)s->form) {
+    case FORM_UNARY: case FORM_BINARY: case FORM_VS: case FORM_CONVERT_CT: case FORM_CONVERT_KC: case FORM_MASK_MOVE:
+    case FORM_TEST: case FORM_COMPARE: case FORM_SELECT: case FORM_RDMA: case FORM_WDMA: return 1;
+    default: return 0;
+    }
+}
+
+static void find_chains(struct machine *m) {
+    int length = 0;
+    for (i64 i = m->num_records - 1; i >= 0; i--) {
+        struct step *const s = m->steps + i;
+        const int is_link = is_vector_link(s);
+        const int is_between = s->form == FORM_AFFINE || s->form == FORM_NOTHING;
+        length = is_link || (is_between && s->opcode != OP_KC_END_IF) ? length + 1 : 0;
+        s->chain = is_link && length > 1 ? length : 0;
+    }
+}
+
 int prepare(struct machine *m, struct tx8_fault *fault) {
     i64 open[MAX_DEPTH];
     int depth = 0;
@@ -151,6 +171,7 @@ int prepare(struct machine *m, struct tx8_fault *fault) {
             m->steps[s->partner].partner = i;
         }
     }
+    find_chains(m);
     if (depth) return refuse(fault, open[depth - 1], "record %lld: a loop or branch has no end", (long long)open[depth - 1]);
     return 0;
 }
