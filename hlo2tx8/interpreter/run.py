@@ -24,11 +24,9 @@ from hlo2tx8.dialects.xla import (
 from hlo2tx8.errors import InputError, LevelError
 from hlo2tx8.hlo import numpy_dtype
 from hlo2tx8.interpreter.buffers import Array, from_buffer, logical_type, new_buffer, to_buffers
+from hlo2tx8.interpreter.memory import Mask, gather, scatter
 from hlo2tx8.interpreter.scalars import evaluate_scalar, literal_array
 from hlo2tx8.interpreter.vectors import VectorOp, extent, index_vector, inside, offsets
-
-Mask = Array | None
-"""Which points of the index space are live; None for all."""
 
 
 def interpret(module: ModuleOp, arrays: Sequence[Array]) -> list[Array]:
@@ -111,10 +109,10 @@ class _Run:
             case ApplyIndexingOp() | InDomainOp():
                 return self._map(op)
             case tensor.ExtractOp():
-                return [_gather(self.values[op.tensor], self._operands(op.indices), mask, op)]
+                return [gather(self.values[op.tensor], self._operands(op.indices), mask, op)]
             case tensor.InsertOp():
                 target = self.values[op.dest]
-                _scatter(target, self._operands(op.indices), self.values[op.scalar], mask, op)
+                scatter(target, self._operands(op.indices), self.values[op.scalar], mask, op)
                 return [target]
             case AllocateScratchOp():
                 return [new_buffer(op.res.type)]
@@ -133,7 +131,7 @@ class _Run:
                 return []
             case vec.StoreOp():
                 where = offsets(self.values[op.offset], vec.ints(op.strides), self.lanes)
-                _scatter(self.values[op.target], [where], self.values[op.value], mask, op)
+                scatter(self.values[op.target], [where], self.values[op.value], mask, op)
                 return []
             case vec.LoadOp() | vec.GatherOp() | vec.IndexOp() | vec.MaskOp() | vec.SplatOp() | vec.ExtentOp():
                 return [self._vector(op, mask)]
@@ -154,7 +152,7 @@ class _Run:
             inner = _Run(self.functions, max(len(shape), 1), whole=self.whole)
             (everywhere,) = inner.function(function, [*arguments[:num_tensors], *grid], None)
             self.whole[name] = np.broadcast_to(everywhere, shape or (1,)).reshape(shape)
-        return [_gather(self.whole[name], arguments[num_tensors:], mask, op)]
+        return [gather(self.whole[name], arguments[num_tensors:], mask, op)]
 
     def _operands(self, operands: Sequence[SSAValue]) -> list[Array]:
         return [self.values[value] for value in operands]
@@ -233,11 +231,11 @@ class _Run:
             case vec.SplatOp():
                 return self.values[op.value]
             case vec.GatherOp():
-                return _gather(self.values[op.source], [self.values[op.index]], mask, op)
+                return gather(self.values[op.source], [self.values[op.index]], mask, op)
             case vec.LoadOp():
                 region = inside(op, self.lanes, look)
                 where = offsets(self.values[op.offset], vec.ints(op.strides), self.lanes)
-                value = _gather(self.values[op.source], [where], _both(mask, region), op)
+                value = gather(self.values[op.source], [where], _both(mask, region), op)
                 return value if op.fill is None else np.where(region, value, self.values[op.fill])
 
     def _in_order(self, block: Block, turns: range, carried: list[Array], mask: Mask) -> Sequence[Array]:
@@ -265,49 +263,3 @@ def _both(mask: Mask, condition: Array) -> Mask:
     if bool(np.all(condition)):
         return mask
     return condition if mask is None else mask & condition
-
-
-def _gather(source: Array, indices: Sequence[Array], mask: Mask, op: Operation) -> Array:
-    """source[indices]; points that are not live read some element."""
-    if not indices:
-        raise_if_empty(source, op)
-        return source.reshape(1)
-    _check_bounds(source, indices, mask, op)
-    if source.size == 0:
-        return np.zeros(np.broadcast_shapes(*(index.shape for index in indices)), source.dtype)
-    if mask is not None:
-        indices = [np.clip(index, 0, size - 1) for index, size in zip(indices, source.shape, strict=True)]
-    return source[tuple(indices)]
-
-
-def raise_if_empty(source: Array, op: Operation) -> None:
-    """LevelError for a read of a tensor without elements."""
-    if source.size == 0:
-        raise LevelError("E1006", f"{op.name} reads a tensor without elements")
-
-
-def _scatter(target: Array, indices: Sequence[Array], value: Array, mask: Mask, op: Operation) -> None:
-    """target[indices] = value at the live points."""
-    _check_bounds(target, indices, mask, op)
-    shapes = [index.shape for index in indices]
-    shape = np.broadcast_shapes(value.shape, *shapes, *(() if mask is None else (mask.shape,)))
-    if not indices:
-        live = np.broadcast_to(True if mask is None else mask, shape)
-        if live.any():
-            target[...] = np.broadcast_to(value, shape)[live][-1]
-        return
-    if mask is None:
-        target[tuple(np.broadcast_to(index, shape) for index in indices)] = value
-        return
-    live = np.broadcast_to(mask, shape)
-    where = tuple(np.broadcast_to(index, shape)[live] for index in indices)
-    target[where] = np.broadcast_to(value, shape)[live]
-
-
-def _check_bounds(array: Array, indices: Sequence[Array], mask: Mask, op: Operation) -> None:
-    """LevelError if a live point lies outside the tensor."""
-    for dim, (index, size) in enumerate(zip(indices, array.shape, strict=True)):
-        if index.size and (index.min() < 0 or index.max() >= size):
-            outside = (index < 0) | (index >= size)
-            if bool(np.any(outside if mask is None else outside & mask)):
-                raise LevelError("E1006", f"{op.name} leaves dimension {dim} of size {size}")
