@@ -13,7 +13,7 @@ import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -130,4 +130,4 @@ def _chip(entry: Mapping[str, Any]) -> Chip:
 
 
 def _tuples(entry: Mapping[str, Any], **given: Any) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()} | given
+    return {key: tuple(cast(list[Any], value)) if isinstance(value, list) else value for key, value in entry.items()} | given

@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from hlo2tx8.module import find_main
 from hlo2tx8.runtime.signature import Port, Signature, dtype_of
-from hlo2tx8.tools.compare import is_inexact
+from hlo2tx8.tools.compare import float_info, is_inexact
 
 Array = npt.NDArray[Any]
 MOVES = ("reshape", "transpose", "convert", "broadcast_in_dim", "copy", "bitcast", "slice", "reverse")
@@ -110,7 +110,7 @@ def _floats(shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generat
         values *= wide(0.3)
         values -= wide(0.1)
         return np.asarray(values).astype(dtype, copy=False)
-    info: Any = ml_dtypes.finfo(dtype)
+    info = float_info(dtype)
     low, high = np.log2(float(info.smallest_normal)), np.log2(float(info.max))
     exponent = rng.uniform(low, high, shape)
     return np.asarray(np.where(rng.random(shape) < 0.5, -1.0, 1.0) * np.exp2(exponent)).astype(dtype)

@@ -123,5 +123,9 @@ def epsilon(dtype: np.dtype[Any]) -> float:
     if not is_inexact(dtype):
         return 0.0
     real = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
-    info: Any = ml_dtypes.finfo(real)
-    return 2.0 ** -int(info.nmant)
+    return 2.0 ** -int(float_info(real).nmant)
+
+
+def float_info(dtype: np.dtype[Any]) -> Any:
+    """finfo of any float dtype: nmant, max, smallest_normal."""
+    return ml_dtypes.finfo(dtype)

@@ -6,12 +6,12 @@ A platform gets the loaded source anew each time, because compiling consumes a m
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp, TensorType
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 
 from hlo2tx8.errors import InputError
 from hlo2tx8.options import Options
@@ -72,7 +72,7 @@ def _rounding(op: Operation) -> float:
     spec = {s.name: s for s in all_specs()}.get(op.name)
     if spec is None:
         return 0.0
-    types = [t for t in op.result_types if isinstance(t, TensorType)]
+    types = [cast(TensorType[Attribute], t) for t in op.result_types if isinstance(t, TensorType)]
     eps = max((epsilon(numpy_dtype(t.get_element_type())) for t in types), default=0.0)
     return float(spec.ulp) * eps * _summed(op)
 

@@ -49,6 +49,15 @@ def test_wrong_inputs_are_one_clear_line(arrays: list[object], message: str):
     assert "\n" not in str(caught.value)
 
 
+def test_layouts_are_the_devices_business():
+    port = Port((2, 3), "int32", layout=(0, 1))
+    array = np.arange(6, dtype=np.int32).reshape(2, 3)
+    there = port.to_device(array)
+    assert there.tobytes() == array.T.tobytes()
+    assert there.shape == (2, 3)
+    assert np.array_equal(port.from_device(there), array)
+
+
 def test_what_exceeds_ddr_is_refused():
     with pytest.raises(CapacityError, match=r"f32\[17179869185\] needs 68,719,476,740 bytes"):
         Signature((Port((2**34 + 1,), "float32"),), ()).check_capacity(2**36)
