@@ -67,7 +67,7 @@ class Executable:
         """Modelled cycles, what bounds them, and the chip's roofline; needs no run."""
         return model(self.program, self.chip)
 
-    def cost_analysis(self) -> dict[str, float]:
+    def cost_analysis(self) -> dict[str, object]:
         """Modelled cost under XLA's keys where it has them: cycles, seconds, flops, bytes accessed, per engine busy."""
         return self.report.as_dict()
 

@@ -7,9 +7,9 @@ A module whose ops are all exact (moves, compares, integers) must agree bit for 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -128,4 +128,5 @@ def epsilon(dtype: np.dtype[Any]) -> float:
 
 def float_info(dtype: np.dtype[Any]) -> Any:
     """finfo of any float dtype: nmant, max, smallest_normal."""
-    return ml_dtypes.finfo(dtype)
+    module: Any = import_module("ml_dtypes")
+    return module.finfo(dtype)
