@@ -4,7 +4,6 @@
     bitcast_convert 2 x i16 → f32      ⟶    each part widened, shifted, put together, the bits as f32
     real x, imag x of a real x         ⟶    x, 0
     dynamic_broadcast_in_dim           ⟶    broadcast_in_dim, where the result's shape is known
-    return of an input or twice        ⟶    return of a copy
 """
 
 from collections.abc import Sequence
@@ -14,13 +13,12 @@ import numpy as np
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, ModuleOp, Signedness, TensorType, i64
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.dialects import stablehlo
-from hlo2tx8.dialects.hlo import CopyOp, LiteralAttr, UnknownOp
+from hlo2tx8.dialects.hlo import LiteralAttr, UnknownOp
 from hlo2tx8.hlo.lookup import tensor_like
 from hlo2tx8.hlo.types import is_complex, numpy_dtype
 
@@ -40,8 +38,6 @@ class ExpandOperationsPass(ModulePass):
                     _expand_part(inner)
                 case "stablehlo.dynamic_broadcast_in_dim":
                     _make_static(inner)
-                case "func.return":
-                    _copy_returned(inner)
                 case _:
                     pass
 
@@ -147,18 +143,3 @@ def _expand_part(op: Operation) -> None:
     e = _Expansion(op)
     zero = LiteralAttr.from_array(np.zeros((), source.dtype))
     e.replace(e.emit("constant", [], op.results[0].type, value=zero))
-
-
-def _copy_returned(op: Operation) -> None:
-    """An output needs memory of its own: inputs, constants and values returned before are copied."""
-    function = op.parent_op()
-    if not isinstance(function, FuncOp) or not isinstance(op, ReturnOp) or function.sym_name.data != "main":
-        return
-    seen: list[SSAValue] = []
-    for number, value in enumerate(tuple(op.operands)):
-        owner = value.owner
-        if isinstance(owner, Block) or owner.name == "stablehlo.constant" or value in seen:
-            copy = CopyOp(operands=[[value]], result_types=[[value.type]])
-            Builder(InsertPoint.before(op)).insert(copy)
-            op.operands[number] = copy.results[0]
-        seen.append(value)

@@ -238,7 +238,8 @@ class BoxBuilder:
                 owner.erase()
             return result
         mask = self._mask(here)
-        return self.builder.insert(arith.SelectOp(mask, self._vector(then), self._vector(other))).result
+        values = [mask, self._vector(then), self._vector(other)]
+        return self.builder.insert(xla.ElementwiseOp("stablehlo.select", values, values[1].type)).res
 
     def _mask(self, region: Region) -> SSAValue:
         masks = [

@@ -38,6 +38,7 @@ def after_each_pass() -> dict[str, str]:
     ("name", "present", "gone"),
     [
         ("expand-chlo", "stablehlo.tanh", "chlo."),
+        ("expand-operations", "stablehlo.tanh", "chlo."),
         ("plan-fusions", "hlo.fusion", "func.call"),
         ("emit-fusions", "launch.kernel", "hlo.fusion"),
         ("inline", "xla.loop", "no_compute"),
