@@ -41,12 +41,13 @@ class EmitFusionsPass(ModulePass):
         for group, fusion in number_fusions(main.body.block):
             key = fingerprint(fusion)
             if key not in emitted:
-                emitted[key] = unique_name(fusion, tuple(emitted.values()))
+                name = unique_name(fusion, tuple(emitted.values()))
                 try:
-                    kernel = emit_fusion(fusion, emitted[key], step_elements=self.step_elements)
+                    kernel = emit_fusion(fusion, name, step_elements=self.step_elements)
                 except UnsupportedError as error:
                     unsupported.extend(error.ops)
                     continue
+                emitted[key] = name
                 op.body.block.add_op(kernel)
             launch = KernelOp(emitted[key], fusion.operands, fusion.result_types, group, origin_of(fusion))
             Rewriter.replace_op(fusion, launch)

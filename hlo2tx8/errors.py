@@ -81,7 +81,10 @@ class UnsupportedError(CompileError):
     """Everything in a module that is not supported, at once: op, count, source lines."""
 
     def __init__(self, ops: Sequence[UnsupportedOp], *, hint: str = "") -> None:
-        self.ops = tuple(sorted(ops, key=lambda op: (op.name, op.reason)))
+        places: dict[tuple[str, str], tuple[str, ...]] = {}
+        for op in ops:
+            places[op.name, op.reason] = (*places.get((op.name, op.reason), ()), *op.origins)
+        self.ops = tuple(UnsupportedOp(name, places[name, reason], reason) for name, reason in sorted(places))
         count = sum(len(op.origins) for op in self.ops)
         lines = "\n".join(str(op) for op in self.ops)
         super().__init__("E1001", f"{count} unsupported operation{'s' * (count != 1)}\n{lines}", hint=hint)

@@ -1,0 +1,137 @@
+"""Every sample, from its file to a comparison, on the emulator; and what a user sees while it happens."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hlo2tx8
+from hlo2tx8.errors import ContainerError, InputError
+from hlo2tx8.runtime.container import FORMAT_VERSION
+from hlo2tx8.tools.main import main
+
+SAMPLES = Path(__file__).parents[2] / "hlo_samples"
+EVALUATOR_ONLY = ("reduce", "dot")
+LARGE = ("gelu_bf16.hlo", "gelu_f32.hlo")
+FILES = [f for f in sorted(SAMPLES.rglob("*")) if f.suffix in (".hlo", ".mlir") and f.parent.name not in EVALUATOR_ONLY]
+SMALL = [f for f in FILES if f.name not in LARGE]
+GELU = SAMPLES / "elementwise" / "gelu_bf16_small.hlo"
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(SAMPLES))
+
+
+@pytest.mark.parametrize("file", SMALL, ids=name)
+def test_sample_agrees_with_the_reference(file: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["run", str(file), "--iterations=2"]) == 0
+    error = capsys.readouterr().err
+    assert error.count("** Results on tx8 and interpreter are close enough. **") == 2
+    assert error.endswith("0/2 runs failed.\n")
+
+
+@pytest.mark.parametrize("level", ["hlo", "fused", "loops", "flat", "vector", "scheduled"])
+@pytest.mark.parametrize("file", SMALL, ids=name)
+def test_sample_runs_at_every_level(file: Path, level: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["run", str(file), f"--level={level}"]) == 0, capsys.readouterr().err
+
+
+def test_unsupported_operations_are_all_listed(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    text = (SAMPLES / "reduce" / "sum_rows_f32.hlo").read_text()
+    file = tmp_path / "two.hlo"
+    twice = "  twice = f32[33,129] add(x, x)\n  more = f32[33] reduce(twice, zero), dimensions={1}, to_apply=add\n"
+    both = "add\n  ROOT both = f32[33] add(sums, more)\n}\n"
+    file.write_text(text.replace("  ROOT sums", f"{twice}  sums").replace("add\n}\n", both))
+    assert main(["run", str(file)]) == 1
+    error = capsys.readouterr().err
+    assert "error E1001: 2 unsupported operations" in error
+    assert "2 x stablehlo.reduce: " in error
+    assert "two.hlo:13 more" in error
+
+
+def test_malformed_text_names_its_line(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    file = tmp_path / "bad.hlo"
+    file.write_text("HloModule m\nENTRY main {\n  a = f32[2] parameter(0)\n  ROOT b = f32[2] oops(a)\n}\n")
+    assert main(["run", str(file)]) == 1
+    error = capsys.readouterr().err
+    assert "error E1003" in error
+    assert "4:" in error
+
+
+def test_dumps_hold_every_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    dump = [f"--xla_dump_to={tmp_path}", "--xla_dump_hlo_pass_re=fusion-emitter", "--xla_disable_all_hlo_passes"]
+    assert main(["run", str(GELU), "--reference_platform=", *dump]) == 0
+    assert "Skipping reference runner" in capsys.readouterr().err
+    files = sorted(f.name for f in tmp_path.iterdir())
+    assert files[0].startswith("module_0000.gelu_small.00.before-")
+    (log,) = (f for f in files if f.endswith(".mlir-passes.log"))
+    text = (tmp_path / log).read_text()
+    positions = [text.index(word) for word in ("xla.loop", "scf.for", "vec.box", "tx8.RDMA_load", "spm.alloc")]
+    assert positions[:4] == sorted(positions[:4])
+    assert text.rstrip().rpartition("IR Dump After")[2].count("spm.alloc") == 0
+
+
+def test_a_saved_executable_runs_the_same(tmp_path: Path):
+    executable = hlo2tx8.compile(str(GELU))
+    (port,) = executable.signature.inputs
+    x = np.linspace(-3, 3, 196608).reshape(port.shape).astype("bfloat16")
+    path = tmp_path / "gelu.tx8x"
+    executable.save(path)
+    again = hlo2tx8.load(str(path))
+    assert np.array_equal(np.asarray(again.run(x)), np.asarray(executable.run(x)))
+    assert again.as_text("flat") == executable.as_text("flat")
+    assert again.memory_analysis() == executable.memory_analysis()
+    first = path.read_bytes()
+    executable.save(path)
+    assert path.read_bytes() == first
+
+
+def test_damaged_and_newer_executables_are_refused(tmp_path: Path):
+    path, other = tmp_path / "gelu.tx8x", tmp_path / "other.tx8x"
+    hlo2tx8.compile(str(GELU)).save(path)
+    other.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ContainerError, match="not a sound"):
+        hlo2tx8.load(str(other))
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(other, "w") as new:
+        for member in old.namelist():
+            data = old.read(member)
+            if member == "manifest.json":
+                data = json.dumps(json.loads(data) | {"format_version": FORMAT_VERSION + 1}).encode()
+            new.writestr(member, data)
+    with pytest.raises(ContainerError, match="format version 2, this hlo2tx8 reads up to 1"):
+        hlo2tx8.load(str(other))
+    with pytest.raises(ContainerError, match="no file"):
+        hlo2tx8.load(str(tmp_path / "nowhere.tx8x"))
+
+
+def test_a_wrong_input_is_one_line():
+    executable = hlo2tx8.compile(str(GELU))
+    with pytest.raises(InputError, match=r"input 0 should be bf16\[6,64,512\], got f64\[3\]"):
+        executable.run(np.zeros(3))
+
+
+def test_what_exceeds_ddr_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    file = tmp_path / "large.mlir"
+    shape = "tensor<65536x65536x16xf32>"
+    file.write_text(f"func.func @main(%a: {shape}) -> {shape} {{ %0 = stablehlo.negate %a : {shape}\n return %0 : {shape} }}")
+    assert main(["compile", str(file)]) == 1
+    assert "error E1005: f32[65536,65536,16] needs 274,877,906,944 bytes" in capsys.readouterr().err
+
+
+def test_literals_round_trip(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file = tmp_path / "literals.safetensors"
+    assert main(["run", str(GELU), f"--output_literals_file={file}"]) == 0
+    assert main(["run", str(GELU), f"--input_literals_file={file}"]) == 0
+    assert "equal bit for bit" in capsys.readouterr().err
+
+
+def test_instructions_can_be_run_alone(capsys: pytest.CaptureFixture[str]):
+    assert main(["run", str(SAMPLES / "diamonds" / "log_diamond_f32.hlo"), "--isolate_instructions"]) == 0
+    assert "0/3 runs failed." in capsys.readouterr().err
+
+
+def test_reference_can_be_xla(capsys: pytest.CaptureFixture[str]):
+    assert main(["run", str(SAMPLES / "diamonds" / "slice_pad_f32.hlo"), "--reference_platform=cpu"]) == 0
+    assert "** Results on tx8 and cpu are close enough. **" in capsys.readouterr().err
