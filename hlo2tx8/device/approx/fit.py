@@ -6,6 +6,7 @@
 Polynomials are Chebyshev interpolants of the stated remainder, lowest power first, rounded to the format they are used in.
 """
 
+import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,13 +18,18 @@ TARGET = Path(__file__).with_name("coefficients.py")
 POW_FIRST, POW_LAST = 90, 182  # pow's table holds c = index / 128 for m in [0.703, 1.422)
 
 
+def _mpmath() -> Any:
+    """mpmath, which has no types; needed to fit coefficients again, not to use them."""
+    return importlib.import_module("mpmath")
+
+
 def _hex(value: Any, bits: int) -> str:
     return float(np.float32(float(value)) if bits == 32 else float(value)).hex()
 
 
 def _split(value: Any, high_bits: int, low_bits: int = 53) -> tuple[str, str]:
     """(high, low): `high` holds the first `high_bits` bits of `value`, `low` the rest rounded to `low_bits`."""
-    import mpmath as mp
+    mp = _mpmath()
 
     _, exponent = mp.frexp(value)
     unit = mp.mpf(2) ** (int(exponent) - high_bits)
@@ -33,7 +39,7 @@ def _split(value: Any, high_bits: int, low_bits: int = 53) -> tuple[str, str]:
 
 def _fit(function: Callable[[Any], Any], low: float, high: float, terms: int, bits: int) -> tuple[str, ...]:
     """Coefficients, lowest power first, of `function` (any removable singularity at 0 stepped over) on [low, high]."""
-    import mpmath as mp
+    mp = _mpmath()
 
     def guarded(x: Any) -> Any:
         return function(x if abs(x) > mp.mpf("1e-30") else mp.mpf("1e-30"))
@@ -43,7 +49,7 @@ def _fit(function: Callable[[Any], Any], low: float, high: float, terms: int, bi
 
 
 def _polynomials() -> dict[str, tuple[str, ...]]:
-    import mpmath as mp
+    mp = _mpmath()
 
     def log_rest(z: Any) -> Any:  # log((1+s)/(1-s)) = 2s + s R(s^2)
         s = mp.sqrt(z)
@@ -77,7 +83,7 @@ def _polynomials() -> dict[str, tuple[str, ...]]:
 
 def _pow_table() -> tuple[list[str], list[str], list[str]]:
     """(1/c to 9 bits, high and low part of -log of that) for c = POW_FIRST/128 .. POW_LAST/128; c = 1 exactly near 1."""
-    import mpmath as mp
+    mp = _mpmath()
 
     inverse: list[str] = []
     high: list[str] = []
@@ -93,7 +99,7 @@ def _pow_table() -> tuple[list[str], list[str], list[str]]:
 
 def _tanh_rational(numerator: int, denominator: int, limit: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(P, Q), f32, of tanh(x) = x P(x^2) / Q(x^2) on [-limit, limit], interpolated at Chebyshev points."""
-    import mpmath as mp
+    mp = _mpmath()
 
     num = numerator + denominator + 1
     matrix, right = mp.matrix(num, num), mp.matrix(num, 1)
@@ -118,7 +124,7 @@ def _rows(name: str, values: list[str], kind: str) -> list[str]:
 
 def generate() -> str:
     """The text of `coefficients.py`."""
-    import mpmath as mp
+    mp = _mpmath()
 
     mp.mp.dps = 420
     two_over_pi = mp.floor(2 / mp.pi * mp.mpf(2) ** 1312)
