@@ -9,7 +9,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -202,8 +202,9 @@ def decode_attribute(value: Attribute) -> Any:
     """One attribute as a Python value; an attribute without one stays as it is."""
     match value:
         case DenseArrayBase():
-            as_bool = isinstance(value.elt_type, IntegerType) and value.elt_type.width.data == 1
-            return tuple(bool(v) if as_bool else v for v in value.get_values())
+            numbers = cast(DenseArrayBase[IntegerType], value)
+            as_bool = numbers.elt_type.width.data == 1
+            return tuple(bool(v) if as_bool else int(v) for v in numbers.get_values())
         case IntegerAttr():
             if isinstance(value.type, IntegerType) and value.type.width.data == 1:
                 return bool(value.value.data)

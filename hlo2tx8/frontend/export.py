@@ -229,9 +229,10 @@ def _transpose(value: str, permutation: Sequence[int]) -> str:
 
 
 def _dense_array(value: DenseArrayBase) -> str:
-    is_bool = isinstance(value.elt_type, IntegerType) and value.elt_type.width.data == 1
-    parts = [("true" if v else "false") if is_bool else str(v) for v in value.get_values()]
-    element = type_to_text(value.elt_type)
+    numbers = cast(DenseArrayBase[IntegerType], value)
+    is_bool = numbers.elt_type.width.data == 1
+    parts = [("true" if v else "false") if is_bool else str(v) for v in numbers.get_values()]
+    element = type_to_text(numbers.elt_type)
     return f"array<{element}: {', '.join(parts)}>" if parts else f"array<{element}>"
 
 
@@ -240,9 +241,9 @@ def _float(number: float, type_: Attribute) -> str:
     if math.isfinite(number):
         text = repr(number)
         return text if "." in text or "e" not in text else text.replace("e", ".0e")
-    code = {builtin.f16: "e", builtin.f32: "f", builtin.f64: "d"}.get(type_)
-    if code is not None:
-        return f"0x{struct.pack('>' + code, number).hex().upper()}"
+    for code, own in (("e", builtin.f16), ("f", builtin.f32), ("d", builtin.f64)):
+        if type_ == own:
+            return f"0x{struct.pack('>' + code, number).hex().upper()}"
     if type_ == builtin.bf16:
         return f"0x{struct.pack('>f', number).hex().upper()[:4]}"
     raise CompileError("E1002", f"no StableHLO text for {number} of type {type_}")

@@ -31,7 +31,7 @@ def type_from_text(text: str) -> Attribute:
 def with_layout(type_: Attribute, order: Layout) -> Attribute:
     """A tensor type with a layout; without one where it is row-major."""
     if not isinstance(type_, TensorType) or order is None:
-        return type_
+        return cast(Attribute, type_)
     tensor = cast(TensorType[Attribute], type_)
     rank = tensor.get_num_dims()
     if order == tuple(reversed(range(rank))) or len(order) != rank:
@@ -54,9 +54,8 @@ def type_to_text(type_: Attribute) -> str:
     """MLIR's text of a type; layouts are dropped."""
     match type_:
         case TensorType():
-            tensor = cast(TensorType[Attribute], type_)
-            shape = "".join(f"{n}x" if n >= 0 else "?x" for n in tensor.get_shape())
-            return f"tensor<{shape}{type_to_text(tensor.get_element_type())}>"
+            shape = "".join(f"{n}x" if n >= 0 else "?x" for n in type_.get_shape())
+            return f"tensor<{shape}{type_to_text(type_.get_element_type())}>"
         case ComplexType():
             return f"complex<{type_to_text(cast(Attribute, type_.get_element_type()))}>"
         case IntegerType():

@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
     SymbolRefAttr,
     TupleType,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypeAttribute
 
 from hlo2tx8.dialects import chlo, stablehlo
 from hlo2tx8.dialects.hlo import BitcastOp, CopyOp, FusionOp, UnknownOp
@@ -202,7 +202,7 @@ def _carry_layouts(
     """The result types with the layouts of the operands, or of what the first region returns."""
     match name:
         case "stablehlo.tuple":
-            return [TupleType(ArrayAttr([value.type for value in operands]))]
+            return [TupleType(ArrayAttr(cast(list[TypeAttribute], [value.type for value in operands])))]
         case "stablehlo.get_tuple_element":
             index = attributes["index"]
             assert isinstance(index, IntegerAttr)
