@@ -25,13 +25,15 @@ from hlo2tx8.frontend import shim
 TIME_LIMIT_SECONDS = 60.0
 _PLACE = re.compile(r"was parsing (\d+):(\d+): error: ([^\n]*)")
 _ABORT = re.compile(r"(?:Check failed|F\d{4}|FATAL)[^\n]*")
+_BLAMED = re.compile(r'error: "([^"]*)": (.*)')
+_RESHAPED = re.compile(r"shape: (\S+) operand: (\S+)")
 _SOURCE = re.compile(r"^[FE]\d{4} \S+\s+\d+ \S+:\d+\] ")
 _ELIDED = re.compile(r"constant\(\s*\{\s*\.\.\.\s*\}\s*\)")
 _MODULE = re.compile(r"^\s*HloModule\b", re.MULTILINE)
 
 
 def parse_hlo_text(text: str, name: str = "<text>") -> bytes:
-    """The serialized HLO module of a text; ParseError with `name:line:column` where the parser tells the place."""
+    """StableHLO bytecode of an HLO text; ParseError with `name:line:column` where the parser tells the place."""
     refuse_elided(text, name)
     refuse_several(text, name)
     return _parser_of(os.getpid()).parse(text, name)
@@ -125,7 +127,7 @@ class HloTextParser:
     lock: Lock = field(default_factory=Lock)
 
     def parse(self, text: str, name: str) -> bytes:
-        """The serialized HLO module; ParseError if the text is malformed, makes the parser abort, or hangs it."""
+        """StableHLO bytecode; ParseError if the text is malformed, makes the parser abort, or hangs it."""
         with self.lock:
             child = self._running()
             try:
@@ -142,7 +144,7 @@ class HloTextParser:
         status, reply = answer
         if status == 0:
             return reply
-        raise _parse_error(reply.decode(errors="replace"), name)
+        raise place_error(reply.decode(errors="replace"), text, name)
 
     def _running(self) -> Child:
         if self.child is None or self.child.process.poll() is not None:
@@ -157,22 +159,34 @@ def _parser_of(pid: int) -> HloTextParser:
     return HloTextParser()
 
 
-def _parse_error(message: str, name: str) -> ParseError:
+def place_error(message: str, text: str, name: str) -> ParseError:
+    """The error for what the parser or the verifier says, with its place in the text if it tells one."""
     place = _PLACE.search(message)
     if place is not None:
         line, column, detail = place.groups()
         return ParseError("E1003", f"{name}:{line}:{column}: {detail}")
+    blamed = _BLAMED.search(message)
+    if blamed is not None:
+        place = _place_of(blamed.group(1), text, name)
+        who = f"{blamed.group(1)}: " if place == name else ""
+        return ParseError("E1003", f"{place}: {who}{blamed.group(2).strip()}")
     first = next((line for line in message.splitlines() if line.strip()), "malformed HLO")
     return ParseError("E1003", f"{name}: {first}")
+
+
+def _place_of(instruction: str, text: str, name: str) -> str:
+    found = re.search(rf"^\s*(?:ROOT\s+)?%?({re.escape(instruction)})\s*=", text, re.MULTILINE)
+    return name if found is None else _place(text, found.start(1), name)
 
 
 def _abort_error(stderr: str, text: str, name: str) -> ParseError:
     """The parser aborted: what its check says, and the instruction if the message names one of the text."""
     match = _ABORT.search(stderr)
     detail = _SOURCE.sub("", match.group(0)) if match else "the parser died without a message"
-    for word in re.findall(r"%?([\w.\-]+) = ", detail):
-        found = re.search(rf"^\s*(?:ROOT\s+)?%?({re.escape(word)})\s*=", text, re.MULTILINE)
-        if found is not None:
-            name = _place(text, found.start(1), name)
-            break
-    return ParseError("E1003", f"{name}: malformed HLO: {detail}", hint="an operand does not fit a result's shape")
+    shapes = _RESHAPED.search(detail)
+    if shapes is None:
+        return ParseError("E1003", f"{name}: malformed HLO: {detail}")
+    result, operand = shapes.groups()
+    found = re.search(rf"=\s*{re.escape(result)}(\{{[\d,]*\}})?\s+reshape\(", text)
+    place = name if found is None else _place(text, found.start() + 2, name)
+    return ParseError("E1003", f"{place}: {operand} cannot be reshaped to {result}: {detail.split(' shape: ')[0]}")

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from hlo2tx8.frontend import shim
@@ -32,12 +33,18 @@ class LocationReader:
     file: str = ""
     lines: Mapping[str, int] = field(default_factory=dict[str, int])
     known: dict[Any, str] = field(default_factory=dict[Any, str])
+    parts: dict[Any, tuple[str, str]] = field(default_factory=dict[Any, tuple[str, str]])
+
+    @cached_property
+    def ir(self) -> Any:
+        """MLIR's Python bindings."""
+        return shim.ir()
 
     def text(self, location: Any) -> str:
         """`file:line:column name`, as much of it as is known."""
         found = self.known.get(location)
         if found is None:
-            name, place = parts_of(location)
+            name, place = self.parts_of(location)
             if not place and name in self.lines:
                 place = f"{self.file}:{self.lines[name]}"
             elif place.startswith("-:") and self.file:
@@ -45,23 +52,28 @@ class LocationReader:
             found = self.known[location] = f"{place} {name}".strip()
         return found
 
+    def parts_of(self, location: Any) -> tuple[str, str]:
+        """(name, `file:line:column`): of a call stack the innermost frame, of a fused location the first found."""
+        found = self.parts.get(location)
+        if found is None:
+            found = self.parts[location] = self._parts_of(location)
+        return found
 
-def parts_of(location: Any) -> tuple[str, str]:
-    """(name, `file:line:column`) of a location; the innermost frame of a call stack, the first found of a fused one."""
-    ir = shim.ir()
-    match location:
-        case ir.FileLineColLoc():
-            column = f":{location.start_col}" if location.start_col else ""
-            return "", f"{location.filename}:{location.start_line}{column}"
-        case ir.NameLoc():
-            name, place = parts_of(location.child_loc)
-            return location.name_str or name, place
-        case ir.CallSiteLoc():
-            name, place = parts_of(location.callee)
-            outer_name, outer_place = ("", "") if name and place else parts_of(location.caller)
-            return name or outer_name, place or outer_place
-        case ir.FusedLoc():
-            found = [parts_of(inner) for inner in location.locations]
-            return next((n for n, _ in found if n), ""), next((p for _, p in found if p), "")
-        case _:
-            return "", ""
+    def _parts_of(self, location: Any) -> tuple[str, str]:
+        ir = self.ir
+        match location:
+            case ir.NameLoc():
+                name, place = self.parts_of(location.child_loc)
+                return location.name_str or name, place
+            case ir.FileLineColLoc():
+                column = f":{location.start_col}" if location.start_col else ""
+                return "", f"{location.filename}:{location.start_line}{column}"
+            case ir.CallSiteLoc():
+                name, place = self.parts_of(location.callee)
+                outer_name, outer_place = ("", "") if name and place else self.parts_of(location.caller)
+                return name or outer_name, place or outer_place
+            case ir.FusedLoc():
+                found = [self.parts_of(inner) for inner in location.locations]
+                return next((n for n, _ in found if n), ""), next((p for _, p in found if p), "")
+            case _:
+                return "", ""

@@ -1,7 +1,7 @@
 """The only file that touches jaxlib's private modules: MLIR contexts, HLO text to StableHLO, pass pipelines.
 
-Run as a program it is the child that parses HLO text: length and text in, status byte, length and serialized module or
-message out, until its input ends.
+Run as a program it is the child that parses HLO text: length and text in, status byte, length and StableHLO bytecode
+or message out, until its input ends.
 """
 # pyright: basic
 
@@ -11,10 +11,22 @@ from typing import Any
 
 
 def make_context() -> Any:
-    """An MLIR context with every dialect a StableHLO module may hold."""
-    from jax._src.interpreters import mlir
+    """An MLIR context with every dialect a StableHLO module may hold; ops of others parse in generic form.
 
-    return mlir.make_ir_context()
+    Dialects load when first used, and there is no thread pool: making one takes 1 ms, jax's own takes 10.
+    """
+    from jax._src.interpreters import mlir
+    from jaxlib.mlir.dialects import chlo, mhlo, sdy, stablehlo
+
+    context = mlir.JaxIrContext()
+    context.append_dialect_registry(mlir.upstream_dialects)
+    context.enable_multithreading(False)
+    stablehlo.register_dialect(context)
+    chlo.register_dialect(context)
+    mhlo.register_mhlo_dialect(context)
+    sdy.register_dialect(context)
+    context.allow_unregistered_dialects = True
+    return context
 
 
 def ir() -> Any:
@@ -38,18 +50,12 @@ def mlir_error() -> type[Exception]:
     return ir().MLIRError
 
 
-def hlo_text_to_proto(text: str) -> bytes:
-    """A serialized HLO module. Malformed text may abort the process: call it in a child."""
+def hlo_text_to_mlir(text: str) -> bytes:
+    """StableHLO bytecode of an HLO text; fusions are `mhlo.fusion`. Malformed text may abort: call it in a child."""
+    import jaxlib._jax as extension
     from jaxlib import _hlo  # type: ignore
 
-    return _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
-
-
-def proto_to_mlir(proto: bytes) -> bytes:
-    """StableHLO bytecode of a serialized HLO module; fusions are `mhlo.fusion`."""
-    import jaxlib._jax as extension
-
-    return extension.mlir.hlo_to_stablehlo(proto)
+    return extension.mlir.hlo_to_stablehlo(_hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto())
 
 
 def run_pipeline(module: Any, pipeline: str) -> None:
@@ -85,7 +91,7 @@ def serve() -> None:
     while header := source.read(4):
         text = source.read(struct.unpack("<I", header)[0]).decode()
         try:
-            status, reply = 0, hlo_text_to_proto(text)
+            status, reply = 0, hlo_text_to_mlir(text)
         except Exception as error:  # every parser error is an answer, not an end
             status, reply = 1, str(error).encode()
         sink.write(struct.pack("<BI", status, len(reply)) + reply)

@@ -1,5 +1,6 @@
 """`load`: whatever holds a program, as one xDSL module."""
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from hlo2tx8.errors import InputError, ParseError
 from hlo2tx8.frontend import shim
-from hlo2tx8.frontend.hlo_text import parse_hlo_text
+from hlo2tx8.frontend.hlo_text import parse_hlo_text, place_error
 from hlo2tx8.frontend.locations import LocationReader, instruction_lines
 from hlo2tx8.frontend.walker import walk_module
 
@@ -16,7 +17,7 @@ CLEAN_UP = "builtin.module(inline,symbol-dce,canonicalize,cse)"
 # canonicalize moves constants out of fusions, and a fusion as HLO text gives it stays as it is.
 CLEAN_UP_FUSED = "builtin.module(inline{default-pipeline=},symbol-dce)"
 HLO_SUFFIXES = (".hlo", ".txt")
-MLIR_SUFFIXES = (".mlir", ".mlirbc", ".stablehlo", ".vhlo", ".bc")
+_MLIR_ERROR = re.compile(r'error: "-":(\d+):(\d+): (.*)')
 
 
 def load(source: Any, *, args: Sequence[Any] | None = None, format: str | None = None) -> ModuleOp:
@@ -29,6 +30,8 @@ def load(source: Any, *, args: Sequence[Any] | None = None, format: str | None =
     match source:
         case Path():
             return _load_file(source, format)
+        case str() if not source.strip():
+            raise InputError("E1004", "the source is empty")
         case str() if _is_text(source):
             return _load_text(source, format or _guess(source), "<text>")
         case str():
@@ -78,8 +81,12 @@ def _load_text(text: str, format: str, name: str) -> ModuleOp:
     if format != "hlo":
         raise InputError("E1004", f"unknown input format {format}", hint="hlo or stablehlo")
     text = _without_comments(text)
-    bytecode = shim.proto_to_mlir(parse_hlo_text(text, name))
-    return _from_mlir(bytecode, name, LocationReader(name, instruction_lines(text)))
+    bytecode = parse_hlo_text(text, name)
+    try:
+        module = shim.parse_module(bytecode, shim.make_context())
+    except shim.mlir_error() as error:
+        raise place_error(str(error), text, name) from None
+    return _walk(module, LocationReader(name, instruction_lines(text)), is_fused=True)
 
 
 def _without_comments(text: str) -> str:
@@ -88,23 +95,22 @@ def _without_comments(text: str) -> str:
     return "\n".join(lines)
 
 
-def _from_mlir(source: str | bytes, name: str, locations: LocationReader | None = None) -> ModuleOp:
+def _from_mlir(source: str | bytes, name: str) -> ModuleOp:
     try:
         module = shim.parse_module(source, shim.make_context())
     except (shim.mlir_error(), ValueError) as error:
         raise ParseError("E1003", _mlir_message(str(error), name)) from None
-    is_hlo = locations is not None
-    return _walk(module, locations or LocationReader(name), is_fused=is_hlo)
+    return _walk(module, LocationReader(name))
 
 
 def _mlir_message(message: str, name: str) -> str:
     """`name:line:column: what` of a binding's error."""
-    for line in message.splitlines():
-        if "error:" in line:
-            place, _, detail = line.partition("error:")
-            numbers = [p for p in place.strip().strip('":').replace('"', "").split(":") if p.strip().isdigit()]
-            return f"{':'.join([name, *(n.strip() for n in numbers)])}: {detail.strip()}"
-    return f"{name}: {message.splitlines()[0] if message else 'malformed MLIR'}"
+    found = _MLIR_ERROR.search(message)
+    if found is None:
+        return f"{name}: {next(iter(message.splitlines()), 'malformed MLIR')}"
+    line, column, detail = found.groups()
+    place = f"{name}:{line}:{column}" if int(line) else name
+    return f"{place}: {detail.strip()}"
 
 
 def _walk(module: Any, locations: LocationReader, *, is_fused: bool = False) -> ModuleOp:

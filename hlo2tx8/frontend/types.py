@@ -17,13 +17,19 @@ Layout = tuple[int, ...] | None
 """Minor to major; None is row-major."""
 
 
-def type_from_text(text: str) -> Attribute:
-    """The xDSL type of MLIR's text: unsigned integers as `ui32`, tokens as an unregistered type; else CompileError."""
+@cache
+def _context() -> Context:
     context = Context(allow_unregistered=True)
     context.load_dialect(builtin.Builtin)
     context.load_dialect(Hlo)
+    return context
+
+
+@cache
+def type_from_text(text: str) -> Attribute:
+    """The xDSL type of MLIR's text: unsigned integers as `ui32`, tokens as an unregistered type; else CompileError."""
     try:
-        return Parser(context, text).parse_type()
+        return Parser(_context(), text).parse_type()
     except XdslParseError:
         raise CompileError("E1001", f"no type {text}") from None
 

@@ -8,6 +8,7 @@ import gc
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, cast
 
 from xdsl.dialects import func
@@ -26,9 +27,12 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypeAttribute
 from hlo2tx8.dialects import chlo, stablehlo
 from hlo2tx8.dialects.hlo import BitcastOp, CopyOp, FusionOp, UnknownOp
 from hlo2tx8.dialects.hlo_form import HloForm
+from hlo2tx8.dialects.layout import as_tensor
+from hlo2tx8.errors import CompileError
 from hlo2tx8.frontend.attributes import AttributeReader
-from hlo2tx8.frontend.locations import LocationReader, parts_of
+from hlo2tx8.frontend.locations import LocationReader
 from hlo2tx8.frontend.types import Layout, layout_of, with_layout
+from hlo2tx8.hlo.types import bit_width, numpy_dtype
 
 _DROPPED = ("xla_shape", "source_layout", "output_operand_aliasing")
 _CONSTANTS = ("stablehlo.constant", "chlo.constant", "arith.constant")
@@ -159,6 +163,7 @@ class _Walker:
             case "func.call":
                 return func.CallOp(cast(SymbolRefAttr, attributes["callee"]), operands, results)
             case "mhlo.bitcast":
+                self.check_bitcast(op, operands[0].type, results[0])
                 return BitcastOp(operands=[operands], result_types=[results])
             case "mhlo.copy":
                 return CopyOp(operands=[operands], result_types=[results])
@@ -167,7 +172,7 @@ class _Walker:
                 results = _carry_layouts(name, operands, results, regions, attributes)
                 kind = attributes.get("fusion_kind")
                 kind_name = kind.data if isinstance(kind, StringAttr) else "kLoop"
-                fusion_name = re.sub(r"[^\w.\-]", "_", parts_of(op.location)[0])
+                fusion_name = re.sub(r"[^\w.\-]", "_", self.locations.parts_of(op.location)[0])
                 return FusionOp(operands, results, kind_name, regions[0], fusion_name)
             case _:
                 new = UnknownOp(
@@ -178,6 +183,13 @@ class _Walker:
                 )
                 new.attributes.update(attributes)
                 return new
+
+    def check_bitcast(self, op: Any, source: Attribute, target: Attribute) -> None:
+        """CompileError unless both tensors take the same space; neither parser nor verifier looks."""
+        sizes = [_size_bits(type_) for type_ in (source, target)]
+        if sizes[0] != sizes[1]:
+            message = f"a bitcast of {sizes[0]} bits to {sizes[1]} bits"
+            raise CompileError("E1003", message, origin=self.locations.text(op.location))
 
     def regions(self, op: Any, arguments: Sequence[SSAValue] = ()) -> list[Region]:
         """The op's regions; their block arguments have the layouts of `arguments`."""
@@ -232,6 +244,11 @@ def _copy_results(last: func.ReturnOp, layouts: Sequence[Layout]) -> func.Return
     block.insert_op_before(new, last)
     last.detach()
     return new
+
+
+def _size_bits(type_: Attribute) -> int:
+    tensor = as_tensor(type_)
+    return prod(tensor.get_shape()) * bit_width(numpy_dtype(tensor.get_element_type()))
 
 
 def _layouts(attributes: Any, key: str) -> list[Layout]:
