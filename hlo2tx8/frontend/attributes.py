@@ -45,6 +45,8 @@ class AttributeReader:
     module: Any
     types: dict[Any, Attribute] = field(default_factory=dict[Any, Attribute])
     known: dict[Any, Attribute] = field(default_factory=dict[Any, Attribute])
+    symbols: set[str] = field(default_factory=set[str])
+    """Names of functions that attributes read so far refer to."""
 
     @cached_property
     def ir(self) -> Any:
@@ -112,6 +114,7 @@ class AttributeReader:
             case ir.StringAttr():
                 return StringAttr(value.value)
             case ir.FlatSymbolRefAttr():
+                self.symbols.add(value.value)
                 return SymbolRefAttr(value.value)
             case ir.DenseI64ArrayAttr():
                 return DenseArrayBase.from_list(i64, list(value))

@@ -13,9 +13,9 @@ from hlo2tx8.frontend.hlo_text import parse_hlo_text, place_error
 from hlo2tx8.frontend.locations import LocationReader, instruction_lines
 from hlo2tx8.frontend.walker import walk_module
 
-CLEAN_UP = "builtin.module(inline,symbol-dce,canonicalize,cse)"
+CLEAN_UP = "builtin.module(func.func(stablehlo-legalize-composite-to-call),symbol-dce,canonicalize,cse)"
 # canonicalize moves constants out of fusions, and a fusion as HLO text gives it stays as it is.
-CLEAN_UP_FUSED = "builtin.module(inline{default-pipeline=},symbol-dce)"
+CLEAN_UP_FUSED = "builtin.module(symbol-dce)"
 HLO_SUFFIXES = (".hlo", ".txt")
 _MLIR_ERROR = re.compile(r'error: "-":(\d+):(\d+): (.*)')
 
@@ -116,7 +116,7 @@ def _mlir_message(message: str, name: str) -> str:
 def _walk(module: Any, locations: LocationReader, *, is_fused: bool = False) -> ModuleOp:
     is_fused = is_fused or any(op.operation.name == "mhlo.fusion" for op in _ops_of(module))
     shim.run_pipeline(module, CLEAN_UP_FUSED if is_fused else CLEAN_UP)
-    return walk_module(module, locations)
+    return walk_module(module, locations, inline=True)
 
 
 def _ops_of(module: Any) -> Iterator[Any]:

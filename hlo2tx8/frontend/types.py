@@ -5,7 +5,7 @@ from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import builtin
-from xdsl.dialects.builtin import ComplexType, FunctionType, IntegerType, Signedness, TensorType, TupleType
+from xdsl.dialects.builtin import ComplexType, FunctionType, IntegerType, NoneAttr, Signedness, TensorType, TupleType
 from xdsl.ir import Attribute
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError as XdslParseError
@@ -40,9 +40,15 @@ def with_layout(type_: Attribute, order: Layout) -> Attribute:
         return cast(Attribute, type_)
     tensor = cast(TensorType[Attribute], type_)
     rank = tensor.get_num_dims()
-    if order == tuple(reversed(range(rank))) or len(order) != rank:
+    if len(order) != rank or (order == row_major(rank) and not isinstance(tensor.encoding, LayoutAttr)):
         return tensor
-    return TensorType(tensor.get_element_type(), tensor.get_shape(), LayoutAttr(order))
+    encoding = NoneAttr() if order == row_major(rank) else LayoutAttr(order)
+    return TensorType(tensor.get_element_type(), tensor.get_shape(), encoding)
+
+
+def row_major(rank: int) -> tuple[int, ...]:
+    """The last dimension is the fastest."""
+    return tuple(reversed(range(rank)))
 
 
 def layout_of(type_: Attribute) -> Layout:

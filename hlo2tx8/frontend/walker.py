@@ -8,7 +8,6 @@ import gc
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any, cast
 
 from xdsl.dialects import func
@@ -20,25 +19,21 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
     SymbolRefAttr,
-    TupleType,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects import chlo, stablehlo
 from hlo2tx8.dialects.hlo import BitcastOp, CopyOp, FusionOp, UnknownOp
 from hlo2tx8.dialects.hlo_form import HloForm
-from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.errors import CompileError
 from hlo2tx8.frontend.attributes import AttributeReader
+from hlo2tx8.frontend.layouts import CARRIERS, carry_layouts, copy_results, parameter_layouts, size_bits
 from hlo2tx8.frontend.locations import LocationReader
 from hlo2tx8.frontend.types import Layout, layout_of, with_layout
-from hlo2tx8.hlo.types import bit_width, numpy_dtype
 
 _DROPPED = ("xla_shape", "source_layout", "output_operand_aliasing")
 _CONSTANTS = ("stablehlo.constant", "chlo.constant", "arith.constant")
 _MODULE_ATTRIBUTES = ("mhlo.num_partitions", "mhlo.num_replicas")
-_PARAMETER_LAYOUTS = "mhlo.xla_entry_computation_parameter_layouts"
-_RESULT_LAYOUTS = "mhlo.xla_entry_computation_result_layout"
 
 _CLASSES: dict[str, type[HloForm]] = {
     **{f"mhlo.{name}": op for name, op in chlo.OPS.items()},
@@ -51,12 +46,15 @@ _CLASSES: dict[str, type[HloForm]] = {
 """The op class for an op's name in MLIR."""
 
 
-def walk_module(module: Any, locations: LocationReader | None = None) -> ModuleOp:
-    """The xDSL module of an MLIR module; CompileError where a type or constant cannot be held."""
+def walk_module(module: Any, locations: LocationReader | None = None, *, inline: bool = False) -> ModuleOp:
+    """The xDSL module of an MLIR module; CompileError where a type or constant cannot be held.
+
+    `inline` puts the bodies of called functions in place of the calls; functions nobody names any more go.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
-        return _Walker(AttributeReader(module), locations or LocationReader()).module(module)
+        return _Walker(AttributeReader(module), locations or LocationReader(), inline).module(module)
     finally:
         if enabled:
             gc.enable()
@@ -66,15 +64,25 @@ def walk_module(module: Any, locations: LocationReader | None = None) -> ModuleO
 class _Walker:
     reader: AttributeReader
     locations: LocationReader
+    is_inlining: bool
     values: dict[Any, SSAValue] = field(default_factory=dict[Any, SSAValue])
+    callable: dict[str, Any] = field(default_factory=dict[str, Any])
+    active: list[str] = field(default_factory=list[str])
 
     def module(self, module: Any) -> ModuleOp:
         """All functions, in their order."""
         given = module.operation.attributes
-        ops = [self.function(o.operation, given) for o in module.body.operations if o.operation.name == "func.func"]
+        functions = {o.operation.attributes["sym_name"].value: o.operation for o in _functions(module)}
+        if self.is_inlining:
+            self.callable = {name: op for name, op in functions.items() if len(op.regions[0].blocks) == 1}
+        roots = [name for name, op in functions.items() if not (self.is_inlining and _is_private(op)) or name == "main"]
+        done: dict[str, Operation] = {}
+        while waiting := [name for name in functions if name not in done and (name in roots or name in self.reader.symbols)]:
+            done[waiting[0]] = self.function(functions[waiting[0]], given)
+        ops = [done[name] for name in functions if name in done]
         kept = {key: self.reader.read(given[key]) for key in _MODULE_ATTRIBUTES if key in given}
         name = given["sym_name"].value if "sym_name" in given else None
-        return ModuleOp(cast(list[Operation], ops), kept, sym_name=StringAttr(name) if name else None)
+        return ModuleOp(ops, kept, sym_name=StringAttr(name) if name else None)
 
     def function(self, op: Any, module_attributes: Any) -> func.FuncOp:
         """A function; @main gets the layouts the module says its entry has."""
@@ -83,11 +91,11 @@ class _Walker:
         is_main = name == "main"
         region = Region()
         for block in op.regions[0].blocks:
-            region.add_block(self.block(block, _layouts(module_attributes, _PARAMETER_LAYOUTS) if is_main else ()))
+            region.add_block(self.block(block, parameter_layouts(module_attributes) if is_main else ()))
         last = region.blocks[-1].last_op if region.blocks else None
         if isinstance(last, func.ReturnOp):
             if is_main:
-                last = _copy_results(last, _layouts(module_attributes, _RESULT_LAYOUTS))
+                last = copy_results(last, module_attributes)
             type_ = FunctionType.from_lists([a.type for a in region.blocks[0].args], [o.type for o in last.operands])
         else:
             type_ = cast(FunctionType, self.reader.type(given["function_type"].value))
@@ -106,8 +114,34 @@ class _Walker:
             types[i] = with_layout(types[i], layout)
         new = Block(arg_types=types)
         self.values.update(zip(arguments, new.args, strict=True))
-        new.add_ops([self.operation(op.operation) for op in block.operations])
+        ops: list[Operation] = []
+        for op in block.operations:
+            self.add(op.operation, ops)
+        new.add_ops(ops)
         return new
+
+    def add(self, op: Any, ops: list[Operation]) -> None:
+        """Appends the op, or the body of the function it calls."""
+        if self.is_inlining and op.name == "func.call":
+            name: str = op.attributes["callee"].value
+            if name in self.callable and name not in self.active:
+                self.add_body(op, name, ops)
+                return
+        ops.append(self.operation(op))
+
+    def add_body(self, call: Any, name: str, ops: list[Operation]) -> None:
+        """Appends the callee's ops; the call's results are what it returns."""
+        (block,) = self.callable[name].regions[0].blocks
+        values = self.values
+        self.active.append(name)
+        values.update({argument: values[o] for argument, o in zip(block.arguments, call.operands, strict=True)})
+        for op in block.operations:
+            inner = op.operation
+            if inner.name != "func.return":
+                self.add(inner, ops)
+                continue
+            values.update({result: values[o] for result, o in zip(call.results, inner.operands, strict=True)})
+        self.active.pop()
 
     def operation(self, op: Any) -> Operation:
         """One op with its regions."""
@@ -145,8 +179,8 @@ class _Walker:
         if name == "mhlo.topk" and attributes.pop("largest", IntegerAttr(1, 1)) != IntegerAttr(1, 1):
             return UnknownOp(operands=[operands], result_types=[results], properties={"op_name": StringAttr(name)})
         regions = self.regions(op, operands if name == "stablehlo.while" else ())
-        if name in _CARRIERS:
-            results = _carry_layouts(name, operands, results, regions, attributes)
+        if name in CARRIERS:
+            results = carry_layouts(name, operands, results, regions, attributes)
         properties = {n: a for n, a in attributes.items() if n in class_.ATTRIBUTES}
         new = class_(operands, results, properties, regions)
         if len(properties) < len(attributes):
@@ -169,7 +203,7 @@ class _Walker:
                 return CopyOp(operands=[operands], result_types=[results])
             case "mhlo.fusion":
                 regions = self.regions(op, operands)
-                results = _carry_layouts(name, operands, results, regions, attributes)
+                results = carry_layouts(name, operands, results, regions, attributes)
                 kind = attributes.get("fusion_kind")
                 kind_name = kind.data if isinstance(kind, StringAttr) else "kLoop"
                 fusion_name = re.sub(r"[^\w.\-]", "_", self.locations.parts_of(op.location)[0])
@@ -186,7 +220,7 @@ class _Walker:
 
     def check_bitcast(self, op: Any, source: Attribute, target: Attribute) -> None:
         """CompileError unless both tensors take the same space; neither parser nor verifier looks."""
-        sizes = [_size_bits(type_) for type_ in (source, target)]
+        sizes = [size_bits(type_) for type_ in (source, target)]
         if sizes[0] != sizes[1]:
             message = f"a bitcast of {sizes[0]} bits to {sizes[1]} bits"
             raise CompileError("E1003", message, origin=self.locations.text(op.location))
@@ -197,68 +231,9 @@ class _Walker:
         return [Region([self.block(block, layouts) for block in region.blocks]) for region in op.regions]
 
 
-_CARRIERS = (
-    *("stablehlo.while", "stablehlo.if", "stablehlo.case", "stablehlo.optimization_barrier"),
-    *("stablehlo.tuple", "stablehlo.get_tuple_element"),
-)
-"""Ops whose results have the layouts of what goes in, because their text does not say."""
+def _functions(module: Any) -> list[Any]:
+    return [op for op in module.body.operations if op.operation.name == "func.func"]
 
 
-def _carry_layouts(
-    name: str,
-    operands: Sequence[SSAValue],
-    results: list[Attribute],
-    regions: Sequence[Region],
-    attributes: dict[str, Attribute],
-) -> list[Attribute]:
-    """The result types with the layouts of the operands, or of what the first region returns."""
-    match name:
-        case "stablehlo.tuple":
-            return [TupleType(ArrayAttr(cast(list[TypeAttribute], [value.type for value in operands])))]
-        case "stablehlo.get_tuple_element":
-            index = attributes["index"]
-            assert isinstance(index, IntegerAttr)
-            return [cast(TupleType, operands[0].type).types.data[index.value.data]]
-        case "stablehlo.while" | "stablehlo.optimization_barrier":
-            sources: Sequence[SSAValue] = operands
-        case _:
-            last = regions[0].block.last_op
-            sources = last.operands if last is not None else ()
-    return [with_layout(type_, layout_of(value.type)) for type_, value in zip(results, sources, strict=True)]
-
-
-def _copy_results(last: func.ReturnOp, layouts: Sequence[Layout]) -> func.ReturnOp:
-    """The return of the entry; results get the layouts the entry promises."""
-    values = list(last.operands)
-    block = cast(Block, last.parent)
-    for i, layout in enumerate(layouts[: len(values)]):
-        type_ = with_layout(values[i].type, layout)
-        if layout is None or layout_of(values[i].type) == layout_of(type_):
-            continue
-        copy = CopyOp(operands=[[values[i]]], result_types=[[type_]])
-        block.insert_op_before(copy, last)
-        values[i] = copy.results[0]
-    if values == list(last.operands):
-        return last
-    new = func.ReturnOp(*values)
-    block.insert_op_before(new, last)
-    last.detach()
-    return new
-
-
-def _size_bits(type_: Attribute) -> int:
-    tensor = as_tensor(type_)
-    return prod(tensor.get_shape()) * bit_width(numpy_dtype(tensor.get_element_type()))
-
-
-def _layouts(attributes: Any, key: str) -> list[Layout]:
-    """Layouts of the entry's parameters or results, as HLO text gives them; none for tokens and tuples."""
-    if key not in attributes:
-        return []
-    found: list[Layout] = []
-    for value in attributes[key]:
-        try:
-            found.append(tuple(int(v) for v in value))
-        except TypeError:
-            found.append(None)
-    return found
+def _is_private(op: Any) -> bool:
+    return "sym_visibility" in op.attributes and op.attributes["sym_visibility"].value == "private"

@@ -1,0 +1,98 @@
+"""Layouts while walking: what ops carry on, what the entry promises, what a bitcast may do."""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any, cast
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, TensorType, TupleType
+from xdsl.ir import Attribute, Block, Region, SSAValue, TypeAttribute
+
+from hlo2tx8.dialects.hlo import CopyOp
+from hlo2tx8.dialects.layout import as_tensor
+from hlo2tx8.frontend.types import Layout, layout_of, row_major, with_layout
+from hlo2tx8.hlo.types import bit_width, numpy_dtype
+
+_IS_HLO = "mhlo.is_dynamic"
+_PARAMETER_LAYOUTS = "mhlo.xla_entry_computation_parameter_layouts"
+_RESULT_LAYOUTS = "mhlo.xla_entry_computation_result_layout"
+
+CARRIERS = (
+    *("stablehlo.while", "stablehlo.if", "stablehlo.case", "stablehlo.optimization_barrier"),
+    *("stablehlo.tuple", "stablehlo.get_tuple_element"),
+)
+"""Ops whose results have the layouts of what goes in, because their text does not say."""
+
+
+def carry_layouts(
+    name: str,
+    operands: Sequence[SSAValue],
+    results: list[Attribute],
+    regions: Sequence[Region],
+    attributes: Mapping[str, Attribute],
+) -> list[Attribute]:
+    """The result types with the layouts of the operands, or of what the first region returns."""
+    match name:
+        case "stablehlo.tuple":
+            return [TupleType(ArrayAttr(cast(list[TypeAttribute], [value.type for value in operands])))]
+        case "stablehlo.get_tuple_element":
+            index = attributes["index"]
+            assert isinstance(index, IntegerAttr)
+            return [cast(TupleType, operands[0].type).types.data[index.value.data]]
+        case "stablehlo.while" | "stablehlo.optimization_barrier":
+            sources: Sequence[SSAValue] = operands
+        case _:
+            last = regions[0].block.last_op
+            sources = last.operands if last is not None else ()
+    return [with_layout(type_, layout_of(value.type)) for type_, value in zip(results, sources, strict=True)]
+
+
+def parameter_layouts(module_attributes: Any) -> list[Layout]:
+    """Layouts of the entry's parameters; none where all are row-major."""
+    return _layouts(module_attributes, _PARAMETER_LAYOUTS)
+
+
+def copy_results(last: func.ReturnOp, module_attributes: Any) -> func.ReturnOp:
+    """The return of the entry; results get the layouts an HLO module promises, row-major where it says nothing."""
+    if _IS_HLO not in module_attributes:
+        return last
+    layouts = _layouts(module_attributes, _RESULT_LAYOUTS)
+    values = list(last.operands)
+    block = cast(Block, last.parent)
+    for i, value in enumerate(values):
+        old: Attribute = value.type
+        if not isinstance(old, TensorType):
+            continue
+        tensor = as_tensor(old)
+        type_ = with_layout(tensor, (layouts[i] if i < len(layouts) else None) or row_major(tensor.get_num_dims()))
+        if type_ == tensor:
+            continue
+        copy = CopyOp(operands=[[value]], result_types=[[type_]])
+        block.insert_op_before(copy, last)
+        values[i] = copy.results[0]
+    if values == list(last.operands):
+        return last
+    new = func.ReturnOp(*values)
+    block.insert_op_before(new, last)
+    last.detach()
+    last.erase()
+    return new
+
+
+def size_bits(type_: Attribute) -> int:
+    """Bits of all elements of a tensor."""
+    tensor = as_tensor(type_)
+    return prod(tensor.get_shape()) * bit_width(numpy_dtype(tensor.get_element_type()))
+
+
+def _layouts(attributes: Any, key: str) -> list[Layout]:
+    """Layouts of the entry's parameters or results, as HLO text gives them; none for tokens and tuples."""
+    if key not in attributes:
+        return []
+    found: list[Layout] = []
+    for value in attributes[key]:
+        try:
+            found.append(tuple(int(v) for v in value))
+        except TypeError:
+            found.append(None)
+    return found

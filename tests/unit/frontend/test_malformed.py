@@ -1,0 +1,105 @@
+"""Malformed input is an error with its place, never an abort; the parser child survives or is replaced."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from hlo2tx8.errors import CompileError, ParseError
+from hlo2tx8.frontend import hlo_text, load
+from hlo2tx8.frontend.hlo_text import Child, HloTextParser
+
+GOOD = "HloModule m\nENTRY e {\n  p = f32[4] parameter(0)\n  ROOT r = f32[4] add(p, p)\n}"
+
+
+def hlo(root: str, parameter: str = "f32[4]") -> str:
+    return f"HloModule m\nENTRY e {{\n  p = {parameter} parameter(0)\n  ROOT r = {root}\n}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        (hlo("f32[3] reshape(p)"), "4:12", "f32[4] cannot be reshaped to f32[3]"),
+        (hlo("f32[4] addd(p, p)"), "4:19", "Unknown opcode: addd"),
+        (hlo("f32[4] add(p, q)"), "4:26", "instruction name"),
+        (hlo("f32[5] add(p, p)"), "4:8", "requires the same shape"),
+        (hlo("f32[3,5] broadcast(p), dimensions={0}"), "4:8", "size of operand dimension 0 (4)"),
+        (hlo("f32[4] constant({1,2,3})"), "4:34", "expects 4 elements"),
+        (hlo("f32[4] constant({...})"), "4:19", "were left out"),
+        ("HloModule m\n", "1:11", "expects name"),
+        (GOOD + "\n" + GOOD, "6:1", "a second module begins here"),
+    ],
+)
+def test_hlo_with_place(text: str, place: str, message: str, tmp_path: Path):
+    path = tmp_path / "bad.hlo"
+    path.write_text(text)
+    with pytest.raises(ParseError) as caught:
+        load(path)
+    assert caught.value.message.startswith(f"{path}:{place}: ")
+    assert message in caught.value.message and "\n" not in caught.value.message
+    assert load(GOOD)
+
+
+@pytest.mark.parametrize("text", [hlo("f32[4] add(p, p)").replace("(0)", "(3)"), hlo("f32[4,4] add(p, p)", "f32[4,4]{1,1}")])
+def test_hlo_without_place(text: str):
+    with pytest.raises(ParseError, match="<text>: "):
+        load(text)
+
+
+def test_bitcast_between_sizes():
+    with pytest.raises(CompileError, match="a bitcast of 128 bits to 96 bits"):
+        load(hlo("f32[3] bitcast(p)"))
+    assert load(hlo("f32[2,2] bitcast(p)")) and load(hlo("s8[16] bitcast(p)"))
+
+
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        ("%0 = stablehlo.addd %a, %a : tensor<2xf32>\n  return %0 : tensor<2xf32>", "2:8"),
+        ("%0 = stablehlo.reshape %a : (tensor<2xf32>) -> tensor<3xf32>\n  return %a : tensor<2xf32>", "2:8"),
+        ("return %b : tensor<2xf32>", "2:10"),
+    ],
+)
+def test_stablehlo(body: str, place: str, tmp_path: Path):
+    path = tmp_path / "bad.mlir"
+    path.write_text(f"func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {{\n  {body}\n}}\n")
+    with pytest.raises(ParseError) as caught:
+        load(path)
+    assert caught.value.message.startswith(f"{path}:{place}: ") and caught.value.code == "E1003"
+
+
+@pytest.mark.parametrize("data", [b"ML\xefRgarbage", b"\x00\x01\x02"])
+def test_bytes(data: bytes):
+    with pytest.raises(ParseError):
+        load(data)
+
+
+def test_the_child_stays_and_is_replaced_after_it_died():
+    parser = HloTextParser()
+    assert parser.parse(GOOD, "a")
+    first = parser.child
+    assert first is not None and parser.parse(GOOD, "a") and parser.child is first
+    with pytest.raises(ParseError):
+        parser.parse(hlo("f32[4] addd(p, p)"), "a")
+    assert parser.child is first
+    os.kill(first.process.pid, signal.SIGKILL)
+    first.process.wait()
+    assert parser.parse(GOOD, "a") and parser.child is not first
+    with pytest.raises(ParseError):
+        parser.parse(hlo("f32[3] reshape(p)"), "a")
+    assert parser.child is None
+    assert parser.parse(GOOD, "a")
+    last = parser.child
+    del parser
+    assert last is not None and last.process.wait(10) == -signal.SIGKILL
+
+
+def test_a_child_that_does_not_answer_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    sleeper = tmp_path / "sleeper.py"
+    sleeper.write_text("import time; time.sleep(60)")
+    monkeypatch.setattr(hlo_text.shim, "__file__", str(sleeper))
+    parser = HloTextParser(seconds=0.3, start=Child.start)
+    with pytest.raises(ParseError, match=r"took more than 0\.3 s"):
+        parser.parse(GOOD, "slow")
+    assert parser.child is None
