@@ -28,10 +28,15 @@ def is_row_major(type_: TensorType[Attribute]) -> bool:
     return order == sorted(order, reverse=True)
 
 
+def is_tensor(type_: Attribute) -> bool:
+    """Is it a tensor's type? Other values are tuples and tokens."""
+    return isinstance(type_, TensorType)
+
+
 def as_tensor(type_: Attribute) -> TensorType[Attribute]:
     """The type itself, known to be a tensor."""
     assert isinstance(type_, TensorType), type_
     return cast(TensorType[Attribute], type_)
 
 
-__all__ = ["as_tensor", "is_row_major", "minor_to_major", "strides"]
+__all__ = ["as_tensor", "is_row_major", "is_tensor", "minor_to_major", "strides"]

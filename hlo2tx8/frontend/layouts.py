@@ -5,11 +5,11 @@ from math import prod
 from typing import Any, cast
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, TensorType, TupleType
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, TupleType
 from xdsl.ir import Attribute, Block, Region, SSAValue, TypeAttribute
 
 from hlo2tx8.dialects.hlo import CopyOp
-from hlo2tx8.dialects.layout import as_tensor
+from hlo2tx8.dialects.layout import as_tensor, is_tensor
 from hlo2tx8.frontend.types import Layout, layout_of, row_major, with_layout
 from hlo2tx8.hlo.types import bit_width, numpy_dtype
 
@@ -60,10 +60,9 @@ def copy_results(last: func.ReturnOp, module_attributes: Any) -> func.ReturnOp:
     values = list(last.operands)
     block = cast(Block, last.parent)
     for i, value in enumerate(values):
-        old: Attribute = value.type
-        if not isinstance(old, TensorType):
+        if not is_tensor(value.type):
             continue
-        tensor = as_tensor(old)
+        tensor = as_tensor(value.type)
         type_ = with_layout(tensor, (layouts[i] if i < len(layouts) else None) or row_major(tensor.get_num_dims()))
         if type_ == tensor:
             continue

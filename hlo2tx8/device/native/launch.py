@@ -14,7 +14,7 @@ MAX_DEPTH = 32
 SLICE_SECONDS = 0.1  # between two looks at Ctrl-C
 SINGLE_THREAD_BYTES = 1 << 18  # launches that move less than this finish before a thread has started
 DONE, TIME, FAULT, MEMORY = range(4)  # enum outcome of core.c
-KINDS = (  # enum fault_kind of core.h
+KINDS: tuple[FaultKind | None, ...] = (  # enum fault_kind of core.h
     None,
     FaultKind.ILLEGAL_OPCODE,
     FaultKind.OUT_OF_BOUNDS,
@@ -87,7 +87,7 @@ def _illegal(program: Program, fault: _Fault) -> Fault:
 def _fault(program: Program, chip: Chip, fault: _Fault) -> Fault:
     from hlo2tx8.device.isa import BY_OPCODE
 
-    kind = KINDS[fault.kind]
+    kind = KINDS[int(fault.kind)]
     assert kind is not None
     record = int(fault.record)
     if kind is FaultKind.UNEQUAL_BARRIER:
