@@ -1,4 +1,4 @@
-"""lit: `*.hlo` and `*.mlir` below tests/, checked with the filecheck of this environment."""
+"""lit: `*.hlo` and `*.mlir` below tests/ except the unit tests' inputs, checked with the filecheck of this environment."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ import lit.formats
 config.name = "hlo2tx8"
 config.test_format = lit.formats.ShTest()
 config.suffixes = [".hlo", ".mlir"]
-config.excludes = ["inputs"]
+config.excludes = ["unit"]
 here = os.path.dirname(__file__)
 config.test_source_root = here
 config.test_exec_root = os.path.join(here, "..", "build", "lit")
