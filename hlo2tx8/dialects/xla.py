@@ -8,81 +8,14 @@
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Self
 
-from xdsl.dialects.builtin import (
-    DenseArrayBase,
-    FlatSymbolRefAttrConstr,
-    IndexType,
-    IntegerAttr,
-    StringAttr,
-    SymbolRefAttr,
-    TensorType,
-    i1,
-    i64,
-)
-from xdsl.ir import Attribute, Block, Data, Dialect, Region, SSAValue
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    IRDLOperation,
-    irdl_attr_definition,
-    irdl_op_definition,
-    prop_def,
-    region_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-    var_result_def,
-)
-from xdsl.parser import AttrParser, Parser, UnresolvedOperand
-from xdsl.printer import Printer
-from xdsl.traits import IsTerminator, NoMemoryEffect, Pure
-from xdsl.utils.exceptions import VerifyException
+from xdsl.dialects.builtin import DenseArrayBase, FlatSymbolRefAttrConstr, StringAttr, SymbolRefAttr, TensorType, i64
+from xdsl.ir import Attribute, Dialect, SSAValue
+from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def, result_def, traits_def, var_operand_def, var_result_def
+from xdsl.traits import NoMemoryEffect, Pure
 
-from hlo2tx8.indexing import IndexingMap
-
-index = IndexType()
-
-
-@irdl_attr_definition
-class IndexingMapAttr(Data[IndexingMap]):
-    """`#xla.indexing_map<"(d0)[s0] -> (d0 * 4 + s0), domain: d0 in [0, 9], s0 in [0, 3]">`."""
-
-    name = "xla.indexing_map"
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> IndexingMap:
-        with parser.in_angle_brackets():
-            return IndexingMap.parse(parser.parse_str_literal())
-
-    def print_parameter(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            printer.print_string_literal(str(self.data))
-
-
-def _print_indices(printer: Printer, dims: Sequence[SSAValue], syms: Sequence[SSAValue]) -> None:
-    with printer.in_parens():
-        printer.print_list(dims, printer.print_ssa_value)
-    if syms:
-        with printer.in_square_brackets():
-            printer.print_list(syms, printer.print_ssa_value)
-
-
-def _parse_indices(parser: Parser) -> tuple[list[SSAValue], list[SSAValue]]:
-    dims = parser.parse_comma_separated_list(Parser.Delimiter.PAREN, parser.parse_unresolved_operand)
-    syms = parser.parse_optional_comma_separated_list(Parser.Delimiter.SQUARE, parser.parse_unresolved_operand)
-    return _resolve(parser, dims), _resolve(parser, syms or [])
-
-
-def _resolve(parser: Parser, operands: Sequence[UnresolvedOperand]) -> list[SSAValue]:
-    return [parser.resolve_operand(operand, index) for operand in operands]
-
-
-def _parse_map(parser: Parser) -> IndexingMapAttr:
-    attr = parser.parse_attribute()
-    if not isinstance(attr, IndexingMapAttr):
-        parser.raise_error("expected #xla.indexing_map")
-    return attr
+from hlo2tx8.dialects.xla_indexing import ApplyIndexingOp, IndexingMapAttr, InDomainOp, index
+from hlo2tx8.dialects.xla_loop import LoopOp, YieldOp
 
 
 @irdl_op_definition
@@ -97,203 +30,6 @@ class TileIdOp(IRDLOperation):
 
     def __init__(self, num_tiles: int = 16):
         super().__init__(result_types=[index], properties={"range": DenseArrayBase.from_list(i64, [0, num_tiles - 1])})
-
-
-@irdl_op_definition
-class YieldOp(IRDLOperation):
-    """Ends a turn of `xla.loop` with the new values of the iter args."""
-
-    name = "xla.yield"
-    arguments = var_operand_def()
-    traits = traits_def(IsTerminator(), Pure())
-    assembly_format = "attr-dict ($arguments^ `:` type($arguments))?"
-
-    def __init__(self, arguments: Sequence[SSAValue]):
-        super().__init__(operands=[arguments])
-
-
-@irdl_op_definition
-class LoopOp(IRDLOperation):
-    """For all range variables of `map`, at the given dimensions, where its domain holds: the body.
-
-    Block arguments: range variables, map results, iter args. The last `num_lanes` range variables are the
-    lanes of one step, the others are steps. Points outside the domain or the constraints are skipped.
-    """
-
-    name = "xla.loop"
-    map = prop_def(IndexingMapAttr)
-    num_lanes = prop_def(IntegerAttr.constr(i64))
-    dims = var_operand_def(index)
-    iter_args = var_operand_def()
-    res = var_result_def()
-    body = region_def("single_block")
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def()
-
-    def __init__(
-        self,
-        map: IndexingMapAttr,
-        dims: Sequence[SSAValue],
-        iter_args: Sequence[SSAValue],
-        num_lanes: int,
-        body: Region | None = None,
-    ):
-        types = [value.type for value in iter_args]
-        if body is None:
-            num_index = len(map.data.ranges) + len(map.data.results)
-            body = Region(Block(arg_types=[index] * num_index + types))
-        super().__init__(
-            operands=[dims, iter_args],
-            result_types=[types],
-            properties={"map": map, "num_lanes": IntegerAttr(num_lanes, i64)},
-            regions=[body],
-        )
-
-    @property
-    def range_args(self) -> tuple[SSAValue, ...]:
-        """The induction variables, one per range variable of the map."""
-        return tuple(self.body.block.args[: len(self.map.data.ranges)])
-
-    @property
-    def index_args(self) -> tuple[SSAValue, ...]:
-        """The map's results inside the body."""
-        start = len(self.map.data.ranges)
-        return tuple(self.body.block.args[start : start + len(self.map.data.results)])
-
-    @property
-    def iter_block_args(self) -> tuple[SSAValue, ...]:
-        """The iter args inside the body."""
-        return tuple(self.body.block.args[len(self.map.data.ranges) + len(self.map.data.results) :])
-
-    def verify_(self) -> None:
-        domain = self.map.data
-        if domain.runtime:
-            raise VerifyException("xla.loop: runtime variables are not allowed")
-        if len(self.dims) != len(domain.dims):
-            raise VerifyException(f"xla.loop: {len(self.dims)} dimensions for a map with {len(domain.dims)}")
-        if not 0 <= self.num_lanes.value.data <= len(domain.ranges):
-            raise VerifyException("xla.loop: num_lanes exceeds the number of range variables")
-        expected = len(domain.ranges) + len(domain.results) + len(self.iter_args)
-        if len(self.body.block.args) != expected:
-            raise VerifyException(f"xla.loop: {expected} block arguments expected")
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        _print_indices(printer, self.dims, self.range_args)
-        printer.print_string(" -> (")
-        printer.print_list(self.index_args, printer.print_ssa_value)
-        printer.print_string(") in ")
-        printer.print_attribute(self.map)
-        printer.print_string(f" lanes {self.num_lanes.value.data} iter_args(")
-        pairs = list(zip(self.iter_block_args, self.iter_args, strict=True))
-        for position, (arg, init) in enumerate(pairs):
-            printer.print_string(", " if position else "")
-            printer.print_ssa_value(arg)
-            printer.print_string(" = ")
-            printer.print_ssa_value(init)
-        printer.print_string(") -> (")
-        printer.print_list([value.type for value in self.iter_args], printer.print_attribute)
-        printer.print_string(") ")
-        printer.print_region(self.body, print_entry_block_args=False)
-        printer.print_op_attributes(self.attributes)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        unresolved = parser.parse_comma_separated_list(Parser.Delimiter.PAREN, parser.parse_unresolved_operand)
-        dims = _resolve(parser, unresolved)
-
-        def name() -> Parser.UnresolvedArgument:
-            return parser.parse_argument(expect_type=False)
-
-        ranges = parser.parse_optional_comma_separated_list(Parser.Delimiter.SQUARE, name) or []
-        parser.parse_punctuation("->")
-        results = parser.parse_comma_separated_list(Parser.Delimiter.PAREN, name)
-        parser.parse_keyword("in")
-        map = _parse_map(parser)
-        parser.parse_keyword("lanes")
-        num_lanes = parser.parse_integer()
-        parser.parse_keyword("iter_args")
-
-        def assignment() -> tuple[Parser.UnresolvedArgument, UnresolvedOperand]:
-            arg = name()
-            parser.parse_punctuation("=")
-            return arg, parser.parse_unresolved_operand()
-
-        pairs = parser.parse_comma_separated_list(Parser.Delimiter.PAREN, assignment)
-        parser.parse_punctuation("->")
-        types = parser.parse_comma_separated_list(Parser.Delimiter.PAREN, parser.parse_type)
-        inits = parser.resolve_operands([init for _, init in pairs], types, parser.pos)
-        args = [arg.resolve(index) for arg in (*ranges, *results)]
-        args += [arg.resolve(type_) for (arg, _), type_ in zip(pairs, types, strict=True)]
-        body = parser.parse_region(args)
-        op = cls(map, dims, inits, num_lanes, body)
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-
-class _MapOp(IRDLOperation):
-    """Form of the ops that evaluate a map at SSA values: `name #map(%dims)[%syms]`."""
-
-    map = prop_def(IndexingMapAttr)
-    dims = var_operand_def(index)
-    syms = var_operand_def(index)
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(Pure())
-
-    def verify_(self) -> None:
-        map = self.map.data
-        if len(self.dims) != len(map.dims) or len(self.syms) != len(map.ranges) + len(map.runtime):
-            raise VerifyException(f"{self.name}: operands do not match the variables of the map")
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_attribute(self.map)
-        _print_indices(printer, self.dims, self.syms)
-        printer.print_op_attributes(self.attributes)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        attr = _parse_map(parser)
-        dims, syms = _parse_indices(parser)
-        types: list[list[Attribute]] = cls.result_types_of(attr.data)
-        op = cls.build(operands=[dims, syms], result_types=types, properties={"map": attr})
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    @classmethod
-    def result_types_of(cls, map: IndexingMap) -> list[list[Attribute]]:
-        """The types of the results, one list per result definition."""
-        raise NotImplementedError(f"E1006: {cls.name} must say its result types")
-
-
-@irdl_op_definition
-class ApplyIndexingOp(_MapOp):
-    """`%r0, %r1 = xla.apply_indexing #map(%d0)[%s0]`: the map's results, without a range check."""
-
-    name = "xla.apply_indexing"
-    res = var_result_def(index)
-
-    def __init__(self, map: IndexingMapAttr, dims: Sequence[SSAValue], syms: Sequence[SSAValue] = ()):
-        super().__init__(operands=[dims, syms], result_types=self.result_types_of(map.data), properties={"map": map})
-
-    @classmethod
-    def result_types_of(cls, map: IndexingMap) -> list[list[Attribute]]:
-        return [[index] * len(map.results)]
-
-
-@irdl_op_definition
-class InDomainOp(_MapOp):
-    """`%b = xla.in_domain #map(%d0)[%s0]`: whether all bounds and constraints of a map hold."""
-
-    name = "xla.in_domain"
-    res = result_def(i1)
-
-    def __init__(self, map: IndexingMapAttr, dims: Sequence[SSAValue], syms: Sequence[SSAValue] = ()):
-        super().__init__(operands=[dims, syms], result_types=[i1], properties={"map": map})
-
-    @classmethod
-    def result_types_of(cls, map: IndexingMap) -> list[list[Attribute]]:
-        return [[i1]]
 
 
 @irdl_op_definition
@@ -408,3 +144,20 @@ Xla = Dialect(
     ],
     [IndexingMapAttr],
 )
+
+__all__ = [
+    "ENTRY",
+    "LANE",
+    "AllocateScratchOp",
+    "ApplyIndexingOp",
+    "ConstantOp",
+    "ElementwiseOp",
+    "InDomainOp",
+    "IndexingMapAttr",
+    "LoopOp",
+    "PureCallOp",
+    "SyncTilesOp",
+    "TileIdOp",
+    "Xla",
+    "YieldOp",
+]
