@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, ModuleOp, Signedness, TensorType, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, ModuleOp, Signedness, TensorType, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -20,7 +20,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import LiteralAttr, UnknownOp
 from hlo2tx8.hlo.lookup import tensor_like
-from hlo2tx8.hlo.types import is_complex, numpy_dtype
+from hlo2tx8.hlo.types import bit_width, is_complex, numpy_dtype
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def _array(values: Sequence[int]) -> DenseArrayBase[IntegerType]:
 
 def _expand_bitcast(op: Operation) -> None:
     source, result = tensor_like(op.operands[0].type), tensor_like(op.results[0].type)
-    wide, narrow = 8 * source.dtype.itemsize, 8 * result.dtype.itemsize
+    wide, narrow = bit_width(source.dtype), bit_width(result.dtype)
     if wide == narrow or is_complex(source.dtype) or is_complex(result.dtype):
         return
     e = _Expansion(op)
@@ -92,6 +92,10 @@ def _split(e: _Expansion, op: Operation, wide: int, narrow: int, shape: tuple[in
     part = e.emit("iota", [], full, iota_dimension=IntegerAttr(len(shape) - 1, i64))
     shift = e.emit("multiply", [part, e.splat(narrow, full)], full)
     shifted = e.emit("shift_right_logical", [spread, shift], full)
+    if narrow == 1:
+        bit = e.emit("and", [shifted, e.splat(1, full)], full)
+        e.replace(e.emit("convert", [bit], op.results[0].type))
+        return
     cut = e.emit("convert", [shifted], _unsigned(narrow, shape))
     e.replace(e.emit("bitcast_convert", [cut], op.results[0].type))
 
@@ -99,7 +103,8 @@ def _split(e: _Expansion, op: Operation, wide: int, narrow: int, shape: tuple[in
 def _join(e: _Expansion, op: Operation, narrow: int, wide: int, shape: tuple[int, ...]) -> None:
     """Part j along the last dimension gives bits j * narrow and up."""
     outer = shape[:-1]
-    bits = e.emit("bitcast_convert", [op.operands[0]], _unsigned(narrow, shape))
+    part = IntegerType(narrow, Signedness.UNSIGNED) if narrow > 1 else i1
+    bits = e.emit("bitcast_convert", [op.operands[0]], TensorType(part, shape)) if narrow > 1 else op.operands[0]
     whole: SSAValue | None = None
     for j in range(shape[-1]):
         start, limit = (*(0 for _ in outer), j), (*outer, j + 1)
@@ -107,12 +112,12 @@ def _join(e: _Expansion, op: Operation, narrow: int, wide: int, shape: tuple[int
         one = e.emit(
             "slice",
             [bits],
-            _unsigned(narrow, (*outer, 1)),
+            TensorType(part, (*outer, 1)),
             start_indices=_array(start),
             limit_indices=_array(limit),
             strides=strides,
         )
-        flat = e.emit("reshape", [one], _unsigned(narrow, outer))
+        flat = e.emit("reshape", [one], TensorType(part, outer))
         widened = e.emit("convert", [flat], _unsigned(wide, outer))
         moved = e.emit("shift_left", [widened, e.splat(j * narrow, _unsigned(wide, outer))], _unsigned(wide, outer))
         whole = moved if whole is None else e.emit("or", [whole, moved], _unsigned(wide, outer))

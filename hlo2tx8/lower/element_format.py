@@ -85,7 +85,9 @@ def constant_bits(value: SSAValue) -> int:
     if isinstance(op, arith.ConstantOp):
         match op.value:
             case IntegerAttr():
-                return op.value.value.data & ((1 << 8 * format_of(op.result.type).bytes) - 1)
+                fmt = format_of(op.result.type)
+                width = 1 if fmt is Format.PRED else 8 * fmt.bytes  # the attribute of true holds -1
+                return op.value.value.data & ((1 << width) - 1)
             case FloatAttr():
                 dtype = format_of(op.result.type).numpy_dtype
                 return int.from_bytes(np.asarray(op.value.value.data, dtype).tobytes(), "little")
