@@ -1,7 +1,7 @@
 """From a source to an executable: load, run the pipeline stage by stage, encode.
 
 `lower` is the whole compiler down to any level; `compile` adds encoding and wraps the result. A failing pass names
-itself and the kernel it was working on, and everything unsupported in all kernels is reported at once.
+itself and the kernel it was working on, and everything unsupported in a module is reported at once.
 """
 
 import gc
@@ -24,6 +24,7 @@ from hlo2tx8.errors import CompileError, Hlo2tx8Error, InputError, LevelError, U
 from hlo2tx8.module import module_name, signature_of
 from hlo2tx8.options import Level, Options
 from hlo2tx8.pipeline import PIPELINE, Stage, verify_level
+from hlo2tx8.unsupported import is_refusal, unsupported_ops
 
 if TYPE_CHECKING:
     from hlo2tx8.device.program import Program
@@ -42,7 +43,13 @@ class Lowered:
     dumps: tuple[Path, ...]
 
 
-def lower(module: ModuleOp, options: Options, observe: Observer | None = None) -> Lowered:
+def lower(load: Callable[[], ModuleOp], options: Options, observe: Observer | None = None) -> Lowered:
+    """Lower what `load` gives to `options.until`; UnsupportedError names everything that is not supported."""
+    with _refusals_listed(load, options):
+        return lower_module(load(), options, observe)
+
+
+def lower_module(module: ModuleOp, options: Options, observe: Observer | None = None) -> Lowered:
     """Run the stages up to `options.until` on the module, in place; `observe` sees the IR after each stage."""
     dumper = Dumper.of(options, module_name(module))
     ctx = Context()
@@ -109,7 +116,9 @@ def compile_module(load: Callable[[], ModuleOp], options: Options) -> "Executabl
         raise InputError("E1004", str(error)) from None
     signature = signature_of(module)
     signature.check_capacity(chip.ddr_bytes)
-    lowered = lower(module, replace(options, until=Level.PROGRAM))
+    options_to_program = replace(options, until=Level.PROGRAM)
+    with _refusals_listed(load, options_to_program):
+        lowered = lower_module(module, options_to_program)
     encoding = time.perf_counter()
     encoded = {name: encode(kernel) for name, kernel in kernels(lowered.module).items()}
     program = link(lowered.module, encoded, chip.spm_bytes)
@@ -132,7 +141,22 @@ def text_at(load: Callable[[], ModuleOp], options: Options, program: "Program", 
 
         return listing(program)
     quiet = replace(options, until=level, dump_dir=None)
-    return str(lower(load(), quiet).module)
+    return str(lower(load, quiet).module)
+
+
+@contextmanager
+def _refusals_listed(load: Callable[[], ModuleOp], options: Options) -> Generator[None]:
+    """Turns the first refusal of an op into the list of all refused ops of the module."""
+    try:
+        yield
+    except CompileError as error:
+        if not is_refusal(error):
+            raise
+        quiet = replace(options, dump_dir=None)
+        refused = unsupported_ops(load(), lambda alone: lower_module(alone, quiet))
+        if not refused:
+            raise
+        raise UnsupportedError(refused) from None
 
 
 def configure(step: ModulePass, options: Options) -> ModulePass:

@@ -1,6 +1,6 @@
 """Run a module at any level: every level gives the reference's answer."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,11 +29,11 @@ ROOM = 1 << 28
 """Bytes of SPM per tile that are as good as no bound."""
 
 
-def run_level(module: ModuleOp, options: Options, arrays: Sequence[Array]) -> list[Array]:
-    """Lower the module to `options.until`, in place, and run it there on the inputs."""
+def run_level(load: Callable[[], ModuleOp], options: Options, arrays: Sequence[Array]) -> list[Array]:
+    """Lower what `load` gives to `options.until` and run it there on the inputs."""
     if options.until is Level.PROGRAM:
-        return compile_module(lambda: module, options).execute(*arrays)
-    lowered = lower(module, options).module
+        return compile_module(load, options).execute(*arrays)
+    lowered = lower(load, options).module
     match options.until:
         case Level.HLO | Level.FUSED:
             from hlo2tx8.hlo import evaluate

@@ -33,9 +33,7 @@ class Rule:
     def join(self, other: "Rule") -> "Rule":
         """Both at once."""
         limits = [limit for limit in (self.limit, other.limit) if limit is not None]
-        return Rule(
-            min(limits) if limits else None, self.is_sorted or other.is_sorted, self.is_unique or other.is_unique
-        )
+        return Rule(min(limits) if limits else None, self.is_sorted or other.is_sorted, self.is_unique or other.is_unique)
 
 
 def random_arguments(

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ def compile_file(args: Any) -> int:
 
     options = options_of(args)
     if options.until is not Level.PROGRAM:
-        print(lower(load_source(args.file, format=args.input_format), options).module)
+        print(lower(partial(load_source, args.file, format=args.input_format), options).module)
         return 0
     executable = compile_source(args.file, options, format=args.input_format)
     show_program = args.print_program or args.until is Level.PROGRAM

@@ -39,16 +39,12 @@ def add_compiler_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--chip", type=Path, help="chip description (YAML) instead of the built-in one")
     group.add_argument("--mode", choices=("fast", "strict", "definition"), default="fast", help="emulator mode (fast)")
     group.add_argument("--until", type=level, metavar="LEVEL", help="lower to this level, print it and stop")
-    group.add_argument(
-        "--step_elements", type=int, default=0, help="output elements per tile and step (the schedule's choice)"
-    )
+    group.add_argument("--step_elements", type=int, default=0, help="output elements per tile and step (the schedule's choice)")
     group.add_argument("--xla_dump_to", type=Path, metavar="DIR", help="write the IR before each pass into DIR")
     group.add_argument(
         "--xla_dump_hlo_pass_re", default="", metavar="RE", help="which passes; fusion-emitter adds one log per kernel"
     )
-    group.add_argument(
-        "--xla_dump_emitter_re", default="", metavar="RE", help="as --xla_dump_hlo_pass_re=fusion-emitter"
-    )
+    group.add_argument("--xla_dump_emitter_re", default="", metavar="RE", help="as --xla_dump_hlo_pass_re=fusion-emitter")
     add_switch(group, "explain", "say why instructions were fused and lowered as they were")
     add_switch(group, "verify", "verify the IR after each pass")
     add_switch(group, "print_program", "print the tile program's listing")

@@ -58,7 +58,7 @@ def execute(
         case _ if executable is not None:
             return executable.execute(*arrays)
         case _:
-            return run_level(source.load(), options, arrays)
+            return run_level(source.load, options, arrays)
 
 
 def bounds_of(module: ModuleOp) -> Bounds:

@@ -33,9 +33,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="*", metavar="FILE", help=".hlo, .mlir or .mlirbc modules")
     parser.add_argument("--input_module", action="append", default=[], metavar="FILE", help="same as FILE")
     parser.add_argument("--platform", default="tx8", help="where the module is tested: tx8, interpreter, cpu (tx8)")
-    parser.add_argument(
-        "--reference_platform", default="default", help='default (interpreter), cpu, tx8, or "" for no comparison'
-    )
+    parser.add_argument("--reference_platform", default="default", help='default (interpreter), cpu, tx8, or "" for no comparison')
     parser.add_argument("--level", type=level, default=Level.PROGRAM, help="run the IR of this level (program)")
     parser.add_argument("--abs_error_bound", type=float, metavar="X", help="pass elements off by at most X")
     parser.add_argument("--rel_error_bound", type=float, metavar="X", help="pass elements off by at most X of expected")
@@ -114,7 +112,7 @@ def _print_level(source: "Source", options: Options) -> bool:
     if options.until is Level.PROGRAM:
         print(compile_module(source.load, options).as_text(Level.PROGRAM))
     else:
-        print(lower(source.load(), options).module)
+        print(lower(source.load, options).module)
     return True
 
 
@@ -153,9 +151,7 @@ def _run_once(source: "Source", options: Options, args: Any, iteration: int) -> 
     return agreed
 
 
-def _judge(
-    actual: Sequence[Array], expected: Sequence[Array], bounds: Any, args: Any, test: str, reference: str
-) -> bool:
+def _judge(actual: Sequence[Array], expected: Sequence[Array], bounds: Any, args: Any, test: str, reference: str) -> bool:
     from hlo2tx8.tools.compare import Bounds, compare, describe_difference
 
     if args.abs_error_bound is not None or args.rel_error_bound is not None:

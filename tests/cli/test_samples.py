@@ -51,6 +51,30 @@ def test_unsupported_operations_are_all_listed(capsys: pytest.CaptureFixture[str
     assert "two.hlo:13 more" in error
 
 
+REFUSED = """func.func @main(%a: tensor<8x8xf32>, %c: tensor<4xcomplex<f32>>) -> (tensor<8x8xf32>, tensor<4xcomplex<f32>>) {
+  %0 = stablehlo.cholesky %a, lower = true : tensor<8x8xf32>
+  %1 = stablehlo.multiply %c, %c : tensor<4xcomplex<f32>>
+  %2 = stablehlo.fft %1, type = FFT, length = [4] : (tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>>
+  %3 = stablehlo.add %0, %a : tensor<8x8xf32>
+  %4 = stablehlo.cholesky %3, lower = true : tensor<8x8xf32>
+  return %4, %2 : tensor<8x8xf32>, tensor<4xcomplex<f32>>
+}
+"""
+
+
+def test_refusals_of_frontend_emitters_and_instructions_are_in_one_list(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    file = tmp_path / "refused.mlir"
+    file.write_text(REFUSED)
+    assert main(["run", str(file)]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:3] == [
+        "error E1001: 4 unsupported operations",
+        f"  2 x stablehlo.cholesky at {file}:2:8, {file}:6:8",
+        f"  1 x stablehlo.fft at {file}:4:8",
+    ]
+    assert lines[3].startswith("  1 x stablehlo.multiply: ") and lines[3].endswith(f" at {file}:3:8")
+
+
 def test_malformed_text_names_its_line(capsys: pytest.CaptureFixture[str], tmp_path: Path):
     file = tmp_path / "bad.hlo"
     file.write_text("HloModule m\nENTRY main {\n  a = f32[2] parameter(0)\n  ROOT b = f32[2] oops(a)\n}\n")

@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 
 from hlo2tx8.dialects.launch import kernels
-from hlo2tx8.driver import load_source, lower
+from hlo2tx8.driver import load_source, lower_module
 from hlo2tx8.options import Level, Options
 
 TEXT = """
@@ -30,7 +30,7 @@ def after_each_pass() -> dict[str, str]:
     """Pass name → the module's text after it."""
     texts: dict[str, str] = {}
     module = load_source(TEXT)
-    lower(module, Options(verify=True), lambda stage, m: texts.__setitem__(stage.step.name, str(m)))
+    lower_module(module, Options(verify=True), lambda stage, m: texts.__setitem__(stage.step.name, str(m)))
     return texts
 
 
@@ -67,20 +67,20 @@ def test_all_passes_are_covered():
 
 def test_equal_fusions_are_compiled_once():
     module = load_source(TEXT)
-    lower(module, Options(until=Level.LOOPS))
+    lower_module(module, Options(until=Level.LOOPS))
     assert len(kernels(module)) == 2
     assert str(module).count("launch.kernel") == 4
 
 
 def test_unequal_fusions_are_not():
     module = load_source(TEXT.replace("%6 = stablehlo.reverse %5, dims = [0]", "%6 = stablehlo.reverse %5, dims = [1]"))
-    lower(module, Options(until=Level.LOOPS))
+    lower_module(module, Options(until=Level.LOOPS))
     assert len(kernels(module)) == 3
 
 
 @pytest.mark.parametrize("level", Level, ids=lambda level: level.name)
 def test_every_level_prints(level: Level):
     module = load_source(TEXT)
-    lowered = lower(module, Options(until=level))
+    lowered = lower_module(module, Options(until=level))
     assert lowered.level == level
     assert str(lowered.module).startswith("builtin.module @m")
