@@ -32,7 +32,7 @@ class LocationReader:
 
     file: str = ""
     lines: Mapping[str, int] = field(default_factory=dict[str, int])
-    known: dict[Any, str] = field(default_factory=dict[Any, str])
+    known: dict[tuple[Any, str], str] = field(default_factory=dict[tuple[Any, str], str])
     parts: dict[Any, tuple[str, str]] = field(default_factory=dict[Any, tuple[str, str]])
 
     @cached_property
@@ -40,16 +40,16 @@ class LocationReader:
         """MLIR's Python bindings."""
         return shim.ir()
 
-    def text(self, location: Any) -> str:
-        """`file:line:column name`, as much of it as is known."""
-        found = self.known.get(location)
+    def text(self, location: Any, call_site: str = "") -> str:
+        """`file:line:column name`, as much of it as is known; the call's place for an op that has none of its own."""
+        found = self.known.get((location, call_site))
         if found is None:
             name, place = self.parts_of(location)
             if not place and name in self.lines:
                 place = f"{self.file}:{self.lines[name]}"
             elif place.startswith("-:") and self.file:
                 place = self.file + place[1:]
-            found = self.known[location] = f"{place} {name}".strip()
+            found = self.known[location, call_site] = f"{place or call_site} {name}".strip()
         return found
 
     def parts_of(self, location: Any) -> tuple[str, str]:

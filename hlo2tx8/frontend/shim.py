@@ -7,6 +7,8 @@ or message out, until its input ends.
 
 import struct
 import sys
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 
@@ -77,7 +79,16 @@ def lower_function(function: Any, args: tuple[Any, ...]) -> Any:
     """The MLIR module of a Python function for example arguments, lowered for a platform jax has no rules for."""
     import jax
 
+    _leave_out_our_frames()
     return lowered_module(jax.jit(function).trace(*args).lower(lowering_platforms=("tx8",)))
+
+
+@cache
+def _leave_out_our_frames() -> None:
+    """Ops come from the user's lines, not from those of this package that trace them."""
+    from jax._src import source_info_util
+
+    source_info_util.register_exclusion(str(Path(__file__).parents[1]))
 
 
 def exported_bytes(exported: Any) -> bytes:

@@ -68,6 +68,7 @@ class _Walker:
     values: dict[Any, SSAValue] = field(default_factory=dict[Any, SSAValue])
     callable: dict[str, Any] = field(default_factory=dict[str, Any])
     active: list[str] = field(default_factory=list[str])
+    call_site: str = ""
 
     def module(self, module: Any) -> ModuleOp:
         """All functions, in their order."""
@@ -132,7 +133,8 @@ class _Walker:
     def add_body(self, call: Any, name: str, ops: list[Operation]) -> None:
         """Appends the callee's ops; the call's results are what it returns."""
         (block,) = self.callable[name].regions[0].blocks
-        values = self.values
+        values, outer_site = self.values, self.call_site
+        self.call_site = self.locations.parts_of(call.location)[1] or outer_site
         self.active.append(name)
         values.update({argument: values[o] for argument, o in zip(block.arguments, call.operands, strict=True)})
         for op in block.operations:
@@ -142,6 +144,7 @@ class _Walker:
                 continue
             values.update({result: values[o] for result, o in zip(call.results, inner.operands, strict=True)})
         self.active.pop()
+        self.call_site = outer_site
 
     def operation(self, op: Any) -> Operation:
         """One op with its regions."""
@@ -158,7 +161,7 @@ class _Walker:
             elif key not in _DROPPED:
                 attributes[key] = reader.read(op.attributes[key])
         new = self.make(op, name, operands, results, attributes)
-        location = self.locations.text(op.location)
+        location = self.locations.text(op.location, self.call_site)
         if location:
             new.attributes["loc"] = StringAttr(location)
         values.update(zip(own_results, new.results, strict=True))
@@ -223,7 +226,7 @@ class _Walker:
         sizes = [size_bits(type_) for type_ in (source, target)]
         if sizes[0] != sizes[1]:
             message = f"a bitcast of {sizes[0]} bits to {sizes[1]} bits"
-            raise CompileError("E1003", message, origin=self.locations.text(op.location))
+            raise CompileError("E1003", message, origin=self.locations.text(op.location, self.call_site))
 
     def regions(self, op: Any, arguments: Sequence[SSAValue] = ()) -> list[Region]:
         """The op's regions; their block arguments have the layouts of `arguments`."""

@@ -115,3 +115,15 @@ def test_speed_is_noted():
     walked = time.perf_counter()
     print(f"{count} ops: load {1e3 * (loaded - started):.0f} ms, walk {1e6 * (walked - exported) / count:.0f} us per op")
     assert count > 500
+
+
+def test_ops_of_nested_functions_and_constants_come_from_the_users_lines() -> None:
+    def sorted_cumsum(x: Any) -> Any:
+        return jnp.sort(jnp.cumsum(x * 3.0, axis=0))
+
+    module = load(sorted_cumsum, args=(X,))
+    line = sorted_cumsum.__code__.co_firstlineno + 1
+    places = {op.name: str(op.attributes["loc"]) for op in module.walk() if "loc" in op.attributes}
+    assert f"{__file__}:{line}:" in places["stablehlo.sort"]
+    assert f"{__file__}:{line}:" in places["stablehlo.reduce_window"]
+    assert f"{__file__}:" in places["stablehlo.constant"]
