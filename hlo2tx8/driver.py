@@ -27,6 +27,7 @@ from hlo2tx8.pipeline import PIPELINE, Stage, verify_level
 from hlo2tx8.unsupported import is_refusal, unsupported_ops
 
 if TYPE_CHECKING:
+    from hlo2tx8.device.chip import Chip
     from hlo2tx8.device.program import Program
     from hlo2tx8.runtime.executable import Executable
 
@@ -51,6 +52,7 @@ def lower(load: Callable[[], ModuleOp], options: Options, observe: Observer | No
 
 def lower_module(module: ModuleOp, options: Options, observe: Observer | None = None) -> Lowered:
     """Run the stages up to `options.until` on the module, in place; `observe` sees the IR after each stage."""
+    chip_of(options)
     dumper = Dumper.of(options, module_name(module))
     ctx = Context()
     level = Level.HLO
@@ -102,7 +104,6 @@ def load_source(source: object, *, args: Sequence[object] | None = None, format:
 
 def compile_module(load: Callable[[], ModuleOp], options: Options) -> "Executable":
     """Compile what `load` gives, a new module at level HLO on each call; `as_text` loads and lowers again."""
-    from hlo2tx8.device.chip import DEFAULT_PATH, ChipError, load_chip
     from hlo2tx8.link import link
     from hlo2tx8.lower.encode import encode
     from hlo2tx8.runtime.executable import Executable
@@ -110,10 +111,7 @@ def compile_module(load: Callable[[], ModuleOp], options: Options) -> "Executabl
     started = time.perf_counter()
     module = load()
     loaded = time.perf_counter()
-    try:
-        chip = load_chip(options.chip or DEFAULT_PATH)
-    except ChipError as error:
-        raise InputError("E1004", str(error)) from None
+    chip = chip_of(options)
     signature = signature_of(module)
     signature.check_capacity(chip.ddr_bytes)
     options_to_program = replace(options, until=Level.PROGRAM)
@@ -132,6 +130,16 @@ def compile_module(load: Callable[[], ModuleOp], options: Options) -> "Executabl
         text_at=partial(text_at, load, options, program),
         seconds=seconds,
     )
+
+
+def chip_of(options: Options) -> "Chip":
+    """The chip to compile for; InputError if its description cannot be read."""
+    from hlo2tx8.device.chip import ChipError, load_chip
+
+    try:
+        return load_chip(options.chip or "")
+    except ChipError as error:
+        raise InputError("E1004", str(error)) from None
 
 
 def text_at(load: Callable[[], ModuleOp], options: Options, program: "Program", level: Level) -> str:
@@ -161,8 +169,8 @@ def _refusals_listed(load: Callable[[], ModuleOp], options: Options) -> Generato
 
 def configure(step: ModulePass, options: Options) -> ModulePass:
     """The pass with every field that has an option's name set to that option."""
-    known = {f.name for f in fields(options)}
-    given = {f.name: getattr(options, f.name) for f in fields(step) if f.name in known}
+    known = {f.name: getattr(options, f.name) for f in fields(options)} | {"chip": str(options.chip or "")}
+    given = {f.name: known[f.name] for f in fields(step) if f.name in known}
     return replace(step, **given) if given else step
 
 

@@ -26,15 +26,23 @@ _NAMES = ("fusion_name", "loc", "sym_name")
 
 @dataclass(frozen=True)
 class EmitFusionsPass(ModulePass):
-    """Outline all fusions of @main; unsupported ops of all of them are reported together."""
+    """Outline all fusions of @main for a chip; unsupported ops of all of them are reported together.
+
+    step_elements: wanted elements per step, 0 for the split's choice. chip: file of the description, "" for the built-in one.
+    """
 
     name = "emit-fusions"
 
     step_elements: int = 0
+    chip: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        from hlo2tx8.device.chip import load_chip
         from hlo2tx8.emitters import emit_fusion
+        from hlo2tx8.partitioner.work_split import Target
 
+        chip = load_chip(self.chip)
+        target = Target(chip.tiles, chip.spm_limit - chip.spm_allocation_start, self.step_elements)
         main = next(f for f in op.body.block.ops if isinstance(f, FuncOp) and f.sym_name.data == "main")
         emitted: dict[Hashable, str] = {}
         unsupported: list[UnsupportedOp] = []
@@ -43,7 +51,7 @@ class EmitFusionsPass(ModulePass):
             if key not in emitted:
                 name = unique_name(fusion, tuple(emitted.values()))
                 try:
-                    kernel = emit_fusion(fusion, name, step_elements=self.step_elements)
+                    kernel = emit_fusion(fusion, name, target)
                 except UnsupportedError as error:
                     unsupported.extend(error.ops)
                     continue

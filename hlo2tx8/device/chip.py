@@ -60,8 +60,9 @@ class Chip:
 
 
 @lru_cache(maxsize=8)
-def load_chip(path: Path = DEFAULT_PATH) -> Chip:
-    """The chip of a YAML file; ChipError for a missing file, an unknown or a missing key."""
+def load_chip(file: Path | str = "") -> Chip:
+    """The chip of a YAML file, "" for the built-in one; ChipError for a missing file, an unknown or a missing key."""
+    path = Path(file or DEFAULT_PATH)
     try:
         data = yaml.safe_load(path.read_text())
     except OSError as error:

@@ -28,7 +28,7 @@ class TileIdOp(IRDLOperation):
     traits = traits_def(Pure())
     assembly_format = "$range attr-dict"
 
-    def __init__(self, num_tiles: int = 16):
+    def __init__(self, num_tiles: int):
         super().__init__(result_types=[index], properties={"range": DenseArrayBase.from_list(i64, [0, num_tiles - 1])})
 
 

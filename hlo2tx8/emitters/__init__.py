@@ -7,6 +7,7 @@ from hlo2tx8.emitters.emitter import Declined, Emitter, Fusion, Match
 from hlo2tx8.emitters.loop import LoopEmitter
 from hlo2tx8.errors import UnsupportedError
 from hlo2tx8.partitioner.hero import hero
+from hlo2tx8.partitioner.work_split import Target
 
 EMITTERS: tuple[Emitter, ...] = (LoopEmitter(),)
 """In the order they are asked: specific heroes first, loop last."""
@@ -14,9 +15,9 @@ EMITTERS: tuple[Emitter, ...] = (LoopEmitter(),)
 __all__ = ["EMITTERS", "Declined", "Emitter", "Fusion", "Match", "emit_fusion"]
 
 
-def emit_fusion(fusion: Operation, name: str, *, step_elements: int = 0) -> ModuleOp:
+def emit_fusion(fusion: Operation, name: str, target: Target) -> ModuleOp:
     """The LOOPS module `name` of an `hlo.fusion`; UnsupportedError lists every op that no emitter can compute."""
-    described = Fusion(fusion, name, hero(fusion), step_elements)
+    described = Fusion(fusion, name, hero(fusion), target)
     declined: list[Declined] = []
     for emitter in EMITTERS:
         result = emitter.match(described)

@@ -8,16 +8,17 @@ from xdsl.ir import Block, Operation
 
 from hlo2tx8.errors import UnsupportedOp
 from hlo2tx8.partitioner.hero import Hero
+from hlo2tx8.partitioner.work_split import Target
 
 
 @dataclass(frozen=True)
 class Fusion:
-    """A fusion to emit: the op, the name its functions get, its hero, and the wanted elements per step (0: any)."""
+    """A fusion to emit: the op, the name its functions get, its hero, and the machine it is for."""
 
     op: Operation
     name: str
     hero: Hero
-    step_elements: int
+    target: Target
 
     @property
     def body(self) -> Block:

@@ -49,13 +49,13 @@ class LoopEmitter:
         fusion = match.fusion
         partitioned = partition(fusion.body)
         names = _name_functions(fusion.name, partitioned)
-        accesses = AccessAnalysis(partitioned)
+        accesses = AccessAnalysis(partitioned, fusion.target)
         entry = _emit_entry(fusion, partitioned, names, accesses)
         functions: list[Operation] = [entry]
         for function in partitioned.functions:
             element = emit_function(partitioned, function, names, fusion.body.args)
             if not function.is_entry_root:
-                _say_how_to_materialize(element, function, accesses, fusion.step_elements)
+                _say_how_to_materialize(element, function, accesses)
             functions.append(element)
         return ModuleOp(functions, sym_name=StringAttr(fusion.name))
 
@@ -86,14 +86,14 @@ def _emit_entry(
     for position, arg in enumerate(block.args):
         arg.name_hint = f"p{position}" if position < len(params) else f"r{position - len(params)}"
     results: list[SSAValue] = list(block.args[len(params) :])
-    tile = TileIdOp()
+    tile = TileIdOp(fusion.target.tiles)
     tile.tile.name_hint = "tile"
     block.add_op(tile)
     for function in partitioned.functions:
         if not function.is_entry_root or 0 in tensor_type(function.roots[0]).get_shape():
             continue
         positions = [i for i, root in enumerate(roots) if root in function.roots]
-        split = accesses.split(function, fusion.step_elements)
+        split = accesses.split(function)
         loop = emit_loop(split, tile.tile, [results[i] for i in positions])
         body = loop.body.block
         call = PureCallOp(
@@ -132,12 +132,12 @@ def emit_loop(split: WorkSplit, tile: SSAValue, targets: Sequence[SSAValue]) -> 
     return loop
 
 
-def _say_how_to_materialize(element: func.FuncOp, function: SubgraphFunction, accesses: AccessAnalysis, step_elements: int) -> None:
+def _say_how_to_materialize(element: func.FuncOp, function: SubgraphFunction, accesses: AccessAnalysis) -> None:
     """Note on a called function whether it only moves an index, else the loop nest that fills a tensor with it."""
     if accesses.is_index_only(function):
         element.attributes["xla.no_compute"] = UnitAttr()
     elif function.num_callers > 1:
-        split = accesses.split(function, step_elements)
+        split = accesses.split(function)
         element.attributes["xla.split"] = IndexingMapAttr(split.map)
         element.attributes["xla.num_lanes"] = IntegerAttr(split.num_lanes, i64)
         element.attributes["xla.tensor"] = function.roots[0].type

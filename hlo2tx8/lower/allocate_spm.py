@@ -17,6 +17,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
+from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.isa import BufferType
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.errors import CompileError
@@ -29,9 +30,9 @@ MAX_TURNS = 2**40
 class SpmSpace:
     """The bytes of SPM that buffers may take; each starts at a multiple of `alignment`."""
 
-    start: int = 0x10000
-    limit: int = 0x2F0000
-    alignment: int = 256
+    start: int
+    limit: int
+    alignment: int
 
     def aligned(self, size: int) -> int:
         return -(-size // self.alignment) * self.alignment
@@ -63,18 +64,21 @@ class Placement:
 
 @dataclass(frozen=True)
 class AllocateSpmPass(ModulePass):
-    """Gives addresses to `spm.alloc`; see the module docstring. Raises SpmOverflowError."""
+    """Gives addresses to `spm.alloc`; see the module docstring. Raises SpmOverflowError.
+
+    chip: file of the description, "" for the built-in one. limit: end of the SPM in bytes, 0 for the chip's.
+    """
 
     name = "allocate-spm"
-    start: int = SpmSpace.start
-    limit: int = SpmSpace.limit
-    alignment: int = SpmSpace.alignment
+    chip: str = ""
+    limit: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        chip = load_chip(self.chip)
+        space = SpmSpace(chip.spm_allocation_start, self.limit or chip.spm_limit, chip.spm_alignment_bytes)
         for function in op.body.block.ops:
             if isinstance(function, func.FuncOp) and not function.is_declaration:
                 allocs = [o for o in function.walk() if isinstance(o, spm.AllocOp)]
-                space = SpmSpace(self.start, self.limit, self.alignment)
                 placed = place(allocs, live_ranges(function), space)
                 for alloc in allocs:
                     _assign(alloc, placed[alloc.result].address, space.aligned(alloc.size_bytes))

@@ -15,10 +15,11 @@ from hlo2tx8.partitioner.instruction import (
     tensor_type,
 )
 from hlo2tx8.partitioner.iteration_space import Access, iteration_space
-from hlo2tx8.partitioner.work_split import DEFAULT_STEP_ELEMENTS, WorkSplit, split_work
+from hlo2tx8.partitioner.work_split import DEFAULT_STEP_ELEMENTS, Target, WorkSplit, split_work
 
-SPM_BUDGET_BYTES = 2_400_000
-"""What the vectors of one step may take of a tile's SPM, two buffers per tensor read or written."""
+SPM_SHARE = 0.8
+"""What the vectors of one step may take of the SPM, two buffers per tensor read or written; the rest is for what alignment,
+constants and index vectors need."""
 MIN_STEP_ELEMENTS = 1024
 
 
@@ -27,6 +28,7 @@ class AccessAnalysis:
     """Accesses of each function of a partitioned computation, through the functions that will be inlined."""
 
     partitioned: PartitionedComputation
+    target: Target
     known: dict[int, tuple[Access, ...]] = field(default_factory=dict[int, tuple[Access, ...]])
 
     def is_index_only(self, function: SubgraphFunction) -> bool:
@@ -94,13 +96,13 @@ class AccessAnalysis:
         one = TensorType(tensor_type(op.results[0]).element_type, [1])
         return Access(map.with_results((map.results[dimension.value.data],)), one)
 
-    def split(self, function: SubgraphFunction, step_elements: int = 0) -> WorkSplit:
+    def split(self, function: SubgraphFunction) -> WorkSplit:
         """The work split of a loop over the function's roots."""
         type_ = tensor_type(function.roots[0])
         accesses = self.of(function)
         space = iteration_space(type_, accesses)
-        target = step_elements or self._step_elements(function, accesses)
-        return split_work(space.shape, space.to_output, target)
+        step_elements = self.target.step_elements or self._step_elements(function, accesses)
+        return split_work(space.shape, space.to_output, step_elements, self.target.tiles)
 
     def _step_elements(self, function: SubgraphFunction, accesses: tuple[Access, ...]) -> int:
         """Elements per step such that the vectors alive at once fit the SPM."""
@@ -108,10 +110,10 @@ class AccessAnalysis:
         widths += [_width_bytes(access.type.element_type) for access in accesses]
         widths += [_width_bytes(tensor_type(op.results[0]).element_type) for op in function.instructions]
         buffers = 2 * (len(function.roots) + len(accesses)) + min(len(function.instructions), 16)
-        target = DEFAULT_STEP_ELEMENTS
-        while target > MIN_STEP_ELEMENTS and target * max(widths) * buffers > SPM_BUDGET_BYTES:
-            target //= 2
-        return target
+        elements = DEFAULT_STEP_ELEMENTS
+        while elements > MIN_STEP_ELEMENTS and elements * max(widths) * buffers > SPM_SHARE * self.target.spm_bytes:
+            elements //= 2
+        return elements
 
 
 def _condition(map: IndexingMap, whole: IndexingMap) -> dict[Access, None]:

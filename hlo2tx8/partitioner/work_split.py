@@ -13,10 +13,19 @@ from math import prod
 from hlo2tx8.errors import LevelError
 from hlo2tx8.indexing import Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
 
-NUM_TILES = 16
 DEFAULT_STEP_ELEMENTS = 16384
 MIN_CHUNK_ELEMENTS = 64
 """Below this a tile's share is not worth splitting further: one vector unit of CT."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What splitting work needs to know: tiles of the chip, bytes of a tile's SPM that buffers may take, and the wanted
+    elements of the output per step (0: the split's choice)."""
+
+    tiles: int
+    spm_bytes: int
+    step_elements: int = 0
 
 
 @dataclass(frozen=True)
@@ -56,7 +65,7 @@ class Chunks:
     count: int
 
 
-def choose_chunks(shape: Sequence[int], step_elements: int, num_tiles: int = NUM_TILES) -> Chunks:
+def choose_chunks(shape: Sequence[int], step_elements: int, num_tiles: int) -> Chunks:
     """The largest contiguous run of at most about `step_elements` that still gives every tile work."""
     limit = step_elements or DEFAULT_STEP_ELEMENTS
     target = max(1, min(limit, max(-(-prod(shape) // num_tiles), MIN_CHUNK_ELEMENTS)))
@@ -83,8 +92,8 @@ def choose_chunks(shape: Sequence[int], step_elements: int, num_tiles: int = NUM
 def split_work(
     shape: Sequence[int],
     to_output: Sequence[Expr],
-    step_elements: int = DEFAULT_STEP_ELEMENTS,
-    num_tiles: int = NUM_TILES,
+    step_elements: int,
+    num_tiles: int,
 ) -> WorkSplit:
     """The split of a non-empty iteration space; `to_output` are the output's coordinates over its `Dim`s.
 

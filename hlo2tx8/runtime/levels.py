@@ -11,11 +11,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import SSAValue
 
-from hlo2tx8.device.chip import DEFAULT_PATH, load_chip
 from hlo2tx8.device.emulator import Emulator
 from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.dialects.launch import KernelOp, kernels
-from hlo2tx8.driver import compile_module, lower
+from hlo2tx8.driver import chip_of, compile_module, lower
 from hlo2tx8.errors import LevelError
 from hlo2tx8.link import link
 from hlo2tx8.lower.allocate_spm import AllocateSpmPass
@@ -48,8 +47,8 @@ def run_level(load: Callable[[], ModuleOp], options: Options, arrays: Sequence[A
 def run_unbounded(module: ModuleOp, options: Options, arrays: Sequence[Array]) -> list[Array]:
     """Run a module at SCHEDULED on a chip whose SPM has room for every buffer: what differs at PROGRAM is the allocator's."""
     for kernel in kernels(module).values():
-        AllocateSpmPass(limit=ROOM).apply(Context(), kernel)
-    chip = load_chip(options.chip or DEFAULT_PATH)
+        AllocateSpmPass(chip=str(options.chip or ""), limit=ROOM).apply(Context(), kernel)
+    chip = chip_of(options)
     roomy = replace(chip, spm_bytes=ROOM, spm_limit=ROOM)
     program = link(module, {name: encode(kernel) for name, kernel in kernels(module).items()}, ROOM)
     signature = signature_of(module)

@@ -144,6 +144,17 @@ def test_what_exceeds_ddr_is_one_line(capsys: pytest.CaptureFixture[str], tmp_pa
     assert "error E1005: f32[65536,65536,16] needs 274,877,906,944 bytes" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("tiles", [1, 5, 32])
+def test_programs_are_for_the_chip_that_was_described(tiles: int, capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    described = (Path(hlo2tx8.__file__).parent / "device" / "chip.yaml").read_text()
+    chip = tmp_path / "chip.yaml"
+    chip.write_text(described.replace("tiles: 16 ", f"tiles: {tiles} ").replace("spm_limit: 3080192", "spm_limit: 200000"))
+    assert main(["run", f"--chip={chip}", str(GELU)]) == 0, capsys.readouterr().err
+    assert main(["run", f"--chip={chip}", "--level=scheduled", str(GELU)]) == 0, capsys.readouterr().err
+    assert main(["run", f"--chip={tmp_path}/none.yaml", "--level=flat", str(GELU)]) == 1
+    assert "none.yaml" in capsys.readouterr().err
+
+
 def test_literals_round_trip(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     file = tmp_path / "literals.safetensors"
     assert main(["run", str(GELU), f"--output_literals_file={file}"]) == 0

@@ -1,6 +1,7 @@
 """Hand-made fusions for tests, and a check of every level against the evaluator."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from xdsl.context import Context
@@ -19,7 +20,9 @@ from hlo2tx8.lower.lower_xla_to_scf import LowerXlaToScfPass
 from hlo2tx8.lower.materialize_calls import MaterializeCallsPass
 from hlo2tx8.lower.simplify import SimplifyPass
 from hlo2tx8.lower.vectorize import VectorizePass
+from hlo2tx8.partitioner.work_split import Target
 
+TARGET = Target(tiles=16, spm_bytes=3_014_656)
 PASSES = (InlinePass(), MaterializeCallsPass(), SimplifyPass(), LowerXlaToScfPass(), FlattenTensorsPass())
 
 
@@ -95,7 +98,7 @@ def check_all_levels(module: ModuleOp, step_elements: int = 0) -> ModuleOp:
     fusion = fusion_of(module)
     inputs = arguments([operand.type for operand in fusion.operands])
     expected = evaluate(module, *inputs)
-    kernel = emit_fusion(fusion, "f", step_elements=step_elements)
+    kernel = emit_fusion(fusion, "f", replace(TARGET, step_elements=step_elements))
     kernel.verify()
     _compare(interpret(kernel, inputs), expected, "emit")
     for step in PASSES:

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import bf16, f32, i32
 from xdsl.ir import SSAValue
 
 sys.path.insert(0, str(Path(__file__).parent))
-from hlo_builder import Computation, check_all_levels, fusion_of, num_functions, t
+from hlo_builder import TARGET, Computation, check_all_levels, fusion_of, num_functions, t
 
 from hlo2tx8.emitters import emit_fusion
 
@@ -32,7 +32,7 @@ def diamond(c: Computation, x: SSAValue) -> SSAValue:
 def test_gelu_is_one_function_and_one_linear_map() -> None:
     c, root = gelu(6, 64, 512)
     module = c.module(root)
-    assert num_functions(emit_fusion(fusion_of(module), "gelu")) == 1
+    assert num_functions(emit_fusion(fusion_of(module), "gelu", TARGET)) == 1
     flat = str(check_all_levels(module))
     assert "(tile)[step, lane] -> (tile * 12288 + lane)" in flat
     assert "floordiv" not in flat.replace("xla.logical_type", "")
@@ -40,7 +40,7 @@ def test_gelu_is_one_function_and_one_linear_map() -> None:
 
 def test_gelu_offset_of_the_large_shape() -> None:
     c, root = gelu(6, 512, 4096)
-    kernel = emit_fusion(fusion_of(c.module(root)), "gelu")
+    kernel = emit_fusion(fusion_of(c.module(root)), "gelu", TARGET)
     from hlo_builder import PASSES
     from xdsl.context import Context
 
@@ -52,7 +52,7 @@ def test_gelu_offset_of_the_large_shape() -> None:
 def test_log_transpose_add_is_three_functions() -> None:
     c = Computation(t(8, 8))
     module = c.module(diamond(c, c.p[0]))
-    assert num_functions(emit_fusion(fusion_of(module), "f")) == 3
+    assert num_functions(emit_fusion(fusion_of(module), "f", TARGET)) == 3
     check_all_levels(module)
 
 
@@ -63,7 +63,7 @@ def test_slice_pad_diamond_is_three_functions() -> None:
     zero = c.constant(0, t())
     b = c.op("pad", [x, zero], t(8), edge_padding_low=[-2], edge_padding_high=[0], interior_padding=[0])
     module = c.module(c.same("multiply", a, b))
-    assert num_functions(emit_fusion(fusion_of(module), "f")) == 3
+    assert num_functions(emit_fusion(fusion_of(module), "f", TARGET)) == 3
     check_all_levels(module)
 
 

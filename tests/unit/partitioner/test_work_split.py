@@ -12,7 +12,7 @@ SHAPES = [(), (1,), (5,), (64,), (1000,), (1 << 20,), (1000003,), (33, 100), (4,
 
 
 def make(shape: tuple[int, ...], step_elements: int = 16384) -> WorkSplit:
-    return split_work(shape, [Dim(i) for i in range(len(shape))], step_elements)
+    return split_work(shape, [Dim(i) for i in range(len(shape))], step_elements, 16)
 
 
 def indices(split: WorkSplit) -> tuple[np.ndarray, np.ndarray]:
