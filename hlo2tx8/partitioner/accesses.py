@@ -15,12 +15,11 @@ from hlo2tx8.partitioner.instruction import (
     tensor_type,
 )
 from hlo2tx8.partitioner.iteration_space import Access, iteration_space
-from hlo2tx8.partitioner.work_split import DEFAULT_STEP_ELEMENTS, Target, WorkSplit, split_work
+from hlo2tx8.partitioner.work_split import DEFAULT_STEP_ELEMENTS, MIN_STEP_ELEMENTS, Target, WorkSplit, split_work
 
 SPM_SHARE = 0.8
 """What the vectors of one step may take of the SPM, two buffers per tensor read or written; the rest is for what alignment,
 constants and index vectors need."""
-MIN_STEP_ELEMENTS = 1024
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,12 @@ from hlo2tx8.indexing import Dim, Expr, IndexingMap, Interval, Sym, Variable, de
 
 DEFAULT_STEP_ELEMENTS = 16384
 MIN_CHUNK_ELEMENTS = 64
-"""Below this a tile's share is not worth splitting further: one vector unit of CT."""
+"""Below this a tensor is not worth splitting over more tiles: one vector unit of CT."""
+MIN_STEP_ELEMENTS = 1024
+"""Below this a tile's share is not worth splitting into more steps: starting the engines costs more than they overlap."""
+OVERLAPPING_STEPS = 6
+"""Steps a tile's share is cut into, if they stay large enough: while one is loaded, one is computed, one is stored, and
+little is left before the first and behind the last."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +71,11 @@ class Chunks:
 
 
 def choose_chunks(shape: Sequence[int], step_elements: int, num_tiles: int) -> Chunks:
-    """The largest contiguous run of at most about `step_elements` that still gives every tile work."""
+    """The largest contiguous run of at most about `step_elements` that gives every tile work, and steps that overlap."""
+    share = max(-(-prod(shape) // num_tiles), MIN_CHUNK_ELEMENTS)
+    overlapping = min(share, max(share // OVERLAPPING_STEPS, MIN_STEP_ELEMENTS))
     limit = step_elements or DEFAULT_STEP_ELEMENTS
-    target = max(1, min(limit, max(-(-prod(shape) // num_tiles), MIN_CHUNK_ELEMENTS)))
+    target = min(limit, overlapping)
     dim, inner = len(shape) - 1, 1
     while dim > 0 and inner * shape[dim] <= target:
         inner *= shape[dim]
@@ -79,8 +86,9 @@ def choose_chunks(shape: Sequence[int], step_elements: int, num_tiles: int) -> C
     elif inner * size <= MIN_CHUNK_ELEMENTS:
         count = 1
     else:
-        per_turn = num_tiles * max(1, limit // inner)
-        count = min(size, num_tiles * -(-size // per_turn))
+        rows = -(-size // num_tiles)
+        steps = max(-(-rows // max(1, limit // inner)), rows * inner // overlapping, 1)
+        count = min(size, num_tiles * steps)
     chunk = -(-size // count)
     if inner == 1 and MIN_CHUNK_ELEMENTS < chunk < size:
         chunk = min(size, -(-chunk // MIN_CHUNK_ELEMENTS) * MIN_CHUNK_ELEMENTS)

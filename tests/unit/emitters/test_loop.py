@@ -34,7 +34,7 @@ def test_gelu_is_one_function_and_one_linear_map() -> None:
     module = c.module(root)
     assert num_functions(emit_fusion(fusion_of(module), "gelu", TARGET)) == 1
     flat = str(check_all_levels(module))
-    assert "(tile)[step, lane] -> (tile * 12288 + lane)" in flat
+    assert "(tile)[step, lane] -> (tile * 12288 + step * 2048 + lane)" in flat
     assert "floordiv" not in flat.replace("xla.logical_type", "")
 
 

@@ -51,3 +51,10 @@ def test_gelu_split_reads_as_expected() -> None:
     split = make((6 * 512 * 4096,))
     assert str(split.map).startswith("(tile)[step, lane] -> (tile * 786432 + step * 16384 + lane), domain: tile in")
     assert split.num_steps == 48
+
+
+def test_a_tiles_share_is_cut_into_steps_that_overlap() -> None:
+    assert make((6 * 64 * 512,)).num_steps == 6
+    assert make((16 * 2048,)).num_steps == 2
+    assert make((16 * 1000,)).num_steps == 1
+    assert make((33, 100)).num_steps == 1
