@@ -8,6 +8,7 @@ import numpy as np
 
 from hlo2tx8.device import interpret
 from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.host_memory import allocate
 from hlo2tx8.device.program import Program, Slot, SlotKind
 
 Mode = Literal["fast", "definition", "strict"]
@@ -69,18 +70,6 @@ class Emulator:
                 return data
             case SlotKind.SCRATCH:
                 return allocate(slot.size_bytes)
-
-
-def allocate(size_bytes: int) -> np.ndarray:
-    """Zeroed bytes, in huge pages where the host has them: fresh small pages cost more than most programs."""
-    import mmap
-
-    if size_bytes < 1 << 22:
-        return np.zeros(size_bytes, np.uint8)
-    region = mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        region.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(region, np.uint8, size_bytes)
 
 
 def numpy_dtype(name: str) -> np.dtype[np.generic]:
