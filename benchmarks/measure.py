@@ -29,9 +29,6 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Columns aligned, numbers to the right."""
     cells = [list(header), *([f"{c:.3g}" if isinstance(c, float) else str(c) for c in row] for row in rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
-    lines = [
-        "  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(r, widths, strict=True)))
-        for r in cells
-    ]
+    lines = ["  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(r, widths, strict=True))) for r in cells]
     lines.insert(1, "  ".join("-" * w for w in widths))
     return "\n".join(lines)

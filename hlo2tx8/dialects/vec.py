@@ -5,10 +5,10 @@ ragged: `valid` of its `c` entries are computed. Every vector value inside `vec.
 `vec.load` and `vec.store` alone, whose lane strides are elements of a 1-D tensor in DDR.
 
     scf.for %step = %c0 to %c48 step %c1 {
-      vec.box [16384] {
-        %o = xla.apply_indexing #xla.indexing_map<"(tile, step) -> (tile * 786432 + step * 16384), ...">(%tile, %step)
-        %x = vec.load %p0[%o] {strides = [1]} : vector<16384xbf16>
-        %y = arith.mulf %x, %x : vector<16384xbf16>
+      vec.box [8192] {
+        %o = xla.apply_indexing #xla.indexing_map<"(tile, step) -> (tile * 786432 + step * 8192), ...">(%tile, %step)
+        %x = vec.load %p0[%o] {strides = [1]} : vector<8192xbf16>
+        %y = arith.mulf %x, %x : vector<8192xbf16>
         vec.store %y, %r0[%o] {strides = [1]}
       }
     }

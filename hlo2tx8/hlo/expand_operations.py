@@ -1,9 +1,9 @@
 """Pass expand-operations: what no emitter takes as it is, in terms of what one does.
 
-    bitcast_convert f32 → 2 x i16      ⟶    the bits as i32, repeated along the new dimension, each shifted and cut
-    bitcast_convert 2 x i16 → f32      ⟶    each part widened, shifted, put together, the bits as f32
-    real x, imag x of a real x         ⟶    x, 0
-    dynamic_broadcast_in_dim           ⟶    broadcast_in_dim, where the result's shape is known
+bitcast_convert f32 → 2 x i16      ⟶    the bits as i32, repeated along the new dimension, each shifted and cut
+bitcast_convert 2 x i16 → f32      ⟶    each part widened, shifted, put together, the bits as f32
+real x, imag x of a real x         ⟶    x, 0
+dynamic_broadcast_in_dim           ⟶    broadcast_in_dim, where the result's shape is known
 """
 
 from collections.abc import Sequence

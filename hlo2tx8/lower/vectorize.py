@@ -2,7 +2,7 @@
 
 Before:
     scf.for %step = %c0 to %c48 step %c1 iter_args(%t = %r0) {
-      scf.for %l0 = %c0 to %c16384 step %c1 iter_args(%u = %t) attributes {xla.lane} {
+      scf.for %l0 = %c0 to %c8192 step %c1 iter_args(%u = %t) attributes {xla.lane} {
         %o = xla.apply_indexing #map(%tile, %step)[%l0]
         %x = tensor.extract %p0[%o]
         %y = arith.mulf %x, %x : bf16
@@ -10,10 +10,10 @@ Before:
 
 After:
     scf.for %step = %c0 to %c48 step %c1 {
-      vec.box [16384] {
+      vec.box [8192] {
         %o = xla.apply_indexing #map0(%tile, %step)
         %x = vec.load %p0[%o] {strides = [1]}
-        %y = arith.mulf %x, %x : vector<16384xbf16>
+        %y = arith.mulf %x, %x : vector<8192xbf16>
         vec.store %y, %r0[%o] {strides = [1]}
 
 Bounds checks become the number of valid lanes (a tail) or clips of loads (pads, concatenations). An access that is not affine

@@ -1,6 +1,6 @@
 """Work split: which tile computes which elements of a tensor in which step, as an indexing map.
 
-    (tile)[step, lane] -> (tile * 786432 + step * 16384 + lane)          one dimension of 12582912 elements
+    (tile)[step, lane] -> (tile * 786432 + step * 8192 + lane)          one dimension of 12582912 elements
 
 Every step writes a contiguous run of the row-major iteration space: `chunk` coordinates of one dimension and all
 of the dimensions inside it. Chunks are numbered tile * num_steps + step, so a tile's chunks follow each other.
@@ -13,7 +13,7 @@ from math import prod
 from hlo2tx8.errors import LevelError
 from hlo2tx8.indexing import Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
 
-DEFAULT_STEP_ELEMENTS = 16384
+DEFAULT_STEP_ELEMENTS = 8192
 MIN_CHUNK_ELEMENTS = 64
 """Below this a tensor is not worth splitting over more tiles: one vector unit of CT."""
 MIN_STEP_ELEMENTS = 1024

@@ -10,9 +10,7 @@ from hlo2tx8.pipeline import ALLOWED, PIPELINE, Stage
 
 ROOT = Path(__file__).parents[2]
 TESTS = [
-    file
-    for file in sorted((ROOT / "tests").rglob("*"))
-    if file.suffix in (".py", ".mlir", ".hlo") and "meta" not in file.parts
+    file for file in sorted((ROOT / "tests").rglob("*")) if file.suffix in (".py", ".mlir", ".hlo") and "meta" not in file.parts
 ]
 
 

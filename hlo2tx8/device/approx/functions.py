@@ -85,15 +85,11 @@ def log2(x: Value) -> Value:
 
 
 def tanh(x: Value) -> Value:
-    """Hyperbolic tangent: x + x^3 P(x^2) near 0, 1 - 2 / (e^2|x| + 1) elsewhere."""
-    border, limit, poly = (0.625, 10.0, c.TANH_F32_POLY) if x.type == "f32" else (0.55, 22.0, c.TANH_POLY)
-    a = x.abs()
-    z = x * x
-    near = a + a * (z * polynomial(z, poly))
-    n, r, rest = exp_reduced(at_most(a, limit) * 2.0)
-    e = ((r + rest) + 1.0) * power_of_two(n)
-    far = 1.0 - 2.0 / (e + 1.0)
-    return copy_sign(x.builder.value(border, x.type).at_most(a).select(far, near), x)
+    """Hyperbolic tangent: E / (E + 2) with E = e^(2|x|) - 1, which loses nothing near 0."""
+    n, r, rest = exp_reduced(at_most(x.abs(), 10.0 if x.type == "f32" else 22.0) * 2.0)
+    scale = power_of_two(n)
+    e = (r + rest) * scale + (scale - 1.0)
+    return copy_sign(e / (e + 2.0), x)
 
 
 def tanh_bf16(x: Value) -> Value:

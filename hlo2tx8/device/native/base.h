@@ -151,7 +151,8 @@ struct level {
 };
 void copy_levels(u8 *dst, const u8 *src, i64 run, struct level *levels, int num);
 
-void copy_streamed(u8 *dst, const u8 *src, i64 n); /* past the cache; regions apart */
+void copy_streamed(u8 *dst, const u8 *src, i64 n); /* past the cache; regions apart; others see it after finish_streams */
+void finish_streams(void);
 
 void select_elements(u8 *dst, const u8 *pred, const u8 *a, const u8 *b, int bytes, i64 n);
 void gather_elements(u8 *dst, const u8 *src, const i32 *index, int bytes, i64 n);

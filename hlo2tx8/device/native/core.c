@@ -100,7 +100,10 @@ static void run_tile(struct machine *m, int number, u8 *scratch) {
         int fault = 0;
         switch ((enum form)c.step->form) {
         case FORM_HALT: t->state = TILE_ENDED; return;
-        case FORM_BARRIER: t->state = TILE_WAITING; return;
+        case FORM_BARRIER:
+            settle_loads(t);
+            t->state = TILE_WAITING;
+            return;
         case FORM_NOTHING: break;
         case FORM_LOOP:
             next = begin_loop(&c, t->at);
@@ -114,10 +117,12 @@ static void run_tile(struct machine *m, int number, u8 *scratch) {
             if (!fault) set_register(t, rd, value);
             break;
         case FORM_LOAD_SCALAR:
+            settle_loads(t);
             fault = run_load(&c, &value);
             if (!fault) set_register(t, rd, value);
             break;
         default:
+            if (c.step->form == FORM_RDMA && defer_load(&c) > 0) break;
             if (c.step->chain) {
                 next = run_chain(&c, t->at);
                 if (next > t->at) break;
@@ -125,6 +130,7 @@ static void run_tile(struct machine *m, int number, u8 *scratch) {
                 c.step = m->steps + t->at;
                 next = t->at + 1;
             }
+            settle_loads(t);
             fault = execute(&c);
         }
         if (fault) {
@@ -166,6 +172,7 @@ static void run_tiles(struct machine *m, int thread) {
         if (t->state != TILE_RUNNING) continue;
         if (!t->spm) take_spm(m, t, thread);
         run_tile(m, number, m->scratch[thread]);
+        finish_streams();
         if (t->state == TILE_ENDED) leave_spm(m, t, thread);
     }
     fesetenv(&environment);

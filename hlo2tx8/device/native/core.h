@@ -12,6 +12,7 @@
 #define MAX_DEPTH 32
 #define MAX_THREADS 256
 #define SCRATCH_REGIONS 4
+#define MAX_DEFERRED 16
 
 /* In the order of device.faults.FaultKind where the core raises them; see launch.py. */
 enum fault_kind { FAULT_NONE, FAULT_ILLEGAL_OPCODE, FAULT_OUT_OF_BOUNDS, FAULT_BAD_DESCRIPTOR, FAULT_UNEQUAL_BARRIER, FAULT_RUNAWAY };
@@ -54,6 +55,13 @@ struct loop {
     i64 record, counter, hi, step;
 };
 
+/* `bytes` of SPM from dst on are those of DDR from src on, not copied yet. */
+struct deferred_load {
+    u8 *dst;
+    const u8 *src;
+    i64 bytes;
+};
+
 struct tile {
     enum tile_state state;
     i64 at;
@@ -63,6 +71,8 @@ struct tile {
     int depth;
     struct loop loops[MAX_DEPTH];
     struct tx8_fault fault;
+    int num_deferred;
+    struct deferred_load deferred[MAX_DEFERRED];
 };
 
 struct machine {
@@ -111,6 +121,10 @@ struct link {
 int resolve_link(struct context *c, struct link *k); /* 0, the fault, or -1 if the record is not elementwise */
 void apply_link(const struct link *k, i64 at, i64 n);
 int resolve_dma(struct context *c, struct link *k); /* a dense RDMA or WDMA as a link; -1 if it is not dense */
+int defer_load(struct context *c);                        /* 1: the RDMA record is done; 0: it must copy; -1: settle first, then it must */
+int read_deferred(const struct tile *t, struct link *k);  /* 0: it reads DDR in place of loads put off; -1: settle first, nothing has changed */
+void overwrite_deferred(struct tile *t, const struct link *k); /* forgets loads whose bytes the link writes */
+void settle_loads(struct tile *t);
 i64 run_chain(struct context *c, i64 at);           /* the record after a chain of links run block by block; `at` if there is none */
 
 int prepare(struct machine *machine, struct tx8_fault *fault); /* 0 if all records are sound */

@@ -26,10 +26,11 @@ void copy_streamed(u8 *dst, const u8 *src, i64 n) {
         _mm_stream_si128((__m128i *)(void *)(dst + i + 48), d);
     }
     memcpy(dst + i, src + i, (size_t)(n - i));
-    _mm_sfence();
 }
+void finish_streams(void) { _mm_sfence(); }
 #else
 void copy_streamed(u8 *dst, const u8 *src, i64 n) { memcpy(dst, src, (size_t)n); }
+void finish_streams(void) {}
 #endif
 
 /* One level of single elements. Unaligned: the addresses are any. */

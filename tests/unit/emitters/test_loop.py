@@ -46,7 +46,7 @@ def test_gelu_offset_of_the_large_shape() -> None:
 
     for step in PASSES:
         step.apply(Context(), kernel)
-    assert "-> (tile * 786432 + step * 16384 + lane)" in str(kernel)
+    assert "-> (tile * 786432 + step * 8192 + lane)" in str(kernel)
 
 
 def test_log_transpose_add_is_three_functions() -> None:

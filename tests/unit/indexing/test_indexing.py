@@ -76,9 +76,7 @@ def test_composition_applies_one_map_after_the_other() -> None:
     for _ in range(500):
         intervals, points = random_domain(rng)
         variables = [Variable(i.lo, i.hi) for i in intervals]
-        inner = IndexingMap(
-            (variables[0], variables[1]), (variables[2],), (), (random_expr(rng, 2), random_expr(rng, 2))
-        )
+        inner = IndexingMap((variables[0], variables[1]), (variables[2],), (), (random_expr(rng, 2), random_expr(rng, 2)))
         outer = IndexingMap((Variable(-3, 9), Variable(0, 5)), (), (), (Dim(0) * 2 + Dim(1) % 3,))
         outer = outer.with_constraint(Dim(0) + Dim(1), Interval(-2, 8))
         for composed in (outer.compose(inner), outer.compose(inner).simplify()):

@@ -11,7 +11,7 @@ from hlo2tx8.partitioner.work_split import WorkSplit, split_work
 SHAPES = [(), (1,), (5,), (64,), (1000,), (1 << 20,), (1000003,), (33, 100), (4, 4096), (3, 1_000_000), (7, 5, 3), (1000, 7, 3)]
 
 
-def make(shape: tuple[int, ...], step_elements: int = 16384) -> WorkSplit:
+def make(shape: tuple[int, ...], step_elements: int = 8192) -> WorkSplit:
     return split_work(shape, [Dim(i) for i in range(len(shape))], step_elements, 16)
 
 
@@ -49,8 +49,8 @@ def test_all_tiles_have_work(shape: tuple[int, ...]) -> None:
 
 def test_gelu_split_reads_as_expected() -> None:
     split = make((6 * 512 * 4096,))
-    assert str(split.map).startswith("(tile)[step, lane] -> (tile * 786432 + step * 16384 + lane), domain: tile in")
-    assert split.num_steps == 48
+    assert str(split.map).startswith("(tile)[step, lane] -> (tile * 786432 + step * 8192 + lane), domain: tile in")
+    assert split.num_steps == 96
 
 
 def test_a_tiles_share_is_cut_into_steps_that_overlap() -> None:

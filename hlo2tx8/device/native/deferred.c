@@ -1,0 +1,74 @@
+/* Loads put off: an RDMA of a dense range only notes where SPM's bytes are in DDR, and a chain reads them there. Most loads are read
+ * once or twice before the next one replaces them, so the copy is never made.
+ *
+ * Invariant: SPM reads as if every noted load had been copied. A record that does not know about them, a range they cover in part, a
+ * write to the DDR they come from, and a barrier make the copies first.
+ */
+#include "core.h"
+
+#define WORTH_BYTES 4096
+
+static int overlap(const u8 *a, i64 a_bytes, const u8 *b, i64 b_bytes) { return a < b + b_bytes && b < a + a_bytes; }
+static int covers(const u8 *a, i64 a_bytes, const u8 *b, i64 b_bytes) { return a <= b && b + b_bytes <= a + a_bytes; }
+
+void settle_loads(struct tile *t) {
+    for (int i = 0; i < t->num_deferred; i++) memcpy(t->deferred[i].dst, t->deferred[i].src, (size_t)t->deferred[i].bytes);
+    t->num_deferred = 0;
+}
+
+static int is_written_in_part(const struct tile *t, const u8 *dst, i64 bytes) {
+    for (int i = 0; i < t->num_deferred; i++) {
+        const struct deferred_load *const d = t->deferred + i;
+        if (overlap(dst, bytes, d->dst, d->bytes) && !covers(dst, bytes, d->dst, d->bytes)) return 1;
+    }
+    return 0;
+}
+
+static void forget_written(struct tile *t, const u8 *dst, i64 bytes) {
+    int kept = 0;
+    for (int i = 0; i < t->num_deferred; i++)
+        if (!covers(dst, bytes, t->deferred[i].dst, t->deferred[i].bytes)) t->deferred[kept++] = t->deferred[i];
+    t->num_deferred = kept;
+}
+
+int defer_load(struct context *c) {
+    struct tile *const t = c->tile;
+    struct link k;
+    if (resolve_dma(c, &k)) return 0; /* a fault is met again by who executes the record */
+    const i64 bytes = k.n * k.dst_bytes;
+    if (bytes < WORTH_BYTES || (uintptr_t)k.src[0] % (uintptr_t)k.dst_bytes) return 0;
+    if (is_written_in_part(t, k.dst, bytes)) return -1;
+    forget_written(t, k.dst, bytes);
+    if (t->num_deferred == MAX_DEFERRED) return -1;
+    t->deferred[t->num_deferred++] = (struct deferred_load){k.dst, k.src[0], bytes};
+    return 1;
+}
+
+int read_deferred(const struct tile *t, struct link *k) {
+    const u8 *src[3];
+    const int writes_ddr = k->step->form == FORM_WDMA;
+    for (int i = 0; i < k->num; i++) {
+        const i64 bytes = k->n * k->src_bytes[i];
+        src[i] = k->src[i];
+        for (int j = 0; j < t->num_deferred; j++) {
+            const struct deferred_load *const d = t->deferred + j;
+            if (!overlap(k->src[i], bytes, d->dst, d->bytes)) continue;
+            if (!covers(d->dst, d->bytes, k->src[i], bytes)) return -1;
+            src[i] = d->src + (k->src[i] - d->dst);
+            if ((uintptr_t)src[i] % (uintptr_t)k->src_bytes[i]) return -1;
+        }
+    }
+    const i64 written = k->n * k->dst_bytes;
+    for (int j = 0; j < t->num_deferred; j++) {
+        const struct deferred_load *const d = t->deferred + j;
+        if (writes_ddr && overlap(k->dst, written, d->src, d->bytes)) return -1;
+        if (k->step->form == FORM_MASK_MOVE && overlap(k->dst, written, d->dst, d->bytes)) return -1; /* it reads dst too */
+    }
+    if (!writes_ddr && is_written_in_part(t, k->dst, written)) return -1;
+    memcpy(k->src, src, sizeof(src[0]) * (size_t)k->num);
+    return 0;
+}
+
+void overwrite_deferred(struct tile *t, const struct link *k) {
+    if (k->step->form != FORM_WDMA) forget_written(t, k->dst, k->n * k->dst_bytes);
+}

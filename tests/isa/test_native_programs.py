@@ -1,0 +1,61 @@
+"""Random programs of loads, stores and vector records on few, overlapping buffers: the native core, which fuses records and
+puts loads off, leaves the same bytes in SPM and DDR as the definition, which does one record after the other."""
+
+import numpy as np
+import pytest
+from native_cases import DENSE_LEVELS, IMAGE_BYTES, run_both
+
+from hlo2tx8.device import native
+from hlo2tx8.device.formats import Format
+from hlo2tx8.device.isa.ct_arith import CtAddVS, CtAddVV, CtMulVV
+from hlo2tx8.device.isa.ct_move import CtMaskMove
+from hlo2tx8.device.isa.encoding import Record
+from hlo2tx8.device.isa.kc_control import KcBarrier
+from hlo2tx8.device.isa.kc_vector import KcVAdd
+from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, Wdma
+
+pytestmark = pytest.mark.skipif(not native.available(), reason=f"no native core: {native.why_not()}")
+
+PLACES = (0, 4096, 8192, 8200, 12288, 16384, 20480, 24576, 32768)
+COUNTS = (1024, 1536, 2048)
+
+
+def random_record(rng: np.random.Generator) -> Record:
+    """One record; most have equal counts and few addresses, so that they chain and collide."""
+    n = int(COUNTS[0] if rng.random() < 0.7 else rng.choice(COUNTS))
+    dst, a, b, mask = (int(v) for v in rng.choice(PLACES, 4))
+    slot, offset = int(rng.integers(0, 2)), int(rng.choice((0, 1024, 1030, 2048)))
+    transfer = {"offset": offset, "count": n, **DENSE_LEVELS}
+    match rng.choice(9, p=(0.25, 0.12, 0.2, 0.1, 0.08, 0.1, 0.05, 0.05, 0.05)):
+        case 0:
+            return Record(Rdma, {"dst": dst, "slot": slot, **transfer}, Format.FP32)
+        case 1:
+            return Record(Wdma, {"slot": 1, "src": a, **transfer}, Format.FP32)
+        case 2:
+            return Record(CtAddVV, {"dst": dst, "a": a, "b": b, "n": n}, Format.FP32)
+        case 3:
+            return Record(CtMulVV, {"dst": a, "a": a, "b": b, "n": n}, Format.FP32)
+        case 4:
+            return Record(CtAddVS, {"dst": dst, "a": a, "imm": 0x3FC00000, "n": n}, Format.FP32)
+        case 5:
+            return Record(KcVAdd, {"dst": dst, "a": a, "b": b, "n": n}, Format.INT32)
+        case 6:
+            return Record(CtMaskMove, {"dst": dst, "src": a, "mask": mask, "n": n}, Format.FP32)
+        case 7:
+            levels = {"rs1": 8, "rn1": 512, "rs2": 0, "rn2": 1, "rs3": 0, "rn3": 1}
+            levels |= {"ws1": 4, "wn1": 512, "ws2": 0, "wn2": 1, "ws3": 0, "wn3": 1}
+            return Record(TdmaGatherScatter, {"dst": dst, "src": a, "run_bytes": 4, **levels}, Format.RAW8)
+        case _:
+            return Record(KcBarrier, {}, Format.RAW8)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_equals_definition(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(40):
+        image = rng.uniform(-2, 2, IMAGE_BYTES // 4).astype(np.float32).view(np.uint8)
+        records = [random_record(rng) for _ in range(int(rng.integers(2, 30)))]
+        expected, actual = run_both(records, image)
+        wrong = np.nonzero(expected != actual)[0]
+        listing = "\n".join(f"{r.kind.MNEMONIC} {r.fields}" for r in records)
+        assert not wrong.size, f"{wrong.size} bytes from {wrong[:1]}\n{listing}"
