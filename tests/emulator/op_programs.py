@@ -86,9 +86,9 @@ def ulps(actual: np.ndarray, expected: np.ndarray, floor: float = 0.0) -> np.nda
 
     if not is_float(expected.dtype):
         return np.where(actual == expected, 0.0, np.inf)
-    a, e = actual.astype(np.float64), expected.astype(np.float64)
     info = ml_dtypes.finfo(expected.dtype)
     with np.errstate(all="ignore"):
+        a, e = actual.astype(np.float64), expected.astype(np.float64)
         size = np.maximum(np.maximum(np.abs(e), floor), float(info.smallest_normal))
         spacing = 2.0 ** (np.floor(np.log2(size)) - info.nmant)
         far = np.abs(a - e) / spacing
