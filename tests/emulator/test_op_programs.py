@@ -8,7 +8,8 @@ from op_programs import DTYPES, OpProgram, programs, ulps
 
 import hlo2tx8
 from hlo2tx8.device.emulator import Emulator, Mode
-from hlo2tx8.hlo import Kind, all_specs
+from hlo2tx8.hlo import Kind, TensorLike, all_specs
+from hlo2tx8.hlo.types import dtype
 from hlo2tx8.runtime.executable import Executable
 
 BY_OP: dict[str, list[OpProgram]] = defaultdict(list)
@@ -45,7 +46,18 @@ def test_op(name: str) -> None:
 
 def test_every_op_has_a_program() -> None:
     names = {s.name for s in all_specs() if s.kind in (Kind.ELEMENTWISE, Kind.SHAPING) and not s.name.startswith("hlo.")}
-    assert names - set(BY_OP) == OF_COMPLEX
+    assert names - set(BY_OP) == OF_COMPLEX | {"chlo.constant_like"}
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_constant_like(name: str) -> None:
+    like = TensorLike((3, 5), dtype(name))
+    element = str(like)[len("tensor<3x5x") : -1]
+    value = "true" if name == "bool" else f"{'2.5' if 'float' in name else '3'} : {element}"
+    body = f'%r = "chlo.constant_like"(%x) {{value = {value}}} : ({like}) -> {like}\nreturn %r : {like}'
+    executable = hlo2tx8.compile(f"func.func @main(%x: {like}) -> {like} {{\n{body}\n}}")
+    expected = np.full(like.shape, float(value.split(" ", maxsplit=1)[0].replace("true", "1")), like.dtype)
+    assert np.asarray(executable.run(np.zeros_like(expected))).tobytes() == expected.tobytes()
 
 
 def test_ranks_and_dtypes_are_covered() -> None:
