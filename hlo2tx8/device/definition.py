@@ -9,7 +9,7 @@ from hlo2tx8.device import float_rules, kernel_core_rules
 from hlo2tx8.device.faults import Fault, FaultKind, FaultPlace
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa import forms
-from hlo2tx8.device.isa.base import Operands
+from hlo2tx8.device.isa.base import Operands, violation
 from hlo2tx8.device.isa.ct_arith import CtAbs, CtNeg
 from hlo2tx8.device.isa.ct_function import Transcendental
 from hlo2tx8.device.isa.ct_move import CtConvert, CtMaskMove
@@ -31,20 +31,18 @@ class TileMachine:
 
     def read(self, address: int, n: int, fmt: Format) -> np.ndarray:
         """n elements of SPM, a copy."""
-        self._count(n)
         return self.spm.read(address, n * fmt.bytes, self.place).view(fmt.numpy_dtype).copy()
 
     def write(self, address: int, values: np.ndarray, fmt: Format) -> None:
         data = np.ascontiguousarray(values.astype(fmt.numpy_dtype, copy=False))
         self.spm.write(address, data.view(np.uint8).reshape(-1), self.place)
 
-    def _count(self, n: int) -> None:
-        if n < 0:
-            raise Fault(FaultKind.BAD_DESCRIPTOR, f"element count {n}", self.place)
-
 
 def execute(machine: TileMachine, record: Record, operands: Operands) -> None:
     """Executes one engine or kernel-core vector instruction."""
+    violated = violation(record.kind, operands)
+    if violated:
+        raise Fault(FaultKind.BAD_DESCRIPTOR, violated, machine.place)
     for form, run in _FORMS:
         if issubclass(record.kind, form):
             run(machine, record, operands)
@@ -92,17 +90,13 @@ def _ct_vs(m: TileMachine, record: Record, o: Operands) -> None:
 
 
 def _ct_vuv(m: TileMachine, record: Record, o: Operands) -> None:
-    n, u = o["n"], o["u"]
-    if not 1 <= u <= forms.UNIT_ELEMENTS:
-        raise Fault(FaultKind.BAD_DESCRIPTOR, f"unit of {u} elements", m.place)
-    unit = m.read(o["unit"], u, o.fmt)
+    n = o["n"]
+    unit = m.read(o["unit"], o["u"], o.fmt)
     _ct_arith(m, record, o, [m.read(o["a"], n, o.fmt), np.resize(unit, n)])
 
 
 def _ct_vuv_loop(m: TileMachine, record: Record, o: Operands) -> None:
     n, u, full_n, full_u = o["n"], o["u"], o["full_n"], o["full_u"]
-    if u != forms.UNIT_ELEMENTS or n <= 0 or full_n * u != full_u * n or full_n % n:
-        raise Fault(FaultKind.BAD_DESCRIPTOR, f"VuV_loop of {n}/{u} in {full_n}/{full_u}", m.place)
     unit = m.read(o["unit"], full_u, o.fmt).reshape(-1, u)
     spread = np.concatenate([np.resize(row, n) for row in unit]) if full_n else unit.reshape(-1)
     _ct_arith(m, record, o, [m.read(o["a"], full_n, o.fmt), spread])
@@ -110,8 +104,6 @@ def _ct_vuv_loop(m: TileMachine, record: Record, o: Operands) -> None:
 
 def _ct_convert(m: TileMachine, record: Record, o: Operands) -> None:
     x = m.read(o["src"], o["n"], o.fmt2)
-    if not o.fmt2.is_float and not o.fmt.is_float:
-        raise Fault(FaultKind.BAD_DESCRIPTOR, "CT converts no integer to an integer", m.place)
     if o.fmt2.is_float and o.fmt.is_float:
         value = float_rules.round_to(float_rules.widen(x, o.fmt2), o.fmt, record.rounding)
     elif o.fmt2.is_float:
@@ -166,8 +158,7 @@ def _kc_convert(m: TileMachine, record: Record, o: Operands) -> None:
 
 
 def _kc_iota(m: TileMachine, record: Record, o: Operands) -> None:
-    if o["div"] <= 0 or o["mod"] <= 0 or o["n"] < 0:
-        raise Fault(FaultKind.BAD_DESCRIPTOR, f"iota div {o['div']} mod {o['mod']} n {o['n']}", m.place)
+    m.spm.check(o["dst"], o["n"] * o.fmt.bytes, m.place)
     value = o["start"] + (np.arange(o["n"], dtype=np.int64) // o["div"] % o["mod"]) * o["step"]
     m.write(o["dst"], kernel_core_rules.convert(value, Format.INT64, o.fmt), o.fmt)
 
@@ -180,10 +171,12 @@ def _kc_gather(m: TileMachine, record: Record, o: Operands) -> None:
     if low < 0:
         raise Fault(FaultKind.OUT_OF_BOUNDS, f"gather index {low}", m.place)
     size = o.fmt.bytes
-    source = m.spm.data
     m.spm.check(o["src"], (high + 1) * size, m.place)
-    rows = source[o["src"] : o["src"] + (high + 1) * size].reshape(-1, size)
-    m.spm.write(o["dst"], rows[index].reshape(-1), m.place)
+    m.spm.check(o["dst"], o["n"] * size, m.place)
+    span = np.arange(size)
+    sources = (o["src"] + index[:, None] * size + span).reshape(-1)
+    targets = np.arange(o["dst"], o["dst"] + o["n"] * size)
+    m.spm.move(targets, sources, m.place)
 
 
 def _kc_scatter(m: TileMachine, record: Record, o: Operands) -> None:
@@ -206,58 +199,54 @@ def strided_offsets(strides: Sequence[int], counts: Sequence[int]) -> np.ndarray
     return offsets
 
 
-def _levels(m: TileMachine, o: Operands, stride: str, count: str, num: int = 3) -> tuple[list[int], list[int]]:
-    strides = [o[f"{stride}{i + 1}"] for i in range(num)]
-    counts = [o[f"{count}{i + 1}"] for i in range(num)]
-    if any(c <= 0 for c in counts) or any(s < 0 for s in strides):
-        raise Fault(FaultKind.BAD_DESCRIPTOR, f"strides {strides}, turns {counts}", m.place)
-    return strides, counts
+def _levels(o: Operands, stride: str, count: str, num: int = 3) -> tuple[list[int], list[int]]:
+    return [o[f"{stride}{i + 1}"] for i in range(num)], [o[f"{count}{i + 1}"] for i in range(num)]
 
 
-def _dma_bytes(m: TileMachine, o: Operands) -> tuple[np.ndarray, np.ndarray]:
-    """(slot bytes, byte index of every byte of the transfer) after all checks."""
+def _extent(strides: Sequence[int], counts: Sequence[int], run: int) -> int:
+    """From the first to behind the last of what nested levels of runs reach."""
+    return run + sum((c - 1) * s for s, c in zip(strides, counts, strict=True))
+
+
+def _dma_bytes(m: TileMachine, o: Operands, address: int) -> tuple[np.ndarray, np.ndarray]:
+    """(slot bytes, byte index of every byte of the transfer) after all checks, those of SPM at `address` too."""
     size, run = o.fmt.bytes, o["count"]
-    strides, counts = _levels(m, o, "s", "n")
-    if run <= 0:
-        raise Fault(FaultKind.BAD_DESCRIPTOR, f"elem_count {run}", m.place)
-    last = o["offset"] + (sum((c - 1) * s for s, c in zip(strides, counts, strict=True)) + run) * size
-    data = m.ddr.slot(o["slot"], o["offset"], last, m.place)
+    strides, counts = _levels(o, "s", "n")
+    data = m.ddr.slot(o["slot"], o["offset"], o["offset"] + _extent(strides, counts, run) * size, m.place)
+    m.spm.check(address, forms.dma_bytes(o), m.place)
     starts = o["offset"] + strided_offsets(strides, counts) * size
     return data, (starts[:, None] + np.arange(run * size)[None, :]).reshape(-1)
 
 
 def _rdma(m: TileMachine, record: Record, o: Operands) -> None:
-    data, index = _dma_bytes(m, o)
+    data, index = _dma_bytes(m, o, o["dst"])
     m.spm.write(o["dst"], data[index], m.place)
 
 
 def _wdma(m: TileMachine, record: Record, o: Operands) -> None:
-    data, index = _dma_bytes(m, o)
+    data, index = _dma_bytes(m, o, o["src"])
     data[index] = m.spm.read(o["src"], index.size, m.place)
 
 
 def _gather_scatter(m: TileMachine, record: Record, o: Operands) -> None:
     run = o["run_bytes"]
-    read, read_turns = _levels(m, o, "rs", "rn")
-    write, write_turns = _levels(m, o, "ws", "wn")
-    if run <= 0 or np.prod(read_turns) != np.prod(write_turns):
-        raise Fault(FaultKind.BAD_DESCRIPTOR, f"run of {run} bytes, turns {read_turns} and {write_turns}", m.place)
+    read, read_turns = _levels(o, "rs", "rn")
+    write, write_turns = _levels(o, "ws", "wn")
+    m.spm.check(o["src"], _extent(read, read_turns, run), m.place)
+    m.spm.check(o["dst"], _extent(write, write_turns, run), m.place)
     span = np.arange(run)
     sources = (strided_offsets(read, read_turns)[:, None] + span).reshape(-1)
     targets = (strided_offsets(write, write_turns)[:, None] + span).reshape(-1)
-    m.spm.check(o["src"], int(sources.max()) + 1, m.place)
-    m.spm.check(o["dst"], int(targets.max()) + 1, m.place)
     m.spm.move(o["dst"] + targets, o["src"] + sources, m.place)
 
 
 def _memset(m: TileMachine, record: Record, o: Operands) -> None:
     size = o.fmt.bytes
-    strides, counts = _levels(m, o, "s", "n", num=2)
-    if o["n"] < 0:
-        raise Fault(FaultKind.BAD_DESCRIPTOR, f"element count {o['n']}", m.place)
+    strides, counts = _levels(o, "s", "n", num=2)
+    m.spm.check(o["dst"], _extent(strides, counts, o["n"]) * size, m.place)
     value = (o["value"] & ((1 << 64) - 1)).to_bytes(8, "little")[:size]
     line = np.tile(np.frombuffer(value.ljust(size, b"\0"), np.uint8), o["n"])
-    for start in strided_offsets(strides, counts).tolist():
+    for start in strided_offsets(strides, counts).tolist() if o["n"] else ():
         m.spm.write(o["dst"] + start * size, line, m.place)
 
 

@@ -9,7 +9,7 @@ from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.definition import TileMachine, execute
 from hlo2tx8.device.faults import Fault, FaultKind, FaultPlace
 from hlo2tx8.device.isa.base import Operands
-from hlo2tx8.device.isa.encoding import EncodingError, Operand, Record, Register, decode_records
+from hlo2tx8.device.isa.encoding import EncodingError, Operand, Record, Register, decode_records, partners
 from hlo2tx8.device.isa.forms import KcScalar
 from hlo2tx8.device.isa.kc_control import (
     KcAffine,
@@ -34,7 +34,7 @@ def run(program: Program, slots: Sequence[np.ndarray], chip: Chip, strict: bool)
         records = decode_records(program.code, program.origins)
     except EncodingError as error:
         raise Fault(FaultKind.ILLEGAL_OPCODE, str(error), FaultPlace(0, 0)) from None
-    targets = [int(t) for t in program.code[:, 3]]
+    targets = partners(records)
     memory = DeviceMemory(slots)
     waiting = [_Tile(t, records, targets, TileMachine(Scratchpad(chip.spm_limit, strict), memory)).run() for t in range(chip.tiles)]
     while waiting:

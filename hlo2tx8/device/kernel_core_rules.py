@@ -305,7 +305,7 @@ def reduce_precision(x: np.ndarray, fmt: Format, exponent: int, mantissa: int) -
     rounded = np.where(np.isfinite(wide), bits.view(np.float64), wide)
     bias = (1 << (exponent - 1)) - 1
     with np.errstate(all="ignore"):
-        largest, smallest = 2.0 ** (bias + 1), 2.0 ** (1 - bias)
+        largest, smallest = np.ldexp(1.0, bias + 1), np.ldexp(1.0, 1 - bias)
         rounded = np.where(np.abs(rounded) >= largest, np.copysign(np.inf, rounded), rounded)
         rounded = np.where(np.abs(rounded) < smallest, np.copysign(0.0, rounded), rounded)
         return round_to(np.where(np.isnan(wide), wide, rounded), fmt)

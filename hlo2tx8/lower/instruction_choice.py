@@ -231,7 +231,7 @@ def _compare(s: "BoxSelector", op: Operation, operands: Sequence[Vector], format
         truth = _emit(s, immediate_form, source, source, a=a, imm=immediate(b))
     else:
         truth = _emit(s, vector_form, source, source, a=s.buffer(a), b=s.buffer(b))
-    return _convert_on_ct(s, truth, source, Format.INT8, Rounding.TOWARD_ZERO)
+    return _convert_on_ct(s, truth, source, Format.INT8, Rounding.NEAREST_EVEN)
 
 
 def _text(op: Operation, name: str) -> str:
@@ -270,6 +270,8 @@ def _convert(s: "BoxSelector", op: Operation, operands: Sequence[Vector], format
     if source in CT_CONVERT_INTEGERS and fmt in CT_FORMATS:
         return _convert_on_ct(s, src, source, fmt, Rounding.NEAREST_EVEN)
     if source in CT_FORMATS and fmt in CT_CONVERT_INTEGERS:
+        if not ct_move.CtConvert.takes(fmt, source, Rounding.TOWARD_ZERO):
+            src, source = _convert_on_ct(s, src, source, Format.FP32, Rounding.NEAREST_EVEN), Format.FP32
         return _convert_on_ct(s, src, source, fmt, Rounding.TOWARD_ZERO)
     return s.as_format(src, source, fmt)
 

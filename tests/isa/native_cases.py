@@ -92,7 +92,8 @@ def vector_instructions() -> Iterator[tuple[type[Instruction], Format, Format]]:
             continue
         for fmt in cls.FORMATS:
             for source in cls.FORMATS2 or (fmt,):
-                yield cls, fmt, source
+                if cls.takes(fmt, source, Rounding.NEAREST_EVEN):
+                    yield cls, fmt, source
 
 
 def make_image(cls: type[Instruction], fmt: Format, source: Format) -> tuple[np.ndarray, int]:
@@ -145,5 +146,5 @@ def make_fields(cls: type[Instruction], n: int, addresses: Mapping[str, int]) ->
     return fields
 
 
-def roundings(cls: type[Instruction]) -> tuple[Rounding, ...]:
-    return tuple(Rounding)[:4] if cls.MNEMONIC.startswith("CGRATensor_Convert") else (Rounding.NEAREST_EVEN,)
+def roundings(cls: type[Instruction], fmt: Format, source: Format) -> tuple[Rounding, ...]:
+    return tuple(rounding for rounding in Rounding if cls.takes(fmt, source, rounding))

@@ -6,13 +6,15 @@ A field's value is an integer, or an SSA value: an index, a `!tx8.buffer` addres
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from functools import cache
 from typing import Any, ClassVar, Self, TypeVar
 
-from xdsl.dialects.builtin import DenseArrayBase, StringAttr, i64
-from xdsl.ir import ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, StringAttr, TensorType, i64
+from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import IRDLOperation, irdl_attr_definition, irdl_op_definition, prop_def, var_operand_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
 
 from hlo2tx8.device.formats import Format, Rounding
 
@@ -48,12 +50,15 @@ class Role(Enum):
 
 @dataclass(frozen=True)
 class Field:
-    """One operand of an instruction. `elements` gives the extent of an SPM access from the field values, in bytes."""
+    """One operand of an instruction. `num_bytes` gives the extent of an SPM access from the field values; `least` and `most` bound
+    the value, counts and strides are not negative anyway."""
 
     name: str
     role: Role
     num_bytes: "Callable[[Operands], int] | None" = None
     default: int | None = None
+    least: int | None = None
+    most: int | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,14 @@ class Operands:
 
     def __getitem__(self, name: str) -> int:
         return self.values[name]
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A rule on concrete field values, as text and as a test."""
+
+    text: str
+    holds: Callable[[Operands], bool]
 
 
 @dataclass(frozen=True)
@@ -88,7 +101,8 @@ class Instruction(IRDLOperation):
     """Base of all instructions.
 
     ENGINE executes it; FIELDS are its operands in encoding order; FORMATS are those `fmt` may take (empty: the instruction has
-    none); FORMATS2 those of the source of a conversion. COST is cycles per beat, see the timing model.
+    none); FORMATS2 those of the source of a conversion. CONSTRAINTS are rules between fields, beyond the bounds the fields
+    declare. COST is cycles per beat, see the timing model.
     """
 
     ENGINE: ClassVar[Engine]
@@ -97,6 +111,7 @@ class Instruction(IRDLOperation):
     FIELDS: ClassVar[tuple[Field, ...]] = ()
     FORMATS: ClassVar[tuple[Format, ...]] = ()
     FORMATS2: ClassVar[tuple[Format, ...]] = ()
+    CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = ()
     COST: ClassVar[int] = 1
     COMPUTE: ClassVar[Any]
     FUNCTION: ClassVar[str]
@@ -173,6 +188,30 @@ class Instruction(IRDLOperation):
         return self.values()[name]
 
     @classmethod
+    def takes(cls, fmt: Format, fmt2: Format, rounding: Rounding) -> bool:
+        """Do these codes go with the instruction?"""
+        is_known = (not cls.FORMATS or fmt in cls.FORMATS) and (not cls.FORMATS2 or fmt2 in cls.FORMATS2)
+        return is_known and rounding is Rounding.NEAREST_EVEN
+
+    def verify_(self) -> None:
+        """Codes the instruction takes, operands of the right types, and the constraints as far as values are known."""
+        static = self.static.get_values()
+        if len(static) != len(self.FIELDS) or static.count(DYNAMIC) != len(self.dynamic):
+            given = f"{len(static)} values, {len(self.dynamic)} of them dynamic"
+            raise VerifyException(f"{self.MNEMONIC} has {len(self.FIELDS)} fields, given {given}")
+        if not self.takes(self.fmt, self.fmt2, self.rounding):
+            raise VerifyException(refusal(type(self), self.fmt, self.fmt2, self.rounding))
+        values = self.values()
+        for f in self.FIELDS:
+            value = values[f.name]
+            if isinstance(value, SSAValue) and not _fits(value.type, f.role):
+                raise VerifyException(f"{self.MNEMONIC}: {f.name} is the {f.role.value}, not a {value.type}")
+        known = {name: value for name, value in values.items() if not isinstance(value, SSAValue)}
+        violated = violation(type(self), Operands(known, self.fmt, self.fmt2))
+        if violated:
+            raise VerifyException(f"{self.MNEMONIC}: {violated}")
+
+    @classmethod
     def accesses(cls) -> tuple[Access, ...]:
         """The fields through which memory is reached."""
         return tuple(_ACCESS[f.role](f.name) for f in cls.FIELDS if f.role in _ACCESS)
@@ -225,6 +264,50 @@ _ACCESS: dict[Role, Callable[[str], Access]] = {
     Role.DDR_WRITE: lambda name: Access(name, "ddr", True),
 }
 
+
+def _fits(type_: Attribute, role: Role) -> bool:
+    """Addresses in SPM are buffers, or numbers once they are allocated; slots are tensors."""
+    match role:
+        case Role.SPM_READ | Role.SPM_WRITE:
+            return isinstance(type_, BufferType | IndexType)
+        case Role.SLOT:
+            return isinstance(type_, TensorType)
+        case _:
+            return isinstance(type_, IndexType)
+
+
+@cache
+def constraints(cls: type[Instruction]) -> tuple[Constraint, ...]:
+    """C1, C2, ...: the bounds of fields, then the rules between them."""
+    bounds = [_bound(f) for f in cls.FIELDS if f.role in (Role.COUNT, Role.STRIDE) or f.least is not None or f.most is not None]
+    return (*bounds, *cls.CONSTRAINTS)
+
+
+def _bound(f: Field) -> Constraint:
+    least, most = f.least or 0, f.most
+    if most is None:
+        return Constraint(f"{f.name} >= {least}", lambda o: o[f.name] >= least)
+    return Constraint(f"{least} <= {f.name} <= {most}", lambda o: least <= o[f.name] <= most)
+
+
+def violation(cls: type[Instruction], operands: Operands) -> str | None:
+    """The first constraint that does not hold, with its label; those on fields without a value are passed over."""
+    for number, constraint in enumerate(constraints(cls), 1):
+        try:
+            holds = constraint.holds(operands)
+        except KeyError:
+            continue
+        if not holds:
+            return f"C{number}: {constraint.text} does not hold for {', '.join(f'{k} = {v}' for k, v in operands.values.items())}"
+    return None
+
+
+def refusal(cls: type[Instruction], fmt: Format, fmt2: Format, rounding: Rounding) -> str:
+    """What to say of codes an instruction does not take."""
+    source = f" from {fmt2.name}" if cls.FORMATS2 else ""
+    return f"{cls.MNEMONIC} does not take {fmt.name}{source} rounded {rounding.name}"
+
+
 InstructionT = TypeVar("InstructionT", bound=type[Instruction])
 
 
@@ -262,5 +345,5 @@ def dims(*names: str) -> Sequence[Field]:
     return [
         field
         for s, n in zip(names[::2], names[1::2], strict=True)
-        for field in (Field(s, Role.STRIDE, default=0), Field(n, Role.COUNT, default=1))
+        for field in (Field(s, Role.STRIDE, default=0), Field(n, Role.COUNT, default=1, least=1))
     ]

@@ -1,10 +1,20 @@
 """CT conversions and masked moves."""
 
-from hlo2tx8.device.formats import Format
+from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa.base import Field, Role, instruction, vector
 from hlo2tx8.device.isa.forms import COUNT, CT_FLOATS, CtInstruction
 
-CT_CONVERT_FORMATS = (*CT_FLOATS, Format.INT8, Format.INT16, Format.INT32)
+CT_CONVERT_INTEGERS = (Format.INT8, Format.INT16, Format.INT32)
+CT_CONVERT_FORMATS = (*CT_FLOATS, *CT_CONVERT_INTEGERS)
+# Source -> the targets whose conversion takes a rounding operand; the others round to nearest even where they round.
+CT_CONVERT_ROUNDED: dict[Format, tuple[Format, ...]] = {
+    Format.INT16: (Format.BF16, Format.FP32, Format.TF32),
+    Format.INT32: CT_FLOATS,
+    Format.BF16: (Format.INT16, Format.INT32),
+    Format.FP16: (*CT_CONVERT_INTEGERS, Format.BF16),
+    Format.TF32: (*CT_CONVERT_INTEGERS, Format.BF16),
+    Format.FP32: CT_CONVERT_FORMATS,
+}
 
 
 @instruction
@@ -16,6 +26,13 @@ class CtConvert(CtInstruction):
     FORMATS = CT_CONVERT_FORMATS
     FORMATS2 = CT_CONVERT_FORMATS
     FIELDS = (vector("dst", Role.SPM_WRITE), vector("src", Role.SPM_READ, is_source=True), COUNT)
+
+    @classmethod
+    def takes(cls, fmt: Format, fmt2: Format, rounding: Rounding) -> bool:
+        """36 pairs; stochastic rounding has no seed operand here."""
+        is_pair = super().takes(fmt, fmt2, Rounding.NEAREST_EVEN) and fmt is not fmt2 and (fmt.is_float or fmt2.is_float)
+        is_rounded = fmt in CT_CONVERT_ROUNDED.get(fmt2, ()) and rounding is not Rounding.STOCHASTIC
+        return is_pair and (is_rounded or rounding is Rounding.NEAREST_EVEN)
 
 
 @instruction

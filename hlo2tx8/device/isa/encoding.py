@@ -15,11 +15,13 @@ import numpy as np
 
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import BY_OPCODE
-from hlo2tx8.device.isa.base import Instruction
+from hlo2tx8.device.isa.base import Instruction, Role, refusal
 from hlo2tx8.device.isa.kc_control import KcEnd, KcEndIf, KcIf, KcLoop
 
 RECORD_WORDS = 24
 HEADER_WORDS = 4
+NUM_REGISTERS = 64
+MAX_DEPTH = 32  # blocks inside each other
 
 
 class Register(NamedTuple):
@@ -51,7 +53,6 @@ def encode_records(records: Sequence[Record]) -> tuple[np.ndarray, tuple[str, ..
     """(uint64[n, 24], origins) of a sequence of records whose loops and branches nest."""
     words = np.zeros((len(records), RECORD_WORDS), np.uint64)
     origins: dict[str, int] = {}
-    open_blocks: list[int] = []
     for i, record in enumerate(records):
         kind = record.kind
         head = kind.OPCODE | record.fmt << 16 | record.fmt2 << 24 | record.rounding << 32 | kind.ENGINE << 40
@@ -67,23 +68,37 @@ def encode_records(records: Sequence[Record]) -> tuple[np.ndarray, tuple[str, ..
             operands.append(value)
         words[i, :HEADER_WORDS] = head, registers, origins.setdefault(record.origin, len(origins)), 0
         words[i, HEADER_WORDS : HEADER_WORDS + len(operands)] = np.array(operands, np.int64).view(np.uint64)
-        if kind in (KcLoop, KcIf):
-            open_blocks.append(i)
-        elif kind in (KcEnd, KcEndIf):
-            if not open_blocks:
-                raise EncodingError(f"record {i}: {kind.MNEMONIC} without a beginning")
-            start = open_blocks.pop()
-            words[start, 3], words[i, 3] = i, start
-    if open_blocks:
-        raise EncodingError(f"record {open_blocks[-1]}: a loop or branch has no end")
+    words[:, 3] = partners(records)
     return words, tuple(origins)
 
 
+def partners(records: Sequence[Record]) -> list[int]:
+    """For each record the index of the other end of its block, 0 for all others; EncodingError if blocks do not nest."""
+    found = [0] * len(records)
+    open_blocks: list[int] = []
+    for i, record in enumerate(records):
+        if record.kind in (KcLoop, KcIf):
+            if len(open_blocks) == MAX_DEPTH:
+                raise EncodingError(f"record {i}: more than {MAX_DEPTH} blocks inside each other")
+            open_blocks.append(i)
+        elif record.kind in (KcEnd, KcEndIf):
+            begin = KcLoop if record.kind is KcEnd else KcIf
+            if not open_blocks or records[open_blocks[-1]].kind is not begin:
+                raise EncodingError(f"record {i}: {record.kind.MNEMONIC} without a beginning")
+            start = open_blocks.pop()
+            found[start], found[i] = i, start
+    if open_blocks:
+        raise EncodingError(f"record {open_blocks[-1]}: a loop or branch has no end")
+    return found
+
+
 def decode_records(words: np.ndarray, origins: Sequence[str]) -> list[Record]:
-    """The records of encoded words; raises EncodingError naming the record that is none."""
+    """The records of encoded words, whose blocks nest; raises EncodingError naming the record that is none."""
     if words.ndim != 2 or words.shape[1] != RECORD_WORDS or words.dtype != np.uint64:
         raise EncodingError(f"a program is uint64[n, {RECORD_WORDS}], not {words.dtype}{list(words.shape)}")
-    return [_decode(i, [int(w) for w in row], origins) for i, row in enumerate(words)]
+    records = [_decode(i, [int(w) for w in row], origins) for i, row in enumerate(words)]
+    partners(records)
+    return records
 
 
 def _decode(i: int, row: Sequence[int], origins: Sequence[str]) -> Record:
@@ -95,17 +110,16 @@ def _decode(i: int, row: Sequence[int], origins: Sequence[str]) -> Record:
         rounding = Rounding(row[0] >> 32 & 0xFF)
     except ValueError as error:
         raise EncodingError(f"record {i}: {kind.MNEMONIC}: {error}") from None
-    if kind.FORMATS and fmt not in kind.FORMATS:
-        raise EncodingError(f"record {i}: {kind.MNEMONIC} does not take format {fmt.name}")
-    if kind.FORMATS2 and fmt2 not in kind.FORMATS2:
-        raise EncodingError(f"record {i}: {kind.MNEMONIC} does not take source format {fmt2.name}")
+    if not kind.takes(fmt, fmt2, rounding):
+        raise EncodingError(f"record {i}: {refusal(kind, fmt, fmt2, rounding)}")
     fields: dict[str, Operand] = {}
     for position, f in enumerate(kind.FIELDS):
         word = row[HEADER_WORDS + position]
         value = word - (1 << 64) if word >> 63 else word
-        if row[1] >> position & 1:
-            if not 0 <= value < 64:
-                raise EncodingError(f"record {i}: {kind.MNEMONIC}: no register {value}")
+        is_register = bool(row[1] >> position & 1)
+        if (is_register or f.role is Role.REGISTER) and not 0 <= value < NUM_REGISTERS:
+            raise EncodingError(f"record {i}: {kind.MNEMONIC}: no register {value}")
+        if is_register:
             fields[f.name] = Register(value)
         else:
             fields[f.name] = value

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.base import Engine, Field, Instruction, Role, dims, vector
+from hlo2tx8.device.isa.base import Constraint, Engine, Field, Instruction, Role, dims, vector
 
 Compute = Callable[..., np.ndarray]
 COUNT = Field("n", Role.COUNT)
@@ -64,7 +64,7 @@ class CtVuV(CtInstruction):
         vector("a", Role.SPM_READ),
         vector("unit", Role.SPM_READ, "u"),
         COUNT,
-        Field("u", Role.COUNT),
+        Field("u", Role.COUNT, least=1, most=UNIT_ELEMENTS),
     )
 
 
@@ -75,10 +75,14 @@ class CtVuVLoop(CtInstruction):
         vector("dst", Role.SPM_WRITE, "full_n"),
         vector("a", Role.SPM_READ, "full_n"),
         vector("unit", Role.SPM_READ, "full_u"),
-        COUNT,
-        Field("u", Role.COUNT),
+        Field("n", Role.COUNT, least=1),
+        Field("u", Role.COUNT, least=UNIT_ELEMENTS, most=UNIT_ELEMENTS),
         Field("full_n", Role.COUNT),
         Field("full_u", Role.COUNT),
+    )
+    CONSTRAINTS = (
+        Constraint("full_n / full_u = n / u", lambda o: o["full_n"] * o["u"] == o["full_u"] * o["n"]),
+        Constraint("full_n is a multiple of n", lambda o: o["full_n"] % o["n"] == 0),
     )
 
 
@@ -176,7 +180,7 @@ class DmaForm(Instruction):
     """A strided box of DDR elements against dense SPM; level 3 is outermost, strides in elements, offset in bytes."""
 
     FORMATS = tuple(Format)
-    LEVELS: ClassVar[tuple[Field, ...]] = (Field("count", Role.COUNT), *dims("s1", "n1", "s2", "n2", "s3", "n3"))
+    LEVELS: ClassVar[tuple[Field, ...]] = (Field("count", Role.COUNT, least=1), *dims("s1", "n1", "s2", "n2", "s3", "n3"))
 
 
 def dma_bytes(operands: Any) -> int:

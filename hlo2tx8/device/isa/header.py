@@ -6,7 +6,9 @@ from pathlib import Path
 
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import INSTRUCTIONS, Engine
+from hlo2tx8.device.isa.ct_move import CtConvert
 from hlo2tx8.device.isa.encoding import HEADER_WORDS, RECORD_WORDS
+from hlo2tx8.device.isa.lsu import MOST_ELEMENTS
 
 PATH = Path(__file__).parents[1] / "native" / "isa.h"
 
@@ -18,7 +20,8 @@ def _upper(name: str) -> str:
 def header_text() -> str:
     """Enumerations of opcodes, formats, roundings, engines, and operand positions per instruction."""
     lines = ["/* Generated from the instruction classes. Do not edit. */", "#ifndef HLO2TX8_ISA_H", "#define HLO2TX8_ISA_H", ""]
-    lines += [f"#define RECORD_WORDS {RECORD_WORDS}", f"#define HEADER_WORDS {HEADER_WORDS}", ""]
+    constants = {"RECORD_WORDS": RECORD_WORDS, "HEADER_WORDS": HEADER_WORDS, "MOST_ELEMENTS": MOST_ELEMENTS}
+    lines += [*(f"#define {name} {value}" for name, value in constants.items()), ""]
     for prefix, names in (
         ("FORMAT", {f.name: f.value for f in Format}),
         ("ROUND", {r.name: r.value for r in Rounding}),
@@ -30,6 +33,10 @@ def header_text() -> str:
         lines += ["};", ""]
     for cls in INSTRUCTIONS:
         lines += [f"#define {_upper(cls.__name__)}__{f.name.upper()} {i}" for i, f in enumerate(cls.FIELDS)]
+    lines += ["", "/* Bit t of entry s: format s converts into format t, to nearest even and in the other roundings. */"]
+    for rounding in (Rounding.NEAREST_EVEN, Rounding.TOWARD_ZERO):
+        masks = [sum(CtConvert.takes(t, s, rounding) << t for t in Format) for s in Format]
+        lines.append(f"#define CT_CONVERT_{rounding.name} {{{', '.join(f'{mask:#x}' for mask in masks)}}}")
     lines += ["", "#endif", ""]
     return "\n".join(lines)
 

@@ -23,7 +23,7 @@ class KcLoop(KcInstruction):
         Field("rd", Role.REGISTER),
         Field("lo", Role.IMMEDIATE),
         Field("hi", Role.IMMEDIATE),
-        Field("step", Role.IMMEDIATE),
+        Field("step", Role.IMMEDIATE, least=1),
     )
 
 

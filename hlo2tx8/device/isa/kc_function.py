@@ -169,7 +169,7 @@ class KcVReducePrecision(KcV):
     MNEMONIC = "KC_V_reduce_precision"
     OPCODE = 152
     FORMATS = KC_FLOATS
-    FIELDS = (*KcV.FIELDS, Field("exponent", Role.IMMEDIATE), Field("mantissa", Role.IMMEDIATE))
+    FIELDS = (*KcV.FIELDS, Field("exponent", Role.IMMEDIATE, least=1, most=11), Field("mantissa", Role.IMMEDIATE, least=0))
 
 
 KC_FUNCTIONS = (

@@ -41,8 +41,8 @@ class KcVIota(KcInstruction):
         COUNT,
         Field("start", Role.IMMEDIATE),
         Field("step", Role.IMMEDIATE),
-        Field("div", Role.IMMEDIATE),
-        Field("mod", Role.IMMEDIATE),
+        Field("div", Role.COUNT, least=1),
+        Field("mod", Role.COUNT, least=1),
     )
 
 

@@ -1,10 +1,13 @@
 """Data movement: RDMA and WDMA between DDR and SPM, TDMA inside SPM."""
 
 from collections.abc import Callable
+from math import prod
 
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.base import Engine, Field, Instruction, Operands, Role, dims, instruction
+from hlo2tx8.device.isa.base import Constraint, Engine, Field, Instruction, Operands, Role, dims, instruction
 from hlo2tx8.device.isa.forms import DmaForm, dma_bytes
+
+MOST_ELEMENTS = 1 << 28  # moved by one TDMA instruction; only a damaged program asks for more
 
 
 @instruction
@@ -37,6 +40,10 @@ class Wdma(DmaForm):
     )
 
 
+def _turns(o: Operands, count: str) -> int:
+    return prod(o[f"{count}{i}"] for i in (1, 2, 3))
+
+
 def _span(stride: str, count: str, run: str) -> Callable[[Operands], int]:
     def num_bytes(o: Operands) -> int:
         if any(o[f"{count}{i}"] == 0 for i in (1, 2, 3)):
@@ -57,9 +64,13 @@ class TdmaGatherScatter(Instruction):
     FIELDS = (
         Field("dst", Role.SPM_WRITE, _span("ws", "wn", "run_bytes")),
         Field("src", Role.SPM_READ, _span("rs", "rn", "run_bytes")),
-        Field("run_bytes", Role.COUNT),
+        Field("run_bytes", Role.COUNT, least=1),
         *dims("rs1", "rn1", "rs2", "rn2", "rs3", "rn3"),
         *dims("ws1", "wn1", "ws2", "wn2", "ws3", "wn3"),
+    )
+    CONSTRAINTS = (
+        Constraint("rn1 * rn2 * rn3 = wn1 * wn2 * wn3", lambda o: _turns(o, "rn") == _turns(o, "wn")),
+        Constraint(f"run_bytes * rn1 * rn2 * rn3 <= {MOST_ELEMENTS}", lambda o: o["run_bytes"] * _turns(o, "rn") <= MOST_ELEMENTS),
     )
 
 
@@ -77,6 +88,7 @@ class TdmaMemset(Instruction):
         Field("n", Role.COUNT),
         *dims("s1", "n1", "s2", "n2"),
     )
+    CONSTRAINTS = (Constraint(f"n * n1 * n2 <= {MOST_ELEMENTS}", lambda o: o["n"] * o["n1"] * o["n2"] <= MOST_ELEMENTS),)
 
 
 def _memset_bytes(o: Operands) -> int:

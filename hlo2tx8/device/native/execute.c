@@ -95,13 +95,6 @@ static int resolve_vs(struct context *c, struct link *k) {
     return fault;
 }
 
-static int resolve_convert(struct context *c, struct link *k) {
-    const int fault = resolve(c, k, 1, c->step->bytes, c->step->bytes2, 0, 0);
-    const int is_move = float_index_of(c->step->fmt) < 0 && float_index_of(c->step->fmt2) < 0;
-    if (fault || c->step->form == FORM_CONVERT_KC || !is_move) return fault;
-    return fail(c, FAULT_BAD_DESCRIPTOR, "CT converts no integer to an integer");
-}
-
 int resolve_link(struct context *c, struct link *k) {
     const i64 bytes = c->step->bytes;
     int fault;
@@ -109,7 +102,7 @@ int resolve_link(struct context *c, struct link *k) {
     case FORM_UNARY: return resolve(c, k, 1, bytes, bytes, 0, 0);
     case FORM_BINARY: return resolve(c, k, 2, bytes, bytes, bytes, 0);
     case FORM_VS: return resolve_vs(c, k);
-    case FORM_CONVERT_CT: case FORM_CONVERT_KC: return resolve_convert(c, k);
+    case FORM_CONVERT_CT: case FORM_CONVERT_KC: return resolve(c, k, 1, bytes, c->step->bytes2, 0, 0);
     case FORM_TEST: return resolve(c, k, 1, 1, bytes, 0, 0);
     case FORM_SELECT: return resolve(c, k, 3, bytes, 1, bytes, bytes);
     case FORM_COMPARE:

@@ -3,7 +3,6 @@
 
 #define LEVELS 3
 #define STREAM_BYTES (1 << 15) /* smaller results may be read again soon: they stay in the cache */
-#define MOST_BYTES (INT64_C(1) << 36) /* one record moves no more; only a damaged one would */
 
 /* Strides and turns from operand k on, in pairs, innermost first; 0 or the fault. */
 static int read_levels(struct context *c, int k, int num, i64 *strides, i64 *turns) {
@@ -31,7 +30,7 @@ static i64 product(const i64 *turns, int num, i64 run) {
     __int128 total = run;
     for (int i = 0; i < num; i++) {
         total *= turns[i];
-        if (total > MOST_BYTES) return -1;
+        if (total > MOST_ELEMENTS) return -1;
     }
     return (i64)total;
 }
@@ -112,7 +111,7 @@ static int run_tdma(struct context *c) {
     if (!fault) fault = read_levels(c, TDMA_GATHER_SCATTER__WS1, LEVELS, ws, wn);
     if (fault) return fault;
     const i64 read = product(rn, LEVELS, 1), written = product(wn, LEVELS, 1);
-    if (run <= 0 || read < 0 || read != written || (__int128)read * run > MOST_BYTES) {
+    if (run <= 0 || read < 0 || read != written || (__int128)read * run > MOST_ELEMENTS) {
         return fail(c, FAULT_BAD_DESCRIPTOR, "run of %lld bytes, %lld turns read and %lld written", (long long)run, (long long)read, (long long)written);
     }
     const i64 read_bytes = extent(rs, rn, LEVELS, run), written_bytes = extent(ws, wn, LEVELS, run);
@@ -140,11 +139,10 @@ static int run_memset(struct context *c) {
     i64 strides[2] = {0}, turns[2] = {0};
     const int fault = read_levels(c, TDMA_MEMSET__S1, 2, strides, turns);
     if (fault) return fault;
-    if (n < 0) return fail(c, FAULT_BAD_DESCRIPTOR, "element count %lld", (long long)n);
+    if (n < 0 || (n && product(turns, 2, n) < 0)) return fail(c, FAULT_BAD_DESCRIPTOR, "element count %lld", (long long)n);
     const i64 elements = extent(strides, turns, 2, n);
     u8 *const dst = spm_range(c, operand(c, TDMA_MEMSET__DST), elements < 0 ? INT64_MAX / 16 : elements, bytes);
     if (!dst) return (int)c->tile->fault.kind;
-    if (product(turns, 2, n ? n : 1) < 0) return fail(c, FAULT_BAD_DESCRIPTOR, "more elements than SPM has bytes");
     u8 value[16] = {0};
     const i64 bits = operand(c, TDMA_MEMSET__VALUE);
     memcpy(value, &bits, sizeof bits);

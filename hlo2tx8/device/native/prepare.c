@@ -19,16 +19,16 @@ static int is_kernel_core_format(int fmt) {
     return format_bytes(fmt) && fmt != FORMAT_TF32 && fmt != FORMAT_BOOL && fmt != FORMAT_RAW8 && fmt != FORMAT_RAW128;
 }
 
-static int is_convert_format(int fmt) {
-    const int f = float_index_of(fmt);
-    return (f >= 0 && f != FLOAT_F64) || fmt == FORMAT_INT8 || fmt == FORMAT_INT16 || fmt == FORMAT_INT32;
+static int is_conversion(int fmt, int fmt2, int rounding) {
+    static const u32 nearest[] = CT_CONVERT_NEAREST_EVEN, directed[] = CT_CONVERT_TOWARD_ZERO;
+    return rounding < ROUND_STOCHASTIC && (rounding == ROUND_NEAREST_EVEN ? nearest : directed)[fmt2] >> fmt & 1;
 }
 
 static int prepare_ct(struct step *s) {
     const int op = s->opcode;
     if (op == OP_CT_CONVERT) {
         s->form = FORM_CONVERT_CT;
-        return is_convert_format(s->fmt) && is_convert_format(s->fmt2) && s->rounding <= ROUND_TOWARD_NEGATIVE;
+        return is_conversion(s->fmt, s->fmt2, s->rounding);
     }
     if (float_index_of(s->fmt) < 0 || s->fmt == FORMAT_FP64) return 0;
     if (op == OP_CT_MASK_MOVE) {
@@ -92,6 +92,7 @@ static int prepare_load_scalar(struct step *s) {
 
 /* 1 if opcode and formats go together. */
 static int choose(struct step *s) {
+    if (s->rounding != ROUND_NEAREST_EVEN && s->opcode != OP_CT_CONVERT) return 0;
     switch (s->opcode) {
     case OP_KC_HALT: s->form = FORM_HALT; return 1;
     case OP_KC_LOOP: s->form = FORM_LOOP; return 1;
