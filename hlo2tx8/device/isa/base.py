@@ -3,6 +3,7 @@
 A field's value is an integer, or an SSA value: an index, a `!tx8.buffer` address in SPM, or the tensor a DDR slot holds.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
@@ -287,6 +288,8 @@ def _bound(f: Field) -> Constraint:
     least, most = f.least or 0, f.most
     if most is None:
         return Constraint(f"{f.name} >= {least}", lambda o: o[f.name] >= least)
+    if least == most:
+        return Constraint(f"{f.name} = {least}", lambda o: o[f.name] == least)
     return Constraint(f"{least} <= {f.name} <= {most}", lambda o: least <= o[f.name] <= most)
 
 
@@ -298,7 +301,9 @@ def violation(cls: type[Instruction], operands: Operands) -> str | None:
         except KeyError:
             continue
         if not holds:
-            return f"C{number}: {constraint.text} does not hold for {', '.join(f'{k} = {v}' for k, v in operands.values.items())}"
+            named = set(re.findall(r"\w+", constraint.text))
+            given = ", ".join(f"{name} = {value}" for name, value in operands.values.items() if name in named)
+            return f"C{number}: {constraint.text} does not hold for {given}"
     return None
 
 
