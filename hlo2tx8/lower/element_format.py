@@ -7,6 +7,7 @@ import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     BFloat16Type,
+    ComplexType,
     DenseIntOrFPElementsAttr,
     Float16Type,
     Float32Type,
@@ -67,6 +68,20 @@ def format_of(type_: Attribute) -> Format:
     raise CompileError("E3205", f"no instruction computes with elements of type {type_}")
 
 
+def storage_format(type_: Attribute) -> Format:
+    """The format elements are moved in; those no instruction computes with are opaque bytes, sub-byte ones a byte each."""
+    if isinstance(type_, (VectorType, TensorType)):
+        shaped = cast(VectorType[Attribute] | TensorType[Attribute], type_)
+        return storage_format(shaped.get_element_type())
+    if isinstance(type_, ComplexType):
+        part = cast(ComplexType[Float32Type | Float64Type], type_).element_type
+        return Format.UINT64 if isinstance(part, Float32Type) else Format.RAW128
+    try:
+        return format_of(type_)
+    except CompileError:
+        return Format.RAW8
+
+
 def tensor_type(value: SSAValue) -> TensorType[Attribute]:
     """The type of a value that is a tensor."""
     type_: Attribute = value.type
@@ -85,7 +100,7 @@ def constant_bits(value: SSAValue) -> int:
     if isinstance(op, arith.ConstantOp):
         match op.value:
             case IntegerAttr():
-                fmt = format_of(op.result.type)
+                fmt = storage_format(op.result.type)
                 width = 1 if fmt is Format.PRED else 8 * fmt.bytes  # the attribute of true holds -1
                 return op.value.value.data & ((1 << width) - 1)
             case FloatAttr():

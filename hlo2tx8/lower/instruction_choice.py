@@ -165,6 +165,11 @@ def hlo_name(op: Operation) -> str:
     return name
 
 
+def is_move(op: Operation) -> bool:
+    """Does the operation only pass on elements, whatever they are?"""
+    return hlo_name(op) == "select"
+
+
 def choose(s: "BoxSelector", op: Operation, operands: Sequence[Vector], formats: Sequence[Format], fmt: Format) -> Vector:
     """Emits the instructions of an element operation; returns its result."""
     name = hlo_name(op)

@@ -14,8 +14,8 @@ from hlo2tx8.dialects import vec, xla
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Add, Const, Expr, FloorDiv, IndexingMap, Mod, Mul
 from hlo2tx8.lower.box_levels import Level, Size
-from hlo2tx8.lower.element_format import Splat, Vector, constant_bits, format_of, tensor_type
-from hlo2tx8.lower.instruction_choice import choose
+from hlo2tx8.lower.element_format import Splat, Vector, constant_bits, format_of, storage_format, tensor_type
+from hlo2tx8.lower.instruction_choice import choose, is_move
 from hlo2tx8.lower.select_memory import (
     MAX_GATHER_BYTES,
     Clip,
@@ -97,13 +97,14 @@ class BoxSelector:
             raise CompileError("E3201", f"no instruction for {op.name}")
         result = op.results[0]
         operands = [self.vectors[o] for o in op.operands]
-        formats = [format_of(o.type) for o in op.operands]
-        self.vectors[result] = choose(self, op, operands, formats, format_of(result.type))
+        as_format = storage_format if is_move(op) else format_of
+        formats = [as_format(o.type) for o in op.operands]
+        self.vectors[result] = choose(self, op, operands, formats, as_format(result.type))
 
     # ------------------------------------------------------------------------------------------------ memory
 
     def _load(self, op: vec.LoadOp) -> SSAValue:
-        step, fmt = self.step, format_of(op.result.type)
+        step, fmt = self.step, storage_format(op.result.type)
         strides = vec.ints(op.strides)
         offset = self.slots[op.offset]
         source = self.slots[op.source]
@@ -139,14 +140,14 @@ class BoxSelector:
         return dst
 
     def _store(self, op: vec.StoreOp) -> None:
-        fmt = format_of(op.value.type)
+        fmt = storage_format(op.value.type)
         levels = [Level(e, (s,)) for e, s in zip(self.step.extents, vec.ints(op.strides), strict=True)]
         value = self.vectors[op.value]
         source = self.buffer(value)
         self.step.store(self.slots[op.target], self.slots[op.offset], source, levels, fmt)
 
     def _gather(self, op: vec.GatherOp) -> SSAValue:
-        step, fmt = self.step, format_of(op.result.type)
+        step, fmt = self.step, storage_format(op.result.type)
         shape = tensor_type(op.source).get_shape()
         size = max(shape[0], 1) * fmt.bytes
         if size > MAX_GATHER_BYTES:
@@ -231,7 +232,7 @@ class BoxSelector:
 
 
 def _splat(value: SSAValue) -> Splat:
-    return Splat(constant_bits(value), format_of(value.type))
+    return Splat(constant_bits(value), storage_format(value.type))
 
 
 def _origin(op: Operation) -> str:

@@ -128,7 +128,14 @@ class StepBuilder(Multiply):
         return buffer if num_bytes == 0 else self.insert(spm.OffsetOp(buffer, self.value(num_bytes))).result
 
     def fill(self, buffer: SSAValue, bits: int, fmt: Format, n: Size) -> None:
-        """buffer[0:n] = the element with these bits."""
+        """buffer[0:n] = the element with these bits; an element wider than the operand is written in halves."""
+        if fmt is Format.RAW128:
+            for half in range(2):
+                word = bits >> 64 * half & (1 << 64) - 1
+                dst = self.at(buffer, 8 * half)
+                make = TdmaMemset.make
+                self.insert(make(fmt=Format.UINT64, dst=dst, value=word, n=1, s1=2, n1=n, s2=0, n2=1, origin=self.origin))
+            return
         self.insert(TdmaMemset.make(fmt=fmt, dst=buffer, value=bits, n=n, s1=0, n1=1, s2=0, n2=1, origin=self.origin))
 
     # ------------------------------------------------------------------------------------------- transfers

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation
 
+from hlo2tx8.hlo import numpy_dtype
 from hlo2tx8.indexing import IndexingMap
 from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction
 from hlo2tx8.partitioner.instruction import (
@@ -123,8 +124,7 @@ def _condition(map: IndexingMap, whole: IndexingMap) -> dict[Access, None]:
 
 
 def _width_bytes(element: Attribute) -> int:
-    size = getattr(element, "bitwidth", None)
-    return max(1, size // 8) if isinstance(size, int) else 8
+    return numpy_dtype(element).itemsize
 
 
 def element_count(value_shape: tuple[int, ...]) -> int:

@@ -28,6 +28,7 @@ KC_INTEGERS = (
 )
 KC_FLOATS = (Format.FP16, Format.BF16, Format.FP32, Format.FP64)
 KC_ALL = (*KC_INTEGERS, *KC_FLOATS, Format.PRED)
+KC_ANY = (*KC_ALL, Format.RAW8, Format.RAW128)  # moves take opaque elements too
 UNIT_ELEMENTS = 64
 
 
@@ -137,7 +138,7 @@ class KcCompareVV(KcInstruction):
 class KcSelectForm(KcInstruction):
     """dst[i] = a[i] if pred[i] else b[i]."""
 
-    FORMATS = KC_ALL
+    FORMATS = KC_ANY
     FIELDS = (
         vector("dst", Role.SPM_WRITE),
         _pred("pred", Role.SPM_READ),
@@ -158,14 +159,14 @@ class KcConvertForm(KcInstruction):
 class KcGatherForm(KcInstruction):
     """dst[i] = src[index[i]], INT32 indices in elements."""
 
-    FORMATS = (*KC_ALL, Format.RAW8, Format.RAW128)
+    FORMATS = KC_ANY
     FIELDS = (vector("dst", Role.SPM_WRITE), Field("src", Role.SPM_READ), _indices("index", Role.SPM_READ), COUNT)
 
 
 class KcScatterForm(KcInstruction):
     """dst[index[i]] = src[i], in order of i."""
 
-    FORMATS = (*KC_ALL, Format.RAW8, Format.RAW128)
+    FORMATS = KC_ANY
     FIELDS = (Field("dst", Role.SPM_WRITE), vector("src", Role.SPM_READ), _indices("index", Role.SPM_READ), COUNT)
 
 

@@ -137,6 +137,7 @@ void select_elements(u8 *dst, const u8 *pred, const u8 *a, const u8 *b, int byte
         CASE(2, u16)
         CASE(4, u32)
         CASE(8, u64)
+        CASE(16, u128)
     default: return;
     }
 #undef CASE

@@ -49,13 +49,12 @@ static int prepare_ct(struct step *s) {
 static int prepare_kernel_core(struct step *s) {
     const int op = s->opcode, is_float = float_index_of(s->fmt) >= 0;
     const int movable = is_kernel_core_format(s->fmt) || s->fmt == FORMAT_RAW8 || s->fmt == FORMAT_RAW128;
-    if (op == OP_KC_VGATHER || op == OP_KC_VSCATTER) {
-        s->form = op == OP_KC_VGATHER ? FORM_GATHER : FORM_SCATTER;
+    if (op == OP_KC_VGATHER || op == OP_KC_VSCATTER || op == OP_KC_VSELECT) {
+        s->form = op == OP_KC_VGATHER ? FORM_GATHER : op == OP_KC_VSCATTER ? FORM_SCATTER : FORM_SELECT;
         return movable;
     }
     if (!is_kernel_core_format(s->fmt)) return 0;
     switch (op) {
-    case OP_KC_VSELECT: s->form = FORM_SELECT; return 1;
     case OP_KC_VCONVERT: s->form = FORM_CONVERT_KC; return is_kernel_core_format(s->fmt2);
     case OP_KC_VIOTA: s->form = FORM_IOTA; return s->fmt != FORMAT_PRED;
     case OP_KC_VREDUCE_PRECISION: s->form = FORM_REDUCE_PRECISION; return is_float;
