@@ -45,7 +45,8 @@ def execute(machine: TileMachine, record: Record, operands: Operands) -> None:
         raise Fault(FaultKind.BAD_DESCRIPTOR, violated, machine.place)
     for form, run in _FORMS:
         if issubclass(record.kind, form):
-            run(machine, record, operands)
+            with np.errstate(all="ignore"):
+                run(machine, record, operands)
             return
     raise Fault(FaultKind.ILLEGAL_OPCODE, f"{record.kind.MNEMONIC} has no definition", machine.place)
 
@@ -55,8 +56,7 @@ def execute(machine: TileMachine, record: Record, operands: Operands) -> None:
 
 def _ct_arith(m: TileMachine, record: Record, o: Operands, values: Sequence[np.ndarray]) -> None:
     wide = [float_rules.widen(v, o.fmt) for v in values]
-    with np.errstate(all="ignore"):
-        result = record.kind.COMPUTE(*wide)
+    result = record.kind.COMPUTE(*wide)
     if record.kind in CT_RELATIONS:
         result = result.astype(np.float32)
     m.write(o["dst"], float_rules.round_to(result, o.fmt), o.fmt)
@@ -138,8 +138,7 @@ def _kc_reduce_precision(m: TileMachine, record: Record, o: Operands) -> None:
 
 def _kc_vv(m: TileMachine, record: Record, o: Operands) -> None:
     a, b = m.read(o["a"], o["n"], o.fmt), m.read(o["b"], o["n"], o.fmt)
-    with np.errstate(all="ignore"):
-        m.write(o["dst"], record.kind.COMPUTE(a, b, o.fmt), o.fmt)
+    m.write(o["dst"], record.kind.COMPUTE(a, b, o.fmt), o.fmt)
 
 
 def _kc_compare(m: TileMachine, record: Record, o: Operands) -> None:

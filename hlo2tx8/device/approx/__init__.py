@@ -44,6 +44,19 @@ def program(name: str, type_: str, *, only_small: bool = False) -> Program:
     return builder.finish(f"{name}_{type_}", function(builder.inputs[0]))
 
 
+def ulp_bound(name: str, fmt_name: str) -> float:
+    """Largest error of `evaluate` in units of the last place of the exact value; 0.5 is correct rounding."""
+    match fmt_name:
+        case "FP16" | "BF16":
+            return 0.5
+        case "FP64":
+            return 2
+        case "FP32" if name in SINGLE:
+            return 2
+        case _:
+            return 0.51
+
+
 @cache
 def table(name: str, fmt_name: str) -> Array:
     """uint16[65536]: entry i is the bits of the correctly rounded function of the FP16 or BF16 number with bits i."""
