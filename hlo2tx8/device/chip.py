@@ -1,14 +1,16 @@
 """The chip description: every number of the machine, from one YAML file, strictly read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from math import prod
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import yaml
 
 DEFAULT_PATH = Path(__file__).with_name("chip.yaml")
+MOST_TILES = 64  # that the emulator's core has room for
 T = TypeVar("T")
 
 
@@ -50,7 +52,7 @@ class Chip:
     ddr_bytes: int
     ddr_bytes_per_second: int
     ddr_alignment_bytes: int
-    peak_ops_per_second: Mapping[str, float]
+    peak_ops_per_second: Mapping[str, int]
     queue_depth: int
     cycles: Cycles
 
@@ -61,7 +63,7 @@ class Chip:
 
 @lru_cache(maxsize=8)
 def load_chip(file: Path | str = "") -> Chip:
-    """The chip of a YAML file, "" for the built-in one; ChipError for a missing file, an unknown or a missing key."""
+    """The chip of a YAML file, "" for the built-in one; ChipError if there is none or it is not sound."""
     path = Path(file or DEFAULT_PATH)
     try:
         data = yaml.safe_load(path.read_text())
@@ -69,21 +71,54 @@ def load_chip(file: Path | str = "") -> Chip:
         raise ChipError(f"{path}: {error.strerror}") from None
     except yaml.YAMLError as error:
         raise ChipError(f"{path}: {error}") from None
+    return read_chip(data, str(path))
+
+
+def read_chip(data: Any, place: str) -> Chip:
+    """The chip of a mapping as YAML and JSON give it; ChipError, which says it is from `place`, if it is not a sound one."""
     if not isinstance(data, dict):
-        raise ChipError(f"{path}: not a mapping")
+        raise ChipError(f"{place}: not a mapping")
     values = dict(cast(Mapping[str, Any], data))
-    values["cycles"] = _strict(Cycles, values.get("cycles"), path, "cycles.")
-    values["mesh"] = tuple(values.get("mesh", ()))
-    return _strict(Chip, values, path, "")
+    cycles = values.get("cycles")
+    if not isinstance(cycles, dict):
+        raise ChipError(f"{place}: cycles is not a mapping")
+    values["cycles"] = _strict(Cycles, cast(Mapping[str, Any], cycles), place, "cycles.")
+    chip = _strict(Chip, values, place, "")
+    for holds, rule in (
+        (prod(chip.mesh) == chip.tiles, "mesh must have as many tiles as the chip"),
+        (chip.tiles <= MOST_TILES, f"tiles must be at most {MOST_TILES}"),
+        (chip.spm_allocation_start < chip.spm_limit <= chip.spm_bytes, "spm_allocation_start < spm_limit <= spm_bytes must hold"),
+        (chip.spm_alignment_bytes.bit_count() == 1, "spm_alignment_bytes must be a power of two"),
+    ):
+        if not holds:
+            raise ChipError(f"{place}: {rule}")
+    return chip
 
 
-def _strict(cls: type[T], values: Any, path: Path, prefix: str) -> T:
-    if not isinstance(values, dict):
-        raise ChipError(f"{path}: {prefix or 'top level'} is not a mapping")
-    given = dict(cast(Mapping[str, Any], values))
-    known = {f.name for f in fields(cls)}  # pyright: ignore[reportArgumentType]
-    for key in sorted(set(given) - known):
-        raise ChipError(f"{path}: unknown key {prefix}{key}")
-    for key in sorted(known - set(given)):
-        raise ChipError(f"{path}: missing key {prefix}{key}")
-    return cls(**given)
+def _strict(cls: type[T], given: Mapping[str, Any], place: str, prefix: str) -> T:
+    known = {f.name: f.type for f in fields(cls)}  # pyright: ignore[reportArgumentType]
+    for key in sorted(set(given) - set(known), key=str):
+        raise ChipError(f"{place}: unknown key {prefix}{key}")
+    for key in sorted(set(known) - set(given)):
+        raise ChipError(f"{place}: missing key {prefix}{key}")
+    return cls(**{key: _value(given[key], known[key], f"{place}: {prefix}{key}") for key in known})
+
+
+def _value(value: Any, type_: Any, place: str) -> Any:
+    """A value of a field's type; numbers are not negative, and not zero where something is divided by them or counted."""
+    if type_ is int:
+        may_be_zero = place.rpartition(".")[2].endswith(("startup", "start", "issue", "wait", "barrier", "launch"))
+        if isinstance(value, bool) or not isinstance(value, int) or value < (0 if may_be_zero else 1):
+            raise ChipError(f"{place} must be a {'whole' if may_be_zero else 'positive whole'} number, not {value!r}")
+    elif type_ is str and not isinstance(value, str):
+        raise ChipError(f"{place} must be text, not {value!r}")
+    elif type_ == tuple[int, ...]:
+        if not isinstance(value, list | tuple):
+            raise ChipError(f"{place} must be a list, not {value!r}")
+        return tuple(_value(item, int, place) for item in cast(Sequence[Any], value))
+    elif type_ == Mapping[str, int]:
+        if not isinstance(value, Mapping):
+            raise ChipError(f"{place} must be a mapping, not {value!r}")
+        items = cast(Mapping[Any, Any], value).items()
+        return {_value(key, str, place): _value(item, int, f"{place}.{key}") for key, item in items}
+    return value

@@ -41,6 +41,9 @@ class Emulator:
 
         Inputs are C-contiguous arrays of exactly the slots' sizes; outputs have the slots' shapes and dtypes.
         """
+        num_inputs = len(program.slots_of(SlotKind.INPUT))
+        if len(inputs) != num_inputs:
+            raise LaunchError(f"the program wants {num_inputs} inputs, given {len(inputs)}")
         native = self.tier == "native"
         outputs: dict[Slot, np.ndarray] = {}
         slots = [self._bind(slot, program, inputs, outputs, native) for slot in program.slots]

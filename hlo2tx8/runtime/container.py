@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from hlo2tx8.device.chip import Chip, Cycles
+from hlo2tx8.device.chip import read_chip
 from hlo2tx8.device.program import Program, Slot, SlotKind
 from hlo2tx8.errors import ContainerError
 from hlo2tx8.options import Level, Options
@@ -98,7 +98,7 @@ def _read(file: zipfile.ZipFile, name: str) -> Executable:
         name=str(manifest["name"]),
         program=program,
         signature=Signature(*ports),
-        chip=_chip(manifest["chip"]),
+        chip=read_chip(manifest["chip"], "manifest.json"),
         options=Options(**manifest["options"]),
         text_at=texts.__getitem__,
     )
@@ -123,10 +123,6 @@ def _ir_name(level: Level) -> str:
 
 def _plain_options(options: Options) -> dict[str, Any]:
     return {"mode": options.mode, "threads": options.threads, "step_elements": options.step_elements}
-
-
-def _chip(entry: Mapping[str, Any]) -> Chip:
-    return Chip(**_tuples(entry, cycles=Cycles(**entry["cycles"])))
 
 
 def _tuples(entry: Mapping[str, Any], **given: Any) -> dict[str, Any]:

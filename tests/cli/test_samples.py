@@ -148,7 +148,8 @@ def test_what_exceeds_ddr_is_one_line(capsys: pytest.CaptureFixture[str], tmp_pa
 def test_programs_are_for_the_chip_that_was_described(tiles: int, capsys: pytest.CaptureFixture[str], tmp_path: Path):
     described = (Path(hlo2tx8.__file__).parent / "device" / "chip.yaml").read_text()
     chip = tmp_path / "chip.yaml"
-    chip.write_text(described.replace("tiles: 16 ", f"tiles: {tiles} ").replace("spm_limit: 3080192", "spm_limit: 200000"))
+    described = described.replace("tiles: 16 ", f"tiles: {tiles} ").replace("mesh: [4, 4]", f"mesh: [{tiles}, 1]")
+    chip.write_text(described.replace("spm_limit: 3080192", "spm_limit: 200000"))
     assert main(["run", f"--chip={chip}", str(GELU)]) == 0, capsys.readouterr().err
     assert main(["run", f"--chip={chip}", "--level=scheduled", str(GELU)]) == 0, capsys.readouterr().err
     assert main(["run", f"--chip={tmp_path}/none.yaml", "--level=flat", str(GELU)]) == 1

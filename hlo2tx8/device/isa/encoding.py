@@ -112,16 +112,15 @@ def _decode(i: int, row: Sequence[int], origins: Sequence[str]) -> Record:
         raise EncodingError(f"record {i}: {kind.MNEMONIC}: {error}") from None
     if not kind.takes(fmt, fmt2, rounding):
         raise EncodingError(f"record {i}: {refusal(kind, fmt, fmt2, rounding)}")
-    fields: dict[str, Operand] = {}
-    for position, f in enumerate(kind.FIELDS):
-        word = row[HEADER_WORDS + position]
-        value = word - (1 << 64) if word >> 63 else word
-        is_register = bool(row[1] >> position & 1)
-        if (is_register or f.role is Role.REGISTER) and not 0 <= value < NUM_REGISTERS:
+    operands = [word - (1 << 64) if word >> 63 else word for word in row[HEADER_WORDS:]]
+    is_register = [bool(row[1] >> position & 1) for position in range(len(operands))]
+    is_number = [f.role is Role.REGISTER for f in kind.FIELDS]
+    for position, value in enumerate(operands):
+        if (is_register[position] or any(is_number[position : position + 1])) and not 0 <= value < NUM_REGISTERS:
             raise EncodingError(f"record {i}: {kind.MNEMONIC}: no register {value}")
-        if is_register:
-            fields[f.name] = Register(value)
-        else:
-            fields[f.name] = value
+    fields: dict[str, Operand] = {
+        f.name: Register(value) if named else value
+        for f, value, named in zip(kind.FIELDS, operands, is_register, strict=False)
+    }
     origin = origins[row[2]] if row[2] < len(origins) else ""
     return Record(kind, fields, fmt, fmt2, rounding, origin)

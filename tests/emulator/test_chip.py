@@ -1,0 +1,121 @@
+"""The chip description: the built-in one is the published machine, and a file is read strictly."""
+
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hlo2tx8.device import chip as chip_module
+from hlo2tx8.device.chip import DEFAULT_PATH, Chip, ChipError, Cycles, load_chip
+
+PACKAGE = Path(chip_module.__file__).parents[1]
+# Facts for what is to come: how DDR is striped, and what the model of the matrix engine has to reach.
+NOT_MODELLED = {"ddr_alignment_bytes", "peak_ops_per_second"}
+
+
+def description() -> dict[str, Any]:
+    return yaml.safe_load(DEFAULT_PATH.read_text())
+
+
+def write(path: Path, data: object) -> Path:
+    path.write_text(yaml.safe_dump(data))
+    return path
+
+
+def test_the_built_in_chip() -> None:
+    chip = load_chip()
+    assert (chip.tiles, chip.mesh, chip.spm_bytes) == (16, (4, 4), 3 << 20)
+    assert (chip.spm_allocation_start, chip.spm_limit, chip.spm_alignment_bytes) == (0x10000, 0x2EFFFF + 1, 256)
+    assert chip.ddr_bytes_per_cycle == pytest.approx(204.8)
+    macs_per_cycle = 16 * 4 * (8 * 16 * 8)
+    assert 2 * macs_per_cycle * chip.clock_hz == chip.peak_ops_per_second["bf16"] == 128 * 10**12
+
+
+def test_a_file_of_the_same_content_is_the_same_chip(tmp_path: Path) -> None:
+    assert load_chip(write(tmp_path / "chip.yaml", description())) == load_chip()
+    quick = description()
+    quick["cycles"]["issue"] = 0
+    quick["name"] = "quick"
+    chip = load_chip(write(tmp_path / "quick.yaml", quick))
+    assert (chip.name, chip.cycles.issue) == ("quick", 0)
+
+
+BROKEN: dict[str, tuple[str, Any, str]] = {
+    "text for a number": ("tiles", "sixteen", "tiles must be a positive whole number, not 'sixteen'"),
+    "fraction": ("spm_bytes", 3.5, "spm_bytes must be a positive whole number, not 3.5"),
+    "truth": ("queue_depth", True, "queue_depth must be a positive whole number, not True"),
+    "no rate": ("ddr_bytes_per_second", 0, "ddr_bytes_per_second must be a positive whole number, not 0"),
+    "negative": ("spm_allocation_start", -1, "spm_allocation_start must be a whole number, not -1"),
+    "number for a name": ("name", 8, "name must be text, not 8"),
+    "number for a list": ("mesh", 16, "mesh must be a list, not 16"),
+    "text in a list": ("mesh", [4, "4"], "mesh must be a positive whole number, not '4'"),
+    "another mesh": ("mesh", [4, 5], "mesh must have as many tiles as the chip"),
+    "list for a mapping": ("peak_ops_per_second", [1], "peak_ops_per_second must be a mapping, not"),
+    "peak that YAML takes for text": ("peak_ops_per_second", {"bf16": "1.0e12"}, "peak_ops_per_second.bf16 must be a positive"),
+    "limit beyond SPM": ("spm_limit", (3 << 20) + 1, "spm_allocation_start < spm_limit <= spm_bytes must hold"),
+    "odd alignment": ("spm_alignment_bytes", 100, "spm_alignment_bytes must be a power of two"),
+    "cycles of nothing": ("cycles", None, "cycles is not a mapping"),
+    "unknown key": ("voltage", 1, "unknown key voltage"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_values(name: str, tmp_path: Path) -> None:
+    key, value, message = BROKEN[name]
+    path = write(tmp_path / "chip.yaml", description() | {key: value})
+    with pytest.raises(ChipError, match=re.escape(f"{path}: {message}")):
+        load_chip(path)
+
+
+@pytest.mark.parametrize("key", [f.name for f in fields(Chip)])
+def test_no_key_may_be_missing(key: str, tmp_path: Path) -> None:
+    data = description()
+    del data[key]
+    with pytest.raises(ChipError, match="cycles is not a mapping" if key == "cycles" else f"missing key {key}"):
+        load_chip(write(tmp_path / "chip.yaml", data))
+
+
+def test_keys_of_cycles(tmp_path: Path) -> None:
+    for change, message in (
+        ({"warp": 9}, "unknown key cycles.warp"),
+        ({"wait": "long"}, "cycles.wait must be a whole number"),
+        ({"ct_bytes_per_cycle": 0}, "cycles.ct_bytes_per_cycle must be a positive whole number"),
+    ):
+        data = description()
+        data["cycles"] |= change
+        with pytest.raises(ChipError, match=message):
+            load_chip(write(tmp_path / f"{message}.yaml", data))
+    data = description()
+    del data["cycles"]["wait"]
+    with pytest.raises(ChipError, match=r"missing key cycles\.wait"):
+        load_chip(write(tmp_path / "none.yaml", data))
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(ChipError, match="No such file"):
+        load_chip(tmp_path / "none.yaml")
+    for text, message in (("[1, 2]", "not a mapping"), ("", "not a mapping"), ("a: [", "while parsing")):
+        path = tmp_path / f"{len(text)}.yaml"
+        path.write_text(text)
+        with pytest.raises(ChipError, match=message):
+            load_chip(path)
+
+
+def test_many_tiles(tmp_path: Path) -> None:
+    for tiles, is_sound in ((64, True), (65, False)):
+        path = write(tmp_path / f"{tiles}.yaml", description() | {"tiles": tiles, "mesh": [tiles, 1]})
+        if is_sound:
+            assert load_chip(path).tiles == tiles
+        else:
+            with pytest.raises(ChipError, match="tiles must be at most 64"):
+                load_chip(path)
+
+
+def test_every_field_is_used() -> None:
+    """A number that nothing reads is no fact about the machine."""
+    sources = [file.read_text() for file in sorted(PACKAGE.rglob("*.py"))]
+    unread = {f.name for cls in (Chip, Cycles) for f in fields(cls) if not any(re.search(rf"\.{f.name}\b", s) for s in sources)}
+    assert unread <= NOT_MODELLED
