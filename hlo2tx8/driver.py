@@ -21,8 +21,11 @@ from xdsl.utils.exceptions import VerifyException
 from hlo2tx8.dialects.launch import kernels
 from hlo2tx8.dump import Dumper
 from hlo2tx8.errors import CompileError, Hlo2tx8Error, InputError, LevelError, UnsupportedError, UnsupportedOp
+from hlo2tx8.lower.allocate_spm import SpmOverflowError
 from hlo2tx8.module import module_name, signature_of
+from hlo2tx8.notes import take_notes
 from hlo2tx8.options import Level, Options
+from hlo2tx8.partitioner.work_split import DEFAULT_STEP_ELEMENTS
 from hlo2tx8.pipeline import PIPELINE, Stage, verify_level
 from hlo2tx8.unsupported import is_refusal, unsupported_ops
 
@@ -36,18 +39,36 @@ Observer = Callable[[Stage, ModuleOp], None]
 
 @dataclass(frozen=True)
 class Lowered:
-    """A module at some level, what each pass cost, and the dumps that were written."""
+    """A module at some level, what each pass cost, the dumps that were written, and why it became what it is."""
 
     module: ModuleOp
     level: Level
     seconds: tuple[tuple[str, float], ...]
     dumps: tuple[Path, ...]
+    explanation: tuple[str, ...] = ()
 
 
 def lower(load: Callable[[], ModuleOp], options: Options, observe: Observer | None = None) -> Lowered:
     """Lower what `load` gives to `options.until`; UnsupportedError names everything that is not supported."""
     with _refusals_listed(load, options):
-        return lower_module(load(), options, observe)
+        return _lower_to_fit(load, load(), options, observe)
+
+
+def _lower_to_fit(load: Callable[[], ModuleOp], module: ModuleOp, options: Options, observe: Observer | None = None) -> Lowered:
+    """`lower_module`, again with smaller steps for each kernel whose buffers do not fit the scratchpad."""
+    limits: dict[str, int] = {}
+    while True:
+        try:
+            lowered = lower_module(module, replace(options, step_limits=tuple(f"{k}={n}" for k, n in limits.items())), observe)
+        except SpmOverflowError as error:
+            elements = limits.get(error.kernel, options.step_elements or DEFAULT_STEP_ELEMENTS)
+            if elements <= 1:
+                raise
+            limits[error.kernel] = max(1, min(elements // 2, int(elements / error.factor)))
+            module = load()
+            continue
+        notes = (f"{kernel}: steps of {n} elements at most, more do not fit the scratchpad" for kernel, n in limits.items())
+        return replace(lowered, explanation=(*lowered.explanation, *notes))
 
 
 def lower_module(module: ModuleOp, options: Options, observe: Observer | None = None) -> Lowered:
@@ -79,7 +100,7 @@ def lower_module(module: ModuleOp, options: Options, observe: Observer | None = 
             dumper.after(len(stages), stages[-1].step.name, module)
             for name, kernel in kernels(module).items() if dumper.is_on else ():
                 dumper.log(name, f"After {stages[-1].step.name}", str(kernel))
-    return Lowered(module, level, tuple(seconds), tuple(dumper.written))
+    return Lowered(module, level, tuple(seconds), tuple(dumper.written), take_notes(module))
 
 
 def compile_source(
@@ -116,7 +137,7 @@ def compile_module(load: Callable[[], ModuleOp], options: Options) -> "Executabl
     signature.check_capacity(chip.ddr_bytes)
     options_to_program = replace(options, until=Level.PROGRAM)
     with _refusals_listed(load, options_to_program):
-        lowered = lower_module(module, options_to_program)
+        lowered = _lower_to_fit(load, module, options_to_program)
     encoding = time.perf_counter()
     encoded = {name: encode(kernel) for name, kernel in kernels(lowered.module).items()}
     program = link(lowered.module, encoded, chip.spm_bytes)
@@ -129,6 +150,7 @@ def compile_module(load: Callable[[], ModuleOp], options: Options) -> "Executabl
         options=options,
         text_at=partial(text_at, load, options, program),
         seconds=seconds,
+        explanation=lowered.explanation,
     )
 
 

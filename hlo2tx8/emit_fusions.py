@@ -9,7 +9,7 @@ Equal means: the same ops on the same values with the same attributes and types,
 
 import re
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -20,6 +20,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.dialects.launch import KernelOp
 from hlo2tx8.errors import UnsupportedError, UnsupportedOp
+from hlo2tx8.notes import add_notes
 
 _NAMES = ("fusion_name", "loc", "sym_name")
 
@@ -28,13 +29,16 @@ _NAMES = ("fusion_name", "loc", "sym_name")
 class EmitFusionsPass(ModulePass):
     """Outline all fusions of @main for a chip; unsupported ops of all of them are reported together.
 
-    step_elements: wanted elements per step, 0 for the split's choice. chip: file of the description, "" for the built-in one.
+    step_elements: wanted elements per step, 0 for the split's choice. step_limits: `kernel=elements`, for kernels whose
+    buffers did not fit with more. chip: file of the description, "" for the built-in one.
     """
 
     name = "emit-fusions"
 
     step_elements: int = 0
+    step_limits: tuple[str, ...] = ()
     chip: str = ""
+    explain: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from hlo2tx8.device.chip import load_chip
@@ -43,22 +47,29 @@ class EmitFusionsPass(ModulePass):
 
         chip = load_chip(self.chip)
         target = Target(chip.tiles, chip.spm_limit - chip.spm_allocation_start, self.step_elements)
+        limits = {name: int(elements) for name, _, elements in (limit.rpartition("=") for limit in self.step_limits)}
         main = next(f for f in op.body.block.ops if isinstance(f, FuncOp) and f.sym_name.data == "main")
         emitted: dict[Hashable, str] = {}
         unsupported: list[UnsupportedOp] = []
+        notes: list[str] = []
         for group, fusion in number_fusions(main.body.block):
             key = fingerprint(fusion)
             if key not in emitted:
                 name = unique_name(fusion, tuple(emitted.values()))
+                wanted = replace(target, step_elements=limits.get(name, target.step_elements))
                 try:
-                    kernel = emit_fusion(fusion, name, target)
+                    kernel = emit_fusion(fusion, name, wanted, notes)
                 except UnsupportedError as error:
                     unsupported.extend(error.ops)
                     continue
                 emitted[key] = name
                 op.body.block.add_op(kernel)
+            else:
+                notes.append(f"{fusion_name(fusion)} is equal to {emitted[key]}")
             launch = KernelOp(emitted[key], fusion.operands, fusion.result_types, group, origin_of(fusion))
             Rewriter.replace_op(fusion, launch)
+        if self.explain:
+            add_notes(op, notes)
         if unsupported:
             raise UnsupportedError(unsupported)
 
@@ -97,11 +108,15 @@ def origin_of(op: Operation) -> str:
     return loc.data if isinstance(loc, StringAttr) else ""
 
 
+def fusion_name(fusion: Operation) -> str:
+    """The name the source or the fusion plan gave it."""
+    given = fusion.properties.get("fusion_name")
+    return given.data if isinstance(given, StringAttr) else "fusion"
+
+
 def unique_name(fusion: Operation, taken: tuple[str, ...]) -> str:
     """The fusion's name as a symbol, with a number where an unequal fusion already has it."""
-    given = fusion.properties.get("fusion_name")
-    text = given.data if isinstance(given, StringAttr) else "fusion"
-    base = re.sub(r"\W+", "_", text) or "fusion"
+    base = re.sub(r"\W+", "_", fusion_name(fusion)) or "fusion"
     name, number = base, 0
     while name in taken or name == "main":
         number += 1

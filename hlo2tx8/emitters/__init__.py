@@ -15,13 +15,19 @@ EMITTERS: tuple[Emitter, ...] = (LoopEmitter(),)
 __all__ = ["EMITTERS", "Declined", "Emitter", "Fusion", "Match", "emit_fusion"]
 
 
-def emit_fusion(fusion: Operation, name: str, target: Target) -> ModuleOp:
-    """The LOOPS module `name` of an `hlo.fusion`; UnsupportedError lists every op that no emitter can compute."""
+def emit_fusion(fusion: Operation, name: str, target: Target, notes: list[str] | None = None) -> ModuleOp:
+    """The LOOPS module `name` of an `hlo.fusion`; UnsupportedError lists every op that no emitter can compute.
+
+    `notes` gets a line per emitter that was asked.
+    """
     described = Fusion(fusion, name, hero(fusion), target)
+    notes = [] if notes is None else notes
     declined: list[Declined] = []
     for emitter in EMITTERS:
         result = emitter.match(described)
         if isinstance(result, Match):
+            notes.append(f"{name}: {emitter.name} emitter, hero kind {described.hero.kind}: {described.hero.reason}")
             return emitter.emit(result)
+        notes.append(f"{name}: {emitter.name} emitter declines: {result.reason}")
         declined.append(result)
     raise UnsupportedError(declined[-1].ops)

@@ -39,7 +39,24 @@ class SpmSpace:
 
 
 class SpmOverflowError(CompileError):
-    """The buffers of a kernel do not fit the scratchpad; a smaller step may."""
+    """The buffers of a kernel do not fit the scratchpad; with steps smaller by `factor` they may."""
+
+    def __init__(self, kernel: str, num_bytes: int, space_bytes: int) -> None:
+        super().__init__(
+            "E3101",
+            f"the buffers of kernel {kernel} take {num_bytes:,} bytes, the scratchpad has {space_bytes:,} for them",
+            hint="split its fusion",
+        )
+        self.kernel = kernel
+        self.factor = num_bytes / space_bytes
+
+
+class _NoRoomError(Exception):
+    """A buffer would have ended at this address."""
+
+    def __init__(self, end: int) -> None:
+        super().__init__(end)
+        self.end = end
 
 
 @dataclass(frozen=True)
@@ -79,7 +96,10 @@ class AllocateSpmPass(ModulePass):
         for function in op.body.block.ops:
             if isinstance(function, func.FuncOp) and not function.is_declaration:
                 allocs = [o for o in function.walk() if isinstance(o, spm.AllocOp)]
-                placed = place(allocs, live_ranges(function), space)
+                try:
+                    placed = place(allocs, live_ranges(function), space)
+                except _NoRoomError as error:
+                    raise SpmOverflowError(function.sym_name.data, error.end - space.start, space.limit - space.start) from None
                 for alloc in allocs:
                     _assign(alloc, placed[alloc.result].address, space.aligned(alloc.size_bytes))
 
@@ -138,7 +158,7 @@ def place(allocs: list[spm.AllocOp], ranges: dict[SSAValue, LiveRange], space: S
             if other.live.overlaps(live) and other.address < address + size:
                 address = max(address, other.address + other.size_bytes)
         if address + size > space.limit:
-            raise SpmOverflowError("E3101", f"buffers of {sum(a.size_bytes * a.num_copies for a in allocs)} bytes do not fit SPM")
+            raise _NoRoomError(address + size)
         placed[alloc.result] = Placement(address, size, live)
     return placed
 

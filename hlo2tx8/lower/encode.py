@@ -90,6 +90,7 @@ class _Encoder:
     # ---------------------------------------------------------------------------------------------- control
 
     def _loop(self, op: scf.ForOp) -> None:
+        self.registers.begin_record()
         lo, hi, step = (self._operand(self.forms[v]) for v in (op.lb, op.ub, op.step))
         self.registers.enter()
         counter = self.registers.take()
@@ -117,10 +118,7 @@ class _Encoder:
         self._emit(KcEndIf)
 
     def _less(self, a: LinearForm, b: LinearForm) -> int:
-        operands = self._operand(a), self._operand(b)
-        rd = self.registers.take()
-        self._emit(KcLess, rd=Register(rd), a=operands[0], b=operands[1])
-        return rd
+        return self._scalar(KcLess, a, b)
 
     # ------------------------------------------------------------------------------------------------ index
 
@@ -187,10 +185,15 @@ class _Encoder:
     def _binary(self, kind: type[KcScalar], a: LinearForm, b: LinearForm) -> LinearForm:
         if a.is_constant and b.is_constant:
             return LinearForm(kind.FOLD(a.constant, b.constant))
-        operands = self._operand(a), self._operand(b)
-        rd = self.registers.take()
-        self._emit(kind, rd=Register(rd), a=operands[0], b=operands[1])
-        return LinearForm.of_register(rd)
+        return LinearForm.of_register(self._scalar(kind, a, b))
+
+    def _scalar(self, kind: type[Instruction], a: LinearForm, b: LinearForm) -> int:
+        rd, is_new = self.registers.result_of((kind, a, b))
+        if is_new:
+            self.registers.begin_record()
+            operands = self._operand(a), self._operand(b)
+            self._emit(kind, rd=Register(rd), a=operands[0], b=operands[1])
+        return rd
 
     # --------------------------------------------------------------------------------------------- operands
 
@@ -223,6 +226,7 @@ class _Encoder:
         self.records.append(Record(kind, fields))
 
     def _instruction(self, op: Instruction) -> None:
+        self.registers.begin_record()
         resolved = {name: self._field(value) for name, value in op.values().items()}
         fmt2 = op.fmt2 if op.FORMATS2 else Format.INT8
         self.records.append(Record(type(op), resolved, op.fmt, fmt2, op.rounding, op.origin))

@@ -1,5 +1,6 @@
 """Scalar values of a kernel as linear forms over registers, and the registers themselves."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from hlo2tx8.errors import CompileError
@@ -47,23 +48,48 @@ class LinearForm:
 
 @dataclass
 class RegisterFile:
-    """Registers of a region: values live until their region ends; affine copies may be evicted within it."""
+    """Registers of a region: values live until their region ends; affine copies may be evicted within it.
+
+    `results` says which register holds the result of a scalar instruction on given operands: each is computed once.
+    `pinned` are those the record under construction names: they stay until the next one is begun.
+    """
 
     free: list[int] = field(default_factory=lambda: list(range(NUM_REGISTERS - 1, FIRST_FREE_REGISTER - 1, -1)))
     regions: list[list[int]] = field(default_factory=lambda: [[]])
     copies: list[dict[LinearForm, int]] = field(default_factory=lambda: [{}])
+    results: list[dict[Hashable, int]] = field(default_factory=lambda: [{}])
+    pinned: set[int] = field(default_factory=set[int])
+
+    def begin_record(self) -> None:
+        """The operands asked for from now on belong to a new record."""
+        self.pinned.clear()
 
     def enter(self) -> None:
         self.regions.append([])
         self.copies.append({})
+        self.results.append({})
 
     def leave(self) -> None:
         self.free += reversed(self.regions.pop())
         self.copies.pop()
+        self.results.pop()
 
     def copy_of(self, form: LinearForm) -> int | None:
         """A register that holds the form already."""
-        return next((copies[form] for copies in reversed(self.copies) if form in copies), None)
+        for copies in reversed(self.copies):
+            if form in copies:
+                register = copies[form] = copies.pop(form)  # the last to be evicted now
+                self.pinned.add(register)
+                return register
+        return None
+
+    def result_of(self, key: Hashable) -> tuple[int, bool]:
+        """The register of an instruction's result, and whether it must be computed now."""
+        for results in reversed(self.results):
+            if key in results:
+                return results[key], False
+        register = self.results[-1][key] = self.take()
+        return register, True
 
     def take(self, form: LinearForm | None = None) -> int:
         """A register for a value of the current region; `form` if the value can be computed again."""
@@ -73,12 +99,13 @@ class RegisterFile:
         self.regions[-1].append(register)
         if form is not None:
             self.copies[-1][form] = register
+            self.pinned.add(register)
         return register
 
     def _evict(self) -> None:
-        if not self.copies[-1]:
-            raise CompileError("E3102", "a kernel needs more than 64 registers; split its fusion")
-        form, register = next(iter(self.copies[-1].items()))
+        form, register = next(((f, r) for f, r in self.copies[-1].items() if r not in self.pinned), (None, 0))
+        if form is None:
+            raise CompileError("E3102", f"a kernel needs more than {NUM_REGISTERS} registers; split its fusion")
         del self.copies[-1][form]
         self.regions[-1].remove(register)
         self.free.append(register)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType
-from xdsl.ir import Attribute, BlockArgument, Operation
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from hlo2tx8.hlo import numpy_dtype
 from hlo2tx8.indexing import IndexingMap
@@ -16,7 +16,7 @@ from hlo2tx8.partitioner.instruction import (
     tensor_type,
 )
 from hlo2tx8.partitioner.iteration_space import Access, iteration_space
-from hlo2tx8.partitioner.work_split import DEFAULT_STEP_ELEMENTS, MIN_STEP_ELEMENTS, Target, WorkSplit, split_work
+from hlo2tx8.partitioner.work_split import DEFAULT_STEP_ELEMENTS, MIN_CHUNK_ELEMENTS, Target, WorkSplit, split_work
 
 SPM_SHARE = 0.8
 """What the vectors of one step may take of the SPM, two buffers per tensor read or written; the rest is for what alignment,
@@ -109,11 +109,30 @@ class AccessAnalysis:
         widths = [_width_bytes(tensor_type(root).element_type) for root in function.roots]
         widths += [_width_bytes(access.type.element_type) for access in accesses]
         widths += [_width_bytes(tensor_type(op.results[0]).element_type) for op in function.instructions]
-        buffers = 2 * (len(function.roots) + len(accesses)) + min(len(function.instructions), 16)
+        bytes_per_element = max(widths) * (2 * len(function.roots) + self._num_vectors(function))
         elements = DEFAULT_STEP_ELEMENTS
-        while elements > MIN_STEP_ELEMENTS and elements * max(widths) * buffers > SPM_SHARE * self.target.spm_bytes:
+        while elements > MIN_CHUNK_ELEMENTS and elements * bytes_per_element > SPM_SHARE * self.target.spm_bytes:
             elements //= 2
         return elements
+
+    def _num_vectors(self, function: SubgraphFunction) -> int:
+        """Vectors in SPM at once for one call: two per tensor that is loaded, one per value until its last use."""
+        last_use: dict[SSAValue, Operation] = {}
+        callees: dict[SubgraphFunction, None] = {}
+        for op in function.instructions:
+            for operand in op.operands:
+                last_use[operand] = op
+                owner = operand.owner
+                callee = self.partitioned.function_of.get(owner) if isinstance(owner, Operation) else None
+                if callee is not None and callee is not function and self.is_inlined(callee):
+                    callees[callee] = None
+        loaded = sum(isinstance(value, BlockArgument) for value in last_use)
+        computed = set(function.instructions)
+        alive = most = 0
+        for op in function.instructions:
+            most = max(most, alive := alive + 1)
+            alive -= sum(last_use[v] is op for v in dict.fromkeys(op.operands) if v.owner in computed)
+        return 2 * loaded + most + sum(map(self._num_vectors, callees))
 
 
 def _condition(map: IndexingMap, whole: IndexingMap) -> dict[Access, None]:

@@ -22,6 +22,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from hlo2tx8.errors import InputError
+from hlo2tx8.notes import add_notes
 from hlo2tx8.partitioner.build_fusions import build_fusions, move_constants
 from hlo2tx8.partitioner.clusters import find_clusters
 from hlo2tx8.partitioner.fused_module import FusedModule, describe
@@ -34,8 +35,12 @@ class PlanFusionsPass(ModulePass):
 
     name = "plan-fusions"
 
+    explain: bool = False
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        plan_fusions(op)
+        planned = plan_fusions(op)
+        if self.explain:
+            add_notes(op, planned.explain)
 
 
 def plan_fusions(module: ModuleOp) -> FusedModule:

@@ -25,6 +25,7 @@ class Executable:
     """An encoded program, its signature and the chip it is for.
 
     `text_at(level)` gives the IR at a level: from the compiler for a fresh executable, from the file for a loaded one.
+    `seconds` says what each pass cost, `explanation` why (if the options ask for it); a file holds neither.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Executable:
     options: Options
     text_at: Callable[[Level], str]
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+    explanation: tuple[str, ...] = ()
 
     @cached_property
     def emulator(self) -> Emulator:

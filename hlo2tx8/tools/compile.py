@@ -22,11 +22,11 @@ def compile_file(args: Any) -> int:
     """Compile; 0, or an Hlo2tx8Error is raised."""
     from hlo2tx8.driver import compile_source, load_source, lower
     from hlo2tx8.options import Level
-    from hlo2tx8.tools.report import describe
+    from hlo2tx8.tools.report import describe, describe_lowered
 
     options = options_of(args)
     if options.until is not Level.PROGRAM:
-        print(lower(partial(load_source, args.file, format=args.input_format), options).module)
+        sys.stdout.write(describe_lowered(lower(partial(load_source, args.file, format=args.input_format), options)))
         return 0
     executable = compile_source(args.file, options, format=args.input_format)
     show_program = args.print_program or args.until is Level.PROGRAM

@@ -1,11 +1,27 @@
 """What a run prints about a program: its listing, its modelled cycles and what bounds them, its memory."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from hlo2tx8.runtime.executable import Executable
+
+if TYPE_CHECKING:
+    from hlo2tx8.driver import Lowered
+
+
+def describe_lowered(lowered: "Lowered") -> str:
+    """The module, then the decisions that made it."""
+    return "".join((f"{lowered.module}\n", *explain(lowered.explanation)))
+
+
+def explain(lines: Sequence[str]) -> list[str]:
+    """Decisions of the compiler under a heading; nothing if there are none."""
+    return ["\n** Decisions **\n" + "".join(f"  {line}\n" for line in lines)] if lines else []
 
 
 def describe(executable: Executable, *, program: bool, report: bool) -> str:
     """The asked-for parts as text, "" if none."""
-    parts: list[str] = []
+    parts = explain(executable.explanation)
     if program:
         parts.append(f"\n** Tile program {executable.name} **\n{executable.as_text()}\n")
     if report:

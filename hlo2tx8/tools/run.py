@@ -108,11 +108,12 @@ def _guarded(work: Callable[[], bool]) -> int:
 
 def _print_level(source: "Source", options: Options) -> bool:
     from hlo2tx8.driver import compile_module, lower
+    from hlo2tx8.tools.report import describe_lowered
 
     if options.until is Level.PROGRAM:
         print(compile_module(source.load, options).as_text(Level.PROGRAM))
     else:
-        print(lower(source.load, options).module)
+        sys.stdout.write(describe_lowered(lower(source.load, options)))
     return True
 
 

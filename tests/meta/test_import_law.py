@@ -10,9 +10,10 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "hlo2tx8"
 
 ISA = ("device.isa", "device.program", "device.encoding", "device.formats", "device.chip")
-HLO = ("errors", "indexing", "dialects")
+HLO = ("errors", "notes", "indexing", "dialects")
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "errors": (),
+    "notes": (),
     "options": (),
     "indexing": (),
     "device": (),

@@ -1,11 +1,16 @@
 """Each pass in its place in the pipeline does what it is for: what it brings in, what is gone after it."""
 
 from functools import cache
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+import hlo2tx8
+from hlo2tx8.device.chip import DEFAULT_PATH
 from hlo2tx8.dialects.launch import kernels
 from hlo2tx8.driver import load_source, lower_module
+from hlo2tx8.lower.allocate_spm import SpmOverflowError
 from hlo2tx8.options import Level, Options
 
 TEXT = """
@@ -84,3 +89,34 @@ def test_every_level_prints(level: Level):
     lowered = lower_module(module, Options(until=level))
     assert lowered.level == level
     assert str(lowered.module).startswith("builtin.module @m")
+
+
+WIDE = "tensor<64x1000xf64>"
+
+
+def wide(num_live: int) -> str:
+    """A function of one input with that many vectors alive at once."""
+    lines = [f"%s{i + 1} = stablehlo.negate %s{i} : {WIDE}" for i in range(num_live)]
+    lines += [f"%r{i + 1} = stablehlo.add %{'r' if i else 's'}{i if i else num_live}, %s{i} : {WIDE}" for i in range(num_live)]
+    body = "\n".join(lines)
+    return f"func.func @main(%s0: {WIDE}) -> {WIDE} {{\n{body}\nreturn %r{num_live} : {WIDE}\n}}"
+
+
+def test_steps_shrink_until_the_buffers_fit(tmp_path: Path):
+    chip = tmp_path / "chip.yaml"
+    chip.write_text(DEFAULT_PATH.read_text().replace("spm_limit: 3080192", "spm_limit: 98304"))
+    options = Options(chip=chip, explain=True)
+    executable = hlo2tx8.compile(wide(40), options)
+    x = np.random.default_rng(0).normal(size=(64, 1000))
+    expected = x * (sum((-1) ** i for i in range(40)) + 1)
+    assert np.allclose(np.asarray(executable.run(x)), expected)
+    too_large = hlo2tx8.compile(wide(40), Options(chip=chip, explain=True, step_elements=4096))
+    assert np.array_equal(np.asarray(too_large.run(x)), np.asarray(executable.run(x)))
+    assert any("more do not fit the scratchpad" in line for line in too_large.explanation)
+
+
+def test_what_never_fits_is_one_clear_error(tmp_path: Path):
+    chip = tmp_path / "chip.yaml"
+    chip.write_text(DEFAULT_PATH.read_text().replace("spm_limit: 3080192", "spm_limit: 67584"))
+    with pytest.raises(SpmOverflowError, match=r"E3101: the buffers of kernel \w+ take [\d,]+ bytes, the scratchpad has 2,048"):
+        hlo2tx8.compile(wide(40), Options(chip=chip))
