@@ -1,24 +1,26 @@
 """Modelled time of a program: one tile's engine queues as a discrete-event model over the rolled program.
 
 Tiles run the same program on equal shares, so the fullest tile, tile 0, stands for all, and every tile gets an equal share of
-the DDR bandwidth. A loop is followed for a few turns until two turns cost what the two before cost; the turns between there
-and the last ones are added without following them, so the model costs the same for any tensor size.
+the DDR bandwidth. A loop is followed until it is in a steady state (see `steady_state`); the turns between there and the last
+ones are added without following them, so the model costs the same for any tensor size.
 """
 
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+from math import prod
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.base import Engine, Operands, Role
 from hlo2tx8.device.isa.encoding import Operand, Record, Register, decode_records
-from hlo2tx8.device.isa.forms import KcGatherForm, KcScalar, KcScatterForm
+from hlo2tx8.device.isa.forms import KcGatherForm, KcScatterForm
 from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcHalt, KcIf, KcLoop, KcWait
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.device.program import Program
+from hlo2tx8.device.steady_state import LONG_PERIOD, MOST_TURNS, Block, Mark, equal_turns, number_of, period, scalar_result
 
-WARM_UP_TURNS = 6
 LAST_TURNS = 2
 
 
@@ -76,14 +78,6 @@ class Report:
         )
 
 
-@dataclass(frozen=True)
-class _Block:
-    """A loop or a branch with its body."""
-
-    record: Record
-    body: "tuple[Record | _Block, ...]"
-
-
 def model(program: Program, chip: Chip) -> Report:
     """The modelled time of a program that decodes; EncodingError otherwise."""
     tree = _parse(decode_records(program.code, program.origins))
@@ -101,8 +95,8 @@ def model(program: Program, chip: Chip) -> Report:
     )
 
 
-def _parse(records: Sequence[Record]) -> tuple[Record | _Block, ...]:
-    stack: list[list[Record | _Block]] = [[]]
+def _parse(records: Sequence[Record]) -> tuple[Record | Block, ...]:
+    stack: list[list[Record | Block]] = [[]]
     heads: list[Record] = []
     for record in records:
         if record.kind in (KcLoop, KcIf):
@@ -110,7 +104,7 @@ def _parse(records: Sequence[Record]) -> tuple[Record | _Block, ...]:
             stack.append([])
         elif record.kind in (KcEnd, KcEndIf):
             body = stack.pop()
-            stack[-1].append(_Block(heads.pop(), tuple(body)))
+            stack[-1].append(Block(heads.pop(), tuple(body)))
         else:
             stack[-1].append(record)
     return tuple(stack[0])
@@ -149,7 +143,7 @@ class _Tile:
 
     # ------------------------------------------------------------------------------------------------ control
 
-    def run(self, items: Sequence[Record | _Block]) -> None:
+    def run(self, items: Sequence[Record | Block]) -> None:
         for item in items:
             if isinstance(item, Record):
                 self._record(item)
@@ -160,42 +154,58 @@ class _Tile:
                 if self._value(item.record.fields["value"]):
                     self.run(item.body)
 
-    def _loop(self, block: _Block) -> None:
+    def _loop(self, block: Block) -> None:
         v = self._values(block.record)
         total = max(-(-(v["hi"] - v["lo"]) // max(v["step"], 1)), 0)
-        marks: list[_Mark] = []
+        marks: deque[Mark] = deque(maxlen=MOST_TURNS)
         turn = 0
         while turn < total:
             self._set(block.record.fields["rd"], v["lo"] + turn * v["step"])
             self.now += 2
             self.run(block.body)
-            marks.append(_Mark.of(self))
+            marks.append(self._mark())
             turn += 1
-            if len(marks) == WARM_UP_TURNS and total - turn > LAST_TURNS + 2:
-                # Turns come in pairs because buffers do.
-                pairs = (total - turn - LAST_TURNS) // 2
-                self._skip(marks[-3], marks[-1], pairs)
-                turn += 2 * pairs
+            turns = period(marks)
+            most = (total - turn - LAST_TURNS) // turns if turns else 0
+            times = equal_turns(block, self.registers, turn, turns, most) if most > 0 else 0
+            # A multiple of all periods, so that buffers keep their turn.
+            times -= times % (LONG_PERIOD // turns) if turns else 0
+            if times:
+                self._skip(marks[-1 - turns], marks[-1], times)
+                turn += turns * times
+                marks.clear()
 
-    def _skip(self, before: "_Mark", after: "_Mark", times: int) -> None:
-        """Advances everything as if what happened between two marks happened `times` more."""
-        delta = (after.now - before.now) * times
+    def _mark(self) -> Mark:
+        under_way = (self.ddr_free, *self.free.values(), *(p.until for p in self.pending), *chain(*self.queues.values()))
+        return Mark(
+            clocks=(self.now, self.ddr_free, *self.free.values()),
+            ahead=tuple(max(t - self.now, 0.0) for t in under_way),
+            counters=(self.ddr_bytes, *self.busy.values(), *self.count.values()),
+        )
+
+    def _skip(self, before: Mark, after: Mark, times: int) -> None:
+        """Advances all that moves as if what happened between two marks happened `times` more, at the pace of the slowest clock."""
+        advance = [a - b for a, b in zip(after.clocks, before.clocks, strict=True)]
+        done = [(a - b) * times for a, b in zip(after.counters, before.counters, strict=True)]
+        delta = max(advance) * times
+        # What does not move was issued before the loop.
+        shift = {e: delta if moved else 0.0 for e, moved in zip(Engine, advance[2:], strict=True)}
         self.now += delta
-        self.ddr_free += delta
-        self.ddr_bytes += (after.ddr_bytes - before.ddr_bytes) * times
-        for e in Engine:
-            self.free[e] += delta
-            self.busy[e] += (after.busy[e] - before.busy[e]) * times
-            self.count[e] += (after.count[e] - before.count[e]) * times
-            self.queues[e] = deque(t + delta for t in self.queues[e])
+        self.ddr_free += delta if advance[1] else 0.0
+        self.ddr_bytes += done[0]
+        for e, busy, count in zip(Engine, done[1:], done[1 + len(Engine) :], strict=False):
+            self.free[e] += shift[e]
+            self.busy[e] += busy
+            self.count[e] += round(count)
+            self.queues[e] = deque(t + shift[e] for t in self.queues[e])
         for p in self.pending:
-            p.until += delta
+            p.until += shift[p.engine]
 
     def _value(self, operand: Operand) -> int:
         return self.registers[operand.number] if isinstance(operand, Register) else operand
 
     def _set(self, operand: Operand, value: int) -> None:
-        number = operand.number if isinstance(operand, Register) else operand
+        number = number_of(operand)
         if number:
             self.registers[number] = value
 
@@ -204,15 +214,10 @@ class _Tile:
 
     def _record(self, record: Record) -> None:
         kind = record.kind
-        if issubclass(kind, KcScalar):
-            a, b = self._value(record.fields["a"]), self._value(record.fields["b"])
-            self._set(record.fields["rd"], kind.FOLD(a, b))
-            self.now += 1
-        elif kind is KcAffine:
-            v = self._values(record)
-            terms = [(v[f"r{i}"], v[f"k{i}"]) for i in range(1, 5)]
-            self._set(record.fields["rd"], v["c"] + sum(r * k for r, k in terms))
-            self.now += max(sum(1 for _, k in terms if k), 1)
+        result = scalar_result(record, self._value)
+        if result is not None:
+            self._set(record.fields["rd"], result)
+            self.now += max(sum(1 for i in range(1, 5) if self._value(record.fields[f"k{i}"])), 1) if kind is KcAffine else 1
         elif kind is KcWait:
             mask = self._value(record.fields["engines"])
             self.now += self.chip.cycles.wait
@@ -266,18 +271,20 @@ class _Tile:
 
     def _finish(self, record: Record, o: Operands, start: float) -> float:
         c = self.chip.cycles
+        size = o.fmt.bytes
         if record.kind in (Rdma, Wdma):
-            moved = _rounded_runs(o, o["count"] * o.fmt.bytes, o["s1"] != o["count"], c.dma_min_run_bytes)
+            moved = _moved_bytes(o["count"] * size, [(o[f"s{i}"] * size, o[f"n{i}"]) for i in (1, 2, 3)], c.dma_min_run_bytes)
             begin = max(start + c.dma_startup, self.ddr_free)
             self.ddr_bytes += moved
             self.ddr_free = begin + moved / self.ddr_rate
             return self.ddr_free
         if record.kind is TdmaGatherScatter:
-            turns = o["rn1"] * o["rn2"] * o["rn3"]
-            return start + c.tdma_startup + turns * max(o["run_bytes"], c.tdma_min_run_bytes) / c.tdma_bytes_per_cycle
+            sides = ([(o[f"{side}s{i}"], o[f"{side}n{i}"]) for i in (1, 2, 3)] for side in "rw")
+            moved = max(_moved_bytes(o["run_bytes"], levels, c.tdma_min_run_bytes) for levels in sides)
+            return start + c.tdma_startup + moved / c.tdma_bytes_per_cycle
         if record.kind is TdmaMemset:
-            run = max(o["n"] * o.fmt.bytes, c.tdma_min_run_bytes)
-            return start + c.tdma_startup + o["n1"] * o["n2"] * run / c.tdma_bytes_per_cycle
+            moved = _moved_bytes(o["n"] * size, [(o[f"s{i}"] * size, o[f"n{i}"]) for i in (1, 2)], c.tdma_min_run_bytes)
+            return start + c.tdma_startup + moved / c.tdma_bytes_per_cycle
         widest = max((e - b for b, e, _ in self._ranges(record, o)), default=0)
         beats = -(-widest // c.ct_bytes_per_cycle)
         return start + c.ct_startup + beats * record.kind.COST
@@ -289,21 +296,14 @@ class _Tile:
         return max(-(-widest // self.chip.cycles.kc_vector_bytes_per_cycle), 1) * record.kind.COST
 
 
-def _rounded_runs(o: Operands, run: int, is_scattered: bool, min_run: int) -> float:
-    """Bytes of a transfer, every contiguous run counted as at least `min_run`."""
-    turns = o["n1"] * o["n2"] * o["n3"]
-    return turns * (max(run, min_run) if is_scattered or turns == 1 else run)
+def _moved_bytes(run: int, levels: Sequence[tuple[int, int]], min_run: int) -> int:
+    """Bytes of a strided transfer of runs; levels are (distance, turns), innermost first.
 
-
-@dataclass(frozen=True)
-class _Mark:
-    """Clocks and counters at the end of a turn."""
-
-    now: float
-    ddr_bytes: float
-    busy: Mapping[Engine, float]
-    count: Mapping[Engine, int]
-
-    @staticmethod
-    def of(tile: _Tile) -> "_Mark":
-        return _Mark(tile.now, tile.ddr_bytes, dict(tile.busy), dict(tile.count))
+    Runs that touch are one, and every one counts as at least `min_run`.
+    """
+    total = run * prod(turns for _, turns in levels)
+    for distance, turns in levels:
+        if turns > 1 and distance != run:
+            break
+        run *= turns
+    return total // run * max(run, min_run) if run else 0

@@ -119,8 +119,7 @@ def _decode(i: int, row: Sequence[int], origins: Sequence[str]) -> Record:
         if (is_register[position] or any(is_number[position : position + 1])) and not 0 <= value < NUM_REGISTERS:
             raise EncodingError(f"record {i}: {kind.MNEMONIC}: no register {value}")
     fields: dict[str, Operand] = {
-        f.name: Register(value) if named else value
-        for f, value, named in zip(kind.FIELDS, operands, is_register, strict=False)
+        f.name: Register(value) if named else value for f, value, named in zip(kind.FIELDS, operands, is_register, strict=False)
     }
     origin = origins[row[2]] if row[2] < len(origins) else ""
     return Record(kind, fields, fmt, fmt2, rounding, origin)
