@@ -2,6 +2,7 @@
 
 LOG2E = float.fromhex("0x1.71547652b82fep+0")
 LOG2E_F32 = float.fromhex("0x1.7154760000000p+0")
+TWO_LOG2E_F32 = float.fromhex("0x1.7154760000000p+1")
 LOG2E_HIGH = float.fromhex("0x1.7154760000000p+0")
 LOG2E_LOW = float.fromhex("0x1.4ae0bf85ddf44p-26")
 LN2_HIGH = float.fromhex("0x1.62e42fefa3800p-1")
@@ -9,6 +10,7 @@ LN2_LOW = float.fromhex("0x1.ef35793c76730p-45")
 LN2_LOW_REST = float.fromhex("0x1.f97b57a079a19p-103")
 LN2_HIGH_F32 = float.fromhex("0x1.62e4000000000p-1")
 LN2_LOW_F32 = float.fromhex("0x1.7f7d1c0000000p-20")
+HALF_LN2_F32 = float.fromhex("0x1.62e4300000000p-2")
 TWO_OVER_PI = float.fromhex("0x1.45f306dc9c883p-1")
 HALF_PI_1 = float.fromhex("0x1.921fb54400000p+0")
 HALF_PI_2 = float.fromhex("0x1.0b4611a600000p-34")
@@ -30,6 +32,11 @@ TANH_UNDER_BF16_POLY: tuple[str, ...] = (
     "0x1.0000000000000p+0",
     "0x1.c841500000000p-2",
     "0x1.0c30700000000p-6",
+)
+TANH_F32_POLY: tuple[str, ...] = (
+    "-0x1.5555540000000p-2",
+    "0x1.110b4e0000000p-3",
+    "-0x1.b21db80000000p-5",
 )
 EXP_F32_POLY: tuple[str, ...] = (
     "0x1.0000000000000p-1",

@@ -60,12 +60,14 @@ def _polynomials() -> dict[str, tuple[str, ...]]:
 
     ln2 = float(mp.log(2))
     half = ln2 / 2 * 1.001
+    quarter_ln2_squared = float((mp.log(2) / 4) ** 2) * 1.004
     s2 = float(((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2) * 1.001
     quarter = float((mp.pi / 4) ** 2) * 1.001
     over, under = _tanh_rational(3, 2, "3.8")
     return {
         "TANH_OVER_BF16": over,
         "TANH_UNDER_BF16": under,
+        "TANH_F32": _fit(lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, 0, quarter_ln2_squared, 3, 32),
         "EXP_F32": _fit(lambda r: (mp.exp(r) - 1 - r) / r**2, -half, half, 5, 32),
         "LOG_F32": _fit(log_rest, 0, s2, 3, 32),
         "EXP": _fit(lambda r: (mp.exp(r) - 1 - r) / r**2, -half, half, 11, 64),
@@ -142,6 +144,7 @@ def generate() -> str:
     scalars = {
         "LOG2E": _hex(log2e, 64),
         "LOG2E_F32": _hex(log2e, 32),
+        "TWO_LOG2E_F32": _hex(2 * log2e, 32),
         "LOG2E_HIGH": log2e_high,
         "LOG2E_LOW": log2e_low,
         "LN2_HIGH": ln2_high,
@@ -149,6 +152,7 @@ def generate() -> str:
         "LN2_LOW_REST": _hex(ln2_low_rest, 64),
         "LN2_HIGH_F32": ln2_high_f32,
         "LN2_LOW_F32": ln2_low_f32,
+        "HALF_LN2_F32": _hex(ln2 / 2, 32),
         "TWO_OVER_PI": _hex(2 / mp.pi, 64),
         "HALF_PI_1": pi_1,
         "HALF_PI_2": pi_mid,

@@ -10,6 +10,7 @@ from hlo2tx8.device.approx.parts import (
     exp_reduced,
     log_parts,
     log_reduced,
+    nearest_power,
     polynomial,
     polynomial_even_odd,
     power_of_two,
@@ -85,11 +86,30 @@ def log2(x: Value) -> Value:
 
 
 def tanh(x: Value) -> Value:
-    """Hyperbolic tangent: E / (E + 2) with E = e^(2|x|) - 1, which loses nothing near 0."""
-    n, r, rest = exp_reduced(at_most(x.abs(), 10.0 if x.type == "f32" else 22.0) * 2.0)
-    scale = power_of_two(n)
-    e = (r + rest) * scale + (scale - 1.0)
-    return copy_sign(e / (e + 2.0), x)
+    """Hyperbolic tangent; neither form loses anything near 0."""
+    a = x.abs()
+    return copy_sign(_tanh_single(at_most(a, 10.0)) if x.type == "f32" else _tanh_double(at_most(a, 22.0)), x)
+
+
+def _tanh_double(a: Value) -> Value:
+    """E / (E + 2) with E = e^2a - 1."""
+    n, r, rest = exp_reduced(a * 2.0)
+    two = power_of_two(n)
+    e = (r + rest) * two + (two - 1.0)
+    return e / (e + 2.0)
+
+
+def _tanh_single(a: Value) -> Value:
+    """((s + 1) t + (s - 1)) / ((s - 1) t + (s + 1)) with a = n ln2/2 + h, s = 2^n, t = tanh h.
+
+    The product n ln2/2 is rounded where n is 3, 5, 6 ...: there h weighs too little for it to matter.
+    """
+    nearest, two = nearest_power(a * c.TWO_LOG2E_F32)
+    h = a - nearest * c.HALF_LN2_F32
+    z = h * h
+    t = h + (h * z) * polynomial(z, c.TANH_F32_POLY)
+    below, above = two - 1.0, two + 1.0
+    return (above * t + below) / (below * t + above)
 
 
 def tanh_bf16(x: Value) -> Value:

@@ -39,6 +39,13 @@ def power_of_two(n: Value) -> Value:
     return ((n + bias) << width).as_float()
 
 
+def nearest_power(x: Value) -> tuple[Value, Value]:
+    """(n, 2^n), both as floats, for the integer n nearest to x (f32) in -126 .. 127: its low bits end up as the exponent."""
+    magic = ROUND_F32 + 127.0
+    shifted = x + magic
+    return shifted - magic, (shifted.bits() << 23).as_float()
+
+
 def scale(x: Value, n: Value) -> Value:
     """x 2^n in two steps, so that overflow and subnormal results round once; n within twice the exponent range."""
     half = n >> 1

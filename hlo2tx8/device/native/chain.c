@@ -8,7 +8,7 @@
 #include "core.h"
 
 #define MAX_LINKS 24
-#define BLOCK_BYTES 8192
+#define BLOCK_BYTES 4096
 #define WORTH_ELEMENTS 512
 #define MAX_STREAMS 8
 
