@@ -53,6 +53,8 @@ class LoopEmitter:
         entry = _emit_entry(fusion, partitioned, names, accesses)
         functions: list[Operation] = [entry]
         for function in partitioned.functions:
+            if 0 in tensor_type(function.roots[0]).get_shape():
+                continue  # no loop calls it, and no other function: nothing needs an element of an empty tensor
             element = emit_function(partitioned, function, names, fusion.body.args)
             if not function.is_entry_root:
                 _say_how_to_materialize(element, function, accesses)

@@ -131,17 +131,34 @@ class Simplifier:
             for mod, factor in list(terms.items()):
                 if not isinstance(mod, Mod) or not isinstance(mod.rhs, Const):
                     continue
-                quotient = self._floordiv(mod.lhs, mod.rhs.value)
-                if not self._absorb(terms, quotient, factor * mod.rhs.value):
+                whole = self._take_whole(terms, mod, mod.rhs.value, factor)
+                if whole is None:
                     continue
-                del terms[mod]
-                first, more = mod.lhs.affine_terms()
+                first, more = whole.affine_terms()
                 constant += first * factor
                 for t, f in more.items():
                     terms[t] = terms.get(t, 0) + f * factor
                 changed = True
                 break
         return constant, {t: f for t, f in terms.items() if f}
+
+    def _take_whole(self, terms: dict[Expr, int], mod: Mod, k: int, factor: int) -> Expr | None:
+        """x, if the terms hold x mod k and x floordiv k, which are removed.
+
+        A quotient y floordiv (m * k) is one of x = y floordiv m also where x mod k lost multiples of k that y has:
+        (d0 * 7 + s0 floordiv 8) mod 2 belongs to (d0 mod 2 * 56 + s0) floordiv 16.
+        """
+        if self._absorb(terms, self._floordiv(mod.lhs, k), factor * k):
+            del terms[mod]
+            return mod.lhs
+        for term, f in terms.items():
+            if f != factor * k or not isinstance(term, FloorDiv) or not isinstance(term.rhs, Const) or term.rhs.value % k:
+                continue
+            whole = self._floordiv(term.lhs, term.rhs.value // k)
+            if self._mod(whole, k) == mod:
+                del terms[mod], terms[term]
+                return whole
+        return None
 
     @staticmethod
     def _absorb(terms: dict[Expr, int], quotient: Expr, factor: int) -> bool:

@@ -11,8 +11,10 @@ from hlo2tx8.indexing import (
     Const,
     Dim,
     Expr,
+    FloorDiv,
     IndexingMap,
     Interval,
+    Mod,
     Sym,
     Variable,
     simplify_expr,
@@ -106,6 +108,19 @@ class LaneSpace:
 
     def bounds(self, expr: Expr) -> Interval:
         return self.map_of((expr,)).bounds(expr)
+
+    def largest(self, expr: Expr) -> int:
+        """A bound of the size of its values, and of all dividends in it moved up to where they are not negative.
+
+        Sums and products may wrap on the way to such a value.
+        """
+        bounds = self.bounds(expr)
+        sizes = [-bounds.lo, bounds.hi]
+        for term in expr.affine_terms()[1]:
+            if isinstance(term, FloorDiv | Mod):
+                dividend, divisor = self.bounds(term.lhs), self.bounds(term.rhs)
+                sizes += [self.largest(term.lhs), dividend.hi - min(dividend.lo, 0) + divisor.hi]
+        return max(sizes)
 
     def map_of(self, results: tuple[Expr, ...], with_lanes: bool = True) -> IndexingMap:
         """The map (fixed)[lanes] -> results over this space."""

@@ -216,10 +216,10 @@ class BoxSelector:
                 kind = KcVRem
             case _:
                 raise CompileError("E3203", f"no vector form of index expression {expr}")
+        if isinstance(expr, (FloorDiv, Mod)) and (lowest := m.bounds(expr.lhs).lo) < 0:
+            return self._index_expr(_of_non_negative(expr, lowest), m, ivs, fmt)
         lhs = self._index_expr(expr.lhs, m, ivs, fmt)
         rhs = self._index_expr(expr.rhs, m, ivs, fmt)
-        if isinstance(expr, (FloorDiv, Mod)) and m.bounds(expr.lhs).lo < 0:
-            raise CompileError("E3204", f"index expression {expr} divides a negative value")
         dst = self.step.alloc(fmt)
         self.step.insert(kind.make(fmt=fmt, dst=dst, a=lhs, b=rhs, n=self.step.count(), origin=self.step.origin))
         return dst
@@ -229,6 +229,14 @@ class BoxSelector:
             return base.value
         scalar = IndexingMap(m.dims, (), (), (base,), ())
         return self.step.insert(xla.ApplyIndexingOp(xla.IndexingMapAttr(scalar), ivs)).results[0]
+
+
+def _of_non_negative(expr: FloorDiv | Mod, lowest: int) -> Expr:
+    """The same quotient or remainder of a dividend moved up by a multiple of the divisor: KC division rounds toward zero."""
+    assert isinstance(expr.rhs, Const)
+    times = -(lowest // expr.rhs.value)
+    moved = expr.lhs + times * expr.rhs.value
+    return moved // expr.rhs - times if isinstance(expr, FloorDiv) else moved % expr.rhs
 
 
 def _splat(value: SSAValue) -> Splat:

@@ -124,8 +124,7 @@ class BoxBuilder:
         return self.splats[known]
 
     def _index_vector(self, expr: Expr) -> SSAValue:
-        bounds = self.space.bounds(expr)
-        element = i32 if bounds.lo >= -INT32_MAX and bounds.hi <= INT32_MAX else i64
+        element = i32 if self.space.largest(expr) <= INT32_MAX else i64
         return self.builder.insert(
             vec.IndexOp(self.fixed_values, self.space.map_of((expr,)), VectorType(element, self.space.shape))
         ).result

@@ -57,6 +57,13 @@ def test_simplified_expressions_keep_their_values_and_bounds() -> None:
         assert bounds.lo <= before.min() and before.max() <= bounds.hi
 
 
+def test_quotients_and_remainders_of_different_forms_of_a_number_recombine() -> None:
+    tile, lane = Dim(0), Sym(0)
+    inner = lane + tile % 2 * 56
+    offset = lane % 8 + (tile * 7 + lane // 8) % 2 * 8 + inner // 16 * 16 + tile // 2 * 112
+    assert simplify_expr(offset, [Interval(0, 15)], [Interval(0, 55)]) == tile * 56 + lane
+
+
 def test_text_form_round_trips() -> None:
     rng = random.Random(2)
     for _ in range(500):
