@@ -23,14 +23,10 @@ def ops_page() -> str:
 
 
 def isa_page() -> str:
-    """All instructions with engine, operands and meaning."""
-    from hlo2tx8.device.isa import INSTRUCTIONS
+    """All instructions."""
+    from hlo2tx8.tools.isa_page import isa_text
 
-    rows = [
-        (str(cls.OPCODE), f"`{cls.MNEMONIC}`", cls.ENGINE.name, ", ".join(f.name for f in cls.FIELDS), summary(cls))
-        for cls in sorted(INSTRUCTIONS, key=lambda cls: cls.OPCODE)
-    ]
-    return page("Instructions", "Counts are elements; n is a count.", ("opcode", "name", "engine", "operands", "meaning"), rows)
+    return f"{NOTE}\n{isa_text()}"
 
 
 def passes_page() -> str:
@@ -64,9 +60,9 @@ def summary(thing: object) -> str:
 
 def page(title: str, lead: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A page with one table."""
-    lines = [header, ["---"] * len(header), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return f"{NOTE}\n# {title}\n\n{lead}\n\n{table}\n"
+    from hlo2tx8.tools.isa_page import table
+
+    return f"{NOTE}\n# {title}\n\n{lead}\n\n{table(header, rows)}\n"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

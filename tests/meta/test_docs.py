@@ -1,7 +1,12 @@
 """Pages about the code say what the code says."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
+
+from hlo2tx8.tools.docs import PAGES
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,3 +36,8 @@ def test_links_between_pages_lead_somewhere():
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page}: {target}"
+
+
+@pytest.mark.parametrize(("name", "make"), PAGES, ids=lambda v: v if isinstance(v, str) else "")
+def test_generated_pages_are_current(name: str, make: Callable[[], str]):
+    assert (ROOT / "docs" / name).read_text() == make(), f"docs/{name} is stale; run `make docs`"

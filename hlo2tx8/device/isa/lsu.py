@@ -55,7 +55,7 @@ def _span(stride: str, count: str, run: str) -> Callable[[Operands], int]:
 
 @instruction
 class TdmaGatherScatter(Instruction):
-    """Runs of `run_bytes` read at strides rs1..rs3 and written, in the same order, at strides ws1..ws3; level 3 outermost."""
+    """Runs of `run_bytes` read at strides rs1..rs3 and written, in the same order, at ws1..ws3, in bytes; level 3 outermost."""
 
     ENGINE = Engine.TDMA
     MNEMONIC = "TDMA_gatherScatter"

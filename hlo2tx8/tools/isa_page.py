@@ -1,0 +1,130 @@
+"""The page of the instruction set: every instruction with what its class declares."""
+
+import sys
+from collections.abc import Sequence
+
+from hlo2tx8.device.chip import Chip, load_chip
+from hlo2tx8.device.formats import Format, Rounding
+from hlo2tx8.device.isa import INSTRUCTIONS, Engine, Field, Instruction, Role
+from hlo2tx8.device.isa.base import constraints
+from hlo2tx8.device.isa.ct_move import CT_CONVERT_FORMATS, CtConvert
+from hlo2tx8.device.isa.forms import CT_FLOATS, KC_ALL, KC_FLOATS, KC_INTEGERS, KcGatherForm, KcScalar, KcScatterForm
+from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcHalt, KcIf, KcLoop, KcWait
+
+WORDS = {
+    Role.SPM_READ: "in",
+    Role.SPM_WRITE: "out",
+    Role.SLOT: "slot",
+    Role.DDR_READ: "from",
+    Role.DDR_WRITE: "to",
+    Role.COUNT: "count",
+    Role.STRIDE: "stride",
+    Role.IMMEDIATE: "value",
+    Role.REGISTER: "register",
+}
+FORMAT_SETS: tuple[tuple[str, Sequence[Format]], ...] = (
+    ("any", tuple(Format)),
+    ("all", KC_ALL),
+    ("floats", CT_FLOATS),
+    ("KC floats", KC_FLOATS),
+    ("integers", KC_INTEGERS),
+)
+LEAD = """One class per instruction in `hlo2tx8/device/isa/` states all of this; the parser, the printer, the verifier, the
+encoding, both tiers of the emulator, the timing model and this page follow it.
+
+- Operands: `in` and `out` are byte addresses in SPM, `from` and `to` byte offsets in a DDR slot, `stride` and `count` are
+  in elements, for `TDMA_gatherScatter` in bytes. A value is a number or a register of the kernel core; `=` shows a default.
+- Formats:
+{sets}
+- Constraints C1, C2, ... are checked by the verifier where values are known, and by the emulator, which faults
+  `bad_descriptor`. Addresses have to lie inside of SPM and of their slot, or the emulator faults `out_of_bounds`.
+- Cycles are those of the built-in chip. `bytes` is the widest operand, for transfers all that is moved, where runs shorter
+  than {dma_run} bytes (DMA) or {tdma_run} bytes (TDMA) count as that long; `share` is a tile's part of the DDR bandwidth.
+  Issue takes {issue} cycles more on the kernel core, except for its own instructions."""
+CONVERSIONS = """Rows convert into columns; `r` marks those that take a rounding (nearest even, toward zero, up, down), the others
+round to nearest even where they round. Floats saturate into integers, NaN becomes 0."""
+
+
+def isa_text() -> str:
+    """Lead, one table per module of instructions, conversions."""
+    chip = load_chip()
+    sets = "\n".join(f"  - *{name}*: {_names(formats)}" for name, formats in FORMAT_SETS[1:])
+    cycles = chip.cycles
+    lead = LEAD.format(sets=sets, dma_run=cycles.dma_min_run_bytes, tdma_run=cycles.tdma_min_run_bytes, issue=cycles.issue)
+    parts = ["# Instructions", lead]
+    modules = sorted({cls.__module__ for cls in INSTRUCTIONS}, key=lambda m: min(c.OPCODE for c in _of(m)))
+    for module in modules:
+        header = ("opcode", "name", "engine", "operands", "formats", "constraints", "cycles", "meaning")
+        rows = [row(cls, chip) for cls in sorted(_of(module), key=lambda cls: cls.OPCODE)]
+        parts += [f"## {(sys.modules[module].__doc__ or '').strip().splitlines()[0]}", table(header, rows)]
+    parts += ["## Conversions of CT", CONVERSIONS, _conversions()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _of(module: str) -> list[type[Instruction]]:
+    return [cls for cls in INSTRUCTIONS if cls.__module__ == module]
+
+
+def _names(formats: Sequence[Format]) -> str:
+    return " ".join(f.name.lower() for f in formats)
+
+
+def row(cls: type[Instruction], chip: Chip) -> tuple[str, ...]:
+    """The cells of one instruction."""
+    rules = "; ".join(f"C{i} {c.text}" for i, c in enumerate(constraints(cls), 1))
+    meaning = (cls.__doc__ or "").strip().splitlines()[0]
+    operands = ", ".join(map(_operand, cls.FIELDS))
+    return str(cls.OPCODE), f"`{cls.MNEMONIC}`", cls.ENGINE.name, operands, _formats(cls), rules, cycles_text(cls, chip), meaning
+
+
+def _operand(field: Field) -> str:
+    word = WORDS[field.role]
+    name = field.name if word == field.name else f"{word} {field.name}"
+    return name if field.default is None else f"{name}={field.default}"
+
+
+def _formats(cls: type[Instruction]) -> str:
+    if cls is CtConvert:
+        return "see conversions"
+    named = next((name for name, formats in FORMAT_SETS if set(formats) == set(cls.FORMATS)), _names(cls.FORMATS))
+    return f"{named} from {named}" if cls.FORMATS2 else named
+
+
+def cycles_text(cls: type[Instruction], chip: Chip) -> str:
+    """The cost as a formula, also a Python expression of `bytes`, `n` and `share`; tests hold it against the timing model."""
+    c = chip.cycles
+    fixed = {KcHalt: 0, KcEnd: 0, KcEndIf: 0, KcLoop: 0, KcIf: 1, KcWait: c.wait, KcBarrier: c.barrier}
+    times = f"{cls.COST} * " if cls.COST != 1 else ""
+    if cls in fixed:
+        return "2 per turn" if cls is KcLoop else str(fixed[cls])
+    if issubclass(cls, KcScalar) or cls is KcAffine:
+        return "1 per term" if cls is KcAffine else "1"
+    if issubclass(cls, KcGatherForm | KcScatterForm):
+        return "max(n, 1)"
+    match cls.ENGINE:
+        case Engine.KC:
+            return f"{times}max(ceil(bytes / {c.kc_vector_bytes_per_cycle}), 1)"
+        case Engine.CT:
+            return f"{c.ct_startup} + {times}ceil(bytes / {c.ct_bytes_per_cycle})"
+        case Engine.RDMA | Engine.WDMA:
+            return f"{c.dma_startup} + bytes / share"
+        case Engine.TDMA:
+            return f"{c.tdma_startup} + bytes / {c.tdma_bytes_per_cycle}"
+        case _:
+            return ""
+
+
+def _conversions() -> str:
+    def cell(source: Format, target: Format) -> str:
+        if not CtConvert.takes(target, source, Rounding.NEAREST_EVEN):
+            return ""
+        return "r" if CtConvert.takes(target, source, Rounding.TOWARD_ZERO) else "x"
+
+    header = ("from", *(f.name.lower() for f in CT_CONVERT_FORMATS))
+    return table(header, [(s.name.lower(), *(cell(s, t) for t in CT_CONVERT_FORMATS)) for s in CT_CONVERT_FORMATS])
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [header, ["---"] * len(header), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
