@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def describe_lowered(lowered: "Lowered") -> str:
     """The module, then the decisions that made it."""
-    return "".join((f"{lowered.module}\n", *explain(lowered.explanation)))
+    return "".join((str(lowered.module), "\n", *explain(lowered.explanation)))
 
 
 def explain(lines: Sequence[str]) -> list[str]:

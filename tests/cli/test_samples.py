@@ -6,11 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from xdsl.context import Context
+from xdsl.dialects import get_all_dialects
+from xdsl.parser import Parser
 
 import hlo2tx8
 from hlo2tx8.errors import ContainerError, InputError
 from hlo2tx8.runtime.container import FORMAT_VERSION
 from hlo2tx8.tools.main import main
+from hlo2tx8.tools.universe import UNIVERSE
 
 SAMPLES = Path(__file__).parents[2] / "hlo_samples"
 EVALUATOR_ONLY = ("reduce", "dot")
@@ -36,6 +40,22 @@ def test_sample_agrees_with_the_reference(file: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize("file", SMALL, ids=name)
 def test_sample_runs_at_every_level(file: Path, level: str, capsys: pytest.CaptureFixture[str]):
     assert main(["run", str(file), f"--level={level}"]) == 0, capsys.readouterr().err
+
+
+@pytest.mark.parametrize("level", ["hlo", "fused", "loops", "flat", "vector", "scheduled"])
+@pytest.mark.parametrize("file", SMALL, ids=name)
+def test_what_until_prints_parses_back(file: Path, level: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["compile", f"--until={level}", str(file)]) == 0
+    text = capsys.readouterr().out.removesuffix("\n")
+    ctx = Context()
+    for dialect, make in UNIVERSE.all_dialects.items():
+        ctx.register_dialect(dialect, make)
+    for dialect, make in get_all_dialects().items():
+        if dialect not in ctx.registered_dialect_names:
+            ctx.register_dialect(dialect, make)
+    module = Parser(ctx, text).parse_module()
+    module.verify()
+    assert str(module) == text
 
 
 def test_unsupported_operations_are_all_listed(capsys: pytest.CaptureFixture[str], tmp_path: Path):
