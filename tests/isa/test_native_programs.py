@@ -16,8 +16,8 @@ from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, Wdma
 
 pytestmark = pytest.mark.skipif(not native.available(), reason=f"no native core: {native.why_not()}")
 
-PLACES = (0, 4096, 8192, 8200, 12288, 16384, 20480, 24576, 32768)
-COUNTS = (1024, 1536, 2048)
+PLACES = (0, 8192, 16384, 16392, 24576, 32768, 40960, 49152)
+COUNTS = (2048, 1100, 3072)  # more than a block of a chain, which is 4 KiB
 
 
 def random_record(rng: np.random.Generator) -> Record:
