@@ -181,16 +181,21 @@ def _assign(alloc: spm.AllocOp, address: int, stride: int) -> None:
 
 
 def _replace(old: spm.AllocOp | spm.TurnOp, new: Operation, address: SSAValue) -> None:
-    """Puts `new` in the place of `old` and turns offsets from it into additions."""
+    """Puts `new`, whose result is the address, in the place of `old`."""
     Builder(InsertPoint.before(old)).insert(new)
-    for use in list(old.result.uses):
-        if isinstance(use.operation, spm.OffsetOp):
-            offset = use.operation
-            add = arith.AddiOp(address, offset.bytes)
-            Builder(InsertPoint.before(offset)).insert(add)
-            offset.result.replace_all_uses_with(add.result)
-            offset.detach()
-            offset.erase()
-    old.result.replace_all_uses_with(address)
+    _set_address(old.result, address)
     old.detach()
     old.erase()
+
+
+def _set_address(buffer: SSAValue, address: SSAValue) -> None:
+    """Replaces a buffer by its address, offsets from it by additions, offsets from those too."""
+    for use in list(buffer.uses):
+        offset = use.operation
+        if isinstance(offset, spm.OffsetOp):
+            add = arith.AddiOp(address, offset.bytes)
+            Builder(InsertPoint.before(offset)).insert(add)
+            _set_address(offset.result, add.result)
+            offset.detach()
+            offset.erase()
+    buffer.replace_all_uses_with(address)
