@@ -1,6 +1,6 @@
 """The `hlo2tx8` command: one parser, one function per subcommand, errors as clear lines.
 
-Exit codes: 0 everything agreed, 1 a run failed or the input was refused, 2 wrong usage.
+Exit codes: 0 everything agreed, 1 a run failed or the input was refused, 2 wrong usage, 130 interrupted.
 """
 
 import argparse
@@ -11,6 +11,8 @@ from hlo2tx8.errors import Hlo2tx8Error
 from hlo2tx8.tools import compile as compile_tool
 from hlo2tx8.tools import run as run_tool
 from hlo2tx8.tools.flags import plain_switches
+
+INTERRUPTED = 130  # 128 + SIGINT, as shells say it
 
 
 def parser() -> argparse.ArgumentParser:
@@ -41,7 +43,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(error, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
     except BrokenPipeError:
+        return 1
+    except OSError as error:
+        if args.traceback:
+            raise
+        print(f"error E1004: {error.filename}: {error.strerror}", file=sys.stderr)
         return 1
     except Exception as error:
         if args.traceback:

@@ -1,6 +1,10 @@
 """The command line as a user meets it: defaults, usage errors, one clear line per mistake, never a traceback."""
 
 import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -59,3 +63,25 @@ def test_failures_are_counted_over_all_files(capsys: pytest.CaptureFixture[str])
     error = capsys.readouterr().err
     assert re.search(r"\*\* Running neither.hlo \*\*\n", error)
     assert error.endswith("4/4 runs failed.\n")
+
+
+def test_a_place_that_cannot_be_written_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    file = str(SAMPLES / "elementwise" / "rank0.hlo")
+    assert main(["compile", file, "-o", str(tmp_path / "no" / "such" / "place.tx8x")]) == 1
+    assert capsys.readouterr().err == f"error E1004: {tmp_path}/no/such/place.tx8x: No such file or directory\n"
+
+
+def test_an_interrupted_run_ends_at_once():
+    """In the middle of a run that would take hours: the prompt within a second, no traceback."""
+    command = [sys.executable, "-m", "hlo2tx8", "run", "--iterations=100000", "--reference_platform="]
+    child = subprocess.Popen([*command, str(SAMPLES / "elementwise" / "gelu_f32.hlo")], stderr=subprocess.PIPE, text=True)
+    assert child.stderr is not None
+    while "ran in" not in child.stderr.readline():
+        pass
+    child.send_signal(signal.SIGINT)
+    started = time.perf_counter()
+    rest = child.communicate(timeout=30)[1]
+    assert child.returncode == 130
+    assert rest.endswith("interrupted\n")
+    assert "Traceback" not in rest
+    assert time.perf_counter() - started < 5  # a second, on a machine that does nothing else
