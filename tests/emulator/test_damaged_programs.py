@@ -9,7 +9,7 @@ import pytest
 
 from hlo2tx8.device import native
 
-NUM_SEEDS = 3000
+NUM_SEEDS = 2000
 
 
 @pytest.mark.skipif(not native.available(), reason=f"no native core: {native.why_not()}")

@@ -69,7 +69,7 @@ def test_listed_names_end_in_their_type() -> None:
     fields = {"dst": 0, "a": 0, "unit": 0, "n": 64, "u": 64, "full_n": 64, "full_u": 64}
     assert line(Record(CtMulVuVLoop, fields, Format.BF16)).startswith("CGRATensor_ArithOp_VuV_mul_loop.bf16 ")
     converted = Record(CtConvert, {"dst": Register(4), "src": 256, "n": 8}, Format.INT8, Format.FP32, Rounding.TOWARD_ZERO)
-    assert line(converted).split() == ["CGRATensor_ConvertOp_V_convert_fp32.int8", "dst=r4", "src=256", "n=8"]
+    assert line(converted).split() == ["CGRATensor_ConvertOp_V_convert_fp32.int8", "dst=r4", "src=0x100", "n=8"]
 
 
 def test_text_of_one_instruction() -> None:
