@@ -6,23 +6,25 @@
       ...
 
 Shaping instructions are only indexing: their operand is emitted at the composed map. An operand that serves only a
-part of the result (pad, concatenate) is emitted inside an scf.if on that part.
+part of the result (pad, concatenate) is emitted inside an scf.if on that part, what a reduction reads inside its loop.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import func, scf, tensor
+from xdsl.dialects import arith, func, scf, tensor
 from xdsl.dialects.builtin import FunctionType, IntegerAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.xla import ApplyIndexingOp, ElementwiseOp, IndexingMapAttr, InDomainOp, PureCallOp, index
+from hlo2tx8.emitters.accumulate import Accumulation
 from hlo2tx8.emitters.scalar import constant_array, scalar_constant, scalar_op
 from hlo2tx8.errors import LevelError
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.indexing import Dim, Expr, IndexingMap
 from hlo2tx8.partitioner.computation import PartitionedComputation, Scope, SubgraphFunction
 from hlo2tx8.partitioner.instruction import is_inlined_constant, kind_of, tensor_type
+from hlo2tx8.partitioner.reduction_paths import is_empty_loop, is_reduction, loop_counters, num_loop_operands
 
 
 def emit_function(
@@ -59,6 +61,7 @@ class _ElementEmitter:
         default_factory=dict[tuple[int, IndexingMap], tuple[SSAValue, ...]]
     )
     constants: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    counters: list[SSAValue] = field(default_factory=list[SSAValue])
     of_scope: dict[int, list[Operation]] = field(default_factory=dict[int, list[Operation]])
 
     def emit(self) -> None:
@@ -77,10 +80,11 @@ class _ElementEmitter:
     def _emit_scope(self, scope: Scope, block: Block) -> None:
         """All instructions of a scope, in program order."""
         for op in self.of_scope.get(id(scope), ()):
-            value = self._instruction(op, scope, block)
-            if value.name_hint is None:
-                value.name_hint = op.results[0].name_hint
-            self.values[op.results[0]] = value
+            values = self._reduction(op, block) if is_reduction(op) else [self._instruction(op, scope, block)]
+            for result, value in zip(op.results, values, strict=True):
+                if value.name_hint is None:
+                    value.name_hint = result.name_hint
+                self.values[result] = value
 
     def _instruction(self, op: Operation, scope: Scope, block: Block) -> SSAValue:
         kind = kind_of(op)
@@ -96,6 +100,37 @@ class _ElementEmitter:
         served = [n for n, (map, _) in ways.items() if not map.is_empty]
         ready = {n: self._operand(op, n, block) for n in served if ways[n][1] is scope}
         return self._choose_operand(op, served, ready, type_, block)
+
+    def _reduction(self, op: Operation, block: Block) -> list[SSAValue]:
+        """A nest of counted loops that carries accumulators; operands are read inside, at maps with the counters.
+
+        %sum = scf.for %k = %c0 to %c4096 step %c1 iter_args(%acc = %zero) -> (f32) {
+          %x = tensor.extract %p0[%i0, %k]
+          %new = arith.addf %acc, %x : f32
+          scf.yield %new
+        }
+        """
+        accumulation, inputs = Accumulation(op), num_loop_operands(op)
+        initial = [self._operand(op, number, block) for number in range(inputs, len(op.operands))]
+        carried = accumulation.start(initial, block)
+        if is_empty_loop(op):
+            return accumulation.finish(carried, block)
+        nest: list[scf.ForOp] = []
+        inner = block
+        for counter in loop_counters(op):
+            loop = _counted_loop(counter.hi + 1, carried, inner)
+            inner, carried = loop.body.block, list(loop.body.block.args[1:])
+            self.counters.append(loop.body.block.args[0])
+            nest.append(loop)
+        if inputs:
+            self._emit_scope(self.partitioned.operand_places[op, 0][1], inner)
+        elements = [self._operand(op, number, inner) for number in range(inputs)]
+        carried = accumulation.turn(carried, elements, inner)
+        for loop in reversed(nest):
+            loop.body.block.add_op(scf.YieldOp(*carried))
+            carried = list(loop.results)
+            self.counters.pop()
+        return accumulation.finish(carried, block)
 
     def _iota(self, op: Operation, type_: Attribute, scope: Scope, block: Block) -> SSAValue:
         """The index along the iota dimension, as a number."""
@@ -122,7 +157,7 @@ class _ElementEmitter:
         if number in ready:
             return ready[number]
         map, scope = self.partitioned.operand_places[op, number]
-        if not others or self._always_holds(map):
+        if not others or self._always_holds(op, map):
             self._emit_scope(scope, block)
             return self._operand(op, number, block)
         condition = InDomainOp(IndexingMapAttr(map.with_results(())), self._args())
@@ -133,13 +168,14 @@ class _ElementEmitter:
         outside.add_op(scf.YieldOp(self._choose_operand(op, others, ready, type_, outside)))
         return _add(block, scf.IfOp(condition.res, [type_], Region(inside), Region(outside)))
 
-    def _always_holds(self, map: IndexingMap) -> bool:
-        whole = self.function.identity.dims
+    def _always_holds(self, op: Operation, map: IndexingMap) -> bool:
+        whole = self.partitioned.places[op].map.dims
         same = all(a.lo <= b.lo and a.hi >= b.hi for a, b in zip(map.dims, whole, strict=True))
         return same and not map.constraints
 
     def _args(self) -> tuple[SSAValue, ...]:
-        return tuple(self.block.args[len(self.tensors) :])
+        """The function's index, then the counters of the loops around."""
+        return (*self.block.args[len(self.tensors) :], *self.counters)
 
     def _operand(self, op: Operation, number: int, block: Block) -> SSAValue:
         map, scope = self.partitioned.operand_places[op, number]
@@ -169,7 +205,10 @@ class _ElementEmitter:
         owner = value.owner
         assert isinstance(owner, Operation)
         callee = self.names[self.partitioned.function_of[owner]]
-        return _add(block, PureCallOp(callee, [*self.tensors.values(), *indices], [type_]))
+        types = [tensor_type(result).element_type for result in owner.results]
+        call = PureCallOp(callee, [*self.tensors.values(), *indices], types)
+        block.add_op(call)
+        return call.res[owner.results.index(value)]
 
     def _indices(self, map: IndexingMap, scope: Scope, block: Block) -> tuple[SSAValue, ...]:
         key = (id(scope), map)
@@ -192,6 +231,18 @@ class _ElementEmitter:
             op = scalar_constant(constant_array(owner), tensor_type(value).element_type)
             self.constants[value] = op.results[0]
         return self.constants[value]
+
+
+def _counted_loop(count: int, carried: Sequence[SSAValue], block: Block) -> scf.ForOp:
+    """An empty loop of `count` turns at the end of a block."""
+    lower, upper, step = bounds = [arith.ConstantOp(IntegerAttr(bound, index)) for bound in (0, count, 1)]
+    body = Block(arg_types=[index, *(value.type for value in carried)])
+    body.args[0].name_hint = "k"
+    for arg in body.args[1:]:
+        arg.name_hint = "acc"
+    loop = scf.ForOp(lower.result, upper.result, step.result, carried, body)
+    block.add_ops([*bounds, loop])
+    return loop
 
 
 def _add(block: Block, op: Operation) -> SSAValue:

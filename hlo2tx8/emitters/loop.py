@@ -28,20 +28,21 @@ from hlo2tx8.errors import UnsupportedOp
 from hlo2tx8.partitioner.accesses import AccessAnalysis
 from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction, partition
 from hlo2tx8.partitioner.instruction import is_elemental, tensor_type
+from hlo2tx8.partitioner.reduction_paths import is_reduction
 from hlo2tx8.partitioner.work_split import WorkSplit
 
 
 @dataclass(frozen=True)
 class LoopEmitter:
-    """The last emitter: declines only what has no elemental emission."""
+    """The last emitter: declines only what has no elemental emission; a reduction is a loop inside of its element."""
 
     name = "loop"
 
     def match(self, fusion: Fusion) -> Match | Declined:
-        refused = [op for op in fusion.body.ops if op is not fusion.body.last_op and not is_elemental(op)]
+        refused = [op for op in fusion.body.ops if op is not fusion.body.last_op and not _is_emitted(op)]
         if not refused:
             return Match(fusion)
-        reason = "the loop emitter computes elemental operations only"
+        reason = "the loop emitter computes elemental operations and plain reductions only"
         ops = tuple(UnsupportedOp(op.name, (origin(op),), reason) for op in refused)
         return Declined(reason, ops)
 
@@ -60,6 +61,10 @@ class LoopEmitter:
                 _say_how_to_materialize(element, function, accesses)
             functions.append(element)
         return ModuleOp(functions, sym_name=StringAttr(fusion.name))
+
+
+def _is_emitted(op: Operation) -> bool:
+    return is_elemental(op) or is_reduction(op)
 
 
 def _name_functions(fusion: str, partitioned: PartitionedComputation) -> dict[SubgraphFunction, str]:

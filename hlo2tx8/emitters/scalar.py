@@ -31,21 +31,36 @@ _LOGICAL = (arith.AndIOp, arith.OrIOp, arith.XOrIOp)
 
 def scalar_op(op: Operation, operands: Sequence[SSAValue], result_type: Attribute) -> Operation:
     """`op`, an elementwise HLO instruction, on scalar operands; it carries the origin of `op`."""
-    chosen = _native_class(op, operands, result_type)
-    loc = {name: value for name, value in op.attributes.items() if name == "loc"}
+    return scalar_op_named(op.name, operands, result_type, op.properties, location(op))
+
+
+def location(op: Operation) -> dict[str, Attribute]:
+    """The attribute that says where an op comes from, if it has one."""
+    return {name: value for name, value in op.attributes.items() if name == "loc"}
+
+
+def scalar_op_named(
+    name: str,
+    operands: Sequence[SSAValue],
+    result_type: Attribute,
+    properties: Mapping[str, Attribute],
+    loc: Mapping[str, Attribute],
+) -> Operation:
+    """The elementwise HLO op of that name with these properties, on scalar operands."""
+    chosen = _native_class(name, operands, result_type)
     if chosen is not None:
         return chosen.create(
             operands=operands,
             result_types=[result_type],
             properties=dict(_default_properties(chosen)),
-            attributes=loc,
+            attributes=dict(loc),
         )
-    return ElementwiseOp(op.name, operands, result_type, {**op.properties, **loc})
+    return ElementwiseOp(name, operands, result_type, {**properties, **loc})
 
 
-def _native_class(op: Operation, operands: Sequence[SSAValue], result_type: Attribute) -> type[Operation] | None:
+def _native_class(name: str, operands: Sequence[SSAValue], result_type: Attribute) -> type[Operation] | None:
     """The arith or math class with this meaning on these types."""
-    table: Mapping[str, type[Operation]] = spec_of(op).scalar or {}
+    table: Mapping[str, type[Operation]] = spec_of(name).scalar or {}
     if any(value.type != result_type for value in operands):
         return None
     if isinstance(result_type, _FLOATS):

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
+from hlo2tx8.hlo.accumulation import only_adds
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.ops.reduce import Combine, fold, rows, sum_rows
 from hlo2tx8.hlo.spec import Array
@@ -21,18 +22,12 @@ def reduce_op(evaluator: "Evaluator", op: Operation, operands: Sequence[Array], 
     inputs = [rows(a, dimensions) for a in operands[:half]]
     initial = [np.asarray(a) for a in operands[half:]]
     body = op.regions[0].block
-    if half == 1 and _only_adds(body):
+    if half == 1 and only_adds(body):
         found = [sum_rows(inputs[0], initial[0])]
     else:
         found = fold(inputs, initial, _combine(evaluator, op, values))
     expected = [tensor_like(r.type) for r in op.results]
     return [f.astype(e.dtype, copy=False).reshape(e.shape) for f, e in zip(found, expected, strict=True)]
-
-
-def _only_adds(body: Block) -> bool:
-    names = [inner.name for inner in body.ops]
-    first = body.first_op
-    return names == ["stablehlo.add", "stablehlo.return"] and first is not None and set(first.operands) == set(body.args)
 
 
 def _combine(evaluator: "Evaluator", op: Operation, values: Mapping[SSAValue, Any]) -> Combine:

@@ -36,18 +36,20 @@ class PipelineDmaPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.body.block.ops:
             if isinstance(function, func.FuncOp) and not function.is_declaration:
-                for loop in [o for o in function.body.block.ops if isinstance(o, scf.ForOp)]:
+                # Outer loops first: a buffer an inner loop uses in turns is no load of the outer one.
+                for loop in [o for o in function.walk() if isinstance(o, scf.ForOp)]:
                     _pipeline(loop)
 
 
 def _pipeline(loop: scf.ForOp) -> None:
-    lower, upper, step = (_constant(v) for v in (loop.lb, loop.ub, loop.step))
-    if upper - lower <= step:
+    bounds = [bound for v in (loop.lb, loop.ub, loop.step) if (bound := _constant(v)) is not None]
+    if len(bounds) < 3 or bounds[1] - bounds[0] <= bounds[2]:
         return
+    lower = bounds[0]
     loaded = _prefetchable(loop)
     stored = {spm.root_buffer(v) for o in _instructions(loop) if isinstance(o, Wdma) for v in _buffers(o, False)}
     for buffer in (*loaded, *(b for b in stored if b not in loaded)):
-        if buffer.owner.parent is loop.body.block or _is_inside(buffer.owner, loop):
+        if isinstance(buffer.owner, Operation) and _loop_of(buffer.owner) is loop:
             _use_in_turns(buffer, loop)
     if not loaded:
         return
@@ -67,7 +69,7 @@ def _pipeline(loop: scf.ForOp) -> None:
 
 
 def _prefetchable(loop: scf.ForOp) -> list[SSAValue]:
-    """Buffers of the loop that only RDMA, after a memset at most, writes."""
+    """Buffers of a turn of the loop itself that only RDMA, after a memset at most, writes."""
     writers: dict[SSAValue, list[Operation]] = {}
     for op in _instructions(loop):
         for value in _buffers(op, True):
@@ -75,7 +77,8 @@ def _prefetchable(loop: scf.ForOp) -> list[SSAValue]:
     return [
         buffer
         for buffer, ops in writers.items()
-        if _is_inside(buffer.owner, loop)
+        if isinstance(buffer.owner, Operation)
+        and _loop_of(buffer.owner) is loop
         and any(isinstance(o, Rdma) for o in ops)
         and all(isinstance(o, (Rdma, TdmaMemset)) for o in ops)
     ]
@@ -161,7 +164,15 @@ def _is_inside(op: object, ancestor: Operation | None) -> bool:
     return False
 
 
-def _constant(value: SSAValue) -> int:
+def _loop_of(op: Operation) -> Operation | None:
+    """The innermost loop around an operation."""
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, scf.ForOp):
+        parent = parent.parent_op()
+    return parent
+
+
+def _constant(value: SSAValue) -> int | None:
+    """The value of a constant index; None where the step decides."""
     owner = value.owner
-    assert isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr)
-    return owner.value.value.data
+    return owner.value.value.data if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr) else None

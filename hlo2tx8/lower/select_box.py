@@ -3,9 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import arith
+from xdsl.builder import Builder
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.kc_move import KcVConvert, KcVGather
@@ -66,6 +68,10 @@ class BoxSelector:
                 self.vectors[op.result] = self._index(op)
             case vec.MaskOp():
                 self.vectors[op.result] = self._mask(op)
+            case scf.ForOp():
+                self._loop(op)
+            case scf.YieldOp():
+                pass  # the loop reads what it hands on
             case _:
                 self._elementwise(op)
 
@@ -101,6 +107,35 @@ class BoxSelector:
         formats = [as_format(o.type) for o in op.operands]
         self.vectors[result] = choose(self, op, operands, formats, as_format(result.type))
 
+    def _loop(self, op: scf.ForOp) -> None:
+        """A loop of all lanes: each iter arg is one buffer, which a turn ends by overwriting."""
+        step, old, block = self.step, op.body.block, Block(arg_types=[xla.index])
+        block.args[0].name_hint = old.args[0].name_hint
+        self.slots[old.args[0]] = block.args[0]
+        carried = [self._own_buffer(self.vectors[value], storage_format(value.type)) for value in op.iter_args]
+        self.vectors.update(zip((*old.args[1:], *op.results), (*carried, *carried), strict=True))
+        lower, upper, stride = (self.slots[bound] for bound in (op.lb, op.ub, op.step))
+        step.insert(scf.ForOp(lower, upper, stride, [], block))
+        outer, step.builder = step.builder, Builder(InsertPoint.at_end(block))
+        self.select(old)
+        terminator = old.last_op
+        assert isinstance(terminator, scf.YieldOp)
+        new = [self.buffer(self.vectors[value]) for value in terminator.operands]
+        # All new values are read before the first iter arg changes.
+        new = [
+            self.copy(v, storage_format(o.type)) if v in carried and v is not c else v
+            for v, c, o in zip(new, carried, terminator.operands, strict=True)
+        ]
+        for buffer, value, operand in zip(carried, new, terminator.operands, strict=True):
+            if value is not buffer:
+                step.move(buffer, value, [Level(step.count(), (1, 1))], storage_format(operand.type))
+        step.insert(scf.YieldOp())
+        step.builder = outer
+
+    def _own_buffer(self, value: Vector, fmt: Format) -> SSAValue:
+        """A new buffer that holds the vector."""
+        return self._filled(value, self.step.count()) if isinstance(value, Splat) else self.copy(value, fmt)
+
     # ------------------------------------------------------------------------------------------------ memory
 
     def _load(self, op: vec.LoadOp) -> SSAValue:
@@ -129,7 +164,8 @@ class BoxSelector:
         value = self.vectors[op.fill] if op.fill in self.vectors else _splat(op.fill)
         if isinstance(value, Splat):
             return self._filled(value, count)
-        if op.fill.has_one_use() and isinstance(op.fill.owner, (vec.LoadOp, xla.ElementwiseOp)):
+        owner = op.fill.owner
+        if op.fill.has_one_use() and isinstance(owner, (vec.LoadOp, xla.ElementwiseOp)) and owner.parent is op.parent:
             return value
         return self.copy(value, fmt)
 

@@ -12,7 +12,7 @@ from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.errors import CompileError
-from hlo2tx8.indexing import Const, Expr, IndexingMap, Interval
+from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Variable
 from hlo2tx8.lower.element_format import tensor_type
 from hlo2tx8.lower.lane_access import Constraint, LaneSpace, Region
 
@@ -99,6 +99,8 @@ class BoxBuilder:
                 self._insert(op)
             case scf.IfOp():
                 self._merge(op, region)
+            case scf.ForOp():
+                self._loop(op, region)
             case _:
                 self._elementwise(op)
 
@@ -150,6 +152,36 @@ class BoxBuilder:
         if len(operands) != 1:
             raise CompileError("E3004", f"no vector form of {op.name} on indices")
         return xla.ElementwiseOp("stablehlo.convert", operands, result_type)
+
+    # ----------------------------------------------------------------------------------------------- loops
+
+    def _loop(self, op: scf.ForOp, region: Region) -> None:
+        """A loop inside of every lane: the lanes take its turns together, its iter args become vectors."""
+        lo, hi, step = (self._constant(bound) for bound in (op.lb, op.ub, op.step))
+        carried = [self._vector(value) for value in op.iter_args]
+        old, block = op.body.block, Block(arg_types=[xla.index, *(value.type for value in carried)])
+        for before, after in zip(old.args, block.args, strict=True):
+            after.name_hint = before.name_hint
+        lower, upper, stride = (self.builder.insert(arith.ConstantOp(IntegerAttr(n, xla.index))).result for n in (lo, hi, step))
+        outer = self.builder, self.space, self.fixed_values, dict(self.loads), dict(self.bounds), dict(self.splats)
+        counter = Variable(lo, max(lo, hi - 1), old.args[0].name_hint)
+        self.indices[old.args[0]] = Dim(len(self.space.fixed))
+        self.space = LaneSpace((*self.space.fixed, counter), self.space.lanes)
+        self.fixed_values = (*self.fixed_values, block.args[0])
+        self.values.update(zip(old.args[1:], block.args[1:], strict=True))
+        self.builder = Builder(InsertPoint.at_end(block))
+        results = [self._vector(value) for value in self._block(old, region)]
+        self.builder.insert(scf.YieldOp(*results))
+        # What the body loaded is known in the body only.
+        self.builder, self.space, self.fixed_values, self.loads, self.bounds, self.splats = outer
+        loop = self.builder.insert(scf.ForOp(lower, upper, stride, carried, block))
+        self.values.update(zip(op.results, loop.results, strict=True))
+
+    def _constant(self, value: SSAValue) -> int:
+        expr = self.indices[value]
+        if not isinstance(expr, Const):
+            raise CompileError("E3002", "a loop bound is not constant")
+        return expr.value
 
     # ---------------------------------------------------------------------------------------------- memory
 

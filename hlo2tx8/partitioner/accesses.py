@@ -16,6 +16,7 @@ from hlo2tx8.partitioner.instruction import (
     tensor_type,
 )
 from hlo2tx8.partitioner.iteration_space import Access, iteration_space
+from hlo2tx8.partitioner.reduction_paths import ranges_after
 from hlo2tx8.partitioner.work_split import DEFAULT_STEP_ELEMENTS, MIN_CHUNK_ELEMENTS, Target, WorkSplit, split_work
 
 SPM_SHARE = 0.8
@@ -52,13 +53,16 @@ class AccessAnalysis:
 
     def _collect(self, function: SubgraphFunction) -> dict[Access, None]:
         found: dict[Access, None] = {}
+        rank = len(function.identity.dims)
         terminator = self._roots_read_directly(function)
         found.update(dict.fromkeys(terminator))
         for op in function.instructions:
             if op.name == "stablehlo.iota":
                 found[self._iota_access(op)] = None
             for number, operand in enumerate(op.operands):
-                map, _ = self.partitioned.operand_places[op, number]
+                if (op, number) not in self.partitioned.operand_places:
+                    continue  # the loop of a reduction makes no turn
+                map = ranges_after(self.partitioned.operand_places[op, number][0], rank)
                 owner = operand.owner
                 if isinstance(owner, Operation):
                     if is_inlined_constant(owner):
@@ -92,7 +96,8 @@ class AccessAnalysis:
         """The index that an iota turns into a number must stay affine like an offset."""
         dimension = op.properties["iota_dimension"]
         assert isinstance(dimension, IntegerAttr)
-        map = self.partitioned.places[op].map
+        place = self.partitioned.places[op]
+        map = ranges_after(place.map, len(place.function.identity.dims))
         one = TensorType(tensor_type(op.results[0]).element_type, [1])
         return Access(map.with_results((map.results[dimension.value.data],)), one)
 

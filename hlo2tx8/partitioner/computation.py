@@ -27,13 +27,15 @@ from hlo2tx8.partitioner.instruction import (
     operand_maps,
     tensor_type,
 )
+from hlo2tx8.partitioner.reduction_paths import is_empty_loop, is_reduction, loop_operand_map, num_loop_operands
 
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """Where an element is needed: always (`op` is None), or where operand number `operand` of `op` is the one read.
+    """Where an element is needed: always (`op` is None), where operand number `operand` of `op` is the one read, or in every
+    turn of the loop of `op`, a reduction.
 
-    Compared by identity.
+    Compared by identity. Maps inside a reduction's loop have its counters as further dimensions.
     """
 
     op: Operation | None = None
@@ -128,7 +130,7 @@ def _assign(block: Block, separate: frozenset[Operation]) -> tuple[PartitionedCo
         if op not in separate and all(use.same_place(first) for use in found[1:]):
             place = Place(first.function, first.map, first.scope)
         else:
-            function = _new_function((op.results[0],), False)
+            function = _new_function(tuple(op.results), False)
             function.num_callers = len(found)
             functions.append(function)
             starts[op] = function
@@ -150,16 +152,36 @@ def _record_operands(
     uses: dict[Operation, list[Use]],
     operand_places: dict[tuple[Operation, int], tuple[IndexingMap, Scope]],
 ) -> None:
-    for number, map in enumerate(operand_maps(op)):
-        if map is None:
-            composed, scope = place.map, place.scope
-        else:
-            composed = compose(map, place.map)
-            scope = Scope(op, number) if is_conditional(op, number) else place.scope
+    for number, (composed, scope) in _operand_paths(op, place).items():
         operand_places[op, number] = composed, scope
         operand = op.operands[number]
         if not isinstance(operand, BlockArgument):
             uses.setdefault(_owner(operand), []).append(Use(place.function, composed, scope, op))
+
+
+def _operand_paths(op: Operation, place: Place) -> dict[int, tuple[IndexingMap, Scope]]:
+    """Per operand that is read: the way to it from the function's index, and the scope in which it is needed."""
+    if is_reduction(op):
+        return _reduction_paths(op, place)
+    found: dict[int, tuple[IndexingMap, Scope]] = {}
+    for number, map in enumerate(operand_maps(op)):
+        if map is None:
+            found[number] = place.map, place.scope
+        else:
+            found[number] = compose(map, place.map), Scope(op, number) if is_conditional(op, number) else place.scope
+    return found
+
+
+def _reduction_paths(op: Operation, place: Place) -> dict[int, tuple[IndexingMap, Scope]]:
+    """Inputs are read in the loop, initial values before it."""
+    found: dict[int, tuple[IndexingMap, Scope]] = {}
+    inputs, loop = num_loop_operands(op), Scope(op)
+    for number in range(len(op.operands)):
+        if number >= inputs:
+            found[number] = place.map.with_results(()), place.scope
+        elif not is_empty_loop(op):
+            found[number] = loop_operand_map(op, number, place.map), loop
+    return found
 
 
 def _second_paths(uses: Sequence[Use]) -> list[Operation]:

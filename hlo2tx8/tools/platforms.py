@@ -5,14 +5,13 @@ A platform gets the loaded source anew each time, because compiling consumes a m
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import prod
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
 import numpy.typing as npt
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
 
+from hlo2tx8.dialects.layout import as_tensor, is_tensor
 from hlo2tx8.errors import InputError
 from hlo2tx8.options import Options
 from hlo2tx8.runtime.executable import Executable
@@ -62,25 +61,21 @@ def execute(
 
 
 def bounds_of(module: ModuleOp) -> Bounds:
-    """relative = sum over all ops of ulp(op) * eps(dtype), reductions and dots n * eps for n summed elements."""
+    """relative = sum over all ops of ulp(op) * eps(dtype), plus n * eps(dtype added up in) for reductions and dots of n."""
     return Bounds(relative=sum(_rounding(op) for op in module.walk()))
 
 
 def _rounding(op: Operation) -> float:
-    from hlo2tx8.hlo import all_specs, numpy_dtype
+    from hlo2tx8.hlo.accumulation import accumulated_types, is_exact, num_accumulated
+    from hlo2tx8.hlo.lookup import has_spec, spec_of
 
-    spec = {s.name: s for s in all_specs()}.get(op.name)
-    if spec is None:
+    if not has_spec(op.name) or is_exact(op):
         return 0.0
-    types = [cast(TensorType[Attribute], t) for t in op.result_types if isinstance(t, TensorType)]
-    eps = max((epsilon(numpy_dtype(t.get_element_type())) for t in types), default=0.0)
-    return float(spec.ulp) * eps * _summed(op)
+    rounded_once = float(spec_of(op).ulp) * max((_epsilon(t) for t in op.result_types), default=0.0)
+    return rounded_once + num_accumulated(op) * max((_epsilon(t) for t in accumulated_types(op)), default=0.0)
 
 
-def _summed(op: Operation) -> int:
-    """How many elements go into one result: 1 for elementwise ops, the reduced or contracted extent otherwise."""
-    if op.name.partition(".")[2] not in ("reduce", "dot", "dot_general", "convolution", "reduce_window"):
-        return 1
-    sizes = [prod(t.get_shape()) for v in op.operands if isinstance(t := v.type, TensorType)]
-    out = [prod(t.get_shape()) for t in op.result_types if isinstance(t, TensorType)]
-    return max(1, int(np.ceil(max(sizes, default=1) / max(out[0] if out else 1, 1))))
+def _epsilon(type_: Attribute) -> float:
+    from hlo2tx8.hlo import numpy_dtype
+
+    return epsilon(numpy_dtype(as_tensor(type_).element_type if is_tensor(type_) else type_))

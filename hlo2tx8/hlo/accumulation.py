@@ -1,0 +1,53 @@
+"""What a reduction adds up: how many elements, in which type. Sums of floats narrower than f32 are kept in f32."""
+
+from math import prod
+
+from xdsl.dialects.builtin import Float32Type, Float64Type
+from xdsl.ir import Attribute, Block, Operation
+
+from hlo2tx8.dialects.layout import as_tensor
+from hlo2tx8.hlo.lookup import has_spec, operand_indexing, spec_of
+from hlo2tx8.hlo.spec import Kind
+from hlo2tx8.hlo.types import is_complex, is_float, numpy_dtype
+
+
+def accumulated_types(op: Operation) -> list[Attribute]:
+    """The types in which a reduce or dot keeps its results until it has seen all elements; empty for other ops.
+
+    Integers wrap modulo the result's width, whatever comes in between.
+    """
+    if not is_accumulating(op):
+        return []
+    results = [as_tensor(result.type).element_type for result in op.results]
+    dtype = numpy_dtype(results[0])
+    if not (spec_of(op).kind is Kind.DOT or only_adds(op.regions[0].block)) or not is_float(dtype) or is_complex(dtype):
+        return results
+    types = [*results, *(as_tensor(operand.type).element_type for operand in op.operands)]
+    return [next((t for t in types if isinstance(t, Float64Type)), Float32Type())]
+
+
+def is_accumulating(op: Operation) -> bool:
+    """Is it a reduce or a dot?"""
+    return has_spec(op.name) and spec_of(op).kind in (Kind.REDUCE, Kind.DOT)
+
+
+def num_accumulated(op: Operation) -> int:
+    """How many elements of an operand go into one of the result; 0 for ops that add up nothing."""
+    if not is_accumulating(op):
+        return 0
+    return prod(counter.hi - counter.lo + 1 for counter in operand_indexing(op)[0][0].ranges)
+
+
+def is_exact(op: Operation) -> bool:
+    """Does the op round nothing: a ulp of 0, or a reduce whose combiner is made of such ops (max, and, argmax)?"""
+    spec = spec_of(op)
+    if spec.kind is not Kind.REDUCE:
+        return spec.ulp == 0
+    return all(has_spec(inner.name) and is_exact(inner) for inner in op.regions[0].block.ops if inner.results)
+
+
+def only_adds(body: Block) -> bool:
+    """Is the combiner of a reduce the sum of its two arguments?"""
+    first = body.first_op
+    names = [inner.name for inner in body.ops]
+    return names == ["stablehlo.add", "stablehlo.return"] and first is not None and set(first.operands) == set(body.args)
