@@ -1,5 +1,6 @@
 """Pages about the code say what the code says."""
 
+import argparse
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hlo2tx8.tools.docs import PAGES
+from hlo2tx8.tools.main import parser
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,3 +43,16 @@ def test_links_between_pages_lead_somewhere():
 @pytest.mark.parametrize(("name", "make"), PAGES, ids=lambda v: v if isinstance(v, str) else "")
 def test_generated_pages_are_current(name: str, make: Callable[[], str]):
     assert (ROOT / "docs" / name).read_text() == make(), f"docs/{name} is stale; run `make docs`"
+
+
+def test_every_flag_is_on_the_command_line_page():
+    page = (ROOT / "docs" / "cli.md").read_text()
+    commands = next(a for a in parser()._actions if isinstance(a, argparse._SubParsersAction))
+    flags = {
+        flag
+        for name in ("run", "compile")
+        for action in commands.choices[name]._actions
+        for flag in action.option_strings
+        if flag.startswith("--") and action.help != argparse.SUPPRESS and flag != "--help"
+    }
+    assert {flag for flag in flags if f"`{flag}" not in page} == set()
