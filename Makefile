@@ -7,6 +7,8 @@ NATIVE := $(wildcard hlo2tx8/device/native/*.c hlo2tx8/device/native/*.h hlo2tx8
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadscope
 GELU := hlo_samples/elementwise/gelu_bf16.hlo
 BASE ?= HEAD
+SEED ?= $(shell date +%s)
+N ?= 50
 
 .DEFAULT_GOAL := help
 .PHONY: help setup native demo test test-fast lint types lit golden docs bench fuzz replay explain clean
@@ -54,8 +56,8 @@ docs: $(STAMP)  ## rewrite the generated pages of docs/
 bench: $(STAMP)  ## gelu against XLA:CPU, compile and run, side by side
 	@$(BIN)/python -m benchmarks.gelu
 
-fuzz: $(STAMP)  ## random programs against the reference at every level
-	@$(BIN)/python -m pytest tests/property --hypothesis-seed=random -p no:xdist
+fuzz: $(STAMP)  ## N random graphs from SEED on against the reference and XLA:CPU at every level
+	@$(BIN)/python -m hlo2tx8.tools.fuzz --seed=$(SEED) --count=$(N)
 
 replay: $(STAMP)  ## compile all samples at BASE and here; an empty diff means no program changed
 	@$(BIN)/python -m hlo2tx8.tools.replay --base $(BASE)

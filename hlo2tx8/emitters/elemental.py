@@ -97,7 +97,8 @@ class _ElementEmitter:
         if op.name == "stablehlo.iota":
             return self._iota(op, type_, scope, block)
         ways = {n: self.partitioned.operand_places[op, n] for n in range(len(op.operands))}
-        served = [n for n, (map, _) in ways.items() if not map.is_empty]
+        # Where the result itself is empty no operand serves, and any will do.
+        served = [n for n, (map, _) in ways.items() if not map.is_empty] or [0]
         ready = {n: self._operand(op, n, block) for n in served if ways[n][1] is scope}
         return self._choose_operand(op, served, ready, type_, block)
 

@@ -143,7 +143,7 @@ def _say_how_to_materialize(element: func.FuncOp, function: SubgraphFunction, ac
     """Note on a called function whether it only moves an index, else the loop nest that fills a tensor with it."""
     if accesses.is_index_only(function):
         element.attributes["xla.no_compute"] = UnitAttr()
-    elif function.num_callers > 1:
+    elif function.num_callers > 1 and 0 not in tensor_type(function.roots[0]).get_shape():
         split = accesses.split(function)
         element.attributes["xla.split"] = IndexingMapAttr(split.map)
         element.attributes["xla.num_lanes"] = IntegerAttr(split.num_lanes, i64)

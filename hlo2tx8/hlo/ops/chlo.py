@@ -152,7 +152,7 @@ SPECS = (
     _analytic("cosh", np.cosh, 32, math.CoshOp),
     _analytic("sinh", np.sinh, 32, math.SinhOp),
     _analytic("tan", np.tan, 4, math.TanOp),
-    _unary("erf", special("erf"), 4, math.ErfOp),
+    elementwise("chlo.erf", special("erf"), accepts=FLOAT, ulp=8, ulp_floor=2.0**-118, scalar={"float": math.ErfOp}),
     _unary("erfc", special("erfc"), 8),
     _unary("erf_inv", double(erf_inv), 8),
     elementwise("chlo.lgamma", double(lgamma), accepts=FLOAT, ulp=32, ulp_floor=1),

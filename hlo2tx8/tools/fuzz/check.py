@@ -1,0 +1,132 @@
+"""One case at every level, in every mode, against the evaluator, against XLA:CPU, and the levels against each other."""
+
+import signal
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+
+from hlo2tx8.driver import load_source
+from hlo2tx8.errors import Hlo2tx8Error, OracleError
+from hlo2tx8.frontend import to_mlir_text
+from hlo2tx8.hlo import evaluate
+from hlo2tx8.options import Level, Options
+from hlo2tx8.runtime.levels import run_level
+from hlo2tx8.tools.fuzz.bounds import bounds_of, disagreement
+from hlo2tx8.tools.fuzz.draw import Case
+from hlo2tx8.tools.fuzz.graph import Array
+from hlo2tx8.tools.xla_cpu import CpuServer
+
+TIME_LIMIT_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Run:
+    """A way to run a case; runs of one `family` give the same bits."""
+
+    name: str
+    options: Options
+    family: str
+
+
+INTERPRETED = tuple(Run(level.name.lower(), Options(until=level), "interpreted") for level in Level if level < Level.SCHEDULED)
+EMULATED = (
+    Run("program fast", Options(), "emulated"),
+    Run("scheduled", Options(until=Level.SCHEDULED), "emulated"),
+    Run("program definition", Options(mode="definition"), "emulated"),
+    Run("program strict", Options(mode="strict"), "emulated"),
+)
+RUNS = (EMULATED[0], *INTERPRETED, *EMULATED[1:])
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong where; equal `kind`s are taken for the same defect while a graph is shrunk."""
+
+    run: str
+    kind: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.run}: {self.kind}: {self.message}"
+
+
+def check(case: Case, runs: Sequence[Run] = RUNS, cpu: CpuServer | None = None) -> Failure | None:
+    """The first failure of the case, None if all is well."""
+    text = case.graph.to_hlo()
+
+    def load() -> ModuleOp:
+        return load_source(text, format="hlo")
+
+    values = case.graph.values(case.arrays)
+    expected = [values[r] for r in case.graph.roots]
+    found = _attempt("evaluator", lambda: list(evaluate(load(), *case.arrays)))
+    if isinstance(found, Failure):
+        return found
+    exact = [np.zeros(e.shape) for e in expected]
+    if failure := _compare("evaluator", found, expected, exact):
+        return failure
+    bounds = _of_roots(case, bounds_of(case.graph, values, is_xla=False))
+    first: dict[str, list[Array]] = {}
+    for run in runs:
+        options = Options(until=run.options.until, mode=run.options.mode, step_elements=case.step_elements, verify=True)
+        found = _attempt(run.name, lambda options=options: run_level(load, options, case.arrays))
+        if isinstance(found, Failure):
+            return found
+        if failure := _compare(run.name, found, expected, bounds):
+            return failure
+        if failure := _compare(f"{run.name} against another level", found, first.setdefault(run.family, found), exact):
+            return failure
+    return None if cpu is None else _check_on_cpu(case, load, cpu, expected, values)
+
+
+def _check_on_cpu(
+    case: Case, load: Callable[[], ModuleOp], cpu: CpuServer, expected: Sequence[Array], values: Sequence[Array]
+) -> Failure | None:
+    try:
+        found = cpu.run(to_mlir_text(load()), case.arrays)
+    except OracleError:
+        return None
+    return _compare("XLA:CPU", found, expected, _of_roots(case, bounds_of(case.graph, values, is_xla=True)))
+
+
+def _of_roots(case: Case, bounds: Sequence[Array]) -> list[Array]:
+    return [bounds[r] for r in case.graph.roots]
+
+
+def _compare(run: str, found: Sequence[Array], expected: Sequence[Array], bounds: Sequence[Array]) -> Failure | None:
+    for i, (actual, wanted, bound) in enumerate(zip(found, expected, bounds, strict=True)):
+        if text := disagreement(np.asarray(actual), wanted, bound):
+            return Failure(run, "wrong answer", f"output {i}: {text}")
+    return None
+
+
+def _attempt(run: str, work: Callable[[], list[Array]]) -> list[Array] | Failure:
+    try:
+        with _limited(TIME_LIMIT_SECONDS):
+            return work()
+    except TimeoutError:
+        return Failure(run, "hang", f"not done after {TIME_LIMIT_SECONDS} s")
+    except Hlo2tx8Error as error:
+        return Failure(run, f"error {error.code}", str(error))
+    except Exception as error:
+        return Failure(run, f"crash {type(error).__name__}", str(error))
+
+
+@contextmanager
+def _limited(seconds: int) -> Generator[None]:
+    """TimeoutError in the block after that many seconds; only the main thread can do this."""
+
+    def stop(_: int, __: FrameType | None) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,80 @@
+"""Random graphs: a few fixed seeds at every level, and the fuzzer's own parts."""
+
+import numpy as np
+import pytest
+
+from hlo2tx8.driver import load_source
+from hlo2tx8.hlo import TensorLike, evaluate
+from hlo2tx8.tools.fuzz.bounds import bounds_of, disagreement
+from hlo2tx8.tools.fuzz.check import EMULATED, RUNS, check
+from hlo2tx8.tools.fuzz.draw import Case, draw
+from hlo2tx8.tools.fuzz.graph import PARAMETER, Graph, Node
+from hlo2tx8.tools.fuzz.shrink import resized, shrink
+
+F32 = np.dtype(np.float32)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_random_graph_is_right_at_every_level(seed: int):
+    assert check(draw(seed), RUNS) is None
+
+
+@pytest.mark.parametrize("seed", range(100, 112))
+def test_a_random_graph_is_right_on_the_chip(seed: int):
+    assert check(draw(seed), EMULATED[:1]) is None
+
+
+def test_equal_seeds_draw_equal_graphs_and_texts_keep_their_meaning():
+    for seed in range(40):
+        case, again = draw(seed), draw(seed)
+        text = case.graph.to_hlo()
+        assert again.graph.to_hlo() == text
+        values = case.graph.values(case.arrays)
+        found = evaluate(load_source(text, format="hlo"), *case.arrays)
+        for root, array in zip(case.graph.roots, found, strict=True):
+            assert disagreement(array, values[root], np.zeros(array.shape)) == ""
+
+
+def graph_of(*names: str) -> Graph:
+    """A chain of unary ops on f32[6]."""
+    nodes = [Node(PARAMETER, TensorLike((6,), F32))]
+    nodes += [Node(f"stablehlo.{name}", TensorLike((6,), F32), (i,)) for i, name in enumerate(names)]
+    return Graph(tuple(nodes), (len(names),))
+
+
+def test_bounds_grow_with_the_graph_and_know_what_they_do_not_know():
+    x = np.array([0.5, 1.0, 4.0, -1.0, np.inf, 1e-45], np.float32)
+    graph = graph_of("sqrt", "exponential", "floor")
+    values = graph.values([x])
+    _, root, exponential, floor = bounds_of(graph, values, is_xla=False)
+    assert root[2] == np.spacing(np.float32(2.0))
+    assert exponential[2] > 2 * root[2]
+    assert list(floor[:3]) == [0, 0, 0]
+    assert all(bound[4] == 0 for bound in (root, exponential, floor))
+    flushed = bounds_of(graph_of("rsqrt"), graph_of("rsqrt").values([x]), is_xla=True)[1]
+    assert np.isinf(flushed[5])
+    assert np.isfinite(flushed[:3]).all()
+
+
+def test_a_difference_is_named_and_signs_of_zero_count():
+    expected = np.array([0.0, 1.0, np.nan, np.inf], np.float32)
+    exact = np.zeros(4)
+    assert disagreement(expected.copy(), expected, exact) == ""
+    assert "worst at [0]: -0.0 instead of 0.0" in disagreement(np.array([-0.0, 1.0, np.nan, np.inf], np.float32), expected, exact)
+    assert "1 of 4" in disagreement(np.array([0.0, 1.0, 2.0, np.inf], np.float32), expected, exact + 1)
+    assert disagreement(np.array([0.5, 1.5, np.nan, np.inf], np.float32), expected, exact + 1) == ""
+
+
+def test_shrinking_leaves_what_fails():
+    graph = graph_of("negate", "sqrt", "tanh", "abs")
+    case = Case(Graph(graph.nodes, (2, 4), ((1, 4),)), (np.arange(6, dtype=np.float32),), 64)
+
+    def has_tanh(smaller: Case) -> bool:
+        return any(node.name == "stablehlo.tanh" for node in smaller.graph.nodes)
+
+    smallest = shrink(case, has_tanh)
+    assert [node.name for node in smallest.graph.nodes] == [PARAMETER, "stablehlo.tanh"]
+    assert smallest.graph.nodes[1].result.shape == (1,)
+    assert (smallest.graph.fusions, smallest.step_elements) == ((), 0)
+    assert resized(case, 6, 3) is not None
+    assert resized(case, 5, 3) is None
