@@ -6,8 +6,10 @@ hlo2tx8-opt -p inline,simplify --split-input-file file.mlir
 import sys
 from collections.abc import Sequence
 
+from xdsl.utils.exceptions import DiagnosticException, ParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
+from hlo2tx8.errors import Hlo2tx8Error
 from hlo2tx8.tools.universe import UNIVERSE
 
 
@@ -28,9 +30,18 @@ class OptMain(xDSLOptMain):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the driver; 0, or xDSL's diagnostics as an exit code of 1."""
-    OptMain("hlo2tx8 modular optimizer driver", args=argv).run()
-    return 0
+    """Run the driver; 0, or 1 after one diagnostic: what does not parse, verify or lower, a file that cannot be read."""
+    try:
+        OptMain("hlo2tx8 modular optimizer driver", args=argv).run()
+    except (ParseError, DiagnosticException, Hlo2tx8Error) as error:
+        print("\n".join((str(error), *getattr(error, "__notes__", ()))), file=sys.stderr)
+    except OSError as error:
+        print(f"error E1004: {error.filename}: {error.strerror}", file=sys.stderr)
+    except ValueError as error:
+        print(f"error E1004: {error}", file=sys.stderr)
+    else:
+        return 0
+    return 1
 
 
 if __name__ == "__main__":

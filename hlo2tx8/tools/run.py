@@ -125,10 +125,11 @@ def _run_once(source: "Source", options: Options, args: Any, iteration: int) -> 
 
     module = source.load()
     bounds = bounds_of(module)
-    arrays = _inputs(module, signature_of(module), args, iteration)
     test = platform_of(args.platform)
     on_chip = test == "tx8" and args.level is Level.PROGRAM
+    # Compiled before inputs are made: what the chip cannot hold would not fit here either.
     executable = compile_module(source.load, options) if on_chip else None
+    arrays = _inputs(module, signature_of(module), args, iteration)
     actual = _timed(test, lambda: execute(test, source, arrays, replace(options, until=args.level), executable))
     if args.print_literals:
         _print_all("Argument", arrays)

@@ -51,6 +51,28 @@ def test_a_mistake_is_one_clear_line(argv: list[str], message: str, capsys: pyte
     assert "Traceback" not in error
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.foo", "", "error E1004: Unrecognized file extension 'foo'"),
+        ("a.mlir", "func.func @f() {\n  nothing.known\n}", "Operation nothing.known is not registered"),
+        ("a.mlir", '"func.return"() : () -> ()', "Operation does not verify"),
+    ],
+)
+def test_opt_says_what_it_cannot_read(name: str, text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / name).write_text(text)
+    assert main(["opt", str(tmp_path / name)]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_what_ddr_cannot_hold_is_refused_before_inputs_are_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    module = tmp_path / "large.hlo"
+    shape = "f32[40000,40000,20]"
+    module.write_text(f"HloModule large\nENTRY main {{\n  a = {shape} parameter(0)\n  ROOT r = {shape} negate(a)\n}}\n")
+    assert main(["run", str(module)]) == 1
+    assert "error E1005: f32[40000,40000,20] needs 128,000,000,000 bytes" in capsys.readouterr().err
+
+
 def test_wrong_usage_exits_with_2(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as caught:
         main(["run", "--until=nowhere", "a.hlo"])

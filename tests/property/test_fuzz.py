@@ -54,6 +54,9 @@ def test_bounds_grow_with_the_graph_and_know_what_they_do_not_know():
     flushed = bounds_of(graph_of("rsqrt"), graph_of("rsqrt").values([x]), is_xla=True)[1]
     assert np.isinf(flushed[5])
     assert np.isfinite(flushed[:3]).all()
+    to_pred = Node("stablehlo.convert", TensorLike((6,), np.dtype(bool)), (0,))
+    truth = Graph((graph.nodes[0], to_pred), (1,))
+    assert list(bounds_of(truth, truth.values([x]), is_xla=True)[1]) == [0, 0, 0, 0, 0, 1]
 
 
 def test_a_difference_is_named_and_signs_of_zero_count():

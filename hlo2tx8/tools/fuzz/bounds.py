@@ -2,7 +2,7 @@
 
 Every node has, per element, a bound on the distance between a value computed elsewhere and the reference's value. An op
 adds its own ULP to what its operands' bounds can do to it: the largest change of its reference over the corners
-of the box value ± bound. That is sound for ops that are monotone in each operand; the others are listed. Infinity means
+of the box value ± bound, and at 0 where it lies inside. That is sound for ops that are monotone in each operand; the others are listed. Infinity means
 that nothing is known: an integer op on an uncertain integer, a comparison that either way may go.
 """
 
@@ -115,7 +115,8 @@ def _ends(operand: Array, bound: Array) -> list[Array]:
     if not is_float(operand.dtype) or not bound.any():
         return [operand]
     wide = operand.astype(np.float64)
-    return [np.asarray(wide - bound).astype(operand.dtype), np.asarray(wide + bound).astype(operand.dtype)]
+    nearest_zero = np.where(np.abs(wide) <= bound, 0.0, wide)
+    return [np.asarray(end).astype(operand.dtype) for end in (wide - bound, nearest_zero, wide + bound)]
 
 
 def disagreement(actual: Array, expected: Array, bound: Array) -> str:
