@@ -1,9 +1,9 @@
 """How far a correct result may be from the reference's: an error bound carried through the graph.
 
 Every node has, per element, a bound on the distance between a value computed elsewhere and the reference's value. An op
-adds its own ULP to what its operands' bounds can do to it: the largest change of its reference over the corners
-of the box value ± bound, and at 0 where it lies inside. That is sound for ops that are monotone in each operand; the others are listed. Infinity means
-that nothing is known: an integer op on an uncertain integer, a comparison that either way may go.
+adds its own ULP to what its operands' bounds can do to it: the largest change of its reference over the corners of the
+box value ± bound, and at 0 where it lies inside. That is sound for ops that are monotone in each operand; the others are
+listed. Infinity means that nothing is known: an integer op on an uncertain integer, a comparison that either way may go.
 """
 
 from collections.abc import Sequence
