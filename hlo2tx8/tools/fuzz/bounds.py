@@ -70,6 +70,9 @@ def _xla_is_wrong(graph: Graph, node: Node, operands: Sequence[Array]) -> Array 
         exponent = operands[1].astype(np.float64)
         # It looks at six bits of the exponent: (-6)**1847079555094165380 gives 1296.
         return (exponent < 0) | (exponent >= 2**6)
+    if node.name == "stablehlo.clamp" and operands[1].dtype == np.bool_:
+        # clamp(false, false, true) of constants gives true.
+        return True
     # It takes a / b**c for a * b**-c.
     return node.name == "stablehlo.divide" and graph.nodes[node.operands[1]].name == "stablehlo.power"
 
