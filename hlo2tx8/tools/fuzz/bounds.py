@@ -101,6 +101,9 @@ def carried(node: Node, operands: Sequence[Array], bounds: Sequence[Array], valu
     lost = np.any([_is_lost(o, b, value.shape) for o, b in zip(operands, spread, strict=True)], axis=0)
     for k in POLES.get(node.name, ()):
         lost = lost | ((spread[k] > 0) & (np.abs(operands[k].astype(np.float64)) <= spread[k]))
+    if node.name == "stablehlo.power":
+        # Of a negative number only integer powers exist.
+        lost = lost | ((spread[1] > 0) & (operands[0].astype(np.float64) < 0))
     if node.name in UNBOUNDED:
         return np.where(uncertain, np.inf, 0.0)
     if node.name in SLOPE_ONE:
