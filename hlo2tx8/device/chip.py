@@ -24,6 +24,12 @@ class Cycles:
 
     ct_startup: int
     ct_bytes_per_cycle: int
+    ne_startup: int
+    ne_tile_rows: int
+    ne_tile_columns: int
+    ne_tile_depth: int
+    ne_arrays: int
+    ne_int8_speedup: int
     dma_startup: int
     dma_bytes_per_cycle: int
     dma_min_run_bytes: int

@@ -1,41 +1,25 @@
 """The definition: what each instruction does, in numpy. The native core must equal it bit for bit."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
-from hlo2tx8.device import float_rules, kernel_core_rules
-from hlo2tx8.device.faults import Fault, FaultKind, FaultPlace
+from hlo2tx8.device import definition_tensor, float_rules, kernel_core_rules
+from hlo2tx8.device.faults import Fault, FaultKind
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa import forms
 from hlo2tx8.device.isa.base import Operands, violation
 from hlo2tx8.device.isa.ct_arith import CtAbs, CtNeg
 from hlo2tx8.device.isa.ct_function import Transcendental
 from hlo2tx8.device.isa.ct_move import CtConvert, CtMaskMove
+from hlo2tx8.device.isa.ct_reduce import CtReduce
 from hlo2tx8.device.isa.ct_relation import CT_RELATIONS
 from hlo2tx8.device.isa.encoding import Record
 from hlo2tx8.device.isa.kc_function import KcFunction, KcVReducePrecision
 from hlo2tx8.device.isa.kc_move import KcVConvert, KcVGather, KcVIota, KcVScatter, KcVSelect
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
-from hlo2tx8.device.memory import DeviceMemory, Scratchpad
-
-
-@dataclass
-class TileMachine:
-    """One tile's view of the machine while one record executes."""
-
-    spm: Scratchpad
-    ddr: DeviceMemory
-    place: FaultPlace = field(default_factory=lambda: FaultPlace(0, 0))
-
-    def read(self, address: int, n: int, fmt: Format) -> np.ndarray:
-        """n elements of SPM, a copy."""
-        return self.spm.read(address, n * fmt.bytes, self.place).view(fmt.numpy_dtype).copy()
-
-    def write(self, address: int, values: np.ndarray, fmt: Format) -> None:
-        data = np.ascontiguousarray(values.astype(fmt.numpy_dtype, copy=False))
-        self.spm.write(address, data.view(np.uint8).reshape(-1), self.place)
+from hlo2tx8.device.isa.ne import NeGemmForm
+from hlo2tx8.device.tile_machine import TileMachine
 
 
 def execute(machine: TileMachine, record: Record, operands: Operands) -> None:
@@ -255,6 +239,8 @@ _FORMS: tuple[tuple[type, Run], ...] = (
     (Transcendental, _ct_function),
     (CtConvert, _ct_convert),
     (CtMaskMove, _ct_mask_move),
+    (CtReduce, definition_tensor.reduce),
+    (NeGemmForm, definition_tensor.gemm),
     (forms.CtV, _ct_v),
     (forms.CtVV, _ct_vv),
     (forms.CtVS, _ct_vs),

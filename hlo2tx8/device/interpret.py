@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from hlo2tx8.device.chip import Chip
-from hlo2tx8.device.definition import TileMachine, execute
+from hlo2tx8.device.definition import execute
 from hlo2tx8.device.faults import Fault, FaultKind, FaultPlace
 from hlo2tx8.device.isa.base import Operands
 from hlo2tx8.device.isa.encoding import EncodingError, Operand, Record, Register, decode_records, partners
@@ -24,6 +24,7 @@ from hlo2tx8.device.isa.kc_control import (
 )
 from hlo2tx8.device.memory import DeviceMemory, Scratchpad
 from hlo2tx8.device.program import Program
+from hlo2tx8.device.tile_machine import TileMachine
 
 WORD = 1 << 64
 

@@ -18,6 +18,7 @@ from hlo2tx8.device.isa.encoding import Operand, Record, Register, decode_record
 from hlo2tx8.device.isa.forms import KcGatherForm, KcScatterForm
 from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcHalt, KcIf, KcLoop, KcWait
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
+from hlo2tx8.device.ne_cycles import ne_cycles
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.steady_state import LONG_PERIOD, MOST_TURNS, Block, Mark, equal_turns, number_of, period, scalar_result
 
@@ -285,6 +286,8 @@ class _Tile:
         if record.kind is TdmaMemset:
             moved = _moved_bytes(o["n"] * size, [(o[f"s{i}"] * size, o[f"n{i}"]) for i in (1, 2)], c.tdma_min_run_bytes)
             return start + c.tdma_startup + moved / c.tdma_bytes_per_cycle
+        if record.kind.ENGINE is Engine.NE:
+            return start + ne_cycles(record.kind, o, c)
         widest = max((e - b for b, e, _ in self._ranges(record, o)), default=0)
         beats = -(-widest // c.ct_bytes_per_cycle)
         return start + c.ct_startup + beats * record.kind.COST

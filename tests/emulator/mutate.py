@@ -70,7 +70,8 @@ def plausible(role: Role, least: int | None, most: int | None, rng: np.random.Ge
         case Role.SLOT | Role.REGISTER:
             return int(rng.integers(0, 2))
         case _:
-            return int(rng.integers(max(least or 0, 0), 12))
+            low = max(least or 0, 0)
+            return int(rng.integers(low, min(11 if most is None else most, 11) + 1))
 
 
 def damage(code: np.ndarray, rng: np.random.Generator) -> np.ndarray:

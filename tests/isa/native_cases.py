@@ -10,10 +10,12 @@ from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import INSTRUCTIONS, Instruction
 from hlo2tx8.device.isa.base import Role
+from hlo2tx8.device.isa.ct_reduce import CtReduce
 from hlo2tx8.device.isa.encoding import Record, encode_records
 from hlo2tx8.device.isa.forms import KcScalar
 from hlo2tx8.device.isa.kc_control import KC_CONTROL, KcAffine, KcLoadScalar
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
+from hlo2tx8.device.isa.ne import NeGemmForm
 from hlo2tx8.device.program import Program, Slot, SlotKind
 
 CHIP = replace(load_chip(), tiles=1)
@@ -85,11 +87,11 @@ def run_both(records: list[Record], image: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def vector_instructions() -> Iterator[tuple[type[Instruction], Format, Format]]:
-    """(instruction, format, source format) of everything that computes on SPM."""
+    """(instruction, format, source format) of everything that computes on vectors in SPM."""
     for cls in INSTRUCTIONS:
         if cls in KC_CONTROL or issubclass(cls, KcScalar) or cls in (KcAffine, KcLoadScalar, Rdma, Wdma):
             continue
-        if cls.MNEMONIC.startswith("TDMA"):
+        if cls.MNEMONIC.startswith("TDMA") or issubclass(cls, (CtReduce, NeGemmForm)):
             continue
         for fmt in cls.FORMATS:
             for source in cls.FORMATS2 or (fmt,):

@@ -6,24 +6,28 @@ from hlo2tx8.device.isa.base import Access, BufferType, Engine, Field, Instructi
 from hlo2tx8.device.isa.ct_arith import CT_ARITHMETIC
 from hlo2tx8.device.isa.ct_function import CT_FUNCTIONS
 from hlo2tx8.device.isa.ct_move import CT_MOVES
+from hlo2tx8.device.isa.ct_reduce import CT_REDUCTIONS
 from hlo2tx8.device.isa.ct_relation import CT_RELATIONS
 from hlo2tx8.device.isa.kc_control import KC_CONTROL, KC_SCALARS
 from hlo2tx8.device.isa.kc_function import KC_FUNCTIONS
 from hlo2tx8.device.isa.kc_move import KC_MOVES
 from hlo2tx8.device.isa.kc_vector import KC_VECTOR_OPERATIONS
 from hlo2tx8.device.isa.lsu import LSU
+from hlo2tx8.device.isa.ne import NE
 
 INSTRUCTIONS: tuple[type[Instruction], ...] = (
     *CT_ARITHMETIC,
     *CT_RELATIONS,
     *CT_FUNCTIONS,
     *CT_MOVES,
+    *CT_REDUCTIONS,
     *KC_VECTOR_OPERATIONS,
     *KC_FUNCTIONS,
     *KC_MOVES,
     *KC_CONTROL,
     *KC_SCALARS,
     *LSU,
+    *NE,
 )
 BY_OPCODE = opcodes(INSTRUCTIONS)
 

@@ -9,6 +9,7 @@ from hlo2tx8.device.isa import INSTRUCTIONS, Engine
 from hlo2tx8.device.isa.ct_move import CtConvert
 from hlo2tx8.device.isa.encoding import HEADER_WORDS, RECORD_WORDS
 from hlo2tx8.device.isa.lsu import MOST_ELEMENTS
+from hlo2tx8.device.isa.ne import NeGemm
 
 PATH = Path(__file__).parents[1] / "native" / "isa.h"
 
@@ -37,7 +38,9 @@ def header_text() -> str:
     for rounding in (Rounding.NEAREST_EVEN, Rounding.TOWARD_ZERO):
         masks = [sum(CtConvert.takes(t, s, rounding) << t for t in Format) for s in Format]
         lines.append(f"#define CT_CONVERT_{rounding.name} {{{', '.join(f'{mask:#x}' for mask in masks)}}}")
-    lines += ["", "#endif", ""]
+    results = [sum(NeGemm.takes(t, s, Rounding.NEAREST_EVEN) << t for t in Format) for s in Format]
+    lines += ["", "/* Bit t of entry s: a gemm of operands in format s gives format t. */"]
+    lines += [f"#define NE_GEMM_RESULTS {{{', '.join(f'{mask:#x}' for mask in results)}}}", "", "#endif", ""]
     return "\n".join(lines)
 
 

@@ -92,6 +92,17 @@ static inline float round_f32(double x) { return put_f32((float)x); }
 static inline float round_tf32(double x) { return put_tf32(to_odd(x)); }
 static inline double round_f64(double x) { return put_f64(x); }
 
+/* NaN if one is NaN, -0 < +0. */
+static inline float larger_float(float x, float y) {
+    const float larger = (x > y) | ((x == y) & (bits_f32_i32(x) >= 0)) ? x : y;
+    return (x != x) | (y != y) ? x + y : larger;
+}
+
+static inline float smaller_float(float x, float y) {
+    const float smaller = (x < y) | ((x == y) & (bits_f32_i32(x) < 0)) ? x : y;
+    return (x != x) | (y != y) ? x + y : smaller;
+}
+
 /* bf16 in pairs: two elements in 32-bit lanes, so that a vector loop neither widens nor narrows. */
 typedef u32 pair __attribute__((aligned(2), may_alias));
 static inline float low_bf16(u32 x) { return float_of_bits(x << 16); }

@@ -274,7 +274,7 @@ void tx8_destroy(struct machine *m) {
     for (int i = 0; i < m->num_workers; i++) pthread_join(m->workers[i], NULL);
     if (m->spm) munmap(m->spm, (size_t)m->spm_bytes * (size_t)m->num_tiles);
     for (int i = 0; i < m->num_threads; i++)
-        if (m->scratch[i]) munmap(m->scratch[i], SCRATCH_REGIONS * (size_t)m->spm_bytes);
+        if (m->scratch[i]) munmap(m->scratch[i], scratch_bytes(m));
     free(m->steps);
     pthread_cond_destroy(&m->start);
     pthread_cond_destroy(&m->done);
@@ -298,7 +298,7 @@ struct machine *tx8_create(const u64 *code, i64 num_records, const struct tx8_sl
     m->steps = calloc((size_t)num_records + 1, sizeof *m->steps);
     m->spm = map_bytes((size_t)spm_bytes * (size_t)tiles);
     int ok = m->steps && m->spm;
-    for (int i = 0; ok && i < m->num_threads; i++) ok = (m->scratch[i] = map_bytes(SCRATCH_REGIONS * (size_t)spm_bytes)) != NULL;
+    for (int i = 0; ok && i < m->num_threads; i++) ok = (m->scratch[i] = map_bytes(scratch_bytes(m))) != NULL;
     if (!ok || prepare(m, fault)) {
         tx8_destroy(m);
         return NULL;

@@ -11,7 +11,9 @@
 #define MAX_TILES 64
 #define MAX_DEPTH 32
 #define MAX_THREADS 256
-#define SCRATCH_REGIONS 4
+#define SCRATCH_REGIONS 8
+#define GEMM_REGION 4            /* from here on packed operands of a gemm: the left one takes at most four times its bytes */
+#define GEMM_BYTES (1 << 23)     /* and what that one is padded with, and a panel of the right one */
 #define MAX_DEFERRED 16
 
 /* In the order of device.faults.FaultKind where the core raises them; see launch.py. */
@@ -32,7 +34,7 @@ enum form {
     FORM_HALT, FORM_LOOP, FORM_END, FORM_IF, FORM_NOTHING, FORM_BARRIER, FORM_AFFINE, FORM_SCALAR, FORM_LOAD_SCALAR,
     FORM_UNARY, FORM_BINARY, FORM_VS, FORM_UNIT, FORM_UNIT_LOOP, FORM_CONVERT_CT, FORM_CONVERT_KC, FORM_MASK_MOVE,
     FORM_TEST, FORM_COMPARE, FORM_SELECT, FORM_IOTA, FORM_GATHER, FORM_SCATTER, FORM_REDUCE_PRECISION,
-    FORM_RDMA, FORM_WDMA, FORM_TDMA, FORM_MEMSET
+    FORM_RDMA, FORM_WDMA, FORM_TDMA, FORM_MEMSET, FORM_GEMM, FORM_REDUCE
 };
 
 /* A record made ready: its form, formats and kernel; `partner` is the record index of the other end of a block. */
@@ -130,6 +132,10 @@ i64 run_chain(struct context *c, i64 at);           /* the record after a chain 
 int prepare(struct machine *machine, struct tx8_fault *fault); /* 0 if all records are sound */
 int execute(struct context *c);                               /* a vector or DMA record; 0 or the fault kind */
 int execute_move(struct context *c);                          /* DMA, TDMA, iota, gather, scatter */
+int execute_gemm(struct context *c);
+int execute_reduce(struct context *c);
+
+static inline size_t scratch_bytes(const struct machine *m) { return SCRATCH_REGIONS * (size_t)m->spm_bytes + GEMM_BYTES; }
 int fail(struct context *c, int kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 static inline i64 operand(const struct context *c, int k) {

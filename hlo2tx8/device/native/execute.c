@@ -223,6 +223,8 @@ int execute(struct context *c) {
     case FORM_REDUCE_PRECISION: return run_reduce_precision(c);
     case FORM_RDMA: case FORM_WDMA: case FORM_TDMA: case FORM_MEMSET: case FORM_IOTA: case FORM_GATHER: case FORM_SCATTER:
         return execute_move(c);
+    case FORM_GEMM: return execute_gemm(c);
+    case FORM_REDUCE: return execute_reduce(c);
     default: break;
     }
     struct link link;

@@ -109,6 +109,10 @@ enum op_code {
     OP_CT_SIGMOID = 79,
     OP_CT_CONVERT = 84,
     OP_CT_MASK_MOVE = 85,
+    OP_CT_REDUCE_SUM = 86,
+    OP_CT_REDUCE_AVG = 87,
+    OP_CT_REDUCE_MAX = 88,
+    OP_CT_REDUCE_MIN = 89,
     OP_KC_VNEG = 96,
     OP_KC_VABS = 97,
     OP_KC_VNOT = 98,
@@ -179,6 +183,8 @@ enum op_code {
     OP_WDMA = 177,
     OP_TDMA_GATHER_SCATTER = 178,
     OP_TDMA_MEMSET = 179,
+    OP_NE_GEMM = 180,
+    OP_NE_GEMM_QUANTISED = 181,
 };
 
 #define CT_ABS__DST 0
@@ -470,6 +476,34 @@ enum op_code {
 #define CT_MASK_MOVE__SRC 1
 #define CT_MASK_MOVE__MASK 2
 #define CT_MASK_MOVE__N 3
+#define CT_REDUCE_SUM__DST 0
+#define CT_REDUCE_SUM__SRC 1
+#define CT_REDUCE_SUM__BATCH 2
+#define CT_REDUCE_SUM__H 3
+#define CT_REDUCE_SUM__W 4
+#define CT_REDUCE_SUM__C 5
+#define CT_REDUCE_SUM__DIM 6
+#define CT_REDUCE_AVG__DST 0
+#define CT_REDUCE_AVG__SRC 1
+#define CT_REDUCE_AVG__BATCH 2
+#define CT_REDUCE_AVG__H 3
+#define CT_REDUCE_AVG__W 4
+#define CT_REDUCE_AVG__C 5
+#define CT_REDUCE_AVG__DIM 6
+#define CT_REDUCE_MAX__DST 0
+#define CT_REDUCE_MAX__SRC 1
+#define CT_REDUCE_MAX__BATCH 2
+#define CT_REDUCE_MAX__H 3
+#define CT_REDUCE_MAX__W 4
+#define CT_REDUCE_MAX__C 5
+#define CT_REDUCE_MAX__DIM 6
+#define CT_REDUCE_MIN__DST 0
+#define CT_REDUCE_MIN__SRC 1
+#define CT_REDUCE_MIN__BATCH 2
+#define CT_REDUCE_MIN__H 3
+#define CT_REDUCE_MIN__W 4
+#define CT_REDUCE_MIN__C 5
+#define CT_REDUCE_MIN__DIM 6
 #define KC_VNEG__DST 0
 #define KC_VNEG__SRC 1
 #define KC_VNEG__N 2
@@ -738,9 +772,37 @@ enum op_code {
 #define TDMA_MEMSET__N1 4
 #define TDMA_MEMSET__S2 5
 #define TDMA_MEMSET__N2 6
+#define NE_GEMM__DST 0
+#define NE_GEMM__LEFT 1
+#define NE_GEMM__RIGHT 2
+#define NE_GEMM__PSUM 3
+#define NE_GEMM__ROWS 4
+#define NE_GEMM__COLUMNS 5
+#define NE_GEMM__DEPTH 6
+#define NE_GEMM__BATCH 7
+#define NE_GEMM__TRANSPOSE 8
+#define NE_GEMM__ACCUMULATE 9
+#define NE_GEMM_QUANTISED__DST 0
+#define NE_GEMM_QUANTISED__LEFT 1
+#define NE_GEMM_QUANTISED__RIGHT 2
+#define NE_GEMM_QUANTISED__PSUM 3
+#define NE_GEMM_QUANTISED__ROWS 4
+#define NE_GEMM_QUANTISED__COLUMNS 5
+#define NE_GEMM_QUANTISED__DEPTH 6
+#define NE_GEMM_QUANTISED__BATCH 7
+#define NE_GEMM_QUANTISED__TRANSPOSE 8
+#define NE_GEMM_QUANTISED__ACCUMULATE 9
+#define NE_GEMM_QUANTISED__Q1 10
+#define NE_GEMM_QUANTISED__Q2 11
+#define NE_GEMM_QUANTISED__SCALE 12
+#define NE_GEMM_QUANTISED__ZP_LEFT 13
+#define NE_GEMM_QUANTISED__ZP_OUT 14
 
 /* Bit t of entry s: format s converts into format t, to nearest even and in the other roundings. */
 #define CT_CONVERT_NEAREST_EVEN {0x6c, 0x6c, 0x7b, 0x77, 0x6c, 0x5f, 0x3f, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0}
 #define CT_CONVERT_TOWARD_ZERO {0x0, 0x68, 0x1b, 0x12, 0x6c, 0x5f, 0x1b, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0}
+
+/* Bit t of entry s: a gemm of operands in format s gives format t. */
+#define NE_GEMM_RESULTS {0x15, 0x0, 0x24, 0x28, 0x0, 0x0, 0x60, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0}
 
 #endif

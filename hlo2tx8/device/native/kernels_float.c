@@ -1,16 +1,6 @@
 /* CT arithmetic and relations, and the same operations of the kernel core: f16, bf16, f32, tf32, f64. */
 #include "base.h"
 
-static inline float larger_float(float x, float y) {
-    const float larger = (x > y) | ((x == y) & (bits_f32_i32(x) >= 0)) ? x : y;
-    return (x != x) | (y != y) ? x + y : larger;
-}
-
-static inline float smaller_float(float x, float y) {
-    const float smaller = (x < y) | ((x == y) & (bits_f32_i32(x) < 0)) ? x : y;
-    return (x != x) | (y != y) ? x + y : smaller;
-}
-
 static inline double larger_double(double x, double y) {
     const double larger = (x > y) | ((x == y) & (bits_f64_i64(x) >= 0)) ? x : y;
     return (x != x) | (y != y) ? x + y : larger;

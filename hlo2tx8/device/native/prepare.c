@@ -31,6 +31,10 @@ static int prepare_ct(struct step *s) {
         return is_conversion(s->fmt, s->fmt2, s->rounding);
     }
     if (float_index_of(s->fmt) < 0 || s->fmt == FORMAT_FP64) return 0;
+    if (op >= OP_CT_REDUCE_SUM && op <= OP_CT_REDUCE_MIN) {
+        s->form = FORM_REDUCE;
+        return 1;
+    }
     if (op == OP_CT_MASK_MOVE) {
         s->form = FORM_MASK_MOVE;
         return 1;
@@ -84,6 +88,13 @@ static int prepare_kernel_core(struct step *s) {
     return s->kernel.unary != NULL && !(counts && s->fmt == FORMAT_PRED);
 }
 
+/* Results are in the operands' format or that of partial sums; INT8 also gives FP16. */
+static int prepare_gemm(struct step *s) {
+    static const u32 results[] = NE_GEMM_RESULTS;
+    s->form = FORM_GEMM;
+    return s->opcode == OP_NE_GEMM ? results[s->fmt2] >> s->fmt & 1 : s->fmt == FORMAT_INT8 && s->fmt2 == FORMAT_INT8;
+}
+
 static int prepare_load_scalar(struct step *s) {
     s->form = FORM_LOAD_SCALAR;
     return s->fmt != FORMAT_UINT64 && float_index_of(s->fmt) < 0 && is_kernel_core_format(s->fmt);
@@ -108,6 +119,7 @@ static int choose(struct step *s) {
     case OP_WDMA: s->form = FORM_WDMA; return 1;
     case OP_TDMA_GATHER_SCATTER: s->form = FORM_TDMA; return 1;
     case OP_TDMA_MEMSET: s->form = FORM_MEMSET; return 1;
+    case OP_NE_GEMM: case OP_NE_GEMM_QUANTISED: return prepare_gemm(s);
     default: break;
     }
     if (s->opcode < OP_KC_VNEG) return prepare_ct(s);

@@ -1,0 +1,41 @@
+"""The definition of instructions on Cx and NCx tensors: gemm and reductions."""
+
+import numpy as np
+
+from hlo2tx8.device import float_rules, ne_rules, reduce_rules
+from hlo2tx8.device.isa import ct_reduce, ne
+from hlo2tx8.device.isa.base import Operands
+from hlo2tx8.device.isa.encoding import Record
+from hlo2tx8.device.tile_machine import TileMachine
+
+
+def gemm(m: TileMachine, record: Record, o: Operands) -> None:
+    """All batches; every operand is read before anything is written."""
+    left, right = m.read_blocked(o["left"], ne.left_layout(o)), m.read_blocked(o["right"], ne.right_layout(o))
+    target = ne.result_layout(o, o.fmt)
+    m.spm.check(o["dst"], target.size_bytes, m.place)
+    psum = m.read_blocked(o["psum"], ne.result_layout(o, ne.psum_format(o.fmt2))) if o["accumulate"] else None
+    if o["transpose"]:
+        right = right.swapaxes(1, 2)
+    if record.kind is ne.NeGemmQuantised:
+        left = left.astype(np.int16) - np.int16(o["zp_left"])
+    values = np.empty((target.batch, target.points, target.channels), o.fmt.numpy_dtype)
+    for b in range(o["batch"]):
+        acc = ne_rules.accumulate(left[b], right[b], None if psum is None else psum[b], o.fmt2)
+        if record.kind is ne.NeGemmQuantised:
+            values[b] = ne_rules.quantise(acc, o["q1"], o["q2"], o["scale"], o["zp_out"])
+        else:
+            values[b] = ne_rules.result(acc, o.fmt)
+    m.write_blocked(o["dst"], target, values)
+
+
+def reduce(m: TileMachine, record: Record, o: Operands) -> None:
+    """Widened to FP32, joined in the order of the rules, rounded once."""
+    shape = (o["batch"], o["h"], o["w"], o["c"])
+    x = float_rules.widen(m.read_blocked(o["src"], ct_reduce.source_layout(o)), o.fmt).reshape(shape)
+    joined = reduce_rules.reduce(x, o["dim"], record.kind.COMPUTE)
+    if record.kind is ct_reduce.CtReduceAvg:
+        joined = joined.astype(np.float64) / (x.size // joined.size)
+    target = ct_reduce.result_layout(o)
+    values = float_rules.round_to(joined, o.fmt).reshape(target.batch, target.points, target.channels)
+    m.write_blocked(o["dst"], target, values)

@@ -1,0 +1,258 @@
+/* Sums toward zero run with the processor rounding toward zero: then a fused multiply-add is one step of the chain. Functions that do so
+ * are not inlined, so that the compiler moves no arithmetic across the change of mode. */
+#include "kernels_gemm.h"
+
+#include <fenv.h>
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#define TF32_KEPT 0xFFFFE000u
+#define APART __attribute__((noinline))
+
+/* Only the mode of vector arithmetic, where it is apart: that is ten times quicker. */
+#if defined(__SSE2__)
+static inline void round_toward_zero(void) { _mm_setcsr(_mm_getcsr() | 0x6000u); }
+static inline void round_to_nearest(void) { _mm_setcsr(_mm_getcsr() & ~0x6000u); }
+#else
+static inline void round_toward_zero(void) { fesetround(FE_TOWARDZERO); }
+static inline void round_to_nearest(void) { fesetround(FE_TONEAREST); }
+#endif
+
+/* ---------------------------------------------------------------------------------------------------------------- vectors of a level */
+
+#if defined(__AVX512F__)
+typedef __m512 floats;
+typedef __m512d doubles;
+typedef __m512i words;
+#define load_floats _mm512_loadu_ps
+#define store_floats _mm512_storeu_ps
+#define spread_float _mm512_set1_ps
+#define add_floats _mm512_add_ps
+#define mul_floats _mm512_mul_ps
+#define fma_floats _mm512_fmadd_ps
+#define load_doubles _mm512_loadu_pd
+#define store_doubles _mm512_storeu_pd
+#define spread_double _mm512_set1_pd
+#define mul_doubles _mm512_mul_pd
+#define fma_doubles _mm512_fmadd_pd
+#define load_words(p) _mm512_loadu_si512((const void *)(p))
+#define store_words(p, x) _mm512_storeu_si512((void *)(p), x)
+#define spread_word(x) _mm512_set1_epi32((i32)(x))
+#define add_pairs(sum, x, y) _mm512_add_epi32(sum, _mm512_madd_epi16(x, y))
+#elif defined(__AVX2__) && defined(__FMA__)
+typedef __m256 floats;
+typedef __m256d doubles;
+typedef __m256i words;
+#define load_floats _mm256_loadu_ps
+#define store_floats _mm256_storeu_ps
+#define spread_float _mm256_set1_ps
+#define add_floats _mm256_add_ps
+#define mul_floats _mm256_mul_ps
+#define fma_floats _mm256_fmadd_ps
+#define load_doubles _mm256_loadu_pd
+#define store_doubles _mm256_storeu_pd
+#define spread_double _mm256_set1_pd
+#define mul_doubles _mm256_mul_pd
+#define fma_doubles _mm256_fmadd_pd
+#define load_words(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define store_words(p, x) _mm256_storeu_si256((__m256i *)(void *)(p), x)
+#define spread_word(x) _mm256_set1_epi32((i32)(x))
+#define add_pairs(sum, x, y) _mm256_add_epi32(sum, _mm256_madd_epi16(x, y))
+#else
+/* Without a fused multiply-add: products are exact in double, and cutting a sum to 53 bits and then to 24 is cutting it to 24. */
+typedef struct { float x[LANES]; } floats;
+typedef struct { double x[LANES / 2]; } doubles;
+typedef struct { u32 x[LANES]; } words;
+#define LANE_WISE(T, n, expression) \
+    T r; \
+    for (int i = 0; i < (n); i++) r.x[i] = expression; \
+    return r
+static inline floats load_floats(const float *p) { LANE_WISE(floats, LANES, p[i]); }
+static inline void store_floats(float *p, floats v) { memcpy(p, v.x, sizeof v); }
+static inline floats spread_float(float v) { LANE_WISE(floats, LANES, v); }
+static inline floats add_floats(floats a, floats b) { LANE_WISE(floats, LANES, a.x[i] + b.x[i]); }
+static inline floats mul_floats(floats a, floats b) { LANE_WISE(floats, LANES, a.x[i] * b.x[i]); }
+static inline floats fma_floats(floats a, floats b, floats s) {
+    LANE_WISE(floats, LANES, (float)((double)s.x[i] + (double)a.x[i] * (double)b.x[i]));
+}
+static inline doubles load_doubles(const double *p) { LANE_WISE(doubles, LANES / 2, p[i]); }
+static inline void store_doubles(double *p, doubles v) { memcpy(p, v.x, sizeof v); }
+static inline doubles spread_double(double v) { LANE_WISE(doubles, LANES / 2, v); }
+static inline doubles mul_doubles(doubles a, doubles b) { LANE_WISE(doubles, LANES / 2, a.x[i] * b.x[i]); }
+static inline doubles fma_doubles(doubles a, doubles b, doubles s) { LANE_WISE(doubles, LANES / 2, s.x[i] + a.x[i] * b.x[i]); }
+static inline words load_words(const u32 *p) { LANE_WISE(words, LANES, p[i]); }
+static inline void store_words(u32 *p, words v) { memcpy(p, v.x, sizeof v); }
+static inline words spread_word(u32 v) { LANE_WISE(words, LANES, v); }
+static inline words add_pairs(words s, words a, words b) {
+    LANE_WISE(words, LANES, s.x[i] + (u32)((i16)a.x[i] * (i16)b.x[i]) + (u32)((i16)(a.x[i] >> 16) * (i16)(b.x[i] >> 16)));
+}
+#endif
+
+#define EACH_ROW _Pragma("GCC unroll 8") for (int r = 0; r < TILE_ROWS; r++)
+
+/* ------------------------------------------------------------------------------------------------------------------- bf16 and tf32 */
+
+/* One block of `count` products; the processor rounds toward zero. What is missing of a block is zeros: -0 + 0 = +0. */
+static inline __attribute__((always_inline)) void add_block(float *acc, const float *a, const float *b, i64 count) {
+    floats s[TILE_ROWS][2];
+    const floats first = load_floats(b), second = load_floats(b + LANES);
+    EACH_ROW {
+        const floats x = spread_float(a[r]);
+        s[r][0] = mul_floats(x, first);
+        s[r][1] = mul_floats(x, second);
+    }
+    for (i64 k = 1; k < count; k++) {
+        const floats left = load_floats(b + k * TILE_COLUMNS), right = load_floats(b + k * TILE_COLUMNS + LANES);
+        EACH_ROW {
+            const floats x = spread_float(a[k * TILE_ROWS + r]);
+            s[r][0] = fma_floats(x, left, s[r][0]);
+            s[r][1] = fma_floats(x, right, s[r][1]);
+        }
+    }
+    EACH_ROW {
+        float *const row = acc + r * TILE_COLUMNS;
+        if (count < NE_BLOCK) {
+            s[r][0] = add_floats(s[r][0], spread_float(0));
+            s[r][1] = add_floats(s[r][1], spread_float(0));
+        }
+        store_floats(row, add_floats(load_floats(row), s[r][0]));
+        store_floats(row + LANES, add_floats(load_floats(row + LANES), s[r][1]));
+    }
+}
+
+static APART void add_blocks(float *acc, const float *a, const float *b, i64 k) {
+    for (; k >= NE_BLOCK; k -= NE_BLOCK, a += NE_BLOCK * TILE_ROWS, b += NE_BLOCK * TILE_COLUMNS) add_block(acc, a, b, NE_BLOCK);
+    if (k) add_block(acc, a, b, k);
+}
+
+static void sum_floats(union tile_sums *acc, const u8 *left, const u8 *right, i64 k) {
+    round_toward_zero();
+    add_blocks(acc->f, (const float *)(const void *)left, (const float *)(const void *)right, k);
+    round_to_nearest();
+}
+
+/* ---------------------------------------------------------------------------------------------------------------------------- fp16 */
+
+/* The sums of one block in double, to nearest. */
+static APART void chain_doubles(double *s, const double *a, const double *b, i64 count) {
+    doubles v[TILE_ROWS][2];
+    const doubles first = load_doubles(b), second = load_doubles(b + LANES / 2);
+    EACH_ROW {
+        const doubles x = spread_double(a[r]);
+        v[r][0] = mul_doubles(x, first);
+        v[r][1] = mul_doubles(x, second);
+    }
+    for (i64 k = 1; k < count; k++) {
+        const doubles left = load_doubles(b + k * LANES), right = load_doubles(b + k * LANES + LANES / 2);
+        EACH_ROW {
+            const doubles x = spread_double(a[k * TILE_ROWS + r]);
+            v[r][0] = fma_doubles(x, left, v[r][0]);
+            v[r][1] = fma_doubles(x, right, v[r][1]);
+        }
+    }
+    EACH_ROW {
+        store_doubles(s + r * LANES, v[r][0]);
+        store_doubles(s + r * LANES + LANES / 2, v[r][1]);
+    }
+}
+
+/* The processor rounds toward zero, the conversion too. */
+static APART void fold_doubles(float *acc, const double *s, double rest) {
+    for (int i = 0; i < TILE_ROWS * LANES; i++) acc[i] += (float)(s[i] + rest);
+}
+
+static APART void fold_whole(float *acc, const double *s) {
+    for (int i = 0; i < TILE_ROWS * LANES; i++) acc[i] += (float)s[i];
+}
+
+static void sum_doubles(union tile_sums *acc, const u8 *left, const u8 *right, i64 k) {
+    double s[TILE_ROWS * LANES];
+    const double *a = (const double *)(const void *)left, *b = (const double *)(const void *)right;
+    for (; k > 0; k -= NE_BLOCK, a += NE_BLOCK * TILE_ROWS, b += NE_BLOCK * LANES) {
+        chain_doubles(s, a, b, k < NE_BLOCK ? k : NE_BLOCK);
+        round_toward_zero();
+        if (k < NE_BLOCK) fold_doubles(acc->f, s, 0.0);
+        else fold_whole(acc->f, s);
+        round_to_nearest();
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------------------------------- int8 */
+
+/* Elements are two neighbours along k as 16-bit halves of a word. */
+static void sum_pairs(union tile_sums *acc, const u8 *left, const u8 *right, i64 k) {
+    const u32 *a = (const u32 *)(const void *)left, *b = (const u32 *)(const void *)right;
+    u32 *const out = (u32 *)acc->i;
+    words s[TILE_ROWS][2];
+    EACH_ROW {
+        s[r][0] = load_words(out + r * TILE_COLUMNS);
+        s[r][1] = load_words(out + r * TILE_COLUMNS + LANES);
+    }
+    for (i64 i = 0; i < (k + 1) / 2; i++, a += TILE_ROWS, b += TILE_COLUMNS) {
+        const words first = load_words(b), second = load_words(b + LANES);
+        EACH_ROW {
+            const words x = spread_word(a[r]);
+            s[r][0] = add_pairs(s[r][0], x, first);
+            s[r][1] = add_pairs(s[r][1], x, second);
+        }
+    }
+    EACH_ROW {
+        store_words(out + r * TILE_COLUMNS, s[r][0]);
+        store_words(out + r * TILE_COLUMNS + LANES, s[r][1]);
+    }
+}
+
+static void pack_int8(u8 *packed, const u8 *row, i64 n, i64 apart, i64 zero_point) {
+    const i8 *const p = (const i8 *)row;
+    u32 *const out = (u32 *)(void *)packed;
+    for (i64 i = 0; i < n; i += 2) {
+        const u32 low = (u16)(p[i] - zero_point), high = i + 1 < n ? (u16)(p[i + 1] - zero_point) : 0;
+        out[i / 2 * apart] = low | high << 16;
+    }
+}
+
+/* The first of a pair clears the second, which may be missing. */
+static void pack_row_int8(u8 *packed, const u8 *row, i64 n, i64 k) {
+    u32 *const out = (u32 *)(void *)packed;
+    const i8 *const p = (const i8 *)row;
+    for (i64 i = 0; i < n; i++) out[i] = k & 1 ? out[i] | (u32)(u16)p[i] << 16 : (u16)p[i];
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ packing of floats */
+
+static inline float get_cut(u32 x) { return float_of_bits(x & TF32_KEPT); }
+
+#define PACK_FLOATS(fmt, T, P, get) \
+    static void pack_##fmt(u8 *packed, const u8 *row, i64 n, i64 apart, i64 zero_point) { \
+        P *const out = (P *)(void *)packed; \
+        (void)zero_point; \
+        for (i64 i = 0; i < n; i++) { \
+            T x; \
+            memcpy(&x, row + i * (i64)sizeof x, sizeof x); \
+            out[i * apart] = (P)get(x); \
+        } \
+    } \
+    static void pack_row_##fmt(u8 *packed, const u8 *row, i64 n, i64 k) { \
+        (void)k; \
+        pack_##fmt(packed, row, n, 1, 0); \
+    }
+PACK_FLOATS(bf16, u16, float, get_bf16)
+PACK_FLOATS(f16, u16, double, get_f16)
+PACK_FLOATS(tf32, u32, float, get_cut)
+
+const struct gemm_kernel *gemm_kernel_of(int fmt) {
+    static const struct gemm_kernel kernels[] = {
+        {TILE_COLUMNS, sizeof(float), 1, pack_bf16, pack_row_bf16, sum_floats},
+        {TILE_COLUMNS, sizeof(float), 1, pack_tf32, pack_row_tf32, sum_floats},
+        {LANES, sizeof(double), 1, pack_f16, pack_row_f16, sum_doubles},
+        {TILE_COLUMNS, sizeof(u32), 2, pack_int8, pack_row_int8, sum_pairs},
+    };
+    switch (fmt) {
+    case FORMAT_BF16: return &kernels[0];
+    case FORMAT_TF32: return &kernels[1];
+    case FORMAT_FP16: return &kernels[2];
+    case FORMAT_INT8: return &kernels[3];
+    default: return NULL;
+    }
+}
