@@ -10,6 +10,7 @@ from hlo2tx8.device.isa.base import constraints
 from hlo2tx8.device.isa.ct_move import CT_CONVERT_FORMATS, CtConvert
 from hlo2tx8.device.isa.forms import CT_FLOATS, KC_ALL, KC_FLOATS, KC_INTEGERS, KcGatherForm, KcScalar, KcScatterForm
 from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcHalt, KcIf, KcLoop, KcWait
+from hlo2tx8.device.ne_cycles import ne_cycles_text
 
 WORDS = {
     Role.SPM_READ: "in",
@@ -39,8 +40,9 @@ encoding, both tiers of the emulator, the timing model and this page follow it.
 - Constraints C1, C2, ... are checked by the verifier where values are known, and by the emulator, which faults
   `bad_descriptor`. Addresses have to lie inside of SPM and of their slot, or the emulator faults `out_of_bounds`.
 - Cycles are those of the built-in chip. `bytes` is the widest operand, for transfers all that is moved, where runs shorter
-  than {dma_run} bytes (DMA) or {tdma_run} bytes (TDMA) count as that long; `share` is a tile's part of the DDR bandwidth.
-  Issue takes {issue} cycles more on the kernel core, except for its own instructions."""
+  than {dma_run} bytes (DMA) or {tdma_run} bytes (TDMA) count as that long; `share` is a tile's part of the DDR bandwidth,
+  `rate` is {int8} for INT8 operands of the matrix engine and 1 for others. Issue takes {issue} cycles more on the
+  kernel core, except for its own instructions."""
 CONVERSIONS = """Rows convert into columns; `r` marks those that take a rounding (nearest even, toward zero, up, down), the others
 round to nearest even where they round. Floats saturate into integers, NaN becomes 0."""
 
@@ -50,7 +52,13 @@ def isa_text() -> str:
     chip = load_chip()
     sets = "\n".join(f"  - *{name}*: {_names(formats)}" for name, formats in FORMAT_SETS[1:])
     cycles = chip.cycles
-    lead = LEAD.format(sets=sets, dma_run=cycles.dma_min_run_bytes, tdma_run=cycles.tdma_min_run_bytes, issue=cycles.issue)
+    lead = LEAD.format(
+        sets=sets,
+        dma_run=cycles.dma_min_run_bytes,
+        tdma_run=cycles.tdma_min_run_bytes,
+        issue=cycles.issue,
+        int8=cycles.ne_int8_speedup,
+    )
     parts = ["# Instructions", lead]
     modules = sorted({cls.__module__ for cls in INSTRUCTIONS}, key=lambda m: min(c.OPCODE for c in _of(m)))
     for module in modules:
@@ -86,12 +94,15 @@ def _operand(field: Field) -> str:
 def _formats(cls: type[Instruction]) -> str:
     if cls is CtConvert:
         return "see conversions"
-    named = next((name for name, formats in FORMAT_SETS if set(formats) == set(cls.FORMATS)), _names(cls.FORMATS))
-    return f"{named} from {named}" if cls.FORMATS2 else named
+    return f"{_set_name(cls.FORMATS)} from {_set_name(cls.FORMATS2)}" if cls.FORMATS2 else _set_name(cls.FORMATS)
+
+
+def _set_name(members: Sequence[Format]) -> str:
+    return next((name for name, formats in FORMAT_SETS if set(formats) == set(members)), _names(members))
 
 
 def cycles_text(cls: type[Instruction], chip: Chip) -> str:
-    """The cost as a formula, also a Python expression of `bytes`, `n` and `share`; tests hold it against the timing model."""
+    """The cost as a formula, also a Python expression of operands, `bytes`, `share` and `rate`, held against the timing model."""
     c = chip.cycles
     fixed = {KcHalt: 0, KcEnd: 0, KcEndIf: 0, KcLoop: 0, KcIf: 1, KcWait: c.wait, KcBarrier: c.barrier}
     times = f"{cls.COST} * " if cls.COST != 1 else ""
@@ -110,6 +121,8 @@ def cycles_text(cls: type[Instruction], chip: Chip) -> str:
             return f"{c.dma_startup} + bytes / share"
         case Engine.TDMA:
             return f"{c.tdma_startup} + bytes / {c.tdma_bytes_per_cycle}"
+        case Engine.NE:
+            return ne_cycles_text(c)
         case _:
             return ""
 

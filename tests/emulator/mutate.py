@@ -18,10 +18,10 @@ import numpy as np
 from hlo2tx8.device import interpret, native
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.faults import Fault, FaultKind
-from hlo2tx8.device.formats import Format
+from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import INSTRUCTIONS
 from hlo2tx8.device.isa.base import Role
-from hlo2tx8.device.isa.encoding import RECORD_WORDS, Record, Register, encode_records
+from hlo2tx8.device.isa.encoding import HEADER_WORDS, RECORD_WORDS, Record, Register, encode_records
 from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcIf, KcLoop
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.device.program import Program, Slot, SlotKind
@@ -33,6 +33,7 @@ GUARD_BYTES = 1 << 16
 SECONDS = 1.0
 CONTROL = (KcLoop, KcEnd, KcIf, KcEndIf, KcBarrier)
 COMPUTE = [cls for cls in INSTRUCTIONS if cls not in CONTROL and cls.FORMATS]
+STEP_WORD = HEADER_WORDS + [f.name for f in KcLoop.FIELDS].index("step")
 EDGES = (0, 1, 2, 3, 63, 64, 65, 255, 256, 4095, 1 << 13, (1 << 16) - 1, 1 << 16, 1 << 31, 1 << 32, 1 << 62, (1 << 63) - 1)
 
 
@@ -50,8 +51,8 @@ def base_program(rng: np.random.Generator) -> list[Record]:
     body.append(Record(Rdma, {"dst": 0, "slot": 0, "offset": Register(5), "count": 2048}, Format.RAW8))
     for _ in range(int(rng.integers(1, 6))):
         cls = COMPUTE[int(rng.integers(len(COMPUTE)))]
-        fmt = cls.FORMATS[int(rng.integers(len(cls.FORMATS)))]
-        fmt2 = cls.FORMATS2[int(rng.integers(len(cls.FORMATS2)))] if cls.FORMATS2 else Format.INT8
+        pairs = [(t, s) for t in cls.FORMATS for s in cls.FORMATS2 or (Format.INT8,) if cls.takes(t, s, Rounding.NEAREST_EVEN)]
+        fmt, fmt2 = pairs[int(rng.integers(len(pairs)))]
         fields = {f.name: plausible(f.role, f.least, f.most, rng) for f in cls.FIELDS}
         body.append(Record(cls, fields, fmt, fmt2))
     body.append(Record(Wdma, {"slot": 1, "offset": Register(5), "src": 0, "count": 1024}, Format.RAW8))
@@ -77,6 +78,8 @@ def plausible(role: Role, least: int | None, most: int | None, rng: np.random.Ge
 def damage(code: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Some words set to edge values or random ones, bits turned, records dropped, doubled or exchanged."""
     code = code.copy()
+    if rng.random() < 0.02:
+        code[0, STEP_WORD] = 0  # by chance this is too rare
     for _ in range(int(rng.integers(1, 4))):
         at, word = int(rng.integers(len(code))), int(rng.integers(RECORD_WORDS if rng.random() < 0.4 else 10))
         match rng.integers(6):

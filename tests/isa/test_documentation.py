@@ -9,6 +9,7 @@ from native_cases import CHIP
 
 from hlo2tx8.device import timing
 from hlo2tx8.device.chip import load_chip
+from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa import Engine, Instruction, Operands
 from hlo2tx8.device.isa.encoding import Record, encode_records
 from hlo2tx8.device.isa.kc_control import KC_CONTROL, KcAffine
@@ -34,7 +35,8 @@ def test_formula_is_the_model(cls: type[Instruction]) -> None:
         report = timing.model(Program(code, (), (), origins, CHIP.spm_bytes), chip)
         operands = Operands(fields, fmt, fmt2)
         widest = max([f.num_bytes(operands) for f in cls.FIELDS if f.num_bytes] or [8])
-        values = {"bytes": widest, "n": fields.get("n"), "share": chip.ddr_bytes_per_cycle / chip.tiles, "ceil": ceil, "max": max}
+        rate = chip.cycles.ne_int8_speedup if fmt2 is Format.INT8 else 1
+        values = fields | {"bytes": widest, "share": chip.ddr_bytes_per_cycle / chip.tiles, "rate": rate, "ceil": ceil, "max": max}
         cycles = eval(cycles_text(cls, chip), {"__builtins__": {}}, values)
         issue = 0 if cls.ENGINE is Engine.KC else chip.cycles.issue
         assert report.cycles == pytest.approx(chip.cycles.launch + issue + cycles)
