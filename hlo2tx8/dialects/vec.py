@@ -1,8 +1,8 @@
 """Dialect `vec`: one step of a loop nest as dense vectors over a box of lanes.
 
-A *box* is the set of lanes one step computes, `[c, n1, n2, ...]`, in row-major order. Only the first lane dimension may be
-ragged: `valid` of its `c` entries are computed. Every vector value inside `vec.box` has the box's shape. Memory is reached by
-`vec.load` and `vec.store` alone, whose lane strides are elements of a 1-D tensor in DDR.
+A *box* is the set of lanes one step computes, `[c, n1, n2, ...]`, in row-major order. Lane dimensions may be ragged: `valid`
+of the entries along them are computed, and vectors are dense without the others. Every vector value inside `vec.box` has the
+box's shape. Memory is reached by `vec.load` and `vec.store` alone, whose lane strides are elements of a 1-D tensor in DDR.
 
     scf.for %step = %c0 to %c48 step %c1 {
       vec.box [8192] {
@@ -14,7 +14,7 @@ ragged: `valid` of its `c` entries are computed. Every vector value inside `vec.
     }
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import (
     DenseArrayBase,
@@ -87,16 +87,26 @@ class ExtentOp(IRDLOperation):
 
 @irdl_op_definition
 class BoxOp(IRDLOperation):
-    """Runs its body over the lanes `shape`, of whose first dimension only `valid` entries count (all, if absent; none, if 0)."""
+    """Runs its body over the lanes `shape`; along the dimensions `ragged` only the first `valid` entries count, none if it is 0."""
 
     name = "vec.box"
-    valid = opt_operand_def(IndexType)
+    valid = var_operand_def(IndexType)
     shape = prop_def(DenseArrayBase.constr(i64))
+    ragged = prop_def(DenseArrayBase.constr(i64))
     body = region_def("single_block")
     traits = traits_def(NoTerminator())
 
-    def __init__(self, shape: Sequence[int], valid: SSAValue | None, body: Block):
-        super().__init__(operands=[valid], properties={"shape": i64_array(shape)}, regions=[Region(body)])
+    def __init__(self, shape: Sequence[int], valid: Mapping[int, SSAValue], body: Block):
+        super().__init__(
+            operands=[tuple(valid.values())],
+            properties={"shape": i64_array(shape), "ragged": i64_array(tuple(valid))},
+            regions=[Region(body)],
+        )
+
+    @property
+    def valid_of(self) -> dict[int, SSAValue]:
+        """The number of valid entries along each ragged dimension."""
+        return dict(zip(ints(self.ragged), self.valid, strict=True))
 
     @property
     def lane_shape(self) -> tuple[int, ...]:

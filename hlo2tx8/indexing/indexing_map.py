@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import prod
 from typing import TypeAlias
 
 import numpy as np
@@ -11,7 +10,6 @@ import numpy as np
 from hlo2tx8.indexing.expr import Const, Dim, Expr, Interval, Sym, as_expr
 from hlo2tx8.indexing.simplify import Simplifier
 
-ENUMERATION_LIMIT = 1 << 22
 Constraint: TypeAlias = tuple[Expr, Interval]
 
 
@@ -177,32 +175,10 @@ class IndexingMap:
         return [evaluate_expr(r, d, s) for r in self.results], mask
 
     def is_bijection_onto(self, shape: Sequence[int]) -> bool:
-        """Whether every index of the shape is the result of exactly one point of the domain.
+        """Whether every index of the shape is the result of exactly one point of the domain; False where that is not proved."""
+        from hlo2tx8.indexing.bijection import is_bijection
 
-        Proved: row-major linear images by their strides, others by enumeration up to a limit; False where neither decides.
-        """
-        if len(shape) != len(self.results):
-            return False
-        if prod(shape) == 0:
-            return self.is_empty
-        m = self.simplify()
-        if _is_dense_linear(m, shape):
-            return True
-        sizes = [v.hi - v.lo + 1 for v in (*m.dims, *m.syms)]
-        if prod(sizes) > ENUMERATION_LIMIT:
-            return False
-        grid = np.indices(sizes, dtype=np.int64).reshape(len(sizes), -1)
-        points = [g + v.lo for g, v in zip(grid, (*m.dims, *m.syms), strict=True)]
-        results, mask = m.evaluate(points[: len(m.dims)], points[len(m.dims) :])
-        mask = np.broadcast_to(mask, (prod(sizes),))
-        linear = np.zeros(prod(sizes), np.int64)
-        for result, n in zip(results, shape, strict=True):
-            inside = (result >= 0) & (result < n)
-            if not np.all(inside | ~mask):
-                return False
-            linear = linear * n + np.where(inside, result, 0)
-        written = np.sort(linear[mask])
-        return written.size == prod(shape) and bool(np.array_equal(written, np.arange(prod(shape))))
+        return is_bijection(self, shape)
 
 
 def evaluate_expr(expr: Expr, dims: Sequence[np.ndarray], syms: Sequence[np.ndarray]) -> np.ndarray:
@@ -259,42 +235,3 @@ def _normalised(expr: Expr, interval: Interval) -> Constraint:
     if factor < 0:
         lo, hi, factor = -hi, -lo, -factor
     return term, Interval(-(-lo // factor), hi // factor)
-
-
-def _is_dense_linear(m: IndexingMap, shape: Sequence[int]) -> bool:
-    """Whether the row-major position is a mixed-radix number over the variables that counts up to the size, at most cut off."""
-    from hlo2tx8.indexing.simplify import Simplifier
-
-    variables = (*m.dims, *m.syms)
-    simplifier = Simplifier([v.interval for v in m.dims], [v.interval for v in m.syms])
-    for result, n in zip(m.results[1:], shape[1:], strict=True):
-        bounds = simplifier.bounds(result)
-        if bounds.lo < 0 or bounds.hi >= n:
-            return False
-    linear = simplifier.simplify(linearize(m.results, shape))
-    constant, terms = linear.affine_terms()
-    leaves: list[Expr] = [*(Dim(i) for i in range(len(m.dims))), *(Sym(i) for i in range(len(m.syms)))]
-    if any(t not in leaves for t in terms):
-        return False
-    base = constant + sum(v.lo * terms.get(leaf, 0) for leaf, v in zip(leaves, variables, strict=True))
-    radix = sorted((terms.get(leaf, 0), v.hi - v.lo + 1) for leaf, v in zip(leaves, variables, strict=True) if v.hi > v.lo)
-    weight = 1
-    for factor, count in radix:
-        if factor != weight:
-            return False
-        weight *= count
-    if base != 0:
-        return False
-    if not m.constraints:
-        return weight == prod(shape)
-    # The only constraint may cut the count off at the size.
-    if len(m.constraints) != 1 or weight < prod(shape):
-        return False
-    expr, interval = m.constraints[0]
-    cut = simplifier.simplify(expr)
-    if interval.lo > simplifier.bounds(cut).lo:
-        return False
-    if cut == linear:
-        return interval.hi == prod(shape) - 1
-    first = simplifier.simplify(m.results[0]) if shape else Const(0)
-    return bool(shape) and cut == first and interval.hi == shape[0] - 1

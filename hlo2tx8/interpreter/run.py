@@ -214,8 +214,8 @@ class _Run:
         """The body at all lanes; those beyond `valid` are not live."""
         start, outer = self.axis, self.lanes
         self.lanes = [self._new_axis(0, size - 1) for size in op.lane_shape]
-        if op.valid is not None:
-            mask = _both(mask, self.lanes[0] < self.values[op.valid])
+        for lane, valid in op.valid_of.items():
+            mask = _both(mask, self.lanes[lane] < self.values[valid])
         self.block(op.body.block, mask)
         self.axis, self.lanes = start, outer
 

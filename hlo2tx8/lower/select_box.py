@@ -26,6 +26,7 @@ from hlo2tx8.lower.select_memory import (
     lane_terms,
     load_box,
     place,
+    store_box,
 )
 from hlo2tx8.lower.step_builder import StepBuilder
 
@@ -88,7 +89,7 @@ class BoxSelector:
 
     def _in_prologue(self, emit: Callable[[], SSAValue]) -> SSAValue:
         outer, self.step.builder = self.step.builder, self.step.prologue
-        valid, self.step.valid = self.step.valid, None
+        valid, self.step.valid = self.step.valid, {}
         result = emit()
         self.step.builder, self.step.valid = outer, valid
         return result
@@ -177,10 +178,8 @@ class BoxSelector:
 
     def _store(self, op: vec.StoreOp) -> None:
         fmt = storage_format(op.value.type)
-        levels = [Level(e, (s,)) for e, s in zip(self.step.extents, vec.ints(op.strides), strict=True)]
-        value = self.vectors[op.value]
-        source = self.buffer(value)
-        self.step.store(self.slots[op.target], self.slots[op.offset], source, levels, fmt)
+        source = self.buffer(self.vectors[op.value])
+        store_box(self.step, self.slots[op.target], self.slots[op.offset], source, vec.ints(op.strides), fmt)
 
     def _gather(self, op: vec.GatherOp) -> SSAValue:
         step, fmt = self.step, storage_format(op.result.type)

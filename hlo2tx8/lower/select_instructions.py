@@ -87,19 +87,10 @@ class _Selector:
 
     def _box(self, op: vec.BoxOp, builder: Builder, top: Block) -> None:
         prologue = Builder(InsertPoint.before(_outermost(builder, top))) if builder.insertion_point.block is not top else builder
-        valid = None if op.valid is None else self.values[op.valid]
-        outer = builder
-        inner: Block | None = None
-        if valid is not None:
-            inner = Block()
-            zero = outer.insert(arith.ConstantOp.from_int_and_width(0, xla.index)).result
-            condition = outer.insert(arith.CmpiOp(valid, zero, "sgt")).result
-            outer.insert(scf.IfOp(condition, [], Region(inner)))
-            builder = Builder(InsertPoint.at_end(inner))
+        valid = {lane: self.values[count] for lane, count in op.valid_of.items()}
         step = StepBuilder(builder, prologue, op.lane_shape, valid)
-        BoxSelector(step, self.values, self.hoisted).select(op.body.block)
-        if inner is not None:
-            inner.add_op(scf.YieldOp())
+        with step.if_positive(tuple(valid.values())):
+            BoxSelector(step, self.values, self.hoisted).select(op.body.block)
 
 
 def _outermost(builder: Builder, top: Block) -> Operation:

@@ -2,7 +2,8 @@
 
 A load goes through the stages it needs and no others:
 
-    RDMA      the box's distinct elements, dense, in iteration order (transposes and strides are free here)
+    RDMA      the box's distinct elements, dense, in iteration order; in the order they have in DDR, if their runs are longer there
+    permute   those to iteration order, by TDMA
     gather    lanes that run backwards: the kernel core reorders them
     expand    lanes that repeat an element (stride 0): TDMA reads it again
     place     clipped boxes: TDMA puts them into a buffer that holds the fill value
@@ -21,6 +22,8 @@ from hlo2tx8.lower.box_levels import Level, Size
 from hlo2tx8.lower.step_builder import StepBuilder
 
 MAX_GATHER_BYTES = 1 << 20
+SHORT_RUN_BYTES = 64
+"""DDR charges every run of a transfer as if it had at least these."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,8 @@ def clipped_box(step: StepBuilder, clips: Sequence[Clip]) -> Box:
     extents = list(step.extents)
     for clip in clips:
         upper = clip.upper
-        if clip.lane == 0 and step.valid is not None:
-            upper = step.minimum(upper, step.valid)
+        if clip.lane in step.valid:
+            upper = step.minimum(upper, step.valid[clip.lane])
         starts[clip.lane] = clip.lower
         extents[clip.lane] = step.at_least_zero(step.subtract(upper, clip.lower))
     return Box(tuple(starts), tuple(extents), bool(clips))
@@ -64,13 +67,68 @@ def load_box(step: StepBuilder, source: SSAValue, offset: Size, strides: Sequenc
             start = step.add(start, step(step.subtract(box.extents[k], 1), stride))
         levels.append(Level(1 if stride == 0 else box.extents[k], (abs(stride),)))
     buffer = step.alloc(fmt, _static_size(step, strides))
-    step.load(buffer, source, start, levels, fmt)
+    if (order := _ddr_order(step, levels, fmt)) is None:
+        step.load(buffer, source, start, levels, fmt)
+    else:
+        loaded = step.alloc(fmt, _static_size(step, strides))
+        step.load(loaded, source, start, [levels[k] for k in order], fmt)
+        _permute(step, buffer, loaded, [lv.extent for lv in levels], order, fmt, to_iteration_order=True)
     distinct = [lv.extent for lv in levels]
     if any(s < 0 for s in strides):
         buffer = _reorder(step, buffer, distinct, strides, fmt)
     if any(s == 0 and e != 1 for s, e in zip(strides, box.extents, strict=True)):
         buffer = _expand(step, buffer, distinct, box.extents, fmt)
     return buffer
+
+
+def store_box(step: StepBuilder, target: SSAValue, offset: Size, source: SSAValue, strides: Sequence[int], fmt: Format) -> None:
+    """A vector to DDR, in the order it has there if the runs are longer so."""
+    levels = [Level(extent, (stride,)) for extent, stride in zip(step.extents, strides, strict=True)]
+    if (order := _ddr_order(step, levels, fmt)) is not None:
+        permuted = step.alloc(fmt)
+        _permute(step, permuted, source, step.extents, order, fmt, to_iteration_order=False)
+        source, levels = permuted, [levels[k] for k in order]
+    step.store(target, offset, source, levels, fmt)
+
+
+def _ddr_order(step: StepBuilder, levels: Sequence[Level], fmt: Format) -> list[int] | None:
+    """The lane dimensions by decreasing stride, if a transfer in this order has the longer runs and the other's are too short."""
+    sizes = [1 if lv.extent == 1 else size for lv, size in zip(levels, step.shape, strict=True)]
+    strides = [stride for lv in levels for stride in lv.strides if isinstance(stride, int)]
+    order = sorted(range(len(levels)), key=lambda k: -strides[k])
+    own = _run_elements(sizes, strides, range(len(levels)))
+    if own * fmt.bytes >= SHORT_RUN_BYTES or _run_elements(sizes, strides, order) <= own:
+        return None
+    return order
+
+
+def _run_elements(sizes: Sequence[int], strides: Sequence[int], order: Sequence[int]) -> int:
+    """Elements next to each other at the inner end of a walk in this order."""
+    run = 1
+    for k in reversed(order):
+        if sizes[k] != 1 and strides[k] != run:
+            break
+        run *= sizes[k]
+    return run
+
+
+def _permute(
+    step: StepBuilder,
+    dst: SSAValue,
+    src: SSAValue,
+    extents: Sequence[Size],
+    order: Sequence[int],
+    fmt: Format,
+    *,
+    to_iteration_order: bool,
+) -> None:
+    """Between a vector that is dense in iteration order and one whose dimensions follow each other in `order`."""
+    dense = _dense(step, extents)
+    ordered: list[Size] = [0] * len(extents)
+    for k, stride in zip(order, _dense(step, [extents[k] for k in order]), strict=True):
+        ordered[k] = stride
+    read, write = (ordered, dense) if to_iteration_order else (dense, ordered)
+    step.move(dst, src, [Level(e, (r, w)) for e, r, w in zip(extents, read, write, strict=True)], fmt)
 
 
 def _static_size(step: StepBuilder, strides: Sequence[int]) -> int:
@@ -99,7 +157,7 @@ def _expand(step: StepBuilder, src: SSAValue, distinct: Sequence[Size], extents:
 
 def place(step: StepBuilder, dst: SSAValue, src: SSAValue, box: Box, fmt: Format) -> None:
     """Puts a dense box into its lanes of a whole vector."""
-    read, write = _dense(step, box.extents), _dense(step, step.shape)
+    read, write = _dense(step, box.extents), _dense(step, step.extents)
     at: Size = 0
     for start, stride in zip(box.starts, write, strict=True):
         at = step.add(at, step(start, stride))
@@ -151,9 +209,9 @@ def lane_terms(step: StepBuilder, expr: Expr) -> tuple[Expr, list[tuple[Size, Si
     if split is None:
         return None
     base, coefficients = split
-    dense = _dense(step, step.shape)
+    dense, extents = _dense(step, step.extents), (step.shape[0], *step.extents[1:]) if step.shape else ()
     terms: list[tuple[Size, Size, Size]] = [
-        (dense[k], step.shape[k], coefficients[leaf])
+        (dense[k], extents[k], coefficients[leaf])
         for k, leaf in enumerate(leaves)
         if coefficients.get(leaf, 0) and step.shape[k] != 1
     ]

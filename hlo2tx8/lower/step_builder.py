@@ -1,6 +1,6 @@
 """Emits index arithmetic, buffers and transfers of one step; sizes are folded where they are known."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
@@ -25,7 +25,7 @@ Transfer: TypeAlias = Callable[[tuple[Level, ...], tuple[Size, ...]], None]
 
 @dataclass
 class StepBuilder(Multiply):
-    """Instructions of one box: `shape` lanes, of whose first dimension `valid` entries count.
+    """Instructions of one box: `shape` lanes, of which `valid` entries count along the dimensions it names.
 
     `prologue` inserts what does not change from step to step; its buffers live as long as the function.
     """
@@ -33,7 +33,7 @@ class StepBuilder(Multiply):
     builder: Builder
     prologue: Builder
     shape: tuple[int, ...]
-    valid: SSAValue | None
+    valid: Mapping[int, SSAValue]
     origin: str = ""
 
     # ------------------------------------------------------------------------------------------------ sizes
@@ -44,14 +44,15 @@ class StepBuilder(Multiply):
 
     @property
     def extents(self) -> tuple[Size, ...]:
-        """Lanes per dimension, with the tail."""
-        if self.valid is None or not self.shape:
-            return self.shape
-        return (self.valid, *self.shape[1:])
+        """Lanes per dimension, with the tails."""
+        return tuple(self.valid.get(lane, size) for lane, size in enumerate(self.shape))
 
     def count(self) -> Size:
         """Elements of a vector in this step."""
-        return self.num_lanes if self.valid is None else self(self.valid, prod(self.shape[1:]))
+        count: Size = prod(size for lane, size in enumerate(self.shape) if lane not in self.valid)
+        for valid in self.valid.values():
+            count = self(valid, count)
+        return count
 
     def value(self, size: Size) -> SSAValue:
         """The size as an index value."""

@@ -58,15 +58,13 @@ class BoxBuilder:
             break
         return (), body
 
-    def _valid_lanes(self, guard: tuple[Constraint, ...], outer: Builder) -> SSAValue | None:
+    def _valid_lanes(self, guard: tuple[Constraint, ...], outer: Builder) -> dict[int, SSAValue]:
+        """How many entries are valid along each ragged lane dimension."""
         region = self.space.region(guard)
-        clip = region.clip_of(0)
-        if region.scattered or clip.lower or any(c.lane for c in region.clips):
-            raise CompileError("E3003", f"the valid lanes of a step are not a prefix of its box: {region}")
-        if not clip.upper:
-            return None
+        if region.scattered or any(c.lower for c in region.clips):
+            raise CompileError("E3003", f"the valid lanes of a step are no prefix of its box along each dimension: {region}")
         self.builder, inner = outer, self.builder
-        valid = self._extent(clip.upper, "min", self.space.shape[0])
+        valid = {c.lane: self._extent(c.upper, "min", self.space.shape[c.lane]) for c in region.clips if c.upper}
         self.builder = inner
         return valid
 

@@ -107,7 +107,7 @@ class AccessAnalysis:
         accesses = self.of(function)
         space = iteration_space(type_, accesses)
         step_elements = self.target.step_elements or self._step_elements(function, accesses)
-        return split_work(space.shape, space.to_output, step_elements, self.target.tiles)
+        return split_work(space.shape, space.to_output, step_elements, self.target.tiles, space.walked)
 
     def _step_elements(self, function: SubgraphFunction, accesses: tuple[Access, ...]) -> int:
         """Elements per step such that the vectors alive at once fit the SPM."""

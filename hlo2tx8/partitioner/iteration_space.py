@@ -27,6 +27,8 @@ from hlo2tx8.indexing import (
 )
 
 MAX_SPLITS = 16
+LINE_ELEMENTS = 16
+"""A contiguous run of as many elements is worth a transfer of its own."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +43,14 @@ class Access:
 class IterationSpace:
     """`shape`: sizes, slowest first; `to_output`: the output's logical index over the space's `Dim`s.
 
-    `is_affine`: every access offset is affine in the space's dimensions.
+    `is_affine`: every access offset is affine in the space's dimensions. `walked`: the dimensions, without the last, along
+    which some tensor is read contiguously that is not along the last.
     """
 
     shape: tuple[int, ...]
     to_output: tuple[Expr, ...]
     is_affine: bool = True
+    walked: tuple[int, ...] = ()
 
 
 def iteration_space(output: TensorType[Attribute], accesses: Sequence[Access]) -> IterationSpace:
@@ -154,7 +158,9 @@ def _merge(sizes: Sequence[int], to_output: Sequence[Expr], exprs: Sequence[Expr
     shape = tuple(prod(sizes[dim] for dim in group) for group in groups)
     bounds = [Interval(0, size - 1) for size in shape]
     simple = tuple(simplify_expr(_substitute_dims(e, coordinates), bounds, ()) for e in to_output)
-    return IterationSpace(shape, simple, all(not form.pinned for form in forms))
+    sums = [_linear_form(_substitute_dims(expr, coordinates)) for expr in exprs]
+    walked = sorted({dim for form in sums for dim in _walked(form, shape)})
+    return IterationSpace(shape, simple, all(not form.pinned for form in forms), tuple(walked))
 
 
 @dataclass(frozen=True)
@@ -180,3 +186,19 @@ def _continues(form: _LinearForm, outer: int, inner: int, size: int) -> bool:
     if outer in form.pinned or inner in form.pinned:
         return False
     return form.factors.get(outer, 0) == form.factors.get(inner, 0) * size
+
+
+def _walked(form: _LinearForm, shape: Sequence[int]) -> list[int]:
+    """The dimensions that an offset walks over without a gap, innermost first, until a line is full; none where those are
+    the space's own innermost ones."""
+    found: list[int] = []
+    run = 1
+    for dim in sorted((d for d in form.factors if form.factors[d]), key=lambda d: abs(form.factors[d])):
+        if run >= LINE_ELEMENTS or abs(form.factors[dim]) != run:
+            break
+        found.append(dim)
+        run *= shape[dim]
+    last = len(shape) - 1
+    is_in_order = found == [last - i for i in range(len(found))]
+    reads_along = form.factors.get(last, 0) != 0
+    return [] if is_in_order or not reads_along else [dim for dim in found if dim != last]

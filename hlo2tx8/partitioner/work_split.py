@@ -2,16 +2,18 @@
 
     (tile)[step, lane] -> (tile * 786432 + step * 8192 + lane)          one dimension of 12582912 elements
 
-Every step writes a contiguous run of the row-major iteration space: `chunk` coordinates of one dimension and all
-of the dimensions inside it. Chunks are numbered tile * num_steps + step, so a tile's chunks follow each other.
+Every step writes a box of the iteration space: a contiguous run of it where all tensors are walked in the same order, else,
+for a transpose, one whose rows are contiguous runs of what is written and whose columns are of what is read. Boxes are
+numbered tile * num_steps + step in row-major order, so a tile's boxes follow each other.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
+from math import log2, prod
 
 from hlo2tx8.errors import LevelError
-from hlo2tx8.indexing import Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
+from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
+from hlo2tx8.partitioner.iteration_space import LINE_ELEMENTS
 
 DEFAULT_STEP_ELEMENTS = 8192
 MIN_CHUNK_ELEMENTS = 64
@@ -61,20 +63,22 @@ class WorkSplit:
             raise LevelError("E1006", f"work split {self.iteration} is no bijection onto {list(self.shape)}")
 
 
-@dataclass(frozen=True)
-class Chunks:
-    """How a row-major space is cut: `chunk` coordinates of dimension `dim`, with `count` chunks along it."""
+def choose_box(shape: Sequence[int], step_elements: int, num_tiles: int, walked: Sequence[int] = ()) -> tuple[int, ...]:
+    """Elements of one step along each dimension: about `step_elements` at most, that give every tile work, in steps that overlap.
 
-    dim: int
-    chunk: int
-    count: int
-
-
-def choose_chunks(shape: Sequence[int], step_elements: int, num_tiles: int) -> Chunks:
-    """The largest contiguous run of at most about `step_elements` that gives every tile work, and steps that overlap."""
+    `walked`: dimensions, other than the last, along which tensors that are read lie contiguous. Without them the box is a
+    contiguous run of the row-major space; with them it is about as long along each of them as along the last.
+    """
     share = max(-(-prod(shape) // num_tiles), MIN_CHUNK_ELEMENTS)
     overlapping = min(share, max(share // OVERLAPPING_STEPS, MIN_STEP_ELEMENTS))
     limit = step_elements or DEFAULT_STEP_ELEMENTS
+    if walked:
+        return _even_box(shape, min(limit, overlapping), (*walked, len(shape) - 1))
+    return _contiguous_box(shape, limit, overlapping, num_tiles)
+
+
+def _contiguous_box(shape: Sequence[int], limit: int, overlapping: int, num_tiles: int) -> tuple[int, ...]:
+    """Some coordinates of one dimension, and all of the dimensions inside it."""
     target = min(limit, overlapping)
     dim, inner = len(shape) - 1, 1
     while dim > 0 and inner * shape[dim] <= target:
@@ -94,7 +98,27 @@ def choose_chunks(shape: Sequence[int], step_elements: int, num_tiles: int) -> C
         chunk = min(size, -(-chunk // MIN_CHUNK_ELEMENTS) * MIN_CHUNK_ELEMENTS)
     elif inner == 1:
         chunk = min(size, max(chunk, MIN_CHUNK_ELEMENTS))
-    return Chunks(dim, chunk, -(-size // chunk))
+    return (*(1 for _ in shape[:dim]), chunk, *shape[dim + 1 :])
+
+
+def _even_box(shape: Sequence[int], target: int, walked: Sequence[int]) -> tuple[int, ...]:
+    """Equally long along the `walked` dimensions as far as they reach; what is left goes to the others, innermost first."""
+    box, budget = [1] * len(shape), target
+    order = sorted(dict.fromkeys(walked), key=lambda dim: shape[dim])
+    for position, dim in enumerate(order):
+        wanted = 1 << int(log2(budget) / (len(order) - position))
+        count = -(-shape[dim] // wanted)
+        chunk = -(-shape[dim] // count)
+        if count > 1 and chunk > LINE_ELEMENTS:
+            chunk = min(shape[dim], -(-chunk // LINE_ELEMENTS) * LINE_ELEMENTS)
+        box[dim] = chunk
+        budget = max(1, budget // chunk)
+    for dim in reversed(range(len(shape))):
+        if dim not in order and budget > 1:
+            count = -(-shape[dim] // budget)
+            box[dim] = -(-shape[dim] // count)
+            budget //= box[dim]
+    return tuple(box)
 
 
 def split_work(
@@ -102,28 +126,36 @@ def split_work(
     to_output: Sequence[Expr],
     step_elements: int,
     num_tiles: int,
+    walked: Sequence[int] = (),
 ) -> WorkSplit:
-    """The split of a non-empty iteration space; `to_output` are the output's coordinates over its `Dim`s.
+    """The split of a non-empty iteration space; `to_output` are the output's coordinates over its `Dim`s, `walked` as in
+    `choose_box`.
 
     Raises LevelError if the result is not provably a bijection onto the space.
     """
     shape = tuple(shape) or (1,)
-    cut = choose_chunks(shape, step_elements, num_tiles)
-    outer = (*shape[: cut.dim], cut.count)
-    num_chunks = prod(outer)
+    box = choose_box(shape, step_elements, num_tiles, walked)
+    counts = tuple(-(-size // chunk) for size, chunk in zip(shape, box, strict=True))
+    num_chunks = prod(counts)
     num_steps = -(-num_chunks // num_tiles)
-    lane_shape = (cut.chunk, *shape[cut.dim + 1 :])
     chunk_id: Expr = Dim(0) * num_steps + Sym(0)
-    *coordinates, position = delinearize(chunk_id, outer)
-    coordinates.append(position * cut.chunk + Sym(1))
-    coordinates.extend(Sym(2 + i) for i in range(len(lane_shape) - 1))
+    first = next((dim for dim, chunk in enumerate(box) if chunk > 1), len(shape) - 1)
+    lanes = [dim for dim in range(first, len(shape)) if box[dim] > 1 or dim == first]
+    cut = [dim for dim, count in enumerate(counts) if count > 1]
+    coordinates: list[Expr] = [Const(0)] * len(shape)
+    for dim, position in zip(cut, delinearize(chunk_id, [counts[dim] for dim in cut]), strict=True):
+        coordinates[dim] = position * box[dim]
+    for lane, dim in enumerate(lanes):
+        coordinates[dim] = coordinates[dim] + Sym(1 + lane)
     constraints: list[tuple[Expr, Interval]] = []
-    ragged = cut.count * cut.chunk != shape[cut.dim]
-    one_constraint = len(outer) == 1 and cut.count > 1 and (ragged or num_steps * num_tiles != num_chunks)
-    if num_steps * num_tiles != num_chunks and not one_constraint:
+    ragged = [dim for dim in cut if counts[dim] * box[dim] != shape[dim]]
+    is_over = num_steps * num_tiles != num_chunks
+    if is_over and len(cut) == 1:
+        ragged = cut  # the check of that coordinate holds the steps beyond the last chunk too
+    elif is_over:
         constraints.append((chunk_id, Interval(0, num_chunks - 1)))
-    if ragged or one_constraint:
-        constraints.append((coordinates[cut.dim], Interval(0, shape[cut.dim] - 1)))
+    constraints.extend((coordinates[dim], Interval(0, shape[dim] - 1)) for dim in ragged)
+    lane_shape = tuple(box[dim] for dim in lanes)
     dims = (Variable(0, num_tiles - 1, "tile"),)
     ranges = (Variable(0, num_steps - 1, "step"), *_lane_variables(lane_shape))
     iteration = IndexingMap(dims, ranges, (), tuple(coordinates), tuple(constraints)).simplify()

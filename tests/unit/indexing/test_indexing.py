@@ -159,6 +159,24 @@ def test_the_flattened_map_of_a_contiguous_split_is_affine() -> None:
     assert str(flat.results[0]) == str(Dim(0) * 786432 + Sym(0) * 16384 + Sym(1))
 
 
+def test_grids_of_boxes_are_bijections_only_if_borders_are_cut_off() -> None:
+    text = (
+        "(d0)[s0, s1, s2] -> ((d0 * 116 + s0) floordiv 43 * 96 + s1, (d0 * 116 + s0) mod 43 * 96 + s2), "
+        "domain: d0 in [0, 15], s0 in [0, 115], s1 in [0, 95], s2 in [0, 95], d0 * 116 + s0 in [0, 1848]"
+    )
+    rows = "(d0 * 116 + s0) floordiv 43 * 96 + s1 in [0, 4095]"
+    columns = "(d0 * 116 + s0) mod 43 * 96 + s2 in [0, 4095]"
+    whole = IndexingMap.parse(f"{text}, {rows}, {columns}")
+    assert whole.is_bijection_onto((4096, 4096))
+    assert not whole.is_bijection_onto((4096, 4095))
+    assert not IndexingMap.parse(f"{text}, {rows}").is_bijection_onto((4096, 4096))
+    assert not IndexingMap.parse(f"{text}, {columns}").is_bijection_onto((4096, 4096))
+    assert IndexingMap.parse(text).is_bijection_onto((43 * 96, 43 * 96))
+    assert not IndexingMap.parse(text.replace("1848", "1847")).is_bijection_onto((43 * 96, 43 * 96))
+    assert not IndexingMap.parse(text.replace("s2 in [0, 95]", "s2 in [0, 96]")).is_bijection_onto((43 * 96, 43 * 96))
+    assert not IndexingMap.parse(text.replace("43 * 96 + s2", "43 * 96 + s1")).is_bijection_onto((43 * 96, 43 * 96))
+
+
 def test_bijections_are_proved_and_others_refused() -> None:
     split = gelu_split()
     assert split.is_bijection_onto((6, 512, 4096))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hlo2tx8.indexing import Dim
-from hlo2tx8.partitioner.work_split import WorkSplit, split_work
+from hlo2tx8.partitioner.work_split import WorkSplit, choose_box, split_work
 
 SHAPES = [(), (1,), (5,), (64,), (1000,), (1 << 20,), (1000003,), (33, 100), (4, 4096), (3, 1_000_000), (7, 5, 3), (1000, 7, 3)]
 
@@ -45,6 +45,21 @@ def test_all_tiles_have_work(shape: tuple[int, ...]) -> None:
     _, mask = indices(make(shape))
     assert mask.any(axis=(1, 2)).sum() >= 11
     assert mask.sum(axis=(1, 2)).max() <= 2.2 * prod(shape) / 16
+
+
+@pytest.mark.parametrize("shape", [(4096, 4096), (64, 96), (33, 47), (1003, 1000), (20, 160, 170), (7, 5, 41), (1, 500), (5000, 3)])
+@pytest.mark.parametrize("walked", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("step_elements", [0, 100])
+def test_boxes_of_a_transpose_cover_once_and_are_long_both_ways(shape: tuple[int, ...], walked: tuple[int, ...], step_elements: int):
+    walked = tuple(d for d in walked if d < len(shape) - 1)
+    split = split_work(shape, [Dim(i) for i in range(len(shape))], step_elements, 16, walked)
+    if prod(shape) < 1 << 20:
+        linear, mask = indices(split)
+        assert np.array_equal(np.sort(linear[mask]), np.arange(prod(shape)))
+    box = choose_box(shape, step_elements, 16, walked)
+    assert prod(box) <= 2 * (step_elements or 8192)
+    for dim in (*walked, len(shape) - 1):
+        assert 2 * box[dim] >= min(shape[dim], 4 if step_elements else 8)
 
 
 def test_gelu_split_reads_as_expected() -> None:
