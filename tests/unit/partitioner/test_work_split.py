@@ -50,7 +50,7 @@ def test_all_tiles_have_work(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("shape", [(4096, 4096), (64, 96), (33, 47), (1003, 1000), (20, 160, 170), (7, 5, 41), (1, 500), (5000, 3)])
 @pytest.mark.parametrize("walked", [(0,), (1,), (0, 1)])
 @pytest.mark.parametrize("step_elements", [0, 100])
-def test_boxes_of_a_transpose_cover_once_and_are_long_both_ways(shape: tuple[int, ...], walked: tuple[int, ...], step_elements: int):
+def test_boxes_of_a_transpose_cover_once_and_reach_both_ways(shape: tuple[int, ...], walked: tuple[int, ...], step_elements: int):
     walked = tuple(d for d in walked if d < len(shape) - 1)
     split = split_work(shape, [Dim(i) for i in range(len(shape))], step_elements, 16, walked)
     if prod(shape) < 1 << 20:
