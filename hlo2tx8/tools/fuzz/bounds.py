@@ -66,15 +66,21 @@ def bounds_of(graph: Graph, values: Sequence[Array], *, is_xla: bool) -> list[Ar
 
 def _xla_is_wrong(graph: Graph, node: Node, operands: Sequence[Array]) -> Array | bool:
     """Where XLA:CPU's answer to an op on integers is known to be wrong."""
-    if node.name == "stablehlo.power":
-        exponent = operands[1].astype(np.float64)
-        # It looks at six bits of the exponent: (-6)**1847079555094165380 gives 1296.
-        return (exponent < 0) | (exponent >= 2**6)
-    if node.name == "stablehlo.clamp" and operands[1].dtype == np.bool_:
-        # clamp(false, false, true) of constants gives true.
-        return True
-    # It takes a / b**c for a * b**-c.
-    return node.name == "stablehlo.divide" and graph.nodes[node.operands[1]].name == "stablehlo.power"
+    match node.name:
+        case "stablehlo.power":
+            # It looks at six bits of the exponent, (-6)**1847079555094165380 gives 1296, and takes a / b**c for a * b**-c.
+            return True
+        case "stablehlo.clamp":
+            # clamp(false, false, true) of constants gives true.
+            return operands[1].dtype == np.bool_
+        case "stablehlo.abs":
+            # It takes the square of a wrapping integer for positive.
+            return graph.nodes[node.operands[0]].name == "stablehlo.multiply"
+        case "stablehlo.count_leading_zeros":
+            # A negative constant of 16 bits has -48 of them.
+            return operands[0] < 0
+        case _:
+            return False
 
 
 def own_error(node: Node, value: Array, is_xla: bool) -> Array:

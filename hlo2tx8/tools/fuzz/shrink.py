@@ -108,7 +108,8 @@ def resized(case: Case, size: int, to: int) -> Case | None:
     except (Hlo2tx8Error, ValueError, IndexError):
         return None
     fits = all(v.shape == n.result.shape for v, n in zip(values, nodes, strict=True))
-    return replace(case, graph=graph, arrays=arrays) if fits and graph != case.graph else None
+    is_new = any(n.result.shape != old.result.shape for n, old in zip(nodes, case.graph.nodes, strict=True))
+    return replace(case, graph=graph, arrays=arrays) if fits and is_new else None
 
 
 def _resized_node(node: Node, operands: Sequence[TensorLike], cut: Callable[[Sequence[int]], tuple[int, ...]]) -> Node:
