@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hlo2tx8.device import definition_tensor, float_rules, kernel_core_rules
+from hlo2tx8.device import definition_tensor, float_rules, kernel_core_convert
 from hlo2tx8.device.faults import Fault, FaultKind
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa import forms
@@ -117,7 +117,7 @@ def _kc_test(m: TileMachine, record: Record, o: Operands) -> None:
 
 def _kc_reduce_precision(m: TileMachine, record: Record, o: Operands) -> None:
     x = m.read(o["src"], o["n"], o.fmt)
-    m.write(o["dst"], kernel_core_rules.reduce_precision(x, o.fmt, o["exponent"], o["mantissa"]), o.fmt)
+    m.write(o["dst"], kernel_core_convert.reduce_precision(x, o.fmt, o["exponent"], o["mantissa"]), o.fmt)
 
 
 def _kc_vv(m: TileMachine, record: Record, o: Operands) -> None:
@@ -137,13 +137,13 @@ def _kc_select(m: TileMachine, record: Record, o: Operands) -> None:
 
 
 def _kc_convert(m: TileMachine, record: Record, o: Operands) -> None:
-    m.write(o["dst"], kernel_core_rules.convert(m.read(o["src"], o["n"], o.fmt2), o.fmt2, o.fmt), o.fmt)
+    m.write(o["dst"], kernel_core_convert.convert(m.read(o["src"], o["n"], o.fmt2), o.fmt2, o.fmt), o.fmt)
 
 
 def _kc_iota(m: TileMachine, record: Record, o: Operands) -> None:
     m.spm.check(o["dst"], o["n"] * o.fmt.bytes, m.place)
     value = o["start"] + (np.arange(o["n"], dtype=np.int64) // o["div"] % o["mod"]) * o["step"]
-    m.write(o["dst"], kernel_core_rules.convert(value, Format.INT64, o.fmt), o.fmt)
+    m.write(o["dst"], kernel_core_convert.convert(value, Format.INT64, o.fmt), o.fmt)
 
 
 def _kc_gather(m: TileMachine, record: Record, o: Operands) -> None:
