@@ -1,4 +1,5 @@
-"""Builds the native core beside its Python loader: one plain shared library per instruction set; no compiler, no core, no error."""
+"""Builds the emulator's core, one per instruction set, and the native part of the jax plugin as plain shared libraries beside their
+Python loaders. Without a compiler there are none, which is no error."""
 
 import platform
 import sys
@@ -8,6 +9,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 NATIVE = Path("hlo2tx8/device/native")
+PLUGIN = Path("hlo2tx8/pjrt/native")
 # Value-safe options only: no fused multiply-add, no fast-math; traps and errno are not observed, integers wrap.
 OPTIONS = [
     "-O3",
@@ -61,6 +63,17 @@ setup(
             optional=True,
         )
         for level, options in levels().items()
+    ]
+    + [
+        Extension(
+            "hlo2tx8.pjrt.native.plugin",
+            sources=[str(path) for path in sorted(PLUGIN.glob("*.c"))],
+            depends=[str(path) for path in sorted(PLUGIN.glob("*.h"))],
+            include_dirs=[str(PLUGIN)],
+            extra_compile_args=["-O2", "-g0", "-std=gnu11", "-fvisibility=hidden", "-pthread"],
+            extra_link_args=["-pthread"],
+            optional=True,
+        )
     ],
     cmdclass={"build_ext": BuildCore},
 )

@@ -1,0 +1,22 @@
+"""The device `tx8` for jax: `jax.devices("tx8")`, `jax.jit` and everything else on this package's compiler and emulator.
+
+jax calls `initialize` through the entry point group `jax_plugins`. Options, for example eight chips and the strict
+emulator: JAX_PJRT_CLIENT_CREATE_OPTIONS="chips:8;mode:strict", or jax.config.update("jax_pjrt_client_create_options", ...).
+"""
+
+from functools import cache
+
+
+@cache
+def initialize() -> None:
+    """Registers the platform; RuntimeError where the native library is missing. A second call does nothing."""
+    from hlo2tx8.pjrt import native
+
+    library = native.load()
+    if isinstance(library, str):
+        raise RuntimeError(f"no jax device tx8: {library}")
+    from hlo2tx8.pjrt.jax_side import register
+    from hlo2tx8.pjrt.plugin import Plugin
+
+    plugin = Plugin(library)
+    register(plugin.address, plugin.close)

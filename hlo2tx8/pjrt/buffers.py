@@ -1,0 +1,237 @@
+"""Buffers: from the host, to the host, copies and their end."""
+
+import ctypes
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hlo2tx8.device.host_memory import allocate
+from hlo2tx8.pjrt.abi import MemoryLayout
+from hlo2tx8.pjrt.cells import Cell, Job, Worker
+from hlo2tx8.pjrt.devices import Device, DeviceEntries, Memory
+from hlo2tx8.pjrt.elements import dtype_of
+from hlo2tx8.pjrt.errors import Code, PjrtError
+from hlo2tx8.pjrt.memory import Keep, read_int64s, read_text
+from hlo2tx8.pjrt.native import PluginLibrary
+
+Array = npt.NDArray[Any]
+DRAINED_AT_ONCE = 256
+TILED = 0
+
+
+class ShapeHandle(ctypes.Structure):
+    """`struct shape` of handles.h."""
+
+    _fields_ = (
+        ("type", ctypes.c_int32),
+        ("rank", ctypes.c_size_t),
+        ("size_bytes", ctypes.c_size_t),
+        ("dims", ctypes.c_void_p),
+        ("minor_to_major", ctypes.c_void_p),
+    )
+
+
+def shape_handle(type_code: int, dims: tuple[int, ...], keep: Keep, minor_to_major: tuple[int, ...] = ()) -> ShapeHandle:
+    """The native description of a shape; row major if no order is given."""
+    order = minor_to_major or tuple(reversed(range(len(dims))))
+    size_bytes = prod(dims) * dtype_of(type_code).itemsize
+    return ShapeHandle(type_code, len(dims), size_bytes, keep.sizes(dims), keep.sizes(order))
+
+
+def host_view(address: int, shape: tuple[int, ...], strides: tuple[int, ...] | None, itemsize: int) -> Array:
+    """The host's memory as an array of unsigned integers (or 16 byte records) of that size; strides in bytes."""
+
+    class View:
+        __array_interface__ = {  # noqa: RUF012
+            "version": 3,
+            "shape": shape,
+            "strides": strides,
+            "data": (address, False),
+            "typestr": f"<u{itemsize}" if itemsize <= 8 else "<c16",
+        }
+
+    return np.asarray(View())
+
+
+def new_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """An array of DDR, contents undefined."""
+    return allocate(prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
+
+
+class BufferEntries(DeviceEntries):
+    """The entry points about buffers that Python serves."""
+
+    def __init__(self, library: PluginLibrary) -> None:
+        super().__init__(library)
+        self.worker = Worker(library)
+        self.cells: dict[int, Cell] = {}
+        self.executables: dict[int, Any] = {}
+        self.dead_head = ctypes.c_void_p.from_address(self.library.dead())
+        self.ready_event: int = self.library.event_ready()
+
+    def drain(self) -> None:
+        """Forgets what belongs to destroyed buffers and executables."""
+        dead = (ctypes.c_void_p * DRAINED_AT_ONCE)()
+        while count := self.library.take_dead(dead, DRAINED_AT_ONCE):
+            for address in dead[:count]:
+                self.cells.pop(address, None)
+                self.executables.pop(address, None)
+            self.library.free(dead, count)
+
+    def new_buffer(self, device: Device, memory: Memory, shape: ShapeHandle, cell: Cell, event: int | None = None) -> int:
+        """A buffer that holds a cell, which is ready with the event; None is ready."""
+        address = self.library.buffer_create(device.address, memory.address, event, ctypes.addressof(shape))
+        if not address:
+            raise MemoryError("no memory for a buffer")
+        self.cells[address] = cell
+        return address
+
+    def place(self, device: int | None, memory: int | None) -> tuple[Device, Memory]:
+        """The memory, or the device's default one."""
+        if memory:
+            found, owner = self.memories[memory]
+            return owner, found
+        if not device:
+            raise PjrtError(Code.INVALID_ARGUMENT, "neither a device nor a memory is given")
+        owner = self.devices[device]
+        return owner, owner.default_memory
+
+    def fresh_buffer(self, device: int | None, memory: int | None, type_code: int, dims: tuple[int, ...], cell: Cell) -> int:
+        """A row major buffer for a cell that waits for nothing."""
+        keep = Keep()
+        return self.new_buffer(*self.place(device, memory), shape_handle(type_code, dims, keep), cell)
+
+    def Client_BufferFromHostBuffer(self, args: Any) -> None:
+        if self.dead_head.value:
+            self.drain()
+        shape = read_int64s(args.dims, args.num_dims)
+        dtype = dtype_of(args.type)
+        array = new_array(shape, dtype)
+        strides = read_int64s(args.byte_strides, args.num_byte_strides) if args.num_byte_strides else None
+        if array.size and (strides is None or strides == array.strides):
+            ctypes.memmove(array.ctypes.data, args.data, array.nbytes)
+        elif array.size:
+            source = host_view(args.data, shape, strides, dtype.itemsize)
+            np.copyto(array.view(source.dtype), source)
+        args.buffer = self.fresh_buffer(args.device, args.memory, args.type, shape, Cell(array))
+        args.done_with_host_buffer = self.ready_event
+
+    def Client_CreateUninitializedBuffer(self, args: Any) -> None:
+        shape = read_int64s(args.dims, args.num_dims)
+        cell = Cell(new_array(shape, dtype_of(args.type)))
+        args.buffer = self.fresh_buffer(args.device, args.memory, args.type, shape, cell)
+
+    def Client_CreateErrorBuffer(self, args: Any) -> None:
+        shape = read_int64s(args.dims, args.num_dims)
+        cell = Cell()
+        cell.error = PjrtError(Code(args.error_code), read_text(args.error_message, args.error_message_size))
+        args.buffer = self.fresh_buffer(None, args.memory, args.type, shape, cell)
+
+    def Buffer_ToHostBuffer(self, args: Any) -> None:
+        cell = self.cells[args.buffer]
+        layout = MemoryLayout.from_address(args.host_layout) if args.host_layout else None
+        if layout is not None and layout.type != TILED:
+            raise NotImplementedError("strides of a host buffer that is written")
+        order = () if layout is None else read_int64s(layout.minor_to_major, layout.minor_to_major_size)
+        if not args.dst:
+            args.dst_size, args.event = cell.wait().nbytes, self.ready_event
+            return
+        dst, size = int(args.dst), int(args.dst_size)
+        if cell.job is None:
+            copy_out(cell.value(), dst, size, order)
+            args.event = self.ready_event
+            return
+        args.event = self.submit(lambda: copy_out(cell.value(), dst, size, order))
+
+    def Buffer_CopyRawToHost(self, args: Any) -> None:
+        cell = self.cells[args.buffer]
+        dst, offset, size = int(args.dst), int(args.offset), int(args.transfer_size)
+
+        def copy() -> None:
+            raw = cell.value().reshape(-1).view(np.uint8)[offset : offset + size]
+            copy_out(raw, dst, size, ())
+
+        if cell.job is None:
+            copy()
+            args.event = self.ready_event
+        else:
+            args.event = self.submit(copy)
+
+    def submit(self, work: Any) -> int:
+        """Queues work; the event, of which the caller has one reference, ends with it."""
+        event = self.library.event_create(2)
+        self.worker.submit(Job(work, event))
+        return event
+
+    def Buffer_Delete(self, args: Any) -> None:
+        if self.library.buffer_delete(args.buffer):
+            self.cells[args.buffer] = Cell()
+
+    def Buffer_CopyToMemory(self, args: Any) -> None:
+        device, memory = self.place(None, args.memory)
+        args.dst_buffer = self.share(args.buffer, device, memory)
+
+    def Buffer_CopyToDevice(self, args: Any) -> None:
+        device, memory = self.place(args.device, None)
+        args.dst_buffer = self.share(args.buffer, device, memory)
+
+    def share(self, buffer: int, device: Device, memory: Memory) -> int:
+        """A buffer elsewhere with the same contents; no bytes move, since contents never change."""
+        source = BufferHandle.from_address(buffer)
+        sizes = buffer + ctypes.sizeof(BufferHandle)
+        shape = ShapeHandle(source.type, source.rank, source.size_bytes, sizes, sizes + 8 * source.rank)
+        return self.new_buffer(device, memory, shape, self.cells[buffer], source.ready)
+
+    def Device_MemoryStats(self, args: Any) -> None:
+        self.drain()
+        in_use = {id(cell.array): cell.array.nbytes for cell in list(self.cells.values()) if cell.array is not None}
+        args.bytes_in_use, args.num_allocs, args.num_allocs_is_set = sum(in_use.values()), len(in_use), True
+        args.bytes_limit, args.bytes_limit_is_set = self.capacity_of(args.device), True
+        for name in UNKNOWN_STATS:
+            setattr(args, f"{name}_is_set", False)
+
+    def Buffer_UnsafePointer(self, args: Any) -> None:
+        args.pointer = self.cells[args.buffer].wait().ctypes.data
+
+    def Buffer_OpaqueDeviceMemoryDataPointer(self, args: Any) -> None:
+        args.pointer = self.cells[args.buffer].wait().ctypes.data
+
+    def Buffer_IncreaseExternalReferenceCount(self, args: Any) -> None:
+        pass
+
+    def Buffer_DecreaseExternalReferenceCount(self, args: Any) -> None:
+        pass
+
+
+UNKNOWN_STATS = (
+    "peak_bytes_in_use", "largest_alloc_size", "bytes_reserved", "peak_bytes_reserved", "bytes_reservable_limit",
+    "largest_free_block_bytes", "pool_bytes", "peak_pool_bytes",
+)  # fmt: skip
+
+
+class BufferHandle(ctypes.Structure):
+    """`struct buffer` of handles.h up to its sizes."""
+
+    _fields_ = (
+        ("next_dead", ctypes.c_void_p),
+        ("device", ctypes.c_void_p),
+        ("memory", ctypes.c_void_p),
+        ("ready", ctypes.c_void_p),
+        ("deleted", ctypes.c_bool),
+        ("type", ctypes.c_int32),
+        ("rank", ctypes.c_size_t),
+        ("size_bytes", ctypes.c_size_t),
+    )
+
+
+def copy_out(array: Array, address: int, size: int, minor_to_major: tuple[int, ...]) -> None:
+    """The array's bytes to the host in that order of dimensions; () is row major."""
+    if array.nbytes > size:
+        raise PjrtError(Code.INVALID_ARGUMENT, f"{array.nbytes} bytes do not fit into {size}")
+    order = tuple(reversed(minor_to_major))
+    if order and order != tuple(range(array.ndim)):
+        array = np.ascontiguousarray(array.transpose(order))
+    if array.size:
+        ctypes.memmove(address, array.ctypes.data, array.nbytes)

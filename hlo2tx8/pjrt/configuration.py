@@ -1,0 +1,61 @@
+"""Options of the plugin: given when its client is made, and per compilation through `compiler_options`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from hlo2tx8.errors import InputError
+from hlo2tx8.options import Mode, Options
+
+OPTIONS = {"chip": Path, "mode": str, "threads": int, "step_elements": int, "verify": bool, "dump_dir": Path, "dump_pass_re": str}
+"""Options of the compiler and emulator that can be given, and their types."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """`chips` emulated devices, and how to compile and run for them.
+
+    Taken from jax's own option: JAX_PJRT_CLIENT_CREATE_OPTIONS="chips:8;mode:strict".
+    """
+
+    chips: int = 1
+    options: Options = field(default_factory=Options)
+
+    @staticmethod
+    def of(values: Mapping[str, object]) -> "Configuration":
+        """The configuration of named values; InputError on unknown names and wrong values."""
+        rest = dict(values)
+        chips = _number("chips", rest.pop("chips", 1))
+        if not 1 <= chips <= 1024:
+            raise InputError("E1004", f"{chips} chips", hint="from 1 to 1024")
+        for ignored in ("node_id", "num_nodes"):
+            rest.pop(ignored, None)
+        return Configuration(chips, override(Options(), rest))
+
+
+def override(options: Options, values: Mapping[str, object]) -> Options:
+    """The options with some changed; InputError on unknown names and wrong values."""
+    known = {f.name for f in fields(Options)}
+    changed: dict[str, Any] = {}
+    for name, value in values.items():
+        kind = OPTIONS.get(name)
+        if kind is None or name not in known:
+            raise InputError("E1004", f"no option {name!r} of tx8", hint=", ".join(["chips", *OPTIONS]))
+        if kind is int:
+            changed[name] = _number(name, value)
+        elif kind is bool:
+            changed[name] = value if isinstance(value, bool) else str(value).lower() in ("1", "true", "yes")
+        else:
+            changed[name] = kind(str(value))
+    mode = changed.get("mode", options.mode)
+    if mode not in get_args(Mode):
+        raise InputError("E1004", f"no mode {mode!r}", hint=", ".join(cast(tuple[str, ...], get_args(Mode))))
+    return replace(options, **changed)
+
+
+def _number(name: str, value: object) -> int:
+    try:
+        return int(str(value))
+    except ValueError:
+        raise InputError("E1004", f"option {name} should be a number, got {value!r}") from None

@@ -1,0 +1,98 @@
+"""The plugin's only file that touches jax's and jaxlib's private modules."""
+# pyright: basic
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+PLATFORM = "tx8"
+PRIORITY = -50
+"""Below cpu: installing the package changes no program that does not ask for tx8."""
+
+
+def register(table_address: int, at_exit: Callable[[], None]) -> None:
+    """Makes jax know the platform; `at_exit` runs after jax has let go of its clients."""
+    import atexit
+
+    from jax._src import api, xla_bridge
+    from jax._src.interpreters import mlir
+
+    ctypes.pythonapi.PyCapsule_New.restype = ctypes.py_object
+    ctypes.pythonapi.PyCapsule_New.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    capsule = ctypes.pythonapi.PyCapsule_New(table_address, CAPSULE_NAME, None)
+    xla_bridge._nonexperimental_plugins.add(PLATFORM)
+    xla_bridge.register_plugin(PLATFORM, priority=PRIORITY, c_api=capsule, make_topology=_no_topology)
+    if PLATFORM not in mlir._platforms_with_donation:
+        mlir._platforms_with_donation.append(PLATFORM)
+    atexit.unregister(api.clean_up)
+    atexit.register(at_exit)
+    atexit.register(api.clean_up)
+
+
+CAPSULE_NAME = b"pjrt_c_api"
+
+
+def current_stablehlo() -> tuple[int, ...]:
+    """The version of StableHLO that jaxlib reads and writes."""
+    from jaxlib.mlir.dialects import stablehlo
+
+    return tuple(int(part) for part in stablehlo.get_current_version().split("."))
+
+
+def _no_topology(*_: Any, **__: Any) -> Any:
+    raise NotImplementedError("topology not implemented for tx8")
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """What is read of a CompileOptionsProto; `device_assignment` is serialised, empty if there is none."""
+
+    num_replicas: int
+    num_partitions: int
+    device_assignment: bytes
+    is_portable: bool
+    overrides: dict[str, Any]
+
+
+def compile_options(serialized: bytes) -> CompileOptions:
+    """The options jax's `compile` was given."""
+    from jaxlib import xla_client
+
+    options = xla_client.CompileOptions.ParseFromString(serialized)
+    build = options.executable_build_options
+    assignment = build.device_assignment
+    return CompileOptions(
+        build.num_replicas,
+        build.num_partitions,
+        assignment.serialize() if assignment is not None else b"",
+        options.compile_portable_executable,
+        dict(options.env_option_overrides or ()),
+    )
+
+
+@dataclass(frozen=True)
+class MainFunction:
+    """What jax says about the arguments and results of @main: one dictionary of attributes each, as text."""
+
+    arguments: tuple[dict[str, str], ...]
+    results: tuple[dict[str, str], ...]
+
+
+def main_function(code: bytes) -> MainFunction:
+    """The attributes of a portable artifact's entry function."""
+    from hlo2tx8.frontend import shim
+
+    ir = shim.ir()
+    module = shim.parse_module(code, shim.make_context())
+    for op in module.body.operations:
+        if op.operation.name == "func.func" and ir.StringAttr(op.attributes["sym_name"]).value == "main":
+            kind = ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value)
+            return MainFunction(_dictionaries(op, "arg_attrs", len(kind.inputs)), _dictionaries(op, "res_attrs", len(kind.results)))
+    raise ValueError("the module has no function @main")
+
+
+def _dictionaries(op: Any, name: str, count: int) -> tuple[dict[str, str], ...]:
+    if name not in op.attributes:
+        return tuple({} for _ in range(count))
+    return tuple({entry.name: str(entry.attr) for entry in dictionary} for dictionary in op.attributes[name])

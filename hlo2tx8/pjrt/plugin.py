@@ -1,0 +1,104 @@
+"""The function table: native entry points where Python must not run, Python ones elsewhere, errors in the other slots."""
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+from hlo2tx8.pjrt.abi import FUNCTIONS, LAYOUTS, LAYOUTS_TYPE, MAJOR, MINOR, SHARDINGS, SHARDINGS_TYPE, argument_struct, arguments
+from hlo2tx8.pjrt.errors import code_and_message
+from hlo2tx8.pjrt.layouts import ExtensionEntries
+from hlo2tx8.pjrt.native import PluginLibrary
+
+ENTRY = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+SPARE_SLOTS = 64
+"""Zeros behind the table: newer callers look at slots this version does not have."""
+
+
+class Extension(ctypes.Structure):
+    """The head of PJRT_Extension_Base; function pointers follow."""
+
+    _fields_ = (("struct_size", ctypes.c_size_t), ("type", ctypes.c_int32), ("next", ctypes.c_void_p))
+
+
+class Head(ctypes.Structure):
+    """PJRT_Api before its function pointers."""
+
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("extension_start", ctypes.c_void_p),
+        ("version_size", ctypes.c_size_t),
+        ("version_extension", ctypes.c_void_p),
+        ("major", ctypes.c_int32),
+        ("minor", ctypes.c_int32),
+    )
+
+
+class Plugin:
+    """PJRT_Api and its extensions. jaxlib keeps their addresses for ever, so a plugin is made once and never goes."""
+
+    def __init__(self, library: PluginLibrary) -> None:
+        self.library: Any = library
+        self.entries = ExtensionEntries(library)
+        self.callbacks: list[Any] = []
+        self.tables: list[Any] = []
+        shardings = self.extension(SHARDINGS, SHARDINGS_TYPE, None)
+        layouts = self.extension(LAYOUTS, LAYOUTS_TYPE, shardings)
+        self.head, table = self.table(Head, FUNCTIONS, SPARE_SLOTS)
+        self.head.struct_size = ctypes.sizeof(Head) + 8 * len(FUNCTIONS)
+        self.head.extension_start = layouts
+        self.head.version_size, self.head.major, self.head.minor = 24, MAJOR, MINOR
+        self.address = ctypes.addressof(table)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
+
+    def extension(self, names: tuple[str, ...], type_code: int, following: int | None) -> int:
+        """The address of an extension."""
+        head, table = self.table(Extension, names, 0)
+        head.struct_size = ctypes.sizeof(Extension) + 8 * len(names)
+        head.type, head.next = type_code, following
+        return ctypes.addressof(table)
+
+    def table(self, head: Any, names: tuple[str, ...], spare: int) -> tuple[Any, Any]:
+        """A structure with that head and one pointer per function."""
+        memory = (ctypes.c_char * (ctypes.sizeof(head) + 8 * (len(names) + spare)))()
+        slots = (ctypes.c_void_p * len(names)).from_buffer(memory, ctypes.sizeof(head))
+        for i, name in enumerate(names):
+            slots[i] = self.entry(name)
+        self.tables.append(slots)
+        return head.from_buffer(memory), memory
+
+    def entry(self, name: str) -> int | None:
+        """The address of a function."""
+        native = self.library.address(name)
+        if native is not None:
+            return native
+        function = getattr(self.entries, name, None)
+        if function is None:
+            return self.library.address("tx8_unimplemented")
+        callback = ENTRY(self.guarded(name, function))
+        self.callbacks.append(callback)
+        return ctypes.cast(callback, ctypes.c_void_p).value
+
+    def guarded(self, name: str, function: Callable[[Any], None]) -> Callable[[int], int | None]:
+        """The function with arguments by address and what it raises as a PJRT_Error."""
+        assert name in arguments(), name
+        from_address = argument_struct(name).from_address
+        make_error = self.library.error
+
+        def call(address: int) -> int | None:
+            try:
+                function(from_address(address))
+            except BaseException as error:
+                code, message = code_and_message(error)
+                data = message.encode()
+                return make_error(code, data, len(data))
+            return None
+
+        return call
+
+    def close(self) -> None:
+        """Ends the worker and turns every function into a native no-op: no Python runs for jaxlib from here on."""
+        self.entries.worker.stop()
+        nothing = self.library.address("tx8_nothing")
+        for slots in self.tables:
+            for i in range(len(slots)):
+                slots[i] = nothing

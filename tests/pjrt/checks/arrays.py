@@ -1,0 +1,102 @@
+"""Arrays on the device: transfers of every dtype, shape and order, views, copies, deletion."""
+
+import gc
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+
+TX8 = jax.devices("tx8")[0]
+DTYPES = (
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"),
+    *("complex64", "complex128", "bfloat16", "int4", "uint4", "int2", "uint2", "float8_e5m2", "float8_e4m3fn", "float4_e2m1fn"),
+    *("float8_e4m3b11fnuz", "float8_e5m2fnuz", "float8_e4m3fnuz", "float8_e4m3", "float8_e3m4", "float8_e8m0fnu"),
+)
+
+
+def put(array):
+    return jax.device_put(array, TX8)
+
+
+def check_devices():
+    assert jax.devices()[0] == TX8 and TX8.platform == "tx8"
+    assert jax.default_backend() == "tx8"
+    assert [m.kind for m in TX8.addressable_memories()] == ["device", "pinned_host"]
+    assert TX8.default_memory().kind == "device"
+
+
+def check_every_dtype_comes_back():
+    with jax.enable_x64(True):
+        for name in DTYPES:
+            dtype = np.dtype(getattr(ml_dtypes, name, name))
+            array = np.arange(6).reshape(2, 3).astype(dtype)
+            back = put(array)
+            assert back.dtype == dtype
+            np.testing.assert_array_equal(np.asarray(back).view(np.uint8), array.view(np.uint8), err_msg=name)
+
+
+def check_shapes_and_strides():
+    base = np.arange(24, dtype=np.int32).reshape(4, 6)
+    views = (
+        base.T,
+        base[::-1],
+        base[:, ::-2],
+        base[1:3, ::2],
+        np.broadcast_to(base[0], (3, 6)),
+        base[:0],
+        np.int32(7),
+        base[..., None],
+    )
+    for view in views:
+        np.testing.assert_array_equal(np.asarray(put(view)), view)
+
+
+def check_empty_arrays():
+    x = put(np.zeros((0, 3), np.float32))
+    assert (x + 1).shape == (0, 3)
+    assert np.asarray(x).shape == (0, 3)
+
+
+def check_weak_types_and_scalars():
+    x = jnp.asarray(3.0)
+    assert x.devices() == {TX8}
+    assert (x + 1).weak_type
+    assert float(x * 2) == 6.0
+
+
+def check_copies_between_devices_and_memories():
+    cpu = jax.devices("cpu")[0]
+    x = put(np.arange(5, dtype=np.float32))
+    there = jax.device_put(x, cpu)
+    assert there.devices() == {cpu}
+    back = jax.device_put(there + 1, TX8)
+    np.testing.assert_array_equal(back, np.arange(5) + 1)
+    pinned = jax.device_put(x, jax.sharding.SingleDeviceSharding(TX8, memory_kind="pinned_host"))
+    assert pinned.sharding.memory_kind == "pinned_host"
+    np.testing.assert_array_equal(pinned, x)
+
+
+def check_deletion():
+    x = put(np.arange(5, dtype=np.float32))
+    y = x + 1
+    x.delete()
+    assert x.is_deleted()
+    np.testing.assert_array_equal(y, np.arange(5) + 1)
+    with pytest.raises(RuntimeError, match="deleted"):
+        x + 1
+
+
+def check_memory_goes_with_the_array():
+    before = TX8.memory_stats()["bytes_in_use"]
+    x = put(np.zeros(1 << 20, np.float32))
+    assert TX8.memory_stats()["bytes_in_use"] == before + (4 << 20)
+    del x
+    gc.collect()
+    assert TX8.memory_stats()["bytes_in_use"] == before
+
+
+def check_an_exception_in_flight_survives_the_end_of_an_array():
+    with pytest.raises(IndexError):
+        np.zeros(3)[put(np.int32(7))]

@@ -1,0 +1,85 @@
+"""jit on the device: results, errors, donation, what an executable says about itself."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+TX8 = jax.devices("tx8")[0]
+
+
+def check_jit():
+    @jax.jit
+    def f(x, y):
+        return jnp.tanh(x) * y, x.sum()
+
+    x = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
+    product, total = f(x, np.float32(3))
+    np.testing.assert_allclose(product, np.tanh(x) * 3, rtol=1e-6)
+    np.testing.assert_allclose(total, x.sum(), atol=1e-6)
+    assert product.devices() == {TX8}
+
+
+def check_cpu_and_tx8_in_one_process():
+    cpu = jax.devices("cpu")[0]
+    f = jax.jit(lambda x: x * 2 + 1)
+    x = np.arange(4, dtype=np.float32)
+    on_cpu, on_tx8 = f(jax.device_put(x, cpu)), f(jax.device_put(x, TX8))
+    assert on_cpu.devices() == {cpu} and on_tx8.devices() == {TX8}
+    np.testing.assert_array_equal(on_cpu, on_tx8)
+    with jax.default_device(cpu):
+        assert jnp.ones(3).devices() == {cpu}
+
+
+def check_gradient():
+    g = jax.jit(jax.grad(lambda x: (jnp.sin(x) ** 2).sum()))
+    x = np.linspace(0, 3, 7, dtype=np.float32)
+    np.testing.assert_allclose(g(x), np.sin(2 * x), atol=1e-6)
+
+
+def check_donation():
+    f = jax.jit(lambda x: x + 1, donate_argnums=0)
+    x = jax.device_put(np.arange(4, dtype=np.float32), TX8)
+    y = f(x)
+    assert x.is_deleted()
+    np.testing.assert_array_equal(f(y), np.arange(4) + 2)
+
+
+def check_refusals_are_jax_errors():
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"(?s)UNIMPLEMENTED.*1 x stablehlo.rng.*programs.py"):
+        jax.jit(lambda: jax.lax.rng_uniform(0.0, 1.0, (4,)))()
+
+
+def check_analyses():
+    compiled = jax.jit(lambda x: x + 1).lower(np.zeros((8, 16), np.float32)).compile()
+    assert compiled.cost_analysis()["cycles"] > 0
+    memory = compiled.memory_analysis()
+    assert memory.argument_size_in_bytes == memory.output_size_in_bytes == 512
+    assert "add" in compiled.as_text()
+    np.testing.assert_array_equal(compiled(np.zeros((8, 16), np.float32)), np.ones((8, 16)))
+
+
+def check_compiler_options():
+    lowered = jax.jit(lambda x: x * 3).lower(np.zeros(5, np.float32))
+    np.testing.assert_array_equal(lowered.compile({"mode": "strict"})(np.ones(5, np.float32)), 3 * np.ones(5))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="no option 'colour'"):
+        lowered.compile({"colour": "red"})
+
+
+def check_many_arguments():
+    f = jax.jit(lambda *xs: [x + i for i, x in enumerate(xs)])
+    xs = [np.full((i, 2), i, np.int32) for i in range(10)]
+    for i, y in enumerate(f(*xs)):
+        np.testing.assert_array_equal(y, xs[i] + i)
+
+
+def check_asynchronous_results():
+    f = jax.jit(lambda x: jnp.sin(x) * 2)
+    x = jax.device_put(np.ones((512, 512), np.float32), TX8)
+    chain = [x]
+    for _ in range(4):
+        chain.append(f(chain[-1]))
+    expected = np.ones((), np.float32)
+    for _ in range(4):
+        expected = np.sin(expected) * 2
+    np.testing.assert_allclose(np.asarray(jax.block_until_ready(chain[-1]))[0, 0], expected, rtol=1e-5)

@@ -1,0 +1,31 @@
+"""The child of test_checks.py: registers the plugin and calls every `check_*` function of one file."""
+
+import importlib.util
+import sys
+import traceback
+from pathlib import Path
+
+import hlo2tx8.pjrt
+
+
+def main(path: Path) -> int:
+    """The number of checks that failed; their tracebacks go to stderr."""
+    hlo2tx8.pjrt.initialize()
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    failed = 0
+    for name, check in list(vars(module).items()):
+        if not name.startswith("check_"):
+            continue
+        try:
+            check()
+        except Exception:
+            failed += 1
+            print(f"--- {name}\n{traceback.format_exc()}", file=sys.stderr)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

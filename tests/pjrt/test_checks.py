@@ -1,0 +1,19 @@
+"""jax on the device tx8, each file of checks/ in a process of its own: a plugin cannot be unloaded, and a crash is one failure."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+CHECKS = sorted((HERE / "checks").glob("*.py"))
+
+
+@pytest.mark.parametrize("file", CHECKS, ids=lambda file: file.stem)
+def test_checks(file: Path):
+    environment = os.environ | {"JAX_PLATFORMS": "tx8,cpu", "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), *sys.path])}
+    command = [sys.executable, "-X", "faulthandler", str(HERE / "run_checks.py"), str(file)]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert run.returncode == 0, run.stderr
