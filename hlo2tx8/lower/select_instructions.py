@@ -4,7 +4,7 @@ Before:                                           After:
     vec.box [8192] {                                 %b0 = spm.alloc {size = 16384}
       %x = vec.load %p0[%o] {strides = [1]}           tx8.RDMA_load dst(%b0) slot(%p0) offset(%o2) count(8192) ... bf16
       %y = arith.mulf %x, %x                          %b1 = spm.alloc {size = 16384}
-      vec.store %y, %r0[%o] {strides = [1]}           tx8.CGRATensor_ArithOp_VV_mul dst(%b1) a(%b0) b(%b0) n(8192) bf16
+      vec.store %y, %r0[%o] {strides = [1]}           tx8.CGRATensor_ArithOp_V_VV_mul dst(%b1) a(%b0) b(%b0) n(8192) bf16
     }                                                 tx8.WDMA_store slot(%r0) offset(%o2) src(%b1) count(8192) ... bf16
 
 A step with a tail runs only where it has lanes.

@@ -2,7 +2,7 @@
 
     2  KC_loop                              rd=r3 lo=0 hi=96 step=1
    12    KC_affine                            r7 = 65536 + 16384*r6
-   15    CGRATensor_ArithOp_VS_mul.bf16       dst=0x20000 a=0x24000 imm=0.044715 n=8192      ; gelu.hlo:10 scaled
+   15    CGRATensor_ArithOp_V_VS_mul.bf16     dst=0x20000 a=0x24000 imm=0.044715 n=8192      ; gelu.hlo:10 scaled
 
 Register r1 holds the tile. SPM addresses are hexadecimal, DDR offsets and counts decimal, immediates of CT the FP32
 numbers they stand for.

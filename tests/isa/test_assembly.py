@@ -19,7 +19,7 @@ from hlo2tx8.device.isa.ct_move import CtConvert
 from hlo2tx8.device.isa.encoding import Record, Register
 from hlo2tx8.runtime.listing import line
 
-CT_NAME = re.compile(r"CGRATensor_[A-Z][A-Za-z]*Op_(V|VV|VS|VuV|bV|T)_[a-z0-9_]+")
+CT_NAME = re.compile(r"CGRATensor_[A-Z][A-Za-z]*Op_(V|bV|T|S)_((V|VV|VS|VuV|bV|bVbV|bVubV|T)_)?[a-z0-9_]+")
 TYPES: dict[Role, Attribute] = {
     Role.SPM_READ: BufferType(),
     Role.SPM_WRITE: BufferType(),
@@ -67,9 +67,9 @@ def test_names(cls: type[Instruction]) -> None:
 
 def test_listed_names_end_in_their_type() -> None:
     fields = {"dst": 0, "a": 0, "unit": 0, "n": 64, "u": 64, "full_n": 64, "full_u": 64}
-    assert line(Record(CtMulVuVLoop, fields, Format.BF16)).startswith("CGRATensor_ArithOp_VuV_mul_loop.bf16 ")
+    assert line(Record(CtMulVuVLoop, fields, Format.BF16)).startswith("CGRATensor_ArithOp_V_VuV_mul_loop.bf16 ")
     converted = Record(CtConvert, {"dst": Register(4), "src": 256, "n": 8}, Format.INT8, Format.FP32, Rounding.TOWARD_ZERO)
-    assert line(converted).split() == ["CGRATensor_ConvertOp_V_convert_fp32.int8", "dst=r4", "src=0x100", "n=8"]
+    assert line(converted).split() == ["CGRATensor_ConvertOp_V_V_convert_fp32.int8", "dst=r4", "src=0x100", "n=8"]
 
 
 def test_text_of_one_instruction() -> None:
@@ -77,7 +77,7 @@ def test_text_of_one_instruction() -> None:
     op = CtMulVuVLoop.make(fmt=Format.BF16, dst=buffer.results[0], a=0, unit=256, n=64, u=64, full_n=128, full_u=128)
     text = str(ModuleOp([buffer, op])).splitlines()[2].strip()
     assert text == (
-        "tx8.CGRATensor_ArithOp_VuV_mul_loop dst(%0 : !tx8.buffer) a(0) unit(256) n(64) u(64) full_n(128) full_u(128) bf16"
+        "tx8.CGRATensor_ArithOp_V_VuV_mul_loop dst(%0 : !tx8.buffer) a(0) unit(256) n(64) u(64) full_n(128) full_u(128) bf16"
     )
 
 

@@ -140,7 +140,7 @@ def test_types_of_values() -> None:
 
 
 def test_formats_are_verified() -> None:
-    with pytest.raises(VerifyException, match="CGRATensor_ArithOp_VV_add does not take INT32 rounded NEAREST_EVEN"):
+    with pytest.raises(VerifyException, match="CGRATensor_ArithOp_V_VV_add does not take INT32 rounded NEAREST_EVEN"):
         CtAddVV.make(fmt=Format.INT32, dst=0, a=0, b=0, n=0).verify()
     with pytest.raises(VerifyException, match="does not take FP64 from FP32"):
         CtConvert.make(fmt=Format.FP64, fmt2=FP32, dst=0, src=0, n=0).verify()

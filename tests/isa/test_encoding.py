@@ -130,7 +130,7 @@ def test_what_is_no_record() -> None:
 
 
 def test_missing_fields_are_named() -> None:
-    with pytest.raises(EncodingError, match="CGRATensor_ArithOp_VV_add: field n is missing"):
+    with pytest.raises(EncodingError, match="CGRATensor_ArithOp_V_VV_add: field n is missing"):
         encode_records([Record(CtAddVV, {"dst": 0, "a": 0, "b": 0}, Format.FP32)])
 
 

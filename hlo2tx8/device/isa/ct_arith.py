@@ -11,7 +11,7 @@ from hlo2tx8.device.isa.forms import CtV, CtVS, CtVuV, CtVuVLoop, CtVV
 class CtAbs(CtV):
     """dst[i] = |src[i]|, bits only."""
 
-    MNEMONIC = "CGRATensor_ArithOp_V_abs"
+    MNEMONIC = "CGRATensor_ArithOp_V_V_abs"
     OPCODE = 0
     COMPUTE = float_rules.absolute
 
@@ -20,7 +20,7 @@ class CtAbs(CtV):
 class CtNeg(CtV):
     """dst[i] = -src[i], bits only."""
 
-    MNEMONIC = "CGRATensor_ArithOp_V_neg"
+    MNEMONIC = "CGRATensor_ArithOp_V_V_neg"
     OPCODE = 1
     COMPUTE = float_rules.negate
 
@@ -29,7 +29,7 @@ class CtNeg(CtV):
 class CtRecip(CtV):
     """dst[i] = 1 / src[i]."""
 
-    MNEMONIC = "CGRATensor_ArithOp_V_recip"
+    MNEMONIC = "CGRATensor_ArithOp_V_V_recip"
     OPCODE = 2
     COMPUTE = float_rules.reciprocal
 
@@ -38,7 +38,7 @@ class CtRecip(CtV):
 class CtSquare(CtV):
     """dst[i] = src[i] * src[i]."""
 
-    MNEMONIC = "CGRATensor_ArithOp_V_square"
+    MNEMONIC = "CGRATensor_ArithOp_V_V_square"
     OPCODE = 3
     COMPUTE = np.square
 
@@ -47,7 +47,7 @@ class CtSquare(CtV):
 class CtSqrt(CtV):
     """dst[i] = sqrt(src[i])."""
 
-    MNEMONIC = "CGRATensor_ArithOp_V_sqrt"
+    MNEMONIC = "CGRATensor_ArithOp_V_V_sqrt"
     OPCODE = 4
     COMPUTE = np.sqrt
 
@@ -56,7 +56,7 @@ class CtSqrt(CtV):
 class CtRsqrt(CtV):
     """dst[i] = 1 / sqrt(src[i])."""
 
-    MNEMONIC = "CGRATensor_ArithOp_V_rsqrt"
+    MNEMONIC = "CGRATensor_ArithOp_V_V_rsqrt"
     OPCODE = 5
     COMPUTE = float_rules.reciprocal_sqrt
 
@@ -65,7 +65,7 @@ class CtRsqrt(CtV):
 class CtAddVV(CtVV):
     """dst[i] = a[i] + b[i]."""
 
-    MNEMONIC = "CGRATensor_ArithOp_VV_add"
+    MNEMONIC = "CGRATensor_ArithOp_V_VV_add"
     OPCODE = 16
     COMPUTE = np.add
 
@@ -74,7 +74,7 @@ class CtAddVV(CtVV):
 class CtAddVS(CtVS):
     """dst[i] = a[i] + imm."""
 
-    MNEMONIC = "CGRATensor_ArithOp_VS_add"
+    MNEMONIC = "CGRATensor_ArithOp_V_VS_add"
     OPCODE = 17
     COMPUTE = np.add
 
@@ -83,7 +83,7 @@ class CtAddVS(CtVS):
 class CtAddVuV(CtVuV):
     """dst[i] = a[i] + unit[i mod u]."""
 
-    MNEMONIC = "CGRATensor_ArithOp_VuV_add"
+    MNEMONIC = "CGRATensor_ArithOp_V_VuV_add"
     OPCODE = 18
     COMPUTE = np.add
 
@@ -92,7 +92,7 @@ class CtAddVuV(CtVuV):
 class CtAddVuVLoop(CtVuVLoop):
     """dst[i] = a[i] + unit[r*u + i mod u]."""
 
-    MNEMONIC = "CGRATensor_ArithOp_VuV_add_loop"
+    MNEMONIC = "CGRATensor_ArithOp_V_VuV_add_loop"
     OPCODE = 19
     COMPUTE = np.add
 
@@ -101,7 +101,7 @@ class CtAddVuVLoop(CtVuVLoop):
 class CtSubVV(CtVV):
     """dst[i] = a[i] - b[i]."""
 
-    MNEMONIC = "CGRATensor_ArithOp_VV_sub"
+    MNEMONIC = "CGRATensor_ArithOp_V_VV_sub"
     OPCODE = 20
     COMPUTE = np.subtract
 
@@ -110,7 +110,7 @@ class CtSubVV(CtVV):
 class CtSubVS(CtVS):
     """dst[i] = a[i] - imm."""
 
-    MNEMONIC = "CGRATensor_ArithOp_VS_sub"
+    MNEMONIC = "CGRATensor_ArithOp_V_VS_sub"
     OPCODE = 21
     COMPUTE = np.subtract
 
@@ -119,7 +119,7 @@ class CtSubVS(CtVS):
 class CtSubVuV(CtVuV):
     """dst[i] = a[i] - unit[i mod u]."""
 
-    MNEMONIC = "CGRATensor_ArithOp_VuV_sub"
+    MNEMONIC = "CGRATensor_ArithOp_V_VuV_sub"
     OPCODE = 22
     COMPUTE = np.subtract
 
@@ -128,7 +128,7 @@ class CtSubVuV(CtVuV):
 class CtSubVuVLoop(CtVuVLoop):
     """dst[i] = a[i] - unit[r*u + i mod u]."""
 
-    MNEMONIC = "CGRATensor_ArithOp_VuV_sub_loop"
+    MNEMONIC = "CGRATensor_ArithOp_V_VuV_sub_loop"
     OPCODE = 23
     COMPUTE = np.subtract
 
@@ -137,7 +137,7 @@ class CtSubVuVLoop(CtVuVLoop):
 class CtMulVV(CtVV):
     """dst[i] = a[i] * b[i]."""
 
-    MNEMONIC = "CGRATensor_ArithOp_VV_mul"
+    MNEMONIC = "CGRATensor_ArithOp_V_VV_mul"
     OPCODE = 24
     COMPUTE = np.multiply
 
@@ -146,7 +146,7 @@ class CtMulVV(CtVV):
 class CtMulVS(CtVS):
     """dst[i] = a[i] * imm."""
 
-    MNEMONIC = "CGRATensor_ArithOp_VS_mul"
+    MNEMONIC = "CGRATensor_ArithOp_V_VS_mul"
     OPCODE = 25
     COMPUTE = np.multiply
 
@@ -155,7 +155,7 @@ class CtMulVS(CtVS):
 class CtMulVuV(CtVuV):
     """dst[i] = a[i] * unit[i mod u]."""
 
-    MNEMONIC = "CGRATensor_ArithOp_VuV_mul"
+    MNEMONIC = "CGRATensor_ArithOp_V_VuV_mul"
     OPCODE = 26
     COMPUTE = np.multiply
 
@@ -164,7 +164,7 @@ class CtMulVuV(CtVuV):
 class CtMulVuVLoop(CtVuVLoop):
     """dst[i] = a[i] * unit[r*u + i mod u]."""
 
-    MNEMONIC = "CGRATensor_ArithOp_VuV_mul_loop"
+    MNEMONIC = "CGRATensor_ArithOp_V_VuV_mul_loop"
     OPCODE = 27
     COMPUTE = np.multiply
 
@@ -173,7 +173,7 @@ class CtMulVuVLoop(CtVuVLoop):
 class CtDivVV(CtVV):
     """dst[i] = a[i] / b[i]."""
 
-    MNEMONIC = "CGRATensor_ArithOp_VV_div"
+    MNEMONIC = "CGRATensor_ArithOp_V_VV_div"
     OPCODE = 28
     COMPUTE = np.divide
 
@@ -182,7 +182,7 @@ class CtDivVV(CtVV):
 class CtDivVS(CtVS):
     """dst[i] = a[i] / imm."""
 
-    MNEMONIC = "CGRATensor_ArithOp_VS_div"
+    MNEMONIC = "CGRATensor_ArithOp_V_VS_div"
     OPCODE = 29
     COMPUTE = np.divide
 
@@ -191,7 +191,7 @@ class CtDivVS(CtVS):
 class CtDivVuV(CtVuV):
     """dst[i] = a[i] / unit[i mod u]."""
 
-    MNEMONIC = "CGRATensor_ArithOp_VuV_div"
+    MNEMONIC = "CGRATensor_ArithOp_V_VuV_div"
     OPCODE = 30
     COMPUTE = np.divide
 
@@ -200,7 +200,7 @@ class CtDivVuV(CtVuV):
 class CtDivVuVLoop(CtVuVLoop):
     """dst[i] = a[i] / unit[r*u + i mod u]."""
 
-    MNEMONIC = "CGRATensor_ArithOp_VuV_div_loop"
+    MNEMONIC = "CGRATensor_ArithOp_V_VuV_div_loop"
     OPCODE = 31
     COMPUTE = np.divide
 
@@ -209,7 +209,7 @@ class CtDivVuVLoop(CtVuVLoop):
 class CtMaxVV(CtVV):
     """dst[i] = max(a[i], b[i]), NaN if one is NaN, -0 < +0."""
 
-    MNEMONIC = "CGRATensor_ArithOp_VV_max"
+    MNEMONIC = "CGRATensor_ArithOp_V_VV_max"
     OPCODE = 32
     COMPUTE = float_rules.maximum
 
@@ -218,7 +218,7 @@ class CtMaxVV(CtVV):
 class CtMaxVS(CtVS):
     """dst[i] = max(a[i], imm), NaN if one is NaN, -0 < +0."""
 
-    MNEMONIC = "CGRATensor_ArithOp_VS_max"
+    MNEMONIC = "CGRATensor_ArithOp_V_VS_max"
     OPCODE = 33
     COMPUTE = float_rules.maximum
 
@@ -227,7 +227,7 @@ class CtMaxVS(CtVS):
 class CtMaxVuV(CtVuV):
     """dst[i] = max(a[i], unit[i mod u]), NaN if one is NaN, -0 < +0."""
 
-    MNEMONIC = "CGRATensor_ArithOp_VuV_max"
+    MNEMONIC = "CGRATensor_ArithOp_V_VuV_max"
     OPCODE = 34
     COMPUTE = float_rules.maximum
 
@@ -236,7 +236,7 @@ class CtMaxVuV(CtVuV):
 class CtMaxVuVLoop(CtVuVLoop):
     """dst[i] = max(a[i], unit[r*u + i mod u]), NaN if one is NaN, -0 < +0."""
 
-    MNEMONIC = "CGRATensor_ArithOp_VuV_max_loop"
+    MNEMONIC = "CGRATensor_ArithOp_V_VuV_max_loop"
     OPCODE = 35
     COMPUTE = float_rules.maximum
 
@@ -245,7 +245,7 @@ class CtMaxVuVLoop(CtVuVLoop):
 class CtMinVV(CtVV):
     """dst[i] = min(a[i], b[i]), NaN if one is NaN, -0 < +0."""
 
-    MNEMONIC = "CGRATensor_ArithOp_VV_min"
+    MNEMONIC = "CGRATensor_ArithOp_V_VV_min"
     OPCODE = 36
     COMPUTE = float_rules.minimum
 
@@ -254,7 +254,7 @@ class CtMinVV(CtVV):
 class CtMinVS(CtVS):
     """dst[i] = min(a[i], imm), NaN if one is NaN, -0 < +0."""
 
-    MNEMONIC = "CGRATensor_ArithOp_VS_min"
+    MNEMONIC = "CGRATensor_ArithOp_V_VS_min"
     OPCODE = 37
     COMPUTE = float_rules.minimum
 
@@ -263,7 +263,7 @@ class CtMinVS(CtVS):
 class CtMinVuV(CtVuV):
     """dst[i] = min(a[i], unit[i mod u]), NaN if one is NaN, -0 < +0."""
 
-    MNEMONIC = "CGRATensor_ArithOp_VuV_min"
+    MNEMONIC = "CGRATensor_ArithOp_V_VuV_min"
     OPCODE = 38
     COMPUTE = float_rules.minimum
 
@@ -272,7 +272,7 @@ class CtMinVuV(CtVuV):
 class CtMinVuVLoop(CtVuVLoop):
     """dst[i] = min(a[i], unit[r*u + i mod u]), NaN if one is NaN, -0 < +0."""
 
-    MNEMONIC = "CGRATensor_ArithOp_VuV_min_loop"
+    MNEMONIC = "CGRATensor_ArithOp_V_VuV_min_loop"
     OPCODE = 39
     COMPUTE = float_rules.minimum
 

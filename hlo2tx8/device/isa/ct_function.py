@@ -14,7 +14,7 @@ class Transcendental(CtV):
 class CtLog2(Transcendental):
     """dst[i] = log2(src[i])."""
 
-    MNEMONIC = "CGRATensor_TranscendentalOp_V_log2"
+    MNEMONIC = "CGRATensor_TransOp_V_V_log2"
     OPCODE = 72
     FUNCTION = "log2"
 
@@ -23,7 +23,7 @@ class CtLog2(Transcendental):
 class CtLn(Transcendental):
     """dst[i] = log(src[i])."""
 
-    MNEMONIC = "CGRATensor_TranscendentalOp_V_ln"
+    MNEMONIC = "CGRATensor_TransOp_V_V_ln"
     OPCODE = 73
     FUNCTION = "log"
 
@@ -32,7 +32,7 @@ class CtLn(Transcendental):
 class CtPow2(Transcendental):
     """dst[i] = exp2(src[i])."""
 
-    MNEMONIC = "CGRATensor_TranscendentalOp_V_pow2"
+    MNEMONIC = "CGRATensor_TransOp_V_V_pow2"
     OPCODE = 74
     FUNCTION = "exp2"
 
@@ -41,7 +41,7 @@ class CtPow2(Transcendental):
 class CtExp(Transcendental):
     """dst[i] = exp(src[i])."""
 
-    MNEMONIC = "CGRATensor_TranscendentalOp_V_exp"
+    MNEMONIC = "CGRATensor_TransOp_V_V_exp"
     OPCODE = 75
     FUNCTION = "exp"
 
@@ -50,7 +50,7 @@ class CtExp(Transcendental):
 class CtSin(Transcendental):
     """dst[i] = sin(src[i])."""
 
-    MNEMONIC = "CGRATensor_TranscendentalOp_V_sin"
+    MNEMONIC = "CGRATensor_TransOp_V_V_sin"
     OPCODE = 76
     FUNCTION = "sin"
 
@@ -59,7 +59,7 @@ class CtSin(Transcendental):
 class CtCos(Transcendental):
     """dst[i] = cos(src[i])."""
 
-    MNEMONIC = "CGRATensor_TranscendentalOp_V_cos"
+    MNEMONIC = "CGRATensor_TransOp_V_V_cos"
     OPCODE = 77
     FUNCTION = "cos"
 
@@ -68,7 +68,7 @@ class CtCos(Transcendental):
 class CtTanh(Transcendental):
     """dst[i] = tanh(src[i])."""
 
-    MNEMONIC = "CGRATensor_ActivationOp_V_tanh"
+    MNEMONIC = "CGRATensor_ActOp_V_V_tanh"
     OPCODE = 78
     FUNCTION = "tanh"
 
@@ -77,7 +77,7 @@ class CtTanh(Transcendental):
 class CtSigmoid(Transcendental):
     """dst[i] = logistic(src[i])."""
 
-    MNEMONIC = "CGRATensor_ActivationOp_V_sigmoid"
+    MNEMONIC = "CGRATensor_ActOp_V_V_sigmoid"
     OPCODE = 79
     FUNCTION = "logistic"
 

@@ -21,7 +21,7 @@ CT_CONVERT_ROUNDED: dict[Format, tuple[Format, ...]] = {
 class CtConvert(CtInstruction):
     """dst[i] = src[i] in another format, rounded by mode; float to int saturates, NaN gives 0; no int to int."""
 
-    MNEMONIC = "CGRATensor_ConvertOp_V_convert"
+    MNEMONIC = "CGRATensor_ConvertOp_V_V_convert"
     OPCODE = 84
     FORMATS = CT_CONVERT_FORMATS
     FORMATS2 = CT_CONVERT_FORMATS
@@ -39,7 +39,7 @@ class CtConvert(CtInstruction):
 class CtMaskMove(CtInstruction):
     """dst[i] = src[i] where mask[i] != 0; the mask has one byte per element."""
 
-    MNEMONIC = "CGRATensor_MoveOp_V_maskmove"
+    MNEMONIC = "CGRATensor_DataMoveOp_V_V_maskmove"
     OPCODE = 85
     FIELDS = (
         vector("dst", Role.SPM_WRITE),

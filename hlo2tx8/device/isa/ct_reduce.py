@@ -70,7 +70,7 @@ class CtReduce(CtInstruction):
 class CtReduceSum(CtReduce):
     """dst = the sum of src over `dim`."""
 
-    MNEMONIC = "CGRATensor_ReduceOp_T_sum"
+    MNEMONIC = "CGRATensor_ReduceOp_T_T_sum"
     OPCODE = 86
     COMPUTE = np.add
 
@@ -79,7 +79,7 @@ class CtReduceSum(CtReduce):
 class CtReduceAvg(CtReduce):
     """dst = the FP32 sum of src over `dim`, divided by the number of elements."""
 
-    MNEMONIC = "CGRATensor_ReduceOp_T_avg"
+    MNEMONIC = "CGRATensor_ReduceOp_T_T_avg"
     OPCODE = 87
     COMPUTE = np.add
 
@@ -88,7 +88,7 @@ class CtReduceAvg(CtReduce):
 class CtReduceMax(CtReduce):
     """dst = the largest of src over `dim`, NaN if one is NaN, -0 < +0."""
 
-    MNEMONIC = "CGRATensor_ReduceOp_T_max"
+    MNEMONIC = "CGRATensor_ReduceOp_T_T_max"
     OPCODE = 88
     COMPUTE = float_rules.maximum
 
@@ -97,7 +97,7 @@ class CtReduceMax(CtReduce):
 class CtReduceMin(CtReduce):
     """dst = the smallest of src over `dim`, NaN if one is NaN, -0 < +0."""
 
-    MNEMONIC = "CGRATensor_ReduceOp_T_min"
+    MNEMONIC = "CGRATensor_ReduceOp_T_T_min"
     OPCODE = 89
     COMPUTE = float_rules.minimum
 

@@ -10,7 +10,7 @@ from hlo2tx8.device.isa.forms import CtVS, CtVuV, CtVuVLoop, CtVV
 class CtEqVV(CtVV):
     """dst[i] = 1.0 if a[i] == b[i] else 0.0."""
 
-    MNEMONIC = "CGRATensor_RelationOp_VV_eq"
+    MNEMONIC = "CGRATensor_RelaOp_V_VV_eq"
     OPCODE = 48
     COMPUTE = np.equal
 
@@ -19,7 +19,7 @@ class CtEqVV(CtVV):
 class CtEqVS(CtVS):
     """dst[i] = 1.0 if a[i] == imm else 0.0."""
 
-    MNEMONIC = "CGRATensor_RelationOp_VS_eq"
+    MNEMONIC = "CGRATensor_RelaOp_V_VS_eq"
     OPCODE = 49
     COMPUTE = np.equal
 
@@ -28,7 +28,7 @@ class CtEqVS(CtVS):
 class CtEqVuV(CtVuV):
     """dst[i] = 1.0 if a[i] == unit[i mod u] else 0.0."""
 
-    MNEMONIC = "CGRATensor_RelationOp_VuV_eq"
+    MNEMONIC = "CGRATensor_RelaOp_V_VuV_eq"
     OPCODE = 50
     COMPUTE = np.equal
 
@@ -37,7 +37,7 @@ class CtEqVuV(CtVuV):
 class CtEqVuVLoop(CtVuVLoop):
     """dst[i] = 1.0 if a[i] == unit[r*u + i mod u] else 0.0."""
 
-    MNEMONIC = "CGRATensor_RelationOp_VuV_eq_loop"
+    MNEMONIC = "CGRATensor_RelaOp_V_VuV_eq_loop"
     OPCODE = 51
     COMPUTE = np.equal
 
@@ -46,7 +46,7 @@ class CtEqVuVLoop(CtVuVLoop):
 class CtNeVV(CtVV):
     """dst[i] = 1.0 if a[i] != b[i] else 0.0."""
 
-    MNEMONIC = "CGRATensor_RelationOp_VV_ne"
+    MNEMONIC = "CGRATensor_RelaOp_V_VV_ne"
     OPCODE = 52
     COMPUTE = np.not_equal
 
@@ -55,7 +55,7 @@ class CtNeVV(CtVV):
 class CtNeVS(CtVS):
     """dst[i] = 1.0 if a[i] != imm else 0.0."""
 
-    MNEMONIC = "CGRATensor_RelationOp_VS_ne"
+    MNEMONIC = "CGRATensor_RelaOp_V_VS_ne"
     OPCODE = 53
     COMPUTE = np.not_equal
 
@@ -64,7 +64,7 @@ class CtNeVS(CtVS):
 class CtNeVuV(CtVuV):
     """dst[i] = 1.0 if a[i] != unit[i mod u] else 0.0."""
 
-    MNEMONIC = "CGRATensor_RelationOp_VuV_ne"
+    MNEMONIC = "CGRATensor_RelaOp_V_VuV_ne"
     OPCODE = 54
     COMPUTE = np.not_equal
 
@@ -73,7 +73,7 @@ class CtNeVuV(CtVuV):
 class CtNeVuVLoop(CtVuVLoop):
     """dst[i] = 1.0 if a[i] != unit[r*u + i mod u] else 0.0."""
 
-    MNEMONIC = "CGRATensor_RelationOp_VuV_ne_loop"
+    MNEMONIC = "CGRATensor_RelaOp_V_VuV_ne_loop"
     OPCODE = 55
     COMPUTE = np.not_equal
 
@@ -82,7 +82,7 @@ class CtNeVuVLoop(CtVuVLoop):
 class CtGeVV(CtVV):
     """dst[i] = 1.0 if a[i] >= b[i] else 0.0."""
 
-    MNEMONIC = "CGRATensor_RelationOp_VV_ge"
+    MNEMONIC = "CGRATensor_RelaOp_V_VV_ge"
     OPCODE = 56
     COMPUTE = np.greater_equal
 
@@ -91,7 +91,7 @@ class CtGeVV(CtVV):
 class CtGeVS(CtVS):
     """dst[i] = 1.0 if a[i] >= imm else 0.0."""
 
-    MNEMONIC = "CGRATensor_RelationOp_VS_ge"
+    MNEMONIC = "CGRATensor_RelaOp_V_VS_ge"
     OPCODE = 57
     COMPUTE = np.greater_equal
 
@@ -100,7 +100,7 @@ class CtGeVS(CtVS):
 class CtGeVuV(CtVuV):
     """dst[i] = 1.0 if a[i] >= unit[i mod u] else 0.0."""
 
-    MNEMONIC = "CGRATensor_RelationOp_VuV_ge"
+    MNEMONIC = "CGRATensor_RelaOp_V_VuV_ge"
     OPCODE = 58
     COMPUTE = np.greater_equal
 
@@ -109,7 +109,7 @@ class CtGeVuV(CtVuV):
 class CtGeVuVLoop(CtVuVLoop):
     """dst[i] = 1.0 if a[i] >= unit[r*u + i mod u] else 0.0."""
 
-    MNEMONIC = "CGRATensor_RelationOp_VuV_ge_loop"
+    MNEMONIC = "CGRATensor_RelaOp_V_VuV_ge_loop"
     OPCODE = 59
     COMPUTE = np.greater_equal
 
@@ -118,7 +118,7 @@ class CtGeVuVLoop(CtVuVLoop):
 class CtGtVV(CtVV):
     """dst[i] = 1.0 if a[i] > b[i] else 0.0."""
 
-    MNEMONIC = "CGRATensor_RelationOp_VV_gt"
+    MNEMONIC = "CGRATensor_RelaOp_V_VV_gt"
     OPCODE = 60
     COMPUTE = np.greater
 
@@ -127,7 +127,7 @@ class CtGtVV(CtVV):
 class CtGtVS(CtVS):
     """dst[i] = 1.0 if a[i] > imm else 0.0."""
 
-    MNEMONIC = "CGRATensor_RelationOp_VS_gt"
+    MNEMONIC = "CGRATensor_RelaOp_V_VS_gt"
     OPCODE = 61
     COMPUTE = np.greater
 
@@ -136,7 +136,7 @@ class CtGtVS(CtVS):
 class CtGtVuV(CtVuV):
     """dst[i] = 1.0 if a[i] > unit[i mod u] else 0.0."""
 
-    MNEMONIC = "CGRATensor_RelationOp_VuV_gt"
+    MNEMONIC = "CGRATensor_RelaOp_V_VuV_gt"
     OPCODE = 62
     COMPUTE = np.greater
 
@@ -145,7 +145,7 @@ class CtGtVuV(CtVuV):
 class CtGtVuVLoop(CtVuVLoop):
     """dst[i] = 1.0 if a[i] > unit[r*u + i mod u] else 0.0."""
 
-    MNEMONIC = "CGRATensor_RelationOp_VuV_gt_loop"
+    MNEMONIC = "CGRATensor_RelaOp_V_VuV_gt_loop"
     OPCODE = 63
     COMPUTE = np.greater
 
@@ -154,7 +154,7 @@ class CtGtVuVLoop(CtVuVLoop):
 class CtLeVV(CtVV):
     """dst[i] = 1.0 if a[i] <= b[i] else 0.0."""
 
-    MNEMONIC = "CGRATensor_RelationOp_VV_le"
+    MNEMONIC = "CGRATensor_RelaOp_V_VV_le"
     OPCODE = 64
     COMPUTE = np.less_equal
 
@@ -163,7 +163,7 @@ class CtLeVV(CtVV):
 class CtLeVS(CtVS):
     """dst[i] = 1.0 if a[i] <= imm else 0.0."""
 
-    MNEMONIC = "CGRATensor_RelationOp_VS_le"
+    MNEMONIC = "CGRATensor_RelaOp_V_VS_le"
     OPCODE = 65
     COMPUTE = np.less_equal
 
@@ -172,7 +172,7 @@ class CtLeVS(CtVS):
 class CtLeVuV(CtVuV):
     """dst[i] = 1.0 if a[i] <= unit[i mod u] else 0.0."""
 
-    MNEMONIC = "CGRATensor_RelationOp_VuV_le"
+    MNEMONIC = "CGRATensor_RelaOp_V_VuV_le"
     OPCODE = 66
     COMPUTE = np.less_equal
 
@@ -181,7 +181,7 @@ class CtLeVuV(CtVuV):
 class CtLeVuVLoop(CtVuVLoop):
     """dst[i] = 1.0 if a[i] <= unit[r*u + i mod u] else 0.0."""
 
-    MNEMONIC = "CGRATensor_RelationOp_VuV_le_loop"
+    MNEMONIC = "CGRATensor_RelaOp_V_VuV_le_loop"
     OPCODE = 67
     COMPUTE = np.less_equal
 
@@ -190,7 +190,7 @@ class CtLeVuVLoop(CtVuVLoop):
 class CtLtVV(CtVV):
     """dst[i] = 1.0 if a[i] < b[i] else 0.0."""
 
-    MNEMONIC = "CGRATensor_RelationOp_VV_lt"
+    MNEMONIC = "CGRATensor_RelaOp_V_VV_lt"
     OPCODE = 68
     COMPUTE = np.less
 
@@ -199,7 +199,7 @@ class CtLtVV(CtVV):
 class CtLtVS(CtVS):
     """dst[i] = 1.0 if a[i] < imm else 0.0."""
 
-    MNEMONIC = "CGRATensor_RelationOp_VS_lt"
+    MNEMONIC = "CGRATensor_RelaOp_V_VS_lt"
     OPCODE = 69
     COMPUTE = np.less
 
@@ -208,7 +208,7 @@ class CtLtVS(CtVS):
 class CtLtVuV(CtVuV):
     """dst[i] = 1.0 if a[i] < unit[i mod u] else 0.0."""
 
-    MNEMONIC = "CGRATensor_RelationOp_VuV_lt"
+    MNEMONIC = "CGRATensor_RelaOp_V_VuV_lt"
     OPCODE = 70
     COMPUTE = np.less
 
@@ -217,7 +217,7 @@ class CtLtVuV(CtVuV):
 class CtLtVuVLoop(CtVuVLoop):
     """dst[i] = 1.0 if a[i] < unit[r*u + i mod u] else 0.0."""
 
-    MNEMONIC = "CGRATensor_RelationOp_VuV_lt_loop"
+    MNEMONIC = "CGRATensor_RelaOp_V_VuV_lt_loop"
     OPCODE = 71
     COMPUTE = np.less
 
