@@ -17,7 +17,7 @@ from hlo2tx8.device.isa.kc_move import KcVGather
 from hlo2tx8.device.isa.kc_vector import KcVAdd
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.device.program import Program
-from hlo2tx8.device.timing import Report
+from hlo2tx8.device.timing import Report, steady
 
 CHIP = load_chip()
 BF16, RAW8 = Format.BF16, Format.RAW8
@@ -196,7 +196,7 @@ def test_other_chips() -> None:
 
 def follow_every_turn(monkeypatch: pytest.MonkeyPatch, *records: Record) -> Report:
     with monkeypatch.context() as patch:
-        patch.setattr(timing, "period", lambda marks: 0)
+        patch.setattr(steady, "end_turn", lambda *_: None)
         return model(*records)
 
 
@@ -277,20 +277,22 @@ def test_report() -> None:
     report = model(*loop(100, *buffer(2), load(Register(6), 1 << 15), exp(Register(6), 4096)))
     assert report.seconds == report.cycles / 976_562_500
     shares = dict(report.bounds)
-    assert set(shares) == {"DDR", "CT"}
+    assert set(shares) == {"DDR", "CT", "issue", "launch"}
     assert shares["CT"] == report.busy["CT"] / report.cycles == 100 * (16 + 4 * 32) / report.cycles
-    assert [name for name, _ in report.bounds] == ["DDR", "CT"]
+    assert [name for name, _ in report.bounds[:2]] == ["DDR", "CT"]
+    assert (report.bound, report.next_bound) == ("DDR", "CT")
     assert report.roofline_ratio == pytest.approx(1 / shares["DDR"])
     plain = report.as_dict()
     assert plain["cycles"] == report.cycles
     assert plain["bound"] == "DDR"
     assert plain["instructions"] == {"CT": 100, "RDMA": 100}
-    assert str(report).startswith(f"{report.cycles:.0f} cycles = {report.seconds * 1e6:.1f} us modelled; bound by DDR (1.0")
+    assert str(report).startswith(f"{report.cycles:.0f} cycles = {report.seconds * 1e6:.1f} us modelled; bound by DDR")
+    assert ", then by CT (1.0" in str(report)
     assert "CT 5%" in str(report)
 
 
 def test_empty_program() -> None:
     report = model()
     assert report.cycles == LAUNCH
-    assert report.bounds == (("DDR", 0.0),)
+    assert report.bounds == (("launch", 1.0), ("DDR", 0.0))
     assert report.roofline_ratio == float("inf")

@@ -1,0 +1,111 @@
+"""What one instruction costs: cycles of its engine, bytes of the DDR, operations; numbers from the chip description."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple
+
+from hlo2tx8.device.chip import Chip, Cycles
+from hlo2tx8.device.formats import Format
+from hlo2tx8.device.isa.base import Engine, Instruction, Operands, Role
+from hlo2tx8.device.isa.forms import KcGatherForm, KcScatterForm
+from hlo2tx8.device.isa.lsu import TdmaGatherScatter, TdmaMemset
+from hlo2tx8.device.isa.ne import NeGemmForm
+from hlo2tx8.device.ne_cycles import ne_cycles
+
+
+class Range(NamedTuple):
+    """SPM bytes [start, end) that an instruction reads or writes."""
+
+    start: int
+    end: int
+    is_write: bool
+
+    def conflicts_with(self, other: "Range") -> bool:
+        """Must one of them wait for the other?"""
+        return self.start < other.end and other.start < self.end and (self.is_write or other.is_write)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What an instruction asks of its engine.
+
+    `cycles` from its start to its end; of a transfer, until its `ddr_bytes` begin to flow. Short runs count as longer ones.
+    `operations` are elements computed; a multiply-add of the matrix engine is two.
+    """
+
+    cycles: float
+    ddr_bytes: int = 0
+    operations: int = 0
+
+
+def spm_ranges(kind: type[Instruction], o: Operands) -> tuple[Range, ...]:
+    """The SPM bytes an instruction reads and writes."""
+    return tuple(
+        Range(o[f.name], o[f.name] + f.num_bytes(o), f.role is Role.SPM_WRITE)
+        for f in kind.FIELDS
+        if f.role in (Role.SPM_READ, Role.SPM_WRITE) and f.num_bytes is not None
+    )
+
+
+def work_of(kind: type[Instruction], o: Operands, chip: Chip) -> Work:
+    """The cost of an instruction with these operands."""
+    c, size = chip.cycles, o.fmt.bytes
+    match kind.ENGINE:
+        case Engine.RDMA | Engine.WDMA:
+            levels = [(o[f"s{i}"] * size, o[f"n{i}"]) for i in (1, 2, 3)]
+            return Work(c.dma_startup, _moved_bytes(o["count"] * size, levels, c.dma_min_run_bytes))
+        case Engine.TDMA:
+            return Work(c.tdma_startup + _tdma_bytes(kind, o, c.tdma_min_run_bytes) / c.tdma_bytes_per_cycle)
+        case Engine.CT:
+            return Work(c.ct_startup + -(-_widest(kind, o) // c.ct_bytes_per_cycle) * kind.COST, 0, _elements(kind, o))
+        case Engine.KC:
+            if issubclass(kind, KcGatherForm | KcScatterForm):
+                return Work(max(o["n"], 1))
+            beats = -(-_widest(kind, o, Format.INT64.bytes) // c.kc_vector_bytes_per_cycle)
+            return Work(max(beats, 1) * kind.COST, 0, _elements(kind, o))
+        case Engine.NE:
+            return Work(ne_cycles(kind, o, c), 0, _multiply_adds(kind, o, c) * 2)
+        case _:
+            raise NotImplementedError(f"cycles of {kind.MNEMONIC}")
+
+
+def _widest(kind: type[Instruction], o: Operands, least: int = 0) -> int:
+    """Bytes of the widest operand, `least` if there is none."""
+    return max((r.end - r.start for r in spm_ranges(kind, o)), default=least)
+
+
+def _multiply_adds(kind: type[Instruction], o: Operands, c: Cycles) -> int:
+    """Of the matrix engine; where no operands say it, as many as its arrays have room for."""
+    if issubclass(kind, NeGemmForm):
+        return o["batch"] * o["rows"] * o["columns"] * o["depth"]
+    speedup = c.ne_int8_speedup if o.fmt2 is Format.INT8 else 1
+    per_cycle = c.ne_arrays * c.ne_tile_rows * c.ne_tile_columns * c.ne_tile_depth * speedup
+    return round((ne_cycles(kind, o, c) - c.ne_startup) * per_cycle)
+
+
+def _elements(kind: type[Instruction], o: Operands) -> int:
+    """Elements that are computed; moves compute none."""
+    return _widest(kind, o) // o.fmt.bytes if hasattr(kind, "COMPUTE") else 0
+
+
+def _tdma_bytes(kind: type[Instruction], o: Operands, min_run: int) -> int:
+    if kind is TdmaMemset:
+        return _moved_bytes(o["n"] * o.fmt.bytes, [(o[f"s{i}"] * o.fmt.bytes, o[f"n{i}"]) for i in (1, 2)], min_run)
+    if kind is TdmaGatherScatter:
+        sides = ([(o[f"{side}s{i}"], o[f"{side}n{i}"]) for i in (1, 2, 3)] for side in "rw")
+        return max(_moved_bytes(o["run_bytes"], levels, min_run) for levels in sides)
+    raise NotImplementedError(f"cycles of {kind.MNEMONIC}")
+
+
+def _moved_bytes(run: int, levels: Sequence[tuple[int, int]], min_run: int) -> int:
+    """Bytes of a strided transfer of runs; levels are (distance, turns), innermost first.
+
+    Runs that touch are one, and every one counts as at least `min_run`.
+    """
+    total = run * prod(turns for _, turns in levels)
+    for distance, turns in levels:
+        if turns > 1 and distance != run:
+            break
+        run *= turns
+    return total // run * max(run, min_run) if run else 0

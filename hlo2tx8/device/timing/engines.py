@@ -1,0 +1,175 @@
+"""Queues and engines of the tiles: what an instruction waits for, when it starts and ends, and the counters of all that."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.timing.bundle import (
+    BUSY,
+    DDR_BYTES,
+    ELAPSED,
+    ENGINE_BUSY,
+    ENGINE_INSTRUCTIONS,
+    FULL,
+    INSTRUCTIONS,
+    ISSUE,
+    OPERATIONS,
+    PER_ENGINE,
+    PER_RECORD,
+    PER_TILE,
+    STARVED,
+    WAITING,
+    Bundle,
+    Issued,
+)
+from hlo2tx8.device.timing.ddr import SharedDdr, Transfer
+from hlo2tx8.device.timing.steps import Step, Steps
+
+
+class Recorder(Protocol):
+    """Is told what happens, in cycles since the beginning of a stretch."""
+
+    def begin(self, first_record: int, cycle: float) -> None: ...
+
+    def instruction(self, tiles: Sequence[int], issued: Issued) -> None: ...
+
+    def core(self, tiles: Sequence[int], record: int, what: str, start: float, end: float) -> None: ...
+
+    def skipped(self, tiles: Sequence[int], record: int, turns: int, start: float, end: float) -> None: ...
+
+
+@dataclass
+class Engines:
+    """The engines of all tiles. `records` are sums over tiles, `counters` one row per tile."""
+
+    steps: Steps
+    chip: Chip
+    recorder: Recorder | None = None
+    bundles: list[Bundle] = field(default_factory=list[Bundle])
+    records: list[float] = field(default_factory=list[float])
+    counters: list[list[float]] = field(default_factory=list[list[float]])
+    num_issued: int = 0
+
+    def __post_init__(self) -> None:
+        self.ddr = SharedDdr(self.chip, samples=None if self.recorder is None else [])
+        self.records = self.no_records()
+        self.counters = [[0.0] * PER_TILE for _ in range(self.chip.tiles)]
+
+    def spend(self, b: Bundle, step: Step, cycles: int) -> None:
+        cycles += step.before
+        b.now += cycles
+        b.counters[ISSUE] += cycles
+        b.records[step.record * PER_RECORD + ELAPSED] += cycles
+
+    def wait_until(self, b: Bundle, step: Step, why: int, issued: Issued) -> None:
+        """The kernel core goes on when an instruction has ended."""
+        end = issued.end or 0.0
+        if end > b.now:
+            b.counters[why + issued.engine] += end - b.now
+            b.records[step.record * PER_RECORD + ELAPSED] += end - b.now
+            if self.recorder is not None:
+                what = "wait" if why == WAITING else "queue full"
+                self.recorder.core(b.tiles, step.record, f"{what}: {issued.engine.name}", b.now, end)
+            b.now = end
+
+    def issue(self, b: Bundle, step: Step, key: tuple[int | None, ...]) -> bool:
+        """Puts an instruction into its queue; False if the queue is full for a time that is not known yet."""
+        queue = b.queues[step.engine]
+        oldest = queue[0] if len(queue) == queue.maxlen else None
+        if oldest is not None and oldest.end is None:
+            b.blocked = oldest
+            return False
+        shape = step.shapes.get(key) or self.steps.shape(step, key)
+        self.spend(b, step, self.chip.cycles.issue)
+        if oldest is not None:
+            self.wait_until(b, step, FULL, oldest)
+        new = Issued(shape, step, step.engine, b.now, b.now, 0.0, STARVED)
+        if queue:
+            last = queue[-1]
+            if last.end is None:
+                last.dependents.append((new, True))
+                new.missing += 1
+            else:
+                new.free = last.end
+        for other in b.queues:
+            if other is queue:
+                continue
+            for issued in reversed(other):
+                if issued.end is not None and issued.end <= b.now:
+                    break
+                if issued.shape.number in shape.conflicts:
+                    if issued.end is None:
+                        issued.dependents.append((new, False))
+                        new.missing += 1
+                    elif issued.end > new.ready:
+                        new.ready, new.cause = issued.end, issued.engine
+                    break
+        queue.append(new)
+        self.num_issued += 1
+        if not new.missing:
+            self.start(b, new)
+        return True
+
+    def start(self, b: Bundle, issued: Issued) -> None:
+        start = issued.start = max(issued.ready, issued.free)
+        base = issued.engine * PER_ENGINE
+        b.counters[base + STARVED] += max(issued.issue - issued.free, 0.0)
+        if issued.ready > issued.issue:
+            b.counters[base + issued.cause] += max(issued.ready - max(issued.issue, issued.free), 0.0)
+        work = issued.shape.work
+        if work.ddr_bytes:
+            issued.transfer = Transfer(start + work.cycles, float(work.ddr_bytes), len(b.tiles), (b, issued))
+            self.ddr.add(issued.transfer)
+        else:
+            self.end(b, issued, start + work.cycles)
+
+    def end(self, b: Bundle, issued: Issued, end: float) -> None:
+        """The end of an instruction is known; so are the starts of those that waited for nothing else."""
+        assert issued.start is not None
+        issued.end, issued.transfer = end, None
+        work, base = issued.shape.work, issued.step.record * PER_RECORD
+        records = b.records
+        records[base + INSTRUCTIONS] += 1
+        records[base + BUSY] += end - issued.start
+        row = issued.engine * PER_ENGINE
+        b.counters[row + ENGINE_INSTRUCTIONS] += 1
+        b.counters[row + ENGINE_BUSY] += end - issued.start
+        records[base + DDR_BYTES] += work.ddr_bytes
+        records[base + OPERATIONS] += work.operations
+        if self.recorder is not None:
+            self.recorder.instruction(b.tiles, issued)
+        dependents, issued.dependents = issued.dependents, []
+        for other, is_order in dependents:
+            if is_order:
+                other.free = end
+            elif end > other.ready:
+                other.ready, other.cause = end, issued.engine
+            other.missing -= 1
+            if not other.missing:
+                self.start(b, other)
+
+    def flush(self, b: Bundle) -> None:
+        """Adds a bundle's counters to the sums."""
+        self.records = [total + value * len(b.tiles) for total, value in zip(self.records, b.records, strict=True)]
+        for tile in b.tiles:
+            self.counters[tile] = [total + value for total, value in zip(self.counters[tile], b.counters, strict=True)]
+        b.records, b.counters = self.no_records(), [0.0] * PER_TILE
+
+    def sums(self) -> tuple[list[float], list[list[float]]]:
+        """Of all that has been counted so far, `records` and `counters`."""
+        for b in self.bundles:
+            self.flush(b)
+        return list(self.records), [list(row) for row in self.counters]
+
+    def repeat(self, before: tuple[list[float], list[list[float]]], times: int) -> None:
+        """Counts what happened since `before` that many times more."""
+        records, counters = self.sums()
+        self.records = [now + (now - was) * times for now, was in zip(records, before[0], strict=True)]
+        self.counters = [
+            [now + (now - was) * times for now, was in zip(row, old, strict=True)]
+            for row, old in zip(counters, before[1], strict=True)
+        ]
+
+    def no_records(self) -> list[float]:
+        return [0.0] * (PER_RECORD * max(len(self.steps.records), 1))

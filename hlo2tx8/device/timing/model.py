@@ -1,0 +1,168 @@
+"""The modelled time of a program: stretches between barriers, each followed once however often it occurs.
+
+A stretch ends with a barrier outside of all loops before which the kernel core waits for all engines: nothing is under way
+then, so times add up. Stretches that differ in DDR slots, offsets and origins only cost the same.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.isa import BY_OPCODE
+from hlo2tx8.device.isa.base import Engine, Role
+from hlo2tx8.device.isa.encoding import HEADER_WORDS, EncodingError, decode_records
+from hlo2tx8.device.isa.kc_control import KcBarrier, KcEnd, KcEndIf, KcIf, KcLoop, KcWait
+from hlo2tx8.device.program import Program
+from hlo2tx8.device.timing.bundle import (
+    BARRIER,
+    BARRIER_WAIT,
+    CAUSES,
+    ENGINE_BUSY,
+    ENGINE_INSTRUCTIONS,
+    FULL,
+    ISSUE,
+    PER_ENGINE,
+    PER_RECORD,
+    PER_TILE,
+    QUEUED,
+    WAITING,
+)
+from hlo2tx8.device.timing.engines import Recorder
+from hlo2tx8.device.timing.machine import Machine
+from hlo2tx8.device.timing.report import EngineCounters, RecordCost, Report
+from hlo2tx8.device.timing.steps import NUM_REGISTERS, Steps, Value
+
+ALL_QUEUED = sum(1 << e for e in QUEUED)
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """Of one stretch: `records` are sums over tiles, `counters` one row per tile."""
+
+    cycles: float
+    records: Sequence[float]
+    counters: Sequence[Sequence[float]]
+    unknown: frozenset[int]
+    is_end: bool
+
+
+def model(program: Program, chip: Chip, recorder: Recorder | None = None, follow: int = 0) -> Report:
+    """The modelled time of a program that decodes; EncodingError otherwise.
+
+    A recorder is told all that happens; no turn of a loop is left out before `follow` instructions were followed in a stretch.
+    """
+    stretches = _stretches(program, chip)
+    records: list[float] = []
+    counters = [[0.0] * PER_TILE for _ in range(chip.tiles)]
+    now, unknown = float(chip.cycles.launch), set[int]()
+    known: dict[bytes, _Cost] = {}
+    for first, key, steps in stretches:
+        cost = known.get(key)
+        if cost is None or recorder is not None:
+            if recorder is not None:
+                recorder.begin(first, now)
+            cost = known[key] = _cost(Machine(steps, chip, recorder, follow=follow))
+        unknown |= {first + record for record in cost.unknown}
+        records += cost.records
+        counters = [[a + b for a, b in zip(*rows, strict=True)] for rows in zip(counters, cost.counters, strict=True)]
+        now += cost.cycles
+        if cost.is_end:
+            break
+    records = (records + [0.0] * (PER_RECORD * len(program.code)))[: PER_RECORD * len(program.code)]
+    return _report(program, chip, now, records, counters, unknown)
+
+
+def _cost(machine: Machine) -> _Cost:
+    tile: Value = tuple(range(machine.chip.tiles)) if machine.chip.tiles > 1 else 0
+    cycles = machine.run([0, tile, *[0] * (NUM_REGISTERS - 2)])
+    is_end = all(b.at < len(machine.steps.steps) - 1 for b in machine.bundles)
+    return _Cost(cycles, machine.records, machine.counters, frozenset(machine.unknown), is_end)
+
+
+def _stretches(program: Program, chip: Chip) -> list[tuple[int, bytes, Steps]]:
+    """(first record, what tells it from others, steps) of each stretch; one if registers live from one to the next."""
+    code = program.code
+    cuts = _cuts(code)
+    compiled: dict[bytes, Steps] = {}
+    found: list[tuple[int, bytes, Steps]] = []
+    for first, end in zip([0, *cuts], [*cuts, len(code)], strict=True):
+        key = _without_places(code[first:end])
+        if key not in compiled:
+            try:
+                compiled[key] = Steps(decode_records(code[first:end], program.origins), chip)
+            except EncodingError:
+                decode_records(code, program.origins)
+                raise
+        found.append((first, key, compiled[key]))
+    if any(steps.live_in for _, _, steps in found[1:]):
+        return [(0, b"", Steps(decode_records(code, program.origins), chip))]
+    return found
+
+
+def _cuts(code: np.ndarray) -> list[int]:
+    """The records behind barriers that end a stretch."""
+    if code.ndim != 2 or not len(code):
+        return []
+    opcodes = (code[:, 0] & np.uint64(0xFFFF)).astype(np.int64)
+    opens, closes = (np.isin(opcodes, [kind.OPCODE for kind in kinds]) for kinds in ((KcLoop, KcIf), (KcEnd, KcEndIf)))
+    depth = np.cumsum(opens.astype(int) - closes.astype(int))
+    waits = (opcodes == KcWait.OPCODE) & (code[:, 1] == 0) & (code[:, HEADER_WORDS] & np.uint64(ALL_QUEUED) == ALL_QUEUED)
+    is_cut = (opcodes[1:] == KcBarrier.OPCODE) & waits[:-1] & (depth[1:] == 0)
+    return [int(i) + 2 for i in np.flatnonzero(is_cut)] if not (depth < 0).any() else []
+
+
+def _without_places(code: np.ndarray) -> bytes:
+    """The words without origins, partners of blocks, DDR slots and offsets: what the time does not depend on."""
+    words = code.copy()
+    words[:, 2:HEADER_WORDS] = 0
+    for opcode in np.unique(words[:, 0] & np.uint64(0xFFFF)):
+        kind = BY_OPCODE.get(int(opcode))
+        if kind is None:
+            continue
+        rows = (words[:, 0] & np.uint64(0xFFFF)) == opcode
+        for position, f in enumerate(kind.FIELDS):
+            if f.role in (Role.SLOT, Role.DDR_READ, Role.DDR_WRITE):
+                words[rows, HEADER_WORDS + position] = 0
+    return words.tobytes()
+
+
+def _report(
+    program: Program, chip: Chip, cycles: float, sums: Sequence[float], counters: Sequence[Sequence[float]], unknown: set[int]
+) -> Report:
+    records = tuple(_record(sums[i : i + PER_RECORD], chip.tiles) for i in range(0, len(sums), PER_RECORD))
+    ddr_bytes = sum(r.ddr_bytes for r in records)
+    port_bytes = chip.tiles * chip.cycles.dma_bytes_per_cycle
+    return Report(
+        cycles=cycles,
+        clock_hz=chip.clock_hz,
+        tiles=tuple({e.name: _engine(e, row, cycles) for e in Engine} for row in counters),
+        records=records,
+        overhead={
+            "issue": max(row[ISSUE] for row in counters),
+            "barrier": max(row[BARRIER] for row in counters),
+            "launch": float(chip.cycles.launch),
+        },
+        ddr_bytes=ddr_bytes,
+        ddr_cycles=ddr_bytes / min(chip.ddr_bytes_per_cycle, port_bytes),
+        operations=sum(r.operations for r in records),
+        unknown=tuple(sorted(unknown)),
+    )
+
+
+def _record(sums: Sequence[float], tiles: int) -> RecordCost:
+    instructions, busy, elapsed, ddr_bytes, operations = sums
+    return RecordCost(instructions / tiles, busy / tiles, elapsed / tiles, round(ddr_bytes), round(operations))
+
+
+def _engine(engine: Engine, row: Sequence[float], cycles: float) -> EngineCounters:
+    base = engine * PER_ENGINE
+    if engine is Engine.KC:
+        causes = {f"{e.name} queue": row[FULL + e] for e in QUEUED} | {f"wait for {e.name}": row[WAITING + e] for e in QUEUED}
+        causes |= {"barrier": row[BARRIER] + row[BARRIER_WAIT], "issue": row[ISSUE]}
+    else:
+        causes = {e.name: row[base + e] for e in Engine if e < CAUSES}
+    blocked = {name: value for name, value in causes.items() if value}
+    busy = row[base + ENGINE_BUSY]
+    return EngineCounters(round(row[base + ENGINE_INSTRUCTIONS]), busy, blocked, max(cycles - busy - sum(blocked.values()), 0.0))

@@ -1,0 +1,287 @@
+"""A stretch of a program as the timing model follows it: only what decides time, with everything known beforehand worked out.
+
+A register matters if an SPM address, a count, a stride, a loop bound or a branch is made of it; scalars whose results do not
+matter only cost cycles, which the step behind them carries. Constants lie behind the registers of a tile, so that every input
+of a step is an index.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum, auto
+from math import lcm
+from typing import TypeAlias
+
+from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.isa.base import Engine, Instruction, Operands, Role
+from hlo2tx8.device.isa.encoding import Operand, Record, Register, partners
+from hlo2tx8.device.isa.forms import KcScalar
+from hlo2tx8.device.isa.kc_control import (
+    KcAffine,
+    KcBarrier,
+    KcEnd,
+    KcEndIf,
+    KcFloorDiv,
+    KcHalt,
+    KcIf,
+    KcLoadScalar,
+    KcLoop,
+    KcMod,
+    KcWait,
+)
+from hlo2tx8.device.timing.costs import Range, Work, spm_ranges, work_of
+
+NUM_REGISTERS = 64
+MOST_ROTATION = 6
+Value: TypeAlias = "int | tuple[int, ...] | None"
+"""Of a register: equal on all tiles of a bundle, one per tile, or not known before the program runs."""
+SHAPE_ROLES = (Role.SPM_READ, Role.SPM_WRITE, Role.COUNT, Role.STRIDE)
+
+
+class Op(IntEnum):
+    """What a step is."""
+
+    ISSUE = auto()
+    WORK = auto()
+    SCALAR = auto()
+    LOOP = auto()
+    END = auto()
+    IF = auto()
+    JOIN = auto()
+    WAIT = auto()
+    BARRIER = auto()
+    HALT = auto()
+
+
+PLAIN: Mapping[type[Instruction], Op] = {KcEnd: Op.END, KcEndIf: Op.JOIN, KcBarrier: Op.BARRIER, KcHalt: Op.HALT}
+
+
+@dataclass(slots=True)
+class Shape:
+    """An instruction with operands: its cost, and the number of its set of ranges with the numbers that conflict with it."""
+
+    work: Work
+    ranges: tuple[Range, ...]
+    number: int
+    conflicts: set[int]
+
+    def __deepcopy__(self, memo: object) -> "Shape":
+        return self
+
+
+@dataclass(slots=True)
+class Step:
+    """`inputs` index registers and constants; `rd` is 0 if nothing is set; `target` is the step that a block ends with, or began
+    with. `before` are cycles of the scalars ahead of it."""
+
+    op: Op
+    record: int
+    before: int = 0
+    inputs: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+    rd: int = 0
+    cycles: int = 0
+    fold: Callable[..., int] | None = None
+    target: int = 0
+    engine: Engine = Engine.KC
+    counts: tuple[int, ...] = ()
+    decides_counts: bool = False
+    varies: bool = False
+    rotation: int = 1
+    shapes: dict[tuple[int | None, ...], Shape] = field(default_factory=dict[tuple[int | None, ...], Shape])
+
+    def __deepcopy__(self, memo: object) -> "Step":
+        return self
+
+
+@dataclass
+class Steps:
+    """The steps of consecutive records whose blocks are whole. `live_in` are the registers that matter and are not set first."""
+
+    records: Sequence[Record]
+    chip: Chip
+    steps: list[Step] = field(default_factory=list[Step])
+    constants: dict[int, int] = field(default_factory=dict[int, int])
+    live_in: frozenset[int] = frozenset()
+    _sets: dict[tuple[Range, ...], tuple[int, set[int]]] = field(default_factory=dict[tuple[Range, ...], tuple[int, set[int]]])
+
+    def __post_init__(self) -> None:
+        shapes = [o for r in self.records for o in _shape_operands(r).values()]
+        matter = _closure(self.records, shapes)
+        decide = _closure(self.records, [o for r in self.records for o in _count_operands(r)])
+        self.live_in = _read_first(self.records, matter)
+        targets = partners(self.records)
+        at: dict[int, int] = {}
+        before = 0
+        for i, record in enumerate(self.records):
+            step = self._step(i, record, matter, decide)
+            if step is None:
+                before += _scalar_cycles(record)
+                continue
+            step.before, before = before, 0
+            at[i] = len(self.steps)
+            self.steps.append(step)
+        self.steps.append(Step(Op.HALT, max(len(self.records) - 1, 0), before))
+        for i, number in at.items():
+            if self.records[i].kind in (KcLoop, KcIf, KcEnd, KcEndIf):
+                self.steps[number].target = at[targets[i]]
+        self._mark_varying()
+
+    def shape(self, step: Step, key: tuple[int | None, ...]) -> Shape:
+        """The instruction of a step with these inputs; what is not known counts as little as it may."""
+        record = self.records[step.record]
+        given = dict(zip(step.names, key, strict=True))
+        values: dict[str, int] = {}
+        for f in record.kind.FIELDS:
+            operand = given.get(f.name, record.fields[f.name])
+            values[f.name] = operand if type(operand) is int else f.least or int(f.role is Role.COUNT)
+        o = Operands(values, record.fmt, record.fmt2)
+        ranges = spm_ranges(record.kind, o)
+        if ranges not in self._sets:
+            number, conflicts = len(self._sets), set[int]()
+            for others, (other, back) in self._sets.items():
+                if any(a.conflicts_with(b) for a in ranges for b in others):
+                    conflicts.add(other)
+                    back.add(number)
+            if any(r.is_write and r.start < r.end for r in ranges):
+                conflicts.add(number)
+            self._sets[ranges] = number, conflicts
+        shape = step.shapes[key] = Shape(work_of(record.kind, o, self.chip), ranges, *self._sets[ranges])
+        return shape
+
+    def _step(self, i: int, record: Record, matter: set[int], decide: set[int]) -> Step | None:
+        kind, fields = record.kind, record.fields
+        if issubclass(kind, KcScalar) or kind in (KcAffine, KcLoadScalar):
+            rd = _number(fields["rd"])
+            if rd not in matter:
+                return None
+            terms, fold = _fold(record)
+            inputs = tuple(map(self._index, terms))
+            cycles = _scalar_cycles(record)
+            return Step(Op.SCALAR, i, 0, inputs, (), rd, cycles, fold, decides_counts=rd in decide)
+        if kind is KcLoop:
+            inputs = tuple(self._index(fields[name]) for name in ("lo", "hi", "step"))
+            return Step(Op.LOOP, i, 0, inputs, rd=_number(fields["rd"]), counts=inputs)
+        if kind in (KcIf, KcWait):
+            inputs = (self._index(fields["value" if kind is KcIf else "engines"]),)
+            return Step(Op.IF if kind is KcIf else Op.WAIT, i, 0, inputs, counts=inputs if kind is KcIf else ())
+        if kind in PLAIN:
+            return Step(PLAIN[kind], i)
+        in_registers = {name: self._index(o) for name, o in _shape_operands(record).items() if isinstance(o, Register)}
+        counts = tuple(self._index(o) for o in _count_operands(record) if isinstance(o, Register))
+        op = Op.WORK if kind.ENGINE is Engine.KC else Op.ISSUE
+        return Step(op, i, 0, tuple(in_registers.values()), tuple(in_registers), engine=kind.ENGINE, counts=counts)
+
+    def _index(self, operand: Operand) -> int:
+        if isinstance(operand, Register):
+            return operand.number
+        return self.constants.setdefault(operand, NUM_REGISTERS + len(self.constants))
+
+    def _mark_varying(self) -> None:
+        """Of loops: does a count, bound or branch in the body depend on registers, and when are buffers back at the first?"""
+        for number, step in enumerate(self.steps):
+            if step.op is Op.LOOP:
+                body = self.steps[number + 1 : step.target]
+                step.rotation = _rotation(self.records[s.record] for s in body if s.op is Op.SCALAR)
+                step.varies = any(i < NUM_REGISTERS for s in body for i in s.counts)
+
+
+def num_turns(lo: int, hi: int, step: int) -> int:
+    """Of a loop; a step that is none counts as one."""
+    return max(-(-(hi - lo) // max(step, 1)), 0)
+
+
+def counter(lo: int, turn: int, step: int) -> int:
+    """Of a loop in one of its turns."""
+    return lo + turn * step
+
+
+def is_not_zero(value: int) -> int:
+    """1 if a branch is taken."""
+    return int(value != 0)
+
+
+def _rotation(scalars: Iterable[Record]) -> int:
+    """The turns of a loop after which divisions by constants are back where they were; those by large ones are left alone."""
+    divisors = [r.fields["b"] for r in scalars if r.kind in (KcMod, KcFloorDiv)]
+    return lcm(*(d for d in divisors if isinstance(d, int) and 0 < d <= MOST_ROTATION)) if divisors else 1
+
+
+def _number(register: Operand) -> int:
+    return register.number if isinstance(register, Register) else register
+
+
+def _scalar_cycles(record: Record) -> int:
+    """One per operation; of a linear form, one per term."""
+    if record.kind is KcAffine:
+        return max(sum(1 for i in range(1, 5) if record.fields[f"k{i}"] != 0), 1)
+    return 1
+
+
+def _fold(record: Record) -> tuple[Sequence[Operand], Callable[..., int] | None]:
+    """The operands of a scalar and what makes its result of them; None if only a run can tell."""
+    fields = record.fields
+    if record.kind is KcAffine:
+        pairs = [(fields[f"r{i}"], fields[f"k{i}"]) for i in range(1, 5)]
+        return [fields["c"], *(o for r, k in pairs if k != 0 for o in (r, k))], _affine
+    if issubclass(record.kind, KcScalar):
+        return [fields["a"], fields["b"]], record.kind.FOLD
+    return [], None
+
+
+def _affine(c: int, *terms: int) -> int:
+    return c + sum(r * k for r, k in zip(terms[::2], terms[1::2], strict=True))
+
+
+def _shape_operands(record: Record) -> Mapping[str, Operand]:
+    """The operands that decide what a record costs and what it waits for."""
+    kind, fields = record.kind, record.fields
+    if kind is KcLoop:
+        return {name: fields[name] for name in ("lo", "hi", "step")}
+    if kind in (KcIf, KcWait):
+        return {name: fields[name] for name in ("value", "engines") if name in fields}
+    if _is_scalar(kind):
+        return {}
+    return {f.name: fields[f.name] for f in kind.FIELDS if f.role in SHAPE_ROLES}
+
+
+def _count_operands(record: Record) -> Sequence[Operand]:
+    """Those of them that are no addresses."""
+    addresses = {f.name for f in record.kind.FIELDS if f.role in (Role.SPM_READ, Role.SPM_WRITE)}
+    return [o for name, o in _shape_operands(record).items() if name not in addresses]
+
+
+def _is_scalar(kind: type[Instruction]) -> bool:
+    return issubclass(kind, KcScalar) or kind in (KcAffine, KcLoadScalar)
+
+
+def _closure(records: Sequence[Record], operands: Sequence[Operand]) -> set[int]:
+    """The registers among the operands, and all that their values are made of."""
+    found = {o.number for o in operands if isinstance(o, Register)}
+    made = [
+        (_number(r.fields["rd"]), [o.number for o in r.fields.values() if isinstance(o, Register)])
+        for r in records
+        if "rd" in r.fields
+    ]
+    size = -1
+    while size != len(found):
+        size = len(found)
+        for rd, sources in made:
+            if rd in found:
+                found.update(sources)
+    return found
+
+
+def _read_first(records: Sequence[Record], matter: set[int]) -> frozenset[int]:
+    """Registers that matter and that a record reads before, in the order of the records, one has set them."""
+    found = set[int]()
+    is_set = [{0, 1}]  # per open block: what is set in a block need not be behind it
+    for record in records:
+        sources = {o.number for name, o in record.fields.items() if isinstance(o, Register) and name != "rd"}
+        found |= (sources & matter).difference(*is_set)
+        if record.kind in (KcLoop, KcIf):
+            is_set.append(set())
+        elif record.kind in (KcEnd, KcEndIf):
+            is_set.pop()
+        if "rd" in record.fields:
+            is_set[-1].add(_number(record.fields["rd"]))
+    return frozenset(found)

@@ -1,0 +1,140 @@
+"""The timing model against the full event simulation: the same cycles, busy cycles and instructions."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hlo2tx8.device.chip import load_chip
+from hlo2tx8.device.formats import Format
+from hlo2tx8.device.isa.ct_arith import CtAddVV
+from hlo2tx8.device.isa.ct_function import CtExp
+from hlo2tx8.device.isa.encoding import Record, Register, encode_records
+from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcIf, KcLess, KcLoop, KcMin, KcMod, KcWait
+from hlo2tx8.device.isa.kc_vector import KcVAdd
+from hlo2tx8.device.isa.lsu import Rdma, TdmaMemset, Wdma
+from hlo2tx8.device.program import Program
+from hlo2tx8.device.timing import model
+from hlo2tx8.device.timing.simulate import simulate
+from hlo2tx8.driver import compile_source
+from hlo2tx8.options import Options
+from hlo2tx8.tools.fuzz.draw import draw
+
+CHIP = load_chip()
+SAMPLES = Path(__file__).parents[2] / "hlo_samples"
+SMALL = [f for f in sorted(SAMPLES.rglob("*")) if f.suffix in (".hlo", ".mlir") and "gelu_bf16.hlo" != f.name != "gelu_f32.hlo"]
+WITHIN = 0.02
+TILE = Register(1)
+ALL = (1 << 6) - 1
+
+
+def check(program: Program, within: float = WITHIN) -> None:
+    report, exact = model(program, CHIP), simulate(program, CHIP)
+    assert report.cycles == pytest.approx(exact.cycles, rel=within)
+    for tile, busy, instructions in zip(report.tiles, exact.busy, exact.instructions, strict=True):
+        assert {name: c.instructions for name, c in tile.items() if c.instructions} == instructions
+        for name, cycles in busy.items():
+            assert tile[name].busy_cycles == pytest.approx(cycles, rel=5 * within)
+
+
+def program_of(*records: Record) -> Program:
+    code, origins = encode_records(records)
+    return Program(code, (), (), origins, CHIP.spm_bytes)
+
+
+@pytest.mark.parametrize("file", SMALL, ids=lambda f: str(f.relative_to(SAMPLES)))
+def test_samples(file: Path) -> None:
+    check(compile_source(str(file), Options()).program)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_graphs(seed: int) -> None:
+    program = compile_source(draw(seed).graph.to_hlo(), Options(), format="hlo").program
+    check(program)
+
+
+# ---------------------------------------------------------------------------------------------------- drawn programs
+
+
+class Drawn:
+    """A program of loops, branches and instructions; what it does differs from tile to tile."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+
+    def number(self, low: int, high: int) -> int:
+        return int(self.rng.integers(low, high))
+
+    def is_so(self, probability: float) -> bool:
+        return bool(self.rng.random() < probability)
+
+    def instruction(self, buffer: Register) -> Record:
+        size = self.number(1, 120) * 64
+        at = buffer if self.is_so(0.6) else self.number(0, 8) * 4096
+        return (
+            lambda: Record(Rdma, {"dst": at, "slot": 0, "offset": 0, "count": size}, Format.RAW8),
+            lambda: Record(Wdma, {"slot": 1, "offset": 0, "src": at, "count": size}, Format.RAW8),
+            lambda: Record(CtExp, {"dst": at, "src": at, "n": size // 2}, Format.BF16),
+            lambda: Record(CtAddVV, {"dst": at, "a": at, "b": self.number(0, 8) * 4096, "n": size // 2}, Format.BF16),
+            lambda: Record(TdmaMemset, {"dst": at, "value": 0, "n": size}, Format.RAW8),
+            lambda: Record(KcVAdd, {"dst": 0, "a": 0, "b": 0, "n": size // 16}, Format.INT32),
+            lambda: Record(KcWait, {"engines": self.number(1, ALL + 1)}),
+        )[self.number(0, 7)]()
+
+    def body(self, counter: int) -> list[Record]:
+        """One buffer out of a few in turn, then instructions."""
+        turn, buffer = Register(counter + 1), Register(counter + 2)
+        return [
+            Record(KcMod, {"rd": turn.number, "a": Register(counter), "b": self.number(1, 4)}),
+            Record(KcAffine, {"rd": buffer.number, "c": 0, "r1": turn, "k1": 1 << 16}),
+            *(self.instruction(buffer) for _ in range(self.number(1, 5))),
+        ]
+
+    def guard(self, register: int, what: Register, bound: int, body: list[Record]) -> list[Record]:
+        head = Record(KcLess, {"rd": register, "a": what, "b": bound})
+        return [head, Record(KcIf, {"value": Register(register)}), *body, Record(KcEndIf)]
+
+    def loop(self, counter: int, turns: int | Register, body: list[Record]) -> list[Record]:
+        return [Record(KcLoop, {"rd": counter, "lo": 0, "hi": turns, "step": 1}), *body, Record(KcEnd)]
+
+    def stretch(self) -> list[Record]:
+        body = self.body(4)
+        if self.is_so(0.4):
+            body += self.guard(10, Register(4), self.number(1, 40), self.body(4)[2:])
+        if self.is_so(0.3):
+            body += self.loop(12, self.number(1, 30), self.body(12))
+        turns: int | Register = self.number(1, 60)
+        head: list[Record] = []
+        if self.is_so(0.4):
+            # the last tiles have less to do
+            head = [
+                Record(KcAffine, {"rd": 20, "c": self.number(20, 200), "r1": TILE, "k1": -self.number(1, 12)}),
+                Record(KcMin, {"rd": 20, "a": Register(20), "b": self.number(10, 60)}),
+            ]
+            turns = Register(20)
+        records = [*head, *self.loop(4, turns, body)]
+        return self.guard(11, TILE, self.number(1, 16), records) if self.is_so(0.2) else records
+
+    def program(self) -> Program:
+        records = self.stretch()
+        for _ in range(self.number(0, 3)):
+            wait = [Record(KcWait, {"engines": ALL})] if self.is_so(0.7) else []
+            records += [*wait, Record(KcBarrier), *self.stretch()]
+        return program_of(*records)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_drawn_programs(seed: int) -> None:
+    check(Drawn(seed).program())
+
+
+def test_tiles_that_do_different_things_share_the_ddr_as_they_need_it() -> None:
+    load = Record(Rdma, {"dst": 0, "slot": 0, "offset": 0, "count": 1 << 16}, Format.RAW8)
+    alone = program_of(Record(KcLess, {"rd": 4, "a": TILE, "b": 1}), Record(KcIf, {"value": Register(4)}), load, Record(KcEndIf))
+    assert model(alone, CHIP).cycles == pytest.approx(2000 + 2 + 4 + 64 + (1 << 16) / 128)
+    assert model(program_of(load), CHIP).cycles == pytest.approx(2000 + 4 + 64 + (1 << 16) / 12.8)
+    check(alone, 1e-9)
+    most = program_of(
+        Record(KcLess, {"rd": 4, "a": TILE, "b": 15}), Record(KcIf, {"value": Register(4)}), load, Record(KcEndIf), load
+    )
+    check(most, 1e-9)
