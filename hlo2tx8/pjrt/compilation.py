@@ -5,13 +5,16 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import hlo2tx8
 from hlo2tx8.options import Options
 from hlo2tx8.pjrt.configuration import override
 from hlo2tx8.pjrt.jax_side import CompileOptions, compile_options, main_function
 from hlo2tx8.pjrt.protobuf import integers, messages
-from hlo2tx8.runtime.executable import Executable
+
+if TYPE_CHECKING:
+    from hlo2tx8.runtime.executable import Executable
 
 MOST_CACHED = 512
 
@@ -68,7 +71,7 @@ class Request:
 class Compiled:
     """An executable, the arguments whose buffers it takes over, and the memory kinds of its results ("" is the default)."""
 
-    executable: Executable
+    executable: "Executable"
     donated: tuple[int, ...]
     output_memory_kinds: tuple[str, ...]
     parameter_memory_kinds: tuple[str, ...]

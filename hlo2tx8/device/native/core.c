@@ -282,6 +282,10 @@ void tx8_destroy(struct machine *m) {
     free(m);
 }
 
+static void number_tiles(struct machine *m) {
+    for (int i = 0; i < m->num_tiles; i++) m->tiles[i].registers[1] = i;
+}
+
 /* A machine about to run `code`, or NULL: then *fault tells why, or has kind FAULT_NONE when memory ran out. Keeps `code` and `slots`. */
 struct machine *tx8_create(const u64 *code, i64 num_records, const struct tx8_slot *slots, i64 num_slots, i64 spm_bytes, int tiles, int threads,
                            struct tx8_fault *fault) {
@@ -303,11 +307,26 @@ struct machine *tx8_create(const u64 *code, i64 num_records, const struct tx8_sl
         tx8_destroy(m);
         return NULL;
     }
-    for (int i = 0; i < tiles; i++) {
-        m->tiles[i].registers[1] = i;
-    }
+    number_tiles(m);
     start_workers(m);
     return m;
+}
+
+/* Another program for a machine whose last run is done; 0, or -1 as tx8_create: then it is only good to be destroyed. */
+int tx8_restart(struct machine *m, const u64 *code, i64 num_records, const struct tx8_slot *slots, i64 num_slots, struct tx8_fault *fault) {
+    memset(fault, 0, sizeof *fault);
+    for (int i = 0; i < m->num_tiles; i++)
+        if (m->tiles[i].spm) memset(m->tiles[i].spm, 0, (size_t)m->tiles[i].used);
+    memset(m->tiles, 0, (size_t)m->num_tiles * sizeof *m->tiles);
+    memset(m->spare, 0, sizeof m->spare); /* zero already, as the whole arena is now */
+    m->next_spm = 0;
+    number_tiles(m);
+    struct step *const steps = num_records < 0 ? NULL : calloc((size_t)num_records + 1, sizeof *steps);
+    if (!steps) return -1;
+    free(m->steps);
+    m->steps = steps;
+    m->code = code, m->num_records = num_records, m->slots = slots, m->num_slots = num_slots;
+    return prepare(m, fault) ? -1 : 0;
 }
 
 /* Runs for about `seconds`; OUTCOME_TIME means call again. */

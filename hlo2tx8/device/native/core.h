@@ -6,7 +6,7 @@
 
 #include "base.h"
 
-#define ABI_VERSION 1
+#define ABI_VERSION 2
 #define NUM_REGISTERS 64
 #define MAX_TILES 64
 #define MAX_DEPTH 32

@@ -12,6 +12,7 @@ from hlo2tx8.device.program import Program
 
 MAX_DEPTH = 32
 SLICE_SECONDS = 0.1  # between two looks at Ctrl-C
+MOST_KEPT = 4
 SINGLE_THREAD_BYTES = 1 << 18  # launches that move less than this finish before a thread has started
 DONE, TIME, FAULT, MEMORY = range(4)  # enum outcome of core.c
 KINDS: tuple[FaultKind | None, ...] = (  # enum fault_kind of core.h
@@ -39,6 +40,44 @@ class _Fault(ctypes.Structure):
     )
 
 
+class _Kept:
+    """Machines without worker threads between two runs, by scratchpad size and number of tiles: making one costs 50 us."""
+
+    def __init__(self) -> None:
+        self.machines: dict[tuple[int, int], list[int]] = {}
+
+    def take(self, key: tuple[int, int]) -> int | None:
+        """A machine nobody else has; None if there is none."""
+        machines = self.machines.setdefault(key, [])
+        try:
+            return machines.pop()
+        except IndexError:
+            return None
+
+    def give(self, key: tuple[int, int], machine: int) -> bool:
+        """Keeps a machine whose run is done; False if enough are kept."""
+        machines = self.machines[key]
+        if len(machines) >= MOST_KEPT:
+            return False
+        machines.append(machine)
+        return True
+
+
+_KEPT = _Kept()
+
+
+def declare(library: ctypes.CDLL) -> None:
+    """Says what the functions take; once per library."""
+    pointer, number = ctypes.c_void_p, ctypes.c_int64
+    program = (pointer, number, pointer, number)
+    library.tx8_create.restype = pointer
+    library.tx8_create.argtypes = (*program, number, ctypes.c_int, ctypes.c_int, pointer)
+    library.tx8_restart.argtypes = (pointer, *program, pointer)
+    library.tx8_run.argtypes = (pointer, ctypes.c_double, pointer)
+    library.tx8_destroy.argtypes = (pointer,)
+    library.tx8_destroy.restype = None
+
+
 def launch(library: ctypes.CDLL, program: Program, slots: Sequence[np.ndarray], chip: Chip, threads: int) -> None:
     """Runs until all tiles end. Raises Fault, MemoryError, or what a signal handler raises."""
     code = np.ascontiguousarray(program.code, np.uint64)
@@ -47,29 +86,32 @@ def launch(library: ctypes.CDLL, program: Program, slots: Sequence[np.ndarray], 
         small = sum(s.nbytes for s in slots) < SINGLE_THREAD_BYTES
         threads = 1 if small else cpu_count() or 1
     fault = _Fault()
-    library.tx8_create.restype = ctypes.c_void_p
-    machine = library.tx8_create(
-        ctypes.c_void_p(code.ctypes.data),
-        ctypes.c_int64(len(code)),
-        table,
-        ctypes.c_int64(len(slots)),
-        ctypes.c_int64(chip.spm_limit),
-        ctypes.c_int(chip.tiles),
-        ctypes.c_int(threads),
-        ctypes.byref(fault),
-    )
+    kept = _KEPT if threads == 1 else None
+    key = (chip.spm_limit, chip.tiles)
+    arguments = (code.ctypes.data, len(code), table, len(slots))
+    machine = kept.take(key) if kept is not None else None
+    if machine is not None and library.tx8_restart(machine, *arguments, ctypes.byref(fault)):
+        library.tx8_destroy(machine)
+        raise _refused(program, chip, fault)
+    if machine is None:
+        machine = library.tx8_create(*arguments, *key, threads, ctypes.byref(fault))
     if not machine:
-        if not fault.kind:
-            raise MemoryError(f"no memory for {chip.tiles} scratchpads of {chip.spm_limit} bytes")
-        raise _illegal(program, fault)
+        raise _refused(program, chip, fault)
+    outcome = TIME
     try:
-        outcome = TIME
         while outcome == TIME:
-            outcome = library.tx8_run(ctypes.c_void_p(machine), ctypes.c_double(SLICE_SECONDS), ctypes.byref(fault))
+            outcome = library.tx8_run(machine, SLICE_SECONDS, ctypes.byref(fault))
     finally:
-        library.tx8_destroy(ctypes.c_void_p(machine))
+        if outcome != DONE or kept is None or not kept.give(key, machine):
+            library.tx8_destroy(machine)
     if outcome == FAULT:
         raise _fault(program, chip, fault)
+
+
+def _refused(program: Program, chip: Chip, fault: _Fault) -> Exception:
+    if not fault.kind:
+        return MemoryError(f"no memory for {chip.tiles} scratchpads of {chip.spm_limit} bytes")
+    return _illegal(program, fault)
 
 
 def _illegal(program: Program, fault: _Fault) -> Fault:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-ABI_VERSION = 1
+from hlo2tx8.device.native.launch import declare
+
+ABI_VERSION = 2
 # Best last; each level's `tx8_supported` (compiled for the baseline) says whether the processor has it.
 LEVELS = ("baseline", "v2", "v3", "v4")
 
@@ -45,5 +47,6 @@ def load() -> LoadedCore | str:
         if library.tx8_abi_version() != ABI_VERSION:
             reason = f"{path.name} is of another version; build it again"
         elif library.tx8_supported():
+            declare(library)
             return LoadedCore(library, level)
     return reason
