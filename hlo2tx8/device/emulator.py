@@ -21,7 +21,7 @@ class LaunchError(ValueError):
 @dataclass(frozen=True)
 class Emulator:
     """`fast` runs the native core, or the definition tier where none was built (see `tier`); `definition` runs numpy;
-    `strict` runs numpy with poisoned memory, where reading what was never written is a fault."""
+    `strict` runs numpy as late as the machine may, on poisoned memory, and faults on races and all else `device.strict` lists."""
 
     chip: Chip
     mode: Mode = "fast"
@@ -52,7 +52,7 @@ class Emulator:
 
             core.run(program, slots, self.chip, self.threads)
         else:
-            interpret.run(program, slots, self.chip, strict=self.mode == "strict")
+            (interpret.run_strict if self.mode == "strict" else interpret.run)(program, slots, self.chip)
         return [outputs[s] for s in program.slots_of(SlotKind.OUTPUT)]
 
     def _bind(

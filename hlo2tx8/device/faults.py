@@ -12,6 +12,12 @@ class FaultKind(Enum):
     BAD_DESCRIPTOR = "the counts and strides of the descriptor"
     UNWRITTEN_SPM = "the producer of the buffer: was it skipped, or given another address?"
     UNEQUAL_BARRIER = "control flow that differs between tiles"
+    RACE = "the wait between the two accesses, and the barrier if they are of two tiles"
+    OUT_OF_BUFFER = "the address arithmetic of the access, and the size of the buffer"
+    DEAD_BUFFER = "the order of instructions: was one moved out of the time its buffer is alive?"
+    UNWRITTEN_DDR = "the store that should have written it: its bounds, and the loops around it"
+    UNFINISHED = "the wait at the end of the program"
+    MISALIGNED = "the address arithmetic of the access"
     RUNAWAY = "loop bounds"
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
@@ -29,15 +30,101 @@ from hlo2tx8.device.tile_machine import TileMachine
 WORD = 1 << 64
 
 
-def run(program: Program, slots: Sequence[np.ndarray], chip: Chip, strict: bool) -> None:
+class Engines(Protocol):
+    """What executes the instructions of a tile."""
+
+    def execute(self, record: Record, operands: Operands, place: FaultPlace) -> None:
+        """Executes or issues an instruction."""
+        ...
+
+    def load_scalar(self, record: Record, operands: Operands, place: FaultPlace) -> int:
+        """The integer at an SPM address."""
+        ...
+
+    def wait(self, engines: int, place: FaultPlace) -> None:
+        """Until those engines have finished what they were given."""
+        ...
+
+    def end(self, place: FaultPlace) -> None:
+        """The tile's program is over."""
+        ...
+
+
+class System(Protocol):
+    """The engines of all tiles."""
+
+    @property
+    def tiles(self) -> Sequence[Engines]: ...
+
+    def meet(self) -> None:
+        """All tiles are at a barrier."""
+        ...
+
+    def end(self) -> None:
+        """All tiles have ended."""
+        ...
+
+
+class InOrder:
+    """One tile; every instruction is executed when it is issued."""
+
+    def __init__(self, machine: TileMachine) -> None:
+        self.machine = machine
+
+    def execute(self, record: Record, operands: Operands, place: FaultPlace) -> None:
+        self.machine.place = place
+        execute(self.machine, record, operands)
+
+    def load_scalar(self, record: Record, operands: Operands, place: FaultPlace) -> int:
+        self.machine.place = place
+        return int(self.machine.read(operands["address"], 1, record.fmt)[0])
+
+    def wait(self, engines: int, place: FaultPlace) -> None:
+        pass
+
+    def end(self, place: FaultPlace) -> None:
+        pass
+
+
+class InOrderSystem:
+    """Tiles that do one instruction after the other."""
+
+    def __init__(self, slots: Sequence[np.ndarray], chip: Chip) -> None:
+        memory = DeviceMemory(slots)
+        self.tiles = [InOrder(TileMachine(Scratchpad(chip.spm_limit), memory)) for _ in range(chip.tiles)]
+
+    def meet(self) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+
+def run(program: Program, slots: Sequence[np.ndarray], chip: Chip) -> None:
     """Runs a program on the bytes of its slots; raises Fault."""
+    run_on(InOrderSystem(slots, chip), decoded(program))
+
+
+def run_strict(program: Program, slots: Sequence[np.ndarray], chip: Chip, checks: bool = True) -> None:
+    """As `run`, as late as the machine may; `checks` faults on everything strict mode finds, without them it only is late."""
+    from hlo2tx8.device.strict import StrictSystem
+
+    records = decoded(program)
+    run_on(StrictSystem(program, records, slots, chip, checks), records)
+
+
+def decoded(program: Program) -> list[Record]:
+    """The records of a program; Fault if it is none."""
     try:
-        records = decode_records(program.code, program.origins)
+        return decode_records(program.code, program.origins)
     except EncodingError as error:
         raise Fault(FaultKind.ILLEGAL_OPCODE, str(error), FaultPlace(0, 0)) from None
+
+
+def run_on(system: System, records: Sequence[Record]) -> None:
+    """Each tile in turn until it waits at a barrier; then all go on, if they wait at the same one."""
     targets = partners(records)
-    memory = DeviceMemory(slots)
-    waiting = [_Tile(t, records, targets, TileMachine(Scratchpad(chip.spm_limit, strict), memory)).run() for t in range(chip.tiles)]
+    waiting = [_Tile(t, records, targets, engines).run() for t, engines in enumerate(system.tiles)]
     while waiting:
         still: list[Generator[int, None, None]] = []
         places: set[int] = set()
@@ -52,14 +139,17 @@ def run(program: Program, slots: Sequence[np.ndarray], chip: Chip, strict: bool)
                 f"{len(still)} of {len(waiting)} tiles wait at the barriers of records {sorted(places)}",
                 FaultPlace(0, min(places)),
             )
+        if still:
+            system.meet()
         waiting = still
+    system.end()
 
 
 class _Tile:
     """The kernel core of one tile."""
 
-    def __init__(self, tile: int, records: Sequence[Record], targets: Sequence[int], machine: TileMachine) -> None:
-        self.records, self.targets, self.machine, self.tile = records, targets, machine, tile
+    def __init__(self, tile: int, records: Sequence[Record], targets: Sequence[int], engines: Engines) -> None:
+        self.records, self.targets, self.engines, self.tile = records, targets, engines, tile
         self.registers = [0] * 64
         self.registers[1] = tile
         self.loops: list[tuple[int, int, int, int]] = []
@@ -71,7 +161,7 @@ class _Tile:
             record = self.records[at]
             kind = record.kind
             if kind is KcHalt:
-                return
+                break
             if kind is KcBarrier:
                 yield at
                 at += 1
@@ -79,9 +169,14 @@ class _Tile:
             if kind in (KcLoop, KcEnd, KcIf):
                 at = self._control(at, record)
                 continue
-            if kind not in (KcWait, KcEndIf):
+            if kind is KcWait:
+                self.engines.wait(self._value(record.fields["engines"]), self._place(at, record))
+            elif kind is not KcEndIf:
                 self._execute(at, record)
             at += 1
+        at = min(at, len(self.records) - 1)
+        if self.records:
+            self.engines.end(self._place(at, self.records[at]))
 
     def _value(self, operand: Operand) -> int:
         return self.registers[operand.number] if isinstance(operand, Register) else operand
@@ -126,13 +221,12 @@ class _Tile:
             v = self._values(record)
             self._set(record.fields["rd"], v["c"] + sum(v[f"r{i}"] * v[f"k{i}"] for i in range(1, 5)))
             return
-        self.machine.place = self._place(at, record)
+        place = self._place(at, record)
         operands = Operands(self._values(record), record.fmt, record.fmt2)
         if kind is KcLoadScalar:
-            value = self.machine.read(operands["address"], 1, record.fmt)[0]
-            self._set(record.fields["rd"], int(value))
+            self._set(record.fields["rd"], self.engines.load_scalar(record, operands, place))
             return
-        execute(self.machine, record, operands)
+        self.engines.execute(record, operands, place)
 
     def _place(self, at: int, record: Record) -> FaultPlace:
         place = FaultPlace(self.tile, at, record.kind.ENGINE.name, record.kind.MNEMONIC, record.origin)

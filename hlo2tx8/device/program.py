@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,18 +35,31 @@ class Slot:
 
 @dataclass(frozen=True)
 class Buffer:
-    """A named range of SPM, live between two records."""
+    """A named range of SPM, `copies` times, `stride_bytes` apart; alive from its first to its last record."""
 
     name: str
     address: int
     size_bytes: int
+    copies: int
+    stride_bytes: int
     first_record: int
     last_record: int
 
 
+class BufferUse(NamedTuple):
+    """Operand number `operand` of a record is an address in a buffer, an index in the program's table."""
+
+    record: int
+    operand: int
+    buffer: int
+
+
 @dataclass(frozen=True)
 class Program:
-    """`code` is uint64[n, 24]; constants lie in `constants` one array per constant slot, in order of their index."""
+    """`code` is uint64[n, 24]; constants lie in `constants` one array per constant slot, in order of their index.
+
+    `buffers` and `uses` say what the compiler meant by every SPM address; both are empty where nobody said.
+    """
 
     code: np.ndarray
     slots: tuple[Slot, ...]
@@ -53,6 +67,7 @@ class Program:
     origins: tuple[str, ...]
     spm_bytes: int
     buffers: tuple[Buffer, ...] = ()
+    uses: tuple[BufferUse, ...] = ()
 
     def slots_of(self, kind: SlotKind) -> tuple[Slot, ...]:
         """The slots of one kind by index."""

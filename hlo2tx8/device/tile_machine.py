@@ -28,9 +28,8 @@ class TileMachine:
 
     def read_blocked(self, address: int, layout: Blocked) -> np.ndarray:
         """[batch, points, channels] of a Cx or NCx tensor; its padding is not read."""
-        self.spm.check(address, layout.size_bytes, self.place)
-        if self.spm.written is not None:
-            written = self.spm.written[address : address + layout.size_bytes]
+        written = self.spm.readable(address, layout.size_bytes, self.place)
+        if written is not None:
             for n in range(layout.batch):
                 for block in layout.blocks():
                     used = layout.rows(written, n, block)[:, : block.channels * layout.fmt.bytes]

@@ -1,10 +1,11 @@
 """SCHEDULED → SCHEDULED: waits and barriers that the queues do not give.
 
 Engines order accesses of one tile to the same SPM bytes by themselves. The kernel core's vector operations do not take part: they
-wait until every engine with an access to their buffers under way has finished. `xla.sync_tiles` and the end of a kernel wait
-for all engines, then all tiles meet.
+wait until every engine has finished that has an access under way to their buffers, or to buffers that are dead by then and may
+lie at the same addresses. `xla.sync_tiles` and the end of a kernel wait for all engines, then all tiles meet.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -17,6 +18,7 @@ from xdsl.passes import ModulePass
 from hlo2tx8.device.isa import Engine, Instruction
 from hlo2tx8.device.isa.kc_control import KcBarrier, KcWait
 from hlo2tx8.dialects import spm, xla
+from hlo2tx8.lower.allocate_spm import LiveRange, live_ranges
 
 Pending: TypeAlias = dict[SSAValue, frozenset[Engine]]
 QUEUES = tuple(e for e in Engine if e is not Engine.KC)
@@ -31,45 +33,53 @@ class InsertWaitsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.body.block.ops:
             if isinstance(function, func.FuncOp) and not function.is_declaration:
-                _block(function.body.block, {}, insert=True)
+                _Waits(live_ranges(function)).block(function.body.block, {}, insert=True)
                 _meet(function.body.block.last_op)
 
 
-def _block(block: Block, pending: Pending, insert: bool) -> Pending:
-    """Pending accesses at the end of a block; inserts waits on the way if asked to."""
-    for op in list(block.ops):
-        match op:
-            case scf.ForOp():
-                # Accesses of one turn are pending at the start of the next.
-                pending = _join(pending, _block(op.body.block, pending, insert=False))
-                pending = _join(pending, _block(op.body.block, pending, insert))
-            case scf.IfOp():
-                taken = _block(op.true_region.block, pending, insert)
-                pending = _join(pending, taken)
-            case xla.SyncTilesOp():
-                if insert:
-                    _meet(op)
-                pending = {}
-            case Instruction():
-                pending = _instruction(op, pending, insert)
-            case _:
-                pass
-    return pending
+@dataclass(frozen=True)
+class _Waits:
+    """`ranges` tells which buffers may get the same addresses."""
 
+    ranges: Mapping[SSAValue, LiveRange]
 
-def _instruction(op: Instruction, pending: Pending, insert: bool) -> Pending:
-    fields = [op.field(a.field) for a in op.accesses() if a.space == "spm"]
-    buffers = [spm.root_buffer(f) for f in fields if isinstance(f, SSAValue)]
-    if op.ENGINE is not Engine.KC:
-        return pending | {b: pending.get(b, frozenset()) | {op.ENGINE} for b in buffers}
-    engines = frozenset(e for b in buffers for e in pending.get(b, ()))
-    if not engines:
+    def block(self, block: Block, pending: Pending, insert: bool) -> Pending:
+        """Pending accesses at the end of a block; inserts waits on the way if asked to."""
+        for op in list(block.ops):
+            match op:
+                case scf.ForOp():
+                    # Accesses of one turn are pending at the start of the next.
+                    pending = _join(pending, self.block(op.body.block, pending, insert=False))
+                    pending = _join(pending, self.block(op.body.block, pending, insert))
+                case scf.IfOp():
+                    taken = self.block(op.true_region.block, pending, insert)
+                    pending = _join(pending, taken)
+                case xla.SyncTilesOp():
+                    if insert:
+                        _meet(op)
+                    pending = {}
+                case Instruction():
+                    pending = self._instruction(op, pending, insert)
+                case _:
+                    pass
         return pending
-    if insert:
-        block = op.parent_block()
-        assert block is not None
-        block.insert_op_before(KcWait.make(engines=_mask(engines)), op)
-    return {b: rest for b, held in pending.items() if (rest := held - engines)}
+
+    def _instruction(self, op: Instruction, pending: Pending, insert: bool) -> Pending:
+        fields = [op.field(a.field) for a in op.accesses() if a.space == "spm"]
+        buffers = [spm.root_buffer(f) for f in fields if isinstance(f, SSAValue)]
+        if op.ENGINE is not Engine.KC:
+            return pending | {b: pending.get(b, frozenset()) | {op.ENGINE} for b in buffers}
+        engines = frozenset(e for b in buffers for other, held in pending.items() if self._may_meet(b, other) for e in held)
+        if not engines:
+            return pending
+        if insert:
+            block = op.parent_block()
+            assert block is not None
+            block.insert_op_before(KcWait.make(engines=_mask(engines)), op)
+        return {b: rest for b, held in pending.items() if (rest := held - engines)}
+
+    def _may_meet(self, a: SSAValue, b: SSAValue) -> bool:
+        return a is b or not self.ranges[a].overlaps(self.ranges[b])
 
 
 def _join(a: Pending, b: Pending) -> Pending:

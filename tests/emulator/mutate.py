@@ -131,7 +131,7 @@ def try_seed(seed: int, compare: bool) -> str:
     program = Program(damage(code, rng), slots, (), origins, CHIP.spm_bytes)
     outcome = attempt(lambda s: native.run(program, s, CHIP, 1))
     if compare and outcome[0] != "stopped":
-        defined = attempt(lambda s: interpret.run(program, s, CHIP, strict=False))
+        defined = attempt(lambda s: interpret.run(program, s, CHIP))
         if defined[0] != "stopped":
             assert defined[0].split()[0] == outcome[0].split()[0], f"seed {seed}: {defined[:2]} defined, {outcome[:2]} native"
             assert defined[1:] == outcome[1:], f"seed {seed}: {defined[:2]} defined, {outcome[:2]} native, or other bytes"

@@ -78,7 +78,7 @@ def run_both(records: list[Record], image: np.ndarray) -> tuple[np.ndarray, np.n
     slots = tuple(Slot(kind, 0, "uint8", (image.size,), image.size) for kind in (SlotKind.INPUT, SlotKind.OUTPUT))
     program = Program(code, slots, (), origins, CHIP.spm_limit)
     results: list[np.ndarray] = []
-    definition, core = (lambda s: interpret.run(program, s, CHIP, strict=False), lambda s: native.run(program, s, CHIP))
+    definition, core = (lambda s: interpret.run(program, s, CHIP), lambda s: native.run(program, s, CHIP))
     for run in (definition, core) if native.available() else (definition,):
         output = np.zeros(image.size, np.uint8)
         run([image, output])

@@ -85,7 +85,7 @@ def run(records: list[Record], tier: str) -> None:
     if tier == "native":
         native.run(program, data, CHIP)
     else:
-        interpret.run(program, data, CHIP, strict=False)
+        interpret.run(program, data, CHIP)
 
 
 @pytest.mark.parametrize("tier", TIERS)

@@ -28,7 +28,7 @@ from hlo2tx8.device.isa.kc_control import (
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.device.program import Program, Slot, SlotKind
 
-RUNS = {"definition": lambda p, s: interpret.run(p, s, CHIP, strict=False), "native": lambda p, s: native.run(p, s, CHIP)}
+RUNS = {"definition": lambda p, s: interpret.run(p, s, CHIP), "native": lambda p, s: native.run(p, s, CHIP)}
 TIERS = [t for t in RUNS if t == "definition" or native.available()]
 
 

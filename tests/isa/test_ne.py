@@ -299,7 +299,7 @@ def test_what_was_never_written_is_not_read() -> None:
     fields = {"left": 0, "right": 4096, "psum": 0, "dst": 8192, "rows": 1, "columns": 1, "depth": 4, "batch": 1}
     record = Record(NeGemm, fields | {"transpose": 0, "accumulate": 0}, BF16, BF16)
     with pytest.raises(Fault) as caught:
-        interpret.run(Program(*encode_program([record])), [], CHIP, strict=True)
+        interpret.run_strict(Program(*encode_program([record])), [], CHIP)
     assert caught.value.kind is FaultKind.UNWRITTEN_SPM
 
 
