@@ -96,30 +96,34 @@ def decode_records(words: np.ndarray, origins: Sequence[str]) -> list[Record]:
     """The records of encoded words, whose blocks nest; raises EncodingError naming the record that is none."""
     if words.ndim != 2 or words.shape[1] != RECORD_WORDS or words.dtype != np.uint64:
         raise EncodingError(f"a program is uint64[n, {RECORD_WORDS}], not {words.dtype}{list(words.shape)}")
-    records = [_decode(i, [int(w) for w in row], origins) for i, row in enumerate(words)]
+    operands = words[:, HEADER_WORDS:].view(np.int64).tolist()
+    heads = words[:, :HEADER_WORDS].tolist()
+    records = [_decode(i, head, row, origins) for i, (head, row) in enumerate(zip(heads, operands, strict=True))]
     partners(records)
     return records
 
 
-def _decode(i: int, row: Sequence[int], origins: Sequence[str]) -> Record:
-    kind = BY_OPCODE.get(row[0] & 0xFFFF)
+def _decode(i: int, head: Sequence[int], operands: Sequence[int], origins: Sequence[str]) -> Record:
+    code, registers, origin, _ = head
+    kind = BY_OPCODE.get(code & 0xFFFF)
     if kind is None:
-        raise EncodingError(f"record {i}: illegal opcode {row[0] & 0xFFFF}")
+        raise EncodingError(f"record {i}: illegal opcode {code & 0xFFFF}")
     try:
-        fmt, fmt2 = Format(row[0] >> 16 & 0xFF), Format(row[0] >> 24 & 0xFF)
-        rounding = Rounding(row[0] >> 32 & 0xFF)
+        fmt, fmt2 = Format(code >> 16 & 0xFF), Format(code >> 24 & 0xFF)
+        rounding = Rounding(code >> 32 & 0xFF)
     except ValueError as error:
         raise EncodingError(f"record {i}: {kind.MNEMONIC}: {error}") from None
     if not kind.takes(fmt, fmt2, rounding):
         raise EncodingError(f"record {i}: {refusal(kind, fmt, fmt2, rounding)}")
-    operands = [word - (1 << 64) if word >> 63 else word for word in row[HEADER_WORDS:]]
-    is_register = [bool(row[1] >> position & 1) for position in range(len(operands))]
-    is_number = [f.role is Role.REGISTER for f in kind.FIELDS]
-    for position, value in enumerate(operands):
-        if (is_register[position] or any(is_number[position : position + 1])) and not 0 <= value < NUM_REGISTERS:
+    fields: dict[str, Operand] = {}
+    for position, f in enumerate(kind.FIELDS):
+        value = operands[position]
+        is_register = registers >> position & 1
+        if (is_register or f.role is Role.REGISTER) and not 0 <= value < NUM_REGISTERS:
             raise EncodingError(f"record {i}: {kind.MNEMONIC}: no register {value}")
-    fields: dict[str, Operand] = {
-        f.name: Register(value) if named else value for f, value, named in zip(kind.FIELDS, operands, is_register, strict=False)
-    }
-    origin = origins[row[2]] if row[2] < len(origins) else ""
-    return Record(kind, fields, fmt, fmt2, rounding, origin)
+        fields[f.name] = Register(value) if is_register else value
+    for position in range(len(kind.FIELDS), len(operands) if registers >> len(kind.FIELDS) else 0):
+        if registers >> position & 1 and not 0 <= operands[position] < NUM_REGISTERS:
+            raise EncodingError(f"record {i}: {kind.MNEMONIC}: no register {operands[position]}")
+    name = origins[origin] if origin < len(origins) else ""
+    return Record(kind, fields, fmt, fmt2, rounding, name)

@@ -48,8 +48,8 @@ def spm_ranges(kind: type[Instruction], o: Operands) -> tuple[Range, ...]:
     )
 
 
-def work_of(kind: type[Instruction], o: Operands, chip: Chip) -> Work:
-    """The cost of an instruction with these operands."""
+def work_of(kind: type[Instruction], o: Operands, chip: Chip, ranges: Sequence[Range]) -> Work:
+    """The cost of an instruction with these operands, which reads and writes these ranges."""
     c, size = chip.cycles, o.fmt.bytes
     match kind.ENGINE:
         case Engine.RDMA | Engine.WDMA:
@@ -58,21 +58,17 @@ def work_of(kind: type[Instruction], o: Operands, chip: Chip) -> Work:
         case Engine.TDMA:
             return Work(c.tdma_startup + _tdma_bytes(kind, o, c.tdma_min_run_bytes) / c.tdma_bytes_per_cycle)
         case Engine.CT:
-            return Work(c.ct_startup + -(-_widest(kind, o) // c.ct_bytes_per_cycle) * kind.COST, 0, _elements(kind, o))
+            widest = max((r.end - r.start for r in ranges), default=0)
+            return Work(c.ct_startup + -(-widest // c.ct_bytes_per_cycle) * kind.COST, 0, _elements(kind, o, widest))
         case Engine.KC:
             if issubclass(kind, KcGatherForm | KcScatterForm):
                 return Work(max(o["n"], 1))
-            beats = -(-_widest(kind, o, Format.INT64.bytes) // c.kc_vector_bytes_per_cycle)
-            return Work(max(beats, 1) * kind.COST, 0, _elements(kind, o))
+            widest = max((r.end - r.start for r in ranges), default=Format.INT64.bytes)
+            return Work(max(-(-widest // c.kc_vector_bytes_per_cycle), 1) * kind.COST, 0, _elements(kind, o, widest))
         case Engine.NE:
             return Work(ne_cycles(kind, o, c), 0, _multiply_adds(kind, o, c) * 2)
         case _:
             raise NotImplementedError(f"cycles of {kind.MNEMONIC}")
-
-
-def _widest(kind: type[Instruction], o: Operands, least: int = 0) -> int:
-    """Bytes of the widest operand, `least` if there is none."""
-    return max((r.end - r.start for r in spm_ranges(kind, o)), default=least)
 
 
 def _multiply_adds(kind: type[Instruction], o: Operands, c: Cycles) -> int:
@@ -84,9 +80,9 @@ def _multiply_adds(kind: type[Instruction], o: Operands, c: Cycles) -> int:
     return round((ne_cycles(kind, o, c) - c.ne_startup) * per_cycle)
 
 
-def _elements(kind: type[Instruction], o: Operands) -> int:
-    """Elements that are computed; moves compute none."""
-    return _widest(kind, o) // o.fmt.bytes if hasattr(kind, "COMPUTE") else 0
+def _elements(kind: type[Instruction], o: Operands, widest: int) -> int:
+    """Elements that are computed, of the widest operand's bytes; moves compute none."""
+    return widest // o.fmt.bytes if hasattr(kind, "COMPUTE") else 0
 
 
 def _tdma_bytes(kind: type[Instruction], o: Operands, min_run: int) -> int:

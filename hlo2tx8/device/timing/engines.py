@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
+
+import numpy as np
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.timing.bundle import (
@@ -26,6 +28,8 @@ from hlo2tx8.device.timing.bundle import (
 from hlo2tx8.device.timing.ddr import SharedDdr, Transfer
 from hlo2tx8.device.timing.steps import Step, Steps
 
+Sums: TypeAlias = "tuple[np.ndarray, np.ndarray]"
+
 
 class Recorder(Protocol):
     """Is told what happens, in cycles since the beginning of a stretch."""
@@ -47,14 +51,12 @@ class Engines:
     chip: Chip
     recorder: Recorder | None = None
     bundles: list[Bundle] = field(default_factory=list[Bundle])
-    records: list[float] = field(default_factory=list[float])
-    counters: list[list[float]] = field(default_factory=list[list[float]])
     num_issued: int = 0
 
     def __post_init__(self) -> None:
         self.ddr = SharedDdr(self.chip, samples=None if self.recorder is None else [])
-        self.records = self.no_records()
-        self.counters = [[0.0] * PER_TILE for _ in range(self.chip.tiles)]
+        self.records = np.zeros(len(self.no_records()))
+        self.counters = np.zeros((self.chip.tiles, PER_TILE))
 
     def spend(self, b: Bundle, step: Step, cycles: int) -> None:
         cycles += step.before
@@ -151,25 +153,21 @@ class Engines:
 
     def flush(self, b: Bundle) -> None:
         """Adds a bundle's counters to the sums."""
-        self.records = [total + value * len(b.tiles) for total, value in zip(self.records, b.records, strict=True)]
-        for tile in b.tiles:
-            self.counters[tile] = [total + value for total, value in zip(self.counters[tile], b.counters, strict=True)]
+        self.records += np.array(b.records) * len(b.tiles)
+        self.counters[list(b.tiles)] += np.array(b.counters)
         b.records, b.counters = self.no_records(), [0.0] * PER_TILE
 
-    def sums(self) -> tuple[list[float], list[list[float]]]:
+    def sums(self) -> Sums:
         """Of all that has been counted so far, `records` and `counters`."""
         for b in self.bundles:
             self.flush(b)
-        return list(self.records), [list(row) for row in self.counters]
+        return self.records.copy(), self.counters.copy()
 
-    def repeat(self, before: tuple[list[float], list[list[float]]], times: int) -> None:
+    def repeat(self, before: Sums, times: int) -> None:
         """Counts what happened since `before` that many times more."""
         records, counters = self.sums()
-        self.records = [now + (now - was) * times for now, was in zip(records, before[0], strict=True)]
-        self.counters = [
-            [now + (now - was) * times for now, was in zip(row, old, strict=True)]
-            for row, old in zip(counters, before[1], strict=True)
-        ]
+        self.records += (records - before[0]) * times
+        self.counters += (counters - before[1]) * times
 
     def no_records(self) -> list[float]:
         return [0.0] * (PER_RECORD * max(len(self.steps.records), 1))

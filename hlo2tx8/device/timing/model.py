@@ -18,7 +18,6 @@ from hlo2tx8.device.program import Program
 from hlo2tx8.device.timing.bundle import (
     BARRIER,
     BARRIER_WAIT,
-    CAUSES,
     ENGINE_BUSY,
     ENGINE_INSTRUCTIONS,
     FULL,
@@ -42,8 +41,8 @@ class _Cost:
     """Of one stretch: `records` are sums over tiles, `counters` one row per tile."""
 
     cycles: float
-    records: Sequence[float]
-    counters: Sequence[Sequence[float]]
+    records: np.ndarray
+    counters: np.ndarray
     unknown: frozenset[int]
     is_end: bool
 
@@ -54,8 +53,8 @@ def model(program: Program, chip: Chip, recorder: Recorder | None = None, follow
     A recorder is told all that happens; no turn of a loop is left out before `follow` instructions were followed in a stretch.
     """
     stretches = _stretches(program, chip)
-    records: list[float] = []
-    counters = [[0.0] * PER_TILE for _ in range(chip.tiles)]
+    records = np.zeros(len(program.code) * PER_RECORD)
+    counters = np.zeros((chip.tiles, PER_TILE))
     now, unknown = float(chip.cycles.launch), set[int]()
     known: dict[bytes, _Cost] = {}
     for first, key, steps in stretches:
@@ -65,12 +64,12 @@ def model(program: Program, chip: Chip, recorder: Recorder | None = None, follow
                 recorder.begin(first, now)
             cost = known[key] = _cost(Machine(steps, chip, recorder, follow=follow))
         unknown |= {first + record for record in cost.unknown}
-        records += cost.records
-        counters = [[a + b for a, b in zip(*rows, strict=True)] for rows in zip(counters, cost.counters, strict=True)]
+        begin, end = first * PER_RECORD, (first + len(steps.records)) * PER_RECORD
+        records[begin:end] = cost.records[: end - begin]
+        counters += cost.counters
         now += cost.cycles
         if cost.is_end:
             break
-    records = (records + [0.0] * (PER_RECORD * len(program.code)))[: PER_RECORD * len(program.code)]
     return _report(program, chip, now, records, counters, unknown)
 
 
@@ -128,25 +127,20 @@ def _without_places(code: np.ndarray) -> bytes:
     return words.tobytes()
 
 
-def _report(
-    program: Program, chip: Chip, cycles: float, sums: Sequence[float], counters: Sequence[Sequence[float]], unknown: set[int]
-) -> Report:
-    records = tuple(_record(sums[i : i + PER_RECORD], chip.tiles) for i in range(0, len(sums), PER_RECORD))
-    ddr_bytes = sum(r.ddr_bytes for r in records)
-    port_bytes = chip.tiles * chip.cycles.dma_bytes_per_cycle
+def _report(program: Program, chip: Chip, cycles: float, sums: np.ndarray, counters: np.ndarray, unknown: set[int]) -> Report:
+    rows = [tuple(row) for row in counters.tolist()]
+    of_row = {row: {e.name: _engine(e, row, cycles) for e in Engine} for row in set(rows)}
     return Report(
         cycles=cycles,
         clock_hz=chip.clock_hz,
-        tiles=tuple({e.name: _engine(e, row, cycles) for e in Engine} for row in counters),
-        records=records,
+        tiles=tuple(of_row[row] for row in rows),
+        records=tuple(_record(row, chip.tiles) for row in sums.reshape(-1, PER_RECORD).tolist()),
         overhead={
-            "issue": max(row[ISSUE] for row in counters),
-            "barrier": max(row[BARRIER] for row in counters),
+            "issue": max(row[ISSUE] for row in rows),
+            "barrier": max(row[BARRIER] for row in rows),
             "launch": float(chip.cycles.launch),
         },
-        ddr_bytes=ddr_bytes,
-        ddr_cycles=ddr_bytes / min(chip.ddr_bytes_per_cycle, port_bytes),
-        operations=sum(r.operations for r in records),
+        ddr_bytes_per_cycle=min(chip.ddr_bytes_per_cycle, chip.tiles * chip.cycles.dma_bytes_per_cycle),
         unknown=tuple(sorted(unknown)),
     )
 
@@ -158,11 +152,13 @@ def _record(sums: Sequence[float], tiles: int) -> RecordCost:
 
 def _engine(engine: Engine, row: Sequence[float], cycles: float) -> EngineCounters:
     base = engine * PER_ENGINE
+    causes: dict[str, float] = {}
     if engine is Engine.KC:
-        causes = {f"{e.name} queue": row[FULL + e] for e in QUEUED} | {f"wait for {e.name}": row[WAITING + e] for e in QUEUED}
-        causes |= {"barrier": row[BARRIER] + row[BARRIER_WAIT], "issue": row[ISSUE]}
+        causes = {"barrier": row[BARRIER] + row[BARRIER_WAIT], "issue": row[ISSUE]}
+        for e in QUEUED:
+            causes[f"{e.name} queue"], causes[f"wait for {e.name}"] = row[FULL + e], row[WAITING + e]
     else:
-        causes = {e.name: row[base + e] for e in Engine if e < CAUSES}
+        causes = {e.name: row[base + e] for e in QUEUED}
     blocked = {name: value for name, value in causes.items() if value}
     busy = row[base + ENGINE_BUSY]
     return EngineCounters(round(row[base + ENGINE_INSTRUCTIONS]), busy, blocked, max(cycles - busy - sum(blocked.values()), 0.0))

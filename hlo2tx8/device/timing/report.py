@@ -40,7 +40,7 @@ class RecordCost:
 
 @dataclass(frozen=True)
 class Report:
-    """Cycles from launch to the end, counters per tile and engine, DDR bytes of the chip, and what bounds the time.
+    """Cycles from launch to the end, counters per tile and engine, costs per record of the program.
 
     `busy` and `instructions` are those of the busiest tile. `overhead` are the kernel cores' cycles for `issue`, `barrier` and
     `launch`. `unknown` lists records whose trip count or branch depends on data: one turn of them is counted, one branch taken.
@@ -51,10 +51,22 @@ class Report:
     tiles: tuple[Mapping[str, EngineCounters], ...]
     records: tuple[RecordCost, ...]
     overhead: Mapping[str, float]
-    ddr_bytes: int
-    ddr_cycles: float
-    operations: int
+    ddr_bytes_per_cycle: float
     unknown: tuple[int, ...] = ()
+
+    @property
+    def ddr_bytes(self) -> int:
+        """Bytes that the chip moves; short runs count as longer ones."""
+        return sum(r.ddr_bytes for r in self.records)
+
+    @property
+    def ddr_cycles(self) -> float:
+        """Cycles the DDR would take for them."""
+        return self.ddr_bytes / self.ddr_bytes_per_cycle
+
+    @property
+    def operations(self) -> int:
+        return sum(r.operations for r in self.records)
 
     @property
     def seconds(self) -> float:
@@ -63,12 +75,12 @@ class Report:
     @property
     def busy(self) -> Mapping[str, float]:
         """Cycles per engine of the tile in which it works longest."""
-        return {name: value for name in self._engines if (value := max(t[name].busy_cycles for t in self.tiles))}
+        return {name: cycles for name in self._engines if (cycles := max(t[name].busy_cycles for t in self.tiles))}
 
     @property
     def instructions(self) -> Mapping[str, int]:
         """Per engine of the tile that gets most."""
-        return {name: value for name in self._engines if (value := round(max(t[name].instructions for t in self.tiles)))}
+        return {name: count for name in self._engines if (count := round(max(t[name].instructions for t in self.tiles)))}
 
     @property
     def engines(self) -> Mapping[str, EngineCounters]:

@@ -167,7 +167,8 @@ class _Machine:
             yield lambda: not tile.is_at_barrier
         else:
             o = Operands({name: tile.value(operand) for name, operand in fields.items()}, record.fmt, record.fmt2)
-            job = _Job(kind.ENGINE, work_of(kind, o, self.chip), spm_ranges(kind, o))
+            ranges = spm_ranges(kind, o)
+            job = _Job(kind.ENGINE, work_of(kind, o, self.chip, ranges), ranges)
             tile.issued[job.engine] += 1
             if job.engine is Engine.KC:
                 tile.busy[job.engine] += job.work.cycles

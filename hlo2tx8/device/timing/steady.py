@@ -14,6 +14,7 @@ from hlo2tx8.device.timing.bundle import Bundle, Frame, Issued, apply
 from hlo2tx8.device.timing.steps import NUM_REGISTERS, Op, Step, Value, counter, is_not_zero, num_turns
 
 if TYPE_CHECKING:
+    from hlo2tx8.device.timing.engines import Sums
     from hlo2tx8.device.timing.machine import Machine
 
 PERIODS = (1, 2, 3, 4, 6)  # times the turns after which buffers are back at the first
@@ -48,7 +49,7 @@ class Probe:
     cycles: float
     clocks: tuple[float, ...]
     positions: dict[Bundle, tuple[int, ...]]
-    sums: tuple[list[float], list[list[float]]]
+    sums: "Sums"
     under_way: tuple[Issued, ...]
 
 

@@ -8,6 +8,7 @@ of a step is an index.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, auto
+from functools import cache
 from math import lcm
 from typing import TypeAlias
 
@@ -34,7 +35,6 @@ NUM_REGISTERS = 64
 MOST_ROTATION = 6
 Value: TypeAlias = "int | tuple[int, ...] | None"
 """Of a register: equal on all tiles of a bundle, one per tile, or not known before the program runs."""
-SHAPE_ROLES = (Role.SPM_READ, Role.SPM_WRITE, Role.COUNT, Role.STRIDE)
 
 
 class Op(IntEnum):
@@ -105,9 +105,8 @@ class Steps:
     _sets: dict[tuple[Range, ...], tuple[int, set[int]]] = field(default_factory=dict[tuple[Range, ...], tuple[int, set[int]]])
 
     def __post_init__(self) -> None:
-        shapes = [o for r in self.records for o in _shape_operands(r).values()]
-        matter = _closure(self.records, shapes)
-        decide = _closure(self.records, [o for r in self.records for o in _count_operands(r)])
+        made = [(r, _number(r.fields["rd"])) for r in self.records if "rd" in r.fields]
+        decide, matter = (_closure(made, [(r, _shape_names(r.kind)[i]) for r in self.records]) for i in (0, 1))
         self.live_in = _read_first(self.records, matter)
         targets = partners(self.records)
         at: dict[int, int] = {}
@@ -145,7 +144,7 @@ class Steps:
             if any(r.is_write and r.start < r.end for r in ranges):
                 conflicts.add(number)
             self._sets[ranges] = number, conflicts
-        shape = step.shapes[key] = Shape(work_of(record.kind, o, self.chip), ranges, *self._sets[ranges])
+        shape = step.shapes[key] = Shape(work_of(record.kind, o, self.chip, ranges), ranges, *self._sets[ranges])
         return shape
 
     def _step(self, i: int, record: Record, matter: set[int], decide: set[int]) -> Step | None:
@@ -166,10 +165,10 @@ class Steps:
             return Step(Op.IF if kind is KcIf else Op.WAIT, i, 0, inputs, counts=inputs if kind is KcIf else ())
         if kind in PLAIN:
             return Step(PLAIN[kind], i)
-        in_registers = {name: self._index(o) for name, o in _shape_operands(record).items() if isinstance(o, Register)}
-        counts = tuple(self._index(o) for o in _count_operands(record) if isinstance(o, Register))
+        counted, deciding = (_registers(record, names) for names in _shape_names(kind))
+        inputs, counts = (tuple(self._index(fields[name]) for name in names) for names in (deciding, counted))
         op = Op.WORK if kind.ENGINE is Engine.KC else Op.ISSUE
-        return Step(op, i, 0, tuple(in_registers.values()), tuple(in_registers), engine=kind.ENGINE, counts=counts)
+        return Step(op, i, 0, inputs, tuple(deciding), engine=kind.ENGINE, counts=counts)
 
     def _index(self, operand: Operand) -> int:
         if isinstance(operand, Register):
@@ -229,45 +228,38 @@ def _fold(record: Record) -> tuple[Sequence[Operand], Callable[..., int] | None]
 
 
 def _affine(c: int, *terms: int) -> int:
-    return c + sum(r * k for r, k in zip(terms[::2], terms[1::2], strict=True))
+    for i in range(0, len(terms), 2):
+        c += terms[i] * terms[i + 1]
+    return c
 
 
-def _shape_operands(record: Record) -> Mapping[str, Operand]:
-    """The operands that decide what a record costs and what it waits for."""
-    kind, fields = record.kind, record.fields
-    if kind is KcLoop:
-        return {name: fields[name] for name in ("lo", "hi", "step")}
-    if kind in (KcIf, KcWait):
-        return {name: fields[name] for name in ("value", "engines") if name in fields}
-    if _is_scalar(kind):
-        return {}
-    return {f.name: fields[f.name] for f in kind.FIELDS if f.role in SHAPE_ROLES}
+@cache
+def _shape_names(kind: type[Instruction]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The fields that decide what a record costs and what it waits for: those that are no addresses, and all."""
+    if kind in (KcLoop, KcIf, KcWait):
+        names = {KcLoop: ("lo", "hi", "step"), KcIf: ("value",), KcWait: ("engines",)}[kind]
+        return names, names
+    if issubclass(kind, KcScalar) or kind in (KcAffine, KcLoadScalar):
+        return (), ()
+    counts = tuple(f.name for f in kind.FIELDS if f.role in (Role.COUNT, Role.STRIDE))
+    return counts, (*counts, *(f.name for f in kind.FIELDS if f.role in (Role.SPM_READ, Role.SPM_WRITE)))
 
 
-def _count_operands(record: Record) -> Sequence[Operand]:
-    """Those of them that are no addresses."""
-    addresses = {f.name for f in record.kind.FIELDS if f.role in (Role.SPM_READ, Role.SPM_WRITE)}
-    return [o for name, o in _shape_operands(record).items() if name not in addresses]
+def _registers(record: Record, names: Sequence[str]) -> list[str]:
+    """Those of the named fields whose values are in registers."""
+    return [name for name in names if isinstance(record.fields[name], Register)]
 
 
-def _is_scalar(kind: type[Instruction]) -> bool:
-    return issubclass(kind, KcScalar) or kind in (KcAffine, KcLoadScalar)
-
-
-def _closure(records: Sequence[Record], operands: Sequence[Operand]) -> set[int]:
-    """The registers among the operands, and all that their values are made of."""
-    found = {o.number for o in operands if isinstance(o, Register)}
-    made = [
-        (_number(r.fields["rd"]), [o.number for o in r.fields.values() if isinstance(o, Register)])
-        for r in records
-        if "rd" in r.fields
-    ]
+def _closure(made: Sequence[tuple[Record, int]], used: Sequence[tuple[Record, Sequence[str]]]) -> set[int]:
+    """The registers among the named fields, and all that their values are made of."""
+    found = {_number(r.fields[name]) for r, names in used for name in _registers(r, names)}
+    sources = [(rd, [_number(r.fields[name]) for name in _registers(r, tuple(r.fields)) if name != "rd"]) for r, rd in made]
     size = -1
     while size != len(found):
         size = len(found)
-        for rd, sources in made:
+        for rd, numbers in sources:
             if rd in found:
-                found.update(sources)
+                found.update(numbers)
     return found
 
 
