@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from hlo2tx8.device.isa import Role
 from hlo2tx8.device.isa.encoding import Record, encode_records
 from hlo2tx8.device.isa.kc_control import KcBarrier, KcHalt, KcWait
-from hlo2tx8.device.program import Program, Slot, SlotKind
+from hlo2tx8.device.program import Buffer, BufferUse, Program, Slot, SlotKind
 from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.dialects.launch import KernelOp
 from hlo2tx8.errors import LevelError
@@ -60,6 +60,8 @@ class _Linker:
     constants: list[npt.NDArray[Any]] = field(default_factory=list[npt.NDArray[Any]])
     records: list[Record] = field(default_factory=list[Record])
     free: list[int] = field(default_factory=list[int])
+    buffers: list[Buffer] = field(default_factory=list[Buffer])
+    uses: list[BufferUse] = field(default_factory=list[BufferUse])
 
     def add(self, kind: SlotKind, index: int, type_: Attribute) -> int:
         """A new slot for a tensor; its number."""
@@ -94,7 +96,10 @@ class _Linker:
         numbers = (*(self.slots[v] for v in (*op.operands, *op.results)), *temporary)
         if self.records:
             self.records += (WAIT, Record(KcBarrier))
+        start, first = len(self.records), len(self.buffers)
         self.records.extend(renumber(record, numbers) for record in kernel.records)
+        self.buffers += (replace(b, first_record=b.first_record + start, last_record=b.last_record + start) for b in kernel.buffers)
+        self.uses += (BufferUse(use.record + start, use.operand, use.buffer + first) for use in kernel.uses)
         self.free.extend(temporary)
         self.release([r for r in op.results if r.first_use is None])
 
@@ -114,6 +119,8 @@ class _Linker:
             constants=tuple(self.constants),
             origins=origins,
             spm_bytes=spm_bytes,
+            buffers=tuple(self.buffers),
+            uses=tuple(self.uses),
         )
 
 

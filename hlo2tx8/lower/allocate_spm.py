@@ -22,6 +22,7 @@ from hlo2tx8.device.isa import BufferType
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Dim, IndexingMap, Variable
+from hlo2tx8.lower.buffer_table import note_buffers
 
 MAX_TURNS = 2**40
 
@@ -100,6 +101,8 @@ class AllocateSpmPass(ModulePass):
                     placed = place(allocs, live_ranges(function), space)
                 except _NoRoomError as error:
                     raise SpmOverflowError(function.sym_name.data, error.end - space.start, space.limit - space.start) from None
+                strides: dict[SSAValue, int] = {a.result: space.aligned(a.size_bytes) for a in allocs}
+                note_buffers(function, {buffer: p.address for buffer, p in placed.items()}, strides)
                 for alloc in allocs:
                     _assign(alloc, placed[alloc.result].address, space.aligned(alloc.size_bytes))
 

@@ -28,9 +28,11 @@ from hlo2tx8.device.isa.kc_control import (
     KcMod,
     KcMul,
 )
+from hlo2tx8.device.program import Buffer, BufferUse
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Add, Const, Dim, Expr, FloorDiv, Mod, Mul, Sym
+from hlo2tx8.lower.buffer_table import buffers_of, uses_of
 from hlo2tx8.lower.registers import TILE_REGISTER, LinearForm, RegisterFile
 
 NUM_AFFINE_TERMS = 4
@@ -38,11 +40,13 @@ NUM_AFFINE_TERMS = 4
 
 @dataclass(frozen=True)
 class EncodedKernel:
-    """Records of one kernel. `num_arguments` slots, then one per entry of `scratch`."""
+    """Records of one kernel. `num_arguments` slots, then one per entry of `scratch`. `buffers` and `uses` as in a program."""
 
     records: tuple[Record, ...]
     num_arguments: int
     scratch: tuple[TensorType[Attribute], ...]
+    buffers: tuple[Buffer, ...] = ()
+    uses: tuple[BufferUse, ...] = ()
 
 
 def encode(module: ModuleOp) -> EncodedKernel:
@@ -53,7 +57,8 @@ def encode(module: ModuleOp) -> EncodedKernel:
     body = functions[0].body.block
     encoder = _Encoder({a: i for i, a in enumerate(body.args)})
     encoder.block(body)
-    return EncodedKernel(tuple(encoder.records), len(body.args), tuple(encoder.scratch))
+    buffers = buffers_of(functions[0], encoder.uses, encoder.loops)
+    return EncodedKernel(tuple(encoder.records), len(body.args), tuple(encoder.scratch), buffers, tuple(encoder.uses))
 
 
 @dataclass
@@ -63,6 +68,8 @@ class _Encoder:
     forms: dict[SSAValue, LinearForm] = field(default_factory=dict[SSAValue, LinearForm])
     scratch: list[TensorType[Attribute]] = field(default_factory=list[TensorType[Attribute]])
     registers: RegisterFile = field(default_factory=RegisterFile)
+    uses: list[BufferUse] = field(default_factory=list[BufferUse])
+    loops: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
 
     def block(self, block: Block) -> None:
         for op in block.ops:
@@ -95,8 +102,10 @@ class _Encoder:
         self.registers.enter()
         counter = self.registers.take()
         self.forms[op.body.block.args[0]] = LinearForm.of_register(counter)
+        begin = len(self.records)
         self._emit(KcLoop, rd=Register(counter), lo=lo, hi=hi, step=step)
         self.block(op.body.block)
+        self.loops.append((begin, len(self.records)))
         self._emit(KcEnd)
         self.registers.leave()
 
@@ -228,6 +237,7 @@ class _Encoder:
     def _instruction(self, op: Instruction) -> None:
         self.registers.begin_record()
         resolved = {name: self._field(value) for name, value in op.values().items()}
+        self.uses += uses_of(op, len(self.records))
         fmt2 = op.fmt2 if op.FORMATS2 else Format.INT8
         self.records.append(Record(type(op), resolved, op.fmt, fmt2, op.rounding, op.origin))
 
