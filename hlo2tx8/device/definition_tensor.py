@@ -15,7 +15,9 @@ def gemm(m: TileMachine, record: Record, o: Operands) -> None:
     target = ne.result_layout(o, o.fmt)
     m.spm.check(o["dst"], target.size_bytes, m.place)
     psum = m.read_blocked(o["psum"], ne.result_layout(o, ne.psum_format(o.fmt2))) if o["accumulate"] else None
-    if o["transpose"]:
+    if o["transpose_left"]:
+        left = left.swapaxes(1, 2)
+    if o["transpose_right"]:
         right = right.swapaxes(1, 2)
     if record.kind is ne.NeGemmQuantised:
         left = left.astype(np.int16) - np.int16(o["zp_left"])

@@ -17,7 +17,8 @@ SIZE, TURNS = 512, 1000
 def test_peak(fmt: Format) -> None:
     chip = load_chip()
     fields = {"left": 0, "right": SIZE * SIZE * 4, "psum": 0, "dst": SIZE * SIZE * 8, "rows": SIZE, "columns": SIZE, "depth": SIZE}
-    gemm = Record(NeGemm, fields | {"batch": 1, "transpose": 0, "accumulate": 0}, NE_RESULTS[fmt][0], fmt)
+    fields |= {"batch": 1, "transpose_left": 0, "transpose_right": 0, "accumulate": 0}
+    gemm = Record(NeGemm, fields, NE_RESULTS[fmt][0], fmt)
     loop = Record(KcLoop, {"rd": Register(2), "lo": 0, "hi": TURNS, "step": 1})
     code, origins = encode_records([loop, gemm, Record(KcEnd), Record(KcHalt)])
     report = model(Program(code, (), (), origins, chip.spm_bytes), chip)
@@ -31,6 +32,6 @@ def test_cycles_of_one_gemm() -> None:
     chip = load_chip()
     fields = {"left": 0, "right": 1 << 18, "psum": 0, "dst": 1 << 19, "rows": 9, "columns": 8, "depth": 33, "batch": 20}
     for fmt, cycles in ((Format.BF16, 32 + 20 * 6 / 4), (Format.INT8, 32 + 20 * 6 / 8)):
-        record = Record(NeGemm, fields | {"transpose": 0, "accumulate": 0}, fmt, fmt)
+        record = Record(NeGemm, fields | {"transpose_left": 0, "transpose_right": 0, "accumulate": 0}, fmt, fmt)
         code, origins = encode_records([record, Record(KcHalt)])
         assert model(Program(code, (), (), origins, chip.spm_bytes), chip).busy == {"NE": cycles}

@@ -19,8 +19,8 @@ from hlo2tx8.device.program import Program
 
 FP16, BF16, TF32, FP32 = Format.FP16, Format.BF16, Format.TF32, Format.FP32
 INT8, INT32 = Format.INT8, Format.INT32
-IMAGE_BYTES = 1 << 18
-LEFT, RIGHT, PSUM, DST = 0, 1 << 16, 1 << 17, 3 << 16
+IMAGE_BYTES = 5 << 18
+LEFT, RIGHT, PSUM, DST = 0, 1 << 18, 2 << 18, 3 << 18
 # Mantissa bits, least exponent of a unit in the last place, of a format.
 SHAPES = {FP32: (23, -149), TF32: (10, -136), BF16: (7, -133), FP16: (10, -24), Format.FP64: (52, -1074)}
 LARGEST = {FP16: Fraction(65504)}
@@ -119,6 +119,7 @@ def run(
     result: Format,
     *,
     psum: np.ndarray | None = None,
+    transpose_left: bool = False,
     transpose: bool = False,
     kind: type[NeGemm | NeGemmQuantised] = NeGemm,
     places: tuple[int, int, int, int] = (LEFT, RIGHT, PSUM, DST),
@@ -130,7 +131,8 @@ def run(
     stored = right.swapaxes(1, 2) if transpose else right
     sums = NE_RESULTS[fmt][-1]
     # operands lie apart, results may overlap them
-    operands = [(places[0], left, fmt), (places[1], stored, fmt), *([(places[2], psum, sums)] if psum is not None else [])]
+    operands = [(places[0], left.swapaxes(1, 2) if transpose_left else left, fmt), (places[1], stored, fmt)]
+    operands += [(places[2], psum, sums)] if psum is not None else []
     for at, values, stored_fmt in operands:
         layout = Blocked(stored_fmt, *values.shape)
         data = layout.pack(np.ascontiguousarray(values))
@@ -139,7 +141,7 @@ def run(
         image[here] = np.where(layout.pack(ones) != 0, data, image[here])  # padding keeps its random bytes
     given = {"left": places[0], "right": places[1], "psum": places[2], "dst": places[3]}
     given |= {"rows": m, "columns": n, "depth": k, "batch": batch}
-    given |= {"transpose": int(transpose), "accumulate": int(psum is not None)}
+    given |= {"transpose_left": int(transpose_left), "transpose_right": int(transpose), "accumulate": int(psum is not None)}
     expected, actual = run_both([Record(kind, given | fields, result, fmt)], image)
     wrong = np.nonzero(expected != actual)[0]
     assert not wrong.size, f"{wrong.size} bytes differ between the tiers, the first at {wrong[0]:#x}"
@@ -231,13 +233,15 @@ def test_far_apart_summands(fmt: Format) -> None:
 
 
 @pytest.mark.parametrize("fmt", [BF16, FP16, TF32])
-def test_tiles_of_many_rows_and_columns(fmt: Format) -> None:
-    """More rows and columns than the core computes at once; some elements against the model, all between the tiers."""
+@pytest.mark.parametrize("shape", [(41, 75, 100), (270, 9, 20), (2, 1040, 7), (9, 34, 700)], ids=str)
+def test_more_than_is_computed_at_once(fmt: Format, shape: tuple[int, int, int]) -> None:
+    """Many rows, columns, or elements along k; some results against the model, all between the tiers."""
+    m, n, k = shape
     rng = np.random.default_rng(2)
-    left, right = draw(rng, (1, 41, 100), fmt), draw(rng, (1, 75, 100), fmt)
-    for transpose in (False, True):
-        actual = run(left, right, fmt, FP32, transpose=transpose)
-        for i, j in ((0, 0), (40, 74), (7, 63), (8, 64), (39, 31)):
+    left, right = draw(rng, (1, m, k), fmt), draw(rng, (1, n, k), fmt)
+    for transpose_left, transpose in ((False, False), (False, True), (True, False), (True, True)):
+        actual = run(left, right, fmt, FP32, transpose=transpose, transpose_left=transpose_left)
+        for i, j in ((0, 0), (m - 1, n - 1), (m - 2, n // 2), (m // 2, min(n - 1, 64))):
             x, y = (v.astype(np.float64) for v in (left[0, i], right[0, j]))
             if fmt is TF32:
                 x, y = ((v.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32) for v in (left[0, i], right[0, j]))
@@ -248,17 +252,18 @@ def random_int8(rng: np.random.Generator, *shape: int) -> np.ndarray:
     return rng.integers(-128, 128, shape).astype(np.int8)
 
 
-@pytest.mark.parametrize("transpose", [False, True])
-def test_int8(transpose: bool) -> None:
+@pytest.mark.parametrize(("transpose_left", "transpose"), [(False, False), (True, False), (False, True), (True, True)])
+def test_int8(transpose_left: bool, transpose: bool) -> None:
     rng = np.random.default_rng(5)
-    for batch, m, n, k in ((1, 1, 1, 1), (2, 3, 5, 7), (1, 9, 70, 129), (1, 13, 34, 64), (2, 2, 111, 200)):
+    transposed = {"transpose_left": transpose_left, "transpose": transpose}
+    for batch, m, n, k in ((1, 1, 1, 1), (2, 3, 5, 7), (1, 9, 70, 129), (1, 13, 34, 64), (2, 2, 111, 200), (1, 300, 33, 515)):
         left, right = random_int8(rng, batch, m, k), random_int8(rng, batch, n, k)
         psum = rng.integers(-(1 << 31), 1 << 31, (batch, m, n)).astype(np.int32)
         exact = np.einsum("bmk,bnk->bmn", left.astype(np.int64), right.astype(np.int64))
-        assert np.array_equal(run(left, right, INT8, INT32, transpose=transpose), exact)
-        assert np.array_equal(run(left, right, INT8, INT8, transpose=transpose), np.clip(exact, -128, 127))
+        assert np.array_equal(run(left, right, INT8, INT32, **transposed), exact)
+        assert np.array_equal(run(left, right, INT8, INT8, **transposed), np.clip(exact, -128, 127))
         with np.errstate(over="ignore"):
-            assert np.array_equal(run(left, right, INT8, FP16, transpose=transpose), exact.astype(np.float16))
+            assert np.array_equal(run(left, right, INT8, FP16, **transposed), exact.astype(np.float16))
         assert np.array_equal(run(left, right, INT8, INT32, psum=psum), (exact + psum).astype(np.int32))
 
 
@@ -297,7 +302,7 @@ def test_addresses_need_no_alignment() -> None:
 def test_what_was_never_written_is_not_read() -> None:
     """In strict mode the operands' elements must have been written, their padding need not."""
     fields = {"left": 0, "right": 4096, "psum": 0, "dst": 8192, "rows": 1, "columns": 1, "depth": 4, "batch": 1}
-    record = Record(NeGemm, fields | {"transpose": 0, "accumulate": 0}, BF16, BF16)
+    record = Record(NeGemm, fields | {"transpose_left": 0, "transpose_right": 0, "accumulate": 0}, BF16, BF16)
     with pytest.raises(Fault) as caught:
         interpret.run_strict(Program(*encode_program([record])), [], CHIP)
     assert caught.value.kind is FaultKind.UNWRITTEN_SPM

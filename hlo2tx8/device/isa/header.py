@@ -5,8 +5,9 @@ import sys
 from pathlib import Path
 
 from hlo2tx8.device.formats import Format, Rounding
-from hlo2tx8.device.isa import INSTRUCTIONS, Engine
+from hlo2tx8.device.isa import INSTRUCTIONS, Engine, Field
 from hlo2tx8.device.isa.ct_move import CtConvert
+from hlo2tx8.device.isa.ct_reduce import CtReduce
 from hlo2tx8.device.isa.encoding import HEADER_WORDS, RECORD_WORDS
 from hlo2tx8.device.isa.lsu import MOST_ELEMENTS
 from hlo2tx8.device.isa.ne import NeGemm
@@ -38,10 +39,20 @@ def header_text() -> str:
     for rounding in (Rounding.NEAREST_EVEN, Rounding.TOWARD_ZERO):
         masks = [sum(CtConvert.takes(t, s, rounding) << t for t in Format) for s in Format]
         lines.append(f"#define CT_CONVERT_{rounding.name} {{{', '.join(f'{mask:#x}' for mask in masks)}}}")
+    for cls in INSTRUCTIONS:
+        if cls.ENGINE is Engine.NE or issubclass(cls, CtReduce):
+            lines += ["", f"#define {_upper(cls.__name__)}__BOUNDS \\", f"    {{ {', '.join(map(_bound, cls.FIELDS))} }}"]
     results = [sum(NeGemm.takes(t, s, Rounding.NEAREST_EVEN) << t for t in Format) for s in Format]
     lines += ["", "/* Bit t of entry s: a gemm of operands in format s gives format t. */"]
     lines += [f"#define NE_GEMM_RESULTS {{{', '.join(f'{mask:#x}' for mask in results)}}}", "", "#endif", ""]
     return "\n".join(lines)
+
+
+def _bound(f: Field) -> str:
+    """Name, least and most of an operand; without limits for an address."""
+    if f.least is None or f.most is None:
+        return f'{{"{f.name}", INT64_MIN, INT64_MAX}}'
+    return f'{{"{f.name}", {f.least}, {f.most}}}'
 
 
 def main(arguments: list[str]) -> int:

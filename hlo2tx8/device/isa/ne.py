@@ -25,13 +25,14 @@ def psum_format(fmt2: Format) -> Format:
 
 
 def left_layout(o: Operands) -> Blocked:
-    """[M, K], K is the channel."""
-    return Blocked(o.fmt2, o["batch"], o["rows"], o["depth"])
+    """[M, K], K is the channel; with `transpose_left` [K, M], M is the channel."""
+    points, channels = (o["depth"], o["rows"]) if o["transpose_left"] else (o["rows"], o["depth"])
+    return Blocked(o.fmt2, o["batch"], points, channels)
 
 
 def right_layout(o: Operands) -> Blocked:
-    """[N, K], K is the channel; with `transpose` [K, N], N is the channel."""
-    points, channels = (o["depth"], o["columns"]) if o["transpose"] else (o["columns"], o["depth"])
+    """[N, K], K is the channel; with `transpose_right` [K, N], N is the channel."""
+    points, channels = (o["depth"], o["columns"]) if o["transpose_right"] else (o["columns"], o["depth"])
     return Blocked(o.fmt2, o["batch"], points, channels)
 
 
@@ -46,6 +47,17 @@ def _psum_bytes(o: Operands) -> int:
 
 def _matrix(name: str, role: Role, layout: Callable[[Operands], Blocked]) -> Field:
     return Field(name, role, lambda o: layout(o).size_bytes)
+
+
+def quantisation(zero_point: str) -> tuple[Field, ...]:
+    """Settings of an INT8 result; `zero_point` names the one of the first operand."""
+    return (
+        Field("q1", Role.IMMEDIATE, least=0, most=31),
+        Field("q2", Role.IMMEDIATE, least=0, most=31),
+        Field("scale", Role.IMMEDIATE, least=-(1 << 15), most=(1 << 15) - 1),
+        Field(zero_point, Role.IMMEDIATE, least=-128, most=127),
+        Field("zp_out", Role.IMMEDIATE, least=-128, most=127),
+    )
 
 
 class NeGemmForm(Instruction):
@@ -65,7 +77,8 @@ class NeGemmForm(Instruction):
         Field("columns", Role.COUNT, least=1, most=MOST_ROWS),
         Field("depth", Role.COUNT, least=1, most=MOST_CHANNELS),
         Field("batch", Role.COUNT, least=1, most=MOST_BATCH),
-        Field("transpose", Role.IMMEDIATE, least=0, most=1),
+        Field("transpose_left", Role.IMMEDIATE, least=0, most=1),
+        Field("transpose_right", Role.IMMEDIATE, least=0, most=1),
         Field("accumulate", Role.IMMEDIATE, least=0, most=1),
     )
 
@@ -98,14 +111,7 @@ class NeGemmQuantised(NeGemmForm):
     OPCODE = 181
     FORMATS = (Format.INT8,)
     FORMATS2 = (Format.INT8,)
-    FIELDS = (
-        *NeGemmForm.FIELDS,
-        Field("q1", Role.IMMEDIATE, least=0, most=31),
-        Field("q2", Role.IMMEDIATE, least=0, most=31),
-        Field("scale", Role.IMMEDIATE, least=-(1 << 15), most=(1 << 15) - 1),
-        Field("zp_left", Role.IMMEDIATE, least=-128, most=127),
-        Field("zp_out", Role.IMMEDIATE, least=-128, most=127),
-    )
+    FIELDS = (*NeGemmForm.FIELDS, *quantisation("zp_left"))
 
 
 NE = (NeGemm, NeGemmQuantised)

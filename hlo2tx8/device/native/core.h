@@ -11,9 +11,8 @@
 #define MAX_TILES 64
 #define MAX_DEPTH 32
 #define MAX_THREADS 256
-#define SCRATCH_REGIONS 8
-#define GEMM_REGION 4            /* from here on packed operands of a gemm: the left one takes at most four times its bytes */
-#define GEMM_BYTES (1 << 23)     /* and what that one is padded with, and a panel of the right one */
+#define SCRATCH_REGIONS 4
+#define PRODUCT_BYTES (1 << 23) /* behind them, for products of the matrix engine */
 #define MAX_DEFERRED 16
 
 /* In the order of device.faults.FaultKind where the core raises them; see launch.py. */
@@ -100,7 +99,7 @@ struct machine {
     int next_spm;
 };
 
-/* Where a record executes: a tile and the scratch of the thread, SCRATCH_REGIONS of an SPM's size. */
+/* Where a record executes: a tile and the scratch of the thread, SCRATCH_REGIONS of an SPM's size and PRODUCT_BYTES. */
 struct context {
     struct machine *machine;
     struct tile *tile;
@@ -135,8 +134,16 @@ int execute_move(struct context *c);                          /* DMA, TDMA, iota
 int execute_gemm(struct context *c);
 int execute_reduce(struct context *c);
 
-static inline size_t scratch_bytes(const struct machine *m) { return SCRATCH_REGIONS * (size_t)m->spm_bytes + GEMM_BYTES; }
+static inline size_t scratch_bytes(const struct machine *m) { return SCRATCH_REGIONS * (size_t)m->spm_bytes + PRODUCT_BYTES; }
 int fail(struct context *c, int kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Limits of an operand. */
+struct bound {
+    const char *name;
+    i64 least, most;
+};
+#define COUNT_OF(array) ((int)(sizeof(array) / sizeof *(array)))
+int check_bounds(struct context *c, const struct bound *bounds, int num); /* 0 if all operands are within them */
 
 static inline i64 operand(const struct context *c, int k) {
     const i64 value = (i64)c->record[HEADER_WORDS + k];

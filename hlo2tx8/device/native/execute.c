@@ -216,6 +216,17 @@ static int run_reduce_precision(struct context *c) {
     return finish(&v);
 }
 
+int check_bounds(struct context *c, const struct bound *bounds, int num) {
+    for (int k = 0; k < num; k++) {
+        const i64 value = operand(c, k);
+        if (value < bounds[k].least || value > bounds[k].most) {
+            return fail(c, FAULT_BAD_DESCRIPTOR, "%s = %lld is not in %lld .. %lld", bounds[k].name, (long long)value, (long long)bounds[k].least,
+                        (long long)bounds[k].most);
+        }
+    }
+    return 0;
+}
+
 int execute(struct context *c) {
     switch ((enum form)c->step->form) {
     case FORM_UNIT: return run_unit(c);

@@ -780,8 +780,9 @@ enum op_code {
 #define NE_GEMM__COLUMNS 5
 #define NE_GEMM__DEPTH 6
 #define NE_GEMM__BATCH 7
-#define NE_GEMM__TRANSPOSE 8
-#define NE_GEMM__ACCUMULATE 9
+#define NE_GEMM__TRANSPOSE_LEFT 8
+#define NE_GEMM__TRANSPOSE_RIGHT 9
+#define NE_GEMM__ACCUMULATE 10
 #define NE_GEMM_QUANTISED__DST 0
 #define NE_GEMM_QUANTISED__LEFT 1
 #define NE_GEMM_QUANTISED__RIGHT 2
@@ -790,17 +791,36 @@ enum op_code {
 #define NE_GEMM_QUANTISED__COLUMNS 5
 #define NE_GEMM_QUANTISED__DEPTH 6
 #define NE_GEMM_QUANTISED__BATCH 7
-#define NE_GEMM_QUANTISED__TRANSPOSE 8
-#define NE_GEMM_QUANTISED__ACCUMULATE 9
-#define NE_GEMM_QUANTISED__Q1 10
-#define NE_GEMM_QUANTISED__Q2 11
-#define NE_GEMM_QUANTISED__SCALE 12
-#define NE_GEMM_QUANTISED__ZP_LEFT 13
-#define NE_GEMM_QUANTISED__ZP_OUT 14
+#define NE_GEMM_QUANTISED__TRANSPOSE_LEFT 8
+#define NE_GEMM_QUANTISED__TRANSPOSE_RIGHT 9
+#define NE_GEMM_QUANTISED__ACCUMULATE 10
+#define NE_GEMM_QUANTISED__Q1 11
+#define NE_GEMM_QUANTISED__Q2 12
+#define NE_GEMM_QUANTISED__SCALE 13
+#define NE_GEMM_QUANTISED__ZP_LEFT 14
+#define NE_GEMM_QUANTISED__ZP_OUT 15
 
 /* Bit t of entry s: format s converts into format t, to nearest even and in the other roundings. */
 #define CT_CONVERT_NEAREST_EVEN {0x6c, 0x6c, 0x7b, 0x77, 0x6c, 0x5f, 0x3f, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0}
 #define CT_CONVERT_TOWARD_ZERO {0x0, 0x68, 0x1b, 0x12, 0x6c, 0x5f, 0x1b, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0}
+
+#define CT_REDUCE_SUM__BOUNDS \
+    { {"dst", INT64_MIN, INT64_MAX}, {"src", INT64_MIN, INT64_MAX}, {"batch", 1, 4096}, {"h", 1, 4096}, {"w", 1, 4096}, {"c", 1, 16384}, {"dim", 0, 3} }
+
+#define CT_REDUCE_AVG__BOUNDS \
+    { {"dst", INT64_MIN, INT64_MAX}, {"src", INT64_MIN, INT64_MAX}, {"batch", 1, 4096}, {"h", 1, 4096}, {"w", 1, 4096}, {"c", 1, 16384}, {"dim", 0, 3} }
+
+#define CT_REDUCE_MAX__BOUNDS \
+    { {"dst", INT64_MIN, INT64_MAX}, {"src", INT64_MIN, INT64_MAX}, {"batch", 1, 4096}, {"h", 1, 4096}, {"w", 1, 4096}, {"c", 1, 16384}, {"dim", 0, 3} }
+
+#define CT_REDUCE_MIN__BOUNDS \
+    { {"dst", INT64_MIN, INT64_MAX}, {"src", INT64_MIN, INT64_MAX}, {"batch", 1, 4096}, {"h", 1, 4096}, {"w", 1, 4096}, {"c", 1, 16384}, {"dim", 0, 3} }
+
+#define NE_GEMM__BOUNDS \
+    { {"dst", INT64_MIN, INT64_MAX}, {"left", INT64_MIN, INT64_MAX}, {"right", INT64_MIN, INT64_MAX}, {"psum", INT64_MIN, INT64_MAX}, {"rows", 1, 65535}, {"columns", 1, 65535}, {"depth", 1, 16384}, {"batch", 1, 4096}, {"transpose_left", 0, 1}, {"transpose_right", 0, 1}, {"accumulate", 0, 1} }
+
+#define NE_GEMM_QUANTISED__BOUNDS \
+    { {"dst", INT64_MIN, INT64_MAX}, {"left", INT64_MIN, INT64_MAX}, {"right", INT64_MIN, INT64_MAX}, {"psum", INT64_MIN, INT64_MAX}, {"rows", 1, 65535}, {"columns", 1, 65535}, {"depth", 1, 16384}, {"batch", 1, 4096}, {"transpose_left", 0, 1}, {"transpose_right", 0, 1}, {"accumulate", 0, 1}, {"q1", 0, 31}, {"q2", 0, 31}, {"scale", -32768, 32767}, {"zp_left", -128, 127}, {"zp_out", -128, 127} }
 
 /* Bit t of entry s: a gemm of operands in format s gives format t. */
 #define NE_GEMM_RESULTS {0x15, 0x0, 0x24, 0x28, 0x0, 0x0, 0x60, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0}

@@ -98,14 +98,14 @@ static inline __attribute__((always_inline)) void add_block(float *acc, const fl
     floats s[TILE_ROWS][2];
     const floats first = load_floats(b), second = load_floats(b + LANES);
     EACH_ROW {
-        const floats x = spread_float(a[r]);
+        const floats x = spread_float(a[r * LEFT_STRIDE]);
         s[r][0] = mul_floats(x, first);
         s[r][1] = mul_floats(x, second);
     }
     for (i64 k = 1; k < count; k++) {
         const floats left = load_floats(b + k * TILE_COLUMNS), right = load_floats(b + k * TILE_COLUMNS + LANES);
         EACH_ROW {
-            const floats x = spread_float(a[k * TILE_ROWS + r]);
+            const floats x = spread_float(a[r * LEFT_STRIDE + k]);
             s[r][0] = fma_floats(x, left, s[r][0]);
             s[r][1] = fma_floats(x, right, s[r][1]);
         }
@@ -122,31 +122,33 @@ static inline __attribute__((always_inline)) void add_block(float *acc, const fl
 }
 
 static APART void add_blocks(float *acc, const float *a, const float *b, i64 k) {
-    for (; k >= NE_BLOCK; k -= NE_BLOCK, a += NE_BLOCK * TILE_ROWS, b += NE_BLOCK * TILE_COLUMNS) add_block(acc, a, b, NE_BLOCK);
+    for (; k >= NE_BLOCK; k -= NE_BLOCK, a += NE_BLOCK, b += NE_BLOCK * TILE_COLUMNS) add_block(acc, a, b, NE_BLOCK);
     if (k) add_block(acc, a, b, k);
 }
 
-static void sum_floats(union tile_sums *acc, const u8 *left, const u8 *right, i64 k) {
+static void sum_floats(union tile_sums *acc, const void *left, const void *right, i64 k) {
     round_toward_zero();
-    add_blocks(acc->f, (const float *)(const void *)left, (const float *)(const void *)right, k);
+    add_blocks(acc->f, left, right, k);
     round_to_nearest();
 }
 
 /* ---------------------------------------------------------------------------------------------------------------------------- fp16 */
 
+#define TILE_DOUBLES (TILE_ROWS * LANES)
+
 /* The sums of one block in double, to nearest. */
-static APART void chain_doubles(double *s, const double *a, const double *b, i64 count) {
+static inline __attribute__((always_inline)) void chain_block(double *s, const double *a, const double *b, i64 count) {
     doubles v[TILE_ROWS][2];
     const doubles first = load_doubles(b), second = load_doubles(b + LANES / 2);
     EACH_ROW {
-        const doubles x = spread_double(a[r]);
+        const doubles x = spread_double(a[r * LEFT_STRIDE]);
         v[r][0] = mul_doubles(x, first);
         v[r][1] = mul_doubles(x, second);
     }
     for (i64 k = 1; k < count; k++) {
         const doubles left = load_doubles(b + k * LANES), right = load_doubles(b + k * LANES + LANES / 2);
         EACH_ROW {
-            const doubles x = spread_double(a[k * TILE_ROWS + r]);
+            const doubles x = spread_double(a[r * LEFT_STRIDE + k]);
             v[r][0] = fma_doubles(x, left, v[r][0]);
             v[r][1] = fma_doubles(x, right, v[r][1]);
         }
@@ -157,42 +159,42 @@ static APART void chain_doubles(double *s, const double *a, const double *b, i64
     }
 }
 
+static APART void chain_blocks(double *s, const double *a, const double *b, i64 k) {
+    for (; k >= NE_BLOCK; k -= NE_BLOCK, s += TILE_DOUBLES, a += NE_BLOCK, b += NE_BLOCK * LANES) chain_block(s, a, b, NE_BLOCK);
+    if (!k) return;
+    chain_block(s, a, b, k);
+    for (int i = 0; i < TILE_DOUBLES; i++) s[i] += 0.0;
+}
+
 /* The processor rounds toward zero, the conversion too. */
-static APART void fold_doubles(float *acc, const double *s, double rest) {
-    for (int i = 0; i < TILE_ROWS * LANES; i++) acc[i] += (float)(s[i] + rest);
+static APART void fold_blocks(float *acc, const double *s, i64 blocks) {
+    for (i64 b = 0; b < blocks; b++, s += TILE_DOUBLES)
+        for (int i = 0; i < TILE_DOUBLES; i++) acc[i] += (float)s[i];
 }
 
-static APART void fold_whole(float *acc, const double *s) {
-    for (int i = 0; i < TILE_ROWS * LANES; i++) acc[i] += (float)s[i];
-}
-
-static void sum_doubles(union tile_sums *acc, const u8 *left, const u8 *right, i64 k) {
-    double s[TILE_ROWS * LANES];
-    const double *a = (const double *)(const void *)left, *b = (const double *)(const void *)right;
-    for (; k > 0; k -= NE_BLOCK, a += NE_BLOCK * TILE_ROWS, b += NE_BLOCK * LANES) {
-        chain_doubles(s, a, b, k < NE_BLOCK ? k : NE_BLOCK);
-        round_toward_zero();
-        if (k < NE_BLOCK) fold_doubles(acc->f, s, 0.0);
-        else fold_whole(acc->f, s);
-        round_to_nearest();
-    }
+static void sum_doubles(union tile_sums *acc, const void *left, const void *right, i64 k) {
+    double s[CHUNK / NE_BLOCK * TILE_DOUBLES];
+    chain_blocks(s, left, right, k);
+    round_toward_zero();
+    fold_blocks(acc->f, s, (k + NE_BLOCK - 1) / NE_BLOCK);
+    round_to_nearest();
 }
 
 /* ---------------------------------------------------------------------------------------------------------------------------- int8 */
 
-/* Elements are two neighbours along k as 16-bit halves of a word. */
-static void sum_pairs(union tile_sums *acc, const u8 *left, const u8 *right, i64 k) {
-    const u32 *a = (const u32 *)(const void *)left, *b = (const u32 *)(const void *)right;
+/* Words are two neighbours along k of 16 bits. */
+static void sum_pairs(union tile_sums *acc, const void *left, const void *right, i64 k) {
+    const u32 *a = left, *b = right;
     u32 *const out = (u32 *)acc->i;
     words s[TILE_ROWS][2];
     EACH_ROW {
         s[r][0] = load_words(out + r * TILE_COLUMNS);
         s[r][1] = load_words(out + r * TILE_COLUMNS + LANES);
     }
-    for (i64 i = 0; i < (k + 1) / 2; i++, a += TILE_ROWS, b += TILE_COLUMNS) {
+    for (i64 i = 0; i < (k + 1) / 2; i++, a++, b += TILE_COLUMNS) {
         const words first = load_words(b), second = load_words(b + LANES);
         EACH_ROW {
-            const words x = spread_word(a[r]);
+            const words x = spread_word(a[r * (LEFT_STRIDE / 2)]);
             s[r][0] = add_pairs(s[r][0], x, first);
             s[r][1] = add_pairs(s[r][1], x, second);
         }
@@ -203,50 +205,45 @@ static void sum_pairs(union tile_sums *acc, const u8 *left, const u8 *right, i64
     }
 }
 
-static void pack_int8(u8 *packed, const u8 *row, i64 n, i64 apart, i64 zero_point) {
-    const i8 *const p = (const i8 *)row;
-    u32 *const out = (u32 *)(void *)packed;
-    for (i64 i = 0; i < n; i += 2) {
-        const u32 low = (u16)(p[i] - zero_point), high = i + 1 < n ? (u16)(p[i + 1] - zero_point) : 0;
-        out[i / 2 * apart] = low | high << 16;
-    }
+static void along_int8(void *packed, const u8 *run, i64 n, i64 zero_point) {
+    i16 *const out = packed;
+    const i8 *const p = (const i8 *)run;
+    for (i64 i = 0; i < n; i++) out[i] = (i16)(p[i] - zero_point);
 }
 
-/* The first of a pair clears the second, which may be missing. */
-static void pack_row_int8(u8 *packed, const u8 *row, i64 n, i64 k) {
-    u32 *const out = (u32 *)(void *)packed;
-    const i8 *const p = (const i8 *)row;
-    for (i64 i = 0; i < n; i++) out[i] = k & 1 ? out[i] | (u32)(u16)p[i] << 16 : (u16)p[i];
+static void across_int8(u32 *packed, const u8 *const *rows, i64 n) {
+    static const i8 zeros[MOST_ACROSS];
+    const i8 *const low = rows[0] ? (const i8 *)rows[0] : zeros, *const high = rows[1] ? (const i8 *)rows[1] : zeros;
+    for (i64 i = 0; i < n; i++) packed[i] = (u32)(u16)low[i] | (u32)high[i] << 16;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ packing of floats */
+/* --------------------------------------------------------------------------------------------------------------------------- floats */
 
 static inline float get_cut(u32 x) { return float_of_bits(x & TF32_KEPT); }
 
-#define PACK_FLOATS(fmt, T, P, get) \
-    static void pack_##fmt(u8 *packed, const u8 *row, i64 n, i64 apart, i64 zero_point) { \
-        P *const out = (P *)(void *)packed; \
+/* Runs may lie at any address. */
+#define PACK_FLOATS(fmt, T, get) \
+    static void along_##fmt(void *packed, const u8 *run, i64 n, i64 zero_point) { \
+        typedef T element __attribute__((aligned(1), may_alias)); \
+        const element *const p = (const element *)(const void *)run; \
+        float *const out = packed; \
         (void)zero_point; \
-        for (i64 i = 0; i < n; i++) { \
-            T x; \
-            memcpy(&x, row + i * (i64)sizeof x, sizeof x); \
-            out[i * apart] = (P)get(x); \
-        } \
+        for (i64 i = 0; i < n; i++) out[i] = get(p[i]); \
     } \
-    static void pack_row_##fmt(u8 *packed, const u8 *row, i64 n, i64 k) { \
-        (void)k; \
-        pack_##fmt(packed, row, n, 1, 0); \
+    static void across_##fmt(u32 *packed, const u8 *const *rows, i64 n) { \
+        if (rows[0]) along_##fmt(packed, rows[0], n, 0); \
+        else memset(packed, 0, (size_t)n * sizeof *packed); \
     }
-PACK_FLOATS(bf16, u16, float, get_bf16)
-PACK_FLOATS(f16, u16, double, get_f16)
-PACK_FLOATS(tf32, u32, float, get_cut)
+PACK_FLOATS(bf16, u16, get_bf16)
+PACK_FLOATS(f16, u16, get_f16)
+PACK_FLOATS(tf32, u32, get_cut)
 
 const struct gemm_kernel *gemm_kernel_of(int fmt) {
     static const struct gemm_kernel kernels[] = {
-        {TILE_COLUMNS, sizeof(float), 1, pack_bf16, pack_row_bf16, sum_floats},
-        {TILE_COLUMNS, sizeof(float), 1, pack_tf32, pack_row_tf32, sum_floats},
-        {LANES, sizeof(double), 1, pack_f16, pack_row_f16, sum_doubles},
-        {TILE_COLUMNS, sizeof(u32), 2, pack_int8, pack_row_int8, sum_pairs},
+        {TILE_COLUMNS, 1, 0, along_bf16, across_bf16, sum_floats},
+        {TILE_COLUMNS, 1, 0, along_tf32, across_tf32, sum_floats},
+        {LANES, 1, 1, along_f16, across_f16, sum_doubles},
+        {TILE_COLUMNS, 2, 0, along_int8, across_int8, sum_pairs},
     };
     switch (fmt) {
     case FORMAT_BF16: return &kernels[0];
@@ -255,4 +252,62 @@ const struct gemm_kernel *gemm_kernel_of(int fmt) {
     case FORMAT_INT8: return &kernels[3];
     default: return NULL;
     }
+}
+
+/* ------------------------------------------------------------------------------------------------------------------------ transposing */
+
+#if defined(__AVX512F__)
+#define SQUARE 16
+/* 16 x 16: pairs of words, pairs of pairs, then quarters and halves of the vectors. */
+static inline void transpose_square(u32 *dst, i64 dst_stride, const u32 *src, i64 src_stride) {
+    __m512i a[16], b[16];
+    for (int i = 0; i < 16; i++) a[i] = _mm512_loadu_si512(src + i * src_stride);
+    for (int i = 0; i < 16; i += 2) {
+        b[i] = _mm512_unpacklo_epi32(a[i], a[i + 1]);
+        b[i + 1] = _mm512_unpackhi_epi32(a[i], a[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4) {
+        a[i] = _mm512_unpacklo_epi64(b[i], b[i + 2]);
+        a[i + 1] = _mm512_unpackhi_epi64(b[i], b[i + 2]);
+        a[i + 2] = _mm512_unpacklo_epi64(b[i + 1], b[i + 3]);
+        a[i + 3] = _mm512_unpackhi_epi64(b[i + 1], b[i + 3]);
+    }
+    for (int i = 0; i < 4; i++) {
+        b[i] = _mm512_shuffle_i32x4(a[i], a[i + 4], 0x88);
+        b[i + 4] = _mm512_shuffle_i32x4(a[i], a[i + 4], 0xDD);
+        b[i + 8] = _mm512_shuffle_i32x4(a[i + 8], a[i + 12], 0x88);
+        b[i + 12] = _mm512_shuffle_i32x4(a[i + 8], a[i + 12], 0xDD);
+    }
+    for (int i = 0; i < 4; i++) {
+        _mm512_storeu_si512(dst + i * dst_stride, _mm512_shuffle_i32x4(b[i], b[i + 8], 0x88));
+        _mm512_storeu_si512(dst + (i + 4) * dst_stride, _mm512_shuffle_i32x4(b[i + 4], b[i + 12], 0x88));
+        _mm512_storeu_si512(dst + (i + 8) * dst_stride, _mm512_shuffle_i32x4(b[i], b[i + 8], 0xDD));
+        _mm512_storeu_si512(dst + (i + 12) * dst_stride, _mm512_shuffle_i32x4(b[i + 4], b[i + 12], 0xDD));
+    }
+}
+#elif defined(__SSE2__)
+#define SQUARE 4
+static inline void transpose_square(u32 *dst, i64 dst_stride, const u32 *src, i64 src_stride) {
+    __m128i a[4];
+    for (int i = 0; i < 4; i++) a[i] = _mm_loadu_si128((const __m128i *)(const void *)(src + i * src_stride));
+    const __m128i b[4] = {_mm_unpacklo_epi32(a[0], a[1]), _mm_unpacklo_epi32(a[2], a[3]), _mm_unpackhi_epi32(a[0], a[1]), _mm_unpackhi_epi32(a[2], a[3])};
+    for (int i = 0; i < 4; i += 2) {
+        _mm_storeu_si128((__m128i *)(void *)(dst + i * dst_stride), _mm_unpacklo_epi64(b[i], b[i + 1]));
+        _mm_storeu_si128((__m128i *)(void *)(dst + (i + 1) * dst_stride), _mm_unpackhi_epi64(b[i], b[i + 1]));
+    }
+}
+#else
+#define SQUARE 4
+static inline void transpose_square(u32 *dst, i64 dst_stride, const u32 *src, i64 src_stride) {
+    for (int r = 0; r < SQUARE; r++)
+        for (int c = 0; c < SQUARE; c++) dst[c * dst_stride + r] = src[r * src_stride + c];
+}
+#endif
+
+void transpose_words(u32 *dst, i64 dst_stride, const u32 *src, i64 src_stride, i64 rows, i64 columns) {
+    const i64 whole_rows = rows / SQUARE * SQUARE, whole_columns = columns / SQUARE * SQUARE;
+    for (i64 r = 0; r < whole_rows; r += SQUARE)
+        for (i64 c = 0; c < whole_columns; c += SQUARE) transpose_square(dst + c * dst_stride + r, dst_stride, src + r * src_stride + c, src_stride);
+    for (i64 r = 0; r < rows; r++)
+        for (i64 c = r < whole_rows ? whole_columns : 0; c < columns; c++) dst[c * dst_stride + r] = src[r * src_stride + c];
 }

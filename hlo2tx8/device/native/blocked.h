@@ -1,0 +1,55 @@
+/* Tensors in Cx and NCx, see device/layouts.py. */
+#ifndef HLO2TX8_BLOCKED_H
+#define HLO2TX8_BLOCKED_H
+
+#include "core.h"
+
+#define BATCH_ALIGNMENT 256
+#define LEAST_TAIL 4
+#define MOST_WIDTH 128
+
+struct blocked {
+    i64 batch, points, channels, bytes, width, num_blocks, tail, batch_bytes, stride, size;
+};
+
+static inline struct blocked blocked_of(int fmt, i64 batch, i64 points, i64 channels) {
+    struct blocked l = {.batch = batch, .points = points, .channels = channels, .bytes = format_bytes(fmt), .width = fmt == FORMAT_INT8 ? 128 : 64};
+    const i64 rest = channels % l.width;
+    l.num_blocks = channels / l.width + (rest > l.width / 2);
+    l.tail = rest && rest <= l.width / 2 ? LEAST_TAIL : 0;
+    while (l.tail && l.tail < rest) l.tail *= 2;
+    l.batch_bytes = points * (l.num_blocks * l.width + l.tail) * l.bytes;
+    l.stride = (l.batch_bytes + BATCH_ALIGNMENT - 1) / BATCH_ALIGNMENT * BATCH_ALIGNMENT;
+    l.size = (batch - 1) * l.stride + l.batch_bytes;
+    return l;
+}
+
+static inline i64 aligned_channels(const struct blocked *l) { return l->num_blocks * l->width + l->tail; }
+
+/* Where channel c of point 0 lies in a batch; *width is the distance of points, *run how many channels follow up to the block's end. */
+static inline i64 find_channel(const struct blocked *l, i64 c, i64 *width, i64 *run) {
+    const i64 block = c / l->width, first = block * l->width, is_tail = block >= l->num_blocks;
+    *width = is_tail ? l->tail : l->width;
+    *run = (l->channels - first < l->width ? l->channels : first + l->width) - c;
+    return (first * l->points + c - first) * l->bytes;
+}
+
+static inline void clear_padding(u8 *base, const struct blocked *l) {
+    i64 width, run;
+    const i64 last = (l->channels - 1) / l->width * l->width;
+    u8 *const block = base + find_channel(l, last, &width, &run);
+    if (run == width) return;
+    for (i64 p = 0; p < l->points; p++) memset(block + (p * width + run) * l->bytes, 0, (size_t)((width - run) * l->bytes));
+}
+
+static inline int overlap(const u8 *a, i64 a_bytes, const u8 *b, i64 b_bytes) { return a < b + b_bytes && b < a + a_bytes; }
+
+/* Where to write a result: region 3 of the scratch if it would change what is still to be read. */
+static inline u8 *stage(struct context *c, u8 *target, int is_apart) { return is_apart ? target : c->scratch + 3 * c->machine->spm_bytes; }
+
+static inline int unstage(u8 *target, const u8 *out, const struct blocked *l) {
+    for (i64 b = 0; out != target && b < l->batch; b++) memcpy(target + b * l->stride, out + b * l->stride, (size_t)l->batch_bytes);
+    return 0;
+}
+
+#endif

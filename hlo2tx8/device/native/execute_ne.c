@@ -1,0 +1,56 @@
+/* The matrix engine's records. */
+#include "product.h"
+
+/* Sets what a quantised record adds to a product; its operands begin at q1. */
+static void set_quantisation(struct context *c, struct product *p, int q1) {
+    p->is_quantised = 1;
+    p->q1 = operand(c, q1), p->q2 = operand(c, q1 + 1), p->scale = operand(c, q1 + 2);
+    p->left.zero_point = operand(c, q1 + 3), p->zero_out = operand(c, q1 + 4);
+}
+
+static struct source source_of(struct blocked layout, int is_along) {
+    return (struct source){.layout = layout, .is_along = is_along, .width = layout.channels, .points = equal_points};
+}
+
+/* The addresses of the first operands of a record, dst, left, right and psum, found in SPM; 0 or the fault. */
+static int find_operands(struct context *c, struct product *p, int accumulates, u8 **target) {
+    p->left.data = spm_range(c, operand(c, NE_GEMM__LEFT), p->left.layout.size, 1);
+    p->right.data = p->left.data ? spm_range(c, operand(c, NE_GEMM__RIGHT), p->right.layout.size, 1) : NULL;
+    *target = p->right.data ? spm_range(c, operand(c, NE_GEMM__DST), p->result.size, 1) : NULL;
+    if (!*target) return (int)c->tile->fault.kind;
+    p->sums = accumulates ? spm_range(c, operand(c, NE_GEMM__PSUM), p->psum.size, 1) : NULL;
+    if (accumulates && !p->sums) return (int)c->tile->fault.kind;
+    /* A tile of partial sums is read before the same tile of the result is written. */
+    const int is_in_place = p->sums == *target && p->result.bytes == p->psum.bytes;
+    const int is_apart = !overlap(*target, p->result.size, p->left.data, p->left.layout.size) &&
+                         !overlap(*target, p->result.size, p->right.data, p->right.layout.size) &&
+                         (!p->sums || is_in_place || !overlap(*target, p->result.size, p->sums, p->psum.size));
+    p->out = stage(c, *target, is_apart);
+    return 0;
+}
+
+static u8 *product_scratch(const struct context *c) { return c->scratch + SCRATCH_REGIONS * c->machine->spm_bytes; }
+
+int execute_gemm(struct context *c) {
+    static const struct bound bounds[] = NE_GEMM__BOUNDS, quantised[] = NE_GEMM_QUANTISED__BOUNDS;
+    const int is_quantised = c->step->opcode == OP_NE_GEMM_QUANTISED, fmt = c->step->fmt2;
+    if (is_quantised ? check_bounds(c, quantised, COUNT_OF(quantised)) : check_bounds(c, bounds, COUNT_OF(bounds))) return FAULT_BAD_DESCRIPTOR;
+    const i64 m = operand(c, NE_GEMM__ROWS), n = operand(c, NE_GEMM__COLUMNS), k = operand(c, NE_GEMM__DEPTH), batch = operand(c, NE_GEMM__BATCH);
+    const int left_is_along = !operand(c, NE_GEMM__TRANSPOSE_LEFT), right_is_along = !operand(c, NE_GEMM__TRANSPOSE_RIGHT);
+    struct product p = {.fmt = fmt, .rows = m, .columns = n, .depth = k, .result_fmt = c->step->fmt};
+    p.left = source_of(left_is_along ? blocked_of(fmt, batch, m, k) : blocked_of(fmt, batch, k, m), left_is_along);
+    p.right = source_of(right_is_along ? blocked_of(fmt, batch, n, k) : blocked_of(fmt, batch, k, n), right_is_along);
+    p.psum = blocked_of(FORMAT_FP32, batch, m, n); /* INT32 is as wide */
+    p.result = blocked_of(p.result_fmt, batch, m, n);
+    if (is_quantised) set_quantisation(c, &p, NE_GEMM_QUANTISED__Q1);
+    u8 *target;
+    if (find_operands(c, &p, (int)operand(c, NE_GEMM__ACCUMULATE), &target)) return (int)c->tile->fault.kind;
+    u8 *const out = p.out;
+    for (i64 b = 0; b < batch; b++) {
+        run_product(&p, product_scratch(c));
+        clear_padding(p.out, &p.result);
+        p.left.data += p.left.layout.stride, p.right.data += p.right.layout.stride, p.out += p.result.stride;
+        if (p.sums) p.sums += p.psum.stride;
+    }
+    return unstage(target, out, &p.result);
+}
