@@ -262,23 +262,6 @@ class Program(ctypes.Structure):
     )
 
 
-class MemoryLayout(ctypes.Structure):
-    """PJRT_Buffer_MemoryLayout of type Tiled (0) without tiles, or Strides (1) in the first two fields."""
-
-    _fields_ = (
-        ("struct_size", ctypes.c_size_t),
-        ("extension_start", ctypes.c_void_p),
-        ("tiled_struct_size", ctypes.c_size_t),
-        ("tiled_extension_start", ctypes.c_void_p),
-        ("minor_to_major", ctypes.c_void_p),
-        ("minor_to_major_size", ctypes.c_size_t),
-        ("tile_dims", ctypes.c_void_p),
-        ("tile_dim_sizes", ctypes.c_void_p),
-        ("num_tiles", ctypes.c_size_t),
-        ("type", ctypes.c_int32),
-    )
-
-
 class ExecuteOptions(ctypes.Structure):
     """The part of PJRT_ExecuteOptions that is read."""
 

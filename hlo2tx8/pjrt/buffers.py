@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hlo2tx8.device.host_memory import allocate
-from hlo2tx8.pjrt.abi import MemoryLayout
 from hlo2tx8.pjrt.cells import Cell, Job, Worker
 from hlo2tx8.pjrt.devices import Device, DeviceEntries, Memory
 from hlo2tx8.pjrt.elements import dtype_of
@@ -18,7 +17,6 @@ from hlo2tx8.pjrt.native import PluginLibrary
 
 Array = npt.NDArray[Any]
 DRAINED_AT_ONCE = 256
-TILED = 0
 
 
 class ShapeHandle(ctypes.Structure):
@@ -80,9 +78,17 @@ class BufferEntries(DeviceEntries):
                 self.executables.pop(address, None)
             self.library.free(dead, count)
 
-    def new_buffer(self, device: Device, memory: Memory, shape: ShapeHandle, cell: Cell, event: int | None = None) -> int:
-        """A buffer that holds a cell, which is ready with the event; None is ready."""
-        address = self.library.buffer_create(device.address, memory.address, event, ctypes.addressof(shape))
+    def new_buffer(self, device: Device, memory: Memory, shape: ShapeHandle, cell: Cell, payload: int) -> int:
+        """A buffer that holds a cell and takes over a reference to the payload with its bytes."""
+        address = self.library.buffer_create(device.address, memory.address, payload, ctypes.addressof(shape))
+        if not address:
+            raise MemoryError("no memory for a buffer")
+        self.cells[address] = cell
+        return address
+
+    def new_payload(self, cell: Cell, event: int | None = None) -> int:
+        """The native side of a cell that waits for nothing; it keeps the cell's array."""
+        address = self.library.payload_create(event, None if cell.array is None else address_of(cell.array), 1)
         if not address:
             raise MemoryError("no memory for a buffer")
         self.cells[address] = cell
@@ -101,7 +107,7 @@ class BufferEntries(DeviceEntries):
     def fresh_buffer(self, device: int | None, memory: int | None, type_code: int, dims: tuple[int, ...], cell: Cell) -> int:
         """A row major buffer for a cell that waits for nothing."""
         keep = Keep()
-        return self.new_buffer(*self.place(device, memory), shape_handle(type_code, dims, keep), cell)
+        return self.new_buffer(*self.place(device, memory), shape_handle(type_code, dims, keep), cell, self.new_payload(cell))
 
     def Client_BufferFromHostBuffer(self, args: Any) -> None:
         if self.dead_head.value:
@@ -111,7 +117,7 @@ class BufferEntries(DeviceEntries):
         array = new_array(shape, dtype)
         strides = read_int64s(args.byte_strides, args.num_byte_strides) if args.num_byte_strides else None
         if array.size and (strides is None or strides == array.strides):
-            ctypes.memmove(array.ctypes.data, args.data, array.nbytes)
+            ctypes.memmove(address_of(array), args.data, array.nbytes)
         elif array.size:
             source = host_view(args.data, shape, strides, dtype.itemsize)
             np.copyto(array.view(source.dtype), source)
@@ -127,23 +133,11 @@ class BufferEntries(DeviceEntries):
         shape = read_int64s(args.dims, args.num_dims)
         cell = Cell()
         cell.error = PjrtError(Code(args.error_code), read_text(args.error_message, args.error_message_size))
-        args.buffer = self.fresh_buffer(None, args.memory, args.type, shape, cell)
-
-    def Buffer_ToHostBuffer(self, args: Any) -> None:
-        cell = self.cells[args.buffer]
-        layout = MemoryLayout.from_address(args.host_layout) if args.host_layout else None
-        if layout is not None and layout.type != TILED:
-            raise NotImplementedError("strides of a host buffer that is written")
-        order = () if layout is None else read_int64s(layout.minor_to_major, layout.minor_to_major_size)
-        if not args.dst:
-            args.dst_size, args.event = cell.wait().nbytes, self.ready_event
-            return
-        dst, size = int(args.dst), int(args.dst_size)
-        if cell.job is None:
-            copy_out(cell.value(), dst, size, order)
-            args.event = self.ready_event
-            return
-        args.event = self.submit(lambda: copy_out(cell.value(), dst, size, order))
+        event = self.library.event_create(1)
+        self.library.event_set(event, cell.error.code, cell.error.message.encode(), len(cell.error.message.encode()))
+        payload = self.new_payload(cell, event)
+        self.library.event_release(event)
+        args.buffer = self.new_buffer(*self.place(None, args.memory), shape_handle(args.type, shape, Keep()), cell, payload)
 
     def Buffer_CopyRawToHost(self, args: Any) -> None:
         cell = self.cells[args.buffer]
@@ -151,7 +145,7 @@ class BufferEntries(DeviceEntries):
 
         def copy() -> None:
             raw = cell.value().reshape(-1).view(np.uint8)[offset : offset + size]
-            copy_out(raw, dst, size, ())
+            ctypes.memmove(dst, address_of(raw), raw.nbytes)
 
         if cell.job is None:
             copy()
@@ -179,10 +173,12 @@ class BufferEntries(DeviceEntries):
 
     def share(self, buffer: int, device: Device, memory: Memory) -> int:
         """A buffer elsewhere with the same contents; no bytes move, since contents never change."""
-        source = BufferHandle.from_address(buffer)
-        sizes = buffer + ctypes.sizeof(BufferHandle)
-        shape = ShapeHandle(source.type, source.rank, source.size_bytes, sizes, sizes + 8 * source.rank)
-        return self.new_buffer(device, memory, shape, self.cells[buffer], source.ready)
+        cell = self.cells[buffer]
+        address = self.library.buffer_share(buffer, device.address, memory.address)
+        if not address:
+            raise PjrtError(Code.INVALID_ARGUMENT, "the array has been deleted or donated")
+        self.cells[address] = cell
+        return address
 
     def Device_MemoryStats(self, args: Any) -> None:
         self.drain()
@@ -193,10 +189,10 @@ class BufferEntries(DeviceEntries):
             setattr(args, f"{name}_is_set", False)
 
     def Buffer_UnsafePointer(self, args: Any) -> None:
-        args.pointer = self.cells[args.buffer].wait().ctypes.data
+        args.pointer = address_of(self.cells[args.buffer].wait())
 
     def Buffer_OpaqueDeviceMemoryDataPointer(self, args: Any) -> None:
-        args.pointer = self.cells[args.buffer].wait().ctypes.data
+        args.pointer = address_of(self.cells[args.buffer].wait())
 
     def Buffer_IncreaseExternalReferenceCount(self, args: Any) -> None:
         pass
@@ -211,27 +207,6 @@ UNKNOWN_STATS = (
 )  # fmt: skip
 
 
-class BufferHandle(ctypes.Structure):
-    """`struct buffer` of handles.h up to its sizes."""
-
-    _fields_ = (
-        ("next_dead", ctypes.c_void_p),
-        ("device", ctypes.c_void_p),
-        ("memory", ctypes.c_void_p),
-        ("ready", ctypes.c_void_p),
-        ("deleted", ctypes.c_bool),
-        ("type", ctypes.c_int32),
-        ("rank", ctypes.c_size_t),
-        ("size_bytes", ctypes.c_size_t),
-    )
-
-
-def copy_out(array: Array, address: int, size: int, minor_to_major: tuple[int, ...]) -> None:
-    """The array's bytes to the host in that order of dimensions; () is row major."""
-    if array.nbytes > size:
-        raise PjrtError(Code.INVALID_ARGUMENT, f"{array.nbytes} bytes do not fit into {size}")
-    order = tuple(reversed(minor_to_major))
-    if order and order != tuple(range(array.ndim)):
-        array = np.ascontiguousarray(array.transpose(order))
-    if array.size:
-        ctypes.memmove(address, array.ctypes.data, array.nbytes)
+def address_of(array: Array) -> int:
+    """Where the array's bytes are."""
+    return array.__array_interface__["data"][0]

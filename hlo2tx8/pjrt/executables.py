@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from hlo2tx8.pjrt.abi import ExecuteOptions, Program
-from hlo2tx8.pjrt.buffers import BufferEntries, ShapeHandle, shape_handle
+from hlo2tx8.pjrt.buffers import BufferEntries, ShapeHandle, address_of, shape_handle
 from hlo2tx8.pjrt.cells import Array, Cell, Job
 from hlo2tx8.pjrt.compilation import Compiled, Compiler, Request
 from hlo2tx8.pjrt.devices import Client, Device
@@ -181,50 +181,57 @@ class ExecutableEntries(BufferEntries):
         output_list = ctypes.c_void_p.from_address(args.output_lists).value
         if loaded.is_quick and not any(cell.job for cell in inputs):
             arrays = loaded.executable.execute(*[cell.value() for cell in inputs])
-            outputs = [Cell(array) for array in arrays]
-            event, complete = None, self.ready_event
+            complete = self.ready_event
+            self.new_outputs(loaded, device, None, [Cell(array) for array in arrays], output_list)
         else:
-            event = complete = self.library.event_create(2)
-            outputs = self.enqueue(loaded, inputs, event)
-        self.new_outputs(loaded, device, event, outputs, output_list)
+            complete = self.library.event_create(2)
+            outputs = [Cell() for _ in range(loaded.num_outputs)]
+            payloads = self.new_outputs(loaded, device, complete, outputs, output_list)
+            self.enqueue(loaded, inputs, complete, outputs, payloads)
         if args.device_complete_events:
             ctypes.c_void_p.from_address(args.device_complete_events).value = complete
-        elif event is not None:
-            self.library.event_release(event)
+        else:
+            self.library.event_release(complete)
         if loaded.compiled.donated:
             self.donate(loaded, buffers, args.options)
 
-    def enqueue(self, loaded: Loaded, inputs: list[Cell], event: int) -> list[Cell]:
-        """Queues a run; its outputs."""
-        outputs = [Cell() for _ in range(loaded.num_outputs)]
+    def enqueue(self, loaded: Loaded, inputs: list[Cell], event: int, outputs: list[Cell], payloads: list[int]) -> None:
+        """Queues a run that fills the outputs."""
 
         def work() -> None:
             arrays = loaded.run([cell.value() for cell in inputs])
-            for cell, array in zip(outputs, arrays, strict=True):
+            for cell, payload, array in zip(outputs, payloads, arrays, strict=True):
                 cell.array = array
                 cell.job = None
+                self.library.payload_set(payload, address_of(array))
 
         def fail(error: PjrtError) -> None:
-            for cell in outputs:
+            for cell, payload in zip(outputs, payloads, strict=True):
                 cell.error = error
                 cell.job = None
+                self.library.payload_set(payload, None)
 
         job = Job(work, event, fail)
         for cell in outputs:
             cell.job = job
         self.worker.submit(job)
-        return outputs
 
-    def new_outputs(self, loaded: Loaded, device: Device, event: int | None, cells: list[Cell], output_list: int | None) -> None:
-        """Buffers for a launch's outputs, written into the caller's list."""
+    def new_outputs(
+        self, loaded: Loaded, device: Device, event: int | None, cells: list[Cell], output_list: int | None
+    ) -> list[int]:
+        """Buffers for a launch's outputs, written into the caller's list; their payloads."""
         if not cells:
-            return
-        memory = device.default_memory.address
-        if self.library.outputs_create(device.address, memory, event, loaded.shapes_address, len(cells), output_list):
+            return []
+        place = device.address, device.default_memory.address, event
+        table = ctypes.c_void_p * len(cells)
+        data = None if event is not None else table(*[address_of(cell.value()) for cell in cells])
+        payloads = table()
+        if self.library.outputs_create(*place, loaded.shapes_address, len(cells), data, payloads, output_list):
             raise MemoryError("no memory for the outputs' buffers")
         addresses = read_pointers(output_list, len(cells))
-        for address, cell in zip(addresses, cells, strict=True):
-            self.cells[address] = cell
+        for address, payload, cell in zip(addresses, payloads, cells, strict=True):
+            self.cells[address] = self.cells[payload] = cell
+        return payloads[:]
 
     def donate(self, loaded: Loaded, buffers: list[int], options: int | None) -> None:
         """Marks the buffers that the program took over as deleted."""

@@ -5,7 +5,7 @@ import importlib.machinery
 from functools import cache
 from pathlib import Path
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 POINTER, SIZE, INT = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int32
 
 FUNCTIONS: tuple[tuple[str, object, tuple[object, ...], bool], ...] = (
@@ -20,7 +20,10 @@ FUNCTIONS: tuple[tuple[str, object, tuple[object, ...], bool], ...] = (
     ("tx8_free", None, (POINTER, SIZE), True),
     ("tx8_buffer_create", POINTER, (POINTER, POINTER, POINTER, POINTER), True),
     ("tx8_buffer_delete", INT, (POINTER,), True),
-    ("tx8_outputs_create", INT, (POINTER, POINTER, POINTER, POINTER, SIZE, POINTER), True),
+    ("tx8_payload_create", POINTER, (POINTER, POINTER, INT), True),
+    ("tx8_payload_set", None, (POINTER, POINTER), True),
+    ("tx8_buffer_share", POINTER, (POINTER, POINTER, POINTER), True),
+    ("tx8_outputs_create", INT, (POINTER, POINTER, POINTER, POINTER, SIZE, POINTER, POINTER, POINTER), True),
     ("tx8_executable_create", POINTER, (SIZE, SIZE, SIZE), True),
     ("tx8_layout_create", POINTER, (POINTER, SIZE, INT), True),
 )

@@ -9,7 +9,7 @@ EXPORT int tx8_pjrt_abi_version(void) { return PJRT_ABI_VERSION; }
 
 static _Atomic(struct handle *) DEAD;
 
-static void *bury(struct handle *handle) {
+void *tx8_bury(struct handle *handle) {
     if (!handle) return NULL;
     handle->next_dead = atomic_load(&DEAD);
     while (!atomic_compare_exchange_weak(&DEAD, &handle->next_dead, handle)) {}
@@ -23,7 +23,7 @@ EXPORT size_t tx8_take_dead(struct handle **handles, size_t most) {
     for (; next && count < most; next = next->next_dead) handles[count++] = next;
     while (next) {
         struct handle *const rest = next->next_dead;
-        bury(next);
+        tx8_bury(next);
         next = rest;
     }
     return count;
@@ -36,12 +36,36 @@ EXPORT void tx8_free(struct handle **handles, size_t count) {
     for (size_t i = 0; i < count; i++) free(handles[i]);
 }
 
-/* A buffer that holds a reference to `ready`, or NULL without memory. */
-EXPORT struct buffer *tx8_buffer_create(void *device, struct memory *memory, struct event *ready, const struct shape *shape) {
+/* Bytes that `references` holders have; NULL without memory. */
+EXPORT struct payload *tx8_payload_create(struct event *ready, const void *data, int references) {
+    struct payload *const payload = malloc(sizeof *payload);
+    if (!payload) return NULL;
+    tx8_event_retain(ready, 1);
+    payload->references = references;
+    payload->ready = ready;
+    payload->data = data;
+    return payload;
+}
+
+EXPORT void tx8_payload_release(struct payload *payload) {
+    if (!payload || atomic_fetch_sub(&payload->references, 1) != 1) return;
+    tx8_event_release(payload->ready);
+    tx8_bury(&payload->handle);
+}
+
+/* What the job whose event the payload waits for computed; the job lets go of the payload. */
+EXPORT void tx8_payload_set(struct payload *payload, const void *data) {
+    payload->data = data;
+    tx8_payload_release(payload);
+}
+
+/* A buffer that takes over a reference to its payload; NULL without memory. */
+EXPORT struct buffer *tx8_buffer_create(void *device, struct memory *memory, struct payload *payload, const struct shape *shape) {
     struct buffer *const buffer = calloc(1, sizeof *buffer + 2 * shape->rank * sizeof(int64_t));
     if (!buffer) return NULL;
-    tx8_event_retain(ready, 1);
-    buffer->device = device, buffer->memory = memory, buffer->ready = ready;
+    tx8_event_retain(payload->ready, 1);
+    pthread_mutex_init(&buffer->mutex, NULL);
+    buffer->device = device, buffer->memory = memory, buffer->ready = payload->ready, buffer->payload = payload;
     buffer->type = shape->type, buffer->rank = shape->rank, buffer->size_bytes = shape->size_bytes;
     if (shape->rank) {
         memcpy(buffer->sizes, shape->dims, shape->rank * sizeof(int64_t));
@@ -50,23 +74,59 @@ EXPORT struct buffer *tx8_buffer_create(void *device, struct memory *memory, str
     return buffer;
 }
 
-/* The buffers of one execution's outputs on one device; 0, or -1 without memory. */
+/* The buffers of one execution's outputs on one device: with their bytes, or with payloads that its job sets; -1 without memory. */
 EXPORT int tx8_outputs_create(void *device, struct memory *memory, struct event *ready, const struct shape *shapes, size_t count,
-                              struct buffer **outputs) {
-    for (size_t i = 0; i < count; i++)
-        if (!(outputs[i] = tx8_buffer_create(device, memory, ready, &shapes[i]))) return -1;
+                              void *const *data, struct payload **payloads, struct buffer **outputs) {
+    for (size_t i = 0; i < count; i++) {
+        payloads[i] = tx8_payload_create(ready, data ? data[i] : NULL, data ? 1 : 2);
+        if (!payloads[i] || !(outputs[i] = tx8_buffer_create(device, memory, payloads[i], &shapes[i]))) return -1;
+    }
     return 0;
 }
 
+static struct payload *take_payload(struct buffer *buffer) {
+    pthread_mutex_lock(&buffer->mutex);
+    struct payload *const payload = buffer->payload;
+    buffer->payload = NULL;
+    pthread_mutex_unlock(&buffer->mutex);
+    return payload;
+}
+
+/* The buffer's payload with one more reference; NULL once it is deleted. */
+struct payload *tx8_buffer_payload(struct buffer *buffer) {
+    pthread_mutex_lock(&buffer->mutex);
+    struct payload *const payload = buffer->payload;
+    if (payload) atomic_fetch_add(&payload->references, 1);
+    pthread_mutex_unlock(&buffer->mutex);
+    return payload;
+}
+
+/* A buffer elsewhere with the same contents: no bytes move, since contents never change. NULL if it is deleted or without memory. */
+EXPORT struct buffer *tx8_buffer_share(struct buffer *buffer, void *device, struct memory *memory) {
+    struct payload *const payload = tx8_buffer_payload(buffer);
+    if (!payload) return NULL;
+    const int64_t *const sizes = buffer->sizes;
+    const struct shape shape = {buffer->type, buffer->rank, buffer->size_bytes, sizes, sizes + buffer->rank};
+    struct buffer *const shared = tx8_buffer_create(device, memory, payload, &shape);
+    if (!shared) tx8_payload_release(payload);
+    return shared;
+}
+
 /* 1 if this call deleted the buffer, 0 if it was deleted before. */
-EXPORT int tx8_buffer_delete(struct buffer *buffer) { return !atomic_exchange(&buffer->deleted, true); }
+EXPORT int tx8_buffer_delete(struct buffer *buffer) {
+    if (atomic_exchange(&buffer->deleted, true)) return 0;
+    tx8_payload_release(take_payload(buffer));
+    return 1;
+}
 
 EXPORT void *Buffer_Destroy(struct Buffer_Destroy_args *args) {
     struct buffer *const buffer = args->buffer;
     if (!buffer) return NULL;
+    tx8_payload_release(take_payload(buffer));
     tx8_event_release(buffer->ready);
     buffer->ready = NULL;
-    return bury(&buffer->handle);
+    pthread_mutex_destroy(&buffer->mutex);
+    return tx8_bury(&buffer->handle);
 }
 
 EXPORT void *Buffer_ElementType(struct Buffer_ElementType_args *args) {
@@ -139,9 +199,9 @@ EXPORT struct executable *tx8_executable_create(size_t num_replicas, size_t num_
     return executable;
 }
 
-EXPORT void *Executable_Destroy(struct Executable_Destroy_args *args) { return bury(args->executable); }
+EXPORT void *Executable_Destroy(struct Executable_Destroy_args *args) { return tx8_bury(args->executable); }
 
-EXPORT void *LoadedExecutable_Destroy(struct LoadedExecutable_Destroy_args *args) { return bury(args->executable); }
+EXPORT void *LoadedExecutable_Destroy(struct LoadedExecutable_Destroy_args *args) { return tx8_bury(args->executable); }
 
 EXPORT void *Executable_NumReplicas(struct Executable_NumReplicas_args *args) {
     args->num_replicas = ((struct executable *)args->executable)->num_replicas;

@@ -109,7 +109,8 @@ EXPORT void tx8_event_release(struct event *event) {
     free(event);
 }
 
-static struct error *error_of(const struct event *event) {
+/* A new error for its caller, NULL if there was none. */
+struct error *tx8_event_error(const struct event *event) {
     return event->code == OK ? NULL : tx8_error(event->code, event->message ? event->message : "", event->size);
 }
 
@@ -126,7 +127,7 @@ EXPORT void tx8_event_set(struct event *event, int32_t code, const char *message
     pthread_mutex_unlock(&event->mutex);
     while (waiter) {
         struct waiter *const next = waiter->next;
-        waiter->call(error_of(event), waiter->argument);
+        waiter->call(tx8_event_error(event), waiter->argument);
         free(waiter);
         waiter = next;
     }
@@ -142,7 +143,7 @@ EXPORT void *Event_IsReady(struct Event_IsReady_args *args) {
     return NULL;
 }
 
-EXPORT void *Event_Error(struct Event_Error_args *args) { return error_of(args->event); }
+EXPORT void *Event_Error(struct Event_Error_args *args) { return tx8_event_error(args->event); }
 
 EXPORT void *Event_Await(struct Event_Await_args *args) {
     struct event *const event = args->event;
@@ -151,23 +152,27 @@ EXPORT void *Event_Await(struct Event_Await_args *args) {
         while (!atomic_load(&event->done)) pthread_cond_wait(&event->changed, &event->mutex);
         pthread_mutex_unlock(&event->mutex);
     }
-    return error_of(event);
+    return tx8_event_error(event);
 }
 
-EXPORT void *Event_OnReady(struct Event_OnReady_args *args) {
-    struct event *const event = args->event;
-    const ready_callback call = (ready_callback)(uintptr_t)args->callback;
+/* Calls at the event's end, at once if that was; -1 without memory. The callback owns the error. */
+int tx8_event_when(struct event *event, ready_callback call, void *argument) {
     if (!atomic_load(&event->done)) {
         struct waiter *const waiter = malloc(sizeof *waiter);
-        if (!waiter) return &OUT_OF_MEMORY;
-        *waiter = (struct waiter){NULL, call, args->user_arg};
+        if (!waiter) return -1;
+        *waiter = (struct waiter){NULL, call, argument};
         pthread_mutex_lock(&event->mutex);
         const int done = atomic_load(&event->done);
         if (!done) waiter->next = event->waiters, event->waiters = waiter;
         pthread_mutex_unlock(&event->mutex);
-        if (!done) return NULL;
+        if (!done) return 0;
         free(waiter);
     }
-    call(error_of(event), args->user_arg);
-    return NULL;
+    call(tx8_event_error(event), argument);
+    return 0;
+}
+
+EXPORT void *Event_OnReady(struct Event_OnReady_args *args) {
+    const ready_callback call = (ready_callback)(uintptr_t)args->callback;
+    return tx8_event_when(args->event, call, args->user_arg) ? &OUT_OF_MEMORY : NULL;
 }

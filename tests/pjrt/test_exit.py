@@ -1,0 +1,65 @@
+"""The end of a process that used the device: clean, whatever is under way, and soon."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PRELUDE = """
+import jax, jax.numpy as jnp, numpy as np, os, sys, time, threading
+import hlo2tx8.pjrt
+hlo2tx8.pjrt.initialize()
+x = jnp.arange(8, dtype=jnp.float32)
+f = jax.jit(lambda x: x * 2)
+def long_run():
+    # the slowest emulator, many elements: minutes
+    g = jax.jit(lambda x: jnp.sin(x)).lower(np.zeros(1 << 22, np.float32)).compile({"mode": "definition", "step_elements": 16})
+    return g(np.zeros(1 << 22, np.float32))
+"""
+ENDS = {
+    "with the script": "f(x)",
+    "by sys.exit": "y = f(x); sys.exit(0)",
+    "with a compilation": "threading.Thread(target=lambda: jax.jit(lambda x: jnp.tanh(x) + 1)(x), daemon=True).start()",
+    "with a run": "y = long_run()",
+    "with an array in a global of another module": "sys.kept = [f(x), f]",
+}
+
+
+def start(script: str) -> subprocess.Popen[str]:
+    environment = os.environ | {"JAX_PLATFORMS": "tx8,cpu", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    command = [sys.executable, "-X", "faulthandler", "-c", PRELUDE + textwrap.dedent(script)]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("script", ENDS.values(), ids=ENDS.keys())
+def test_a_process_ends_cleanly(script: str):
+    child = start(script)
+    _, errors = child.communicate(timeout=60)
+    assert child.returncode == 0, errors
+
+
+def test_control_c_ends_a_long_run():
+    child = start("""
+        y = long_run()
+        print("running", flush=True)
+        try:
+            y.block_until_ready()
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+        """)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "running\n"
+    time.sleep(0.5)
+    sent = time.monotonic()
+    child.send_signal(signal.SIGINT)
+    line = child.stdout.readline()
+    seconds = time.monotonic() - sent
+    rest, errors = child.communicate(timeout=60)
+    assert (line, rest, child.returncode) == ("interrupted\n", "", 0), errors
+    assert seconds < 2
