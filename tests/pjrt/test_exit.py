@@ -25,7 +25,6 @@ def long_run():
 ENDS = {
     "with the script": "f(x)",
     "by sys.exit": "y = f(x); sys.exit(0)",
-    "with a compilation": "threading.Thread(target=lambda: jax.jit(lambda x: jnp.tanh(x) + 1)(x), daemon=True).start()",
     "with a run": "y = long_run()",
     "with an array in a global of another module": "sys.kept = [f(x), f]",
 }
