@@ -1,5 +1,6 @@
 """Modelled time: small programs reckoned by hand, published peaks, and loops that cost what following every turn of them gives."""
 
+import math
 import time
 from dataclasses import replace
 
@@ -96,8 +97,25 @@ def test_one_transfer(shape: dict[str, int], moved: int) -> None:
     """Startup, then bytes at the tile's share of the DDR."""
     report = model(load(0, **{"num_bytes": 4096} | shape))
     assert report.cycles == pytest.approx(LAUNCH + ISSUE + 64 + moved / SHARE)
-    assert report.ddr_bytes == moved * 16
     assert report.ddr_cycles == pytest.approx(moved / SHARE)
+    levels = [shape.get(name, 1) for name in ("n1", "n2", "n3")]
+    assert report.ddr_bytes == shape.get("num_bytes", 4096) * math.prod(levels) * 16
+
+
+def test_short_runs_are_far_from_the_roofline() -> None:
+    """They cost the DDR 64 bytes each and move 16."""
+    report = model(*loop(1000, load(0, 16, s1=32, n1=512)))
+    assert report.ddr_bytes == 1000 * 512 * 16 * 16
+    assert report.bounds[0][0] == "DDR"
+    assert report.roofline_ratio == pytest.approx(4, rel=0.05)
+
+
+def test_the_roofline_counts_operations_at_peak_rate_on_all_tiles() -> None:
+    short = model(*loop(1000, exp(0, 128)))
+    assert short.least_cycles == 1000 * 4
+    first_tile = Record(KcLess, {"rd": 4, "a": Register(1), "b": 1}), Record(KcIf, {"value": Register(4)})
+    alone = model(*first_tile, exp(0, 1 << 16), Record(KcEndIf))
+    assert alone.least_cycles == 4 * (1 << 16) / 128 / 16
 
 
 def test_kernel_core_work_blocks_issue() -> None:

@@ -11,9 +11,10 @@ from hlo2tx8.device.timing.ddr import Transfer
 from hlo2tx8.device.timing.steps import Shape, Step, Value
 
 QUEUED = tuple(e for e in Engine if e is not Engine.KC)
-PER_RECORD = 5
-INSTRUCTIONS, BUSY, ELAPSED, DDR_BYTES, OPERATIONS = range(PER_RECORD)
-"""Of a record: how often, cycles of its engine, cycles of the kernel core, bytes, operations."""
+PER_RECORD = 7
+INSTRUCTIONS, BUSY, ELAPSED, DDR_BYTES, BYTES, OPERATIONS, LEAST = range(PER_RECORD)
+"""Of a record: how often, cycles of its engine, cycles of the kernel core, bytes the DDR spends time on, bytes moved, operations,
+cycles they take at peak rate."""
 CAUSES = len(Engine)
 STARVED, ENGINE_BUSY, ENGINE_INSTRUCTIONS = (CAUSES + i for i in range(3))
 PER_ENGINE = CAUSES + 3

@@ -30,13 +30,16 @@ class Range(NamedTuple):
 class Work:
     """What an instruction asks of its engine.
 
-    `cycles` from its start to its end; of a transfer, until its `ddr_bytes` begin to flow. Short runs count as longer ones.
-    `operations` are elements computed; a multiply-add of the matrix engine is two.
+    `cycles` from its start to its end; of a transfer, until its `ddr_bytes` begin to flow, in which short runs count as longer
+    ones; `bytes` are those it moves. `operations` are elements computed, a multiply-add of the matrix engine is two; at its
+    peak rate the engine takes `least_cycles` for them.
     """
 
     cycles: float
     ddr_bytes: int = 0
+    bytes: int = 0
     operations: int = 0
+    least_cycles: float = 0.0
 
 
 def spm_ranges(kind: type[Instruction], o: Operands) -> tuple[Range, ...]:
@@ -54,19 +57,26 @@ def work_of(kind: type[Instruction], o: Operands, chip: Chip, ranges: Sequence[R
     match kind.ENGINE:
         case Engine.RDMA | Engine.WDMA:
             levels = [(o[f"s{i}"] * size, o[f"n{i}"]) for i in (1, 2, 3)]
-            return Work(c.dma_startup, _moved_bytes(o["count"] * size, levels, c.dma_min_run_bytes))
+            run = o["count"] * size
+            return Work(c.dma_startup, _moved_bytes(run, levels, c.dma_min_run_bytes), _moved_bytes(run, levels, 1))
         case Engine.TDMA:
             return Work(c.tdma_startup + _tdma_bytes(kind, o, c.tdma_min_run_bytes) / c.tdma_bytes_per_cycle)
         case Engine.CT:
             widest = max((r.end - r.start for r in ranges), default=0)
-            return Work(c.ct_startup + -(-widest // c.ct_bytes_per_cycle) * kind.COST, 0, _elements(kind, o, widest))
+            operations, least = _elements(kind, o, widest), widest / c.ct_bytes_per_cycle * kind.COST
+            cycles = c.ct_startup + -(-widest // c.ct_bytes_per_cycle) * kind.COST
+            return Work(cycles, operations=operations, least_cycles=least if operations else 0.0)
         case Engine.KC:
             if issubclass(kind, KcGatherForm | KcScatterForm):
                 return Work(max(o["n"], 1))
             widest = max((r.end - r.start for r in ranges), default=Format.INT64.bytes)
-            return Work(max(-(-widest // c.kc_vector_bytes_per_cycle), 1) * kind.COST, 0, _elements(kind, o, widest))
+            cycles = max(-(-widest // c.kc_vector_bytes_per_cycle), 1) * kind.COST
+            operations = _elements(kind, o, widest)
+            return Work(cycles, operations=operations, least_cycles=cycles if operations else 0.0)
         case Engine.NE:
-            return Work(ne_cycles(kind, o, c), 0, _multiply_adds(kind, o, c) * 2)
+            products = _multiply_adds(kind, o, c)
+            least = products / _products_per_cycle(o, c)
+            return Work(ne_cycles(kind, o, c), operations=2 * products, least_cycles=least)
         case _:
             raise NotImplementedError(f"cycles of {kind.MNEMONIC}")
 
@@ -75,14 +85,17 @@ def _multiply_adds(kind: type[Instruction], o: Operands, c: Cycles) -> int:
     """Of the matrix engine; where no operands say it, as many as its arrays have room for."""
     if issubclass(kind, NeGemmForm):
         return o["batch"] * o["rows"] * o["columns"] * o["depth"]
+    return round((ne_cycles(kind, o, c) - c.ne_startup) * _products_per_cycle(o, c))
+
+
+def _products_per_cycle(o: Operands, c: Cycles) -> int:
     speedup = c.ne_int8_speedup if o.fmt2 is Format.INT8 else 1
-    per_cycle = c.ne_arrays * c.ne_tile_rows * c.ne_tile_columns * c.ne_tile_depth * speedup
-    return round((ne_cycles(kind, o, c) - c.ne_startup) * per_cycle)
+    return c.ne_arrays * c.ne_tile_rows * c.ne_tile_columns * c.ne_tile_depth * speedup
 
 
 def _elements(kind: type[Instruction], o: Operands, widest: int) -> int:
     """Elements that are computed, of the widest operand's bytes; moves compute none."""
-    return widest // o.fmt.bytes if hasattr(kind, "COMPUTE") else 0
+    return widest // o.fmt.bytes if hasattr(kind, "COMPUTE") or hasattr(kind, "FUNCTION") else 0
 
 
 def _tdma_bytes(kind: type[Instruction], o: Operands, min_run: int) -> int:

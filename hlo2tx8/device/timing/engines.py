@@ -9,6 +9,7 @@ import numpy as np
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.timing.bundle import (
     BUSY,
+    BYTES,
     DDR_BYTES,
     ELAPSED,
     ENGINE_BUSY,
@@ -16,6 +17,7 @@ from hlo2tx8.device.timing.bundle import (
     FULL,
     INSTRUCTIONS,
     ISSUE,
+    LEAST,
     OPERATIONS,
     PER_ENGINE,
     PER_RECORD,
@@ -137,8 +139,12 @@ class Engines:
         row = issued.engine * PER_ENGINE
         b.counters[row + ENGINE_INSTRUCTIONS] += 1
         b.counters[row + ENGINE_BUSY] += end - issued.start
-        records[base + DDR_BYTES] += work.ddr_bytes
-        records[base + OPERATIONS] += work.operations
+        if work.ddr_bytes:
+            records[base + DDR_BYTES] += work.ddr_bytes
+            records[base + BYTES] += work.bytes
+        else:
+            records[base + OPERATIONS] += work.operations
+            records[base + LEAST] += work.least_cycles
         if self.recorder is not None:
             self.recorder.instruction(b.tiles, issued)
         dependents, issued.dependents = issued.dependents, []

@@ -21,6 +21,7 @@ from hlo2tx8.device.timing.bundle import (
     ENGINE_BUSY,
     ENGINE_INSTRUCTIONS,
     INSTRUCTIONS,
+    LEAST,
     OPERATIONS,
     PER_ENGINE,
     PER_RECORD,
@@ -201,7 +202,8 @@ class Machine(Engines):
         work = (step.shapes.get(key) or self.steps.shape(step, key)).work
         self.spend(b, step, 0)
         base = step.record * PER_RECORD
-        for index, value in ((INSTRUCTIONS, 1), (BUSY, work.cycles), (ELAPSED, work.cycles), (OPERATIONS, work.operations)):
+        done = {INSTRUCTIONS: 1, BUSY: work.cycles, ELAPSED: work.cycles, OPERATIONS: work.operations, LEAST: work.least_cycles}
+        for index, value in done.items():
             b.records[base + index] += value
         b.counters[Engine.KC * PER_ENGINE + ENGINE_INSTRUCTIONS] += 1
         b.counters[Engine.KC * PER_ENGINE + ENGINE_BUSY] += work.cycles

@@ -4,7 +4,7 @@ A stretch ends with a barrier outside of all loops before which the kernel core 
 then, so times add up. Stretches that differ in DDR slots, offsets and origins only cost the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +30,7 @@ from hlo2tx8.device.timing.bundle import (
 )
 from hlo2tx8.device.timing.engines import Recorder
 from hlo2tx8.device.timing.machine import Machine
-from hlo2tx8.device.timing.report import EngineCounters, RecordCost, Report
+from hlo2tx8.device.timing.report import EngineCounters, Part, RecordCost, Report
 from hlo2tx8.device.timing.steps import NUM_REGISTERS, Steps, Value
 
 ALL_QUEUED = sum(1 << e for e in QUEUED)
@@ -53,8 +53,7 @@ def model(program: Program, chip: Chip, recorder: Recorder | None = None, follow
     A recorder is told all that happens; no turn of a loop is left out before `follow` instructions were followed in a stretch.
     """
     stretches = _stretches(program, chip)
-    records = np.zeros(len(program.code) * PER_RECORD)
-    counters = np.zeros((chip.tiles, PER_TILE))
+    parts: list[Part] = []
     now, unknown = float(chip.cycles.launch), set[int]()
     known: dict[bytes, _Cost] = {}
     for first, key, steps in stretches:
@@ -64,13 +63,16 @@ def model(program: Program, chip: Chip, recorder: Recorder | None = None, follow
                 recorder.begin(first, now)
             cost = known[key] = _cost(Machine(steps, chip, recorder, follow=follow))
         unknown |= {first + record for record in cost.unknown}
-        begin, end = first * PER_RECORD, (first + len(steps.records)) * PER_RECORD
-        records[begin:end] = cost.records[: end - begin]
-        counters += cost.counters
+        parts.append(Part(first, first + len(steps.records), cost.cycles, cost.records, cost.counters))
         now += cost.cycles
         if cost.is_end:
             break
-    return _report(program, chip, now, records, counters, unknown)
+    return _report(program, chip, parts, float(chip.cycles.launch), unknown)
+
+
+def report_of(program: Program, chip: Chip, parts: Sequence[Part], unknown: Iterable[int] = ()) -> Report:
+    """What some parts of a program's report cost by themselves, without the launch."""
+    return _report(program, chip, parts, 0.0, {i for i in unknown if any(p.first <= i < p.end for p in parts)})
 
 
 def _cost(machine: Machine) -> _Cost:
@@ -127,27 +129,36 @@ def _without_places(code: np.ndarray) -> bytes:
     return words.tobytes()
 
 
-def _report(program: Program, chip: Chip, cycles: float, sums: np.ndarray, counters: np.ndarray, unknown: set[int]) -> Report:
+def _report(program: Program, chip: Chip, parts: Sequence[Part], launch: float, unknown: set[int]) -> Report:
+    sums = np.zeros((len(program.code), PER_RECORD))
+    counters = np.zeros((chip.tiles, PER_TILE))
+    for part in parts:
+        counters += part.counters
+        sums[part.first : part.end] += part.records[: (part.end - part.first) * PER_RECORD].reshape(-1, PER_RECORD)
+    cycles = launch + sum(part.cycles for part in parts)
     rows = [tuple(row) for row in counters.tolist()]
+    engines = [BY_OPCODE[code].ENGINE.name for code in (program.code[:, 0] & np.uint64(0xFFFF)).tolist()]
     of_row = {row: {e.name: _engine(e, row, cycles) for e in Engine} for row in set(rows)}
     return Report(
         cycles=cycles,
         clock_hz=chip.clock_hz,
         tiles=tuple(of_row[row] for row in rows),
-        records=tuple(_record(row, chip.tiles) for row in sums.reshape(-1, PER_RECORD).tolist()),
+        records=tuple(_record(name, row, chip.tiles) for name, row in zip(engines, sums.tolist(), strict=True)),
         overhead={
             "issue": max(row[ISSUE] for row in rows),
             "barrier": max(row[BARRIER] for row in rows),
-            "launch": float(chip.cycles.launch),
+            "launch": launch,
         },
         ddr_bytes_per_cycle=min(chip.ddr_bytes_per_cycle, chip.tiles * chip.cycles.dma_bytes_per_cycle),
         unknown=tuple(sorted(unknown)),
+        parts=tuple(parts),
     )
 
 
-def _record(sums: Sequence[float], tiles: int) -> RecordCost:
-    instructions, busy, elapsed, ddr_bytes, operations = sums
-    return RecordCost(instructions / tiles, busy / tiles, elapsed / tiles, round(ddr_bytes), round(operations))
+def _record(engine: str, sums: Sequence[float], tiles: int) -> RecordCost:
+    count, busy, elapsed, charged, moved, operations, least = sums
+    mean = (count / tiles, busy / tiles, elapsed / tiles, least / tiles)
+    return RecordCost(engine, *mean, round(moved), round(charged), round(operations))
 
 
 def _engine(engine: Engine, row: Sequence[float], cycles: float) -> EngineCounters:

@@ -1,7 +1,9 @@
 """What the timing model says of a program: time, what bounds it and what would bound it next, counters as a PMU keeps them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
 
 RESOURCES = ("DDR", "CT", "NE", "TDMA", "DTE", "KC")
 
@@ -29,13 +31,28 @@ class EngineCounters:
 @dataclass(frozen=True)
 class RecordCost:
     """One instruction of the program, summed over its executions and averaged over tiles: executions, cycles on its engine,
-    cycles of the kernel core until it went on, and for the chip DDR bytes and operations."""
+    cycles of the kernel core until it went on, cycles its operations take at the engine's peak rate; and for the chip DDR
+    bytes, the bytes it costs the DDR as much as, operations."""
 
+    engine: str
     instructions: float
     busy_cycles: float
     elapsed_cycles: float
-    ddr_bytes: int
+    least_cycles: float
+    bytes: int
+    charged_bytes: int
     operations: int
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The records from `first` to `end` ran on their own, between barriers; sums as the model keeps them."""
+
+    first: int
+    end: int
+    cycles: float
+    records: np.ndarray
+    counters: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -44,6 +61,7 @@ class Report:
 
     `busy` and `instructions` are those of the busiest tile. `overhead` are the kernel cores' cycles for `issue`, `barrier` and
     `launch`. `unknown` lists records whose trip count or branch depends on data: one turn of them is counted, one branch taken.
+    `parts` follow each other in time.
     """
 
     cycles: float
@@ -53,16 +71,17 @@ class Report:
     overhead: Mapping[str, float]
     ddr_bytes_per_cycle: float
     unknown: tuple[int, ...] = ()
+    parts: tuple[Part, ...] = field(default=(), repr=False)
 
     @property
     def ddr_bytes(self) -> int:
-        """Bytes that the chip moves; short runs count as longer ones."""
-        return sum(r.ddr_bytes for r in self.records)
+        """Bytes that the chip moves from and to DDR."""
+        return sum(r.bytes for r in self.records)
 
     @property
     def ddr_cycles(self) -> float:
-        """Cycles the DDR would take for them."""
-        return self.ddr_bytes / self.ddr_bytes_per_cycle
+        """Cycles the DDR is needed for; short runs cost it as much as longer ones."""
+        return sum(r.charged_bytes for r in self.records) / self.ddr_bytes_per_cycle
 
     @property
     def operations(self) -> int:
@@ -114,10 +133,18 @@ class Report:
         return self.bounds[1][0] if len(self.bounds) > 1 else ""
 
     @property
+    def least_cycles(self) -> float:
+        """What the bytes take at the peak of the DDR, or the operations at the peaks of their engines on all tiles."""
+        engines: dict[str, float] = {}
+        for record in self.records:
+            engines[record.engine] = engines.get(record.engine, 0.0) + record.least_cycles
+        return max(self.ddr_bytes / self.ddr_bytes_per_cycle, *engines.values(), 0.0)
+
+    @property
     def roofline_ratio(self) -> float:
-        """Time over the time the most loaded resource alone would take; 1 is perfect."""
-        load = max(self._loads.values())
-        return self.cycles / load if load else float("inf")
+        """Time over the time that bytes and operations need at least; 1 is perfect."""
+        least = self.least_cycles
+        return self.cycles / least if least else float("inf")
 
     def as_dict(self) -> dict[str, object]:
         """Plain values for JSON."""
