@@ -46,7 +46,7 @@ class BoxSelector:
 
     def select(self, block: Block) -> None:
         for op in block.ops:
-            self.step.origin = _origin(op)
+            self.step.origin = _origin(op) or _neighbour_origin(op)
             self._operation(op)
 
     def _operation(self, op: Operation) -> None:
@@ -281,3 +281,10 @@ def _splat(value: SSAValue) -> Splat:
 def _origin(op: Operation) -> str:
     loc: Attribute | None = op.attributes.get("loc")
     return "" if loc is None else str(loc).strip('"')
+
+
+def _neighbour_origin(op: Operation) -> str:
+    """Of what a load is for, or of what a store keeps."""
+    users = (use.operation for result in op.results for use in result.uses)
+    makers = (operand.owner for operand in op.operands if isinstance(operand.owner, Operation))
+    return next((origin for other in (*users, *makers) if (origin := _origin(other))), "")

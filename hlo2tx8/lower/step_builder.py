@@ -188,6 +188,7 @@ class StepBuilder(Multiply):
                     inner,
                     fmt,
                     self,
+                    self.origin,
                 )
             )
 
@@ -242,7 +243,9 @@ def _dma_levels(levels: tuple[Level, ...]) -> dict[str, Any]:
     return fields
 
 
-def _gather_scatter(dst: SSAValue, src: SSAValue, levels: tuple[Level, ...], fmt: Format, multiply: Multiply) -> Operation:
+def _gather_scatter(
+    dst: SSAValue, src: SSAValue, levels: tuple[Level, ...], fmt: Format, multiply: Multiply, origin: str
+) -> Operation:
     run, outer = _split_run(levels)
     padded = (*reversed(outer), *(Level(1, (0, 0)) for _ in range(NUM_DMA_LEVELS - len(outer))))
     fields: dict[str, Any] = {}
@@ -250,4 +253,4 @@ def _gather_scatter(dst: SSAValue, src: SSAValue, levels: tuple[Level, ...], fmt
         read, write = level.strides
         fields |= {f"rs{i}": multiply(read, fmt.bytes), f"rn{i}": level.extent}
         fields |= {f"ws{i}": multiply(write, fmt.bytes), f"wn{i}": level.extent}
-    return TdmaGatherScatter.make(fmt=fmt, dst=dst, src=src, run_bytes=multiply(run, fmt.bytes), **fields)
+    return TdmaGatherScatter.make(fmt=fmt, dst=dst, src=src, run_bytes=multiply(run, fmt.bytes), origin=origin, **fields)

@@ -73,6 +73,15 @@ class Executable:
         """Modelled cost under XLA's keys where it has them: cycles, seconds, flops, bytes accessed, per engine busy."""
         return self.report.as_dict()
 
+    def trace(self, path: str | Path | None = None) -> dict[str, object]:
+        """The modelled run in the Trace Event Format that Perfetto opens, written to a file if one is given; needs no run."""
+        from hlo2tx8.runtime.trace import trace, write_trace
+
+        content = trace(self.program, self.chip, self.name)
+        if path is not None:
+            write_trace(content, Path(path))
+        return content
+
     def memory_analysis(self) -> dict[str, int]:
         """Bytes of arguments, outputs, constants, scratch (DDR), SPM per tile and encoded program."""
         sizes = {kind: sum(slot.size_bytes for slot in self.program.slots_of(kind)) for kind in SlotKind}

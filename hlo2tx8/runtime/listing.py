@@ -33,14 +33,19 @@ def listing(program: Program) -> str:
 def line(record: Record) -> str:
     """Mnemonic with formats, operands, origin."""
     kind = record.kind
-    suffix = f".{record.fmt.name.lower()}" if kind.FORMATS else ""
-    source = f"_{record.fmt2.name.lower()}" if kind.FORMATS2 else ""
     shown = [f for f in kind.FIELDS if record.fields[f.name] not in (f.default, f.default if f.default is None else ZERO)]
     operands = " ".join(f"{f.name}={_operand(f, record.fields[f.name])}" for f in shown)
     if kind is KcAffine:
         operands = _affine(record)
-    text = f"{kind.MNEMONIC + source + suffix:36} {operands}".rstrip()
+    text = f"{name_of(record):36} {operands}".rstrip()
     return f"{text:96} ; {record.origin}" if record.origin else text
+
+
+def name_of(record: Record) -> str:
+    """Mnemonic with formats."""
+    source = f"_{record.fmt2.name.lower()}" if record.kind.FORMATS2 else ""
+    suffix = f".{record.fmt.name.lower()}" if record.kind.FORMATS else ""
+    return record.kind.MNEMONIC + source + suffix
 
 
 def _operand(field: Field, value: int | Register) -> str:

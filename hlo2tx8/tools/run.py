@@ -40,6 +40,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--iterations", type=int, default=1, metavar="N", help="runs per module, each on new inputs")
     parser.add_argument("--input_literals_file", type=Path, metavar="FILE", help="inputs 0, 1, ... (.safetensors)")
     parser.add_argument("--output_literals_file", type=Path, metavar="FILE", help="write inputs and results there")
+    parser.add_argument("--trace", type=Path, metavar="FILE", help="write the modelled run there, for Perfetto (.json)")
     add_switch(parser, "print_literals", "print inputs and results")
     add_switch(parser, "random_init_input_literals", "random inputs; zeros if false", default=True)
     add_switch(parser, "use_large_float_range", "floats over the dtype's whole range, log-uniform")
@@ -58,6 +59,8 @@ def run(args: Any) -> int:
     files = [*args.files, *args.input_module]
     if not files:
         raise InputError("E1004", "no module to run", hint="hlo2tx8 run FILE...")
+    if args.trace is not None and (args.isolate_instructions or platform_of(args.platform) != "tx8" or args.level is not Level.PROGRAM):
+        raise InputError("E1004", "--trace is of whole programs on tx8")
     platform_of(args.platform)
     if args.reference_platform:
         platform_of(args.reference_platform)
@@ -117,6 +120,11 @@ def _print_level(source: "Source", options: Options) -> bool:
     return True
 
 
+def _numbered(path: Path, number: int) -> Path:
+    """A file of its own for every program after the first."""
+    return path.with_stem(f"{path.stem}.{number}") if number else path
+
+
 def _run_once(source: "Source", options: Options, args: Any, iteration: int) -> bool:
     from hlo2tx8.driver import compile_module
     from hlo2tx8.module import signature_of
@@ -148,6 +156,9 @@ def _run_once(source: "Source", options: Options, args: Any, iteration: int) -> 
         _write_literals(args.output_literals_file, arrays, actual, expected)
     if executable is not None:
         sys.stdout.write(describe(executable, program=args.print_program, report=args.report))
+        if args.trace is not None and not iteration:
+            executable.trace(trace := _numbered(args.trace, options.dump_number))
+            print(f"Trace: {trace}", file=sys.stderr)
     if options.dump_dir is not None:
         print(f"IR dumps: {options.dump_dir}", file=sys.stderr)
     return agreed

@@ -77,6 +77,10 @@ class SharedDdr:
             transfer.flows_at += cycles
         heapify(self.coming)
 
+    def flow_evenly(self, bytes_per_cycle: float) -> None:
+        """Until the next sample transfers move that much on average."""
+        self._sample(bytes_per_cycle)
+
     def _sample(self, bytes_per_cycle: float) -> None:
         if self.samples is not None and (not self.samples or self.samples[-1][1] != bytes_per_cycle):
             self.samples.append((self.now, bytes_per_cycle))

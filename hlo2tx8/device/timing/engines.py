@@ -27,6 +27,7 @@ from hlo2tx8.device.timing.bundle import (
     Bundle,
     Issued,
 )
+from hlo2tx8.device.timing.costs import Range
 from hlo2tx8.device.timing.ddr import SharedDdr, Transfer
 from hlo2tx8.device.timing.steps import Step, Steps
 
@@ -34,15 +35,18 @@ Sums: TypeAlias = "tuple[np.ndarray, np.ndarray]"
 
 
 class Recorder(Protocol):
-    """Is told what happens, in cycles since the beginning of a stretch."""
+    """Is told what happens, in cycles since the beginning of a stretch, of which there are `parts`; says how many instructions
+    of a stretch are to be followed before turns of a loop may be left out."""
 
-    def begin(self, first_record: int, cycle: float) -> None: ...
+    def begin(self, first_record: int, cycle: float, parts: int) -> int: ...
+
+    def end(self, ddr: Sequence[tuple[float, float]]) -> None: ...
 
     def instruction(self, tiles: Sequence[int], issued: Issued) -> None: ...
 
-    def core(self, tiles: Sequence[int], record: int, what: str, start: float, end: float) -> None: ...
+    def work(self, tiles: Sequence[int], record: int, engine: int, ranges: tuple[Range, ...], start: float, end: float) -> None: ...
 
-    def skipped(self, tiles: Sequence[int], record: int, turns: int, start: float, end: float) -> None: ...
+    def pause(self, tiles: Sequence[int], record: int, what: str, start: float, end: float, turns: int = 0) -> None: ...
 
 
 @dataclass
@@ -74,7 +78,7 @@ class Engines:
             b.records[step.record * PER_RECORD + ELAPSED] += end - b.now
             if self.recorder is not None:
                 what = "wait" if why == WAITING else "queue full"
-                self.recorder.core(b.tiles, step.record, f"{what}: {issued.engine.name}", b.now, end)
+                self.recorder.pause(b.tiles, step.record, f"{what}: {issued.engine.name}", b.now, end)
             b.now = end
 
     def issue(self, b: Bundle, step: Step, key: tuple[int | None, ...]) -> bool:

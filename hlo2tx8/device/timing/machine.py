@@ -199,7 +199,8 @@ class Machine(Engines):
         return True
 
     def _work(self, b: Bundle, step: Step, key: tuple[int | None, ...]) -> None:
-        work = (step.shapes.get(key) or self.steps.shape(step, key)).work
+        shape = step.shapes.get(key) or self.steps.shape(step, key)
+        work = shape.work
         self.spend(b, step, 0)
         base = step.record * PER_RECORD
         done = {INSTRUCTIONS: 1, BUSY: work.cycles, ELAPSED: work.cycles, OPERATIONS: work.operations, LEAST: work.least_cycles}
@@ -208,7 +209,7 @@ class Machine(Engines):
         b.counters[Engine.KC * PER_ENGINE + ENGINE_INSTRUCTIONS] += 1
         b.counters[Engine.KC * PER_ENGINE + ENGINE_BUSY] += work.cycles
         if self.recorder is not None:
-            self.recorder.core(b.tiles, step.record, "", b.now, b.now + work.cycles)
+            self.recorder.work(b.tiles, step.record, Engine.KC, shape.ranges, b.now, b.now + work.cycles)
         b.now += work.cycles
 
     # ------------------------------------------------------------------------------------------- bundles of tiles
@@ -242,7 +243,7 @@ class Machine(Engines):
             b.counters[BARRIER] += self.chip.cycles.barrier
             b.records[record * PER_RECORD + ELAPSED] += cycle - b.now
             if self.recorder is not None:
-                self.recorder.core(b.tiles, record, "barrier", b.now, cycle)
+                self.recorder.pause(b.tiles, record, "barrier", b.now, cycle)
             b.now, b.at, b.is_at_barrier = cycle, b.at + 1, False
         self._merge([b for b in waiting if b.is_drained(cycle)])
         return True

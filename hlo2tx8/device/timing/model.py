@@ -47,11 +47,8 @@ class _Cost:
     is_end: bool
 
 
-def model(program: Program, chip: Chip, recorder: Recorder | None = None, follow: int = 0) -> Report:
-    """The modelled time of a program that decodes; EncodingError otherwise.
-
-    A recorder is told all that happens; no turn of a loop is left out before `follow` instructions were followed in a stretch.
-    """
+def model(program: Program, chip: Chip, recorder: Recorder | None = None) -> Report:
+    """The modelled time of a program that decodes, EncodingError otherwise; a recorder is told all that happens."""
     stretches = _stretches(program, chip)
     parts: list[Part] = []
     now, unknown = float(chip.cycles.launch), set[int]()
@@ -59,9 +56,11 @@ def model(program: Program, chip: Chip, recorder: Recorder | None = None, follow
     for first, key, steps in stretches:
         cost = known.get(key)
         if cost is None or recorder is not None:
+            follow = 0 if recorder is None else recorder.begin(first, now, len(stretches))
+            machine = Machine(steps, chip, recorder, follow=follow)
+            cost = known[key] = _cost(machine)
             if recorder is not None:
-                recorder.begin(first, now)
-            cost = known[key] = _cost(Machine(steps, chip, recorder, follow=follow))
+                recorder.end(machine.ddr.samples or ())
         unknown |= {first + record for record in cost.unknown}
         parts.append(Part(first, first + len(steps.records), cost.cycles, cost.records, cost.counters))
         now += cost.cycles

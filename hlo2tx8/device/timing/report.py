@@ -107,6 +107,18 @@ class Report:
         return {name: _mean([t[name] for t in self.tiles]) for name in self._engines}
 
     @property
+    def alike(self) -> tuple[tuple[tuple[int, ...], Mapping[str, EngineCounters]], ...]:
+        """(tiles, their counters) for each set of tiles whose counters are the same."""
+        found: list[tuple[list[int], Mapping[str, EngineCounters]]] = []
+        for tile, counters in enumerate(self.tiles):
+            same = next((tiles for tiles, other in found if other is counters or other == counters), None)
+            if same is None:
+                found.append(([tile], counters))
+            else:
+                same.append(tile)
+        return tuple((tuple(tiles), counters) for tiles, counters in found)
+
+    @property
     def _engines(self) -> tuple[str, ...]:
         return tuple(self.tiles[0])
 
@@ -157,6 +169,10 @@ class Report:
             "busy_cycles": dict(self.busy),
             "instructions": dict(self.instructions),
             "counters": {name: counters.as_dict() for name, counters in self.engines.items()},
+            "counters_by_tile": [
+                {"tiles": list(tiles), "counters": {name: c.as_dict() for name, c in counters.items()}}
+                for tiles, counters in self.alike
+            ],
             "overhead_cycles": dict(self.overhead),
             "bytes accessed": self.ddr_bytes,
             "flops": self.operations,

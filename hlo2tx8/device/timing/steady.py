@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hlo2tx8.device.timing.bundle import Bundle, Frame, Issued, apply
+from hlo2tx8.device.timing.bundle import DDR_BYTES, PER_RECORD, Bundle, Frame, Issued, apply
 from hlo2tx8.device.timing.steps import NUM_REGISTERS, Op, Step, Value, counter, is_not_zero, num_turns
 
 if TYPE_CHECKING:
@@ -142,9 +142,11 @@ def _skip(machine: "Machine", lead: Bundle, frame: Frame, probe: Probe) -> None:
     cycles = pace * times
     machine.repeat(probe.sums, times)
     if machine.recorder is not None:
-        machine.recorder.skipped(
-            lead.tiles, machine.steps.steps[frame.loop].record, times * probe.period, lead.now, lead.now + cycles
-        )
+        for b, f, turns in moved:
+            record = machine.steps.steps[f.loop].record
+            machine.recorder.pause(b.tiles, record, "steady", b.now, b.now + cycles, turns * times)
+        moved_bytes = (machine.records - probe.sums[0])[DDR_BYTES::PER_RECORD].sum()  # of `times` periods and the probed one
+        machine.ddr.flow_evenly(moved_bytes / (cycles + pace))
     for b, f, turns in moved:
         f.turn += turns * times
         b.now += cycles

@@ -1,0 +1,15 @@
+"""Origins of instructions in their parts: the source line and the HLO instruction.
+
+    model.py:12:8 jit(f)/tanh    ->    {"source": "model.py:12:8", "hlo": "jit(f)/tanh"}
+"""
+
+import re
+
+PLACE = re.compile(r"(?P<source>.*?:\d+(?::\d+)?)(?: (?P<hlo>.*))?")
+
+
+def split_origin(origin: str) -> dict[str, str]:
+    """The parts an origin has."""
+    found = PLACE.fullmatch(origin)
+    parts = found.groupdict(default="") if found else {"hlo": origin}
+    return {name: text for name, text in parts.items() if text}
