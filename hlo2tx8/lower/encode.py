@@ -5,14 +5,14 @@ refer to the kernel's arguments, then its scratch tensors, in order; the program
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa import Instruction
+from hlo2tx8.device.isa import Engine, Instruction
 from hlo2tx8.device.isa.encoding import Operand, Record, Register
 from hlo2tx8.device.isa.forms import KcScalar
 from hlo2tx8.device.isa.kc_control import (
@@ -58,7 +58,13 @@ def encode(module: ModuleOp) -> EncodedKernel:
     encoder = _Encoder({a: i for i, a in enumerate(body.args)})
     encoder.block(body)
     buffers = buffers_of(functions[0], encoder.uses, encoder.loops)
-    return EncodedKernel(tuple(encoder.records), len(body.args), tuple(encoder.scratch), buffers, tuple(encoder.uses))
+    return EncodedKernel(_with_origins(encoder.records), len(body.args), tuple(encoder.scratch), buffers, tuple(encoder.uses))
+
+
+def _with_origins(records: Sequence[Record]) -> tuple[Record, ...]:
+    """Instructions of engines without an origin, such as fills, get that of the last one: the fusion's root."""
+    last = next((r.origin for r in reversed(records) if r.origin), "")
+    return tuple(r if r.origin or r.kind.ENGINE is Engine.KC else replace(r, origin=last) for r in records)
 
 
 @dataclass

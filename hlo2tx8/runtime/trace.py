@@ -88,8 +88,8 @@ class _Drawing:
         for tile in range(self.chip.tiles):
             if self.drawn(tile):
                 yield from _process(FIRST_TILE + tile, f"tile {tile} ({tile // columns}, {tile % columns})")
-                for engine, thread in THREADS.items():
-                    yield from _thread(FIRST_TILE + tile, thread, "kernel core" if engine is Engine.KC else engine.name)
+                for engine in ORDER:
+                    yield from _thread(FIRST_TILE + tile, THREADS[engine], "kernel core" if engine is Engine.KC else engine.name)
 
     def drawn(self, tile: int) -> tuple[list[Slice], list[Pause]] | None:
         """What is drawn of a tile; None if nothing is."""

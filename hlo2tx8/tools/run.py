@@ -59,9 +59,9 @@ def run(args: Any) -> int:
     files = [*args.files, *args.input_module]
     if not files:
         raise InputError("E1004", "no module to run", hint="hlo2tx8 run FILE...")
-    if args.trace is not None and (args.isolate_instructions or platform_of(args.platform) != "tx8" or args.level is not Level.PROGRAM):
+    is_on_chip = platform_of(args.platform) == "tx8" and args.level is Level.PROGRAM
+    if args.trace is not None and (args.isolate_instructions or not is_on_chip):
         raise InputError("E1004", "--trace is of whole programs on tx8")
-    platform_of(args.platform)
     if args.reference_platform:
         platform_of(args.reference_platform)
     failures, runs = 0, 0

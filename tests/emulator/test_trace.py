@@ -1,11 +1,11 @@
-"""Traces: what the format asks for, that the events are those the report counts, and that long programs are cut short and say so."""
+"""Traces: the format, events that are those the report counts, and long programs that are cut short and say so."""
 
 import json
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import pytest
 
@@ -71,7 +71,7 @@ def check_format(events: list[Event]) -> None:
         assert "tid" not in event or (event["pid"], event["tid"]) in threads
     for slices in slices_of(events).values():
         slices.sort(key=lambda e: e["ts"])
-        assert all(a["ts"] + a["dur"] <= b["ts"] + 1e-5 for a, b in zip(slices, slices[1:], strict=False))
+        assert all(a["ts"] + a["dur"] <= b["ts"] + 1e-5 for a, b in pairwise(slices))
     starts, ends = ({e["id"]: e for e in events if e["ph"] == phase} for phase in "sf")
     threads_of = slices_of(events)
     assert starts.keys() == ends.keys()
