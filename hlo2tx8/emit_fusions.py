@@ -4,6 +4,7 @@
     %2 = hlo.fusion "gelu.1"(%1) {...}       %2 = launch.kernel @gelu(%1) {group = 1}
                                              builtin.module @gelu { func.func @gelu(...) {...} }
 
+Control flow becomes that of `launch`; a condition region of a loop whose turns are known goes.
 Equal means: the same ops on the same values with the same attributes and types, up to names and locations.
 """
 
@@ -12,14 +13,16 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from hlo2tx8.dialects.launch import KernelOp
+from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, WhileOp, YieldOp
 from hlo2tx8.errors import UnsupportedError, UnsupportedOp
+from hlo2tx8.hlo.regions import CONTROL, terminator_of
+from hlo2tx8.hlo.simplify_loop import TRIP_COUNT
 from hlo2tx8.notes import add_notes
 
 _NAMES = ("fusion_name", "loc", "sym_name")
@@ -68,27 +71,60 @@ class EmitFusionsPass(ModulePass):
                 notes.append(f"{fusion_name(fusion)} is equal to {emitted[key]}")
             launch = KernelOp(emitted[key], fusion.operands, fusion.result_types, group, origin_of(fusion))
             Rewriter.replace_op(fusion, launch)
+        if not unsupported:
+            launch_control(main.body.block)
         if self.explain:
             add_notes(op, notes)
         if unsupported:
             raise UnsupportedError(unsupported)
 
 
-def number_fusions(main: Block) -> list[tuple[int, Operation]]:
-    """The fusions of @main with their group numbers; `hlo.group` ops are dissolved on the way."""
+def number_fusions(block: Block, first: int = 0) -> list[tuple[int, Operation]]:
+    """The fusions of @main and of the regions in it, with their group numbers; `hlo.group` ops are dissolved on the way."""
     found: list[tuple[int, Operation]] = []
-    number = 0
-    for op in tuple(main.ops):
+    number = first
+    for op in tuple(block.ops):
         if op.name == "hlo.group":
             body = op.regions[0].block
             found.extend((number, inner) for inner in body.ops if inner.name == "hlo.fusion")
             dissolve(op, body)
+            number += 1
         elif op.name == "hlo.fusion":
             found.append((number, op))
-        else:
-            continue
-        number += 1
+            number += 1
+        elif op.name in CONTROL:
+            for region in op.regions:
+                found += number_fusions(region.block, number)
+                number = found[-1][0] + 1 if found else number
     return found
+
+
+def launch_control(block: Block) -> None:
+    """The control flow of a block, and of the regions inside of it, as ops of `launch`."""
+    for op in tuple(block.ops):
+        if op.name not in CONTROL:
+            continue
+        for region in op.regions:
+            launch_control(region.block)
+            terminator = terminator_of(region.block)
+            Rewriter.replace_op(terminator, YieldOp(terminator.operands))
+        Rewriter.replace_op(op, _launched(op))
+
+
+def _launched(op: Operation) -> Operation:
+    regions = [op.detach_region(region) for region in tuple(op.regions)]
+    turns = op.attributes.get(TRIP_COUNT)
+    match op.name:
+        case "stablehlo.while" if isinstance(turns, IntegerAttr):
+            new = RepeatOp(turns.value.data, op.operands, regions[1])
+        case "stablehlo.while":
+            new = WhileOp(op.operands, *regions)
+        case "stablehlo.if":
+            new = CaseOp(op.operands[0], op.result_types, regions[::-1])
+        case _:
+            new = CaseOp(op.operands[0], op.result_types, regions)
+    new.attributes |= {key: value for key, value in op.attributes.items() if key == "loc"}
+    return new
 
 
 def dissolve(group: Operation, body: Block) -> None:

@@ -18,6 +18,8 @@ from hlo2tx8.emit_fusions import EmitFusionsPass
 from hlo2tx8.errors import LevelError
 from hlo2tx8.expand_chlo import ExpandChloPass
 from hlo2tx8.hlo.expand_operations import ExpandOperationsPass
+from hlo2tx8.hlo.inline_calls import InlineCallsPass
+from hlo2tx8.hlo.simplify_control import SimplifyControlPass
 from hlo2tx8.lower.allocate_spm import AllocateSpmPass
 from hlo2tx8.lower.flatten_tensors import FlattenTensorsPass
 from hlo2tx8.lower.inline import InlinePass
@@ -46,8 +48,10 @@ class Stage:
 
 
 PIPELINE: tuple[Stage, ...] = (
+    Stage(InlineCallsPass(), after=Level.HLO),
     Stage(ExpandChloPass(), after=Level.HLO),
     Stage(ExpandOperationsPass(), after=Level.HLO),
+    Stage(SimplifyControlPass(), after=Level.HLO),
     Stage(PlanFusionsPass(), after=Level.FUSED),
     Stage(EmitFusionsPass(), after=Level.LOOPS),
     Stage(InlinePass(), after=Level.LOOPS),

@@ -9,23 +9,33 @@
     }
 
 A kernel's entry function takes the operands, then one tensor per result that it writes. Launches happen in
-order; those of one group belong together in SPM.
+order; those of one group belong together in SPM. Control flow is `launch.while`, `launch.repeat` and `launch.case`;
+their regions hold launches, and may use values from outside.
+
+    %2 = launch.repeat 5 (%0) do {
+    ^bb0(%x : tensor<4xf32>):
+      %1 = launch.kernel @step(%x) {group = 1} : (tensor<4xf32>) -> tensor<4xf32>
+      launch.yield %1 : tensor<4xf32>
+    } : (tensor<4xf32>) -> tensor<4xf32>
 """
 
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp, StringAttr, SymbolRefAttr, i64
-from xdsl.ir import Attribute, Dialect, Operation, SSAValue
+from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
     irdl_op_definition,
+    operand_def,
     prop_def,
+    region_def,
     traits_def,
     var_operand_def,
+    var_region_def,
     var_result_def,
 )
-from xdsl.traits import SymbolUserOpInterface
+from xdsl.traits import IsTerminator, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 
@@ -75,10 +85,96 @@ class KernelOp(IRDLOperation):
         return kernels(top).get(self.callee.string_value()) if top is not None else None
 
 
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """The end of a region: what it hands on."""
+
+    name = "launch.yield"
+
+    arguments = var_operand_def()
+
+    traits = traits_def(IsTerminator())
+
+    assembly_format = "($arguments^ `:` type($arguments))? attr-dict"
+
+    def __init__(self, arguments: Sequence[SSAValue]) -> None:
+        super().__init__(operands=[arguments])
+
+
+class _LoopOp(IRDLOperation):
+    """State that a body turns into the next state; state keeps its types."""
+
+    state = var_operand_def()
+    results_ = var_result_def()
+
+    def verify_(self) -> None:
+        types = [value.type for value in self.operands]
+        yields = [self.regions[-1].block.last_op]
+        lists = [self.result_types, *([arg.type for arg in region.block.args] for region in self.regions)]
+        lists += [[value.type for value in op.operands] for op in yields if op is not None]
+        if any(list(found) != types for found in lists):
+            raise VerifyException(f"{self.name}: operands, results, parameters and what the body yields differ in type")
+
+
+@irdl_op_definition
+class WhileOp(_LoopOp):
+    """As long as the condition yields true for the state: state = body(state)."""
+
+    name = "launch.while"
+
+    condition = region_def("single_block")
+    body = region_def("single_block")
+
+    assembly_format = "`(` $state `)` `cond` $condition `do` $body attr-dict `:` functional-type($state, $results_)"
+
+    def __init__(self, state: Sequence[SSAValue], condition: Region, body: Region) -> None:
+        types = [value.type for value in state]
+        super().__init__(operands=[state], result_types=[types], regions=[condition, body])
+
+
+@irdl_op_definition
+class RepeatOp(_LoopOp):
+    """`count` times: state = body(state)."""
+
+    name = "launch.repeat"
+
+    count = prop_def(IntegerAttr[IntegerType])
+    body = region_def("single_block")
+
+    assembly_format = "$count `(` $state `)` `do` $body attr-dict `:` functional-type($state, $results_)"
+
+    def __init__(self, count: int, state: Sequence[SSAValue], body: Region) -> None:
+        types = [value.type for value in state]
+        properties = {"count": IntegerAttr(count, i64)}
+        super().__init__(operands=[state], result_types=[types], regions=[body], properties=properties)
+
+
+@irdl_op_definition
+class CaseOp(IRDLOperation):
+    """results = branches[selector](); a selector out of range is the last branch. Of a pred, false is the first branch."""
+
+    name = "launch.case"
+
+    selector = operand_def()
+    results_ = var_result_def()
+    branches = var_region_def("single_block")
+
+    assembly_format = "$selector $branches attr-dict `:` functional-type($selector, $results_)"
+
+    def __init__(self, selector: SSAValue, result_types: Sequence[Attribute], branches: Sequence[Region]) -> None:
+        super().__init__(operands=[selector], result_types=[result_types], regions=[branches])
+
+    def verify_(self) -> None:
+        for region in self.branches:
+            last = region.block.last_op
+            if last is None or [v.type for v in last.operands] != list(self.result_types):
+                raise VerifyException(f"{self.name}: a branch yields other types than the op has results")
+
+
 def kernels(module: ModuleOp) -> dict[str, ModuleOp]:
     """The kernel modules inside a top module by name, in order."""
     nested = (op for op in module.body.block.ops if isinstance(op, ModuleOp))
     return {op.sym_name.data: op for op in nested if op.sym_name is not None}
 
 
-Launch = Dialect("launch", [KernelOp], [])
+Launch = Dialect("launch", [KernelOp, YieldOp, WhileOp, RepeatOp, CaseOp], [])

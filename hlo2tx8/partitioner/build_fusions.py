@@ -1,21 +1,29 @@
 """Turns clusters of instructions into `hlo.fusion` ops, and puts constants where they belong."""
 
 from collections.abc import Sequence
+from math import prod
 
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.dialects.stablehlo import ReturnOp
-from hlo2tx8.partitioner.clusters import Cluster
-from hlo2tx8.partitioner.instruction import CONSTANTS, is_splat_constant
+from hlo2tx8.hlo.regions import CONTROL, terminator_of
+from hlo2tx8.partitioner.clusters import Cluster, is_kept
+from hlo2tx8.partitioner.instruction import CONSTANTS, is_splat_constant, shape_of
+
+SMALL_ELEMENTS = 4096
+"""Constants up to this size lie in the program's constants; larger ones are cheaper to compute."""
 
 
-def build_fusions(block: Block, clusters: Sequence[Cluster]) -> None:
-    """Move or copy each cluster's instructions into a fusion at the place of its root; drop what nobody needs."""
+def build_fusions(block: Block, clusters: Sequence[Cluster], taken: dict[str, int]) -> None:
+    """Move or copy each cluster's instructions into a fusion at the place of its root; drop what nobody needs.
+
+    `taken` counts the fusions of a name, in this block and others.
+    """
     position = {op: number for number, op in enumerate(block.ops)}
-    taken: dict[str, int] = {}
     made: dict[SSAValue, SSAValue] = {}
-    readers = [op for op in block.ops if op.name in ("func.return", "hlo.fusion")]
+    kept = [op for op in block.ops if is_kept(op)]
+    readers = [inner for op in kept for inner in op.walk()]
     for cluster in clusters:
         members = sorted(cluster.members, key=position.__getitem__)
         fusion = _build(cluster, members, _fusion_name(cluster.root, taken))
@@ -26,9 +34,12 @@ def build_fusions(block: Block, clusters: Sequence[Cluster]) -> None:
             made[old] = new
     for reader in readers:
         reader.operands = [made.get(value, value) for value in reader.operands]
-    copy_outputs(block, taken)
+    terminator = terminator_of(block)
+    if terminator.name == "func.return":
+        copy_outputs(terminator, taken)
+    write_large_constants(block, taken)
     for op in reversed(tuple(block.ops)):
-        if op not in readers and op.name != "hlo.fusion" and all(result.first_use is None for result in op.results):
+        if not is_kept(op) and all(result.first_use is None for result in op.results):
             op.detach()
             op.erase()
 
@@ -56,7 +67,10 @@ def _build(cluster: Cluster, members: Sequence[Operation], name: str) -> Operati
 
 
 def _fusion_name(root: Operation, taken: dict[str, int]) -> str:
-    base = f"{root.name.rpartition('.')[2]}_fusion"
+    return _name(f"{root.name.rpartition('.')[2]}_fusion", taken)
+
+
+def _name(base: str, taken: dict[str, int]) -> str:
     count = taken[base] = taken.get(base, -1) + 1
     return f"{base}.{count}" if count else base
 
@@ -87,24 +101,38 @@ def move_constants(fusion: Operation) -> None:
     fusion.operands = operands
 
 
-def copy_outputs(block: Block, taken: dict[str, int]) -> None:
-    """Every output of the program is a fusion's result of its own: inputs, constants and second mentions are copied."""
-    terminator = block.last_op
-    assert terminator is not None
+def copy_outputs(terminator: Operation, taken: dict[str, int]) -> None:
+    """Every output of the program is a result of its own: inputs, constants and second mentions are copied."""
     seen: dict[SSAValue, None] = {}
     outputs: list[SSAValue] = []
     for value in terminator.operands:
         owner = value.owner
-        if isinstance(owner, Operation) and owner.name == "hlo.fusion" and value not in seen:
+        if isinstance(owner, Operation) and is_kept(owner) and value not in seen:
             seen[value] = None
             outputs.append(value)
             continue
-        body = Block(arg_types=[value.type])
-        body.add_op(ReturnOp(list(body.args)))
-        count = taken["copy_fusion"] = taken.get("copy_fusion", -1) + 1
-        name = f"copy_fusion.{count}" if count else "copy_fusion"
-        copy = FusionOp([value], [value.type], "kLoop", Region(body), name)
-        block.insert_op_before(copy, terminator)
-        move_constants(copy)
-        outputs.append(copy.results[0])
+        outputs.append(_copy(value, terminator, taken))
     terminator.operands = outputs
+
+
+def write_large_constants(block: Block, taken: dict[str, int]) -> None:
+    """Splat constants that start a loop or are a branch's result are written by a fusion, unless they are small."""
+    for op in tuple(block.ops):
+        if op.name not in (*CONTROL, "stablehlo.return"):
+            continue
+        for number, value in enumerate(op.operands):
+            owner = value.owner
+            if isinstance(owner, Operation) and is_splat_constant(owner) and prod(shape_of(value)) > SMALL_ELEMENTS:
+                op.operands[number] = _copy(value, op, taken)
+
+
+def _copy(value: SSAValue, before: Operation, taken: dict[str, int]) -> SSAValue:
+    """The result of a fusion that copies a value, or is made of it if it is a splat constant."""
+    body = Block(arg_types=[value.type])
+    body.add_op(ReturnOp(list(body.args)))
+    copy = FusionOp([value], [value.type], "kLoop", Region(body), _name("copy_fusion", taken))
+    block = before.parent
+    assert block is not None
+    block.insert_op_before(copy, before)
+    move_constants(copy)
+    return copy.results[0]

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Block, Operation
 
+from hlo2tx8.hlo.regions import CONTROL, captured
 from hlo2tx8.indexing import FloorDiv, IndexingMap, Mod
 from hlo2tx8.partitioner.computation import Scope
 from hlo2tx8.partitioner.instruction import (
@@ -49,6 +50,12 @@ class Use:
 
 
 _OUTSIDE = Use(None)
+_KEPT = ("func.return", "stablehlo.return", "hlo.fusion", "hlo.group", *CONTROL)
+
+
+def is_kept(op: Operation) -> bool:
+    """Does it stay what it is: a fusion of the source, control flow, the end of a block?"""
+    return op.name in _KEPT
 
 
 def find_clusters(block: Block) -> tuple[list[Cluster], tuple[str, ...]]:
@@ -67,8 +74,8 @@ class _Walk:
 
     def visit(self, op: Operation) -> None:
         """Decide where an instruction goes; all of its readers have been visited."""
-        if op.name in ("func.return", "hlo.fusion", "hlo.group"):
-            for operand in op.operands:
+        if is_kept(op):
+            for operand in (*op.operands, *captured(op)):
                 if isinstance(operand.owner, Operation):
                     self.uses.setdefault(operand.owner, []).append(_OUTSIDE)
             return

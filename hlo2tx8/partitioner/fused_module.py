@@ -5,7 +5,9 @@ from typing import Literal, TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from hlo2tx8.hlo.regions import terminator_of
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,15 @@ class Result:
     kind: Literal["result"] = "result"
 
 
-Source: TypeAlias = Input | Constant | Result
+@dataclass(frozen=True)
+class Carried:
+    """A value that control flow hands on: a result of a loop or branch, or state inside of its regions."""
+
+    value: SSAValue
+    kind: Literal["carried"] = "carried"
+
+
+Source: TypeAlias = Input | Constant | Result | Carried
 
 
 @dataclass(frozen=True)
@@ -66,20 +76,25 @@ class FusedModule:
 
 
 def describe(module: ModuleOp, explain: tuple[str, ...] = ()) -> FusedModule:
-    """The groups of a module whose @main holds fusions and constants only."""
+    """The groups of a module whose @main holds fusions, constants and control flow over them."""
     main = next(f for f in module.body.block.ops if isinstance(f, FuncOp) and f.sym_name.data == "main")
     block = main.body.block
     sources: dict[SSAValue, Source] = {arg: Input(number) for number, arg in enumerate(block.args)}
     groups: list[Group] = []
-    outputs: tuple[Source, ...] = ()
+    _describe(block, sources, groups)
+    outputs = tuple(sources[value] for value in terminator_of(block).operands)
+    return FusedModule(module, tuple(groups), outputs, explain)
+
+
+def _describe(block: Block, sources: dict[SSAValue, Source], groups: list[Group]) -> None:
     for op in block.ops:
-        if op.name == "func.return":
-            outputs = tuple(sources[value] for value in op.operands)
-        elif op.name == "hlo.fusion":
+        if op.name == "hlo.fusion":
             operands = tuple(sources[value] for value in op.operands)
             group = Group(len(groups), (op,), operands, tuple(op.result_types))
             sources.update({result: Result(group.number, i) for i, result in enumerate(op.results)})
             groups.append(group)
-        else:
-            sources.update({result: Constant(op) for result in op.results})
-    return FusedModule(module, tuple(groups), outputs, explain)
+            continue
+        for region in op.regions:
+            sources.update({arg: Carried(arg) for arg in region.block.args})
+            _describe(region.block, sources, groups)
+        sources.update({result: Carried(result) if op.regions else Constant(op) for result in op.results})

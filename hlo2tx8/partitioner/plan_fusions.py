@@ -1,4 +1,4 @@
-"""Pass plan-fusions: every instruction of @main ends up in a fusion; fusions of the source are kept.
+"""Pass plan-fusions: every instruction of @main ends up in a fusion or is control flow; fusions of the source are kept.
 
 Before:
     %0 = stablehlo.constant 2.0, %1 = stablehlo.broadcast_in_dim %0, %2 = stablehlo.multiply %a, %1
@@ -11,7 +11,8 @@ After:
 
 From the last instruction up: an elementwise or shaping instruction joins the fusion of its users iff they are in
 one fusion, reach it through one indexing map, and all that is read stays affine. Broadcasts, iotas and scalar
-constants cost nothing: every fusion that needs one has its own. Other instructions are fusions of their own.
+constants cost nothing: every fusion that needs one has its own. Other instructions are fusions of their own. The
+regions of control flow are fused like @main; a fusion never spans them.
 """
 
 from dataclasses import dataclass
@@ -19,14 +20,16 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
 from hlo2tx8.errors import InputError
+from hlo2tx8.hlo.regions import CONTROL
 from hlo2tx8.notes import add_notes
 from hlo2tx8.partitioner.build_fusions import build_fusions, move_constants
 from hlo2tx8.partitioner.clusters import find_clusters
 from hlo2tx8.partitioner.fused_module import FusedModule, describe
-from hlo2tx8.partitioner.inline_calls import inline_calls
+from hlo2tx8.partitioner.place_constants import place_constants
 
 
 @dataclass(frozen=True)
@@ -49,10 +52,20 @@ def plan_fusions(module: ModuleOp) -> FusedModule:
     if main is None:
         raise InputError("E1004", "the module has no function @main")
     block = main.body.block
-    inline_calls(module, block)
-    for op in tuple(block.ops):
-        if op.name == "hlo.fusion":
-            move_constants(op)
-    clusters, explain = find_clusters(block)
-    build_fusions(block, clusters)
+    place_constants(block)
+    explain = _fuse(block, {})
     return describe(module, explain)
+
+
+def _fuse(block: Block, taken: dict[str, int]) -> tuple[str, ...]:
+    """Fuse a block after the regions of its control flow; a line per decision. `taken` counts the fusions of a name."""
+    explain: list[str] = []
+    for op in tuple(block.ops):
+        if op.name in CONTROL:
+            for region in op.regions:
+                explain += _fuse(region.block, taken)
+        elif op.name == "hlo.fusion":
+            move_constants(op)
+    clusters, decisions = find_clusters(block)
+    build_fusions(block, clusters, taken)
+    return (*explain, *decisions)

@@ -1,6 +1,6 @@
 """Run a module at any level: every level gives the reference's answer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,11 +9,11 @@ import numpy.typing as npt
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import ReturnOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, SSAValue
 
 from hlo2tx8.device.emulator import Emulator
 from hlo2tx8.dialects.hlo import decode_attributes
-from hlo2tx8.dialects.launch import KernelOp, kernels
+from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, WhileOp, YieldOp, kernels
 from hlo2tx8.driver import chip_of, compile_module, lower
 from hlo2tx8.errors import LevelError
 from hlo2tx8.link import link
@@ -59,20 +59,40 @@ def run_unbounded(module: ModuleOp, options: Options, arrays: Sequence[Array]) -
 
 def run_launches(module: ModuleOp, arrays: Sequence[Array]) -> list[Array]:
     """Run @main of a module at LOOPS, FLAT or VECTOR: each launch through the interpreter."""
+    values: dict[SSAValue, Array] = {}
+    return _run_block(find_main(module).body.block, list(map(np.asarray, arrays)), values, kernels(module))
+
+
+def _run_block(
+    block: Block, arguments: Sequence[Array], values: dict[SSAValue, Array], nested: Mapping[str, ModuleOp]
+) -> list[Array]:
+    """What the block's terminator hands on; `values` has what enclosing blocks define."""
     from hlo2tx8.interpreter import interpret
 
-    main = find_main(module)
-    nested = kernels(module)
-    values: dict[SSAValue, Array] = dict(zip(main.body.block.args, map(np.asarray, arrays), strict=True))
-    for op in main.body.block.ops:
-        if isinstance(op, ReturnOp):
-            return [values[v] for v in op.arguments]
-        if op.name == "stablehlo.constant":
-            port = port_of(op.results[0].type)
-            values[op.results[0]] = np.broadcast_to(np.asarray(decode_attributes(op)["value"]), port.shape)
-            continue
-        if not isinstance(op, KernelOp):
-            raise LevelError("E1006", f"{op.name} in @main below FUSED")
-        results = interpret(nested[op.callee.string_value()], [values[v] for v in op.operands])
+    values.update(zip(block.args, arguments, strict=True))
+    for op in block.ops:
+        operands = [values[v] for v in op.operands]
+        match op:
+            case ReturnOp() | YieldOp():
+                return operands
+            case KernelOp():
+                results = interpret(nested[op.callee.string_value()], operands)
+            case WhileOp():
+                results = operands
+                while bool(_run_block(op.condition.block, results, values, nested)[0]):
+                    results = _run_block(op.body.block, results, values, nested)
+            case RepeatOp():
+                results = operands
+                for _ in range(op.count.value.data):
+                    results = _run_block(op.body.block, results, values, nested)
+            case CaseOp():
+                chosen = int(operands[0])
+                number = chosen if 0 <= chosen < len(op.branches) else -1
+                results = _run_block(op.branches[number].block, [], values, nested)
+            case _ if op.name == "stablehlo.constant":
+                port = port_of(op.results[0].type)
+                results = [np.broadcast_to(np.asarray(decode_attributes(op)["value"]), port.shape)]
+            case _:
+                raise LevelError("E1006", f"{op.name} in @main below FUSED")
         values.update(zip(op.results, results, strict=True))
-    raise LevelError("E1006", "@main does not return")
+    raise LevelError("E1006", "a block of @main does not return")

@@ -1,0 +1,72 @@
+"""Pass inline-calls: calls and composites become the bodies of the functions they name; @main is left alone in the module.
+
+    %1 = func.call @_pad(%0)                                 ⟶    the body of @_pad on %0
+    %1 = stablehlo.composite "gelu" %0 {decomposition = @f}  ⟶    the body of @f on %0
+
+Also inside of the regions of control flow. Recursive calls stay.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from hlo2tx8.errors import CompileError
+
+CALLS: Mapping[str, str] = {"func.call": "callee", "stablehlo.composite": "decomposition"}
+"""Ops that run a function, and the property that names it."""
+MAX_DEPTH = 64
+
+
+@dataclass(frozen=True)
+class InlineCallsPass(ModulePass):
+    """Inline what @main calls, and drop functions that nothing names any more; see the module docstring."""
+
+    name = "inline-calls"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        functions = {f.sym_name.data: f for f in op.body.block.ops if isinstance(f, FuncOp)}
+        main = functions.get("main")
+        if main is None:
+            return
+        for _ in range(MAX_DEPTH):
+            calls = [inner for inner in main.walk() if inner.name in CALLS]
+            if not calls:
+                break
+            for call in calls:
+                _inline(call, functions)
+        needed = _named(op)
+        for name, function in functions.items():
+            if function is not main and name not in needed:
+                function.detach()
+                function.erase()
+
+
+def _named(module: ModuleOp) -> dict[str, None]:
+    """Functions that an op names: calls, composites, custom calls."""
+    found: dict[str, None] = {}
+    for op in module.walk():
+        for value in op.properties.values():
+            if isinstance(value, SymbolRefAttr):
+                found[value.root_reference.data] = None
+    return found
+
+
+def _inline(call: Operation, functions: Mapping[str, FuncOp]) -> None:
+    callee = call.properties.get(CALLS[call.name])
+    name = callee.root_reference.data if isinstance(callee, SymbolRefAttr) else ""
+    if name not in functions:
+        raise CompileError("E1002", f"{call.name} of unknown function @{name}")
+    block, body = call.parent, functions[name].body.block
+    assert block is not None
+    values: dict[SSAValue, SSAValue] = dict(zip(body.args, call.operands, strict=True))
+    for op in body.ops:
+        if op.name == "func.return":
+            Rewriter.replace_op(call, [], [values.get(value, value) for value in op.operands])
+            return
+        block.insert_op_before(op.clone(values), call)

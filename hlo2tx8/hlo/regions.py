@@ -1,0 +1,40 @@
+"""What passes ask about ops with regions: the values a region closes over; a region's ops in place of its op."""
+
+from collections.abc import Sequence
+
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+CONTROL = ("stablehlo.while", "stablehlo.if", "stablehlo.case")
+"""Ops whose regions are programs of their own; other regions say how elements are combined."""
+
+
+def terminator_of(block: Block) -> Operation:
+    """The op that ends a block."""
+    last = block.last_op
+    assert last is not None
+    return last
+
+
+def captured(op: Operation) -> list[SSAValue]:
+    """Values of enclosing blocks that the op's regions use, in order of first use."""
+    inside: dict[SSAValue, None] = {}
+    found: dict[SSAValue, None] = {}
+    for inner in op.walk():
+        for region in inner.regions:
+            for block in region.blocks:
+                inside.update(dict.fromkeys(block.args))
+        if inner is not op:
+            inside.update(dict.fromkeys(inner.results))
+            found.update(dict.fromkeys(inner.operands))
+    return [value for value in found if value not in inside]
+
+
+def inline_region(op: Operation, body: Block, arguments: Sequence[SSAValue]) -> None:
+    """Puts a region's ops in place of the op that has it; what the region returns are the op's results."""
+    terminator = terminator_of(body)
+    renamed: dict[SSAValue, SSAValue] = dict(zip(body.args, arguments, strict=True))
+    results = [renamed.get(value, value) for value in terminator.operands]
+    Rewriter.erase_op(terminator)
+    Rewriter.inline_block(body, InsertPoint.before(op), arguments)
+    Rewriter.replace_op(op, [], results)

@@ -1,0 +1,95 @@
+"""How often a counted while runs: `%i = lo; %i < hi; %i + step` with three constants."""
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from hlo2tx8.dialects.hlo import decode_attributes, is_splat_literal
+from hlo2tx8.hlo.regions import terminator_of
+from hlo2tx8.hlo.types import is_integer, numpy_dtype
+
+MIRRORED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "NE": "NE"}
+"""`a op b` as `b op' a`."""
+
+
+@dataclass(frozen=True)
+class Counter:
+    """State number `position` starts at `start` and moves by `step` each turn; a scalar integer of dtype `type`."""
+
+    position: int
+    start: int
+    step: int
+    type: Attribute
+
+
+def trip_count(loop: Operation) -> int | None:
+    """The turns of a `stablehlo.while`, or None where that is not certain."""
+    condition, _ = (region.block for region in loop.regions)
+    compare = terminator_of(condition).operands[0].owner
+    if not (isinstance(compare, Operation) and compare.name == "stablehlo.compare"):
+        return None
+    attributes = decode_attributes(compare)
+    direction = str(attributes["comparison_direction"])
+    left, right = compare.operands
+    if constant_of(left) is not None:
+        left, right, direction = right, left, MIRRORED.get(direction, direction)
+    bound = constant_of(right)
+    if bound is None or left not in condition.args:
+        return None
+    counter = counter_of(loop, condition.args.index(left))
+    if counter is None:
+        return None
+    return _turns(direction, counter, bound)
+
+
+def _turns(direction: str, counter: Counter, bound: int) -> int | None:
+    """Turns until the comparison fails, if the counter gets there without wrapping."""
+    lo, step = counter.start, counter.step
+    match direction:
+        case "LT" if step > 0:
+            turns = max(0, -(-(bound - lo) // step))
+        case "LE" if step > 0:
+            turns = max(0, (bound - lo) // step + 1)
+        case "GT" if step < 0:
+            turns = max(0, -(-(lo - bound) // -step))
+        case "GE" if step < 0:
+            turns = max(0, (lo - bound) // -step + 1)
+        case "NE" if step and (bound - lo) % step == 0 and (bound - lo) // step >= 0:
+            turns = (bound - lo) // step
+        case _:
+            return None
+    info = np.iinfo(numpy_dtype(cast(TensorType[Attribute], counter.type).element_type))
+    return turns if info.min <= lo + turns * step <= info.max else None
+
+
+def counter_of(loop: Operation, position: int) -> Counter | None:
+    """State number `position` as a counter with constant start and step, or None."""
+    body = loop.regions[1].block
+    type_ = body.args[position].type
+    start = constant_of(loop.operands[position])
+    if start is None:
+        return None
+    update = terminator_of(body).operands[position].owner
+    if not (isinstance(update, Operation) and update.name in ("stablehlo.add", "stablehlo.subtract")):
+        return None
+    left, right = update.operands
+    if update.name == "stablehlo.add" and right is body.args[position]:
+        left, right = right, left
+    step = constant_of(right)
+    if left is not body.args[position] or step is None:
+        return None
+    return Counter(position, start, step if update.name == "stablehlo.add" else -step, type_)
+
+
+def constant_of(value: SSAValue) -> int | None:
+    """The number of a constant scalar integer, else None."""
+    op, type_ = value.owner, value.type
+    if not (isinstance(op, Operation) and op.name == "stablehlo.constant" and isinstance(type_, TensorType)):
+        return None
+    tensor = cast(TensorType[Attribute], type_)
+    if tensor.get_shape() or not is_splat_literal(op) or not is_integer(numpy_dtype(tensor.element_type)):
+        return None
+    return int(decode_attributes(op)["value"])
