@@ -140,7 +140,7 @@ def compile_module(load: Callable[[], ModuleOp], options: Options) -> "Executabl
         lowered = _lower_to_fit(load, module, options_to_program)
     encoding = time.perf_counter()
     encoded = {name: encode(kernel) for name, kernel in kernels(lowered.module).items()}
-    program = link(lowered.module, encoded, chip.spm_bytes)
+    program = link(lowered.module, encoded, chip)
     seconds = {"load": loaded - started, **dict(lowered.seconds), "encode": time.perf_counter() - encoding}
     return Executable(
         name=module_name(module),

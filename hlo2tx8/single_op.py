@@ -4,6 +4,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from hlo2tx8.hlo.regions import captured
 from hlo2tx8.module import find_main
 
 CONSTANT = "stablehlo.constant"
@@ -11,7 +12,7 @@ CONSTANT = "stablehlo.constant"
 
 def single_op(module: ModuleOp, op: Operation) -> ModuleOp:
     """A module whose @main is that one op. Constants it reads come along, other operands are parameters; other functions too."""
-    read = tuple(dict.fromkeys(op.operands))
+    read = tuple(dict.fromkeys((*op.operands, *captured(op))))
     constants = [v.owner for v in read if isinstance(v.owner, Operation) and v.owner.name == CONSTANT]
     given = [v for v in read if v.owner not in constants]
     block = Block(arg_types=[v.type for v in given])

@@ -14,12 +14,11 @@ from xdsl.ir import Attribute, Block, Operation
 from hlo2tx8.dialects.hlo import origin
 from hlo2tx8.dialects.layout import as_tensor, is_tensor
 from hlo2tx8.errors import CompileError, UnsupportedError, UnsupportedOp
+from hlo2tx8.hlo.regions import CONTROL
 from hlo2tx8.single_op import single_op
 
-_TRANSPARENT = ("hlo.fusion", "hlo.group")
+_TRANSPARENT = ("hlo.fusion", "hlo.group", *CONTROL)
 """Ops that are supported if all ops inside them are."""
-_CONTROL = ("stablehlo.while", "stablehlo.if", "stablehlo.case")
-"""Ops whose regions are programs of their own; other regions say how two elements are combined."""
 _TERMINATORS = ("stablehlo.return", "hlo.return")
 
 
@@ -48,7 +47,7 @@ def unsupported_ops(module: ModuleOp, compile_alone: Callable[[ModuleOp], object
 def _programs(blocks: Sequence[Block]) -> Iterator[Operation]:
     for block in blocks:
         for op in block.ops:
-            if op.name in _TRANSPARENT or op.name in _CONTROL:
+            if op.name in _TRANSPARENT:
                 for region in op.regions:
                     yield from _programs(region.blocks)
             if op.name not in (*_TRANSPARENT, *_TERMINATORS) and not isinstance(op, (ReturnOp, CallOp)):

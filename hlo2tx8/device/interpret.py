@@ -17,6 +17,7 @@ from hlo2tx8.device.isa.kc_control import (
     KcBarrier,
     KcEnd,
     KcEndIf,
+    KcExit,
     KcHalt,
     KcIf,
     KcLoadScalar,
@@ -166,7 +167,7 @@ class _Tile:
                 yield at
                 at += 1
                 continue
-            if kind in (KcLoop, KcEnd, KcIf):
+            if kind in (KcLoop, KcEnd, KcIf, KcExit):
                 at = self._control(at, record)
                 continue
             if kind is KcWait:
@@ -192,6 +193,11 @@ class _Tile:
     def _control(self, at: int, record: Record) -> int:
         if record.kind is KcIf:
             return at + 1 if self._value(record.fields["value"]) else self.targets[at] + 1
+        if record.kind is KcExit:
+            if self._value(record.fields["value"]):
+                return at + 1
+            self.loops.pop()
+            return self.targets[at] + 1
         if record.kind is KcLoop:
             v = self._values(record)
             if v["step"] <= 0:

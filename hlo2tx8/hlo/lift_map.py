@@ -1,7 +1,7 @@
 """`stablehlo.map` of elementwise ops as those ops on whole arrays.
 
-    %2 = stablehlo.map(%0, %1) { ^bb0(%a : tensor<f32>, %b : tensor<f32>): return multiply %a, %b }
-    ⟶    %2 = stablehlo.multiply %0, %1
+%2 = stablehlo.map(%0, %1) { ^bb0(%a : tensor<f32>, %b : tensor<f32>): return multiply %a, %b }
+⟶    %2 = stablehlo.multiply %0, %1
 """
 
 from typing import cast
@@ -30,7 +30,8 @@ def lift_map(op: Operation) -> None:
     def whole(value: SSAValue) -> SSAValue:
         """The array of a scalar; one from outside of the region is the same for all elements."""
         if value not in lifted:
-            spread = OPS["broadcast_in_dim"]([value], [_array_of(value.type, shape)], {"broadcast_dimensions": DenseArrayBase.from_list(i64, [])})
+            everywhere = {"broadcast_dimensions": DenseArrayBase.from_list(i64, [])}
+            spread = OPS["broadcast_in_dim"]([value], [_array_of(value.type, shape)], everywhere)
             block.insert_op_before(spread, op)
             lifted[value] = spread.results[0]
         return lifted[value]

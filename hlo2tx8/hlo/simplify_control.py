@@ -30,7 +30,10 @@ from hlo2tx8.hlo.lift_map import lift_map
 from hlo2tx8.hlo.regions import CONTROL, inline_region
 from hlo2tx8.hlo.simplify_loop import simplify_loop
 
-SINGLE_DEVICE_IDENTITIES = ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint", "annotate_device_placement")
+SINGLE_DEVICE_IDENTITIES = (
+    *("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"),
+    *("LayoutConstraint", "annotate_device_placement"),
+)
 """Targets of custom calls that say where data lies: on one device, their operand."""
 _SIDE_EFFECTS = ("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv", "hlo.unknown")
 _TERMINATORS = ("func.return", "stablehlo.return")
@@ -119,4 +122,3 @@ def _choose_branch(op: Operation) -> None:
     elif not 0 <= number < len(op.regions):
         number = len(op.regions) - 1
     inline_region(op, op.regions[number].block, [])
-

@@ -7,6 +7,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from hlo2tx8.dialects.hlo import CopyOp
+from hlo2tx8.dialects.stablehlo import OPS
 from hlo2tx8.hlo.regions import inline_region, terminator_of
 from hlo2tx8.hlo.trip_count import counter_of, trip_count
 
@@ -129,7 +130,7 @@ def _drop_state(loop: Operation, dropped: dict[int, SSAValue] | dict[int, int]) 
             if block.args[k].first_use is not None:  # unread state that feeds itself only
                 block.args[k].replace_all_uses_with(loop.operands[k])
             block.erase_arg(block.args[k])
-    new = type(loop)(
+    new = OPS["while"](
         _only(loop.operands, kept),
         [loop.results[k].type for k in kept],
         dict(loop.properties),

@@ -9,6 +9,8 @@ NUM_REGISTERS = 64
 ZERO_REGISTER = 0
 TILE_REGISTER = 1
 FIRST_FREE_REGISTER = 2
+CONTROL_REGISTERS = tuple(range(NUM_REGISTERS - 1, NUM_REGISTERS - 17, -1))
+"""Of the program around the kernels: counters of its loops, selectors of its branches."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class RegisterFile:
     `pinned` are those the record under construction names: they stay until the next one is begun.
     """
 
-    free: list[int] = field(default_factory=lambda: list(range(NUM_REGISTERS - 1, FIRST_FREE_REGISTER - 1, -1)))
+    free: list[int] = field(default_factory=lambda: list(range(CONTROL_REGISTERS[-1] - 1, FIRST_FREE_REGISTER - 1, -1)))
     regions: list[list[int]] = field(default_factory=lambda: [[]])
     copies: list[dict[LinearForm, int]] = field(default_factory=lambda: [{}])
     results: list[dict[Hashable, int]] = field(default_factory=lambda: [{}])
@@ -105,7 +107,7 @@ class RegisterFile:
     def _evict(self) -> None:
         form, register = next(((f, r) for f, r in self.copies[-1].items() if r not in self.pinned), (None, 0))
         if form is None:
-            raise CompileError("E3102", f"a kernel needs more than {NUM_REGISTERS} registers; split its fusion")
+            raise CompileError("E3102", f"a kernel needs more than {CONTROL_REGISTERS[-1]} registers; split its fusion")
         del self.copies[-1][form]
         self.regions[-1].remove(register)
         self.free.append(register)

@@ -1,8 +1,8 @@
 """Where constants of control flow belong: small or cheap ones to their readers, tables to the start of @main.
 
-    %c = constant 2.0                            while(...) do
-    while(...) do                      ⟶           %c = constant 2.0
-      %1 = multiply %x, %c                         %1 = multiply %x, %c
+%c = constant 2.0                            while(...) do
+while(...) do                      ⟶           %c = constant 2.0
+  %1 = multiply %x, %c                         %1 = multiply %x, %c
 """
 
 from xdsl.ir import Block, Operation, SSAValue

@@ -50,7 +50,7 @@ def run_unbounded(module: ModuleOp, options: Options, arrays: Sequence[Array]) -
         AllocateSpmPass(chip=str(options.chip or ""), limit=ROOM).apply(Context(), kernel)
     chip = chip_of(options)
     roomy = replace(chip, spm_bytes=ROOM, spm_limit=ROOM)
-    program = link(module, {name: encode(kernel) for name, kernel in kernels(module).items()}, ROOM)
+    program = link(module, {name: encode(kernel) for name, kernel in kernels(module).items()}, roomy)
     signature = signature_of(module)
     inputs = [port.to_device(np.asarray(array)) for port, array in zip(signature.inputs, arrays, strict=True)]
     results = Emulator(roomy, mode="definition").run(program, inputs)

@@ -103,6 +103,9 @@ class Drawn:
             body += self.guard(10, Register(4), self.number(1, 40), self.body(4)[2:])
         if self.is_so(0.3):
             body += self.loop(12, self.number(1, 30), self.body(12))
+        if self.is_so(0.2):
+            head = Record(KcLess, {"rd": 14, "a": Register(4), "b": self.number(0, 50)})
+            body = [head, Record(KcExit, {"value": Register(14)}), *body]
         turns: int | Register = self.number(1, 60)
         head: list[Record] = []
         if self.is_so(0.4):

@@ -3,7 +3,7 @@
 word 0: opcode (bits 0-15), format (16-23), source format (24-31), rounding (32-39), engine (40-47)
 word 1: bit k set = operand k is a register number, otherwise an immediate
 word 2: index into the program's origins
-word 3: for loops, branches and their ends: the record index of the partner
+word 3: for loops, branches and their ends: the record index of the partner; for an exit: of its loop's end
 words 4..23: operands as signed integers, in the order of FIELDS
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import BY_OPCODE
 from hlo2tx8.device.isa.base import Instruction, Role, refusal
-from hlo2tx8.device.isa.kc_control import KcEnd, KcEndIf, KcIf, KcLoop
+from hlo2tx8.device.isa.kc_control import KcEnd, KcEndIf, KcExit, KcIf, KcLoop
 
 RECORD_WORDS = 24
 HEADER_WORDS = 4
@@ -73,20 +73,30 @@ def encode_records(records: Sequence[Record]) -> tuple[np.ndarray, tuple[str, ..
 
 
 def partners(records: Sequence[Record]) -> list[int]:
-    """For each record the index of the other end of its block, 0 for all others; EncodingError if blocks do not nest."""
+    """For each record the index of the other end of its block, for an exit that of its loop's end, 0 for all others.
+
+    EncodingError if blocks do not nest, or an exit does not stand in a loop.
+    """
     found = [0] * len(records)
     open_blocks: list[int] = []
+    exits: dict[int, list[int]] = {}
     for i, record in enumerate(records):
         if record.kind in (KcLoop, KcIf):
             if len(open_blocks) == MAX_DEPTH:
                 raise EncodingError(f"record {i}: more than {MAX_DEPTH} blocks inside each other")
             open_blocks.append(i)
+        elif record.kind is KcExit:
+            if not open_blocks or records[open_blocks[-1]].kind is not KcLoop:
+                raise EncodingError(f"record {i}: {record.kind.MNEMONIC} does not stand in a loop")
+            exits.setdefault(open_blocks[-1], []).append(i)
         elif record.kind in (KcEnd, KcEndIf):
             begin = KcLoop if record.kind is KcEnd else KcIf
             if not open_blocks or records[open_blocks[-1]].kind is not begin:
                 raise EncodingError(f"record {i}: {record.kind.MNEMONIC} without a beginning")
             start = open_blocks.pop()
             found[start], found[i] = i, start
+            for place in exits.get(start, ()):
+                found[place] = i
     if open_blocks:
         raise EncodingError(f"record {open_blocks[-1]}: a loop or branch has no end")
     return found

@@ -53,6 +53,15 @@ class KcEndIf(KcInstruction):
 
 
 @instruction
+class KcExit(KcInstruction):
+    """if value = 0: leaves the loop this stands in, outside of any branch of it."""
+
+    MNEMONIC = "KC_exit"
+    OPCODE = 174
+    FIELDS = (Field("value", Role.IMMEDIATE),)
+
+
+@instruction
 class KcWait(KcInstruction):
     """Waits until every engine e with bit e set in `engines` has finished what was issued."""
 
@@ -155,5 +164,5 @@ class KcLoadScalar(KcInstruction):
     FIELDS = (Field("rd", Role.REGISTER), Field("address", Role.SPM_READ, lambda o: o.fmt.bytes))
 
 
-KC_CONTROL = (KcHalt, KcLoop, KcEnd, KcIf, KcEndIf, KcWait, KcBarrier)
+KC_CONTROL = (KcHalt, KcLoop, KcEnd, KcIf, KcEndIf, KcExit, KcWait, KcBarrier)
 KC_SCALARS = (KcAffine, KcFloorDiv, KcMod, KcMin, KcMax, KcMul, KcLess, KcLoadScalar)

@@ -111,6 +111,11 @@ static void run_tile(struct machine *m, int number, u8 *scratch) {
             break;
         case FORM_END: next = end_loop(&c, t->at); break;
         case FORM_IF: next = operand(&c, KC_IF__VALUE) ? t->at + 1 : c.step->partner + 1; break;
+        case FORM_EXIT:
+            if (operand(&c, KC_EXIT__VALUE)) break;
+            t->depth--;
+            next = c.step->partner + 1;
+            break;
         case FORM_AFFINE: run_affine(&c); break;
         case FORM_SCALAR:
             fault = run_scalar(&c, &value);

@@ -30,13 +30,13 @@ struct tx8_fault {
 };
 
 enum form {
-    FORM_HALT, FORM_LOOP, FORM_END, FORM_IF, FORM_NOTHING, FORM_BARRIER, FORM_AFFINE, FORM_SCALAR, FORM_LOAD_SCALAR,
+    FORM_HALT, FORM_LOOP, FORM_END, FORM_IF, FORM_EXIT, FORM_NOTHING, FORM_BARRIER, FORM_AFFINE, FORM_SCALAR, FORM_LOAD_SCALAR,
     FORM_UNARY, FORM_BINARY, FORM_VS, FORM_UNIT, FORM_UNIT_LOOP, FORM_CONVERT_CT, FORM_CONVERT_KC, FORM_MASK_MOVE,
     FORM_TEST, FORM_COMPARE, FORM_SELECT, FORM_IOTA, FORM_GATHER, FORM_SCATTER, FORM_REDUCE_PRECISION,
     FORM_RDMA, FORM_WDMA, FORM_TDMA, FORM_MEMSET, FORM_GEMM, FORM_REDUCE
 };
 
-/* A record made ready: its form, formats and kernel; `partner` is the record index of the other end of a block. */
+/* A record made ready: its form, formats and kernel; `partner` is the record index of the other end of a block, for an exit of its loop's end. */
 struct step {
     u16 opcode;
     u8 form, fmt, fmt2, rounding;

@@ -169,6 +169,7 @@ enum op_code {
     OP_KC_END = 162,
     OP_KC_IF = 163,
     OP_KC_END_IF = 164,
+    OP_KC_EXIT = 174,
     OP_KC_WAIT = 165,
     OP_KC_BARRIER = 166,
     OP_KC_AFFINE = 167,
@@ -699,6 +700,7 @@ enum op_code {
 #define KC_LOOP__HI 2
 #define KC_LOOP__STEP 3
 #define KC_IF__VALUE 0
+#define KC_EXIT__VALUE 0
 #define KC_WAIT__ENGINES 0
 #define KC_AFFINE__RD 0
 #define KC_AFFINE__C 1

@@ -108,6 +108,7 @@ static int choose(struct step *s) {
     case OP_KC_LOOP: s->form = FORM_LOOP; return 1;
     case OP_KC_END: s->form = FORM_END; return 1;
     case OP_KC_IF: s->form = FORM_IF; return 1;
+    case OP_KC_EXIT: s->form = FORM_EXIT; return 1;
     case OP_KC_END_IF: case OP_KC_WAIT: s->form = FORM_NOTHING; return 1;
     case OP_KC_BARRIER: s->form = FORM_BARRIER; return 1;
     case OP_KC_AFFINE: s->form = FORM_AFFINE; return 1;
@@ -151,7 +152,7 @@ static void find_chains(struct machine *m) {
 }
 
 int prepare(struct machine *m, struct tx8_fault *fault) {
-    i64 open[MAX_DEPTH];
+    i64 open[MAX_DEPTH], exits[MAX_DEPTH]; /* the last exit of each open block, from which `partner` leads to the one before; -1: none */
     int depth = 0;
     for (i64 i = 0; i < m->num_records; i++) {
         const u64 *const record = m->code + i * RECORD_WORDS;
@@ -174,13 +175,23 @@ int prepare(struct machine *m, struct tx8_fault *fault) {
         }
         if (s->opcode == OP_KC_LOOP || s->opcode == OP_KC_IF) {
             if (depth == MAX_DEPTH) return refuse(fault, i, "record %lld: more than %d blocks inside each other", (long long)i, MAX_DEPTH);
+            exits[depth] = -1;
             open[depth++] = i;
+        }
+        if (s->opcode == OP_KC_EXIT) {
+            if (depth == 0 || m->steps[open[depth - 1]].opcode != OP_KC_LOOP) return refuse(fault, i, "record %lld: an exit not in a loop", (long long)i);
+            s->partner = exits[depth - 1];
+            exits[depth - 1] = i;
         }
         if (s->opcode == OP_KC_END || s->opcode == OP_KC_END_IF) {
             const int begin = s->opcode == OP_KC_END ? OP_KC_LOOP : OP_KC_IF;
             if (depth == 0 || m->steps[open[depth - 1]].opcode != begin) return refuse(fault, i, "record %lld: an end without a beginning", (long long)i);
             s->partner = open[--depth];
             m->steps[s->partner].partner = i;
+            for (i64 at = exits[depth], before; at >= 0; at = before) {
+                before = m->steps[at].partner;
+                m->steps[at].partner = i;
+            }
         }
     }
     find_chains(m);

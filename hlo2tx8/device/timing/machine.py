@@ -111,6 +111,9 @@ class Machine(Engines):
                     self.spend(b, step, 1)
                     if not self._known(step, is_taken, 1):
                         b.at = step.target
+                case Op.EXIT:
+                    self._exit(b, step)
+                    continue
                 case Op.JOIN:
                     self.spend(b, step, 0)
                 case Op.WORK:
@@ -181,6 +184,20 @@ class Machine(Engines):
             b.frames.pop()
             self.spend(b, step, 0)
             b.at += 1
+
+    def _exit(self, b: Bundle, step: Step) -> None:
+        goes_on = apply(is_not_zero, (b.registers[step.inputs[0]],))
+        if isinstance(goes_on, tuple):
+            self._split(b, goes_on)
+            return
+        self.spend(b, step, 1)
+        if goes_on is None:  # nobody knows how many turns: the time of this one
+            b.frames[-1].total = b.frames[-1].turn + 1
+        if self._known(step, goes_on, 1):
+            b.at += 1
+            return
+        b.frames.pop()
+        b.at = step.target + 1
 
     @property
     def lead(self) -> Bundle | None:

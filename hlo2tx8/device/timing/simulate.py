@@ -13,7 +13,7 @@ from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.isa.base import Engine, Operands
 from hlo2tx8.device.isa.encoding import Operand, Record, Register, decode_records, partners
 from hlo2tx8.device.isa.forms import KcScalar
-from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcHalt, KcIf, KcLoop, KcWait
+from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcExit, KcHalt, KcIf, KcLoop, KcWait
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.timing.costs import Range, Work, spm_ranges, work_of
 
@@ -143,6 +143,11 @@ class _Machine:
             elif record.kind is KcIf:
                 yield 1.0
                 at = at if tile.value(record.fields["value"]) else target + 1
+            elif record.kind is KcExit:
+                yield 1.0
+                if not tile.value(record.fields["value"]):
+                    loops.pop()
+                    at = target + 1
             elif record.kind is not KcEndIf:
                 yield from self._record(tile, record)
         tile.is_halted = True

@@ -21,6 +21,7 @@ from hlo2tx8.device.isa.kc_control import (
     KcBarrier,
     KcEnd,
     KcEndIf,
+    KcExit,
     KcFloorDiv,
     KcHalt,
     KcIf,
@@ -46,6 +47,7 @@ class Op(IntEnum):
     LOOP = auto()
     END = auto()
     IF = auto()
+    EXIT = auto()
     JOIN = auto()
     WAIT = auto()
     BARRIER = auto()
@@ -121,7 +123,7 @@ class Steps:
             self.steps.append(step)
         self.steps.append(Step(Op.HALT, max(len(self.records) - 1, 0), before))
         for i, number in at.items():
-            if self.records[i].kind in (KcLoop, KcIf, KcEnd, KcEndIf):
+            if self.records[i].kind in (KcLoop, KcIf, KcEnd, KcEndIf, KcExit):
                 self.steps[number].target = at[targets[i]]
         self._mark_varying()
 
@@ -163,6 +165,9 @@ class Steps:
         if kind in (KcIf, KcWait):
             inputs = (self._index(fields["value" if kind is KcIf else "engines"]),)
             return Step(Op.IF if kind is KcIf else Op.WAIT, i, 0, inputs, counts=inputs if kind is KcIf else ())
+        if kind is KcExit:
+            inputs = (self._index(fields["value"]),)
+            return Step(Op.EXIT, i, 0, inputs, counts=inputs)
         if kind in PLAIN:
             return Step(PLAIN[kind], i)
         counted, deciding = (_registers(record, names) for names in _shape_names(kind))
@@ -236,8 +241,8 @@ def _affine(c: int, *terms: int) -> int:
 @cache
 def _shape_names(kind: type[Instruction]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The fields that decide what a record costs and what it waits for: those that are no addresses, and all."""
-    if kind in (KcLoop, KcIf, KcWait):
-        names = {KcLoop: ("lo", "hi", "step"), KcIf: ("value",), KcWait: ("engines",)}[kind]
+    if kind in (KcLoop, KcIf, KcExit, KcWait):
+        names = {KcLoop: ("lo", "hi", "step"), KcIf: ("value",), KcExit: ("value",), KcWait: ("engines",)}[kind]
         return names, names
     if issubclass(kind, KcScalar) or kind in (KcAffine, KcLoadScalar):
         return (), ()

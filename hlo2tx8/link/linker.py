@@ -1,0 +1,253 @@
+"""From encoded kernels and @main's launches to one program.
+
+Every launch contributes its kernel's records with the slots renumbered. Before it all engines have finished and the tiles
+have met at a barrier, because it may read what another tile wrote. Loops and branches stay rolled:
+
+    launch.while (%x = %0) cond { c } do { b }        launch.case %i {a, b}
+
+        copy %0 to the home of %x                         read i back
+        KC_loop                                           KC_if i = 0
+          c; read its result back                           a; copy its results
+          KC_exit                                         KC_endif
+          b; copy its results to the homes                KC_if not i = 0
+        KC_end                                              b; copy its results
+                                                          KC_endif
+Copies are left out where the value is made in its place.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.formats import Format
+from hlo2tx8.device.isa import Role
+from hlo2tx8.device.isa.encoding import Record, Register, encode_records
+from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcExit, KcHalt, KcIf, KcLess, KcLoop
+from hlo2tx8.device.program import Buffer, BufferUse, Program, SlotKind
+from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, WhileOp
+from hlo2tx8.errors import CompileError, LevelError
+from hlo2tx8.hlo.liveness import Liveness
+from hlo2tx8.hlo.regions import captured, terminator_of
+from hlo2tx8.link.moves import Move, in_order
+from hlo2tx8.link.records import copy_slot, meet, read_back
+from hlo2tx8.link.slots import Slots
+from hlo2tx8.lower.encode import EncodedKernel
+from hlo2tx8.lower.registers import CONTROL_REGISTERS
+from hlo2tx8.module import find_main, port_of
+
+FOREVER = (1 << 63) - 1
+SCRATCH_REGISTERS = (Register(2), Register(3))
+SELECTORS: Mapping[str, Format] = {"bool": Format.PRED, "int32": Format.INT32}
+"""Formats of what decides a branch, by dtype name."""
+
+
+def link(module: ModuleOp, encoded: Mapping[str, EncodedKernel], chip: Chip) -> Program:
+    """The program of a module whose kernels are encoded, for a chip whose SPM they fit."""
+    linker = _Linker(chip, encoded)
+    slots = linker.slots
+    main = find_main(module).body.block
+    for i, arg in enumerate(main.args):
+        slots.put(arg, slots.add(SlotKind.INPUT, i, arg.type))
+    outputs = [slots.add(SlotKind.OUTPUT, i, v.type) for i, v in enumerate(terminator_of(main).operands)]
+    linker.region(main, outputs)
+    code, origins = encode_records((*linker.records, meet()[0], Record(KcHalt)))
+    return Program(
+        code=code,
+        slots=tuple(slots.table),
+        constants=tuple(slots.constants),
+        origins=origins,
+        spm_bytes=chip.spm_bytes,
+        buffers=tuple(linker.buffers),
+        uses=tuple(linker.uses),
+    )
+
+
+@dataclass
+class _Linker:
+    chip: Chip
+    encoded: Mapping[str, EncodedKernel]
+    slots: Slots = field(default_factory=Slots)
+    records: list[Record] = field(default_factory=list[Record])
+    buffers: list[Buffer] = field(default_factory=list[Buffer])
+    uses: list[BufferUse] = field(default_factory=list[BufferUse])
+    liveness: Liveness = field(default_factory=Liveness)
+    depth: int = 0
+
+    def region(self, block: Block, targets: Sequence[int]) -> None:
+        """Append a block; the values its terminator hands on end up in the slots `targets`."""
+        terminator = terminator_of(block)
+        self.slots.want(block, list(targets))
+        self.block(block)
+        self.copy(self.moves(terminator.operands, targets), terminator)
+        self.slots.end(self.liveness.of(block)[terminator])
+
+    def block(self, block: Block) -> None:
+        """Append the ops of a block, but not what its terminator asks for."""
+        dying = self.liveness.of(block)
+        for op in block.ops:
+            match op:
+                case KernelOp():
+                    self.launch(op)
+                case WhileOp() | RepeatOp():
+                    self.loop(op, dying[op])
+                case CaseOp():
+                    self.branches(op)
+                case _ if op is block.last_op:
+                    return
+                case _ if op.name == "stablehlo.constant":
+                    self.slots.add_constant(op)
+                case _:
+                    raise LevelError("E1006", f"{op.name} cannot be linked")
+            self.slots.end(dying[op])
+
+    def launch(self, op: KernelOp) -> None:
+        """Append the kernel's records for this launch."""
+        kernel = self.encoded[op.callee.string_value()]
+        operands = [self.slots.of[v] for v in op.operands]
+        results = [self.slots.place(v) for v in op.results]
+        temporary: list[int] = []
+        for type_ in kernel.scratch:
+            temporary.append(self.slots.scratch(type_))
+            self.slots.hold(temporary[-1])
+        self.meet()
+        numbers = (*operands, *results, *temporary)
+        start, first = len(self.records), len(self.buffers)
+        self.records.extend(renumber(record, numbers) for record in kernel.records)
+        self.buffers += (replace(b, first_record=b.first_record + start, last_record=b.last_record + start) for b in kernel.buffers)
+        self.uses += (BufferUse(use.record + start, use.operand, use.buffer + first) for use in kernel.uses)
+        for slot in temporary:
+            self.slots.release(slot)
+
+    def meet(self) -> None:
+        """What was written so far can be read by every tile."""
+        if self.records and self.records[-1].kind is not KcBarrier:
+            self.records += meet()
+
+    # ------------------------------------------------------------------------------------------------ control
+
+    def loop(self, op: WhileOp | RepeatOp, dying: Sequence[SSAValue]) -> None:
+        """Append a loop. State has a home slot: it starts there, and what the body yields is put there again."""
+        slots, inside = self.slots, captured(op)
+        homes: list[int] = []
+        for start, result in zip(op.operands, op.results, strict=True):
+            is_last_use = start in dying and start not in inside
+            homes.append(slots.home(start, result, homes, is_last_use=is_last_use))
+            slots.hold(homes[-1])
+        self.copy(self.moves(op.operands, homes), op)
+        slots.end([v for v in dying if v not in inside])
+        counter = self.control_register(op)
+        hi = op.count.value.data if isinstance(op, RepeatOp) else FOREVER
+        self.records.append(Record(KcLoop, {"rd": counter, "lo": 0, "hi": hi, "step": 1}, origin=origin_of(op)))
+        if isinstance(op, WhileOp):
+            self.condition(op, homes)
+        for arg, home in zip(op.body.block.args, homes, strict=True):
+            slots.put(arg, home)
+        self.region(op.body.block, homes)
+        self.records.append(Record(KcEnd))
+        self.depth -= 1
+        for result, home in zip(op.results, homes, strict=True):
+            slots.put(result, home)
+            slots.release(home)
+
+    def condition(self, op: WhileOp, homes: Sequence[int]) -> None:
+        """Append the condition and the way out; the state outlives it."""
+        block = op.condition.block
+        for arg, result, home in zip(block.args, op.results, homes, strict=True):
+            self.slots.put(arg, home)
+            self.slots.put(result, home)
+        self.block(block)
+        terminator = terminator_of(block)
+        (decision,) = terminator.operands
+        register, _ = SCRATCH_REGISTERS
+        self.read_back(decision, register, op)
+        self.records.append(Record(KcExit, {"value": register}, origin=origin_of(op)))
+        self.slots.end([*self.liveness.of(block)[terminator], *op.results])
+
+    def branches(self, op: CaseOp) -> None:
+        """Append a branch after the other, each under its condition."""
+        slots = self.slots
+        selector = self.control_register(op)
+        self.read_back(op.selector, selector, op)
+        targets: list[int] = []
+        for result in op.results:
+            targets.append(slots.place(result))
+            slots.hold(targets[-1])
+        slots.end(list(op.results))  # until a branch has written them
+        for number, region in enumerate(op.branches):
+            self.records += chosen(selector, number, len(op.branches))
+            self.records.append(Record(KcIf, {"value": SCRATCH_REGISTERS[0]}, origin=origin_of(op)))
+            self.region(region.block, targets)
+            self.records.append(Record(KcEndIf))
+        self.depth -= 1
+        for result, target in zip(op.results, targets, strict=True):
+            slots.put(result, target)
+            slots.release(target)
+
+    def control_register(self, op: Operation) -> Register:
+        """A register no kernel uses, for a block one level deeper."""
+        if self.depth == len(CONTROL_REGISTERS):
+            raise CompileError("E3106", f"control flow nests deeper than {self.depth} levels", origin=origin_of(op))
+        self.depth += 1
+        return Register(CONTROL_REGISTERS[self.depth - 1])
+
+    def read_back(self, value: SSAValue, register: Register, op: Operation) -> None:
+        fmt = SELECTORS[port_of(value.type).dtype]
+        self.meet()
+        self.records += read_back(self.slots.of[value], fmt, register, self.chip, origin_of(op))
+
+    def moves(self, values: Sequence[SSAValue], targets: Sequence[int]) -> list[Move]:
+        return [Move(self.slots.of[value], target, value.type) for value, target in zip(values, targets, strict=True)]
+
+    def copy(self, moves: Sequence[Move], op: Operation) -> None:
+        """Append copies that all happen at once; in an order, and through scratch where they swap."""
+        held: list[int] = []
+
+        def aside(type_: Attribute) -> int:
+            held.append(self.slots.scratch(type_))
+            self.slots.hold(held[-1])
+            return held[-1]
+
+        for number, move in enumerate(in_order(moves, aside)):
+            if number == 0:
+                self.meet()
+            size = port_of(move.type).size_bytes
+            self.records += copy_slot(move.source, move.target, size, number, self.chip, origin_of(op))
+        for slot in held:
+            self.slots.release(slot)
+
+
+def chosen(selector: Register, number: int, num_branches: int) -> list[Record]:
+    """Sets the first scratch register to 1 if a branch is the selected one, else to 0; out of range selects the last."""
+    found, other = SCRATCH_REGISTERS
+    last = num_branches - 1
+    if last == 0:
+        return [Record(KcAffine, {"rd": found, "c": 1})]
+    if number < last:  # selector < number + 1, and not < number
+        return [
+            Record(KcLess, {"rd": found, "a": selector, "b": number + 1}),
+            Record(KcLess, {"rd": other, "a": selector, "b": number}),
+            Record(KcAffine, {"rd": found, "c": 0, "r1": found, "k1": 1, "r2": other, "k2": -1}),
+        ]
+    return [  # not < last, or < 0
+        Record(KcLess, {"rd": found, "a": selector, "b": last}),
+        Record(KcLess, {"rd": other, "a": selector, "b": 0}),
+        Record(KcAffine, {"rd": found, "c": 1, "r1": found, "k1": -1, "r2": other, "k2": 1}),
+    ]
+
+
+def origin_of(op: Operation) -> str:
+    """Where an op of @main comes from; empty if unknown."""
+    loc = op.attributes.get("loc")
+    return loc.data if isinstance(loc, StringAttr) else ""
+
+
+def renumber(record: Record, slots: Sequence[int]) -> Record:
+    """The record with the kernel's slot numbers replaced by the program's."""
+    names = [f.name for f in record.kind.FIELDS if f.role is Role.SLOT]
+    if not names:
+        return record
+    changed = {name: slots[number] for name in names if isinstance(number := record.fields[name], int)}
+    return replace(record, fields={**record.fields, **changed})

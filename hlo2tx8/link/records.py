@@ -1,0 +1,85 @@
+"""Records of the program around its kernels: copies between DDR slots, and reading a scalar back into the kernel cores.
+
+A copy of b bytes: tile t moves the share of P bytes from t*P on, in pieces through SPM. Small values are tile 0's alone. Equal
+sizes are shared alike, so a slot that one copy reads and the next one writes is reached by the same tile in that order.
+"""
+
+from collections.abc import Iterator
+
+from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.formats import Format
+from hlo2tx8.device.isa.base import Engine
+from hlo2tx8.device.isa.encoding import Operand, Record, Register
+from hlo2tx8.device.isa.kc_control import (
+    KcAffine,
+    KcBarrier,
+    KcEnd,
+    KcEndIf,
+    KcFloorDiv,
+    KcIf,
+    KcLess,
+    KcLoadScalar,
+    KcLoop,
+    KcMin,
+    KcMod,
+    KcWait,
+)
+from hlo2tx8.device.isa.lsu import Rdma, Wdma
+
+QUEUES = sum(1 << engine for engine in Engine if engine is not Engine.KC)
+TILE = Register(1)
+BEGIN, COUNT, AT, OFFSET, PIECE, ADDRESS, FLAG = map(Register, range(2, 9))
+"""Of a copy: the tile's first byte and number of bytes; of a piece: its place in them, in the slot, its bytes, its SPM address."""
+
+SMALL_BYTES = 4096
+PIECE_BYTES = 1 << 18
+GRAIN_BYTES = 256
+SMALL_PLACES = 16
+
+
+def meet() -> tuple[Record, Record]:
+    """All engines finish and all tiles meet: what was written to DDR can be read by every tile."""
+    return Record(KcWait, {"engines": QUEUES}), Record(KcBarrier)
+
+
+def copy_slot(source: int, target: int, num_bytes: int, number: int, chip: Chip, origin: str = "") -> Iterator[Record]:
+    """Copies a value of `num_bytes` from slot to slot; `number` counts the copies since the last barrier."""
+    if num_bytes == 0:
+        return
+    share = num_bytes if num_bytes <= SMALL_BYTES else -(-num_bytes // (chip.tiles * GRAIN_BYTES)) * GRAIN_BYTES
+    num_tiles = -(-num_bytes // share)
+    start = chip.spm_allocation_start
+
+    def move(address: Operand, offset: Operand, count: Operand) -> Iterator[Record]:
+        common = {"offset": offset, "count": count}
+        yield Record(Rdma, {"dst": address, "slot": source, **common}, Format.UINT8, origin=origin)
+        yield Record(Wdma, {"src": address, "slot": target, **common}, Format.UINT8, origin=origin)
+
+    if num_tiles < chip.tiles:
+        yield Record(KcLess, {"rd": FLAG, "a": TILE, "b": num_tiles})
+        yield Record(KcIf, {"value": FLAG})
+    if num_tiles == 1:
+        yield from move(start + number % SMALL_PLACES * SMALL_BYTES, 0, num_bytes)
+    else:
+        yield Record(KcAffine, {"rd": BEGIN, "c": 0, "r1": TILE, "k1": share})
+        yield Record(KcAffine, {"rd": COUNT, "c": num_bytes, "r1": BEGIN, "k1": -1})
+        yield Record(KcMin, {"rd": COUNT, "a": COUNT, "b": share})
+        yield Record(KcLoop, {"rd": AT, "lo": 0, "hi": COUNT, "step": PIECE_BYTES})
+        yield Record(KcAffine, {"rd": OFFSET, "c": 0, "r1": BEGIN, "k1": 1, "r2": AT, "k2": 1})
+        yield Record(KcAffine, {"rd": PIECE, "c": 0, "r1": COUNT, "k1": 1, "r2": AT, "k2": -1})
+        yield Record(KcMin, {"rd": PIECE, "a": PIECE, "b": PIECE_BYTES})
+        yield Record(KcFloorDiv, {"rd": ADDRESS, "a": AT, "b": PIECE_BYTES})
+        yield Record(KcMod, {"rd": ADDRESS, "a": ADDRESS, "b": 2})
+        yield Record(KcAffine, {"rd": ADDRESS, "c": start, "r1": ADDRESS, "k1": PIECE_BYTES})
+        yield from move(ADDRESS, OFFSET, PIECE)
+        yield Record(KcEnd)
+    if num_tiles < chip.tiles:
+        yield Record(KcEndIf)
+
+
+def read_back(slot: int, fmt: Format, register: Register, chip: Chip, origin: str = "") -> Iterator[Record]:
+    """Every kernel core gets the scalar that lies in a slot, which nobody writes any more: into SPM, from there into a register."""
+    address = chip.spm_allocation_start
+    yield Record(Rdma, {"dst": address, "slot": slot, "offset": 0, "count": 1}, fmt, origin=origin)
+    yield Record(KcWait, {"engines": 1 << Engine.RDMA})
+    yield Record(KcLoadScalar, {"rd": register, "address": address}, fmt, origin=origin)

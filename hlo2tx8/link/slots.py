@@ -1,0 +1,114 @@
+"""Which DDR slot each value of @main lies in.
+
+A scratch slot is used again once no value in it is alive and nothing holds it. A value may be wanted in a slot: an output, or the
+home of the loop state it becomes; it is put there if nobody else's value is alive there when it is made.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from hlo2tx8.device.program import Slot, SlotKind
+from hlo2tx8.dialects.hlo import decode_attributes
+from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, WhileOp
+from hlo2tx8.module import port_of
+
+MAKERS = (KernelOp, WhileOp, RepeatOp, CaseOp)
+"""Ops that write their results; those of others are in slots already."""
+
+
+@dataclass
+class Slots:
+    """The slots so far; `of` has the slot of each value that was placed."""
+
+    table: list[Slot] = field(default_factory=list[Slot])
+    constants: list[npt.NDArray[Any]] = field(default_factory=list[npt.NDArray[Any]])
+    of: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    alive: dict[int, dict[SSAValue, None]] = field(default_factory=dict[int, dict[SSAValue, None]])
+    holders: dict[int, int] = field(default_factory=dict[int, int])
+    wanted: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+
+    def add(self, kind: SlotKind, index: int, type_: Attribute) -> int:
+        """A new slot for a tensor; its number."""
+        port = port_of(type_)
+        self.table.append(Slot(kind, index, port.dtype, port.shape, port.size_bytes, f"{kind.value}{index}"))
+        return len(self.table) - 1
+
+    def add_constant(self, op: Operation) -> None:
+        """A constant too large to be written into instructions gets a slot of its own."""
+        (result,) = op.results
+        port = port_of(result.type)
+        array = np.broadcast_to(np.asarray(decode_attributes(op)["value"]), port.shape)
+        self.put(result, self.add(SlotKind.CONSTANT, len(self.constants), result.type))
+        self.constants.append(np.ascontiguousarray(port.to_device(array)).reshape(port.shape))
+
+    def put(self, value: SSAValue, slot: int) -> None:
+        """The value lies in that slot from now on."""
+        self.of[value] = slot
+        self.alive.setdefault(slot, {})[value] = None
+
+    def end(self, values: "list[SSAValue]") -> None:
+        """Nobody reads these values any more."""
+        for value in values:
+            if value in self.of:
+                self.alive[self.of[value]].pop(value, None)
+
+    def hold(self, slot: int) -> None:
+        """The slot is not for others, even while no value in it is alive."""
+        self.holders[slot] = self.holders.get(slot, 0) + 1
+
+    def release(self, slot: int) -> None:
+        """The opposite of `hold`."""
+        self.holders[slot] -= 1
+
+    def is_empty(self, slot: int, but: SSAValue | None = None) -> bool:
+        """Is no value, or only that one, alive in the slot?"""
+        return all(value is but for value in self.alive.get(slot, {}))
+
+    def scratch(self, type_: Attribute) -> int:
+        """A scratch slot for a tensor: the smallest free one that is large enough, or a new one."""
+        size = port_of(type_).size_bytes
+        kinds = [slot.kind for slot in self.table]
+        free = [
+            number
+            for number, slot in enumerate(self.table)
+            if slot.kind is SlotKind.SCRATCH and slot.size_bytes >= size and not self.holders.get(number) and self.is_empty(number)
+        ]
+        if not free:
+            return self.add(SlotKind.SCRATCH, kinds.count(SlotKind.SCRATCH), type_)
+        return min(free, key=lambda number: self.table[number].size_bytes)
+
+    def place(self, value: SSAValue) -> int:
+        """Puts a value that is about to be made where it is wanted, else into scratch; the slot."""
+        slot = self.wanted.get(value)
+        if slot is None or not self.is_empty(slot):
+            slot = self.scratch(value.type)
+        self.put(value, slot)
+        return slot
+
+    def want(self, block: Block, slots: "list[int]") -> None:
+        """The block's terminator hands on values that are wanted in these slots, and so are the loop states they come from."""
+        assert block.last_op is not None
+        for value, slot in zip(block.last_op.operands, slots, strict=True):
+            if isinstance(value.owner, MAKERS) and value.owner.parent is block:
+                self.wanted.setdefault(value, slot)
+        for op in reversed(tuple(block.ops)):
+            if not isinstance(op, WhileOp | RepeatOp):
+                continue
+            for start, result in zip(op.operands, op.results, strict=True):
+                is_made_for_it = isinstance(start.owner, MAKERS) and start.owner.parent is block and start.has_one_use()
+                if is_made_for_it and result in self.wanted:
+                    self.wanted.setdefault(start, self.wanted[result])
+
+    def home(self, start: SSAValue, result: SSAValue, taken: "list[int]", *, is_last_use: bool) -> int:
+        """The slot of loop state: where its result is wanted, where it starts, or scratch; without a copy where that can be."""
+        wanted, own = self.wanted.get(result), self.of[start]
+        if wanted is not None and wanted not in taken and self.is_empty(wanted, start if is_last_use else None):
+            return wanted
+        is_writable = self.table[own].kind in (SlotKind.SCRATCH, SlotKind.OUTPUT)
+        if is_last_use and is_writable and own not in taken and self.is_empty(own, start):
+            return own
+        return self.scratch(result.type)
