@@ -159,7 +159,7 @@ class CaseOp(IRDLOperation):
     results_ = var_result_def()
     branches = var_region_def("single_block")
 
-    assembly_format = "$selector $branches attr-dict `:` functional-type($selector, $results_)"
+    assembly_format = "$selector $branches `:` functional-type($selector, $results_) attr-dict"
 
     def __init__(self, selector: SSAValue, result_types: Sequence[Attribute], branches: Sequence[Region]) -> None:
         super().__init__(operands=[selector], result_types=[result_types], regions=[branches])

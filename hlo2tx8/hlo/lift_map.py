@@ -1,7 +1,8 @@
 """`stablehlo.map` of elementwise ops as those ops on whole arrays.
 
-%2 = stablehlo.map(%0, %1) { ^bb0(%a : tensor<f32>, %b : tensor<f32>): return multiply %a, %b }
-⟶    %2 = stablehlo.multiply %0, %1
+    %2 = stablehlo.map(%0, %1) { ^bb0(%a, %b): return multiply %a, %b }    ⟶    %2 = stablehlo.multiply %0, %1
+
+Scalars that the region closes over are spread over the array.
 """
 
 from typing import cast

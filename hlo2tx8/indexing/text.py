@@ -9,10 +9,12 @@ _TOKEN = re.compile(r"\s*(->|[A-Za-z_][A-Za-z_0-9]*|\d+|[()\[\]{},:+*-])")
 
 
 def print_map(m: IndexingMap) -> str:
-    """The map in text form; named variables keep their names."""
-    dims = [v.name or f"d{i}" for i, v in enumerate(m.dims)]
-    ranges = [v.name or f"s{i}" for i, v in enumerate(m.ranges)]
-    runtime = [v.name or f"rt{i}" for i, v in enumerate(m.runtime)]
+    """The map in text form; named variables keep their names, with a number where two have one name."""
+    taken: dict[str, None] = {}
+    dims, ranges, runtime = (
+        [_unique(v.name or f"{letter}{i}", taken) for i, v in enumerate(variables)]
+        for letter, variables in (("d", m.dims), ("s", m.ranges), ("rt", m.runtime))
+    )
     names = (dims, ranges + runtime)
     text = f"({', '.join(dims)})"
     text += f"[{', '.join(ranges)}]" if ranges else ""
@@ -21,6 +23,15 @@ def print_map(m: IndexingMap) -> str:
     domain = [f"{n} in [{v.lo}, {v.hi}]" for n, v in zip((*dims, *ranges, *runtime), (*m.dims, *m.syms), strict=True)]
     domain += [f"{print_expr(e, *names)} in [{i.lo}, {i.hi}]" for e, i in m.constraints]
     return text + (f", domain: {', '.join(domain)}" if domain else "")
+
+
+def _unique(name: str, taken: dict[str, None]) -> str:
+    found, number = name, 0
+    while found in taken:
+        number += 1
+        found = f"{name}_{number}"
+    taken[found] = None
+    return found
 
 
 def print_expr(expr: Expr, dims: list[str], syms: list[str]) -> str:

@@ -17,7 +17,7 @@ from hlo2tx8.runtime.levels import run_level
 
 RNG = np.random.default_rng(0)
 X = RNG.integers(-8, 8, (5, 9)).astype(np.float32)
-I, J = RNG.integers(-60, 60, (2, 11)).astype(np.int32)
+K, L = RNG.integers(-60, 60, (2, 11)).astype(np.int32)
 TRUE, FALSE = np.bool_(True), np.bool_(False)
 
 
@@ -89,10 +89,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "fori_unknown": (lambda n, x: lax.fori_loop(2, n, lambda i, c: c * 2 + i, x), (N(6), X)),
     "no_turn": (lambda n, x: lax.fori_loop(0, n, lambda i, c: c * 2 + i, x), (N(0), X)),
     "one_turn": (lambda x: lax.fori_loop(3, 4, lambda i, c: c * 2 + i, x), (X,)),
-    "fibonacci": (lambda a, b: lax.fori_loop(0, 10, lambda i, c: (c[1], c[0] + c[1]), (a, b)), (I, J)),
+    "fibonacci": (lambda a, b: lax.fori_loop(0, 10, lambda i, c: (c[1], c[0] + c[1]), (a, b)), (K, L)),
     "swap": (swap, (X, X * 2)),
-    "rotate": (rotate, (I, J)),
-    "several_dtypes": (several_dtypes, (X, I, I > 0)),
+    "rotate": (rotate, (K, L)),
+    "several_dtypes": (several_dtypes, (X, K, K > 0)),
     "through": (through, (X, X.T.reshape(5, 9))),
     "nested": (nested, (N(5), X)),
     "branch_in_loop": (branch_in_loop, (N(5), X)),
@@ -102,16 +102,16 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "scalar_state": (lambda n: lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] * 3, c[1] - c[0]), (1, 7)), (N(900),)),
     "large_state": (lambda x: lax.fori_loop(0, 3, lambda i, c: (c[1], c[0] - i), (x, x + 1)), (np.arange(90000, dtype=np.int32),)),
     "large_zeros": (lambda x: lax.fori_loop(0, 3, lambda i, c: c + x, jnp.zeros_like(x)), (np.arange(9000, dtype=np.int32),)),
-    "empty_state": (lambda x: lax.fori_loop(0, 3, lambda i, c: (c[0] + 1, c[1] - i), (x, I)), (X[:0],)),
+    "empty_state": (lambda x: lax.fori_loop(0, 3, lambda i, c: (c[0] + 1, c[1] - i), (x, K)), (X[:0],)),
     "predicate_true": (while_predicate, (TRUE, X)),
     "predicate_false": (while_predicate, (FALSE, X)),
     "cond": (lambda p, x: lax.cond(p, lambda v: v + 1, lambda v: v * 2, x), (TRUE, X)),
     "cond_identity": (lambda p, x: lax.cond(p, lambda v: v + 1, lambda v: v, x), (FALSE, X)),
     **{f"switch_{k}": (choose, (N(k), X, X + 1)) for k in (-5, 0, 1, 2, 9)},
     "switch_in_switch": (switch_in_switch, (N(0), X)),
-    "gcd": (jnp.gcd, (I, J)),
-    "lcm": (jnp.lcm, (I, J)),
-    "vmap_while": (jax.vmap(lambda n: lax.while_loop(lambda c: c < 50, lambda c: c * 2 + 1, n)), (I,)),
+    "gcd": (jnp.gcd, (K, L)),
+    "lcm": (jnp.lcm, (K, L)),
+    "vmap_while": (jax.vmap(lambda n: lax.while_loop(lambda c: c < 50, lambda c: c * 2 + 1, n)), (K,)),
     "scan_matmul": (lambda x, w: lax.scan(lambda c, _: (c @ w, None), x, None, length=3)[0], (X, np.eye(9, k=1, dtype=np.float32))),
 }
 LSTM = (RNG.standard_normal((14, 24)) / 4, RNG.standard_normal((3, 6)), RNG.standard_normal((3, 8)))

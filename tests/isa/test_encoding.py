@@ -19,9 +19,9 @@ from hlo2tx8.device.isa.encoding import (
     decode_records,
     encode_records,
 )
-from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcIf, KcLoop
+from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcExit, KcIf, KcLoop
 
-BLOCKS = (KcLoop, KcIf, KcEnd, KcEndIf)
+BLOCKS = (KcLoop, KcIf, KcEnd, KcEndIf, KcExit)
 LOOP = Record(KcLoop, {"rd": Register(2), "lo": 0, "hi": 3, "step": 1})
 IF = Record(KcIf, {"value": Register(2)})
 
@@ -41,8 +41,8 @@ def test_round_trip(cls: type[Instruction]) -> None:
 
 @pytest.mark.parametrize("cls", by_name(), ids=lambda c: c.MNEMONIC)
 def test_every_code_decodes_and_others_do_not(cls: type[Instruction]) -> None:
-    begin = {KcEnd: [LOOP], KcEndIf: [IF]}.get(cls, [])
-    end = {KcLoop: [Record(KcEnd)], KcIf: [Record(KcEndIf)]}.get(cls, [])
+    begin = {KcEnd: [LOOP], KcEndIf: [IF], KcExit: [LOOP]}.get(cls, [])
+    end = {KcLoop: [Record(KcEnd)], KcIf: [Record(KcEndIf)], KcExit: [Record(KcEnd)]}.get(cls, [])
     fields = {f.name: 1 for f in cls.FIELDS}
     taken = set(codes(cls))
     for fmt in Format:
@@ -89,6 +89,8 @@ def test_blocks_know_their_partners() -> None:
         ([Record(KcEnd)], "record 0: KC_end without a beginning"),
         ([LOOP, Record(KcEndIf)], "record 1: KC_endif without a beginning"),
         ([IF, LOOP, Record(KcEndIf), Record(KcEnd)], "record 2: KC_endif without a beginning"),
+        ([Record(KcExit, {"value": 1})], "record 0: KC_exit does not stand in a loop"),
+        ([LOOP, IF, Record(KcExit, {"value": 1}), Record(KcEndIf), Record(KcEnd)], "record 2: KC_exit does not stand in a loop"),
         ([LOOP] * (MAX_DEPTH + 1) + [Record(KcEnd)] * (MAX_DEPTH + 1), f"record {MAX_DEPTH}: more than {MAX_DEPTH} blocks"),
     ],
 )

@@ -14,6 +14,7 @@ from hlo2tx8.device.isa.kc_control import (
     KcAffine,
     KcEnd,
     KcEndIf,
+    KcExit,
     KcFloorDiv,
     KcHalt,
     KcIf,
@@ -157,13 +158,19 @@ def test_registers(tier: str) -> None:
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_control(tier: str) -> None:
-    """Loops run lo, lo + step, ... below hi, or not at all; branches take any value but 0; halt ends the program."""
+    """Loops run lo, lo + step, ... below hi, or not at all, or until an exit; branches take any value but 0; halt ends the program."""
     add = Record(KcAffine, {"rd": 5, "c": 0, "r1": Register(5), "k1": 100, "r2": Register(4), "k2": 1})
     loop = [Record(KcLoop, {"rd": 4, "lo": 2, "hi": 8, "step": 3}), add, Record(KcEnd)]
     assert observed(loop, 5, tier) == 205
     assert observed([Record(KcLoop, {"rd": 4, "lo": 2, "hi": 2, "step": 3}), add, Record(KcEnd)], 5, tier) == 0
     nested = [Record(KcLoop, {"rd": 6, "lo": 0, "hi": 2, "step": 1}), *loop, Record(KcEnd)]
     assert observed(nested, 5, tier) == 2050205
+    below = Record(KcLess, {"rd": 7, "a": Register(4), "b": 7})
+    left = [loop[0], below, Record(KcExit, {"value": Register(7)}), add, Record(KcExit, {"value": 1}), Record(KcEnd)]
+    assert observed([Record(KcLoop, {**loop[0].fields, "hi": 2**63 - 1}), *left[1:]], 5, tier) == 205
+    again = [Record(KcLoop, {"rd": 6, "lo": 0, "hi": 2, "step": 1}), *left, Record(KcEnd)]
+    assert observed(again, 5, tier) == 2050205
+    assert observed([loop[0], Record(KcExit, {"value": 0}), add, Record(KcEnd)], 5, tier) == 0
     for value, result in ((0, 0), (1, 7), (-5, 7)):
         branch = [Record(KcIf, {"value": value}), Record(KcAffine, {"rd": 5, "c": 7}), Record(KcEndIf)]
         assert observed(branch, 5, tier) == result
