@@ -158,7 +158,7 @@ def test_registers(tier: str) -> None:
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_control(tier: str) -> None:
-    """Loops run lo, lo + step, ... below hi, or not at all, or until an exit; branches take any value but 0; halt ends the program."""
+    """Loops run lo, lo + step, ... below hi, or not at all, or until an exit; branches take all but 0; halt ends all."""
     add = Record(KcAffine, {"rd": 5, "c": 0, "r1": Register(5), "k1": 100, "r2": Register(4), "k2": 1})
     loop = [Record(KcLoop, {"rd": 4, "lo": 2, "hi": 8, "step": 3}), add, Record(KcEnd)]
     assert observed(loop, 5, tier) == 205
