@@ -15,13 +15,18 @@ from hlo2tx8.options import Level, Options
 
 TEXT = """
 module @m {
-  func.func @main(%a: tensor<300x4096xf32>, %b: tensor<300x4096xf32>) -> (tensor<300x4096xf32>, tensor<300x4096xf32>) {
+  func.func private @square(%a: tensor<300x4096xf32>) -> tensor<300x4096xf32> {
     %0 = chlo.square %a : tensor<300x4096xf32> -> tensor<300x4096xf32>
+    return %0 : tensor<300x4096xf32>
+  }
+  func.func @main(%a: tensor<300x4096xf32>, %b: tensor<300x4096xf32>) -> (tensor<300x4096xf32>, tensor<300x4096xf32>) {
+    %0 = func.call @square(%a) : (tensor<300x4096xf32>) -> tensor<300x4096xf32>
     %1 = stablehlo.tanh %0 : tensor<300x4096xf32>
     %2 = stablehlo.reverse %1, dims = [0] : tensor<300x4096xf32>
     %3 = stablehlo.add %1, %2 : tensor<300x4096xf32>
     %4 = chlo.square %b : tensor<300x4096xf32> -> tensor<300x4096xf32>
-    %5 = stablehlo.tanh %4 : tensor<300x4096xf32>
+    %c = stablehlo.optimization_barrier %4 : tensor<300x4096xf32>
+    %5 = stablehlo.tanh %c : tensor<300x4096xf32>
     %6 = stablehlo.reverse %5, dims = [0] : tensor<300x4096xf32>
     %7 = stablehlo.add %5, %6 : tensor<300x4096xf32>
     return %3, %7 : tensor<300x4096xf32>, tensor<300x4096xf32>
@@ -42,8 +47,10 @@ def after_each_pass() -> dict[str, str]:
 @pytest.mark.parametrize(
     ("name", "present", "gone"),
     [
+        ("inline-calls", "chlo.square", "func.call"),
         ("expand-chlo", "stablehlo.tanh", "chlo."),
         ("expand-operations", "stablehlo.tanh", "chlo."),
+        ("simplify-control", "stablehlo.tanh", "optimization_barrier"),
         ("plan-fusions", "hlo.fusion", "func.call"),
         ("emit-fusions", "launch.kernel", "hlo.fusion"),
         ("inline", "xla.loop", "no_compute"),
