@@ -66,7 +66,7 @@ def fill(dst: int, n: int) -> Record:
 
 
 def gemm(dst: int) -> Record:
-    sizes = {"rows": 1, "columns": 4, "depth": 4, "batch": 2, "transpose": 0, "accumulate": 0}
+    sizes = {"rows": 1, "columns": 4, "depth": 4, "batch": 2, "transpose_left": 0, "transpose_right": 0, "accumulate": 0}
     return Record(NeGemm, {"dst": dst, "left": 0, "right": 1024, "psum": 0, **sizes}, BF16, BF16)
 
 
