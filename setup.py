@@ -20,6 +20,7 @@ OPTIONS = [
     "-fno-trapping-math",
     "-fwrapv",
     "-fno-strict-aliasing",
+    "-Wno-psabi",
     "-pthread",
 ]
 X86_LEVELS = {

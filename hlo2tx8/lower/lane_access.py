@@ -72,6 +72,17 @@ class Region:
             clips.append(LaneClip(lane, _union(mine.lower, theirs.lower), _union(mine.upper, theirs.upper)))
         return Region(tuple(clips), _union(self.scattered, other.scattered), self.is_open or other.is_open)
 
+    def without(self, known: "Region") -> "Region":
+        """The region without the bounds that `known` has too."""
+        clips: list[LaneClip] = []
+        for clip in self.clips:
+            other = known.clip_of(clip.lane)
+            lower = tuple(b for b in clip.lower if b not in other.lower)
+            upper = tuple(b for b in clip.upper if b not in other.upper)
+            if lower or upper:
+                clips.append(LaneClip(clip.lane, lower, upper))
+        return Region(tuple(clips), self.scattered, self.is_open)
+
     def complement_within(self, context: "Region") -> "Region":
         """`context` without this region: a region again if this one adds one bound on one lane, else `context`, open."""
         new = [

@@ -34,13 +34,15 @@ class BoxBuilder:
     bounds: dict[tuple[tuple[Expr, ...], str], SSAValue] = field(default_factory=dict[tuple[tuple[Expr, ...], str], SSAValue])
     splats: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     conditions: dict[SSAValue, tuple[Constraint, ...]] = field(default_factory=dict[SSAValue, tuple[Constraint, ...]])
+    guard: Region = field(default_factory=Region)
 
     def build(self, body: Block, outer: Builder) -> None:
         """Inserts the box for `body` through `outer`."""
         block = Block()
         self.builder = Builder(InsertPoint.at_end(block))
         guard, inner = self._guard(body)
-        valid = self._valid_lanes(guard, outer)
+        self.guard = self.space.region(guard)
+        valid = self._valid_lanes(outer)
         self.bounds.clear()
         self._block(inner, Region())
         outer.insert(vec.BoxOp(self.space.shape, valid, block))
@@ -58,9 +60,9 @@ class BoxBuilder:
             break
         return (), body
 
-    def _valid_lanes(self, guard: tuple[Constraint, ...], outer: Builder) -> dict[int, SSAValue]:
+    def _valid_lanes(self, outer: Builder) -> dict[int, SSAValue]:
         """How many entries are valid along each ragged lane dimension."""
-        region = self.space.region(guard)
+        region = self.guard
         if region.scattered or any(c.lower for c in region.clips):
             raise CompileError("E3003", f"the valid lanes of a step are no prefix of its box along each dimension: {region}")
         self.builder, inner = outer, self.builder
@@ -276,8 +278,8 @@ class BoxBuilder:
             for expr, interval in region.scattered
             for bound, direction in ((interval.lo, "GE"), (interval.hi, "LE"))
         ]
-        if region.clips:
-            box = self._box_region(Region(region.clips))
+        box = self._box_region(Region(region.clips))
+        if box.dims or not masks:
             masks.append(self.builder.insert(vec.MaskOp(box, self.space.shape)).result)
         mask = masks[0]
         for other in masks[1:]:
@@ -297,7 +299,7 @@ class BoxBuilder:
         return self.builder.insert(vec.SplatOp(constant.result, self.space.shape)).result
 
     def _box_region(self, region: Region) -> vec.BoxRegion:
-        shape = self.space.shape
+        shape, region = self.space.shape, region.without(self.guard)
         dims = [c.lane for c in region.clips]
         lower = [self._extent(c.lower or (Const(0),), "max", shape[c.lane]) for c in region.clips]
         upper = [self._extent(c.upper or (Const(shape[c.lane]),), "min", shape[c.lane]) for c in region.clips]

@@ -18,6 +18,8 @@ from hlo2tx8.partitioner.iteration_space import LINE_ELEMENTS
 DEFAULT_STEP_ELEMENTS = 8192
 MIN_CHUNK_ELEMENTS = 64
 """Below this a tensor is not worth splitting over more tiles: one vector unit of CT."""
+MIN_BOX_ELEMENTS = 256
+"""Below this a tile's share of a transpose is not worth addressing by boxes."""
 MIN_STEP_ELEMENTS = 1024
 """Below this a tile's share is not worth splitting into more steps: starting the engines costs more than they overlap."""
 OVERLAPPING_STEPS = 6
@@ -72,7 +74,7 @@ def choose_box(shape: Sequence[int], step_elements: int, num_tiles: int, walked:
     share = max(-(-prod(shape) // num_tiles), MIN_CHUNK_ELEMENTS)
     overlapping = min(share, max(share // OVERLAPPING_STEPS, MIN_STEP_ELEMENTS))
     limit = step_elements or DEFAULT_STEP_ELEMENTS
-    if walked:
+    if walked and share >= MIN_BOX_ELEMENTS:
         return _even_box(shape, min(limit, overlapping), (*walked, len(shape) - 1))
     return _contiguous_box(shape, limit, overlapping, num_tiles)
 

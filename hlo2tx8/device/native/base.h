@@ -161,6 +161,8 @@ struct level {
     i64 n, dst, src;
 };
 void copy_levels(u8 *dst, const u8 *src, i64 run, struct level *levels, int num);
+void load_levels(u8 *dst, const u8 *src, i64 run, struct level *levels, int num);                   /* dst is dense */
+void store_levels(u8 *dst, const u8 *src, i64 run, struct level *levels, int num, int is_streamed); /* src is dense */
 
 void copy_streamed(u8 *dst, const u8 *src, i64 n); /* past the cache; regions apart; others see it after finish_streams */
 void finish_streams(void);

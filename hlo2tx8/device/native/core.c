@@ -7,6 +7,7 @@
 #include "core.h"
 
 #define RECORDS_PER_POLL 64
+#define KEPT_SPM_BYTES ((i64)1 << 20) /* of a tile: more is given back to the host between runs */
 
 enum outcome { OUTCOME_DONE, OUTCOME_TIME, OUTCOME_FAULT, OUTCOME_MEMORY };
 
@@ -91,7 +92,7 @@ static void stop_at_fault(struct tile *t, int number) {
 /* Until a barrier, the end, a fault or the deadline. */
 static void run_tile(struct machine *m, int number, u8 *scratch) {
     struct tile *const t = &m->tiles[number];
-    struct context c = {m, t, scratch, NULL, NULL};
+    struct context c = {m, t, scratch, NULL, NULL, 0};
     for (int polls = RECORDS_PER_POLL; t->at < m->num_records;) {
         c.record = m->code + t->at * RECORD_WORDS;
         c.step = m->steps + t->at;
@@ -122,11 +123,12 @@ static void run_tile(struct machine *m, int number, u8 *scratch) {
             if (!fault) set_register(t, rd, value);
             break;
         case FORM_LOAD_SCALAR:
-            settle_loads(t);
+            c.knows_deferred = 0;
             fault = run_load(&c, &value);
             if (!fault) set_register(t, rd, value);
             break;
         default:
+            c.knows_deferred = 1;
             if (c.step->form == FORM_RDMA && defer_load(&c) > 0) break;
             if (c.step->chain) {
                 next = run_chain(&c, t->at);
@@ -135,7 +137,7 @@ static void run_tile(struct machine *m, int number, u8 *scratch) {
                 c.step = m->steps + t->at;
                 next = t->at + 1;
             }
-            settle_loads(t);
+            c.knows_deferred = c.step->form == FORM_REDUCE;
             fault = execute(&c);
         }
         if (fault) {
@@ -158,12 +160,45 @@ static void take_spm(struct machine *m, struct tile *t, int thread) {
     if (!t->spm) t->spm = m->spm + __atomic_fetch_add(&m->next_spm, 1, __ATOMIC_RELAXED) * m->spm_bytes;
 }
 
-/* Warm and already mapped memory for the next tile: clearing it costs less than fresh pages. */
+/* Warm and already mapped memory for the next tile, or for the next run: clearing it costs less than fresh pages. */
 static void leave_spm(struct machine *m, struct tile *t, int thread) {
-    if (m->spare[thread]) return;
+    if (m->spare[thread] && t->used > KEPT_SPM_BYTES) return;
     memset(t->spm, 0, (size_t)t->used);
+    t->used = 0;
+    if (m->spare[thread]) return;
     m->spare[thread] = t->spm;
     t->spm = NULL;
+}
+
+/* The scratchpads of an ended machine, all zero; one arena waits for the next machine. */
+struct arena {
+    u8 *spm;
+    size_t bytes;
+};
+static struct arena *kept_arena;
+
+static u8 *take_arena(size_t bytes) {
+    struct arena *const arena = __atomic_exchange_n(&kept_arena, NULL, __ATOMIC_ACQ_REL);
+    u8 *spm = NULL;
+    if (arena && arena->bytes == bytes) spm = arena->spm;
+    else if (arena) munmap(arena->spm, arena->bytes);
+    free(arena);
+    return spm ? spm : map_bytes(bytes);
+}
+
+static void leave_arena(struct machine *m) {
+    const size_t bytes = (size_t)m->spm_bytes * (size_t)m->num_tiles;
+    struct arena *arena = malloc(sizeof *arena);
+    if (arena) *arena = (struct arena){m->spm, bytes};
+    for (int i = 0; i < m->num_tiles; i++)
+        if (m->tiles[i].spm && m->tiles[i].used && arena) {
+            free(arena);
+            arena = NULL;
+        }
+    if (arena) arena = __atomic_exchange_n(&kept_arena, arena, __ATOMIC_ACQ_REL);
+    else munmap(m->spm, bytes);
+    if (arena) munmap(arena->spm, arena->bytes);
+    free(arena);
 }
 
 static void run_tiles(struct machine *m, int thread) {
@@ -277,7 +312,7 @@ void tx8_destroy(struct machine *m) {
     pthread_cond_broadcast(&m->start);
     pthread_mutex_unlock(&m->mutex);
     for (int i = 0; i < m->num_workers; i++) pthread_join(m->workers[i], NULL);
-    if (m->spm) munmap(m->spm, (size_t)m->spm_bytes * (size_t)m->num_tiles);
+    if (m->spm) leave_arena(m);
     for (int i = 0; i < m->num_threads; i++)
         if (m->scratch[i]) munmap(m->scratch[i], scratch_bytes(m));
     free(m->steps);
@@ -305,7 +340,7 @@ struct machine *tx8_create(const u64 *code, i64 num_records, const struct tx8_sl
     m->spm_bytes = spm_bytes, m->num_tiles = tiles;
     m->num_threads = threads < 1 ? 1 : threads > tiles ? tiles : threads;
     m->steps = calloc((size_t)num_records + 1, sizeof *m->steps);
-    m->spm = map_bytes((size_t)spm_bytes * (size_t)tiles);
+    m->spm = take_arena((size_t)spm_bytes * (size_t)tiles);
     int ok = m->steps && m->spm;
     for (int i = 0; ok && i < m->num_threads; i++) ok = (m->scratch[i] = map_bytes(scratch_bytes(m))) != NULL;
     if (!ok || prepare(m, fault)) {

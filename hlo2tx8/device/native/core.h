@@ -106,6 +106,7 @@ struct context {
     u8 *scratch;
     const u64 *record;
     const struct step *step;
+    int knows_deferred;
 };
 
 /* An elementwise record with its operands found. `dst` is `target`, the place it writes, or scratch; `is_plain`: no scratch is used. */
@@ -126,6 +127,10 @@ int defer_load(struct context *c);                        /* 1: the RDMA record 
 int read_deferred(const struct tile *t, struct link *k);  /* 0: it reads DDR in place of loads put off; -1: settle first, nothing has changed */
 void overwrite_deferred(struct tile *t, const struct link *k); /* forgets loads whose bytes the link writes */
 void settle_loads(struct tile *t);
+void settle_range(struct tile *t, const u8 *start, i64 bytes);   /* those that touch an SPM range */
+void settle_sources(struct tile *t, const u8 *start, i64 bytes); /* those that read a DDR range */
+/* Where the bytes of an SPM range are read that a record reads whole, writing only `target`: in DDR if their load was put off. */
+const u8 *read_in_place(struct tile *t, const u8 *src, i64 bytes, const u8 *target, i64 target_bytes);
 i64 run_chain(struct context *c, i64 at);           /* the record after a chain of links run block by block; `at` if there is none */
 
 int prepare(struct machine *machine, struct tx8_fault *fault); /* 0 if all records are sound */

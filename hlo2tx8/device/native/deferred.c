@@ -11,10 +11,25 @@
 static int overlap(const u8 *a, i64 a_bytes, const u8 *b, i64 b_bytes) { return a < b + b_bytes && b < a + a_bytes; }
 static int covers(const u8 *a, i64 a_bytes, const u8 *b, i64 b_bytes) { return a <= b && b + b_bytes <= a + a_bytes; }
 
+static void settle(const struct deferred_load *d) { memcpy(d->dst, d->src, (size_t)d->bytes); }
+
 void settle_loads(struct tile *t) {
-    for (int i = 0; i < t->num_deferred; i++) memcpy(t->deferred[i].dst, t->deferred[i].src, (size_t)t->deferred[i].bytes);
+    for (int i = 0; i < t->num_deferred; i++) settle(t->deferred + i);
     t->num_deferred = 0;
 }
+
+static void settle_those(struct tile *t, const u8 *start, i64 bytes, int is_source) {
+    int kept = 0;
+    for (int i = 0; i < t->num_deferred; i++) {
+        const struct deferred_load *const d = t->deferred + i;
+        if (overlap(is_source ? d->src : d->dst, d->bytes, start, bytes)) settle(d);
+        else t->deferred[kept++] = *d;
+    }
+    t->num_deferred = kept;
+}
+
+void settle_range(struct tile *t, const u8 *start, i64 bytes) { settle_those(t, start, bytes, 0); }
+void settle_sources(struct tile *t, const u8 *start, i64 bytes) { settle_those(t, start, bytes, 1); }
 
 static int is_written_in_part(const struct tile *t, const u8 *dst, i64 bytes) {
     for (int i = 0; i < t->num_deferred; i++) {
@@ -67,6 +82,22 @@ int read_deferred(const struct tile *t, struct link *k) {
     if (!writes_ddr && is_written_in_part(t, k->dst, written)) return -1;
     memcpy(k->src, src, sizeof(src[0]) * (size_t)k->num);
     return 0;
+}
+
+const u8 *read_in_place(struct tile *t, const u8 *src, i64 bytes, const u8 *target, i64 target_bytes) {
+    const u8 *found = src;
+    int is_mixed = 0;
+    for (int i = 0; i < t->num_deferred; i++) {
+        const struct deferred_load *const d = t->deferred + i;
+        is_mixed |= overlap(target, target_bytes, d->dst, d->bytes);
+        if (!overlap(src, bytes, d->dst, d->bytes)) continue;
+        if (covers(d->dst, d->bytes, src, bytes)) found = d->src + (src - d->dst);
+        else is_mixed = 1;
+    }
+    if (!is_mixed) return found;
+    settle_range(t, src, bytes);
+    settle_range(t, target, target_bytes);
+    return src;
 }
 
 void overwrite_deferred(struct tile *t, const struct link *k) {

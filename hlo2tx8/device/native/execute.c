@@ -5,7 +5,7 @@
 #include "core.h"
 
 #define UNIT_ELEMENTS 64
-#define PATTERN_ELEMENTS 4096
+#define PATTERN_ELEMENTS 1024 /* long enough to hide a call, short enough to stay near */
 
 int fail(struct context *c, int kind, const char *format, ...) {
     va_list arguments;
@@ -30,7 +30,9 @@ u8 *spm_range(struct context *c, i64 address, i64 n, i64 bytes) {
         return NULL;
     }
     if (end > c->tile->used) c->tile->used = end;
-    return c->tile->spm + address;
+    u8 *const start = c->tile->spm + address;
+    if (!c->knows_deferred && c->tile->num_deferred) settle_range(c->tile, start, size);
+    return start;
 }
 
 /* Region `region` of the scratch: 0 to 2 for sources, 3 for a result. */
@@ -160,10 +162,12 @@ static int finish(const struct link *k) {
 /* `u` elements repeated into region 1 of the scratch; the number of elements there, a multiple of u. */
 static i64 spread(struct context *c, const u8 *unit, i64 u, i64 n) {
     u8 *const pattern = region_of(c, 1);
-    const i64 bytes = u * c->step->bytes, most = n < PATTERN_ELEMENTS ? n : PATTERN_ELEMENTS;
-    i64 turns = (most + u - 1) / u;
-    if (turns * u > PATTERN_ELEMENTS) turns--;
-    for (i64 i = 0; i < turns; i++) memcpy(pattern + i * bytes, unit, (size_t)bytes);
+    const i64 bytes = u * c->step->bytes, most = n < PATTERN_ELEMENTS - u ? n : PATTERN_ELEMENTS - u;
+    const i64 turns = (most + u - 1) / u;
+    memcpy(pattern, unit, (size_t)bytes);
+    for (i64 done = 1; done < turns; done *= 2) {
+        memcpy(pattern + done * bytes, pattern, (size_t)((turns - done < done ? turns - done : done) * bytes));
+    }
     return turns * u;
 }
 

@@ -74,8 +74,14 @@ static int read_transfer(struct context *c, struct transfer *t) {
 static int run_dma(struct context *c) {
     struct transfer t;
     const int fault = read_transfer(c, &t);
-    if (!fault) copy_levels(t.dst, t.src, t.run, t.levels, LEVELS);
-    return fault;
+    if (fault) return fault;
+    if (!c->knows_deferred && c->step->form == FORM_WDMA && c->tile->num_deferred) {
+        const struct tx8_slot *const slot = c->machine->slots + operand(c, WDMA__SLOT);
+        settle_sources(c->tile, slot->data, slot->size);
+    }
+    if (c->step->form == FORM_RDMA) load_levels(t.dst, t.src, t.run, t.levels, LEVELS);
+    else store_levels(t.dst, t.src, t.run, t.levels, LEVELS, t.total * c->step->bytes >= STREAM_BYTES);
+    return 0;
 }
 
 int resolve_dma(struct context *c, struct link *k) {

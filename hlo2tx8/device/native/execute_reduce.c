@@ -1,11 +1,12 @@
 /* Reductions of tensors in Cx and NCx, see device/reduce_rules.py. */
 #include "blocked.h"
+#include "kernels_reduce.h"
 
-#define LANES_OF_REDUCE 64
 #define MOST_REDUCED 16384
 
 struct reduction {
-    int fmt, opcode;
+    int fmt, is_average;
+    enum join join;
     i64 num; /* elements joined into one */
 };
 
@@ -23,65 +24,89 @@ static void load_row(float *out, const u8 *src, int fmt, i64 n) {
     }
 }
 
-static void join_rows(int opcode, float *acc, const float *x, const float *y, i64 n, i64 apart) {
-    switch (opcode) {
-    case OP_CT_REDUCE_MAX: for (i64 i = 0; i < n; i++) acc[i] = larger_float(x[i * apart], y[i * apart]); return;
-    case OP_CT_REDUCE_MIN: for (i64 i = 0; i < n; i++) acc[i] = smaller_float(x[i * apart], y[i * apart]); return;
-    default: for (i64 i = 0; i < n; i++) acc[i] = x[i * apart] + y[i * apart];
-    }
+static float join_two(enum join join, float x, float y) {
+    return join == JOIN_MAX ? larger_float(x, y) : join == JOIN_MIN ? smaller_float(x, y) : x + y;
 }
 
 /* n results and zeros up to `width`. */
-static void store_row(const struct reduction *r, u8 *dst, const float *acc, i64 n, i64 width) {
+static void store_row(const struct reduction *r, u8 *dst, float *acc, i64 n, i64 width) {
     union {
         u16 h[MOST_WIDTH];
         float f[MOST_WIDTH];
     } row;
-    memset(&row, 0, sizeof row);
-    for (i64 i = 0; i < n; i++) {
-        const double x = r->opcode == OP_CT_REDUCE_AVG ? (double)acc[i] / (double)r->num : acc[i];
+    const i64 bytes = format_bytes(r->fmt);
+    if (r->is_average) {
+        for (i64 i = 0; i < n; i++) {
+            const double x = (double)acc[i] / (double)r->num;
+            switch (r->fmt) {
+            case FORMAT_BF16: row.h[i] = round_bf16(x); break;
+            case FORMAT_FP16: row.h[i] = round_f16(x); break;
+            case FORMAT_TF32: row.f[i] = round_tf32(x); break;
+            default: row.f[i] = round_f32(x);
+            }
+        }
+    } else {
         switch (r->fmt) {
-        case FORMAT_BF16: row.h[i] = round_bf16(x); break;
-        case FORMAT_FP16: row.h[i] = round_f16(x); break;
-        case FORMAT_TF32: row.f[i] = round_tf32(x); break;
-        default: row.f[i] = round_f32(x);
+        case FORMAT_BF16: for (i64 i = 0; i < n; i++) row.h[i] = put_bf16(acc[i]); break;
+        case FORMAT_FP16: for (i64 i = 0; i < n; i++) row.h[i] = put_f16(acc[i]); break;
+        case FORMAT_TF32: for (i64 i = 0; i < n; i++) row.f[i] = put_tf32(acc[i]); break;
+        default: for (i64 i = 0; i < n; i++) row.f[i] = put_f32(acc[i]);
         }
     }
-    memcpy(dst, &row, (size_t)(width * format_bytes(r->fmt)));
+    memcpy(dst, &row, (size_t)(n * bytes));
+    if (width > n) memset(dst + n * bytes, 0, (size_t)((width - n) * bytes));
+}
+
+/* acc[i] = row 0 [i], joined with row 1 [i] and so on: `num` rows of `n` elements, `apart` bytes from each other. */
+static void join_some(const struct reduction *r, float *acc, const u8 *src, i64 n, i64 num, i64 apart) {
+    float row[MOST_WIDTH];
+    if (n == LANES_OF_REDUCE) {
+        join_rows(r->join, r->fmt, acc, src, num, apart);
+        return;
+    }
+    load_row(acc, src, r->fmt, n);
+    for (i64 t = 1; t < num; t++) {
+        load_row(row, src + t * apart, r->fmt, n);
+        for (i64 i = 0; i < n; i++) acc[i] = join_two(r->join, acc[i], row[i]);
+    }
 }
 
 /* A point's channels: lanes in order, then neighbours. */
 static void reduce_channels(const struct reduction *r, u8 *dst, const u8 *src, const struct blocked *l, i64 p) {
-    float lanes[LANES_OF_REDUCE], row[LANES_OF_REDUCE];
+    float lanes[LANES_OF_REDUCE], row[MOST_WIDTH];
+    const i64 whole = l->channels / LANES_OF_REDUCE, rest = l->channels % LANES_OF_REDUCE;
     i64 width, run;
-    for (i64 c = 0; c < l->channels; c += run) {
-        const u8 *const block = src + find_channel(l, c, &width, &run);
-        load_row(c ? row : lanes, block + p * width * l->bytes, r->fmt, run);
-        if (c) join_rows(r->opcode, lanes, lanes, row, run, 1);
+    if (whole) join_some(r, lanes, src + p * LANES_OF_REDUCE * l->bytes, LANES_OF_REDUCE, whole, l->points * LANES_OF_REDUCE * l->bytes);
+    if (rest) {
+        const u8 *const block = src + find_channel(l, whole * LANES_OF_REDUCE, &width, &run);
+        load_row(row, block + p * width * l->bytes, r->fmt, rest);
+        for (i64 i = 0; i < rest; i++) lanes[i] = whole ? join_two(r->join, lanes[i], row[i]) : row[i];
     }
-    for (i64 n = l->channels < LANES_OF_REDUCE ? l->channels : LANES_OF_REDUCE; n > 1; n = (n + 1) / 2) {
-        float next[LANES_OF_REDUCE];
-        join_rows(r->opcode, next, lanes, lanes + 1, n / 2, 2);
-        if (n & 1) next[n / 2] = lanes[n - 1];
-        memcpy(lanes, next, sizeof lanes);
+    if (whole) {
+        lanes[0] = join_lanes(r->join, lanes);
+    } else {
+        for (i64 n = rest; n > 1; n = (n + 1) / 2) {
+            for (i64 i = 0; i < n / 2; i++) lanes[i] = join_two(r->join, lanes[2 * i], lanes[2 * i + 1]);
+            if (n & 1) lanes[n / 2] = lanes[n - 1];
+        }
     }
     store_row(r, dst, lanes, 1, LEAST_TAIL);
 }
 
 /* The points of one result in order, block by block: `from`, then `apart` further each. */
 static void reduce_points(const struct reduction *r, u8 *dst, const struct blocked *to, i64 q, const u8 *src, const struct blocked *l, i64 from, i64 apart) {
-    float acc[LANES_OF_REDUCE], row[LANES_OF_REDUCE];
+    float acc[MOST_WIDTH];
     i64 width, run;
     for (i64 c = 0; c < l->channels; c += run) {
         const u8 *const block = src + find_channel(l, c, &width, &run);
-        for (i64 t = 0; t < r->num; t++) {
-            load_row(t ? row : acc, block + (from + t * apart) * width * l->bytes, r->fmt, run);
-            if (t) join_rows(r->opcode, acc, acc, row, run, 1);
-        }
+        join_some(r, acc, block + from * width * l->bytes, run, r->num, apart * width * l->bytes);
         u8 *const target = dst + find_channel(to, c, &width, &run);
         store_row(r, target + q * width * l->bytes, acc, run, width);
     }
 }
+
+/* Every opcode's way to join two elements. */
+static enum join join_of(int opcode) { return opcode == OP_CT_REDUCE_MAX ? JOIN_MAX : opcode == OP_CT_REDUCE_MIN ? JOIN_MIN : JOIN_ADD; }
 
 int execute_reduce(struct context *c) {
     enum { DIM_C, DIM_W, DIM_H, DIM_HW };
@@ -90,12 +115,14 @@ int execute_reduce(struct context *c) {
     const i64 channels = operand(c, CT_REDUCE_SUM__C), dim = operand(c, CT_REDUCE_SUM__DIM);
     if (check_bounds(c, bounds, COUNT_OF(bounds))) return FAULT_BAD_DESCRIPTOR;
     if (dim == DIM_HW && h * w > MOST_REDUCED) return fail(c, FAULT_BAD_DESCRIPTOR, "%lld x %lld points are reduced", (long long)h, (long long)w);
-    const struct reduction r = {c->step->fmt, c->step->opcode, dim == DIM_C ? channels : dim == DIM_W ? w : dim == DIM_H ? h : h * w};
+    const int opcode = c->step->opcode;
+    const struct reduction r = {c->step->fmt, opcode == OP_CT_REDUCE_AVG, join_of(opcode), dim == DIM_C ? channels : dim == DIM_W ? w : dim == DIM_H ? h : h * w};
     const i64 points = dim == DIM_C ? h * w : h * w / r.num;
     const struct blocked from = blocked_of(r.fmt, batch, h * w, channels), to = blocked_of(r.fmt, batch, points, dim == DIM_C ? 1 : channels);
-    const u8 *const src = spm_range(c, operand(c, CT_REDUCE_SUM__SRC), from.size, 1);
+    const u8 *src = spm_range(c, operand(c, CT_REDUCE_SUM__SRC), from.size, 1);
     u8 *const target = src ? spm_range(c, operand(c, CT_REDUCE_SUM__DST), to.size, 1) : NULL;
     if (!target) return (int)c->tile->fault.kind;
+    src = read_in_place(c->tile, src, from.size, target, to.size);
     u8 *const out = stage(c, target, !overlap(target, to.size, src, from.size));
     for (i64 b = 0; b < batch; b++) {
         for (i64 q = 0; q < points; q++) {

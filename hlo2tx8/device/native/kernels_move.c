@@ -1,10 +1,13 @@
 /* Moves: strided copies, selection, indexed access. Elements are opaque. */
+#include <stdlib.h>
+
 #include "base.h"
 
 typedef struct {
     u64 low, high;
 } u128;
 
+#define LINE_BYTES 64
 #define WIDTHS(X) X(1, u8) X(2, u16) X(4, u32) X(8, u64) X(16, u128)
 
 #if defined(__SSE2__)
@@ -27,8 +30,14 @@ void copy_streamed(u8 *dst, const u8 *src, i64 n) {
     }
     memcpy(dst + i, src + i, (size_t)(n - i));
 }
+static void stream_line(u8 *dst, const u8 *src) {
+    for (int i = 0; i < 64; i += 16) {
+        _mm_stream_si128((__m128i *)(void *)(dst + i), _mm_loadu_si128((const __m128i *)(const void *)(src + i)));
+    }
+}
 void finish_streams(void) { _mm_sfence(); }
 #else
+static void stream_line(u8 *dst, const u8 *src) { memcpy(dst, src, 64); }
 void copy_streamed(u8 *dst, const u8 *src, i64 n) { memcpy(dst, src, (size_t)n); }
 void finish_streams(void) {}
 #endif
@@ -51,7 +60,19 @@ void finish_streams(void) {}
     }
 WIDTHS(LINE)
 
+/* Runs of whole lines, too short for a call each. */
+#define LONGEST_RUN 1024
+
+static void copy_runs(u8 *restrict dst, const u8 *restrict src, i64 run, i64 n, i64 d, i64 s) {
+    for (i64 i = 0; i < n; i++)
+        for (i64 at = 0; at < run; at += LINE_BYTES) memcpy(dst + i * d + at, src + i * s + at, LINE_BYTES);
+}
+
 static void copy_line(u8 *dst, const u8 *src, i64 run, i64 n, i64 d, i64 s) {
+    if (run % LINE_BYTES == 0 && run <= LONGEST_RUN) {
+        copy_runs(dst, src, run, n, d, s);
+        return;
+    }
 #define CASE(bytes, T) \
     case bytes: \
         if (d == bytes) dense_##bytes(dst, src, n, s); \
@@ -105,8 +126,35 @@ static void copy_nest(u8 *dst, const u8 *src, i64 run, const struct level *level
     }
 }
 
+static void stream_nest(u8 *dst, const u8 *src, i64 run, const struct level *levels, int num) {
+    if (num == 0) {
+        for (i64 at = 0; at < run; at += LINE_BYTES) stream_line(dst + at, src + at);
+        return;
+    }
+    const struct level top = levels[num - 1];
+    for (i64 i = 0; i < top.n; i++) stream_nest(dst + i * top.dst, src + i * top.src, run, levels, num - 1);
+}
+
+/* Whole lines to places that streaming stores can reach. */
+static int is_streamable(const u8 *dst, i64 run, const struct level *levels, int num) {
+    u64 places = (u64)(uintptr_t)dst;
+    for (int i = 0; i < num; i++) places |= (u64)levels[i].dst;
+    return places % 16 == 0 && run % LINE_BYTES == 0;
+}
+
+static int by_src(const void *a, const void *b) {
+    const struct level *const p = a, *const q = b;
+    return (p->src > q->src) - (p->src < q->src);
+}
+
+static int by_dst(const void *a, const void *b) {
+    const struct level *const p = a, *const q = b;
+    return (p->dst > q->dst) - (p->dst < q->dst);
+}
+
 /* Levels that continue the run or the level below are folded into it. */
-void copy_levels(u8 *dst, const u8 *src, i64 run, struct level *levels, int num) {
+static int fold_levels(i64 *length, struct level *levels, int num) {
+    i64 run = *length;
     int kept = 0;
     for (int i = 0; i < num; i++) {
         if (levels[i].n == 1) continue;
@@ -121,7 +169,37 @@ void copy_levels(u8 *dst, const u8 *src, i64 run, struct level *levels, int num)
         }
         levels[kept++] = levels[i];
     }
-    copy_nest(dst, src, run, levels, kept);
+    *length = run;
+    return kept;
+}
+
+void copy_levels(u8 *dst, const u8 *src, i64 run, struct level *levels, int num) {
+    num = fold_levels(&run, levels, num);
+    copy_nest(dst, src, run, levels, num);
+}
+
+/* Long runs in the order in which they lie in DDR. */
+void load_levels(u8 *dst, const u8 *src, i64 run, struct level *levels, int num) {
+    num = fold_levels(&run, levels, num);
+    if (run >= LINE_BYTES) qsort(levels, (size_t)num, sizeof *levels, by_src);
+    copy_nest(dst, src, run, levels, num);
+}
+
+/* The same to DDR, unless runs overlap: then the last one of them stays. */
+void store_levels(u8 *dst, const u8 *src, i64 run, struct level *levels, int num, int is_streamed) {
+    num = fold_levels(&run, levels, num);
+    struct level sorted[8];
+    memcpy(sorted, levels, sizeof *levels * (size_t)num);
+    qsort(sorted, (size_t)num, sizeof *sorted, by_dst);
+    i64 extent = run;
+    int is_apart = run >= LINE_BYTES;
+    for (int i = 0; i < num; i++) {
+        is_apart &= sorted[i].dst >= extent;
+        extent = sorted[i].dst * sorted[i].n;
+    }
+    if (!is_apart) copy_nest(dst, src, run, levels, num);
+    else if (is_streamed && is_streamable(dst, run, sorted, num)) stream_nest(dst, src, run, sorted, num);
+    else copy_nest(dst, src, run, sorted, num);
 }
 
 void select_elements(u8 *dst, const u8 *pred, const u8 *a, const u8 *b, int bytes, i64 n) {

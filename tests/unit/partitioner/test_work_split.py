@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hlo2tx8.indexing import Dim
-from hlo2tx8.partitioner.work_split import WorkSplit, choose_box, split_work
+from hlo2tx8.partitioner.work_split import MIN_BOX_ELEMENTS, WorkSplit, choose_box, split_work
 
 SHAPES = [(), (1,), (5,), (64,), (1000,), (1 << 20,), (1000003,), (33, 100), (4, 4096), (3, 1_000_000), (7, 5, 3), (1000, 7, 3)]
 
@@ -58,6 +58,10 @@ def test_boxes_of_a_transpose_cover_once_and_reach_both_ways(shape: tuple[int, .
         assert np.array_equal(np.sort(linear[mask]), np.arange(prod(shape)))
     box = choose_box(shape, step_elements, 16, walked)
     assert prod(box) <= 2 * (step_elements or 8192)
+    if prod(shape) < 16 * MIN_BOX_ELEMENTS:
+        first = next((dim for dim, n in enumerate(box) if n > 1), len(box))
+        assert box[first + 1 :] == shape[first + 1 :]  # one contiguous range
+        return
     for dim in (*walked, len(shape) - 1):
         assert 2 * box[dim] >= min(shape[dim], 4 if step_elements else 8)
 

@@ -1,0 +1,139 @@
+"""Programs written by hand: instructions one after the other, loops as `with` blocks, registers by themselves.
+
+    tx8 = Assembler()
+    x, y = tx8.input("float32", (16, 4096)), tx8.output("float32", (16, 4096))
+    row = tx8.affine(0, (tx8.tile, 4096 * 4))
+    tx8(Rdma, Format.FP32, dst=0x10000, slot=x, offset=row, count=4096)
+    tx8(CtVVAdd, Format.FP32, dst=0x10000, a=0x10000, b=0x10000, n=4096)
+    tx8(Wdma, Format.FP32, slot=y, offset=row, src=0x10000, count=4096)
+    program = tx8.program()
+
+Engines of a tile order accesses to the same SPM bytes themselves; `wait` and `barrier` order everything else.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+
+from hlo2tx8.device.emulator import numpy_dtype
+from hlo2tx8.device.formats import Format, Rounding
+from hlo2tx8.device.isa import Engine, Instruction
+from hlo2tx8.device.isa.encoding import NUM_REGISTERS, Operand, Record, Register, encode_records
+from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcFloorDiv, KcHalt, KcLoop, KcMod, KcWait
+from hlo2tx8.device.program import Program, Slot, SlotKind
+
+TILE_REGISTER = 1
+NUM_TERMS = 4  # of one KC_affine
+LEVELS = {f"{side}{kind}{i}": int(kind == "n") for side in ("", "r", "w") for kind in "sn" for i in (1, 2, 3)}
+"""Levels of a transfer that are not given: one turn."""
+
+
+@dataclass
+class Assembler:
+    """Collects records; every register is written by one instruction and free again behind the block it was made in."""
+
+    tile: Register = field(default=Register(TILE_REGISTER), init=False)
+    records: list[Record] = field(default_factory=list[Record])
+    slots: list[Slot] = field(default_factory=list[Slot])
+    constants: list[np.ndarray] = field(default_factory=list[np.ndarray])
+    next_register: int = TILE_REGISTER + 1
+
+    def __call__(
+        self,
+        kind: type[Instruction],
+        fmt: Format = Format.INT8,
+        fmt2: Format = Format.INT8,
+        rounding: Rounding = Rounding.NEAREST_EVEN,
+        *,
+        origin: str = "",
+        **fields: Operand,
+    ) -> None:
+        """Appends an instruction; levels of a transfer that are left out make one turn."""
+        names = {f.name for f in kind.FIELDS}
+        defaults = {name: value for name, value in LEVELS.items() if name in names}
+        if unknown := fields.keys() - names:
+            raise ValueError(f"{kind.MNEMONIC} has no operands {', '.join(sorted(unknown))}")
+        self.records.append(Record(kind, defaults | fields, fmt, fmt2, rounding, origin))
+
+    def affine(self, constant: int, *terms: tuple[Register, int]) -> Register:
+        """constant + the sum of register * factor, in a register."""
+        rd = self.register()
+        fields: dict[str, Operand] = {"rd": rd, "c": constant}
+        for i, (register, factor) in enumerate(terms, start=1):
+            fields |= {f"r{i}": register, f"k{i}": factor}
+        self.records.append(Record(KcAffine, fields))
+        return rd
+
+    def copy_of(self, address: int, size_bytes: int, turn: Register, copies: int = 2) -> Register:
+        """The address of the buffer that turn number `turn` uses, of `copies` that follow each other."""
+        return self.affine(address, (self.remainder(turn, copies), size_bytes))
+
+    def quotient(self, a: Register, b: int) -> Register:
+        """a // b."""
+        rd = self.register()
+        self(KcFloorDiv, rd=rd, a=a, b=b)
+        return rd
+
+    def remainder(self, a: Register, b: int) -> Register:
+        """a % b."""
+        rd = self.register()
+        self(KcMod, rd=rd, a=a, b=b)
+        return rd
+
+    @contextmanager
+    def loop(self, turns: int, start: int = 0) -> Generator[Register]:
+        """What is appended inside runs `turns` times; gives the number of the turn, the first being `start`."""
+        first = self.next_register
+        counter = self.register()
+        self(KcLoop, rd=counter, lo=start, hi=start + turns, step=1)
+        yield counter
+        self(KcEnd)
+        self.next_register = first
+
+    def register(self) -> Register:
+        """A register nothing uses."""
+        if self.next_register == NUM_REGISTERS:
+            raise ValueError(f"more than {NUM_REGISTERS} registers in use")
+        self.next_register += 1
+        return Register(self.next_register - 1)
+
+    def wait(self, *engines: Engine) -> None:
+        """Until these engines, or all, have finished what was issued."""
+        self(KcWait, engines=sum(1 << e for e in engines or tuple(Engine)))
+
+    def barrier(self) -> None:
+        """Until all engines of all tiles have finished."""
+        self.wait()
+        self(KcBarrier)
+
+    def input(self, dtype: str, shape: tuple[int, ...]) -> int:
+        """The slot of the next input."""
+        return self._slot(SlotKind.INPUT, dtype, shape)
+
+    def output(self, dtype: str, shape: tuple[int, ...]) -> int:
+        """The slot of the next output."""
+        return self._slot(SlotKind.OUTPUT, dtype, shape)
+
+    def scratch(self, dtype: str, shape: tuple[int, ...]) -> int:
+        """The slot of a tensor that only the program sees."""
+        return self._slot(SlotKind.SCRATCH, dtype, shape)
+
+    def constant(self, array: np.ndarray) -> int:
+        """The slot of a constant."""
+        self.constants.append(array)
+        return self._slot(SlotKind.CONSTANT, array.dtype.name, array.shape)
+
+    def _slot(self, kind: SlotKind, dtype: str, shape: tuple[int, ...]) -> int:
+        index = sum(slot.kind is kind for slot in self.slots)
+        size = prod(shape) * numpy_dtype(dtype).itemsize
+        self.slots.append(Slot(kind, index, dtype, shape, size, f"{kind.value}{index}"))
+        return len(self.slots) - 1
+
+    def program(self, spm_bytes: int) -> Program:
+        """All of it, a wait for all engines and the end; `spm_bytes` is how far it uses the scratchpad."""
+        records = [*self.records, Record(KcWait, {"engines": sum(1 << e for e in Engine)}), Record(KcHalt)]
+        code, origins = encode_records(records)
+        return Program(code, tuple(self.slots), tuple(self.constants), origins, spm_bytes)

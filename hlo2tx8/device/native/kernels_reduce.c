@@ -1,0 +1,88 @@
+/* Reductions in FP32 over 64 lanes, four vectors of sixteen; the compiler cuts these to what the level has. */
+#include "kernels_reduce.h"
+
+#define PARTS 4
+typedef float lanes16 __attribute__((vector_size(64)));
+typedef i32 masks16 __attribute__((vector_size(64)));
+typedef u32 words16 __attribute__((vector_size(64)));
+typedef u16 halves16 __attribute__((vector_size(32)));
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* As larger_float and smaller_float: NaN if one is NaN, -0 < +0. */
+INLINE lanes16 pick(masks16 mask, lanes16 x, lanes16 y) { return (lanes16)((mask & (masks16)x) | (~mask & (masks16)y)); }
+INLINE lanes16 join_add(lanes16 x, lanes16 y) { return x + y; }
+INLINE lanes16 join_max(lanes16 x, lanes16 y) {
+    const lanes16 larger = pick((x > y) | ((x == y) & ((masks16)x >= 0)), x, y);
+    return pick((x != x) | (y != y), x + y, larger);
+}
+INLINE lanes16 join_min(lanes16 x, lanes16 y) {
+    const lanes16 smaller = pick((x < y) | ((x == y) & ((masks16)x < 0)), x, y);
+    return pick((x != x) | (y != y), x + y, smaller);
+}
+
+INLINE lanes16 load_f32(const u8 *p) {
+    lanes16 v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+INLINE lanes16 load_bf16(const u8 *p) {
+    halves16 v;
+    memcpy(&v, p, sizeof v);
+    return (lanes16)(__builtin_convertvector(v, words16) << 16);
+}
+INLINE lanes16 load_f16(const u8 *p) {
+    u16 h[16];
+    float f[16];
+    memcpy(h, p, sizeof h);
+    for (int i = 0; i < 16; i++) f[i] = get_f16(h[i]);
+    return load_f32((const u8 *)f);
+}
+
+#define EACH_PART _Pragma("GCC unroll 4") for (int k = 0; k < PARTS; k++)
+#define JOIN_ROWS(join, fmt, bytes) \
+    static void join##_##fmt(float *acc, const u8 *src, i64 num, i64 apart) { \
+        lanes16 v[PARTS]; \
+        EACH_PART v[k] = load_##fmt(src + k * 16 * (bytes)); \
+        for (i64 i = 1; i < num; i++) { \
+            src += apart; \
+            EACH_PART v[k] = join(v[k], load_##fmt(src + k * 16 * (bytes))); \
+        } \
+        memcpy(acc, v, sizeof v); \
+    }
+#define JOINS(fmt, bytes) \
+    JOIN_ROWS(join_add, fmt, bytes) \
+    JOIN_ROWS(join_max, fmt, bytes) \
+    JOIN_ROWS(join_min, fmt, bytes)
+JOINS(f32, 4)
+JOINS(bf16, 2)
+JOINS(f16, 2)
+
+void join_rows(enum join join, int fmt, float *acc, const u8 *src, i64 num, i64 apart) {
+    static void (*const kernels[3][3])(float *, const u8 *, i64, i64) = {
+        {join_add_f32, join_max_f32, join_min_f32}, {join_add_bf16, join_max_bf16, join_min_bf16}, {join_add_f16, join_max_f16, join_min_f16}};
+    kernels[fmt == FORMAT_BF16 ? 1 : fmt == FORMAT_FP16 ? 2 : 0][join](acc, src, num, apart);
+}
+
+#define EVEN(x, y) __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
+#define ODD(x, y) __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)
+#define JOIN_LANES(join) \
+    static float join##_lanes(const float *lanes) { \
+        lanes16 v[PARTS]; \
+        memcpy(v, lanes, sizeof v); \
+        const lanes16 low = join(EVEN(v[0], v[1]), ODD(v[0], v[1])), high = join(EVEN(v[2], v[3]), ODD(v[2], v[3])); \
+        lanes16 x = join(EVEN(low, high), ODD(low, high)); \
+        for (int n = 16; n > 1; n /= 2) x = join(EVEN(x, x), ODD(x, x)); \
+        return x[0]; \
+    }
+JOIN_LANES(join_add)
+JOIN_LANES(join_max)
+JOIN_LANES(join_min)
+
+float join_lanes(enum join join, const float *lanes) {
+    switch (join) {
+    case JOIN_MAX: return join_max_lanes(lanes);
+    case JOIN_MIN: return join_min_lanes(lanes);
+    default: return join_add_lanes(lanes);
+    }
+}

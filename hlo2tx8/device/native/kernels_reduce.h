@@ -1,0 +1,16 @@
+/* Rows of 64 lanes joined in order, and the lanes of one row joined. */
+#ifndef HLO2TX8_KERNELS_REDUCE_H
+#define HLO2TX8_KERNELS_REDUCE_H
+
+#include "base.h"
+
+#define LANES_OF_REDUCE 64
+
+enum join { JOIN_ADD, JOIN_MAX, JOIN_MIN };
+
+/* acc[l] = row 0 [l], joined with row 1 [l] and so on; rows of 64 elements, `apart` bytes from each other, at any address. */
+void join_rows(enum join join, int fmt, float *acc, const u8 *src, i64 num, i64 apart);
+/* Neighbours, lanes 2i and 2i + 1, until one is left. */
+float join_lanes(enum join join, const float *lanes);
+
+#endif
