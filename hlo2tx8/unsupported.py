@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation
 
-from hlo2tx8.dialects.hlo import origin
+from hlo2tx8.dialects.hlo import name_of, origin
 from hlo2tx8.dialects.layout import as_tensor, is_tensor
 from hlo2tx8.errors import CompileError, UnsupportedError, UnsupportedOp
 from hlo2tx8.hlo.regions import CONTROL
@@ -40,7 +40,7 @@ def unsupported_ops(module: ModuleOp, compile_alone: Callable[[ModuleOp], object
                 reasons[key] = _refusal(module, op, compile_alone)
             reason = reasons[key]
             if reason is not None:
-                found.append(UnsupportedOp(op.name, (origin(op),), reason))
+                found.append(UnsupportedOp(name_of(op), (origin(op),), reason))
     return found
 
 
@@ -63,7 +63,7 @@ def _refusal(module: ModuleOp, op: Operation, compile_alone: Callable[[ModuleOp]
     except CompileError as error:
         if not is_refusal(error):
             return None
-        return "" if error.message == f"{op.name} is not supported" else error.message
+        return "" if error.message == f"{name_of(op)} is not supported" else error.message
     return None
 
 

@@ -4,6 +4,7 @@
     get_tuple_element (tuple %a, %b)[1]      ⟶    %b
     map f over %a, %b                        ⟶    the ops of f on whole arrays
     custom_call @Sharding %a                 ⟶    %a
+    sdy.sharding_constraint %a               ⟶    %a
     case %constant [f, g]                    ⟶    the body of f or g
     while that never runs, or runs once      ⟶    its operands, its body
 
@@ -24,7 +25,7 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from hlo2tx8.dialects.hlo import decode_attributes, is_splat_literal, origin
+from hlo2tx8.dialects.hlo import decode_attributes, is_splat_literal, name_of, origin
 from hlo2tx8.errors import CompileError
 from hlo2tx8.hlo.lift_map import lift_map
 from hlo2tx8.hlo.regions import CONTROL, inline_region
@@ -35,6 +36,8 @@ SINGLE_DEVICE_IDENTITIES = (
     *("LayoutConstraint", "annotate_device_placement"),
 )
 """Targets of custom calls that say where data lies: on one device, their operand."""
+SINGLE_DEVICE_OPS = ("sdy.sharding_constraint", "sdy.propagation_barrier")
+"""The same as ops."""
 _SIDE_EFFECTS = ("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv", "hlo.unknown")
 _TERMINATORS = ("func.return", "stablehlo.return")
 
@@ -89,6 +92,8 @@ def _rewrite(op: Operation) -> None:
             lift_map(op)
         case "stablehlo.custom_call":
             _replace_custom_call(op)
+        case "hlo.unknown" if name_of(op) in SINGLE_DEVICE_OPS:
+            Rewriter.replace_op(op, [], list(op.operands))
         case "stablehlo.if" | "stablehlo.case":
             _choose_branch(op)
         case "stablehlo.while":

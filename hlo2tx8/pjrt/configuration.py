@@ -10,6 +10,8 @@ from hlo2tx8.options import Mode, Options
 
 OPTIONS = {"chip": Path, "mode": str, "threads": int, "step_elements": int, "verify": bool, "dump_dir": Path, "dump_pass_re": str}
 """Options of the compiler and emulator that can be given, and their types."""
+XLA_OPTIONS = ("exec_time_optimization_effort", "memory_fitting_effort", "optimization_level", "memory_fitting_level")
+"""XLA's own, with all that begin with `xla_`: programs set them for every platform, and they change no result."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,10 @@ def override(options: Options, values: Mapping[str, object]) -> Options:
     changed: dict[str, Any] = {}
     for name, value in values.items():
         kind = OPTIONS.get(name)
+        if name.startswith("xla_") or name in XLA_OPTIONS:
+            continue
         if kind is None or name not in known:
-            raise InputError("E1004", f"no option {name!r} of tx8", hint=", ".join(["chips", *OPTIONS]))
+            raise InputError("E1004", f"No such compile option: {name!r}", hint=", ".join(["chips", *OPTIONS]))
         if kind is int:
             changed[name] = _number(name, value)
         elif kind is bool:

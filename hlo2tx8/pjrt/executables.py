@@ -177,6 +177,8 @@ class ExecutableEntries(BufferEntries):
             raise PjrtError(Code.FAILED_PRECONDITION, f"executable {loaded.executable.name} has been deleted")
         device = self.devices[args.execute_device] if args.execute_device else loaded.devices[0]
         buffers = read_pointers(ctypes.c_void_p.from_address(args.argument_lists).value, args.num_args) if args.num_args else []
+        if loaded.compiled.donated:
+            self.check_donation(loaded, buffers)
         inputs = [self.cells[buffer] for buffer in buffers]
         output_list = ctypes.c_void_p.from_address(args.output_lists).value
         if loaded.is_quick and not any(cell.job for cell in inputs):
@@ -232,6 +234,14 @@ class ExecutableEntries(BufferEntries):
         for address, payload, cell in zip(addresses, payloads, cells, strict=True):
             self.cells[address] = self.cells[payload] = cell
         return payloads[:]
+
+    def check_donation(self, loaded: Loaded, buffers: list[int]) -> None:
+        """PjrtError if a buffer that the program takes over is passed to it twice."""
+        for i in loaded.compiled.donated:
+            if buffers.count(buffers[i]) > 1:
+                raise PjrtError(
+                    Code.INVALID_ARGUMENT, f"argument {i} of {loaded.executable.name} is donated and used twice: f(donate(a), a)"
+                )
 
     def donate(self, loaded: Loaded, buffers: list[int], options: int | None) -> None:
         """Marks the buffers that the program took over as deleted."""

@@ -1,6 +1,6 @@
 """Origins of instructions in their parts: the source line and the HLO instruction.
 
-    model.py:12:8 jit(f)/tanh    ->    {"source": "model.py:12:8", "hlo": "jit(f)/tanh"}
+model.py:12:8 jit(f)/tanh    ->    {"source": "model.py:12:8", "hlo": "jit(f)/tanh"}
 """
 
 import re

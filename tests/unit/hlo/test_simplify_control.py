@@ -158,3 +158,13 @@ def test_custom_calls() -> None:
     assert names(module) == []
     with pytest.raises(CompileError, match="custom call of target my_kernel is not supported"):
         SimplifyControlPass().apply(Context(), load(text.format(target="my_kernel")))
+
+
+def test_sharding_constraints() -> None:
+    module = load("""module {
+      sdy.mesh @mesh = <["x"=1]>
+      func.func @main(%a: tensor<4xi32>) -> tensor<4xi32> {
+        %0 = sdy.sharding_constraint %a <@mesh, [{"x"}]> : tensor<4xi32>
+        return %0 : tensor<4xi32> } }""")
+    SimplifyControlPass().apply(Context(), module)
+    assert names(module) == []
