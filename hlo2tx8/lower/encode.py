@@ -33,9 +33,11 @@ from hlo2tx8.dialects import vec, xla
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Add, Const, Dim, Expr, FloorDiv, Mod, Mul, Sym
 from hlo2tx8.lower.buffer_table import buffers_of, uses_of
-from hlo2tx8.lower.registers import TILE_REGISTER, LinearForm, RegisterFile
+from hlo2tx8.lower.registers import NUM_KERNEL_REGISTERS, TILE_REGISTER, LinearForm, ValueNumbering, allocate_registers
 
 NUM_AFFINE_TERMS = 4
+REMEMBERED_FORMS = (1 << 30, 24, 8, 0)
+"""Per region, one attempt after the other: as many as fit into the registers."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,14 @@ def encode(module: ModuleOp) -> EncodedKernel:
     if len(functions) != 1:
         raise CompileError("E3103", f"a kernel has one function at this level, not {len(functions)}")
     body = functions[0].body.block
-    encoder = _Encoder({a: i for i, a in enumerate(body.args)})
-    encoder.block(body)
-    buffers = buffers_of(functions[0], encoder.uses, encoder.loops)
-    return EncodedKernel(_with_origins(encoder.records), len(body.args), tuple(encoder.scratch), buffers, tuple(encoder.uses))
+    for most_copies in REMEMBERED_FORMS:
+        encoder = _Encoder({a: i for i, a in enumerate(body.args)}, ValueNumbering(most_copies))
+        encoder.block(body)
+        records = allocate_registers(encoder.records)
+        if records is not None:
+            buffers = buffers_of(functions[0], encoder.uses, encoder.loops)
+            return EncodedKernel(_with_origins(records), len(body.args), tuple(encoder.scratch), buffers, tuple(encoder.uses))
+    raise CompileError("E3102", f"a kernel needs more than {NUM_KERNEL_REGISTERS} registers; split its fusion")
 
 
 def _with_origins(records: Sequence[Record]) -> tuple[Record, ...]:
@@ -70,10 +76,10 @@ def _with_origins(records: Sequence[Record]) -> tuple[Record, ...]:
 @dataclass
 class _Encoder:
     slots: dict[SSAValue, int]
+    values: ValueNumbering
     records: list[Record] = field(default_factory=list[Record])
     forms: dict[SSAValue, LinearForm] = field(default_factory=dict[SSAValue, LinearForm])
     scratch: list[TensorType[Attribute]] = field(default_factory=list[TensorType[Attribute]])
-    registers: RegisterFile = field(default_factory=RegisterFile)
     uses: list[BufferUse] = field(default_factory=list[BufferUse])
     loops: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
 
@@ -103,17 +109,16 @@ class _Encoder:
     # ---------------------------------------------------------------------------------------------- control
 
     def _loop(self, op: scf.ForOp) -> None:
-        self.registers.begin_record()
         lo, hi, step = (self._operand(self.forms[v]) for v in (op.lb, op.ub, op.step))
-        self.registers.enter()
-        counter = self.registers.take()
+        self.values.enter()
+        counter = self.values.take()
         self.forms[op.body.block.args[0]] = LinearForm.of_register(counter)
         begin = len(self.records)
         self._emit(KcLoop, rd=Register(counter), lo=lo, hi=hi, step=step)
         self.block(op.body.block)
         self.loops.append((begin, len(self.records)))
         self._emit(KcEnd)
-        self.registers.leave()
+        self.values.leave()
 
     def _branch(self, op: scf.IfOp) -> None:
         compare = op.cond.owner
@@ -127,9 +132,9 @@ class _Encoder:
             case other:
                 raise CompileError("E3104", f"no branch on comparison {other}")
         self._emit(KcIf, value=Register(less))
-        self.registers.enter()
+        self.values.enter()
         self.block(op.true_region.block)
-        self.registers.leave()
+        self.values.leave()
         self._emit(KcEndIf)
 
     def _less(self, a: LinearForm, b: LinearForm) -> int:
@@ -203,9 +208,8 @@ class _Encoder:
         return LinearForm.of_register(self._scalar(kind, a, b))
 
     def _scalar(self, kind: type[Instruction], a: LinearForm, b: LinearForm) -> int:
-        rd, is_new = self.registers.result_of((kind, a, b))
+        rd, is_new = self.values.result_of((kind, a, b))
         if is_new:
-            self.registers.begin_record()
             operands = self._operand(a), self._operand(b)
             self._emit(kind, rd=Register(rd), a=operands[0], b=operands[1])
         return rd
@@ -218,14 +222,14 @@ class _Encoder:
             return form.constant
         register = form.register
         if register is None:
-            register = self.registers.copy_of(form)
+            register = self.values.copy_of(form)
         if register is None:
             register = self._compute(form)
         return Register(register)
 
     def _compute(self, form: LinearForm) -> int:
         constant, terms = form.constant, form.terms
-        rd = self.registers.take(form)
+        rd = self.values.take(form)
         while True:
             part, terms = terms[:NUM_AFFINE_TERMS], terms[NUM_AFFINE_TERMS:]
             fields: dict[str, Operand] = {"rd": Register(rd), "c": constant}
@@ -241,7 +245,6 @@ class _Encoder:
         self.records.append(Record(kind, fields))
 
     def _instruction(self, op: Instruction) -> None:
-        self.registers.begin_record()
         resolved = {name: self._field(value) for name, value in op.values().items()}
         self.uses += uses_of(op, len(self.records))
         fmt2 = op.fmt2 if op.FORMATS2 else Format.INT8

@@ -1,16 +1,17 @@
-"""Scalar values of a kernel as linear forms over registers, and the registers themselves."""
+"""Scalar values of a kernel as linear forms over registers, and the registers they get."""
 
-from collections.abc import Hashable
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
 
-from hlo2tx8.errors import CompileError
+from hlo2tx8.device.isa.encoding import NUM_REGISTERS, Record, Register
+from hlo2tx8.device.isa.kc_control import KcEnd, KcLoop
 
-NUM_REGISTERS = 64
 ZERO_REGISTER = 0
 TILE_REGISTER = 1
 FIRST_FREE_REGISTER = 2
 CONTROL_REGISTERS = tuple(range(NUM_REGISTERS - 1, NUM_REGISTERS - 17, -1))
 """Of the program around the kernels: counters of its loops, selectors of its branches."""
+NUM_KERNEL_REGISTERS = CONTROL_REGISTERS[-1]
 
 
 @dataclass(frozen=True)
@@ -49,65 +50,99 @@ class LinearForm:
 
 
 @dataclass
-class RegisterFile:
-    """Registers of a region: values live until their region ends; affine copies may be evicted within it.
+class ValueNumbering:
+    """Numbers of a kernel's scalar values, without end, and which value holds what within a region.
 
-    `results` says which register holds the result of a scalar instruction on given operands: each is computed once.
-    `pinned` are those the record under construction names: they stay until the next one is begun.
+    Affine forms and results of scalar instructions are computed once per region; of the forms at most `most_copies` are remembered,
+    because a value that is used again far away holds a register all the way.
     """
 
-    free: list[int] = field(default_factory=lambda: list(range(CONTROL_REGISTERS[-1] - 1, FIRST_FREE_REGISTER - 1, -1)))
-    regions: list[list[int]] = field(default_factory=lambda: [[]])
+    most_copies: int
+    next_number: int = FIRST_FREE_REGISTER
     copies: list[dict[LinearForm, int]] = field(default_factory=lambda: [{}])
     results: list[dict[Hashable, int]] = field(default_factory=lambda: [{}])
-    pinned: set[int] = field(default_factory=set[int])
-
-    def begin_record(self) -> None:
-        """The operands asked for from now on belong to a new record."""
-        self.pinned.clear()
 
     def enter(self) -> None:
-        self.regions.append([])
+        """A loop or branch begins."""
         self.copies.append({})
         self.results.append({})
 
     def leave(self) -> None:
-        self.free += reversed(self.regions.pop())
+        """Values of the region are not used behind it."""
         self.copies.pop()
         self.results.pop()
 
     def copy_of(self, form: LinearForm) -> int | None:
-        """A register that holds the form already."""
+        """The value that holds the form already."""
         for copies in reversed(self.copies):
             if form in copies:
-                register = copies[form] = copies.pop(form)  # the last to be evicted now
-                self.pinned.add(register)
-                return register
+                number = copies[form] = copies.pop(form)  # the last to be forgotten now
+                return number
         return None
 
     def result_of(self, key: Hashable) -> tuple[int, bool]:
-        """The register of an instruction's result, and whether it must be computed now."""
+        """The value of an instruction's result, and whether it must be computed now."""
         for results in reversed(self.results):
             if key in results:
                 return results[key], False
-        register = self.results[-1][key] = self.take()
-        return register, True
+        number = self.results[-1][key] = self.take()
+        return number, True
 
     def take(self, form: LinearForm | None = None) -> int:
-        """A register for a value of the current region; `form` if the value can be computed again."""
-        if not self.free:
-            self._evict()
-        register = self.free.pop()
-        self.regions[-1].append(register)
+        """A new value; `form` if it is a copy of one."""
         if form is not None:
-            self.copies[-1][form] = register
-            self.pinned.add(register)
-        return register
+            copies = self.copies[-1]
+            copies[form] = self.next_number
+            if len(copies) > self.most_copies:
+                del copies[next(iter(copies))]
+        self.next_number += 1
+        return self.next_number - 1
 
-    def _evict(self) -> None:
-        form, register = next(((f, r) for f, r in self.copies[-1].items() if r not in self.pinned), (None, 0))
-        if form is None:
-            raise CompileError("E3102", f"a kernel needs more than {CONTROL_REGISTERS[-1]} registers; split its fusion")
-        del self.copies[-1][form]
-        self.regions[-1].remove(register)
-        self.free.append(register)
+
+def allocate_registers(records: Sequence[Record]) -> list[Record] | None:
+    """The records with registers for their values, which share one where they are not alive together; None if there are too few.
+
+    A value is alive from its first record to the last that names it; one from outside of a loop to the end of that loop.
+    """
+    begin, end = _live_ranges(records)
+    dying: dict[int, list[int]] = {}
+    for number, last in end.items():
+        dying.setdefault(last, []).append(number)
+    free = list(range(NUM_KERNEL_REGISTERS - 1, FIRST_FREE_REGISTER - 1, -1))
+    places = {register: register for register in range(FIRST_FREE_REGISTER)}
+    starting = {at: number for number, at in begin.items()}
+    renamed: list[Record] = []
+    for at, record in enumerate(records):
+        if at in starting:
+            if not free:
+                return None
+            places[starting[at]] = free.pop()
+        fields = {k: Register(places[v.number]) if isinstance(v, Register) else v for k, v in record.fields.items()}
+        renamed.append(replace(record, fields=fields))
+        free += [places[number] for number in dying.get(at, ())]
+    return renamed
+
+
+def _live_ranges(records: Sequence[Record]) -> tuple[dict[int, int], dict[int, int]]:
+    """First and last record of each value."""
+    begin: dict[int, int] = {}
+    end: dict[int, int] = {}
+    outer: list[int] = []  # begins of the loops around
+    used_inside: list[set[int]] = []
+    for at, record in enumerate(records):
+        if record.kind is KcLoop:
+            outer.append(at)
+            used_inside.append(set())
+        for value in record.fields.values():
+            if isinstance(value, Register) and value.number >= FIRST_FREE_REGISTER:
+                begin.setdefault(value.number, at)
+                end[value.number] = at
+                if used_inside:
+                    used_inside[-1].add(value.number)
+        if record.kind is KcEnd:
+            loop, used = outer.pop(), used_inside.pop()
+            kept = {number for number in used if begin[number] <= loop}  # the loop's counter too
+            end |= dict.fromkeys(kept, at)
+            if used_inside:
+                used_inside[-1] |= kept
+    return begin, end
