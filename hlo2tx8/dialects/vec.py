@@ -2,7 +2,8 @@
 
 A *box* is the set of lanes one step computes, `[c, n1, n2, ...]`, in row-major order. Lane dimensions may be ragged: `valid`
 of the entries along them are computed, and vectors are dense without the others. Every vector value inside `vec.box` has the
-box's shape. Memory is reached by `vec.load` and `vec.store` alone, whose lane strides are elements of a 1-D tensor in DDR.
+box's shape, and one more dimension inside `vec.reduce`. Memory is reached by `vec.load` and `vec.store` alone, whose lane
+strides are elements of a 1-D tensor in DDR.
 
     scf.for %step = %c0 to %c48 step %c1 {
       vec.box [8192] {
@@ -23,6 +24,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     StringAttr,
     TensorType,
+    UnitAttr,
     VectorType,
     i1,
     i64,
@@ -34,11 +36,13 @@ from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
     opt_operand_def,
+    opt_prop_def,
     prop_def,
     region_def,
     result_def,
     traits_def,
     var_operand_def,
+    var_result_def,
 )
 from xdsl.traits import NoTerminator, Pure
 
@@ -231,6 +235,49 @@ class SplatOp(IRDLOperation):
         super().__init__(operands=[value], result_types=[VectorType(value.type, shape)])
 
 
+@irdl_op_definition
+class BroadcastOp(IRDLOperation):
+    """The vector of a box in each lane of a `vec.reduce` inside of it."""
+
+    name = "vec.broadcast"
+    value = operand_def(VectorType)
+    result = result_def(VectorType)
+    traits = traits_def(Pure())
+
+    def __init__(self, value: SSAValue, result_type: Attribute):
+        super().__init__(operands=[value], result_types=[result_type])
+
+
+@irdl_op_definition
+class ReduceOp(IRDLOperation):
+    """init joined with the elements along one more lane dimension, in any order, for each lane of the box.
+
+    Values inside `elements`, which yields the elements, have that dimension too: behind those of the box, or before them if
+    `is_outer`. `combiner` takes two scalars per result, all of the first operand before those of the second.
+    """
+
+    name = "vec.reduce"
+    lanes = prop_def(IntegerAttr.constr(i64))
+    is_outer = opt_prop_def(UnitAttr)
+    init = var_operand_def(VectorType)
+    res = var_result_def(VectorType)
+    elements = region_def("single_block")
+    combiner = region_def("single_block")
+
+    def __init__(self, lanes: int, init: Sequence[SSAValue], elements: Block, combiner: Block, *, is_outer: bool):
+        types: list[Attribute] = [value.type for value in init]
+        super().__init__(
+            operands=[init],
+            result_types=[types],
+            properties={"lanes": IntegerAttr(lanes, i64)} | ({"is_outer": UnitAttr()} if is_outer else {}),
+            regions=[Region(elements), Region(combiner)],
+        )
+
+    @property
+    def num_lanes(self) -> int:
+        return self.lanes.value.data
+
+
 def enclosing_box(op: Operation) -> BoxOp:
     """The box whose lanes `op` computes."""
     parent = op.parent_op()
@@ -240,4 +287,4 @@ def enclosing_box(op: Operation) -> BoxOp:
     return parent
 
 
-Vec = Dialect("vec", [ExtentOp, BoxOp, LoadOp, StoreOp, GatherOp, IndexOp, MaskOp, SplatOp], [])
+Vec = Dialect("vec", [ExtentOp, BoxOp, LoadOp, StoreOp, GatherOp, IndexOp, MaskOp, SplatOp, BroadcastOp, ReduceOp], [])

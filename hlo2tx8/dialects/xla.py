@@ -16,6 +16,7 @@ from xdsl.traits import NoMemoryEffect, Pure
 
 from hlo2tx8.dialects.xla_indexing import ApplyIndexingOp, IndexingMapAttr, InDomainOp, index
 from hlo2tx8.dialects.xla_loop import LoopOp, YieldOp
+from hlo2tx8.dialects.xla_reduce import ReduceOp
 
 
 @irdl_op_definition
@@ -134,6 +135,7 @@ Xla = Dialect(
         TileIdOp,
         LoopOp,
         YieldOp,
+        ReduceOp,
         ApplyIndexingOp,
         InDomainOp,
         PureCallOp,
@@ -156,6 +158,7 @@ __all__ = [
     "IndexingMapAttr",
     "LoopOp",
     "PureCallOp",
+    "ReduceOp",
     "SyncTilesOp",
     "TileIdOp",
     "Xla",

@@ -50,10 +50,17 @@ class Accumulation:
         """The accumulators after a turn that reads `elements`."""
         if self.is_dot:
             return self._add_product(accumulators[0], elements, block)
+        return self.join(accumulators, self.widened(elements, block), block)
+
+    def widened(self, elements: Sequence[SSAValue], block: Block) -> list[SSAValue]:
+        """Elements that are read by a reduce, in the types of the accumulators."""
+        return [self._convert(value, type_, block) for value, type_ in zip(elements, self.types, strict=True)]
+
+    def join(self, first: Sequence[SSAValue], second: Sequence[SSAValue], block: Block) -> list[SSAValue]:
+        """The combiner of a reduce on values of the accumulators' types."""
         if len(self.op.results) == 1 and only_adds(self.op.regions[0].block):
-            (type_,) = self.types
-            return [self._named("add", [accumulators[0], self._convert(elements[0], type_, block)], type_, block)]
-        return self._combine([*accumulators, *elements], block)
+            return [self._named("add", [*first, *second], self.types[0], block)]
+        return self._combine([*first, *second], block)
 
     def finish(self, accumulators: Sequence[SSAValue], block: Block) -> list[SSAValue]:
         """The results' elements."""

@@ -11,19 +11,22 @@ part of the result (pad, concatenate) is emitted inside an scf.if on that part, 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
-from xdsl.dialects import arith, func, scf, tensor
+from xdsl.dialects import func, scf, tensor
 from xdsl.dialects.builtin import FunctionType, IntegerAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.xla import ApplyIndexingOp, ElementwiseOp, IndexingMapAttr, InDomainOp, PureCallOp, index
 from hlo2tx8.emitters.accumulate import Accumulation
+from hlo2tx8.emitters.reduce_blocks import BlockLoop, counted_loop
 from hlo2tx8.emitters.scalar import constant_array, scalar_constant, scalar_op
 from hlo2tx8.errors import LevelError
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.indexing import Dim, Expr, IndexingMap
 from hlo2tx8.partitioner.computation import PartitionedComputation, Scope, SubgraphFunction
 from hlo2tx8.partitioner.instruction import is_inlined_constant, kind_of, tensor_type
+from hlo2tx8.partitioner.reduction_blocks import Blocks
 from hlo2tx8.partitioner.reduction_paths import is_empty_loop, is_reduction, loop_counters, num_loop_operands
 
 
@@ -32,14 +35,16 @@ def emit_function(
     function: SubgraphFunction,
     names: Mapping[SubgraphFunction, str],
     params: Sequence[SSAValue],
+    blocks: Mapping[Operation, Blocks],
 ) -> func.FuncOp:
-    """`func private @name(params..., indices...) -> elements`: one result per root of the function."""
+    """`func private @name(params..., indices...) -> elements`: one result per root of the function; `blocks` has the reductions
+    that go by blocks of lanes."""
     rank = len(function.identity.dims)
     block = Block(arg_types=[*(param.type for param in params), *([index] * rank)])
     for position, arg in enumerate(block.args):
         arg.name_hint = f"p{position}" if position < len(params) else f"i{position - len(params)}"
     tensors = dict(zip(params, block.args[: len(params)], strict=True))
-    emitter = _ElementEmitter(partitioned, function, names, tensors, block)
+    emitter = _ElementEmitter(partitioned, function, names, tensors, blocks, block)
     emitter.emit()
     results = [tensor_type(root).element_type for root in function.roots]
     type_ = FunctionType.from_lists([arg.type for arg in block.args], results)
@@ -52,6 +57,7 @@ class _ElementEmitter:
     function: SubgraphFunction
     names: Mapping[SubgraphFunction, str]
     tensors: Mapping[SSAValue, SSAValue]
+    blocks: Mapping[Operation, Blocks]
     block: Block
     values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     reads: dict[tuple[int, SSAValue, IndexingMap], SSAValue] = field(
@@ -116,22 +122,33 @@ class _ElementEmitter:
         carried = accumulation.start(initial, block)
         if is_empty_loop(op):
             return accumulation.finish(carried, block)
+        if op in self.blocks:
+            loop = BlockLoop(op, self.blocks[op], partial(self._elements, op))
+            return accumulation.finish(loop.emit(carried, block), block)
         nest: list[scf.ForOp] = []
         inner = block
         for counter in loop_counters(op):
-            loop = _counted_loop(counter.hi + 1, carried, inner)
+            loop = counted_loop(counter.hi + 1, carried, inner)
             inner, carried = loop.body.block, list(loop.body.block.args[1:])
-            self.counters.append(loop.body.block.args[0])
             nest.append(loop)
-        if inputs:
-            self._emit_scope(self.partitioned.operand_places[op, 0][1], inner)
-        elements = [self._operand(op, number, inner) for number in range(inputs)]
+        elements = self._elements(op, [loop.body.block.args[0] for loop in nest], inner)
         carried = accumulation.turn(carried, elements, inner)
         for loop in reversed(nest):
             loop.body.block.add_op(scf.YieldOp(*carried))
             carried = list(loop.results)
-            self.counters.pop()
         return accumulation.finish(carried, block)
+
+    def _elements(self, op: Operation, counters: Sequence[SSAValue], block: Block) -> list[SSAValue]:
+        """What a turn of a reduction's loop reads. Values of the turn are known in the turn only."""
+        known = dict(self.values), dict(self.reads), dict(self.indices)
+        self.counters.extend(counters)
+        inputs = num_loop_operands(op)
+        if inputs:
+            self._emit_scope(self.partitioned.operand_places[op, 0][1], block)
+        elements = [self._operand(op, number, block) for number in range(inputs)]
+        del self.counters[len(self.counters) - len(counters) :]
+        self.values, self.reads, self.indices = known
+        return elements
 
     def _iota(self, op: Operation, type_: Attribute, scope: Scope, block: Block) -> SSAValue:
         """The index along the iota dimension, as a number."""
@@ -232,18 +249,6 @@ class _ElementEmitter:
             op = scalar_constant(constant_array(owner), tensor_type(value).element_type)
             self.constants[value] = op.results[0]
         return self.constants[value]
-
-
-def _counted_loop(count: int, carried: Sequence[SSAValue], block: Block) -> scf.ForOp:
-    """An empty loop of `count` turns at the end of a block."""
-    lower, upper, step = bounds = [arith.ConstantOp(IntegerAttr(bound, index)) for bound in (0, count, 1)]
-    body = Block(arg_types=[index, *(value.type for value in carried)])
-    body.args[0].name_hint = "k"
-    for arg in body.args[1:]:
-        arg.name_hint = "acc"
-    loop = scf.ForOp(lower.result, upper.result, step.result, carried, body)
-    block.add_ops([*bounds, loop])
-    return loop
 
 
 def _add(block: Block, op: Operation) -> SSAValue:

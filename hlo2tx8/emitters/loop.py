@@ -13,11 +13,12 @@
 Roots of equal shape share a loop.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xdsl.dialects import func, tensor
-from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i64
+from xdsl.dialects.builtin import ArrayAttr, FunctionType, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import origin
@@ -28,8 +29,12 @@ from hlo2tx8.errors import UnsupportedOp
 from hlo2tx8.partitioner.accesses import AccessAnalysis
 from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction, partition
 from hlo2tx8.partitioner.instruction import is_elemental, tensor_type
+from hlo2tx8.partitioner.reduction_blocks import Blocks
 from hlo2tx8.partitioner.reduction_paths import is_reduction
 from hlo2tx8.partitioner.work_split import WorkSplit
+
+Split: TypeAlias = Callable[[SubgraphFunction], tuple[WorkSplit, dict[Operation, Blocks]]]
+"""The work split of the loop over a function's roots, and how the reductions in that loop go by blocks."""
 
 
 @dataclass(frozen=True)
@@ -47,20 +52,35 @@ class LoopEmitter:
         return Declined(reason, ops)
 
     def emit(self, match: Match) -> ModuleOp:
-        fusion = match.fusion
-        partitioned = partition(fusion.body)
-        names = _name_functions(fusion.name, partitioned)
-        accesses = AccessAnalysis(partitioned, fusion.target)
-        entry = _emit_entry(fusion, partitioned, names, accesses)
-        functions: list[Operation] = [entry]
-        for function in partitioned.functions:
-            if 0 in tensor_type(function.roots[0]).get_shape():
-                continue  # no loop calls it, and no other function: nothing needs an element of an empty tensor
-            element = emit_function(partitioned, function, names, fusion.body.args)
-            if not function.is_entry_root:
-                _say_how_to_materialize(element, function, accesses)
-            functions.append(element)
-        return ModuleOp(functions, sym_name=StringAttr(fusion.name))
+        partitioned = partition(match.fusion.body)
+        accesses = AccessAnalysis(partitioned, match.fusion.target)
+        return emit_loops(match.fusion, partitioned, accesses, lambda function: (accesses.split(function), {}))
+
+
+def emit_loops(fusion: Fusion, partitioned: PartitionedComputation, accesses: AccessAnalysis, split: Split) -> ModuleOp:
+    """A module with a loop per group of roots, and a function for each function of the computation."""
+    names = _name_functions(fusion.name, partitioned)
+    loops = {function: split(function) for function in partitioned.functions if _has_loop(function, accesses)}
+    blocks = {op: own for _, table in loops.values() for op, own in table.items()}
+    splits = {function: own for function, (own, _) in loops.items()}
+    functions: list[Operation] = [_emit_entry(fusion, partitioned, names, splits)]
+    for function in partitioned.functions:
+        if is_empty(function):
+            continue  # no loop calls it, and no other function: nothing needs an element of an empty tensor
+        element = emit_function(partitioned, function, names, fusion.body.args, blocks)
+        if not function.is_entry_root:
+            _say_how_to_materialize(element, function, accesses, splits)
+        functions.append(element)
+    return ModuleOp(functions, sym_name=StringAttr(fusion.name))
+
+
+def _has_loop(function: SubgraphFunction, accesses: AccessAnalysis) -> bool:
+    """Does a loop over all indices call the function?"""
+    return not is_empty(function) and (function.is_entry_root or not accesses.is_inlined(function))
+
+
+def is_empty(function: SubgraphFunction) -> bool:
+    return 0 in tensor_type(function.roots[0]).get_shape()
 
 
 def _is_emitted(op: Operation) -> bool:
@@ -83,7 +103,7 @@ def _emit_entry(
     fusion: Fusion,
     partitioned: PartitionedComputation,
     names: dict[SubgraphFunction, str],
-    accesses: AccessAnalysis,
+    splits: dict[SubgraphFunction, WorkSplit],
 ) -> func.FuncOp:
     terminator = fusion.body.last_op
     assert terminator is not None
@@ -97,11 +117,10 @@ def _emit_entry(
     tile.tile.name_hint = "tile"
     block.add_op(tile)
     for function in partitioned.functions:
-        if not function.is_entry_root or 0 in tensor_type(function.roots[0]).get_shape():
+        if not function.is_entry_root or is_empty(function):
             continue
         positions = [i for i, root in enumerate(roots) if root in function.roots]
-        split = accesses.split(function)
-        loop = emit_loop(split, tile.tile, [results[i] for i in positions])
+        loop = emit_loop(splits[function], tile.tile, [results[i] for i in positions])
         body = loop.body.block
         call = PureCallOp(
             names[function],
@@ -139,12 +158,15 @@ def emit_loop(split: WorkSplit, tile: SSAValue, targets: Sequence[SSAValue]) -> 
     return loop
 
 
-def _say_how_to_materialize(element: func.FuncOp, function: SubgraphFunction, accesses: AccessAnalysis) -> None:
-    """Note on a called function whether it only moves an index, else the loop nest that fills a tensor with it."""
+def _say_how_to_materialize(
+    element: func.FuncOp, function: SubgraphFunction, accesses: AccessAnalysis, splits: dict[SubgraphFunction, WorkSplit]
+) -> None:
+    """Note on a called function whether it only moves an index, else the loop nest that fills tensors with it."""
     if accesses.is_index_only(function):
         element.attributes["xla.no_compute"] = UnitAttr()
-    elif function.num_callers > 1 and 0 not in tensor_type(function.roots[0]).get_shape():
-        split = accesses.split(function)
-        element.attributes["xla.split"] = IndexingMapAttr(split.map)
-        element.attributes["xla.num_lanes"] = IntegerAttr(split.num_lanes, i64)
-        element.attributes["xla.tensor"] = function.roots[0].type
+    if function.is_reduced_once:
+        element.attributes["xla.compute_once"] = UnitAttr()
+    if function in splits:
+        element.attributes["xla.split"] = IndexingMapAttr(splits[function].map)
+        element.attributes["xla.num_lanes"] = IntegerAttr(splits[function].num_lanes, i64)
+        element.attributes["xla.tensors"] = ArrayAttr([root.type for root in function.roots])

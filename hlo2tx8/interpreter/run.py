@@ -6,7 +6,7 @@ from typing import cast
 
 import numpy as np
 from xdsl.dialects import arith, func, scf, tensor
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp, TensorType
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, ModuleOp, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from hlo2tx8.dialects import vec
@@ -17,6 +17,7 @@ from hlo2tx8.dialects.xla import (
     InDomainOp,
     LoopOp,
     PureCallOp,
+    ReduceOp,
     SyncTilesOp,
     TileIdOp,
     YieldOp,
@@ -25,6 +26,7 @@ from hlo2tx8.errors import InputError, LevelError
 from hlo2tx8.hlo import numpy_dtype
 from hlo2tx8.interpreter.buffers import Array, from_buffer, logical_type, new_buffer, to_buffers
 from hlo2tx8.interpreter.memory import Mask, gather, scatter
+from hlo2tx8.interpreter.reduction import halved
 from hlo2tx8.interpreter.scalars import evaluate_scalar, literal_array
 from hlo2tx8.interpreter.vectors import VectorOp, extent, index_vector, inside, offsets
 
@@ -58,7 +60,7 @@ def _depth(block: Block, known: dict[str, int], functions: dict[str, func.FuncOp
         inner = max((_depth(b, known, functions) for region in op.regions for b in region.blocks), default=0)
         if isinstance(op, LoopOp):
             inner += len(op.map.data.ranges)
-        elif isinstance(op, scf.ForOp):
+        elif isinstance(op, scf.ForOp | ReduceOp | vec.ReduceOp):
             inner += 1
         elif isinstance(op, vec.BoxOp):
             inner += len(op.lane_shape)
@@ -80,7 +82,7 @@ class _Run:
     values: dict[SSAValue, Array] = field(default_factory=dict[SSAValue, Array])
     axis: int = 0
     lanes: list[Array] = field(default_factory=list[Array])
-    whole: dict[str, Array] = field(default_factory=dict[str, Array])
+    whole: dict[str, list[Array]] = field(default_factory=dict[str, list[Array]])
 
     def function(self, function: func.FuncOp, arguments: Sequence[Array], mask: Mask) -> list[Array]:
         """Call a function; each call computes all live points."""
@@ -103,7 +105,7 @@ class _Run:
         match op:
             case TileIdOp():
                 lo, hi = (int(bound) for bound in op.range.get_values())
-                return [self._new_axis(lo, hi)]
+                return [self.new_axis(lo, hi)]
             case arith.ConstantOp() | ConstantOp():
                 return [self._constant(op)]
             case ApplyIndexingOp() | InDomainOp():
@@ -133,6 +135,10 @@ class _Run:
                 where = offsets(self.values[op.offset], vec.ints(op.strides), self.lanes)
                 scatter(self.values[op.target], [where], self.values[op.value], mask, op)
                 return []
+            case ReduceOp() | vec.ReduceOp():
+                return self._reduce(op, mask)
+            case vec.BroadcastOp():
+                return [self.values[op.value]]
             case vec.LoadOp() | vec.GatherOp() | vec.IndexOp() | vec.MaskOp() | vec.SplatOp() | vec.ExtentOp():
                 return [self._vector(op, mask)]
             case _:
@@ -142,22 +148,26 @@ class _Run:
         """A call; a function that several calls share is computed once, everywhere, like its lowering does."""
         name = op.callee.root_reference.data
         function, arguments = self.functions[name], self._operands(op.arguments)
-        type_ = function.attributes.get("xla.tensor")
-        if not isinstance(type_, TensorType):
+        tensors = function.attributes.get("xla.tensors")
+        if not isinstance(tensors, ArrayAttr):
             return self.function(function, arguments, mask)
-        shape = cast(TensorType[Attribute], type_).get_shape()
+        shape = cast(ArrayAttr[TensorType[Attribute]], tensors).data[0].get_shape()
         num_tensors = len(arguments) - len(shape)
         if name not in self.whole:
-            grid = [np.arange(n).reshape([-1 if i == d else 1 for i in range(len(shape))]) for d, n in enumerate(shape)]
-            inner = _Run(self.functions, max(len(shape), 1), whole=self.whole)
-            (everywhere,) = inner.function(function, [*arguments[:num_tensors], *grid], None)
-            self.whole[name] = np.broadcast_to(everywhere, shape or (1,)).reshape(shape)
-        return [gather(self.whole[name], arguments[num_tensors:], mask, op)]
+            self.whole[name] = self._everywhere(function, arguments[:num_tensors], shape)
+        return [gather(whole, arguments[num_tensors:], mask, op) for whole in self.whole[name]]
+
+    def _everywhere(self, function: func.FuncOp, tensors: Sequence[Array], shape: tuple[int, ...]) -> list[Array]:
+        """A function's results at all indices."""
+        inner = _Run(self.functions, max(len(shape), 1) + _depth(function.body.block, {}, self.functions), whole=self.whole)
+        grid = [inner.new_axis(0, size - 1) for size in shape]
+        found = inner.function(function, [*tensors, *grid], None)
+        return [np.broadcast_to(value.reshape(value.shape[: len(shape)]), shape) for value in found]
 
     def _operands(self, operands: Sequence[SSAValue]) -> list[Array]:
         return [self.values[value] for value in operands]
 
-    def _new_axis(self, lo: int, hi: int) -> Array:
+    def new_axis(self, lo: int, hi: int) -> Array:
         shape = [1] * self.num_axes
         shape[self.axis] = hi - lo + 1
         self.axis += 1
@@ -183,7 +193,7 @@ class _Run:
     def _loop_over_map(self, op: LoopOp, mask: Mask) -> Sequence[Array]:
         map = op.map.data
         start = self.axis
-        counters = [self._new_axis(variable.lo, variable.hi) for variable in map.ranges]
+        counters = [self.new_axis(variable.lo, variable.hi) for variable in map.ranges]
         results, inside = map.evaluate(self._operands(op.dims), counters)
         shape = (1,) * self.num_axes
         indices = [value if value.ndim == self.num_axes else np.broadcast_to(value, shape) for value in results]
@@ -203,7 +213,7 @@ class _Run:
         if any(not isinstance(value.type, TensorType) for value in op.iter_args):
             return self._in_order(block, range(lo, hi, step), carried, mask)
         start = self.axis
-        counter = self._new_axis(0, (hi - 1 - lo) // step) * step + lo
+        counter = self.new_axis(0, (hi - 1 - lo) // step) * step + lo
         for arg, value in zip(block.args, [counter, *carried], strict=True):
             self.values[arg] = value
         found = self.block(block, mask)
@@ -213,11 +223,28 @@ class _Run:
     def _box(self, op: vec.BoxOp, mask: Mask) -> None:
         """The body at all lanes; those beyond `valid` are not live."""
         start, outer = self.axis, self.lanes
-        self.lanes = [self._new_axis(0, size - 1) for size in op.lane_shape]
+        self.lanes = [self.new_axis(0, size - 1) for size in op.lane_shape]
         for lane, valid in op.valid_of.items():
             mask = _both(mask, self.lanes[lane] < self.values[valid])
         self.block(op.body.block, mask)
         self.axis, self.lanes = start, outer
+
+    def _reduce(self, op: ReduceOp | vec.ReduceOp, mask: Mask) -> Sequence[Array]:
+        """The elements of all lanes along a new axis, halved until one is left."""
+        axis, outer = self.axis, self.lanes
+        lane = self.new_axis(0, op.num_lanes - 1)
+        if isinstance(op, ReduceOp):
+            self.values[op.elements.block.args[0]] = lane
+        else:
+            self.lanes = [lane, *outer] if op.is_outer else [*outer, lane]
+        elements = self.block(op.elements.block, mask)
+        self.axis, self.lanes = axis, outer
+
+        def combine(pairs: Sequence[Array]) -> list[Array]:
+            self.values.update(zip(op.combiner.block.args, pairs, strict=True))
+            return self.block(op.combiner.block, None)
+
+        return combine([*self._operands(op.init), *halved(elements, lane.shape, axis, combine)])
 
     def _vector(self, op: VectorOp, mask: Mask) -> Array:
         look = self.values.__getitem__

@@ -47,6 +47,13 @@ _SIGNED = {8: Format.INT8, 16: Format.INT16, 32: Format.INT32, 64: Format.INT64}
 _UNSIGNED = {8: Format.UINT8, 16: Format.UINT16, 32: Format.UINT32, 64: Format.UINT64}
 
 
+def vector_type(value: SSAValue) -> VectorType[Attribute]:
+    """The type of a vector value."""
+    type_ = value.type
+    assert isinstance(type_, VectorType)
+    return cast(VectorType[Attribute], type_)
+
+
 def format_of(type_: Attribute) -> Format:
     """The format of a scalar, vector or tensor type; raises CompileError for a type no instruction computes with."""
     if isinstance(type_, (VectorType, TensorType)):

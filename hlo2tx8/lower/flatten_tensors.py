@@ -24,7 +24,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from hlo2tx8.dialects.layout import strides
-from hlo2tx8.dialects.xla import ApplyIndexingOp, IndexingMapAttr, InDomainOp, TileIdOp
+from hlo2tx8.dialects.xla import ApplyIndexingOp, IndexingMapAttr, InDomainOp, ReduceOp, TileIdOp
 from hlo2tx8.errors import LevelError
 from hlo2tx8.indexing import Const, Dim, Expr, FloorDiv, IndexingMap, Interval, Simplifier, Sym, Variable
 
@@ -80,6 +80,16 @@ class _Scope:
         self.simplifier = Simplifier(
             [variable.interval for variable, _ in self.tiles], [variable.interval for variable, _ in self.loops]
         )
+
+    def enter(self, old: SSAValue, new: SSAValue, lo: int, hi: int) -> None:
+        """A loop variable comes into scope."""
+        self.indices[old] = Sym(len(self.loops))
+        self.loops.append((Variable(lo, hi, old.name_hint), new))
+        self.variables_changed()
+
+    def leave(self) -> None:
+        self.loops.pop()
+        self.variables_changed()
 
     def map(self, results: tuple[Expr, ...]) -> IndexingMap:
         """A map of the variables in scope."""
@@ -138,6 +148,8 @@ def _flatten(op: Operation, block: Block, scope: _Scope) -> None:
             _add(tensor.InsertOp(scope.values[op.scalar], scope.values[op.dest], offset), op, block, scope)
         case scf.ForOp():
             _loop(op, block, scope)
+        case ReduceOp():
+            _reduce(op, block, scope)
         case scf.IfOp():
             inside, outside = (_region(region, scope) for region in op.regions)
             types = [flat_type(result.type) for result in op.results]
@@ -190,17 +202,30 @@ def _loop(op: scf.ForOp, block: Block, scope: _Scope) -> None:
     lo, hi = (scope.index_of(value) for value in (op.lb, op.ub))
     if not (isinstance(lo, Const) and isinstance(hi, Const)):
         raise LevelError("E1006", "a loop bound is not constant")
-    scope.indices[old.args[0]] = Sym(len(scope.loops))
-    scope.loops.append((Variable(lo.value, hi.value - 1, old.args[0].name_hint), new.args[0]))
-    scope.variables_changed()
+    scope.enter(old.args[0], new.args[0], lo.value, hi.value - 1)
     for inner in old.ops:
         _flatten(inner, new, scope)
-    scope.loops.pop()
-    scope.variables_changed()
+    scope.leave()
     lb, ub, step = (scope.values[value] for value in (op.lb, op.ub, op.step))
     nest = scf.ForOp(lb, ub, step, [scope.values[value] for value in op.iter_args], Region(new))
     nest.attributes.update(op.attributes)
     _add(nest, op, block, scope)
+
+
+def _reduce(op: ReduceOp, block: Block, scope: _Scope) -> None:
+    elements, combiner = (Block(arg_types=region.block.arg_types) for region in op.regions)
+    for old, new in zip(op.regions, (elements, combiner), strict=True):
+        for before, after in zip(old.block.args, new.args, strict=True):
+            after.name_hint = before.name_hint
+            scope.values[before] = after
+    scope.enter(op.elements.block.args[0], elements.args[0], 0, op.num_lanes - 1)
+    for inner in op.elements.block.ops:
+        _flatten(inner, elements, scope)
+    scope.leave()
+    for inner in op.combiner.block.ops:
+        _flatten(inner, combiner, scope)
+    init = [scope.values[value] for value in op.init]
+    _add(ReduceOp(op.num_lanes, init, elements, combiner, is_outer=op.is_outer is not None), op, block, scope)
 
 
 def _region(region: Region, scope: _Scope) -> Region:

@@ -7,7 +7,8 @@ Before:
 After:
     func.func @f(...) { ... %x = tensor.extract %p0[%i] ... }
 
-Functions with other results that are called several times stay: copying them would let code grow exponentially.
+Functions with other results that are called several times stay: copying them would let code grow exponentially. So do those
+marked `xla.compute_once`, which the loop of a reduction calls.
 """
 
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ class InlinePass(ModulePass):
                 calls[callee_of(call)].append(call)
         for name in callers_first(functions):
             function = functions[name]
-            if "xla.entry" in function.attributes:
+            if "xla.entry" in function.attributes or "xla.compute_once" in function.attributes:
                 continue
             found = calls[name]
             if len(found) > 1 and "xla.no_compute" not in function.attributes:

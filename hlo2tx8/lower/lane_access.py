@@ -83,6 +83,12 @@ class Region:
                 clips.append(LaneClip(clip.lane, lower, upper))
         return Region(tuple(clips), self.scattered, self.is_open)
 
+    def behind(self, num_fixed: int, by: int) -> "Region":
+        """The same region of a box with `by` more lane dimensions in front of its own."""
+        dims, syms = [Dim(i) for i in range(num_fixed)], [Sym(by + k) for k in range(64)]
+        clips = tuple(LaneClip(c.lane + by, c.lower, c.upper) for c in self.clips)
+        return Region(clips, tuple((e.substitute(dims, syms), i) for e, i in self.scattered), self.is_open)
+
     def complement_within(self, context: "Region") -> "Region":
         """`context` without this region: a region again if this one adds one bound on one lane, else `context`, open."""
         new = [

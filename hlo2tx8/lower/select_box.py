@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -28,6 +27,7 @@ from hlo2tx8.lower.select_memory import (
     place,
     store_box,
 )
+from hlo2tx8.lower.select_reduce import select_broadcast, select_reduce
 from hlo2tx8.lower.step_builder import StepBuilder
 
 
@@ -71,7 +71,11 @@ class BoxSelector:
                 self.vectors[op.result] = self._mask(op)
             case scf.ForOp():
                 self._loop(op)
-            case scf.YieldOp():
+            case vec.BroadcastOp():
+                self.vectors[op.result] = select_broadcast(self, op)
+            case vec.ReduceOp():
+                self.vectors.update(zip(op.res, select_reduce(self, op), strict=True))
+            case scf.YieldOp() | xla.YieldOp():
                 pass  # the loop reads what it hands on
             case _:
                 self._elementwise(op)
@@ -87,6 +91,10 @@ class BoxSelector:
             self.hoisted[key] = self._in_prologue(lambda: self._filled(value, self.step.num_lanes))
         return self.hoisted[key]
 
+    def within(self, step: StepBuilder) -> "BoxSelector":
+        """A selector for vectors of another shape that knows the same values."""
+        return BoxSelector(step, self.slots, self.hoisted, self.vectors)
+
     def _in_prologue(self, emit: Callable[[], SSAValue]) -> SSAValue:
         outer, self.step.builder = self.step.builder, self.step.prologue
         valid, self.step.valid = self.step.valid, {}
@@ -100,10 +108,10 @@ class BoxSelector:
         return buffer
 
     def _elementwise(self, op: Operation) -> None:
-        if len(op.results) != 1 or not isinstance(op.results[0].type, VectorType):
+        if len(op.results) != 1 or op.regions:
             raise CompileError("E3201", f"no instruction for {op.name}")
         result = op.results[0]
-        operands = [self.vectors[o] for o in op.operands]
+        operands = [self.vectors[o] if o in self.vectors else _splat(o) for o in op.operands]
         as_format = storage_format if is_move(op) else format_of
         formats = [as_format(o.type) for o in op.operands]
         self.vectors[result] = choose(self, op, operands, formats, as_format(result.type))

@@ -13,8 +13,9 @@ from xdsl.rewriter import InsertPoint
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Variable
-from hlo2tx8.lower.element_format import tensor_type
+from hlo2tx8.lower.element_format import tensor_type, vector_type
 from hlo2tx8.lower.lane_access import Constraint, LaneSpace, Region
+from hlo2tx8.lower.vectorize_reduce import broadcast, vectorize_reduce
 
 INT32_MAX = 2**31 - 1
 
@@ -44,7 +45,7 @@ class BoxBuilder:
         self.guard = self.space.region(guard)
         valid = self._valid_lanes(outer)
         self.bounds.clear()
-        self._block(inner, Region())
+        self.block(inner, Region())
         outer.insert(vec.BoxOp(self.space.shape, valid, block))
 
     def _guard(self, body: Block) -> tuple[tuple[Constraint, ...], Block]:
@@ -72,10 +73,10 @@ class BoxBuilder:
 
     # ---------------------------------------------------------------------------------------------- values
 
-    def _block(self, block: Block, region: Region) -> tuple[SSAValue, ...]:
+    def block(self, block: Block, region: Region) -> tuple[SSAValue, ...]:
         """Emits the operations of a block under a region; returns what it yields."""
         for op in block.ops:
-            if isinstance(op, scf.YieldOp):
+            if isinstance(op, (scf.YieldOp, xla.YieldOp)):
                 return tuple(self.values.get(o, o) for o in op.operands)
             self._operation(op, region)
         return ()
@@ -101,6 +102,8 @@ class BoxBuilder:
                 self._merge(op, region)
             case scf.ForOp():
                 self._loop(op, region)
+            case xla.ReduceOp():
+                vectorize_reduce(self, op, region)
             case _:
                 self._elementwise(op)
 
@@ -114,13 +117,13 @@ class BoxBuilder:
         own = [(e, Interval(v.lo, v.hi)) for e, v in zip((*dims, *syms), (*m.dims, *m.ranges, *m.runtime), strict=True)]
         return (*own, *((expr.substitute(dims, syms), interval) for expr, interval in m.constraints))
 
-    def _vector(self, value: SSAValue) -> SSAValue:
+    def vector(self, value: SSAValue) -> SSAValue:
         """The vector of a FLAT value: itself, a splat, or the value of an index expression in each lane."""
         if value in self.indices:
             return self._index_vector(self.indices[value])
         known = self.values.get(value, value)
         if isinstance(known.type, VectorType):
-            return known
+            return known if vector_type(known).get_shape() == self.space.shape else broadcast(self, known)
         if known not in self.splats:
             self.splats[known] = self.builder.insert(vec.SplatOp(known, self.space.shape)).result
         return self.splats[known]
@@ -134,7 +137,7 @@ class BoxBuilder:
     def _elementwise(self, op: Operation) -> None:
         if op.regions or len(op.results) != 1:
             raise CompileError("E3004", f"no vector form of {op.name}")
-        operands = [self._vector(o) for o in op.operands]
+        operands = [self.vector(o) for o in op.operands]
         result_type = VectorType(op.results[0].type, self.space.shape)
         if any(o in self.indices for o in op.operands):
             new = self._index_arithmetic(op, operands, result_type)
@@ -158,22 +161,24 @@ class BoxBuilder:
     def _loop(self, op: scf.ForOp, region: Region) -> None:
         """A loop inside of every lane: the lanes take its turns together, its iter args become vectors."""
         lo, hi, step = (self._constant(bound) for bound in (op.lb, op.ub, op.step))
-        carried = [self._vector(value) for value in op.iter_args]
+        carried = [self.vector(value) for value in op.iter_args]
         old, block = op.body.block, Block(arg_types=[xla.index, *(value.type for value in carried)])
         for before, after in zip(old.args, block.args, strict=True):
             after.name_hint = before.name_hint
         lower, upper, stride = (self.builder.insert(arith.ConstantOp(IntegerAttr(n, xla.index))).result for n in (lo, hi, step))
-        outer = self.builder, self.space, self.fixed_values, dict(self.loads), dict(self.bounds), dict(self.splats)
+        outer = self.builder, self.space, self.fixed_values, dict(self.indices), dict(self.conditions)
+        known = dict(self.loads), dict(self.bounds), dict(self.splats)
         counter = Variable(lo, max(lo, hi - 1), old.args[0].name_hint)
         self.indices[old.args[0]] = Dim(len(self.space.fixed))
         self.space = LaneSpace((*self.space.fixed, counter), self.space.lanes)
         self.fixed_values = (*self.fixed_values, block.args[0])
         self.values.update(zip(old.args[1:], block.args[1:], strict=True))
         self.builder = Builder(InsertPoint.at_end(block))
-        results = [self._vector(value) for value in self._block(old, region)]
+        results = [self.vector(value) for value in self.block(old, region)]
         self.builder.insert(scf.YieldOp(*results))
         # What the body loaded is known in the body only.
-        self.builder, self.space, self.fixed_values, self.loads, self.bounds, self.splats = outer
+        self.builder, self.space, self.fixed_values, self.indices, self.conditions = outer
+        self.loads, self.bounds, self.splats = known
         loop = self.builder.insert(scf.ForOp(lower, upper, stride, carried, block))
         self.values.update(zip(op.results, loop.results, strict=True))
 
@@ -223,7 +228,7 @@ class BoxBuilder:
         access = self.space.access(self.indices[op.indices[0]])
         if access is None:
             raise CompileError("E3005", "a store is not affine in the lanes of its box")
-        self.builder.insert(vec.StoreOp(self._vector(op.scalar), target, self._offset(access.base), access.strides))
+        self.builder.insert(vec.StoreOp(self.vector(op.scalar), target, self._offset(access.base), access.strides))
         self.values[op.result] = target
 
     # ---------------------------------------------------------------------------------------------- regions
@@ -234,13 +239,13 @@ class BoxBuilder:
             raise CompileError("E3006", "a branch in an element function depends on data")
         here = self.space.region(self.conditions[op.cond])
         if here.is_whole:
-            results = self._block(op.true_region.block, context)
+            results = self.block(op.true_region.block, context)
             self._bind(op, results)
             return
         taken = context.intersect(here)
-        then = self._block(op.true_region.block, taken)
+        then = self.block(op.true_region.block, taken)
         rest = here.complement_within(context)
-        other = self._block(op.false_region.block, rest)
+        other = self.block(op.false_region.block, rest)
         self._bind(op, [self._select(t, e, taken, here) for t, e in zip(then, other, strict=True)])
 
     def _bind(self, op: scf.IfOp, values: Sequence[SSAValue]) -> None:
@@ -253,7 +258,7 @@ class BoxBuilder:
     def _select(self, then: SSAValue, other: SSAValue, taken: Region, here: Region) -> SSAValue:
         owner = then.owner
         if isinstance(owner, vec.LoadOp) and owner.fill is None and taken.is_box:
-            fill = self._vector(other) if other in self.indices else other
+            fill = self.vector(other) if other in self.indices else other
             new = vec.LoadOp(
                 owner.source,
                 owner.offset,
@@ -269,7 +274,7 @@ class BoxBuilder:
                 owner.erase()
             return result
         mask = self._mask(here)
-        values = [mask, self._vector(then), self._vector(other)]
+        values = [mask, self.vector(then), self.vector(other)]
         return self.builder.insert(xla.ElementwiseOp("stablehlo.select", values, values[1].type)).res
 
     def _mask(self, region: Region) -> SSAValue:

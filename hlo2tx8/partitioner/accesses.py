@@ -43,7 +43,7 @@ class AccessAnalysis:
 
     def is_inlined(self, function: SubgraphFunction) -> bool:
         """Will callers contain the function's body, instead of reading a tensor filled with it?"""
-        return function.num_callers <= 1 or self.is_index_only(function)
+        return not function.is_reduced_once and (function.num_callers <= 1 or self.is_index_only(function))
 
     def of(self, function: SubgraphFunction) -> tuple[Access, ...]:
         """All distinct accesses in terms of the index of the function's roots."""
@@ -101,13 +101,28 @@ class AccessAnalysis:
         one = TensorType(tensor_type(op.results[0]).element_type, [1])
         return Access(map.with_results((map.results[dimension.value.data],)), one)
 
-    def split(self, function: SubgraphFunction) -> WorkSplit:
-        """The work split of a loop over the function's roots."""
+    def split(self, function: SubgraphFunction, step_elements: int = 0, work: int = 1) -> WorkSplit:
+        """The work split of a loop over the function's roots; `step_elements` outputs per step at most (0: what fits), for each
+        of which `work` elements are read."""
         type_ = tensor_type(function.roots[0])
-        accesses = self.of(function)
-        space = iteration_space(type_, accesses)
-        step_elements = self.target.step_elements or self._step_elements(function, accesses)
-        return split_work(space.shape, space.to_output, step_elements, self.target.tiles, space.walked)
+        space = iteration_space(type_, self.of(function))
+        limit = step_elements or self.step_elements(function)
+        return split_work(space.shape, space.to_output, limit, self.target.tiles, space.walked, work)
+
+    def step_elements(self, function: SubgraphFunction) -> int:
+        """Elements per step: those wanted, else such that the vectors alive at once fit the SPM."""
+        return self.target.step_elements or self._step_elements(function, self.of(function))
+
+    def inlined_callees(self, function: SubgraphFunction) -> list[SubgraphFunction]:
+        """The functions whose bodies will be part of this one's."""
+        found: dict[SubgraphFunction, None] = {}
+        for op in function.instructions:
+            for operand in op.operands:
+                owner = operand.owner
+                callee = self.partitioned.function_of.get(owner) if isinstance(owner, Operation) else None
+                if callee is not None and callee is not function and self.is_inlined(callee):
+                    found[callee] = None
+        return list(found)
 
     def _step_elements(self, function: SubgraphFunction, accesses: tuple[Access, ...]) -> int:
         """Elements per step such that the vectors alive at once fit the SPM."""
@@ -123,21 +138,16 @@ class AccessAnalysis:
     def _num_vectors(self, function: SubgraphFunction) -> int:
         """Vectors in SPM at once for one call: two per tensor that is loaded, one per value until its last use."""
         last_use: dict[SSAValue, Operation] = {}
-        callees: dict[SubgraphFunction, None] = {}
         for op in function.instructions:
             for operand in op.operands:
                 last_use[operand] = op
-                owner = operand.owner
-                callee = self.partitioned.function_of.get(owner) if isinstance(owner, Operation) else None
-                if callee is not None and callee is not function and self.is_inlined(callee):
-                    callees[callee] = None
         loaded = sum(isinstance(value, BlockArgument) for value in last_use)
         computed = set(function.instructions)
         alive = most = 0
         for op in function.instructions:
             most = max(most, alive := alive + 1)
             alive -= sum(last_use[v] is op for v in dict.fromkeys(op.operands) if v.owner in computed)
-        return 2 * loaded + most + sum(map(self._num_vectors, callees))
+        return 2 * loaded + most + sum(map(self._num_vectors, self.inlined_callees(function)))
 
 
 def _condition(map: IndexingMap, whole: IndexingMap) -> dict[Access, None]:

@@ -35,11 +35,13 @@ class Scope:
     """Where an element is needed: always (`op` is None), where operand number `operand` of `op` is the one read, or in every
     turn of the loop of `op`, a reduction.
 
-    Compared by identity. Maps inside a reduction's loop have its counters as further dimensions.
+    Compared by identity. Maps inside a reduction's loop have its counters as further dimensions. `in_loop`: in every turn of
+    some reduction's loop, or in a part of its turns.
     """
 
     op: Operation | None = None
     operand: int = 0
+    in_loop: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,10 @@ class Use:
 
 @dataclass(eq=False)
 class SubgraphFunction:
-    """One element of each of `roots` (equal shapes) at an index; `instructions` in program order, with their maps."""
+    """One element of each of `roots` (equal shapes) at an index; `instructions` in program order, with their maps.
+
+    `is_reduced_once`: a reduction that another one's loop reads; its elements are computed before, not in every turn.
+    """
 
     roots: tuple[SSAValue, ...]
     is_entry_root: bool
@@ -68,6 +73,7 @@ class SubgraphFunction:
     top: Scope = field(default_factory=Scope)
     instructions: list[Operation] = field(default_factory=list[Operation])
     num_callers: int = 0
+    is_reduced_once: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,11 +133,14 @@ def _assign(block: Block, separate: frozenset[Operation]) -> tuple[PartitionedCo
         if found is None or is_inlined_constant(op):
             continue
         first = found[0]
-        if op not in separate and all(use.same_place(first) for use in found[1:]):
+        in_loop = any(use.scope.in_loop for use in found)
+        is_reduced_once = in_loop and is_reduction(op)
+        if op not in separate and not is_reduced_once and all(use.same_place(first) for use in found[1:]):
             place = Place(first.function, first.map, first.scope)
         else:
             function = _new_function(tuple(op.results), False)
-            function.num_callers = len(found)
+            function.num_callers, function.is_reduced_once = len(found), is_reduced_once
+            function.top = Scope(in_loop=in_loop and len(found) == 1 and not is_reduced_once)
             functions.append(function)
             starts[op] = function
             place = Place(function, function.identity, function.top)
@@ -168,14 +177,18 @@ def _operand_paths(op: Operation, place: Place) -> dict[int, tuple[IndexingMap, 
         if map is None:
             found[number] = place.map, place.scope
         else:
-            found[number] = compose(map, place.map), Scope(op, number) if is_conditional(op, number) else place.scope
+            found[number] = compose(map, place.map), _scope_of_operand(op, number, place.scope)
     return found
+
+
+def _scope_of_operand(op: Operation, number: int, scope: Scope) -> Scope:
+    return Scope(op, number, scope.in_loop) if is_conditional(op, number) else scope
 
 
 def _reduction_paths(op: Operation, place: Place) -> dict[int, tuple[IndexingMap, Scope]]:
     """Inputs are read in the loop, initial values before it."""
     found: dict[int, tuple[IndexingMap, Scope]] = {}
-    inputs, loop = num_loop_operands(op), Scope(op)
+    inputs, loop = num_loop_operands(op), Scope(op, in_loop=True)
     for number in range(len(op.operands)):
         if number >= inputs:
             found[number] = place.map.with_results(()), place.scope

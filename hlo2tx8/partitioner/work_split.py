@@ -65,21 +65,25 @@ class WorkSplit:
             raise LevelError("E1006", f"work split {self.iteration} is no bijection onto {list(self.shape)}")
 
 
-def choose_box(shape: Sequence[int], step_elements: int, num_tiles: int, walked: Sequence[int] = ()) -> tuple[int, ...]:
+def choose_box(
+    shape: Sequence[int], step_elements: int, num_tiles: int, walked: Sequence[int] = (), work: int = 1
+) -> tuple[int, ...]:
     """Elements of one step along each dimension: about `step_elements` at most, that give every tile work, in steps that overlap.
 
     `walked`: dimensions, other than the last, along which tensors that are read lie contiguous. Without them the box is a
-    contiguous run of the row-major space; with them it is about as long along each of them as along the last.
+    contiguous run of the row-major space; with them it is about as long along each of them as along the last. `work`: elements
+    that are read for each.
     """
-    share = max(-(-prod(shape) // num_tiles), MIN_CHUNK_ELEMENTS)
-    overlapping = min(share, max(share // OVERLAPPING_STEPS, MIN_STEP_ELEMENTS))
+    least = max(1, MIN_CHUNK_ELEMENTS // work)
+    share = max(-(-prod(shape) // num_tiles), least)
+    overlapping = min(share, max(share // OVERLAPPING_STEPS, MIN_STEP_ELEMENTS // work, 1))
     limit = step_elements or DEFAULT_STEP_ELEMENTS
     if walked and share >= MIN_BOX_ELEMENTS:
         return _even_box(shape, min(limit, overlapping), (*walked, len(shape) - 1))
-    return _contiguous_box(shape, limit, overlapping, num_tiles)
+    return _contiguous_box(shape, limit, overlapping, num_tiles, least)
 
 
-def _contiguous_box(shape: Sequence[int], limit: int, overlapping: int, num_tiles: int) -> tuple[int, ...]:
+def _contiguous_box(shape: Sequence[int], limit: int, overlapping: int, num_tiles: int, least: int) -> tuple[int, ...]:
     """Some coordinates of one dimension, and all of the dimensions inside it."""
     target = min(limit, overlapping)
     dim, inner = len(shape) - 1, 1
@@ -89,17 +93,17 @@ def _contiguous_box(shape: Sequence[int], limit: int, overlapping: int, num_tile
     size = shape[dim]
     if prod(shape[:dim]) > 1:
         count = -(-size // max(1, target // inner))
-    elif inner * size <= MIN_CHUNK_ELEMENTS:
+    elif inner * size <= least:
         count = 1
     else:
         rows = -(-size // num_tiles)
         steps = max(-(-rows // max(1, limit // inner)), rows * inner // overlapping, 1)
         count = min(size, num_tiles * steps)
     chunk = -(-size // count)
-    if inner == 1 and MIN_CHUNK_ELEMENTS < chunk < size:
-        chunk = min(size, -(-chunk // MIN_CHUNK_ELEMENTS) * MIN_CHUNK_ELEMENTS)
+    if inner == 1 and least < chunk < size:
+        chunk = min(size, -(-chunk // least) * least)
     elif inner == 1:
-        chunk = min(size, max(chunk, MIN_CHUNK_ELEMENTS))
+        chunk = min(size, max(chunk, least))
     return (*(1 for _ in shape[:dim]), chunk, *shape[dim + 1 :])
 
 
@@ -129,14 +133,15 @@ def split_work(
     step_elements: int,
     num_tiles: int,
     walked: Sequence[int] = (),
+    work: int = 1,
 ) -> WorkSplit:
-    """The split of a non-empty iteration space; `to_output` are the output's coordinates over its `Dim`s, `walked` as in
-    `choose_box`.
+    """The split of a non-empty iteration space; `to_output` are the output's coordinates over its `Dim`s, `walked` and `work` as
+    in `choose_box`.
 
     Raises LevelError if the result is not provably a bijection onto the space.
     """
     shape = tuple(shape) or (1,)
-    box = choose_box(shape, step_elements, num_tiles, walked)
+    box = choose_box(shape, step_elements, num_tiles, walked, work)
     counts = tuple(-(-size // chunk) for size, chunk in zip(shape, box, strict=True))
     num_chunks = prod(counts)
     num_steps = -(-num_chunks // num_tiles)

@@ -15,6 +15,18 @@ func.func @ops(%p0: tensor<8x8xf32>, %i: index) -> tensor<8x8xf32> {
   %c = xla.in_domain #xla.indexing_map<"(d0) -> (), domain: d0 in [0, 3]">(%i)
   func.return %z : tensor<8x8xf32>
 }
+func.func @reduce(%p0: tensor<8xf32>, %init: f32) -> f32 {
+  %s = xla.reduce outer lanes 8 init(%init : f32) {
+  ^bb0(%lane: index):
+    %x = tensor.extract %p0[%lane] : tensor<8xf32>
+    xla.yield %x : f32
+  } by {
+  ^bb0(%a: f32, %b: f32):
+    %m = arith.maximumf %a, %b : f32
+    xla.yield %m : f32
+  } : f32
+  func.return %s : f32
+}
 func.func private @f(%p0: tensor<8x8xf32>, %i: index, %j: index) -> f32 {
   %0 = tensor.extract %p0[%i, %j] : tensor<8x8xf32>
   func.return %0 : f32
@@ -31,3 +43,13 @@ func.func private @f(%p0: tensor<8x8xf32>, %i: index, %j: index) -> f32 {
 // CHECK-NEXT: %z = xla.sync_tiles %l : tensor<8x8xf32> -> tensor<8x8xf32>
 // CHECK-NEXT: %j, %k = xla.apply_indexing #xla.indexing_map<"(d0)[s0] -> (d0 + s0, d0 * 2), domain: d0 in [0, 7], s0 in [0, 7]">(%i)[%i]
 // CHECK-NEXT: %c = xla.in_domain #xla.indexing_map<"(d0) -> (), domain: d0 in [0, 3]">(%i)
+
+// CHECK:      %s = xla.reduce outer lanes 8 init(%init : f32) {
+// CHECK-NEXT: ^bb0(%lane: index):
+// CHECK-NEXT:   %x = tensor.extract %p0[%lane] : tensor<8xf32>
+// CHECK-NEXT:   xla.yield %x : f32
+// CHECK-NEXT: } by {
+// CHECK-NEXT: ^bb0(%a: f32, %b: f32):
+// CHECK-NEXT:   %m = arith.maximumf %a, %b : f32
+// CHECK-NEXT:   xla.yield %m : f32
+// CHECK-NEXT: } : f32

@@ -13,7 +13,7 @@ func.func @f(%p0: tensor<8x8xf32>, %r0: tensor<8x8xf32>) -> tensor<8x8xf32> attr
   }
   func.return %0 : tensor<8x8xf32>
 }
-func.func private @log(%p0: tensor<8x8xf32>, %i: index, %j: index) -> f32 attributes {xla.split = #xla.indexing_map<"(tile)[step, lane] -> (lane floordiv 8, lane mod 8), domain: tile in [0, 0], step in [0, 0], lane in [0, 63]">, xla.num_lanes = 1 : i64, xla.tensor = tensor<8x8xf32>} {
+func.func private @log(%p0: tensor<8x8xf32>, %i: index, %j: index) -> f32 attributes {xla.split = #xla.indexing_map<"(tile)[step, lane] -> (lane floordiv 8, lane mod 8), domain: tile in [0, 0], step in [0, 0], lane in [0, 63]">, xla.num_lanes = 1 : i64, xla.tensors = [tensor<8x8xf32>]} {
   %0 = tensor.extract %p0[%i, %j] : tensor<8x8xf32>
   %1 = math.log %0 : f32
   func.return %1 : f32

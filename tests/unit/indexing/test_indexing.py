@@ -194,3 +194,9 @@ def test_bad_text_names_the_place() -> None:
         IndexingMap.parse("(d0) -> (d1), domain: d0 in [0, 3]")
     with pytest.raises(ValueError, match="range of d0"):
         IndexingMap.parse("(d0) -> (d0)")
+
+
+def test_variables_of_one_name_are_told_apart_in_text() -> None:
+    map = IndexingMap((Variable(0, 1, "k"),), (Variable(0, 2, "k"), Variable(0, 3, "k")), (), (Dim(0) + Sym(1), Sym(0)))
+    assert str(map) == "(k)[k_1, k_2] -> (k + k_2, k_1), domain: k in [0, 1], k_1 in [0, 2], k_2 in [0, 3]"
+    assert IndexingMap.parse(str(map)) == map

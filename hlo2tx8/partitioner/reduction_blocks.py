@@ -1,0 +1,151 @@
+"""How the loop of a reduction is cut into blocks of lanes, and the work split that suits it.
+
+    row reduction       [R outputs, W neighbours in memory] -> [R]        the innermost dimension of the input goes
+    column reduction    [W rows, C outputs] -> [C]                        it stays: outputs are neighbours in memory
+
+Reduced dimensions that are no neighbours of the innermost reduced one are plain loops around the blocks:
+
+    reduce [N, C, H, W] over N, H, W: a loop over N, in it blocks of H * W
+"""
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.ir import Operation
+
+from hlo2tx8.dialects.layout import minor_to_major
+from hlo2tx8.hlo import Kind, operand_indexing
+from hlo2tx8.hlo.accumulation import only_adds
+from hlo2tx8.indexing import Sym
+from hlo2tx8.partitioner.accesses import AccessAnalysis
+from hlo2tx8.partitioner.computation import SubgraphFunction
+from hlo2tx8.partitioner.instruction import CONSTANTS, kind_of, tensor_type
+from hlo2tx8.partitioner.reduction_paths import is_empty_loop, is_reduction, loop_counters
+from hlo2tx8.partitioner.work_split import WorkSplit
+
+UNIT = 64
+"""Blocks longer than this are multiples of it: a vector unit of CT."""
+LEAST_COLUMNS = 512
+"""Outputs of a step of a column reduction, where there are as many: long runs in memory."""
+MOST_ROWS = 4096
+"""Outputs of a step of a row reduction at most: what an instruction that reduces takes."""
+
+_JOINS_ANYHOW = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
+_CHOOSES = ("compare", "select", "and", "or", "not", "maximum", "minimum")
+"""A combiner of these alone picks one of its arguments: argmax and the like."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """A reduction's loop: counters `loops`, outermost first, are plain loops; counters `block`, outermost first and neighbours
+    in memory, of `extent` turns together, go `lanes` at a time."""
+
+    loops: tuple[int, ...]
+    block: tuple[int, ...]
+    extent: int
+    lanes: int
+    is_outer: bool
+
+
+@dataclass(frozen=True)
+class ReductionAnalysis:
+    """Splits and blocks of functions with reductions."""
+
+    accesses: AccessAnalysis
+
+    def split(self, function: SubgraphFunction) -> tuple[WorkSplit, dict[Operation, Blocks]]:
+        """The work split of a loop over the function's roots, and the blocks of the reductions in it."""
+        found = [_shape_of(op) for op in self._reductions(function)]
+        if not found:
+            return self.accesses.split(function), {}
+        budget = self.accesses.step_elements(function)
+        rows = [shape for shape in found if not shape.is_outer]
+        if rows:
+            work = min(max(shape.extent for shape in rows), budget)
+            split = self.accesses.split(function, min(max(1, budget // work), MOST_ROWS), work)
+        else:
+            split = self.accesses.split(function, max(min(LEAST_COLUMNS, budget), budget // max(s.extent for s in found)))
+        per_output = max(1, budget // split.step_elements)
+        return split, {shape.op: shape.blocks(per_output) for shape in found}
+
+    def _reductions(self, function: SubgraphFunction) -> list[Operation]:
+        """The reductions in the function and in those that will be inlined into it, as far as their order is free."""
+        found: list[Operation] = []
+        for op in function.instructions:
+            if why_in_order(op) == "":
+                found.append(op)
+        for callee in self.accesses.inlined_callees(function):
+            found += self._reductions(callee)
+        return found
+
+
+@dataclass(frozen=True)
+class _Shape:
+    op: Operation
+    loops: tuple[int, ...]
+    block: tuple[int, ...]
+    extent: int
+    is_outer: bool
+
+    def blocks(self, most_lanes: int) -> Blocks:
+        return Blocks(self.loops, self.block, self.extent, _lanes(self.extent, most_lanes), self.is_outer)
+
+
+def why_in_order(op: Operation) -> str:
+    """Why the loop of an instruction cannot take its turns in blocks, or "" if it can."""
+    if not is_reduction(op) or kind_of(op) is not Kind.REDUCE:
+        return "it is no reduce"
+    if is_empty_loop(op) or not loop_counters(op):
+        return "it joins nothing"
+    body = op.regions[0].block
+    names = [inner.name.partition(".")[2] for inner in body.ops if inner.name not in CONSTANTS][:-1]
+    if only_adds(body) or all(name in _CHOOSES for name in names):
+        return ""
+    if len(op.results) == len(names) and all(name in _JOINS_ANYHOW for name in names) and _is_apart(op):
+        return ""
+    return "its combiner may depend on the order"
+
+
+def _is_apart(op: Operation) -> bool:
+    """Is every result joined from its own two arguments alone?"""
+    body, count = op.regions[0].block, len(op.results)
+    terminator = body.last_op
+    assert terminator is not None
+    for number, value in enumerate(terminator.operands):
+        owner = value.owner
+        if not isinstance(owner, Operation) or set(owner.operands) != {body.args[number], body.args[count + number]}:
+            return False
+    return True
+
+
+def _shape_of(op: Operation) -> _Shape:
+    """Which counters lie next to each other in the input's memory."""
+    type_ = tensor_type(op.operands[0])
+    shape, reduced = type_.get_shape(), _reduced_dimensions(op)
+    order = [dim for dim in reversed(minor_to_major(type_)) if shape[dim] != 1]
+    last = max((position for position, dim in enumerate(order) if dim in reduced), default=-1)
+    first = last
+    while first > 0 and order[first - 1] in reduced:
+        first -= 1
+    run = order[first : last + 1] if last >= 0 else []
+    block = tuple(reduced.index(dim) for dim in run)
+    outside = [dim for dim in order[: max(first, 0)] if dim in reduced]
+    single = [dim for dim in reduced if shape[dim] == 1]
+    loops = tuple(reduced.index(dim) for dim in (*single, *outside))
+    return _Shape(op, loops, block, prod(shape[dim] for dim in run), is_outer=last + 1 < len(order))
+
+
+def _reduced_dimensions(op: Operation) -> list[int]:
+    """The input's dimension that each counter of the loop walks."""
+    results = operand_indexing(op)[0][0].results
+    return [results.index(Sym(i)) for i in range(len(loop_counters(op)))]
+
+
+def _lanes(extent: int, most: int) -> int:
+    """Lanes of a block: all if they may be as many, else a divisor that is not much smaller, else as many as may be."""
+    if extent <= most:
+        return extent
+    unit = UNIT if most >= UNIT else 1
+    largest = most // unit * unit
+    candidates = range(largest, largest // 2, -unit)
+    return next((n for n in candidates if extent % n == 0), largest)
