@@ -88,7 +88,7 @@ class _Selector:
     def _box(self, op: vec.BoxOp, builder: Builder, top: Block) -> None:
         prologue = Builder(InsertPoint.before(_outermost(builder, top))) if builder.insertion_point.block is not top else builder
         valid = {lane: self.values[count] for lane, count in op.valid_of.items()}
-        step = StepBuilder(builder, prologue, op.lane_shape, valid)
+        step = StepBuilder(builder, prologue, op.lane_shape, {k: n for k, n in valid.items() if op.lane_shape[k] > 1})
         with step.if_positive(tuple(valid.values())):
             BoxSelector(step, self.values, self.hoisted).select(op.body.block)
 

@@ -30,20 +30,20 @@ def vectorize_reduce(box: "BoxBuilder", op: xla.ReduceOp, region: Region) -> Non
     is_outer = op.is_outer is not None
     init = [box.vector(value) for value in op.init]
     old, block = op.elements.block, Block()
-    outer = box.builder, box.space, dict(box.indices), dict(box.conditions)
+    outer = box.builder, box.space, box.guard, dict(box.indices), dict(box.conditions)
     known = dict(box.loads), dict(box.bounds), dict(box.splats)
     lane = Variable(0, op.num_lanes - 1, old.args[0].name_hint)
     lanes = (lane, *box.space.lanes) if is_outer else (*box.space.lanes, lane)
     if is_outer:
         _shift(box)
-        region = region.behind(len(box.space.fixed), 1)
+        region, box.guard = region.behind(len(box.space.fixed), 1), box.guard.behind(len(box.space.fixed), 1)
     box.indices[old.args[0]] = Sym(0 if is_outer else len(lanes) - 1)
     box.space, box.builder = LaneSpace(box.space.fixed, lanes), Builder(InsertPoint.at_end(block))
     for table in (box.loads, box.bounds, box.splats):
         table.clear()
     elements = [box.vector(value) for value in box.block(old, region)]
     box.builder.insert(xla.YieldOp(elements))
-    box.builder, box.space, box.indices, box.conditions = outer
+    box.builder, box.space, box.guard, box.indices, box.conditions = outer
     box.loads, box.bounds, box.splats = known
     new = vec.ReduceOp(op.num_lanes, init, block, _combiner(box, op), is_outer=is_outer)
     box.builder.insert(new)
