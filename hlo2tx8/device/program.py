@@ -55,10 +55,20 @@ class BufferUse(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Launch:
+    """A kernel's records begin at `first` and go on to the next launch. `origin` is the fusion's."""
+
+    name: str
+    origin: str
+    first: int
+
+
+@dataclass(frozen=True)
 class Program:
     """`code` is uint64[n, 24]; constants lie in `constants` one array per constant slot, in order of their index.
 
-    `buffers` and `uses` say what the compiler meant by every SPM address; both are empty where nobody said.
+    `buffers` and `uses` say what the compiler meant by every SPM address, `launches` which records are of which kernel; all are
+    empty where nobody said.
     """
 
     code: np.ndarray
@@ -68,6 +78,7 @@ class Program:
     spm_bytes: int
     buffers: tuple[Buffer, ...] = ()
     uses: tuple[BufferUse, ...] = ()
+    launches: tuple[Launch, ...] = ()
 
     def slots_of(self, kind: SlotKind) -> tuple[Slot, ...]:
         """The slots of one kind by index."""

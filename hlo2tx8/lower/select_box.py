@@ -293,6 +293,8 @@ def _origin(op: Operation) -> str:
 
 def _neighbour_origin(op: Operation) -> str:
     """Of what a load is for, or of what a store keeps."""
-    users = (use.operation for result in op.results for use in result.uses)
+    used = {use.operation for result in op.results for use in result.uses}
+    block = op.parent_block()
+    users = (other for other in (block.ops if block is not None and used else ()) if other in used)
     makers = (operand.owner for operand in op.operands if isinstance(operand.owner, Operation))
     return next((origin for other in (*users, *makers) if (origin := _origin(other))), "")

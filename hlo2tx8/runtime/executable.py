@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
@@ -16,6 +16,9 @@ from hlo2tx8.device.timing import Report, model
 from hlo2tx8.errors import DeviceError, InputError
 from hlo2tx8.options import Level, Options
 from hlo2tx8.runtime.signature import Signature
+
+if TYPE_CHECKING:
+    from hlo2tx8.runtime.profile import Profile
 
 Array = npt.NDArray[Any]
 
@@ -72,6 +75,12 @@ class Executable:
     def cost_analysis(self) -> dict[str, object]:
         """Modelled cost under XLA's keys where it has them: cycles, seconds, flops, bytes accessed, per engine busy."""
         return self.report.as_dict()
+
+    def profile(self) -> "Profile":
+        """Where the modelled time goes, by fusion, HLO instruction and engine; needs no run."""
+        from hlo2tx8.runtime.profile import profile
+
+        return profile(self.program, self.chip, self.name, self.report)
 
     def trace(self, path: str | Path | None = None) -> dict[str, object]:
         """The modelled run in the Trace Event Format that Perfetto opens, written to a file if one is given; needs no run."""

@@ -1,6 +1,6 @@
 """Modelled time of programs, without running them."""
 
-from hlo2tx8.device.timing.model import model
-from hlo2tx8.device.timing.report import EngineCounters, RecordCost, Report
+from hlo2tx8.device.timing.model import model, report_of
+from hlo2tx8.device.timing.report import EngineCounters, Part, RecordCost, Report
 
-__all__ = ["EngineCounters", "RecordCost", "Report", "model"]
+__all__ = ["EngineCounters", "Part", "RecordCost", "Report", "model", "report_of"]

@@ -176,17 +176,18 @@ class Report:
             "overhead_cycles": dict(self.overhead),
             "bytes accessed": self.ddr_bytes,
             "flops": self.operations,
-            "roofline_ratio": self.roofline_ratio,
+            "roofline_ratio": self.roofline_ratio if self.least_cycles else None,
             "is_per_iteration": bool(self.unknown),
         }
 
     def __str__(self) -> str:
         loads = ", ".join(f"{name} {share:.0%}" for name, share in self.bounds if share >= 0.005)
         after = f", then by {self.next_bound}" if self.next_bound else ""
+        roofline = f" ({self.roofline_ratio:.2f}x of its roofline)" if self.least_cycles else ""
         per_iteration = "; loops of unknown length counted once" if self.unknown else ""
         return (
             f"{self.cycles:.0f} cycles = {self.seconds * 1e6:.1f} us modelled; bound by {self.bound}{after}"
-            f" ({self.roofline_ratio:.2f}x of its roofline); {loads}{per_iteration}"
+            f"{roofline}; {loads}{per_iteration}"
         )
 
 

@@ -1,0 +1,156 @@
+"""Where the modelled time of a program goes: by fusion, by HLO instruction, by engine.
+
+Fusions follow each other, so their cycles and the launch add up to the program's. Within a fusion everything overlaps: its time is
+divided among its HLO instructions in proportion to how long they needed the DDR and engines.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.isa.encoding import decode_records
+from hlo2tx8.device.program import Program
+from hlo2tx8.device.timing import Part, RecordCost, Report, report_of
+from hlo2tx8.runtime.origin import split_origin
+
+TRANSFERS = ("RDMA", "WDMA")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a fusion or an HLO instruction costs: cycles, their share of the program's, what they are bound by, DDR bytes and
+    operations of the chip, busy cycles per engine as a mean over tiles. `roofline` is the share of its roofline that a fusion
+    reaches; of an HLO instruction, the share of the peak rate while what it is bound by was busy with it."""
+
+    name: str
+    source: str
+    cycles: float
+    share: float
+    bound: str
+    next_bound: str
+    bytes: int
+    flops: int
+    roofline: float
+    busy_cycles: Mapping[str, float]
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain values for JSON."""
+        return {
+            "name": self.name,
+            "source": self.source,
+            "cycles": self.cycles,
+            "share": self.share,
+            "bound": self.bound,
+            "next_bound": self.next_bound,
+            "bytes accessed": self.bytes,
+            "flops": self.flops,
+            "roofline": self.roofline,
+            "busy_cycles": dict(self.busy_cycles),
+        }
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Rows by decreasing cycles; fusions in the order they run."""
+
+    program: str
+    report: Report
+    fusions: tuple[Row, ...]
+    instructions: tuple[Row, ...]
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain values for JSON."""
+        rows = {"fusions": self.fusions, "instructions": self.instructions}
+        return {"program": self.program, **self.report.as_dict()} | {k: [r.as_dict() for r in v] for k, v in rows.items()}
+
+
+def profile(program: Program, chip: Chip, name: str, report: Report) -> Profile:
+    """Of a program whose report is given."""
+    origins = [record.origin for record in decode_records(program.code, program.origins)]
+    fusions: list[Row] = []
+    attributed: dict[str, _Sum] = {}
+    launch = report.overhead["launch"]
+    fusions.append(Row("(launch)", "", launch, launch / report.cycles, "launch", "", 0, 0, 0.0, {}))
+    for label, parts in _fusions(program, report, origins):
+        own = report_of(program, chip, parts, report.unknown)
+        fusions.append(_fusion(*label, own, report.cycles))
+        _attribute(own, chip, origins, attributed)
+    ordered = sorted(attributed.items(), key=lambda item: (-item[1].cycles, item[0]))
+    return Profile(name, report, tuple(fusions), tuple(_instruction(origin, s, report.cycles) for origin, s in ordered))
+
+
+def _fusions(program: Program, report: Report, origins: Sequence[str]) -> list[tuple[tuple[str, str], list[Part]]]:
+    """((name, source), parts) of each launch; of each part if launches are not known or do not begin with one."""
+    launches = program.launches
+    if {launch.first for launch in launches} <= {part.first for part in report.parts} and launches:
+        ends = [*(launch.first for launch in launches[1:]), len(origins)]
+        return [
+            ((launch.name, launch.origin), [p for p in report.parts if launch.first <= p.first < end])
+            for launch, end in zip(launches, ends, strict=True)
+        ]
+    found: list[tuple[tuple[str, str], list[Part]]] = []
+    for part in report.parts:
+        last = next((o for o in reversed(origins[part.first : part.end]) if o), "")
+        if not last and found:
+            found[-1][1].append(part)
+            continue
+        parts = split_origin(last)
+        found.append(((parts.get("hlo", "(control)"), parts.get("source", "")), [part]))
+    return found
+
+
+def _fusion(name: str, source: str, own: Report, total: float) -> Row:
+    busy = {engine: counters.busy_cycles for engine, counters in own.engines.items() if counters.busy_cycles}
+    reached = own.least_cycles / own.cycles if own.cycles else 0.0
+    bounds = (own.bound, own.next_bound) if own.cycles else ("", "")
+    return Row(name, source, own.cycles, own.cycles / total, *bounds, own.ddr_bytes, own.operations, reached, busy)
+
+
+@dataclass
+class _Sum:
+    """Of an HLO instruction: `busy` cycles by engine; cycles by resource that it `needs`, and at peak rate, at `least`."""
+
+    cycles: float = 0.0
+    bytes: int = 0
+    flops: int = 0
+    busy: dict[str, float] = field(default_factory=dict[str, float])
+    needs: dict[str, float] = field(default_factory=dict[str, float])
+    least: dict[str, float] = field(default_factory=dict[str, float])
+
+    def add(self, record: RecordCost, chip: Chip) -> None:
+        """A record of the HLO instruction; what transfers wait for each other is not theirs."""
+        resource, needed, least = record.engine, record.busy_cycles, record.least_cycles
+        if record.engine in TRANSFERS:
+            shared = record.charged_bytes / chip.ddr_bytes_per_cycle
+            alone = record.charged_bytes / (chip.tiles * chip.cycles.dma_bytes_per_cycle)
+            startup = record.instructions * chip.cycles.dma_startup
+            resource, needed, least = "DDR", max(shared, startup + alone), record.bytes / chip.ddr_bytes_per_cycle
+        self.bytes, self.flops = self.bytes + record.bytes, self.flops + record.operations
+        for into, name, cycles in ((self.busy, record.engine, record.busy_cycles), (self.needs, resource, needed)):
+            into[name] = into.get(name, 0.0) + cycles
+        self.least[resource] = self.least.get(resource, 0.0) + least
+
+
+def _attribute(own: Report, chip: Chip, origins: Sequence[str], sums: dict[str, _Sum]) -> None:
+    """Divides a fusion's time among the origins of its records."""
+    here: dict[str, _Sum] = {}
+    for record, origin in zip(own.records, origins, strict=True):
+        if record.busy_cycles:
+            here.setdefault(origin, _Sum()).add(record, chip)
+    needed = sum(sum(s.needs.values()) for s in here.values())
+    for origin, s in here.items():
+        total = sums.setdefault(origin, _Sum())
+        total.cycles += own.cycles * sum(s.needs.values()) / needed
+        total.bytes, total.flops = total.bytes + s.bytes, total.flops + s.flops
+        for into, values in ((total.busy, s.busy), (total.needs, s.needs), (total.least, s.least)):
+            for name, cycles in values.items():
+                into[name] = into.get(name, 0.0) + cycles
+
+
+def _instruction(origin: str, s: _Sum, total: float) -> Row:
+    needs = s.needs
+    first, second, *_ = [*sorted(needs, key=lambda name: (-needs[name], name)), ""]
+    parts = split_origin(origin)
+    where = (parts.get("hlo", "(none)"), parts.get("source", ""))
+    reached = s.least[first] / needs[first]
+    return Row(*where, s.cycles, s.cycles / total, first, second, s.bytes, s.flops, reached, dict(s.busy))

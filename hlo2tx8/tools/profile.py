@@ -1,0 +1,101 @@
+"""`hlo2tx8 profile FILE`: where the modelled time of a module goes, by fusion, HLO instruction and engine."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from hlo2tx8.tools.flags import add_compiler_flags, options_of
+from hlo2tx8.tools.table import Table, count, percent, size
+
+if TYPE_CHECKING:
+    from hlo2tx8.device.timing import EngineCounters, Report
+    from hlo2tx8.runtime.executable import Executable
+    from hlo2tx8.runtime.profile import Profile, Row
+
+TOP = 20
+COLUMNS = (">cycles", ">share", "bound", "next", ">roofline", ">bytes", ">flops")
+
+
+def add_parser(parser: argparse.ArgumentParser) -> None:
+    """The flags of `profile`."""
+    parser.set_defaults(function=profile_file)
+    parser.add_argument("file", help=".hlo, .mlir or .mlirbc module, or .tx8x executable")
+    parser.add_argument("--format", choices=("text", "json", "jsonl"), default="text", help="one object, or one per line and row (text)")
+    parser.add_argument("--top", type=int, default=TOP, metavar="N", help=f"rows of a table, 0 for all ({TOP}); JSON has all")
+    add_compiler_flags(parser)
+
+
+def profile_file(args: Any) -> int:
+    """Print the profile; 0, or an Hlo2tx8Error is raised."""
+    profile = _executable(args).profile()
+    match args.format:
+        case "json":
+            print(json.dumps(profile.as_dict(), indent=1))
+        case "jsonl":
+            sys.stdout.writelines(f"{json.dumps(row)}\n" for row in lines_of(profile))
+        case _:
+            sys.stdout.write(text_of(profile, args.top, is_terminal=sys.stdout.isatty()))
+    return 0
+
+
+def _executable(args: Any) -> "Executable":
+    from hlo2tx8.driver import compile_source
+    from hlo2tx8.runtime.executable import Executable
+
+    if args.file.endswith(".tx8x"):
+        return Executable.load(args.file)
+    return compile_source(args.file, options_of(args), format=args.input_format)
+
+
+def lines_of(profile: "Profile") -> list[dict[str, object]]:
+    """A row per line; `kind` says what of: the program, a fusion, an HLO instruction, an engine."""
+    tables = {"fusion": profile.fusions, "instruction": profile.instructions}
+    engines = profile.report.engines.items()
+    return [
+        {"kind": "program", "name": profile.program, **profile.report.as_dict()},
+        *({"kind": kind, **row.as_dict()} for kind, rows in tables.items() for row in rows),
+        *({"kind": "engine", "name": name, **counters.as_dict()} for name, counters in engines),
+    ]
+
+
+def text_of(profile: "Profile", top: int, *, is_terminal: bool) -> str:
+    """Three tables under a line about the whole."""
+    fusions = sorted(profile.fusions, key=lambda row: -row.cycles)
+    tables = (
+        (_rows("fusion", fusions, top), len(fusions)),
+        (_rows("HLO instruction", profile.instructions, top), len(profile.instructions)),
+        (engine_table(profile.report), 0),
+    )
+    parts = [f"{profile.program}: {profile.report}\n"]
+    for table, total in tables:
+        more = f"and {total - len(table.rows)} more\n" if total > len(table.rows) else ""
+        parts += ["\n", table.text(is_terminal=is_terminal), more]
+    return "".join(parts)
+
+
+def _rows(what: str, rows: Sequence["Row"], top: int) -> Table:
+    shown = rows[:top] if top > 0 else rows
+    cells = [(row.name, row.source, *_numbers(row)) for row in shown]
+    return Table((what, "source", *COLUMNS), cells, [row.share for row in shown])
+
+
+def _numbers(row: "Row") -> tuple[str, ...]:
+    bound = (row.bound, row.next_bound)
+    return (count(row.cycles), percent(row.share), *bound, percent(row.roofline), size(row.bytes, "B"), size(row.flops))
+
+
+def engine_table(report: "Report") -> Table:
+    """Counters, means over tiles; what blocked an engine most."""
+    shown = {name: c for name, c in report.engines.items() if c.instructions}
+    rows = [_engine(name, c, report.cycles) for name, c in shown.items()]
+    header = ("engine", ">instructions", ">busy", ">blocked", ">idle", "blocked by")
+    return Table(header, rows, [c.busy_cycles / report.cycles for c in shown.values()])
+
+
+def _engine(name: str, c: "EngineCounters", cycles: float) -> tuple[str, ...]:
+    causes = sorted(c.blocked_cycles.items(), key=lambda item: (-item[1], item[0]))
+    named = ", ".join(f"{cause} {percent(value / cycles)}" for cause, value in causes if value >= 0.005 * cycles)
+    shares = (percent(value / cycles) for value in (c.busy_cycles, sum(c.blocked_cycles.values()), c.idle_cycles))
+    return (name, count(c.instructions), *shares, named)
