@@ -45,6 +45,11 @@ class Buffer:
     first_record: int
     last_record: int
 
+    @property
+    def end(self) -> int:
+        """Of the last copy."""
+        return self.address + (self.copies - 1) * self.stride_bytes + self.size_bytes
+
 
 class BufferUse(NamedTuple):
     """Operand number `operand` of a record is an address in a buffer, an index in the program's table."""
@@ -65,7 +70,8 @@ class Launch:
 
 @dataclass(frozen=True)
 class Program:
-    """`code` is uint64[n, 24]; constants lie in `constants` one array per constant slot, in order of their index.
+    """`code` is uint64[n, 24]; constants lie in `constants` one array per constant slot, in order of their index. SPM is used up to
+    `spm_bytes`.
 
     `buffers` and `uses` say what the compiler meant by every SPM address, `launches` which records are of which kernel; all are
     empty where nobody said.

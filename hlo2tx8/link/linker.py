@@ -26,13 +26,13 @@ from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa import Role
 from hlo2tx8.device.isa.encoding import Record, Register, encode_records
 from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcExit, KcHalt, KcIf, KcLess, KcLoop
-from hlo2tx8.device.program import Buffer, BufferUse, Program, SlotKind
+from hlo2tx8.device.program import Buffer, BufferUse, Launch, Program, SlotKind
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, WhileOp
 from hlo2tx8.errors import CompileError, LevelError
 from hlo2tx8.hlo.liveness import Liveness
 from hlo2tx8.hlo.regions import captured, terminator_of
 from hlo2tx8.link.moves import Move, in_order
-from hlo2tx8.link.records import copy_slot, meet, read_back
+from hlo2tx8.link.records import copy_bytes, copy_slot, meet, read_back
 from hlo2tx8.link.slots import Slots
 from hlo2tx8.lower.encode import EncodedKernel
 from hlo2tx8.lower.registers import CONTROL_REGISTERS
@@ -59,9 +59,10 @@ def link(module: ModuleOp, encoded: Mapping[str, EncodedKernel], chip: Chip) -> 
         slots=tuple(slots.table),
         constants=tuple(slots.constants),
         origins=origins,
-        spm_bytes=chip.spm_bytes,
+        spm_bytes=max([linker.spm_end, *(b.end for b in linker.buffers)]),
         buffers=tuple(linker.buffers),
         uses=tuple(linker.uses),
+        launches=tuple(linker.launches),
     )
 
 
@@ -73,6 +74,8 @@ class _Linker:
     records: list[Record] = field(default_factory=list[Record])
     buffers: list[Buffer] = field(default_factory=list[Buffer])
     uses: list[BufferUse] = field(default_factory=list[BufferUse])
+    launches: list[Launch] = field(default_factory=list[Launch])
+    spm_end: int = 0
     liveness: Liveness = field(default_factory=Liveness)
     depth: int = 0
 
@@ -115,6 +118,7 @@ class _Linker:
         self.meet()
         numbers = (*operands, *results, *temporary)
         start, first = len(self.records), len(self.buffers)
+        self.launches.append(Launch(op.callee.string_value(), origin_of(op), start))
         self.records.extend(renumber(record, numbers) for record in kernel.records)
         self.buffers += (replace(b, first_record=b.first_record + start, last_record=b.last_record + start) for b in kernel.buffers)
         self.uses += (BufferUse(use.record + start, use.operand, use.buffer + first) for use in kernel.uses)
@@ -197,6 +201,11 @@ class _Linker:
         fmt = SELECTORS[port_of(value.type).dtype]
         self.meet()
         self.records += read_back(self.slots.of[value], fmt, register, self.chip, origin_of(op))
+        self.use_spm(fmt.bytes)
+
+    def use_spm(self, num_bytes: int) -> None:
+        """Something that is no kernel's takes the first bytes of the scratchpad."""
+        self.spm_end = max(self.spm_end, self.chip.spm_allocation_start + num_bytes)
 
     def moves(self, values: Sequence[SSAValue], targets: Sequence[int]) -> list[Move]:
         return [Move(self.slots.of[value], target, value.type) for value, target in zip(values, targets, strict=True)]
@@ -215,6 +224,7 @@ class _Linker:
                 self.meet()
             size = port_of(move.type).size_bytes
             self.records += copy_slot(move.source, move.target, size, number, self.chip, origin_of(op))
+            self.use_spm(copy_bytes(size, number, self.chip))
         for slot in held:
             self.slots.release(slot)
 
@@ -239,9 +249,14 @@ def chosen(selector: Register, number: int, num_branches: int) -> list[Record]:
 
 
 def origin_of(op: Operation) -> str:
-    """Where an op of @main comes from; empty if unknown."""
-    loc = op.attributes.get("loc")
-    return loc.data if isinstance(loc, StringAttr) else ""
+    """Where an op of @main, or what it is inside of, comes from; empty if unknown."""
+    inner: Operation | None = op
+    while inner is not None:
+        loc = inner.attributes.get("loc")
+        if isinstance(loc, StringAttr) and loc.data:
+            return loc.data
+        inner = inner.parent_op()
+    return ""
 
 
 def renumber(record: Record, slots: Sequence[int]) -> Record:

@@ -46,7 +46,7 @@ def copy_slot(source: int, target: int, num_bytes: int, number: int, chip: Chip,
     """Copies a value of `num_bytes` from slot to slot; `number` counts the copies since the last barrier."""
     if num_bytes == 0:
         return
-    share = num_bytes if num_bytes <= SMALL_BYTES else -(-num_bytes // (chip.tiles * GRAIN_BYTES)) * GRAIN_BYTES
+    share = _share(num_bytes, chip)
     num_tiles = -(-num_bytes // share)
     start = chip.spm_allocation_start
 
@@ -75,6 +75,19 @@ def copy_slot(source: int, target: int, num_bytes: int, number: int, chip: Chip,
         yield Record(KcEnd)
     if num_tiles < chip.tiles:
         yield Record(KcEndIf)
+
+
+def copy_bytes(num_bytes: int, number: int, chip: Chip) -> int:
+    """Bytes of SPM, from where allocation starts, that such a copy goes through."""
+    share = _share(num_bytes, chip)
+    if share >= num_bytes:
+        return number % SMALL_PLACES * SMALL_BYTES + num_bytes
+    return share if share <= PIECE_BYTES else 2 * PIECE_BYTES
+
+
+def _share(num_bytes: int, chip: Chip) -> int:
+    """Bytes that a tile copies."""
+    return num_bytes if num_bytes <= SMALL_BYTES else -(-num_bytes // (chip.tiles * GRAIN_BYTES)) * GRAIN_BYTES
 
 
 def read_back(slot: int, fmt: Format, register: Register, chip: Chip, origin: str = "") -> Iterator[Record]:

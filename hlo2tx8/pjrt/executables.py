@@ -2,6 +2,7 @@
 
 import ctypes
 import time
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hlo2tx8.pjrt.abi import ExecuteOptions, Program
@@ -155,7 +156,7 @@ class ExecutableEntries(BufferEntries):
 
     def Executable_GetCostAnalysis(self, args: Any) -> None:
         loaded: Loaded = self.executables[args.executable]
-        numbers = {k: float(v) for k, v in loaded.executable.cost_analysis().items() if isinstance(v, (int, float))}
+        numbers = dict(_numbers("", loaded.executable.cost_analysis()))
         args.properties, args.num_properties = loaded.keep.named_values(numbers), len(numbers)
 
     def Executable_GetCompiledMemoryStats(self, args: Any) -> None:
@@ -252,6 +253,15 @@ class ExecutableEntries(BufferEntries):
         for i in loaded.compiled.donated:
             if i not in kept and self.library.buffer_delete(buffers[i]):
                 self.cells[buffers[i]] = Cell()
+
+
+def _numbers(name: str, value: object) -> Iterator[tuple[str, float]]:
+    """The numbers of nested mappings, by dotted names."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():  # pyright: ignore[reportUnknownVariableType]
+            yield from _numbers(f"{name}.{key}" if name else str(key), inner)  # pyright: ignore[reportUnknownArgumentType]
+    elif isinstance(value, (int, float)):
+        yield name, float(value)
 
 
 STATS = (

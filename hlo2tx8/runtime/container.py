@@ -1,6 +1,7 @@
 """The `.tx8x` container: a zip that any unzip can look into.
 
-    manifest.json          format version, name, chip description, options, inputs, outputs, slots, sizes, origins, named buffers
+    manifest.json          format version, name, chip description, options, inputs, outputs, slots, sizes, origins, named
+                           buffers, launches
     program.bin            the encoded program, uint64[n, 24] little endian
     constants.safetensors  one tensor per constant slot
     ir/<level>.mlir        the IR at each level; ir/program.txt the listing
@@ -18,7 +19,7 @@ from typing import Any, cast
 import numpy as np
 
 from hlo2tx8.device.chip import read_chip
-from hlo2tx8.device.program import Buffer, BufferUse, Program, Slot, SlotKind
+from hlo2tx8.device.program import Buffer, BufferUse, Launch, Program, Slot, SlotKind
 from hlo2tx8.errors import ContainerError
 from hlo2tx8.options import Level, Options
 from hlo2tx8.runtime.executable import Executable
@@ -49,6 +50,7 @@ def write(executable: Executable, path: Path) -> None:
         "origins": list(program.origins),
         "buffers": [list(dataclasses.astuple(buffer)) for buffer in program.buffers],
         "buffer_uses": [list(use) for use in program.uses],
+        "launches": [dataclasses.asdict(launch) for launch in program.launches],
     }
     constants = {f"constant{i}": array for i, array in enumerate(program.constants)}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
@@ -95,6 +97,7 @@ def _read(file: zipfile.ZipFile, name: str) -> Executable:
         origins=tuple(str(origin) for origin in manifest["origins"]),
         buffers=tuple(Buffer(str(name), *map(int, numbers)) for name, *numbers in manifest.get("buffers", [])),
         uses=tuple(BufferUse(*map(int, use)) for use in manifest.get("buffer_uses", [])),
+        launches=tuple(Launch(str(e["name"]), str(e["origin"]), int(e["first"])) for e in manifest.get("launches", [])),
     )
     texts = {level: _member(file, _ir_name(level), 1 << 30).decode() for level in Level}
     ports = (tuple(Port(**_tuples(port)) for port in manifest[side]) for side in ("inputs", "outputs"))

@@ -4,12 +4,12 @@ Fusions follow each other, so their cycles and the launch add up to the program'
 divided among its HLO instructions in proportion to how long they needed the DDR and engines.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.isa.encoding import decode_records
-from hlo2tx8.device.program import Program
+from hlo2tx8.device.program import Launch, Program
 from hlo2tx8.device.timing import Part, RecordCost, Report, report_of
 from hlo2tx8.runtime.origin import split_origin
 
@@ -69,9 +69,9 @@ def profile(program: Program, chip: Chip, name: str, report: Report) -> Profile:
     origins = [record.origin for record in decode_records(program.code, program.origins)]
     fusions: list[Row] = []
     attributed: dict[str, _Sum] = {}
-    launch = report.overhead["launch"]
-    fusions.append(Row("(launch)", "", launch, launch / report.cycles, "launch", "", 0, 0, 0.0, {}))
-    for label, parts in _fusions(program, report, origins):
+    start = report.overhead["launch"]
+    fusions.append(Row("(launch)", "", start, start / report.cycles, "launch", "", 0, 0, 0.0, {}))
+    for label, parts in grouped(program, report, origins):
         own = report_of(program, chip, parts, report.unknown)
         fusions.append(_fusion(*label, own, report.cycles))
         _attribute(own, chip, origins, attributed)
@@ -79,24 +79,26 @@ def profile(program: Program, chip: Chip, name: str, report: Report) -> Profile:
     return Profile(name, report, tuple(fusions), tuple(_instruction(origin, s, report.cycles) for origin, s in ordered))
 
 
-def _fusions(program: Program, report: Report, origins: Sequence[str]) -> list[tuple[tuple[str, str], list[Part]]]:
-    """((name, source), parts) of each launch; of each part if launches are not known or do not begin with one."""
-    launches = program.launches
-    if {launch.first for launch in launches} <= {part.first for part in report.parts} and launches:
-        ends = [*(launch.first for launch in launches[1:]), len(origins)]
-        return [
-            ((launch.name, launch.origin), [p for p in report.parts if launch.first <= p.first < end])
-            for launch, end in zip(launches, ends, strict=True)
-        ]
+def grouped(program: Program, report: Report, origins: Sequence[str]) -> list[tuple[tuple[str, str], list[Part]]]:
+    """((name, source), parts) of each launch; those in a loop are not told apart, other parts belong to the one before."""
+    launches = program.launches or tuple(_guessed(report, origins))
     found: list[tuple[tuple[str, str], list[Part]]] = []
     for part in report.parts:
-        last = next((o for o in reversed(origins[part.first : part.end]) if o), "")
-        if not last and found:
+        here = [launch for launch in launches if part.first <= launch.first < part.end]
+        if here or not found:
+            names = ", ".join(dict.fromkeys(launch.name for launch in here))
+            found.append(((names or "(control)", split_origin(here[-1].origin).get("source", "") if here else ""), [part]))
+        else:
             found[-1][1].append(part)
-            continue
-        parts = split_origin(last)
-        found.append(((parts.get("hlo", "(control)"), parts.get("source", "")), [part]))
     return found
+
+
+def _guessed(report: Report, origins: Sequence[str]) -> Iterator[Launch]:
+    """Where nobody said: parts that have an origin."""
+    for part in report.parts:
+        last = next((o for o in reversed(origins[part.first : part.end]) if o), "")
+        if last:
+            yield Launch(split_origin(last).get("hlo", last), last, part.first)
 
 
 def _fusion(name: str, source: str, own: Report, total: float) -> Row:

@@ -20,6 +20,7 @@ from hlo2tx8.device.timing.scratchpad import Scratchpad, follow_scratchpad
 from hlo2tx8.device.timing.timeline import MOST_EVENTS, Pause, Slice, Timeline, follow
 from hlo2tx8.runtime.listing import name_of
 from hlo2tx8.runtime.origin import split_origin
+from hlo2tx8.runtime.profile import grouped
 
 Event: TypeAlias = "dict[str, Any]"
 CHIP = 1
@@ -102,15 +103,15 @@ class _Drawing:
         return (slices, pauses) if slices or pauses else None
 
     def launches(self, report: Report) -> Iterator[Event]:
-        """The launch, then a slice per part of the program."""
+        """A slice per part of the program, named after the kernels in it."""
         now = float(self.chip.cycles.launch)
-        yield self._slice("launch", CHIP, LAUNCHES, 0.0, now, {})
-        for number, part in enumerate(report.parts):
-            records = self.records[part.first : part.end]
-            origins = list(dict.fromkeys(r.origin for r in records if r.origin))
-            args = {"records": [part.first, part.end], "cycles": part.cycles, "origins": origins}
-            yield self._slice(f"part {number}", CHIP, LAUNCHES, now, now + part.cycles, args)
-            now += part.cycles
+        yield self._slice("(launch)", CHIP, LAUNCHES, 0.0, now, {})
+        origins = [record.origin for record in self.records]
+        for (name, source), parts in grouped(self.program, report, origins):
+            for part in parts:
+                args = {"records": [part.first, part.end], "source": source, "cycles": part.cycles}
+                yield self._slice(name, CHIP, LAUNCHES, now, now + part.cycles, args)
+                now += part.cycles
 
     def bandwidth(self) -> Iterator[Event]:
         """GB/s of the DDR."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hlo2tx8.runtime.profile import Profile, Row
 
 TOP = 20
+MOST_CAUSES = 3
 COLUMNS = (">cycles", ">share", "bound", "next", ">roofline", ">bytes", ">flops")
 
 
@@ -22,7 +23,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     """The flags of `profile`."""
     parser.set_defaults(function=profile_file)
     parser.add_argument("file", help=".hlo, .mlir or .mlirbc module, or .tx8x executable")
-    parser.add_argument("--format", choices=("text", "json", "jsonl"), default="text", help="one object, or one per line and row (text)")
+    parser.add_argument("--format", choices=("text", "json", "jsonl"), default="text", help="jsonl: an object per row (text)")
     parser.add_argument("--top", type=int, default=TOP, metavar="N", help=f"rows of a table, 0 for all ({TOP}); JSON has all")
     add_compiler_flags(parser)
 
@@ -87,15 +88,15 @@ def _numbers(row: "Row") -> tuple[str, ...]:
 
 
 def engine_table(report: "Report") -> Table:
-    """Counters, means over tiles; what blocked an engine most."""
-    shown = {name: c for name, c in report.engines.items() if c.instructions}
-    rows = [_engine(name, c, report.cycles) for name, c in shown.items()]
-    header = ("engine", ">instructions", ">busy", ">blocked", ">idle", "blocked by")
+    """Counters, means over tiles; the busiest tile's share of the time; what blocked an engine most."""
+    shown = {name: c for name, c in report.engines.items() if c.instructions or c.blocked_cycles}
+    rows = [_engine(name, c, report.busy.get(name, 0.0), report.cycles) for name, c in shown.items()]
+    header = ("engine", ">instructions", ">busy", ">busiest tile", ">blocked", ">idle", "blocked by")
     return Table(header, rows, [c.busy_cycles / report.cycles for c in shown.values()])
 
 
-def _engine(name: str, c: "EngineCounters", cycles: float) -> tuple[str, ...]:
+def _engine(name: str, c: "EngineCounters", most: float, cycles: float) -> tuple[str, ...]:
     causes = sorted(c.blocked_cycles.items(), key=lambda item: (-item[1], item[0]))
-    named = ", ".join(f"{cause} {percent(value / cycles)}" for cause, value in causes if value >= 0.005 * cycles)
-    shares = (percent(value / cycles) for value in (c.busy_cycles, sum(c.blocked_cycles.values()), c.idle_cycles))
+    named = ", ".join(f"{cause} {percent(value / cycles)}" for cause, value in causes[:MOST_CAUSES] if value >= 0.005 * cycles)
+    shares = (percent(value / cycles) for value in (c.busy_cycles, most, sum(c.blocked_cycles.values()), c.idle_cycles))
     return (name, count(c.instructions), *shares, named)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hlo2tx8.runtime.executable import Executable
+from hlo2tx8.tools.profile import engine_table
 
 if TYPE_CHECKING:
     from hlo2tx8.driver import Lowered
@@ -25,7 +26,8 @@ def describe(executable: Executable, *, program: bool, report: bool) -> str:
     if program:
         parts.append(f"\n** Tile program {executable.name} **\n{executable.as_text()}\n")
     if report:
-        parts.append(f"\n** Modelled cost on {executable.chip.name} **\n{executable.report}\n")
+        parts.append(f"\n** Modelled cost on {executable.chip.name} **\n{executable.report}\n\n")
+        parts.append(engine_table(executable.report).text(is_terminal=False) + "\n")
         sizes = executable.memory_analysis()
         parts.append("".join(f"  {key:30} {value:>14,}\n" for key, value in sizes.items()))
     return "".join(parts)

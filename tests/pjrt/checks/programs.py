@@ -52,7 +52,10 @@ def check_refusals_are_jax_errors():
 
 def check_analyses():
     compiled = jax.jit(lambda x: x + 1).lower(np.zeros((8, 16), np.float32)).compile()
-    assert compiled.cost_analysis()["cycles"] > 0
+    costs = compiled.cost_analysis()
+    assert costs["cycles"] > 0
+    assert costs["counters.CT.instructions"] > 0
+    assert costs["counters.CT.busy_cycles"] == costs["busy_cycles.CT"]
     memory = compiled.memory_analysis()
     assert memory.argument_size_in_bytes == memory.output_size_in_bytes == 512
     assert "add" in compiled.as_text()
