@@ -55,7 +55,7 @@ def check_analyses():
     costs = compiled.cost_analysis()
     assert costs["cycles"] > 0
     assert costs["counters.CT.instructions"] > 0
-    assert costs["counters.CT.busy_cycles"] == costs["busy_cycles.CT"]
+    assert 0 < costs["counters.CT.busy_cycles"] <= costs["busy_cycles.CT"]
     memory = compiled.memory_analysis()
     assert memory.argument_size_in_bytes == memory.output_size_in_bytes == 512
     assert "add" in compiled.as_text()
