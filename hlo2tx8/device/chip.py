@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from math import prod
+from math import isfinite, prod
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -44,8 +44,26 @@ class Cycles:
 
 
 @dataclass(frozen=True)
+class Laws:
+    """What the vendor has not published of instructions, None where it is not known: those instructions fault.
+
+    Only the constants can be stated; of the others no law is known that could be executed.
+    """
+
+    satrelu_bound: float | None
+    leakyrelu_slope: float | None
+    lut_offset: None
+    elem_mask: None
+    maskgather: None
+    bilinear: None
+    factorize: None
+    bitcount: None
+    rand_gen: None
+
+
+@dataclass(frozen=True)
 class Chip:
-    """Sizes in bytes, rates per second, `cycles` for the timing model."""
+    """Sizes in bytes, rates per second, `laws` of instructions, `cycles` for the timing model."""
 
     name: str
     tiles: int
@@ -60,6 +78,7 @@ class Chip:
     ddr_alignment_bytes: int
     peak_ops_per_second: Mapping[str, int]
     queue_depth: int
+    laws: Laws
     cycles: Cycles
 
     @property
@@ -85,10 +104,11 @@ def read_chip(data: Any, place: str) -> Chip:
     if not isinstance(data, dict):
         raise ChipError(f"{place}: not a mapping")
     values = dict(cast(Mapping[str, Any], data))
-    cycles = values.get("cycles")
-    if not isinstance(cycles, dict):
-        raise ChipError(f"{place}: cycles is not a mapping")
-    values["cycles"] = _strict(Cycles, cast(Mapping[str, Any], cycles), place, "cycles.")
+    for key, cls in (("laws", Laws), ("cycles", Cycles)):
+        part = values.get(key)
+        if not isinstance(part, dict):
+            raise ChipError(f"{place}: {key} is not a mapping")
+        values[key] = _strict(cls, cast(Mapping[str, Any], part), place, f"{key}.")
     chip = _strict(Chip, values, place, "")
     for holds, rule in (
         (prod(chip.mesh) == chip.tiles, "mesh must have as many tiles as the chip"),
@@ -116,6 +136,12 @@ def _value(value: Any, type_: Any, place: str) -> Any:
         may_be_zero = place.rpartition(".")[2].endswith(("startup", "start", "issue", "wait", "barrier", "launch"))
         if isinstance(value, bool) or not isinstance(value, int) or value < (0 if may_be_zero else 1):
             raise ChipError(f"{place} must be a {'whole' if may_be_zero else 'positive whole'} number, not {value!r}")
+    elif type_ is None and value is not None:
+        raise ChipError(f"{place} must be null: no law is known, not {value!r}")
+    elif type_ == float | None and value is not None:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+            raise ChipError(f"{place} must be a number or null, not {value!r}")
+        return float(value)
     elif type_ is str and not isinstance(value, str):
         raise ChipError(f"{place} must be text, not {value!r}")
     elif type_ == tuple[int, ...]:

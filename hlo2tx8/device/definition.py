@@ -4,16 +4,19 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hlo2tx8.device import definition_tensor, float_rules, kernel_core_convert
+from hlo2tx8.device import definition_bits, definition_tensor, float_rules, kernel_core_convert, stochastic
 from hlo2tx8.device.faults import Fault, FaultKind
-from hlo2tx8.device.formats import Format
+from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import forms
-from hlo2tx8.device.isa.base import Operands, violation
+from hlo2tx8.device.isa.base import Operands, unpublished, violation
+from hlo2tx8.device.isa.ct_activation import CtExpLowPrecision, CtLeakyRelu, CtSatRelu
 from hlo2tx8.device.isa.ct_arith import CtAbs, CtNeg
+from hlo2tx8.device.isa.ct_auxiliary import CtBitToFloat, CtCount, CtExtreme
 from hlo2tx8.device.isa.ct_function import Transcendental
+from hlo2tx8.device.isa.ct_logic import CtBitsBinary, CtBitsNot, CtBitsUnit, CtBitsUnitLoop
 from hlo2tx8.device.isa.ct_move import CtConvert, CtMaskMove
 from hlo2tx8.device.isa.ct_reduce import CtReduce
-from hlo2tx8.device.isa.ct_relation import CT_RELATIONS
+from hlo2tx8.device.isa.ct_relation_bits import CT_BIT_RELATIONS
 from hlo2tx8.device.isa.encoding import Record
 from hlo2tx8.device.isa.kc_function import KcFunction, KcVReducePrecision
 from hlo2tx8.device.isa.kc_move import KcVConvert, KcVGather, KcVIota, KcVScatter, KcVSelect
@@ -24,6 +27,8 @@ from hlo2tx8.device.tile_machine import TileMachine
 
 def execute(machine: TileMachine, record: Record, operands: Operands) -> None:
     """Executes one engine or kernel-core vector instruction."""
+    if record.kind.LAW and machine.laws.get(record.kind.LAW) is None:
+        raise Fault(FaultKind.UNPUBLISHED, unpublished(record.kind), machine.place)
     violated = violation(record.kind, operands)
     if violated:
         raise Fault(FaultKind.BAD_DESCRIPTOR, violated, machine.place)
@@ -41,9 +46,11 @@ def execute(machine: TileMachine, record: Record, operands: Operands) -> None:
 def _ct_arith(m: TileMachine, record: Record, o: Operands, values: Sequence[np.ndarray]) -> None:
     wide = [float_rules.widen(v, o.fmt) for v in values]
     result = record.kind.COMPUTE(*wide)
-    if record.kind in CT_RELATIONS:
-        result = result.astype(np.float32)
-    m.write(o["dst"], float_rules.round_to(result, o.fmt), o.fmt)
+    if record.kind in CT_BIT_RELATIONS:
+        m.write(o["dst"], np.packbits(result, bitorder="little"), Format.BOOL)
+        return
+    truth = result.dtype == np.bool_
+    m.write(o["dst"], float_rules.round_to(result.astype(np.float32) if truth else result, o.fmt), o.fmt)
 
 
 def _ct_v(m: TileMachine, record: Record, o: Operands) -> None:
@@ -88,18 +95,19 @@ def _ct_vuv_loop(m: TileMachine, record: Record, o: Operands) -> None:
 
 def _ct_convert(m: TileMachine, record: Record, o: Operands) -> None:
     x = m.read(o["src"], o["n"], o.fmt2)
-    if o.fmt2.is_float and o.fmt.is_float:
-        value = float_rules.round_to(float_rules.widen(x, o.fmt2), o.fmt, record.rounding)
-    elif o.fmt2.is_float:
-        value = float_rules.float_to_integer(float_rules.widen(x, o.fmt2), o.fmt.numpy_dtype, record.rounding)
+    wide = float_rules.widen(x, o.fmt2) if o.fmt2.is_float else x.astype(np.float64) - o["zp"]
+    if record.rounding is Rounding.STOCHASTIC:
+        value = stochastic.convert(wide.astype(np.float64), o.fmt, o["seed"])
+    elif o.fmt.is_float:
+        value = float_rules.round_to(wide, o.fmt, record.rounding)
     else:
-        value = float_rules.round_to(x.astype(np.float64), o.fmt, record.rounding)
+        value = float_rules.float_to_integer(wide, o.fmt.numpy_dtype, record.rounding)
     m.write(o["dst"], value, o.fmt)
 
 
 def _ct_mask_move(m: TileMachine, record: Record, o: Operands) -> None:
     old = m.read(o["dst"], o["n"], o.fmt)
-    mask = m.read(o["mask"], o["n"], Format.PRED)
+    mask = m.read(o["mask"], o["n"], o.fmt2)
     m.write(o["dst"], np.where(mask != 0, m.read(o["src"], o["n"], o.fmt), old), o.fmt)
 
 
@@ -239,6 +247,16 @@ _FORMS: tuple[tuple[type, Run], ...] = (
     (Transcendental, _ct_function),
     (CtConvert, _ct_convert),
     (CtMaskMove, _ct_mask_move),
+    (CtSatRelu, definition_bits.activation),
+    (CtLeakyRelu, definition_bits.activation),
+    (CtExpLowPrecision, definition_bits.exp_low_precision),
+    (CtBitsNot, definition_bits.bits_not),
+    (CtBitsBinary, definition_bits.bits_binary),
+    (CtBitsUnit, definition_bits.bits_unit),
+    (CtBitsUnitLoop, definition_bits.bits_unit_loop),
+    (CtBitToFloat, definition_bits.bit_to_float),
+    (CtCount, definition_bits.count),
+    (CtExtreme, definition_bits.extreme),
     (CtReduce, definition_tensor.reduce),
     (NeGemmForm, definition_tensor.gemm),
     (forms.CtV, _ct_v),

@@ -132,10 +132,31 @@ def maximum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(a) | np.isnan(b), a.dtype.type(np.nan), larger)
 
 
+def relu(x: np.ndarray) -> np.ndarray:
+    """The larger of x and +0."""
+    return maximum(x, np.zeros_like(x))
+
+
 def minimum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The smaller; NaN if one is NaN; -0 < +0."""
     smaller = np.where((a < b) | ((a == b) & np.signbit(a)), a, b)
     return np.where(np.isnan(a) | np.isnan(b), a.dtype.type(np.nan), smaller)
+
+
+def saturated_relu(x: np.ndarray, bound: np.ndarray) -> np.ndarray:
+    """x between +0 and the bound."""
+    return minimum(relu(x), np.broadcast_to(bound, x.shape))
+
+
+def leaky_relu(x: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """x if it is > 0, else x times the slope."""
+    return np.where(x > 0, x, x * slope)
+
+
+def order_of(x: np.ndarray) -> np.ndarray:
+    """INT64 that order like the FP32 numbers x, with -0 < +0."""
+    bits = x.view(np.int32).astype(np.int64)
+    return np.where(bits < 0, (bits ^ 0x7FFFFFFF), bits)
 
 
 def float_to_integer(x: np.ndarray, dtype: np.dtype[Any], rounding: Rounding) -> np.ndarray:

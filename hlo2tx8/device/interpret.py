@@ -92,7 +92,7 @@ class InOrderSystem:
 
     def __init__(self, slots: Sequence[np.ndarray], chip: Chip) -> None:
         memory = DeviceMemory(slots)
-        self.tiles = [InOrder(TileMachine(Scratchpad(chip.spm_limit), memory)) for _ in range(chip.tiles)]
+        self.tiles = [InOrder(TileMachine(Scratchpad(chip.spm_limit), memory, vars(chip.laws))) for _ in range(chip.tiles)]
 
     def meet(self) -> None:
         pass

@@ -41,7 +41,11 @@ def integer_to_float(x: np.ndarray, fmt: Format) -> np.ndarray:
 
 
 def reduce_precision(x: np.ndarray, fmt: Format, exponent: int, mantissa: int) -> np.ndarray:
-    """Rounded to `mantissa` bits, nearest even, then flushed or overflowed to the range of `exponent` bits."""
+    """Rounded to `mantissa` bits, nearest even, then flushed or overflowed to the range of `exponent` bits.
+
+    Subnormal numbers stay, as multiples of what the last of the `mantissa` bits is worth, if no exponent bit is lost.
+    """
+    own = {Format.FP16: 5, Format.FP64: 11}.get(fmt, 8)
     wide = widen(x, fmt).astype(np.float64)
     bits = wide.view(np.uint64)
     drop = np.uint64(52 - min(mantissa, 52))
@@ -50,9 +54,13 @@ def reduce_precision(x: np.ndarray, fmt: Format, exponent: int, mantissa: int) -
         odd = (bits >> drop) & one
         bits = (bits + ((one << (drop - one)) - one) + odd) >> drop << drop
     rounded = np.where(np.isfinite(wide), bits.view(np.float64), wide)
-    bias = (1 << (exponent - 1)) - 1
+    bias = (1 << (min(exponent, own) - 1)) - 1
     with np.errstate(all="ignore"):
         largest, smallest = np.ldexp(1.0, bias + 1), np.ldexp(1.0, 1 - bias)
         rounded = np.where(np.abs(rounded) >= largest, np.copysign(np.inf, rounded), rounded)
-        rounded = np.where(np.abs(rounded) < smallest, np.copysign(0.0, rounded), rounded)
+        if exponent < own:
+            rounded = np.where(np.abs(rounded) < smallest, np.copysign(0.0, rounded), rounded)
+        elif fmt is not Format.FP64:
+            last = np.ldexp(smallest, -min(mantissa, 52))
+            rounded = np.where(np.abs(wide) < smallest, np.copysign(np.rint(wide / last) * last, wide), rounded)
         return round_to(np.where(np.isnan(wide), wide, rounded), fmt)

@@ -47,7 +47,8 @@ class StrictSystem:
         if not checks:
             DdrState(program, slots)
         pads = [_scratchpad(t, chip.spm_limit, checks) for t in range(chip.tiles)]
-        self.tiles = tuple(StrictTile(t, TileMachine(pads[t], memory), chip, self.checks) for t in range(chip.tiles))
+        machines = [TileMachine(pad, memory, vars(chip.laws)) for pad in pads]
+        self.tiles = tuple(StrictTile(t, machine, chip, self.checks) for t, machine in enumerate(machines))
 
     def meet(self) -> None:
         """All tiles are at a barrier."""

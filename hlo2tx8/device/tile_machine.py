@@ -1,5 +1,6 @@
 """What one instruction of the definition sees of the machine."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,10 +13,11 @@ from hlo2tx8.device.memory import DeviceMemory, Scratchpad
 
 @dataclass
 class TileMachine:
-    """One tile's view of the machine while one record executes."""
+    """One tile's view of the machine while one record executes; `laws` are those of the chip description."""
 
     spm: Scratchpad
     ddr: DeviceMemory
+    laws: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
     place: FaultPlace = field(default_factory=lambda: FaultPlace(0, 0))
 
     def read(self, address: int, n: int, fmt: Format) -> np.ndarray:

@@ -74,7 +74,7 @@ def test_broken_values(name: str, tmp_path: Path) -> None:
 def test_no_key_may_be_missing(key: str, tmp_path: Path) -> None:
     data = description()
     del data[key]
-    with pytest.raises(ChipError, match="cycles is not a mapping" if key == "cycles" else f"missing key {key}"):
+    with pytest.raises(ChipError, match=f"{key} is not a mapping" if key in ("cycles", "laws") else f"missing key {key}"):
         load_chip(write(tmp_path / "chip.yaml", data))
 
 
@@ -92,6 +92,24 @@ def test_keys_of_cycles(tmp_path: Path) -> None:
     del data["cycles"]["wait"]
     with pytest.raises(ChipError, match=r"missing key cycles\.wait"):
         load_chip(write(tmp_path / "none.yaml", data))
+
+
+def test_laws(tmp_path: Path) -> None:
+    """Constants are numbers or null; of the others no law is known."""
+    data = description()
+    data["laws"] |= {"satrelu_bound": 6, "leakyrelu_slope": -0.5}
+    laws = load_chip(write(tmp_path / "set.yaml", data)).laws
+    assert (laws.satrelu_bound, laws.leakyrelu_slope, laws.bitcount) == (6.0, -0.5, None)
+    for key, value, message in (
+        ("satrelu_bound", "six", "satrelu_bound must be a number or null, not 'six'"),
+        ("leakyrelu_slope", float("inf"), "leakyrelu_slope must be a number or null, not inf"),
+        ("satrelu_bound", True, "satrelu_bound must be a number or null, not True"),
+        ("bitcount", 1, "bitcount must be null: no law is known, not 1"),
+    ):
+        data = description()
+        data["laws"][key] = value
+        with pytest.raises(ChipError, match=re.escape(f"laws.{message}")):
+            load_chip(write(tmp_path / f"{message}.yaml", data))
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:

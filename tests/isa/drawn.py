@@ -20,15 +20,17 @@ def codes(cls: type[Instruction]) -> Iterator[tuple[Format, Format, Rounding]]:
             yield from ((fmt, fmt2, rounding) for rounding in Rounding if cls.takes(fmt, fmt2, rounding))
 
 
-def draw(cls: type[Instruction], rng: np.random.Generator) -> dict[str, int]:
-    """Field values that satisfy the constraints, registers for fields that are one."""
+def draw(cls: type[Instruction], rng: np.random.Generator, fmt: Format = Format.INT8, fmt2: Format = Format.INT8) -> dict[str, int]:
+    """Field values that satisfy the constraints for these formats, registers for fields that are one."""
     for _ in range(1000):
         values = {f.name: _value(f, rng) for f in cls.FIELDS}
         if "full_n" in values:
             values |= {"full_n": values["n"] * 7, "full_u": values["u"] * 7}
         if "rn1" in values:
             values |= {f"wn{i}": values[f"rn{4 - i}"] for i in (1, 2, 3)}
-        if violation(cls, Operands(values, Format.INT8, Format.INT8)) is None:
+        if "zp" in values and fmt2 is not Format.INT8:
+            values["zp"] = 0
+        if violation(cls, Operands(values, fmt, fmt2)) is None:
             return values
     raise AssertionError(f"{cls.MNEMONIC}: no operands satisfy its constraints")
 
@@ -53,7 +55,8 @@ def record(cls: type[Instruction], rng: np.random.Generator) -> Record:
     choices = list(codes(cls))
     fmt, fmt2, rounding = choices[int(rng.integers(len(choices)))]
     fields = {
-        name: Register(int(rng.integers(NUM_REGISTERS))) if rng.random() < 0.3 else value for name, value in draw(cls, rng).items()
+        name: Register(int(rng.integers(NUM_REGISTERS))) if rng.random() < 0.3 else value
+        for name, value in draw(cls, rng, fmt, fmt2).items()
     }
     return Record(cls, fields, fmt, fmt2, rounding, f"{cls.MNEMONIC} in program.py:7")
 

@@ -36,7 +36,8 @@ def compute(
 ) -> np.ndarray:
     """dst[:num] in format `result` (by default `fmt`) of one instruction whose sources hold these values.
 
-    `num` is by default the size of the first source, and the field n unless `fields` says otherwise.
+    `num` is by default the size of the first source, and the field n unless `fields` says otherwise. The source format is that of
+    the mask if there is one, else that of the first source.
     """
     image = np.zeros(IMAGE_BYTES, np.uint8)
     place = {"src": 1, "a": 1, "b": 2, "unit": 2, "pred": 3, "mask": 3, "index": 3, "dst": 0}
@@ -45,7 +46,7 @@ def compute(
         num = num or data.size
         at = place[name] * REGION_BYTES
         image[at : at + data.nbytes] = data.view(np.uint8)
-    source_fmt = next(iter(sources.values()))[1] if sources else fmt
+    source_fmt = sources.get("mask", next(iter(sources.values()), ((), fmt)))[1]
     given = make_fields(cls, num, {}) | fields
     after = run_image([Record(cls, given, fmt, source_fmt if cls.FORMATS2 else Format.INT8, rounding)], image)
     out = result or fmt

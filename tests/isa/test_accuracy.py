@@ -35,6 +35,7 @@ EXACT: dict[str, tuple[Callable[[Any], Any], tuple[float, float]]] = {
     "cbrt": (lambda x: MP.sign(x) * MP.cbrt(abs(x)), ALL),
     "expm1": (MP.expm1, ALL),
     "log1p": (MP.log1p, (-1.0, float("inf"))),
+    "softplus": (lambda x: MP.log1p(MP.exp(x)), ALL),
 }
 FUNCTIONS = [cls for cls in INSTRUCTIONS if hasattr(cls, "FUNCTION")]
 MANTISSA = {Format.FP16: 10, Format.BF16: 7, Format.FP32: 23, Format.TF32: 10, Format.FP64: 52}
@@ -115,6 +116,7 @@ SPECIAL: dict[str, tuple[list[float], list[float]]] = {
     "cbrt": ([0, -0.0, -8, 27, np.inf, -np.inf], [0, -0.0, -2, 3, np.inf, -np.inf]),
     "expm1": ([0, -0.0, np.inf, -np.inf], [0, -0.0, np.inf, -1]),
     "log1p": ([0, -0.0, -1, np.inf, -2], [0, -0.0, -np.inf, np.inf, np.nan]),
+    "softplus": ([1e4, -1e4, np.inf, -np.inf], [1e4, 0, np.inf, 0]),
 }
 
 

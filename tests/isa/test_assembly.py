@@ -50,7 +50,7 @@ def test_round_trip(cls: type[Instruction]) -> None:
     rng = np.random.default_rng(cls.OPCODE)
     for fmt, fmt2, rounding in codes(cls):
         given = {"fmt": fmt, "fmt2": fmt2, "rnd": rounding, "origin": 'f.py:1 "quoted"'}
-        values = draw(cls, rng)
+        values = draw(cls, rng, fmt, fmt2)
         source = SourceOp(result_types=[TYPES.get(f.role, IndexType()) for f in cls.FIELDS])
         results = dict(zip(values, source.results, strict=True))
         mixed = {name: results[name] if i % 2 else value for i, (name, value) in enumerate(values.items())}
@@ -68,7 +68,9 @@ def test_names(cls: type[Instruction]) -> None:
 def test_listed_names_end_in_their_type() -> None:
     fields = {"dst": 0, "a": 0, "unit": 0, "n": 64, "u": 64, "full_n": 64, "full_u": 64}
     assert line(Record(CtMulVuVLoop, fields, Format.BF16)).startswith("CGRATensor_ArithOp_V_VuV_mul_loop.bf16 ")
-    converted = Record(CtConvert, {"dst": Register(4), "src": 256, "n": 8}, Format.INT8, Format.FP32, Rounding.TOWARD_ZERO)
+    converted = Record(
+        CtConvert, {"dst": Register(4), "src": 256, "n": 8, "zp": 0, "seed": 0}, Format.INT8, Format.FP32, Rounding.TOWARD_ZERO
+    )
     assert line(converted).split() == ["CGRATensor_ConvertOp_V_V_convert_fp32.int8", "dst=r4", "src=0x100", "n=8"]
 
 

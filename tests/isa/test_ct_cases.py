@@ -160,10 +160,12 @@ def test_converted_nan_is_canonical() -> None:
 
 
 def test_maskmove_keeps_what_is_not_masked() -> None:
-    """Any byte but 0 is true; what lay in dst stays elsewhere, bits of NaN included."""
+    """Any byte but 0 is true, and of numbers all but zeros; what lay in dst stays elsewhere, bits of NaN included."""
     source = np.array([0x7F81, 0x3F80, 0x4000, 0x4040], np.uint16).view(BF16.numpy_dtype)
-    moved = compute(CtMaskMove, {"src": (source, BF16), "mask": ([1, 0, 255, 0], Format.PRED)}, BF16)
+    moved = compute(CtMaskMove, {"src": (source, BF16), "mask": ([1, 0, -1, 0], INT8)}, BF16)
     assert bits(moved) == [0x7F81, 0, 0x4000, 0]
+    moved = compute(CtMaskMove, {"src": (source, BF16), "mask": ([0, -0.0, nan, 1e-40], BF16)}, BF16)
+    assert bits(moved) == [0, 0, 0x4000, 0x4040]
 
 
 # -------------------------------------------------------------------------------- against exact rational arithmetic

@@ -24,7 +24,7 @@ def test_formula_is_the_model(cls: type[Instruction]) -> None:
     """For all formats an instruction takes; strides are dense, so that no run is short."""
     chip = load_chip()
     for fmt, fmt2, rounding in codes(cls):
-        fields = draw(cls, np.random.default_rng(int(fmt)))
+        fields = draw(cls, np.random.default_rng(int(fmt)), fmt, fmt2)
         if cls.ENGINE in (Engine.RDMA, Engine.WDMA, Engine.TDMA):
             for f in cls.FIELDS:
                 if f.name in ("count", "run_bytes", "n"):

@@ -218,7 +218,10 @@ def test_reduced_precision() -> None:
     reduced = unary(kc_function.KcVReducePrecision, x, Format.FP32, exponent=5, mantissa=3)
     assert bits(reduced) == bits(as_array([1, 1.25, inf, -inf, 0, nan, inf, inf], Format.FP32))
     full = unary(kc_function.KcVReducePrecision, [1e308, -1e-310, 1 / 3], Format.FP64, exponent=11, mantissa=52)
-    assert full.tolist() == [1e308, 0, 1 / 3]
+    assert full.tolist() == [1e308, -1e-310, 1 / 3]
+    tiny = [3 * 2.0**-149, -(2.0**-149), 2.0**-126 - 2.0**-149]
+    kept = unary(kc_function.KcVReducePrecision, tiny, Format.FP32, exponent=8, mantissa=22)
+    assert kept.tolist() == [2.0**-147, -0.0, 2.0**-126]
 
 
 @pytest.mark.parametrize("fmt", [Format.PRED, Format.INT8, Format.BF16, Format.INT32, Format.FP64, Format.RAW8, Format.RAW128])

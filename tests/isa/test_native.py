@@ -43,8 +43,8 @@ def test_sources_are_read_before_the_result_is_written(cls: type[Instruction], s
     """dst on a source, and `shift` bytes behind it: in place, overlapping, not aligned."""
     names = [f.name for f in cls.FIELDS]
     source_name = next((s for s in ("src", "a") if s in names), None)
-    fmt = Format.INT16 if Format.INT16 in cls.FORMATS else cls.FORMATS[0]
-    source = Format.FP32 if cls.FORMATS2 else fmt
+    choices = [(fmt, source) for kind, fmt, source in CASES if kind is cls]
+    fmt, source = next((c for c in choices if c == (Format.INT16, Format.FP32 if cls.FORMATS2 else Format.INT16)), choices[0])
     image, n = make_image(cls, fmt, source)
     if source_name is None:
         pytest.skip("no source")
@@ -54,7 +54,7 @@ def test_sources_are_read_before_the_result_is_written(cls: type[Instruction], s
 
 def test_empty_vectors() -> None:
     for cls, fmt, source in CASES:
-        if "full_n" in {f.name for f in cls.FIELDS}:
+        if any(f.name == "full_n" or (f.name == "n" and f.least) for f in cls.FIELDS):
             continue
         image, _ = make_image(cls, fmt, source)
         _check([Record(cls, make_fields(cls, 0, {}), fmt, source)], image[:64].repeat(1024))

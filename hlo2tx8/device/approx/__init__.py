@@ -19,7 +19,7 @@ from hlo2tx8.device.approx.rounding import canonical, round_to_half, round_to_tf
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-UNARY = ("log2", "log", "exp", "exp2", "sin", "cos", "tanh", "logistic", "tan", "cbrt", "expm1", "log1p", "rsqrt")
+UNARY = ("log2", "log", "exp", "exp2", "sin", "cos", "tanh", "logistic", "tan", "cbrt", "expm1", "log1p", "softplus", "rsqrt")
 BINARY = ("atan2", "pow")
 SINGLE = ("exp", "log", "tanh", "logistic")  # those with a program of their own in f32
 HALF = ("tanh_bf16",)  # short f32 programs that are right after rounding to one 16-bit format

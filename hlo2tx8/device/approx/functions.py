@@ -125,6 +125,11 @@ def logistic(x: Value) -> Value:
     return x.less(0.0).select(e, 1.0) / (e + 1.0)
 
 
+def softplus(x: Value) -> Value:
+    """ln(1 + e^x) (f64), as max(x, 0) + log1p(e^-|x|)."""
+    return x.less(0.0).select(x.builder.value(0.0, x.type), x) + log1p(exp(-(x.abs())))
+
+
 def rsqrt(x: Value) -> Value:
     """1 / sqrt(x) (f64)."""
     return 1.0 / x.sqrt()

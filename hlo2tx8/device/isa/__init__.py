@@ -3,11 +3,15 @@
 from xdsl.ir import Dialect
 
 from hlo2tx8.device.isa.base import Access, BufferType, Engine, Field, Instruction, Operands, Role, opcodes
+from hlo2tx8.device.isa.ct_activation import CT_ACTIVATIONS
 from hlo2tx8.device.isa.ct_arith import CT_ARITHMETIC
+from hlo2tx8.device.isa.ct_auxiliary import CT_AUXILIARY
 from hlo2tx8.device.isa.ct_function import CT_FUNCTIONS
+from hlo2tx8.device.isa.ct_logic import CT_LOGIC
 from hlo2tx8.device.isa.ct_move import CT_MOVES
 from hlo2tx8.device.isa.ct_reduce import CT_REDUCTIONS
 from hlo2tx8.device.isa.ct_relation import CT_RELATIONS
+from hlo2tx8.device.isa.ct_relation_bits import CT_BIT_RELATIONS
 from hlo2tx8.device.isa.kc_control import KC_CONTROL, KC_SCALARS
 from hlo2tx8.device.isa.kc_function import KC_FUNCTIONS
 from hlo2tx8.device.isa.kc_move import KC_MOVES
@@ -28,6 +32,10 @@ INSTRUCTIONS: tuple[type[Instruction], ...] = (
     *KC_SCALARS,
     *LSU,
     *NE,
+    *CT_BIT_RELATIONS,
+    *CT_LOGIC,
+    *CT_ACTIVATIONS,
+    *CT_AUXILIARY,
 )
 BY_OPCODE = opcodes(INSTRUCTIONS)
 

@@ -103,7 +103,8 @@ class Instruction(IRDLOperation):
 
     ENGINE executes it; FIELDS are its operands in encoding order; FORMATS are those `fmt` may take (empty: the instruction has
     none); FORMATS2 those of the source of a conversion. CONSTRAINTS are rules between fields, beyond the bounds the fields
-    declare. COST is cycles per beat, see the timing model.
+    declare. COST is cycles per beat, see the timing model. LAW names the entry of the chip description that states what the
+    vendor has not published of it: without it the instruction encodes and decodes, but faults when it runs.
     """
 
     ENGINE: ClassVar[Engine]
@@ -114,6 +115,7 @@ class Instruction(IRDLOperation):
     FORMATS2: ClassVar[tuple[Format, ...]] = ()
     CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = ()
     COST: ClassVar[int] = 1
+    LAW: ClassVar[str] = ""
     COMPUTE: ClassVar[Any]
     FUNCTION: ClassVar[str]
 
@@ -305,6 +307,11 @@ def violation(cls: type[Instruction], operands: Operands) -> str | None:
             given = ", ".join(f"{name} = {value}" for name, value in operands.values.items() if name in named)
             return f"C{number}: {constraint.text} does not hold for {given}"
     return None
+
+
+def unpublished(cls: type[Instruction]) -> str:
+    """What to say of an instruction whose law the chip description does not state."""
+    return f"{cls.MNEMONIC} needs laws.{cls.LAW}, which is not published and not set in the chip description"
 
 
 def refusal(cls: type[Instruction], fmt: Format, fmt2: Format, rounding: Rounding) -> str:

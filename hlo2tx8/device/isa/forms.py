@@ -1,6 +1,7 @@
 """The operand forms: what instructions of one form share.
 
-V is a vector in SPM, S a 32-bit immediate (the bits of an FP32 number), uV a unit vector of at most 64 elements.
+V is a vector in SPM, S a 32-bit immediate (the bits of an FP32 number), uV a unit vector of at most 64 elements, bV a vector of
+packed bools: element i is bit i mod 8 of byte i div 8.
 COMPUTE of a leaf is its meaning on numpy arrays: float instructions get and give FP32 (FP64 for FP64), which the definition
 then rounds to the format; kernel-core instructions get and give arrays of the format's own dtype.
 """
@@ -30,6 +31,17 @@ KC_FLOATS = (Format.FP16, Format.BF16, Format.FP32, Format.FP64)
 KC_ALL = (*KC_INTEGERS, *KC_FLOATS, Format.PRED)
 KC_ANY = (*KC_ALL, Format.RAW8, Format.RAW128)  # moves take opaque elements too
 UNIT_ELEMENTS = 64
+BITS = 8  # packed bools of a byte
+
+
+def packed(name: str, role: Role, count: str = "n") -> Field:
+    """An SPM operand of `count` packed bools."""
+    return Field(name, role, lambda o: -(-o[count] // BITS))
+
+
+def whole_bytes(count: str) -> Constraint:
+    """Packed bools end with a byte."""
+    return Constraint(f"{count} is a multiple of {BITS}", lambda o: o[count] % BITS == 0)
 
 
 class CtInstruction(Instruction):

@@ -154,6 +154,8 @@ binary_kernel integer_binary_kernel(int opcode, int fmt);
 
 void convert_elements(void *dst, int dst_fmt, const void *src, int src_fmt, i64 n);
 void convert_rounded(void *dst, int dst_fmt, const void *src, int src_fmt, int rounding, i64 n);
+void convert_zero_point(void *dst, int dst_fmt, const void *src, i64 zero, i64 n); /* of INT8 */
+void convert_stochastic(void *dst, int dst_fmt, const void *src, int src_fmt, u32 seed, i64 first, i64 n); /* `first`: number of element 0 */
 void reduce_precision(void *data, int fmt, i64 exponent, i64 mantissa, i64 n);
 
 /* Nested copies: `num` levels, innermost first, each n turns apart by dst and src bytes. */
@@ -167,6 +169,7 @@ void store_levels(u8 *dst, const u8 *src, i64 run, struct level *levels, int num
 void copy_streamed(u8 *dst, const u8 *src, i64 n); /* past the cache; regions apart; others see it after finish_streams */
 void finish_streams(void);
 
+void move_masked(u8 *dst, const u8 *src, const u8 *mask, int bytes, i64 n); /* where a float mask of the same width is not zero */
 void select_elements(u8 *dst, const u8 *pred, const u8 *a, const u8 *b, int bytes, i64 n);
 void gather_elements(u8 *dst, const u8 *src, const i32 *index, int bytes, i64 n);
 void scatter_elements(u8 *dst, const u8 *src, const i32 *index, int bytes, i64 n);

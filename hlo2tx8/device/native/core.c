@@ -369,6 +369,11 @@ int tx8_restart(struct machine *m, const u64 *code, i64 num_records, const struc
     return prepare(m, fault) ? -1 : 0;
 }
 
+/* Constants of activations, NaN where they are not known. */
+void tx8_set_laws(struct machine *m, double satrelu_bound, double leakyrelu_slope) {
+    m->satrelu_bound = satrelu_bound, m->leakyrelu_slope = leakyrelu_slope;
+}
+
 /* Runs for about `seconds`; OUTCOME_TIME means call again. */
 int tx8_run(struct machine *m, double seconds, struct tx8_fault *fault) {
     m->deadline = seconds_now() + seconds;

@@ -6,7 +6,7 @@
 
 #include "base.h"
 
-#define ABI_VERSION 2
+#define ABI_VERSION 3
 #define NUM_REGISTERS 64
 #define MAX_TILES 64
 #define MAX_DEPTH 32
@@ -16,7 +16,7 @@
 #define MAX_DEFERRED 16
 
 /* In the order of device.faults.FaultKind where the core raises them; see launch.py. */
-enum fault_kind { FAULT_NONE, FAULT_ILLEGAL_OPCODE, FAULT_OUT_OF_BOUNDS, FAULT_BAD_DESCRIPTOR, FAULT_UNEQUAL_BARRIER, FAULT_RUNAWAY };
+enum fault_kind { FAULT_NONE, FAULT_ILLEGAL_OPCODE, FAULT_OUT_OF_BOUNDS, FAULT_BAD_DESCRIPTOR, FAULT_UNEQUAL_BARRIER, FAULT_RUNAWAY, FAULT_UNPUBLISHED };
 
 struct tx8_slot {
     u8 *data;
@@ -33,7 +33,8 @@ enum form {
     FORM_HALT, FORM_LOOP, FORM_END, FORM_IF, FORM_EXIT, FORM_NOTHING, FORM_BARRIER, FORM_AFFINE, FORM_SCALAR, FORM_LOAD_SCALAR,
     FORM_UNARY, FORM_BINARY, FORM_VS, FORM_UNIT, FORM_UNIT_LOOP, FORM_CONVERT_CT, FORM_CONVERT_KC, FORM_MASK_MOVE,
     FORM_TEST, FORM_COMPARE, FORM_SELECT, FORM_IOTA, FORM_GATHER, FORM_SCATTER, FORM_REDUCE_PRECISION,
-    FORM_RDMA, FORM_WDMA, FORM_TDMA, FORM_MEMSET, FORM_GEMM, FORM_REDUCE
+    FORM_RDMA, FORM_WDMA, FORM_TDMA, FORM_MEMSET, FORM_GEMM, FORM_REDUCE,
+    FORM_RELATION_BITS, FORM_BITS, FORM_BIT_TO_FLOAT, FORM_COUNT, FORM_EXTREME, FORM_SCALED, FORM_UNPUBLISHED
 };
 
 /* A record made ready: its form, formats and kernel; `partner` is the record index of the other end of a block, for an exit of its loop's end. */
@@ -84,6 +85,7 @@ struct machine {
     i64 num_slots;
     i64 spm_bytes;
     u8 *spm;
+    double satrelu_bound, leakyrelu_slope; /* NaN where the chip description does not set them */
     int num_tiles, num_threads;
     struct tile tiles[MAX_TILES];
     double deadline;
@@ -117,6 +119,8 @@ struct link {
     i64 n, dst_bytes, src_bytes[3];
     int num, is_plain, is_streamed;
     u64 scalar;
+    i64 zero; /* of a conversion, and its seed */
+    u32 seed;
     binary_kernel kernel;
 };
 
@@ -133,9 +137,18 @@ void settle_sources(struct tile *t, const u8 *start, i64 bytes); /* those that r
 const u8 *read_in_place(struct tile *t, const u8 *src, i64 bytes, const u8 *target, i64 target_bytes);
 i64 run_chain(struct context *c, i64 at);           /* the record after a chain of links run block by block; `at` if there is none */
 
+int resolve_pair(struct context *c, struct link *k, i64 n); /* dst and one source of n elements in the record's format: operands 0 and 1 */
+int finish_link(const struct link *k);                      /* what was computed in scratch goes to its place */
+u8 *region_of(struct context *c, int region);               /* of the scratch: 0 to 2 for sources, 3 for a result */
+const u8 *apart(struct context *c, const u8 *src, i64 n, i64 bytes, const u8 *dst, i64 dst_bytes, int region);
+void apply_unit(struct context *c, u8 *dst, const u8 *a, const u8 *unit, i64 n, i64 u); /* the record's kernel on a repeated unit */
+
 int prepare(struct machine *machine, struct tx8_fault *fault); /* 0 if all records are sound */
 int execute(struct context *c);                               /* a vector or DMA record; 0 or the fault kind */
 int execute_move(struct context *c);                          /* DMA, TDMA, iota, gather, scatter */
+int prepare_auxiliary(struct step *s);                        /* 1 if one of the opcodes from CT_BITS_EQ_VV on and its formats go together */
+int execute_bits(struct context *c);                          /* packed bools */
+int execute_auxiliary(struct context *c);                     /* counts, extremes, activations with a constant of the chip */
 int execute_gemm(struct context *c);
 int execute_reduce(struct context *c);
 

@@ -36,12 +36,12 @@ u8 *spm_range(struct context *c, i64 address, i64 n, i64 bytes) {
 }
 
 /* Region `region` of the scratch: 0 to 2 for sources, 3 for a result. */
-static u8 *region_of(struct context *c, int region) { return c->scratch + region * c->machine->spm_bytes; }
+u8 *region_of(struct context *c, int region) { return c->scratch + region * c->machine->spm_bytes; }
 
 static int is_aligned(const u8 *p, i64 bytes) { return ((uintptr_t)p & (uintptr_t)(bytes - 1)) == 0; }
 
 /* `src` itself, or a copy where it is not aligned or writing dst would change what is still to be read. */
-static const u8 *apart(struct context *c, const u8 *src, i64 n, i64 bytes, const u8 *dst, i64 dst_bytes, int region) {
+const u8 *apart(struct context *c, const u8 *src, i64 n, i64 bytes, const u8 *dst, i64 dst_bytes, int region) {
     const int is_apart = src + n * bytes <= dst || dst + n * dst_bytes <= src || (src == dst && bytes == dst_bytes);
     return is_apart && is_aligned(src, bytes) ? src : memcpy(region_of(c, region), src, (size_t)(n * bytes));
 }
@@ -78,7 +78,7 @@ static int resolve(struct context *c, struct link *k, int num, i64 dst_bytes, i6
 }
 
 /* The same for dst and one source of `n` elements in the record's format. */
-static int resolve_pair(struct context *c, struct link *k, i64 n) {
+int resolve_pair(struct context *c, struct link *k, i64 n) {
     const u8 *const raw = spm_range(c, operand(c, 1), n, c->step->bytes);
     u8 *const target = raw ? spm_range(c, operand(c, 0), n, c->step->bytes) : NULL;
     if (!target) return (int)c->tile->fault.kind;
@@ -97,6 +97,21 @@ static int resolve_vs(struct context *c, struct link *k) {
     return fault;
 }
 
+static int resolve_conversion(struct context *c, struct link *k) {
+    const i64 zero = operand(c, CT_CONVERT__ZP), seed = operand(c, CT_CONVERT__SEED);
+    if (zero != (i8)zero || (zero && c->step->fmt2 != FORMAT_INT8)) return fail(c, FAULT_BAD_DESCRIPTOR, "zero point %lld", (long long)zero);
+    const int fault = resolve(c, k, 1, c->step->bytes, c->step->bytes2, 0, 0);
+    k->zero = zero, k->seed = (u32)seed;
+    return fault;
+}
+
+static void apply_conversion(const struct link *k, u8 *dst, const u8 *src, i64 at, i64 n) {
+    const struct step *const s = k->step;
+    if (k->zero) convert_zero_point(dst, s->fmt, src, k->zero, n);
+    else if (s->rounding == ROUND_STOCHASTIC) convert_stochastic(dst, s->fmt, src, s->fmt2, k->seed, at, n);
+    else convert_rounded(dst, s->fmt, src, s->fmt2, s->rounding, n);
+}
+
 int resolve_link(struct context *c, struct link *k) {
     const i64 bytes = c->step->bytes;
     int fault;
@@ -104,7 +119,8 @@ int resolve_link(struct context *c, struct link *k) {
     case FORM_UNARY: return resolve(c, k, 1, bytes, bytes, 0, 0);
     case FORM_BINARY: return resolve(c, k, 2, bytes, bytes, bytes, 0);
     case FORM_VS: return resolve_vs(c, k);
-    case FORM_CONVERT_CT: case FORM_CONVERT_KC: return resolve(c, k, 1, bytes, c->step->bytes2, 0, 0);
+    case FORM_CONVERT_CT: return resolve_conversion(c, k);
+    case FORM_CONVERT_KC: return resolve(c, k, 1, bytes, c->step->bytes2, 0, 0);
     case FORM_TEST: return resolve(c, k, 1, 1, bytes, 0, 0);
     case FORM_SELECT: return resolve(c, k, 3, bytes, 1, bytes, bytes);
     case FORM_COMPARE:
@@ -112,7 +128,7 @@ int resolve_link(struct context *c, struct link *k) {
         k->kernel = operand(c, KC_VEQ__TOTAL) ? c->step->total : c->step->kernel.binary;
         return fault;
     case FORM_MASK_MOVE:
-        fault = resolve(c, k, 2, bytes, bytes, 1, 0);
+        fault = resolve(c, k, 2, bytes, bytes, c->step->bytes2, 0);
         if (!fault && k->dst != k->target) memcpy(k->dst, k->target, (size_t)(k->n * bytes));
         return fault;
     case FORM_RDMA: case FORM_WDMA: return resolve_dma(c, k);
@@ -141,10 +157,13 @@ void apply_link(const struct link *k, i64 at, i64 n) {
     case FORM_BINARY: s->kernel.binary(dst, a, b, n); return;
     case FORM_COMPARE: k->kernel(dst, a, b, n); return;
     case FORM_VS: s->kernel.binary(dst, a, &k->scalar, n); return;
-    case FORM_CONVERT_CT: convert_rounded(dst, s->fmt, a, s->fmt2, s->rounding, n); return;
+    case FORM_CONVERT_CT: apply_conversion(k, dst, a, at, n); return;
     case FORM_CONVERT_KC: convert_elements(dst, s->fmt, a, s->fmt2, n); return;
     case FORM_TEST: test_finite(dst, a, s->fmt, n); return;
-    case FORM_MASK_MOVE: select_elements(dst, b, a, dst, s->bytes, n); return;
+    case FORM_MASK_MOVE:
+        if (s->fmt2 == FORMAT_INT8) select_elements(dst, b, a, dst, s->bytes, n);
+        else move_masked(dst, a, b, s->bytes, n);
+        return;
     case FORM_SELECT: select_elements(dst, a, b, k->src[2] + at * k->src_bytes[2], s->bytes, n); return;
     case FORM_WDMA:
         if (k->is_streamed) copy_streamed(dst, a, n * k->dst_bytes);
@@ -154,7 +173,7 @@ void apply_link(const struct link *k, i64 at, i64 n) {
     }
 }
 
-static int finish(const struct link *k) {
+int finish_link(const struct link *k) {
     if (k->dst != k->target) memcpy(k->target, k->dst, (size_t)(k->n * k->dst_bytes));
     return 0;
 }
@@ -171,7 +190,7 @@ static i64 spread(struct context *c, const u8 *unit, i64 u, i64 n) {
     return turns * u;
 }
 
-static void apply_unit(struct context *c, u8 *dst, const u8 *a, const u8 *unit, i64 n, i64 u) {
+void apply_unit(struct context *c, u8 *dst, const u8 *a, const u8 *unit, i64 n, i64 u) {
     const i64 bytes = c->step->bytes, length = spread(c, unit, u, n);
     for (i64 i = 0; i < n; i += length) {
         c->step->kernel.binary(dst + i * bytes, a + i * bytes, region_of(c, 1), n - i < length ? n - i : length);
@@ -186,7 +205,7 @@ static int run_unit(struct context *c) {
     const int fault = unit ? resolve_pair(c, &v, n) : (int)c->tile->fault.kind;
     if (fault) return fault;
     if (n) apply_unit(c, v.dst, v.src[0], unit, n, u);
-    return finish(&v);
+    return finish_link(&v);
 }
 
 static int run_unit_loop(struct context *c) {
@@ -203,7 +222,7 @@ static int run_unit_loop(struct context *c) {
     for (i64 r = 0; r < full_n / n; r++) {
         apply_unit(c, v.dst + r * n * bytes, v.src[0] + r * n * bytes, units + r * u * bytes, n, u);
     }
-    return finish(&v);
+    return finish_link(&v);
 }
 
 static int run_reduce_precision(struct context *c) {
@@ -217,7 +236,7 @@ static int run_reduce_precision(struct context *c) {
     if (fault) return fault;
     memmove(v.dst, v.src[0], (size_t)(n * v.dst_bytes));
     reduce_precision(v.dst, c->step->fmt, exponent, mantissa, n);
-    return finish(&v);
+    return finish_link(&v);
 }
 
 int check_bounds(struct context *c, const struct bound *bounds, int num) {
@@ -238,6 +257,9 @@ int execute(struct context *c) {
     case FORM_REDUCE_PRECISION: return run_reduce_precision(c);
     case FORM_RDMA: case FORM_WDMA: case FORM_TDMA: case FORM_MEMSET: case FORM_IOTA: case FORM_GATHER: case FORM_SCATTER:
         return execute_move(c);
+    case FORM_RELATION_BITS: case FORM_BITS: case FORM_BIT_TO_FLOAT: return execute_bits(c);
+    case FORM_COUNT: case FORM_EXTREME: case FORM_SCALED: return execute_auxiliary(c);
+    case FORM_UNPUBLISHED: return fail(c, FAULT_UNPUBLISHED, "opcode %d", c->step->opcode);
     case FORM_GEMM: return execute_gemm(c);
     case FORM_REDUCE: return execute_reduce(c);
     default: break;
@@ -246,5 +268,5 @@ int execute(struct context *c) {
     const int fault = resolve_link(c, &link);
     if (fault) return fault;
     apply_link(&link, 0, link.n);
-    return finish(&link);
+    return finish_link(&link);
 }

@@ -186,6 +186,68 @@ enum op_code {
     OP_TDMA_MEMSET = 179,
     OP_NE_GEMM = 180,
     OP_NE_GEMM_QUANTISED = 181,
+    OP_CT_BITS_EQ_VV = 256,
+    OP_CT_BITS_EQ_VS = 257,
+    OP_CT_BITS_EQ_VU_V = 258,
+    OP_CT_BITS_EQ_VU_VLOOP = 259,
+    OP_CT_BITS_NE_VV = 260,
+    OP_CT_BITS_NE_VS = 261,
+    OP_CT_BITS_NE_VU_V = 262,
+    OP_CT_BITS_NE_VU_VLOOP = 263,
+    OP_CT_BITS_GE_VV = 264,
+    OP_CT_BITS_GE_VS = 265,
+    OP_CT_BITS_GE_VU_V = 266,
+    OP_CT_BITS_GE_VU_VLOOP = 267,
+    OP_CT_BITS_GT_VV = 268,
+    OP_CT_BITS_GT_VS = 269,
+    OP_CT_BITS_GT_VU_V = 270,
+    OP_CT_BITS_GT_VU_VLOOP = 271,
+    OP_CT_BITS_LE_VV = 272,
+    OP_CT_BITS_LE_VS = 273,
+    OP_CT_BITS_LE_VU_V = 274,
+    OP_CT_BITS_LE_VU_VLOOP = 275,
+    OP_CT_BITS_LT_VV = 276,
+    OP_CT_BITS_LT_VS = 277,
+    OP_CT_BITS_LT_VU_V = 278,
+    OP_CT_BITS_LT_VU_VLOOP = 279,
+    OP_CT_NOT = 292,
+    OP_CT_AND_VV = 280,
+    OP_CT_AND_VU_V = 282,
+    OP_CT_AND_VU_VLOOP = 283,
+    OP_CT_OR_VV = 284,
+    OP_CT_OR_VU_V = 286,
+    OP_CT_OR_VU_VLOOP = 287,
+    OP_CT_XOR_VV = 288,
+    OP_CT_XOR_VU_V = 290,
+    OP_CT_XOR_VU_VLOOP = 291,
+    OP_CT_BITS_NOT = 296,
+    OP_CT_BITS_AND_BINARY = 300,
+    OP_CT_BITS_AND_UNIT = 302,
+    OP_CT_BITS_AND_UNIT_LOOP = 303,
+    OP_CT_BITS_OR_BINARY = 304,
+    OP_CT_BITS_OR_UNIT = 306,
+    OP_CT_BITS_OR_UNIT_LOOP = 307,
+    OP_CT_BITS_XOR_BINARY = 308,
+    OP_CT_BITS_XOR_UNIT = 310,
+    OP_CT_BITS_XOR_UNIT_LOOP = 311,
+    OP_CT_RELU = 312,
+    OP_CT_SAT_RELU = 313,
+    OP_CT_LEAKY_RELU = 314,
+    OP_CT_SOFTPLUS = 315,
+    OP_CT_EXP_LOW_PRECISION = 316,
+    OP_CT_COUNT = 320,
+    OP_CT_ARG_MAX = 321,
+    OP_CT_ARG_MIN = 322,
+    OP_CT_BIT_TO_FLOAT = 323,
+    OP_CT_BIT_COUNT = 324,
+    OP_CT_FACTORIZE = 325,
+    OP_CT_BILINEAR = 326,
+    OP_CT_LOOKUP16 = 327,
+    OP_CT_LOOKUP32 = 328,
+    OP_CT_RANDOM = 329,
+    OP_CT_ELEMENT_MASK = 330,
+    OP_CT_MASK_GATHER = 331,
+    OP_CT_MASK_GATHER_BITS = 332,
 };
 
 #define CT_ABS__DST 0
@@ -473,6 +535,8 @@ enum op_code {
 #define CT_CONVERT__DST 0
 #define CT_CONVERT__SRC 1
 #define CT_CONVERT__N 2
+#define CT_CONVERT__ZP 3
+#define CT_CONVERT__SEED 4
 #define CT_MASK_MOVE__DST 0
 #define CT_MASK_MOVE__SRC 1
 #define CT_MASK_MOVE__MASK 2
@@ -801,6 +865,302 @@ enum op_code {
 #define NE_GEMM_QUANTISED__SCALE 13
 #define NE_GEMM_QUANTISED__ZP_LEFT 14
 #define NE_GEMM_QUANTISED__ZP_OUT 15
+#define CT_BITS_EQ_VV__DST 0
+#define CT_BITS_EQ_VV__A 1
+#define CT_BITS_EQ_VV__B 2
+#define CT_BITS_EQ_VV__N 3
+#define CT_BITS_EQ_VS__DST 0
+#define CT_BITS_EQ_VS__A 1
+#define CT_BITS_EQ_VS__IMM 2
+#define CT_BITS_EQ_VS__N 3
+#define CT_BITS_EQ_VU_V__DST 0
+#define CT_BITS_EQ_VU_V__A 1
+#define CT_BITS_EQ_VU_V__UNIT 2
+#define CT_BITS_EQ_VU_V__N 3
+#define CT_BITS_EQ_VU_V__U 4
+#define CT_BITS_EQ_VU_VLOOP__DST 0
+#define CT_BITS_EQ_VU_VLOOP__A 1
+#define CT_BITS_EQ_VU_VLOOP__UNIT 2
+#define CT_BITS_EQ_VU_VLOOP__N 3
+#define CT_BITS_EQ_VU_VLOOP__U 4
+#define CT_BITS_EQ_VU_VLOOP__FULL_N 5
+#define CT_BITS_EQ_VU_VLOOP__FULL_U 6
+#define CT_BITS_NE_VV__DST 0
+#define CT_BITS_NE_VV__A 1
+#define CT_BITS_NE_VV__B 2
+#define CT_BITS_NE_VV__N 3
+#define CT_BITS_NE_VS__DST 0
+#define CT_BITS_NE_VS__A 1
+#define CT_BITS_NE_VS__IMM 2
+#define CT_BITS_NE_VS__N 3
+#define CT_BITS_NE_VU_V__DST 0
+#define CT_BITS_NE_VU_V__A 1
+#define CT_BITS_NE_VU_V__UNIT 2
+#define CT_BITS_NE_VU_V__N 3
+#define CT_BITS_NE_VU_V__U 4
+#define CT_BITS_NE_VU_VLOOP__DST 0
+#define CT_BITS_NE_VU_VLOOP__A 1
+#define CT_BITS_NE_VU_VLOOP__UNIT 2
+#define CT_BITS_NE_VU_VLOOP__N 3
+#define CT_BITS_NE_VU_VLOOP__U 4
+#define CT_BITS_NE_VU_VLOOP__FULL_N 5
+#define CT_BITS_NE_VU_VLOOP__FULL_U 6
+#define CT_BITS_GE_VV__DST 0
+#define CT_BITS_GE_VV__A 1
+#define CT_BITS_GE_VV__B 2
+#define CT_BITS_GE_VV__N 3
+#define CT_BITS_GE_VS__DST 0
+#define CT_BITS_GE_VS__A 1
+#define CT_BITS_GE_VS__IMM 2
+#define CT_BITS_GE_VS__N 3
+#define CT_BITS_GE_VU_V__DST 0
+#define CT_BITS_GE_VU_V__A 1
+#define CT_BITS_GE_VU_V__UNIT 2
+#define CT_BITS_GE_VU_V__N 3
+#define CT_BITS_GE_VU_V__U 4
+#define CT_BITS_GE_VU_VLOOP__DST 0
+#define CT_BITS_GE_VU_VLOOP__A 1
+#define CT_BITS_GE_VU_VLOOP__UNIT 2
+#define CT_BITS_GE_VU_VLOOP__N 3
+#define CT_BITS_GE_VU_VLOOP__U 4
+#define CT_BITS_GE_VU_VLOOP__FULL_N 5
+#define CT_BITS_GE_VU_VLOOP__FULL_U 6
+#define CT_BITS_GT_VV__DST 0
+#define CT_BITS_GT_VV__A 1
+#define CT_BITS_GT_VV__B 2
+#define CT_BITS_GT_VV__N 3
+#define CT_BITS_GT_VS__DST 0
+#define CT_BITS_GT_VS__A 1
+#define CT_BITS_GT_VS__IMM 2
+#define CT_BITS_GT_VS__N 3
+#define CT_BITS_GT_VU_V__DST 0
+#define CT_BITS_GT_VU_V__A 1
+#define CT_BITS_GT_VU_V__UNIT 2
+#define CT_BITS_GT_VU_V__N 3
+#define CT_BITS_GT_VU_V__U 4
+#define CT_BITS_GT_VU_VLOOP__DST 0
+#define CT_BITS_GT_VU_VLOOP__A 1
+#define CT_BITS_GT_VU_VLOOP__UNIT 2
+#define CT_BITS_GT_VU_VLOOP__N 3
+#define CT_BITS_GT_VU_VLOOP__U 4
+#define CT_BITS_GT_VU_VLOOP__FULL_N 5
+#define CT_BITS_GT_VU_VLOOP__FULL_U 6
+#define CT_BITS_LE_VV__DST 0
+#define CT_BITS_LE_VV__A 1
+#define CT_BITS_LE_VV__B 2
+#define CT_BITS_LE_VV__N 3
+#define CT_BITS_LE_VS__DST 0
+#define CT_BITS_LE_VS__A 1
+#define CT_BITS_LE_VS__IMM 2
+#define CT_BITS_LE_VS__N 3
+#define CT_BITS_LE_VU_V__DST 0
+#define CT_BITS_LE_VU_V__A 1
+#define CT_BITS_LE_VU_V__UNIT 2
+#define CT_BITS_LE_VU_V__N 3
+#define CT_BITS_LE_VU_V__U 4
+#define CT_BITS_LE_VU_VLOOP__DST 0
+#define CT_BITS_LE_VU_VLOOP__A 1
+#define CT_BITS_LE_VU_VLOOP__UNIT 2
+#define CT_BITS_LE_VU_VLOOP__N 3
+#define CT_BITS_LE_VU_VLOOP__U 4
+#define CT_BITS_LE_VU_VLOOP__FULL_N 5
+#define CT_BITS_LE_VU_VLOOP__FULL_U 6
+#define CT_BITS_LT_VV__DST 0
+#define CT_BITS_LT_VV__A 1
+#define CT_BITS_LT_VV__B 2
+#define CT_BITS_LT_VV__N 3
+#define CT_BITS_LT_VS__DST 0
+#define CT_BITS_LT_VS__A 1
+#define CT_BITS_LT_VS__IMM 2
+#define CT_BITS_LT_VS__N 3
+#define CT_BITS_LT_VU_V__DST 0
+#define CT_BITS_LT_VU_V__A 1
+#define CT_BITS_LT_VU_V__UNIT 2
+#define CT_BITS_LT_VU_V__N 3
+#define CT_BITS_LT_VU_V__U 4
+#define CT_BITS_LT_VU_VLOOP__DST 0
+#define CT_BITS_LT_VU_VLOOP__A 1
+#define CT_BITS_LT_VU_VLOOP__UNIT 2
+#define CT_BITS_LT_VU_VLOOP__N 3
+#define CT_BITS_LT_VU_VLOOP__U 4
+#define CT_BITS_LT_VU_VLOOP__FULL_N 5
+#define CT_BITS_LT_VU_VLOOP__FULL_U 6
+#define CT_NOT__DST 0
+#define CT_NOT__SRC 1
+#define CT_NOT__N 2
+#define CT_AND_VV__DST 0
+#define CT_AND_VV__A 1
+#define CT_AND_VV__B 2
+#define CT_AND_VV__N 3
+#define CT_AND_VU_V__DST 0
+#define CT_AND_VU_V__A 1
+#define CT_AND_VU_V__UNIT 2
+#define CT_AND_VU_V__N 3
+#define CT_AND_VU_V__U 4
+#define CT_AND_VU_VLOOP__DST 0
+#define CT_AND_VU_VLOOP__A 1
+#define CT_AND_VU_VLOOP__UNIT 2
+#define CT_AND_VU_VLOOP__N 3
+#define CT_AND_VU_VLOOP__U 4
+#define CT_AND_VU_VLOOP__FULL_N 5
+#define CT_AND_VU_VLOOP__FULL_U 6
+#define CT_OR_VV__DST 0
+#define CT_OR_VV__A 1
+#define CT_OR_VV__B 2
+#define CT_OR_VV__N 3
+#define CT_OR_VU_V__DST 0
+#define CT_OR_VU_V__A 1
+#define CT_OR_VU_V__UNIT 2
+#define CT_OR_VU_V__N 3
+#define CT_OR_VU_V__U 4
+#define CT_OR_VU_VLOOP__DST 0
+#define CT_OR_VU_VLOOP__A 1
+#define CT_OR_VU_VLOOP__UNIT 2
+#define CT_OR_VU_VLOOP__N 3
+#define CT_OR_VU_VLOOP__U 4
+#define CT_OR_VU_VLOOP__FULL_N 5
+#define CT_OR_VU_VLOOP__FULL_U 6
+#define CT_XOR_VV__DST 0
+#define CT_XOR_VV__A 1
+#define CT_XOR_VV__B 2
+#define CT_XOR_VV__N 3
+#define CT_XOR_VU_V__DST 0
+#define CT_XOR_VU_V__A 1
+#define CT_XOR_VU_V__UNIT 2
+#define CT_XOR_VU_V__N 3
+#define CT_XOR_VU_V__U 4
+#define CT_XOR_VU_VLOOP__DST 0
+#define CT_XOR_VU_VLOOP__A 1
+#define CT_XOR_VU_VLOOP__UNIT 2
+#define CT_XOR_VU_VLOOP__N 3
+#define CT_XOR_VU_VLOOP__U 4
+#define CT_XOR_VU_VLOOP__FULL_N 5
+#define CT_XOR_VU_VLOOP__FULL_U 6
+#define CT_BITS_NOT__DST 0
+#define CT_BITS_NOT__SRC 1
+#define CT_BITS_NOT__N 2
+#define CT_BITS_AND_BINARY__DST 0
+#define CT_BITS_AND_BINARY__A 1
+#define CT_BITS_AND_BINARY__B 2
+#define CT_BITS_AND_BINARY__N 3
+#define CT_BITS_AND_UNIT__DST 0
+#define CT_BITS_AND_UNIT__A 1
+#define CT_BITS_AND_UNIT__UNIT 2
+#define CT_BITS_AND_UNIT__N 3
+#define CT_BITS_AND_UNIT__U 4
+#define CT_BITS_AND_UNIT_LOOP__DST 0
+#define CT_BITS_AND_UNIT_LOOP__A 1
+#define CT_BITS_AND_UNIT_LOOP__UNIT 2
+#define CT_BITS_AND_UNIT_LOOP__N 3
+#define CT_BITS_AND_UNIT_LOOP__U 4
+#define CT_BITS_AND_UNIT_LOOP__FULL_N 5
+#define CT_BITS_AND_UNIT_LOOP__FULL_U 6
+#define CT_BITS_OR_BINARY__DST 0
+#define CT_BITS_OR_BINARY__A 1
+#define CT_BITS_OR_BINARY__B 2
+#define CT_BITS_OR_BINARY__N 3
+#define CT_BITS_OR_UNIT__DST 0
+#define CT_BITS_OR_UNIT__A 1
+#define CT_BITS_OR_UNIT__UNIT 2
+#define CT_BITS_OR_UNIT__N 3
+#define CT_BITS_OR_UNIT__U 4
+#define CT_BITS_OR_UNIT_LOOP__DST 0
+#define CT_BITS_OR_UNIT_LOOP__A 1
+#define CT_BITS_OR_UNIT_LOOP__UNIT 2
+#define CT_BITS_OR_UNIT_LOOP__N 3
+#define CT_BITS_OR_UNIT_LOOP__U 4
+#define CT_BITS_OR_UNIT_LOOP__FULL_N 5
+#define CT_BITS_OR_UNIT_LOOP__FULL_U 6
+#define CT_BITS_XOR_BINARY__DST 0
+#define CT_BITS_XOR_BINARY__A 1
+#define CT_BITS_XOR_BINARY__B 2
+#define CT_BITS_XOR_BINARY__N 3
+#define CT_BITS_XOR_UNIT__DST 0
+#define CT_BITS_XOR_UNIT__A 1
+#define CT_BITS_XOR_UNIT__UNIT 2
+#define CT_BITS_XOR_UNIT__N 3
+#define CT_BITS_XOR_UNIT__U 4
+#define CT_BITS_XOR_UNIT_LOOP__DST 0
+#define CT_BITS_XOR_UNIT_LOOP__A 1
+#define CT_BITS_XOR_UNIT_LOOP__UNIT 2
+#define CT_BITS_XOR_UNIT_LOOP__N 3
+#define CT_BITS_XOR_UNIT_LOOP__U 4
+#define CT_BITS_XOR_UNIT_LOOP__FULL_N 5
+#define CT_BITS_XOR_UNIT_LOOP__FULL_U 6
+#define CT_RELU__DST 0
+#define CT_RELU__SRC 1
+#define CT_RELU__N 2
+#define CT_SAT_RELU__DST 0
+#define CT_SAT_RELU__SRC 1
+#define CT_SAT_RELU__N 2
+#define CT_LEAKY_RELU__DST 0
+#define CT_LEAKY_RELU__SRC 1
+#define CT_LEAKY_RELU__N 2
+#define CT_SOFTPLUS__DST 0
+#define CT_SOFTPLUS__SRC 1
+#define CT_SOFTPLUS__N 2
+#define CT_EXP_LOW_PRECISION__DST 0
+#define CT_EXP_LOW_PRECISION__SRC 1
+#define CT_EXP_LOW_PRECISION__N 2
+#define CT_COUNT__DST 0
+#define CT_COUNT__SRC 1
+#define CT_COUNT__N 2
+#define CT_ARG_MAX__DST 0
+#define CT_ARG_MAX__INDEX 1
+#define CT_ARG_MAX__SRC 2
+#define CT_ARG_MAX__N 3
+#define CT_ARG_MIN__DST 0
+#define CT_ARG_MIN__INDEX 1
+#define CT_ARG_MIN__SRC 2
+#define CT_ARG_MIN__N 3
+#define CT_BIT_TO_FLOAT__DST 0
+#define CT_BIT_TO_FLOAT__SRC 1
+#define CT_BIT_TO_FLOAT__N 2
+#define CT_BIT_COUNT__DST 0
+#define CT_BIT_COUNT__SRC 1
+#define CT_BIT_COUNT__N 2
+#define CT_FACTORIZE__DST 0
+#define CT_FACTORIZE__DST1 1
+#define CT_FACTORIZE__DST2 2
+#define CT_FACTORIZE__SRC 3
+#define CT_FACTORIZE__N 4
+#define CT_BILINEAR__DST 0
+#define CT_BILINEAR__SRC 1
+#define CT_BILINEAR__BATCH 2
+#define CT_BILINEAR__H 3
+#define CT_BILINEAR__W 4
+#define CT_BILINEAR__C 5
+#define CT_BILINEAR__OUT_H 6
+#define CT_BILINEAR__OUT_W 7
+#define CT_LOOKUP16__DST 0
+#define CT_LOOKUP16__SRC 1
+#define CT_LOOKUP16__TABLE 2
+#define CT_LOOKUP16__N 3
+#define CT_LOOKUP16__ENTRIES 4
+#define CT_LOOKUP32__DST 0
+#define CT_LOOKUP32__SRC 1
+#define CT_LOOKUP32__TABLE 2
+#define CT_LOOKUP32__N 3
+#define CT_LOOKUP32__ENTRIES 4
+#define CT_RANDOM__DST 0
+#define CT_RANDOM__DST1 1
+#define CT_RANDOM__DST2 2
+#define CT_RANDOM__SRC 3
+#define CT_RANDOM__SRC1 4
+#define CT_RANDOM__N 5
+#define CT_ELEMENT_MASK__DST 0
+#define CT_ELEMENT_MASK__SRC 1
+#define CT_ELEMENT_MASK__N 2
+#define CT_ELEMENT_MASK__SCALE 3
+#define CT_ELEMENT_MASK__PROBABILITY 4
+#define CT_MASK_GATHER__DST 0
+#define CT_MASK_GATHER__SRC 1
+#define CT_MASK_GATHER__MASK 2
+#define CT_MASK_GATHER__N 3
+#define CT_MASK_GATHER_BITS__DST 0
+#define CT_MASK_GATHER_BITS__SRC 1
+#define CT_MASK_GATHER_BITS__MASK 2
+#define CT_MASK_GATHER_BITS__N 3
 
 /* Bit t of entry s: format s converts into format t, to nearest even and in the other roundings. */
 #define CT_CONVERT_NEAREST_EVEN {0x6c, 0x6c, 0x7b, 0x77, 0x6c, 0x5f, 0x3f, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0}

@@ -227,12 +227,89 @@ void convert_rounded(void *dst, int dst_fmt, const void *src, int src_fmt, int r
     }
 }
 
-/* Rounded to `mantissa` bits, then overflowed or flushed to the range of `exponent` bits; in place. */
+/* The finalizer of 32-bit murmur3. */
+static u32 hash_of(u32 h) {
+    h = (h ^ h >> 16) * 0x85EBCA6Bu;
+    h = (h ^ h >> 13) * 0xC2B2AE35u;
+    return h ^ h >> 16;
+}
+
+/* Does a fraction, cut to 32 bits, plus the hash reach 1? */
+static int carries(double fraction, u32 hash) {
+    if (fraction != fraction) return 0;
+    return ((u64)(fmin(fraction, 1.0) * 0x1p32) + hash) >> 32 != 0;
+}
+
+/* Cut toward zero first, then one step away where the carry says so. */
+#define STOCHASTIC(fmt, T, C) \
+    static void stochastic_##fmt(void *dst, const double *in, u32 seed, i64 first, i64 n) { \
+        T cut[BLOCK]; \
+        directed_##fmt(cut, in, ROUND_TOWARD_ZERO, n); \
+        for (i64 i = 0; i < n; i++) { \
+            const double x = in[i], size = fabs((double)get_##fmt(cut[i])), end = copysign((double)INFINITY, x); \
+            BITS_##fmt bits, above, below; \
+            T value; \
+            memcpy(&bits, cut + i, sizeof bits); \
+            above = next_##fmt(bits, copysign(size, x), end); \
+            below = next_##fmt(bits, copysign(size, x), 0.0); \
+            memcpy(&value, &above, sizeof value); \
+            const double away = fabs((double)get_##fmt(value)); \
+            memcpy(&value, &below, sizeof value); \
+            const double last = isinf(away) ? size - fabs((double)get_##fmt(value)) : away - size; \
+            if (isinf(size) || size != size) above = bits; \
+            if (carries((fabs(x) - size) / last, hash_of(seed ^ (u32)(first + i)))) bits = above; \
+            memcpy((T *)dst + i, &bits, sizeof bits); \
+        } \
+    }
+FLOAT_FORMATS(STOCHASTIC)
+static void (*const STOCHASTIC_STORE[])(void *, const double *, u32, i64, i64) = {stochastic_f16, stochastic_bf16, stochastic_f32, stochastic_tf32,
+                                                                                stochastic_f64};
+
+void convert_stochastic(void *dst, int dst_fmt, const void *src, int src_fmt, u32 seed, i64 first, i64 n) {
+    const int from = float_index_of(src_fmt), to = float_index_of(dst_fmt);
+    i64 whole[BLOCK];
+    double wide[BLOCK];
+    for (i64 start = 0; start < n; start += BLOCK) {
+        const i64 count = n - start < BLOCK ? n - start : BLOCK;
+        const u8 *const p = (const u8 *)src + start * format_bytes(src_fmt);
+        u8 *const d = (u8 *)dst + start * format_bytes(dst_fmt);
+        if (from >= 0) {
+            LOAD[from](wide, p, count);
+        } else {
+            load_integers(whole, p, src_fmt, count);
+            for (i64 i = 0; i < count; i++) wide[i] = (double)whole[i];
+        }
+        if (to >= 0) {
+            STOCHASTIC_STORE[to](d, wide, seed, first + start, count);
+            continue;
+        }
+        for (i64 i = 0; i < count; i++) {
+            const double cut = trunc(wide[i]);
+            const int up = carries(fabs(wide[i]) - fabs(cut), hash_of(seed ^ (u32)(first + start + i)));
+            wide[i] = up ? cut + copysign(1.0, wide[i]) : cut;
+        }
+        floats_to_integers(d, dst_fmt, wide, count);
+    }
+}
+
+void convert_zero_point(void *dst, int dst_fmt, const void *src, i64 zero, i64 n) {
+    i64 whole[BLOCK];
+    for (i64 start = 0; start < n; start += BLOCK) {
+        const i64 count = n - start < BLOCK ? n - start : BLOCK;
+        load_integers(whole, (const u8 *)src + start, FORMAT_INT8, count);
+        for (i64 i = 0; i < count; i++) whole[i] -= zero;
+        integers_to_floats((u8 *)dst + start * format_bytes(dst_fmt), dst_fmt, whole, 0, count);
+    }
+}
+
+/* Rounded to `mantissa` bits, then overflowed or flushed to the range of `exponent` bits; in place. Subnormal numbers stay, as
+ * multiples of what the last of the `mantissa` bits is worth, if no exponent bit is lost. */
 void reduce_precision(void *data, int fmt, i64 exponent, i64 mantissa, i64 n) {
     double wide[BLOCK];
     const int f = float_index_of(fmt), drop = 52 - (int)(mantissa < 52 ? mantissa : 52);
-    const i64 bias = (INT64_C(1) << (exponent - 1)) - 1;
-    const double largest = ldexp(1.0, (int)(bias + 1)), smallest = ldexp(1.0, (int)(1 - bias));
+    const i64 own = fmt == FORMAT_FP16 ? 5 : fmt == FORMAT_FP64 ? 11 : 8;
+    const i64 bias = (INT64_C(1) << ((exponent < own ? exponent : own) - 1)) - 1;
+    const double largest = ldexp(1.0, (int)(bias + 1)), smallest = ldexp(1.0, (int)(1 - bias)), last = ldexp(smallest, drop - 52);
     for (i64 start = 0; start < n; start += BLOCK) {
         const i64 count = n - start < BLOCK ? n - start : BLOCK;
         u8 *const d = (u8 *)data + start * format_bytes(fmt);
@@ -243,7 +320,9 @@ void reduce_precision(void *data, int fmt, i64 exponent, i64 mantissa, i64 n) {
             if (drop) bits = (bits + ((UINT64_C(1) << (drop - 1)) - 1) + (bits >> drop & 1)) >> drop << drop;
             double y = isfinite(x) ? double_of_bits(bits) : x;
             y = fabs(y) >= largest ? copysign((double)INFINITY, y) : y;
-            wide[i] = fabs(y) < smallest ? copysign(0.0, y) : y;
+            if (exponent < own) y = fabs(y) < smallest ? copysign(0.0, y) : y;
+            else if (fmt != FORMAT_FP64 && fabs(x) < smallest) y = copysign(rint(x / last) * last, x);
+            wide[i] = y;
         }
         STORE_FLOAT[f](d, wide, count);
     }

@@ -24,7 +24,12 @@ static inline double smaller_double(double x, double y) {
 #define OP_le(C, x, y) ((x) <= (y) ? (C)1 : (C)0)
 #define OP_lt(C, x, y) ((x) < (y) ? (C)1 : (C)0)
 
-#define BINARY_KERNELS(fmt, T, C, op) \
+/* Truth: anything but zero, NaN too. */
+#define OP_land(C, x, y) ((x) != 0 && (y) != 0 ? (C)1 : (C)0)
+#define OP_lor(C, x, y) ((x) != 0 || (y) != 0 ? (C)1 : (C)0)
+#define OP_lxor(C, x, y) (((x) != 0) != ((y) != 0) ? (C)1 : (C)0)
+
+#define VV_KERNEL(fmt, T, C, op) \
     static void op##_vv_##fmt(void *dst, const void *a, const void *b, i64 n) { \
         T *d = dst; \
         const T *p = a, *q = b; \
@@ -32,7 +37,8 @@ static inline double smaller_double(double x, double y) {
             const C x = get_##fmt(p[i]), y = get_##fmt(q[i]); \
             d[i] = put_##fmt(OP_##op(C, x, y)); \
         } \
-    } \
+    }
+#define VS_KERNEL(fmt, T, C, op) \
     static void op##_vs_##fmt(void *dst, const void *a, const void *b, i64 n) { \
         T *d = dst; \
         const T *p = a; \
@@ -43,7 +49,7 @@ static inline double smaller_double(double x, double y) {
         } \
     }
 
-#define BF16_KERNELS(op) \
+#define VV_BF16(op) \
     static void op##_vv_bf16(void *dst, const void *a, const void *b, i64 n) { \
         pair *const d = dst; \
         const pair *const p = a, *const q = b; \
@@ -56,7 +62,8 @@ static inline double smaller_double(double x, double y) {
             const float x = get_bf16(((const u16 *)a)[n - 1]), y = get_bf16(((const u16 *)b)[n - 1]); \
             ((u16 *)dst)[n - 1] = put_bf16(OP_##op(float, x, y)); \
         } \
-    } \
+    }
+#define VS_BF16(op) \
     static void op##_vs_bf16(void *dst, const void *a, const void *b, i64 n) { \
         pair *const d = dst; \
         const pair *const p = a; \
@@ -75,16 +82,22 @@ static inline double smaller_double(double x, double y) {
 /* In the order of the opcodes: four forms of each. */
 #define ARITHMETIC(X) X(add) X(sub) X(mul) X(div) X(max) X(min)
 #define RELATIONS(X) X(eq) X(ne) X(ge) X(gt) X(le) X(lt)
+#define LOGIC(X) X(land) X(lor) X(lxor)
 
-#define INSTANTIATE(op) BINARY_KERNELS(f16, u16, float, op) BF16_KERNELS(op) OTHER_FORMATS(BINARY_KERNELS, op)
-ARITHMETIC(INSTANTIATE)
-RELATIONS(INSTANTIATE)
+#define INSTANTIATE_VV(op) VV_KERNEL(f16, u16, float, op) VV_BF16(op) OTHER_FORMATS(VV_KERNEL, op)
+#define INSTANTIATE_VS(op) VS_KERNEL(f16, u16, float, op) VS_BF16(op) OTHER_FORMATS(VS_KERNEL, op)
+ARITHMETIC(INSTANTIATE_VV)
+ARITHMETIC(INSTANTIATE_VS)
+RELATIONS(INSTANTIATE_VV)
+RELATIONS(INSTANTIATE_VS)
+LOGIC(INSTANTIATE_VV)
 
 #define ROW_VV(op) {op##_vv_f16, op##_vv_bf16, op##_vv_f32, op##_vv_tf32, op##_vv_f64},
 #define ROW_VS(op) {op##_vs_f16, op##_vs_bf16, op##_vs_f32, op##_vs_tf32, op##_vs_f64},
 static const binary_kernel ARITHMETIC_VV[][NUM_FLOATS] = {ARITHMETIC(ROW_VV)};
 static const binary_kernel ARITHMETIC_VS[][NUM_FLOATS] = {ARITHMETIC(ROW_VS)};
 static const binary_kernel RELATION_VV[][NUM_FLOATS] = {RELATIONS(ROW_VV)};
+static const binary_kernel LOGIC_VV[][NUM_FLOATS] = {LOGIC(ROW_VV)};
 static const binary_kernel RELATION_VS[][NUM_FLOATS] = {RELATIONS(ROW_VS)};
 
 int float_index_of(int fmt) {
@@ -118,6 +131,7 @@ binary_kernel float_binary_kernel(int opcode, int fmt, int scalar) {
         const int row = (opcode - OP_CT_EQ_VV) / 4;
         return scalar ? RELATION_VS[row][f] : RELATION_VV[row][f];
     }
+    if (opcode >= OP_CT_AND_VV && opcode <= OP_CT_XOR_VU_VLOOP) return scalar ? NULL : LOGIC_VV[(opcode - OP_CT_AND_VV) / 4][f];
     return NULL;
 }
 
@@ -156,6 +170,8 @@ static inline double away_double(double x) {
 #define FN_ceil(C, x) (sizeof(C) == 4 ? (C)ceilf((float)(x)) : (C)ceil(x))
 #define FN_rint(C, x) (sizeof(C) == 4 ? (C)rintf((float)(x)) : (C)rint(x))
 #define FN_away(C, x) away_##C(x)
+#define FN_relu(C, x) larger_##C(x, (C)0)
+#define FN_lnot(C, x) ((x) == 0 ? (C)1 : (C)0)
 #define FN_sign(C, x) ((x) > 0 ? (C)1 : (x) < 0 ? (C)-1 : (x))
 
 #define UNARY_KERNEL(fmt, T, C, fn) \
@@ -176,7 +192,7 @@ static inline double away_double(double x) {
             d[i] = round_##fmt(1.0 / sqrt(x)); \
         } \
     }
-#define UNARY(X) X(recip) X(square) X(sqrt) X(floor) X(ceil) X(rint) X(away) X(sign)
+#define UNARY(X) X(recip) X(square) X(sqrt) X(floor) X(ceil) X(rint) X(away) X(sign) X(relu) X(lnot)
 #define BF16_UNARY(fn) \
     static float fn##_one(float x) { return FN_##fn(float, x); } \
     static void fn##_v_bf16(void *dst, const void *src, i64 n) { PAIR_LOOP(fn##_one, dst, src, n); }
@@ -190,6 +206,7 @@ static const unary_kernel NEGATE[NUM_FLOATS] = {negate_u16, negate_u16, negate_u
 static const unary_kernel RECIP[NUM_FLOATS] = ROW_V(recip), SQUARE[NUM_FLOATS] = ROW_V(square), SQRT[NUM_FLOATS] = ROW_V(sqrt);
 static const unary_kernel RSQRT[NUM_FLOATS] = ROW_V(rsqrt), FLOOR[NUM_FLOATS] = ROW_V(floor), CEIL[NUM_FLOATS] = ROW_V(ceil);
 static const unary_kernel RINT[NUM_FLOATS] = ROW_V(rint), AWAY[NUM_FLOATS] = ROW_V(away), SIGN[NUM_FLOATS] = ROW_V(sign);
+static const unary_kernel RELU[NUM_FLOATS] = ROW_V(relu), LNOT[NUM_FLOATS] = ROW_V(lnot);
 
 unary_kernel float_unary_kernel(int opcode, int fmt) {
     const int f = float_index_of(fmt);
@@ -197,6 +214,8 @@ unary_kernel float_unary_kernel(int opcode, int fmt) {
     switch (opcode) {
     case OP_CT_ABS: case OP_KC_VABS: return ABSOLUTE[f];
     case OP_CT_NEG: case OP_KC_VNEG: return NEGATE[f];
+    case OP_CT_RELU: return RELU[f];
+    case OP_CT_NOT: return LNOT[f];
     case OP_CT_RECIP: return RECIP[f];
     case OP_CT_SQUARE: return SQUARE[f];
     case OP_CT_SQRT: case OP_KC_VSQRT: return SQRT[f];

@@ -10,7 +10,7 @@
 /* Functions with an f32 program of their own. */
 #define SINGLE(X) X(exp) X(log) X(tanh) X(logistic)
 #define SINGLE_NAMED(X) X(exp, EXP) X(log, LOG) X(tanh, TANH) X(logistic, LOGISTIC)
-#define DOUBLE(X) X(log2) X(exp2) X(cbrt) X(expm1) X(log1p)
+#define DOUBLE(X) X(log2) X(exp2) X(cbrt) X(expm1) X(log1p) X(softplus)
 #define ANGLE(X) X(sin) X(cos) X(tan)
 
 #define LOOP(T, expression) \
@@ -60,7 +60,7 @@ DOUBLE(F64_KERNEL)
 ANGLE(ANGLE_KERNELS)
 
 /* Tables of the 16-bit formats: one per function and format, made on demand before tiles run, then only read. */
-enum function_index { FN_exp, FN_log, FN_tanh, FN_logistic, FN_log2, FN_exp2, FN_cbrt, FN_expm1, FN_log1p, FN_sin, FN_cos, FN_tan, NUM_FUNCTIONS };
+enum function_index { FN_exp, FN_log, FN_tanh, FN_logistic, FN_log2, FN_exp2, FN_cbrt, FN_expm1, FN_log1p, FN_softplus, FN_sin, FN_cos, FN_tan, NUM_FUNCTIONS };
 static u16 *tables[NUM_FUNCTIONS][2];
 
 #define LOOKUP_KERNELS(fn) \
@@ -122,6 +122,10 @@ unary_kernel function_kernel(int opcode, int fmt) {
     if (f < 0) return NULL;
     switch (opcode) {
     case OP_CT_EXP: case OP_KC_VEXP: CHOOSE_SINGLE(exp, EXP)
+    case OP_CT_EXP_LOW_PRECISION:
+        if (f == FLOAT_F32) return exp_v_tf32;
+        CHOOSE_SINGLE(exp, EXP)
+    case OP_CT_SOFTPLUS: CHOOSE(softplus)
     case OP_CT_LN: case OP_KC_VLOG: CHOOSE_SINGLE(log, LOG)
     case OP_CT_TANH: case OP_KC_VTANH: CHOOSE_SINGLE(tanh, TANH)
     case OP_CT_SIGMOID: case OP_KC_VLOGISTIC: CHOOSE_SINGLE(logistic, LOGISTIC)

@@ -221,6 +221,22 @@ void select_elements(u8 *dst, const u8 *pred, const u8 *a, const u8 *b, int byte
 #undef CASE
 }
 
+void move_masked(u8 *dst, const u8 *src, const u8 *mask, int bytes, i64 n) {
+#define CASE(size, T) \
+    case size: { \
+        T *d = (T *)(void *)dst; \
+        const T *p = (const T *)(const void *)src, *m = (const T *)(const void *)mask; \
+        INDEPENDENT for (i64 i = 0; i < n; i++) d[i] = (T)(m[i] << 1) ? p[i] : d[i]; \
+        return; \
+    }
+    switch (bytes) {
+        CASE(2, u16)
+        CASE(4, u32)
+    default: return;
+    }
+#undef CASE
+}
+
 void gather_elements(u8 *dst, const u8 *src, const i32 *index, int bytes, i64 n) {
 #define CASE(size, T) \
     case size: { \

@@ -1,6 +1,7 @@
 """Run a program in the loaded core: slices of time between which Python sees signals, faults with their place."""
 
 import ctypes
+import math
 from collections.abc import Sequence
 from os import cpu_count
 
@@ -22,6 +23,7 @@ KINDS: tuple[FaultKind | None, ...] = (  # enum fault_kind of core.h
     FaultKind.BAD_DESCRIPTOR,
     FaultKind.UNEQUAL_BARRIER,
     FaultKind.RUNAWAY,
+    FaultKind.UNPUBLISHED,
 )
 
 
@@ -73,6 +75,8 @@ def declare(library: ctypes.CDLL) -> None:
     library.tx8_create.restype = pointer
     library.tx8_create.argtypes = (*program, number, ctypes.c_int, ctypes.c_int, pointer)
     library.tx8_restart.argtypes = (pointer, *program, pointer)
+    library.tx8_set_laws.argtypes = (pointer, ctypes.c_double, ctypes.c_double)
+    library.tx8_set_laws.restype = None
     library.tx8_run.argtypes = (pointer, ctypes.c_double, pointer)
     library.tx8_destroy.argtypes = (pointer,)
     library.tx8_destroy.restype = None
@@ -97,6 +101,7 @@ def launch(library: ctypes.CDLL, program: Program, slots: Sequence[np.ndarray], 
         machine = library.tx8_create(*arguments, *key, threads, ctypes.byref(fault))
     if not machine:
         raise _refused(program, chip, fault)
+    library.tx8_set_laws(machine, *(math.nan if v is None else v for v in (chip.laws.satrelu_bound, chip.laws.leakyrelu_slope)))
     outcome = TIME
     try:
         while outcome == TIME:
@@ -128,6 +133,7 @@ def _illegal(program: Program, fault: _Fault) -> Fault:
 
 def _fault(program: Program, chip: Chip, fault: _Fault) -> Fault:
     from hlo2tx8.device.isa import BY_OPCODE
+    from hlo2tx8.device.isa.base import unpublished
 
     kind = KINDS[int(fault.kind)]
     assert kind is not None
@@ -140,4 +146,5 @@ def _fault(program: Program, chip: Chip, fault: _Fault) -> Fault:
     origin = program.origins[words[2]] if words[2] < len(program.origins) else ""
     counters = tuple(int(c) for c in fault.counters[: fault.num_counters])
     place = FaultPlace(int(fault.tile), record, instruction.ENGINE.name, instruction.MNEMONIC, origin, counters)
-    return Fault(kind, fault.detail.decode(), place)
+    detail = unpublished(instruction) if kind is FaultKind.UNPUBLISHED else fault.detail.decode()
+    return Fault(kind, detail, place)

@@ -21,7 +21,7 @@ static int is_kernel_core_format(int fmt) {
 
 static int is_conversion(int fmt, int fmt2, int rounding) {
     static const u32 nearest[] = CT_CONVERT_NEAREST_EVEN, directed[] = CT_CONVERT_TOWARD_ZERO;
-    return rounding < ROUND_STOCHASTIC && (rounding == ROUND_NEAREST_EVEN ? nearest : directed)[fmt2] >> fmt & 1;
+    return (rounding == ROUND_NEAREST_EVEN ? nearest : directed)[fmt2] >> fmt & 1;
 }
 
 static int prepare_ct(struct step *s) {
@@ -37,7 +37,7 @@ static int prepare_ct(struct step *s) {
     }
     if (op == OP_CT_MASK_MOVE) {
         s->form = FORM_MASK_MOVE;
-        return 1;
+        return s->fmt2 == FORMAT_INT8 || s->fmt2 == s->fmt;
     }
     if ((s->kernel.unary = float_unary_kernel(op, s->fmt)) || (s->kernel.unary = function_kernel(op, s->fmt))) {
         s->form = FORM_UNARY;
@@ -123,6 +123,7 @@ static int choose(struct step *s) {
     case OP_NE_GEMM: case OP_NE_GEMM_QUANTISED: return prepare_gemm(s);
     default: break;
     }
+    if (s->opcode >= OP_CT_BITS_EQ_VV) return prepare_auxiliary(s);
     if (s->opcode < OP_KC_VNEG) return prepare_ct(s);
     return s->opcode < OP_KC_HALT ? prepare_kernel_core(s) : 0;
 }

@@ -1,0 +1,115 @@
+/* Records on packed bools: element i is bit i mod 8 of byte i div 8. */
+#include "core.h"
+
+#define UNIT_ELEMENTS 64
+#define BITS 8
+
+static int bad_count(struct context *c, i64 n, i64 u) {
+    return fail(c, FAULT_BAD_DESCRIPTOR, "%lld packed bools, a unit of %lld", (long long)n, (long long)u);
+}
+
+/* Counts of a VuV_loop: n and u of a round, full_n and full_u of all; 1 if sound. */
+static int is_loop(i64 n, i64 u, i64 full_n, i64 full_u) {
+    return u == UNIT_ELEMENTS && n > 0 && full_n >= 0 && (__int128)full_n * u == (__int128)full_u * n && full_n % n == 0;
+}
+
+/* n numbers from region 3 of the scratch, not zero or zero, to bits at dst. */
+static void pack(struct context *c, u8 *dst, i64 n) {
+    const u8 *const p = region_of(c, 3);
+#define PACK(T) \
+    for (i64 i = 0; i < n / BITS; i++) { \
+        u32 byte = 0; \
+        for (int k = 0; k < BITS; k++) byte |= (u32)(((const T *)(const void *)p)[i * BITS + k] != 0) << k; \
+        dst[i] = (u8)byte; \
+    }
+    if (c->step->bytes == 2) {
+        PACK(u16)
+    } else {
+        PACK(u32)
+    }
+}
+
+/* The relation as numbers 1 and 0 in region 3 of the scratch, then packed. */
+static int run_relation(struct context *c) {
+    enum { VV, VS, VUV, VUV_LOOP };
+    const int kind = c->step->opcode & 3;
+    const i64 bytes = c->step->bytes, n = operand(c, CT_BITS_EQ_VV__N), u = kind < VUV ? 0 : operand(c, CT_BITS_EQ_VU_V__U);
+    const i64 full_n = kind == VUV_LOOP ? operand(c, CT_BITS_EQ_VU_VLOOP__FULL_N) : n;
+    const i64 full_u = kind == VUV_LOOP ? operand(c, CT_BITS_EQ_VU_VLOOP__FULL_U) : u;
+    if (n < 0 || n % BITS || (kind == VUV && (u < 1 || u > UNIT_ELEMENTS)) || (kind == VUV_LOOP && !is_loop(n, u, full_n, full_u))) {
+        return bad_count(c, n, u);
+    }
+    const u8 *const raw = spm_range(c, operand(c, CT_BITS_EQ_VV__A), full_n, bytes);
+    u8 *const dst = raw ? spm_range(c, operand(c, CT_BITS_EQ_VV__DST), full_n / BITS, 1) : NULL;
+    if (!dst) return (int)c->tile->fault.kind;
+    u8 *const out = region_of(c, 3);
+    const u8 *const a = apart(c, raw, full_n, bytes, out, bytes, 0);
+    if (kind == VS) {
+        const u32 imm = (u32)operand(c, CT_BITS_EQ_VS__IMM);
+        u64 scalar = 0;
+        convert_elements(&scalar, c->step->fmt, &imm, FORMAT_FP32, 1);
+        c->step->kernel.binary(out, a, &scalar, n);
+    } else {
+        const i64 count = kind == VV ? n : full_u;
+        const u8 *const second = spm_range(c, operand(c, CT_BITS_EQ_VV__B), count, bytes);
+        if (!second) return (int)c->tile->fault.kind;
+        const u8 *const b = apart(c, second, count, bytes, out, bytes, 2);
+        if (kind == VV) c->step->kernel.binary(out, a, b, n);
+        for (i64 r = 0; kind != VV && full_n && r < full_n / n; r++) apply_unit(c, out + r * n * bytes, a + r * n * bytes, b + r * u * bytes, n, u);
+    }
+    pack(c, dst, full_n);
+    return 0;
+}
+
+/* Bytes of bits: `unit` bytes of b for each round of `n` bytes of a, repeated in it. */
+static void combine(int operation, u8 *out, const u8 *a, const u8 *b, i64 n, i64 unit, i64 rounds) {
+    for (i64 r = 0; r < rounds; r++, out += n, a += n, b += unit) {
+        for (i64 i = 0; i < n; i++) {
+            const u8 x = a[i], y = b[i % unit];
+            out[i] = (u8)(operation == 0 ? x & y : operation == 1 ? x | y : x ^ y);
+        }
+    }
+}
+
+static int run_logic(struct context *c) {
+    enum { BINARY, UNIT = 2, UNIT_LOOP };
+    const int is_not = c->step->opcode == OP_CT_BITS_NOT, kind = c->step->opcode & 3;
+    const i64 n = operand(c, is_not ? CT_BITS_NOT__N : CT_BITS_AND_BINARY__N), u = kind == BINARY ? 0 : operand(c, CT_BITS_AND_UNIT__U);
+    const i64 full_n = kind == UNIT_LOOP ? operand(c, CT_BITS_AND_UNIT_LOOP__FULL_N) : n;
+    const i64 full_u = kind == UNIT_LOOP ? operand(c, CT_BITS_AND_UNIT_LOOP__FULL_U) : kind == UNIT ? u : n;
+    if (n < 0 || n % BITS || (kind == UNIT && (u < BITS || u > UNIT_ELEMENTS || u % BITS)) || (kind == UNIT_LOOP && !is_loop(n, u, full_n, full_u))) {
+        return bad_count(c, n, u);
+    }
+    const u8 *const a = spm_range(c, operand(c, 1), full_n / BITS, 1);
+    const u8 *const b = a && !is_not ? spm_range(c, operand(c, 2), full_u / BITS, 1) : a;
+    u8 *const dst = b ? spm_range(c, operand(c, 0), full_n / BITS, 1) : NULL;
+    if (!dst) return (int)c->tile->fault.kind;
+    u8 *const out = region_of(c, 3);
+    if (is_not) {
+        for (i64 i = 0; i < n / BITS; i++) out[i] = (u8)~a[i];
+    } else if (full_n) {
+        combine((c->step->opcode - OP_CT_BITS_AND_BINARY) / 4, out, a, b, n / BITS, kind == BINARY ? n / BITS : u / BITS, full_n / n);
+    }
+    memcpy(dst, out, (size_t)(full_n / BITS));
+    return 0;
+}
+
+static int run_bit_to_float(struct context *c) {
+    const i64 bytes = c->step->bytes, n = operand(c, CT_BIT_TO_FLOAT__N);
+    if (n < 0 || n % BITS) return bad_count(c, n, 0);
+    const u8 *const src = spm_range(c, operand(c, CT_BIT_TO_FLOAT__SRC), n / BITS, 1);
+    u8 *const dst = src ? spm_range(c, operand(c, CT_BIT_TO_FLOAT__DST), n, bytes) : NULL;
+    if (!dst) return (int)c->tile->fault.kind;
+    const u32 one = c->step->fmt == FORMAT_FP16 ? 0x3C00 : c->step->fmt == FORMAT_BF16 ? 0x3F80 : 0x3F800000, zero = 0;
+    const u8 *const bits = memcpy(region_of(c, 0), src, (size_t)(n / BITS));
+    for (i64 i = 0; i < n; i++) memcpy(dst + i * bytes, bits[i / BITS] >> i % BITS & 1 ? &one : &zero, (size_t)bytes);
+    return 0;
+}
+
+int execute_bits(struct context *c) {
+    switch ((enum form)c->step->form) {
+    case FORM_RELATION_BITS: return run_relation(c);
+    case FORM_BITS: return run_logic(c);
+    default: return run_bit_to_float(c);
+    }
+}
