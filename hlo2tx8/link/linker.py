@@ -7,10 +7,10 @@ have met at a barrier, because it may read what another tile wrote. Loops and br
 
         copy %0 to the home of %x                         read i back
         KC_loop                                           KC_if i = 0
-          c; read its result back                           a; copy its results
+          c; read its result back                           a; copy its results; i = none
           KC_exit                                         KC_endif
-          b; copy its results to the homes                KC_if not i = 0
-        KC_end                                              b; copy its results
+          b; copy its results to the homes                KC_if i = 1
+        KC_end                                              b; copy its results; i = none
                                                           KC_endif
 Copies are left out where the value is made in its place.
 """
@@ -25,21 +25,22 @@ from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa import Role
 from hlo2tx8.device.isa.encoding import Record, Register, encode_records
-from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcExit, KcHalt, KcIf, KcLess, KcLoop
+from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcExit, KcHalt, KcIf, KcLess, KcLoop, KcMul
 from hlo2tx8.device.program import Buffer, BufferUse, Launch, Program, SlotKind
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, WhileOp
-from hlo2tx8.errors import CompileError, LevelError
+from hlo2tx8.errors import LevelError
 from hlo2tx8.hlo.liveness import Liveness
 from hlo2tx8.hlo.regions import captured, terminator_of
 from hlo2tx8.link.moves import Move, in_order
 from hlo2tx8.link.records import copy_bytes, copy_slot, meet, read_back
 from hlo2tx8.link.slots import Slots
 from hlo2tx8.lower.encode import EncodedKernel
-from hlo2tx8.lower.registers import CONTROL_REGISTERS
 from hlo2tx8.module import find_main, port_of
 
 FOREVER = (1 << 63) - 1
-SCRATCH_REGISTERS = (Register(2), Register(3))
+NO_BRANCH = -1
+SELECTOR, FOUND, OTHER, TURN = map(Register, range(2, 6))
+"""Registers of the program, which kernels use too: they hold nothing while a body or a branch that is taken runs."""
 SELECTORS: Mapping[str, Format] = {"bool": Format.PRED, "int32": Format.INT32}
 """Formats of what decides a branch, by dtype name."""
 
@@ -77,7 +78,6 @@ class _Linker:
     launches: list[Launch] = field(default_factory=list[Launch])
     spm_end: int = 0
     liveness: Liveness = field(default_factory=Liveness)
-    depth: int = 0
 
     def region(self, block: Block, targets: Sequence[int]) -> None:
         """Append a block; the values its terminator hands on end up in the slots `targets`."""
@@ -142,16 +142,14 @@ class _Linker:
             slots.hold(homes[-1])
         self.copy(self.moves(op.operands, homes), op)
         slots.end([v for v in dying if v not in inside])
-        counter = self.control_register(op)
         hi = op.count.value.data if isinstance(op, RepeatOp) else FOREVER
-        self.records.append(Record(KcLoop, {"rd": counter, "lo": 0, "hi": hi, "step": 1}, origin=origin_of(op)))
+        self.records.append(Record(KcLoop, {"rd": TURN, "lo": 0, "hi": hi, "step": 1}, origin=origin_of(op)))
         if isinstance(op, WhileOp):
             self.condition(op, homes)
         for arg, home in zip(op.body.block.args, homes, strict=True):
             slots.put(arg, home)
         self.region(op.body.block, homes)
         self.records.append(Record(KcEnd))
-        self.depth -= 1
         for result, home in zip(op.results, homes, strict=True):
             slots.put(result, home)
             slots.release(home)
@@ -165,37 +163,28 @@ class _Linker:
         self.block(block)
         terminator = terminator_of(block)
         (decision,) = terminator.operands
-        register, _ = SCRATCH_REGISTERS
-        self.read_back(decision, register, op)
-        self.records.append(Record(KcExit, {"value": register}, origin=origin_of(op)))
+        self.read_back(decision, FOUND, op)
+        self.records.append(Record(KcExit, {"value": FOUND}, origin=origin_of(op)))
         self.slots.end([*self.liveness.of(block)[terminator], *op.results])
 
     def branches(self, op: CaseOp) -> None:
         """Append a branch after the other, each under its condition."""
         slots = self.slots
-        selector = self.control_register(op)
-        self.read_back(op.selector, selector, op)
+        self.read_back(op.selector, SELECTOR, op)
+        self.records += in_range(len(op.branches))
         targets: list[int] = []
         for result in op.results:
             targets.append(slots.place(result))
             slots.hold(targets[-1])
         slots.end(list(op.results))  # until a branch has written them
         for number, region in enumerate(op.branches):
-            self.records += chosen(selector, number, len(op.branches))
-            self.records.append(Record(KcIf, {"value": SCRATCH_REGISTERS[0]}, origin=origin_of(op)))
+            self.records += is_selected(number)
+            self.records.append(Record(KcIf, {"value": FOUND}, origin=origin_of(op)))
             self.region(region.block, targets)
-            self.records.append(Record(KcEndIf))
-        self.depth -= 1
+            self.records += (Record(KcAffine, {"rd": SELECTOR, "c": NO_BRANCH}), Record(KcEndIf))
         for result, target in zip(op.results, targets, strict=True):
             slots.put(result, target)
             slots.release(target)
-
-    def control_register(self, op: Operation) -> Register:
-        """A register no kernel uses, for a block one level deeper."""
-        if self.depth == len(CONTROL_REGISTERS):
-            raise CompileError("E3106", f"control flow nests deeper than {self.depth} levels", origin=origin_of(op))
-        self.depth += 1
-        return Register(CONTROL_REGISTERS[self.depth - 1])
 
     def read_back(self, value: SSAValue, register: Register, op: Operation) -> None:
         fmt = SELECTORS[port_of(value.type).dtype]
@@ -229,22 +218,25 @@ class _Linker:
             self.slots.release(slot)
 
 
-def chosen(selector: Register, number: int, num_branches: int) -> list[Record]:
-    """Sets the first scratch register to 1 if a branch is the selected one, else to 0; out of range selects the last."""
-    found, other = SCRATCH_REGISTERS
+def in_range(num_branches: int) -> list[Record]:
+    """Makes a selector that is out of range that of the last branch: last + (is inside) * (selector - last)."""
     last = num_branches - 1
-    if last == 0:
-        return [Record(KcAffine, {"rd": found, "c": 1})]
-    if number < last:  # selector < number + 1, and not < number
-        return [
-            Record(KcLess, {"rd": found, "a": selector, "b": number + 1}),
-            Record(KcLess, {"rd": other, "a": selector, "b": number}),
-            Record(KcAffine, {"rd": found, "c": 0, "r1": found, "k1": 1, "r2": other, "k2": -1}),
-        ]
-    return [  # not < last, or < 0
-        Record(KcLess, {"rd": found, "a": selector, "b": last}),
-        Record(KcLess, {"rd": other, "a": selector, "b": 0}),
-        Record(KcAffine, {"rd": found, "c": 1, "r1": found, "k1": -1, "r2": other, "k2": 1}),
+    return [
+        Record(KcLess, {"rd": FOUND, "a": SELECTOR, "b": last}),
+        Record(KcLess, {"rd": OTHER, "a": SELECTOR, "b": 0}),
+        Record(KcAffine, {"rd": FOUND, "c": 0, "r1": FOUND, "k1": 1, "r2": OTHER, "k2": -1}),
+        Record(KcAffine, {"rd": SELECTOR, "c": -last, "r1": SELECTOR, "k1": 1}),
+        Record(KcMul, {"rd": SELECTOR, "a": SELECTOR, "b": FOUND}),
+        Record(KcAffine, {"rd": SELECTOR, "c": last, "r1": SELECTOR, "k1": 1}),
+    ]
+
+
+def is_selected(number: int) -> list[Record]:
+    """Sets FOUND to 1 if the selector, which is in range or NO_BRANCH, is this branch's number: not < number, but < number + 1."""
+    return [
+        Record(KcLess, {"rd": FOUND, "a": SELECTOR, "b": number + 1}),
+        Record(KcLess, {"rd": OTHER, "a": SELECTOR, "b": number}),
+        Record(KcAffine, {"rd": FOUND, "c": 0, "r1": FOUND, "k1": 1, "r2": OTHER, "k2": -1}),
     ]
 
 

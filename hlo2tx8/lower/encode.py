@@ -33,7 +33,7 @@ from hlo2tx8.dialects import vec, xla
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Add, Const, Dim, Expr, FloorDiv, Mod, Mul, Sym
 from hlo2tx8.lower.buffer_table import buffers_of, uses_of
-from hlo2tx8.lower.registers import NUM_KERNEL_REGISTERS, TILE_REGISTER, LinearForm, ValueNumbering, allocate_registers
+from hlo2tx8.lower.registers import NUM_REGISTERS, TILE_REGISTER, LinearForm, ValueNumbering, allocate_registers
 
 NUM_AFFINE_TERMS = 4
 REMEMBERED_FORMS = (1 << 30, 24, 8, 0)
@@ -64,7 +64,7 @@ def encode(module: ModuleOp) -> EncodedKernel:
         if records is not None:
             buffers = buffers_of(functions[0], encoder.uses, encoder.loops)
             return EncodedKernel(_with_origins(records), len(body.args), tuple(encoder.scratch), buffers, tuple(encoder.uses))
-    raise CompileError("E3102", f"a kernel needs more than {NUM_KERNEL_REGISTERS} registers; split its fusion")
+    raise CompileError("E3102", f"a kernel needs more than {NUM_REGISTERS} registers; split its fusion")
 
 
 def _with_origins(records: Sequence[Record]) -> tuple[Record, ...]:

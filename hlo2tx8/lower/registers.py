@@ -9,9 +9,6 @@ from hlo2tx8.device.isa.kc_control import KcEnd, KcLoop
 ZERO_REGISTER = 0
 TILE_REGISTER = 1
 FIRST_FREE_REGISTER = 2
-CONTROL_REGISTERS = tuple(range(NUM_REGISTERS - 1, NUM_REGISTERS - 17, -1))
-"""Of the program around the kernels: counters of its loops, selectors of its branches."""
-NUM_KERNEL_REGISTERS = CONTROL_REGISTERS[-1]
 
 
 @dataclass(frozen=True)
@@ -108,7 +105,7 @@ def allocate_registers(records: Sequence[Record]) -> list[Record] | None:
     dying: dict[int, list[int]] = {}
     for number, last in end.items():
         dying.setdefault(last, []).append(number)
-    free = list(range(NUM_KERNEL_REGISTERS - 1, FIRST_FREE_REGISTER - 1, -1))
+    free = list(range(NUM_REGISTERS - 1, FIRST_FREE_REGISTER - 1, -1))
     places = {register: register for register in range(FIRST_FREE_REGISTER)}
     starting = {at: number for number, at in begin.items()}
     renamed: list[Record] = []

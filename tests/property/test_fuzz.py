@@ -1,5 +1,7 @@
 """Random graphs: a few fixed seeds at every level, and the fuzzer's own parts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,9 @@ from hlo2tx8.driver import load_source
 from hlo2tx8.hlo import TensorLike, evaluate
 from hlo2tx8.tools.fuzz.bounds import bounds_of, disagreement
 from hlo2tx8.tools.fuzz.check import EMULATED, RUNS, check
+from hlo2tx8.tools.fuzz.control import Loop
 from hlo2tx8.tools.fuzz.draw import Case, draw
+from hlo2tx8.tools.fuzz.draw_control import draw_control
 from hlo2tx8.tools.fuzz.graph import PARAMETER, Graph, Node
 from hlo2tx8.tools.fuzz.shrink import resized, shrink
 
@@ -22,6 +26,27 @@ def test_a_random_graph_is_right_at_every_level(seed: int):
 @pytest.mark.parametrize("seed", range(100, 112))
 def test_a_random_graph_is_right_on_the_chip(seed: int):
     assert check(draw(seed), EMULATED[:1]) is None
+
+
+@pytest.mark.parametrize("seed", [2, 4, 9, 10, 20])
+def test_a_random_graph_with_loops_and_branches_is_right(seed: int):
+    case = draw_control(seed)
+    assert case.graph.controls
+    assert check(case, EMULATED[:1]) is None
+
+
+def test_control_flow_is_only_in_the_text():
+    for seed in range(100):
+        case = draw_control(seed)
+        graph = case.graph
+        assert graph.rolled() == graph
+        text = graph.to_hlo()
+        loops = sum(isinstance(c, Loop) for c in graph.controls)
+        assert (text.count(" while("), text.count(" conditional(")) == (loops, len(graph.controls) - loops)
+        if seed < 20:
+            found = evaluate(load_source(text, format="hlo"), *case.arrays)
+            for root, array in zip(graph.roots, found, strict=True):
+                assert disagreement(array, graph.values(case.arrays)[root], np.zeros(array.shape)) == ""
 
 
 def test_equal_seeds_draw_equal_graphs_and_texts_keep_their_meaning():
@@ -66,6 +91,16 @@ def test_a_difference_is_named_and_signs_of_zero_count():
     assert "worst at [0]: -0.0 instead of 0.0" in disagreement(np.array([-0.0, 1.0, np.nan, np.inf], np.float32), expected, exact)
     assert "1 of 4" in disagreement(np.array([0.0, 1.0, 2.0, np.inf], np.float32), expected, exact + 1)
     assert disagreement(np.array([0.5, 1.5, np.nan, np.inf], np.float32), expected, exact + 1) == ""
+
+
+def test_a_loop_whose_turns_differ_is_none():
+    graph = graph_of("tanh", "abs", "tanh", "abs")
+    rolled = replace(graph, controls=(Loop(1, 5, 2, ((0, 2),)),))
+    assert rolled.rolled() == rolled
+    assert rolled.to_hlo().count("tanh(") == 1
+    uneven = replace(graph_of("tanh", "abs", "tanh", "negate"), controls=rolled.controls)
+    seen_from_outside = replace(rolled, roots=(2, 4))
+    assert uneven.rolled().controls == seen_from_outside.rolled().controls == ()
 
 
 def test_shrinking_leaves_what_fails():

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hlo2tx8.tools.fuzz.check import RUNS, Failure, check
 from hlo2tx8.tools.fuzz.draw import Case, draw
+from hlo2tx8.tools.fuzz.draw_control import draw_control
 from hlo2tx8.tools.fuzz.shrink import shrink
 from hlo2tx8.tools.xla_cpu import CpuServer
 
@@ -21,13 +22,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="first seed; every seed is one graph")
     parser.add_argument("--count", type=int, default=100, help="number of graphs")
     parser.add_argument("--cpu", action=argparse.BooleanOptionalAction, default=True, help="compare with XLA:CPU too")
+    parser.add_argument("--control", action=argparse.BooleanOptionalAction, default=True, help="every third has control flow")
     parser.add_argument("--write", type=Path, default=Path("build/fuzz"), help="folder for failing modules")
     args = parser.parse_args()
     cpu = CpuServer() if args.cpu else None
     failures = 0
     started = time.perf_counter()
     for seed in range(args.seed, args.seed + args.count):
-        case = draw(seed)
+        case = draw_control(seed) if args.control and seed % 3 == 2 else draw(seed)
         failure = check(case, RUNS, cpu)
         if failure is not None:
             failures += 1

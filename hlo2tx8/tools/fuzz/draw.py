@@ -12,6 +12,7 @@ from hlo2tx8.hlo.edge_values import edge_values
 from hlo2tx8.hlo.ops.shaping import pad_shape
 from hlo2tx8.hlo.spec import Sample
 from hlo2tx8.hlo.types import dtype, integer_limits, is_float, is_integer
+from hlo2tx8.tools.fuzz.control import Control
 from hlo2tx8.tools.fuzz.graph import PARAMETER, Array, Graph, Node
 
 DTYPES = (
@@ -59,28 +60,27 @@ class Drawer:
     nodes: list[Node] = field(default_factory=list[Node])
     values: list[Array] = field(default_factory=list[Array])
     arrays: list[Array] = field(default_factory=list[Array])
+    controls: list[Control] = field(default_factory=list[Control])
+    hidden: dict[int, None] = field(default_factory=dict[int, None])
 
     def case(self) -> Case:
-        """A graph of up to about 20 nodes."""
+        """A graph of up to about 20 nodes, turns of loops aside."""
         for _ in range(self.below(1, 4)):
             self.parameter(TensorLike(self.shape(), self.dtype()))
         moves = self.rng.choice([0.1, 0.35, 0.7])
         for _ in range(self.below(1, 16)):
-            if self.rng.random() < moves:
-                self.move()
-            else:
-                self.elementwise()
-        if self.rng.random() < 0.35:
+            self.step(moves)
+        if not self.controls and self.rng.random() < 0.35:
             self.draw_layouts()
         used = {o for node in self.nodes for o in node.operands}
-        roots = [i for i, node in enumerate(self.nodes) if i not in used and node.name != PARAMETER]
-        roots += [i for i in range(len(self.nodes)) if i in used and self.rng.random() < 0.07]
-        roots = roots or [len(self.nodes) - 1]
+        roots = [i for i in self.seen() if i not in used and self.nodes[i].name != PARAMETER]
+        roots += [i for i in self.seen() if i in used and self.rng.random() < 0.07]
+        roots = roots or [self.seen()[-1]]
         chosen = [int(r) for r in self.rng.permutation(roots)[: self.below(1, 5)]]
-        whole = Graph(tuple(self.nodes), tuple(chosen))
+        whole = Graph(tuple(self.nodes), tuple(chosen), (), tuple(self.controls))
         given = dict(zip(whole.parameters, self.arrays, strict=True))
         arrays = tuple(given[i] for i in whole.live_parameters)
-        graph = whole.live().with_parameters_first()
+        graph = whole.with_parameters_first().live()
         graph = replace(graph, fusions=self.fusions(graph))
         return Case(graph, arrays, step_elements=int(self.rng.choice([0, 0, 0, 64, 100, 512])))
 
@@ -102,6 +102,17 @@ class Drawer:
             size = int(self.pick(fitting[:8] if self.rng.random() < 0.5 else fitting))
             found.append(size or self.below(0, 2))
         return tuple(int(n) for n in self.rng.permutation(found))
+
+    def seen(self) -> list[int]:
+        """The nodes that others may read."""
+        return [i for i in range(len(self.nodes)) if i not in self.hidden]
+
+    def step(self, moves: float) -> None:
+        """One more node; `moves`: how often it is a move."""
+        if self.rng.random() < moves:
+            self.move()
+        else:
+            self.elementwise()
 
     def add(self, node: Node, value: Array) -> int:
         self.nodes.append(node)
@@ -134,12 +145,12 @@ class Drawer:
 
     def of(self, tensor: TensorLike) -> int:
         """A node of that dtype and shape: an old one, a parameter, an iota, a constant, or a scalar spread out."""
-        old = [i for i, n in enumerate(self.nodes) if (n.result.shape, n.result.dtype) == (tensor.shape, tensor.dtype)]
+        old = [i for i in self.seen() if self.nodes[i].result == TensorLike(tensor.shape, tensor.dtype)]
         roll = self.rng.random()
         if old and roll < 0.75:
             return int(self.pick(old[-4:] if roll < 0.4 else old))
         if roll < 0.85:
-            like = [i for i, n in enumerate(self.nodes) if n.result.shape == tensor.shape]
+            like = [i for i in self.seen() if self.nodes[i].result.shape == tensor.shape]
             if like and self.rng.random() < 0.6:
                 return self.append("stablehlo.convert", tensor, (int(self.pick(like)),))
             return self.parameter(tensor)
@@ -158,7 +169,7 @@ class Drawer:
 
     def elementwise(self) -> None:
         """An elementwise op on a recent node; where it makes mostly NaN or inf of numbers, another is drawn."""
-        anchor = int(self.pick(range(len(self.nodes))[-5:]))
+        anchor = int(self.pick(self.seen()[-5:]))
         own = self.nodes[anchor].result
         names = sorted({name for name, s in elementwise_samples() if any(o.dtype == own.dtype for o in s.operands)})
         for _ in range(4):
@@ -182,7 +193,7 @@ class Drawer:
 
     def move(self) -> None:
         """A move of a recent node."""
-        source = int(self.pick(range(len(self.nodes))[-5:]))
+        source = int(self.pick(self.seen()[-5:]))
         own = self.nodes[source].result
         moves = (self.transpose, self.reverse, self.slice, self.pad, self.reshape, self.concatenate, self.broadcast)
         self.pick(moves)(source, TensorLike(own.shape, own.dtype))
@@ -256,7 +267,7 @@ class Drawer:
                 self.nodes[i] = replace(node, result=replace(node.result, layout=layout))
 
     def fusions(self, graph: Graph) -> tuple[tuple[int, int], ...]:
-        """Ranges without parameters; none in a third of the graphs."""
+        """Ranges without parameters that cross into no loop or branch; none in a third of the graphs."""
         if self.rng.random() < 0.35:
             return ()
         found: list[tuple[int, int]] = []
@@ -267,9 +278,12 @@ class Drawer:
                 start += 1
                 continue
             stop, length = start, self.below(1, longest)
+            around = graph.around(start)
             while stop < min(start + length, len(graph.nodes)) and graph.nodes[stop].name != PARAMETER:
+                if graph.around(stop) != around:
+                    break
                 stop += 1
-            if self.rng.random() < 0.8:
+            if self.rng.random() < 0.8 and graph.is_printed(start):
                 found.append((start, stop))
             start = stop
         return tuple(found)

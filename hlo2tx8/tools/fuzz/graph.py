@@ -1,4 +1,4 @@
-"""Graphs that the fuzzer draws, and their HLO text."""
+"""Graphs that the fuzzer draws."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hlo2tx8.hlo import TensorLike, spec_of
-from hlo2tx8.hlo.types import is_float
-from hlo2tx8.runtime.signature import short_dtype
+from hlo2tx8.tools.fuzz.control import Branch, Control, moved
 
 Array = npt.NDArray[Any]
 PARAMETER = "parameter"
@@ -32,11 +31,15 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes in topological order; each range [start, stop) of `fusions` is one kLoop fusion of those nodes."""
+    """Nodes in topological order; each range [start, stop) of `fusions` is one kLoop fusion of those nodes.
+
+    `controls` say which ranges the text has as loops and branches: the nodes of a loop are its turns one after the other.
+    """
 
     nodes: tuple[Node, ...]
     roots: tuple[int, ...]
     fusions: tuple[tuple[int, int], ...] = ()
+    controls: tuple[Control, ...] = ()
 
     @property
     def parameters(self) -> tuple[int, ...]:
@@ -54,16 +57,29 @@ class Graph:
     @property
     def needed(self) -> tuple[int, ...]:
         """Numbers of the nodes that a root depends on."""
-        found = set(self.roots)
-        for i in reversed(range(len(self.nodes))):
-            if i in found:
-                found.update(self.nodes[i].operands)
+        found: set[int] = set()
+        waiting = list(self.roots)
+        while waiting:
+            i = waiting.pop()
+            if i not in found:
+                found.add(i)
+                waiting += self.nodes[i].operands
+                for control in (self.controls[k] for k, _ in self.around(i) if self.nodes[i].name != PARAMETER):
+                    waiting += (*control.reads, *(k for k in control.range if self.nodes[k].name != PARAMETER))
         return tuple(sorted(found))
 
     @property
     def live_parameters(self) -> tuple[int, ...]:
         """Numbers of the parameters that a root depends on."""
         return tuple(i for i in self.needed if self.nodes[i].name == PARAMETER)
+
+    def around(self, i: int) -> tuple[tuple[int, int], ...]:
+        """The controls that a node is in, by number, and in which turn of each."""
+        return tuple((k, (i - c.start) // c.length) for k, c in enumerate(self.controls) if i in c.range)
+
+    def is_printed(self, i: int) -> bool:
+        """Is a node in no turn of a loop but the first?"""
+        return all(i in control.first_turn for control in self.controls if i in control.range)
 
     def live(self) -> "Graph":
         """Without the nodes that no root needs; parameters go too."""
@@ -82,118 +98,45 @@ class Graph:
             kept = [number[i] for i in range(start, stop) if i in number and self.nodes[i].name != PARAMETER]
             if kept:
                 fusions.append((min(kept), max(kept) + 1))
-        return Graph(nodes, tuple(number[r] for r in self.roots), tuple(fusions))
+        controls = [moved(c, number, lambda i: self.nodes[i].name != PARAMETER) for c in self.controls]
+        return Graph(nodes, tuple(number[r] for r in self.roots), tuple(fusions), tuple(c for c in controls if c is not None))
+
+    def rolled(self) -> "Graph":
+        """The same graph with the controls that still describe their nodes."""
+        return replace(self, controls=tuple(c for c in self.controls if self._is_rolled(c)))
+
+    def _is_rolled(self, control: Control) -> bool:
+        """Are all turns of a loop the first turn with what it carries in its place, and does nobody look into them?"""
+        if any(self.nodes[i].name == PARAMETER for i in control.range):
+            return False
+        if isinstance(control, Branch):
+            return True
+        latest = {a: a for a, _ in control.carried}
+        if len(latest) < len(control.carried) or any(self._type(a) != self._type(b) for a, b in control.carried):
+            return False
+        for turn in range(control.turns):
+            shift = turn * control.length
+            for i in control.first_turn:
+                one, other = self.nodes[i], self.nodes[i + shift]
+                operands = tuple(latest.get(o, o + shift if o in control.first_turn else o) for o in one.operands)
+                same = replace(one, operands=operands, attributes={}) == replace(other, attributes={})
+                if not same or not _equal(one.attributes, other.attributes):
+                    return False
+            latest = {a: b + shift for a, b in control.carried}
+        hidden = set(control.range) - {b + control.last_turn for _, b in control.carried}
+        outside = {o for i, node in enumerate(self.nodes) if i not in control.range for o in node.operands}
+        others = {i for c in self.controls if c.start not in control.range for i in c.reads}
+        return not hidden & (outside | others | set(self.roots))
+
+    def _type(self, i: int) -> TensorLike:
+        return self.nodes[i].result
 
     def to_hlo(self, comment: str = "") -> str:
         """The graph as an HLO module; each fusion a computation of its own."""
-        return _Printer(self).module(comment)
+        from hlo2tx8.tools.fuzz.text import module_text
+
+        return module_text(self, comment)
 
 
-@dataclass
-class _Printer:
-    graph: Graph
-    computations: list[str] = field(default_factory=list[str])
-
-    def module(self, comment: str) -> str:
-        lines: list[str] = []
-        start_of = dict(self.graph.fusions)
-        i = 0
-        while i < len(self.graph.nodes):
-            if i in start_of:
-                lines += self.fusion(i, start_of[i])
-                i = start_of[i]
-                continue
-            lines.append(f"v{i} = {self.instruction(i)}")
-            i += 1
-        roots = self.graph.roots
-        shapes = [shape_text(self.graph.nodes[r].result) for r in roots]
-        named = ", ".join(f"v{r}" for r in roots)
-        lines.append(f"ROOT result = ({', '.join(shapes)}) tuple({named})")
-        ins = ", ".join(shape_text(self.graph.nodes[p].result) for p in self.graph.parameters)
-        entry = "ENTRY main {\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
-        head = f"HloModule fuzz, entry_computation_layout={{({ins})->({', '.join(shapes)})}}\n\n"
-        note = "".join(f"// {line}\n" for line in comment.splitlines())
-        return head + note + "\n".join([*self.computations, entry])
-
-    def fusion(self, start: int, stop: int) -> list[str]:
-        """Lines of the entry computation that call the fusion of nodes [start, stop)."""
-        nodes = self.graph.nodes
-        inside = range(start, stop)
-        ins = sorted({o for i in inside for o in nodes[i].operands if o < start})
-        later = {o for node in nodes[stop:] for o in node.operands} | set(self.graph.roots)
-        outs = [i for i in inside if i in later]
-        body = [f"v{o} = {shape_text(nodes[o].result)} parameter({k})" for k, o in enumerate(ins)]
-        body += [("ROOT " if outs == [i] == [stop - 1] else "") + f"v{i} = {self.instruction(i)}" for i in inside]
-        shapes = ", ".join(shape_text(nodes[o].result) for o in outs)
-        whole = f"({shapes})" if len(outs) > 1 or outs != [stop - 1] else shapes
-        if whole.startswith("("):
-            body.append(f"ROOT all = {whole} tuple({', '.join(f'v{o}' for o in outs)})")
-        name = f"fused_{start}"
-        self.computations.append(f"{name} {{\n" + "".join(f"  {line}\n" for line in body) + "}\n")
-        call = f"fusion({', '.join(f'v{o}' for o in ins)}), kind=kLoop, calls={name}"
-        if not whole.startswith("("):
-            return [f"v{outs[0]} = {whole} {call}"]
-        parts = [f"v{o} = {shape_text(nodes[o].result)} get-tuple-element(call{start}), index={k}" for k, o in enumerate(outs)]
-        return [f"call{start} = {whole} {call}", *parts]
-
-    def instruction(self, i: int) -> str:
-        node = self.graph.nodes[i]
-        shape = shape_text(node.result)
-        if node.name == PARAMETER:
-            return f"{shape} parameter({self.graph.parameters.index(i)})"
-        if node.name == "stablehlo.constant":
-            return f"{shape} constant({literal_text(np.asarray(node.attributes['value']))})"
-        extra = "".join(f", {text}" for text in attribute_texts(node, len(node.result.shape)))
-        return f"{shape} {opcode(node.name)}({', '.join(f'v{o}' for o in node.operands)}){extra}"
-
-
-def opcode(name: str) -> str:
-    """HLO's word: stablehlo.shift_left → shift-left, broadcast_in_dim → broadcast."""
-    word = name.partition(".")[2].replace("_in_dim", "")
-    return word.replace("_", "-")
-
-
-def shape_text(tensor: TensorLike) -> str:
-    """`f32[2,3]{0,1}`."""
-    layout = "" if tensor.layout is None else "{" + ",".join(map(str, tensor.layout)) + "}"
-    return f"{short_dtype(tensor.dtype.name)}[{','.join(map(str, tensor.shape))}]{layout}"
-
-
-def literal_text(value: Array) -> str:
-    """`{{1, 2}, {3, 4}}`."""
-    if value.ndim:
-        return "{" + ", ".join(literal_text(part) for part in value) + "}"
-    if value.dtype.kind == "b":
-        return "true" if value else "false"
-    return repr(float(value)) if is_float(value.dtype) else str(int(value))
-
-
-def attribute_texts(node: Node, rank: int) -> list[str]:
-    """What follows the operands in HLO text."""
-    a = node.attributes
-    match opcode(node.name):
-        case "compare":
-            total = [f"type={a['compare_type']}"] if "compare_type" in a else []
-            return [f"direction={a['comparison_direction']}", *total]
-        case "reduce-precision" | "iota":
-            return [f"{key}={value}" for key, value in a.items()]
-        case "transpose":
-            return [f"dimensions={_braces(a['permutation'])}"]
-        case "broadcast":
-            return [f"dimensions={_braces(a['broadcast_dimensions'])}"]
-        case "reverse":
-            return [f"dimensions={_braces(a['dimensions'])}"]
-        case "concatenate":
-            return [f"dimensions={{{a['dimension']}}}"]
-        case "slice":
-            bounds = zip(a["start_indices"], a["limit_indices"], a["strides"], strict=True)
-            return ["slice={" + ", ".join(f"[{s}:{e}:{d}]" for s, e, d in bounds) + "}"]
-        case "pad" if rank:
-            edges = zip(a["edge_padding_low"], a["edge_padding_high"], a["interior_padding"], strict=True)
-            return ["padding=" + "x".join(f"{low}_{high}_{inner}" for low, high, inner in edges)]
-        case _:
-            return []
-
-
-def _braces(numbers: Sequence[int]) -> str:
-    return "{" + ",".join(map(str, numbers)) + "}"
+def _equal(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return one.keys() == other.keys() and all(np.array_equal(one[k], other[k]) for k in one)

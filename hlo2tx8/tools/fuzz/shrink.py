@@ -38,6 +38,10 @@ def _smaller(case: Case) -> Generator[Case]:
             yield from _without(case, i)
     if case.step_elements:
         yield replace(case, step_elements=0)
+    if graph.controls:
+        yield replace(case, graph=replace(graph, controls=()))
+        for control in graph.controls:
+            yield replace(case, graph=replace(graph, controls=tuple(c for c in graph.controls if c != control)))
     if graph.fusions:
         yield replace(case, graph=replace(graph, fusions=()))
         for fusion in graph.fusions:
@@ -53,8 +57,9 @@ def _smaller(case: Case) -> Generator[Case]:
 def live(case: Case) -> Case:
     """Without what no root needs."""
     given = dict(zip(case.graph.parameters, case.arrays, strict=True))
-    arrays = tuple(given[i] for i in case.graph.live_parameters)
-    return replace(case, graph=case.graph.live(), arrays=arrays)
+    graph = case.graph.rolled()
+    arrays = tuple(given[i] for i in graph.live_parameters)
+    return replace(case, graph=graph.live(), arrays=arrays)
 
 
 def _without(case: Case, number: int) -> Generator[Case]:
@@ -103,7 +108,7 @@ def resized(case: Case, size: int, to: int) -> Case | None:
             nodes.append(_resized_node(node, [nodes[o].result for o in node.operands], cut))
         given = zip(case.graph.parameters, case.arrays, strict=True)
         arrays = tuple(_cut(array, nodes[i].result.shape) for i, array in given)
-        graph = replace(case.graph, nodes=tuple(nodes))
+        graph = replace(case.graph, nodes=tuple(nodes)).rolled()
         values = graph.values(arrays)
     except (Hlo2tx8Error, ValueError, IndexError):
         return None

@@ -2,7 +2,7 @@
 
 from hlo2tx8.device.isa.encoding import Record, Register
 from hlo2tx8.device.isa.kc_control import KcAffine, KcEnd, KcLoop
-from hlo2tx8.lower.registers import NUM_KERNEL_REGISTERS, LinearForm, ValueNumbering, allocate_registers
+from hlo2tx8.lower.registers import NUM_REGISTERS, LinearForm, ValueNumbering, allocate_registers
 
 
 def affine(rd: int, *operands: int) -> Record:
@@ -48,7 +48,7 @@ def test_a_value_from_outside_of_two_loops_lives_through_both():
 
 
 def test_too_many_values_at_once():
-    most = NUM_KERNEL_REGISTERS - 2
+    most = NUM_REGISTERS - 2
     values = [affine(100 + i) for i in range(most + 1)]
     uses = [affine(1000 + i, 100 + i) for i in range(most + 1)]
     assert registers([*values[:most], *uses[: most - 1]]) is not None
