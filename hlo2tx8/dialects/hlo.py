@@ -38,7 +38,9 @@ from xdsl.irdl import (
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
+from hlo2tx8.dialects.hlo_indexed import ReadAtOp
 from hlo2tx8.dialects.literal import ElementsAttr, Literal, LiteralAttr, is_splat_literal
+from hlo2tx8.dialects.xla_indexing import IndexingMapAttr
 
 
 @irdl_attr_definition
@@ -217,7 +219,7 @@ def decode_attribute(value: Attribute) -> Any:
             return value.array
         case ElementsAttr():
             return value.array
-        case StructAttr() | OpaqueAttr():
+        case StructAttr() | OpaqueAttr() | IndexingMapAttr():
             return value.data
         case ArrayAttr():
             return tuple(decode_attribute(v) for v in value.data)
@@ -232,7 +234,9 @@ def decode_attribute(value: Attribute) -> Any:
 
 
 Hlo = Dialect(
-    "hlo", [FusionOp, GroupOp, BitcastOp, CopyOp, UnknownOp], [ElementsAttr, LayoutAttr, LiteralAttr, OpaqueAttr, StructAttr]
+    "hlo",
+    [FusionOp, GroupOp, BitcastOp, CopyOp, ReadAtOp, UnknownOp],
+    [ElementsAttr, LayoutAttr, LiteralAttr, OpaqueAttr, StructAttr],
 )
 __all__ = [
     "BitcastOp",

@@ -46,6 +46,7 @@ from xdsl.irdl import (
 )
 from xdsl.traits import NoTerminator, Pure
 
+from hlo2tx8.dialects.vec_access import LoadAtOp, ReadScalarOp
 from hlo2tx8.dialects.xla import IndexingMapAttr
 from hlo2tx8.indexing import IndexingMap
 
@@ -287,4 +288,40 @@ def enclosing_box(op: Operation) -> BoxOp:
     return parent
 
 
-Vec = Dialect("vec", [ExtentOp, BoxOp, LoadOp, StoreOp, GatherOp, IndexOp, MaskOp, SplatOp, BroadcastOp, ReduceOp], [])
+Vec = Dialect(
+    "vec",
+    [
+        ExtentOp,
+        BoxOp,
+        LoadOp,
+        LoadAtOp,
+        StoreOp,
+        GatherOp,
+        IndexOp,
+        MaskOp,
+        SplatOp,
+        BroadcastOp,
+        ReduceOp,
+        ReadScalarOp,
+    ],
+    [],
+)
+__all__ = [
+    "BoxOp",
+    "BoxRegion",
+    "BroadcastOp",
+    "ExtentOp",
+    "GatherOp",
+    "IndexOp",
+    "LoadAtOp",
+    "LoadOp",
+    "MaskOp",
+    "ReadScalarOp",
+    "ReduceOp",
+    "SplatOp",
+    "StoreOp",
+    "Vec",
+    "enclosing_box",
+    "i64_array",
+    "ints",
+]

@@ -14,6 +14,7 @@ from xdsl.ir import Attribute, Dialect, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def, result_def, traits_def, var_operand_def, var_result_def
 from xdsl.traits import NoMemoryEffect, Pure
 
+from hlo2tx8.dialects.xla_access import ExtractAtOp
 from hlo2tx8.dialects.xla_indexing import ApplyIndexingOp, IndexingMapAttr, InDomainOp, index
 from hlo2tx8.dialects.xla_loop import LoopOp, YieldOp
 from hlo2tx8.dialects.xla_reduce import ReduceOp
@@ -143,6 +144,7 @@ Xla = Dialect(
         ConstantOp,
         AllocateScratchOp,
         SyncTilesOp,
+        ExtractAtOp,
     ],
     [IndexingMapAttr],
 )
@@ -154,6 +156,7 @@ __all__ = [
     "ApplyIndexingOp",
     "ConstantOp",
     "ElementwiseOp",
+    "ExtractAtOp",
     "InDomainOp",
     "IndexingMapAttr",
     "LoopOp",

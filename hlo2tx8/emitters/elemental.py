@@ -20,6 +20,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from hlo2tx8.dialects.xla import ApplyIndexingOp, ElementwiseOp, IndexingMapAttr, InDomainOp, PureCallOp, index
 from hlo2tx8.emitters.accumulate import Accumulation
 from hlo2tx8.emitters.reduce_blocks import BlockLoop, counted_loop
+from hlo2tx8.emitters.runtime_index import RuntimeIndices
 from hlo2tx8.emitters.scalar import constant_array, scalar_constant, scalar_op
 from hlo2tx8.errors import LevelError
 from hlo2tx8.hlo.spec import Kind
@@ -98,6 +99,8 @@ class _ElementEmitter:
         if kind is Kind.ELEMENTWISE:
             operands = [self._operand(op, i, block) for i in range(len(op.operands))]
             return _add(block, scalar_op(op, operands, type_))
+        if kind is Kind.INDEXED:
+            return self._read_at(op, block)
         if kind is not Kind.SHAPING:
             raise LevelError("E1006", f"{op.name} has no elemental emission")
         if op.name == "stablehlo.iota":
@@ -107,6 +110,15 @@ class _ElementEmitter:
         served = [n for n, (map, _) in ways.items() if not map.is_empty] or [0]
         ready = {n: self._operand(op, n, block) for n in served if ways[n][1] is scope}
         return self._choose_operand(op, served, ready, type_, block)
+
+    def _read_at(self, op: Operation, block: Block) -> SSAValue:
+        """An element of a parameter at run-time indices; every element of a constant is the same."""
+        source = op.operands[0]
+        if isinstance(owner := source.owner, Operation):
+            return self._constant(source, owner)
+        indices = self._indices(*self.partitioned.operand_places[op, 0], block)
+        runtime = [self._operand(op, number, block) for number in range(1, len(op.operands))]
+        return RuntimeIndices(op, block).read(self.tensors[source], indices, runtime)
 
     def _reduction(self, op: Operation, block: Block) -> list[SSAValue]:
         """A nest of counted loops that carries accumulators; operands are read inside, at maps with the counters.

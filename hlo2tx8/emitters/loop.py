@@ -28,7 +28,7 @@ from hlo2tx8.emitters.emitter import Declined, Fusion, Match
 from hlo2tx8.errors import UnsupportedOp
 from hlo2tx8.partitioner.accesses import AccessAnalysis
 from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction, partition
-from hlo2tx8.partitioner.instruction import is_elemental, tensor_type
+from hlo2tx8.partitioner.instruction import is_elemental, is_inlined_constant, is_read_as_a_whole, tensor_type
 from hlo2tx8.partitioner.reduction_blocks import Blocks
 from hlo2tx8.partitioner.reduction_paths import is_reduction
 from hlo2tx8.partitioner.work_split import WorkSplit
@@ -84,7 +84,14 @@ def is_empty(function: SubgraphFunction) -> bool:
 
 
 def _is_emitted(op: Operation) -> bool:
+    if any(is_read_as_a_whole(op, n) and not _is_in_memory(operand) for n, operand in enumerate(op.operands)):
+        return False
     return is_elemental(op) or is_reduction(op)
+
+
+def _is_in_memory(value: SSAValue) -> bool:
+    owner = value.owner
+    return not isinstance(owner, Operation) or is_inlined_constant(owner)
 
 
 def _name_functions(fusion: str, partitioned: PartitionedComputation) -> dict[SubgraphFunction, str]:

@@ -4,23 +4,24 @@ bitcast_convert f32 → 2 x i16      ⟶    the bits as i32, repeated along the 
 bitcast_convert 2 x i16 → f32      ⟶    each part widened, shifted, put together, the bits as f32
 real x, imag x of a real x         ⟶    x, 0
 dynamic_broadcast_in_dim           ⟶    broadcast_in_dim, where the result's shape is known
+dynamic_slice, gather              ⟶    hlo.read_at
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, ModuleOp, Signedness, TensorType, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
-from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import LiteralAttr, UnknownOp
+from hlo2tx8.hlo import expand_indexed
+from hlo2tx8.hlo.expansion import Expansion
 from hlo2tx8.hlo.lookup import tensor_like
-from hlo2tx8.hlo.types import bit_width, is_complex, numpy_dtype
+from hlo2tx8.hlo.types import bit_width, is_complex
 
 
 @dataclass(frozen=True)
@@ -31,34 +32,9 @@ class ExpandOperationsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in tuple(op.walk()):
-            match inner.name:
-                case "stablehlo.bitcast_convert":
-                    _expand_bitcast(inner)
-                case "stablehlo.real" | "stablehlo.imag":
-                    _expand_part(inner)
-                case "stablehlo.dynamic_broadcast_in_dim":
-                    _make_static(inner)
-                case _:
-                    pass
-
-
-@dataclass
-class _Expansion:
-    """Builds ops in front of one op, with its origin."""
-
-    op: Operation
-
-    def emit(self, name: str, operands: Sequence[SSAValue], type_: Attribute, **properties: Attribute) -> SSAValue:
-        new = stablehlo.OPS[name](operands, [type_], properties)
-        new.attributes |= {k: v for k, v in self.op.attributes.items() if k == "loc"}
-        return Builder(InsertPoint.before(self.op)).insert(new).results[0]
-
-    def splat(self, value: int, type_: TensorType[Attribute]) -> SSAValue:
-        dtype = numpy_dtype(type_.element_type)
-        return self.emit("constant", [], type_, value=LiteralAttr.from_array(np.array(value, dtype)))
-
-    def replace(self, value: SSAValue) -> None:
-        Rewriter.replace_op(self.op, [], [value])
+            expand = EXPANSIONS.get(inner.name)
+            if expand is not None:
+                expand(inner)
 
 
 def _unsigned(width: int, shape: Sequence[int]) -> TensorType[Attribute]:
@@ -74,7 +50,7 @@ def _expand_bitcast(op: Operation) -> None:
     wide, narrow = bit_width(source.dtype), bit_width(result.dtype)
     if wide == narrow or is_complex(source.dtype) or is_complex(result.dtype):
         return
-    e = _Expansion(op)
+    e = Expansion(op)
     if 0 in result.shape:
         # Nothing to compute; an op without operands of the right type will do.
         e.replace(e.emit("iota", [], op.results[0].type, iota_dimension=IntegerAttr(result.shape.index(0), i64)))
@@ -84,7 +60,7 @@ def _expand_bitcast(op: Operation) -> None:
         _join(e, op, wide, narrow, source.shape)
 
 
-def _split(e: _Expansion, op: Operation, wide: int, narrow: int, shape: tuple[int, ...]) -> None:
+def _split(e: Expansion, op: Operation, wide: int, narrow: int, shape: tuple[int, ...]) -> None:
     """Part j along the last dimension holds bits j * narrow and up."""
     bits = e.emit("bitcast_convert", [op.operands[0]], _unsigned(wide, shape[:-1]))
     full = _unsigned(wide, shape)
@@ -100,7 +76,7 @@ def _split(e: _Expansion, op: Operation, wide: int, narrow: int, shape: tuple[in
     e.replace(e.emit("bitcast_convert", [cut], op.results[0].type))
 
 
-def _join(e: _Expansion, op: Operation, narrow: int, wide: int, shape: tuple[int, ...]) -> None:
+def _join(e: Expansion, op: Operation, narrow: int, wide: int, shape: tuple[int, ...]) -> None:
     """Part j along the last dimension gives bits j * narrow and up."""
     outer = shape[:-1]
     part = IntegerType(narrow, Signedness.UNSIGNED) if narrow > 1 else i1
@@ -130,7 +106,7 @@ def _make_static(op: Operation) -> None:
     source, shape = op.operands[0], op.operands[1]
     if any(n < 0 for n in tensor_like(op.results[0].type).shape):
         return
-    e = _Expansion(op)
+    e = Expansion(op)
     dimensions = {k: v for k, v in op.properties.items() if k == "broadcast_dimensions"}
     e.replace(e.emit("broadcast_in_dim", [source], op.results[0].type, **dimensions))
     owner = shape.owner
@@ -145,6 +121,16 @@ def _expand_part(op: Operation) -> None:
     if op.name == "stablehlo.real":
         Rewriter.replace_op(op, [], [op.operands[0]])
         return
-    e = _Expansion(op)
+    e = Expansion(op)
     zero = LiteralAttr.from_array(np.zeros((), source.dtype))
     e.replace(e.emit("constant", [], op.results[0].type, value=zero))
+
+
+EXPANSIONS: dict[str, Callable[[Operation], None]] = {
+    "stablehlo.bitcast_convert": _expand_bitcast,
+    "stablehlo.real": _expand_part,
+    "stablehlo.imag": _expand_part,
+    "stablehlo.dynamic_broadcast_in_dim": _make_static,
+    **expand_indexed.EXPANSIONS,
+}
+"""What rewrites an op of that name, where it needs to be rewritten."""

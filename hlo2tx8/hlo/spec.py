@@ -23,6 +23,8 @@ class Kind(Enum):
     """Each result element from the operand elements at the same index (or the only element of a rank-0 operand)."""
     SHAPING = auto()
     """A result element is one operand element, or none: only an indexing map."""
+    INDEXED = auto()
+    """A result element is one element of the first operand, at a place that elements of the others move."""
     REDUCE = auto()
     DOT = auto()
     CONSTANT = auto()

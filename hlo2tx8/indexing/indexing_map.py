@@ -93,6 +93,17 @@ class IndexingMap:
         """An interval that encloses result i."""
         return self.bounds(self.results[i])
 
+    def at_runtime_zero(self) -> "IndexingMap":
+        """The map where all runtime variables are 0."""
+        if not self.runtime:
+            return self
+        dims = [Dim(i) for i in range(len(self.dims))]
+        syms: list[Expr] = [Sym(i) for i in range(len(self.ranges))]
+        syms += [Const(0)] * len(self.runtime)
+        constraints = tuple((expr.substitute(dims, syms), interval) for expr, interval in self.constraints)
+        results = tuple(result.substitute(dims, syms) for result in self.results)
+        return IndexingMap(self.dims, self.ranges, (), results, constraints).simplify()
+
     def with_results(self, results: Sequence[Expr]) -> "IndexingMap":
         return replace(self, results=tuple(results))
 

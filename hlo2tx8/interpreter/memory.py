@@ -1,11 +1,12 @@
 """Reads and writes of tensors at index arrays, under a mask of live points."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
+from hlo2tx8.dialects.xla import ExtractAtOp
 from hlo2tx8.errors import LevelError
 from hlo2tx8.interpreter.buffers import Array
 
@@ -57,3 +58,11 @@ def _check_bounds(array: Array, indices: Sequence[Array], mask: Mask, op: Operat
             outside = (index < 0) | (index >= size)
             if bool(np.any(outside if mask is None else outside & mask)):
                 raise LevelError("E1006", f"{op.name} leaves dimension {dim} of size {size}")
+
+
+def shifted(op: ExtractAtOp, look: Callable[[SSAValue], Array]) -> list[Array]:
+    """The indices of an access, moved by its shifts."""
+    indices = [look(value) for value in op.indices]
+    for dim, shift in zip(op.dims.get_values(), op.shifts, strict=True):
+        indices[int(dim)] = indices[int(dim)] + look(shift)
+    return indices

@@ -14,6 +14,7 @@ from hlo2tx8.dialects.xla import (
     AllocateScratchOp,
     ApplyIndexingOp,
     ConstantOp,
+    ExtractAtOp,
     InDomainOp,
     LoopOp,
     PureCallOp,
@@ -25,7 +26,7 @@ from hlo2tx8.dialects.xla import (
 from hlo2tx8.errors import InputError, LevelError
 from hlo2tx8.hlo import numpy_dtype
 from hlo2tx8.interpreter.buffers import Array, from_buffer, logical_type, new_buffer, to_buffers
-from hlo2tx8.interpreter.memory import Mask, gather, scatter
+from hlo2tx8.interpreter.memory import Mask, gather, scatter, shifted
 from hlo2tx8.interpreter.reduction import halved
 from hlo2tx8.interpreter.scalars import evaluate_scalar, literal_array
 from hlo2tx8.interpreter.vectors import VectorOp, extent, index_vector, inside, offsets
@@ -116,6 +117,8 @@ class _Run:
                 target = self.values[op.dest]
                 scatter(target, self._operands(op.indices), self.values[op.scalar], mask, op)
                 return [target]
+            case ExtractAtOp():
+                return [gather(self.values[op.tensor], shifted(op, self.values.__getitem__), mask, op)]
             case AllocateScratchOp():
                 return [new_buffer(op.res.type)]
             case SyncTilesOp():
@@ -139,7 +142,7 @@ class _Run:
                 return self._reduce(op, mask)
             case vec.BroadcastOp():
                 return [self.values[op.value]]
-            case vec.LoadOp() | vec.GatherOp() | vec.IndexOp() | vec.MaskOp() | vec.SplatOp() | vec.ExtentOp():
+            case vec.LoadOp() | vec.LoadAtOp() | vec.GatherOp() | vec.IndexOp() | vec.MaskOp() | vec.SplatOp() | vec.ExtentOp():
                 return [self._vector(op, mask)]
             case _:
                 return [evaluate_scalar(op, self._operands(op.operands))]
@@ -259,6 +262,9 @@ class _Run:
                 return self.values[op.value]
             case vec.GatherOp():
                 return gather(self.values[op.source], [self.values[op.index]], mask, op)
+            case vec.LoadAtOp():
+                where = offsets(self.values[op.offset], vec.ints(op.strides), self.lanes) + self.values[op.shift]
+                return gather(self.values[op.source], [where], mask, op)
             case vec.LoadOp():
                 region = inside(op, self.lanes, look)
                 where = offsets(self.values[op.offset], vec.ints(op.strides), self.lanes)

@@ -13,7 +13,7 @@ from hlo2tx8.hlo import numpy_dtype
 
 Array = npt.NDArray[Any]
 Look = Callable[[SSAValue], Array]
-VectorOp: TypeAlias = vec.ExtentOp | vec.LoadOp | vec.GatherOp | vec.IndexOp | vec.MaskOp | vec.SplatOp
+VectorOp: TypeAlias = vec.ExtentOp | vec.LoadOp | vec.LoadAtOp | vec.GatherOp | vec.IndexOp | vec.MaskOp | vec.SplatOp
 """Ops of the dialect that compute a value."""
 
 

@@ -22,6 +22,7 @@ from hlo2tx8.device.isa.kc_control import (
     KcFloorDiv,
     KcIf,
     KcLess,
+    KcLoadScalar,
     KcLoop,
     KcMax,
     KcMin,
@@ -33,6 +34,7 @@ from hlo2tx8.dialects import vec, xla
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Add, Const, Dim, Expr, FloorDiv, Mod, Mul, Sym
 from hlo2tx8.lower.buffer_table import buffers_of, uses_of
+from hlo2tx8.lower.element_format import format_of
 from hlo2tx8.lower.registers import NUM_REGISTERS, TILE_REGISTER, LinearForm, ValueNumbering, allocate_registers
 
 NUM_AFFINE_TERMS = 4
@@ -97,6 +99,8 @@ class _Encoder:
                 self.slots[op.res] = len(self.slots)
                 assert isinstance(op.res.type, TensorType)
                 self.scratch.append(op.res.type)
+            case vec.ReadScalarOp():
+                self._read_scalar(op)
             case scf.ForOp():
                 self._loop(op)
             case scf.IfOp():
@@ -141,6 +145,12 @@ class _Encoder:
         return self._scalar(KcLess, a, b)
 
     # ------------------------------------------------------------------------------------------------ index
+
+    def _read_scalar(self, op: vec.ReadScalarOp) -> None:
+        address = self._operand(self.forms[op.address])
+        rd = self.values.take()
+        self.records.append(Record(KcLoadScalar, {"rd": Register(rd), "address": address}, format_of(op.format)))
+        self.forms[op.result] = LinearForm.of_register(rd)
 
     def _index(self, op: Operation) -> None:
         operands = [self.forms[o] for o in op.operands]

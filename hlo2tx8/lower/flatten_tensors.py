@@ -19,12 +19,12 @@ from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf, tensor
-from xdsl.dialects.builtin import FunctionType, IndexType, IntegerAttr, ModuleOp, TensorType
+from xdsl.dialects.builtin import FunctionType, IndexType, IntegerAttr, IntegerType, ModuleOp, TensorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from hlo2tx8.dialects.layout import strides
-from hlo2tx8.dialects.xla import ApplyIndexingOp, IndexingMapAttr, InDomainOp, ReduceOp, TileIdOp
+from hlo2tx8.dialects.xla import ApplyIndexingOp, ExtractAtOp, IndexingMapAttr, InDomainOp, ReduceOp, TileIdOp
 from hlo2tx8.errors import LevelError
 from hlo2tx8.indexing import Const, Dim, Expr, FloorDiv, IndexingMap, Interval, Simplifier, Sym, Variable
 
@@ -143,6 +143,10 @@ def _flatten(op: Operation, block: Block, scope: _Scope) -> None:
             offset = _offset(op.tensor, op.indices, block, scope)
             read = tensor.ExtractOp(scope.values[op.tensor], offset, op.result.type)
             _add(read, op, block, scope)
+        case ExtractAtOp():
+            offset = _offset(op.tensor, op.indices, block, scope)
+            shift = _shift(op, block, scope)
+            _add(ExtractAtOp(scope.values[op.tensor], [offset], [0], [shift]), op, block, scope)
         case tensor.InsertOp():
             offset = _offset(op.dest, op.indices, block, scope)
             _add(tensor.InsertOp(scope.values[op.scalar], scope.values[op.dest], offset), op, block, scope)
@@ -241,6 +245,26 @@ def _offset(buffer: SSAValue, indices: Sequence[SSAValue], block: Block, scope: 
     for value, step in zip(indices, strides(cast(TensorType[Attribute], buffer.type)), strict=True):
         offset = offset + scope.index_of(value) * step
     return scope.index_value(offset, block)
+
+
+def _shift(op: ExtractAtOp, block: Block, scope: _Scope) -> SSAValue:
+    """The sum of the shifts times the strides they go along."""
+    steps = strides(cast(TensorType[Attribute], op.tensor.type))
+    total: SSAValue | None = None
+    for dim, shift in zip(op.dims.get_values(), op.shifts, strict=True):
+        part = scope.values[shift]
+        if steps[int(dim)] != 1:
+            factor = arith.ConstantOp(IntegerAttr(steps[int(dim)], cast(IntegerType, part.type)))
+            product = arith.MuliOp(part, factor.result)
+            block.add_ops([factor, product])
+            part = product.result
+        if total is not None:
+            add = arith.AddiOp(total, part)
+            block.add_op(add)
+            part = add.result
+        total = part
+    assert total is not None
+    return total
 
 
 def _domain(op: InDomainOp, block: Block, scope: _Scope) -> SSAValue:

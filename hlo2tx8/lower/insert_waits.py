@@ -17,7 +17,7 @@ from xdsl.passes import ModulePass
 
 from hlo2tx8.device.isa import Engine, Instruction
 from hlo2tx8.device.isa.kc_control import KcBarrier, KcWait
-from hlo2tx8.dialects import spm, xla
+from hlo2tx8.dialects import spm, vec, xla
 from hlo2tx8.lower.allocate_spm import LiveRange, live_ranges
 
 Pending: TypeAlias = dict[SSAValue, frozenset[Engine]]
@@ -58,16 +58,15 @@ class _Waits:
                     if insert:
                         _meet(op)
                     pending = {}
-                case Instruction():
+                case Instruction() | vec.ReadScalarOp():
                     pending = self._instruction(op, pending, insert)
                 case _:
                     pass
         return pending
 
-    def _instruction(self, op: Instruction, pending: Pending, insert: bool) -> Pending:
-        fields = [op.field(a.field) for a in op.accesses() if a.space == "spm"]
-        buffers = [spm.root_buffer(f) for f in fields if isinstance(f, SSAValue)]
-        if op.ENGINE is not Engine.KC:
+    def _instruction(self, op: Instruction | vec.ReadScalarOp, pending: Pending, insert: bool) -> Pending:
+        buffers = _buffers(op)
+        if isinstance(op, Instruction) and op.ENGINE is not Engine.KC:
             return pending | {b: pending.get(b, frozenset()) | {op.ENGINE} for b in buffers}
         engines = frozenset(e for b in buffers for other, held in pending.items() if self._may_meet(b, other) for e in held)
         if not engines:
@@ -80,6 +79,13 @@ class _Waits:
 
     def _may_meet(self, a: SSAValue, b: SSAValue) -> bool:
         return a is b or not self.ranges[a].overlaps(self.ranges[b])
+
+
+def _buffers(op: Instruction | vec.ReadScalarOp) -> list[SSAValue]:
+    if isinstance(op, vec.ReadScalarOp):
+        return [spm.root_buffer(op.address)]
+    fields = [op.field(a.field) for a in op.accesses() if a.space == "spm"]
+    return [spm.root_buffer(f) for f in fields if isinstance(f, SSAValue)]
 
 
 def _join(a: Pending, b: Pending) -> Pending:

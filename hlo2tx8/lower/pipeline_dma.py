@@ -24,7 +24,7 @@ from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.lsu import Rdma, TdmaMemset, Wdma
-from hlo2tx8.dialects import spm
+from hlo2tx8.dialects import spm, vec
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,15 @@ def _prefetchable(loop: scf.ForOp) -> list[SSAValue]:
         and _loop_of(buffer.owner) is loop
         and any(isinstance(o, Rdma) for o in ops)
         and all(isinstance(o, (Rdma, TdmaMemset)) for o in ops)
+        and not any(_depends_on_data(o, loop) for o in ops)
     ]
+
+
+def _depends_on_data(load: Operation, loop: scf.ForOp) -> bool:
+    """Is it where the step's own data say? Those are not there a step earlier."""
+    needed: set[Operation] = set()
+    _collect(load, loop, needed)
+    return any(isinstance(op, vec.ReadScalarOp) for op in needed)
 
 
 def _use_in_turns(buffer: SSAValue, loop: scf.ForOp) -> None:

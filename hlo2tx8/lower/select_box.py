@@ -14,9 +14,10 @@ from hlo2tx8.device.isa.kc_vector import KcVAdd, KcVDiv, KcVMul, KcVRem
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Add, Const, Expr, FloorDiv, IndexingMap, Mod, Mul
-from hlo2tx8.lower.box_levels import Level, Size
+from hlo2tx8.lower.box_levels import Level, Size, dense_strides
 from hlo2tx8.lower.element_format import Splat, Vector, constant_bits, format_of, storage_format, tensor_type
 from hlo2tx8.lower.instruction_choice import choose, is_move
+from hlo2tx8.lower.select_access import MIN_ROW_BYTES, Walk, load_rows
 from hlo2tx8.lower.select_memory import (
     MAX_GATHER_BYTES,
     Clip,
@@ -61,6 +62,8 @@ class BoxSelector:
                 self.vectors[op.result] = _splat(op.value)
             case vec.LoadOp():
                 self.vectors[op.result] = self._load(op)
+            case vec.LoadAtOp():
+                self.vectors[op.result] = self._load_at(op)
             case vec.StoreOp():
                 self._store(op)
             case vec.GatherOp():
@@ -190,7 +193,7 @@ class BoxSelector:
         store_box(self.step, self.slots[op.target], self.slots[op.offset], source, vec.ints(op.strides), fmt)
 
     def _gather(self, op: vec.GatherOp) -> SSAValue:
-        step, fmt = self.step, storage_format(op.result.type)
+        fmt = storage_format(op.result.type)
         shape = tensor_type(op.source).get_shape()
         size = max(shape[0], 1) * fmt.bytes
         if size > MAX_GATHER_BYTES:
@@ -199,13 +202,38 @@ class BoxSelector:
                 f"an access without affine strides reads a tensor of {size} bytes; SPM holds at most {MAX_GATHER_BYTES} of it",
                 origin=_origin(op),
             )
-        source = self.slots[op.source]
+        index = self.as_format(self.vectors[op.index], format_of(op.index.type), Format.INT32)
+        return self._gathered(op.source, index, fmt)
+
+    def _gathered(self, tensor: SSAValue, index: SSAValue, fmt: Format) -> SSAValue:
+        """The elements at INT32 indices, read from a copy of the whole tensor in SPM, which is made before the steps."""
+        step, source = self.step, self.slots[tensor]
         key = ("whole", source)
         if key not in self.hoisted:
-            self.hoisted[key] = self._in_prologue(lambda: self._whole(source, shape[0], fmt))
-        index = self.as_format(self.vectors[op.index], format_of(op.index.type), Format.INT32)
+            self.hoisted[key] = self._in_prologue(lambda: self._whole(source, tensor_type(tensor).get_shape()[0], fmt))
         dst = step.alloc(fmt)
         step.insert(KcVGather.make(fmt=fmt, dst=dst, src=self.hoisted[key], index=index, n=step.count(), origin=step.origin))
+        return dst
+
+    def _load_at(self, op: vec.LoadAtOp) -> SSAValue:
+        step, fmt, shift_format = self.step, storage_format(op.result.type), format_of(op.shift.type)
+        walk = Walk.of(step, vec.ints(op.strides), vec.ints(op.varying))
+        shift, offset = self.buffer(self.vectors[op.shift]), self.slots[op.offset]
+        size_bytes = tensor_type(op.source).get_shape()[0] * fmt.bytes
+        if walk.num_outer and walk.row_elements * fmt.bytes < MIN_ROW_BYTES and size_bytes <= MAX_GATHER_BYTES:
+            dense = dense_strides(step.shape, step)
+            terms = [(d, n, s) for d, n, s in zip(dense, step.shape, walk.strides, strict=True) if s and n != 1]
+            index = self.as_format(shift, shift_format, Format.INT32)
+            if terms or offset != 0:
+                place = iota_sum(step, step.count(), offset, terms, Format.INT32)
+                index = self._emit_add(place, index)
+            return self._gathered(op.source, index, fmt)
+        return load_rows(walk, self.slots[op.source], offset, shift, shift_format, fmt)
+
+    def _emit_add(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        dst = self.step.alloc(Format.INT32)
+        make = KcVAdd.make
+        self.step.insert(make(fmt=Format.INT32, dst=dst, a=a, b=b, n=self.step.count(), origin=self.step.origin))
         return dst
 
     def _whole(self, source: SSAValue, num_elements: int, fmt: Format) -> SSAValue:

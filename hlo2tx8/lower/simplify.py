@@ -20,12 +20,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from hlo2tx8.dialects.xla import ApplyIndexingOp, ConstantOp, ElementwiseOp, InDomainOp, PureCallOp
+from hlo2tx8.dialects.xla import ApplyIndexingOp, ConstantOp, ElementwiseOp, ExtractAtOp, InDomainOp, PureCallOp
 
 Known: TypeAlias = dict[Hashable, Operation]
 
 _CONSTANTS = (arith.ConstantOp, ConstantOp)
-_ELEMENT_OPS = (ApplyIndexingOp, InDomainOp, ElementwiseOp, PureCallOp, tensor.ExtractOp)
+_ELEMENT_OPS = (ApplyIndexingOp, InDomainOp, ElementwiseOp, PureCallOp, tensor.ExtractOp, ExtractAtOp)
 """Besides arith and math: ops whose result follows from operands, properties and attributes. An extract reads a
 tensor value, and inserts make new ones."""
 

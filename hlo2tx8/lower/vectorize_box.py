@@ -14,7 +14,8 @@ from hlo2tx8.dialects import vec, xla
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Variable
 from hlo2tx8.lower.element_format import tensor_type, vector_type
-from hlo2tx8.lower.lane_access import Constraint, LaneSpace, Region
+from hlo2tx8.lower.lane_access import Constraint, LaneAccess, LaneSpace, Region
+from hlo2tx8.lower.varying_lanes import varying_lanes
 from hlo2tx8.lower.vectorize_reduce import broadcast, vectorize_reduce
 
 INT32_MAX = 2**31 - 1
@@ -96,6 +97,8 @@ class BoxBuilder:
                 self.values[op.results[0]] = self.builder.insert(op.clone()).results[0]
             case tensor.ExtractOp():
                 self.values[op.result] = self._extract(op, region)
+            case xla.ExtractAtOp():
+                self.values[op.res] = self._extract_at(op, region)
             case tensor.InsertOp():
                 self._insert(op)
             case scf.IfOp():
@@ -128,11 +131,10 @@ class BoxBuilder:
             self.splats[known] = self.builder.insert(vec.SplatOp(known, self.space.shape)).result
         return self.splats[known]
 
-    def _index_vector(self, expr: Expr) -> SSAValue:
+    def _index_vector(self, expr: Expr, type_: Attribute | None = None) -> SSAValue:
         element = i32 if self.space.largest(expr) <= INT32_MAX else i64
-        return self.builder.insert(
-            vec.IndexOp(self.fixed_values, self.space.map_of((expr,)), VectorType(element, self.space.shape))
-        ).result
+        type_ = type_ or VectorType(element, self.space.shape)
+        return self.builder.insert(vec.IndexOp(self.fixed_values, self.space.map_of((expr,)), type_)).result
 
     def _elementwise(self, op: Operation) -> None:
         if op.regions or len(op.results) != 1:
@@ -210,6 +212,26 @@ class BoxBuilder:
         new = vec.LoadOp(source, self._offset(access.base), access.strides, result_type, clips)
         return self.builder.insert(new).result
 
+    def _extract_at(self, op: xla.ExtractAtOp, region: Region) -> SSAValue:
+        """An element at a place that data move; where only lanes of a region may read, the whole place becomes data."""
+        source, shift = self.values[op.tensor], self._vector(op.shifts[0])
+        offset = self.space.simplify(self.indices[op.indices[0]])
+        access = self.space.access(offset)
+        result_type = VectorType(_element_type(source), self.space.shape)
+        if access is None or not region.is_whole:
+            place = self._index_vector(offset, shift.type)
+            shift = self._inside(source, self.builder.insert(arith.AddiOp(place, shift)).result)
+            access = LaneAccess(Const(0), (0,) * len(self.space.lanes))
+        varying = varying_lanes(shift, {})
+        new = vec.LoadAtOp(source, self._offset(access.base), access.strides, shift, varying, result_type)
+        return self.builder.insert(new).result
+
+    def _inside(self, source: SSAValue, index: SSAValue) -> SSAValue:
+        """The indices, those outside of the tensor moved into it."""
+        last = self._splat_int(max(_num_elements(source) - 1, 0), index.type)
+        index = self.builder.insert(arith.MinSIOp(index, last)).result
+        return self.builder.insert(arith.MaxSIOp(index, self._splat_int(0, index.type))).result
+
     def _stays_inside(self, source: SSAValue, offset: Expr) -> bool:
         bounds = self.space.bounds(offset)
         return bounds.lo >= 0 and bounds.hi < _num_elements(source)
@@ -218,9 +240,7 @@ class BoxBuilder:
         """Lanes whose element nobody uses may lie outside the tensor: their index is clamped into it."""
         index = self._index_vector(offset)
         if not self._stays_inside(source, offset):
-            last = self._splat_int(max(_num_elements(source) - 1, 0), index.type)
-            index = self.builder.insert(arith.MinSIOp(index, last)).result
-            index = self.builder.insert(arith.MaxSIOp(index, self._splat_int(0, index.type))).result
+            index = self._inside(source, index)
         return self.builder.insert(vec.GatherOp(source, index, result_type)).result
 
     def _insert(self, op: tensor.InsertOp) -> None:

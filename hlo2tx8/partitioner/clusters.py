@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, SSAValue
 
 from hlo2tx8.hlo.regions import CONTROL, captured
 from hlo2tx8.indexing import FloorDiv, IndexingMap, Mod
@@ -14,6 +14,7 @@ from hlo2tx8.partitioner.instruction import (
     is_elemental,
     is_free,
     is_identity,
+    is_read_as_a_whole,
     is_splat_constant,
     operand_maps,
     shape_of,
@@ -76,8 +77,7 @@ class _Walk:
         """Decide where an instruction goes; all of its readers have been visited."""
         if is_kept(op):
             for operand in (*op.operands, *captured(op)):
-                if isinstance(operand.owner, Operation):
-                    self.uses.setdefault(operand.owner, []).append(_OUTSIDE)
+                self._keep_outside(operand)
             return
         found = self.uses.pop(op, [])
         inside = [use for use in found if use.cluster is not None]
@@ -142,6 +142,10 @@ class _Walk:
         cluster.accesses.extend(new)
         return True
 
+    def _keep_outside(self, value: SSAValue) -> None:
+        if isinstance(value.owner, Operation):
+            self.uses.setdefault(value.owner, []).append(_OUTSIDE)
+
     def _start(self, op: Operation, why: str, *, is_loop: bool) -> None:
         cluster = Cluster(op, is_loop, {op: None})
         self.clusters.append(cluster)
@@ -164,7 +168,9 @@ class _Walk:
         if not op.operands:
             return
         for number, (operand, map) in enumerate(zip(op.operands, _operand_maps_from(op, use), strict=True)):
-            if isinstance(operand.owner, Operation):
+            if is_read_as_a_whole(op, number):
+                self._keep_outside(operand)
+            elif isinstance(operand.owner, Operation):
                 scope = Scope(op, number) if is_conditional(op, number) else use.scope
                 self.uses.setdefault(operand.owner, []).append(Use(use.cluster, map, scope))
 

@@ -48,7 +48,12 @@ def is_elemental(op: Operation) -> bool:
     if kind is Kind.ELEMENTWISE:
         scalars = () if op.name == "stablehlo.bitcast_convert" else ((),)
         return all(shape_of(operand) in (shape_of(op.results[0]), *scalars) for operand in op.operands)
-    return kind in (Kind.SHAPING, Kind.CONSTANT)
+    return kind in (Kind.SHAPING, Kind.INDEXED, Kind.CONSTANT)
+
+
+def is_read_as_a_whole(op: Operation, number: int) -> bool:
+    """Must operand `number` be a tensor in memory, because the elements read are known at run time only?"""
+    return kind_of(op) is Kind.INDEXED and number == 0
 
 
 def is_inlined_constant(op: Operation) -> bool:
@@ -84,7 +89,10 @@ def is_single_operand_shaping(op: Operation) -> bool:
 
 
 def operand_maps(op: Operation) -> tuple[IndexingMap | None, ...]:
-    """Per operand: result index → operand index; None where that is the identity on the whole result."""
+    """Per operand: result index → operand index; None where that is the identity on the whole result.
+
+    Of an operand read at run-time indices: where it is read if they are all 0.
+    """
     shape = shape_of(op.results[0])
     if kind_of(op) is Kind.ELEMENTWISE and all(shape_of(operand) == shape for operand in op.operands):
         return (None,) * len(op.operands)
@@ -92,7 +100,8 @@ def operand_maps(op: Operation) -> tuple[IndexingMap | None, ...]:
     for choices in operand_indexing(op):
         if len(choices) != 1:
             raise LevelError("E1006", f"{op.name} reads several elements of an operand: it is not elemental")
-        maps.append(None if is_identity(choices[0], shape) else choices[0])
+        map = choices[0].at_runtime_zero()
+        maps.append(None if is_identity(map, shape) else map)
     return tuple(maps)
 
 

@@ -12,6 +12,8 @@ from hlo2tx8.hlo.ops import (
     elementwise_integer,
     elementwise_math,
     elementwise_select,
+    gather,
+    indexed,
     reduce,
     shaping,
 )
@@ -28,6 +30,8 @@ SPECS: tuple[OpSpec, ...] = (
     *shaping.SPECS,
     *constant.SPECS,
     *dynamic.SPECS,
+    *indexed.SPECS,
+    *gather.SPECS,
     *reduce.SPECS,
     *dot.SPECS,
     *control.SPECS,

@@ -1,0 +1,27 @@
+"""Ops of dialect `hlo` that reach elements at places known at run time only: what slices, gathers and scatters become.
+
+%r = "hlo.read_at"(%x, %i) <{map = #map<(d0, d1) -> (d0, d1)>, index_maps = [#map<(d0, d1) -> ()>], dims = [0], rooms = [8]}>
+"""
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, i64
+
+from hlo2tx8.dialects.hlo_form import HloForm, declare
+from hlo2tx8.dialects.xla_indexing import IndexingMapAttr
+from hlo2tx8.indexing import IndexingMap
+
+ReadAtOp: type[HloForm] = declare("hlo", "read_at", ("map", "index_maps", "dims", "rooms"))
+"""result[d] = x[map(d) + sum over k of clamp(i_k[index_maps[k](d)], 0, rooms[k]) along dims[k]]; operands x, i_0, i_1, ..."""
+
+
+def place_properties(
+    map: IndexingMap, index_maps: Sequence[IndexingMap], dims: Sequence[int], rooms: Sequence[int]
+) -> dict[str, IndexingMapAttr | ArrayAttr[IndexingMapAttr] | DenseArrayBase]:
+    """The properties that say where an indexed op reads or writes."""
+    return {
+        "map": IndexingMapAttr(map),
+        "index_maps": ArrayAttr([IndexingMapAttr(m) for m in index_maps]),
+        "dims": DenseArrayBase.from_list(i64, list(dims)),
+        "rooms": DenseArrayBase.from_list(i64, list(rooms)),
+    }

@@ -1,0 +1,52 @@
+"""Ops of dialect `vec` whose addresses depend on data."""
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, TensorType, VectorType, i64
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def
+
+
+@irdl_op_definition
+class LoadAtOp(IRDLOperation):
+    """result[l] = source[offset + sum(strides[k] * lk) + shift[l]]; the shift varies along the lane dimensions `varying` only."""
+
+    name = "vec.load_at"
+    source = operand_def(TensorType)
+    offset = operand_def(IndexType)
+    shift = operand_def(VectorType)
+    strides = prop_def(DenseArrayBase.constr(i64))
+    varying = prop_def(DenseArrayBase.constr(i64))
+    result = result_def(VectorType)
+
+    def __init__(
+        self,
+        source: SSAValue,
+        offset: SSAValue,
+        strides: Sequence[int],
+        shift: SSAValue,
+        varying: Sequence[int],
+        result_type: Attribute,
+    ):
+        arrays = {"strides": strides, "varying": varying}
+        super().__init__(
+            operands=[source, offset, shift],
+            properties={name: DenseArrayBase.from_list(i64, list(array)) for name, array in arrays.items()},
+            result_types=[result_type],
+        )
+
+
+@irdl_op_definition
+class ReadScalarOp(IRDLOperation):
+    """The integer at an address of SPM, in a register of the kernel core: an index that data give.
+
+    `format` is the element type in SPM.
+    """
+
+    name = "vec.read_scalar"
+    address = operand_def()
+    format = prop_def()
+    result = result_def(IndexType)
+
+    def __init__(self, address: SSAValue, format: Attribute):
+        super().__init__(operands=[address], properties={"format": format}, result_types=[IndexType()])

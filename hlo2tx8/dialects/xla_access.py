@@ -1,0 +1,50 @@
+"""Element accesses at places that data decide."""
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType, TensorType, i64
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import Pure
+
+from hlo2tx8.dialects.xla_indexing import index
+
+
+@irdl_op_definition
+class ExtractAtOp(IRDLOperation):
+    """The element of a tensor at `indices`, moved along dims[k] by the integer shifts[k]; it must lie inside.
+
+    %v = xla.extract_at %x[%i, %j] by [0](%s) : tensor<8x4xf32>[index, index], (i32) -> f32          x[i + s, j]
+    """
+
+    name = "xla.extract_at"
+    tensor = operand_def(TensorType)
+    indices = var_operand_def(index)
+    shifts = var_operand_def(IntegerType)
+    dims = prop_def(DenseArrayBase.constr(i64))
+    res = result_def()
+    traits = traits_def(Pure())
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "$tensor `[` $indices `]` `by` $dims `(` $shifts `)` attr-dict `:` "
+        "type($tensor) `[` type($indices) `]` `,` `(` type($shifts) `)` `->` type($res)"
+    )
+
+    def __init__(self, tensor: SSAValue, indices: Sequence[SSAValue], dims: Sequence[int], shifts: Sequence[SSAValue]):
+        type_: Attribute = tensor.type
+        assert isinstance(type_, TensorType)
+        super().__init__(
+            operands=[tensor, indices, shifts],
+            result_types=[cast(TensorType[Attribute], type_).element_type],
+            properties={"dims": DenseArrayBase.from_list(i64, list(dims))},
+        )

@@ -1,0 +1,64 @@
+"""Reads at run-time indices as scalar IR: each index is clamped into its room, then moves the place that is read.
+
+    %0 = tensor.extract %p1[%i0]                                    the index of row %i0
+    %1 = arith.maxsi %0, 0; %2 = arith.minsi %1, room
+    %3 = xla.extract_at %p0[%c0, %i1] by [0](%2)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import IntegerType, i32, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from hlo2tx8.dialects.xla import ElementwiseOp, ExtractAtOp
+from hlo2tx8.emitters.scalar import location, scalar_constant, scalar_op_named
+from hlo2tx8.hlo import numpy_dtype
+from hlo2tx8.hlo.lookup import attributes_of
+from hlo2tx8.hlo.ops.indexed import Place
+from hlo2tx8.hlo.types import bit_width, integer_limits, is_unsigned
+from hlo2tx8.partitioner.instruction import tensor_type
+
+INT32_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class RuntimeIndices:
+    """The indices of an op at a `Place`, on scalars; each method adds ops to a block."""
+
+    op: Operation
+    block: Block
+
+    def read(self, source: SSAValue, indices: Sequence[SSAValue], runtime: Sequence[SSAValue]) -> SSAValue:
+        """The element of `source` at `indices`, moved by the clamped `runtime` indices."""
+        place = Place.of(attributes_of(self.op))
+        if not runtime:
+            return self._add(tensor.ExtractOp(source, list(indices), tensor_type(source).element_type))
+        wanted = i32 if prod(tensor_type(source).get_shape()) <= INT32_MAX else i64
+        shifts = [self.clamped(value, room, wanted) for value, room in zip(runtime, place.rooms, strict=True)]
+        return self._add(ExtractAtOp(source, indices, place.dims, shifts))
+
+    def clamped(self, value: SSAValue, room: int, wanted: IntegerType) -> SSAValue:
+        """The index in 0..room, as an integer of the wanted type; the way there loses no bits."""
+        dtype = numpy_dtype(value.type)
+        if is_unsigned(dtype):
+            return self._convert(self._limit("minimum", value, min(room, integer_limits(dtype)[1])), wanted)
+        if bit_width(dtype) < wanted.width.data:
+            value = self._convert(value, wanted)
+        return self._convert(self._limit("minimum", self._limit("maximum", value, 0), room), wanted)
+
+    def _limit(self, name: str, value: SSAValue, limit: int) -> SSAValue:
+        constant = self._add(scalar_constant(np.asarray(limit, numpy_dtype(value.type)), value.type))
+        return self._add(scalar_op_named(f"stablehlo.{name}", [value, constant], value.type, {}, location(self.op)))
+
+    def _convert(self, value: SSAValue, type_: Attribute) -> SSAValue:
+        if value.type == type_:
+            return value
+        return self._add(ElementwiseOp("stablehlo.convert", [value], type_, location(self.op)))
+
+    def _add(self, op: Operation) -> SSAValue:
+        self.block.add_op(op)
+        return op.results[0]

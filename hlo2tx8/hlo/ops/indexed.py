@@ -1,0 +1,91 @@
+"""hlo.read_at: elements at an affine place that integers known at run time move, each kept within its room."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hlo2tx8.hlo.spec import Array, Attributes, Kind, Maps, OpSpec, Sample, TensorLike
+from hlo2tx8.hlo.types import dtype
+from hlo2tx8.indexing import Dim, Expr, IndexingMap, Sym, Variable
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an indexed op reads or writes: map(d), moved along dims[k] by index k, which is read at index_maps[k](d).
+
+    rooms[k] is the largest value of index k that keeps everything inside.
+    """
+
+    map: IndexingMap
+    index_maps: tuple[IndexingMap, ...]
+    dims: tuple[int, ...]
+    rooms: tuple[int, ...]
+
+    @staticmethod
+    def of(attributes: Attributes) -> "Place":
+        """The place that an op's attributes describe."""
+        return Place(*(attributes[name] for name in ("map", "index_maps", "dims", "rooms")))
+
+    def moved(self) -> IndexingMap:
+        """The map with a runtime variable per index."""
+        results: list[Expr] = list(self.map.results)
+        for number, dim in enumerate(self.dims):
+            results[dim] = results[dim] + Sym(len(self.map.ranges) + number)
+        runtime = tuple(Variable(0, room) for room in self.rooms)
+        return IndexingMap(self.map.dims, self.map.ranges, runtime, tuple(results))
+
+    def maps(self) -> Maps:
+        """The maps to the element and to each index."""
+        return ((self.moved(),), *((m,) for m in self.index_maps))
+
+
+def open_grid(shape: Sequence[int]) -> list[Array]:
+    """An index array per dimension, which broadcast to the shape."""
+    rank = len(shape)
+    return [np.arange(n).reshape([n if i == d else 1 for i in range(rank)]) for d, n in enumerate(shape)]
+
+
+def clamped(index: Array, room: int) -> Array:
+    """The index in 0..room, as int64."""
+    if index.dtype == np.uint64:
+        return np.minimum(index, np.uint64(room)).astype(np.int64)
+    return np.clip(index.astype(np.int64), 0, room)
+
+
+def read(place: Place, shape: Sequence[int], x: Array, *indices: Array) -> Array:
+    """The elements of x at the place, for every index of the shape."""
+    if 0 in shape:
+        return np.empty(tuple(shape), x.dtype)
+    grid = open_grid(shape)
+    coordinates, _ = place.map.evaluate(grid)
+    for index, map, dim, room in zip(indices, place.index_maps, place.dims, place.rooms, strict=True):
+        at, _ = map.evaluate(grid)
+        coordinates[dim] = coordinates[dim] + clamped(np.asarray(index[tuple(at)]), room)
+    return np.array(np.broadcast_to(x[tuple(coordinates)], tuple(shape)), order="C")
+
+
+def read_at(attributes: Attributes, results: tuple[TensorLike, ...], x: Array, *indices: Array) -> Array:
+    """x[map(d) + clamped indices]."""
+    return read(Place.of(attributes), results[0].shape, x, *indices)
+
+
+def read_at_maps(attributes: Attributes, _: TensorLike, __: tuple[TensorLike, ...]) -> Maps:
+    """(d0, d1){rt0} -> (d0 + rt0, d1); an index where its map says."""
+    return Place.of(attributes).maps()
+
+
+def _samples() -> tuple[Sample, ...]:
+    """Two rows of 3 from [5, 3], each from where its index says."""
+    place: dict[str, Any] = {
+        "map": IndexingMap.from_shape([0, Dim(1)], (2, 3)),
+        "index_maps": (IndexingMap.from_shape([Dim(0)], (2, 3)),),
+        "dims": (0,),
+        "rooms": (4,),
+    }
+    x, index = TensorLike((5, 3), dtype("float32")), TensorLike((2,), dtype("int32"))
+    return (Sample((x, index), (TensorLike((2, 3), x.dtype),), place, (1,)),)
+
+
+SPECS = (OpSpec("hlo.read_at", Kind.INDEXED, read_at, read_at_maps, samples=_samples),)
