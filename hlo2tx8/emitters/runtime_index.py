@@ -1,8 +1,8 @@
 """Reads at run-time indices as scalar IR: each index is clamped into its room, then moves the place that is read.
 
-    %0 = tensor.extract %p1[%i0]                                    the index of row %i0
-    %1 = arith.maxsi %0, 0; %2 = arith.minsi %1, room
-    %3 = xla.extract_at %p0[%c0, %i1] by [0](%2)
+%0 = tensor.extract %p1[%i0]                                    the index of row %i0
+%1 = arith.maxsi %0, 0; %2 = arith.minsi %1, room
+%3 = xla.extract_at %p0[%c0, %i1] by [0](%2)
 """
 
 from collections.abc import Sequence

@@ -13,7 +13,8 @@ from hlo2tx8.errors import CompileError, InputError, LevelError, UnsupportedErro
 from hlo2tx8.hlo.liveness import Liveness
 from hlo2tx8.hlo.lookup import attributes_of, has_spec, spec_of, tensor_like
 from hlo2tx8.hlo.reduction import reduce_op
-from hlo2tx8.hlo.spec import Array, Kind
+from hlo2tx8.hlo.region_function import RegionFunction
+from hlo2tx8.hlo.spec import Array, Kind, OpSpec
 
 Value = Any
 """An array, or a tuple of values for HLO tuples; () for tokens."""
@@ -97,7 +98,15 @@ class Evaluator:
             case "stablehlo.after_all" | "stablehlo.create_token":
                 return [()]
             case _:
-                return self.apply(op, operands)
+                return self.apply_with_bodies(op, operands, values) if op.regions else self.apply(op, operands)
+
+    def apply_with_bodies(self, op: Operation, arrays: Sequence[Array], values: dict[SSAValue, Value]) -> Sequence[Array]:
+        """The reference of an op whose regions say what to do with elements."""
+        reference = spec_of(op).body_reference
+        if reference is None:
+            raise CompileError("E1001", f"{op.name} has no reference", origin=origin(op))
+        bodies = [RegionFunction(self, region, values) for region in op.regions]
+        return reference(attributes_of(op), tuple(tensor_like(r.type) for r in op.results), bodies, *arrays)
 
     def lifted(self) -> "Evaluator":
         """An evaluator that runs scalar regions on whole arrays."""
@@ -173,12 +182,16 @@ def _check_supported(module: ModuleOp) -> None:
     """UnsupportedError for all ops without a spec, or whose spec says neither a reference nor a control rule."""
     places: dict[str, list[str]] = {}
     for op in module.walk():
-        known = has_spec(op.name) and (spec_of(op).reference or spec_of(op).kind in (Kind.CONTROL, Kind.REDUCE))
+        known = has_spec(op.name) and _has_reference(spec_of(op))
         if not known:
             name = op.op_name.data if isinstance(op, UnknownOp) else op.name
             places.setdefault(name, []).append(origin(op))
     if places:
         raise UnsupportedError([UnsupportedOp(name, tuple(found)) for name, found in places.items()])
+
+
+def _has_reference(spec: OpSpec) -> bool:
+    return bool(spec.reference or spec.body_reference) or spec.kind in (Kind.CONTROL, Kind.REDUCE)
 
 
 def _check_type(array: Array, value: SSAValue, what: str, error: type[InputError] | type[LevelError], where: str = "") -> None:

@@ -5,6 +5,8 @@ bitcast_convert 2 x i16 → f32      ⟶    each part widened, shifted, put toge
 real x, imag x of a real x         ⟶    x, 0
 dynamic_broadcast_in_dim           ⟶    broadcast_in_dim, where the result's shape is known
 dynamic_slice, gather              ⟶    hlo.read_at
+reduce_window, convolution         ⟶    reduce, dot_general of views
+select_and_scatter                 ⟶    two reduces of views
 """
 
 from collections.abc import Callable, Sequence
@@ -12,14 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, ModuleOp, Signedness, TensorType, i1, i64
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp, Signedness, TensorType, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from hlo2tx8.dialects.hlo import LiteralAttr, UnknownOp
-from hlo2tx8.hlo import expand_indexed
-from hlo2tx8.hlo.expansion import Expansion
+from hlo2tx8.hlo import expand_indexed, expand_select_and_scatter, expand_windows
+from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import tensor_like
 from hlo2tx8.hlo.types import bit_width, is_complex
 
@@ -41,10 +43,6 @@ def _unsigned(width: int, shape: Sequence[int]) -> TensorType[Attribute]:
     return TensorType(IntegerType(width, Signedness.UNSIGNED), shape)
 
 
-def _array(values: Sequence[int]) -> DenseArrayBase[IntegerType]:
-    return DenseArrayBase.from_list(i64, list(values))
-
-
 def _expand_bitcast(op: Operation) -> None:
     source, result = tensor_like(op.operands[0].type), tensor_like(op.results[0].type)
     wide, narrow = bit_width(source.dtype), bit_width(result.dtype)
@@ -64,7 +62,7 @@ def _split(e: Expansion, op: Operation, wide: int, narrow: int, shape: tuple[int
     """Part j along the last dimension holds bits j * narrow and up."""
     bits = e.emit("bitcast_convert", [op.operands[0]], _unsigned(wide, shape[:-1]))
     full = _unsigned(wide, shape)
-    spread = e.emit("broadcast_in_dim", [bits], full, broadcast_dimensions=_array(range(len(shape) - 1)))
+    spread = e.emit("broadcast_in_dim", [bits], full, broadcast_dimensions=int_array(range(len(shape) - 1)))
     part = e.emit("iota", [], full, iota_dimension=IntegerAttr(len(shape) - 1, i64))
     shift = e.emit("multiply", [part, e.splat(narrow, full)], full)
     shifted = e.emit("shift_right_logical", [spread, shift], full)
@@ -84,13 +82,13 @@ def _join(e: Expansion, op: Operation, narrow: int, wide: int, shape: tuple[int,
     whole: SSAValue | None = None
     for j in range(shape[-1]):
         start, limit = (*(0 for _ in outer), j), (*outer, j + 1)
-        strides = _array([1] * len(shape))
+        strides = int_array([1] * len(shape))
         one = e.emit(
             "slice",
             [bits],
             TensorType(part, (*outer, 1)),
-            start_indices=_array(start),
-            limit_indices=_array(limit),
+            start_indices=int_array(start),
+            limit_indices=int_array(limit),
             strides=strides,
         )
         flat = e.emit("reshape", [one], TensorType(part, outer))
@@ -132,5 +130,7 @@ EXPANSIONS: dict[str, Callable[[Operation], None]] = {
     "stablehlo.imag": _expand_part,
     "stablehlo.dynamic_broadcast_in_dim": _make_static,
     **expand_indexed.EXPANSIONS,
+    **expand_windows.EXPANSIONS,
+    **expand_select_and_scatter.EXPANSIONS,
 }
 """What rewrites an op of that name, where it needs to be rewritten."""

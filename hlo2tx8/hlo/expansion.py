@@ -5,13 +5,21 @@ from dataclasses import dataclass
 
 import numpy as np
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType, TensorType, i64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.dialects import stablehlo
-from hlo2tx8.dialects.hlo import LiteralAttr
+from hlo2tx8.dialects.hlo import FusionOp, LiteralAttr
+from hlo2tx8.dialects.hlo_indexed import ReadAtOp, place_properties
+from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.types import numpy_dtype
+from hlo2tx8.indexing import IndexingMap
+
+
+def int_array(values: Sequence[int]) -> DenseArrayBase[IntegerType]:
+    """Integers as an attribute of HLO ops."""
+    return DenseArrayBase.from_list(i64, list(values))
 
 
 @dataclass
@@ -34,6 +42,49 @@ class Expansion:
         dtype = numpy_dtype(type_.element_type)
         return self.emit("constant", [], type_, value=LiteralAttr.from_array(np.array(value, dtype)))
 
+    def like(self, value: SSAValue, shape: Sequence[int]) -> TensorType[Attribute]:
+        """The type of that shape with the elements of a value."""
+        return TensorType(as_tensor(value.type).element_type, shape)
+
+    def view(self, source: SSAValue, map: IndexingMap) -> SSAValue:
+        """The elements of a tensor in memory that an unconstrained map says; it may read some of them often."""
+        shape = [d.hi + 1 for d in map.dims]
+        return self.insert(ReadAtOp([source], [self.like(source, shape)], place_properties(map, (), (), ()))).results[0]
+
+    def pad(self, source: SSAValue, value: SSAValue, low: Sequence[int], high: Sequence[int], interior: Sequence[int]) -> SSAValue:
+        """The source with `value` around its elements and between them; itself where there is nothing to add."""
+        if not any((*low, *high, *interior)):
+            return source
+        sizes = zip(as_tensor(source.type).get_shape(), low, high, interior, strict=True)
+        shape = [max(0, a + b + n + max(0, n - 1) * inner) for n, a, b, inner in sizes]
+        amounts = {"edge_padding_low": low, "edge_padding_high": high, "interior_padding": interior}
+        return self.emit("pad", [source, value], self.like(source, shape), **{k: int_array(v) for k, v in amounts.items()})
+
     def replace(self, *values: SSAValue) -> None:
         """Let these values stand for the op's results."""
         Rewriter.replace_op(self.op, [], list(values))
+
+    def fuse_since(self, before: Operation | None, roots: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        """Puts all that was built behind `before` (None: the start of the block) into one fusion that gives the roots.
+
+        For ops that mean nothing but work alone, such as views that are many times larger than what they show.
+        """
+        members: list[Operation] = []
+        member = self.op.prev_op
+        while member is not None and member is not before:
+            members.append(member)
+            member = member.prev_op
+        members.reverse()
+        inside = {result for op in members for result in op.results}
+        read = dict.fromkeys(v for op in members for v in op.operands if v not in inside)
+        body = Block(arg_types=[value.type for value in read])
+        name = f"{self.op.name.rpartition('.')[2]}_fusion"
+        fusion = FusionOp(list(read), [root.type for root in roots], "kLoop", Region(body), name)
+        self.insert(fusion)
+        for op in members:
+            op.detach()
+            body.add_op(op)
+        for value, arg in zip(read, body.args, strict=True):
+            value.replace_uses_with_if(arg, lambda use: use.operation.parent is body)
+        body.add_op(stablehlo.ReturnOp(list(roots)))
+        return fusion.results

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
-from hlo2tx8.hlo.accumulation import only_adds
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
-from hlo2tx8.hlo.ops.reduce import Combine, fold, rows, sum_rows
+from hlo2tx8.hlo.ops.reduce import fold, rows, sum_rows
+from hlo2tx8.hlo.region_function import RegionFunction
 from hlo2tx8.hlo.spec import Array
 
 if TYPE_CHECKING:
@@ -21,31 +21,10 @@ def reduce_op(evaluator: "Evaluator", op: Operation, operands: Sequence[Array], 
     dimensions = tuple(attributes_of(op)["dimensions"])
     inputs = [rows(a, dimensions) for a in operands[:half]]
     initial = [np.asarray(a) for a in operands[half:]]
-    body = op.regions[0].block
-    if half == 1 and only_adds(body):
+    body = RegionFunction(evaluator, op.regions[0], values)
+    if half == 1 and body.only_adds:
         found = [sum_rows(inputs[0], initial[0])]
     else:
-        found = fold(inputs, initial, _combine(evaluator, op, values))
+        found = fold(inputs, initial, lambda left, right: body(*left, *right))
     expected = [tensor_like(r.type) for r in op.results]
     return [f.astype(e.dtype, copy=False).reshape(e.shape) for f, e in zip(found, expected, strict=True)]
-
-
-def _combine(evaluator: "Evaluator", op: Operation, values: Mapping[SSAValue, Any]) -> Combine:
-    from hlo2tx8.hlo.evaluator import is_elementwise
-
-    region = op.regions[0]
-    lifted = evaluator.lifted()
-
-    def at_once(left: Sequence[Array], right: Sequence[Array]) -> Sequence[Array]:
-        found = lifted.run(region.block, [*left, *right], dict(values))
-        return [np.broadcast_to(f, left[0].shape) for f in found]
-
-    def one_by_one(left: Sequence[Array], right: Sequence[Array]) -> Sequence[Array]:
-        out = [np.empty(a.shape, a.dtype) for a in left]
-        for index in np.ndindex(left[0].shape):
-            scalars = [np.asarray(a[index]) for a in (*left, *right)]
-            for result, value in zip(out, evaluator.run(region.block, scalars, dict(values)), strict=True):
-                result[index] = value
-        return out
-
-    return at_once if is_elementwise(region, evaluator.functions) else one_by_one

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy.typing as npt
 from xdsl.ir import Operation
@@ -62,6 +62,19 @@ Indexing: TypeAlias = Callable[[Attributes, TensorLike, tuple[TensorLike, ...]],
 ShapeRule: TypeAlias = Callable[[Attributes, tuple[TensorLike, ...]], tuple[TensorLike, ...]]
 
 
+class Body(Protocol):
+    """A region written for scalars, as a function on arrays of one shape."""
+
+    @property
+    def only_adds(self) -> bool:
+        """Is it the sum of its two arguments?"""
+        ...
+
+    def __call__(self, *arguments: Array) -> list[Array]:
+        """What the region yields for every element."""
+        ...
+
+
 class Accepts(Enum):
     """Families of element dtypes an op is defined on."""
 
@@ -92,6 +105,7 @@ class OpSpec:
 
     `reference(attrs, results, *arrays)` is the meaning, in numpy; a tuple of arrays for several results. Elementwise
     references take arrays of any shapes that broadcast and ignore `results[i].shape`.
+    `body_reference(attrs, results, bodies, *arrays)` is it for ops with regions: each of the bodies is a function on arrays.
     `indexing(attrs, result, operands)` gives per operand the maps from a result index to the operand indices read.
     `ulp` bounds the distance to the reference in units of the last place of the result's dtype; 0 is bit for bit.
     `complex_ulp` is that bound for complex results, in units of the last place of their absolute value.
@@ -110,6 +124,7 @@ class OpSpec:
     ulp_floor: float = 0
     accepts: tuple[Accepts, ...] = ()
     samples: Callable[[], Sequence[Sample]] = tuple
+    body_reference: Reference | None = None
 
     def evaluate(self, attributes: Attributes, results: Sequence[TensorLike], *arrays: Array) -> tuple[Array, ...]:
         """The reference's results, always as a tuple; CompileError for an op that has no reference."""

@@ -1,8 +1,8 @@
 """Loads at places that data decide, as kernel-core and DMA instructions.
 
-    one place     the kernel core reads the shift into a register, RDMA loads the whole box from there
-    rows          a loop over the lanes along which the shift varies: a register and an RDMA each
-    elements      few bytes each, of a tensor that fits the scratchpad: the kernel core gathers them from a copy of it
+one place     the kernel core reads the shift into a register, RDMA loads the whole box from there
+rows          a loop over the lanes along which the shift varies: a register and an RDMA each
+elements      few bytes each, of a tensor that fits the scratchpad: the kernel core gathers them from a copy of it
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.formats import Format
 from hlo2tx8.dialects import vec
-from hlo2tx8.lower.box_levels import Level, Size
+from hlo2tx8.lower.box_levels import Level, Size, dense_strides
 from hlo2tx8.lower.step_builder import INDEX, StepBuilder
 
 MIN_ROW_BYTES = 64
@@ -50,7 +50,9 @@ def load_rows(walk: Walk, source: SSAValue, offset: Size, shift: SSAValue, shift
     step, dst = walk.step, walk.step.alloc(fmt)
     outer = step.builder
     blocks: list[Block] = []
-    start, lane = offset, _zero()
+    dense = dense_strides(step.extents, step)
+    start: Size = offset
+    lane: Size = 0
     for k in range(walk.num_outer):
         block = Block(arg_types=[INDEX])
         lower, upper, stride = (step.value(bound) for bound in (0, step.extents[k], 1))
@@ -58,7 +60,7 @@ def load_rows(walk: Walk, source: SSAValue, offset: Size, shift: SSAValue, shift
         step.builder = Builder(InsertPoint.at_end(block))
         blocks.append(block)
         start = step.add(start, step(block.args[0], walk.strides[k]))
-        lane = step.add(lane, step(block.args[0], prod(step.shape[k + 1 :])))
+        lane = step.add(lane, step(block.args[0], dense[k]))
     place = read_scalar(step, shift, lane, shift_format)
     levels = [Level(n, (s,)) for n, s in zip(step.extents, walk.strides, strict=True)][walk.num_outer :]
     step.load(step.at(dst, step(lane, fmt.bytes)), source, step.add(start, place), levels, fmt)
@@ -66,10 +68,6 @@ def load_rows(walk: Walk, source: SSAValue, offset: Size, shift: SSAValue, shift
         block.add_op(scf.YieldOp())
     step.builder = outer
     return dst
-
-
-def _zero() -> Size:
-    return 0
 
 
 def read_scalar(step: StepBuilder, vector: SSAValue, lane: Size, fmt: Format) -> SSAValue:

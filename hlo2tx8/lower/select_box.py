@@ -14,7 +14,7 @@ from hlo2tx8.device.isa.kc_vector import KcVAdd, KcVDiv, KcVMul, KcVRem
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Add, Const, Expr, FloorDiv, IndexingMap, Mod, Mul
-from hlo2tx8.lower.box_levels import Level, Size, dense_strides
+from hlo2tx8.lower.box_levels import Level, Size
 from hlo2tx8.lower.element_format import Splat, Vector, constant_bits, format_of, storage_format, tensor_type
 from hlo2tx8.lower.instruction_choice import choose, is_move
 from hlo2tx8.lower.select_access import MIN_ROW_BYTES, Walk, load_rows
@@ -27,6 +27,7 @@ from hlo2tx8.lower.select_memory import (
     load_box,
     place,
     store_box,
+    stride_terms,
 )
 from hlo2tx8.lower.select_reduce import select_broadcast, select_reduce
 from hlo2tx8.lower.step_builder import StepBuilder
@@ -221,12 +222,8 @@ class BoxSelector:
         shift, offset = self.buffer(self.vectors[op.shift]), self.slots[op.offset]
         size_bytes = tensor_type(op.source).get_shape()[0] * fmt.bytes
         if walk.num_outer and walk.row_elements * fmt.bytes < MIN_ROW_BYTES and size_bytes <= MAX_GATHER_BYTES:
-            dense = dense_strides(step.shape, step)
-            terms = [(d, n, s) for d, n, s in zip(dense, step.shape, walk.strides, strict=True) if s and n != 1]
-            index = self.as_format(shift, shift_format, Format.INT32)
-            if terms or offset != 0:
-                place = iota_sum(step, step.count(), offset, terms, Format.INT32)
-                index = self._emit_add(place, index)
+            affine = iota_sum(step, step.count(), offset, stride_terms(step, walk.strides), Format.INT32)
+            index = self._emit_add(affine, self.as_format(shift, shift_format, Format.INT32))
             return self._gathered(op.source, index, fmt)
         return load_rows(walk, self.slots[op.source], offset, shift, shift_format, fmt)
 

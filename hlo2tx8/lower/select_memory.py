@@ -209,10 +209,10 @@ def lane_terms(step: StepBuilder, expr: Expr) -> tuple[Expr, list[tuple[Size, Si
     if split is None:
         return None
     base, coefficients = split
+    return base, stride_terms(step, [coefficients.get(leaf, 0) for leaf in leaves])
+
+
+def stride_terms(step: StepBuilder, strides: Sequence[int]) -> list[tuple[Size, Size, Size]]:
+    """sum(strides[k] * lk) as iota terms."""
     dense, extents = _dense(step, step.extents), (step.shape[0], *step.extents[1:]) if step.shape else ()
-    terms: list[tuple[Size, Size, Size]] = [
-        (dense[k], extents[k], coefficients[leaf])
-        for k, leaf in enumerate(leaves)
-        if coefficients.get(leaf, 0) and step.shape[k] != 1
-    ]
-    return base, terms
+    return [(dense[k], extents[k], stride) for k, stride in enumerate(strides) if stride and step.shape[k] != 1]

@@ -19,7 +19,6 @@ from xdsl.utils.exceptions import VerifyException
 
 from hlo2tx8.device.formats import Format, Rounding
 
-DYNAMIC = -(2**63)
 NUM_OPERAND_WORDS = 20
 
 
@@ -121,6 +120,7 @@ class Instruction(IRDLOperation):
 
     dynamic = var_operand_def()
     static = prop_def(DenseArrayBase.constr(i64))
+    """A bit per field that `dynamic` holds, then the values of the fields, 0 where that bit is set."""
     code = prop_def(DenseArrayBase.constr(i64))
 
     @classmethod
@@ -134,14 +134,16 @@ class Instruction(IRDLOperation):
         **fields: int | SSAValue,
     ) -> Self:
         """The instruction with these field values; every field without a default must be given."""
+        mask = 0
         static: list[int] = []
         dynamic: list[SSAValue] = []
-        for f in cls.FIELDS:
+        for number, f in enumerate(cls.FIELDS):
             value = fields.pop(f.name, f.default)
             if value is None:
                 raise TypeError(f"{cls.MNEMONIC}: field {f.name} is missing")
             if isinstance(value, SSAValue):
-                static.append(DYNAMIC)
+                mask |= 1 << number
+                static.append(0)
                 dynamic.append(value)
             else:
                 static.append(value)
@@ -150,7 +152,7 @@ class Instruction(IRDLOperation):
         code = [fmt if fmt is not None else 0, fmt2 if fmt2 is not None else 0, rnd]
         op = cls.create(
             operands=dynamic,
-            properties={"static": DenseArrayBase.from_list(i64, static), "code": DenseArrayBase.from_list(i64, code)},
+            properties={"static": DenseArrayBase.from_list(i64, [mask, *static]), "code": DenseArrayBase.from_list(i64, code)},
         )
         if origin:
             op.attributes["loc"] = StringAttr(origin)
@@ -183,8 +185,10 @@ class Instruction(IRDLOperation):
     def values(self) -> dict[str, int | SSAValue]:
         """Field values by name."""
         dynamic = iter(self.dynamic)
+        mask, *static = (int(v) for v in self.static.get_values())
         return {
-            f.name: next(dynamic) if v == DYNAMIC else int(v) for f, v in zip(self.FIELDS, self.static.get_values(), strict=True)
+            f.name: next(dynamic) if mask >> number & 1 else value
+            for number, (f, value) in enumerate(zip(self.FIELDS, static, strict=True))
         }
 
     def field(self, name: str) -> int | SSAValue:
@@ -198,8 +202,8 @@ class Instruction(IRDLOperation):
 
     def verify_(self) -> None:
         """Codes the instruction takes, operands of the right types, and the constraints as far as values are known."""
-        static = self.static.get_values()
-        if len(static) != len(self.FIELDS) or static.count(DYNAMIC) != len(self.dynamic):
+        mask, *static = (int(v) for v in self.static.get_values())
+        if len(static) != len(self.FIELDS) or mask.bit_count() != len(self.dynamic):
             given = f"{len(static)} values, {len(self.dynamic)} of them dynamic"
             raise VerifyException(f"{self.MNEMONIC} has {len(self.FIELDS)} fields, given {given}")
         if not self.takes(self.fmt, self.fmt2, self.rounding):

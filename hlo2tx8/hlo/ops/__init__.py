@@ -6,6 +6,7 @@ from hlo2tx8.hlo.ops import (
     constant,
     control,
     convert,
+    convolution,
     dot,
     dynamic,
     elementwise_arithmetic,
@@ -16,6 +17,7 @@ from hlo2tx8.hlo.ops import (
     indexed,
     reduce,
     shaping,
+    window,
 )
 from hlo2tx8.hlo.spec import OpSpec
 
@@ -34,5 +36,7 @@ SPECS: tuple[OpSpec, ...] = (
     *gather.SPECS,
     *reduce.SPECS,
     *dot.SPECS,
+    *window.SPECS,
+    *convolution.SPECS,
     *control.SPECS,
 )

@@ -1,0 +1,139 @@
+"""Expansions of ops over sliding windows: a view with the window's dimensions behind the result's, and what folds it.
+
+reduce_window   ⟶   pad; fusion { a view [result..., window...] of the padded operand; reduce over the window }
+convolution     ⟶   pad; fusion { views [groups, batch, result..., features, window...] and
+                                  [groups, output features, features, window...]; dot_general over features and window }
+
+A view is never stored: it is larger than its operand by the size of the window.
+"""
+
+from collections.abc import Callable, Sequence
+
+from xdsl.ir import Operation, SSAValue
+
+from hlo2tx8.dialects import stablehlo
+from hlo2tx8.dialects.hlo import StructAttr
+from hlo2tx8.dialects.layout import as_tensor
+from hlo2tx8.dialects.struct_text import parse_struct
+from hlo2tx8.hlo.expansion import Expansion, int_array
+from hlo2tx8.hlo.lookup import attributes_of, tensor_like
+from hlo2tx8.hlo.ops.convolution import ConvNumbers, numbers_of, reversal, window_of
+from hlo2tx8.hlo.ops.window import Window
+from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap
+
+Dims = tuple[int, ...]
+
+
+def _reduce_window(op: Operation) -> None:
+    e, window, half = Expansion(op), Window.of(attributes_of(op)), len(op.operands) // 2
+    shape = tensor_like(op.results[0].type).shape
+    padded = [pad_window(e, window, x, start) for x, start in zip(op.operands[:half], op.operands[half:], strict=True)]
+    if 0 in shape:
+        pairs = zip(op.operands[half:], op.results, strict=True)
+        e.replace(*(e.emit("broadcast_in_dim", [v], r.type, broadcast_dimensions=int_array(())) for v, r in pairs))
+        return
+    before = op.prev_op
+    map, rank = window_map(window, shape), len(shape)
+    views = [e.view(x, map) for x in padded]
+    over = int_array(range(rank, len(map.dims)))
+    regions = [op.detach_region(0)]
+    new = stablehlo.OPS["reduce"]([*views, *op.operands[half:]], [r.type for r in op.results], {"dimensions": over}, regions)
+    e.replace(*e.fuse_since(before, e.insert(new).results))
+
+
+def pad_window(e: Expansion, window: Window, x: SSAValue, value: SSAValue) -> SSAValue:
+    """The operand with the rows around it and the holes in it filled with a value."""
+    return e.pad(x, value, window.low, window.high, window.interior)
+
+
+def window_map(window: Window, shape: Dims) -> IndexingMap:
+    """(d0, d1) -> (d0 * stride + d1 * dilation): the place in each window, for the dimensions in which it has several.
+
+    There is at least one of those.
+    """
+    wide = [d for d, size in enumerate(window.size) if size != 1] or [0]
+    exprs: list[Expr] = [Dim(d) * stride for d, stride in enumerate(window.strides)]
+    for position, d in enumerate(wide):
+        exprs[d] = exprs[d] + Dim(len(shape) + position) * window.window_dilations[d]
+    return IndexingMap.from_shape(exprs, (*shape, *(window.size[d] for d in wide)))
+
+
+def _convolution(op: Operation) -> None:
+    """dot_general gives [groups, batch, result..., output features of the group]; shaping brings that into order."""
+    e, attributes = Expansion(op), attributes_of(op)
+    n = numbers_of(attributes)
+    lhs, rhs = op.operands
+    kernel, result = tensor_like(rhs.type).shape, tensor_like(op.results[0].type).shape
+    window = window_of(attributes, kernel)
+    batch_groups = int(attributes["batch_group_count"])
+    groups = batch_groups * int(attributes["feature_group_count"])
+    batch, spatial = result[n.output_batch_dimension], tuple(result[d] for d in n.output_spatial_dimensions)
+    features, outputs = kernel[n.kernel_input_feature_dimension], result[n.output_feature_dimension] // groups
+    rank, zero = len(result), e.splat(0, e.like(lhs, ()))
+    amounts = [_on_spatial(rank, n.input_spatial_dimensions, a) for a in (window.low, window.high, window.interior)]
+    x = e.pad(lhs, zero, *amounts)
+    before = op.prev_op
+    in_rank, out_rank = 2 + len(spatial), 2
+    of_x: list[Expr] = [Const(0)] * rank
+    group, feature = Dim(0), Dim(in_rank)
+    of_x[n.input_batch_dimension] = group * batch + Dim(1) if batch_groups > 1 else Dim(1)
+    of_x[n.input_feature_dimension] = feature if batch_groups > 1 else group * features + feature
+    of_kernel: list[Expr] = [Const(0)] * rank
+    of_kernel[n.kernel_input_feature_dimension] = Dim(out_rank)
+    of_kernel[n.kernel_output_feature_dimension] = group * outputs + Dim(1)
+    for i, turned in enumerate(reversal(attributes)):
+        place = Dim(2 + i) * window.strides[i] + Dim(in_rank + 1 + i) * window.window_dilations[i]
+        of_x[n.input_spatial_dimensions[i]] = place
+        own = Dim(out_rank + 1 + i)
+        of_kernel[n.kernel_spatial_dimensions[i]] = window.size[i] - 1 - own if turned else own
+    views = [
+        e.view(x, IndexingMap.from_shape(of_x, (groups, batch, *spatial, features, *window.size))),
+        e.view(rhs, IndexingMap.from_shape(of_kernel, (groups, outputs, features, *window.size))),
+    ]
+    over = 1 + len(window.size)
+    numbers = _dot_numbers(range(in_rank, in_rank + over), range(out_rank, out_rank + over))
+    properties = {k: v for k, v in op.properties.items() if k == "precision_config"}
+    type_ = e.like(op.results[0], (groups, batch, *spatial, outputs))
+    found = e.emit("dot_general", views, type_, dot_dimension_numbers=numbers, **properties)
+    e.replace(*e.fuse_since(before, [_in_order(e, found, op, n)]))
+
+
+def _on_spatial(rank: int, dimensions: Dims, values: Dims) -> list[int]:
+    found = [0] * rank
+    for d, value in zip(dimensions, values, strict=True):
+        found[d] = value
+    return found
+
+
+def _dot_numbers(lhs: Sequence[int], rhs: Sequence[int]) -> StructAttr:
+    """Batched along dimension 0, contracted along these."""
+    fields = f"lhs_contracting_dimensions = {list(lhs)}, rhs_contracting_dimensions = {list(rhs)}"
+    batching = "lhs_batching_dimensions = [0], rhs_batching_dimensions = [0]"
+    return StructAttr(parse_struct(f"#stablehlo.dot<{batching}, {fields}>"))
+
+
+def _in_order(e: Expansion, found: SSAValue, op: Operation, n: ConvNumbers) -> SSAValue:
+    """[groups, batch, result..., outputs] to the dimensions of the result, of which the features are groups * outputs."""
+    groups, *rest = as_tensor(found.type).get_shape()
+    last = len(rest)
+    order: list[int] = [0] * (last)
+    order[n.output_batch_dimension] = 1
+    order[n.output_feature_dimension] = last
+    for i, d in enumerate(n.output_spatial_dimensions):
+        order[d] = 2 + i
+    if groups > 1:
+        order.insert(n.output_feature_dimension, 0)
+        shape = [(groups, *rest)[d] for d in order]
+        found = e.emit("transpose", [found], e.like(found, shape), permutation=int_array(order))
+        return e.emit("reshape", [found], op.results[0].type)
+    found = e.emit("reshape", [found], e.like(found, rest))
+    order = [d - 1 for d in order]
+    if order == sorted(order):
+        return found
+    return e.emit("transpose", [found], op.results[0].type, permutation=int_array(order))
+
+
+EXPANSIONS: dict[str, Callable[[Operation], None]] = {
+    "stablehlo.reduce_window": _reduce_window,
+    "stablehlo.convolution": _convolution,
+}
