@@ -1,10 +1,10 @@
 """The loop of a reduction, by blocks of lanes.
 
-    %1 = scf.for %t = 0 to 96 iter_args(%acc = %init) {            // turns of 8192 elements each
-      %2 = xla.reduce lanes 8192 init(%acc) { ... the element at t * 8192 + lane ... } by { ... }
-      scf.yield %2
-    }
-    %3 = xla.reduce lanes 5 init(%1) { ... the element at 786432 + lane ... } by { ... }            // what is left
+%1 = scf.for %t = 0 to 96 iter_args(%acc = %init) {            // turns of 8192 elements each
+  %2 = xla.reduce lanes 8192 init(%acc) { ... the element at t * 8192 + lane ... } by { ... }
+  scf.yield %2
+}
+%3 = xla.reduce lanes 5 init(%1) { ... the element at 786432 + lane ... } by { ... }            // what is left
 """
 
 from collections.abc import Callable, Sequence

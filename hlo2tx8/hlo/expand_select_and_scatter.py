@@ -49,7 +49,10 @@ def _select(e: Expansion, window: Window, x: SSAValue, windows: Dims) -> SSAValu
     body = BodyBuilder([e.like(x, ()).element_type, _number_type(shape)] * 2)
     left, left_number, right, right_number = body.args
     none_yet, outside = (body.compare("LT", n, body.number(0, n)) for n in (left_number, right_number))
-    (keep,) = body.inline(e.op.regions[0].block, [left, right])
+    (keep,), (keep_right,) = (body.inline(e.op.regions[0].block, pair) for pair in ([left, right], [right, left]))
+    # Of two that would both stay, or both go, the one that a walk through the window ends with, whichever side it is on.
+    in_order = body.emit("not", [body.emit("xor", [keep, body.compare("LT", left_number, right_number)])])
+    keep = body.emit("select", [body.emit("xor", [keep, keep_right]), keep, in_order])
     keep = body.emit("or", [outside, body.emit("and", [body.emit("not", [none_yet]), keep])])
     chosen = [body.emit("select", [keep, a, b], a.type) for a, b in ((left, right), (left_number, right_number))]
     region = body.region(*chosen)

@@ -1,9 +1,9 @@
 """A block of a reduction as instructions: CT's reductions where there is one, else halves joined until one lane is left.
 
-    sum of [R, 4096] floats     CT over W of R x 64 x 64, CT over C of R x 64, the R results moved together
-    sum of [R, 77] floats       moved to channel blocks, CT over C
-    outer lanes, [32, C]        16 rows joined with 16, 8 with 8, ...
-    others, [R, 64]             moved to [64, R] first
+sum of [R, 4096] floats     CT over W of R x 64 x 64, CT over C of R x 64, the R results moved together
+sum of [R, 77] floats       moved to channel blocks, CT over C
+outer lanes, [32, C]        16 rows joined with 16, 8 with 8, ...
+others, [R, 64]             moved to [64, R] first
 """
 
 from typing import TYPE_CHECKING
@@ -150,9 +150,7 @@ def _halve(s: "BoxSelector", block: Block, values: list[SSAValue], lanes: int, f
     rows = s.step.count()
 
     def at(first: int) -> list[Vector]:
-        return [
-            s.step.at(value, s.step(rows, first * fmt.bytes)) for value, fmt in zip(values, formats, strict=True)
-        ]
+        return [s.step.at(value, s.step(rows, first * fmt.bytes)) for value, fmt in zip(values, formats, strict=True)]
 
     left: list[list[Vector]] = []
     while lanes > 1:

@@ -40,7 +40,9 @@ def _of_op(value: SSAValue, known: Known) -> frozenset[int]:
             return frozenset(leaf.index for leaf in leaves if isinstance(leaf, Sym))
         case vec.MaskOp():
             return frozenset(vec.ints(op.clipped))
-        case Operation() if not op.regions:
+        case vec.BroadcastOp() if not _lanes(op.value, known):
+            return frozenset()
+        case Operation() if not op.regions and not isinstance(op, vec.BroadcastOp):
             found = [_lanes(operand, known) for operand in op.operands if isinstance(operand.type, VectorType)]
             return frozenset[int]().union(*found)
         case _:

@@ -214,11 +214,11 @@ class BoxBuilder:
 
     def _extract_at(self, op: xla.ExtractAtOp, region: Region) -> SSAValue:
         """An element at a place that data move; where only lanes of a region may read, the whole place becomes data."""
-        source, shift = self.values[op.tensor], self._vector(op.shifts[0])
+        source, shift = self.values[op.tensor], self.vector(op.shifts[0])
         offset = self.space.simplify(self.indices[op.indices[0]])
         access = self.space.access(offset)
         result_type = VectorType(_element_type(source), self.space.shape)
-        if access is None or not region.is_whole:
+        if access is None or not region.without(self.guard).is_whole:
             place = self._index_vector(offset, shift.type)
             shift = self._inside(source, self.builder.insert(arith.AddiOp(place, shift)).result)
             access = LaneAccess(Const(0), (0,) * len(self.space.lanes))
