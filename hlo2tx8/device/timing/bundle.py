@@ -3,7 +3,7 @@
 import copy
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hlo2tx8.device.isa.base import Engine
@@ -76,14 +76,23 @@ class Bundle:
     is_at_barrier: bool = False
     is_done: bool = False
 
-    def part(self, indices: Sequence[int]) -> "tuple[Bundle, dict[int, Any]]":
-        """A copy for some of the tiles, and the copies of all it refers to by the id of the original."""
-        memo: dict[int, Any] = {}
+    def part(self, indices: Sequence[int]) -> "tuple[Bundle, dict[Transfer, Transfer]]":
+        """A copy for some of the tiles, and the copies of its transfers by the original."""
+        other = copy.copy(self)
+        other.records, other.counters = list(self.records), list(self.counters)
+        other.keep(indices, self.registers)
         for frame in self.frames:
             frame.marks, frame.probe = [], None
-        other = copy.deepcopy(self, memo)
-        other.keep(indices, self.registers)
-        return other, memo
+        other.frames = [replace(frame, marks=[]) for frame in self.frames]
+        copies = {i: copy.copy(i) for queue in self.queues for i in queue}
+        other.queues = tuple(deque((copies[i] for i in queue), queue.maxlen) for queue in self.queues)
+        other.blocked = None if self.blocked is None else copies[self.blocked]
+        transfers: dict[Transfer, Transfer] = {}
+        for old, new in copies.items():
+            new.dependents = [(copies[i], is_order) for i, is_order in old.dependents]
+            if old.transfer is not None:
+                transfers[old.transfer] = new.transfer = replace(old.transfer, owner=(other, new))
+        return other, transfers
 
     def keep(self, indices: Sequence[int], registers: Sequence[Value]) -> None:
         """Only these of the tiles, with their values of the registers."""
@@ -107,6 +116,9 @@ def equalised(values: tuple[Any, ...]) -> Value:
 
 def gathered(bundles: Sequence[Bundle], values: Sequence[Value]) -> Value:
     """One value of several bundles, in the order of their tiles."""
+    first = values[0]
+    if not isinstance(first, tuple) and all(v == first for v in values):
+        return first
     of_tile = {tile: v for b, value in zip(bundles, values, strict=True) for tile, v in zip(b.tiles, spread(value, b), strict=True)}
     return equalised(tuple(of_tile[tile] for tile in sorted(of_tile)))
 

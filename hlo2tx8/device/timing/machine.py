@@ -241,7 +241,7 @@ class Machine(Engines):
             other, copies = b.part(indices)
             self.bundles.append(other)
             for pool in (self.ddr.flowing, self.ddr.coming):
-                pool += [copies[id(t)] for t in pool if t.owner[0] is b]
+                pool += [copies[t] for t in pool if t.owner[0] is b]
         b.keep(first, b.registers)
         for transfer in (*self.ddr.flowing, *self.ddr.coming):
             transfer.weight = len(transfer.owner[0].tiles)

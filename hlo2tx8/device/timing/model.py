@@ -6,14 +6,15 @@ then, so times add up. Stretches that differ in DDR slots, offsets and origins o
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.isa import BY_OPCODE
-from hlo2tx8.device.isa.base import Engine, Role
-from hlo2tx8.device.isa.encoding import HEADER_WORDS, EncodingError, decode_records
-from hlo2tx8.device.isa.kc_control import KcBarrier, KcEnd, KcEndIf, KcIf, KcLoop, KcWait
+from hlo2tx8.device.isa.base import Engine, Instruction, Role
+from hlo2tx8.device.isa.encoding import HEADER_WORDS, RECORD_WORDS, EncodingError, decode_records
+from hlo2tx8.device.isa.kc_control import KcBarrier, KcEnd, KcEndIf, KcHalt, KcIf, KcLoop, KcWait
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.timing.bundle import (
     BARRIER,
@@ -33,6 +34,7 @@ from hlo2tx8.device.timing.machine import Machine
 from hlo2tx8.device.timing.report import EngineCounters, Part, RecordCost, Report
 from hlo2tx8.device.timing.steps import NUM_REGISTERS, Steps, Value
 
+NAMES = {e: e.name for e in Engine}
 ALL_QUEUED = sum(1 << e for e in QUEUED)
 
 
@@ -106,26 +108,35 @@ def _cuts(code: np.ndarray) -> list[int]:
     if code.ndim != 2 or not len(code):
         return []
     opcodes = (code[:, 0] & np.uint64(0xFFFF)).astype(np.int64)
-    opens, closes = (np.isin(opcodes, [kind.OPCODE for kind in kinds]) for kinds in ((KcLoop, KcIf), (KcEnd, KcEndIf)))
-    depth = np.cumsum(opens.astype(int) - closes.astype(int))
+    opens, closes = (_is_one_of(opcodes, kinds) for kinds in ((KcLoop, KcIf), (KcEnd, KcEndIf)))
+    depth = np.cumsum(opens.astype(int) - closes)
     waits = (opcodes == KcWait.OPCODE) & (code[:, 1] == 0) & (code[:, HEADER_WORDS] & np.uint64(ALL_QUEUED) == ALL_QUEUED)
     is_cut = (opcodes[1:] == KcBarrier.OPCODE) & waits[:-1] & (depth[1:] == 0)
-    return [int(i) + 2 for i in np.flatnonzero(is_cut)] if not (depth < 0).any() else []
+    cuts = [int(i) + 2 for i in np.flatnonzero(is_cut)] if not (depth < 0).any() else []
+    is_end = _is_one_of(opcodes, (KcWait, KcHalt))
+    return [cut for cut in cuts if not is_end[cut:].all()]  # nothing happens behind the last barrier
+
+
+def _is_one_of(opcodes: np.ndarray, kinds: tuple[type[Instruction], type[Instruction]]) -> np.ndarray:
+    return (opcodes == kinds[0].OPCODE) | (opcodes == kinds[1].OPCODE)
 
 
 def _without_places(code: np.ndarray) -> bytes:
     """The words without origins, partners of blocks, DDR slots and offsets: what the time does not depend on."""
     words = code.copy()
     words[:, 2:HEADER_WORDS] = 0
-    for opcode in np.unique(words[:, 0] & np.uint64(0xFFFF)):
-        kind = BY_OPCODE.get(int(opcode))
-        if kind is None:
-            continue
-        rows = (words[:, 0] & np.uint64(0xFFFF)) == opcode
-        for position, f in enumerate(kind.FIELDS):
-            if f.role in (Role.SLOT, Role.DDR_READ, Role.DDR_WRITE):
-                words[rows, HEADER_WORDS + position] = 0
+    words[_places()[words[:, 0] & np.uint64(0xFFFF)]] = 0
     return words.tobytes()
+
+
+@cache
+def _places() -> np.ndarray:
+    """Of all opcodes, which words are DDR slots and offsets."""
+    found = np.zeros((1 << 16, RECORD_WORDS), bool)
+    for opcode, kind in BY_OPCODE.items():
+        for position, f in enumerate(kind.FIELDS):
+            found[opcode, HEADER_WORDS + position] = f.role in (Role.SLOT, Role.DDR_READ, Role.DDR_WRITE)
+    return found
 
 
 def _report(program: Program, chip: Chip, parts: Sequence[Part], launch: float, unknown: set[int]) -> Report:
@@ -136,8 +147,8 @@ def _report(program: Program, chip: Chip, parts: Sequence[Part], launch: float, 
         sums[part.first : part.end] += part.records[: (part.end - part.first) * PER_RECORD].reshape(-1, PER_RECORD)
     cycles = launch + sum(part.cycles for part in parts)
     rows = [tuple(row) for row in counters.tolist()]
-    engines = [BY_OPCODE[code].ENGINE.name for code in (program.code[:, 0] & np.uint64(0xFFFF)).tolist()]
-    of_row = {row: {e.name: _engine(e, row, cycles) for e in Engine} for row in set(rows)}
+    engines = [NAMES[BY_OPCODE[code].ENGINE] for code in (program.code[:, 0] & np.uint64(0xFFFF)).tolist()]
+    of_row = {row: {name: _engine(e, row, cycles) for e, name in NAMES.items()} for row in set(rows)}
     return Report(
         cycles=cycles,
         clock_hz=chip.clock_hz,
@@ -166,9 +177,9 @@ def _engine(engine: Engine, row: Sequence[float], cycles: float) -> EngineCounte
     if engine is Engine.KC:
         causes = {"barrier": row[BARRIER] + row[BARRIER_WAIT], "issue": row[ISSUE]}
         for e in QUEUED:
-            causes[f"{e.name} queue"], causes[f"wait for {e.name}"] = row[FULL + e], row[WAITING + e]
+            causes[f"{NAMES[e]} queue"], causes[f"wait for {NAMES[e]}"] = row[FULL + e], row[WAITING + e]
     else:
-        causes = {e.name: row[base + e] for e in QUEUED}
+        causes = {NAMES[e]: row[base + e] for e in QUEUED}
     blocked = {name: value for name, value in causes.items() if value}
     busy = row[base + ENGINE_BUSY]
     return EngineCounters(round(row[base + ENGINE_INSTRUCTIONS]), busy, blocked, max(cycles - busy - sum(blocked.values()), 0.0))

@@ -25,12 +25,12 @@ from hlo2tx8.device.isa.kc_control import (
     KcFloorDiv,
     KcHalt,
     KcIf,
-    KcLoadScalar,
     KcLoop,
     KcMod,
     KcWait,
 )
 from hlo2tx8.device.timing.costs import Range, Work, spm_ranges, work_of
+from hlo2tx8.device.timing.needed import is_scalar, needed_scalars
 
 NUM_REGISTERS = 64
 MOST_ROTATION = 6
@@ -66,9 +66,6 @@ class Shape:
     number: int
     conflicts: set[int]
 
-    def __deepcopy__(self, memo: object) -> "Shape":
-        return self
-
 
 @dataclass(slots=True)
 class Step:
@@ -91,9 +88,6 @@ class Step:
     rotation: int = 1
     shapes: dict[tuple[int | None, ...], Shape] = field(default_factory=dict[tuple[int | None, ...], Shape])
 
-    def __deepcopy__(self, memo: object) -> "Step":
-        return self
-
 
 @dataclass
 class Steps:
@@ -107,10 +101,9 @@ class Steps:
     _sets: dict[tuple[Range, ...], tuple[int, set[int]]] = field(default_factory=dict[tuple[Range, ...], tuple[int, set[int]]])
 
     def __post_init__(self) -> None:
-        made = [(r, _number(r.fields["rd"])) for r in self.records if "rd" in r.fields]
-        decide, matter = (_closure(made, [(r, _shape_names(r.kind)[i]) for r in self.records]) for i in (0, 1))
-        self.live_in = _read_first(self.records, matter)
         targets = partners(self.records)
+        decide, _ = needed_scalars(self.records, targets, lambda kind: _shape_names(kind)[0])
+        matter, self.live_in = needed_scalars(self.records, targets, lambda kind: _shape_names(kind)[1])
         at: dict[int, int] = {}
         before = 0
         for i, record in enumerate(self.records):
@@ -151,14 +144,14 @@ class Steps:
 
     def _step(self, i: int, record: Record, matter: set[int], decide: set[int]) -> Step | None:
         kind, fields = record.kind, record.fields
-        if issubclass(kind, KcScalar) or kind in (KcAffine, KcLoadScalar):
-            rd = _number(fields["rd"])
-            if rd not in matter:
+        if is_scalar(kind):
+            if i not in matter:
                 return None
+            rd = _number(fields["rd"])
             terms, fold = _fold(record)
             inputs = tuple(map(self._index, terms))
             cycles = _scalar_cycles(record)
-            return Step(Op.SCALAR, i, 0, inputs, (), rd, cycles, fold, decides_counts=rd in decide)
+            return Step(Op.SCALAR, i, 0, inputs, (), rd, cycles, fold, decides_counts=i in decide)
         if kind is KcLoop:
             inputs = tuple(self._index(fields[name]) for name in ("lo", "hi", "step"))
             return Step(Op.LOOP, i, 0, inputs, rd=_number(fields["rd"]), counts=inputs)
@@ -244,7 +237,7 @@ def _shape_names(kind: type[Instruction]) -> tuple[tuple[str, ...], tuple[str, .
     if kind in (KcLoop, KcIf, KcExit, KcWait):
         names = {KcLoop: ("lo", "hi", "step"), KcIf: ("value",), KcExit: ("value",), KcWait: ("engines",)}[kind]
         return names, names
-    if issubclass(kind, KcScalar) or kind in (KcAffine, KcLoadScalar):
+    if is_scalar(kind):
         return (), ()
     counts = tuple(f.name for f in kind.FIELDS if f.role in (Role.COUNT, Role.STRIDE))
     return counts, (*counts, *(f.name for f in kind.FIELDS if f.role in (Role.SPM_READ, Role.SPM_WRITE)))
@@ -253,32 +246,3 @@ def _shape_names(kind: type[Instruction]) -> tuple[tuple[str, ...], tuple[str, .
 def _registers(record: Record, names: Sequence[str]) -> list[str]:
     """Those of the named fields whose values are in registers."""
     return [name for name in names if isinstance(record.fields[name], Register)]
-
-
-def _closure(made: Sequence[tuple[Record, int]], used: Sequence[tuple[Record, Sequence[str]]]) -> set[int]:
-    """The registers among the named fields, and all that their values are made of."""
-    found = {_number(r.fields[name]) for r, names in used for name in _registers(r, names)}
-    sources = [(rd, [_number(r.fields[name]) for name in _registers(r, tuple(r.fields)) if name != "rd"]) for r, rd in made]
-    size = -1
-    while size != len(found):
-        size = len(found)
-        for rd, numbers in sources:
-            if rd in found:
-                found.update(numbers)
-    return found
-
-
-def _read_first(records: Sequence[Record], matter: set[int]) -> frozenset[int]:
-    """Registers that matter and that a record reads before, in the order of the records, one has set them."""
-    found = set[int]()
-    is_set = [{0, 1}]  # per open block: what is set in a block need not be behind it
-    for record in records:
-        sources = {o.number for name, o in record.fields.items() if isinstance(o, Register) and name != "rd"}
-        found |= (sources & matter).difference(*is_set)
-        if record.kind in (KcLoop, KcIf):
-            is_set.append(set())
-        elif record.kind in (KcEnd, KcEndIf):
-            is_set.pop()
-        if "rd" in record.fields:
-            is_set[-1].add(_number(record.fields["rd"]))
-    return frozenset(found)

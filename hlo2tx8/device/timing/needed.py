@@ -1,0 +1,73 @@
+"""Which scalars of a program matter to its time: those that something that decides time is made of.
+
+Registers are used again for other things, so it is asked backward from every use whether the value that a record puts into a
+register can be the one that is read there.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from hlo2tx8.device.isa.base import Instruction
+from hlo2tx8.device.isa.encoding import Operand, Record, Register
+from hlo2tx8.device.isa.forms import KcScalar
+from hlo2tx8.device.isa.kc_control import KcAffine, KcEnd, KcEndIf, KcExit, KcIf, KcLoadScalar, KcLoop
+
+ALWAYS_SET = frozenset((0, 1))
+Names = Callable[[type[Instruction]], Sequence[str]]
+
+
+@cache
+def is_scalar(kind: type[Instruction]) -> bool:
+    """Does it only put a value into a register?"""
+    return issubclass(kind, KcScalar) or kind in (KcAffine, KcLoadScalar)
+
+
+def needed_scalars(records: Sequence[Record], targets: Sequence[int], names: Names) -> tuple[set[int], frozenset[int]]:
+    """(scalars whose values the named fields of other records may be made of, registers that are read before they are set).
+
+    targets: per record the other end of its block, as `partners` gives them.
+    """
+    at_begin: dict[int, frozenset[int]] = {}
+    while True:
+        seen = dict(at_begin)
+        found, live = _backward(records, targets, names, at_begin)
+        if at_begin == seen:
+            return found, live - ALWAYS_SET
+
+
+def _backward(
+    records: Sequence[Record], targets: Sequence[int], names: Names, at_begin: dict[int, frozenset[int]]
+) -> tuple[set[int], frozenset[int]]:
+    """One pass; what is live where a loop's body begins is known from the pass before."""
+    found = set[int]()
+    live = set[int]()
+    behind: dict[int, frozenset[int]] = {}  # by the end of a block
+    for i in range(len(records) - 1, -1, -1):
+        record = records[i]
+        kind = record.kind
+        if kind in (KcEnd, KcEndIf):
+            behind[i] = frozenset(live)
+            live |= at_begin.get(targets[i], frozenset())
+        elif kind is KcLoop:
+            at_begin[i] = frozenset(live)
+            live.discard(_number(record.fields["rd"]))
+            live |= behind[targets[i]]
+        elif kind in (KcIf, KcExit):
+            live |= behind[targets[i]]
+        elif is_scalar(kind):
+            rd = _number(record.fields["rd"])
+            if rd not in live:
+                continue
+            found.add(i)
+            live.discard(rd)
+        live |= registers_of(record, [n for n in record.fields if n != "rd"] if is_scalar(kind) else names(kind))
+    return found, frozenset(live)
+
+
+def registers_of(record: Record, names: Sequence[str]) -> set[int]:
+    """The registers that the named fields are in."""
+    return {o.number for name in names if isinstance(o := record.fields[name], Register)}
+
+
+def _number(register: Operand) -> int:
+    return register.number if isinstance(register, Register) else register
