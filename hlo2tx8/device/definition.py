@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hlo2tx8.device import definition_bits, definition_tensor, float_rules, kernel_core_convert, stochastic
+from hlo2tx8.device import definition_bits, definition_tdma, definition_tensor, float_rules, kernel_core_convert, stochastic
 from hlo2tx8.device.faults import Fault, FaultKind
 from hlo2tx8.device.formats import Format, Rounding
-from hlo2tx8.device.isa import forms
+from hlo2tx8.device.isa import forms, tdma
 from hlo2tx8.device.isa.base import Operands, unpublished, violation
 from hlo2tx8.device.isa.ct_activation import CtExpLowPrecision, CtLeakyRelu, CtSatRelu
 from hlo2tx8.device.isa.ct_arith import CtAbs, CtNeg
@@ -279,4 +279,9 @@ _FORMS: tuple[tuple[type, Run], ...] = (
     (Wdma, _wdma),
     (TdmaGatherScatter, _gather_scatter),
     (TdmaMemset, _memset),
+    (tdma.TdmaPermute, definition_tdma.permute),
+    (tdma.TdmaConcat, definition_tdma.concat),
+    (tdma.TdmaPad, definition_tdma.pad),
+    (tdma.TdmaChannelNorm, definition_tdma.channel_norm),
+    (tdma.TdmaUnfold, definition_tdma.unfold),
 )

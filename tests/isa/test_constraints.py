@@ -20,6 +20,7 @@ from hlo2tx8.device.isa.kc_control import KC_CONTROL, KcAffine
 from hlo2tx8.device.isa.kc_function import KcVReducePrecision
 from hlo2tx8.device.isa.kc_move import KcVIota
 from hlo2tx8.device.isa.lsu import MOST_ELEMENTS, Rdma, TdmaGatherScatter, TdmaMemset, Wdma
+from hlo2tx8.device.isa.tdma import TdmaConcat, TdmaPad, TdmaTranspose, TdmaUnfold
 from hlo2tx8.device.program import Program, Slot, SlotKind
 
 FP32 = Format.FP32
@@ -29,6 +30,10 @@ DMA = {"slot": 0, "offset": 0, "count": 4}
 TDMA = {"dst": 0, "src": 4096, "run_bytes": 4}
 IOTA = {"dst": 0, "n": 8, "start": 0, "step": 1, "div": 1, "mod": 8}
 PRECISION = {"dst": 0, "src": 256, "n": 8, "exponent": 8, "mantissa": 23}
+IMAGE = {"dst": 0, "src": 8192, "batch": 1, "h": 4, "w": 5, "c": 2}
+JOIN = {"dst": 0, "a": 8192, "b": 16384, "batch": 1, "h": 4, "w": 5, "c": 2, "extent": 1, "dim": 2}
+PADS = {"pad_top": 0, "pad_bottom": 0, "pad_left": 0, "pad_right": 0}
+UNFOLD = IMAGE | PADS | {"kernel_h": 4, "kernel_w": 3, "stride_h": 9, "stride_w": 1, "dilation_h": 1, "dilation_w": 2}
 
 Case = tuple[type[Instruction], dict[str, int]]
 # What holds, at the edge, written by hand: a constraint cannot be wrong and its test agree.
@@ -48,6 +53,8 @@ ALLOWED: tuple[Case, ...] = (
     (KcVIota, IOTA),
     (KcVReducePrecision, PRECISION | {"exponent": 1, "mantissa": 0}),
     (KcVReducePrecision, PRECISION | {"exponent": 11, "mantissa": 99}),
+    (TdmaUnfold, UNFOLD),
+    (TdmaPad, IMAGE | PADS),
 )
 REFUSED: tuple[tuple[type[Instruction], dict[str, int], str], ...] = (
     (CtAddVV, {"dst": 0, "a": 0, "b": 0, "n": -1}, "C1: n >= 0"),
@@ -73,6 +80,14 @@ REFUSED: tuple[tuple[type[Instruction], dict[str, int], str], ...] = (
     (KcVReducePrecision, PRECISION | {"exponent": 0}, "C2: 1 <= exponent <= 11"),
     (KcVReducePrecision, PRECISION | {"exponent": 12}, "C2: 1 <= exponent <= 11"),
     (KcVReducePrecision, PRECISION | {"mantissa": -1}, "C3: mantissa >= 0"),
+    (TdmaTranspose, IMAGE | {"h": 0}, "C2: 1 <= h <= 4096"),
+    (TdmaTranspose, IMAGE | {"c": 16385}, "C4: 1 <= c <= 16384"),
+    (TdmaConcat, JOIN | {"extent": 0}, "C5: 1 <= extent <= 16384"),
+    (TdmaConcat, JOIN | {"dim": 3}, "C6: 0 <= dim <= 2"),
+    (TdmaPad, IMAGE | PADS | {"pad_left": 1024}, "C7: 0 <= pad_left <= 1023"),
+    (TdmaUnfold, UNFOLD | {"stride_w": 0}, "C8: 1 <= stride_w <= 1023"),
+    (TdmaUnfold, UNFOLD | {"kernel_h": 5}, r"C15: \(kernel_h - 1\) \* dilation_h < h"),
+    (TdmaUnfold, UNFOLD | {"dilation_w": 3}, r"C16: \(kernel_w - 1\) \* dilation_w < w"),
 )
 TIERS = ["definition", pytest.param("native", marks=pytest.mark.skipif(not native.available(), reason=str(native.why_not())))]
 

@@ -13,6 +13,7 @@ from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa import Engine, Instruction, Operands
 from hlo2tx8.device.isa.encoding import Record, encode_records
 from hlo2tx8.device.isa.kc_control import KC_CONTROL, KcAffine
+from hlo2tx8.device.isa.tdma import TdmaTensor
 from hlo2tx8.device.program import Program
 from hlo2tx8.tools.isa_page import cycles_text, isa_text, row
 
@@ -35,6 +36,8 @@ def test_formula_is_the_model(cls: type[Instruction]) -> None:
         report = timing.model(Program(code, (), (), origins, CHIP.spm_bytes), chip)
         operands = Operands(fields, fmt, fmt2)
         widest = max([f.num_bytes(operands) for f in cls.FIELDS if f.num_bytes] or [8])
+        if issubclass(cls, TdmaTensor):
+            widest = cls.moved_bytes(operands, chip.cycles.tdma_min_run_bytes)
         rate = chip.cycles.ne_int8_speedup if fmt2 is Format.INT8 else 1
         values = fields | {"bytes": widest, "share": chip.ddr_bytes_per_cycle / chip.tiles, "rate": rate, "ceil": ceil, "max": max}
         cycles = eval(cycles_text(cls, chip), {"__builtins__": {}}, values)

@@ -18,6 +18,7 @@ from hlo2tx8.device.isa.kc_move import KC_MOVES
 from hlo2tx8.device.isa.kc_vector import KC_VECTOR_OPERATIONS
 from hlo2tx8.device.isa.lsu import LSU
 from hlo2tx8.device.isa.ne import NE
+from hlo2tx8.device.isa.tdma import TDMA
 
 INSTRUCTIONS: tuple[type[Instruction], ...] = (
     *CT_ARITHMETIC,
@@ -36,6 +37,7 @@ INSTRUCTIONS: tuple[type[Instruction], ...] = (
     *CT_LOGIC,
     *CT_ACTIVATIONS,
     *CT_AUXILIARY,
+    *TDMA,
 )
 BY_OPCODE = opcodes(INSTRUCTIONS)
 

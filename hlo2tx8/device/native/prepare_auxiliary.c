@@ -1,4 +1,4 @@
-/* Records of CT logic, packed bools, activations and auxiliary instructions made ready to run. */
+/* Records of CT logic, packed bools, activations, auxiliary instructions and of TDMA on whole tensors made ready to run. */
 #include "core.h"
 
 static int is_ct_float(int fmt) { return float_index_of(fmt) >= 0 && fmt != FORMAT_FP64; }
@@ -39,6 +39,9 @@ int prepare_auxiliary(struct step *s) {
     case OP_CT_LOOKUP32:
         s->form = FORM_UNPUBLISHED;
         return fmt == FORMAT_INT32 || fmt == FORMAT_FP32 || fmt == FORMAT_TF32 || fmt == FORMAT_UINT32;
+    case OP_TDMA_TRANSPOSE: case OP_TDMA_MIRROR: case OP_TDMA_ROTATE90: case OP_TDMA_ROTATE180: case OP_TDMA_ROTATE270:
+    case OP_TDMA_NCHW_TO_NHWC: case OP_TDMA_NHWC_TO_NCHW: case OP_TDMA_CONCAT: case OP_TDMA_PAD: case OP_TDMA_CHANNEL_NORM:
+    case OP_TDMA_UNFOLD: s->form = FORM_TENSOR_MOVE; return 1;
     default: break;
     }
     if (!is_ct_float(fmt)) return 0;

@@ -11,6 +11,7 @@ from hlo2tx8.device.isa.base import Engine, Instruction, Operands, Role
 from hlo2tx8.device.isa.forms import KcGatherForm, KcScatterForm
 from hlo2tx8.device.isa.lsu import TdmaGatherScatter, TdmaMemset
 from hlo2tx8.device.isa.ne import NeGemmForm
+from hlo2tx8.device.isa.tdma import TdmaTensor
 from hlo2tx8.device.ne_cycles import ne_cycles
 
 
@@ -104,6 +105,8 @@ def _tdma_bytes(kind: type[Instruction], o: Operands, min_run: int) -> int:
     if kind is TdmaGatherScatter:
         sides = ([(o[f"{side}s{i}"], o[f"{side}n{i}"]) for i in (1, 2, 3)] for side in "rw")
         return max(_moved_bytes(o["run_bytes"], levels, min_run) for levels in sides)
+    if issubclass(kind, TdmaTensor):
+        return kind.moved_bytes(o, min_run)
     raise NotImplementedError(f"cycles of {kind.MNEMONIC}")
 
 
