@@ -47,6 +47,13 @@ def parse_module(source: str | bytes, context: Any) -> Any:
     return ir().Module.parse(source, context)
 
 
+def portable_artifact(module: Any) -> bytes:
+    """The portable artifact of a StableHLO module, of jaxlib's own version; ValueError for other dialects in it."""
+    from jaxlib.mlir.dialects import stablehlo
+
+    return stablehlo.serialize_portable_artifact(module, stablehlo.get_current_version())
+
+
 def mlir_error() -> type[Exception]:
     """What the bindings raise for malformed modules and failing passes."""
     return ir().MLIRError

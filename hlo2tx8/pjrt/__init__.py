@@ -15,8 +15,10 @@ def initialize() -> None:
     library = native.load()
     if isinstance(library, str):
         raise RuntimeError(f"no jax device tx8: {library}")
-    from hlo2tx8.pjrt.jax_side import register
+    from hlo2tx8.pjrt.jax_lowerings import register_lowerings
+    from hlo2tx8.pjrt.jax_side import PLATFORM, register
     from hlo2tx8.pjrt.plugin import Plugin
 
     plugin = Plugin(library)
     register(plugin.address, plugin.close)
+    register_lowerings(PLATFORM, plugin.entries.host_functions)

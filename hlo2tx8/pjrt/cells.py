@@ -11,6 +11,8 @@ from hlo2tx8.pjrt.errors import Code, PjrtError, code_and_message
 from hlo2tx8.pjrt.native import PluginLibrary
 
 Array = npt.NDArray[Any]
+MOST_QUEUED = 64
+"""Jobs; whoever launches more waits, so that what waits cannot fill the host's memory."""
 
 
 class Cell:
@@ -58,11 +60,16 @@ class Worker:
     def __init__(self, library: PluginLibrary) -> None:
         self.library: Any = library
         self.jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self.free = threading.Semaphore(MOST_QUEUED)
         self.lock = threading.Lock()
         self.thread: threading.Thread | None = None
 
     def submit(self, job: Job) -> None:
-        """Queues a job."""
+        """Queues a job, once there is room; runs it where a job, in a host function, waits for it."""
+        if threading.current_thread() is self.thread:
+            self.do(job)
+            return
+        self.free.acquire()
         self.jobs.put(job)
         if self.thread is None:
             self.start()
@@ -78,6 +85,7 @@ class Worker:
         """The thread's loop."""
         while (job := self.jobs.get()) is not None:
             self.do(job)
+            self.free.release()
 
     def do(self, job: Job) -> None:
         """Runs one job and ends its event."""
@@ -89,9 +97,13 @@ class Worker:
             if job.fail is not None:
                 job.fail(PjrtError(code, message))
         job.finished.set()
+        self.end(job.event, code, message)
+
+    def end(self, event: int, code: Code, message: str) -> None:
+        """Ends an event and lets go of it."""
         data = message.encode()
-        self.library.event_set(job.event, code, data, len(data))
-        self.library.event_release(job.event)
+        self.library.event_set(event, code, data, len(data))
+        self.library.event_release(event)
 
     def stop(self) -> None:
         """Ends the thread after its current job."""

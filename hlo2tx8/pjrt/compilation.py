@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING
 import hlo2tx8
 from hlo2tx8.options import Options
 from hlo2tx8.pjrt.configuration import override
+from hlo2tx8.pjrt.host_calls import HostFunctions
 from hlo2tx8.pjrt.jax_side import CompileOptions, compile_options, main_function
+from hlo2tx8.pjrt.partitioning import Partitioned, partition
 from hlo2tx8.pjrt.protobuf import integers, messages
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from hlo2tx8.pjrt.split_executable import SplitExecutable
     from hlo2tx8.runtime.executable import Executable
 
 MOST_CACHED = 512
@@ -64,23 +69,34 @@ class Request:
     @cached_property
     def fingerprint(self) -> str:
         """Equal for requests that give the same program."""
-        return hashlib.sha256(self.code + repr((self.options, hlo2tx8.__version__)).encode()).hexdigest()
+        shape = self.assignment.num_replicas, self.assignment.num_partitions
+        return hashlib.sha256(self.code + repr((self.options, shape, hlo2tx8.__version__)).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """An executable, the arguments whose buffers it takes over, and the memory kinds of its results ("" is the default)."""
+    """An executable, the arguments whose buffers it takes over, and the memory kinds of its results ("" is the default).
 
-    executable: "Executable"
+    Tokens are arrays without elements to the executable. `code` is the program of one device. Shardings are serialised
+    OpSharding, none for one device.
+    """
+
+    executable: "Executable | SplitExecutable"
     donated: tuple[int, ...]
     output_memory_kinds: tuple[str, ...]
     parameter_memory_kinds: tuple[str, ...]
+    token_inputs: tuple[int, ...] = ()
+    token_outputs: tuple[int, ...] = ()
+    code: bytes = b""
+    parameter_shardings: tuple[bytes, ...] = ()
+    output_shardings: tuple[bytes, ...] = ()
 
 
 class Compiler:
     """Compiles requests, one at a time; equal ones once."""
 
-    def __init__(self) -> None:
+    def __init__(self, functions: HostFunctions) -> None:
+        self.functions = functions
         self.lock = threading.Lock()
         self.done: OrderedDict[str, Compiled] = OrderedDict()
 
@@ -88,7 +104,7 @@ class Compiler:
         """Raises what `hlo2tx8.compile` does."""
         key = request.fingerprint
         with self.lock:
-            compiled = self.done.get(key) or _compile(request)
+            compiled = self.done.get(key) or _compile(request, self.functions)
             self.done[key] = compiled
             self.done.move_to_end(key)
             while len(self.done) > MOST_CACHED:
@@ -96,12 +112,50 @@ class Compiler:
         return compiled
 
 
-def _compile(request: Request) -> Compiled:
-    if request.assignment.num_replicas * request.assignment.num_partitions > 1:
-        raise NotImplementedError("programs for several tx8 devices")
+def _compile(request: Request, functions: HostFunctions) -> Compiled:
     main = main_function(request.code)
     donated = tuple(
         i for i, attributes in enumerate(main.arguments) if "tf.aliasing_output" in attributes or "jax.buffer_donor" in attributes
     )
-    kinds = [tuple(a.get("mhlo.memory_kind", "").strip('"') for a in side) for side in (main.results, main.arguments)]
-    return Compiled(hlo2tx8.compile(request.code, request.options), donated, *kinds)
+    from hlo2tx8.driver import load_source
+    from hlo2tx8.pjrt.tokens import replace_tokens
+
+    local = partition(request.code) if request.assignment.num_partitions > 1 else Partitioned(request.code, (), ())
+    module = load_source(local.code)
+    tokens = replace_tokens(module)
+    return Compiled(
+        _executable(module, local.code, request, functions),
+        donated,
+        _memory_kinds(main.results),
+        _memory_kinds(main.arguments),
+        *tokens,
+        local.code,
+        local.arguments,
+        local.results,
+    )
+
+
+def _memory_kinds(attributes: tuple[dict[str, str], ...]) -> tuple[str, ...]:
+    return tuple(entry.get("mhlo.memory_kind", "").strip('"') for entry in attributes)
+
+
+def _executable(module: "ModuleOp", code: bytes, request: Request, functions: HostFunctions) -> "Executable | SplitExecutable":
+    from hlo2tx8.driver import compile_module, load_source
+    from hlo2tx8.pjrt.split_executable import compile_split
+    from hlo2tx8.pjrt.split_program import split
+    from hlo2tx8.pjrt.tokens import replace_tokens
+
+    found = split(module)
+    if found is not None:
+        shape = request.assignment.num_replicas, request.assignment.num_partitions
+        return compile_split(module, found, request.options, functions, shape)
+    loaded = [module]
+
+    def load() -> "ModuleOp":
+        if loaded:
+            return loaded.pop()
+        again = load_source(code)
+        replace_tokens(again)
+        return again
+
+    return compile_module(load, request.options)

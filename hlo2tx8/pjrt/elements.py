@@ -13,6 +13,8 @@ NAMES = (
 )  # fmt: skip
 """Dtype names in the order of PJRT_Buffer_Type."""
 CODES = {name: code for code, name in enumerate(NAMES)}
+TOKEN = CODES["token"]
+"""A token stands for no data; its buffer has one byte, which nobody reads."""
 
 
 @cache
@@ -20,7 +22,7 @@ def dtype_of(code: int) -> np.dtype[Any]:
     """The dtype of a PJRT_Buffer_Type; TypeError for a type without host form."""
     import ml_dtypes
 
-    name = NAMES[code]
+    name = "bool" if code == TOKEN else NAMES[code]
     kind: Any = getattr(ml_dtypes, name, name or "invalid")
     try:
         return np.dtype(kind)

@@ -2,22 +2,29 @@
 
 import ctypes
 import time
-from collections.abc import Iterator, Mapping
+from itertools import chain, product
 from typing import Any
 
+import numpy as np
+
 from hlo2tx8.pjrt.abi import ExecuteOptions, Program
+from hlo2tx8.pjrt.analyses import STATS, numbers
 from hlo2tx8.pjrt.buffers import BufferEntries, ShapeHandle, address_of, shape_handle
 from hlo2tx8.pjrt.cells import Array, Cell, Job
 from hlo2tx8.pjrt.compilation import Compiled, Compiler, Request
 from hlo2tx8.pjrt.devices import Client, Device
-from hlo2tx8.pjrt.elements import code_of
+from hlo2tx8.pjrt.elements import TOKEN, code_of
 from hlo2tx8.pjrt.errors import Code, PjrtError
+from hlo2tx8.pjrt.host_calls import HostFunctions
 from hlo2tx8.pjrt.memory import Keep, read_int64s, read_pointers, read_text
 from hlo2tx8.pjrt.native import PluginLibrary
+from hlo2tx8.runtime.executable import Executable
 
 QUICK_SECONDS = 5e-4
 """A program whose last run took less is run in the thread that launches it: queueing would cost as much."""
 MLIR = "mlir"
+NO_ELEMENTS = np.zeros(0, np.bool_)
+A_TOKEN = np.zeros((), np.bool_)
 
 
 class Loaded:
@@ -30,22 +37,31 @@ class Loaded:
         self.client = client
         self.devices = devices
         self.is_quick = False
+        self.is_whole = isinstance(self.executable, Executable)
         self.keep = Keep()
         outputs = self.executable.signature.outputs
-        self.shapes = (ShapeHandle * max(1, len(outputs)))(
-            *(shape_handle(code_of(port.dtype), port.shape, self.keep) for port in outputs)
-        )
+        kinds = [(code_of(port.dtype), port.shape) for port in outputs]
+        for i in compiled.token_outputs:
+            kinds[i] = TOKEN, ()
+        self.shapes = (ShapeHandle * max(1, len(outputs)))(*(shape_handle(*kind, self.keep) for kind in kinds))
         self.shapes_address = self.keep.address(self.shapes)
         self.num_outputs = len(outputs)
         self.output_kinds = [kind or devices[0].default_memory.kind for kind in compiled.output_memory_kinds]
         self.has_other_memories = any(kind != devices[0].default_memory.kind for kind in self.output_kinds)
         self.is_deleted = False
 
-    def run(self, arrays: list[Array]) -> list[Array]:
-        """The outputs for these inputs."""
+    def run(self, rows: list[list[Array]]) -> list[list[Array]]:
+        """The outputs for these inputs, by device."""
         started = time.perf_counter()
-        outputs = self.executable.execute(*arrays)
-        self.is_quick = time.perf_counter() - started < QUICK_SECONDS
+        for row, i in product(rows, self.compiled.token_inputs):
+            row[i] = NO_ELEMENTS
+        if isinstance(self.executable, Executable):
+            outputs = [self.executable.execute(*row) for row in rows]
+        else:
+            outputs = self.executable.execute_rows(rows)
+        for row, i in product(outputs, self.compiled.token_outputs):
+            row[i] = A_TOKEN
+        self.is_quick = self.is_whole and time.perf_counter() - started < QUICK_SECONDS
         return outputs
 
 
@@ -54,7 +70,8 @@ class ExecutableEntries(BufferEntries):
 
     def __init__(self, library: PluginLibrary) -> None:
         super().__init__(library)
-        self.compiler = Compiler()
+        self.host_functions = HostFunctions()
+        self.compiler = Compiler(self.host_functions)
 
     def Client_Compile(self, args: Any) -> None:
         self.drain()
@@ -119,7 +136,7 @@ class ExecutableEntries(BufferEntries):
     LoadedExecutable_Fingerprint = Executable_Fingerprint
 
     def Executable_SizeOfGeneratedCodeInBytes(self, args: Any) -> None:
-        args.size_in_bytes = self.executables[args.executable].executable.program.code_bytes
+        args.size_in_bytes = self.executables[args.executable].executable.memory_analysis()["generated_code_size_in_bytes"]
 
     def Executable_OutputElementTypes(self, args: Any) -> None:
         loaded: Loaded = self.executables[args.executable]
@@ -149,14 +166,14 @@ class ExecutableEntries(BufferEntries):
         loaded: Loaded = self.executables[args.executable]
         program = Program.from_address(args.program)
         program.format, program.format_size = loaded.keep.text(MLIR)
-        code = loaded.request.code
+        code = loaded.compiled.code
         if program.code:
             ctypes.memmove(program.code, code, len(code))
         program.code_size = len(code)
 
     def Executable_GetCostAnalysis(self, args: Any) -> None:
         loaded: Loaded = self.executables[args.executable]
-        numbers = dict(_numbers("", loaded.executable.cost_analysis()))
+        numbers = dict(numbers("", loaded.executable.cost_analysis()))
         args.properties, args.num_properties = loaded.keep.named_values(numbers), len(numbers)
 
     def Executable_GetCompiledMemoryStats(self, args: Any) -> None:
@@ -176,46 +193,56 @@ class ExecutableEntries(BufferEntries):
         loaded: Loaded = self.executables[args.executable]
         if loaded.is_deleted:
             raise PjrtError(Code.FAILED_PRECONDITION, f"executable {loaded.executable.name} has been deleted")
-        device = self.devices[args.execute_device] if args.execute_device else loaded.devices[0]
-        buffers = read_pointers(ctypes.c_void_p.from_address(args.argument_lists).value, args.num_args) if args.num_args else []
+        devices = (self.devices[args.execute_device],) if args.execute_device else loaded.devices
+        lists = read_pointers(args.argument_lists, args.num_devices)
+        buffers = [read_pointers(row, args.num_args) for row in lists]
         if loaded.compiled.donated:
             self.check_donation(loaded, buffers)
-        inputs = [self.cells[buffer] for buffer in buffers]
-        output_list = ctypes.c_void_p.from_address(args.output_lists).value
-        if loaded.is_quick and not any(cell.job for cell in inputs):
-            arrays = loaded.executable.execute(*[cell.value() for cell in inputs])
-            complete = self.ready_event
-            self.new_outputs(loaded, device, None, [Cell(array) for array in arrays], output_list)
+        inputs = [[self.cells[buffer] for buffer in row] for row in buffers]
+        output_lists = read_pointers(args.output_lists, args.num_devices)
+        if loaded.is_quick and len(inputs) == 1 and not any(cell.job for cell in inputs[0]):
+            (arrays,) = loaded.run([[cell.value() for cell in inputs[0]]])
+            events = [self.ready_event]
+            self.new_outputs(loaded, devices[0], None, [Cell(array) for array in arrays], output_lists[0])
         else:
-            complete = self.library.event_create(2)
-            outputs = [Cell() for _ in range(loaded.num_outputs)]
-            payloads = self.new_outputs(loaded, device, complete, outputs, output_list)
-            self.enqueue(loaded, inputs, complete, outputs, payloads)
+            events = [self.library.event_create(2) for _ in devices]
+            outputs = [[Cell() for _ in range(loaded.num_outputs)] for _ in devices]
+            places = zip(devices, events, outputs, output_lists, strict=True)
+            payloads = [self.new_outputs(loaded, *place) for place in places]
+            self.enqueue(loaded, inputs, events, outputs, payloads)
         if args.device_complete_events:
-            ctypes.c_void_p.from_address(args.device_complete_events).value = complete
+            (ctypes.c_void_p * len(events)).from_address(args.device_complete_events)[:] = events
         else:
-            self.library.event_release(complete)
+            for event in events:
+                self.library.event_release(event)
         if loaded.compiled.donated:
             self.donate(loaded, buffers, args.options)
 
-    def enqueue(self, loaded: Loaded, inputs: list[Cell], event: int, outputs: list[Cell], payloads: list[int]) -> None:
-        """Queues a run that fills the outputs."""
+    def enqueue(
+        self, loaded: Loaded, inputs: list[list[Cell]], events: list[int], outputs: list[list[Cell]], payloads: list[list[int]]
+    ) -> None:
+        """Queues a run that fills the outputs and ends the events; the last event is the job's own."""
+
+        def end(cell: Cell, payload: int, array: Array | None, error: PjrtError | None) -> None:
+            cell.array, cell.error = array, error
+            cell.job = None
+            self.library.payload_set(payload, None if array is None else address_of(array))
 
         def work() -> None:
-            arrays = loaded.run([cell.value() for cell in inputs])
-            for cell, payload, array in zip(outputs, payloads, arrays, strict=True):
-                cell.array = array
-                cell.job = None
-                self.library.payload_set(payload, address_of(array))
+            rows = loaded.run([[cell.value() for cell in row] for row in inputs])
+            for cell, payload, array in zip(chain(*outputs), chain(*payloads), chain(*rows), strict=True):
+                end(cell, payload, array, None)
+            for event in events[:-1]:
+                self.worker.end(event, Code.OK, "")
 
         def fail(error: PjrtError) -> None:
-            for cell, payload in zip(outputs, payloads, strict=True):
-                cell.error = error
-                cell.job = None
-                self.library.payload_set(payload, None)
+            for cell, payload in zip(chain(*outputs), chain(*payloads), strict=True):
+                end(cell, payload, None, error)
+            for event in events[:-1]:
+                self.worker.end(event, error.code, error.message)
 
-        job = Job(work, event, fail)
-        for cell in outputs:
+        job = Job(work, events[-1], fail)
+        for cell in chain(*outputs):
             cell.job = job
         self.worker.submit(job)
 
@@ -236,37 +263,20 @@ class ExecutableEntries(BufferEntries):
             self.cells[address] = self.cells[payload] = cell
         return payloads[:]
 
-    def check_donation(self, loaded: Loaded, buffers: list[int]) -> None:
+    def check_donation(self, loaded: Loaded, buffers: list[list[int]]) -> None:
         """PjrtError if a buffer that the program takes over is passed to it twice."""
-        for i in loaded.compiled.donated:
-            if buffers.count(buffers[i]) > 1:
+        for row, i in product(buffers, loaded.compiled.donated):
+            if row.count(row[i]) > 1:
                 raise PjrtError(
                     Code.INVALID_ARGUMENT, f"argument {i} of {loaded.executable.name} is donated and used twice: f(donate(a), a)"
                 )
 
-    def donate(self, loaded: Loaded, buffers: list[int], options: int | None) -> None:
+    def donate(self, loaded: Loaded, buffers: list[list[int]], options: int | None) -> None:
         """Marks the buffers that the program took over as deleted."""
         kept: tuple[int, ...] = ()
         if options:
             given = ExecuteOptions.from_address(options)
             kept = read_int64s(given.non_donatable, given.num_non_donatable)
-        for i in loaded.compiled.donated:
-            if i not in kept and self.library.buffer_delete(buffers[i]):
-                self.cells[buffers[i]] = Cell()
-
-
-def _numbers(name: str, value: object) -> Iterator[tuple[str, float]]:
-    """The numbers of nested mappings, by dotted names."""
-    if isinstance(value, Mapping):
-        for key, inner in value.items():  # pyright: ignore[reportUnknownVariableType]
-            yield from _numbers(f"{name}.{key}" if name else str(key), inner)  # pyright: ignore[reportUnknownArgumentType]
-    elif isinstance(value, (int, float)):
-        yield name, float(value)
-
-
-STATS = (
-    "generated_code_size_in_bytes", "argument_size_in_bytes", "output_size_in_bytes", "alias_size_in_bytes", "temp_size_in_bytes",
-    "host_generated_code_size_in_bytes", "host_argument_size_in_bytes", "host_output_size_in_bytes", "host_alias_size_in_bytes",
-    "host_temp_size_in_bytes", "peak_memory_in_bytes", "total_size_in_bytes", "total_allocation_bytes", "indefinite_allocations",
-    "peak_unpadded_heap_bytes",
-)  # fmt: skip
+        for row, i in product(buffers, loaded.compiled.donated):
+            if i not in kept and self.library.buffer_delete(row[i]):
+                self.cells[row[i]] = Cell()

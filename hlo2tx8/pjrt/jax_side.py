@@ -1,4 +1,4 @@
-"""The plugin's only file that touches jax's and jaxlib's private modules."""
+"""With jax_lowerings.py the plugin's only file that touches jax's and jaxlib's private modules."""
 # pyright: basic
 
 import ctypes

@@ -1,4 +1,4 @@
-"""The layouts and shardings extensions: row major everywhere, one sharding per array."""
+"""The layouts and shardings extensions: row major everywhere; shardings of programs for several devices."""
 
 import ctypes
 from typing import Any
@@ -31,9 +31,14 @@ class ExtensionEntries(ExecutableEntries):
         args.num_layouts = len(ports)
 
     def Executable_OutputShardings(self, args: Any) -> None:
-        args.num_shardings = self.executables[args.executable].num_outputs
-        args.shardings = args.sharding_sizes = None
+        loaded: Loaded = self.executables[args.executable]
+        self.give_shardings(args, loaded, loaded.compiled.output_shardings, loaded.num_outputs)
 
     def Executable_ParameterShardings(self, args: Any) -> None:
-        args.num_shardings = len(self.executables[args.executable].executable.signature.inputs)
-        args.shardings = args.sharding_sizes = None
+        loaded: Loaded = self.executables[args.executable]
+        self.give_shardings(args, loaded, loaded.compiled.parameter_shardings, len(loaded.executable.signature.inputs))
+
+    def give_shardings(self, args: Any, loaded: Loaded, shardings: tuple[bytes, ...], count: int) -> None:
+        """Serialised OpShardings, none for programs of one device."""
+        args.num_shardings = count
+        args.shardings, args.sharding_sizes = loaded.keep.texts(shardings) if shardings else (None, None)

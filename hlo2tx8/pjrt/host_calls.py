@@ -1,0 +1,59 @@
+"""Python functions that programs call: jax.pure_callback, io_callback, debug.print and debug.callback."""
+
+import itertools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from hlo2tx8.pjrt.errors import Code, PjrtError
+
+Array = npt.NDArray[Any]
+TARGET = "tx8_host_call"
+"""The custom call; its backend_config is the function's number."""
+
+
+class HostFunction:
+    """A function of arrays that gives a tuple of arrays; whoever may call it keeps it."""
+
+    def __init__(self, call: Callable[..., Sequence[Any]]) -> None:
+        self.call = call
+
+
+class HostFunctions:
+    """Host functions by number, as long as somebody keeps them."""
+
+    def __init__(self) -> None:
+        self.functions: WeakValueDictionary[int, HostFunction] = WeakValueDictionary()
+        self.numbers = itertools.count()
+        self.lock = threading.Lock()
+
+    def add(self, function: HostFunction) -> int:
+        """The function's number."""
+        with self.lock:
+            number = next(self.numbers)
+            self.functions[number] = function
+        return number
+
+    def find(self, number: int) -> HostFunction:
+        """The function; PjrtError if the program that was to keep it is gone, or is of another process."""
+        function = self.functions.get(number)
+        if function is None:
+            raise PjrtError(Code.FAILED_PRECONDITION, "the Python function that the program calls is gone")
+        return function
+
+
+def call_host(
+    function: HostFunction, arrays: Sequence[Array], types: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]
+) -> list[Array]:
+    """The function's results, of these shapes and dtypes; raises what it raises."""
+    results = [np.asarray(value) for value in function.call(*arrays)]
+    for number, (array, (shape, dtype)) in enumerate(zip(results, types, strict=True)):
+        if array.shape != shape or array.dtype != dtype:
+            raise PjrtError(
+                Code.INVALID_ARGUMENT, f"a callback's result {number} is {array.dtype}{list(array.shape)}, not {dtype}{list(shape)}"
+            )
+    return [np.array(array, order="C") for array in results]

@@ -1,0 +1,53 @@
+"""Lowering rules of jax for platform tx8 where it has none for a foreign platform.
+
+With jax_side.py the plugin's only file that touches private modules of jax and jaxlib.
+"""
+# pyright: basic
+
+from typing import Any
+
+from hlo2tx8.pjrt.host_calls import TARGET, HostFunction, HostFunctions
+
+
+def register_lowerings(platform: str, functions: HostFunctions) -> None:
+    """Makes jax lower host callbacks for the platform."""
+    from jax._src import callback, debugging
+    from jax._src.interpreters import mlir
+
+    standard = callback.emit_python_callback
+
+    def emit_python_callback(
+        ctx: Any, function: Any, token: Any, operands: Any, operand_avals: Any, result_avals: Any, **how: Any
+    ) -> Any:
+        if tuple(ctx.module_context.platforms) != (platform,):
+            return standard(ctx, function, token, operands, operand_avals, result_avals, **how)
+        held = HostFunction(_checked(function, result_avals))
+        ctx.module_context.add_keepalive(held)
+        call = mlir.custom_call(
+            TARGET,
+            result_types=[mlir.aval_to_ir_type(ctx.module_context, aval) for aval in result_avals],
+            operands=list(operands),
+            backend_config=str(functions.add(held)),
+            has_side_effect=how["has_side_effect"],
+            api_version=2,
+        )
+        if how.get("sharding") is not None:
+            mlir.set_sharding(ctx.module_context, call, how["sharding"])
+        return list(call.results), token, held
+
+    callback.emit_python_callback = emit_python_callback
+    mlir.register_lowering(debugging.debug_callback_p, debugging.debug_callback_lowering, platform=platform, cacheable=False)
+    mlir.register_lowering(debugging.debug_print_p, debugging.debug_print_lowering_rule, platform=platform, cacheable=False)
+
+
+def _checked(function: Any, avals: Any) -> Any:
+    """The function with its results as arrays of jax's dtypes; RuntimeError if there are too few or many."""
+    from jax._src import dtypes
+
+    def call(*arrays: Any) -> Any:
+        results = function(*arrays)
+        if len(results) != len(avals):
+            raise RuntimeError(f"Mismatched number of outputs from callback. Expected: {len(avals)}, Actual: {len(results)}")
+        return [dtypes.canonicalize_value(value) for value in results]
+
+    return call

@@ -1,0 +1,92 @@
+"""Executables of programs that the chip interrupts: several encoded programs and what happens between them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from hlo2tx8.dialects.hlo import decode_attributes
+from hlo2tx8.driver import compile_module
+from hlo2tx8.hlo.lookup import tensor_like
+from hlo2tx8.module import module_name, signature_of
+from hlo2tx8.options import Options
+from hlo2tx8.pjrt.collectives import Rows, exchange_of
+from hlo2tx8.pjrt.host_calls import TARGET, HostFunction, HostFunctions, call_host
+from hlo2tx8.pjrt.split_program import Segment, Split, run_steps
+from hlo2tx8.runtime.executable import Executable
+from hlo2tx8.runtime.signature import Signature
+
+Step = tuple[Callable[[Rows], Rows], tuple[int, ...], tuple[int, ...]]
+SUMMED = ("cycles", "seconds", "bytes accessed", "flops", "transcendentals")
+
+
+@dataclass(frozen=True)
+class SplitExecutable:
+    """Programs run one after the other on every device, with exchanges between them. Answers as an Executable does."""
+
+    name: str
+    signature: Signature
+    parts: tuple[Executable, ...]
+    steps: tuple[Step, ...]
+    results: tuple[int, ...]
+    functions: tuple[HostFunction, ...] = field(default=())
+
+    def execute_rows(self, rows: Rows) -> Rows:
+        """Results by device for inputs by device."""
+        return run_steps(self.steps, self.results, [list(self.signature.check(row)) for row in rows])
+
+    def cost_analysis(self) -> dict[str, object]:
+        """Sums over the programs; exchanges cost nothing yet."""
+        totals: dict[str, object] = {}
+        for part in self.parts:
+            for key, value in part.cost_analysis().items():
+                if key in SUMMED and isinstance(value, (int, float)):
+                    before: Any = totals.get(key, 0)
+                    totals[key] = before + value
+        return totals
+
+    def memory_analysis(self) -> dict[str, int]:
+        """Arguments and outputs of the whole; the programs' scratch, constants and code together."""
+        sizes: dict[str, int] = {}
+        for part in self.parts:
+            for key, value in part.memory_analysis().items():
+                sizes[key] = max(sizes.get(key, 0), value) if key == "spm_size_in_bytes" else sizes.get(key, 0) + value
+        sizes["temp_size_in_bytes"] = sizes.get("temp_size_in_bytes", 0) + sizes.get("output_size_in_bytes", 0)
+        sizes["argument_size_in_bytes"] = sum(port.size_bytes for port in self.signature.inputs)
+        sizes["output_size_in_bytes"] = sum(port.size_bytes for port in self.signature.outputs)
+        return sizes
+
+
+def compile_split(
+    module: ModuleOp, found: Split, options: Options, functions: HostFunctions, shape: tuple[int, int]
+) -> SplitExecutable:
+    """Compiles every segment; `shape` is the number of replicas and of partitions."""
+    parts: list[Executable] = []
+    steps: list[Step] = []
+    kept: list[HostFunction] = []
+    for step in found.steps:
+        if isinstance(step, Segment):
+            part = compile_module(step.module.clone, options)
+            parts.append(part)
+            run: Callable[[Rows], Rows] = partial(_run_part, part)
+        elif step.op.name == "stablehlo.custom_call":
+            function = functions.find(int(decode_attributes(step.op)["backend_config"]))
+            kept.append(function)
+            run = _host_call(function, step.op)
+        else:
+            run = exchange_of(step.op, *shape)
+        steps.append((run, step.inputs, step.outputs))
+    return SplitExecutable(module_name(module), signature_of(module), tuple(parts), tuple(steps), found.results, tuple(kept))
+
+
+def _run_part(part: Executable, rows: Rows) -> Rows:
+    return [part.execute(*row) for row in rows]
+
+
+def _host_call(function: HostFunction, op: Operation) -> Callable[[Rows], Rows]:
+    assert str(decode_attributes(op)["call_target_name"]) == TARGET
+    types = [(tensor_like(result.type).shape, tensor_like(result.type).dtype) for result in op.results]
+    return lambda rows: [call_host(function, row, types) for row in rows]

@@ -1,0 +1,79 @@
+"""Programs for four chips: shardings, collectives, results where they belong."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import shard_map
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+CHIPS = jax.devices("tx8")
+LINE = Mesh(np.array(CHIPS), "x")
+SQUARE = Mesh(np.array(CHIPS).reshape(2, 2), ("a", "b"))
+RNG = np.random.default_rng(0)
+
+
+def check_partitioned_products():
+    x = RNG.standard_normal((8, 8)).astype(np.float32)
+    placed = jax.device_put(x, NamedSharding(SQUARE, P("a", "b")))
+    with jax.default_matmul_precision("highest"):
+        total, turned, product = jax.jit(lambda x: (x.sum(0), x.T, x @ x))(placed)
+    np.testing.assert_allclose(total, x.sum(0), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(turned, x.T)
+    np.testing.assert_allclose(product, x @ x, rtol=1e-5, atol=1e-5)
+    assert turned.sharding.spec == P("b", "a")
+    assert {shard.data.shape for shard in turned.addressable_shards} == {(4, 4)}
+
+
+def check_results_where_they_are_wanted():
+    x = np.arange(16, dtype=np.float32).reshape(4, 4)
+    for spec in (P(), P("b"), P(None, "a")):
+        sharding = NamedSharding(SQUARE, spec)
+        y = jax.jit(lambda x: x + 1, out_shardings=sharding)(jax.device_put(x, NamedSharding(SQUARE, P("b", "a"))))
+        assert y.sharding.is_equivalent_to(sharding, 2)
+        np.testing.assert_array_equal(y, x + 1)
+
+
+def check_collectives():
+    def work(x):
+        number = jax.lax.axis_index("x").astype(jnp.float32)
+        everything = jax.lax.all_gather(x, "x")
+        return (
+            jax.lax.psum(x, "x") + number,
+            jax.lax.pmax(x, "x"),
+            jax.lax.ppermute(x, "x", [(0, 1), (1, 2)]),
+            jax.lax.all_to_all(everything, "x", 0, 0).sum(1),
+            jax.lax.psum_scatter(everything, "x"),
+        )
+
+    x = np.arange(8, dtype=np.float32)
+    rows = x.reshape(4, 2)
+    sums, most, moved, turned, scattered = jax.jit(shard_map(work, mesh=LINE, in_specs=P("x"), out_specs=P("x")))(x)
+    np.testing.assert_array_equal(np.reshape(sums, (4, 2)), rows.sum(0) + np.arange(4)[:, None])
+    np.testing.assert_array_equal(np.reshape(most, (4, 2)), np.tile(rows.max(0), (4, 1)))
+    np.testing.assert_array_equal(moved, [0, 0, 0, 1, 2, 3, 0, 0])
+    np.testing.assert_array_equal(np.reshape(turned, (4, 4)), np.tile(rows.sum(1)[:, None], (1, 4)))
+    np.testing.assert_array_equal(scattered, 4 * x)
+
+
+def check_groups_of_chips():
+    f = shard_map(lambda x: jax.lax.psum(x, "b"), mesh=SQUARE, in_specs=P("a", "b"), out_specs=P("a"))
+    x = RNG.standard_normal((2, 6)).astype(np.float32)
+    np.testing.assert_allclose(jax.jit(f)(x), x[:, :3] + x[:, 3:], rtol=1e-6)
+
+
+def check_each_chip_alone():
+    f = jax.jit(lambda x: x * 2)
+    for chip in CHIPS:
+        y = f(jax.device_put(np.float32(3), chip))
+        assert y.devices() == {chip} and float(y) == 6
+
+
+def check_chain_of_calls_with_donation():
+    step = jax.jit(lambda x: x - x.mean(), donate_argnums=0)
+    x = RNG.standard_normal(64).astype(np.float32)
+    y = jax.device_put(x, NamedSharding(LINE, P("x")))
+    for _ in range(5):
+        y = step(y)
+        x = x - x.mean()
+    np.testing.assert_allclose(y, x, atol=1e-6)

@@ -1,0 +1,85 @@
+"""Programs cut at exchanges, and what exchanges do."""
+
+import numpy as np
+import pytest
+
+from hlo2tx8.frontend import load
+from hlo2tx8.pjrt.collectives import exchange_of
+from hlo2tx8.pjrt.partitioning import Mesh, tiles
+from hlo2tx8.pjrt.split_program import Exchange, Segment, Split, split
+
+TYPES = "(tensor<2xf32>) -> tensor<2xf32>"
+SUM = f""""stablehlo.all_reduce"(%{{value}}) <{{{{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}}}}> ({{{{
+      ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+        %z = stablehlo.add %x, %y : tensor<f32>
+        stablehlo.return %z : tensor<f32> }}}}) : {TYPES}"""
+
+
+def split_main(body: str) -> Split | None:
+    return split(load(f"module {{ func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {{\n{body}\n}} }}"))
+
+
+def test_a_program_without_exchanges_is_whole():
+    assert split_main("%0 = stablehlo.add %a, %a : tensor<2xf32>\n return %0 : tensor<2xf32>") is None
+
+
+def test_operations_run_as_early_as_they_can():
+    found = split_main(f"""
+      %0 = stablehlo.add %a, %a : tensor<2xf32>
+      %1 = {SUM.format(value="0")}
+      %2 = stablehlo.sine %a : tensor<2xf32>
+      %3 = stablehlo.multiply %1, %2 : tensor<2xf32>
+      return %3 : tensor<2xf32>""")
+    assert found is not None
+    first, exchange, last = found.steps
+    assert isinstance(first, Segment) and isinstance(exchange, Exchange) and isinstance(last, Segment)
+    names = [[op.name for op in next(iter(s.module.body.block.ops)).regions[0].block.ops] for s in (first, last)]
+    assert names == [["stablehlo.add", "stablehlo.sine", "func.return"], ["stablehlo.multiply", "func.return"]]
+    assert first.inputs == (0,) and exchange.inputs == first.outputs[:1] and found.results == last.outputs
+
+
+def test_constants_are_wherever_they_are_read():
+    found = split_main(f"""
+      %c = stablehlo.constant dense<2.0> : tensor<2xf32>
+      %1 = {SUM.format(value="c")}
+      %2 = stablehlo.multiply %1, %c : tensor<2xf32>
+      return %2 : tensor<2xf32>""")
+    assert found is not None
+    segments = [step for step in found.steps if isinstance(step, Segment)]
+    assert segments[0].inputs == ()
+    assert len(segments[1].inputs) == 1
+
+
+CASES = (
+    ("replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>", 4, 1, [1, 1, 5, 5]),
+    ("replica_groups = dense<[[0, 2], [3, 1]]> : tensor<2x2xi64>", 4, 1, [2, 4, 2, 4]),
+    ("replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>", 2, 2, [2, 4, 2, 4]),
+    (
+        "replica_groups = dense<[[0], [1]]> : tensor<2x1xi64>, channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>",
+        *(2, 2, [1, 1, 5, 5]),
+    ),
+    (
+        "replica_groups = dense<[[0, 3], [1, 2]]> : tensor<2x2xi64>, use_global_device_ids,"
+        " channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>",
+        *(2, 2, [3, 3, 3, 3]),
+    ),
+    ("replica_groups = dense<> : tensor<0x0xi64>", 4, 1, [6, 6, 6, 6]),
+)
+
+
+@pytest.mark.parametrize(("attributes", "replicas", "partitions", "expected"), CASES)
+def test_groups_of_a_sum(attributes: str, replicas: int, partitions: int, expected: list[int]):
+    text = SUM.format(value="a").replace("replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>", attributes)
+    module = load(
+        f"module {{ func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {{\n%1 = {text}\nreturn %1 : tensor<2xf32>\n}} }}"
+    )
+    op = next(op for op in module.walk() if op.name == "stablehlo.all_reduce")
+    rows = exchange_of(op, replicas, partitions)([[np.full(2, i, np.float32)] for i in range(4)])
+    np.testing.assert_array_equal([row[0][0] for row in rows], expected)
+
+
+def test_tiles_of_axes_and_their_parts():
+    mesh = Mesh({"a": 4, "b": 2}, tuple(range(8)))
+    assert tiles(mesh, [[("b", 1, 0)], []]) == ([2, 1], [0, 2, 4, 6, 1, 3, 5, 7])
+    assert tiles(mesh, [[("a", 2, 2), ("b", 1, 0)]]) == ([4], [0, 4, 1, 5, 2, 6, 3, 7])
+    assert tiles(mesh, [[("b", 1, 0), ("a", 1, 0)]]) == ([8], [0, 2, 4, 6, 1, 3, 5, 7])
