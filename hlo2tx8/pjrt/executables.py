@@ -173,8 +173,8 @@ class ExecutableEntries(BufferEntries):
 
     def Executable_GetCostAnalysis(self, args: Any) -> None:
         loaded: Loaded = self.executables[args.executable]
-        numbers = dict(numbers("", loaded.executable.cost_analysis()))
-        args.properties, args.num_properties = loaded.keep.named_values(numbers), len(numbers)
+        found = dict(numbers("", loaded.executable.cost_analysis()))
+        args.properties, args.num_properties = loaded.keep.named_values(found), len(found)
 
     def Executable_GetCompiledMemoryStats(self, args: Any) -> None:
         loaded: Loaded = self.executables[args.executable]

@@ -27,7 +27,7 @@ def check_partitioned_products():
 
 def check_results_where_they_are_wanted():
     x = np.arange(16, dtype=np.float32).reshape(4, 4)
-    for spec in (P(), P("b"), P(None, "a")):
+    for spec in (P(), P("a"), P(None, "b"), P(("a", "b")), P(("b", "a"), None)):
         sharding = NamedSharding(SQUARE, spec)
         y = jax.jit(lambda x: x + 1, out_shardings=sharding)(jax.device_put(x, NamedSharding(SQUARE, P("b", "a"))))
         assert y.sharding.is_equivalent_to(sharding, 2)
