@@ -22,6 +22,7 @@ from hlo2tx8.device.isa.kc_function import KcFunction, KcVReducePrecision
 from hlo2tx8.device.isa.kc_move import KcVConvert, KcVGather, KcVIota, KcVScatter, KcVSelect
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.device.isa.ne import NeGemmForm
+from hlo2tx8.device.isa.ne_conv import NeConvForm
 from hlo2tx8.device.tile_machine import TileMachine
 
 
@@ -259,6 +260,7 @@ _FORMS: tuple[tuple[type, Run], ...] = (
     (CtExtreme, definition_bits.extreme),
     (CtReduce, definition_tensor.reduce),
     (NeGemmForm, definition_tensor.gemm),
+    (NeConvForm, definition_tensor.convolution),
     (forms.CtV, _ct_v),
     (forms.CtVV, _ct_vv),
     (forms.CtVS, _ct_vs),

@@ -1,10 +1,12 @@
-"""The definition of instructions on Cx and NCx tensors: gemm and reductions."""
+"""The definition of instructions on Cx and NCx tensors: gemm, convolutions and reductions."""
+
+from collections.abc import Callable
 
 import numpy as np
 
-from hlo2tx8.device import float_rules, ne_rules, reduce_rules
-from hlo2tx8.device.isa import ct_reduce, ne
-from hlo2tx8.device.isa.base import Operands
+from hlo2tx8.device import conv_rules, float_rules, ne_rules, reduce_rules
+from hlo2tx8.device.isa import ct_reduce, ne, ne_conv
+from hlo2tx8.device.isa.base import Instruction, Operands
 from hlo2tx8.device.isa.encoding import Record
 from hlo2tx8.device.tile_machine import TileMachine
 
@@ -28,6 +30,37 @@ def gemm(m: TileMachine, record: Record, o: Operands) -> None:
             values[b] = ne_rules.quantise(acc, o["q1"], o["q2"], o["scale"], o["zp_out"])
         else:
             values[b] = ne_rules.result(acc, o.fmt)
+    m.write_blocked(o["dst"], target, values)
+
+
+# Kind -> the sums of its first and its second operand.
+_SUMS: dict[type[Instruction], Callable[[np.ndarray, np.ndarray, np.ndarray | None, Operands], np.ndarray]] = {
+    ne_conv.NeConv: conv_rules.forward,
+    ne_conv.NeConvQuantised: conv_rules.forward,
+    ne_conv.NeDepthwise: conv_rules.depthwise,
+    ne_conv.NeDepthwiseQuantised: conv_rules.depthwise,
+    ne_conv.NeConvBackwardImage: conv_rules.backward_image,
+    ne_conv.NeConvBackwardWeight: conv_rules.backward_weight,
+}
+
+
+def convolution(m: TileMachine, record: Record, o: Operands) -> None:
+    """Every operand is read before anything is written."""
+    assert issubclass(record.kind, ne_conv.NeConvForm)
+    result, *operands = record.kind.LAYOUTS
+    names = [f.name for f in record.kind.FIELDS]
+    first, second = (m.read_blocked(o[name], layout(o, o.fmt2)) for name, layout in zip(names[1:3], operands, strict=True))
+    target = result(o, o.fmt)
+    m.spm.check(o["dst"], target.size_bytes, m.place)
+    psum = m.read_blocked(o["psum"], result(o, ne.psum_format(o.fmt2))) if o["accumulate"] else None
+    is_quantised = "zp_image" in names
+    if is_quantised:
+        first = first.astype(np.int16) - np.int16(o["zp_image"])
+    acc = _SUMS[record.kind](first, second, psum, o)
+    if is_quantised:
+        values = ne_rules.quantise(acc, o["q1"], o["q2"], o["scale"], o["zp_out"])
+    else:
+        values = ne_rules.result(acc, o.fmt)
     m.write_blocked(o["dst"], target, values)
 
 

@@ -70,7 +70,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Program:
-    """`code` is uint64[n, 24]; constants lie in `constants` one array per constant slot, in order of their index. SPM is used up to
+    """`code` is uint64[n, 32]; constants lie in `constants` one array per constant slot, in order of their index. SPM is used up to
     `spm_bytes`.
 
     `buffers` and `uses` say what the compiler meant by every SPM address, `launches` which records are of which kernel; all are

@@ -2,7 +2,7 @@
 
     manifest.json          format version, name, chip description, options, inputs, outputs, slots, sizes, origins, named
                            buffers, launches
-    program.bin            the encoded program, uint64[n, 24] little endian
+    program.bin            the encoded program, uint64[n, 32] little endian
     constants.safetensors  one tensor per constant slot
     ir/<level>.mlir        the IR at each level; ir/program.txt the listing
 
@@ -27,7 +27,7 @@ from hlo2tx8.runtime.signature import Port, Signature
 from hlo2tx8.runtime.tensors import decode_tensors, encode_tensors
 
 FORMAT_VERSION = 1
-WORDS = 24
+WORDS = 32
 MANIFEST_LIMIT = 64 << 20
 EPOCH = (1980, 1, 1, 0, 0, 0)
 

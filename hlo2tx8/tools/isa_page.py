@@ -41,8 +41,8 @@ encoding, both tiers of the emulator, the timing model and this page follow it.
   `bad_descriptor`. Addresses have to lie inside of SPM and of their slot, or the emulator faults `out_of_bounds`.
 - Cycles are those of the built-in chip. `bytes` is the widest operand, for transfers all that is moved, where runs shorter
   than {dma_run} bytes (DMA) or {tdma_run} bytes (TDMA) count as that long; `share` is a tile's part of the DDR bandwidth,
-  `rate` is {int8} for INT8 operands of the matrix engine and 1 for others. Issue takes {issue} cycles more on the
-  kernel core, except for its own instructions."""
+  `rate` is {int8} for INT8 operands of the matrix engine and 1 for others, padded(c) are channels with those
+  that fill their block. Issue takes {issue} cycles more on the kernel core, except for its own instructions."""
 CONVERSIONS = """Rows convert into columns; `r` marks those that take a rounding (nearest even, toward zero, up, down), the others
 round to nearest even where they round. Floats saturate into integers, NaN becomes 0."""
 
@@ -122,7 +122,7 @@ def cycles_text(cls: type[Instruction], chip: Chip) -> str:
         case Engine.TDMA:
             return f"{c.tdma_startup} + bytes / {c.tdma_bytes_per_cycle}"
         case Engine.NE:
-            return ne_cycles_text(c)
+            return ne_cycles_text(cls, c)
         case _:
             return ""
 

@@ -9,13 +9,12 @@ from hlo2tx8.device import interpret, native
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import INSTRUCTIONS, Instruction
-from hlo2tx8.device.isa.base import Role
+from hlo2tx8.device.isa.base import Engine, Role
 from hlo2tx8.device.isa.ct_reduce import CtReduce
 from hlo2tx8.device.isa.encoding import Record, encode_records
 from hlo2tx8.device.isa.forms import KcScalar, whole_bytes
 from hlo2tx8.device.isa.kc_control import KC_CONTROL, KcAffine, KcLoadScalar
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
-from hlo2tx8.device.isa.ne import NeGemmForm
 from hlo2tx8.device.program import Program, Slot, SlotKind
 
 CHIP = replace(load_chip(), tiles=1)
@@ -95,7 +94,7 @@ def vector_instructions() -> Iterator[tuple[type[Instruction], Format, Format]]:
             continue
         if cls.LAW and vars(CHIP.laws)[cls.LAW] is None:
             continue
-        if cls.MNEMONIC.startswith("TDMA") or issubclass(cls, (CtReduce, NeGemmForm)):
+        if cls.MNEMONIC.startswith("TDMA") or issubclass(cls, CtReduce) or cls.ENGINE is Engine.NE:
             continue
         for fmt in cls.FORMATS:
             for source in cls.FORMATS2 or (fmt,):

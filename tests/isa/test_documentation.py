@@ -14,6 +14,7 @@ from hlo2tx8.device.isa import Engine, Instruction, Operands
 from hlo2tx8.device.isa.encoding import Record, encode_records
 from hlo2tx8.device.isa.kc_control import KC_CONTROL, KcAffine
 from hlo2tx8.device.isa.tdma import TdmaTensor
+from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.device.program import Program
 from hlo2tx8.tools.isa_page import cycles_text, isa_text, row
 
@@ -40,6 +41,7 @@ def test_formula_is_the_model(cls: type[Instruction]) -> None:
             widest = cls.moved_bytes(operands, chip.cycles.tdma_min_run_bytes)
         rate = chip.cycles.ne_int8_speedup if fmt2 is Format.INT8 else 1
         values = fields | {"bytes": widest, "share": chip.ddr_bytes_per_cycle / chip.tiles, "rate": rate, "ceil": ceil, "max": max}
+        values |= {"padded": lambda channels, fmt2=fmt2: Blocked(fmt2, 1, 1, channels).aligned_channels}
         cycles = eval(cycles_text(cls, chip), {"__builtins__": {}}, values)
         issue = 0 if cls.ENGINE is Engine.KC else chip.cycles.issue
         assert report.cycles == pytest.approx(chip.cycles.launch + issue + cycles)

@@ -1,13 +1,9 @@
 """Gemm: both tiers against a model that sums with fractions, one product after the other."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from math import inf, isfinite, isinf, isnan, nan
-
 import numpy as np
 import pytest
 from native_cases import CHIP, run_both
+from ne_model import BF16, FP16, FP32, INT8, INT32, TF32, bits, cut, draw, model, quantised, random_int8
 
 from hlo2tx8.device import interpret
 from hlo2tx8.device.faults import Fault, FaultKind
@@ -17,99 +13,8 @@ from hlo2tx8.device.isa.ne import NE_RESULTS, NeGemm, NeGemmQuantised
 from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.device.program import Program
 
-FP16, BF16, TF32, FP32 = Format.FP16, Format.BF16, Format.TF32, Format.FP32
-INT8, INT32 = Format.INT8, Format.INT32
 IMAGE_BYTES = 5 << 18
 LEFT, RIGHT, PSUM, DST = 0, 1 << 18, 2 << 18, 3 << 18
-# Mantissa bits, least exponent of a unit in the last place, of a format.
-SHAPES = {FP32: (23, -149), TF32: (10, -136), BF16: (7, -133), FP16: (10, -24), Format.FP64: (52, -1074)}
-LARGEST = {FP16: Fraction(65504)}
-
-
-@dataclass(frozen=True)
-class Number:
-    """A float: its value, or an infinity or NaN, and its sign where it is zero."""
-
-    value: Fraction
-    special: float = 0.0
-    is_minus_zero: bool = False
-
-    @staticmethod
-    def of(x: float) -> "Number":
-        if not isfinite(x):
-            return Number(Fraction(0), x)
-        return Number(Fraction(x), 0.0, x == 0 and str(x)[0] == "-")
-
-
-def rounded(x: Fraction, fmt: Format, toward_zero: bool, is_minus_zero: bool = False) -> Number:
-    """x in a format, nearest even or toward zero; `is_minus_zero`: the sign if x is zero."""
-    if x == 0:
-        return Number(x, 0.0, is_minus_zero)
-    mantissa, least = SHAPES[fmt]
-    magnitude = abs(x)
-    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-    if magnitude < Fraction(2) ** exponent:
-        exponent -= 1
-    unit = Fraction(2) ** max(exponent - mantissa, least)
-    whole = magnitude // unit
-    rest = magnitude / unit - whole
-    if not toward_zero and (rest > Fraction(1, 2) or (rest == Fraction(1, 2) and whole % 2)):
-        whole += 1
-    most = LARGEST.get(fmt, (2 - Fraction(1, 1 << mantissa)) * Fraction(2) ** 127)
-    value = whole * unit
-    if fmt is not Format.FP64 and value > most:
-        if not toward_zero:
-            return Number(Fraction(0), inf if x > 0 else -inf)
-        value = most
-    return Number(value if x > 0 else -value, 0.0, value == 0 and x < 0)
-
-
-def is_negative(x: Number) -> bool:
-    return x.special < 0 if x.special else x.is_minus_zero or x.value < 0
-
-
-def multiply(a: Number, b: Number) -> Number:
-    """Exact; zeros have the sign of the signs' product."""
-    if a.special or b.special:
-        return Number(Fraction(0), nan if nan_like(a, b) else inf * (-1 if is_negative(a) != is_negative(b) else 1))
-    value = a.value * b.value
-    return Number(value, 0.0, value == 0 and is_negative(a) != is_negative(b))
-
-
-def nan_like(a: Number, b: Number) -> bool:
-    """NaN in, or infinity times zero."""
-    if isnan(a.special) or isnan(b.special):
-        return True
-    return (not a.special and a.value == 0) or (not b.special and b.value == 0)
-
-
-def add(a: Number, b: Number, fmt: Format, toward_zero: bool) -> Number:
-    if a.special or b.special:
-        if isnan(a.special) or isnan(b.special) or (isinf(a.special) and isinf(b.special) and a.special != b.special):
-            return Number(Fraction(0), nan)
-        return Number(Fraction(0), a.special or b.special)
-    return rounded(a.value + b.value, fmt, toward_zero, a.is_minus_zero and b.is_minus_zero)
-
-
-def model(left: Sequence[float], right: Sequence[float], psum: float, fmt: Format, result: Format) -> float:
-    """One element of a product: blocks of 16, the last one filled with zeros."""
-    a, b = ([Number.of(float(x)) for x in row] + [Number(Fraction(0))] * (-len(row) % 16) for row in (left, right))
-    acc = Number.of(psum)
-    for start in range(0, len(a), 16):
-        products = [multiply(x, y) for x, y in zip(a[start : start + 16], b[start : start + 16], strict=True)]
-        first = products[0]
-        if fmt is FP16:
-            s = first
-            for product in products[1:]:
-                s = add(s, product, Format.FP64, toward_zero=False)
-            s = s if s.special else rounded(s.value, FP32, toward_zero=True, is_minus_zero=s.is_minus_zero)
-        else:
-            s = first if first.special else rounded(first.value, FP32, toward_zero=True, is_minus_zero=first.is_minus_zero)
-            for product in products[1:]:
-                s = add(s, product, FP32, toward_zero=True)
-        acc = add(acc, s, FP32, toward_zero=True)
-    out = acc if acc.special else rounded(acc.value, result, toward_zero=False, is_minus_zero=acc.is_minus_zero)
-    return out.special or (-0.0 if out.is_minus_zero else float(out.value))
 
 
 def run(
@@ -162,24 +67,12 @@ def check(left: np.ndarray, right: np.ndarray, fmt: Format, result: Format, psum
     """Every element equals the model, bit for bit."""
     actual = run(left, right, fmt, result, psum=psum, **more)
     start = np.zeros(actual.shape, np.float32) if psum is None else psum
-    x, y = (v.astype(np.float64) for v in (left, right))
-    if fmt is TF32:
-        x, y = ((v.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64) for v in (left, right))
+    x, y = cut(left, fmt), cut(right, fmt)
     expected = [model(list(x[b, i]), list(y[b, j]), float(start[b, i, j]), fmt, result) for b, i, j in np.ndindex(actual.shape)]
     with np.errstate(all="ignore"):
         wanted = np.array(expected).astype(result.numpy_dtype).reshape(actual.shape)
-    size = result.bytes
-    bits, wanted_bits = actual.view(f"u{size}").copy(), wanted.view(f"u{size}").copy()
-    canonical = np.array(np.nan, result.numpy_dtype).view(f"u{size}")
-    wanted_bits[np.isnan(wanted.astype(np.float64))] = canonical & ((1 << (8 * size - 1)) - 1)
-    wrong = np.argwhere(bits != wanted_bits)
+    wrong = np.argwhere(actual.view(f"u{result.bytes}") != bits(wanted, result))
     assert not len(wrong), f"{len(wrong)} differ, {tuple(wrong[0])}: {actual[tuple(wrong[0])]} for {wanted[tuple(wrong[0])]}"
-
-
-def draw(rng: np.random.Generator, shape: tuple[int, ...], fmt: Format, spread: int = 8) -> np.ndarray:
-    """Floats of both signs over 2^-spread..2^spread; of TF32 with bits that are dropped."""
-    values = rng.uniform(1, 2, shape) * np.exp2(rng.integers(-spread, spread, shape)) * rng.choice([-1, 1], shape)
-    return values.astype(fmt.numpy_dtype)
 
 
 FLOATS = [(fmt, result) for fmt in (BF16, FP16, TF32) for result in NE_RESULTS[fmt]]
@@ -242,14 +135,8 @@ def test_more_than_is_computed_at_once(fmt: Format, shape: tuple[int, int, int])
     for transpose_left, transpose in ((False, False), (False, True), (True, False), (True, True)):
         actual = run(left, right, fmt, FP32, transpose=transpose, transpose_left=transpose_left)
         for i, j in ((0, 0), (m - 1, n - 1), (m - 2, n // 2), (m // 2, min(n - 1, 64))):
-            x, y = (v.astype(np.float64) for v in (left[0, i], right[0, j]))
-            if fmt is TF32:
-                x, y = ((v.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32) for v in (left[0, i], right[0, j]))
+            x, y = cut(left[0, i], fmt), cut(right[0, j], fmt)
             assert actual[0, i, j] == model(list(x), list(y), 0.0, fmt, FP32)
-
-
-def random_int8(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    return rng.integers(-128, 128, shape).astype(np.int8)
 
 
 @pytest.mark.parametrize(("transpose_left", "transpose"), [(False, False), (True, False), (False, True), (True, True)])
@@ -277,9 +164,7 @@ def test_int8_quantised() -> None:
         actual = run(left, right, INT8, INT8, kind=NeGemmQuantised, psum=psum, **fields)
         for i, j in np.ndindex(7, 40):
             total = int(psum[0, i, j]) + sum((int(a) - zp_left) * int(b) for a, b in zip(left[0, i], right[0, j], strict=True))
-            narrow = min(max(total >> q1, -32768), 32767)
-            nine = min(max(narrow * scale >> q2, -256), 255)
-            assert actual[0, i, j] == min(max(nine + zp_out, -128), 127)
+            assert actual[0, i, j] == quantised(total, q1, q2, scale, zp_out)
 
 
 @pytest.mark.parametrize("dst", [LEFT, LEFT + 2, RIGHT, PSUM, PSUM + 4, PSUM - 1024])

@@ -18,6 +18,7 @@ from hlo2tx8.device.isa.kc_move import KC_MOVES
 from hlo2tx8.device.isa.kc_vector import KC_VECTOR_OPERATIONS
 from hlo2tx8.device.isa.lsu import LSU
 from hlo2tx8.device.isa.ne import NE
+from hlo2tx8.device.isa.ne_conv import NE_CONVOLUTIONS
 from hlo2tx8.device.isa.tdma import TDMA
 
 INSTRUCTIONS: tuple[type[Instruction], ...] = (
@@ -33,6 +34,7 @@ INSTRUCTIONS: tuple[type[Instruction], ...] = (
     *KC_SCALARS,
     *LSU,
     *NE,
+    *NE_CONVOLUTIONS,
     *CT_BIT_RELATIONS,
     *CT_LOGIC,
     *CT_ACTIVATIONS,

@@ -19,7 +19,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from hlo2tx8.device.formats import Format, Rounding
 
-NUM_OPERAND_WORDS = 20
+NUM_OPERAND_WORDS = 28
 
 
 class Engine(IntEnum):

@@ -1,10 +1,10 @@
-"""Programs as records of 24 little-endian 64-bit words, one per instruction.
+"""Programs as records of 32 little-endian 64-bit words, one per instruction.
 
 word 0: opcode (bits 0-15), format (16-23), source format (24-31), rounding (32-39), engine (40-47)
 word 1: bit k set = operand k is a register number, otherwise an immediate
 word 2: index into the program's origins
 word 3: for loops, branches and their ends: the record index of the partner; for an exit: of its loop's end
-words 4..23: operands as signed integers, in the order of FIELDS
+words 4..31: operands as signed integers, in the order of FIELDS
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from hlo2tx8.device.isa import BY_OPCODE
 from hlo2tx8.device.isa.base import Instruction, Role, refusal
 from hlo2tx8.device.isa.kc_control import KcEnd, KcEndIf, KcExit, KcIf, KcLoop
 
-RECORD_WORDS = 24
+RECORD_WORDS = 32
 HEADER_WORDS = 4
 NUM_REGISTERS = 64
 MAX_DEPTH = 32  # blocks inside each other
@@ -50,7 +50,7 @@ class EncodingError(ValueError):
 
 
 def encode_records(records: Sequence[Record]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """(uint64[n, 24], origins) of a sequence of records whose loops and branches nest."""
+    """(uint64[n, 32], origins) of a sequence of records whose loops and branches nest."""
     words = np.zeros((len(records), RECORD_WORDS), np.uint64)
     origins: dict[str, int] = {}
     for i, record in enumerate(records):

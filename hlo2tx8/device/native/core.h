@@ -6,7 +6,7 @@
 
 #include "base.h"
 
-#define ABI_VERSION 3
+#define ABI_VERSION 4
 #define NUM_REGISTERS 64
 #define MAX_TILES 64
 #define MAX_DEPTH 32
@@ -33,7 +33,7 @@ enum form {
     FORM_HALT, FORM_LOOP, FORM_END, FORM_IF, FORM_EXIT, FORM_NOTHING, FORM_BARRIER, FORM_AFFINE, FORM_SCALAR, FORM_LOAD_SCALAR,
     FORM_UNARY, FORM_BINARY, FORM_VS, FORM_UNIT, FORM_UNIT_LOOP, FORM_CONVERT_CT, FORM_CONVERT_KC, FORM_MASK_MOVE,
     FORM_TEST, FORM_COMPARE, FORM_SELECT, FORM_IOTA, FORM_GATHER, FORM_SCATTER, FORM_REDUCE_PRECISION,
-    FORM_RDMA, FORM_WDMA, FORM_TDMA, FORM_MEMSET, FORM_GEMM, FORM_REDUCE,
+    FORM_RDMA, FORM_WDMA, FORM_TDMA, FORM_MEMSET, FORM_GEMM, FORM_CONV, FORM_REDUCE,
     FORM_RELATION_BITS, FORM_BITS, FORM_BIT_TO_FLOAT, FORM_COUNT, FORM_EXTREME, FORM_SCALED, FORM_UNPUBLISHED, FORM_TENSOR_MOVE
 };
 
@@ -150,6 +150,7 @@ int prepare_auxiliary(struct step *s);                        /* 1 if one of the
 int execute_bits(struct context *c);                          /* packed bools */
 int execute_auxiliary(struct context *c);                     /* counts, extremes, activations with a constant of the chip */
 int execute_gemm(struct context *c);
+int execute_conv(struct context *c);
 int execute_tdma(struct context *c); /* TDMA on whole tensors */
 int execute_reduce(struct context *c);
 

@@ -261,6 +261,7 @@ int execute(struct context *c) {
     case FORM_COUNT: case FORM_EXTREME: case FORM_SCALED: return execute_auxiliary(c);
     case FORM_UNPUBLISHED: return fail(c, FAULT_UNPUBLISHED, "opcode %d", c->step->opcode);
     case FORM_GEMM: return execute_gemm(c);
+    case FORM_CONV: return execute_conv(c);
     case FORM_TENSOR_MOVE: return execute_tdma(c);
     case FORM_REDUCE: return execute_reduce(c);
     default: break;

@@ -1,8 +1,7 @@
 /* The matrix engine's records. */
 #include "product.h"
 
-/* Sets what a quantised record adds to a product; its operands begin at q1. */
-static void set_quantisation(struct context *c, struct product *p, int q1) {
+void set_quantisation(struct context *c, struct product *p, int q1) {
     p->is_quantised = 1;
     p->q1 = operand(c, q1), p->q2 = operand(c, q1 + 1), p->scale = operand(c, q1 + 2);
     p->left.zero_point = operand(c, q1 + 3), p->zero_out = operand(c, q1 + 4);
@@ -12,8 +11,7 @@ static struct source source_of(struct blocked layout, int is_along) {
     return (struct source){.layout = layout, .is_along = is_along, .width = layout.channels, .points = equal_points};
 }
 
-/* The addresses of the first operands of a record, dst, left, right and psum, found in SPM; 0 or the fault. */
-static int find_operands(struct context *c, struct product *p, int accumulates, u8 **target) {
+int find_operands(struct context *c, struct product *p, int accumulates, u8 **target) {
     p->left.data = spm_range(c, operand(c, NE_GEMM__LEFT), p->left.layout.size, 1);
     p->right.data = p->left.data ? spm_range(c, operand(c, NE_GEMM__RIGHT), p->right.layout.size, 1) : NULL;
     *target = p->right.data ? spm_range(c, operand(c, NE_GEMM__DST), p->result.size, 1) : NULL;
@@ -29,7 +27,10 @@ static int find_operands(struct context *c, struct product *p, int accumulates, 
     return 0;
 }
 
-static u8 *product_scratch(const struct context *c) { return c->scratch + SCRATCH_REGIONS * c->machine->spm_bytes; }
+int finish_product(const struct product *p, u8 *target, u8 *out) {
+    for (i64 b = 0; b < p->result.batch; b++) clear_padding(out + b * p->result.stride, &p->result);
+    return unstage(target, out, &p->result);
+}
 
 int execute_gemm(struct context *c) {
     static const struct bound bounds[] = NE_GEMM__BOUNDS, quantised[] = NE_GEMM_QUANTISED__BOUNDS;
@@ -48,9 +49,8 @@ int execute_gemm(struct context *c) {
     u8 *const out = p.out;
     for (i64 b = 0; b < batch; b++) {
         run_product(&p, product_scratch(c));
-        clear_padding(p.out, &p.result);
         p.left.data += p.left.layout.stride, p.right.data += p.right.layout.stride, p.out += p.result.stride;
         if (p.sums) p.sums += p.psum.stride;
     }
-    return unstage(target, out, &p.result);
+    return finish_product(&p, target, out);
 }

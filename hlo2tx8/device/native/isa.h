@@ -2,7 +2,7 @@
 #ifndef HLO2TX8_ISA_H
 #define HLO2TX8_ISA_H
 
-#define RECORD_WORDS 24
+#define RECORD_WORDS 32
 #define HEADER_WORDS 4
 #define MOST_ELEMENTS 268435456
 
@@ -186,6 +186,12 @@ enum op_code {
     OP_TDMA_MEMSET = 179,
     OP_NE_GEMM = 180,
     OP_NE_GEMM_QUANTISED = 181,
+    OP_NE_CONV = 182,
+    OP_NE_CONV_QUANTISED = 183,
+    OP_NE_DEPTHWISE = 184,
+    OP_NE_DEPTHWISE_QUANTISED = 185,
+    OP_NE_CONV_BACKWARD_IMAGE = 186,
+    OP_NE_CONV_BACKWARD_WEIGHT = 159,
     OP_CT_BITS_EQ_VV = 256,
     OP_CT_BITS_EQ_VS = 257,
     OP_CT_BITS_EQ_VU_V = 258,
@@ -876,6 +882,134 @@ enum op_code {
 #define NE_GEMM_QUANTISED__SCALE 13
 #define NE_GEMM_QUANTISED__ZP_LEFT 14
 #define NE_GEMM_QUANTISED__ZP_OUT 15
+#define NE_CONV__DST 0
+#define NE_CONV__IMAGE 1
+#define NE_CONV__WEIGHT 2
+#define NE_CONV__PSUM 3
+#define NE_CONV__BATCH 4
+#define NE_CONV__H 5
+#define NE_CONV__W 6
+#define NE_CONV__C 7
+#define NE_CONV__FILTERS 8
+#define NE_CONV__KERNEL_H 9
+#define NE_CONV__KERNEL_W 10
+#define NE_CONV__STRIDE_H 11
+#define NE_CONV__STRIDE_W 12
+#define NE_CONV__DILATION_H 13
+#define NE_CONV__DILATION_W 14
+#define NE_CONV__PAD_TOP 15
+#define NE_CONV__PAD_BOTTOM 16
+#define NE_CONV__PAD_LEFT 17
+#define NE_CONV__PAD_RIGHT 18
+#define NE_CONV__ACCUMULATE 19
+#define NE_CONV_QUANTISED__DST 0
+#define NE_CONV_QUANTISED__IMAGE 1
+#define NE_CONV_QUANTISED__WEIGHT 2
+#define NE_CONV_QUANTISED__PSUM 3
+#define NE_CONV_QUANTISED__BATCH 4
+#define NE_CONV_QUANTISED__H 5
+#define NE_CONV_QUANTISED__W 6
+#define NE_CONV_QUANTISED__C 7
+#define NE_CONV_QUANTISED__FILTERS 8
+#define NE_CONV_QUANTISED__KERNEL_H 9
+#define NE_CONV_QUANTISED__KERNEL_W 10
+#define NE_CONV_QUANTISED__STRIDE_H 11
+#define NE_CONV_QUANTISED__STRIDE_W 12
+#define NE_CONV_QUANTISED__DILATION_H 13
+#define NE_CONV_QUANTISED__DILATION_W 14
+#define NE_CONV_QUANTISED__PAD_TOP 15
+#define NE_CONV_QUANTISED__PAD_BOTTOM 16
+#define NE_CONV_QUANTISED__PAD_LEFT 17
+#define NE_CONV_QUANTISED__PAD_RIGHT 18
+#define NE_CONV_QUANTISED__ACCUMULATE 19
+#define NE_CONV_QUANTISED__Q1 20
+#define NE_CONV_QUANTISED__Q2 21
+#define NE_CONV_QUANTISED__SCALE 22
+#define NE_CONV_QUANTISED__ZP_IMAGE 23
+#define NE_CONV_QUANTISED__ZP_OUT 24
+#define NE_DEPTHWISE__DST 0
+#define NE_DEPTHWISE__IMAGE 1
+#define NE_DEPTHWISE__WEIGHT 2
+#define NE_DEPTHWISE__PSUM 3
+#define NE_DEPTHWISE__BATCH 4
+#define NE_DEPTHWISE__H 5
+#define NE_DEPTHWISE__W 6
+#define NE_DEPTHWISE__C 7
+#define NE_DEPTHWISE__KERNEL_H 8
+#define NE_DEPTHWISE__KERNEL_W 9
+#define NE_DEPTHWISE__STRIDE_H 10
+#define NE_DEPTHWISE__STRIDE_W 11
+#define NE_DEPTHWISE__DILATION_H 12
+#define NE_DEPTHWISE__DILATION_W 13
+#define NE_DEPTHWISE__PAD_TOP 14
+#define NE_DEPTHWISE__PAD_BOTTOM 15
+#define NE_DEPTHWISE__PAD_LEFT 16
+#define NE_DEPTHWISE__PAD_RIGHT 17
+#define NE_DEPTHWISE__ACCUMULATE 18
+#define NE_DEPTHWISE_QUANTISED__DST 0
+#define NE_DEPTHWISE_QUANTISED__IMAGE 1
+#define NE_DEPTHWISE_QUANTISED__WEIGHT 2
+#define NE_DEPTHWISE_QUANTISED__PSUM 3
+#define NE_DEPTHWISE_QUANTISED__BATCH 4
+#define NE_DEPTHWISE_QUANTISED__H 5
+#define NE_DEPTHWISE_QUANTISED__W 6
+#define NE_DEPTHWISE_QUANTISED__C 7
+#define NE_DEPTHWISE_QUANTISED__KERNEL_H 8
+#define NE_DEPTHWISE_QUANTISED__KERNEL_W 9
+#define NE_DEPTHWISE_QUANTISED__STRIDE_H 10
+#define NE_DEPTHWISE_QUANTISED__STRIDE_W 11
+#define NE_DEPTHWISE_QUANTISED__DILATION_H 12
+#define NE_DEPTHWISE_QUANTISED__DILATION_W 13
+#define NE_DEPTHWISE_QUANTISED__PAD_TOP 14
+#define NE_DEPTHWISE_QUANTISED__PAD_BOTTOM 15
+#define NE_DEPTHWISE_QUANTISED__PAD_LEFT 16
+#define NE_DEPTHWISE_QUANTISED__PAD_RIGHT 17
+#define NE_DEPTHWISE_QUANTISED__ACCUMULATE 18
+#define NE_DEPTHWISE_QUANTISED__Q1 19
+#define NE_DEPTHWISE_QUANTISED__Q2 20
+#define NE_DEPTHWISE_QUANTISED__SCALE 21
+#define NE_DEPTHWISE_QUANTISED__ZP_IMAGE 22
+#define NE_DEPTHWISE_QUANTISED__ZP_OUT 23
+#define NE_CONV_BACKWARD_IMAGE__DST 0
+#define NE_CONV_BACKWARD_IMAGE__GRADIENT 1
+#define NE_CONV_BACKWARD_IMAGE__WEIGHT 2
+#define NE_CONV_BACKWARD_IMAGE__PSUM 3
+#define NE_CONV_BACKWARD_IMAGE__BATCH 4
+#define NE_CONV_BACKWARD_IMAGE__H 5
+#define NE_CONV_BACKWARD_IMAGE__W 6
+#define NE_CONV_BACKWARD_IMAGE__C 7
+#define NE_CONV_BACKWARD_IMAGE__FILTERS 8
+#define NE_CONV_BACKWARD_IMAGE__KERNEL_H 9
+#define NE_CONV_BACKWARD_IMAGE__KERNEL_W 10
+#define NE_CONV_BACKWARD_IMAGE__STRIDE_H 11
+#define NE_CONV_BACKWARD_IMAGE__STRIDE_W 12
+#define NE_CONV_BACKWARD_IMAGE__DILATION_H 13
+#define NE_CONV_BACKWARD_IMAGE__DILATION_W 14
+#define NE_CONV_BACKWARD_IMAGE__PAD_TOP 15
+#define NE_CONV_BACKWARD_IMAGE__PAD_BOTTOM 16
+#define NE_CONV_BACKWARD_IMAGE__PAD_LEFT 17
+#define NE_CONV_BACKWARD_IMAGE__PAD_RIGHT 18
+#define NE_CONV_BACKWARD_IMAGE__ACCUMULATE 19
+#define NE_CONV_BACKWARD_WEIGHT__DST 0
+#define NE_CONV_BACKWARD_WEIGHT__GRADIENT 1
+#define NE_CONV_BACKWARD_WEIGHT__IMAGE 2
+#define NE_CONV_BACKWARD_WEIGHT__PSUM 3
+#define NE_CONV_BACKWARD_WEIGHT__BATCH 4
+#define NE_CONV_BACKWARD_WEIGHT__H 5
+#define NE_CONV_BACKWARD_WEIGHT__W 6
+#define NE_CONV_BACKWARD_WEIGHT__C 7
+#define NE_CONV_BACKWARD_WEIGHT__FILTERS 8
+#define NE_CONV_BACKWARD_WEIGHT__KERNEL_H 9
+#define NE_CONV_BACKWARD_WEIGHT__KERNEL_W 10
+#define NE_CONV_BACKWARD_WEIGHT__STRIDE_H 11
+#define NE_CONV_BACKWARD_WEIGHT__STRIDE_W 12
+#define NE_CONV_BACKWARD_WEIGHT__DILATION_H 13
+#define NE_CONV_BACKWARD_WEIGHT__DILATION_W 14
+#define NE_CONV_BACKWARD_WEIGHT__PAD_TOP 15
+#define NE_CONV_BACKWARD_WEIGHT__PAD_BOTTOM 16
+#define NE_CONV_BACKWARD_WEIGHT__PAD_LEFT 17
+#define NE_CONV_BACKWARD_WEIGHT__PAD_RIGHT 18
+#define NE_CONV_BACKWARD_WEIGHT__ACCUMULATE 19
 #define CT_BITS_EQ_VV__DST 0
 #define CT_BITS_EQ_VV__A 1
 #define CT_BITS_EQ_VV__B 2
@@ -1278,6 +1412,24 @@ enum op_code {
 
 #define NE_GEMM_QUANTISED__BOUNDS \
     { {"dst", INT64_MIN, INT64_MAX}, {"left", INT64_MIN, INT64_MAX}, {"right", INT64_MIN, INT64_MAX}, {"psum", INT64_MIN, INT64_MAX}, {"rows", 1, 65535}, {"columns", 1, 65535}, {"depth", 1, 16384}, {"batch", 1, 4096}, {"transpose_left", 0, 1}, {"transpose_right", 0, 1}, {"accumulate", 0, 1}, {"q1", 0, 31}, {"q2", 0, 31}, {"scale", -32768, 32767}, {"zp_left", -128, 127}, {"zp_out", -128, 127} }
+
+#define NE_CONV__BOUNDS \
+    { {"dst", INT64_MIN, INT64_MAX}, {"image", INT64_MIN, INT64_MAX}, {"weight", INT64_MIN, INT64_MAX}, {"psum", INT64_MIN, INT64_MAX}, {"batch", 1, 4096}, {"h", 1, 4096}, {"w", 1, 4096}, {"c", 1, 16384}, {"filters", 1, 16384}, {"kernel_h", 1, 255}, {"kernel_w", 1, 255}, {"stride_h", 1, 1023}, {"stride_w", 1, 1023}, {"dilation_h", 1, 1023}, {"dilation_w", 1, 1023}, {"pad_top", 0, 1023}, {"pad_bottom", 0, 1023}, {"pad_left", 0, 1023}, {"pad_right", 0, 1023}, {"accumulate", 0, 1} }
+
+#define NE_CONV_QUANTISED__BOUNDS \
+    { {"dst", INT64_MIN, INT64_MAX}, {"image", INT64_MIN, INT64_MAX}, {"weight", INT64_MIN, INT64_MAX}, {"psum", INT64_MIN, INT64_MAX}, {"batch", 1, 4096}, {"h", 1, 4096}, {"w", 1, 4096}, {"c", 1, 16384}, {"filters", 1, 16384}, {"kernel_h", 1, 255}, {"kernel_w", 1, 255}, {"stride_h", 1, 1023}, {"stride_w", 1, 1023}, {"dilation_h", 1, 1023}, {"dilation_w", 1, 1023}, {"pad_top", 0, 1023}, {"pad_bottom", 0, 1023}, {"pad_left", 0, 1023}, {"pad_right", 0, 1023}, {"accumulate", 0, 1}, {"q1", 0, 31}, {"q2", 0, 31}, {"scale", -32768, 32767}, {"zp_image", -128, 127}, {"zp_out", -128, 127} }
+
+#define NE_DEPTHWISE__BOUNDS \
+    { {"dst", INT64_MIN, INT64_MAX}, {"image", INT64_MIN, INT64_MAX}, {"weight", INT64_MIN, INT64_MAX}, {"psum", INT64_MIN, INT64_MAX}, {"batch", 1, 4096}, {"h", 1, 4096}, {"w", 1, 4096}, {"c", 1, 16384}, {"kernel_h", 1, 255}, {"kernel_w", 1, 255}, {"stride_h", 1, 1023}, {"stride_w", 1, 1023}, {"dilation_h", 1, 1023}, {"dilation_w", 1, 1023}, {"pad_top", 0, 1023}, {"pad_bottom", 0, 1023}, {"pad_left", 0, 1023}, {"pad_right", 0, 1023}, {"accumulate", 0, 1} }
+
+#define NE_DEPTHWISE_QUANTISED__BOUNDS \
+    { {"dst", INT64_MIN, INT64_MAX}, {"image", INT64_MIN, INT64_MAX}, {"weight", INT64_MIN, INT64_MAX}, {"psum", INT64_MIN, INT64_MAX}, {"batch", 1, 4096}, {"h", 1, 4096}, {"w", 1, 4096}, {"c", 1, 16384}, {"kernel_h", 1, 255}, {"kernel_w", 1, 255}, {"stride_h", 1, 1023}, {"stride_w", 1, 1023}, {"dilation_h", 1, 1023}, {"dilation_w", 1, 1023}, {"pad_top", 0, 1023}, {"pad_bottom", 0, 1023}, {"pad_left", 0, 1023}, {"pad_right", 0, 1023}, {"accumulate", 0, 1}, {"q1", 0, 31}, {"q2", 0, 31}, {"scale", -32768, 32767}, {"zp_image", -128, 127}, {"zp_out", -128, 127} }
+
+#define NE_CONV_BACKWARD_IMAGE__BOUNDS \
+    { {"dst", INT64_MIN, INT64_MAX}, {"gradient", INT64_MIN, INT64_MAX}, {"weight", INT64_MIN, INT64_MAX}, {"psum", INT64_MIN, INT64_MAX}, {"batch", 1, 4096}, {"h", 1, 4096}, {"w", 1, 4096}, {"c", 1, 16384}, {"filters", 1, 16384}, {"kernel_h", 1, 255}, {"kernel_w", 1, 255}, {"stride_h", 1, 1023}, {"stride_w", 1, 1023}, {"dilation_h", 1, 1023}, {"dilation_w", 1, 1023}, {"pad_top", 0, 1023}, {"pad_bottom", 0, 1023}, {"pad_left", 0, 1023}, {"pad_right", 0, 1023}, {"accumulate", 0, 1} }
+
+#define NE_CONV_BACKWARD_WEIGHT__BOUNDS \
+    { {"dst", INT64_MIN, INT64_MAX}, {"gradient", INT64_MIN, INT64_MAX}, {"image", INT64_MIN, INT64_MAX}, {"psum", INT64_MIN, INT64_MAX}, {"batch", 1, 4096}, {"h", 1, 4096}, {"w", 1, 4096}, {"c", 1, 16384}, {"filters", 1, 16384}, {"kernel_h", 1, 255}, {"kernel_w", 1, 255}, {"stride_h", 1, 1023}, {"stride_w", 1, 1023}, {"dilation_h", 1, 1023}, {"dilation_w", 1, 1023}, {"pad_top", 0, 1023}, {"pad_bottom", 0, 1023}, {"pad_left", 0, 1023}, {"pad_right", 0, 1023}, {"accumulate", 0, 1} }
 
 /* Bit t of entry s: a gemm of operands in format s gives format t. */
 #define NE_GEMM_RESULTS {0x15, 0x0, 0x24, 0x28, 0x0, 0x0, 0x60, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0}

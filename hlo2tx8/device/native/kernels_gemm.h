@@ -2,16 +2,13 @@
 #ifndef HLO2TX8_KERNELS_GEMM_H
 #define HLO2TX8_KERNELS_GEMM_H
 
-#include "base.h"
+#include "lanes.h"
 
 #if defined(__AVX512F__)
-#define LANES 16
 #define TILE_ROWS 8
 #elif defined(__AVX2__) && defined(__FMA__)
-#define LANES 8
 #define TILE_ROWS 6
 #else
-#define LANES 8
 #define TILE_ROWS 4
 #endif
 #define TILE_COLUMNS (2 * LANES) /* of doubles half of it; divides a block of channels */

@@ -88,11 +88,11 @@ static int prepare_kernel_core(struct step *s) {
     return s->kernel.unary != NULL && !(counts && s->fmt == FORMAT_PRED);
 }
 
-/* Results are in the operands' format or that of partial sums; INT8 also gives FP16. */
-static int prepare_gemm(struct step *s) {
+/* Results are in the operands' format or that of partial sums; INT8 also gives FP16. Quantised ones are INT8. */
+static int prepare_product(struct step *s, enum form form, int is_quantised) {
     static const u32 results[] = NE_GEMM_RESULTS;
-    s->form = FORM_GEMM;
-    return s->opcode == OP_NE_GEMM ? results[s->fmt2] >> s->fmt & 1 : s->fmt == FORMAT_INT8 && s->fmt2 == FORMAT_INT8;
+    s->form = (u8)form;
+    return is_quantised ? s->fmt == FORMAT_INT8 && s->fmt2 == FORMAT_INT8 : results[s->fmt2] >> s->fmt & 1;
 }
 
 static int prepare_load_scalar(struct step *s) {
@@ -120,7 +120,11 @@ static int choose(struct step *s) {
     case OP_WDMA: s->form = FORM_WDMA; return 1;
     case OP_TDMA_GATHER_SCATTER: s->form = FORM_TDMA; return 1;
     case OP_TDMA_MEMSET: s->form = FORM_MEMSET; return 1;
-    case OP_NE_GEMM: case OP_NE_GEMM_QUANTISED: return prepare_gemm(s);
+    case OP_NE_GEMM: return prepare_product(s, FORM_GEMM, 0);
+    case OP_NE_GEMM_QUANTISED: return prepare_product(s, FORM_GEMM, 1);
+    case OP_NE_CONV: case OP_NE_DEPTHWISE: case OP_NE_CONV_BACKWARD_IMAGE: case OP_NE_CONV_BACKWARD_WEIGHT:
+        return prepare_product(s, FORM_CONV, 0);
+    case OP_NE_CONV_QUANTISED: case OP_NE_DEPTHWISE_QUANTISED: return prepare_product(s, FORM_CONV, 1);
     default: break;
     }
     if (s->opcode >= OP_CT_BITS_EQ_VV) return prepare_auxiliary(s);

@@ -15,6 +15,10 @@ _Static_assert(TILE_COLUMNS * CHUNK <= BLOCK_ROWS * LEFT_STRIDE && BLOCK_COLUMNS
 
 static i64 least(i64 a, i64 b) { return a < b ? a : b; }
 
+static i64 element_bytes(const struct gemm_kernel *kernel) {
+    return kernel->is_double ? (i64)sizeof(double) : (i64)sizeof(u32) / kernel->k_per_word;
+}
+
 void equal_points(const void *geometry, i64 *out, i64 first, i64 count, i64 tap) {
     (void)geometry, (void)tap;
     for (i64 i = 0; i < count; i++) out[i] = first + i;
@@ -38,7 +42,7 @@ static void pack_along(const struct product *p, const struct source *s, struct w
         s->points(p->geometry, w->points, first, count, tap);
         for (i64 r = 0; r < count; r++, row += stride * (i64)sizeof *words) {
             const i64 n = w->points[r] < 0 ? 0 : real;
-            if (n) kernel->along(row, s->data + offset + w->points[r] * width * s->layout.bytes, n, s->zero_point);
+            if (n) kernel->along(row, s->data + offset + offset_of(&s->layout, width, w->points[r]), n, s->zero_point);
             if (n < piece) memset(row + n * size, 0, (size_t)((piece - n) * size));
         }
     }
@@ -59,7 +63,7 @@ static void pack_across(const struct product *p, const struct source *s, struct 
         for (i64 k = 0; k < num_k; k += kernel->k_per_word) {
             const u8 *rows[2] = {NULL, NULL};
             for (i64 i = 0; i < kernel->k_per_word && k + i < num_k; i++)
-                if (w->points[k + i] >= 0) rows[i] = data + w->points[k + i] * width * s->layout.bytes;
+                if (w->points[k + i] >= 0) rows[i] = data + offset_of(&s->layout, width, w->points[k + i]);
             kernel->across(words + k / kernel->k_per_word * stride + at, rows, piece);
         }
     }
@@ -111,16 +115,15 @@ static i8 quantise(const struct product *p, i32 sum) {
     return (i8)clip(clip(narrow * p->scale >> p->q2, -256, 255) + p->zero_out, INT8_MIN, INT8_MAX);
 }
 
-/* n sums of a row in the format of the result. */
-static void store_sums(const struct product *p, u8 *dst, const union tile_sums *sums, i64 first, i64 n) {
+void store_sums(const struct product *p, u8 *dst, const void *sums, i64 n) {
     union {
-        u8 bytes[TILE_COLUMNS * 4];
-        i8 i8[TILE_COLUMNS];
-        u16 u16[TILE_COLUMNS];
-        float f[TILE_COLUMNS];
+        u8 bytes[MOST_WIDTH * 4];
+        i8 i8[MOST_WIDTH];
+        u16 u16[MOST_WIDTH];
+        float f[MOST_WIDTH];
     } row;
-    const float *const f = sums->f + first;
-    const i32 *const s = sums->i + first;
+    const float *const f = sums;
+    const i32 *const s = sums;
     const int is_integer = p->fmt == FORMAT_INT8;
     switch (p->result_fmt) {
     case FORMAT_BF16: for (i64 i = 0; i < n; i++) row.u16[i] = put_bf16(f[i]); break;
@@ -133,19 +136,23 @@ static void store_sums(const struct product *p, u8 *dst, const union tile_sums *
     memcpy(dst, row.bytes, (size_t)(n * p->result.bytes));
 }
 
+i64 row_offset(const struct blocked *l, i64 width, i64 row) {
+    return row < l->points ? row * width * l->bytes : offset_of(l, width, point_of(row / l->points, row % l->points));
+}
+
 /* Moves the sums of one tile, `count` columns from n on, in from partial sums or out to the result. */
 static void load_tile(const struct product *p, union tile_sums *tile, i64 columns, i64 m, i64 rows, i64 n, i64 count) {
     i64 width, run;
     memset(tile, 0, (size_t)(TILE_ROWS * columns) * sizeof(float));
     if (!p->sums) return;
     const u8 *const source = p->sums + find_channel(&p->psum, n, &width, &run);
-    for (i64 r = 0; r < rows; r++) memcpy(tile->f + r * columns, source + (p->first + m + r) * width * 4, (size_t)count * 4);
+    for (i64 r = 0; r < rows; r++) memcpy(tile->f + r * columns, source + row_offset(&p->psum, width, p->first + m + r), (size_t)count * 4);
 }
 
 static void store_tile(const struct product *p, const union tile_sums *tile, i64 columns, i64 m, i64 rows, i64 n, i64 count) {
     i64 width, run;
     u8 *const target = p->out + find_channel(&p->result, n, &width, &run);
-    for (i64 r = 0; r < rows; r++) store_sums(p, target + (p->first + m + r) * width * p->result.bytes, tile, r * columns, count);
+    for (i64 r = 0; r < rows; r++) store_sums(p, target + row_offset(&p->result, width, p->first + m + r), tile->f + r * columns, count);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------------------- blocks */
@@ -153,40 +160,43 @@ static void store_tile(const struct product *p, const union tile_sums *tile, i64
 enum pass { LOAD, SUM, STORE };
 
 /* One pass over the tiles of a block. */
-static void run_tiles(const struct product *p, struct workspace *w, enum pass pass, i64 m0, i64 rows, i64 n0, i64 columns, i64 num_k) {
+static void run_tiles(const struct product *p, struct workspace *w, const u8 *right, enum pass pass, i64 m0, i64 rows, i64 n0, i64 columns, i64 num_k) {
     const struct gemm_kernel *const kernel = gemm_kernel_of(p->fmt);
-    const i64 size = kernel->is_double ? (i64)sizeof(double) : (i64)sizeof(u32) / kernel->k_per_word, tile = TILE_ROWS * kernel->columns;
+    const i64 size = element_bytes(kernel), tile = TILE_ROWS * kernel->columns;
     float *sums = w->sums;
     for (i64 n = 0; n < columns; n += kernel->columns) {
-        const u8 *const panel = (u8 *)w->right + n * CHUNK * size;
         const i64 count = least(kernel->columns, columns - n);
         for (i64 m = 0; m < rows; m += TILE_ROWS, sums += tile) {
             union tile_sums *const acc = (union tile_sums *)(void *)sums;
             const i64 tile_rows = least(TILE_ROWS, rows - m);
             if (pass == LOAD) load_tile(p, acc, kernel->columns, m0 + m, tile_rows, n0 + n, count);
-            else if (pass == SUM) kernel->sum(acc, (u8 *)w->left + m * LEFT_STRIDE * size, panel, num_k);
+            else if (pass == SUM) kernel->sum(acc, (u8 *)w->left + m * LEFT_STRIDE * size, right + n * CHUNK * size, num_k);
             else store_tile(p, acc, kernel->columns, m0 + m, tile_rows, n0 + n, count);
         }
     }
 }
 
+/* Columns [n0, n0 + columns) for all rows. Packed columns are kept from one block of rows to the next if all of k has room. */
+static void run_columns(const struct product *p, struct workspace *w, i64 n0, i64 columns) {
+    const struct gemm_kernel *const kernel = gemm_kernel_of(p->fmt);
+    const i64 size = element_bytes(kernel), panels = (columns + kernel->columns - 1) / kernel->columns * kernel->columns;
+    const i64 is_kept = (p->depth + CHUNK - 1) / CHUNK * CHUNK * panels * size <= (i64)sizeof w->right;
+    for (i64 m0 = 0; m0 < p->rows; m0 += BLOCK_ROWS) {
+        const i64 rows = least(BLOCK_ROWS, p->rows - m0);
+        run_tiles(p, w, NULL, LOAD, m0, rows, n0, columns, 0);
+        for (i64 k0 = 0; k0 < p->depth; k0 += CHUNK) {
+            const i64 num_k = least(CHUNK, p->depth - k0);
+            u8 *const right = (u8 *)w->right + (is_kept ? k0 * panels * size : 0);
+            pack_left(p, w, m0, rows, k0, num_k);
+            for (i64 n = 0; n < columns && (!m0 || !is_kept); n += kernel->columns)
+                pack_right(p, w, right + n * CHUNK * size, n0 + n, least(kernel->columns, columns - n), k0, num_k);
+            run_tiles(p, w, right, SUM, m0, rows, n0, columns, num_k);
+        }
+        run_tiles(p, w, NULL, STORE, m0, rows, n0, columns, 0);
+    }
+}
+
 void run_product(const struct product *p, u8 *scratch) {
     struct workspace *const w = (struct workspace *)(void *)scratch;
-    const struct gemm_kernel *const kernel = gemm_kernel_of(p->fmt);
-    const i64 size = kernel->is_double ? (i64)sizeof(double) : (i64)sizeof(u32) / kernel->k_per_word;
-    for (i64 n0 = 0; n0 < p->columns; n0 += BLOCK_COLUMNS) {
-        const i64 columns = least(BLOCK_COLUMNS, p->columns - n0);
-        for (i64 m0 = 0; m0 < p->rows; m0 += BLOCK_ROWS) {
-            const i64 rows = least(BLOCK_ROWS, p->rows - m0);
-            run_tiles(p, w, LOAD, m0, rows, n0, columns, 0);
-            for (i64 k0 = 0; k0 < p->depth; k0 += CHUNK) {
-                const i64 num_k = least(CHUNK, p->depth - k0);
-                pack_left(p, w, m0, rows, k0, num_k);
-                for (i64 n = 0; n < columns; n += kernel->columns)
-                    pack_right(p, w, (u8 *)w->right + n * CHUNK * size, n0 + n, least(kernel->columns, columns - n), k0, num_k);
-                run_tiles(p, w, SUM, m0, rows, n0, columns, num_k);
-            }
-            run_tiles(p, w, STORE, m0, rows, n0, columns, 0);
-        }
-    }
+    for (i64 n0 = 0; n0 < p->columns; n0 += BLOCK_COLUMNS) run_columns(p, w, n0, least(BLOCK_COLUMNS, p->columns - n0));
 }

@@ -8,14 +8,14 @@
 #define BLOCK_ROWS (CHUNK / TILE_ROWS * TILE_ROWS) /* of the left operand that are packed at once */
 #define BLOCK_COLUMNS 1024                         /* of the right one */
 
-/* An operand: points with channels. `along`: the channels of a point are neighbours along k, and k runs through `taps` times `width`
+/* An operand: points with channels. `along`: the channels of a point are neighbours along k, and k runs through the taps, each of `width`
  * channels, of which those beyond the layout's are zeros. Otherwise a point is one k, and its channels are rows or columns. */
 struct source {
     struct blocked layout;
     const u8 *data;
     int is_along;
     i64 width, zero_point;
-    /* the points of `count` rows or columns from `first` on at a tap, or of `count` k from `first` on; -1 for zeros */
+    /* the points, by point_of, of `count` rows or columns from `first` on at a tap, or of `count` k from `first` on; -1 for zeros */
     void (*points)(const void *geometry, i64 *out, i64 first, i64 count, i64 tap);
 };
 
@@ -24,7 +24,7 @@ struct product {
     i64 rows, columns, depth;
     struct source left, right;
     const void *geometry;
-    /* where it goes: row m is point first + m of the result and of partial sums */
+    /* where it goes: row m is point first + m of the result and of partial sums, counted through the batches */
     struct blocked result, psum;
     const u8 *sums; /* NULL: sums start at zero */
     u8 *out;
@@ -32,6 +32,31 @@ struct product {
     int result_fmt, is_quantised;
     i64 q1, q2, scale, zero_out;
 };
+
+/* A point of a batch. */
+static inline i64 point_of(i64 batch, i64 point) { return batch << 32 | point; }
+
+/* Bytes from a layout's beginning to a row of `width` elements at a point. */
+static inline i64 offset_of(const struct blocked *l, i64 width, i64 point) {
+    return (point >> 32) * l->stride + (point & UINT32_MAX) * width * l->bytes;
+}
+
+/* The same for result number `row`. */
+i64 row_offset(const struct blocked *l, i64 width, i64 row);
+
+/* n sums, floats or of INT8 operands integers, at most MOST_WIDTH, in the format of the result. */
+void store_sums(const struct product *p, u8 *dst, const void *sums, i64 n);
+
+/* Finds the operands dst, left, right and psum of a record, its first ones, in SPM: *target is where dst is, p->out where to write until
+ * finish_product moves it. Both return 0 or the fault. */
+int find_operands(struct context *c, struct product *p, int accumulates, u8 **target);
+int finish_product(const struct product *p, u8 *target, u8 *out);
+/* Sets what a quantised record adds to a product; its operands begin at q1. */
+void set_quantisation(struct context *c, struct product *p, int q1);
+static inline u8 *product_scratch(const struct context *c) { return c->scratch + SCRATCH_REGIONS * c->machine->spm_bytes; }
+
+/* Of each channel apart: left is the image at the taps' points, right [taps, channels]. */
+void run_depthwise(const struct product *p, i64 taps);
 
 void run_product(const struct product *p, u8 *scratch); /* PRODUCT_BYTES of scratch */
 

@@ -10,9 +10,8 @@ from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.base import Engine, Instruction, Operands, Role
 from hlo2tx8.device.isa.forms import KcGatherForm, KcScatterForm
 from hlo2tx8.device.isa.lsu import TdmaGatherScatter, TdmaMemset
-from hlo2tx8.device.isa.ne import NeGemmForm
 from hlo2tx8.device.isa.tdma import TdmaTensor
-from hlo2tx8.device.ne_cycles import ne_cycles
+from hlo2tx8.device.ne_cycles import ne_cycles, product_of
 
 
 class Range(NamedTuple):
@@ -75,18 +74,11 @@ def work_of(kind: type[Instruction], o: Operands, chip: Chip, ranges: Sequence[R
             operations = _elements(kind, o, widest)
             return Work(cycles, operations=operations, least_cycles=cycles if operations else 0.0)
         case Engine.NE:
-            products = _multiply_adds(kind, o, c)
+            products = product_of(kind, o).multiply_adds
             least = products / _products_per_cycle(o, c)
             return Work(ne_cycles(kind, o, c), operations=2 * products, least_cycles=least)
         case _:
             raise NotImplementedError(f"cycles of {kind.MNEMONIC}")
-
-
-def _multiply_adds(kind: type[Instruction], o: Operands, c: Cycles) -> int:
-    """Of the matrix engine; where no operands say it, as many as its arrays have room for."""
-    if issubclass(kind, NeGemmForm):
-        return o["batch"] * o["rows"] * o["columns"] * o["depth"]
-    return round((ne_cycles(kind, o, c) - c.ne_startup) * _products_per_cycle(o, c))
 
 
 def _products_per_cycle(o: Operands, c: Cycles) -> int:
