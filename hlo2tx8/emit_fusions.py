@@ -4,7 +4,7 @@
     %2 = hlo.fusion "gelu.1"(%1) {...}       %2 = launch.kernel @gelu(%1) {group = 1}
                                              builtin.module @gelu { func.func @gelu(...) {...} }
 
-Control flow becomes that of `launch`; a condition region of a loop whose turns are known goes.
+Control flow and updates become those of `launch`; a condition region of a loop whose turns are known goes.
 Equal means: the same ops on the same values with the same attributes and types, up to names and locations.
 """
 
@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, WhileOp, YieldOp
+from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, WhileOp, YieldOp
 from hlo2tx8.errors import UnsupportedError, UnsupportedOp
-from hlo2tx8.hlo.regions import CONTROL, terminator_of
+from hlo2tx8.hlo.regions import CONTROL, UPDATE, terminator_of
 from hlo2tx8.hlo.simplify_loop import TRIP_COUNT
 from hlo2tx8.notes import add_notes
 
@@ -102,6 +102,10 @@ def number_fusions(block: Block, first: int = 0) -> list[tuple[int, Operation]]:
 def launch_control(block: Block) -> None:
     """The control flow of a block, and of the regions inside of it, as ops of `launch`."""
     for op in tuple(block.ops):
+        if op.name == UPDATE:
+            update = UpdateOp(op.operands)
+            update.attributes |= _place_of(op)
+            Rewriter.replace_op(op, update)
         if op.name not in CONTROL:
             continue
         for region in op.regions:
@@ -123,8 +127,12 @@ def _launched(op: Operation) -> Operation:
             new = CaseOp(op.operands[0], op.result_types, regions[::-1])
         case _:
             new = CaseOp(op.operands[0], op.result_types, regions)
-    new.attributes |= {key: value for key, value in op.attributes.items() if key == "loc"}
+    new.attributes |= _place_of(op)
     return new
+
+
+def _place_of(op: Operation) -> dict[str, Attribute]:
+    return {key: value for key, value in op.attributes.items() if key == "loc"}
 
 
 def dissolve(group: Operation, body: Block) -> None:

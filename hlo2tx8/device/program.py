@@ -61,7 +61,7 @@ class BufferUse(NamedTuple):
 
 @dataclass(frozen=True)
 class Launch:
-    """A kernel's records begin at `first` and go on to the next launch. `origin` is the fusion's."""
+    """Records of a kernel, an update in place or a copy begin at `first` and go on to the next launch. `origin` is the fusion's."""
 
     name: str
     origin: str

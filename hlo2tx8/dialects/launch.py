@@ -10,7 +10,7 @@
 
 A kernel's entry function takes the operands, then one tensor per result that it writes. Launches happen in
 order; those of one group belong together in SPM. Control flow is `launch.while`, `launch.repeat` and `launch.case`;
-their regions hold launches, and may use values from outside.
+their regions hold launches, and may use values from outside. `launch.update` writes into a value, in place if it can.
 
     %2 = launch.repeat 5 (%0) do {
     ^bb0(%x : tensor<4xf32>):
@@ -30,6 +30,7 @@ from xdsl.irdl import (
     operand_def,
     prop_def,
     region_def,
+    result_def,
     traits_def,
     var_operand_def,
     var_region_def,
@@ -171,10 +172,36 @@ class CaseOp(IRDLOperation):
                 raise VerifyException(f"{self.name}: a branch yields other types than the op has results")
 
 
+@irdl_op_definition
+class UpdateOp(IRDLOperation):
+    """`tensor` with `update` written where the starts say: an integer scalar per dimension, clamped so that it stays inside.
+
+        %1 = launch.update %0 with %u at(%i, %z) : (tensor<8x4xf32>, tensor<1x4xf32>, tensor<i32>, tensor<i32>) -> tensor<8x4xf32>
+
+    It takes no copy where nobody reads `tensor` afterwards.
+    """
+
+    name = "launch.update"
+
+    tensor = operand_def()
+    update = operand_def()
+    starts = var_operand_def()
+    result = result_def()
+
+    assembly_format = (
+        "$tensor `with` $update `at` `(` $starts `)` attr-dict `:` "
+        "`(` type($tensor) `,` type($update) `,` type($starts) `)` `->` type($result)"
+    )
+
+    def __init__(self, operands: Sequence[SSAValue]) -> None:
+        tensor, update, *starts = operands
+        super().__init__(operands=[tensor, update, starts], result_types=[tensor.type])
+
+
 def kernels(module: ModuleOp) -> dict[str, ModuleOp]:
     """The kernel modules inside a top module by name, in order."""
     nested = (op for op in module.body.block.ops if isinstance(op, ModuleOp))
     return {op.sym_name.data: op for op in nested if op.sym_name is not None}
 
 
-Launch = Dialect("launch", [KernelOp, YieldOp, WhileOp, RepeatOp, CaseOp], [])
+Launch = Dialect("launch", [KernelOp, YieldOp, WhileOp, RepeatOp, CaseOp, UpdateOp], [])

@@ -2,6 +2,8 @@
 
 dynamic_slice %x, %i, %j    ⟶    hlo.read_at %x, %i, %j    {map = (d0, d1) -> (d0, d1), an index for each dimension}
 gather %x, %s               ⟶    hlo.read_at %x, %s, %s    {an index for each entry of start_index_map}
+
+dynamic_update_slice stays what it is, see ready_update.
 """
 
 from collections.abc import Callable
@@ -14,6 +16,7 @@ from hlo2tx8.hlo.expansion import Expansion
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.ops.gather import gather_place
 from hlo2tx8.hlo.ops.indexed import Place
+from hlo2tx8.hlo.ready_update import ready_update
 from hlo2tx8.indexing import IndexingMap
 
 
@@ -50,5 +53,6 @@ def _read(op: Operation, place: Place, indices: list[SSAValue]) -> None:
 
 EXPANSIONS: dict[str, Callable[[Operation], None]] = {
     "stablehlo.dynamic_slice": _dynamic_slice,
+    "stablehlo.dynamic_update_slice": ready_update,
     "stablehlo.gather": _gather,
 }

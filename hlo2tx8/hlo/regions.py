@@ -8,6 +8,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 CONTROL = ("stablehlo.while", "stablehlo.if", "stablehlo.case")
 """Ops whose regions are programs of their own; other regions say how elements are combined."""
 
+UPDATE = "stablehlo.dynamic_update_slice"
+"""The op that the program does itself, in place."""
+
 
 def terminator_of(block: Block) -> Operation:
     """The op that ends a block."""

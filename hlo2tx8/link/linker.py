@@ -17,6 +17,7 @@ Copies are left out where the value is made in its place.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -25,24 +26,35 @@ from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa import Role
 from hlo2tx8.device.isa.encoding import Record, Register, encode_records
-from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcExit, KcHalt, KcIf, KcLess, KcLoop, KcMul
+from hlo2tx8.device.isa.kc_control import (
+    KcAffine,
+    KcBarrier,
+    KcEnd,
+    KcEndIf,
+    KcExit,
+    KcHalt,
+    KcIf,
+    KcLoadScalar,
+    KcLoop,
+)
 from hlo2tx8.device.program import Buffer, BufferUse, Launch, Program, SlotKind
-from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, WhileOp
+from hlo2tx8.dialects.hlo import decode_attributes
+from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, WhileOp
 from hlo2tx8.errors import LevelError
 from hlo2tx8.hlo.liveness import Liveness
 from hlo2tx8.hlo.regions import captured, terminator_of
+from hlo2tx8.link.boxes import Start, box_of, distances, read_starts, write_box
 from hlo2tx8.link.moves import Move, in_order
 from hlo2tx8.link.records import copy_bytes, copy_slot, meet, read_back
+from hlo2tx8.link.selectors import FOUND, NO_BRANCH, SELECTOR, in_range, is_selected
 from hlo2tx8.link.slots import Slots
 from hlo2tx8.lower.encode import EncodedKernel
 from hlo2tx8.module import find_main, port_of
 
 FOREVER = (1 << 63) - 1
-NO_BRANCH = -1
-SELECTOR, FOUND, OTHER, TURN = map(Register, range(2, 6))
-"""Registers of the program, which kernels use too: they hold nothing while a body or a branch that is taken runs."""
-SELECTORS: Mapping[str, Format] = {"bool": Format.PRED, "int32": Format.INT32}
-"""Formats of what decides a branch, by dtype name."""
+TURN = Register(2)
+SELECTORS: Mapping[str, Format] = {"bool": Format.PRED} | {f.name.lower(): f for f in KcLoadScalar.FORMATS}
+"""Formats of what decides a branch or a place, by dtype name."""
 
 
 def link(module: ModuleOp, encoded: Mapping[str, EncodedKernel], chip: Chip) -> Program:
@@ -98,6 +110,8 @@ class _Linker:
                     self.loop(op, dying[op])
                 case CaseOp():
                     self.branches(op)
+                case UpdateOp():
+                    self.update(op, is_last_use=op.tensor in dying[op])
                 case _ if op is block.last_op:
                     return
                 case _ if op.name == "stablehlo.constant":
@@ -124,6 +138,33 @@ class _Linker:
         self.uses += (BufferUse(use.record + start, use.operand, use.buffer + first) for use in kernel.uses)
         for slot in temporary:
             self.slots.release(slot)
+
+    def update(self, op: UpdateOp, *, is_last_use: bool) -> None:
+        """Append the writing of a box, and before it a copy of the rest if the old value is still needed."""
+        source, old = self.slots.of[op.update], self.slots.of[op.tensor]
+        target = self.slots.over(op.result, op.tensor, is_last_use=is_last_use)
+        self.copy([Move(old, target, op.tensor.type)], op)
+        outer, inner = port_of(op.tensor.type), port_of(op.update.type)
+        if 0 in inner.shape:
+            return
+        order = outer.layout[::-1] or tuple(range(len(outer.shape)))
+        item_bytes = outer.size_bytes // prod(outer.shape)
+        steps = distances(outer.shape, order, item_bytes)
+        starts = [
+            self.start(value, step, room - size)
+            for value, step, room, size in zip(op.starts, steps, outer.shape, inner.shape, strict=True)
+        ]
+        self.meet()
+        self.launches.append(Launch("update", origin_of(op), len(self.records)))
+        self.records += read_starts(starts, self.chip, origin_of(op))
+        self.records += write_box(source, target, box_of(inner.shape, outer.shape, order, item_bytes), self.chip, origin_of(op))
+
+    def start(self, value: SSAValue, distance: int, room: int) -> Start:
+        """Where an update begins along a dimension."""
+        owner = value.owner
+        if isinstance(owner, Operation) and owner.name == "stablehlo.constant":
+            return Start(int(decode_attributes(owner)["value"]), None, distance, room)
+        return Start(self.slots.of[value], SELECTORS[port_of(value.type).dtype], distance, room)
 
     def meet(self) -> None:
         """What was written so far can be read by every tile."""
@@ -211,33 +252,12 @@ class _Linker:
         for number, move in enumerate(in_order(moves, aside)):
             if number == 0:
                 self.meet()
+                self.launches.append(Launch("copy", origin_of(op), len(self.records)))
             size = port_of(move.type).size_bytes
             self.records += copy_slot(move.source, move.target, size, number, self.chip, origin_of(op))
             self.use_spm(copy_bytes(size, number, self.chip))
         for slot in held:
             self.slots.release(slot)
-
-
-def in_range(num_branches: int) -> list[Record]:
-    """Makes a selector that is out of range that of the last branch: last + (is inside) * (selector - last)."""
-    last = num_branches - 1
-    return [
-        Record(KcLess, {"rd": FOUND, "a": SELECTOR, "b": last}),
-        Record(KcLess, {"rd": OTHER, "a": SELECTOR, "b": 0}),
-        Record(KcAffine, {"rd": FOUND, "c": 0, "r1": FOUND, "k1": 1, "r2": OTHER, "k2": -1}),
-        Record(KcAffine, {"rd": SELECTOR, "c": -last, "r1": SELECTOR, "k1": 1}),
-        Record(KcMul, {"rd": SELECTOR, "a": SELECTOR, "b": FOUND}),
-        Record(KcAffine, {"rd": SELECTOR, "c": last, "r1": SELECTOR, "k1": 1}),
-    ]
-
-
-def is_selected(number: int) -> list[Record]:
-    """Sets FOUND to 1 if the selector, which is in range or NO_BRANCH, is this branch's number: not < number, but < number + 1."""
-    return [
-        Record(KcLess, {"rd": FOUND, "a": SELECTOR, "b": number + 1}),
-        Record(KcLess, {"rd": OTHER, "a": SELECTOR, "b": number}),
-        Record(KcAffine, {"rd": FOUND, "c": 0, "r1": FOUND, "k1": 1, "r2": OTHER, "k2": -1}),
-    ]
 
 
 def origin_of(op: Operation) -> str:

@@ -13,10 +13,10 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from hlo2tx8.device.program import Slot, SlotKind
 from hlo2tx8.dialects.hlo import decode_attributes
-from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, WhileOp
+from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, WhileOp
 from hlo2tx8.module import port_of
 
-MAKERS = (KernelOp, WhileOp, RepeatOp, CaseOp)
+MAKERS = (KernelOp, WhileOp, RepeatOp, CaseOp, UpdateOp)
 """Ops that write their results; those of others are in slots already."""
 
 
@@ -89,6 +89,18 @@ class Slots:
         self.put(value, slot)
         return slot
 
+    def over(self, value: SSAValue, old: SSAValue, *, is_last_use: bool) -> int:
+        """Puts a value that is about to be made of an old one in the place of that, if it is the last use, else like `place`."""
+        own = self.of[old]
+        if not (is_last_use and self.is_writable(own) and self.is_empty(own, old)):
+            return self.place(value)
+        self.put(value, own)
+        return own
+
+    def is_writable(self, slot: int) -> bool:
+        """Inputs and constants are not the program's."""
+        return self.table[slot].kind in (SlotKind.SCRATCH, SlotKind.OUTPUT)
+
     def want(self, block: Block, slots: "list[int]") -> None:
         """The block's terminator hands on values that are wanted in these slots, and so are the loop states they come from."""
         assert block.last_op is not None
@@ -108,7 +120,6 @@ class Slots:
         wanted, own = self.wanted.get(result), self.of[start]
         if wanted is not None and wanted not in taken and self.is_empty(wanted, start if is_last_use else None):
             return wanted
-        is_writable = self.table[own].kind in (SlotKind.SCRATCH, SlotKind.OUTPUT)
-        if is_last_use and is_writable and own not in taken and self.is_empty(own, start):
+        if is_last_use and self.is_writable(own) and own not in taken and self.is_empty(own, start):
             return own
         return self.scratch(result.type)

@@ -7,7 +7,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.dialects.stablehlo import ReturnOp
-from hlo2tx8.hlo.regions import CONTROL, terminator_of
+from hlo2tx8.hlo.regions import CONTROL, UPDATE, terminator_of
 from hlo2tx8.partitioner.clusters import Cluster, is_kept
 from hlo2tx8.partitioner.instruction import CONSTANTS, is_splat_constant, shape_of
 
@@ -116,9 +116,9 @@ def copy_outputs(terminator: Operation, taken: dict[str, int]) -> None:
 
 
 def write_large_constants(block: Block, taken: dict[str, int]) -> None:
-    """Splat constants that start a loop or are a branch's result are written by a fusion, unless they are small."""
+    """Large splat constants that start a loop, are a branch's result or are part of an update are written by a fusion."""
     for op in tuple(block.ops):
-        if op.name not in (*CONTROL, "stablehlo.return"):
+        if op.name not in (*CONTROL, UPDATE, "stablehlo.return"):
             continue
         for number, value in enumerate(op.operands):
             owner = value.owner

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from hlo2tx8.hlo.regions import CONTROL, captured
+from hlo2tx8.hlo.regions import CONTROL, UPDATE, captured
 from hlo2tx8.indexing import FloorDiv, IndexingMap, Mod
 from hlo2tx8.partitioner.computation import Scope
 from hlo2tx8.partitioner.instruction import (
@@ -51,11 +51,11 @@ class Use:
 
 
 _OUTSIDE = Use(None)
-_KEPT = ("func.return", "stablehlo.return", "hlo.fusion", "hlo.group", *CONTROL)
+_KEPT = ("func.return", "stablehlo.return", "hlo.fusion", "hlo.group", *CONTROL, UPDATE)
 
 
 def is_kept(op: Operation) -> bool:
-    """Does it stay what it is: a fusion of the source, control flow, the end of a block?"""
+    """Does it stay what it is: a fusion of the source, control flow, an update in place, the end of a block?"""
     return op.name in _KEPT
 
 

@@ -13,7 +13,7 @@ from xdsl.ir import Block, SSAValue
 
 from hlo2tx8.device.emulator import Emulator
 from hlo2tx8.dialects.hlo import decode_attributes
-from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, WhileOp, YieldOp, kernels
+from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, WhileOp, YieldOp, kernels
 from hlo2tx8.driver import chip_of, compile_module, lower
 from hlo2tx8.errors import LevelError
 from hlo2tx8.link import link
@@ -67,6 +67,7 @@ def _run_block(
     block: Block, arguments: Sequence[Array], values: dict[SSAValue, Array], nested: Mapping[str, ModuleOp]
 ) -> list[Array]:
     """What the block's terminator hands on; `values` has what enclosing blocks define."""
+    from hlo2tx8.hlo.ops.dynamic import dynamic_update_slice
     from hlo2tx8.interpreter import interpret
 
     values.update(zip(block.args, arguments, strict=True))
@@ -89,6 +90,8 @@ def _run_block(
                 chosen = int(operands[0])
                 number = chosen if 0 <= chosen < len(op.branches) else -1
                 results = _run_block(op.branches[number].block, [], values, nested)
+            case UpdateOp():
+                results = [dynamic_update_slice({}, (), *operands)]
             case _ if op.name == "stablehlo.constant":
                 port = port_of(op.results[0].type)
                 results = [np.broadcast_to(np.asarray(decode_attributes(op)["value"]), port.shape)]

@@ -18,3 +18,13 @@ builtin.module @m {
   }
 }
 // CHECK: no kernel module @nowhere
+
+// -----
+
+builtin.module @m {
+  func.func @main(%a: tensor<8x4xf32>, %u: tensor<1x4xf32>, %i: tensor<i32>) -> tensor<8x4xf32> {
+    %0 = launch.update %a with %u at(%i, %i) : (tensor<8x4xf32>, tensor<1x4xf32>, tensor<i32>, tensor<i32>) -> tensor<8x4xf32>
+    func.return %0 : tensor<8x4xf32>
+  }
+}
+// CHECK: launch.update %{{.*}} with %{{.*}} at(%{{.*}}, %{{.*}}) : (tensor<8x4xf32>, tensor<1x4xf32>, tensor<i32>, tensor<i32>) -> tensor<8x4xf32>

@@ -1,0 +1,47 @@
+"""A dynamic_update_slice made ready for the program, which writes bytes into the value itself.
+
+dynamic_update_slice %x, %u, %i, %j    ⟶    %v = hlo.copy %u                          in the layout of %x
+                                            %k = convert (minimum %j, room)           where %j is a ui64
+                                            %r = dynamic_update_slice %x, %v, %i, %k  in the layout of %x
+                                            hlo.copy %r                               in the layout that was asked for
+"""
+
+from xdsl.dialects.builtin import TensorType, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from hlo2tx8.dialects.hlo import CopyOp
+from hlo2tx8.dialects.layout import as_tensor, minor_to_major
+from hlo2tx8.hlo.expansion import Expansion
+from hlo2tx8.hlo.types import numpy_dtype
+
+
+def ready_update(op: Operation) -> None:
+    """Changes the op in place; starts that no kernel core can load are clamped first."""
+    e = Expansion(op)
+    tensor, update, *starts = op.operands
+    outer, inner = as_tensor(tensor.type), as_tensor(update.type)
+    if _order(inner) != _order(inner, outer):
+        type_ = TensorType(inner.element_type, inner.get_shape(), outer.encoding)
+        op.operands[1] = e.insert(CopyOp(operands=[[update]], result_types=[[type_]])).results[0]
+    for number, start in enumerate(starts):
+        if numpy_dtype(as_tensor(start.type).element_type).name == "uint64":
+            op.operands[2 + number] = _signed(e, start, outer.get_shape()[number] - inner.get_shape()[number])
+    wanted = op.results[0].type
+    if wanted != outer:
+        result = Rewriter.replace_value_with_new_type(op.results[0], outer)
+        copy = CopyOp(operands=[[result]], result_types=[[wanted]])
+        result.replace_all_uses_with(copy.results[0])
+        copy.operands = [result]
+        Rewriter.insert_op(copy, InsertPoint.after(op))
+
+
+def _order(type_: TensorType[Attribute], of: TensorType[Attribute] | None = None) -> list[int]:
+    """The dimensions of more than one element, minor first; in the order of another type of that rank."""
+    return [dim for dim in minor_to_major(of or type_) if type_.get_shape()[dim] > 1]
+
+
+def _signed(e: Expansion, start: SSAValue, room: int) -> SSAValue:
+    unsigned = as_tensor(start.type)
+    clamped = e.emit("minimum", [start, e.splat(room, unsigned)], unsigned)
+    return e.emit("convert", [clamped], TensorType(i64, ()))
