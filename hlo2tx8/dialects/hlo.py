@@ -38,7 +38,7 @@ from xdsl.irdl import (
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from hlo2tx8.dialects.hlo_indexed import ReadAtOp
+from hlo2tx8.dialects.hlo_indexed import ReadAtOp, WriteAtOp
 from hlo2tx8.dialects.literal import ElementsAttr, Literal, LiteralAttr, is_splat_literal
 from hlo2tx8.dialects.xla_indexing import IndexingMapAttr
 
@@ -235,7 +235,7 @@ def decode_attribute(value: Attribute) -> Any:
 
 Hlo = Dialect(
     "hlo",
-    [FusionOp, GroupOp, BitcastOp, CopyOp, ReadAtOp, UnknownOp],
+    [FusionOp, GroupOp, BitcastOp, CopyOp, ReadAtOp, WriteAtOp, UnknownOp],
     [ElementsAttr, LayoutAttr, LiteralAttr, OpaqueAttr, StructAttr],
 )
 __all__ = [

@@ -46,7 +46,7 @@ from xdsl.irdl import (
 )
 from xdsl.traits import NoTerminator, Pure
 
-from hlo2tx8.dialects.vec_access import LoadAtOp, ReadScalarOp
+from hlo2tx8.dialects.vec_access import LoadAtOp, ReadScalarOp, StoreAtOp
 from hlo2tx8.dialects.xla import IndexingMapAttr
 from hlo2tx8.indexing import IndexingMap
 
@@ -296,6 +296,7 @@ Vec = Dialect(
         LoadOp,
         LoadAtOp,
         StoreOp,
+        StoreAtOp,
         GatherOp,
         IndexOp,
         MaskOp,
@@ -319,6 +320,7 @@ __all__ = [
     "ReadScalarOp",
     "ReduceOp",
     "SplatOp",
+    "StoreAtOp",
     "StoreOp",
     "Vec",
     "enclosing_box",

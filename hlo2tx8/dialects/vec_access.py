@@ -50,3 +50,19 @@ class ReadScalarOp(IRDLOperation):
 
     def __init__(self, address: SSAValue, format: Attribute):
         super().__init__(operands=[address], properties={"format": format}, result_types=[IndexType()])
+
+
+@irdl_op_definition
+class StoreAtOp(IRDLOperation):
+    """target[offset + sum(strides[k] * lk) + shift] = value[l]; the shift is the same in all lanes."""
+
+    name = "vec.store_at"
+    value = operand_def(VectorType)
+    target = operand_def(TensorType)
+    offset = operand_def(IndexType)
+    shift = operand_def(VectorType)
+    strides = prop_def(DenseArrayBase.constr(i64))
+
+    def __init__(self, value: SSAValue, target: SSAValue, offset: SSAValue, strides: Sequence[int], shift: SSAValue):
+        properties = {"strides": DenseArrayBase.from_list(i64, list(strides))}
+        super().__init__(operands=[value, target, offset, shift], properties=properties)

@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Dialect, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def, result_def, traits_def, var_operand_def, var_result_def
 from xdsl.traits import NoMemoryEffect, Pure
 
-from hlo2tx8.dialects.xla_access import ExtractAtOp
+from hlo2tx8.dialects.xla_access import IN_ORDER, ExtractAtOp, InsertAtOp
 from hlo2tx8.dialects.xla_indexing import ApplyIndexingOp, IndexingMapAttr, InDomainOp, index
 from hlo2tx8.dialects.xla_loop import LoopOp, YieldOp
 from hlo2tx8.dialects.xla_reduce import ReduceOp
@@ -145,12 +145,14 @@ Xla = Dialect(
         AllocateScratchOp,
         SyncTilesOp,
         ExtractAtOp,
+        InsertAtOp,
     ],
     [IndexingMapAttr],
 )
 
 __all__ = [
     "ENTRY",
+    "IN_ORDER",
     "LANE",
     "AllocateScratchOp",
     "ApplyIndexingOp",
@@ -159,6 +161,7 @@ __all__ = [
     "ExtractAtOp",
     "InDomainOp",
     "IndexingMapAttr",
+    "InsertAtOp",
     "LoopOp",
     "PureCallOp",
     "ReduceOp",

@@ -15,7 +15,7 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.traits import Pure
+from xdsl.traits import NoMemoryEffect, Pure
 
 from hlo2tx8.dialects.xla_indexing import index
 
@@ -48,3 +48,38 @@ class ExtractAtOp(IRDLOperation):
             result_types=[cast(TensorType[Attribute], type_).element_type],
             properties={"dims": DenseArrayBase.from_list(i64, list(dims))},
         )
+
+
+@irdl_op_definition
+class InsertAtOp(IRDLOperation):
+    """The tensor with an element at `indices`, moved along dims[k] by the integer shifts[k]; it must lie inside.
+
+    %t = xla.insert_at %v into %x[%i, %j] by [0](%s) : f32, tensor<8x4xf32>[index, index], (i32)          x[i + s, j] = v
+    """
+
+    name = "xla.insert_at"
+    scalar = operand_def()
+    dest = operand_def(TensorType)
+    indices = var_operand_def(index)
+    shifts = var_operand_def(IntegerType)
+    dims = prop_def(DenseArrayBase.constr(i64))
+    res = result_def(TensorType)
+    traits = traits_def(NoMemoryEffect())
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "$scalar `into` $dest `[` $indices `]` `by` $dims `(` $shifts `)` attr-dict `:` "
+        "type($scalar) `,` type($dest) `[` type($indices) `]` `,` `(` type($shifts) `)` `->` type($res)"
+    )
+
+    def __init__(
+        self, scalar: SSAValue, dest: SSAValue, indices: Sequence[SSAValue], dims: Sequence[int], shifts: Sequence[SSAValue]
+    ):
+        super().__init__(
+            operands=[scalar, dest, indices, shifts],
+            result_types=[dest.type],
+            properties={"dims": DenseArrayBase.from_list(i64, list(dims))},
+        )
+
+
+IN_ORDER = "xla.in_order"
+"""Attribute of a loop that carries tensors: a turn reads what those before it wrote."""

@@ -14,10 +14,10 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from hlo2tx8.dialects.xla import ElementwiseOp
-from hlo2tx8.emitters.scalar import constant_array, location, scalar_constant, scalar_op, scalar_op_named
+from hlo2tx8.emitters.scalar import inline_body, location, scalar_constant, scalar_op_named
 from hlo2tx8.hlo import Kind, numpy_dtype
 from hlo2tx8.hlo.accumulation import accumulated_types, only_adds
-from hlo2tx8.partitioner.instruction import CONSTANTS, kind_of, tensor_type
+from hlo2tx8.partitioner.instruction import kind_of, tensor_type
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Accumulation:
         """The combiner of a reduce on values of the accumulators' types."""
         if len(self.op.results) == 1 and only_adds(self.op.regions[0].block):
             return [self._named("add", [*first, *second], self.types[0], block)]
-        return self._combine([*first, *second], block)
+        return inline_body(self.op.regions[0].block, [*first, *second], block)
 
     def finish(self, accumulators: Sequence[SSAValue], block: Block) -> list[SSAValue]:
         """The results' elements."""
@@ -73,20 +73,6 @@ class Accumulation:
         factors = [self._convert(element, type_, block) for element in elements]
         product = self._named(multiply, factors, type_, block)
         return [self._named(add, [accumulator, product], type_, block)]
-
-    def _combine(self, arguments: Sequence[SSAValue], block: Block) -> list[SSAValue]:
-        """The body of a reduce, inlined."""
-        body = self.op.regions[0].block
-        values: dict[SSAValue, SSAValue] = dict(zip(body.args, arguments, strict=True))
-        for inner in body.ops:
-            operands = [values[operand] for operand in inner.operands]
-            if inner is body.last_op:
-                return operands
-            type_ = tensor_type(inner.results[0]).element_type
-            is_constant = inner.name in CONSTANTS
-            new = scalar_constant(constant_array(inner), type_) if is_constant else scalar_op(inner, operands, type_)
-            values[inner.results[0]] = _add(block, new)
-        return []
 
     def _named(self, name: str, operands: Sequence[SSAValue], type_: Attribute, block: Block) -> SSAValue:
         return _add(block, scalar_op_named(f"stablehlo.{name}", operands, type_, {}, self.loc))

@@ -1,4 +1,4 @@
-"""Reads at run-time indices as scalar IR: each index is clamped into its room, then moves the place that is read.
+"""Reads and writes at run-time indices as scalar IR: each index is clamped into its room, then moves the place.
 
 %0 = tensor.extract %p1[%i0]                                    the index of row %i0
 %1 = arith.maxsi %0, 0; %2 = arith.minsi %1, room
@@ -11,10 +11,10 @@ from math import prod
 
 import numpy as np
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import IntegerType, i32, i64
+from xdsl.dialects.builtin import IntegerType, StringAttr, i1, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from hlo2tx8.dialects.xla import ElementwiseOp, ExtractAtOp
+from hlo2tx8.dialects.xla import ElementwiseOp, ExtractAtOp, InsertAtOp
 from hlo2tx8.emitters.scalar import location, scalar_constant, scalar_op_named
 from hlo2tx8.hlo import numpy_dtype
 from hlo2tx8.hlo.lookup import attributes_of
@@ -34,21 +34,36 @@ class RuntimeIndices:
 
     def read(self, source: SSAValue, indices: Sequence[SSAValue], runtime: Sequence[SSAValue]) -> SSAValue:
         """The element of `source` at `indices`, moved by the clamped `runtime` indices."""
-        place = Place.of(attributes_of(self.op))
         if not runtime:
             return self._add(tensor.ExtractOp(source, list(indices), tensor_type(source).element_type))
-        wanted = i32 if prod(tensor_type(source).get_shape()) <= INT32_MAX else i64
-        shifts = [self.clamped(value, room, wanted) for value, room in zip(runtime, place.rooms, strict=True)]
-        return self._add(ExtractAtOp(source, indices, place.dims, shifts))
+        shifts, _ = self.shifts(source, runtime)
+        return self._add(ExtractAtOp(source, indices, Place.of(attributes_of(self.op)).dims, shifts))
 
-    def clamped(self, value: SSAValue, room: int, wanted: IntegerType) -> SSAValue:
-        """The index in 0..room, as an integer of the wanted type; the way there loses no bits."""
+    def write(self, value: SSAValue, target: SSAValue, indices: Sequence[SSAValue], shifts: Sequence[SSAValue]) -> SSAValue:
+        """The tensor with the element at `indices`, moved by the shifts."""
+        if not shifts:
+            return self._add(tensor.InsertOp(value, target, list(indices)))
+        return self._add(InsertAtOp(value, target, indices, Place.of(attributes_of(self.op)).dims, shifts))
+
+    def shifts(self, buffer: SSAValue, runtime: Sequence[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+        """The indices clamped into their rooms, as integers that hold any offset into the buffer; whether each was inside."""
+        wanted = i32 if prod(tensor_type(buffer).get_shape()) <= INT32_MAX else i64
+        rooms = Place.of(attributes_of(self.op)).rooms
+        pairs = [self._clamped(value, room, wanted) for value, room in zip(runtime, rooms, strict=True)]
+        return [shift for shift, _ in pairs], [inside for _, inside in pairs]
+
+    def _clamped(self, value: SSAValue, room: int, wanted: IntegerType) -> tuple[SSAValue, SSAValue]:
+        """The index in 0..room, and whether it was there; the way loses no bits."""
         dtype = numpy_dtype(value.type)
         if is_unsigned(dtype):
-            return self._convert(self._limit("minimum", value, min(room, integer_limits(dtype)[1])), wanted)
-        if bit_width(dtype) < wanted.width.data:
-            value = self._convert(value, wanted)
-        return self._convert(self._limit("minimum", self._limit("maximum", value, 0), room), wanted)
+            limited = self._limit("minimum", value, min(room, integer_limits(dtype)[1]))
+        else:
+            if bit_width(dtype) < wanted.width.data:
+                value = self._convert(value, wanted)
+            limited = self._limit("minimum", self._limit("maximum", value, 0), room)
+        equal = {"comparison_direction": StringAttr("EQ")}
+        inside = self._add(scalar_op_named("stablehlo.compare", [value, limited], i1, equal, location(self.op)))
+        return self._convert(limited, wanted), inside
 
     def _limit(self, name: str, value: SSAValue, limit: int) -> SSAValue:
         constant = self._add(scalar_constant(np.asarray(limit, numpy_dtype(value.type)), value.type))

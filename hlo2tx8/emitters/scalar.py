@@ -17,11 +17,12 @@ from xdsl.dialects.builtin import (
     IntegerType,
     Signedness,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.dialects.xla import ConstantOp, ElementwiseOp
 from hlo2tx8.hlo import spec_of
+from hlo2tx8.partitioner.instruction import CONSTANTS, tensor_type
 
 Array = npt.NDArray[Any]
 
@@ -107,3 +108,18 @@ def constant_array(op: Operation) -> Array:
     literal = op.properties["value"]
     assert isinstance(literal, LiteralAttr)
     return literal.array
+
+
+def inline_body(body: Block, arguments: Sequence[SSAValue], block: Block) -> list[SSAValue]:
+    """What a region of elementwise instructions on scalars yields for these arguments, computed at the end of a block."""
+    values: dict[SSAValue, SSAValue] = dict(zip(body.args, arguments, strict=True))
+    for inner in body.ops:
+        operands = [values[operand] for operand in inner.operands]
+        if inner is body.last_op:
+            return operands
+        type_ = tensor_type(inner.results[0]).element_type
+        is_constant = inner.name in CONSTANTS
+        new = scalar_constant(constant_array(inner), type_) if is_constant else scalar_op(inner, operands, type_)
+        block.add_op(new)
+        values[inner.results[0]] = new.results[0]
+    return []

@@ -1,23 +1,28 @@
-"""Expansions of ops that read at run-time indices into `hlo.read_at`.
+"""Expansions of ops that read or write at run-time indices into `hlo.read_at` and `hlo.write_at`.
 
 dynamic_slice %x, %i, %j    ⟶    hlo.read_at %x, %i, %j    {map = (d0, d1) -> (d0, d1), an index for each dimension}
 gather %x, %s               ⟶    hlo.read_at %x, %s, %s    {an index for each entry of start_index_map}
+scatter %x, %s, %u          ⟶    hlo.write_at %x, %u, %s, %s    {an index for each entry of scatter_dims_to_operand_dims}
 
 dynamic_update_slice stays what it is, see ready_update.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import prod
 
+from xdsl.dialects.builtin import IntegerAttr, i1
 from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
-from hlo2tx8.dialects.hlo_indexed import ReadAtOp, place_properties
-from hlo2tx8.hlo.expansion import Expansion
+from hlo2tx8.dialects.hlo_indexed import ReadAtOp, WriteAtOp, place_properties
+from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.ops.gather import gather_place
 from hlo2tx8.hlo.ops.indexed import Place
+from hlo2tx8.hlo.ops.scatter import scatter_place
 from hlo2tx8.hlo.ready_update import ready_update
-from hlo2tx8.indexing import IndexingMap
+from hlo2tx8.indexing import Dim, IndexingMap
 
 
 def _dynamic_slice(op: Operation) -> None:
@@ -37,22 +42,68 @@ def _gather(op: Operation) -> None:
 
 
 def _read(op: Operation, place: Place, indices: list[SSAValue]) -> None:
+    e = Expansion(op)
+    place, indices = _without_room(place, indices)
+    properties = place_properties(place.map, place.index_maps, place.dims, place.rooms)
+    operands = [op.operands[0], *indices]
+    e.replace(e.insert(ReadAtOp(operands, [op.results[0].type], properties)).results[0])
+
+
+def _without_room(place: Place, indices: list[SSAValue]) -> tuple[Place, list[SSAValue]]:
     """Indices without room are always 0."""
     kept = [k for k, room in enumerate(place.rooms) if room]
-    e = Expansion(op)
-    place = replace(
+    rest = replace(
         place,
         index_maps=tuple(place.index_maps[k] for k in kept),
         dims=tuple(place.dims[k] for k in kept),
         rooms=tuple(place.rooms[k] for k in kept),
     )
-    properties = place_properties(place.map, place.index_maps, place.dims, place.rooms)
-    operands = [op.operands[0], *(indices[k] for k in kept)]
-    e.replace(e.insert(ReadAtOp(operands, [op.results[0].type], properties)).results[0])
+    return rest, [indices[k] for k in kept]
+
+
+def _scatter(op: Operation) -> None:
+    """Updates go one after the other; those of one window at once, unless what one window writes another one may, too."""
+    count = len(op.results)
+    inputs, indices, updates = op.operands[:count], op.operands[count], op.operands[count + 1 :]
+    shapes = tuple(tensor_like(value.type).shape for value in (inputs[0], indices, updates[0]))
+    place, windows = scatter_place(attributes_of(op), *shapes)
+    if any(room < 0 for room in place.rooms):
+        Rewriter.replace_op(op, [], list(inputs))
+        return
+    in_order = [d for d in range(len(shapes[2])) if d not in windows]
+    if prod(shapes[2][d] for d in in_order) > 1:
+        moved = [place.map.results[dim] for dim in place.dims]
+        in_order += [d for d in windows if Dim(d) in moved]
+    _write(op, place, inputs, updates, [indices] * len(place.dims), in_order)
+
+
+def _write(
+    op: Operation,
+    place: Place,
+    inputs: Sequence[SSAValue],
+    updates: Sequence[SSAValue],
+    indices: Sequence[SSAValue],
+    in_order: Sequence[int],
+) -> None:
+    e = Expansion(op)
+    properties = {**place_properties(place.map, place.index_maps, place.dims, place.rooms)}
+    properties |= {"in_order": int_array(in_order), "drops": IntegerAttr(1, i1)}
+    regions = [op.detach_region(0)] if op.regions and not _replaces(op) else []
+    new = WriteAtOp([*inputs, *updates, *indices], list(op.result_types), properties, regions)
+    e.replace(*e.insert(new).results)
+
+
+def _replaces(op: Operation) -> bool:
+    """Are the updates what its body returns?"""
+    body = op.regions[0].block
+    terminator = body.last_op
+    assert terminator is not None
+    return tuple(terminator.operands) == tuple(body.args[len(op.results) :])
 
 
 EXPANSIONS: dict[str, Callable[[Operation], None]] = {
     "stablehlo.dynamic_slice": _dynamic_slice,
     "stablehlo.dynamic_update_slice": ready_update,
     "stablehlo.gather": _gather,
+    "stablehlo.scatter": _scatter,
 }

@@ -5,6 +5,7 @@ bitcast_convert 2 x i16 → f32      ⟶    each part widened, shifted, put toge
 real x, imag x of a real x         ⟶    x, 0
 dynamic_broadcast_in_dim           ⟶    broadcast_in_dim, where the result's shape is known
 dynamic_slice, gather              ⟶    hlo.read_at
+dynamic_update_slice, scatter      ⟶    hlo.write_at
 reduce_window, convolution         ⟶    reduce, dot_general of views
 select_and_scatter                 ⟶    two reduces of views
 """
@@ -23,6 +24,7 @@ from hlo2tx8.dialects.hlo import LiteralAttr, UnknownOp
 from hlo2tx8.hlo import expand_indexed, expand_select_and_scatter, expand_windows
 from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import tensor_like
+from hlo2tx8.hlo.regions import captured
 from hlo2tx8.hlo.types import bit_width, is_complex
 
 
@@ -34,9 +36,29 @@ class ExpandOperationsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in tuple(op.walk()):
+            if inner.name in COMBINING:
+                _own_constants(inner)
             expand = EXPANSIONS.get(inner.name)
             if expand is not None:
                 expand(inner)
+
+
+COMBINING = tuple(f"stablehlo.{name}" for name in ("reduce", "reduce_window", "scatter", "select_and_scatter", "sort"))
+"""Ops whose regions say what to do with elements."""
+
+
+def _own_constants(op: Operation) -> None:
+    """Constants that a region reads from outside get a copy inside: canonicalization had moved them out."""
+    for value in captured(op):
+        owner = value.owner
+        if not isinstance(owner, Operation) or owner.name != "stablehlo.constant":
+            continue
+        for region in op.regions:
+            first = region.block.first_op
+            assert first is not None
+            copy = owner.clone()
+            region.block.insert_op_before(copy, first)
+            value.replace_uses_with_if(copy.results[0], lambda use, block=region.block: use.operation.parent is block)
 
 
 def _unsigned(width: int, shape: Sequence[int]) -> TensorType[Attribute]:

@@ -6,7 +6,7 @@ from typing import TypeAlias
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
-from hlo2tx8.dialects.xla import ExtractAtOp
+from hlo2tx8.dialects.xla import ExtractAtOp, InsertAtOp
 from hlo2tx8.errors import LevelError
 from hlo2tx8.interpreter.buffers import Array
 
@@ -60,7 +60,7 @@ def _check_bounds(array: Array, indices: Sequence[Array], mask: Mask, op: Operat
                 raise LevelError("E1006", f"{op.name} leaves dimension {dim} of size {size}")
 
 
-def shifted(op: ExtractAtOp, look: Callable[[SSAValue], Array]) -> list[Array]:
+def shifted(op: ExtractAtOp | InsertAtOp, look: Callable[[SSAValue], Array]) -> list[Array]:
     """The indices of an access, moved by its shifts."""
     indices = [look(value) for value in op.indices]
     for dim, shift in zip(op.dims.get_values(), op.shifts, strict=True):

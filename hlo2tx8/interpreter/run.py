@@ -11,11 +11,13 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from hlo2tx8.dialects import vec
 from hlo2tx8.dialects.xla import (
+    IN_ORDER,
     AllocateScratchOp,
     ApplyIndexingOp,
     ConstantOp,
     ExtractAtOp,
     InDomainOp,
+    InsertAtOp,
     LoopOp,
     PureCallOp,
     ReduceOp,
@@ -117,6 +119,10 @@ class _Run:
                 target = self.values[op.dest]
                 scatter(target, self._operands(op.indices), self.values[op.scalar], mask, op)
                 return [target]
+            case InsertAtOp():
+                target = self.values[op.dest]
+                scatter(target, shifted(op, self.values.__getitem__), self.values[op.scalar], mask, op)
+                return [target]
             case ExtractAtOp():
                 return [gather(self.values[op.tensor], shifted(op, self.values.__getitem__), mask, op)]
             case AllocateScratchOp():
@@ -133,6 +139,10 @@ class _Run:
                 return self._branch(op, mask)
             case vec.BoxOp():
                 self._box(op, mask)
+                return []
+            case vec.StoreAtOp():
+                where = offsets(self.values[op.offset], vec.ints(op.strides), self.lanes) + self.values[op.shift]
+                scatter(self.values[op.target], [where], self.values[op.value], mask, op)
                 return []
             case vec.StoreOp():
                 where = offsets(self.values[op.offset], vec.ints(op.strides), self.lanes)
@@ -213,7 +223,7 @@ class _Run:
         carried = self._operands(op.iter_args)
         if hi <= lo:
             return carried
-        if any(not isinstance(value.type, TensorType) for value in op.iter_args):
+        if IN_ORDER in op.attributes or any(not isinstance(value.type, TensorType) for value in op.iter_args):
             return self._in_order(block, range(lo, hi, step), carried, mask)
         start = self.axis
         counter = self.new_axis(0, (hi - 1 - lo) // step) * step + lo

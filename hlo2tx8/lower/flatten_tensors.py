@@ -24,7 +24,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from hlo2tx8.dialects.layout import strides
-from hlo2tx8.dialects.xla import ApplyIndexingOp, ExtractAtOp, IndexingMapAttr, InDomainOp, ReduceOp, TileIdOp
+from hlo2tx8.dialects.xla import ApplyIndexingOp, ExtractAtOp, IndexingMapAttr, InDomainOp, InsertAtOp, ReduceOp, TileIdOp
 from hlo2tx8.errors import LevelError
 from hlo2tx8.indexing import Const, Dim, Expr, FloorDiv, IndexingMap, Interval, Simplifier, Sym, Variable
 
@@ -145,8 +145,12 @@ def _flatten(op: Operation, block: Block, scope: _Scope) -> None:
             _add(read, op, block, scope)
         case ExtractAtOp():
             offset = _offset(op.tensor, op.indices, block, scope)
-            shift = _shift(op, block, scope)
+            shift = _shift(op.tensor, op, block, scope)
             _add(ExtractAtOp(scope.values[op.tensor], [offset], [0], [shift]), op, block, scope)
+        case InsertAtOp():
+            offset = _offset(op.dest, op.indices, block, scope)
+            shift = _shift(op.dest, op, block, scope)
+            _add(InsertAtOp(scope.values[op.scalar], scope.values[op.dest], [offset], [0], [shift]), op, block, scope)
         case tensor.InsertOp():
             offset = _offset(op.dest, op.indices, block, scope)
             _add(tensor.InsertOp(scope.values[op.scalar], scope.values[op.dest], offset), op, block, scope)
@@ -247,9 +251,9 @@ def _offset(buffer: SSAValue, indices: Sequence[SSAValue], block: Block, scope: 
     return scope.index_value(offset, block)
 
 
-def _shift(op: ExtractAtOp, block: Block, scope: _Scope) -> SSAValue:
+def _shift(buffer: SSAValue, op: ExtractAtOp | InsertAtOp, block: Block, scope: _Scope) -> SSAValue:
     """The sum of the shifts times the strides they go along."""
-    steps = strides(cast(TensorType[Attribute], op.tensor.type))
+    steps = strides(cast(TensorType[Attribute], buffer.type))
     total: SSAValue | None = None
     for dim, shift in zip(op.dims.get_values(), op.shifts, strict=True):
         part = scope.values[shift]

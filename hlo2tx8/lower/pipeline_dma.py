@@ -69,8 +69,9 @@ def _pipeline(loop: scf.ForOp) -> None:
 
 
 def _prefetchable(loop: scf.ForOp) -> list[SSAValue]:
-    """Buffers of a turn of the loop itself that only RDMA, after a memset at most, writes."""
+    """Buffers of a turn of the loop itself that only RDMA, after a memset at most, writes, from tensors the loop leaves alone."""
     writers: dict[SSAValue, list[Operation]] = {}
+    written = {o.field("slot") for o in _instructions(loop) if isinstance(o, Wdma)}
     for op in _instructions(loop):
         for value in _buffers(op, True):
             writers.setdefault(spm.root_buffer(value), []).append(op)
@@ -81,7 +82,7 @@ def _prefetchable(loop: scf.ForOp) -> list[SSAValue]:
         and _loop_of(buffer.owner) is loop
         and any(isinstance(o, Rdma) for o in ops)
         and all(isinstance(o, (Rdma, TdmaMemset)) for o in ops)
-        and not any(_depends_on_data(o, loop) for o in ops)
+        and not any(_depends_on_data(o, loop) or (isinstance(o, Rdma) and o.field("slot") in written) for o in ops)
     ]
 
 

@@ -17,7 +17,7 @@ from hlo2tx8.indexing import Add, Const, Expr, FloorDiv, IndexingMap, Mod, Mul
 from hlo2tx8.lower.box_levels import Level, Size
 from hlo2tx8.lower.element_format import Splat, Vector, constant_bits, format_of, storage_format, tensor_type
 from hlo2tx8.lower.instruction_choice import choose, is_move
-from hlo2tx8.lower.select_access import MIN_ROW_BYTES, Walk, load_rows
+from hlo2tx8.lower.select_access import MIN_ROW_BYTES, Walk, load_rows, read_scalar
 from hlo2tx8.lower.select_memory import (
     MAX_GATHER_BYTES,
     Clip,
@@ -67,6 +67,8 @@ class BoxSelector:
                 self.vectors[op.result] = self._load_at(op)
             case vec.StoreOp():
                 self._store(op)
+            case vec.StoreAtOp():
+                self._store_at(op)
             case vec.GatherOp():
                 self.vectors[op.result] = self._gather(op)
             case vec.IndexOp():
@@ -192,6 +194,12 @@ class BoxSelector:
         fmt = storage_format(op.value.type)
         source = self.buffer(self.vectors[op.value])
         store_box(self.step, self.slots[op.target], self.slots[op.offset], source, vec.ints(op.strides), fmt)
+
+    def _store_at(self, op: vec.StoreAtOp) -> None:
+        step, fmt = self.step, storage_format(op.value.type)
+        shift = read_scalar(step, self.buffer(self.vectors[op.shift]), 0, format_of(op.shift.type))
+        source, offset = self.buffer(self.vectors[op.value]), step.add(self.slots[op.offset], shift)
+        store_box(step, self.slots[op.target], offset, source, vec.ints(op.strides), fmt)
 
     def _gather(self, op: vec.GatherOp) -> SSAValue:
         fmt = storage_format(op.result.type)

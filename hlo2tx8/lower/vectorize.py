@@ -123,7 +123,8 @@ def _vectorize_step_loop(op: scf.ForOp, builder: Builder, scope: _Scope) -> None
     scope.pop_fixed()
     inner.insert(scf.YieldOp())
     lower, upper, stride = (builder.insert(arith.ConstantOp(IntegerAttr(v, xla.index))).result for v in (lo, hi, step))
-    builder.insert(scf.ForOp(lower, upper, stride, [], Region(block)))
+    loop = builder.insert(scf.ForOp(lower, upper, stride, [], Region(block)))
+    loop.attributes.update(op.attributes)
 
 
 def _vectorize_box(op: scf.ForOp, builder: Builder, scope: _Scope) -> None:

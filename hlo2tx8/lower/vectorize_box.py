@@ -101,6 +101,8 @@ class BoxBuilder:
                 self.values[op.res] = self._extract_at(op, region)
             case tensor.InsertOp():
                 self._insert(op)
+            case xla.InsertAtOp():
+                self._insert_at(op)
             case scf.IfOp():
                 self._merge(op, region)
             case scf.ForOp():
@@ -250,6 +252,15 @@ class BoxBuilder:
             raise CompileError("E3005", "a store is not affine in the lanes of its box")
         self.builder.insert(vec.StoreOp(self.vector(op.scalar), target, self._offset(access.base), access.strides))
         self.values[op.result] = target
+
+    def _insert_at(self, op: xla.InsertAtOp) -> None:
+        target, shift = self.values[op.dest], self.vector(op.shifts[0])
+        access = self.space.access(self.indices[op.indices[0]])
+        if access is None or varying_lanes(shift, {}):
+            raise CompileError("E3005", "a store is not affine in the lanes of its box")
+        value, offset = self.vector(op.scalar), self._offset(access.base)
+        self.builder.insert(vec.StoreAtOp(value, target, offset, access.strides, shift))
+        self.values[op.res] = target
 
     # ---------------------------------------------------------------------------------------------- regions
 

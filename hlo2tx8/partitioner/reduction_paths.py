@@ -17,10 +17,10 @@ def is_reduction(op: Operation) -> bool:
     if not has_spec(op.name):
         return False
     kind = kind_of(op)
-    return kind is Kind.DOT or (kind is Kind.REDUCE and _has_scalar_body(op))
+    return kind is Kind.DOT or (kind is Kind.REDUCE and has_scalar_body(op))
 
 
-def _has_scalar_body(op: Operation) -> bool:
+def has_scalar_body(op: Operation) -> bool:
     """Is the combiner made of elementwise instructions on its own arguments?"""
     block = op.regions[0].block
     inside: set[SSAValue] = {*block.args}

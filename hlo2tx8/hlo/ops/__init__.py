@@ -16,6 +16,7 @@ from hlo2tx8.hlo.ops import (
     gather,
     indexed,
     reduce,
+    scatter,
     shaping,
     window,
 )
@@ -34,6 +35,7 @@ SPECS: tuple[OpSpec, ...] = (
     *dynamic.SPECS,
     *indexed.SPECS,
     *gather.SPECS,
+    *scatter.SPECS,
     *reduce.SPECS,
     *dot.SPECS,
     *window.SPECS,

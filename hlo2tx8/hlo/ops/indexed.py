@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hlo2tx8.hlo.spec import Array, Attributes, Kind, Maps, OpSpec, Sample, TensorLike
+from hlo2tx8.hlo.spec import Array, Attributes, Body, Kind, Maps, OpSpec, Sample, TensorLike
 from hlo2tx8.hlo.types import dtype
 from hlo2tx8.indexing import Dim, Expr, IndexingMap, Sym, Variable
 
@@ -76,6 +76,32 @@ def read_at_maps(attributes: Attributes, _: TensorLike, __: tuple[TensorLike, ..
     return Place.of(attributes).maps()
 
 
+def write_at(attributes: Attributes, results: tuple[TensorLike, ...], bodies: Sequence[Body], *operands: Array) -> list[Array]:
+    """The first operands with the updates at their places, put through the body if there is one."""
+    place, count = Place.of(attributes), len(results)
+    found, updates = [np.array(x) for x in operands[:count]], operands[count : 2 * count]
+    shape, in_order = updates[0].shape, tuple(attributes["in_order"])
+    window = [1 if d in in_order else n for d, n in enumerate(shape)]
+    for turn in np.ndindex(*(n if d in in_order else 1 for d, n in enumerate(shape))):
+        grid = [g + t for g, t in zip(open_grid(window), turn, strict=True)]
+        coordinates, _ = place.map.evaluate(grid)
+        inside = True
+        for index, map, dim, room in zip(operands[2 * count :], place.index_maps, place.dims, place.rooms, strict=True):
+            at, _ = map.evaluate(grid)
+            value = np.asarray(index[tuple(at)])
+            moved = clamped(value, room)
+            inside = inside and bool(np.all(value == moved))
+            coordinates[dim] = coordinates[dim] + moved
+        if attributes["drops"] and not inside:
+            continue
+        where = tuple(np.broadcast_to(c, window) for c in coordinates)
+        new = [np.broadcast_to(u[tuple(grid)], window) for u in updates]
+        new = bodies[0](*(x[where] for x in found), *new) if bodies else new
+        for x, value in zip(found, new, strict=True):
+            x[where] = value
+    return found
+
+
 def _samples() -> tuple[Sample, ...]:
     """Two rows of 3 from [5, 3], each from where its index says."""
     place: dict[str, Any] = {
@@ -88,4 +114,11 @@ def _samples() -> tuple[Sample, ...]:
     return (Sample((x, index), (TensorLike((2, 3), x.dtype),), place, (1,)),)
 
 
-SPECS = (OpSpec("hlo.read_at", Kind.INDEXED, read_at, read_at_maps, samples=_samples),)
+def _write(attributes: Attributes, results: tuple[TensorLike, ...], *operands: Array) -> tuple[Array, ...]:
+    return tuple(write_at(attributes, results, (), *operands))
+
+
+SPECS = (
+    OpSpec("hlo.read_at", Kind.INDEXED, read_at, read_at_maps, samples=_samples),
+    OpSpec("hlo.write_at", Kind.HERO, _write, body_reference=write_at),
+)
