@@ -133,12 +133,12 @@ class _Update:
         if not dims:
             return self._window(counters, carried, block)
         updates = self.op.operands[len(self.op.results)]
-        bounds = [arith.ConstantOp(IntegerAttr(bound, index)) for bound in (0, shape_of(updates)[dims[0]], 1)]
+        lower, upper, step = (arith.ConstantOp(IntegerAttr(bound, index)) for bound in (0, shape_of(updates)[dims[0]], 1))
         body = Block(arg_types=[index, *(value.type for value in carried)])
         body.args[0].name_hint = "k"
-        loop = scf.ForOp(*(bound.result for bound in bounds), carried, body)
+        loop = scf.ForOp(lower.result, upper.result, step.result, carried, body)
         loop.attributes[IN_ORDER] = UnitAttr()
-        block.add_ops([*bounds, loop])
+        block.add_ops([lower, upper, step, loop])
         body.add_op(scf.YieldOp(*self._in_order(dims[1:], counters | {dims[0]: body.args[0]}, body.args[1:], body)))
         return loop.results
 
