@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from hlo2tx8.hlo import has_spec
 from hlo2tx8.hlo.regions import CONTROL, UPDATE, captured
 from hlo2tx8.indexing import FloorDiv, IndexingMap, Mod
 from hlo2tx8.partitioner.computation import Scope
@@ -14,6 +15,7 @@ from hlo2tx8.partitioner.instruction import (
     is_elemental,
     is_free,
     is_identity,
+    is_inlined_constant,
     is_read_as_a_whole,
     is_splat_constant,
     operand_maps,
@@ -24,6 +26,15 @@ from hlo2tx8.partitioner.iteration_space import Access, iteration_space
 
 MAX_INSTRUCTIONS = 200
 """Instructions in one fusion: bounds its compile time and the vectors alive in it."""
+
+
+def is_kernel_of_its_own(op: Operation) -> bool:
+    """Can it be in no fusion with others: what the program does itself, writes, and reads of what would be computed beside them?"""
+    if op.name in (UPDATE, "hlo.fusion", "hlo.write_at"):
+        block = op.parent_block()
+        return op.name != "hlo.write_at" or block is None or sum(not is_inlined_constant(o) for o in block.ops) > 2
+    whole = [operand.owner for number, operand in enumerate(op.operands) if has_spec(op.name) and is_read_as_a_whole(op, number)]
+    return any(isinstance(owner, Operation) and not is_inlined_constant(owner) for owner in whole)
 
 
 @dataclass(eq=False)

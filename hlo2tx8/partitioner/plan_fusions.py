@@ -13,7 +13,8 @@ From the last instruction up: an elementwise or shaping instruction joins the fu
 one fusion, reach it through one indexing map, and all that is read stays affine. Broadcasts, iotas and scalar
 constants cost nothing: every fusion that needs one has its own. Other instructions are fusions of their own. The
 regions of control flow are fused like @main; a fusion never spans them. A dynamic_update_slice is no fusion's: the
-program writes into the value itself. A fusion of the source with one in it is taken apart.
+program writes into the value itself. A fusion of the source with one in it, or with an op that became several
+kernels, is taken apart.
 """
 
 from dataclasses import dataclass
@@ -25,10 +26,10 @@ from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
 from hlo2tx8.errors import InputError
-from hlo2tx8.hlo.regions import CONTROL, UPDATE, inline_region
+from hlo2tx8.hlo.regions import CONTROL, inline_region
 from hlo2tx8.notes import add_notes
 from hlo2tx8.partitioner.build_fusions import build_fusions, move_constants
-from hlo2tx8.partitioner.clusters import find_clusters
+from hlo2tx8.partitioner.clusters import find_clusters, is_kernel_of_its_own
 from hlo2tx8.partitioner.fused_module import FusedModule, describe
 from hlo2tx8.partitioner.place_constants import place_constants
 
@@ -62,11 +63,12 @@ def _fuse(block: Block, taken: dict[str, int]) -> tuple[str, ...]:
     """Fuse a block after the regions of its control flow; a line per decision. `taken` counts the fusions of a name."""
     explain: list[str] = []
     for op in tuple(block.ops):
+        if op.name == "hlo.fusion" and any(is_kernel_of_its_own(inner) for inner in op.regions[0].block.ops):
+            inline_region(op, op.regions[0].block, list(op.operands))
+    for op in tuple(block.ops):
         if op.name in CONTROL:
             for region in op.regions:
                 explain += _fuse(region.block, taken)
-        elif op.name == "hlo.fusion" and any(inner.name == UPDATE for inner in op.walk()):
-            inline_region(op, op.regions[0].block, list(op.operands))
         elif op.name == "hlo.fusion":
             move_constants(op)
     clusters, decisions = find_clusters(block)
