@@ -3,7 +3,7 @@
 import hashlib
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -113,26 +113,29 @@ class Compiler:
 
 
 def _compile(request: Request, functions: HostFunctions) -> Compiled:
-    main = main_function(request.code)
-    donated = tuple(
-        i for i, attributes in enumerate(main.arguments) if "tf.aliasing_output" in attributes or "jax.buffer_donor" in attributes
-    )
     from hlo2tx8.driver import load_source
     from hlo2tx8.pjrt.tokens import replace_tokens
 
     local = partition(request.code) if request.assignment.num_partitions > 1 else Partitioned(request.code, (), ())
     module = load_source(local.code)
-    tokens = replace_tokens(module)
-    return Compiled(
-        _executable(module, local.code, request, functions),
-        donated,
-        _memory_kinds(main.results),
-        _memory_kinds(main.arguments),
-        *tokens,
-        local.code,
-        local.arguments,
-        local.results,
+    token_inputs, token_outputs = replace_tokens(module)
+    return replace(
+        describe(_executable(module, local.code, request, functions), request.code),
+        token_inputs=token_inputs,
+        token_outputs=token_outputs,
+        code=local.code,
+        parameter_shardings=local.arguments,
+        output_shardings=local.results,
     )
+
+
+def describe(executable: "Executable | SplitExecutable", code: bytes) -> Compiled:
+    """The executable of a module for one device, with what the module says of its arguments and results."""
+    main = main_function(code)
+    donated = tuple(
+        i for i, attributes in enumerate(main.arguments) if "tf.aliasing_output" in attributes or "jax.buffer_donor" in attributes
+    )
+    return Compiled(executable, donated, _memory_kinds(main.results), _memory_kinds(main.arguments), code=code)
 
 
 def _memory_kinds(attributes: tuple[dict[str, str], ...]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from hlo2tx8.pjrt.errors import Code, PjrtError
 from hlo2tx8.pjrt.host_calls import HostFunctions
 from hlo2tx8.pjrt.memory import Keep, read_int64s, read_pointers, read_text
 from hlo2tx8.pjrt.native import PluginLibrary
+from hlo2tx8.pjrt.serialized import deserialize, serialize
 from hlo2tx8.runtime.executable import Executable
 
 QUICK_SECONDS = 5e-4
@@ -170,6 +171,23 @@ class ExecutableEntries(BufferEntries):
         if program.code:
             ctypes.memmove(program.code, code, len(code))
         program.code_size = len(code)
+
+    def Executable_Serialize(self, args: Any) -> None:
+        loaded: Loaded = self.executables[args.executable]
+        args.bytes, args.bytes_size = loaded.keep.text(serialize(loaded.compiled, loaded.request))
+        args.holder, args.deleter = None, self.library.address("tx8_keep")
+
+    def Executable_DeserializeAndLoad(self, args: Any) -> None:
+        self.drain()
+        client = self.clients[args.client]
+        data = ctypes.string_at(args.bytes, args.bytes_size)
+        options = ctypes.string_at(args.options, args.options_size) if args.options else b""
+        args.loaded_executable = self.load(*deserialize(data, options, client.options, self.compiler), client)
+
+    def Executable_GetCompileOptions(self, args: Any) -> None:
+        loaded: Loaded = self.executables[args.executable]
+        args.bytes, args.bytes_size = loaded.keep.text(loaded.request.serialized_options)
+        args.holder, args.deleter = None, self.library.address("tx8_keep")
 
     def Executable_GetCostAnalysis(self, args: Any) -> None:
         loaded: Loaded = self.executables[args.executable]

@@ -1,7 +1,6 @@
 """Python functions that programs call: jax.pure_callback, io_callback, debug.print and debug.callback."""
 
-import itertools
-import threading
+import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
@@ -13,7 +12,7 @@ from hlo2tx8.pjrt.errors import Code, PjrtError
 
 Array = npt.NDArray[Any]
 TARGET = "tx8_host_call"
-"""The custom call; its backend_config is the function's number."""
+"""The custom call; its backend_config is the function's name."""
 
 
 class HostFunction:
@@ -24,23 +23,23 @@ class HostFunction:
 
 
 class HostFunctions:
-    """Host functions by number, as long as somebody keeps them."""
+    """Host functions by name, as long as somebody keeps them.
+
+    No name is ever given again, in no process: a program from a cache must not call another function than it was made for.
+    """
 
     def __init__(self) -> None:
-        self.functions: WeakValueDictionary[int, HostFunction] = WeakValueDictionary()
-        self.numbers = itertools.count()
-        self.lock = threading.Lock()
+        self.functions: WeakValueDictionary[str, HostFunction] = WeakValueDictionary()
 
-    def add(self, function: HostFunction) -> int:
-        """The function's number."""
-        with self.lock:
-            number = next(self.numbers)
-            self.functions[number] = function
-        return number
+    def add(self, function: HostFunction) -> str:
+        """The function's name."""
+        name = uuid.uuid4().hex
+        self.functions[name] = function
+        return name
 
-    def find(self, number: int) -> HostFunction:
+    def find(self, name: str) -> HostFunction:
         """The function; PjrtError if the program that was to keep it is gone, or is of another process."""
-        function = self.functions.get(number)
+        function = self.functions.get(name)
         if function is None:
             raise PjrtError(Code.FAILED_PRECONDITION, "the Python function that the program calls is gone")
         return function

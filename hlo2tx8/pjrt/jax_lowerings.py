@@ -27,7 +27,7 @@ def register_lowerings(platform: str, functions: HostFunctions) -> None:
             TARGET,
             result_types=[mlir.aval_to_ir_type(ctx.module_context, aval) for aval in result_avals],
             operands=list(operands),
-            backend_config=str(functions.add(held)),
+            backend_config=functions.add(held),
             has_side_effect=how["has_side_effect"],
             api_version=2,
         )

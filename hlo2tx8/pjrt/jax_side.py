@@ -15,7 +15,7 @@ def register(table_address: int, at_exit: Callable[[], None]) -> None:
     """Makes jax know the platform; `at_exit` runs after jax has let go of its clients."""
     import atexit
 
-    from jax._src import api, xla_bridge
+    from jax._src import api, compilation_cache, xla_bridge
     from jax._src.interpreters import mlir
 
     ctypes.pythonapi.PyCapsule_New.restype = ctypes.py_object
@@ -25,9 +25,22 @@ def register(table_address: int, at_exit: Callable[[], None]) -> None:
     xla_bridge.register_plugin(PLATFORM, priority=PRIORITY, c_api=capsule, make_topology=_no_topology)
     if PLATFORM not in mlir._platforms_with_donation:
         mlir._platforms_with_donation.append(PLATFORM)
+    compilation_cache.is_cache_used = _cached(compilation_cache.is_cache_used)
     atexit.unregister(api.clean_up)
     atexit.register(at_exit)
     atexit.register(api.clean_up)
+
+
+def _cached(standard: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """jax's question whether a backend's executables go into the persistent cache, with yes for ours where there is a cache."""
+    from jax._src import compilation_cache
+
+    def is_cache_used(backend: Any) -> bool:
+        if backend.platform == PLATFORM:
+            return compilation_cache._is_cache_enabled()
+        return standard(backend)
+
+    return is_cache_used
 
 
 CAPSULE_NAME = b"pjrt_c_api"

@@ -73,7 +73,7 @@ def compile_split(
             parts.append(part)
             run: Callable[[Rows], Rows] = partial(_run_part, part)
         elif step.op.name == "stablehlo.custom_call":
-            function = functions.find(int(decode_attributes(step.op)["backend_config"]))
+            function = functions.find(str(decode_attributes(step.op)["backend_config"]))
             kept.append(function)
             run = _host_call(function, step.op)
         else:

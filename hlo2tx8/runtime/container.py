@@ -12,9 +12,9 @@ Reading executes nothing: no pickle, every size is checked before it is used, a 
 import dataclasses
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
@@ -34,6 +34,11 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 
 def write(executable: Executable, path: Path) -> None:
     """Write the container; the same executable always gives the same bytes."""
+    write_file(executable, path)
+
+
+def write_file(executable: Executable, target: Path | BinaryIO, levels: Sequence[Level] = tuple(Level)) -> None:
+    """As `write`, into a file or a stream, with the IR of some levels only."""
     program = executable.program
     code = np.ascontiguousarray(program.code, "<u8")
     manifest = {
@@ -53,11 +58,11 @@ def write(executable: Executable, path: Path) -> None:
         "launches": [dataclasses.asdict(launch) for launch in program.launches],
     }
     constants = {f"constant{i}": array for i, array in enumerate(program.constants)}
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
         _add(file, "manifest.json", json.dumps(manifest, indent=1).encode())
         _add(file, "program.bin", code.tobytes())
         _add(file, "constants.safetensors", encode_tensors(constants))
-        for level in Level:
+        for level in levels:
             _add(file, _ir_name(level), executable.as_text(level).encode())
 
 
@@ -65,11 +70,16 @@ def read(path: Path) -> Executable:
     """The executable in a container; ContainerError if it is damaged, newer, or none."""
     if not path.is_file():
         raise ContainerError("E1007", f"no file {path}")
+    return read_file(path, str(path))
+
+
+def read_file(source: Path | BinaryIO, name: str) -> Executable:
+    """The executable in a file or a stream of that name; ContainerError as `read`."""
     try:
-        with zipfile.ZipFile(path) as file:
-            return _read(file, str(path))
+        with zipfile.ZipFile(source) as file:
+            return _read(file, name)
     except (zipfile.BadZipFile, KeyError, TypeError, ValueError, OSError) as error:
-        raise ContainerError("E1007", f"{path} is not a sound .tx8x file: {error}") from error
+        raise ContainerError("E1007", f"{name} is not a sound .tx8x file: {error}") from error
 
 
 def _read(file: zipfile.ZipFile, name: str) -> Executable:
@@ -99,7 +109,14 @@ def _read(file: zipfile.ZipFile, name: str) -> Executable:
         uses=tuple(BufferUse(*map(int, use)) for use in manifest.get("buffer_uses", [])),
         launches=tuple(Launch(str(e["name"]), str(e["origin"]), int(e["first"])) for e in manifest.get("launches", [])),
     )
-    texts = {level: _member(file, _ir_name(level), 1 << 30).decode() for level in Level}
+    present = set(file.namelist())
+    texts = {level: _member(file, _ir_name(level), 1 << 30).decode() for level in Level if _ir_name(level) in present}
+
+    def text_at(level: Level) -> str:
+        if level not in texts:
+            raise ContainerError("E1007", f"{name} holds no IR of level {level.name.lower()}")
+        return texts[level]
+
     ports = (tuple(Port(**_tuples(port)) for port in manifest[side]) for side in ("inputs", "outputs"))
     return Executable(
         name=str(manifest["name"]),
@@ -107,7 +124,7 @@ def _read(file: zipfile.ZipFile, name: str) -> Executable:
         signature=Signature(*ports),
         chip=read_chip(manifest["chip"], "manifest.json"),
         options=Options(**manifest["options"]),
-        text_at=texts.__getitem__,
+        text_at=text_at,
     )
 
 

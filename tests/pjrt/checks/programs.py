@@ -1,9 +1,13 @@
 """jit on the device: results, errors, donation, what an executable says about itself."""
 
+import tempfile
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental import serialize_executable
 
 TX8 = jax.devices("tx8")[0]
 
@@ -86,6 +90,36 @@ def check_asynchronous_results():
     for _ in range(4):
         expected = np.sin(expected) * 2
     np.testing.assert_allclose(np.asarray(jax.block_until_ready(chain[-1]))[0, 0], expected, rtol=1e-5)
+
+
+def check_serialized_executables():
+    f = jax.jit(lambda x: jnp.sin(x) + 1, donate_argnums=0)
+    x = np.arange(4, dtype=np.float32)
+    data, inputs, outputs = serialize_executable.serialize(f.lower(x).compile())
+    loaded = serialize_executable.deserialize_and_load(data, inputs, outputs, backend="tx8")
+    y = loaded(x)
+    np.testing.assert_array_equal(y, f(x))
+    assert loaded.memory_analysis().alias_size_in_bytes == 16
+
+
+def check_the_persistent_cache():
+    def f(x):
+        return jnp.cos(x) * 3
+
+    x = np.arange(4, dtype=np.float32)
+    with tempfile.TemporaryDirectory() as folder:
+        options = {"jax_compilation_cache_dir": folder, "jax_persistent_cache_min_compile_time_secs": 0}
+        before = {name: getattr(jax.config, name) for name in options}
+        for name, value in options.items():
+            jax.config.update(name, value)
+        first = np.asarray(jax.jit(f)(x))
+        stored = list(Path(folder).glob("*-cache"))
+        assert len(stored) == 1
+        jax.clear_caches()
+        np.testing.assert_array_equal(jax.jit(f)(x), first)
+        assert list(Path(folder).glob("*-cache")) == stored
+        for name, value in before.items():
+            jax.config.update(name, value)
 
 
 def check_random_numbers():
