@@ -53,8 +53,10 @@ golden: $(STAMP)  ## rewrite stored listings and numbers
 docs: $(STAMP)  ## rewrite the generated pages of docs/
 	@$(BIN)/python -m hlo2tx8.tools.docs
 
-bench: $(STAMP)  ## gelu against XLA:CPU, compile and run, side by side
+bench: $(STAMP)  ## gelu, kernels written by hand and dispatch against XLA:CPU, side by side
 	@$(BIN)/python -m benchmarks.gelu
+	@$(BIN)/python -m benchmarks.kernels
+	@$(BIN)/python -m benchmarks.dispatch
 
 fuzz: $(STAMP)  ## N random graphs from SEED on against the reference and XLA:CPU at every level
 	@$(BIN)/python -m hlo2tx8.tools.fuzz --seed=$(SEED) --count=$(N)

@@ -13,15 +13,17 @@ def pin() -> int:
     return core
 
 
-def interleave(works: Mapping[str, Callable[[], object]], rounds: int, warmup: int = 2) -> dict[str, float]:
+def interleave(
+    works: Mapping[str, Callable[[], object]], rounds: int, warmup: int = 2, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, float]:
     """Median seconds of each work; the works take turns so that drift hits all alike."""
     times: dict[str, list[float]] = {name: [] for name in works}
     for turn in range(rounds + warmup):
         for name, work in works.items():
-            started = time.perf_counter()
+            started = clock()
             work()
             if turn >= warmup:
-                times[name].append(time.perf_counter() - started)
+                times[name].append(clock() - started)
     return {name: statistics.median(values) for name, values in times.items()}
 
 

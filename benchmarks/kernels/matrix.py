@@ -2,6 +2,7 @@
 
 from hlo2tx8.device.assembler import Assembler
 from hlo2tx8.device.formats import Format
+from hlo2tx8.device.isa.encoding import Register
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.device.isa.ne import NeGemm, psum_format
 from hlo2tx8.device.layouts import Blocked
@@ -35,7 +36,7 @@ def gemm(multiply: Format, result: Format, rows: int, columns: int, depth: int, 
     sums = rights + 2 * right.size_bytes
     size, width = multiply.bytes, left.block_width
 
-    def part(turn, dst: Format, accumulate: int) -> None:
+    def part(turn: Register, dst: Format, accumulate: int) -> None:
         """One step of the depth."""
         to_left, to_right = (tx8.copy_of(at, block.size_bytes, turn) for at, block in ((lefts, left), (rights, right)))
         place = tx8.affine(0, (row, own_rows * depth * size), (turn, step * size))
@@ -51,7 +52,7 @@ def gemm(multiply: Format, result: Format, rows: int, columns: int, depth: int, 
     row, column = tx8.quotient(tx8.tile, GRID), tx8.remainder(tx8.tile, GRID)
     last = steps - 1
     part(tx8.affine(0), psum if last else result, accumulate=0)
-    with tx8.loop(last - 1, start=1) as turn:
+    with tx8.loop(last, start=1) as turn:
         part(turn, psum, accumulate=1)
     if last:
         part(tx8.affine(last), result, accumulate=1)

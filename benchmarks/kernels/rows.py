@@ -1,29 +1,20 @@
 """Kernels over the rows of a matrix: sums, softmax, layer norm, batch norm. A tile takes an equal share of the rows, a step some.
 
-In Cx a block of 64 columns lies together, [blocks][rows][64]: a statistic of the rows, spread to [rows][64], meets each block in
-one VV instruction, and one of the columns in a VuV_loop.
+Rows lie in SPM as in DDR, so that transfers are dense. A statistic of a row, spread to 64 lanes, meets the row in one VuV
+instruction; one of the columns is repeated for every row of a step and meets them all in one VV.
 """
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from hlo2tx8.device.assembler import Assembler
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.ct_arith import (
-    CtAddVS,
-    CtAddVuVLoop,
-    CtAddVV,
-    CtMulVuVLoop,
-    CtMulVV,
-    CtRecip,
-    CtRsqrt,
-    CtSquare,
-    CtSubVuVLoop,
-    CtSubVV,
-)
+from hlo2tx8.device.isa.ct_arith import CtAddVS, CtAddVV, CtMulVS, CtMulVuV, CtMulVV, CtRecip, CtRsqrt, CtSquare, CtSubVuV, CtSubVV
 from hlo2tx8.device.isa.ct_function import CtExp
-from hlo2tx8.device.isa.ct_reduce import CtReduce, CtReduceAvg, CtReduceMax, CtReduceSum, ReduceDim
+from hlo2tx8.device.isa.ct_reduce import CtReduce, CtReduceMax, CtReduceSum, ReduceDim
 from hlo2tx8.device.isa.encoding import Register
-from hlo2tx8.device.isa.forms import CtVV
+from hlo2tx8.device.isa.forms import CtVuV
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.device.program import Program
 
@@ -49,6 +40,7 @@ class Rows:
             raise ValueError(f"{self.rows} rows of {self.columns} are no whole steps of {self.step} on {TILES} tiles")
         self.tx8 = Assembler()
         self.end = BASE
+        self.lanes, self.padded = self.buffer(self.step * LANES), self.buffer(self.step * PADDED)
 
     @property
     def blocks(self) -> int:
@@ -74,19 +66,24 @@ class Rows:
         row = self.columns * self.fmt.bytes
         return self.tx8.affine(0, (self.tx8.tile, self.share * row), (turn, self.step * row))
 
-    def load_blocked(self, dst: Register, slot: int, turn: Register) -> None:
-        levels = {"count": LANES, "s1": self.columns, "n1": self.step, "s2": LANES, "n2": self.blocks}
-        self.tx8(Rdma, self.fmt, dst=dst, slot=slot, offset=self.offset(turn), **levels)
+    def load(self, dst: Register, slot: int, turn: Register) -> None:
+        self.tx8(Rdma, self.fmt, dst=dst, slot=slot, offset=self.offset(turn), count=self.step * self.columns)
 
-    def store_blocked(self, src: Register, slot: int, turn: Register) -> None:
-        levels = {"count": LANES, "s1": self.columns, "n1": self.step, "s2": LANES, "n2": self.blocks}
-        self.tx8(Wdma, self.fmt, slot=slot, offset=self.offset(turn), src=src, **levels)
+    def store(self, src: Register, slot: int, turn: Register) -> None:
+        self.tx8(Wdma, self.fmt, slot=slot, offset=self.offset(turn), src=src, count=self.step * self.columns)
 
-    def reduce(self, kind: type[CtReduce], dst: int, src: Register | int) -> None:
-        """A statistic of each row, one dense number per row."""
-        padded = self.buffer(self.step * PADDED)
-        self.tx8(kind, self.fmt, dst=padded, src=src, batch=1, h=self.step, w=1, c=self.columns, dim=ReduceDim.C)
-        self.compact(dst, padded)
+    def reduce(self, kind: type[CtReduce], dst: Register | int, src: Register | int) -> None:
+        """A statistic of each row, one dense number per row: over the blocks of 64 lanes, then over the lanes."""
+        sizes = {"batch": 1, "h": self.step, "c": LANES}
+        self.tx8(kind, self.fmt, dst=self.lanes, src=src, w=self.blocks, dim=ReduceDim.W, **sizes)
+        self.tx8(kind, self.fmt, dst=self.padded, src=self.lanes, w=1, dim=ReduceDim.C, **sizes)
+        self.compact(dst, self.padded)
+
+    def average(self, dst: int, src: Register) -> None:
+        """The mean of each row."""
+        self.reduce(CtReduceSum, dst, src)
+        bits = int(np.float32(1 / self.columns).view(np.uint32))
+        self.tx8(CtMulVS, self.fmt, dst=dst, a=dst, imm=bits, n=self.step)
 
     def compact(self, dst: int | Register, padded: int) -> None:
         size = self.fmt.bytes
@@ -100,30 +97,34 @@ class Rows:
         write = {"ws1": size, "wn1": LANES, "ws2": LANES * size, "wn2": self.step}
         self.tx8(TdmaGatherScatter, self.fmt, dst=dst, src=src, run_bytes=size, **read, **write)
 
-    def each_column(self) -> dict[str, int]:
-        """Sizes of a VuV_loop between the data and one number per column."""
-        return {"n": self.step * LANES, "u": LANES, "full_n": self.step * self.columns, "full_u": self.columns}
+    def each_row(self, kind: type[CtVuV], dst: Register, src: Register, spread: int) -> None:
+        """dst[row] = src[row] op spread[row]."""
+        row_bytes, unit_bytes = self.columns * self.fmt.bytes, LANES * self.fmt.bytes
+        with self.tx8.loop(self.step) as row:
+            to, at = (self.tx8.affine(0, (data, 1), (row, row_bytes)) for data in (dst, src))
+            unit = self.tx8.affine(spread, (row, unit_bytes))
+            self.tx8(kind, self.fmt, dst=to, a=at, unit=unit, n=self.columns, u=LANES)
 
-    def each_block(self, kind: type[CtVV], data: Register, spread: int) -> None:
-        """data[block] = data[block] op spread."""
-        size = self.step * LANES
-        with self.tx8.loop(self.blocks) as block:
-            address = self.tx8.affine(0, (data, 1), (block, size * self.fmt.bytes))
-            self.tx8(kind, self.fmt, dst=address, a=address, b=spread, n=size)
+    def repeated(self, slot: int) -> int:
+        """One number per column, for every row of a step."""
+        dst, size = self.buffer(self.step * self.columns), self.columns * self.fmt.bytes
+        self.tx8(Rdma, self.fmt, dst=dst, slot=slot, offset=0, count=self.columns)
+        if self.step > 1:
+            levels = {"rs1": 0, "rn1": self.step - 1, "ws1": size, "wn1": self.step - 1}
+            self.tx8(TdmaGatherScatter, self.fmt, dst=dst + size, src=dst, run_bytes=size, **levels)
+        return dst
 
 
 def row_sum(fmt: Format, rows: int, columns: int, step: int = 8) -> Program:
-    """[rows, columns] -> [rows]: 64 sums of a row over W, then their sum over C."""
+    """[rows, columns] -> [rows]."""
     k = Rows(fmt, rows, columns, step)
     tx8 = k.tx8
     x, y = tx8.input(DTYPES[fmt], (rows, columns)), tx8.output(DTYPES[fmt], (rows,))
-    data, lanes, padded, sums = k.buffer(2 * step * columns), k.buffer(step * LANES), k.buffer(step * PADDED), k.buffer(k.share)
+    data, sums = k.buffer(2 * step * columns), k.buffer(k.share)
     with tx8.loop(k.steps) as turn:
         buffer = tx8.copy_of(data, step * columns * fmt.bytes, turn)
-        tx8(Rdma, fmt, dst=buffer, slot=x, offset=k.offset(turn), count=step * columns)
-        tx8(CtReduceSum, fmt, dst=lanes, src=buffer, batch=1, h=step, w=k.blocks, c=LANES, dim=ReduceDim.W)
-        tx8(CtReduceSum, fmt, dst=padded, src=lanes, batch=1, h=step, w=1, c=LANES, dim=ReduceDim.C)
-        k.compact(tx8.affine(sums, (turn, step * fmt.bytes)), padded)
+        k.load(buffer, x, turn)
+        k.reduce(CtReduceSum, tx8.affine(sums, (turn, step * fmt.bytes)), buffer)
     tx8(Wdma, fmt, slot=y, offset=tx8.affine(0, (tx8.tile, k.share * fmt.bytes)), src=sums, count=k.share)
     return tx8.program(k.end)
 
@@ -138,7 +139,7 @@ def column_sum(fmt: Format, rows: int, columns: int, step: int = 8) -> Program:
     tx8(TdmaMemset, fmt, dst=sums, value=0, n=columns)
     with tx8.loop(k.steps) as turn:
         buffer = tx8.copy_of(data, step * columns * size, turn)
-        tx8(Rdma, fmt, dst=buffer, slot=x, offset=k.offset(turn), count=step * columns)
+        k.load(buffer, x, turn)
         for row in range(step):
             tx8(CtAddVV, fmt, dst=sums, a=sums, b=tx8.affine(row * columns * size, (buffer, 1)), n=columns)
     tx8(Wdma, fmt, slot=partial, offset=tx8.affine(0, (tx8.tile, columns * size)), src=sums, count=columns)
@@ -155,69 +156,65 @@ def column_sum(fmt: Format, rows: int, columns: int, step: int = 8) -> Program:
 def softmax(fmt: Format, rows: int, columns: int, step: int = 16) -> Program:
     """exp(x - max) / sum(exp(x - max)) over the columns."""
     k = Rows(fmt, rows, columns, step)
-    tx8 = k.tx8
+    tx8, size = k.tx8, step * columns
     x, y = tx8.input(DTYPES[fmt], (rows, columns)), tx8.output(DTYPES[fmt], (rows, columns))
-    data, statistic, spread = k.buffer(3 * step * columns), k.buffer(step), k.buffer(step * LANES)
+    data, powers, statistic, spread = k.buffer(2 * size), k.buffer(2 * size), k.buffer(step), k.buffer(step * LANES)
     with tx8.loop(k.steps) as turn:
-        buffer = tx8.copy_of(data, step * columns * fmt.bytes, turn, copies=3)
-        k.load_blocked(buffer, x, turn)
-        k.reduce(CtReduceMax, statistic, buffer)
+        source, result = (tx8.copy_of(buffer, size * fmt.bytes, turn) for buffer in (data, powers))
+        k.load(source, x, turn)
+        k.reduce(CtReduceMax, statistic, source)
         k.spread(spread, statistic)
-        k.each_block(CtSubVV, buffer, spread)
-        tx8(CtExp, fmt, dst=buffer, src=buffer, n=step * columns)
-        k.reduce(CtReduceSum, statistic, buffer)
+        k.each_row(CtSubVuV, result, source, spread)
+        tx8(CtExp, fmt, dst=result, src=result, n=size)
+        k.reduce(CtReduceSum, statistic, result)
         tx8(CtRecip, fmt, dst=statistic, src=statistic, n=step)
         k.spread(spread, statistic)
-        k.each_block(CtMulVV, buffer, spread)
-        k.store_blocked(buffer, y, turn)
+        k.each_row(CtMulVuV, result, result, spread)
+        k.store(result, y, turn)
     return tx8.program(k.end)
 
 
-def layer_norm(fmt: Format, rows: int, columns: int, step: int = 16) -> Program:
+def layer_norm(fmt: Format, rows: int, columns: int, step: int = 8) -> Program:
     """(x - mean) * rsqrt(variance + 1e-5) * scale + bias over the columns; inputs x, scale, bias."""
     k = Rows(fmt, rows, columns, step)
-    tx8 = k.tx8
+    tx8, size = k.tx8, step * columns
     x, scale, bias = (tx8.input(DTYPES[fmt], shape) for shape in ((rows, columns), (columns,), (columns,)))
     y = tx8.output(DTYPES[fmt], (rows, columns))
-    data, squares, statistic = k.buffer(3 * step * columns), k.buffer(step * columns), k.buffer(step)
-    spread, factors, terms = k.buffer(step * LANES), k.buffer(columns), k.buffer(columns)
-    tx8(Rdma, fmt, dst=factors, slot=scale, offset=0, count=columns)
-    tx8(Rdma, fmt, dst=terms, slot=bias, offset=0, count=columns)
-    rounds = k.each_column()
+    data, results, squares = k.buffer(2 * size), k.buffer(2 * size), k.buffer(size)
+    statistic, spread = k.buffer(step), k.buffer(step * LANES)
+    factors, terms = k.repeated(scale), k.repeated(bias)
     with tx8.loop(k.steps) as turn:
-        buffer = tx8.copy_of(data, step * columns * fmt.bytes, turn, copies=3)
-        k.load_blocked(buffer, x, turn)
-        k.reduce(CtReduceAvg, statistic, buffer)
+        source, result = (tx8.copy_of(buffer, size * fmt.bytes, turn) for buffer in (data, results))
+        k.load(source, x, turn)
+        k.average(statistic, source)
         k.spread(spread, statistic)
-        k.each_block(CtSubVV, buffer, spread)
-        tx8(CtSquare, fmt, dst=squares, src=buffer, n=step * columns)
-        k.reduce(CtReduceAvg, statistic, squares)
+        k.each_row(CtSubVuV, result, source, spread)
+        tx8(CtSquare, fmt, dst=squares, src=result, n=size)
+        k.average(statistic, squares)
         tx8(CtAddVS, fmt, dst=statistic, a=statistic, imm=EPSILON_BITS, n=step)
         tx8(CtRsqrt, fmt, dst=statistic, src=statistic, n=step)
         k.spread(spread, statistic)
-        k.each_block(CtMulVV, buffer, spread)
-        tx8(CtMulVuVLoop, fmt, dst=buffer, a=buffer, unit=factors, **rounds)
-        tx8(CtAddVuVLoop, fmt, dst=buffer, a=buffer, unit=terms, **rounds)
-        k.store_blocked(buffer, y, turn)
+        k.each_row(CtMulVuV, result, result, spread)
+        tx8(CtMulVV, fmt, dst=result, a=result, b=factors, n=size)
+        tx8(CtAddVV, fmt, dst=result, a=result, b=terms, n=size)
+        k.store(result, y, turn)
     return tx8.program(k.end)
 
 
 def batch_norm(fmt: Format, rows: int, columns: int, step: int = 32) -> Program:
     """(x - mean) * rsqrt(variance + 1e-5) * scale + bias with statistics given; inputs x, mean, variance, scale, bias."""
     k = Rows(fmt, rows, columns, step)
-    tx8 = k.tx8
+    tx8, size = k.tx8, step * columns
     x, *parameters = (tx8.input(DTYPES[fmt], shape) for shape in ((rows, columns), *((columns,),) * 4))
     y = tx8.output(DTYPES[fmt], (rows, columns))
-    data, mean, variance, scale, bias = k.buffer(3 * step * columns), *(k.buffer(columns) for _ in range(4))
-    for slot, dst in zip(parameters, (mean, variance, scale, bias), strict=True):
-        tx8(Rdma, fmt, dst=dst, slot=slot, offset=0, count=columns)
-    tx8(CtAddVS, fmt, dst=variance, a=variance, imm=EPSILON_BITS, n=columns)
-    tx8(CtRsqrt, fmt, dst=variance, src=variance, n=columns)
-    rounds = k.each_column()
+    data = k.buffer(3 * size)
+    mean, variance, scale, bias = map(k.repeated, parameters)
+    tx8(CtAddVS, fmt, dst=variance, a=variance, imm=EPSILON_BITS, n=size)
+    tx8(CtRsqrt, fmt, dst=variance, src=variance, n=size)
     with tx8.loop(k.steps) as turn:
-        buffer = tx8.copy_of(data, step * columns * fmt.bytes, turn, copies=3)
-        k.load_blocked(buffer, x, turn)
-        for kind, unit in ((CtSubVuVLoop, mean), (CtMulVuVLoop, variance), (CtMulVuVLoop, scale), (CtAddVuVLoop, bias)):
-            tx8(kind, fmt, dst=buffer, a=buffer, unit=unit, **rounds)
-        k.store_blocked(buffer, y, turn)
+        buffer = tx8.copy_of(data, size * fmt.bytes, turn, copies=3)
+        k.load(buffer, x, turn)
+        for kind, operand in ((CtSubVV, mean), (CtMulVV, variance), (CtMulVV, scale), (CtAddVV, bias)):
+            tx8(kind, fmt, dst=buffer, a=buffer, b=operand, n=size)
+        k.store(buffer, y, turn)
     return tx8.program(k.end)

@@ -84,11 +84,11 @@ class Assembler:
         return rd
 
     @contextmanager
-    def loop(self, turns: int, start: int = 0) -> Generator[Register]:
-        """What is appended inside runs `turns` times; gives the number of the turn, the first being `start`."""
+    def loop(self, end: int | Register, start: int = 0) -> Generator[Register]:
+        """What is appended inside runs for start <= i < end; gives i."""
         first = self.next_register
         counter = self.register()
-        self(KcLoop, rd=counter, lo=start, hi=start + turns, step=1)
+        self(KcLoop, rd=counter, lo=start, hi=end, step=1)
         yield counter
         self(KcEnd)
         self.next_register = first

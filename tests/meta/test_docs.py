@@ -56,3 +56,10 @@ def test_every_flag_is_on_the_command_line_page():
         if flag.startswith("--") and action.help != argparse.SUPPRESS and flag != "--help"
     }
     assert {flag for flag in flags if f"`{flag}" not in page} == set()
+
+
+def test_the_example_of_a_program_by_hand_runs(capsys: pytest.CaptureFixture[str]):
+    example = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "assembler.md").read_text(), re.DOTALL)
+    assert example
+    exec(compile(example[1], "assembler.md", "exec"), {})
+    assert capsys.readouterr().out.endswith("DDR\n")

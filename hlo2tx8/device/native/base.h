@@ -103,6 +103,39 @@ static inline float smaller_float(float x, float y) {
     return (x != x) | (y != y) ? x + y : smaller;
 }
 
+/* f16 in blocks, by the host's conversions where it has them. */
+#define F16_BLOCK 64
+#if defined(__F16C__)
+#include <immintrin.h>
+#if defined(__AVX512F__)
+#define F16_VECTOR 16
+static inline void widen_f16_vector(float *dst, const u16 *src) { _mm512_storeu_ps(dst, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)src))); }
+static inline void narrow_f16_vector(u16 *dst, const float *src) {
+    _mm256_storeu_si256((__m256i *)(void *)dst, _mm512_cvtps_ph(_mm512_loadu_ps(src), _MM_FROUND_TO_NEAREST_INT));
+}
+#else
+#define F16_VECTOR 8
+static inline void widen_f16_vector(float *dst, const u16 *src) { _mm256_storeu_ps(dst, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)src))); }
+static inline void narrow_f16_vector(u16 *dst, const float *src) {
+    _mm_storeu_si128((__m128i *)(void *)dst, _mm256_cvtps_ph(_mm256_loadu_ps(src), _MM_FROUND_TO_NEAREST_INT));
+}
+#endif
+static inline void widen_f16(float *dst, const u16 *src) {
+    _Pragma("GCC unroll 8") for (int i = 0; i < F16_BLOCK; i += F16_VECTOR) widen_f16_vector(dst + i, src + i);
+}
+static inline void narrow_f16(u16 *dst, float *src) {
+    for (int i = 0; i < F16_BLOCK; i++) src[i] = put_f32(src[i]); /* the canonical NaN */
+    _Pragma("GCC unroll 8") for (int i = 0; i < F16_BLOCK; i += F16_VECTOR) narrow_f16_vector(dst + i, src + i);
+}
+#else
+static inline void widen_f16(float *dst, const u16 *src) {
+    for (int i = 0; i < F16_BLOCK; i++) dst[i] = get_f16(src[i]);
+}
+static inline void narrow_f16(u16 *dst, const float *src) {
+    for (int i = 0; i < F16_BLOCK; i++) dst[i] = put_f16(src[i]);
+}
+#endif
+
 /* bf16 in pairs: two elements in 32-bit lanes, so that a vector loop neither widens nor narrows. */
 typedef u32 pair __attribute__((aligned(2), may_alias));
 static inline float low_bf16(u32 x) { return float_of_bits(x << 16); }

@@ -137,7 +137,7 @@ static void run_tile(struct machine *m, int number, u8 *scratch) {
                 c.step = m->steps + t->at;
                 next = t->at + 1;
             }
-            c.knows_deferred = c.step->form == FORM_REDUCE;
+            c.knows_deferred = c.step->form == FORM_REDUCE || c.step->form == FORM_UNIT || c.step->form == FORM_UNIT_LOOP;
             fault = execute(&c);
         }
         if (fault) {
@@ -170,35 +170,14 @@ static void leave_spm(struct machine *m, struct tile *t, int thread) {
     t->spm = NULL;
 }
 
-/* The scratchpads of an ended machine, all zero; one arena waits for the next machine. */
-struct arena {
-    u8 *spm;
-    size_t bytes;
-};
-static struct arena *kept_arena;
-
-static u8 *take_arena(size_t bytes) {
-    struct arena *const arena = __atomic_exchange_n(&kept_arena, NULL, __ATOMIC_ACQ_REL);
-    u8 *spm = NULL;
-    if (arena && arena->bytes == bytes) spm = arena->spm;
-    else if (arena) munmap(arena->spm, arena->bytes);
-    free(arena);
-    return spm ? spm : map_bytes(bytes);
-}
-
-static void leave_arena(struct machine *m) {
-    const size_t bytes = (size_t)m->spm_bytes * (size_t)m->num_tiles;
-    struct arena *arena = malloc(sizeof *arena);
-    if (arena) *arena = (struct arena){m->spm, bytes};
-    for (int i = 0; i < m->num_tiles; i++)
-        if (m->tiles[i].spm && m->tiles[i].used && arena) {
-            free(arena);
-            arena = NULL;
-        }
-    if (arena) arena = __atomic_exchange_n(&kept_arena, arena, __ATOMIC_ACQ_REL);
-    else munmap(m->spm, bytes);
-    if (arena) munmap(arena->spm, arena->bytes);
-    free(arena);
+/* What is too large to be cleared goes back to the host, which gives out zeros. */
+static void leave_large_spms(struct machine *m) {
+    for (int i = 0; i < m->num_tiles; i++) {
+        struct tile *const t = &m->tiles[i];
+        if (!t->spm || t->used <= KEPT_SPM_BYTES) continue;
+        madvise(t->spm, (size_t)m->spm_bytes, MADV_DONTNEED);
+        t->used = 0;
+    }
 }
 
 static void run_tiles(struct machine *m, int thread) {
@@ -312,7 +291,7 @@ void tx8_destroy(struct machine *m) {
     pthread_cond_broadcast(&m->start);
     pthread_mutex_unlock(&m->mutex);
     for (int i = 0; i < m->num_workers; i++) pthread_join(m->workers[i], NULL);
-    if (m->spm) leave_arena(m);
+    if (m->spm) munmap(m->spm, (size_t)m->spm_bytes * (size_t)m->num_tiles);
     for (int i = 0; i < m->num_threads; i++)
         if (m->scratch[i]) munmap(m->scratch[i], scratch_bytes(m));
     free(m->steps);
@@ -340,7 +319,7 @@ struct machine *tx8_create(const u64 *code, i64 num_records, const struct tx8_sl
     m->spm_bytes = spm_bytes, m->num_tiles = tiles;
     m->num_threads = threads < 1 ? 1 : threads > tiles ? tiles : threads;
     m->steps = calloc((size_t)num_records + 1, sizeof *m->steps);
-    m->spm = take_arena((size_t)spm_bytes * (size_t)tiles);
+    m->spm = map_bytes((size_t)spm_bytes * (size_t)tiles);
     int ok = m->steps && m->spm;
     for (int i = 0; ok && i < m->num_threads; i++) ok = (m->scratch[i] = map_bytes(scratch_bytes(m))) != NULL;
     if (!ok || prepare(m, fault)) {
@@ -380,6 +359,7 @@ int tx8_run(struct machine *m, double seconds, struct tx8_fault *fault) {
     for (;;) {
         run_phase(m);
         const int outcome = after_phase(m, fault);
+        if (outcome == OUTCOME_DONE) leave_large_spms(m);
         if (outcome >= 0) return outcome;
         if (seconds_now() > m->deadline) return OUTCOME_TIME;
     }

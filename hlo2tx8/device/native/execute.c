@@ -5,7 +5,7 @@
 #include "core.h"
 
 #define UNIT_ELEMENTS 64
-#define PATTERN_ELEMENTS 1024 /* long enough to hide a call, short enough to stay near */
+#define PATTERN_ELEMENTS 512 /* long enough to hide a call, short enough to stay near */
 
 int fail(struct context *c, int kind, const char *format, ...) {
     va_list arguments;
@@ -77,17 +77,20 @@ static int resolve(struct context *c, struct link *k, int num, i64 dst_bytes, i6
     return 0;
 }
 
-/* The same for dst and one source of `n` elements in the record's format. */
-int resolve_pair(struct context *c, struct link *k, i64 n) {
-    const u8 *const raw = spm_range(c, operand(c, 1), n, c->step->bytes);
+/* The same for dst and one source of `n` elements in the record's format; the source may be where a load put off finds it. */
+static int resolve_pair_from(struct context *c, struct link *k, i64 n, int in_place) {
+    const u8 *raw = spm_range(c, operand(c, 1), n, c->step->bytes);
     u8 *const target = raw ? spm_range(c, operand(c, 0), n, c->step->bytes) : NULL;
     if (!target) return (int)c->tile->fault.kind;
+    if (in_place) raw = read_in_place(c->tile, raw, n * c->step->bytes, target, n * c->step->bytes);
     start_link(c, k, n, c->step->bytes);
     k->num = 1;
     k->src_bytes[0] = c->step->bytes;
     place_link(c, k, target, &raw);
     return 0;
 }
+
+int resolve_pair(struct context *c, struct link *k, i64 n) { return resolve_pair_from(c, k, n, 0); }
 
 /* An immediate is an f32 rounded to the format first. */
 static int resolve_vs(struct context *c, struct link *k) {
@@ -197,12 +200,18 @@ void apply_unit(struct context *c, u8 *dst, const u8 *a, const u8 *unit, i64 n, 
     }
 }
 
+static const u8 *unit_range(struct context *c, i64 address, i64 n) {
+    const u8 *const unit = spm_range(c, address, n, c->step->bytes);
+    if (unit) settle_range(c->tile, unit, n * c->step->bytes);
+    return unit;
+}
+
 static int run_unit(struct context *c) {
     struct link v;
     const i64 n = operand(c, CT_ADD_VU_V__N), u = operand(c, CT_ADD_VU_V__U);
     if (u < 1 || u > UNIT_ELEMENTS) return fail(c, FAULT_BAD_DESCRIPTOR, "unit of %lld elements", (long long)u);
-    const u8 *const unit = spm_range(c, operand(c, CT_ADD_VU_V__UNIT), u, c->step->bytes);
-    const int fault = unit ? resolve_pair(c, &v, n) : (int)c->tile->fault.kind;
+    const u8 *const unit = unit_range(c, operand(c, CT_ADD_VU_V__UNIT), u);
+    const int fault = unit ? resolve_pair_from(c, &v, n, 1) : (int)c->tile->fault.kind;
     if (fault) return fault;
     if (n) apply_unit(c, v.dst, v.src[0], unit, n, u);
     return finish_link(&v);
@@ -215,8 +224,8 @@ static int run_unit_loop(struct context *c) {
     if (u != UNIT_ELEMENTS || n <= 0 || (__int128)full_n * u != (__int128)full_u * n || full_n % n) {
         return fail(c, FAULT_BAD_DESCRIPTOR, "VuV_loop of %lld/%lld in %lld/%lld", (long long)n, (long long)u, (long long)full_n, (long long)full_u);
     }
-    const u8 *units = spm_range(c, operand(c, CT_ADD_VU_VLOOP__UNIT), full_u, bytes);
-    const int fault = units ? resolve_pair(c, &v, full_n) : (int)c->tile->fault.kind;
+    const u8 *units = unit_range(c, operand(c, CT_ADD_VU_VLOOP__UNIT), full_u);
+    const int fault = units ? resolve_pair_from(c, &v, full_n, 1) : (int)c->tile->fault.kind;
     if (fault) return fault;
     units = memcpy(region_of(c, 2), units, (size_t)(full_u * bytes));
     for (i64 r = 0; r < full_n / n; r++) {

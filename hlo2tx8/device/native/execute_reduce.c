@@ -35,23 +35,19 @@ static void store_row(const struct reduction *r, u8 *dst, float *acc, i64 n, i64
         float f[MOST_WIDTH];
     } row;
     const i64 bytes = format_bytes(r->fmt);
-    if (r->is_average) {
-        for (i64 i = 0; i < n; i++) {
-            const double x = (double)acc[i] / (double)r->num;
-            switch (r->fmt) {
-            case FORMAT_BF16: row.h[i] = round_bf16(x); break;
-            case FORMAT_FP16: row.h[i] = round_f16(x); break;
-            case FORMAT_TF32: row.f[i] = round_tf32(x); break;
-            default: row.f[i] = round_f32(x);
-            }
-        }
-    } else {
-        switch (r->fmt) {
-        case FORMAT_BF16: for (i64 i = 0; i < n; i++) row.h[i] = put_bf16(acc[i]); break;
-        case FORMAT_FP16: for (i64 i = 0; i < n; i++) row.h[i] = put_f16(acc[i]); break;
-        case FORMAT_TF32: for (i64 i = 0; i < n; i++) row.f[i] = put_tf32(acc[i]); break;
-        default: for (i64 i = 0; i < n; i++) row.f[i] = put_f32(acc[i]);
-        }
+    switch (r->fmt) {
+#define CASE(format, member, fmt) \
+    case format: \
+        if (r->is_average) \
+            for (i64 i = 0; i < n; i++) row.member[i] = round_##fmt((double)acc[i] / (double)r->num); \
+        else \
+            for (i64 i = 0; i < n; i++) row.member[i] = put_##fmt(acc[i]); \
+        break;
+        CASE(FORMAT_BF16, h, bf16)
+        CASE(FORMAT_FP16, h, f16)
+        CASE(FORMAT_TF32, f, tf32)
+    default: CASE(FORMAT_FP32, f, f32)
+#undef CASE
     }
     memcpy(dst, &row, (size_t)(n * bytes));
     if (width > n) memset(dst + n * bytes, 0, (size_t)((width - n) * bytes));

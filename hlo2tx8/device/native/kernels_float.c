@@ -49,6 +49,36 @@ static inline double smaller_double(double x, double y) {
         } \
     }
 
+/* Blocks are read whole before they are written, so that dst may be a source. */
+#define VV_F16(op) \
+    static void op##_vv_f16(void *dst, const void *a, const void *b, i64 n) { \
+        u16 *const d = dst; \
+        const u16 *const p = a, *const q = b; \
+        float x[F16_BLOCK], y[F16_BLOCK]; \
+        i64 i = 0; \
+        for (; i + F16_BLOCK <= n; i += F16_BLOCK) { \
+            widen_f16(x, p + i); \
+            widen_f16(y, q + i); \
+            for (int k = 0; k < F16_BLOCK; k++) x[k] = OP_##op(float, x[k], y[k]); \
+            narrow_f16(d + i, x); \
+        } \
+        for (; i < n; i++) d[i] = put_f16(OP_##op(float, get_f16(p[i]), get_f16(q[i]))); \
+    }
+#define VS_F16(op) \
+    static void op##_vs_f16(void *dst, const void *a, const void *b, i64 n) { \
+        u16 *const d = dst; \
+        const u16 *const p = a; \
+        const float y = get_f16(*(const u16 *)b); \
+        float x[F16_BLOCK]; \
+        i64 i = 0; \
+        for (; i + F16_BLOCK <= n; i += F16_BLOCK) { \
+            widen_f16(x, p + i); \
+            for (int k = 0; k < F16_BLOCK; k++) x[k] = OP_##op(float, x[k], y); \
+            narrow_f16(d + i, x); \
+        } \
+        for (; i < n; i++) d[i] = put_f16(OP_##op(float, get_f16(p[i]), y)); \
+    }
+
 #define VV_BF16(op) \
     static void op##_vv_bf16(void *dst, const void *a, const void *b, i64 n) { \
         pair *const d = dst; \
@@ -84,8 +114,8 @@ static inline double smaller_double(double x, double y) {
 #define RELATIONS(X) X(eq) X(ne) X(ge) X(gt) X(le) X(lt)
 #define LOGIC(X) X(land) X(lor) X(lxor)
 
-#define INSTANTIATE_VV(op) VV_KERNEL(f16, u16, float, op) VV_BF16(op) OTHER_FORMATS(VV_KERNEL, op)
-#define INSTANTIATE_VS(op) VS_KERNEL(f16, u16, float, op) VS_BF16(op) OTHER_FORMATS(VS_KERNEL, op)
+#define INSTANTIATE_VV(op) VV_F16(op) VV_BF16(op) OTHER_FORMATS(VV_KERNEL, op)
+#define INSTANTIATE_VS(op) VS_F16(op) VS_BF16(op) OTHER_FORMATS(VS_KERNEL, op)
 ARITHMETIC(INSTANTIATE_VV)
 ARITHMETIC(INSTANTIATE_VS)
 RELATIONS(INSTANTIATE_VV)

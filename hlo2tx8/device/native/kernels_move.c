@@ -60,13 +60,28 @@ void finish_streams(void) {}
     }
 WIDTHS(LINE)
 
-/* Runs of whole lines, too short for a call each. */
+/* Runs of whole lines, too short for a call each: the compiler must not make it one. */
 #define LONGEST_RUN 1024
+#if defined(__GNUC__) && !defined(__clang__)
+#define NO_CALLS __attribute__((optimize("no-tree-loop-distribute-patterns")))
+#else
+#define NO_CALLS
+#endif
+typedef u8 line __attribute__((vector_size(LINE_BYTES), aligned(1)));
 
-static void copy_runs(u8 *restrict dst, const u8 *restrict src, i64 run, i64 n, i64 d, i64 s) {
+NO_CALLS static void copy_runs(u8 *restrict dst, const u8 *restrict src, i64 run, i64 n, i64 d, i64 s) {
     for (i64 i = 0; i < n; i++)
-        for (i64 at = 0; at < run; at += LINE_BYTES) memcpy(dst + i * d + at, src + i * s + at, LINE_BYTES);
+        for (i64 at = 0; at < run; at += LINE_BYTES) *(line *)(dst + i * d + at) = *(const line *)(src + i * s + at);
 }
+
+/* One element to many neighbours. */
+#define FILL(bytes, T) \
+    static void fill_##bytes(u8 *restrict dst, const u8 *restrict src, i64 n) { \
+        T x; \
+        memcpy(&x, src, sizeof x); \
+        for (i64 i = 0; i < n; i++) memcpy(dst + i * (i64)sizeof x, &x, sizeof x); \
+    }
+WIDTHS(FILL)
 
 static void copy_line(u8 *dst, const u8 *src, i64 run, i64 n, i64 d, i64 s) {
     if (run % LINE_BYTES == 0 && run <= LONGEST_RUN) {
@@ -75,7 +90,8 @@ static void copy_line(u8 *dst, const u8 *src, i64 run, i64 n, i64 d, i64 s) {
     }
 #define CASE(bytes, T) \
     case bytes: \
-        if (d == bytes) dense_##bytes(dst, src, n, s); \
+        if (d == bytes && s == 0) fill_##bytes(dst, src, n); \
+        else if (d == bytes) dense_##bytes(dst, src, n, s); \
         else line_##bytes(dst, src, n, d, s); \
         return;
     switch (run) {
@@ -88,17 +104,57 @@ static void copy_line(u8 *dst, const u8 *src, i64 run, i64 n, i64 d, i64 s) {
 
 /* A transposition: two levels of single elements, where one side is dense along the outer one. Tiles of 16 lines stay in the cache. */
 #define SQUARE 16
+#define EIGHT 8
+#define LOW(x, y) __builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11)
+#define HIGH(x, y) __builtin_shufflevector(x, y, 4, 12, 5, 13, 6, 14, 7, 15)
+/* Each round deals the rows out like cards; after log2(8) rounds rows are columns. */
+#define TRANSPOSE_EIGHT(bytes, T) \
+    static inline void eight_##bytes(u8 *restrict dst, const u8 *restrict src, i64 d, i64 s) { \
+        typedef T row __attribute__((vector_size(EIGHT * sizeof(T)))); \
+        row x[EIGHT], y[EIGHT]; \
+        for (int i = 0; i < EIGHT; i++) memcpy(x + i, src + i * s, sizeof(row)); \
+        for (int round = 0; round < 3; round++) { \
+            for (int i = 0; i < EIGHT / 2; i++) { \
+                y[2 * i] = LOW(x[i], x[i + EIGHT / 2]); \
+                y[2 * i + 1] = HIGH(x[i], x[i + EIGHT / 2]); \
+            } \
+            memcpy(x, y, sizeof x); \
+        } \
+        for (int i = 0; i < EIGHT; i++) memcpy(dst + i * d, x + i, sizeof(row)); \
+    }
+TRANSPOSE_EIGHT(2, u16)
+TRANSPOSE_EIGHT(4, u32)
+TRANSPOSE_EIGHT(8, u64)
+#define TRANSPOSE_BLOCK(bytes, T) \
+    static inline void block_##bytes(u8 *restrict dst, const u8 *restrict src, i64 rows, i64 columns, i64 d, i64 s) { \
+        T block[SQUARE][SQUARE]; \
+        for (i64 r = 0; r < rows; r++) \
+            for (i64 c = 0; c < columns; c++) memcpy(&block[c][r], src + r * s + c * (i64)sizeof(T), sizeof(T)); \
+        for (i64 c = 0; c < columns; c++) memcpy(dst + c * d, block[c], (size_t)rows * sizeof(T)); \
+    }
+WIDTHS(TRANSPOSE_BLOCK)
+#define QUARTERS(bytes) \
+    static inline void square_##bytes(u8 *restrict dst, const u8 *restrict src, i64 d, i64 s) { \
+        for (i64 c = 0; c < SQUARE; c += EIGHT) \
+            for (i64 r = 0; r < SQUARE; r += EIGHT) eight_##bytes(dst + c * d + r * bytes, src + r * s + c * bytes, d, s); \
+    }
+QUARTERS(2)
+QUARTERS(4)
+QUARTERS(8)
+#define SCALARS(bytes) \
+    static inline void square_##bytes(u8 *restrict dst, const u8 *restrict src, i64 d, i64 s) { block_##bytes(dst, src, SQUARE, SQUARE, d, s); }
+SCALARS(1)
+SCALARS(16)
 #define TRANSPOSE(bytes, T) \
     static void transpose_##bytes(u8 *restrict dst, const u8 *restrict src, struct level a, struct level b) { \
         for (i64 j = 0; j < b.n; j += SQUARE) { \
             const i64 columns = b.n - j < SQUARE ? b.n - j : SQUARE; \
             for (i64 i = 0; i < a.n; i += SQUARE) { \
                 const i64 rows = a.n - i < SQUARE ? a.n - i : SQUARE; \
-                T block[SQUARE][SQUARE]; \
-                for (i64 r = 0; r < rows; r++) \
-                    for (i64 c = 0; c < columns; c++) memcpy(&block[c][r], src + (i + r) * a.src + (j + c) * b.src, sizeof(T)); \
-                for (i64 c = 0; c < columns; c++) \
-                    for (i64 r = 0; r < rows; r++) memcpy(dst + (i + r) * a.dst + (j + c) * b.dst, &block[c][r], sizeof(T)); \
+                u8 *const to = dst + i * bytes + j * b.dst; \
+                const u8 *const from = src + i * a.src + j * bytes; \
+                if (rows == SQUARE && columns == SQUARE) square_##bytes(to, from, b.dst, a.src); \
+                else block_##bytes(to, from, rows, columns, b.dst, a.src); \
             } \
         } \
     }

@@ -12,6 +12,17 @@ typedef u16 halves16 __attribute__((vector_size(32)));
 /* As larger_float and smaller_float: NaN if one is NaN, -0 < +0. */
 INLINE lanes16 pick(masks16 mask, lanes16 x, lanes16 y) { return (lanes16)((mask & (masks16)x) | (~mask & (masks16)y)); }
 INLINE lanes16 join_add(lanes16 x, lanes16 y) { return x + y; }
+#if defined(__AVX512DQ__)
+#include <immintrin.h>
+enum { RANGE_MIN = 4, RANGE_MAX = 5 }; /* with the sign of the result compared */
+#define JOIN_RANGE(name, kind) \
+    INLINE lanes16 name(lanes16 x, lanes16 y) { \
+        const __m512 a = (__m512)x, b = (__m512)y; \
+        return (lanes16)_mm512_mask_add_ps(_mm512_range_ps(a, b, kind), _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q), a, b); \
+    }
+JOIN_RANGE(join_max, RANGE_MAX)
+JOIN_RANGE(join_min, RANGE_MIN)
+#else
 INLINE lanes16 join_max(lanes16 x, lanes16 y) {
     const lanes16 larger = pick((x > y) | ((x == y) & ((masks16)x >= 0)), x, y);
     return pick((x != x) | (y != y), x + y, larger);
@@ -20,6 +31,7 @@ INLINE lanes16 join_min(lanes16 x, lanes16 y) {
     const lanes16 smaller = pick((x < y) | ((x == y) & ((masks16)x < 0)), x, y);
     return pick((x != x) | (y != y), x + y, smaller);
 }
+#endif
 
 INLINE lanes16 load_f32(const u8 *p) {
     lanes16 v;

@@ -3,7 +3,7 @@
 import ctypes
 import math
 from collections.abc import Sequence
-from os import cpu_count
+from os import cpu_count, register_at_fork
 
 import numpy as np
 
@@ -43,12 +43,13 @@ class _Fault(ctypes.Structure):
 
 
 class _Kept:
-    """Machines without worker threads between two runs, by scratchpad size and number of tiles: making one costs 50 us."""
+    """Machines and their worker threads between two runs, by (scratchpad size, tiles, threads): making one costs 100 us."""
 
     def __init__(self) -> None:
-        self.machines: dict[tuple[int, int], list[int]] = {}
+        self.machines: dict[tuple[int, int, int], list[int]] = {}
+        register_at_fork(after_in_child=self.machines.clear)  # a child has no worker threads
 
-    def take(self, key: tuple[int, int]) -> int | None:
+    def take(self, key: tuple[int, int, int]) -> int | None:
         """A machine nobody else has; None if there is none."""
         machines = self.machines.setdefault(key, [])
         try:
@@ -56,9 +57,9 @@ class _Kept:
         except IndexError:
             return None
 
-    def give(self, key: tuple[int, int], machine: int) -> bool:
+    def give(self, key: tuple[int, int, int], machine: int) -> bool:
         """Keeps a machine whose run is done; False if enough are kept."""
-        machines = self.machines[key]
+        machines = self.machines.setdefault(key, [])
         if len(machines) >= MOST_KEPT:
             return False
         machines.append(machine)
@@ -90,15 +91,14 @@ def launch(library: ctypes.CDLL, program: Program, slots: Sequence[np.ndarray], 
         small = sum(s.nbytes for s in slots) < SINGLE_THREAD_BYTES
         threads = 1 if small else cpu_count() or 1
     fault = _Fault()
-    kept = _KEPT if threads == 1 else None
-    key = (chip.spm_limit, chip.tiles)
+    key = (chip.spm_limit, chip.tiles, threads)
     arguments = (code.ctypes.data, len(code), table, len(slots))
-    machine = kept.take(key) if kept is not None else None
+    machine = _KEPT.take(key)
     if machine is not None and library.tx8_restart(machine, *arguments, ctypes.byref(fault)):
         library.tx8_destroy(machine)
         raise _refused(program, chip, fault)
     if machine is None:
-        machine = library.tx8_create(*arguments, *key, threads, ctypes.byref(fault))
+        machine = library.tx8_create(*arguments, *key, ctypes.byref(fault))
     if not machine:
         raise _refused(program, chip, fault)
     library.tx8_set_laws(machine, *(math.nan if v is None else v for v in (chip.laws.satrelu_bound, chip.laws.leakyrelu_slope)))
@@ -107,7 +107,7 @@ def launch(library: ctypes.CDLL, program: Program, slots: Sequence[np.ndarray], 
         while outcome == TIME:
             outcome = library.tx8_run(machine, SLICE_SECONDS, ctypes.byref(fault))
     finally:
-        if outcome != DONE or kept is None or not kept.give(key, machine):
+        if outcome != DONE or not _KEPT.give(key, machine):
             library.tx8_destroy(machine)
     if outcome == FAULT:
         raise _fault(program, chip, fault)
