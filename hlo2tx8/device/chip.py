@@ -36,6 +36,9 @@ class Cycles:
     tdma_startup: int
     tdma_bytes_per_cycle: int
     tdma_min_run_bytes: int
+    dte_startup: int
+    dte_hop: int
+    dte_bytes_per_cycle: int
     kc_vector_bytes_per_cycle: int
     issue: int
     wait: int

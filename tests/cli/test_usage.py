@@ -107,3 +107,15 @@ def test_an_interrupted_run_ends_at_once():
     assert rest.endswith("interrupted\n")
     assert "Traceback" not in rest
     assert time.perf_counter() - started < 5  # a second, on a machine that does nothing else
+
+
+def test_traces_of_several_modules_get_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file = str(SAMPLES / "elementwise" / "rank0.hlo")
+    assert main(["run", f"--trace={tmp_path / 'out.json'}", "--reference_platform=", file, file]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.1.json", "out.json"]
+    assert f"Trace: {tmp_path / 'out.1.json'}" in capsys.readouterr().err
+
+
+def test_a_trace_is_of_a_program(capsys: pytest.CaptureFixture[str]):
+    assert main(["run", "--trace=out.json", "--level=loops", str(SAMPLES / "elementwise" / "rank0.hlo")]) == 1
+    assert "error E1004: --trace is of whole programs on tx8" in capsys.readouterr().err

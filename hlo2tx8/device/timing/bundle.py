@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hlo2tx8.device.isa.base import Engine
-from hlo2tx8.device.timing.ddr import Transfer
+from hlo2tx8.device.timing.fluid import Transfer
 from hlo2tx8.device.timing.steps import Shape, Step, Value
 
 QUEUED = tuple(e for e in Engine if e is not Engine.KC)
@@ -136,13 +136,12 @@ def spread(value: Value, bundle: Bundle) -> tuple[Any, ...]:
 
 def apply(fold: Callable[..., int] | None, values: Sequence[Value]) -> Value:
     """A scalar's result: not known if an operand is not, per tile if an operand is."""
-    if fold is None or any(v is None for v in values):
+    if fold is None or None in values:
         return None
-    sizes = {len(v) for v in values if isinstance(v, tuple)}
     try:
-        if not sizes:
+        if tuple not in map(type, values):
             return fold(*values)
-        (size,) = sizes
+        (size,) = {len(v) for v in values if isinstance(v, tuple)}
         columns = [v if isinstance(v, tuple) else (v,) * size for v in values]
         return equalised(tuple(fold(*row) for row in zip(*columns, strict=True)))
     except ZeroDivisionError:

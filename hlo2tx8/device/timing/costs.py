@@ -12,6 +12,7 @@ from hlo2tx8.device.isa.forms import KcGatherForm, KcScatterForm
 from hlo2tx8.device.isa.lsu import TdmaGatherScatter, TdmaMemset
 from hlo2tx8.device.isa.tdma import TdmaTensor
 from hlo2tx8.device.ne_cycles import ne_cycles, product_of
+from hlo2tx8.device.timing.noc import Packet
 
 
 class Range(NamedTuple):
@@ -30,9 +31,9 @@ class Range(NamedTuple):
 class Work:
     """What an instruction asks of its engine.
 
-    `cycles` from its start to its end; of a transfer, until its `ddr_bytes` begin to flow, in which short runs count as longer
-    ones; `bytes` are those it moves. `operations` are elements computed, a multiply-add of the matrix engine is two; at its
-    peak rate the engine takes `least_cycles` for them.
+    `cycles` from its start to its end; of a transfer, until its `ddr_bytes`, in which short runs count as longer ones, or its
+    `packet` begin to flow; `bytes` are those it moves from or to DDR. `operations` are elements computed, a multiply-add of the
+    matrix engine is two; at its peak rate the engine takes `least_cycles` for them.
     """
 
     cycles: float
@@ -40,6 +41,7 @@ class Work:
     bytes: int = 0
     operations: int = 0
     least_cycles: float = 0.0
+    packet: Packet | None = None
 
 
 def spm_ranges(kind: type[Instruction], o: Operands) -> tuple[Range, ...]:

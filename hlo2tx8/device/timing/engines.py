@@ -28,7 +28,8 @@ from hlo2tx8.device.timing.bundle import (
     Issued,
 )
 from hlo2tx8.device.timing.costs import Range
-from hlo2tx8.device.timing.ddr import SharedDdr, Transfer
+from hlo2tx8.device.timing.fluid import Fluid, SharedDdr, Transfer
+from hlo2tx8.device.timing.noc import SharedNoc
 from hlo2tx8.device.timing.steps import Step, Steps
 
 Sums: TypeAlias = "tuple[np.ndarray, np.ndarray]"
@@ -61,6 +62,8 @@ class Engines:
 
     def __post_init__(self) -> None:
         self.ddr = SharedDdr(self.chip, samples=None if self.recorder is None else [])
+        self.noc = SharedNoc(self.chip)
+        self.fluids: tuple[Fluid, ...] = (self.ddr, self.noc)
         self.records = np.zeros(len(self.no_records()))
         self.counters = np.zeros((self.chip.tiles, PER_TILE))
 
@@ -129,6 +132,12 @@ class Engines:
         if work.ddr_bytes:
             issued.transfer = Transfer(start + work.cycles, float(work.ddr_bytes), len(b.tiles), (b, issued))
             self.ddr.add(issued.transfer)
+        elif work.packet is not None:
+            ways = work.packet.ways(b.tiles[0], self.chip)
+            flows_at = start + work.cycles + self.chip.cycles.dte_hop * max(map(len, ways), default=0)
+            links = tuple(dict.fromkeys(link for links in ways for link in links))
+            issued.transfer = Transfer(flows_at, float(work.packet.bytes), 1, (b, issued), links)
+            self.noc.add(issued.transfer)
         else:
             self.end(b, issued, start + work.cycles)
 

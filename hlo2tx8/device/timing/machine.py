@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heapify
+from math import inf
 from typing import Any
 
 from hlo2tx8.device.isa.base import Engine
@@ -37,6 +38,7 @@ from hlo2tx8.device.timing.bundle import (
     spread,
 )
 from hlo2tx8.device.timing.engines import Engines
+from hlo2tx8.device.timing.fluid import Fluid
 from hlo2tx8.device.timing.steps import NUM_REGISTERS, Op, Step, Value, counter, is_not_zero, num_turns
 
 TURN_CYCLES = 2
@@ -59,13 +61,15 @@ class Machine(Engines):
         while True:
             if self._release_barrier():
                 self._follow_cores()
-            elif not self.ddr.is_idle:
-                for transfer in self.ddr.advance():
-                    b, issued = transfer.owner
-                    self.end(b, issued, self.ddr.now)
-                self._follow_cores()
-            else:
+                continue
+            fluid = min(self.fluids, key=Fluid.next_event)
+            if fluid.next_event() == inf:
                 break
+            if done := fluid.step():
+                for transfer in done:
+                    b, issued = transfer.owner
+                    self.end(b, issued, fluid.now)
+                self._follow_cores()
         for b in self.bundles:
             self.flush(b)
         ends = (i.end for b in self.bundles for queue in b.queues for i in queue if i.end is not None)
@@ -90,6 +94,8 @@ class Machine(Engines):
             step = steps[b.at]
             match step.op:
                 case Op.ISSUE:
+                    if step.engine is Engine.DTE and len(b.tiles) > 1:  # each goes its own way through the NoC
+                        self._split(b, b.tiles)
                     key = self._key(b, step)
                     if key is None or not self.issue(b, step, key):
                         continue
@@ -138,11 +144,10 @@ class Machine(Engines):
     def _key(self, b: Bundle, step: Step) -> tuple[int | None, ...] | None:
         """The inputs of a step; None if tiles differ in them, which the bundle is then split by."""
         values = tuple([b.registers[i] for i in step.inputs])
-        for value in values:
-            if isinstance(value, tuple):
-                self._split(b, list(zip(*(spread(v, b) for v in values), strict=True)))
-                return None
-        return values  # pyright: ignore[reportReturnType]
+        if tuple not in map(type, values):
+            return values  # pyright: ignore[reportReturnType]
+        self._split(b, list(zip(*(spread(v, b) for v in values), strict=True)))
+        return None
 
     def _known(self, step: Step, value: int | None, assumed: int) -> int:
         if value is None:
@@ -240,12 +245,14 @@ class Machine(Engines):
         for indices in others:
             other, copies = b.part(indices)
             self.bundles.append(other)
-            for pool in (self.ddr.flowing, self.ddr.coming):
-                pool += [copies[t] for t in pool if t.owner[0] is b]
+            for fluid in self.fluids:
+                for pool in (fluid.flowing, fluid.coming):
+                    pool += [copies[t] for t in pool if t.owner[0] is b]
         b.keep(first, b.registers)
-        for transfer in (*self.ddr.flowing, *self.ddr.coming):
-            transfer.weight = len(transfer.owner[0].tiles)
-        heapify(self.ddr.coming)
+        for fluid in self.fluids:
+            for transfer in (*fluid.flowing, *fluid.coming):
+                transfer.weight = len(transfer.owner[0].tiles)
+            heapify(fluid.coming)
 
     def _release_barrier(self) -> bool:
         """If all kernel cores are at a barrier they go on, those that are alike again as one."""

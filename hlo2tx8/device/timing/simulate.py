@@ -16,6 +16,7 @@ from hlo2tx8.device.isa.forms import KcScalar
 from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcExit, KcHalt, KcIf, KcLoop, KcWait
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.timing.costs import Range, Work, spm_ranges, work_of
+from hlo2tx8.device.timing.simulate_noc import Noc
 
 NO_BYTES = 1e-6
 Steps = Generator["float | Callable[[], bool]", None, None]
@@ -52,6 +53,7 @@ class _Job:
 
 @dataclass(eq=False)
 class _Tile:
+    number: int
     registers: list[int]
     queues: dict[Engine, deque[_Job]] = field(default_factory=lambda: {e: deque[_Job]() for e in Engine})
     running: dict[Engine, _Job] = field(default_factory=dict[Engine, _Job])
@@ -81,7 +83,8 @@ class _Machine:
         self.now = 0.0
         self.events: list[tuple[float, int, Callable[[], None]]] = []
         self.numbers = count()
-        self.tiles = [_Tile([0, t, *[0] * 62]) for t in range(chip.tiles)]
+        self.tiles = [_Tile(t, [0, t, *[0] * 62]) for t in range(chip.tiles)]
+        self.noc = Noc(chip, self.after)
         self.flowing: list[tuple[_Tile, _Job]] = []
         self.flow_version = 0
         self.flow_from = 0.0
@@ -89,13 +92,14 @@ class _Machine:
     def run(self) -> float:
         for tile in self.tiles:
             tile.steps = self._core(tile)
-            self._after(float(self.chip.cycles.launch), lambda tile=tile: self._resume(tile))
+            self.after(float(self.chip.cycles.launch), lambda tile=tile: self._resume(tile))
         while self.events:
             self.now, _, happen = heappop(self.events)
+            self.noc.now = self.now
             happen()
         return self.now
 
-    def _after(self, cycles: float, happen: Callable[[], None]) -> None:
+    def after(self, cycles: float, happen: Callable[[], None]) -> None:
         heappush(self.events, (self.now + cycles, next(self.numbers), happen))
 
     # ------------------------------------------------------------------------------------------------ kernel core
@@ -107,7 +111,7 @@ class _Machine:
         for step in tile.steps:
             if isinstance(step, int | float):
                 if step:
-                    self._after(step, lambda: self._resume(tile))
+                    self.after(step, lambda: self._resume(tile))
                     return
             elif not step():
                 tile.condition = step
@@ -173,7 +177,7 @@ class _Machine:
         else:
             o = Operands({name: tile.value(operand) for name, operand in fields.items()}, record.fmt, record.fmt2)
             ranges = spm_ranges(kind, o)
-            job = _Job(kind.ENGINE, work_of(kind, o, self.chip, ranges), ranges)
+            job = _Job(kind.ENGINE, work_of(kind, o, self.chip, ranges), () if kind.ENGINE is Engine.DTE else ranges)
             tile.issued[job.engine] += 1
             if job.engine is Engine.KC:
                 tile.busy[job.engine] += job.work.cycles
@@ -189,7 +193,7 @@ class _Machine:
         """Once all kernel cores are at the barrier they go on together."""
         waiting = [t for t in self.tiles if not t.is_halted]
         if waiting and all(t.is_at_barrier for t in waiting):
-            self._after(float(self.chip.cycles.barrier), lambda: self._release(waiting))
+            self.after(float(self.chip.cycles.barrier), lambda: self._release(waiting))
 
     def _release(self, tiles: Sequence[_Tile]) -> None:
         for tile in tiles:
@@ -211,14 +215,21 @@ class _Machine:
             queue.popleft()
             tile.running[engine] = job
             job.started = self.now
-            then = self._flow if job.work.ddr_bytes else self._end
-            self._after(job.work.cycles, lambda then=then, job=job: then(tile, job))
+            cycles, then = job.work.cycles, self._flow if job.work.ddr_bytes else self.end
+            if job.work.packet is not None:
+                cycles += self.chip.cycles.dte_hop * self.noc.farthest(tile.number, job.work.packet)
+                then = self._send
+            self.after(cycles, lambda then=then, job=job: then(tile, job))
 
-    def _end(self, tile: _Tile, job: _Job) -> None:
+    def end(self, tile: _Tile, job: _Job) -> None:
         tile.busy[job.engine] += self.now - job.started
         del tile.running[job.engine]
         tile.in_order.remove(job)
         self._changed(tile)
+
+    def _send(self, tile: _Tile, job: _Job) -> None:
+        assert job.work.packet is not None
+        self.noc.flow(tile.number, job.work.packet, lambda: self.end(tile, job))
 
     # ------------------------------------------------------------------------------------------------------- DDR
 
@@ -245,7 +256,7 @@ class _Machine:
         self.flow_version += 1
         if self.flowing:
             version, least = self.flow_version, min(job.rest for _, job in self.flowing)
-            self._after(max(least, 0.0) / self._rate, lambda: self._drain(version))
+            self.after(max(least, 0.0) / self._rate, lambda: self._drain(version))
 
     def _drain(self, version: int) -> None:
         if version != self.flow_version:
@@ -255,4 +266,4 @@ class _Machine:
         self.flowing = [(tile, job) for tile, job in self.flowing if job.rest > NO_BYTES]
         self._await_flow()
         for tile, job in done:
-            self._end(tile, job)
+            self.end(tile, job)

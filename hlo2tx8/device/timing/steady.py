@@ -105,14 +105,13 @@ def _mark(machine: "Machine", lead: Bundle) -> Mark:
                 ahead.append((issued.ready if issued.start is None else issued.start) - base)
                 if issued.transfer is not None:
                     ahead.append(issued.transfer.rest)
-    if machine.ddr.flowing:
-        ahead.append(machine.ddr.now - base)
+    ahead += [fluid.now - base for fluid in machine.fluids if fluid.flowing]
     return Mark(base, tuple(structure), tuple(ahead))
 
 
 def _clocks(machine: "Machine", b: Bundle) -> tuple[float, ...]:
     ends = ([i.end for i in queue if i.end is not None] for queue in b.queues)
-    return b.now, machine.ddr.now, *(max(known, default=0.0) for known in ends)
+    return b.now, *(fluid.now for fluid in machine.fluids), *(max(known, default=0.0) for known in ends)
 
 
 def _probe(machine: "Machine", b: Bundle, frame: Frame, period: int, mark: Mark | None, cycles: float) -> Probe:
@@ -173,9 +172,11 @@ def _cycles_left(machine: "Machine", issued: Issued, now: float) -> float:
     """Until an instruction from before the loop ends, as far as that can be told."""
     if issued.end is not None:
         return issued.end - now
-    if issued.transfer is None or issued.transfer not in machine.ddr.flowing:
+    transfer = issued.transfer
+    fluid = next((f for f in machine.fluids if transfer in f.flowing), None)
+    if transfer is None or fluid is None:
         return 0.0
-    return issued.transfer.rest / machine.ddr.rate - (now - machine.ddr.now)
+    return transfer.rest / fluid.rate_of(transfer) - (now - fluid.now)
 
 
 def _delay(machine: "Machine", cycles: float, old: Sequence[Issued]) -> None:
@@ -185,12 +186,14 @@ def _delay(machine: "Machine", cycles: float, old: Sequence[Issued]) -> None:
             for i in queue:
                 if i in old:
                     if i.transfer is not None:
-                        i.transfer.rest -= machine.ddr.rate * cycles
+                        fluid = next(f for f in machine.fluids if i.transfer in f.flowing)
+                        i.transfer.rest -= fluid.rate_of(i.transfer) * cycles
                     continue
                 i.issue, i.ready, i.free = i.issue + cycles, i.ready + cycles, i.free + cycles
                 i.start = None if i.start is None else i.start + cycles
                 i.end = None if i.end is None else i.end + cycles
-    machine.ddr.shift(cycles)
+    for fluid in machine.fluids:
+        fluid.shift(cycles)
 
 
 # ------------------------------------------------------------------------------------------- do turns stay what they were?

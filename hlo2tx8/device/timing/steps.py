@@ -130,16 +130,17 @@ class Steps:
             values[f.name] = operand if type(operand) is int else f.least or int(f.role is Role.COUNT)
         o = Operands(values, record.fmt, record.fmt2)
         ranges = spm_ranges(record.kind, o)
-        if ranges not in self._sets:
+        checked = () if record.kind.ENGINE is Engine.DTE else ranges
+        if checked not in self._sets:
             number, conflicts = len(self._sets), set[int]()
             for others, (other, back) in self._sets.items():
-                if any(a.conflicts_with(b) for a in ranges for b in others):
+                if any(a.conflicts_with(b) for a in checked for b in others):
                     conflicts.add(other)
                     back.add(number)
-            if any(r.is_write and r.start < r.end for r in ranges):
+            if any(r.is_write and r.start < r.end for r in checked):
                 conflicts.add(number)
-            self._sets[ranges] = number, conflicts
-        shape = step.shapes[key] = Shape(work_of(record.kind, o, self.chip, ranges), ranges, *self._sets[ranges])
+            self._sets[checked] = number, conflicts
+        shape = step.shapes[key] = Shape(work_of(record.kind, o, self.chip, ranges), ranges, *self._sets[checked])
         return shape
 
     def _step(self, i: int, record: Record, matter: set[int], decide: set[int]) -> Step | None:
@@ -240,7 +241,8 @@ def _shape_names(kind: type[Instruction]) -> tuple[tuple[str, ...], tuple[str, .
     if is_scalar(kind):
         return (), ()
     counts = tuple(f.name for f in kind.FIELDS if f.role in (Role.COUNT, Role.STRIDE))
-    return counts, (*counts, *(f.name for f in kind.FIELDS if f.role in (Role.SPM_READ, Role.SPM_WRITE)))
+    others = (Role.SPM_READ, Role.SPM_WRITE, *((Role.IMMEDIATE,) if kind.ENGINE is Engine.DTE else ()))
+    return counts, (*counts, *(f.name for f in kind.FIELDS if f.role in others))
 
 
 def _registers(record: Record, names: Sequence[str]) -> list[str]:

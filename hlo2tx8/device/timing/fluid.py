@@ -1,0 +1,106 @@
+"""What transfers share: each that is under way has a rate, which changes when one begins or ends."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from math import inf
+from typing import Any, TypeAlias
+
+from hlo2tx8.device.chip import Chip
+
+SAME_CYCLES = 1e-6
+Link: TypeAlias = "tuple[int, int]"
+"""From a tile to the next one."""
+
+
+@dataclass(slots=True, eq=False)
+class Transfer:
+    """`rest` bytes that each of `weight` tiles moves from cycle `flows_at` on, over these links of the NoC."""
+
+    flows_at: float
+    rest: float
+    weight: int
+    owner: Any
+    links: tuple[Link, ...] = ()
+
+    def __lt__(self, other: "Transfer") -> bool:
+        return self.flows_at < other.flows_at
+
+
+@dataclass
+class Fluid(ABC):
+    """`now` is how far its transfers have been followed."""
+
+    chip: Chip
+    now: float = 0.0
+    flowing: list[Transfer] = field(default_factory=list[Transfer])
+    coming: list[Transfer] = field(default_factory=list[Transfer])
+
+    @abstractmethod
+    def rates(self) -> Sequence[float]:
+        """Bytes per cycle of each transfer that flows."""
+
+    def add(self, transfer: Transfer) -> None:
+        """A transfer whose bytes begin to flow no earlier than `now`."""
+        heappush(self.coming, transfer)
+
+    def next_event(self) -> float:
+        """The next cycle in which transfers begin to flow or end."""
+        begin = self.coming[0].flows_at if self.coming else inf
+        if not self.flowing:
+            return max(begin, self.now)
+        end = self.now + min(t.rest / rate for t, rate in zip(self.flowing, self.rates(), strict=True))
+        return end if end <= begin + SAME_CYCLES else begin
+
+    def step(self) -> list[Transfer]:
+        """Goes on to the next event; the transfers that end there."""
+        until = self.next_event()
+        rates = self.rates() if self.flowing else ()
+        cycles, self.now = until - self.now, until
+        done: list[Transfer] = []
+        rest: list[Transfer] = []
+        for transfer, rate in zip(self.flowing, rates, strict=True):
+            transfer.rest -= cycles * rate
+            (done if transfer.rest <= SAME_CYCLES * rate else rest).append(transfer)
+        self.flowing = rest
+        while self.coming and self.coming[0].flows_at <= self.now + SAME_CYCLES:
+            self.flowing.append(heappop(self.coming))
+        return done
+
+    def shift(self, cycles: float) -> None:
+        """Everything happens that much later."""
+        self.now += cycles
+        for transfer in self.coming:
+            transfer.flows_at += cycles
+        heapify(self.coming)
+
+    def rate_of(self, transfer: Transfer) -> float:
+        """Of one that flows."""
+        return self.rates()[self.flowing.index(transfer)]
+
+
+@dataclass
+class SharedDdr(Fluid):
+    """Transfers share the DDR evenly, and none is faster than its tile's port.
+
+    `samples` are (cycle, bytes per cycle of the chip from there on).
+    """
+
+    samples: list[tuple[float, float]] | None = None
+
+    def rates(self) -> Sequence[float]:
+        total = sum(t.weight for t in self.flowing)
+        return [min(self.chip.ddr_bytes_per_cycle / total, self.chip.cycles.dma_bytes_per_cycle)] * len(self.flowing)
+
+    def step(self) -> list[Transfer]:
+        done = super().step()
+        if self.samples is not None:
+            rate = self.rates()[0] if self.flowing else 0.0
+            self.flow_evenly(rate * sum(t.weight for t in self.flowing))
+        return done
+
+    def flow_evenly(self, bytes_per_cycle: float) -> None:
+        """Until the next sample transfers move that much on average."""
+        if self.samples is not None and (not self.samples or self.samples[-1][1] != bytes_per_cycle):
+            self.samples.append((self.now, bytes_per_cycle))
