@@ -232,6 +232,12 @@ REST = (
     Record(KcAffine, {"rd": 7, "c": 64 * 700, "r1": Register(4), "k1": -64}),
     Record(KcMin, {"rd": 7, "a": Register(7), "b": 6400}),
 )
+# registers that go from turn to turn
+TOGGLE = (
+    Record(KcAffine, {"rd": 8, "c": 1, "r1": Register(8), "k1": -1}),
+    Record(KcAffine, {"rd": 7, "c": 640, "r1": Register(8), "k1": 64000}),
+)
+GROW = (Record(KcAffine, {"rd": 8, "c": 64, "r1": Register(8), "k1": 1}),)
 LOOPS: dict[str, tuple[Record, ...]] = {
     "compute": loop(900, exp(0, HALF)),
     "drifting queue": loop(900, exp(0, 128), *[Record(KcMul, {"rd": 7, "a": 1, "b": 1})] * 13),
@@ -246,6 +252,8 @@ LOOPS: dict[str, tuple[Record, ...]] = {
     "triangle": loop(150, *loop(Register(4), exp(0, 1024), counter=8)),
     "shrinking rest": loop(700, *REST, exp(0, Register(7))),
     "nest": loop(40, *loop(50, *buffer(2), load(Register(6), 4096), store(Register(6), 4096)), Record(KcBarrier), counter=8),
+    "toggle": loop(901, *TOGGLE, exp(0, Register(7)), load(HALF, 6400)),
+    "growing": (Record(KcAffine, {"rd": 8, "c": 64}), *loop(301, *GROW, exp(0, Register(8)))),
     "few turns": loop(5, load(0, 4096), exp(0, 4096)),
     "no turns": loop(0, load(0, 4096)),
 }

@@ -4,7 +4,8 @@ Registers are used again for other things, so it is asked backward from every us
 register can be the one that is read there.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 from hlo2tx8.device.isa.base import Instruction
@@ -22,8 +23,18 @@ def is_scalar(kind: type[Instruction]) -> bool:
     return issubclass(kind, KcScalar) or kind in (KcAffine, KcLoadScalar)
 
 
-def needed_scalars(records: Sequence[Record], targets: Sequence[int], names: Names) -> tuple[set[int], frozenset[int]]:
-    """(scalars whose values the named fields of other records may be made of, registers that are read before they are set).
+@dataclass(frozen=True)
+class Needed:
+    """Scalars whose values matter, registers that are read before they are set, and by loop those that matter in its next turn
+    and that its body sets."""
+
+    scalars: frozenset[int]
+    live_in: frozenset[int]
+    carried: Mapping[int, tuple[int, ...]]
+
+
+def needed_scalars(records: Sequence[Record], targets: Sequence[int], names: Names) -> Needed:
+    """The scalars that the named fields of other records may be made of.
 
     targets: per record the other end of its block, as `partners` gives them.
     """
@@ -32,7 +43,13 @@ def needed_scalars(records: Sequence[Record], targets: Sequence[int], names: Nam
         seen = dict(at_begin)
         found, live = _backward(records, targets, names, at_begin)
         if at_begin == seen:
-            return found, live - ALWAYS_SET
+            break
+    carried: dict[int, tuple[int, ...]] = {}
+    for loop, registers in at_begin.items():
+        body = (i for i in range(loop + 1, targets[loop]) if i in found or records[i].kind is KcLoop)
+        is_set = {_number(records[i].fields["rd"]) for i in body}
+        carried[loop] = tuple(sorted((registers - {_number(records[loop].fields["rd"])}) & is_set))
+    return Needed(frozenset(found), live - ALWAYS_SET, carried)
 
 
 def _backward(

@@ -13,7 +13,18 @@ from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.isa.base import Engine, Operands
 from hlo2tx8.device.isa.encoding import Operand, Record, Register, decode_records, partners
 from hlo2tx8.device.isa.forms import KcScalar
-from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcExit, KcHalt, KcIf, KcLoop, KcWait
+from hlo2tx8.device.isa.kc_control import (
+    KcAffine,
+    KcBarrier,
+    KcEnd,
+    KcEndIf,
+    KcExit,
+    KcHalt,
+    KcIf,
+    KcLoadScalar,
+    KcLoop,
+    KcWait,
+)
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.timing.costs import Range, Work, spm_ranges, work_of
 from hlo2tx8.device.timing.simulate_noc import Noc
@@ -166,6 +177,9 @@ class _Machine:
             terms = [(tile.value(fields[f"r{i}"]), tile.value(fields[f"k{i}"])) for i in (1, 2, 3, 4)]
             tile.set(fields["rd"], tile.value(fields["c"]) + sum(r * k for r, k in terms))
             yield float(max(sum(1 for _, k in terms if k), 1))
+        elif kind is KcLoadScalar:
+            tile.set(fields["rd"], 0)  # what lies there is not known; nothing may depend on it
+            yield 1.0
         elif kind is KcWait:
             mask = tile.value(fields["engines"])
             yield float(self.chip.cycles.wait)

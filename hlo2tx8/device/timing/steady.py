@@ -1,9 +1,10 @@
 """When the turns of a loop cost what the turns before them cost, so that the model need not follow each of them.
 
 At the end of a turn the state of the machine is what is under way and how far ahead of the kernel core it is. A loop is in a
-steady state when that repeats, after a turn or a few, and repeats once more in the same time; buffers taken in turns have to be
-back at the first. A loop that does not settle drifts until a queue is full: after many turns it goes on at the pace of what is
-slowest. Either way turns are only left out as long as counts and branches stay what they were.
+steady state when that repeats, after a turn or a few, and repeats once more in the same time; buffers taken in turns, and
+registers that go from turn to turn, have to be back at the first. A loop that does not settle drifts until a queue is full: after
+many turns it goes on at the pace of what is slowest. Either way turns are only left out as long as counts and branches stay what
+they were.
 """
 
 from collections.abc import Sequence
@@ -90,6 +91,7 @@ def _mark(machine: "Machine", lead: Bundle) -> Mark:
     for b in machine.bundles:
         is_idle = b.is_at_barrier or b.is_done
         structure.append((b.tiles, b.at, tuple(f.loop for f in b.frames), is_idle))
+        structure += [b.registers[i] for f in b.frames for i in machine.steps.steps[f.loop].carried]
         if not is_idle:
             ahead.append(b.now - base)
         past = base if is_idle else b.now
@@ -123,7 +125,7 @@ def _probe(machine: "Machine", b: Bundle, frame: Frame, period: int, mark: Mark 
 def _skip(machine: "Machine", lead: Bundle, frame: Frame, probe: Probe) -> None:
     """Everything that happened since the probe happens again, as often as it is sure to."""
     moved = _moved_frames(machine, lead, probe)
-    if not moved:
+    if not moved or (probe.must_equal is None and any(machine.steps.steps[f.loop].carried for _, f, _ in moved)):
         return
     # The lead has ended its turn, others are in the middle of theirs.
     firsts = [f.turn + (b is not lead) for b, f, _ in moved]

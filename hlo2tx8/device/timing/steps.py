@@ -30,7 +30,7 @@ from hlo2tx8.device.isa.kc_control import (
     KcWait,
 )
 from hlo2tx8.device.timing.costs import Range, Work, spm_ranges, work_of
-from hlo2tx8.device.timing.needed import is_scalar, needed_scalars
+from hlo2tx8.device.timing.needed import Needed, is_scalar, needed_scalars
 
 NUM_REGISTERS = 64
 MOST_ROTATION = 6
@@ -70,7 +70,7 @@ class Shape:
 @dataclass(slots=True)
 class Step:
     """`inputs` index registers and constants; `rd` is 0 if nothing is set; `target` is the step that a block ends with, or began
-    with. `before` are cycles of the scalars ahead of it."""
+    with. `before` are cycles of the scalars ahead of it. A loop's `carried` registers go from turn to turn."""
 
     op: Op
     record: int
@@ -85,6 +85,7 @@ class Step:
     counts: tuple[int, ...] = ()
     decides_counts: bool = False
     varies: bool = False
+    carried: tuple[int, ...] = ()
     rotation: int = 1
     shapes: dict[tuple[int | None, ...], Shape] = field(default_factory=dict[tuple[int | None, ...], Shape])
 
@@ -102,12 +103,13 @@ class Steps:
 
     def __post_init__(self) -> None:
         targets = partners(self.records)
-        decide, _ = needed_scalars(self.records, targets, lambda kind: _shape_names(kind)[0])
-        matter, self.live_in = needed_scalars(self.records, targets, lambda kind: _shape_names(kind)[1])
+        decide = needed_scalars(self.records, targets, lambda kind: _shape_names(kind)[0]).scalars
+        needed = needed_scalars(self.records, targets, lambda kind: _shape_names(kind)[1])
+        self.live_in = needed.live_in
         at: dict[int, int] = {}
         before = 0
         for i, record in enumerate(self.records):
-            step = self._step(i, record, matter, decide)
+            step = self._step(i, record, needed, decide)
             if step is None:
                 before += _scalar_cycles(record)
                 continue
@@ -143,10 +145,10 @@ class Steps:
         shape = step.shapes[key] = Shape(work_of(record.kind, o, self.chip, ranges), ranges, *self._sets[checked])
         return shape
 
-    def _step(self, i: int, record: Record, matter: set[int], decide: set[int]) -> Step | None:
+    def _step(self, i: int, record: Record, needed: Needed, decide: frozenset[int]) -> Step | None:
         kind, fields = record.kind, record.fields
         if is_scalar(kind):
-            if i not in matter:
+            if i not in needed.scalars:
                 return None
             rd = _number(fields["rd"])
             terms, fold = _fold(record)
@@ -155,7 +157,7 @@ class Steps:
             return Step(Op.SCALAR, i, 0, inputs, (), rd, cycles, fold, decides_counts=i in decide)
         if kind is KcLoop:
             inputs = tuple(self._index(fields[name]) for name in ("lo", "hi", "step"))
-            return Step(Op.LOOP, i, 0, inputs, rd=_number(fields["rd"]), counts=inputs)
+            return Step(Op.LOOP, i, 0, inputs, rd=_number(fields["rd"]), counts=inputs, carried=needed.carried[i])
         if kind in (KcIf, KcWait):
             inputs = (self._index(fields["value" if kind is KcIf else "engines"]),)
             return Step(Op.IF if kind is KcIf else Op.WAIT, i, 0, inputs, counts=inputs if kind is KcIf else ())
