@@ -75,12 +75,19 @@ def work_of(kind: type[Instruction], o: Operands, chip: Chip, ranges: Sequence[R
             cycles = max(-(-widest // c.kc_vector_bytes_per_cycle), 1) * kind.COST
             operations = _elements(kind, o, widest)
             return Work(cycles, operations=operations, least_cycles=cycles if operations else 0.0)
+        case Engine.DTE:
+            return Work(c.dte_startup, packet=_packet(o, ranges))
         case Engine.NE:
             products = product_of(kind, o).multiply_adds
             least = products / _products_per_cycle(o, c)
             return Work(ne_cycles(kind, o, c), operations=2 * products, least_cycles=least)
-        case _:
-            raise NotImplementedError(f"cycles of {kind.MNEMONIC}")
+
+
+def _packet(o: Operands, ranges: Sequence[Range]) -> Packet:
+    """What an instruction of DTE moves: to the tiles it names, or from one of them if it writes this tile's scratchpad."""
+    others = (o["tile"],) if "tile" in o.values else tuple(t for t in range(o["tiles"].bit_length()) if o["tiles"] >> t & 1)
+    is_pull = any(r.is_write for r in ranges)
+    return Packet(others, is_pull, max((r.end - r.start for r in ranges), default=0))
 
 
 def _products_per_cycle(o: Operands, c: Cycles) -> int:
