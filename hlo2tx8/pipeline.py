@@ -32,6 +32,7 @@ from hlo2tx8.lower.simplify import SimplifyPass
 from hlo2tx8.lower.vectorize import VectorizePass
 from hlo2tx8.options import Level
 from hlo2tx8.partitioner.plan_fusions import PlanFusionsPass
+from hlo2tx8.schedule.split_reductions import SplitReductionsPass
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(ExpandChloPass(), after=Level.HLO),
     Stage(ExpandOperationsPass(), after=Level.HLO),
     Stage(SimplifyControlPass(), after=Level.HLO),
+    Stage(SplitReductionsPass(), after=Level.HLO),
     Stage(PlanFusionsPass(), after=Level.FUSED),
     Stage(EmitFusionsPass(), after=Level.LOOPS),
     Stage(InlinePass(), after=Level.LOOPS),

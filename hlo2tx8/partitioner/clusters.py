@@ -6,6 +6,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from hlo2tx8.hlo import has_spec
 from hlo2tx8.hlo.regions import CONTROL, UPDATE, captured
+from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.indexing import FloorDiv, IndexingMap, Mod
 from hlo2tx8.partitioner.computation import Scope
 from hlo2tx8.partitioner.instruction import (
@@ -18,11 +19,13 @@ from hlo2tx8.partitioner.instruction import (
     is_inlined_constant,
     is_read_as_a_whole,
     is_splat_constant,
+    kind_of,
     operand_maps,
     shape_of,
     tensor_type,
 )
-from hlo2tx8.partitioner.iteration_space import Access, iteration_space
+from hlo2tx8.partitioner.iteration_space import Access, divides_ranges, iteration_space
+from hlo2tx8.partitioner.reduction_paths import is_reduction, loop_operand_map, num_loop_operands, ranges_after
 
 MAX_INSTRUCTIONS = 200
 """Instructions in one fusion: bounds its compile time and the vectors alive in it."""
@@ -98,6 +101,8 @@ class _Walk:
             return
         if is_elemental(op):
             self._visit_elemental(op, found, inside)
+        elif _reads_once(op):
+            self._visit_reduction(op, found)
         else:
             self._start(op, "its own kind of kernel", is_loop=False)
 
@@ -120,6 +125,18 @@ class _Walk:
         self.explain.append(f"{_name(op)} joins {_name(cluster.root)}")
         self._read_operands(op, found[0])
 
+    def _visit_reduction(self, op: Operation, found: list[Use]) -> None:
+        """A reduction reads its inputs in its own fusion, or in that of a reader with the same index."""
+        first = found[0] if found else _OUTSIDE
+        if len(op.results) > 1 or first.map is not None or self._why_apart(op, found, first.cluster is None):
+            self._start(op, "a reduction", is_loop=True)
+            return
+        cluster = first.cluster
+        assert cluster is not None
+        cluster.members[op] = None
+        self.explain.append(f"{_name(op)} joins {_name(cluster.root)}")
+        self._read_operands(op, first)
+
     def _why_apart(self, op: Operation, found: list[Use], is_outside: bool) -> str:
         """The reason why an elemental instruction cannot join its reader's fusion, or ""."""
         first = found[0]
@@ -141,14 +158,17 @@ class _Walk:
         """Are all reads of the cluster affine, after splitting dimensions, if `op` joins it?"""
         cluster = use.cluster
         assert cluster is not None
+        output = tensor_type(cluster.root.results[0])
         new = [
-            Access(map, tensor_type(operand))
+            Access(ranges_after(map, len(output.get_shape())), tensor_type(operand))
             for operand, map in zip(op.operands, _operand_maps_from(op, use), strict=True)
             if map is not None and _has_division(map)
         ]
         if not new:
             return True
-        if not iteration_space(tensor_type(cluster.root.results[0]), [*cluster.accesses, *new]).is_affine:
+        if any(divides_ranges(access) for access in new):
+            return False
+        if not iteration_space(output, [*cluster.accesses, *new]).is_affine:
             return False
         cluster.accesses.extend(new)
         return True
@@ -178,11 +198,14 @@ class _Walk:
     def _read_operands(self, op: Operation, use: Use) -> None:
         if not op.operands:
             return
+        loop = Scope(op, in_loop=True) if is_reduction(op) else None
         for number, (operand, map) in enumerate(zip(op.operands, _operand_maps_from(op, use), strict=True)):
             if is_read_as_a_whole(op, number):
                 self._keep_outside(operand)
             elif isinstance(operand.owner, Operation):
                 scope = Scope(op, number) if is_conditional(op, number) else use.scope
+                if loop is not None and number < num_loop_operands(op):
+                    scope = loop
                 self.uses.setdefault(operand.owner, []).append(Use(use.cluster, map, scope))
 
 
@@ -190,6 +213,13 @@ def _operand_maps_from(op: Operation, use: Use) -> list[IndexingMap | None]:
     """Maps from the cluster root's index to each operand's; None for the identity."""
     assert use.cluster is not None
     shape = shape_of(use.cluster.root.results[0])
+    if is_reduction(op):
+        here = IndexingMap.identity(shape_of(op.results[0])) if use.map is None else use.map
+        inputs = num_loop_operands(op)
+        return [
+            loop_operand_map(op, number, here) if number < inputs else here.with_results(())
+            for number in range(len(op.operands))
+        ]
     found: list[IndexingMap | None] = []
     for map in operand_maps(op):
         if map is None or use.map is None:
@@ -198,6 +228,11 @@ def _operand_maps_from(op: Operation, use: Use) -> list[IndexingMap | None]:
         composed = compose(map, use.map)
         found.append(None if is_identity(composed, shape) else composed)
     return found
+
+
+def _reads_once(op: Operation) -> bool:
+    """Is it a reduction that reads every element of its inputs once?"""
+    return is_reduction(op) and kind_of(op) is Kind.REDUCE
 
 
 def _has_division(map: IndexingMap) -> bool:

@@ -100,6 +100,13 @@ def _offset_and_conditions(access: Access, shape: Sequence[int], to_output: Sequ
     return [expr.substitute(to_output, symbols) for expr in found]
 
 
+def divides_ranges(access: Access) -> bool:
+    """Is the offset, or a condition, not affine in the map's range variables?"""
+    found = _offset_and_conditions(access, [d.hi + 1 for d in access.map.dims], [Dim(i) for i in range(len(access.map.dims))])
+    simple = (simplify_expr(e, [d.interval for d in access.map.dims], [v.interval for v in access.map.syms]) for e in found)
+    return any(isinstance(leaf, Sym) for expr in simple for term in _compound_terms(expr) for leaf in term.leaves())
+
+
 def _substitute_dims(expr: Expr, dims: Sequence[Expr]) -> Expr:
     return expr.substitute(dims, _SYMBOLS)
 

@@ -101,27 +101,26 @@ def why_in_order(op: Operation) -> str:
     names = [inner.name.partition(".")[2] for inner in body.ops if inner.name not in CONSTANTS][:-1]
     if only_adds(body) or all(name in _CHOOSES for name in names):
         return ""
-    if len(op.results) == len(names) and all(name in _JOINS_ANYHOW for name in names) and _is_apart(op):
+    if len(op.results) == len(names) and all(joins_apart(op, i) in _JOINS_ANYHOW for i in range(len(names))):
         return ""
     return "its combiner may depend on the order"
 
 
-def _is_apart(op: Operation) -> bool:
-    """Is every result joined from its own two arguments alone?"""
+def joins_apart(op: Operation, number: int) -> str:
+    """The instruction that joins result `number` of a reduce from its own two arguments alone, or ""."""
     body, count = op.regions[0].block, len(op.results)
     terminator = body.last_op
     assert terminator is not None
-    for number, value in enumerate(terminator.operands):
-        owner = value.owner
-        if not isinstance(owner, Operation) or set(owner.operands) != {body.args[number], body.args[count + number]}:
-            return False
-    return True
+    owner = terminator.operands[number].owner
+    if not isinstance(owner, Operation) or set(owner.operands) != {body.args[number], body.args[count + number]}:
+        return ""
+    return owner.name.partition(".")[2]
 
 
 def _shape_of(op: Operation) -> _Shape:
     """Which counters lie next to each other in the input's memory."""
     type_ = tensor_type(op.operands[0])
-    shape, reduced = type_.get_shape(), _reduced_dimensions(op)
+    shape, reduced = type_.get_shape(), reduced_dimensions(op)
     order = [dim for dim in reversed(minor_to_major(type_)) if shape[dim] != 1]
     last = max((position for position, dim in enumerate(order) if dim in reduced), default=-1)
     first = last
@@ -135,7 +134,7 @@ def _shape_of(op: Operation) -> _Shape:
     return _Shape(op, loops, block, prod(shape[dim] for dim in run), is_outer=last + 1 < len(order))
 
 
-def _reduced_dimensions(op: Operation) -> list[int]:
+def reduced_dimensions(op: Operation) -> list[int]:
     """The input's dimension that each counter of the loop walks."""
     results = operand_indexing(op)[0][0].results
     return [results.index(Sym(i)) for i in range(len(loop_counters(op)))]

@@ -51,6 +51,7 @@ def after_each_pass() -> dict[str, str]:
         ("expand-chlo", "stablehlo.tanh", "chlo."),
         ("expand-operations", "stablehlo.tanh", "chlo."),
         ("simplify-control", "stablehlo.tanh", "optimization_barrier"),
+        ("split-reductions", "stablehlo.tanh", "optimization_barrier"),
         ("plan-fusions", "hlo.fusion", "func.call"),
         ("emit-fusions", "launch.kernel", "hlo.fusion"),
         ("inline", "xla.loop", "no_compute"),

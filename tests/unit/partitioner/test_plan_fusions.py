@@ -130,19 +130,39 @@ def test_every_output_is_written_by_a_fusion_of_its_own() -> None:
     assert names(fused, 3) == ["constant"]
 
 
-def test_reduce_is_a_fusion_of_its_own_with_its_hero() -> None:
-    c = Program(t(4, 8))
-    x = c.same("tanh", c.p[0])
+def sum_of_rows(c: Program, x: SSAValue) -> SSAValue:
     zero = c.op("constant", [], t(), value=np.zeros((), np.float32))
     body = Block(arg_types=[t(), t()])
     add = OPS["add"](list(body.args), [t()])
     body.add_ops([add, ReturnOp(list(add.results))])
     reduce = OPS["reduce"]([x, zero], [t(4)], {"dimensions": DenseArrayBase.from_list(i64, [1])}, [Region(body)])
     c.block.add_op(reduce)
-    fused = c.plan(c.same("negate", reduce.results[0]))
-    assert [names(fused, i) for i in range(3)] == [["tanh"], ["constant", "reduce"], ["negate"]]
-    assert hero(fused.groups[1].fusion).kind == "reduction"
-    assert hero(fused.groups[0].fusion).kind == "loop"
+    return reduce.results[0]
+
+
+def test_reduce_has_what_it_reads_and_what_follows_at_the_same_index() -> None:
+    c = Program(t(4, 8))
+    fused = c.plan(c.same("negate", sum_of_rows(c, c.same("tanh", c.p[0]))))
+    assert [names(fused, 0)] == [["tanh", "constant", "reduce", "negate"]]
+    assert hero(fused.groups[0].fusion).kind == "reduction"
+
+
+def test_reduce_does_not_join_what_reads_it_at_another_index() -> None:
+    """The sum of a row is computed once, not for each of the row's elements; so is what two fusions read."""
+    c = Program(t(4, 8))
+    x = c.same("tanh", c.p[0])
+    spread = c.op("broadcast_in_dim", [sum_of_rows(c, x)], t(4, 8), broadcast_dimensions=[0])
+    fused = c.plan(c.same("divide", x, spread))
+    assert [names(fused, i) for i in range(3)] == [["tanh"], ["constant", "reduce"], ["broadcast_in_dim", "divide"]]
+
+
+def test_two_reductions_do_not_share_what_they_read() -> None:
+    """Each has a loop of its own: the elements would be computed twice."""
+    c = Program(t(4, 8))
+    x = c.same("tanh", c.p[0])
+    fused = c.plan(c.same("add", sum_of_rows(c, x), sum_of_rows(c, x)))
+    assert names(fused, 0) == ["tanh"]
+    assert [name for name in names(fused, 1) if name != "constant"] == ["reduce", "reduce", "add"]
 
 
 def test_fusions_of_the_source_are_kept() -> None:
