@@ -18,6 +18,7 @@ from hlo2tx8.partitioner.instruction import (
     is_identity,
     is_inlined_constant,
     is_read_as_a_whole,
+    is_slice,
     is_splat_constant,
     kind_of,
     operand_maps,
@@ -150,6 +151,8 @@ class _Walk:
             return "read through several indexing maps"
         if len(first.cluster.members) >= MAX_INSTRUCTIONS:
             return f"the fusion has {MAX_INSTRUCTIONS} instructions"
+        if is_slice(op) and (first.scope is not None or (first.map is not None and (first.map.ranges or first.map.constraints))):
+            return "a slice of which the reader needs a part at a time"
         if not self._stays_affine(op, first):
             return "its reads would not be affine"
         return ""

@@ -1,5 +1,6 @@
 """What the partitioner asks about one instruction: its kind, the maps to its operands, whether it is free."""
 
+from math import prod
 from typing import cast
 
 from xdsl.dialects.builtin import TensorType
@@ -54,6 +55,13 @@ def is_elemental(op: Operation) -> bool:
 def is_read_as_a_whole(op: Operation, number: int) -> bool:
     """Must operand `number` be a tensor in memory, because the elements read are known at run time only?"""
     return kind_of(op) is Kind.INDEXED and number == 0
+
+
+def is_slice(op: Operation) -> bool:
+    """Does it read at one place, known at run time only, all elements together?"""
+    if kind_of(op) is not Kind.INDEXED or len(op.operands) == 1:
+        return False
+    return all(prod(shape_of(index)) == 1 for index in op.operands[1:])
 
 
 def is_inlined_constant(op: Operation) -> bool:

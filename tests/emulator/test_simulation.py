@@ -125,6 +125,8 @@ class Drawn:
         for _ in range(self.number(0, 3)):
             wait = [Record(KcWait, {"engines": ALL})] if self.is_so(0.7) else []
             records += [*wait, Record(KcBarrier), *self.stretch()]
+        if self.is_so(0.3):
+            records = self.loop(30, self.number(2, 40), [*records, Record(KcWait, {"engines": ALL}), Record(KcBarrier)])
         return program_of(*records)
 
 

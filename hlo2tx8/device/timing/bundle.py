@@ -81,9 +81,7 @@ class Bundle:
         other = copy.copy(self)
         other.records, other.counters = list(self.records), list(self.counters)
         other.keep(indices, self.registers)
-        for frame in self.frames:
-            frame.marks, frame.probe = [], None
-        other.frames = [replace(frame, marks=[]) for frame in self.frames]
+        other.frames = [replace(frame, marks=[], probe=None) for frame in self.frames]
         copies = {i: copy.copy(i) for queue in self.queues for i in queue}
         other.queues = tuple(deque((copies[i] for i in queue), queue.maxlen) for queue in self.queues)
         other.blocked = None if self.blocked is None else copies[self.blocked]

@@ -49,7 +49,7 @@ class Probe:
     must_equal: Mark | None
     cycles: float
     clocks: tuple[float, ...]
-    positions: dict[Bundle, tuple[int, ...]]
+    positions: dict[tuple[int, ...], tuple[int, ...]]
     sums: "Sums"
     under_way: tuple[Issued, ...]
 
@@ -117,7 +117,7 @@ def _clocks(machine: "Machine", b: Bundle) -> tuple[float, ...]:
 
 
 def _probe(machine: "Machine", b: Bundle, frame: Frame, period: int, mark: Mark | None, cycles: float) -> Probe:
-    positions = {other: tuple(f.turn for f in other.frames) for other in machine.bundles}
+    positions = {other.tiles: tuple(f.turn for f in other.frames) for other in machine.bundles}
     under_way = tuple(i for other in machine.bundles for queue in other.queues for i in queue)
     return Probe(period, frame.turn, mark, cycles, _clocks(machine, b), positions, machine.sums(), under_way)
 
@@ -158,9 +158,9 @@ def _moved_frames(machine: "Machine", lead: Bundle, probe: Probe) -> list[tuple[
     """The loop that each running bundle is in, with its turns since the probe; None if one of them did anything else."""
     moved: list[tuple[Bundle, Frame, int]] = []
     for b in machine.bundles:
-        if b.is_done or b.is_at_barrier:
+        if b.is_done or (b.is_at_barrier and all(f.loop != lead.frames[-1].loop for f in b.frames)):
             continue
-        before, now = probe.positions.get(b, ()), [f.turn for f in b.frames]
+        before, now = probe.positions.get(b.tiles, ()), [f.turn for f in b.frames]
         if len(before) != len(now):
             return None
         changed = [(f, turn - old) for f, turn, old in zip(b.frames, now, before, strict=True) if turn != old]

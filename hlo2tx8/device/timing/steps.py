@@ -5,7 +5,7 @@ matter only cost cycles, which the step behind them carries. Constants lie behin
 of a step is an index.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, auto
 from functools import cache
@@ -181,7 +181,8 @@ class Steps:
         for number, step in enumerate(self.steps):
             if step.op is Op.LOOP:
                 body = self.steps[number + 1 : step.target]
-                step.rotation = _rotation(self.records[s.record] for s in body if s.op is Op.SCALAR)
+                made = [self.records[s.record] for s in body if s.op in (Op.SCALAR, Op.LOOP)]
+                step.rotation = _rotation(step.rd, made)
                 step.varies = any(i < NUM_REGISTERS for s in body for i in s.counts)
 
 
@@ -200,10 +201,28 @@ def is_not_zero(value: int) -> int:
     return int(value != 0)
 
 
-def _rotation(scalars: Iterable[Record]) -> int:
-    """The turns of a loop after which divisions by constants are back where they were; those by large ones are left alone."""
-    divisors = [r.fields["b"] for r in scalars if r.kind in (KcMod, KcFloorDiv)]
+def _rotation(counter: int, made: Sequence[Record]) -> int:
+    """The turns of a loop after which divisions by constants are back where they were; those by large ones are left alone.
+
+    Only what depends on the loop's counter, or on a turn before, goes on from turn to turn.
+    """
+    lasting = {counter}
+    is_set = set[int]()
+    for record in made:
+        lasting |= _sources(record) - is_set
+        is_set.add(_number(record.fields["rd"]))
+    lasting &= is_set | {counter}
+    size = 0
+    while size != len(lasting):
+        size = len(lasting)
+        lasting |= {_number(r.fields["rd"]) for r in made if _sources(r) & lasting}
+    divisions = [r for r in made if r.kind in (KcMod, KcFloorDiv) and _sources(r) & lasting]
+    divisors = [r.fields["b"] for r in divisions]
     return lcm(*(d for d in divisors if isinstance(d, int) and 0 < d <= MOST_ROTATION)) if divisors else 1
+
+
+def _sources(record: Record) -> set[int]:
+    return {o.number for name, o in record.fields.items() if isinstance(o, Register) and name != "rd"}
 
 
 def _number(register: Operand) -> int:
