@@ -8,6 +8,8 @@ dynamic_slice, gather              ⟶    hlo.read_at
 dynamic_update_slice, scatter      ⟶    hlo.write_at
 reduce_window, convolution         ⟶    reduce, dot_general of views
 select_and_scatter                 ⟶    two reduces of views
+sort                               ⟶    a network of compare and exchange
+batch_norm_*                       ⟶    arithmetic and sums
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +23,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from hlo2tx8.dialects.hlo import LiteralAttr, UnknownOp
-from hlo2tx8.hlo import expand_indexed, expand_select_and_scatter, expand_windows
+from hlo2tx8.hlo import expand_batch_norm, expand_indexed, expand_select_and_scatter, expand_sort, expand_windows
 from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import tensor_like
 from hlo2tx8.hlo.regions import captured
@@ -154,5 +156,7 @@ EXPANSIONS: dict[str, Callable[[Operation], None]] = {
     **expand_indexed.EXPANSIONS,
     **expand_windows.EXPANSIONS,
     **expand_select_and_scatter.EXPANSIONS,
+    **expand_sort.EXPANSIONS,
+    **expand_batch_norm.EXPANSIONS,
 }
 """What rewrites an op of that name, where it needs to be rewritten."""

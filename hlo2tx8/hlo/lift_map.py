@@ -5,10 +5,11 @@
 Scalars that the region closes over are spread over the array.
 """
 
+from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import DenseArrayBase, TensorType, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from hlo2tx8.dialects.hlo import LiteralAttr
@@ -19,14 +20,22 @@ from hlo2tx8.hlo.spec import Kind
 
 def lift_map(op: Operation) -> None:
     """Replaces a map whose region holds elementwise ops only; leaves any other alone."""
-    (region,) = op.regions
-    body, block = region.block, op.parent
+    body = op.regions[0].block
+    if is_liftable(body):
+        shape = cast(TensorType[Attribute], op.results[0].type).get_shape()
+        Rewriter.replace_op(op, [], lift_body(body, op.operands, shape, op))
+
+
+def is_liftable(body: Block) -> bool:
+    """Does a region hold elementwise ops only?"""
+    return all(_is_elementwise(o) for o in body.ops if o is not body.last_op)
+
+
+def lift_body(body: Block, arguments: Sequence[SSAValue], shape: Sequence[int], op: Operation) -> list[SSAValue]:
+    """What a liftable region yields for every element of arrays of that shape, by new ops in front of `op`."""
+    block = op.parent
     assert block is not None
-    inner = [o for o in body.ops if o is not body.last_op]
-    if not all(_is_elementwise(o) for o in inner):
-        return
-    shape = cast(TensorType[Attribute], op.results[0].type).get_shape()
-    lifted: dict[SSAValue, SSAValue] = dict(zip(body.args, op.operands, strict=True))
+    lifted: dict[SSAValue, SSAValue] = dict(zip(body.args, arguments, strict=True))
 
     def whole(value: SSAValue) -> SSAValue:
         """The array of a scalar; one from outside of the region is the same for all elements."""
@@ -37,7 +46,9 @@ def lift_map(op: Operation) -> None:
             lifted[value] = spread.results[0]
         return lifted[value]
 
-    for scalar in inner:
+    for scalar in body.ops:
+        if scalar is body.last_op:
+            break
         operands = [whole(value) for value in scalar.operands]
         types = [_array_of(type_, shape) for type_ in scalar.result_types]
         new = type(scalar).create(operands=operands, result_types=types, properties=dict(scalar.properties))
@@ -45,7 +56,7 @@ def lift_map(op: Operation) -> None:
         block.insert_op_before(new, op)
         lifted.update(zip(scalar.results, new.results, strict=True))
     assert body.last_op is not None
-    Rewriter.replace_op(op, [], [whole(value) for value in body.last_op.operands])
+    return [whole(value) for value in body.last_op.operands]
 
 
 def _is_elementwise(op: Operation) -> bool:
@@ -56,5 +67,5 @@ def _is_elementwise(op: Operation) -> bool:
     return spec_of(op).kind is Kind.ELEMENTWISE and not op.name.startswith("chlo.broadcast_")
 
 
-def _array_of(type_: Attribute, shape: tuple[int, ...]) -> TensorType[Attribute]:
+def _array_of(type_: Attribute, shape: Sequence[int]) -> TensorType[Attribute]:
     return TensorType(cast(TensorType[Attribute], type_).element_type, shape)

@@ -1,6 +1,7 @@
 """The OpSpec table, one module per family; a new op is one entry in one of them."""
 
 from hlo2tx8.hlo.ops import (
+    batch_norm,
     chlo,
     chlo_broadcast,
     constant,
@@ -18,6 +19,7 @@ from hlo2tx8.hlo.ops import (
     reduce,
     scatter,
     shaping,
+    sort,
     window,
 )
 from hlo2tx8.hlo.spec import OpSpec
@@ -36,6 +38,8 @@ SPECS: tuple[OpSpec, ...] = (
     *indexed.SPECS,
     *gather.SPECS,
     *scatter.SPECS,
+    *sort.SPECS,
+    *batch_norm.SPECS,
     *reduce.SPECS,
     *dot.SPECS,
     *window.SPECS,

@@ -1,0 +1,30 @@
+"""sort: rows along a dimension in the order of a comparator."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hlo2tx8.hlo.spec import Array, Attributes, Body, Kind, OpSpec, TensorLike
+
+
+def sort(attributes: Attributes, _: tuple[TensorLike, ...], bodies: Sequence[Body], *arrays: Array) -> list[Array]:
+    """Each element goes to where as many others come before it; those that neither comes before keep their order."""
+    if not arrays[0].ndim or 0 in arrays[0].shape:
+        return [np.array(a) for a in arrays]
+    dim = int(attributes["dimension"])
+    rows = [np.moveaxis(a, dim, -1) for a in arrays]
+    found = [np.empty(r.shape, r.dtype) for r in rows]
+    n = rows[0].shape[-1]
+    for row in np.ndindex(rows[0].shape[:-1]):
+        pairs: list[Array] = []
+        for values in (r[row] for r in rows):
+            pairs += [np.broadcast_to(values[:, None], (n, n)), np.broadcast_to(values[None, :], (n, n))]
+        before = np.asarray(bodies[0](*pairs)[0], bool)
+        earlier = np.arange(n)[:, None] < np.arange(n)[None, :]
+        rank = np.sum(before | (earlier & ~before.T), axis=0)
+        for out, r in zip(found, rows, strict=True):
+            out[row][rank] = r[row]
+    return [np.ascontiguousarray(np.moveaxis(f, -1, dim)) for f in found]
+
+
+SPECS = (OpSpec("stablehlo.sort", Kind.HERO, body_reference=sort),)
