@@ -10,6 +10,7 @@ reduce_window, convolution         ⟶    reduce, dot_general of views
 select_and_scatter                 ⟶    two reduces of views
 sort                               ⟶    a network of compare and exchange
 batch_norm_*                       ⟶    arithmetic and sums
+cholesky, triangular_solve         ⟶    loops over columns and rows
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +24,14 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from hlo2tx8.dialects.hlo import LiteralAttr, UnknownOp
-from hlo2tx8.hlo import expand_batch_norm, expand_indexed, expand_select_and_scatter, expand_sort, expand_windows
+from hlo2tx8.hlo import (
+    expand_batch_norm,
+    expand_indexed,
+    expand_linear_algebra,
+    expand_select_and_scatter,
+    expand_sort,
+    expand_windows,
+)
 from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import tensor_like
 from hlo2tx8.hlo.regions import captured
@@ -37,6 +45,9 @@ class ExpandOperationsPass(ModulePass):
     name = "expand-operations"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in tuple(op.walk()):
+            if inner.name in expand_linear_algebra.EXPANSIONS:
+                expand_linear_algebra.EXPANSIONS[inner.name](inner)  # into loops of ops that are expanded, too
         for inner in tuple(op.walk()):
             if inner.name in COMBINING:
                 _own_constants(inner)

@@ -19,8 +19,8 @@ def sort(attributes: Attributes, _: tuple[TensorLike, ...], bodies: Sequence[Bod
         pairs: list[Array] = []
         for values in (r[row] for r in rows):
             pairs += [np.broadcast_to(values[:, None], (n, n)), np.broadcast_to(values[None, :], (n, n))]
-        before = np.asarray(bodies[0](*pairs)[0], bool)
-        earlier = np.arange(n)[:, None] < np.arange(n)[None, :]
+        before: Array = np.asarray(bodies[0](*pairs)[0], bool)
+        earlier: Array = np.tri(n, k=-1, dtype=bool).T
         rank = np.sum(before | (earlier & ~before.T), axis=0)
         for out, r in zip(found, rows, strict=True):
             out[row][rank] = r[row]

@@ -1,0 +1,155 @@
+"""cholesky and triangular_solve as counted loops over columns and rows, all matrices of a batch at once.
+
+cholesky            L = 0;  for j:  v = A[:, j] - L L[j, :]ᵀ;  L[:, j] = v / sqrt(v[j]) from row j on
+triangular_solve    X = 0;  for i:  X[i, :] = (B[i, :] - M[i, :] X) / D[i], M the triangle without its diagonal D
+
+The upper factor is that of the transpose; x op(a) = b is solved as op(a)ᵀ xᵀ = bᵀ.
+"""
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, TensorType, i1, i32, i64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from hlo2tx8.dialects import stablehlo
+from hlo2tx8.dialects.hlo import StructAttr
+from hlo2tx8.dialects.layout import as_tensor
+from hlo2tx8.dialects.struct_text import parse_struct
+from hlo2tx8.hlo.expansion import Expansion, int_array
+from hlo2tx8.hlo.lookup import attributes_of, tensor_like
+from hlo2tx8.hlo.types import is_complex
+
+INDEX: TensorType[Attribute] = TensorType(i32, [])
+
+
+class _Matrices(Expansion):
+    """Arithmetic on batches of matrices, in front of an op or of the end of a loop's body."""
+
+    def __call__(self, name: str, *operands: SSAValue) -> SSAValue:
+        return self.emit(name, operands, operands[0].type)
+
+    def transposed(self, value: SSAValue) -> SSAValue:
+        """The last two dimensions swapped."""
+        *batch, rows, columns = shape_of(value)
+        order = int_array((*range(len(batch)), len(batch) + 1, len(batch)))
+        return self.emit("transpose", [value], self.like(value, (*batch, columns, rows)), permutation=order)
+
+    def part(self, value: SSAValue, dim: int, at: SSAValue) -> SSAValue:
+        """Row (dim -2) or column (dim -1) number `at`, as a matrix."""
+        sizes = list(shape_of(value))
+        sizes[dim] = 1
+        starts = self._starts(value, dim, at)
+        return self.emit("dynamic_slice", [value, *starts], self.like(value, sizes), slice_sizes=int_array(sizes))
+
+    def updated(self, value: SSAValue, part: SSAValue, dim: int, at: SSAValue) -> SSAValue:
+        """The matrices with row or column number `at` replaced."""
+        return self.emit("dynamic_update_slice", [value, part, *self._starts(value, dim, at)], value.type)
+
+    def _starts(self, value: SSAValue, dim: int, at: SSAValue) -> list[SSAValue]:
+        zero, rank = self.splat(0, INDEX), len(shape_of(value))
+        return [at if d == rank + dim else zero for d in range(rank)]
+
+    def product(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """The matrix product, at full precision."""
+        *batch, rows, _ = shape_of(a)
+        dims, rank = list(range(len(batch))), len(batch)
+        text = f"lhs_batching_dimensions = {dims}, rhs_batching_dimensions = {dims}, "
+        text += f"lhs_contracting_dimensions = [{rank + 1}], rhs_contracting_dimensions = [{rank}]"
+        numbers = StructAttr(parse_struct(f"#stablehlo.dot<{text}>"))
+        type_ = self.like(a, (*batch, rows, shape_of(b)[-1]))
+        return self.emit("dot_general", [a, b], type_, dot_dimension_numbers=numbers)
+
+    def spread(self, value: SSAValue, like: SSAValue) -> SSAValue:
+        """Rows, columns or single elements repeated in the shape of another value."""
+        shape = shape_of(like)
+        return self.emit("broadcast_in_dim", [value], self.like(value, shape), broadcast_dimensions=int_array(range(len(shape))))
+
+    def numbers(self, like: SSAValue, dim: int) -> SSAValue:
+        """Each element's row (dim -2) or column (dim -1)."""
+        shape = shape_of(like)
+        return self.emit("iota", [], TensorType(i32, shape), iota_dimension=IntegerAttr(len(shape) + dim, i64))
+
+    def where(self, direction: str, a: SSAValue, b: SSAValue, value: SSAValue) -> SSAValue:
+        """The value where a GE, LT, ... b, else 0."""
+        type_: TensorType[Attribute] = TensorType(i1, shape_of(value))
+        new = stablehlo.OPS["compare"]([a, b], [type_], {"comparison_direction": StringAttr(direction)})
+        return self("select", self.insert(new).results[0], value, self.splat(0, as_tensor(value.type)))
+
+    def emit(self, name: str, operands: Sequence[SSAValue], type_: Attribute, **properties: Attribute) -> SSAValue:
+        if name == "select":
+            type_ = operands[1].type
+        return super().emit(name, operands, type_, **properties)
+
+    def loop(self, count: int, state: SSAValue, turn: "Callable[[_Matrices, SSAValue, SSAValue], SSAValue]") -> SSAValue:
+        """The state after turns 0 .. count - 1: `turn` builds one of them from its number and the state before it."""
+        types = [INDEX, state.type]
+        blocks = [Block(arg_types=types) for _ in range(2)]
+        ends = [stablehlo.ReturnOp([]) for _ in blocks]
+        for block, end in zip(blocks, ends, strict=True):
+            block.add_op(end)
+        condition, body = (_Matrices(end) for end in ends)
+        less = {"comparison_direction": StringAttr("LT")}
+        compare = stablehlo.OPS["compare"]([blocks[0].args[0], condition.splat(count, INDEX)], [TensorType(i1, [])], less)
+        ends[0].operands = [condition.insert(compare).results[0]]
+        number, before = blocks[1].args
+        after = turn(body, number, before)
+        ends[1].operands = [body("add", number, body.splat(1, INDEX)), after]
+        start = [self.splat(0, INDEX), state]
+        new = stablehlo.OPS["while"](start, types, {}, [Region(block) for block in blocks])
+        return self.insert(new).results[1]
+
+
+def shape_of(value: SSAValue) -> tuple[int, ...]:
+    return tensor_like(value.type).shape
+
+
+def _is_left(op: Operation) -> bool:
+    """Is it of complex matrices, or without elements?"""
+    return is_complex(tensor_like(op.results[0].type).dtype) or 0 in shape_of(op.results[0])
+
+
+def _cholesky(op: Operation) -> None:
+    if _is_left(op):
+        return
+    m, lower = _Matrices(op), bool(attributes_of(op).get("lower", False))
+    a = op.operands[0] if lower else m.transposed(op.operands[0])
+
+    def column(m: _Matrices, j: SSAValue, factor: SSAValue) -> SSAValue:
+        row = m.part(factor, -2, j)
+        v = m("subtract", m.part(a, -1, j), m.product(factor, m.transposed(row)))
+        pivot = m("sqrt", m.part(v, -2, j))
+        own = m("divide", v, m.spread(pivot, v))
+        first = m.emit("broadcast_in_dim", [j], TensorType(i32, shape_of(v)), broadcast_dimensions=int_array(()))
+        return m.updated(factor, m.where("GE", m.numbers(v, -2), first, own), -1, j)
+
+    factor = m.loop(shape_of(a)[-1], m.splat(0, as_tensor(a.type)), column)
+    m.replace(factor if lower else m.transposed(factor))
+
+
+def _triangular_solve(op: Operation) -> None:
+    if _is_left(op):
+        return
+    m, attributes = _Matrices(op), attributes_of(op)
+    a, b = op.operands
+    lower, left = bool(attributes["lower"]), bool(attributes["left_side"])
+    if ("NO_TRANSPOSE" not in str(attributes["transpose_a"])) == left:
+        a, lower = m.transposed(a), not lower
+    b = b if left else m.transposed(b)
+    n = shape_of(a)[-1]
+    triangle = m.where("GT" if lower else "LT", m.numbers(a, -2), m.numbers(a, -1), a)
+
+    def row(m: _Matrices, turn: SSAValue, solved: SSAValue) -> SSAValue:
+        i = turn if lower else m("subtract", m.splat(n - 1, INDEX), turn)
+        new = m("subtract", m.part(b, -2, i), m.product(m.part(triangle, -2, i), solved))
+        if not attributes["unit_diagonal"]:
+            new = m("divide", new, m.spread(m.part(m.part(a, -2, i), -1, i), new))
+        return m.updated(solved, new, -2, i)
+
+    solved = m.loop(n, m.splat(0, as_tensor(b.type)), row)
+    m.replace(solved if left else m.transposed(solved))
+
+
+EXPANSIONS: dict[str, Callable[[Operation], None]] = {
+    "stablehlo.cholesky": _cholesky,
+    "stablehlo.triangular_solve": _triangular_solve,
+}

@@ -1,0 +1,53 @@
+"""cholesky and triangular_solve on the emulator and at every level against float64."""
+
+import itertools
+
+import numpy as np
+import pytest
+from jax_programs import FAST, LEVELS, check_text
+
+A = np.random.default_rng(0).normal(size=(2, 5, 5))
+POSITIVE = A @ A.transpose(0, 2, 1) + 5 * np.eye(5)
+TRIANGLE = A + 4 * np.eye(5)
+B = np.random.default_rng(1).normal(size=(2, 5, 3))
+DTYPES = {"f32": np.float32, "f64": np.float64}
+
+
+def near(actual: np.ndarray, expected: np.ndarray) -> None:
+    assert actual.shape == expected.shape
+    assert np.max(np.abs(actual - expected)) <= 64 * np.finfo(actual.dtype).eps * np.max(np.abs(expected))
+
+
+@pytest.mark.parametrize(("element", "lower"), [("f32", True), ("f32", False), ("f64", True)])
+def test_cholesky(element: str, lower: bool) -> None:
+    type_ = f"tensor<2x5x5x{element}>"
+    text = f"""func.func @main(%a: {type_}) -> {type_} {{
+      %r = "stablehlo.cholesky"(%a) {{lower = {str(lower).lower()}}} : ({type_}) -> {type_}
+      return %r : {type_}
+    }}"""
+    a = POSITIVE.astype(DTYPES[element])
+    factor = np.linalg.cholesky(a.astype(np.float64))
+    expected = factor if lower else factor.transpose(0, 2, 1)
+    levels = LEVELS if lower and element == "f32" else ()
+    check_text(text, [np.tril(a) if lower else np.triu(a)], [expected], levels, FAST, near)
+
+
+@pytest.mark.parametrize(("left", "lower", "transpose"), itertools.product((True, False), repeat=3))
+def test_triangular_solve(left: bool, lower: bool, transpose: bool) -> None:
+    b = B if left else B.transpose(0, 2, 1)
+    unit = left and not lower
+    types = ["tensor<2x5x5xf32>", f"tensor<{'x'.join(map(str, b.shape))}xf32>"]
+    flags = {"left_side": left, "lower": lower, "unit_diagonal": unit}
+    attributes = ", ".join(f"{name} = {str(value).lower()}" for name, value in flags.items())
+    text = f"""func.func @main(%a: {types[0]}, %b: {types[1]}) -> {types[1]} {{
+      %r = "stablehlo.triangular_solve"(%a, %b) {{{attributes}, transpose_a = #stablehlo<transpose
+        {"TRANSPOSE" if transpose else "NO_TRANSPOSE"}>}} : ({types[0]}, {types[1]}) -> {types[1]}
+      return %r : {types[1]}
+    }}"""
+    matrix = np.tril(TRIANGLE) if lower else np.triu(TRIANGLE)
+    if unit:
+        matrix[:, range(5), range(5)] = 1
+    matrix = matrix.transpose(0, 2, 1) if transpose else matrix
+    expected = np.linalg.solve(matrix, b) if left else np.linalg.solve(matrix.transpose(0, 2, 1), B).transpose(0, 2, 1)
+    levels = LEVELS if left and lower and not transpose else ()
+    check_text(text, [TRIANGLE.astype(np.float32), b.astype(np.float32)], [expected], levels, FAST, near)
