@@ -32,7 +32,7 @@ def test_cholesky(element: str, lower: bool) -> None:
     check_text(text, [np.tril(a) if lower else np.triu(a)], [expected], levels, FAST, near)
 
 
-@pytest.mark.parametrize(("left", "lower", "transpose"), itertools.product((True, False), repeat=3))
+@pytest.mark.parametrize(("left", "lower", "transpose"), list(itertools.product((True, False), repeat=3)))
 def test_triangular_solve(left: bool, lower: bool, transpose: bool) -> None:
     b = B if left else B.transpose(0, 2, 1)
     unit = left and not lower
