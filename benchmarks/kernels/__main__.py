@@ -25,7 +25,7 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
-from benchmarks.kernels.cases import Case, gemm_cases, many_instructions, row_cases, transpose_cases  # noqa: E402
+from benchmarks.kernels.cases import Case, conv_cases, gemm_cases, many_instructions, row_cases, transpose_cases  # noqa: E402
 from benchmarks.measure import interleave, table  # noqa: E402
 from hlo2tx8.device.chip import load_chip  # noqa: E402
 from hlo2tx8.device.emulator import Emulator  # noqa: E402
@@ -62,7 +62,7 @@ def compare(case: Case) -> tuple[float, tuple[object, ...]]:
 
 def main() -> int:
     """Print the table."""
-    cases = [*row_cases(), *transpose_cases(), *gemm_cases()]
+    cases = [*row_cases(), *transpose_cases(), *gemm_cases(), *conv_cases()]
     results = [compare(c) for c in cases if not ARGUMENTS.names or any(name in c.name for name in ARGUMENTS.names)]
     clock = "CPU time" if ARGUMENTS.cpu_time else "elapsed time"
     print(f"{clock}, {len(CORES)} cores, medians of {ARGUMENTS.rounds}; difference relative to the largest element\n")

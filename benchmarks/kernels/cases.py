@@ -108,6 +108,16 @@ def gemm_cases() -> list[Case]:
     ]
 
 
+def conv_cases() -> list[Case]:
+    """3x3, borders of zeros."""
+
+    def conv(x: jax.Array, w: jax.Array) -> jax.Array:
+        return jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWOI", "NHWC"))
+
+    inputs = normal((8, 56, 56, 64)), normal((3, 3, 64, 64))
+    return [Case("conv 3x3 f32[8,56,56,64]", matrix.conv3x3(Format.TF32, Format.FP32, 56, 64, 64), inputs, conv)]
+
+
 def many_instructions(count: int = 100_000) -> Program:
     """`count` sums of 64 elements on tile 0, a hundred in the body of a loop."""
     tx8 = Assembler()

@@ -1,10 +1,11 @@
-"""Kernels of the matrix engine. A gemm's result is cut into 4 x 4 blocks, one for each tile."""
+"""Kernels of the matrix engine. Of a gemm each tile takes one of 4 x 4 blocks of the result, of images half the rows of one."""
 
 from hlo2tx8.device.assembler import Assembler
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.encoding import Register
-from hlo2tx8.device.isa.lsu import Rdma, Wdma
+from hlo2tx8.device.isa.lsu import Rdma, TdmaMemset, Wdma
 from hlo2tx8.device.isa.ne import NeGemm, psum_format
+from hlo2tx8.device.isa.ne_conv import NeConv
 from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.device.program import Program
 
@@ -62,3 +63,40 @@ def gemm(multiply: Format, result: Format, rows: int, columns: int, depth: int, 
     levels = {"count": width, "s1": columns, "n1": own_rows, "s2": width, "n2": own_columns // width}
     tx8(Wdma, result, slot=c, offset=place, src=sums, **levels)
     return tx8.program(sums + Blocked(psum, 1, own_rows, own_columns).size_bytes)
+
+
+def conv3x3(multiply: Format, result: Format, size: int, channels: int, filters: int, step: int = 7) -> Program:
+    """[8, size, size, channels] * [3, 3, filters, channels], borders of zeros; `step` rows of the result at a time.
+
+    In SPM an image's half has a row above and a row below it: one is the other half's, one is zero.
+    """
+    rows = size // 2
+    if size % 2 or rows % step or channels != 64 or filters != 64:
+        raise ValueError(f"halves of {rows} rows, {channels} and {filters} channels are no whole number of blocks")
+    tx8, n = Assembler(), channels
+    shape = (8, size, size)
+    x, w = tx8.input(DTYPES[multiply], (*shape, channels)), tx8.input(DTYPES[multiply], (3, 3, filters, channels))
+    y = tx8.output(DTYPES[result], (*shape, filters))
+    row, result_row = size * n * multiply.bytes, size * filters * result.bytes
+    weights = BASE
+    image = weights + 9 * filters * n * multiply.bytes
+    sums = image + (rows + 2) * row
+    at, half = tx8.quotient(tx8.tile, 2), tx8.remainder(tx8.tile, 2)
+    first = tx8.affine(0, (at, size * row), (half, rows * row))
+    tx8(Rdma, multiply, dst=weights, slot=w, offset=0, count=9 * filters * n)
+    tx8(TdmaMemset, multiply, dst=tx8.affine(image, (half, (rows + 1) * row)), value=0, n=size * n)
+    beside = tx8.affine(rows * row, (at, size * row), (half, -row))
+    tx8(Rdma, multiply, dst=tx8.affine(image + (rows + 1) * row, (half, -(rows + 1) * row)), slot=x, offset=beside, count=size * n)
+    with tx8.loop(rows // step) as turn:
+        to, place = tx8.affine(image + row, (turn, step * row)), tx8.affine(0, (first, 1), (turn, step * row))
+        tx8(Rdma, multiply, dst=to, slot=x, offset=place, count=step * size * n)
+    sizes = {"batch": 1, "h": step + 2, "w": size, "c": n, "filters": filters, "kernel_h": 3, "kernel_w": 3}
+    steps = {f"{name}_{axis}": 1 for name in ("stride", "dilation") for axis in "hw"}
+    pads = {"pad_top": 0, "pad_bottom": 0, "pad_left": 1, "pad_right": 1, "accumulate": 0}
+    first = tx8.affine(0, (at, size * result_row), (half, rows * result_row))
+    with tx8.loop(rows // step) as turn:
+        source, target = tx8.affine(image, (turn, step * row)), tx8.affine(sums, (turn, step * result_row))
+        tx8(NeConv, result, multiply, dst=target, image=source, weight=weights, psum=0, **sizes, **steps, **pads)
+        place = tx8.affine(0, (first, 1), (turn, step * result_row))
+        tx8(Wdma, result, slot=y, offset=place, src=target, count=step * size * filters)
+    return tx8.program(sums + rows * result_row)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from benchmarks.kernels.matrix import DTYPES, gemm
+from benchmarks.kernels.matrix import DTYPES, conv3x3, gemm
 from benchmarks.kernels.rows import batch_norm, column_sum, layer_norm, row_sum, softmax
 from hlo2tx8.device.assembler import Assembler
 from hlo2tx8.device.chip import load_chip
@@ -73,6 +73,18 @@ def test_gemm(multiply: Format, depth: int):
     a, b = ((8 * normal(*shape)).astype(dtype) for shape in ((64, depth), (depth, 512)))
     want = a.astype(np.float64) @ b.astype(np.float64)
     got = outputs(gemm(multiply, result, 64, 512, depth, 128), [a, b])
+    assert np.abs(got - want).max() <= 2 * EPSILON[multiply] * np.abs(want).max()
+
+
+@pytest.mark.parametrize("multiply", [Format.BF16, Format.TF32], ids=lambda f: f.name.lower())
+def test_conv3x3(multiply: Format):
+    result = Format.FP32 if multiply is Format.TF32 else multiply
+    dtype = numpy_dtype(DTYPES[multiply])
+    x, w = normal(8, 4, 4, 64).astype(dtype), normal(3, 3, 64, 64).astype(dtype)
+    padded = np.pad(x.astype(np.float64), ((0, 0), (1, 1), (1, 1), (0, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))
+    want = np.einsum("nyxchw,hwoc->nyxo", windows, w.astype(np.float64))
+    got = outputs(conv3x3(multiply, result, 4, 64, 64, 1), [x, w])
     assert np.abs(got - want).max() <= 2 * EPSILON[multiply] * np.abs(want).max()
 
 
