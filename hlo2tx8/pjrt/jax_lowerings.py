@@ -35,9 +35,22 @@ def register_lowerings(platform: str, functions: HostFunctions) -> None:
             mlir.set_sharding(ctx.module_context, call, how["sharding"])
         return list(call.results), token, held
 
+    _register_linear_algebra(platform)
     callback.emit_python_callback = emit_python_callback
     mlir.register_lowering(debugging.debug_callback_p, debugging.debug_callback_lowering, platform=platform, cacheable=False)
     mlir.register_lowering(debugging.debug_print_p, debugging.debug_print_lowering_rule, platform=platform, cacheable=False)
+
+
+def _register_linear_algebra(platform: str) -> None:
+    from jax._src.interpreters import mlir
+    from jax._src.lax import linalg
+
+    from hlo2tx8.pjrt import linear_algebra
+
+    single = ("cholesky", "triangular_solve", "lu_pivots_to_permutation", "householder_product")
+    for name in (*single, "lu", "geqrf", "eigh", "svd"):
+        rule = mlir.lower_fun(getattr(linear_algebra, name), multiple_results=name not in single)
+        mlir.register_lowering(getattr(linalg, f"{name}_p"), rule, platform=platform)
 
 
 def _checked(function: Any, avals: Any) -> Any:
