@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hlo2tx8.device import definition_bits, definition_tdma, definition_tensor, float_rules, kernel_core_convert, stochastic
+from hlo2tx8.device import definition_bits, definition_tdma, definition_tensor, float_rules, kernel_core_convert, status, stochastic
 from hlo2tx8.device.faults import Fault, FaultKind
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import forms, tdma
-from hlo2tx8.device.isa.base import Operands, unpublished, violation
+from hlo2tx8.device.isa.base import Engine, Operands, unpublished, violation
 from hlo2tx8.device.isa.ct_activation import CtExpLowPrecision, CtLeakyRelu, CtSatRelu
 from hlo2tx8.device.isa.ct_arith import CtAbs, CtNeg
 from hlo2tx8.device.isa.ct_auxiliary import CtBitToFloat, CtCount, CtExtreme
@@ -47,11 +47,14 @@ def execute(machine: TileMachine, record: Record, operands: Operands) -> None:
 def _ct_arith(m: TileMachine, record: Record, o: Operands, values: Sequence[np.ndarray]) -> None:
     wide = [float_rules.widen(v, o.fmt) for v in values]
     result = record.kind.COMPUTE(*wide)
+    truth = result.dtype == np.bool_
+    rounded = float_rules.round_to(result.astype(np.float32) if truth else result, o.fmt)
+    if m.keeps_status:
+        m.status |= status.of_elements(record.kind, wide, rounded)
     if record.kind in CT_BIT_RELATIONS:
         m.write(o["dst"], np.packbits(result, bitorder="little"), Format.BOOL)
         return
-    truth = result.dtype == np.bool_
-    m.write(o["dst"], float_rules.round_to(result.astype(np.float32) if truth else result, o.fmt), o.fmt)
+    m.write(o["dst"], rounded, o.fmt)
 
 
 def _ct_v(m: TileMachine, record: Record, o: Operands) -> None:
@@ -67,8 +70,10 @@ def _ct_function(m: TileMachine, record: Record, o: Operands) -> None:
     from hlo2tx8.device import approx
 
     x = m.read(o["src"], o["n"], o.fmt)
-    value = approx.evaluate(record.kind.FUNCTION, x, fmt_name=o.fmt.name)
-    m.write(o["dst"], float_rules.canonical_nan(value, o.fmt), o.fmt)
+    value = float_rules.canonical_nan(approx.evaluate(record.kind.FUNCTION, x, fmt_name=o.fmt.name), o.fmt)
+    if m.keeps_status and record.kind.ENGINE is Engine.CT:
+        m.status |= status.of_elements(record.kind, [x], value, record.kind.FUNCTION)
+    m.write(o["dst"], value, o.fmt)
 
 
 def _ct_vv(m: TileMachine, record: Record, o: Operands) -> None:
@@ -103,6 +108,8 @@ def _ct_convert(m: TileMachine, record: Record, o: Operands) -> None:
         value = float_rules.round_to(wide, o.fmt, record.rounding)
     else:
         value = float_rules.float_to_integer(wide, o.fmt.numpy_dtype, record.rounding)
+    if m.keeps_status:
+        m.status |= status.of_conversion(wide, o.fmt, value)
     m.write(o["dst"], value, o.fmt)
 
 

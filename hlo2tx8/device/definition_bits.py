@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hlo2tx8.device import float_rules
+from hlo2tx8.device import float_rules, status
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.base import Operands
 from hlo2tx8.device.isa.ct_auxiliary import CtArgMin
@@ -58,7 +58,10 @@ def activation(m: TileMachine, record: Record, o: Operands) -> None:
     """The constant of the chip description is rounded to the format first."""
     x = float_rules.widen(m.read(o["src"], o["n"], o.fmt), o.fmt)
     constant = float_rules.round_to(np.array(m.laws[record.kind.LAW], np.float64), o.fmt).astype(np.float32)
-    m.write(o["dst"], float_rules.round_to(record.kind.COMPUTE(x, constant), o.fmt), o.fmt)
+    value = float_rules.round_to(record.kind.COMPUTE(x, constant), o.fmt)
+    if m.keeps_status:
+        m.status |= status.of_elements(record.kind, [x, np.broadcast_to(constant, x.shape)], value)
+    m.write(o["dst"], value, o.fmt)
 
 
 def exp_low_precision(m: TileMachine, record: Record, o: Operands) -> None:
@@ -66,4 +69,7 @@ def exp_low_precision(m: TileMachine, record: Record, o: Operands) -> None:
 
     fmt = Format.TF32 if o.fmt is Format.FP32 else o.fmt
     x = m.read(o["src"], o["n"], o.fmt)
-    m.write(o["dst"], float_rules.canonical_nan(approx.evaluate("exp", x, fmt_name=fmt.name), fmt), o.fmt)
+    value = float_rules.canonical_nan(approx.evaluate("exp", x, fmt_name=fmt.name), fmt)
+    if m.keeps_status:
+        m.status |= status.of_elements(record.kind, [x], value, "exp")
+    m.write(o["dst"], value, o.fmt)

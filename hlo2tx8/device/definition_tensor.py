@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hlo2tx8.device import conv_rules, float_rules, ne_rules, reduce_rules
+from hlo2tx8.device import conv_rules, float_rules, ne_rules, reduce_rules, status
 from hlo2tx8.device.isa import ct_reduce, ne, ne_conv
 from hlo2tx8.device.isa.base import Instruction, Operands
 from hlo2tx8.device.isa.encoding import Record
@@ -30,6 +30,8 @@ def gemm(m: TileMachine, record: Record, o: Operands) -> None:
             values[b] = ne_rules.quantise(acc, o["q1"], o["q2"], o["scale"], o["zp_out"])
         else:
             values[b] = ne_rules.result(acc, o.fmt)
+    if m.keeps_status:
+        m.status |= status.of_accumulation([left, right, *([] if psum is None else [psum])], values)
     m.write_blocked(o["dst"], target, values)
 
 
@@ -61,6 +63,8 @@ def convolution(m: TileMachine, record: Record, o: Operands) -> None:
         values = ne_rules.quantise(acc, o["q1"], o["q2"], o["scale"], o["zp_out"])
     else:
         values = ne_rules.result(acc, o.fmt)
+    if m.keeps_status:
+        m.status |= status.of_accumulation([first, second, *([] if psum is None else [psum])], values)
     m.write_blocked(o["dst"], target, values)
 
 
@@ -73,4 +77,6 @@ def reduce(m: TileMachine, record: Record, o: Operands) -> None:
         joined = joined.astype(np.float64) / (x.size // joined.size)
     target = ct_reduce.result_layout(o)
     values = float_rules.round_to(joined, o.fmt).reshape(target.batch, target.points, target.channels)
+    if m.keeps_status:
+        m.status |= status.of_accumulation([x], values)
     m.write_blocked(o["dst"], target, values)

@@ -10,6 +10,7 @@ from hlo2tx8.device import interpret
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.host_memory import allocate
 from hlo2tx8.device.program import Program, Slot, SlotKind
+from hlo2tx8.device.status import Status
 
 Mode = Literal["fast", "definition", "strict"]
 
@@ -41,6 +42,17 @@ class Emulator:
 
         Inputs are C-contiguous arrays of exactly the slots' sizes; outputs have the slots' shapes and dtypes.
         """
+        return self._run(program, inputs, False)[0]
+
+    def run_with_status(self, program: Program, inputs: Sequence[np.ndarray]) -> tuple[list[np.ndarray], tuple[Status, ...]]:
+        """As `run`, with the exception bits of every tile, which take time; ValueError in mode strict, which keeps none."""
+        if self.mode == "strict":
+            raise ValueError("strict mode keeps no exception bits")
+        return self._run(program, inputs, True)
+
+    def _run(
+        self, program: Program, inputs: Sequence[np.ndarray], keeps_status: bool
+    ) -> tuple[list[np.ndarray], tuple[Status, ...]]:
         num_inputs = len(program.slots_of(SlotKind.INPUT))
         if len(inputs) != num_inputs:
             raise LaunchError(f"the program wants {num_inputs} inputs, given {len(inputs)}")
@@ -50,10 +62,13 @@ class Emulator:
         if native:
             from hlo2tx8.device import native as core
 
-            core.run(program, slots, self.chip, self.threads)
+            status = core.run(program, slots, self.chip, self.threads, keeps_status)
+        elif self.mode == "strict":
+            interpret.run_strict(program, slots, self.chip)
+            status = ()
         else:
-            (interpret.run_strict if self.mode == "strict" else interpret.run)(program, slots, self.chip)
-        return [outputs[s] for s in program.slots_of(SlotKind.OUTPUT)]
+            status = interpret.run(program, slots, self.chip, keeps_status)
+        return [outputs[s] for s in program.slots_of(SlotKind.OUTPUT)], status
 
     def _bind(
         self, slot: Slot, program: Program, inputs: Sequence[np.ndarray], outputs: dict[Slot, np.ndarray], native: bool

@@ -26,6 +26,7 @@ from hlo2tx8.device.isa.kc_control import (
 )
 from hlo2tx8.device.memory import DeviceMemory, Scratchpad
 from hlo2tx8.device.program import Program
+from hlo2tx8.device.status import Status
 from hlo2tx8.device.tile_machine import TileMachine
 
 WORD = 1 << 64
@@ -90,9 +91,9 @@ class InOrder:
 class InOrderSystem:
     """Tiles that do one instruction after the other."""
 
-    def __init__(self, slots: Sequence[np.ndarray], chip: Chip) -> None:
-        memory = DeviceMemory(slots)
-        self.tiles = [InOrder(TileMachine(Scratchpad(chip.spm_limit), memory, vars(chip.laws))) for _ in range(chip.tiles)]
+    def __init__(self, slots: Sequence[np.ndarray], chip: Chip, keeps_status: bool) -> None:
+        memory, laws = DeviceMemory(slots), vars(chip.laws)
+        self.tiles = [InOrder(TileMachine(Scratchpad(chip.spm_limit), memory, laws, keeps_status)) for _ in range(chip.tiles)]
 
     def meet(self) -> None:
         pass
@@ -101,9 +102,11 @@ class InOrderSystem:
         pass
 
 
-def run(program: Program, slots: Sequence[np.ndarray], chip: Chip) -> None:
-    """Runs a program on the bytes of its slots; raises Fault."""
-    run_on(InOrderSystem(slots, chip), decoded(program))
+def run(program: Program, slots: Sequence[np.ndarray], chip: Chip, keeps_status: bool = False) -> tuple[Status, ...]:
+    """Runs a program on the bytes of its slots; the exception bits of every tile, if they are kept; raises Fault."""
+    system = InOrderSystem(slots, chip, keeps_status)
+    run_on(system, decoded(program))
+    return tuple(tile.machine.status for tile in system.tiles) if keeps_status else ()
 
 
 def run_strict(program: Program, slots: Sequence[np.ndarray], chip: Chip, checks: bool = True) -> None:

@@ -9,15 +9,21 @@ from hlo2tx8.device.faults import FaultPlace
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.device.memory import DeviceMemory, Scratchpad
+from hlo2tx8.device.status import Status
 
 
 @dataclass
 class TileMachine:
-    """One tile's view of the machine while one record executes; `laws` are those of the chip description."""
+    """One tile's view of the machine while one record executes; `laws` are those of the chip description.
+
+    Exception bits gather in `status` if they are kept.
+    """
 
     spm: Scratchpad
     ddr: DeviceMemory
     laws: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
+    keeps_status: bool = False
+    status: Status = Status.NONE
     place: FaultPlace = field(default_factory=lambda: FaultPlace(0, 0))
 
     def read(self, address: int, n: int, fmt: Format) -> np.ndarray:

@@ -11,6 +11,7 @@ from hlo2tx8.device.isa.ct_move import CT_CONVERT_FORMATS, CtConvert
 from hlo2tx8.device.isa.forms import CT_FLOATS, KC_ALL, KC_FLOATS, KC_INTEGERS, KcGatherForm, KcScalar, KcScatterForm
 from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcExit, KcHalt, KcIf, KcLoop, KcWait
 from hlo2tx8.device.ne_cycles import ne_cycles_text
+from hlo2tx8.device.status import Status
 
 WORDS = {
     Role.SPM_READ: "in",
@@ -42,9 +43,13 @@ encoding, both tiers of the emulator, the timing model and this page follow it.
 - Cycles are those of the built-in chip. `bytes` is the widest operand, for transfers all that is moved, where runs shorter
   than {dma_run} bytes (DMA) or {tdma_run} bytes (TDMA) count as that long; `share` is a tile's part of the DDR bandwidth,
   `rate` is {int8} for INT8 operands of the matrix engine and 1 for others, padded(c) are channels with those
-  that fill their block. Issue takes {issue} cycles more on the kernel core, except for its own instructions."""
-CONVERSIONS = """Rows convert into columns; `r` marks those that take a rounding (nearest even, toward zero, up, down), the others
-round to nearest even where they round. Floats saturate into integers, NaN becomes 0."""
+  that fill their block. Issue takes {issue} cycles more on the kernel core, except for its own instructions.
+- Instructions whose law nobody has published want an entry of `laws` in the chip description; without it they fault
+  `unpublished` when they run.
+- A tile keeps exception bits on demand, see `Emulator.run_with_status`: {status}."""
+CONVERSIONS = """Rows convert into columns; `r` marks those that take a rounding (nearest even, toward zero, up, down, by
+chance), the others round to nearest even where they round. Floats saturate into integers, NaN becomes 0. From INT8 a zero
+point is subtracted."""
 
 
 def isa_text() -> str:
@@ -58,6 +63,7 @@ def isa_text() -> str:
         tdma_run=cycles.tdma_min_run_bytes,
         issue=cycles.issue,
         int8=cycles.ne_int8_speedup,
+        status=", ".join((s.name or "").lower().replace("_", " ") for s in Status),
     )
     parts = ["# Instructions", lead]
     modules = sorted({cls.__module__ for cls in INSTRUCTIONS}, key=lambda m: min(c.OPCODE for c in _of(m)))

@@ -55,7 +55,13 @@ GROUPS: dict[str, tuple[Engine, list[str]]] = {
             *_ct("PeriOp", "S_V_count", "S_bV_bitcount", "T_T_bilinear", "V_rand_gen"),
         ],
     ),
-    "matrix engine": (Engine.NE, ["NE_gemm", "NE_gemm_quantised"]),
+    "matrix engine": (Engine.NE, [
+            f"NE_{name}"
+            for name in (
+                "gemm", "conv", "depthwise", "conv_backward_image", "conv_backward_weight",
+                "gemm_quantised", "conv_quantised", "depthwise_quantised",
+            )
+        ]),
     "loads": (Engine.RDMA, ["RDMA_load"]),
     "stores": (Engine.WDMA, ["WDMA_store"]),
     "moves in SPM": (

@@ -11,6 +11,7 @@ from hlo2tx8.device.isa.ct_reduce import CtReduce
 from hlo2tx8.device.isa.encoding import HEADER_WORDS, RECORD_WORDS
 from hlo2tx8.device.isa.lsu import MOST_ELEMENTS
 from hlo2tx8.device.isa.ne import NeGemm
+from hlo2tx8.device.status import Status
 
 PATH = Path(__file__).parents[1] / "native" / "isa.h"
 
@@ -28,6 +29,7 @@ def header_text() -> str:
         ("FORMAT", {f.name: f.value for f in Format}),
         ("ROUND", {r.name: r.value for r in Rounding}),
         ("ENGINE", {e.name: e.value for e in Engine}),
+        ("STATUS", {s.name or "": s.value for s in Status}),
         ("OP", {_upper(c.__name__): c.OPCODE for c in INSTRUCTIONS}),
     ):
         lines.append(f"enum {prefix.lower()}_code {{")

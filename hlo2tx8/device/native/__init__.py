@@ -11,6 +11,7 @@ import numpy as np
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.native.loader import LoadedCore, load
 from hlo2tx8.device.program import Program
+from hlo2tx8.device.status import Status
 
 
 def available() -> bool:
@@ -24,14 +25,17 @@ def why_not() -> str:
     return "" if isinstance(core, LoadedCore) else core
 
 
-def run(program: Program, slots: Sequence[np.ndarray], chip: Chip, threads: int = 0) -> None:
+def run(
+    program: Program, slots: Sequence[np.ndarray], chip: Chip, threads: int = 0, keeps_status: bool = False
+) -> tuple[Status, ...]:
     """Runs `program` on the bytes of its DDR slots (uint8 arrays in the order of program.slots; outputs and scratch are written).
 
-    `threads` = 0 takes one per processor. Ctrl-C stops a run. Raises Fault; RuntimeError if there is no core.
+    `threads` = 0 takes one per processor. With `keeps_status`, which takes time, gives the exception bits of every tile. Ctrl-C
+    stops a run. Raises Fault; RuntimeError if there is no core.
     """
     core = load()
     if isinstance(core, str):
         raise RuntimeError(f"no native core: {core}")
     from hlo2tx8.device.native.launch import launch
 
-    launch(core.library, program, slots, chip, threads)
+    return launch(core.library, program, slots, chip, threads, keeps_status)

@@ -52,4 +52,10 @@ static inline int unstage(u8 *target, const u8 *out, const struct blocked *l) {
     return 0;
 }
 
+/* STATUS_NAN and STATUS_INFINITE of the elements of a tensor; padding does not count. */
+u32 special_of(const u8 *data, int fmt, const struct blocked *l);
+
+/* Notes the exception bits of a record whose operands and result have these. */
+void note_tensors(struct context *c, u32 operands, u32 result);
+
 #endif

@@ -129,6 +129,11 @@ static void run_tile(struct machine *m, int number, u8 *scratch) {
             break;
         default:
             c.knows_deferred = 1;
+            if (m->keeps_status) {
+                c.knows_deferred = 0;
+                fault = execute_kept(&c);
+                break;
+            }
             if (c.step->form == FORM_RDMA && defer_load(&c) > 0) break;
             if (c.step->chain) {
                 next = run_chain(&c, t->at);
@@ -352,6 +357,11 @@ int tx8_restart(struct machine *m, const u64 *code, i64 num_records, const struc
 void tx8_set_laws(struct machine *m, double satrelu_bound, double leakyrelu_slope) {
     m->satrelu_bound = satrelu_bound, m->leakyrelu_slope = leakyrelu_slope;
 }
+
+/* Exception bits cost time: they are kept if `keeps` is set. */
+void tx8_keep_status(struct machine *m, int keeps) { m->keeps_status = keeps; }
+
+u32 tx8_status(const struct machine *m, int tile) { return m->tiles[tile].status; }
 
 /* Runs for about `seconds`; OUTCOME_TIME means call again. */
 int tx8_run(struct machine *m, double seconds, struct tx8_fault *fault) {

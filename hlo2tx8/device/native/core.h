@@ -68,6 +68,7 @@ struct tile {
     enum tile_state state;
     i64 at;
     u8 *spm;
+    u32 status; /* bits of enum status_code */
     i64 used; /* bytes of SPM up to the last one a record reached */
     i64 registers[NUM_REGISTERS];
     int depth;
@@ -85,6 +86,7 @@ struct machine {
     i64 num_slots;
     i64 spm_bytes;
     u8 *spm;
+    int keeps_status;
     double satrelu_bound, leakyrelu_slope; /* NaN where the chip description does not set them */
     int num_tiles, num_threads;
     struct tile tiles[MAX_TILES];
@@ -152,6 +154,7 @@ int execute_auxiliary(struct context *c);                     /* counts, extreme
 int execute_gemm(struct context *c);
 int execute_conv(struct context *c);
 int execute_tdma(struct context *c); /* TDMA on whole tensors */
+int execute_kept(struct context *c); /* execute, and note the exception bits */
 int execute_reduce(struct context *c);
 
 static inline size_t scratch_bytes(const struct machine *m) { return SCRATCH_REGIONS * (size_t)m->spm_bytes + PRODUCT_BYTES; }

@@ -163,5 +163,5 @@ int execute_conv(struct context *c) {
     else if (op == OP_NE_CONV_BACKWARD_WEIGHT)
         for (; s.tap < taps; s.tap++, p.first += g->filters) run_product(&p, product_scratch(c));
     else run_product(&p, product_scratch(c));
-    return finish_product(&p, target, p.out);
+    return finish_product(c, &p, target, p.out);
 }

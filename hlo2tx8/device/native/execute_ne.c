@@ -24,10 +24,15 @@ int find_operands(struct context *c, struct product *p, int accumulates, u8 **ta
                          !overlap(*target, p->result.size, p->right.data, p->right.layout.size) &&
                          (!p->sums || is_in_place || !overlap(*target, p->result.size, p->sums, p->psum.size));
     p->out = stage(c, *target, is_apart);
+    if (c->machine->keeps_status) {
+        p->special = special_of(p->left.data, p->fmt, &p->left.layout) | special_of(p->right.data, p->fmt, &p->right.layout);
+        if (p->sums && p->fmt != FORMAT_INT8) p->special |= special_of(p->sums, FORMAT_FP32, &p->psum);
+    }
     return 0;
 }
 
-int finish_product(const struct product *p, u8 *target, u8 *out) {
+int finish_product(struct context *c, const struct product *p, u8 *target, u8 *out) {
+    if (c->machine->keeps_status) note_tensors(c, p->special, special_of(out, p->result_fmt, &p->result));
     for (i64 b = 0; b < p->result.batch; b++) clear_padding(out + b * p->result.stride, &p->result);
     return unstage(target, out, &p->result);
 }
@@ -52,5 +57,5 @@ int execute_gemm(struct context *c) {
         p.left.data += p.left.layout.stride, p.right.data += p.right.layout.stride, p.out += p.result.stride;
         if (p.sums) p.sums += p.psum.stride;
     }
-    return finish_product(&p, target, out);
+    return finish_product(c, &p, target, out);
 }

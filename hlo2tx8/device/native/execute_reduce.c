@@ -119,6 +119,8 @@ int execute_reduce(struct context *c) {
     u8 *const target = src ? spm_range(c, operand(c, CT_REDUCE_SUM__DST), to.size, 1) : NULL;
     if (!target) return (int)c->tile->fault.kind;
     src = read_in_place(c->tile, src, from.size, target, to.size);
+    const int keeps_status = c->machine->keeps_status;
+    const u32 special = keeps_status ? special_of(src, r.fmt, &from) : 0;
     u8 *const out = stage(c, target, !overlap(target, to.size, src, from.size));
     for (i64 b = 0; b < batch; b++) {
         for (i64 q = 0; q < points; q++) {
@@ -128,5 +130,6 @@ int execute_reduce(struct context *c) {
             else reduce_points(&r, dst, &to, q, data, &from, dim == DIM_W ? q * w : q, dim == DIM_H ? w : 1);
         }
     }
+    if (keeps_status) note_tensors(c, special, special_of(out, r.fmt, &to));
     return unstage(target, out, &to);
 }

@@ -44,6 +44,14 @@ enum engine_code {
     ENGINE_KC = 6,
 };
 
+enum status_code {
+    STATUS_INFINITE = 1,
+    STATUS_NAN = 2,
+    STATUS_OVERFLOW = 4,
+    STATUS_INEXACT = 8,
+    STATUS_OUT_OF_RANGE = 16,
+};
+
 enum op_code {
     OP_CT_ABS = 0,
     OP_CT_NEG = 1,

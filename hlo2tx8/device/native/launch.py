@@ -10,6 +10,7 @@ import numpy as np
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.faults import Fault, FaultKind, FaultPlace
 from hlo2tx8.device.program import Program
+from hlo2tx8.device.status import Status
 
 MAX_DEPTH = 32
 SLICE_SECONDS = 0.1  # between two looks at Ctrl-C
@@ -78,13 +79,22 @@ def declare(library: ctypes.CDLL) -> None:
     library.tx8_restart.argtypes = (pointer, *program, pointer)
     library.tx8_set_laws.argtypes = (pointer, ctypes.c_double, ctypes.c_double)
     library.tx8_set_laws.restype = None
+    library.tx8_keep_status.argtypes = (pointer, ctypes.c_int)
+    library.tx8_keep_status.restype = None
+    library.tx8_status.argtypes = (pointer, ctypes.c_int)
+    library.tx8_status.restype = ctypes.c_uint32
     library.tx8_run.argtypes = (pointer, ctypes.c_double, pointer)
     library.tx8_destroy.argtypes = (pointer,)
     library.tx8_destroy.restype = None
 
 
-def launch(library: ctypes.CDLL, program: Program, slots: Sequence[np.ndarray], chip: Chip, threads: int) -> None:
-    """Runs until all tiles end. Raises Fault, MemoryError, or what a signal handler raises."""
+def launch(
+    library: ctypes.CDLL, program: Program, slots: Sequence[np.ndarray], chip: Chip, threads: int, keeps_status: bool
+) -> tuple[Status, ...]:
+    """Runs until all tiles end; the exception bits of each, none unless they are kept.
+
+    Raises Fault, MemoryError, or what a signal handler raises.
+    """
     code = np.ascontiguousarray(program.code, np.uint64)
     table = (_Slot * max(1, len(slots)))(*(_Slot(s.ctypes.data, s.nbytes) for s in slots))
     if not threads:
@@ -102,15 +112,19 @@ def launch(library: ctypes.CDLL, program: Program, slots: Sequence[np.ndarray], 
     if not machine:
         raise _refused(program, chip, fault)
     library.tx8_set_laws(machine, *(math.nan if v is None else v for v in (chip.laws.satrelu_bound, chip.laws.leakyrelu_slope)))
-    outcome = TIME
+    library.tx8_keep_status(machine, keeps_status)
+    outcome, status = TIME, ()
     try:
         while outcome == TIME:
             outcome = library.tx8_run(machine, SLICE_SECONDS, ctypes.byref(fault))
+        if keeps_status:
+            status = tuple(Status(library.tx8_status(machine, tile)) for tile in range(chip.tiles))
     finally:
         if outcome != DONE or not _KEPT.give(key, machine):
             library.tx8_destroy(machine)
     if outcome == FAULT:
         raise _fault(program, chip, fault)
+    return status
 
 
 def _refused(program: Program, chip: Chip, fault: _Fault) -> Exception:

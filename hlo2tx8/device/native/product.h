@@ -31,6 +31,7 @@ struct product {
     i64 first;
     int result_fmt, is_quantised;
     i64 q1, q2, scale, zero_out;
+    u32 special; /* of the operands, where exception bits are kept */
 };
 
 /* A point of a batch. */
@@ -50,7 +51,7 @@ void store_sums(const struct product *p, u8 *dst, const void *sums, i64 n);
 /* Finds the operands dst, left, right and psum of a record, its first ones, in SPM: *target is where dst is, p->out where to write until
  * finish_product moves it. Both return 0 or the fault. */
 int find_operands(struct context *c, struct product *p, int accumulates, u8 **target);
-int finish_product(const struct product *p, u8 *target, u8 *out);
+int finish_product(struct context *c, const struct product *p, u8 *target, u8 *out);
 /* Sets what a quantised record adds to a product; its operands begin at q1. */
 void set_quantisation(struct context *c, struct product *p, int q1);
 static inline u8 *product_scratch(const struct context *c) { return c->scratch + SCRATCH_REGIONS * c->machine->spm_bytes; }
