@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from math import prod
 from typing import NamedTuple
 
@@ -88,7 +89,12 @@ class Program:
 
     def slots_of(self, kind: SlotKind) -> tuple[Slot, ...]:
         """The slots of one kind by index."""
-        return tuple(sorted((s for s in self.slots if s.kind is kind), key=lambda s: s.index))
+        return self._by_kind[kind]
+
+    @cached_property
+    def _by_kind(self) -> dict[SlotKind, tuple[Slot, ...]]:
+        ordered = sorted(self.slots, key=lambda slot: slot.index)
+        return {kind: tuple(slot for slot in ordered if slot.kind is kind) for kind in SlotKind}
 
     @property
     def code_bytes(self) -> int:

@@ -12,7 +12,6 @@ from hlo2tx8.options import Options
 from hlo2tx8.pjrt.configuration import override
 from hlo2tx8.pjrt.host_calls import HostFunctions
 from hlo2tx8.pjrt.jax_side import CompileOptions, compile_options, main_function
-from hlo2tx8.pjrt.partitioning import Partitioned, partition
 from hlo2tx8.pjrt.protobuf import integers, messages
 
 if TYPE_CHECKING:
@@ -114,6 +113,7 @@ class Compiler:
 
 def _compile(request: Request, functions: HostFunctions) -> Compiled:
     from hlo2tx8.driver import load_source
+    from hlo2tx8.pjrt.partitioning import Partitioned, partition
     from hlo2tx8.pjrt.tokens import replace_tokens
 
     local = partition(request.code) if request.assignment.num_partitions > 1 else Partitioned(request.code, (), ())

@@ -2,6 +2,7 @@
 
 import ctypes
 import time
+from collections.abc import Callable
 from itertools import chain, product
 from typing import Any
 
@@ -18,12 +19,12 @@ from hlo2tx8.pjrt.errors import Code, PjrtError
 from hlo2tx8.pjrt.host_calls import HostFunctions
 from hlo2tx8.pjrt.memory import Keep, read_int64s, read_pointers, read_text
 from hlo2tx8.pjrt.native import PluginLibrary
-from hlo2tx8.pjrt.serialized import deserialize, serialize
-from hlo2tx8.runtime.executable import Executable
 
 QUICK_SECONDS = 5e-4
 """A program whose last run took less is run in the thread that launches it: queueing would cost as much."""
 MLIR = "mlir"
+Rows = list[list[Array]]
+"""Arrays by device."""
 NO_ELEMENTS = np.zeros(0, np.bool_)
 A_TOKEN = np.zeros((), np.bool_)
 
@@ -38,7 +39,7 @@ class Loaded:
         self.client = client
         self.devices = devices
         self.is_quick = False
-        self.is_whole = isinstance(self.executable, Executable)
+        self.execute_rows: Callable[[Rows], Rows] | None = getattr(self.executable, "execute_rows", None)
         self.keep = Keep()
         outputs = self.executable.signature.outputs
         kinds = [(code_of(port.dtype), port.shape) for port in outputs]
@@ -51,18 +52,18 @@ class Loaded:
         self.has_other_memories = any(kind != devices[0].default_memory.kind for kind in self.output_kinds)
         self.is_deleted = False
 
-    def run(self, rows: list[list[Array]]) -> list[list[Array]]:
+    def run(self, rows: Rows) -> Rows:
         """The outputs for these inputs, by device."""
         started = time.perf_counter()
         for row, i in product(rows, self.compiled.token_inputs):
             row[i] = NO_ELEMENTS
-        if isinstance(self.executable, Executable):
-            outputs = [self.executable.execute(*row) for row in rows]
+        if self.execute_rows is None:
+            outputs = [self.executable.launch(row) for row in rows]
         else:
-            outputs = self.executable.execute_rows(rows)
+            outputs = self.execute_rows(rows)
         for row, i in product(outputs, self.compiled.token_outputs):
             row[i] = A_TOKEN
-        self.is_quick = self.is_whole and time.perf_counter() - started < QUICK_SECONDS
+        self.is_quick = self.execute_rows is None and time.perf_counter() - started < QUICK_SECONDS
         return outputs
 
 
@@ -174,10 +175,14 @@ class ExecutableEntries(BufferEntries):
 
     def Executable_Serialize(self, args: Any) -> None:
         loaded: Loaded = self.executables[args.executable]
+        from hlo2tx8.pjrt.serialized import serialize
+
         args.bytes, args.bytes_size = loaded.keep.text(serialize(loaded.compiled, loaded.request))
         args.holder, args.deleter = None, self.library.address("tx8_keep")
 
     def Executable_DeserializeAndLoad(self, args: Any) -> None:
+        from hlo2tx8.pjrt.serialized import deserialize
+
         self.drain()
         client = self.clients[args.client]
         data = ctypes.string_at(args.bytes, args.bytes_size)

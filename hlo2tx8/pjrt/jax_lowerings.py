@@ -49,8 +49,19 @@ def _register_linear_algebra(platform: str) -> None:
 
     single = ("cholesky", "triangular_solve", "lu_pivots_to_permutation", "householder_product")
     for name in (*single, "lu", "geqrf", "eigh", "svd"):
-        rule = mlir.lower_fun(getattr(linear_algebra, name), multiple_results=name not in single)
+        rule = mlir.lower_fun(_with_promotion(getattr(linear_algebra, name)), multiple_results=name not in single)
         mlir.register_lowering(getattr(linalg, f"{name}_p"), rule, platform=platform)
+
+
+def _with_promotion(function: Any) -> Any:
+    """The function under jax's standard rules of promotion, whatever the user has set."""
+    import jax
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+            return function(*args, **kwargs)
+
+    return call
 
 
 def _checked(function: Any, avals: Any) -> Any:

@@ -1,6 +1,6 @@
 """Executables of programs that the chip interrupts: several encoded programs and what happens between them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ from hlo2tx8.driver import compile_module
 from hlo2tx8.hlo.lookup import tensor_like
 from hlo2tx8.module import module_name, signature_of
 from hlo2tx8.options import Options
-from hlo2tx8.pjrt.collectives import Rows, exchange_of
+from hlo2tx8.pjrt.collectives import Array, Rows, exchange_of
 from hlo2tx8.pjrt.host_calls import TARGET, HostFunction, HostFunctions, call_host
 from hlo2tx8.pjrt.split_program import Segment, Split, run_steps
 from hlo2tx8.runtime.executable import Executable
@@ -34,9 +34,13 @@ class SplitExecutable:
     results: tuple[int, ...]
     functions: tuple[HostFunction, ...] = field(default=())
 
+    def launch(self, arrays: Sequence[Array]) -> list[Array]:
+        """Results of one device's inputs, where there is only one device."""
+        return self.execute_rows([list(arrays)])[0]
+
     def execute_rows(self, rows: Rows) -> Rows:
         """Results by device for inputs by device."""
-        return run_steps(self.steps, self.results, [list(self.signature.check(row)) for row in rows])
+        return run_steps(self.steps, self.results, rows)
 
     def cost_analysis(self) -> dict[str, object]:
         """Sums over the programs; exchanges cost nothing yet."""

@@ -1,6 +1,7 @@
 """Arrays on the device: transfers of every dtype, shape and order, views, copies, deletion."""
 
 import gc
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,10 @@ DTYPES = (
 
 def put(array):
     return jax.device_put(array, TX8)
+
+
+def check_that_the_compiler_is_not_loaded_yet():
+    assert not [name for name in sys.modules if name.startswith("xdsl")]
 
 
 def check_devices():
