@@ -36,7 +36,7 @@ class ControlDrawer(Drawer):
         for _ in range(self.below(1, 5)):
             self.step(moves)
         body = [i for i in range(start, len(self.nodes)) if self.nodes[i].name != PARAMETER]
-        given = [*outside, *(i for i in range(start, len(self.nodes)) if self.nodes[i].name == PARAMETER)]
+        given = [*outside, *(i for i in self.seen() if i >= start and self.nodes[i].name == PARAMETER)]
         carried: dict[int, int] = {}
         for b in reversed([i for i in body if i not in self.hidden]):
             if carried and self.rng.random() < 0.4:

@@ -112,6 +112,9 @@ class Graph:
         if isinstance(control, Branch):
             return True
         latest = {a: a for a, _ in control.carried}
+        inner = (c for c in self.controls if c is not control and c.start in control.range)
+        if any((c.selector if isinstance(c, Branch) else c.limit) in latest for c in inner):
+            return False
         if len(latest) < len(control.carried) or any(self._type(a) != self._type(b) for a, b in control.carried):
             return False
         for turn in range(control.turns):
