@@ -4,7 +4,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hlo2tx8.device import definition_bits, definition_tdma, definition_tensor, float_rules, kernel_core_convert, status, stochastic
+from hlo2tx8.device import (
+    definition_bits,
+    definition_remote,
+    definition_tdma,
+    definition_tensor,
+    float_rules,
+    kernel_core_convert,
+    status,
+    stochastic,
+)
 from hlo2tx8.device.faults import Fault, FaultKind
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import forms, tdma
@@ -17,6 +26,7 @@ from hlo2tx8.device.isa.ct_logic import CtBitsBinary, CtBitsNot, CtBitsUnit, CtB
 from hlo2tx8.device.isa.ct_move import CtConvert, CtMaskMove
 from hlo2tx8.device.isa.ct_reduce import CtReduce
 from hlo2tx8.device.isa.ct_relation_bits import CT_BIT_RELATIONS
+from hlo2tx8.device.isa.dte import DteForm, DteGather
 from hlo2tx8.device.isa.encoding import Record
 from hlo2tx8.device.isa.kc_function import KcFunction, KcVReducePrecision
 from hlo2tx8.device.isa.kc_move import KcVConvert, KcVGather, KcVIota, KcVScatter, KcVSelect
@@ -293,4 +303,6 @@ _FORMS: tuple[tuple[type, Run], ...] = (
     (tdma.TdmaPad, definition_tdma.pad),
     (tdma.TdmaChannelNorm, definition_tdma.channel_norm),
     (tdma.TdmaUnfold, definition_tdma.unfold),
+    (DteGather, definition_remote.gather),
+    (DteForm, definition_remote.send),
 )

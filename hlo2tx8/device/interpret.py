@@ -93,7 +93,8 @@ class InOrderSystem:
 
     def __init__(self, slots: Sequence[np.ndarray], chip: Chip, keeps_status: bool) -> None:
         memory, laws = DeviceMemory(slots), vars(chip.laws)
-        self.tiles = [InOrder(TileMachine(Scratchpad(chip.spm_limit), memory, laws, keeps_status)) for _ in range(chip.tiles)]
+        pads = [Scratchpad(chip.spm_limit) for _ in range(chip.tiles)]
+        self.tiles = [InOrder(TileMachine(pad, memory, laws, pads, keeps_status)) for pad in pads]
 
     def meet(self) -> None:
         pass

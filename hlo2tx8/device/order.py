@@ -12,11 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from hlo2tx8.device.faults import Fault, FaultKind, FaultPlace
-from hlo2tx8.device.isa.base import Engine, Operands
+from hlo2tx8.device.isa.base import RANGE_CHECKED, Engine, Operands
 from hlo2tx8.device.isa.encoding import Record
 from hlo2tx8.device.touches import Touch, name_of
 
-RANGE_CHECKED = (Engine.CT, Engine.NE, Engine.RDMA, Engine.WDMA, Engine.TDMA)
 Clock = list[int]  # by engine: how many of its instructions have finished
 
 
@@ -135,7 +134,7 @@ class Region:
 
     def __init__(self, tiles: int) -> None:
         self.writer = np.zeros(0, np.uint8)
-        self.readers = np.zeros(0, np.dtype(f"u{max(1, tiles // 8)}"))
+        self.readers = np.zeros(0, np.min_scalar_type((1 << tiles) - 1))
         self.seen: list[tuple[Issued, Touch]] = []
 
     def mark(self, issued: Issued, touch: Touch) -> bool:
@@ -166,16 +165,16 @@ class Region:
 
 
 class Meetings:
-    """Accesses of different tiles to one memory."""
+    """Accesses of different tiles to one memory: to DDR, and to SPM if `is_remote`, that is if tiles reach each other's."""
 
-    def __init__(self, tiles: int) -> None:
-        self.tiles = tiles
+    def __init__(self, tiles: int, is_remote: bool) -> None:
+        self.tiles, self.is_remote = tiles, is_remote
         self.regions: dict[int, Region] = {}
 
-    def check(self, issued: Issued) -> None:
-        """Faults on a race with another tile in DDR."""
-        for touch in issued.touches:
-            if touch.space >= 0:
+    def check(self, issued: Issued, touches: Sequence[Touch]) -> None:
+        """Faults on a race of an instruction, which touches these bytes, with another tile."""
+        for touch in touches:
+            if touch.space >= 0 or self.is_remote:
                 region = self.regions.setdefault(touch.space, Region(self.tiles))
                 if region.mark(issued, touch):
                     self._fault(region, issued, touch)

@@ -15,17 +15,18 @@ import numpy as np
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.definition import execute
+from hlo2tx8.device.definition_remote import check_tiles
 from hlo2tx8.device.faults import Fault, FaultKind, FaultPlace
-from hlo2tx8.device.isa.base import Engine, Operands, violation
+from hlo2tx8.device.isa.base import RANGE_CHECKED, Engine, Operands, violation
 from hlo2tx8.device.isa.encoding import Record
 from hlo2tx8.device.layouts import BATCH_ALIGNMENT_BYTES
 from hlo2tx8.device.memory import DeviceMemory, Scratchpad
 from hlo2tx8.device.named_buffers import BufferTable
-from hlo2tx8.device.order import RANGE_CHECKED, Issued, Meetings, Order
+from hlo2tx8.device.order import Issued, Meetings, Order
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.strict_memory import POISON, DdrState, StrictScratchpad
 from hlo2tx8.device.tile_machine import TileMachine
-from hlo2tx8.device.touches import Touch, spm_of, touches
+from hlo2tx8.device.touches import Touch, spm_of, tile_of, touches
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,13 @@ class StrictSystem:
     def __init__(self, program: Program, records: Sequence[Record], slots: Sequence[np.ndarray], chip: Chip, checks: bool) -> None:
         self.program = program
         memory = DeviceMemory(slots)
-        self.checks = Checks(BufferTable(program, records), DdrState(program, slots), Meetings(chip.tiles)) if checks else None
+        is_remote = any(record.kind.ENGINE is Engine.DTE for record in records)
+        meetings = Meetings(chip.tiles, is_remote)
+        self.checks = Checks(BufferTable(program, records), DdrState(program, slots), meetings) if checks else None
         if not checks:
             DdrState(program, slots)
         pads = [_scratchpad(t, chip.spm_limit, checks) for t in range(chip.tiles)]
-        machines = [TileMachine(pad, memory, vars(chip.laws)) for pad in pads]
+        machines = [TileMachine(pad, memory, vars(chip.laws), pads) for pad in pads]
         self.tiles = tuple(StrictTile(t, machine, chip, self.checks) for t, machine in enumerate(machines))
 
     def meet(self) -> None:
@@ -82,6 +85,8 @@ class StrictTile:
         violated = violation(record.kind, operands)
         if violated:
             raise Fault(FaultKind.BAD_DESCRIPTOR, violated, place)
+        if record.kind.ENGINE is Engine.DTE:
+            check_tiles(operands, self.chip.tiles, place)
         touched = tuple(self._checked(t, record, operands, place) for t in self._touches(record, operands))
         if record.kind.ENGINE is Engine.KC:
             self._on_kernel_core(record, operands, touched, place)
@@ -89,7 +94,7 @@ class StrictTile:
         issued = self.order.issue(record, operands, place, touched)
         if self.checks:
             self.order.check(issued)
-            self.checks.meetings.check(issued)
+            self.checks.meetings.check(issued, issued.touches)
         queue = self.queues[record.kind.ENGINE]
         queue.append(issued)
         if len(queue) > self.chip.queue_depth:
@@ -151,7 +156,13 @@ class StrictTile:
         spm = self.machine.spm
         if self.checks and isinstance(spm, StrictScratchpad):
             spm.touches = sorted(touched, key=lambda t: t.is_write)
-            spm.watch = None if accessing is None else lambda touch: self.order.check_touch(accessing, touch)
+            spm.watch = None if accessing is None else lambda touch: self._accessed(accessing, touch)
+
+    def _accessed(self, accessing: Issued, touch: Touch) -> None:
+        """The kernel core reads or writes bytes."""
+        self.order.check_touch(accessing, touch)
+        if self.checks:
+            self.checks.meetings.check(accessing, (touch,))
 
     def _perform(self, issued: Issued) -> None:
         """Executes what was issued, before it everything the queues say must be."""
@@ -165,9 +176,11 @@ class StrictTile:
         issued.is_done = True
         self.queues[issued.engine].popleft()
         self.machine.place = issued.place
-        spm = self.machine.spm
-        if self.checks and isinstance(spm, StrictScratchpad):
-            spm.touches = sorted(issued.touches, key=lambda t: t.is_write)
+        if self.checks:
+            for touch in issued.touches:
+                pad = self.machine.scratchpads[tile_of(touch.space)] if touch.space < 0 else None
+                if isinstance(pad, StrictScratchpad):
+                    pad.touches = sorted(issued.touches, key=lambda t: t.is_write)
             self.checks.ddr.before(issued.touches, issued.place)
         execute(self.machine, issued.record, issued.operands)
         if self.checks:

@@ -1,6 +1,6 @@
 """What one instruction of the definition sees of the machine."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +14,8 @@ from hlo2tx8.device.status import Status
 
 @dataclass
 class TileMachine:
-    """One tile's view of the machine while one record executes; `laws` are those of the chip description.
+    """One tile's view of the machine while one record executes; `laws` are those of the chip description, `scratchpads` those of
+    all tiles.
 
     Exception bits gather in `status` if they are kept.
     """
@@ -22,6 +23,7 @@ class TileMachine:
     spm: Scratchpad
     ddr: DeviceMemory
     laws: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
+    scratchpads: Sequence[Scratchpad] = ()
     keeps_status: bool = False
     status: Status = Status.NONE
     place: FaultPlace = field(default_factory=lambda: FaultPlace(0, 0))

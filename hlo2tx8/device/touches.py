@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hlo2tx8.device.isa.base import Field, Instruction, Operands, Role
+from hlo2tx8.device.isa.dte import destinations
 from hlo2tx8.device.isa.lsu import TdmaGatherScatter, TdmaMemset
 
 Levels = tuple[tuple[int, int], ...]
@@ -16,9 +17,14 @@ def spm_of(tile: int) -> int:
     return -1 - tile
 
 
+def tile_of(space: int) -> int:
+    """The tile whose SPM a space is."""
+    return -1 - space
+
+
 def name_of(space: int) -> str:
     """A space in words."""
-    return f"SPM of tile {-1 - space}" if space < 0 else f"DDR slot {space}"
+    return f"SPM of tile {tile_of(space)}" if space < 0 else f"DDR slot {space}"
 
 
 @dataclass(frozen=True)
@@ -80,6 +86,9 @@ def touches(kind: type[Instruction], o: Operands, tile: int, spm_bytes: int) -> 
         match f.role:
             case Role.SPM_READ | Role.SPM_WRITE:
                 touch = _spm(kind, f, o, spm_of(tile), spm_bytes)
+            case Role.REMOTE_READ | Role.REMOTE_WRITE:
+                yield from _remote(f, o)
+                continue
             case Role.DDR_READ | Role.DDR_WRITE:
                 touch = _ddr(f, o)
             case _:
@@ -99,6 +108,16 @@ def _spm(kind: type[Instruction], f: Field, o: Operands, space: int, spm_bytes: 
     if kind is TdmaMemset and num_bytes:
         return _strided(touch, o["n"] * o.fmt.bytes, [(o[f"s{i}"] * o.fmt.bytes, o[f"n{i}"]) for i in (1, 2)])
     return touch
+
+
+def _remote(f: Field, o: Operands) -> Iterator[Touch]:
+    """One for each tile that is named."""
+    assert f.num_bytes is not None
+    start, end = o[f.name], o[f.name] + f.num_bytes(o)
+    levels = [(o[f"s{i}"] * o.fmt.bytes, o[f"n{i}"]) for i in (1, 2, 3)] if "count" in o.values else []
+    run = o["count"] * o.fmt.bytes if levels else end - start
+    for tile in destinations(o) if start != end else ():
+        yield _strided(Touch(spm_of(tile), start, end, f.role is Role.REMOTE_WRITE, f.name), run, levels)
 
 
 def _ddr(f: Field, o: Operands) -> Touch:

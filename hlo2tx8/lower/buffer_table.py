@@ -11,7 +11,8 @@ from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, Int
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.utils.hints import isa
 
-from hlo2tx8.device.isa import Instruction, Role
+from hlo2tx8.device.isa import Instruction
+from hlo2tx8.device.isa.base import SPM_ROLES
 from hlo2tx8.device.program import Buffer, BufferUse
 from hlo2tx8.dialects import spm
 
@@ -28,10 +29,11 @@ def note_buffers(function: func.FuncOp, addresses: Mapping[SSAValue, int], strid
         if not isinstance(op, Instruction):
             continue
         values = op.values()
-        roots = [spm.root_buffer(v) for a in op.accesses() if a.space == "spm" and isinstance(v := values[a.field], SSAValue)]
-        if len(roots) == sum(a.space == "spm" for a in op.accesses()) and all(root in numbers for root in roots):
+        accesses = [a for a in op.accesses() if a.space != "ddr"]
+        roots = [spm.root_buffer(v) for a in accesses if isinstance(v := values[a.field], SSAValue)]
+        if len(roots) == len(accesses) and all(root in numbers for root in roots):
             op.attributes[ATTRIBUTE] = DenseArrayBase.from_list(i64, [numbers[root] for root in roots])
-        for access, root in zip((a for a in op.accesses() if a.space == "spm"), roots, strict=False):
+        for access, root in zip(accesses, roots, strict=False):
             if access.is_write:
                 names.setdefault(root, _name(op))
     table = (
@@ -56,7 +58,7 @@ def uses_of(op: Instruction, record: int) -> list[BufferUse]:
     noted = op.attributes.get(ATTRIBUTE)
     if not isinstance(noted, DenseArrayBase):
         return []
-    operands = [i for i, f in enumerate(op.FIELDS) if f.role in (Role.SPM_READ, Role.SPM_WRITE)]
+    operands = [i for i, f in enumerate(op.FIELDS) if f.role in SPM_ROLES]
     return [BufferUse(record, i, int(buffer)) for i, buffer in zip(operands, noted.get_values(), strict=True)]
 
 

@@ -1,8 +1,9 @@
 """SCHEDULED → SCHEDULED: waits and barriers that the queues do not give.
 
-Engines order accesses of one tile to the same SPM bytes by themselves. The kernel core's vector operations do not take part: they
-wait until every engine has finished that has an access under way to their buffers, or to buffers that are dead by then and may
-lie at the same addresses. `xla.sync_tiles` and the end of a kernel wait for all engines, then all tiles meet.
+Engines order accesses of one tile to the same SPM bytes by themselves. The kernel core's vector operations and DTE do not take
+part: they wait until every engine has finished that has an access under way to their buffers, or to buffers that are dead by then
+and may lie at the same addresses; other engines wait so for DTE. What DTE does to other tiles' buffers is ordered by
+`xla.sync_tiles`, which as the end of a kernel waits for all engines, then all tiles meet.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from hlo2tx8.device.isa import Engine, Instruction
+from hlo2tx8.device.isa import RANGE_CHECKED, Engine, Instruction
 from hlo2tx8.device.isa.kc_control import KcBarrier, KcWait
 from hlo2tx8.dialects import spm, vec, xla
 from hlo2tx8.lower.allocate_spm import LiveRange, live_ranges
@@ -66,16 +67,18 @@ class _Waits:
 
     def _instruction(self, op: Instruction | vec.ReadScalarOp, pending: Pending, insert: bool) -> Pending:
         buffers = _buffers(op)
-        if isinstance(op, Instruction) and op.ENGINE is not Engine.KC:
-            return pending | {b: pending.get(b, frozenset()) | {op.ENGINE} for b in buffers}
-        engines = frozenset(e for b in buffers for other, held in pending.items() if self._may_meet(b, other) for e in held)
-        if not engines:
+        engine = op.ENGINE if isinstance(op, Instruction) else Engine.KC
+        unordered = ((other, e) for other, held in pending.items() for e in held if not _is_ordered(e, engine))
+        engines = frozenset(e for other, e in unordered if any(self._may_meet(b, other) for b in buffers))
+        if engines:
+            if insert:
+                block = op.parent_block()
+                assert block is not None
+                block.insert_op_before(KcWait.make(engines=_mask(engines)), op)
+            pending = {b: rest for b, held in pending.items() if (rest := held - engines)}
+        if engine is Engine.KC:
             return pending
-        if insert:
-            block = op.parent_block()
-            assert block is not None
-            block.insert_op_before(KcWait.make(engines=_mask(engines)), op)
-        return {b: rest for b, held in pending.items() if (rest := held - engines)}
+        return pending | {b: pending.get(b, frozenset()) | {engine} for b in buffers}
 
     def _may_meet(self, a: SSAValue, b: SSAValue) -> bool:
         return a is b or not self.ranges[a].overlaps(self.ranges[b])
@@ -86,6 +89,11 @@ def _buffers(op: Instruction | vec.ReadScalarOp) -> list[SSAValue]:
         return [spm.root_buffer(op.address)]
     fields = [op.field(a.field) for a in op.accesses() if a.space == "spm"]
     return [spm.root_buffer(f) for f in fields if isinstance(f, SSAValue)]
+
+
+def _is_ordered(earlier: Engine, later: Engine) -> bool:
+    """Do the queues order accesses of these engines?"""
+    return earlier is later or (earlier in RANGE_CHECKED and later in RANGE_CHECKED)
 
 
 def _join(a: Pending, b: Pending) -> Pending:

@@ -10,7 +10,7 @@ numbers they stand for.
 
 import numpy as np
 
-from hlo2tx8.device.isa.base import Engine, Field, Role
+from hlo2tx8.device.isa.base import SPM_ROLES, Engine, Field
 from hlo2tx8.device.isa.encoding import Record, Register, decode_records
 from hlo2tx8.device.isa.kc_control import KcAffine, KcEnd, KcEndIf, KcIf, KcLoop
 from hlo2tx8.device.program import Program
@@ -51,7 +51,7 @@ def name_of(record: Record) -> str:
 def _operand(field: Field, value: int | Register) -> str:
     if isinstance(value, Register):
         return _plain(value)
-    if field.role in (Role.SPM_READ, Role.SPM_WRITE):
+    if field.role in SPM_ROLES:
         return hex(value)
     if field.name == "imm":
         return str(np.uint32(value & 0xFFFFFFFF).view(np.float32))

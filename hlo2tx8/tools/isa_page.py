@@ -16,6 +16,8 @@ from hlo2tx8.device.status import Status
 WORDS = {
     Role.SPM_READ: "in",
     Role.SPM_WRITE: "out",
+    Role.REMOTE_READ: "remote in",
+    Role.REMOTE_WRITE: "remote out",
     Role.SLOT: "slot",
     Role.DDR_READ: "from",
     Role.DDR_WRITE: "to",
@@ -127,6 +129,8 @@ def cycles_text(cls: type[Instruction], chip: Chip) -> str:
             return f"{c.dma_startup} + bytes / share"
         case Engine.TDMA:
             return f"{c.tdma_startup} + bytes / {c.tdma_bytes_per_cycle}"
+        case Engine.DTE:
+            return f"{c.dte_startup} + {c.dte_hop} * hops + bytes / share of {c.dte_bytes_per_cycle}"
         case Engine.NE:
             return ne_cycles_text(cls, c)
         case _:

@@ -20,7 +20,7 @@ from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.faults import Fault, FaultKind
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import INSTRUCTIONS
-from hlo2tx8.device.isa.base import Role
+from hlo2tx8.device.isa.base import SPM_ROLES, Role
 from hlo2tx8.device.isa.encoding import HEADER_WORDS, RECORD_WORDS, Record, Register, encode_records
 from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcIf, KcLoop
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
@@ -34,6 +34,7 @@ SECONDS = 1.0
 CONTROL = (KcLoop, KcEnd, KcIf, KcEndIf, KcBarrier)
 COMPUTE = [cls for cls in INSTRUCTIONS if cls not in CONTROL and cls.FORMATS]
 STEP_WORD = HEADER_WORDS + [f.name for f in KcLoop.FIELDS].index("step")
+OTHERS = {"tile": Register(6), "tiles": Register(7)}  # the other tile, and its bit
 EDGES = (0, 1, 2, 3, 63, 64, 65, 255, 256, 4095, 1 << 13, (1 << 16) - 1, 1 << 16, 1 << 31, 1 << 32, 1 << 62, (1 << 63) - 1)
 
 
@@ -48,12 +49,17 @@ def stop(number: int, frame: FrameType | None) -> None:
 def base_program(rng: np.random.Generator) -> list[Record]:
     """A loop that loads, computes with a few instructions on plausible operands, and stores."""
     body = [Record(KcAffine, {"rd": 5, "c": 0, "r1": Register(4), "k1": 512, "r2": Register(1), "k2": 2048})]
+    body += [
+        Record(KcAffine, {"rd": 6, "c": 1, "r1": Register(1), "k1": -1}),
+        Record(KcAffine, {"rd": 7, "c": 2, "r1": Register(1), "k1": -1}),
+    ]
     body.append(Record(Rdma, {"dst": 0, "slot": 0, "offset": Register(5), "count": 2048}, Format.RAW8))
     for _ in range(int(rng.integers(1, 6))):
         cls = COMPUTE[int(rng.integers(len(COMPUTE)))]
         pairs = [(t, s) for t in cls.FORMATS for s in cls.FORMATS2 or (Format.INT8,) if cls.takes(t, s, Rounding.NEAREST_EVEN)]
         fmt, fmt2 = pairs[int(rng.integers(len(pairs)))]
-        fields = {f.name: plausible(f.role, f.least, f.most, rng) for f in cls.FIELDS}
+        fields: dict[str, int | Register] = {f.name: plausible(f.role, f.least, f.most, rng) for f in cls.FIELDS}
+        fields |= {name: other for name, other in OTHERS.items() if name in fields}
         body.append(Record(cls, fields, fmt, fmt2))
     body.append(Record(Wdma, {"slot": 1, "offset": Register(5), "src": 0, "count": 1024}, Format.RAW8))
     if rng.random() < 0.3:
@@ -63,7 +69,7 @@ def base_program(rng: np.random.Generator) -> list[Record]:
 
 def plausible(role: Role, least: int | None, most: int | None, rng: np.random.Generator) -> int:
     match role:
-        case Role.SPM_READ | Role.SPM_WRITE:
+        case _ if role in SPM_ROLES:
             return int(rng.integers(0, 2048))
         case Role.COUNT | Role.STRIDE:
             low = least or 0

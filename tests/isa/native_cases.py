@@ -94,7 +94,7 @@ def vector_instructions() -> Iterator[tuple[type[Instruction], Format, Format]]:
             continue
         if cls.LAW and vars(CHIP.laws)[cls.LAW] is None:
             continue
-        if cls.MNEMONIC.startswith("TDMA") or issubclass(cls, CtReduce) or cls.ENGINE is Engine.NE:
+        if cls.MNEMONIC.startswith("TDMA") or issubclass(cls, CtReduce) or cls.ENGINE in (Engine.NE, Engine.DTE):
             continue
         for fmt in cls.FORMATS:
             for source in cls.FORMATS2 or (fmt,):

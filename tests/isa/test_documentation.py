@@ -18,7 +18,7 @@ from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.device.program import Program
 from hlo2tx8.tools.isa_page import cycles_text, isa_text, row
 
-TIMED = [cls for cls in by_name() if cls not in (*KC_CONTROL, KcAffine)]
+TIMED = [cls for cls in by_name() if cls not in (*KC_CONTROL, KcAffine) and cls.ENGINE is not Engine.DTE]  # whose links are shared
 
 
 @pytest.mark.parametrize("cls", TIMED, ids=lambda c: c.MNEMONIC)

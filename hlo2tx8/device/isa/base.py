@@ -34,11 +34,17 @@ class Engine(IntEnum):
     KC = 6
 
 
+RANGE_CHECKED = (Engine.CT, Engine.NE, Engine.RDMA, Engine.WDMA, Engine.TDMA)
+"""The engines whose queues order accesses of one tile to the same bytes."""
+
+
 class Role(Enum):
     """What a field means."""
 
     SPM_READ = "byte address in SPM of data that is read"
     SPM_WRITE = "byte address in SPM of data that is written"
+    REMOTE_READ = "byte address in another tile's SPM of data that is read"
+    REMOTE_WRITE = "byte address in another tile's SPM of data that is written"
     SLOT = "DDR slot"
     DDR_READ = "byte offset in the slot of data that is read"
     DDR_WRITE = "byte offset in the slot of data that is written"
@@ -46,6 +52,10 @@ class Role(Enum):
     STRIDE = "distance between turns"
     IMMEDIATE = "a value"
     REGISTER = "a register number"
+
+
+SPM_ROLES = (Role.SPM_READ, Role.SPM_WRITE, Role.REMOTE_READ, Role.REMOTE_WRITE)
+"""Addresses in some tile's SPM."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +93,7 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Access:
-    """A field through which an instruction reads or writes memory."""
+    """A field through which an instruction reads or writes memory: "spm", "remote" (another tile's SPM) or "ddr"."""
 
     field: str
     space: str
@@ -267,6 +277,8 @@ class Instruction(IRDLOperation):
 _ACCESS: dict[Role, Callable[[str], Access]] = {
     Role.SPM_READ: lambda name: Access(name, "spm", False),
     Role.SPM_WRITE: lambda name: Access(name, "spm", True),
+    Role.REMOTE_READ: lambda name: Access(name, "remote", False),
+    Role.REMOTE_WRITE: lambda name: Access(name, "remote", True),
     Role.DDR_READ: lambda name: Access(name, "ddr", False),
     Role.DDR_WRITE: lambda name: Access(name, "ddr", True),
 }
@@ -275,7 +287,7 @@ _ACCESS: dict[Role, Callable[[str], Access]] = {
 def _fits(type_: Attribute, role: Role) -> bool:
     """Addresses in SPM are buffers, or numbers once they are allocated; slots are tensors."""
     match role:
-        case Role.SPM_READ | Role.SPM_WRITE:
+        case _ if role in SPM_ROLES:
             return isinstance(type_, BufferType | IndexType)
         case Role.SLOT:
             return isinstance(type_, TensorType)

@@ -8,6 +8,7 @@ from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import INSTRUCTIONS, Engine, Field
 from hlo2tx8.device.isa.ct_move import CtConvert
 from hlo2tx8.device.isa.ct_reduce import CtReduce
+from hlo2tx8.device.isa.dte import MOST_DESTINATIONS
 from hlo2tx8.device.isa.encoding import HEADER_WORDS, RECORD_WORDS
 from hlo2tx8.device.isa.lsu import MOST_ELEMENTS
 from hlo2tx8.device.isa.ne import NeGemm
@@ -23,7 +24,12 @@ def _upper(name: str) -> str:
 def header_text() -> str:
     """Enumerations of opcodes, formats, roundings, engines, and operand positions per instruction."""
     lines = ["/* Generated from the instruction classes. Do not edit. */", "#ifndef HLO2TX8_ISA_H", "#define HLO2TX8_ISA_H", ""]
-    constants = {"RECORD_WORDS": RECORD_WORDS, "HEADER_WORDS": HEADER_WORDS, "MOST_ELEMENTS": MOST_ELEMENTS}
+    constants = {
+        "RECORD_WORDS": RECORD_WORDS,
+        "HEADER_WORDS": HEADER_WORDS,
+        "MOST_ELEMENTS": MOST_ELEMENTS,
+        "DTE_MOST_DESTINATIONS": MOST_DESTINATIONS,
+    }
     lines += [*(f"#define {name} {value}" for name, value in constants.items()), ""]
     for prefix, names in (
         ("FORMAT", {f.name: f.value for f in Format}),

@@ -167,7 +167,7 @@ static void take_spm(struct machine *m, struct tile *t, int thread) {
 
 /* Warm and already mapped memory for the next tile, or for the next run: clearing it costs less than fresh pages. */
 static void leave_spm(struct machine *m, struct tile *t, int thread) {
-    if (m->spare[thread] && t->used > KEPT_SPM_BYTES) return;
+    if (m->is_linked || (m->spare[thread] && t->used > KEPT_SPM_BYTES)) return;
     memset(t->spm, 0, (size_t)t->used);
     t->used = 0;
     if (m->spare[thread]) return;
@@ -306,8 +306,17 @@ void tx8_destroy(struct machine *m) {
     free(m);
 }
 
+/* The tiles of a program that has been prepared. */
 static void number_tiles(struct machine *m) {
-    for (int i = 0; i < m->num_tiles; i++) m->tiles[i].registers[1] = i;
+    for (int i = 0; i < m->num_tiles; i++) {
+        m->tiles[i].registers[1] = i;
+        if (m->is_linked) m->tiles[i].spm = m->spm + i * m->spm_bytes;
+    }
+}
+
+/* Makes a tile's SPM zero again. */
+static void clear_spm(struct tile *t) {
+    if (t->spm) memset(t->spm, 0, (size_t)(t->used > t->remote_used ? t->used : t->remote_used));
 }
 
 /* A machine about to run `code`, or NULL: then *fault tells why, or has kind FAULT_NONE when memory ran out. Keeps `code` and `slots`. */
@@ -339,18 +348,18 @@ struct machine *tx8_create(const u64 *code, i64 num_records, const struct tx8_sl
 /* Another program for a machine whose last run is done; 0, or -1 as tx8_create: then it is only good to be destroyed. */
 int tx8_restart(struct machine *m, const u64 *code, i64 num_records, const struct tx8_slot *slots, i64 num_slots, struct tx8_fault *fault) {
     memset(fault, 0, sizeof *fault);
-    for (int i = 0; i < m->num_tiles; i++)
-        if (m->tiles[i].spm) memset(m->tiles[i].spm, 0, (size_t)m->tiles[i].used);
+    for (int i = 0; i < m->num_tiles; i++) clear_spm(&m->tiles[i]);
     memset(m->tiles, 0, (size_t)m->num_tiles * sizeof *m->tiles);
     memset(m->spare, 0, sizeof m->spare); /* zero already, as the whole arena is now */
     m->next_spm = 0;
-    number_tiles(m);
     struct step *const steps = num_records < 0 ? NULL : calloc((size_t)num_records + 1, sizeof *steps);
     if (!steps) return -1;
     free(m->steps);
     m->steps = steps;
     m->code = code, m->num_records = num_records, m->slots = slots, m->num_slots = num_slots;
-    return prepare(m, fault) ? -1 : 0;
+    if (prepare(m, fault)) return -1;
+    number_tiles(m);
+    return 0;
 }
 
 /* Constants of activations, NaN where they are not known. */

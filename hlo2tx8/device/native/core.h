@@ -14,6 +14,7 @@
 #define SCRATCH_REGIONS 4
 #define PRODUCT_BYTES (1 << 23) /* behind them, for products of the matrix engine */
 #define MAX_DEFERRED 16
+#define LEVELS 3                 /* of a strided box */
 
 /* In the order of device.faults.FaultKind where the core raises them; see launch.py. */
 enum fault_kind { FAULT_NONE, FAULT_ILLEGAL_OPCODE, FAULT_OUT_OF_BOUNDS, FAULT_BAD_DESCRIPTOR, FAULT_UNEQUAL_BARRIER, FAULT_RUNAWAY, FAULT_UNPUBLISHED };
@@ -34,7 +35,8 @@ enum form {
     FORM_UNARY, FORM_BINARY, FORM_VS, FORM_UNIT, FORM_UNIT_LOOP, FORM_CONVERT_CT, FORM_CONVERT_KC, FORM_MASK_MOVE,
     FORM_TEST, FORM_COMPARE, FORM_SELECT, FORM_IOTA, FORM_GATHER, FORM_SCATTER, FORM_REDUCE_PRECISION,
     FORM_RDMA, FORM_WDMA, FORM_TDMA, FORM_MEMSET, FORM_GEMM, FORM_CONV, FORM_REDUCE,
-    FORM_RELATION_BITS, FORM_BITS, FORM_BIT_TO_FLOAT, FORM_COUNT, FORM_EXTREME, FORM_SCALED, FORM_UNPUBLISHED, FORM_TENSOR_MOVE
+    FORM_RELATION_BITS, FORM_BITS, FORM_BIT_TO_FLOAT, FORM_COUNT, FORM_EXTREME, FORM_SCALED, FORM_UNPUBLISHED, FORM_TENSOR_MOVE,
+    FORM_REMOTE_SEND, FORM_REMOTE_GATHER
 };
 
 /* A record made ready: its form, formats and kernel; `partner` is the record index of the other end of a block, for an exit of its loop's end. */
@@ -68,8 +70,9 @@ struct tile {
     enum tile_state state;
     i64 at;
     u8 *spm;
-    u32 status; /* bits of enum status_code */
-    i64 used; /* bytes of SPM up to the last one a record reached */
+    u32 status;      /* bits of enum status_code */
+    i64 used;        /* bytes of SPM up to the last one a record reached */
+    i64 remote_used; /* the same of other tiles' records; shared */
     i64 registers[NUM_REGISTERS];
     int depth;
     struct loop loops[MAX_DEPTH];
@@ -88,6 +91,7 @@ struct machine {
     u8 *spm;
     int keeps_status;
     double satrelu_bound, leakyrelu_slope; /* NaN where the chip description does not set them */
+    int is_linked; /* tiles reach each other's SPM: each has its own from the first to the last record */
     int num_tiles, num_threads;
     struct tile tiles[MAX_TILES];
     double deadline;
@@ -151,6 +155,7 @@ int execute_move(struct context *c);                          /* DMA, TDMA, iota
 int prepare_auxiliary(struct step *s);                        /* 1 if one of the opcodes from CT_BITS_EQ_VV on and its formats go together */
 int execute_bits(struct context *c);                          /* packed bools */
 int execute_auxiliary(struct context *c);                     /* counts, extremes, activations with a constant of the chip */
+int execute_remote(struct context *c);                        /* DTE */
 int execute_gemm(struct context *c);
 int execute_conv(struct context *c);
 int execute_tdma(struct context *c); /* TDMA on whole tensors */
@@ -183,7 +188,13 @@ static inline void run_affine(struct context *c) {
     set_register(c->tile, c->record[HEADER_WORDS + KC_AFFINE__RD], (i64)sum);
 }
 
+/* Strides and turns of a box's `num` levels from operand k on, in pairs, innermost first; 0 or the fault. */
+int read_levels(struct context *c, int k, int num, i64 *strides, i64 *turns);
+i64 box_extent(const i64 *strides, const i64 *turns, int num, i64 run); /* elements from the first to behind the last; -1: too many */
+i64 box_product(const i64 *turns, int num, i64 run);                    /* elements moved; -1: too many */
+
 /* The address of `n` elements of `bytes` in SPM, or NULL after a fault. */
+i64 spm_end(struct context *c, i64 address, i64 n, i64 bytes); /* where they end, or -1 after a fault */
 u8 *spm_range(struct context *c, i64 address, i64 n, i64 bytes);
 
 #endif

@@ -16,22 +16,28 @@ int fail(struct context *c, int kind, const char *format, ...) {
     return kind;
 }
 
-u8 *spm_range(struct context *c, i64 address, i64 n, i64 bytes) {
+i64 spm_end(struct context *c, i64 address, i64 n, i64 bytes) {
     i64 size, end;
     const i64 limit = c->machine->spm_bytes;
     const int overflow = __builtin_mul_overflow(n, bytes, &size) || __builtin_add_overflow(address, size, &end);
     if (n < 0) {
         fail(c, FAULT_BAD_DESCRIPTOR, "element count %lld", (long long)n);
-        return NULL;
+        return -1;
     }
     if (overflow || address < 0 || end > limit) {
         fail(c, FAULT_OUT_OF_BOUNDS, "SPM [%#llx, +%lld x %lld bytes) outside of [0, %#llx)", (long long)address, (long long)n, (long long)bytes,
              (long long)limit);
-        return NULL;
+        return -1;
     }
+    return end;
+}
+
+u8 *spm_range(struct context *c, i64 address, i64 n, i64 bytes) {
+    const i64 end = spm_end(c, address, n, bytes);
+    if (end < 0) return NULL;
     if (end > c->tile->used) c->tile->used = end;
     u8 *const start = c->tile->spm + address;
-    if (!c->knows_deferred && c->tile->num_deferred) settle_range(c->tile, start, size);
+    if (!c->knows_deferred && c->tile->num_deferred) settle_range(c->tile, start, end - address);
     return start;
 }
 
@@ -269,6 +275,7 @@ int execute(struct context *c) {
     case FORM_RELATION_BITS: case FORM_BITS: case FORM_BIT_TO_FLOAT: return execute_bits(c);
     case FORM_COUNT: case FORM_EXTREME: case FORM_SCALED: return execute_auxiliary(c);
     case FORM_UNPUBLISHED: return fail(c, FAULT_UNPUBLISHED, "opcode %d", c->step->opcode);
+    case FORM_REMOTE_SEND: case FORM_REMOTE_GATHER: return execute_remote(c);
     case FORM_GEMM: return execute_gemm(c);
     case FORM_CONV: return execute_conv(c);
     case FORM_TENSOR_MOVE: return execute_tdma(c);

@@ -1,11 +1,9 @@
 /* Records that move data: RDMA, WDMA, TDMA, and the kernel core's iota, gather and scatter. */
 #include "core.h"
 
-#define LEVELS 3
 #define STREAM_BYTES (1 << 15) /* smaller results may be read again soon: they stay in the cache */
 
-/* Strides and turns from operand k on, in pairs, innermost first; 0 or the fault. */
-static int read_levels(struct context *c, int k, int num, i64 *strides, i64 *turns) {
+int read_levels(struct context *c, int k, int num, i64 *strides, i64 *turns) {
     for (int i = 0; i < num; i++) {
         strides[i] = operand(c, k + 2 * i);
         turns[i] = operand(c, k + 2 * i + 1);
@@ -16,8 +14,7 @@ static int read_levels(struct context *c, int k, int num, i64 *strides, i64 *tur
     return 0;
 }
 
-/* Elements from the first to behind the last of a strided box; -1 if beyond 2^62. */
-static i64 extent(const i64 *strides, const i64 *turns, int num, i64 run) {
+i64 box_extent(const i64 *strides, const i64 *turns, int num, i64 run) {
     __int128 total = run;
     for (int i = 0; i < num; i++) {
         total += (__int128)(turns[i] - 1) * strides[i];
@@ -26,7 +23,7 @@ static i64 extent(const i64 *strides, const i64 *turns, int num, i64 run) {
     return (i64)total;
 }
 
-static i64 product(const i64 *turns, int num, i64 run) {
+i64 box_product(const i64 *turns, int num, i64 run) {
     __int128 total = run;
     for (int i = 0; i < num; i++) {
         total *= turns[i];
@@ -51,7 +48,7 @@ static int read_transfer(struct context *c, struct transfer *t) {
     const int fault = read_levels(c, first + 1, LEVELS, strides, turns);
     if (fault) return fault;
     if (run <= 0) return fail(c, FAULT_BAD_DESCRIPTOR, "elem_count %lld", (long long)run);
-    const i64 elements = extent(strides, turns, LEVELS, run), total = product(turns, LEVELS, run);
+    const i64 elements = box_extent(strides, turns, LEVELS, run), total = box_product(turns, LEVELS, run);
     if (slot < 0 || slot >= c->machine->num_slots) return fail(c, FAULT_OUT_OF_BOUNDS, "no DDR slot %lld", (long long)slot);
     const struct tx8_slot *const data = c->machine->slots + slot;
     if (elements < 0 || offset < 0 || __builtin_mul_overflow(elements, bytes, &last) || __builtin_add_overflow(offset, last, &end) || end > data->size) {
@@ -116,11 +113,11 @@ static int run_tdma(struct context *c) {
     int fault = read_levels(c, TDMA_GATHER_SCATTER__RS1, LEVELS, rs, rn);
     if (!fault) fault = read_levels(c, TDMA_GATHER_SCATTER__WS1, LEVELS, ws, wn);
     if (fault) return fault;
-    const i64 read = product(rn, LEVELS, 1), written = product(wn, LEVELS, 1);
+    const i64 read = box_product(rn, LEVELS, 1), written = box_product(wn, LEVELS, 1);
     if (run <= 0 || read < 0 || read != written || (__int128)read * run > MOST_ELEMENTS) {
         return fail(c, FAULT_BAD_DESCRIPTOR, "run of %lld bytes, %lld turns read and %lld written", (long long)run, (long long)read, (long long)written);
     }
-    const i64 read_bytes = extent(rs, rn, LEVELS, run), written_bytes = extent(ws, wn, LEVELS, run);
+    const i64 read_bytes = box_extent(rs, rn, LEVELS, run), written_bytes = box_extent(ws, wn, LEVELS, run);
     const u8 *src = spm_range(c, operand(c, TDMA_GATHER_SCATTER__SRC), read_bytes < 0 ? INT64_MAX : read_bytes, 1);
     u8 *const dst = src ? spm_range(c, operand(c, TDMA_GATHER_SCATTER__DST), written_bytes < 0 ? INT64_MAX : written_bytes, 1) : NULL;
     if (!dst) return (int)c->tile->fault.kind;
@@ -145,8 +142,8 @@ static int run_memset(struct context *c) {
     i64 strides[2] = {0}, turns[2] = {0};
     const int fault = read_levels(c, TDMA_MEMSET__S1, 2, strides, turns);
     if (fault) return fault;
-    if (n < 0 || (n && product(turns, 2, n) < 0)) return fail(c, FAULT_BAD_DESCRIPTOR, "element count %lld", (long long)n);
-    const i64 elements = extent(strides, turns, 2, n);
+    if (n < 0 || (n && box_product(turns, 2, n) < 0)) return fail(c, FAULT_BAD_DESCRIPTOR, "element count %lld", (long long)n);
+    const i64 elements = box_extent(strides, turns, 2, n);
     u8 *const dst = spm_range(c, operand(c, TDMA_MEMSET__DST), elements < 0 ? INT64_MAX / 16 : elements, bytes);
     if (!dst) return (int)c->tile->fault.kind;
     u8 value[16] = {0};

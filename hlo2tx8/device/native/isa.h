@@ -5,6 +5,7 @@
 #define RECORD_WORDS 32
 #define HEADER_WORDS 4
 #define MOST_ELEMENTS 268435456
+#define DTE_MOST_DESTINATIONS 31
 
 enum format_code {
     FORMAT_INT8 = 0,
@@ -273,6 +274,9 @@ enum op_code {
     OP_TDMA_PAD = 348,
     OP_TDMA_CHANNEL_NORM = 349,
     OP_TDMA_UNFOLD = 350,
+    OP_DTE_UNICAST = 232,
+    OP_DTE_MULTICAST = 233,
+    OP_DTE_GATHER = 234,
 };
 
 #define CT_ABS__DST 0
@@ -1398,6 +1402,24 @@ enum op_code {
 #define TDMA_UNFOLD__PAD_BOTTOM 13
 #define TDMA_UNFOLD__PAD_LEFT 14
 #define TDMA_UNFOLD__PAD_RIGHT 15
+#define DTE_UNICAST__DST 0
+#define DTE_UNICAST__SRC 1
+#define DTE_UNICAST__N 2
+#define DTE_UNICAST__TILE 3
+#define DTE_MULTICAST__DST 0
+#define DTE_MULTICAST__SRC 1
+#define DTE_MULTICAST__N 2
+#define DTE_MULTICAST__TILES 3
+#define DTE_GATHER__DST 0
+#define DTE_GATHER__TILE 1
+#define DTE_GATHER__SRC 2
+#define DTE_GATHER__COUNT 3
+#define DTE_GATHER__S1 4
+#define DTE_GATHER__N1 5
+#define DTE_GATHER__S2 6
+#define DTE_GATHER__N2 7
+#define DTE_GATHER__S3 8
+#define DTE_GATHER__N3 9
 
 /* Bit t of entry s: format s converts into format t, to nearest even and in the other roundings. */
 #define CT_CONVERT_NEAREST_EVEN {0x6c, 0x6c, 0x7b, 0x77, 0x6c, 0x5f, 0x3f, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0}

@@ -125,6 +125,8 @@ static int choose(struct step *s) {
     case OP_NE_CONV: case OP_NE_DEPTHWISE: case OP_NE_CONV_BACKWARD_IMAGE: case OP_NE_CONV_BACKWARD_WEIGHT:
         return prepare_product(s, FORM_CONV, 0);
     case OP_NE_CONV_QUANTISED: case OP_NE_DEPTHWISE_QUANTISED: return prepare_product(s, FORM_CONV, 1);
+    case OP_DTE_UNICAST: case OP_DTE_MULTICAST: s->form = FORM_REMOTE_SEND; return 1;
+    case OP_DTE_GATHER: s->form = FORM_REMOTE_GATHER; return 1;
     default: break;
     }
     if (s->opcode >= OP_CT_BITS_EQ_VV) return prepare_auxiliary(s);
@@ -159,6 +161,7 @@ static void find_chains(struct machine *m) {
 int prepare(struct machine *m, struct tx8_fault *fault) {
     i64 open[MAX_DEPTH], exits[MAX_DEPTH]; /* the last exit of each open block, from which `partner` leads to the one before; -1: none */
     int depth = 0;
+    m->is_linked = 0;
     for (i64 i = 0; i < m->num_records; i++) {
         const u64 *const record = m->code + i * RECORD_WORDS;
         struct step *const s = m->steps + i;
@@ -173,6 +176,7 @@ int prepare(struct machine *m, struct tx8_fault *fault) {
             return refuse(fault, i, "record %lld: opcode %d with format %d, source format %d, rounding %d is no instruction", (long long)i,
                           s->opcode, s->fmt, s->fmt2, s->rounding);
         }
+        m->is_linked |= s->form == FORM_REMOTE_SEND || s->form == FORM_REMOTE_GATHER;
         for (int k = 0; k < RECORD_WORDS - HEADER_WORDS; k++) {
             const u64 value = record[HEADER_WORDS + k];
             const int is_register = record[1] >> k & 1 || (k == 0 && writes_register(s));

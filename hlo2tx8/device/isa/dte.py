@@ -1,0 +1,71 @@
+"""Data movement between tiles: DTE from one scratchpad to others, with no range check against the tile's other engines."""
+
+from hlo2tx8.device.formats import Format
+from hlo2tx8.device.isa.base import Engine, Field, Instruction, Operands, Role, instruction, vector
+from hlo2tx8.device.isa.forms import COUNT, DmaForm, dma_bytes
+
+MOST_DESTINATIONS = 31  # a packet names so many
+
+
+class DteForm(Instruction):
+    """SPM to SPM of another tile; a tile cannot name itself. DTE is waited for explicitly, before what it needs and after it."""
+
+    ENGINE = Engine.DTE
+    FORMATS = tuple(Format)
+
+
+@instruction
+class DteUnicast(DteForm):
+    """SPM of tile `tile`[dst + i] = SPM[src + i]."""
+
+    MNEMONIC = "DTE_unicast"
+    OPCODE = 232
+    FIELDS = (
+        vector("dst", Role.REMOTE_WRITE),
+        vector("src", Role.SPM_READ),
+        COUNT,
+        Field("tile", Role.IMMEDIATE, least=0),
+    )
+
+
+@instruction
+class DteMulticast(DteForm):
+    """SPM of tile t[dst + i] = SPM[src + i] for each bit t that is set in `tiles`."""
+
+    MNEMONIC = "DTE_multicast"
+    OPCODE = 233
+    FIELDS = (
+        vector("dst", Role.REMOTE_WRITE),
+        vector("src", Role.SPM_READ),
+        COUNT,
+        Field("tiles", Role.IMMEDIATE, least=1, most=(1 << MOST_DESTINATIONS) - 1),
+    )
+
+
+def box_bytes(o: Operands) -> int:
+    """From the first to behind the last byte of a strided box."""
+    return (o["count"] + sum((o[f"n{i}"] - 1) * o[f"s{i}"] for i in (1, 2, 3))) * o.fmt.bytes
+
+
+@instruction
+class DteGather(DteForm):
+    """SPM[dst ...] = the elements SPM of tile `tile`[src + (i1*s1 + i2*s2 + i3*s3 + i)], i innermost, dense."""
+
+    MNEMONIC = "DTE_gather"
+    OPCODE = 234
+    FIELDS = (
+        Field("dst", Role.SPM_WRITE, dma_bytes),
+        Field("tile", Role.IMMEDIATE, least=0),
+        Field("src", Role.REMOTE_READ, box_bytes),
+        *DmaForm.LEVELS,
+    )
+
+
+def destinations(o: Operands) -> tuple[int, ...]:
+    """The other tiles an instruction names."""
+    if "tile" in o.values:
+        return (o["tile"],)
+    return tuple(t for t in range(MOST_DESTINATIONS) if o["tiles"] >> t & 1)
+
+
+DTE = (DteUnicast, DteMulticast, DteGather)
