@@ -1,6 +1,6 @@
 """The emulator: runs a program on arrays, in the native core or in the definition tier."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from hlo2tx8.device import interpret
 from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.faults import FaultPlace
 from hlo2tx8.device.host_memory import allocate
 from hlo2tx8.device.program import Program, Slot, SlotKind
 from hlo2tx8.device.status import Status
@@ -37,12 +38,15 @@ class Emulator:
 
         return "native" if native.available() else f"definition (no native core: {native.why_not()})"
 
-    def run(self, program: Program, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The outputs for these inputs, in the order of the slots; raises LaunchError or Fault.
+    def run(
+        self, program: Program, inputs: Sequence[np.ndarray], progress: Callable[[FaultPlace], None] | None = None
+    ) -> list[np.ndarray]:
+        """The outputs for these inputs, in the order of the slots; raises LaunchError or Fault, or what `progress` raises.
 
-        Inputs are C-contiguous arrays of exactly the slots' sizes; outputs have the slots' shapes and dtypes.
+        Inputs are C-contiguous arrays of exactly the slots' sizes; outputs have the slots' shapes and dtypes. The native core calls
+        `progress` about ten times a second with the place of the first tile that has not ended.
         """
-        return self._run(program, inputs, False)[0]
+        return self._run(program, inputs, False, progress)[0]
 
     def run_with_status(self, program: Program, inputs: Sequence[np.ndarray]) -> tuple[list[np.ndarray], tuple[Status, ...]]:
         """As `run`, with the exception bits of every tile, which take time; ValueError in mode strict, which keeps none."""
@@ -51,7 +55,11 @@ class Emulator:
         return self._run(program, inputs, True)
 
     def _run(
-        self, program: Program, inputs: Sequence[np.ndarray], keeps_status: bool
+        self,
+        program: Program,
+        inputs: Sequence[np.ndarray],
+        keeps_status: bool,
+        progress: Callable[[FaultPlace], None] | None = None,
     ) -> tuple[list[np.ndarray], tuple[Status, ...]]:
         num_inputs = len(program.slots_of(SlotKind.INPUT))
         if len(inputs) != num_inputs:
@@ -62,7 +70,7 @@ class Emulator:
         if native:
             from hlo2tx8.device import native as core
 
-            status = core.run(program, slots, self.chip, self.threads, keeps_status)
+            status = core.run(program, slots, self.chip, self.threads, keeps_status, progress)
         elif self.mode == "strict":
             interpret.run_strict(program, slots, self.chip)
             status = ()

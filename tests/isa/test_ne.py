@@ -162,6 +162,8 @@ def test_int8_quantised() -> None:
     for q1, q2, scale, zp_left, zp_out in settings:
         fields = {"q1": q1, "q2": q2, "scale": scale, "zp_left": zp_left, "zp_out": zp_out}
         actual = run(left, right, INT8, INT8, kind=NeGemmQuantised, psum=psum, **fields)
+        turned = run(left, right, INT8, INT8, kind=NeGemmQuantised, psum=psum, transpose_left=True, transpose=True, **fields)
+        assert np.array_equal(turned, actual)
         for i, j in np.ndindex(7, 40):
             total = int(psum[0, i, j]) + sum((int(a) - zp_left) * int(b) for a, b in zip(left[0, i], right[0, j], strict=True))
             assert actual[0, i, j] == quantised(total, q1, q2, scale, zp_out)

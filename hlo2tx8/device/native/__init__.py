@@ -4,11 +4,12 @@ One build per instruction set lies beside this file; the best one the processor 
 Python version. Where none was built (no compiler at installation) `available()` is False and the definition tier serves.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.faults import FaultPlace
 from hlo2tx8.device.native.loader import LoadedCore, load
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.status import Status
@@ -26,16 +27,21 @@ def why_not() -> str:
 
 
 def run(
-    program: Program, slots: Sequence[np.ndarray], chip: Chip, threads: int = 0, keeps_status: bool = False
+    program: Program,
+    slots: Sequence[np.ndarray],
+    chip: Chip,
+    threads: int = 0,
+    keeps_status: bool = False,
+    progress: Callable[[FaultPlace], None] | None = None,
 ) -> tuple[Status, ...]:
     """Runs `program` on the bytes of its DDR slots (uint8 arrays in the order of program.slots; outputs and scratch are written).
 
     `threads` = 0 takes one per processor. With `keeps_status`, which takes time, gives the exception bits of every tile. Ctrl-C
-    stops a run. Raises Fault; RuntimeError if there is no core.
+    stops a run; `progress` hears about ten times a second where it is. Raises Fault; RuntimeError if there is no core.
     """
     core = load()
     if isinstance(core, str):
         raise RuntimeError(f"no native core: {core}")
     from hlo2tx8.device.native.launch import launch
 
-    return launch(core.library, program, slots, chip, threads, keeps_status)
+    return launch(core.library, program, slots, chip, threads, keeps_status, progress)

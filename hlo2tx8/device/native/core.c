@@ -7,6 +7,7 @@
 #include "core.h"
 
 #define RECORDS_PER_POLL 64
+#define POLLS_PER_VECTOR 8 /* a vector record counts as so many: it may take milliseconds; one of the matrix engine as all */
 #define KEPT_SPM_BYTES ((i64)1 << 20) /* of a tile: more is given back to the host between runs */
 
 enum outcome { OUTCOME_DONE, OUTCOME_TIME, OUTCOME_FAULT, OUTCOME_MEMORY };
@@ -81,12 +82,16 @@ static i64 end_loop(struct context *c, i64 at) {
     return loop->record + 1;
 }
 
+static void write_place(const struct tile *t, int number, struct tx8_fault *place) {
+    place->tile = number;
+    place->record = t->at;
+    place->num_counters = t->depth;
+    for (int i = 0; i < t->depth; i++) place->counters[i] = t->loops[i].counter;
+}
+
 static void stop_at_fault(struct tile *t, int number) {
     t->state = TILE_FAULT;
-    t->fault.tile = number;
-    t->fault.record = t->at;
-    t->fault.num_counters = t->depth;
-    for (int i = 0; i < t->depth; i++) t->fault.counters[i] = t->loops[i].counter;
+    write_place(t, number, &t->fault);
 }
 
 /* Until a barrier, the end, a fault or the deadline. */
@@ -144,6 +149,7 @@ static void run_tile(struct machine *m, int number, u8 *scratch) {
             }
             c.knows_deferred = c.step->form == FORM_REDUCE || c.step->form == FORM_UNIT || c.step->form == FORM_UNIT_LOOP;
             fault = execute(&c);
+            polls = c.step->form == FORM_GEMM || c.step->form == FORM_CONV || polls <= POLLS_PER_VECTOR ? 1 : polls - POLLS_PER_VECTOR + 1;
         }
         if (fault) {
             stop_at_fault(t, number);
@@ -371,6 +377,13 @@ void tx8_set_laws(struct machine *m, double satrelu_bound, double leakyrelu_slop
 void tx8_keep_status(struct machine *m, int keeps) { m->keeps_status = keeps; }
 
 u32 tx8_status(const struct machine *m, int tile) { return m->tiles[tile].status; }
+
+/* Where the first tile is that has not ended, between two runs: tile, record, counters of its loops; tile -1 if all have. */
+void tx8_place(const struct machine *m, struct tx8_fault *place) {
+    place->tile = -1;
+    for (int i = m->num_tiles - 1; i >= 0; i--)
+        if (m->tiles[i].state != TILE_ENDED) write_place(&m->tiles[i], i, place);
+}
 
 /* Runs for about `seconds`; OUTCOME_TIME means call again. */
 int tx8_run(struct machine *m, double seconds, struct tx8_fault *fault) {

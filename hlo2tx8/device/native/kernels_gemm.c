@@ -126,10 +126,11 @@ static void along_int8(void *packed, const u8 *run, i64 n, i64 zero_point) {
     for (i64 i = 0; i < n; i++) out[i] = (i16)(p[i] - zero_point);
 }
 
-static void across_int8(u32 *packed, const u8 *const *rows, i64 n) {
+static void across_int8(u32 *packed, const u8 *const *rows, i64 n, i64 zero_point) {
     static const i8 zeros[MOST_ACROSS];
     const i8 *const low = rows[0] ? (const i8 *)rows[0] : zeros, *const high = rows[1] ? (const i8 *)rows[1] : zeros;
-    for (i64 i = 0; i < n; i++) packed[i] = (u32)(u16)low[i] | (u32)high[i] << 16;
+    const i64 zero_low = rows[0] ? zero_point : 0, zero_high = rows[1] ? zero_point : 0;
+    for (i64 i = 0; i < n; i++) packed[i] = (u32)(u16)(low[i] - zero_low) | (u32)(high[i] - zero_high) << 16;
 }
 
 /* --------------------------------------------------------------------------------------------------------------------------- floats */
@@ -145,7 +146,8 @@ static inline float get_cut(u32 x) { return float_of_bits(x & TF32_KEPT); }
         (void)zero_point; \
         for (i64 i = 0; i < n; i++) out[i] = get(p[i]); \
     } \
-    static void across_##fmt(u32 *packed, const u8 *const *rows, i64 n) { \
+    static void across_##fmt(u32 *packed, const u8 *const *rows, i64 n, i64 zero_point) { \
+        (void)zero_point; \
         if (rows[0]) along_##fmt(packed, rows[0], n, 0); \
         else memset(packed, 0, (size_t)n * sizeof *packed); \
     }

@@ -30,7 +30,7 @@ struct gemm_kernel {
     /* a run of n elements along k; `zero_point` is subtracted from integers */
     void (*along)(void *packed, const u8 *run, i64 n, i64 zero_point);
     /* n words of the elements at one k, or at k_per_word neighbours; NULL stands for zeros */
-    void (*across)(u32 *packed, const u8 *const *rows, i64 n);
+    void (*across)(u32 *packed, const u8 *const *rows, i64 n, i64 zero_point);
     void (*sum)(union tile_sums *acc, const void *left, const void *right, i64 k);
 };
 

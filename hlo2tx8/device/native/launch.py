@@ -2,7 +2,7 @@
 
 import ctypes
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import cpu_count, register_at_fork
 
 import numpy as np
@@ -84,16 +84,25 @@ def declare(library: ctypes.CDLL) -> None:
     library.tx8_status.argtypes = (pointer, ctypes.c_int)
     library.tx8_status.restype = ctypes.c_uint32
     library.tx8_run.argtypes = (pointer, ctypes.c_double, pointer)
+    library.tx8_place.argtypes = (pointer, pointer)
+    library.tx8_place.restype = None
     library.tx8_destroy.argtypes = (pointer,)
     library.tx8_destroy.restype = None
 
 
 def launch(
-    library: ctypes.CDLL, program: Program, slots: Sequence[np.ndarray], chip: Chip, threads: int, keeps_status: bool
+    library: ctypes.CDLL,
+    program: Program,
+    slots: Sequence[np.ndarray],
+    chip: Chip,
+    threads: int,
+    keeps_status: bool,
+    progress: Callable[[FaultPlace], None] | None = None,
 ) -> tuple[Status, ...]:
     """Runs until all tiles end; the exception bits of each, none unless they are kept.
 
-    Raises Fault, MemoryError, or what a signal handler raises.
+    While the core works Python is free for other threads. `progress` is told every SLICE_SECONDS where the first tile is that has
+    not ended. Raises Fault, MemoryError, or what a signal handler or `progress` raises.
     """
     code = np.ascontiguousarray(program.code, np.uint64)
     table = (_Slot * max(1, len(slots)))(*(_Slot(s.ctypes.data, s.nbytes) for s in slots))
@@ -117,6 +126,9 @@ def launch(
     try:
         while outcome == TIME:
             outcome = library.tx8_run(machine, SLICE_SECONDS, ctypes.byref(fault))
+            if outcome == TIME and progress is not None:
+                library.tx8_place(machine, ctypes.byref(fault))
+                progress(_place(program, fault))
         if keeps_status:
             status = tuple(Status(library.tx8_status(machine, tile)) for tile in range(chip.tiles))
     finally:
@@ -155,10 +167,17 @@ def _fault(program: Program, chip: Chip, fault: _Fault) -> Fault:
     if kind is FaultKind.UNEQUAL_BARRIER:
         detail = f"{fault.num_counters} of {chip.tiles} tiles wait at the barrier of record {record}, others do not"
         return Fault(kind, detail, FaultPlace(0, record))
+    instruction = BY_OPCODE[int(program.code[record, 0]) & 0xFFFF]
+    detail = unpublished(instruction) if kind is FaultKind.UNPUBLISHED else fault.detail.decode()
+    return Fault(kind, detail, _place(program, fault))
+
+
+def _place(program: Program, fault: _Fault) -> FaultPlace:
+    from hlo2tx8.device.isa import BY_OPCODE
+
+    record = int(fault.record)
     words = [int(w) for w in program.code[record]]
     instruction = BY_OPCODE[words[0] & 0xFFFF]
     origin = program.origins[words[2]] if words[2] < len(program.origins) else ""
     counters = tuple(int(c) for c in fault.counters[: fault.num_counters])
-    place = FaultPlace(int(fault.tile), record, instruction.ENGINE.name, instruction.MNEMONIC, origin, counters)
-    detail = unpublished(instruction) if kind is FaultKind.UNPUBLISHED else fault.detail.decode()
-    return Fault(kind, detail, place)
+    return FaultPlace(int(fault.tile), record, instruction.ENGINE.name, instruction.MNEMONIC, origin, counters)

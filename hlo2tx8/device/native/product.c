@@ -64,7 +64,7 @@ static void pack_across(const struct product *p, const struct source *s, struct 
             const u8 *rows[2] = {NULL, NULL};
             for (i64 i = 0; i < kernel->k_per_word && k + i < num_k; i++)
                 if (w->points[k + i] >= 0) rows[i] = data + offset_of(&s->layout, width, w->points[k + i]);
-            kernel->across(words + k / kernel->k_per_word * stride + at, rows, piece);
+            kernel->across(words + k / kernel->k_per_word * stride + at, rows, piece, s->zero_point);
         }
     }
 }
