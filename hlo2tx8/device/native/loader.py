@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hlo2tx8.device.native.launch import declare
 
-ABI_VERSION = 4
+ABI_VERSION = 5
 # Best last; each level's `tx8_supported` (compiled for the baseline) says whether the processor has it.
 LEVELS = ("baseline", "v2", "v3", "v4")
 
