@@ -8,6 +8,7 @@ from typing import NamedTuple
 from hlo2tx8.device.chip import Chip, Cycles
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.base import Engine, Instruction, Operands, Role
+from hlo2tx8.device.isa.dte import destinations
 from hlo2tx8.device.isa.forms import KcGatherForm, KcScatterForm
 from hlo2tx8.device.isa.lsu import TdmaGatherScatter, TdmaMemset
 from hlo2tx8.device.isa.tdma import TdmaTensor
@@ -85,9 +86,8 @@ def work_of(kind: type[Instruction], o: Operands, chip: Chip, ranges: Sequence[R
 
 def _packet(o: Operands, ranges: Sequence[Range]) -> Packet:
     """What an instruction of DTE moves: to the tiles it names, or from one of them if it writes this tile's scratchpad."""
-    others = (o["tile"],) if "tile" in o.values else tuple(t for t in range(o["tiles"].bit_length()) if o["tiles"] >> t & 1)
     is_pull = any(r.is_write for r in ranges)
-    return Packet(others, is_pull, max((r.end - r.start for r in ranges), default=0))
+    return Packet(destinations(o), is_pull, max((r.end - r.start for r in ranges), default=0))
 
 
 def _products_per_cycle(o: Operands, c: Cycles) -> int:
