@@ -9,7 +9,7 @@ from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.hlo.regions import CONTROL, UPDATE, terminator_of
 from hlo2tx8.partitioner.clusters import Cluster, is_kept
-from hlo2tx8.partitioner.instruction import CONSTANTS, is_splat_constant, shape_of
+from hlo2tx8.partitioner.instruction import CONSTANTS, is_read_as_a_whole, is_splat_constant, shape_of
 
 SMALL_ELEMENTS = 4096
 """Constants up to this size lie in the program's constants; larger ones are cheaper to compute."""
@@ -45,25 +45,38 @@ def build_fusions(block: Block, clusters: Sequence[Cluster], taken: dict[str, in
 
 
 def _build(cluster: Cluster, members: Sequence[Operation], name: str) -> Operation:
-    """The fusion of a cluster: copies of its instructions, parameters for everything else they read."""
+    """The fusion of a cluster: copies of its instructions, parameters for everything else they read.
+
+    A tensor that must be in memory is a parameter even if a copy of its instruction is inside for others.
+    """
     body = Block()
     operands: dict[SSAValue, SSAValue] = {}
     copies: dict[SSAValue, SSAValue] = {}
     inside = {result: None for op in members for result in op.results}
     for op in members:
-        for operand in op.operands:
-            if operand not in inside and operand not in operands:
+        for number, operand in enumerate(op.operands):
+            if (operand not in inside or _is_in_memory(op, number)) and operand not in operands:
                 operands[operand] = body.insert_arg(operand.type, len(body.args))
                 operands[operand].name_hint = operand.name_hint
     copies.update(operands)
     for op in members:
-        body.add_op(op.clone(copies))
+        copy = op.clone(copies)
+        for number, operand in enumerate(op.operands):
+            if _is_in_memory(op, number):
+                copy.operands[number] = operands[operand]
+        body.add_op(copy)
     roots = [copies[result] for result in cluster.root.results]
     body.add_op(ReturnOp(roots))
     loc = {key: value for key, value in cluster.root.attributes.items() if key == "loc"}
     fusion = FusionOp(list(operands), list(cluster.root.result_types), "kLoop", Region(body), name)
     fusion.attributes.update(loc)
     return fusion
+
+
+def _is_in_memory(op: Operation, number: int) -> bool:
+    """Is the operand read at places that data decide, and no constant whose elements are all equal?"""
+    owner = op.operands[number].owner
+    return is_read_as_a_whole(op, number) and not (isinstance(owner, Operation) and is_splat_constant(owner))
 
 
 def _fusion_name(root: Operation, taken: dict[str, int]) -> str:

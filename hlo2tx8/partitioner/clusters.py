@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from hlo2tx8.hlo import has_spec
 from hlo2tx8.hlo.regions import CONTROL, UPDATE, captured
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.indexing import FloorDiv, IndexingMap, Mod
@@ -37,7 +36,7 @@ def is_kernel_of_its_own(op: Operation) -> bool:
     if op.name in (UPDATE, "hlo.fusion", "hlo.write_at"):
         block = op.parent_block()
         return op.name != "hlo.write_at" or block is None or sum(not is_inlined_constant(o) for o in block.ops) > 2
-    whole = [operand.owner for number, operand in enumerate(op.operands) if has_spec(op.name) and is_read_as_a_whole(op, number)]
+    whole = [operand.owner for number, operand in enumerate(op.operands) if is_read_as_a_whole(op, number)]
     return any(isinstance(owner, Operation) and not is_inlined_constant(owner) for owner in whole)
 
 
@@ -220,8 +219,7 @@ def _operand_maps_from(op: Operation, use: Use) -> list[IndexingMap | None]:
         here = IndexingMap.identity(shape_of(op.results[0])) if use.map is None else use.map
         inputs = num_loop_operands(op)
         return [
-            loop_operand_map(op, number, here) if number < inputs else here.with_results(())
-            for number in range(len(op.operands))
+            loop_operand_map(op, number, here) if number < inputs else here.with_results(()) for number in range(len(op.operands))
         ]
     found: list[IndexingMap | None] = []
     for map in operand_maps(op):

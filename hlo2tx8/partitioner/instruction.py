@@ -54,7 +54,7 @@ def is_elemental(op: Operation) -> bool:
 
 def is_read_as_a_whole(op: Operation, number: int) -> bool:
     """Must operand `number` be a tensor in memory, because the elements read are known at run time only?"""
-    return kind_of(op) is Kind.INDEXED and number == 0
+    return has_spec(op.name) and kind_of(op) is Kind.INDEXED and number == 0
 
 
 def is_slice(op: Operation) -> bool:

@@ -116,3 +116,11 @@ def test_samples_follow_the_maps() -> None:
         start = np.clip(index[tuple(np.broadcast_to(a, found.shape) for a in at)], 0, 4)
         place, _ = of_x.evaluate(list(grid), [start])
         assert np.array_equal(x[tuple(place)], found)
+
+
+def test_a_tensor_read_at_and_beside_its_elements() -> None:
+    def interpolated(i: Any) -> Any:
+        numbers = jnp.arange(9, dtype=np.float32)
+        return numbers[i] * 2 + numbers
+
+    check(interpolated, np.array([3, 1, 8, 0, 0, 5, 7, 2, 4], np.int32), levels=(), modes=FAST)
