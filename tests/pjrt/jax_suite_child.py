@@ -24,16 +24,16 @@ class Recorder:
         self.file.flush()
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = [item for item in items if item.name not in self.done]
+        items[:] = [item for item in items if item.nodeid.partition("::")[2] not in self.done]
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         faulthandler.dump_traceback_later(self.timeout, exit=True)
-        self.write(nodeid.rpartition("::")[2], "started")
+        self.write(nodeid.partition("::")[2], "started")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" or report.outcome != "passed":
             text = report.longreprtext
-            self.write(report.nodeid.rpartition("::")[2], report.outcome, text if len(text) < 8000 else text[:2000] + text[-6000:])
+            self.write(report.nodeid.partition("::")[2], report.outcome, text if len(text) < 8000 else text[:2000] + text[-6000:])
 
     def pytest_sessionfinish(self) -> None:
         faulthandler.cancel_dump_traceback_later()
