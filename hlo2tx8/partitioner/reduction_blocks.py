@@ -25,6 +25,8 @@ from hlo2tx8.partitioner.work_split import WorkSplit
 
 UNIT = 64
 """Blocks longer than this are multiples of it: a vector unit of CT."""
+LEAST_CUT = 4 * UNIT
+"""Inner lanes from which on what is no whole unit is a block of its own."""
 LEAST_COLUMNS = 512
 """Outputs of a step of a column reduction, where there are as many: long runs in memory."""
 MOST_ROWS = 4096
@@ -88,7 +90,8 @@ class _Shape:
     is_outer: bool
 
     def blocks(self, most_lanes: int) -> Blocks:
-        return Blocks(self.loops, self.block, self.extent, _lanes(self.extent, most_lanes), self.is_outer)
+        lanes = _lanes(self.extent, most_lanes, is_inner=not self.is_outer)
+        return Blocks(self.loops, self.block, self.extent, lanes, self.is_outer)
 
 
 def why_in_order(op: Operation) -> str:
@@ -140,10 +143,11 @@ def reduced_dimensions(op: Operation) -> list[int]:
     return [results.index(Sym(i)) for i in range(len(loop_counters(op)))]
 
 
-def _lanes(extent: int, most: int) -> int:
-    """Lanes of a block: all if they may be as many, else a divisor that is not much smaller, else as many as may be."""
+def _lanes(extent: int, most: int, *, is_inner: bool) -> int:
+    """Lanes of a block: all, or the whole units of inner lanes, if they may be as many, else a divisor that is not much smaller,
+    else as many as may be."""
     if extent <= most:
-        return extent
+        return extent // UNIT * UNIT if is_inner and extent >= LEAST_CUT else extent
     unit = UNIT if most >= UNIT else 1
     largest = most // unit * unit
     candidates = range(largest, largest // 2, -unit)
