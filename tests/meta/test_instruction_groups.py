@@ -74,6 +74,7 @@ GROUPS: dict[str, tuple[Engine, list[str]]] = {
             )
         ],
     ),
+    "between tiles": (Engine.DTE, ["DTE_unicast", "DTE_multicast", "DTE_gather"]),
     "control": (
         Engine.KC,
         [f"KC_{name}" for name in ("loop", "end", "if", "endif", "exit", "halt", "wait", "barrier", "affine", "load_scalar")],
