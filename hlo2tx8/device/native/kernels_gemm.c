@@ -51,9 +51,8 @@ static void sum_floats(union tile_sums *acc, const void *left, const void *right
 
 #define TILE_DOUBLES (TILE_ROWS * LANES)
 
-/* The sums of one block in double, to nearest. */
-static inline __attribute__((always_inline)) void chain_block(double *s, const double *a, const double *b, i64 count) {
-    doubles v[TILE_ROWS][2];
+/* The sums of one block in double, to nearest; what is missing of it is zeros. */
+static inline __attribute__((always_inline)) void chain_block(doubles v[TILE_ROWS][2], const double *a, const double *b, i64 count) {
     const doubles first = load_doubles(b), second = load_doubles(b + LANES / 2);
     EACH_ROW {
         const doubles x = spread_double(a[r * LEFT_STRIDE]);
@@ -68,6 +67,37 @@ static inline __attribute__((always_inline)) void chain_block(double *s, const d
             v[r][1] = fma_doubles(x, right, v[r][1]);
         }
     }
+    if (count < NE_BLOCK) EACH_ROW {
+        v[r][0] = add_doubles(v[r][0], spread_double(0));
+        v[r][1] = add_doubles(v[r][1], spread_double(0));
+    }
+}
+
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#define TOWARD_ZERO (_MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
+
+/* Instructions name their own rounding: nothing leaves the registers. */
+static inline __attribute__((always_inline)) void fold_block(float *acc, doubles v[TILE_ROWS][2]) {
+    EACH_ROW {
+        const __m256 left = _mm512_cvt_roundpd_ps(v[r][0], TOWARD_ZERO), right = _mm512_cvt_roundpd_ps(v[r][1], TOWARD_ZERO);
+        const __m512 sums = _mm512_insertf32x8(_mm512_castps256_ps512(left), right, 1);
+        _mm512_storeu_ps(acc + r * LANES, _mm512_add_round_ps(_mm512_loadu_ps(acc + r * LANES), sums, TOWARD_ZERO));
+    }
+}
+
+static void sum_doubles(union tile_sums *acc, const void *left, const void *right, i64 k) {
+    const double *a = left, *b = right;
+    doubles v[TILE_ROWS][2];
+    for (; k >= NE_BLOCK; k -= NE_BLOCK, a += NE_BLOCK, b += NE_BLOCK * LANES) {
+        chain_block(v, a, b, NE_BLOCK);
+        fold_block(acc->f, v);
+    }
+    if (!k) return;
+    chain_block(v, a, b, k);
+    fold_block(acc->f, v);
+}
+#else
+static inline __attribute__((always_inline)) void store_block(double *s, doubles v[TILE_ROWS][2]) {
     EACH_ROW {
         store_doubles(s + r * LANES, v[r][0]);
         store_doubles(s + r * LANES + LANES / 2, v[r][1]);
@@ -75,10 +105,14 @@ static inline __attribute__((always_inline)) void chain_block(double *s, const d
 }
 
 static APART void chain_blocks(double *s, const double *a, const double *b, i64 k) {
-    for (; k >= NE_BLOCK; k -= NE_BLOCK, s += TILE_DOUBLES, a += NE_BLOCK, b += NE_BLOCK * LANES) chain_block(s, a, b, NE_BLOCK);
+    doubles v[TILE_ROWS][2];
+    for (; k >= NE_BLOCK; k -= NE_BLOCK, s += TILE_DOUBLES, a += NE_BLOCK, b += NE_BLOCK * LANES) {
+        chain_block(v, a, b, NE_BLOCK);
+        store_block(s, v);
+    }
     if (!k) return;
-    chain_block(s, a, b, k);
-    for (int i = 0; i < TILE_DOUBLES; i++) s[i] += 0.0;
+    chain_block(v, a, b, k);
+    store_block(s, v);
 }
 
 /* The processor rounds toward zero, the conversion too. */
@@ -94,6 +128,7 @@ static void sum_doubles(union tile_sums *acc, const void *left, const void *righ
     fold_blocks(acc->f, s, (k + NE_BLOCK - 1) / NE_BLOCK);
     round_to_nearest();
 }
+#endif
 
 /* ---------------------------------------------------------------------------------------------------------------------------- int8 */
 

@@ -42,6 +42,7 @@ typedef __m512i words;
 #define store_doubles _mm512_storeu_pd
 #define spread_double _mm512_set1_pd
 #define mul_doubles _mm512_mul_pd
+#define add_doubles _mm512_add_pd
 #define fma_doubles _mm512_fmadd_pd
 #define load_words(p) _mm512_loadu_si512((const void *)(p))
 #define store_words(p, x) _mm512_storeu_si512((void *)(p), x)
@@ -61,6 +62,7 @@ typedef __m256i words;
 #define store_doubles _mm256_storeu_pd
 #define spread_double _mm256_set1_pd
 #define mul_doubles _mm256_mul_pd
+#define add_doubles _mm256_add_pd
 #define fma_doubles _mm256_fmadd_pd
 #define load_words(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define store_words(p, x) _mm256_storeu_si256((__m256i *)(void *)(p), x)
@@ -87,6 +89,7 @@ static inline doubles load_doubles(const double *p) { LANE_WISE(doubles, LANES /
 static inline void store_doubles(double *p, doubles v) { memcpy(p, v.x, sizeof v); }
 static inline doubles spread_double(double v) { LANE_WISE(doubles, LANES / 2, v); }
 static inline doubles mul_doubles(doubles a, doubles b) { LANE_WISE(doubles, LANES / 2, a.x[i] * b.x[i]); }
+static inline doubles add_doubles(doubles a, doubles b) { LANE_WISE(doubles, LANES / 2, a.x[i] + b.x[i]); }
 static inline doubles fma_doubles(doubles a, doubles b, doubles s) { LANE_WISE(doubles, LANES / 2, s.x[i] + a.x[i] * b.x[i]); }
 static inline words load_words(const u32 *p) { LANE_WISE(words, LANES, p[i]); }
 static inline void store_words(u32 *p, words v) { memcpy(p, v.x, sizeof v); }
