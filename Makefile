@@ -11,7 +11,7 @@ SEED ?= $(shell date +%s)
 N ?= 50
 
 .DEFAULT_GOAL := help
-.PHONY: help setup native demo test test-fast lint types lit golden docs bench fuzz replay explain clean
+.PHONY: help setup native demo test test-fast lint types lit golden docs bench fuzz mutate sanitize replay explain clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,12 @@ bench: $(STAMP)  ## gelu, kernels written by hand and dispatch against XLA:CPU, 
 
 fuzz: $(STAMP)  ## N random graphs from SEED on against the reference and XLA:CPU at every level
 	@$(BIN)/python -m hlo2tx8.tools.fuzz --seed=$(SEED) --count=$(N)
+
+mutate: $(STAMP)  ## break N programs in every way: strict mode must find what changes a result
+	@$(BIN)/python -m hlo2tx8.tools.mutate --count=$(N)
+
+sanitize: $(STAMP)  ## the native core with sanitizers on a million random and damaged programs
+	@$(BIN)/python tests/emulator/sanitize.py
 
 replay: $(STAMP)  ## compile all samples at BASE and here; an empty diff means no program changed
 	@$(BIN)/python -m hlo2tx8.tools.replay --base $(BASE)

@@ -6,12 +6,14 @@ changes a result, strict mode must fault. Exit code 1 if it faults for less than
 """
 
 import argparse
+import signal
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import FrameType
 
 import numpy as np
 import yaml
@@ -40,6 +42,7 @@ TILES, MESH = 4, (2, 2)
 MOST_BYTES = 1 << 16  # of all slots of a program: numpy is slow, and larger programs have the same code
 MOST_APART = 4  # records, of two instructions that change places
 NEEDED = 0.99
+SECONDS = 20  # of one run
 NOT_SWAPPED = (*KC_CONTROL, *KC_SCALARS)
 
 
@@ -200,7 +203,7 @@ class Verdict:
 
 
 def run(program: Program, inputs: Sequence[np.ndarray], chip: Chip, how: str) -> "tuple[bytes, ...] | Fault":
-    """The outputs `in order`, `late` or `strict`."""
+    """The outputs `in order`, `late` or `strict`; TimeoutError after SECONDS: control that depends on data may never end."""
     constants = program.constants
     slots: list[np.ndarray] = []
     for slot in program.slots:
@@ -211,6 +214,8 @@ def run(program: Program, inputs: Sequence[np.ndarray], chip: Chip, how: str) ->
                 slots.append(np.ascontiguousarray(constants[slot.index]).reshape(-1).view(np.uint8).copy())
             case _:
                 slots.append(np.zeros(slot.size_bytes, np.uint8))
+    before = signal.signal(signal.SIGALRM, _stop)
+    signal.alarm(SECONDS)
     try:
         if how == "in order":
             interpret.run(program, slots, chip)
@@ -218,6 +223,9 @@ def run(program: Program, inputs: Sequence[np.ndarray], chip: Chip, how: str) ->
             interpret.run_strict(program, slots, chip, checks=how == "strict")
     except Fault as fault:
         return fault
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
     return tuple(data.tobytes() for slot, data in zip(program.slots, slots, strict=True) if slot.kind is SlotKind.OUTPUT)
 
 
@@ -230,7 +238,10 @@ def judge(subject: Subject, chip: Chip, seed: int) -> Iterator[Verdict]:
         return
     if sum(slot.size_bytes for slot in program.slots) > MOST_BYTES:
         return
-    sound = run(program, inputs, chip, "strict")
+    try:
+        sound = run(program, inputs, chip, "strict")
+    except TimeoutError:
+        return
     if isinstance(sound, Fault):
         raise sound
     rng = np.random.default_rng(seed)
@@ -239,9 +250,12 @@ def judge(subject: Subject, chip: Chip, seed: int) -> Iterator[Verdict]:
     for kind, mutant in mutants.items():
         if mutant is None:
             continue
-        fault = run(mutant, inputs, chip, "strict")
-        found = str(fault) if isinstance(fault, Fault) else ""
-        is_changed = any(run(mutant, inputs, chip, how) != sound for how in ("late", "in order"))
+        try:
+            fault = run(mutant, inputs, chip, "strict")
+            found = str(fault) if isinstance(fault, Fault) else ""
+            is_changed = any(run(mutant, inputs, chip, how) != sound for how in ("late", "in order"))
+        except TimeoutError:
+            continue  # no result, no wrong one
         yield Verdict(kind, subject.name, is_changed, found)
 
 
@@ -262,6 +276,10 @@ def small_chip(directory: Path) -> Path:
     path = directory / "small.yaml"
     path.write_text(yaml.safe_dump(data))
     return path
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise TimeoutError
 
 
 def main() -> int:
