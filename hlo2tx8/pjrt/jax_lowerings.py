@@ -11,7 +11,7 @@ from hlo2tx8.pjrt.host_calls import TARGET, HostFunction, HostFunctions
 
 def register_lowerings(platform: str, functions: HostFunctions) -> None:
     """Makes jax lower host callbacks for the platform."""
-    from jax._src import callback, debugging
+    from jax._src import callback, debugging, sharding_impls
     from jax._src.interpreters import mlir
 
     standard = callback.emit_python_callback
@@ -21,6 +21,10 @@ def register_lowerings(platform: str, functions: HostFunctions) -> None:
     ) -> Any:
         if tuple(ctx.module_context.platforms) != (platform,):
             return standard(ctx, function, token, operands, operand_avals, result_avals, **how)
+        axes = ctx.module_context.axis_context
+        if isinstance(axes, sharding_impls.ShardingContext) and axes.num_devices > 1:
+            # Partitioned, every device would call the function with its own part.
+            raise NotImplementedError("callbacks in programs for several tx8 devices, except inside of shard_map")
         held = HostFunction(_checked(function, result_avals))
         ctx.module_context.add_keepalive(held)
         call = mlir.custom_call(

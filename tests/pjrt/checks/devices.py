@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax import shard_map
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -77,3 +78,19 @@ def check_chain_of_calls_with_donation():
         y = step(y)
         x = x - x.mean()
     np.testing.assert_allclose(y, x, atol=1e-6)
+
+
+def check_callbacks_on_several_chips():
+    seen = []
+
+    def work(x):
+        jax.debug.callback(lambda v: seen.append(float(v.sum())), x)
+        return x + 1
+
+    x = np.arange(8, dtype=np.float32)
+    y = jax.jit(shard_map(work, mesh=LINE, in_specs=P("x"), out_specs=P("x")))(x)
+    np.testing.assert_array_equal(y, x + 1)
+    jax.effects_barrier()
+    assert sorted(seen) == [1, 5, 9, 13]
+    with pytest.raises(NotImplementedError, match="except inside of shard_map"):
+        jax.jit(work)(jax.device_put(x, NamedSharding(LINE, P("x"))))
