@@ -101,6 +101,8 @@ int main(int count, char **arguments) {
         for (int i = 0; i < NUM_SLOTS; i++) free(slots[i].data);
         free(code);
     }
+    for (u64 i = 0; i < num; i++) free(corpus[i]);
+    free(corpus), free(sizes);
     static const char *const names[] = {"stopped", "illegal opcode", "out of bounds", "bad descriptor", "unequal barrier", "runaway", "unpublished", "ends"};
     for (int i = 0; i < 8; i++) printf("%s%s %llu", i ? ", " : "", names[i], (unsigned long long)counts[i]);
     printf("\n");
