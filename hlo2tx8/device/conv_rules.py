@@ -12,37 +12,8 @@ from hlo2tx8.device import ne_rules
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa import ne_conv
 from hlo2tx8.device.isa.base import Operands
-from hlo2tx8.device.isa.window import SIDES
-
-
-def points_of_windows(o: Operands) -> np.ndarray:
-    """int64 [windows, taps]: the point of the image under each element of each window, h * w where there is none."""
-    rows, columns = (
-        np.arange(count)[:, None] * o[f"stride_{axis}"] + np.arange(o[f"kernel_{axis}"]) * o[f"dilation_{axis}"] - o[SIDES[axis][0]]
-        for axis, count in zip("hw", ne_conv.windows(o), strict=True)
-    )
-    return _joined(rows, columns, (rows >= 0) & (rows < o["h"]), (columns >= 0) & (columns < o["w"]), o["w"], o["h"] * o["w"])
-
-
-def windows_of_points(o: Operands) -> np.ndarray:
-    """int64 [h * w, taps]: the window whose element lies over each point, the number of windows where there is none."""
-    counts = ne_conv.windows(o)
-    at: list[np.ndarray] = []
-    exists: list[np.ndarray] = []
-    for axis, count in zip("hw", counts, strict=True):
-        shifted = np.arange(o[axis])[:, None] + o[SIDES[axis][0]] - np.arange(o[f"kernel_{axis}"]) * o[f"dilation_{axis}"]
-        window, rest = np.divmod(shifted, o[f"stride_{axis}"])
-        at.append(window)
-        exists.append((rest == 0) & (window >= 0) & (window < count))
-    return _joined(at[0], at[1], exists[0], exists[1], counts[1], counts[0] * counts[1])
-
-
-def _joined(rows: np.ndarray, columns: np.ndarray, is_row: np.ndarray, is_column: np.ndarray, width: int, none: int) -> np.ndarray:
-    """[h, kh] and [w, kw] -> [h * w, kh * kw]."""
-    points = rows[:, None, :, None] * width + columns[None, :, None, :]
-    exists = is_row[:, None, :, None] & is_column[None, :, None, :]
-    h, w, kh, kw = points.shape
-    return np.where(exists, points, none).reshape(h * w, kh * kw)
+from hlo2tx8.device.isa.window import dilation
+from hlo2tx8.device.window_rules import points_of_windows, windows_of_points
 
 
 def forward(image: np.ndarray, weight: np.ndarray, psum: np.ndarray | None, o: Operands) -> np.ndarray:
@@ -50,7 +21,7 @@ def forward(image: np.ndarray, weight: np.ndarray, psum: np.ndarray | None, o: O
     width = ne_conv.image_layout(o, o.fmt2).aligned_channels
     right = weight[0].reshape(ne_conv.taps(o), o["filters"], o["c"]).swapaxes(0, 1)
     right = _filled(right, width).reshape(o["filters"], -1)
-    return _rows(_filled(image, width), points_of_windows(o), right, psum, o.fmt2)
+    return _rows(_filled(image, width), points_of_windows(o, dilation), right, psum, o.fmt2)
 
 
 def backward_image(gradient: np.ndarray, weight: np.ndarray, psum: np.ndarray | None, o: Operands) -> np.ndarray:
@@ -58,13 +29,13 @@ def backward_image(gradient: np.ndarray, weight: np.ndarray, psum: np.ndarray | 
     width = ne_conv.forward_layout(o, o.fmt2).aligned_channels
     right = weight[0].reshape(ne_conv.taps(o), o["filters"], o["c"]).transpose(2, 0, 1)
     right = _filled(right, width).reshape(o["c"], -1)
-    return _rows(_filled(gradient, width), windows_of_points(o), right, psum, o.fmt2)
+    return _rows(_filled(gradient, width), windows_of_points(o, dilation), right, psum, o.fmt2)
 
 
 def backward_weight(gradient: np.ndarray, image: np.ndarray, psum: np.ndarray | None, o: Operands) -> np.ndarray:
     """[1, taps * filters, c] of gradient [batch, windows, filters] and image [batch, h * w, c]."""
     left = gradient.reshape(-1, o["filters"]).T
-    under = _gathered(image, points_of_windows(o)).transpose(2, 3, 0, 1).reshape(ne_conv.taps(o), o["c"], -1)
+    under = _gathered(image, points_of_windows(o, dilation)).transpose(2, 3, 0, 1).reshape(ne_conv.taps(o), o["c"], -1)
     start = None if psum is None else psum[0].reshape(ne_conv.taps(o), o["filters"], o["c"])
     acc = [ne_rules.accumulate(left, x, None if start is None else start[tap], o.fmt2) for tap, x in enumerate(under)]
     return np.concatenate(acc)[None]
@@ -72,7 +43,7 @@ def backward_weight(gradient: np.ndarray, image: np.ndarray, psum: np.ndarray | 
 
 def depthwise(image: np.ndarray, weight: np.ndarray, psum: np.ndarray | None, o: Operands) -> np.ndarray:
     """[batch, windows, c] of image [batch, h * w, c] and weight [1, taps, c]."""
-    under = _gathered(image, points_of_windows(o))
+    under = _gathered(image, points_of_windows(o, dilation))
     batch, windows, taps, channels = under.shape
     under = under.reshape(batch * windows, taps, channels)
     start = None if psum is None else psum.reshape(batch * windows, channels)

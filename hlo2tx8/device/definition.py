@@ -24,6 +24,7 @@ from hlo2tx8.device.isa.ct_auxiliary import CtBitToFloat, CtCount, CtExtreme
 from hlo2tx8.device.isa.ct_function import Transcendental
 from hlo2tx8.device.isa.ct_logic import CtBitsBinary, CtBitsNot, CtBitsUnit, CtBitsUnitLoop
 from hlo2tx8.device.isa.ct_move import CtConvert, CtMaskMove
+from hlo2tx8.device.isa.ct_pool import CtPool, CtPoolForm, CtPoolIndexed
 from hlo2tx8.device.isa.ct_reduce import CtReduce
 from hlo2tx8.device.isa.ct_relation_bits import CT_BIT_RELATIONS
 from hlo2tx8.device.isa.dte import DteForm, DteGather
@@ -276,6 +277,9 @@ _FORMS: tuple[tuple[type, Run], ...] = (
     (CtCount, definition_bits.count),
     (CtExtreme, definition_bits.extreme),
     (CtReduce, definition_tensor.reduce),
+    (CtPool, definition_tensor.pool),
+    (CtPoolIndexed, definition_tensor.pool),
+    (CtPoolForm, definition_tensor.unpool),
     (NeGemmForm, definition_tensor.gemm),
     (NeConvForm, definition_tensor.convolution),
     (forms.CtV, _ct_v),

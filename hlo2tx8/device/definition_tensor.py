@@ -1,11 +1,13 @@
-"""The definition of instructions on Cx and NCx tensors: gemm, convolutions and reductions."""
+"""The definition of instructions on Cx and NCx tensors: gemm, convolutions, reductions and pooling."""
 
 from collections.abc import Callable
 
 import numpy as np
 
-from hlo2tx8.device import conv_rules, float_rules, ne_rules, reduce_rules, status
-from hlo2tx8.device.isa import ct_reduce, ne, ne_conv
+from hlo2tx8.device import conv_rules, float_rules, ne_rules, pool_rules, reduce_rules, status
+from hlo2tx8.device.faults import Fault, FaultKind
+from hlo2tx8.device.formats import Format
+from hlo2tx8.device.isa import ct_pool, ct_reduce, ne, ne_conv
 from hlo2tx8.device.isa.base import Instruction, Operands
 from hlo2tx8.device.isa.encoding import Record
 from hlo2tx8.device.tile_machine import TileMachine
@@ -80,3 +82,49 @@ def reduce(m: TileMachine, record: Record, o: Operands) -> None:
     if m.keeps_status:
         m.status |= status.of_accumulation([x], values)
     m.write_blocked(o["dst"], target, values)
+
+
+def pool(m: TileMachine, record: Record, o: Operands) -> None:
+    """Widened to FP32, joined window by window, rounded once."""
+    x = float_rules.widen(m.read_blocked(o["src"], ct_pool.image_layout(o)), o.fmt)
+    target = ct_pool.pooled_layout(o)
+    m.spm.check(o["dst"], target.size_bytes, m.place)
+    if issubclass(record.kind, ct_pool.CtPoolIndexed):
+        indices = ct_pool.pooled_layout(o, Format.INT32)
+        m.spm.check(o["index"], indices.size_bytes, m.place)
+        joined, index = pool_rules.pool_indexed(x, record.kind.COMPUTE, o)
+        values = float_rules.round_to(joined, o.fmt)
+        _note(m, x, values)
+        m.write_blocked(o["dst"], target, values)
+        m.write_blocked(o["index"], indices, index)
+        return
+    joined = pool_rules.pool(x, record.kind.COMPUTE, o)
+    if record.kind is ct_pool.CtPoolAvg:
+        joined = joined.astype(np.float64) / (o["kernel_h"] * o["kernel_w"])
+    values = float_rules.round_to(joined, o.fmt)
+    _note(m, x, values)
+    m.write_blocked(o["dst"], target, values)
+
+
+def unpool(m: TileMachine, record: Record, o: Operands) -> None:
+    """The way back."""
+    x = float_rules.widen(m.read_blocked(o["src"], ct_pool.pooled_layout(o)), o.fmt)
+    if record.kind is ct_pool.CtUnpoolIndexed:
+        index = m.read_blocked(o["index"], ct_pool.pooled_layout(o, Format.INT32))
+        wrong = index[(index < 0) | (index >= o["h"] * o["w"])]
+        if wrong.size:
+            raise Fault(FaultKind.OUT_OF_BOUNDS, f"index {wrong[0]} is outside of {o['h']} x {o['w']} points", m.place)
+        total = pool_rules.unpool_indexed(x, index, o)
+    else:
+        total = pool_rules.unpool(x, o)
+    if record.kind is ct_pool.CtUnpoolAvg:
+        total = total.astype(np.float64) / (o["kernel_h"] * o["kernel_w"])
+    values = float_rules.round_to(total, o.fmt)
+    _note(m, x, values)
+    m.write_blocked(o["dst"], ct_pool.image_layout(o), values)
+
+
+def _note(m: TileMachine, x: np.ndarray, values: np.ndarray) -> None:
+    """The exception bits of a pooling."""
+    if m.keeps_status:
+        m.status |= status.of_accumulation([x], values)

@@ -28,13 +28,11 @@ def draw(cls: type[Instruction], rng: np.random.Generator, fmt: Format = Format.
             values |= {"full_n": values["n"] * 7, "full_u": values["u"] * 7}
         if "rn1" in values:
             values |= {f"wn{i}": values[f"rn{4 - i}"] for i in (1, 2, 3)}
-        if "kernel_h" in values:  # smaller ones fit into images
-            values |= {
-                f"{size}_{axis}": int(rng.integers(1, 6))
-                for size in ("kernel", "dilation")
-                for axis in "hw"
-                if f"{size}_{axis}" in values
-            }
+        if "kernel_h" in values:  # small windows fit into images, and hold a point of them
+            for name in values:
+                if name.startswith(("kernel_", "dilation_", "pad_")):
+                    values[name] = int(rng.integers(1, 6)) if name[0] != "p" else int(rng.integers(2))
+            values |= {"kernel_h": values["kernel_h"] + 1, "kernel_w": values["kernel_w"] + 1}
         if "zp" in values and fmt2 is not Format.INT8:
             values["zp"] = 0
         if violation(cls, Operands(values, fmt, fmt2)) is None:

@@ -10,6 +10,7 @@ from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import INSTRUCTIONS, Instruction
 from hlo2tx8.device.isa.base import Engine, Role
+from hlo2tx8.device.isa.ct_pool import CtPoolForm
 from hlo2tx8.device.isa.ct_reduce import CtReduce
 from hlo2tx8.device.isa.encoding import Record, encode_records
 from hlo2tx8.device.isa.forms import KcScalar, whole_bytes
@@ -94,7 +95,7 @@ def vector_instructions() -> Iterator[tuple[type[Instruction], Format, Format]]:
             continue
         if cls.LAW and vars(CHIP.laws)[cls.LAW] is None:
             continue
-        if cls.MNEMONIC.startswith("TDMA") or issubclass(cls, CtReduce) or cls.ENGINE in (Engine.NE, Engine.DTE):
+        if cls.MNEMONIC.startswith("TDMA") or issubclass(cls, (CtReduce, CtPoolForm)) or cls.ENGINE in (Engine.NE, Engine.DTE):
             continue
         for fmt in cls.FORMATS:
             for source in cls.FORMATS2 or (fmt,):

@@ -9,6 +9,7 @@ from hlo2tx8.device.isa.ct_auxiliary import CT_AUXILIARY
 from hlo2tx8.device.isa.ct_function import CT_FUNCTIONS
 from hlo2tx8.device.isa.ct_logic import CT_LOGIC
 from hlo2tx8.device.isa.ct_move import CT_MOVES
+from hlo2tx8.device.isa.ct_pool import CT_POOLS
 from hlo2tx8.device.isa.ct_reduce import CT_REDUCTIONS
 from hlo2tx8.device.isa.ct_relation import CT_RELATIONS
 from hlo2tx8.device.isa.ct_relation_bits import CT_BIT_RELATIONS
@@ -28,6 +29,7 @@ INSTRUCTIONS: tuple[type[Instruction], ...] = (
     *CT_FUNCTIONS,
     *CT_MOVES,
     *CT_REDUCTIONS,
+    *CT_POOLS,
     *KC_VECTOR_OPERATIONS,
     *KC_FUNCTIONS,
     *KC_MOVES,

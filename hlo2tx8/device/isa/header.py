@@ -7,6 +7,7 @@ from pathlib import Path
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import INSTRUCTIONS, Engine, Field
 from hlo2tx8.device.isa.ct_move import CtConvert
+from hlo2tx8.device.isa.ct_pool import CtPoolForm
 from hlo2tx8.device.isa.ct_reduce import CtReduce
 from hlo2tx8.device.isa.dte import MOST_DESTINATIONS
 from hlo2tx8.device.isa.encoding import HEADER_WORDS, RECORD_WORDS
@@ -48,7 +49,7 @@ def header_text() -> str:
         masks = [sum(CtConvert.takes(t, s, rounding) << t for t in Format) for s in Format]
         lines.append(f"#define CT_CONVERT_{rounding.name} {{{', '.join(f'{mask:#x}' for mask in masks)}}}")
     for cls in INSTRUCTIONS:
-        if cls.ENGINE is Engine.NE or issubclass(cls, CtReduce):
+        if cls.ENGINE is Engine.NE or issubclass(cls, (CtReduce, CtPoolForm)):
             lines += ["", f"#define {_upper(cls.__name__)}__BOUNDS \\", f"    {{ {', '.join(map(_bound, cls.FIELDS))} }}"]
     results = [sum(NeGemm.takes(t, s, Rounding.NEAREST_EVEN) << t for t in Format) for s in Format]
     lines += ["", "/* Bit t of entry s: a gemm of operands in format s gives format t. */"]

@@ -34,7 +34,7 @@ enum form {
     FORM_HALT, FORM_LOOP, FORM_END, FORM_IF, FORM_EXIT, FORM_NOTHING, FORM_BARRIER, FORM_AFFINE, FORM_SCALAR, FORM_LOAD_SCALAR,
     FORM_UNARY, FORM_BINARY, FORM_VS, FORM_UNIT, FORM_UNIT_LOOP, FORM_CONVERT_CT, FORM_CONVERT_KC, FORM_MASK_MOVE,
     FORM_TEST, FORM_COMPARE, FORM_SELECT, FORM_IOTA, FORM_GATHER, FORM_SCATTER, FORM_REDUCE_PRECISION,
-    FORM_RDMA, FORM_WDMA, FORM_TDMA, FORM_MEMSET, FORM_GEMM, FORM_CONV, FORM_REDUCE,
+    FORM_RDMA, FORM_WDMA, FORM_TDMA, FORM_MEMSET, FORM_GEMM, FORM_CONV, FORM_POOL, FORM_REDUCE,
     FORM_RELATION_BITS, FORM_BITS, FORM_BIT_TO_FLOAT, FORM_COUNT, FORM_EXTREME, FORM_SCALED, FORM_UNPUBLISHED, FORM_TENSOR_MOVE,
     FORM_REMOTE_SEND, FORM_REMOTE_GATHER
 };
@@ -158,6 +158,7 @@ int execute_auxiliary(struct context *c);                     /* counts, extreme
 int execute_remote(struct context *c);                        /* DTE */
 int execute_gemm(struct context *c);
 int execute_conv(struct context *c);
+int execute_pool(struct context *c);
 int execute_tdma(struct context *c); /* TDMA on whole tensors */
 int execute_kept(struct context *c); /* execute, and note the exception bits */
 int execute_reduce(struct context *c);

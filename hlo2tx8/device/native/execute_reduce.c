@@ -1,6 +1,5 @@
 /* Reductions of tensors in Cx and NCx, see device/reduce_rules.py. */
-#include "blocked.h"
-#include "kernels_reduce.h"
+#include "float_rows.h"
 
 #define MOST_REDUCED 16384
 
@@ -9,49 +8,6 @@ struct reduction {
     enum join join;
     i64 num; /* elements joined into one */
 };
-
-/* Widened, from any address; n is at most MOST_WIDTH. */
-static void load_row(float *out, const u8 *src, int fmt, i64 n) {
-    union {
-        u16 h[MOST_WIDTH];
-        float f[MOST_WIDTH];
-    } row;
-    memcpy(&row, src, (size_t)(n * format_bytes(fmt)));
-    switch (fmt) {
-    case FORMAT_BF16: for (i64 i = 0; i < n; i++) out[i] = get_bf16(row.h[i]); return;
-    case FORMAT_FP16: for (i64 i = 0; i < n; i++) out[i] = get_f16(row.h[i]); return;
-    default: memcpy(out, row.f, (size_t)n * sizeof(float));
-    }
-}
-
-static float join_two(enum join join, float x, float y) {
-    return join == JOIN_MAX ? larger_float(x, y) : join == JOIN_MIN ? smaller_float(x, y) : x + y;
-}
-
-/* n results and zeros up to `width`. */
-static void store_row(const struct reduction *r, u8 *dst, float *acc, i64 n, i64 width) {
-    union {
-        u16 h[MOST_WIDTH];
-        float f[MOST_WIDTH];
-    } row;
-    const i64 bytes = format_bytes(r->fmt);
-    switch (r->fmt) {
-#define CASE(format, member, fmt) \
-    case format: \
-        if (r->is_average) \
-            for (i64 i = 0; i < n; i++) row.member[i] = round_##fmt((double)acc[i] / (double)r->num); \
-        else \
-            for (i64 i = 0; i < n; i++) row.member[i] = put_##fmt(acc[i]); \
-        break;
-        CASE(FORMAT_BF16, h, bf16)
-        CASE(FORMAT_FP16, h, f16)
-        CASE(FORMAT_TF32, f, tf32)
-    default: CASE(FORMAT_FP32, f, f32)
-#undef CASE
-    }
-    memcpy(dst, &row, (size_t)(n * bytes));
-    if (width > n) memset(dst + n * bytes, 0, (size_t)((width - n) * bytes));
-}
 
 /* acc[i] = row 0 [i], joined with row 1 [i] and so on: `num` rows of `n` elements, `apart` bytes from each other. */
 static void join_some(const struct reduction *r, float *acc, const u8 *src, i64 n, i64 num, i64 apart) {
@@ -86,7 +42,7 @@ static void reduce_channels(const struct reduction *r, u8 *dst, const u8 *src, c
             if (n & 1) lanes[n / 2] = lanes[n - 1];
         }
     }
-    store_row(r, dst, lanes, 1, LEAST_TAIL);
+    store_row(r->fmt, dst, lanes, 1, LEAST_TAIL, r->is_average ? r->num : 1);
 }
 
 /* The points of one result in order, block by block: `from`, then `apart` further each. */
@@ -97,7 +53,7 @@ static void reduce_points(const struct reduction *r, u8 *dst, const struct block
         const u8 *const block = src + find_channel(l, c, &width, &run);
         join_some(r, acc, block + from * width * l->bytes, run, r->num, apart * width * l->bytes);
         u8 *const target = dst + find_channel(to, c, &width, &run);
-        store_row(r, target + q * width * l->bytes, acc, run, width);
+        store_row(r->fmt, target + q * width * l->bytes, acc, run, width, r->is_average ? r->num : 1);
     }
 }
 

@@ -122,6 +122,15 @@ enum op_code {
     OP_CT_REDUCE_AVG = 87,
     OP_CT_REDUCE_MAX = 88,
     OP_CT_REDUCE_MIN = 89,
+    OP_CT_POOL_MAX = 90,
+    OP_CT_POOL_MIN = 91,
+    OP_CT_POOL_SUM = 92,
+    OP_CT_POOL_AVG = 93,
+    OP_CT_POOL_MAX_INDEXED = 94,
+    OP_CT_POOL_MIN_INDEXED = 95,
+    OP_CT_UNPOOL_SUM = 80,
+    OP_CT_UNPOOL_AVG = 81,
+    OP_CT_UNPOOL_INDEXED = 82,
     OP_KC_VNEG = 96,
     OP_KC_VABS = 97,
     OP_KC_VNOT = 98,
@@ -598,6 +607,135 @@ enum op_code {
 #define CT_REDUCE_MIN__W 4
 #define CT_REDUCE_MIN__C 5
 #define CT_REDUCE_MIN__DIM 6
+#define CT_POOL_MAX__DST 0
+#define CT_POOL_MAX__SRC 1
+#define CT_POOL_MAX__BATCH 2
+#define CT_POOL_MAX__H 3
+#define CT_POOL_MAX__W 4
+#define CT_POOL_MAX__C 5
+#define CT_POOL_MAX__KERNEL_H 6
+#define CT_POOL_MAX__KERNEL_W 7
+#define CT_POOL_MAX__STRIDE_H 8
+#define CT_POOL_MAX__STRIDE_W 9
+#define CT_POOL_MAX__PAD_TOP 10
+#define CT_POOL_MAX__PAD_BOTTOM 11
+#define CT_POOL_MAX__PAD_LEFT 12
+#define CT_POOL_MAX__PAD_RIGHT 13
+#define CT_POOL_MIN__DST 0
+#define CT_POOL_MIN__SRC 1
+#define CT_POOL_MIN__BATCH 2
+#define CT_POOL_MIN__H 3
+#define CT_POOL_MIN__W 4
+#define CT_POOL_MIN__C 5
+#define CT_POOL_MIN__KERNEL_H 6
+#define CT_POOL_MIN__KERNEL_W 7
+#define CT_POOL_MIN__STRIDE_H 8
+#define CT_POOL_MIN__STRIDE_W 9
+#define CT_POOL_MIN__PAD_TOP 10
+#define CT_POOL_MIN__PAD_BOTTOM 11
+#define CT_POOL_MIN__PAD_LEFT 12
+#define CT_POOL_MIN__PAD_RIGHT 13
+#define CT_POOL_SUM__DST 0
+#define CT_POOL_SUM__SRC 1
+#define CT_POOL_SUM__BATCH 2
+#define CT_POOL_SUM__H 3
+#define CT_POOL_SUM__W 4
+#define CT_POOL_SUM__C 5
+#define CT_POOL_SUM__KERNEL_H 6
+#define CT_POOL_SUM__KERNEL_W 7
+#define CT_POOL_SUM__STRIDE_H 8
+#define CT_POOL_SUM__STRIDE_W 9
+#define CT_POOL_SUM__PAD_TOP 10
+#define CT_POOL_SUM__PAD_BOTTOM 11
+#define CT_POOL_SUM__PAD_LEFT 12
+#define CT_POOL_SUM__PAD_RIGHT 13
+#define CT_POOL_AVG__DST 0
+#define CT_POOL_AVG__SRC 1
+#define CT_POOL_AVG__BATCH 2
+#define CT_POOL_AVG__H 3
+#define CT_POOL_AVG__W 4
+#define CT_POOL_AVG__C 5
+#define CT_POOL_AVG__KERNEL_H 6
+#define CT_POOL_AVG__KERNEL_W 7
+#define CT_POOL_AVG__STRIDE_H 8
+#define CT_POOL_AVG__STRIDE_W 9
+#define CT_POOL_AVG__PAD_TOP 10
+#define CT_POOL_AVG__PAD_BOTTOM 11
+#define CT_POOL_AVG__PAD_LEFT 12
+#define CT_POOL_AVG__PAD_RIGHT 13
+#define CT_POOL_MAX_INDEXED__DST 0
+#define CT_POOL_MAX_INDEXED__SRC 1
+#define CT_POOL_MAX_INDEXED__INDEX 2
+#define CT_POOL_MAX_INDEXED__BATCH 3
+#define CT_POOL_MAX_INDEXED__H 4
+#define CT_POOL_MAX_INDEXED__W 5
+#define CT_POOL_MAX_INDEXED__C 6
+#define CT_POOL_MAX_INDEXED__KERNEL_H 7
+#define CT_POOL_MAX_INDEXED__KERNEL_W 8
+#define CT_POOL_MAX_INDEXED__STRIDE_H 9
+#define CT_POOL_MAX_INDEXED__STRIDE_W 10
+#define CT_POOL_MAX_INDEXED__PAD_TOP 11
+#define CT_POOL_MAX_INDEXED__PAD_BOTTOM 12
+#define CT_POOL_MAX_INDEXED__PAD_LEFT 13
+#define CT_POOL_MAX_INDEXED__PAD_RIGHT 14
+#define CT_POOL_MIN_INDEXED__DST 0
+#define CT_POOL_MIN_INDEXED__SRC 1
+#define CT_POOL_MIN_INDEXED__INDEX 2
+#define CT_POOL_MIN_INDEXED__BATCH 3
+#define CT_POOL_MIN_INDEXED__H 4
+#define CT_POOL_MIN_INDEXED__W 5
+#define CT_POOL_MIN_INDEXED__C 6
+#define CT_POOL_MIN_INDEXED__KERNEL_H 7
+#define CT_POOL_MIN_INDEXED__KERNEL_W 8
+#define CT_POOL_MIN_INDEXED__STRIDE_H 9
+#define CT_POOL_MIN_INDEXED__STRIDE_W 10
+#define CT_POOL_MIN_INDEXED__PAD_TOP 11
+#define CT_POOL_MIN_INDEXED__PAD_BOTTOM 12
+#define CT_POOL_MIN_INDEXED__PAD_LEFT 13
+#define CT_POOL_MIN_INDEXED__PAD_RIGHT 14
+#define CT_UNPOOL_SUM__DST 0
+#define CT_UNPOOL_SUM__SRC 1
+#define CT_UNPOOL_SUM__BATCH 2
+#define CT_UNPOOL_SUM__H 3
+#define CT_UNPOOL_SUM__W 4
+#define CT_UNPOOL_SUM__C 5
+#define CT_UNPOOL_SUM__KERNEL_H 6
+#define CT_UNPOOL_SUM__KERNEL_W 7
+#define CT_UNPOOL_SUM__STRIDE_H 8
+#define CT_UNPOOL_SUM__STRIDE_W 9
+#define CT_UNPOOL_SUM__PAD_TOP 10
+#define CT_UNPOOL_SUM__PAD_BOTTOM 11
+#define CT_UNPOOL_SUM__PAD_LEFT 12
+#define CT_UNPOOL_SUM__PAD_RIGHT 13
+#define CT_UNPOOL_AVG__DST 0
+#define CT_UNPOOL_AVG__SRC 1
+#define CT_UNPOOL_AVG__BATCH 2
+#define CT_UNPOOL_AVG__H 3
+#define CT_UNPOOL_AVG__W 4
+#define CT_UNPOOL_AVG__C 5
+#define CT_UNPOOL_AVG__KERNEL_H 6
+#define CT_UNPOOL_AVG__KERNEL_W 7
+#define CT_UNPOOL_AVG__STRIDE_H 8
+#define CT_UNPOOL_AVG__STRIDE_W 9
+#define CT_UNPOOL_AVG__PAD_TOP 10
+#define CT_UNPOOL_AVG__PAD_BOTTOM 11
+#define CT_UNPOOL_AVG__PAD_LEFT 12
+#define CT_UNPOOL_AVG__PAD_RIGHT 13
+#define CT_UNPOOL_INDEXED__DST 0
+#define CT_UNPOOL_INDEXED__SRC 1
+#define CT_UNPOOL_INDEXED__INDEX 2
+#define CT_UNPOOL_INDEXED__BATCH 3
+#define CT_UNPOOL_INDEXED__H 4
+#define CT_UNPOOL_INDEXED__W 5
+#define CT_UNPOOL_INDEXED__C 6
+#define CT_UNPOOL_INDEXED__KERNEL_H 7
+#define CT_UNPOOL_INDEXED__KERNEL_W 8
+#define CT_UNPOOL_INDEXED__STRIDE_H 9
+#define CT_UNPOOL_INDEXED__STRIDE_W 10
+#define CT_UNPOOL_INDEXED__PAD_TOP 11
+#define CT_UNPOOL_INDEXED__PAD_BOTTOM 12
+#define CT_UNPOOL_INDEXED__PAD_LEFT 13
+#define CT_UNPOOL_INDEXED__PAD_RIGHT 14
 #define KC_VNEG__DST 0
 #define KC_VNEG__SRC 1
 #define KC_VNEG__N 2
@@ -1436,6 +1574,33 @@ enum op_code {
 
 #define CT_REDUCE_MIN__BOUNDS \
     { {"dst", INT64_MIN, INT64_MAX}, {"src", INT64_MIN, INT64_MAX}, {"batch", 1, 4096}, {"h", 1, 4096}, {"w", 1, 4096}, {"c", 1, 16384}, {"dim", 0, 3} }
+
+#define CT_POOL_MAX__BOUNDS \
+    { {"dst", INT64_MIN, INT64_MAX}, {"src", INT64_MIN, INT64_MAX}, {"batch", 1, 4096}, {"h", 1, 4096}, {"w", 1, 4096}, {"c", 1, 16384}, {"kernel_h", 1, 255}, {"kernel_w", 1, 255}, {"stride_h", 1, 1023}, {"stride_w", 1, 1023}, {"pad_top", 0, 1023}, {"pad_bottom", 0, 1023}, {"pad_left", 0, 1023}, {"pad_right", 0, 1023} }
+
+#define CT_POOL_MIN__BOUNDS \
+    { {"dst", INT64_MIN, INT64_MAX}, {"src", INT64_MIN, INT64_MAX}, {"batch", 1, 4096}, {"h", 1, 4096}, {"w", 1, 4096}, {"c", 1, 16384}, {"kernel_h", 1, 255}, {"kernel_w", 1, 255}, {"stride_h", 1, 1023}, {"stride_w", 1, 1023}, {"pad_top", 0, 1023}, {"pad_bottom", 0, 1023}, {"pad_left", 0, 1023}, {"pad_right", 0, 1023} }
+
+#define CT_POOL_SUM__BOUNDS \
+    { {"dst", INT64_MIN, INT64_MAX}, {"src", INT64_MIN, INT64_MAX}, {"batch", 1, 4096}, {"h", 1, 4096}, {"w", 1, 4096}, {"c", 1, 16384}, {"kernel_h", 1, 255}, {"kernel_w", 1, 255}, {"stride_h", 1, 1023}, {"stride_w", 1, 1023}, {"pad_top", 0, 1023}, {"pad_bottom", 0, 1023}, {"pad_left", 0, 1023}, {"pad_right", 0, 1023} }
+
+#define CT_POOL_AVG__BOUNDS \
+    { {"dst", INT64_MIN, INT64_MAX}, {"src", INT64_MIN, INT64_MAX}, {"batch", 1, 4096}, {"h", 1, 4096}, {"w", 1, 4096}, {"c", 1, 16384}, {"kernel_h", 1, 255}, {"kernel_w", 1, 255}, {"stride_h", 1, 1023}, {"stride_w", 1, 1023}, {"pad_top", 0, 1023}, {"pad_bottom", 0, 1023}, {"pad_left", 0, 1023}, {"pad_right", 0, 1023} }
+
+#define CT_POOL_MAX_INDEXED__BOUNDS \
+    { {"dst", INT64_MIN, INT64_MAX}, {"src", INT64_MIN, INT64_MAX}, {"index", INT64_MIN, INT64_MAX}, {"batch", 1, 4096}, {"h", 1, 4096}, {"w", 1, 4096}, {"c", 1, 16384}, {"kernel_h", 1, 255}, {"kernel_w", 1, 255}, {"stride_h", 1, 1023}, {"stride_w", 1, 1023}, {"pad_top", 0, 1023}, {"pad_bottom", 0, 1023}, {"pad_left", 0, 1023}, {"pad_right", 0, 1023} }
+
+#define CT_POOL_MIN_INDEXED__BOUNDS \
+    { {"dst", INT64_MIN, INT64_MAX}, {"src", INT64_MIN, INT64_MAX}, {"index", INT64_MIN, INT64_MAX}, {"batch", 1, 4096}, {"h", 1, 4096}, {"w", 1, 4096}, {"c", 1, 16384}, {"kernel_h", 1, 255}, {"kernel_w", 1, 255}, {"stride_h", 1, 1023}, {"stride_w", 1, 1023}, {"pad_top", 0, 1023}, {"pad_bottom", 0, 1023}, {"pad_left", 0, 1023}, {"pad_right", 0, 1023} }
+
+#define CT_UNPOOL_SUM__BOUNDS \
+    { {"dst", INT64_MIN, INT64_MAX}, {"src", INT64_MIN, INT64_MAX}, {"batch", 1, 4096}, {"h", 1, 4096}, {"w", 1, 4096}, {"c", 1, 16384}, {"kernel_h", 1, 255}, {"kernel_w", 1, 255}, {"stride_h", 1, 1023}, {"stride_w", 1, 1023}, {"pad_top", 0, 1023}, {"pad_bottom", 0, 1023}, {"pad_left", 0, 1023}, {"pad_right", 0, 1023} }
+
+#define CT_UNPOOL_AVG__BOUNDS \
+    { {"dst", INT64_MIN, INT64_MAX}, {"src", INT64_MIN, INT64_MAX}, {"batch", 1, 4096}, {"h", 1, 4096}, {"w", 1, 4096}, {"c", 1, 16384}, {"kernel_h", 1, 255}, {"kernel_w", 1, 255}, {"stride_h", 1, 1023}, {"stride_w", 1, 1023}, {"pad_top", 0, 1023}, {"pad_bottom", 0, 1023}, {"pad_left", 0, 1023}, {"pad_right", 0, 1023} }
+
+#define CT_UNPOOL_INDEXED__BOUNDS \
+    { {"dst", INT64_MIN, INT64_MAX}, {"src", INT64_MIN, INT64_MAX}, {"index", INT64_MIN, INT64_MAX}, {"batch", 1, 4096}, {"h", 1, 4096}, {"w", 1, 4096}, {"c", 1, 16384}, {"kernel_h", 1, 255}, {"kernel_w", 1, 255}, {"stride_h", 1, 1023}, {"stride_w", 1, 1023}, {"pad_top", 0, 1023}, {"pad_bottom", 0, 1023}, {"pad_left", 0, 1023}, {"pad_right", 0, 1023} }
 
 #define NE_GEMM__BOUNDS \
     { {"dst", INT64_MIN, INT64_MAX}, {"left", INT64_MIN, INT64_MAX}, {"right", INT64_MIN, INT64_MAX}, {"psum", INT64_MIN, INT64_MAX}, {"rows", 1, 65535}, {"columns", 1, 65535}, {"depth", 1, 16384}, {"batch", 1, 4096}, {"transpose_left", 0, 1}, {"transpose_right", 0, 1}, {"accumulate", 0, 1} }

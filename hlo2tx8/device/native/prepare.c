@@ -35,6 +35,10 @@ static int prepare_ct(struct step *s) {
         s->form = FORM_REDUCE;
         return 1;
     }
+    if ((op >= OP_CT_POOL_MAX && op <= OP_CT_POOL_MIN_INDEXED) || (op >= OP_CT_UNPOOL_SUM && op <= OP_CT_UNPOOL_INDEXED)) {
+        s->form = FORM_POOL;
+        return 1;
+    }
     if (op == OP_CT_MASK_MOVE) {
         s->form = FORM_MASK_MOVE;
         return s->fmt2 == FORMAT_INT8 || s->fmt2 == s->fmt;
