@@ -15,12 +15,12 @@ ReadAtOp: type[HloForm] = declare("hlo", "read_at", ("map", "index_maps", "dims"
 """result[d] = x[map(d) + sum over k of clamp(i_k[index_maps[k](d)], 0, rooms[k]) along dims[k]]; operands x, i_0, i_1, ..."""
 
 
-WriteAtOp: type[HloForm] = declare("hlo", "write_at", ("map", "index_maps", "dims", "rooms", "in_order", "drops"))
+WriteAtOp: type[HloForm] = declare("hlo", "write_at", ("map", "index_maps", "dims", "rooms", "in_order"))
 """results = the first operands, with their elements at a place per element of the updates, the second operands, replaced by what
 the region makes of both, or by the updates if there is no region. Place as for read_at; indices are the operands behind.
 
-Updates are taken one after the other along the dimensions `in_order`; along the others all places differ. If `drops`, what an index
-out of its room would move is left out.
+Updates are taken one after the other along the dimensions `in_order`; along the others all places differ. What an index out of its
+room would move is left out.
 """
 
 

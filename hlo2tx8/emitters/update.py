@@ -104,11 +104,8 @@ class _Update:
             return copied
         sync = SyncTilesOp(copied)
         block.add_op(sync)
-        return self._in_order(list(self._attributes["in_order"]), {}, sync.results, block)
-
-    @property
-    def _attributes(self) -> dict[str, tuple[int, ...]]:
-        return attributes_of(self.op)
+        in_order: tuple[int, ...] = attributes_of(self.op)["in_order"]
+        return self._in_order(list(in_order), {}, sync.results, block)
 
     def _copy(self, value: SSAValue, target: SSAValue, block: Block) -> SSAValue:
         shape = shape_of(value)
@@ -163,13 +160,12 @@ class _Update:
         moved = zip(self.op.operands[2 * count :], place.index_maps, strict=True)
         runtime = [self._element(value, _apply(map, where, block), block) for value, map in moved]
         shifts, inside = at.shifts(self.op.results[0], runtime)
-        checks = inside if self._attributes["drops"] else []
         old: list[SSAValue] = []
-        if checks or self.op.regions:
+        if inside or self.op.regions:
             old = [self._old(target, indices, shifts, place, block) for target in targets]
         new = inline_body(self.op.regions[0].block, [*old, *own], block) if self.op.regions else own
-        if checks:
-            new = [self._select(checks, a, b, block) for a, b in zip(new, old, strict=True)]
+        if inside:
+            new = [self._select(inside, a, b, block) for a, b in zip(new, old, strict=True)]
         return [at.write(value, target, indices, shifts) for value, target in zip(new, targets, strict=True)]
 
     def _old(

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 
-from xdsl.dialects.builtin import IntegerAttr, i1
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -87,7 +86,7 @@ def _write(
 ) -> None:
     e = Expansion(op)
     properties = {**place_properties(place.map, place.index_maps, place.dims, place.rooms)}
-    properties |= {"in_order": int_array(in_order), "drops": IntegerAttr(1, i1)}
+    properties["in_order"] = int_array(in_order)
     regions = [op.detach_region(0)] if op.regions and not _replaces(op) else []
     new = WriteAtOp([*inputs, *updates, *indices], list(op.result_types), properties, regions)
     e.replace(*e.insert(new).results)

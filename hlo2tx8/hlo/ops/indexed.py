@@ -92,7 +92,7 @@ def write_at(attributes: Attributes, results: tuple[TensorLike, ...], bodies: Se
             moved = clamped(value, room)
             inside = inside and bool(np.all(value == moved))
             coordinates[dim] = coordinates[dim] + moved
-        if attributes["drops"] and not inside:
+        if not inside:
             continue
         where = tuple(np.broadcast_to(c, window) for c in coordinates)
         new = [np.broadcast_to(u[tuple(grid)], window) for u in updates]
