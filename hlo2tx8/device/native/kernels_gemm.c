@@ -133,27 +133,35 @@ static void sum_doubles(union tile_sums *acc, const void *left, const void *righ
 /* ---------------------------------------------------------------------------------------------------------------------------- int8 */
 
 /* Words are two neighbours along k of 16 bits. */
-static void sum_pairs(union tile_sums *acc, const void *left, const void *right, i64 k) {
-    const u32 *a = left, *b = right;
-    u32 *const out = (u32 *)acc->i;
-    words s[TILE_ROWS][2];
-    EACH_ROW {
-        s[r][0] = load_words(out + r * TILE_COLUMNS);
-        s[r][1] = load_words(out + r * TILE_COLUMNS + LANES);
+#define SUM_PAIRS(name, add) \
+    static void name(union tile_sums *acc, const void *left, const void *right, i64 k) { \
+        const u32 *a = left, *b = right; \
+        u32 *const out = (u32 *)acc->i; \
+        words s[TILE_ROWS][2]; \
+        EACH_ROW { \
+            s[r][0] = load_words(out + r * TILE_COLUMNS); \
+            s[r][1] = load_words(out + r * TILE_COLUMNS + LANES); \
+        } \
+        for (i64 i = 0; i < (k + 1) / 2; i++, a++, b += TILE_COLUMNS) { \
+            const words first = load_words(b), second = load_words(b + LANES); \
+            EACH_ROW { \
+                const words x = spread_word(a[r * (LEFT_STRIDE / 2)]); \
+                s[r][0] = add(s[r][0], x, first); \
+                s[r][1] = add(s[r][1], x, second); \
+            } \
+        } \
+        EACH_ROW { \
+            store_words(out + r * TILE_COLUMNS, s[r][0]); \
+            store_words(out + r * TILE_COLUMNS + LANES, s[r][1]); \
+        } \
     }
-    for (i64 i = 0; i < (k + 1) / 2; i++, a++, b += TILE_COLUMNS) {
-        const words first = load_words(b), second = load_words(b + LANES);
-        EACH_ROW {
-            const words x = spread_word(a[r * (LEFT_STRIDE / 2)]);
-            s[r][0] = add_pairs(s[r][0], x, first);
-            s[r][1] = add_pairs(s[r][1], x, second);
-        }
-    }
-    EACH_ROW {
-        store_words(out + r * TILE_COLUMNS, s[r][0]);
-        store_words(out + r * TILE_COLUMNS + LANES, s[r][1]);
-    }
-}
+
+SUM_PAIRS(sum_pairs, add_pairs)
+#if defined(__AVX512F__)
+/* The same where a product of pairs is added in one instruction. */
+#define add_pairs_at_once(sum, x, y) _mm512_dpwssd_epi32(sum, x, y)
+__attribute__((target("avx512vnni"))) SUM_PAIRS(sum_pairs_at_once, add_pairs_at_once)
+#endif
 
 static void along_int8(void *packed, const u8 *run, i64 n, i64 zero_point) {
     i16 *const out = packed;
@@ -196,12 +204,19 @@ const struct gemm_kernel *gemm_kernel_of(int fmt) {
         {TILE_COLUMNS, 1, 0, along_tf32, across_tf32, sum_floats},
         {LANES, 1, 1, along_f16, across_f16, sum_doubles},
         {TILE_COLUMNS, 2, 0, along_int8, across_int8, sum_pairs},
+#if defined(__AVX512F__)
+        {TILE_COLUMNS, 2, 0, along_int8, across_int8, sum_pairs_at_once},
+#endif
     };
     switch (fmt) {
     case FORMAT_BF16: return &kernels[0];
     case FORMAT_TF32: return &kernels[1];
     case FORMAT_FP16: return &kernels[2];
+#if defined(__AVX512F__)
+    case FORMAT_INT8: return &kernels[__builtin_cpu_supports("avx512vnni") ? 4 : 3];
+#else
     case FORMAT_INT8: return &kernels[3];
+#endif
     default: return NULL;
     }
 }
