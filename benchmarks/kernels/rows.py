@@ -1,7 +1,7 @@
 """Kernels over the rows of a matrix: sums, softmax, layer norm, batch norm. A tile takes an equal share of the rows, a step some.
 
-Rows lie in SPM as in DDR, so that transfers are dense. A statistic of a row, spread to 64 lanes, meets the row in one VuV
-instruction; one of the columns is repeated for every row of a step and meets them all in one VV.
+Rows lie in SPM as in DDR, so that transfers are dense. TDMA repeats a statistic of each row along it, and one of each column for
+all rows of a step; then they meet the rows in instructions on whole steps.
 """
 
 from dataclasses import dataclass
@@ -10,11 +10,10 @@ import numpy as np
 
 from hlo2tx8.device.assembler import Assembler
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.ct_arith import CtAddVS, CtAddVV, CtMulVS, CtMulVuV, CtMulVV, CtRecip, CtRsqrt, CtSquare, CtSubVuV, CtSubVV
+from hlo2tx8.device.isa.ct_arith import CtAddVS, CtAddVV, CtMulVS, CtMulVV, CtRecip, CtRsqrt, CtSquare, CtSubVV
 from hlo2tx8.device.isa.ct_function import CtExp
 from hlo2tx8.device.isa.ct_reduce import CtReduce, CtReduceMax, CtReduceSum, ReduceDim
 from hlo2tx8.device.isa.encoding import Register
-from hlo2tx8.device.isa.forms import CtVuV
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.device.program import Program
 
@@ -91,19 +90,11 @@ class Rows:
         self.tx8(TdmaGatherScatter, self.fmt, dst=dst, src=padded, run_bytes=size, **levels)
 
     def spread(self, dst: int, src: int) -> None:
-        """[rows] to [rows][64]."""
+        """[rows] to [rows][columns]."""
         size = self.fmt.bytes
-        read = {"rs1": 0, "rn1": LANES, "rs2": size, "rn2": self.step}
-        write = {"ws1": size, "wn1": LANES, "ws2": LANES * size, "wn2": self.step}
+        read = {"rs1": 0, "rn1": self.columns, "rs2": size, "rn2": self.step}
+        write = {"ws1": size, "wn1": self.columns, "ws2": self.columns * size, "wn2": self.step}
         self.tx8(TdmaGatherScatter, self.fmt, dst=dst, src=src, run_bytes=size, **read, **write)
-
-    def each_row(self, kind: type[CtVuV], dst: Register, src: Register, spread: int) -> None:
-        """dst[row] = src[row] op spread[row]."""
-        row_bytes, unit_bytes = self.columns * self.fmt.bytes, LANES * self.fmt.bytes
-        with self.tx8.loop(self.step) as row:
-            to, at = (self.tx8.affine(0, (data, 1), (row, row_bytes)) for data in (dst, src))
-            unit = self.tx8.affine(spread, (row, unit_bytes))
-            self.tx8(kind, self.fmt, dst=to, a=at, unit=unit, n=self.columns, u=LANES)
 
     def repeated(self, slot: int) -> int:
         """One number per column, for every row of a step."""
@@ -158,43 +149,43 @@ def softmax(fmt: Format, rows: int, columns: int, step: int = 16) -> Program:
     k = Rows(fmt, rows, columns, step)
     tx8, size = k.tx8, step * columns
     x, y = tx8.input(DTYPES[fmt], (rows, columns)), tx8.output(DTYPES[fmt], (rows, columns))
-    data, powers, statistic, spread = k.buffer(2 * size), k.buffer(2 * size), k.buffer(step), k.buffer(step * LANES)
+    data, powers, statistic, spread = k.buffer(2 * size), k.buffer(2 * size), k.buffer(step), k.buffer(size)
     with tx8.loop(k.steps) as turn:
         source, result = (tx8.copy_of(buffer, size * fmt.bytes, turn) for buffer in (data, powers))
         k.load(source, x, turn)
         k.reduce(CtReduceMax, statistic, source)
         k.spread(spread, statistic)
-        k.each_row(CtSubVuV, result, source, spread)
+        tx8(CtSubVV, fmt, dst=result, a=source, b=spread, n=size)
         tx8(CtExp, fmt, dst=result, src=result, n=size)
         k.reduce(CtReduceSum, statistic, result)
         tx8(CtRecip, fmt, dst=statistic, src=statistic, n=step)
         k.spread(spread, statistic)
-        k.each_row(CtMulVuV, result, result, spread)
+        tx8(CtMulVV, fmt, dst=result, a=result, b=spread, n=size)
         k.store(result, y, turn)
     return tx8.program(k.end)
 
 
-def layer_norm(fmt: Format, rows: int, columns: int, step: int = 8) -> Program:
+def layer_norm(fmt: Format, rows: int, columns: int, step: int = 16) -> Program:
     """(x - mean) * rsqrt(variance + 1e-5) * scale + bias over the columns; inputs x, scale, bias."""
     k = Rows(fmt, rows, columns, step)
     tx8, size = k.tx8, step * columns
     x, scale, bias = (tx8.input(DTYPES[fmt], shape) for shape in ((rows, columns), (columns,), (columns,)))
     y = tx8.output(DTYPES[fmt], (rows, columns))
     data, results, squares = k.buffer(2 * size), k.buffer(2 * size), k.buffer(size)
-    statistic, spread = k.buffer(step), k.buffer(step * LANES)
+    statistic, spread = k.buffer(step), k.buffer(size)
     factors, terms = k.repeated(scale), k.repeated(bias)
     with tx8.loop(k.steps) as turn:
         source, result = (tx8.copy_of(buffer, size * fmt.bytes, turn) for buffer in (data, results))
         k.load(source, x, turn)
         k.average(statistic, source)
         k.spread(spread, statistic)
-        k.each_row(CtSubVuV, result, source, spread)
+        tx8(CtSubVV, fmt, dst=result, a=source, b=spread, n=size)
         tx8(CtSquare, fmt, dst=squares, src=result, n=size)
         k.average(statistic, squares)
         tx8(CtAddVS, fmt, dst=statistic, a=statistic, imm=EPSILON_BITS, n=step)
         tx8(CtRsqrt, fmt, dst=statistic, src=statistic, n=step)
         k.spread(spread, statistic)
-        k.each_row(CtMulVuV, result, result, spread)
+        tx8(CtMulVV, fmt, dst=result, a=result, b=spread, n=size)
         tx8(CtMulVV, fmt, dst=result, a=result, b=factors, n=size)
         tx8(CtAddVV, fmt, dst=result, a=result, b=terms, n=size)
         k.store(result, y, turn)
