@@ -1,6 +1,6 @@
 """cholesky and triangular_solve as counted loops over columns and rows, all matrices of a batch at once.
 
-cholesky            L = 0;  for j:  v = A[:, j] - L L[j, :]ᵀ;  L[:, j] = v / sqrt(v[j]) from row j on
+cholesky            L = 0;  for j:  v = A[:, j] - L L[j, :]ᵀ;  L[:, j] = v / sqrt(v[j]) from row j on;  all NaN if L[n-1, n-1] is
 triangular_solve    X = 0;  for i:  X[i, :] = (B[i, :] - M[i, :] X) / D[i], M the triangle without its diagonal D
 
 The upper factor is that of the transpose; x op(a) = b is solved as op(a)ᵀ xᵀ = bᵀ.
@@ -71,9 +71,13 @@ class _Matrices(Expansion):
 
     def where(self, direction: str, a: SSAValue, b: SSAValue, value: SSAValue) -> SSAValue:
         """The value where a GE, LT, ... b, else 0."""
-        type_: TensorType[Attribute] = TensorType(i1, shape_of(value))
+        return self("select", self.compared(direction, a, b), value, self.splat(0, as_tensor(value.type)))
+
+    def compared(self, direction: str, a: SSAValue, b: SSAValue) -> SSAValue:
+        """a GE, LT, ... b."""
+        type_: TensorType[Attribute] = TensorType(i1, shape_of(a))
         new = stablehlo.OPS["compare"]([a, b], [type_], {"comparison_direction": StringAttr(direction)})
-        return self("select", self.insert(new).results[0], value, self.splat(0, as_tensor(value.type)))
+        return self.insert(new).results[0]
 
     def emit(self, name: str, operands: Sequence[SSAValue], type_: Attribute, **properties: Attribute) -> SSAValue:
         if name == "select":
@@ -122,7 +126,12 @@ def _cholesky(op: Operation) -> None:
         first = m.emit("broadcast_in_dim", [j], TensorType(i32, shape_of(v)), broadcast_dimensions=int_array(()))
         return m.updated(factor, m.where("GE", m.numbers(v, -2), first, own), -1, j)
 
-    factor = m.loop(shape_of(a)[-1], m.splat(0, as_tensor(a.type)), column)
+    n = shape_of(a)[-1]
+    factor = m.loop(n, m.splat(0, as_tensor(a.type)), column)
+    # A matrix that is not positive definite has no factor. NaN of the column where that shows reach the last element, not those before.
+    end = m.splat(n - 1, INDEX)
+    last = m.spread(m.part(m.part(factor, -2, end), -1, end), factor)
+    factor = m("select", m.compared("EQ", last, last), factor, last)
     m.replace(factor if lower else m.transposed(factor))
 
 

@@ -32,6 +32,18 @@ def test_cholesky(element: str, lower: bool) -> None:
     check_text(text, [np.tril(a) if lower else np.triu(a)], [expected], levels, FAST, near)
 
 
+@pytest.mark.parametrize("lower", [True, False])
+def test_cholesky_of_a_matrix_that_is_not_positive_definite_is_nan(lower: bool) -> None:
+    text = f"""func.func @main(%a: tensor<3x4x4xf32>) -> tensor<3x4x4xf32> {{
+      %r = "stablehlo.cholesky"(%a) {{lower = {str(lower).lower()}}} : (tensor<3x4x4xf32>) -> tensor<3x4x4xf32>
+      return %r : tensor<3x4x4xf32>
+    }}"""
+    a = np.stack([np.diag([4.0, 1, 9, 16]), np.diag([4.0, -1, 9, 16]), np.diag([4.0, 1, 9, 0])]).astype(np.float32)
+    none = np.full((4, 4), np.nan)
+    expected = np.stack([np.diag([2.0, 1, 3, 4]), none, none])
+    check_text(text, [a], [expected], (), FAST, lambda actual, expected: np.testing.assert_array_equal(actual, expected))
+
+
 @pytest.mark.parametrize(("left", "lower", "transpose"), list(itertools.product((True, False), repeat=3)))
 def test_triangular_solve(left: bool, lower: bool, transpose: bool) -> None:
     b = B if left else B.transpose(0, 2, 1)
