@@ -128,7 +128,7 @@ def _cholesky(op: Operation) -> None:
 
     n = shape_of(a)[-1]
     factor = m.loop(n, m.splat(0, as_tensor(a.type)), column)
-    # A matrix that is not positive definite has no factor. NaN of the column where that shows reach the last element, not those before.
+    # One that is not positive definite has no factor. NaN of the column where that shows reach the last element, not those before.
     end = m.splat(n - 1, INDEX)
     last = m.spread(m.part(m.part(factor, -2, end), -1, end), factor)
     factor = m("select", m.compared("EQ", last, last), factor, last)
