@@ -26,7 +26,7 @@ from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.runtime.signature import Port, Signature
 from hlo2tx8.runtime.tensors import decode_tensors, encode_tensors
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 WORDS = 32
 MANIFEST_LIMIT = 64 << 20
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -85,10 +85,10 @@ def read_file(source: Path | BinaryIO, name: str) -> Executable:
 def _read(file: zipfile.ZipFile, name: str) -> Executable:
     manifest = json.loads(_member(file, "manifest.json", MANIFEST_LIMIT))
     version = manifest.get("format_version")
-    if not isinstance(version, int) or not 1 <= version <= FORMAT_VERSION:
+    if version != FORMAT_VERSION:
         raise ContainerError(
             "E1007",
-            f"{name} has format version {version}, this hlo2tx8 reads up to {FORMAT_VERSION}",
+            f"{name} has format version {version}, this hlo2tx8 reads {FORMAT_VERSION}",
             hint="update hlo2tx8, or compile the module again",
         )
     count = int(manifest["num_instructions"])

@@ -135,7 +135,8 @@ def test_a_saved_executable_runs_the_same(tmp_path: Path):
     assert path.read_bytes() == first
 
 
-def test_damaged_and_newer_executables_are_refused(tmp_path: Path):
+@pytest.mark.parametrize("other_version", [FORMAT_VERSION - 1, FORMAT_VERSION + 1])
+def test_damaged_executables_and_those_of_another_version_are_refused(tmp_path: Path, other_version: int):
     path, other = tmp_path / "gelu.tx8x", tmp_path / "other.tx8x"
     hlo2tx8.compile(str(GELU)).save(path)
     other.write_bytes(path.read_bytes()[:-100])
@@ -145,9 +146,9 @@ def test_damaged_and_newer_executables_are_refused(tmp_path: Path):
         for member in old.namelist():
             data = old.read(member)
             if member == "manifest.json":
-                data = json.dumps(json.loads(data) | {"format_version": FORMAT_VERSION + 1}).encode()
+                data = json.dumps(json.loads(data) | {"format_version": other_version}).encode()
             new.writestr(member, data)
-    with pytest.raises(ContainerError, match="format version 2, this hlo2tx8 reads up to 1"):
+    with pytest.raises(ContainerError, match=f"format version {other_version}, this hlo2tx8 reads {FORMAT_VERSION}"):
         hlo2tx8.load(str(other))
     with pytest.raises(ContainerError, match="no file"):
         hlo2tx8.load(str(tmp_path / "nowhere.tx8x"))

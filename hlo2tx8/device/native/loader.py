@@ -3,6 +3,7 @@
 import ctypes
 import importlib.machinery
 import platform
+import warnings
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -33,7 +34,7 @@ def _path(level: str) -> Path | None:
 
 @cache
 def load() -> LoadedCore | str:
-    """The best core, or the reason why there is none."""
+    """The best core, or the reason why there is none, of which a warning tells once: without it programs take far longer."""
     reason = f"no library for {platform.machine()} was built; install with a C compiler"
     for level in reversed(LEVELS):
         path = _path(level)
@@ -49,4 +50,5 @@ def load() -> LoadedCore | str:
         elif library.tx8_supported():
             declare(library)
             return LoadedCore(library, level)
+    warnings.warn(f"no native core, programs run in the slow definition tier: {reason}", RuntimeWarning, stacklevel=3)
     return reason
