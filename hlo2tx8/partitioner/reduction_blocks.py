@@ -33,8 +33,6 @@ MOST_ROWS = 4096
 """Outputs of a step of a row reduction at most: what an instruction that reduces takes."""
 
 _JOINS_ANYHOW = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
-_CHOOSES = ("compare", "select", "and", "or", "not", "maximum", "minimum")
-"""A combiner of these alone picks one of its arguments: argmax and the like."""
 
 
 @dataclass(frozen=True)
@@ -102,11 +100,11 @@ def why_in_order(op: Operation) -> str:
         return "it joins nothing"
     body = op.regions[0].block
     names = [inner.name.partition(".")[2] for inner in body.ops if inner.name not in CONSTANTS][:-1]
-    if only_adds(body) or all(name in _CHOOSES for name in names):
+    if only_adds(body):
         return ""
     if len(op.results) == len(names) and all(joins_apart(op, i) in _JOINS_ANYHOW for i in range(len(names))):
         return ""
-    return "its combiner may depend on the order"
+    return "its combiner may depend on the order"  # as that of an argmax does on ties or among NaN
 
 
 def joins_apart(op: Operation, number: int) -> str:

@@ -132,12 +132,37 @@ def test_argmax(name: str, low: str) -> None:
     x = values((7, 33), name)
     x[2, 5] = x[2, 9] = 120
     if name in FLOATS:
-        x[3, 7] = np.nan
+        x[3, 7] = x[4, 3] = x[4, 30] = np.nan
     text = ARGMAX.replace("xT>", f"x{mlir_name(dtype(name))}>").replace("<T>", f"<{mlir_name(dtype(name))}>")
     found, index = run(text.replace("LOW", low), [x], ALL)
     expected = np.argmax(x.astype(np.float64), axis=1)
     assert np.array_equal(index, expected)
     assert np.array_equal(found.astype(np.float64), x[np.arange(7), expected].astype(np.float64), equal_nan=True)
+
+
+CHOOSES = """func.func @main(%x: tensor<5x300xf32>, %i: tensor<5x300xi32>) -> (tensor<5xf32>, tensor<5xi32>) {
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %none = stablehlo.constant dense<0> : tensor<i32>
+  %r:2 = "stablehlo.reduce"(%x, %i, %low, %none) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<i32>, %c: tensor<f32>, %d: tensor<i32>):
+    %keep = stablehlo.compare DIRECTION, %a, %c : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %v = stablehlo.select %keep, %a, %c : tensor<i1>, tensor<f32>
+    %n = stablehlo.select %keep, %b, %d : tensor<i1>, tensor<i32>
+    stablehlo.return %v, %n : tensor<f32>, tensor<i32>
+  }) {dimensions = array<i64: 1>}
+    : (tensor<5x300xf32>, tensor<5x300xi32>, tensor<f32>, tensor<i32>) -> (tensor<5xf32>, tensor<5xi32>)
+  return %r#0, %r#1 : tensor<5xf32>, tensor<5xi32>
+}"""
+
+
+@pytest.mark.parametrize("direction", ["GE", "GT"])
+def test_combiners_that_choose_between_equals_go_in_order(direction: str) -> None:
+    x = np.random.default_rng(3).integers(0, 4, (5, 300)).astype(np.float32)
+    numbers = np.tile(np.arange(300, dtype=np.int32), (5, 1))
+    found, index = run(CHOOSES.replace("DIRECTION", direction), [x, numbers], FAST)
+    last = 299 - np.argmax(x[:, ::-1], axis=1)
+    assert np.array_equal(found, x.max(axis=1))
+    assert np.array_equal(index, np.argmax(x, axis=1) if direction == "GE" else last)
 
 
 def test_iter_args_that_change_places() -> None:
