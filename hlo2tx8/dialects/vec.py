@@ -24,7 +24,6 @@ from xdsl.dialects.builtin import (
     IntegerType,
     StringAttr,
     TensorType,
-    UnitAttr,
     VectorType,
     i1,
     i64,
@@ -36,7 +35,6 @@ from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
     opt_operand_def,
-    opt_prop_def,
     prop_def,
     region_def,
     result_def,
@@ -48,6 +46,7 @@ from xdsl.traits import NoTerminator, Pure
 
 from hlo2tx8.dialects.vec_access import LoadAtOp, ReadScalarOp, StoreAtOp
 from hlo2tx8.dialects.xla import IndexingMapAttr
+from hlo2tx8.dialects.xla_reduce import ReduceForm
 from hlo2tx8.indexing import IndexingMap
 
 
@@ -250,7 +249,7 @@ class BroadcastOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ReduceOp(IRDLOperation):
+class ReduceOp(ReduceForm):
     """init joined with the elements along one more lane dimension, in any order, for each lane of the box.
 
     Values inside `elements`, which yields the elements, have that dimension too: behind those of the box, or before them if
@@ -258,25 +257,8 @@ class ReduceOp(IRDLOperation):
     """
 
     name = "vec.reduce"
-    lanes = prop_def(IntegerAttr.constr(i64))
-    is_outer = opt_prop_def(UnitAttr)
     init = var_operand_def(VectorType)
     res = var_result_def(VectorType)
-    elements = region_def("single_block")
-    combiner = region_def("single_block")
-
-    def __init__(self, lanes: int, init: Sequence[SSAValue], elements: Block, combiner: Block, *, is_outer: bool):
-        types: list[Attribute] = [value.type for value in init]
-        super().__init__(
-            operands=[init],
-            result_types=[types],
-            properties={"lanes": IntegerAttr(lanes, i64)} | ({"is_outer": UnitAttr()} if is_outer else {}),
-            regions=[Region(elements), Region(combiner)],
-        )
-
-    @property
-    def num_lanes(self) -> int:
-        return self.lanes.value.data
 
 
 def enclosing_box(op: Operation) -> BoxOp:

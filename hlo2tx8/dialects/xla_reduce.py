@@ -30,27 +30,13 @@ from xdsl.utils.exceptions import VerifyException
 from hlo2tx8.dialects.xla_indexing import index
 
 
-@irdl_op_definition
-class ReduceOp(IRDLOperation):
-    """init joined with the elements of every lane, each taken once, in any order.
+class ReduceForm(IRDLOperation):
+    """What a block of a reduction says at every level: how many lanes, their elements, how two are joined."""
 
-    `elements` yields the elements of a lane, one per result; `combiner` takes two values per result, all of the first operand
-    before those of the second, and must be associative and commutative. `is_outer`: an element of the next lane is further away
-    in memory than that of the next lane of the loop around.
-    """
-
-    name = "xla.reduce"
     lanes = prop_def(IntegerAttr.constr(i64))
     is_outer = opt_prop_def(UnitAttr)
-    init = var_operand_def()
-    res = var_result_def()
     elements = region_def("single_block")
     combiner = region_def("single_block")
-    traits = traits_def()
-    assembly_format = (
-        "(`outer` $is_outer^)? `lanes` $lanes `init` `(` $init `:` type($init) `)` $elements `by` $combiner"
-        " attr-dict `:` type($res)"
-    )
 
     def __init__(self, lanes: int, init: Sequence[SSAValue], elements: Block, combiner: Block, *, is_outer: bool = False):
         types: list[Attribute] = [value.type for value in init]
@@ -64,6 +50,25 @@ class ReduceOp(IRDLOperation):
     @property
     def num_lanes(self) -> int:
         return self.lanes.value.data
+
+
+@irdl_op_definition
+class ReduceOp(ReduceForm):
+    """init joined with the elements of every lane, each taken once, in any order.
+
+    `elements` yields the elements of a lane, one per result; `combiner` takes two values per result, all of the first operand
+    before those of the second, and must be associative and commutative. `is_outer`: an element of the next lane is further away
+    in memory than that of the next lane of the loop around.
+    """
+
+    name = "xla.reduce"
+    init = var_operand_def()
+    res = var_result_def()
+    traits = traits_def()
+    assembly_format = (
+        "(`outer` $is_outer^)? `lanes` $lanes `init` `(` $init `:` type($init) `)` $elements `by` $combiner"
+        " attr-dict `:` type($res)"
+    )
 
     def verify_(self) -> None:
         types = list(self.init.types)

@@ -199,8 +199,20 @@ static double round_whole(double x, int rounding) {
     }
 }
 
+/* Elements of any format as double; at most a block of them. */
+static void load_wide(double *wide, const u8 *src, int fmt, i64 count) {
+    const int from = float_index_of(fmt);
+    if (from >= 0) {
+        LOAD[from](wide, src, count);
+        return;
+    }
+    i64 whole[BLOCK];
+    load_integers(whole, src, fmt, count);
+    for (i64 i = 0; i < count; i++) wide[i] = (double)whole[i];
+}
+
 void convert_rounded(void *dst, int dst_fmt, const void *src, int src_fmt, int rounding, i64 n) {
-    const int from = float_index_of(src_fmt), to = float_index_of(dst_fmt);
+    const int to = float_index_of(dst_fmt);
     const int src_bytes = format_bytes(src_fmt), dst_bytes = format_bytes(dst_fmt);
     if (to >= 0 && rounding == ROUND_NEAREST_EVEN) {
         convert_elements(dst, dst_fmt, src, src_fmt, n);
@@ -212,12 +224,7 @@ void convert_rounded(void *dst, int dst_fmt, const void *src, int src_fmt, int r
         const i64 count = n - start < BLOCK ? n - start : BLOCK;
         const u8 *const p = (const u8 *)src + start * src_bytes;
         u8 *const d = (u8 *)dst + start * dst_bytes;
-        if (from >= 0) {
-            LOAD[from](wide, p, count);
-        } else {
-            load_integers(whole, p, src_fmt, count);
-            for (i64 i = 0; i < count; i++) wide[i] = (double)whole[i];
-        }
+        load_wide(wide, p, src_fmt, count);
         if (to >= 0) {
             DIRECTED_STORE[to](d, wide, rounding, count);
         } else {
@@ -266,19 +273,13 @@ static void (*const STOCHASTIC_STORE[])(void *, const double *, u32, i64, i64) =
                                                                                 stochastic_f64};
 
 void convert_stochastic(void *dst, int dst_fmt, const void *src, int src_fmt, u32 seed, i64 first, i64 n) {
-    const int from = float_index_of(src_fmt), to = float_index_of(dst_fmt);
-    i64 whole[BLOCK];
+    const int to = float_index_of(dst_fmt);
     double wide[BLOCK];
     for (i64 start = 0; start < n; start += BLOCK) {
         const i64 count = n - start < BLOCK ? n - start : BLOCK;
         const u8 *const p = (const u8 *)src + start * format_bytes(src_fmt);
         u8 *const d = (u8 *)dst + start * format_bytes(dst_fmt);
-        if (from >= 0) {
-            LOAD[from](wide, p, count);
-        } else {
-            load_integers(whole, p, src_fmt, count);
-            for (i64 i = 0; i < count; i++) wide[i] = (double)whole[i];
-        }
+        load_wide(wide, p, src_fmt, count);
         if (to >= 0) {
             STOCHASTIC_STORE[to](d, wide, seed, first + start, count);
             continue;
