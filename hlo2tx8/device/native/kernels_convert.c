@@ -218,7 +218,6 @@ void convert_rounded(void *dst, int dst_fmt, const void *src, int src_fmt, int r
         convert_elements(dst, dst_fmt, src, src_fmt, n);
         return;
     }
-    i64 whole[BLOCK];
     double wide[BLOCK];
     for (i64 start = 0; start < n; start += BLOCK) {
         const i64 count = n - start < BLOCK ? n - start : BLOCK;
