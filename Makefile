@@ -9,6 +9,7 @@ GELU := hlo_samples/elementwise/gelu_bf16.hlo
 BASE ?= HEAD
 SEED ?= $(shell date +%s)
 N ?= 50
+JOBS ?= 0
 
 .DEFAULT_GOAL := help
 .PHONY: help setup native demo test test-fast lint types lit golden docs bench fuzz mutate sanitize replay explain clean
@@ -58,8 +59,8 @@ bench: $(STAMP)  ## gelu, kernels written by hand and dispatch against XLA:CPU, 
 	@$(BIN)/python -m benchmarks.kernels
 	@$(BIN)/python -m benchmarks.dispatch
 
-fuzz: $(STAMP)  ## N random graphs from SEED on against the reference and XLA:CPU at every level
-	@$(BIN)/python -m hlo2tx8.tools.fuzz --seed=$(SEED) --count=$(N)
+fuzz: $(STAMP)  ## N random graphs from SEED on, JOBS at once, at every level against the reference and XLA:CPU; noted in docs/
+	@$(BIN)/python -m hlo2tx8.tools.fuzz --seed=$(SEED) --count=$(N) --jobs=$(JOBS) --record=docs/fuzzed.json
 
 mutate: $(STAMP)  ## break N programs in every way: strict mode must find what changes a result
 	@$(BIN)/python -m hlo2tx8.tools.mutate --count=$(N)

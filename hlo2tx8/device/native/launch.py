@@ -2,8 +2,8 @@
 
 import ctypes
 import math
+import os
 from collections.abc import Callable, Sequence
-from os import cpu_count, register_at_fork
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class _Kept:
 
     def __init__(self) -> None:
         self.machines: dict[tuple[int, int, int], list[int]] = {}
-        register_at_fork(after_in_child=self.machines.clear)  # a child has no worker threads
+        os.register_at_fork(after_in_child=self.machines.clear)  # a child has no worker threads
 
     def take(self, key: tuple[int, int, int]) -> int | None:
         """A machine nobody else has; None if there is none."""
@@ -90,6 +90,11 @@ def declare(library: ctypes.CDLL) -> None:
     library.tx8_destroy.restype = None
 
 
+def processors() -> int:
+    """How many processors this process may use, which a container or `taskset` makes fewer than there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def launch(
     library: ctypes.CDLL,
     program: Program,
@@ -108,7 +113,7 @@ def launch(
     table = (_Slot * max(1, len(slots)))(*(_Slot(s.ctypes.data, s.nbytes) for s in slots))
     if not threads:
         small = sum(s.nbytes for s in slots) < SINGLE_THREAD_BYTES
-        threads = 1 if small else cpu_count() or 1
+        threads = 1 if small else processors()
     fault = _Fault()
     key = (chip.spm_limit, chip.tiles, threads)
     arguments = (code.ctypes.data, len(code), table, len(slots))

@@ -1,61 +1,89 @@
 """Random graphs at every level against the evaluator and XLA:CPU: `python -m hlo2tx8.tools.fuzz --seed=0 --count=100`.
 
-Each failure is made smaller and written to the folder of `--write` as an HLO module whose comment says what was wrong.
-Exit code 1 if there was one.
+Each failure is made smaller and written to the folder of `--write` as an HLO module whose comment says what was wrong; a graph
+that kills its process or takes longer than `--limit` is a failure too. `result.json` there has all of them, also after an
+interruption. Exit code 1 if there was one.
 """
 
 import argparse
+import json
+import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
-from hlo2tx8.tools.fuzz.check import RUNS, Failure, check
-from hlo2tx8.tools.fuzz.draw import Case, draw
-from hlo2tx8.tools.fuzz.draw_control import draw_control
-from hlo2tx8.tools.fuzz.shrink import shrink
-from hlo2tx8.tools.xla_cpu import CpuServer
+from hlo2tx8.device.native.launch import processors
+from hlo2tx8.tools.fuzz.farm import Farm, Finding, Plan
+
+ROOT = Path(__file__).parents[3]
+SECONDS_BETWEEN_NOTES = 30.0
 
 
 def main() -> int:
     """Draw, run and compare; report on stderr."""
-    parser = argparse.ArgumentParser(prog="python -m hlo2tx8.tools.fuzz", description=__doc__.partition("\n")[0] if __doc__ else "")
+    parser = argparse.ArgumentParser(prog="python -m hlo2tx8.tools.fuzz", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seed", type=int, default=0, help="first seed; every seed is one graph")
     parser.add_argument("--count", type=int, default=100, help="number of graphs")
+    parser.add_argument("--jobs", type=int, default=1, help="processes; 0: one per processor (1)")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds that one graph may take (120)")
     parser.add_argument("--cpu", action=argparse.BooleanOptionalAction, default=True, help="compare with XLA:CPU too")
     parser.add_argument("--control", action=argparse.BooleanOptionalAction, default=True, help="every third has control flow")
-    parser.add_argument("--write", type=Path, default=Path("build/fuzz"), help="folder for failing modules")
+    parser.add_argument("--write", type=Path, default=Path("build/fuzz"), help="folder for failing modules and result.json")
+    parser.add_argument("--record", type=Path, help="add the seeds to this list of what was fuzzed (.json)")
     args = parser.parse_args()
-    cpu = CpuServer() if args.cpu else None
-    failures = 0
+    jobs = args.jobs if args.jobs > 0 else processors()
+    plan = Plan(range(args.seed, args.seed + args.count), jobs, args.limit, args.write, cpu=args.cpu, control=args.control)
+    args.write.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
-    for seed in range(args.seed, args.seed + args.count):
-        case = draw_control(seed) if args.control and seed % 3 == 2 else draw(seed)
-        failure = check(case, RUNS, cpu)
-        if failure is not None:
-            failures += 1
-            print(f"seed {seed}: {failure}", file=sys.stderr, flush=True)
-            path = write_smallest(case, failure, cpu, args.write / f"seed_{seed}.hlo")
-            print(f"seed {seed}: {path}", file=sys.stderr, flush=True)
-    if cpu is not None:
-        cpu.close()
-    print(f"{failures}/{args.count} graphs failed, {time.perf_counter() - started:.0f} s", file=sys.stderr)
-    return 1 if failures else 0
+    noted = started
+
+    def tell(finding: Finding) -> None:
+        print(f"seed {finding.seed}: {finding.run}: {finding.kind}: {finding.message}", file=sys.stderr)
+        print(f"seed {finding.seed}: {finding.module}", file=sys.stderr, flush=True)
+
+    def tick(farm: Farm) -> None:
+        nonlocal noted
+        if time.perf_counter() - noted > SECONDS_BETWEEN_NOTES:
+            noted = time.perf_counter()
+            write_json(args.write / "result.json", farm.result())
+            rate = len(farm.done) / (noted - started)
+            print(f"{len(farm.done)}/{args.count} graphs, {len(farm.findings)} failed, {rate:.1f}/s", file=sys.stderr, flush=True)
+
+    farm = Farm(plan, tell)
+    try:
+        farm.run(tick)
+    finally:
+        write_json(args.write / "result.json", farm.result())
+        print(
+            f"{len(farm.findings)}/{len(farm.done)} graphs failed, {time.perf_counter() - started:.0f} s",
+            file=sys.stderr,
+        )
+    if args.record is not None:
+        add_record(args.record, farm)
+    return 1 if farm.findings else 0
 
 
-def write_smallest(case: Case, failure: Failure, cpu: CpuServer | None, path: Path) -> Path:
-    """Shrink the case and write its module."""
-    runs = tuple(run for run in RUNS if failure.run.startswith(run.name)) if not failure.run.endswith("level") else RUNS
-    server = cpu if failure.run == "XLA:CPU" else None
+def write_json(path: Path, what: object) -> None:
+    """Write the file whole or not at all."""
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(what, indent=1) + "\n")
+    part.replace(path)
 
-    def still_fails(smaller: Case) -> bool:
-        found = check(smaller, runs, server)
-        return found is not None and (found.run, found.kind) == (failure.run, failure.kind)
 
-    smallest = shrink(case, still_fails)
-    found = check(smallest, runs, server) or failure
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(smallest.graph.to_hlo(f"{found}\nstep_elements={smallest.step_elements}"))
-    return path
+def add_record(path: Path, farm: Farm) -> None:
+    """Add an entry {revision, seed, count, failed}; one of the same revision and seeds is replaced."""
+    head = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    result = farm.result()
+    entry = {
+        "revision": head.stdout.strip() or "unknown",
+        "seed": result["first_seed"],
+        "count": result["checked"],
+        "failed": result["failed_seeds"],
+    }
+    old: list[dict[str, Any]] = json.loads(path.read_text()) if path.is_file() else []
+    kept = [e for e in old if any(e[key] != entry[key] for key in ("revision", "seed", "count"))]
+    path.write_text("[\n" + ",\n".join(f" {json.dumps(e)}" for e in [*kept, entry]) + "\n]\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """One case at every level, in every mode, against the evaluator, against XLA:CPU, and the levels against each other."""
 
 import signal
+import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,8 @@ from hlo2tx8.tools.fuzz.draw import Case
 from hlo2tx8.tools.fuzz.graph import Array
 from hlo2tx8.tools.xla_cpu import CpuServer
 
-TIME_LIMIT_SECONDS = 120
+TIME_LIMIT_SECONDS = 120.0
+"""What all runs of one case may take."""
 
 
 @dataclass(frozen=True)
@@ -54,16 +56,46 @@ class Failure:
         return f"{self.run}: {self.kind}: {self.message}"
 
 
-def check(case: Case, runs: Sequence[Run] = RUNS, cpu: CpuServer | None = None) -> Failure | None:
-    """The first failure of the case, None if all is well."""
+class OutOfTimeError(BaseException):
+    """A case took too long. No `except Exception` of the code that took it stops this."""
+
+
+@dataclass(frozen=True)
+class Watch:
+    """When a case has to be done, on the monotonic clock."""
+
+    deadline: float
+    limit: float
+
+    @contextmanager
+    def limited(self) -> Generator[None]:
+        """OutOfTimeError in the block when the time is up; only the main thread can do this."""
+
+        def stop(_: int, __: FrameType | None) -> None:
+            raise OutOfTimeError
+
+        before = signal.signal(signal.SIGALRM, stop)
+        signal.setitimer(signal.ITIMER_REAL, max(1e-3, self.deadline - time.monotonic()))
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            signal.signal(signal.SIGALRM, before)
+
+
+def check(
+    case: Case, runs: Sequence[Run] = RUNS, cpu: CpuServer | None = None, limit: float = TIME_LIMIT_SECONDS
+) -> Failure | None:
+    """The first failure of the case, None if all is well. Not to be done within `limit` seconds is one, "hang"."""
     text = case.graph.to_hlo()
+    watch = Watch(time.monotonic() + limit, limit)
 
     def load() -> ModuleOp:
         return load_source(text, format="hlo")
 
     values = case.graph.values(case.arrays)
     expected = [values[r] for r in case.graph.roots]
-    found = _attempt("evaluator", lambda: list(evaluate(load(), *case.arrays)))
+    found = _attempt("evaluator", watch, lambda: list(evaluate(load(), *case.arrays)))
     if isinstance(found, Failure):
         return found
     exact = [np.zeros(e.shape) for e in expected]
@@ -73,22 +105,26 @@ def check(case: Case, runs: Sequence[Run] = RUNS, cpu: CpuServer | None = None) 
     first: dict[str, list[Array]] = {}
     for run in runs:
         options = Options(until=run.options.until, mode=run.options.mode, step_elements=case.step_elements, verify=True)
-        found = _attempt(run.name, lambda options=options: run_level(load, options, case.arrays))
+        found = _attempt(run.name, watch, lambda options=options: run_level(load, options, case.arrays))
         if isinstance(found, Failure):
             return found
         if failure := _compare(run.name, found, expected, bounds):
             return failure
         if failure := _compare(f"{run.name} against another level", found, first.setdefault(run.family, found), exact):
             return failure
-    return None if cpu is None else _check_on_cpu(case, load, cpu, expected, values)
+    return None if cpu is None else _check_on_cpu(case, load, cpu, watch, expected, values)
 
 
 def _check_on_cpu(
-    case: Case, load: Callable[[], ModuleOp], cpu: CpuServer, expected: Sequence[Array], values: Sequence[Array]
+    case: Case, load: Callable[[], ModuleOp], cpu: CpuServer, watch: Watch, expected: Sequence[Array], values: Sequence[Array]
 ) -> Failure | None:
     try:
-        found = cpu.run(to_mlir_text(load()), case.arrays)
+        with watch.limited():
+            found = cpu.run(to_mlir_text(load()), case.arrays)
     except OracleError:
+        return None
+    except OutOfTimeError:
+        cpu.close()  # XLA's own time is no finding; what it would still say must not answer the next question
         return None
     return _compare("XLA:CPU", found, expected, _of_roots(case, bounds_of(case.graph, values, is_xla=True)))
 
@@ -104,29 +140,13 @@ def _compare(run: str, found: Sequence[Array], expected: Sequence[Array], bounds
     return None
 
 
-def _attempt(run: str, work: Callable[[], list[Array]]) -> list[Array] | Failure:
+def _attempt(run: str, watch: Watch, work: Callable[[], list[Array]]) -> list[Array] | Failure:
     try:
-        with _limited(TIME_LIMIT_SECONDS):
+        with watch.limited():
             return work()
-    except TimeoutError:
-        return Failure(run, "hang", f"not done after {TIME_LIMIT_SECONDS} s")
+    except OutOfTimeError:
+        return Failure(run, "hang", f"the case was not done after {watch.limit:g} s")
     except Hlo2tx8Error as error:
         return Failure(run, f"error {error.code}", str(error))
     except Exception as error:
         return Failure(run, f"crash {type(error).__name__}", str(error))
-
-
-@contextmanager
-def _limited(seconds: int) -> Generator[None]:
-    """TimeoutError in the block after that many seconds; only the main thread can do this."""
-
-    def stop(_: int, __: FrameType | None) -> None:
-        raise TimeoutError
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
