@@ -34,27 +34,28 @@ def unsupported_ops(module: ModuleOp, compile_alone: Callable[[ModuleOp], object
     for function in module.body.block.ops:
         if not isinstance(function, FuncOp):
             continue
-        for op in _programs(function.body.blocks):
-            key = _kind(op)
+        for op in ops_of(function.body.blocks):
+            key = kind_of(op)
             if key not in reasons:
-                reasons[key] = _refusal(module, op, compile_alone)
+                reasons[key] = refusal_of(module, op, compile_alone)
             reason = reasons[key]
             if reason is not None:
                 found.append(UnsupportedOp(name_of(op), (origin(op),), reason))
     return found
 
 
-def _programs(blocks: Sequence[Block]) -> Iterator[Operation]:
+def ops_of(blocks: Sequence[Block]) -> Iterator[Operation]:
+    """The ops of blocks, and of fusions and control flow in them; no terminators and calls."""
     for block in blocks:
         for op in block.ops:
             if op.name in _TRANSPARENT:
                 for region in op.regions:
-                    yield from _programs(region.blocks)
+                    yield from ops_of(region.blocks)
             if op.name not in (*_TRANSPARENT, *_TERMINATORS) and not isinstance(op, (ReturnOp, CallOp)):
                 yield op
 
 
-def _refusal(module: ModuleOp, op: Operation, compile_alone: Callable[[ModuleOp], object]) -> str | None:
+def refusal_of(module: ModuleOp, op: Operation, compile_alone: Callable[[ModuleOp], object]) -> str | None:
     """Why the op is refused: "" if it is simply not known; None if it is not refused."""
     try:
         compile_alone(single_op(module, op))
@@ -67,7 +68,7 @@ def _refusal(module: ModuleOp, op: Operation, compile_alone: Callable[[ModuleOp]
     return None
 
 
-def _kind(op: Operation) -> Hashable:
+def kind_of(op: Operation) -> Hashable:
     """Ops of one kind are supported together: shapes do not matter, ranks, element types and modes do."""
     modes = tuple((k, v) for k, v in sorted(op.properties.items()) if isinstance(v, StringAttr))
     return (op.name, tuple(_element(v.type) for v in op.operands), tuple(_element(t) for t in op.result_types), modes)

@@ -1,5 +1,7 @@
 """Emitters: fusions to LOOPS modules. `emit_fusion` asks each emitter in order; the first match emits."""
 
+import re
+
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
@@ -14,7 +16,10 @@ from hlo2tx8.partitioner.work_split import Target
 EMITTERS: tuple[Emitter, ...] = (UpdateEmitter(), ReductionEmitter(), LoopEmitter())
 """In the order they are asked: specific heroes first, loop last."""
 
-__all__ = ["EMITTERS", "Declined", "Emitter", "Fusion", "Match", "emit_fusion"]
+TAKEN = re.compile(r"(?P<kernel>\w+): (?P<emitter>[\w-]+) emitter, hero kind (?P<hero>.*)")
+"""The note about the emitter that took a fusion."""
+
+__all__ = ["EMITTERS", "TAKEN", "Declined", "Emitter", "Fusion", "Match", "emit_fusion"]
 
 
 def emit_fusion(fusion: Operation, name: str, target: Target, notes: list[str] | None = None) -> ModuleOp:

@@ -35,7 +35,7 @@ def add_switch(parser: Any, name: str, text: str, *, default: bool = False) -> N
 def add_compiler_flags(parser: argparse.ArgumentParser) -> None:
     """What both run and compile take."""
     group = parser.add_argument_group("compiler")
-    group.add_argument("--input_format", default="", help="hlo, mlir or mlirbc; by file name and content if not given")
+    group.add_argument("--input_format", default="", help="hlo or stablehlo; by file name and content if not given")
     group.add_argument("--chip", type=Path, help="chip description (YAML) instead of the built-in one")
     group.add_argument("--mode", choices=("fast", "strict", "definition"), default="fast", help="emulator mode (fast)")
     group.add_argument("--until", type=level, metavar="LEVEL", help="lower to this level, print it and stop")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -83,33 +83,50 @@ def _run_file(file: str, options: Options, args: Any) -> tuple[int, int]:
 
     whole = Source(file, partial(load_source, file, format=args.input_format))
     if args.until is not None:
-        return _guarded(lambda: _print_level(whole, options)), 1
+        return int(not _guarded(lambda: _print_level(whole, options)).agreed), 1
     try:
         sources = isolate(whole) if args.isolate_instructions else (whole,)
     except Hlo2tx8Error as error:
         print(error, file=sys.stderr)
         return 1, 1
-    failures = 0
+    outcomes: list[tuple[str, Outcome]] = []
     for source in sources:
         for iteration in range(args.iterations):
             if args.isolate_instructions:
                 print(f"\n--- {source.name}", file=sys.stderr)
             if args.iterations != 1:
                 print(f"\n=== Iteration {iteration + 1}", file=sys.stderr)
-            failures += _guarded(partial(_run_once, source, options, args, iteration))
-    return failures, len(sources) * args.iterations
+            outcomes.append((source.name, _guarded(partial(_run_once, source, options, args, iteration))))
+    if args.isolate_instructions:
+        _print_outcomes(outcomes)
+    return sum(not outcome.agreed for _, outcome in outcomes), len(outcomes)
 
 
-def _guarded(work: Callable[[], bool]) -> int:
-    """1 if the work failed; its error printed as lines."""
+def _print_outcomes(outcomes: Sequence[tuple[str, "Outcome"]]) -> None:
+    """One row per instruction that ran alone."""
+    from hlo2tx8.tools.table import Table
+
+    rows = [(name, "agrees" if found.agreed else "FAILED", found.note) for name, found in outcomes]
+    print("\n" + Table(("instruction", "alone", "difference"), rows).text(is_terminal=sys.stdout.isatty()), end="")
+
+
+class Outcome(NamedTuple):
+    """Of one run: did it do what was expected, and how near it came or why not."""
+
+    agreed: bool
+    note: str = ""
+
+
+def _guarded(work: Callable[[], Outcome]) -> Outcome:
+    """What the work gives; its error printed as lines."""
     try:
-        return int(not work())
+        return work()
     except Hlo2tx8Error as error:
         print(error, file=sys.stderr)
-        return 1
+        return Outcome(agreed=False, note=str(error).partition("\n")[0])
 
 
-def _print_level(source: "Source", options: Options) -> bool:
+def _print_level(source: "Source", options: Options) -> Outcome:
     from hlo2tx8.driver import compile_module, lower
     from hlo2tx8.tools.report import describe_lowered
 
@@ -117,7 +134,7 @@ def _print_level(source: "Source", options: Options) -> bool:
         print(compile_module(source.load, options).as_text(Level.PROGRAM))
     else:
         sys.stdout.write(describe_lowered(lower(source.load, options)))
-    return True
+    return Outcome(agreed=True)
 
 
 def _numbered(path: Path, number: int) -> Path:
@@ -125,7 +142,7 @@ def _numbered(path: Path, number: int) -> Path:
     return path.with_stem(f"{path.stem}.{number}") if number else path
 
 
-def _run_once(source: "Source", options: Options, args: Any, iteration: int) -> bool:
+def _run_once(source: "Source", options: Options, args: Any, iteration: int) -> Outcome:
     from hlo2tx8.driver import compile_module
     from hlo2tx8.module import signature_of
     from hlo2tx8.tools.platforms import bounds_of, execute, platform_of
@@ -143,13 +160,13 @@ def _run_once(source: "Source", options: Options, args: Any, iteration: int) -> 
         _print_all("Argument", arrays)
         _print_all(f"Result with test runner {test}", actual)
     expected: list[Array] = []
-    agreed = True
+    outcome = Outcome(agreed=True)
     if args.reference_platform:
         reference = platform_of(args.reference_platform)
         expected = _timed(reference, lambda: execute(reference, source, arrays, options))
         if args.print_literals:
             _print_all(f"Result with reference runner {reference}", expected)
-        agreed = _judge(actual, expected, bounds, args, test, reference)
+        outcome = _judge(actual, expected, bounds, args, test, reference)
     else:
         print("Skipping reference runner", file=sys.stderr)
     if args.output_literals_file is not None:
@@ -161,10 +178,10 @@ def _run_once(source: "Source", options: Options, args: Any, iteration: int) -> 
             print(f"Trace: {trace}", file=sys.stderr)
     if options.dump_dir is not None:
         print(f"IR dumps: {options.dump_dir}", file=sys.stderr)
-    return agreed
+    return outcome
 
 
-def _judge(actual: Sequence[Array], expected: Sequence[Array], bounds: Any, args: Any, test: str, reference: str) -> bool:
+def _judge(actual: Sequence[Array], expected: Sequence[Array], bounds: Any, args: Any, test: str, reference: str) -> Outcome:
     from hlo2tx8.tools.compare import Bounds, compare, describe_difference
 
     if args.abs_error_bound is not None or args.rel_error_bound is not None:
@@ -174,8 +191,10 @@ def _judge(actual: Sequence[Array], expected: Sequence[Array], bounds: Any, args
         print(f"{mismatch} (allowed: {bounds})", file=sys.stderr)
     if not wrong:
         print(f"\n** Results on {test} and {reference} are close enough. **", file=sys.stderr)
-        print(f"{describe_difference(actual, expected)}; allowed: {bounds}", file=sys.stderr)
-    return not wrong
+        note = f"{describe_difference(actual, expected)}; allowed: {bounds}"
+        print(note, file=sys.stderr)
+        return Outcome(agreed=True, note=note)
+    return Outcome(agreed=False, note=str(wrong[0]))
 
 
 def _timed(name: str, work: Any) -> list[Array]:

@@ -1,6 +1,7 @@
 """Every sample, from its file to a comparison, on the emulator; and what a user sees while it happens."""
 
 import json
+import re
 import zipfile
 from pathlib import Path
 
@@ -189,7 +190,12 @@ def test_literals_round_trip(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 def test_instructions_can_be_run_alone(capsys: pytest.CaptureFixture[str]):
     assert main(["run", str(SAMPLES / "shaping" / "pad_slice_bf16.hlo"), "--isolate_instructions"]) == 0
-    assert "0/2 runs failed." in capsys.readouterr().err
+    printed = capsys.readouterr()
+    assert "0/2 runs failed." in printed.err
+    assert re.findall(r"#\d (\S+) +agrees +(.*)", printed.out) == [
+        ("stablehlo.pad", "equal bit for bit; allowed: bit for bit"),
+        ("stablehlo.slice", "equal bit for bit; allowed: bit for bit"),
+    ]
 
 
 def test_reference_can_be_xla(capsys: pytest.CaptureFixture[str]):
