@@ -195,14 +195,12 @@ class Add(_Binary):
 
     def __str__(self) -> str:
         match self.rhs:
-            case Const() if self.rhs.value < 0:
-                return f"{self.lhs} - {-self.rhs.value}"
-            case Mul() if isinstance(self.rhs.rhs, Const) and self.rhs.rhs.value < 0:
-                return (
-                    f"{self.lhs} - {make_mul(self.rhs.lhs, Const(-self.rhs.rhs.value))}"
-                    if self.rhs.lhs.PRECEDENCE > 1
-                    else f"{self.lhs} + {self.rhs}"
-                )
+            case Const(value=value) if value < 0:
+                return f"{self.lhs} - {-value}"
+            case Mul(lhs=lhs, rhs=Const(value=factor)) if factor < 0 and lhs.PRECEDENCE > 1:
+                return f"{self.lhs} - {make_mul(lhs, Const(-factor))}"
+            case Add():  # sums are read from the left
+                return f"{self.lhs} + ({self.rhs})"
             case _:
                 return f"{self.lhs} + {self.rhs}"
 

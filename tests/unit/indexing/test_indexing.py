@@ -21,6 +21,7 @@ from hlo2tx8.indexing import (
     linearize,
     simplify_expr,
 )
+from hlo2tx8.indexing.text import parse_map, print_map
 
 SIZES = (5, 7, 6)
 GRID = np.indices(SIZES).reshape(3, -1)
@@ -200,3 +201,16 @@ def test_variables_of_one_name_are_told_apart_in_text() -> None:
     map = IndexingMap((Variable(0, 1, "k"),), (Variable(0, 2, "k"), Variable(0, 3, "k")), (), (Dim(0) + Sym(1), Sym(0)))
     assert str(map) == "(k)[k_1, k_2] -> (k + k_2, k_1), domain: k in [0, 1], k_1 in [0, 2], k_2 in [0, 3]"
     assert IndexingMap.parse(str(map)) == map
+
+
+def test_text_reads_back_as_itself() -> None:
+    rng = random.Random(6)
+    for _ in range(2000):
+        expr = random_expr(rng, rng.randint(1, 4)) + random_expr(rng, 2)
+        intervals, points = random_domain(rng)
+        variables = tuple(Variable(i.lo, i.hi) for i in intervals)
+        text = print_map(IndexingMap(variables[:2], variables[2:], (), (expr,), ()))
+        back = parse_map(text)
+        assert print_map(back) == text
+        expected = evaluate_expr(expr, points[:2], points[2:])
+        np.testing.assert_array_equal(evaluate_expr(back.results[0], points[:2], points[2:]), expected)
