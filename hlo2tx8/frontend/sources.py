@@ -16,6 +16,9 @@ from hlo2tx8.frontend.walker import walk_module
 CLEAN_UP = "builtin.module(func.func(stablehlo-legalize-composite-to-call),symbol-dce,canonicalize,cse)"
 # canonicalize moves constants out of fusions, and a fusion as HLO text gives it stays as it is.
 CLEAN_UP_FUSED = "builtin.module(symbol-dce)"
+# Shapes that constants tell: jax.export with symbolic dimensions, called with known ones.
+MAKE_STATIC = "builtin.module(stablehlo-refine-shapes,func.func(stablehlo-canonicalize-dynamism))"
+_STATIC = ("stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice")
 HLO_SUFFIXES = (".hlo", ".txt")
 _MLIR_ERROR = re.compile(r'error: "-":(\d+):(\d+): (.*)')
 
@@ -114,9 +117,24 @@ def _mlir_message(message: str, name: str) -> str:
 
 
 def _walk(module: Any, locations: LocationReader, *, is_fused: bool = False) -> ModuleOp:
-    is_fused = is_fused or any(op.operation.name == "mhlo.fusion" for op in _ops_of(module))
+    names = {op.operation.name for op in _ops_of(module)}
+    is_fused = is_fused or "mhlo.fusion" in names
+    if any(_may_be_dynamic(name) for name in names):
+        _make_static(module)
     shim.run_pipeline(module, CLEAN_UP_FUSED if is_fused else CLEAN_UP)
     return walk_module(module, locations, inline=True)
+
+
+def _may_be_dynamic(name: str) -> bool:
+    """Do ops of that name take or give shapes?"""
+    return name.endswith("_dimension_size") or (name.startswith("stablehlo.dynamic_") and name not in _STATIC)
+
+
+def _make_static(module: Any) -> None:
+    """Replaces ops whose shapes are operands where those are known; the pass asks for a @main with static arguments."""
+    main = next((f for f in module.body.operations if f.operation.attributes["sym_name"].value == "main"), None)
+    if main is not None and "?" not in "".join(str(type_) for type_ in main.type.inputs):
+        shim.run_pipeline(module, MAKE_STATIC)
 
 
 def _ops_of(module: Any) -> Iterator[Any]:

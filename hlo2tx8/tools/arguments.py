@@ -1,7 +1,8 @@
 """Inputs for a module by run_hlo_module's rules.
 
 Floats are uniform in [-0.1, 0.2] (or log-uniform over the dtype's range), integers uniform over their range, pred fair.
-Integers that end up as indices are in range, and sorted or unique where a gather or scatter says they are.
+Integers that end up as indices are in range, and sorted or unique where a gather or scatter says they are. What a sum or product
+starts with is 0 or 1: how often it comes in is an implementation's choice.
 """
 
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp, TensorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from hlo2tx8.module import find_main
 from hlo2tx8.runtime.signature import Port, Signature, dtype_of
@@ -24,16 +25,18 @@ MOVES = ("reshape", "transpose", "convert", "broadcast_in_dim", "copy", "bitcast
 
 @dataclass(frozen=True)
 class Rule:
-    """What an argument is used for: indices below `limit`, sorted, without repeats."""
+    """What an argument is used for: indices below `limit`, sorted, without repeats; or the neutral element `fixed`."""
 
     limit: int | None = None
     is_sorted: bool = False
     is_unique: bool = False
+    fixed: int | None = None
 
     def join(self, other: "Rule") -> "Rule":
         """Both at once."""
         limits = [limit for limit in (self.limit, other.limit) if limit is not None]
-        return Rule(min(limits) if limits else None, self.is_sorted or other.is_sorted, self.is_unique or other.is_unique)
+        fixed = self.fixed if other.fixed is None else other.fixed
+        return Rule(min(limits) if limits else None, self.is_sorted or other.is_sorted, self.is_unique or other.is_unique, fixed)
 
 
 def random_arguments(
@@ -73,8 +76,16 @@ def _index_rule(op: Operation, kind: str, index: int) -> Rule:
         case "scatter" if index == (len(op.operands) - 1) // 2:
             limit = min(_shape(op.operands[0].type), default=1)
             return Rule(limit, _flag(op, "indices_are_sorted"), _flag(op, "unique_indices"))
+        case "reduce" | "reduce_window" if index >= len(op.operands) // 2:
+            return Rule(fixed=_neutral(op.regions[0].block))
         case _:
             return Rule()
+
+
+def _neutral(combiner: Block) -> int | None:
+    """What a sum or product starts with; None for other combiners."""
+    names = [op.name.partition(".")[2] for op in combiner.ops]
+    return {"add": 0, "xor": 0, "multiply": 1}.get(names[0]) if names[1:] == ["return"] else None
 
 
 def _shape(type_: Attribute) -> tuple[int, ...]:
@@ -90,6 +101,8 @@ def _flag(op: Operation, name: str) -> bool:
 
 def _fill(port: Port, rule: Rule, rng: np.random.Generator, large_floats: bool) -> Array:
     dtype = dtype_of(port.dtype)
+    if rule.fixed is not None:
+        return np.full(port.shape, rule.fixed).astype(dtype)
     if rule.limit is not None and not is_inexact(dtype):
         return _indices(port, rule, rng).astype(dtype)
     if dtype.kind == "c":

@@ -9,6 +9,7 @@ import pytest
 from hlo2tx8.dialects.hlo import decode_attributes, name_of, origin
 from hlo2tx8.errors import InputError
 from hlo2tx8.frontend import load, shim
+from hlo2tx8.module import find_main
 
 TEXT = """module @scaled {
   func.func public @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
@@ -166,3 +167,20 @@ def test_binary_file_is_no_module(tmp_path: Path):
     path.write_bytes(b"\xff\xfe\x00\x01")
     with pytest.raises(InputError, match="neither text nor MLIR bytecode"):
         load(path)
+
+
+def test_shapes_that_are_operands_become_static_where_they_are_known() -> None:
+    text = """
+    func.func @main(%a: tensor<2x3xf32>) -> tensor<?x?xf32> {
+      %rows = stablehlo.get_dimension_size %a, dim = 0 : (tensor<2x3xf32>) -> tensor<i32>
+      %0 = stablehlo.reshape %rows : (tensor<i32>) -> tensor<1xi32>
+      %six = stablehlo.constant dense<6> : tensor<1xi32>
+      %flat = stablehlo.dynamic_reshape %a, %six : (tensor<2x3xf32>, tensor<1xi32>) -> tensor<?xf32>
+      %shape = stablehlo.concatenate %0, %six, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+      %1 = stablehlo.dynamic_broadcast_in_dim %flat, %shape, dims = [1] : (tensor<?xf32>, tensor<2xi32>) -> tensor<?x?xf32>
+      return %1 : tensor<?x?xf32>
+    }
+    """
+    main = find_main(load(text))
+    assert str(main.function_type.outputs.data[0]) == "tensor<2x6xf32>"
+    assert [op.name for op in main.body.block.ops] == ["stablehlo.reshape", "stablehlo.broadcast_in_dim", "func.return"]

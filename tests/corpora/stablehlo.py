@@ -1,0 +1,77 @@
+"""StableHLO's own tests on the emulator: `python tests/corpora/stablehlo.py CHECKOUT [--only=RE] [--log=FILE]`.
+
+CHECKOUT is a checkout of the StableHLO repository; its folders tests/interpret and tests/math (modules with `check` ops) and
+testdata (jax functions with their results) are read. A case is one module between `// -----` lines. Its constant tensors
+become inputs, so that nothing is folded away, and what it checks its outputs. Left out, with a count: quantised types,
+several devices, dynamic shapes.
+"""
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from pool import report, run_cases
+
+FOLDERS = ("tests/interpret", "tests/math", "testdata")
+SKIPPED = (
+    (
+        "several devices",
+        re.compile(r"interpreter\.run_parallel|stablehlo\.(?:partition_id|replica_id|infeed|outfeed|send|recv)\b"),
+    ),
+    ("quantised types", re.compile(r"!quant\.")),
+    ("tests of the interpreter itself", re.compile(r"interpreter\.(?:probe|print)|check\.expect_serialized_eq")),
+    ("dynamic shapes", re.compile(r"tensor<(?:[\dx]*\?)")),
+)
+
+
+def cases(checkout: Path, only: str) -> list[dict[str, Any]]:
+    """A request per case of the checkout whose file and number match."""
+    root = checkout / "stablehlo" if (checkout / "stablehlo").is_dir() else checkout
+    found: list[dict[str, Any]] = []
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*.mlir")):
+            for number, text in enumerate(path.read_text().split("// -----")):
+                name = f"{path.relative_to(root)}#{number}"
+                if re.search(only, name) and "func.func" in text:
+                    found.append({"case": name, "folder": folder, "text": text})
+    return found
+
+
+def skip_cause(text: str) -> str:
+    """Why a case is not for this runner; empty if it is."""
+    code = re.sub(r"//.*", "", text)
+    return next((cause for cause, pattern in SKIPPED if pattern.search(code)), "" if "expect_" in code else "checks nothing")
+
+
+def main() -> int:
+    """Run the cases, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("checkout", type=Path)
+    parser.add_argument("--only", default="", help="a regular expression over FILE#NUMBER")
+    parser.add_argument("--log", type=Path, help="a JSON line per case goes there")
+    parser.add_argument("--timeout", type=float, default=60, help="seconds per case")
+    parser.add_argument("--every", type=int, default=1, help="each N-th case only")
+    arguments = parser.parse_args()
+    requests = cases(arguments.checkout, arguments.only)[:: arguments.every]
+    if not requests:
+        parser.error(f"no cases under {arguments.checkout}")
+    causes = {request["case"]: skip_cause(request["text"]) for request in requests}
+    outcomes = [{**r, "outcome": "skipped", "cause": causes[r["case"]]} for r in requests if causes[r["case"]]]
+    log = arguments.log.open("w") if arguments.log else None
+    for outcome in run_cases(
+        Path(__file__).with_name("stablehlo_child.py"), [r for r in requests if not causes[r["case"]]], arguments.timeout
+    ):
+        outcomes.append(outcome)
+        if log is not None:
+            print(json.dumps({key: value for key, value in outcome.items() if key != "text"}), file=log, flush=True)
+        if outcome["outcome"] == "failed":
+            print(f"{outcome['case']}: {outcome['cause']}", file=sys.stderr, flush=True)
+    print(report(outcomes, lambda outcome: outcome["folder"]))
+    return int(any(outcome["outcome"] == "failed" for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

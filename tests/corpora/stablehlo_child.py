@@ -1,0 +1,219 @@
+"""The child of stablehlo.py: one module with `check` ops compiled, run on the emulator and judged as StableHLO judges it."""
+
+import re
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+from pool import Outcome, serve
+from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Operation, SSAValue
+
+from hlo2tx8.dialects.hlo import UnknownOp, decode_attributes, name_of
+from hlo2tx8.driver import compile_module, load_source
+from hlo2tx8.frontend import shim, to_mlir_text
+from hlo2tx8.frontend.locations import LocationReader
+from hlo2tx8.frontend.walker import walk_module
+from hlo2tx8.options import Options
+from hlo2tx8.tools.compare import is_inexact
+
+Array = npt.NDArray[Any]
+
+_CHECK = re.compile(r"check\.expect_(\w+?)(_const)? (%[\w#]+), *")
+_GENERIC = re.compile(
+    r'"(check\.expect_\w+_const)"\((%[\w#]+)\) <\{(?:tolerance = ([\d.e+-]+) : f64, )?value = (.*?)\}> : \(.*?\) -> \(\)'
+)
+_TRAILER = re.compile(r"(?:, *(\w+) = ([\d.e+-]+))?(?:, *(\w+) = ([\d.e+-]+))? *(?:\{(\w+) = ([\d.e+-]+)[^}]*\})?")
+SHAPED_BY_OPERAND = tuple(f"dynamic_{name}" for name in ("reshape", "pad", "iota", "broadcast_in_dim", "conv", "gather"))
+ULPS, TOLERANCE = 3, 1e-4
+_FAR = 2**63
+
+
+@dataclass(frozen=True)
+class Check:
+    """`actual` must be `expected`: equal, within a tolerance (`almost_eq`) or within units in the last place (`close`)."""
+
+    kind: str
+    actual: SSAValue
+    expected: SSAValue
+    limit: float
+
+
+def generic_checks(text: str) -> str:
+    """The module with its check ops in generic form, expected constants as ops."""
+    text = _GENERIC.sub(lambda m: f"{m[1]} {m[2]}, {m[4]}" + (f" {{tolerance = {m[3]} : f64}}" if m[3] else ""), text)
+    parts: list[str] = []
+    end = 0
+    for number, match in enumerate(_CHECK.finditer(text)):
+        parts.append(text[end : match.start()])
+        kind, is_const, actual = match.groups()
+        if is_const:
+            start, value_end = match.end(), _closing(text, match.end() + len("dense"))
+            trailer = _TRAILER.match(text, value_end)
+            type_start = text.index(":", value_end) + 2
+            end = _closing(text, type_start + len("tensor"))
+            late = _TRAILER.match(text, end)
+            type_ = text[type_start:end]
+            expected = f"%expected_{number}"
+            parts.append(f"{expected} = stablehlo.constant {text[start:value_end]} : {type_}\n  ")
+            fields = _fields(trailer) | _fields(late)
+            end = late.end() if late is not None else end
+        else:
+            found = re.compile(r"(%[\w#]+)").match(text, match.end())
+            assert found is not None
+            expected = found[1]
+            trailer = _TRAILER.match(text, found.end())
+            fields = _fields(trailer)
+            type_start = text.index(":", found.end()) + 2
+            end = _closing(text, type_start + len("tensor"))
+            type_ = text[type_start:end]
+            if kind == "close":
+                end = _closing(text, text.index("tensor", end) + len("tensor"))
+        attributes = ", ".join(f"{name} = {float(value)!r} : f64" for name, value in fields.items())
+        parts.append(f'"check.expect_{kind}"({actual}, {expected}) {{{attributes}}} : ({type_}, {type_}) -> ()')
+    return "".join([*parts, text[end:]])
+
+
+def _fields(match: re.Match[str] | None) -> dict[str, str]:
+    groups = match.groups() if match is not None else ()
+    return {name: value for name, value in zip(groups[::2], groups[1::2], strict=True) if name}
+
+
+def _closing(text: str, start: int) -> int:
+    """The place behind the `>` that closes the `<` at `start`."""
+    depth = 0
+    for place in range(start, len(text)):
+        depth += {"<": 1, ">": -1}.get(text[place], 0)
+        if text[place] == ">" and not depth:
+            return place + 1
+    raise ValueError("no end of a type or constant")
+
+
+def load_case(text: str) -> ModuleOp:
+    """The module as written, called functions inlined, its one function named @main."""
+    module = walk_module(shim.parse_module(generic_checks(text), shim.make_context()), LocationReader("case"), inline=True)
+    functions = [op for op in module.body.block.ops if isinstance(op, FuncOp)]
+    if not any(f.sym_name.data == "main" for f in functions):
+        public = [f for f in functions if f.sym_visibility is None or f.sym_visibility.data != "private"]
+        (public or functions)[0].properties["sym_name"] = StringAttr("main")
+    return module
+
+
+def take_checks(main: FuncOp) -> list[Check]:
+    """The checks of @main, which lose their ops."""
+    checks: list[Check] = []
+    for op in list(main.body.block.ops):
+        fields = decode_attributes(op)
+        name = op.op_name.data if isinstance(op, UnknownOp) else str(fields.get("call_target_name", ""))
+        if not name.startswith("check.expect_"):
+            continue
+        kind = name.removeprefix("check.expect_")
+        limit = fields.get("max_ulp_difference", ULPS) if kind == "close" else fields.get("tolerance", TOLERANCE)
+        checks.append(Check(kind, op.operands[0], op.operands[1], float(limit)))
+        op.detach()
+        op.erase()
+    return checks
+
+
+def is_constant(value: SSAValue) -> bool:
+    return isinstance(value.owner, Operation) and value.owner.name == "stablehlo.constant"
+
+
+def constant(value: SSAValue) -> Array:
+    """The elements of a constant op."""
+    assert isinstance(value.owner, Operation) and isinstance(value.type, TensorType)
+    array = np.asarray(decode_attributes(value.owner)["value"])
+    return np.broadcast_to(array, cast(Any, value.type).get_shape()).copy()
+
+
+def take_inputs(main: FuncOp) -> list[Array]:
+    """Constant tensors become parameters of @main; scalars and what says a shape stay constants."""
+    block = main.body.block
+    inputs: list[Array] = []
+    for op in list(block.ops):
+        if op.name != "stablehlo.constant" or not op.results[0].uses:
+            continue
+        users = [use.operation for use in op.results[0].uses]
+        type_ = op.results[0].type
+        assert isinstance(type_, TensorType)
+        if type_.get_num_dims() == 0 or any(name_of(user).endswith(SHAPED_BY_OPERAND) for user in users):
+            continue
+        inputs.append(constant(op.results[0]))
+        op.results[0].replace_all_uses_with(block.insert_arg(type_, len(block.args)))
+        op.detach()
+        op.erase()
+    return inputs
+
+
+def ulps(actual: Array, expected: Array) -> Array:
+    """Units in the last place between two float arrays; NaNs are equal, infinities far from all else."""
+    wide = np.dtype(f"i{actual.dtype.itemsize}")
+    a, e = (np.abs(x).view(wide).astype(object) * np.where(np.signbit(x), -1, 1) for x in (actual, expected))
+    same = (actual.view(wide) == expected.view(wide)) | (np.isnan(actual) & np.isnan(expected))
+    finite = np.isfinite(actual) & np.isfinite(expected)
+    return np.where(same, 0, np.where(finite, np.abs(a - e), np.array(_FAR, object)))
+
+
+def wrong(check: Check, actual: Array, expected: Array) -> str:
+    """How the results differ; empty if they agree."""
+    if actual.dtype != expected.dtype or actual.shape != expected.shape:
+        return f"{actual.dtype}{actual.shape} instead of {expected.dtype}{expected.shape}"
+    if actual.dtype.kind == "c":
+        parts = [
+            wrong(check, np.ascontiguousarray(getattr(actual, p)), np.ascontiguousarray(getattr(expected, p)))
+            for p in ("real", "imag")
+        ]
+        return parts[0] or parts[1]
+    if not is_inexact(actual.dtype) or check.kind == "eq":
+        bad = actual != expected
+    elif check.kind == "close":
+        bad = ulps(actual, expected) > check.limit
+    else:
+        a, e = actual.astype(np.float64), expected.astype(np.float64)
+        with np.errstate(all="ignore"):
+            bad = ~((a == e) | (np.isnan(a) & np.isnan(e)) | (np.abs(a - e) <= check.limit))
+    if not np.any(bad):
+        return ""
+    place = tuple(int(i) for i in np.argwhere(bad)[0]) if bad.ndim else ()
+    count = f"{np.count_nonzero(bad)} of {bad.size} elements"
+    return f"{count}, first at {list(place)}: got {actual[place]}, expected {expected[place]}"
+
+
+def answer(request: dict[str, Any]) -> Outcome:
+    """Compile, run and judge one case."""
+    module = load_case(request["text"])
+    main = next(op for op in module.body.block.ops if isinstance(op, FuncOp) and op.sym_name.data == "main")
+    checks = take_checks(main)
+    if not checks:
+        return {"outcome": "skipped", "cause": "checks nothing"}
+    known = [constant(check.expected) if is_constant(check.expected) else None for check in checks]
+    outputs = [
+        v
+        for check, known_value in zip(checks, known, strict=True)
+        for v in (check.actual, check.expected)
+        if v is check.actual or known_value is None
+    ]
+    terminator = main.body.block.last_op
+    assert terminator is not None
+    terminator.detach()
+    terminator.erase()
+    main.body.block.add_op(ReturnOp(*outputs))
+    inputs = take_inputs(main)
+    main.update_function_type()
+    main.properties.pop("arg_attrs", None)
+    main.properties.pop("res_attrs", None)
+    text = to_mlir_text(module)
+    executable = compile_module(lambda: load_source(text, format="stablehlo"), Options())
+    results = iter(executable.execute(*inputs))
+    for check, value in zip(checks, known, strict=True):
+        actual = next(results)
+        expected = next(results) if value is None else value
+        if text := wrong(check, actual, expected):
+            return {"outcome": "failed", "cause": f"wrong answer ({check.kind}): {text}"}
+    return {"outcome": "passed", "cause": ""}
+
+
+if __name__ == "__main__":
+    serve(answer)

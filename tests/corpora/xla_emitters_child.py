@@ -1,0 +1,90 @@
+"""The child of xla_emitters.py: one fusion compiled, run on the emulator and compared with XLA:CPU."""
+
+import re
+from typing import Any
+
+from pool import Outcome, serve
+
+from hlo2tx8.device.chip import load_chip
+from hlo2tx8.driver import compile_module, load_source
+from hlo2tx8.errors import CapacityError, OracleError
+from hlo2tx8.frontend import to_mlir_text
+from hlo2tx8.hlo import evaluate
+from hlo2tx8.module import signature_of
+from hlo2tx8.options import Options
+from hlo2tx8.tools.arguments import random_arguments, seeded
+from hlo2tx8.tools.compare import compare
+from hlo2tx8.tools.platforms import bounds_of
+from hlo2tx8.tools.xla_cpu import CpuServer
+
+_HEADER = re.compile(r"^\s*(ENTRY )?(%?[\w.\-]+)\s*(?:\([^{]*\)\s*->[^{]*)?\{", re.MULTILINE)
+_PARAMETER = re.compile(r"%?[\w.\-]+\s*=\s*(.*?)\s*parameter\((\d+)\)")
+_ROOT = re.compile(r"ROOT\s+%?[\w.\-]+\s*=\s*(\((?:[^()]|\([^()]*\))*\)|\S+(?: \S+)*?)\s+[\w\-]+\(")
+_EMITTER = re.compile(r": (\w+) emitter, hero kind (\w+)")
+_SPACES = re.compile(r",\s+(?=\d)")
+
+
+def as_fusion(text: str) -> str:
+    """The module; a computation that is no fusion yet becomes the only fusion of a new entry."""
+    text = re.sub(r"^\s*(?://|#).*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"/\*.*?\*/", "", text)
+    if not re.search(r"^HloModule", text, re.MULTILINE):
+        text = "HloModule case\n" + text
+    if re.search(r"\bfusion\(", text):
+        return text
+    headers = list(_HEADER.finditer(text))
+    entry = next((header for header in headers if header[1]), headers[-1])
+    body = text[entry.end() : re.compile(r"^\s*\}", re.MULTILINE).search(text, entry.end()).start()]
+    parameters = sorted((int(number), _SPACES.sub(",", type_)) for type_, number in _PARAMETER.findall(body))
+    root = _ROOT.search(body)
+    assert root is not None, "no root"
+    name = entry[2].lstrip("%")
+    lines = [f"  p{number} = {type_} parameter({number})" for number, type_ in parameters]
+    operands = ", ".join(f"p{number}" for number, _ in parameters)
+    result = _SPACES.sub(",", root[1].replace("\n", " "))
+    lines.append(f"  ROOT result = {result} fusion({operands}), kind=kLoop, calls={name}")
+    fused = text[: entry.start()] + text[entry.start() :].removeprefix("ENTRY ")
+    return (
+        re.sub(r"^HloModule.*$", "HloModule case", fused, flags=re.MULTILINE) + "\nENTRY main {\n" + "\n".join(lines) + "\n}\n"
+    )
+
+
+CPU = CpuServer()
+
+
+def answer(request: dict[str, Any]) -> Outcome:
+    """Compile, run and judge one case; the reference is the evaluator where XLA:CPU has no answer."""
+    text = as_fusion(request["text"])
+
+    def load() -> Any:
+        return load_source(text, format="hlo")
+
+    module = load()
+    signature = signature_of(module)
+    try:
+        signature.check_capacity(load_chip().ddr_bytes)
+    except CapacityError:
+        return {"outcome": "skipped", "cause": "arrays larger than the chip's memory"}
+    arguments = random_arguments(module, signature, seeded(0, different_seeds=False))
+    executable = compile_module(load, Options(explain=True))
+    emitters = [
+        " of hero ".join(_EMITTER.search(note).groups()) for note in executable.explanation if " emitter, hero kind" in note
+    ]
+    bounds = bounds_of(module)
+    found = executable.execute(*arguments)
+    try:
+        expected, reference = CPU.run(to_mlir_text(module), arguments), "XLA:CPU"
+    except OracleError:
+        expected, reference = list(evaluate(load(), *arguments)), "evaluator"
+    wrong = compare(found, expected, bounds)
+    if wrong:
+        return {
+            "outcome": "failed",
+            "cause": f"wrong answer: {wrong[0]} (allowed: {bounds}; {reference})",
+            "emitters": emitters,
+        }
+    return {"outcome": "passed", "cause": "", "emitters": emitters, "reference": reference}
+
+
+if __name__ == "__main__":
+    serve(answer)
