@@ -5,6 +5,7 @@ a transpose, a reshape and a transpose, and `hlo.copy` nothing.
 """
 
 import math
+import re
 import string
 import struct
 from collections.abc import Sequence
@@ -40,6 +41,7 @@ from hlo2tx8.dialects.hlo import (
     name_of,
 )
 from hlo2tx8.errors import CompileError
+from hlo2tx8.frontend import shim
 from hlo2tx8.frontend.literals import literal_to_text
 from hlo2tx8.frontend.types import type_to_text
 
@@ -55,12 +57,19 @@ _ENUMS = {
 """MLIR's word for the enum behind each attribute that is one."""
 
 _PLAIN = frozenset(string.ascii_letters + string.digits + string.punctuation + " ") - {'"', "\\"}
+_FUSION_CALL = re.compile(r"\bcall\(([^)]*)\), to_apply=(%?fusion\.[\w.]+)")
 _RETURNS = ("stablehlo.return", "func.return")
 
 
 def to_mlir_text(module: ModuleOp) -> str:
     """The module as StableHLO text in generic form."""
     return _Exporter().module(module)
+
+
+def to_hlo_text(module: ModuleOp) -> str:
+    """The module as HLO text, its fusions too; names and layouts are lost."""
+    text = shim.mlir_to_hlo_text(to_mlir_text(module))
+    return _FUSION_CALL.sub(r"fusion(\1), kind=kLoop, calls=\2", text)
 
 
 @dataclass

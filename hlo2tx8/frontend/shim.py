@@ -67,6 +67,17 @@ def hlo_text_to_mlir(text: str) -> bytes:
     return extension.mlir.hlo_to_stablehlo(_hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto())
 
 
+def mlir_to_hlo_text(text: str) -> str:
+    """HLO text of StableHLO text in which every tensor is row major."""
+    import jaxlib._jax as extension
+    from jaxlib import _hlo  # type: ignore
+
+    options = _hlo.HloPrintOptions.short_parsable()
+    options.print_large_constants = True
+    options.print_metadata = False
+    return extension.mlir.mlir_module_to_xla_computation(text, False, False).get_hlo_module().to_string(options)
+
+
 def run_pipeline(module: Any, pipeline: str) -> None:
     """Runs an MLIR pass pipeline in place."""
     from jaxlib.mlir import passmanager

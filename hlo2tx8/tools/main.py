@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from hlo2tx8.errors import Hlo2tx8Error
+from hlo2tx8.tools import bisect as bisect_tool
 from hlo2tx8.tools import check as check_tool
 from hlo2tx8.tools import compile as compile_tool
 from hlo2tx8.tools import profile as profile_tool
@@ -28,6 +29,7 @@ def parser() -> argparse.ArgumentParser:
     compile_tool.add_parser(commands.add_parser("compile", help="compile one module; print or save the result"))
     profile_tool.add_parser(commands.add_parser("profile", help="say where the modelled time of a module goes"))
     check_tool.add_parser(commands.add_parser("check", help="say which ops and fusions of a module compile, where and why not"))
+    bisect_tool.add_parser(commands.add_parser("bisect", help="find where a module goes wrong, and a smaller one that does"))
     commands.add_parser("opt", help="run passes on IR text (same as hlo2tx8-opt)", add_help=False)
     return top
 

@@ -154,7 +154,7 @@ def _run_once(source: "Source", options: Options, args: Any, iteration: int) -> 
     on_chip = test == "tx8" and args.level is Level.PROGRAM
     # Compiled before inputs are made: what the chip cannot hold would not fit here either.
     executable = compile_module(source.load, options) if on_chip else None
-    arrays = _inputs(module, signature_of(module), args, iteration)
+    arrays = inputs_of(module, signature_of(module), args, iteration)
     actual = _timed(test, lambda: execute(test, source, arrays, replace(options, until=args.level), executable))
     if args.print_literals:
         _print_all("Argument", arrays)
@@ -205,7 +205,8 @@ def _timed(name: str, work: Any) -> list[Array]:
     return results
 
 
-def _inputs(module: Any, signature: Any, args: Any, iteration: int) -> tuple[Array, ...]:
+def inputs_of(module: Any, signature: Any, args: Any, iteration: int) -> tuple[Array, ...]:
+    """The arrays that the flags ask for."""
     from hlo2tx8.runtime.tensors import read_tensors
     from hlo2tx8.tools.arguments import random_arguments, seeded, zeros
 
