@@ -2,7 +2,7 @@
 
 from typing import cast
 
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
@@ -24,8 +24,10 @@ def find_main(module: ModuleOp) -> FuncOp:
 
 
 def signature_of(module: ModuleOp) -> Signature:
-    """Inputs and outputs of @main."""
-    types = find_main(module).function_type
+    """Inputs and outputs of @main; complex ones also where the IR has pairs of floats for them."""
+    main = find_main(module)
+    types = main.attributes.get("hlo.signature", main.function_type)
+    assert isinstance(types, FunctionType)
     return Signature(tuple(map(port_of, types.inputs)), tuple(map(port_of, types.outputs)))
 
 

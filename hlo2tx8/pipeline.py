@@ -17,6 +17,7 @@ from hlo2tx8.dialects.launch import kernels
 from hlo2tx8.emit_fusions import EmitFusionsPass
 from hlo2tx8.errors import LevelError
 from hlo2tx8.expand_chlo import ExpandChloPass
+from hlo2tx8.expand_complex import ExpandComplexPass
 from hlo2tx8.hlo.expand_operations import ExpandOperationsPass
 from hlo2tx8.hlo.inline_calls import InlineCallsPass
 from hlo2tx8.hlo.simplify_control import SimplifyControlPass
@@ -53,6 +54,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(ExpandChloPass(), after=Level.HLO),
     Stage(ExpandOperationsPass(), after=Level.HLO),
     Stage(SimplifyControlPass(), after=Level.HLO),
+    Stage(ExpandComplexPass(), after=Level.HLO),
     Stage(SplitReductionsPass(), after=Level.HLO),
     Stage(PlanFusionsPass(), after=Level.FUSED),
     Stage(EmitFusionsPass(), after=Level.LOOPS),

@@ -1,18 +1,22 @@
-"""chlo ops expanded to StableHLO by jaxlib's own pass, one op at a time, so that fusions and layouts stay."""
+"""chlo ops, and some of complex numbers, expanded by jaxlib's own passes, one op at a time, so that fusions and layouts stay."""
 
 from functools import lru_cache
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.dialects.builtin import ComplexType, FunctionType, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import CopyOp
+from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.frontend import shim
 from hlo2tx8.frontend.export import to_mlir_text
 from hlo2tx8.frontend.types import type_from_text, type_to_text
 from hlo2tx8.frontend.walker import walk_module
 
 LEGALIZE = "builtin.module(func.func(chlo-legalize-to-stablehlo),canonicalize,cse)"
+LEGALIZE_COMPLEX = "builtin.module(func.func(stablehlo-complex-math-expander),canonicalize,cse)"
+COMPLEX_FUNCTIONS = ("stablehlo.log", "stablehlo.log_plus_one", "stablehlo.sqrt")
+"""Ops of complex numbers that need more than a formula to be accurate everywhere."""
 
 
 def legalize_chlo(module: ModuleOp) -> ModuleOp:
@@ -21,14 +25,21 @@ def legalize_chlo(module: ModuleOp) -> ModuleOp:
     An op the pass has no expansion for (chlo.scan, chlo.ragged_dot on some types) stays.
     """
     for op in [op for op in module.walk() if op.name.startswith("chlo.") and not op.regions]:
-        _expand(op)
+        _expand(op, LEGALIZE)
     return module
 
 
-def _expand(op: Operation) -> None:
+def legalize_complex(module: ModuleOp) -> None:
+    """Changes the module in place: some functions of complex numbers become real arithmetic on their parts."""
+    for op in [op for op in module.walk() if op.name in COMPLEX_FUNCTIONS]:
+        if isinstance(as_tensor(op.results[0].type).element_type, ComplexType):
+            _expand(op, LEGALIZE_COMPLEX)
+
+
+def _expand(op: Operation, passes: str) -> None:
     block = op.parent
     assert block is not None
-    body = _expansion(to_mlir_text(ModuleOp([_function_of(op)])))
+    body = _expansion(to_mlir_text(ModuleOp([_function_of(op)])), passes)
     if body is None:
         return
     mapping: dict[SSAValue, SSAValue] = dict(zip(body.args, op.operands, strict=True))
@@ -65,11 +76,11 @@ def _function_of(op: Operation) -> func.FuncOp:
 
 
 @lru_cache(maxsize=256)
-def _expansion(text: str) -> Block | None:
-    """The body of @main after the pass; None if a chlo op is left."""
+def _expansion(text: str, passes: str) -> Block | None:
+    """The body of @main after the passes; None if a chlo op is left."""
     module = shim.parse_module(text, shim.make_context())
     try:
-        shim.run_pipeline(module, LEGALIZE)
+        shim.run_pipeline(module, passes)
     except shim.mlir_error():
         return None
     (function,) = walk_module(module).body.block.ops

@@ -33,15 +33,17 @@ def run_level(load: Callable[[], ModuleOp], options: Options, arrays: Sequence[A
     if options.until is Level.PROGRAM:
         return compile_module(load, options).execute(*arrays)
     lowered = lower(load, options).module
-    match options.until:
-        case Level.HLO | Level.FUSED:
-            from hlo2tx8.hlo import evaluate
+    if options.until is Level.SCHEDULED:
+        return run_unbounded(lowered, options, arrays)
+    signature = signature_of(lowered)
+    inputs = [port.to_pairs(np.asarray(array)) for port, array in zip(signature.inputs, arrays, strict=True)]
+    if options.until <= Level.FUSED:
+        from hlo2tx8.hlo import evaluate
 
-            return list(evaluate(lowered, *arrays))
-        case Level.SCHEDULED:
-            return run_unbounded(lowered, options, arrays)
-        case _:
-            return run_launches(lowered, arrays)
+        results = evaluate(lowered, *inputs)
+    else:
+        results = run_launches(lowered, inputs)
+    return [port.from_pairs(array) for port, array in zip(signature.outputs, results, strict=True)]
 
 
 def run_unbounded(module: ModuleOp, options: Options, arrays: Sequence[Array]) -> list[Array]:

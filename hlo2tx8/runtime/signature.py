@@ -25,6 +25,7 @@ class Port:
     """One input or output: `bf16[6,512,4096]` is shape (6, 512, 4096) of dtype name "bfloat16".
 
     `layout` is minor to major; () is row major. Callers pass and get arrays in logical order, DDR has the layout's order.
+    The compiler knows a complex array as one of pairs of floats, [..., 2].
     """
 
     shape: tuple[int, ...]
@@ -44,11 +45,26 @@ class Port:
 
     def from_device(self, array: Array) -> Array:
         """The inverse of `to_device`."""
+        array = self.from_pairs(array)
         if not self.layout:
             return array
         order = self.layout[::-1]
         physical = array.reshape([self.shape[dim] for dim in order])
         return np.ascontiguousarray(np.transpose(physical, np.argsort(order)))
+
+    def to_pairs(self, array: Array) -> Array:
+        """A complex array as pairs of floats, any other as it is."""
+        if array.dtype.kind != "c":
+            return array
+        part = np.dtype(f"float{4 * array.dtype.itemsize}")
+        return np.ascontiguousarray(array).reshape(-1).view(part).reshape(*array.shape, 2)
+
+    def from_pairs(self, array: Array) -> Array:
+        """The inverse of `to_pairs`."""
+        dtype = dtype_of(self.dtype)
+        if dtype.kind != "c" or array.dtype == dtype:
+            return array
+        return np.ascontiguousarray(array).reshape(-1).view(dtype).reshape(self.shape)
 
     def __str__(self) -> str:
         return f"{short_dtype(self.dtype)}[{','.join(map(str, self.shape))}]"

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from hlo2tx8.hlo import Kind, OpSpec, Sample, TensorLike, all_specs
+from hlo2tx8.hlo.edge_values import edge_values
 from hlo2tx8.hlo.types import is_float
 
 ENUMS = {"comparison_direction": "comparison_direction", "compare_type": "comparison_type"}
 DTYPES = (
-    *("bfloat16", "float16", "float32", "bool"),
+    *("bfloat16", "float16", "float32", "bool", "complex64", "complex128", "float64"),
     *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
 )
 
@@ -56,7 +57,10 @@ def values(like: TensorLike, rng: np.random.Generator, is_index: bool = False) -
         return np.zeros(like.shape, dtype)
     if dtype == np.bool_:
         return rng.integers(0, 2, like.shape).astype(bool)
-    if is_float(dtype):
+    if dtype.kind == "c":
+        around = rng.normal(size=32) * 3 + 1j * rng.normal(size=32)
+        pool = np.concatenate([edge_values(dtype), around, [0, 1e-6j + 1, 1e5j, 9 - 1j]])
+    elif is_float(dtype):
         edges = np.array([0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.5, np.inf, -np.inf, np.nan, 100.0, 1e-3, 3e38, -7.0])
         pool = np.concatenate([edges, rng.normal(size=64) * 3])
     else:
@@ -84,11 +88,12 @@ def ulps(actual: np.ndarray, expected: np.ndarray, floor: float = 0.0) -> np.nda
     """|actual - expected| in units of the last place of expected; inf where one is NaN or infinite and the other not."""
     import ml_dtypes
 
-    if not is_float(expected.dtype):
+    if not is_float(expected.dtype) and expected.dtype.kind != "c":
         return np.where(actual == expected, 0.0, np.inf)
-    info = ml_dtypes.finfo(expected.dtype)
+    wide, part = (np.complex128, expected.real.dtype) if expected.dtype.kind == "c" else (np.float64, expected.dtype)
+    info = ml_dtypes.finfo(part)
     with np.errstate(all="ignore"):
-        a, e = actual.astype(np.float64), expected.astype(np.float64)
+        a, e = actual.astype(wide), expected.astype(wide)
         size = np.maximum(np.maximum(np.abs(e), floor), float(info.smallest_normal))
         spacing = 2.0 ** (np.floor(np.log2(size)) - info.nmant)
         far = np.abs(a - e) / spacing

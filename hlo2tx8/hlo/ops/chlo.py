@@ -139,7 +139,8 @@ def _unary(name: str, reference: Reference, ulp: float, scalar: type[Any] | None
 
 
 def _analytic(name: str, function: Callable[[Array], Any], ulp: float, scalar: type[Any]) -> OpSpec:
-    return elementwise(f"chlo.{name}", double(function), accepts=ANALYTIC, ulp=ulp, scalar={"float": scalar})
+    scalars = {"float": scalar}
+    return elementwise(f"chlo.{name}", double(function), accepts=ANALYTIC, ulp=ulp, complex_ulp=max(ulp, 4), scalar=scalars)
 
 
 SPECS = (

@@ -75,7 +75,10 @@ def _broadcasting(name: str, base: OpSpec) -> OpSpec:
             found.append(Sample(operands, (TensorLike(shape, sample.results[0].dtype),), sample.attributes))
         return tuple(found)
 
-    return OpSpec(name, Kind.ELEMENTWISE, reference, broadcast_maps, ulp=base.ulp, accepts=base.accepts, samples=samples)
+    ulp, complex_ulp = base.ulp, base.complex_ulp
+    return OpSpec(
+        name, Kind.ELEMENTWISE, reference, broadcast_maps, ulp=ulp, complex_ulp=complex_ulp, accepts=base.accepts, samples=samples
+    )
 
 
 def constant_like(attributes: Attributes, results: tuple[TensorLike, ...], x: Array) -> Array:
