@@ -9,7 +9,7 @@ import numpy as np
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.definition import execute
 from hlo2tx8.device.faults import Fault, FaultKind, FaultPlace
-from hlo2tx8.device.isa.base import Operands
+from hlo2tx8.device.isa.base import Operands, violation
 from hlo2tx8.device.isa.encoding import EncodingError, Operand, Record, Register, decode_records, partners
 from hlo2tx8.device.isa.forms import KcScalar
 from hlo2tx8.device.isa.kc_control import (
@@ -175,7 +175,7 @@ class _Tile:
                 at = self._control(at, record)
                 continue
             if kind is KcWait:
-                self.engines.wait(self._value(record.fields["engines"]), self._place(at, record))
+                self._wait(at, record)
             elif kind is not KcEndIf:
                 self._execute(at, record)
             at += 1
@@ -217,6 +217,12 @@ class _Tile:
         self.loops.append((start, counter + step, hi, step))
         self._set(self.records[start].fields["rd"], counter + step)
         return start + 1
+
+    def _wait(self, at: int, record: Record) -> None:
+        place, values = self._place(at, record), self._values(record)
+        if violated := violation(KcWait, Operands(values, record.fmt, record.fmt2)):
+            raise Fault(FaultKind.BAD_DESCRIPTOR, violated, place)
+        self.engines.wait(values["engines"], place)
 
     def _execute(self, at: int, record: Record) -> None:
         kind = record.kind

@@ -27,6 +27,7 @@ from hlo2tx8.device.isa.kc_control import (
     KcWait,
 )
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
+from hlo2tx8.link.named import Place
 from hlo2tx8.link.records import GRAIN_BYTES, PIECE_BYTES, SMALL_BYTES, TILE
 
 BASE, BEGIN, COUNT, FLAG, HERE, THERE, PLACE, ADDRESS, PIECE, AT, START = map(Register, range(2, 13))
@@ -100,13 +101,21 @@ def box_of(inner: Sequence[int], outer: Sequence[int], order: Sequence[int], ite
     return Box(tuple(reversed(levels)), run)
 
 
+def start_places(starts: Sequence[Start], chip: Chip) -> list[Place]:
+    """Where in SPM the starts that are read lie, in their order."""
+    return [
+        Place(f"start {k}", chip.spm_allocation_start + k * GRAIN_BYTES, s.fmt.bytes)
+        for k, s in enumerate(starts)
+        if s.fmt is not None and s.room
+    ]
+
+
 def read_starts(starts: Sequence[Start], chip: Chip, origin: str) -> Iterator[Record]:
     """Sets BASE to the first byte of the box; every start lies in its slot, which nobody writes any more."""
     known = sum(min(max(s.value, 0), s.room) * s.distance for s in starts if s.fmt is None)
     yield Record(KcAffine, {"rd": BASE, "c": known})
-    unknown = [
-        (s, s.fmt, chip.spm_allocation_start + k * GRAIN_BYTES) for k, s in enumerate(starts) if s.fmt is not None and s.room
-    ]
+    places = iter(start_places(starts, chip))
+    unknown = [(s, s.fmt, next(places).address) for s in starts if s.fmt is not None and s.room]
     for start, fmt, address in unknown:
         yield Record(Rdma, {"dst": address, "slot": start.value, "offset": 0, "count": 1}, fmt, origin=origin)
     if unknown:
@@ -118,32 +127,50 @@ def read_starts(starts: Sequence[Start], chip: Chip, origin: str) -> Iterator[Re
         yield Record(KcAffine, {"rd": BASE, "c": 0, "r1": BASE, "k1": 1, "r2": START, "k2": start.distance})
 
 
+def box_place(box: Box, chip: Chip) -> Place:
+    """Where in SPM a box goes through, in turns."""
+    num_bytes = min(_levels(_largest(box, chip.tiles)[1])[1], PIECE_BYTES)
+    return Place("update", chip.spm_allocation_start, num_bytes, 2, PIECE_BYTES)
+
+
 def write_box(source: int, target: int, box: Box, chip: Chip, origin: str = "") -> Iterator[Record]:
     """Copies the dense value in slot `source` to the box in slot `target` whose first byte is in BASE."""
     if prod(box.sizes) == 0:
         return
-    if prod(box.sizes) <= SMALL_BYTES:
+    split, largest = _largest(box, chip.tiles)
+    if split is None:
         yield Record(KcLess, {"rd": FLAG, "a": TILE, "b": 1})
         yield Record(KcIf, {"value": FLAG})
-        yield from _pieces(source, target, box, box.sizes, None, chip, origin)
     else:
-        split, share = _split(box, chip.tiles)
+        share = largest[split]
         yield Record(KcAffine, {"rd": BEGIN, "c": 0, "r1": TILE, "k1": share})
         yield Record(KcAffine, {"rd": COUNT, "c": box.sizes[split], "r1": BEGIN, "k1": -1})
         yield Record(KcMin, {"rd": COUNT, "a": COUNT, "b": share})
         yield Record(KcLess, {"rd": FLAG, "a": 0, "b": COUNT})
         yield Record(KcIf, {"value": FLAG})
-        largest = (*box.sizes[:split], share, *box.sizes[split + 1 :])
-        yield from _pieces(source, target, box, largest, split, chip, origin)
+    yield from _pieces(source, target, box, largest, split, chip, origin)
     yield Record(KcEndIf)
 
 
-def _split(box: Box, tiles: int) -> tuple[int, int]:
-    """The dimension that is shared among the tiles, and the turns, or bytes of a run, of one tile."""
+def _largest(box: Box, tiles: int) -> tuple[int | None, tuple[int, ...]]:
+    """The dimension that is shared among the tiles, None if one does all; and the sizes of the largest share."""
+    if prod(box.sizes) <= SMALL_BYTES:
+        return None, box.sizes
     grains = [*(turns for turns, _ in box.levels), -(-box.run // GRAIN_BYTES)]
     split = max(range(len(grains)), key=lambda k: (min(grains[k], tiles), -k))
     share = -(-grains[split] // tiles)
-    return split, share if split < len(box.levels) else share * GRAIN_BYTES
+    share *= 1 if split < len(box.levels) else GRAIN_BYTES
+    return split, (*box.sizes[:split], share, *box.sizes[split + 1 :])
+
+
+def _levels(largest: Sequence[int]) -> tuple[int, int]:
+    """How many of the dimensions a loop turns, and the bytes of what one descriptor moves."""
+    last = outer = len(largest) - 1
+    num_bytes = largest[last]
+    while outer and last - outer < NUM_LEVELS and num_bytes * largest[outer - 1] <= PIECE_BYTES:
+        outer -= 1
+        num_bytes *= largest[outer]
+    return outer, num_bytes
 
 
 def _pieces(
@@ -151,12 +178,7 @@ def _pieces(
 ) -> Iterator[Record]:
     """Loops over what is too large for a piece, or has too many dimensions for a descriptor."""
     sizes: list[Operand] = [COUNT if k == split else size for k, size in enumerate(box.sizes)]
-    last = len(sizes) - 1
-    outer = last
-    num_bytes = largest[last]
-    while outer and last - outer < NUM_LEVELS and num_bytes * largest[outer - 1] <= PIECE_BYTES:
-        outer -= 1
-        num_bytes *= largest[outer]
+    last, outer = len(sizes) - 1, _levels(largest)[0]
     turns = [Register(FIRST_TURN + k) for k in range(outer)]
     for turn, size in zip(turns, sizes, strict=False):
         yield Record(KcLoop, {"rd": turn, "lo": 0, "hi": size, "step": 1})

@@ -15,7 +15,7 @@ have met at a barrier, because it may read what another tile wrote. Loops and br
 Copies are left out where the value is made in its place.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -43,9 +43,10 @@ from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, WhileO
 from hlo2tx8.errors import LevelError
 from hlo2tx8.hlo.liveness import Liveness
 from hlo2tx8.hlo.regions import captured, terminator_of
-from hlo2tx8.link.boxes import Start, box_of, distances, read_starts, write_box
+from hlo2tx8.link.boxes import Start, box_of, box_place, distances, read_starts, start_places, write_box
 from hlo2tx8.link.moves import Move, in_order
-from hlo2tx8.link.records import copy_bytes, copy_slot, meet, read_back
+from hlo2tx8.link.named import Place, table_of
+from hlo2tx8.link.records import copy_place, copy_slot, meet, read_back, scalar_place
 from hlo2tx8.link.selectors import FOUND, NO_BRANCH, SELECTOR, in_range, is_selected
 from hlo2tx8.link.slots import Slots
 from hlo2tx8.lower.encode import EncodedKernel
@@ -72,7 +73,7 @@ def link(module: ModuleOp, encoded: Mapping[str, EncodedKernel], chip: Chip) -> 
         slots=tuple(slots.table),
         constants=tuple(slots.constants),
         origins=origins,
-        spm_bytes=max([linker.spm_end, *(b.end for b in linker.buffers)]),
+        spm_bytes=max((b.end for b in linker.buffers), default=0),
         buffers=tuple(linker.buffers),
         uses=tuple(linker.uses),
         launches=tuple(linker.launches),
@@ -88,7 +89,6 @@ class _Linker:
     buffers: list[Buffer] = field(default_factory=list[Buffer])
     uses: list[BufferUse] = field(default_factory=list[BufferUse])
     launches: list[Launch] = field(default_factory=list[Launch])
-    spm_end: int = 0
     liveness: Liveness = field(default_factory=Liveness)
 
     def region(self, block: Block, targets: Sequence[int]) -> None:
@@ -156,8 +156,9 @@ class _Linker:
         ]
         self.meet()
         self.launches.append(Launch("update", origin_of(op), len(self.records)))
-        self.records += read_starts(starts, self.chip, origin_of(op))
-        self.records += write_box(source, target, box_of(inner.shape, outer.shape, order, item_bytes), self.chip, origin_of(op))
+        box = box_of(inner.shape, outer.shape, order, item_bytes)
+        self.append(read_starts(starts, self.chip, origin_of(op)), start_places(starts, self.chip))
+        self.append(write_box(source, target, box, self.chip, origin_of(op)), [box_place(box, self.chip)])
 
     def start(self, value: SSAValue, distance: int, room: int) -> Start:
         """Where an update begins along a dimension."""
@@ -230,12 +231,15 @@ class _Linker:
     def read_back(self, value: SSAValue, register: Register, op: Operation) -> None:
         fmt = SELECTORS[port_of(value.type).dtype]
         self.meet()
-        self.records += read_back(self.slots.of[value], fmt, register, self.chip, origin_of(op))
-        self.use_spm(fmt.bytes)
+        self.append(read_back(self.slots.of[value], fmt, register, self.chip, origin_of(op)), [scalar_place(fmt, self.chip)])
 
-    def use_spm(self, num_bytes: int) -> None:
-        """Something that is no kernel's takes the first bytes of the scratchpad."""
-        self.spm_end = max(self.spm_end, self.chip.spm_allocation_start + num_bytes)
+    def append(self, records: Iterable[Record], places: Sequence[Place]) -> None:
+        """Records that are no kernel's, and the places they use, to program and table."""
+        new = list(records)
+        buffers, uses = table_of(new, places, len(self.records), len(self.buffers))
+        self.records += new
+        self.buffers += buffers
+        self.uses += uses
 
     def moves(self, values: Sequence[SSAValue], targets: Sequence[int]) -> list[Move]:
         return [Move(self.slots.of[value], target, value.type) for value, target in zip(values, targets, strict=True)]
@@ -254,8 +258,8 @@ class _Linker:
                 self.meet()
                 self.launches.append(Launch("copy", origin_of(op), len(self.records)))
             size = port_of(move.type).size_bytes
-            self.records += copy_slot(move.source, move.target, size, number, self.chip, origin_of(op))
-            self.use_spm(copy_bytes(size, number, self.chip))
+            records = copy_slot(move.source, move.target, size, number, self.chip, origin_of(op))
+            self.append(records, [copy_place(size, number, self.chip)])
         for slot in held:
             self.slots.release(slot)
 

@@ -25,6 +25,7 @@ from hlo2tx8.device.isa.kc_control import (
     KcWait,
 )
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
+from hlo2tx8.link.named import Place
 
 QUEUES = sum(1 << engine for engine in Engine if engine is not Engine.KC)
 TILE = Register(1)
@@ -59,7 +60,7 @@ def copy_slot(source: int, target: int, num_bytes: int, number: int, chip: Chip,
         yield Record(KcLess, {"rd": FLAG, "a": TILE, "b": num_tiles})
         yield Record(KcIf, {"value": FLAG})
     if num_tiles == 1:
-        yield from move(start + number % SMALL_PLACES * SMALL_BYTES, 0, num_bytes)
+        yield from move(copy_place(num_bytes, number, chip).address, 0, num_bytes)
     else:
         yield Record(KcAffine, {"rd": BEGIN, "c": 0, "r1": TILE, "k1": share})
         yield Record(KcAffine, {"rd": COUNT, "c": num_bytes, "r1": BEGIN, "k1": -1})
@@ -77,12 +78,12 @@ def copy_slot(source: int, target: int, num_bytes: int, number: int, chip: Chip,
         yield Record(KcEndIf)
 
 
-def copy_bytes(num_bytes: int, number: int, chip: Chip) -> int:
-    """Bytes of SPM, from where allocation starts, that such a copy goes through."""
-    share = _share(num_bytes, chip)
+def copy_place(num_bytes: int, number: int, chip: Chip) -> Place:
+    """Where in SPM such a copy goes through."""
+    share, start = _share(num_bytes, chip), chip.spm_allocation_start
     if share >= num_bytes:
-        return number % SMALL_PLACES * SMALL_BYTES + num_bytes
-    return share if share <= PIECE_BYTES else 2 * PIECE_BYTES
+        return Place("copy", start + number % SMALL_PLACES * SMALL_BYTES, num_bytes)
+    return Place("copy", start, min(share, PIECE_BYTES), 1 if share <= PIECE_BYTES else 2, PIECE_BYTES)
 
 
 def _share(num_bytes: int, chip: Chip) -> int:
@@ -90,9 +91,14 @@ def _share(num_bytes: int, chip: Chip) -> int:
     return num_bytes if num_bytes <= SMALL_BYTES else -(-num_bytes // (chip.tiles * GRAIN_BYTES)) * GRAIN_BYTES
 
 
+def scalar_place(fmt: Format, chip: Chip) -> Place:
+    """Where in SPM a scalar is read back to."""
+    return Place("scalar", chip.spm_allocation_start, fmt.bytes)
+
+
 def read_back(slot: int, fmt: Format, register: Register, chip: Chip, origin: str = "") -> Iterator[Record]:
     """Every kernel core gets the scalar that lies in a slot, which nobody writes any more: into SPM, from there into a register."""
-    address = chip.spm_allocation_start
+    address = scalar_place(fmt, chip).address
     yield Record(Rdma, {"dst": address, "slot": slot, "offset": 0, "count": 1}, fmt, origin=origin)
     yield Record(KcWait, {"engines": 1 << Engine.RDMA})
     yield Record(KcLoadScalar, {"rd": register, "address": address}, fmt, origin=origin)

@@ -9,13 +9,16 @@
 
 #include "core.h"
 
+#ifndef NUM_OPCODES
+#error "-DNUM_OPCODES=n: opcodes are below n"
+#endif
+
 #define NUM_SLOTS 3
 #define MOST_SLOT_BYTES 8192
 #define SPM_BYTES (1 << 16)
 #define MOST_RANDOM 12
 #define STOP_SECONDS 0.02
 #define HANG_SECONDS 60
-#define NUM_OPCODES 340
 
 struct machine *tx8_create(const u64 *code, i64 num_records, const struct tx8_slot *slots, i64 num_slots, i64 spm_bytes, int tiles, int threads,
                            struct tx8_fault *fault);

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from mutate import base_program
 
+from hlo2tx8.device.isa import INSTRUCTIONS
 from hlo2tx8.device.isa.encoding import encode_records
 
 HERE = Path(__file__).parent
@@ -27,7 +28,8 @@ def build(directory: Path) -> Path:
     program = directory / "fuzz_core"
     sources = [*sorted(NATIVE.glob("*.c")), HERE / "fuzz_core.c"]
     compiler = os.environ.get("CC", "cc")
-    subprocess.run([compiler, *OPTIONS, *LEVEL, f"-I{NATIVE}", *map(str, sources), "-lm", "-o", str(program)], check=True)
+    opcodes = f"-DNUM_OPCODES={max(cls.OPCODE for cls in INSTRUCTIONS) + 2}"
+    subprocess.run([compiler, *OPTIONS, *LEVEL, opcodes, f"-I{NATIVE}", *map(str, sources), "-lm", "-o", str(program)], check=True)
     return program
 
 

@@ -97,6 +97,15 @@ BOUNDS, DESCRIPTOR = FaultKind.OUT_OF_BOUNDS, FaultKind.BAD_DESCRIPTOR
 UNWRITTEN, RUNAWAY = FaultKind.UNWRITTEN_SPM, FaultKind.RUNAWAY
 CASES: dict[str, Case] = {
     "dma beyond SPM": Case(BOUNDS, "SPM", (load(dst=LIMIT - 15),), (load(dst=LIMIT - 16),)),
+    "wait for an engine that is not there": Case(
+        DESCRIPTOR, "engines", (Record(KcWait, {"engines": 128}),), (Record(KcWait, {"engines": 127}),)
+    ),
+    "wait for engines of a register": Case(
+        DESCRIPTOR,
+        "engines",
+        (Record(KcAffine, {"rd": 5, "c": -1}), Record(KcWait, {"engines": Register(5)})),
+        (Record(KcAffine, {"rd": 5, "c": 63}), Record(KcWait, {"engines": Register(5)})),
+    ),
     "dma before SPM": Case(BOUNDS, "SPM", (load(dst=-1),), (load(dst=0),)),
     "dma beyond its slot": Case(BOUNDS, "DDR slot 0", (load(offset=SLOT_BYTES - 15),), (load(offset=SLOT_BYTES - 16),)),
     "dma before its slot": Case(BOUNDS, "DDR slot 0", (load(offset=-1),), (load(offset=0),)),

@@ -1,7 +1,7 @@
 """Kernel-core control and scalar instructions: loops, branches, address arithmetic, waits and the barrier."""
 
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.base import Field, Role, instruction
+from hlo2tx8.device.isa.base import Engine, Field, Role, instruction
 from hlo2tx8.device.isa.forms import KcInstruction, KcScalar
 
 
@@ -67,7 +67,7 @@ class KcWait(KcInstruction):
 
     MNEMONIC = "KC_wait"
     OPCODE = 165
-    FIELDS = (Field("engines", Role.IMMEDIATE),)
+    FIELDS = (Field("engines", Role.IMMEDIATE, least=0, most=(1 << len(Engine)) - 1),)
 
 
 @instruction

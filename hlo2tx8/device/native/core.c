@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 
 #include "core.h"
 
@@ -25,6 +28,19 @@ static void *map_bytes(size_t size) {
     return region == MAP_FAILED ? NULL : region;
 }
 
+/* Under the address sanitizer, an access to the gap behind a tile's SPM is one out of bounds; off again before the arena goes. */
+static void guard_gaps(struct machine *m, int is_on) {
+#ifdef __SANITIZE_ADDRESS__
+    for (int i = 0; i < m->num_tiles; i++) {
+        u8 *const gap = m->spm + i * spm_stride(m) + m->spm_bytes;
+        if (is_on) __asan_poison_memory_region(gap, SPM_GAP_BYTES);
+        else __asan_unpoison_memory_region(gap, SPM_GAP_BYTES);
+    }
+#else
+    (void)m, (void)is_on;
+#endif
+}
+
 static i64 floor_div(i64 a, i64 b) {
     if (b == -1) return (i64)(0 - (u64)a);
     const i64 quotient = a / b;
@@ -44,6 +60,12 @@ static int run_scalar(struct context *c, i64 *result) {
     const i64 quotient = floor_div(a, b);
     *result = c->step->opcode == OP_KC_MOD ? (i64)((u64)a - (u64)quotient * (u64)b) : quotient;
     return 0;
+}
+
+static int run_wait(struct context *c) {
+    const i64 engines = operand(c, KC_WAIT__ENGINES);
+    if (is_engine_mask(engines)) return 0; /* whatever was issued has ended */
+    return fail(c, FAULT_BAD_DESCRIPTOR, "engines = %lld is not in 0 .. %d", (long long)engines, (2 << ENGINE_KC) - 1);
 }
 
 static int run_load(struct context *c, i64 *result) {
@@ -111,6 +133,7 @@ static void run_tile(struct machine *m, int number, u8 *scratch) {
             t->state = TILE_WAITING;
             return;
         case FORM_NOTHING: break;
+        case FORM_WAIT: fault = run_wait(&c); break;
         case FORM_LOOP:
             next = begin_loop(&c, t->at);
             fault = next < 0;
@@ -168,7 +191,7 @@ static void run_tile(struct machine *m, int number, u8 *scratch) {
 static void take_spm(struct machine *m, struct tile *t, int thread) {
     t->spm = m->spare[thread];
     m->spare[thread] = NULL;
-    if (!t->spm) t->spm = m->spm + __atomic_fetch_add(&m->next_spm, 1, __ATOMIC_RELAXED) * m->spm_bytes;
+    if (!t->spm) t->spm = m->spm + __atomic_fetch_add(&m->next_spm, 1, __ATOMIC_RELAXED) * spm_stride(m);
 }
 
 /* Warm and already mapped memory for the next tile, or for the next run: clearing it costs less than fresh pages. */
@@ -302,7 +325,7 @@ void tx8_destroy(struct machine *m) {
     pthread_cond_broadcast(&m->start);
     pthread_mutex_unlock(&m->mutex);
     for (int i = 0; i < m->num_workers; i++) pthread_join(m->workers[i], NULL);
-    if (m->spm) munmap(m->spm, (size_t)m->spm_bytes * (size_t)m->num_tiles);
+    if (m->spm) guard_gaps(m, 0), munmap(m->spm, arena_bytes(m));
     for (int i = 0; i < m->num_threads; i++)
         if (m->scratch[i]) munmap(m->scratch[i], scratch_bytes(m));
     free(m->steps);
@@ -316,7 +339,7 @@ void tx8_destroy(struct machine *m) {
 static void number_tiles(struct machine *m) {
     for (int i = 0; i < m->num_tiles; i++) {
         m->tiles[i].registers[1] = i;
-        if (m->is_linked) m->tiles[i].spm = m->spm + i * m->spm_bytes;
+        if (m->is_linked) m->tiles[i].spm = m->spm + i * spm_stride(m);
     }
 }
 
@@ -339,8 +362,9 @@ struct machine *tx8_create(const u64 *code, i64 num_records, const struct tx8_sl
     m->spm_bytes = spm_bytes, m->num_tiles = tiles;
     m->num_threads = threads < 1 ? 1 : threads > tiles ? tiles : threads;
     m->steps = calloc((size_t)num_records + 1, sizeof *m->steps);
-    m->spm = map_bytes((size_t)spm_bytes * (size_t)tiles);
+    m->spm = map_bytes(arena_bytes(m));
     int ok = m->steps && m->spm;
+    if (m->spm) guard_gaps(m, 1);
     for (int i = 0; ok && i < m->num_threads; i++) ok = (m->scratch[i] = map_bytes(scratch_bytes(m))) != NULL;
     if (!ok || prepare(m, fault)) {
         tx8_destroy(m);

@@ -31,7 +31,7 @@ struct tx8_fault {
 };
 
 enum form {
-    FORM_HALT, FORM_LOOP, FORM_END, FORM_IF, FORM_EXIT, FORM_NOTHING, FORM_BARRIER, FORM_AFFINE, FORM_SCALAR, FORM_LOAD_SCALAR,
+    FORM_HALT, FORM_LOOP, FORM_END, FORM_IF, FORM_EXIT, FORM_NOTHING, FORM_WAIT, FORM_BARRIER, FORM_AFFINE, FORM_SCALAR, FORM_LOAD_SCALAR,
     FORM_UNARY, FORM_BINARY, FORM_VS, FORM_UNIT, FORM_UNIT_LOOP, FORM_CONVERT_CT, FORM_CONVERT_KC, FORM_MASK_MOVE,
     FORM_TEST, FORM_COMPARE, FORM_SELECT, FORM_IOTA, FORM_GATHER, FORM_SCATTER, FORM_REDUCE_PRECISION,
     FORM_RDMA, FORM_WDMA, FORM_TDMA, FORM_MEMSET, FORM_GEMM, FORM_CONV, FORM_POOL, FORM_REDUCE,
@@ -107,6 +107,10 @@ struct machine {
     int next_spm;
 };
 
+#define SPM_GAP_BYTES 12288 /* behind a tile's SPM, where a sanitizer faults; whole pages, and apart in the sets of a cache */
+static inline i64 spm_stride(const struct machine *m) { return m->spm_bytes + SPM_GAP_BYTES; }
+static inline size_t arena_bytes(const struct machine *m) { return (size_t)spm_stride(m) * (size_t)m->num_tiles; }
+
 /* Where a record executes: a tile and the scratch of the thread, SCRATCH_REGIONS of an SPM's size and PRODUCT_BYTES. */
 struct context {
     struct machine *machine;
@@ -162,6 +166,8 @@ int execute_pool(struct context *c);
 int execute_tdma(struct context *c); /* TDMA on whole tensors */
 int execute_kept(struct context *c); /* execute, and note the exception bits */
 int execute_reduce(struct context *c);
+
+static inline int is_engine_mask(i64 engines) { return engines >= 0 && engines < 2 << ENGINE_KC; }
 
 static inline size_t scratch_bytes(const struct machine *m) { return SCRATCH_REGIONS * (size_t)m->spm_bytes + PRODUCT_BYTES; }
 int fail(struct context *c, int kind, const char *format, ...) __attribute__((format(printf, 3, 4)));

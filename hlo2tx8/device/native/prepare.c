@@ -113,7 +113,8 @@ static int choose(struct step *s) {
     case OP_KC_END: s->form = FORM_END; return 1;
     case OP_KC_IF: s->form = FORM_IF; return 1;
     case OP_KC_EXIT: s->form = FORM_EXIT; return 1;
-    case OP_KC_END_IF: case OP_KC_WAIT: s->form = FORM_NOTHING; return 1;
+    case OP_KC_END_IF: s->form = FORM_NOTHING; return 1;
+    case OP_KC_WAIT: s->form = FORM_WAIT; return 1;
     case OP_KC_BARRIER: s->form = FORM_BARRIER; return 1;
     case OP_KC_AFFINE: s->form = FORM_AFFINE; return 1;
     case OP_KC_FLOOR_DIV: case OP_KC_MOD: case OP_KC_MIN: case OP_KC_MAX: case OP_KC_MUL: case OP_KC_LESS:
@@ -180,6 +181,7 @@ int prepare(struct machine *m, struct tx8_fault *fault) {
             return refuse(fault, i, "record %lld: opcode %d with format %d, source format %d, rounding %d is no instruction", (long long)i,
                           s->opcode, s->fmt, s->fmt2, s->rounding);
         }
+        if (s->form == FORM_WAIT && !(record[1] & 1) && is_engine_mask((i64)record[HEADER_WORDS])) s->form = FORM_NOTHING; /* chains go on */
         m->is_linked |= s->form == FORM_REMOTE_SEND || s->form == FORM_REMOTE_GATHER;
         for (int k = 0; k < RECORD_WORDS - HEADER_WORDS; k++) {
             const u64 value = record[HEADER_WORDS + k];
