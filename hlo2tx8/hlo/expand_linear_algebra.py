@@ -1,14 +1,15 @@
 """cholesky and triangular_solve as counted loops over columns and rows, all matrices of a batch at once.
 
-cholesky            L = 0;  for j:  v = A[:, j] - L L[j, :]ᵀ;  L[:, j] = v / sqrt(v[j]) from row j on;  all NaN if L[n-1, n-1] is
+cholesky            L = 0;  for j:  v = A[:, j] - L L[j, :]*;  L[:, j] = v / sqrt(v[j]) from row j on;  all NaN if L[n-1, n-1] is
 triangular_solve    X = 0;  for i:  X[i, :] = (B[i, :] - M[i, :] X) / D[i], M the triangle without its diagonal D
 
-The upper factor is that of the transpose; x op(a) = b is solved as op(a)ᵀ xᵀ = bᵀ.
+The upper factor is that of the adjoint; x op(a) = b is solved as op(a)ᵀ xᵀ = bᵀ.
 """
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, TensorType, i1, i32, i64
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, TensorType, i1, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects import stablehlo
@@ -17,7 +18,7 @@ from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.dialects.struct_text import parse_struct
 from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
-from hlo2tx8.hlo.types import is_complex
+from hlo2tx8.hlo.types import element_type, is_complex
 
 INDEX: TensorType[Attribute] = TensorType(i32, [])
 
@@ -33,6 +34,25 @@ class _Matrices(Expansion):
         *batch, rows, columns = shape_of(value)
         order = int_array((*range(len(batch)), len(batch) + 1, len(batch)))
         return self.emit("transpose", [value], self.like(value, (*batch, columns, rows)), permutation=order)
+
+    def conjugate(self, value: SSAValue) -> SSAValue:
+        """Complex elements with the opposite imaginary part."""
+        if not is_complex(tensor_like(value.type).dtype):
+            return value
+        real, imag = self._parts(value)
+        return self.emit("complex", [real, self("negate", imag)], value.type)
+
+    def root(self, value: SSAValue) -> SSAValue:
+        """The square root of real elements; NaN of negative ones, also where the type is complex."""
+        if not is_complex(tensor_like(value.type).dtype):
+            return self("sqrt", value)
+        root = self("sqrt", self._parts(value)[0])
+        return self.emit("complex", [root, self.splat(0, as_tensor(root.type))], value.type)
+
+    def _parts(self, value: SSAValue) -> tuple[SSAValue, SSAValue]:
+        tensor = tensor_like(value.type)
+        type_ = TensorType(element_type(np.dtype(f"float{4 * tensor.dtype.itemsize}")), tensor.shape)
+        return self.emit("real", [value], type_), self.emit("imag", [value], type_)
 
     def part(self, value: SSAValue, dim: int, at: SSAValue) -> SSAValue:
         """Row (dim -2) or column (dim -1) number `at`, as a matrix."""
@@ -57,7 +77,8 @@ class _Matrices(Expansion):
         text += f"lhs_contracting_dimensions = [{rank + 1}], rhs_contracting_dimensions = [{rank}]"
         numbers = StructAttr(parse_struct(f"#stablehlo.dot<{text}>"))
         type_ = self.like(a, (*batch, rows, shape_of(b)[-1]))
-        return self.emit("dot_general", [a, b], type_, dot_dimension_numbers=numbers)
+        precision = ArrayAttr([StringAttr("HIGHEST")] * 2)
+        return self.emit("dot_general", [a, b], type_, dot_dimension_numbers=numbers, precision_config=precision)
 
     def spread(self, value: SSAValue, like: SSAValue) -> SSAValue:
         """Rows, columns or single elements repeated in the shape of another value."""
@@ -107,21 +128,16 @@ def shape_of(value: SSAValue) -> tuple[int, ...]:
     return tensor_like(value.type).shape
 
 
-def _is_left(op: Operation) -> bool:
-    """Is it of complex matrices, or without elements?"""
-    return is_complex(tensor_like(op.results[0].type).dtype) or 0 in shape_of(op.results[0])
-
-
 def _cholesky(op: Operation) -> None:
-    if _is_left(op):
+    if 0 in shape_of(op.results[0]):
         return
     m, lower = _Matrices(op), bool(attributes_of(op).get("lower", False))
-    a = op.operands[0] if lower else m.transposed(op.operands[0])
+    a = op.operands[0] if lower else m.conjugate(m.transposed(op.operands[0]))
 
     def column(m: _Matrices, j: SSAValue, factor: SSAValue) -> SSAValue:
         row = m.part(factor, -2, j)
-        v = m("subtract", m.part(a, -1, j), m.product(factor, m.transposed(row)))
-        pivot = m("sqrt", m.part(v, -2, j))
+        v = m("subtract", m.part(a, -1, j), m.product(factor, m.conjugate(m.transposed(row))))
+        pivot = m.root(m.part(v, -2, j))
         own = m("divide", v, m.spread(pivot, v))
         first = m.emit("broadcast_in_dim", [j], TensorType(i32, shape_of(v)), broadcast_dimensions=int_array(()))
         return m.updated(factor, m.where("GE", m.numbers(v, -2), first, own), -1, j)
@@ -132,16 +148,19 @@ def _cholesky(op: Operation) -> None:
     end = m.splat(n - 1, INDEX)
     last = m.spread(m.part(m.part(factor, -2, end), -1, end), factor)
     factor = m("select", m.compared("EQ", last, last), factor, last)
-    m.replace(factor if lower else m.transposed(factor))
+    m.replace(factor if lower else m.conjugate(m.transposed(factor)))
 
 
 def _triangular_solve(op: Operation) -> None:
-    if _is_left(op):
+    if 0 in shape_of(op.results[0]):
         return
     m, attributes = _Matrices(op), attributes_of(op)
     a, b = op.operands
     lower, left = bool(attributes["lower"]), bool(attributes["left_side"])
-    if ("NO_TRANSPOSE" not in str(attributes["transpose_a"])) == left:
+    transpose = str(attributes["transpose_a"])
+    if transpose.endswith("ADJOINT"):
+        a = m.conjugate(a)
+    if ("NO_TRANSPOSE" not in transpose) == left:
         a, lower = m.transposed(a), not lower
     b = b if left else m.transposed(b)
     n = shape_of(a)[-1]

@@ -11,6 +11,7 @@ select_and_scatter                 ⟶    two reduces of views
 sort                               ⟶    a network of compare and exchange
 batch_norm_*                       ⟶    arithmetic and sums
 cholesky, triangular_solve         ⟶    loops over columns and rows
+fft                                ⟶    products with Fourier matrices
 """
 
 from collections.abc import Callable, Sequence
@@ -26,6 +27,7 @@ from xdsl.rewriter import Rewriter
 from hlo2tx8.dialects.hlo import LiteralAttr, UnknownOp
 from hlo2tx8.hlo import (
     expand_batch_norm,
+    expand_fft,
     expand_indexed,
     expand_linear_algebra,
     expand_select_and_scatter,
@@ -169,5 +171,6 @@ EXPANSIONS: dict[str, Callable[[Operation], None]] = {
     **expand_select_and_scatter.EXPANSIONS,
     **expand_sort.EXPANSIONS,
     **expand_batch_norm.EXPANSIONS,
+    **expand_fft.EXPANSIONS,
 }
 """What rewrites an op of that name, where it needs to be rewritten."""

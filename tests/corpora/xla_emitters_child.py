@@ -44,9 +44,7 @@ def as_fusion(text: str) -> str:
     result = _SPACES.sub(",", root[1].replace("\n", " "))
     lines.append(f"  ROOT result = {result} fusion({operands}), kind=kLoop, calls={name}")
     fused = text[: entry.start()] + text[entry.start() :].removeprefix("ENTRY ")
-    return (
-        re.sub(r"^HloModule.*$", "HloModule case", fused, flags=re.MULTILINE) + "\nENTRY main {\n" + "\n".join(lines) + "\n}\n"
-    )
+    return re.sub(r"^HloModule.*$", "HloModule case", fused, flags=re.MULTILINE) + "\nENTRY main {\n" + "\n".join(lines) + "\n}\n"
 
 
 CPU = CpuServer()

@@ -63,3 +63,35 @@ def test_triangular_solve(left: bool, lower: bool, transpose: bool) -> None:
     expected = np.linalg.solve(matrix, b) if left else np.linalg.solve(matrix.transpose(0, 2, 1), B).transpose(0, 2, 1)
     levels = LEVELS if left and lower and not transpose else ()
     check_text(text, [TRIANGLE.astype(np.float32), b.astype(np.float32)], [expected], levels, FAST, near)
+
+
+COMPLEX = A + 1j * np.random.default_rng(2).normal(size=A.shape)
+HERMITIAN = COMPLEX @ COMPLEX.conj().transpose(0, 2, 1) + 5 * np.eye(5)
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_complex_cholesky(lower: bool) -> None:
+    text = f"""func.func @main(%a: tensor<2x5x5xcomplex<f32>>) -> tensor<2x5x5xcomplex<f32>> {{
+      %r = "stablehlo.cholesky"(%a) {{lower = {str(lower).lower()}}} : (tensor<2x5x5xcomplex<f32>>) -> tensor<2x5x5xcomplex<f32>>
+      return %r : tensor<2x5x5xcomplex<f32>>
+    }}"""
+    factor = np.linalg.cholesky(HERMITIAN)
+    expected = factor if lower else factor.conj().transpose(0, 2, 1)
+    given = np.tril(HERMITIAN) if lower else np.triu(HERMITIAN)
+    check_text(text, [given.astype(np.complex64)], [expected], (), FAST, near)
+
+
+@pytest.mark.parametrize("transpose", ["NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"])
+def test_complex_triangular_solve(transpose: str) -> None:
+    types = ["tensor<2x5x5xcomplex<f32>>", "tensor<2x5x3xcomplex<f32>>"]
+    text = f"""func.func @main(%a: {types[0]}, %b: {types[1]}) -> {types[1]} {{
+      %r = "stablehlo.triangular_solve"(%a, %b) {{left_side = true, lower = true, unit_diagonal = false,
+        transpose_a = #stablehlo<transpose {transpose}>}} : ({types[0]}, {types[1]}) -> {types[1]}
+      return %r : {types[1]}
+    }}"""
+    a, b = COMPLEX + 4 * np.eye(5), B * (1 + 2j)
+    matrix = np.tril(a)
+    matrix = matrix.transpose(0, 2, 1) if transpose != "NO_TRANSPOSE" else matrix
+    matrix = matrix.conj() if transpose == "ADJOINT" else matrix
+    expected = np.linalg.solve(matrix, b)
+    check_text(text, [a.astype(np.complex64), b.astype(np.complex64)], [expected], (), FAST, near)
