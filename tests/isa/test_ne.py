@@ -173,7 +173,7 @@ def test_int8_quantised() -> None:
 def test_results_over_operands(dst: int) -> None:
     """Everything is read before it is overwritten, over all batches."""
     rng = np.random.default_rng(8)
-    left, right, psum = draw(rng, (2, 11, 40), BF16), draw(rng, (2, 37, 40), BF16), draw(rng, (2, 11, 37), FP32)
+    left, right, psum = draw(rng, (2, 11, 150), BF16), draw(rng, (2, 37, 150), BF16), draw(rng, (2, 11, 37), FP32)
     apart = run(left, right, BF16, FP32, psum=psum)
     assert np.array_equal(run(left, right, BF16, FP32, psum=psum, places=(LEFT, RIGHT, PSUM, dst)), apart)
 
@@ -181,7 +181,7 @@ def test_results_over_operands(dst: int) -> None:
 def test_addresses_need_no_alignment() -> None:
     rng = np.random.default_rng(9)
     for fmt in (BF16, FP16, TF32):
-        left, right, psum = draw(rng, (1, 3, 20), fmt), draw(rng, (1, 6, 20), fmt), draw(rng, (1, 3, 6), FP32)
+        left, right, psum = draw(rng, (1, 13, 150), fmt), draw(rng, (1, 40, 150), fmt), draw(rng, (1, 13, 40), FP32)
         places = (LEFT + 1, RIGHT + 3, PSUM + 5, DST + 7)
         assert np.array_equal(run(left, right, fmt, FP32, psum=psum, places=places), run(left, right, fmt, FP32, psum=psum))
 

@@ -39,22 +39,22 @@ static APART void join_block(struct point_sums *p, int is_double, int is_full, i
     }
 }
 
-static void add_tap(struct point_sums *p, const struct gemm_kernel *kernel, i64 tap, i64 taps, i64 n) {
+static void add_tap(struct point_sums *p, int fmt, i64 tap, i64 taps, i64 n) {
     const i64 at = tap % NE_BLOCK, is_last = at == NE_BLOCK - 1 || tap == taps - 1;
-    if (kernel->k_per_word > 1) {
+    const int is_double = fmt == FORMAT_FP16;
+    if (fmt == FORMAT_INT8) {
         for (i64 i = 0; i < n; i++) p->acc.i[i] = (i32)((u32)p->acc.i[i] + (u32)(p->a.h[i] * p->b.h[i]));
         return;
     }
-    if (kernel->is_double) add_double_products(p, !at, n);
+    if (is_double) add_double_products(p, !at, n);
     round_toward_zero();
-    if (!kernel->is_double) add_float_products(p, !at, n);
-    if (is_last) join_block(p, kernel->is_double, at == NE_BLOCK - 1, n);
+    if (!is_double) add_float_products(p, !at, n);
+    if (is_last) join_block(p, is_double, at == NE_BLOCK - 1, n);
     round_to_nearest();
 }
 
 /* `run` channels from c on, of all rows. */
 static void run_block(const struct product *p, i64 taps, i64 c, i64 run) {
-    const struct gemm_kernel *const kernel = gemm_kernel_of(p->fmt);
     struct point_sums sums = {.a = {{0}}, .b = {{0}}};
     i64 width, ignored, point;
     const u8 *const image = p->left.data + find_channel(&p->left.layout, c, &width, &ignored);
@@ -66,10 +66,10 @@ static void run_block(const struct product *p, i64 taps, i64 c, i64 run) {
         if (p->sums) memcpy(&sums.acc, p->sums + at_sums + row_offset(&p->psum, sums_width, row), (size_t)run * 4);
         for (i64 tap = 0; tap < taps; tap++) {
             p->left.points(p->geometry, &point, row, 1, tap);
-            if (point >= 0) kernel->along(&sums.a, image + offset_of(&p->left.layout, width, point), run, p->left.zero_point);
+            if (point >= 0) widen_run(&sums.a, p->fmt, image + offset_of(&p->left.layout, width, point), run, p->left.zero_point);
             else memset(&sums.a, 0, sizeof sums.a);
-            kernel->along(&sums.b, weight + tap * width * p->right.layout.bytes, run, 0);
-            add_tap(&sums, kernel, tap, taps, run);
+            widen_run(&sums.b, p->fmt, weight + tap * width * p->right.layout.bytes, run, 0);
+            add_tap(&sums, p->fmt, tap, taps, run);
         }
         store_sums(p, p->out + at_result + row_offset(&p->result, result_width, row), &sums.acc, run);
     }

@@ -1,40 +1,69 @@
-/* The matrix engine's sums for one small tile of a product, see device/ne_rules.py for what they are. */
+/* The matrix engine's sums for one small tile of a product, see device/ne_rules.py for what they are, and how operands are packed for them. */
 #ifndef HLO2TX8_KERNELS_GEMM_H
 #define HLO2TX8_KERNELS_GEMM_H
 
 #include "lanes.h"
 
-#if defined(__AVX512F__)
-#define TILE_ROWS 8
-#elif defined(__AVX2__) && defined(__FMA__)
-#define TILE_ROWS 6
+#if defined(__FMA__)
+#define TILE_ROWS 6 /* with AVX-512 their sums and those of a block stay in registers */
 #else
 #define TILE_ROWS 4
 #endif
 #define TILE_COLUMNS (2 * LANES) /* of doubles half of it; divides a block of channels */
 #define NE_BLOCK 16              /* products that are summed before they join the accumulator */
-#define CHUNK 256                /* elements along k that are packed at once */
-#define MOST_ACROSS 128          /* words that `across` makes at once */
-#define LEFT_STRIDE (CHUNK + 16) /* elements from one packed row of the left matrix to the next, so that rows do not share cache sets */
+#define CHUNK 128                /* words along k that are packed at once: a panel of the right matrix stays in the first cache */
+#define LINE 64                  /* bytes between packed rows of the left matrix, so that they do not share cache sets */
+#define EACH_ROW _Pragma("GCC unroll 8") for (int r = 0; r < TILE_ROWS; r++)
 
-/* Sums of TILE_ROWS x TILE_COLUMNS products, rows apart by `columns` of the kernel's. */
-union tile_sums {
-    float f[TILE_ROWS * TILE_COLUMNS];
-    i32 i[TILE_ROWS * TILE_COLUMNS];
+/* Where the sums of a tile start and go, TILE_ROWS rows of floats or INT32 apart by strides in words; `from` NULL: they start at zero. */
+struct tile_sums {
+    void *to;
+    const void *from;
+    i64 to_stride, from_stride;
 };
 
-/* How a format is multiplied. Operands are packed as 32-bit words: a float, or `k_per_word` narrow integers that are neighbours along k;
- * where `is_double` floats are then widened once more. The left matrix is rows along k, the right one for each k a row of `columns`. */
+/* Runs of n elements at `data` + offsets[i] bytes, at any address; where the offset is negative, elements that pack as `fill`. Of integers
+ * `bias` is subtracted. */
+struct runs {
+    const u8 *data;
+    const i64 *offsets;
+    i64 num, n, bias;
+    u8 fill;
+};
+
+/* Packed rows lie `stride` bytes apart. */
+typedef void (*packer)(u8 *packed, i64 stride, const struct runs *runs);
+
+/* How a format is multiplied. Operands are packed as words: a float, a double, or `k_per_word` narrow integers that are neighbours along k.
+ * The left matrix is rows along k, the right one for each k a row of `columns`. */
 struct gemm_kernel {
-    int columns, k_per_word, is_double;
-    /* a run of n elements along k; `zero_point` is subtracted from integers */
-    void (*along)(void *packed, const u8 *run, i64 n, i64 zero_point);
-    /* n words of the elements at one k, or at k_per_word neighbours; NULL stands for zeros */
-    void (*across)(u32 *packed, const u8 *const *rows, i64 n, i64 zero_point);
-    void (*sum)(union tile_sums *acc, const void *left, const void *right, i64 k);
+    int columns, k_per_word, word_bytes;
+    int is_offset;         /* left elements are packed plus 128, unsigned */
+    packer along, across;  /* runs along k become rows of elements; runs across, each at one k, become rows of words */
+    packer along32;        /* the same as `along`, but of doubles floats */
+    void (*finish_panel)(void *right, i64 num_words, i64 offset); /* completes a packed panel whose left elements are `offset` too large, or NULL */
+    void (*sum)(const struct tile_sums *tile, const void *left, const void *right, i64 num_words);
 };
 
 const struct gemm_kernel *gemm_kernel_of(int fmt); /* NULL for a format that is no operand's */
+
+static inline i64 left_stride(const struct gemm_kernel *kernel) { return CHUNK * kernel->word_bytes + LINE; }
+/* Behind a panel's words is a row for finish_panel. */
+static inline i64 panel_bytes(const struct gemm_kernel *kernel) { return kernel->columns * (CHUNK * kernel->word_bytes + (i64)sizeof(u32)); }
+
+/* A run of n elements as floats, INT8 as 16 bits, less `zero_point`. */
+void widen_run(void *dst, int fmt, const u8 *run, i64 n, i64 zero_point);
+
+void pack_bf16(u8 *packed, i64 stride, const struct runs *runs);
+void pack_tf32(u8 *packed, i64 stride, const struct runs *runs);
+void pack_f16(u8 *packed, i64 stride, const struct runs *runs);
+void pack_f16_wide(u8 *packed, i64 stride, const struct runs *runs);
+void pack_bytes(u8 *packed, i64 stride, const struct runs *runs);
+void pack_shorts(u8 *packed, i64 stride, const struct runs *runs);
+void pack_across_bytes(u8 *packed, i64 stride, const struct runs *runs);
+void pack_across_shorts(u8 *packed, i64 stride, const struct runs *runs);
+
+const struct gemm_kernel *int8_kernel(void); /* the one for this processor */
 
 /* dst[c][r] = src[r][c]; strides in words. */
 void transpose_words(u32 *dst, i64 dst_stride, const u32 *src, i64 src_stride, i64 rows, i64 columns);

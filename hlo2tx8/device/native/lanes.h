@@ -47,7 +47,17 @@ typedef __m512i words;
 #define load_words(p) _mm512_loadu_si512((const void *)(p))
 #define store_words(p, x) _mm512_storeu_si512((void *)(p), x)
 #define spread_word(x) _mm512_set1_epi32((i32)(x))
+#define add_words _mm512_add_epi32
 #define add_pairs(sum, x, y) _mm512_add_epi32(sum, _mm512_madd_epi16(x, y))
+/* Instructions name their own rounding: the processor's mode stays. */
+#define NAMES_ROUNDING 1
+#define TOWARD_ZERO (_MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
+#define cut_add(a, b) _mm512_add_round_ps(a, b, TOWARD_ZERO)
+#define cut_mul(a, b) _mm512_mul_round_ps(a, b, TOWARD_ZERO)
+#define cut_fma(a, b, s) _mm512_fmadd_round_ps(a, b, s, TOWARD_ZERO)
+static inline floats canonical_floats(floats v) {
+    return _mm512_mask_mov_ps(v, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), _mm512_set1_ps(float_of_bits(CANONICAL_F32)));
+}
 #elif defined(__AVX2__) && defined(__FMA__)
 typedef __m256 floats;
 typedef __m256d doubles;
@@ -67,7 +77,11 @@ typedef __m256i words;
 #define load_words(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define store_words(p, x) _mm256_storeu_si256((__m256i *)(void *)(p), x)
 #define spread_word(x) _mm256_set1_epi32((i32)(x))
+#define add_words _mm256_add_epi32
 #define add_pairs(sum, x, y) _mm256_add_epi32(sum, _mm256_madd_epi16(x, y))
+static inline floats canonical_floats(floats v) {
+    return _mm256_blendv_ps(v, _mm256_set1_ps(float_of_bits(CANONICAL_F32)), _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+}
 #else
 /* Without a fused multiply-add: products are exact in double, and cutting a sum to 53 bits and then to 24 is cutting it to 24. */
 typedef struct { float x[LANES]; } floats;
@@ -85,6 +99,7 @@ static inline floats mul_floats(floats a, floats b) { LANE_WISE(floats, LANES, a
 static inline floats fma_floats(floats a, floats b, floats s) {
     LANE_WISE(floats, LANES, (float)((double)s.x[i] + (double)a.x[i] * (double)b.x[i]));
 }
+static inline floats canonical_floats(floats a) { LANE_WISE(floats, LANES, put_f32(a.x[i])); }
 static inline doubles load_doubles(const double *p) { LANE_WISE(doubles, LANES / 2, p[i]); }
 static inline void store_doubles(double *p, doubles v) { memcpy(p, v.x, sizeof v); }
 static inline doubles spread_double(double v) { LANE_WISE(doubles, LANES / 2, v); }
@@ -94,9 +109,18 @@ static inline doubles fma_doubles(doubles a, doubles b, doubles s) { LANE_WISE(d
 static inline words load_words(const u32 *p) { LANE_WISE(words, LANES, p[i]); }
 static inline void store_words(u32 *p, words v) { memcpy(p, v.x, sizeof v); }
 static inline words spread_word(u32 v) { LANE_WISE(words, LANES, v); }
+static inline words add_words(words a, words b) { LANE_WISE(words, LANES, a.x[i] + b.x[i]); }
 static inline words add_pairs(words s, words a, words b) {
     LANE_WISE(words, LANES, s.x[i] + (u32)((i16)a.x[i] * (i16)b.x[i]) + (u32)((i16)(a.x[i] >> 16) * (i16)(b.x[i] >> 16)));
 }
+#endif
+
+/* Arithmetic toward zero. Without NAMES_ROUNDING the processor must be in that mode. */
+#if !defined(NAMES_ROUNDING)
+#define NAMES_ROUNDING 0
+#define cut_add add_floats
+#define cut_mul mul_floats
+#define cut_fma fma_floats
 #endif
 
 #endif

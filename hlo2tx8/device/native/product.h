@@ -5,8 +5,9 @@
 #include "blocked.h"
 #include "kernels_gemm.h"
 
-#define BLOCK_ROWS (CHUNK / TILE_ROWS * TILE_ROWS) /* of the left operand that are packed at once */
-#define BLOCK_COLUMNS 1024                         /* of the right one */
+#define BLOCK_ROWS ((256 + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS) /* at least 256 of the left operand that are packed at once */
+#define BLOCK_COLUMNS 1024                                         /* of the right one */
+#define MOST_CHUNK (4 * CHUNK)                                     /* elements of a chunk along k */
 
 /* An operand: points with channels. `along`: the channels of a point are neighbours along k, and k runs through the taps, each of `width`
  * channels, of which those beyond the layout's are zeros. Otherwise a point is one k, and its channels are rows or columns. */
@@ -33,6 +34,22 @@ struct product {
     i64 q1, q2, scale, zero_out;
     u32 special; /* of the operands, where exception bits are kept */
 };
+
+/* Scratch of one product. */
+struct workspace {
+    u8 left[BLOCK_ROWS * (CHUNK * sizeof(double) + LINE)];
+    u8 right[1 << 21];
+    float sums[BLOCK_ROWS * BLOCK_COLUMNS];
+    u32 words[BLOCK_ROWS * CHUNK], turned[BLOCK_ROWS * CHUNK];
+    i64 offsets[MOST_CHUNK];
+};
+_Static_assert(sizeof(struct workspace) <= PRODUCT_BYTES && BLOCK_ROWS <= MOST_CHUNK, "scratch of a product");
+_Static_assert(TILE_COLUMNS <= BLOCK_ROWS && BLOCK_COLUMNS % TILE_COLUMNS == 0, "a panel fits");
+
+/* Packs chunks of operands: the left one as rows along k, those that fill the last tile zeros; of the right one a panel, columns beyond
+ * the last zeros. */
+void pack_left(const struct product *p, struct workspace *w, i64 first, i64 count, i64 k0, i64 num_k);
+void pack_right(const struct product *p, struct workspace *w, u8 *panel, i64 first, i64 count, i64 k0, i64 num_k);
 
 /* A point of a batch. */
 static inline i64 point_of(i64 batch, i64 point) { return batch << 32 | point; }

@@ -1,0 +1,162 @@
+/* Operands of the matrix engine packed for its kernels. */
+#include "kernels_gemm.h"
+
+#define TF32_KEPT 0xFFFFE000u
+#define WHOLE 64 /* elements of most runs: a block of channels */
+
+/* --------------------------------------------------------------------------------------------------------------------- single runs */
+
+/* Elements may lie at any address. */
+#define RUN(name, T, O, expression) \
+    static inline void name(O *out, const u8 *run, i64 n, i64 bias) { \
+        typedef T element __attribute__((aligned(1), may_alias)); \
+        const element *const p = (const element *)(const void *)run; \
+        (void)bias; \
+        for (i64 i = 0; i < n; i++) out[i] = (O)(expression); \
+    }
+RUN(run_bf16, u16, float, get_bf16(p[i]))
+RUN(run_tf32, u32, float, float_of_bits(p[i] & TF32_KEPT))
+RUN(run_bytes, u8, u8, p[i] - (u8)bias)
+RUN(run_shorts, i8, i16, p[i] - bias)
+
+static inline void run_f16(float *out, const u8 *run, i64 n, i64 bias) {
+    typedef u16 element __attribute__((aligned(1), may_alias));
+    const element *const p = (const element *)(const void *)run;
+    i64 i = 0;
+    (void)bias;
+#if defined(F16_VECTOR)
+    for (; i + F16_VECTOR <= n; i += F16_VECTOR) widen_f16_vector(out + i, (const u16 *)(const void *)(p + i));
+#endif
+    for (; i < n; i++) out[i] = get_f16(p[i]);
+}
+
+static inline void run_f16_wide(double *out, const u8 *run, i64 n, i64 bias) {
+    float wide[LANES];
+    i64 i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        run_f16(wide, run + i * (i64)sizeof(u16), LANES, bias);
+        for (i64 k = 0; k < LANES; k++) out[i + k] = wide[k];
+    }
+    run_f16(wide, run + i * (i64)sizeof(u16), n - i, bias);
+    for (i64 k = 0; i + k < n; k++) out[i + k] = wide[k];
+}
+
+void widen_run(void *dst, int fmt, const u8 *run, i64 n, i64 zero_point) {
+    switch (fmt) {
+    case FORMAT_BF16: run_bf16(dst, run, n, 0); return;
+    case FORMAT_FP16: run_f16(dst, run, n, 0); return;
+    case FORMAT_TF32: run_tf32(dst, run, n, 0); return;
+    default: run_shorts(dst, run, n, zero_point);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------------------ rows of runs */
+
+#define PACK(name, O, pack_run) \
+    void name(u8 *packed, i64 stride, const struct runs *runs) { \
+        for (i64 r = 0; r < runs->num; r++, packed += stride) { \
+            O *const out = (O *)(void *)packed; \
+            if (runs->offsets[r] < 0) memset(out, runs->fill, (size_t)runs->n * sizeof *out); \
+            else if (runs->n == WHOLE) pack_run(out, runs->data + runs->offsets[r], WHOLE, runs->bias); \
+            else if (runs->n == TILE_COLUMNS) pack_run(out, runs->data + runs->offsets[r], TILE_COLUMNS, runs->bias); \
+            else if (runs->n == LANES) pack_run(out, runs->data + runs->offsets[r], LANES, runs->bias); \
+            else pack_run(out, runs->data + runs->offsets[r], runs->n, runs->bias); \
+        } \
+    }
+PACK(pack_bf16, float, run_bf16)
+PACK(pack_tf32, float, run_tf32)
+PACK(pack_f16, float, run_f16)
+PACK(pack_f16_wide, double, run_f16_wide)
+PACK(pack_bytes, u8, run_bytes)
+PACK(pack_shorts, i16, run_shorts)
+
+/* Words of neighbouring runs' elements; the last word may lack some. Elements that are not there are `fill` too. */
+#define MOST_ACROSS 128
+static const u8 *neighbour(const struct runs *runs, i64 k, const u8 *missing) {
+    return k < runs->num && runs->offsets[k] >= 0 ? runs->data + runs->offsets[k] : missing;
+}
+
+static inline void join_bytes(u32 *out, const u8 *const *p, u32 bias, i64 n) {
+    const u8 *const a = p[0], *const b = p[1], *const c = p[2], *const d = p[3];
+    INDEPENDENT for (i64 i = 0; i < n; i++) {
+        out[i] = ((a[i] - bias) & 0xFF) | ((b[i] - bias) & 0xFF) << 8 | ((c[i] - bias) & 0xFF) << 16 | (d[i] - bias) << 24;
+    }
+}
+
+static inline void join_shorts(u32 *out, const u8 *const *p, u32 bias, i64 n) {
+    const i8 *const a = (const i8 *)p[0], *const b = (const i8 *)p[1];
+    INDEPENDENT for (i64 i = 0; i < n; i++) out[i] = (((u32)a[i] - bias) & 0xFFFF) | ((u32)b[i] - bias) << 16;
+}
+
+#define PACK_ACROSS(name, num_neighbours, join) \
+    void name(u8 *packed, i64 stride, const struct runs *runs) { \
+        const u32 bias = (u32)runs->bias; \
+        u8 missing[MOST_ACROSS]; \
+        memset(missing, (u8)(runs->fill + bias), sizeof missing); \
+        for (i64 k = 0; k < runs->num; k += num_neighbours, packed += stride) { \
+            const u8 *p[num_neighbours]; \
+            for (i64 i = 0; i < num_neighbours; i++) p[i] = neighbour(runs, k + i, missing); \
+            if (runs->n == TILE_COLUMNS) join((u32 *)(void *)packed, p, bias, TILE_COLUMNS); \
+            else join((u32 *)(void *)packed, p, bias, runs->n); \
+        } \
+    }
+PACK_ACROSS(pack_across_bytes, 4, join_bytes)
+PACK_ACROSS(pack_across_shorts, 2, join_shorts)
+
+/* ------------------------------------------------------------------------------------------------------------------------ transposing */
+
+#if defined(__AVX512F__)
+#define SQUARE 16
+/* 16 x 16: pairs of words, pairs of pairs, then quarters and halves of the vectors. */
+static inline void transpose_square(u32 *dst, i64 dst_stride, const u32 *src, i64 src_stride) {
+    __m512i a[16], b[16];
+    for (int i = 0; i < 16; i++) a[i] = _mm512_loadu_si512(src + i * src_stride);
+    for (int i = 0; i < 16; i += 2) {
+        b[i] = _mm512_unpacklo_epi32(a[i], a[i + 1]);
+        b[i + 1] = _mm512_unpackhi_epi32(a[i], a[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4) {
+        a[i] = _mm512_unpacklo_epi64(b[i], b[i + 2]);
+        a[i + 1] = _mm512_unpackhi_epi64(b[i], b[i + 2]);
+        a[i + 2] = _mm512_unpacklo_epi64(b[i + 1], b[i + 3]);
+        a[i + 3] = _mm512_unpackhi_epi64(b[i + 1], b[i + 3]);
+    }
+    for (int i = 0; i < 4; i++) {
+        b[i] = _mm512_shuffle_i32x4(a[i], a[i + 4], 0x88);
+        b[i + 4] = _mm512_shuffle_i32x4(a[i], a[i + 4], 0xDD);
+        b[i + 8] = _mm512_shuffle_i32x4(a[i + 8], a[i + 12], 0x88);
+        b[i + 12] = _mm512_shuffle_i32x4(a[i + 8], a[i + 12], 0xDD);
+    }
+    for (int i = 0; i < 4; i++) {
+        _mm512_storeu_si512(dst + i * dst_stride, _mm512_shuffle_i32x4(b[i], b[i + 8], 0x88));
+        _mm512_storeu_si512(dst + (i + 4) * dst_stride, _mm512_shuffle_i32x4(b[i + 4], b[i + 12], 0x88));
+        _mm512_storeu_si512(dst + (i + 8) * dst_stride, _mm512_shuffle_i32x4(b[i], b[i + 8], 0xDD));
+        _mm512_storeu_si512(dst + (i + 12) * dst_stride, _mm512_shuffle_i32x4(b[i + 4], b[i + 12], 0xDD));
+    }
+}
+#elif defined(__SSE2__)
+#define SQUARE 4
+static inline void transpose_square(u32 *dst, i64 dst_stride, const u32 *src, i64 src_stride) {
+    __m128i a[4];
+    for (int i = 0; i < 4; i++) a[i] = _mm_loadu_si128((const __m128i *)(const void *)(src + i * src_stride));
+    const __m128i b[4] = {_mm_unpacklo_epi32(a[0], a[1]), _mm_unpacklo_epi32(a[2], a[3]), _mm_unpackhi_epi32(a[0], a[1]), _mm_unpackhi_epi32(a[2], a[3])};
+    for (int i = 0; i < 4; i += 2) {
+        _mm_storeu_si128((__m128i *)(void *)(dst + i * dst_stride), _mm_unpacklo_epi64(b[i], b[i + 1]));
+        _mm_storeu_si128((__m128i *)(void *)(dst + (i + 1) * dst_stride), _mm_unpackhi_epi64(b[i], b[i + 1]));
+    }
+}
+#else
+#define SQUARE 4
+static inline void transpose_square(u32 *dst, i64 dst_stride, const u32 *src, i64 src_stride) {
+    for (int r = 0; r < SQUARE; r++)
+        for (int c = 0; c < SQUARE; c++) dst[c * dst_stride + r] = src[r * src_stride + c];
+}
+#endif
+
+void transpose_words(u32 *dst, i64 dst_stride, const u32 *src, i64 src_stride, i64 rows, i64 columns) {
+    const i64 whole_rows = rows / SQUARE * SQUARE, whole_columns = columns / SQUARE * SQUARE;
+    for (i64 r = 0; r < whole_rows; r += SQUARE)
+        for (i64 c = 0; c < whole_columns; c += SQUARE) transpose_square(dst + c * dst_stride + r, dst_stride, src + r * src_stride + c, src_stride);
+    for (i64 r = 0; r < rows; r++)
+        for (i64 c = r < whole_rows ? whole_columns : 0; c < columns; c++) dst[c * dst_stride + r] = src[r * src_stride + c];
+}
