@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from hlo2tx8.runtime.executable import Executable
 
 Observer = Callable[[Stage, ModuleOp], None]
+Watch = Callable[[float, str], None]
+"""Hears before each pass, and each kernel in it, which part of the compilation is done; what it raises ends the compilation."""
 
 
 @dataclass(frozen=True)
@@ -48,18 +50,23 @@ class Lowered:
     explanation: tuple[str, ...] = ()
 
 
-def lower(load: Callable[[], ModuleOp], options: Options, observe: Observer | None = None) -> Lowered:
+def lower(
+    load: Callable[[], ModuleOp], options: Options, observe: Observer | None = None, watch: Watch | None = None
+) -> Lowered:
     """Lower what `load` gives to `options.until`; UnsupportedError names everything that is not supported."""
-    with _refusals_listed(load, options):
-        return _lower_to_fit(load, load(), options, observe)
+    with _refusals_listed(load, options, watch):
+        return _lower_to_fit(load, load(), options, observe, watch)
 
 
-def _lower_to_fit(load: Callable[[], ModuleOp], module: ModuleOp, options: Options, observe: Observer | None = None) -> Lowered:
+def _lower_to_fit(
+    load: Callable[[], ModuleOp], module: ModuleOp, options: Options, observe: Observer | None = None, watch: Watch | None = None
+) -> Lowered:
     """`lower_module`, again with smaller steps for each kernel whose buffers do not fit the scratchpad."""
     limits: dict[str, int] = {}
     while True:
         try:
-            lowered = lower_module(module, replace(options, step_limits=tuple(f"{k}={n}" for k, n in limits.items())), observe)
+            limited = replace(options, step_limits=tuple(f"{k}={n}" for k, n in limits.items()))
+            lowered = lower_module(module, limited, observe, watch)
         except SpmOverflowError as error:
             elements = limits.get(error.kernel, options.step_elements or DEFAULT_STEP_ELEMENTS)
             if elements <= 1:
@@ -71,8 +78,9 @@ def _lower_to_fit(load: Callable[[], ModuleOp], module: ModuleOp, options: Optio
         return replace(lowered, explanation=(*lowered.explanation, *notes))
 
 
-def lower_module(module: ModuleOp, options: Options, observe: Observer | None = None) -> Lowered:
+def lower_module(module: ModuleOp, options: Options, observe: Observer | None = None, watch: Watch | None = None) -> Lowered:
     """Run the stages up to `options.until` on the module, in place; `observe` sees the IR after each stage."""
+    told = watch or _no_watch
     chip_of(options)
     dumper = Dumper.of(options, module_name(module))
     ctx = Context()
@@ -84,8 +92,9 @@ def lower_module(module: ModuleOp, options: Options, observe: Observer | None = 
             step = configure(stage.step, options)
             dumper.before(number, step.name, module)
             started = time.perf_counter()
+            told(number / len(stages), step.name)
             if stage.per_kernel:
-                _apply_per_kernel(step, ctx, module, dumper)
+                _apply_per_kernel(step, ctx, module, dumper, lambda part, what, n=number: told((n + part) / len(stages), what))
             else:
                 _apply(step, ctx, module, module_name(module))
             seconds.append((step.name, time.perf_counter() - started))
@@ -104,11 +113,16 @@ def lower_module(module: ModuleOp, options: Options, observe: Observer | None = 
 
 
 def compile_source(
-    source: object, options: Options | None = None, *, args: Sequence[object] | None = None, format: str = ""
+    source: object,
+    options: Options | None = None,
+    *,
+    args: Sequence[object] | None = None,
+    format: str = "",
+    watch: Watch | None = None,
 ) -> "Executable":
     """Compile a path, text, bytes, jax `Lowered`/`Exported`, or a function with example arguments."""
     load = partial(load_source, source, args=args, format=format)
-    return compile_module(load, options or Options())
+    return compile_module(load, options or Options(), watch)
 
 
 def load_source(source: object, *, args: Sequence[object] | None = None, format: str = "") -> ModuleOp:
@@ -123,7 +137,7 @@ def load_source(source: object, *, args: Sequence[object] | None = None, format:
     return load(source, args=args, format=format or None)
 
 
-def compile_module(load: Callable[[], ModuleOp], options: Options) -> "Executable":
+def compile_module(load: Callable[[], ModuleOp], options: Options, watch: Watch | None = None) -> "Executable":
     """Compile what `load` gives, a new module at level HLO on each call; `as_text` loads and lowers again."""
     from hlo2tx8.link import link
     from hlo2tx8.lower.encode import encode
@@ -136,8 +150,8 @@ def compile_module(load: Callable[[], ModuleOp], options: Options) -> "Executabl
     signature = signature_of(module)
     signature.check_capacity(chip.ddr_bytes)
     options_to_program = replace(options, until=Level.PROGRAM)
-    with _refusals_listed(load, options_to_program):
-        lowered = _lower_to_fit(load, module, options_to_program)
+    with _refusals_listed(load, options_to_program, watch):
+        lowered = _lower_to_fit(load, module, options_to_program, watch=watch)
     encoding = time.perf_counter()
     encoded = {name: encode(kernel) for name, kernel in kernels(lowered.module).items()}
     program = link(lowered.module, encoded, chip)
@@ -175,7 +189,7 @@ def text_at(load: Callable[[], ModuleOp], options: Options, program: "Program", 
 
 
 @contextmanager
-def _refusals_listed(load: Callable[[], ModuleOp], options: Options) -> Generator[None]:
+def _refusals_listed(load: Callable[[], ModuleOp], options: Options, watch: Watch | None) -> Generator[None]:
     """Turns the first refusal of an op into the list of all refused ops of the module."""
     try:
         yield
@@ -183,7 +197,7 @@ def _refusals_listed(load: Callable[[], ModuleOp], options: Options) -> Generato
         if not is_refusal(error):
             raise
         quiet = replace(options, dump_dir=None)
-        refused = unsupported_ops(load(), lambda alone: lower_module(alone, quiet))
+        refused = unsupported_ops(load(), lambda alone: lower_module(alone, quiet, watch=watch))
         if not refused:
             raise
         raise UnsupportedError(refused) from None
@@ -196,9 +210,15 @@ def configure(step: ModulePass, options: Options) -> ModulePass:
     return replace(step, **given) if given else step
 
 
-def _apply_per_kernel(step: ModulePass, ctx: Context, module: ModuleOp, dumper: Dumper) -> None:
+def _no_watch(part: float, what: str) -> None:
+    pass
+
+
+def _apply_per_kernel(step: ModulePass, ctx: Context, module: ModuleOp, dumper: Dumper, watch: Watch) -> None:
     unsupported: list[UnsupportedOp] = []
-    for name, kernel in kernels(module).items():
+    found = kernels(module)
+    for number, (name, kernel) in enumerate(found.items()):
+        watch(number / len(found), step.name)
         if dumper.is_on:
             dumper.log(name, f"Before {step.name}", str(kernel))
         try:

@@ -14,6 +14,8 @@ from hlo2tx8.device.program import Program, Slot, SlotKind
 from hlo2tx8.device.status import Status
 
 Mode = Literal["fast", "definition", "strict"]
+Progress = Callable[[FaultPlace], None]
+"""Hears where a run is; what it raises ends the run."""
 
 
 class LaunchError(ValueError):
@@ -39,12 +41,12 @@ class Emulator:
         return "native" if native.available() else f"definition (no native core: {native.why_not()})"
 
     def run(
-        self, program: Program, inputs: Sequence[np.ndarray], progress: Callable[[FaultPlace], None] | None = None
+        self, program: Program, inputs: Sequence[np.ndarray], progress: Progress | None = None
     ) -> list[np.ndarray]:
         """The outputs for these inputs, in the order of the slots; raises LaunchError or Fault, or what `progress` raises.
 
-        Inputs are C-contiguous arrays of exactly the slots' sizes; outputs have the slots' shapes and dtypes. The native core calls
-        `progress` about ten times a second with the place of the first tile that has not ended.
+        Inputs are C-contiguous arrays of exactly the slots' sizes; outputs have the slots' shapes and dtypes. `progress` is called
+        about ten times a second with the place of the first tile that has not ended.
         """
         return self._run(program, inputs, False, progress)[0]
 
@@ -59,7 +61,7 @@ class Emulator:
         program: Program,
         inputs: Sequence[np.ndarray],
         keeps_status: bool,
-        progress: Callable[[FaultPlace], None] | None = None,
+        progress: Progress | None = None,
     ) -> tuple[list[np.ndarray], tuple[Status, ...]]:
         num_inputs = len(program.slots_of(SlotKind.INPUT))
         if len(inputs) != num_inputs:
@@ -72,10 +74,10 @@ class Emulator:
 
             status = core.run(program, slots, self.chip, self.threads, keeps_status, progress)
         elif self.mode == "strict":
-            interpret.run_strict(program, slots, self.chip)
+            interpret.run_strict(program, slots, self.chip, progress=progress)
             status = ()
         else:
-            status = interpret.run(program, slots, self.chip, keeps_status)
+            status = interpret.run(program, slots, self.chip, keeps_status, progress)
         return [outputs[s] for s in program.slots_of(SlotKind.OUTPUT)], status
 
     def _bind(

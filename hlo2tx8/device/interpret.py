@@ -1,6 +1,7 @@
 """The definition tier: records of all tiles, each tile in program order until it waits at a barrier."""
 
-from collections.abc import Generator, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -30,6 +31,8 @@ from hlo2tx8.device.status import Status
 from hlo2tx8.device.tile_machine import TileMachine
 
 WORD = 1 << 64
+PROGRESS_SECONDS = 0.1
+Progress = Callable[[FaultPlace], None]
 
 
 class Engines(Protocol):
@@ -103,19 +106,23 @@ class InOrderSystem:
         pass
 
 
-def run(program: Program, slots: Sequence[np.ndarray], chip: Chip, keeps_status: bool = False) -> tuple[Status, ...]:
+def run(
+    program: Program, slots: Sequence[np.ndarray], chip: Chip, keeps_status: bool = False, progress: Progress | None = None
+) -> tuple[Status, ...]:
     """Runs a program on the bytes of its slots; the exception bits of every tile, if they are kept; raises Fault."""
     system = InOrderSystem(slots, chip, keeps_status)
-    run_on(system, decoded(program))
+    run_on(system, decoded(program), progress)
     return tuple(tile.machine.status for tile in system.tiles) if keeps_status else ()
 
 
-def run_strict(program: Program, slots: Sequence[np.ndarray], chip: Chip, checks: bool = True) -> None:
+def run_strict(
+    program: Program, slots: Sequence[np.ndarray], chip: Chip, checks: bool = True, progress: Progress | None = None
+) -> None:
     """As `run`, as late as the machine may; `checks` faults on everything strict mode finds, without them it only is late."""
     from hlo2tx8.device.strict import StrictSystem
 
     records = decoded(program)
-    run_on(StrictSystem(program, records, slots, chip, checks), records)
+    run_on(StrictSystem(program, records, slots, chip, checks), records, progress)
 
 
 def decoded(program: Program) -> list[Record]:
@@ -126,10 +133,10 @@ def decoded(program: Program) -> list[Record]:
         raise Fault(FaultKind.ILLEGAL_OPCODE, str(error), FaultPlace(0, 0)) from None
 
 
-def run_on(system: System, records: Sequence[Record]) -> None:
-    """Each tile in turn until it waits at a barrier; then all go on, if they wait at the same one."""
+def run_on(system: System, records: Sequence[Record], progress: Progress | None = None) -> None:
+    """Each tile in turn until it waits at a barrier; then all go on, if they wait at the same one. `progress`: see Emulator.run."""
     targets = partners(records)
-    waiting = [_Tile(t, records, targets, engines).run() for t, engines in enumerate(system.tiles)]
+    waiting = [_Tile(t, records, targets, engines, progress).run() for t, engines in enumerate(system.tiles)]
     while waiting:
         still: list[Generator[int, None, None]] = []
         places: set[int] = set()
@@ -153,8 +160,11 @@ def run_on(system: System, records: Sequence[Record]) -> None:
 class _Tile:
     """The kernel core of one tile."""
 
-    def __init__(self, tile: int, records: Sequence[Record], targets: Sequence[int], engines: Engines) -> None:
+    def __init__(
+        self, tile: int, records: Sequence[Record], targets: Sequence[int], engines: Engines, progress: Progress | None
+    ) -> None:
         self.records, self.targets, self.engines, self.tile = records, targets, engines, tile
+        self.progress, self.told = progress, time.monotonic()
         self.registers = [0] * 64
         self.registers[1] = tile
         self.loops: list[tuple[int, int, int, int]] = []
@@ -211,6 +221,9 @@ class _Tile:
             self.loops.append((at, v["lo"], v["hi"], v["step"]))
             self._set(record.fields["rd"], v["lo"])
             return at + 1
+        if self.progress is not None and time.monotonic() > self.told + PROGRESS_SECONDS:
+            self.progress(self._place(at, record))
+            self.told = time.monotonic()
         start, counter, hi, step = self.loops.pop()
         if counter + step >= hi:
             return at + 1

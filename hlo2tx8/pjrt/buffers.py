@@ -143,7 +143,7 @@ class BufferEntries(DeviceEntries):
         cell = self.cells[args.buffer]
         dst, offset, size = int(args.dst), int(args.offset), int(args.transfer_size)
 
-        def copy() -> None:
+        def copy(*_: object) -> None:
             raw = cell.value().reshape(-1).view(np.uint8)[offset : offset + size]
             ctypes.memmove(dst, address_of(raw), raw.nbytes)
 

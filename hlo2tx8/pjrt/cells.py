@@ -8,6 +8,7 @@ from typing import Any
 import numpy.typing as npt
 
 from hlo2tx8.pjrt.errors import Code, PjrtError, code_and_message
+from hlo2tx8.pjrt.interrupts import GRACE_SECONDS, Interrupts
 from hlo2tx8.pjrt.native import PluginLibrary
 
 Array = npt.NDArray[Any]
@@ -45,10 +46,16 @@ class Cell:
 
 
 class Job:
-    """A piece of queued work; ends its native event with what the work raised, if anything."""
+    """A piece of queued work; ends its native event with what the work raised, if anything.
 
-    def __init__(self, work: Callable[[], None], event: int, fail: Callable[[PjrtError], None] | None = None) -> None:
+    Long work calls what it is given now and then: that raises KeyboardInterrupt if Ctrl-C was pressed since the job was queued.
+    """
+
+    def __init__(
+        self, work: Callable[[Callable[[object], None]], None], event: int, fail: Callable[[PjrtError], None] | None = None
+    ) -> None:
         self.work = work
+        self.num_interrupts = 0
         self.event = event
         self.fail = fail
         self.finished = threading.Event()
@@ -59,6 +66,7 @@ class Worker:
 
     def __init__(self, library: PluginLibrary) -> None:
         self.library: Any = library
+        self.interrupts = Interrupts(library)
         self.jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self.free = threading.Semaphore(MOST_QUEUED)
         self.lock = threading.Lock()
@@ -66,6 +74,7 @@ class Worker:
 
     def submit(self, job: Job) -> None:
         """Queues a job, once there is room; runs it where a job, in a host function, waits for it."""
+        job.num_interrupts = self.interrupts.count()
         if threading.current_thread() is self.thread:
             self.do(job)
             return
@@ -90,8 +99,13 @@ class Worker:
     def do(self, job: Job) -> None:
         """Runs one job and ends its event."""
         code, message = Code.OK, ""
+
+        def check(_: object) -> None:
+            self.interrupts.check(job.num_interrupts, GRACE_SECONDS)
+
         try:
-            job.work()
+            check(None)
+            job.work(check)
         except BaseException as error:
             code, message = code_and_message(error)
             if job.fail is not None:

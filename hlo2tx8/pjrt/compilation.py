@@ -11,16 +11,19 @@ import hlo2tx8
 from hlo2tx8.options import Options
 from hlo2tx8.pjrt.configuration import override
 from hlo2tx8.pjrt.host_calls import HostFunctions
+from hlo2tx8.pjrt.interrupts import Interrupts
 from hlo2tx8.pjrt.jax_side import CompileOptions, compile_options, main_function
 from hlo2tx8.pjrt.protobuf import integers, messages
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from hlo2tx8.driver import Watch
     from hlo2tx8.pjrt.split_executable import SplitExecutable
     from hlo2tx8.runtime.executable import Executable
 
 MOST_CACHED = 512
+MOST_WAITED_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -94,8 +97,9 @@ class Compiled:
 class Compiler:
     """Compiles requests, one at a time; equal ones once."""
 
-    def __init__(self, functions: HostFunctions) -> None:
+    def __init__(self, functions: HostFunctions, interrupts: Interrupts) -> None:
         self.functions = functions
+        self.interrupts = interrupts
         self.lock = threading.Lock()
         self.done: OrderedDict[str, Compiled] = OrderedDict()
 
@@ -103,15 +107,32 @@ class Compiler:
         """Raises what `hlo2tx8.compile` does."""
         key = request.fingerprint
         with self.lock:
-            compiled = self.done.get(key) or _compile(request, self.functions)
+            compiled = self.done.get(key) or self.watched(request)
             self.done[key] = compiled
             self.done.move_to_end(key)
             while len(self.done) > MOST_CACHED:
                 self.done.popitem(last=False)
         return compiled
 
+    def wait(self) -> None:
+        """Until no thread compiles, but not for ever."""
+        self.lock.acquire(timeout=MOST_WAITED_SECONDS)
 
-def _compile(request: Request, functions: HostFunctions) -> Compiled:
+    def watched(self, request: Request) -> Compiled:
+        """Compiles with a progress bar, until Ctrl-C."""
+        from hlo2tx8.progress_bar import shown
+
+        count = self.interrupts.count()
+        with shown() as bar:
+
+            def watch(part: float, what: str) -> None:
+                self.interrupts.check(count)
+                bar(part, what)
+
+            return _compile(request, self.functions, watch)
+
+
+def _compile(request: Request, functions: HostFunctions, watch: "Watch") -> Compiled:
     from hlo2tx8.driver import load_source
     from hlo2tx8.pjrt.partitioning import Partitioned, partition
     from hlo2tx8.pjrt.tokens import replace_tokens
@@ -120,7 +141,7 @@ def _compile(request: Request, functions: HostFunctions) -> Compiled:
     module = load_source(local.code)
     token_inputs, token_outputs = replace_tokens(module)
     return replace(
-        describe(_executable(module, local.code, request, functions), request.code),
+        describe(_executable(module, local.code, request, functions, watch), request.code),
         token_inputs=token_inputs,
         token_outputs=token_outputs,
         code=local.code,
@@ -142,7 +163,9 @@ def _memory_kinds(attributes: tuple[dict[str, str], ...]) -> tuple[str, ...]:
     return tuple(entry.get("mhlo.memory_kind", "").strip('"') for entry in attributes)
 
 
-def _executable(module: "ModuleOp", code: bytes, request: Request, functions: HostFunctions) -> "Executable | SplitExecutable":
+def _executable(
+    module: "ModuleOp", code: bytes, request: Request, functions: HostFunctions, watch: "Watch"
+) -> "Executable | SplitExecutable":
     from hlo2tx8.driver import compile_module, load_source
     from hlo2tx8.pjrt.split_executable import compile_split
     from hlo2tx8.pjrt.split_program import split
@@ -151,7 +174,7 @@ def _executable(module: "ModuleOp", code: bytes, request: Request, functions: Ho
     found = split(module)
     if found is not None:
         shape = request.assignment.num_replicas, request.assignment.num_partitions
-        return compile_split(module, found, request.options, functions, shape)
+        return compile_split(module, found, request.options, functions, shape, watch)
     loaded = [module]
 
     def load() -> "ModuleOp":
@@ -161,4 +184,4 @@ def _executable(module: "ModuleOp", code: bytes, request: Request, functions: Ho
         replace_tokens(again)
         return again
 
-    return compile_module(load, request.options)
+    return compile_module(load, request.options, watch)

@@ -4,7 +4,7 @@ import ctypes
 import time
 from collections.abc import Callable
 from itertools import chain, product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from hlo2tx8.pjrt.errors import Code, PjrtError
 from hlo2tx8.pjrt.host_calls import HostFunctions
 from hlo2tx8.pjrt.memory import Keep, read_int64s, read_pointers, read_text
 from hlo2tx8.pjrt.native import PluginLibrary
+
+if TYPE_CHECKING:
+    from hlo2tx8.device.emulator import Progress
 
 QUICK_SECONDS = 5e-4
 """A program whose last run took less is run in the thread that launches it: queueing would cost as much."""
@@ -39,7 +42,7 @@ class Loaded:
         self.client = client
         self.devices = devices
         self.is_quick = False
-        self.execute_rows: Callable[[Rows], Rows] | None = getattr(self.executable, "execute_rows", None)
+        self.execute_rows: Callable[[Rows, Progress | None], Rows] | None = getattr(self.executable, "execute_rows", None)
         self.keep = Keep()
         outputs = self.executable.signature.outputs
         kinds = [(code_of(port.dtype), port.shape) for port in outputs]
@@ -52,15 +55,15 @@ class Loaded:
         self.has_other_memories = any(kind != devices[0].default_memory.kind for kind in self.output_kinds)
         self.is_deleted = False
 
-    def run(self, rows: Rows) -> Rows:
-        """The outputs for these inputs, by device."""
+    def run(self, rows: Rows, progress: "Progress | None" = None) -> Rows:
+        """The outputs for these inputs, by device; long runs call `progress` now and then and raise what it raises."""
         started = time.perf_counter()
         for row, i in product(rows, self.compiled.token_inputs):
             row[i] = NO_ELEMENTS
         if self.execute_rows is None:
-            outputs = [self.executable.launch(row) for row in rows]
+            outputs = [self.executable.launch(row, progress) for row in rows]
         else:
-            outputs = self.execute_rows(rows)
+            outputs = self.execute_rows(rows, progress)
         for row, i in product(outputs, self.compiled.token_outputs):
             row[i] = A_TOKEN
         self.is_quick = self.execute_rows is None and time.perf_counter() - started < QUICK_SECONDS
@@ -73,7 +76,7 @@ class ExecutableEntries(BufferEntries):
     def __init__(self, library: PluginLibrary) -> None:
         super().__init__(library)
         self.host_functions = HostFunctions()
-        self.compiler = Compiler(self.host_functions)
+        self.compiler = Compiler(self.host_functions, self.worker.interrupts)
 
     def Client_Compile(self, args: Any) -> None:
         self.drain()
@@ -251,8 +254,8 @@ class ExecutableEntries(BufferEntries):
             cell.job = None
             self.library.payload_set(payload, None if array is None else address_of(array))
 
-        def work() -> None:
-            rows = loaded.run([[cell.value() for cell in row] for row in inputs])
+        def work(check: "Progress") -> None:
+            rows = loaded.run([[cell.value() for cell in row] for row in inputs], check)
             for cell, payload, array in zip(chain(*outputs), chain(*payloads), chain(*rows), strict=True):
                 end(cell, payload, array, None)
             for event in events[:-1]:

@@ -40,7 +40,7 @@ class Plugin:
         self.library: Any = library
         self.entries = ExtensionEntries(library)
         self.callbacks: list[Any] = []
-        self.tables: list[Any] = []
+        self.python_slots: list[tuple[Any, int]] = []
         shardings = self.extension(SHARDINGS, SHARDINGS_TYPE, None)
         layouts = self.extension(LAYOUTS, LAYOUTS_TYPE, shardings)
         self.head, table = self.table(Head, FUNCTIONS, SPARE_SLOTS)
@@ -62,15 +62,14 @@ class Plugin:
         memory = (ctypes.c_char * (ctypes.sizeof(head) + 8 * (len(names) + spare)))()
         slots = (ctypes.c_void_p * len(names)).from_buffer(memory, ctypes.sizeof(head))
         for i, name in enumerate(names):
-            slots[i] = self.entry(name)
-        self.tables.append(slots)
+            native = self.library.address(name)
+            slots[i] = native or self.python_entry(name)
+            if native is None:
+                self.python_slots.append((slots, i))
         return head.from_buffer(memory), memory
 
-    def entry(self, name: str) -> int | None:
-        """The address of a function."""
-        native = self.library.address(name)
-        if native is not None:
-            return native
+    def python_entry(self, name: str) -> int | None:
+        """The address of a function that Python serves, or that nobody does."""
         function = getattr(self.entries, name, None)
         if function is None:
             return self.library.address("tx8_unimplemented")
@@ -96,9 +95,13 @@ class Plugin:
         return call
 
     def close(self) -> None:
-        """Ends the worker and turns every function into a native no-op: no Python runs for jaxlib from here on."""
+        """Ends all work and turns Python's functions into native no-ops: no Python runs for jaxlib from here on.
+
+        Native ones stay, for the threads that are still on their way out.
+        """
+        self.entries.worker.interrupts.end_all()
+        self.entries.compiler.wait()
         self.entries.worker.stop()
         nothing = self.library.address("tx8_nothing")
-        for slots in self.tables:
-            for i in range(len(slots)):
-                slots[i] = nothing
+        for slots, i in self.python_slots:
+            slots[i] = nothing

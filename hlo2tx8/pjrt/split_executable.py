@@ -8,8 +8,9 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from hlo2tx8.device.emulator import Progress
 from hlo2tx8.dialects.hlo import decode_attributes
-from hlo2tx8.driver import compile_module
+from hlo2tx8.driver import Watch, compile_module
 from hlo2tx8.hlo.lookup import tensor_like
 from hlo2tx8.module import module_name, signature_of
 from hlo2tx8.options import Options
@@ -19,7 +20,8 @@ from hlo2tx8.pjrt.split_program import Segment, Split, run_steps
 from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.runtime.signature import Signature
 
-Step = tuple[Callable[[Rows], Rows], tuple[int, ...], tuple[int, ...]]
+Run = Callable[[Rows, Progress | None], Rows]
+Step = tuple[Run, tuple[int, ...], tuple[int, ...]]
 SUMMED = ("cycles", "seconds", "bytes accessed", "flops", "transcendentals")
 
 
@@ -34,13 +36,13 @@ class SplitExecutable:
     results: tuple[int, ...]
     functions: tuple[HostFunction, ...] = field(default=())
 
-    def launch(self, arrays: Sequence[Array]) -> list[Array]:
+    def launch(self, arrays: Sequence[Array], progress: Progress | None = None) -> list[Array]:
         """Results of one device's inputs, where there is only one device."""
-        return self.execute_rows([list(arrays)])[0]
+        return self.execute_rows([list(arrays)], progress)[0]
 
-    def execute_rows(self, rows: Rows) -> Rows:
-        """Results by device for inputs by device."""
-        return run_steps(self.steps, self.results, rows)
+    def execute_rows(self, rows: Rows, progress: Progress | None = None) -> Rows:
+        """Results by device for inputs by device; `progress` as in Emulator.run."""
+        return run_steps(self.steps, self.results, rows, progress)
 
     def cost_analysis(self) -> dict[str, object]:
         """Sums over the programs; exchanges cost nothing yet."""
@@ -65,7 +67,7 @@ class SplitExecutable:
 
 
 def compile_split(
-    module: ModuleOp, found: Split, options: Options, functions: HostFunctions, shape: tuple[int, int]
+    module: ModuleOp, found: Split, options: Options, functions: HostFunctions, shape: tuple[int, int], watch: Watch
 ) -> SplitExecutable:
     """Compiles every segment; `shape` is the number of replicas and of partitions."""
     parts: list[Executable] = []
@@ -73,24 +75,28 @@ def compile_split(
     kept: list[HostFunction] = []
     for step in found.steps:
         if isinstance(step, Segment):
-            part = compile_module(step.module.clone, options)
+            part = compile_module(step.module.clone, options, watch)
             parts.append(part)
-            run: Callable[[Rows], Rows] = partial(_run_part, part)
+            run: Run = partial(_run_part, part)
         elif step.op.name == "stablehlo.custom_call":
             function = functions.find(str(decode_attributes(step.op)["backend_config"]))
             kept.append(function)
             run = _host_call(function, step.op)
         else:
-            run = exchange_of(step.op, *shape)
+            run = _exchange(exchange_of(step.op, *shape))
         steps.append((run, step.inputs, step.outputs))
     return SplitExecutable(module_name(module), signature_of(module), tuple(parts), tuple(steps), found.results, tuple(kept))
 
 
-def _run_part(part: Executable, rows: Rows) -> Rows:
-    return [part.execute(*row) for row in rows]
+def _run_part(part: Executable, rows: Rows, progress: Progress | None) -> Rows:
+    return [part.launch(part.signature.check(row), progress) for row in rows]
 
 
-def _host_call(function: HostFunction, op: Operation) -> Callable[[Rows], Rows]:
+def _exchange(work: Callable[[Rows], Rows]) -> Run:
+    return lambda rows, progress: work(rows)
+
+
+def _host_call(function: HostFunction, op: Operation) -> Run:
     assert str(decode_attributes(op)["call_target_name"]) == TARGET
     types = [(tensor_like(result.type).shape, tensor_like(result.type).dtype) for result in op.results]
-    return lambda rows: [call_host(function, row, types) for row in rows]
+    return lambda rows, progress: [call_host(function, row, types) for row in rows]

@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from hlo2tx8.device.emulator import Progress
 from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.hlo.regions import captured
 from hlo2tx8.module import find_main, module_name
@@ -181,12 +182,15 @@ def _has_effect(op: Operation) -> bool:
 
 
 def run_steps(
-    steps: Sequence[tuple[Callable[[Rows], Rows], tuple[int, ...], tuple[int, ...]]], results: Sequence[int], inputs: Rows
+    steps: Sequence[tuple[Callable[[Rows, Progress | None], Rows], tuple[int, ...], tuple[int, ...]]],
+    results: Sequence[int],
+    inputs: Rows,
+    progress: Progress | None,
 ) -> Rows:
     """The results on every device; each step is what it does, and the numbers of the values it reads and gives."""
     values: list[dict[int, Array]] = [dict(enumerate(row)) for row in inputs]
     for run, read, given in steps:
-        found = run([[row[i] for i in read] for row in values])
+        found = run([[row[i] for i in read] for row in values], progress)
         for row, arrays in zip(values, found, strict=True):
             row.update(zip(given, (np.ascontiguousarray(a).reshape(a.shape) for a in arrays), strict=True))
     return [[row[i] for i in results] for row in values]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from hlo2tx8.device.chip import Chip
-from hlo2tx8.device.emulator import Emulator
+from hlo2tx8.device.emulator import Emulator, Progress
 from hlo2tx8.device.faults import Fault
 from hlo2tx8.device.program import Program, SlotKind
 from hlo2tx8.device.timing import Report, model
@@ -54,11 +54,11 @@ class Executable:
         """As `run`, always a list. InputError on wrong inputs, DeviceError where the emulator faults."""
         return self.launch(self.signature.check(arrays))
 
-    def launch(self, arrays: Sequence[Array]) -> list[Array]:
-        """As `execute`, for arrays that are known to fit the signature."""
+    def launch(self, arrays: Sequence[Array], progress: Progress | None = None) -> list[Array]:
+        """As `execute`, for arrays that are known to fit the signature; long runs call `progress` as Emulator.run does."""
         inputs = [port.to_device(array) for port, array in zip(self.signature.inputs, arrays, strict=True)]
         try:
-            results = self.emulator.run(self.program, inputs)
+            results = self.emulator.run(self.program, inputs, progress)
             return [port.from_device(array) for port, array in zip(self.signature.outputs, results, strict=True)]
         except Fault as fault:
             raise DeviceError("E1008", str(fault)) from fault

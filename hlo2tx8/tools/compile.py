@@ -22,13 +22,15 @@ def compile_file(args: Any) -> int:
     """Compile; 0, or an Hlo2tx8Error is raised."""
     from hlo2tx8.driver import compile_source, load_source, lower
     from hlo2tx8.options import Level
+    from hlo2tx8.progress_bar import shown
     from hlo2tx8.tools.report import describe, describe_lowered
 
     options = options_of(args)
     if options.until is not Level.PROGRAM:
         sys.stdout.write(describe_lowered(lower(partial(load_source, args.file, format=args.input_format), options)))
         return 0
-    executable = compile_source(args.file, options, format=args.input_format)
+    with shown() as watch:
+        executable = compile_source(args.file, options, format=args.input_format, watch=watch)
     show_program = args.print_program or args.until is Level.PROGRAM
     sys.stdout.write(describe(executable, program=show_program, report=args.report))
     if args.time:

@@ -2,6 +2,7 @@
 
 import faulthandler
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -23,6 +24,7 @@ class Recorder:
         self.done = {json.loads(line)["test"] for found in logs for line in found.read_text().splitlines()}
         self.only = None if task["only"] is None else set(Path(task["only"]).read_text().splitlines())
         self.file = log.open("a")
+        self.stderr = os.dup(2)  # pytest puts its own in the place
 
     def write(self, test: str, outcome: str, message: str = "") -> None:
         self.file.write(json.dumps({"test": test, "outcome": outcome, "message": message}) + "\n")
@@ -41,7 +43,7 @@ class Recorder:
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         if time.time() > self.task["end"]:
             pytest.exit("out of time", 0)
-        faulthandler.dump_traceback_later(self.task["timeout"], exit=True)
+        faulthandler.dump_traceback_later(self.task["timeout"], exit=True, file=self.stderr)
         self.write(name_of(nodeid), "started")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

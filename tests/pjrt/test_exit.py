@@ -51,6 +51,11 @@ def test_control_c_ends_a_long_run():
             y.block_until_ready()
         except KeyboardInterrupt:
             print("interrupted", flush=True)
+        print(f(x)[1], flush=True)  # waits for what was queued before
+        try:
+            y.block_until_ready()
+        except jax.errors.JaxRuntimeError as error:
+            print(error, flush=True)
         """)
     assert child.stdout is not None
     assert child.stdout.readline() == "running\n"
@@ -60,5 +65,26 @@ def test_control_c_ends_a_long_run():
     line = child.stdout.readline()
     seconds = time.monotonic() - sent
     rest, errors = child.communicate(timeout=60)
-    assert (line, rest, child.returncode) == ("interrupted\n", "", 0), errors
+    assert (line, rest, child.returncode) == ("interrupted\n", "2.0\nCANCELLED: KeyboardInterrupt\n", 0), errors
+    assert seconds < 1
+
+
+def test_control_c_ends_a_long_compilation():
+    child = start("""
+        lowered = jax.jit(lambda x: [(x[i:] * 2).sum() for i in range(200)]).lower(np.zeros(1000, np.float32))
+        print("compiling", flush=True)
+        try:
+            lowered.compile()
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+        """)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "compiling\n"
+    time.sleep(2)
+    sent = time.monotonic()
+    child.send_signal(signal.SIGINT)
+    line = child.stdout.readline()
+    seconds = time.monotonic() - sent
+    assert line == "interrupted\n", child.communicate(timeout=60)
     assert seconds < 2
+    child.communicate(timeout=60)
