@@ -10,7 +10,7 @@ What overflows only on the way is scaled; infinities and zeros give what C99 say
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from hlo2tx8.hlo.real_math import Pred, Real
+from hlo2tx8.hlo.formula import Pred, Term
 
 INFINITY = float("inf")
 
@@ -18,8 +18,8 @@ INFINITY = float("inf")
 class Parts(NamedTuple):
     """A complex array as two arrays of reals."""
 
-    real: Real
-    imag: Real
+    real: Term
+    imag: Term
 
 
 def choose(condition: Pred, yes: Parts, no: Parts) -> Parts:
@@ -67,7 +67,7 @@ def _is_finite(z: Parts) -> Pred:
     return (abs(z.real) < INFINITY) & (abs(z.imag) < INFINITY)
 
 
-def absolute(z: Parts) -> Real:
+def absolute(z: Parts) -> Term:
     """max sqrt(1 + (min / max)²) of the sizes of the parts; inf where one is infinite."""
     a, b = abs(z.real), abs(z.imag)
     large, small = a.call("maximum", b), a.call("minimum", b)
@@ -97,7 +97,7 @@ def exponential(z: Parts) -> Parts:
     return Parts(vanishes.choose(0.0, real), vanishes.choose(0.0, imag))
 
 
-def _exp_limit(x: Real) -> float:
+def _exp_limit(x: Term) -> float:
     """A number below the logarithm of the largest float."""
     return 700.0 if "f64" in str(x.type.element_type) else 80.0
 
@@ -110,7 +110,7 @@ def expm1(z: Parts) -> Parts:
     return choose(b.equals(0.0), Parts(a.call("exponential_minus_one"), b), Parts(real, exponential(z).imag))
 
 
-def _sinh_cosh(x: Real) -> tuple[Real, Real, Real]:
+def _sinh_cosh(x: Term) -> tuple[Term, Term, Term]:
     """(s, c, f) with sinh x = s f, cosh x = c f; f is 1 unless e^|x| overflows."""
     size = abs(x)
     is_large = size > _exp_limit(x)

@@ -22,8 +22,8 @@ from hlo2tx8.errors import CompileError
 from hlo2tx8.hlo.accumulation import only_adds
 from hlo2tx8.hlo.complex_functions import BINARY, UNARY, Parts, absolute
 from hlo2tx8.hlo.expansion import Expansion, int_array
+from hlo2tx8.hlo.formula import Pred, Term
 from hlo2tx8.hlo.lookup import attributes_of
-from hlo2tx8.hlo.real_math import Pred, Real
 from hlo2tx8.hlo.regions import terminator_of
 from hlo2tx8.hlo.spec import Array
 
@@ -109,7 +109,7 @@ class SplitComplex:
         for arg in tuple(block.args):
             if is_complex(arg.type):
                 new = [block.insert_arg(part_type(arg.type), arg.index) for _ in range(2)]
-                self.parts[arg] = Parts(*(Real(Expansion(terminator), value) for value in new))
+                self.parts[arg] = Parts(*(Term(Expansion(terminator), value) for value in new))
                 self.dead_args.append(arg)
         self.ops(block)
         terminator.operands = self.flat(terminator.operands)
@@ -129,7 +129,7 @@ class SplitComplex:
     def of(self, e: Expansion, value: SSAValue) -> Parts:
         """The parts of an operand, for ops in front of `e.op`."""
         real, imag = self.parts[value]
-        return Parts(Real(e, real.value), Real(e, imag.value))
+        return Parts(Term(e, real.value), Term(e, imag.value))
 
     def op(self, op: Operation) -> None:
         """Rewrites one op, unless nothing in it is complex."""
@@ -159,22 +159,22 @@ def _split(e: Expansion, pairs: SSAValue, type_: Attribute) -> Parts:
     """The parts of a complex parameter that is an array of pairs."""
     shape = as_tensor(type_).get_shape()
     part = part_type(type_)
-    found: list[Real] = []
+    found: list[Term] = []
     for number in range(2):
         start, limit, strides = (*(0 for _ in shape), number), (*shape, number + 1), (1,) * (len(shape) + 1)
         bounds = {"start_indices": int_array(start), "limit_indices": int_array(limit), "strides": int_array(strides)}
         column = e.emit("slice", [pairs], e.like(pairs, (*shape, 1)), **bounds)
-        found.append(Real(e, e.emit("reshape", [column], part)))
+        found.append(Term(e, e.emit("reshape", [column], part)))
     return Parts(*found)
 
 
 def _partwise(s: SplitComplex, e: Expansion, op: Operation) -> list[Value]:
     """The same op twice."""
-    found: list[Real] = []
+    found: list[Term] = []
     for number in range(2):
         operands = [s.parts[v][number].value if v in s.parts else v for v in op.operands]
         new = type(op).create(operands=operands, result_types=[part_type(op.results[0].type)], properties=dict(op.properties))
-        found.append(Real(e, e.insert(new).results[0]))
+        found.append(Term(e, e.insert(new).results[0]))
     return [Parts(*found)]
 
 
@@ -190,12 +190,12 @@ def _pairwise(s: SplitComplex, e: Expansion, op: Operation) -> list[Value]:
     new = type(op).create(operands=s.flat(op.operands), result_types=types, properties=dict(op.properties), regions=regions)
     new.attributes |= op.attributes
     results = iter(e.insert(new).results)
-    return [Parts(Real(e, next(results)), Real(e, next(results))) if is_complex(t) else next(results) for t in op.result_types]
+    return [Parts(Term(e, next(results)), Term(e, next(results))) if is_complex(t) else next(results) for t in op.result_types]
 
 
 def _sum(s: SplitComplex, e: Expansion, op: Operation) -> list[Value]:
     """A sum is one of each part, which do not wait for each other."""
-    found: list[Real] = []
+    found: list[Term] = []
     for number in range(2):
         operands = [s.parts[v][number].value for v in op.operands]
         region = op.regions[0].clone()
@@ -203,16 +203,16 @@ def _sum(s: SplitComplex, e: Expansion, op: Operation) -> list[Value]:
             Rewriter.replace_value_with_new_type(value, part_type(value.type))
         type_ = part_type(op.results[0].type)
         new = type(op).create(operands=operands, result_types=[type_], properties=dict(op.properties), regions=[region])
-        found.append(Real(e, e.insert(new).results[0]))
+        found.append(Term(e, e.insert(new).results[0]))
     return [Parts(*found)]
 
 
 def _dot(s: SplitComplex, e: Expansion, op: Operation) -> list[Value]:
     """(A + Bi)(C + Di) by four real products."""
 
-    def product(a: Real, b: Real) -> Real:
+    def product(a: Term, b: Term) -> Term:
         new = type(op).create(operands=[a.value, b.value], result_types=[type_], properties=dict(op.properties))
-        return Real(e, e.insert(new).results[0])
+        return Term(e, e.insert(new).results[0])
 
     type_ = part_type(op.results[0].type)
     (a, b), (c, d) = (s.of(e, value) for value in op.operands)
@@ -223,7 +223,7 @@ def _constant(_: SplitComplex, e: Expansion, op: Operation) -> list[Value]:
     literal, type_ = op.properties["value"], part_type(op.results[0].type)
     assert isinstance(literal, LiteralAttr)
     values: tuple[Array, Array] = (np.real(literal.array), np.imag(literal.array))
-    return [Parts(*(Real(e, e.emit("constant", [], type_, value=LiteralAttr.from_array(v))) for v in values))]
+    return [Parts(*(Term(e, e.emit("constant", [], type_, value=LiteralAttr.from_array(v))) for v in values))]
 
 
 def _bitcast(s: SplitComplex, e: Expansion, op: Operation) -> list[Value]:
@@ -233,7 +233,7 @@ def _bitcast(s: SplitComplex, e: Expansion, op: Operation) -> list[Value]:
 
 
 def _iota(_: SplitComplex, e: Expansion, op: Operation) -> list[Value]:
-    real = Real(e, e.emit("iota", [], part_type(op.results[0].type), **op.properties))
+    real = Term(e, e.emit("iota", [], part_type(op.results[0].type), **op.properties))
     return [Parts(real, real.number(0))]
 
 
@@ -247,8 +247,8 @@ def _convert(s: SplitComplex, e: Expansion, op: Operation) -> list[Value]:
         return [e.emit("convert", [z.real.value], type_)]
     part = part_type(type_)
     if source in s.parts:
-        return [Parts(*(Real(e, e.emit("convert", [p.value], part)) for p in s.parts[source]))]
-    real = Real(e, e.emit("convert", [source], part))
+        return [Parts(*(Term(e, e.emit("convert", [p.value], part)) for p in s.parts[source]))]
+    real = Term(e, e.emit("convert", [source], part))
     return [Parts(real, real.number(0))]
 
 
@@ -276,7 +276,7 @@ RULES: dict[str, Rule] = {
     "stablehlo.abs": lambda s, e, op: [absolute(s.of(e, op.operands[0])).value],
     "stablehlo.real": lambda s, e, op: [s.parts[op.operands[0]].real.value],
     "stablehlo.imag": lambda s, e, op: [s.parts[op.operands[0]].imag.value],
-    "stablehlo.complex": lambda s, e, op: [Parts(*(Real(e, value) for value in op.operands))],
+    "stablehlo.complex": lambda s, e, op: [Parts(*(Term(e, value) for value in op.operands))],
     "stablehlo.bitcast_convert": _bitcast,
     "stablehlo.constant": _constant,
     "stablehlo.iota": _iota,

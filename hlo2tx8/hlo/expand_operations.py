@@ -12,6 +12,7 @@ sort                               ⟶    a network of compare and exchange
 batch_norm_*                       ⟶    arithmetic and sums
 cholesky, triangular_solve         ⟶    loops over columns and rows
 fft                                ⟶    products with Fourier matrices
+rng_bit_generator, rng             ⟶    integer arithmetic on the numbers of the elements
 """
 
 from collections.abc import Callable, Sequence
@@ -30,6 +31,7 @@ from hlo2tx8.hlo import (
     expand_fft,
     expand_indexed,
     expand_linear_algebra,
+    expand_random,
     expand_select_and_scatter,
     expand_sort,
     expand_windows,
@@ -48,8 +50,8 @@ class ExpandOperationsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in tuple(op.walk()):
-            if inner.name in expand_linear_algebra.EXPANSIONS:
-                expand_linear_algebra.EXPANSIONS[inner.name](inner)  # into loops of ops that are expanded, too
+            if inner.name in FIRST:
+                FIRST[inner.name](inner)
         for inner in tuple(op.walk()):
             if inner.name in COMBINING:
                 _own_constants(inner)
@@ -57,6 +59,9 @@ class ExpandOperationsPass(ModulePass):
             if expand is not None:
                 expand(inner)
 
+
+FIRST: dict[str, Callable[[Operation], None]] = {**expand_linear_algebra.EXPANSIONS, **expand_random.EXPANSIONS}
+"""What rewrites an op into ops that need to be rewritten, too."""
 
 COMBINING = tuple(f"stablehlo.{name}" for name in ("reduce", "reduce_window", "scatter", "select_and_scatter", "sort"))
 """Ops whose regions say what to do with elements."""

@@ -1,4 +1,4 @@
-"""Arithmetic on arrays of real floats, written as formulas: each operator appends the StableHLO op that does it."""
+"""Arithmetic on arrays written as formulas: each operator puts the StableHLO op that does it in front of an op."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.expansion import Expansion
 from hlo2tx8.hlo.types import numpy_dtype
 
-Operand: TypeAlias = Union["Real", float]
+Operand: TypeAlias = Union["Term", float]
 
 
 @dataclass(frozen=True)
-class Real:
-    """An array of floats; numbers in a formula are splats of its type."""
+class Term:
+    """An array of floats or integers; numbers in a formula are splats of its type."""
 
     e: Expansion
     value: SSAValue
@@ -28,47 +28,64 @@ class Real:
     def type(self) -> TensorType[Attribute]:
         return as_tensor(self.value.type)
 
-    def number(self, value: float) -> "Real":
+    def number(self, value: float) -> "Term":
         """A splat of this array's type."""
         literal = LiteralAttr.from_array(np.array(value, numpy_dtype(self.type.element_type)))
-        return Real(self.e, self.e.emit("constant", [], self.type, value=literal))
+        return Term(self.e, self.e.emit("constant", [], self.type, value=literal))
 
-    def call(self, name: str, *others: Operand) -> "Real":
+    def call(self, name: str, *others: Operand) -> "Term":
         """`stablehlo.<name>` of this and other arrays of its type."""
         operands = [self.value, *(self._of(other).value for other in others)]
-        return Real(self.e, self.e.emit(name, operands, self.type))
+        return Term(self.e, self.e.emit(name, operands, self.type))
 
-    def _of(self, other: Operand) -> "Real":
-        return other if isinstance(other, Real) else self.number(other)
+    def _of(self, other: Operand) -> "Term":
+        return other if isinstance(other, Term) else self.number(other)
 
-    def __add__(self, other: Operand) -> "Real":
+    def __add__(self, other: Operand) -> "Term":
         return self.call("add", other)
 
-    def __sub__(self, other: Operand) -> "Real":
+    def __sub__(self, other: Operand) -> "Term":
         return self.call("subtract", other)
 
-    def __mul__(self, other: Operand) -> "Real":
+    def __mul__(self, other: Operand) -> "Term":
         return self.call("multiply", other)
 
-    def __truediv__(self, other: Operand) -> "Real":
+    def __truediv__(self, other: Operand) -> "Term":
         return self.call("divide", other)
 
-    def __radd__(self, other: float) -> "Real":
+    def __xor__(self, other: Operand) -> "Term":
+        return self.call("xor", other)
+
+    def __or__(self, other: Operand) -> "Term":
+        return self.call("or", other)
+
+    def __lshift__(self, by: int) -> "Term":
+        return self.call("shift_left", by)
+
+    def __rshift__(self, by: int) -> "Term":
+        """With zeros from above."""
+        return self.call("shift_right_logical", by)
+
+    def converted(self, element: Attribute) -> "Term":
+        """The elements in another type."""
+        return Term(self.e, self.e.emit("convert", [self.value], TensorType(element, self.type.get_shape(), self.type.encoding)))
+
+    def __radd__(self, other: float) -> "Term":
         return self.number(other) + self
 
-    def __rsub__(self, other: float) -> "Real":
+    def __rsub__(self, other: float) -> "Term":
         return self.number(other) - self
 
-    def __rmul__(self, other: float) -> "Real":
+    def __rmul__(self, other: float) -> "Term":
         return self.number(other) * self
 
-    def __rtruediv__(self, other: float) -> "Real":
+    def __rtruediv__(self, other: float) -> "Term":
         return self.number(other) / self
 
-    def __neg__(self) -> "Real":
+    def __neg__(self) -> "Term":
         return self.call("negate")
 
-    def __abs__(self) -> "Real":
+    def __abs__(self) -> "Term":
         return self.call("abs")
 
     def compare(self, direction: str, other: Operand) -> "Pred":
@@ -98,7 +115,7 @@ class Real:
     def is_infinite(self) -> "Pred":
         return abs(self).equals(float("inf"))
 
-    def with_sign_of(self, other: "Real") -> "Real":
+    def with_sign_of(self, other: "Term") -> "Term":
         """|this|, negative where the other is, -0 included."""
         size = abs(self)
         negative = (other < 0) | (other.equals(0) & ((1 / other) < 0))
@@ -124,9 +141,9 @@ class Pred:
     def __invert__(self) -> "Pred":
         return self._call("not", [self.value])
 
-    def choose(self, yes: Operand, no: Operand) -> Real:
+    def choose(self, yes: Operand, no: Operand) -> Term:
         """yes where true, else no; at least one is an array."""
-        array = yes if isinstance(yes, Real) else no
-        assert isinstance(array, Real)
-        a, b = (v if isinstance(v, Real) else array.number(v) for v in (yes, no))
-        return Real(self.e, self.e.emit("select", [self.value, a.value, b.value], a.type))
+        array = yes if isinstance(yes, Term) else no
+        assert isinstance(array, Term)
+        a, b = (v if isinstance(v, Term) else array.number(v) for v in (yes, no))
+        return Term(self.e, self.e.emit("select", [self.value, a.value, b.value], a.type))
