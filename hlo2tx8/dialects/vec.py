@@ -2,8 +2,8 @@
 
 A *box* is the set of lanes one step computes, `[c, n1, n2, ...]`, in row-major order. Lane dimensions may be ragged: `valid`
 of the entries along them are computed, and vectors are dense without the others. Every vector value inside `vec.box` has the
-box's shape, and one more dimension inside `vec.reduce`. Memory is reached by `vec.load` and `vec.store` alone, whose lane
-strides are elements of a 1-D tensor in DDR.
+box's shape, one more dimension inside `vec.reduce`, and those that `vec.dot` names inside of it. Memory
+is reached by `vec.load` and `vec.store` alone, whose lane strides are elements of a 1-D tensor in DDR.
 
     scf.for %step = %c0 to %c48 step %c1 {
       vec.box [8192] {
@@ -45,6 +45,7 @@ from xdsl.irdl import (
 from xdsl.traits import NoTerminator, Pure
 
 from hlo2tx8.dialects.vec_access import LoadAtOp, ReadScalarOp, StoreAtOp
+from hlo2tx8.dialects.vec_dot import DotOp
 from hlo2tx8.dialects.xla import IndexingMapAttr
 from hlo2tx8.dialects.xla_reduce import ReduceForm
 from hlo2tx8.indexing import IndexingMap
@@ -285,6 +286,7 @@ Vec = Dialect(
         SplatOp,
         BroadcastOp,
         ReduceOp,
+        DotOp,
         ReadScalarOp,
     ],
     [],
@@ -293,6 +295,7 @@ __all__ = [
     "BoxOp",
     "BoxRegion",
     "BroadcastOp",
+    "DotOp",
     "ExtentOp",
     "GatherOp",
     "IndexOp",

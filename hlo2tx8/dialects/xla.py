@@ -15,6 +15,7 @@ from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def, result_def, t
 from xdsl.traits import NoMemoryEffect, Pure
 
 from hlo2tx8.dialects.xla_access import IN_ORDER, ExtractAtOp, InsertAtOp
+from hlo2tx8.dialects.xla_dot import DotOp
 from hlo2tx8.dialects.xla_indexing import ApplyIndexingOp, IndexingMapAttr, InDomainOp, index
 from hlo2tx8.dialects.xla_loop import LoopOp, YieldOp
 from hlo2tx8.dialects.xla_reduce import ReduceOp
@@ -137,6 +138,7 @@ Xla = Dialect(
         LoopOp,
         YieldOp,
         ReduceOp,
+        DotOp,
         ApplyIndexingOp,
         InDomainOp,
         PureCallOp,
@@ -157,6 +159,7 @@ __all__ = [
     "AllocateScratchOp",
     "ApplyIndexingOp",
     "ConstantOp",
+    "DotOp",
     "ElementwiseOp",
     "ExtractAtOp",
     "InDomainOp",

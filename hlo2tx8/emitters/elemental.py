@@ -19,6 +19,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.xla import ApplyIndexingOp, ElementwiseOp, IndexingMapAttr, InDomainOp, PureCallOp, index
 from hlo2tx8.emitters.accumulate import Accumulation
+from hlo2tx8.emitters.contraction_loop import ContractionLoop
 from hlo2tx8.emitters.reduce_blocks import BlockLoop, counted_loop
 from hlo2tx8.emitters.runtime_index import RuntimeIndices
 from hlo2tx8.emitters.scalar import constant_array, scalar_constant, scalar_op
@@ -26,6 +27,7 @@ from hlo2tx8.errors import LevelError
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.indexing import Dim, Expr, IndexingMap
 from hlo2tx8.partitioner.computation import PartitionedComputation, Scope, SubgraphFunction
+from hlo2tx8.partitioner.contraction import Contraction
 from hlo2tx8.partitioner.instruction import is_inlined_constant, kind_of, tensor_type
 from hlo2tx8.partitioner.reduction_blocks import Blocks
 from hlo2tx8.partitioner.reduction_paths import is_empty_loop, is_reduction, loop_counters, num_loop_operands
@@ -36,10 +38,10 @@ def emit_function(
     function: SubgraphFunction,
     names: Mapping[SubgraphFunction, str],
     params: Sequence[SSAValue],
-    blocks: Mapping[Operation, Blocks],
+    blocks: Mapping[Operation, Blocks | Contraction],
 ) -> func.FuncOp:
     """`func private @name(params..., indices...) -> elements`: one result per root of the function; `blocks` has the reductions
-    that go by blocks of lanes."""
+    that go by blocks of lanes, and the dots that the matrix engine computes."""
     rank = len(function.identity.dims)
     block = Block(arg_types=[*(param.type for param in params), *([index] * rank)])
     for position, arg in enumerate(block.args):
@@ -58,7 +60,7 @@ class _ElementEmitter:
     function: SubgraphFunction
     names: Mapping[SubgraphFunction, str]
     tensors: Mapping[SSAValue, SSAValue]
-    blocks: Mapping[Operation, Blocks]
+    blocks: Mapping[Operation, Blocks | Contraction]
     block: Block
     values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     reads: dict[tuple[int, SSAValue, IndexingMap], SSAValue] = field(
@@ -134,9 +136,13 @@ class _ElementEmitter:
         carried = accumulation.start(initial, block)
         if is_empty_loop(op):
             return accumulation.finish(carried, block)
-        if op in self.blocks:
-            loop = BlockLoop(op, self.blocks[op], partial(self._elements, op))
+        blocks = self.blocks.get(op)
+        if isinstance(blocks, Blocks):
+            loop = BlockLoop(op, blocks, partial(self._elements, op))
             return accumulation.finish(loop.emit(carried, block), block)
+        if blocks is not None:
+            contraction = ContractionLoop(op, blocks, partial(self._elements, op))
+            return accumulation.finish([contraction.emit(block)], block)
         nest: list[scf.ForOp] = []
         inner = block
         for counter in loop_counters(op):
@@ -150,14 +156,17 @@ class _ElementEmitter:
             carried = list(loop.results)
         return accumulation.finish(carried, block)
 
-    def _elements(self, op: Operation, counters: Sequence[SSAValue], block: Block) -> list[SSAValue]:
-        """What a turn of a reduction's loop reads. Values of the turn are known in the turn only."""
+    def _elements(
+        self, op: Operation, counters: Sequence[SSAValue], block: Block, numbers: Sequence[int] | None = None
+    ) -> list[SSAValue]:
+        """What a turn of a reduction's loop reads of its inputs, of all unless `numbers` says which. Values of the turn are known
+        in the turn only."""
         known = dict(self.values), dict(self.reads), dict(self.indices)
         self.counters.extend(counters)
-        inputs = num_loop_operands(op)
-        if inputs:
-            self._emit_scope(self.partitioned.operand_places[op, 0][1], block)
-        elements = [self._operand(op, number, block) for number in range(inputs)]
+        inputs = range(num_loop_operands(op)) if numbers is None else numbers
+        for scope in dict.fromkeys(self.partitioned.operand_places[op, number][1] for number in inputs):
+            self._emit_scope(scope, block)
+        elements = [self._operand(op, number, block) for number in inputs]
         del self.counters[len(self.counters) - len(counters) :]
         self.values, self.reads, self.indices = known
         return elements

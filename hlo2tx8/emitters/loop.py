@@ -13,7 +13,7 @@
 Roots of equal shape share a loop.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -28,13 +28,16 @@ from hlo2tx8.emitters.emitter import Declined, Fusion, Match
 from hlo2tx8.errors import UnsupportedOp
 from hlo2tx8.partitioner.accesses import AccessAnalysis
 from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction, partition
+from hlo2tx8.partitioner.contraction import Contraction
 from hlo2tx8.partitioner.instruction import is_elemental, is_inlined_constant, is_read_as_a_whole, tensor_type
 from hlo2tx8.partitioner.reduction_blocks import Blocks
 from hlo2tx8.partitioner.reduction_paths import is_reduction
 from hlo2tx8.partitioner.work_split import WorkSplit
 
-Split: TypeAlias = Callable[[SubgraphFunction], tuple[WorkSplit, dict[Operation, Blocks]]]
-"""The work split of the loop over a function's roots, and how the reductions in that loop go by blocks."""
+Nest: TypeAlias = tuple[WorkSplit, Mapping[Operation, Blocks | Contraction]]
+"""The work split of a loop over a function's roots, or a part of them, and how the reductions in that loop go by blocks."""
+Split: TypeAlias = Callable[[SubgraphFunction], Sequence[Nest]]
+"""The loops over a function's roots; a function that is called has one."""
 
 
 @dataclass(frozen=True)
@@ -54,24 +57,32 @@ class LoopEmitter:
     def emit(self, match: Match) -> ModuleOp:
         partitioned = partition(match.fusion.body)
         accesses = AccessAnalysis(partitioned, match.fusion.target)
-        return emit_loops(match.fusion, partitioned, accesses, lambda function: (accesses.split(function), {}))
+        return emit_loops(match.fusion, partitioned, accesses, lambda function: [(accesses.split(function), {})])
 
 
 def emit_loops(fusion: Fusion, partitioned: PartitionedComputation, accesses: AccessAnalysis, split: Split) -> ModuleOp:
     """A module with a loop per group of roots, and a function for each function of the computation."""
     names = _name_functions(fusion.name, partitioned)
     loops = {function: split(function) for function in partitioned.functions if _has_loop(function, accesses)}
-    blocks = {op: own for _, table in loops.values() for op, own in table.items()}
-    splits = {function: own for function, (own, _) in loops.items()}
+    blocks = {op: own for nests in loops.values() for op, own in nests[0][1].items()}
+    splits = {function: [own for own, _ in nests] for function, nests in loops.items()}
     functions: list[Operation] = [_emit_entry(fusion, partitioned, names, splits)]
     for function in partitioned.functions:
         if is_empty(function):
             continue  # no loop calls it, and no other function: nothing needs an element of an empty tensor
         element = emit_function(partitioned, function, names, fusion.body.args, blocks)
+        for number, (_, own) in enumerate(loops.get(function, ())[1:], start=1):
+            part = names | {function: _part_name(names[function], number)}
+            functions.append(emit_function(partitioned, function, part, fusion.body.args, own))
         if not function.is_entry_root:
             _say_how_to_materialize(element, function, accesses, splits)
         functions.append(element)
     return ModuleOp(functions, sym_name=StringAttr(fusion.name))
+
+
+def _part_name(name: str, number: int) -> str:
+    """The function that computes the elements of part `number` of a function's roots."""
+    return f"{name}_part_{number}" if number else name
 
 
 def _has_loop(function: SubgraphFunction, accesses: AccessAnalysis) -> bool:
@@ -110,7 +121,7 @@ def _emit_entry(
     fusion: Fusion,
     partitioned: PartitionedComputation,
     names: dict[SubgraphFunction, str],
-    splits: dict[SubgraphFunction, WorkSplit],
+    splits: dict[SubgraphFunction, list[WorkSplit]],
 ) -> func.FuncOp:
     terminator = fusion.body.last_op
     assert terminator is not None
@@ -127,24 +138,25 @@ def _emit_entry(
         if not function.is_entry_root or is_empty(function):
             continue
         positions = [i for i, root in enumerate(roots) if root in function.roots]
-        loop = emit_loop(splits[function], tile.tile, [results[i] for i in positions])
-        body = loop.body.block
-        call = PureCallOp(
-            names[function],
-            [*block.args[: len(params)], *loop.index_args],
-            [tensor_type(root).element_type for root in function.roots],
-        )
-        body.add_op(call)
-        order = dict(zip(function.roots, call.res, strict=True))
-        updated: list[SSAValue] = []
-        for position, target in zip(positions, loop.iter_block_args, strict=True):
-            insert = tensor.InsertOp(order[roots[position]], target, loop.index_args)
-            body.add_op(insert)
-            updated.append(insert.result)
-        body.add_op(YieldOp(updated))
-        block.add_op(loop)
-        for position, result in zip(positions, loop.res, strict=True):
-            results[position] = result
+        for number, split in enumerate(splits[function]):
+            loop = emit_loop(split, tile.tile, [results[i] for i in positions])
+            body = loop.body.block
+            call = PureCallOp(
+                _part_name(names[function], number),
+                [*block.args[: len(params)], *loop.index_args],
+                [tensor_type(root).element_type for root in function.roots],
+            )
+            body.add_op(call)
+            order = dict(zip(function.roots, call.res, strict=True))
+            updated: list[SSAValue] = []
+            for position, target in zip(positions, loop.iter_block_args, strict=True):
+                insert = tensor.InsertOp(order[roots[position]], target, loop.index_args)
+                body.add_op(insert)
+                updated.append(insert.result)
+            body.add_op(YieldOp(updated))
+            block.add_op(loop)
+            for position, result in zip(positions, loop.res, strict=True):
+                results[position] = result
     block.add_op(func.ReturnOp(*results))
     entry = func.FuncOp(fusion.name, FunctionType.from_lists(types, types[len(params) :]), Region(block))
     entry.attributes["xla.entry"] = UnitAttr()
@@ -166,7 +178,7 @@ def emit_loop(split: WorkSplit, tile: SSAValue, targets: Sequence[SSAValue]) -> 
 
 
 def _say_how_to_materialize(
-    element: func.FuncOp, function: SubgraphFunction, accesses: AccessAnalysis, splits: dict[SubgraphFunction, WorkSplit]
+    element: func.FuncOp, function: SubgraphFunction, accesses: AccessAnalysis, splits: dict[SubgraphFunction, list[WorkSplit]]
 ) -> None:
     """Note on a called function whether it only moves an index, else the loop nest that fills tensors with it."""
     if accesses.is_index_only(function):
@@ -174,6 +186,6 @@ def _say_how_to_materialize(
     if function.is_reduced_once:
         element.attributes["xla.compute_once"] = UnitAttr()
     if function in splits:
-        element.attributes["xla.split"] = IndexingMapAttr(splits[function].map)
-        element.attributes["xla.num_lanes"] = IntegerAttr(splits[function].num_lanes, i64)
+        element.attributes["xla.split"] = IndexingMapAttr(splits[function][0].map)
+        element.attributes["xla.num_lanes"] = IntegerAttr(splits[function][0].num_lanes, i64)
         element.attributes["xla.tensors"] = ArrayAttr([root.type for root in function.roots])

@@ -9,7 +9,7 @@ The upper factor is that of the adjoint; x op(a) = b is solved as op(a)ᵀ xᵀ 
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, TensorType, i1, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, TensorType, i1, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects import stablehlo
@@ -18,6 +18,7 @@ from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.dialects.struct_text import parse_struct
 from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
+from hlo2tx8.hlo.precision import HIGHEST
 from hlo2tx8.hlo.types import element_type, is_complex
 
 INDEX: TensorType[Attribute] = TensorType(i32, [])
@@ -77,8 +78,7 @@ class _Matrices(Expansion):
         text += f"lhs_contracting_dimensions = [{rank + 1}], rhs_contracting_dimensions = [{rank}]"
         numbers = StructAttr(parse_struct(f"#stablehlo.dot<{text}>"))
         type_ = self.like(a, (*batch, rows, shape_of(b)[-1]))
-        precision = ArrayAttr([StringAttr("HIGHEST")] * 2)
-        return self.emit("dot_general", [a, b], type_, dot_dimension_numbers=numbers, precision_config=precision)
+        return self.emit("dot_general", [a, b], type_, dot_dimension_numbers=numbers, precision_config=HIGHEST)
 
     def spread(self, value: SSAValue, like: SSAValue) -> SSAValue:
         """Rows, columns or single elements repeated in the shape of another value."""

@@ -15,6 +15,7 @@ from hlo2tx8.dialects.xla import (
     AllocateScratchOp,
     ApplyIndexingOp,
     ConstantOp,
+    DotOp,
     ExtractAtOp,
     InDomainOp,
     InsertAtOp,
@@ -28,6 +29,7 @@ from hlo2tx8.dialects.xla import (
 from hlo2tx8.errors import InputError, LevelError
 from hlo2tx8.hlo import numpy_dtype
 from hlo2tx8.interpreter.buffers import Array, from_buffer, logical_type, new_buffer, to_buffers
+from hlo2tx8.interpreter.contraction import contracted
 from hlo2tx8.interpreter.memory import Mask, gather, scatter, shifted
 from hlo2tx8.interpreter.reduction import halved
 from hlo2tx8.interpreter.scalars import evaluate_scalar, literal_array
@@ -63,8 +65,10 @@ def _depth(block: Block, known: dict[str, int], functions: dict[str, func.FuncOp
         inner = max((_depth(b, known, functions) for region in op.regions for b in region.blocks), default=0)
         if isinstance(op, LoopOp):
             inner += len(op.map.data.ranges)
-        elif isinstance(op, scf.ForOp | ReduceOp | vec.ReduceOp):
+        elif isinstance(op, scf.ForOp | ReduceOp | vec.ReduceOp | DotOp):
             inner += 1
+        elif isinstance(op, vec.DotOp):
+            inner += len(op.depth)
         elif isinstance(op, vec.BoxOp):
             inner += len(op.lane_shape)
         elif isinstance(op, PureCallOp):
@@ -150,6 +154,8 @@ class _Run:
                 return []
             case ReduceOp() | vec.ReduceOp():
                 return self._reduce(op, mask)
+            case DotOp() | vec.DotOp():
+                return [self._dot(op, mask)]
             case vec.BroadcastOp():
                 return [self.values[op.value]]
             case vec.LoadOp() | vec.LoadAtOp() | vec.GatherOp() | vec.IndexOp() | vec.MaskOp() | vec.SplatOp() | vec.ExtentOp():
@@ -258,6 +264,24 @@ class _Run:
             return self.block(op.combiner.block, None)
 
         return combine([*self._operands(op.init), *halved(elements, lane.shape, axis, combine)])
+
+    def _dot(self, op: DotOp | vec.DotOp, mask: Mask) -> Array:
+        """Rows and columns at all lanes of the depth, along new axes."""
+        axis, outer = self.axis, self.lanes
+        sizes = (op.num_lanes,) if isinstance(op, DotOp) else vec.ints(op.depth)
+        depth = [self.new_axis(0, size - 1) for size in sizes]
+        sides: list[Array] = []
+        for position, block in enumerate((op.row.block, op.column.block)):
+            if isinstance(op, DotOp):
+                self.values[block.args[0]] = depth[0]
+            else:
+                lanes = vec.ints(op.column_lanes if position else op.row_lanes)
+                self.lanes = [outer[lane] if lane >= 0 else depth[-1 - lane] for lane in lanes]
+            sides.append(self.block(block, mask)[0])
+        self.axis, self.lanes = axis, outer
+        whole = np.broadcast_shapes(*(array.shape for array in depth))
+        shape = [max(size, whole[i]) if i in range(axis, axis + len(depth)) else size for i, size in enumerate(sides[0].shape)]
+        return contracted(self.values[op.init], np.broadcast_to(sides[0], shape), sides[1], range(axis, axis + len(depth)))
 
     def _vector(self, op: VectorOp, mask: Mask) -> Array:
         look = self.values.__getitem__

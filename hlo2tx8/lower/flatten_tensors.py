@@ -24,7 +24,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from hlo2tx8.dialects.layout import strides
-from hlo2tx8.dialects.xla import ApplyIndexingOp, ExtractAtOp, IndexingMapAttr, InDomainOp, InsertAtOp, ReduceOp, TileIdOp
+from hlo2tx8.dialects.xla import ApplyIndexingOp, DotOp, ExtractAtOp, IndexingMapAttr, InDomainOp, InsertAtOp, ReduceOp, TileIdOp
 from hlo2tx8.errors import LevelError
 from hlo2tx8.indexing import Const, Dim, Expr, FloorDiv, IndexingMap, Interval, Simplifier, Sym, Variable
 
@@ -158,6 +158,8 @@ def _flatten(op: Operation, block: Block, scope: _Scope) -> None:
             _loop(op, block, scope)
         case ReduceOp():
             _reduce(op, block, scope)
+        case DotOp():
+            _dot(op, block, scope)
         case scf.IfOp():
             inside, outside = (_region(region, scope) for region in op.regions)
             types = [flat_type(result.type) for result in op.results]
@@ -221,19 +223,31 @@ def _loop(op: scf.ForOp, block: Block, scope: _Scope) -> None:
 
 
 def _reduce(op: ReduceOp, block: Block, scope: _Scope) -> None:
-    elements, combiner = (Block(arg_types=region.block.arg_types) for region in op.regions)
-    for old, new in zip(op.regions, (elements, combiner), strict=True):
-        for before, after in zip(old.block.args, new.args, strict=True):
-            after.name_hint = before.name_hint
-            scope.values[before] = after
-    scope.enter(op.elements.block.args[0], elements.args[0], 0, op.num_lanes - 1)
-    for inner in op.elements.block.ops:
-        _flatten(inner, elements, scope)
-    scope.leave()
+    elements, combiner = _lane_block(op.elements.block, op.num_lanes, scope), Block(arg_types=op.combiner.block.arg_types)
+    for before, after in zip(op.combiner.block.args, combiner.args, strict=True):
+        after.name_hint = before.name_hint
+        scope.values[before] = after
     for inner in op.combiner.block.ops:
         _flatten(inner, combiner, scope)
     init = [scope.values[value] for value in op.init]
     _add(ReduceOp(op.num_lanes, init, elements, combiner, is_outer=op.is_outer is not None), op, block, scope)
+
+
+def _dot(op: DotOp, block: Block, scope: _Scope) -> None:
+    row, column = (_lane_block(region.block, op.num_lanes, scope) for region in op.regions)
+    _add(DotOp(op.num_lanes, scope.values[op.init], row, column), op, block, scope)
+
+
+def _lane_block(old: Block, num_lanes: int, scope: _Scope) -> Block:
+    """A block that gets the lane of a block of elements."""
+    new = Block(arg_types=old.arg_types)
+    new.args[0].name_hint = old.args[0].name_hint
+    scope.values[old.args[0]] = new.args[0]
+    scope.enter(old.args[0], new.args[0], 0, num_lanes - 1)
+    for inner in old.ops:
+        _flatten(inner, new, scope)
+    scope.leave()
+    return new
 
 
 def _region(region: Region, scope: _Scope) -> Region:

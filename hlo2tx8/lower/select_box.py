@@ -18,6 +18,7 @@ from hlo2tx8.lower.box_levels import Level, Size
 from hlo2tx8.lower.element_format import Splat, Vector, constant_bits, format_of, storage_format, tensor_type
 from hlo2tx8.lower.instruction_choice import choose, is_move
 from hlo2tx8.lower.select_access import MIN_ROW_BYTES, Walk, load_rows, read_scalar
+from hlo2tx8.lower.select_dot import Sums, select_dot, select_sums_loop
 from hlo2tx8.lower.select_memory import (
     MAX_GATHER_BYTES,
     Clip,
@@ -38,13 +39,16 @@ class BoxSelector:
     """Selects instructions for the operations of one `vec.box`.
 
     `slots` maps VECTOR-level tensors, scalars and indices to their SCHEDULED counterparts; `vectors` holds the buffer or
-    splat of each vector value.
+    splat of each vector value, `sums` the partial sums of contractions;
+    the matrix engine did the conversions `narrowed`.
     """
 
     step: StepBuilder
     slots: dict[SSAValue, SSAValue]
     hoisted: dict[tuple[object, ...], SSAValue]
     vectors: dict[SSAValue, Vector] = field(default_factory=dict[SSAValue, Vector])
+    sums: dict[SSAValue, Sums] = field(default_factory=dict[SSAValue, Sums])
+    narrowed: set[Operation] = field(default_factory=set[Operation])
 
     def select(self, block: Block) -> None:
         for op in block.ops:
@@ -76,13 +80,18 @@ class BoxSelector:
             case vec.MaskOp():
                 self.vectors[op.result] = self._mask(op)
             case scf.ForOp():
-                self._loop(op)
+                if not select_sums_loop(self, op):
+                    self._loop(op)
+            case vec.DotOp():
+                select_dot(self, op)
             case vec.BroadcastOp():
                 self.vectors[op.result] = select_broadcast(self, op)
             case vec.ReduceOp():
                 self.vectors.update(zip(op.res, select_reduce(self, op), strict=True))
             case scf.YieldOp() | xla.YieldOp():
                 pass  # the loop reads what it hands on
+            case _ if op in self.narrowed:
+                pass  # the matrix engine has written it
             case _:
                 self._elementwise(op)
 
@@ -99,7 +108,7 @@ class BoxSelector:
 
     def within(self, step: StepBuilder) -> "BoxSelector":
         """A selector for vectors of another shape that knows the same values."""
-        return BoxSelector(step, self.slots, self.hoisted, self.vectors)
+        return BoxSelector(step, self.slots, self.hoisted, self.vectors, self.sums, self.narrowed)
 
     def _in_prologue(self, emit: Callable[[], SSAValue]) -> SSAValue:
         outer, self.step.builder = self.step.builder, self.step.prologue

@@ -130,16 +130,17 @@ def _vectorize_step_loop(op: scf.ForOp, builder: Builder, scope: _Scope) -> None
 def _vectorize_box(op: scf.ForOp, builder: Builder, scope: _Scope) -> None:
     """A perfect nest of lane loops."""
     lanes: list[Variable] = []
+    indices = dict(scope.indices)
     body: Block = op.body.block
     loop: Operation | None = op
     while isinstance(loop, scf.ForOp) and _is_lane_loop(loop):
         _map_iter_args(loop, scope)
         body = loop.body.block
-        scope.indices[body.args[0]] = Sym(len(lanes))
+        indices[body.args[0]] = Sym(len(lanes))
         lanes.append(Variable(0, _constant(scope, loop.ub) - 1, body.args[0].name_hint))
         loop = body.first_op
     space = LaneSpace(tuple(scope.fixed), tuple(lanes))
-    BoxBuilder(space, tuple(scope.fixed_values), dict(scope.indices), dict(scope.values)).build(body, builder)
+    BoxBuilder(space, tuple(scope.fixed_values), indices, dict(scope.values)).build(body, builder)
 
 
 def _is_lane_loop(op: scf.ForOp) -> bool:

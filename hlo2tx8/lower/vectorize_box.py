@@ -16,6 +16,7 @@ from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Variable
 from hlo2tx8.lower.element_format import tensor_type, vector_type
 from hlo2tx8.lower.lane_access import Constraint, LaneAccess, LaneSpace, Region
 from hlo2tx8.lower.varying_lanes import varying_lanes
+from hlo2tx8.lower.vectorize_dot import vectorize_dot
 from hlo2tx8.lower.vectorize_reduce import broadcast, vectorize_reduce
 
 INT32_MAX = 2**31 - 1
@@ -109,6 +110,8 @@ class BoxBuilder:
                 self._loop(op, region)
             case xla.ReduceOp():
                 vectorize_reduce(self, op, region)
+            case xla.DotOp():
+                vectorize_dot(self, op, region)
             case _:
                 self._elementwise(op)
 

@@ -7,7 +7,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from hlo2tx8.hlo.regions import CONTROL, UPDATE, captured
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.indexing import FloorDiv, IndexingMap, Mod
-from hlo2tx8.partitioner.computation import Scope
+from hlo2tx8.partitioner.computation import Scope, loop_scopes
 from hlo2tx8.partitioner.instruction import (
     CONSTANTS,
     compose,
@@ -200,14 +200,14 @@ class _Walk:
     def _read_operands(self, op: Operation, use: Use) -> None:
         if not op.operands:
             return
-        loop = Scope(op, in_loop=True) if is_reduction(op) else None
+        loops = loop_scopes(op) if is_reduction(op) else ()
         for number, (operand, map) in enumerate(zip(op.operands, _operand_maps_from(op, use), strict=True)):
             if is_read_as_a_whole(op, number):
                 self._keep_outside(operand)
             elif isinstance(operand.owner, Operation):
                 scope = Scope(op, number) if is_conditional(op, number) else use.scope
-                if loop is not None and number < num_loop_operands(op):
-                    scope = loop
+                if number < len(loops):
+                    scope = loops[number]
                 self.uses.setdefault(operand.owner, []).append(Use(use.cluster, map, scope))
 
 

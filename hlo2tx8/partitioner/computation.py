@@ -18,12 +18,14 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
+from hlo2tx8.hlo import Kind
 from hlo2tx8.indexing import IndexingMap
 from hlo2tx8.partitioner.instruction import (
     compose,
     is_conditional,
     is_inlined_constant,
     is_single_operand_shaping,
+    kind_of,
     operand_maps,
     tensor_type,
 )
@@ -188,13 +190,21 @@ def _scope_of_operand(op: Operation, number: int, scope: Scope) -> Scope:
 def _reduction_paths(op: Operation, place: Place) -> dict[int, tuple[IndexingMap, Scope]]:
     """Inputs are read in the loop, initial values before it."""
     found: dict[int, tuple[IndexingMap, Scope]] = {}
-    inputs, loop = num_loop_operands(op), Scope(op, in_loop=True)
+    inputs, scopes = num_loop_operands(op), loop_scopes(op)
     for number in range(len(op.operands)):
         if number >= inputs:
             found[number] = place.map.with_results(()), place.scope
         elif not is_empty_loop(op):
-            found[number] = loop_operand_map(op, number, place.map), loop
+            found[number] = loop_operand_map(op, number, place.map), scopes[number]
     return found
+
+
+def loop_scopes(op: Operation) -> tuple[Scope, ...]:
+    """The scope of each input in the loop of a reduction: a reduce reads all of them together, a dot each by itself."""
+    inputs = num_loop_operands(op)
+    if kind_of(op) is Kind.DOT:
+        return tuple(Scope(op, number, in_loop=True) for number in range(inputs))
+    return (Scope(op, in_loop=True),) * inputs
 
 
 def _second_paths(uses: Sequence[Use]) -> list[Operation]:

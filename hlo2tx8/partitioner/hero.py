@@ -18,6 +18,7 @@ _KIND_OF: tuple[tuple[str, HeroKind], ...] = (
     ("stablehlo.reduce", "reduction"),
     ("stablehlo.transpose", "transpose"),
     ("stablehlo.dot_general", "gemm"),
+    ("stablehlo.dot", "gemm"),
     ("hlo.write_at", "scatter"),
     ("stablehlo.sort", "sort"),
     ("stablehlo.concatenate", "concatenate"),

@@ -8,6 +8,7 @@ Reduced dimensions that are no neighbours of the innermost reduced one are plain
     reduce [N, C, H, W] over N, H, W: a loop over N, in it blocks of H * W
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -53,11 +54,11 @@ class ReductionAnalysis:
 
     accesses: AccessAnalysis
 
-    def split(self, function: SubgraphFunction) -> tuple[WorkSplit, dict[Operation, Blocks]]:
-        """The work split of a loop over the function's roots, and the blocks of the reductions in it."""
+    def split(self, function: SubgraphFunction) -> Sequence[tuple[WorkSplit, Mapping[Operation, Blocks]]]:
+        """The work split of the one loop over the function's roots, and the blocks of the reductions in it."""
         found = [_shape_of(op) for op in self._reductions(function)]
         if not found:
-            return self.accesses.split(function), {}
+            return [(self.accesses.split(function), {})]
         budget = self.accesses.step_elements(function)
         rows = [shape for shape in found if not shape.is_outer]
         if rows:
@@ -66,7 +67,7 @@ class ReductionAnalysis:
         else:
             split = self.accesses.split(function, max(min(LEAST_COLUMNS, budget), budget // max(s.extent for s in found)))
         per_output = max(1, budget // split.step_elements)
-        return split, {shape.op: shape.blocks(per_output) for shape in found}
+        return [(split, {shape.op: shape.blocks(per_output) for shape in found})]
 
     def _reductions(self, function: SubgraphFunction) -> list[Operation]:
         """The reductions in the function and in those that will be inlined into it, as far as their order is free."""

@@ -61,17 +61,20 @@ def execute(
 
 
 def bounds_of(module: ModuleOp) -> Bounds:
-    """relative = sum over all ops of ulp(op) * eps(dtype), plus n * eps(dtype added up in) for reductions and dots of n."""
+    """relative = sum over all ops of ulp(op) * eps(dtype), plus n * eps(dtype added up in) for reductions and dots of n, plus what
+    multiplying in TF32 does."""
     return Bounds(relative=sum(_rounding(op) for op in module.walk()))
 
 
 def _rounding(op: Operation) -> float:
     from hlo2tx8.hlo.accumulation import accumulated_types, is_exact, num_accumulated
     from hlo2tx8.hlo.lookup import has_spec, spec_of
+    from hlo2tx8.hlo.precision import multiplied_epsilon
 
     if not has_spec(op.name) or is_exact(op):
         return 0.0
     rounded_once = float(spec_of(op).ulp) * max((_epsilon(t) for t in op.result_types), default=0.0)
+    rounded_once += multiplied_epsilon(op)
     return rounded_once + num_accumulated(op) * max((_epsilon(t) for t in accumulated_types(op)), default=0.0)
 
 

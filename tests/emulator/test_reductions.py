@@ -216,7 +216,8 @@ def check_dot(case: tuple[Dims, Dims, Dims, Dims, Dims, Dims], types: tuple[str,
     a, b = values(left, types[0]), values(right, types[1], seed=1)
     result = tensor(tuple(sizes[n] for n in names), types[2])
     batch = f"batching_dims = {list(left_batch)} x {list(right_batch)}, " if left_batch else ""
-    numbers = f"{batch}contracting_dims = {list(left_sum)} x {list(right_sum)}"
+    precision = ", precision = [HIGHEST, HIGHEST]" if "float32" in types else ""
+    numbers = f"{batch}contracting_dims = {list(left_sum)} x {list(right_sum)}{precision}"
     text = f"""func.func @main(%a: {tensor(left, types[0])}, %b: {tensor(right, types[1])}) -> {result} {{
       %r = stablehlo.dot_general %a, %b, {numbers} : ({tensor(left, types[0])}, {tensor(right, types[1])}) -> {result}
       return %r : {result}

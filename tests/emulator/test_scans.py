@@ -80,7 +80,8 @@ def close(actual: np.ndarray, expected: np.ndarray) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_scans_equal_xla(name: str) -> None:
     function, inputs = PROGRAMS[name]
-    check(function, *inputs, levels=(Level.LOOPS,), modes=("fast", "strict"), compare=close)
+    with jax.default_matmul_precision("highest"):
+        check(function, *inputs, levels=(Level.LOOPS,), modes=("fast", "strict"), compare=close)
 
 
 def test_a_scan_of_many_turns_is_no_longer_program() -> None:

@@ -26,6 +26,16 @@ def near(terms: int) -> Compare:
     return compare
 
 
+def near_products(terms: int) -> Compare:
+    """The same of sums of products of f32, which are multiplied as TF32."""
+
+    def compare(actual: np.ndarray, expected: np.ndarray) -> None:
+        assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
+        assert np.max(np.abs(actual - expected), initial=0) <= 4 * terms * 2.0**-9
+
+    return compare
+
+
 def pooled(x: Any, init: Any, op: Any, *window: Any) -> Any:
     return lax.reduce_window(x, np.asarray(init, x.dtype), op, *window)
 
@@ -91,7 +101,11 @@ def test_convolution(case: str) -> None:
     rng = np.random.default_rng(3)
     arrays = [rng.normal(size=shape).astype(np.float32) for shape in (x, k)]
     levels = LEVELS if case in ("dilated", "groups", "batch groups") else ()
-    check(lambda x, k: lax.conv_general_dilated(x, k, dimension_numbers=numbers, **given), *arrays, levels=levels, compare=near(27))
+
+    def convolved(x: Any, k: Any) -> Any:
+        return lax.conv_general_dilated(x, k, dimension_numbers=numbers, **given)
+
+    check(convolved, *arrays, levels=levels, compare=near_products(27))
 
 
 def test_gradients_of_convolution() -> None:
@@ -99,7 +113,9 @@ def test_gradients_of_convolution() -> None:
         return lax.conv_general_dilated(x, k, (2, 2), "SAME", dimension_numbers=NHWC)
 
     cotangent = np.random.default_rng(4).normal(size=(2, 5, 4, 6)).astype(np.float32)
-    check(lambda x, k, g: jax.vjp(loss, x, k)[1](g), X, K, cotangent, levels=(), modes=FAST, compare=near(80))
+    check(lambda x, k, g: jax.vjp(loss, x, k)[1](g), X, K, cotangent, levels=(), modes=FAST, compare=near_products(80))
+    with jax.default_matmul_precision("highest"):
+        check(lambda x, k, g: jax.vjp(loss, x, k)[1](g), X, K, cotangent, levels=(), modes=FAST, compare=near(80))
 
 
 @pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16, np.float64, np.int32])

@@ -9,7 +9,8 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "hlo2tx8"
 
-ISA = ("device.isa", "device.program", "device.encoding", "device.formats", "device.chip")
+ISA = ("device.isa", "device.program", "device.encoding", "device.formats", "device.chip", "device.layouts")
+RULES = ("device.formats", "device.ne_rules")
 HLO = ("errors", "notes", "indexing", "dialects")
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "errors": (),
@@ -20,7 +21,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "dialects": ("errors", "indexing", *ISA),
     "hlo": HLO,
     "frontend": (*HLO, "hlo"),
-    "interpreter": (*HLO, "hlo"),
+    "interpreter": (*HLO, "hlo", *RULES),
     "partitioner": (*HLO, "hlo"),
     "schedule": (*HLO, "hlo", "partitioner", *ISA),
     "emitters": (*HLO, "hlo", "partitioner", "schedule"),

@@ -1,0 +1,46 @@
+"""`vec.dot`: a block of a contraction inside of a box."""
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import DenseArrayBase, VectorType, i64
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, region_def, result_def
+
+from hlo2tx8.dialects.xla_dot import yielded
+
+
+@irdl_op_definition
+class DotOp(IRDLOperation):
+    """init + the sum over the depth of row times column, for each lane of the box.
+
+    `depth` are the sizes of the lane dimensions that are summed over, row-major. Vectors inside `row` have the lane dimensions
+    `row_lanes`, those inside `column` the dimensions `column_lanes`: k is dimension k of the box, -1 - j dimension j of the depth.
+    """
+
+    name = "vec.dot"
+    init = operand_def(VectorType)
+    depth = prop_def(DenseArrayBase.constr(i64))
+    row_lanes = prop_def(DenseArrayBase.constr(i64))
+    column_lanes = prop_def(DenseArrayBase.constr(i64))
+    row = region_def("single_block")
+    column = region_def("single_block")
+    res = result_def(VectorType)
+
+    def __init__(
+        self, init: SSAValue, depth: Sequence[int], row_lanes: Sequence[int], column_lanes: Sequence[int], row: Block, column: Block
+    ):
+        arrays = {"depth": depth, "row_lanes": row_lanes, "column_lanes": column_lanes}
+        super().__init__(
+            operands=[init],
+            result_types=[init.type],
+            properties={name: DenseArrayBase.from_list(i64, list(array)) for name, array in arrays.items()},
+            regions=[Region(row), Region(column)],
+        )
+
+    @property
+    def element_type(self) -> Attribute:
+        """The type of the vectors' elements that are multiplied."""
+        type_ = yielded(self.row.block).type
+        assert isinstance(type_, VectorType)
+        return cast(VectorType[Attribute], type_).element_type

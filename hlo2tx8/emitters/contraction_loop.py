@@ -1,0 +1,107 @@
+"""The loop of a contraction, by blocks that one instruction of the matrix engine adds up.
+
+%1 = scf.for %t = 0 to 3 iter_args(%acc = %zero) {
+  %2 = xla.dot lanes 256 init(%acc : f32) { ... the row's element at t * 256 + lane ... } by { ... the column's ... }
+  scf.yield %2
+}
+%3 = xla.dot lanes 256 init(%1 : f32) { ... } by { ... }            // the last block can be written in another format
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.dialects import scf
+from xdsl.ir import Block, Operation, SSAValue
+
+from hlo2tx8.dialects.xla import ApplyIndexingOp, DotOp, IndexingMapAttr, YieldOp, index
+from hlo2tx8.dialects.xla_dot import sums_type
+from hlo2tx8.emitters.reduce_blocks import counted_loop
+from hlo2tx8.emitters.scalar import location, scalar_constant
+from hlo2tx8.hlo import numpy_dtype
+from hlo2tx8.indexing import Dim, IndexingMap, Variable
+from hlo2tx8.partitioner.contraction import Contraction
+from hlo2tx8.partitioner.instruction import tensor_type
+from hlo2tx8.partitioner.reduction_paths import loop_counters
+
+Elements = Callable[[Sequence[SSAValue], Block, Sequence[int]], list[SSAValue]]
+"""Emits the elements of some operands at these counters into a block."""
+
+
+@dataclass
+class ContractionLoop:
+    """Emits the loop of one dot; `elements` is called once per operand for full blocks and once for what is left."""
+
+    op: Operation
+    contraction: Contraction
+    elements: Elements
+
+    def emit(self, block: Block) -> SSAValue:
+        """The sums, in the type of the engine's partial sums."""
+        type_ = sums_type(tensor_type(self.op.operands[0]).element_type)
+        assert type_ is not None
+        zero = scalar_constant(np.zeros((), numpy_dtype(type_)), type_)
+        block.add_op(zero)
+        counters: dict[int, SSAValue] = {}
+        nest: list[scf.ForOp] = []
+        sums = zero.results[0]
+        for number in self.contraction.loops:
+            loop = counted_loop(loop_counters(self.op)[number].hi + 1, [sums], block)
+            block, sums = loop.body.block, loop.body.block.args[1]
+            counters[number] = block.args[0]
+            nest.append(loop)
+        sums = self._blocks(sums, counters, block)
+        for loop in reversed(nest):
+            loop.body.block.add_op(scf.YieldOp(sums))
+            sums = loop.results[0]
+        return sums
+
+    def _blocks(self, sums: SSAValue, counters: dict[int, SSAValue], block: Block) -> SSAValue:
+        lanes = self.contraction.lanes
+        turns, rest = divmod(self.contraction.extent, lanes)
+        if not rest:
+            turns, rest = turns - 1, lanes
+        if turns == 1:
+            sums = self._dot(sums, counters, lanes, None, 0, block)
+        elif turns:
+            loop = counted_loop(turns, [sums], block)
+            inner = loop.body.block
+            inner.add_op(scf.YieldOp(self._dot(inner.args[1], counters, lanes, (inner.args[0], turns), 0, inner)))
+            sums = loop.results[0]
+        return self._dot(sums, counters, rest, None, turns * lanes, block)
+
+    def _dot(
+        self,
+        sums: SSAValue,
+        counters: dict[int, SSAValue],
+        lanes: int,
+        turn: tuple[SSAValue, int] | None,
+        start: int,
+        block: Block,
+    ) -> SSAValue:
+        """One block from product `start`, and `lanes` more per turn, on."""
+        sides: list[Block] = []
+        for number in (self.contraction.rows, 1 - self.contraction.rows):
+            side = Block(arg_types=[index])
+            side.args[0].name_hint = "lane"
+            own = counters | {self.contraction.block: self._counter(side.args[0], lanes, turn, start, side)}
+            (element,) = self.elements([own[i] for i in range(len(own))], side, (number,))
+            side.add_op(YieldOp([element]))
+            sides.append(side)
+        op = DotOp(lanes, sums, *sides)
+        op.attributes |= location(self.op)
+        block.add_op(op)
+        return op.res
+
+    def _counter(self, lane: SSAValue, lanes: int, turn: tuple[SSAValue, int] | None, start: int, block: Block) -> SSAValue:
+        """The counter of the block's dimension at a lane."""
+        if turn is None and not start:
+            return lane
+        variables, values, position = [Variable(0, lanes - 1, "lane")], [lane], Dim(0) + start
+        if turn is not None:
+            variables.append(Variable(0, turn[1] - 1, "turn"))
+            values.append(turn[0])
+            position = position + Dim(1) * lanes
+        apply = ApplyIndexingOp(IndexingMapAttr(IndexingMap(tuple(variables), (), (), (position,))), values)
+        block.add_op(apply)
+        return apply.res[0]

@@ -1,0 +1,52 @@
+"""Contractions of arrays with one axis per loop variable, as the matrix engine computes them."""
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from hlo2tx8.device import ne_rules
+from hlo2tx8.device.formats import Format
+from hlo2tx8.interpreter.buffers import Array
+
+FORMATS = {"int8": Format.INT8, "float16": Format.FP16, "bfloat16": Format.BF16, "float32": Format.TF32}
+"""What the engine multiplies elements of a type as."""
+
+
+def contracted(init: Array, row: Array, column: Array, depth: Sequence[int]) -> Array:
+    """init + the sum of row * column along the axes `depth`, which are 1 in the result; axes of size 1 are broadcast."""
+    own = tuple(1 if axis in depth else size for axis, size in enumerate(np.broadcast_shapes(row.shape, column.shape)))
+    shape = np.broadcast_shapes(init.shape, own)
+    sizes = [np.broadcast_shapes(row.shape, column.shape)[axis] for axis in depth]
+    kinds = [_kind(axis, shape, row, column) for axis in range(len(shape))]
+    found = ([axis for axis, kind in enumerate(kinds) if kind == name] for name in ("batch", "row", "column"))
+    of_batch, of_rows, of_columns = found
+    left = _matrix(row, shape, depth, sizes, of_batch, of_rows)
+    right = _matrix(column, shape, depth, sizes, of_batch, of_columns)
+    rest = [axis for axis, kind in enumerate(kinds) if kind == "none"]  # the depth too
+    order = [*rest, *of_batch, *of_rows, *of_columns]
+    sums = np.transpose(np.broadcast_to(init, shape), order).reshape(left.shape[0], left.shape[1], right.shape[1])
+    fmt = FORMATS[str(row.dtype)]
+    products = np.stack([ne_rules.accumulate(a, b, psum, fmt) for a, b, psum in zip(left, right, sums, strict=True)])
+    ordered = products.reshape([shape[axis] for axis in order])
+    return np.transpose(ordered, np.argsort(order)).astype(init.dtype, copy=False)
+
+
+def _kind(axis: int, shape: Sequence[int], row: Array, column: Array) -> str:
+    if shape[axis] == 1:
+        return "none"
+    if row.shape[axis] > 1 and column.shape[axis] == 1:
+        return "row"
+    return "column" if column.shape[axis] > 1 and row.shape[axis] == 1 else "batch"
+
+
+def _matrix(
+    array: Array, shape: Sequence[int], depth: Sequence[int], sizes: Sequence[int], of_batch: Sequence[int], own: Sequence[int]
+) -> Array:
+    """[batch, own, depth]."""
+    target = [shape[axis] if axis in (*of_batch, *own) else 1 for axis in range(len(shape))]
+    for axis, size in zip(depth, sizes, strict=True):
+        target[axis] = size
+    rest = [axis for axis in range(len(shape)) if axis not in (*of_batch, *own, *depth)]
+    ordered = np.transpose(np.broadcast_to(array, target), (*rest, *of_batch, *own, *depth))
+    return ordered.reshape(prod(shape[axis] for axis in of_batch), prod(shape[axis] for axis in own), prod(sizes))

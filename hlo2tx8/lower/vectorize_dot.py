@@ -1,0 +1,154 @@
+"""A block of a contraction inside of a box: rows and columns become vectors of their own, without each other's lanes.
+
+Before:                                                          After, in a box of 256 columns by 256 rows, [4, 256, 64]:
+    %s = xla.dot lanes 128 init(%a : f32) {                          %s = vec.dot(%a) depth [2, 64] {
+    ^bb0(%l: index):
+      %o = xla.apply_indexing #map(%tile)[%s, %l0, %l1, %l2, %l]       %o = xla.apply_indexing #map0(%tile, %s)
+      %x = tensor.extract %p0[%o]                                      %x = vec.load %p0[%o] {strides = [64, 1024, 1]}
+      xla.yield %x : bf16                                              xla.yield %x : vector<2x256x64xbf16>
+    } by { ... }                                                     } by { ... xla.yield %y : vector<4x128x64xbf16> }
+
+The lanes of a side are in the order in which the matrix engine reads it: blocks of channels outermost, channels innermost. Where
+the depth is contiguous in memory it is the channels, else the innermost rows or columns are, unless their number varies.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.builder import Builder
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from hlo2tx8.device.formats import Format
+from hlo2tx8.device.layouts import Blocked
+from hlo2tx8.dialects import vec, xla
+from hlo2tx8.errors import CompileError
+from hlo2tx8.indexing import Const, Dim, Expr, Sym, Variable
+from hlo2tx8.lower.element_format import format_of
+from hlo2tx8.lower.lane_access import Constraint, LaneClip, LaneSpace, Region
+
+if TYPE_CHECKING:
+    from hlo2tx8.lower.vectorize_box import BoxBuilder
+
+
+def vectorize_dot(box: "BoxBuilder", op: xla.DotOp, region: Region) -> None:
+    """Emits `op`, met under `region`, through the builder of its box."""
+    if not region.is_whole:
+        raise CompileError("E3007", "a contraction serves a part of the lanes only")
+    init = box.vector(op.init)
+    width = block_width(format_of(op.element_type))
+    depth = (op.num_lanes // width, width) if op.num_lanes > width and op.num_lanes % width == 0 else (op.num_lanes,)
+    sides = [_Side(box, side.block, op.num_lanes) for side in (op.row, op.column)]
+    shared = sides[0].used & sides[1].used
+    orders = [side.order(shared, depth, width) for side in sides]
+    row, column = (side.emit(order, depth) for side, order in zip(sides, orders, strict=True))
+    new = vec.DotOp(init, depth, orders[0], orders[1], row, column)
+    new.attributes.update(op.attributes)
+    box.values[op.res] = box.builder.insert(new).res
+
+
+def block_width(fmt: Format) -> int:
+    """Channels of a block of the engine's operands in a format."""
+    return Blocked(fmt, 1, 1, 1).block_width
+
+
+class _Side:
+    """One of the two regions of a dot, in the space of its box with the depth as one more lane dimension behind the others."""
+
+    def __init__(self, box: "BoxBuilder", block: Block, num_lanes: int) -> None:
+        self.box, self.block, self.num_lanes = box, block, num_lanes
+        self.rank = len(box.space.lanes)
+        self.space = LaneSpace(box.space.fixed, (*box.space.lanes, Variable(0, num_lanes - 1, "lane")))
+        indices, loads = self._reads()
+        leaves = {leaf.index for expr in indices for leaf in self.space.simplify(expr).leaves() if isinstance(leaf, Sym)}
+        self.used = frozenset(leaves - {self.rank})
+        self.loads = loads
+
+    def _reads(self) -> tuple[list[Expr], list[Expr]]:
+        """All index expressions on which elements depend, and those of them that are offsets in tensors."""
+        known = dict(self.box.indices)
+        known[self.block.args[0]] = Sym(self.rank)
+        found: list[Expr] = []
+        loads: list[Expr] = []
+        for op in self.block.walk():
+            match op:
+                case xla.ApplyIndexingOp():
+                    dims, syms = _operands(op, known)
+                    for result, expr in zip(op.results, op.map.data.results, strict=True):
+                        known[result] = expr.substitute(dims, syms)
+                case xla.InDomainOp():
+                    dims, syms = _operands(op, known)
+                    for expr, interval in op.map.data.constraints:
+                        placed = expr.substitute(dims, syms)
+                        if not interval.encloses(self.space.bounds(self.space.simplify(placed))):
+                            found.append(placed)
+                case tensor.ExtractOp():
+                    found.append(known[op.indices[0]])
+                    loads.append(known[op.indices[0]])
+                case _:
+                    found.extend(known[operand] for operand in op.operands if operand in known)
+                    self._check(op)
+        return found, loads
+
+    def _check(self, op: Operation) -> None:
+        """Vectors from outside have lanes that this side has not."""
+        for operand in op.operands:
+            if isinstance(self.box.values.get(operand, operand).type, VectorType):
+                raise CompileError("E3007", f"{op.name} inside of a contraction reads a vector from outside of it")
+
+    def order(self, shared: frozenset[int], depth: Sequence[int], width: int) -> list[int]:
+        """The lane dimensions of the side as the engine reads them; those of the depth as -1 and -2."""
+        own = [lane for lane in sorted(self.used) if lane not in shared]
+        batch = sorted(shared)
+        last = own[-1] if own else None
+        if last is not None and self._stride(self.rank) != 1 and self._stride(last) == 1:
+            depth_lanes, ragged = [-1 - j for j in range(len(depth))], {clip.lane for clip in self.box.guard.clips}
+            if len(own) > 1 and self.box.space.shape[last] == width and last not in ragged:
+                return [*batch, *own[:-1], *depth_lanes, last]
+            if not ragged & set(own):
+                return [*batch, *depth_lanes, *own]
+        outer, inner = ([-1], [-2]) if len(depth) > 1 else ([], [-1])
+        return [*batch, *outer, *own, *inner]
+
+    def _stride(self, lane: int) -> int:
+        """Elements of the first tensor that is read between neighbours along a lane dimension; 0 if that is not known."""
+        access = self.space.access(self.loads[0]) if self.loads else None
+        return access.strides[lane] if access is not None else 0
+
+    def emit(self, order: Sequence[int], depth: Sequence[int]) -> Block:
+        """The block of the side on vectors with these lane dimensions."""
+        box, block = self.box, Block()
+        lanes = [box.space.lanes[lane] if lane >= 0 else Variable(0, depth[-1 - lane] - 1, "depth") for lane in order]
+        outer = box.builder, box.space, box.guard, dict(box.indices), dict(box.conditions)
+        known = dict(box.loads), dict(box.bounds), dict(box.splats)
+        dims = [Dim(i) for i in range(len(box.space.fixed))]
+        syms: list[Expr] = [Sym(order.index(lane)) if lane in order else Const(0) for lane in range(self.rank)]
+
+        def moved(constraint: Constraint) -> Constraint:
+            return constraint[0].substitute(dims, syms), constraint[1]
+
+        box.indices = {value: expr.substitute(dims, syms) for value, expr in box.indices.items()}
+        box.conditions = {value: tuple(map(moved, pairs)) for value, pairs in box.conditions.items()}
+        position: Expr = Const(0)
+        for number, size in enumerate(depth):
+            position = position * size + Sym(order.index(-1 - number))
+        box.indices[self.block.args[0]] = position
+        clips = (LaneClip(order.index(c.lane), c.lower, c.upper) for c in box.guard.clips if c.lane in order)
+        box.guard = Region(tuple(clips))
+        box.space, box.builder = LaneSpace(box.space.fixed, tuple(lanes)), Builder(InsertPoint.at_end(block))
+        for table in (box.loads, box.bounds, box.splats):
+            table.clear()
+        (element,) = (box.vector(value) for value in box.block(self.block, Region()))
+        box.builder.insert(xla.YieldOp([element]))
+        box.builder, box.space, box.guard, box.indices, box.conditions = outer
+        box.loads, box.bounds, box.splats = known
+        return block
+
+
+def _operands(op: xla.ApplyIndexingOp | xla.InDomainOp, known: dict[SSAValue, Expr]) -> tuple[list[Expr], list[Expr]]:
+    """What the map's dimensions and symbols are."""
+    exprs = [known[operand] for operand in op.operands]
+    count = len(op.map.data.dims)
+    return exprs[:count], exprs[count:]

@@ -1,0 +1,112 @@
+"""Which dots the matrix engine computes, and which dimensions of a loop are their rows, columns and batches.
+
+    dot_general [B, M, K] x [B, K, N], loop over [B, M, N]     batch, row, column
+    the same, its result transposed to [B, N, M]               batch, row, column: rows and columns are those of the other operand
+
+Columns are next to each other in memory in what the loop writes: they are the channels of the engine's result.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Operation
+
+from hlo2tx8.dialects.xla_dot import sums_type
+from hlo2tx8.hlo import Kind
+from hlo2tx8.hlo.lookup import attributes_of
+from hlo2tx8.hlo.ops.dot import numbers_of
+from hlo2tx8.hlo.precision import is_tf32
+from hlo2tx8.hlo.types import bit_width, numpy_dtype
+from hlo2tx8.indexing import Dim, Expr
+from hlo2tx8.partitioner.instruction import kind_of, shape_of, tensor_type
+from hlo2tx8.partitioner.iteration_space import IterationSpace
+from hlo2tx8.partitioner.reduction_paths import is_empty_loop, loop_counters
+
+Role = Literal["batch", "row", "column"]
+SUM_BITS = 32
+MOST_EXACT_DEPTH = 1 << 17
+"""Products of two INT8 that these bits hold the sum of."""
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """How a dot goes to the matrix engine: operand `rows` has the rows; counters `loops`, outermost first, are plain loops,
+    counter `block` of `extent` turns goes `lanes` at a time."""
+
+    rows: int
+    loops: tuple[int, ...]
+    block: int
+    extent: int
+    lanes: int
+
+
+def why_not_on_engine(op: Operation) -> str:
+    """Why the matrix engine cannot compute a dot, or "" if it can."""
+    left, right = (tensor_type(operand).element_type for operand in op.operands)
+    result = tensor_type(op.results[0]).element_type
+    if is_empty_loop(op) or 0 in shape_of(op.results[0]):
+        return "it multiplies nothing"
+    if not loop_counters(op):
+        return "it adds up nothing"
+    sums = sums_type(left)
+    if sums is None or left != right:
+        return f"the matrix engine does not multiply {left} by {right}"
+    if isinstance(sums, IntegerType):
+        width = bit_width(numpy_dtype(result))
+        if not isinstance(result, IntegerType):
+            return f"the matrix engine does not add up {left} as {result}"
+        if width > SUM_BITS and num_products(op) >= MOST_EXACT_DEPTH:
+            return f"sums of {num_products(op)} products are too large for {sums}"
+    if left == sums and not is_tf32(op):
+        return "products of TF32 are not as precise as asked for"
+    return ""
+
+
+def num_products(op: Operation) -> int:
+    """Products that are added up for one element of a dot's result."""
+    return prod(counter.hi + 1 for counter in loop_counters(op))
+
+
+def is_contraction(op: Operation) -> bool:
+    return kind_of(op) is Kind.DOT
+
+
+def roles_of(op: Operation, results: Sequence[Expr], space: IterationSpace) -> tuple[tuple[Role, ...], int]:
+    """The role of each dimension of a loop's space for a dot that is computed at `results`, and the operand that has the rows.
+
+    A dimension on which neither operand depends counts as batch.
+    """
+    left, right = _dependences(op, [result.substitute(space.to_output, ()) for result in results])
+    columns = next((1 if dim in right else 0 for dim in reversed(range(len(space.shape))) if (dim in left) != (dim in right)), 1)
+    of_rows, of_columns = (left, right) if columns else (right, left)
+
+    def role(dim: int) -> Role:
+        if (dim in of_rows) == (dim in of_columns):
+            return "batch"
+        return "row" if dim in of_rows else "column"
+
+    return tuple(role(dim) for dim in range(len(space.shape))), 1 - columns
+
+
+def _dependences(op: Operation, results: Sequence[Expr]) -> tuple[frozenset[int], frozenset[int]]:
+    """The dimensions that each operand's elements depend on."""
+    found: list[frozenset[int]] = []
+    batch, free = num_batch_and_free(op)
+    for own in (free[0], free[1]):
+        exprs = [*results[:batch], *(results[d] for d in own)]
+        found.append(frozenset(leaf.index for expr in exprs for leaf in expr.leaves() if isinstance(leaf, Dim)))
+    return found[0], found[1]
+
+
+def num_batch_and_free(op: Operation) -> tuple[int, tuple[range, range]]:
+    """How many leading dimensions of a dot's result are batches; which ones are the left operand's own, which the right one's."""
+    rank = len(shape_of(op.results[0]))
+    left_rank = len(shape_of(op.operands[0]))
+    if op.name == "stablehlo.dot":
+        return 0, (range(left_rank - 1), range(left_rank - 1, rank))
+    batch, _, contracted, _ = numbers_of(attributes_of(op))
+    own = left_rank - len(batch) - len(contracted)
+    return len(batch), (range(len(batch), len(batch) + own), range(len(batch) + own, rank))

@@ -1,0 +1,90 @@
+"""Dots on the matrix engine: the same bits at every level below FUSED, and float64's answer within what the formats allow."""
+
+from functools import partial
+from math import prod
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import hlo2tx8
+from hlo2tx8.driver import load_source
+from hlo2tx8.options import Level, Options
+from hlo2tx8.runtime.levels import run_level
+
+Array = npt.NDArray[np.generic]
+Dims = tuple[int, ...]
+DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8, "i32": np.int32}
+EPS = {"f32": 2.0**-10, "f16": 2.0**-11, "bf16": 2.0**-8}
+"""Of the format in which elements are multiplied (f32: TF32, cut off), and in which a result is rounded."""
+LEVELS = (Level.LOOPS, Level.FLAT, Level.VECTOR, Level.SCHEDULED, Level.PROGRAM)
+
+
+def random(shape: Dims, dtype: str, seed: int) -> Array:
+    rng = np.random.default_rng(seed)
+    if dtype == "i8":
+        return rng.integers(-128, 128, shape).astype(np.int8)
+    return rng.standard_normal(shape).astype(DTYPES[dtype])
+
+
+def typed(shape: Dims, element: str) -> str:
+    return f"tensor<{''.join(f'{n}x' for n in shape)}{element}>"
+
+
+def main(types: list[str], result: str, *lines: str) -> str:
+    """A function of %p0, %p1, ... that returns %r."""
+    parameters = ", ".join(f"%p{i}: {type_}" for i, type_ in enumerate(types))
+    return "\n".join([f"func.func @main({parameters}) -> {result} {{", *lines, f"return %r : {result}", "}"])
+
+
+def check_levels(text: str, arrays: list[Array], expected: Array, bound: Array | float) -> None:
+    """All levels give the same bits, which are as close to `expected` as `bound` says."""
+    found = [run_level(partial(load_source, text), Options(until=level), arrays)[0] for level in LEVELS]
+    for level, value in zip(LEVELS, found, strict=True):
+        assert value.tobytes() == found[-1].tobytes(), f"{level.name} differs from PROGRAM"
+    assert np.all(np.abs(found[-1].astype(np.float64) - expected) <= bound)
+
+
+def uses_engine(text: str) -> bool:
+    return "NE_gemm" in hlo2tx8.compile(text, Options()).as_text(Level.SCHEDULED)
+
+
+def bound_of(depth: int, left: Array, right: Array, dtype: str, result: str, expected: Array, subscripts: str) -> Array:
+    """Each product is off by twice the format's eps, each sum of 16 by one of f32 toward zero, the result by its own."""
+    total = np.einsum(subscripts, np.abs(left.astype(np.float64)), np.abs(right.astype(np.float64)))
+    product = 2 * EPS["f32"] if dtype == "f32" else 0.0
+    return total * (product + depth * 2.0**-23) + np.abs(expected) * EPS.get(result, 0.0)
+
+
+DOTS = {
+    "plain": ("mk,kn->mn", (64, 96), (96, 64), "[1] x [0]"),
+    "both transposed": ("km,nk->mn", (70, 90), (40, 70), "[0] x [1]"),
+    "rows by rows": ("mk,nk->mn", (33, 100), (130, 100), "[1] x [1]"),
+    "columns of no whole block": ("mk,kn->mn", (20, 17), (17, 321), "[1] x [0]"),
+    "vectors": ("k,k->", (77,), (77,), "[0] x [0]"),
+    "matrix by vector": ("mk,k->m", (130, 50), (50,), "[1] x [0]"),
+    "vector by matrix": ("k,kn->n", (50,), (50, 130), "[0] x [0]"),
+    "batch of two dimensions": ("abmk,abkn->abmn", (2, 3, 9, 24), (2, 3, 24, 65), "[3] x [2] batch [0, 1] x [0, 1]"),
+    "batch last": ("mkb,knb->bmn", (9, 24, 5), (24, 7, 5), "[1] x [0] batch [2] x [2]"),
+    "two contracted": ("mkl,nlk->mn", (12, 3, 40), (21, 40, 3), "[2, 1] x [1, 2]"),
+    "two of each": ("abkc,kde->abcde", (4, 3, 40, 2), (40, 2, 5), "[2] x [0]"),
+    "deep": ("mk,kn->mn", (8, 1500), (1500, 16), "[1] x [0]"),
+}
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "f16", "i8"])
+@pytest.mark.parametrize("name", DOTS)
+def test_dots_of_any_dimensions(name: str, dtype: str):
+    subscripts, left, right, numbers = DOTS[name]
+    contracted, _, batch = numbers.partition(" batch ")
+    fields = (f"batching_dims = {batch}, " if batch else "") + f"contracting_dims = {contracted}"
+    arrays = [random(left, dtype, 1), random(right, dtype, 2)]
+    expected = np.asarray(np.einsum(subscripts, *(a.astype(np.float64) for a in arrays)))
+    result = "i32" if dtype == "i8" else dtype
+    types = [typed(left, dtype), typed(right, dtype)]
+    line = f"%r = stablehlo.dot_general %p0, %p1, {fields} : ({', '.join(types)}) -> {typed(expected.shape, result)}"
+    text = main(types, typed(expected.shape, result), line)
+    depth = max(1, prod(left) * prod(right) // max(1, expected.size))
+    assert uses_engine(text)
+    check_levels(text, arrays, expected, bound_of(min(depth, 2000), *arrays, dtype, result, expected, subscripts))
