@@ -38,6 +38,7 @@ from xdsl.irdl import (
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
+from hlo2tx8.dialects.hlo_bits import FromBitsOp, ToBitsOp
 from hlo2tx8.dialects.hlo_indexed import ReadAtOp, WriteAtOp
 from hlo2tx8.dialects.literal import ElementsAttr, Literal, LiteralAttr, is_splat_literal
 from hlo2tx8.dialects.xla_indexing import IndexingMapAttr
@@ -235,13 +236,14 @@ def decode_attribute(value: Attribute) -> Any:
 
 Hlo = Dialect(
     "hlo",
-    [FusionOp, GroupOp, BitcastOp, CopyOp, ReadAtOp, WriteAtOp, UnknownOp],
+    [FusionOp, GroupOp, BitcastOp, CopyOp, ReadAtOp, WriteAtOp, ToBitsOp, FromBitsOp, UnknownOp],
     [ElementsAttr, LayoutAttr, LiteralAttr, OpaqueAttr, StructAttr],
 )
 __all__ = [
     "BitcastOp",
     "CopyOp",
     "ElementsAttr",
+    "FromBitsOp",
     "FusionOp",
     "GroupOp",
     "Hlo",
@@ -251,6 +253,7 @@ __all__ = [
     "OpaqueAttr",
     "Struct",
     "StructAttr",
+    "ToBitsOp",
     "UnknownOp",
     "decode_attribute",
     "decode_attributes",

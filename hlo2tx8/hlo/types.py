@@ -29,6 +29,7 @@ _SMALL_FLOATS: tuple[tuple[str, str, type[Attribute]], ...] = (
     ("f6E3M2FN", "float6_e3m2fn", builtin.Float6E3M2FNType),
 )
 """MLIR's word, the dtype name, the type attribute."""
+_NARROW_FLOATS = tuple(attribute for word, _, attribute in _SMALL_FLOATS if word != "bf16")
 _SUB_BYTE = ("int2", "int4", "uint2", "uint4")
 _F6 = ("float6_e2m3fn", "float6_e3m2fn")
 
@@ -120,6 +121,13 @@ def is_integer(dtype_: DType) -> bool:
 @cache
 def is_unsigned(dtype_: DType) -> bool:
     return dtype_.kind == "u" or dtype_.name.startswith("uint")
+
+
+def is_narrow_element(element: Attribute) -> bool:
+    """Is it f8, f6, f4, or an integer of 2 or 4 bits: kept in a byte, and no instruction computes with it?"""
+    if isinstance(element, IntegerType):
+        return element.width.data in (2, 4)
+    return isinstance(element, _NARROW_FLOATS)
 
 
 def is_pred(dtype_: DType) -> bool:

@@ -167,7 +167,7 @@ def hlo_name(op: Operation) -> str:
 
 def is_move(op: Operation) -> bool:
     """Does the operation only pass on elements, whatever they are?"""
-    return hlo_name(op) == "select"
+    return hlo_name(op) in ("select", "to_bits", "from_bits")
 
 
 def choose(s: "BoxSelector", op: Operation, operands: Sequence[Vector], formats: Sequence[Format], fmt: Format) -> Vector:
@@ -311,6 +311,8 @@ _SPECIAL: dict[str, Special] = {
     "clamp": _clamp,
     "convert": _convert,
     "bitcast_convert": _bitcast,
+    "to_bits": _bitcast,
+    "from_bits": _bitcast,
     "is_finite": _is_finite,
     "reduce_precision": _reduce_precision,
 }

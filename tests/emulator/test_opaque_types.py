@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import hlo2tx8
-from hlo2tx8.errors import UnsupportedError
 from hlo2tx8.frontend import load
 from hlo2tx8.hlo import evaluate
 from hlo2tx8.hlo.types import dtype, mlir_name
@@ -70,8 +69,3 @@ def test_moves(name: str, move: str) -> None:
         assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
         assert actual.tobytes() == expected.tobytes(), mode
 
-
-@pytest.mark.parametrize("name", DTYPES[2:])
-def test_arithmetic_is_refused(name: str) -> None:
-    with pytest.raises(UnsupportedError, match=rf"1 x stablehlo.add: no instruction .* {_mlir(name)}".replace("<", ".")):
-        hlo2tx8.compile(text(name, f"%r = stablehlo.add %a, %a : {IN}", IN))

@@ -8,7 +8,8 @@ from hlo2tx8.tools.arguments import random_arguments, seeded
 
 SUM = """
 func.func @main(%x: tensor<4x8xf32>, %start: tensor<f32>) -> tensor<4xf32> {
-  %0 = stablehlo.reduce(%x init: %start) applies stablehlo.OP across dimensions = [1] : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
+  %0 = stablehlo.reduce(%x init: %start) applies stablehlo.OP across dimensions = [1]
+    : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
 """

@@ -2,6 +2,7 @@
 
 from hlo2tx8.hlo.ops import (
     batch_norm,
+    bits,
     chlo,
     chlo_broadcast,
     constant,
@@ -33,6 +34,7 @@ SPECS: tuple[OpSpec, ...] = (
     *elementwise_math.SPECS,
     *elementwise_select.SPECS,
     *convert.SPECS,
+    *bits.SPECS,
     *chlo.SPECS,
     *chlo_broadcast.SPECS,
     *shaping.SPECS,
