@@ -7,7 +7,7 @@ from native_cases import DENSE_LEVELS, IMAGE_BYTES, run_both
 
 from hlo2tx8.device import native
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.ct_arith import CtAddVS, CtAddVV, CtMulVV
+from hlo2tx8.device.isa.ct_arith import CtAddVS, CtAddVV, CtMulVuV, CtMulVV, CtSubVuVLoop
 from hlo2tx8.device.isa.ct_move import CtMaskMove
 from hlo2tx8.device.isa.encoding import Record
 from hlo2tx8.device.isa.kc_control import KcBarrier
@@ -26,7 +26,7 @@ def random_record(rng: np.random.Generator) -> Record:
     dst, a, b, mask = (int(v) for v in rng.choice(PLACES, 4))
     slot, offset = int(rng.integers(0, 2)), int(rng.choice((0, 1024, 1030, 2048)))
     transfer = {"offset": offset, "count": n, **DENSE_LEVELS}
-    match rng.choice(9, p=(0.25, 0.12, 0.2, 0.1, 0.08, 0.1, 0.05, 0.05, 0.05)):
+    match rng.choice(11, p=(0.22, 0.12, 0.18, 0.08, 0.08, 0.06, 0.05, 0.05, 0.04, 0.06, 0.06)):
         case 0:
             return Record(Rdma, {"dst": dst, "slot": slot, **transfer}, Format.FP32)
         case 1:
@@ -45,8 +45,14 @@ def random_record(rng: np.random.Generator) -> Record:
             levels = {"rs1": 8, "rn1": 512, "rs2": 0, "rn2": 1, "rs3": 0, "rn3": 1}
             levels |= {"ws1": 4, "wn1": 512, "ws2": 0, "wn2": 1, "ws3": 0, "wn3": 1}
             return Record(TdmaGatherScatter, {"dst": dst, "src": a, "run_bytes": 4, **levels}, Format.RAW8)
-        case _:
+        case 8:
             return Record(KcBarrier, {}, Format.RAW8)
+        case 9:
+            u = int(rng.choice((4, 24, 64)))
+            return Record(CtMulVuV, {"dst": dst, "a": a, "unit": b + int(rng.choice((0, 4))), "n": n, "u": u}, Format.FP32)
+        case _:
+            rounds = {"n": n // 4, "u": 64, "full_n": n // 4 * 4, "full_u": 64 * 4}
+            return Record(CtSubVuVLoop, {"dst": dst, "a": a, "unit": b, **rounds}, Format.FP32)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -25,6 +25,8 @@ typedef uint64_t u64;
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+#define LINE_BYTES 64
+#define UNIT_ELEMENTS 64 /* most of a unit */
 #define CANONICAL_F16 0x7E00u
 #define CANONICAL_BF16 0x7FC0u
 #define CANONICAL_F32 0x7FC00000u
@@ -178,6 +180,7 @@ int is_signed_format(int fmt);
 
 /* Kernels by opcode and format; NULL where there is none. `scalar` picks the form whose b is one element. */
 binary_kernel float_binary_kernel(int opcode, int fmt, int scalar);
+binary_kernel float_unit_kernel(int opcode, int fmt); /* b is UNIT_ELEMENTS elements, repeated along a */
 unary_kernel float_unary_kernel(int opcode, int fmt);
 unary_kernel function_kernel(int opcode, int fmt); /* makes the table the kernel reads, if any; not while tiles run */
 binary_kernel kernel_core_float_binary(int opcode, int fmt);

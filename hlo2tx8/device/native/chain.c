@@ -10,40 +10,40 @@
 #define MAX_LINKS 24
 #define BLOCK_BYTES 4096
 #define WORTH_ELEMENTS 512
-#define MAX_STREAMS 8
 
-/* Bytes that links access as elements of one width. */
+/* Bytes that links access as elements of one width; 0: in any order. */
 struct region {
     const u8 *start;
-    i64 width;
+    i64 bytes, width;
     int is_written;
 };
 
 struct regions {
-    struct region items[4 * MAX_LINKS];
+    struct region items[5 * MAX_LINKS];
     int num;
 };
 
-/* Adds an access to `n` elements; 0 if it cannot be interleaved, block by block, with those that are there. */
-static int add_access(struct regions *r, const u8 *start, i64 width, i64 n, int is_write) {
+/* Adds an access; 0 if it cannot be interleaved, block by block, with those that are there. */
+static int add_access(struct regions *r, const u8 *start, i64 bytes, i64 width, int is_write) {
     struct region *same = NULL;
     for (int i = 0; i < r->num && !same; i++)
-        if (r->items[i].start == start && r->items[i].width == width) same = r->items + i;
+        if (r->items[i].start == start && r->items[i].width == width && width) same = r->items + i;
     if (same && (same->is_written || !is_write)) return 1;
     for (int i = 0; i < r->num; i++) {
         const struct region *const other = r->items + i;
         if (other == same || !(is_write || other->is_written)) continue;
-        if (start < other->start + n * other->width && other->start < start + n * width) return 0;
+        if (start < other->start + other->bytes && other->start < start + bytes) return 0;
     }
-    if (!same) r->items[r->num++] = (struct region){start, width, is_write};
+    if (!same) r->items[r->num++] = (struct region){start, bytes, width, is_write};
     else same->is_written = 1;
     return 1;
 }
 
 static int fits(struct regions *r, const struct link *new) {
     for (int k = 0; k < new->num; k++)
-        if (!add_access(r, new->src[k], new->src_bytes[k], new->n, 0)) return 0;
-    return add_access(r, new->dst, new->dst_bytes, new->n, 1);
+        if (!add_access(r, new->src[k], new->n * new->src_bytes[k], new->src_bytes[k], 0)) return 0;
+    if (new->whole && !add_access(r, new->whole, new->whole_bytes, 0, 0)) return 0;
+    return add_access(r, new->dst, new->n * new->dst_bytes, new->dst_bytes, 1);
 }
 
 static i64 widest(const struct link *links, int num) {
@@ -55,49 +55,11 @@ static i64 widest(const struct link *links, int num) {
     return bytes;
 }
 
-/* What links read from DDR, `width` bytes an element. */
-struct stream {
-    const u8 *data;
-    i64 width;
-};
-
-static int add_stream(struct stream *streams, int num, const u8 *data, i64 width) {
-    for (int i = 0; i < num; i++)
-        if (streams[i].data == data) return num;
-    if (num < MAX_STREAMS) streams[num++] = (struct stream){data, width};
-    return num;
-}
-
-static int find_streams(const struct context *c, const struct link *links, int num, struct stream *streams) {
-    const u8 *const spm = c->tile->spm, *const end = spm + c->machine->spm_bytes;
-    int found = 0;
-    for (int i = 0; i < num; i++)
-        for (int k = 0; k < links[i].num; k++)
-            if (links[i].src[k] < spm || links[i].src[k] >= end) found = add_stream(streams, found, links[i].src[k], links[i].src_bytes[k]);
-    return found;
-}
-
-/* Asks for part `k` of `num` of some bytes, so that loading them overlaps with computing. */
-static void prefetch(const u8 *data, i64 bytes, int k, int num) {
-    const i64 first = bytes * k / num, last = bytes * (k + 1) / num;
-    for (i64 line = first & ~(i64)63; line < last; line += 64) __builtin_prefetch(data + line);
-}
-
-/* The next block of each stream; after the last block, the start of the loads put off that this chain does not read. */
-static void prefetch_next(const struct tile *t, const struct stream *streams, int num_streams, int k, int num, i64 next, i64 count) {
-    for (int i = 0; i < num_streams && count > 0; i++) prefetch(streams[i].data + next * streams[i].width, count * streams[i].width, k, num);
-    for (int j = 0; j < t->num_deferred && count <= 0; j++) {
-        const struct deferred_load *const d = t->deferred + j;
-        int is_read = 0;
-        for (int i = 0; i < num_streams; i++) is_read |= streams[i].data == d->src;
-        if (!is_read) prefetch(d->src, d->bytes < BLOCK_BYTES ? d->bytes : BLOCK_BYTES, k, num);
-    }
-}
-
 i64 run_chain(struct context *c, i64 at) {
     struct link links[MAX_LINKS];
     struct regions regions;
     regions.num = 0;
+    c->num_units = 0;
     const i64 end = at + c->step->chain;
     int num = 0;
     i64 next = at;
@@ -127,17 +89,15 @@ i64 run_chain(struct context *c, i64 at) {
     }
     if (num == 0) return at;
     const i64 n = links[0].n, block = BLOCK_BYTES / widest(links, num);
-    if (num == 1) {
+    if (num == 1 && n * links[0].dst_bytes < BLOCK_BYTES) {
         apply_link(links, 0, n);
         return next;
     }
-    struct stream streams[MAX_STREAMS];
-    const int num_streams = find_streams(c, links, num, streams);
     for (i64 i = 0; i < n; i += block) {
-        const i64 rest = n - i - block;
+        const i64 count = n - i < block ? n - i : block;
         for (int k = 0; k < num; k++) {
-            prefetch_next(c->tile, streams, num_streams, k, num, i + block, rest < block ? rest : block);
-            apply_link(links + k, i, rest < 0 ? n - i : block);
+            prefetch_beside(c->tile, count * links[k].dst_bytes);
+            apply_link(links + k, i, count);
         }
     }
     return next;

@@ -25,7 +25,8 @@ static double seconds_now(void) {
 
 static void *map_bytes(size_t size) {
     void *const region = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return region == MAP_FAILED ? NULL : region;
+    if (region == MAP_FAILED) return NULL;
+    return region;
 }
 
 /* Under the address sanitizer, an access to the gap behind a tile's SPM is one out of bounds; off again before the arena goes. */
@@ -119,7 +120,7 @@ static void stop_at_fault(struct tile *t, int number) {
 /* Until a barrier, the end, a fault or the deadline. */
 static void run_tile(struct machine *m, int number, u8 *scratch) {
     struct tile *const t = &m->tiles[number];
-    struct context c = {m, t, scratch, NULL, NULL, 0};
+    struct context c = {m, t, scratch, NULL, NULL, 0, 0};
     for (int polls = RECORDS_PER_POLL; t->at < m->num_records;) {
         c.record = m->code + t->at * RECORD_WORDS;
         c.step = m->steps + t->at;

@@ -14,6 +14,7 @@
 #define SCRATCH_REGIONS 4
 #define PRODUCT_BYTES (1 << 23) /* behind them, for products of the matrix engine */
 #define MAX_DEFERRED 16
+#define NUM_STREAMS 4            /* of DDR that a tile reads one behind the other */
 #define LEVELS 3                 /* of a strided box */
 
 /* In the order of device.faults.FaultKind where the core raises them; see launch.py. */
@@ -50,7 +51,7 @@ struct step {
         unary_kernel unary;
         binary_kernel binary;
     } kernel;
-    binary_kernel total; /* a comparison's kernel for the total order */
+    binary_kernel other; /* a comparison's kernel for the total order; of a record with units the one that repeats 64 elements */
 };
 
 enum tile_state { TILE_RUNNING, TILE_WAITING, TILE_ENDED, TILE_FAULT };
@@ -66,6 +67,13 @@ struct deferred_load {
     i64 bytes;
 };
 
+/* Loads that lie behind each other in DDR, the last of `bytes` up to `end`; the host has been asked for all up to `warm`. The tile had
+ * done `work` then, and asks for `pace` / 256 bytes with each byte it computes, so as to be done when the next load comes. */
+struct stream {
+    const u8 *warm, *end;
+    i64 bytes, work, pace;
+};
+
 struct tile {
     enum tile_state state;
     i64 at;
@@ -79,6 +87,9 @@ struct tile {
     struct tx8_fault fault;
     int num_deferred;
     struct deferred_load deferred[MAX_DEFERRED];
+    u32 next_stream;
+    i64 work, pace, owed; /* bytes computed; the streams' paces; what is to be asked for, times 256 */
+    struct stream streams[NUM_STREAMS];
 };
 
 struct machine {
@@ -119,6 +130,7 @@ struct context {
     const u64 *record;
     const struct step *step;
     int knows_deferred;
+    int num_units; /* of records, kept in the scratch */
 };
 
 /* An elementwise record with its operands found. `dst` is `target`, the place it writes, or scratch; `is_plain`: no scratch is used. */
@@ -129,6 +141,10 @@ struct link {
     i64 n, dst_bytes, src_bytes[3];
     int num, is_plain, is_streamed;
     u64 scalar;
+    const u8 *unit; /* u elements, repeated along `round` elements; the next round has the next */
+    i64 u, round;
+    const u8 *whole; /* what it reads besides, not element by element */
+    i64 whole_bytes;
     i64 zero; /* of a conversion, and its seed */
     u32 seed;
     binary_kernel kernel;
@@ -138,20 +154,27 @@ int resolve_link(struct context *c, struct link *k); /* 0, the fault, or -1 if t
 void apply_link(const struct link *k, i64 at, i64 n);
 int resolve_dma(struct context *c, struct link *k); /* a dense RDMA or WDMA as a link; -1 if it is not dense */
 int defer_load(struct context *c);                        /* 1: the RDMA record is done; 0: it must copy; -1: settle first, then it must */
-int read_deferred(const struct tile *t, struct link *k);  /* 0: it reads DDR in place of loads put off; -1: settle first, nothing has changed */
+int read_deferred(struct tile *t, struct link *k);        /* 0: it reads DDR in place of loads put off; -1: settle first, nothing has changed */
 void overwrite_deferred(struct tile *t, const struct link *k); /* forgets loads whose bytes the link writes */
+int is_deferred(const struct tile *t, const u8 *start, i64 bytes); /* is a load put off that touches an SPM range? */
 void settle_loads(struct tile *t);
 void settle_range(struct tile *t, const u8 *start, i64 bytes);   /* those that touch an SPM range */
 void settle_sources(struct tile *t, const u8 *start, i64 bytes); /* those that read a DDR range */
 /* Where the bytes of an SPM range are read that a record reads whole, writing only `target`: in DDR if their load was put off. */
 const u8 *read_in_place(struct tile *t, const u8 *src, i64 bytes, const u8 *target, i64 target_bytes);
+void follow_load(struct tile *t, const u8 *src, i64 bytes); /* a load is put off */
+void note_read(struct tile *t, const u8 *src, i64 bytes);   /* it is being read */
+void prefetch_beside(struct tile *t, i64 bytes);            /* asks for some of what comes next while `bytes` are computed */
 i64 run_chain(struct context *c, i64 at);           /* the record after a chain of links run block by block; `at` if there is none */
 
 int resolve_pair(struct context *c, struct link *k, i64 n); /* dst and one source of n elements in the record's format: operands 0 and 1 */
+int resolve_pair_from(struct context *c, struct link *k, i64 n, int in_place); /* the same; the source may be where a load put off finds it */
+int resolve_unit(struct context *c, struct link *k, int in_place);             /* likewise a record with units; -1 out of place if they are put off */
+void use_unit(struct context *c, struct link *k, const u8 *unit, i64 u, i64 round);
+void apply_unit(const struct link *k, u8 *dst, const u8 *a, i64 at, i64 n);
 int finish_link(const struct link *k);                      /* what was computed in scratch goes to its place */
 u8 *region_of(struct context *c, int region);               /* of the scratch: 0 to 2 for sources, 3 for a result */
 const u8 *apart(struct context *c, const u8 *src, i64 n, i64 bytes, const u8 *dst, i64 dst_bytes, int region);
-void apply_unit(struct context *c, u8 *dst, const u8 *a, const u8 *unit, i64 n, i64 u); /* the record's kernel on a repeated unit */
 
 int prepare(struct machine *machine, struct tx8_fault *fault); /* 0 if all records are sound */
 int execute(struct context *c);                               /* a vector or DMA record; 0 or the fault kind */

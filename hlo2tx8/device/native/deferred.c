@@ -11,6 +11,12 @@
 static int overlap(const u8 *a, i64 a_bytes, const u8 *b, i64 b_bytes) { return a < b + b_bytes && b < a + a_bytes; }
 static int covers(const u8 *a, i64 a_bytes, const u8 *b, i64 b_bytes) { return a <= b && b + b_bytes <= a + a_bytes; }
 
+int is_deferred(const struct tile *t, const u8 *start, i64 bytes) {
+    int found = 0;
+    for (int i = 0; i < t->num_deferred; i++) found |= overlap(t->deferred[i].dst, t->deferred[i].bytes, start, bytes);
+    return found;
+}
+
 static void settle(const struct deferred_load *d) { memcpy(d->dst, d->src, (size_t)d->bytes); }
 
 void settle_loads(struct tile *t) {
@@ -56,11 +62,13 @@ int defer_load(struct context *c) {
     forget_written(t, k.dst, bytes);
     if (t->num_deferred == MAX_DEFERRED) return -1;
     t->deferred[t->num_deferred++] = (struct deferred_load){k.dst, k.src[0], bytes};
+    follow_load(t, k.src[0], bytes);
     return 1;
 }
 
-int read_deferred(const struct tile *t, struct link *k) {
+int read_deferred(struct tile *t, struct link *k) {
     const u8 *src[3];
+    const struct deferred_load *read[3] = {NULL, NULL, NULL};
     const int writes_ddr = k->step->form == FORM_WDMA;
     for (int i = 0; i < k->num; i++) {
         const i64 bytes = k->n * k->src_bytes[i];
@@ -69,6 +77,7 @@ int read_deferred(const struct tile *t, struct link *k) {
             const struct deferred_load *const d = t->deferred + j;
             if (!overlap(k->src[i], bytes, d->dst, d->bytes)) continue;
             if (!covers(d->dst, d->bytes, k->src[i], bytes)) return -1;
+            read[i] = d;
             src[i] = d->src + (k->src[i] - d->dst);
             if ((uintptr_t)src[i] % (uintptr_t)k->src_bytes[i]) return -1;
         }
@@ -81,6 +90,8 @@ int read_deferred(const struct tile *t, struct link *k) {
     }
     if (!writes_ddr && is_written_in_part(t, k->dst, written)) return -1;
     memcpy(k->src, src, sizeof(src[0]) * (size_t)k->num);
+    for (int i = 0; i < k->num; i++)
+        if (read[i]) note_read(t, read[i]->src, read[i]->bytes);
     return 0;
 }
 
@@ -93,6 +104,7 @@ const u8 *read_in_place(struct tile *t, const u8 *src, i64 bytes, const u8 *targ
         if (!overlap(src, bytes, d->dst, d->bytes)) continue;
         if (covers(d->dst, d->bytes, src, bytes)) found = d->src + (src - d->dst);
         else is_mixed = 1;
+        note_read(t, d->src, d->bytes);
     }
     if (!is_mixed) return found;
     settle_range(t, src, bytes);

@@ -4,8 +4,6 @@
 
 #include "core.h"
 
-#define UNIT_ELEMENTS 64
-#define PATTERN_ELEMENTS 512 /* long enough to hide a call, short enough to stay near */
 
 int fail(struct context *c, int kind, const char *format, ...) {
     va_list arguments;
@@ -83,8 +81,8 @@ static int resolve(struct context *c, struct link *k, int num, i64 dst_bytes, i6
     return 0;
 }
 
-/* The same for dst and one source of `n` elements in the record's format; the source may be where a load put off finds it. */
-static int resolve_pair_from(struct context *c, struct link *k, i64 n, int in_place) {
+/* The same for dst and one source in the record's format. */
+int resolve_pair_from(struct context *c, struct link *k, i64 n, int in_place) {
     const u8 *raw = spm_range(c, operand(c, 1), n, c->step->bytes);
     u8 *const target = raw ? spm_range(c, operand(c, 0), n, c->step->bytes) : NULL;
     if (!target) return (int)c->tile->fault.kind;
@@ -128,13 +126,14 @@ int resolve_link(struct context *c, struct link *k) {
     case FORM_UNARY: return resolve(c, k, 1, bytes, bytes, 0, 0);
     case FORM_BINARY: return resolve(c, k, 2, bytes, bytes, bytes, 0);
     case FORM_VS: return resolve_vs(c, k);
+    case FORM_UNIT: case FORM_UNIT_LOOP: return resolve_unit(c, k, 0);
     case FORM_CONVERT_CT: return resolve_conversion(c, k);
     case FORM_CONVERT_KC: return resolve(c, k, 1, bytes, c->step->bytes2, 0, 0);
     case FORM_TEST: return resolve(c, k, 1, 1, bytes, 0, 0);
     case FORM_SELECT: return resolve(c, k, 3, bytes, 1, bytes, bytes);
     case FORM_COMPARE:
         fault = resolve(c, k, 2, 1, bytes, bytes, 0);
-        k->kernel = operand(c, KC_VEQ__TOTAL) ? c->step->total : c->step->kernel.binary;
+        k->kernel = operand(c, KC_VEQ__TOTAL) ? c->step->other : c->step->kernel.binary;
         return fault;
     case FORM_MASK_MOVE:
         fault = resolve(c, k, 2, bytes, bytes, c->step->bytes2, 0);
@@ -166,6 +165,7 @@ void apply_link(const struct link *k, i64 at, i64 n) {
     case FORM_BINARY: s->kernel.binary(dst, a, b, n); return;
     case FORM_COMPARE: k->kernel(dst, a, b, n); return;
     case FORM_VS: s->kernel.binary(dst, a, &k->scalar, n); return;
+    case FORM_UNIT: case FORM_UNIT_LOOP: apply_unit(k, dst, a, at, n); return;
     case FORM_CONVERT_CT: apply_conversion(k, dst, a, at, n); return;
     case FORM_CONVERT_KC: convert_elements(dst, s->fmt, a, s->fmt2, n); return;
     case FORM_TEST: test_finite(dst, a, s->fmt, n); return;
@@ -185,59 +185,6 @@ void apply_link(const struct link *k, i64 at, i64 n) {
 int finish_link(const struct link *k) {
     if (k->dst != k->target) memcpy(k->target, k->dst, (size_t)(k->n * k->dst_bytes));
     return 0;
-}
-
-/* `u` elements repeated into region 1 of the scratch; the number of elements there, a multiple of u. */
-static i64 spread(struct context *c, const u8 *unit, i64 u, i64 n) {
-    u8 *const pattern = region_of(c, 1);
-    const i64 bytes = u * c->step->bytes, most = n < PATTERN_ELEMENTS - u ? n : PATTERN_ELEMENTS - u;
-    const i64 turns = (most + u - 1) / u;
-    memcpy(pattern, unit, (size_t)bytes);
-    for (i64 done = 1; done < turns; done *= 2) {
-        memcpy(pattern + done * bytes, pattern, (size_t)((turns - done < done ? turns - done : done) * bytes));
-    }
-    return turns * u;
-}
-
-void apply_unit(struct context *c, u8 *dst, const u8 *a, const u8 *unit, i64 n, i64 u) {
-    const i64 bytes = c->step->bytes, length = spread(c, unit, u, n);
-    for (i64 i = 0; i < n; i += length) {
-        c->step->kernel.binary(dst + i * bytes, a + i * bytes, region_of(c, 1), n - i < length ? n - i : length);
-    }
-}
-
-static const u8 *unit_range(struct context *c, i64 address, i64 n) {
-    const u8 *const unit = spm_range(c, address, n, c->step->bytes);
-    if (unit) settle_range(c->tile, unit, n * c->step->bytes);
-    return unit;
-}
-
-static int run_unit(struct context *c) {
-    struct link v;
-    const i64 n = operand(c, CT_ADD_VU_V__N), u = operand(c, CT_ADD_VU_V__U);
-    if (u < 1 || u > UNIT_ELEMENTS) return fail(c, FAULT_BAD_DESCRIPTOR, "unit of %lld elements", (long long)u);
-    const u8 *const unit = unit_range(c, operand(c, CT_ADD_VU_V__UNIT), u);
-    const int fault = unit ? resolve_pair_from(c, &v, n, 1) : (int)c->tile->fault.kind;
-    if (fault) return fault;
-    if (n) apply_unit(c, v.dst, v.src[0], unit, n, u);
-    return finish_link(&v);
-}
-
-static int run_unit_loop(struct context *c) {
-    struct link v;
-    const i64 bytes = c->step->bytes, n = operand(c, CT_ADD_VU_VLOOP__N), u = operand(c, CT_ADD_VU_VLOOP__U);
-    const i64 full_n = operand(c, CT_ADD_VU_VLOOP__FULL_N), full_u = operand(c, CT_ADD_VU_VLOOP__FULL_U);
-    if (u != UNIT_ELEMENTS || n <= 0 || (__int128)full_n * u != (__int128)full_u * n || full_n % n) {
-        return fail(c, FAULT_BAD_DESCRIPTOR, "VuV_loop of %lld/%lld in %lld/%lld", (long long)n, (long long)u, (long long)full_n, (long long)full_u);
-    }
-    const u8 *units = unit_range(c, operand(c, CT_ADD_VU_VLOOP__UNIT), full_u);
-    const int fault = units ? resolve_pair_from(c, &v, full_n, 1) : (int)c->tile->fault.kind;
-    if (fault) return fault;
-    units = memcpy(region_of(c, 2), units, (size_t)(full_u * bytes));
-    for (i64 r = 0; r < full_n / n; r++) {
-        apply_unit(c, v.dst + r * n * bytes, v.src[0] + r * n * bytes, units + r * u * bytes, n, u);
-    }
-    return finish_link(&v);
 }
 
 static int run_reduce_precision(struct context *c) {
@@ -267,8 +214,6 @@ int check_bounds(struct context *c, const struct bound *bounds, int num) {
 
 int execute(struct context *c) {
     switch ((enum form)c->step->form) {
-    case FORM_UNIT: return run_unit(c);
-    case FORM_UNIT_LOOP: return run_unit_loop(c);
     case FORM_REDUCE_PRECISION: return run_reduce_precision(c);
     case FORM_RDMA: case FORM_WDMA: case FORM_TDMA: case FORM_MEMSET: case FORM_IOTA: case FORM_GATHER: case FORM_SCATTER:
         return execute_move(c);
@@ -284,7 +229,9 @@ int execute(struct context *c) {
     default: break;
     }
     struct link link;
-    const int fault = resolve_link(c, &link);
+    c->num_units = 0;
+    const int is_unit = c->step->form == FORM_UNIT || c->step->form == FORM_UNIT_LOOP;
+    const int fault = is_unit ? resolve_unit(c, &link, 1) : resolve_link(c, &link);
     if (fault) return fault;
     apply_link(&link, 0, link.n);
     return finish_link(&link);

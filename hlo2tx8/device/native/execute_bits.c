@@ -1,7 +1,6 @@
 /* Records on packed bools: element i is bit i mod 8 of byte i div 8. */
 #include "core.h"
 
-#define UNIT_ELEMENTS 64
 #define BITS 8
 
 static int bad_count(struct context *c, i64 n, i64 u) {
@@ -55,7 +54,12 @@ static int run_relation(struct context *c) {
         if (!second) return (int)c->tile->fault.kind;
         const u8 *const b = apart(c, second, count, bytes, out, bytes, 2);
         if (kind == VV) c->step->kernel.binary(out, a, b, n);
-        for (i64 r = 0; kind != VV && full_n && r < full_n / n; r++) apply_unit(c, out + r * n * bytes, a + r * n * bytes, b + r * u * bytes, n, u);
+        if (kind != VV) {
+            struct link k = {.step = c->step};
+            c->num_units = 0;
+            use_unit(c, &k, b, u, n);
+            apply_unit(&k, out, a, 0, full_n);
+        }
     }
     pack(c, dst, full_n);
     return 0;

@@ -1,7 +1,8 @@
 /* Records that move data: RDMA, WDMA, TDMA, and the kernel core's iota, gather and scatter. */
 #include "core.h"
 
-#define STREAM_BYTES (1 << 15) /* smaller results may be read again soon: they stay in the cache */
+#define STREAM_SLOT_BYTES (1 << 22) /* results in smaller slots may be read again soon: they stay in the cache */
+#define STREAM_BYTES (1 << 10)
 
 int read_levels(struct context *c, int k, int num, i64 *strides, i64 *turns) {
     for (int i = 0; i < num; i++) {
@@ -37,6 +38,7 @@ struct transfer {
     u8 *dst;
     const u8 *src;
     i64 run, total;
+    int is_streamed; /* to DDR past the cache */
     struct level levels[LEVELS];
 };
 
@@ -59,6 +61,7 @@ static int read_transfer(struct context *c, struct transfer *t) {
     u8 *const spm = spm_range(c, operand(c, is_load ? RDMA__DST : WDMA__SRC), total, bytes);
     if (!spm) return (int)c->tile->fault.kind;
     *t = (struct transfer){.dst = is_load ? spm : data->data + offset, .src = is_load ? data->data + offset : spm, .run = run * bytes, .total = total};
+    t->is_streamed = !is_load && data->size >= STREAM_SLOT_BYTES && total * bytes >= STREAM_BYTES;
     i64 dense = run * bytes;
     for (int i = 0; i < LEVELS; i++) {
         const i64 apart = strides[i] * bytes;
@@ -77,7 +80,7 @@ static int run_dma(struct context *c) {
         settle_sources(c->tile, slot->data, slot->size);
     }
     if (c->step->form == FORM_RDMA) load_levels(t.dst, t.src, t.run, t.levels, LEVELS);
-    else store_levels(t.dst, t.src, t.run, t.levels, LEVELS, t.total * c->step->bytes >= STREAM_BYTES);
+    else store_levels(t.dst, t.src, t.run, t.levels, LEVELS, t.is_streamed);
     return 0;
 }
 
@@ -89,7 +92,7 @@ int resolve_dma(struct context *c, struct link *k) {
         if (t.levels[i].n > 1 && t.levels[i].dst != t.levels[i].src) return -1;
     const i64 bytes = c->step->bytes;
     *k = (struct link){.step = c->step, .target = t.dst, .dst = t.dst, .src = {t.src}, .n = t.total, .dst_bytes = bytes, .src_bytes = {bytes},
-                       .num = 1, .is_plain = 1, .is_streamed = t.total * bytes >= STREAM_BYTES};
+                       .num = 1, .is_plain = 1, .is_streamed = t.is_streamed};
     return 0;
 }
 

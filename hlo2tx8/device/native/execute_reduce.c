@@ -77,11 +77,13 @@ int execute_reduce(struct context *c) {
     src = read_in_place(c->tile, src, from.size, target, to.size);
     const int keeps_status = c->machine->keeps_status;
     const u32 special = keeps_status ? special_of(src, r.fmt, &from) : 0;
+    const i64 work = from.size / (batch * points);
     u8 *const out = stage(c, target, !overlap(target, to.size, src, from.size));
     for (i64 b = 0; b < batch; b++) {
         for (i64 q = 0; q < points; q++) {
             u8 *const dst = out + b * to.stride;
             const u8 *const data = src + b * from.stride;
+            prefetch_beside(c->tile, work);
             if (dim == DIM_C) reduce_channels(&r, dst + q * LEAST_TAIL * to.bytes, data, &from, q);
             else reduce_points(&r, dst, &to, q, data, &from, dim == DIM_W ? q * w : q, dim == DIM_H ? w : 1);
         }

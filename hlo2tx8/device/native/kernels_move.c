@@ -7,11 +7,21 @@ typedef struct {
     u64 low, high;
 } u128;
 
-#define LINE_BYTES 64
 #define WIDTHS(X) X(1, u8) X(2, u16) X(4, u32) X(8, u64) X(16, u128)
 
 #if defined(__SSE2__)
-#include <emmintrin.h>
+#include <immintrin.h>
+static inline void stream_line(u8 *dst, const u8 *src) {
+#if defined(__AVX512F__)
+    if (((uintptr_t)dst & 63) == 0) {
+        _mm512_stream_si512((void *)dst, _mm512_loadu_si512((const void *)src));
+        return;
+    }
+#endif
+    for (int i = 0; i < LINE_BYTES; i += 16) {
+        _mm_stream_si128((__m128i *)(void *)(dst + i), _mm_loadu_si128((const __m128i *)(const void *)(src + i)));
+    }
+}
 void copy_streamed(u8 *dst, const u8 *src, i64 n) {
     const i64 head = (i64)(-(uintptr_t)dst & 63);
     if (n < 256) {
@@ -20,20 +30,8 @@ void copy_streamed(u8 *dst, const u8 *src, i64 n) {
     }
     memcpy(dst, src, (size_t)head);
     i64 i = head;
-    for (; i + 64 <= n; i += 64) {
-        const __m128i a = _mm_loadu_si128((const __m128i *)(const void *)(src + i)), b = _mm_loadu_si128((const __m128i *)(const void *)(src + i + 16));
-        const __m128i c = _mm_loadu_si128((const __m128i *)(const void *)(src + i + 32)), d = _mm_loadu_si128((const __m128i *)(const void *)(src + i + 48));
-        _mm_stream_si128((__m128i *)(void *)(dst + i), a);
-        _mm_stream_si128((__m128i *)(void *)(dst + i + 16), b);
-        _mm_stream_si128((__m128i *)(void *)(dst + i + 32), c);
-        _mm_stream_si128((__m128i *)(void *)(dst + i + 48), d);
-    }
+    for (; i + LINE_BYTES <= n; i += LINE_BYTES) stream_line(dst + i, src + i);
     memcpy(dst + i, src + i, (size_t)(n - i));
-}
-static void stream_line(u8 *dst, const u8 *src) {
-    for (int i = 0; i < 64; i += 16) {
-        _mm_stream_si128((__m128i *)(void *)(dst + i), _mm_loadu_si128((const __m128i *)(const void *)(src + i)));
-    }
 }
 void finish_streams(void) { _mm_sfence(); }
 #else

@@ -50,6 +50,7 @@ static int prepare_ct(struct step *s) {
     static const u8 forms[] = {FORM_BINARY, FORM_VS, FORM_UNIT, FORM_UNIT_LOOP};
     s->form = forms[op & 3];
     s->kernel.binary = float_binary_kernel(op, s->fmt, s->form == FORM_VS);
+    s->other = float_unit_kernel(op, s->fmt);
     return s->kernel.binary != NULL;
 }
 
@@ -72,7 +73,7 @@ static int prepare_kernel_core(struct step *s) {
     if (op >= OP_KC_VEQ && op <= OP_KC_VLT) {
         s->form = FORM_COMPARE;
         s->kernel.binary = kernel_core_compare(op, s->fmt, 0);
-        s->total = kernel_core_compare(op, s->fmt, 1);
+        s->other = kernel_core_compare(op, s->fmt, 1);
         return s->kernel.binary != NULL;
     }
     if (op >= OP_KC_VADD && op <= OP_KC_VNEXT_AFTER) {
@@ -146,7 +147,7 @@ static int writes_register(const struct step *s) {
 /* May a chain take this record? Vector links, and between them what only computes addresses. */
 static int is_vector_link(const struct step *s) {
     switch ((enum form)s->form) {
-    case FORM_UNARY: case FORM_BINARY: case FORM_VS: case FORM_CONVERT_CT: case FORM_CONVERT_KC: case FORM_MASK_MOVE:
+    case FORM_UNARY: case FORM_BINARY: case FORM_VS: case FORM_UNIT: case FORM_UNIT_LOOP: case FORM_CONVERT_CT: case FORM_CONVERT_KC: case FORM_MASK_MOVE:
     case FORM_TEST: case FORM_COMPARE: case FORM_SELECT: case FORM_RDMA: case FORM_WDMA: return 1;
     default: return 0;
     }

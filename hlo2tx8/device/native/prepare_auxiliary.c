@@ -13,7 +13,9 @@ static int prepare_logic(struct step *s) {
 
 static int prepare_relation(struct step *s) {
     s->form = FORM_RELATION_BITS;
-    s->kernel.binary = float_binary_kernel(s->opcode - OP_CT_BITS_EQ_VV + OP_CT_EQ_VV, s->fmt, (s->opcode & 3) == 1);
+    const int numbers = s->opcode - OP_CT_BITS_EQ_VV + OP_CT_EQ_VV;
+    s->kernel.binary = float_binary_kernel(numbers, s->fmt, (s->opcode & 3) == 1);
+    s->other = float_unit_kernel(numbers, s->fmt);
     return s->kernel.binary != NULL;
 }
 

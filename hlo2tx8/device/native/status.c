@@ -3,7 +3,6 @@
 
 #define BLOCK 512
 #define FIRST_KEPT 4 /* regions of the scratch that no such record uses */
-#define UNIT_ELEMENTS 64
 
 enum exactness { EXACT, SUM, DIFFERENCE, PRODUCT, QUOTIENT, SQUARE, ROOT, RECIPROCAL, RECIPROCAL_ROOT, LEAKY, FUNCTION, FUNCTION_OF_ZERO };
 
