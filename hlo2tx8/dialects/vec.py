@@ -47,7 +47,7 @@ from xdsl.traits import NoTerminator, Pure
 from hlo2tx8.dialects.vec_access import LoadAtOp, ReadScalarOp, StoreAtOp
 from hlo2tx8.dialects.vec_dot import DotOp
 from hlo2tx8.dialects.xla import IndexingMapAttr
-from hlo2tx8.dialects.xla_reduce import ReduceForm
+from hlo2tx8.dialects.xla_reduce import ReduceForm, ReduceLanesForm
 from hlo2tx8.indexing import IndexingMap
 
 
@@ -262,6 +262,16 @@ class ReduceOp(ReduceForm):
     res = var_result_def(VectorType)
 
 
+@irdl_op_definition
+class ReduceLanesOp(ReduceLanesForm):
+    """init joined with the elements along the lane dimensions `over` of the box, for each lane along the others.
+
+    The results are the same in the lanes that were joined. `combiner` takes scalars, as that of `vec.reduce`.
+    """
+
+    name = "vec.reduce_lanes"
+
+
 def enclosing_box(op: Operation) -> BoxOp:
     """The box whose lanes `op` computes."""
     parent = op.parent_op()
@@ -287,6 +297,7 @@ Vec = Dialect(
         BroadcastOp,
         ReduceOp,
         DotOp,
+        ReduceLanesOp,
         ReadScalarOp,
     ],
     [],
@@ -303,6 +314,7 @@ __all__ = [
     "LoadOp",
     "MaskOp",
     "ReadScalarOp",
+    "ReduceLanesOp",
     "ReduceOp",
     "SplatOp",
     "StoreAtOp",

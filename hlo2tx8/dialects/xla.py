@@ -18,7 +18,7 @@ from hlo2tx8.dialects.xla_access import IN_ORDER, ExtractAtOp, InsertAtOp
 from hlo2tx8.dialects.xla_dot import DotOp
 from hlo2tx8.dialects.xla_indexing import ApplyIndexingOp, IndexingMapAttr, InDomainOp, index
 from hlo2tx8.dialects.xla_loop import LoopOp, YieldOp
-from hlo2tx8.dialects.xla_reduce import ReduceOp
+from hlo2tx8.dialects.xla_reduce import ReduceLanesOp, ReduceOp
 
 
 @irdl_op_definition
@@ -139,6 +139,7 @@ Xla = Dialect(
         YieldOp,
         ReduceOp,
         DotOp,
+        ReduceLanesOp,
         ApplyIndexingOp,
         InDomainOp,
         PureCallOp,
@@ -167,6 +168,7 @@ __all__ = [
     "InsertAtOp",
     "LoopOp",
     "PureCallOp",
+    "ReduceLanesOp",
     "ReduceOp",
     "SyncTilesOp",
     "TileIdOp",

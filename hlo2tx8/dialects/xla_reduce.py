@@ -1,4 +1,4 @@
-"""`xla.reduce`: one block of a reduction, whose elements lanes give side by side.
+"""`xla.reduce`: one block of a reduction, whose elements lanes give side by side. `xla.reduce_lanes`: over the lanes of a step.
 
 %new = xla.reduce lanes 64 init(%acc : f32) {
 ^bb0(%lane: index):
@@ -9,13 +9,22 @@
   %c = arith.addf %a, %b : f32
   xla.yield %c : f32
 }
+
+In a step with lanes [%row, %column], the sum of each row, known in every lane of the row:
+
+%sum = xla.reduce_lanes over [1] of (%x : f32) init (%zero : f32) {
+^bb0(%a: f32, %b: f32):
+  %c = arith.addf %a, %b : f32
+  xla.yield %c : f32
+} : f32
 """
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import (
+    AttrSizedOperandSegments,
     IRDLOperation,
     irdl_op_definition,
     opt_prop_def,
@@ -78,3 +87,51 @@ class ReduceOp(ReduceForm):
             raise VerifyException("xla.reduce: the elements depend on the lane")
         if list(self.combiner.block.arg_types) != [*types, *types]:
             raise VerifyException("xla.reduce: the combiner takes two values per result")
+
+
+class ReduceLanesForm(IRDLOperation):
+    """What a reduction over lanes of the step says at every level: which lanes, their elements, how two are joined."""
+
+    over = prop_def(DenseArrayBase.constr(i64))
+    elements = var_operand_def()
+    init = var_operand_def()
+    combiner = region_def("single_block")
+    res = var_result_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def()
+
+    def __init__(self, over: Sequence[int], elements: Sequence[SSAValue], init: Sequence[SSAValue], combiner: Block):
+        types: list[Attribute] = [value.type for value in elements]
+        super().__init__(
+            operands=[elements, init],
+            result_types=[types],
+            properties={"over": DenseArrayBase.from_list(i64, list(over))},
+            regions=[Region(combiner)],
+        )
+
+    @property
+    def lanes(self) -> tuple[int, ...]:
+        """The lane dimensions of the step that are joined."""
+        return tuple(int(lane) for lane in self.over.get_values())
+
+    def verify_(self) -> None:
+        types = list(self.elements.types)
+        if list(self.init.types) != types or list(self.res.types) != types:
+            raise VerifyException(f"{self.name}: elements, initial values and results are of the same types")
+        if len(self.combiner.block.args) != 2 * len(types):
+            raise VerifyException(f"{self.name}: the combiner takes two values per result")
+
+
+@irdl_op_definition
+class ReduceLanesOp(ReduceLanesForm):
+    """init joined with the elements of all lanes of the step that differ from this one along the dimensions `over` alone.
+
+    `over` numbers the lanes of the loop around, each of which must be whole: all of its lanes live in every step. The combiner is
+    as that of `xla.reduce`; the initial value is the same in the lanes that are joined.
+    """
+
+    name = "xla.reduce_lanes"
+    assembly_format = (
+        "`over` $over `of` `(` $elements `:` type($elements) `)` `init` `(` $init `:` type($init) `)` $combiner"
+        " attr-dict `:` type($res)"
+    )

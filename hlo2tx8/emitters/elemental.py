@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from hlo2tx8.dialects.xla import ApplyIndexingOp, ElementwiseOp, IndexingMapAttr, InDomainOp, PureCallOp, index
 from hlo2tx8.emitters.accumulate import Accumulation
 from hlo2tx8.emitters.contraction_loop import ContractionLoop
-from hlo2tx8.emitters.reduce_blocks import BlockLoop, counted_loop
+from hlo2tx8.emitters.reduce_blocks import BlockLoop, counted_loop, join_lanes
 from hlo2tx8.emitters.runtime_index import RuntimeIndices
 from hlo2tx8.emitters.scalar import constant_array, scalar_constant, scalar_op
 from hlo2tx8.errors import LevelError
@@ -31,6 +31,7 @@ from hlo2tx8.partitioner.contraction import Contraction
 from hlo2tx8.partitioner.instruction import is_inlined_constant, kind_of, tensor_type
 from hlo2tx8.partitioner.reduction_blocks import Blocks
 from hlo2tx8.partitioner.reduction_paths import is_empty_loop, is_reduction, loop_counters, num_loop_operands
+from hlo2tx8.partitioner.row_split import JoinedLanes
 
 
 def emit_function(
@@ -38,10 +39,10 @@ def emit_function(
     function: SubgraphFunction,
     names: Mapping[SubgraphFunction, str],
     params: Sequence[SSAValue],
-    blocks: Mapping[Operation, Blocks | Contraction],
+    blocks: Mapping[Operation, Blocks | JoinedLanes | Contraction],
 ) -> func.FuncOp:
     """`func private @name(params..., indices...) -> elements`: one result per root of the function; `blocks` has the reductions
-    that go by blocks of lanes, and the dots that the matrix engine computes."""
+    that go by blocks of lanes, or over lanes of the step, and the dots that the matrix engine computes."""
     rank = len(function.identity.dims)
     block = Block(arg_types=[*(param.type for param in params), *([index] * rank)])
     for position, arg in enumerate(block.args):
@@ -60,7 +61,7 @@ class _ElementEmitter:
     function: SubgraphFunction
     names: Mapping[SubgraphFunction, str]
     tensors: Mapping[SSAValue, SSAValue]
-    blocks: Mapping[Operation, Blocks | Contraction]
+    blocks: Mapping[Operation, Blocks | JoinedLanes | Contraction]
     block: Block
     values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     reads: dict[tuple[int, SSAValue, IndexingMap], SSAValue] = field(
@@ -78,8 +79,8 @@ class _ElementEmitter:
         for op in self.function.instructions:
             self.of_scope.setdefault(id(self.partitioned.places[op].scope), []).append(op)
         self._emit_scope(self.function.top, self.block)
-        identity, top = self.function.identity, self.function.top
-        results = [self._value(root, identity, top, self.block) for root in self.function.roots]
+        roots, top = zip(self.function.roots, self.function.maps, strict=True), self.function.top
+        results = [self._value(root, map, top, self.block) for root, map in roots]
         self.block.add_op(func.ReturnOp(*results))
         first = self.block.first_op
         assert first is not None
@@ -137,6 +138,9 @@ class _ElementEmitter:
         if is_empty_loop(op):
             return accumulation.finish(carried, block)
         blocks = self.blocks.get(op)
+        if isinstance(blocks, JoinedLanes):
+            elements = accumulation.widened([self._operand(op, number, block) for number in range(inputs)], block)
+            return accumulation.finish(join_lanes(accumulation, blocks.lanes, elements, carried, block), block)
         if isinstance(blocks, Blocks):
             loop = BlockLoop(op, blocks, partial(self._elements, op))
             return accumulation.finish(loop.emit(carried, block), block)

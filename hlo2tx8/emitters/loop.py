@@ -22,19 +22,21 @@ from xdsl.dialects.builtin import ArrayAttr, FunctionType, IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import origin
-from hlo2tx8.dialects.xla import IndexingMapAttr, LoopOp, PureCallOp, TileIdOp, YieldOp
+from hlo2tx8.dialects.xla import ApplyIndexingOp, IndexingMapAttr, LoopOp, PureCallOp, TileIdOp, YieldOp
 from hlo2tx8.emitters.elemental import emit_function
 from hlo2tx8.emitters.emitter import Declined, Fusion, Match
 from hlo2tx8.errors import UnsupportedOp
+from hlo2tx8.indexing import Dim, IndexingMap
 from hlo2tx8.partitioner.accesses import AccessAnalysis
 from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction, partition
 from hlo2tx8.partitioner.contraction import Contraction
 from hlo2tx8.partitioner.instruction import is_elemental, is_inlined_constant, is_read_as_a_whole, tensor_type
 from hlo2tx8.partitioner.reduction_blocks import Blocks
 from hlo2tx8.partitioner.reduction_paths import is_reduction
+from hlo2tx8.partitioner.row_split import JoinedLanes
 from hlo2tx8.partitioner.work_split import WorkSplit
 
-Nest: TypeAlias = tuple[WorkSplit, Mapping[Operation, Blocks | Contraction]]
+Nest: TypeAlias = tuple[WorkSplit, Mapping[Operation, Blocks | JoinedLanes | Contraction]]
 """The work split of a loop over a function's roots, or a part of them, and how the reductions in that loop go by blocks."""
 Split: TypeAlias = Callable[[SubgraphFunction], Sequence[Nest]]
 """The loops over a function's roots; a function that is called has one."""
@@ -150,7 +152,9 @@ def _emit_entry(
             order = dict(zip(function.roots, call.res, strict=True))
             updated: list[SSAValue] = []
             for position, target in zip(positions, loop.iter_block_args, strict=True):
-                insert = tensor.InsertOp(order[roots[position]], target, loop.index_args)
+                root = roots[position]
+                indices = _indices(function.maps[function.roots.index(root)], loop.index_args, body)
+                insert = tensor.InsertOp(order[root], target, indices)
                 body.add_op(insert)
                 updated.append(insert.result)
             body.add_op(YieldOp(updated))
@@ -161,6 +165,16 @@ def _emit_entry(
     entry = func.FuncOp(fusion.name, FunctionType.from_lists(types, types[len(params) :]), Region(block))
     entry.attributes["xla.entry"] = UnitAttr()
     return entry
+
+
+def _indices(map: IndexingMap, args: Sequence[SSAValue], block: Block) -> Sequence[SSAValue]:
+    """Where a root is at the loop's index."""
+    if map.results == tuple(Dim(i) for i in range(len(args))):
+        return args
+    apply = ApplyIndexingOp(IndexingMapAttr(map), args)
+    if map.results:
+        block.add_op(apply)
+    return apply.res
 
 
 def emit_loop(split: WorkSplit, tile: SSAValue, targets: Sequence[SSAValue]) -> LoopOp:

@@ -14,7 +14,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from hlo2tx8.dialects.xla import ApplyIndexingOp, IndexingMapAttr, ReduceOp, YieldOp, index
+from hlo2tx8.dialects.xla import ApplyIndexingOp, IndexingMapAttr, ReduceLanesOp, ReduceOp, YieldOp, index
 from hlo2tx8.emitters.accumulate import Accumulation
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Variable, delinearize
 from hlo2tx8.partitioner.reduction_blocks import Blocks
@@ -103,6 +103,19 @@ class BlockLoop:
         if coordinates:
             block.add_op(apply)
         return dict(zip(self.blocks.block, apply.res, strict=False))
+
+
+def join_lanes(
+    accumulation: Accumulation, lanes: Sequence[int], elements: Sequence[SSAValue], init: Sequence[SSAValue], block: Block
+) -> list[SSAValue]:
+    """The accumulators after a turn per lane of the step, along these dimensions of it."""
+    types = [value.type for value in init]
+    combiner, half = Block(arg_types=[*types, *types]), len(types)
+    combiner.add_op(YieldOp(accumulation.join(combiner.args[:half], combiner.args[half:], combiner)))
+    op = ReduceLanesOp(lanes, elements, init, combiner)
+    op.attributes |= accumulation.loc
+    block.add_op(op)
+    return list(op.res)
 
 
 def counted_loop(count: int, carried: Sequence[SSAValue], block: Block) -> scf.ForOp:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -12,6 +13,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from hlo2tx8.dialects import vec
 from hlo2tx8.dialects.xla import (
     IN_ORDER,
+    LANE,
     AllocateScratchOp,
     ApplyIndexingOp,
     ConstantOp,
@@ -21,11 +23,13 @@ from hlo2tx8.dialects.xla import (
     InsertAtOp,
     LoopOp,
     PureCallOp,
+    ReduceLanesOp,
     ReduceOp,
     SyncTilesOp,
     TileIdOp,
     YieldOp,
 )
+from hlo2tx8.dialects.xla_reduce import ReduceForm, ReduceLanesForm
 from hlo2tx8.errors import InputError, LevelError
 from hlo2tx8.hlo import numpy_dtype
 from hlo2tx8.interpreter.buffers import Array, from_buffer, logical_type, new_buffer, to_buffers
@@ -89,6 +93,8 @@ class _Run:
     values: dict[SSAValue, Array] = field(default_factory=dict[SSAValue, Array])
     axis: int = 0
     lanes: list[Array] = field(default_factory=list[Array])
+    lane_axes: list[int] = field(default_factory=list[int])
+    extents: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
     whole: dict[str, list[Array]] = field(default_factory=dict[str, list[Array]])
 
     def function(self, function: func.FuncOp, arguments: Sequence[Array], mask: Mask) -> list[Array]:
@@ -156,6 +162,8 @@ class _Run:
                 return self._reduce(op, mask)
             case DotOp() | vec.DotOp():
                 return [self._dot(op, mask)]
+            case ReduceLanesOp() | vec.ReduceLanesOp():
+                return self._reduce_lanes(op)
             case vec.BroadcastOp():
                 return [self.values[op.value]]
             case vec.LoadOp() | vec.LoadAtOp() | vec.GatherOp() | vec.IndexOp() | vec.MaskOp() | vec.SplatOp() | vec.ExtentOp():
@@ -189,6 +197,7 @@ class _Run:
     def new_axis(self, lo: int, hi: int) -> Array:
         shape = [1] * self.num_axes
         shape[self.axis] = hi - lo + 1
+        self.extents[self.axis] = tuple(shape)
         self.axis += 1
         return np.arange(lo, hi + 1, dtype=np.int64).reshape(shape)
 
@@ -213,6 +222,8 @@ class _Run:
         map = op.map.data
         start = self.axis
         counters = [self.new_axis(variable.lo, variable.hi) for variable in map.ranges]
+        first, outer = self.axis - op.num_lanes.value.data, self.lane_axes
+        self.lane_axes = list(range(first, self.axis))
         results, inside = map.evaluate(self._operands(op.dims), counters)
         shape = (1,) * self.num_axes
         indices = [value if value.ndim == self.num_axes else np.broadcast_to(value, shape) for value in results]
@@ -220,7 +231,7 @@ class _Run:
         for arg, value in zip(op.body.block.args, arguments, strict=True):
             self.values[arg] = value
         found = self.block(op.body.block, _both(mask, inside))
-        self.axis = start
+        self.axis, self.lane_axes = start, outer
         return found
 
     def _counted_loop(self, op: scf.ForOp, mask: Mask) -> Sequence[Array]:
@@ -231,22 +242,24 @@ class _Run:
             return carried
         if IN_ORDER in op.attributes or any(not isinstance(value.type, TensorType) for value in op.iter_args):
             return self._in_order(block, range(lo, hi, step), carried, mask)
-        start = self.axis
+        start, outer = self.axis, self.lane_axes
+        self.lane_axes = [*outer, start] if LANE in op.attributes else outer
         counter = self.new_axis(0, (hi - 1 - lo) // step) * step + lo
         for arg, value in zip(block.args, [counter, *carried], strict=True):
             self.values[arg] = value
         found = self.block(block, mask)
-        self.axis = start
+        self.axis, self.lane_axes = start, outer
         return found
 
     def _box(self, op: vec.BoxOp, mask: Mask) -> None:
         """The body at all lanes; those beyond `valid` are not live."""
-        start, outer = self.axis, self.lanes
+        start, outer = self.axis, (self.lanes, self.lane_axes)
         self.lanes = [self.new_axis(0, size - 1) for size in op.lane_shape]
+        self.lane_axes = list(range(start, self.axis))
         for lane, valid in op.valid_of.items():
             mask = _both(mask, self.lanes[lane] < self.values[valid])
         self.block(op.body.block, mask)
-        self.axis, self.lanes = start, outer
+        self.axis, (self.lanes, self.lane_axes) = start, outer
 
     def _reduce(self, op: ReduceOp | vec.ReduceOp, mask: Mask) -> Sequence[Array]:
         """The elements of all lanes along a new axis, halved until one is left."""
@@ -259,11 +272,19 @@ class _Run:
         elements = self.block(op.elements.block, mask)
         self.axis, self.lanes = axis, outer
 
-        def combine(pairs: Sequence[Array]) -> list[Array]:
-            self.values.update(zip(op.combiner.block.args, pairs, strict=True))
-            return self.block(op.combiner.block, None)
+        joined = halved(elements, lane.shape, axis, partial(self._combine, op))
+        return self._combine(op, [*self._operands(op.init), *joined])
 
-        return combine([*self._operands(op.init), *halved(elements, lane.shape, axis, combine)])
+    def _reduce_lanes(self, op: ReduceLanesOp | vec.ReduceLanesOp) -> Sequence[Array]:
+        """The elements halved along the axes of the lanes, which have size 1 then."""
+        elements = self._operands(op.elements)
+        for axis in (self.lane_axes[lane] for lane in op.lanes):
+            elements = halved(elements, self.extents[axis], axis, partial(self._combine, op))
+        return self._combine(op, [*self._operands(op.init), *elements])
+
+    def _combine(self, op: ReduceForm | ReduceLanesForm, pairs: Sequence[Array]) -> list[Array]:
+        self.values.update(zip(op.combiner.block.args, pairs, strict=True))
+        return self.block(op.combiner.block, None)
 
     def _dot(self, op: DotOp | vec.DotOp, mask: Mask) -> Array:
         """Rows and columns at all lanes of the depth, along new axes."""

@@ -24,7 +24,17 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from hlo2tx8.dialects.layout import strides
-from hlo2tx8.dialects.xla import ApplyIndexingOp, DotOp, ExtractAtOp, IndexingMapAttr, InDomainOp, InsertAtOp, ReduceOp, TileIdOp
+from hlo2tx8.dialects.xla import (
+    ApplyIndexingOp,
+    DotOp,
+    ExtractAtOp,
+    IndexingMapAttr,
+    InDomainOp,
+    InsertAtOp,
+    ReduceLanesOp,
+    ReduceOp,
+    TileIdOp,
+)
 from hlo2tx8.errors import LevelError
 from hlo2tx8.indexing import Const, Dim, Expr, FloorDiv, IndexingMap, Interval, Simplifier, Sym, Variable
 
@@ -160,6 +170,8 @@ def _flatten(op: Operation, block: Block, scope: _Scope) -> None:
             _reduce(op, block, scope)
         case DotOp():
             _dot(op, block, scope)
+        case ReduceLanesOp():
+            _reduce_lanes(op, block, scope)
         case scf.IfOp():
             inside, outside = (_region(region, scope) for region in op.regions)
             types = [flat_type(result.type) for result in op.results]
@@ -248,6 +260,17 @@ def _lane_block(old: Block, num_lanes: int, scope: _Scope) -> Block:
         _flatten(inner, new, scope)
     scope.leave()
     return new
+
+
+def _reduce_lanes(op: ReduceLanesOp, block: Block, scope: _Scope) -> None:
+    combiner = Block(arg_types=op.combiner.block.arg_types)
+    for before, after in zip(op.combiner.block.args, combiner.args, strict=True):
+        after.name_hint = before.name_hint
+        scope.values[before] = after
+    for inner in op.combiner.block.ops:
+        _flatten(inner, combiner, scope)
+    elements, init = ([scope.values[value] for value in values] for values in (op.elements, op.init))
+    _add(ReduceLanesOp(op.lanes, elements, init, combiner), op, block, scope)
 
 
 def _region(region: Region, scope: _Scope) -> Region:

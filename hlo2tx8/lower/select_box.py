@@ -31,7 +31,9 @@ from hlo2tx8.lower.select_memory import (
     stride_terms,
 )
 from hlo2tx8.lower.select_reduce import select_broadcast, select_reduce
+from hlo2tx8.lower.select_rows import expand, is_of_rows, joined_lanes, row_step, select_reduce_lanes
 from hlo2tx8.lower.step_builder import StepBuilder
+from hlo2tx8.lower.varying_lanes import Known
 
 
 @dataclass
@@ -49,11 +51,40 @@ class BoxSelector:
     vectors: dict[SSAValue, Vector] = field(default_factory=dict[SSAValue, Vector])
     sums: dict[SSAValue, Sums] = field(default_factory=dict[SSAValue, Sums])
     narrowed: set[Operation] = field(default_factory=set[Operation])
+    rows: "BoxSelector | None" = None
+    joined: tuple[int, ...] = ()
+    varying: Known = field(default_factory=Known)
+
+    def select_box(self, block: Block) -> None:
+        """Selects all of a box; where lanes of it are joined, what is the same in them is computed once."""
+        self.joined = joined_lanes(block)
+        if self.joined:
+            self.rows = BoxSelector(row_step(self.step, self.joined), self.slots, self.hoisted)
+        self.select(block)
 
     def select(self, block: Block) -> None:
         for op in block.ops:
             self.step.origin = _origin(op) or _neighbour_origin(op)
-            self._operation(op)
+            if self.rows is None:
+                self._operation(op)
+                continue
+            self.rows.step.builder, self.rows.step.origin = self.step.builder, self.step.origin
+            if isinstance(op, vec.ReduceLanesOp):
+                self.rows.vectors.update(zip(op.res, select_reduce_lanes(self, self.rows, op), strict=True))
+            elif is_of_rows(op, self.joined, self.varying):
+                self.rows.select_one(op)
+            else:
+                self._operation(op)
+
+    def select_one(self, op: Operation) -> None:
+        """Selects one operation of the box."""
+        self._operation(op)
+
+    def vector(self, value: SSAValue) -> Vector:
+        """The buffer or splat of a value; a scalar is the same in all lanes."""
+        if value not in self.vectors and self.rows is not None and value in self.rows.vectors:
+            self.vectors[value] = expand(self, self.rows, self.rows.vectors[value], storage_format(value.type))
+        return self.vectors[value] if value in self.vectors else _splat(value)
 
     def _operation(self, op: Operation) -> None:
         match op:
@@ -126,7 +157,7 @@ class BoxSelector:
         if len(op.results) != 1 or op.regions:
             raise CompileError("E3201", f"no instruction for {op.name}")
         result = op.results[0]
-        operands = [self.vectors[o] if o in self.vectors else _splat(o) for o in op.operands]
+        operands = [self.vector(o) for o in op.operands]
         as_format = storage_format if is_move(op) else format_of
         formats = [as_format(o.type) for o in op.operands]
         self.vectors[result] = choose(self, op, operands, formats, as_format(result.type))
@@ -136,7 +167,7 @@ class BoxSelector:
         step, old, block = self.step, op.body.block, Block(arg_types=[xla.index])
         block.args[0].name_hint = old.args[0].name_hint
         self.slots[old.args[0]] = block.args[0]
-        carried = [self._own_buffer(self.vectors[value], storage_format(value.type)) for value in op.iter_args]
+        carried = [self._own_buffer(self.vector(value), storage_format(value.type)) for value in op.iter_args]
         self.vectors.update(zip((*old.args[1:], *op.results), (*carried, *carried), strict=True))
         lower, upper, stride = (self.slots[bound] for bound in (op.lb, op.ub, op.step))
         step.insert(scf.ForOp(lower, upper, stride, [], block))
@@ -144,7 +175,7 @@ class BoxSelector:
         self.select(old)
         terminator = old.last_op
         assert isinstance(terminator, scf.YieldOp)
-        new = [self.buffer(self.vectors[value]) for value in terminator.operands]
+        new = [self.buffer(self.vector(value)) for value in terminator.operands]
         # All new values are read before the first iter arg changes.
         new = [
             self.copy(v, storage_format(o.type)) if v in carried and v is not c else v
@@ -185,7 +216,7 @@ class BoxSelector:
         count = self.step.count()
         if op.fill is None:
             return self._filled(Splat(0, fmt), count)
-        value = self.vectors[op.fill] if op.fill in self.vectors else _splat(op.fill)
+        value = self.vector(op.fill)
         if isinstance(value, Splat):
             return self._filled(value, count)
         owner = op.fill.owner
@@ -201,13 +232,13 @@ class BoxSelector:
 
     def _store(self, op: vec.StoreOp) -> None:
         fmt = storage_format(op.value.type)
-        source = self.buffer(self.vectors[op.value])
+        source = self.buffer(self.vector(op.value))
         store_box(self.step, self.slots[op.target], self.slots[op.offset], source, vec.ints(op.strides), fmt)
 
     def _store_at(self, op: vec.StoreAtOp) -> None:
         step, fmt = self.step, storage_format(op.value.type)
-        shift = read_scalar(step, self.buffer(self.vectors[op.shift]), 0, format_of(op.shift.type))
-        source, offset = self.buffer(self.vectors[op.value]), step.add(self.slots[op.offset], shift)
+        shift = read_scalar(step, self.buffer(self.vector(op.shift)), 0, format_of(op.shift.type))
+        source, offset = self.buffer(self.vector(op.value)), step.add(self.slots[op.offset], shift)
         store_box(step, self.slots[op.target], offset, source, vec.ints(op.strides), fmt)
 
     def _gather(self, op: vec.GatherOp) -> SSAValue:
@@ -220,7 +251,7 @@ class BoxSelector:
                 f"an access without affine strides reads a tensor of {size} bytes; SPM holds at most {MAX_GATHER_BYTES} of it",
                 origin=_origin(op),
             )
-        index = self.as_format(self.vectors[op.index], format_of(op.index.type), Format.INT32)
+        index = self.as_format(self.vector(op.index), format_of(op.index.type), Format.INT32)
         return self._gathered(op.source, index, fmt)
 
     def _gathered(self, tensor: SSAValue, index: SSAValue, fmt: Format) -> SSAValue:
@@ -236,7 +267,7 @@ class BoxSelector:
     def _load_at(self, op: vec.LoadAtOp) -> SSAValue:
         step, fmt, shift_format = self.step, storage_format(op.result.type), format_of(op.shift.type)
         walk = Walk.of(step, vec.ints(op.strides), vec.ints(op.varying))
-        shift, offset = self.buffer(self.vectors[op.shift]), self.slots[op.offset]
+        shift, offset = self.buffer(self.vector(op.shift)), self.slots[op.offset]
         size_bytes = tensor_type(op.source).get_shape()[0] * fmt.bytes
         if walk.num_outer and walk.row_elements * fmt.bytes < MIN_ROW_BYTES and size_bytes <= MAX_GATHER_BYTES:
             affine = iota_sum(step, step.count(), offset, stride_terms(step, walk.strides), Format.INT32)

@@ -90,7 +90,7 @@ class _Selector:
         valid = {lane: self.values[count] for lane, count in op.valid_of.items()}
         step = StepBuilder(builder, prologue, op.lane_shape, {k: n for k, n in valid.items() if op.lane_shape[k] > 1})
         with step.if_positive(tuple(valid.values())):
-            BoxSelector(step, self.values, self.hoisted).select(op.body.block)
+            BoxSelector(step, self.values, self.hoisted).select_box(op.body.block)
 
 
 def _outermost(builder: Builder, top: Block) -> Operation:

@@ -41,15 +41,15 @@ def select_reduce(s: "BoxSelector", op: vec.ReduceOp) -> list[Vector]:
     elements = [inner.buffer(inner.vectors[value]) for value in terminator.operands]
     s.step.origin = inner.step.origin
     combiner = op.combiner.block
-    kind = _ct_reduction(combiner, formats[0])
+    kind = ct_reduction(combiner, formats[0])
     if lanes == 1:
         joined: list[Vector] = [*elements]
     elif kind is not None and not is_outer and lanes <= MOST_REDUCED and s.step.num_lanes <= MOST_POINTS:
-        joined = [_reduce_rows(s.step, kind, elements[0], lanes, formats[0])]
+        joined = [reduce_rows(s.step, kind, elements[0], lanes, formats[0])]
     else:
         if not is_outer and s.step.num_lanes > 1:
-            elements = [_to_outer(s.step, value, lanes, fmt) for value, fmt in zip(elements, formats, strict=True)]
-        joined = _halve(s, combiner, elements, lanes, formats)
+            elements = [to_outer(s.step, value, lanes, fmt) for value, fmt in zip(elements, formats, strict=True)]
+        joined = halve(s, combiner, elements, lanes, formats)
     return combine(s, combiner, [*(s.vectors[value] for value in op.init), *joined])
 
 
@@ -85,7 +85,7 @@ def _with_lanes(step: StepBuilder, lanes: int, is_outer: bool) -> StepBuilder:
     return StepBuilder(step.builder, step.prologue, shape, valid, step.origin)
 
 
-def _ct_reduction(block: Block, fmt: Format) -> type[Instruction] | None:
+def ct_reduction(block: Block, fmt: Format) -> type[Instruction] | None:
     """The instruction that joins with the combiner."""
     first = block.first_op
     if fmt not in CT_FORMATS or len(block.args) != 2 or first is None or first.next_op is not block.last_op:
@@ -97,7 +97,7 @@ def _ct_reduction(block: Block, fmt: Format) -> type[Instruction] | None:
     return CT_REDUCTIONS.get(hlo_name(first)) if joins_both else None
 
 
-def _reduce_rows(step: StepBuilder, kind: type[Instruction], source: SSAValue, width: int, fmt: Format) -> SSAValue:
+def reduce_rows(step: StepBuilder, kind: type[Instruction], source: SSAValue, width: int, fmt: Format) -> SSAValue:
     """[rows, width] to [rows]."""
     rows, most = step.count(), step.num_lanes
     channels = min(width & -width, UNIT)
@@ -137,7 +137,7 @@ def _to_blocks(step: StepBuilder, source: SSAValue, width: int, fmt: Format) -> 
     return blocks
 
 
-def _to_outer(step: StepBuilder, source: SSAValue, lanes: int, fmt: Format) -> SSAValue:
+def to_outer(step: StepBuilder, source: SSAValue, lanes: int, fmt: Format) -> SSAValue:
     """[rows, lanes] as [lanes, rows]."""
     rows = step.count()
     result = step.alloc(fmt, step.num_lanes * lanes)
@@ -145,7 +145,7 @@ def _to_outer(step: StepBuilder, source: SSAValue, lanes: int, fmt: Format) -> S
     return result
 
 
-def _halve(s: "BoxSelector", block: Block, values: list[SSAValue], lanes: int, formats: list[Format]) -> list[Vector]:
+def halve(s: "BoxSelector", block: Block, values: list[SSAValue], lanes: int, formats: list[Format]) -> list[Vector]:
     """[lanes, rows] to [rows]: the second half joined to the first, what is left over at the end."""
     rows = s.step.count()
 

@@ -17,7 +17,7 @@ from hlo2tx8.lower.element_format import tensor_type, vector_type
 from hlo2tx8.lower.lane_access import Constraint, LaneAccess, LaneSpace, Region
 from hlo2tx8.lower.varying_lanes import varying_lanes
 from hlo2tx8.lower.vectorize_dot import vectorize_dot
-from hlo2tx8.lower.vectorize_reduce import broadcast, vectorize_reduce
+from hlo2tx8.lower.vectorize_reduce import broadcast, vectorize_reduce, vectorize_reduce_lanes
 
 INT32_MAX = 2**31 - 1
 
@@ -112,6 +112,8 @@ class BoxBuilder:
                 vectorize_reduce(self, op, region)
             case xla.DotOp():
                 vectorize_dot(self, op, region)
+            case xla.ReduceLanesOp():
+                vectorize_reduce_lanes(self, op)
             case _:
                 self._elementwise(op)
 

@@ -50,6 +50,14 @@ def vectorize_reduce(box: "BoxBuilder", op: xla.ReduceOp, region: Region) -> Non
     box.values.update(zip(op.res, new.res, strict=True))
 
 
+def vectorize_reduce_lanes(box: "BoxBuilder", op: xla.ReduceLanesOp) -> None:
+    """The lanes of the step are those of the box."""
+    elements, init = ([box.vector(value) for value in values] for values in (op.elements, op.init))
+    new = box.builder.insert(vec.ReduceLanesOp(op.lanes, elements, init, _combiner(box, op)))
+    new.attributes.update(op.attributes)
+    box.values.update(zip(op.res, new.res, strict=True))
+
+
 def broadcast(box: "BoxBuilder", value: SSAValue) -> SSAValue:
     """A vector from outside of the reduction in every lane of it."""
     type_ = VectorType(vector_type(value).element_type, box.space.shape)
@@ -70,7 +78,7 @@ def _shift(box: "BoxBuilder") -> None:
     box.conditions = {value: tuple(map(constraint, pairs)) for value, pairs in box.conditions.items()}
 
 
-def _combiner(box: "BoxBuilder", op: xla.ReduceOp) -> Block:
+def _combiner(box: "BoxBuilder", op: xla.ReduceOp | xla.ReduceLanesOp) -> Block:
     """The combiner as it is, on scalars."""
     old = op.combiner.block
     new = Block(arg_types=old.arg_types)

@@ -82,14 +82,14 @@ class AccessAnalysis:
     def _roots_read_directly(self, function: SubgraphFunction) -> list[Access]:
         """Roots that are parameters, or start a function of their own."""
         found: list[Access] = []
-        for root in function.roots:
+        for root, map in zip(function.roots, function.maps, strict=True):
             owner = root.owner
             if isinstance(root, BlockArgument) or not isinstance(owner, Operation):
-                found.append(Access(function.identity, tensor_type(root)))
+                found.append(Access(map, tensor_type(root)))
                 continue
             callee = self.partitioned.function_of.get(owner)
             if callee is not None and callee is not function:
-                found.append(Access(function.identity, tensor_type(root)))
+                found.append(Access(map, tensor_type(root)))
         return found
 
     def _iota_access(self, op: Operation) -> Access:
@@ -111,7 +111,7 @@ class AccessAnalysis:
 
     def step_elements(self, function: SubgraphFunction) -> int:
         """Elements per step: those wanted, else such that the vectors alive at once fit the SPM."""
-        return self.target.step_elements or self._step_elements(function, self.of(function))
+        return self.target.step_elements or self._step_elements(function)
 
     def inlined_callees(self, function: SubgraphFunction) -> list[SubgraphFunction]:
         """The functions whose bodies will be part of this one's."""
@@ -124,16 +124,20 @@ class AccessAnalysis:
                     found[callee] = None
         return list(found)
 
-    def _step_elements(self, function: SubgraphFunction, accesses: tuple[Access, ...]) -> int:
+    def _step_elements(self, function: SubgraphFunction) -> int:
         """Elements per step such that the vectors alive at once fit the SPM."""
-        widths = [_width_bytes(tensor_type(root).element_type) for root in function.roots]
-        widths += [_width_bytes(access.type.element_type) for access in accesses]
-        widths += [_width_bytes(tensor_type(op.results[0]).element_type) for op in function.instructions]
-        bytes_per_element = max(widths) * (2 * len(function.roots) + self._num_vectors(function))
-        elements = DEFAULT_STEP_ELEMENTS
+        elements, bytes_per_element = DEFAULT_STEP_ELEMENTS, self.bytes_per_element(function)
         while elements > MIN_CHUNK_ELEMENTS and elements * bytes_per_element > SPM_SHARE * self.target.spm_bytes:
             elements //= 2
         return elements
+
+    def bytes_per_element(self, function: SubgraphFunction) -> int:
+        """Bytes of the vectors that are alive at once, per element of a step."""
+        accesses = self.of(function)
+        widths = [_width_bytes(tensor_type(root).element_type) for root in function.roots]
+        widths += [_width_bytes(access.type.element_type) for access in accesses]
+        widths += [_width_bytes(tensor_type(op.results[0]).element_type) for op in function.instructions]
+        return max(widths) * (2 * len(function.roots) + self._num_vectors(function))
 
     def _num_vectors(self, function: SubgraphFunction) -> int:
         """Vectors in SPM at once for one call: two per tensor that is loaded, one per value until its last use."""

@@ -7,7 +7,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.dialects.stablehlo import ReturnOp
-from hlo2tx8.hlo.regions import CONTROL, UPDATE, terminator_of
+from hlo2tx8.hlo.regions import CONTROL, UPDATE, captured, terminator_of
 from hlo2tx8.partitioner.clusters import Cluster, is_kept
 from hlo2tx8.partitioner.instruction import CONSTANTS, is_read_as_a_whole, is_splat_constant, shape_of
 
@@ -29,11 +29,12 @@ def build_fusions(block: Block, clusters: Sequence[Cluster], taken: dict[str, in
         fusion = _build(cluster, members, _fusion_name(cluster.root, taken))
         block.insert_op_before(fusion, cluster.root)
         readers.append(fusion)
-        for old, new in zip(cluster.root.results, fusion.results, strict=True):
+        for old, new in zip(cluster.outputs, fusion.results, strict=True):
             new.name_hint = old.name_hint
             made[old] = new
     for reader in readers:
         reader.operands = [made.get(value, value) for value in reader.operands]
+    _put_in_order(block)
     terminator = terminator_of(block)
     if terminator.name == "func.return":
         copy_outputs(terminator, taken)
@@ -42,6 +43,29 @@ def build_fusions(block: Block, clusters: Sequence[Cluster], taken: dict[str, in
         if not is_kept(op) and all(result.first_use is None for result in op.results):
             op.detach()
             op.erase()
+
+
+def _put_in_order(block: Block) -> None:
+    """What a fusion gives besides its root's results may be read before the root's place: those readers move behind it."""
+    ops = tuple(block.ops)
+    placed: dict[Operation, None] = {}
+    for op in ops:
+        stack = [op]
+        while stack:
+            top = stack[-1]
+            operands = (*top.operands, *(captured(top) if top.regions else ()))
+            owners = [value.owner for value in operands]
+            waits = [o for o in owners if isinstance(o, Operation) and o.parent is block and o not in placed]
+            if not waits:
+                placed[top] = None
+                stack.pop()
+            else:
+                stack += [owner for owner in waits if owner is not top]
+    if tuple(placed) == ops:
+        return
+    for op in ops:
+        op.detach()
+    block.add_ops(placed)
 
 
 def _build(cluster: Cluster, members: Sequence[Operation], name: str) -> Operation:
@@ -65,10 +89,10 @@ def _build(cluster: Cluster, members: Sequence[Operation], name: str) -> Operati
             if _is_in_memory(op, number):
                 copy.operands[number] = operands[operand]
         body.add_op(copy)
-    roots = [copies[result] for result in cluster.root.results]
+    roots = [copies[result] for result in cluster.outputs]
     body.add_op(ReturnOp(roots))
     loc = {key: value for key, value in cluster.root.attributes.items() if key == "loc"}
-    fusion = FusionOp(list(operands), list(cluster.root.result_types), "kLoop", Region(body), name)
+    fusion = FusionOp(list(operands), [result.type for result in cluster.outputs], "kLoop", Region(body), name)
     fusion.attributes.update(loc)
     return fusion
 

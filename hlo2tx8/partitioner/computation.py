@@ -15,6 +15,7 @@ So that a function reaches another one through one map only, the shaping instruc
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
@@ -30,6 +31,9 @@ from hlo2tx8.partitioner.instruction import (
     tensor_type,
 )
 from hlo2tx8.partitioner.reduction_paths import is_empty_loop, is_reduction, loop_operand_map, num_loop_operands
+
+if TYPE_CHECKING:
+    from hlo2tx8.partitioner.row_space import RowSpace
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +68,9 @@ class Use:
 
 @dataclass(eq=False)
 class SubgraphFunction:
-    """One element of each of `roots` (equal shapes) at an index; `instructions` in program order, with their maps.
+    """One element of each of `roots` at an index; `instructions` in program order, with their maps.
+
+    `identity` is over the index. All roots have its shape, or `root_maps` says where each is at an index.
 
     `is_reduced_once`: a reduction that another one's loop reads; its elements are computed before, not in every turn.
     """
@@ -72,10 +78,16 @@ class SubgraphFunction:
     roots: tuple[SSAValue, ...]
     is_entry_root: bool
     identity: IndexingMap
+    root_maps: tuple[IndexingMap, ...] = ()
     top: Scope = field(default_factory=Scope)
     instructions: list[Operation] = field(default_factory=list[Operation])
     num_callers: int = 0
     is_reduced_once: bool = False
+
+    @property
+    def maps(self) -> tuple[IndexingMap, ...]:
+        """Where each root is at an index."""
+        return self.root_maps or (self.identity,) * len(self.roots)
 
 
 @dataclass(frozen=True)
@@ -106,6 +118,19 @@ def partition(block: Block) -> PartitionedComputation:
     return _assign(block, diverging)[0] if diverging else result
 
 
+def partition_rows(block: Block, rows: "RowSpace") -> PartitionedComputation:
+    """The computation as one function over the space of the rows, and those it calls."""
+    terminator = block.last_op
+    assert terminator is not None
+    roots = tuple(dict.fromkeys(terminator.operands))
+    function = SubgraphFunction(roots, True, IndexingMap.identity(rows.shape), tuple(map(rows.map_of_root, roots)))
+    result, diverging = _assign(block, frozenset(), rows, function)
+    if not diverging:
+        return result
+    function = SubgraphFunction(roots, True, function.identity, function.root_maps)
+    return _assign(block, diverging, rows, function)[0]
+
+
 def root_groups(roots: Sequence[SSAValue]) -> list[tuple[SSAValue, ...]]:
     """Distinct roots, those of one type shape together, in order."""
     groups: dict[object, dict[SSAValue, None]] = {}
@@ -115,17 +140,17 @@ def root_groups(roots: Sequence[SSAValue]) -> list[tuple[SSAValue, ...]]:
     return [tuple(group) for group in groups.values()]
 
 
-def _assign(block: Block, separate: frozenset[Operation]) -> tuple[PartitionedComputation, frozenset[Operation]]:
+def _assign(
+    block: Block, separate: frozenset[Operation], rows: "RowSpace | None" = None, whole: SubgraphFunction | None = None
+) -> tuple[PartitionedComputation, frozenset[Operation]]:
     terminator = block.last_op
     assert terminator is not None
-    functions: list[SubgraphFunction] = []
+    functions = [whole] if whole is not None else [_new_function(group, True) for group in root_groups(terminator.operands)]
     uses: dict[Operation, list[Use]] = {}
-    for group in root_groups(terminator.operands):
-        function = _new_function(group, True)
-        functions.append(function)
-        for root in group:
+    for function in functions:
+        for root, map in zip(function.roots, function.maps, strict=True):
             if not isinstance(root, BlockArgument):
-                uses.setdefault(_owner(root), []).append(Use(function, function.identity, function.top))
+                uses.setdefault(_owner(root), []).append(Use(function, map, function.top))
     places: dict[Operation, Place] = {}
     operand_places: dict[tuple[Operation, int], tuple[IndexingMap, Scope]] = {}
     starts: dict[Operation, SubgraphFunction] = {}
@@ -137,6 +162,7 @@ def _assign(block: Block, separate: frozenset[Operation]) -> tuple[PartitionedCo
         first = found[0]
         in_loop = any(use.scope.in_loop for use in found)
         is_reduced_once = in_loop and is_reduction(op)
+        joins = rows is not None and op in rows.reductions
         if op not in separate and not is_reduced_once and all(use.same_place(first) for use in found[1:]):
             place = Place(first.function, first.map, first.scope)
         else:
@@ -150,7 +176,7 @@ def _assign(block: Block, separate: frozenset[Operation]) -> tuple[PartitionedCo
                 diverging.update(dict.fromkeys(_second_paths(found)))
         places[op] = place
         place.function.instructions.append(op)
-        _record_operands(op, place, uses, operand_places)
+        _record_operands(op, place, rows if joins else None, uses, operand_places)
     for function in functions:
         function.instructions.reverse()
     result = PartitionedComputation(tuple(functions), places, starts, operand_places)
@@ -160,10 +186,15 @@ def _assign(block: Block, separate: frozenset[Operation]) -> tuple[PartitionedCo
 def _record_operands(
     op: Operation,
     place: Place,
+    rows: "RowSpace | None",
     uses: dict[Operation, list[Use]],
     operand_places: dict[tuple[Operation, int], tuple[IndexingMap, Scope]],
 ) -> None:
-    for number, (composed, scope) in _operand_paths(op, place).items():
+    if rows is None:
+        paths = _operand_paths(op, place)
+    else:
+        paths = {number: (map, place.scope) for number, map in rows.operand_maps(op, place.map).items()}
+    for number, (composed, scope) in paths.items():
         operand_places[op, number] = composed, scope
         operand = op.operands[number]
         if not isinstance(operand, BlockArgument):

@@ -29,7 +29,9 @@ from hlo2tx8.errors import InputError
 from hlo2tx8.hlo.regions import CONTROL, inline_region
 from hlo2tx8.notes import add_notes
 from hlo2tx8.partitioner.build_fusions import build_fusions, move_constants
-from hlo2tx8.partitioner.clusters import find_clusters, is_kernel_of_its_own
+from hlo2tx8.partitioner.cluster_walk import find_clusters
+from hlo2tx8.partitioner.clusters import is_kernel_of_its_own
+from hlo2tx8.partitioner.costs import Costs
 from hlo2tx8.partitioner.fused_module import FusedModule, describe
 from hlo2tx8.partitioner.place_constants import place_constants
 
@@ -41,25 +43,28 @@ class PlanFusionsPass(ModulePass):
     name = "plan-fusions"
 
     explain: bool = False
+    chip: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        planned = plan_fusions(op)
+        planned = plan_fusions(op, self.chip)
         if self.explain:
             add_notes(op, planned.explain)
 
 
-def plan_fusions(module: ModuleOp) -> FusedModule:
-    """Fuse @main in place, and describe the result; InputError if there is no @main."""
+def plan_fusions(module: ModuleOp, chip: str = "") -> FusedModule:
+    """Fuse @main in place for a chip, and describe the result; InputError if there is no @main."""
+    from hlo2tx8.device.chip import load_chip
+
     main = next((f for f in module.body.block.ops if isinstance(f, FuncOp) and f.sym_name.data == "main"), None)
     if main is None:
         raise InputError("E1004", "the module has no function @main")
     block = main.body.block
     place_constants(block)
-    explain = _fuse(block, {})
+    explain = _fuse(block, {}, Costs.of(load_chip(chip)))
     return describe(module, explain)
 
 
-def _fuse(block: Block, taken: dict[str, int]) -> tuple[str, ...]:
+def _fuse(block: Block, taken: dict[str, int], costs: Costs) -> tuple[str, ...]:
     """Fuse a block after the regions of its control flow; a line per decision. `taken` counts the fusions of a name."""
     explain: list[str] = []
     for op in tuple(block.ops):
@@ -68,9 +73,9 @@ def _fuse(block: Block, taken: dict[str, int]) -> tuple[str, ...]:
     for op in tuple(block.ops):
         if op.name in CONTROL:
             for region in op.regions:
-                explain += _fuse(region.block, taken)
+                explain += _fuse(region.block, taken, costs)
         elif op.name == "hlo.fusion":
             move_constants(op)
-    clusters, decisions = find_clusters(block)
+    clusters, decisions = find_clusters(block, costs)
     build_fusions(block, clusters, taken)
     return (*explain, *decisions)

@@ -41,7 +41,7 @@ class Target:
 class WorkSplit:
     """`map`: (tile)[step, lanes...] -> output index; `iteration`: the same onto the iteration space.
 
-    `num_lanes` trailing range variables are the lanes of one step. `shape` is the iteration space.
+    `num_lanes` trailing range variables are the lanes of one step, along `lane_dims` of the iteration space of that `shape`.
     """
 
     map: IndexingMap
@@ -49,6 +49,7 @@ class WorkSplit:
     shape: tuple[int, ...]
     num_steps: int
     lane_shape: tuple[int, ...]
+    lane_dims: tuple[int, ...]
 
     @property
     def num_lanes(self) -> int:
@@ -134,14 +135,15 @@ def split_work(
     num_tiles: int,
     walked: Sequence[int] = (),
     work: int = 1,
+    box: Sequence[int] = (),
 ) -> WorkSplit:
     """The split of a non-empty iteration space; `to_output` are the output's coordinates over its `Dim`s, `walked` and `work` as
-    in `choose_box`.
+    in `choose_box`, which chooses the `box` of a step if none is given.
 
     Raises LevelError if the result is not provably a bijection onto the space.
     """
     shape = tuple(shape) or (1,)
-    box = choose_box(shape, step_elements, num_tiles, walked, work)
+    box = tuple(box) or choose_box(shape, step_elements, num_tiles, walked, work)
     counts = tuple(-(-size // chunk) for size, chunk in zip(shape, box, strict=True))
     num_chunks = prod(counts)
     num_steps = -(-num_chunks // num_tiles)
@@ -168,7 +170,7 @@ def split_work(
     iteration = IndexingMap(dims, ranges, (), tuple(coordinates), tuple(constraints)).simplify()
     results = tuple(expr.substitute(iteration.results, ()) for expr in to_output)
     map = iteration.with_results(results)
-    split = WorkSplit(map, iteration, shape, num_steps, lane_shape)
+    split = WorkSplit(map, iteration, shape, num_steps, lane_shape, tuple(lanes))
     split.verify()
     return split
 

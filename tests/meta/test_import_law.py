@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "hlo": HLO,
     "frontend": (*HLO, "hlo"),
     "interpreter": (*HLO, "hlo", *RULES),
-    "partitioner": (*HLO, "hlo"),
+    "partitioner": (*HLO, "hlo", "device.chip"),
     "schedule": (*HLO, "hlo", "partitioner", *ISA),
     "emitters": (*HLO, "hlo", "partitioner", "schedule"),
     "lower": (*HLO, *ISA),

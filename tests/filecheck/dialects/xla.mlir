@@ -27,6 +27,14 @@ func.func @reduce(%p0: tensor<8xf32>, %init: f32) -> f32 {
   } : f32
   func.return %s : f32
 }
+func.func @reduce_lanes(%x: f32, %init: f32) -> f32 {
+  %s = xla.reduce_lanes over [0, 1] of (%x : f32) init (%init : f32) {
+  ^bb0(%a: f32, %b: f32):
+    %m = arith.addf %a, %b : f32
+    xla.yield %m : f32
+  } : f32
+  func.return %s : f32
+}
 func.func private @f(%p0: tensor<8x8xf32>, %i: index, %j: index) -> f32 {
   %0 = tensor.extract %p0[%i, %j] : tensor<8x8xf32>
   func.return %0 : f32
@@ -51,5 +59,11 @@ func.func private @f(%p0: tensor<8x8xf32>, %i: index, %j: index) -> f32 {
 // CHECK-NEXT: } by {
 // CHECK-NEXT: ^bb0(%a: f32, %b: f32):
 // CHECK-NEXT:   %m = arith.maximumf %a, %b : f32
+// CHECK-NEXT:   xla.yield %m : f32
+// CHECK-NEXT: } : f32
+
+// CHECK:      %s = xla.reduce_lanes over [0, 1] of(%x : f32) init(%init : f32) {
+// CHECK-NEXT: ^bb0(%a: f32, %b: f32):
+// CHECK-NEXT:   %m = arith.addf %a, %b : f32
 // CHECK-NEXT:   xla.yield %m : f32
 // CHECK-NEXT: } : f32

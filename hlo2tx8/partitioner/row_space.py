@@ -1,0 +1,122 @@
+"""Row space of a fusion: the index space whose rows its reductions join, each row held whole by one step.
+
+softmax of [4096, 1024] over dimension 1:
+
+    shape (4096, 1024), joined (1,)          x, exp(x - max) at (d0, d1); the maximum and the sum at (d0)
+
+Whatever the fusion computes is at one place of the space, so a row is read once, and no intermediate leaves the scratchpad.
+"""
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from hlo2tx8.hlo import Kind
+from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap
+from hlo2tx8.partitioner.instruction import compose, kind_of, shape_of, tensor_type
+from hlo2tx8.partitioner.reduction_blocks import reduced_dimensions, why_in_order
+from hlo2tx8.partitioner.reduction_paths import is_reduction, loop_operand_map, num_loop_operands
+
+
+@dataclass(frozen=True)
+class RowSpace:
+    """`shape`: of what is reduced; `joined`: the dimensions that `reductions` go over; `order`: a type with the space's layout."""
+
+    joined: tuple[int, ...]
+    reductions: frozenset[Operation]
+    order: TensorType[Attribute]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.order.get_shape()
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The dimensions that number the rows."""
+        return tuple(dim for dim in range(len(self.shape)) if dim not in self.joined)
+
+    @property
+    def width(self) -> int:
+        """Elements of a row."""
+        return prod(self.shape[dim] for dim in self.joined)
+
+    def has_root(self, root: SSAValue) -> bool:
+        """Is the value as large as the space, or has it one element per row?"""
+        return shape_of(root) in (self.shape, self._row_shape, self._row_shape_kept)
+
+    def map_of_root(self, root: SSAValue) -> IndexingMap:
+        """Where a root is at an index of the space."""
+        identity, shape = IndexingMap.identity(self.shape), shape_of(root)
+        if shape == self.shape:
+            return identity
+        if shape == self._row_shape:
+            return self.map_of_kept()
+        results: list[Expr] = [Const(0) if dim in self.joined else Dim(dim) for dim in range(len(self.shape))]
+        return identity.with_results(tuple(results))
+
+    def map_of_kept(self) -> IndexingMap:
+        """The row at an index of the space."""
+        return IndexingMap.identity(self.shape).with_results(tuple(Dim(dim) for dim in self.kept))
+
+    def operand_maps(self, op: Operation, map: IndexingMap) -> dict[int, IndexingMap]:
+        """Where a reduction at `map` of the space's index reads its operands: inputs all over the row, initial values anywhere."""
+        inputs, identity = num_loop_operands(op), IndexingMap.identity(self.shape)
+        dims: list[Expr] = [Dim(dim) for dim in (*range(len(self.shape)), *self.joined)]
+        whole = identity.with_results(tuple(dims))
+        read = {number: compose(loop_operand_map(op, number, map), whole) for number in range(inputs)}
+        return read | {number: map.with_results(()) for number in range(inputs, len(op.operands))}
+
+    def is_of_row(self, map: IndexingMap) -> bool:
+        """Does a map of the space give the same in all of a row?"""
+        return not map.constraints and not any(Dim(dim) in result.leaves() for dim in self.joined for result in map.results)
+
+    @property
+    def _row_shape(self) -> tuple[int, ...]:
+        return tuple(self.shape[dim] for dim in self.kept)
+
+    @property
+    def _row_shape_kept(self) -> tuple[int, ...]:
+        return tuple(1 if dim in self.joined else size for dim, size in enumerate(self.shape))
+
+
+def row_space(block: Block) -> RowSpace | str:
+    """The row space of a fusion's computation, or why it has none."""
+    reductions = [op for op in block.ops if is_reduction(op)]
+    if not reductions:
+        return "there is no reduce"
+    terminator = block.last_op
+    assert terminator is not None
+    first, roots = reductions[0], list(dict.fromkeys(terminator.operands))
+    shape = shape_of(first.operands[0])
+    if any(kind_of(op) is not Kind.REDUCE or shape_of(op.operands[0]) != shape for op in reductions):
+        return "its reductions are not over one shape"
+    for op in reductions:
+        if reason := why_in_order(op):
+            return reason
+    joined = tuple(reduced_dimensions(first))
+    if any(sorted(reduced_dimensions(op)) != sorted(joined) for op in reductions):
+        return "its reductions go over different dimensions"
+    if 0 in shape or prod(shape[dim] for dim in joined) == 1:
+        return "its rows have no elements to join"
+    full = [root for root in roots if shape_of(root) == shape]
+    space = RowSpace(joined, frozenset(reductions), tensor_type(full[0] if full else first.operands[0]))
+    if not all(map(space.has_root, roots)):
+        return "it has a root that is no part of its rows"
+    if not full and len(reductions) == 1 and not _reads_rows_again(block, space):
+        return "it reads each row once"
+    return space
+
+
+def _reads_rows_again(block: Block, space: RowSpace) -> bool:
+    """Does something as large as the space depend on a reduction of its rows?"""
+    behind: dict[SSAValue, None] = {}
+    for op in block.ops:
+        if any(operand in behind for operand in op.operands):
+            if any(operand in behind and shape_of(operand) == space.shape for operand in op.operands):
+                return True
+            behind.update(dict.fromkeys(op.results))
+        elif op in space.reductions:
+            behind.update(dict.fromkeys(op.results))
+    return False

@@ -1,0 +1,66 @@
+"""One instruction for several readers: fusions that become one, results that are outputs besides, copies.
+
+negate(x), abs(x), x = tanh(a)          one fusion with two outputs: x is neither written nor read
+x, negate(x)                            x is an output of the fusion of negate
+"""
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.ir import Operation
+
+from hlo2tx8.partitioner.clusters import MAX_INSTRUCTIONS, MAX_OUTPUTS, Cluster, Rows, Use, name_of, reads_once
+from hlo2tx8.partitioner.costs import SLOW, Costs, size_bytes
+from hlo2tx8.partitioner.instruction import is_elementwise, shape_of
+from hlo2tx8.partitioner.row_clusters import kept_dims, rows_of
+
+
+def merge(target: Cluster, other: Cluster, op: Operation, costs: Costs) -> str:
+    """Make two readers of `op` at the same index one fusion, if they can be; what was decided."""
+    why = ""
+    if len(target.members) + len(other.members) > MAX_INSTRUCTIONS or len(target.outputs) + len(other.outputs) > MAX_OUTPUTS:
+        why = "together they have too many instructions or outputs"
+    elif target.rows and other.rows and target.rows != other.rows:
+        why = "their reductions go over different rows"
+    elif target.reaches(other) or other.reaches(target):
+        why = "one reads what is made of the other"
+    names = f"{name_of(target.root)} and {name_of(other.root)}"
+    if why:
+        return f"{names} stay apart: {why}"
+    target.absorb(other)
+    return f"{names} become one fusion: saves {costs.kernel + costs.transfer(op.results[0]):.0f} cycles"
+
+
+def is_output_of(op: Operation, use: Use, costs: Costs) -> bool:
+    """Is it at the index of the reader's fusion, or one element for each row of it?"""
+    if use.scope is not None:
+        return False
+    if use.map is None:
+        return use.cluster.has_index_of(op.results[0])
+    rows = rows_of(op, use, costs) if reads_once(op) else use.cluster.rows
+    if not isinstance(rows, Rows) or rows.scope is not None or use.map.constraints:
+        return False
+    kept = kept_dims(rows)
+    return list(use.map.results) == kept and shape_of(op.results[0]) == tuple(rows.shape[dim.index] for dim in kept)
+
+
+def why_no_output(op: Operation, place: Use, rest: Sequence[Use], costs: Costs) -> str:
+    """Why it cannot be an output of a reader's fusion that the readers `rest` get, or ""."""
+    if not is_output_of(op, place, costs):
+        return "it is at another index"
+    if len(place.cluster.outputs) >= MAX_OUTPUTS:
+        return f"there are {MAX_OUTPUTS} already"
+    if any(use.cluster.reaches(place.cluster) for use in rest):
+        return "another reader lies between them"
+    return ""
+
+
+def copies_are_cheaper(op: Operation, places: Sequence[Use], costs: Costs) -> bool:
+    """Is it cheap, and does reading its operands in each place weigh less than writing and reading its result?"""
+    if not is_elementwise(op) or op.name.partition(".")[2] in SLOW:
+        return False
+    read = sum(map(size_bytes, op.operands))
+    moved = size_bytes(op.results[0]) * (1 + len(places)) + read
+    own = max(1, prod(shape_of(op.results[0])))
+    times = sum(max(1.0, prod(shape_of(use.cluster.root.results[0])) / own) for use in places) - 1
+    return moved / costs.ddr_rate + costs.kernel > len(places) * read / costs.ddr_rate + times * costs.compute(op)
