@@ -9,12 +9,11 @@ After:
     %0 = hlo.fusion "add_fusion"(%a) { ^bb0(%p0): the four instructions; stablehlo.return } kind kLoop
     func.return %0
 
-From the last instruction up: an elementwise or shaping instruction joins the fusion of its users iff they are in
-one fusion, reach it through one indexing map, and all that is read stays affine. Broadcasts, iotas and scalar
-constants cost nothing: every fusion that needs one has its own. Other instructions are fusions of their own. The
-regions of control flow are fused like @main; a fusion never spans them. A dynamic_update_slice is no fusion's: the
-program writes into the value itself. A fusion of the source with one in it, or with an op that became several
-kernels, is taken apart.
+From the last instruction up, each joins the fusion of its readers where that saves modelled cycles: `cluster_walk` has the
+rules, `costs` what they weigh. Broadcasts, iotas and scalar constants cost nothing: every fusion that needs one has its own.
+Other instructions are fusions of their own. The regions of control flow are fused like @main; a fusion never spans them. A
+dynamic_update_slice is no fusion's: the program writes into the value itself. A fusion of the source with one in it, or with
+an op that became several kernels, is taken apart.
 """
 
 from dataclasses import dataclass

@@ -49,7 +49,7 @@ class WorkSplit:
     shape: tuple[int, ...]
     num_steps: int
     lane_shape: tuple[int, ...]
-    lane_dims: tuple[int, ...]
+    lane_dims: tuple[int, ...] = ()
 
     @property
     def num_lanes(self) -> int:
