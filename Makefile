@@ -54,10 +54,11 @@ golden: $(STAMP)  ## rewrite stored listings and numbers
 docs: $(STAMP)  ## rewrite the generated pages of docs/
 	@$(BIN)/python -m hlo2tx8.tools.docs
 
-bench: $(STAMP)  ## gelu, kernels written by hand and dispatch against XLA:CPU, side by side
+bench: $(STAMP)  ## gelu, kernels written by hand, dispatch and models against XLA:CPU, side by side
 	@$(BIN)/python -m benchmarks.gelu
 	@$(BIN)/python -m benchmarks.kernels
 	@$(BIN)/python -m benchmarks.dispatch
+	@$(BIN)/python -m benchmarks.models
 
 fuzz: $(STAMP)  ## N random graphs from SEED on, JOBS at once, at every level against the reference and XLA:CPU; noted in docs/
 	@$(BIN)/python -m hlo2tx8.tools.fuzz --seed=$(SEED) --count=$(N) --jobs=$(JOBS) --record=docs/fuzzed.json

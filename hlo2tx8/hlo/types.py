@@ -126,7 +126,7 @@ def is_unsigned(dtype_: DType) -> bool:
 def is_narrow_element(element: Attribute) -> bool:
     """Is it f8, f6, f4, or an integer of 2 or 4 bits: kept in a byte, and no instruction computes with it?"""
     if isinstance(element, IntegerType):
-        return element.width.data in (2, 4)
+        return cast(IntegerType, element).width.data in (2, 4)
     return isinstance(element, _NARROW_FLOATS)
 
 

@@ -1,0 +1,1 @@
+"""Models in plain jax, forward and training step, on the emulator and on XLA:CPU: `python -m benchmarks.models`."""

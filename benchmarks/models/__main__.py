@@ -1,0 +1,150 @@
+"""Every model, forward and training step, on the emulator and on XLA:CPU: `python -m benchmarks.models [--size=small] [name ...]`.
+
+Each case runs in a child: compiled from the same StableHLO at precision HIGHEST by both, run, compared within the rounding that
+its operations declare. Times are processor time, of compiling once and of the fastest of several warm runs.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from functools import partial
+from math import exp, log
+from typing import Any
+
+HEADER = ("model", "ops", "kernels", "compile s", "XLA s", "ratio", "run ms", "XLA ms", "ratio", "cycles", "bound", "result")
+
+
+def measure(name: str, size: str, kind: str, runs: int) -> dict[str, Any]:
+    """Compile, run and compare one case in this process."""
+    import jax
+    import jax.extend.backend
+    import numpy as np
+    from jaxlib import xla_client
+
+    from benchmarks.models.zoo import MODELS
+    from hlo2tx8.driver import compile_module, load_source
+    from hlo2tx8.options import Options
+    from hlo2tx8.tools.compare import compare
+    from hlo2tx8.tools.platforms import bounds_of
+
+    model = next(m for m in MODELS if m.__name__ == name)(size == "medium")
+    if kind == "forward":
+        function, arguments = model.forward, (model.parameters, *model.inputs)
+    else:
+        function, arguments = model.training_step(), model.training_arguments()
+    with jax.default_matmul_precision("highest"):
+        text = jax.jit(function, keep_unused=True).trace(*arguments).lower(lowering_platforms=("cpu",)).as_text()
+    arrays = [np.asarray(a) for a in jax.tree.leaves(arguments)]
+    load = partial(load_source, text, format="stablehlo")
+    load_source("func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }\n")
+    backend = jax.extend.backend.get_backend("cpu")
+    devices = xla_client.DeviceList(tuple(backend.local_devices()[:1]))
+
+    started = time.process_time()
+    loaded = backend.compile_and_load(text, devices, xla_client.CompileOptions())
+    theirs = time.process_time() - started
+    started = time.process_time()
+    executable = compile_module(load, Options())
+    ours = time.process_time() - started
+
+    on_device = [jax.device_put(a) for a in arrays]
+
+    def run_xla():
+        results = loaded.execute_sharded(on_device).disassemble_into_single_device_arrays()
+        return [np.asarray(shards[0]) for shards in results]
+
+    expected = run_xla()
+    found = executable.execute(*arrays)
+    module = load()
+    bounds = bounds_of(module)
+    wrong = compare(found, expected, bounds)
+    report = executable.report.as_dict()
+    return {
+        "ops": sum(1 for _ in module.walk()),
+        "kernels": len({launch.name for launch in executable.program.launches}),
+        "compile": ours,
+        "xla_compile": theirs,
+        "run": least(lambda: executable.execute(*arrays), runs),
+        "xla_run": least(run_xla, runs),
+        "cycles": executable.report.cycles,
+        "bound": str(report.get("bound", "")),
+        "result": f"wrong: {wrong[0]}" if wrong else f"within {bounds.relative:.2g}",
+    }
+
+
+def least(work: Any, runs: int) -> float:
+    """Processor seconds of the fastest run."""
+    best = float("inf")
+    for _ in range(runs):
+        started = time.process_time()
+        work()
+        best = min(best, time.process_time() - started)
+    return best
+
+
+def in_child(name: str, size: str, kind: str, runs: int, limit: float) -> dict[str, Any]:
+    """`measure` in a process of its own; `result` says what went wrong there."""
+    command = [sys.executable, "-m", "benchmarks.models", "--child", name, "--size", size, "--kind", kind, "--runs", str(runs)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit)
+    except subprocess.TimeoutExpired:
+        return {"result": f"not done in {limit:g} s"}
+    if done.returncode:
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        errors = [i for i, line in enumerate(lines) if "rror" in line]
+        return {"result": " ".join(lines[errors[-1] :] if errors else lines[-1:])[:200] or f"status {done.returncode}"}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def mean(ratios: list[float]) -> float:
+    """The geometric mean."""
+    return exp(sum(map(log, ratios)) / len(ratios)) if ratios else 0.0
+
+
+def main() -> int:
+    """Print the table; 1 if a case did not agree."""
+    from benchmarks.measure import table
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--size", default="small", choices=("small", "medium"))
+    parser.add_argument("--kind", choices=("forward", "training"))
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--limit", type=float, default=600, help="seconds per case")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        print(json.dumps(measure(arguments.names[0], arguments.size, arguments.kind, arguments.runs)))
+        return 0
+    from benchmarks.models.zoo import MODELS
+
+    rows, ratios, failed = [], ([], []), 0
+    for model in MODELS:
+        name = model.__name__
+        if arguments.names and name not in arguments.names:
+            continue
+        for kind in (arguments.kind,) if arguments.kind else ("forward", "training"):
+            if kind == "training" and name == "llama_decode":
+                continue
+            r = in_child(name, arguments.size, kind, arguments.runs, arguments.limit)
+            label = f"{name} {kind}"
+            if "compile" not in r:
+                rows.append((label, *[""] * (len(HEADER) - 2), r["result"]))
+                failed += 1
+            else:
+                pair = (r["compile"] / r["xla_compile"], r["run"] / r["xla_run"])
+                for collected, ratio in zip(ratios, pair, strict=True):
+                    collected.append(ratio)
+                failed += r["result"].startswith("wrong")
+                times = (r["compile"], r["xla_compile"], pair[0], 1e3 * r["run"], 1e3 * r["xla_run"], pair[1])
+                rows.append((label, r["ops"], r["kernels"], *times, r["cycles"], r["bound"], r["result"]))
+            print(" ".join(f"{c:.3g}" if isinstance(c, float) else str(c) for c in rows[-1]), file=sys.stderr, flush=True)
+    print(table(HEADER, rows))
+    print(f"geometric mean of ratios: compile {mean(ratios[0]):.3g}, run {mean(ratios[1]):.3g}")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
