@@ -52,6 +52,9 @@ static inline int unstage(u8 *target, const u8 *out, const struct blocked *l) {
     return 0;
 }
 
+/* The box that was put off to be at dst as a tensor of this layout: levels are points and blocks. NULL if there is none. */
+const struct box_load *find_box(const struct tile *t, const u8 *dst, const struct blocked *l);
+
 /* STATUS_NAN and STATUS_INFINITE of the elements of a tensor; padding does not count. */
 u32 special_of(const u8 *data, int fmt, const struct blocked *l);
 

@@ -120,7 +120,7 @@ static void stop_at_fault(struct tile *t, int number) {
 /* Until a barrier, the end, a fault or the deadline. */
 static void run_tile(struct machine *m, int number, u8 *scratch) {
     struct tile *const t = &m->tiles[number];
-    struct context c = {m, t, scratch, NULL, NULL, 0, 0};
+    struct context c = {.machine = m, .tile = t, .scratch = scratch};
     for (int polls = RECORDS_PER_POLL; t->at < m->num_records;) {
         c.record = m->code + t->at * RECORD_WORDS;
         c.step = m->steps + t->at;
@@ -131,6 +131,7 @@ static void run_tile(struct machine *m, int number, u8 *scratch) {
         case FORM_HALT: t->state = TILE_ENDED; return;
         case FORM_BARRIER:
             settle_loads(t);
+            settle_boxes(t, t->spm, m->spm_bytes);
             t->state = TILE_WAITING;
             return;
         case FORM_NOTHING: break;
@@ -163,7 +164,7 @@ static void run_tile(struct machine *m, int number, u8 *scratch) {
                 fault = execute_kept(&c);
                 break;
             }
-            if (c.step->form == FORM_RDMA && defer_load(&c) > 0) break;
+            if (c.step->form == FORM_RDMA && (defer_load(&c) > 0 || (m->has_gemm && defer_box(&c)))) break;
             if (c.step->chain) {
                 next = run_chain(&c, t->at);
                 if (next > t->at) break;
@@ -171,8 +172,10 @@ static void run_tile(struct machine *m, int number, u8 *scratch) {
                 c.step = m->steps + t->at;
                 next = t->at + 1;
             }
-            c.knows_deferred = c.step->form == FORM_REDUCE || c.step->form == FORM_UNIT || c.step->form == FORM_UNIT_LOOP;
+            c.knows_boxes = c.step->form == FORM_GEMM;
+            c.knows_deferred = c.knows_boxes || c.step->form == FORM_REDUCE || c.step->form == FORM_UNIT || c.step->form == FORM_UNIT_LOOP;
             fault = execute(&c);
+            c.knows_boxes = 0;
             polls = c.step->form == FORM_GEMM || c.step->form == FORM_CONV || polls <= POLLS_PER_VECTOR ? 1 : polls - POLLS_PER_VECTOR + 1;
         }
         if (fault) {

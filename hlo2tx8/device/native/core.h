@@ -15,6 +15,7 @@
 #define PRODUCT_BYTES (1 << 23) /* behind them, for products of the matrix engine */
 #define MAX_DEFERRED 16
 #define NUM_STREAMS 4            /* of DDR that a tile reads one behind the other */
+#define MAX_BOXES 8
 #define LEVELS 3                 /* of a strided box */
 
 /* In the order of device.faults.FaultKind where the core raises them; see launch.py. */
@@ -74,6 +75,14 @@ struct stream {
     i64 bytes, work, pace;
 };
 
+/* The same of a strided box that reads `src_bytes` from src on. */
+struct box_load {
+    u8 *dst;
+    const u8 *src;
+    i64 bytes, src_bytes, run;
+    struct level levels[LEVELS];
+};
+
 struct tile {
     enum tile_state state;
     i64 at;
@@ -90,6 +99,8 @@ struct tile {
     u32 next_stream;
     i64 work, pace, owed; /* bytes computed; the streams' paces; what is to be asked for, times 256 */
     struct stream streams[NUM_STREAMS];
+    int num_boxes;
+    struct box_load boxes[MAX_BOXES];
 };
 
 struct machine {
@@ -102,6 +113,7 @@ struct machine {
     u8 *spm;
     int keeps_status;
     double satrelu_bound, leakyrelu_slope; /* NaN where the chip description does not set them */
+    int has_gemm;
     int is_linked; /* tiles reach each other's SPM: each has its own from the first to the last record */
     int num_tiles, num_threads;
     struct tile tiles[MAX_TILES];
@@ -129,7 +141,7 @@ struct context {
     u8 *scratch;
     const u64 *record;
     const struct step *step;
-    int knows_deferred;
+    int knows_deferred, knows_boxes;
     int num_units; /* of records, kept in the scratch */
 };
 
@@ -165,6 +177,11 @@ const u8 *read_in_place(struct tile *t, const u8 *src, i64 bytes, const u8 *targ
 void follow_load(struct tile *t, const u8 *src, i64 bytes); /* a load is put off */
 void note_read(struct tile *t, const u8 *src, i64 bytes);   /* it is being read */
 void prefetch_beside(struct tile *t, i64 bytes);            /* asks for some of what comes next while `bytes` are computed */
+int resolve_box(struct context *c, struct box_load *box); /* an RDMA as a box; -1 if it is dense */
+int defer_box(struct context *c);                         /* 1: the RDMA record is done; 0: it is not */
+void settle_boxes(struct tile *t, const u8 *start, i64 bytes);
+void settle_box_sources(struct tile *t, const u8 *start, i64 bytes);
+void overwrite_boxes(struct tile *t, const u8 *start, i64 bytes); /* an SPM range is about to be written */
 i64 run_chain(struct context *c, i64 at);           /* the record after a chain of links run block by block; `at` if there is none */
 
 int resolve_pair(struct context *c, struct link *k, i64 n); /* dst and one source of n elements in the record's format: operands 0 and 1 */

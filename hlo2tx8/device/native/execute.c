@@ -36,6 +36,7 @@ u8 *spm_range(struct context *c, i64 address, i64 n, i64 bytes) {
     if (end > c->tile->used) c->tile->used = end;
     u8 *const start = c->tile->spm + address;
     if (!c->knows_deferred && c->tile->num_deferred) settle_range(c->tile, start, end - address);
+    if (!c->knows_boxes && c->tile->num_boxes) settle_boxes(c->tile, start, end - address);
     return start;
 }
 

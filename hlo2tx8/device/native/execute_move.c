@@ -33,11 +33,11 @@ i64 box_product(const i64 *turns, int num, i64 run) {
     return (i64)total;
 }
 
-/* A transfer in bytes: dst and src, levels with their distances on both sides. */
+/* A transfer in bytes: dst and src, of which DDR's side extends over `ddr_bytes`, and levels with their distances on both sides. */
 struct transfer {
     u8 *dst;
     const u8 *src;
-    i64 run, total;
+    i64 run, total, ddr_bytes;
     int is_streamed; /* to DDR past the cache */
     struct level levels[LEVELS];
 };
@@ -58,9 +58,15 @@ static int read_transfer(struct context *c, struct transfer *t) {
                     (long long)bytes, (long long)offset, (long long)slot, (long long)data->size);
     }
     if (total < 0) return fail(c, FAULT_OUT_OF_BOUNDS, "more elements than SPM has bytes");
+    const int knows_boxes = c->knows_boxes;
+    c->knows_boxes |= is_load;
     u8 *const spm = spm_range(c, operand(c, is_load ? RDMA__DST : WDMA__SRC), total, bytes);
+    c->knows_boxes = knows_boxes;
     if (!spm) return (int)c->tile->fault.kind;
-    *t = (struct transfer){.dst = is_load ? spm : data->data + offset, .src = is_load ? data->data + offset : spm, .run = run * bytes, .total = total};
+    if (c->tile->num_boxes && is_load) overwrite_boxes(c->tile, spm, total * bytes);
+    if (c->tile->num_boxes && !is_load) settle_box_sources(c->tile, data->data + offset, last);
+    u8 *const ddr = data->data + offset;
+    *t = (struct transfer){.dst = is_load ? spm : ddr, .src = is_load ? ddr : spm, .run = run * bytes, .total = total, .ddr_bytes = last};
     t->is_streamed = !is_load && data->size >= STREAM_SLOT_BYTES && total * bytes >= STREAM_BYTES;
     i64 dense = run * bytes;
     for (int i = 0; i < LEVELS; i++) {
@@ -93,6 +99,15 @@ int resolve_dma(struct context *c, struct link *k) {
     const i64 bytes = c->step->bytes;
     *k = (struct link){.step = c->step, .target = t.dst, .dst = t.dst, .src = {t.src}, .n = t.total, .dst_bytes = bytes, .src_bytes = {bytes},
                        .num = 1, .is_plain = 1, .is_streamed = t.is_streamed};
+    return 0;
+}
+
+int resolve_box(struct context *c, struct box_load *box) {
+    struct transfer t;
+    const int fault = read_transfer(c, &t);
+    if (fault) return fault;
+    if (t.total == t.levels[0].n * (t.run / c->step->bytes) && t.levels[0].src == t.run) return -1;
+    *box = (struct box_load){t.dst, t.src, t.total * c->step->bytes, t.ddr_bytes, t.run, {t.levels[0], t.levels[1], t.levels[2]}};
     return 0;
 }
 

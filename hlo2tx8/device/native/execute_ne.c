@@ -11,6 +11,22 @@ static struct source source_of(struct blocked layout, int is_along) {
     return (struct source){.layout = layout, .is_along = is_along, .width = layout.channels, .points = equal_points};
 }
 
+static void settle_all(struct tile *t, const u8 *start, i64 bytes) {
+    settle_range(t, start, bytes);
+    settle_boxes(t, start, bytes);
+}
+
+/* Where an operand's elements are if their load was put off. */
+static void find_loaded(struct context *c, struct source *s, const u8 *target, i64 target_bytes) {
+    const struct box_load *const box = find_box(c->tile, s->data, &s->layout);
+    if (box) {
+        s->data = box->src, s->point_bytes = box->levels[0].src, s->block_bytes = box->levels[1].src;
+        return;
+    }
+    settle_boxes(c->tile, s->data, s->layout.size);
+    s->data = read_in_place(c->tile, s->data, s->layout.size, target, target_bytes);
+}
+
 int find_operands(struct context *c, struct product *p, int accumulates, u8 **target) {
     p->left.data = spm_range(c, operand(c, NE_GEMM__LEFT), p->left.layout.size, 1);
     p->right.data = p->left.data ? spm_range(c, operand(c, NE_GEMM__RIGHT), p->right.layout.size, 1) : NULL;
@@ -24,6 +40,12 @@ int find_operands(struct context *c, struct product *p, int accumulates, u8 **ta
                          !overlap(*target, p->result.size, p->right.data, p->right.layout.size) &&
                          (!p->sums || is_in_place || !overlap(*target, p->result.size, p->sums, p->psum.size));
     p->out = stage(c, *target, is_apart);
+    if (c->knows_boxes) {
+        settle_all(c->tile, *target, p->result.size);
+        if (p->sums) settle_all(c->tile, p->sums, p->psum.size);
+        find_loaded(c, &p->left, *target, p->result.size);
+        find_loaded(c, &p->right, *target, p->result.size);
+    }
     if (c->machine->keeps_status) {
         p->special = special_of(p->left.data, p->fmt, &p->left.layout) | special_of(p->right.data, p->fmt, &p->right.layout);
         if (p->sums && p->fmt != FORMAT_INT8) p->special |= special_of(p->sums, FORMAT_FP32, &p->psum);

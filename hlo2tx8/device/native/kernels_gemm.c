@@ -25,7 +25,7 @@ INLINED void prefetch_sums(const struct tile_sums *t, int vectors) {
 
 /* ------------------------------------------------------------------------------------------------------------------- bf16 and tf32 */
 
-#define LEFT_FLOATS (CHUNK + LINE / (i64)sizeof(float))
+#define LEFT_FLOATS (CHUNK + LINE_BYTES / (i64)sizeof(float))
 
 /* One block of `count` products. What is missing of a block is zeros: -0 + 0 = +0. */
 INLINED void add_block(floats acc[TILE_ROWS][2], const float *a, const float *b, i64 count) {
@@ -68,7 +68,7 @@ static void sum_floats(const struct tile_sums *tile, const void *left, const voi
 /* ---------------------------------------------------------------------------------------------------------------------------- fp16 */
 
 #define TILE_DOUBLES (TILE_ROWS * LANES)
-#define LEFT_DOUBLES (CHUNK + LINE / (i64)sizeof(double))
+#define LEFT_DOUBLES (CHUNK + LINE_BYTES / (i64)sizeof(double))
 
 /* The sums of one block in double, to nearest; what is missing of it is zeros. */
 INLINED void chain_block(doubles v[TILE_ROWS][2], const double *a, const double *b, i64 count) {
@@ -156,9 +156,9 @@ static void sum_doubles(const struct tile_sums *tile, const void *left, const vo
 
 const struct gemm_kernel *gemm_kernel_of(int fmt) {
     static const struct gemm_kernel kernels[] = {
-        {TILE_COLUMNS, 1, 4, 0, pack_bf16, pack_bf16, pack_bf16, NULL, sum_floats},
-        {TILE_COLUMNS, 1, 4, 0, pack_tf32, pack_tf32, pack_tf32, NULL, sum_floats},
-        {LANES, 1, 8, 0, pack_f16_wide, pack_f16_wide, pack_f16, NULL, sum_doubles},
+        {TILE_COLUMNS, 1, 4, 0, along_bf16, along_bf16, across_bf16, across_bf16, NULL, sum_floats},
+        {TILE_COLUMNS, 1, 4, 0, along_tf32, along_tf32, across_tf32, across_tf32, NULL, sum_floats},
+        {LANES, 1, 8, 0, along_f16_wide, along_f16, across_f16_wide, across_f16, NULL, sum_doubles},
     };
     switch (fmt) {
     case FORMAT_BF16: return &kernels[0];

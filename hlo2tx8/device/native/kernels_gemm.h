@@ -12,7 +12,6 @@
 #define TILE_COLUMNS (2 * LANES) /* of doubles half of it; divides a block of channels */
 #define NE_BLOCK 16              /* products that are summed before they join the accumulator */
 #define CHUNK 128                /* words along k that are packed at once: a panel of the right matrix stays in the first cache */
-#define LINE 64                  /* bytes between packed rows of the left matrix, so that they do not share cache sets */
 #define EACH_ROW _Pragma("GCC unroll 8") for (int r = 0; r < TILE_ROWS; r++)
 
 /* Where the sums of a tile start and go, TILE_ROWS rows of floats or INT32 apart by strides in words; `from` NULL: they start at zero. */
@@ -31,37 +30,47 @@ struct runs {
     u8 fill;
 };
 
-/* Packed rows lie `stride` bytes apart. */
-typedef void (*packer)(u8 *packed, i64 stride, const struct runs *runs);
+/* Rows of `columns` words, dense; what lies beyond them goes to the next panel, `bytes` further. */
+struct panels {
+    i64 columns, bytes;
+};
+
+#define MOST_RUN 1024 /* elements of a run across */
+typedef void (*packer_along)(u8 *packed, i64 stride, const struct runs *runs); /* runs along k: rows of elements, `stride` bytes apart */
+typedef void (*packer_across)(u8 *packed, const struct panels *to, const struct runs *runs); /* runs each at one k: rows of words */
 
 /* How a format is multiplied. Operands are packed as words: a float, a double, or `k_per_word` narrow integers that are neighbours along k.
  * The left matrix is rows along k, the right one for each k a row of `columns`. */
 struct gemm_kernel {
     int columns, k_per_word, word_bytes;
-    int is_offset;         /* left elements are packed plus 128, unsigned */
-    packer along, across;  /* runs along k become rows of elements; runs across, each at one k, become rows of words */
-    packer along32;        /* the same as `along`, but of doubles floats */
+    int is_offset; /* left elements are packed plus 128, unsigned */
+    packer_along along, along32; /* the second to words of 32 bits, which are transposed before they become doubles */
+    packer_across across, across32;
     void (*finish_panel)(void *right, i64 num_words, i64 offset); /* completes a packed panel whose left elements are `offset` too large, or NULL */
     void (*sum)(const struct tile_sums *tile, const void *left, const void *right, i64 num_words);
 };
 
 const struct gemm_kernel *gemm_kernel_of(int fmt); /* NULL for a format that is no operand's */
 
-static inline i64 left_stride(const struct gemm_kernel *kernel) { return CHUNK * kernel->word_bytes + LINE; }
+static inline i64 left_stride(const struct gemm_kernel *kernel) { return CHUNK * kernel->word_bytes + LINE_BYTES; }
 /* Behind a panel's words is a row for finish_panel. */
 static inline i64 panel_bytes(const struct gemm_kernel *kernel) { return kernel->columns * (CHUNK * kernel->word_bytes + (i64)sizeof(u32)); }
 
 /* A run of n elements as floats, INT8 as 16 bits, less `zero_point`. */
 void widen_run(void *dst, int fmt, const u8 *run, i64 n, i64 zero_point);
 
-void pack_bf16(u8 *packed, i64 stride, const struct runs *runs);
-void pack_tf32(u8 *packed, i64 stride, const struct runs *runs);
-void pack_f16(u8 *packed, i64 stride, const struct runs *runs);
-void pack_f16_wide(u8 *packed, i64 stride, const struct runs *runs);
-void pack_bytes(u8 *packed, i64 stride, const struct runs *runs);
-void pack_shorts(u8 *packed, i64 stride, const struct runs *runs);
-void pack_across_bytes(u8 *packed, i64 stride, const struct runs *runs);
-void pack_across_shorts(u8 *packed, i64 stride, const struct runs *runs);
+void along_bf16(u8 *packed, i64 stride, const struct runs *runs);
+void along_tf32(u8 *packed, i64 stride, const struct runs *runs);
+void along_f16(u8 *packed, i64 stride, const struct runs *runs);
+void along_f16_wide(u8 *packed, i64 stride, const struct runs *runs);
+void along_bytes(u8 *packed, i64 stride, const struct runs *runs);
+void along_shorts(u8 *packed, i64 stride, const struct runs *runs);
+void across_bf16(u8 *packed, const struct panels *to, const struct runs *runs);
+void across_tf32(u8 *packed, const struct panels *to, const struct runs *runs);
+void across_f16(u8 *packed, const struct panels *to, const struct runs *runs);
+void across_f16_wide(u8 *packed, const struct panels *to, const struct runs *runs);
+void across_bytes(u8 *packed, const struct panels *to, const struct runs *runs);
+void across_shorts(u8 *packed, const struct panels *to, const struct runs *runs);
 
 const struct gemm_kernel *int8_kernel(void); /* the one for this processor */
 

@@ -14,7 +14,7 @@
         for (i64 i = 0; i < num_words; i++, a++, b += TILE_COLUMNS) { \
             const words first = load_words(b), second = load_words(b + LANES); \
             EACH_ROW { \
-                const words x = spread_word(a[r * (CHUNK + LINE / (i64)sizeof(u32))]); \
+                const words x = spread_word(a[r * (CHUNK + LINE_BYTES / (i64)sizeof(u32))]); \
                 s[r][0] = add(s[r][0], x, first); \
                 s[r][1] = add(s[r][1], x, second); \
             } \
@@ -47,9 +47,9 @@ WITH_BYTES static void finish_bytes(void *right, i64 num_words, i64 offset) {
 #endif
 
 const struct gemm_kernel *int8_kernel(void) {
-    static const struct gemm_kernel shorts = {TILE_COLUMNS, 2, 4, 0, pack_shorts, pack_across_shorts, pack_shorts, NULL, sum_shorts};
+    static const struct gemm_kernel shorts = {TILE_COLUMNS, 2, 4, 0, along_shorts, along_shorts, across_shorts, across_shorts, NULL, sum_shorts};
 #if defined(__AVX512F__)
-    static const struct gemm_kernel bytes = {TILE_COLUMNS, 4, 4, 1, pack_bytes, pack_across_bytes, pack_bytes, finish_bytes, sum_bytes};
+    static const struct gemm_kernel bytes = {TILE_COLUMNS, 4, 4, 1, along_bytes, along_bytes, across_bytes, across_bytes, finish_bytes, sum_bytes};
     if (__builtin_cpu_supports("avx512vnni")) return &bytes;
 #endif
     return &shorts;

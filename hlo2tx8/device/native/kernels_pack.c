@@ -31,14 +31,12 @@ static inline void run_f16(float *out, const u8 *run, i64 n, i64 bias) {
 }
 
 static inline void run_f16_wide(double *out, const u8 *run, i64 n, i64 bias) {
-    float wide[LANES];
-    i64 i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        run_f16(wide, run + i * (i64)sizeof(u16), LANES, bias);
-        for (i64 k = 0; k < LANES; k++) out[i + k] = wide[k];
-    }
-    run_f16(wide, run + i * (i64)sizeof(u16), n - i, bias);
-    for (i64 k = 0; i + k < n; k++) out[i + k] = wide[k];
+    typedef u16 element __attribute__((aligned(1), may_alias));
+    const i64 whole = n / (LANES / 2) * (LANES / 2);
+    const element *const p = (const element *)(const void *)run;
+    (void)bias;
+    for (i64 i = 0; i < whole; i += LANES / 2) store_doubles(out + i, widen_halves((const u8 *)(p + i)));
+    for (i64 i = whole; i < n; i++) out[i] = get_f16(p[i]);
 }
 
 void widen_run(void *dst, int fmt, const u8 *run, i64 n, i64 zero_point) {
@@ -52,30 +50,59 @@ void widen_run(void *dst, int fmt, const u8 *run, i64 n, i64 zero_point) {
 
 /* ------------------------------------------------------------------------------------------------------------------------ rows of runs */
 
-#define PACK(name, O, pack_run) \
+/* Runs may be far apart and in memory that no cache has: they are asked for some rows ahead. */
+#define ROWS_AHEAD 8
+static inline void prefetch_run(const struct runs *runs, i64 r, i64 bytes) {
+    if (r >= runs->num || runs->offsets[r] < 0) return;
+    for (i64 at = 0; at < bytes; at += LINE_BYTES) __builtin_prefetch(runs->data + runs->offsets[r] + at);
+}
+
+/* Lengths that most runs have are known to the compiler. */
+#define PACK_RUN(pack_run, O, out, run, n, bias) \
+    do { \
+        if ((n) == WHOLE) pack_run(out, run, WHOLE, bias); \
+        else if ((n) == TILE_COLUMNS) pack_run(out, run, TILE_COLUMNS, bias); \
+        else if ((n) == LANES) pack_run(out, run, LANES, bias); \
+        else pack_run(out, run, n, bias); \
+    } while (0)
+
+#define PACK_ALONG(name, T, O, pack_run) \
     void name(u8 *packed, i64 stride, const struct runs *runs) { \
         for (i64 r = 0; r < runs->num; r++, packed += stride) { \
             O *const out = (O *)(void *)packed; \
+            prefetch_run(runs, r + ROWS_AHEAD, runs->n * (i64)sizeof(T)); \
             if (runs->offsets[r] < 0) memset(out, runs->fill, (size_t)runs->n * sizeof *out); \
-            else if (runs->n == WHOLE) pack_run(out, runs->data + runs->offsets[r], WHOLE, runs->bias); \
-            else if (runs->n == TILE_COLUMNS) pack_run(out, runs->data + runs->offsets[r], TILE_COLUMNS, runs->bias); \
-            else if (runs->n == LANES) pack_run(out, runs->data + runs->offsets[r], LANES, runs->bias); \
-            else pack_run(out, runs->data + runs->offsets[r], runs->n, runs->bias); \
+            else PACK_RUN(pack_run, O, out, runs->data + runs->offsets[r], runs->n, runs->bias); \
         } \
     }
-PACK(pack_bf16, float, run_bf16)
-PACK(pack_tf32, float, run_tf32)
-PACK(pack_f16, float, run_f16)
-PACK(pack_f16_wide, double, run_f16_wide)
-PACK(pack_bytes, u8, run_bytes)
-PACK(pack_shorts, i16, run_shorts)
+PACK_ALONG(along_bf16, u16, float, run_bf16)
+PACK_ALONG(along_tf32, u32, float, run_tf32)
+PACK_ALONG(along_f16, u16, float, run_f16)
+PACK_ALONG(along_f16_wide, u16, double, run_f16_wide)
+PACK_ALONG(along_bytes, u8, u8, run_bytes)
+PACK_ALONG(along_shorts, i8, i16, run_shorts)
+
+#define PACK_ACROSS(name, T, O, pack_run) \
+    void name(u8 *packed, const struct panels *to, const struct runs *runs) { \
+        const i64 columns = to->columns; \
+        for (i64 r = 0; r < runs->num; r++, packed += columns * (i64)sizeof(O)) { \
+            const u8 *run = runs->data + runs->offsets[r]; \
+            u8 *panel = packed; \
+            prefetch_run(runs, r + ROWS_AHEAD, runs->n * (i64)sizeof(T)); \
+            for (i64 c = 0; c < runs->n; c += columns, run += columns * (i64)sizeof(T), panel += to->bytes) { \
+                O *const out = (O *)(void *)panel; \
+                const i64 n = runs->n - c < columns ? runs->n - c : columns; \
+                if (runs->offsets[r] < 0) memset(out, 0, (size_t)n * sizeof *out); \
+                else PACK_RUN(pack_run, O, out, run, n, 0); \
+            } \
+        } \
+    }
+PACK_ACROSS(across_bf16, u16, float, run_bf16)
+PACK_ACROSS(across_tf32, u32, float, run_tf32)
+PACK_ACROSS(across_f16, u16, float, run_f16)
+PACK_ACROSS(across_f16_wide, u16, double, run_f16_wide)
 
 /* Words of neighbouring runs' elements; the last word may lack some. Elements that are not there are `fill` too. */
-#define MOST_ACROSS 128
-static const u8 *neighbour(const struct runs *runs, i64 k, const u8 *missing) {
-    return k < runs->num && runs->offsets[k] >= 0 ? runs->data + runs->offsets[k] : missing;
-}
-
 static inline void join_bytes(u32 *out, const u8 *const *p, u32 bias, i64 n) {
     const u8 *const a = p[0], *const b = p[1], *const c = p[2], *const d = p[3];
     INDEPENDENT for (i64 i = 0; i < n; i++) {
@@ -88,20 +115,29 @@ static inline void join_shorts(u32 *out, const u8 *const *p, u32 bias, i64 n) {
     INDEPENDENT for (i64 i = 0; i < n; i++) out[i] = (((u32)a[i] - bias) & 0xFFFF) | ((u32)b[i] - bias) << 16;
 }
 
-#define PACK_ACROSS(name, num_neighbours, join) \
-    void name(u8 *packed, i64 stride, const struct runs *runs) { \
+#define JOIN_ACROSS(name, neighbours, join) \
+    void name(u8 *packed, const struct panels *to, const struct runs *runs) { \
+        const i64 columns = to->columns; \
         const u32 bias = (u32)runs->bias; \
-        u8 missing[MOST_ACROSS]; \
-        memset(missing, (u8)(runs->fill + bias), sizeof missing); \
-        for (i64 k = 0; k < runs->num; k += num_neighbours, packed += stride) { \
-            const u8 *p[num_neighbours]; \
-            for (i64 i = 0; i < num_neighbours; i++) p[i] = neighbour(runs, k + i, missing); \
-            if (runs->n == TILE_COLUMNS) join((u32 *)(void *)packed, p, bias, TILE_COLUMNS); \
-            else join((u32 *)(void *)packed, p, bias, runs->n); \
+        u8 missing[MOST_RUN]; \
+        memset(missing, (u8)(runs->fill + bias), (size_t)runs->n); \
+        for (i64 k = 0; k < runs->num; k += neighbours, packed += columns * (i64)sizeof(u32)) { \
+            const u8 *p[neighbours]; \
+            u8 *panel = packed; \
+            for (i64 i = 0; i < neighbours; i++) { \
+                prefetch_run(runs, k + i + ROWS_AHEAD, runs->n); \
+                p[i] = k + i < runs->num && runs->offsets[k + i] >= 0 ? runs->data + runs->offsets[k + i] : missing; \
+            } \
+            for (i64 c = 0; c < runs->n; c += columns, panel += to->bytes) { \
+                const i64 n = runs->n - c < columns ? runs->n - c : columns; \
+                if (n == TILE_COLUMNS) join((u32 *)(void *)panel, p, bias, TILE_COLUMNS); \
+                else join((u32 *)(void *)panel, p, bias, n); \
+                for (i64 i = 0; i < neighbours; i++) p[i] += columns; \
+            } \
         } \
     }
-PACK_ACROSS(pack_across_bytes, 4, join_bytes)
-PACK_ACROSS(pack_across_shorts, 2, join_shorts)
+JOIN_ACROSS(across_bytes, 4, join_bytes)
+JOIN_ACROSS(across_shorts, 2, join_shorts)
 
 /* ------------------------------------------------------------------------------------------------------------------------ transposing */
 

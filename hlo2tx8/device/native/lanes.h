@@ -44,6 +44,7 @@ typedef __m512i words;
 #define mul_doubles _mm512_mul_pd
 #define add_doubles _mm512_add_pd
 #define fma_doubles _mm512_fmadd_pd
+#define widen_halves(p) _mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(p))))
 #define load_words(p) _mm512_loadu_si512((const void *)(p))
 #define store_words(p, x) _mm512_storeu_si512((void *)(p), x)
 #define spread_word(x) _mm512_set1_epi32((i32)(x))
@@ -74,6 +75,7 @@ typedef __m256i words;
 #define mul_doubles _mm256_mul_pd
 #define add_doubles _mm256_add_pd
 #define fma_doubles _mm256_fmadd_pd
+#define widen_halves(p) _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)(const void *)(p))))
 #define load_words(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define store_words(p, x) _mm256_storeu_si256((__m256i *)(void *)(p), x)
 #define spread_word(x) _mm256_set1_epi32((i32)(x))
@@ -106,6 +108,11 @@ static inline doubles spread_double(double v) { LANE_WISE(doubles, LANES / 2, v)
 static inline doubles mul_doubles(doubles a, doubles b) { LANE_WISE(doubles, LANES / 2, a.x[i] * b.x[i]); }
 static inline doubles add_doubles(doubles a, doubles b) { LANE_WISE(doubles, LANES / 2, a.x[i] + b.x[i]); }
 static inline doubles fma_doubles(doubles a, doubles b, doubles s) { LANE_WISE(doubles, LANES / 2, s.x[i] + a.x[i] * b.x[i]); }
+static inline doubles widen_halves(const u8 *p) {
+    u16 halves[LANES / 2];
+    memcpy(halves, p, sizeof halves);
+    LANE_WISE(doubles, LANES / 2, get_f16(halves[i]));
+}
 static inline words load_words(const u32 *p) { LANE_WISE(words, LANES, p[i]); }
 static inline void store_words(u32 *p, words v) { memcpy(p, v.x, sizeof v); }
 static inline words spread_word(u32 v) { LANE_WISE(words, LANES, v); }

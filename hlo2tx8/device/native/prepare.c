@@ -167,7 +167,7 @@ static void find_chains(struct machine *m) {
 int prepare(struct machine *m, struct tx8_fault *fault) {
     i64 open[MAX_DEPTH], exits[MAX_DEPTH]; /* the last exit of each open block, from which `partner` leads to the one before; -1: none */
     int depth = 0;
-    m->is_linked = 0;
+    m->is_linked = m->has_gemm = 0;
     for (i64 i = 0; i < m->num_records; i++) {
         const u64 *const record = m->code + i * RECORD_WORDS;
         struct step *const s = m->steps + i;
@@ -183,6 +183,7 @@ int prepare(struct machine *m, struct tx8_fault *fault) {
                           s->opcode, s->fmt, s->fmt2, s->rounding);
         }
         if (s->form == FORM_WAIT && !(record[1] & 1) && is_engine_mask((i64)record[HEADER_WORDS])) s->form = FORM_NOTHING; /* chains go on */
+        m->has_gemm |= s->form == FORM_GEMM;
         m->is_linked |= s->form == FORM_REMOTE_SEND || s->form == FORM_REMOTE_GATHER;
         for (int k = 0; k < RECORD_WORDS - HEADER_WORDS; k++) {
             const u64 value = record[HEADER_WORDS + k];

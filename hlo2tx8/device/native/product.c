@@ -116,9 +116,9 @@ static void run_columns(const struct product *p, struct workspace *w, i64 n0, i6
             u8 *right = w->right + (is_kept ? k0 / chunk * num_panels * size : 0);
             float *sums = w->sums;
             pack_left(p, w, m0, rows, k0, num_k);
-            for (i64 n = 0; n < columns; n += kernel->columns, right += is_kept ? size : 0) {
+            if (!m0 || !is_kept) pack_right(p, w, right, n0, columns, k0, num_k);
+            for (i64 n = 0; n < columns; n += kernel->columns, right += size) {
                 struct part t = {.column = n0 + n, .columns = least(kernel->columns, columns - n)};
-                if (!m0 || !is_kept) pack_right(p, w, right, t.column, t.columns, k0, num_k);
                 for (i64 m = 0; m < rows; m += TILE_ROWS, sums += TILE_ROWS * kernel->columns) {
                     t.row = m0 + m, t.rows = least(TILE_ROWS, rows - m);
                     run_tile(p, &t, w->left + m * left_stride(kernel), right, k0, num_k, sums);

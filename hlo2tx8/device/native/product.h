@@ -16,6 +16,7 @@ struct source {
     const u8 *data;
     int is_along;
     i64 width, zero_point;
+    i64 point_bytes, block_bytes; /* from a point, a block of channels to the next; 0: as in the layout */
     /* the points, by point_of, of `count` rows or columns from `first` on at a tap, or of `count` k from `first` on; -1 for zeros */
     void (*points)(const void *geometry, i64 *out, i64 first, i64 count, i64 tap);
 };
@@ -37,7 +38,7 @@ struct product {
 
 /* Scratch of one product. */
 struct workspace {
-    u8 left[BLOCK_ROWS * (CHUNK * sizeof(double) + LINE)];
+    u8 left[BLOCK_ROWS * (CHUNK * sizeof(double) + LINE_BYTES)];
     u8 right[1 << 21];
     float sums[BLOCK_ROWS * BLOCK_COLUMNS];
     u32 words[BLOCK_ROWS * CHUNK], turned[BLOCK_ROWS * CHUNK];
@@ -45,11 +46,12 @@ struct workspace {
 };
 _Static_assert(sizeof(struct workspace) <= PRODUCT_BYTES && BLOCK_ROWS <= MOST_CHUNK, "scratch of a product");
 _Static_assert(TILE_COLUMNS <= BLOCK_ROWS && BLOCK_COLUMNS % TILE_COLUMNS == 0, "a panel fits");
+_Static_assert(BLOCK_COLUMNS <= MOST_RUN && BLOCK_ROWS <= MOST_RUN, "a run fits");
 
-/* Packs chunks of operands: the left one as rows along k, those that fill the last tile zeros; of the right one a panel, columns beyond
+/* Packs chunks of operands: the left one as rows along k, those that fill the last tile zeros; of the right one panels, columns beyond
  * the last zeros. */
 void pack_left(const struct product *p, struct workspace *w, i64 first, i64 count, i64 k0, i64 num_k);
-void pack_right(const struct product *p, struct workspace *w, u8 *panel, i64 first, i64 count, i64 k0, i64 num_k);
+void pack_right(const struct product *p, struct workspace *w, u8 *right, i64 first, i64 count, i64 k0, i64 num_k);
 
 /* A point of a batch. */
 static inline i64 point_of(i64 batch, i64 point) { return batch << 32 | point; }

@@ -14,42 +14,58 @@ static struct runs runs_of(const struct gemm_kernel *kernel, const struct produc
     return (struct runs){.offsets = offsets, .bias = bias, .fill = (u8)(s->zero_point - bias)};
 }
 
+/* As find_channel for where an operand is, with its address, the bytes between points and the elements up to the next run. */
+static const u8 *find_run(const struct source *s, i64 c, i64 *point_bytes, i64 *run, i64 *whole) {
+    const struct blocked *const l = &s->layout;
+    i64 width;
+    const i64 offset = find_channel(l, c, &width, run), block = l->width * l->bytes;
+    *point_bytes = width * l->bytes;
+    *whole = least((c / l->width + 1) * l->width, s->width) - c;
+    if (!s->point_bytes) return s->data + offset;
+    *point_bytes = s->point_bytes;
+    if (s->block_bytes == block) *run = l->channels - c, *whole = s->width - c;
+    return s->data + c / l->width * s->block_bytes + c % l->width * l->bytes;
+}
+
 /* Bytes from a run's place at point 0 to the points' ones, negative for those that are none. */
-static void find_points(const struct product *p, const struct source *s, struct workspace *w, i64 width, i64 first, i64 count, i64 tap) {
+static void find_points(const struct product *p, const struct source *s, struct workspace *w, i64 point_bytes, i64 first, i64 count, i64 tap) {
     s->points(p->geometry, w->offsets, first, count, tap);
-    for (i64 i = 0; i < count; i++) w->offsets[i] = w->offsets[i] < 0 ? -1 : offset_of(&s->layout, width, w->offsets[i]);
+    for (i64 i = 0; i < count; i++) {
+        const i64 point = w->offsets[i];
+        w->offsets[i] = point < 0 ? -1 : (point >> 32) * s->layout.stride + (point & UINT32_MAX) * point_bytes;
+    }
 }
 
 /* Rows (or columns) [first, first + count) over k [k0, k0 + num_k), `stride` bytes apart. What is missing of the last word is any number. */
-static void pack_along(const struct product *p, const struct source *s, struct workspace *w, packer pack, i64 bytes, u8 *packed, i64 stride,
+static void pack_along(const struct product *p, const struct source *s, struct workspace *w, packer_along pack, i64 bytes, u8 *packed, i64 stride,
                        i64 first, i64 count, i64 k0, i64 num_k) {
     struct runs runs = runs_of(gemm_kernel_of(p->fmt), p, s, w->offsets);
     const i64 end = k0 + num_k;
     for (i64 k = k0, piece; k < end; k += piece) {
-        const i64 c = k % s->width;
-        i64 width, run;
-        runs.data = s->data + find_channel(&s->layout, c, &width, &run);
-        piece = least(least((c / s->layout.width + 1) * s->layout.width, s->width) - c, end - k);
+        i64 point_bytes, run, whole;
+        runs.data = find_run(s, k % s->width, &point_bytes, &run, &whole);
+        piece = least(whole, end - k);
         runs.n = run < 0 ? 0 : least(run, piece);
         runs.num = count;
-        find_points(p, s, w, width, first, count, k / s->width);
+        find_points(p, s, w, point_bytes, first, count, k / s->width);
         u8 *const row = packed + (k - k0) * bytes;
         if (runs.n) pack(row, stride, &runs);
         for (i64 r = 0; runs.n < piece && r < count; r++) memset(row + r * stride + runs.n * bytes, 0, (size_t)((piece - runs.n) * bytes));
     }
 }
 
-/* For each k [k0, k0 + num_k), or neighbours of them, a row of words for [first, first + count), `stride` bytes apart. */
-static void pack_across(const struct product *p, const struct source *s, struct workspace *w, packer pack, i64 bytes, u8 *packed, i64 stride,
-                        i64 first, i64 count, i64 k0, i64 num_k) {
+/* For each k [k0, k0 + num_k), or neighbours of them, rows of words of [first, first + count) in panels, where all runs begin that are not
+ * the first one. */
+static void pack_across(const struct product *p, const struct source *s, struct workspace *w, packer_across pack, i64 word_bytes,
+                        u8 *packed, const struct panels *to, i64 first, i64 count, i64 k0, i64 num_k) {
     struct runs runs = runs_of(gemm_kernel_of(p->fmt), p, s, w->offsets);
     runs.num = num_k;
     for (i64 at = 0; at < count; at += runs.n) {
-        i64 width, run;
-        runs.data = s->data + find_channel(&s->layout, first + at, &width, &run);
+        i64 point_bytes, run, whole;
+        runs.data = find_run(s, first + at, &point_bytes, &run, &whole);
         runs.n = least(run, count - at);
-        find_points(p, s, w, width, k0, num_k, 0);
-        pack(packed + at * bytes, stride, &runs);
+        find_points(p, s, w, point_bytes, k0, num_k, 0);
+        pack(packed + at / to->columns * to->bytes + at % to->columns * word_bytes, to, &runs);
     }
 }
 
@@ -65,32 +81,42 @@ void pack_left(const struct product *p, struct workspace *w, i64 first, i64 coun
     if (p->left.is_along) {
         pack_along(p, &p->left, w, kernel->along, size / kernel->k_per_word, w->left, stride, first, count, k0, num_k);
     } else {
-        const packer pack = kernel->k_per_word > 1 ? kernel->across : kernel->along32;
+        const struct panels to = {.columns = BLOCK_ROWS};
         const int is_wide = size > (i64)sizeof(u32);
         u32 *const words = is_wide ? w->words : (u32 *)(void *)w->left;
         const i64 row_words = is_wide ? CHUNK : stride / (i64)sizeof(u32);
-        pack_across(p, &p->left, w, pack, sizeof(u32), (u8 *)w->turned, BLOCK_ROWS * sizeof(u32), first, count, k0, num_k);
+        pack_across(p, &p->left, w, kernel->across32, sizeof(u32), (u8 *)w->turned, &to, first, count, k0, num_k);
         transpose_words(words, row_words, w->turned, BLOCK_ROWS, num_words, count);
         if (is_wide) widen(w->left, stride, words, row_words, count, num_k);
     }
     for (i64 r = count; r < filled; r++) memset(w->left + r * stride, 0, (size_t)(num_words * size));
 }
 
-void pack_right(const struct product *p, struct workspace *w, u8 *panel, i64 first, i64 count, i64 k0, i64 num_k) {
+/* A panel of rows that lie along k: they are transposed. */
+static void pack_turned(const struct product *p, struct workspace *w, u8 *panel, i64 first, i64 count, i64 k0, i64 num_k) {
     const struct gemm_kernel *const kernel = gemm_kernel_of(p->fmt);
     const i64 num_words = (num_k + kernel->k_per_word - 1) / kernel->k_per_word, columns = kernel->columns, size = kernel->word_bytes;
-    if (p->right.is_along) {
-        const int is_wide = size > (i64)sizeof(u32);
-        u32 *const words = is_wide ? w->words : (u32 *)(void *)panel;
-        const i64 rest = num_words * kernel->k_per_word - num_k, bytes = (i64)sizeof(u32) / kernel->k_per_word;
-        pack_along(p, &p->right, w, kernel->along32, bytes, (u8 *)w->turned, CHUNK * sizeof(u32), first, count, k0, num_k);
-        for (i64 n = 0; rest && n < count; n++) memset((u8 *)(w->turned + n * CHUNK) + num_k * bytes, 0, (size_t)(rest * bytes));
-        for (i64 n = count; n < columns; n++) memset(w->turned + n * CHUNK, 0, (size_t)num_words * sizeof(u32));
-        transpose_words(words, columns, w->turned, CHUNK, columns, num_words);
-        if (is_wide) widen(panel, columns * size, words, columns, num_k, columns);
-    } else {
-        if (count < columns) memset(panel, 0, (size_t)(num_words * columns * size));
-        pack_across(p, &p->right, w, kernel->across, size, panel, columns * size, first, count, k0, num_k);
+    const int is_wide = size > (i64)sizeof(u32);
+    u32 *const words = is_wide ? w->words : (u32 *)(void *)panel;
+    const i64 rest = num_words * kernel->k_per_word - num_k, bytes = (i64)sizeof(u32) / kernel->k_per_word;
+    pack_along(p, &p->right, w, kernel->along32, bytes, (u8 *)w->turned, CHUNK * sizeof(u32), first, count, k0, num_k);
+    for (i64 n = 0; rest && n < count; n++) memset((u8 *)(w->turned + n * CHUNK) + num_k * bytes, 0, (size_t)(rest * bytes));
+    for (i64 n = count; n < columns; n++) memset(w->turned + n * CHUNK, 0, (size_t)num_words * sizeof(u32));
+    transpose_words(words, columns, w->turned, CHUNK, columns, num_words);
+    if (is_wide) widen(panel, columns * size, words, columns, num_k, columns);
+}
+
+void pack_right(const struct product *p, struct workspace *w, u8 *right, i64 first, i64 count, i64 k0, i64 num_k) {
+    const struct gemm_kernel *const kernel = gemm_kernel_of(p->fmt);
+    const struct panels to = {kernel->columns, panel_bytes(kernel)};
+    const i64 num_words = (num_k + kernel->k_per_word - 1) / kernel->k_per_word, last = (count - 1) / to.columns;
+    if (!p->right.is_along) {
+        if (count % to.columns) memset(right + last * to.bytes, 0, (size_t)(num_words * to.columns * kernel->word_bytes));
+        pack_across(p, &p->right, w, kernel->across, kernel->word_bytes, right, &to, first, count, k0, num_k);
     }
-    if (kernel->finish_panel) kernel->finish_panel(panel, num_words, 128 + p->left.zero_point);
+    for (i64 i = 0; i <= last; i++, right += to.bytes) {
+        const i64 n = i * to.columns;
+        if (p->right.is_along) pack_turned(p, w, right, first + n, least(to.columns, count - n), k0, num_k);
+        if (kernel->finish_panel) kernel->finish_panel(right, num_words, 128 + p->left.zero_point);
+    }
 }

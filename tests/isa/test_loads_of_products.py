@@ -1,0 +1,61 @@
+"""Random programs of strided and dense loads, gemms on them, and what reads or changes the same places of SPM and DDR: the
+native core, which packs operands from where they lie in DDR, leaves the same bytes as the definition, which makes every copy."""
+
+import numpy as np
+import pytest
+from native_cases import DENSE_LEVELS, IMAGE_BYTES, run_both
+
+from hlo2tx8.device import native
+from hlo2tx8.device.formats import Format
+from hlo2tx8.device.isa.ct_arith import CtAddVV
+from hlo2tx8.device.isa.encoding import Record
+from hlo2tx8.device.isa.kc_control import KcBarrier
+from hlo2tx8.device.isa.lsu import Rdma, TdmaMemset, Wdma
+from hlo2tx8.device.isa.ne import NeGemm
+
+pytestmark = pytest.mark.skipif(not native.available(), reason=f"no native core: {native.why_not()}")
+
+ROWS, DEPTH, COLUMNS, WIDTH = 13, 128, 64, 64
+LEFTS, RIGHTS, SUMS = (0, 4096, 4096 + 128), (16384, 32768, 24576), (8192, 4096, 12288, 16384)
+
+
+def random_record(rng: np.random.Generator) -> Record:
+    """Operands are two blocks of [ROWS, 64] and one of [DEPTH, 64]; now and then a box has another shape."""
+    left, right, at, other = (int(rng.choice(places)) for places in (LEFTS, RIGHTS, SUMS, LEFTS + RIGHTS + SUMS))
+    slot, offset = int(rng.integers(0, 2)), int(rng.choice((0, 2, 130, 4096)))
+    stride, apart = int(rng.choice((64, 128, 130))), int(rng.choice((64, ROWS * 64, 70)))
+    sizes = {"rows": ROWS, "columns": COLUMNS, "depth": DEPTH, "batch": 1, "transpose_left": 0, "transpose_right": 1}
+    match rng.choice(8, p=(0.25, 0.2, 0.3, 0.05, 0.05, 0.05, 0.05, 0.05)):
+        case 0:
+            levels = {"s1": stride, "n1": ROWS - int(rng.random() < 0.1), "s2": apart, "n2": 2, "s3": 0, "n3": 1}
+            return Record(Rdma, {"dst": left, "slot": slot, "offset": offset, "count": WIDTH, **levels}, Format.BF16)
+        case 1:
+            levels = {"s1": stride, "n1": DEPTH - int(rng.random() < 0.1), "s2": 0, "n2": 1, "s3": 0, "n3": 1}
+            return Record(Rdma, {"dst": right, "slot": slot, "offset": offset, "count": WIDTH, **levels}, Format.BF16)
+        case 2:
+            flags = {"accumulate": int(rng.integers(0, 2))}
+            places = {"left": left, "right": right, "dst": at, "psum": int(rng.choice((at, other)))}
+            return Record(NeGemm, sizes | flags | places, Format(rng.choice((Format.FP32, Format.BF16))), Format.BF16)
+        case 3:
+            dense = {"offset": offset, "count": DEPTH * WIDTH, **DENSE_LEVELS}
+            return Record(Rdma, {"dst": int(rng.choice((right, other))), "slot": slot, **dense}, Format.BF16)
+        case 4:
+            return Record(Wdma, {"slot": 1, "src": other, "offset": offset, "count": 2100, **DENSE_LEVELS}, Format.BF16)
+        case 5:
+            return Record(CtAddVV, {"dst": other, "a": left, "b": right, "n": 1000}, Format.FP32)
+        case 6:
+            return Record(TdmaMemset, {"dst": other, "value": 0, "n": 300, "s1": 0, "n1": 1, "s2": 0, "n2": 1}, Format.FP32)
+        case _:
+            return Record(KcBarrier, {}, Format.RAW8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_equals_definition(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(25):
+        image = (rng.standard_normal(IMAGE_BYTES // 4).astype(np.float32).view(np.uint32) & 0xFFFF0000 | 0x3F80).view(np.uint8)
+        records = [random_record(rng) for _ in range(int(rng.integers(4, 30)))]
+        expected, actual = run_both(records, image)
+        wrong = np.nonzero(expected != actual)[0]
+        listing = "\n".join(f"{r.kind.MNEMONIC} {r.fields}" for r in records)
+        assert not wrong.size, f"{wrong.size} bytes from {wrong[:1]}\n{listing}"
