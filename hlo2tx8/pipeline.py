@@ -21,6 +21,7 @@ from hlo2tx8.expand_complex import ExpandComplexPass
 from hlo2tx8.hlo.expand_operations import ExpandOperationsPass
 from hlo2tx8.hlo.inline_calls import InlineCallsPass
 from hlo2tx8.hlo.simplify_control import SimplifyControlPass
+from hlo2tx8.hlo.simplify_hlo import SimplifyHloPass
 from hlo2tx8.hlo.widen_narrow_types import WidenNarrowTypesPass
 from hlo2tx8.lower.allocate_spm import AllocateSpmPass
 from hlo2tx8.lower.flatten_tensors import FlattenTensorsPass
@@ -57,6 +58,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(WidenNarrowTypesPass(), after=Level.HLO),
     Stage(SimplifyControlPass(), after=Level.HLO),
     Stage(ExpandComplexPass(), after=Level.HLO),
+    Stage(SimplifyHloPass(), after=Level.HLO),
     Stage(SplitReductionsPass(), after=Level.HLO),
     Stage(PlanFusionsPass(), after=Level.FUSED),
     Stage(EmitFusionsPass(), after=Level.LOOPS),

@@ -26,7 +26,7 @@ from hlo2tx8.partitioner.clusters import (
     row_operand_maps,
 )
 from hlo2tx8.partitioner.computation import Scope
-from hlo2tx8.partitioner.costs import Costs
+from hlo2tx8.partitioner.costs import Costs, size_bytes
 from hlo2tx8.partitioner.instruction import (
     CONSTANTS,
     is_conditional,
@@ -124,19 +124,21 @@ class _Walk:
 
     def _share(self, op: Operation, found: list[Use], places: list[Use], others: list[Use]) -> bool:
         """Gives several readers one instruction: in one fusion, as an output of one, or as a copy in each."""
-        place = next((use for use in places if is_output_of(op, use, self.costs)), places[0])
+        ready = [use for use in places if is_output_of(op, use, self.costs)]
+        place = max(ready or places[:1], key=lambda use: size_bytes(use.cluster.root.results[0]))
         target = place.cluster
         same = [use for use in places if use.scope is None and use.map == place.map] if place.scope is None else [place]
         for use in same:
             if use.cluster is not target and use.cluster.has_index_of(target.root.results[0]):
                 self.explain.append(merge(target, use.cluster, op, self.costs))
         apart = [use for use in places if use is place or use.cluster is not target]
-        if len(apart) > 1 and not others and copies_are_cheaper(op, apart, self.costs):
+        apart.sort(key=lambda use: use is not place)
+        rest = [use for use in found if use.cluster is not target]
+        why = why_no_output(op, place, rest, self.costs) if rest else ""
+        if len(apart) > 1 and not others and copies_are_cheaper(op, apart, self.costs, is_output=not why):
             for use in apart:
                 self._join(op, use, f"as one of {len(apart)} copies")
             return True
-        rest = [use for use in found if use.cluster is not target]
-        why = why_no_output(op, place, rest, self.costs) if rest else ""
         if why:
             self.explain.append(f"{name_of(op)} is no output of {name_of(target.root)}: {why}")
             return False

@@ -9,6 +9,7 @@ from math import prod
 
 from xdsl.ir import Operation
 
+from hlo2tx8.indexing import Dim
 from hlo2tx8.partitioner.clusters import MAX_INSTRUCTIONS, MAX_OUTPUTS, Cluster, Rows, Use, name_of, reads_once
 from hlo2tx8.partitioner.costs import SLOW, Costs, size_bytes
 from hlo2tx8.partitioner.instruction import is_elementwise, shape_of
@@ -37,11 +38,16 @@ def is_output_of(op: Operation, use: Use, costs: Costs) -> bool:
         return False
     if use.map is None:
         return use.cluster.has_index_of(op.results[0])
-    rows = rows_of(op, use, costs) if reads_once(op) else use.cluster.rows
-    if not isinstance(rows, Rows) or rows.scope is not None or use.map.constraints:
+    shape = shape_of(use.cluster.root.results[0])
+    dims = [result.index for result in use.map.results if isinstance(result, Dim)]
+    if use.map.constraints or len(dims) < len(use.map.results) or len(use.map.dims) != len(shape):
         return False
-    kept = kept_dims(rows)
-    return list(use.map.results) == kept and shape_of(op.results[0]) == tuple(rows.shape[dim.index] for dim in kept)
+    if dims != sorted(set(dims)) or shape_of(op.results[0]) != tuple(shape[dim] for dim in dims):
+        return False
+    rows = rows_of(op, use, costs) if reads_once(op) else use.cluster.rows
+    if rows is None:
+        return len(dims) < len(shape)  # of rows that a reduction before it may join
+    return isinstance(rows, Rows) and rows.scope is None and dims == [dim.index for dim in kept_dims(rows)]
 
 
 def why_no_output(op: Operation, place: Use, rest: Sequence[Use], costs: Costs) -> str:
@@ -55,12 +61,16 @@ def why_no_output(op: Operation, place: Use, rest: Sequence[Use], costs: Costs) 
     return ""
 
 
-def copies_are_cheaper(op: Operation, places: Sequence[Use], costs: Costs) -> bool:
-    """Is it cheap, and does reading its operands in each place weigh less than writing and reading its result?"""
-    if not is_elementwise(op) or op.name.partition(".")[2] in SLOW:
+def copies_are_cheaper(op: Operation, places: Sequence[Use], costs: Costs, *, is_output: bool) -> bool:
+    """Is it cheap, and does reading its operands in each place weigh less than writing and reading its result?
+
+    `is_output`: it could be written by the first of the fusions, which has it anyway.
+    """
+    if not is_elementwise(op) or op.name.partition(".")[2] in SLOW or (is_output and places[0].map is not None):
         return False
     read = sum(map(size_bytes, op.operands))
     moved = size_bytes(op.results[0]) * (1 + len(places)) + read
     own = max(1, prod(shape_of(op.results[0])))
     times = sum(max(1.0, prod(shape_of(use.cluster.root.results[0])) / own) for use in places) - 1
-    return moved / costs.ddr_rate + costs.kernel > len(places) * read / costs.ddr_rate + times * costs.compute(op)
+    kernel = 0 if is_output else costs.kernel
+    return moved / costs.ddr_rate + kernel > len(places) * read / costs.ddr_rate + times * costs.compute(op)

@@ -53,6 +53,7 @@ def after_each_pass() -> dict[str, str]:
         ("widen-narrow-types", "stablehlo.tanh", "chlo."),
         ("simplify-control", "stablehlo.tanh", "optimization_barrier"),
         ("expand-complex", "stablehlo.tanh", "optimization_barrier"),
+        ("simplify-hlo", "stablehlo.tanh", "optimization_barrier"),
         ("split-reductions", "stablehlo.tanh", "optimization_barrier"),
         ("plan-fusions", "hlo.fusion", "func.call"),
         ("emit-fusions", "launch.kernel", "hlo.fusion"),

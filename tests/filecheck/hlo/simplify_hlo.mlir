@@ -1,0 +1,114 @@
+// RUN: %opt -p simplify-hlo %s --split-input-file | filecheck %s
+
+// Transposes one after the other are one, an identity is none; one that moves only dimensions of size 1 is a reshape.
+
+func.func @main(%a: tensor<2x3x4xf32>, %b: tensor<1x5xf32>) -> (tensor<2x3x4xf32>, tensor<4x2x3xf32>, tensor<5x1xf32>) {
+  %0 = "stablehlo.transpose"(%a) <{permutation = array<i64: 2, 0, 1>}> : (tensor<2x3x4xf32>) -> tensor<4x2x3xf32>
+  %1 = "stablehlo.transpose"(%0) <{permutation = array<i64: 1, 2, 0>}> : (tensor<4x2x3xf32>) -> tensor<2x3x4xf32>
+  %2 = "stablehlo.transpose"(%b) <{permutation = array<i64: 1, 0>}> : (tensor<1x5xf32>) -> tensor<5x1xf32>
+  func.return %1, %0, %2 : tensor<2x3x4xf32>, tensor<4x2x3xf32>, tensor<5x1xf32>
+}
+
+// CHECK:      func.func @main(%a
+// CHECK-NEXT:   %0 = "stablehlo.transpose"(%a)
+// CHECK-NEXT:   %1 = "stablehlo.reshape"(%b)
+// CHECK-NEXT:   func.return %a, %0, %1
+
+// -----
+
+// Reshapes one after the other are one; one that only adds dimensions of size 1 is a broadcast, and broadcasts compose.
+
+func.func @main(%a: tensor<6xf32>) -> (tensor<3x2xf32>, tensor<6x4xf32>) {
+  %0 = "stablehlo.reshape"(%a) : (tensor<6xf32>) -> tensor<2x3xf32>
+  %1 = "stablehlo.reshape"(%0) : (tensor<2x3xf32>) -> tensor<3x2xf32>
+  %2 = "stablehlo.reshape"(%a) : (tensor<6xf32>) -> tensor<6x1xf32>
+  %3 = "stablehlo.broadcast_in_dim"(%2) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<6x1xf32>) -> tensor<6x4xf32>
+  func.return %1, %3 : tensor<3x2xf32>, tensor<6x4xf32>
+}
+
+// CHECK:      func.func @main(%a
+// CHECK-NEXT:   %0 = "stablehlo.reshape"(%a) : (tensor<6xf32>) -> tensor<3x2xf32>
+// CHECK-NEXT:   %1 = "stablehlo.broadcast_in_dim"(%a) <{broadcast_dimensions = array<i64: 0>}> : (tensor<6xf32>) -> tensor<6x4xf32>
+// CHECK-NEXT:   func.return %0, %1
+
+// -----
+
+// What is done to every copy alike is done before copying.
+
+func.func @main(%a: tensor<6xf32>, %b: tensor<6xf32>) -> tensor<4x6xf32> {
+  %0 = "stablehlo.broadcast_in_dim"(%a) <{broadcast_dimensions = array<i64: 1>}> : (tensor<6xf32>) -> tensor<4x6xf32>
+  %1 = "stablehlo.broadcast_in_dim"(%b) <{broadcast_dimensions = array<i64: 1>}> : (tensor<6xf32>) -> tensor<4x6xf32>
+  %2 = "stablehlo.add"(%0, %1) : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  %3 = "stablehlo.rsqrt"(%2) : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  func.return %3 : tensor<4x6xf32>
+}
+
+// CHECK:      func.func @main(%a
+// CHECK-NEXT:   %0 = "stablehlo.add"(%a, %b) : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
+// CHECK-NEXT:   %1 = "stablehlo.rsqrt"(%0)
+// CHECK-NEXT:   %2 = "stablehlo.broadcast_in_dim"(%1)
+// CHECK-NEXT:   func.return %2
+
+// -----
+
+// A reduction over a dimension of size 1 joins each element with the initial value.
+
+func.func @main(%a: tensor<5x1xf32>, %i: tensor<f32>) -> tensor<5xf32> {
+  %0 = "stablehlo.reduce"(%a, %i) <{dimensions = array<i64: 1>}> ({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    %s = "stablehlo.maximum"(%x, %y) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%s) : (tensor<f32>) -> ()
+  }) : (tensor<5x1xf32>, tensor<f32>) -> tensor<5xf32>
+  func.return %0 : tensor<5xf32>
+}
+
+// CHECK:      func.func @main(%a
+// CHECK-NEXT:   %0 = "stablehlo.reshape"(%a) : (tensor<5x1xf32>) -> tensor<5xf32>
+// CHECK-NEXT:   %1 = "stablehlo.broadcast_in_dim"(%i)
+// CHECK-NEXT:   %2 = "stablehlo.maximum"(%1, %0)
+// CHECK-NEXT:   func.return %2
+
+// -----
+
+// Exact in floats: +0 changes -0, so it stays; -0 changes nothing. A quotient by 3 stays one, by 4 it is a product.
+
+func.func @main(%a: tensor<f32>) -> (tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) {
+  %zero = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "AAAAAA==">}> : () -> tensor<f32>
+  %minus_zero = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "AAAAgA==">}> : () -> tensor<f32>
+  %three = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "AABAQA==">}> : () -> tensor<f32>
+  %four = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "AACAQA==">}> : () -> tensor<f32>
+  %0 = "stablehlo.add"(%a, %zero) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  %1 = "stablehlo.add"(%a, %minus_zero) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  %2 = "stablehlo.divide"(%a, %three) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  %3 = "stablehlo.divide"(%a, %four) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  %4 = "stablehlo.abs"(%a) : (tensor<f32>) -> tensor<f32>
+  %5 = "stablehlo.add"(%4, %zero) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  func.return %0, %1, %2, %3, %5 : tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>
+}
+
+// CHECK:      func.func @main(%a
+// CHECK:        %0 = "stablehlo.add"(%a, %zero)
+// CHECK-NEXT:   %1 = "stablehlo.divide"(%a, %three)
+// CHECK-NEXT:   %2 = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "AACAPg==">}>
+// CHECK-NEXT:   %3 = "stablehlo.multiply"(%a, %2)
+// CHECK-NEXT:   %4 = "stablehlo.abs"(%a)
+// CHECK-NEXT:   func.return %0, %a, %1, %3, %4
+
+// -----
+
+// Constants are folded, equal ops merged, unread ones dropped.
+
+func.func @main(%a: tensor<4xi32>) -> (tensor<4xi32>, tensor<4xi32>) {
+  %c = "stablehlo.constant"() <{value = #hlo.literal<"int32", [], "AgAAAA==">}> : () -> tensor<4xi32>
+  %0 = "stablehlo.multiply"(%c, %c) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
+  %1 = "stablehlo.add"(%a, %0) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
+  %2 = "stablehlo.add"(%a, %0) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
+  %3 = "stablehlo.negate"(%2) : (tensor<4xi32>) -> tensor<4xi32>
+  func.return %1, %2 : tensor<4xi32>, tensor<4xi32>
+}
+
+// CHECK:      func.func @main(%a
+// CHECK-NEXT:   %0 = "stablehlo.constant"() <{value = #hlo.literal<"int32", [], "BAAAAA==">}> : () -> tensor<i32>
+// CHECK-NEXT:   %1 = "stablehlo.broadcast_in_dim"(%0)
+// CHECK-NEXT:   %2 = "stablehlo.add"(%a, %1)
+// CHECK-NEXT:   func.return %2, %2
