@@ -63,6 +63,7 @@ def measure(name: str, size: str, kind: str, runs: int) -> dict[str, Any]:
     report = executable.report.as_dict()
     return {
         "ops": sum(1 for _ in module.walk()),
+        "launches": len(executable.program.launches),
         "kernels": len({launch.name for launch in executable.program.launches}),
         "compile": ours,
         "xla_compile": theirs,

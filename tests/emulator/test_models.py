@@ -17,4 +17,4 @@ def test_model_agrees_with_xla(name: str, kind: str) -> None:
 def test_repeated_layers_are_compiled_once() -> None:
     found = measure("gpt2", "small", "forward", runs=1)
     assert found["result"].startswith("within"), found["result"]
-    assert found["kernels"] < 40, "12 equal blocks"
+    assert found["kernels"] < found["launches"] / 3, "12 equal blocks"
