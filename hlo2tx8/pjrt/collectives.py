@@ -13,6 +13,7 @@ from xdsl.ir import Operation
 from hlo2tx8.dialects.hlo import decode_attributes, origin
 from hlo2tx8.errors import CompileError
 from hlo2tx8.hlo.evaluator import Evaluator
+from hlo2tx8.pjrt.places import Place
 
 Array = npt.NDArray[Any]
 Rows = list[list[Array]]
@@ -42,6 +43,9 @@ def exchange_of(op: Operation, replicas: int, partitions: int) -> Callable[[Rows
             return _in_groups(_groups(name, attributes, replicas, partitions), lambda rows: _reduce(rows, combine, split))
         case "all_gather" | "all_to_all" | "collective_broadcast":
             return _in_groups(_groups(name, attributes, replicas, partitions), lambda rows: _MOVES[name](rows, attributes))
+        case "custom_call":
+            source, target = map(Place.of_text, str(attributes["backend_config"]).split("|"))
+            return lambda rows: [[part] for part in target.parts(source.whole([row[0] for row in rows]), count, source)]
         case _:
             raise CompileError("E1001", f"{op.name} is not supported", origin=origin(op))
 

@@ -5,7 +5,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import hlo2tx8
 from hlo2tx8.options import Options
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from hlo2tx8.driver import Watch
     from hlo2tx8.pjrt.split_executable import SplitExecutable
     from hlo2tx8.runtime.executable import Executable
+
+    AnyExecutable: TypeAlias = Executable | SplitExecutable
 
 MOST_CACHED = 512
 MOST_WAITED_SECONDS = 10.0
@@ -83,7 +85,7 @@ class Compiled:
     OpSharding, none for one device.
     """
 
-    executable: "Executable | SplitExecutable"
+    executable: "AnyExecutable"
     donated: tuple[int, ...]
     output_memory_kinds: tuple[str, ...]
     parameter_memory_kinds: tuple[str, ...]
@@ -140,8 +142,9 @@ def _compile(request: Request, functions: HostFunctions, watch: "Watch") -> Comp
     local = partition(request.code) if request.assignment.num_partitions > 1 else Partitioned(request.code, (), ())
     module = load_source(local.code)
     token_inputs, token_outputs = replace_tokens(module)
+    executable: AnyExecutable = _executable(module, local.code, request, functions, watch)
     return replace(
-        describe(_executable(module, local.code, request, functions, watch), request.code),
+        describe(executable, request.code),
         token_inputs=token_inputs,
         token_outputs=token_outputs,
         code=local.code,
@@ -150,7 +153,7 @@ def _compile(request: Request, functions: HostFunctions, watch: "Watch") -> Comp
     )
 
 
-def describe(executable: "Executable | SplitExecutable", code: bytes) -> Compiled:
+def describe(executable: "AnyExecutable", code: bytes) -> Compiled:
     """The executable of a module for one device, with what the module says of its arguments and results."""
     main = main_function(code)
     donated = tuple(

@@ -15,13 +15,17 @@ import numpy as np
 
 from hlo2tx8.errors import CompileError
 from hlo2tx8.frontend import shim
+from hlo2tx8.pjrt.flattening import flatten
+from hlo2tx8.pjrt.places import Place
 
-PIPELINE = (
-    "builtin.module(sdy-propagation-pipeline,func.func(sdy-insert-explicit-reshards{enable-full-version=true}),"
-    "func.func(sdy-reshard-to-collectives),sdy-convert-global-to-local)"
+PROPAGATION = "builtin.module(sdy-propagation-pipeline)"
+PARTITION = (
+    "builtin.module(func.func(sdy-insert-explicit-reshards{enable-full-version=true}),func.func(sdy-reshard-to-collectives),"
+    "sdy-convert-global-to-local)"
 )
 SHARDING = "sdy.sharding"
 MESH = "sdy.mesh"
+UNREDUCED = "unreduced={"
 
 
 @dataclass(frozen=True)
@@ -41,24 +45,59 @@ class Mesh:
     devices: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class _Sharding:
+    """As jax wants it, and as we do."""
+
+    serialized: bytes
+    place: Place
+
+
+Shardings = tuple[_Sharding, ...]
+
+
 def partition(code: bytes) -> Partitioned:
-    """The program of one device; CompileError where the partitioner gives up."""
+    """The program of one device; CompileError where the partitioner gives up, and there is no other way."""
     module = shim.parse_module(code, shim.make_context())
+    meshes = {_name(op): _mesh(op) for op in _top(module, MESH)}
+    given = _shardings(module, meshes)
     try:
-        shim.run_pipeline(module, PIPELINE)
+        if UNREDUCED in str(module):
+            # The partitioner counts parts of sums several times or not at all, or ends the process.
+            return _flattened(code, *given, meshes) or _partitioned(module, meshes)
+        shim.run_pipeline(module, PROPAGATION)
+        given = _shardings(module, meshes)
+        try:
+            return _partitioned(module, meshes)
+        except shim.mlir_error():
+            flat = _flattened(code, *given, meshes)
+            if flat is None:
+                raise
+            return flat
     except shim.mlir_error() as error:
         raise CompileError("E1001", f"the program cannot be partitioned: {error}") from None
-    ir = shim.ir()
-    meshes = {ir.StringAttr(op.attributes["sym_name"]).value: _mesh(op) for op in _top(module, MESH)}
-    arguments: tuple[bytes, ...] = ()
-    results: tuple[bytes, ...] = ()
-    for function in _top(module, "func.func"):
-        if ir.StringAttr(function.attributes["sym_name"]).value == "main":
-            kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-            arguments = _shardings(function, "arg_attrs", kind.inputs, meshes)
-            results = _shardings(function, "res_attrs", kind.results, meshes)
+
+
+def _partitioned(module: Any, meshes: dict[str, Mesh]) -> Partitioned:
+    shim.run_pipeline(module, PARTITION)
+    arguments, results = _shardings(module, meshes)
     _remove_shardings(module)
-    return Partitioned(shim.portable_artifact(module), arguments, results)
+    return Partitioned(shim.portable_artifact(module), _serialized(arguments), _serialized(results))
+
+
+def _flattened(
+    code: bytes, arguments: Shardings, results: Shardings, meshes: dict[str, Mesh]
+) -> Partitioned | None:
+    module = shim.parse_module(code, shim.make_context())
+
+    def place_of(sharding: Any, rank: int, axes: tuple[str, ...] | None) -> Place:
+        return _sharding(sharding, rank, meshes, axes).place
+
+    places = tuple(s.place for s in arguments), tuple(s.place for s in results)
+    if not flatten(module, *places, _everywhere(meshes), place_of):
+        return None
+    _remove_shardings(module)
+    return Partitioned(shim.portable_artifact(module), _serialized(arguments), _serialized(results))
 
 
 def _top(module: Any, name: str) -> list[Any]:
@@ -73,42 +112,77 @@ def _mesh(op: Any) -> Mesh:
     return Mesh(axes, tuple(mesh.device_ids) or tuple(range(prod(axes.values()))))
 
 
-def _shardings(function: Any, name: str, types: Any, meshes: dict[str, Mesh]) -> tuple[bytes, ...]:
-    attributes = list(function.attributes[name]) if name in function.attributes else [None] * len(types)
-    return tuple(_op_sharding(entry[SHARDING] if entry is not None and SHARDING in entry else None, meshes) for entry in attributes)
+def _serialized(shardings: Shardings) -> tuple[bytes, ...]:
+    return tuple(sharding.serialized for sharding in shardings)
 
 
-def _op_sharding(attribute: Any, meshes: dict[str, Mesh]) -> bytes:
-    """The OpSharding of a tensor; without an attribute every device has all of it."""
+def _name(op: Any) -> str:
+    return shim.ir().StringAttr(op.attributes["sym_name"]).value
+
+
+def _main(module: Any) -> Any:
+    return next(function for function in _top(module, "func.func") if _name(function) == "main")
+
+
+def _shardings(module: Any, meshes: dict[str, Mesh]) -> tuple[Shardings, Shardings]:
+    """Of @main's arguments and results."""
+    ir = shim.ir()
+    function = _main(module)
+    kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+
+    def shardings(name: str, types: Any) -> Shardings:
+        entries = list(function.attributes[name]) if name in function.attributes else [{} for _ in types]
+        attributes = [entry[SHARDING] if SHARDING in entry else None for entry in entries]  # noqa: SIM401
+        return tuple(_sharding(a, _rank(t), meshes) for a, t in zip(attributes, types, strict=True))
+
+    return shardings("arg_attrs", kind.inputs), shardings("res_attrs", kind.results)
+
+
+def _rank(type_: Any) -> int:
+    ir = shim.ir()
+    return ir.RankedTensorType(type_).rank if isinstance(type_, ir.RankedTensorType) else 0
+
+
+def _everywhere(meshes: dict[str, Mesh]) -> tuple[int, ...]:
+    return max((mesh.devices for mesh in meshes.values()), key=len, default=(0,))
+
+
+def _sharding(attribute: Any, rank: int, meshes: dict[str, Mesh], axes: tuple[str, ...] | None = None) -> _Sharding:
+    """Of a tensor, along these axes only, if not all; without an attribute every device has all of it."""
     from jaxlib import xla_client
     from jaxlib.mlir.dialects import sdy
 
     found = xla_client.OpSharding()
     found.type = xla_client.OpSharding.Type.REPLICATED
+    everywhere = _everywhere(meshes)
     if attribute is None:
-        return found.SerializeToString()
+        return _Sharding(found.SerializeToString(), Place((1,) * rank, 1, everywhere))
     sharding = sdy.TensorShardingAttr(attribute)
     mesh = meshes[shim.ir().FlatSymbolRefAttr(sharding.mesh_or_ref).value]
     if not mesh.axes:
         found.type = xla_client.OpSharding.Type.MAXIMAL if len(mesh.devices) == 1 else found.type
         found.tile_assignment_dimensions, found.tile_assignment_devices = [1], list(mesh.devices[:1])
-        return found.SerializeToString()
-    dims = [list(_pieces(dim)) for dim in map(sdy.DimensionShardingAttr, sharding.dimension_shardings)]
-    sizes, devices = tiles(mesh, dims)
-    if prod(sizes) > 1:
-        rest = len(devices) // prod(sizes)
-        found.type = xla_client.OpSharding.Type.OTHER
-        found.tile_assignment_dimensions = [*sizes, rest] if rest > 1 else sizes
-        found.tile_assignment_devices = devices
-        found.replicate_on_last_tile_dim = rest > 1
-    return found.SerializeToString()
+        return _Sharding(found.SerializeToString(), Place((1,) * rank, 1, mesh.devices or everywhere))
+    parts = [*(dim.axes for dim in map(sdy.DimensionShardingAttr, sharding.dimension_shardings)), sharding.unreduced_axes]
+    pieces = [[piece for piece in _pieces(part) if axes is None or piece[0] in axes] for part in parts]
+    (*cut, summands), order = tiles(mesh, pieces)
+    place = Place(tuple(cut), summands, tuple(order))
+    if prod(cut) * summands > 1:
+        kind = xla_client.OpSharding.Type
+        grid = np.array(order).reshape(prod(cut), summands, place.copies).transpose(0, 2, 1)
+        rest = [(n, t) for n, t in ((place.copies, kind.REPLICATED), (summands, kind.UNREDUCED)) if n > 1]
+        found.type = kind.OTHER
+        found.tile_assignment_dimensions = [*cut, *(count for count, _ in rest)]
+        found.tile_assignment_devices = [int(device) for device in grid.ravel()]
+        found.last_tile_dims = [type_ for _, type_ in rest]
+    return _Sharding(found.SerializeToString(), place)
 
 
-def _pieces(dimension: Any) -> Iterator[tuple[str, int, int]]:
+def _pieces(axes: Any) -> Iterator[tuple[str, int, int]]:
     """The axes a dimension is split over: name, what comes before a part of an axis (1), the part's size (0: all)."""
     from jaxlib.mlir.dialects import sdy
 
-    for axis in map(sdy.AxisRefAttr, dimension.axes):
+    for axis in map(sdy.AxisRefAttr, axes):
         part = axis.sub_axis_info
         if part is None:
             yield axis.name, 1, 0

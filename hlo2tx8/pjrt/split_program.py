@@ -27,6 +27,7 @@ from hlo2tx8.hlo.regions import captured
 from hlo2tx8.module import find_main, module_name
 from hlo2tx8.pjrt.collectives import COLLECTIVES, IDENTITIES, Rows
 from hlo2tx8.pjrt.host_calls import TARGET
+from hlo2tx8.pjrt.places import MOVE
 
 Array = npt.NDArray[Any]
 _ANYWHERE = ("stablehlo.constant", "stablehlo.iota", "stablehlo.create_token")
@@ -61,7 +62,7 @@ class Split:
 def is_interruption(op: Operation) -> bool:
     """Is the op done between two programs?"""
     if op.name == "stablehlo.custom_call":
-        return decode_attributes(op).get("call_target_name") == TARGET
+        return decode_attributes(op).get("call_target_name") in (TARGET, MOVE)
     return op.name in (*COLLECTIVES, *IDENTITIES)
 
 
@@ -192,5 +193,11 @@ def run_steps(
     for run, read, given in steps:
         found = run([[row[i] for i in read] for row in values], progress)
         for row, arrays in zip(values, found, strict=True):
-            row.update(zip(given, (np.ascontiguousarray(a).reshape(a.shape) for a in arrays), strict=True))
+            row.update(zip(given, map(_contiguous, arrays), strict=True))
     return [[row[i] for i in results] for row in values]
+
+
+def _contiguous(value: Array) -> Array:
+    """The same array where that will do: devices that share one do the same work."""
+    array = np.asarray(value)
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)

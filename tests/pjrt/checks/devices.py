@@ -94,3 +94,32 @@ def check_callbacks_on_several_chips():
     assert sorted(seen) == [1, 5, 9, 13]
     with pytest.raises(NotImplementedError, match="except inside of shard_map"):
         jax.jit(work)(jax.device_put(x, NamedSharding(LINE, P("x"))))
+
+
+def check_programs_that_the_partitioner_gives_up_on():
+    def work(x):
+        return jax.lax.scan(lambda total, row: (total + row, row * 2), jnp.zeros(4), x)
+
+    x = RNG.standard_normal((8, 4)).astype(np.float32)
+    placed = jax.device_put(x, NamedSharding(SQUARE, P("a", "b")))
+    total, rows = jax.jit(work, out_shardings=(None, NamedSharding(LINE, P(None, "x"))))(placed)
+    np.testing.assert_allclose(total, x.sum(0), rtol=1e-5)
+    np.testing.assert_array_equal(rows, 2 * x)
+    assert {shard.data.shape for shard in rows.addressable_shards} == {(8, 1)}
+
+
+def check_sums_whose_parts_are_on_several_chips():
+    mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=(jax.sharding.AxisType.Explicit,) * 2, devices=CHIPS)
+    with jax.set_mesh(mesh):
+        x = jax.device_put(np.arange(32, dtype=np.float32).reshape(8, 4), P("a", "b"))
+        parts = jax.reshard(x, P("a", unreduced={"b"}))
+        whole = jax.reshard(parts, P("a", None))
+        np.testing.assert_array_equal(whole, x)
+        assert sum(np.asarray(shard.data).sum() for shard in parts.addressable_shards) == np.asarray(x).sum()
+
+        @jax.shard_map(out_specs=P(reduced={"b"}))
+        def f(x):
+            everything = jax.lax.all_gather(x, "b", axis=1, tiled=True, to="reduced")
+            return jax.lax.psum(jnp.sum(everything), "a")
+
+        np.testing.assert_array_equal(jax.jit(jax.grad(f))(x), np.ones((8, 4)))

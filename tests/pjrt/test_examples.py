@@ -1,0 +1,39 @@
+"""The examples, made small: each in a process of its own, on the device."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NAMES = {file.stem for file in (ROOT / "examples").glob("*.py") if "def main" in file.read_text()}
+SMALL = {
+    "resnet_block": (("--size=8", "--channels=8"), ("difference to cpu", "convolution")),
+    "text": (("--steps=1", "--letters=2"), ("the program ",)),
+    "digits_mlp": (("--epochs=1",), ("epoch 1: 85.3 % of 360",)),
+    "digits_cnn": (("--epochs=1",), ("epoch 1: 65.0 % of 360",)),
+}
+"""Flags, and what is printed: accuracies are those of the same command with --platform=cpu."""
+SLOW = ("text", "digits_cnn")
+
+
+def test_every_example_is_here_and_in_the_documents():
+    assert set(SMALL) == NAMES
+    text = (ROOT / "docs" / "jax_support.md").read_text()
+    assert all(f"examples.{name}" in text for name in NAMES)
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in SMALL])
+def test_example(name: str, tmp_path: Path):
+    if name.startswith("digits"):
+        pytest.importorskip("sklearn", reason="the digits come with scikit-learn, an optional dependency")
+    flags, printed = SMALL[name]
+    trace = tmp_path / "trace.json"
+    command = [sys.executable, "-m", f"examples.{name}", f"--trace={trace}", *flags]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200, check=False)
+    assert run.returncode == 0, run.stderr
+    assert all(words in run.stdout for words in (*printed, "us modelled on the chip")), run.stdout
+    assert trace.stat().st_size > 1000
