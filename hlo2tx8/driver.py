@@ -50,9 +50,7 @@ class Lowered:
     explanation: tuple[str, ...] = ()
 
 
-def lower(
-    load: Callable[[], ModuleOp], options: Options, observe: Observer | None = None, watch: Watch | None = None
-) -> Lowered:
+def lower(load: Callable[[], ModuleOp], options: Options, observe: Observer | None = None, watch: Watch | None = None) -> Lowered:
     """Lower what `load` gives to `options.until`; UnsupportedError names everything that is not supported."""
     with _refusals_listed(load, options, watch):
         return _lower_to_fit(load, load(), options, observe, watch)

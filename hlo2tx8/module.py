@@ -24,9 +24,11 @@ def find_main(module: ModuleOp) -> FuncOp:
 
 
 def signature_of(module: ModuleOp) -> Signature:
-    """Inputs and outputs of @main; complex ones also where the IR has pairs of floats for them."""
+    """Inputs and outputs of @main; those the source has, whatever the IR has for them now."""
+    from hlo2tx8.hlo.expansion import SIGNATURE
+
     main = find_main(module)
-    types = main.attributes.get("hlo.signature", main.function_type)
+    types = main.attributes.get(SIGNATURE, main.function_type)
     assert isinstance(types, FunctionType)
     return Signature(tuple(map(port_of, types.inputs)), tuple(map(port_of, types.outputs)))
 

@@ -40,9 +40,7 @@ class Emulator:
 
         return "native" if native.available() else f"definition (no native core: {native.why_not()})"
 
-    def run(
-        self, program: Program, inputs: Sequence[np.ndarray], progress: Progress | None = None
-    ) -> list[np.ndarray]:
+    def run(self, program: Program, inputs: Sequence[np.ndarray], progress: Progress | None = None) -> list[np.ndarray]:
         """The outputs for these inputs, in the order of the slots; raises LaunchError or Fault, or what `progress` raises.
 
         Inputs are C-contiguous arrays of exactly the slots' sizes; outputs have the slots' shapes and dtypes. `progress` is called

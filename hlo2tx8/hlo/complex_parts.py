@@ -21,14 +21,11 @@ from hlo2tx8.dialects.layout import as_tensor, is_tensor, minor_to_major
 from hlo2tx8.errors import CompileError
 from hlo2tx8.hlo.accumulation import only_adds
 from hlo2tx8.hlo.complex_functions import BINARY, UNARY, Parts, absolute
-from hlo2tx8.hlo.expansion import Expansion, int_array
+from hlo2tx8.hlo.expansion import SIGNATURE, Expansion, int_array
 from hlo2tx8.hlo.formula import Pred, Term
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.regions import terminator_of
 from hlo2tx8.hlo.spec import Array
-
-SIGNATURE = "hlo.signature"
-"""Attribute of @main: the type it had when its complex arguments and results were that."""
 
 Value: TypeAlias = SSAValue | Parts
 

@@ -59,6 +59,9 @@ class Term:
     def __or__(self, other: Operand) -> "Term":
         return self.call("or", other)
 
+    def __and__(self, other: Operand) -> "Term":
+        return self.call("and", other)
+
     def __lshift__(self, by: int) -> "Term":
         return self.call("shift_left", by)
 
@@ -69,6 +72,11 @@ class Term:
     def converted(self, element: Attribute) -> "Term":
         """The elements in another type."""
         return Term(self.e, self.e.emit("convert", [self.value], TensorType(element, self.type.get_shape(), self.type.encoding)))
+
+    def bitcast(self, element: Attribute) -> "Term":
+        """The bits as elements of another type of that width."""
+        type_ = TensorType(element, self.type.get_shape(), self.type.encoding)
+        return Term(self.e, self.e.emit("bitcast_convert", [self.value], type_))
 
     def __radd__(self, other: float) -> "Term":
         return self.number(other) + self

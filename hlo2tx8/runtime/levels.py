@@ -36,14 +36,14 @@ def run_level(load: Callable[[], ModuleOp], options: Options, arrays: Sequence[A
     if options.until is Level.SCHEDULED:
         return run_unbounded(lowered, options, arrays)
     signature = signature_of(lowered)
-    inputs = [port.to_pairs(np.asarray(array)) for port, array in zip(signature.inputs, arrays, strict=True)]
+    inputs = [port.taken_apart(np.asarray(array)) for port, array in zip(signature.inputs, arrays, strict=True)]
     if options.until <= Level.FUSED:
         from hlo2tx8.hlo import evaluate
 
         results = evaluate(lowered, *inputs)
     else:
         results = run_launches(lowered, inputs)
-    return [port.from_pairs(array) for port, array in zip(signature.outputs, results, strict=True)]
+    return [port.put_together(array) for port, array in zip(signature.outputs, results, strict=True)]
 
 
 def run_unbounded(module: ModuleOp, options: Options, arrays: Sequence[Array]) -> list[Array]:

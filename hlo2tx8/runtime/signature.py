@@ -25,7 +25,7 @@ class Port:
     """One input or output: `bf16[6,512,4096]` is shape (6, 512, 4096) of dtype name "bfloat16".
 
     `layout` is minor to major; () is row major. Callers pass and get arrays in logical order, DDR has the layout's order.
-    The compiler knows a complex array as one of pairs of floats, [..., 2].
+    The compiler takes complex arrays apart: they are pairs of floats, [..., 2].
     """
 
     shape: tuple[int, ...]
@@ -45,22 +45,22 @@ class Port:
 
     def from_device(self, array: Array) -> Array:
         """The inverse of `to_device`."""
-        array = self.from_pairs(array)
+        array = self.put_together(array)
         if not self.layout:
             return array
         order = self.layout[::-1]
         physical = array.reshape([self.shape[dim] for dim in order])
         return np.ascontiguousarray(np.transpose(physical, np.argsort(order)))
 
-    def to_pairs(self, array: Array) -> Array:
-        """A complex array as pairs of floats, any other as it is."""
+    def taken_apart(self, array: Array) -> Array:
+        """A complex array as pairs of floats; any other as it is."""
         if array.dtype.kind != "c":
             return array
         part = np.dtype(f"float{4 * array.dtype.itemsize}")
         return np.ascontiguousarray(array).reshape(-1).view(part).reshape(*array.shape, 2)
 
-    def from_pairs(self, array: Array) -> Array:
-        """The inverse of `to_pairs`."""
+    def put_together(self, array: Array) -> Array:
+        """The inverse of `taken_apart`."""
         dtype = dtype_of(self.dtype)
         if dtype.kind != "c" or array.dtype == dtype:
             return array

@@ -68,4 +68,3 @@ def test_moves(name: str, move: str) -> None:
         actual = np.asarray(executable.run(x))
         assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
         assert actual.tobytes() == expected.tobytes(), mode
-
