@@ -89,13 +89,13 @@ static void run_tile(const struct product *p, const struct part *t, const void *
     const struct gemm_kernel *const kernel = gemm_kernel_of(p->fmt);
     const i64 num_words = (num_k + kernel->k_per_word - 1) / kernel->k_per_word;
     const int is_whole = t->rows == TILE_ROWS && t->columns == kernel->columns, is_first = k0 == 0, is_last = k0 + num_k == p->depth;
-    struct tile_sums place = {.from = NULL};
     if (is_whole && (p->result_fmt == FORMAT_FP32 || p->result_fmt == FORMAT_INT32)) {
-        place.to = place_tile(p->out, &p->result, p, t, &place.to_stride);
-        place.from = place.to, place.from_stride = place.to_stride;
-        if (is_first) place.from = p->sums ? place_tile((u8 *)(uintptr_t)p->sums, &p->psum, p, t, &place.from_stride) : NULL;
-        if (place.to && (place.from || !p->sums)) {
-            kernel->sum(&place, left, right, num_words);
+        i64 stride, start_stride = 0;
+        u8 *const place = place_tile(p->out, &p->result, p, t, &stride);
+        const u8 *const start = p->sums ? place_tile((u8 *)(uintptr_t)p->sums, &p->psum, p, t, &start_stride) : NULL;
+        if (place && (start || !p->sums)) {
+            const struct tile_sums first = {place, start, stride, start_stride}, next = {place, place, stride, stride};
+            kernel->sum(is_first ? &first : &next, left, right, num_words);
             return;
         }
     }
