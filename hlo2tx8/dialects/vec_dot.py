@@ -5,17 +5,18 @@ from typing import cast
 
 from xdsl.dialects.builtin import DenseArrayBase, VectorType, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, region_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, region_def, result_def
 
-from hlo2tx8.dialects.xla_dot import yielded
+from hlo2tx8.dialects.xla_dot import DotForm, Window, yielded
 
 
 @irdl_op_definition
-class DotOp(IRDLOperation):
+class DotOp(DotForm):
     """init + the sum over the depth of row times column, for each lane of the box.
 
     `depth` are the sizes of the lane dimensions that are summed over, row-major. Vectors inside `row` have the lane dimensions
     `row_lanes`, those inside `column` the dimensions `column_lanes`: k is dimension k of the box, -1 - j dimension j of the depth.
+    Where a window goes along dimension k of `row_lanes`, that is the window's line.
     """
 
     name = "vec.dot"
@@ -28,13 +29,23 @@ class DotOp(IRDLOperation):
     res = result_def(VectorType)
 
     def __init__(
-        self, init: SSAValue, depth: Sequence[int], row_lanes: Sequence[int], column_lanes: Sequence[int], row: Block, column: Block
+        self,
+        init: SSAValue,
+        depth: Sequence[int],
+        row_lanes: Sequence[int],
+        column_lanes: Sequence[int],
+        row: Block,
+        column: Block,
+        windows: Sequence[Window] = (),
+        *,
+        is_per_channel: bool = False,
     ):
         arrays = {"depth": depth, "row_lanes": row_lanes, "column_lanes": column_lanes}
         super().__init__(
             operands=[init],
             result_types=[init.type],
-            properties={name: DenseArrayBase.from_list(i64, list(array)) for name, array in arrays.items()},
+            properties={name: DenseArrayBase.from_list(i64, list(array)) for name, array in arrays.items()}
+            | self.of_windows(windows, is_per_channel),
             regions=[Region(row), Region(column)],
         )
 

@@ -1,6 +1,6 @@
 """`xla.dot`: one block of a contraction, as the matrix engine computes it.
 
-%new = xla.dot lanes 256 init(%acc : f32) {
+%new = xla.dot lanes [256] windows [] init(%acc : f32) {
 ^bb0(%k: index):
   %x = tensor.extract %p0[%i, %k]
   xla.yield %x : bf16
@@ -11,9 +11,22 @@
 }
 """
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, IntegerAttr, IntegerType, i8, i32, i64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd
+
+from xdsl.dialects.builtin import BFloat16Type, DenseArrayBase, Float16Type, Float32Type, IntegerType, UnitAttr, i8, i32, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, region_def, result_def, traits_def
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+)
 from xdsl.utils.exceptions import VerifyException
 
 from hlo2tx8.dialects.xla_indexing import index
@@ -26,34 +39,91 @@ def sums_type(element: Attribute) -> Attribute | None:
     return i32 if isinstance(element, IntegerType) and element == i8 else None
 
 
+@dataclass(frozen=True)
+class Window:
+    """Rows along lane dimension `lane` of the loop around and elements of a window along dimension `depth` of a dot lie on one
+    line: row * stride + element * dilation."""
+
+    lane: int
+    depth: int
+    stride: int
+    dilation: int
+
+    def extent(self, rows: int, taps: int) -> int:
+        """Places on the line that the windows of so many neighbouring rows take."""
+        return (rows - 1) * self.stride + (taps - 1) * self.dilation + 1
+
+    def factors(self) -> tuple[int, int]:
+        """u and v such that row = u * place, element = v * place stand for a place in what is linear in it."""
+        assert gcd(self.stride, self.dilation) == 1
+        u = pow(self.stride, -1, self.dilation) if self.dilation > 1 else 0
+        return u, (1 - u * self.stride) // self.dilation
+
+
+class DotForm(IRDLOperation):
+    """What a block of a contraction says at every level.
+
+    `windows` are those of a convolution: then the dimensions of the depth are elements of a window, the last one features, with
+    which zeros up to a multiple of what the engine takes are multiplied too; `is_per_channel`, where every column has rows of its
+    own, has no features.
+    """
+
+    windows = prop_def(DenseArrayBase.constr(i64))
+    is_per_channel = opt_prop_def(UnitAttr)
+
+    @staticmethod
+    def of_windows(windows: Sequence[Window], is_per_channel: bool) -> dict[str, Attribute]:
+        """The properties that say so."""
+        numbers = [number for w in windows for number in (w.lane, w.depth, w.stride, w.dilation)]
+        properties: dict[str, Attribute] = {"windows": DenseArrayBase.from_list(i64, numbers)}
+        return properties | ({"is_per_channel": UnitAttr()} if is_per_channel else {})
+
+    @property
+    def window_list(self) -> tuple[Window, ...]:
+        numbers = [int(number) for number in self.windows.get_values()]
+        return tuple(Window(*numbers[i : i + 4]) for i in range(0, len(numbers), 4))
+
+
 @irdl_op_definition
-class DotOp(IRDLOperation):
+class DotOp(DotForm):
     """init + the sum over lanes of a row's element times a column's; lanes are taken in order, see `device/ne_rules.py`.
 
-    Both regions get the lane and yield an element; f32 elements count without the bits TF32 lacks. What differs from one row to
-    the next occurs in `row` only, what differs from one column to the next in `column` only.
+    Both regions get a lane of each dimension and yield an element; f32 elements count without the bits TF32 lacks. What differs
+    from one row to the next occurs in `row` only, what differs from one column to the next in `column` only.
     """
 
     name = "xla.dot"
-    lanes = prop_def(IntegerAttr.constr(i64))
+    lanes = prop_def(DenseArrayBase.constr(i64))
     init = operand_def()
     row = region_def("single_block")
     column = region_def("single_block")
     res = result_def()
     traits = traits_def()
-    assembly_format = "`lanes` $lanes `init` `(` $init `:` type($init) `)` $row `by` $column attr-dict `:` type($res)"
+    assembly_format = (
+        "(`per_channel` $is_per_channel^)? `lanes` $lanes `windows` $windows `init` `(` $init `:` type($init) `)` $row `by` $column"
+        " attr-dict `:` type($res)"
+    )
 
-    def __init__(self, lanes: int, init: SSAValue, row: Block, column: Block):
+    def __init__(
+        self,
+        lanes: Sequence[int],
+        init: SSAValue,
+        row: Block,
+        column: Block,
+        windows: Sequence[Window] = (),
+        *,
+        is_per_channel: bool = False,
+    ):
         super().__init__(
             operands=[init],
             result_types=[init.type],
-            properties={"lanes": IntegerAttr(lanes, i64)},
+            properties={"lanes": DenseArrayBase.from_list(i64, list(lanes))} | self.of_windows(windows, is_per_channel),
             regions=[Region(row), Region(column)],
         )
 
     @property
-    def num_lanes(self) -> int:
-        return self.lanes.value.data
+    def lane_shape(self) -> tuple[int, ...]:
+        return tuple(int(size) for size in self.lanes.get_values())
 
     @property
     def element_type(self) -> Attribute:
@@ -62,8 +132,8 @@ class DotOp(IRDLOperation):
 
     def verify_(self) -> None:
         for block in (self.row.block, self.column.block):
-            if list(block.arg_types) != [index]:
-                raise VerifyException("xla.dot: the elements depend on the lane")
+            if list(block.arg_types) != [index] * len(self.lane_shape):
+                raise VerifyException("xla.dot: the elements depend on a lane of each dimension")
             if yielded(block).type != self.element_type:
                 raise VerifyException("xla.dot: rows and columns have elements of one type")
         if self.init.type != sums_type(self.element_type) or self.res.type != self.init.type:

@@ -1,10 +1,10 @@
 """The loop of a contraction, by blocks that one instruction of the matrix engine adds up.
 
 %1 = scf.for %t = 0 to 3 iter_args(%acc = %zero) {
-  %2 = xla.dot lanes 256 init(%acc : f32) { ... the row's element at t * 256 + lane ... } by { ... the column's ... }
+  %2 = xla.dot lanes [256] init(%acc : f32) { ... the row's element at t * 256 + lane ... } by { ... the column's ... }
   scf.yield %2
 }
-%3 = xla.dot lanes 256 init(%1 : f32) { ... } by { ... }            // the last block can be written in another format
+%3 = xla.dot lanes [256] init(%1 : f32) { ... } by { ... }            // the last block can be written in another format
 """
 
 from collections.abc import Callable, Sequence
@@ -81,14 +81,19 @@ class ContractionLoop:
     ) -> SSAValue:
         """One block from product `start`, and `lanes` more per turn, on."""
         sides: list[Block] = []
+        taps = self.contraction.window_counters
         for number in (self.contraction.rows, 1 - self.contraction.rows):
-            side = Block(arg_types=[index])
-            side.args[0].name_hint = "lane"
-            own = counters | {self.contraction.block: self._counter(side.args[0], lanes, turn, start, side)}
+            side = Block(arg_types=[index] * (len(taps) + 1))
+            for arg in side.args:
+                arg.name_hint = "lane"
+            own = counters | dict(zip(taps, side.args, strict=False))
+            own[self.contraction.block] = self._counter(side.args[-1], lanes, turn, start, side)
             (element,) = self.elements([own[i] for i in range(len(own))], side, (number,))
             side.add_op(YieldOp([element]))
             sides.append(side)
-        op = DotOp(lanes, sums, *sides)
+        sizes = [loop_counters(self.op)[counter].hi + 1 for counter in taps]
+        contraction = self.contraction
+        op = DotOp([*sizes, lanes], sums, sides[0], sides[1], contraction.windows, is_per_channel=contraction.is_per_channel)
         op.attributes |= location(self.op)
         block.add_op(op)
         return op.res

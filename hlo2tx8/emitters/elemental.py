@@ -28,7 +28,7 @@ from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.indexing import Dim, Expr, IndexingMap
 from hlo2tx8.partitioner.computation import PartitionedComputation, Scope, SubgraphFunction
 from hlo2tx8.partitioner.contraction import Contraction
-from hlo2tx8.partitioner.instruction import is_inlined_constant, kind_of, tensor_type
+from hlo2tx8.partitioner.instruction import is_inlined_constant, is_view, kind_of, tensor_type
 from hlo2tx8.partitioner.reduction_blocks import Blocks
 from hlo2tx8.partitioner.reduction_paths import is_empty_loop, is_reduction, loop_counters, num_loop_operands
 from hlo2tx8.partitioner.row_split import JoinedLanes
@@ -102,9 +102,9 @@ class _ElementEmitter:
         if kind is Kind.ELEMENTWISE:
             operands = [self._operand(op, i, block) for i in range(len(op.operands))]
             return _add(block, scalar_op(op, operands, type_))
-        if kind is Kind.INDEXED:
+        if kind is Kind.INDEXED and not is_view(op):
             return self._read_at(op, block)
-        if kind is not Kind.SHAPING:
+        if kind not in (Kind.SHAPING, Kind.INDEXED):
             raise LevelError("E1006", f"{op.name} has no elemental emission")
         if op.name == "stablehlo.iota":
             return self._iota(op, type_, scope, block)

@@ -18,16 +18,20 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, BlockArgument, Operation
 
+from hlo2tx8.dialects.xla_dot import Window
 from hlo2tx8.emitters.emitter import Declined, Fusion, Match
 from hlo2tx8.emitters.loop import LoopEmitter, Nest, emit_loops, is_empty
 from hlo2tx8.hlo import Kind, numpy_dtype
+from hlo2tx8.indexing import IndexingMap
 from hlo2tx8.partitioner.accesses import AccessAnalysis
 from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction, partition
 from hlo2tx8.partitioner.contraction import Contraction, Role, is_contraction, roles_of, why_not_on_engine
-from hlo2tx8.partitioner.contraction_split import Work, parts_of, split_part
+from hlo2tx8.partitioner.contraction_split import Step, Work, parts_of, split_part
 from hlo2tx8.partitioner.instruction import kind_of, tensor_type
-from hlo2tx8.partitioner.iteration_space import IterationSpace, iteration_space
+from hlo2tx8.partitioner.iteration_space import Access, IterationSpace, iteration_space
 from hlo2tx8.partitioner.reduction_paths import loop_counters
+from hlo2tx8.partitioner.windows import Line, lines_of
+from hlo2tx8.partitioner.work_split import Target
 
 SPM_SHARE = 0.95
 """What operands, sums and results of a step may take of the SPM; the rest is for what alignment and constants need."""
@@ -41,11 +45,14 @@ MOST_ALIVE = 4
 
 @dataclass(frozen=True)
 class _Loop:
-    """A function with dots: its iteration space, what its dimensions are, and the operand of each dot that has the rows."""
+    """A function with dots: its iteration space, what its dimensions are, the operand of each dot that has the rows; the lines of its
+    one dot if that is a convolution."""
 
     space: IterationSpace
     roles: tuple[Role, ...]
     rows: dict[Operation, int]
+    lines: tuple[Line, ...] = ()
+    is_per_channel: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,7 +116,26 @@ def _loop(function: SubgraphFunction, dots: Sequence[Operation], accesses: Acces
         if roles is not None and own != roles:
             return "two dots have different rows and columns"
         roles = own
-    return _Loop(space, roles or (), rows)
+    plain = _Loop(space, roles or (), rows)
+    return (
+        _convolution(plain, dots[0], accesses.of(function), accesses.partitioned.places[dots[0]].map) if len(dots) == 1 else plain
+    )
+
+
+def _convolution(plain: _Loop, op: Operation, accesses: Sequence[Access], map: IndexingMap) -> _Loop:
+    """The loop with windows, if it is that of a convolution: the operand they slide over has the rows."""
+    turns = [counter.hi + 1 for counter in loop_counters(op)]
+    for columns in (1 - plain.rows[op], plain.rows[op]):
+        roles, rows = roles_of(op, map.results, plain.space, columns)
+        lines = lines_of(op, accesses, plain.space, roles)
+        features = [count for counter, count in enumerate(turns) if counter not in {line.counter for line in lines}]
+        if not lines or not features:
+            continue
+        if "column" in roles:
+            return _Loop(plain.space, roles, {op: rows}, lines)
+        if roles[-1] == "batch" and all(count == 1 for count in features):
+            return _Loop(plain.space, (*roles[:-1], "column"), {op: rows}, lines, is_per_channel=True)
+    return plain
 
 
 def _nests(match: GemmMatch, function: SubgraphFunction) -> Sequence[Nest]:
@@ -117,27 +143,54 @@ def _nests(match: GemmMatch, function: SubgraphFunction) -> Sequence[Nest]:
     if function not in match.loops:
         return [(accesses.split(function), {})]
     loop = match.loops[function]
-    work = _work(function, list(loop.rows))
     may_cut = function.is_entry_root and len(match.partitioned.functions) == 1
-    nests: list[Nest] = []
-    for part in parts_of(loop.space, loop.roles, may_cut=may_cut):
-        spm_bytes = int(target.spm_bytes * SPM_SHARE)
-        split, depth = split_part(part, loop.space.to_output, work, target.tiles, spm_bytes, target.step_elements)
-        nests.append((split, {op: _contraction(op, rows, depth) for op, rows in loop.rows.items()}))
+    nests = _loop_nests(function, loop, target, may_cut=may_cut)
+    if nests is None:
+        nests = _loop_nests(function, _plain(function, next(iter(loop.rows)), accesses), target, may_cut=may_cut)
+    assert nests is not None
     return nests
 
 
-def _contraction(op: Operation, rows: int, depth: int) -> Contraction:
-    """The counter with most turns goes by blocks."""
+def _plain(function: SubgraphFunction, op: Operation, accesses: AccessAnalysis) -> _Loop:
+    """The loop without windows."""
+    space = iteration_space(tensor_type(function.roots[0]), accesses.of(function))
+    roles, rows = roles_of(op, accesses.partitioned.places[op].map.results, space)
+    return _Loop(space, roles, {op: rows})
+
+
+def _loop_nests(function: SubgraphFunction, loop: _Loop, target: Target, *, may_cut: bool) -> Sequence[Nest] | None:
+    """The nests of a loop, None if its windows do not fit."""
+    work = _work(function, loop)
+    nests: list[Nest] = []
+    for part in parts_of(loop.space, loop.roles, may_cut=may_cut):
+        spm_bytes = int(target.spm_bytes * SPM_SHARE)
+        step = split_part(part, loop.space.to_output, work, target.tiles, spm_bytes, target.step_elements)
+        if step is None:
+            return None
+        nests.append((step.split, {op: _contraction(op, rows, step, loop) for op, rows in loop.rows.items()}))
+    return nests
+
+
+def _contraction(op: Operation, rows: int, step: Step, loop: _Loop) -> Contraction:
+    """The counter with most turns goes by blocks, those of windows all at once."""
     counters = loop_counters(op)
-    block = max(range(len(counters)), key=lambda i: counters[i].hi)
-    loops = tuple(i for i in range(len(counters)) if i != block)
+    taps = tuple(line.counter for line in loop.lines)
+    block = _block_counter(op, loop)
+    loops = tuple(i for i in range(len(counters)) if i != block and i not in taps)
     extent = counters[block].hi + 1
-    return Contraction(rows, loops, block, extent, min(depth, extent))
+    windows = tuple(Window(step.lane_of[line.row], i, line.stride, line.dilation) for i, line in enumerate(loop.lines))
+    return Contraction(rows, loops, block, extent, min(step.depth, extent), taps, windows, loop.is_per_channel)
 
 
-def _work(function: SubgraphFunction, dots: Sequence[Operation]) -> Work:
+def _block_counter(op: Operation, loop: _Loop) -> int:
+    counters = loop_counters(op)
+    taps = {line.counter for line in loop.lines}
+    return max((i for i in range(len(counters)) if i not in taps), key=lambda i: counters[i].hi)
+
+
+def _work(function: SubgraphFunction, loop: _Loop) -> Work:
     """What a step of the function's loop costs."""
+    dots = list(loop.rows)
     operand = _width_bytes(tensor_type(dots[0].operands[0]).element_type)
     results = sum(_width_bytes(tensor_type(root).element_type) for root in function.roots)
     around = [op for op in function.instructions if kind_of(op) is Kind.ELEMENTWISE]
@@ -147,11 +200,9 @@ def _work(function: SubgraphFunction, dots: Sequence[Operation]) -> Work:
     alive = widest * min(len(around), MOST_ALIVE)
     kept = 4 * len(dots) + 2 * results + 2 * beside + alive
     macs = MACS_PER_CYCLE * (2 if operand == 1 else 1)
-    return Work(max(map(_block_extent, dots)), operand, kept, results + beside, macs, OPERAND_COPIES * len(dots))
-
-
-def _block_extent(op: Operation) -> int:
-    return max(counter.hi + 1 for counter in loop_counters(op))
+    depth = max(loop_counters(op)[_block_counter(op, loop)].hi + 1 for op in dots)
+    copies = OPERAND_COPIES * len(dots)
+    return Work(depth, operand, kept, results + beside, macs, copies, loop.lines, loop.is_per_channel)
 
 
 def _width_bytes(element: Attribute) -> int:

@@ -1,10 +1,11 @@
 """Expansions of ops over sliding windows: a view with the window's dimensions behind the result's, and what folds it.
 
 reduce_window   ⟶   pad; fusion { a view [result..., window...] of the padded operand; reduce over the window }
-convolution     ⟶   pad; fusion { views [groups, batch, result..., features, window...] and
+convolution     ⟶   fusion { pad; views [groups, batch, result..., features, window...] and
                                   [groups, output features, features, window...]; dot_general over features and window }
 
-A view is never stored: it is larger than its operand by the size of the window.
+A view is never stored: it is larger than its operand by the size of the window. An image with holes, and one that the matrix
+engine does not convolve, is padded before the fusion.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,10 +16,12 @@ from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import StructAttr
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.dialects.struct_text import parse_struct
+from hlo2tx8.dialects.xla_dot import sums_type
 from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.ops.convolution import ConvNumbers, numbers_of, reversal, window_of
 from hlo2tx8.hlo.ops.window import Window
+from hlo2tx8.hlo.precision import is_tf32
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap
 
 Dims = tuple[int, ...]
@@ -69,10 +72,12 @@ def _convolution(op: Operation) -> None:
     groups = batch_groups * int(attributes["feature_group_count"])
     batch, spatial = result[n.output_batch_dimension], tuple(result[d] for d in n.output_spatial_dimensions)
     features, outputs = kernel[n.kernel_input_feature_dimension], result[n.output_feature_dimension] // groups
-    rank, zero = len(result), e.splat(0, e.like(lhs, ()))
+    rank = len(result)
+    zero = e.splat(0, e.like(lhs, ()))
     amounts = [_on_spatial(rank, n.input_spatial_dimensions, a) for a in (window.low, window.high, window.interior)]
+    outside = op.prev_op
     x = e.pad(lhs, zero, *amounts)
-    before = op.prev_op
+    before = outside if _is_padded_on_the_way(op, window) else op.prev_op
     in_rank, out_rank = 2 + len(spatial), 2
     of_x: list[Expr] = [Const(0)] * rank
     group, feature = Dim(0), Dim(in_rank)
@@ -96,6 +101,14 @@ def _convolution(op: Operation) -> None:
     type_ = e.like(op.results[0], (groups, batch, *spatial, outputs))
     found = e.emit("dot_general", views, type_, dot_dimension_numbers=numbers, **properties)
     e.replace(*e.fuse_since(before, [_in_order(e, found, op, n)]))
+
+
+def _is_padded_on_the_way(op: Operation, window: Window) -> bool:
+    """Does the matrix engine take the zeros around the image from what is loaded, so that no padded image is needed in memory?"""
+    left, right = (as_tensor(operand.type).element_type for operand in op.operands)
+    if left != right or sums_type(left) is None or (left == sums_type(left) and not is_tf32(op)):
+        return False
+    return not any(window.interior) and min((*window.low, *window.high), default=0) >= 0
 
 
 def _on_spatial(rank: int, dimensions: Dims, values: Dims) -> list[int]:

@@ -7,14 +7,18 @@ import numpy as np
 
 from hlo2tx8.device import ne_rules
 from hlo2tx8.device.formats import Format
+from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.interpreter.buffers import Array
 
 FORMATS = {"int8": Format.INT8, "float16": Format.FP16, "bfloat16": Format.BF16, "float32": Format.TF32}
 """What the engine multiplies elements of a type as."""
 
 
-def contracted(init: Array, row: Array, column: Array, depth: Sequence[int]) -> Array:
-    """init + the sum of row * column along the axes `depth`, which are 1 in the result; axes of size 1 are broadcast."""
+def contracted(init: Array, row: Array, column: Array, depth: Sequence[int], taps: int) -> Array:
+    """init + the sum of row * column along the axes `depth`, which are 1 in the result; axes of size 1 are broadcast.
+
+    Of `taps` axes of windows each element has the axes behind, its features, filled with zeros as the engine's layout has them.
+    """
     own = tuple(1 if axis in depth else size for axis, size in enumerate(np.broadcast_shapes(row.shape, column.shape)))
     shape = np.broadcast_shapes(init.shape, own)
     sizes = [np.broadcast_shapes(row.shape, column.shape)[axis] for axis in depth]
@@ -25,11 +29,20 @@ def contracted(init: Array, row: Array, column: Array, depth: Sequence[int]) -> 
     right = _matrix(column, shape, depth, sizes, of_batch, of_columns)
     rest = [axis for axis, kind in enumerate(kinds) if kind == "none"]  # the depth too
     order = [*rest, *of_batch, *of_rows, *of_columns]
-    sums = np.transpose(np.broadcast_to(init, shape), order).reshape(left.shape[0], left.shape[1], right.shape[1])
     fmt = FORMATS[str(row.dtype)]
+    if taps:
+        left, right = (_padded(matrix, prod(sizes[taps:]), fmt) for matrix in (left, right))
+    sums = np.transpose(np.broadcast_to(init, shape), order).reshape(left.shape[0], left.shape[1], right.shape[1])
     products = np.stack([ne_rules.accumulate(a, b, psum, fmt) for a, b, psum in zip(left, right, sums, strict=True)])
     ordered = products.reshape([shape[axis] for axis in order])
     return np.transpose(ordered, np.argsort(order)).astype(init.dtype, copy=False)
+
+
+def _padded(matrix: Array, features: int, fmt: Format) -> Array:
+    """[batch, own, depth] with zeros behind the features of each element of a window."""
+    runs = matrix.reshape(*matrix.shape[:2], -1, features)
+    width = Blocked(fmt, 1, 1, features).aligned_channels
+    return np.pad(runs, ((0, 0), (0, 0), (0, 0), (0, width - features))).reshape(*matrix.shape[:2], -1)
 
 
 def _kind(axis: int, shape: Sequence[int], row: Array, column: Array) -> str:

@@ -69,10 +69,10 @@ def _depth(block: Block, known: dict[str, int], functions: dict[str, func.FuncOp
         inner = max((_depth(b, known, functions) for region in op.regions for b in region.blocks), default=0)
         if isinstance(op, LoopOp):
             inner += len(op.map.data.ranges)
-        elif isinstance(op, scf.ForOp | ReduceOp | vec.ReduceOp | DotOp):
+        elif isinstance(op, scf.ForOp | ReduceOp | vec.ReduceOp):
             inner += 1
-        elif isinstance(op, vec.DotOp):
-            inner += len(op.depth)
+        elif isinstance(op, DotOp | vec.DotOp):
+            inner += len(op.lanes if isinstance(op, DotOp) else op.depth)
         elif isinstance(op, vec.BoxOp):
             inner += len(op.lane_shape)
         elif isinstance(op, PureCallOp):
@@ -289,20 +289,29 @@ class _Run:
     def _dot(self, op: DotOp | vec.DotOp, mask: Mask) -> Array:
         """Rows and columns at all lanes of the depth, along new axes."""
         axis, outer = self.axis, self.lanes
-        sizes = (op.num_lanes,) if isinstance(op, DotOp) else vec.ints(op.depth)
+        sizes, windows = op.lane_shape if isinstance(op, DotOp) else vec.ints(op.depth), op.window_list
         depth = [self.new_axis(0, size - 1) for size in sizes]
         sides: list[Array] = []
         for position, block in enumerate((op.row.block, op.column.block)):
             if isinstance(op, DotOp):
-                self.values[block.args[0]] = depth[0]
+                self.values.update(zip(block.args, depth, strict=True))
             else:
                 lanes = vec.ints(op.column_lanes if position else op.row_lanes)
                 self.lanes = [outer[lane] if lane >= 0 else depth[-1 - lane] for lane in lanes]
+                for window in () if position else windows:
+                    line = outer[window.lane] * window.stride + depth[window.depth] * window.dilation
+                    self.lanes[lanes.index(window.lane)] = line
             sides.append(self.block(block, mask)[0])
         self.axis, self.lanes = axis, outer
         whole = np.broadcast_shapes(*(array.shape for array in depth))
         shape = [max(size, whole[i]) if i in range(axis, axis + len(depth)) else size for i, size in enumerate(sides[0].shape)]
-        return contracted(self.values[op.init], np.broadcast_to(sides[0], shape), sides[1], range(axis, axis + len(depth)))
+        return contracted(
+            self.values[op.init],
+            np.broadcast_to(sides[0], shape),
+            sides[1],
+            range(axis, axis + len(depth)),
+            0 if op.is_per_channel else len(windows),
+        )
 
     def _vector(self, op: VectorOp, mask: Mask) -> Array:
         look = self.values.__getitem__

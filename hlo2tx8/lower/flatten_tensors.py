@@ -36,7 +36,7 @@ from hlo2tx8.dialects.xla import (
     TileIdOp,
 )
 from hlo2tx8.errors import LevelError
-from hlo2tx8.indexing import Const, Dim, Expr, FloorDiv, IndexingMap, Interval, Simplifier, Sym, Variable
+from hlo2tx8.indexing import Const, Constraint, Dim, Expr, FloorDiv, IndexingMap, Interval, Simplifier, Sym, Variable
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,8 @@ class _Scope:
     loops: list[tuple[Variable, SSAValue]] = field(default_factory=list[tuple[Variable, SSAValue]])
     applied: dict[tuple[int, Expr], SSAValue] = field(default_factory=dict[tuple[int, Expr], SSAValue])
     simplifier: Simplifier = field(default_factory=lambda: Simplifier((), ()))
+    checks: dict[SSAValue, tuple[Constraint, ...]] = field(default_factory=dict[SSAValue, tuple[Constraint, ...]])
+    holds: tuple[Constraint, ...] = ()
 
     def variables_changed(self) -> None:
         self.simplifier = Simplifier(
@@ -100,6 +102,22 @@ class _Scope:
     def leave(self) -> None:
         self.loops.pop()
         self.variables_changed()
+
+    def is_implied(self, expr: Expr, interval: Interval) -> bool:
+        """Do the ranges of the variables say that the expression is in the interval, or do they with one check that holds?"""
+        if interval.encloses(self.simplifier.bounds(expr)):
+            return True
+        terms = expr.affine_terms()[1]
+        for known, held in self.holds:
+            leaf, factor = next(iter(known.affine_terms()[1].items()), (None, 0))
+            if leaf is None or leaf not in terms or terms[leaf] % factor:
+                continue
+            times = terms[leaf] // factor
+            rest = self.simplifier.bounds(self.simplifier.simplify(expr - known * times))
+            ends = (held.lo * times, held.hi * times)
+            if interval.encloses(Interval(rest.lo + min(ends), rest.hi + max(ends))):
+                return True
+        return False
 
     def map(self, results: tuple[Expr, ...]) -> IndexingMap:
         """A map of the variables in scope."""
@@ -173,7 +191,10 @@ def _flatten(op: Operation, block: Block, scope: _Scope) -> None:
         case ReduceLanesOp():
             _reduce_lanes(op, block, scope)
         case scf.IfOp():
-            inside, outside = (_region(region, scope) for region in op.regions)
+            outer, scope.holds = scope.holds, (*scope.holds, *scope.checks.get(scope.values[op.cond], ()))
+            inside = _region(op.regions[0], scope)
+            scope.holds = outer
+            outside = _region(op.regions[1], scope)
             types = [flat_type(result.type) for result in op.results]
             _add(scf.IfOp(scope.values[op.cond], types, inside, outside), op, block, scope)
         case _:
@@ -235,7 +256,7 @@ def _loop(op: scf.ForOp, block: Block, scope: _Scope) -> None:
 
 
 def _reduce(op: ReduceOp, block: Block, scope: _Scope) -> None:
-    elements, combiner = _lane_block(op.elements.block, op.num_lanes, scope), Block(arg_types=op.combiner.block.arg_types)
+    elements, combiner = _lane_block(op.elements.block, [op.num_lanes], scope), Block(arg_types=op.combiner.block.arg_types)
     for before, after in zip(op.combiner.block.args, combiner.args, strict=True):
         after.name_hint = before.name_hint
         scope.values[before] = after
@@ -246,19 +267,23 @@ def _reduce(op: ReduceOp, block: Block, scope: _Scope) -> None:
 
 
 def _dot(op: DotOp, block: Block, scope: _Scope) -> None:
-    row, column = (_lane_block(region.block, op.num_lanes, scope) for region in op.regions)
-    _add(DotOp(op.num_lanes, scope.values[op.init], row, column), op, block, scope)
+    row, column = (_lane_block(region.block, op.lane_shape, scope) for region in op.regions)
+    is_per_channel = op.is_per_channel is not None
+    new = DotOp(op.lane_shape, scope.values[op.init], row, column, op.window_list, is_per_channel=is_per_channel)
+    _add(new, op, block, scope)
 
 
-def _lane_block(old: Block, num_lanes: int, scope: _Scope) -> Block:
-    """A block that gets the lane of a block of elements."""
+def _lane_block(old: Block, sizes: Sequence[int], scope: _Scope) -> Block:
+    """A block that gets the lanes of a block of elements."""
     new = Block(arg_types=old.arg_types)
-    new.args[0].name_hint = old.args[0].name_hint
-    scope.values[old.args[0]] = new.args[0]
-    scope.enter(old.args[0], new.args[0], 0, num_lanes - 1)
+    for before, after, size in zip(old.args, new.args, sizes, strict=True):
+        after.name_hint = before.name_hint
+        scope.values[before] = after
+        scope.enter(before, after, 0, size - 1)
     for inner in old.ops:
         _flatten(inner, new, scope)
-    scope.leave()
+    for _ in sizes:
+        scope.leave()
     return new
 
 
@@ -309,7 +334,7 @@ def _shift(buffer: SSAValue, op: ExtractAtOp | InsertAtOp, block: Block, scope: 
 
 
 def _domain(op: InDomainOp, block: Block, scope: _Scope) -> SSAValue:
-    """The same check on the variables in scope; what their ranges imply is left out."""
+    """The same check on the variables in scope; what their ranges and the checks around imply is left out."""
     map = op.map.data
     variables = [(Dim(i), v.interval) for i, v in enumerate(map.dims)]
     variables += [(Sym(i), v.interval) for i, v in enumerate(map.ranges + map.runtime)]
@@ -318,10 +343,11 @@ def _domain(op: InDomainOp, block: Block, scope: _Scope) -> SSAValue:
     whole = scope.map(())
     for expr, (_, interval) in zip(exprs, checks, strict=True):
         simple, interval = _without_division(scope.simplifier.simplify(expr), interval)
-        if not interval.encloses(scope.simplifier.bounds(simple)):
+        if not scope.is_implied(simple, interval):
             whole = whole.with_constraint(simple, interval)
     new = InDomainOp(IndexingMapAttr(whole), *scope.operands)
     block.add_op(new)
+    scope.checks[new.res] = whole.constraints
     return new.res
 
 

@@ -27,6 +27,7 @@ class BoxBuilder:
     """Builds one `vec.box` from the innermost block of a lane nest.
 
     `indices` gives the expression of each index value in scope, `values` the VECTOR-level buffer or scalar of each other value.
+    Those `on_lines` mean something together with another one only: their own bounds say nothing.
     """
 
     space: LaneSpace
@@ -38,6 +39,7 @@ class BoxBuilder:
     splats: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     conditions: dict[SSAValue, tuple[Constraint, ...]] = field(default_factory=dict[SSAValue, tuple[Constraint, ...]])
     guard: Region = field(default_factory=Region)
+    on_lines: frozenset[SSAValue] = frozenset()
 
     def build(self, body: Block, outer: Builder) -> None:
         """Inserts the box for `body` through `outer`."""
@@ -124,7 +126,8 @@ class BoxBuilder:
     def _domain(self, op: xla.InDomainOp) -> tuple[Constraint, ...]:
         m = op.map.data
         dims, syms = self._map_operands(m, op.operands)
-        own = [(e, Interval(v.lo, v.hi)) for e, v in zip((*dims, *syms), (*m.dims, *m.ranges, *m.runtime), strict=True)]
+        variables = zip(op.operands, (*dims, *syms), (*m.dims, *m.ranges, *m.runtime), strict=True)
+        own = [(e, Interval(v.lo, v.hi)) for value, e, v in variables if value not in self.on_lines]
         return (*own, *((expr.substitute(dims, syms), interval) for expr, interval in m.constraints))
 
     def vector(self, value: SSAValue) -> SSAValue:

@@ -8,11 +8,12 @@ Before:                                                          After, in a box
       xla.yield %x : bf16                                              xla.yield %x : vector<2x256x64xbf16>
     } by { ... }                                                     } by { ... xla.yield %y : vector<4x128x64xbf16> }
 
-The lanes of a side are in the order in which the matrix engine reads it: blocks of channels outermost, channels innermost. Where
+The line of a window takes the place of the rows along it: an image is read once for all elements of its windows. The lanes of a
+side are in the order in which the matrix engine reads it: blocks of channels outermost, channels innermost. Where
 the depth is contiguous in memory it is the channels, else the innermost rows or columns are, unless their number varies.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.builder import Builder
@@ -24,6 +25,7 @@ from xdsl.rewriter import InsertPoint
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.dialects import vec, xla
+from hlo2tx8.dialects.xla_dot import Window
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Const, Dim, Expr, Sym, Variable
 from hlo2tx8.lower.element_format import format_of
@@ -39,12 +41,18 @@ def vectorize_dot(box: "BoxBuilder", op: xla.DotOp, region: Region) -> None:
         raise CompileError("E3007", "a contraction serves a part of the lanes only")
     init = box.vector(op.init)
     width = block_width(format_of(op.element_type))
-    depth = (op.num_lanes // width, width) if op.num_lanes > width and op.num_lanes % width == 0 else (op.num_lanes,)
-    sides = [_Side(box, side.block, op.num_lanes) for side in (op.row, op.column)]
-    shared = sides[0].used & sides[1].used
-    orders = [side.order(shared, depth, width) for side in sides]
-    row, column = (side.emit(order, depth) for side, order in zip(sides, orders, strict=True))
-    new = vec.DotOp(init, depth, orders[0], orders[1], row, column)
+    *taps, size = op.lane_shape
+    depth = (*taps, size // width, width) if size > width and size % width == 0 else op.lane_shape
+    rows, columns = (_Side(box, side.block, op.lane_shape) for side in (op.row, op.column))
+    shared = sorted(rows.used & columns.used)
+    windows = op.window_list
+    if windows:
+        rows.check_windows(windows)
+        orders = _window_orders(rows, columns, shared, len(depth), windows, is_per_channel=op.is_per_channel is not None)
+    else:
+        orders = rows.order(shared, depth, width), columns.order(shared, depth, width)
+    row, column = rows.emit(orders[0], depth, windows), columns.emit(orders[1], depth, ())
+    new = vec.DotOp(init, depth, *orders, row, column, windows, is_per_channel=op.is_per_channel is not None)
     new.attributes.update(op.attributes)
     box.values[op.res] = box.builder.insert(new).res
 
@@ -54,22 +62,35 @@ def block_width(fmt: Format) -> int:
     return Blocked(fmt, 1, 1, 1).block_width
 
 
+def _window_orders(
+    rows: "_Side", columns: "_Side", shared: Sequence[int], rank: int, windows: Sequence[Window], *, is_per_channel: bool
+) -> tuple[list[int], list[int]]:
+    """The lane dimensions of an image and of its weights: blocks of features, the plane or elements and filters, features."""
+    taps = [-1 - depth for depth in range(len(windows))]
+    plane = [lane for lane in sorted(rows.used | {w.lane for w in windows}) if lane not in shared]
+    filters = [lane for lane in sorted(columns.used) if lane not in shared]
+    if is_per_channel:
+        return [*shared[:-1], *plane, *shared[-1:]], [*shared[:-1], *taps, *shared[-1:]]
+    *blocks, features = (-1 - depth for depth in range(len(windows), rank))
+    return [*shared, *blocks, *plane, features], [*shared, *blocks, *taps, *filters, features]
+
+
 class _Side:
     """One of the two regions of a dot, in the space of its box with the depth as one more lane dimension behind the others."""
 
-    def __init__(self, box: "BoxBuilder", block: Block, num_lanes: int) -> None:
-        self.box, self.block, self.num_lanes = box, block, num_lanes
+    def __init__(self, box: "BoxBuilder", block: Block, sizes: Sequence[int]) -> None:
+        self.box, self.block = box, block
         self.rank = len(box.space.lanes)
-        self.space = LaneSpace(box.space.fixed, (*box.space.lanes, Variable(0, num_lanes - 1, "lane")))
+        self.space = LaneSpace(box.space.fixed, (*box.space.lanes, *(Variable(0, size - 1, "lane") for size in sizes)))
         indices, loads = self._reads()
         leaves = {leaf.index for expr in indices for leaf in self.space.simplify(expr).leaves() if isinstance(leaf, Sym)}
-        self.used = frozenset(leaves - {self.rank})
-        self.loads = loads
+        self.used = frozenset(leaf for leaf in leaves if leaf < self.rank)
+        self.indices, self.loads = indices, loads
 
     def _reads(self) -> tuple[list[Expr], list[Expr]]:
         """All index expressions on which elements depend, and those of them that are offsets in tensors."""
         known = dict(self.box.indices)
-        known[self.block.args[0]] = Sym(self.rank)
+        known.update((arg, Sym(self.rank + number)) for number, arg in enumerate(self.block.args))
         found: list[Expr] = []
         loads: list[Expr] = []
         for op in self.block.walk():
@@ -98,10 +119,19 @@ class _Side:
             if isinstance(self.box.values.get(operand, operand).type, VectorType):
                 raise CompileError("E3007", f"{op.name} inside of a contraction reads a vector from outside of it")
 
-    def order(self, shared: frozenset[int], depth: Sequence[int], width: int) -> list[int]:
+    def check_windows(self, windows: Sequence[Window]) -> None:
+        """What is read goes along the lines of the windows."""
+        for expr in self.indices:
+            access = self.space.access(expr)
+            for w in windows:
+                strides = (0, 0) if access is None else (access.strides[w.lane], access.strides[self.rank + w.depth])
+                if access is None or strides[0] * w.dilation != strides[1] * w.stride:
+                    raise CompileError("E3007", f"an index of a convolution does not go along the line of its windows: {expr}")
+
+    def order(self, shared: Sequence[int], depth: Sequence[int], width: int) -> list[int]:
         """The lane dimensions of the side as the engine reads them; those of the depth as -1 and -2."""
         own = [lane for lane in sorted(self.used) if lane not in shared]
-        batch = sorted(shared)
+        batch = list(shared)
         last = own[-1] if own else None
         if last is not None and self._stride(self.rank) != 1 and self._stride(last) == 1:
             depth_lanes, ragged = [-1 - j for j in range(len(depth))], {clip.lane for clip in self.box.guard.clips}
@@ -117,26 +147,35 @@ class _Side:
         access = self.space.access(self.loads[0]) if self.loads else None
         return access.strides[lane] if access is not None else 0
 
-    def emit(self, order: Sequence[int], depth: Sequence[int]) -> Block:
+    def emit(self, order: Sequence[int], depth: Sequence[int], windows: Sequence[Window]) -> Block:
         """The block of the side on vectors with these lane dimensions."""
         box, block = self.box, Block()
-        lanes = [box.space.lanes[lane] if lane >= 0 else Variable(0, depth[-1 - lane] - 1, "depth") for lane in order]
+        of_lane = {w.lane: w for w in windows}
+        lanes = [self._variable(lane, depth, of_lane.get(lane)) for lane in order]
         outer = box.builder, box.space, box.guard, dict(box.indices), dict(box.conditions)
         known = dict(box.loads), dict(box.bounds), dict(box.splats)
         dims = [Dim(i) for i in range(len(box.space.fixed))]
         syms: list[Expr] = [Sym(order.index(lane)) if lane in order else Const(0) for lane in range(self.rank)]
+        elements: list[Expr] = [Sym(order.index(-1 - j)) if -1 - j in order else Const(0) for j in range(len(depth))]
+        for w in windows:
+            place, (u, v) = syms[w.lane], w.factors()
+            syms[w.lane], elements[w.depth] = place * u, place * v
 
         def moved(constraint: Constraint) -> Constraint:
             return constraint[0].substitute(dims, syms), constraint[1]
 
+        taps = self.block.args[:-1]
+        on_lines = {value for value, expr in box.indices.items() if any(expr == Sym(w.lane) for w in windows)}
+        box.on_lines = frozenset(on_lines.union(taps if windows else ()))
         box.indices = {value: expr.substitute(dims, syms) for value, expr in box.indices.items()}
         box.conditions = {value: tuple(map(moved, pairs)) for value, pairs in box.conditions.items()}
+        last = self.block.args[-1]
+        box.indices.update(zip(taps, elements, strict=False))
         position: Expr = Const(0)
-        for number, size in enumerate(depth):
-            position = position * size + Sym(order.index(-1 - number))
-        box.indices[self.block.args[0]] = position
-        clips = (LaneClip(order.index(c.lane), c.lower, c.upper) for c in box.guard.clips if c.lane in order)
-        box.guard = Region(tuple(clips))
+        for size, element in list(zip(depth, elements, strict=True))[len(taps) :]:
+            position = position * size + element
+        box.indices[last] = position
+        box.guard = Region(tuple(self._clip(clip, order, depth, of_lane) for clip in box.guard.clips if clip.lane in order))
         box.space, box.builder = LaneSpace(box.space.fixed, tuple(lanes)), Builder(InsertPoint.at_end(block))
         for table in (box.loads, box.bounds, box.splats):
             table.clear()
@@ -144,7 +183,22 @@ class _Side:
         box.builder.insert(xla.YieldOp([element]))
         box.builder, box.space, box.guard, box.indices, box.conditions = outer
         box.loads, box.bounds, box.splats = known
+        box.on_lines = frozenset()
         return block
+
+    def _variable(self, lane: int, depth: Sequence[int], window: Window | None) -> Variable:
+        if lane < 0:
+            return Variable(0, depth[-1 - lane] - 1, "depth")
+        own = self.box.space.lanes[lane]
+        return own if window is None else Variable(0, window.extent(own.hi + 1, depth[window.depth]) - 1, own.name)
+
+    def _clip(self, clip: LaneClip, order: Sequence[int], depth: Sequence[int], windows: Mapping[int, Window]) -> LaneClip:
+        """The valid lanes of the box as those of the side; of a line, those under the windows of valid rows."""
+        upper = clip.upper
+        if clip.lane in windows:
+            window = windows[clip.lane]
+            upper = tuple((bound - 1) * window.stride + window.extent(1, depth[window.depth]) for bound in upper)
+        return LaneClip(order.index(clip.lane), clip.lower, upper)
 
 
 def _operands(op: xla.ApplyIndexingOp | xla.InDomainOp, known: dict[SSAValue, Expr]) -> tuple[list[Expr], list[Expr]]:

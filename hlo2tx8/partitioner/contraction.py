@@ -14,13 +14,13 @@ from typing import Literal
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Operation
 
-from hlo2tx8.dialects.xla_dot import sums_type
+from hlo2tx8.dialects.xla_dot import Window, sums_type
 from hlo2tx8.hlo import Kind
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.hlo.precision import is_tf32
 from hlo2tx8.hlo.types import bit_width, numpy_dtype
-from hlo2tx8.indexing import Dim, Expr
+from hlo2tx8.indexing import Dim, Expr, Interval, simplify_expr
 from hlo2tx8.partitioner.instruction import kind_of, shape_of, tensor_type
 from hlo2tx8.partitioner.iteration_space import IterationSpace
 from hlo2tx8.partitioner.reduction_paths import is_empty_loop, loop_counters
@@ -34,13 +34,17 @@ MOST_EXACT_DEPTH = 1 << 17
 @dataclass(frozen=True)
 class Contraction:
     """How a dot goes to the matrix engine: operand `rows` has the rows; counters `loops`, outermost first, are plain loops,
-    counter `block` of `extent` turns goes `lanes` at a time."""
+    counter `block` of `extent` turns goes `lanes` at a time. `window_counters` go all at once, along
+    the lines of `windows`; `is_per_channel`: every column has rows of its own."""
 
     rows: int
     loops: tuple[int, ...]
     block: int
     extent: int
     lanes: int
+    window_counters: tuple[int, ...] = ()
+    windows: tuple[Window, ...] = ()
+    is_per_channel: bool = False
 
 
 def why_not_on_engine(op: Operation) -> str:
@@ -74,13 +78,19 @@ def is_contraction(op: Operation) -> bool:
     return kind_of(op) is Kind.DOT
 
 
-def roles_of(op: Operation, results: Sequence[Expr], space: IterationSpace) -> tuple[tuple[Role, ...], int]:
+def roles_of(
+    op: Operation, results: Sequence[Expr], space: IterationSpace, columns: int | None = None
+) -> tuple[tuple[Role, ...], int]:
     """The role of each dimension of a loop's space for a dot that is computed at `results`, and the operand that has the rows.
 
-    A dimension on which neither operand depends counts as batch.
+    `columns` is the operand that has the columns, if that is decided. A dimension on which neither operand depends counts as batch.
     """
-    left, right = _dependences(op, [result.substitute(space.to_output, ()) for result in results])
-    columns = next((1 if dim in right else 0 for dim in reversed(range(len(space.shape))) if (dim in left) != (dim in right)), 1)
+    bounds = [Interval(0, size - 1) for size in space.shape]
+    placed = [simplify_expr(result.substitute(space.to_output, ()), bounds, ()) for result in results]
+    left, right = _dependences(op, placed)
+    if columns is None:
+        own = (dim for dim in reversed(range(len(space.shape))) if (dim in left) != (dim in right))
+        columns = next((1 if dim in right else 0 for dim in own), 1)
     of_rows, of_columns = (left, right) if columns else (right, left)
 
     def role(dim: int) -> Role:

@@ -13,6 +13,7 @@ from math import prod
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
 from hlo2tx8.partitioner.contraction import Role
 from hlo2tx8.partitioner.iteration_space import IterationSpace
+from hlo2tx8.partitioner.windows import Line
 from hlo2tx8.partitioner.work_split import WorkSplit
 
 BLOCK = 64
@@ -33,7 +34,8 @@ SIZES = (8, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024, 2048)
 @dataclass(frozen=True)
 class Work:
     """What a step costs: `depth` products per element; bytes per element that is multiplied, that is kept in SPM besides the
-    operands, and that is read or written besides them; products of an element that the engine multiplies in a cycle."""
+    operands, and that is read or written besides them; products of an element that the engine multiplies in a cycle.
+    `lines`: of rows with windows, whose elements `depth` does not count; `is_per_channel`: each column has rows of its own."""
 
     depth: int
     operand_bytes: int
@@ -41,6 +43,18 @@ class Work:
     moved_bytes: int
     macs_per_cycle: int
     operand_copies: int
+    lines: tuple[Line, ...] = ()
+    is_per_channel: bool = False
+
+
+@dataclass(frozen=True)
+class Step:
+    """How a part is computed: its work split, how many products one instruction adds up per element of a window, and the lanes of
+    the dimensions of the loop's space."""
+
+    split: WorkSplit
+    depth: int
+    lane_of: dict[int, int]
 
 
 @dataclass(frozen=True)
@@ -75,17 +89,23 @@ def parts_of(space: IterationSpace, roles: Sequence[Role], *, may_cut: bool) -> 
     return [_Space(shape, of_dims, last, *cut) for cut in cuts]
 
 
-def split_part(
-    part: _Space, to_output: Sequence[Expr], work: Work, tiles: int, spm_bytes: int, most_elements: int
-) -> tuple[WorkSplit, int]:
-    """The work split of a part, and how many products one instruction adds up; `most_elements` per step, 0 for any number.
+def split_part(part: _Space, to_output: Sequence[Expr], work: Work, tiles: int, spm_bytes: int, most_elements: int) -> Step | None:
+    """How a part is computed, in steps of `most_elements` at most, 0 for any number; None if windows do not fit.
 
     Raises LevelError if the split is not provably a bijection onto the part.
     """
-    boxes = _boxes(part, most_elements)
+    boxes = _boxes(part, work.lines, most_elements)
     fitting = [(box, depth) for box in boxes if (depth := _depth(part, box, work, spm_bytes))]
+    if not fitting and work.lines:
+        return None
     box, depth = min(fitting, key=lambda found: _cycles(part, *found, work, tiles)) if fitting else (boxes[0], LEAST_DEPTH)
-    return _split(part, box, to_output, tiles), min(depth, work.depth)
+    split, lane_of = _split(part, box, to_output, tiles, _planes(part) if work.lines else [])
+    return Step(split, min(depth, work.depth), lane_of)
+
+
+def _planes(part: _Space) -> list[int]:
+    """The two innermost dimensions of rows, or the one: the plane that windows go over."""
+    return [dim for dim, role in enumerate(part.roles) if role == "row"][-2:]
 
 
 def _inner_shape(part: _Space) -> tuple[tuple[int, ...], tuple[Role, ...]]:
@@ -96,10 +116,10 @@ def _inner_shape(part: _Space) -> tuple[tuple[int, ...], tuple[Role, ...]]:
     return shape, (*part.roles, "column")
 
 
-def _boxes(part: _Space, most_elements: int) -> list[tuple[int, ...]]:
+def _boxes(part: _Space, lines: Sequence[Line], most_elements: int) -> list[tuple[int, ...]]:
     """Sizes of steps along the dimensions of `_inner_shape`, the smallest first."""
     shape, roles = _inner_shape(part)
-    rows = [dim for dim, role in enumerate(roles) if role == "row"]
+    rows = _planes(part) if lines else [dim for dim, role in enumerate(roles) if role == "row"]
     columns = [dim for dim, role in enumerate(roles[:-1]) if role == "column"]
     if part.inner != BLOCK:
         columns = []
@@ -137,11 +157,22 @@ def _sides(part: _Space, box: Sequence[int]) -> tuple[int, int]:
     return sides[0], sides[1]
 
 
+def _loaded(part: _Space, box: Sequence[int], work: Work) -> tuple[int, int]:
+    """Elements of rows and of columns that are loaded for each product of an element of a window."""
+    rows, columns = _sides(part, box)
+    for line in work.lines:
+        rows = rows // box[line.row] * line.extent(box[line.row])
+        columns *= line.taps
+    return (rows * _sides(part, box)[1], columns) if work.is_per_channel else (rows, columns)
+
+
 def _depth(part: _Space, box: Sequence[int], work: Work, spm_bytes: int) -> int:
     """Products that an instruction adds up, such that everything fits; 0 if it does not."""
     rows, columns = _sides(part, box)
     left = spm_bytes - rows * columns * work.kept_bytes
-    fits = left // ((rows + columns) * work.operand_bytes * work.operand_copies)
+    if work.is_per_channel:
+        return int(left >= sum(_loaded(part, box, work)) * work.operand_bytes * work.operand_copies)
+    fits = left // (sum(_loaded(part, box, work)) * work.operand_bytes * work.operand_copies)
     most = min(fits, MOST_DEPTH)
     if work.depth <= most:
         return work.depth
@@ -158,15 +189,19 @@ def _cycles(part: _Space, box: Sequence[int], depth: int, work: Work, tiles: int
     rows, columns = _sides(part, box)
     chunks = prod(-(-size // step) for size, step in zip(shape, box, strict=True))
     steps, active = -(-chunks // tiles), min(chunks, tiles)
-    loads = (rows + columns) * work.operand_bytes
+    loads = sum(_loaded(part, box, work)) * work.operand_bytes
+    taps = prod(line.taps for line in work.lines)
     own = loads * work.depth + rows * columns * work.moved_bytes
     turns = -(-work.depth // depth)
-    engine = -(-rows // 8) * -(-columns // 8) * (work.depth + 15) * 64 / work.macs_per_cycle + turns * 64
+    engine = -(-rows // 8) * -(-columns // 8) * (work.depth * taps + 15) * 64 / work.macs_per_cycle + turns * 64
     ends = (loads * depth + rows * columns * work.moved_bytes) * active / DDR_BYTES_PER_CYCLE
     return max(steps * (engine + STEP_CYCLES), chunks * own / DDR_BYTES_PER_CYCLE, steps * own / TILE_BYTES_PER_CYCLE) + ends
 
 
-def _split(part: _Space, box: Sequence[int], to_output: Sequence[Expr], tiles: int) -> WorkSplit:
+def _split(
+    part: _Space, box: Sequence[int], to_output: Sequence[Expr], tiles: int, kept: Sequence[int]
+) -> tuple[WorkSplit, dict[int, int]]:
+    """The work split, and the lane of each dimension that has one; those `kept` have one anyway."""
     shape, roles = _inner_shape(part)
     counts = [-(-size // step) for size, step in zip(shape, box, strict=True)]
     num_chunks = prod(counts)
@@ -175,7 +210,7 @@ def _split(part: _Space, box: Sequence[int], to_output: Sequence[Expr], tiles: i
     cut = [dim for dim, count in enumerate(counts) if count > 1]
     ragged = [dim for dim in cut if counts[dim] * box[dim] != shape[dim]]
     is_over = num_steps * tiles != num_chunks
-    wide = [dim for dim in range(len(shape) - 1) if box[dim] > 1]
+    wide = [dim for dim in range(len(shape) - 1) if box[dim] > 1 or dim in kept]
     lanes = [dim for role in ("batch", "column", "row") for dim in wide if roles[dim] == role] + [len(shape) - 1]
     lane_shape = tuple(box[dim] for dim in lanes)
     first = 1
@@ -199,4 +234,4 @@ def _split(part: _Space, box: Sequence[int], to_output: Sequence[Expr], tiles: i
     map = iteration.with_results(tuple(expr.substitute(places, ()) for expr in to_output)).simplify()
     split = WorkSplit(map, iteration, shape, num_steps, lane_shape)
     split.verify()
-    return split
+    return split, {dim: first - 1 + number for number, dim in enumerate(lanes)}

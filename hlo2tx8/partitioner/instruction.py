@@ -54,7 +54,12 @@ def is_elemental(op: Operation) -> bool:
 
 def is_read_as_a_whole(op: Operation, number: int) -> bool:
     """Must operand `number` be a tensor in memory, because the elements read are known at run time only?"""
-    return has_spec(op.name) and kind_of(op) is Kind.INDEXED and number == 0
+    return has_spec(op.name) and kind_of(op) is Kind.INDEXED and number == 0 and not is_view(op)
+
+
+def is_view(op: Operation) -> bool:
+    """Does it read at places that are all known?"""
+    return has_spec(op.name) and kind_of(op) is Kind.INDEXED and len(op.operands) == 1
 
 
 def is_slice(op: Operation) -> bool:

@@ -10,7 +10,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "hlo2tx8"
 
 ISA = ("device.isa", "device.program", "device.encoding", "device.formats", "device.chip", "device.layouts")
-RULES = ("device.formats", "device.ne_rules")
+RULES = ("device.formats", "device.layouts", "device.ne_rules")
 HLO = ("errors", "notes", "indexing", "dialects")
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "errors": (),

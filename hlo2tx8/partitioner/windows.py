@@ -1,0 +1,100 @@
+"""Windows of a contraction: a row and an element of its window lie on one line of the image.
+
+    image[n, oy * 2 + ky * 1 - 1, ...]     the line of rows oy has stride 2, that of elements ky dilation 1
+
+Then an image is loaded once for all elements of its windows, and the matrix engine convolves it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd
+
+from xdsl.ir import Operation
+
+from hlo2tx8.indexing import Dim, Expr, Interval, Sym, simplify_expr, split_terms
+from hlo2tx8.partitioner.contraction import Role
+from hlo2tx8.partitioner.iteration_space import Access, IterationSpace
+from hlo2tx8.partitioner.reduction_paths import loop_counters
+
+MOST_TAPS = 255
+MOST_STEP = 1023
+MOST_PLACES = 4096
+
+
+@dataclass(frozen=True)
+class Line:
+    """Counter `counter` of `taps` turns goes along dimension `row` of the loop's space."""
+
+    row: int
+    counter: int
+    taps: int
+    stride: int
+    dilation: int
+
+    def extent(self, rows: int) -> int:
+        """Places on the line under the windows of so many neighbouring rows."""
+        return (rows - 1) * self.stride + (self.taps - 1) * self.dilation + 1
+
+
+def lines_of(op: Operation, accesses: Sequence[Access], space: IterationSpace, roles: Sequence[Role]) -> tuple[Line, ...]:
+    """The lines of a dot, which is the only reduction in its function: one or two, along the two innermost dimensions of rows.
+
+    None where the rows, or their windows, are no plane that the engine takes.
+    """
+    rows = [dim for dim, role in enumerate(roles) if role == "row"]
+    turns = [counter.hi + 1 for counter in loop_counters(op)]
+    found: dict[Line, None] = {}
+    exprs: list[list[int]] = []
+    for access in accesses:
+        if not access.map.ranges:
+            continue
+        symbols = [Sym(i) for i in range(len(turns))]
+        if len(access.map.ranges) != len(turns):
+            return ()
+        for expr in (*access.map.results, *(expr for expr, _ in access.map.constraints)):
+            factors = _factors(expr.substitute(space.to_output, symbols), space, turns)
+            if factors is None:
+                return ()
+            exprs.append(factors)
+            found.update(dict.fromkeys(_lines(factors, turns, rows)))
+    lines = tuple(sorted(found, key=lambda line: line.row))
+    if len({line.row for line in lines}) != len(lines) or len({line.counter for line in lines}) != len(lines):
+        return ()
+    if any(line.row not in rows[-2:] or not _is_taken(line, space.shape[line.row]) for line in lines):
+        return ()
+    return lines if all(_keeps_to(lines, factors, len(space.shape), rows) for factors in exprs) else ()
+
+
+def _lines(factors: Sequence[int], turns: Sequence[int], rows: Sequence[int]) -> list[Line]:
+    """The pair of a row and a counter in an index."""
+    rank = len(factors) - len(turns)
+    mine, counters = [dim for dim in rows if factors[dim]], [i for i in range(len(turns)) if factors[rank + i]]
+    if len(mine) != 1 or len(counters) != 1:
+        return []
+    step, factor = factors[mine[0]], factors[rank + counters[0]]
+    unit = gcd(step, factor)
+    if step * factor < 0 or turns[counters[0]] == 1:
+        return []
+    return [Line(mine[0], counters[0], turns[counters[0]], abs(step) // unit, abs(factor) // unit)]
+
+
+def _is_taken(line: Line, rows: int) -> bool:
+    return line.taps <= MOST_TAPS and max(line.stride, line.dilation) <= MOST_STEP and line.extent(rows) <= MOST_PLACES
+
+
+def _keeps_to(lines: Sequence[Line], factors: Sequence[int], rank: int, rows: Sequence[int]) -> bool:
+    """Does an index that has rows go along the lines only, where they have one?"""
+    if not any(factors[dim] for dim in rows):
+        return True
+    return all(factors[line.row] * line.dilation == factors[rank + line.counter] * line.stride for line in lines)
+
+
+def _factors(expr: Expr, space: IterationSpace, turns: Sequence[int]) -> list[int] | None:
+    """The factors of the space's dimensions, then of the counters; None if an index with counters is not affine."""
+    leaves = (*(Dim(i) for i in range(len(space.shape))), *(Sym(i) for i in range(len(turns))))
+    bounds = [Interval(0, size - 1) for size in space.shape], [Interval(0, size - 1) for size in turns]
+    simple = simplify_expr(expr, *bounds)
+    split = split_terms(simple, leaves)
+    if split is None:
+        return None if any(isinstance(leaf, Sym) for leaf in simple.leaves()) else [0] * len(leaves)
+    return [split[1].get(leaf, 0) for leaf in leaves]

@@ -1,0 +1,62 @@
+"""Convolutions on the matrix engine: the same bits at every level below FUSED, near float64's answer; with which instruction."""
+
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from jax import lax
+
+import hlo2tx8
+from hlo2tx8.driver import load_source
+from hlo2tx8.options import Level, Options
+from hlo2tx8.runtime.levels import run_level
+
+LEVELS = (Level.LOOPS, Level.FLAT, Level.VECTOR, Level.SCHEDULED, Level.PROGRAM)
+NHWC, NCHW = ("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW")
+
+CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any], str]] = {
+    "same": ((2, 9, 8, 4), (3, 3, 4, 8), {}, "NE_conv"),
+    "strides and dilation": ((1, 17, 20, 3), (3, 2, 3, 70), {"window_strides": (2, 3), "rhs_dilation": (3, 2)}, "NE_conv"),
+    "pads of one side": ((1, 5, 6, 5), (2, 3, 5, 3), {"padding": ((0, 2), (1, 0))}, "NE_conv"),
+    "rows over several steps": ((1, 67, 6, 8), (3, 3, 8, 16), {}, "NE_conv"),
+    "channels first": ((2, 12, 9, 7), (10, 12, 3, 3), {"dimension_numbers": NCHW}, "NE_conv"),
+    "groups": ((1, 6, 6, 12), (3, 3, 4, 9), {"feature_group_count": 3}, "NE_conv"),
+    "depthwise": ((2, 9, 8, 70), (3, 3, 1, 70), {"feature_group_count": 70}, "NE_depthwise"),
+    "depthwise with strides": ((1, 9, 8, 24), (5, 2, 1, 24), {"feature_group_count": 24, "window_strides": (2, 1)}, "NE_depthwise"),
+    "one row": ((2, 1, 30, 4), (1, 5, 4, 6), {}, "NE_conv"),
+    "one by one": ((2, 5, 6, 20), (1, 1, 20, 9), {"window_strides": (2, 2)}, "NE_gemm"),
+    "of an image with holes": ((1, 5, 4, 3), (3, 3, 3, 5), {"padding": ((1, 1), (1, 1)), "lhs_dilation": (2, 2)}, "NE_conv"),
+}
+
+
+def lowered(case: str, dtype: Any) -> tuple[str, list[np.ndarray]]:
+    x, k, options, _ = CASES[case]
+    given = {"window_strides": (1, 1), "padding": "SAME", "dimension_numbers": NHWC} | options
+    rng = np.random.default_rng(5)
+    arrays = [rng.normal(size=shape).astype(dtype) for shape in (x, k)]
+    return jax.jit(lambda x, k: lax.conv_general_dilated(x, k, **given)).lower(*arrays).as_text(), arrays
+
+
+@pytest.mark.parametrize("dtype", [np.float32, jax.numpy.bfloat16])
+@pytest.mark.parametrize("case", CASES)
+def test_every_level_gives_the_same_bits(case: str, dtype: Any) -> None:
+    text, arrays = lowered(case, dtype)
+    found = [run_level(partial(load_source, text), Options(until=level), arrays)[0] for level in LEVELS]
+    for level, value in zip(LEVELS, found, strict=True):
+        assert value.tobytes() == found[-1].tobytes(), f"{level.name} differs from PROGRAM"
+    sides = (arrays, [np.abs(a) for a in arrays])
+    exact, size = (run_level(partial(load_source, text), Options(until=Level.HLO), given)[0] for given in sides)
+    bound = 2.0**-9 * np.abs(size.astype(np.float64)) + 2.0**-8 * np.abs(exact.astype(np.float64))
+    assert np.all(np.abs(found[-1].astype(np.float64) - exact.astype(np.float64)) <= bound)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_which_instruction_convolves(case: str) -> None:
+    assert f"{CASES[case][3]} " in hlo2tx8.compile(lowered(case, np.float32)[0]).as_text(Level.SCHEDULED)
+
+
+def test_full_precision_stays_off_the_engine() -> None:
+    with jax.default_matmul_precision("highest"):
+        assert "NE_" not in hlo2tx8.compile(lowered("same", np.float32)[0]).as_text(Level.SCHEDULED)
