@@ -45,7 +45,7 @@ MOST_ALIVE = 4
 
 @dataclass(frozen=True)
 class _Loop:
-    """A function with dots: its iteration space, what its dimensions are, the operand of each dot that has the rows; the lines of its
+    """A function with dots: its space, what its dimensions are, the operand of each dot that has the rows; the lines of its
     one dot if that is a convolution."""
 
     space: IterationSpace
