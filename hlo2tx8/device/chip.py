@@ -39,6 +39,7 @@ class Cycles:
     dte_startup: int
     dte_hop: int
     dte_bytes_per_cycle: int
+    link_startup: int
     kc_vector_bytes_per_cycle: int
     issue: int
     wait: int
@@ -79,6 +80,7 @@ class Chip:
     ddr_bytes: int
     ddr_bytes_per_second: int
     ddr_alignment_bytes: int
+    link_bytes_per_second: int
     peak_ops_per_second: Mapping[str, int]
     queue_depth: int
     laws: Laws

@@ -34,15 +34,14 @@ def exchange_of(op: Operation, replicas: int, partitions: int) -> Callable[[Rows
             ids = [i % partitions if name == "partition_id" else i // partitions for i in range(count)]
             return lambda rows: [[np.array(i, np.uint32)] for i in ids]
         case "collective_permute":
-            pairs = [tuple(int(i) for i in pair) for pair in np.asarray(attributes["source_target_pairs"]).reshape(-1, 2)]
-            moves = {p: s for s, p in _positions(pairs, attributes, replicas, partitions)}
+            moves = {p: s for s, p in pairs_of(op, replicas, partitions)}
             return lambda rows: [[_moved(rows, moves.get(i), k) for k in range(len(rows[i]))] for i in range(count)]
         case "all_reduce" | "reduce_scatter":
             combine = _combiner(op)
             split = attributes.get("scatter_dimension")
-            return _in_groups(_groups(name, attributes, replicas, partitions), lambda rows: _reduce(rows, combine, split))
+            return _in_groups(groups_of(op, replicas, partitions), lambda rows: _reduce(rows, combine, split))
         case "all_gather" | "all_to_all" | "collective_broadcast":
-            return _in_groups(_groups(name, attributes, replicas, partitions), lambda rows: _MOVES[name](rows, attributes))
+            return _in_groups(groups_of(op, replicas, partitions), lambda rows: _MOVES[name](rows, attributes))
         case "custom_call":
             source, target = map(Place.of_text, str(attributes["backend_config"]).split("|"))
             return lambda rows: [[part] for part in target.parts(source.whole([row[0] for row in rows]), count, source)]
@@ -62,8 +61,16 @@ def _channel(attributes: Attributes) -> int:
     return 0 if channel is None else int(channel.handle)
 
 
-def _groups(name: str, attributes: Attributes, replicas: int, partitions: int) -> Groups:
-    """The devices that work together."""
+def pairs_of(op: Operation, replicas: int, partitions: int) -> list[tuple[int, ...]]:
+    """The devices between which a collective_permute moves: (source, target)."""
+    attributes = decode_attributes(op)
+    pairs = [tuple(int(i) for i in pair) for pair in np.asarray(attributes["source_target_pairs"]).reshape(-1, 2)]
+    return _positions(pairs, attributes, replicas, partitions)
+
+
+def groups_of(op: Operation, replicas: int, partitions: int) -> Groups:
+    """The devices that work together in a collective operation."""
+    name, attributes = op.name.partition(".")[2], decode_attributes(op)
     table = np.asarray(attributes["replica_groups"])
     if table.ndim != 2:
         table = table.reshape(0, 0)

@@ -8,14 +8,16 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from hlo2tx8.device.chip import Chip, load_chip
 from hlo2tx8.device.emulator import Progress
 from hlo2tx8.dialects.hlo import decode_attributes
-from hlo2tx8.driver import Watch, compile_module
+from hlo2tx8.driver import Watch, chip_of, compile_module
 from hlo2tx8.hlo.lookup import tensor_like
 from hlo2tx8.module import module_name, signature_of
 from hlo2tx8.options import Options
 from hlo2tx8.pjrt.collectives import Array, Rows, exchange_of
 from hlo2tx8.pjrt.host_calls import TARGET, HostFunction, HostFunctions, call_host
+from hlo2tx8.pjrt.link_time import link_cycles
 from hlo2tx8.pjrt.split_program import Segment, Split, run_steps
 from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.runtime.signature import Signature
@@ -35,6 +37,8 @@ class SplitExecutable:
     steps: tuple[Step, ...]
     results: tuple[int, ...]
     functions: tuple[HostFunction, ...] = field(default=())
+    link_cycles: float = 0.0
+    chip: Chip = field(default_factory=load_chip)
 
     def launch(self, arrays: Sequence[Array], progress: Progress | None = None) -> list[Array]:
         """Results of one device's inputs, where there is only one device."""
@@ -45,13 +49,18 @@ class SplitExecutable:
         return run_steps(self.steps, self.results, rows, progress)
 
     def cost_analysis(self) -> dict[str, object]:
-        """Sums over the programs; exchanges cost nothing yet."""
+        """Sums over the programs and the exchanges between them; "link_cycles" are the exchanges alone. Host functions are free."""
         totals: dict[str, object] = {}
         for part in self.parts:
             for key, value in part.cost_analysis().items():
                 if key in SUMMED and isinstance(value, (int, float)):
                     before: Any = totals.get(key, 0)
                     totals[key] = before + value
+        if self.link_cycles:
+            cycles, seconds = self.link_cycles, self.link_cycles / self.chip.clock_hz
+            for key, more in (("cycles", cycles), ("seconds", seconds), ("link_cycles", cycles)):
+                before = totals.get(key, 0)
+                totals[key] = before + more
         return totals
 
     def memory_analysis(self) -> dict[str, int]:
@@ -73,6 +82,7 @@ def compile_split(
     parts: list[Executable] = []
     steps: list[Step] = []
     kept: list[HostFunction] = []
+    chip, cycles = chip_of(options), 0.0
     for step in found.steps:
         if isinstance(step, Segment):
             part = compile_module(step.module.clone, options, watch)
@@ -84,8 +94,10 @@ def compile_split(
             run = _host_call(function, step.op)
         else:
             run = _exchange(exchange_of(step.op, *shape))
+            cycles += link_cycles(step.op, *shape, chip)
         steps.append((run, step.inputs, step.outputs))
-    return SplitExecutable(module_name(module), signature_of(module), tuple(parts), tuple(steps), found.results, tuple(kept))
+    name, signature = module_name(module), signature_of(module)
+    return SplitExecutable(name, signature, tuple(parts), tuple(steps), found.results, tuple(kept), cycles, chip)
 
 
 def _run_part(part: Executable, rows: Rows, progress: Progress | None) -> Rows:

@@ -26,7 +26,7 @@ from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.runtime.signature import Port, Signature
 from hlo2tx8.runtime.tensors import decode_tensors, encode_tensors
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 WORDS = 32
 MANIFEST_LIMIT = 64 << 20
 EPOCH = (1980, 1, 1, 0, 0, 0)

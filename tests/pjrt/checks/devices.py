@@ -123,3 +123,21 @@ def check_sums_whose_parts_are_on_several_chips():
             return jax.lax.psum(jnp.sum(everything), "a")
 
         np.testing.assert_array_equal(jax.jit(jax.grad(f))(x), np.ones((8, 4)))
+
+
+def check_the_time_on_links():
+    clock, startup, rate = 976_562_500, 977, 50_000_000_000
+    step = startup + 1024 / 4 / rate * clock
+    ring = [(i, (i + 1) % 4) for i in range(4)]
+    cases = (
+        (lambda x: jax.lax.psum(x, "x"), 6 * step),
+        (lambda x: jax.lax.psum_scatter(x, "x"), 3 * step),
+        (lambda x: jax.lax.all_gather(x, "x"), 3 * (startup + 1024 / rate * clock)),
+        (lambda x: jax.lax.ppermute(x, "x", ring), startup + 1024 / rate * clock),
+        (lambda x: jax.lax.ppermute(x, "x", [(0, 2), (1, 3)]), 2 * startup + 2 * 1024 / rate * clock),
+    )
+    for work, cycles in cases:
+        f = jax.jit(shard_map(work, mesh=LINE, in_specs=P(None, "x"), out_specs=P(None), check_vma=False))
+        costs = f.lower(np.zeros((4, 256), np.float32)).compile().cost_analysis()
+        np.testing.assert_allclose(costs["link_cycles"], cycles, rtol=1e-9)
+        assert costs["cycles"] >= costs["link_cycles"]
