@@ -110,21 +110,22 @@ class AllocateSpmPass(ModulePass):
 def live_ranges(function: func.FuncOp) -> dict[SSAValue, LiveRange]:
     """Live range of each `spm.alloc` of a function."""
     ranges: dict[SSAValue, LiveRange] = {}
-    _number(function.body.block, 0, ranges)
+    _number(function.body.block, 0, ranges, frozenset())
     return ranges
 
 
-def _number(block: Block, position: int, ranges: dict[SSAValue, LiveRange]) -> int:
+def _number(block: Block, position: int, ranges: dict[SSAValue, LiveRange], around: frozenset[SSAValue]) -> int:
+    """Numbers the ops of a block from `position` on; `around` are the buffers allocated in the blocks around it."""
+    allocated = around | {op.result for op in block.ops if isinstance(op, spm.AllocOp)}
     for op in block.ops:
         position += 1
         if op.regions:
-            start = position
-            outside = set(ranges) | _allocated_before(op)
+            start, known = position, set(ranges)
             for region in op.regions:
                 for inner in region.blocks:
-                    position = _number(inner, position, ranges)
+                    position = _number(inner, position, ranges, allocated)
             if isinstance(op, scf.ForOp):
-                for buffer in [b for b, r in ranges.items() if b in outside and r.end > start]:
+                for buffer in [b for b, r in ranges.items() if r.end > start and (b in allocated or b in known)]:
                     old = ranges[buffer]
                     ranges[buffer] = LiveRange(min(old.start, start), position)
             continue
@@ -136,18 +137,6 @@ def _number(block: Block, position: int, ranges: dict[SSAValue, LiveRange]) -> i
                 old = ranges.get(buffer, LiveRange(position, position))
                 ranges[buffer] = LiveRange(min(old.start, position), position)
     return position
-
-
-def _allocated_before(loop: Operation) -> set[SSAValue]:
-    """Buffers allocated in the blocks around a loop."""
-    found: set[SSAValue] = set()
-    op: Operation | None = loop
-    while op is not None:
-        block = op.parent_block()
-        if block is not None:
-            found |= {o.result for o in block.ops if isinstance(o, spm.AllocOp)}
-        op = op.parent_op()
-    return found
 
 
 def place(allocs: list[spm.AllocOp], ranges: dict[SSAValue, LiveRange], space: SpmSpace) -> dict[SSAValue, Placement]:

@@ -7,7 +7,7 @@ and may lie at the same addresses; other engines wait so for DTE. What DTE does 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from xdsl.context import Context
@@ -43,6 +43,8 @@ class _Waits:
     """`ranges` tells which buffers may get the same addresses."""
 
     ranges: Mapping[SSAValue, LiveRange]
+    touched: dict[Operation, list[SSAValue]] = field(default_factory=dict[Operation, list[SSAValue]])
+    """The buffers of each instruction, which is seen twice for every loop around it."""
 
     def block(self, block: Block, pending: Pending, insert: bool) -> Pending:
         """Pending accesses at the end of a block; inserts waits on the way if asked to."""
@@ -66,7 +68,9 @@ class _Waits:
         return pending
 
     def _instruction(self, op: Instruction | vec.ReadScalarOp, pending: Pending, insert: bool) -> Pending:
-        buffers = _buffers(op)
+        buffers = self.touched.get(op)
+        if buffers is None:
+            buffers = self.touched[op] = _buffers(op)
         engine = op.ENGINE if isinstance(op, Instruction) else Engine.KC
         unordered = ((other, e) for other, held in pending.items() for e in held if not _is_ordered(e, engine))
         engines = frozenset(e for other, e in unordered if any(self._may_meet(b, other) for b in buffers))

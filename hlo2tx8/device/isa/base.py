@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from functools import cache
+from functools import cache, lru_cache
+from struct import unpack
 from typing import Any, ClassVar, Self, TypeVar
 
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, StringAttr, TensorType, i64
@@ -107,6 +108,12 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
     name = "tx8.buffer"
 
 
+@lru_cache(maxsize=4096)
+def _integers(data: bytes) -> tuple[int, ...]:
+    """The elements of an i64 array attribute."""
+    return unpack(f"<{len(data) // 8}q", data)
+
+
 class Instruction(IRDLOperation):
     """Base of all instructions.
 
@@ -184,7 +191,7 @@ class Instruction(IRDLOperation):
 
     @property
     def _code(self) -> tuple[int, ...]:
-        return tuple(int(v) for v in self.code.get_values())
+        return _integers(self.code.data.data)
 
     @property
     def origin(self) -> str:
@@ -194,15 +201,23 @@ class Instruction(IRDLOperation):
 
     def values(self) -> dict[str, int | SSAValue]:
         """Field values by name."""
-        dynamic = iter(self.dynamic)
-        mask, *static = (int(v) for v in self.static.get_values())
-        return {
-            f.name: next(dynamic) if mask >> number & 1 else value
-            for number, (f, value) in enumerate(zip(self.FIELDS, static, strict=True))
-        }
+        mask, *static = _integers(self.static.data.data)
+        found: dict[str, int | SSAValue] = dict(zip(self._names(), static, strict=True))
+        if mask:
+            dynamic = iter(self.operands)
+            found |= {name: next(dynamic) for number, name in enumerate(found) if mask >> number & 1}
+        return found
 
     def field(self, name: str) -> int | SSAValue:
-        return self.values()[name]
+        """The value of one field."""
+        number = self._names().index(name)
+        mask, *static = _integers(self.static.data.data)
+        return self.operands[(mask & ((1 << number) - 1)).bit_count()] if mask >> number & 1 else static[number]
+
+    @classmethod
+    @cache
+    def _names(cls) -> tuple[str, ...]:
+        return tuple(f.name for f in cls.FIELDS)
 
     @classmethod
     def takes(cls, fmt: Format, fmt2: Format, rounding: Rounding) -> bool:
@@ -229,6 +244,7 @@ class Instruction(IRDLOperation):
             raise VerifyException(f"{self.MNEMONIC}: {violated}")
 
     @classmethod
+    @cache
     def accesses(cls) -> tuple[Access, ...]:
         """The fields through which memory is reached."""
         return tuple(_ACCESS[f.role](f.name) for f in cls.FIELDS if f.role in _ACCESS)
