@@ -44,8 +44,9 @@ def vectorize_dot(box: "BoxBuilder", op: xla.DotOp, region: Region) -> None:
     *taps, size = op.lane_shape
     depth = (*taps, size // width, width) if size > width and size % width == 0 else op.lane_shape
     rows, columns = (_Side(box, side.block, op.lane_shape) for side in (op.row, op.column))
-    shared = sorted(rows.used & columns.used)
     windows = op.window_list
+    _take_lanes(rows, columns, box.space.shape, is_per_channel=op.is_per_channel is not None)
+    shared = sorted(rows.used & columns.used)
     if windows:
         rows.check_windows(windows)
         orders = _window_orders(rows, columns, shared, len(depth), windows, is_per_channel=op.is_per_channel is not None)
@@ -55,6 +56,23 @@ def vectorize_dot(box: "BoxBuilder", op: xla.DotOp, region: Region) -> None:
     new = vec.DotOp(init, depth, *orders, row, column, windows, is_per_channel=op.is_per_channel is not None)
     new.attributes.update(op.attributes)
     box.values[op.res] = box.builder.insert(new).res
+
+
+def _take_lanes(rows: "_Side", columns: "_Side", shape: Sequence[int], *, is_per_channel: bool) -> None:
+    """Every lane belongs to a side, also one that no element depends on: where an operand is the same everywhere.
+
+    The last lanes are columns, those in front of them rows.
+    """
+    last = len(shape) - 1
+    if is_per_channel and last in rows.used:
+        columns.used |= {last}
+    missing = {lane for lane, size in enumerate(shape) if size > 1} - rows.used - columns.used
+    own = rows.used - columns.used
+    behind = {lane for lane in missing if (lane > max(own) if own else lane == last)}
+    if is_per_channel and missing:
+        raise CompileError("E3007", "a convolution per channel does not depend on all lanes")
+    columns.used |= behind
+    rows.used |= missing - behind
 
 
 def block_width(fmt: Format) -> int:

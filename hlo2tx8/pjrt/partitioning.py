@@ -85,9 +85,7 @@ def _partitioned(module: Any, meshes: dict[str, Mesh]) -> Partitioned:
     return Partitioned(shim.portable_artifact(module), _serialized(arguments), _serialized(results))
 
 
-def _flattened(
-    code: bytes, arguments: Shardings, results: Shardings, meshes: dict[str, Mesh]
-) -> Partitioned | None:
+def _flattened(code: bytes, arguments: Shardings, results: Shardings, meshes: dict[str, Mesh]) -> Partitioned | None:
     module = shim.parse_module(code, shim.make_context())
 
     def place_of(sharding: Any, rank: int, axes: tuple[str, ...] | None) -> Place:
