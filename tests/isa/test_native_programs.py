@@ -1,18 +1,22 @@
 """Random programs of loads, stores and vector records on few, overlapping buffers: the native core, which fuses records and
 puts loads off, leaves the same bytes in SPM and DDR as the definition, which does one record after the other."""
 
+from dataclasses import replace
+from itertools import product
+
 import numpy as np
 import pytest
-from native_cases import DENSE_LEVELS, IMAGE_BYTES, run_both
+from native_cases import CHIP, DENSE_LEVELS, IMAGE_BYTES, run_both
 
 from hlo2tx8.device import native
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.ct_arith import CtAddVS, CtAddVV, CtMulVuV, CtMulVV, CtSubVuVLoop
 from hlo2tx8.device.isa.ct_move import CtMaskMove
-from hlo2tx8.device.isa.encoding import Record
+from hlo2tx8.device.isa.encoding import Record, encode_records
 from hlo2tx8.device.isa.kc_control import KcBarrier
 from hlo2tx8.device.isa.kc_vector import KcVAdd
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, Wdma
+from hlo2tx8.device.program import Program, Slot, SlotKind
 
 pytestmark = pytest.mark.skipif(not native.available(), reason=f"no native core: {native.why_not()}")
 
@@ -65,3 +69,20 @@ def test_equals_definition(seed: int) -> None:
         wrong = np.nonzero(expected != actual)[0]
         listing = "\n".join(f"{r.kind.MNEMONIC} {r.fields}" for r in records)
         assert not wrong.size, f"{wrong.size} bytes from {wrong[:1]}\n{listing}"
+
+
+@pytest.mark.parametrize("address", [4096, 2 << 20], ids=["cleared", "given back"])
+def test_each_run_begins_with_zeros(address: int) -> None:
+    """Also where tiles leave their SPM to others at the last barrier, and however much of it they used."""
+    transfer = {"offset": 0, "count": 256, **DENSE_LEVELS}
+    before = Record(Wdma, {"slot": 1, "src": address, **transfer}, Format.FP32)
+    load = Record(Rdma, {"dst": address, "slot": 0, **transfer}, Format.FP32)
+    after = Record(CtAddVS, {"dst": address, "a": address, "imm": 0x3F800000, "n": 256}, Format.FP32)
+    code, origins = encode_records([before, load, after, Record(KcBarrier, {}, Format.RAW8)])
+    slots = tuple(Slot(kind, 0, "float32", (256,), 1024) for kind in (SlotKind.INPUT, SlotKind.OUTPUT))
+    program = Program(code, slots, (), origins, CHIP.spm_limit)
+    for tiles, threads in product((1, 16), (1, 2, 3)):
+        for _ in range(3):
+            output = np.full(256, 7, np.float32)
+            native.run(program, [np.full(256, 5, np.float32), output], replace(CHIP, tiles=tiles), threads)
+            assert not output.any()

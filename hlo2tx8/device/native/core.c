@@ -130,8 +130,10 @@ static void run_tile(struct machine *m, int number, u8 *scratch) {
         switch ((enum form)c.step->form) {
         case FORM_HALT: t->state = TILE_ENDED; return;
         case FORM_BARRIER:
-            settle_loads(t);
-            settle_boxes(t, t->spm, m->spm_bytes);
+            if (t->at < m->final_barrier) {
+                settle_loads(t);
+                settle_boxes(t, t->spm, m->spm_bytes);
+            }
             t->state = TILE_WAITING;
             return;
         case FORM_NOTHING: break;
@@ -200,7 +202,7 @@ static void take_spm(struct machine *m, struct tile *t, int thread) {
 
 /* Warm and already mapped memory for the next tile, or for the next run: clearing it costs less than fresh pages. */
 static void leave_spm(struct machine *m, struct tile *t, int thread) {
-    if (m->is_linked || (m->spare[thread] && t->used > KEPT_SPM_BYTES)) return;
+    if (!t->spm || m->is_linked || (m->spare[thread] && t->used > KEPT_SPM_BYTES)) return;
     memset(t->spm, 0, (size_t)t->used);
     t->used = 0;
     if (m->spare[thread]) return;
@@ -227,10 +229,10 @@ static void run_tiles(struct machine *m, int thread) {
         if (number >= m->num_tiles) break;
         struct tile *const t = &m->tiles[number];
         if (t->state != TILE_RUNNING) continue;
-        if (!t->spm) take_spm(m, t, thread);
+        if (!t->spm && t->at <= m->final_barrier) take_spm(m, t, thread);
         run_tile(m, number, m->scratch[thread]);
         finish_streams();
-        if (t->state == TILE_ENDED) leave_spm(m, t, thread);
+        if (t->state == TILE_ENDED || (t->state == TILE_WAITING && t->at == m->final_barrier)) leave_spm(m, t, thread);
     }
     fesetenv(&environment);
 }

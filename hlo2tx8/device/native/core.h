@@ -114,6 +114,7 @@ struct machine {
     int keeps_status;
     double satrelu_bound, leakyrelu_slope; /* NaN where the chip description does not set them */
     int has_gemm;
+    i64 final_barrier; /* behind which no record reads SPM; num_records if there is none */
     int is_linked; /* tiles reach each other's SPM: each has its own from the first to the last record */
     int num_tiles, num_threads;
     struct tile tiles[MAX_TILES];

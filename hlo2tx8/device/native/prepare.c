@@ -164,6 +164,13 @@ static void find_chains(struct machine *m) {
     }
 }
 
+/* A program's last barrier if tiles only wait and halt behind it. */
+static i64 find_final_barrier(const struct machine *m) {
+    i64 at = m->num_records - 1;
+    while (at >= 0 && (m->steps[at].form == FORM_NOTHING || m->steps[at].form == FORM_WAIT || m->steps[at].form == FORM_HALT)) at--;
+    return at >= 0 && m->steps[at].form == FORM_BARRIER ? at : m->num_records;
+}
+
 int prepare(struct machine *m, struct tx8_fault *fault) {
     i64 open[MAX_DEPTH], exits[MAX_DEPTH]; /* the last exit of each open block, from which `partner` leads to the one before; -1: none */
     int depth = 0;
@@ -212,6 +219,7 @@ int prepare(struct machine *m, struct tx8_fault *fault) {
         }
     }
     find_chains(m);
+    m->final_barrier = find_final_barrier(m);
     if (depth) return refuse(fault, open[depth - 1], "record %lld: a loop or branch has no end", (long long)open[depth - 1]);
     return 0;
 }
