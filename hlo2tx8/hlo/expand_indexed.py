@@ -1,6 +1,7 @@
 """Expansions of ops that read or write at run-time indices into `hlo.read_at` and `hlo.write_at`.
 
 dynamic_slice %x, %i, %j    ⟶    hlo.read_at %x, %i, %j    {map = (d0, d1) -> (d0, d1), an index for each dimension}
+real_dynamic_slice %x, %s   ⟶    hlo.read_at %x, %s, %s    {map = (d0, d1) -> (d0 * 2, d1), where the strides are known}
 gather %x, %s               ⟶    hlo.read_at %x, %s, %s    {an index for each entry of start_index_map}
 scatter %x, %s, %u          ⟶    hlo.write_at %x, %u, %s, %s    {an index for each entry of scatter_dims_to_operand_dims}
 
@@ -11,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 
+import numpy as np
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -21,7 +23,7 @@ from hlo2tx8.hlo.ops.gather import gather_place
 from hlo2tx8.hlo.ops.indexed import Place
 from hlo2tx8.hlo.ops.scatter import scatter_place
 from hlo2tx8.hlo.ready_update import ready_update
-from hlo2tx8.indexing import Dim, IndexingMap
+from hlo2tx8.indexing import Const, Dim, IndexingMap
 
 
 def _dynamic_slice(op: Operation) -> None:
@@ -31,6 +33,23 @@ def _dynamic_slice(op: Operation) -> None:
     rooms = tuple(room - size for room, size in zip(operand, result, strict=True))
     place = Place(identity, (identity.with_results(()),) * len(indices), tuple(range(len(operand))), rooms)
     _read(op, place, indices)
+
+
+def _real_dynamic_slice(op: Operation) -> None:
+    """From starts known at run time, in known strides; the limits say no more than the shape of the result does."""
+    source, start, _, strides = op.operands
+    owner = strides.owner
+    if not isinstance(owner, Operation) or owner.name != "stablehlo.constant":
+        return
+    result, operand = tensor_like(op.results[0].type).shape, tensor_like(source.type).shape
+    steps = [int(n) for n in np.broadcast_to(attributes_of(owner)["value"], len(operand))]
+    identity = IndexingMap.identity(result)
+    rooms = [room - 1 - (size - 1) * step for room, size, step in zip(operand, result, steps, strict=True)]
+    if 0 in result or min(rooms, default=0) < 0:
+        return
+    index_maps = tuple(identity.with_results((Const(d),)) for d in range(len(operand)))
+    map = identity.with_results(tuple(Dim(d) * step for d, step in enumerate(steps)))
+    _read(op, Place(map, index_maps, tuple(range(len(operand))), tuple(rooms)), [start] * len(operand))
 
 
 def _gather(op: Operation) -> None:
@@ -103,6 +122,7 @@ def _replaces(op: Operation) -> bool:
 EXPANSIONS: dict[str, Callable[[Operation], None]] = {
     "stablehlo.dynamic_slice": _dynamic_slice,
     "stablehlo.dynamic_update_slice": ready_update,
+    "stablehlo.real_dynamic_slice": _real_dynamic_slice,
     "stablehlo.gather": _gather,
     "stablehlo.scatter": _scatter,
 }

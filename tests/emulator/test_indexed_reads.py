@@ -124,3 +124,18 @@ def test_a_tensor_read_at_and_beside_its_elements() -> None:
         return numbers[i] * 2 + numbers
 
     check(interpolated, np.array([3, 1, 8, 0, 0, 5, 7, 2, 4], np.int32), levels=(), modes=FAST)
+
+
+@pytest.mark.parametrize(("strides", "start"), [([2, 1], [0, 3]), ([1, 3], [1, 0])])
+def test_slices_in_strides_from_known_and_unknown_places(strides: list[int], start: list[int]) -> None:
+    result = [4, 2]
+    limit = [s + (n - 1) * step + 1 for s, n, step in zip(start, result, strides, strict=True)]
+    types = ["tensor<10x7xf32>", "tensor<2xi32>", f"tensor<{result[0]}x{result[1]}xf32>"]
+    text = f"""func.func @main(%x: {types[0]}, %s: {types[1]}, %l: {types[1]}) -> {types[2]} {{
+      %d = stablehlo.constant dense<{strides}> : {types[1]}
+      %r = stablehlo.real_dynamic_slice %x, %s, %l, %d : ({types[0]}, {types[1]}, {types[1]}, {types[1]}) -> {types[2]}
+      return %r : {types[2]}
+    }}"""
+    x = values((10, 7))
+    expected = x[start[0] : limit[0] : strides[0], start[1] : limit[1] : strides[1]]
+    check_text(text, [x, np.array(start, np.int32), np.array(limit, np.int32)], [expected], modes=FAST)
