@@ -39,10 +39,24 @@ class WidenNarrowTypesPass(ModulePass):
     name = "widen-narrow-types"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if not _has_narrow(op):
+            return
         for inner in tuple(op.walk()):
             narrow = any(_is_narrow(value.type) for value in (*inner.operands, *inner.results))
             if narrow and inner.name not in _OWN and _is_there(inner, op):
                 _widen(inner)
+
+
+def _has_narrow(module: ModuleOp) -> bool:
+    """Is any value of the module narrow? Values share the objects that are their types."""
+    types: dict[int, Attribute] = {}
+    for op in module.walk():
+        for result in op.results:
+            types[id(result.type)] = result.type
+        for region in op.regions:
+            for block in region.blocks:
+                types |= {id(arg.type): arg.type for arg in block.args}
+    return any(_is_narrow(type_) for type_ in types.values())
 
 
 def _is_there(op: Operation, module: ModuleOp) -> bool:
