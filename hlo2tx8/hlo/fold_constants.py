@@ -23,6 +23,8 @@ def fold_constants(op: Operation) -> SSAValue | None:
     """The constant that an op on constants gives."""
     if not op.operands or op.regions or spec_of(op).reference is None or op.name == "stablehlo.broadcast_in_dim":
         return None
+    if not all(_is_constant(value) for value in op.operands):
+        return None
     scalars = [scalar_of(value) for value in op.operands]
     result = tensor_like(op.results[0].type)
     if op.name in MOVES and scalars[0] is not None:
@@ -37,6 +39,12 @@ def fold_constants(op: Operation) -> SSAValue | None:
     if len(arrays) < len(op.operands):
         return None
     return _constant(op, _evaluate(op, result, arrays))
+
+
+def _is_constant(value: SSAValue) -> bool:
+    """Is it made by a constant, or is a broadcast?"""
+    owner = value.owner
+    return isinstance(owner, Operation) and owner.name in ("stablehlo.constant", "stablehlo.broadcast_in_dim")
 
 
 def scalar_of(value: SSAValue) -> Array | None:

@@ -56,27 +56,35 @@ def _simplify(block: Block) -> None:
             for region in op.regions:
                 for inner in region.blocks:
                     _simplify(inner)
+    looked_at: set[Operation] | None = None
     for _ in range(MOST_WALKS):
-        if not _rewrite(block):
+        looked_at = _rewrite(block, looked_at)
+        if not looked_at:
             break
     _merge_equal(block)
     _erase_unread(block)
 
 
-def _rewrite(block: Block) -> bool:
-    """One walk with the rules; was there one that fitted?"""
-    is_changed = False
+def _rewrite(block: Block, among: set[Operation] | None) -> set[Operation]:
+    """One walk with the rules over all ops, or some; the ops for which there may be a rule now: new ones, readers of new ones."""
+    changed: set[Operation] = set()
     for op in tuple(block.ops):
-        if op.parent is None or len(op.results) != 1 or not _is_plain(op):
+        if (among is not None and op not in among) or len(op.results) != 1 or not _is_plain(op):
             continue
+        before = op.prev_op
         for rule in _rules(op):
-            if (value := rule(op)) is not None:
-                if value.name_hint is None:
-                    value.name_hint = op.results[0].name_hint
-                Rewriter.replace_op(op, [], [value])
-                is_changed = True
-                break
-    return is_changed
+            if (value := rule(op)) is None:
+                continue
+            if value.name_hint is None:
+                value.name_hint = op.results[0].name_hint
+            new = block.first_op if before is None else before.next_op
+            while new is not None and new is not op:
+                changed.add(new)
+                new = new.next_op
+            Rewriter.replace_op(op, [], [value])
+            changed.update(use.operation for use in value.uses)
+            break
+    return changed
 
 
 def _rules(op: Operation) -> tuple[Rule, ...]:

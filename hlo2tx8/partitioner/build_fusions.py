@@ -10,6 +10,7 @@ from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.hlo.regions import CONTROL, UPDATE, captured, terminator_of
 from hlo2tx8.partitioner.clusters import Cluster, is_kept
 from hlo2tx8.partitioner.instruction import CONSTANTS, is_read_as_a_whole, is_splat_constant, shape_of
+from hlo2tx8.partitioner.recognize import recognized
 
 SMALL_ELEMENTS = 4096
 """Constants up to this size lie in the program's constants; larger ones are cheaper to compute."""
@@ -26,7 +27,7 @@ def build_fusions(block: Block, clusters: Sequence[Cluster], taken: dict[str, in
     readers = [inner for op in kept for inner in op.walk()]
     for cluster in clusters:
         members = sorted(cluster.members, key=position.__getitem__)
-        fusion = _build(cluster, members, _fusion_name(cluster.root, taken))
+        fusion = _build(cluster, members, _fusion_name(cluster.root, members, taken))
         block.insert_op_before(fusion, cluster.root)
         readers.append(fusion)
         for old, new in zip(cluster.outputs, fusion.results, strict=True):
@@ -103,8 +104,8 @@ def _is_in_memory(op: Operation, number: int) -> bool:
     return is_read_as_a_whole(op, number) and not (isinstance(owner, Operation) and is_splat_constant(owner))
 
 
-def _fusion_name(root: Operation, taken: dict[str, int]) -> str:
-    return _name(f"{root.name.rpartition('.')[2]}_fusion", taken)
+def _fusion_name(root: Operation, members: Sequence[Operation], taken: dict[str, int]) -> str:
+    return _name(f"{recognized(members) or root.name.rpartition('.')[2]}_fusion", taken)
 
 
 def _name(base: str, taken: dict[str, int]) -> str:

@@ -61,6 +61,8 @@ class _Walk:
     uses: dict[Operation, list[Use]] = field(default_factory=dict[Operation, list[Use]])
     clusters: list[Cluster] = field(default_factory=list[Cluster])
     explain: list[str] = field(default_factory=list[str])
+    last_asked: tuple[Operation, Use, Rows | None] | None = None
+    last_maps: list[IndexingMap | None] = field(default_factory=list["IndexingMap | None"])
 
     def visit(self, op: Operation) -> None:
         """Decide where an instruction goes; all of its readers have been visited."""
@@ -219,6 +221,13 @@ class _Walk:
             self._take(op, use)
 
     def _operand_maps(self, op: Operation, use: Use, rows: Rows | None) -> list[IndexingMap | None]:
+        """The maps to the operands; asked for when an instruction may join, and when it does."""
+        asked = (op, use, rows)
+        if self.last_asked != asked:
+            self.last_asked, self.last_maps = asked, self._new_operand_maps(op, use, rows)
+        return self.last_maps
+
+    def _new_operand_maps(self, op: Operation, use: Use, rows: Rows | None) -> list[IndexingMap | None]:
         if rows is None:
             return operand_maps_from(op, use)
         rank = len(shape_of(use.cluster.root.results[0]))

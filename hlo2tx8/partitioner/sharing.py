@@ -15,6 +15,9 @@ from hlo2tx8.partitioner.costs import SLOW, Costs, size_bytes
 from hlo2tx8.partitioner.instruction import is_elementwise, shape_of
 from hlo2tx8.partitioner.row_clusters import kept_dims, rows_of
 
+CLEARLY = 0.75
+"""Copies must cost less than this share of the other way: what they read gets more readers, too."""
+
 
 def merge(target: Cluster, other: Cluster, op: Operation, costs: Costs) -> str:
     """Make two readers of `op` at the same index one fusion, if they can be; what was decided."""
@@ -68,9 +71,9 @@ def copies_are_cheaper(op: Operation, places: Sequence[Use], costs: Costs, *, is
     """
     if not is_elementwise(op) or op.name.partition(".")[2] in SLOW or (is_output and places[0].map is not None):
         return False
-    read = sum(map(size_bytes, op.operands))
-    moved = size_bytes(op.results[0]) * (1 + len(places)) + read
+    read, again = sum(map(size_bytes, op.operands)), len(places) - 1
+    moved = size_bytes(op.results[0]) * (1 + (again if is_output else len(places)))
     own = max(1, prod(shape_of(op.results[0])))
     times = sum(max(1.0, prod(shape_of(use.cluster.root.results[0])) / own) for use in places) - 1
     kernel = 0 if is_output else costs.kernel
-    return moved / costs.ddr_rate + kernel > len(places) * read / costs.ddr_rate + times * costs.compute(op)
+    return CLEARLY * (moved / costs.ddr_rate + kernel) > again * read / costs.ddr_rate + times * costs.compute(op)
