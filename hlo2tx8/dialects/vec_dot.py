@@ -39,13 +39,14 @@ class DotOp(DotForm):
         windows: Sequence[Window] = (),
         *,
         is_per_channel: bool = False,
+        parts: int = 1,
     ):
         arrays = {"depth": depth, "row_lanes": row_lanes, "column_lanes": column_lanes}
         super().__init__(
             operands=[init],
             result_types=[init.type],
             properties={name: DenseArrayBase.from_list(i64, list(array)) for name, array in arrays.items()}
-            | self.of_windows(windows, is_per_channel),
+            | self.of_windows(windows, is_per_channel, parts),
             regions=[Region(row), Region(column)],
         )
 

@@ -1,6 +1,6 @@
 """`xla.dot`: one block of a contraction, as the matrix engine computes it.
 
-%new = xla.dot lanes [256] windows [] init(%acc : f32) {
+%new = xla.dot lanes [256] windows [] parts 1 : i64 init(%acc : f32) {
 ^bb0(%k: index):
   %x = tensor.extract %p0[%i, %k]
   xla.yield %x : bf16
@@ -15,7 +15,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 
-from xdsl.dialects.builtin import BFloat16Type, DenseArrayBase, Float16Type, Float32Type, IntegerType, UnitAttr, i8, i32, i64
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    DenseArrayBase,
+    Float16Type,
+    Float32Type,
+    IntegerAttr,
+    IntegerType,
+    UnitAttr,
+    i8,
+    i32,
+    i64,
+)
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -60,23 +71,39 @@ class Window:
         return u, (1 - u * self.stride) // self.dilation
 
 
+PASSES: dict[int, tuple[tuple[int, int], ...]] = {
+    1: ((0, 0),),
+    2: ((1, 2), (2, 1), (0, 0)),
+    3: ((2, 3), (1, 1), (3, 2), (1, 3), (3, 1), (0, 0)),
+}
+"""The products of parts that stand for one product of elements in so many parts, smallest first.
+
+The part behind the last is the first one of finite numbers: infinity times a further part, which may be 0, is nothing to add."""
+
+
 class DotForm(IRDLOperation):
     """What a block of a contraction says at every level.
 
     `windows` are those of a convolution: then the dimensions of the depth are elements of a window, the last one features, with
     which zeros up to a multiple of what the engine takes are multiplied too; `is_per_channel`, where every column has rows of its
-    own, has no features.
+    own, has no features. f32 elements in one part are multiplied as TF32, in several as sums of so many BF16 numbers.
     """
 
     windows = prop_def(DenseArrayBase.constr(i64))
     is_per_channel = opt_prop_def(UnitAttr)
+    parts = prop_def(IntegerAttr.constr(i64))
 
     @staticmethod
-    def of_windows(windows: Sequence[Window], is_per_channel: bool) -> dict[str, Attribute]:
+    def of_windows(windows: Sequence[Window], is_per_channel: bool, parts: int) -> dict[str, Attribute]:
         """The properties that say so."""
         numbers = [number for w in windows for number in (w.lane, w.depth, w.stride, w.dilation)]
         properties: dict[str, Attribute] = {"windows": DenseArrayBase.from_list(i64, numbers)}
+        properties["parts"] = IntegerAttr(parts, i64)
         return properties | ({"is_per_channel": UnitAttr()} if is_per_channel else {})
+
+    @property
+    def num_parts(self) -> int:
+        return self.parts.value.data
 
     @property
     def window_list(self) -> tuple[Window, ...]:
@@ -88,7 +115,7 @@ class DotForm(IRDLOperation):
 class DotOp(DotForm):
     """init + the sum over lanes of a row's element times a column's; lanes are taken in order, see `device/ne_rules.py`.
 
-    Both regions get a lane of each dimension and yield an element; f32 elements count without the bits TF32 lacks. What differs
+    Both regions get a lane of each dimension and yield an element; f32 elements count as `parts` says. What differs
     from one row to the next occurs in `row` only, what differs from one column to the next in `column` only.
     """
 
@@ -100,8 +127,8 @@ class DotOp(DotForm):
     res = result_def()
     traits = traits_def()
     assembly_format = (
-        "(`per_channel` $is_per_channel^)? `lanes` $lanes `windows` $windows `init` `(` $init `:` type($init) `)` $row `by` $column"
-        " attr-dict `:` type($res)"
+        "(`per_channel` $is_per_channel^)? `lanes` $lanes `windows` $windows `parts` $parts `init` `(` $init `:` type($init) `)`"
+        " $row `by` $column attr-dict `:` type($res)"
     )
 
     def __init__(
@@ -113,11 +140,12 @@ class DotOp(DotForm):
         windows: Sequence[Window] = (),
         *,
         is_per_channel: bool = False,
+        parts: int = 1,
     ):
         super().__init__(
             operands=[init],
             result_types=[init.type],
-            properties={"lanes": DenseArrayBase.from_list(i64, list(lanes))} | self.of_windows(windows, is_per_channel),
+            properties={"lanes": DenseArrayBase.from_list(i64, list(lanes))} | self.of_windows(windows, is_per_channel, parts),
             regions=[Region(row), Region(column)],
         )
 

@@ -8,7 +8,7 @@
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from xdsl.dialects import scf
@@ -17,7 +17,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from hlo2tx8.dialects.xla import ApplyIndexingOp, DotOp, IndexingMapAttr, YieldOp, index
 from hlo2tx8.dialects.xla_dot import sums_type
 from hlo2tx8.emitters.reduce_blocks import counted_loop
-from hlo2tx8.emitters.scalar import location, scalar_constant
+from hlo2tx8.emitters.scalar import location, scalar_constant, scalar_op_named
 from hlo2tx8.hlo import numpy_dtype
 from hlo2tx8.indexing import Dim, IndexingMap, Variable
 from hlo2tx8.partitioner.contraction import Contraction
@@ -35,6 +35,7 @@ class ContractionLoop:
     op: Operation
     contraction: Contraction
     elements: Elements
+    zero: SSAValue = field(init=False)
 
     def emit(self, block: Block) -> SSAValue:
         """The sums, in the type of the engine's partial sums."""
@@ -42,9 +43,10 @@ class ContractionLoop:
         assert type_ is not None
         zero = scalar_constant(np.zeros((), numpy_dtype(type_)), type_)
         block.add_op(zero)
+        self.zero = zero.results[0]
         counters: dict[int, SSAValue] = {}
         nest: list[scf.ForOp] = []
-        sums = zero.results[0]
+        sums = self.zero
         for number in self.contraction.loops:
             loop = counted_loop(loop_counters(self.op)[number].hi + 1, [sums], block)
             block, sums = loop.body.block, loop.body.block.args[1]
@@ -93,10 +95,22 @@ class ContractionLoop:
             sides.append(side)
         sizes = [loop_counters(self.op)[counter].hi + 1 for counter in taps]
         contraction = self.contraction
-        op = DotOp([*sizes, lanes], sums, sides[0], sides[1], contraction.windows, is_per_channel=contraction.is_per_channel)
+        op = DotOp(
+            [*sizes, lanes],
+            self.zero if contraction.is_added_to_nearest else sums,
+            sides[0],
+            sides[1],
+            contraction.windows,
+            is_per_channel=contraction.is_per_channel,
+            parts=contraction.parts,
+        )
         op.attributes |= location(self.op)
         block.add_op(op)
-        return op.res
+        if not contraction.is_added_to_nearest:
+            return op.res
+        add = scalar_op_named("stablehlo.add", [sums, op.res], sums.type, {}, location(self.op))
+        block.add_op(add)
+        return add.results[0]
 
     def _counter(self, lane: SSAValue, lanes: int, turn: tuple[SSAValue, int] | None, start: int, block: Block) -> SSAValue:
         """The counter of the block's dimension at a lane."""

@@ -18,14 +18,15 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, BlockArgument, Operation
 
-from hlo2tx8.dialects.xla_dot import Window
+from hlo2tx8.dialects.xla_dot import PASSES, Window
 from hlo2tx8.emitters.emitter import Declined, Fusion, Match
 from hlo2tx8.emitters.loop import LoopEmitter, Nest, emit_loops, is_empty
 from hlo2tx8.hlo import Kind, numpy_dtype
+from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.indexing import IndexingMap
 from hlo2tx8.partitioner.accesses import AccessAnalysis
 from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction, partition
-from hlo2tx8.partitioner.contraction import Contraction, Role, is_contraction, roles_of, why_not_on_engine
+from hlo2tx8.partitioner.contraction import EXACT_DEPTH, EXACT_PARTS, Contraction, Role, is_contraction, roles_of, why_not_on_engine
 from hlo2tx8.partitioner.contraction_split import Step, Work, parts_of, split_part
 from hlo2tx8.partitioner.instruction import kind_of, tensor_type
 from hlo2tx8.partitioner.iteration_space import Access, IterationSpace, iteration_space
@@ -39,6 +40,8 @@ MACS_PER_CYCLE = 4096
 """Products of 16-bit and TF32 elements in a cycle of a tile's engine; of INT8 ones twice as many."""
 OPERAND_COPIES = 3
 """Copies of an operand in SPM: one that is loaded, one that is multiplied, and one on the way between them."""
+PARTED_COPIES = 8
+"""The same of f32 that is multiplied in parts."""
 MOST_ALIVE = 4
 """Vectors of an epilogue that are alive at once, as far as it is estimated."""
 
@@ -179,7 +182,9 @@ def _contraction(op: Operation, rows: int, step: Step, loop: _Loop) -> Contracti
     loops = tuple(i for i in range(len(counters)) if i != block and i not in taps)
     extent = counters[block].hi + 1
     windows = tuple(Window(step.lane_of[line.row], i, line.stride, line.dilation) for i, line in enumerate(loop.lines))
-    return Contraction(rows, loops, block, extent, min(step.depth, extent), taps, windows, loop.is_per_channel)
+    parts = num_parts(op)
+    lanes = min(step.depth, extent, EXACT_DEPTH if parts == EXACT_PARTS else extent)
+    return Contraction(rows, loops, block, extent, lanes, taps, windows, loop.is_per_channel, parts)
 
 
 def _block_counter(op: Operation, loop: _Loop) -> int:
@@ -199,9 +204,10 @@ def _work(function: SubgraphFunction, loop: _Loop) -> Work:
     widest = max([4, *read.values()])
     alive = widest * min(len(around), MOST_ALIVE)
     kept = 4 * len(dots) + 2 * results + 2 * beside + alive
-    macs = MACS_PER_CYCLE * (2 if operand == 1 else 1)
+    passes = len(PASSES[max(map(num_parts, dots))])
+    macs = max(1, MACS_PER_CYCLE * (2 if operand == 1 else 1) // passes)
     depth = max(loop_counters(op)[_block_counter(op, loop)].hi + 1 for op in dots)
-    copies = OPERAND_COPIES * len(dots)
+    copies = (OPERAND_COPIES if passes == 1 else PARTED_COPIES) * len(dots)
     return Work(depth, operand, kept, results + beside, macs, copies, loop.lines, loop.is_per_channel)
 
 

@@ -21,7 +21,6 @@ from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.ops.convolution import ConvNumbers, numbers_of, reversal, window_of
 from hlo2tx8.hlo.ops.window import Window
-from hlo2tx8.hlo.precision import is_tf32
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap
 
 Dims = tuple[int, ...]
@@ -106,7 +105,7 @@ def _convolution(op: Operation) -> None:
 def _is_padded_on_the_way(op: Operation, window: Window) -> bool:
     """Does the matrix engine take the zeros around the image from what is loaded, so that no padded image is needed in memory?"""
     left, right = (as_tensor(operand.type).element_type for operand in op.operands)
-    if left != right or sums_type(left) is None or (left == sums_type(left) and not is_tf32(op)):
+    if left != right or sums_type(left) is None:
         return False
     return not any(window.interior) and min((*window.low, *window.high), default=0) >= 0
 

@@ -1,7 +1,8 @@
 """How precisely dots and convolutions multiply f32: their precision_config says it.
 
 DEFAULT     one pass of TF32: the 13 lowest bits of each factor do not count
-HIGH, HIGHEST, an algorithm     f32
+HIGH        three passes of BF16: each factor is the sum of two numbers
+HIGHEST     six passes: each factor is the sum of three, which hold all of its bits; so does what names an algorithm
 """
 
 from math import sqrt
@@ -16,22 +17,26 @@ from hlo2tx8.hlo.spec import Kind
 
 HIGHEST = ArrayAttr([StringAttr("HIGHEST")] * 2)
 """The precision_config of a dot that multiplies f32."""
-TF32_PRODUCT = 2.0**-9
-"""What cutting off both factors may change of a product, relative to it."""
+CUT_OFF = {1: 2.0**-9, 2: 2.0**-14, 3: 2.0**-21}
+"""What leaving out the rest of both factors may change of a product, relative to it, by the number of parts."""
 
 
-def is_tf32(op: Operation) -> bool:
-    """Does a dot or convolution multiply its operands as TF32?"""
+def num_parts(op: Operation) -> int:
+    """The numbers that stand for each factor of a dot or convolution; 1 unless they are f32."""
     if not all(isinstance(as_tensor(operand.type).element_type, Float32Type) for operand in op.operands):
-        return False
+        return 1
     attributes = attributes_of(op)
-    asked = attributes.get("precision_config") or ()
-    return attributes.get("algorithm") is None and not any("HIGH" in str(entry) for entry in asked)
+    asked = [str(entry) for entry in attributes.get("precision_config") or ()]
+    if attributes.get("algorithm") is not None or any("HIGHEST" in entry for entry in asked):
+        return 3
+    return 2 if any("HIGH" in entry for entry in asked) else 1
 
 
 def multiplied_epsilon(op: Operation) -> float:
     """How far off a dot may be for the format it multiplies in, relative to a result whose products do not cancel more than
     random ones do; 0 for other ops."""
-    if not has_spec(op.name) or not (spec_of(op).kind is Kind.DOT or op.name == "stablehlo.convolution") or not is_tf32(op):
+    if not has_spec(op.name) or not (spec_of(op).kind is Kind.DOT or op.name == "stablehlo.convolution"):
         return 0.0
-    return TF32_PRODUCT * sqrt(max(1, num_accumulated(op)))
+    if not isinstance(as_tensor(op.operands[0].type).element_type, Float32Type):
+        return 0.0
+    return CUT_OFF[num_parts(op)] * sqrt(max(1, num_accumulated(op)))

@@ -8,16 +8,21 @@ import numpy as np
 from hlo2tx8.device import ne_rules
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.layouts import Blocked
+from hlo2tx8.dialects.xla_dot import PASSES
 from hlo2tx8.interpreter.buffers import Array
 
 FORMATS = {"int8": Format.INT8, "float16": Format.FP16, "bfloat16": Format.BF16, "float32": Format.TF32}
 """What the engine multiplies elements of a type as."""
 
 
-def contracted(init: Array, row: Array, column: Array, depth: Sequence[int], taps: int) -> Array:
+LARGEST = np.finfo(np.float32).max
+
+
+def contracted(init: Array, row: Array, column: Array, depth: Sequence[int], taps: int, parts: int) -> Array:
     """init + the sum of row * column along the axes `depth`, which are 1 in the result; axes of size 1 are broadcast.
 
-    Of `taps` axes of windows each element has the axes behind, its features, filled with zeros as the engine's layout has them.
+    Of `taps` axes of windows each element has the axes behind, its features, filled with zeros as the engine's layout has them. f32
+    elements are multiplied in `parts`.
     """
     own = tuple(1 if axis in depth else size for axis, size in enumerate(np.broadcast_shapes(row.shape, column.shape)))
     shape = np.broadcast_shapes(init.shape, own)
@@ -33,9 +38,31 @@ def contracted(init: Array, row: Array, column: Array, depth: Sequence[int], tap
     if taps:
         left, right = (_padded(matrix, prod(sizes[taps:]), fmt) for matrix in (left, right))
     sums = np.transpose(np.broadcast_to(init, shape), order).reshape(left.shape[0], left.shape[1], right.shape[1])
-    products = np.stack([ne_rules.accumulate(a, b, psum, fmt) for a, b, psum in zip(left, right, sums, strict=True)])
-    ordered = products.reshape([shape[axis] for axis in order])
+    if parts > 1:
+        fmt, sides = Format.BF16, [_parts(matrix, parts) for matrix in (left, right)]
+    else:
+        sides = [[left], [right]]
+    for i, j in PASSES[parts]:
+        batches = zip(sides[0][i], sides[1][j], sums, strict=True)
+        sums = np.stack([ne_rules.accumulate(a, b, psum, fmt) for a, b, psum in batches])
+    ordered = sums.reshape([shape[axis] for axis in order])
     return np.transpose(ordered, np.argsort(order)).astype(init.dtype, copy=False)
+
+
+def _parts(x: Array, count: int) -> list[Array]:
+    """Numbers with the bits of BF16 that add up to x, the largest first, each cut off, and the first one of x without
+    infinities, of which the others are parts."""
+    found = [_cut_off(x)]
+    rest = limited = np.clip(x, -LARGEST, LARGEST)
+    for _ in range(count - 1):
+        rest = rest - _cut_off(rest)
+        found.append(_cut_off(rest))
+    return [*found, _cut_off(limited)]
+
+
+def _cut_off(x: Array) -> Array:
+    cut = (x.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+    return np.where(np.isnan(x), x, cut)
 
 
 def _padded(matrix: Array, features: int, fmt: Format) -> Array:

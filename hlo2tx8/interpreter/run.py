@@ -311,6 +311,7 @@ class _Run:
             sides[1],
             range(axis, axis + len(depth)),
             0 if op.is_per_channel else len(windows),
+            op.num_parts,
         )
 
     def _vector(self, op: VectorOp, mask: Mask) -> Array:

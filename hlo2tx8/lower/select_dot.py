@@ -22,11 +22,12 @@ from hlo2tx8.device.isa.ne import NE_RESULTS, NeGemm, psum_format
 from hlo2tx8.device.isa.ne_conv import NeConv, NeDepthwise
 from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.dialects import vec, xla
+from hlo2tx8.dialects.xla_dot import PASSES
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.channel_blocks import Matrix, lanes_count, to_lanes
 from hlo2tx8.lower.element_format import Splat, format_of
-from hlo2tx8.lower.select_side import MULTIPLIED, Lanes, Side, select_side
+from hlo2tx8.lower.select_side import Lanes, Side, select_side
 from hlo2tx8.lower.step_builder import StepBuilder
 
 if TYPE_CHECKING:
@@ -43,20 +44,25 @@ class Sums:
 
 def select_dot(s: "BoxSelector", op: vec.DotOp) -> None:
     """Records the result of a block of a contraction in the selector."""
-    step, fmt, lanes = s.step, MULTIPLIED[format_of(op.element_type)], Lanes.of(op)
+    step, lanes = s.step, Lanes.of(op)
     left, right = (select_side(s, op, number, lanes) for number in range(2))
+    fmt = left.fmt
     narrow = _narrowed(op, fmt)
     sums = _sums_of(s, op.init)
     in_place = narrow is None and is_handed_on(op.res)
     target = psum_format(fmt) if narrow is None else format_of(narrow.results[0].type)
     dst = sums.buffer if in_place and sums is not None else _allocate(step, lanes, target)
     started: Size = 0 if sums is None else sums.started
-    addresses: dict[str, Any] = {"dst": dst, "psum": dst if sums is None else sums.buffer}
-    addresses["accumulate"] = started if isinstance(started, int) else step.minimum(started, 1)
-    if op.window_list:
-        step.insert(_convolution(step, op, lanes, left, right, target, addresses))
-    else:
-        step.insert(_gemm(step, op, lanes, left, right, target, addresses))
+    accumulate = started if isinstance(started, int) else step.minimum(started, 1)
+    *first, last = PASSES[op.num_parts]
+    kept = sums.buffer if sums is not None else _allocate(step, lanes, psum_format(fmt)) if first else dst
+    compute = _convolution if op.window_list else _gemm
+    for i, j in first:
+        addresses = {"dst": kept, "psum": kept, "accumulate": accumulate}
+        step.insert(compute(step, op, lanes, left.part(i), right.part(j), psum_format(fmt), addresses))
+        accumulate = 1
+    addresses = {"dst": dst, "psum": kept, "accumulate": accumulate}
+    step.insert(compute(step, op, lanes, left.part(last[0]), right.part(last[1]), target, addresses))
     if in_place:
         s.sums[op.res] = Sums(dst, 1)
         return

@@ -1,12 +1,14 @@
 """One side of a contraction: its vector in SPM, in the layout of the matrix engine."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from xdsl.ir import SSAValue
 
-from hlo2tx8.device.formats import Format
+from hlo2tx8.device.formats import Format, Rounding
+from hlo2tx8.device.isa.ct_arith import CtMaxVS, CtMinVS, CtSubVV
+from hlo2tx8.device.isa.ct_move import CtConvert
 from hlo2tx8.dialects import vec
 from hlo2tx8.dialects.xla_dot import yielded
 from hlo2tx8.lower.box_levels import Size
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 
 MULTIPLIED = {Format.INT8: Format.INT8, Format.FP16: Format.FP16, Format.BF16: Format.BF16, Format.FP32: Format.TF32}
 """The format in which the engine multiplies elements of a format."""
+
+
+LARGEST_BITS = 0x7F7FFFFF
+"""Of the largest finite FP32 number."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +45,21 @@ class Lanes:
 
 @dataclass(frozen=True)
 class Side:
-    """A side's buffer and format, whether its channels are not the depth, and the lanes of its vector in their order."""
+    """A side's buffers, one per part, and format, whether its channels are not the depth, and the lanes of its vector in order."""
 
-    buffer: SSAValue
+    buffers: tuple[SSAValue, ...]
     fmt: Format
     is_transposed: bool
     order: tuple[int, ...]
     step: StepBuilder
+
+    @property
+    def buffer(self) -> SSAValue:
+        return self.buffers[0]
+
+    def part(self, number: int) -> "Side":
+        """The side with one of its parts only."""
+        return replace(self, buffers=(self.buffers[number],))
 
 
 def select_side(s: "BoxSelector", op: vec.DotOp, number: int, lanes: Lanes) -> Side:
@@ -72,8 +86,40 @@ def select_side(s: "BoxSelector", op: vec.DotOp, number: int, lanes: Lanes) -> S
     outer = [i for i in range(len(order)) if i not in own]
     counts = [lanes_count(step, part) for part in (outer, points, [*blocks, last])]
     matrix = Matrix(counts[0], counts[1], counts[2], width, is_blocked)
-    fmt = format_of(op.element_type)
-    return Side(from_lanes(step, vector, matrix, fmt, MULTIPLIED[fmt]), MULTIPLIED[fmt], is_transposed, order, step)
+    fmt, multiplied = format_of(op.element_type), MULTIPLIED[format_of(op.element_type)]
+    vectors = [vector]
+    if op.num_parts > 1:
+        fmt = multiplied = Format.BF16
+        vectors = _parts(step, vector, op.num_parts)
+    buffers = tuple(from_lanes(step, part, matrix, fmt, multiplied) for part in vectors)
+    return Side(buffers, multiplied, is_transposed, order, step)
+
+
+def _parts(step: StepBuilder, vector: SSAValue, count: int) -> list[SSAValue]:
+    """BF16 vectors that add up to one of FP32, the largest first, each cut off, and the first one of it without
+    infinities, of which the others are parts."""
+    n = step.count()
+    single: dict[str, Any] = {"fmt": Format.FP32, "n": n, "origin": step.origin}
+    found = [_convert(step, vector, Format.FP32, Format.BF16, n)]
+    rest = vector
+    for bits, make in ((LARGEST_BITS, CtMinVS.make), (LARGEST_BITS | 1 << 31, CtMaxVS.make)):
+        limited = step.alloc(Format.FP32)
+        step.insert(make(dst=limited, a=rest, imm=bits, **single))
+        rest = limited
+    whole = limited = _convert(step, rest, Format.FP32, Format.BF16, n)
+    for _ in range(count - 1):
+        left = step.alloc(Format.FP32)
+        step.insert(CtSubVV.make(dst=left, a=rest, b=_convert(step, whole, Format.BF16, Format.FP32, n), **single))
+        rest, whole = left, _convert(step, left, Format.FP32, Format.BF16, n)
+        found.append(whole)
+    return [*found, limited]
+
+
+def _convert(step: StepBuilder, src: SSAValue, source: Format, fmt: Format, n: Size) -> SSAValue:
+    dst = step.alloc(fmt)
+    rounding = Rounding.TOWARD_ZERO if fmt is Format.BF16 else Rounding.NEAREST_EVEN
+    step.insert(CtConvert.make(fmt=fmt, fmt2=source, rnd=rounding, dst=dst, src=src, n=n, origin=step.origin))
+    return dst
 
 
 def _side_step(step: StepBuilder, op: vec.DotOp, number: int, order: tuple[int, ...]) -> StepBuilder:

@@ -53,7 +53,8 @@ def vectorize_dot(box: "BoxBuilder", op: xla.DotOp, region: Region) -> None:
     else:
         orders = rows.order(shared, depth, width), columns.order(shared, depth, width)
     row, column = rows.emit(orders[0], depth, windows), columns.emit(orders[1], depth, ())
-    new = vec.DotOp(init, depth, *orders, row, column, windows, is_per_channel=op.is_per_channel is not None)
+    is_per_channel = op.is_per_channel is not None
+    new = vec.DotOp(init, depth, *orders, row, column, windows, is_per_channel=is_per_channel, parts=op.num_parts)
     new.attributes.update(op.attributes)
     box.values[op.res] = box.builder.insert(new).res
 

@@ -18,7 +18,6 @@ from hlo2tx8.dialects.xla_dot import Window, sums_type
 from hlo2tx8.hlo import Kind
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.dot import numbers_of
-from hlo2tx8.hlo.precision import is_tf32
 from hlo2tx8.hlo.types import bit_width, numpy_dtype
 from hlo2tx8.indexing import Dim, Expr, Interval, simplify_expr
 from hlo2tx8.partitioner.instruction import kind_of, shape_of, tensor_type
@@ -26,6 +25,10 @@ from hlo2tx8.partitioner.iteration_space import IterationSpace
 from hlo2tx8.partitioner.reduction_paths import is_empty_loop, loop_counters
 
 Role = Literal["batch", "row", "column"]
+EXACT_PARTS = 3
+"""So many BF16 numbers have all bits of an f32 number."""
+EXACT_DEPTH = 128
+"""Products that one instruction adds up for a dot that is as precise as f32."""
 SUM_BITS = 32
 MOST_EXACT_DEPTH = 1 << 17
 """Products of two INT8 that these bits hold the sum of."""
@@ -35,7 +38,8 @@ MOST_EXACT_DEPTH = 1 << 17
 class Contraction:
     """How a dot goes to the matrix engine: operand `rows` has the rows; counters `loops`, outermost first, are plain loops,
     counter `block` of `extent` turns goes `lanes` at a time. `window_counters` go all at once, along
-    the lines of `windows`; `is_per_channel`: every column has rows of its own."""
+    the lines of `windows`; `is_per_channel`: every column has rows of its own. f32 is multiplied in so many
+    `parts`."""
 
     rows: int
     loops: tuple[int, ...]
@@ -45,6 +49,12 @@ class Contraction:
     window_counters: tuple[int, ...] = ()
     windows: tuple[Window, ...] = ()
     is_per_channel: bool = False
+    parts: int = 1
+
+    @property
+    def is_added_to_nearest(self) -> bool:
+        """Are blocks added up by CT, as f32 rounds? The engine adds toward zero, which many turns would let one see."""
+        return self.parts == EXACT_PARTS
 
 
 def why_not_on_engine(op: Operation) -> str:
@@ -64,8 +74,6 @@ def why_not_on_engine(op: Operation) -> str:
             return f"the matrix engine does not add up {left} as {result}"
         if width > SUM_BITS and num_products(op) >= MOST_EXACT_DEPTH:
             return f"sums of {num_products(op)} products are too large for {sums}"
-    if left == sums and not is_tf32(op):
-        return "products of TF32 are not as precise as asked for"
     return ""
 
 

@@ -57,6 +57,11 @@ def test_which_instruction_convolves(case: str) -> None:
     assert f"{CASES[case][3]} " in hlo2tx8.compile(lowered(case, np.float32)[0]).as_text(Level.SCHEDULED)
 
 
-def test_full_precision_stays_off_the_engine() -> None:
+def test_full_precision_takes_six_passes() -> None:
     with jax.default_matmul_precision("highest"):
-        assert "NE_" not in hlo2tx8.compile(lowered("same", np.float32)[0]).as_text(Level.SCHEDULED)
+        text, arrays = lowered("same", np.float32)
+    assert hlo2tx8.compile(text).as_text(Level.SCHEDULED).count("NE_conv ") == 6
+    found = [run_level(partial(load_source, text), Options(until=level), arrays)[0] for level in LEVELS]
+    assert len({value.tobytes() for value in found}) == 1
+    exact = run_level(partial(load_source, text), Options(until=Level.HLO), arrays)[0]
+    assert np.max(np.abs(found[0] - exact)) <= 2.0**-21 * 36

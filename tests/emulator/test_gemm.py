@@ -88,3 +88,36 @@ def test_dots_of_any_dimensions(name: str, dtype: str):
     depth = max(1, prod(left) * prod(right) // max(1, expected.size))
     assert uses_engine(text)
     check_levels(text, arrays, expected, bound_of(min(depth, 2000), *arrays, dtype, result, expected, subscripts))
+
+
+@pytest.mark.parametrize(("precision", "cut_off"), [("HIGH", 2.0**-14), ("HIGHEST", 2.0**-21)])
+@pytest.mark.parametrize("name", ["plain", "columns of no whole block", "batch of two dimensions", "two contracted", "deep"])
+def test_f32_in_parts(name: str, precision: str, cut_off: float):
+    subscripts, left, right, numbers = DOTS[name]
+    contracted, _, batch = numbers.partition(" batch ")
+    fields = (f"batching_dims = {batch}, " if batch else "") + f"contracting_dims = {contracted}"
+    arrays = [random(left, "f32", 3), random(right, "f32", 4)]
+    wide = [a.astype(np.float64) for a in arrays]
+    expected, total = np.einsum(subscripts, *wide), np.einsum(subscripts, *map(np.abs, wide))
+    types = [typed(left, "f32"), typed(right, "f32")]
+    asked = f"precision = [{precision}, {precision}] : ({', '.join(types)})"
+    line = f"%r = stablehlo.dot_general %p0, %p1, {fields}, {asked} -> {typed(expected.shape, 'f32')}"
+    check_levels(main(types, typed(expected.shape, "f32"), line), arrays, expected, total * (cut_off + 16 * 2.0**-23))
+
+
+def test_infinite_and_nan_factors_in_parts():
+    left = np.array([[np.inf, 1.0, 2.0], [np.nan, 1.0, 0.0], [3e38, -0.0, 1e-3], [-np.inf, np.inf, 0.0]], np.float32)
+    right = np.array([[1.5, 0.0, -1e-3], [1.0, 1.0, 1.0], [0.5, 2.0, 4.0]], np.float32)
+    text = main(
+        ["tensor<4x3xf32>", "tensor<3x3xf32>"],
+        "tensor<4x3xf32>",
+        "%r = stablehlo.dot_general %p0, %p1, contracting_dims = [1] x [0], precision = [HIGHEST, HIGHEST]"
+        " : (tensor<4x3xf32>, tensor<3x3xf32>) -> tensor<4x3xf32>",
+    )
+    found = np.asarray(hlo2tx8.compile(text, Options()).run(left, right))
+    with np.errstate(all="ignore"):
+        expected = left.astype(np.float64) @ right.astype(np.float64)
+    finite = np.isfinite(expected) & (np.abs(expected) < 3.4e38)
+    assert np.array_equal(np.isnan(found), np.isnan(expected))
+    assert np.array_equal(found[np.isinf(expected)], expected[np.isinf(expected)].astype(np.float32))
+    assert np.allclose(found[finite], expected[finite], rtol=2.0**-20)
