@@ -52,6 +52,7 @@ golden: $(STAMP)  ## rewrite stored listings and numbers
 	@$(BIN)/python -m pytest --update-golden tests/golden
 
 docs: $(STAMP)  ## rewrite the generated pages of docs/
+	@$(BIN)/python -m hlo2tx8.tools.op_engines
 	@$(BIN)/python -m hlo2tx8.tools.docs
 
 bench: $(STAMP)  ## gelu, kernels written by hand, dispatch and models against XLA:CPU, side by side

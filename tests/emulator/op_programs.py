@@ -7,8 +7,8 @@ import numpy as np
 from hlo2tx8.hlo import Kind, OpSpec, Sample, TensorLike, all_specs
 from hlo2tx8.hlo.edge_values import edge_values
 from hlo2tx8.hlo.types import is_float
+from hlo2tx8.tools.op_probes import sample_text
 
-ENUMS = {"comparison_direction": "comparison_direction", "compare_type": "comparison_type"}
 DTYPES = (
     *("bfloat16", "float16", "float32", "bool", "complex64", "complex128", "float64"),
     *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
@@ -28,26 +28,12 @@ class OpProgram:
 
     @property
     def text(self) -> str:
-        names = [f"%a{i}" for i in range(len(self.sample.operands))]
-        params = ", ".join(f"{n}: {o}" for n, o in zip(names, self.sample.operands, strict=True))
-        attrs = ", ".join(_attribute(k, v, self.spec.name) for k, v in self.sample.attributes.items())
-        operands = ", ".join(map(str, self.sample.operands))
-        (result,) = self.sample.results
-        body = f'%r = "{self.spec.name}"({", ".join(names)}) {{{attrs}}} : ({operands}) -> {result}'
-        return f"module @m {{\nfunc.func public @main({params}) -> {result} {{\n{body}\nreturn %r : {result}\n}}\n}}\n"
+        return sample_text(self.spec, self.sample)
 
     def inputs(self, seed: int = 0) -> list[np.ndarray]:
         """Edge values first, then random ones."""
         rng = np.random.default_rng(seed)
         return [values(o, rng, i in self.sample.index_operands) for i, o in enumerate(self.sample.operands)]
-
-
-def _attribute(name: str, value: object, op: str) -> str:
-    if name in ENUMS:
-        return f"{name} = #{op.split('.', maxsplit=1)[0]}<{ENUMS[name]} {value}>"
-    if isinstance(value, tuple):
-        return f"{name} = array<i64{':' if value else ''} {', '.join(map(str, value))}>"
-    return f"{name} = {value} : i{32 if name.endswith('_bits') else 64}"
 
 
 def values(like: TensorLike, rng: np.random.Generator, is_index: bool = False) -> np.ndarray:

@@ -9,6 +9,7 @@ words 4..31: operands as signed integers, in the order of FIELDS
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -113,27 +114,50 @@ def decode_records(words: np.ndarray, origins: Sequence[str]) -> list[Record]:
     return records
 
 
-def _decode(i: int, head: Sequence[int], operands: Sequence[int], origins: Sequence[str]) -> Record:
-    code, registers, origin, _ = head
+class _Head(NamedTuple):
+    """What the first word of a record says; `places` are positions of fields that number a register."""
+
+    kind: type[Instruction]
+    fmt: Format
+    fmt2: Format
+    rounding: Rounding
+    names: tuple[str, ...]
+    places: tuple[int, ...]
+
+
+@lru_cache(4096)
+def _head(code: int) -> _Head:
     kind = BY_OPCODE.get(code & 0xFFFF)
     if kind is None:
-        raise EncodingError(f"record {i}: illegal opcode {code & 0xFFFF}")
+        raise EncodingError(f"illegal opcode {code & 0xFFFF}")
     try:
         fmt, fmt2 = Format(code >> 16 & 0xFF), Format(code >> 24 & 0xFF)
         rounding = Rounding(code >> 32 & 0xFF)
     except ValueError as error:
-        raise EncodingError(f"record {i}: {kind.MNEMONIC}: {error}") from None
+        raise EncodingError(f"{kind.MNEMONIC}: {error}") from None
     if not kind.takes(fmt, fmt2, rounding):
-        raise EncodingError(f"record {i}: {refusal(kind, fmt, fmt2, rounding)}")
-    fields: dict[str, Operand] = {}
-    for position, f in enumerate(kind.FIELDS):
-        value = operands[position]
-        is_register = registers >> position & 1
-        if (is_register or f.role is Role.REGISTER) and not 0 <= value < NUM_REGISTERS:
-            raise EncodingError(f"record {i}: {kind.MNEMONIC}: no register {value}")
-        fields[f.name] = Register(value) if is_register else value
-    for position in range(len(kind.FIELDS), len(operands) if registers >> len(kind.FIELDS) else 0):
-        if registers >> position & 1 and not 0 <= operands[position] < NUM_REGISTERS:
+        raise EncodingError(refusal(kind, fmt, fmt2, rounding))
+    places = tuple(k for k, f in enumerate(kind.FIELDS) if f.role is Role.REGISTER)
+    return _Head(kind, fmt, fmt2, rounding, tuple(f.name for f in kind.FIELDS), places)
+
+
+def _decode(i: int, head: Sequence[int], operands: Sequence[int], origins: Sequence[str]) -> Record:
+    code, registers, origin, _ = head
+    try:
+        kind, fmt, fmt2, rounding, names, places = _head(code & 0xFF_FFFF_FFFF)
+    except EncodingError as error:
+        raise EncodingError(f"record {i}: {error}") from None
+    fields: dict[str, Operand] = dict(zip(names, operands, strict=False))
+    for position in places:
+        if not 0 <= operands[position] < NUM_REGISTERS:
             raise EncodingError(f"record {i}: {kind.MNEMONIC}: no register {operands[position]}")
+    registers &= (1 << len(operands)) - 1
+    while registers:
+        position = (registers & -registers).bit_length() - 1
+        registers &= registers - 1
+        if not 0 <= operands[position] < NUM_REGISTERS:
+            raise EncodingError(f"record {i}: {kind.MNEMONIC}: no register {operands[position]}")
+        if position < len(names):
+            fields[names[position]] = Register(operands[position])
     name = origins[origin] if origin < len(origins) else ""
     return Record(kind, fields, fmt, fmt2, rounding, name)

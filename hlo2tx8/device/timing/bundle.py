@@ -16,10 +16,9 @@ INSTRUCTIONS, BUSY, ELAPSED, DDR_BYTES, BYTES, OPERATIONS, LEAST = range(PER_REC
 """Of a record: how often, cycles of its engine, cycles of the kernel core, bytes the DDR spends time on, bytes moved, operations,
 cycles they take at peak rate."""
 CAUSES = len(Engine)
-STARVED, ENGINE_BUSY, ENGINE_INSTRUCTIONS = (CAUSES + i for i in range(3))
-PER_ENGINE = CAUSES + 3
-"""Of an engine: cycles its next instruction waited for data of each engine, cycles in which it had no instruction and in which it
-worked, instructions."""
+ENGINE_BUSY, ENGINE_INSTRUCTIONS = (CAUSES + i for i in range(2))
+PER_ENGINE = CAUSES + 2
+"""Of an engine: cycles its next instruction waited for data of each engine, cycles in which it worked, instructions."""
 KC_BASE = PER_ENGINE * len(Engine)
 FULL, WAITING = KC_BASE, KC_BASE + CAUSES
 BARRIER_WAIT, BARRIER, ISSUE = (KC_BASE + 2 * CAUSES + i for i in range(3))

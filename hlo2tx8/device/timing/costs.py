@@ -1,7 +1,8 @@
 """What one instruction costs: cycles of its engine, bytes of the DDR, operations; numbers from the chip description."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 from typing import NamedTuple
 
@@ -47,8 +48,15 @@ class Work:
 
 def spm_ranges(kind: type[Instruction], o: Operands) -> tuple[Range, ...]:
     """The SPM bytes an instruction reads and writes."""
+    values = o.values
+    return tuple([Range(at := values[name], at + num_bytes(o), is_write) for name, num_bytes, is_write in _extents(kind)])
+
+
+@cache
+def _extents(kind: type[Instruction]) -> tuple[tuple[str, Callable[[Operands], int], bool], ...]:
+    """Of the operands in SPM: name, bytes, is it written?"""
     return tuple(
-        Range(o[f.name], o[f.name] + f.num_bytes(o), f.role is Role.SPM_WRITE)
+        (f.name, f.num_bytes, f.role is Role.SPM_WRITE)
         for f in kind.FIELDS
         if f.role in (Role.SPM_READ, Role.SPM_WRITE) and f.num_bytes is not None
     )

@@ -22,7 +22,6 @@ from hlo2tx8.device.timing.bundle import (
     PER_ENGINE,
     PER_RECORD,
     PER_TILE,
-    STARVED,
     WAITING,
     Bundle,
     Issued,
@@ -95,7 +94,7 @@ class Engines:
         self.spend(b, step, self.chip.cycles.issue)
         if oldest is not None:
             self.wait_until(b, step, FULL, oldest)
-        new = Issued(shape, step, step.engine, b.now, b.now, 0.0, STARVED)
+        new = Issued(shape, step, step.engine, b.now, b.now, 0.0, step.engine)
         if queue:
             last = queue[-1]
             if last.end is None:
@@ -125,7 +124,6 @@ class Engines:
     def start(self, b: Bundle, issued: Issued) -> None:
         start = issued.start = max(issued.ready, issued.free)
         base = issued.engine * PER_ENGINE
-        b.counters[base + STARVED] += max(issued.issue - issued.free, 0.0)
         if issued.ready > issued.issue:
             b.counters[base + issued.cause] += max(issued.ready - max(issued.issue, issued.free), 0.0)
         work = issued.shape.work

@@ -89,9 +89,25 @@ class SharedDdr(Fluid):
 
     samples: list[tuple[float, float]] | None = None
 
+    def __post_init__(self) -> None:
+        self._of_chip, self._of_port = self.chip.ddr_bytes_per_cycle, float(self.chip.cycles.dma_bytes_per_cycle)
+
+    @property
+    def rate(self) -> float:
+        """Of every transfer that flows; there is one."""
+        rate = self._of_chip / sum([t.weight for t in self.flowing])
+        return rate if rate < self._of_port else self._of_port
+
     def rates(self) -> Sequence[float]:
-        total = sum(t.weight for t in self.flowing)
-        return [min(self.chip.ddr_bytes_per_cycle / total, self.chip.cycles.dma_bytes_per_cycle)] * len(self.flowing)
+        return [self.rate] * len(self.flowing)
+
+    def next_event(self) -> float:
+        """As they all are equally fast, the one with the least left ends first."""
+        begin = self.coming[0].flows_at if self.coming else inf
+        if not self.flowing:
+            return begin if begin > self.now else self.now
+        end = self.now + min([t.rest for t in self.flowing]) / self.rate
+        return end if end <= begin + SAME_CYCLES else begin
 
     def step(self) -> list[Transfer]:
         done = super().step()

@@ -5,7 +5,6 @@ then, so times add up. Stretches that differ in DDR slots, offsets and origins o
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -31,6 +30,7 @@ from hlo2tx8.device.timing.bundle import (
 )
 from hlo2tx8.device.timing.engines import Recorder
 from hlo2tx8.device.timing.machine import Machine
+from hlo2tx8.device.timing.native import Timed, time_steps
 from hlo2tx8.device.timing.report import EngineCounters, Part, RecordCost, Report
 from hlo2tx8.device.timing.steps import NUM_REGISTERS, Steps, Value
 
@@ -38,31 +38,20 @@ NAMES = {e: e.name for e in Engine}
 ALL_QUEUED = sum(1 << e for e in QUEUED)
 
 
-@dataclass(frozen=True)
-class _Cost:
-    """Of one stretch: `records` are sums over tiles, `counters` one row per tile."""
-
-    cycles: float
-    records: np.ndarray
-    counters: np.ndarray
-    unknown: frozenset[int]
-    is_end: bool
-
-
 def model(program: Program, chip: Chip, recorder: Recorder | None = None) -> Report:
     """The modelled time of a program that decodes, EncodingError otherwise; a recorder is told all that happens."""
-    stretches = _stretches(program, chip)
+    parts_of = stretches(program, chip)
     parts: list[Part] = []
     now, unknown = float(chip.cycles.launch), set[int]()
-    known: dict[bytes, _Cost] = {}
-    for first, key, steps in stretches:
+    known: dict[bytes, Timed] = {}
+    for first, key, steps in parts_of:
         cost = known.get(key)
-        if cost is None or recorder is not None:
-            follow = 0 if recorder is None else recorder.begin(first, now, len(stretches))
-            machine = Machine(steps, chip, recorder, follow=follow)
-            cost = known[key] = _cost(machine)
-            if recorder is not None:
-                recorder.end(machine.ddr.samples or ())
+        if recorder is not None:
+            machine = Machine(steps, chip, recorder, follow=recorder.begin(first, now, len(parts_of)))
+            cost = cost_of(machine)
+            recorder.end(machine.ddr.samples or ())
+        elif cost is None:
+            cost = known[key] = time_steps(steps, chip) or cost_of(Machine(steps, chip))
         unknown |= {first + record for record in cost.unknown}
         parts.append(Part(first, first + len(steps.records), cost.cycles, cost.records, cost.counters))
         now += cost.cycles
@@ -76,14 +65,15 @@ def report_of(program: Program, chip: Chip, parts: Sequence[Part], unknown: Iter
     return _report(program, chip, parts, 0.0, {i for i in unknown if any(p.first <= i < p.end for p in parts)})
 
 
-def _cost(machine: Machine) -> _Cost:
+def cost_of(machine: Machine) -> Timed:
+    """Of one stretch, which the machine follows."""
     tile: Value = tuple(range(machine.chip.tiles)) if machine.chip.tiles > 1 else 0
     cycles = machine.run([0, tile, *[0] * (NUM_REGISTERS - 2)])
     is_end = all(b.at < len(machine.steps.steps) - 1 for b in machine.bundles)
-    return _Cost(cycles, machine.records, machine.counters, frozenset(machine.unknown), is_end)
+    return Timed(cycles, machine.records, machine.counters, frozenset(machine.unknown), is_end)
 
 
-def _stretches(program: Program, chip: Chip) -> list[tuple[int, bytes, Steps]]:
+def stretches(program: Program, chip: Chip) -> list[tuple[int, bytes, Steps]]:
     """(first record, what tells it from others, steps) of each stretch; one if registers live from one to the next."""
     code = program.code
     cuts = _cuts(code)

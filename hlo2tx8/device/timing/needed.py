@@ -7,12 +7,14 @@ register can be the one that is read there.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from hlo2tx8.device.isa.base import Instruction
 from hlo2tx8.device.isa.encoding import Operand, Record, Register
 from hlo2tx8.device.isa.forms import KcScalar
 from hlo2tx8.device.isa.kc_control import KcAffine, KcEnd, KcEndIf, KcExit, KcIf, KcLoadScalar, KcLoop
 
+BLOCKS = (KcEnd, KcEndIf, KcLoop, KcIf, KcExit)
 ALWAYS_SET = frozenset((0, 1))
 Names = Callable[[type[Instruction]], Sequence[str]]
 
@@ -38,10 +40,11 @@ def needed_scalars(records: Sequence[Record], targets: Sequence[int], names: Nam
 
     targets: per record the other end of its block, as `partners` gives them.
     """
+    uses = [_Use.of(record, names) for record in records]
     at_begin: dict[int, frozenset[int]] = {}
     while True:
         seen = dict(at_begin)
-        found, live = _backward(records, targets, names, at_begin)
+        found, live = _backward(uses, targets, at_begin)
         if at_begin == seen:
             break
     carried: dict[int, tuple[int, ...]] = {}
@@ -52,32 +55,45 @@ def needed_scalars(records: Sequence[Record], targets: Sequence[int], names: Nam
     return Needed(frozenset(found), live - ALWAYS_SET, carried)
 
 
-def _backward(
-    records: Sequence[Record], targets: Sequence[int], names: Names, at_begin: dict[int, frozenset[int]]
-) -> tuple[set[int], frozenset[int]]:
+class _Use(NamedTuple):
+    """Of a record: what it is to liveness, the register it sets (0: none that counts), those it reads."""
+
+    kind: type[Instruction] | None
+    rd: int
+    reads: set[int]
+
+    @staticmethod
+    def of(record: Record, names: Names) -> "_Use":
+        kind = record.kind
+        if is_scalar(kind):
+            fields = [o.number for n, o in record.fields.items() if type(o) is Register and n != "rd"]
+            return _Use(KcScalar, _number(record.fields["rd"]), set(fields))
+        rd = _number(record.fields["rd"]) if kind is KcLoop else 0
+        return _Use(kind if kind in BLOCKS else None, rd, registers_of(record, names(kind)))
+
+
+def _backward(uses: Sequence[_Use], targets: Sequence[int], at_begin: dict[int, frozenset[int]]) -> tuple[set[int], frozenset[int]]:
     """One pass; what is live where a loop's body begins is known from the pass before."""
     found = set[int]()
     live = set[int]()
     behind: dict[int, frozenset[int]] = {}  # by the end of a block
-    for i in range(len(records) - 1, -1, -1):
-        record = records[i]
-        kind = record.kind
-        if kind in (KcEnd, KcEndIf):
-            behind[i] = frozenset(live)
-            live |= at_begin.get(targets[i], frozenset())
-        elif kind is KcLoop:
-            at_begin[i] = frozenset(live)
-            live.discard(_number(record.fields["rd"]))
-            live |= behind[targets[i]]
-        elif kind in (KcIf, KcExit):
-            live |= behind[targets[i]]
-        elif is_scalar(kind):
-            rd = _number(record.fields["rd"])
+    for i in range(len(uses) - 1, -1, -1):
+        kind, rd, reads = uses[i]
+        if kind is KcScalar:
             if rd not in live:
                 continue
             found.add(i)
             live.discard(rd)
-        live |= registers_of(record, [n for n in record.fields if n != "rd"] if is_scalar(kind) else names(kind))
+        elif kind is KcEnd or kind is KcEndIf:
+            behind[i] = frozenset(live)
+            live |= at_begin.get(targets[i], frozenset())
+        elif kind is KcLoop:
+            at_begin[i] = frozenset(live)
+            live.discard(rd)
+            live |= behind[targets[i]]
+        elif kind is not None:
+            live |= behind[targets[i]]
+        live |= reads
     return found, frozenset(live)
 
 

@@ -103,13 +103,12 @@ class Steps:
 
     def __post_init__(self) -> None:
         targets = partners(self.records)
-        decide = needed_scalars(self.records, targets, lambda kind: _shape_names(kind)[0]).scalars
         needed = needed_scalars(self.records, targets, lambda kind: _shape_names(kind)[1])
         self.live_in = needed.live_in
         at: dict[int, int] = {}
         before = 0
         for i, record in enumerate(self.records):
-            step = self._step(i, record, needed, decide)
+            step = self._step(i, record, needed)
             if step is None:
                 before += _scalar_cycles(record)
                 continue
@@ -121,31 +120,47 @@ class Steps:
             if self.records[i].kind in (KcLoop, KcIf, KcEnd, KcEndIf, KcExit):
                 self.steps[number].target = at[targets[i]]
         self._mark_varying()
+        if any(step.varies for step in self.steps):
+            decide = needed_scalars(self.records, targets, lambda kind: _shape_names(kind)[0]).scalars
+            for step in self.steps:
+                step.decides_counts = step.op is Op.SCALAR and step.record in decide
 
     def shape(self, step: Step, key: tuple[int | None, ...]) -> Shape:
-        """The instruction of a step with these inputs; what is not known counts as little as it may."""
-        record = self.records[step.record]
-        given = dict(zip(step.names, key, strict=True))
-        values: dict[str, int] = {}
-        for f in record.kind.FIELDS:
-            operand = given.get(f.name, record.fields[f.name])
-            values[f.name] = operand if type(operand) is int else f.least or int(f.role is Role.COUNT)
-        o = Operands(values, record.fmt, record.fmt2)
-        ranges = spm_ranges(record.kind, o)
-        checked = () if record.kind.ENGINE is Engine.DTE else ranges
-        if checked not in self._sets:
-            number, conflicts = len(self._sets), set[int]()
-            for others, (other, back) in self._sets.items():
-                if any(a.conflicts_with(b) for a in checked for b in others):
-                    conflicts.add(other)
-                    back.add(number)
-            if any(r.is_write and r.start < r.end for r in checked):
-                conflicts.add(number)
-            self._sets[checked] = number, conflicts
-        shape = step.shapes[key] = Shape(work_of(record.kind, o, self.chip, ranges), ranges, *self._sets[checked])
+        """The instruction of a step with these inputs."""
+        work, ranges = self.cost(step, key)
+        checked = () if step.engine is Engine.DTE else ranges
+        found = self._sets.get(checked)
+        if found is None:
+            found = self._sets[checked] = self._new_set(checked)
+        shape = step.shapes[key] = Shape(work, ranges, *found)
         return shape
 
-    def _step(self, i: int, record: Record, needed: Needed, decide: frozenset[int]) -> Step | None:
+    def cost(self, step: Step, key: Sequence[int | None]) -> tuple[Work, tuple[Range, ...]]:
+        """What a step with these inputs asks of its engine, and its ranges; what is not known counts as little as it may."""
+        record = self.records[step.record]
+        kind = record.kind
+        given: dict[str, Operand | None] = {**record.fields, **dict(zip(step.names, key, strict=True))}
+        values = {name: value for name, value in given.items() if type(value) is int}
+        if len(values) < len(given):
+            values |= {f.name: f.least or int(f.role is Role.COUNT) for f in kind.FIELDS if f.name not in values}
+        o = Operands(values, record.fmt, record.fmt2)
+        ranges = spm_ranges(kind, o)
+        return work_of(kind, o, self.chip, ranges), ranges
+
+    def _new_set(self, ranges: tuple[Range, ...]) -> tuple[int, set[int]]:
+        """The number of a set of ranges, and those it conflicts with."""
+        number, conflicts = len(self._sets), set[int]()
+        for start, end, is_write in ranges:
+            for others, (other, back) in self._sets.items():
+                for other_start, other_end, other_is_write in others:
+                    if start < other_end and other_start < end and (is_write or other_is_write):
+                        conflicts.add(other)
+                        back.add(number)
+            if is_write and start < end:
+                conflicts.add(number)
+        return number, conflicts
+
+    def _step(self, i: int, record: Record, needed: Needed) -> Step | None:
         kind, fields = record.kind, record.fields
         if is_scalar(kind):
             if i not in needed.scalars:
@@ -154,7 +169,7 @@ class Steps:
             terms, fold = _fold(record)
             inputs = tuple(map(self._index, terms))
             cycles = _scalar_cycles(record)
-            return Step(Op.SCALAR, i, 0, inputs, (), rd, cycles, fold, decides_counts=i in decide)
+            return Step(Op.SCALAR, i, 0, inputs, (), rd, cycles, fold)
         if kind is KcLoop:
             inputs = tuple(self._index(fields[name]) for name in ("lo", "hi", "step"))
             return Step(Op.LOOP, i, 0, inputs, rd=_number(fields["rd"]), counts=inputs, carried=needed.carried[i])
@@ -241,13 +256,14 @@ def _fold(record: Record) -> tuple[Sequence[Operand], Callable[..., int] | None]
     fields = record.fields
     if record.kind is KcAffine:
         pairs = [(fields[f"r{i}"], fields[f"k{i}"]) for i in range(1, 5)]
-        return [fields["c"], *(o for r, k in pairs if k != 0 for o in (r, k))], _affine
+        return [fields["c"], *(o for r, k in pairs if k != 0 for o in (r, k))], affine
     if issubclass(record.kind, KcScalar):
         return [fields["a"], fields["b"]], record.kind.FOLD
     return [], None
 
 
-def _affine(c: int, *terms: int) -> int:
+def affine(c: int, *terms: int) -> int:
+    """c + r1 * k1 + r2 * k2 ..."""
     for i in range(0, len(terms), 2):
         c += terms[i] * terms[i + 1]
     return c

@@ -1,0 +1,118 @@
+"""Small modules of one HLO operation each: from an OpSpec's samples, or from `op_probes.mlir` for ops that have none or regions."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from math import prod
+from pathlib import Path
+
+from hlo2tx8.hlo import Kind, OpSpec, Sample, TensorLike
+from hlo2tx8.hlo.types import dtype, is_complex, is_float, is_pred, mlir_name
+
+ENUMS = {"comparison_direction": "comparison_direction", "compare_type": "comparison_type"}
+DTYPES = (
+    *("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz"),
+    *("int64", "uint64", "int32", "uint32", "int16", "uint16", "int8", "uint8", "int4", "uint4", "int2", "uint2"),
+    *("bool", "complex64", "complex128"),
+)
+FLOATS = tuple(name for name in DTYPES if is_float(dtype(name)))
+COMPLEX = tuple(name for name in DTYPES if is_complex(dtype(name)))
+NUMBERS = tuple(name for name in DTYPES if not is_pred(dtype(name)))
+FAMILIES: Mapping[str, tuple[str, ...]] = {
+    "all": DTYPES,
+    "floats": FLOATS,
+    "numbers": NUMBERS,
+    "ordered": tuple(name for name in DTYPES if name not in COMPLEX),
+    "real": tuple(name for name in NUMBERS if name not in COMPLEX),
+    "solved": (*FLOATS, *COMPLEX),
+}
+"""Words for dtypes in the headings of `op_probes.mlir`."""
+SHAPE = (5, 33)
+UNUSUAL = tuple(name for name in DTYPES if "float8" in name or name.endswith(("int4", "int2")))
+_HEADING = re.compile(r"^// ----- (\S+): (\w+)\n", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A module of one op, and the dtype it stands for."""
+
+    op: str
+    dtype: str
+    text: str
+
+
+def probes(spec: OpSpec) -> Iterator[Probe]:
+    """One module per dtype that the op is defined on; none of an op that passes make or that only holds a module together."""
+    if spec.name in _templates():
+        names, text = _templates()[spec.name]
+        yield from (Probe(spec.name, name, _filled(text, name)) for name in names)
+    elif spec.kind in (Kind.ELEMENTWISE, Kind.SHAPING) and not spec.name.startswith("hlo."):
+        largest: dict[str, Sample] = {}
+        for sample in spec.samples():
+            key = key_of(sample)
+            sample = _shaped(sample) if spec.kind is Kind.ELEMENTWISE else sample
+            if key not in largest or _rank(sample) > _rank(largest[key]):
+                largest[key] = sample
+        yield from (Probe(spec.name, key, sample_text(spec, sample)) for key, sample in largest.items())
+
+
+def has_probes(spec: OpSpec) -> bool:
+    """Is there any?"""
+    return next(probes(spec), None) is not None
+
+
+def key_of(sample: Sample) -> str:
+    """The dtype that a sample is of: of its operands if they have one, and not that of a condition."""
+    names = [like.dtype.name for like in (*sample.operands, *sample.results)]
+    return next((name for name in names[: len(sample.operands)] if name != "bool"), names[0])
+
+
+def sample_text(spec: OpSpec, sample: Sample) -> str:
+    """A sample with one result as a StableHLO module."""
+    names = [f"%a{i}" for i in range(len(sample.operands))]
+    arguments = ", ".join(f"{n}: {o}" for n, o in zip(names, sample.operands, strict=True))
+    attributes = ", ".join(_attribute(k, v, spec.name) for k, v in sample.attributes.items())
+    operands = ", ".join(map(str, sample.operands))
+    (result,) = sample.results
+    body = f'%r = "{spec.name}"({", ".join(names)}) {{{attributes}}} : ({operands}) -> {result}'
+    return f"module @m {{\nfunc.func public @main({arguments}) -> {result} {{\n{body}\nreturn %r : {result}\n}}\n}}\n"
+
+
+def _shaped(sample: Sample) -> Sample:
+    """An elementwise sample with SHAPE for the shape of its results: theirs may be empty."""
+    old = sample.results[0].shape
+    if not all(o.shape in (old, ()) for o in sample.operands):
+        return sample
+    operands, results = (
+        tuple(TensorLike(SHAPE, x.dtype) if x.shape == old else x for x in tensors) for tensors in (sample.operands, sample.results)
+    )
+    return replace(sample, operands=operands, results=results)
+
+
+def _rank(sample: Sample) -> tuple[bool, bool, int]:
+    """Samples that are not empty, and give elements of a byte that are no f8, say most about their operands' dtype."""
+    (result, *_), first = sample.results, sample.operands[:1]
+    is_usual = result.dtype.name not in UNUSUAL or any(o.dtype == result.dtype for o in first)
+    return (prod(result.shape) > 0, is_usual, prod(result.shape))
+
+
+def _attribute(name: str, value: object, op: str) -> str:
+    if name in ENUMS:
+        return f"{name} = #{op.split('.', maxsplit=1)[0]}<{ENUMS[name]} {value}>"
+    if isinstance(value, tuple):
+        return f"{name} = array<i64{':' if value else ''} {', '.join(map(str, value))}>"
+    return f"{name} = {value} : i{32 if name.endswith('_bits') else 64}"
+
+
+@cache
+def _templates() -> Mapping[str, tuple[tuple[str, ...], str]]:
+    """Op → (dtypes, text with T and ONE)."""
+    parts = _HEADING.split(Path(__file__).with_suffix(".mlir").read_text())[1:]
+    return {op: (FAMILIES[family], text) for op, family, text in zip(parts[::3], parts[1::3], parts[2::3], strict=True)}
+
+
+def _filled(text: str, name: str) -> str:
+    one = "true" if name == "bool" else "(1.0, 0.0)" if name in COMPLEX else "1.0" if name in FLOATS else "1"
+    word = mlir_name(dtype(name))
+    return re.sub(r"(?<=[<x])T(?=>)|(?<=: )T(?=\})", word, text).replace("ONE", one)

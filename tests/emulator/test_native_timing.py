@@ -1,0 +1,42 @@
+"""The timing model's machine in C against the one in Python that defines it: the same cycles, sums and counters."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hlo2tx8.device import native
+from hlo2tx8.device.chip import load_chip
+from hlo2tx8.device.program import Program
+from hlo2tx8.device.timing.machine import Machine
+from hlo2tx8.device.timing.model import cost_of, stretches
+from hlo2tx8.device.timing.native import time_steps
+from hlo2tx8.driver import compile_source
+from hlo2tx8.tools.fuzz.draw import draw
+from hlo2tx8.tools.fuzz.draw_control import draw_control
+
+CHIP = load_chip()
+SAMPLES = Path(__file__).parents[2] / "hlo_samples"
+FILES = [f for f in sorted(SAMPLES.rglob("*")) if f.suffix in (".hlo", ".mlir")]
+pytestmark = pytest.mark.skipif(not native.available(), reason="no native core on this machine")
+
+
+def check(program: Program) -> None:
+    for _, _, steps in stretches(program, CHIP):
+        found, wanted = time_steps(steps, CHIP), cost_of(Machine(steps, CHIP))
+        assert found is not None
+        assert found.cycles == pytest.approx(wanted.cycles, rel=1e-9)
+        assert (found.unknown, found.is_end) == (wanted.unknown, wanted.is_end)
+        np.testing.assert_allclose(found.records, wanted.records, rtol=1e-7, atol=1e-3)
+        np.testing.assert_allclose(found.counters, wanted.counters, rtol=1e-7, atol=1e-3)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(SAMPLES)))
+def test_samples(file: Path) -> None:
+    check(compile_source(str(file)).program)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_graphs(seed: int) -> None:
+    case = draw_control(seed) if seed % 3 == 2 else draw(seed)
+    check(compile_source(case.graph.to_hlo(), format="hlo").program)
