@@ -219,3 +219,19 @@ func.func public @main(%a: tensor<70xT>) -> tensor<70xT> {
   %r = stablehlo.composite "some.same" %a {decomposition = @same} : (tensor<70xT>) -> tensor<70xT>
   return %r : tensor<70xT>
 }
+// ----- stablehlo.fft: complex
+func.func public @main(%a: tensor<3x8xT>) -> tensor<3x8xT> {
+  %r = stablehlo.fft %a, type = FFT, length = [8] : (tensor<3x8xT>) -> tensor<3x8xT>
+  return %r : tensor<3x8xT>
+}
+// ----- stablehlo.rng_bit_generator: drawn
+func.func public @main(%s: tensor<2xui64>) -> (tensor<2xui64>, tensor<70xT>) {
+  %o, %r = stablehlo.rng_bit_generator %s, algorithm = THREE_FRY : (tensor<2xui64>) -> (tensor<2xui64>, tensor<70xT>)
+  return %o, %r : tensor<2xui64>, tensor<70xT>
+}
+// ----- stablehlo.rng: real
+func.func public @main(%a: tensor<T>, %b: tensor<T>) -> tensor<70xT> {
+  %s = stablehlo.constant dense<[70]> : tensor<1xi64>
+  %r = stablehlo.rng %a, %b, %s, distribution = UNIFORM : (tensor<T>, tensor<T>, tensor<1xi64>) -> tensor<70xT>
+  return %r : tensor<70xT>
+}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 from pathlib import Path
+from typing import cast
 
 from hlo2tx8.hlo import Kind, OpSpec, Sample, TensorLike
 from hlo2tx8.hlo.types import dtype, is_complex, is_float, is_pred, mlir_name
@@ -26,6 +27,8 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "ordered": tuple(name for name in DTYPES if name not in COMPLEX),
     "real": tuple(name for name in NUMBERS if name not in COMPLEX),
     "solved": (*FLOATS, *COMPLEX),
+    "complex": COMPLEX,
+    "drawn": tuple(name for name in NUMBERS if name[-2:] in ("64", "32", "16") or name in ("int8", "uint8") if name not in COMPLEX),
 }
 """Words for dtypes in the headings of `op_probes.mlir`."""
 SHAPE = (5, 33)
@@ -101,7 +104,8 @@ def _attribute(name: str, value: object, op: str) -> str:
     if name in ENUMS:
         return f"{name} = #{op.split('.', maxsplit=1)[0]}<{ENUMS[name]} {value}>"
     if isinstance(value, tuple):
-        return f"{name} = array<i64{':' if value else ''} {', '.join(map(str, value))}>"
+        numbers = cast(tuple[int, ...], value)
+        return f"{name} = array<i64{':' if numbers else ''} {', '.join(map(str, numbers))}>"
     return f"{name} = {value} : i{32 if name.endswith('_bits') else 64}"
 
 

@@ -103,9 +103,12 @@ class _Asked:
         self.steps = steps
 
     def shape(self, number: int, key: int, shape: int) -> int:
-        """0, and `struct timed_shape`; 1 if it is of a kind the core does not follow."""
+        """0, and `struct timed_shape`; 1 if it is of a kind the core does not follow, or has no cost, as Python's machine will say."""
         step = self.steps.steps[number]
-        work, ranges = self.steps.cost(step, _values(key, len(step.inputs)))
+        try:
+            work, ranges = self.steps.cost(step, _values(key, len(step.inputs)))
+        except Exception:  # nothing may be raised through the core
+            return 1
         if len(ranges) > MOST_RANGES or work.packet is not None:
             return 1
         flat = [number for r in ranges for number in r]
