@@ -103,7 +103,7 @@ class _Asked:
         self.steps = steps
 
     def shape(self, number: int, key: int, shape: int) -> int:
-        """0, and `struct timed_shape`; 1 if it is of a kind the core does not follow, or has no cost, as Python's machine will say."""
+        """0, and `struct timed_shape`; 1 if the core does not follow its kind, or it has no cost, as Python will say."""
         step = self.steps.steps[number]
         try:
             work, ranges = self.steps.cost(step, _values(key, len(step.inputs)))
