@@ -203,8 +203,8 @@ static void take_spm(struct machine *m, struct tile *t, int thread) {
 /* Warm and already mapped memory for the next tile, or for the next run: clearing it costs less than fresh pages. */
 static void leave_spm(struct machine *m, struct tile *t, int thread) {
     if (!t->spm || m->is_linked || (m->spare[thread] && t->used > KEPT_SPM_BYTES)) return;
-    memset(t->spm, 0, (size_t)t->used);
-    t->used = 0;
+    if (t->used > t->unused) memset(t->spm + t->unused, 0, (size_t)(t->used - t->unused));
+    t->used = 0, t->unused = m->spm_bytes;
     if (m->spare[thread]) return;
     m->spare[thread] = t->spm;
     t->spm = NULL;
@@ -345,6 +345,7 @@ void tx8_destroy(struct machine *m) {
 static void number_tiles(struct machine *m) {
     for (int i = 0; i < m->num_tiles; i++) {
         m->tiles[i].registers[1] = i;
+        m->tiles[i].unused = m->spm_bytes;
         if (m->is_linked) m->tiles[i].spm = m->spm + i * spm_stride(m);
     }
 }

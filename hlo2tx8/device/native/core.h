@@ -88,7 +88,7 @@ struct tile {
     i64 at;
     u8 *spm;
     u32 status;      /* bits of enum status_code */
-    i64 used;        /* bytes of SPM up to the last one a record reached */
+    i64 unused, used; /* bytes of SPM before the first and up to the last one that a record reached */
     i64 remote_used; /* the same of other tiles' records; shared */
     i64 registers[NUM_REGISTERS];
     int depth;

@@ -45,6 +45,22 @@ static void reduce_channels(const struct reduction *r, u8 *dst, const u8 *src, c
     store_row(r->fmt, dst, lanes, 1, LEAST_TAIL, r->is_average ? r->num : 1);
 }
 
+/* As many points at once, whose channels are whole rows of lanes. */
+static void reduce_many(const struct reduction *r, u8 *dst, const u8 *src, const struct blocked *l, i64 p) {
+    float lanes[ROWS_AT_ONCE][LANES_OF_REDUCE], result[ROWS_AT_ONCE];
+    u8 narrow[ROWS_AT_ONCE * sizeof(float)];
+    const i64 row = LANES_OF_REDUCE * l->bytes, blocks = l->channels / LANES_OF_REDUCE;
+    const u8 *rows = src + p * row;
+    if (blocks > 1 || l->bytes != sizeof(float)) {
+        for (int i = 0; i < ROWS_AT_ONCE; i++) join_rows(r->join, r->fmt, lanes[i], rows + i * row, blocks, l->points * row);
+        rows = (const u8 *)lanes;
+    }
+    join_lanes_many(r->join, rows, result);
+    store_row(r->fmt, narrow, result, ROWS_AT_ONCE, ROWS_AT_ONCE, r->is_average ? r->num : 1);
+    memset(dst, 0, (size_t)(ROWS_AT_ONCE * LEAST_TAIL * l->bytes));
+    for (int i = 0; i < ROWS_AT_ONCE; i++) memcpy(dst + i * LEAST_TAIL * l->bytes, narrow + i * l->bytes, (size_t)l->bytes);
+}
+
 /* The points of one result in order, block by block: `from`, then `apart` further each. */
 static void reduce_points(const struct reduction *r, u8 *dst, const struct blocked *to, i64 q, const u8 *src, const struct blocked *l, i64 from, i64 apart) {
     float acc[MOST_WIDTH];
@@ -77,14 +93,17 @@ int execute_reduce(struct context *c) {
     src = read_in_place(c->tile, src, from.size, target, to.size);
     const int keeps_status = c->machine->keeps_status;
     const u32 special = keeps_status ? special_of(src, r.fmt, &from) : 0;
+    const int is_whole = dim == DIM_C && channels % LANES_OF_REDUCE == 0;
     const i64 work = from.size / (batch * points);
     u8 *const out = stage(c, target, !overlap(target, to.size, src, from.size));
     for (i64 b = 0; b < batch; b++) {
-        for (i64 q = 0; q < points; q++) {
+        for (i64 q = 0, count = 1; q < points; q += count) {
             u8 *const dst = out + b * to.stride;
             const u8 *const data = src + b * from.stride;
-            prefetch_beside(c->tile, work);
-            if (dim == DIM_C) reduce_channels(&r, dst + q * LEAST_TAIL * to.bytes, data, &from, q);
+            count = is_whole && points - q >= ROWS_AT_ONCE ? ROWS_AT_ONCE : 1;
+            prefetch_beside(c->tile, work * count);
+            if (count > 1) reduce_many(&r, dst + q * LEAST_TAIL * to.bytes, data, &from, q);
+            else if (dim == DIM_C) reduce_channels(&r, dst + q * LEAST_TAIL * to.bytes, data, &from, q);
             else reduce_points(&r, dst, &to, q, data, &from, dim == DIM_W ? q * w : q, dim == DIM_H ? w : 1);
         }
     }

@@ -51,7 +51,7 @@ void apply_unit(const struct link *k, u8 *dst, const u8 *a, i64 at, i64 n) {
     const i64 bytes = s->bytes;
     const int is_quick = s->other && k->u == UNIT_ELEMENTS;
     for (i64 count; n > 0; n -= count, at += count, dst += count * bytes, a += count * bytes) {
-        const i64 round = at / k->round, within = at % k->round, from = within % k->u;
+        const i64 round = at < k->round ? 0 : (i64)((u32)at / (u32)k->round), within = at - round * k->round, from = (i64)((u32)within % (u32)k->u);
         const u8 *const unit = k->unit + (round * k->u + from) * bytes;
         count = k->round - within < n ? k->round - within : n;
         if (is_quick && from == 0) {

@@ -18,8 +18,19 @@
     const T *p = src; \
     INDEPENDENT for (i64 i = 0; i < n; i++) d[i] = expression;
 
+/* Two vectors at a time, so that one's operations fill the gaps of the other's. */
+#define UNROLLED 32
+#define UNROLLED_LOOP(T, expression) \
+    T *d = dst; \
+    const T *p = src; \
+    i64 start = 0; \
+    for (; start + UNROLLED <= n; start += UNROLLED) { \
+        INDEPENDENT for (i64 i = start; i < start + UNROLLED; i++) d[i] = expression; \
+    } \
+    for (i64 i = start; i < n; i++) d[i] = expression;
+
 #define SINGLE_KERNELS(fn, upper) \
-    static void fn##_v_f32(void *dst, const void *src, i64 n) { LOOP(float, put_f32(approx_##fn##_f32(p[i]))) } \
+    static void fn##_v_f32(void *dst, const void *src, i64 n) { UNROLLED_LOOP(float, put_f32(approx_##fn##_f32(p[i]))) } \
     static void fn##_v_tf32(void *dst, const void *src, i64 n) { LOOP(float, put_tf32(approx_##fn##_f32(p[i]))) } \
     static void fn##_v_bf16(void *dst, const void *src, i64 n) { PAIR_LOOP(APPROX_##upper##_BF16, dst, src, n); } \
     static void fn##_v_f16(void *dst, const void *src, i64 n) { LOOP(u16, put_f16(APPROX_##upper##_FP16(get_f16(p[i])))) }

@@ -58,18 +58,36 @@ void finish_streams(void) {}
     }
 WIDTHS(LINE)
 
-/* Runs of whole lines, too short for a call each: the compiler must not make it one. */
-#define LONGEST_RUN 1024
+/* Runs too short for a call each: the compiler must not make it one. */
+#define SHORTEST_RUN 32
+#define LONGEST_RUN 4096
+#define AHEAD_BYTES 1024
 #if defined(__GNUC__) && !defined(__clang__)
 #define NO_CALLS __attribute__((optimize("no-tree-loop-distribute-patterns")))
 #else
 #define NO_CALLS
 #endif
 typedef u8 line __attribute__((vector_size(LINE_BYTES), aligned(1)));
+typedef u8 half_line __attribute__((vector_size(LINE_BYTES / 2), aligned(1)));
 
+/* The last piece of a run may overlap the one before. On a side where runs are apart the host does not see which lines come next. */
 NO_CALLS static void copy_runs(u8 *restrict dst, const u8 *restrict src, i64 run, i64 n, i64 d, i64 s) {
-    for (i64 i = 0; i < n; i++)
-        for (i64 at = 0; at < run; at += LINE_BYTES) *(line *)(dst + i * d + at) = *(const line *)(src + i * s + at);
+    const i64 ahead = AHEAD_BYTES / run + 1;
+    for (i64 i = 0; i < n; i++) {
+        u8 *const to = dst + i * d;
+        const u8 *const from = src + i * s;
+        if (i + ahead < n) {
+            for (i64 at = 0; s != run && at < run; at += LINE_BYTES) __builtin_prefetch(from + ahead * s + at);
+            for (i64 at = 0; d != run && at < run; at += LINE_BYTES) __builtin_prefetch(to + ahead * d + at, 1);
+        }
+        if (run < LINE_BYTES) {
+            *(half_line *)to = *(const half_line *)from;
+            *(half_line *)(to + run - LINE_BYTES / 2) = *(const half_line *)(from + run - LINE_BYTES / 2);
+            continue;
+        }
+        for (i64 at = 0; at + LINE_BYTES <= run; at += LINE_BYTES) *(line *)(to + at) = *(const line *)(from + at);
+        if (run % LINE_BYTES) *(line *)(to + run - LINE_BYTES) = *(const line *)(from + run - LINE_BYTES);
+    }
 }
 
 /* One element to many neighbours. */
@@ -82,7 +100,7 @@ NO_CALLS static void copy_runs(u8 *restrict dst, const u8 *restrict src, i64 run
 WIDTHS(FILL)
 
 static void copy_line(u8 *dst, const u8 *src, i64 run, i64 n, i64 d, i64 s) {
-    if (run % LINE_BYTES == 0 && run <= LONGEST_RUN) {
+    if (run >= SHORTEST_RUN && run <= LONGEST_RUN) {
         copy_runs(dst, src, run, n, d, s);
         return;
     }
@@ -130,29 +148,39 @@ TRANSPOSE_EIGHT(8, u64)
             for (i64 c = 0; c < columns; c++) memcpy(&block[c][r], src + r * s + c * (i64)sizeof(T), sizeof(T)); \
         for (i64 c = 0; c < columns; c++) memcpy(dst + c * d, block[c], (size_t)rows * sizeof(T)); \
     }
-WIDTHS(TRANSPOSE_BLOCK)
+TRANSPOSE_BLOCK(1, u8)
+TRANSPOSE_BLOCK(16, u128)
 #define QUARTERS(bytes) \
-    static inline void square_##bytes(u8 *restrict dst, const u8 *restrict src, i64 d, i64 s) { \
-        for (i64 c = 0; c < SQUARE; c += EIGHT) \
-            for (i64 r = 0; r < SQUARE; r += EIGHT) eight_##bytes(dst + c * d + r * bytes, src + r * s + c * bytes, d, s); \
+    static inline void square_##bytes(u8 *restrict dst, const u8 *restrict src, i64 rows, i64 columns, i64 d, i64 s) { \
+        for (i64 c = 0; c < columns; c += EIGHT) \
+            for (i64 r = 0; r < rows; r += EIGHT) eight_##bytes(dst + c * d + r * bytes, src + r * s + c * bytes, d, s); \
     }
 QUARTERS(2)
 QUARTERS(4)
 QUARTERS(8)
 #define SCALARS(bytes) \
-    static inline void square_##bytes(u8 *restrict dst, const u8 *restrict src, i64 d, i64 s) { block_##bytes(dst, src, SQUARE, SQUARE, d, s); }
+    static inline void square_##bytes(u8 *restrict dst, const u8 *restrict src, i64 rows, i64 columns, i64 d, i64 s) { \
+        block_##bytes(dst, src, rows, columns, d, s); \
+    }
 SCALARS(1)
 SCALARS(16)
+
+/* Some lines from `at` on: the last ones overlap those before rather than being fewer than vectors take. */
+struct part {
+    i64 at, n;
+};
+static inline struct part part_of(i64 at, i64 n) {
+    const i64 rest = n - at;
+    if (rest >= SQUARE) return (struct part){at, SQUARE};
+    return rest > EIGHT ? (struct part){n - SQUARE, SQUARE} : (struct part){n - EIGHT, EIGHT};
+}
 #define TRANSPOSE(bytes, T) \
     static void transpose_##bytes(u8 *restrict dst, const u8 *restrict src, struct level a, struct level b) { \
         for (i64 j = 0; j < b.n; j += SQUARE) { \
-            const i64 columns = b.n - j < SQUARE ? b.n - j : SQUARE; \
+            const struct part columns = part_of(j, b.n); \
             for (i64 i = 0; i < a.n; i += SQUARE) { \
-                const i64 rows = a.n - i < SQUARE ? a.n - i : SQUARE; \
-                u8 *const to = dst + i * bytes + j * b.dst; \
-                const u8 *const from = src + i * a.src + j * bytes; \
-                if (rows == SQUARE && columns == SQUARE) square_##bytes(to, from, b.dst, a.src); \
-                else block_##bytes(to, from, rows, columns, b.dst, a.src); \
+                const struct part rows = part_of(i, a.n); \
+                square_##bytes(dst + rows.at * bytes + columns.at * b.dst, src + rows.at * a.src + columns.at * bytes, rows.n, columns.n, b.dst, a.src); \
             } \
         } \
     }

@@ -98,3 +98,25 @@ float join_lanes(enum join join, const float *lanes) {
     default: return join_add_lanes(lanes);
     }
 }
+
+/* Rows that have one vector left share vectors from then on: rounds deal two of them out at once. */
+#define JOIN_MANY(join) \
+    static void join##_many(float *out, const u8 *rows) { \
+        lanes16 v[PARTS], x[ROWS_AT_ONCE]; \
+        for (int r = 0; r < ROWS_AT_ONCE; r++) { \
+            memcpy(v, rows + r * (i64)sizeof v, sizeof v); \
+            const lanes16 low = join(EVEN(v[0], v[1]), ODD(v[0], v[1])), high = join(EVEN(v[2], v[3]), ODD(v[2], v[3])); \
+            x[r] = join(EVEN(low, high), ODD(low, high)); \
+        } \
+        for (int n = ROWS_AT_ONCE / 2; n; n /= 2) \
+            for (int r = 0; r < n; r++) x[r] = join(EVEN(x[2 * r], x[2 * r + 1]), ODD(x[2 * r], x[2 * r + 1])); \
+        memcpy(out, x, sizeof x[0]); \
+    }
+JOIN_MANY(join_add)
+JOIN_MANY(join_max)
+JOIN_MANY(join_min)
+
+void join_lanes_many(enum join join, const u8 *rows, float *out) {
+    static void (*const kernels[])(float *, const u8 *) = {join_add_many, join_max_many, join_min_many};
+    kernels[join](out, rows);
+}

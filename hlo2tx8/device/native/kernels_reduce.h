@@ -12,5 +12,8 @@ enum join { JOIN_ADD, JOIN_MAX, JOIN_MIN };
 void join_rows(enum join join, int fmt, float *acc, const u8 *src, i64 num, i64 apart);
 /* Neighbours, lanes 2i and 2i + 1, until one is left. */
 float join_lanes(enum join join, const float *lanes);
+/* The same for many rows of 64 FP32 lanes one behind the other, at any address. */
+#define ROWS_AT_ONCE 16
+void join_lanes_many(enum join join, const u8 *rows, float *out);
 
 #endif
