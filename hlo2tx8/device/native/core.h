@@ -41,7 +41,8 @@ enum form {
     FORM_REMOTE_SEND, FORM_REMOTE_GATHER
 };
 
-/* A record made ready: its form, formats and kernel; `partner` is the record index of the other end of a block, for an exit of its loop's end. */
+/* A record made ready: its form, formats and kernel; `partner` is the record index of the other end of a block, for an exit of its loop's end;
+ * of an affine sum the number of products that are not zero for certain. */
 struct step {
     u16 opcode;
     u8 form, fmt, fmt2, rounding;
@@ -177,12 +178,23 @@ void settle_sources(struct tile *t, const u8 *start, i64 bytes); /* those that r
 const u8 *read_in_place(struct tile *t, const u8 *src, i64 bytes, const u8 *target, i64 target_bytes);
 void follow_load(struct tile *t, const u8 *src, i64 bytes); /* a load is put off */
 void note_read(struct tile *t, const u8 *src, i64 bytes);   /* it is being read */
-void prefetch_beside(struct tile *t, i64 bytes);            /* asks for some of what comes next while `bytes` are computed */
 int resolve_box(struct context *c, struct box_load *box); /* an RDMA as a box; -1 if it is dense */
 int defer_box(struct context *c);                         /* 1: the RDMA record is done; 0: it is not */
 void settle_boxes(struct tile *t, const u8 *start, i64 bytes);
 void settle_box_sources(struct tile *t, const u8 *start, i64 bytes);
 void overwrite_boxes(struct tile *t, const u8 *start, i64 bytes); /* an SPM range is about to be written */
+#define WHOLE_PACE 256 /* one byte asked for with each byte computed */
+#define LEAST_AHEAD 256 /* bytes asked for at once */
+void ask_ahead(struct tile *t, i64 bytes); /* for some of what comes next */
+
+/* Asks for some of what comes next while `bytes` are computed. */
+static inline void prefetch_beside(struct tile *t, i64 bytes) {
+    t->work += bytes;
+    t->owed += bytes * t->pace;
+    if (t->owed < LEAST_AHEAD * WHOLE_PACE) return;
+    ask_ahead(t, t->owed / WHOLE_PACE);
+    t->owed = 0;
+}
 i64 run_chain(struct context *c, i64 at);           /* the record after a chain of links run block by block; `at` if there is none */
 
 int resolve_pair(struct context *c, struct link *k, i64 n); /* dst and one source of n elements in the record's format: operands 0 and 1 */
@@ -232,7 +244,7 @@ static inline void set_register(struct tile *t, u64 number, i64 value) {
 
 static inline void run_affine(struct context *c) {
     u64 sum = (u64)operand(c, KC_AFFINE__C);
-    for (int k = KC_AFFINE__R1; k <= KC_AFFINE__R4; k += 2) sum += (u64)operand(c, k) * (u64)operand(c, k + 1);
+    for (int k = KC_AFFINE__R1; k < KC_AFFINE__R1 + 2 * c->step->partner; k += 2) sum += (u64)operand(c, k) * (u64)operand(c, k + 1);
     set_register(c->tile, c->record[HEADER_WORDS + KC_AFFINE__RD], (i64)sum);
 }
 

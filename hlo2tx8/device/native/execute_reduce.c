@@ -65,6 +65,12 @@ static void reduce_many(const struct reduction *r, u8 *dst, const u8 *src, const
 static void reduce_points(const struct reduction *r, u8 *dst, const struct blocked *to, i64 q, const u8 *src, const struct blocked *l, i64 from, i64 apart) {
     float acc[MOST_WIDTH];
     i64 width, run;
+    if (l->channels == LANES_OF_REDUCE) { /* one block */
+        const i64 row = LANES_OF_REDUCE * l->bytes;
+        join_rows(r->join, r->fmt, acc, src + from * row, r->num, apart * row);
+        store_row(r->fmt, dst + q * row, acc, LANES_OF_REDUCE, LANES_OF_REDUCE, r->is_average ? r->num : 1);
+        return;
+    }
     for (i64 c = 0; c < l->channels; c += run) {
         const u8 *const block = src + find_channel(l, c, &width, &run);
         join_some(r, acc, block + from * width * l->bytes, run, r->num, apart * width * l->bytes);

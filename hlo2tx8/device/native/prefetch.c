@@ -2,15 +2,13 @@
  * load in DDR is likely loaded next, so that is asked for too. Asking changes no result and never faults. */
 #include "core.h"
 
-#define WHOLE 256      /* a pace: one byte asked for with each byte computed */
-#define MOST_PACE (2 * WHOLE)
-#define LEAST_BYTES 256 /* asked for at once */
+#define MOST_PACE (2 * WHOLE_PACE)
 
 void follow_load(struct tile *t, const u8 *src, i64 bytes) {
     for (int i = 0; i < NUM_STREAMS; i++) {
         struct stream *const s = t->streams + i;
         if (s->end != src) continue;
-        const i64 work = t->work - s->work, pace = work > 0 ? WHOLE * bytes / work + WHOLE / 16 : MOST_PACE;
+        const i64 work = t->work - s->work, pace = work > 0 ? WHOLE_PACE * bytes / work + WHOLE_PACE / 16 : MOST_PACE;
         t->pace -= s->pace;
         s->end = src + bytes, s->bytes = bytes, s->work = t->work, s->pace = pace < MOST_PACE ? pace : MOST_PACE;
         s->warm = s->warm > src ? s->warm : src;
@@ -18,8 +16,8 @@ void follow_load(struct tile *t, const u8 *src, i64 bytes) {
         return;
     }
     struct stream *const s = t->streams + t->next_stream++ % NUM_STREAMS;
-    t->pace += WHOLE - s->pace;
-    *s = (struct stream){.warm = src, .end = src + bytes, .bytes = bytes, .work = t->work, .pace = WHOLE};
+    t->pace += WHOLE_PACE - s->pace;
+    *s = (struct stream){.warm = src, .end = src + bytes, .bytes = bytes, .work = t->work, .pace = WHOLE_PACE};
 }
 
 void note_read(struct tile *t, const u8 *src, i64 bytes) {
@@ -30,7 +28,7 @@ void note_read(struct tile *t, const u8 *src, i64 bytes) {
 }
 
 /* What has been loaded but not read first, then what follows: `behind` is 0 or 1. */
-static void ask(struct tile *t, i64 bytes) {
+void ask_ahead(struct tile *t, i64 bytes) {
     for (i64 behind = 0; behind < 2; behind++) {
         for (int i = 0; i < NUM_STREAMS; i++) {
             struct stream *const s = t->streams + i;
@@ -41,12 +39,4 @@ static void ask(struct tile *t, i64 bytes) {
             return;
         }
     }
-}
-
-void prefetch_beside(struct tile *t, i64 bytes) {
-    t->work += bytes;
-    t->owed += bytes * t->pace;
-    if (t->owed < LEAST_BYTES * WHOLE) return;
-    ask(t, t->owed / WHOLE);
-    t->owed = 0;
 }

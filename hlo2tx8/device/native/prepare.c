@@ -140,6 +140,17 @@ static int choose(struct step *s) {
     return s->opcode < OP_KC_HALT ? prepare_kernel_core(s) : 0;
 }
 
+/* How many products of an affine record there are before only ones with a factor 0. */
+static i64 count_products(const u64 *record) {
+    i64 num = 0;
+    for (int k = KC_AFFINE__R1; k <= KC_AFFINE__R4; k += 2) {
+        const u64 *const factors = record + HEADER_WORDS + k;
+        const u64 is_register = record[1] >> k & 3;
+        if ((factors[0] || is_register & 1) && (factors[1] || is_register & 2)) num = (k - KC_AFFINE__R1) / 2 + 1;
+    }
+    return num;
+}
+
 static int writes_register(const struct step *s) {
     return s->form == FORM_LOOP || s->form == FORM_AFFINE || s->form == FORM_SCALAR || s->form == FORM_LOAD_SCALAR;
 }
@@ -191,6 +202,7 @@ int prepare(struct machine *m, struct tx8_fault *fault) {
         }
         if (s->form == FORM_WAIT && !(record[1] & 1) && is_engine_mask((i64)record[HEADER_WORDS])) s->form = FORM_NOTHING; /* chains go on */
         m->has_gemm |= s->form == FORM_GEMM;
+        if (s->form == FORM_AFFINE) s->partner = count_products(record);
         m->is_linked |= s->form == FORM_REMOTE_SEND || s->form == FORM_REMOTE_GATHER;
         for (int k = 0; k < RECORD_WORDS - HEADER_WORDS; k++) {
             const u64 value = record[HEADER_WORDS + k];
