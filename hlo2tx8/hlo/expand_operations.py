@@ -9,6 +9,7 @@ dynamic_update_slice, scatter      ⟶    hlo.write_at
 reduce_window, convolution         ⟶    reduce, dot_general of views
 select_and_scatter                 ⟶    two reduces of views
 sort                               ⟶    a network of compare and exchange
+custom_call @ApproxTopK            ⟶    sort, slice
 batch_norm_*                       ⟶    arithmetic and sums
 cholesky, triangular_solve         ⟶    loops over columns and rows
 fft                                ⟶    products with Fourier matrices
@@ -27,6 +28,7 @@ from xdsl.rewriter import Rewriter
 
 from hlo2tx8.dialects.hlo import LiteralAttr, UnknownOp
 from hlo2tx8.hlo import (
+    expand_approx_top_k,
     expand_batch_norm,
     expand_fft,
     expand_indexed,
@@ -60,7 +62,11 @@ class ExpandOperationsPass(ModulePass):
                 expand(inner)
 
 
-FIRST: dict[str, Callable[[Operation], None]] = {**expand_linear_algebra.EXPANSIONS, **expand_random.EXPANSIONS}
+FIRST: dict[str, Callable[[Operation], None]] = {
+    **expand_linear_algebra.EXPANSIONS,
+    **expand_random.EXPANSIONS,
+    **expand_approx_top_k.EXPANSIONS,
+}
 """What rewrites an op into ops that need to be rewritten, too."""
 
 COMBINING = tuple(f"stablehlo.{name}" for name in ("reduce", "reduce_window", "scatter", "select_and_scatter", "sort"))

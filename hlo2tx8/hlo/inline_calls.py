@@ -8,11 +8,12 @@ Also inside of the regions of control flow. Recursive calls stay.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
@@ -40,20 +41,22 @@ class InlineCallsPass(ModulePass):
                 break
             for call in calls:
                 _inline(call, functions)
-        needed = _named(op)
+        needed = named_functions(op)
         for name, function in functions.items():
             if function is not main and name not in needed:
                 function.detach()
                 function.erase()
 
 
-def _named(module: ModuleOp) -> dict[str, None]:
+def named_functions(module: ModuleOp) -> dict[str, None]:
     """Functions that an op names: calls, composites, custom calls."""
     found: dict[str, None] = {}
     for op in module.walk():
         for value in op.properties.values():
-            if isinstance(value, SymbolRefAttr):
-                found[value.root_reference.data] = None
+            names = cast(ArrayAttr[Attribute], value).data if isinstance(value, ArrayAttr) else (value,)
+            for name in names:
+                if isinstance(name, SymbolRefAttr):
+                    found[name.root_reference.data] = None
     return found
 
 

@@ -39,3 +39,8 @@ def test_sizes() -> None:
 
 def test_top_k() -> None:
     check(lambda x: lax.top_k(jnp.round(x), 4), X, levels=())
+
+
+def test_approximate_top_k() -> None:
+    check(lambda x: lax.approx_max_k(x, 4), X, levels=(), modes=FAST)
+    check(lambda x: lax.approx_min_k(x, 2, reduction_dimension=0), X, levels=(), modes=FAST)
