@@ -11,6 +11,7 @@ from hlo2tx8.errors import InputError, ParseError
 from hlo2tx8.frontend import shim
 from hlo2tx8.frontend.hlo_text import parse_hlo_text, place_error
 from hlo2tx8.frontend.locations import LocationReader, instruction_lines
+from hlo2tx8.frontend.scan import expand_scans
 from hlo2tx8.frontend.walker import walk_module
 
 CLEAN_UP = "builtin.module(func.func(stablehlo-legalize-composite-to-call),symbol-dce,canonicalize,cse)"
@@ -122,7 +123,9 @@ def _walk(module: Any, locations: LocationReader, *, is_fused: bool = False) -> 
     if any(_may_be_dynamic(name) for name in names):
         _make_static(module)
     shim.run_pipeline(module, CLEAN_UP_FUSED if is_fused else CLEAN_UP)
-    return walk_module(module, locations, inline=True)
+    walked = walk_module(module, locations, inline=True)
+    expand_scans(walked)
+    return walked
 
 
 def _may_be_dynamic(name: str) -> bool:
