@@ -68,8 +68,8 @@ def _take_lanes(rows: "_Side", columns: "_Side", shape: Sequence[int], *, is_per
     if is_per_channel and last in rows.used:
         columns.used |= {last}
     missing = {lane for lane, size in enumerate(shape) if size > 1} - rows.used - columns.used
-    own = rows.used - columns.used
-    behind = {lane for lane in missing if (lane > max(own) if own else lane == last)}
+    own, across = rows.used - columns.used, columns.used - rows.used
+    behind = {lane for lane in missing if (lane > max(own) if own else lane == last) and lane > max(across, default=-1)}
     if is_per_channel and missing:
         raise CompileError("E3007", "a convolution per channel does not depend on all lanes")
     columns.used |= behind
