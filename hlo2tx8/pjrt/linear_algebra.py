@@ -8,6 +8,7 @@ operations and sums that the chip does in parallel, and no step depends on where
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -19,7 +20,18 @@ MOST_SWEEPS = 30
 
 def _loop(count: int, body: Callable[[Any, Any], Any], state: Any) -> Any:
     """body(k, state) for k = 0, 1, ..., count - 1; k is int32."""
-    return lax.fori_loop(0, count, lambda k, s: body(jnp.int32(k), s), state)
+    return lax.fori_loop(0, count, lambda k, s: body(jnp.int32(k), s), varying_alike(state))
+
+
+def varying_alike(state: Any) -> Any:
+    """The same arrays; in a shard_map all of them vary over the axes that any does, as what a loop makes of them will."""
+    axes = frozenset[str]().union(*(jax.typeof(leaf).mat.varying for leaf in jax.tree.leaves(state)))
+
+    def vary(leaf: Any) -> Any:
+        missing = tuple(sorted(axes - jax.typeof(leaf).mat.varying))
+        return lax.pcast(leaf, missing, to="varying") if missing else leaf
+
+    return jax.tree.map(vary, state)
 
 
 def _index(size: int) -> Any:
@@ -129,7 +141,8 @@ def lu_pivots_to_permutation(swaps: Any, *, permutation_size: int) -> Any:
         first, second = _entry(order, k)[..., None], jnp.sum(jnp.where(rows == other, order, 0), -1, keepdims=True)
         return jnp.where(rows == k, second, jnp.where(rows == other, first, order)).astype(jnp.int32)
 
-    return _loop(swaps.shape[-1], body, jnp.broadcast_to(rows, (*swaps.shape[:-1], permutation_size)))
+    order, _ = varying_alike((jnp.broadcast_to(rows, (*swaps.shape[:-1], permutation_size)), swaps))
+    return _loop(swaps.shape[-1], body, order)
 
 
 def geqrf(a: Matrix) -> tuple[Matrix, Any]:
@@ -202,7 +215,11 @@ def _sweeps(
         sweep, state = carry
         return (sweep < MOST_SWEEPS) & jnp.logical_not(is_done(state))
 
-    return lax.while_loop(more, lambda carry: (carry[0] + 1, _loop(len(rounds), body, start(carry[1]))), (jnp.int32(0), state))[1]
+    def again(carry):
+        sweep, state = carry
+        return sweep + 1, _loop(len(rounds), body, start(state))
+
+    return lax.while_loop(more, again, (jnp.int32(0), varying_alike(state)))[1]
 
 
 def _rotation(p: Any, q: Any, pq: Any, partner: Any) -> tuple[Any, Any]:

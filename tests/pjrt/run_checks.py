@@ -1,20 +1,27 @@
-"""The child of test_checks.py: registers the plugin and calls every `check_*` function of one file."""
+"""The child of test_checks.py: registers the plugin and calls every `check_*` function of one file.
+
+Numbers of the file can be given: `JAX_PLATFORMS=tx8,cpu python tests/pjrt/run_checks.py tests/pjrt/checks/stress.py SECONDS=60`.
+"""
 
 import importlib.util
 import sys
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 
 import hlo2tx8.pjrt
 
 
-def main(path: Path) -> int:
+def main(path: Path, numbers: Sequence[str]) -> int:
     """The number of checks that failed; their tracebacks go to stderr."""
     hlo2tx8.pjrt.initialize()
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    for name, _, number in (text.partition("=") for text in numbers):
+        assert isinstance(getattr(module, name), int)
+        setattr(module, name, int(number))
     failed = 0
     for name, check in list(vars(module).items()):
         if not name.startswith("check_"):
@@ -28,4 +35,4 @@ def main(path: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))

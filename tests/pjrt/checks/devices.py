@@ -141,3 +141,13 @@ def check_the_time_on_links():
         costs = f.lower(np.zeros((4, 256), np.float32)).compile().cost_analysis()
         np.testing.assert_allclose(costs["link_cycles"], cycles, rtol=1e-9)
         assert costs["cycles"] >= costs["link_cycles"]
+
+
+def check_linear_algebra_of_each_chips_own_part():
+    a = RNG.standard_normal((4, 3, 3)).astype(np.float32) + 3 * np.eye(3, dtype=np.float32)
+    b = RNG.standard_normal((4, 3, 1)).astype(np.float32)
+    solve = shard_map(lambda a, b: (jnp.linalg.solve(a, b), jnp.linalg.eigvalsh(a)), mesh=LINE, in_specs=P("x"), out_specs=P("x"))
+    x, values = jax.jit(solve)(a, b)
+    np.testing.assert_allclose(x, np.linalg.solve(a, b), rtol=1e-4, atol=1e-5)
+    symmetric = (a + a.swapaxes(1, 2)) / 2
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(symmetric), rtol=1e-4, atol=1e-5)
