@@ -64,7 +64,10 @@ def partition(code: bytes) -> Partitioned:
     try:
         if UNREDUCED in str(module):
             # The partitioner counts parts of sums several times or not at all, or ends the process.
-            return _flattened(code, *given, meshes) or _partitioned(module, meshes)
+            flat = _flattened(code, *given, meshes)
+            if flat is None:
+                raise CompileError("E1001", "sums whose parts are on several chips, and shard_map in a loop or branch")
+            return flat
         shim.run_pipeline(module, PROPAGATION)
         given = _shardings(module, meshes)
         try:
