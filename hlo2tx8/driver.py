@@ -22,6 +22,7 @@ from hlo2tx8.dialects.launch import kernels
 from hlo2tx8.dump import Dumper
 from hlo2tx8.errors import CompileError, Hlo2tx8Error, InputError, LevelError, UnsupportedError, UnsupportedOp
 from hlo2tx8.lower.allocate_spm import SpmOverflowError
+from hlo2tx8.lower.channel_blocks import EngineOrderError
 from hlo2tx8.module import module_name, signature_of
 from hlo2tx8.notes import take_notes
 from hlo2tx8.options import Level, Options
@@ -61,10 +62,17 @@ def _lower_to_fit(
 ) -> Lowered:
     """`lower_module`, again with smaller steps for each kernel whose buffers do not fit the scratchpad."""
     limits: dict[str, int] = {}
+    off_engine: list[str] = []
     while True:
         try:
-            limited = replace(options, step_limits=tuple(f"{k}={n}" for k, n in limits.items()))
+            limited = replace(options, step_limits=tuple(f"{k}={n}" for k, n in limits.items()), off_engine=tuple(off_engine))
             lowered = lower_module(module, limited, observe, watch)
+        except EngineOrderError as error:
+            if error.kernel in off_engine:
+                raise
+            off_engine.append(error.kernel)
+            module = load()
+            continue
         except SpmOverflowError as error:
             elements = limits.get(error.kernel, options.step_elements or DEFAULT_STEP_ELEMENTS)
             if elements <= 1:
@@ -223,6 +231,9 @@ def _apply_per_kernel(step: ModulePass, ctx: Context, module: ModuleOp, dumper: 
             _apply(step, ctx, kernel, name)
         except UnsupportedError as error:
             unsupported.extend(error.ops)
+        except EngineOrderError as error:
+            error.kernel = name
+            raise
     if unsupported:
         raise UnsupportedError(unsupported)
 

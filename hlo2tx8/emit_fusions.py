@@ -40,6 +40,7 @@ class EmitFusionsPass(ModulePass):
 
     step_elements: int = 0
     step_limits: tuple[str, ...] = ()
+    off_engine: tuple[str, ...] = ()
     chip: str = ""
     explain: bool = False
 
@@ -59,7 +60,9 @@ class EmitFusionsPass(ModulePass):
             key = fingerprint(fusion)
             if key not in emitted:
                 name = unique_name(fusion, tuple(emitted.values()))
-                wanted = replace(target, step_elements=limits.get(name, target.step_elements))
+                wanted = replace(
+                    target, step_elements=limits.get(name, target.step_elements), has_engine=name not in self.off_engine
+                )
                 try:
                     kernel = emit_fusion(fusion, name, wanted, notes)
                 except UnsupportedError as error:

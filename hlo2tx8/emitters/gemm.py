@@ -77,6 +77,8 @@ class GemmEmitter:
         dots = [op for op in fusion.body.ops if op is not fusion.body.last_op and is_contraction(op)]
         if not dots:
             return Declined("there is no dot")
+        if not fusion.target.has_engine:
+            return Declined("its lanes are in no order of the matrix engine")
         reasons = [why for op in dots if (why := why_not_on_engine(op))]
         if reasons:
             return Declined(", ".join(dict.fromkeys(reasons)))

@@ -13,6 +13,12 @@ from hlo2tx8.lower.box_levels import Level, Size
 from hlo2tx8.lower.step_builder import StepBuilder
 
 
+class EngineOrderError(CompileError):
+    """The matrix engine takes no contraction whose lanes are in such an order; a kernel without it computes the same."""
+
+    kernel: str = ""
+
+
 @dataclass(frozen=True)
 class Matrix:
     """Lanes of a vector as the matrix engine sees them: `batch` matrices of `points` rows of `channels`; those of a row next to
@@ -68,7 +74,7 @@ def lanes_count(step: StepBuilder, lanes: Sequence[int]) -> Size:
 def _layout(step: StepBuilder, matrix: Matrix, fmt: Format) -> Blocked:
     """The layout of the largest such matrix."""
     if matrix.is_blocked or not isinstance(matrix.channels, int) or matrix.batch != 1:
-        raise CompileError("E3208", f"no moves bring {matrix} into channel blocks")
+        raise EngineOrderError("E3208", f"no moves bring {matrix} into channel blocks")
     return Blocked(fmt, 1, max(1, step.num_lanes // matrix.channels), matrix.channels)
 
 

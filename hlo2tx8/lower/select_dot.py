@@ -25,7 +25,7 @@ from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.xla_dot import PASSES
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.box_levels import Size
-from hlo2tx8.lower.channel_blocks import Matrix, lanes_count, to_lanes
+from hlo2tx8.lower.channel_blocks import EngineOrderError, Matrix, lanes_count, to_lanes
 from hlo2tx8.lower.element_format import Splat, format_of
 from hlo2tx8.lower.select_side import Lanes, Side, select_side
 from hlo2tx8.lower.step_builder import StepBuilder
@@ -192,7 +192,7 @@ def _result_matrix(step: StepBuilder, lanes: Lanes) -> Matrix:
     columns: Sequence[int] = lanes.columns
     order = [lane for lane in (*lanes.batch, *columns[:-1], *lanes.rows, *columns[-1:]) if step.shape[lane] > 1]
     if order != [lane for lane in range(len(step.shape)) if step.shape[lane] > 1 and lane in order]:
-        raise CompileError("E3208", f"the lanes of a step are in no order of the matrix engine: {order} of {list(step.shape)}")
+        raise EngineOrderError("E3208", f"the lanes of a step are in no order of the matrix engine: {order} of {list(step.shape)}")
     is_blocked = any(step.shape[lane] > 1 for lane in columns[:-1])
     inner = step.shape[columns[-1]] if columns else 1
     counts = [lanes_count(step, part) for part in (lanes.batch, lanes.rows, columns)]

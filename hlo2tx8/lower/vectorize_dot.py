@@ -26,8 +26,8 @@ from hlo2tx8.device.formats import Format
 from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.xla_dot import Window
-from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Const, Dim, Expr, Sym, Variable
+from hlo2tx8.lower.channel_blocks import EngineOrderError
 from hlo2tx8.lower.element_format import format_of
 from hlo2tx8.lower.lane_access import Constraint, LaneClip, LaneSpace, Region
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def vectorize_dot(box: "BoxBuilder", op: xla.DotOp, region: Region) -> None:
     """Emits `op`, met under `region`, through the builder of its box."""
     if not region.is_whole:
-        raise CompileError("E3007", "a contraction serves a part of the lanes only")
+        raise EngineOrderError("E3007", "a contraction serves a part of the lanes only")
     init = box.vector(op.init)
     width = block_width(format_of(op.element_type))
     *taps, size = op.lane_shape
@@ -71,7 +71,7 @@ def _take_lanes(rows: "_Side", columns: "_Side", shape: Sequence[int], *, is_per
     own, across = rows.used - columns.used, columns.used - rows.used
     behind = {lane for lane in missing if (lane > max(own) if own else lane == last) and lane > max(across, default=-1)}
     if is_per_channel and missing:
-        raise CompileError("E3007", "a convolution per channel does not depend on all lanes")
+        raise EngineOrderError("E3007", "a convolution per channel does not depend on all lanes")
     columns.used |= behind
     rows.used |= missing - behind
 
@@ -136,7 +136,7 @@ class _Side:
         """Vectors from outside have lanes that this side has not."""
         for operand in op.operands:
             if isinstance(self.box.values.get(operand, operand).type, VectorType):
-                raise CompileError("E3007", f"{op.name} inside of a contraction reads a vector from outside of it")
+                raise EngineOrderError("E3007", f"{op.name} inside of a contraction reads a vector from outside of it")
 
     def check_windows(self, windows: Sequence[Window]) -> None:
         """What is read goes along the lines of the windows."""
@@ -145,7 +145,7 @@ class _Side:
             for w in windows:
                 strides = (0, 0) if access is None else (access.strides[w.lane], access.strides[self.rank + w.depth])
                 if access is None or strides[0] * w.dilation != strides[1] * w.stride:
-                    raise CompileError("E3007", f"an index of a convolution does not go along the line of its windows: {expr}")
+                    raise EngineOrderError("E3007", f"an index of a convolution does not go along the line of its windows: {expr}")
 
     def order(self, shared: Sequence[int], depth: Sequence[int], width: int) -> list[int]:
         """The lane dimensions of the side as the engine reads them; those of the depth as -1 and -2."""

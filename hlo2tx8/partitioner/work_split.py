@@ -30,11 +30,12 @@ little is left before the first and behind the last."""
 @dataclass(frozen=True)
 class Target:
     """What splitting work needs to know: tiles of the chip, bytes of a tile's SPM that buffers may take, and the wanted
-    elements of the output per step (0: the split's choice)."""
+    elements of the output per step (0: the split's choice); `has_engine`: may the matrix engine compute dots?"""
 
     tiles: int
     spm_bytes: int
     step_elements: int = 0
+    has_engine: bool = True
 
 
 @dataclass(frozen=True)
