@@ -137,7 +137,8 @@ def test_every_level_equals_xla(name: str) -> None:
 def test_lstm_cells_in_a_loop() -> None:
     inputs = [value.astype(np.float32) for value in LSTM]
     jitted = jax.jit(lstm)
-    expected = jitted(*inputs)
-    found = hlo2tx8.compile(jitted.lower(*inputs)).run(*inputs)
+    with jax.default_matmul_precision("highest"):
+        expected = jitted(*inputs)
+        found = hlo2tx8.compile(jitted.lower(*inputs)).run(*inputs)
     for actual, wanted in zip(found, expected, strict=True):
         np.testing.assert_allclose(actual, wanted, rtol=2e-6, atol=2e-6)
