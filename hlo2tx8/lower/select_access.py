@@ -16,7 +16,8 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.formats import Format
-from hlo2tx8.dialects import vec
+from hlo2tx8.dialects import vec, xla
+from hlo2tx8.indexing import Const
 from hlo2tx8.lower.box_levels import Level, Size, dense_strides
 from hlo2tx8.lower.step_builder import INDEX, StepBuilder
 
@@ -43,6 +44,18 @@ class Walk:
     def row_elements(self) -> int:
         """Elements of a full row."""
         return prod(self.step.shape[self.num_outer :])
+
+
+def same_in_all_steps(step: StepBuilder, op: vec.LoadOp) -> int | None:
+    """Where a load starts that repeats some elements over lanes and is the same in every step: it is done once, before them."""
+    owner, strides = op.offset.owner, vec.ints(op.strides)
+    if not isinstance(owner, xla.ApplyIndexingOp) or op.fill is not None or vec.ints(op.clipped):
+        return None
+    start = owner.map.data.results[owner.results.index(op.offset)]
+    repeats = any(stride == 0 and size > 1 for stride, size in zip(strides, step.shape, strict=True))
+    first = next((lane for lane, size in enumerate(step.shape) if size > 1), 0)
+    is_prefix = all(lane == first and strides[lane] == 0 for lane in step.valid)
+    return start.value if isinstance(start, Const) and repeats and is_prefix else None
 
 
 def load_rows(walk: Walk, source: SSAValue, offset: Size, shift: SSAValue, shift_format: Format, fmt: Format) -> SSAValue:

@@ -17,7 +17,7 @@ from hlo2tx8.indexing import Add, Const, Expr, FloorDiv, IndexingMap, Mod, Mul
 from hlo2tx8.lower.box_levels import Level, Size
 from hlo2tx8.lower.element_format import Splat, Vector, constant_bits, format_of, storage_format, tensor_type
 from hlo2tx8.lower.instruction_choice import choose, is_move
-from hlo2tx8.lower.select_access import MIN_ROW_BYTES, Walk, load_rows, read_scalar
+from hlo2tx8.lower.select_access import MIN_ROW_BYTES, Walk, load_rows, read_scalar, same_in_all_steps
 from hlo2tx8.lower.select_dot import Sums, select_dot, select_sums_loop
 from hlo2tx8.lower.select_memory import (
     MAX_GATHER_BYTES,
@@ -198,6 +198,11 @@ class BoxSelector:
         strides = vec.ints(op.strides)
         offset = self.slots[op.offset]
         source = self.slots[op.source]
+        if (start := same_in_all_steps(step, op)) is not None:
+            key = ("load", source, start, strides, fmt, step.shape)
+            if key not in self.hoisted:
+                self.hoisted[key] = self._in_prologue(lambda: load_box(step, source, start, strides, clipped_box(step, ()), fmt))
+            return self.hoisted[key]
         clips = [
             Clip(lane, self.slots[lo], self.slots[hi])
             for lane, lo, hi in zip(vec.ints(op.clipped), op.lower, op.upper, strict=True)
@@ -219,8 +224,9 @@ class BoxSelector:
         value = self.vector(op.fill)
         if isinstance(value, Splat):
             return self._filled(value, count)
-        owner = op.fill.owner
-        if op.fill.has_one_use() and isinstance(owner, (vec.LoadOp, xla.ElementwiseOp)) and owner.parent is op.parent:
+        owner, is_hoisted = op.fill.owner, any(value is buffer for buffer in self.hoisted.values())
+        is_own = isinstance(owner, (vec.LoadOp, xla.ElementwiseOp)) and owner.parent is op.parent and not is_hoisted
+        if is_own and op.fill.has_one_use():
             return value
         return self.copy(value, fmt)
 

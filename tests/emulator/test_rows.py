@@ -112,3 +112,11 @@ def test_softmax_moves_what_its_roofline_moves():
     analysis = executable.cost_analysis()
     assert analysis["bytes accessed"] == 2 * 4096 * 1024 * 4
     assert analysis["cycles"] <= 1.05 * 2 * 4096 * 1024 * 4 / executable.chip.ddr_bytes_per_cycle
+
+
+def test_what_all_steps_read_alike_is_loaded_once():
+    """Scale and shift of a layer norm: one row each per tile, not per step."""
+    shapes = [jax.ShapeDtypeStruct(shape, np.float32) for shape in ((4096, 1024), (1024,), (1024,))]
+    executable = compile_source(jax.jit(layer_norm).lower(*shapes))
+    tiles = executable.chip.tiles
+    assert executable.cost_analysis()["bytes accessed"] == 4 * (2 * 4096 * 1024 + 2 * tiles * 1024)
