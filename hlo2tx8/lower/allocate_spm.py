@@ -7,6 +7,7 @@ whole loop. Buffers are placed by decreasing size at the lowest gap among those 
     %t = spm.turn %b, %s                    →    %t = xla.apply_indexing #map<(s) -> (s mod 2 * 512 + 65536)>(%s)
 """
 
+from bisect import insort
 from dataclasses import dataclass
 
 from xdsl.builder import Builder
@@ -142,16 +143,20 @@ def _number(block: Block, position: int, ranges: dict[SSAValue, LiveRange], arou
 def place(allocs: list[spm.AllocOp], ranges: dict[SSAValue, LiveRange], space: SpmSpace) -> dict[SSAValue, Placement]:
     """An address for every buffer: largest first, lowest gap first."""
     placed: dict[SSAValue, Placement] = {}
+    by_address: list[Placement] = []
     for alloc in sorted(allocs, key=lambda a: -a.size_bytes * a.num_copies):
         live = ranges.get(alloc.result, LiveRange(0, 0))
         size = space.aligned(alloc.size_bytes) * alloc.num_copies
         address = space.start
-        for other in sorted(placed.values(), key=lambda p: p.address):
-            if other.live.overlaps(live) and other.address < address + size:
+        for other in by_address:
+            if other.address >= address + size:
+                break
+            if other.live.overlaps(live):
                 address = max(address, other.address + other.size_bytes)
         if address + size > space.limit:
             raise _NoRoomError(address + size)
         placed[alloc.result] = Placement(address, size, live)
+        insort(by_address, placed[alloc.result], key=lambda p: p.address)
     return placed
 
 
