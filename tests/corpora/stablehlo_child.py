@@ -16,6 +16,7 @@ from hlo2tx8.driver import compile_module, load_source
 from hlo2tx8.frontend import shim, to_mlir_text
 from hlo2tx8.frontend.locations import LocationReader
 from hlo2tx8.frontend.walker import walk_module
+from hlo2tx8.hlo.precision import HIGHEST
 from hlo2tx8.options import Options
 from hlo2tx8.tools.compare import is_inexact
 
@@ -185,6 +186,9 @@ def answer(request: dict[str, Any]) -> Outcome:
     """Compile, run and judge one case."""
     module = load_case(request["text"])
     main = next(op for op in module.body.block.ops if isinstance(op, FuncOp) and op.sym_name.data == "main")
+    for op in module.walk():
+        if op.name in ("stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution"):
+            op.properties["precision_config"] = HIGHEST
     checks = take_checks(main)
     if not checks:
         return {"outcome": "skipped", "cause": "checks nothing"}
