@@ -1,0 +1,151 @@
+/* Queues, engines and the shared DDR of all tiles as events. */
+#include "timing_model.h"
+
+static void issue_started(struct model *m, struct timed_tile *b, struct issued *i);
+
+void spend(struct model *m, struct timed_tile *b, int step, double cycles, int before) {
+    cycles += before;
+    b->now += cycles;
+    counters_of(m, b)[ISSUE] += cycles;
+    record_of(m, step)[RECORD_ELAPSED] += cycles;
+}
+
+void wait_until(struct model *m, struct timed_tile *b, int step, int why, const struct issued *i) {
+    if (i->end <= b->now) return;
+    counters_of(m, b)[why + i->engine] += i->end - b->now;
+    record_of(m, step)[RECORD_ELAPSED] += i->end - b->now;
+    b->now = i->end;
+}
+
+static void ended(struct model *m, struct timed_tile *b, struct issued *i, double end) {
+    i->end = end, i->has_end = 1, i->flow = FLOWS_NOT;
+    double *const record = record_of(m, i->step), *const row = counters_of(m, b) + i->engine * PER_ENGINE;
+    record[RECORD_INSTRUCTIONS] += 1;
+    record[RECORD_BUSY] += end - i->start;
+    row[ENGINE_INSTRUCTIONS] += 1;
+    row[ENGINE_BUSY] += end - i->start;
+    if (i->shape->ddr_bytes) {
+        record[RECORD_DDR_BYTES] += i->shape->ddr_bytes;
+        record[RECORD_BYTES] += i->shape->bytes;
+    } else {
+        record[RECORD_OPERATIONS] += i->shape->operations;
+        record[RECORD_LEAST] += i->shape->least_cycles;
+    }
+    const int num = i->num_dependents;
+    i->num_dependents = 0;
+    for (int k = 0; k < num; k++) {
+        struct issued *const other = (struct issued *)(i->dependents[k] & ~(uintptr_t)1);
+        if (i->dependents[k] & 1) other->free = end;
+        else if (end > other->ready) other->ready = end, other->cause = i->engine;
+        if (--other->missing == 0) issue_started(m, b, other);
+    }
+}
+
+static void issue_started(struct model *m, struct timed_tile *b, struct issued *i) {
+    i->start = larger(i->ready, i->free), i->has_start = 1;
+    double *const row = counters_of(m, b) + i->engine * PER_ENGINE;
+    if (i->ready > i->issue) row[i->cause] += larger(i->ready - larger(i->issue, i->free), 0.0);
+    if (!i->shape->ddr_bytes) {
+        ended(m, b, i, i->start + i->shape->cycles);
+        return;
+    }
+    i->flows_at = i->start + i->shape->cycles, i->rest = i->shape->ddr_bytes, i->flow = FLOWS_LATER;
+    m->coming[m->num_coming++] = i;
+}
+
+/* Must one of them wait for the other? */
+static int conflict(const struct timed_shape *one, const struct timed_shape *other) {
+    for (int i = 0; i < one->num_ranges; i++) {
+        const struct timed_range a = one->ranges[i];
+        for (int k = 0; k < other->num_ranges; k++) {
+            const struct timed_range b = other->ranges[k];
+            if (a.start < b.end && b.start < a.end && (a.is_write || b.is_write)) return 1;
+        }
+    }
+    return 0;
+}
+
+static void depend(struct issued *on, struct issued *other, int is_order) {
+    on->dependents[on->num_dependents++] = (uintptr_t)other | (uintptr_t)is_order;
+    other->missing++;
+}
+
+/* 0 if the queue is full for a time that is not known yet. */
+int issue(struct model *m, struct timed_tile *b, int number, const struct timed_shape *shape) {
+    const struct timed_step *const step = m->t->steps + number;
+    struct queue *const queue = &b->queues[step->engine];
+    struct issued *const oldest = queue->num == m->t->queue_depth ? at_queue(queue, 0) : NULL;
+    if (oldest && !oldest->has_end) {
+        b->blocked = oldest;
+        return 0;
+    }
+    spend(m, b, number, (double)m->t->issue_cycles, step->before);
+    if (oldest) {
+        wait_until(m, b, number, FULL, oldest);
+        queue->first = (queue->first + 1) % MAX_QUEUE, queue->num--;
+    }
+    struct issued *const last = queue->num ? at_queue(queue, queue->num - 1) : oldest;
+    struct issued *const new = at_queue(queue, queue->num++);
+    const double end_before = last && last->has_end ? last->end : 0.0;
+    const int waits = last && !last->has_end;
+    new->shape = shape, new->step = number, new->engine = step->engine, new->cause = step->engine;
+    new->missing = new->has_start = new->has_end = new->flow = new->num_dependents = 0;
+    new->issue = new->ready = b->now, new->free = end_before, new->serial = ++m->serial;
+    if (waits) depend(last, new, 1);
+    for (int e = 0; e < QUEUED_ENGINES; e++) {
+        struct queue *const other = &b->queues[e];
+        if (other == queue) continue;
+        for (int k = other->num - 1; k >= 0; k--) {
+            struct issued *const i = at_queue(other, k);
+            if (i->has_end && i->end <= b->now) break;
+            if (!conflict(shape, i->shape)) continue;
+            if (!i->has_end) depend(i, new, 0);
+            else if (i->end > new->ready) new->ready = i->end, new->cause = i->engine;
+            break;
+        }
+    }
+    if (!new->missing) issue_started(m, b, new);
+    return 1;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------------- DDR */
+
+double flow_rate(const struct model *m) {
+    const double rate = m->t->ddr_rate / m->num_flowing;
+    return rate < m->t->port_rate ? rate : m->t->port_rate;
+}
+
+double next_flow_event(const struct model *m) {
+    double begin = INFINITY, least = INFINITY;
+    for (int k = 0; k < m->num_coming; k++) begin = m->coming[k]->flows_at < begin ? m->coming[k]->flows_at : begin;
+    if (!m->num_flowing) return larger(begin, m->flow_now);
+    for (int k = 0; k < m->num_flowing; k++) least = m->flowing[k]->rest < least ? m->flowing[k]->rest : least;
+    const double end = m->flow_now + least / flow_rate(m);
+    return end <= begin + SAME_CYCLES ? end : begin;
+}
+
+static struct timed_tile *owner_of(const struct model *m, const struct issued *i) {
+    return m->tiles + ((const u8 *)i - (const u8 *)m->tiles) / (ptrdiff_t)sizeof *m->tiles;
+}
+
+void step_flow(struct model *m, double until) {
+    const double rate = m->num_flowing ? flow_rate(m) : 0.0, cycles = until - m->flow_now;
+    struct issued *done[MAX_TIMED_TILES * 2 * MAX_QUEUE];
+    int num_done = 0, num = 0;
+    m->flow_now = until;
+    for (int k = 0; k < m->num_flowing; k++) {
+        struct issued *const i = m->flowing[k];
+        i->rest -= cycles * rate;
+        if (i->rest <= SAME_CYCLES * rate) done[num_done++] = i;
+        else m->flowing[num++] = i;
+    }
+    m->num_flowing = num;
+    num = 0;
+    for (int k = 0; k < m->num_coming; k++) {
+        struct issued *const i = m->coming[k];
+        if (i->flows_at <= until + SAME_CYCLES) i->flow = FLOWS, m->flowing[m->num_flowing++] = i;
+        else m->coming[num++] = i;
+    }
+    m->num_coming = num;
+    for (int k = 0; k < num_done; k++) ended(m, owner_of(m, done[k]), done[k], until);
+}

@@ -1,0 +1,101 @@
+/* State of the timing model's machine, shared by the files timing*.c. */
+#pragma once
+
+#include "timing.h"
+
+#define SAME_CYCLES 1e-6
+
+struct shape_entry {
+    struct shape_entry *next;
+    struct timed_shape shape;
+    int num;
+    struct timed_value key[];
+};
+
+enum flow { FLOWS_NOT, FLOWS_LATER, FLOWS };
+
+struct issued {
+    const struct timed_shape *shape;
+    int step, engine, cause, missing, has_start, has_end, flow, num_dependents;
+    u64 serial;
+    double issue, ready, free, start, end, flows_at, rest;
+    uintptr_t dependents[MAX_DEPENDENTS]; /* the address; bit 0: it is the next one of the queue */
+};
+
+struct queue {
+    struct issued slots[MAX_QUEUE];
+    int first, num;
+};
+
+struct mark {
+    double now;
+    i64 *structure;
+    double *ahead;
+    int num_structure, num_ahead;
+};
+
+struct probe {
+    i64 period, turn;
+    int is_settled;
+    struct mark must_equal;
+    double cycles, clocks[2 + QUEUED_ENGINES];
+    int depth[MAX_TIMED_TILES];
+    i64 turns[MAX_TIMED_TILES][MAX_FRAMES];
+    double *sums; /* records, then counters */
+    u64 last_serial;
+};
+
+struct frame {
+    int loop;
+    struct timed_value lo;
+    i64 step, total, turn;
+    struct mark *marks;
+    int num_marks;
+    struct probe *probe;
+};
+
+struct timed_tile {
+    int number, at, depth, is_at_barrier, is_done;
+    double now;
+    struct issued *blocked;
+    struct timed_value *registers;
+    struct frame frames[MAX_FRAMES];
+    struct queue queues[QUEUED_ENGINES];
+};
+
+struct model {
+    struct timing *t;
+    struct timed_tile *tiles;
+    struct shape_entry **shapes;
+    struct issued **flowing, **coming; /* transfers of all tiles, in no order */
+    int num_flowing, num_coming, failed;
+    double flow_now;
+    u64 serial;
+};
+
+static inline struct issued *at_queue(struct queue *q, int k) { return &q->slots[(q->first + k) % MAX_QUEUE]; }
+static inline double *counters_of(const struct model *m, const struct timed_tile *b) {
+    return m->t->counters + (size_t)b->number * PER_TILE;
+}
+static inline double *record_of(const struct model *m, int step) {
+    return m->t->records + (size_t)m->t->steps[step].record * PER_RECORD;
+}
+static inline double larger(double a, double b) { return a > b ? a : b; }
+
+/* timing_engines.c: queues, engines, the shared DDR. */
+void spend(struct model *m, struct timed_tile *b, int step, double cycles, int before);
+void wait_until(struct model *m, struct timed_tile *b, int step, int why, const struct issued *i);
+int issue(struct model *m, struct timed_tile *b, int number, const struct timed_shape *shape);
+double flow_rate(const struct model *m);
+double next_flow_event(const struct model *m);
+void step_flow(struct model *m, double until);
+
+/* timing_turns.c: scalars of the kernel core. */
+struct timed_value fold(const struct timing *t, const struct timed_value *r, const struct timed_step *s);
+struct timed_value turns_of(struct timed_value lo, struct timed_value hi, struct timed_value by);
+struct timed_value counter_of(struct timed_value lo, i64 turn, i64 step);
+i64 equal_turns(const struct model *m, const struct timed_tile *b, const struct frame *f, i64 first, i64 turns, i64 most);
+
+/* timing_steady.c: loops in a steady state. */
+void end_turn(struct model *m, struct timed_tile *b, struct frame *f);
+void drop_frame(struct frame *f);

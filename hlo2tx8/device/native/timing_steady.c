@@ -1,0 +1,217 @@
+/* Loops in a steady state: turns that repeat are left out, their sums added as often as they would happen. */
+#include <stdlib.h>
+
+#include "timing_model.h"
+
+#define CLOSE_CYCLES 1e-3
+#define MOST_TURNS 64
+#define LONG_PERIOD 12
+#define LAST_TURNS 2
+
+static const int PERIODS[] = {1, 2, 3, 4, 6};
+
+static void drop_marks(struct frame *f) {
+    for (int k = 0; k < f->num_marks; k++) free(f->marks[k].structure), free(f->marks[k].ahead);
+    f->num_marks = 0;
+}
+
+static void drop_probe(struct frame *f) {
+    if (f->probe) free(f->probe->sums), free(f->probe->must_equal.structure), free(f->probe->must_equal.ahead), free(f->probe);
+    f->probe = NULL;
+}
+
+void drop_frame(struct frame *f) {
+    drop_marks(f);
+    free(f->marks);
+    drop_probe(f);
+    f->marks = NULL;
+}
+
+static struct mark take_mark(const struct model *m, const struct timed_tile *lead) {
+    const struct timing *const t = m->t;
+    size_t room = 0;
+    for (int n = 0; n < t->num_tiles; n++) {
+        const struct timed_tile *const b = m->tiles + n;
+        room += 3 + 2 * QUEUED_ENGINES * MAX_QUEUE;
+        for (int k = 0; k < b->depth; k++) room += 1 + 2 * (size_t)t->steps[b->frames[k].loop].num_carried;
+    }
+    struct mark mark = {lead->now, malloc(room * sizeof(i64)), malloc((room + 1) * sizeof(double)), 0, 0};
+    for (int n = 0; n < t->num_tiles; n++) {
+        struct timed_tile *const b = m->tiles + n;
+        const int is_idle = b->is_at_barrier || b->is_done;
+        mark.structure[mark.num_structure++] = (i64)b->at << 1 | is_idle;
+        mark.structure[mark.num_structure++] = b->depth;
+        for (int k = 0; k < b->depth; k++) {
+            const struct timed_step *const loop = t->steps + b->frames[k].loop;
+            mark.structure[mark.num_structure++] = b->frames[k].loop;
+            for (int c = 0; c < loop->num_carried; c++) {
+                const struct timed_value v = b->registers[t->indices[loop->first_carried + c]];
+                mark.structure[mark.num_structure++] = v.is_known;
+                mark.structure[mark.num_structure++] = v.is_known ? v.value : 0;
+            }
+        }
+        if (!is_idle) mark.ahead[mark.num_ahead++] = b->now - mark.now;
+        const double past = is_idle ? mark.now : b->now;
+        for (int e = 0; e < QUEUED_ENGINES; e++) {
+            for (int k = b->queues[e].num - 1; k >= 0; k--) {
+                const struct issued *const i = at_queue(&b->queues[e], k);
+                if (i->has_end && i->end <= past) break;
+                mark.structure[mark.num_structure++] = (i64)t->steps[i->step].record << 8 | (i->has_end ? 255 : i->missing);
+                mark.ahead[mark.num_ahead++] = (i->has_end ? i->end : i->has_start ? i->start : i->ready) - mark.now;
+                if (i->flow) mark.ahead[mark.num_ahead++] = i->rest;
+            }
+        }
+        mark.structure[mark.num_structure++] = -1;
+    }
+    if (m->num_flowing) mark.ahead[mark.num_ahead++] = m->flow_now - mark.now;
+    return mark;
+}
+
+static int equals(const struct mark *a, const struct mark *b) {
+    if (a->num_structure != b->num_structure || a->num_ahead != b->num_ahead) return 0;
+    if (memcmp(a->structure, b->structure, (size_t)a->num_structure * sizeof(i64))) return 0;
+    for (int k = 0; k < a->num_ahead; k++)
+        if (!(fabs(a->ahead[k] - b->ahead[k]) < CLOSE_CYCLES)) return 0;
+    return 1;
+}
+
+static void read_clocks(const struct model *m, struct timed_tile *b, double *clocks) {
+    clocks[0] = b->now, clocks[1] = m->flow_now;
+    for (int e = 0; e < QUEUED_ENGINES; e++) {
+        clocks[2 + e] = 0.0;
+        for (int k = 0; k < b->queues[e].num; k++) {
+            const struct issued *const i = at_queue(&b->queues[e], k);
+            if (i->has_end) clocks[2 + e] = larger(clocks[2 + e], i->end);
+        }
+    }
+}
+
+static size_t num_sums(const struct timing *t) { return (size_t)t->num_records * PER_RECORD + (size_t)t->num_tiles * PER_TILE; }
+
+static void begin_probe(struct model *m, struct timed_tile *b, struct frame *f, i64 period, struct mark *mark, double cycles) {
+    const struct timing *const t = m->t;
+    struct probe *const p = f->probe = calloc(1, sizeof *p);
+    p->period = period, p->turn = f->turn, p->cycles = cycles, p->is_settled = mark != NULL, p->last_serial = m->serial;
+    if (mark) p->must_equal = *mark;
+    read_clocks(m, b, p->clocks);
+    for (int n = 0; n < t->num_tiles; n++) {
+        p->depth[n] = m->tiles[n].depth;
+        for (int k = 0; k < m->tiles[n].depth; k++) p->turns[n][k] = m->tiles[n].frames[k].turn;
+    }
+    p->sums = malloc(num_sums(t) * sizeof(double));
+    memcpy(p->sums, t->records, (size_t)t->num_records * PER_RECORD * sizeof(double));
+    memcpy(p->sums + t->num_records * PER_RECORD, t->counters, (size_t)t->num_tiles * PER_TILE * sizeof(double));
+}
+
+static double cycles_left(const struct model *m, const struct issued *i, double now) {
+    if (i->has_end) return i->end - now;
+    return i->flow == FLOWS ? i->rest / flow_rate(m) - (now - m->flow_now) : 0.0;
+}
+
+static int is_old(const struct probe *p, const struct issued *i, double now) {
+    return !p->is_settled && i->serial <= p->last_serial && (!i->has_end || i->end > now);
+}
+
+/* Everything that happened since the probe happens again, as often as it is sure to. */
+static void skip_turns(struct model *m, struct timed_tile *lead, struct frame *frame, const struct probe *p) {
+    const struct timing *const t = m->t;
+    struct frame *moved[MAX_TIMED_TILES] = {NULL};
+    i64 turns[MAX_TIMED_TILES], times = INT64_MAX;
+    int num_moved = 0;
+    for (int n = 0; n < t->num_tiles; n++) {
+        struct timed_tile *const b = m->tiles + n;
+        int is_elsewhere = b->is_at_barrier, changed = 0;
+        for (int k = 0; k < b->depth; k++) is_elsewhere &= b->frames[k].loop != frame->loop;
+        if (b->is_done || is_elsewhere) continue;
+        if (b->depth != p->depth[n]) return;
+        for (int k = 0; k < b->depth; k++) {
+            if (b->frames[k].turn == p->turns[n][k]) continue;
+            changed++, moved[n] = b->frames + k, turns[n] = b->frames[k].turn - p->turns[n][k];
+        }
+        if (changed != 1 || turns[n] < 0) return;
+        if (!p->is_settled && t->steps[moved[n]->loop].num_carried) return;
+        num_moved++;
+    }
+    if (!num_moved) return;
+    for (int n = 0; n < t->num_tiles; n++) {
+        if (!moved[n]) continue;
+        const i64 first = moved[n]->turn + (m->tiles + n != lead), left = moved[n]->total - first - LAST_TURNS;
+        const i64 most = left < 0 ? -1 : left / turns[n];
+        times = most < times ? most : times;
+    }
+    for (int n = 0; n < t->num_tiles && times > 0; n++) {
+        if (!moved[n] || !t->steps[moved[n]->loop].varies) continue;
+        const i64 first = moved[n]->turn + (m->tiles + n != lead);
+        times = equal_turns(m, m->tiles + n, moved[n], first, turns[n], times);
+    }
+    double clocks[2 + QUEUED_ENGINES], pace = -INFINITY;
+    read_clocks(m, lead, clocks);
+    for (int k = 0; k < 2 + QUEUED_ENGINES; k++) pace = larger(pace, clocks[k] - p->clocks[k]);
+    if (p->is_settled) pace = lead->now - p->clocks[0];
+    for (int n = 0; n < t->num_tiles && !p->is_settled; n++) {
+        for (int e = 0; e < QUEUED_ENGINES; e++) {
+            for (int k = 0; k < m->tiles[n].queues[e].num; k++) {
+                const struct issued *const i = at_queue(&m->tiles[n].queues[e], k);
+                if (!is_old(p, i, lead->now)) continue;
+                const i64 most = (i64)floor(cycles_left(m, i, lead->now) / larger(pace, 1.0));
+                times = most < times ? most : times;
+            }
+        }
+    }
+    if (times <= 0) return;
+    const double cycles = pace * (double)times;
+    const size_t num_records = (size_t)t->num_records * PER_RECORD, num_counters = (size_t)t->num_tiles * PER_TILE;
+    for (size_t k = 0; k < num_records; k++) t->records[k] += (t->records[k] - p->sums[k]) * (double)times;
+    for (size_t k = 0; k < num_counters; k++) t->counters[k] += (t->counters[k] - p->sums[num_records + k]) * (double)times;
+    const double now = lead->now, rate = m->num_flowing ? flow_rate(m) : 0.0;
+    for (int n = 0; n < t->num_tiles; n++) {
+        struct timed_tile *const b = m->tiles + n;
+        for (int e = 0; e < QUEUED_ENGINES; e++) {
+            for (int k = 0; k < b->queues[e].num; k++) {
+                struct issued *const i = at_queue(&b->queues[e], k);
+                if (is_old(p, i, now)) {
+                    if (i->flow) i->rest -= rate * cycles;
+                    continue;
+                }
+                i->issue += cycles, i->ready += cycles, i->free += cycles, i->start += cycles, i->end += cycles;
+            }
+        }
+        if (moved[n]) moved[n]->turn += turns[n] * times, b->now += cycles;
+    }
+    m->flow_now += cycles;
+    for (int k = 0; k < m->num_coming; k++) m->coming[k]->flows_at += cycles;
+}
+
+void end_turn(struct model *m, struct timed_tile *b, struct frame *f) {
+    if (f->probe) {
+        struct probe *const p = f->probe;
+        if (f->turn < p->turn + p->period) return;
+        int repeats = !p->is_settled;
+        if (p->is_settled) {
+            struct mark mark = take_mark(m, b);
+            repeats = equals(&mark, &p->must_equal) && fabs(mark.now - p->must_equal.now - p->cycles) < CLOSE_CYCLES;
+            free(mark.structure), free(mark.ahead);
+        }
+        if (repeats) skip_turns(m, b, f, p);
+        if (repeats) drop_marks(f);
+        drop_probe(f);
+        if (repeats) return;
+    }
+    if (f->total - f->turn <= LAST_TURNS + 2) return;
+    if (!f->marks) f->marks = malloc(MOST_TURNS * 4 * sizeof *f->marks);
+    if (f->num_marks == MOST_TURNS * 4) drop_marks(f);
+    f->marks[f->num_marks++] = take_mark(m, b);
+    struct mark *const mark = f->marks + f->num_marks - 1;
+    const int rotation = m->t->steps[f->loop].rotation;
+    for (size_t k = 0; k < sizeof PERIODS / sizeof *PERIODS; k++) {
+        const int period = PERIODS[k] * rotation;
+        if (f->num_marks <= period || !equals(mark, mark - period)) continue;
+        struct mark copy = take_mark(m, b);
+        begin_probe(m, b, f, period, &copy, mark->now - mark[-period].now);
+        return;
+    }
+    if (f->num_marks >= MOST_TURNS) {
+        begin_probe(m, b, f, -(-LONG_PERIOD / rotation) * rotation + (LONG_PERIOD % rotation ? rotation : 0), NULL, 0.0);
+        drop_marks(f);
+    }
+}
