@@ -15,7 +15,9 @@ import numpy as np
 
 from hlo2tx8.errors import CompileError
 from hlo2tx8.frontend import shim
-from hlo2tx8.pjrt.flattening import flatten
+from hlo2tx8.hlo.lookup import has_spec, spec_of
+from hlo2tx8.hlo.spec import Kind
+from hlo2tx8.pjrt.flattening import MANUAL, flatten
 from hlo2tx8.pjrt.places import Place
 
 PROPAGATION = "builtin.module(sdy-propagation-pipeline)"
@@ -26,6 +28,14 @@ PARTITION = (
 SHARDING = "sdy.sharding"
 MESH = "sdy.mesh"
 UNREDUCED = "unreduced={"
+TRUSTED = (
+    *("constant", "iota", "broadcast_in_dim", "transpose", "reshape", "slice", "pad", "concatenate", "dynamic_slice"),
+    *("dynamic_update_slice", "dot_general", "sort", "return", "while", "case", "if"),
+)
+"""Operations of StableHLO, beside elementwise ones and sums, that the partitioner makes local rightly.
+
+It adds up the parts of every reduction, be it a maximum, takes parts of gathers and windows for the whole, or ends the process.
+"""
 
 
 @dataclass(frozen=True)
@@ -68,8 +78,14 @@ def partition(code: bytes) -> Partitioned:
             if flat is None:
                 raise CompileError("E1001", "sums whose parts are on several chips, and shard_map in a loop or branch")
             return flat
+        is_trusted = _is_trusted(module)
         shim.run_pipeline(module, PROPAGATION)
         given = _shardings(module, meshes)
+        if not is_trusted:
+            flat = _flattened(code, *given, meshes)
+            if flat is None:
+                raise CompileError("E1001", "a shard_map in a loop or branch, in a program that Shardy would make wrong")
+            return flat
         try:
             return _partitioned(module, meshes)
         except shim.mlir_error():
@@ -79,6 +95,33 @@ def partition(code: bytes) -> Partitioned:
             return flat
     except shim.mlir_error() as error:
         raise CompileError("E1001", f"the program cannot be partitioned: {error}") from None
+
+
+def _is_trusted(module: Any) -> bool:
+    """Does the partitioner make all operations local rightly?"""
+    ir = shim.ir()
+    found: list[str] = []
+
+    def visit(op: Any) -> Any:
+        dialect, _, name = op.name.partition(".")
+        if dialect in ("stablehlo", "chlo") and not (name in TRUSTED or _is_elementwise(op.name) or _is_sum(op)):
+            found.append(op.name)
+        return ir.WalkResult.SKIP if op.name == MANUAL else ir.WalkResult.ADVANCE
+
+    with module.context:
+        module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return not found
+
+
+def _is_elementwise(name: str) -> bool:
+    return has_spec(name) and spec_of(name).kind is Kind.ELEMENTWISE
+
+
+def _is_sum(op: Any) -> bool:
+    return op.name == "stablehlo.reduce" and [o.operation.name for o in op.regions[0].blocks[0].operations] == [
+        "stablehlo.add",
+        "stablehlo.return",
+    ]
 
 
 def _partitioned(module: Any, meshes: dict[str, Mesh]) -> Partitioned:

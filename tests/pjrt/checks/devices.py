@@ -151,3 +151,30 @@ def check_linear_algebra_of_each_chips_own_part():
     np.testing.assert_allclose(x, np.linalg.solve(a, b), rtol=1e-4, atol=1e-5)
     symmetric = (a + a.swapaxes(1, 2)) / 2
     np.testing.assert_allclose(values, np.linalg.eigvalsh(symmetric), rtol=1e-4, atol=1e-5)
+
+
+def check_operations_that_need_what_neighbours_have():
+    x = RNG.standard_normal((8, 8)).astype(np.float32)
+
+    def work(x):
+        lines = jax.lax.conv(x[None, None], np.ones((1, 1, 3, 1), np.float32), (1, 1), "SAME")[0, 0]
+        most = jax.lax.reduce_window(x, -np.inf, jax.lax.max, (3, 1), (1, 1), "SAME")
+        return x[::-1], most, lines
+
+    placed = jax.device_put(x, NamedSharding(LINE, P("x")))
+    with jax.default_matmul_precision("highest"):
+        backwards, most, lines = jax.jit(work)(placed)
+    around = np.pad(x, ((1, 1), (0, 0)), constant_values=-np.inf)
+    np.testing.assert_array_equal(backwards, x[::-1])
+    np.testing.assert_array_equal(most, np.maximum(np.maximum(around[:-2], around[1:-1]), around[2:]))
+    around = np.pad(x, ((1, 1), (0, 0)))
+    np.testing.assert_allclose(lines, around[:-2] + around[1:-1] + around[2:], rtol=1e-5, atol=1e-5)
+
+
+def check_reductions_that_are_no_sums():
+    x = RNG.standard_normal((8, 8)).astype(np.float32)
+    work = jax.jit(lambda x: (x.max(0), x.min(0), x.prod(0), jnp.argmax(x, 0), (x < 1.5).all(0), x[jnp.array([5, 1])]))
+    results = work(jax.device_put(x, NamedSharding(LINE, P("x"))))
+    expected = (x.max(0), x.min(0), x.prod(0), x.argmax(0), (x < 1.5).all(0), x[[5, 1]])
+    for result, value in zip(results, expected, strict=True):
+        np.testing.assert_allclose(result, value, rtol=1e-5)
