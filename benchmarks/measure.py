@@ -14,12 +14,22 @@ def pin() -> int:
 
 
 def interleave(
-    works: Mapping[str, Callable[[], object]], rounds: int, warmup: int = 2, clock: Callable[[], float] = time.perf_counter
+    works: Mapping[str, Callable[[], object]],
+    rounds: int,
+    warmup: int = 2,
+    settle: int = 0,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
-    """Median seconds of each work; the works take turns so that drift hits all alike."""
+    """Median seconds of each work; the works take turns so that drift hits all alike.
+
+    `settle` runs of the same work, not timed, come before each timed one, so that it meets its own caches and not the other's
+    threads, which still look for work when they have done theirs.
+    """
     times: dict[str, list[float]] = {name: [] for name in works}
     for turn in range(rounds + warmup):
         for name, work in works.items():
+            for _ in range(settle):
+                work()
             started = clock()
             work()
             if turn >= warmup:

@@ -49,7 +49,7 @@ def compare(case: Case) -> tuple[float, tuple[object, ...]]:
         buffer[0] = donated(buffer[0], *arguments)
         buffer[0].block_until_ready()
 
-    times = interleave({"ours": lambda: EMULATOR.run(case.program, inputs), "xla": warm}, ARGUMENTS.rounds, clock=CLOCK)
+    times = interleave({"ours": lambda: EMULATOR.run(case.program, inputs), "xla": warm}, ARGUMENTS.rounds, settle=2, clock=CLOCK)
     gc.disable()  # as timeit does: what XLA and jax keep would be walked here
     started = time.perf_counter()
     report = model(case.program, CHIP)

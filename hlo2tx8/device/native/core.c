@@ -11,6 +11,7 @@
 
 #define RECORDS_PER_POLL 64
 #define POLLS_PER_VECTOR 8 /* a vector record counts as so many: it may take milliseconds; one of the matrix engine as all */
+#define SPINS 2000 /* about 20 us */
 #define KEPT_SPM_BYTES ((i64)1 << 20) /* of a tile: more is given back to the host between runs */
 
 enum outcome { OUTCOME_DONE, OUTCOME_TIME, OUTCOME_FAULT, OUTCOME_MEMORY };
@@ -242,21 +243,36 @@ struct worker {
     int thread;
 };
 
+/* Looks for a change of the value, for about as long as to sleep and to be woken takes. */
+static int spin(const int *value, int seen) {
+    int now = seen;
+    for (int k = 0; k < SPINS && now == seen; k++) {
+        now = __atomic_load_n(value, __ATOMIC_ACQUIRE);
+#ifdef __x86_64__
+        __builtin_ia32_pause();
+#endif
+    }
+    return now;
+}
+
 static void *work(void *argument) {
     struct worker worker = *(struct worker *)argument;
     struct machine *const m = worker.machine;
     free(argument);
     int seen = 0;
     for (;;) {
+        spin(&m->generation, seen);
         pthread_mutex_lock(&m->mutex);
         while (m->generation == seen && !m->leave) pthread_cond_wait(&m->start, &m->mutex);
         seen = m->generation;
-        const int leave = m->leave;
+        const int leave = m->leave, is_late = !m->is_open;
+        if (!leave && !is_late) m->busy++;
         pthread_mutex_unlock(&m->mutex);
         if (leave) return NULL;
+        if (is_late) continue;
         run_tiles(m, worker.thread);
         pthread_mutex_lock(&m->mutex);
-        if (--m->busy == 0) pthread_cond_signal(&m->done);
+        if (__atomic_sub_fetch(&m->busy, 1, __ATOMIC_RELEASE) == 0) pthread_cond_signal(&m->done);
         pthread_mutex_unlock(&m->mutex);
     }
 }
@@ -275,18 +291,32 @@ static void start_workers(struct machine *m) {
     }
 }
 
-/* All tiles that can, in parallel. */
+/* Is there anything left to do but to end? */
+static int is_past_final_barrier(const struct machine *m) {
+    for (int i = 0; i < m->num_tiles; i++)
+        if (m->tiles[i].state == TILE_RUNNING && m->tiles[i].at <= m->final_barrier) return 0;
+    return 1;
+}
+
+/* All tiles that can, in parallel. A worker that wakes when no tile is left is not waited for. */
 static void run_phase(struct machine *m) {
+    const int is_parallel = m->num_workers && !is_past_final_barrier(m);
     m->next_tile = 0;
-    if (m->num_workers) {
+    if (is_parallel) {
         pthread_mutex_lock(&m->mutex);
-        m->generation++;
-        m->busy = m->num_workers;
+        __atomic_store_n(&m->generation, m->generation + 1, __ATOMIC_RELEASE);
+        m->is_open = 1;
         pthread_cond_broadcast(&m->start);
         pthread_mutex_unlock(&m->mutex);
     }
     run_tiles(m, 0);
-    if (m->num_workers) {
+    if (is_parallel) {
+        pthread_mutex_lock(&m->mutex);
+        m->is_open = 0;
+        int busy = m->busy;
+        pthread_mutex_unlock(&m->mutex);
+        for (int now; busy && (now = spin(&m->busy, busy)) != busy; busy = now) continue;
+        if (!busy) return;
         pthread_mutex_lock(&m->mutex);
         while (m->busy) pthread_cond_wait(&m->done, &m->mutex);
         pthread_mutex_unlock(&m->mutex);

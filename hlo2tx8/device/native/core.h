@@ -125,7 +125,7 @@ struct machine {
     int num_workers;
     pthread_mutex_t mutex;
     pthread_cond_t start, done;
-    int generation, busy, leave;
+    int generation, is_open, busy, leave;
     int next_tile;
     u8 *scratch[MAX_THREADS];
     u8 *spare[MAX_THREADS]; /* the zeroed SPM of a tile that ended on this thread */
