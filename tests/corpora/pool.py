@@ -4,6 +4,7 @@ The child reads a JSON request per line and answers with a JSON line: `outcome` 
 the corpus wants to keep.
 """
 
+import argparse
 import json
 import re
 import select
@@ -47,6 +48,29 @@ def run_cases(child: Path, requests: Sequence[dict[str, Any]], timeout: float) -
     if process is not None:
         process.kill()
         process.wait()
+
+
+def parser_of(text: str, name: str, timeout: float) -> argparse.ArgumentParser:
+    """The flags of every runner; `name` says what a case's name looks like."""
+    parser = argparse.ArgumentParser(description=text)
+    parser.add_argument("checkout", type=Path)
+    parser.add_argument("--only", default="", help=f"a regular expression over {name}")
+    parser.add_argument("--log", type=Path, help="a JSON line per case goes there")
+    parser.add_argument("--timeout", type=float, default=timeout, help="seconds per case")
+    return parser
+
+
+def run_and_tell(child: Path, requests: Sequence[dict[str, Any]], given: argparse.Namespace) -> list[Outcome]:
+    """All outcomes; each goes to the log, and what failed to stderr, as it comes."""
+    outcomes: list[Outcome] = []
+    log = given.log.open("w") if given.log else None
+    for outcome in run_cases(child, requests, given.timeout):
+        outcomes.append(outcome)
+        if log is not None:
+            print(json.dumps({key: value for key, value in outcome.items() if key != "text"}), file=log, flush=True)
+        if outcome["outcome"] == "failed":
+            print(f"{outcome['case']}: {outcome['cause']}", file=sys.stderr, flush=True)
+    return outcomes
 
 
 def serve(answer: Callable[[dict[str, Any]], Outcome]) -> None:

@@ -6,14 +6,12 @@ become inputs, so that nothing is folded away, and what it checks its outputs. L
 several devices, dynamic shapes.
 """
 
-import argparse
-import json
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
-from pool import report, run_cases
+from pool import parser_of, report, run_and_tell
 
 FOLDERS = ("tests/interpret", "tests/math", "testdata")
 SKIPPED = (
@@ -48,11 +46,7 @@ def skip_cause(text: str) -> str:
 
 def main() -> int:
     """Run the cases, print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("checkout", type=Path)
-    parser.add_argument("--only", default="", help="a regular expression over FILE#NUMBER")
-    parser.add_argument("--log", type=Path, help="a JSON line per case goes there")
-    parser.add_argument("--timeout", type=float, default=60, help="seconds per case")
+    parser = parser_of(__doc__, "FILE#NUMBER", timeout=60)
     parser.add_argument("--every", type=int, default=1, help="each N-th case only")
     arguments = parser.parse_args()
     requests = cases(arguments.checkout, arguments.only)[:: arguments.every]
@@ -60,15 +54,8 @@ def main() -> int:
         parser.error(f"no cases under {arguments.checkout}")
     causes = {request["case"]: skip_cause(request["text"]) for request in requests}
     outcomes = [{**r, "outcome": "skipped", "cause": causes[r["case"]]} for r in requests if causes[r["case"]]]
-    log = arguments.log.open("w") if arguments.log else None
-    for outcome in run_cases(
-        Path(__file__).with_name("stablehlo_child.py"), [r for r in requests if not causes[r["case"]]], arguments.timeout
-    ):
-        outcomes.append(outcome)
-        if log is not None:
-            print(json.dumps({key: value for key, value in outcome.items() if key != "text"}), file=log, flush=True)
-        if outcome["outcome"] == "failed":
-            print(f"{outcome['case']}: {outcome['cause']}", file=sys.stderr, flush=True)
+    wanted = [r for r in requests if not causes[r["case"]]]
+    outcomes += run_and_tell(Path(__file__).with_name("stablehlo_child.py"), wanted, arguments)
     print(report(outcomes, lambda outcome: outcome["folder"]))
     return int(any(outcome["outcome"] == "failed" for outcome in outcomes))
 

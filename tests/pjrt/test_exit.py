@@ -43,6 +43,16 @@ def test_a_process_ends_cleanly(script: str):
     assert child.returncode == 0, errors
 
 
+def interrupt(child: subprocess.Popen[str], begun: str, after: float) -> tuple[str, float]:
+    """Ctrl-C `after` seconds from the line `begun`: the next line, and how many seconds later it came."""
+    assert child.stdout is not None
+    assert child.stdout.readline() == begun
+    time.sleep(after)
+    sent = time.monotonic()
+    child.send_signal(signal.SIGINT)
+    return child.stdout.readline(), time.monotonic() - sent
+
+
 def test_control_c_ends_a_long_run():
     child = start("""
         y = long_run()
@@ -57,13 +67,7 @@ def test_control_c_ends_a_long_run():
         except jax.errors.JaxRuntimeError as error:
             print(error, flush=True)
         """)
-    assert child.stdout is not None
-    assert child.stdout.readline() == "running\n"
-    time.sleep(0.5)
-    sent = time.monotonic()
-    child.send_signal(signal.SIGINT)
-    line = child.stdout.readline()
-    seconds = time.monotonic() - sent
+    line, seconds = interrupt(child, "running\n", after=0.5)
     rest, errors = child.communicate(timeout=60)
     assert (line, rest, child.returncode) == ("interrupted\n", "2.0\nCANCELLED: KeyboardInterrupt\n", 0), errors
     assert seconds < 1
@@ -78,13 +82,7 @@ def test_control_c_ends_a_long_compilation():
         except KeyboardInterrupt:
             print("interrupted", flush=True)
         """)
-    assert child.stdout is not None
-    assert child.stdout.readline() == "compiling\n"
-    time.sleep(2)
-    sent = time.monotonic()
-    child.send_signal(signal.SIGINT)
-    line = child.stdout.readline()
-    seconds = time.monotonic() - sent
+    line, seconds = interrupt(child, "compiling\n", after=2)
     assert line == "interrupted\n", child.communicate(timeout=60)
     assert seconds < 2
     child.communicate(timeout=60)
