@@ -118,10 +118,14 @@ def _inline_manual(manual: Any, devices: tuple[int, ...], place_of: PlaceOf) -> 
     manual.operation.erase()
 
 
-def _everywhere(value: Any, devices: tuple[int, ...]) -> Place:
+def rank_of(type_: Any) -> int:
+    """A tensor's; 0 of what is no array."""
     ir = shim.ir()
-    rank = ir.RankedTensorType(value.type).rank if isinstance(value.type, ir.RankedTensorType) else 0
-    return Place((1,) * rank, 1, devices)
+    return ir.RankedTensorType(type_).rank if isinstance(type_, ir.RankedTensorType) else 0
+
+
+def _everywhere(value: Any, devices: tuple[int, ...]) -> Place:
+    return Place((1,) * rank_of(value.type), 1, devices)
 
 
 def _local(type_: Any, place: Place) -> Any:

@@ -13,18 +13,18 @@ A step sends to a neighbour: `link_startup` + bytes / rate. With n chips that ha
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Operation
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.dialects.hlo import decode_attributes
-from hlo2tx8.hlo.lookup import tensor_like
+from hlo2tx8.partitioner.costs import size_bytes
 from hlo2tx8.pjrt.collectives import groups_of, pairs_of
 from hlo2tx8.pjrt.places import Place
 
 
 def link_cycles(op: Operation, replicas: int, partitions: int, chip: Chip) -> float:
     """Cycles of an exchange; 0 for one that moves nothing."""
-    num_bytes = sum(_size(value.type) for value in op.operands)
+    num_bytes = sum(size_bytes(value) for value in op.operands)
     attributes = decode_attributes(op)
     name = op.name.partition(".")[2]
     match name:
@@ -49,11 +49,6 @@ def link_cycles(op: Operation, replicas: int, partitions: int, chip: Chip) -> fl
             return sum(_step(num_bytes * (n - k) / n, chip) for k in range(1, n))
         case _:
             return (n - 1) * _step(0, chip) + _step(num_bytes, chip) - _step(0, chip)
-
-
-def _size(type_: Attribute) -> int:
-    tensor = tensor_like(type_)
-    return prod(tensor.shape) * tensor.dtype.itemsize
 
 
 def _step(num_bytes: float, chip: Chip) -> float:

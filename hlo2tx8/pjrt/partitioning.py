@@ -17,7 +17,7 @@ from hlo2tx8.errors import CompileError
 from hlo2tx8.frontend import shim
 from hlo2tx8.hlo.lookup import has_spec, spec_of
 from hlo2tx8.hlo.spec import Kind
-from hlo2tx8.pjrt.flattening import MANUAL, flatten
+from hlo2tx8.pjrt.flattening import MANUAL, flatten, rank_of
 from hlo2tx8.pjrt.places import Place
 
 PROPAGATION = "builtin.module(sdy-propagation-pipeline)"
@@ -177,14 +177,9 @@ def _shardings(module: Any, meshes: dict[str, Mesh]) -> tuple[Shardings, Shardin
     def shardings(name: str, types: Any) -> Shardings:
         entries = list(function.attributes[name]) if name in function.attributes else [{} for _ in types]
         attributes = [entry[SHARDING] if SHARDING in entry else None for entry in entries]  # noqa: SIM401
-        return tuple(_sharding(a, _rank(t), meshes) for a, t in zip(attributes, types, strict=True))
+        return tuple(_sharding(a, rank_of(t), meshes) for a, t in zip(attributes, types, strict=True))
 
     return shardings("arg_attrs", kind.inputs), shardings("res_attrs", kind.results)
-
-
-def _rank(type_: Any) -> int:
-    ir = shim.ir()
-    return ir.RankedTensorType(type_).rank if isinstance(type_, ir.RankedTensorType) else 0
 
 
 def _everywhere(meshes: dict[str, Mesh]) -> tuple[int, ...]:
