@@ -15,6 +15,11 @@ from benchmarks.models import layers as L
 RATE, DECAY1, DECAY2, EPSILON = 1e-3, 0.9, 0.999, 1e-6
 
 
+def adam(parameter, first, second, xp: Any = jnp):
+    """The parameter after the first step, from the moments after it; `xp` has the square root."""
+    return parameter - RATE * (first / (1 - DECAY1)) / (xp.sqrt(second / (1 - DECAY2)) + EPSILON)
+
+
 @dataclass(frozen=True)
 class Model:
     """`forward(parameters, *inputs)`; `loss(parameters, *inputs, *targets)`, None where there is nothing to train."""
@@ -33,10 +38,7 @@ class Model:
             loss, gradient = jax.value_and_grad(self.loss)(parameters, *data)
             first = jax.tree.map(lambda m, g: DECAY1 * m + (1 - DECAY1) * g, first, gradient)
             second = jax.tree.map(lambda v, g: DECAY2 * v + (1 - DECAY2) * g * g, second, gradient)
-            moved = jax.tree.map(
-                lambda p, m, v: p - RATE * (m / (1 - DECAY1)) / (jnp.sqrt(v / (1 - DECAY2)) + EPSILON), parameters, first, second
-            )
-            return loss, moved, first, second
+            return loss, jax.tree.map(adam, parameters, first, second), first, second
 
         return step
 
