@@ -11,7 +11,7 @@
 
 #define RECORDS_PER_POLL 64
 #define POLLS_PER_VECTOR 8 /* a vector record counts as so many: it may take milliseconds; one of the matrix engine as all */
-#define SPINS 2000 /* about 20 us */
+#define SPINS 6000 /* about 60 us */
 #define KEPT_SPM_BYTES ((i64)1 << 20) /* of a tile: more is given back to the host between runs */
 
 enum outcome { OUTCOME_DONE, OUTCOME_TIME, OUTCOME_FAULT, OUTCOME_MEMORY };
@@ -167,7 +167,8 @@ static void run_tile(struct machine *m, int number, u8 *scratch) {
                 fault = execute_kept(&c);
                 break;
             }
-            if (c.step->form == FORM_RDMA && (defer_load(&c) > 0 || (m->has_gemm && defer_box(&c)))) break;
+            if (c.step->form == FORM_RDMA && (defer_load(&c) > 0 || defer_box(&c))) break;
+            if (c.step->form == FORM_WDMA && store_box(&c)) break;
             if (c.step->chain) {
                 next = run_chain(&c, t->at);
                 if (next > t->at) break;

@@ -180,6 +180,10 @@ void follow_load(struct tile *t, const u8 *src, i64 bytes); /* a load is put off
 void note_read(struct tile *t, const u8 *src, i64 bytes);   /* it is being read */
 int resolve_box(struct context *c, struct box_load *box); /* an RDMA as a box; -1 if it is dense */
 int defer_box(struct context *c);                         /* 1: the RDMA record is done; 0: it is not */
+int store_box(struct context *c);                         /* 1: the WDMA record has copied a box put off; 0: it has not */
+/* Where `num` levels of runs, `bytes` from the first to the last, are read that begin at src in SPM: in DDR if they are in a box put off,
+ * with the levels changed to match. NULL if they are not. */
+const u8 *read_box(const struct tile *t, const u8 *src, i64 run, i64 bytes, struct level *levels, int num);
 void settle_boxes(struct tile *t, const u8 *start, i64 bytes);
 void settle_box_sources(struct tile *t, const u8 *start, i64 bytes);
 void overwrite_boxes(struct tile *t, const u8 *start, i64 bytes); /* an SPM range is about to be written */

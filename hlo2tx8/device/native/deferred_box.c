@@ -1,10 +1,13 @@
-/* Strided loads put off: an RDMA of a box of blocks only notes where SPM's bytes are in DDR, and the matrix engine packs its operands from
- * there. The copy in SPM, of which DDR's order is far from the packed one, is made only if something else reads it.
+/* Strided loads put off: an RDMA of a box only notes where SPM's bytes are in DDR. The matrix engine packs its operands from there, TDMA
+ * gathers from there and WDMA copies from there; the copy in SPM is made only if something else reads it.
  *
  * As in deferred.c SPM reads as if every noted load had been copied: whoever asks for a range of SPM has the boxes there copied first,
  * unless it knows of them. No two boxes, and no box and dense load, overlap in SPM.
  */
 #include "blocked.h"
+
+#define WARM_BYTES (1 << 15)
+#define FAR_BYTES (1 << 22) /* slots from here on are not in the host's caches */
 
 static void settle(const struct box_load *b) {
     struct level levels[LEVELS];
@@ -12,15 +15,24 @@ static void settle(const struct box_load *b) {
     load_levels(b->dst, b->src, b->run, levels, LEVELS);
 }
 
+/* What is left of a box of rows whose first `bytes` are overwritten; of a row that is overwritten in part the rest is copied. */
+static void cut(struct box_load *b, i64 bytes) {
+    const i64 rows = (bytes + b->run - 1) / b->run, apart = b->levels[0].src, rest = rows * b->run - bytes;
+    b->dst += rows * b->run, b->src += rows * apart;
+    b->bytes -= rows * b->run, b->src_bytes -= rows * apart, b->levels[0].n -= rows;
+    if (rest) memcpy(b->dst - rest, b->src - apart + b->run - rest, (size_t)rest);
+}
+
 /* Forgets the boxes that meet [start, start + bytes) of SPM, or of what they read, and copies those that are not `forgotten` first. */
 static void remove_boxes(struct tile *t, const u8 *start, i64 bytes, int is_source, int is_overwritten) {
     int kept = 0;
     for (int i = 0; i < t->num_boxes; i++) {
-        const struct box_load *const b = t->boxes + i;
-        const int is_met = is_source ? overlap(b->src, b->src_bytes, start, bytes) : overlap(b->dst, b->bytes, start, bytes);
-        const int is_dead = is_overwritten && start <= b->dst && b->dst + b->bytes <= start + bytes;
+        struct box_load *const b = t->boxes + i;
+        int is_met = is_source ? overlap(b->src, b->src_bytes, start, bytes) : overlap(b->dst, b->bytes, start, bytes);
+        const int begins = is_overwritten && start <= b->dst, is_dead = begins && b->dst + b->bytes <= start + bytes;
+        if (is_met && begins && !is_dead && b->levels[1].n == 1 && b->levels[2].n == 1) cut(b, start + bytes - b->dst), is_met = 0;
         if (is_met && !is_dead) settle(b);
-        if (!is_met) t->boxes[kept++] = *b;
+        if (!is_met && b->bytes) t->boxes[kept++] = *b;
     }
     t->num_boxes = kept;
 }
@@ -29,12 +41,23 @@ void settle_boxes(struct tile *t, const u8 *start, i64 bytes) { remove_boxes(t, 
 void settle_box_sources(struct tile *t, const u8 *start, i64 bytes) { remove_boxes(t, start, bytes, 1, 0); }
 void overwrite_boxes(struct tile *t, const u8 *start, i64 bytes) { remove_boxes(t, start, bytes, 0, 1); }
 
+/* Asks the host for a box that will be read soon. */
+static void ask_for(const struct box_load *b) {
+    for (i64 k = 0; k < b->levels[2].n; k++)
+        for (i64 j = 0; j < b->levels[1].n; j++)
+            for (i64 i = 0; i < b->levels[0].n; i++) {
+                const u8 *const run = b->src + i * b->levels[0].src + j * b->levels[1].src + k * b->levels[2].src;
+                for (i64 at = 0; at < b->run; at += LINE_BYTES) __builtin_prefetch(run + at, 0, 2);
+            }
+}
+
 int defer_box(struct context *c) {
     struct tile *const t = c->tile;
     struct box_load box;
     if (t->num_boxes == MAX_BOXES || resolve_box(c, &box)) return 0; /* a fault is met again by who executes the record */
     settle_range(t, box.dst, box.bytes);
     t->boxes[t->num_boxes++] = box;
+    if (box.bytes <= WARM_BYTES && c->machine->slots[operand(c, RDMA__SLOT)].size >= FAR_BYTES) ask_for(&box);
     return 1;
 }
 
@@ -46,4 +69,43 @@ const struct box_load *find_box(const struct tile *t, const u8 *dst, const struc
         if (b->dst == dst && b->bytes == l->size && fits) return b;
     }
     return NULL;
+}
+
+/* The box that holds all of [start, start + bytes), and no other meets it; NULL if there is none. */
+static const struct box_load *holder(const struct tile *t, const u8 *start, i64 bytes) {
+    for (int i = 0; i < t->num_boxes; i++) {
+        const struct box_load *const b = t->boxes + i;
+        if (b->dst <= start && start + bytes <= b->dst + b->bytes) return b;
+    }
+    return NULL;
+}
+
+const u8 *read_box(const struct tile *t, const u8 *src, i64 run, i64 bytes, struct level *levels, int num) {
+    const struct box_load *const b = holder(t, src, bytes);
+    if (!b || b->levels[1].n > 1 || b->levels[2].n > 1) return NULL;
+    const i64 at = src - b->dst, column = at % b->run;
+    i64 width = run;
+    for (int i = 0; i < num; i++)
+        if (levels[i].src % b->run) width += (levels[i].n - 1) * levels[i].src;
+    if (column + width > b->run) return NULL;
+    for (int i = 0; i < num; i++)
+        if (levels[i].src % b->run == 0) levels[i].src = levels[i].src / b->run * b->levels[0].src;
+    return b->src + at / b->run * b->levels[0].src + column;
+}
+
+int store_box(struct context *c) {
+    struct tile *const t = c->tile;
+    struct link k;
+    if (!t->num_boxes) return 0;
+    c->knows_boxes = 1;
+    const int is_dense = !resolve_dma(c, &k); /* a fault is met again by who executes the record */
+    c->knows_boxes = 0;
+    if (!is_dense) return 0;
+    const struct box_load *const b = holder(t, k.src[0], k.n * k.dst_bytes);
+    if (!b || b->dst != k.src[0] || b->bytes != k.n * k.dst_bytes || overlap(b->src, b->src_bytes, k.dst, b->bytes)) return 0;
+    settle_sources(t, k.dst, b->bytes);
+    struct level levels[LEVELS];
+    memcpy(levels, b->levels, sizeof levels);
+    store_levels(k.dst, b->src, b->run, levels, LEVELS, k.is_streamed);
+    return 1;
 }

@@ -136,13 +136,22 @@ static int run_tdma(struct context *c) {
         return fail(c, FAULT_BAD_DESCRIPTOR, "run of %lld bytes, %lld turns read and %lld written", (long long)run, (long long)read, (long long)written);
     }
     const i64 read_bytes = box_extent(rs, rn, LEVELS, run), written_bytes = box_extent(ws, wn, LEVELS, run);
+    const int is_nest = !memcmp(rn, wn, sizeof rn);
+    struct level levels[LEVELS];
+    for (int i = 0; i < LEVELS; i++) levels[i] = (struct level){rn[i], ws[i], rs[i]};
+    c->knows_boxes = 1;
     const u8 *src = spm_range(c, operand(c, TDMA_GATHER_SCATTER__SRC), read_bytes < 0 ? INT64_MAX : read_bytes, 1);
+    c->knows_boxes = 0;
     u8 *const dst = src ? spm_range(c, operand(c, TDMA_GATHER_SCATTER__DST), written_bytes < 0 ? INT64_MAX : written_bytes, 1) : NULL;
     if (!dst) return (int)c->tile->fault.kind;
+    const u8 *const far = is_nest && c->tile->num_boxes ? read_box(c->tile, src, run, read_bytes, levels, LEVELS) : NULL;
+    if (far) {
+        copy_levels(dst, far, run, levels, LEVELS);
+        return 0;
+    }
+    if (c->tile->num_boxes) settle_boxes(c->tile, src, read_bytes);
     if (src < dst + written_bytes && dst < src + read_bytes) src = memcpy(c->scratch, src, (size_t)read_bytes);
-    if (!memcmp(rn, wn, sizeof rn)) {
-        struct level levels[LEVELS];
-        for (int i = 0; i < LEVELS; i++) levels[i] = (struct level){rn[i], ws[i], rs[i]};
+    if (is_nest) {
         copy_levels(dst, src, run, levels, LEVELS);
         return 0;
     }
