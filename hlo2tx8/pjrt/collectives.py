@@ -1,6 +1,7 @@
 """What collective operations do to the arrays of all devices.
 
-Devices are numbered in the order of the assignment: replica r, partition p of P is number r * P + p.
+Devices are numbered in the order of the assignment: replica r, partition p of P is number r * P + p. Inside of loops and branches
+some of them may take no part; those that work together must agree.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,14 +14,18 @@ from xdsl.ir import Operation
 from hlo2tx8.dialects.hlo import decode_attributes, origin
 from hlo2tx8.errors import CompileError
 from hlo2tx8.hlo.evaluator import Evaluator
-from hlo2tx8.pjrt.places import Place
+from hlo2tx8.pjrt.errors import Code, PjrtError
+from hlo2tx8.pjrt.places import Place, moves_of_text
 
 Array = npt.NDArray[Any]
-Rows = list[list[Array]]
-"""Arrays by device, then by operand or result."""
+Rows = dict[int, list[Array]]
+"""Arrays by device, then by operand or result; devices that take no part are not there."""
+Parts = list[list[Array]]
+"""Arrays by position in a group, then by operand or result."""
 Attributes = Mapping[str, Any]
 Groups = tuple[tuple[int, ...], ...]
 
+DISAGREE = "chips that work together in a collective operation disagree on the loop or branch that it is in"
 _REDUCING_OR_GATHERING = ("all_gather", "all_reduce", "reduce_scatter")
 
 
@@ -32,10 +37,10 @@ def exchange_of(op: Operation, replicas: int, partitions: int) -> Callable[[Rows
     match name:
         case "partition_id" | "replica_id":
             ids = [i % partitions if name == "partition_id" else i // partitions for i in range(count)]
-            return lambda rows: [[np.array(i, np.uint32)] for i in ids]
+            return lambda rows: {i: [np.array(ids[i], np.uint32)] for i in rows}
         case "collective_permute":
             moves = {p: s for s, p in pairs_of(op, replicas, partitions)}
-            return lambda rows: [[_moved(rows, moves.get(i), k) for k in range(len(rows[i]))] for i in range(count)]
+            return lambda rows: {i: _moved(rows, row, moves.get(i)) for i, row in rows.items()}
         case "all_reduce" | "reduce_scatter":
             combine = _combiner(op)
             split = attributes.get("scatter_dimension")
@@ -43,8 +48,8 @@ def exchange_of(op: Operation, replicas: int, partitions: int) -> Callable[[Rows
         case "all_gather" | "all_to_all" | "collective_broadcast":
             return _in_groups(groups_of(op, replicas, partitions), lambda rows: _MOVES[name](rows, attributes))
         case "custom_call":
-            source, target = map(Place.of_text, str(attributes["backend_config"]).split("|"))
-            return lambda rows: [[part] for part in target.parts(source.whole([row[0] for row in rows]), count, source)]
+            moves = moves_of_text(str(attributes["backend_config"]))
+            return lambda rows: _change_places(rows, moves)
         case _:
             raise CompileError("E1001", f"{op.name} is not supported", origin=origin(op))
 
@@ -85,21 +90,47 @@ def groups_of(op: Operation, replicas: int, partitions: int) -> Groups:
     return tuple(_positions(listed, attributes, replicas, partitions))
 
 
-def _in_groups(groups: Groups, work: Callable[[Rows], Rows]) -> Callable[[Rows], Rows]:
-    """The work done in each group; devices of no group get zeros."""
+def _in_groups(groups: Groups, work: Callable[[Parts], Parts]) -> Callable[[Rows], Rows]:
+    """The work done in each group; devices of no group get zeros. PjrtError where only some of a group take part."""
 
     def run(rows: Rows) -> Rows:
-        results: dict[int, list[Array]] = {}
+        results: Rows = {}
         for group in groups:
-            results.update(zip(group, work([rows[i] for i in group]), strict=True))
-        like = next(iter(results.values()))
-        return [results.get(i) or [np.zeros_like(a) for a in like] for i in range(len(rows))]
+            present = [i in rows for i in group]
+            if all(present):
+                results.update(zip(group, work([rows[i] for i in group]), strict=True))
+            elif any(present):
+                raise PjrtError(Code.FAILED_PRECONDITION, DISAGREE)
+        return _with_zeros(results, rows)
 
     return run
 
 
-def _moved(rows: Rows, source: int | None, operand: int) -> Array:
-    return np.zeros_like(rows[0][operand]) if source is None else rows[source][operand]
+def _moved(rows: Rows, row: list[Array], source: int | None) -> list[Array]:
+    if source is None:
+        return [np.zeros_like(array) for array in row]
+    if source not in rows:
+        raise PjrtError(Code.FAILED_PRECONDITION, DISAGREE)
+    return rows[source]
+
+
+def _change_places(rows: Rows, moves: Sequence[tuple[Place, Place]]) -> Rows:
+    """The parts of each group's array elsewhere; devices that are to have nothing get zeros."""
+    results: Rows = {}
+    for source, target in moves:
+        present = [i in rows for i in source.devices]
+        if all(present):
+            whole = source.whole({i: rows[i][0] for i in source.devices})
+            results.update((i, [part]) for i, part in target.parts(whole, source).items())
+        elif any(present):
+            raise PjrtError(Code.FAILED_PRECONDITION, DISAGREE)
+    return _with_zeros(results, rows)
+
+
+def _with_zeros(results: Rows, rows: Rows) -> Rows:
+    """The results of those that take part; of those without any, zeros."""
+    like = next(iter(results.values())) if results else []
+    return {i: results[i] if i in results else [np.zeros_like(array) for array in like] for i in rows}
 
 
 def _combiner(op: Operation) -> Callable[[Array, Array], Array]:
@@ -108,7 +139,7 @@ def _combiner(op: Operation) -> Callable[[Array, Array], Array]:
     return lambda a, b: Evaluator({}).lifted().run(block, [a, b], {})[0]
 
 
-def _reduce(rows: Rows, combine: Callable[[Array, Array], Array], split: int | None) -> Rows:
+def _reduce(rows: Parts, combine: Callable[[Array, Array], Array], split: int | None) -> Parts:
     totals: list[Array] = []
     for arrays in zip(*rows, strict=True):
         total = arrays[0]
@@ -120,18 +151,18 @@ def _reduce(rows: Rows, combine: Callable[[Array, Array], Array], split: int | N
     return _parts(totals, len(rows), split)
 
 
-def _parts(arrays: Sequence[Array], count: int, dim: int) -> Rows:
+def _parts(arrays: Sequence[Array], count: int, dim: int) -> Parts:
     """Equal parts of each array along a dimension."""
     parts = [np.split(array, count, dim) for array in arrays]
     return [[column[i] for column in parts] for i in range(count)]
 
 
-def _all_gather(rows: Rows, attributes: Attributes) -> Rows:
+def _all_gather(rows: Parts, attributes: Attributes) -> Parts:
     whole = [np.concatenate(arrays, attributes["all_gather_dim"]) for arrays in zip(*rows, strict=True)]
     return [list(whole) for _ in rows]
 
 
-def _all_to_all(rows: Rows, attributes: Attributes) -> Rows:
+def _all_to_all(rows: Parts, attributes: Attributes) -> Parts:
     count = len(rows)
     split = [_parts(row, count, attributes["split_dimension"]) for row in rows]
     operands = range(len(rows[0]))
@@ -141,11 +172,11 @@ def _all_to_all(rows: Rows, attributes: Attributes) -> Rows:
     ]
 
 
-def _collective_broadcast(rows: Rows, attributes: Attributes) -> Rows:
+def _collective_broadcast(rows: Parts, attributes: Attributes) -> Parts:
     return [list(rows[0]) for _ in rows]
 
 
-_MOVES: dict[str, Callable[[Rows, Attributes], Rows]] = {
+_MOVES: dict[str, Callable[[Parts, Attributes], Parts]] = {
     "all_gather": _all_gather,
     "all_to_all": _all_to_all,
     "collective_broadcast": _collective_broadcast,

@@ -10,51 +10,55 @@ More work and more traffic than a partitioned program, and right for every progr
 # pyright: basic
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from hlo2tx8.frontend import shim
-from hlo2tx8.pjrt.places import MOVE, Place
+from hlo2tx8.pjrt.places import MOVE, Place, moves_of_text, text_of_moves
 
 INLINE = "builtin.module(inline,symbol-dce)"
 CLEAN = "builtin.module(symbol-dce)"
-FUNC, CALL = "func.func", "func.call"
+FUNC, CALL, CUSTOM_CALL = "func.func", "func.call", "stablehlo.custom_call"
 MANUAL = "sdy.manual_computation"
 NOTHING = ("sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier")
 """Operations that do nothing to an array that every device has all of."""
 Places = tuple[Place, ...]
 PlaceOf = Callable[[Any, int, tuple[str, ...] | None], Place]
+GroupsOf = Callable[[tuple[str, ...]], tuple[tuple[int, ...], ...]]
 
 
-def flatten(module: Any, arguments: Places, results: Places, devices: tuple[int, ...], place_of: PlaceOf) -> bool:
+def flatten(module: Any, arguments: Places, results: Places, groups_of: GroupsOf, place_of: PlaceOf) -> bool:
     """Changes the module in place; False if it has another form: then it is of no use any more.
 
-    `place_of` gives the place of a sharding of a tensor of that rank, of which only these axes count, all if None.
+    `place_of` gives the place of a sharding of a tensor of that rank, of which only these axes count, all if None; `groups_of` the
+    devices that are at the same place on some axes.
     """
     shim.run_pipeline(module, INLINE)
     ir = shim.ir()
+    everyone = groups_of(())
     with module.context, ir.Location.unknown():
         found = [op for op in module.body.operations if op.operation.name == FUNC]
         functions = {ir.StringAttr(op.attributes["sym_name"]).value: op for op in found}
         main = functions.pop("main")
         block = main.regions[0].blocks[0]
-        while call := next((op for op in block.operations if op.operation.name == CALL), None):
-            _inline_call(call, functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value])
+        while calls := _operations(main, (CALL,)):
+            _inline_call(calls[0], functions[ir.FlatSymbolRefAttr(calls[0].attributes["callee"]).value])
         for op in _operations(module, NOTHING):
             op.results[0].replace_all_uses_with(op.operands[0])
             op.erase()
         first = block.operations[0]
         for argument, place in zip(block.arguments, arguments, strict=True):
             argument.set_type(_local(argument.type, place))
-            moved = _move(argument, place, _everywhere(argument, devices), first)
+            moved = _move(argument, (place,), _everywhere(argument, everyone), first)
             if moved is not argument:
                 argument.replace_all_uses_except(moved, moved.owner.operation)
-        while manual := next((op for op in block.operations if op.operation.name == MANUAL), None):
-            _inline_manual(manual, devices, place_of)
+        while manuals := _operations(main, (MANUAL,)):
+            _inline_manual(manuals[0], groups_of, place_of)
         last = list(block.operations)[-1]
         for number, place in enumerate(results):
             value = last.operation.operands[number]
-            last.operation.operands[number] = _move(value, _everywhere(value, devices), place, last)
-        for op in reversed(list(block.operations)):
+            last.operation.operands[number] = _move(value, _everywhere(value, everyone), (place,), last)
+        for op in reversed(_operations(main, (CUSTOM_CALL,))):
             if _is_move(op) and not list(op.results[0].uses):
                 op.operation.erase()
         inputs, outputs = [a.type for a in block.arguments], [v.type for v in last.operation.operands]
@@ -79,7 +83,7 @@ def _operations(module: Any, names: tuple[str, ...] | None) -> list[Any]:
 
 
 def _is_move(op: Any) -> bool:
-    named = op.operation.name == "stablehlo.custom_call"
+    named = op.operation.name == CUSTOM_CALL
     return named and shim.ir().StringAttr(op.attributes["call_target_name"]).value == MOVE
 
 
@@ -97,25 +101,36 @@ def _inline_call(call: Any, function: Any) -> None:
     call.operation.erase()
 
 
-def _inline_manual(manual: Any, devices: tuple[int, ...], place_of: PlaceOf) -> None:
-    """Puts a manual computation's body in its place, between moves."""
+def _inline_manual(manual: Any, groups_of: GroupsOf, place_of: PlaceOf) -> None:
+    """Puts a manual computation's body in its place, between moves: inside of another, of devices that are at one place of that."""
     from jaxlib.mlir.dialects import sdy
 
-    axes = tuple(str(axis) for axis in sdy.ManualAxesAttr(manual.attributes["manual_axes"]))
+    outer: list[str] = []
+    parent = manual.operation.parent
+    while parent is not None:
+        outer += _manual_axes(parent) if parent.name == MANUAL else ()
+        parent = parent.parent
+    axes, groups = _manual_axes(manual), groups_of(tuple(outer))
     block = manual.regions[0].blocks[0]
     ins = sdy.TensorShardingPerValueAttr(manual.attributes["in_shardings"]).shardings
     outs = sdy.TensorShardingPerValueAttr(manual.attributes["out_shardings"]).shardings
     operands = list(manual.operation.operands)
     for argument, operand, sharding in zip(block.arguments, operands, ins, strict=True):
         place = place_of(sharding, len(argument.type.shape), axes)
-        argument.replace_all_uses_with(_move(operand, _everywhere(operand, devices), place, manual))
+        argument.replace_all_uses_with(_move(operand, _everywhere(operand, groups), _by_group(place, groups), manual))
     *body, last = list(block.operations)
     for op in body:
         op.move_before(manual)
     for result, value, sharding in zip(manual.results, list(last.operation.operands), outs, strict=True):
         place = place_of(sharding, len(result.type.shape), axes)
-        result.replace_all_uses_with(_move(value, place, _everywhere(result, devices), manual))
+        result.replace_all_uses_with(_move(value, _by_group(place, groups), _everywhere(result, groups), manual))
     manual.operation.erase()
+
+
+def _manual_axes(manual: Any) -> tuple[str, ...]:
+    from jaxlib.mlir.dialects import sdy
+
+    return tuple(str(axis) for axis in sdy.ManualAxesAttr(manual.attributes["manual_axes"]))
 
 
 def rank_of(type_: Any) -> int:
@@ -124,8 +139,14 @@ def rank_of(type_: Any) -> int:
     return ir.RankedTensorType(type_).rank if isinstance(type_, ir.RankedTensorType) else 0
 
 
-def _everywhere(value: Any, devices: tuple[int, ...]) -> Place:
-    return Place((1,) * rank_of(value.type), 1, devices)
+def _everywhere(value: Any, groups: tuple[tuple[int, ...], ...]) -> Places:
+    """Every device of each group has all of the value."""
+    return tuple(Place((1,) * rank_of(value.type), 1, devices) for devices in groups)
+
+
+def _by_group(place: Place, groups: tuple[tuple[int, ...], ...]) -> Places:
+    """What of the place each group has."""
+    return tuple(replace(place, devices=tuple(i for i in place.devices if i in group)) for group in groups)
 
 
 def _local(type_: Any, place: Place) -> Any:
@@ -135,23 +156,23 @@ def _local(type_: Any, place: Place) -> Any:
     return ir.RankedTensorType.get(place.local(type_.shape), type_.element_type)
 
 
-def _move(value: Any, source: Place, target: Place, before: Any) -> Any:
+def _move(value: Any, source: Places, target: Places, before: Any) -> Any:
     """The value as it is in another place, after a move in front of an op if one is needed; of two moves, one."""
     ir = shim.ir()
     if not isinstance(value.owner, ir.Block) and _is_move(value.owner):
-        first, second = map(Place.of_text, ir.StringAttr(value.owner.attributes["backend_config"]).value.split("|"))
-        if second == source:
-            value, source = value.owner.operands[0], first
+        moves = moves_of_text(ir.StringAttr(value.owner.attributes["backend_config"]).value)
+        if tuple(second for _, second in moves) == source:
+            value, source = value.owner.operands[0], tuple(first for first, _ in moves)
     if source == target or not isinstance(value.type, ir.RankedTensorType):
         return value
-    whole = [size * count for size, count in zip(value.type.shape, source.tiles, strict=True)]
+    whole = [size * count for size, count in zip(value.type.shape, source[0].tiles, strict=True)]
     attributes = {
         "call_target_name": ir.StringAttr.get(MOVE),
-        "backend_config": ir.StringAttr.get("|".join(place.as_text() for place in (source, target))),
+        "backend_config": ir.StringAttr.get(text_of_moves(zip(source, target, strict=True))),
         "api_version": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 2),
         "has_side_effect": ir.BoolAttr.get(False),
     }
-    kind = ir.RankedTensorType.get(target.local(whole), value.type.element_type)
+    kind = ir.RankedTensorType.get(target[0].local(whole), value.type.element_type)
     with ir.InsertionPoint(before), before.location:
-        move = ir.Operation.create("stablehlo.custom_call", results=[kind], operands=[value], attributes=attributes)
+        move = ir.Operation.create(CUSTOM_CALL, results=[kind], operands=[value], attributes=attributes)
     return move.results[0]

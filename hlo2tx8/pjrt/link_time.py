@@ -19,7 +19,7 @@ from hlo2tx8.device.chip import Chip
 from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.partitioner.costs import size_bytes
 from hlo2tx8.pjrt.collectives import groups_of, pairs_of
-from hlo2tx8.pjrt.places import Place
+from hlo2tx8.pjrt.places import moves_of_text
 
 
 def link_cycles(op: Operation, replicas: int, partitions: int, chip: Chip) -> float:
@@ -33,7 +33,7 @@ def link_cycles(op: Operation, replicas: int, partitions: int, chip: Chip) -> fl
         case "collective_permute":
             return _permute(pairs_of(op, replicas, partitions), replicas * partitions, num_bytes, chip)
         case "custom_call":
-            source = Place.of_text(str(attributes["backend_config"]).partition("|")[0])
+            source, _ = moves_of_text(str(attributes["backend_config"]))[0]
             n = prod(source.tiles) * source.summands
             return (n - 1) * _step(num_bytes, chip)
         case _:

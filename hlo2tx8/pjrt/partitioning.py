@@ -137,8 +137,13 @@ def _flattened(code: bytes, arguments: Shardings, results: Shardings, meshes: di
     def place_of(sharding: Any, rank: int, axes: tuple[str, ...] | None) -> Place:
         return _sharding(sharding, rank, meshes, axes).place
 
+    def groups_of(axes: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
+        mesh = max(meshes.values(), key=lambda mesh: len(mesh.devices), default=Mesh({}, (0,)))
+        (count,), order = tiles(mesh, [[(axis, 1, 0) for axis in axes]])
+        return tuple(tuple(group) for group in np.array(order).reshape(count, -1).tolist())
+
     places = tuple(s.place for s in arguments), tuple(s.place for s in results)
-    if not flatten(module, *places, _everywhere(meshes), place_of):
+    if not flatten(module, *places, groups_of, place_of):
         return None
     _remove_shardings(module)
     return Partitioned(shim.portable_artifact(module), _serialized(arguments), _serialized(results))

@@ -1,7 +1,7 @@
 """Which device has which part of an array."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 MOVE = "tx8_move"
-"""The custom call for a change of place that jaxlib has no collectives for; its backend_config has both places."""
+"""The custom call for a change of place that jaxlib has no collectives for; its backend_config has both, for groups of devices."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Place:
         """The shape of a part of an array."""
         return tuple(size // count for size, count in zip(shape, self.tiles, strict=True))
 
-    def whole(self, parts: Sequence[Array]) -> Array:
+    def whole(self, parts: Mapping[int, Array]) -> Array:
         """The array, of the parts by device."""
         first = np.asarray(parts[self.devices[0]])
         whole = np.zeros([size * count for size, count in zip(first.shape, self.tiles, strict=True)], first.dtype)
@@ -45,10 +45,10 @@ class Place:
                 tile[...] = tile + parts[next(places)]
         return whole
 
-    def parts(self, whole: Array, count: int, source: "Place") -> list[Array]:
-        """The parts for devices 0 ... count - 1. A summand has what its device has in `source`, the first what nobody has."""
+    def parts(self, whole: Array, source: "Place") -> dict[int, Array]:
+        """The parts by device. A summand has what its device has in `source`, the first what nobody has."""
         shape = self.local(whole.shape)
-        found: list[Array] = [np.zeros(shape, whole.dtype)] * count
+        found: dict[int, Array] = {}
         places = iter(self.devices)
         for index in np.ndindex(*self.tiles):
             cut = self._slices(index, shape)
@@ -76,12 +76,19 @@ class Place:
     def _slices(self, index: tuple[int, ...], shape: tuple[int, ...]) -> Any:
         return (*(slice(i * size, (i + 1) * size) for i, size in zip(index, shape, strict=True)), ...)
 
-    def as_text(self) -> str:
-        """What `of_text` reads."""
-        return json.dumps([self.tiles, self.summands, self.devices])
 
-    @staticmethod
-    def of_text(text: str) -> "Place":
-        """The place of a text."""
-        tiles, summands, devices = json.loads(text)
+Moves = Iterable[tuple[Place, Place]]
+
+
+def text_of_moves(moves: Moves) -> str:
+    """What `moves_of_text` reads."""
+    return json.dumps([[(place.tiles, place.summands, place.devices) for place in move] for move in moves])
+
+
+def moves_of_text(text: str) -> list[tuple[Place, Place]]:
+    """From where to where, for each group of devices."""
+
+    def place(tiles: list[int], summands: int, devices: list[int]) -> Place:
         return Place(tuple(tiles), summands, tuple(devices))
+
+    return [(place(*source), place(*target)) for source, target in json.loads(text)]

@@ -7,29 +7,25 @@ operations take place. An operation is in the earliest segment that all it reads
     %1 = all_reduce %0            ⟶    exchange: all_reduce    inputs 0,   outputs 1
     %2 = multiply %1, %a                segment: multiply       inputs 1 a, outputs 2
 
-Only operations of @main itself can be cut at; those inside of loops and branches stay and are refused by the compiler.
+A loop or branch with such an operation inside is a step of its own: the host decides, and its regions are cut in the same way.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from hlo2tx8.device.emulator import Progress
 from hlo2tx8.dialects.hlo import decode_attributes
-from hlo2tx8.hlo.regions import captured
+from hlo2tx8.hlo.regions import CONTROL, captured, terminator_of
+from hlo2tx8.hlo.trip_count import trip_count
 from hlo2tx8.module import find_main, module_name
-from hlo2tx8.pjrt.collectives import COLLECTIVES, IDENTITIES, Rows
+from hlo2tx8.pjrt.collectives import COLLECTIVES, IDENTITIES
 from hlo2tx8.pjrt.host_calls import TARGET
 from hlo2tx8.pjrt.places import MOVE
 
-Array = npt.NDArray[Any]
 _ANYWHERE = ("stablehlo.constant", "stablehlo.iota", "stablehlo.create_token")
 
 
@@ -52,10 +48,39 @@ class Exchange:
 
 
 @dataclass(frozen=True)
-class Split:
-    """@main as steps in order; its inputs are values 0, 1, ..."""
+class Loop:
+    """`inputs` are the state and what the regions read from outside; `turns` is how often the body runs, None if data decide.
 
-    steps: tuple[Segment | Exchange, ...]
+    Inputs 0, 1, ... of the regions are the loop's inputs.
+    """
+
+    condition: "Split"
+    body: "Split"
+    turns: int | None
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Branch:
+    """The region that a number picks, out of range the last; the first input is the number, the others are the regions' inputs.
+
+    The number of an `if` is 1 for its first region, and 0 for its second: they are here in that order, 0 and 1.
+    """
+
+    regions: tuple["Split", ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+Step = Segment | Exchange | Loop | Branch
+
+
+@dataclass(frozen=True)
+class Split:
+    """@main or a region as steps in order; its inputs are values 0, 1, ..."""
+
+    steps: tuple[Step, ...]
     results: tuple[int, ...]
 
 
@@ -63,7 +88,7 @@ def is_interruption(op: Operation) -> bool:
     """Is the op done between two programs?"""
     if op.name == "stablehlo.custom_call":
         return decode_attributes(op).get("call_target_name") in (TARGET, MOVE)
-    return op.name in (*COLLECTIVES, *IDENTITIES)
+    return op.name in (*COLLECTIVES, *IDENTITIES) or (op.name in CONTROL and any(map(is_interruption, _inner(op))))
 
 
 def split(module: ModuleOp) -> Split | None:
@@ -71,7 +96,7 @@ def split(module: ModuleOp) -> Split | None:
     block = find_main(module).body.block
     if not any(is_interruption(op) for op in block.ops):
         return None
-    return _Splitter(module, block).split()
+    return _Splitter(module, block, ()).split()
 
 
 @dataclass
@@ -84,21 +109,25 @@ class _Stage:
 
 
 class _Splitter:
-    def __init__(self, module: ModuleOp, block: Block) -> None:
+    """Cuts one block; `outer` are the values it reads from outside of it, but constants."""
+
+    def __init__(self, module: ModuleOp, block: Block, outer: Sequence[SSAValue]) -> None:
         self.module = module
         self.block = block
+        self.given = dict.fromkeys((*block.args, *outer))
         self.numbers: dict[SSAValue, int] = {}
         self.stage_of: dict[SSAValue, int] = {}
         self.stages: list[_Stage] = [_Stage()]
 
     def split(self) -> Split:
-        for argument in self.block.args:
-            self.number(argument)
-            self.stage_of[argument] = 0
+        for value in self.given:
+            self.number(value)
+            self.stage_of[value] = 0
         identities: list[Operation] = []
         ordered = 0
+        last = terminator_of(self.block)
         for op in self.block.ops:
-            if isinstance(op, ReturnOp) or op.name in _ANYWHERE:
+            if op is last or op.name in _ANYWHERE:
                 continue
             stage = max((self.stage_of[v] for v in _reads(op) if v in self.stage_of), default=0)
             following = 0
@@ -111,19 +140,17 @@ class _Splitter:
             else:
                 self.stage(stage).ops.append(op)
             self.stage_of.update(dict.fromkeys(op.results, stage + following))
-        last = self.block.last_op
-        assert last is not None
         self.export(last.operands)
-        steps: list[Segment | Exchange] = [self.exchange(op) for op in identities]
+        steps: list[Step] = [self.exchange(op) for op in identities]
         for number, stage in enumerate(self.stages):
             for op in stage.ops:
                 self.export(_reads(op), number)
             for op in stage.interruptions:
-                self.export(op.operands)
+                self.export(_needed(op))
         for stage in self.stages:
             segment = self.segment(stage)
             steps += [segment] if segment is not None else []
-            steps += [self.exchange(op) for op in stage.interruptions]
+            steps += [self.interruption(op) for op in stage.interruptions]
         return Split(tuple(steps), tuple(self.number(v) for v in last.operands))
 
     def number(self, value: SSAValue) -> int:
@@ -138,7 +165,7 @@ class _Splitter:
         """Notes the values that leave the stage that computes them: for an op of the reader's stage, or for the host."""
         for value in values:
             owner = value.owner
-            if isinstance(owner, Block) or is_interruption(owner):
+            if value in self.given or isinstance(owner, Block) or is_interruption(owner):
                 continue
             if owner.name in _ANYWHERE:
                 if reader is None:
@@ -148,6 +175,19 @@ class _Splitter:
 
     def exchange(self, op: Operation) -> Exchange:
         return Exchange(op, tuple(self.number(v) for v in op.operands), tuple(self.number(v) for v in op.results))
+
+    def interruption(self, op: Operation) -> Step:
+        """The step of an op that is done between programs."""
+        if op.name not in CONTROL:
+            return self.exchange(op)
+        outer = _outer(op)
+        inputs = tuple(self.number(v) for v in (*op.operands, *outer))
+        outputs = tuple(self.number(v) for v in op.results)
+        if op.name == "stablehlo.while":
+            condition, body = (_Splitter(self.module, region.block, outer).split() for region in op.regions)
+            return Loop(condition, body, trip_count(op), inputs, outputs)
+        regions = op.regions[::-1] if op.name == "stablehlo.if" else op.regions
+        return Branch(tuple(_Splitter(self.module, region.block, outer).split() for region in regions), inputs, outputs)
 
     def segment(self, stage: _Stage) -> Segment | None:
         """The stage's ops as a module; None if nobody needs anything of it."""
@@ -178,26 +218,22 @@ def _reads(op: Operation) -> list[SSAValue]:
     return [*op.operands, *captured(op)] if op.regions else list(op.operands)
 
 
+def _outer(op: Operation) -> list[SSAValue]:
+    """What the op's regions read from outside of it, but constants."""
+    return [value for value in captured(op) if not _is_anywhere(value)]
+
+
+def _needed(op: Operation) -> list[SSAValue]:
+    """What an interruption reads."""
+    return [*op.operands, *_outer(op)] if op.name in CONTROL else list(op.operands)
+
+
+def _inner(op: Operation) -> list[Operation]:
+    """The ops of the op's regions, but those of their regions."""
+    return [inner for region in op.regions for block in region.blocks for inner in block.ops]
+
+
 def _has_effect(op: Operation) -> bool:
+    if op.name in CONTROL:
+        return any(map(_has_effect, _inner(op)))
     return op.name == "stablehlo.custom_call" and bool(decode_attributes(op).get("has_side_effect"))
-
-
-def run_steps(
-    steps: Sequence[tuple[Callable[[Rows, Progress | None], Rows], tuple[int, ...], tuple[int, ...]]],
-    results: Sequence[int],
-    inputs: Rows,
-    progress: Progress | None,
-) -> Rows:
-    """The results on every device; each step is what it does, and the numbers of the values it reads and gives."""
-    values: list[dict[int, Array]] = [dict(enumerate(row)) for row in inputs]
-    for run, read, given in steps:
-        found = run([[row[i] for i in read] for row in values], progress)
-        for row, arrays in zip(values, found, strict=True):
-            row.update(zip(given, map(_contiguous, arrays), strict=True))
-    return [[row[i] for i in results] for row in values]
-
-
-def _contiguous(value: Array) -> Array:
-    """The same array where that will do: devices that share one do the same work."""
-    array = np.asarray(value)
-    return array if array.flags.c_contiguous else np.ascontiguousarray(array)

@@ -61,3 +61,42 @@ def check_tokens():
     x, token = jax.jit(lambda x: (x, jax.lax.create_token()))(X)
     jax.jit(lambda x, token: x)(x, token)
     jax.block_until_ready(token)
+
+
+def check_callbacks_in_loops_and_branches():
+    seen = []
+
+    def turn(i, x):
+        jax.debug.callback(lambda i, v: seen.append((int(i), float(v))), i, x, ordered=True)
+        y = jax.pure_callback(lambda v: np.float32(v + 1), jax.ShapeDtypeStruct((), np.float32), x)
+        return jax.lax.cond(i % 2 == 0, lambda y: jax.pure_callback(lambda v: v * 2, y, y), lambda y: y - 1, y)
+
+    assert jax.jit(lambda x: jax.lax.fori_loop(0, 5, turn, x))(np.float32(1)) == 22
+    jax.effects_barrier()
+    assert seen == [(0, 1), (1, 4), (2, 4), (3, 10), (4, 10)]
+
+
+def check_loops_that_the_host_ends():
+    left = [3, 2, 1, 0]
+
+    def more(state):
+        return io_callback(lambda: np.bool_(left.pop(0) > 0), jax.ShapeDtypeStruct((), np.bool_))
+
+    f = jax.jit(lambda x: jax.lax.while_loop(more, lambda x: x * 2 + jnp.sin(x) * 0, x))
+    np.testing.assert_array_equal(f(X), X * 8)
+    assert left == []
+
+
+def check_scans_with_callbacks():
+    def turn(total, row):
+        return total + row, jax.pure_callback(np.sort, jax.ShapeDtypeStruct((3,), np.float32), -row)
+
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    total, rows = jax.jit(lambda x: jax.lax.scan(turn, jnp.zeros(3), x))(x)
+    np.testing.assert_array_equal(total, x.sum(0))
+    np.testing.assert_array_equal(rows, -x[:, ::-1])
+
+
+def check_branches_out_of_range():
+    f = jax.jit(lambda i: jax.lax.switch(i, [lambda k=k: jax.pure_callback(lambda: np.int32(k), np.int32(0)) for k in range(3)]))
+    assert [int(f(i)) for i in (0, 1, 2, 7, -1)] == [0, 1, 2, 2, 0]

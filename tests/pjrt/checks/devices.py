@@ -178,3 +178,71 @@ def check_reductions_that_are_no_sums():
     expected = (x.max(0), x.min(0), x.prod(0), x.argmax(0), (x < 1.5).all(0), x[[5, 1]])
     for result, value in zip(results, expected, strict=True):
         np.testing.assert_allclose(result, value, rtol=1e-5)
+
+
+def check_collectives_in_loops_and_branches():
+    def work(x):
+        def turn(i, x):
+            x = jax.lax.cond(i == 1, lambda x: jax.lax.ppermute(x, "x", [(k, (k + 1) % 4) for k in range(4)]), lambda x: x, x)
+            return x + jax.lax.psum(x, "x")
+
+        return jax.lax.fori_loop(0, 3, turn, x)
+
+    x = np.arange(4, dtype=np.float32)
+    f = jax.jit(shard_map(work, mesh=LINE, in_specs=P("x"), out_specs=P("x")))
+    expected = x
+    for i in range(3):
+        expected = np.roll(expected, 1) if i == 1 else expected
+        expected = expected + expected.sum()
+    np.testing.assert_array_equal(f(x), expected)
+    once = jax.jit(shard_map(lambda x: jax.lax.psum(x, "x"), mesh=LINE, in_specs=P("x"), out_specs=P())).lower(x).compile()
+    links = f.lower(x).compile().cost_analysis()["link_cycles"]
+    assert links > 3 * once.cost_analysis()["link_cycles"]
+
+
+def check_loops_that_chips_leave_at_different_times():
+    def work(x):
+        def turn(state):
+            i, x = state
+            return i + 1, x + jax.lax.psum(x, "b")
+
+        turns = jax.lax.axis_index("a") + 1
+        return jax.lax.while_loop(lambda state: state[0] < turns, turn, (turns * 0, x))[1]
+
+    x = np.arange(4, dtype=np.float32).reshape(2, 2)
+    f = jax.jit(shard_map(work, mesh=SQUARE, in_specs=P("a", "b"), out_specs=P("a", "b"), check_vma=False))
+    once = x + x.sum(1, keepdims=True)
+    twice = once + once.sum(1, keepdims=True)
+    np.testing.assert_array_equal(f(x), [once[0], twice[1]])
+    together = jax.jit(
+        shard_map(
+            lambda x: jax.lax.while_loop(lambda x: x[0, 0] < 9, lambda x: x + jax.lax.psum(x, "b"), x),
+            mesh=SQUARE, in_specs=P("a", "b"), out_specs=P("a", "b"), check_vma=False,
+        )
+    )  # fmt: skip
+    with pytest.raises(jax.errors.JaxRuntimeError, match="disagree on the loop"):
+        together(np.array([[0, 9], [0, 9]], np.float32)).block_until_ready()
+
+
+def check_manual_computations_inside_of_others_and_of_loops():
+    mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=(jax.sharding.AxisType.Auto,) * 2, devices=CHIPS)
+    x = np.arange(16, dtype=np.float32).reshape(4, 4)
+
+    def half(rows, axis, spec):
+        work = shard_map(
+            lambda r: r + jax.lax.pmax(r.max(), axis), in_specs=spec, out_specs=spec, axis_names={axis}, check_vma=False
+        )
+        return work(rows)
+
+    def work(x):
+        both = shard_map(
+            lambda rows: half(rows * 2, "b", P(None, "b")), in_specs=P("a"), out_specs=P("a"), axis_names={"a"}, check_vma=False
+        )
+        once = jax.lax.fori_loop(0, 2, lambda i, x: jax.lax.cond(i == 1, lambda x: half(x, "a", P("a")), jnp.negative, x), x)
+        return both(x) + x.max(0), once
+
+    with jax.set_mesh(mesh):
+        nested, looped = jax.jit(work)(jax.device_put(x, NamedSharding(mesh, P("a", "b"))))
+    most = np.repeat([[14.0], [30.0]], 2, axis=0)
+    np.testing.assert_array_equal(nested, 2 * x + most + x.max(0))
+    np.testing.assert_array_equal(looped, -x + 0)

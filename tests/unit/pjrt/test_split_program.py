@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from xdsl.ir import Operation
 
 from hlo2tx8.frontend import load
 from hlo2tx8.pjrt.collectives import exchange_of
+from hlo2tx8.pjrt.errors import PjrtError
 from hlo2tx8.pjrt.partitioning import Mesh, tiles
-from hlo2tx8.pjrt.split_program import Exchange, Segment, Split, split
+from hlo2tx8.pjrt.split_program import Exchange, Loop, Segment, Split, split
 
 TYPES = "(tensor<2xf32>) -> tensor<2xf32>"
 SUM = f""""stablehlo.all_reduce"(%{{value}}) <{{{{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}}}}> ({{{{
@@ -17,6 +19,14 @@ SUM = f""""stablehlo.all_reduce"(%{{value}}) <{{{{replica_groups = dense<[[0, 1]
 
 def split_main(body: str) -> Split | None:
     return split(load(f"module {{ func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {{\n{body}\n}} }}"))
+
+
+def operation(text: str) -> Operation:
+    """The all_reduce of a text."""
+    module = load(
+        f"module {{ func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {{\n%1 = {text}\nreturn %1 : tensor<2xf32>\n}} }}"
+    )
+    return next(op for op in module.walk() if op.name == "stablehlo.all_reduce")
 
 
 def test_a_program_without_exchanges_is_whole():
@@ -50,6 +60,46 @@ def test_constants_are_wherever_they_are_read():
     assert len(segments[1].inputs) == 1
 
 
+LOOP = f"""
+  %c0 = stablehlo.constant dense<0> : tensor<i32>
+  %c1 = stablehlo.constant dense<1> : tensor<i32>
+  %c3 = stablehlo.constant dense<3> : tensor<i32>
+  %b = stablehlo.sine %a : tensor<2xf32>
+  %0:2 = stablehlo.while(%i = %c0, %s = %a) : tensor<i32>, tensor<2xf32>
+    cond {{{{ %p = stablehlo.compare LT, %i, {{bound}} : (tensor<i32>, tensor<i32>) -> tensor<i1>
+            stablehlo.return %p : tensor<i1> }}}}
+    do {{{{ %1 = stablehlo.add %s, %b : tensor<2xf32>
+          %2 = {SUM.replace("{{", "{{{{").replace("}}", "}}}}").format(value="1")}
+          %3 = stablehlo.add %i, %c1 : tensor<i32>
+          stablehlo.return %3, %2 : tensor<i32>, tensor<2xf32> }}}}
+  return %0#1 : tensor<2xf32>"""
+
+
+def test_a_loop_is_a_step_that_reads_what_its_body_does():
+    found = split_main(LOOP.format(bound="%c3"))
+    assert found is not None
+    before, loop = found.steps
+    assert isinstance(before, Segment) and isinstance(loop, Loop)
+    assert loop.turns == 3 and len(loop.inputs) == 3 and loop.inputs[2] in before.outputs
+    kinds = [type(step) for step in loop.body.steps]
+    assert kinds == [Segment, Exchange]
+    assert found.results == loop.outputs[1:]
+
+
+def test_a_loop_without_a_number_of_turns_keeps_its_condition():
+    found = split_main(LOOP.format(bound="%i"))
+    assert found is not None
+    loop = found.steps[-1]
+    assert isinstance(loop, Loop) and loop.turns is None
+    assert [type(step) for step in loop.condition.steps] == [Segment]
+
+
+def test_chips_that_work_together_must_agree():
+    work = exchange_of(operation(SUM.format(value="a")), 2, 1)
+    with pytest.raises(PjrtError, match="disagree"):
+        work({0: [np.zeros(2, np.float32)]})
+
+
 CASES = (
     ("replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>", 4, 1, [1, 1, 5, 5]),
     ("replica_groups = dense<[[0, 2], [3, 1]]> : tensor<2x2xi64>", 4, 1, [2, 4, 2, 4]),
@@ -70,12 +120,9 @@ CASES = (
 @pytest.mark.parametrize(("attributes", "replicas", "partitions", "expected"), CASES)
 def test_groups_of_a_sum(attributes: str, replicas: int, partitions: int, expected: list[int]):
     text = SUM.format(value="a").replace("replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>", attributes)
-    module = load(
-        f"module {{ func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {{\n%1 = {text}\nreturn %1 : tensor<2xf32>\n}} }}"
-    )
-    op = next(op for op in module.walk() if op.name == "stablehlo.all_reduce")
-    rows = exchange_of(op, replicas, partitions)([[np.full(2, i, np.float32)] for i in range(4)])
-    np.testing.assert_array_equal([row[0][0] for row in rows], expected)
+    op = operation(text)
+    rows = exchange_of(op, replicas, partitions)({i: [np.full(2, i, np.float32)] for i in range(4)})
+    np.testing.assert_array_equal([rows[i][0][0] for i in range(4)], expected)
 
 
 def test_tiles_of_axes_and_their_parts():
