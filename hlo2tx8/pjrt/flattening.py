@@ -27,8 +27,8 @@ PlaceOf = Callable[[Any, int, tuple[str, ...] | None], Place]
 GroupsOf = Callable[[tuple[str, ...]], tuple[tuple[int, ...], ...]]
 
 
-def flatten(module: Any, arguments: Places, results: Places, groups_of: GroupsOf, place_of: PlaceOf) -> bool:
-    """Changes the module in place; False if it has another form: then it is of no use any more.
+def flatten(module: Any, arguments: Places, results: Places, groups_of: GroupsOf, place_of: PlaceOf) -> list[str]:
+    """Changes the module in place; the names of the partitioner's operations that are left, none if all went well.
 
     `place_of` gives the place of a sharding of a tensor of that rank, of which only these axes count, all if None; `groups_of` the
     devices that are at the same place on some axes.
@@ -65,7 +65,7 @@ def flatten(module: Any, arguments: Places, results: Places, groups_of: GroupsOf
         main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, outputs))
     shim.run_pipeline(module, CLEAN)
     with module.context:
-        return not _operations(module, None)
+        return sorted({op.name for op in _operations(module, None)})
 
 
 def _operations(module: Any, names: tuple[str, ...] | None) -> list[Any]:

@@ -67,32 +67,23 @@ Shardings = tuple[_Sharding, ...]
 
 
 def partition(code: bytes) -> Partitioned:
-    """The program of one device; CompileError where the partitioner gives up, and there is no other way."""
+    """The program of one device; CompileError where there is none."""
     module = shim.parse_module(code, shim.make_context())
     meshes = {_name(op): _mesh(op) for op in _top(module, MESH)}
     given = _shardings(module, meshes)
     try:
         if UNREDUCED in str(module):
             # The partitioner counts parts of sums several times or not at all, or ends the process.
-            flat = _flattened(code, *given, meshes)
-            if flat is None:
-                raise CompileError("E1001", "sums whose parts are on several chips, and shard_map in a loop or branch")
-            return flat
+            return _flattened(code, *given, meshes)
         is_trusted = _is_trusted(module)
         shim.run_pipeline(module, PROPAGATION)
         given = _shardings(module, meshes)
         if not is_trusted:
-            flat = _flattened(code, *given, meshes)
-            if flat is None:
-                raise CompileError("E1001", "a shard_map in a loop or branch, in a program that Shardy would make wrong")
-            return flat
+            return _flattened(code, *given, meshes)
         try:
             return _partitioned(module, meshes)
         except shim.mlir_error():
-            flat = _flattened(code, *given, meshes)
-            if flat is None:
-                raise
-            return flat
+            return _flattened(code, *given, meshes)
     except shim.mlir_error() as error:
         raise CompileError("E1001", f"the program cannot be partitioned: {error}") from None
 
@@ -131,7 +122,8 @@ def _partitioned(module: Any, meshes: dict[str, Mesh]) -> Partitioned:
     return Partitioned(shim.portable_artifact(module), _serialized(arguments), _serialized(results))
 
 
-def _flattened(code: bytes, arguments: Shardings, results: Shardings, meshes: dict[str, Mesh]) -> Partitioned | None:
+def _flattened(code: bytes, arguments: Shardings, results: Shardings, meshes: dict[str, Mesh]) -> Partitioned:
+    """Every device has all of every array; CompileError where an operation of the partitioner is left."""
     module = shim.parse_module(code, shim.make_context())
 
     def place_of(sharding: Any, rank: int, axes: tuple[str, ...] | None) -> Place:
@@ -143,8 +135,9 @@ def _flattened(code: bytes, arguments: Shardings, results: Shardings, meshes: di
         return tuple(tuple(group) for group in np.array(order).reshape(count, -1).tolist())
 
     places = tuple(s.place for s in arguments), tuple(s.place for s in results)
-    if not flatten(module, *places, groups_of, place_of):
-        return None
+    left = flatten(module, *places, groups_of, place_of)
+    if left:
+        raise CompileError("E1001", f"the program cannot be partitioned: {', '.join(left)}")
     _remove_shardings(module)
     return Partitioned(shim.portable_artifact(module), _serialized(arguments), _serialized(results))
 
