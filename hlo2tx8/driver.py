@@ -1,7 +1,8 @@
 """From a source to an executable: load, run the pipeline stage by stage, encode.
 
-`lower` is the whole compiler down to any level; `compile` adds encoding and wraps the result. A failing pass names
-itself and the kernel it was working on, and everything unsupported in a module is reported at once.
+`lower` is the whole compiler down to any level; `compile_module` adds encoding and wraps the result. Both are generators at
+heart, `lower_stages` and `compile_stages`, for who wants to look at the IR between stages. A failing pass names itself and the
+kernel it was working on, and everything unsupported in a module is reported at once.
 """
 
 import gc
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -27,7 +28,7 @@ from hlo2tx8.module import module_name, signature_of
 from hlo2tx8.notes import take_notes
 from hlo2tx8.options import Level, Options
 from hlo2tx8.partitioner.work_split import DEFAULT_STEP_ELEMENTS
-from hlo2tx8.pipeline import PIPELINE, Stage, verify_level
+from hlo2tx8.pipeline import LAST_STAGES, PIPELINE, Stage, verify_level
 from hlo2tx8.unsupported import is_refusal, unsupported_ops
 
 if TYPE_CHECKING:
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
     from hlo2tx8.device.program import Program
     from hlo2tx8.runtime.executable import Executable
 
-Observer = Callable[[Stage, ModuleOp], None]
+Result = TypeVar("Result")
+Stages = Generator[tuple[Stage, ModuleOp], None, Result]
+"""The IR after each stage; who iterates may look at it, and clone it to change it. The generator's value is the result."""
 Watch = Callable[[float, str], None]
 """Hears before each pass, and each kernel in it, which part of the compilation is done; what it raises ends the compilation."""
 
@@ -51,22 +54,34 @@ class Lowered:
     explanation: tuple[str, ...] = ()
 
 
-def lower(load: Callable[[], ModuleOp], options: Options, observe: Observer | None = None, watch: Watch | None = None) -> Lowered:
+def lower(load: Callable[[], ModuleOp], options: Options, watch: Watch | None = None) -> Lowered:
     """Lower what `load` gives to `options.until`; UnsupportedError names everything that is not supported."""
     with _refusals_listed(load, options, watch):
-        return _lower_to_fit(load, load(), options, observe, watch)
+        return _drain(_stages_to_fit(load, load(), options, watch))
 
 
-def _lower_to_fit(
-    load: Callable[[], ModuleOp], module: ModuleOp, options: Options, observe: Observer | None = None, watch: Watch | None = None
-) -> Lowered:
-    """`lower_module`, again with smaller steps for each kernel whose buffers do not fit the scratchpad."""
+def lower_module(module: ModuleOp, options: Options, watch: Watch | None = None) -> Lowered:
+    """Run the stages up to `options.until` on the module, in place."""
+    return _drain(lower_stages(module, options, watch))
+
+
+def _drain(stages: Stages[Result]) -> Result:
+    with _no_garbage_collection():
+        while True:
+            try:
+                next(stages)
+            except StopIteration as end:
+                return end.value
+
+
+def _stages_to_fit(load: Callable[[], ModuleOp], module: ModuleOp, options: Options, watch: Watch | None = None) -> Stages[Lowered]:
+    """`lower_stages`, again with smaller steps for each kernel whose buffers do not fit the scratchpad."""
     limits: dict[str, int] = {}
     off_engine: list[str] = []
     while True:
         try:
             limited = replace(options, step_limits=tuple(f"{k}={n}" for k, n in limits.items()), off_engine=tuple(off_engine))
-            lowered = lower_module(module, limited, observe, watch)
+            lowered = yield from lower_stages(module, limited, watch)
         except EngineOrderError as error:
             if error.kernel in off_engine:
                 raise
@@ -84,8 +99,8 @@ def _lower_to_fit(
         return replace(lowered, explanation=(*lowered.explanation, *notes))
 
 
-def lower_module(module: ModuleOp, options: Options, observe: Observer | None = None, watch: Watch | None = None) -> Lowered:
-    """Run the stages up to `options.until` on the module, in place; `observe` sees the IR after each stage."""
+def lower_stages(module: ModuleOp, options: Options, watch: Watch | None = None) -> Stages[Lowered]:
+    """Run the stages up to `options.until` on the module, in place, one at a time."""
     told = watch or _no_watch
     chip_of(options)
     dumper = Dumper.of(options, module_name(module))
@@ -93,28 +108,26 @@ def lower_module(module: ModuleOp, options: Options, observe: Observer | None = 
     level = Level.HLO
     seconds: list[tuple[str, float]] = []
     stages = tuple(stage for stage in PIPELINE if stage.after <= options.until)
-    with _no_garbage_collection():
-        for number, stage in enumerate(stages):
-            step = configure(stage.step, options)
-            dumper.before(number, step.name, module)
-            started = time.perf_counter()
-            told(number / len(stages), step.name)
-            if stage.per_kernel:
-                _apply_per_kernel(step, ctx, module, dumper, lambda part, what, n=number: told((n + part) / len(stages), what))
-            else:
-                _apply(step, ctx, module, module_name(module))
-            seconds.append((step.name, time.perf_counter() - started))
-            if options.verify:
-                _verify(module, step.name)
-            if number + 1 == len(stages) or stages[number + 1].after != stage.after:
-                verify_level(module, stage.after)
-            level = stage.after
-            if observe is not None:
-                observe(stage, module)
-        if stages:
-            dumper.after(len(stages), stages[-1].step.name, module)
-            for name, kernel in kernels(module).items() if dumper.is_on else ():
-                dumper.log(name, f"After {stages[-1].step.name}", str(kernel))
+    for number, stage in enumerate(stages):
+        step = configure(stage.step, options)
+        dumper.before(number, step.name, module)
+        started = time.perf_counter()
+        told(number / len(stages), step.name)
+        if stage.per_kernel:
+            _apply_per_kernel(step, ctx, module, dumper, lambda part, what, n=number: told((n + part) / len(stages), what))
+        else:
+            _apply(step, ctx, module, module_name(module))
+        seconds.append((step.name, time.perf_counter() - started))
+        if options.verify:
+            _verify(module, step.name)
+        if stage is LAST_STAGES[stage.after]:
+            verify_level(module, stage.after)
+        level = stage.after
+        yield stage, module
+    if stages:
+        dumper.after(len(stages), stages[-1].step.name, module)
+        for name, kernel in kernels(module).items() if dumper.is_on else ():
+            dumper.log(name, f"After {stages[-1].step.name}", str(kernel))
     return Lowered(module, level, tuple(seconds), tuple(dumper.written), take_notes(module))
 
 
@@ -145,6 +158,11 @@ def load_source(source: object, *, args: Sequence[object] | None = None, format:
 
 def compile_module(load: Callable[[], ModuleOp], options: Options, watch: Watch | None = None) -> "Executable":
     """Compile what `load` gives, a new module at level HLO on each call; `as_text` loads and lowers again."""
+    return _drain(compile_stages(load, options, watch))
+
+
+def compile_stages(load: Callable[[], ModuleOp], options: Options, watch: Watch | None = None) -> "Stages[Executable]":
+    """As `compile_module`, one stage at a time; a kernel that does not fit the scratchpad begins anew with smaller steps."""
     from hlo2tx8.link import link
     from hlo2tx8.lower.encode import encode
     from hlo2tx8.runtime.executable import Executable
@@ -157,7 +175,7 @@ def compile_module(load: Callable[[], ModuleOp], options: Options, watch: Watch 
     signature.check_capacity(chip.ddr_bytes)
     options_to_program = replace(options, until=Level.PROGRAM)
     with _refusals_listed(load, options_to_program, watch):
-        lowered = _lower_to_fit(load, module, options_to_program, watch=watch)
+        lowered = yield from _stages_to_fit(load, module, options_to_program, watch)
     encoding = time.perf_counter()
     encoded = {name: encode(kernel) for name, kernel in kernels(lowered.module).items()}
     program = link(lowered.module, encoded, chip)
@@ -203,7 +221,7 @@ def _refusals_listed(load: Callable[[], ModuleOp], options: Options, watch: Watc
         if not is_refusal(error):
             raise
         quiet = replace(options, dump_dir=None)
-        refused = unsupported_ops(load(), lambda alone: lower_module(alone, quiet, watch=watch))
+        refused = unsupported_ops(load(), lambda alone: lower_module(alone, quiet, watch))
         if not refused:
             raise
         raise UnsupportedError(refused) from None

@@ -74,6 +74,9 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(AllocateSpmPass(), after=Level.PROGRAM),
 )
 
+LAST_STAGES = {stage.after: stage for stage in PIPELINE}
+"""The stage after which the IR is at a level."""
+
 _CONTROL = ("builtin", "func", "scf")
 _SCALAR = (*_CONTROL, "arith", "math", "tensor", "xla")
 

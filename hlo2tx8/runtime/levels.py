@@ -1,7 +1,7 @@
 """Run a module at any level: every level gives the reference's answer."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,16 +11,18 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Block, SSAValue
 
-from hlo2tx8.device.emulator import Emulator
+from hlo2tx8.device.emulator import Emulator, Mode
 from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, WhileOp, YieldOp, kernels
-from hlo2tx8.driver import chip_of, compile_module, lower
+from hlo2tx8.driver import chip_of, compile_module, compile_stages, lower
 from hlo2tx8.errors import LevelError
 from hlo2tx8.link import link
 from hlo2tx8.lower.allocate_spm import AllocateSpmPass
 from hlo2tx8.lower.encode import encode
 from hlo2tx8.module import find_main, port_of, signature_of
 from hlo2tx8.options import Level, Options
+from hlo2tx8.pipeline import LAST_STAGES
+from hlo2tx8.runtime.executable import Executable
 
 Array = npt.NDArray[Any]
 
@@ -28,21 +30,70 @@ ROOM = 1 << 28
 """Bytes of SPM per tile that are as good as no bound."""
 
 
+@dataclass(frozen=True)
+class Run:
+    """A way to run a module: the IR at a level above PROGRAM, or the program in one of the emulator's modes."""
+
+    name: str
+    level: Level
+    mode: Mode = "definition"
+
+
+RUNS: tuple[Run, ...] = (
+    *(Run(level.name.lower(), level) for level in Level if level < Level.PROGRAM),
+    Run("program", Level.PROGRAM),
+    Run("native core", Level.PROGRAM, "fast"),
+    Run("strict mode", Level.PROGRAM, "strict"),
+)
+"""In the order in which something is lowered: what goes wrong in one was right in all before it."""
+
+
+def each_run(
+    load: Callable[[], ModuleOp], options: Options, arrays: Sequence[Array], runs: Sequence[Run] = RUNS
+) -> Generator[list[Array]]:
+    """The outputs of each of `runs`, a part of RUNS in their order; the module is lowered once, as far as the next run needs."""
+    waiting = iter(runs)
+    run = next(waiting, None)
+    stages = compile_stages(load, options)
+    while run is not None:
+        if run.level is Level.PROGRAM:
+            executable = _result_of(stages)
+            for mode in (run.mode, *(later.mode for later in waiting)):
+                yield replace(executable, options=replace(options, mode=mode)).execute(*arrays)
+            return
+        stage, module = next(stages)
+        if stage is LAST_STAGES[run.level]:
+            yield run_lowered(module.clone() if run.level is Level.SCHEDULED else module, run.level, options, arrays)
+            run = next(waiting, None)
+
+
+def _result_of(stages: Generator[object, None, Executable]) -> Executable:
+    while True:
+        try:
+            next(stages)
+        except StopIteration as end:
+            return end.value
+
+
 def run_level(load: Callable[[], ModuleOp], options: Options, arrays: Sequence[Array]) -> list[Array]:
     """Lower what `load` gives to `options.until` and run it there on the inputs."""
     if options.until is Level.PROGRAM:
         return compile_module(load, options).execute(*arrays)
-    lowered = lower(load, options).module
-    if options.until is Level.SCHEDULED:
-        return run_unbounded(lowered, options, arrays)
-    signature = signature_of(lowered)
+    return run_lowered(lower(load, options).module, options.until, options, arrays)
+
+
+def run_lowered(module: ModuleOp, level: Level, options: Options, arrays: Sequence[Array]) -> list[Array]:
+    """Run a module that is at a level above PROGRAM; at SCHEDULED its kernels are changed."""
+    if level is Level.SCHEDULED:
+        return run_unbounded(module, options, arrays)
+    signature = signature_of(module)
     inputs = [port.taken_apart(np.asarray(array)) for port, array in zip(signature.inputs, arrays, strict=True)]
-    if options.until <= Level.FUSED:
+    if level <= Level.FUSED:
         from hlo2tx8.hlo import evaluate
 
-        results = evaluate(lowered, *inputs)
+        results = evaluate(module, *inputs)
     else:
-        results = run_launches(lowered, inputs)
+        results = run_launches(module, inputs)
     return [port.put_together(array) for port, array in zip(signature.outputs, results, strict=True)]
 
 

@@ -28,7 +28,7 @@ from hlo2tx8.device.isa.kc_control import KC_CONTROL, KC_SCALARS, KcAffine, KcBa
 from hlo2tx8.device.program import BufferUse, Program, SlotKind
 from hlo2tx8.dialects import spm
 from hlo2tx8.dialects.launch import kernels
-from hlo2tx8.driver import load_source, lower_module
+from hlo2tx8.driver import load_source, lower_stages
 from hlo2tx8.errors import Hlo2tx8Error
 from hlo2tx8.link import link
 from hlo2tx8.lower.encode import encode
@@ -58,13 +58,15 @@ class Subject:
     def load(self) -> ModuleOp:
         return load_source(self.source, format="" if isinstance(self.source, Path) else "hlo")
 
-    def program(self, chip: Chip, observe: Callable[[Stage, ModuleOp], None] | None = None) -> tuple[Program, list[np.ndarray]]:
-        """Its program, and the bytes of the inputs."""
+    def program(self, chip: Chip, meddle: Callable[[Stage, ModuleOp], None] | None = None) -> tuple[Program, list[np.ndarray]]:
+        """Its program, and the bytes of the inputs; `meddle` may change the IR after each stage."""
         module = self.load()
         ports = signature_of(module).inputs
         rng = np.random.default_rng(0)
         drawn = self.inputs or [(rng.normal(size=p.shape) * 3).astype(dtype_of(p.dtype)) for p in ports]
-        module = lower_module(module, self.options, observe).module
+        for stage, lowered in lower_stages(module, self.options):
+            if meddle is not None:
+                meddle(stage, lowered)
         program = link(module, {name: encode(kernel) for name, kernel in kernels(module).items()}, chip)
         inputs = [port.to_device(np.asarray(array)) for port, array in zip(ports, drawn, strict=True)]
         return program, [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in inputs]
@@ -178,7 +180,7 @@ def _encoded(program: Program, records: Sequence[Record]) -> Program:
 def shrink_buffer(subject: Subject, chip: Chip, rng: np.random.Generator) -> Program | None:
     """The program with one buffer that got less room than it needs; the others may come to lie in it."""
 
-    def observe(stage: Stage, module: ModuleOp) -> None:
+    def shrink(stage: Stage, module: ModuleOp) -> None:
         if stage.step.name == "insert-waits":
             allocs = [op for kernel in kernels(module).values() for op in kernel.walk() if isinstance(op, spm.AllocOp)]
             if allocs:
@@ -186,7 +188,7 @@ def shrink_buffer(subject: Subject, chip: Chip, rng: np.random.Generator) -> Pro
                 less = int(alloc.size_bytes * rng.uniform(0, 0.9)) // 16 * 16
                 alloc.properties["size"] = IntegerAttr(less, i64)
 
-    return subject.program(chip, observe)[0]
+    return subject.program(chip, shrink)[0]
 
 
 # ------------------------------------------------------------------------------------------------------------ verdicts

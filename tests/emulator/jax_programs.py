@@ -1,17 +1,15 @@
 """Functions as jax lowers them, at the levels of the compiler and in the modes of the emulator, against XLA:CPU."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import jax
 import numpy as np
 
-import hlo2tx8
-from hlo2tx8.device.emulator import Emulator, Mode
+from hlo2tx8.device.emulator import Mode
 from hlo2tx8.driver import load_source
 from hlo2tx8.options import Level, Options
-from hlo2tx8.runtime.levels import run_level
+from hlo2tx8.runtime.levels import RUNS, each_run
 
 ALL_MODES: tuple[Mode, ...] = ("fast", "strict", "definition")
 FAST: tuple[Mode, ...] = ("fast",)
@@ -52,13 +50,7 @@ def check_text(
     compare: Compare = same_bits,
 ) -> None:
     """All levels and modes of a StableHLO module give the expected results."""
-    found = [run_level(lambda: load_source(text), replace(Options(), until=level), inputs) for level in levels]
-    executable = hlo2tx8.compile(text)
-    signature = executable.signature
-    given = [port.to_device(array) for port, array in zip(signature.inputs, inputs, strict=True)]
-    for mode in modes:
-        results = Emulator(executable.chip, mode).run(executable.program, given)
-        found.append([port.from_device(array) for port, array in zip(signature.outputs, results, strict=True)])
-    for results in found:
+    runs = [run for run in RUNS if (run.mode in modes if run.level is Level.PROGRAM else run.level in levels)]
+    for results in each_run(lambda: load_source(text), Options(), inputs, runs):
         for actual, reference in zip(results, expected, strict=True):
             compare(actual, reference)

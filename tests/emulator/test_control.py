@@ -10,10 +10,9 @@ import pytest
 from jax import lax
 
 import hlo2tx8
-from hlo2tx8.device.emulator import Emulator
 from hlo2tx8.driver import load_source
-from hlo2tx8.options import Level, Options
-from hlo2tx8.runtime.levels import run_level
+from hlo2tx8.options import Options
+from hlo2tx8.runtime.levels import RUNS, each_run
 
 RNG = np.random.default_rng(0)
 X = RNG.integers(-8, 8, (5, 9)).astype(np.float32)
@@ -123,15 +122,11 @@ def test_every_level_equals_xla(name: str) -> None:
     jitted = jax.jit(function)
     lowered = jitted.lower(*inputs)
     expected = [np.asarray(value) for value in jax.tree.leaves(jitted(*inputs))]
-    for level in Level:
-        found = run_level(lambda: load_source(lowered), Options(until=level), inputs)
+    for run, found in zip(RUNS, each_run(lambda: load_source(lowered), Options(), inputs), strict=True):
         for actual, wanted in zip(found, expected, strict=True):
             assert actual.dtype == wanted.dtype
             assert actual.shape == wanted.shape
-            assert np.ascontiguousarray(actual).tobytes() == wanted.tobytes(), f"{level.name}: {actual} != {wanted}"
-    executable = hlo2tx8.compile(lowered)
-    strict = Emulator(executable.chip, "strict").run(executable.program, [np.asarray(value) for value in inputs])
-    assert all(a.tobytes() == b.tobytes() for a, b in zip(strict, expected, strict=True))
+            assert np.ascontiguousarray(actual).tobytes() == wanted.tobytes(), f"{run.name}: {actual} != {wanted}"
 
 
 def test_lstm_cells_in_a_loop() -> None:

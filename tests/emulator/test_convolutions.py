@@ -11,10 +11,10 @@ from jax import lax
 import hlo2tx8
 from hlo2tx8.driver import load_source
 from hlo2tx8.options import Level, Options
-from hlo2tx8.runtime.levels import run_level
+from hlo2tx8.runtime.levels import RUNS, each_run, run_level
 
 NDHWC = ("NDHWC", "DHWIO", "NDHWC")
-LEVELS = (Level.LOOPS, Level.FLAT, Level.VECTOR, Level.SCHEDULED, Level.PROGRAM)
+BELOW_FUSED = [run for run in RUNS if run.level > Level.FUSED]
 NHWC, NCHW = ("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW")
 
 CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any], str]] = {
@@ -45,9 +45,9 @@ def lowered(case: str, dtype: Any) -> tuple[str, list[np.ndarray]]:
 @pytest.mark.parametrize("case", CASES)
 def test_every_level_gives_the_same_bits(case: str, dtype: Any) -> None:
     text, arrays = lowered(case, dtype)
-    found = [run_level(partial(load_source, text), Options(until=level), arrays)[0] for level in LEVELS]
-    for level, value in zip(LEVELS, found, strict=True):
-        assert value.tobytes() == found[-1].tobytes(), f"{level.name} differs from PROGRAM"
+    found = [outputs[0] for outputs in each_run(partial(load_source, text), Options(), arrays, BELOW_FUSED)]
+    for run, value in zip(BELOW_FUSED, found, strict=True):
+        assert value.tobytes() == found[-1].tobytes(), f"{run.name} differs from strict mode"
     sides = (arrays, [np.abs(a) for a in arrays])
     exact, size = (run_level(partial(load_source, text), Options(until=Level.HLO), given)[0] for given in sides)
     bound = 2.0**-9 * np.abs(size.astype(np.float64)) + 2.0**-8 * np.abs(exact.astype(np.float64))
@@ -63,7 +63,7 @@ def test_full_precision_takes_six_passes() -> None:
     with jax.default_matmul_precision("highest"):
         text, arrays = lowered("same", np.float32)
     assert hlo2tx8.compile(text).as_text(Level.SCHEDULED).count("NE_conv ") == 6
-    found = [run_level(partial(load_source, text), Options(until=level), arrays)[0] for level in LEVELS]
+    found = [outputs[0] for outputs in each_run(partial(load_source, text), Options(), arrays, BELOW_FUSED)]
     assert len({value.tobytes() for value in found}) == 1
     exact = run_level(partial(load_source, text), Options(until=Level.HLO), arrays)[0]
     assert np.max(np.abs(found[0] - exact)) <= 2.0**-21 * 36

@@ -11,14 +11,14 @@ import pytest
 import hlo2tx8
 from hlo2tx8.driver import load_source
 from hlo2tx8.options import Level, Options
-from hlo2tx8.runtime.levels import run_level
+from hlo2tx8.runtime.levels import RUNS, each_run
 
 Array = npt.NDArray[np.generic]
 Dims = tuple[int, ...]
 DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8, "i32": np.int32}
 EPS = {"f32": 2.0**-10, "f16": 2.0**-11, "bf16": 2.0**-8}
 """Of the format in which elements are multiplied (f32: TF32, cut off), and in which a result is rounded."""
-LEVELS = (Level.LOOPS, Level.FLAT, Level.VECTOR, Level.SCHEDULED, Level.PROGRAM)
+BELOW_FUSED = [run for run in RUNS if run.level > Level.FUSED]
 
 
 def random(shape: Dims, dtype: str, seed: int) -> Array:
@@ -40,9 +40,9 @@ def main(types: list[str], result: str, *lines: str) -> str:
 
 def check_levels(text: str, arrays: list[Array], expected: Array, bound: Array | float) -> None:
     """All levels give the same bits, which are as close to `expected` as `bound` says."""
-    found = [run_level(partial(load_source, text), Options(until=level), arrays)[0] for level in LEVELS]
-    for level, value in zip(LEVELS, found, strict=True):
-        assert value.tobytes() == found[-1].tobytes(), f"{level.name} differs from PROGRAM"
+    found = [outputs[0] for outputs in each_run(partial(load_source, text), Options(), arrays, BELOW_FUSED)]
+    for run, value in zip(BELOW_FUSED, found, strict=True):
+        assert value.tobytes() == found[-1].tobytes(), f"{run.name} differs from strict mode"
     assert np.all(np.abs(found[-1].astype(np.float64) - expected) <= bound)
 
 

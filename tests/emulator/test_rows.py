@@ -14,7 +14,7 @@ import pytest
 from hlo2tx8.device.emulator import Emulator
 from hlo2tx8.driver import compile_source, load_source
 from hlo2tx8.options import Level, Options
-from hlo2tx8.runtime.levels import run_level
+from hlo2tx8.runtime.levels import RUNS, each_run
 
 Array = Any
 
@@ -94,8 +94,7 @@ def test_rows(case: Case):
         assert all(a.tobytes() == b.tobytes() for a, b in zip(found["fast"], other, strict=True))
     runs = [list(found["fast"])]
     if case.emitters[0] == "row":
-        levels = (Level.FUSED, Level.LOOPS, Level.FLAT, Level.VECTOR, Level.SCHEDULED)
-        runs += [run_level(partial(load_source, lowered), Options(until=level), arrays) for level in levels]
+        runs += each_run(partial(load_source, lowered), Options(), arrays, [run for run in RUNS if run.level < Level.PROGRAM])
     with jax.enable_x64(True):
         is_float = np.dtype(case.dtype) != np.int32
         exact = jax.tree.leaves(case.function(*(a.astype(np.float64) if is_float else a for a in arrays)))

@@ -9,7 +9,7 @@ import pytest
 import hlo2tx8
 from hlo2tx8.device.chip import DEFAULT_PATH
 from hlo2tx8.dialects.launch import kernels
-from hlo2tx8.driver import load_source, lower_module
+from hlo2tx8.driver import load_source, lower_module, lower_stages
 from hlo2tx8.lower.allocate_spm import SpmOverflowError
 from hlo2tx8.options import Level, Options
 
@@ -40,7 +40,8 @@ def after_each_pass() -> dict[str, str]:
     """Pass name → the module's text after it."""
     texts: dict[str, str] = {}
     module = load_source(TEXT)
-    lower_module(module, Options(verify=True), lambda stage, m: texts.__setitem__(stage.step.name, str(m)))
+    for stage, lowered in lower_stages(module, Options(verify=True)):
+        texts[stage.step.name] = str(lowered)
     return texts
 
 

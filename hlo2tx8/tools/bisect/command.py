@@ -13,7 +13,7 @@ from hlo2tx8.options import Level
 from hlo2tx8.tools.flags import add_compiler_flags, add_switch, options_of
 
 if TYPE_CHECKING:
-    from hlo2tx8.tools.bisect.levels import Run
+    from hlo2tx8.runtime.levels import Run
     from hlo2tx8.tools.bisect.part import Part
 
 
@@ -32,7 +32,8 @@ def bisect(args: Any) -> int:
     """Print what was found and write the smaller module; 0 if there is nothing wrong."""
     from hlo2tx8.driver import load_source
     from hlo2tx8.module import signature_of
-    from hlo2tx8.tools.bisect.levels import RUNS, first_wrong, first_wrong_pass
+    from hlo2tx8.runtime.levels import RUNS
+    from hlo2tx8.tools.bisect.levels import first_wrong, first_wrong_pass
     from hlo2tx8.tools.bisect.part import Part
     from hlo2tx8.tools.bisect.reduce import reduce
     from hlo2tx8.tools.run import inputs_of
@@ -94,4 +95,4 @@ def _file_fails(path: Path, part: "Part", still_fails: Callable[["Part"], bool])
 
 
 def _flags(run: "Run") -> str:
-    return f"--mode={run.mode}" if run.until is Level.PROGRAM else f"--level={run.until.name.lower()}"
+    return f"--mode={run.mode}" if run.level is Level.PROGRAM else f"--level={run.level.name.lower()}"

@@ -8,36 +8,16 @@ from typing import Any
 import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 
-from hlo2tx8.driver import lower
+from hlo2tx8.driver import lower_stages
 from hlo2tx8.errors import Hlo2tx8Error
 from hlo2tx8.hlo import evaluate
 from hlo2tx8.options import Level, Options
-from hlo2tx8.pipeline import PIPELINE, Stage
-from hlo2tx8.runtime.levels import run_launches, run_level
-from hlo2tx8.tools.compare import compare
+from hlo2tx8.pipeline import PIPELINE
+from hlo2tx8.runtime.levels import RUNS, Run, each_run, run_launches
+from hlo2tx8.tools.compare import Bounds, compare
 from hlo2tx8.tools.platforms import bounds_of
 
 Array = npt.NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Run:
-    """A way to run a module."""
-
-    name: str
-    until: Level
-    mode: str = "definition"
-
-    def options(self, given: Options) -> Options:
-        return replace(given, until=self.until, mode=self.mode, dump_dir=None, explain=False)
-
-
-RUNS: tuple[Run, ...] = (
-    *(Run(level.name.lower(), level) for level in Level),
-    Run("native core", Level.PROGRAM, "fast"),
-    Run("strict mode", Level.PROGRAM, "strict"),
-)
-"""In the order in which something is lowered: what goes wrong in one was right in all before it."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +36,10 @@ def first_wrong(module: ModuleOp, arrays: Sequence[Array], options: Options, run
     """The first of the runs that gives another answer than the reference, or none; Hlo2tx8Error if the reference has none."""
     expected = list(evaluate(module.clone(), *arrays))
     bounds = bounds_of(module)
+    results = each_run(module.clone, replace(options, dump_dir=None, explain=False), arrays, runs)
     for run in runs:
         try:
-            actual = run_level(module.clone, run.options(options), arrays)
+            actual = next(results)
         except Hlo2tx8Error as error:
             return Wrong(run, f"error {error.code}", str(error))
         except Exception as error:
@@ -72,32 +53,31 @@ def first_wrong_pass(module: ModuleOp, arrays: Sequence[Array], options: Options
     """The pass after which the IR first gives a wrong answer, else all passes of the level that did not run it right."""
     expected = list(evaluate(module.clone(), *arrays))
     bounds = bounds_of(module)
-    found: list[str] = []
-
-    def observe(stage: Stage, lowered: ModuleOp) -> None:
-        runner = _runner(stage.after)
-        if runner is None or found:
-            return
-        try:
-            actual = runner(lowered.clone(), arrays)
-        except Exception:  # between two levels there may be IR that no interpreter knows
-            return
-        if compare(actual, expected, bounds):
-            found.append(stage.step.name)
-
-    if wrong.kind == "wrong answer" and wrong.run.until < Level.SCHEDULED:
+    names = [stage.step.name for stage in PIPELINE if stage.after is wrong.run.level]
+    if wrong.kind == "wrong answer" and wrong.run.level < Level.SCHEDULED:
         with contextlib.suppress(Hlo2tx8Error):
-            lower(module.clone, wrong.run.options(options), observe)
-    if found:
-        return f"after pass {found[0]}"
-    names = [stage.step.name for stage in PIPELINE if stage.after is wrong.run.until]
-    match wrong.run.until, wrong.run.mode:
+            for stage, lowered in lower_stages(module.clone(), replace(options, until=wrong.run.level, dump_dir=None)):
+                if _is_wrong(lowered, stage.after, arrays, expected, bounds):
+                    return f"after pass {stage.step.name}"
+    match wrong.run.level, wrong.run.mode:
         case Level.PROGRAM, "definition":
             return f"after {', '.join(names)}, encoding or linking"
         case Level.PROGRAM, _:
             return "the program is right by definition: a defect of the emulator, or of the order of its instructions"
         case _:
             return f"after one of {', '.join(names)}"
+
+
+def _is_wrong(module: ModuleOp, level: Level, arrays: Sequence[Array], expected: Sequence[Array], bounds: Bounds) -> bool:
+    """Does the IR after a pass give a wrong answer? Between two levels there may be IR that no interpreter knows."""
+    runner = _runner(level)
+    if runner is None:
+        return False
+    try:
+        actual = runner(module.clone(), arrays)
+    except Exception:
+        return False
+    return bool(compare(actual, expected, bounds))
 
 
 def _runner(level: Level) -> Callable[[ModuleOp, Sequence[Array]], list[Array]] | None:

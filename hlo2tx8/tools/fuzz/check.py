@@ -15,7 +15,7 @@ from hlo2tx8.errors import Hlo2tx8Error, OracleError
 from hlo2tx8.frontend import to_mlir_text
 from hlo2tx8.hlo import evaluate
 from hlo2tx8.options import Level, Options
-from hlo2tx8.runtime.levels import run_level
+from hlo2tx8.runtime.levels import RUNS, Run, each_run
 from hlo2tx8.tools.fuzz.bounds import bounds_of, disagreement
 from hlo2tx8.tools.fuzz.draw import Case
 from hlo2tx8.tools.fuzz.graph import Array
@@ -23,25 +23,6 @@ from hlo2tx8.tools.xla_cpu import CpuServer
 
 TIME_LIMIT_SECONDS = 120.0
 """What all runs of one case may take."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """A way to run a case; runs of one `family` give the same bits."""
-
-    name: str
-    options: Options
-    family: str
-
-
-INTERPRETED = tuple(Run(level.name.lower(), Options(until=level), "interpreted") for level in Level if level < Level.SCHEDULED)
-EMULATED = (
-    Run("program fast", Options(), "emulated"),
-    Run("scheduled", Options(until=Level.SCHEDULED), "emulated"),
-    Run("program definition", Options(mode="definition"), "emulated"),
-    Run("program strict", Options(mode="strict"), "emulated"),
-)
-RUNS = (EMULATED[0], *INTERPRETED, *EMULATED[1:])
 
 
 @dataclass(frozen=True)
@@ -102,15 +83,16 @@ def check(
     if failure := _compare("evaluator", found, expected, exact):
         return failure
     bounds = _of_roots(case, bounds_of(case.graph, values, is_xla=False))
-    first: dict[str, list[Array]] = {}
+    first: dict[bool, list[Array]] = {}
+    results = each_run(load, Options(step_elements=case.step_elements, verify=True), case.arrays, runs)
     for run in runs:
-        options = Options(until=run.options.until, mode=run.options.mode, step_elements=case.step_elements, verify=True)
-        found = _attempt(run.name, watch, lambda options=options: run_level(load, options, case.arrays))
+        found = _attempt(run.name, watch, lambda: next(results))
         if isinstance(found, Failure):
             return found
         if failure := _compare(run.name, found, expected, bounds):
             return failure
-        if failure := _compare(f"{run.name} against another level", found, first.setdefault(run.family, found), exact):
+        is_interpreted = run.level < Level.SCHEDULED  # the others have the chip's arithmetic
+        if failure := _compare(f"{run.name} against another level", found, first.setdefault(is_interpreted, found), exact):
             return failure
     return None if cpu is None else _check_on_cpu(case, load, cpu, watch, expected, values)
 

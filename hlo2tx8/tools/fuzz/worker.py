@@ -11,7 +11,8 @@ import sys
 import time
 from pathlib import Path
 
-from hlo2tx8.tools.fuzz.check import RUNS, Failure, check
+from hlo2tx8.runtime.levels import RUNS
+from hlo2tx8.tools.fuzz.check import Failure, check
 from hlo2tx8.tools.fuzz.draw import Case, draw
 from hlo2tx8.tools.fuzz.draw_control import draw_control
 from hlo2tx8.tools.fuzz.shrink import shrink
