@@ -223,7 +223,7 @@ def _dma_bytes(m: TileMachine, o: Operands, address: int) -> tuple[np.ndarray, n
     size, run = o.fmt.bytes, o["count"]
     strides, counts = _levels(o, "s", "n")
     data = m.ddr.slot(o["slot"], o["offset"], o["offset"] + _extent(strides, counts, run) * size, m.place)
-    m.spm.check(address, forms.dma_bytes(o), m.place)
+    m.spm.check(address, forms.DMA_BYTES(o), m.place)
     starts = o["offset"] + strided_offsets(strides, counts) * size
     return data, (starts[:, None] + np.arange(run * size)[None, :]).reshape(-1)
 

@@ -6,7 +6,7 @@ from hlo2tx8.device.faults import Fault, FaultKind, FaultPlace
 from hlo2tx8.device.isa.base import Operands
 from hlo2tx8.device.isa.dte import box_bytes, destinations
 from hlo2tx8.device.isa.encoding import Record
-from hlo2tx8.device.isa.forms import dma_bytes
+from hlo2tx8.device.isa.forms import DMA_BYTES
 from hlo2tx8.device.memory import Scratchpad
 from hlo2tx8.device.tile_machine import TileMachine
 from hlo2tx8.device.touches import strided_offsets
@@ -26,7 +26,7 @@ def send(m: TileMachine, record: Record, o: Operands) -> None:
 def gather(m: TileMachine, record: Record, o: Operands) -> None:
     """A strided box of another tile, dense here."""
     (source,) = _scratchpads(m, o)
-    m.spm.check(o["dst"], dma_bytes(o), m.place)
+    m.spm.check(o["dst"], DMA_BYTES(o), m.place)
     source.check(o["src"], box_bytes(o), m.place)
     run = o["count"] * o.fmt.bytes
     starts = o["src"] + strided_offsets([(o[f"s{i}"] * o.fmt.bytes, o[f"n{i}"]) for i in (1, 2, 3)])

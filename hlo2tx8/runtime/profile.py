@@ -72,7 +72,7 @@ def profile(program: Program, chip: Chip, name: str, report: Report) -> Profile:
     start = report.overhead["launch"]
     fusions.append(Row("(launch)", "", start, start / report.cycles, "launch", "", 0, 0, 0.0, {}))
     for label, parts in grouped(program, report, origins):
-        own = report_of(program, chip, parts, report.unknown)
+        own = report_of(program, chip, parts)
         fusions.append(_fusion(*label, own, report.cycles))
         _attribute(own, chip, origins, attributed)
     ordered = sorted(attributed.items(), key=lambda item: (-item[1].cycles, item[0]))

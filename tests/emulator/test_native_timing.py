@@ -9,9 +9,9 @@ import pytest
 from hlo2tx8.device import native
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.program import Program
-from hlo2tx8.device.timing.machine import Machine
-from hlo2tx8.device.timing.model import cost_of, stretches
-from hlo2tx8.device.timing.native import time_steps
+from hlo2tx8.device.timing import native as native_timing
+from hlo2tx8.device.timing.model import follow
+from hlo2tx8.device.timing.native import time_program
 from hlo2tx8.driver import compile_source
 from hlo2tx8.tools.fuzz.draw import draw
 from hlo2tx8.tools.fuzz.draw_control import draw_control
@@ -23,9 +23,10 @@ pytestmark = pytest.mark.skipif(not native.available(), reason="no native core o
 
 
 def check(program: Program) -> None:
-    for _, _, steps in stretches(program, CHIP):
-        found, wanted = time_steps(steps, CHIP), cost_of(Machine(steps, CHIP))
-        assert found is not None, "of this the core tells nothing; is it built from these sources?"
+    parts = time_program(program.code, CHIP)
+    assert parts is not None, "of this the core tells nothing; is it built from these sources?"
+    for (first, end, found), (*where, wanted) in zip(parts, follow(program, CHIP), strict=True):
+        assert [first, end] == where
         assert found.cycles == pytest.approx(wanted.cycles, rel=1e-9)
         assert (found.unknown, found.is_end) == (wanted.unknown, wanted.is_end)
         np.testing.assert_allclose(found.records, wanted.records, rtol=1e-7, atol=1e-3)
@@ -45,15 +46,20 @@ def test_random_graphs(seed: int) -> None:
 
 def test_what_the_core_cannot_follow_is_left_to_python(monkeypatch: pytest.MonkeyPatch) -> None:
     program = compile_source(str(SAMPLES / "diamonds" / "chain_f32.hlo")).program
-    (_, _, steps), *_ = stretches(program, CHIP)
-    wanted = cost_of(Machine(steps, CHIP)).cycles
+    wanted = follow(program, CHIP)
 
     def fails(*_: object) -> None:
         raise ValueError
 
-    monkeypatch.setattr(steps, "cost", fails)
-    assert time_steps(steps, CHIP) is None
+    def is_asked(_: object) -> int:
+        return native_timing.BY_PYTHON
+
+    monkeypatch.setattr(native_timing, "_work", is_asked)
+    native_timing.kind_row.cache_clear()
+    found = time_program(program.code, CHIP)
+    assert found is not None and [timed.cycles for *_, timed in found] == pytest.approx([timed.cycles for *_, timed in wanted])
+    monkeypatch.setattr(native_timing, "cost", fails)
+    assert time_program(program.code, CHIP) is None
     monkeypatch.undo()
-    assert time_steps(steps, replace(CHIP, queue_depth=64)) is None
-    found = time_steps(steps, CHIP)
-    assert found is not None and found.cycles == pytest.approx(wanted)
+    native_timing.kind_row.cache_clear()
+    assert time_program(program.code, replace(CHIP, queue_depth=64)) is None

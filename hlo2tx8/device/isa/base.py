@@ -19,6 +19,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from hlo2tx8.device.formats import Format, Rounding
+from hlo2tx8.device.isa.extents import Elements
 
 NUM_OPERAND_WORDS = 28
 
@@ -367,11 +368,7 @@ def instruction(cls: InstructionT) -> InstructionT:
 
 def vector(name: str, role: Role, count: str = "n", is_source: bool = False) -> Field:
     """An SPM operand of `count` elements in the instruction's format, or the source's format of a conversion."""
-
-    def num_bytes(operands: Operands) -> int:
-        return operands[count] * (operands.fmt2 if is_source else operands.fmt).bytes
-
-    return Field(name, role, num_bytes)
+    return Field(name, role, Elements((count,), is_source=is_source))
 
 
 def opcodes(classes: Iterable[type[Instruction]]) -> dict[int, type[Instruction]]:

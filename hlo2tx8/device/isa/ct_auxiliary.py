@@ -1,13 +1,14 @@
 """CT auxiliary instructions: counting, positions of extremes, packed bools to numbers, and those whose law is not published."""
 
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.base import Field, Operands, Role, instruction, vector
+from hlo2tx8.device.isa.base import Field, Role, instruction, vector
+from hlo2tx8.device.isa.extents import Elements
 from hlo2tx8.device.isa.forms import COUNT, CtInstruction, CtV, packed, whole_bytes
 
 
 def _one(name: str) -> Field:
     """One INT32 as a result."""
-    return Field(name, Role.SPM_WRITE, lambda o: Format.INT32.bytes)
+    return Field(name, Role.SPM_WRITE, Elements(each=Format.INT32.bytes))
 
 
 @instruction
@@ -23,7 +24,7 @@ class CtExtreme(CtInstruction):
     """dst = an extreme of src, one element; index = the first i it is at, an INT32; the first NaN if there is one."""
 
     FIELDS = (
-        Field("dst", Role.SPM_WRITE, lambda o: o.fmt.bytes),
+        Field("dst", Role.SPM_WRITE, Elements()),
         _one("index"),
         vector("src", Role.SPM_READ),
         Field("n", Role.COUNT, least=1),
@@ -87,12 +88,9 @@ class CtFactorize(CtInstruction):
 
 def _image_bytes(prefix: str) -> Field:
     """An NHWC tensor whose height and width are the fields of that prefix."""
-
-    def num_bytes(o: Operands) -> int:
-        return o["batch"] * o[f"{prefix}h"] * o[f"{prefix}w"] * o["c"] * o.fmt.bytes
-
+    size = Elements(("batch", f"{prefix}h", f"{prefix}w", "c"))
     is_result = prefix == "out_"
-    return Field("dst" if is_result else "src", Role.SPM_WRITE if is_result else Role.SPM_READ, num_bytes)
+    return Field("dst" if is_result else "src", Role.SPM_WRITE if is_result else Role.SPM_READ, size)
 
 
 @instruction
@@ -177,7 +175,7 @@ class CtMaskGather(CtInstruction):
     FIELDS = (
         vector("dst", Role.SPM_WRITE),
         vector("src", Role.SPM_READ),
-        Field("mask", Role.SPM_READ, lambda o: o["n"] * Format.INT32.bytes),
+        Field("mask", Role.SPM_READ, Elements(("n",), each=Format.INT32.bytes)),
         COUNT,
     )
     LAW = "maskgather"

@@ -2,7 +2,7 @@
 
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.base import Engine, Field, Instruction, Operands, Role, instruction, vector
-from hlo2tx8.device.isa.forms import COUNT, DmaForm, dma_bytes
+from hlo2tx8.device.isa.forms import COUNT, DMA_BYTES, DmaForm
 
 MOST_DESTINATIONS = 31  # a packet names so many
 
@@ -54,7 +54,7 @@ class DteGather(DteForm):
     MNEMONIC = "DTE_gather"
     OPCODE = 234
     FIELDS = (
-        Field("dst", Role.SPM_WRITE, dma_bytes),
+        Field("dst", Role.SPM_WRITE, DMA_BYTES),
         Field("tile", Role.IMMEDIATE, least=0),
         Field("src", Role.REMOTE_READ, box_bytes),
         *DmaForm.LEVELS,

@@ -22,6 +22,7 @@ from hlo2tx8.device.isa.kc_control import KcEnd, KcEndIf, KcExit, KcIf, KcLoop
 RECORD_WORDS = 32
 HEADER_WORDS = 4
 NUM_REGISTERS = 64
+HEAD_MASK = 0xFF_FFFF_FFFF  # of the first word, all but the engine
 MAX_DEPTH = 32  # blocks inside each other
 
 
@@ -114,7 +115,7 @@ def decode_records(words: np.ndarray, origins: Sequence[str]) -> list[Record]:
     return records
 
 
-class _Head(NamedTuple):
+class Head(NamedTuple):
     """What the first word of a record says; `places` are positions of fields that number a register."""
 
     kind: type[Instruction]
@@ -126,7 +127,8 @@ class _Head(NamedTuple):
 
 
 @lru_cache(4096)
-def _head(code: int) -> _Head:
+def head_of(code: int) -> Head:
+    """Of the first word but the engine; EncodingError if it is none."""
     kind = BY_OPCODE.get(code & 0xFFFF)
     if kind is None:
         raise EncodingError(f"illegal opcode {code & 0xFFFF}")
@@ -138,13 +140,13 @@ def _head(code: int) -> _Head:
     if not kind.takes(fmt, fmt2, rounding):
         raise EncodingError(refusal(kind, fmt, fmt2, rounding))
     places = tuple(k for k, f in enumerate(kind.FIELDS) if f.role is Role.REGISTER)
-    return _Head(kind, fmt, fmt2, rounding, tuple(f.name for f in kind.FIELDS), places)
+    return Head(kind, fmt, fmt2, rounding, tuple(f.name for f in kind.FIELDS), places)
 
 
 def _decode(i: int, head: Sequence[int], operands: Sequence[int], origins: Sequence[str]) -> Record:
     code, registers, origin, _ = head
     try:
-        kind, fmt, fmt2, rounding, names, places = _head(code & 0xFF_FFFF_FFFF)
+        kind, fmt, fmt2, rounding, names, places = head_of(code & HEAD_MASK)
     except EncodingError as error:
         raise EncodingError(f"record {i}: {error}") from None
     fields: dict[str, Operand] = dict(zip(names, operands, strict=False))

@@ -7,12 +7,13 @@ then rounds to the format; kernel-core instructions get and give arrays of the f
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.base import Constraint, Engine, Field, Instruction, Role, dims, vector
+from hlo2tx8.device.isa.extents import Elements
 
 Compute = Callable[..., np.ndarray]
 COUNT = Field("n", Role.COUNT)
@@ -36,7 +37,7 @@ BITS = 8  # packed bools of a byte
 
 def packed(name: str, role: Role, count: str = "n") -> Field:
     """An SPM operand of `count` packed bools."""
-    return Field(name, role, lambda o: -(-o[count] // BITS))
+    return Field(name, role, Elements((count,), each=1, divisor=BITS))
 
 
 def whole_bytes(count: str) -> Constraint:
@@ -120,11 +121,11 @@ class KcVV(KcInstruction):
 
 
 def _pred(name: str, role: Role) -> Field:
-    return Field(name, role, lambda o: o["n"])
+    return Field(name, role, Elements(("n",), each=1))
 
 
 def _indices(name: str, role: Role) -> Field:
-    return Field(name, role, lambda o: o["n"] * Format.INT32.bytes)
+    return Field(name, role, Elements(("n",), each=Format.INT32.bytes))
 
 
 class KcTest(KcInstruction):
@@ -196,6 +197,5 @@ class DmaForm(Instruction):
     LEVELS: ClassVar[tuple[Field, ...]] = (Field("count", Role.COUNT, least=1), *dims("s1", "n1", "s2", "n2", "s3", "n3"))
 
 
-def dma_bytes(operands: Any) -> int:
-    """SPM bytes of a DMA descriptor."""
-    return operands["count"] * operands["n1"] * operands["n2"] * operands["n3"] * operands.fmt.bytes
+DMA_BYTES = Elements(("count", "n1", "n2", "n3"))
+"""SPM bytes of a DMA descriptor."""

@@ -2,6 +2,7 @@
 
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.base import Engine, Field, Role, instruction
+from hlo2tx8.device.isa.extents import Elements
 from hlo2tx8.device.isa.forms import KcInstruction, KcScalar
 
 
@@ -161,7 +162,7 @@ class KcLoadScalar(KcInstruction):
         Format.UINT32,
         Format.PRED,
     )
-    FIELDS = (Field("rd", Role.REGISTER), Field("address", Role.SPM_READ, lambda o: o.fmt.bytes))
+    FIELDS = (Field("rd", Role.REGISTER), Field("address", Role.SPM_READ, Elements()))
 
 
 KC_CONTROL = (KcHalt, KcLoop, KcEnd, KcIf, KcEndIf, KcExit, KcWait, KcBarrier)

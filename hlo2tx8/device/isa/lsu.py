@@ -1,11 +1,11 @@
 """Data movement: RDMA and WDMA between DDR and SPM, TDMA inside SPM."""
 
-from collections.abc import Callable
 from math import prod
 
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.base import Constraint, Engine, Field, Instruction, Operands, Role, dims, instruction
-from hlo2tx8.device.isa.forms import DmaForm, dma_bytes
+from hlo2tx8.device.isa.extents import Span
+from hlo2tx8.device.isa.forms import DMA_BYTES, DmaForm
 
 MOST_ELEMENTS = 1 << 28  # moved by one TDMA instruction; only a damaged program asks for more
 
@@ -18,7 +18,7 @@ class Rdma(DmaForm):
     MNEMONIC = "RDMA_load"
     OPCODE = 176
     FIELDS = (
-        Field("dst", Role.SPM_WRITE, dma_bytes),
+        Field("dst", Role.SPM_WRITE, DMA_BYTES),
         Field("slot", Role.SLOT),
         Field("offset", Role.DDR_READ),
         *DmaForm.LEVELS,
@@ -35,7 +35,7 @@ class Wdma(DmaForm):
     FIELDS = (
         Field("slot", Role.SLOT),
         Field("offset", Role.DDR_WRITE),
-        Field("src", Role.SPM_READ, dma_bytes),
+        Field("src", Role.SPM_READ, DMA_BYTES),
         *DmaForm.LEVELS,
     )
 
@@ -44,13 +44,8 @@ def _turns(o: Operands, count: str) -> int:
     return prod(o[f"{count}{i}"] for i in (1, 2, 3))
 
 
-def _span(stride: str, count: str, run: str) -> Callable[[Operands], int]:
-    def num_bytes(o: Operands) -> int:
-        if any(o[f"{count}{i}"] == 0 for i in (1, 2, 3)):
-            return 0
-        return o[run] + sum((o[f"{count}{i}"] - 1) * o[f"{stride}{i}"] for i in (1, 2, 3))
-
-    return num_bytes
+def _span(side: str) -> Span:
+    return Span("run_bytes", tuple((f"{side}s{i}", f"{side}n{i}") for i in (1, 2, 3)), each=1)
 
 
 @instruction
@@ -62,8 +57,8 @@ class TdmaGatherScatter(Instruction):
     OPCODE = 178
     FORMATS = tuple(Format)
     FIELDS = (
-        Field("dst", Role.SPM_WRITE, _span("ws", "wn", "run_bytes")),
-        Field("src", Role.SPM_READ, _span("rs", "rn", "run_bytes")),
+        Field("dst", Role.SPM_WRITE, _span("w")),
+        Field("src", Role.SPM_READ, _span("r")),
         Field("run_bytes", Role.COUNT, least=1),
         *dims("rs1", "rn1", "rs2", "rn2", "rs3", "rn3"),
         *dims("ws1", "wn1", "ws2", "wn2", "ws3", "wn3"),
@@ -83,18 +78,12 @@ class TdmaMemset(Instruction):
     OPCODE = 179
     FORMATS = tuple(Format)
     FIELDS = (
-        Field("dst", Role.SPM_WRITE, lambda o: _memset_bytes(o)),
+        Field("dst", Role.SPM_WRITE, Span("n", (("s1", "n1"), ("s2", "n2")))),
         Field("value", Role.IMMEDIATE),
         Field("n", Role.COUNT),
         *dims("s1", "n1", "s2", "n2"),
     )
     CONSTRAINTS = (Constraint(f"n * n1 * n2 <= {MOST_ELEMENTS}", lambda o: o["n"] * o["n1"] * o["n2"] <= MOST_ELEMENTS),)
-
-
-def _memset_bytes(o: Operands) -> int:
-    if o["n"] == 0 or o["n1"] == 0 or o["n2"] == 0:
-        return 0
-    return (o["n"] + (o["n1"] - 1) * o["s1"] + (o["n2"] - 1) * o["s2"]) * o.fmt.bytes
 
 
 LSU = (Rdma, Wdma, TdmaGatherScatter, TdmaMemset)

@@ -7,35 +7,36 @@
 #define TURN_CYCLES 2
 
 static const struct timed_shape *shape_of(struct model *m, const struct timed_tile *b, int step) {
-    const struct timed_step *const s = m->t->steps + step;
-    struct timed_value key[MAX_KEY];
-    for (int k = 0; k < s->num_inputs; k++) key[k] = b->registers[m->t->indices[s->first_input + k]];
+    const struct timed_step *const s = m->s->steps + step;
+    struct timed_value key[OPERAND_WORDS];
+    for (int k = 0; k < s->num_inputs; k++) key[k] = b->registers[m->s->indices[s->first_input + k]];
     const size_t size = (size_t)s->num_inputs * sizeof *key;
     for (struct shape_entry *e = m->shapes[step]; e; e = e->next)
         if (!memcmp(e->key, key, size)) return &e->shape;
     struct shape_entry *const new = calloc(1, sizeof *new + size);
     memcpy(new->key, key, size);
     new->next = m->shapes[step], m->shapes[step] = new;
-    if (m->t->shape(step, key, &new->shape)) m->failed = 1;
+    if (cost_of(m->s, m->s->first + s->record, key, &new->shape)) m->failed = 1;
     return &new->shape;
 }
 
 static i64 known(struct model *m, const struct timed_step *s, struct timed_value v, i64 assumed) {
-    if (!v.is_known) m->t->unknown[s->record] = 1;
+    if (!v.is_known) m->unknown[s->record] = 1;
     return v.is_known ? v.value : assumed;
 }
 
 static void begin_turn(struct model *m, struct timed_tile *b, int step, int before) {
     const struct frame *const f = b->frames + b->depth - 1;
-    const struct timed_step *const loop = m->t->steps + f->loop;
+    const struct timed_step *const loop = m->s->steps + f->loop;
     if (loop->rd) b->registers[loop->rd] = counter_of(f->lo, f->turn, f->step);
     spend(m, b, step, TURN_CYCLES, before);
     b->at = f->loop + 1;
 }
 
 static void loop(struct model *m, struct timed_tile *b, const struct timed_step *s) {
-    const i32 *const in = m->t->indices + s->first_input;
-    const struct timed_value lo = b->registers[in[0]], hi = b->registers[in[1]], by = b->registers[in[2]];
+    const i32 *const in = m->s->indices + s->first_input;
+    const struct timed_value *const r = b->registers;
+    const struct timed_value lo = input(m->s, r, in[0]), hi = input(m->s, r, in[1]), by = input(m->s, r, in[2]);
     const i64 turns = known(m, s, turns_of(lo, hi, by), 1);
     if (!turns || b->depth == MAX_FRAMES) {
         m->failed |= turns != 0;
@@ -48,7 +49,7 @@ static void loop(struct model *m, struct timed_tile *b, const struct timed_step 
 }
 
 static struct timed_tile *lead_of(const struct model *m) {
-    for (int n = 0; n < m->t->num_tiles; n++)
+    for (int n = 0; n < m->t->chip.tiles; n++)
         if (!m->tiles[n].is_done && !m->tiles[n].is_at_barrier) return m->tiles + n;
     return NULL;
 }
@@ -74,7 +75,7 @@ static void turn(struct model *m, struct timed_tile *b, const struct timed_step 
 }
 
 static int wait_engines(struct model *m, struct timed_tile *b, const struct timed_step *s) {
-    const struct timed_value mask = b->registers[m->t->indices[s->first_input]];
+    const struct timed_value mask = input(m->s, b->registers, m->s->indices[s->first_input]);
     struct issued *last[QUEUED_ENGINES];
     int num = 0;
     for (int e = 0; e < QUEUED_ENGINES; e++) {
@@ -88,7 +89,7 @@ static int wait_engines(struct model *m, struct timed_tile *b, const struct time
         for (; k && last[k - 1]->end > i->end; k--) last[k] = last[k - 1];
         last[k] = i;
     }
-    spend(m, b, b->at, (double)m->t->wait_cycles, s->before);
+    spend(m, b, b->at, (double)m->t->chip.wait, s->before);
     for (int k = 0; k < num; k++) wait_until(m, b, b->at, WAITING, last[k]);
     return 1;
 }
@@ -105,27 +106,27 @@ static void work(struct model *m, struct timed_tile *b, const struct timed_step 
 /* Until it has to wait for an end that is not known, is at a barrier, or is done. */
 static void follow(struct model *m, struct timed_tile *b) {
     while (!b->blocked && !m->failed) {
-        const struct timed_step *const s = m->t->steps + b->at;
-        const i32 *const in = m->t->indices + s->first_input;
+        const struct timed_step *const s = m->s->steps + b->at;
+        const i32 *const in = m->s->indices + s->first_input;
         struct timed_value v;
         switch ((enum timed_op)s->op) {
         case TIMED_ISSUE:
             if (!issue(m, b, b->at, shape_of(m, b, b->at))) continue;
             break;
         case TIMED_SCALAR:
-            v = fold(m->t, b->registers, s);
+            v = fold(m->s, b->registers, s);
             if (s->rd) b->registers[s->rd] = v;
             spend(m, b, b->at, s->cycles, s->before);
             break;
         case TIMED_LOOP: loop(m, b, s); continue;
         case TIMED_END: turn(m, b, s); continue;
         case TIMED_IF:
-            v = b->registers[in[0]];
+            v = input(m->s, b->registers, in[0]);
             spend(m, b, b->at, 1, s->before);
             if (!known(m, s, v, 1)) b->at = s->target;
             break;
         case TIMED_EXIT:
-            v = b->registers[in[0]];
+            v = input(m->s, b->registers, in[0]);
             spend(m, b, b->at, 1, s->before);
             if (!v.is_known) b->frames[b->depth - 1].total = b->frames[b->depth - 1].turn + 1;
             if (known(m, s, v, 1)) break;
@@ -151,7 +152,7 @@ static void follow(struct model *m, struct timed_tile *b) {
 }
 
 static void follow_cores(struct model *m) {
-    for (int n = 0; n < m->t->num_tiles; n++) {
+    for (int n = 0; n < m->t->chip.tiles; n++) {
         struct timed_tile *const b = m->tiles + n;
         while (!b->is_done && !b->is_at_barrier && (!b->blocked || b->blocked->has_end) && !m->failed) {
             b->blocked = NULL;
@@ -164,14 +165,14 @@ static void follow_cores(struct model *m) {
 static int release_barrier(struct model *m) {
     double arrived = -INFINITY;
     int num = 0;
-    for (int n = 0; n < m->t->num_tiles; n++) {
+    for (int n = 0; n < m->t->chip.tiles; n++) {
         if (m->tiles[n].is_done) continue;
         if (!m->tiles[n].is_at_barrier) return 0;
         arrived = larger(arrived, m->tiles[n].now), num++;
     }
     if (!num) return 0;
-    const double cycles = (double)m->t->barrier_cycles;
-    for (int n = 0; n < m->t->num_tiles; n++) {
+    const double cycles = (double)m->t->chip.barrier;
+    for (int n = 0; n < m->t->chip.tiles; n++) {
         struct timed_tile *const b = m->tiles + n;
         if (b->is_done) continue;
         counters_of(m, b)[BARRIER_WAIT] += arrived - b->now;
@@ -196,43 +197,47 @@ static void run_model(struct model *m) {
     }
 }
 
-static int fits(const struct timing *t) {
-    if (t->per_record != PER_RECORD || t->per_tile != PER_TILE || t->num_tiles < 1 || t->num_tiles > MAX_TIMED_TILES) return 0;
-    if (t->queue_depth < 1 || t->queue_depth >= MAX_QUEUE) return 0;
-    for (i64 k = 0; k < t->num_steps; k++)
-        if (t->steps[k].num_inputs > MAX_KEY) return 0;
-    return 1;
-}
-
-/* Runs all tiles from cycle 0; not 0 if this cannot, and then what it wrote means nothing. */
-int tx8_time(struct timing *t) {
-    if (!fits(t)) return 1;
-    const size_t num_tiles = (size_t)t->num_tiles, num_registers = TIMED_REGISTERS + (size_t)t->num_constants, most = num_tiles * 2 * MAX_QUEUE;
-    struct model m = {.t = t};
-    m.tiles = calloc(num_tiles, sizeof *m.tiles);
-    m.shapes = calloc((size_t)t->num_steps, sizeof *m.shapes);
-    m.flowing = malloc(most * sizeof *m.flowing), m.coming = malloc(most * sizeof *m.coming);
-    struct timed_value *const registers = calloc(num_tiles * num_registers, sizeof *registers);
-    for (size_t n = 0; n < num_tiles; n++) {
-        struct timed_tile *const b = m.tiles + n;
-        b->number = (int)n, b->registers = registers + n * num_registers;
-        for (size_t k = 0; k < num_registers; k++) b->registers[k].is_known = 1;
-        for (i64 k = 0; k < t->num_constants; k++) b->registers[TIMED_REGISTERS + k].value = t->constants[k];
-        b->registers[1].value = (i64)n;
+/* The time of a stretch from cycle 0 on, all tiles. */
+static void time_stretch(struct model *m, struct timed_part *part) {
+    const i64 tiles = m->t->chip.tiles;
+    const size_t num_steps = (size_t)m->s->num_steps;
+    m->shapes = calloc(num_steps, sizeof *m->shapes);
+    m->num_flowing = m->num_coming = 0, m->flow_now = 0.0, m->serial = 0;
+    for (i64 n = 0; n < tiles; n++) {
+        struct timed_tile *const b = m->tiles + n;
+        b->number = (int)n, b->at = b->depth = b->is_at_barrier = b->is_done = 0, b->now = 0.0, b->blocked = NULL;
+        for (int k = 0; k < TIMED_REGISTERS; k++) b->registers[k] = (struct timed_value){k == 1 ? n : 0, 1, 0};
+        for (int e = 0; e < QUEUED_ENGINES; e++) b->queues[e].first = b->queues[e].num = 0;
     }
-    run_model(&m);
-    t->cycles = 0.0, t->all_ended = 1;
-    for (size_t n = 0; n < num_tiles; n++) {
-        struct timed_tile *const b = m.tiles + n;
-        t->cycles = larger(t->cycles, b->now);
+    run_model(m);
+    part->cycles = 0.0, part->all_ended = 1;
+    for (i64 n = 0; n < tiles; n++) {
+        struct timed_tile *const b = m->tiles + n;
+        part->cycles = larger(part->cycles, b->now);
         for (int e = 0; e < QUEUED_ENGINES; e++)
-            for (int k = 0; k < b->queues[e].num; k++) t->cycles = larger(t->cycles, at_queue(&b->queues[e], k)->end);
-        t->all_ended &= b->at < t->num_steps - 1;
+            for (int k = 0; k < b->queues[e].num; k++) part->cycles = larger(part->cycles, at_queue(&b->queues[e], k)->end);
+        part->all_ended &= b->at < m->s->num_steps - 1;
         while (b->depth) drop_frame(b->frames + --b->depth);
     }
-    for (i64 k = 0; k < t->num_steps; k++) {
-        for (struct shape_entry *e = m.shapes[k], *next; e; e = next) next = e->next, free(e);
+    for (size_t k = 0; k < num_steps; k++)
+        for (struct shape_entry *e = m->shapes[k], *next; e; e = next) next = e->next, free(e);
+    free(m->shapes);
+}
+
+int time_stretches(struct timing *t, const struct stretch *stretches) {
+    const size_t most = (size_t)t->chip.tiles * 2 * MAX_QUEUE;
+    struct model m = {.t = t};
+    m.tiles = malloc((size_t)t->chip.tiles * sizeof *m.tiles);
+    m.flowing = malloc(most * sizeof *m.flowing), m.coming = malloc(most * sizeof *m.coming);
+    for (i64 p = 0; p < t->num_parts && !m.failed; p++) {
+        struct timed_part *const part = t->parts + p, *const same = t->parts + part->same_as;
+        m.s = stretches + p;
+        m.records = t->records + part->first * PER_RECORD, m.unknown = t->unknown + part->first;
+        m.counters = t->counters + p * t->chip.tiles * PER_TILE;
+        if (same == part) time_stretch(&m, part);
+        part->cycles = same->cycles, part->all_ended = same->all_ended;
+        if (part->all_ended) t->num_parts = p + 1;
     }
-    free(m.tiles), free(m.shapes), free(m.flowing), free(m.coming), free(registers);
+    free(m.tiles), free(m.flowing), free(m.coming);
     return m.failed;
 }

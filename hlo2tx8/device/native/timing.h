@@ -1,4 +1,4 @@
-/* The machine of the timing model: what `device/timing/machine.py` defines, each tile by itself. */
+/* What the timing model is given and gives: what `device/timing/` defines, every tile by itself. */
 #ifndef HLO2TX8_TIMING_H
 #define HLO2TX8_TIMING_H
 
@@ -6,14 +6,12 @@
 
 #define MAX_TIMED_TILES 64
 #define TIMED_REGISTERS 64
-#define MAX_FRAMES 40
-#define QUEUED_ENGINES 6
-#define MAX_QUEUE 8
-#define MAX_DEPENDENTS (QUEUED_ENGINES * MAX_QUEUE)
-#define MAX_KEY 40
+#define OPERAND_WORDS (RECORD_WORDS - HEADER_WORDS)
 #define MAX_RANGES 8
+#define MAX_FACTORS 4
+#define MAX_LEVELS 3
 
-/* As in device/timing/steps.py and bundle.py; tx8_time refuses other layouts. */
+/* As in device/timing/steps.py, bundle.py and native.py; tx8_time_program refuses other sizes. */
 enum timed_op { TIMED_ISSUE = 1, TIMED_WORK, TIMED_SCALAR, TIMED_LOOP, TIMED_END, TIMED_IF, TIMED_EXIT, TIMED_JOIN, TIMED_WAIT, TIMED_BARRIER, TIMED_HALT };
 enum timed_fold { FOLD_UNKNOWN, FOLD_AFFINE, FOLD_FLOOR_DIV, FOLD_MOD, FOLD_MIN, FOLD_MAX, FOLD_MUL, FOLD_LESS };
 enum of_record { RECORD_INSTRUCTIONS, RECORD_BUSY, RECORD_ELAPSED, RECORD_DDR_BYTES, RECORD_BYTES, RECORD_OPERATIONS, RECORD_LEAST, PER_RECORD };
@@ -21,10 +19,29 @@ enum of_tile {
     NUM_CAUSES = 7, ENGINE_BUSY = NUM_CAUSES, ENGINE_INSTRUCTIONS, PER_ENGINE, KC_BASE = PER_ENGINE * NUM_CAUSES, FULL = KC_BASE,
     WAITING = FULL + NUM_CAUSES, BARRIER_WAIT = WAITING + NUM_CAUSES, BARRIER, ISSUE, PER_TILE
 };
+enum timed_work { WORK_ASKED, WORK_DMA, WORK_TDMA, WORK_CT, WORK_KC, WORK_KC_EACH };
+enum timed_extent { EXTENT_ASKED, EXTENT_ELEMENTS, EXTENT_SPAN };
+enum field_is { FIELD_COUNTS = 1, FIELD_DECIDES = 2, FIELD_IS_SOURCE = 4, FIELD_IS_NUMBER = 8, FIELD_IS_PLACE = 16 };
 
-struct timed_step {
-    i32 op, record, before, rd, cycles, fold, target, engine, decides_counts, rotation, varies;
-    i32 num_inputs, first_input, num_carried, first_carried, num_counts, first_count;
+/* Operands, by number, of runs and the levels they are repeated at; counts and strides times `scale` are bytes. */
+struct timed_levels {
+    i32 run, scale, num_levels, strides[MAX_LEVELS], counts[MAX_LEVELS];
+};
+
+/* SPM bytes from operand `field` on: ceil(product of the factors * scale / divisor), or what the levels span. */
+struct timed_extent_of {
+    i32 field, is_write, extent, num_factors, factors[MAX_FACTORS], scale, divisor;
+    struct timed_levels levels;
+};
+
+/* What records with the same first word, but for the engine, have in common. Not known counts as little as it may: `least`. */
+struct timed_kind {
+    u64 head;
+    i32 op, fold, engine, cost, format_bytes, computes, work, num_fields, num_extents, num_sides;
+    i64 least[OPERAND_WORDS];
+    u8 flags[OPERAND_WORDS + 4];
+    struct timed_extent_of extents[MAX_RANGES];
+    struct timed_levels sides[2];
 };
 
 /* SPM bytes from `start` to `end`. */
@@ -38,23 +55,31 @@ struct timed_shape {
     struct timed_range ranges[MAX_RANGES];
 };
 
-struct timed_value {
-    i64 value;
-    i32 is_known, padding;
+/* Records [first, end) between barriers; `records` of all parts that are equal lie at the first of them. */
+struct timed_part {
+    i64 first, end, same_as, all_ended;
+    double cycles;
 };
 
-/* What a run is given and gives. `shape` asks Python for the cost of an instruction, and is not 0 if it cannot tell. */
-struct timing {
-    const struct timed_step *steps;
-    const i32 *indices; /* of all steps: inputs, carried registers, registers that decide counts, strides and branches */
-    const i64 *constants;
-    i64 num_steps, num_constants, num_records, num_tiles, queue_depth, issue_cycles, wait_cycles, barrier_cycles, per_record, per_tile;
+/* Numbers of the chip description, by their names in it. */
+struct timed_chip {
+    i64 tiles, queue_depth, issue, wait, barrier, ct_startup, ct_bytes_per_cycle, dma_startup, dma_min_run_bytes, tdma_startup;
+    i64 tdma_bytes_per_cycle, tdma_min_run_bytes, kc_vector_bytes_per_cycle;
     double ddr_rate, port_rate;
-    int (*shape)(int step, const struct timed_value *key, struct timed_shape *shape);
-    double *records, *counters;
+};
+
+/* `shape` asks Python for the cost of a record with these operands where no rule here gives it; not 0 if it cannot tell. */
+struct timing {
+    const u64 *words;
+    const struct timed_kind *kinds;
+    i64 num_records, num_kinds, most_parts, kind_bytes, per_record, per_tile;
+    struct timed_chip chip;
+    int (*shape)(i64 record, const i64 *operands, struct timed_shape *shape);
+    double *records; /* [num_records, PER_RECORD], sums over tiles */
+    double *counters; /* [most_parts, tiles, PER_TILE] */
     u8 *unknown;
-    double cycles;
-    i64 all_ended;
+    struct timed_part *parts;
+    i64 num_parts;
 };
 
 #endif

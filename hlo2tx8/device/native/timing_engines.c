@@ -72,14 +72,14 @@ static void depend(struct issued *on, struct issued *other, int is_order) {
 
 /* 0 if the queue is full for a time that is not known yet. */
 int issue(struct model *m, struct timed_tile *b, int number, const struct timed_shape *shape) {
-    const struct timed_step *const step = m->t->steps + number;
+    const struct timed_step *const step = m->s->steps + number;
     struct queue *const queue = &b->queues[step->engine];
-    struct issued *const oldest = queue->num == m->t->queue_depth ? at_queue(queue, 0) : NULL;
+    struct issued *const oldest = queue->num == m->t->chip.queue_depth ? at_queue(queue, 0) : NULL;
     if (oldest && !oldest->has_end) {
         b->blocked = oldest;
         return 0;
     }
-    spend(m, b, number, (double)m->t->issue_cycles, step->before);
+    spend(m, b, number, (double)m->t->chip.issue, step->before);
     if (oldest) {
         wait_until(m, b, number, FULL, oldest);
         queue->first = (queue->first + 1) % MAX_QUEUE, queue->num--;
@@ -111,8 +111,8 @@ int issue(struct model *m, struct timed_tile *b, int number, const struct timed_
 /* ---------------------------------------------------------------------------------------------------------------------- DDR */
 
 double flow_rate(const struct model *m) {
-    const double rate = m->t->ddr_rate / m->num_flowing;
-    return rate < m->t->port_rate ? rate : m->t->port_rate;
+    const double rate = m->t->chip.ddr_rate / m->num_flowing;
+    return rate < m->t->chip.port_rate ? rate : m->t->chip.port_rate;
 }
 
 double next_flow_event(const struct model *m) {

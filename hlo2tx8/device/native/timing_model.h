@@ -4,6 +4,32 @@
 #include "timing.h"
 
 #define SAME_CYCLES 1e-6
+#define MAX_FRAMES 32 /* blocks inside each other, as the encoding has it */
+#define QUEUED_ENGINES 6
+#define MAX_QUEUE 8
+#define MAX_DEPENDENTS (QUEUED_ENGINES * MAX_QUEUE)
+
+struct timed_value {
+    i64 value;
+    i32 is_known, padding;
+};
+
+struct timed_step {
+    i32 op, record, before, rd, cycles, fold, target, engine, decides_counts, rotation, varies;
+    i32 num_inputs, first_input, num_carried, first_carried, num_counts, first_count;
+};
+
+/* Records [first, end) as steps; `indices` are of registers, or of constants behind them. */
+struct stretch {
+    const struct timing *t;
+    const i32 *kind_of, *partners; /* of every record of the program */
+    i64 first, end;
+    struct timed_step *steps;
+    i32 *indices;
+    i64 *constants;
+    int num_steps, num_indices, num_constants;
+    u64 live_in; /* registers that matter and are not set first */
+};
 
 struct shape_entry {
     struct shape_entry *next;
@@ -58,13 +84,16 @@ struct timed_tile {
     int number, at, depth, is_at_barrier, is_done;
     double now;
     struct issued *blocked;
-    struct timed_value *registers;
+    struct timed_value registers[TIMED_REGISTERS];
     struct frame frames[MAX_FRAMES];
     struct queue queues[QUEUED_ENGINES];
 };
 
 struct model {
-    struct timing *t;
+    const struct timing *t;
+    const struct stretch *s;
+    double *records, *counters; /* of the stretch */
+    u8 *unknown;
     struct timed_tile *tiles;
     struct shape_entry **shapes;
     struct issued **flowing, **coming; /* transfers of all tiles, in no order */
@@ -75,12 +104,38 @@ struct model {
 
 static inline struct issued *at_queue(struct queue *q, int k) { return &q->slots[(q->first + k) % MAX_QUEUE]; }
 static inline double *counters_of(const struct model *m, const struct timed_tile *b) {
-    return m->t->counters + (size_t)b->number * PER_TILE;
+    return m->counters + (size_t)b->number * PER_TILE;
 }
 static inline double *record_of(const struct model *m, int step) {
-    return m->t->records + (size_t)m->t->steps[step].record * PER_RECORD;
+    return m->records + (size_t)m->s->steps[step].record * PER_RECORD;
 }
 static inline double larger(double a, double b) { return a > b ? a : b; }
+static inline struct timed_value input(const struct stretch *s, const struct timed_value *registers, i32 index) {
+    return index < TIMED_REGISTERS ? registers[index] : (struct timed_value){s->constants[index - TIMED_REGISTERS], 1, 0};
+}
+
+static inline const struct timed_kind *kind_at(const struct stretch *s, i64 record) { return s->t->kinds + s->kind_of[record]; }
+static inline const u64 *words_at(const struct stretch *s, i64 record) { return s->t->words + (size_t)record * RECORD_WORDS; }
+static inline i64 operand_at(const struct stretch *s, i64 record, int field) { return (i64)words_at(s, record)[HEADER_WORDS + field]; }
+static inline int is_register(const struct stretch *s, i64 record, int field) { return words_at(s, record)[1] >> field & 1; }
+
+/* timing.c: the machine. The number of parts that happen goes to t, not 0 if that cannot be told. */
+int time_stretches(struct timing *t, const struct stretch *stretches);
+
+/* timing_steps.c: what is followed of records. */
+void make_steps(struct stretch *s, i64 first, i64 end);
+void drop_steps(struct stretch *s);
+
+/* timing_needed.c: registers that matter. */
+struct needed {
+    u8 *scalars;  /* of each record: a scalar whose value matters? */
+    u64 *carried; /* of each loop: registers that matter in its next turn and that its body sets */
+    u64 live_in;
+};
+void find_needed(const struct stretch *s, u8 flag, struct needed *found);
+
+/* timing_costs.c: what instructions cost. */
+int cost_of(const struct stretch *s, i64 record, const struct timed_value *key, struct timed_shape *shape);
 
 /* timing_engines.c: queues, engines, the shared DDR. */
 void spend(struct model *m, struct timed_tile *b, int step, double cycles, int before);
@@ -91,7 +146,7 @@ double next_flow_event(const struct model *m);
 void step_flow(struct model *m, double until);
 
 /* timing_turns.c: scalars of the kernel core. */
-struct timed_value fold(const struct timing *t, const struct timed_value *r, const struct timed_step *s);
+struct timed_value fold(const struct stretch *x, const struct timed_value *r, const struct timed_step *s);
 struct timed_value turns_of(struct timed_value lo, struct timed_value hi, struct timed_value by);
 struct timed_value counter_of(struct timed_value lo, i64 turn, i64 step);
 i64 equal_turns(const struct model *m, const struct timed_tile *b, const struct frame *f, i64 first, i64 turns, i64 most);

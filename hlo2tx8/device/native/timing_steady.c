@@ -28,24 +28,23 @@ void drop_frame(struct frame *f) {
 }
 
 static struct mark take_mark(const struct model *m, const struct timed_tile *lead) {
-    const struct timing *const t = m->t;
     size_t room = 0;
-    for (int n = 0; n < t->num_tiles; n++) {
+    for (int n = 0; n < m->t->chip.tiles; n++) {
         const struct timed_tile *const b = m->tiles + n;
         room += 3 + 2 * QUEUED_ENGINES * MAX_QUEUE;
-        for (int k = 0; k < b->depth; k++) room += 1 + 2 * (size_t)t->steps[b->frames[k].loop].num_carried;
+        for (int k = 0; k < b->depth; k++) room += 1 + 2 * (size_t)m->s->steps[b->frames[k].loop].num_carried;
     }
     struct mark mark = {lead->now, malloc(room * sizeof(i64)), malloc((room + 1) * sizeof(double)), 0, 0};
-    for (int n = 0; n < t->num_tiles; n++) {
+    for (int n = 0; n < m->t->chip.tiles; n++) {
         struct timed_tile *const b = m->tiles + n;
         const int is_idle = b->is_at_barrier || b->is_done;
         mark.structure[mark.num_structure++] = (i64)b->at << 1 | is_idle;
         mark.structure[mark.num_structure++] = b->depth;
         for (int k = 0; k < b->depth; k++) {
-            const struct timed_step *const loop = t->steps + b->frames[k].loop;
+            const struct timed_step *const loop = m->s->steps + b->frames[k].loop;
             mark.structure[mark.num_structure++] = b->frames[k].loop;
             for (int c = 0; c < loop->num_carried; c++) {
-                const struct timed_value v = b->registers[t->indices[loop->first_carried + c]];
+                const struct timed_value v = b->registers[m->s->indices[loop->first_carried + c]];
                 mark.structure[mark.num_structure++] = v.is_known;
                 mark.structure[mark.num_structure++] = v.is_known ? v.value : 0;
             }
@@ -56,7 +55,7 @@ static struct mark take_mark(const struct model *m, const struct timed_tile *lea
             for (int k = b->queues[e].num - 1; k >= 0; k--) {
                 const struct issued *const i = at_queue(&b->queues[e], k);
                 if (i->has_end && i->end <= past) break;
-                mark.structure[mark.num_structure++] = (i64)t->steps[i->step].record << 8 | (i->has_end ? 255 : i->missing);
+                mark.structure[mark.num_structure++] = (i64)m->s->steps[i->step].record << 8 | (i->has_end ? 255 : i->missing);
                 mark.ahead[mark.num_ahead++] = (i->has_end ? i->end : i->has_start ? i->start : i->ready) - mark.now;
                 if (i->flow) mark.ahead[mark.num_ahead++] = i->rest;
             }
@@ -86,21 +85,21 @@ static void read_clocks(const struct model *m, struct timed_tile *b, double *clo
     }
 }
 
-static size_t num_sums(const struct timing *t) { return (size_t)t->num_records * PER_RECORD + (size_t)t->num_tiles * PER_TILE; }
+static size_t num_record_sums(const struct model *m) { return (size_t)(m->s->end - m->s->first) * PER_RECORD; }
+static size_t num_counters(const struct model *m) { return (size_t)m->t->chip.tiles * PER_TILE; }
 
 static void begin_probe(struct model *m, struct timed_tile *b, struct frame *f, i64 period, struct mark *mark, double cycles) {
-    const struct timing *const t = m->t;
     struct probe *const p = f->probe = calloc(1, sizeof *p);
     p->period = period, p->turn = f->turn, p->cycles = cycles, p->is_settled = mark != NULL, p->last_serial = m->serial;
     if (mark) p->must_equal = *mark;
     read_clocks(m, b, p->clocks);
-    for (int n = 0; n < t->num_tiles; n++) {
+    for (int n = 0; n < m->t->chip.tiles; n++) {
         p->depth[n] = m->tiles[n].depth;
         for (int k = 0; k < m->tiles[n].depth; k++) p->turns[n][k] = m->tiles[n].frames[k].turn;
     }
-    p->sums = malloc(num_sums(t) * sizeof(double));
-    memcpy(p->sums, t->records, (size_t)t->num_records * PER_RECORD * sizeof(double));
-    memcpy(p->sums + t->num_records * PER_RECORD, t->counters, (size_t)t->num_tiles * PER_TILE * sizeof(double));
+    p->sums = malloc((num_record_sums(m) + num_counters(m)) * sizeof(double));
+    memcpy(p->sums, m->records, num_record_sums(m) * sizeof(double));
+    memcpy(p->sums + num_record_sums(m), m->counters, num_counters(m) * sizeof(double));
 }
 
 static double cycles_left(const struct model *m, const struct issued *i, double now) {
@@ -114,11 +113,10 @@ static int is_old(const struct probe *p, const struct issued *i, double now) {
 
 /* Everything that happened since the probe happens again, as often as it is sure to. */
 static void skip_turns(struct model *m, struct timed_tile *lead, struct frame *frame, const struct probe *p) {
-    const struct timing *const t = m->t;
     struct frame *moved[MAX_TIMED_TILES] = {NULL};
     i64 turns[MAX_TIMED_TILES], times = INT64_MAX;
     int num_moved = 0;
-    for (int n = 0; n < t->num_tiles; n++) {
+    for (int n = 0; n < m->t->chip.tiles; n++) {
         struct timed_tile *const b = m->tiles + n;
         int is_elsewhere = b->is_at_barrier, changed = 0;
         for (int k = 0; k < b->depth; k++) is_elsewhere &= b->frames[k].loop != frame->loop;
@@ -129,18 +127,18 @@ static void skip_turns(struct model *m, struct timed_tile *lead, struct frame *f
             changed++, moved[n] = b->frames + k, turns[n] = b->frames[k].turn - p->turns[n][k];
         }
         if (changed != 1 || turns[n] < 0) return;
-        if (!p->is_settled && t->steps[moved[n]->loop].num_carried) return;
+        if (!p->is_settled && m->s->steps[moved[n]->loop].num_carried) return;
         num_moved++;
     }
     if (!num_moved) return;
-    for (int n = 0; n < t->num_tiles; n++) {
+    for (int n = 0; n < m->t->chip.tiles; n++) {
         if (!moved[n]) continue;
         const i64 first = moved[n]->turn + (m->tiles + n != lead), left = moved[n]->total - first - LAST_TURNS;
         const i64 most = left < 0 ? -1 : left / turns[n];
         times = most < times ? most : times;
     }
-    for (int n = 0; n < t->num_tiles && times > 0; n++) {
-        if (!moved[n] || !t->steps[moved[n]->loop].varies) continue;
+    for (int n = 0; n < m->t->chip.tiles && times > 0; n++) {
+        if (!moved[n] || !m->s->steps[moved[n]->loop].varies) continue;
         const i64 first = moved[n]->turn + (m->tiles + n != lead);
         times = equal_turns(m, m->tiles + n, moved[n], first, turns[n], times);
     }
@@ -148,7 +146,7 @@ static void skip_turns(struct model *m, struct timed_tile *lead, struct frame *f
     read_clocks(m, lead, clocks);
     for (int k = 0; k < 2 + QUEUED_ENGINES; k++) pace = larger(pace, clocks[k] - p->clocks[k]);
     if (p->is_settled) pace = lead->now - p->clocks[0];
-    for (int n = 0; n < t->num_tiles && !p->is_settled; n++) {
+    for (int n = 0; n < m->t->chip.tiles && !p->is_settled; n++) {
         for (int e = 0; e < QUEUED_ENGINES; e++) {
             for (int k = 0; k < m->tiles[n].queues[e].num; k++) {
                 const struct issued *const i = at_queue(&m->tiles[n].queues[e], k);
@@ -160,11 +158,11 @@ static void skip_turns(struct model *m, struct timed_tile *lead, struct frame *f
     }
     if (times <= 0) return;
     const double cycles = pace * (double)times;
-    const size_t num_records = (size_t)t->num_records * PER_RECORD, num_counters = (size_t)t->num_tiles * PER_TILE;
-    for (size_t k = 0; k < num_records; k++) t->records[k] += (t->records[k] - p->sums[k]) * (double)times;
-    for (size_t k = 0; k < num_counters; k++) t->counters[k] += (t->counters[k] - p->sums[num_records + k]) * (double)times;
+    const double more = (double)times, *const sums = p->sums + num_record_sums(m);
+    for (size_t k = 0; k < num_record_sums(m); k++) m->records[k] += (m->records[k] - p->sums[k]) * more;
+    for (size_t k = 0; k < num_counters(m); k++) m->counters[k] += (m->counters[k] - sums[k]) * more;
     const double now = lead->now, rate = m->num_flowing ? flow_rate(m) : 0.0;
-    for (int n = 0; n < t->num_tiles; n++) {
+    for (int n = 0; n < m->t->chip.tiles; n++) {
         struct timed_tile *const b = m->tiles + n;
         for (int e = 0; e < QUEUED_ENGINES; e++) {
             for (int k = 0; k < b->queues[e].num; k++) {
@@ -202,7 +200,7 @@ void end_turn(struct model *m, struct timed_tile *b, struct frame *f) {
     if (f->num_marks == MOST_TURNS * 4) drop_marks(f);
     f->marks[f->num_marks++] = take_mark(m, b);
     struct mark *const mark = f->marks + f->num_marks - 1;
-    const int rotation = m->t->steps[f->loop].rotation;
+    const int rotation = m->s->steps[f->loop].rotation;
     for (size_t k = 0; k < sizeof PERIODS / sizeof *PERIODS; k++) {
         const int period = PERIODS[k] * rotation;
         if (f->num_marks <= period || !equals(mark, mark - period)) continue;

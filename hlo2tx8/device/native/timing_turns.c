@@ -5,17 +5,17 @@
 
 #define NUM_PROBES 8
 
-struct timed_value fold(const struct timing *t, const struct timed_value *r, const struct timed_step *s) {
-    const i32 *const in = t->indices + s->first_input;
+struct timed_value fold(const struct stretch *x, const struct timed_value *r, const struct timed_step *s) {
+    const i32 *const in = x->indices + s->first_input;
     struct timed_value result = {0, s->fold != FOLD_UNKNOWN, 0};
-    for (int k = 0; k < s->num_inputs; k++) result.is_known &= r[in[k]].is_known;
+    for (int k = 0; k < s->num_inputs; k++) result.is_known &= input(x, r, in[k]).is_known;
     if (!result.is_known) return (struct timed_value){0, 0, 0};
-    const i64 a = r[in[0]].value, c = s->num_inputs > 1 ? r[in[1]].value : 0;
+    const i64 a = input(x, r, in[0]).value, c = s->num_inputs > 1 ? input(x, r, in[1]).value : 0;
     i64 quotient;
     switch ((enum timed_fold)s->fold) {
     case FOLD_AFFINE:
         result.value = a;
-        for (int k = 1; k < s->num_inputs; k += 2) result.value += r[in[k]].value * r[in[k + 1]].value;
+        for (int k = 1; k < s->num_inputs; k += 2) result.value += input(x, r, in[k]).value * input(x, r, in[k + 1]).value;
         break;
     case FOLD_FLOOR_DIV: case FOLD_MOD:
         if (c == 0) break; /* the emulator faults */
@@ -60,45 +60,45 @@ static void note(struct signature *found, struct timed_value v) {
 }
 
 /* Follows scalars and branches only; of inner loops the first and the last turn. */
-static void walk(const struct timing *t, i64 at, i64 end, struct timed_value *r, struct signature *found) {
+static void walk(const struct stretch *x, i64 at, i64 end, struct timed_value *r, struct signature *found) {
     while (at < end) {
-        const struct timed_step *const s = t->steps + at++;
-        const i32 *const in = t->indices + s->first_input;
+        const struct timed_step *const s = x->steps + at++;
+        const i32 *const in = x->indices + s->first_input;
         if (s->op == TIMED_SCALAR) {
-            if (s->decides_counts && s->rd) r[s->rd] = fold(t, r, s);
+            if (s->decides_counts && s->rd) r[s->rd] = fold(x, r, s);
         } else if (s->op == TIMED_LOOP) {
-            const struct timed_value lo = r[in[0]], by = r[in[2]], total = turns_of(lo, r[in[1]], by);
+            const struct timed_value lo = input(x, r, in[0]), by = input(x, r, in[2]), total = turns_of(lo, input(x, r, in[1]), by);
             note(found, total);
             for (int k = 0; k < 2 && k < total.value; k++) {
                 if (s->rd) r[s->rd] = counter_of(lo, k ? total.value - 1 : 0, by.value);
-                walk(t, at, s->target, r, found);
+                walk(x, at, s->target, r, found);
             }
             at = s->target + 1;
         } else if (s->op == TIMED_IF) {
-            const struct timed_value v = r[in[0]];
+            const struct timed_value v = input(x, r, in[0]);
             note(found, (struct timed_value){v.value != 0, v.is_known, 0});
             if (v.is_known && !v.value) at = s->target;
         } else {
-            for (int k = 0; k < s->num_counts; k++) note(found, r[t->indices[s->first_count + k]]);
+            for (int k = 0; k < s->num_counts; k++) note(found, r[x->indices[s->first_count + k]]);
         }
     }
 }
 
 static int is_equal_turn(const struct model *m, const struct timed_tile *b, const struct frame *f, i64 turn, struct timed_value *r,
                          const struct signature *before, struct signature *found) {
-    const struct timed_step *const loop = m->t->steps + f->loop;
-    memcpy(r, b->registers, (TIMED_REGISTERS + (size_t)m->t->num_constants) * sizeof *r);
+    const struct timed_step *const loop = m->s->steps + f->loop;
+    memcpy(r, b->registers, TIMED_REGISTERS * sizeof *r);
     if (loop->rd) r[loop->rd] = counter_of(f->lo, turn, f->step);
     found->num = 0;
-    walk(m->t, f->loop + 1, loop->target, r, found);
+    walk(m->s, f->loop + 1, loop->target, r, found);
     return before && before->num == found->num && !memcmp(before->values, found->values, (size_t)found->num * sizeof *found->values);
 }
 
 /* How many times, at most `most`, the `turns` turns before turn `first` repeat. Conditions are taken to change once: after the last turn
  * that was found equal by bisection, with some probes between. */
 i64 equal_turns(const struct model *m, const struct timed_tile *b, const struct frame *f, i64 first, i64 turns, i64 most) {
-    if (!m->t->steps[f->loop].varies) return most;
-    struct timed_value *const r = malloc((TIMED_REGISTERS + (size_t)m->t->num_constants) * sizeof *r);
+    if (!m->s->steps[f->loop].varies) return most;
+    struct timed_value r[TIMED_REGISTERS];
     struct signature found = {NULL, 0, 0}, *const before = calloc((size_t)turns, sizeof *before);
     for (i64 i = 0; i < turns; i++) is_equal_turn(m, b, f, first - turns + i, r, NULL, before + i);
     const i64 stride = most / NUM_PROBES > 1 ? most / NUM_PROBES : 1;
@@ -116,6 +116,6 @@ i64 equal_turns(const struct model *m, const struct timed_tile *b, const struct 
         else high = middle;
     }
     for (i64 i = 0; i < turns; i++) free(before[i].values);
-    free(before), free(found.values), free(r);
+    free(before), free(found.values);
     return high > most ? most : low;
 }

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hlo2tx8.device.chip import Chip, Cycles
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.base import Engine, Instruction, Operands, Role
+from hlo2tx8.device.isa.base import Engine, Field, Instruction, Operands, Role
 from hlo2tx8.device.isa.dte import destinations
 from hlo2tx8.device.isa.forms import KcGatherForm, KcScatterForm
 from hlo2tx8.device.isa.lsu import TdmaGatherScatter, TdmaMemset
@@ -52,6 +52,17 @@ def spm_ranges(kind: type[Instruction], o: Operands) -> tuple[Range, ...]:
     return tuple([Range(at := values[name], at + num_bytes(o), is_write) for name, num_bytes, is_write in _extents(kind)])
 
 
+def cost(kind: type[Instruction], o: Operands, chip: Chip) -> tuple[Work, tuple[Range, ...]]:
+    """What an instruction with these operands asks of its engine, and its ranges."""
+    ranges = spm_ranges(kind, o)
+    return work_of(kind, o, chip, ranges), ranges
+
+
+def least(f: Field) -> int:
+    """What an operand counts as that is not known."""
+    return f.least or int(f.role is Role.COUNT)
+
+
 @cache
 def _extents(kind: type[Instruction]) -> tuple[tuple[str, Callable[[Operands], int], bool], ...]:
     """Of the operands in SPM: name, bytes, is it written?"""
@@ -74,9 +85,9 @@ def work_of(kind: type[Instruction], o: Operands, chip: Chip, ranges: Sequence[R
             return Work(c.tdma_startup + _tdma_bytes(kind, o, c.tdma_min_run_bytes) / c.tdma_bytes_per_cycle)
         case Engine.CT:
             widest = max((r.end - r.start for r in ranges), default=0)
-            operations, least = _elements(kind, o, widest), widest / c.ct_bytes_per_cycle * kind.COST
+            operations, at_peak = _elements(kind, o, widest), widest / c.ct_bytes_per_cycle * kind.COST
             cycles = c.ct_startup + -(-widest // c.ct_bytes_per_cycle) * kind.COST
-            return Work(cycles, operations=operations, least_cycles=least if operations else 0.0)
+            return Work(cycles, operations=operations, least_cycles=at_peak if operations else 0.0)
         case Engine.KC:
             if issubclass(kind, KcGatherForm | KcScatterForm):
                 return Work(max(o["n"], 1))
@@ -88,8 +99,8 @@ def work_of(kind: type[Instruction], o: Operands, chip: Chip, ranges: Sequence[R
             return Work(c.dte_startup, packet=_packet(o, ranges))
         case Engine.NE:
             products = product_of(kind, o).multiply_adds
-            least = products / _products_per_cycle(o, c)
-            return Work(ne_cycles(kind, o, c), operations=2 * products, least_cycles=least)
+            at_peak = products / _products_per_cycle(o, c)
+            return Work(ne_cycles(kind, o, c), operations=2 * products, least_cycles=at_peak)
 
 
 def _packet(o: Operands, ranges: Sequence[Range]) -> Packet:
@@ -105,7 +116,12 @@ def _products_per_cycle(o: Operands, c: Cycles) -> int:
 
 def _elements(kind: type[Instruction], o: Operands, widest: int) -> int:
     """Elements that are computed, of the widest operand's bytes; moves compute none."""
-    return widest // o.fmt.bytes if hasattr(kind, "COMPUTE") or hasattr(kind, "FUNCTION") else 0
+    return widest // o.fmt.bytes if computes(kind) else 0
+
+
+def computes(kind: type[Instruction]) -> bool:
+    """Does it do more than move elements?"""
+    return hasattr(kind, "COMPUTE") or hasattr(kind, "FUNCTION")
 
 
 def _tdma_bytes(kind: type[Instruction], o: Operands, min_run: int) -> int:

@@ -2,109 +2,160 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+
+from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.isa.base import Engine
+from hlo2tx8.device.timing.bundle import (
+    BARRIER,
+    BYTES,
+    DDR_BYTES,
+    ENGINE_BUSY,
+    ENGINE_INSTRUCTIONS,
+    ISSUE,
+    LEAST,
+    OPERATIONS,
+    PER_ENGINE,
+    PER_RECORD,
+    PER_TILE,
+)
+from hlo2tx8.device.timing.counters import (
+    NAMES,
+    EngineCounters,
+    RecordCost,
+    engine_counters,
+    engines_of,
+    mean_counters,
+    record_cost,
+)
 
 RESOURCES = ("DDR", "CT", "NE", "TDMA", "DTE", "KC")
 
 
-@dataclass(frozen=True)
-class EngineCounters:
-    """Of one engine of one tile, or the mean over tiles: instructions; cycles in which it worked, in which its next instruction
-    waited, by what it waited for, and in which it was done or had not been given any."""
+class Timed(NamedTuple):
+    """Of one stretch: `records` are sums over tiles, `counters` one row per tile; `unknown` records have trip counts or branches
+    that depend on data; does the program of every tile end in it?"""
 
-    instructions: float
-    busy_cycles: float
-    blocked_cycles: Mapping[str, float]
-    idle_cycles: float
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
-        return {
-            "instructions": self.instructions,
-            "busy_cycles": self.busy_cycles,
-            "blocked_cycles": dict(self.blocked_cycles),
-            "idle_cycles": self.idle_cycles,
-        }
-
-
-@dataclass(frozen=True)
-class RecordCost:
-    """One instruction of the program, summed over its executions and averaged over tiles: executions, cycles on its engine,
-    cycles of the kernel core until it went on, cycles its operations take at the engine's peak rate; and for the chip DDR
-    bytes, the bytes it costs the DDR as much as, operations."""
-
-    engine: str
-    instructions: float
-    busy_cycles: float
-    elapsed_cycles: float
-    least_cycles: float
-    bytes: int
-    charged_bytes: int
-    operations: int
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """The records from `first` to `end` ran on their own, between barriers; sums as the model keeps them."""
-
-    first: int
-    end: int
     cycles: float
     records: np.ndarray
     counters: np.ndarray
+    unknown: frozenset[int]
+    is_end: bool
 
 
-@dataclass(frozen=True)
+class Part(NamedTuple):
+    """The records from `first` to `end` ran on their own, between barriers."""
+
+    first: int
+    end: int
+    timed: Timed
+
+    @property
+    def cycles(self) -> float:
+        return self.timed.cycles
+
+
+@dataclass(frozen=True, eq=False)
 class Report:
-    """Cycles from launch to the end, counters per tile and engine, costs per record of the program.
+    """Of the words of a program: cycles from launch to the end, counters per tile and engine, costs per record of the program.
 
     `busy` and `instructions` are those of the busiest tile. `overhead` are the kernel cores' cycles for `issue`, `barrier` and
     `launch`. `unknown` lists records whose trip count or branch depends on data: one turn of them is counted, one branch taken.
     `parts` follow each other in time.
     """
 
-    cycles: float
-    clock_hz: int
-    tiles: tuple[Mapping[str, EngineCounters], ...]
-    records: tuple[RecordCost, ...]
-    overhead: Mapping[str, float]
-    ddr_bytes_per_cycle: float
-    unknown: tuple[int, ...] = ()
-    parts: tuple[Part, ...] = field(default=(), repr=False)
+    code: np.ndarray = field(repr=False)
+    chip: Chip = field(repr=False)
+    parts: tuple[Part, ...] = field(repr=False)
+    launch: float
+
+    @cached_property
+    def cycles(self) -> float:
+        return self.launch + sum(part.cycles for part in self.parts)
+
+    @property
+    def clock_hz(self) -> int:
+        return self.chip.clock_hz
+
+    @cached_property
+    def _sums(self) -> np.ndarray:
+        """[records, PER_RECORD]."""
+        sums = np.zeros((len(self.code), PER_RECORD))
+        for first, end, timed in self.parts:
+            sums[first:end] += timed.records[: (end - first) * PER_RECORD].reshape(-1, PER_RECORD)
+        return sums
+
+    @cached_property
+    def _counters(self) -> np.ndarray:
+        """[tiles, PER_TILE]."""
+        return sum((part.timed.counters for part in self.parts), start=np.zeros((self.chip.tiles, PER_TILE)))
+
+    def _of_engines(self, counter: int) -> Mapping[str, float]:
+        """The most of any tile."""
+        return {name: float(self._counters[:, e * PER_ENGINE + counter].max()) for e, name in NAMES.items()}
+
+    @cached_property
+    def records(self) -> tuple[RecordCost, ...]:
+        engines = [NAMES[e] for e in engines_of(self.code).tolist()]
+        return tuple(record_cost(name, row, self.chip.tiles) for name, row in zip(engines, self._sums.tolist(), strict=True))
+
+    @cached_property
+    def tiles(self) -> tuple[Mapping[str, EngineCounters], ...]:
+        rows = [tuple(row) for row in self._counters.tolist()]
+        of_row = {row: {name: engine_counters(e, row, self.cycles) for e, name in NAMES.items()} for row in set(rows)}
+        return tuple(of_row[row] for row in rows)
+
+    @property
+    def overhead(self) -> Mapping[str, float]:
+        issue, barrier = (float(self._counters[:, counter].max()) for counter in (ISSUE, BARRIER))
+        return {"issue": issue, "barrier": barrier, "launch": self.launch}
+
+    @property
+    def ddr_bytes_per_cycle(self) -> float:
+        return min(self.chip.ddr_bytes_per_cycle, self.chip.tiles * self.chip.cycles.dma_bytes_per_cycle)
+
+    @property
+    def unknown(self) -> tuple[int, ...]:
+        return tuple(sorted({part.first + record for part in self.parts for record in part.timed.unknown}))
 
     @property
     def ddr_bytes(self) -> int:
         """Bytes that the chip moves from and to DDR."""
-        return sum(r.bytes for r in self.records)
+        return self._total(BYTES)
 
     @property
     def ddr_cycles(self) -> float:
         """Cycles the DDR is needed for; short runs cost it as much as longer ones."""
-        return sum(r.charged_bytes for r in self.records) / self.ddr_bytes_per_cycle
+        return self._total(DDR_BYTES) / self.ddr_bytes_per_cycle
 
     @property
     def operations(self) -> int:
-        return sum(r.operations for r in self.records)
+        return self._total(OPERATIONS)
+
+    def _total(self, column: int) -> int:
+        return int(np.rint(self._sums[:, column]).sum())
 
     @property
     def seconds(self) -> float:
         return self.cycles / self.clock_hz
 
-    @property
+    @cached_property
     def busy(self) -> Mapping[str, float]:
         """Cycles per engine of the tile in which it works longest."""
-        return {name: cycles for name in self._engines if (cycles := max(t[name].busy_cycles for t in self.tiles))}
+        return {name: cycles for name, cycles in self._of_engines(ENGINE_BUSY).items() if cycles}
 
     @property
     def instructions(self) -> Mapping[str, int]:
         """Per engine of the tile that gets most."""
-        return {name: count for name in self._engines if (count := round(max(t[name].instructions for t in self.tiles)))}
+        return {name: count for name, most in self._of_engines(ENGINE_INSTRUCTIONS).items() if (count := round(most))}
 
     @property
     def engines(self) -> Mapping[str, EngineCounters]:
         """The mean over tiles."""
-        return {name: _mean([t[name] for t in self.tiles]) for name in self._engines}
+        return {name: mean_counters([t[name] for t in self.tiles]) for name in NAMES.values()}
 
     @property
     def alike(self) -> tuple[tuple[tuple[int, ...], Mapping[str, EngineCounters]], ...]:
@@ -118,11 +169,7 @@ class Report:
                 same.append(tile)
         return tuple((tuple(tiles), counters) for tiles, counters in found)
 
-    @property
-    def _engines(self) -> tuple[str, ...]:
-        return tuple(self.tiles[0])
-
-    @property
+    @cached_property
     def bounds(self) -> tuple[tuple[str, float], ...]:
         """(resource or overhead, its share of the time), the most loaded first."""
         shares = {name: cycles / self.cycles for name, cycles in self._loads.items() if cycles or name == "DDR"}
@@ -147,10 +194,8 @@ class Report:
     @property
     def least_cycles(self) -> float:
         """What the bytes take at the peak of the DDR, or the operations at the peaks of their engines on all tiles."""
-        engines: dict[str, float] = {}
-        for record in self.records:
-            engines[record.engine] = engines.get(record.engine, 0.0) + record.least_cycles
-        return max(self.ddr_bytes / self.ddr_bytes_per_cycle, *engines.values(), 0.0)
+        engines = np.bincount(engines_of(self.code), self._sums[:, LEAST], len(Engine)) / self.chip.tiles
+        return max(self.ddr_bytes / self.ddr_bytes_per_cycle, float(engines.max()))
 
     @property
     def roofline_ratio(self) -> float:
@@ -189,14 +234,3 @@ class Report:
             f"{self.cycles:.0f} cycles = {self.seconds * 1e6:.1f} us modelled; bound by {self.bound}{after}"
             f"{roofline}; {loads}{per_iteration}"
         )
-
-
-def _mean(counters: list[EngineCounters]) -> EngineCounters:
-    n = len(counters)
-    causes = sorted({cause for c in counters for cause in c.blocked_cycles})
-    return EngineCounters(
-        sum(c.instructions for c in counters) / n,
-        sum(c.busy_cycles for c in counters) / n,
-        {cause: sum(c.blocked_cycles.get(cause, 0.0) for c in counters) / n for cause in causes},
-        sum(c.idle_cycles for c in counters) / n,
-    )

@@ -29,7 +29,7 @@ from hlo2tx8.device.isa.kc_control import (
     KcMod,
     KcWait,
 )
-from hlo2tx8.device.timing.costs import Range, Work, spm_ranges, work_of
+from hlo2tx8.device.timing.costs import Range, Work, cost, least
 from hlo2tx8.device.timing.needed import Needed, is_scalar, needed_scalars
 
 NUM_REGISTERS = 64
@@ -103,7 +103,7 @@ class Steps:
 
     def __post_init__(self) -> None:
         targets = partners(self.records)
-        needed = needed_scalars(self.records, targets, lambda kind: _shape_names(kind)[1])
+        needed = needed_scalars(self.records, targets, lambda kind: shape_names(kind)[1])
         self.live_in = needed.live_in
         at: dict[int, int] = {}
         before = 0
@@ -121,7 +121,7 @@ class Steps:
                 self.steps[number].target = at[targets[i]]
         self._mark_varying()
         if any(step.varies for step in self.steps):
-            decide = needed_scalars(self.records, targets, lambda kind: _shape_names(kind)[0]).scalars
+            decide = needed_scalars(self.records, targets, lambda kind: shape_names(kind)[0]).scalars
             for step in self.steps:
                 step.decides_counts = step.op is Op.SCALAR and step.record in decide
 
@@ -142,10 +142,8 @@ class Steps:
         given: dict[str, Operand | None] = {**record.fields, **dict(zip(step.names, key, strict=True))}
         values = {name: value for name, value in given.items() if type(value) is int}
         if len(values) < len(given):
-            values |= {f.name: f.least or int(f.role is Role.COUNT) for f in kind.FIELDS if f.name not in values}
-        o = Operands(values, record.fmt, record.fmt2)
-        ranges = spm_ranges(kind, o)
-        return work_of(kind, o, self.chip, ranges), ranges
+            values |= {f.name: least(f) for f in kind.FIELDS if f.name not in values}
+        return cost(kind, Operands(values, record.fmt, record.fmt2), self.chip)
 
     def _new_set(self, ranges: tuple[Range, ...]) -> tuple[int, set[int]]:
         """The number of a set of ranges, and those it conflicts with."""
@@ -181,7 +179,7 @@ class Steps:
             return Step(Op.EXIT, i, 0, inputs, counts=inputs)
         if kind in PLAIN:
             return Step(PLAIN[kind], i)
-        counted, deciding = (_registers(record, names) for names in _shape_names(kind))
+        counted, deciding = (_registers(record, names) for names in shape_names(kind))
         inputs, counts = (tuple(self._index(fields[name]) for name in names) for names in (deciding, counted))
         op = Op.WORK if kind.ENGINE is Engine.KC else Op.ISSUE
         return Step(op, i, 0, inputs, tuple(deciding), engine=kind.ENGINE, counts=counts)
@@ -270,7 +268,7 @@ def affine(c: int, *terms: int) -> int:
 
 
 @cache
-def _shape_names(kind: type[Instruction]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def shape_names(kind: type[Instruction]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The fields that decide what a record costs and what it waits for: those that are no addresses, and all."""
     if kind in (KcLoop, KcIf, KcExit, KcWait):
         names = {KcLoop: ("lo", "hi", "step"), KcIf: ("value",), KcExit: ("value",), KcWait: ("engines",)}[kind]
