@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -81,15 +82,16 @@ class Emulator:
     def _bind(
         self, slot: Slot, program: Program, inputs: Sequence[np.ndarray], outputs: dict[Slot, np.ndarray], native: bool
     ) -> np.ndarray:
-        """The slot's bytes."""
+        """The slot's bytes, for the native core as elements: its views cost more than some programs."""
         match slot.kind:
             case SlotKind.INPUT:
                 array = np.ascontiguousarray(inputs[slot.index])
                 if array.nbytes != slot.size_bytes:
                     raise LaunchError(f"input {slot.index} has {array.nbytes} bytes, the program wants {slot.size_bytes}")
-                return array.reshape(-1).view(np.uint8)
+                return array if native else array.reshape(-1).view(np.uint8)
             case SlotKind.CONSTANT:
-                return np.ascontiguousarray(program.constants[slot.index]).reshape(-1).view(np.uint8)
+                array = np.ascontiguousarray(program.constants[slot.index])
+                return array if native else array.reshape(-1).view(np.uint8)
             case SlotKind.OUTPUT:
                 data = allocate(slot.size_bytes)
                 outputs[slot] = data.view(numpy_dtype(slot.dtype)).reshape(slot.shape)
@@ -98,6 +100,7 @@ class Emulator:
                 return allocate(slot.size_bytes)
 
 
+@cache
 def numpy_dtype(name: str) -> np.dtype[np.generic]:
     """The numpy dtype of a slot."""
     import ml_dtypes

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -15,6 +16,7 @@ Array = npt.NDArray[Any]
 PREFIX = {"float": "f", "bfloat": "bf", "int": "s", "uint": "u", "bool": "pred", "complex": "c"}
 
 
+@cache
 def dtype_of(name: str) -> np.dtype[Any]:
     """The dtype of that numpy or ml_dtypes name."""
     return np.dtype(getattr(ml_dtypes, name, name))
@@ -105,7 +107,6 @@ class Signature:
 
 def _checked(index: int, port: Port, value: object) -> Array:
     array: Array = np.asarray(value)
-    got = Port(array.shape, array.dtype.name)
     if array.shape != port.shape or array.dtype != dtype_of(port.dtype):
-        raise InputError("E1004", f"input {index} should be {port}, got {got}")
-    return np.ascontiguousarray(array).reshape(port.shape)
+        raise InputError("E1004", f"input {index} should be {port}, got {Port(array.shape, array.dtype.name)}")
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)

@@ -34,7 +34,7 @@ def run(
     keeps_status: bool = False,
     progress: Callable[[FaultPlace], None] | None = None,
 ) -> tuple[Status, ...]:
-    """Runs `program` on the bytes of its DDR slots (uint8 arrays in the order of program.slots; outputs and scratch are written).
+    """Runs `program` on its DDR slots (C-contiguous arrays in the order of program.slots; outputs and scratch are written).
 
     `threads` = 0 takes one per processor. With `keeps_status`, which takes time, gives the exception bits of every tile. Ctrl-C
     stops a run; `progress` hears about ten times a second where it is. Raises Fault; RuntimeError if there is no core.

@@ -12,6 +12,7 @@
 #define RECORDS_PER_POLL 64
 #define POLLS_PER_VECTOR 8 /* a vector record counts as so many: it may take milliseconds; one of the matrix engine as all */
 #define SPINS 6000 /* about 60 us */
+#define WAKE_SECONDS 2e-5 /* in less a phase is over before a worker has woken */
 #define KEPT_SPM_BYTES ((i64)1 << 20) /* of a tile: more is given back to the host between runs */
 
 enum outcome { OUTCOME_DONE, OUTCOME_TIME, OUTCOME_FAULT, OUTCOME_MEMORY };
@@ -118,10 +119,19 @@ static void stop_at_fault(struct tile *t, int number) {
     write_place(t, number, &t->fault);
 }
 
+static void wake_workers(struct machine *m) {
+    pthread_mutex_lock(&m->mutex);
+    __atomic_store_n(&m->generation, m->generation + 1, __ATOMIC_RELEASE);
+    m->is_open = 1;
+    m->wake_at = INFINITY;
+    pthread_cond_broadcast(&m->start);
+    pthread_mutex_unlock(&m->mutex);
+}
+
 /* Until a barrier, the end, a fault or the deadline. */
-static void run_tile(struct machine *m, int number, u8 *scratch) {
+static void run_tile(struct machine *m, int number, int thread) {
     struct tile *const t = &m->tiles[number];
-    struct context c = {.machine = m, .tile = t, .scratch = scratch};
+    struct context c = {.machine = m, .tile = t, .scratch = m->scratch[thread]};
     for (int polls = RECORDS_PER_POLL; t->at < m->num_records;) {
         c.record = m->code + t->at * RECORD_WORDS;
         c.step = m->steps + t->at;
@@ -188,7 +198,9 @@ static void run_tile(struct machine *m, int number, u8 *scratch) {
         }
         t->at = next;
         if (--polls == 0) {
-            if (seconds_now() > m->deadline) return;
+            const double now = seconds_now();
+            if (now > m->deadline) return;
+            if (thread == 0 && now > m->wake_at) wake_workers(m);
             polls = RECORDS_PER_POLL;
         }
     }
@@ -232,7 +244,7 @@ static void run_tiles(struct machine *m, int thread) {
         struct tile *const t = &m->tiles[number];
         if (t->state != TILE_RUNNING) continue;
         if (!t->spm && t->at <= m->final_barrier) take_spm(m, t, thread);
-        run_tile(m, number, m->scratch[thread]);
+        run_tile(m, number, thread);
         finish_streams();
         if (t->state == TILE_ENDED || (t->state == TILE_WAITING && t->at == m->final_barrier)) leave_spm(m, t, thread);
     }
@@ -262,7 +274,7 @@ static void *work(void *argument) {
     free(argument);
     int seen = 0;
     for (;;) {
-        spin(&m->generation, seen);
+        if (m->is_eager) spin(&m->generation, seen);
         pthread_mutex_lock(&m->mutex);
         while (m->generation == seen && !m->leave) pthread_cond_wait(&m->start, &m->mutex);
         seen = m->generation;
@@ -299,19 +311,15 @@ static int is_past_final_barrier(const struct machine *m) {
     return 1;
 }
 
-/* All tiles that can, in parallel. A worker that wakes when no tile is left is not waited for. */
+/* All tiles that can, in parallel unless that is done before workers would be awake. A worker that wakes when no tile is left is not
+ * waited for. */
 static void run_phase(struct machine *m) {
     const int is_parallel = m->num_workers && !is_past_final_barrier(m);
     m->next_tile = 0;
-    if (is_parallel) {
-        pthread_mutex_lock(&m->mutex);
-        __atomic_store_n(&m->generation, m->generation + 1, __ATOMIC_RELEASE);
-        m->is_open = 1;
-        pthread_cond_broadcast(&m->start);
-        pthread_mutex_unlock(&m->mutex);
-    }
+    m->wake_at = is_parallel ? seconds_now() + WAKE_SECONDS : INFINITY;
+    if (is_parallel && m->is_eager) wake_workers(m);
     run_tiles(m, 0);
-    if (is_parallel) {
+    if (m->is_open) {
         pthread_mutex_lock(&m->mutex);
         m->is_open = 0;
         int busy = m->busy;

@@ -119,7 +119,8 @@ struct machine {
     int is_linked; /* tiles reach each other's SPM: each has its own from the first to the last record */
     int num_tiles, num_threads;
     struct tile tiles[MAX_TILES];
-    double deadline;
+    double deadline, wake_at; /* when thread 0 wakes the workers, INFINITY: not in this phase, or it has */
+    int is_eager;             /* a phase is worth waking them at once */
     /* workers */
     pthread_t workers[MAX_THREADS];
     int num_workers;

@@ -175,11 +175,21 @@ static void find_chains(struct machine *m) {
     }
 }
 
+#define EAGER_BYTES (1 << 17) /* of DDR for each barrier: with as many workers are woken at once, else after a while */
+
 /* A program's last barrier if tiles only wait and halt behind it. */
 static i64 find_final_barrier(const struct machine *m) {
     i64 at = m->num_records - 1;
     while (at >= 0 && (m->steps[at].form == FORM_NOTHING || m->steps[at].form == FORM_WAIT || m->steps[at].form == FORM_HALT)) at--;
     return at >= 0 && m->steps[at].form == FORM_BARRIER ? at : m->num_records;
+}
+
+/* Is there so much data, for each barrier that is written down, that no phase is short? */
+static int has_long_phases(const struct machine *m) {
+    i64 phases = 1, bytes = 0;
+    for (i64 i = 0; i < m->num_records; i++) phases += m->steps[i].form == FORM_BARRIER;
+    for (i64 i = 0; i < m->num_slots; i++) bytes += m->slots[i].size;
+    return bytes / phases >= EAGER_BYTES;
 }
 
 int prepare(struct machine *m, struct tx8_fault *fault) {
@@ -232,6 +242,7 @@ int prepare(struct machine *m, struct tx8_fault *fault) {
     }
     find_chains(m);
     m->final_barrier = find_final_barrier(m);
+    m->is_eager = has_long_phases(m);
     if (depth) return refuse(fault, open[depth - 1], "record %lld: a loop or branch has no end", (long long)open[depth - 1]);
     return 0;
 }
