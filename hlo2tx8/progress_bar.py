@@ -17,13 +17,13 @@ CLEAR = "\r\x1b[K"
 def shown(stream: TextIO | None = None) -> Generator[Callable[[float, str], None]]:
     """Gives what hears which part is done and what comes next; the bar goes when the work is over. Silent where no terminal is."""
     out = sys.stderr if stream is None else stream
-    redrawn = time.monotonic() + QUIET_SECONDS - REDRAWN_SECONDS
-    started, most, is_drawn = time.monotonic(), 0.0, False
+    redrawn = time.perf_counter() + QUIET_SECONDS - REDRAWN_SECONDS
+    started, most, is_drawn = time.perf_counter(), 0.0, False
     is_terminal = out.isatty()
 
     def watch(part: float, what: str) -> None:
         nonlocal redrawn, most, is_drawn
-        now = time.monotonic()
+        now = time.perf_counter()
         if not is_terminal or now < redrawn + REDRAWN_SECONDS:
             return
         redrawn, most, is_drawn = now, max(most, part), True

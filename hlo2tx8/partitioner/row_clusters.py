@@ -62,6 +62,8 @@ def _why_not_whole(op: Operation, reduced: Sequence[int], costs: Costs) -> str:
     row = prod(shape[dim] for dim in reduced)
     if row <= 1:
         return "rows of one element"
+    if not prod(shape):
+        return "no rows"
     inner = 1
     for dim in (dim for dim in minor_to_major(type_) if shape[dim] > 1):
         if dim in reduced:

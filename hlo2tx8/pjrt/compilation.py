@@ -116,6 +116,11 @@ class Compiler:
                 self.done.popitem(last=False)
         return compiled
 
+    def has_host_functions(self, fingerprint: bytes) -> bool:
+        """Does the executable that was made for that request call functions of this process?"""
+        compiled = self.done.get(fingerprint.decode())
+        return compiled is not None and bool(getattr(compiled.executable, "functions", ()))
+
     def wait(self) -> None:
         """Until no thread compiles, but not for ever."""
         self.lock.acquire(timeout=MOST_WAITED_SECONDS)

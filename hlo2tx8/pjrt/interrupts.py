@@ -35,6 +35,6 @@ class Interrupts:
         if count == count_before:
             return
         if count != self.seen:
-            self.seen, self.seen_at = count, time.monotonic()
-        if time.monotonic() >= self.seen_at + grace_seconds and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            self.seen, self.seen_at = count, time.perf_counter()
+        if time.perf_counter() >= self.seen_at + grace_seconds and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             raise KeyboardInterrupt

@@ -11,11 +11,14 @@ PRIORITY = -50
 """Below cpu: installing the package changes no program that does not ask for tx8."""
 
 
-def register(table_address: int, at_exit: Callable[[], None]) -> None:
-    """Makes jax know the platform; `at_exit` runs after jax has let go of its clients."""
+def register(table_address: int, at_exit: Callable[[], None], has_host_functions: Callable[[bytes], bool]) -> None:
+    """Makes jax know the platform; `at_exit` runs after jax has let go of its clients.
+
+    `has_host_functions` says whether the executable of a fingerprint calls functions of this process.
+    """
     import atexit
 
-    from jax._src import api, compilation_cache, xla_bridge
+    from jax._src import api, compilation_cache, compiler, xla_bridge
     from jax._src.interpreters import mlir
 
     ctypes.pythonapi.PyCapsule_New.restype = ctypes.py_object
@@ -26,21 +29,32 @@ def register(table_address: int, at_exit: Callable[[], None]) -> None:
     if PLATFORM not in mlir._platforms_with_donation:
         mlir._platforms_with_donation.append(PLATFORM)
     compilation_cache.is_cache_used = _cached(compilation_cache.is_cache_used)
+    compiler._cache_write = _written(compiler._cache_write, has_host_functions)
     atexit.unregister(api.clean_up)
     atexit.register(at_exit)
     atexit.register(api.clean_up)
 
 
+class _Cached:
+    """A backend of those whose executables jax keeps; it knows them by their names."""
+
+    platform = "cpu"
+    supports_executable_serialization = True
+
+
 def _cached(standard: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """jax's question whether a backend's executables go into the persistent cache, with yes for ours where there is a cache."""
-    from jax._src import compilation_cache
+    """jax's question whether a backend's executables go into the persistent cache, where there is one: ours do."""
+    return lambda backend: standard(_Cached() if backend.platform == PLATFORM else backend)
 
-    def is_cache_used(backend: Any) -> bool:
-        if backend.platform == PLATFORM:
-            return compilation_cache._is_cache_enabled()
-        return standard(backend)
 
-    return is_cache_used
+def _written(standard: Callable[..., None], has_host_functions: Callable[[bytes], bool]) -> Callable[..., None]:
+    """jax's writing to the persistent cache, to which no executable goes that calls functions of this process."""
+
+    def write(key: str, seconds: float, name: str, backend: Any, executable: Any, host_callbacks: Any) -> None:
+        calls_host = backend.platform == PLATFORM and has_host_functions(executable.fingerprint)
+        standard(key, seconds, name, backend, executable, [*host_callbacks, calls_host] if calls_host else host_callbacks)
+
+    return write
 
 
 CAPSULE_NAME = b"pjrt_c_api"

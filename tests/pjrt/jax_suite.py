@@ -7,7 +7,8 @@ again after that test. Tests come in a fixed random order, so what a --limit or 
 Written to --out as the tests end: `tx8/<file>.<shard>.jsonl` with a line per test (name, outcome, message); at the end
 `summary.json` and `summary.md`, passed, failed, skipped and the causes of failures by count. A second run goes on where the first
 was ended; --summary runs nothing.
-With --baseline, the tests that did not pass are run on cpu too (`cpu/`), and only those that pass there count.
+With --baseline, the tests that did not pass are run on cpu too (`cpu/`), and only those that pass there count; those that jax skips
+because it knows nothing of tx8 are run once more, told that it is a cpu (`as_cpu/`). Some of them then ask for what only XLA has.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +46,7 @@ CAUSES = (
     (re.compile(r"(Not equal to tolerance|Arrays are not equal|Mismatched elements)"), "wrong answer: {}"),
     (re.compile(r"^E? *(\w+(?:\.\w+)*(?:Error|Exception)\b.{0,60})", re.MULTILINE), "{}"),
 )
-RUNS = {"tx8": "tx8,cpu", "cpu": "cpu"}
+RUNS = {"tx8": "tx8,cpu", "cpu": "cpu", "as_cpu": "tx8,cpu"}
 """JAX_PLATFORMS by the name of a run."""
 Outcomes = dict[str, dict[str, str]]
 """The last line of each test, by its name."""
@@ -83,7 +84,7 @@ def run_shard(shard: Shard, given: argparse.Namespace, end: float) -> None:
     environment["PYTHONPATH"] = os.pathsep.join([str(HERE.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
     task: dict[str, Any] = {"file": str(given.jax / "tests" / f"{shard.file}.py"), "log": str(log), "k": given.k}
     task |= {"number": shard.number, "count": shard.count, "sample": given.sample, "timeout": given.timeout}
-    task |= {"only": None if shard.only is None else str(shard.only)}
+    task |= {"is_cpu": shard.run == "as_cpu", "only": None if shard.only is None else str(shard.only)}
     shard_end = min(end, time.time() + given.limit)
     while time.time() < shard_end:
         before = len(outcomes(log))
@@ -128,15 +129,33 @@ def run_shards(shards: Sequence[Shard], given: argparse.Namespace, end: float) -
 
 
 def run_baseline(given: argparse.Namespace, end: float) -> None:
-    """On cpu, every test that did not pass on tx8."""
+    """On cpu, every test that did not pass on tx8; then on tx8, those that were skipped there and pass on cpu."""
+    run_listed(given, end, "cpu", lambda file: not_passed(given.out, file, ("failed", "skipped")))
+    run_listed(
+        given, end, "as_cpu", lambda file: sorted(not_passed(given.out, file, ("skipped",)) & passed(given.out, "cpu", file))
+    )
+
+
+def run_listed(given: argparse.Namespace, end: float, run: str, tests_of: Callable[[str], Iterable[str]]) -> None:
+    """Some tests of each file."""
     shards: list[Shard] = []
     for file in given.files:
-        names = [name for name, line in results(given.out, "tx8", file).items() if line["outcome"] in ("failed", "skipped")]
+        names = tests_of(file)
         if names:
-            listed = given.out / "cpu" / f"{file}.txt"
+            listed = given.out / run / f"{file}.txt"
             listed.write_text("\n".join(names))
-            shards += [Shard("cpu", file, i, given.shards, listed) for i in range(given.shards)]
+            shards += [Shard(run, file, i, given.shards, listed) for i in range(given.shards)]
     run_shards(shards, given, end)
+
+
+def not_passed(out: Path, file: str, outcomes: Sequence[str]) -> set[str]:
+    """The tests that had one of these outcomes on tx8."""
+    return {name for name, line in results(out, "tx8", file).items() if line["outcome"] in outcomes}
+
+
+def passed(out: Path, run: str, file: str) -> set[str]:
+    """The tests that passed in a run."""
+    return {name for name, line in results(out, run, file).items() if line["outcome"] == "passed"}
 
 
 def outcomes(log: Path) -> Outcomes:
@@ -169,15 +188,17 @@ def summarize(out: Path, files: Sequence[str]) -> dict[str, Any]:
         row: dict[str, Any] = {outcome: counts[outcome] for outcome in ("passed", "failed", "skipped")}
         failures = [test for test, line in tests.items() if line["outcome"] == "failed"]
         if has_baseline:
-            on_cpu = results(out, "cpu", file)
-            good = {test for test, line in on_cpu.items() if line["outcome"] == "passed"}
+            on_cpu, good = results(out, "cpu", file), passed(out, "cpu", file)
             failures = [test for test in failures if test in good or test not in on_cpu]
             row["failed, passes on cpu"] = len(failures)
             row["skipped, passes on cpu"] = sum(tests[test]["outcome"] == "skipped" for test in good if test in tests)
+            row["of these pass as cpu"] = len(passed(out, "as_cpu", file))
         row["share"] = round(100 * row["passed"] / max(1, row["passed"] + len(failures)), 2)
         rows[file] = row
-        for test in failures:
-            cause = cause_of(tests[test]["message"])
+        told = [(test, line) for test, line in results(out, "as_cpu", file).items() if line["outcome"] == "failed"]
+        lines = [("", test, tests[test]) for test in failures] + [("as cpu: ", *pair) for pair in told]
+        for prefix, test, line in lines:
+            cause = prefix + cause_of(line["message"])
             causes[cause] += 1
             examples.setdefault(cause, f"{file}::{test}")
     total: Counter[str] = Counter()

@@ -118,6 +118,8 @@ def check_the_persistent_cache():
         jax.clear_caches()
         np.testing.assert_array_equal(jax.jit(f)(x), first)
         assert list(Path(folder).glob("*-cache")) == stored
+        jax.jit(lambda x: jax.pure_callback(np.sin, x, x))(x)  # calls a function of this process: of no use to another
+        assert list(Path(folder).glob("*-cache")) == stored
         for name, value in before.items():
             jax.config.update(name, value)
 
