@@ -1,6 +1,7 @@
 """The definition: what each instruction does, in numpy. The native core must equal it bit for bit."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from hlo2tx8.device import (
 from hlo2tx8.device.faults import Fault, FaultKind
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import forms, tdma
-from hlo2tx8.device.isa.base import Engine, Operands, unpublished, violation
+from hlo2tx8.device.isa.base import Engine, Instruction, Operands, unpublished, violation
 from hlo2tx8.device.isa.ct_activation import CtExpLowPrecision, CtLeakyRelu, CtSatRelu
 from hlo2tx8.device.isa.ct_arith import CtAbs, CtNeg
 from hlo2tx8.device.isa.ct_auxiliary import CtBitToFloat, CtCount, CtExtreme
@@ -44,12 +45,11 @@ def execute(machine: TileMachine, record: Record, operands: Operands) -> None:
     violated = violation(record.kind, operands)
     if violated:
         raise Fault(FaultKind.BAD_DESCRIPTOR, violated, machine.place)
-    for form, run in _FORMS:
-        if issubclass(record.kind, form):
-            with np.errstate(all="ignore"):
-                run(machine, record, operands)
-            return
-    raise Fault(FaultKind.ILLEGAL_OPCODE, f"{record.kind.MNEMONIC} has no definition", machine.place)
+    run = _definition_of(record.kind)
+    if run is None:
+        raise Fault(FaultKind.ILLEGAL_OPCODE, f"{record.kind.MNEMONIC} has no definition", machine.place)
+    with np.errstate(all="ignore"):
+        run(machine, record, operands)
 
 
 # ------------------------------------------------------------------------------------------------------------ CT
@@ -310,3 +310,8 @@ _FORMS: tuple[tuple[type, Run], ...] = (
     (DteGather, definition_remote.gather),
     (DteForm, definition_remote.send),
 )
+
+
+@cache
+def _definition_of(kind: type[Instruction]) -> Run | None:
+    return next((run for form, run in _FORMS if issubclass(kind, form)), None)

@@ -1,8 +1,8 @@
 """The definition tier: records of all tiles, each tile in program order until it waits at a barrier."""
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -135,8 +135,8 @@ def decoded(program: Program) -> list[Record]:
 
 def run_on(system: System, records: Sequence[Record], progress: Progress | None = None) -> None:
     """Each tile in turn until it waits at a barrier; then all go on, if they wait at the same one. `progress`: see Emulator.run."""
-    targets = partners(records)
-    waiting = [_Tile(t, records, targets, engines, progress).run() for t, engines in enumerate(system.tiles)]
+    targets, operands = partners(records), [_Operands.of(record) for record in records]
+    waiting = [_Tile(t, records, operands, targets, engines, progress).run() for t, engines in enumerate(system.tiles)]
     while waiting:
         still: list[Generator[int, None, None]] = []
         places: set[int] = set()
@@ -157,13 +157,39 @@ def run_on(system: System, records: Sequence[Record], progress: Progress | None 
     system.end()
 
 
+@dataclass(frozen=True)
+class _Operands:
+    """A record's fields, the same for all tiles, and which of them are read from registers when it is executed."""
+
+    fixed: Operands
+    registers: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, record: Record) -> "_Operands":
+        registers = tuple((name, field.number) for name, field in record.fields.items() if isinstance(field, Register))
+        values = {name: 0 if isinstance(field, Register) else field for name, field in record.fields.items()}
+        return cls(Operands(values, record.fmt, record.fmt2), registers)
+
+    def now(self, registers: Sequence[int]) -> Operands:
+        if not self.registers:
+            return self.fixed
+        read = {name: registers[number] for name, number in self.registers}
+        return Operands({**self.fixed.values, **read}, self.fixed.fmt, self.fixed.fmt2)
+
+
 class _Tile:
     """The kernel core of one tile."""
 
     def __init__(
-        self, tile: int, records: Sequence[Record], targets: Sequence[int], engines: Engines, progress: Progress | None
+        self,
+        tile: int,
+        records: Sequence[Record],
+        operands: Sequence[_Operands],
+        targets: Sequence[int],
+        engines: Engines,
+        progress: Progress | None,
     ) -> None:
-        self.records, self.targets, self.engines, self.tile = records, targets, engines, tile
+        self.records, self.operands, self.targets, self.engines, self.tile = records, operands, targets, engines, tile
         self.progress, self.told = progress, time.monotonic()
         self.registers = [0] * 64
         self.registers[1] = tile
@@ -201,9 +227,6 @@ class _Tile:
         if number:
             self.registers[number] = (value + WORD // 2) % WORD - WORD // 2
 
-    def _values(self, record: Record) -> Mapping[str, int]:
-        return {name: self._value(operand) for name, operand in record.fields.items()}
-
     def _control(self, at: int, record: Record) -> int:
         if record.kind is KcIf:
             return at + 1 if self._value(record.fields["value"]) else self.targets[at] + 1
@@ -213,7 +236,7 @@ class _Tile:
             self.loops.pop()
             return self.targets[at] + 1
         if record.kind is KcLoop:
-            v = self._values(record)
+            v = self.operands[at].now(self.registers)
             if v["step"] <= 0:
                 raise Fault(FaultKind.RUNAWAY, f"loop step {v['step']}", self._place(at, record))
             if v["lo"] >= v["hi"]:
@@ -232,10 +255,10 @@ class _Tile:
         return start + 1
 
     def _wait(self, at: int, record: Record) -> None:
-        place, values = self._place(at, record), self._values(record)
-        if violated := violation(KcWait, Operands(values, record.fmt, record.fmt2)):
+        place, operands = self._place(at, record), self.operands[at].now(self.registers)
+        if violated := violation(KcWait, operands):
             raise Fault(FaultKind.BAD_DESCRIPTOR, violated, place)
-        self.engines.wait(values["engines"], place)
+        self.engines.wait(operands["engines"], place)
 
     def _execute(self, at: int, record: Record) -> None:
         kind = record.kind
@@ -247,16 +270,16 @@ class _Tile:
                 raise Fault(FaultKind.BAD_DESCRIPTOR, "division by zero", self._place(at, record)) from None
             return
         if kind is KcAffine:
-            v = self._values(record)
+            v = self.operands[at].now(self.registers)
             self._set(record.fields["rd"], v["c"] + sum(v[f"r{i}"] * v[f"k{i}"] for i in range(1, 5)))
             return
         place = self._place(at, record)
-        operands = Operands(self._values(record), record.fmt, record.fmt2)
+        operands = self.operands[at].now(self.registers)
         if kind is KcLoadScalar:
             self._set(record.fields["rd"], self.engines.load_scalar(record, operands, place))
             return
         self.engines.execute(record, operands, place)
 
     def _place(self, at: int, record: Record) -> FaultPlace:
-        place = FaultPlace(self.tile, at, record.kind.ENGINE.name, record.kind.MNEMONIC, record.origin)
-        return replace(place, counters=tuple(counter for _, counter, _, _ in self.loops))
+        kind, counters = record.kind, tuple([counter for _, counter, _, _ in self.loops])
+        return FaultPlace(self.tile, at, kind.ENGINE.name, kind.MNEMONIC, record.origin, counters)
