@@ -1,11 +1,12 @@
 """Random graphs at every level against the evaluator and XLA:CPU: `python -m hlo2tx8.tools.fuzz --seed=0 --count=100`.
 
 Each failure is made smaller and written to the folder of `--write` as an HLO module whose comment says what was wrong; a graph
-that kills its process or takes longer than `--limit` is a failure too. `result.json` there has all of them, also after an
-interruption. Exit code 1 if there was one.
+that kills its process or takes longer than `--limit` is a failure too. `result.json` there has all of them and `--record` lists the
+seeds, also after an interruption. Exit code 1 if there was one.
 """
 
 import argparse
+import itertools
 import json
 import subprocess
 import sys
@@ -59,8 +60,8 @@ def main() -> int:
             f"{len(farm.findings)}/{len(farm.done)} graphs failed, {time.perf_counter() - started:.0f} s",
             file=sys.stderr,
         )
-    if args.record is not None:
-        add_record(args.record, farm)
+        if args.record is not None:
+            add_record(args.record, farm)
     return 1 if farm.findings else 0
 
 
@@ -72,13 +73,14 @@ def write_json(path: Path, what: object) -> None:
 
 
 def add_record(path: Path, farm: Farm) -> None:
-    """Add an entry {revision, seed, count, failed}; one of the same revision and seeds is replaced."""
+    """Add an entry {revision, seed, count, failed}, of all seeds before the first that was not done; one of the same revision and
+    seeds is replaced."""
     head = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
     result = farm.result()
     entry = {
         "revision": head.stdout.strip() or "unknown",
         "seed": result["first_seed"],
-        "count": result["checked"],
+        "count": next(i for i in itertools.count() if result["first_seed"] + i not in farm.done),
         "failed": result["failed_seeds"],
     }
     old: list[dict[str, Any]] = json.loads(path.read_text()) if path.is_file() else []
