@@ -12,6 +12,7 @@ OPTIONS = {"chip": Path, "mode": str, "threads": int, "step_elements": int, "ver
 """Options of the compiler and emulator that can be given, and their types."""
 XLA_OPTIONS = ("exec_time_optimization_effort", "memory_fitting_effort", "optimization_level", "memory_fitting_level")
 """XLA's own, with all that begin with `xla_`: programs set them for every platform, and they change no result."""
+XLA_BOOLS = ("true", "false", "t", "f", "yes", "no", "y", "n", "1", "0")
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ def override(options: Options, values: Mapping[str, object]) -> Options:
     for name, value in values.items():
         kind = OPTIONS.get(name)
         if name.startswith("xla_") or name in XLA_OPTIONS:
+            _check_xla_option(name, value)
             continue
         if kind is None or name not in known:
             raise InputError("E1004", f"No such compile option: {name!r}", hint=", ".join(["chips", *OPTIONS]))
@@ -56,6 +58,20 @@ def override(options: Options, values: Mapping[str, object]) -> Options:
     if mode not in get_args(Mode):
         raise InputError("E1004", f"no mode {mode!r}", hint=", ".join(cast(tuple[str, ...], get_args(Mode))))
     return replace(options, **changed)
+
+
+def _check_xla_option(name: str, value: object) -> None:
+    """InputError on a value of another type than the option's, where jaxlib says which that is."""
+    from hlo2tx8.pjrt.jax_side import xla_option_type
+
+    kind = xla_option_type(name)
+    is_good = kind is str or isinstance(value, kind)
+    if isinstance(value, str) and kind is bool:
+        is_good = value.lower() in XLA_BOOLS
+    elif isinstance(value, str) and kind is int:
+        is_good = value.removeprefix("-").isdecimal()
+    if not is_good:
+        raise InputError("E1004", f"While setting option {name}, '{value}' is not a valid {kind.__name__} value.")
 
 
 def _number(name: str, value: object) -> int:

@@ -57,6 +57,8 @@ def _written(standard: Callable[..., None], has_host_functions: Callable[[bytes]
     return write
 
 
+BOOL_OPTIONS = ("xla_embed_ir_in_executable",)
+"""Options of XLA that jaxlib does not show."""
 CAPSULE_NAME = b"pjrt_c_api"
 
 
@@ -96,6 +98,17 @@ def compile_options(serialized: bytes) -> CompileOptions:
         options.compile_portable_executable,
         dict(options.env_option_overrides or ()),
     )
+
+
+def xla_option_type(name: str) -> type:
+    """bool or int; str where anything will do, or jaxlib does not show the option."""
+    from jaxlib import xla_client
+
+    if name in BOOL_OPTIONS:
+        return bool
+    shown = xla_client.CompileOptions().executable_build_options.debug_options
+    found = type(getattr(shown, name, ""))
+    return found if found in (bool, int) else str
 
 
 @dataclass(frozen=True)

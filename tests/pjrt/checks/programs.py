@@ -144,3 +144,13 @@ def check_sharding_constraints_on_one_device():
     sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
     f = jax.jit(lambda x: jax.lax.with_sharding_constraint(x * 2, sharding) + 1)
     np.testing.assert_array_equal(f(np.arange(4, dtype=np.float32)), np.arange(4) * 2 + 1)
+
+
+def check_options_of_xla_are_of_their_types():
+    lowered = jax.jit(lambda x: x + 1).lower(np.float32(1))
+    for good in (True, "true", "False"):
+        lowered.compile({"xla_embed_ir_in_executable": good, "xla_cpu_enable_fast_math": good, "xla_unheard_of": 7})
+    lowered.compile({"xla_backend_optimization_level": "2", "xla_dump_hlo_pass_re": "none"})
+    for name, value, kind in (("xla_embed_ir_in_executable", "maybe", "bool"), ("xla_dump_max_hlo_modules", "many", "int")):
+        with pytest.raises(jax.errors.JaxRuntimeError, match=f"option {name}, '{value}' is not a valid {kind} value."):
+            lowered.compile({name: value})
