@@ -93,8 +93,7 @@ def exponential(z: Parts) -> Parts:
     rest = is_large.choose(e, 1.0)
     imag = b.equals(0.0).choose(b, e * b.call("sine") * rest)
     real = b.equals(0.0).choose(e * rest, e * b.call("cosine") * rest)
-    vanishes = a.equals(-INFINITY)
-    return Parts(vanishes.choose(0.0, real), vanishes.choose(0.0, imag))
+    return Parts(real, imag)
 
 
 def _exp_limit(x: Term) -> float:

@@ -33,7 +33,7 @@ from hlo2tx8.lower.select_memory import (
 from hlo2tx8.lower.select_reduce import select_broadcast, select_reduce
 from hlo2tx8.lower.select_rows import expand, is_of_rows, joined_lanes, row_step, select_reduce_lanes
 from hlo2tx8.lower.step_builder import StepBuilder
-from hlo2tx8.lower.varying_lanes import Known
+from hlo2tx8.lower.varying_lanes import Known, varying_lanes
 
 
 @dataclass
@@ -251,13 +251,11 @@ class BoxSelector:
         fmt = storage_format(op.result.type)
         shape = tensor_type(op.source).get_shape()
         size = max(shape[0], 1) * fmt.bytes
+        index_format = format_of(op.index.type)
         if size > MAX_GATHER_BYTES:
-            raise CompileError(
-                "E3202",
-                f"an access without affine strides reads a tensor of {size} bytes; SPM holds at most {MAX_GATHER_BYTES} of it",
-                origin=_origin(op),
-            )
-        index = self.as_format(self.vector(op.index), format_of(op.index.type), Format.INT32)
+            walk = Walk.of(self.step, [0] * len(self.step.shape), varying_lanes(op.index, {}))
+            return load_rows(walk, self.slots[op.source], 0, self.buffer(self.vector(op.index)), index_format, fmt)
+        index = self.as_format(self.vector(op.index), index_format, Format.INT32)
         return self._gathered(op.source, index, fmt)
 
     def _gathered(self, tensor: SSAValue, index: SSAValue, fmt: Format) -> SSAValue:

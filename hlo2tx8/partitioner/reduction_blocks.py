@@ -14,13 +14,15 @@ from math import prod
 
 from xdsl.ir import Operation
 
-from hlo2tx8.dialects.layout import minor_to_major
+from hlo2tx8.dialects.hlo_indexed import ReadAtOp
+from hlo2tx8.dialects.layout import minor_to_major, strides
 from hlo2tx8.hlo import Kind, operand_indexing
 from hlo2tx8.hlo.accumulation import only_adds
-from hlo2tx8.indexing import Sym
+from hlo2tx8.indexing import Const, Expr, Sym, Variable, simplify_expr, split_terms
 from hlo2tx8.partitioner.accesses import AccessAnalysis
 from hlo2tx8.partitioner.computation import SubgraphFunction
 from hlo2tx8.partitioner.instruction import CONSTANTS, kind_of, tensor_type
+from hlo2tx8.partitioner.iteration_space import Access
 from hlo2tx8.partitioner.reduction_paths import is_empty_loop, is_reduction, loop_counters
 from hlo2tx8.partitioner.work_split import WorkSplit
 
@@ -56,7 +58,8 @@ class ReductionAnalysis:
 
     def split(self, function: SubgraphFunction) -> Sequence[tuple[WorkSplit, Mapping[Operation, Blocks]]]:
         """The work split of the one loop over the function's roots, and the blocks of the reductions in it."""
-        found = [_shape_of(op) for op in self._reductions(function)]
+        read = self.accesses.of(function)
+        found = [_shape_of(op, read) for op in self._reductions(function)]
         if not found:
             return [(self.accesses.split(function), {})]
         budget = self.accesses.step_elements(function)
@@ -73,7 +76,7 @@ class ReductionAnalysis:
         """The reductions in the function and in those that will be inlined into it, as far as their order is free."""
         found: list[Operation] = []
         for op in function.instructions:
-            if why_in_order(op) == "":
+            if why_in_order(op) == "" and not _is_small_window(op):
                 found.append(op)
         for callee in self.accesses.inlined_callees(function):
             found += self._reductions(callee)
@@ -91,6 +94,15 @@ class _Shape:
     def blocks(self, most_lanes: int) -> Blocks:
         lanes = _lanes(self.extent, most_lanes, is_inner=not self.is_outer)
         return Blocks(self.loops, self.block, self.extent, lanes, self.is_outer)
+
+
+def _is_small_window(op: Operation) -> bool:
+    """Does it join a view's elements that are no neighbours in memory, or few? A turn each then loads them for all outputs."""
+    owner = op.operands[0].owner
+    if not isinstance(owner, ReadAtOp):
+        return False
+    turns = [counter.hi + 1 for counter in loop_counters(op)]
+    return sum(n > 1 for n in turns) > 1 or prod(turns) <= UNIT
 
 
 def why_in_order(op: Operation) -> str:
@@ -119,14 +131,15 @@ def joins_apart(op: Operation, number: int) -> str:
     return owner.name.partition(".")[2]
 
 
-def _shape_of(op: Operation) -> _Shape:
-    """Which counters lie next to each other in the input's memory."""
+def _shape_of(op: Operation, read: Sequence[Access]) -> _Shape:
+    """Which counters lie next to each other in the input's memory, and in that of what is read for it."""
     type_ = tensor_type(op.operands[0])
     shape, reduced = type_.get_shape(), reduced_dimensions(op)
     order = [dim for dim in reversed(minor_to_major(type_)) if shape[dim] != 1]
     last = max((position for position, dim in enumerate(order) if dim in reduced), default=-1)
     first = last
-    while first > 0 and order[first - 1] in reduced:
+    forms = [form for access in read if (form := _steps_of(access, loop_counters(op))) is not None]
+    while first > 0 and order[first - 1] in reduced and _are_neighbours(forms, reduced, order[first - 1], order[first], shape):
         first -= 1
     run = order[first : last + 1] if last >= 0 else []
     block = tuple(reduced.index(dim) for dim in run)
@@ -134,6 +147,29 @@ def _shape_of(op: Operation) -> _Shape:
     single = [dim for dim in reduced if shape[dim] == 1]
     loops = tuple(reduced.index(dim) for dim in (*single, *outside))
     return _Shape(op, loops, block, prod(shape[dim] for dim in run), is_outer=last + 1 < len(order))
+
+
+def _steps_of(access: Access, counters: Sequence[Variable]) -> Sequence[int | None] | None:
+    """How far the offset moves with each counter, None where that is not one distance; None if the access has other counters."""
+    if tuple(v.hi for v in access.map.ranges) != tuple(v.hi for v in counters):
+        return None
+    offset: Expr = Const(0)
+    for result, step in zip(access.map.results, strides(access.type), strict=True):
+        offset = offset + result * step
+    simple = simplify_expr(offset, [d.interval for d in access.map.dims], [v.interval for v in access.map.syms])
+    split = split_terms(simple, tuple(Sym(i) for i in range(len(counters))))
+    return [None] * len(counters) if split is None else [split[1].get(Sym(i), 0) for i in range(len(counters))]
+
+
+def _are_neighbours(
+    forms: Sequence[Sequence[int | None]], reduced: Sequence[int], outer: int, inner: int, shape: Sequence[int]
+) -> bool:
+    """Does every access go on from the end of dimension `inner` to its start one further along `outer`?"""
+    for form in forms:
+        far, near = form[reduced.index(outer)], form[reduced.index(inner)]
+        if far is None or near is None or far != near * shape[inner]:
+            return False
+    return True
 
 
 def reduced_dimensions(op: Operation) -> list[int]:

@@ -113,8 +113,38 @@ ENTRY main {
     near(r, (x * x).real)
 
 
+def test_bitcasts_between_widths() -> None:
+    """Halves of the real part come first."""
+    narrow, wide = "tensor<3x2xcomplex<f32>>", "tensor<3xcomplex<f64>>"
+    text = f"""func.func @main(%a: {wide}, %b: {narrow}) -> ({narrow}, {wide}) {{
+      %c = stablehlo.bitcast_convert %a : ({wide}) -> {narrow}
+      %d = stablehlo.bitcast_convert %b : ({narrow}) -> {wide}
+      return %c, %d : {narrow}, {wide}
+    }}"""
+    x = draw(3, dtype=np.complex128)
+    pairs = x.view(np.complex64).reshape(3, 2)
+    found = hlo2tx8.compile(text).execute(x, pairs)
+    assert [a.tobytes() for a in found] == [pairs.tobytes(), x.tobytes()]
+
+
 PAIRS = product((0.0, -0.0, 1.5, -np.inf, np.inf, np.nan), (0.0, -0.0, 2.5, np.inf))
 SPECIAL = np.array([complex(a, b) for a, b in PAIRS], np.complex64)
+
+
+def test_exponential_has_nan_where_xla_has() -> None:
+    def compare(actual: np.ndarray, expected: np.ndarray) -> None:
+        np.testing.assert_array_equal(np.isnan(actual), np.isnan(expected))
+
+    check(jnp.exp, SPECIAL, levels=(), modes=FAST, compare=compare)
+
+
+def test_pred_is_of_the_real_part() -> None:
+    text = """func.func @main(%z: tensor<4xcomplex<f32>>) -> tensor<4xi1> {
+      %p = stablehlo.convert %z : (tensor<4xcomplex<f32>>) -> tensor<4xi1>
+      return %p : tensor<4xi1>
+    }"""
+    found = hlo2tx8.compile(text).execute(np.array([0, 1, 1j, np.nan], np.complex64))
+    np.testing.assert_array_equal(found[0], [False, True, False, True])
 
 
 @pytest.mark.parametrize("name", ["abs", "exp", "log", "sqrt", "reciprocal", "tanh", "sign"])

@@ -247,3 +247,20 @@ def test_dot_general_of_any_dtype(types: tuple[str, str, str]) -> None:
 def test_code_does_not_grow_with_the_reduced_extent() -> None:
     small, large = (hlo2tx8.compile(reduce_text((64, n), (1,), "float32", "add")).program for n in (32768, 1 << 20))
     assert len(small.code) == len(large.code)
+
+
+@pytest.mark.parametrize("over", [(2, 3), (1, 2), (0, 3)])
+def test_of_a_large_transposed_array(over: tuple[int, ...]) -> None:
+    """Neighbours in the operand are none in memory, and the array is larger than a scratchpad."""
+    x = np.random.default_rng(5).integers(0, 9, (32, 64, 8, 80)).astype(np.float32)
+    kept = [n for d, n in enumerate((32, 80, 8, 64)) if d not in over]
+    moved, result = tensor((32, 80, 8, 64), "float32"), tensor(tuple(kept), "float32")
+    whole = tensor(x.shape, "float32")
+    text = f"""func.func @main(%x: {whole}) -> {result} {{
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %t = stablehlo.transpose %x, dims = [0, 3, 2, 1] : ({whole}) -> {moved}
+      %r = stablehlo.reduce(%t init: %zero) applies stablehlo.add across dimensions = {list(over)}
+        : ({moved}, tensor<f32>) -> {result}
+      return %r : {result}
+    }}"""
+    np.testing.assert_array_equal(run(text, [x], FAST)[0], x.transpose(0, 3, 2, 1).sum(over))

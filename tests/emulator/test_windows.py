@@ -53,6 +53,16 @@ def test_every_attribute() -> None:
     check(lambda x: pooled(x, 0, lax.max, (1, 20, 1, 1), (1, 1, 1, 1), "VALID"), X)
 
 
+def test_of_an_image_larger_than_a_scratchpad() -> None:
+    x = np.random.default_rng(3).normal(size=(90, 64, 64, 2)).astype(np.float32)
+    check(lambda x: pooled(x, -np.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID"), x, levels=(), modes=FAST)
+
+
+def test_sums_of_small_windows_are_added_in_order() -> None:
+    x = np.random.default_rng(4).normal(size=(8, 40)).astype(np.float32)
+    check(lambda x: pooled(x, 0, lax.add, (8, 1), (1, 1), ((7, 0), (0, 0))), x, levels=(), compare=same_bits)
+
+
 def test_cumulative() -> None:
     check(lambda x: (jnp.cumsum(x, axis=1), lax.cummax(x, axis=2, reverse=True)), X, compare=near(9))
     check(lambda x: jnp.cumprod(x), np.arange(1, 30, dtype=np.int32))

@@ -16,15 +16,15 @@ def convert(_: Attributes, result: TensorLike, x: Array) -> Array:
     """x in the result's dtype.
 
     Floats round once to nearest even; float → integer truncates, saturates, NaN → 0; integers wrap; → pred is x != 0;
-    complex → real drops the imaginary part.
+    complex → real, also → pred, drops the imaginary part.
     """
     to = result.dtype
     if x.dtype == to:
         return x
-    if to.kind == "b":
-        return widen(x) != 0
     if x.dtype.kind == "c" and to.kind != "c":
         x = np.asarray(np.real(x))
+    if to.kind == "b":
+        return widen(x) != 0
     source = widen(x)
     if is_integer(to):
         return float_to_integer(source, to) if source.dtype.kind == "f" else wrap(source, to)

@@ -15,6 +15,13 @@ from hlo2tx8.hlo.spec import Array, Attributes, TensorLike
 ANALYTIC = (*FLOAT, *COMPLEX)
 
 
+def exponential(x: Array) -> Array:
+    """e^x; NaN for a complex x without an angle, even at -inf."""
+    if x.dtype.kind == "c":
+        return np.where(np.isfinite(np.imag(x)), np.exp(x), complex(np.nan, np.nan))
+    return np.exp(x)
+
+
 def cbrt(x: Array) -> Array:
     """The real cube root; the principal one for complex."""
     if x.dtype.kind == "c":
@@ -30,7 +37,7 @@ def rsqrt(x: Array) -> Array:
 def logistic(x: Array) -> Array:
     """1 / (1 + exp(-x)), through exp of a negative number so that small results keep their digits."""
     if x.dtype.kind == "c":
-        return 1 / (1 + np.exp(-x))
+        return 1 / (1 + exponential(-x))
     small = np.exp(-np.abs(x))
     return np.where(x >= 0, 1 / (1 + small), small / (1 + small))
 
@@ -53,7 +60,7 @@ def _is_finite(_: Attributes, __: TensorLike, x: Array) -> Any:
 
 
 SPECS = (
-    elementwise("stablehlo.exponential", double(np.exp), accepts=ANALYTIC, ulp=2, scalar={"float": math.ExpOp}),
+    elementwise("stablehlo.exponential", double(exponential), accepts=ANALYTIC, ulp=2, scalar={"float": math.ExpOp}),
     elementwise("stablehlo.exponential_minus_one", double(np.expm1), accepts=ANALYTIC, ulp=3, scalar={"float": math.ExpM1Op}),
     elementwise("stablehlo.log", double(np.log), accepts=ANALYTIC, ulp=2, scalar={"float": math.LogOp}),
     elementwise("stablehlo.log_plus_one", double(np.log1p), accepts=ANALYTIC, ulp=3, complex_ulp=8, scalar={"float": math.Log1pOp}),
