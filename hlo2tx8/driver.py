@@ -5,7 +5,6 @@ heart, `lower_stages` and `compile_stages`, for who wants to look at the IR betw
 kernel it was working on, and everything unsupported in a module is reported at once.
 """
 
-import gc
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from xdsl.utils.exceptions import VerifyException
 from hlo2tx8.dialects.launch import kernels
 from hlo2tx8.dump import Dumper
 from hlo2tx8.errors import CompileError, Hlo2tx8Error, InputError, LevelError, UnsupportedError, UnsupportedOp
+from hlo2tx8.garbage import no_garbage_collection
 from hlo2tx8.lower.allocate_spm import SpmOverflowError
 from hlo2tx8.lower.channel_blocks import EngineOrderError
 from hlo2tx8.module import module_name, signature_of
@@ -66,7 +66,7 @@ def lower_module(module: ModuleOp, options: Options, watch: Watch | None = None)
 
 
 def _drain(stages: Stages[Result]) -> Result:
-    with _no_garbage_collection():
+    with no_garbage_collection():
         while True:
             try:
                 next(stages)
@@ -274,15 +274,3 @@ def _verify(module: ModuleOp, pass_name: str) -> None:
         module.verify()
     except VerifyException as error:
         raise LevelError("E1006", f"IR does not verify after {pass_name}: {error}") from error
-
-
-@contextmanager
-def _no_garbage_collection() -> Generator[None]:
-    """IR is one big cyclic structure: collecting it while it grows only costs time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

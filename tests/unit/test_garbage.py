@@ -1,0 +1,48 @@
+"""What a compilation leaves to the garbage collector is collected late, but it is collected."""
+
+import gc
+import weakref
+
+from pytest import MonkeyPatch
+
+from hlo2tx8 import garbage
+
+
+class Node:
+    """Garbage once it is left alone: it refers to itself."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_garbage_is_old_at_once_and_collected_when_there_is_much(monkeypatch: MonkeyPatch):
+    monkeypatch.setattr(garbage, "_UNCOLLECTED", garbage._Uncollected())
+    monkeypatch.setattr(garbage._Uncollected, "MOST", 10_000)
+    with garbage.no_garbage_collection():
+        assert not gc.isenabled()
+        left = weakref.ref(Node())
+    assert gc.isenabled()
+    gc.collect(1)
+    assert left() is not None
+    kept: list[list[int]] = []
+    while left() is not None and len(kept) < 20_000:
+        with garbage.no_garbage_collection():
+            kept += ([] for _ in range(1000))
+    assert 10_000 <= len(kept) < 20_000
+
+
+def test_a_collector_that_is_off_stays_off_and_what_others_froze_stays_frozen():
+    gc.disable()
+    try:
+        with garbage.no_garbage_collection():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+    gc.freeze()
+    try:
+        with garbage.no_garbage_collection():
+            pass
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
