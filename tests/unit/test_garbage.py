@@ -3,7 +3,7 @@
 import gc
 import weakref
 
-from pytest import MonkeyPatch
+import pytest
 
 from hlo2tx8 import garbage
 
@@ -15,7 +15,7 @@ class Node:
         self.itself = self
 
 
-def test_garbage_is_old_at_once_and_collected_when_there_is_much(monkeypatch: MonkeyPatch):
+def test_garbage_is_old_at_once_and_collected_when_there_is_much(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(garbage, "_UNCOLLECTED", garbage._Uncollected())
     monkeypatch.setattr(garbage._Uncollected, "MOST", 10_000)
     with garbage.no_garbage_collection():
