@@ -14,11 +14,11 @@ def no_garbage_collection() -> Generator[None]:
         yield
     finally:
         if enabled:
-            _UNCOLLECTED.put_off()
+            UNCOLLECTED.put_off()
             gc.enable()
 
 
-class _Uncollected:
+class Uncollected:
     """Objects that compilations have left to the collector. Its next young collection would walk all of them to free none, a tenth
     of the time to compile: they become old at once, and are collected when there are many."""
 
@@ -38,4 +38,4 @@ class _Uncollected:
             gc.unfreeze()
 
 
-_UNCOLLECTED = _Uncollected()
+UNCOLLECTED = Uncollected()

@@ -16,8 +16,8 @@ class Node:
 
 
 def test_garbage_is_old_at_once_and_collected_when_there_is_much(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(garbage, "_UNCOLLECTED", garbage._Uncollected())
-    monkeypatch.setattr(garbage._Uncollected, "MOST", 10_000)
+    monkeypatch.setattr(garbage, "UNCOLLECTED", garbage.Uncollected())
+    monkeypatch.setattr(garbage.Uncollected, "MOST", 10_000)
     with garbage.no_garbage_collection():
         assert not gc.isenabled()
         left = weakref.ref(Node())
