@@ -93,19 +93,23 @@ INLINED void chain_block(doubles v[TILE_ROWS][2], const double *a, const double 
 }
 
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
-/* Instructions name their own rounding: nothing leaves the registers. */
-INLINED void fold_block(floats acc[TILE_ROWS], doubles v[TILE_ROWS][2]) {
-    EACH_ROW {
-        const __m256 left = _mm512_cvt_roundpd_ps(v[r][0], TOWARD_ZERO), right = _mm512_cvt_roundpd_ps(v[r][1], TOWARD_ZERO);
-        acc[r] = cut_add(acc[r], _mm512_insertf32x8(_mm512_castps256_ps512(left), right, 1));
-    }
+/* Rounded toward zero to the bits of a float, which cost less than the conversion: no sum of fp16 products is too large or too small for
+ * one. A double rounded toward zero twice is that rounded once. */
+INLINED doubles cut_double(doubles v) { return _mm512_and_pd(v, _mm512_castsi512_pd(_mm512_set1_epi64(-(1LL << 29)))); }
+
+INLINED void fold_block(doubles acc[TILE_ROWS][2], doubles v[TILE_ROWS][2]) {
+    EACH_ROW EACH_VECTOR(2) acc[r][c] = cut_double(_mm512_add_round_pd(acc[r][c], cut_double(v[r][c]), TOWARD_ZERO));
 }
 
+/* Nothing leaves the registers. */
 static void sum_doubles(const struct tile_sums *tile, const void *left, const void *right, i64 k) {
     const double *a = left, *b = right;
-    doubles v[TILE_ROWS][2];
-    floats acc[TILE_ROWS];
-    EACH_ROW acc[r] = begin_sums(tile, r, 0);
+    doubles v[TILE_ROWS][2], acc[TILE_ROWS][2];
+    EACH_ROW {
+        const floats from = begin_sums(tile, r, 0);
+        acc[r][0] = _mm512_cvtps_pd(_mm512_castps512_ps256(from));
+        acc[r][1] = _mm512_cvtps_pd(_mm512_extractf32x8_ps(from, 1));
+    }
     prefetch_sums(tile, 1);
     for (; k >= NE_BLOCK; k -= NE_BLOCK, a += NE_BLOCK, b += NE_BLOCK * LANES) {
         chain_block(v, a, b, NE_BLOCK);
@@ -115,7 +119,10 @@ static void sum_doubles(const struct tile_sums *tile, const void *left, const vo
         chain_block(v, a, b, k);
         fold_block(acc, v);
     }
-    EACH_ROW keep_sums(tile, r, 0, acc[r]);
+    EACH_ROW {
+        const __m256 low = _mm512_cvtpd_ps(acc[r][0]), high = _mm512_cvtpd_ps(acc[r][1]);
+        keep_sums(tile, r, 0, _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1));
+    }
 }
 #else
 INLINED void store_block(double *s, doubles v[TILE_ROWS][2]) {
