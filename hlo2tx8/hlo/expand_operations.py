@@ -6,6 +6,7 @@ dynamic_broadcast_in_dim           ⟶    broadcast_in_dim, where the result's s
 dynamic_slice, gather              ⟶    hlo.read_at
 dynamic_update_slice, scatter      ⟶    hlo.write_at
 reduce_window, convolution         ⟶    reduce, dot_general of views
+pad with holes                     ⟶    pad of one more dimension, pad
 select_and_scatter                 ⟶    two reduces of views
 sort                               ⟶    a network of compare and exchange
 custom_call @ApproxTopK            ⟶    sort, slice

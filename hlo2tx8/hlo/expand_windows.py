@@ -1,6 +1,7 @@
 """Expansions of ops over sliding windows: a view with the window's dimensions behind the result's, and what folds it.
 
 reduce_window   ⟶   pad; fusion { a view [result..., window...] of the padded operand; reduce over the window }
+pad with holes  ⟶   fusion { holes behind each element, as one more dimension }; pad
 convolution     ⟶   fusion { pad; views [groups, batch, result..., features, window...] and
                                   [groups, output features, features, window...]; dot_general over features and window }
 
@@ -9,11 +10,12 @@ engine does not convolve, is padded before the fusion.
 """
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.dialects import stablehlo
-from hlo2tx8.dialects.hlo import StructAttr
+from hlo2tx8.dialects.hlo import FusionOp, StructAttr
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.dialects.struct_text import parse_struct
 from hlo2tx8.dialects.xla_dot import sums_type
@@ -24,6 +26,9 @@ from hlo2tx8.hlo.ops.window import Window
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap
 
 Dims = tuple[int, ...]
+
+LEAST_WITH_HOLES = 1024
+"""Elements of an array from which on a kernel of its own that puts holes between them takes less time than computing places."""
 
 
 def _reduce_window(op: Operation) -> None:
@@ -145,7 +150,17 @@ def _in_order(e: Expansion, found: SSAValue, op: Operation, n: ConvNumbers) -> S
     return e.emit("transpose", [found], op.results[0].type, permutation=int_array(order))
 
 
+def _pad(op: Operation) -> None:
+    """One with holes between many elements; in a fusion it stays as it is."""
+    amounts = [attributes_of(op)[name] for name in ("edge_padding_low", "edge_padding_high", "interior_padding")]
+    is_large = prod(tensor_like(op.operands[0].type).shape) >= LEAST_WITH_HOLES
+    if any(amounts[2]) and is_large and not isinstance(op.parent_op(), FusionOp):
+        e = Expansion(op)
+        e.replace(e.pad(op.operands[0], op.operands[1], *amounts))
+
+
 EXPANSIONS: dict[str, Callable[[Operation], None]] = {
+    "stablehlo.pad": _pad,
     "stablehlo.reduce_window": _reduce_window,
     "stablehlo.convolution": _convolution,
 }

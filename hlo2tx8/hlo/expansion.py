@@ -55,13 +55,32 @@ class Expansion:
         return self.insert(ReadAtOp([source], [self.like(source, shape)], place_properties(map, (), (), ()))).results[0]
 
     def pad(self, source: SSAValue, value: SSAValue, low: Sequence[int], high: Sequence[int], interior: Sequence[int]) -> SSAValue:
-        """The source with `value` around its elements and between them; itself where there is nothing to add."""
-        if not any((*low, *high, *interior)):
+        """The source with `value` around its elements and between them; itself where there is nothing to add.
+
+        Holes are made first, by themselves: behind every element, as one more dimension, which leaves each access affine.
+        """
+        shape = as_tensor(source.type).get_shape()
+        holes = [inner if n > 1 else 0 for inner, n in zip(interior, shape, strict=True)]
+        if any(holes):
+            source = self._with_holes(source, value, holes)
+            high = [n - inner for n, inner in zip(high, holes, strict=True)]
+        if not any((*low, *high)):
             return source
-        sizes = zip(as_tensor(source.type).get_shape(), low, high, interior, strict=True)
-        shape = [max(0, a + b + n + max(0, n - 1) * inner) for n, a, b, inner in sizes]
-        amounts = {"edge_padding_low": low, "edge_padding_high": high, "interior_padding": interior}
+        return self._pad(source, value, low, high)
+
+    def _pad(self, source: SSAValue, value: SSAValue, low: Sequence[int], high: Sequence[int]) -> SSAValue:
+        shape = [max(0, n + a + b) for n, a, b in zip(as_tensor(source.type).get_shape(), low, high, strict=True)]
+        amounts = {"edge_padding_low": low, "edge_padding_high": high, "interior_padding": [0] * len(shape)}
         return self.emit("pad", [source, value], self.like(source, shape), **{k: int_array(v) for k, v in amounts.items()})
+
+    def _with_holes(self, source: SSAValue, value: SSAValue, holes: Sequence[int]) -> SSAValue:
+        """Each element with so many holes behind it along each dimension."""
+        before, shape = self.op.prev_op, as_tensor(source.type).get_shape()
+        split = [n for size, inner in zip(shape, holes, strict=True) for n in ((size, 1) if inner else (size,))]
+        behind = [n for inner in holes for n in ((0, inner) if inner else (0,))]
+        apart = self._pad(self.emit("reshape", [source], self.like(source, split)), value, [0] * len(split), behind)
+        joined = [size * (inner + 1) for size, inner in zip(shape, holes, strict=True)]
+        return self.fuse_since(before, [self.emit("reshape", [apart], self.like(source, joined))])[0]
 
     def replace(self, *values: SSAValue) -> None:
         """Let these values stand for the op's results."""

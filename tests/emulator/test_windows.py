@@ -58,6 +58,13 @@ def test_of_an_image_larger_than_a_scratchpad() -> None:
     check(lambda x: pooled(x, -np.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID"), x, levels=(), modes=FAST)
 
 
+@pytest.mark.parametrize("edges", [(0, 0), (2, 1), (-1, -2), (-3, 5)])
+def test_pad_with_holes(edges: tuple[int, int]) -> None:
+    amounts = ((0, 0, 0), (*edges, 2), (*edges, 1), (0, 0, 0))
+    check(lambda x: lax.pad(x, np.float32(7), amounts), np.tile(X, 4), compare=same_bits)
+    check(lambda x: lax.pad(x[:, :1, :0], np.float32(7), ((0, 0, 0), (1, 2, 2), (1, 2, 1), (0, 0, 0))), X, levels=(), modes=FAST)
+
+
 def test_sums_of_small_windows_are_added_in_order() -> None:
     x = np.random.default_rng(4).normal(size=(8, 40)).astype(np.float32)
     check(lambda x: pooled(x, 0, lax.add, (8, 1), (1, 1), ((7, 0), (0, 0))), x, levels=(), compare=same_bits)
