@@ -1,8 +1,5 @@
-"""Random programs of strided loads and of what moves their elements on, in the native core and in the definition.
-
-The native core puts such loads off and has TDMA and WDMA read DDR in their place; it must leave the same bytes in SPM and DDR
-as the definition, which does one record after the other.
-"""
+"""Random programs of strided loads and what moves their elements on: the native core, which puts such loads off and lets TDMA and
+WDMA read DDR in their place, leaves the same bytes in SPM and DDR as the definition, which does one record after the other."""
 
 import numpy as np
 import pytest

@@ -26,6 +26,11 @@ def table_values(name: str) -> Array:
     return np.array(values, np.int64)
 
 
+def _power_of_two(n: Array, dtype: type[Any]) -> Array:
+    bias, width = (127, 23) if dtype is np.float32 else (1023, 52)
+    return ((n + n.dtype.type(bias)) << n.dtype.type(width)).view(dtype)
+
+
 def _run_step(step: Step, args: list[Array]) -> Array:
     if step.op in _BINARY:
         return _BINARY[step.op](args[0], args[1])
@@ -43,6 +48,9 @@ def _run_step(step: Step, args: list[Array]) -> Array:
             return args[0].astype(dtype)
         case "lookup":
             return table_values(str(step.value))[args[0]].astype(dtype)
+        case "scale":
+            half = args[1] >> 1
+            return args[0] * _power_of_two(half, dtype) * _power_of_two(args[1] - half, dtype)
         case "lshr":
             unsigned = np.uint32 if step.type == "i32" else np.uint64
             return (args[0].view(unsigned) >> args[1].view(unsigned)).view(dtype)

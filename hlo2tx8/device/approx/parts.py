@@ -47,9 +47,8 @@ def nearest_power(x: Value) -> tuple[Value, Value]:
 
 
 def scale(x: Value, n: Value) -> Value:
-    """x 2^n in two steps, so that overflow and subnormal results round once; n within twice the exponent range."""
-    half = n >> 1
-    return x * power_of_two(half) * power_of_two(n - half)
+    """x 2^n rounded once, for |x| in [1/2, 2] and n within twice the exponent range."""
+    return x.scale(n)
 
 
 def at_most(x: Value, high: float) -> Value:

@@ -124,6 +124,10 @@ class Value:
         """The value converted: rounded to nearest even into a float, truncated from a float that fits into an integer."""
         return self._alone("convert", type_)
 
+    def scale(self, n: "Value") -> "Value":
+        """Times 2^n, n an integer of the same width: times 2^(n >> 1) and then the rest, so that only the last product rounds."""
+        return self.builder.emit(Step("scale", self.type, (self.index, n.index)))
+
     def select(self, then: "Value | float", otherwise: "Value | float") -> "Value":
         """`then` where this condition holds, `otherwise` elsewhere (at least one of them a Value)."""
         of = then if isinstance(then, Value) else otherwise

@@ -30,6 +30,16 @@ static inline double bits_i64_f64(int64_t x) {
     return both.to;
 }
 
+static inline float scale_f32(float x, int32_t n) {
+    const int32_t half = n >> 1;
+    return x * bits_i32_f32(((int32_t)((uint32_t)half + 127) << 23)) * bits_i32_f32(((int32_t)((uint32_t)(n - half) + 127) << 23));
+}
+
+static inline double scale_f64(double x, int64_t n) {
+    const int64_t half = n >> 1;
+    return x * bits_i64_f64(((int64_t)((uint64_t)half + 1023) << 52)) * bits_i64_f64(((int64_t)((uint64_t)(n - half) + 1023) << 52));
+}
+
 static const int64_t two_over_pi_words[] = {0x00000000, 0x00000000, 0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041, 0xFE5163AB, 0xDEBBC561, 0xB7246E3A, 0x424DD2E0, 0x06492EEA, 0x09D1921C, 0xFE1DEB1C, 0xB129A73E, 0xE88235F5, 0x2EBB4484, 0xE99C7026, 0xB45F7E41, 0x3991D639, 0x835339F4, 0x9C845F8B, 0xBDF9283B, 0x1FF897FF, 0xDE05980F, 0xEF2F118B, 0x5A0A6D1F, 0x6D367ECF, 0x27CB09B7, 0x4F463F66, 0x9E5FEA2D, 0x7527BAC7, 0xEBE5F17B, 0x3D0739F7, 0x8A5292EA, 0x6BFB5FB1, 0x1F8D5D08, 0x56033046, 0xFC7B6BAB, 0xF0CFBC20, 0x9AF4361D, 0xA9E39161};
 
 static const double pow_inverse[] = {0x1.6c00000000000p+0, 0x1.6800000000000p+0, 0x1.6400000000000p+0, 0x1.6000000000000p+0, 0x1.5d00000000000p+0, 0x1.5900000000000p+0, 0x1.5500000000000p+0, 0x1.5200000000000p+0, 0x1.4e00000000000p+0, 0x1.4b00000000000p+0, 0x1.4800000000000p+0, 0x1.4400000000000p+0, 0x1.4100000000000p+0, 0x1.3e00000000000p+0, 0x1.3b00000000000p+0, 0x1.3800000000000p+0, 0x1.3500000000000p+0, 0x1.3200000000000p+0, 0x1.2f00000000000p+0, 0x1.2d00000000000p+0, 0x1.2a00000000000p+0, 0x1.2700000000000p+0, 0x1.2500000000000p+0, 0x1.2200000000000p+0, 0x1.1f00000000000p+0, 0x1.1d00000000000p+0, 0x1.1a00000000000p+0, 0x1.1800000000000p+0, 0x1.1600000000000p+0, 0x1.1300000000000p+0, 0x1.1100000000000p+0, 0x1.0f00000000000p+0, 0x1.0d00000000000p+0, 0x1.0a00000000000p+0, 0x1.0800000000000p+0, 0x1.0600000000000p+0, 0x1.0400000000000p+0, 0x1.0200000000000p+0, 0x1.0000000000000p+0, 0x1.fc00000000000p-1, 0x1.f800000000000p-1, 0x1.f400000000000p-1, 0x1.f000000000000p-1, 0x1.ec00000000000p-1, 0x1.ea00000000000p-1, 0x1.e600000000000p-1, 0x1.e200000000000p-1, 0x1.de00000000000p-1, 0x1.da00000000000p-1, 0x1.d800000000000p-1, 0x1.d400000000000p-1, 0x1.d000000000000p-1, 0x1.ce00000000000p-1, 0x1.ca00000000000p-1, 0x1.c800000000000p-1, 0x1.c400000000000p-1, 0x1.c000000000000p-1, 0x1.be00000000000p-1, 0x1.ba00000000000p-1, 0x1.b800000000000p-1, 0x1.b400000000000p-1, 0x1.b200000000000p-1, 0x1.b000000000000p-1, 0x1.ac00000000000p-1, 0x1.aa00000000000p-1, 0x1.a600000000000p-1, 0x1.a400000000000p-1, 0x1.a200000000000p-1, 0x1.9e00000000000p-1, 0x1.9c00000000000p-1, 0x1.9a00000000000p-1, 0x1.9800000000000p-1, 0x1.9400000000000p-1, 0x1.9200000000000p-1, 0x1.9000000000000p-1, 0x1.8e00000000000p-1, 0x1.8a00000000000p-1, 0x1.8800000000000p-1, 0x1.8600000000000p-1, 0x1.8400000000000p-1, 0x1.8200000000000p-1, 0x1.8000000000000p-1, 0x1.7e00000000000p-1, 0x1.7a00000000000p-1, 0x1.7800000000000p-1, 0x1.7600000000000p-1, 0x1.7400000000000p-1, 0x1.7200000000000p-1, 0x1.7000000000000p-1, 0x1.6e00000000000p-1, 0x1.6c00000000000p-1, 0x1.6a00000000000p-1, 0x1.6800000000000p-1};
@@ -319,20 +329,8 @@ static inline float approx_exp_f32(float x0) {
     const float v39 = v20 - v38;
     const float v40 = v39 + v35;
     const float v41 = v37 + v40;
-    const int32_t v42 = INT64_C(1);
-    const int32_t v43 = v14 >> v42;
-    const int32_t v44 = INT64_C(127);
-    const int32_t v45 = (int32_t)((uint32_t)v43 + (uint32_t)v44);
-    const int32_t v46 = INT64_C(23);
-    const int32_t v47 = (int32_t)((uint32_t)v45 << v46);
-    const float v48 = bits_i32_f32(v47);
-    const float v49 = v41 * v48;
-    const int32_t v50 = (int32_t)((uint32_t)v14 - (uint32_t)v43);
-    const int32_t v51 = (int32_t)((uint32_t)v50 + (uint32_t)v44);
-    const int32_t v52 = (int32_t)((uint32_t)v51 << v46);
-    const float v53 = bits_i32_f32(v52);
-    const float v54 = v49 * v53;
-    return v54;
+    const float v42 = scale_f32(v41, v14);
+    return v42;
 }
 
 static inline double approx_exp_f64(double x0) {
@@ -399,20 +397,8 @@ static inline double approx_exp_f64(double x0) {
     const double v60 = v20 - v59;
     const double v61 = v60 + v56;
     const double v62 = v58 + v61;
-    const int64_t v63 = INT64_C(1);
-    const int64_t v64 = v14 >> v63;
-    const int64_t v65 = INT64_C(1023);
-    const int64_t v66 = (int64_t)((uint64_t)v64 + (uint64_t)v65);
-    const int64_t v67 = INT64_C(52);
-    const int64_t v68 = (int64_t)((uint64_t)v66 << v67);
-    const double v69 = bits_i64_f64(v68);
-    const double v70 = v62 * v69;
-    const int64_t v71 = (int64_t)((uint64_t)v14 - (uint64_t)v64);
-    const int64_t v72 = (int64_t)((uint64_t)v71 + (uint64_t)v65);
-    const int64_t v73 = (int64_t)((uint64_t)v72 << v67);
-    const double v74 = bits_i64_f64(v73);
-    const double v75 = v70 * v74;
-    return v75;
+    const double v63 = scale_f64(v62, v14);
+    return v63;
 }
 
 #define FAST_EXP2_FP16 0
@@ -475,20 +461,8 @@ static inline double approx_exp2_f64(double x0) {
     const double v52 = v13 * v51;
     const double v53 = 0x1.0000000000000p+0;
     const double v54 = v52 + v53;
-    const int64_t v55 = INT64_C(1);
-    const int64_t v56 = v12 >> v55;
-    const int64_t v57 = INT64_C(1023);
-    const int64_t v58 = (int64_t)((uint64_t)v56 + (uint64_t)v57);
-    const int64_t v59 = INT64_C(52);
-    const int64_t v60 = (int64_t)((uint64_t)v58 << v59);
-    const double v61 = bits_i64_f64(v60);
-    const double v62 = v54 * v61;
-    const int64_t v63 = (int64_t)((uint64_t)v12 - (uint64_t)v56);
-    const int64_t v64 = (int64_t)((uint64_t)v63 + (uint64_t)v57);
-    const int64_t v65 = (int64_t)((uint64_t)v64 << v59);
-    const double v66 = bits_i64_f64(v65);
-    const double v67 = v62 * v66;
-    return v67;
+    const double v55 = scale_f64(v54, v12);
+    return v55;
 }
 
 #define FAST_SIN_FP16 0
@@ -1513,25 +1487,13 @@ static inline float approx_logistic_f32(float x0) {
     const float v41 = v22 - v40;
     const float v42 = v41 + v37;
     const float v43 = v39 + v42;
-    const int32_t v44 = INT64_C(1);
-    const int32_t v45 = v16 >> v44;
-    const int32_t v46 = INT64_C(127);
-    const int32_t v47 = (int32_t)((uint32_t)v45 + (uint32_t)v46);
-    const int32_t v48 = INT64_C(23);
-    const int32_t v49 = (int32_t)((uint32_t)v47 << v48);
-    const float v50 = bits_i32_f32(v49);
-    const float v51 = v43 * v50;
-    const int32_t v52 = (int32_t)((uint32_t)v16 - (uint32_t)v45);
-    const int32_t v53 = (int32_t)((uint32_t)v52 + (uint32_t)v46);
-    const int32_t v54 = (int32_t)((uint32_t)v53 << v48);
-    const float v55 = bits_i32_f32(v54);
-    const float v56 = v51 * v55;
-    const float v57 = 0x0.0p+0f;
-    const _Bool v58 = v0 < v57;
-    const float v59 = v58 ? v56 : v38;
-    const float v60 = v56 + v38;
-    const float v61 = v59 / v60;
-    return v61;
+    const float v44 = scale_f32(v43, v16);
+    const float v45 = 0x0.0p+0f;
+    const _Bool v46 = v0 < v45;
+    const float v47 = v46 ? v44 : v38;
+    const float v48 = v44 + v38;
+    const float v49 = v47 / v48;
+    return v49;
 }
 
 static inline double approx_logistic_f64(double x0) {
@@ -1600,25 +1562,13 @@ static inline double approx_logistic_f64(double x0) {
     const double v62 = v22 - v61;
     const double v63 = v62 + v58;
     const double v64 = v60 + v63;
-    const int64_t v65 = INT64_C(1);
-    const int64_t v66 = v16 >> v65;
-    const int64_t v67 = INT64_C(1023);
-    const int64_t v68 = (int64_t)((uint64_t)v66 + (uint64_t)v67);
-    const int64_t v69 = INT64_C(52);
-    const int64_t v70 = (int64_t)((uint64_t)v68 << v69);
-    const double v71 = bits_i64_f64(v70);
-    const double v72 = v64 * v71;
-    const int64_t v73 = (int64_t)((uint64_t)v16 - (uint64_t)v66);
-    const int64_t v74 = (int64_t)((uint64_t)v73 + (uint64_t)v67);
-    const int64_t v75 = (int64_t)((uint64_t)v74 << v69);
-    const double v76 = bits_i64_f64(v75);
-    const double v77 = v72 * v76;
-    const double v78 = 0x0.0p+0;
-    const _Bool v79 = v0 < v78;
-    const double v80 = v79 ? v77 : v59;
-    const double v81 = v77 + v59;
-    const double v82 = v80 / v81;
-    return v82;
+    const double v65 = scale_f64(v64, v16);
+    const double v66 = 0x0.0p+0;
+    const _Bool v67 = v0 < v66;
+    const double v68 = v67 ? v65 : v59;
+    const double v69 = v65 + v59;
+    const double v70 = v68 / v69;
+    return v70;
 }
 
 #define FAST_TAN_FP16 0
@@ -2220,22 +2170,12 @@ static inline double approx_expm1_f64(double x0) {
     const int64_t v67 = INT64_C(56);
     const _Bool v68 = v14 < v67;
     const double v69 = v57 + v64;
-    const int64_t v70 = INT64_C(1);
-    const int64_t v71 = v14 >> v70;
-    const int64_t v72 = (int64_t)((uint64_t)v71 + (uint64_t)v58);
-    const int64_t v73 = (int64_t)((uint64_t)v72 << v60);
-    const double v74 = bits_i64_f64(v73);
-    const double v75 = v69 * v74;
-    const int64_t v76 = (int64_t)((uint64_t)v14 - (uint64_t)v71);
-    const int64_t v77 = (int64_t)((uint64_t)v76 + (uint64_t)v58);
-    const int64_t v78 = (int64_t)((uint64_t)v77 << v60);
-    const double v79 = bits_i64_f64(v78);
-    const double v80 = v75 * v79;
-    const double v81 = v68 ? v66 : v80;
-    const double v82 = 0x0.0p+0;
-    const _Bool v83 = v0 == v82;
-    const double v84 = v83 ? v0 : v81;
-    return v84;
+    const double v70 = scale_f64(v69, v14);
+    const double v71 = v68 ? v66 : v70;
+    const double v72 = 0x0.0p+0;
+    const _Bool v73 = v0 == v72;
+    const double v74 = v73 ? v0 : v71;
+    return v74;
 }
 
 #define FAST_LOG1P_FP16 0
@@ -2401,96 +2341,85 @@ static inline double approx_softplus_f64(double x0) {
     const double v65 = v25 - v64;
     const double v66 = v65 + v61;
     const double v67 = v63 + v66;
-    const int64_t v68 = INT64_C(1);
-    const int64_t v69 = v19 >> v68;
-    const int64_t v70 = INT64_C(1023);
-    const int64_t v71 = (int64_t)((uint64_t)v69 + (uint64_t)v70);
-    const int64_t v72 = INT64_C(52);
-    const int64_t v73 = (int64_t)((uint64_t)v71 << v72);
-    const double v74 = bits_i64_f64(v73);
-    const double v75 = v67 * v74;
-    const int64_t v76 = (int64_t)((uint64_t)v19 - (uint64_t)v69);
-    const int64_t v77 = (int64_t)((uint64_t)v76 + (uint64_t)v70);
-    const int64_t v78 = (int64_t)((uint64_t)v77 << v72);
-    const double v79 = bits_i64_f64(v78);
-    const double v80 = v75 * v79;
-    const double v81 = v62 + v80;
-    const double v82 = v81 - v62;
-    const double v83 = v81 - v82;
-    const double v84 = v62 - v83;
-    const double v85 = v80 - v82;
-    const double v86 = v84 + v85;
-    const double v87 = 0x1.0000000000000p-1022;
-    const _Bool v88 = v81 < v87;
-    const double v89 = 0x1.0000000000000p+52;
-    const double v90 = v81 * v89;
-    const double v91 = v88 ? v90 : v81;
-    const int64_t v92 = bits_f64_i64(v91);
-    const int64_t v93 = INT64_C(4604544271217802189);
-    const int64_t v94 = (int64_t)((uint64_t)v92 - (uint64_t)v93);
-    const int64_t v95 = v94 >> v72;
-    const int64_t v96 = INT64_C(0);
-    const int64_t v97 = v88 ? v72 : v96;
-    const int64_t v98 = (int64_t)((uint64_t)v95 - (uint64_t)v97);
-    const int64_t v99 = INT64_C(4503599627370495);
-    const int64_t v100 = v94 & v99;
-    const int64_t v101 = (int64_t)((uint64_t)v100 + (uint64_t)v93);
-    const double v102 = bits_i64_f64(v101);
-    const double v103 = (double)v98;
-    const double v104 = v102 - v62;
-    const double v105 = 0x1.0000000000000p+1;
-    const double v106 = v104 + v105;
-    const double v107 = v104 / v106;
-    const double v108 = v107 * v107;
-    const double v109 = 0x1.0c0aff044a970p-3;
-    const double v110 = v109 * v108;
-    const double v111 = 0x1.0fbde0f4ad17bp-3;
-    const double v112 = v110 + v111;
-    const double v113 = v112 * v108;
-    const double v114 = 0x1.3b1c3c1c81c8fp-3;
-    const double v115 = v113 + v114;
-    const double v116 = v115 * v108;
-    const double v117 = 0x1.745cf8e4bba1bp-3;
-    const double v118 = v116 + v117;
-    const double v119 = v118 * v108;
-    const double v120 = 0x1.c71c7201a55d7p-3;
-    const double v121 = v119 + v120;
-    const double v122 = v121 * v108;
-    const double v123 = 0x1.2492492476a1ap-2;
-    const double v124 = v122 + v123;
-    const double v125 = v124 * v108;
-    const double v126 = 0x1.9999999999a39p-2;
-    const double v127 = v125 + v126;
-    const double v128 = v127 * v108;
-    const double v129 = 0x1.5555555555555p-1;
-    const double v130 = v128 + v129;
-    const double v131 = v108 * v130;
-    const double v132 = v104 * v104;
-    const double v133 = v132 * v43;
-    const double v134 = v133 + v131;
-    const double v135 = v107 * v134;
-    const double v136 = v103 * v20;
-    const double v137 = v103 * v23;
-    const double v138 = v86 / v81;
-    const double v139 = v137 + v138;
-    const double v140 = v135 + v139;
-    const double v141 = v133 - v140;
-    const double v142 = v141 - v104;
-    const double v143 = v136 - v142;
-    const _Bool v144 = v80 == v1;
-    const double v145 = APPROX_INF;
-    const _Bool v146 = v80 < v145;
-    const double v147 = v146 ? v143 : v80;
-    const double v148 = -0x1.0000000000000p+0;
-    const _Bool v149 = v80 == v148;
-    const double v150 = -APPROX_INF;
-    const double v151 = APPROX_NAN;
-    const double v152 = v149 ? v150 : v151;
-    const _Bool v153 = v148 < v80;
-    const double v154 = v153 ? v147 : v152;
-    const double v155 = v144 ? v80 : v154;
-    const double v156 = v3 + v155;
-    return v156;
+    const double v68 = scale_f64(v67, v19);
+    const double v69 = v62 + v68;
+    const double v70 = v69 - v62;
+    const double v71 = v69 - v70;
+    const double v72 = v62 - v71;
+    const double v73 = v68 - v70;
+    const double v74 = v72 + v73;
+    const double v75 = 0x1.0000000000000p-1022;
+    const _Bool v76 = v69 < v75;
+    const double v77 = 0x1.0000000000000p+52;
+    const double v78 = v69 * v77;
+    const double v79 = v76 ? v78 : v69;
+    const int64_t v80 = bits_f64_i64(v79);
+    const int64_t v81 = INT64_C(4604544271217802189);
+    const int64_t v82 = (int64_t)((uint64_t)v80 - (uint64_t)v81);
+    const int64_t v83 = INT64_C(52);
+    const int64_t v84 = v82 >> v83;
+    const int64_t v85 = INT64_C(0);
+    const int64_t v86 = v76 ? v83 : v85;
+    const int64_t v87 = (int64_t)((uint64_t)v84 - (uint64_t)v86);
+    const int64_t v88 = INT64_C(4503599627370495);
+    const int64_t v89 = v82 & v88;
+    const int64_t v90 = (int64_t)((uint64_t)v89 + (uint64_t)v81);
+    const double v91 = bits_i64_f64(v90);
+    const double v92 = (double)v87;
+    const double v93 = v91 - v62;
+    const double v94 = 0x1.0000000000000p+1;
+    const double v95 = v93 + v94;
+    const double v96 = v93 / v95;
+    const double v97 = v96 * v96;
+    const double v98 = 0x1.0c0aff044a970p-3;
+    const double v99 = v98 * v97;
+    const double v100 = 0x1.0fbde0f4ad17bp-3;
+    const double v101 = v99 + v100;
+    const double v102 = v101 * v97;
+    const double v103 = 0x1.3b1c3c1c81c8fp-3;
+    const double v104 = v102 + v103;
+    const double v105 = v104 * v97;
+    const double v106 = 0x1.745cf8e4bba1bp-3;
+    const double v107 = v105 + v106;
+    const double v108 = v107 * v97;
+    const double v109 = 0x1.c71c7201a55d7p-3;
+    const double v110 = v108 + v109;
+    const double v111 = v110 * v97;
+    const double v112 = 0x1.2492492476a1ap-2;
+    const double v113 = v111 + v112;
+    const double v114 = v113 * v97;
+    const double v115 = 0x1.9999999999a39p-2;
+    const double v116 = v114 + v115;
+    const double v117 = v116 * v97;
+    const double v118 = 0x1.5555555555555p-1;
+    const double v119 = v117 + v118;
+    const double v120 = v97 * v119;
+    const double v121 = v93 * v93;
+    const double v122 = v121 * v43;
+    const double v123 = v122 + v120;
+    const double v124 = v96 * v123;
+    const double v125 = v92 * v20;
+    const double v126 = v92 * v23;
+    const double v127 = v74 / v69;
+    const double v128 = v126 + v127;
+    const double v129 = v124 + v128;
+    const double v130 = v122 - v129;
+    const double v131 = v130 - v93;
+    const double v132 = v125 - v131;
+    const _Bool v133 = v68 == v1;
+    const double v134 = APPROX_INF;
+    const _Bool v135 = v68 < v134;
+    const double v136 = v135 ? v132 : v68;
+    const double v137 = -0x1.0000000000000p+0;
+    const _Bool v138 = v68 == v137;
+    const double v139 = -APPROX_INF;
+    const double v140 = APPROX_NAN;
+    const double v141 = v138 ? v139 : v140;
+    const _Bool v142 = v137 < v68;
+    const double v143 = v142 ? v136 : v141;
+    const double v144 = v133 ? v68 : v143;
+    const double v145 = v3 + v144;
+    return v145;
 }
 
 #define FAST_RSQRT_FP16 0
@@ -2842,46 +2771,36 @@ static inline double approx_pow_f64(double x0, double x1) {
     const double v230 = v222 + v229;
     const double v231 = v226 + v230;
     const double v232 = v224 + v231;
-    const int64_t v233 = v183 >> v15;
-    const int64_t v234 = INT64_C(1023);
-    const int64_t v235 = (int64_t)((uint64_t)v233 + (uint64_t)v234);
-    const int64_t v236 = (int64_t)((uint64_t)v235 << v32);
-    const double v237 = bits_i64_f64(v236);
-    const double v238 = v232 * v237;
-    const int64_t v239 = (int64_t)((uint64_t)v183 - (uint64_t)v233);
-    const int64_t v240 = (int64_t)((uint64_t)v239 + (uint64_t)v234);
-    const int64_t v241 = (int64_t)((uint64_t)v240 << v32);
-    const double v242 = bits_i64_f64(v241);
-    const double v243 = v238 * v242;
-    const _Bool v244 = v0 == v7;
-    const _Bool v245 = v7 < v1;
-    const _Bool v246 = v244 ^ v245;
-    const double v247 = v246 ? v19 : v7;
-    const double v248 = v22 ? v243 : v247;
-    const _Bool v249 = v3 == v2;
-    const double v250 = v249 ? v2 : v248;
-    const int64_t v251 = bits_f64_i64(v0);
-    const _Bool v252 = v251 < v34;
-    const _Bool v253 = v252 & v18;
-    const double v254 = -v250;
-    const double v255 = v253 ? v254 : v250;
-    const _Bool v256 = !v13;
-    const _Bool v257 = v252 & v256;
-    const _Bool v258 = v257 & v20;
-    const _Bool v259 = v258 & v21;
-    const double v260 = APPROX_NAN;
-    const double v261 = v259 ? v260 : v255;
-    const _Bool v262 = v0 == v0;
-    const _Bool v263 = !v262;
-    const _Bool v264 = v4 == v4;
-    const _Bool v265 = !v264;
-    const _Bool v266 = v263 | v265;
-    const double v267 = v266 ? v260 : v261;
-    const _Bool v268 = v1 == v7;
-    const _Bool v269 = v0 == v2;
-    const _Bool v270 = v268 | v269;
-    const double v271 = v270 ? v2 : v267;
-    return v271;
+    const double v233 = scale_f64(v232, v183);
+    const _Bool v234 = v0 == v7;
+    const _Bool v235 = v7 < v1;
+    const _Bool v236 = v234 ^ v235;
+    const double v237 = v236 ? v19 : v7;
+    const double v238 = v22 ? v233 : v237;
+    const _Bool v239 = v3 == v2;
+    const double v240 = v239 ? v2 : v238;
+    const int64_t v241 = bits_f64_i64(v0);
+    const _Bool v242 = v241 < v34;
+    const _Bool v243 = v242 & v18;
+    const double v244 = -v240;
+    const double v245 = v243 ? v244 : v240;
+    const _Bool v246 = !v13;
+    const _Bool v247 = v242 & v246;
+    const _Bool v248 = v247 & v20;
+    const _Bool v249 = v248 & v21;
+    const double v250 = APPROX_NAN;
+    const double v251 = v249 ? v250 : v245;
+    const _Bool v252 = v0 == v0;
+    const _Bool v253 = !v252;
+    const _Bool v254 = v4 == v4;
+    const _Bool v255 = !v254;
+    const _Bool v256 = v253 | v255;
+    const double v257 = v256 ? v250 : v251;
+    const _Bool v258 = v1 == v7;
+    const _Bool v259 = v0 == v2;
+    const _Bool v260 = v258 | v259;
+    const double v261 = v260 ? v2 : v257;
+    return v261;
 }
 
 static inline float approx_tanh_bf16_f32(float x0) {
@@ -2914,5 +2833,239 @@ static inline float approx_tanh_bf16_f32(float x0) {
     const float v26 = v18 / v25;
     return v26;
 }
+
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#include <immintrin.h>
+
+#define APPROX_PARTS 4
+#define APPROX_EACH _Pragma("GCC unroll 4") for (int k = 0; k < APPROX_PARTS; k++)
+
+static inline __attribute__((always_inline)) void wide_exp_f32(__m512 *y, const __m512 *x0) {
+    __m512 v0[APPROX_PARTS]; APPROX_EACH v0[k] = x0[k];
+    const __m512 v1 = _mm512_set1_ps(-0x1.a400000000000p+6f);
+    __m512 v3[APPROX_PARTS]; APPROX_EACH v3[k] = _mm512_max_ps(v1, v0[k]);
+    const __m512 v4 = _mm512_set1_ps(0x1.6800000000000p+6f);
+    __m512 v6[APPROX_PARTS]; APPROX_EACH v6[k] = _mm512_min_ps(v4, v3[k]);
+    const __m512 v7 = _mm512_set1_ps(0x1.7154760000000p+0f);
+    __m512 v8[APPROX_PARTS]; APPROX_EACH v8[k] = _mm512_mul_ps(v6[k], v7);
+    const __m512 v9 = _mm512_set1_ps(0x1.8000000000000p+23f);
+    __m512 v10[APPROX_PARTS]; APPROX_EACH v10[k] = _mm512_add_ps(v8[k], v9);
+    __m512 v11[APPROX_PARTS]; APPROX_EACH v11[k] = _mm512_sub_ps(v10[k], v9);
+    __m512i v12[APPROX_PARTS]; APPROX_EACH v12[k] = _mm512_castps_si512(v10[k]);
+    const __m512i v13 = _mm512_set1_epi32(INT64_C(1262485504));
+    __m512i v14[APPROX_PARTS]; APPROX_EACH v14[k] = _mm512_sub_epi32(v12[k], v13);
+    const __m512 v15 = _mm512_set1_ps(0x1.62e4000000000p-1f);
+    __m512 v16[APPROX_PARTS]; APPROX_EACH v16[k] = _mm512_mul_ps(v11[k], v15);
+    __m512 v17[APPROX_PARTS]; APPROX_EACH v17[k] = _mm512_sub_ps(v6[k], v16[k]);
+    const __m512 v18 = _mm512_set1_ps(0x1.7f7d1c0000000p-20f);
+    __m512 v19[APPROX_PARTS]; APPROX_EACH v19[k] = _mm512_mul_ps(v11[k], v18);
+    __m512 v20[APPROX_PARTS]; APPROX_EACH v20[k] = _mm512_sub_ps(v17[k], v19[k]);
+    __m512 v21[APPROX_PARTS]; APPROX_EACH v21[k] = _mm512_mul_ps(v20[k], v20[k]);
+    const __m512 v22 = _mm512_set1_ps(0x1.6d117c0000000p-10f);
+    __m512 v23[APPROX_PARTS]; APPROX_EACH v23[k] = _mm512_mul_ps(v22, v20[k]);
+    const __m512 v24 = _mm512_set1_ps(0x1.120be20000000p-7f);
+    __m512 v25[APPROX_PARTS]; APPROX_EACH v25[k] = _mm512_add_ps(v23[k], v24);
+    __m512 v26[APPROX_PARTS]; APPROX_EACH v26[k] = _mm512_mul_ps(v25[k], v20[k]);
+    const __m512 v27 = _mm512_set1_ps(0x1.5555180000000p-5f);
+    __m512 v28[APPROX_PARTS]; APPROX_EACH v28[k] = _mm512_add_ps(v26[k], v27);
+    __m512 v29[APPROX_PARTS]; APPROX_EACH v29[k] = _mm512_mul_ps(v28[k], v20[k]);
+    const __m512 v30 = _mm512_set1_ps(0x1.5554dc0000000p-3f);
+    __m512 v31[APPROX_PARTS]; APPROX_EACH v31[k] = _mm512_add_ps(v29[k], v30);
+    __m512 v32[APPROX_PARTS]; APPROX_EACH v32[k] = _mm512_mul_ps(v31[k], v20[k]);
+    const __m512 v33 = _mm512_set1_ps(0x1.0000000000000p-1f);
+    __m512 v34[APPROX_PARTS]; APPROX_EACH v34[k] = _mm512_add_ps(v32[k], v33);
+    __m512 v35[APPROX_PARTS]; APPROX_EACH v35[k] = _mm512_mul_ps(v21[k], v34[k]);
+    const __m512 v36 = _mm512_set1_ps(0x1.0000000000000p+0f);
+    __m512 v37[APPROX_PARTS]; APPROX_EACH v37[k] = _mm512_add_ps(v20[k], v36);
+    __m512 v38[APPROX_PARTS]; APPROX_EACH v38[k] = _mm512_sub_ps(v37[k], v36);
+    __m512 v39[APPROX_PARTS]; APPROX_EACH v39[k] = _mm512_sub_ps(v20[k], v38[k]);
+    __m512 v40[APPROX_PARTS]; APPROX_EACH v40[k] = _mm512_add_ps(v39[k], v35[k]);
+    __m512 v41[APPROX_PARTS]; APPROX_EACH v41[k] = _mm512_add_ps(v37[k], v40[k]);
+    APPROX_EACH y[k] = _mm512_scalef_ps(v41[k], _mm512_cvtepi32_ps(v14[k]));
+}
+
+static inline __attribute__((always_inline)) void wide_log_f32(__m512 *y, const __m512 *x0) {
+    __m512 v0[APPROX_PARTS]; APPROX_EACH v0[k] = x0[k];
+    const __m512 v1 = _mm512_set1_ps(0x1.0000000000000p-126f);
+    __mmask16 v2[APPROX_PARTS]; APPROX_EACH v2[k] = _mm512_cmp_ps_mask(v0[k], v1, _CMP_LT_OQ);
+    const __m512 v3 = _mm512_set1_ps(0x1.0000000000000p+23f);
+    __m512 v4[APPROX_PARTS]; APPROX_EACH v4[k] = _mm512_mul_ps(v0[k], v3);
+    __m512 v5[APPROX_PARTS]; APPROX_EACH v5[k] = _mm512_mask_blend_ps(v2[k], v0[k], v4[k]);
+    __m512i v6[APPROX_PARTS]; APPROX_EACH v6[k] = _mm512_castps_si512(v5[k]);
+    const __m512i v7 = _mm512_set1_epi32(INT64_C(1060439283));
+    __m512i v8[APPROX_PARTS]; APPROX_EACH v8[k] = _mm512_sub_epi32(v6[k], v7);
+    const __m512i v9 = _mm512_set1_epi32(INT64_C(23));
+    __m512i v10[APPROX_PARTS]; APPROX_EACH v10[k] = _mm512_srav_epi32(v8[k], v9);
+    const __m512i v11 = _mm512_set1_epi32(INT64_C(0));
+    __m512i v12[APPROX_PARTS]; APPROX_EACH v12[k] = _mm512_mask_blend_epi32(v2[k], v11, v9);
+    __m512i v13[APPROX_PARTS]; APPROX_EACH v13[k] = _mm512_sub_epi32(v10[k], v12[k]);
+    const __m512i v14 = _mm512_set1_epi32(INT64_C(8388607));
+    __m512i v15[APPROX_PARTS]; APPROX_EACH v15[k] = _mm512_and_si512(v8[k], v14);
+    __m512i v16[APPROX_PARTS]; APPROX_EACH v16[k] = _mm512_add_epi32(v15[k], v7);
+    __m512 v17[APPROX_PARTS]; APPROX_EACH v17[k] = _mm512_castsi512_ps(v16[k]);
+    __m512 v18[APPROX_PARTS]; APPROX_EACH v18[k] = _mm512_cvtepi32_ps(v13[k]);
+    const __m512 v19 = _mm512_set1_ps(0x1.0000000000000p+0f);
+    __m512 v20[APPROX_PARTS]; APPROX_EACH v20[k] = _mm512_sub_ps(v17[k], v19);
+    const __m512 v21 = _mm512_set1_ps(0x1.0000000000000p+1f);
+    __m512 v22[APPROX_PARTS]; APPROX_EACH v22[k] = _mm512_add_ps(v20[k], v21);
+    __m512 v23[APPROX_PARTS]; APPROX_EACH v23[k] = _mm512_div_ps(v20[k], v22[k]);
+    __m512 v24[APPROX_PARTS]; APPROX_EACH v24[k] = _mm512_mul_ps(v23[k], v23[k]);
+    const __m512 v25 = _mm512_set1_ps(0x1.2ee8c80000000p-2f);
+    __m512 v26[APPROX_PARTS]; APPROX_EACH v26[k] = _mm512_mul_ps(v25, v24[k]);
+    const __m512 v27 = _mm512_set1_ps(0x1.997c220000000p-2f);
+    __m512 v28[APPROX_PARTS]; APPROX_EACH v28[k] = _mm512_add_ps(v26[k], v27);
+    __m512 v29[APPROX_PARTS]; APPROX_EACH v29[k] = _mm512_mul_ps(v28[k], v24[k]);
+    const __m512 v30 = _mm512_set1_ps(0x1.55555c0000000p-1f);
+    __m512 v31[APPROX_PARTS]; APPROX_EACH v31[k] = _mm512_add_ps(v29[k], v30);
+    __m512 v32[APPROX_PARTS]; APPROX_EACH v32[k] = _mm512_mul_ps(v24[k], v31[k]);
+    __m512 v33[APPROX_PARTS]; APPROX_EACH v33[k] = _mm512_mul_ps(v20[k], v20[k]);
+    const __m512 v34 = _mm512_set1_ps(0x1.0000000000000p-1f);
+    __m512 v35[APPROX_PARTS]; APPROX_EACH v35[k] = _mm512_mul_ps(v33[k], v34);
+    __m512 v36[APPROX_PARTS]; APPROX_EACH v36[k] = _mm512_add_ps(v35[k], v32[k]);
+    __m512 v37[APPROX_PARTS]; APPROX_EACH v37[k] = _mm512_mul_ps(v23[k], v36[k]);
+    const __m512 v38 = _mm512_set1_ps(0x1.62e4000000000p-1f);
+    __m512 v39[APPROX_PARTS]; APPROX_EACH v39[k] = _mm512_mul_ps(v18[k], v38);
+    const __m512 v40 = _mm512_set1_ps(0x1.7f7d1c0000000p-20f);
+    __m512 v41[APPROX_PARTS]; APPROX_EACH v41[k] = _mm512_mul_ps(v18[k], v40);
+    __m512 v42[APPROX_PARTS]; APPROX_EACH v42[k] = _mm512_add_ps(v37[k], v41[k]);
+    __m512 v43[APPROX_PARTS]; APPROX_EACH v43[k] = _mm512_sub_ps(v35[k], v42[k]);
+    __m512 v44[APPROX_PARTS]; APPROX_EACH v44[k] = _mm512_sub_ps(v43[k], v20[k]);
+    __m512 v45[APPROX_PARTS]; APPROX_EACH v45[k] = _mm512_sub_ps(v39[k], v44[k]);
+    const __m512 v46 = _mm512_set1_ps(APPROX_INFf);
+    __mmask16 v47[APPROX_PARTS]; APPROX_EACH v47[k] = _mm512_cmp_ps_mask(v0[k], v46, _CMP_LT_OQ);
+    __m512 v48[APPROX_PARTS]; APPROX_EACH v48[k] = _mm512_mask_blend_ps(v47[k], v0[k], v45[k]);
+    const __m512 v49 = _mm512_set1_ps(0x0.0p+0f);
+    __mmask16 v50[APPROX_PARTS]; APPROX_EACH v50[k] = _mm512_cmp_ps_mask(v0[k], v49, _CMP_EQ_OQ);
+    const __m512 v51 = _mm512_set1_ps(-APPROX_INFf);
+    const __m512 v52 = _mm512_set1_ps(APPROX_NANf);
+    __m512 v53[APPROX_PARTS]; APPROX_EACH v53[k] = _mm512_mask_blend_ps(v50[k], v52, v51);
+    __mmask16 v54[APPROX_PARTS]; APPROX_EACH v54[k] = _mm512_cmp_ps_mask(v49, v0[k], _CMP_LT_OQ);
+    APPROX_EACH y[k] = _mm512_mask_blend_ps(v54[k], v53[k], v48[k]);
+}
+
+static inline __attribute__((always_inline)) void wide_tanh_f32(__m512 *y, const __m512 *x0) {
+    __m512 v0[APPROX_PARTS]; APPROX_EACH v0[k] = x0[k];
+    __m512 v1[APPROX_PARTS]; APPROX_EACH v1[k] = _mm512_abs_ps(v0[k]);
+    const __m512 v2 = _mm512_set1_ps(0x1.4000000000000p+3f);
+    __m512 v4[APPROX_PARTS]; APPROX_EACH v4[k] = _mm512_min_ps(v2, v1[k]);
+    const __m512 v5 = _mm512_set1_ps(0x1.7154760000000p+1f);
+    __m512 v6[APPROX_PARTS]; APPROX_EACH v6[k] = _mm512_mul_ps(v4[k], v5);
+    const __m512 v7 = _mm512_set1_ps(0x1.8000fe0000000p+23f);
+    __m512 v8[APPROX_PARTS]; APPROX_EACH v8[k] = _mm512_add_ps(v6[k], v7);
+    __m512 v9[APPROX_PARTS]; APPROX_EACH v9[k] = _mm512_sub_ps(v8[k], v7);
+    __m512i v10[APPROX_PARTS]; APPROX_EACH v10[k] = _mm512_castps_si512(v8[k]);
+    const __m512i v11 = _mm512_set1_epi32(INT64_C(23));
+    __m512i v12[APPROX_PARTS]; APPROX_EACH v12[k] = _mm512_sllv_epi32(v10[k], v11);
+    __m512 v13[APPROX_PARTS]; APPROX_EACH v13[k] = _mm512_castsi512_ps(v12[k]);
+    const __m512 v14 = _mm512_set1_ps(0x1.62e4300000000p-2f);
+    __m512 v15[APPROX_PARTS]; APPROX_EACH v15[k] = _mm512_mul_ps(v9[k], v14);
+    __m512 v16[APPROX_PARTS]; APPROX_EACH v16[k] = _mm512_sub_ps(v4[k], v15[k]);
+    __m512 v17[APPROX_PARTS]; APPROX_EACH v17[k] = _mm512_mul_ps(v16[k], v16[k]);
+    __m512 v18[APPROX_PARTS]; APPROX_EACH v18[k] = _mm512_mul_ps(v16[k], v17[k]);
+    const __m512 v19 = _mm512_set1_ps(-0x1.b21db80000000p-5f);
+    __m512 v20[APPROX_PARTS]; APPROX_EACH v20[k] = _mm512_mul_ps(v19, v17[k]);
+    const __m512 v21 = _mm512_set1_ps(0x1.110b4e0000000p-3f);
+    __m512 v22[APPROX_PARTS]; APPROX_EACH v22[k] = _mm512_add_ps(v20[k], v21);
+    __m512 v23[APPROX_PARTS]; APPROX_EACH v23[k] = _mm512_mul_ps(v22[k], v17[k]);
+    const __m512 v24 = _mm512_set1_ps(-0x1.5555540000000p-2f);
+    __m512 v25[APPROX_PARTS]; APPROX_EACH v25[k] = _mm512_add_ps(v23[k], v24);
+    __m512 v26[APPROX_PARTS]; APPROX_EACH v26[k] = _mm512_mul_ps(v18[k], v25[k]);
+    __m512 v27[APPROX_PARTS]; APPROX_EACH v27[k] = _mm512_add_ps(v16[k], v26[k]);
+    const __m512 v28 = _mm512_set1_ps(0x1.0000000000000p+0f);
+    __m512 v29[APPROX_PARTS]; APPROX_EACH v29[k] = _mm512_sub_ps(v13[k], v28);
+    __m512 v30[APPROX_PARTS]; APPROX_EACH v30[k] = _mm512_add_ps(v13[k], v28);
+    __m512 v31[APPROX_PARTS]; APPROX_EACH v31[k] = _mm512_mul_ps(v30[k], v27[k]);
+    __m512 v32[APPROX_PARTS]; APPROX_EACH v32[k] = _mm512_add_ps(v31[k], v29[k]);
+    __m512 v33[APPROX_PARTS]; APPROX_EACH v33[k] = _mm512_mul_ps(v29[k], v27[k]);
+    __m512 v34[APPROX_PARTS]; APPROX_EACH v34[k] = _mm512_add_ps(v33[k], v30[k]);
+    __m512 v35[APPROX_PARTS]; APPROX_EACH v35[k] = _mm512_div_ps(v32[k], v34[k]);
+    __m512i v36[APPROX_PARTS]; APPROX_EACH v36[k] = _mm512_castps_si512(v35[k]);
+    __m512i v37[APPROX_PARTS]; APPROX_EACH v37[k] = _mm512_castps_si512(v0[k]);
+    const __m512i v38 = _mm512_set1_epi32(INT64_C(-2147483648));
+    __m512i v39[APPROX_PARTS]; APPROX_EACH v39[k] = _mm512_and_si512(v37[k], v38);
+    __m512i v40[APPROX_PARTS]; APPROX_EACH v40[k] = _mm512_or_si512(v36[k], v39[k]);
+    APPROX_EACH y[k] = _mm512_castsi512_ps(v40[k]);
+}
+
+static inline __attribute__((always_inline)) void wide_logistic_f32(__m512 *y, const __m512 *x0) {
+    __m512 v0[APPROX_PARTS]; APPROX_EACH v0[k] = x0[k];
+    __m512 v1[APPROX_PARTS]; APPROX_EACH v1[k] = _mm512_abs_ps(v0[k]);
+    __m512 v2[APPROX_PARTS]; APPROX_EACH v2[k] = _mm512_xor_ps(v1[k], _mm512_set1_ps(-0.0f));
+    const __m512 v3 = _mm512_set1_ps(-0x1.a400000000000p+6f);
+    __m512 v5[APPROX_PARTS]; APPROX_EACH v5[k] = _mm512_max_ps(v3, v2[k]);
+    const __m512 v6 = _mm512_set1_ps(0x1.6800000000000p+6f);
+    __m512 v8[APPROX_PARTS]; APPROX_EACH v8[k] = _mm512_min_ps(v6, v5[k]);
+    const __m512 v9 = _mm512_set1_ps(0x1.7154760000000p+0f);
+    __m512 v10[APPROX_PARTS]; APPROX_EACH v10[k] = _mm512_mul_ps(v8[k], v9);
+    const __m512 v11 = _mm512_set1_ps(0x1.8000000000000p+23f);
+    __m512 v12[APPROX_PARTS]; APPROX_EACH v12[k] = _mm512_add_ps(v10[k], v11);
+    __m512 v13[APPROX_PARTS]; APPROX_EACH v13[k] = _mm512_sub_ps(v12[k], v11);
+    __m512i v14[APPROX_PARTS]; APPROX_EACH v14[k] = _mm512_castps_si512(v12[k]);
+    const __m512i v15 = _mm512_set1_epi32(INT64_C(1262485504));
+    __m512i v16[APPROX_PARTS]; APPROX_EACH v16[k] = _mm512_sub_epi32(v14[k], v15);
+    const __m512 v17 = _mm512_set1_ps(0x1.62e4000000000p-1f);
+    __m512 v18[APPROX_PARTS]; APPROX_EACH v18[k] = _mm512_mul_ps(v13[k], v17);
+    __m512 v19[APPROX_PARTS]; APPROX_EACH v19[k] = _mm512_sub_ps(v8[k], v18[k]);
+    const __m512 v20 = _mm512_set1_ps(0x1.7f7d1c0000000p-20f);
+    __m512 v21[APPROX_PARTS]; APPROX_EACH v21[k] = _mm512_mul_ps(v13[k], v20);
+    __m512 v22[APPROX_PARTS]; APPROX_EACH v22[k] = _mm512_sub_ps(v19[k], v21[k]);
+    __m512 v23[APPROX_PARTS]; APPROX_EACH v23[k] = _mm512_mul_ps(v22[k], v22[k]);
+    const __m512 v24 = _mm512_set1_ps(0x1.6d117c0000000p-10f);
+    __m512 v25[APPROX_PARTS]; APPROX_EACH v25[k] = _mm512_mul_ps(v24, v22[k]);
+    const __m512 v26 = _mm512_set1_ps(0x1.120be20000000p-7f);
+    __m512 v27[APPROX_PARTS]; APPROX_EACH v27[k] = _mm512_add_ps(v25[k], v26);
+    __m512 v28[APPROX_PARTS]; APPROX_EACH v28[k] = _mm512_mul_ps(v27[k], v22[k]);
+    const __m512 v29 = _mm512_set1_ps(0x1.5555180000000p-5f);
+    __m512 v30[APPROX_PARTS]; APPROX_EACH v30[k] = _mm512_add_ps(v28[k], v29);
+    __m512 v31[APPROX_PARTS]; APPROX_EACH v31[k] = _mm512_mul_ps(v30[k], v22[k]);
+    const __m512 v32 = _mm512_set1_ps(0x1.5554dc0000000p-3f);
+    __m512 v33[APPROX_PARTS]; APPROX_EACH v33[k] = _mm512_add_ps(v31[k], v32);
+    __m512 v34[APPROX_PARTS]; APPROX_EACH v34[k] = _mm512_mul_ps(v33[k], v22[k]);
+    const __m512 v35 = _mm512_set1_ps(0x1.0000000000000p-1f);
+    __m512 v36[APPROX_PARTS]; APPROX_EACH v36[k] = _mm512_add_ps(v34[k], v35);
+    __m512 v37[APPROX_PARTS]; APPROX_EACH v37[k] = _mm512_mul_ps(v23[k], v36[k]);
+    const __m512 v38 = _mm512_set1_ps(0x1.0000000000000p+0f);
+    __m512 v39[APPROX_PARTS]; APPROX_EACH v39[k] = _mm512_add_ps(v22[k], v38);
+    __m512 v40[APPROX_PARTS]; APPROX_EACH v40[k] = _mm512_sub_ps(v39[k], v38);
+    __m512 v41[APPROX_PARTS]; APPROX_EACH v41[k] = _mm512_sub_ps(v22[k], v40[k]);
+    __m512 v42[APPROX_PARTS]; APPROX_EACH v42[k] = _mm512_add_ps(v41[k], v37[k]);
+    __m512 v43[APPROX_PARTS]; APPROX_EACH v43[k] = _mm512_add_ps(v39[k], v42[k]);
+    __m512 v44[APPROX_PARTS]; APPROX_EACH v44[k] = _mm512_scalef_ps(v43[k], _mm512_cvtepi32_ps(v16[k]));
+    const __m512 v45 = _mm512_set1_ps(0x0.0p+0f);
+    __mmask16 v46[APPROX_PARTS]; APPROX_EACH v46[k] = _mm512_cmp_ps_mask(v0[k], v45, _CMP_LT_OQ);
+    __m512 v47[APPROX_PARTS]; APPROX_EACH v47[k] = _mm512_mask_blend_ps(v46[k], v38, v44[k]);
+    __m512 v48[APPROX_PARTS]; APPROX_EACH v48[k] = _mm512_add_ps(v44[k], v38);
+    APPROX_EACH y[k] = _mm512_div_ps(v47[k], v48[k]);
+}
+
+static inline __attribute__((always_inline)) void wide_tanh_bf16_f32(__m512 *y, const __m512 *x0) {
+    __m512 v0[APPROX_PARTS]; APPROX_EACH v0[k] = x0[k];
+    const __m512 v1 = _mm512_set1_ps(-0x1.e666666666666p+1f);
+    __m512 v3[APPROX_PARTS]; APPROX_EACH v3[k] = _mm512_max_ps(v1, v0[k]);
+    const __m512 v4 = _mm512_set1_ps(0x1.e666666666666p+1f);
+    __m512 v6[APPROX_PARTS]; APPROX_EACH v6[k] = _mm512_min_ps(v4, v3[k]);
+    __m512 v7[APPROX_PARTS]; APPROX_EACH v7[k] = _mm512_mul_ps(v6[k], v6[k]);
+    const __m512 v8 = _mm512_set1_ps(-0x1.fc596a0000000p-19f);
+    __m512 v9[APPROX_PARTS]; APPROX_EACH v9[k] = _mm512_mul_ps(v8, v7[k]);
+    const __m512 v10 = _mm512_set1_ps(0x1.3085d80000000p-10f);
+    __m512 v11[APPROX_PARTS]; APPROX_EACH v11[k] = _mm512_add_ps(v9[k], v10);
+    __m512 v12[APPROX_PARTS]; APPROX_EACH v12[k] = _mm512_mul_ps(v11[k], v7[k]);
+    const __m512 v13 = _mm512_set1_ps(0x1.cbc1800000000p-4f);
+    __m512 v14[APPROX_PARTS]; APPROX_EACH v14[k] = _mm512_add_ps(v12[k], v13);
+    __m512 v15[APPROX_PARTS]; APPROX_EACH v15[k] = _mm512_mul_ps(v14[k], v7[k]);
+    const __m512 v16 = _mm512_set1_ps(0x1.ffff980000000p-1f);
+    __m512 v17[APPROX_PARTS]; APPROX_EACH v17[k] = _mm512_add_ps(v15[k], v16);
+    __m512 v18[APPROX_PARTS]; APPROX_EACH v18[k] = _mm512_mul_ps(v6[k], v17[k]);
+    const __m512 v19 = _mm512_set1_ps(0x1.0c30700000000p-6f);
+    __m512 v20[APPROX_PARTS]; APPROX_EACH v20[k] = _mm512_mul_ps(v19, v7[k]);
+    const __m512 v21 = _mm512_set1_ps(0x1.c841500000000p-2f);
+    __m512 v22[APPROX_PARTS]; APPROX_EACH v22[k] = _mm512_add_ps(v20[k], v21);
+    __m512 v23[APPROX_PARTS]; APPROX_EACH v23[k] = _mm512_mul_ps(v22[k], v7[k]);
+    const __m512 v24 = _mm512_set1_ps(0x1.0000000000000p+0f);
+    __m512 v25[APPROX_PARTS]; APPROX_EACH v25[k] = _mm512_add_ps(v23[k], v24);
+    APPROX_EACH y[k] = _mm512_div_ps(v18[k], v25[k]);
+}
+
+#endif
 
 #endif

@@ -1,7 +1,7 @@
 /* Transcendental functions: the generated programs in loops, tables where a 16-bit format has no fast program. */
 #include <stdlib.h>
 
-#include "base.h"
+#include "lanes.h"
 
 #define BLOCK 512
 #define SMALL_ANGLE 0x1p20
@@ -29,8 +29,32 @@
     } \
     for (i64 i = start; i < n; i++) d[i] = expression;
 
+/* With vectors of its own a program takes what is left over as zeros behind it. */
+#if defined(APPROX_PARTS)
+#define WIDE (APPROX_PARTS * LANES)
+#define F32_KERNEL(fn) \
+    static void fn##_some(float *d, const float *p) { \
+        floats x[APPROX_PARTS]; \
+        APPROX_EACH x[k] = load_floats(p + k * LANES); \
+        wide_##fn##_f32(x, x); \
+        APPROX_EACH store_floats(d + k * LANES, canonical_floats(x[k])); \
+    } \
+    static void fn##_v_f32(void *dst, const void *src, i64 n) { \
+        float rest[WIDE] = {0}; \
+        const i64 whole = n / WIDE * WIDE; \
+        for (i64 i = 0; i < whole; i += WIDE) fn##_some((float *)dst + i, (const float *)src + i); \
+        if (n == whole) return; \
+        memcpy(rest, (const float *)src + whole, (size_t)(n - whole) * sizeof(float)); \
+        fn##_some(rest, rest); \
+        memcpy((float *)dst + whole, rest, (size_t)(n - whole) * sizeof(float)); \
+    }
+#else
+#define F32_KERNEL(fn) \
+    static void fn##_v_f32(void *dst, const void *src, i64 n) { UNROLLED_LOOP(float, put_f32(approx_##fn##_f32(p[i]))) }
+#endif
+
 #define SINGLE_KERNELS(fn, upper) \
-    static void fn##_v_f32(void *dst, const void *src, i64 n) { UNROLLED_LOOP(float, put_f32(approx_##fn##_f32(p[i]))) } \
+    F32_KERNEL(fn) \
     static void fn##_v_tf32(void *dst, const void *src, i64 n) { LOOP(float, put_tf32(approx_##fn##_f32(p[i]))) } \
     static void fn##_v_bf16(void *dst, const void *src, i64 n) { PAIR_LOOP(APPROX_##upper##_BF16, dst, src, n); } \
     static void fn##_v_f16(void *dst, const void *src, i64 n) { LOOP(u16, put_f16(APPROX_##upper##_FP16(get_f16(p[i])))) }
