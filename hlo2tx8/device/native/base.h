@@ -198,6 +198,9 @@ void reduce_precision(void *data, int fmt, i64 exponent, i64 mantissa, i64 n);
 struct level {
     i64 n, dst, src;
 };
+/* Levels that continue the run or the level below are folded into it; how many are left. Then copy_nest does the same as copy_levels. */
+int fold_levels(i64 *run, struct level *levels, int num);
+void copy_nest(u8 *dst, const u8 *src, i64 run, const struct level *levels, int num);
 void copy_levels(u8 *dst, const u8 *src, i64 run, struct level *levels, int num);
 void load_levels(u8 *dst, const u8 *src, i64 run, struct level *levels, int num);                   /* dst is dense */
 void store_levels(u8 *dst, const u8 *src, i64 run, struct level *levels, int num, int is_streamed); /* src is dense */

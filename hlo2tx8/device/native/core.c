@@ -171,6 +171,7 @@ static void run_tile(struct machine *m, int number, int thread) {
             if (!fault) set_register(t, rd, value);
             break;
         default:
+            if (c.step->quick.is_ready && run_quick(&c)) break;
             c.knows_deferred = 1;
             if (m->keeps_status) {
                 c.knows_deferred = 0;

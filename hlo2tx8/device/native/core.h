@@ -17,6 +17,7 @@
 #define NUM_STREAMS 4            /* of DDR that a tile reads one behind the other */
 #define MAX_BOXES 8
 #define LEVELS 3                 /* of a strided box */
+#define STREAM_SLOT_BYTES (1 << 22) /* results in smaller slots may be read again soon: they stay in the cache */
 
 /* In the order of device.faults.FaultKind where the core raises them; see launch.py. */
 enum fault_kind { FAULT_NONE, FAULT_ILLEGAL_OPCODE, FAULT_OUT_OF_BOUNDS, FAULT_BAD_DESCRIPTOR, FAULT_UNEQUAL_BARRIER, FAULT_RUNAWAY, FAULT_UNPUBLISHED };
@@ -41,6 +42,16 @@ enum form {
     FORM_REMOTE_SEND, FORM_REMOTE_GATHER
 };
 
+/* Places of a record in SPM, or in a DDR slot, that are known before it runs, see quick.c: n elements, or runs of n bytes at levels. */
+struct quick {
+    int is_ready, num;
+    i64 first, end; /* of all it reaches of SPM */
+    i64 dst, src[3], n, slot, ddr_bytes;
+    u64 scalar;
+    binary_kernel kernel; /* of a comparison */
+    struct level levels[LEVELS];
+};
+
 /* A record made ready: its form, formats and kernel; `partner` is the record index of the other end of a block, for an exit of its loop's end;
  * of an affine sum the number of products that are not zero for certain. */
 struct step {
@@ -53,6 +64,7 @@ struct step {
         unary_kernel unary;
         binary_kernel binary;
     } kernel;
+    struct quick quick;
     binary_kernel other; /* a comparison's kernel for the total order; of a record with units the one that repeats 64 elements */
 };
 
@@ -212,6 +224,8 @@ u8 *region_of(struct context *c, int region);               /* of the scratch: 0
 const u8 *apart(struct context *c, const u8 *src, i64 n, i64 bytes, const u8 *dst, i64 dst_bytes, int region);
 
 int prepare(struct machine *machine, struct tx8_fault *fault); /* 0 if all records are sound */
+void prepare_quick(struct machine *m, struct step *s, const u64 *record);
+int run_quick(struct context *c);                             /* 1 if the record is done, 0 if it is to be executed */
 int execute(struct context *c);                               /* a vector or DMA record; 0 or the fault kind */
 int execute_move(struct context *c);                          /* DMA, TDMA, iota, gather, scatter */
 int prepare_auxiliary(struct step *s);                        /* 1 if one of the opcodes from CT_BITS_EQ_VV on and its formats go together */

@@ -1,7 +1,6 @@
 /* Records that move data: RDMA, WDMA, TDMA, and the kernel core's iota, gather and scatter. */
 #include "core.h"
 
-#define STREAM_SLOT_BYTES (1 << 22) /* results in smaller slots may be read again soon: they stay in the cache */
 #define STREAM_BYTES (1 << 10)
 
 int read_levels(struct context *c, int k, int num, i64 *strides, i64 *turns) {

@@ -197,7 +197,7 @@ static int transpose(u8 *dst, const u8 *src, i64 run, struct level a, struct lev
     }
 }
 
-static void copy_nest(u8 *dst, const u8 *src, i64 run, const struct level *levels, int num) {
+void copy_nest(u8 *dst, const u8 *src, i64 run, const struct level *levels, int num) {
     if (num == 0) {
         memcpy(dst, src, (size_t)run);
     } else if (num == 1) {
@@ -234,8 +234,7 @@ static int by_dst(const void *a, const void *b) {
     return (p->dst > q->dst) - (p->dst < q->dst);
 }
 
-/* Levels that continue the run or the level below are folded into it. */
-static int fold_levels(i64 *length, struct level *levels, int num) {
+int fold_levels(i64 *length, struct level *levels, int num) {
     i64 run = *length;
     int kept = 0;
     for (int i = 0; i < num; i++) {

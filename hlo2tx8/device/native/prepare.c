@@ -219,6 +219,7 @@ int prepare(struct machine *m, struct tx8_fault *fault) {
             const int is_register = record[1] >> k & 1 || (k == 0 && writes_register(s));
             if (is_register && value >= NUM_REGISTERS) return refuse(fault, i, "record %lld: no register %lld", (long long)i, (long long)value);
         }
+        prepare_quick(m, s, record);
         if (s->opcode == OP_KC_LOOP || s->opcode == OP_KC_IF) {
             if (depth == MAX_DEPTH) return refuse(fault, i, "record %lld: more than %d blocks inside each other", (long long)i, MAX_DEPTH);
             exits[depth] = -1;

@@ -1,0 +1,166 @@
+/* Records that can be made ready before the run: their places in SPM are written down, in bounds, aligned and apart, and their elements
+ * few. Nothing but where in DDR they read or write is looked up when they run, as long as no load is put off. What cannot be made
+ * ready, and every fault, is left to execute(). */
+#include "core.h"
+
+#define QUICK_BYTES 4096 /* loads of fewer are never put off, and chains of fewer gain nothing */
+
+struct range {
+    i64 start, bytes;
+};
+
+static int meet(struct range a, struct range b) { return a.start < b.start + b.bytes && b.start < a.start + a.bytes; }
+
+/* Adds a range of SPM to those of the record; 0 if it is out of bounds. */
+static int reach(const struct machine *m, struct quick *q, struct range r) {
+    if (r.start < 0 || r.bytes < 0 || r.start > m->spm_bytes - r.bytes) return 0;
+    if (r.start < q->first) q->first = r.start;
+    if (r.start + r.bytes > q->end) q->end = r.start + r.bytes;
+    return 1;
+}
+
+/* A vector record: the target first, `num` sources of these widths, then n from operand `at` on. Sources are the target's elements or apart. */
+static int find_vectors(const struct machine *m, const i64 *operands, struct quick *q, i64 width, int num, const int *widths, int at) {
+    const i64 n = operands[at];
+    const struct range target = {operands[0], n * width};
+    if (n < 0 || n >= QUICK_BYTES || target.bytes >= QUICK_BYTES || target.start % width || !reach(m, q, target)) return 0;
+    for (int i = 0; i < num; i++) {
+        const struct range source = {operands[1 + i], n * widths[i]};
+        if (source.start % widths[i] || !reach(m, q, source)) return 0;
+        if (meet(source, target) && (source.start != target.start || widths[i] != width)) return 0;
+        q->src[i] = source.start;
+    }
+    q->dst = target.start, q->n = n;
+    return 1;
+}
+
+static int is_vector(const struct machine *m, const struct step *s, const i64 *operands, struct quick *q) {
+    const int own[] = {s->bytes, s->bytes}, choice[] = {1, s->bytes, s->bytes}, other[] = {s->bytes2};
+    u32 imm;
+    switch ((enum form)s->form) {
+    case FORM_UNARY: return find_vectors(m, operands, q, s->bytes, 1, own, 2);
+    case FORM_BINARY: return find_vectors(m, operands, q, s->bytes, 2, own, 3);
+    case FORM_SELECT: return find_vectors(m, operands, q, s->bytes, 3, choice, 4);
+    case FORM_CONVERT_KC: return find_vectors(m, operands, q, s->bytes, 1, other, 2);
+    case FORM_COMPARE:
+        q->kernel = operands[KC_VEQ__TOTAL] ? s->other : s->kernel.binary;
+        return find_vectors(m, operands, q, 1, 2, own, 3);
+    case FORM_VS:
+        imm = (u32)operands[CT_ADD_VS__IMM];
+        convert_elements(&q->scalar, s->fmt, &imm, FORMAT_FP32, 1);
+        return find_vectors(m, operands, q, s->bytes, 1, own, CT_ADD_VS__N);
+    case FORM_CONVERT_CT:
+        if (operands[CT_CONVERT__ZP] || s->rounding == ROUND_STOCHASTIC) return 0;
+        return find_vectors(m, operands, q, s->bytes, 1, other, CT_CONVERT__N);
+    default: return 0;
+    }
+}
+
+/* Strides and turns in pairs from `pairs` on; 0 if one is none. */
+static int find_levels(const i64 *pairs, i64 *strides, i64 *turns) {
+    for (int i = 0; i < LEVELS; i++) {
+        strides[i] = pairs[2 * i], turns[i] = pairs[2 * i + 1];
+        if (strides[i] < 0 || turns[i] <= 0) return 0;
+    }
+    return 1;
+}
+
+/* TDMA from one place to another that is apart, both with the same turns. */
+static int is_move(const struct machine *m, const i64 *operands, struct quick *q) {
+    i64 rs[LEVELS], rn[LEVELS], ws[LEVELS], wn[LEVELS];
+    q->n = operands[TDMA_GATHER_SCATTER__RUN_BYTES];
+    if (!find_levels(operands + TDMA_GATHER_SCATTER__RS1, rs, rn) || !find_levels(operands + TDMA_GATHER_SCATTER__WS1, ws, wn)) return 0;
+    if (q->n <= 0 || memcmp(rn, wn, sizeof rn) || box_product(rn, LEVELS, q->n) < 0) return 0;
+    const struct range from = {operands[TDMA_GATHER_SCATTER__SRC], box_extent(rs, rn, LEVELS, q->n)};
+    const struct range to = {operands[TDMA_GATHER_SCATTER__DST], box_extent(ws, wn, LEVELS, q->n)};
+    if (!reach(m, q, from) || !reach(m, q, to) || meet(from, to)) return 0;
+    for (int i = 0; i < LEVELS; i++) q->levels[i] = (struct level){rn[i], ws[i], rs[i]};
+    q->num = fold_levels(&q->n, q->levels, LEVELS);
+    q->dst = to.start, q->src[0] = from.start;
+    return 1;
+}
+
+/* RDMA and WDMA of few bytes. */
+static int is_transfer(const struct machine *m, const struct step *s, const i64 *operands, struct quick *q) {
+    const int is_load = s->form == FORM_RDMA;
+    const i64 count = operands[is_load ? RDMA__COUNT : WDMA__COUNT];
+    i64 strides[LEVELS], turns[LEVELS];
+    if (count <= 0 || !find_levels(operands + (is_load ? RDMA__S1 : WDMA__S1), strides, turns)) return 0;
+    const i64 total = box_product(turns, LEVELS, count), elements = box_extent(strides, turns, LEVELS, count);
+    if (total < 0 || total * s->bytes >= QUICK_BYTES || elements < 0 || elements > INT64_MAX / 32) return 0;
+    q->dst = operands[is_load ? RDMA__DST : WDMA__SRC], q->slot = operands[is_load ? RDMA__SLOT : WDMA__SLOT];
+    if (q->slot < 0 || q->slot >= m->num_slots || !reach(m, q, (struct range){q->dst, total * s->bytes})) return 0;
+    q->n = count * s->bytes, q->ddr_bytes = elements * s->bytes;
+    i64 dense = q->n;
+    for (int i = 0; i < LEVELS; i++) {
+        const i64 apart = strides[i] * s->bytes;
+        q->levels[i] = is_load ? (struct level){turns[i], dense, apart} : (struct level){turns[i], apart, dense};
+        dense *= turns[i];
+    }
+    q->num = fold_levels(&q->n, q->levels, LEVELS);
+    return 1;
+}
+
+void prepare_quick(struct machine *m, struct step *s, const u64 *record) {
+    struct quick *const q = &s->quick;
+    const i64 *const operands = (const i64 *)record + HEADER_WORDS;
+    const u64 in_registers = record[1] & ~(s->form == FORM_RDMA ? UINT64_C(1) << RDMA__OFFSET : s->form == FORM_WDMA ? UINT64_C(1) << WDMA__OFFSET : 0);
+    *q = (struct quick){.first = INT64_MAX};
+    if (in_registers || spm_stride(m) % LINE_BYTES) return;
+    if (s->form == FORM_TDMA) q->is_ready = is_move(m, operands, q);
+    else if (s->form == FORM_RDMA || s->form == FORM_WDMA) q->is_ready = is_transfer(m, s, operands, q);
+    else q->is_ready = is_vector(m, s, operands, q);
+}
+
+/* The place in DDR of a transfer that stays in the cache; NULL if it is not for here. */
+static u8 *place_of(const struct context *c, const struct quick *q, i64 offset) {
+    const struct tx8_slot *const slot = c->machine->slots + q->slot;
+    return offset >= 0 && q->ddr_bytes <= slot->size - offset ? slot->data + offset : NULL;
+}
+
+/* Is there a load put off that the record meets, or in DDR may meet? */
+static int meets_loads(const struct tile *t, const struct quick *q, int writes_ddr) {
+    const u8 *const start = t->spm + q->first;
+    const i64 bytes = q->end - q->first;
+    if (writes_ddr) return t->num_deferred | t->num_boxes;
+    if (t->num_deferred && is_deferred(t, start, bytes)) return 1;
+    for (int i = 0; i < t->num_boxes; i++)
+        if (t->boxes[i].dst < start + bytes && start < t->boxes[i].dst + t->boxes[i].bytes) return 1;
+    return 0;
+}
+
+int run_quick(struct context *c) {
+    const struct step *const s = c->step;
+    const struct quick *const q = &s->quick;
+    struct tile *const t = c->tile;
+    if (c->machine->keeps_status || meets_loads(t, q, s->form == FORM_WDMA)) return 0;
+    u8 *const dst = t->spm + q->dst, *ddr;
+    const u8 *const a = t->spm + q->src[0], *const b = t->spm + q->src[1];
+    struct level levels[LEVELS];
+    switch ((enum form)s->form) {
+    case FORM_UNARY: s->kernel.unary(dst, a, q->n); break;
+    case FORM_BINARY: s->kernel.binary(dst, a, b, q->n); break;
+    case FORM_VS: s->kernel.binary(dst, a, &q->scalar, q->n); break;
+    case FORM_COMPARE: q->kernel(dst, a, b, q->n); break;
+    case FORM_SELECT: select_elements(dst, a, b, t->spm + q->src[2], s->bytes, q->n); break;
+    case FORM_CONVERT_CT: convert_rounded(dst, s->fmt, a, s->fmt2, s->rounding, q->n); break;
+    case FORM_CONVERT_KC: convert_elements(dst, s->fmt, a, s->fmt2, q->n); break;
+    case FORM_TDMA: copy_nest(dst, a, q->n, q->levels, q->num); break;
+    case FORM_RDMA:
+        ddr = place_of(c, q, operand(c, RDMA__OFFSET));
+        if (!ddr) return 0;
+        copy_nest(dst, ddr, q->n, q->levels, q->num);
+        break;
+    case FORM_WDMA:
+        ddr = place_of(c, q, operand(c, WDMA__OFFSET));
+        if (!ddr || c->machine->slots[q->slot].size >= STREAM_SLOT_BYTES) return 0;
+        memcpy(levels, q->levels, sizeof levels);
+        if (q->num) store_levels(ddr, dst, q->n, levels, q->num, 0);
+        else memcpy(ddr, dst, (size_t)q->n);
+        break;
+    default: return 0;
+    }
+    if (q->end > t->used) t->used = q->end;
+    if (q->first < t->unused) t->unused = q->first;
+    return 1;
+}
