@@ -49,12 +49,17 @@ def _register_linear_algebra(platform: str) -> None:
     from jax._src.interpreters import mlir
     from jax._src.lax import linalg
 
-    from hlo2tx8.pjrt import linear_algebra
+    from hlo2tx8.pjrt import jacobi, linear_algebra, schur
 
     single = ("cholesky", "triangular_solve", "lu_pivots_to_permutation", "householder_product")
-    for name in (*single, "lu", "geqrf", "eigh", "svd"):
-        rule = mlir.lower_fun(_with_promotion(getattr(linear_algebra, name)), multiple_results=name not in single)
-        mlir.register_lowering(getattr(linalg, f"{name}_p"), rule, platform=platform)
+    for module, names in (
+        (linear_algebra, (*single, "lu", "geqrf", "geqp3")),
+        (jacobi, ("eigh", "svd")),
+        (schur, ("hessenberg", "tridiagonal", "schur", "eig")),
+    ):
+        for name in names:
+            rule = mlir.lower_fun(_with_promotion(getattr(module, name)), multiple_results=name not in single)
+            mlir.register_lowering(getattr(linalg, f"{name}_p"), rule, platform=platform)
 
 
 def _with_promotion(function: Any) -> Any:
