@@ -1,6 +1,6 @@
 """The emulator: runs a program on arrays, in the native core or in the definition tier."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -9,6 +9,7 @@ import numpy as np
 
 from hlo2tx8.device import interpret
 from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.decisions import Decisions, Log
 from hlo2tx8.device.faults import FaultPlace
 from hlo2tx8.device.host_memory import allocate
 from hlo2tx8.device.program import Program, Slot, SlotKind
@@ -55,12 +56,20 @@ class Emulator:
             raise ValueError("strict mode keeps no exception bits")
         return self._run(program, inputs, True)
 
+    def run_with_decisions(
+        self, program: Program, inputs: Sequence[np.ndarray], records: Iterable[int], progress: Progress | None = None
+    ) -> tuple[list[np.ndarray], Decisions | None]:
+        """As `run`, with what these records loaded into registers; None if that was too much to be kept."""
+        log = Log(records)
+        return self._run(program, inputs, False, progress, log)[0], log.decisions()
+
     def _run(
         self,
         program: Program,
         inputs: Sequence[np.ndarray],
         keeps_status: bool,
         progress: Progress | None = None,
+        log: Log | None = None,
     ) -> tuple[list[np.ndarray], tuple[Status, ...]]:
         num_inputs = len(program.slots_of(SlotKind.INPUT))
         if len(inputs) != num_inputs:
@@ -71,12 +80,12 @@ class Emulator:
         if native:
             from hlo2tx8.device import native as core
 
-            status = core.run(program, slots, self.chip, self.threads, keeps_status, progress)
+            status = core.run(program, slots, self.chip, self.threads, keeps_status, progress, log)
         elif self.mode == "strict":
-            interpret.run_strict(program, slots, self.chip, progress=progress)
+            interpret.run_strict(program, slots, self.chip, progress=progress, log=log)
             status = ()
         else:
-            status = interpret.run(program, slots, self.chip, keeps_status, progress)
+            status = interpret.run(program, slots, self.chip, keeps_status, progress, log)
         return [outputs[s] for s in program.slots_of(SlotKind.OUTPUT)], status
 
     def _bind(

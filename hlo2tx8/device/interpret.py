@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.decisions import Log
 from hlo2tx8.device.definition import execute
 from hlo2tx8.device.faults import Fault, FaultKind, FaultPlace
 from hlo2tx8.device.isa.base import Operands, violation
@@ -107,22 +108,32 @@ class InOrderSystem:
 
 
 def run(
-    program: Program, slots: Sequence[np.ndarray], chip: Chip, keeps_status: bool = False, progress: Progress | None = None
+    program: Program,
+    slots: Sequence[np.ndarray],
+    chip: Chip,
+    keeps_status: bool = False,
+    progress: Progress | None = None,
+    log: Log | None = None,
 ) -> tuple[Status, ...]:
     """Runs a program on the bytes of its slots; the exception bits of every tile, if they are kept; raises Fault."""
     system = InOrderSystem(slots, chip, keeps_status)
-    run_on(system, decoded(program), progress)
+    run_on(system, decoded(program), progress, log)
     return tuple(tile.machine.status for tile in system.tiles) if keeps_status else ()
 
 
 def run_strict(
-    program: Program, slots: Sequence[np.ndarray], chip: Chip, checks: bool = True, progress: Progress | None = None
+    program: Program,
+    slots: Sequence[np.ndarray],
+    chip: Chip,
+    checks: bool = True,
+    progress: Progress | None = None,
+    log: Log | None = None,
 ) -> None:
     """As `run`, as late as the machine may; `checks` faults on everything strict mode finds, without them it only is late."""
     from hlo2tx8.device.strict import StrictSystem
 
     records = decoded(program)
-    run_on(StrictSystem(program, records, slots, chip, checks), records, progress)
+    run_on(StrictSystem(program, records, slots, chip, checks), records, progress, log)
 
 
 def decoded(program: Program) -> list[Record]:
@@ -133,10 +144,10 @@ def decoded(program: Program) -> list[Record]:
         raise Fault(FaultKind.ILLEGAL_OPCODE, str(error), FaultPlace(0, 0)) from None
 
 
-def run_on(system: System, records: Sequence[Record], progress: Progress | None = None) -> None:
+def run_on(system: System, records: Sequence[Record], progress: Progress | None = None, log: Log | None = None) -> None:
     """Each tile in turn until it waits at a barrier; then all go on, if they wait at the same one. `progress`: see Emulator.run."""
     targets, operands = partners(records), [_Operands.of(record) for record in records]
-    waiting = [_Tile(t, records, operands, targets, engines, progress).run() for t, engines in enumerate(system.tiles)]
+    waiting = [_Tile(t, records, operands, targets, engines, progress, log).run() for t, engines in enumerate(system.tiles)]
     while waiting:
         still: list[Generator[int, None, None]] = []
         places: set[int] = set()
@@ -188,8 +199,10 @@ class _Tile:
         targets: Sequence[int],
         engines: Engines,
         progress: Progress | None,
+        log: Log | None,
     ) -> None:
         self.records, self.operands, self.targets, self.engines, self.tile = records, operands, targets, engines, tile
+        self.log = log
         self.progress, self.told = progress, time.monotonic()
         self.registers = [0] * 64
         self.registers[1] = tile
@@ -276,7 +289,10 @@ class _Tile:
         place = self._place(at, record)
         operands = self.operands[at].now(self.registers)
         if kind is KcLoadScalar:
-            self._set(record.fields["rd"], self.engines.load_scalar(record, operands, place))
+            number = self.engines.load_scalar(record, operands, place)
+            self._set(record.fields["rd"], number)
+            if self.log is not None:
+                self.log.add(self.tile, at, number)
             return
         self.engines.execute(record, operands, place)
 

@@ -12,9 +12,10 @@ from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.emulator import Emulator, Progress
 from hlo2tx8.device.faults import Fault
 from hlo2tx8.device.program import Program, SlotKind
-from hlo2tx8.device.timing import Report, model
+from hlo2tx8.device.timing import Report
 from hlo2tx8.errors import DeviceError, InputError
 from hlo2tx8.options import Level, Options
+from hlo2tx8.runtime.modelled import ModelledTime
 from hlo2tx8.runtime.signature import Signature
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Executable:
         """As `execute`, for arrays that are known to fit the signature; long runs call `progress` as Emulator.run does."""
         inputs = [port.to_device(array) for port, array in zip(self.signature.inputs, arrays, strict=True)]
         try:
-            results = self.emulator.run(self.program, inputs, progress)
+            results = self.time.run(self.emulator, inputs, progress)
             return [port.from_device(array) for port, array in zip(self.signature.outputs, results, strict=True)]
         except Fault as fault:
             raise DeviceError("E1008", str(fault)) from fault
@@ -71,25 +72,33 @@ class Executable:
             raise InputError("E1004", str(error)) from None
 
     @cached_property
+    def time(self) -> ModelledTime:
+        """The program's modelled time, and what the last run decided of it."""
+        return ModelledTime(self.program, self.chip)
+
+    @property
     def report(self) -> Report:
-        """Modelled cycles, what bounds them, and the chip's roofline; needs no run."""
-        return model(self.program, self.chip)
+        """Modelled cycles, what bounds them, and the chip's roofline; needs no run.
+
+        Trip counts that depend on data are those of the last run, assumed before the first: `report.trip_counts` says which.
+        """
+        return self.time.report
 
     def cost_analysis(self) -> dict[str, object]:
         """Modelled cost under XLA's keys where it has them: cycles, seconds, flops, bytes accessed, per engine busy."""
         return self.report.as_dict()
 
     def profile(self) -> "Profile":
-        """Where the modelled time goes, by fusion, HLO instruction and engine; needs no run."""
+        """Where the modelled time goes, by fusion, HLO instruction and engine; see `report`."""
         from hlo2tx8.runtime.profile import profile
 
         return profile(self.program, self.chip, self.name, self.report)
 
     def trace(self, path: str | Path | None = None) -> dict[str, object]:
-        """The modelled run in the Trace Event Format that Perfetto opens, written to a file if one is given; needs no run."""
+        """The modelled run in the Trace Event Format that Perfetto opens, written to a file if one is given; see `report`."""
         from hlo2tx8.runtime.trace import trace, write_trace
 
-        content = trace(self.program, self.chip, self.name)
+        content = trace(self.program, self.chip, self.name, decisions=self.time.decisions)
         if path is not None:
             write_trace(content, Path(path))
         return content

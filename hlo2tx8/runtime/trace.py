@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.decisions import Decisions
 from hlo2tx8.device.isa.base import Engine
 from hlo2tx8.device.isa.encoding import Record, decode_records
 from hlo2tx8.device.program import Program
@@ -31,9 +32,11 @@ ORDER = (Engine.KC, Engine.RDMA, Engine.TDMA, Engine.NE, Engine.CT, Engine.DTE, 
 THREADS: dict[int, int] = {engine: 1 + place for place, engine in enumerate(ORDER)}
 
 
-def trace(program: Program, chip: Chip, name: str, limit: int = MOST_EVENTS) -> dict[str, object]:
-    """The trace of a program as JSON has it, with about `limit` slices at most."""
-    timeline, report = follow(program, chip, limit)
+def trace(
+    program: Program, chip: Chip, name: str, limit: int = MOST_EVENTS, decisions: Decisions | None = None
+) -> dict[str, object]:
+    """The trace of a program as JSON has it, with about `limit` slices at most; of a run if its decisions are given."""
+    timeline, report = follow(program, chip, limit, decisions)
     drawing = _Drawing(program, chip, timeline, limit)
     events = [*drawing.names(), *drawing.launches(report), *drawing.bandwidth(), *drawing.tiles()]
     return {"displayTimeUnit": "ns", "otherData": _facts(name, chip, report, timeline, drawing), "traceEvents": events}

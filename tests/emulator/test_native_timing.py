@@ -28,7 +28,7 @@ def check(program: Program) -> None:
     for (first, end, found), (*where, wanted) in zip(parts, follow(program, CHIP), strict=True):
         assert [first, end] == where
         assert found.cycles == pytest.approx(wanted.cycles, rel=1e-9)
-        assert (found.unknown, found.is_end) == (wanted.unknown, wanted.is_end)
+        assert (found.unknown, found.loaded, found.is_end) == (wanted.unknown, wanted.loaded, wanted.is_end)
         np.testing.assert_allclose(found.records, wanted.records, rtol=1e-7, atol=1e-3)
         np.testing.assert_allclose(found.counters, wanted.counters, rtol=1e-7, atol=1e-3)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.decisions import Log
 from hlo2tx8.device.faults import FaultPlace
 from hlo2tx8.device.native.loader import LoadedCore, load
 from hlo2tx8.device.program import Program
@@ -33,15 +34,17 @@ def run(
     threads: int = 0,
     keeps_status: bool = False,
     progress: Callable[[FaultPlace], None] | None = None,
+    log: Log | None = None,
 ) -> tuple[Status, ...]:
     """Runs `program` on its DDR slots (C-contiguous arrays in the order of program.slots; outputs and scratch are written).
 
     `threads` = 0 takes one per processor. With `keeps_status`, which takes time, gives the exception bits of every tile. Ctrl-C
-    stops a run; `progress` hears about ten times a second where it is. Raises Fault; RuntimeError if there is no core.
+    stops a run; `progress` hears about ten times a second where it is, `log` what its records
+    load. Raises Fault; RuntimeError if there is no core.
     """
     core = load()
     if isinstance(core, str):
         raise RuntimeError(f"no native core: {core}")
     from hlo2tx8.device.native.launch import launch
 
-    return launch(core.library, program, slots, chip, threads, keeps_status, progress)
+    return launch(core.library, program, slots, chip, threads, keeps_status, progress, log)

@@ -168,7 +168,9 @@ static void run_tile(struct machine *m, int number, int thread) {
         case FORM_LOAD_SCALAR:
             c.knows_deferred = 0;
             fault = run_load(&c, &value);
-            if (!fault) set_register(t, rd, value);
+            if (fault) break;
+            set_register(t, rd, value);
+            if (m->decides) keep_decision(m, t, t->at, value);
             break;
         default:
             if (c.step->quick.is_ready && run_quick(&c)) break;
@@ -375,6 +377,7 @@ void tx8_destroy(struct machine *m) {
     for (int i = 0; i < m->num_threads; i++)
         if (m->scratch[i]) munmap(m->scratch[i], scratch_bytes(m));
     free(m->steps);
+    forget_decisions(m);
     pthread_cond_destroy(&m->start);
     pthread_cond_destroy(&m->done);
     pthread_mutex_destroy(&m->mutex);
@@ -426,6 +429,7 @@ struct machine *tx8_create(const u64 *code, i64 num_records, const struct tx8_sl
 int tx8_restart(struct machine *m, const u64 *code, i64 num_records, const struct tx8_slot *slots, i64 num_slots, struct tx8_fault *fault) {
     memset(fault, 0, sizeof *fault);
     for (int i = 0; i < m->num_tiles; i++) clear_spm(&m->tiles[i]);
+    forget_decisions(m);
     memset(m->tiles, 0, (size_t)m->num_tiles * sizeof *m->tiles);
     memset(m->spare, 0, sizeof m->spare); /* zero already, as the whole arena is now */
     m->next_spm = 0;

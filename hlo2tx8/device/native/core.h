@@ -6,7 +6,7 @@
 
 #include "base.h"
 
-#define ABI_VERSION 5
+#define ABI_VERSION 6
 #define NUM_REGISTERS 64
 #define MAX_TILES 64
 #define MAX_DEPTH 32
@@ -96,6 +96,18 @@ struct box_load {
     struct level levels[LEVELS];
 };
 
+/* A number that a record loaded into a register, so often in a row. */
+struct decision {
+    i64 tile, record, number, times;
+};
+
+/* Of a tile, in order; `last` is 1 + the last row of each record. */
+struct decisions {
+    struct decision *rows;
+    i64 num, room;
+    i32 *last;
+};
+
 struct tile {
     enum tile_state state;
     i64 at;
@@ -114,6 +126,7 @@ struct tile {
     struct stream streams[NUM_STREAMS];
     int num_boxes;
     struct box_load boxes[MAX_BOXES];
+    struct decisions decisions;
 };
 
 struct machine {
@@ -125,6 +138,8 @@ struct machine {
     i64 spm_bytes;
     u8 *spm;
     int keeps_status;
+    const u8 *decides; /* of each record: is what it loads kept? NULL if nothing is */
+    i64 most_decisions;
     double satrelu_bound, leakyrelu_slope; /* NaN where the chip description does not set them */
     int has_gemm;
     i64 final_barrier; /* behind which no record reads SPM; num_records if there is none */
@@ -238,6 +253,9 @@ int execute_pool(struct context *c);
 int execute_tdma(struct context *c); /* TDMA on whole tensors */
 int execute_kept(struct context *c); /* execute, and note the exception bits */
 int execute_reduce(struct context *c);
+
+void keep_decision(struct machine *m, struct tile *t, i64 record, i64 number); /* a record loaded a number into a register */
+void forget_decisions(struct machine *m);
 
 static inline int is_engine_mask(i64 engines) { return engines >= 0 && engines < 2 << ENGINE_KC; }
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.decisions import MOST_ROWS, Log
 from hlo2tx8.device.faults import Fault, FaultKind, FaultPlace
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.status import Status
@@ -79,6 +80,10 @@ def declare(library: ctypes.CDLL) -> None:
     library.tx8_keep_status.restype = None
     library.tx8_status.argtypes = (pointer, ctypes.c_int)
     library.tx8_status.restype = ctypes.c_uint32
+    library.tx8_keep_decisions.argtypes = (pointer, pointer, number)
+    library.tx8_keep_decisions.restype = None
+    library.tx8_decisions.argtypes = (pointer, pointer, number)
+    library.tx8_decisions.restype = number
     library.tx8_run.argtypes = (pointer, ctypes.c_double, pointer)
     library.tx8_place.argtypes = (pointer, pointer)
     library.tx8_place.restype = None
@@ -106,8 +111,9 @@ def launch(
     threads: int,
     keeps_status: bool,
     progress: Callable[[FaultPlace], None] | None = None,
+    log: Log | None = None,
 ) -> tuple[Status, ...]:
-    """Runs until all tiles end; the exception bits of each, none unless they are kept.
+    """Runs until all tiles end; the exception bits of each, none unless they are kept. `log` gets what its records load.
 
     While the core works Python is free for other threads. `progress` is told every SLICE_SECONDS where the first tile is that has
     not ended. Raises Fault, MemoryError, or what a signal handler or `progress` raises.
@@ -131,6 +137,10 @@ def launch(
         raise _refused(program, chip, fault)
     library.tx8_set_laws(machine, *(math.nan if v is None else v for v in (chip.laws.satrelu_bound, chip.laws.leakyrelu_slope)))
     library.tx8_keep_status(machine, keeps_status)
+    decides = np.zeros(len(code) if log is not None else 0, np.uint8)
+    if log is not None:
+        decides[list(log.records)] = 1
+        library.tx8_keep_decisions(machine, decides.ctypes.data, MOST_ROWS + 1)
     outcome, status = TIME, ()
     try:
         while outcome == TIME:
@@ -140,12 +150,20 @@ def launch(
                 progress(_place(program, fault))
         if keeps_status:
             status = tuple(Status(library.tx8_status(machine, tile)) for tile in range(chip.tiles))
+        if log is not None:
+            log.give(_kept_decisions(library, machine))
     finally:
         if outcome != DONE or not _KEPT.give(key, machine):
             library.tx8_destroy(machine)
     if outcome == FAULT:
         raise _fault(program, chip, fault)
     return status
+
+
+def _kept_decisions(library: ctypes.CDLL, machine: int) -> np.ndarray:
+    rows = np.empty((library.tx8_decisions(machine, None, 0), 4), np.int64)
+    library.tx8_decisions(machine, rows.ctypes.data, len(rows))
+    return rows
 
 
 def _refused(program: Program, chip: Chip, fault: _Fault) -> Exception:

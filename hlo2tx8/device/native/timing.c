@@ -114,7 +114,7 @@ static void follow(struct model *m, struct timed_tile *b) {
             if (!issue(m, b, b->at, shape_of(m, b, b->at))) continue;
             break;
         case TIMED_SCALAR:
-            v = fold(m->s, b->registers, s);
+            v = is_loaded(s) ? take(cursor_of(m, b, s)) : fold(m->s, b->registers, s);
             if (s->rd) b->registers[s->rd] = v;
             spend(m, b, b->at, s->cycles, s->before);
             break;
@@ -226,7 +226,7 @@ static void time_stretch(struct model *m, struct timed_part *part) {
 
 int time_stretches(struct timing *t, const struct stretch *stretches) {
     const size_t most = (size_t)t->chip.tiles * 2 * MAX_QUEUE;
-    struct model m = {.t = t};
+    struct model m = {.t = t, .cursors = make_cursors(t)};
     m.tiles = malloc((size_t)t->chip.tiles * sizeof *m.tiles);
     m.flowing = malloc(most * sizeof *m.flowing), m.coming = malloc(most * sizeof *m.coming);
     for (i64 p = 0; p < t->num_parts && !m.failed; p++) {
@@ -238,6 +238,6 @@ int time_stretches(struct timing *t, const struct stretch *stretches) {
         part->cycles = same->cycles, part->all_ended = same->all_ended;
         if (part->all_ended) t->num_parts = p + 1;
     }
-    free(m.tiles), free(m.flowing), free(m.coming);
+    free(m.tiles), free(m.flowing), free(m.coming), free(m.cursors);
     return m.failed;
 }

@@ -77,9 +77,11 @@ struct timing {
     int (*shape)(i64 record, const i64 *operands, struct timed_shape *shape);
     double *records; /* [num_records, PER_RECORD], sums over tiles */
     double *counters; /* [most_parts, tiles, PER_TILE] */
-    u8 *unknown;
+    u8 *unknown, *loaded; /* records whose trip count or branch depends on data; those that load a number that matters */
     struct timed_part *parts;
     i64 num_parts;
+    const i64 *decisions; /* of a run, see device/decisions.py; NULL without one */
+    i64 num_decisions;
 };
 
 #endif

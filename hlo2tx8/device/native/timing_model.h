@@ -31,6 +31,12 @@ struct stretch {
     u64 live_in; /* registers that matter and are not set first */
 };
 
+/* Rows of numbers that a record of a tile loads; of the first one `used` are gone, of all `taken`. */
+struct cursor {
+    const i64 *row;
+    i64 num_rows, used, taken;
+};
+
 struct shape_entry {
     struct shape_entry *next;
     struct timed_shape shape;
@@ -68,6 +74,7 @@ struct probe {
     int depth[MAX_TIMED_TILES];
     i64 turns[MAX_TIMED_TILES][MAX_FRAMES];
     double *sums; /* records, then counters */
+    i64 *taken; /* of all cursors of the stretch */
     u64 last_serial;
 };
 
@@ -92,6 +99,7 @@ struct timed_tile {
 struct model {
     const struct timing *t;
     const struct stretch *s;
+    struct cursor *cursors; /* [tiles, records of the program]; NULL if there are no decisions */
     double *records, *counters; /* of the stretch */
     u8 *unknown;
     struct timed_tile *tiles;
@@ -147,9 +155,17 @@ void step_flow(struct model *m, double until);
 
 /* timing_turns.c: scalars of the kernel core. */
 struct timed_value fold(const struct stretch *x, const struct timed_value *r, const struct timed_step *s);
+static inline int is_loaded(const struct timed_step *s) { return s->op == TIMED_SCALAR && s->fold == FOLD_UNKNOWN; }
 struct timed_value turns_of(struct timed_value lo, struct timed_value hi, struct timed_value by);
 struct timed_value counter_of(struct timed_value lo, i64 turn, i64 step);
 i64 equal_turns(const struct model *m, const struct timed_tile *b, const struct frame *f, i64 first, i64 turns, i64 most);
+
+/* timing_replay.c: what a run decided. */
+struct cursor *make_cursors(const struct timing *t);
+struct cursor *cursor_of(const struct model *m, const struct timed_tile *b, const struct timed_step *s);
+struct timed_value take(struct cursor *c);
+struct timed_value taken_last(const struct cursor *c);
+i64 repeats(const struct cursor *c, i64 count);
 
 /* timing_steady.c: loops in a steady state. */
 void end_turn(struct model *m, struct timed_tile *b, struct frame *f);

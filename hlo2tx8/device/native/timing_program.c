@@ -69,11 +69,17 @@ static void cut(struct timing *t, const i32 *kind_of) {
     t->parts[t->num_parts++] = (struct timed_part){.first = first, .end = t->num_records};
 }
 
+/* What a record loads may differ each time it does. */
+static int loads(const struct timing *t, const i32 *kind_of, i64 i) {
+    const struct timed_kind *const kind = t->kinds + kind_of[i];
+    return t->decisions && kind->op == TIMED_SCALAR && kind->fold == FOLD_UNKNOWN;
+}
+
 /* Do records differ in nothing but origins, partners of blocks, DDR slots and offsets? */
 static int is_same(const struct timing *t, const i32 *kind_of, i64 a, i64 b) {
     const u64 *const one = t->words + a * RECORD_WORDS, *const other = t->words + b * RECORD_WORDS;
     const struct timed_kind *const kind = t->kinds + kind_of[a];
-    if (kind_of[a] != kind_of[b] || one[1] != other[1]) return 0;
+    if (kind_of[a] != kind_of[b] || loads(t, kind_of, a) || one[1] != other[1]) return 0;
     for (int f = 0; f < kind->num_fields; f++)
         if (one[HEADER_WORDS + f] != other[HEADER_WORDS + f] && !(kind->flags[f] & FIELD_IS_PLACE)) return 0;
     return 1;

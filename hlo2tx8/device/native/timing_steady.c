@@ -16,7 +16,7 @@ static void drop_marks(struct frame *f) {
 }
 
 static void drop_probe(struct frame *f) {
-    if (f->probe) free(f->probe->sums), free(f->probe->must_equal.structure), free(f->probe->must_equal.ahead), free(f->probe);
+    if (f->probe) free(f->probe->sums), free(f->probe->taken), free(f->probe->must_equal.structure), free(f->probe->must_equal.ahead), free(f->probe);
     f->probe = NULL;
 }
 
@@ -100,6 +100,30 @@ static void begin_probe(struct model *m, struct timed_tile *b, struct frame *f, 
     p->sums = malloc((num_record_sums(m) + num_counters(m)) * sizeof(double));
     memcpy(p->sums, m->records, num_record_sums(m) * sizeof(double));
     memcpy(p->sums + num_record_sums(m), m->counters, num_counters(m) * sizeof(double));
+    const i64 size = m->s->end - m->s->first;
+    p->taken = m->cursors ? malloc((size_t)(m->t->chip.tiles * size) * sizeof *p->taken) : NULL;
+    for (i64 n = 0; p->taken && n < m->t->chip.tiles; n++)
+        for (i64 k = 0; k < size; k++) p->taken[n * size + k] = m->cursors[n * m->t->num_records + m->s->first + k].taken;
+}
+
+/* Of a tile, what its cursors have given since the probe. */
+static i64 loaded_since(const struct model *m, const struct timed_tile *b, const struct probe *p, const struct timed_step *s) {
+    return cursor_of(m, b, s)->taken - p->taken[b->number * (m->s->end - m->s->first) + s->record];
+}
+
+static i64 turns_alike(const struct model *m, const struct timed_tile *b, const struct probe *p, int loop, i64 most) {
+    for (const struct timed_step *s = m->s->steps + loop + 1; m->cursors && s < m->s->steps + m->s->steps[loop].target; s++) {
+        const i64 count = is_loaded(s) ? loaded_since(m, b, p, s) : 0, times = count ? repeats(cursor_of(m, b, s), count) : most;
+        most = times < most ? times : most;
+    }
+    return most;
+}
+
+static void load_again(struct model *m, const struct timed_tile *b, const struct probe *p, int loop, i64 times) {
+    for (const struct timed_step *s = m->s->steps + loop + 1; m->cursors && s < m->s->steps + m->s->steps[loop].target; s++) {
+        const i64 more = is_loaded(s) ? loaded_since(m, b, p, s) * times : 0;
+        if (more) cursor_of(m, b, s)->used += more, cursor_of(m, b, s)->taken += more;
+    }
 }
 
 static double cycles_left(const struct model *m, const struct issued *i, double now) {
@@ -137,6 +161,8 @@ static void skip_turns(struct model *m, struct timed_tile *lead, struct frame *f
         const i64 most = left < 0 ? -1 : left / turns[n];
         times = most < times ? most : times;
     }
+    for (int n = 0; n < m->t->chip.tiles; n++)
+        if (moved[n]) times = turns_alike(m, m->tiles + n, p, moved[n]->loop, times);
     for (int n = 0; n < m->t->chip.tiles && times > 0; n++) {
         if (!moved[n] || !m->s->steps[moved[n]->loop].varies) continue;
         const i64 first = moved[n]->turn + (m->tiles + n != lead);
@@ -174,7 +200,9 @@ static void skip_turns(struct model *m, struct timed_tile *lead, struct frame *f
                 i->issue += cycles, i->ready += cycles, i->free += cycles, i->start += cycles, i->end += cycles;
             }
         }
-        if (moved[n]) moved[n]->turn += turns[n] * times, b->now += cycles;
+        if (!moved[n]) continue;
+        moved[n]->turn += turns[n] * times, b->now += cycles;
+        load_again(m, b, p, moved[n]->loop, times);
     }
     m->flow_now += cycles;
     for (int k = 0; k < m->num_coming; k++) m->coming[k]->flows_at += cycles;

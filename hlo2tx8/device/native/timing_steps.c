@@ -139,6 +139,7 @@ void make_steps(struct stretch *s, i64 first, i64 end) {
             continue;
         }
         at[i - first] = s->num_steps;
+        if (kind_at(s, i)->op == TIMED_SCALAR && kind_at(s, i)->fold == FOLD_UNKNOWN) s->t->loaded[i] = 1;
         s->steps[s->num_steps] = step_of(s, i, needed.carried[i - first]);
         s->steps[s->num_steps++].before = before;
         before = 0;

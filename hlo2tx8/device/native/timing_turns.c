@@ -7,7 +7,7 @@
 
 struct timed_value fold(const struct stretch *x, const struct timed_value *r, const struct timed_step *s) {
     const i32 *const in = x->indices + s->first_input;
-    struct timed_value result = {0, s->fold != FOLD_UNKNOWN, 0};
+    struct timed_value result = {0, 1, 0};
     for (int k = 0; k < s->num_inputs; k++) result.is_known &= input(x, r, in[k]).is_known;
     if (!result.is_known) return (struct timed_value){0, 0, 0};
     const i64 a = input(x, r, in[0]).value, c = s->num_inputs > 1 ? input(x, r, in[1]).value : 0;
@@ -59,19 +59,20 @@ static void note(struct signature *found, struct timed_value v) {
     found->values[found->num++] = v;
 }
 
-/* Follows scalars and branches only; of inner loops the first and the last turn. */
-static void walk(const struct stretch *x, i64 at, i64 end, struct timed_value *r, struct signature *found) {
+/* Follows scalars and branches only; of inner loops the first and the last turn. What was loaded last is loaded again. */
+static void walk(const struct model *m, const struct timed_tile *b, i64 at, i64 end, struct timed_value *r, struct signature *found) {
+    const struct stretch *const x = m->s;
     while (at < end) {
         const struct timed_step *const s = x->steps + at++;
         const i32 *const in = x->indices + s->first_input;
         if (s->op == TIMED_SCALAR) {
-            if (s->decides_counts && s->rd) r[s->rd] = fold(x, r, s);
+            if (s->decides_counts && s->rd) r[s->rd] = is_loaded(s) ? taken_last(cursor_of(m, b, s)) : fold(x, r, s);
         } else if (s->op == TIMED_LOOP) {
             const struct timed_value lo = input(x, r, in[0]), by = input(x, r, in[2]), total = turns_of(lo, input(x, r, in[1]), by);
             note(found, total);
             for (int k = 0; k < 2 && k < total.value; k++) {
                 if (s->rd) r[s->rd] = counter_of(lo, k ? total.value - 1 : 0, by.value);
-                walk(x, at, s->target, r, found);
+                walk(m, b, at, s->target, r, found);
             }
             at = s->target + 1;
         } else if (s->op == TIMED_IF) {
@@ -90,7 +91,7 @@ static int is_equal_turn(const struct model *m, const struct timed_tile *b, cons
     memcpy(r, b->registers, TIMED_REGISTERS * sizeof *r);
     if (loop->rd) r[loop->rd] = counter_of(f->lo, turn, f->step);
     found->num = 0;
-    walk(m->s, f->loop + 1, loop->target, r, found);
+    walk(m, b, f->loop + 1, loop->target, r, found);
     return before && before->num == found->num && !memcmp(before->values, found->values, (size_t)found->num * sizeof *found->values);
 }
 

@@ -111,6 +111,12 @@ def equalised(values: tuple[Any, ...]) -> Value:
     return values[0] if all(v == values[0] for v in values) else values
 
 
+def known_or_none(values: Sequence[int | None]) -> Value:
+    """A register's value of a value per tile."""
+    known = tuple(v for v in values if v is not None)
+    return equalised(known) if len(known) == len(values) else None
+
+
 def gathered(bundles: Sequence[Bundle], values: Sequence[Value]) -> Value:
     """One value of several bundles, in the order of their tiles."""
     first = values[0]

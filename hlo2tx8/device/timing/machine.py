@@ -35,10 +35,12 @@ from hlo2tx8.device.timing.bundle import (
     apply,
     gathered,
     join,
+    known_or_none,
     spread,
 )
 from hlo2tx8.device.timing.engines import Engines
 from hlo2tx8.device.timing.fluid import Fluid
+from hlo2tx8.device.timing.replay import Replay
 from hlo2tx8.device.timing.steps import NUM_REGISTERS, Op, Step, Value, counter, is_not_zero, num_turns
 
 TURN_CYCLES = 2
@@ -46,9 +48,13 @@ TURN_CYCLES = 2
 
 @dataclass
 class Machine(Engines):
-    """Runs steps on all tiles from cycle 0; a loop may be taken to be in a steady state once `follow` instructions were issued."""
+    """Runs steps on all tiles from cycle 0; a loop may be taken to be in a steady state once `follow` instructions were issued.
+
+    `replay` gives the numbers that data decide; without it nobody knows them.
+    """
 
     follow: int = 0
+    replay: Replay | None = None
     unknown: set[int] = field(default_factory=set[int])
 
     def run(self, registers: Sequence[Value]) -> float:
@@ -100,7 +106,8 @@ class Machine(Engines):
                     if key is None or not self.issue(b, step, key):
                         continue
                 case Op.SCALAR:
-                    b.registers[step.rd] = apply(step.fold, [b.registers[i] for i in step.inputs])
+                    inputs = [b.registers[i] for i in step.inputs]
+                    b.registers[step.rd] = self._loaded(b, step) if step.is_loaded else apply(step.fold, inputs)
                     b.registers[0] = 0
                     self.spend(b, step, step.cycles)
                 case Op.LOOP:
@@ -153,6 +160,9 @@ class Machine(Engines):
         if value is None:
             self.unknown.add(step.record)
         return assumed if value is None else value
+
+    def _loaded(self, b: Bundle, step: Step) -> Value:
+        return None if self.replay is None else known_or_none([self.replay.take(tile, step.record) for tile in b.tiles])
 
     def _loop(self, b: Bundle, step: Step) -> None:
         lo, hi, by = (b.registers[i] for i in step.inputs)

@@ -10,42 +10,50 @@ from functools import cache
 import numpy as np
 
 from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.decisions import Decisions
 from hlo2tx8.device.isa import BY_OPCODE
 from hlo2tx8.device.isa.base import Instruction, Role
 from hlo2tx8.device.isa.encoding import HEADER_WORDS, RECORD_WORDS, EncodingError, decode_records
-from hlo2tx8.device.isa.kc_control import KcBarrier, KcEnd, KcEndIf, KcHalt, KcIf, KcLoop, KcWait
+from hlo2tx8.device.isa.kc_control import KcBarrier, KcEnd, KcEndIf, KcHalt, KcIf, KcLoadScalar, KcLoop, KcWait
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.timing.bundle import QUEUED
 from hlo2tx8.device.timing.engines import Recorder
 from hlo2tx8.device.timing.machine import Machine
 from hlo2tx8.device.timing.native import time_program
+from hlo2tx8.device.timing.replay import Replay
 from hlo2tx8.device.timing.report import Part, Report, Timed
 from hlo2tx8.device.timing.steps import NUM_REGISTERS, Steps, Value
 
 ALL_QUEUED = sum(1 << e for e in QUEUED)
 
 
-def model(program: Program, chip: Chip, recorder: Recorder | None = None) -> Report:
-    """The modelled time of a program that decodes, EncodingError otherwise; a recorder is told all that happens."""
-    found = time_program(program.code, chip) if recorder is None else None
-    parts = [Part(first, end, timed) for first, end, timed in found or follow(program, chip, recorder)]
-    return Report(program.code, chip, tuple(parts), float(chip.cycles.launch))
+def model(program: Program, chip: Chip, recorder: Recorder | None = None, *, decisions: Decisions | None = None) -> Report:
+    """The modelled time of a program that decodes, EncodingError otherwise; a recorder is told all that happens.
+
+    `decisions` are those of a run, of what `Report.loaded` names: the time is that of the run.
+    """
+    found = time_program(program.code, chip, decisions) if recorder is None else None
+    parts = [Part(first, end, timed) for first, end, timed in found or follow(program, chip, recorder, decisions)]
+    return Report(program.code, chip, tuple(parts), float(chip.cycles.launch), decisions is not None)
 
 
-def follow(program: Program, chip: Chip, recorder: Recorder | None = None) -> list[tuple[int, int, Timed]]:
+def follow(
+    program: Program, chip: Chip, recorder: Recorder | None = None, decisions: Decisions | None = None
+) -> list[tuple[int, int, Timed]]:
     """(first record, end, cost) of each part of a program, as far as parts happen, by the machine in Python."""
-    parts_of = stretches(program, chip)
+    parts_of = stretches(program, chip, decisions is not None)
     parts: list[tuple[int, int, Timed]] = []
     now = float(chip.cycles.launch)
     known: dict[bytes, Timed] = {}
     for first, key, steps in parts_of:
         timed = known.get(key)
+        replay = Replay(decisions, first, first + len(steps.records)) if decisions is not None else None
         if recorder is not None:
-            machine = Machine(steps, chip, recorder, follow=recorder.begin(first, now, len(parts_of)))
+            machine = Machine(steps, chip, recorder, follow=recorder.begin(first, now, len(parts_of)), replay=replay)
             timed = cost_of(machine)
             recorder.end(machine.ddr.samples or ())
         elif timed is None:
-            timed = known[key] = cost_of(Machine(steps, chip))
+            timed = known[key] = cost_of(Machine(steps, chip, replay=replay))
         parts.append((first, first + len(steps.records), timed))
         now += timed.cycles
         if timed.is_end:
@@ -63,17 +71,23 @@ def cost_of(machine: Machine) -> Timed:
     tile: Value = tuple(range(machine.chip.tiles)) if machine.chip.tiles > 1 else 0
     cycles = machine.run([0, tile, *[0] * (NUM_REGISTERS - 2)])
     is_end = all(b.at < len(machine.steps.steps) - 1 for b in machine.bundles)
-    return Timed(cycles, machine.records, machine.counters, frozenset(machine.unknown), is_end)
+    loaded = frozenset(step.record for step in machine.steps.steps if step.is_loaded)
+    return Timed(cycles, machine.records, machine.counters, frozenset(machine.unknown), loaded, is_end)
 
 
-def stretches(program: Program, chip: Chip) -> list[tuple[int, bytes, Steps]]:
-    """(first record, what tells it from others, steps) of each stretch; one if registers live from one to the next."""
+def stretches(program: Program, chip: Chip, is_run: bool = False) -> list[tuple[int, bytes, Steps]]:
+    """(first record, what tells it from others, steps) of each stretch; one if registers live from one to the next.
+
+    In a run, what loads numbers may do so differently each time.
+    """
     code = program.code
     cuts = _cuts(code)
     compiled: dict[bytes, Steps] = {}
     found: list[tuple[int, bytes, Steps]] = []
     for first, end in zip([0, *cuts], [*cuts, len(code)], strict=True):
         key = _without_places(code[first:end])
+        if is_run and (code[first:end, 0] & np.uint64(0xFFFF) == KcLoadScalar.OPCODE).any():
+            key += first.to_bytes(8, "little")
         if key not in compiled:
             try:
                 compiled[key] = Steps(decode_records(code[first:end], program.origins), chip)

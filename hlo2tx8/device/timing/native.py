@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.decisions import Decisions
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.base import Engine, Field, Instruction, Operands, Role
 from hlo2tx8.device.isa.encoding import HEAD_MASK, HEADER_WORDS, RECORD_WORDS, EncodingError, head_of
@@ -93,11 +94,11 @@ class _Timing(ctypes.Structure):
     _fields_: ClassVar = [("words", _POINTER), ("kinds", ctypes.c_char_p)]
     _fields_ += [(n, _NUMBER) for n in ("num_records", "num_kinds", "most_parts", "kind_bytes", "per_record", "per_tile")]
     _fields_ += [("chip", _Chip), ("shape", _ASK_SHAPE)]
-    _fields_ += [(n, _POINTER) for n in ("records", "counters", "unknown")]
-    _fields_ += [("parts", ctypes.POINTER(_Part)), ("num_parts", _NUMBER)]
+    _fields_ += [(n, _POINTER) for n in ("records", "counters", "unknown", "loaded")]
+    _fields_ += [("parts", ctypes.POINTER(_Part)), ("num_parts", _NUMBER), ("decisions", _POINTER), ("num_decisions", _NUMBER)]
 
 
-def time_program(code: np.ndarray, chip: Chip) -> list[tuple[int, int, Timed]] | None:
+def time_program(code: np.ndarray, chip: Chip, decisions: Decisions | None = None) -> list[tuple[int, int, Timed]] | None:
     """(first record, end, cost) of each part of a program, as far as parts happen; None where only Python can tell."""
     core = load()
     run: Callable[[object], int] | None = None if isinstance(core, str) else getattr(core.library, "tx8_time_program", None)
@@ -115,14 +116,16 @@ def time_program(code: np.ndarray, chip: Chip) -> list[tuple[int, int, Timed]] |
     most_parts = sum(word & 0xFFFF == KcBarrier.OPCODE for word in first_words) + 1
     records = np.zeros((max(size, 1), PER_RECORD))
     counters = np.zeros((most_parts, chip.tiles, PER_TILE))
-    unknown = np.zeros(max(size, 1), np.uint8)
+    unknown, loaded = np.zeros((2, max(size, 1)), np.uint8)
+    rows_decided = None if decisions is None else np.ascontiguousarray(decisions.rows, np.int64)
     parts = (_Part * most_parts)()
     timing = _Timing(
         *(code.ctypes.data, b"".join(kind for kind in kinds if kind)),
         *(size, len(kinds), most_parts, ctypes.sizeof(_Kind), PER_RECORD, PER_TILE, _chip(chip)),
         _ASK_SHAPE(_Asked(first_words, chip).shape),
-        *(a.ctypes.data for a in (records, counters, unknown)),
-        parts,
+        *(a.ctypes.data for a in (records, counters, unknown, loaded)),
+        *(parts, 0),
+        *((None, 0) if rows_decided is None else (rows_decided.ctypes.data, len(rows_decided))),
     )
     if run(ctypes.byref(timing)):
         return None
@@ -130,8 +133,8 @@ def time_program(code: np.ndarray, chip: Chip) -> list[tuple[int, int, Timed]] |
     for part in parts[: timing.num_parts]:
         same = parts[part.same_as]
         rows = slice(same.first, max(same.end, 1))
-        where = frozenset(np.flatnonzero(unknown[rows]).tolist())
-        timed = Timed(part.cycles, records[rows].reshape(-1), counters[part.same_as], where, bool(part.all_ended))
+        decided, loads = (frozenset[int](np.flatnonzero(marks[rows]).tolist()) for marks in (unknown, loaded))
+        timed = Timed(part.cycles, records[rows].reshape(-1), counters[part.same_as], decided, loads, bool(part.all_ended))
         found.append((part.first, part.end, timed))
     return found
 

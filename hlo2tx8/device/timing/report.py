@@ -37,12 +37,13 @@ RESOURCES = ("DDR", "CT", "NE", "TDMA", "DTE", "KC")
 
 class Timed(NamedTuple):
     """Of one stretch: `records` are sums over tiles, `counters` one row per tile; `unknown` records have trip counts or branches
-    that depend on data; does the program of every tile end in it?"""
+    that depend on data, `loaded` records load numbers that matter; does the program of every tile end in it?"""
 
     cycles: float
     records: np.ndarray
     counters: np.ndarray
     unknown: frozenset[int]
+    loaded: frozenset[int]
     is_end: bool
 
 
@@ -63,14 +64,16 @@ class Report:
     """Of the words of a program: cycles from launch to the end, counters per tile and engine, costs per record of the program.
 
     `busy` and `instructions` are those of the busiest tile. `overhead` are the kernel cores' cycles for `issue`, `barrier` and
-    `launch`. `unknown` lists records whose trip count or branch depends on data: one turn of them is counted, one branch taken.
-    `parts` follow each other in time.
+    `launch`. `unknown` lists records whose trip count or branch depends on data: one turn of them is counted, one branch taken;
+    `loaded` those that load what may decide, of which the report of a run knows the numbers (`is_measured`). `parts` follow each
+    other in time.
     """
 
     code: np.ndarray = field(repr=False)
     chip: Chip = field(repr=False)
     parts: tuple[Part, ...] = field(repr=False)
     launch: float
+    is_measured: bool = False
 
     @cached_property
     def cycles(self) -> float:
@@ -120,6 +123,15 @@ class Report:
     @property
     def unknown(self) -> tuple[int, ...]:
         return tuple(sorted({part.first + record for part in self.parts for record in part.timed.unknown}))
+
+    @property
+    def loaded(self) -> tuple[int, ...]:
+        return tuple(sorted({part.first + record for part in self.parts for record in part.timed.loaded}))
+
+    @property
+    def trip_counts(self) -> str:
+        """Of loops and branches that depend on data: "assumed" or, after a run, "measured"; "known" if there are none."""
+        return "assumed" if self.unknown else "measured" if self.is_measured else "known"
 
     @property
     def ddr_bytes(self) -> int:
@@ -223,13 +235,17 @@ class Report:
             "flops": self.operations,
             "roofline_ratio": self.roofline_ratio if self.least_cycles else None,
             "is_per_iteration": bool(self.unknown),
+            "trip_counts": self.trip_counts,
         }
 
     def __str__(self) -> str:
         loads = ", ".join(f"{name} {share:.0%}" for name, share in self.bounds if share >= 0.005)
         after = f", then by {self.next_bound}" if self.next_bound else ""
         roofline = f" ({self.roofline_ratio:.2f}x of its roofline)" if self.least_cycles else ""
-        per_iteration = "; loops of unknown length counted once" if self.unknown else ""
+        per_iteration = {
+            "assumed": "; trip counts assumed: loops of unknown length counted once",
+            "measured": "; trip counts measured",
+        }.get(self.trip_counts, "")
         return (
             f"{self.cycles:.0f} cycles = {self.seconds * 1e6:.1f} us modelled; bound by {self.bound}{after}"
             f"{roofline}; {loads}{per_iteration}"

@@ -10,6 +10,7 @@ from heapq import heappop, heappush
 from itertools import count
 
 from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.decisions import Decisions
 from hlo2tx8.device.isa.base import Engine, Operands
 from hlo2tx8.device.isa.encoding import Operand, Record, Register, decode_records, partners
 from hlo2tx8.device.isa.forms import KcScalar
@@ -27,6 +28,7 @@ from hlo2tx8.device.isa.kc_control import (
 )
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.timing.costs import Range, Work, spm_ranges, work_of
+from hlo2tx8.device.timing.replay import Replay
 from hlo2tx8.device.timing.simulate_noc import Noc
 
 NO_BYTES = 1e-6
@@ -43,9 +45,10 @@ class Simulated:
     instructions: tuple[dict[str, int], ...]
 
 
-def simulate(program: Program, chip: Chip) -> Simulated:
-    """Every event of a program whose control flow is known without running it."""
-    machine = _Machine(chip, decode_records(program.code, program.origins))
+def simulate(program: Program, chip: Chip, decisions: Decisions | None = None) -> Simulated:
+    """Every event of a program whose control flow is known without running it, or by the decisions of a run."""
+    records = decode_records(program.code, program.origins)
+    machine = _Machine(chip, records, None if decisions is None else Replay(decisions, 0, len(records)))
     cycles = machine.run()
     named = [{e.name: t.busy[e] for e in Engine if t.busy[e]} for t in machine.tiles]
     return Simulated(cycles, tuple(named), tuple({e.name: t.issued[e] for e in Engine if t.issued[e]} for t in machine.tiles))
@@ -89,8 +92,8 @@ class _Tile:
 
 
 class _Machine:
-    def __init__(self, chip: Chip, records: Sequence[Record]) -> None:
-        self.chip, self.records, self.targets = chip, records, partners(records)
+    def __init__(self, chip: Chip, records: Sequence[Record], replay: Replay | None) -> None:
+        self.chip, self.records, self.targets, self.replay = chip, records, partners(records), replay
         self.now = 0.0
         self.events: list[tuple[float, int, Callable[[], None]]] = []
         self.numbers = count()
@@ -164,11 +167,11 @@ class _Machine:
                     loops.pop()
                     at = target + 1
             elif record.kind is not KcEndIf:
-                yield from self._record(tile, record)
+                yield from self._record(tile, at - 1, record)
         tile.is_halted = True
         self._meet()
 
-    def _record(self, tile: _Tile, record: Record) -> Steps:
+    def _record(self, tile: _Tile, at: int, record: Record) -> Steps:
         kind, fields = record.kind, record.fields
         if issubclass(kind, KcScalar):
             tile.set(fields["rd"], kind.FOLD(tile.value(fields["a"]), tile.value(fields["b"])))
@@ -178,7 +181,8 @@ class _Machine:
             tile.set(fields["rd"], tile.value(fields["c"]) + sum(r * k for r, k in terms))
             yield float(max(sum(1 for _, k in terms if k), 1))
         elif kind is KcLoadScalar:
-            tile.set(fields["rd"], 0)  # what lies there is not known; nothing may depend on it
+            loaded = None if self.replay is None else self.replay.take(tile.number, at)
+            tile.set(fields["rd"], loaded or 0)  # of what is not known nothing may depend on it
             yield 1.0
         elif kind is KcWait:
             mask = tile.value(fields["engines"])

@@ -7,11 +7,12 @@ many turns it goes on at the pace of what is slowest. Either way turns are only 
 they were.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hlo2tx8.device.timing.bundle import DDR_BYTES, PER_RECORD, Bundle, Frame, Issued, apply
+from hlo2tx8.device.timing.bundle import DDR_BYTES, PER_RECORD, Bundle, Frame, Issued, apply, known_or_none
+from hlo2tx8.device.timing.replay import Cursor
 from hlo2tx8.device.timing.steps import NUM_REGISTERS, Op, Step, Value, counter, is_not_zero, num_turns
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Probe:
     positions: dict[tuple[int, ...], tuple[int, ...]]
     sums: "Sums"
     under_way: tuple[Issued, ...]
+    taken: dict[tuple[int, int], int]
 
 
 def end_turn(machine: "Machine", b: Bundle, frame: Frame) -> None:
@@ -119,7 +121,8 @@ def _clocks(machine: "Machine", b: Bundle) -> tuple[float, ...]:
 def _probe(machine: "Machine", b: Bundle, frame: Frame, period: int, mark: Mark | None, cycles: float) -> Probe:
     positions = {other.tiles: tuple(f.turn for f in other.frames) for other in machine.bundles}
     under_way = tuple(i for other in machine.bundles for queue in other.queues for i in queue)
-    return Probe(period, frame.turn, mark, cycles, _clocks(machine, b), positions, machine.sums(), under_way)
+    taken = {} if machine.replay is None else machine.replay.taken()
+    return Probe(period, frame.turn, mark, cycles, _clocks(machine, b), positions, machine.sums(), under_way, taken)
 
 
 def _skip(machine: "Machine", lead: Bundle, frame: Frame, probe: Probe) -> None:
@@ -130,8 +133,10 @@ def _skip(machine: "Machine", lead: Bundle, frame: Frame, probe: Probe) -> None:
     # The lead has ended its turn, others are in the middle of theirs.
     firsts = [f.turn + (b is not lead) for b, f, _ in moved]
     times = min((f.total - first - LAST_TURNS) // turns for first, (_, f, turns) in zip(firsts, moved, strict=True))
+    loaded = list(_loaded(machine, moved, probe))
+    times = min([times, *(cursor.repeats(count) for cursor, count in loaded)])
     for first, (b, f, turns) in zip(firsts, moved, strict=True):
-        times = equal_turns(machine.steps.steps, b, f, first, turns, times) if times > 0 else 0
+        times = equal_turns(machine, b, f, first, turns, times) if times > 0 else 0
     pace = max(after - before for before, after in zip(probe.clocks, _clocks(machine, lead), strict=True))
     old = [i for i in probe.under_way if i.end is None or i.end > lead.now]
     if probe.must_equal is not None:
@@ -151,6 +156,8 @@ def _skip(machine: "Machine", lead: Bundle, frame: Frame, probe: Probe) -> None:
     for b, f, turns in moved:
         f.turn += turns * times
         b.now += cycles
+    for cursor, count in loaded:
+        cursor.used, cursor.taken = cursor.used + count * times, cursor.taken + count * times
     _delay(machine, cycles, old)
 
 
@@ -168,6 +175,16 @@ def _moved_frames(machine: "Machine", lead: Bundle, probe: Probe) -> list[tuple[
             return None
         moved.append((b, *changed[0]))
     return moved
+
+
+def _loaded(machine: "Machine", moved: Sequence[tuple[Bundle, Frame, int]], probe: Probe) -> Iterator[tuple[Cursor, int]]:
+    """What the loops have loaded since the probe, and how often."""
+    for b, f, _ in moved if machine.replay is not None else ():
+        for step in machine.steps.steps[f.loop + 1 : machine.steps.steps[f.loop].target]:
+            for place in ((tile, step.record) for tile in b.tiles) if step.is_loaded else ():
+                cursor = machine.replay.cursors.get(place) if machine.replay is not None else None
+                if cursor is not None and cursor.taken > probe.taken[place]:
+                    yield cursor, cursor.taken - probe.taken[place]
 
 
 def _cycles_left(machine: "Machine", issued: Issued, now: float) -> float:
@@ -201,19 +218,24 @@ def _delay(machine: "Machine", cycles: float, old: Sequence[Issued]) -> None:
 # ------------------------------------------------------------------------------------------- do turns stay what they were?
 
 
-def equal_turns(steps: Sequence[Step], b: Bundle, frame: Frame, first: int, turns: int, most: int) -> int:
+def equal_turns(machine: "Machine", b: Bundle, frame: Frame, first: int, turns: int, most: int) -> int:
     """How many times, at most `most`, the `turns` turns before turn `first` repeat: branches, trip counts, counts and strides.
 
-    Conditions are taken to change once: after the last turn that was found equal by bisection, with some probes between.
+    What was loaded last is loaded again. Conditions are taken to change once: after the last turn found equal by bisection,
+    with some probes between.
     """
+    steps = machine.steps.steps
     if not steps[frame.loop].varies:
         return most
+
+    def loaded(step: Step) -> Value:
+        return None if machine.replay is None else known_or_none([machine.replay.last(tile, step.record) for tile in b.tiles])
 
     def signature(turn: int) -> tuple[Value, ...]:
         registers = list(b.registers)
         registers[steps[frame.loop].rd] = apply(counter, (frame.lo, turn, frame.step))
         found: list[Value] = []
-        _walk(steps, frame.loop + 1, steps[frame.loop].target, registers, found)
+        _walk(steps, frame.loop + 1, steps[frame.loop].target, registers, found, loaded)
         return tuple(found)
 
     before = [signature(first - turns + i) for i in range(turns)]
@@ -232,14 +254,17 @@ def equal_turns(steps: Sequence[Step], b: Bundle, frame: Frame, first: int, turn
     return low
 
 
-def _walk(steps: Sequence[Step], at: int, end: int, registers: list[Value], found: list[Value]) -> None:
+def _walk(
+    steps: Sequence[Step], at: int, end: int, registers: list[Value], found: list[Value], loaded: Callable[[Step], Value]
+) -> None:
     """Follows scalars and branches only; of inner loops the first and the last turn."""
     while at < end:
         step = steps[at]
         at += 1
         if step.op is Op.SCALAR:
             if step.decides_counts:
-                registers[step.rd] = apply(step.fold, [registers[i] for i in step.inputs])
+                inputs = [registers[i] for i in step.inputs]
+                registers[step.rd] = loaded(step) if step.is_loaded else apply(step.fold, inputs)
                 registers[0] = 0
             continue
         if step.op is Op.LOOP:
@@ -249,7 +274,7 @@ def _walk(steps: Sequence[Step], at: int, end: int, registers: list[Value], foun
             turns = {0, total - 1} if isinstance(total, int) and total > 0 else set[int]()
             for turn in sorted(turns):
                 registers[step.rd] = apply(counter, (lo, turn, by))
-                _walk(steps, at, step.target, registers, found)
+                _walk(steps, at, step.target, registers, found, loaded)
             at = step.target + 1
         elif step.op is Op.IF:
             is_taken = apply(is_not_zero, (registers[step.inputs[0]],))

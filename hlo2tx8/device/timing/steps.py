@@ -89,6 +89,11 @@ class Step:
     rotation: int = 1
     shapes: dict[tuple[int | None, ...], Shape] = field(default_factory=dict[tuple[int | None, ...], Shape])
 
+    @property
+    def is_loaded(self) -> bool:
+        """A scalar that only a run can tell."""
+        return self.op is Op.SCALAR and self.fold is None
+
 
 @dataclass
 class Steps:

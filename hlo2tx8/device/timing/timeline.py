@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.decisions import Decisions
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.timing.bundle import Issued
 from hlo2tx8.device.timing.costs import Range
@@ -103,7 +104,7 @@ class Timeline:
         return has_room
 
 
-def follow(program: Program, chip: Chip, limit: int = MOST_EVENTS) -> tuple[Timeline, Report]:
-    """What happens in a program that decodes, and what it costs."""
+def follow(program: Program, chip: Chip, limit: int = MOST_EVENTS, decisions: Decisions | None = None) -> tuple[Timeline, Report]:
+    """What happens in a program that decodes, and what it costs; with the decisions of a run, in that run."""
     timeline = Timeline(limit)
-    return timeline, model(program, chip, timeline)
+    return timeline, model(program, chip, timeline, decisions=decisions)
