@@ -2,20 +2,18 @@
 
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.code import Code
 from hlo2tx8.device.decisions import Log
 from hlo2tx8.device.definition import execute
 from hlo2tx8.device.faults import Fault, FaultKind, FaultPlace
 from hlo2tx8.device.isa.base import Operands, violation
-from hlo2tx8.device.isa.encoding import EncodingError, Operand, Record, Register, decode_records, partners
-from hlo2tx8.device.isa.forms import KcScalar
+from hlo2tx8.device.isa.encoding import EncodingError, Operand, Record, Register, decode_records
 from hlo2tx8.device.isa.kc_control import (
-    KcAffine,
     KcBarrier,
     KcEnd,
     KcEndIf,
@@ -146,8 +144,8 @@ def decoded(program: Program) -> list[Record]:
 
 def run_on(system: System, records: Sequence[Record], progress: Progress | None = None, log: Log | None = None) -> None:
     """Each tile in turn until it waits at a barrier; then all go on, if they wait at the same one. `progress`: see Emulator.run."""
-    targets, operands = partners(records), [_Operands.of(record) for record in records]
-    waiting = [_Tile(t, records, operands, targets, engines, progress, log).run() for t, engines in enumerate(system.tiles)]
+    code = Code(records)
+    waiting = [_Tile(t, code, engines, progress, log).run() for t, engines in enumerate(system.tiles)]
     while waiting:
         still: list[Generator[int, None, None]] = []
         places: set[int] = set()
@@ -168,41 +166,12 @@ def run_on(system: System, records: Sequence[Record], progress: Progress | None 
     system.end()
 
 
-@dataclass(frozen=True)
-class _Operands:
-    """A record's fields, the same for all tiles, and which of them are read from registers when it is executed."""
-
-    fixed: Operands
-    registers: tuple[tuple[str, int], ...]
-
-    @classmethod
-    def of(cls, record: Record) -> "_Operands":
-        registers = tuple((name, field.number) for name, field in record.fields.items() if isinstance(field, Register))
-        values = {name: 0 if isinstance(field, Register) else field for name, field in record.fields.items()}
-        return cls(Operands(values, record.fmt, record.fmt2), registers)
-
-    def now(self, registers: Sequence[int]) -> Operands:
-        if not self.registers:
-            return self.fixed
-        read = {name: registers[number] for name, number in self.registers}
-        return Operands({**self.fixed.values, **read}, self.fixed.fmt, self.fixed.fmt2)
-
-
 class _Tile:
     """The kernel core of one tile."""
 
-    def __init__(
-        self,
-        tile: int,
-        records: Sequence[Record],
-        operands: Sequence[_Operands],
-        targets: Sequence[int],
-        engines: Engines,
-        progress: Progress | None,
-        log: Log | None,
-    ) -> None:
-        self.records, self.operands, self.targets, self.engines, self.tile = records, operands, targets, engines, tile
-        self.log = log
+    def __init__(self, tile: int, code: Code, engines: Engines, progress: Progress | None, log: Log | None) -> None:
+        self.records, self.operands, self.targets, self.scalars = code.records, code.operands, code.targets, code.scalars
+        self.tile, self.engines, self.log = tile, engines, log
         self.progress, self.told = progress, time.monotonic()
         self.registers = [0] * 64
         self.registers[1] = tile
@@ -212,8 +181,15 @@ class _Tile:
         """Yields the record index of each barrier it reaches."""
         at = 0
         while at < len(self.records):
-            record = self.records[at]
+            record, scalar = self.records[at], self.scalars[at]
             kind = record.kind
+            if scalar is not None:
+                try:
+                    self._set(record.fields["rd"], scalar(self.registers))
+                except ZeroDivisionError:
+                    raise Fault(FaultKind.BAD_DESCRIPTOR, "division by zero", self._place(at, record)) from None
+                at += 1
+                continue
             if kind is KcHalt:
                 break
             if kind is KcBarrier:
@@ -274,21 +250,8 @@ class _Tile:
         self.engines.wait(operands["engines"], place)
 
     def _execute(self, at: int, record: Record) -> None:
-        kind = record.kind
-        if issubclass(kind, KcScalar):
-            a, b = self._value(record.fields["a"]), self._value(record.fields["b"])
-            try:
-                self._set(record.fields["rd"], kind.FOLD(a, b))
-            except ZeroDivisionError:
-                raise Fault(FaultKind.BAD_DESCRIPTOR, "division by zero", self._place(at, record)) from None
-            return
-        if kind is KcAffine:
-            v = self.operands[at].now(self.registers)
-            self._set(record.fields["rd"], v["c"] + sum(v[f"r{i}"] * v[f"k{i}"] for i in range(1, 5)))
-            return
-        place = self._place(at, record)
-        operands = self.operands[at].now(self.registers)
-        if kind is KcLoadScalar:
+        place, operands = self._place(at, record), self.operands[at].now(self.registers)
+        if record.kind is KcLoadScalar:
             number = self.engines.load_scalar(record, operands, place)
             self._set(record.fields["rd"], number)
             if self.log is not None:
