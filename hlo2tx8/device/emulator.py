@@ -76,7 +76,10 @@ class Emulator:
             raise LaunchError(f"the program wants {num_inputs} inputs, given {len(inputs)}")
         native = self.tier == "native"
         outputs: dict[Slot, np.ndarray] = {}
-        slots = [self._bind(slot, program, inputs, outputs, native) for slot in program.slots]
+        slots = [
+            inputs[slot.index] if native and _fits(slot, inputs) else self._bind(slot, program, inputs, outputs)
+            for slot in program.slots
+        ]
         if native:
             from hlo2tx8.device import native as core
 
@@ -88,25 +91,30 @@ class Emulator:
             status = interpret.run(program, slots, self.chip, keeps_status, progress, log)
         return [outputs[s] for s in program.slots_of(SlotKind.OUTPUT)], status
 
-    def _bind(
-        self, slot: Slot, program: Program, inputs: Sequence[np.ndarray], outputs: dict[Slot, np.ndarray], native: bool
-    ) -> np.ndarray:
-        """The slot's bytes, for the native core as elements: its views cost more than some programs."""
+    def _bind(self, slot: Slot, program: Program, inputs: Sequence[np.ndarray], outputs: dict[Slot, np.ndarray]) -> np.ndarray:
+        """The slot's bytes."""
         match slot.kind:
             case SlotKind.INPUT:
                 array = np.ascontiguousarray(inputs[slot.index])
                 if array.nbytes != slot.size_bytes:
                     raise LaunchError(f"input {slot.index} has {array.nbytes} bytes, the program wants {slot.size_bytes}")
-                return array if native else array.reshape(-1).view(np.uint8)
+                return array.reshape(-1).view(np.uint8)
             case SlotKind.CONSTANT:
-                array = np.ascontiguousarray(program.constants[slot.index])
-                return array if native else array.reshape(-1).view(np.uint8)
+                return np.ascontiguousarray(program.constants[slot.index]).reshape(-1).view(np.uint8)
             case SlotKind.OUTPUT:
                 data = allocate(slot.size_bytes)
                 outputs[slot] = data.view(numpy_dtype(slot.dtype)).reshape(slot.shape)
                 return data
             case SlotKind.SCRATCH:
                 return allocate(slot.size_bytes)
+
+
+def _fits(slot: Slot, inputs: Sequence[np.ndarray]) -> bool:
+    """Is it an input that the native core takes as it is? Views of many small ones cost more than some programs."""
+    if slot.kind is not SlotKind.INPUT:
+        return False
+    array = inputs[slot.index]
+    return array.flags.c_contiguous and array.nbytes == slot.size_bytes
 
 
 @cache

@@ -68,6 +68,7 @@ def link(module: ModuleOp, encoded: Mapping[str, EncodedKernel], chip: Chip) -> 
     outputs = [slots.add(SlotKind.OUTPUT, i, v.type) for i, v in enumerate(terminator_of(main).operands)]
     linker.region(main, outputs)
     code, origins = encode_records((*linker.records, meet()[0], Record(KcHalt)))
+    code.flags.writeable = False
     return Program(
         code=code,
         slots=tuple(slots.table),

@@ -3,17 +3,18 @@ same bytes in SPM and DDR as the definition."""
 
 import numpy as np
 import pytest
-from native_cases import DENSE_LEVELS, IMAGE_BYTES, run_both
+from native_cases import CHIP, DENSE_LEVELS, IMAGE_BYTES, run_both
 
 from hlo2tx8.device import native
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.ct_arith import CtAbs, CtAddVS, CtSubVV
 from hlo2tx8.device.isa.ct_move import CtConvert
-from hlo2tx8.device.isa.encoding import Record, Register
+from hlo2tx8.device.isa.encoding import Record, Register, encode_records
 from hlo2tx8.device.isa.kc_control import KcAffine
 from hlo2tx8.device.isa.kc_move import KcVConvert, KcVSelect
 from hlo2tx8.device.isa.kc_vector import KcVAdd, KcVLt
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, Wdma
+from hlo2tx8.device.program import Program, Slot, SlotKind
 
 pytestmark = pytest.mark.skipif(not native.available(), reason=f"no native core: {native.why_not()}")
 
@@ -67,3 +68,22 @@ def test_equals_definition(seed: int) -> None:
         wrong = np.nonzero(expected != actual)[0]
         listing = "\n".join(f"{r.kind.MNEMONIC} {r.fields}" for r in records)
         assert not wrong.size, f"{wrong.size} bytes from {wrong[:1]}\n{listing}"
+
+
+def test_a_machine_is_not_ready_for_code_that_was_written_to() -> None:
+    """Machines are kept between runs, ready for the code they ran last; only what nobody can write is taken for the same."""
+    image = np.arange(64, dtype=np.float32).view(np.uint8)
+    transfer = {"slot": 0, "offset": 0, "count": 64, **DENSE_LEVELS}
+    add = Record(CtAddVS, {"dst": 0, "a": 0, "imm": 0x3F800000, "n": 64}, Format.FP32)
+    records = [Record(Rdma, {"dst": 0, **transfer}, Format.FP32), add, Record(Wdma, {"src": 0, **transfer, "slot": 1}, Format.FP32)]
+    code, origins = encode_records(records)
+    slots = tuple(Slot(kind, 0, "float32", (64,), 256) for kind in (SlotKind.INPUT, SlotKind.OUTPUT))
+    program, found = Program(code, slots, (), origins, CHIP.spm_limit), []
+    for is_written in (False, False, True):
+        if is_written:
+            word = np.nonzero(code[1] == 0x3F800000)[0]
+            code[1, word] = 0x40000000
+        output = np.zeros(64, np.float32)
+        native.run(program, [image, output], CHIP, 1)
+        found.append(float(output[0]))
+    assert found == [1.0, 1.0, 2.0]

@@ -425,7 +425,8 @@ struct machine *tx8_create(const u64 *code, i64 num_records, const struct tx8_sl
     return m;
 }
 
-/* Another program for a machine whose last run is done; 0, or -1 as tx8_create: then it is only good to be destroyed. */
+/* Another program, or new slots for the same one, which is known by its address: the caller has kept it as it was. 0 for a machine whose
+ * last run is done, or -1 as tx8_create: then it is only good to be destroyed. */
 int tx8_restart(struct machine *m, const u64 *code, i64 num_records, const struct tx8_slot *slots, i64 num_slots, struct tx8_fault *fault) {
     memset(fault, 0, sizeof *fault);
     for (int i = 0; i < m->num_tiles; i++) clear_spm(&m->tiles[i]);
@@ -433,11 +434,16 @@ int tx8_restart(struct machine *m, const u64 *code, i64 num_records, const struc
     memset(m->tiles, 0, (size_t)m->num_tiles * sizeof *m->tiles);
     memset(m->spare, 0, sizeof m->spare); /* zero already, as the whole arena is now */
     m->next_spm = 0;
+    m->slots = slots;
+    if (code == m->code && num_records == m->num_records && num_slots == m->num_slots) {
+        number_tiles(m);
+        return 0;
+    }
     struct step *const steps = num_records < 0 ? NULL : calloc((size_t)num_records + 1, sizeof *steps);
     if (!steps) return -1;
     free(m->steps);
     m->steps = steps;
-    m->code = code, m->num_records = num_records, m->slots = slots, m->num_slots = num_slots;
+    m->code = code, m->num_records = num_records, m->num_slots = num_slots;
     if (prepare(m, fault)) return -1;
     number_tiles(m);
     return 0;

@@ -3,7 +3,9 @@
 import ctypes
 import math
 import os
+import threading
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -41,27 +43,34 @@ class _Fault(ctypes.Structure):
 
 
 class _Kept:
-    """Machines and their worker threads between two runs, by (scratchpad size, tiles, threads): making one costs 100 us."""
+    """Machines, their worker threads and the code they are ready for between two runs, by (scratchpad size, tiles, threads): making
+    one costs 100 us. A machine knows its code by the address, so that stays alive with it."""
 
     def __init__(self) -> None:
-        self.machines: dict[tuple[int, int, int], list[int]] = {}
-        os.register_at_fork(after_in_child=self.machines.clear)  # a child has no worker threads
+        self.machines: dict[tuple[int, int, int], list[tuple[int, np.ndarray]]] = {}
+        self.lock = threading.Lock()
+        os.register_at_fork(after_in_child=self.forget)
 
-    def take(self, key: tuple[int, int, int]) -> int | None:
-        """A machine nobody else has; None if there is none."""
-        machines = self.machines.setdefault(key, [])
-        try:
-            return machines.pop()
-        except IndexError:
-            return None
+    def forget(self) -> None:
+        """A child has no worker threads."""
+        self.machines.clear()
+        self.lock = threading.Lock()
 
-    def give(self, key: tuple[int, int, int], machine: int) -> bool:
+    def take(self, key: tuple[int, int, int], code: np.ndarray) -> int | None:
+        """A machine nobody else has, ready for the code if there is such a one; None if there is none."""
+        with self.lock:
+            machines = self.machines.setdefault(key, [])
+            ready = [place for place, (_, own) in enumerate(machines) if own is code]
+            return machines.pop(*ready[:1])[0] if machines else None
+
+    def give(self, key: tuple[int, int, int], machine: int, code: np.ndarray) -> bool:
         """Keeps a machine whose run is done; False if enough are kept."""
-        machines = self.machines.setdefault(key, [])
-        if len(machines) >= MOST_KEPT:
-            return False
-        machines.append(machine)
-        return True
+        with self.lock:
+            machines = self.machines.setdefault(key, [])
+            if len(machines) < MOST_KEPT:
+                machines.append((machine, code))
+                return True
+        return False
 
 
 _KEPT = _Kept()
@@ -96,10 +105,10 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _address(array: np.ndarray) -> int:
+def _address(array: Any) -> int:
     """Of the first element; numpy's own way takes four times as long, but it serves types that have no buffer."""
-    if array.nbytes and array.flags.writeable and array.dtype.isbuiltin == 1:
-        return ctypes.addressof(ctypes.c_char.from_buffer(array.data))
+    if array.nbytes and array.flags.writeable and array.dtype.kind in "biufc":
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))
     return array.ctypes.data
 
 
@@ -119,6 +128,8 @@ def launch(
     not ended. Raises Fault, MemoryError, or what a signal handler or `progress` raises.
     """
     code = np.ascontiguousarray(program.code, np.uint64)
+    if code.flags.writeable:
+        code = code.copy()  # another address: what can be written may not be what a kept machine has seen
     places = [number for slot in slots for number in (_address(slot), slot.nbytes)]
     table = (ctypes.c_int64 * max(2, len(places)))(*places)  # struct tx8_slot of core.h, address and bytes
     if not threads:
@@ -127,7 +138,7 @@ def launch(
     fault = _Fault()
     key = (chip.spm_limit, chip.tiles, threads)
     arguments = (code.ctypes.data, len(code), table, len(slots))
-    machine = _KEPT.take(key)
+    machine = _KEPT.take(key, code)
     if machine is not None and library.tx8_restart(machine, *arguments, ctypes.byref(fault)):
         library.tx8_destroy(machine)
         raise _refused(program, chip, fault)
@@ -153,7 +164,7 @@ def launch(
         if log is not None:
             log.give(_kept_decisions(library, machine))
     finally:
-        if outcome != DONE or not _KEPT.give(key, machine):
+        if outcome != DONE or not _KEPT.give(key, machine, code):
             library.tx8_destroy(machine)
     if outcome == FAULT:
         raise _fault(program, chip, fault)
