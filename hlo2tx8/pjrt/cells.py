@@ -1,5 +1,6 @@
 """What a buffer holds, and the thread on which queued work gives it to them."""
 
+import os
 import queue
 import threading
 from collections.abc import Callable
@@ -7,7 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from hlo2tx8.pjrt.errors import Code, PjrtError, code_and_message
+from hlo2tx8.pjrt.errors import FORKED, Code, PjrtError, code_and_message
 from hlo2tx8.pjrt.interrupts import GRACE_SECONDS, Interrupts
 from hlo2tx8.pjrt.native import PluginLibrary
 
@@ -71,9 +72,21 @@ class Worker:
         self.free = threading.Semaphore(MOST_QUEUED)
         self.lock = threading.Lock()
         self.thread: threading.Thread | None = None
+        self.is_forked = False
+        os.register_at_fork(after_in_child=self.note_fork)
+
+    def note_fork(self) -> None:
+        """A forked process has neither this thread nor the emulator's."""
+        self.is_forked = True
+
+    def refuse_if_forked(self) -> None:
+        """PjrtError in a forked process."""
+        if self.is_forked:
+            raise PjrtError(Code.FAILED_PRECONDITION, FORKED)
 
     def submit(self, job: Job) -> None:
         """Queues a job, once there is room; runs it where a job, in a host function, waits for it."""
+        self.refuse_if_forked()
         job.num_interrupts = self.interrupts.count()
         if threading.current_thread() is self.thread:
             self.do(job)

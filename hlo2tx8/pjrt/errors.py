@@ -49,3 +49,6 @@ def code_and_message(error: BaseException) -> tuple[Code, str]:
     if isinstance(error, Hlo2tx8Error):
         return code, str(error)
     return code, f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+FORKED = "the process was forked after it had used tx8; multiprocessing's start methods 'spawn' and 'forkserver' do not"

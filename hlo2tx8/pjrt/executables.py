@@ -216,6 +216,7 @@ class ExecutableEntries(BufferEntries):
     def LoadedExecutable_Execute(self, args: Any) -> None:
         if self.dead_head.value:
             self.drain()
+        self.worker.refuse_if_forked()
         loaded: Loaded = self.executables[args.executable]
         if loaded.is_deleted:
             raise PjrtError(Code.FAILED_PRECONDITION, f"executable {loaded.executable.name} has been deleted")

@@ -2,9 +2,12 @@
 # pyright: basic
 
 import ctypes
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from hlo2tx8.pjrt.errors import FORKED
 
 PLATFORM = "tx8"
 PRIORITY = -50
@@ -18,7 +21,7 @@ def register(table_address: int, at_exit: Callable[[], None], has_host_functions
     """
     import atexit
 
-    from jax._src import api, compilation_cache, compiler, xla_bridge
+    from jax._src import api, array, compilation_cache, compiler, xla_bridge
     from jax._src.interpreters import mlir
 
     ctypes.pythonapi.PyCapsule_New.restype = ctypes.py_object
@@ -30,9 +33,45 @@ def register(table_address: int, at_exit: Callable[[], None], has_host_functions
         mlir._platforms_with_donation.append(PLATFORM)
     compilation_cache.is_cache_used = _cached(compilation_cache.is_cache_used)
     compiler._cache_write = _written(compiler._cache_write, has_host_functions)
+    for name in ("__dlpack__", "__dlpack_device__"):
+        setattr(array.ArrayImpl, name, _on_cpu(getattr(array.ArrayImpl, name)))
+    os.register_at_fork(after_in_child=_forked)
     atexit.unregister(api.clean_up)
     atexit.register(at_exit)
     atexit.register(api.clean_up)
+
+
+def _on_cpu(standard: Callable[..., Any]) -> Callable[..., Any]:
+    """A method about DLPack, which has no tx8: our arrays give a copy on jax's cpu."""
+    import jax
+
+    def call(self: Any, **how: Any) -> Any:
+        if self.platform() != PLATFORM:
+            return standard(self, **how)
+        if how.get("copy") is False:
+            raise BufferError("arrays on tx8 are copied to the cpu for DLPack, and copy=False was asked for")
+        return standard(jax.device_put(self, jax.devices("cpu")[0]), **how)
+
+    return call
+
+
+def _forked() -> None:
+    """In a child of a process that used the device: the threads that compile and run are not there, so programs are refused."""
+    import atexit
+
+    from jax._src import api, compiler, xla_bridge
+
+    if PLATFORM not in xla_bridge._backends:
+        return
+    atexit.unregister(api.clean_up)  # it waits for those threads
+    standard = compiler.compile_or_get_cached
+
+    def compile_or_refuse(backend: Any, *arguments: Any, **how: Any) -> Any:
+        if backend.platform == PLATFORM:
+            raise RuntimeError(FORKED)
+        return standard(backend, *arguments, **how)
+
+    compiler.compile_or_get_cached = compile_or_refuse
 
 
 class _Cached:

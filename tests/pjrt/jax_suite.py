@@ -164,6 +164,14 @@ def outcomes(log: Path) -> Outcomes:
     return {line["test"]: line for line in map(json.loads, lines)}
 
 
+def forget_failures(out: Path, files: Sequence[str]) -> None:
+    """Takes the tests that failed, or did not end, from the logs of tx8."""
+    logs = [log for run in ("tx8", "as_cpu") for file in files for log in (out / run).glob(f"{file}.*.jsonl")]
+    for log in logs:
+        kept = [line for line in outcomes(log).values() if line["outcome"] in ("passed", "skipped")]
+        log.write_text("".join(json.dumps(line) + "\n" for line in kept))
+
+
 def results(out: Path, run: str, file: str) -> Outcomes:
     """The outcomes of all shards of a file."""
     return {test: line for log in sorted((out / run).glob(f"{file}.*.jsonl")) for test, line in outcomes(log).items()}
@@ -233,6 +241,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--total", type=float, default=1e6, help="seconds for all")
     parser.add_argument("--sample", type=float, default=1.0, help="part of the tests to run")
     parser.add_argument("--summary", action="store_true", help="only read what --out has")
+    parser.add_argument("--again", action="store_true", help="run what failed in earlier runs once more")
     parser.add_argument("-k", default="", help="pytest's -k")
     given = parser.parse_args(arguments)
     given.shards = given.shards or min(given.jobs, 4)
@@ -243,6 +252,8 @@ def main(arguments: Sequence[str]) -> None:
         end = time.time() + given.total
         for run in RUNS:
             (given.out / run).mkdir(parents=True, exist_ok=True)
+        if given.again:
+            forget_failures(given.out, given.files)
         run_shards([Shard("tx8", file, i, given.shards) for i in range(given.shards) for file in given.files], given, end)
         if given.baseline:
             run_baseline(given, end)

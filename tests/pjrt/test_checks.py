@@ -19,5 +19,5 @@ def test_checks(file: Path):
     environment = os.environ | {"JAX_PLATFORMS": "tx8,cpu", "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), *sys.path])}
     environment["JAX_PJRT_CLIENT_CREATE_OPTIONS"] = OPTIONS.get(file.stem, "chips:1")
     command = [sys.executable, "-X", "faulthandler", str(HERE / "run_checks.py"), str(file)]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
     assert run.returncode == 0, run.stderr

@@ -86,3 +86,22 @@ def test_control_c_ends_a_long_compilation():
     assert line == "interrupted\n", child.communicate(timeout=60)
     assert seconds < 2
     child.communicate(timeout=60)
+
+
+def test_a_forked_process_is_told_so():
+    child = start("""
+        y = f(x)
+        y.block_until_ready()
+        if os.fork() == 0:
+            np.testing.assert_array_equal(y, np.arange(8) * 2)
+            for use in (lambda: f(x), lambda: jax.jit(lambda x: x + 1)(x)):
+                try:
+                    use()
+                except Exception as error:
+                    print(str(error).partition(";")[0], flush=True)
+            os._exit(0)
+        assert os.wait()[1] == 0
+    """)
+    output, errors = child.communicate(timeout=60)
+    assert child.returncode == 0, errors
+    assert output.count("the process was forked after it had used tx8\n") == 2

@@ -106,3 +106,14 @@ def check_memory_goes_with_the_array():
 def check_an_exception_in_flight_survives_the_end_of_an_array():
     with pytest.raises(IndexError):
         np.zeros(3)[put(np.int32(7))]
+
+
+def check_dlpack():
+    x = jax.device_put(np.arange(6, dtype=np.float32).reshape(2, 3), TX8)
+    np.testing.assert_array_equal(np.from_dlpack(x), x)
+    with pytest.raises(BufferError, match="copied to the cpu"):
+        x.__dlpack__(copy=False)
+    narrow = jax.device_put(jnp.arange(4, dtype=jnp.bfloat16), TX8)
+    back = jax.dlpack.from_dlpack(narrow, device=TX8)
+    assert back.dtype == jnp.bfloat16 and back.devices() == {TX8}
+    np.testing.assert_array_equal(back, narrow)
