@@ -9,6 +9,8 @@ import pytest
 from jax import lax
 from jax_programs import FAST, LEVELS, check
 
+import hlo2tx8
+
 X = np.random.default_rng(0).normal(size=(3, 13)).astype(np.float32)
 SPECIAL = np.array([[np.nan, 0.0, -0.0, np.inf, -np.inf, -np.nan, 1e-30, -1e-30, 3.0]], np.float32)
 
@@ -44,3 +46,25 @@ def test_top_k() -> None:
 def test_approximate_top_k() -> None:
     check(lambda x: lax.approx_max_k(x, 4), X, levels=(), modes=FAST)
     check(lambda x: lax.approx_min_k(x, 2, reduction_dimension=0), X, levels=(), modes=FAST)
+
+
+def test_operands_too_large_to_be_read_at_numbers() -> None:
+    x = np.round(np.random.default_rng(2).normal(size=(4, 66000)) * 100).astype(np.float32)
+    check(lambda x: lax.sort((x, -x), dimension=1, num_keys=1), x, levels=(), modes=FAST)
+
+
+@pytest.mark.parametrize("body", ["LT, %a, %b, TOTALORDER", "GT, %a, %b, FLOAT", "LT, %a, %b, FLOAT"])
+def test_order_of_floats_as_they_are(body: str) -> None:
+    """Of zeros with signs, which total order tells apart, and the others keep in their order."""
+    text = f"""func.func @main(%x: tensor<6xf32>) -> tensor<6xf32> {{
+      %y = "stablehlo.sort"(%x) <{{dimension = 0 : i64, is_stable = true}}> ({{
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %p = stablehlo.compare {body} : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        stablehlo.return %p : tensor<i1>
+      }}) : (tensor<6xf32>) -> tensor<6xf32>
+      return %y : tensor<6xf32>
+    }}"""
+    x = np.array([0.0, -0.0, 1.0, -1.0, -0.0, np.inf], np.float32)
+    number = np.signbit(x).astype(int) * ("TOTAL" in body)
+    order = np.lexsort((np.arange(6), -number, -x if "GT" in body else x))
+    assert hlo2tx8.compile(text).execute(x)[0].tobytes() == x[order].tobytes()
