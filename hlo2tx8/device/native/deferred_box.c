@@ -23,16 +23,21 @@ static void cut(struct box_load *b, i64 bytes) {
     if (rest) memcpy(b->dst - rest, b->src - apart + b->run - rest, (size_t)rest);
 }
 
-/* Forgets the boxes that meet [start, start + bytes) of SPM, or of what they read, and copies those that are not `forgotten` first. */
+static int is_met(const struct box_load *b, const u8 *start, i64 bytes, int is_source) {
+    return is_source ? overlap(b->src, b->src_bytes, start, bytes) : overlap(b->dst, b->bytes, start, bytes);
+}
+
+/* Forgets the boxes that meet [start, start + bytes) of SPM, or of what they read, and copies first those that are not wholly overwritten. */
 static void remove_boxes(struct tile *t, const u8 *start, i64 bytes, int is_source, int is_overwritten) {
     int kept = 0;
-    for (int i = 0; i < t->num_boxes; i++) {
+    while (kept < t->num_boxes && !is_met(t->boxes + kept, start, bytes, is_source)) kept++;
+    for (int i = kept; i < t->num_boxes; i++) {
         struct box_load *const b = t->boxes + i;
-        int is_met = is_source ? overlap(b->src, b->src_bytes, start, bytes) : overlap(b->dst, b->bytes, start, bytes);
+        int met = is_met(b, start, bytes, is_source);
         const int begins = is_overwritten && start <= b->dst, is_dead = begins && b->dst + b->bytes <= start + bytes;
-        if (is_met && begins && !is_dead && b->levels[1].n == 1 && b->levels[2].n == 1) cut(b, start + bytes - b->dst), is_met = 0;
-        if (is_met && !is_dead) settle(b);
-        if (!is_met && b->bytes) t->boxes[kept++] = *b;
+        if (met && begins && !is_dead && b->levels[1].n == 1 && b->levels[2].n == 1) cut(b, start + bytes - b->dst), met = 0;
+        if (met && !is_dead) settle(b);
+        if (!met && b->bytes) t->boxes[kept++] = *b;
     }
     t->num_boxes = kept;
 }
