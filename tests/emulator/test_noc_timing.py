@@ -13,6 +13,7 @@ from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, K
 from hlo2tx8.device.isa.lsu import Rdma
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.timing import model
+from hlo2tx8.device.timing.model import follow
 from hlo2tx8.device.timing.simulate import simulate
 
 CHIP = load_chip()
@@ -31,6 +32,7 @@ def cycles_of(*records: Record) -> float:
     """The modelled cycles, which the simulation agrees with."""
     program = program_of(*records)
     cycles = model(program, CHIP).cycles
+    assert cycles == pytest.approx(LAUNCH + sum(timed.cycles for *_, timed in follow(program, CHIP)), rel=1e-9)
     assert cycles == pytest.approx(simulate(program, CHIP).cycles, rel=1e-6)
     return cycles
 
@@ -116,5 +118,8 @@ def test_drawn_programs(seed: int) -> None:
     program = program_of(*records)
     report, exact = model(program, CHIP), simulate(program, CHIP)
     assert report.cycles == pytest.approx(exact.cycles, rel=0.02)
+    for part, (*_, timed) in zip(report.parts, follow(program, CHIP), strict=True):
+        assert part.cycles == pytest.approx(timed.cycles, rel=1e-9)
+        np.testing.assert_allclose(part.timed.counters, timed.counters, rtol=1e-7, atol=1e-3)
     for tile, busy in zip(report.tiles, exact.busy, strict=True):
         assert tile["DTE"].busy_cycles == pytest.approx(busy.get("DTE", 0.0), rel=0.1)

@@ -9,7 +9,7 @@ from drawn import by_name, record
 from hlo2tx8.device import native
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa import Engine, Instruction
+from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.encoding import Operand, Record, Register, encode_records
 from hlo2tx8.device.isa.kc_control import KC_CONTROL, KcAffine, KcEnd, KcExit, KcLoadScalar, KcLoop
 from hlo2tx8.device.program import Program
@@ -17,7 +17,7 @@ from hlo2tx8.device.timing.model import follow
 from hlo2tx8.device.timing.native import time_program
 
 CHIP = load_chip()
-TIMED = [cls for cls in by_name() if cls not in (*KC_CONTROL, KcExit) and cls.ENGINE is not Engine.DTE]
+TIMED = [cls for cls in by_name() if cls not in (*KC_CONTROL, KcExit)]
 pytestmark = pytest.mark.skipif(not native.available(), reason="no native core on this machine")
 
 

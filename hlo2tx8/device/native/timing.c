@@ -1,5 +1,5 @@
 /* Kernel cores, queues, engines and the shared DDR of all tiles as events, loops in a steady state left out: see timing/machine.py, which
- * is what this has to equal. Packets between tiles are only followed there. */
+ * is what this has to equal. */
 #include <stdlib.h>
 
 #include "timing_model.h"
@@ -190,9 +190,10 @@ static void run_model(struct model *m) {
             follow_cores(m);
             continue;
         }
-        const double next = next_flow_event(m);
-        if (next == INFINITY || (!m->num_flowing && !m->num_coming)) break;
-        step_flow(m, next);
+        const double ddr = next_event(m, FLUID_DDR), noc = next_event(m, FLUID_NOC);
+        if (ddr == INFINITY && noc == INFINITY) break;
+        if (ddr <= noc) step_fluid(m, FLUID_DDR, ddr);
+        else step_fluid(m, FLUID_NOC, noc);
         follow_cores(m);
     }
 }
@@ -202,7 +203,8 @@ static void time_stretch(struct model *m, struct timed_part *part) {
     const i64 tiles = m->t->chip.tiles;
     const size_t num_steps = (size_t)m->s->num_steps;
     m->shapes = calloc(num_steps, sizeof *m->shapes);
-    m->num_flowing = m->num_coming = 0, m->flow_now = 0.0, m->serial = 0;
+    for (int f = 0; f < NUM_FLUIDS; f++) m->fluids[f].num_flowing = m->fluids[f].num_coming = 0, m->fluids[f].now = 0.0;
+    m->serial = 0;
     for (i64 n = 0; n < tiles; n++) {
         struct timed_tile *const b = m->tiles + n;
         b->number = (int)n, b->at = b->depth = b->is_at_barrier = b->is_done = 0, b->now = 0.0, b->blocked = NULL;
@@ -228,7 +230,8 @@ int time_stretches(struct timing *t, const struct stretch *stretches) {
     const size_t most = (size_t)t->chip.tiles * 2 * MAX_QUEUE;
     struct model m = {.t = t, .cursors = make_cursors(t)};
     m.tiles = malloc((size_t)t->chip.tiles * sizeof *m.tiles);
-    m.flowing = malloc(most * sizeof *m.flowing), m.coming = malloc(most * sizeof *m.coming);
+    for (int f = 0; f < NUM_FLUIDS; f++)
+        m.fluids[f].flowing = malloc(2 * most * sizeof *m.fluids[f].flowing), m.fluids[f].coming = m.fluids[f].flowing + most;
     for (i64 p = 0; p < t->num_parts && !m.failed; p++) {
         struct timed_part *const part = t->parts + p, *const same = t->parts + part->same_as;
         m.s = stretches + p;
@@ -238,6 +241,7 @@ int time_stretches(struct timing *t, const struct stretch *stretches) {
         part->cycles = same->cycles, part->all_ended = same->all_ended;
         if (part->all_ended) t->num_parts = p + 1;
     }
-    free(m.tiles), free(m.flowing), free(m.coming), free(m.cursors);
+    for (int f = 0; f < NUM_FLUIDS; f++) free(m.fluids[f].flowing);
+    free(m.tiles), free(m.cursors);
     return m.failed;
 }

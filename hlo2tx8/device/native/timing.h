@@ -19,7 +19,7 @@ enum of_tile {
     NUM_CAUSES = 7, ENGINE_BUSY = NUM_CAUSES, ENGINE_INSTRUCTIONS, PER_ENGINE, KC_BASE = PER_ENGINE * NUM_CAUSES, FULL = KC_BASE,
     WAITING = FULL + NUM_CAUSES, BARRIER_WAIT = WAITING + NUM_CAUSES, BARRIER, ISSUE, PER_TILE
 };
-enum timed_work { WORK_ASKED, WORK_DMA, WORK_TDMA, WORK_CT, WORK_KC, WORK_KC_EACH };
+enum timed_work { WORK_ASKED, WORK_DMA, WORK_TDMA, WORK_CT, WORK_KC, WORK_KC_EACH, WORK_DTE };
 enum timed_extent { EXTENT_ASKED, EXTENT_ELEMENTS, EXTENT_SPAN };
 enum field_is { FIELD_COUNTS = 1, FIELD_DECIDES = 2, FIELD_IS_SOURCE = 4, FIELD_IS_NUMBER = 8, FIELD_IS_PLACE = 16 };
 
@@ -38,6 +38,7 @@ struct timed_extent_of {
 struct timed_kind {
     u64 head;
     i32 op, fold, engine, cost, format_bytes, computes, work, num_fields, num_extents, num_sides;
+    i32 other_tile, other_tiles; /* operands that name a tile and a set of them; -1: there is none */
     i64 least[OPERAND_WORDS];
     u8 flags[OPERAND_WORDS + 4];
     struct timed_extent_of extents[MAX_RANGES];
@@ -49,10 +50,13 @@ struct timed_range {
     i64 start, end, is_write;
 };
 
+/* A packet goes to `others`, a set of tiles, or comes from there if it is pulled. */
 struct timed_shape {
     double cycles, ddr_bytes, bytes, operations, least_cycles;
     i64 num_ranges;
     struct timed_range ranges[MAX_RANGES];
+    i64 is_packet, is_pulled, packet_bytes;
+    u64 others;
 };
 
 /* Records [first, end) between barriers; `records` of all parts that are equal lie at the first of them. */
@@ -64,7 +68,7 @@ struct timed_part {
 /* Numbers of the chip description, by their names in it. */
 struct timed_chip {
     i64 tiles, queue_depth, issue, wait, barrier, ct_startup, ct_bytes_per_cycle, dma_startup, dma_min_run_bytes, tdma_startup;
-    i64 tdma_bytes_per_cycle, tdma_min_run_bytes, kc_vector_bytes_per_cycle;
+    i64 tdma_bytes_per_cycle, tdma_min_run_bytes, kc_vector_bytes_per_cycle, dte_startup, dte_hop, dte_bytes_per_cycle, mesh_columns;
     double ddr_rate, port_rate;
 };
 

@@ -72,6 +72,15 @@ static i64 find_ranges(const struct timed_kind *kind, const i64 *o, struct timed
     return widest;
 }
 
+/* To the tiles it names, or from one of them if it writes this tile's SPM. Nobody waits for those bytes. */
+static void make_packet(const struct timed_kind *kind, const i64 *o, i64 size, struct timed_shape *shape) {
+    shape->is_packet = 1, shape->packet_bytes = size, shape->is_pulled = 0, shape->others = 0;
+    for (int k = 0; k < shape->num_ranges; k++) shape->is_pulled |= shape->ranges[k].is_write;
+    if (kind->other_tile >= 0 && (u64)o[kind->other_tile] < MAX_TIMED_TILES) shape->others = UINT64_C(1) << o[kind->other_tile];
+    if (kind->other_tiles >= 0) shape->others = (u64)o[kind->other_tiles] & ((UINT64_C(1) << DTE_MOST_DESTINATIONS) - 1);
+    shape->num_ranges = 0;
+}
+
 static int follow_rules(const struct timed_chip *c, const struct timed_kind *kind, const i64 *o, struct timed_shape *shape) {
     int overflows = 0;
     const i64 widest = find_ranges(kind, o, shape, &overflows);
@@ -93,6 +102,10 @@ static int follow_rules(const struct timed_chip *c, const struct timed_kind *kin
         shape->cycles = (double)ceil_div(kind->num_extents ? widest : (i64)sizeof(i64), c->kc_vector_bytes_per_cycle);
         shape->cycles = larger(shape->cycles, 1.0) * kind->cost;
         shape->least_cycles = shape->operations ? shape->cycles : 0.0;
+        break;
+    case WORK_DTE:
+        shape->cycles = (double)c->dte_startup;
+        make_packet(kind, o, widest, shape);
         break;
     case WORK_KC_EACH: shape->cycles = larger((double)o[kind->sides->run], 1.0); break;
     case WORK_ASKED: break;

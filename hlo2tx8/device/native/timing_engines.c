@@ -1,4 +1,4 @@
-/* Queues, engines and the shared DDR of all tiles as events. */
+/* Queues and engines of all tiles as events. */
 #include "timing_model.h"
 
 static void issue_started(struct model *m, struct timed_tile *b, struct issued *i);
@@ -17,7 +17,7 @@ void wait_until(struct model *m, struct timed_tile *b, int step, int why, const 
     b->now = i->end;
 }
 
-static void ended(struct model *m, struct timed_tile *b, struct issued *i, double end) {
+void ended(struct model *m, struct timed_tile *b, struct issued *i, double end) {
     i->end = end, i->has_end = 1, i->flow = FLOWS_NOT;
     double *const record = record_of(m, i->step), *const row = counters_of(m, b) + i->engine * PER_ENGINE;
     record[RECORD_INSTRUCTIONS] += 1;
@@ -45,12 +45,8 @@ static void issue_started(struct model *m, struct timed_tile *b, struct issued *
     i->start = larger(i->ready, i->free), i->has_start = 1;
     double *const row = counters_of(m, b) + i->engine * PER_ENGINE;
     if (i->ready > i->issue) row[i->cause] += larger(i->ready - larger(i->issue, i->free), 0.0);
-    if (!i->shape->ddr_bytes) {
-        ended(m, b, i, i->start + i->shape->cycles);
-        return;
-    }
-    i->flows_at = i->start + i->shape->cycles, i->rest = i->shape->ddr_bytes, i->flow = FLOWS_LATER;
-    m->coming[m->num_coming++] = i;
+    if (i->shape->ddr_bytes || i->shape->is_packet) begin_transfer(m, b, i);
+    else ended(m, b, i, i->start + i->shape->cycles);
 }
 
 /* Must one of them wait for the other? */
@@ -106,46 +102,4 @@ int issue(struct model *m, struct timed_tile *b, int number, const struct timed_
     }
     if (!new->missing) issue_started(m, b, new);
     return 1;
-}
-
-/* ---------------------------------------------------------------------------------------------------------------------- DDR */
-
-double flow_rate(const struct model *m) {
-    const double rate = m->t->chip.ddr_rate / m->num_flowing;
-    return rate < m->t->chip.port_rate ? rate : m->t->chip.port_rate;
-}
-
-double next_flow_event(const struct model *m) {
-    double begin = INFINITY, least = INFINITY;
-    for (int k = 0; k < m->num_coming; k++) begin = m->coming[k]->flows_at < begin ? m->coming[k]->flows_at : begin;
-    if (!m->num_flowing) return larger(begin, m->flow_now);
-    for (int k = 0; k < m->num_flowing; k++) least = m->flowing[k]->rest < least ? m->flowing[k]->rest : least;
-    const double end = m->flow_now + least / flow_rate(m);
-    return end <= begin + SAME_CYCLES ? end : begin;
-}
-
-static struct timed_tile *owner_of(const struct model *m, const struct issued *i) {
-    return m->tiles + ((const u8 *)i - (const u8 *)m->tiles) / (ptrdiff_t)sizeof *m->tiles;
-}
-
-void step_flow(struct model *m, double until) {
-    const double rate = m->num_flowing ? flow_rate(m) : 0.0, cycles = until - m->flow_now;
-    struct issued *done[MAX_TIMED_TILES * 2 * MAX_QUEUE];
-    int num_done = 0, num = 0;
-    m->flow_now = until;
-    for (int k = 0; k < m->num_flowing; k++) {
-        struct issued *const i = m->flowing[k];
-        i->rest -= cycles * rate;
-        if (i->rest <= SAME_CYCLES * rate) done[num_done++] = i;
-        else m->flowing[num++] = i;
-    }
-    m->num_flowing = num;
-    num = 0;
-    for (int k = 0; k < m->num_coming; k++) {
-        struct issued *const i = m->coming[k];
-        if (i->flows_at <= until + SAME_CYCLES) i->flow = FLOWS, m->flowing[m->num_flowing++] = i;
-        else m->coming[num++] = i;
-    }
-    m->num_coming = num;
-    for (int k = 0; k < num_done; k++) ended(m, owner_of(m, done[k]), done[k], until);
 }

@@ -7,6 +7,7 @@
 #define MAX_FRAMES 32 /* blocks inside each other, as the encoding has it */
 #define QUEUED_ENGINES 6
 #define MAX_QUEUE 8
+#define MAX_FLOWING (2 * MAX_QUEUE * MAX_TIMED_TILES)
 #define MAX_DEPENDENTS (QUEUED_ENGINES * MAX_QUEUE)
 
 struct timed_value {
@@ -44,6 +45,9 @@ struct shape_entry {
     struct timed_value key[];
 };
 
+#define LINKS (4 * MAX_TIMED_TILES) /* of each tile, to its four neighbours */
+#define LINK_WORDS (LINKS / 64)
+
 enum flow { FLOWS_NOT, FLOWS_LATER, FLOWS };
 
 struct issued {
@@ -51,12 +55,22 @@ struct issued {
     int step, engine, cause, missing, has_start, has_end, flow, num_dependents;
     u64 serial;
     double issue, ready, free, start, end, flows_at, rest;
+    u64 links[LINK_WORDS]; /* a bit each that a packet takes */
     uintptr_t dependents[MAX_DEPENDENTS]; /* the address; bit 0: it is the next one of the queue */
 };
 
 struct queue {
     struct issued slots[MAX_QUEUE];
     int first, num;
+};
+
+enum { FLUID_DDR, FLUID_NOC, NUM_FLUIDS };
+
+/* Transfers of all tiles, in no order, followed up to `now`. */
+struct fluid {
+    struct issued **flowing, **coming;
+    int num_flowing, num_coming;
+    double now;
 };
 
 struct mark {
@@ -66,11 +80,13 @@ struct mark {
     int num_structure, num_ahead;
 };
 
+#define NUM_CLOCKS (1 + NUM_FLUIDS + QUEUED_ENGINES)
+
 struct probe {
     i64 period, turn;
     int is_settled;
     struct mark must_equal;
-    double cycles, clocks[2 + QUEUED_ENGINES];
+    double cycles, clocks[NUM_CLOCKS];
     int depth[MAX_TIMED_TILES];
     i64 turns[MAX_TIMED_TILES][MAX_FRAMES];
     double *sums; /* records, then counters */
@@ -104,9 +120,8 @@ struct model {
     u8 *unknown;
     struct timed_tile *tiles;
     struct shape_entry **shapes;
-    struct issued **flowing, **coming; /* transfers of all tiles, in no order */
-    int num_flowing, num_coming, failed;
-    double flow_now;
+    struct fluid fluids[NUM_FLUIDS];
+    int failed;
     u64 serial;
 };
 
@@ -145,13 +160,18 @@ void find_needed(const struct stretch *s, u8 flag, struct needed *found);
 /* timing_costs.c: what instructions cost. */
 int cost_of(const struct stretch *s, i64 record, const struct timed_value *key, struct timed_shape *shape);
 
-/* timing_engines.c: queues, engines, the shared DDR. */
+/* timing_engines.c: queues and engines. */
 void spend(struct model *m, struct timed_tile *b, int step, double cycles, int before);
 void wait_until(struct model *m, struct timed_tile *b, int step, int why, const struct issued *i);
 int issue(struct model *m, struct timed_tile *b, int number, const struct timed_shape *shape);
-double flow_rate(const struct model *m);
-double next_flow_event(const struct model *m);
-void step_flow(struct model *m, double until);
+void ended(struct model *m, struct timed_tile *b, struct issued *i, double end);
+
+/* timing_fluid.c: what transfers share. */
+void begin_transfer(struct model *m, const struct timed_tile *b, struct issued *i);
+double rate_of(const struct model *m, const struct issued *i);
+double next_event(const struct model *m, int fluid);
+void step_fluid(struct model *m, int fluid, double until);
+static inline int fluid_of(const struct issued *i) { return i->shape->is_packet ? FLUID_NOC : FLUID_DDR; }
 
 /* timing_turns.c: scalars of the kernel core. */
 struct timed_value fold(const struct stretch *x, const struct timed_value *r, const struct timed_step *s);

@@ -34,7 +34,7 @@ static struct mark take_mark(const struct model *m, const struct timed_tile *lea
         room += 3 + 2 * QUEUED_ENGINES * MAX_QUEUE;
         for (int k = 0; k < b->depth; k++) room += 1 + 2 * (size_t)m->s->steps[b->frames[k].loop].num_carried;
     }
-    struct mark mark = {lead->now, malloc(room * sizeof(i64)), malloc((room + 1) * sizeof(double)), 0, 0};
+    struct mark mark = {lead->now, malloc(room * sizeof(i64)), malloc((room + NUM_FLUIDS) * sizeof(double)), 0, 0};
     for (int n = 0; n < m->t->chip.tiles; n++) {
         struct timed_tile *const b = m->tiles + n;
         const int is_idle = b->is_at_barrier || b->is_done;
@@ -62,7 +62,8 @@ static struct mark take_mark(const struct model *m, const struct timed_tile *lea
         }
         mark.structure[mark.num_structure++] = -1;
     }
-    if (m->num_flowing) mark.ahead[mark.num_ahead++] = m->flow_now - mark.now;
+    for (int f = 0; f < NUM_FLUIDS; f++)
+        if (m->fluids[f].num_flowing) mark.ahead[mark.num_ahead++] = m->fluids[f].now - mark.now;
     return mark;
 }
 
@@ -75,12 +76,13 @@ static int equals(const struct mark *a, const struct mark *b) {
 }
 
 static void read_clocks(const struct model *m, struct timed_tile *b, double *clocks) {
-    clocks[0] = b->now, clocks[1] = m->flow_now;
+    *clocks++ = b->now;
+    for (int f = 0; f < NUM_FLUIDS; f++) *clocks++ = m->fluids[f].now;
     for (int e = 0; e < QUEUED_ENGINES; e++) {
-        clocks[2 + e] = 0.0;
+        clocks[e] = 0.0;
         for (int k = 0; k < b->queues[e].num; k++) {
             const struct issued *const i = at_queue(&b->queues[e], k);
-            if (i->has_end) clocks[2 + e] = larger(clocks[2 + e], i->end);
+            if (i->has_end) clocks[e] = larger(clocks[e], i->end);
         }
     }
 }
@@ -128,7 +130,7 @@ static void load_again(struct model *m, const struct timed_tile *b, const struct
 
 static double cycles_left(const struct model *m, const struct issued *i, double now) {
     if (i->has_end) return i->end - now;
-    return i->flow == FLOWS ? i->rest / flow_rate(m) - (now - m->flow_now) : 0.0;
+    return i->flow == FLOWS ? i->rest / rate_of(m, i) - (now - m->fluids[fluid_of(i)].now) : 0.0;
 }
 
 static int is_old(const struct probe *p, const struct issued *i, double now) {
@@ -168,9 +170,9 @@ static void skip_turns(struct model *m, struct timed_tile *lead, struct frame *f
         const i64 first = moved[n]->turn + (m->tiles + n != lead);
         times = equal_turns(m, m->tiles + n, moved[n], first, turns[n], times);
     }
-    double clocks[2 + QUEUED_ENGINES], pace = -INFINITY;
+    double clocks[NUM_CLOCKS], pace = -INFINITY;
     read_clocks(m, lead, clocks);
-    for (int k = 0; k < 2 + QUEUED_ENGINES; k++) pace = larger(pace, clocks[k] - p->clocks[k]);
+    for (int k = 0; k < NUM_CLOCKS; k++) pace = larger(pace, clocks[k] - p->clocks[k]);
     if (p->is_settled) pace = lead->now - p->clocks[0];
     for (int n = 0; n < m->t->chip.tiles && !p->is_settled; n++) {
         for (int e = 0; e < QUEUED_ENGINES; e++) {
@@ -187,14 +189,14 @@ static void skip_turns(struct model *m, struct timed_tile *lead, struct frame *f
     const double more = (double)times, *const sums = p->sums + num_record_sums(m);
     for (size_t k = 0; k < num_record_sums(m); k++) m->records[k] += (m->records[k] - p->sums[k]) * more;
     for (size_t k = 0; k < num_counters(m); k++) m->counters[k] += (m->counters[k] - sums[k]) * more;
-    const double now = lead->now, rate = m->num_flowing ? flow_rate(m) : 0.0;
+    const double now = lead->now;
     for (int n = 0; n < m->t->chip.tiles; n++) {
         struct timed_tile *const b = m->tiles + n;
         for (int e = 0; e < QUEUED_ENGINES; e++) {
             for (int k = 0; k < b->queues[e].num; k++) {
                 struct issued *const i = at_queue(&b->queues[e], k);
                 if (is_old(p, i, now)) {
-                    if (i->flow) i->rest -= rate * cycles;
+                    if (i->flow == FLOWS) i->rest -= rate_of(m, i) * cycles;
                     continue;
                 }
                 i->issue += cycles, i->ready += cycles, i->free += cycles, i->start += cycles, i->end += cycles;
@@ -204,8 +206,10 @@ static void skip_turns(struct model *m, struct timed_tile *lead, struct frame *f
         moved[n]->turn += turns[n] * times, b->now += cycles;
         load_again(m, b, p, moved[n]->loop, times);
     }
-    m->flow_now += cycles;
-    for (int k = 0; k < m->num_coming; k++) m->coming[k]->flows_at += cycles;
+    for (struct fluid *f = m->fluids; f < m->fluids + NUM_FLUIDS; f++) {
+        f->now += cycles;
+        for (int k = 0; k < f->num_coming; k++) f->coming[k]->flows_at += cycles;
+    }
 }
 
 void end_turn(struct model *m, struct timed_tile *b, struct frame *f) {

@@ -1,4 +1,4 @@
-"""The timing model in C: what `model.py` and `machine.py` define, without packets and when nobody records what happens.
+"""The timing model in C: what `model.py` and `machine.py` define, when nobody records what happens.
 
 The core is given the words of a program and what their heads mean; it asks back for the costs it has no rules for.
 """
@@ -42,12 +42,12 @@ from hlo2tx8.device.timing.steps import PLAIN, Op, shape_names
 
 OPERAND_WORDS = RECORD_WORDS - HEADER_WORDS
 MOST_RANGES = 8
-SHAPE = struct.Struct(f"<5dq{3 * MOST_RANGES}q")
+SHAPE = struct.Struct(f"<5dq{3 * MOST_RANGES}q4q")
 UNKNOWN, AFFINE = 0, 1
 FOLDS: tuple[type[KcScalar], ...] = (KcFloorDiv, KcMod, KcMin, KcMax, KcMul, KcLess)
 """Those of timing.h, from 2 on."""
 OPS: Mapping[type[Instruction], Op] = {KcLoop: Op.LOOP, KcIf: Op.IF, KcExit: Op.EXIT, KcWait: Op.WAIT, **PLAIN}
-BY_PYTHON, DMA, TDMA, CT, KC, KC_EACH = range(6)
+BY_PYTHON, DMA, TDMA, CT, KC, KC_EACH, DTE = range(7)
 ELEMENTS, SPAN = 1, 2
 COUNTS, DECIDES, IS_SOURCE, IS_NUMBER, IS_PLACE = (1 << i for i in range(5))
 PLACES = (Role.SLOT, Role.DDR_READ, Role.DDR_WRITE)
@@ -69,19 +69,19 @@ class _Extent(ctypes.Structure):
 class _Kind(ctypes.Structure):
     _fields_: ClassVar = [("head", ctypes.c_uint64)]
     _fields_ += [(n, _INDEX) for n in ("op", "fold", "engine", "cost", "format_bytes", "computes", "work")]
-    _fields_ += [(n, _INDEX) for n in ("num_fields", "num_extents", "num_sides")]
+    _fields_ += [(n, _INDEX) for n in ("num_fields", "num_extents", "num_sides", "other_tile", "other_tiles")]
     _fields_ += [("least", _NUMBER * OPERAND_WORDS), ("flags", ctypes.c_uint8 * (OPERAND_WORDS + 4))]
     _fields_ += [("extents", _Extent * MOST_RANGES), ("sides", _Levels * 2)]
 
 
 CYCLES = (
     *("issue", "wait", "barrier", "ct_startup", "ct_bytes_per_cycle", "dma_startup", "dma_min_run_bytes", "tdma_startup"),
-    *("tdma_bytes_per_cycle", "tdma_min_run_bytes", "kc_vector_bytes_per_cycle"),
+    *("tdma_bytes_per_cycle", "tdma_min_run_bytes", "kc_vector_bytes_per_cycle", "dte_startup", "dte_hop", "dte_bytes_per_cycle"),
 )
 
 
 class _Chip(ctypes.Structure):
-    _fields_: ClassVar = [(n, _NUMBER) for n in ("tiles", "queue_depth", *CYCLES)]
+    _fields_: ClassVar = [(n, _NUMBER) for n in ("tiles", "queue_depth", *CYCLES, "mesh_columns")]
     _fields_ += [("ddr_rate", _REAL), ("port_rate", _REAL)]
 
 
@@ -140,8 +140,8 @@ def time_program(code: np.ndarray, chip: Chip, decisions: Decisions | None = Non
 
 
 def _chip(chip: Chip) -> _Chip:
-    cycles = [getattr(chip.cycles, name) for name in CYCLES]
-    return _Chip(chip.tiles, chip.queue_depth, *cycles, chip.ddr_bytes_per_cycle, float(chip.cycles.dma_bytes_per_cycle))
+    cycles, port = [getattr(chip.cycles, name) for name in CYCLES], float(chip.cycles.dma_bytes_per_cycle)
+    return _Chip(chip.tiles, chip.queue_depth, *cycles, chip.mesh[-1], chip.ddr_bytes_per_cycle, port)
 
 
 class _Asked:
@@ -156,8 +156,10 @@ class _Asked:
             head = head_of(self.first_words[record] & HEAD_MASK)
             values = dict(zip(head.names, (ctypes.c_int64 * len(head.names)).from_address(operands), strict=True))
             work, ranges = cost(head.kind, Operands(values, head.fmt, head.fmt2), self.chip)
+            if work.packet is not None:
+                return 1
             flat = [number for r in ranges for number in r]
-            flat += [0] * (3 * MOST_RANGES - len(flat))
+            flat += [0] * (3 * MOST_RANGES + 4 - len(flat))
             costs = (work.cycles, work.ddr_bytes, work.bytes, work.operations, work.least_cycles)
             ctypes.memmove(shape, SHAPE.pack(*costs, len(ranges), *flat), SHAPE.size)
         except Exception:  # nothing may be raised through the core
@@ -174,13 +176,14 @@ def kind_row(code: int) -> bytes | None:
     head = head_of(code)
     kind, names = head.kind, head.names
     spm = [f for f in kind.FIELDS if f.role in (Role.SPM_READ, Role.SPM_WRITE) and f.num_bytes is not None]
-    if kind.ENGINE is Engine.DTE or len(spm) > MOST_RANGES:
+    if len(spm) > MOST_RANGES:
         return None
     counts, decides = shape_names(kind)
     sides = _sides(kind, head.fmt.bytes, names)
     found = _Kind(
         *(code, _op(kind), _fold(kind), kind.ENGINE, kind.COST, head.fmt.bytes, computes(kind), _work(kind)),
         *(len(names), len(spm), len(sides)),
+        *(names.index(name) if kind.ENGINE is Engine.DTE and name in names else -1 for name in ("tile", "tiles")),
     )
     for number, f in enumerate(kind.FIELDS):
         found.least[number] = least(f)
@@ -209,7 +212,7 @@ def _work(kind: type[Instruction]) -> int:
         return KC_EACH
     if kind in (TdmaMemset, TdmaGatherScatter):
         return TDMA
-    return {Engine.RDMA: DMA, Engine.WDMA: DMA, Engine.CT: CT, Engine.KC: KC}.get(kind.ENGINE, BY_PYTHON)
+    return {Engine.RDMA: DMA, Engine.WDMA: DMA, Engine.CT: CT, Engine.KC: KC, Engine.DTE: DTE}.get(kind.ENGINE, BY_PYTHON)
 
 
 def _sides(kind: type[Instruction], size: int, names: Sequence[str]) -> list[_Levels]:
