@@ -19,6 +19,7 @@ from hlo2tx8.pjrt.errors import Code, PjrtError
 from hlo2tx8.pjrt.host_calls import HostFunctions
 from hlo2tx8.pjrt.memory import Keep, read_int64s, read_pointers, read_text
 from hlo2tx8.pjrt.native import PluginLibrary
+from hlo2tx8.pjrt.timeline import Timeline
 
 if TYPE_CHECKING:
     from hlo2tx8.device.emulator import Progress
@@ -35,12 +36,15 @@ A_TOKEN = np.zeros((), np.bool_)
 class Loaded:
     """An executable on its devices, with everything jax asks about in the form C wants."""
 
-    def __init__(self, compiled: Compiled, request: Request, client: Client, devices: tuple[Device, ...]) -> None:
+    def __init__(
+        self, compiled: Compiled, request: Request, client: Client, devices: tuple[Device, ...], timeline: Timeline
+    ) -> None:
         self.compiled = compiled
         self.executable = compiled.executable
         self.request = request
         self.client = client
         self.devices = devices
+        self.timeline = timeline
         self.is_quick = False
         self.execute_rows: Callable[[Rows, Progress | None], Rows] | None = getattr(self.executable, "execute_rows", None)
         self.keep = Keep()
@@ -55,7 +59,7 @@ class Loaded:
         self.has_other_memories = any(kind != devices[0].default_memory.kind for kind in self.output_kinds)
         self.is_deleted = False
 
-    def run(self, rows: Rows, progress: "Progress | None" = None) -> Rows:
+    def run(self, rows: Rows, devices: tuple[Device, ...], progress: "Progress | None" = None) -> Rows:
         """The outputs for these inputs, by device; long runs call `progress` now and then and raise what it raises."""
         started = time.perf_counter()
         for row, i in product(rows, self.compiled.token_inputs):
@@ -66,7 +70,10 @@ class Loaded:
             outputs = self.execute_rows(rows, progress)
         for row, i in product(outputs, self.compiled.token_outputs):
             row[i] = A_TOKEN
-        self.is_quick = self.execute_rows is None and time.perf_counter() - started < QUICK_SECONDS
+        seconds = time.perf_counter() - started
+        self.is_quick = self.execute_rows is None and seconds < QUICK_SECONDS
+        if self.timeline.is_on:
+            self.timeline.add(self.executable, [device.id for device in devices], seconds)
         return outputs
 
 
@@ -76,6 +83,7 @@ class ExecutableEntries(BufferEntries):
     def __init__(self, library: PluginLibrary) -> None:
         super().__init__(library)
         self.host_functions = HostFunctions()
+        self.timeline = Timeline()
         self.compiler = Compiler(self.host_functions, self.worker.interrupts)
 
     def Client_Compile(self, args: Any) -> None:
@@ -93,7 +101,7 @@ class ExecutableEntries(BufferEntries):
     def load(self, compiled: Compiled, request: Request, client: Client) -> int:
         """The handle of a new loaded executable."""
         devices = tuple(self.devices[self.device_of(client.address, id)] for row in request.assignment.devices for id in row)
-        return self.new_handle(Loaded(compiled, request, client, devices))
+        return self.new_handle(Loaded(compiled, request, client, devices, self.timeline))
 
     def new_handle(self, loaded: Loaded) -> int:
         """A handle, loaded or not."""
@@ -228,7 +236,7 @@ class ExecutableEntries(BufferEntries):
         inputs = [[self.cells[buffer] for buffer in row] for row in buffers]
         output_lists = read_pointers(args.output_lists, args.num_devices)
         if loaded.is_quick and len(inputs) == 1 and not any(cell.job for cell in inputs[0]):
-            (arrays,) = loaded.run([[cell.value() for cell in inputs[0]]])
+            (arrays,) = loaded.run([[cell.value() for cell in inputs[0]]], devices)
             events = [self.ready_event]
             self.new_outputs(loaded, devices[0], None, [Cell(array) for array in arrays], output_lists[0])
         else:
@@ -236,7 +244,7 @@ class ExecutableEntries(BufferEntries):
             outputs = [[Cell() for _ in range(loaded.num_outputs)] for _ in devices]
             places = zip(devices, events, outputs, output_lists, strict=True)
             payloads = [self.new_outputs(loaded, *place) for place in places]
-            self.enqueue(loaded, inputs, events, outputs, payloads)
+            self.enqueue(loaded, devices, inputs, events, outputs, payloads)
         if args.device_complete_events:
             (ctypes.c_void_p * len(events)).from_address(args.device_complete_events)[:] = events
         else:
@@ -246,7 +254,13 @@ class ExecutableEntries(BufferEntries):
             self.donate(loaded, buffers, args.options)
 
     def enqueue(
-        self, loaded: Loaded, inputs: list[list[Cell]], events: list[int], outputs: list[list[Cell]], payloads: list[list[int]]
+        self,
+        loaded: Loaded,
+        devices: tuple[Device, ...],
+        inputs: list[list[Cell]],
+        events: list[int],
+        outputs: list[list[Cell]],
+        payloads: list[list[int]],
     ) -> None:
         """Queues a run that fills the outputs and ends the events; the last event is the job's own."""
 
@@ -256,7 +270,7 @@ class ExecutableEntries(BufferEntries):
             self.library.payload_set(payload, None if array is None else address_of(array))
 
         def work(check: "Progress") -> None:
-            rows = loaded.run([[cell.value() for cell in row] for row in inputs], check)
+            rows = loaded.run([[cell.value() for cell in row] for row in inputs], devices, check)
             for cell, payload, array in zip(chain(*outputs), chain(*payloads), chain(*rows), strict=True):
                 end(cell, payload, array, None)
             for event in events[:-1]:

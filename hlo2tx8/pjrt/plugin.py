@@ -8,6 +8,7 @@ from hlo2tx8.pjrt.abi import FUNCTIONS, LAYOUTS, LAYOUTS_TYPE, MAJOR, MINOR, SHA
 from hlo2tx8.pjrt.errors import code_and_message
 from hlo2tx8.pjrt.layouts import ExtensionEntries
 from hlo2tx8.pjrt.native import PluginLibrary
+from hlo2tx8.pjrt.profiler import Profiler
 
 ENTRY = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 SPARE_SLOTS = 64
@@ -45,7 +46,8 @@ class Plugin:
         layouts = self.extension(LAYOUTS, LAYOUTS_TYPE, shardings)
         self.head, table = self.table(Head, FUNCTIONS, SPARE_SLOTS)
         self.head.struct_size = ctypes.sizeof(Head) + 8 * len(FUNCTIONS)
-        self.head.extension_start = layouts
+        self.profiler = Profiler(library, self.entries.timeline, layouts)
+        self.head.extension_start = self.profiler.address
         self.head.version_size, self.head.major, self.head.minor = 24, MAJOR, MINOR
         self.address = ctypes.addressof(table)
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
@@ -102,6 +104,7 @@ class Plugin:
         self.entries.worker.interrupts.end_all()
         self.entries.compiler.wait()
         self.entries.worker.stop()
+        self.profiler.close()
         nothing = self.library.address("tx8_nothing")
         for slots, i in self.python_slots:
             slots[i] = nothing

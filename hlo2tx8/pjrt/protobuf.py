@@ -1,5 +1,6 @@
-"""The few protobuf messages that cross the plugin's border, read field by field."""
+"""The few protobuf messages that cross the plugin's border, read and written field by field."""
 
+import struct
 from collections.abc import Iterator
 
 
@@ -45,6 +46,27 @@ def integers(data: bytes, number: int) -> tuple[int, ...]:
 def messages(data: bytes, number: int) -> tuple[bytes, ...]:
     """A repeated message field."""
     return tuple(value for field, value in fields(data) if field == number and isinstance(value, bytes))
+
+
+def message(number: int, value: int | float | str | bytes) -> bytes:
+    """A field: an int64, a double, a string, or a message that was written so."""
+    match value:
+        case int():
+            return _written(number << 3) + _written(value % (1 << 64))
+        case float():
+            return _written(number << 3 | 1) + struct.pack("<d", value)
+        case _:
+            data = value.encode() if isinstance(value, str) else value
+            return _written(number << 3 | 2) + _written(len(data)) + data
+
+
+def _written(value: int) -> bytes:
+    parts = bytearray()
+    while value >= 0x80:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    parts.append(value)
+    return bytes(parts)
 
 
 def _signed(value: int) -> int:

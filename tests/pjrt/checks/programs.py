@@ -154,3 +154,20 @@ def check_options_of_xla_are_of_their_types():
     for name, value, kind in (("xla_embed_ir_in_executable", "maybe", "bool"), ("xla_dump_max_hlo_modules", "many", "int")):
         with pytest.raises(jax.errors.JaxRuntimeError, match=f"option {name}, '{value}' is not a valid {kind} value."):
             lowered.compile({name: value})
+
+
+def check_the_timeline_of_the_device():
+    f = jax.jit(lambda x: jnp.tanh(x).sum())
+    compiled = f.lower(np.zeros(64, np.float32)).compile()
+    for turns in (2, 3):
+        with tempfile.TemporaryDirectory() as folder:
+            with jax.profiler.trace(folder):
+                for _ in range(turns):
+                    f(np.zeros(64, np.float32)).block_until_ready()
+            (path,) = Path(folder).rglob("*.xplane.pb")
+            planes = {plane.name: plane for plane in jax.profiler.ProfileData.from_file(str(path)).planes}
+        runs, modelled, fusions = (list(line.events) for line in planes["/device:CUSTOM:tx8:0"].lines)
+        assert len(runs) == len(modelled) == turns
+        costs = compiled.cost_analysis()
+        assert dict(modelled[0].stats)["cycles"] == costs["cycles"]
+        np.testing.assert_allclose(sum(e.duration_ns for e in fusions), turns * costs["seconds"] * 1e9, atol=len(fusions))
