@@ -5,6 +5,7 @@ import ctypes
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from hlo2tx8.pjrt.errors import FORKED
@@ -23,14 +24,13 @@ def register(table_address: int, at_exit: Callable[[], None], has_host_functions
 
     from jax._src import api, array, compilation_cache, compiler, xla_bridge
     from jax._src.interpreters import mlir
-    from jax._src.lib import _profiler
 
     ctypes.pythonapi.PyCapsule_New.restype = ctypes.py_object
     ctypes.pythonapi.PyCapsule_New.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
     capsule = ctypes.pythonapi.PyCapsule_New(table_address, CAPSULE_NAME, None)
     xla_bridge._nonexperimental_plugins.add(PLATFORM)
     xla_bridge.register_plugin(PLATFORM, priority=PRIORITY, c_api=capsule, make_topology=_no_topology)
-    _profiler.register_plugin_profiler(capsule)
+    import_module("jaxlib._profiler").register_plugin_profiler(capsule)
     if PLATFORM not in mlir._platforms_with_donation:
         mlir._platforms_with_donation.append(PLATFORM)
     compilation_cache.is_cache_used = _cached(compilation_cache.is_cache_used)
