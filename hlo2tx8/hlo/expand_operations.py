@@ -1,6 +1,7 @@
 """Pass expand-operations: what no emitter takes as it is, in terms of what one does.
 
 bitcast_convert to other widths    ⟶    the bits as integers, shifted and cut, or put together
+reduce as of argmax                ⟶    one whose order is free
 real x, imag x of a real x         ⟶    x, 0
 dynamic_broadcast_in_dim           ⟶    broadcast_in_dim, where the result's shape is known
 dynamic_slice, gather              ⟶    hlo.read_at
@@ -28,6 +29,7 @@ from xdsl.rewriter import Rewriter
 
 from hlo2tx8.dialects.hlo import LiteralAttr, UnknownOp
 from hlo2tx8.hlo import (
+    arg_extreme,
     expand_approx_top_k,
     expand_batch_norm,
     expand_bitcast,
@@ -117,6 +119,7 @@ EXPANSIONS: dict[str, Callable[[Operation], None]] = {
     "stablehlo.real": _expand_part,
     "stablehlo.imag": _expand_part,
     "stablehlo.dynamic_broadcast_in_dim": _make_static,
+    **arg_extreme.EXPANSIONS,
     **expand_bitcast.EXPANSIONS,
     **expand_indexed.EXPANSIONS,
     **expand_windows.EXPANSIONS,

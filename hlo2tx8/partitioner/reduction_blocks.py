@@ -18,6 +18,7 @@ from hlo2tx8.dialects.hlo_indexed import ReadAtOp
 from hlo2tx8.dialects.layout import minor_to_major, strides
 from hlo2tx8.hlo import Kind, operand_indexing
 from hlo2tx8.hlo.accumulation import only_adds
+from hlo2tx8.hlo.arg_extreme import is_in_any_order
 from hlo2tx8.indexing import Const, Expr, Sym, Variable, simplify_expr, split_terms
 from hlo2tx8.partitioner.accesses import AccessAnalysis
 from hlo2tx8.partitioner.computation import SubgraphFunction
@@ -117,7 +118,7 @@ def why_in_order(op: Operation) -> str:
         return ""
     if len(op.results) == len(names) and all(joins_apart(op, i) in _JOINS_ANYHOW for i in range(len(names))):
         return ""
-    return "its combiner may depend on the order"  # as that of an argmax does on ties or among NaN
+    return "" if is_in_any_order(body) else "its combiner may depend on the order"
 
 
 def joins_apart(op: Operation, number: int) -> str:
