@@ -12,7 +12,7 @@ from hlo2tx8.device.emulator import Emulator, Progress
 from hlo2tx8.device.isa.encoding import EncodingError
 from hlo2tx8.device.isa.kc_control import KcLoadScalar
 from hlo2tx8.device.program import Program
-from hlo2tx8.device.timing import Report, model
+from hlo2tx8.device.timing import Report, deciding_records, model
 
 
 @dataclass
@@ -41,11 +41,13 @@ class ModelledTime:
 
     @cached_property
     def deciding(self) -> tuple[int, ...]:
-        """The records that load what trip counts or branches depend on; none if they do not."""
+        """What a run has to keep, see `deciding_records`."""
         opcodes = self.program.code[:, 0] & np.uint64(0xFFFF)
+        if not (opcodes == KcLoadScalar.OPCODE).any():
+            return ()
         try:
-            return self.assumed.loaded if (opcodes == KcLoadScalar.OPCODE).any() and self.assumed.unknown else ()
-        except (EncodingError, ArithmeticError):  # the run says what is wrong
+            return deciding_records(self.program, self.chip)
+        except EncodingError:  # the run says what is wrong
             return ()
 
     def run(self, emulator: Emulator, inputs: Sequence[np.ndarray], progress: Progress | None) -> list[np.ndarray]:

@@ -30,7 +30,7 @@ ALL_QUEUED = sum(1 << e for e in QUEUED)
 def model(program: Program, chip: Chip, recorder: Recorder | None = None, *, decisions: Decisions | None = None) -> Report:
     """The modelled time of a program that decodes, EncodingError otherwise; a recorder is told all that happens.
 
-    `decisions` are those of a run, of what `Report.loaded` names: the time is that of the run.
+    `decisions` are those of a run, of its `deciding_records`: the time is that of the run.
     """
     found = time_program(program.code, chip, decisions) if recorder is None else None
     parts = [Part(first, end, timed) for first, end, timed in found or follow(program, chip, recorder, decisions)]
@@ -66,13 +66,20 @@ def report_of(program: Program, chip: Chip, parts: Sequence[Part]) -> Report:
     return Report(program.code, chip, tuple(parts), 0.0)
 
 
+def deciding_records(program: Program, chip: Chip) -> tuple[int, ...]:
+    """Records that load what matters to the time of a program that decodes; none if no trip count or branch depends on them."""
+    parts = stretches(program, chip)
+    if not any(steps.is_decided_by_data for _, _, steps in parts):
+        return ()
+    return tuple(sorted(first + record for first, _, steps in parts for record in steps.loaded))
+
+
 def cost_of(machine: Machine) -> Timed:
     """Of one stretch, which the machine follows."""
     tile: Value = tuple(range(machine.chip.tiles)) if machine.chip.tiles > 1 else 0
     cycles = machine.run([0, tile, *[0] * (NUM_REGISTERS - 2)])
     is_end = all(b.at < len(machine.steps.steps) - 1 for b in machine.bundles)
-    loaded = frozenset(step.record for step in machine.steps.steps if step.is_loaded)
-    return Timed(cycles, machine.records, machine.counters, frozenset(machine.unknown), loaded, is_end)
+    return Timed(cycles, machine.records, machine.counters, frozenset(machine.unknown), machine.steps.loaded, is_end)
 
 
 def stretches(program: Program, chip: Chip, is_run: bool = False) -> list[tuple[int, bytes, Steps]]:

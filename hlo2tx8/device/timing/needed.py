@@ -50,8 +50,8 @@ def needed_scalars(records: Sequence[Record], targets: Sequence[int], names: Nam
     carried: dict[int, tuple[int, ...]] = {}
     for loop, registers in at_begin.items():
         body = (i for i in range(loop + 1, targets[loop]) if i in found or records[i].kind is KcLoop)
-        is_set = {_number(records[i].fields["rd"]) for i in body}
-        carried[loop] = tuple(sorted((registers - {_number(records[loop].fields["rd"])}) & is_set))
+        is_set = {number_of(records[i].fields["rd"]) for i in body}
+        carried[loop] = tuple(sorted((registers - {number_of(records[loop].fields["rd"])}) & is_set))
     return Needed(frozenset(found), live - ALWAYS_SET, carried)
 
 
@@ -67,8 +67,8 @@ class _Use(NamedTuple):
         kind = record.kind
         if is_scalar(kind):
             fields = [o.number for n, o in record.fields.items() if type(o) is Register and n != "rd"]
-            return _Use(KcScalar, _number(record.fields["rd"]), set(fields))
-        rd = _number(record.fields["rd"]) if kind is KcLoop else 0
+            return _Use(KcScalar, number_of(record.fields["rd"]), set(fields))
+        rd = number_of(record.fields["rd"]) if kind is KcLoop else 0
         return _Use(kind if kind in BLOCKS else None, rd, registers_of(record, names(kind)))
 
 
@@ -102,5 +102,6 @@ def registers_of(record: Record, names: Sequence[str]) -> set[int]:
     return {o.number for name in names if isinstance(o := record.fields[name], Register)}
 
 
-def _number(register: Operand) -> int:
+def number_of(register: Operand) -> int:
+    """Of a register, which an operand names or is the number of."""
     return register.number if isinstance(register, Register) else register

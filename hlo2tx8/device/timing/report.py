@@ -64,9 +64,8 @@ class Report:
     """Of the words of a program: cycles from launch to the end, counters per tile and engine, costs per record of the program.
 
     `busy` and `instructions` are those of the busiest tile. `overhead` are the kernel cores' cycles for `issue`, `barrier` and
-    `launch`. `unknown` lists records whose trip count or branch depends on data: one turn of them is counted, one branch taken;
-    `loaded` those that load what may decide, of which the report of a run knows the numbers (`is_measured`). `parts` follow each
-    other in time.
+    `launch`. `unknown` lists records whose trip count or branch depends on data: one turn of them is counted, one branch taken.
+    `is_measured`: a run told all that. `parts` follow each other in time.
     """
 
     code: np.ndarray = field(repr=False)
@@ -123,10 +122,6 @@ class Report:
     @property
     def unknown(self) -> tuple[int, ...]:
         return tuple(sorted({part.first + record for part in self.parts for record in part.timed.unknown}))
-
-    @property
-    def loaded(self) -> tuple[int, ...]:
-        return tuple(sorted({part.first + record for part in self.parts for record in part.timed.loaded}))
 
     @property
     def trip_counts(self) -> str:

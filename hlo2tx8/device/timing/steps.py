@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, auto
 from functools import cache
-from math import lcm
 from typing import TypeAlias
 
 from hlo2tx8.device.chip import Chip
@@ -22,18 +21,16 @@ from hlo2tx8.device.isa.kc_control import (
     KcEnd,
     KcEndIf,
     KcExit,
-    KcFloorDiv,
     KcHalt,
     KcIf,
     KcLoop,
-    KcMod,
     KcWait,
 )
 from hlo2tx8.device.timing.costs import Range, Work, cost, least
-from hlo2tx8.device.timing.needed import Needed, is_scalar, needed_scalars
+from hlo2tx8.device.timing.needed import Needed, is_scalar, needed_scalars, number_of
+from hlo2tx8.device.timing.rotation import rotation_of
 
 NUM_REGISTERS = 64
-MOST_ROTATION = 6
 Value: TypeAlias = "int | tuple[int, ...] | None"
 """Of a register: equal on all tiles of a bundle, one per tile, or not known before the program runs."""
 
@@ -54,6 +51,8 @@ class Op(IntEnum):
     HALT = auto()
 
 
+CONTROL: Mapping[type[Instruction], tuple[str, ...]] = {KcLoop: ("lo", "hi", "step"), KcIf: ("value",), KcExit: ("value",)}
+"""The fields that decide where a program goes on."""
 PLAIN: Mapping[type[Instruction], Op] = {KcEnd: Op.END, KcEndIf: Op.JOIN, KcBarrier: Op.BARRIER, KcHalt: Op.HALT}
 
 
@@ -130,6 +129,19 @@ class Steps:
             for step in self.steps:
                 step.decides_counts = step.op is Op.SCALAR and step.record in decide
 
+    @property
+    def loaded(self) -> frozenset[int]:
+        """The records that load numbers which matter."""
+        return frozenset(step.record for step in self.steps if step.is_loaded)
+
+    @property
+    def is_decided_by_data(self) -> bool:
+        """Do trip counts or branches depend on what is loaded?"""
+        if not self.loaded:
+            return False
+        scalars = needed_scalars(self.records, partners(self.records), lambda kind: CONTROL.get(kind, ())).scalars
+        return not self.loaded.isdisjoint(scalars)
+
     def shape(self, step: Step, key: tuple[int | None, ...]) -> Shape:
         """The instruction of a step with these inputs."""
         work, ranges = self.cost(step, key)
@@ -168,14 +180,14 @@ class Steps:
         if is_scalar(kind):
             if i not in needed.scalars:
                 return None
-            rd = _number(fields["rd"])
+            rd = number_of(fields["rd"])
             terms, fold = _fold(record)
             inputs = tuple(map(self._index, terms))
             cycles = _scalar_cycles(record)
             return Step(Op.SCALAR, i, 0, inputs, (), rd, cycles, fold)
         if kind is KcLoop:
             inputs = tuple(self._index(fields[name]) for name in ("lo", "hi", "step"))
-            return Step(Op.LOOP, i, 0, inputs, rd=_number(fields["rd"]), counts=inputs, carried=needed.carried[i])
+            return Step(Op.LOOP, i, 0, inputs, rd=number_of(fields["rd"]), counts=inputs, carried=needed.carried[i])
         if kind in (KcIf, KcWait):
             inputs = (self._index(fields["value" if kind is KcIf else "engines"]),)
             return Step(Op.IF if kind is KcIf else Op.WAIT, i, 0, inputs, counts=inputs if kind is KcIf else ())
@@ -200,7 +212,7 @@ class Steps:
             if step.op is Op.LOOP:
                 body = self.steps[number + 1 : step.target]
                 made = [self.records[s.record] for s in body if s.op in (Op.SCALAR, Op.LOOP)]
-                step.rotation = _rotation(step.rd, made)
+                step.rotation = rotation_of(step.rd, made)
                 step.varies = any(i < NUM_REGISTERS for s in body for i in s.counts)
 
 
@@ -217,34 +229,6 @@ def counter(lo: int, turn: int, step: int) -> int:
 def is_not_zero(value: int) -> int:
     """1 if a branch is taken."""
     return int(value != 0)
-
-
-def _rotation(counter: int, made: Sequence[Record]) -> int:
-    """The turns of a loop after which divisions by constants are back where they were; those by large ones are left alone.
-
-    Only what depends on the loop's counter, or on a turn before, goes on from turn to turn.
-    """
-    lasting = {counter}
-    is_set = set[int]()
-    for record in made:
-        lasting |= _sources(record) - is_set
-        is_set.add(_number(record.fields["rd"]))
-    lasting &= is_set | {counter}
-    size = 0
-    while size != len(lasting):
-        size = len(lasting)
-        lasting |= {_number(r.fields["rd"]) for r in made if _sources(r) & lasting}
-    divisions = [r for r in made if r.kind in (KcMod, KcFloorDiv) and _sources(r) & lasting]
-    divisors = [r.fields["b"] for r in divisions]
-    return lcm(*(d for d in divisors if isinstance(d, int) and 0 < d <= MOST_ROTATION)) if divisors else 1
-
-
-def _sources(record: Record) -> set[int]:
-    return {o.number for name, o in record.fields.items() if isinstance(o, Register) and name != "rd"}
-
-
-def _number(register: Operand) -> int:
-    return register.number if isinstance(register, Register) else register
 
 
 def _scalar_cycles(record: Record) -> int:
@@ -275,8 +259,8 @@ def affine(c: int, *terms: int) -> int:
 @cache
 def shape_names(kind: type[Instruction]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The fields that decide what a record costs and what it waits for: those that are no addresses, and all."""
-    if kind in (KcLoop, KcIf, KcExit, KcWait):
-        names = {KcLoop: ("lo", "hi", "step"), KcIf: ("value",), KcExit: ("value",), KcWait: ("engines",)}[kind]
+    if kind in CONTROL or kind is KcWait:
+        names = CONTROL.get(kind, ("engines",))
         return names, names
     if is_scalar(kind):
         return (), ()
