@@ -28,6 +28,7 @@ from hlo2tx8.partitioner.accesses import AccessAnalysis
 from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction, partition
 from hlo2tx8.partitioner.contraction import EXACT_DEPTH, EXACT_PARTS, Contraction, Role, is_contraction, roles_of, why_not_on_engine
 from hlo2tx8.partitioner.contraction_split import Step, Work, parts_of, split_part
+from hlo2tx8.partitioner.costs import SLOW, SLOW_TIMES
 from hlo2tx8.partitioner.instruction import kind_of, tensor_type
 from hlo2tx8.partitioner.iteration_space import Access, IterationSpace, iteration_space
 from hlo2tx8.partitioner.reduction_paths import loop_counters
@@ -210,7 +211,8 @@ def _work(function: SubgraphFunction, loop: _Loop) -> Work:
     macs = max(1, MACS_PER_CYCLE * (2 if operand == 1 else 1) // passes)
     depth = max(loop_counters(op)[_block_counter(op, loop)].hi + 1 for op in dots)
     copies = (OPERAND_COPIES if passes == 1 else PARTED_COPIES) * len(dots)
-    return Work(depth, operand, kept, results + beside, macs, copies, loop.lines, loop.is_per_channel)
+    passed = sum(widest * (SLOW_TIMES if op.name.partition(".")[2] in SLOW else 1) for op in around)
+    return Work(depth, operand, kept, results + beside, macs, copies, loop.lines, loop.is_per_channel, len(around), passed)
 
 
 def _width_bytes(element: Attribute) -> int:

@@ -5,6 +5,7 @@ read by several fusions at the same index   they become one with several outputs
 also read by others                         joins, and becomes an output of that fusion
 cheap, read by several other fusions        each has a copy, if that moves fewer bytes
 a reduction over whole rows                 joins what reads it once per row: the rows stay in the scratchpad
+a contraction                               joins what reads it, if that is arithmetic on its elements
 """
 
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ from hlo2tx8.partitioner.clusters import (
 )
 from hlo2tx8.partitioner.computation import Scope
 from hlo2tx8.partitioner.costs import Costs, size_bytes
+from hlo2tx8.partitioner.epilogues import why_no_epilogue
 from hlo2tx8.partitioner.instruction import (
     CONSTANTS,
     is_conditional,
@@ -83,7 +85,7 @@ class _Walk:
         elif reads_once(op):
             self._visit_loop_op(op, found)
         else:
-            self._start(op, found, "its own kind of kernel", is_loop=False)
+            self._visit_kernel_op(op, found)
 
     # ------------------------------------------------------------------------------------------------ decisions
 
@@ -96,6 +98,17 @@ class _Walk:
         if places and self._share(op, found, places, others):
             return
         self._start(op, found, self._why_started(op, found), is_loop=True)
+
+    def _visit_kernel_op(self, op: Operation, found: list[Use]) -> None:
+        """An instruction with an emitter of its own: what reads it may be its epilogue."""
+        if why := why_no_epilogue(op, found, self.costs):
+            self._start(op, found, why, is_loop=False)
+            return
+        cluster = found[0].cluster
+        cluster.members[op] = None
+        self.explain.append(f"{name_of(op)} has {name_of(cluster.root)} as epilogue: saves {self.costs.saved(op, 1, 1):.0f} cycles")
+        for operand in op.operands:
+            self._record(operand, Use(cluster, is_outside=True))
 
     def _why_started(self, op: Operation, found: list[Use]) -> str:
         """Why an instruction joins none of its readers."""

@@ -27,6 +27,9 @@ LEAST_DEPTH = 64
 DDR_BYTES_PER_CYCLE = 204.8
 TILE_BYTES_PER_CYCLE = 128
 STEP_CYCLES = 200
+PASS_CYCLES = 20
+"""Of issuing and starting a vector instruction."""
+VECTOR_BYTES_PER_CYCLE = 128
 SIZES = (8, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024, 2048)
 """Rows and columns of a block that are tried."""
 
@@ -35,7 +38,8 @@ SIZES = (8, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024, 2048)
 class Work:
     """What a step costs: `depth` products per element; bytes per element that is multiplied, that is kept in SPM besides the
     operands, and that is read or written besides them; products of an element that the engine multiplies in a cycle.
-    `lines`: of rows with windows, whose elements `depth` does not count; `is_per_channel`: each column has rows of its own."""
+    `lines`: of rows with windows, whose elements `depth` does not count; `is_per_channel`: each column has rows of its own.
+    `passes`: vector instructions that an epilogue needs, `passed_bytes` what they take of an element together, slow ones more."""
 
     depth: int
     operand_bytes: int
@@ -45,6 +49,8 @@ class Work:
     operand_copies: int
     lines: tuple[Line, ...] = ()
     is_per_channel: bool = False
+    passes: int = 0
+    passed_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -194,6 +200,7 @@ def _cycles(part: _Space, box: Sequence[int], depth: int, work: Work, tiles: int
     own = loads * work.depth + rows * columns * work.moved_bytes
     turns = -(-work.depth // depth)
     engine = -(-rows // 8) * -(-columns // 8) * (work.depth * taps + 15) * 64 / work.macs_per_cycle + turns * 64
+    engine += work.passes * PASS_CYCLES + rows * columns * work.passed_bytes / VECTOR_BYTES_PER_CYCLE
     ends = (loads * depth + rows * columns * work.moved_bytes) * active / DDR_BYTES_PER_CYCLE
     return max(steps * (engine + STEP_CYCLES), chunks * own / DDR_BYTES_PER_CYCLE, steps * own / TILE_BYTES_PER_CYCLE) + ends
 

@@ -210,6 +210,37 @@ def test_two_reductions_of_the_same_rows_share_what_they_read() -> None:
     assert [name for name in names(fused, 0) if name != "constant"] == ["tanh", "reduce", "reduce", "add"]
 
 
+def product_of(c: Program, x: SSAValue, y: SSAValue, n: int, m: int) -> SSAValue:
+    return c.op("dot", [x, y], t(n, m))
+
+
+def test_arithmetic_on_the_result_of_a_dot_is_its_epilogue() -> None:
+    c = Program(t(4, 8), t(8, 6), t(6))
+    bias = c.op("broadcast_in_dim", [c.p[2]], t(4, 6), broadcast_dimensions=[1])
+    result = c.same("maximum", c.same("add", product_of(c, c.p[0], c.p[1], 4, 6), bias), c.splat(0, 4, 6))
+    fused = c.plan(result)
+    assert sorted(names(fused, 0)) == ["add", "broadcast_in_dim", "broadcast_in_dim", "constant", "dot", "maximum"]
+
+
+def test_a_dot_is_apart_from_what_reads_it_at_another_index_or_has_a_dot() -> None:
+    c = Program(t(4, 8), t(8, 6), t(6, 6))
+    first = c.same("tanh", product_of(c, c.p[0], c.p[1], 4, 6))
+    turned = c.op("transpose", [c.same("tanh", product_of(c, first, c.p[2], 4, 6))], t(6, 4), permutation=[1, 0])
+    fused = c.plan(turned)
+    assert names(fused, 0) == ["dot", "tanh"]
+    assert names(fused, 1) == ["dot"]
+
+
+def test_few_tiles_do_not_make_a_long_epilogue() -> None:
+    c = Program(t(256, 64), t(64, 512))
+    result = product_of(c, c.p[0], c.p[1], 256, 512)
+    for _ in range(8):
+        result = c.same("tanh", result)
+    fused = c.plan(result)
+    assert names(fused, 0) == ["dot"]
+    assert any("few tiles would make the epilogue" in line for line in fused.explain)
+
+
 def test_fusions_of_the_source_are_kept() -> None:
     main = Block(arg_types=[t(4)])
     body = Block(arg_types=[t(4), t()])
