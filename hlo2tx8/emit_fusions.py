@@ -19,6 +19,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from hlo2tx8.dialects.hlo import origin
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, WhileOp, YieldOp
 from hlo2tx8.errors import UnsupportedError, UnsupportedOp
 from hlo2tx8.hlo.regions import CONTROL, UPDATE, terminator_of
@@ -72,7 +73,7 @@ class EmitFusionsPass(ModulePass):
                 op.body.block.add_op(kernel)
             else:
                 notes.append(f"{fusion_name(fusion)} is equal to {emitted[key]}")
-            launch = KernelOp(emitted[key], fusion.operands, fusion.result_types, group, origin_of(fusion))
+            launch = KernelOp(emitted[key], fusion.operands, fusion.result_types, group, origin(fusion))
             Rewriter.replace_op(fusion, launch)
         if not unsupported:
             launch_control(main.body.block)
@@ -147,12 +148,6 @@ def dissolve(group: Operation, body: Block) -> None:
     Rewriter.inline_block(body, InsertPoint.before(group), tuple(group.operands)[: len(body.args)])
     renamed: dict[SSAValue, SSAValue] = dict(zip(body.args, group.operands, strict=False))
     Rewriter.replace_op(group, (), tuple(renamed.get(v, v) for v in results))
-
-
-def origin_of(op: Operation) -> str:
-    """The source location an op carries, or ""."""
-    loc = op.attributes.get("loc")
-    return loc.data if isinstance(loc, StringAttr) else ""
 
 
 def fusion_name(fusion: Operation) -> str:

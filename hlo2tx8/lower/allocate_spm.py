@@ -7,8 +7,8 @@ whole loop. Buffers are placed by decreasing size at the lowest gap among those 
     %t = spm.turn %b, %s                    →    %t = xla.apply_indexing #map<(s) -> (s mod 2 * 512 + 65536)>(%s)
 """
 
-from bisect import insort
-from dataclasses import dataclass
+from bisect import bisect_right, insort
+from dataclasses import dataclass, field
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -72,13 +72,20 @@ class LiveRange:
         return self.start <= other.end and other.start <= self.end
 
 
-@dataclass(frozen=True)
-class Placement:
-    """A buffer at an address."""
+@dataclass
+class Place:
+    """A stretch of the scratchpad and when it is taken: `lives` by time, no two overlap."""
 
     address: int
     size_bytes: int
-    live: LiveRange
+    lives: list[LiveRange] = field(default_factory=list[LiveRange])
+
+    def is_taken(self, live: LiveRange) -> bool:
+        before = bisect_right(self.lives, live.end, key=lambda r: r.start)
+        return before > 0 and self.lives[before - 1].overlaps(live)
+
+    def take(self, live: LiveRange) -> None:
+        insort(self.lives, live, key=lambda r: r.start)
 
 
 @dataclass(frozen=True)
@@ -99,13 +106,13 @@ class AllocateSpmPass(ModulePass):
             if isinstance(function, func.FuncOp) and not function.is_declaration:
                 allocs = [o for o in function.walk() if isinstance(o, spm.AllocOp)]
                 try:
-                    placed = place(allocs, live_ranges(function), space)
+                    addresses = place(allocs, live_ranges(function), space)
                 except _NoRoomError as error:
                     raise SpmOverflowError(function.sym_name.data, error.end - space.start, space.limit - space.start) from None
                 strides: dict[SSAValue, int] = {a.result: space.aligned(a.size_bytes) for a in allocs}
-                note_buffers(function, {buffer: p.address for buffer, p in placed.items()}, strides)
+                note_buffers(function, addresses, strides)
                 for alloc in allocs:
-                    _assign(alloc, placed[alloc.result].address, space.aligned(alloc.size_bytes))
+                    _assign(alloc, addresses[alloc.result], space.aligned(alloc.size_bytes))
 
 
 def live_ranges(function: func.FuncOp) -> dict[SSAValue, LiveRange]:
@@ -140,24 +147,29 @@ def _number(block: Block, position: int, ranges: dict[SSAValue, LiveRange], arou
     return position
 
 
-def place(allocs: list[spm.AllocOp], ranges: dict[SSAValue, LiveRange], space: SpmSpace) -> dict[SSAValue, Placement]:
-    """An address for every buffer: largest first, lowest gap first."""
-    placed: dict[SSAValue, Placement] = {}
-    by_address: list[Placement] = []
+def place(allocs: list[spm.AllocOp], ranges: dict[SSAValue, LiveRange], space: SpmSpace) -> dict[SSAValue, int]:
+    """An address for every buffer: largest first, lowest gap first. Most buffers have one of few sizes, so there are few places."""
+    addresses: dict[SSAValue, int] = {}
+    places: list[Place] = []
+    found: dict[tuple[int, int], Place] = {}
     for alloc in sorted(allocs, key=lambda a: -a.size_bytes * a.num_copies):
         live = ranges.get(alloc.result, LiveRange(0, 0))
         size = space.aligned(alloc.size_bytes) * alloc.num_copies
         address = space.start
-        for other in by_address:
+        for other in places:
             if other.address >= address + size:
                 break
-            if other.live.overlaps(live):
-                address = max(address, other.address + other.size_bytes)
+            if other.address + other.size_bytes > address and other.is_taken(live):
+                address = other.address + other.size_bytes
         if address + size > space.limit:
             raise _NoRoomError(address + size)
-        placed[alloc.result] = Placement(address, size, live)
-        insort(by_address, placed[alloc.result], key=lambda p: p.address)
-    return placed
+        addresses[alloc.result] = address
+        if size and (address, size) not in found:
+            found[address, size] = Place(address, size)
+            insort(places, found[address, size], key=lambda p: p.address)
+        if size:
+            found[address, size].take(live)
+    return addresses
 
 
 def _assign(alloc: spm.AllocOp, address: int, stride: int) -> None:

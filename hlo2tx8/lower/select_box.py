@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.kc_move import KcVConvert, KcVGather
 from hlo2tx8.device.isa.kc_vector import KcVAdd, KcVDiv, KcVMul, KcVRem
 from hlo2tx8.dialects import vec, xla
+from hlo2tx8.dialects.hlo import origin
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Add, Const, Expr, FloorDiv, IndexingMap, Mod, Mul
 from hlo2tx8.lower.box_levels import Level, Size
@@ -64,7 +65,7 @@ class BoxSelector:
 
     def select(self, block: Block) -> None:
         for op in block.ops:
-            self.step.origin = _origin(op) or _neighbour_origin(op)
+            self.step.origin = origin(op) or _neighbour_origin(op)
             if self.rows is None:
                 self._operation(op)
                 continue
@@ -363,15 +364,8 @@ def _splat(value: SSAValue) -> Splat:
     return Splat(constant_bits(value), storage_format(value.type))
 
 
-def _origin(op: Operation) -> str:
-    loc: Attribute | None = op.attributes.get("loc")
-    return "" if loc is None else str(loc).strip('"')
-
-
 def _neighbour_origin(op: Operation) -> str:
-    """Of what a load is for, or of what a store keeps."""
-    used = {use.operation for result in op.results for use in result.uses}
-    block = op.parent_block()
-    users = (other for other in (block.ops if block is not None and used else ()) if other in used)
-    makers = (operand.owner for operand in op.operands if isinstance(operand.owner, Operation))
-    return next((origin for other in (*users, *makers) if (origin := _origin(other))), "")
+    """Of what a load is for, or of what a store keeps. The oldest use is the last in the list."""
+    users = [use.operation for result in op.results for use in reversed(list(result.uses))]
+    makers = [operand.owner for operand in op.operands if isinstance(operand.owner, Operation)]
+    return next((found for other in (*users, *makers) if (found := origin(other))), "")
