@@ -21,7 +21,8 @@ from hlo2tx8.device.isa.kc_control import KcBarrier, KcWait
 from hlo2tx8.dialects import spm, vec, xla
 from hlo2tx8.lower.allocate_spm import LiveRange, live_ranges
 
-Pending: TypeAlias = dict[SSAValue, frozenset[Engine]]
+Pending: TypeAlias = dict[Engine, dict[SSAValue, None]]
+"""By engine the buffers that it has an access under way to."""
 QUEUES = tuple(e for e in Engine if e is not Engine.KC)
 
 
@@ -46,43 +47,43 @@ class _Waits:
     touched: dict[Operation, list[SSAValue]] = field(default_factory=dict[Operation, list[SSAValue]])
     """The buffers of each instruction, which is seen twice for every loop around it."""
 
-    def block(self, block: Block, pending: Pending, insert: bool) -> Pending:
-        """Pending accesses at the end of a block; inserts waits on the way if asked to."""
+    def block(self, block: Block, before: Pending, insert: bool) -> Pending:
+        """Pending accesses at the end of a block, of those pending before it; inserts waits on the way if asked to."""
+        pending = {engine: dict(held) for engine, held in before.items()}
         for op in list(block.ops):
             match op:
                 case scf.ForOp():
                     # Accesses of one turn are pending at the start of the next.
-                    pending = _join(pending, self.block(op.body.block, pending, insert=False))
-                    pending = _join(pending, self.block(op.body.block, pending, insert))
+                    _add(pending, self.block(op.body.block, pending, insert=False))
+                    _add(pending, self.block(op.body.block, pending, insert))
                 case scf.IfOp():
-                    taken = self.block(op.true_region.block, pending, insert)
-                    pending = _join(pending, taken)
+                    _add(pending, self.block(op.true_region.block, pending, insert))
                 case xla.SyncTilesOp():
                     if insert:
                         _meet(op)
-                    pending = {}
+                    pending.clear()
                 case Instruction() | vec.ReadScalarOp():
-                    pending = self._instruction(op, pending, insert)
+                    self._instruction(op, pending, insert)
                 case _:
                     pass
         return pending
 
-    def _instruction(self, op: Instruction | vec.ReadScalarOp, pending: Pending, insert: bool) -> Pending:
+    def _instruction(self, op: Instruction | vec.ReadScalarOp, pending: Pending, insert: bool) -> None:
+        """What is pending behind an instruction."""
         buffers = self.touched.get(op)
         if buffers is None:
             buffers = self.touched[op] = _buffers(op)
         engine = op.ENGINE if isinstance(op, Instruction) else Engine.KC
-        unordered = ((other, e) for other, held in pending.items() for e in held if not _is_ordered(e, engine))
-        engines = frozenset(e for other, e in unordered if any(self._may_meet(b, other) for b in buffers))
-        if engines:
-            if insert:
-                block = op.parent_block()
-                assert block is not None
-                block.insert_op_before(KcWait.make(engines=_mask(engines)), op)
-            pending = {b: rest for b, held in pending.items() if (rest := held - engines)}
-        if engine is Engine.KC:
-            return pending
-        return pending | {b: pending.get(b, frozenset()) | {engine} for b in buffers}
+        unordered = ((e, held) for e, held in pending.items() if not _is_ordered(e, engine))
+        engines = frozenset(e for e, held in unordered if any(self._may_meet(b, other) for other in held for b in buffers))
+        if engines and insert:
+            block = op.parent_block()
+            assert block is not None
+            block.insert_op_before(KcWait.make(engines=_mask(engines)), op)
+        for other in engines:
+            pending[other].clear()
+        if engine is not Engine.KC:
+            pending.setdefault(engine, {}).update(dict.fromkeys(buffers))
 
     def _may_meet(self, a: SSAValue, b: SSAValue) -> bool:
         return a is b or not self.ranges[a].overlaps(self.ranges[b])
@@ -100,8 +101,9 @@ def _is_ordered(earlier: Engine, later: Engine) -> bool:
     return earlier is later or (earlier in RANGE_CHECKED and later in RANGE_CHECKED)
 
 
-def _join(a: Pending, b: Pending) -> Pending:
-    return a | {buffer: held | a.get(buffer, frozenset()) for buffer, held in b.items()}
+def _add(pending: Pending, more: Pending) -> None:
+    for engine, held in more.items():
+        pending.setdefault(engine, {}).update(held)
 
 
 def _mask(engines: frozenset[Engine]) -> int:
