@@ -83,8 +83,10 @@ class Expansion:
         return self.fuse_since(before, [self.emit("reshape", [apart], self.like(source, joined))])[0]
 
     def replace(self, *values: SSAValue) -> None:
-        """Let these values stand for the op's results."""
-        Rewriter.replace_op(self.op, [], list(values))
+        """Let these values stand for the op's results, in their layouts."""
+        pairs = zip(values, self.op.results, strict=True)
+        laid_out = [v if v.type == result.type else self.emit("reshape", [v], result.type) for v, result in pairs]
+        Rewriter.replace_op(self.op, [], laid_out)
 
     def fuse_since(self, before: Operation | None, roots: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """Puts all that was built behind `before` (None: the start of the block) into one fusion that gives the roots.

@@ -53,6 +53,8 @@ def bounds_of(graph: Graph, values: Sequence[Array], *, is_xla: bool) -> list[Ar
                     bound = np.where(np.any(unclear, axis=0), np.inf, bound)
                 if is_xla and not is_float(value.dtype):
                     bound = np.where(_xla_is_wrong(graph, node, operands), np.inf, bound)
+                if is_xla and node.name == "stablehlo.divide" and _is_exponential(graph, node.operands[1]):
+                    bound = bound + _exponent_error(value, operands)
             if is_xla and node.name == "stablehlo.logistic" and value.dtype == np.float16:
                 # XLA:CPU's exp(-x) in f16 overflows.
                 bound = np.maximum(bound, 2.0**-16)
@@ -81,6 +83,26 @@ def _xla_is_wrong(graph: Graph, node: Node, operands: Sequence[Array]) -> Array 
             return operands[0] < 0
         case _:
             return False
+
+
+def _is_exponential(graph: Graph, number: int) -> bool:
+    """Is it exp of something, perhaps with its elements moved?"""
+    node = graph.nodes[number]
+    if node.name == PARAMETER:
+        return False
+    is_moved = spec_of(node.name).kind is Kind.SHAPING and len(node.operands) == 1
+    return _is_exponential(graph, node.operands[0]) if is_moved else node.name == "stablehlo.exponential"
+
+
+def _exponent_error(value: Array, operands: Sequence[Array]) -> Array:
+    """XLA takes a / exp(b) for a * exp(-b) and exp(a) / exp(b) for exp(a - b): exponents are rounded, and nothing overflows."""
+    if not is_float(value.dtype):
+        return np.zeros(value.shape)
+    info = float_info(value.dtype)
+    wide = [np.abs(o.astype(np.float64)) for o in operands]
+    plain = np.all([np.isfinite(w) & (w >= float(info.smallest_normal)) for w in wide], axis=0)
+    size = np.sum([np.abs(np.log(w)) for w in wide], axis=0) * float(info.eps) * np.abs(value.astype(np.float64))
+    return np.where(plain, size, np.inf)
 
 
 def own_error(node: Node, value: Array, is_xla: bool) -> Array:
