@@ -13,7 +13,7 @@ from hlo2tx8.device.isa.encoding import Record, Register, encode_records
 from hlo2tx8.device.isa.kc_control import KcAffine
 from hlo2tx8.device.isa.kc_move import KcVConvert, KcVSelect
 from hlo2tx8.device.isa.kc_vector import KcVAdd, KcVLt
-from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, Wdma
+from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.device.program import Program, Slot, SlotKind
 
 pytestmark = pytest.mark.skipif(not native.available(), reason=f"no native core: {native.why_not()}")
@@ -29,7 +29,9 @@ def random_record(rng: np.random.Generator) -> Record:
     pitch = int(rng.choice((n, n + 3)))
     levels = {**DENSE_LEVELS, "s1": pitch, "n1": int(rng.integers(1, 4)), "s2": 7, "n2": int(rng.integers(1, 3))}
     transfer = {"slot": 1, "offset": offset, "count": n, **(levels if n < 100 else DENSE_LEVELS)}
-    match rng.choice(11):
+    if rng.random() < 0.2:
+        n = transfer["count"] = Register(6)
+    match rng.choice(12):
         case 0:
             return Record(Rdma, {"dst": dst, **transfer, "slot": int(rng.integers(2))}, Format.FP32)
         case 1:
@@ -50,6 +52,9 @@ def random_record(rng: np.random.Generator) -> Record:
             return Record(KcVSelect, {"dst": dst, "pred": c, "a": a, "b": b, "n": n}, Format.INT32)
         case 9:
             return Record(KcVAdd, {"dst": dst, "a": a, "b": b, "n": n}, Format.INT32)
+        case 10:
+            value = int(rng.choice((0, 0x3F800000, 0xFF800000)))
+            return Record(TdmaMemset, {"dst": dst, "value": value, "n": n, "s1": 0, "n1": 1, "s2": 0, "n2": 1}, Format.FP32)
         case _:
             read = {"rs1": int(rng.choice((0, 4, 8))), "rn1": 6, "rs2": 64, "rn2": 3, "rs3": 0, "rn3": 1}
             write = {"ws1": 4, "wn1": 6, "ws2": int(rng.choice((24, 32))), "wn2": 3, "ws3": 0, "wn3": 1}
@@ -63,7 +68,8 @@ def test_equals_definition(seed: int) -> None:
     for _ in range(50):
         image = rng.uniform(-2, 2, IMAGE_BYTES // 4).astype(np.float32).view(np.uint8)
         place = Record(KcAffine, {"rd": Register(5), "c": int(rng.choice((0, 32, 128))), **none}, Format.INT8)
-        records = [place, *(random_record(rng) for _ in range(int(rng.integers(2, 30))))]
+        size = Record(KcAffine, {"rd": Register(6), "c": int(rng.choice((3, 24, 600))), **none}, Format.INT8)
+        records = [place, size, *(random_record(rng) for _ in range(int(rng.integers(2, 30))))]
         expected, actual = run_both(records, image)
         wrong = np.nonzero(expected != actual)[0]
         listing = "\n".join(f"{r.kind.MNEMONIC} {r.fields}" for r in records)

@@ -174,6 +174,11 @@ static void run_tile(struct machine *m, int number, int thread) {
             break;
         default:
             if (c.step->quick.is_ready && run_quick(&c)) break;
+            if (is_short(&c)) {
+                c.knows_deferred = 0;
+                fault = m->keeps_status ? execute_kept(&c) : execute(&c);
+                break;
+            }
             c.knows_deferred = 1;
             if (m->keeps_status) {
                 c.knows_deferred = 0;
@@ -238,9 +243,6 @@ static void leave_large_spms(struct machine *m) {
 }
 
 static void run_tiles(struct machine *m, int thread) {
-    fenv_t environment;
-    fegetenv(&environment);
-    fesetenv(FE_DFL_ENV); /* the host may have set flush to zero */
     for (;;) {
         const int number = __atomic_fetch_add(&m->next_tile, 1, __ATOMIC_RELAXED);
         if (number >= m->num_tiles) break;
@@ -251,7 +253,6 @@ static void run_tiles(struct machine *m, int thread) {
         finish_streams();
         if (t->state == TILE_ENDED || (t->state == TILE_WAITING && t->at == m->final_barrier)) leave_spm(m, t, thread);
     }
-    fesetenv(&environment);
 }
 
 struct worker {
@@ -275,6 +276,7 @@ static void *work(void *argument) {
     struct worker worker = *(struct worker *)argument;
     struct machine *const m = worker.machine;
     free(argument);
+    fesetenv(FE_DFL_ENV); /* that of the thread that started this one may flush to zero */
     int seen = 0;
     for (;;) {
         if (m->is_eager) spin(&m->generation, seen);
@@ -466,8 +468,7 @@ void tx8_place(const struct machine *m, struct tx8_fault *place) {
         if (m->tiles[i].state != TILE_ENDED) write_place(&m->tiles[i], i, place);
 }
 
-/* Runs for about `seconds`; OUTCOME_TIME means call again. */
-int tx8_run(struct machine *m, double seconds, struct tx8_fault *fault) {
+static int run_phases(struct machine *m, double seconds, struct tx8_fault *fault) {
     m->deadline = seconds_now() + seconds;
     for (;;) {
         run_phase(m);
@@ -476,4 +477,14 @@ int tx8_run(struct machine *m, double seconds, struct tx8_fault *fault) {
         if (outcome >= 0) return outcome;
         if (seconds_now() > m->deadline) return OUTCOME_TIME;
     }
+}
+
+/* Runs for about `seconds`; OUTCOME_TIME means call again. */
+int tx8_run(struct machine *m, double seconds, struct tx8_fault *fault) {
+    fenv_t environment;
+    fegetenv(&environment);
+    fesetenv(FE_DFL_ENV); /* the host may have set flush to zero */
+    const int outcome = run_phases(m, seconds, fault);
+    fesetenv(&environment);
+    return outcome;
 }

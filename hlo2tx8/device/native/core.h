@@ -241,6 +241,7 @@ const u8 *apart(struct context *c, const u8 *src, i64 n, i64 bytes, const u8 *ds
 int prepare(struct machine *machine, struct tx8_fault *fault); /* 0 if all records are sound */
 void prepare_quick(struct machine *m, struct step *s, const u64 *record);
 int run_quick(struct context *c);                             /* 1 if the record is done, 0 if it is to be executed */
+int is_short(const struct context *c);                        /* nothing is gained by chains or by putting the record off */
 int execute(struct context *c);                               /* a vector or DMA record; 0 or the fault kind */
 int execute_move(struct context *c);                          /* DMA, TDMA, iota, gather, scatter */
 int prepare_auxiliary(struct step *s);                        /* 1 if one of the opcodes from CT_BITS_EQ_VV on and its formats go together */

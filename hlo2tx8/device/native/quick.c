@@ -4,6 +4,7 @@
 #include "core.h"
 
 #define QUICK_BYTES 4096 /* loads of fewer are never put off, and chains of fewer gain nothing */
+#define SHORT_ELEMENTS 512 /* no chain begins with fewer */
 
 struct range {
     i64 start, bytes;
@@ -101,6 +102,15 @@ static int is_transfer(const struct machine *m, const struct step *s, const i64 
     return 1;
 }
 
+/* A dense fill. */
+static int is_fill(const struct machine *m, const struct step *s, const i64 *operands, struct quick *q) {
+    const i64 n = operands[TDMA_MEMSET__N], value = operands[TDMA_MEMSET__VALUE];
+    if (operands[TDMA_MEMSET__N1] != 1 || operands[TDMA_MEMSET__N2] != 1 || operands[TDMA_MEMSET__S1] < 0 || operands[TDMA_MEMSET__S2] < 0) return 0;
+    if (n <= 0 || n >= QUICK_BYTES || s->bytes != sizeof(u32) || operands[TDMA_MEMSET__DST] % (i64)sizeof(u32)) return 0;
+    q->dst = operands[TDMA_MEMSET__DST], q->n = n, q->scalar = (u64)value;
+    return reach(m, q, (struct range){q->dst, n * s->bytes});
+}
+
 void prepare_quick(struct machine *m, struct step *s, const u64 *record) {
     struct quick *const q = &s->quick;
     const i64 *const operands = (const i64 *)record + HEADER_WORDS;
@@ -108,8 +118,32 @@ void prepare_quick(struct machine *m, struct step *s, const u64 *record) {
     *q = (struct quick){.first = INT64_MAX};
     if (in_registers || spm_stride(m) % LINE_BYTES) return;
     if (s->form == FORM_TDMA) q->is_ready = is_move(m, operands, q);
+    else if (s->form == FORM_MEMSET) q->is_ready = is_fill(m, s, operands, q);
     else if (s->form == FORM_RDMA || s->form == FORM_WDMA) q->is_ready = is_transfer(m, s, operands, q);
     else q->is_ready = is_vector(m, s, operands, q);
+}
+
+static int moves_few(const struct context *c, int count) {
+    i64 total = operand(c, count);
+    if (total < 0 || total >= QUICK_BYTES) return 0;
+    for (int i = 0; i < LEVELS; i++) {
+        const i64 turns = operand(c, count + 2 + 2 * i);
+        if (turns < 0 || turns >= QUICK_BYTES) return 0;
+        total *= turns;
+    }
+    return total * c->step->bytes < QUICK_BYTES;
+}
+
+int is_short(const struct context *c) {
+    const struct step *const s = c->step;
+    switch ((enum form)s->form) {
+    case FORM_UNARY: case FORM_CONVERT_CT: case FORM_CONVERT_KC: return operand(c, 2) < SHORT_ELEMENTS;
+    case FORM_BINARY: case FORM_VS: case FORM_COMPARE: return operand(c, 3) < SHORT_ELEMENTS;
+    case FORM_SELECT: return operand(c, 4) < SHORT_ELEMENTS;
+    case FORM_RDMA: return moves_few(c, RDMA__COUNT);
+    case FORM_WDMA: return moves_few(c, WDMA__COUNT);
+    default: return 0;
+    }
 }
 
 /* The place in DDR of a transfer that stays in the cache; NULL if it is not for here. */
@@ -145,6 +179,9 @@ int run_quick(struct context *c) {
     case FORM_SELECT: select_elements(dst, a, b, t->spm + q->src[2], s->bytes, q->n); break;
     case FORM_CONVERT_CT: convert_rounded(dst, s->fmt, a, s->fmt2, s->rounding, q->n); break;
     case FORM_CONVERT_KC: convert_elements(dst, s->fmt, a, s->fmt2, q->n); break;
+    case FORM_MEMSET:
+        for (i64 i = 0; i < q->n; i++) ((u32 *)(void *)dst)[i] = (u32)q->scalar;
+        break;
     case FORM_TDMA: copy_nest(dst, a, q->n, q->levels, q->num); break;
     case FORM_RDMA:
         ddr = place_of(c, q, operand(c, RDMA__OFFSET));
