@@ -188,6 +188,11 @@ binary_kernel kernel_core_compare(int opcode, int fmt, int total);
 unary_kernel kernel_core_unary(int opcode, int fmt);
 binary_kernel integer_binary_kernel(int opcode, int fmt);
 
+/* Elements of a 16-bit format from and to FP32, in memory apart. */
+void widen_f16_all(float *dst, const u16 *src, i64 n);
+void narrow_f16_all(u16 *dst, const float *src, i64 n);
+void widen_bf16_all(float *dst, const u16 *src, i64 n);
+void narrow_bf16_all(u16 *dst, const float *src, i64 n);
 void convert_elements(void *dst, int dst_fmt, const void *src, int src_fmt, i64 n);
 void convert_rounded(void *dst, int dst_fmt, const void *src, int src_fmt, int rounding, i64 n);
 void convert_zero_point(void *dst, int dst_fmt, const void *src, i64 zero, i64 n); /* of INT8 */

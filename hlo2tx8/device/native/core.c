@@ -187,7 +187,7 @@ static void run_tile(struct machine *m, int number, int thread) {
             }
             if (c.step->form == FORM_RDMA && (defer_load(&c) > 0 || defer_box(&c))) break;
             if (c.step->form == FORM_WDMA && store_box(&c)) break;
-            if (c.step->chain) {
+            if (c.step->chain > (t->num_deferred ? 0 : 1)) { /* alone for the sake of what it reads in DDR */
                 next = run_chain(&c, t->at);
                 if (next > t->at) break;
                 c.record = m->code + t->at * RECORD_WORDS;

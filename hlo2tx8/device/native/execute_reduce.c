@@ -48,7 +48,14 @@ static void reduce_channels(const struct reduction *r, u8 *dst, const u8 *src, c
 /* As many points at once, whose channels are whole rows of lanes. */
 static void reduce_many(const struct reduction *r, u8 *dst, const u8 *src, const struct blocked *l, i64 p) {
     float lanes[ROWS_AT_ONCE][LANES_OF_REDUCE], result[ROWS_AT_ONCE];
-    u8 narrow[ROWS_AT_ONCE * sizeof(float)];
+    union {
+        float words[ROWS_AT_ONCE];
+        u16 halves[ROWS_AT_ONCE];
+    } narrow;
+    union {
+        float words[ROWS_AT_ONCE * LEAST_TAIL];
+        u16 halves[ROWS_AT_ONCE * LEAST_TAIL];
+    } padded = {{0}};
     const i64 row = LANES_OF_REDUCE * l->bytes, blocks = l->channels / LANES_OF_REDUCE;
     const u8 *rows = src + p * row;
     if (blocks > 1 || l->bytes != sizeof(float)) {
@@ -56,9 +63,14 @@ static void reduce_many(const struct reduction *r, u8 *dst, const u8 *src, const
         rows = (const u8 *)lanes;
     }
     join_lanes_many(r->join, rows, result);
-    store_row(r->fmt, narrow, result, ROWS_AT_ONCE, ROWS_AT_ONCE, r->is_average ? r->num : 1);
-    memset(dst, 0, (size_t)(ROWS_AT_ONCE * LEAST_TAIL * l->bytes));
-    for (int i = 0; i < ROWS_AT_ONCE; i++) memcpy(dst + i * LEAST_TAIL * l->bytes, narrow + i * l->bytes, (size_t)l->bytes);
+    store_row(r->fmt, (u8 *)&narrow, result, ROWS_AT_ONCE, ROWS_AT_ONCE, r->is_average ? r->num : 1);
+    if (l->bytes == sizeof(float)) {
+        for (int i = 0; i < ROWS_AT_ONCE; i++) padded.words[i * LEAST_TAIL] = narrow.words[i];
+        memcpy(dst, padded.words, sizeof padded.words);
+    } else {
+        for (int i = 0; i < ROWS_AT_ONCE; i++) padded.halves[i * LEAST_TAIL] = narrow.halves[i];
+        memcpy(dst, padded.halves, sizeof padded.halves);
+    }
 }
 
 /* The points of one result in order, block by block: `from`, then `apart` further each. */
@@ -67,6 +79,11 @@ static void reduce_points(const struct reduction *r, u8 *dst, const struct block
     i64 width, run;
     if (l->channels == LANES_OF_REDUCE) { /* one block */
         const i64 row = LANES_OF_REDUCE * l->bytes;
+        const float factor = factor_of(r->fmt, r->is_average ? r->num : 1);
+        if (factor != 0) {
+            join_rows_scaled(r->join, dst + q * row, src + from * row, r->num, apart * row, factor);
+            return;
+        }
         join_rows(r->join, r->fmt, acc, src + from * row, r->num, apart * row);
         store_row(r->fmt, dst + q * row, acc, LANES_OF_REDUCE, LANES_OF_REDUCE, r->is_average ? r->num : 1);
         return;

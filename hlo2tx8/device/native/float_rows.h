@@ -23,6 +23,9 @@ static inline float join_two(enum join join, float x, float y) {
     return join == JOIN_MAX ? larger_float(x, y) : join == JOIN_MIN ? smaller_float(x, y) : x + y;
 }
 
+/* What dividing an FP32 by the divisor multiplies it with, where that is one rounding too; 0 where it is not. */
+static inline float factor_of(int fmt, i64 divisor) { return fmt == FORMAT_FP32 && (divisor & (divisor - 1)) == 0 ? 1.0f / (float)divisor : 0.0f; }
+
 /* n results divided by `divisor`, rounded once, and zeros up to `width`. */
 static inline void store_row(int fmt, u8 *dst, const float *acc, i64 n, i64 width, i64 divisor) {
     union {
@@ -30,8 +33,8 @@ static inline void store_row(int fmt, u8 *dst, const float *acc, i64 n, i64 widt
         float f[MOST_WIDTH];
     } row;
     const i64 bytes = format_bytes(fmt);
-    if (fmt == FORMAT_FP32 && divisor > 1 && (divisor & (divisor - 1)) == 0) { /* dividing by a power of two is one rounding in FP32 too */
-        const float factor = 1.0f / (float)divisor;
+    const float factor = factor_of(fmt, divisor);
+    if (divisor > 1 && factor != 0) {
         for (i64 i = 0; i < n; i++) row.f[i] = put_f32(acc[i] * factor);
     } else switch (fmt) {
 #define CASE(format, member, name) \

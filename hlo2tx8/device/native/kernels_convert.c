@@ -101,30 +101,12 @@ static void floats_to_integers(void *dst, int fmt, const double *in, i64 n) {
         } \
         return 1; \
     }
-static void widen_f16_all(float *d, const u16 *p, i64 n) {
-    i64 i = 0;
-    for (; i + F16_BLOCK <= n; i += F16_BLOCK) {
-        widen_f16(d + i, p + i);
-        for (int k = 0; k < F16_BLOCK; k++) d[i + k] = put_f32(d[i + k]);
-    }
-    for (; i < n; i++) d[i] = put_f32(get_f16(p[i]));
-}
-
-static void narrow_f16_all(u16 *d, const float *p, i64 n) {
-    float x[F16_BLOCK];
-    i64 i = 0;
-    for (; i + F16_BLOCK <= n; i += F16_BLOCK) {
-        memcpy(x, p + i, sizeof x);
-        narrow_f16(d + i, x);
-    }
-    for (; i < n; i++) d[i] = put_f16(p[i]);
-}
 
 static int convert_directly(void *dst, int dst_fmt, const void *src, int src_fmt, i64 n) {
     if (src_fmt == FORMAT_FP16 && dst_fmt == FORMAT_FP32) return widen_f16_all(dst, src, n), 1;
     if (src_fmt == FORMAT_FP32 && dst_fmt == FORMAT_FP16) return narrow_f16_all(dst, src, n), 1;
-    DIRECT(FORMAT_BF16, bf16, u16, FORMAT_FP32, f32, float, put_f32(get_bf16(x)))
-    DIRECT(FORMAT_FP32, f32, float, FORMAT_BF16, bf16, u16, put_bf16(x))
+    if (src_fmt == FORMAT_BF16 && dst_fmt == FORMAT_FP32) return widen_bf16_all(dst, src, n), 1;
+    if (src_fmt == FORMAT_FP32 && dst_fmt == FORMAT_BF16) return narrow_bf16_all(dst, src, n), 1;
     DIRECT(FORMAT_FP32, f32, float, FORMAT_TF32, tf32, float, put_tf32(x))
     DIRECT(FORMAT_INT32, i32, i32, FORMAT_FP32, f32, float, (float)x)
     DIRECT(FORMAT_PRED, u8, u8, FORMAT_FP32, f32, float, (float)x)

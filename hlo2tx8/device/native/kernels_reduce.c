@@ -70,6 +70,32 @@ JOINS(f32, 4)
 JOINS(bf16, 2)
 JOINS(f16, 2)
 
+/* Results in FP32, canonical. */
+INLINE lanes16 times(lanes16 x, float factor) {
+    const lanes16 y = x * factor;
+    const lanes16 canonical = (lanes16)((words16){0} + CANONICAL_F32);
+    return pick(y == y, y, canonical);
+}
+#define JOIN_SCALED(join) \
+    static void join##_scaled(u8 *dst, const u8 *src, i64 num, i64 apart, float factor) { \
+        lanes16 v[PARTS]; \
+        EACH_PART v[k] = load_f32(src + k * 64); \
+        for (i64 i = 1; i < num; i++) { \
+            src += apart; \
+            EACH_PART v[k] = join(v[k], load_f32(src + k * 64)); \
+        } \
+        EACH_PART v[k] = times(v[k], factor); \
+        memcpy(dst, v, sizeof v); \
+    }
+JOIN_SCALED(join_add)
+JOIN_SCALED(join_max)
+JOIN_SCALED(join_min)
+
+void join_rows_scaled(enum join join, u8 *dst, const u8 *src, i64 num, i64 apart, float factor) {
+    static void (*const kernels[])(u8 *, const u8 *, i64, i64, float) = {join_add_scaled, join_max_scaled, join_min_scaled};
+    kernels[join](dst, src, num, apart, factor);
+}
+
 void join_rows(enum join join, int fmt, float *acc, const u8 *src, i64 num, i64 apart) {
     static void (*const kernels[3][3])(float *, const u8 *, i64, i64) = {
         {join_add_f32, join_max_f32, join_min_f32}, {join_add_bf16, join_max_bf16, join_min_bf16}, {join_add_f16, join_max_f16, join_min_f16}};

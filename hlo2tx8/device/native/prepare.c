@@ -171,7 +171,7 @@ static void find_chains(struct machine *m) {
         const int is_link = is_vector_link(s);
         const int is_between = s->form == FORM_AFFINE || s->form == FORM_NOTHING;
         length = is_link || (is_between && s->opcode != OP_KC_END_IF) ? length + 1 : 0;
-        s->chain = is_link && length > 1 ? length : 0;
+        s->chain = is_link ? length : 0;
     }
 }
 
