@@ -10,9 +10,22 @@ from native_cases import CHIP, DENSE_LEVELS, IMAGE_BYTES, run_both
 
 from hlo2tx8.device import native
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.ct_arith import CtAddVS, CtAddVV, CtMulVuV, CtMulVV, CtSubVuVLoop
+from hlo2tx8.device.isa.ct_arith import (
+    CtAddVS,
+    CtAddVuV,
+    CtAddVV,
+    CtDivVV,
+    CtMaxVV,
+    CtMulVuV,
+    CtMulVuVLoop,
+    CtMulVV,
+    CtSubVuV,
+    CtSubVuVLoop,
+    CtSubVV,
+)
 from hlo2tx8.device.isa.ct_move import CtMaskMove
 from hlo2tx8.device.isa.encoding import Record, encode_records
+from hlo2tx8.device.isa.forms import CtVuV, CtVuVLoop, CtVV
 from hlo2tx8.device.isa.kc_control import KcBarrier
 from hlo2tx8.device.isa.kc_vector import KcVAdd
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, Wdma
@@ -69,6 +82,33 @@ def test_equals_definition(seed: int) -> None:
         wrong = np.nonzero(expected != actual)[0]
         listing = "\n".join(f"{r.kind.MNEMONIC} {r.fields}" for r in records)
         assert not wrong.size, f"{wrong.size} bytes from {wrong[:1]}\n{listing}"
+
+
+FIRSTS = (CtAddVV, CtSubVV, CtMulVV, CtDivVV, CtAddVuV, CtSubVuV, CtMulVuV, CtSubVuVLoop, CtMulVuVLoop)
+
+
+@pytest.mark.parametrize("first", FIRSTS, ids=lambda kind: kind.MNEMONIC)
+def test_second_in_place_equals_definition(first: type[CtVV | CtVuV | CtVuVLoop]) -> None:
+    """Two records of which the second replaces what the first wrote run as one where there is a kernel for both."""
+    rng = np.random.default_rng(len(first.MNEMONIC))
+    image = rng.uniform(-2, 2, IMAGE_BYTES // 4).astype(np.float32)
+    special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-42, 3e38], np.float32)
+    image[rng.integers(0, image.size, 400)] = rng.choice(special, 400)
+    for second, n, order in product((CtAddVV, CtSubVV, CtMulVV, CtMaxVV), COUNTS[:2], range(4)):
+        dst, a, b, other = (int(v) for v in rng.choice(PLACES[:3] + PLACES[4:], 4, replace=False))
+        if order == 3:
+            dst = a
+        operands = {"dst": dst, "a": a, "n": n}
+        if issubclass(first, CtVuVLoop):
+            operands |= {"unit": b, "n": n // 4, "u": 64, "full_n": n // 4 * 4, "full_u": 64 * 4}
+        elif issubclass(first, CtVuV):
+            operands |= {"unit": b, "u": int(rng.choice((24, 64)))}
+        else:
+            operands |= {"b": b}
+        left, right = {0: (dst, other), 1: (other, dst), 2: (dst, dst), 3: (dst, other)}[order]
+        records = [Record(first, operands, Format.FP32), Record(second, {"dst": dst, "a": left, "b": right, "n": n}, Format.FP32)]
+        expected, actual = run_both(records, image.view(np.uint8))
+        np.testing.assert_array_equal(actual, expected, f"{second.MNEMONIC} {n} {order}")
 
 
 @pytest.mark.parametrize("address", [4096, 2 << 20], ids=["cleared", "given back"])

@@ -178,9 +178,14 @@ int float_index_of(int fmt);  /* enum float_index, or -1 */
 int format_bytes(int fmt);    /* bytes of an element, 0 for a code that is none */
 int is_signed_format(int fmt);
 
+/* c is the other operand of a second operation. */
+typedef void (*pair_kernel)(void *dst, const void *a, const void *b, const void *c, i64 n);
+
 /* Kernels by opcode and format; NULL where there is none. `scalar` picks the form whose b is one element. */
 binary_kernel float_binary_kernel(int opcode, int fmt, int scalar);
 binary_kernel float_unit_kernel(int opcode, int fmt); /* b is UNIT_ELEMENTS elements, repeated along a */
+/* Of FP32: `repeats` if b is UNIT_ELEMENTS elements, repeated along a; `is_second` if the first result is the second operand of the second. */
+pair_kernel float_pair_kernel(int first, int second, int repeats, int is_second);
 unary_kernel float_unary_kernel(int opcode, int fmt);
 unary_kernel function_kernel(int opcode, int fmt); /* makes the table the kernel reads, if any; not while tiles run */
 binary_kernel kernel_core_float_binary(int opcode, int fmt);

@@ -55,6 +55,26 @@ static i64 widest(const struct link *links, int num) {
     return bytes;
 }
 
+/* Two neighbours as one where the second replaces what the first writes. */
+static int join_links(struct link *first, const struct link *second) {
+    const int repeats = first->step->form == FORM_UNIT || first->step->form == FORM_UNIT_LOOP;
+    const int is_second = second->src[1] == first->dst;
+    if (first->pair || first->step->fmt != FORMAT_FP32 || second->step->fmt != FORMAT_FP32 || second->dst != first->dst) return 0;
+    if ((first->step->form != FORM_BINARY && !repeats) || second->step->form != FORM_BINARY) return 0;
+    if (repeats && (first->u != UNIT_ELEMENTS || (first->round != INT64_MAX && first->round % UNIT_ELEMENTS))) return 0;
+    if ((second->src[0] == first->dst) == is_second) return 0;
+    first->pair = float_pair_kernel(first->step->opcode, second->step->opcode, repeats, is_second);
+    first->third = second->src[!is_second];
+    return first->pair != NULL;
+}
+
+static int join_neighbours(struct link *links, int num) {
+    int kept = num ? 1 : 0;
+    for (int i = 1; i < num; i++)
+        if (!join_links(links + kept - 1, links + i)) links[kept++] = links[i];
+    return kept;
+}
+
 i64 run_chain(struct context *c, i64 at) {
     struct link links[MAX_LINKS];
     struct regions regions;
@@ -89,6 +109,7 @@ i64 run_chain(struct context *c, i64 at) {
     }
     if (num == 0) return at;
     const i64 n = links[0].n, block = BLOCK_BYTES / widest(links, num);
+    num = join_neighbours(links, num);
     if (num == 1 && n * links[0].dst_bytes < BLOCK_BYTES) {
         apply_link(links, 0, n);
         return next;

@@ -190,6 +190,8 @@ struct link {
     i64 zero; /* of a conversion, and its seed */
     u32 seed;
     binary_kernel kernel;
+    pair_kernel pair; /* computes this record and the one behind it, which takes `third` to what this one would write; NULL: alone */
+    const u8 *third;
 };
 
 int resolve_link(struct context *c, struct link *k); /* 0, the fault, or -1 if the record is not elementwise */

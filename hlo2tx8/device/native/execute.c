@@ -164,7 +164,10 @@ void apply_link(const struct link *k, i64 at, i64 n) {
     const u8 *const b = k->num > 1 ? k->src[1] + at * k->src_bytes[1] : NULL;
     switch ((enum form)s->form) {
     case FORM_UNARY: s->kernel.unary(dst, a, n); return;
-    case FORM_BINARY: s->kernel.binary(dst, a, b, n); return;
+    case FORM_BINARY:
+        if (k->pair) k->pair(dst, a, b, k->third + at * k->dst_bytes, n);
+        else s->kernel.binary(dst, a, b, n);
+        return;
     case FORM_COMPARE: k->kernel(dst, a, b, n); return;
     case FORM_VS: s->kernel.binary(dst, a, &k->scalar, n); return;
     case FORM_UNIT: case FORM_UNIT_LOOP: apply_unit(k, dst, a, at, n); return;

@@ -55,7 +55,8 @@ void apply_unit(const struct link *k, u8 *dst, const u8 *a, i64 at, i64 n) {
         const u8 *const unit = k->unit + (round * k->u + from) * bytes;
         count = k->round - within < n ? k->round - within : n;
         if (is_quick && from == 0) {
-            s->other(dst, a, unit, count);
+            if (k->pair) k->pair(dst, a, unit, k->third + at * bytes, count);
+            else s->other(dst, a, unit, count);
             continue;
         }
         count = count < k->u - from ? count : k->u - from;
