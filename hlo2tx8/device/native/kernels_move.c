@@ -1,13 +1,7 @@
 /* Moves: strided copies, selection, indexed access. Elements are opaque. */
 #include <stdlib.h>
 
-#include "base.h"
-
-typedef struct {
-    u64 low, high;
-} u128;
-
-#define WIDTHS(X) X(1, u8) X(2, u16) X(4, u32) X(8, u64) X(16, u128)
+#include "moves.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -118,91 +112,12 @@ static void copy_line(u8 *dst, const u8 *src, i64 run, i64 n, i64 d, i64 s) {
     }
 }
 
-/* A transposition: two levels of single elements, where one side is dense along the outer one. Tiles of 16 lines stay in the cache. */
-#define SQUARE 16
-#define EIGHT 8
-#define LOW(x, y) __builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11)
-#define HIGH(x, y) __builtin_shufflevector(x, y, 4, 12, 5, 13, 6, 14, 7, 15)
-/* Each round deals the rows out like cards; after log2(8) rounds rows are columns. */
-#define TRANSPOSE_EIGHT(bytes, T) \
-    static inline void eight_##bytes(u8 *restrict dst, const u8 *restrict src, i64 d, i64 s) { \
-        typedef T row __attribute__((vector_size(EIGHT * sizeof(T)))); \
-        row x[EIGHT], y[EIGHT]; \
-        for (int i = 0; i < EIGHT; i++) memcpy(x + i, src + i * s, sizeof(row)); \
-        for (int round = 0; round < 3; round++) { \
-            for (int i = 0; i < EIGHT / 2; i++) { \
-                y[2 * i] = LOW(x[i], x[i + EIGHT / 2]); \
-                y[2 * i + 1] = HIGH(x[i], x[i + EIGHT / 2]); \
-            } \
-            memcpy(x, y, sizeof x); \
-        } \
-        for (int i = 0; i < EIGHT; i++) memcpy(dst + i * d, x + i, sizeof(row)); \
-    }
-TRANSPOSE_EIGHT(2, u16)
-TRANSPOSE_EIGHT(4, u32)
-TRANSPOSE_EIGHT(8, u64)
-#define TRANSPOSE_BLOCK(bytes, T) \
-    static inline void block_##bytes(u8 *restrict dst, const u8 *restrict src, i64 rows, i64 columns, i64 d, i64 s) { \
-        T block[SQUARE][SQUARE]; \
-        for (i64 r = 0; r < rows; r++) \
-            for (i64 c = 0; c < columns; c++) memcpy(&block[c][r], src + r * s + c * (i64)sizeof(T), sizeof(T)); \
-        for (i64 c = 0; c < columns; c++) memcpy(dst + c * d, block[c], (size_t)rows * sizeof(T)); \
-    }
-TRANSPOSE_BLOCK(1, u8)
-TRANSPOSE_BLOCK(16, u128)
-#define QUARTERS(bytes) \
-    static inline void square_##bytes(u8 *restrict dst, const u8 *restrict src, i64 rows, i64 columns, i64 d, i64 s) { \
-        for (i64 c = 0; c < columns; c += EIGHT) \
-            for (i64 r = 0; r < rows; r += EIGHT) eight_##bytes(dst + c * d + r * bytes, src + r * s + c * bytes, d, s); \
-    }
-QUARTERS(2)
-QUARTERS(4)
-QUARTERS(8)
-#define SCALARS(bytes) \
-    static inline void square_##bytes(u8 *restrict dst, const u8 *restrict src, i64 rows, i64 columns, i64 d, i64 s) { \
-        block_##bytes(dst, src, rows, columns, d, s); \
-    }
-SCALARS(1)
-SCALARS(16)
-
-/* Some lines from `at` on: the last ones overlap those before rather than being fewer than vectors take. */
-struct part {
-    i64 at, n;
-};
-static inline struct part part_of(i64 at, i64 n) {
-    const i64 rest = n - at;
-    if (rest >= SQUARE) return (struct part){at, SQUARE};
-    return rest > EIGHT ? (struct part){n - SQUARE, SQUARE} : (struct part){n - EIGHT, EIGHT};
-}
-#define TRANSPOSE(bytes, T) \
-    static void transpose_##bytes(u8 *restrict dst, const u8 *restrict src, struct level a, struct level b) { \
-        for (i64 j = 0; j < b.n; j += SQUARE) { \
-            const struct part columns = part_of(j, b.n); \
-            for (i64 i = 0; i < a.n; i += SQUARE) { \
-                const struct part rows = part_of(i, a.n); \
-                square_##bytes(dst + rows.at * bytes + columns.at * b.dst, src + rows.at * a.src + columns.at * bytes, rows.n, columns.n, b.dst, a.src); \
-            } \
-        } \
-    }
-WIDTHS(TRANSPOSE)
-
-static int transpose(u8 *dst, const u8 *src, i64 run, struct level a, struct level b) {
-    if (a.n < SQUARE || b.n < SQUARE || a.src <= 64 || b.src != run || a.dst != run || b.dst < run * a.n) return 0;
-    switch (run) {
-#define CASE(bytes, T) \
-    case bytes: transpose_##bytes(dst, src, a, b); return 1;
-        WIDTHS(CASE)
-#undef CASE
-    default: return 0;
-    }
-}
-
 void copy_nest(u8 *dst, const u8 *src, i64 run, const struct level *levels, int num) {
     if (num == 0) {
         memcpy(dst, src, (size_t)run);
     } else if (num == 1) {
         copy_line(dst, src, run, levels[0].n, levels[0].dst, levels[0].src);
-    } else if (num > 2 || !transpose(dst, src, run, levels[0], levels[1])) {
+    } else if (num > 2 || !transpose_elements(dst, src, run, levels[0], levels[1])) {
         const struct level top = levels[num - 1];
         for (i64 i = 0; i < top.n; i++) copy_nest(dst + i * top.dst, src + i * top.src, run, levels, num - 1);
     }
