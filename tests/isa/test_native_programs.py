@@ -24,6 +24,7 @@ from hlo2tx8.device.isa.ct_arith import (
     CtSubVV,
 )
 from hlo2tx8.device.isa.ct_move import CtMaskMove
+from hlo2tx8.device.isa.ct_reduce import CtReduce, CtReduceAvg, CtReduceMax, CtReduceSum, ReduceDim
 from hlo2tx8.device.isa.encoding import Record, encode_records
 from hlo2tx8.device.isa.forms import CtVuV, CtVuVLoop, CtVV
 from hlo2tx8.device.isa.kc_control import KcBarrier
@@ -43,7 +44,7 @@ def random_record(rng: np.random.Generator) -> Record:
     dst, a, b, mask = (int(v) for v in rng.choice(PLACES, 4))
     slot, offset = int(rng.integers(0, 2)), int(rng.choice((0, 1024, 1030, 2048)))
     transfer = {"offset": offset, "count": n, **DENSE_LEVELS}
-    match rng.choice(11, p=(0.22, 0.12, 0.18, 0.08, 0.08, 0.06, 0.05, 0.05, 0.04, 0.06, 0.06)):
+    match rng.choice(12, p=(0.2, 0.12, 0.16, 0.08, 0.08, 0.04, 0.04, 0.04, 0.04, 0.06, 0.06, 0.08)):
         case 0:
             return Record(Rdma, {"dst": dst, "slot": slot, **transfer}, Format.FP32)
         case 1:
@@ -67,6 +68,10 @@ def random_record(rng: np.random.Generator) -> Record:
         case 9:
             u = int(rng.choice((4, 24, 64)))
             return Record(CtMulVuV, {"dst": dst, "a": a, "unit": b + int(rng.choice((0, 4))), "n": n, "u": u}, Format.FP32)
+        case 10:
+            kind, rows = (CtReduceSum, CtReduceAvg, CtReduceMax)[rng.integers(3)], int(rng.choice((1, 2, 8)))
+            sizes = {"batch": 1, "h": rows, "w": n // 64 // rows, "c": 64}
+            return Record(kind, {"dst": b, "src": a, "dim": ReduceDim.W, **sizes}, Format.FP32)
         case _:
             rounds = {"n": n // 4, "u": 64, "full_n": n // 4 * 4, "full_u": 64 * 4}
             return Record(CtSubVuVLoop, {"dst": dst, "a": a, "unit": b, **rounds}, Format.FP32)
@@ -109,6 +114,24 @@ def test_second_in_place_equals_definition(first: type[CtVV | CtVuV | CtVuVLoop]
         records = [Record(first, operands, Format.FP32), Record(second, {"dst": dst, "a": left, "b": right, "n": n}, Format.FP32)]
         expected, actual = run_both(records, image.view(np.uint8))
         np.testing.assert_array_equal(actual, expected, f"{second.MNEMONIC} {n} {order}")
+
+
+@pytest.mark.parametrize("kind", [CtReduceSum, CtReduceAvg, CtReduceMax], ids=lambda kind: kind.MNEMONIC)
+def test_reduction_of_what_a_chain_writes_equals_definition(kind: type[CtReduce]) -> None:
+    """Rows are reduced as soon as they are computed, unless the result lies where the chain still reads or writes."""
+    rng = np.random.default_rng(len(kind.MNEMONIC))
+    image = rng.uniform(-2, 2, IMAGE_BYTES // 4).astype(np.float32).view(np.uint8)
+    n = 4096
+    for rows, source, dst in product((1, 4, 16), (0, 16384), (0, 16384, 32768, 32768 + 4096, 49152, 49152 + 256)):
+        records = [
+            Record(CtAddVV, {"dst": 0, "a": 32768, "b": 16384, "n": n}, Format.FP32),
+            Record(CtMulVuV, {"dst": 16384, "a": 0, "unit": 49152, "n": n, "u": 64}, Format.FP32),
+            Record(
+                kind, {"dst": dst, "src": source, "dim": ReduceDim.W, "batch": 1, "h": rows, "w": 64 // rows, "c": 64}, Format.FP32
+            ),
+        ]
+        expected, actual = run_both(records, image)
+        np.testing.assert_array_equal(actual, expected, f"{rows} {source} {dst}")
 
 
 @pytest.mark.parametrize("address", [4096, 2 << 20], ids=["cleared", "given back"])

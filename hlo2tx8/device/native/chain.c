@@ -2,14 +2,16 @@
  *
  *     RDMA a; b = a * a; c = b + a; WDMA c     is run as     for each block: RDMA a'; b' = a' * a'; c' = b' + a'; WDMA c'
  *
+ * A reduction of rows of what a link writes may be the last record: a block is a row then, or some.
  * That gives the same bits if any two records' ranges, one of them written, are either apart or the same elements. A record that breaks
  * the rule, faults, or is not dense ends the chain before it.
  */
-#include "core.h"
+#include "reduction.h"
 
 #define MAX_LINKS 24
 #define BLOCK_BYTES 4096
 #define WORTH_ELEMENTS 512
+#define MOST_ROW_BYTES 16384
 
 /* Bytes that links access as elements of one width; 0: in any order. */
 struct region {
@@ -75,6 +77,19 @@ static int join_neighbours(struct link *links, int num) {
     return kept;
 }
 
+/* May the reduction of record `at` end a chain of links on n elements? */
+static int resolve_last(struct context *c, struct reduction *r, struct regions *regions, const struct link *links, int num, i64 at) {
+    c->record = c->machine->code + at * RECORD_WORDS;
+    c->step = c->machine->steps + at;
+    if (resolve_reduce(c, r) || r->dim != DIM_W || r->from.batch > 1 || r->from.channels != LANES_OF_REDUCE) return 0;
+    const i64 n = links[0].n, row = r->width * LANES_OF_REDUCE;
+    int is_of_link = 0;
+    for (int i = 0; i < num; i++) is_of_link |= links[i].dst == r->src && links[i].dst_bytes == r->from.bytes;
+    if (!is_of_link || r->from.size != n * r->from.bytes || row * r->from.bytes > MOST_ROW_BYTES) return 0;
+    if (is_deferred(c->tile, r->src, r->from.size) || is_deferred(c->tile, r->target, r->to.size)) return 0;
+    return add_access(regions, r->target, r->to.size, 0, 1);
+}
+
 i64 run_chain(struct context *c, i64 at) {
     struct link links[MAX_LINKS];
     struct regions regions;
@@ -83,11 +98,16 @@ i64 run_chain(struct context *c, i64 at) {
     const i64 end = at + c->step->chain;
     int num = 0;
     i64 next = at;
-    for (; next < end && num < MAX_LINKS; next++) {
+    struct reduction last;
+    int has_last = 0;
+    for (; next < end && num < MAX_LINKS && !has_last; next++) {
         c->record = c->machine->code + next * RECORD_WORDS;
         c->step = c->machine->steps + next;
         if (c->step->form == FORM_AFFINE) {
             run_affine(c);
+        } else if (c->step->form == FORM_REDUCE) {
+            has_last = num && resolve_last(c, &last, &regions, links, num, next);
+            if (!has_last) break;
         } else if (c->step->form != FORM_NOTHING) {
             struct link *const new = links + num;
             const int is_deferred = c->step->form == FORM_RDMA ? defer_load(c) : 0;
@@ -108,9 +128,10 @@ i64 run_chain(struct context *c, i64 at) {
         }
     }
     if (num == 0) return at;
-    const i64 n = links[0].n, block = BLOCK_BYTES / widest(links, num);
+    const i64 n = links[0].n, row = has_last ? last.width * LANES_OF_REDUCE : 1, some = BLOCK_BYTES / widest(links, num);
+    const i64 block = some > row ? some / row * row : row;
     num = join_neighbours(links, num);
-    if (num == 1 && n * links[0].dst_bytes < BLOCK_BYTES) {
+    if (num == 1 && !has_last && n * links[0].dst_bytes < BLOCK_BYTES) {
         apply_link(links, 0, n);
         return next;
     }
@@ -120,6 +141,7 @@ i64 run_chain(struct context *c, i64 at) {
             prefetch_beside(c->tile, count * links[k].dst_bytes);
             apply_link(links + k, i, count);
         }
+        if (has_last) reduce_range(&last, c->tile, last.target, last.src, i / row, (i + count) / row, row * last.from.bytes);
     }
     return next;
 }

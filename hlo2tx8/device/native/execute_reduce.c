@@ -1,13 +1,7 @@
 /* Reductions of tensors in Cx and NCx, see device/reduce_rules.py. */
-#include "float_rows.h"
+#include "reduction.h"
 
 #define MOST_REDUCED 16384
-
-struct reduction {
-    int fmt, is_average;
-    enum join join;
-    i64 num; /* elements joined into one */
-};
 
 /* acc[i] = row 0 [i], joined with row 1 [i] and so on: `num` rows of `n` elements, `apart` bytes from each other. */
 static void join_some(const struct reduction *r, float *acc, const u8 *src, i64 n, i64 num, i64 apart) {
@@ -99,39 +93,44 @@ static void reduce_points(const struct reduction *r, u8 *dst, const struct block
 /* Every opcode's way to join two elements. */
 static enum join join_of(int opcode) { return opcode == OP_CT_REDUCE_MAX ? JOIN_MAX : opcode == OP_CT_REDUCE_MIN ? JOIN_MIN : JOIN_ADD; }
 
-int execute_reduce(struct context *c) {
-    enum { DIM_C, DIM_W, DIM_H, DIM_HW };
+int resolve_reduce(struct context *c, struct reduction *r) {
     static const struct bound bounds[] = CT_REDUCE_SUM__BOUNDS;
     const i64 batch = operand(c, CT_REDUCE_SUM__BATCH), h = operand(c, CT_REDUCE_SUM__H), w = operand(c, CT_REDUCE_SUM__W);
     const i64 channels = operand(c, CT_REDUCE_SUM__C), dim = operand(c, CT_REDUCE_SUM__DIM);
     if (check_bounds(c, bounds, COUNT_OF(bounds))) return FAULT_BAD_DESCRIPTOR;
     if (dim == DIM_HW && h * w > MOST_REDUCED) return fail(c, FAULT_BAD_DESCRIPTOR, "%lld x %lld points are reduced", (long long)h, (long long)w);
     const int opcode = c->step->opcode;
-    const struct reduction r = {c->step->fmt, opcode == OP_CT_REDUCE_AVG, join_of(opcode), dim == DIM_C ? channels : dim == DIM_W ? w : dim == DIM_H ? h : h * w};
-    const i64 points = dim == DIM_C ? h * w : h * w / r.num;
-    const struct blocked from = blocked_of(r.fmt, batch, h * w, channels), to = blocked_of(r.fmt, batch, points, dim == DIM_C ? 1 : channels);
-    const u8 *src = spm_range(c, operand(c, CT_REDUCE_SUM__SRC), from.size, 1);
-    u8 *const target = src ? spm_range(c, operand(c, CT_REDUCE_SUM__DST), to.size, 1) : NULL;
-    if (!target) return (int)c->tile->fault.kind;
-    const u8 *const given = src;
-    src = read_in_place(c->tile, src, from.size, target, to.size);
-    const int keeps_status = c->machine->keeps_status;
-    const u32 special = keeps_status ? special_of(src, r.fmt, &from) : 0;
-    const int is_whole = dim == DIM_C && channels % LANES_OF_REDUCE == 0;
-    /* what lies in DDR in the order in which it is read, the host foresees: asking for more would only hold that up */
-    const i64 work = src != given && dim == DIM_W ? 0 : from.size / (batch * points);
-    u8 *const out = stage(c, target, !overlap(target, to.size, src, from.size));
-    for (i64 b = 0; b < batch; b++) {
-        for (i64 q = 0, count = 1; q < points; q += count) {
-            u8 *const dst = out + b * to.stride;
-            const u8 *const data = src + b * from.stride;
-            count = is_whole && points - q >= ROWS_AT_ONCE ? ROWS_AT_ONCE : 1;
-            prefetch_beside(c->tile, work * count);
-            if (count > 1) reduce_many(&r, dst + q * LEAST_TAIL * to.bytes, data, &from, q);
-            else if (dim == DIM_C) reduce_channels(&r, dst + q * LEAST_TAIL * to.bytes, data, &from, q);
-            else reduce_points(&r, dst, &to, q, data, &from, dim == DIM_W ? q * w : q, dim == DIM_H ? w : 1);
-        }
+    r->fmt = c->step->fmt, r->is_average = opcode == OP_CT_REDUCE_AVG, r->join = join_of(opcode), r->dim = (int)dim, r->width = w;
+    r->num = dim == DIM_C ? channels : dim == DIM_W ? w : dim == DIM_H ? h : h * w;
+    const i64 points = dim == DIM_C ? h * w : h * w / r->num;
+    r->from = blocked_of(r->fmt, batch, h * w, channels), r->to = blocked_of(r->fmt, batch, points, dim == DIM_C ? 1 : channels);
+    r->src = spm_range(c, operand(c, CT_REDUCE_SUM__SRC), r->from.size, 1);
+    r->target = r->src ? spm_range(c, operand(c, CT_REDUCE_SUM__DST), r->to.size, 1) : NULL;
+    return r->target ? 0 : (int)c->tile->fault.kind;
+}
+
+void reduce_range(const struct reduction *r, struct tile *t, u8 *out, const u8 *data, i64 first, i64 end, i64 work) {
+    const int is_whole = r->dim == DIM_C && r->from.channels % LANES_OF_REDUCE == 0;
+    for (i64 q = first, count = 1; q < end; q += count) {
+        count = is_whole && end - q >= ROWS_AT_ONCE ? ROWS_AT_ONCE : 1;
+        prefetch_beside(t, work * count);
+        if (count > 1) reduce_many(r, out + q * LEAST_TAIL * r->to.bytes, data, &r->from, q);
+        else if (r->dim == DIM_C) reduce_channels(r, out + q * LEAST_TAIL * r->to.bytes, data, &r->from, q);
+        else reduce_points(r, out, &r->to, q, data, &r->from, r->dim == DIM_W ? q * r->width : q, r->dim == DIM_H ? r->width : 1);
     }
-    if (keeps_status) note_tensors(c, special, special_of(out, r.fmt, &to));
-    return unstage(target, out, &to);
+}
+
+int execute_reduce(struct context *c) {
+    struct reduction r;
+    const int fault = resolve_reduce(c, &r);
+    if (fault) return fault;
+    const u8 *const src = read_in_place(c->tile, r.src, r.from.size, r.target, r.to.size);
+    /* what lies in DDR in the order in which it is read, the host foresees: asking for more would only hold that up */
+    const i64 work = src != r.src && r.dim == DIM_W ? 0 : r.from.size / (r.from.batch * r.to.points);
+    const int keeps_status = c->machine->keeps_status;
+    const u32 special = keeps_status ? special_of(src, r.fmt, &r.from) : 0;
+    u8 *const out = stage(c, r.target, !overlap(r.target, r.to.size, src, r.from.size));
+    for (i64 b = 0; b < r.from.batch; b++) reduce_range(&r, c->tile, out + b * r.to.stride, src + b * r.from.stride, 0, r.to.points, work);
+    if (keeps_status) note_tensors(c, special, special_of(out, r.fmt, &r.to));
+    return unstage(r.target, out, &r.to);
 }

@@ -170,7 +170,7 @@ static void find_chains(struct machine *m) {
         struct step *const s = m->steps + i;
         const int is_link = is_vector_link(s);
         const int is_between = s->form == FORM_AFFINE || s->form == FORM_NOTHING;
-        length = is_link || (is_between && s->opcode != OP_KC_END_IF) ? length + 1 : 0;
+        length = s->form == FORM_REDUCE ? 1 : is_link || (is_between && s->opcode != OP_KC_END_IF) ? length + 1 : 0; /* a reduction ends one */
         s->chain = is_link ? length : 0;
     }
 }
