@@ -77,7 +77,7 @@ class ReductionAnalysis:
         """The reductions in the function and in those that will be inlined into it, as far as their order is free."""
         found: list[Operation] = []
         for op in function.instructions:
-            if why_in_order(op) == "" and not _is_small_window(op):
+            if why_in_order(op) == "" and not is_small_window(op):
                 found.append(op)
         for callee in self.accesses.inlined_callees(function):
             found += self._reductions(callee)
@@ -97,7 +97,7 @@ class _Shape:
         return Blocks(self.loops, self.block, self.extent, lanes, self.is_outer)
 
 
-def _is_small_window(op: Operation) -> bool:
+def is_small_window(op: Operation) -> bool:
     """Does it join a view's elements that are no neighbours in memory, or few? A turn each then loads them for all outputs."""
     owner = op.operands[0].owner
     if not isinstance(owner, ReadAtOp):
