@@ -162,7 +162,6 @@ def _assign(
         first = found[0]
         in_loop = any(use.scope.in_loop for use in found)
         is_reduced_once = in_loop and is_reduction(op)
-        joins = rows is not None and op in rows.reductions
         if op not in separate and not is_reduced_once and all(use.same_place(first) for use in found[1:]):
             place = Place(first.function, first.map, first.scope)
         else:
@@ -176,6 +175,7 @@ def _assign(
                 diverging.update(dict.fromkeys(_second_paths(found)))
         places[op] = place
         place.function.instructions.append(op)
+        joins = rows is not None and op in rows.reductions and place.function is whole
         _record_operands(op, place, rows if joins else None, uses, operand_places)
     for function in functions:
         function.instructions.reverse()
