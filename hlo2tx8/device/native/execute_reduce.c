@@ -17,6 +17,8 @@ static void join_some(const struct reduction *r, float *acc, const u8 *src, i64 
     }
 }
 
+static const float NEUTRAL[] = {-0.0f, -INFINITY, INFINITY}; /* of enum join */
+
 /* A point's channels: lanes in order, then neighbours. */
 static void reduce_channels(const struct reduction *r, u8 *dst, const u8 *src, const struct blocked *l, i64 p) {
     float lanes[LANES_OF_REDUCE], row[MOST_WIDTH];
@@ -28,14 +30,8 @@ static void reduce_channels(const struct reduction *r, u8 *dst, const u8 *src, c
         load_row(row, block + p * width * l->bytes, r->fmt, rest);
         for (i64 i = 0; i < rest; i++) lanes[i] = whole ? join_two(r->join, lanes[i], row[i]) : row[i];
     }
-    if (whole) {
-        lanes[0] = join_lanes(r->join, lanes);
-    } else {
-        for (i64 n = rest; n > 1; n = (n + 1) / 2) {
-            for (i64 i = 0; i < n / 2; i++) lanes[i] = join_two(r->join, lanes[2 * i], lanes[2 * i + 1]);
-            if (n & 1) lanes[n / 2] = lanes[n - 1];
-        }
-    }
+    for (i64 i = rest; !whole && i < LANES_OF_REDUCE; i++) lanes[i] = NEUTRAL[r->join]; /* a lane without a neighbour stays what it is */
+    lanes[0] = join_lanes(r->join, lanes);
     store_row(r->fmt, dst, lanes, 1, LEAST_TAIL, r->is_average ? r->num : 1);
 }
 

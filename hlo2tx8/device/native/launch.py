@@ -4,6 +4,7 @@ import ctypes
 import math
 import os
 import threading
+from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -105,11 +106,11 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _address(array: Any) -> int:
+def _address(data: Any) -> int:
     """Of the first element; numpy's own way takes four times as long, but it serves types that have no buffer."""
-    if array.nbytes and array.flags.writeable and array.dtype.kind in "biufc":
-        return ctypes.addressof(ctypes.c_char.from_buffer(array))
-    return array.ctypes.data
+    if data.nbytes and data.flags.writeable and data.dtype.kind in "biufc":
+        return ctypes.addressof(ctypes.c_char.from_buffer(data))
+    return data.ctypes.data
 
 
 def launch(
@@ -130,14 +131,13 @@ def launch(
     code = np.ascontiguousarray(program.code, np.uint64)
     if code.flags.writeable:
         code = code.copy()  # another address: what can be written may not be what a kept machine has seen
-    places = [number for slot in slots for number in (_address(slot), slot.nbytes)]
-    table = (ctypes.c_int64 * max(2, len(places)))(*places)  # struct tx8_slot of core.h, address and bytes
+    table = array("q", [number for slot in slots for number in (_address(slot), slot.nbytes)])  # struct tx8_slot of core.h
     if not threads:
-        small = sum(places[1::2]) < SINGLE_THREAD_BYTES
+        small = sum(table[1::2]) < SINGLE_THREAD_BYTES
         threads = 1 if small else processors()
     fault = _Fault()
     key = (chip.spm_limit, chip.tiles, threads)
-    arguments = (code.ctypes.data, len(code), table, len(slots))
+    arguments = (code.ctypes.data, len(code), table.buffer_info()[0], len(slots))
     machine = _KEPT.take(key, code)
     if machine is not None and library.tx8_restart(machine, *arguments, ctypes.byref(fault)):
         library.tx8_destroy(machine)
