@@ -11,7 +11,7 @@ import numpy as np
 from hlo2tx8.device import ne_rules
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa import ne_conv
-from hlo2tx8.device.isa.base import Operands
+from hlo2tx8.device.isa.fields import Operands
 from hlo2tx8.device.isa.window import dilation
 from hlo2tx8.device.window_rules import points_of_windows, windows_of_points
 

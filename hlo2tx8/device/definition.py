@@ -18,7 +18,7 @@ from hlo2tx8.device import (
 from hlo2tx8.device.faults import Fault, FaultKind
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import forms, tdma
-from hlo2tx8.device.isa.base import Engine, Instruction, Operands, unpublished, violation
+from hlo2tx8.device.isa.base import Instruction, unpublished, violation
 from hlo2tx8.device.isa.ct_activation import CtExpLowPrecision, CtLeakyRelu, CtSatRelu
 from hlo2tx8.device.isa.ct_arith import CtAbs, CtNeg
 from hlo2tx8.device.isa.ct_auxiliary import CtBitToFloat, CtCount, CtExtreme
@@ -30,6 +30,7 @@ from hlo2tx8.device.isa.ct_reduce import CtReduce
 from hlo2tx8.device.isa.ct_relation_bits import CT_BIT_RELATIONS
 from hlo2tx8.device.isa.dte import DteForm, DteGather
 from hlo2tx8.device.isa.encoding import Record
+from hlo2tx8.device.isa.fields import Engine, Operands
 from hlo2tx8.device.isa.kc_function import KcFunction, KcVReducePrecision
 from hlo2tx8.device.isa.kc_move import KcVConvert, KcVGather, KcVIota, KcVScatter, KcVSelect
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma

@@ -4,9 +4,9 @@ import numpy as np
 
 from hlo2tx8.device import float_rules, status
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.base import Operands
 from hlo2tx8.device.isa.ct_auxiliary import CtArgMin
 from hlo2tx8.device.isa.encoding import Record
+from hlo2tx8.device.isa.fields import Operands
 from hlo2tx8.device.isa.forms import BITS
 from hlo2tx8.device.tile_machine import TileMachine
 

@@ -8,8 +8,9 @@ from hlo2tx8.device import conv_rules, float_rules, ne_rules, pool_rules, reduce
 from hlo2tx8.device.faults import Fault, FaultKind
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa import ct_pool, ct_reduce, ne, ne_conv
-from hlo2tx8.device.isa.base import Instruction, Operands
+from hlo2tx8.device.isa.base import Instruction
 from hlo2tx8.device.isa.encoding import Record
+from hlo2tx8.device.isa.fields import Operands
 from hlo2tx8.device.tile_machine import TileMachine
 
 

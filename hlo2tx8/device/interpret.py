@@ -11,8 +11,9 @@ from hlo2tx8.device.code import Code
 from hlo2tx8.device.decisions import Log
 from hlo2tx8.device.definition import execute
 from hlo2tx8.device.faults import Fault, FaultKind, FaultPlace
-from hlo2tx8.device.isa.base import Operands, violation
+from hlo2tx8.device.isa.base import violation
 from hlo2tx8.device.isa.encoding import EncodingError, Operand, Record, Register, decode_records
+from hlo2tx8.device.isa.fields import Operands
 from hlo2tx8.device.isa.kc_control import (
     KcBarrier,
     KcEnd,

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from hlo2tx8.device.chip import Cycles
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa import ne_conv
-from hlo2tx8.device.isa.base import Instruction, Operands
+from hlo2tx8.device.isa.base import Instruction
+from hlo2tx8.device.isa.fields import Operands
 from hlo2tx8.device.isa.ne import NeGemmForm
 from hlo2tx8.device.isa.window import SIDES
 from hlo2tx8.device.layouts import Blocked

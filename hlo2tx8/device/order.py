@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hlo2tx8.device.faults import Fault, FaultKind, FaultPlace
-from hlo2tx8.device.isa.base import RANGE_CHECKED, Engine, Operands
 from hlo2tx8.device.isa.encoding import Record
+from hlo2tx8.device.isa.fields import RANGE_CHECKED, Engine, Operands
 from hlo2tx8.device.touches import Touch, name_of
 
 Clock = list[int]  # by engine: how many of its instructions have finished

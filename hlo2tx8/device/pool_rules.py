@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hlo2tx8.device.isa.base import Operands
+from hlo2tx8.device.isa.fields import Operands
 from hlo2tx8.device.isa.window import no_dilation
 from hlo2tx8.device.window_rules import points_of_windows, windows_of_points
 

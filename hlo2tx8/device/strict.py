@@ -17,8 +17,9 @@ from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.definition import execute
 from hlo2tx8.device.definition_remote import check_tiles
 from hlo2tx8.device.faults import Fault, FaultKind, FaultPlace
-from hlo2tx8.device.isa.base import RANGE_CHECKED, Engine, Operands, violation
+from hlo2tx8.device.isa.base import violation
 from hlo2tx8.device.isa.encoding import Record
+from hlo2tx8.device.isa.fields import RANGE_CHECKED, Engine, Operands
 from hlo2tx8.device.layouts import BATCH_ALIGNMENT_BYTES
 from hlo2tx8.device.memory import DeviceMemory, Scratchpad
 from hlo2tx8.device.named_buffers import BufferTable

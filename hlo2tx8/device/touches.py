@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hlo2tx8.device.isa.base import Field, Instruction, Operands, Role
+from hlo2tx8.device.isa.base import Instruction
 from hlo2tx8.device.isa.dte import destinations
+from hlo2tx8.device.isa.fields import Field, Operands, Role
 from hlo2tx8.device.isa.lsu import TdmaGatherScatter, TdmaMemset
 
 Levels = tuple[tuple[int, int], ...]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hlo2tx8.device.isa.base import Operands
+from hlo2tx8.device.isa.fields import Operands
 from hlo2tx8.device.isa.window import SIDES, Dilation, num_windows
 
 

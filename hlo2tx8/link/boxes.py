@@ -12,8 +12,8 @@ from math import prod
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.base import Engine
 from hlo2tx8.device.isa.encoding import Operand, Record, Register
+from hlo2tx8.device.isa.fields import Engine
 from hlo2tx8.device.isa.kc_control import (
     KcAffine,
     KcEnd,

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.base import Engine
 from hlo2tx8.device.isa.encoding import Operand, Record, Register
+from hlo2tx8.device.isa.fields import Engine
 from hlo2tx8.device.isa.kc_control import (
     KcAffine,
     KcBarrier,

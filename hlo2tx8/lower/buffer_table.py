@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.utils.hints import isa
 
 from hlo2tx8.device.isa import Instruction
-from hlo2tx8.device.isa.base import SPM_ROLES
+from hlo2tx8.device.isa.fields import SPM_ROLES
 from hlo2tx8.device.program import Buffer, BufferUse
 from hlo2tx8.dialects import spm
 

@@ -10,8 +10,8 @@ numbers they stand for.
 
 import numpy as np
 
-from hlo2tx8.device.isa.base import SPM_ROLES, Engine, Field
 from hlo2tx8.device.isa.encoding import Record, Register, decode_records
+from hlo2tx8.device.isa.fields import SPM_ROLES, Engine, Field
 from hlo2tx8.device.isa.kc_control import KcAffine, KcEnd, KcEndIf, KcIf, KcLoop
 from hlo2tx8.device.program import Program
 

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.decisions import Decisions
-from hlo2tx8.device.isa.base import Engine
 from hlo2tx8.device.isa.encoding import Record, decode_records
+from hlo2tx8.device.isa.fields import Engine
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.timing import Report
 from hlo2tx8.device.timing.scratchpad import Scratchpad, follow_scratchpad

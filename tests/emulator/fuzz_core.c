@@ -24,6 +24,8 @@ struct machine *tx8_create(const u64 *code, i64 num_records, const struct tx8_sl
                            struct tx8_fault *fault);
 int tx8_run(struct machine *m, double seconds, struct tx8_fault *fault);
 void tx8_set_laws(struct machine *m, double satrelu_bound, double leakyrelu_slope);
+void tx8_keep_decisions(struct machine *m, const u8 *decides, i64 most);
+i64 tx8_decisions(const struct machine *m, struct decision *rows, i64 room);
 void tx8_destroy(struct machine *m);
 
 static u64 state, seed;
@@ -97,9 +99,17 @@ int main(int count, char **arguments) {
         alarm(HANG_SECONDS);
         struct machine *const m = tx8_create(code, n, slots, NUM_SLOTS, SPM_BYTES, 2, below(16) ? 1 : 2, &fault);
         if (m) tx8_set_laws(m, below(2) ? 6.0 : NAN, 0.125);
+        u8 *const decides = malloc((size_t)n);
+        for (i64 k = 0; k < n; k++) decides[k] = (u8)below(2);
+        if (m && below(2)) tx8_keep_decisions(m, decides, (i64)below(100));
         const int outcome = m ? tx8_run(m, STOP_SECONDS, &fault) : 2;
         counts[outcome == 0 ? 7 : outcome == 1 ? 0 : fault.kind < 7 ? fault.kind : 6]++;
+        const i64 num_rows = m ? tx8_decisions(m, NULL, 0) : 0;
+        struct decision *const rows = malloc((size_t)num_rows * sizeof *rows + 1);
+        if (m) tx8_decisions(m, rows, num_rows);
+        free(rows);
         tx8_destroy(m);
+        free(decides);
         alarm(0);
         for (int i = 0; i < NUM_SLOTS; i++) free(slots[i].data);
         free(code);

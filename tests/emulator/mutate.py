@@ -20,8 +20,8 @@ from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.faults import Fault, FaultKind
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import INSTRUCTIONS
-from hlo2tx8.device.isa.base import SPM_ROLES, Role
 from hlo2tx8.device.isa.encoding import HEADER_WORDS, RECORD_WORDS, Record, Register, encode_records
+from hlo2tx8.device.isa.fields import SPM_ROLES, Role
 from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcIf, KcLoop
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.device.program import Program, Slot, SlotKind

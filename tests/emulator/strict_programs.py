@@ -9,9 +9,9 @@ from hlo2tx8.device import interpret
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.faults import Fault, FaultKind
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.base import Engine
 from hlo2tx8.device.isa.ct_arith import CtNeg
 from hlo2tx8.device.isa.encoding import Record, Register, encode_records
+from hlo2tx8.device.isa.fields import Engine
 from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcWait
 from hlo2tx8.device.isa.kc_move import KcVIota
 from hlo2tx8.device.isa.kc_vector import KcVAdd

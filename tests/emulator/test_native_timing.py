@@ -1,5 +1,6 @@
 """The timing model's machine in C against the one in Python that defines it: the same cycles, sums and counters."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from hlo2tx8.device import native
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.timing import native as native_timing
-from hlo2tx8.device.timing.model import follow
+from hlo2tx8.device.timing.model import follow, model, stretches
 from hlo2tx8.device.timing.native import time_program
 from hlo2tx8.driver import compile_source
 from hlo2tx8.tools.fuzz.draw import draw
@@ -42,6 +43,21 @@ def test_samples(file: Path) -> None:
 def test_random_graphs(seed: int) -> None:
     case = draw_control(seed) if seed % 3 == 2 else draw(seed)
     check(compile_source(case.graph.to_hlo(), format="hlo").program)
+
+
+@pytest.mark.parametrize("name", ["regressions/concatenate_rank6_layouts.hlo", "linalg/solve_f32.mlir", "norm/layer_norm_f32.mlir"])
+def test_a_group_takes_less_than_a_millisecond(name: str) -> None:
+    """Between two barriers, decoding and the report's line included."""
+    program = compile_source(str(SAMPLES / name)).program
+    groups = len({key for _, key, _ in stretches(program, CHIP)})
+    assert min(milliseconds(program) for _ in range(20)) < groups
+
+
+def milliseconds(program: Program) -> float:
+    """Of the processor, which others do not count in."""
+    started = time.process_time()
+    str(model(program, CHIP))
+    return 1e3 * (time.process_time() - started)
 
 
 def test_what_the_core_cannot_follow_is_left_to_python(monkeypatch: pytest.MonkeyPatch) -> None:

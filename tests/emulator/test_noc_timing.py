@@ -5,10 +5,10 @@ import pytest
 
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.base import Engine
 from hlo2tx8.device.isa.ct_function import CtExp
 from hlo2tx8.device.isa.dte import DteGather, DteMulticast, DteUnicast
 from hlo2tx8.device.isa.encoding import Operand, Record, Register, encode_records
+from hlo2tx8.device.isa.fields import Engine
 from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcIf, KcLess, KcLoop, KcMod, KcWait
 from hlo2tx8.device.isa.lsu import Rdma
 from hlo2tx8.device.program import Program

@@ -9,10 +9,10 @@ from hlo2tx8.device import interpret, native
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import INSTRUCTIONS, Instruction
-from hlo2tx8.device.isa.base import Engine, Role
 from hlo2tx8.device.isa.ct_pool import CtPoolForm
 from hlo2tx8.device.isa.ct_reduce import CtReduce
 from hlo2tx8.device.isa.encoding import Record, encode_records
+from hlo2tx8.device.isa.fields import Engine, Role
 from hlo2tx8.device.isa.forms import KcScalar, whole_bytes
 from hlo2tx8.device.isa.kc_control import KC_CONTROL, KcAffine, KcLoadScalar
 from hlo2tx8.device.isa.lsu import Rdma, Wdma

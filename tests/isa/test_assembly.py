@@ -14,10 +14,10 @@ from xdsl.parser import Parser
 
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import BufferType, Engine, Instruction, Role, Tx8
-from hlo2tx8.device.isa.base import SPM_ROLES
 from hlo2tx8.device.isa.ct_arith import CtMulVuVLoop
 from hlo2tx8.device.isa.ct_move import CtConvert
 from hlo2tx8.device.isa.encoding import Record, Register
+from hlo2tx8.device.isa.fields import SPM_ROLES
 from hlo2tx8.runtime.listing import line
 
 CT_NAME = re.compile(r"CGRATensor_[A-Z][A-Za-z]*Op_(V|bV|T|S)_((V|VV|VS|VuV|bV|bVbV|bVubV|T)_)?[a-z0-9_]+")

@@ -2,7 +2,7 @@
 
 from xdsl.ir import Dialect
 
-from hlo2tx8.device.isa.base import RANGE_CHECKED, Access, BufferType, Engine, Field, Instruction, Operands, Role, opcodes
+from hlo2tx8.device.isa.base import BufferType, Instruction, opcodes
 from hlo2tx8.device.isa.ct_activation import CT_ACTIVATIONS
 from hlo2tx8.device.isa.ct_arith import CT_ARITHMETIC
 from hlo2tx8.device.isa.ct_auxiliary import CT_AUXILIARY
@@ -14,6 +14,7 @@ from hlo2tx8.device.isa.ct_reduce import CT_REDUCTIONS
 from hlo2tx8.device.isa.ct_relation import CT_RELATIONS
 from hlo2tx8.device.isa.ct_relation_bits import CT_BIT_RELATIONS
 from hlo2tx8.device.isa.dte import DTE
+from hlo2tx8.device.isa.fields import RANGE_CHECKED, Access, Engine, Field, Operands, Role
 from hlo2tx8.device.isa.kc_control import KC_CONTROL, KC_SCALARS
 from hlo2tx8.device.isa.kc_function import KC_FUNCTIONS
 from hlo2tx8.device.isa.kc_move import KC_MOVES

@@ -1,8 +1,9 @@
 """CT auxiliary instructions: counting, positions of extremes, packed bools to numbers, and those whose law is not published."""
 
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.base import Field, Role, instruction, vector
+from hlo2tx8.device.isa.base import instruction
 from hlo2tx8.device.isa.extents import Elements
+from hlo2tx8.device.isa.fields import Field, Role, vector
 from hlo2tx8.device.isa.forms import COUNT, CtInstruction, CtV, packed, whole_bytes
 
 

@@ -6,7 +6,8 @@ The bitwise forms act on any bits, so they serve integers as well.
 import numpy as np
 
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.base import Field, Role, instruction
+from hlo2tx8.device.isa.base import instruction
+from hlo2tx8.device.isa.fields import Field, Role
 from hlo2tx8.device.isa.forms import BITS, COUNT, UNIT_ELEMENTS, CtInstruction, CtV, CtVuV, CtVuVLoop, CtVV, packed, whole_bytes
 
 

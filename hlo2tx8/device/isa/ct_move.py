@@ -1,7 +1,8 @@
 """CT conversions and masked moves."""
 
 from hlo2tx8.device.formats import Format, Rounding
-from hlo2tx8.device.isa.base import Constraint, Field, Role, instruction, vector
+from hlo2tx8.device.isa.base import instruction
+from hlo2tx8.device.isa.fields import Constraint, Field, Role, vector
 from hlo2tx8.device.isa.forms import COUNT, CT_FLOATS, CtInstruction
 
 CT_CONVERT_INTEGERS = (Format.INT8, Format.INT16, Format.INT32)

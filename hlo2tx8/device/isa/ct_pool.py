@@ -4,7 +4,8 @@ import numpy as np
 
 from hlo2tx8.device import float_rules
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.base import Constraint, Field, Operands, Role, instruction
+from hlo2tx8.device.isa.base import instruction
+from hlo2tx8.device.isa.fields import Constraint, Field, Operands, Role
 from hlo2tx8.device.isa.forms import CtInstruction
 from hlo2tx8.device.isa.window import IMAGE, KERNEL, PADS, STRIDES, no_dilation, num_windows, window_fits
 from hlo2tx8.device.layouts import Blocked

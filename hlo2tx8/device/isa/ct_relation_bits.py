@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from hlo2tx8.device.isa.base import Field, Role, instruction
+from hlo2tx8.device.isa.base import instruction
+from hlo2tx8.device.isa.fields import Field, Role
 from hlo2tx8.device.isa.forms import BITS, CtVS, CtVuV, CtVuVLoop, CtVV, packed, whole_bytes
 
 

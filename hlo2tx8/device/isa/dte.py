@@ -1,7 +1,8 @@
 """Data movement between tiles: DTE from one scratchpad to others, with no range check against the tile's other engines."""
 
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.base import Engine, Field, Instruction, Operands, Role, instruction, vector
+from hlo2tx8.device.isa.base import Instruction, instruction
+from hlo2tx8.device.isa.fields import Engine, Field, Operands, Role, vector
 from hlo2tx8.device.isa.forms import COUNT, DMA_BYTES, DmaForm
 
 MOST_DESTINATIONS = 31  # a packet names so many

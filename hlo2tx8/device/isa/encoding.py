@@ -16,7 +16,8 @@ import numpy as np
 
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import BY_OPCODE
-from hlo2tx8.device.isa.base import Instruction, Role, refusal
+from hlo2tx8.device.isa.base import Instruction, refusal
+from hlo2tx8.device.isa.fields import Role
 from hlo2tx8.device.isa.kc_control import KcEnd, KcEndIf, KcExit, KcIf, KcLoop
 
 RECORD_WORDS = 32

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hlo2tx8.device.formats import Format
-    from hlo2tx8.device.isa.base import Operands
+    from hlo2tx8.device.isa.fields import Operands
 
 
 @dataclass(frozen=True)

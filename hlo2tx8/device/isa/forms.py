@@ -12,8 +12,9 @@ from typing import ClassVar
 import numpy as np
 
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.base import Constraint, Engine, Field, Instruction, Role, dims, vector
+from hlo2tx8.device.isa.base import Instruction
 from hlo2tx8.device.isa.extents import Elements
+from hlo2tx8.device.isa.fields import Constraint, Engine, Field, Role, dims, vector
 
 Compute = Callable[..., np.ndarray]
 COUNT = Field("n", Role.COUNT)

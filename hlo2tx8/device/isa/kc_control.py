@@ -1,8 +1,9 @@
 """Kernel-core control and scalar instructions: loops, branches, address arithmetic, waits and the barrier."""
 
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.base import Engine, Field, Role, instruction
+from hlo2tx8.device.isa.base import instruction
 from hlo2tx8.device.isa.extents import Elements
+from hlo2tx8.device.isa.fields import Engine, Field, Role
 from hlo2tx8.device.isa.forms import KcInstruction, KcScalar
 
 

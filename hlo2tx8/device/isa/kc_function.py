@@ -1,7 +1,8 @@
 """Kernel-core functions of floats: exact rounding functions and those of `device.approx`."""
 
 from hlo2tx8.device import kernel_core_rules as rules
-from hlo2tx8.device.isa.base import Field, Role, instruction
+from hlo2tx8.device.isa.base import instruction
+from hlo2tx8.device.isa.fields import Field, Role
 from hlo2tx8.device.isa.forms import KC_FLOATS, KcV
 
 

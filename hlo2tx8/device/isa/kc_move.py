@@ -1,6 +1,7 @@
 """Kernel-core selection, conversion, indexed access and counting."""
 
-from hlo2tx8.device.isa.base import Field, Role, instruction, vector
+from hlo2tx8.device.isa.base import instruction
+from hlo2tx8.device.isa.fields import Field, Role, vector
 from hlo2tx8.device.isa.forms import (
     COUNT,
     KC_FLOATS,

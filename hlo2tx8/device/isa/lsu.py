@@ -3,8 +3,9 @@
 from math import prod
 
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.base import Constraint, Engine, Field, Instruction, Operands, Role, dims, instruction
+from hlo2tx8.device.isa.base import Instruction, instruction
 from hlo2tx8.device.isa.extents import Span
+from hlo2tx8.device.isa.fields import Constraint, Engine, Field, Operands, Role, dims
 from hlo2tx8.device.isa.forms import DMA_BYTES, DmaForm
 
 MOST_ELEMENTS = 1 << 28  # moved by one TDMA instruction; only a damaged program asks for more

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from hlo2tx8.device.formats import Format, Rounding
-from hlo2tx8.device.isa.base import Engine, Field, Instruction, Operands, Role, instruction
+from hlo2tx8.device.isa.base import Instruction, instruction
+from hlo2tx8.device.isa.fields import Engine, Field, Operands, Role
 from hlo2tx8.device.layouts import Blocked
 
 NE_INPUTS = (Format.INT8, Format.FP16, Format.BF16, Format.TF32)

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from hlo2tx8.device.formats import Format, Rounding
-from hlo2tx8.device.isa.base import Engine, Field, Instruction, Operands, Role, instruction
+from hlo2tx8.device.isa.base import Instruction, instruction
+from hlo2tx8.device.isa.fields import Engine, Field, Operands, Role
 from hlo2tx8.device.isa.ne import MOST_CHANNELS, NE_INPUTS, NE_RESULTS, psum_format, quantisation
 from hlo2tx8.device.isa.window import DILATIONS, IMAGE, KERNEL, PADS, STRIDES, dilation, num_windows, window_fits
 from hlo2tx8.device.layouts import Blocked

@@ -5,8 +5,9 @@ from math import prod
 from typing import ClassVar
 
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.base import Engine, Field, Instruction, Operands, Role, instruction
+from hlo2tx8.device.isa.base import Instruction, instruction
 from hlo2tx8.device.isa.ct_reduce import ReduceDim
+from hlo2tx8.device.isa.fields import Engine, Field, Operands, Role
 from hlo2tx8.device.isa.window import DILATIONS, IMAGE, KERNEL, PADS, STRIDES, dilation, num_windows, window_fits
 from hlo2tx8.device.layouts import Blocked
 

@@ -8,7 +8,7 @@ rows of windows 0, 1 and 2                 0 0 0
 
 from collections.abc import Callable
 
-from hlo2tx8.device.isa.base import Constraint, Field, Operands, Role
+from hlo2tx8.device.isa.fields import Constraint, Field, Operands, Role
 
 MOST_POINTS = 4096
 MOST_KERNEL = 255

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hlo2tx8.device.isa.base import Engine
+from hlo2tx8.device.isa.fields import Engine
 from hlo2tx8.device.timing.fluid import Transfer
 from hlo2tx8.device.timing.steps import Shape, Step, Value
 

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from hlo2tx8.device.chip import Chip, Cycles
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.base import Engine, Field, Instruction, Operands, Role
+from hlo2tx8.device.isa.base import Instruction
 from hlo2tx8.device.isa.dte import destinations
+from hlo2tx8.device.isa.fields import Engine, Field, Operands, Role
 from hlo2tx8.device.isa.forms import KcGatherForm, KcScatterForm
 from hlo2tx8.device.isa.lsu import TdmaGatherScatter, TdmaMemset
 from hlo2tx8.device.isa.tdma import TdmaTensor

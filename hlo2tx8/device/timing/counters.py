@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from hlo2tx8.device.isa import BY_OPCODE
-from hlo2tx8.device.isa.base import Engine
+from hlo2tx8.device.isa.fields import Engine
 from hlo2tx8.device.timing.bundle import (
     BARRIER,
     BARRIER_WAIT,

@@ -12,7 +12,7 @@ from heapq import heapify
 from math import inf
 from typing import Any
 
-from hlo2tx8.device.isa.base import Engine
+from hlo2tx8.device.isa.fields import Engine
 from hlo2tx8.device.timing import steady
 from hlo2tx8.device.timing.bundle import (
     BARRIER,
@@ -49,9 +49,7 @@ TURN_CYCLES = 2
 @dataclass
 class Machine(Engines):
     """Runs steps on all tiles from cycle 0; a loop may be taken to be in a steady state once `follow` instructions were issued.
-
-    `replay` gives the numbers that data decide; without it nobody knows them.
-    """
+    `replay` gives the numbers that data decide; without it nobody knows them."""
 
     follow: int = 0
     replay: Replay | None = None

@@ -12,8 +12,9 @@ import numpy as np
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.decisions import Decisions
 from hlo2tx8.device.isa import BY_OPCODE
-from hlo2tx8.device.isa.base import Instruction, Role
+from hlo2tx8.device.isa.base import Instruction
 from hlo2tx8.device.isa.encoding import HEADER_WORDS, RECORD_WORDS, EncodingError, decode_records
+from hlo2tx8.device.isa.fields import Role
 from hlo2tx8.device.isa.kc_control import KcBarrier, KcEnd, KcEndIf, KcHalt, KcIf, KcLoadScalar, KcLoop, KcWait
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.timing.bundle import QUEUED

@@ -14,9 +14,10 @@ import numpy as np
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.decisions import Decisions
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.base import Engine, Field, Instruction, Operands, Role
+from hlo2tx8.device.isa.base import Instruction
 from hlo2tx8.device.isa.encoding import HEAD_MASK, HEADER_WORDS, RECORD_WORDS, EncodingError, head_of
 from hlo2tx8.device.isa.extents import Elements, Span
+from hlo2tx8.device.isa.fields import Engine, Field, Operands, Role
 from hlo2tx8.device.isa.forms import DmaForm, KcGatherForm, KcScalar, KcScatterForm
 from hlo2tx8.device.isa.kc_control import (
     KcAffine,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hlo2tx8.device.chip import Chip
-from hlo2tx8.device.isa.base import Engine
+from hlo2tx8.device.isa.fields import Engine
 from hlo2tx8.device.timing.bundle import (
     BARRIER,
     BYTES,

@@ -11,8 +11,8 @@ from itertools import count
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.decisions import Decisions
-from hlo2tx8.device.isa.base import Engine, Operands
 from hlo2tx8.device.isa.encoding import Operand, Record, Register, decode_records, partners
+from hlo2tx8.device.isa.fields import Engine, Operands
 from hlo2tx8.device.isa.forms import KcScalar
 from hlo2tx8.device.isa.kc_control import (
     KcAffine,

@@ -12,8 +12,9 @@ from functools import cache
 from typing import TypeAlias
 
 from hlo2tx8.device.chip import Chip
-from hlo2tx8.device.isa.base import Engine, Instruction, Operands, Role
+from hlo2tx8.device.isa.base import Instruction
 from hlo2tx8.device.isa.encoding import Operand, Record, Register, partners
+from hlo2tx8.device.isa.fields import Engine, Operands, Role
 from hlo2tx8.device.isa.forms import KcScalar
 from hlo2tx8.device.isa.kc_control import (
     KcAffine,
