@@ -8,6 +8,10 @@ After:
     %2 = stablehlo.reduce(%1 init: -0.0) applies add across dimensions = [1] : (...) -> tensor<16xf32>
     %0 = stablehlo.reduce(%2 init: %i) applies add across dimensions = [0] : (...) -> tensor<f32>
 
+A reduction whose innermost dimensions are few elements, and others not next to them, reduces those others first:
+
+    reduce [1, 8, 8, 4, 2] over 1, 2, 4      is   reduce [1, 8, 8, 4, 2] over 1, 2, then [1, 4, 2] over 2
+
 The dimensions that are neighbours and reduced together become parts x rest; what is missing in the last part is padded. Parts
 start with what changes nothing: 0 of a sum, 1 of a product, the initial value itself of a maximum. Sums of 16-bit floats stay
 f32 in between.
@@ -32,7 +36,7 @@ from hlo2tx8.dialects.layout import minor_to_major
 from hlo2tx8.hlo import numpy_dtype
 from hlo2tx8.hlo.accumulation import accumulated_types, only_adds
 from hlo2tx8.partitioner.instruction import tensor_type
-from hlo2tx8.partitioner.reduction_blocks import joins_apart, reduced_dimensions, why_in_order
+from hlo2tx8.partitioner.reduction_blocks import UNIT, joins_apart, reduced_dimensions, why_in_order
 
 LEAST_BYTES = 1 << 19
 """Below this a second loop, behind a barrier, costs more than idle tiles."""
@@ -41,6 +45,8 @@ LINE_BYTES = 64
 BUSY = 0.75
 """A share of the tiles that is enough."""
 MOST_PARTS_PER_TILE = 8
+LEAST_TURNS = 16
+"""Turns of a loop from which on a second kernel costs less."""
 
 Type: TypeAlias = TensorType[Attribute]
 
@@ -58,6 +64,9 @@ class SplitReductionsPass(ModulePass):
 
         tiles = load_chip(self.chip).tiles
         for inner in tuple(op.walk()):
+            if inner.name == "stablehlo.reduce" and (outer := _outer_dimensions(inner)):
+                _Split(inner, _Run(0, 0, 1), 1).apply_in_turn(outer)
+        for inner in tuple(op.walk()):
             if inner.name == "stablehlo.reduce" and (run := _run_to_split(inner, tiles)) is not None:
                 _Split(inner, run, _num_parts(inner, run, tiles)).apply()
 
@@ -69,6 +78,20 @@ class _Run:
     first: int
     last: int
     extent: int
+
+
+def _outer_dimensions(op: Operation) -> list[int]:
+    """The reduced dimensions to go first: a loop would take their turns one by one, each of too few elements for a vector."""
+    if len(op.results) > 1 or why_in_order(op) != "" or any(_has_layout(value) for value in (*op.operands, *op.results)):
+        return []
+    shape, reduced = tensor_type(op.operands[0]).get_shape(), sorted(reduced_dimensions(op))
+    inner = len(shape)
+    while inner and (inner - 1 in reduced or shape[inner - 1] == 1):
+        inner -= 1
+    outer = [dim for dim in reduced if dim < inner and shape[dim] > 1]
+    extent = prod(shape[inner:])
+    is_worth = 1 < extent < UNIT and prod(shape[dim] for dim in outer) >= LEAST_TURNS
+    return [dim for dim in reduced if dim < inner] if is_worth else []
 
 
 def _run_to_split(op: Operation, tiles: int) -> _Run | None:
@@ -135,6 +158,15 @@ class _Split:
         found = self._reduce(partial, init, [kept], types)
         results = [self._converted(v, tensor_type(r).element_type) for v, r in zip(found, self.op.results, strict=True)]
         Rewriter.replace_op(self.op, [], results)
+
+    def apply_in_turn(self, outer: Sequence[int]) -> None:
+        """The outer dimensions first, then the others."""
+        types = accumulated_types(self.op)
+        inputs, init = [self._converted(v, t) for v, t in zip(self.op.operands, (*types, *types), strict=True)]
+        partial = self._reduce([inputs], [self._neutral(0, init)], outer, types)
+        inner = [dim - sum(other < dim for other in outer) for dim in reduced_dimensions(self.op) if dim not in outer]
+        (found,) = self._reduce(partial, [init], inner, types)
+        Rewriter.replace_op(self.op, [], [self._converted(found, tensor_type(self.op.results[0]).element_type)])
 
     def _outside(self) -> list[int]:
         """Reduced dimensions that are not split, as the inputs have them once the run is one dimension."""

@@ -56,6 +56,10 @@ def test_two_reductions_give_the_same(
     shape: Dims, dims: Dims, element: str, combiner: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(split_reductions, "LEAST_BYTES", 0)
+    check_same(shape, dims, element, combiner)
+
+
+def check_same(shape: Dims, dims: Dims, element: str, combiner: str) -> None:
     source = text(shape, dims, element, combiner)
     module = split(source)
     assert num_reduces(module) == 2
@@ -85,3 +89,26 @@ def test_what_is_split(shape: Dims, dims: Dims, count: int) -> None:
 def test_all_tiles_work_on_a_long_sum() -> None:
     source = text((1 << 20,), (0,), "f32", "add")
     assert hlo2tx8.compile(source).report.cycles < 1.25 * (4 << 20) / 204.8
+
+
+@pytest.mark.parametrize(
+    ("shape", "dims", "count"),
+    [
+        ((1, 8, 8, 4, 2), (1, 2, 4), 2),  # the sums of groups of channels of an image
+        ((40, 3, 5), (0, 2), 2),
+        ((3, 3, 5), (0, 2), 1),  # few turns
+        ((40, 3, 64), (0, 2), 1),  # a vector of elements each
+        ((40, 3, 5), (1, 2), 1),  # neighbours
+        ((40, 3, 5), (0, 1), 1),  # lanes stay
+    ],
+)
+def test_what_goes_first(shape: Dims, dims: Dims, count: int) -> None:
+    assert num_reduces(split(text(shape, dims, "f32", "add"))) == count
+
+
+@pytest.mark.parametrize(("element", "combiner"), [("i32", "multiply"), ("bf16", "add"), ("f32", "maximum")])
+@pytest.mark.parametrize(
+    ("shape", "dims"), [((1, 8, 8, 4, 2), (1, 2, 4)), ((2, 40, 3, 1, 5), (1, 4)), ((4, 2, 5, 3, 3), (0, 2, 4))]
+)
+def test_what_goes_first_gives_the_same(shape: Dims, dims: Dims, element: str, combiner: str) -> None:
+    check_same(shape, dims, element, combiner)
