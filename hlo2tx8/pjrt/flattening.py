@@ -105,12 +105,7 @@ def _inline_manual(manual: Any, groups_of: GroupsOf, place_of: PlaceOf) -> None:
     """Puts a manual computation's body in its place, between moves: inside of another, of devices that are at one place of that."""
     from jaxlib.mlir.dialects import sdy
 
-    outer: list[str] = []
-    parent = manual.operation.parent
-    while parent is not None:
-        outer += _manual_axes(parent) if parent.name == MANUAL else ()
-        parent = parent.parent
-    axes, groups = _manual_axes(manual), groups_of(tuple(outer))
+    axes, groups = manual_axes(manual), groups_of(outer_axes(manual))
     block = manual.regions[0].blocks[0]
     ins = sdy.TensorShardingPerValueAttr(manual.attributes["in_shardings"]).shardings
     outs = sdy.TensorShardingPerValueAttr(manual.attributes["out_shardings"]).shardings
@@ -127,10 +122,21 @@ def _inline_manual(manual: Any, groups_of: GroupsOf, place_of: PlaceOf) -> None:
     manual.operation.erase()
 
 
-def _manual_axes(manual: Any) -> tuple[str, ...]:
+def manual_axes(manual: Any) -> tuple[str, ...]:
+    """The axes of the mesh on which a manual computation's values are each device's own."""
     from jaxlib.mlir.dialects import sdy
 
     return tuple(str(axis) for axis in sdy.ManualAxesAttr(manual.attributes["manual_axes"]))
+
+
+def outer_axes(op: Any) -> tuple[str, ...]:
+    """The axes of the manual computations around an operation."""
+    found: list[str] = []
+    parent = op.operation.parent
+    while parent is not None:
+        found += manual_axes(parent) if parent.name == MANUAL else ()
+        parent = parent.parent
+    return tuple(found)
 
 
 def rank_of(type_: Any) -> int:

@@ -17,7 +17,7 @@ from hlo2tx8.errors import CompileError
 from hlo2tx8.frontend import shim
 from hlo2tx8.hlo.lookup import has_spec, spec_of
 from hlo2tx8.hlo.spec import Kind
-from hlo2tx8.pjrt.flattening import MANUAL, flatten, rank_of
+from hlo2tx8.pjrt.flattening import MANUAL, flatten, manual_axes, outer_axes, rank_of
 from hlo2tx8.pjrt.places import Place
 
 PROPAGATION = "builtin.module(sdy-propagation-pipeline)"
@@ -75,7 +75,7 @@ def partition(code: bytes) -> Partitioned:
         if UNREDUCED in str(module):
             # The partitioner counts parts of sums several times or not at all, or ends the process.
             return _flattened(code, *given, meshes)
-        is_trusted = _is_trusted(module)
+        is_trusted = _is_trusted(module, meshes)
         shim.run_pipeline(module, PROPAGATION)
         given = _shardings(module, meshes)
         if not is_trusted:
@@ -88,16 +88,19 @@ def partition(code: bytes) -> Partitioned:
         raise CompileError("E1001", f"the program cannot be partitioned: {error}") from None
 
 
-def _is_trusted(module: Any) -> bool:
-    """Does the partitioner make all operations local rightly?"""
+def _is_trusted(module: Any, meshes: dict[str, Mesh]) -> bool:
+    """Does the partitioner make all operations local rightly? A manual computation's are local on its axes, but not on others."""
     ir = shim.ir()
     found: list[str] = []
+    axes = {name for mesh in meshes.values() for name, size in mesh.axes.items() if size > 1}
 
     def visit(op: Any) -> Any:
+        if op.name == MANUAL and axes <= {*manual_axes(op), *outer_axes(op)}:
+            return ir.WalkResult.SKIP
         dialect, _, name = op.name.partition(".")
         if dialect in ("stablehlo", "chlo") and not (name in TRUSTED or _is_elementwise(op.name) or _is_sum(op)):
             found.append(op.name)
-        return ir.WalkResult.SKIP if op.name == MANUAL else ir.WalkResult.ADVANCE
+        return ir.WalkResult.ADVANCE
 
     with module.context:
         module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)

@@ -246,3 +246,16 @@ def check_manual_computations_inside_of_others_and_of_loops():
     most = np.repeat([[14.0], [30.0]], 2, axis=0)
     np.testing.assert_array_equal(nested, 2 * x + most + x.max(0))
     np.testing.assert_array_equal(looped, -x + 0)
+
+
+def check_manual_computations_on_some_of_the_axes():
+    mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=(jax.sharding.AxisType.Auto,) * 2, devices=CHIPS)
+    x = RNG.standard_normal((4, 4)).astype(np.float32)
+
+    def work(rows):
+        most = jax.lax.pmax(rows.max(), "a")
+        return rows[:, ::-1] + rows.max(1, keepdims=True) + most
+
+    f = shard_map(work, mesh=mesh, in_specs=P("a"), out_specs=P("a"), axis_names={"a"}, check_vma=False)
+    found = jax.jit(f)(jax.device_put(x, NamedSharding(mesh, P("a", "b"))))
+    np.testing.assert_allclose(found, x[:, ::-1] + x.max(1, keepdims=True) + x.max(), rtol=1e-6)
