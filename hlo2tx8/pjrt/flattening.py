@@ -105,7 +105,7 @@ def _inline_manual(manual: Any, groups_of: GroupsOf, place_of: PlaceOf) -> None:
     """Puts a manual computation's body in its place, between moves: inside of another, of devices that are at one place of that."""
     from jaxlib.mlir.dialects import sdy
 
-    axes, groups = manual_axes(manual), groups_of(outer_axes(manual))
+    axes, groups = manual_axes(manual), groups_of(_outer_axes(manual))
     block = manual.regions[0].blocks[0]
     ins = sdy.TensorShardingPerValueAttr(manual.attributes["in_shardings"]).shardings
     outs = sdy.TensorShardingPerValueAttr(manual.attributes["out_shardings"]).shardings
@@ -129,7 +129,7 @@ def manual_axes(manual: Any) -> tuple[str, ...]:
     return tuple(str(axis) for axis in sdy.ManualAxesAttr(manual.attributes["manual_axes"]))
 
 
-def outer_axes(op: Any) -> tuple[str, ...]:
+def _outer_axes(op: Any) -> tuple[str, ...]:
     """The axes of the manual computations around an operation."""
     found: list[str] = []
     parent = op.operation.parent

@@ -17,7 +17,7 @@ from hlo2tx8.errors import CompileError
 from hlo2tx8.frontend import shim
 from hlo2tx8.hlo.lookup import has_spec, spec_of
 from hlo2tx8.hlo.spec import Kind
-from hlo2tx8.pjrt.flattening import MANUAL, flatten, manual_axes, outer_axes, rank_of
+from hlo2tx8.pjrt.flattening import MANUAL, flatten, manual_axes, rank_of
 from hlo2tx8.pjrt.places import Place
 
 PROPAGATION = "builtin.module(sdy-propagation-pipeline)"
@@ -89,13 +89,17 @@ def partition(code: bytes) -> Partitioned:
 
 
 def _is_trusted(module: Any, meshes: dict[str, Mesh]) -> bool:
-    """Does the partitioner make all operations local rightly? A manual computation's are local on its axes, but not on others."""
+    """Does the partitioner make all operations local rightly? Those of manual computations are local already, if on all axes.
+
+    Where there are other axes the partitioner ends the process if it cuts a dimension along both kinds.
+    """
     ir = shim.ir()
     found: list[str] = []
     axes = {name for mesh in meshes.values() for name, size in mesh.axes.items() if size > 1}
 
     def visit(op: Any) -> Any:
-        if op.name == MANUAL and axes <= {*manual_axes(op), *outer_axes(op)}:
+        if op.name == MANUAL:
+            found.extend([] if axes <= {*manual_axes(op)} else [op.name])
             return ir.WalkResult.SKIP
         dialect, _, name = op.name.partition(".")
         if dialect in ("stablehlo", "chlo") and not (name in TRUSTED or _is_elementwise(op.name) or _is_sum(op)):

@@ -259,3 +259,10 @@ def check_manual_computations_on_some_of_the_axes():
     f = shard_map(work, mesh=mesh, in_specs=P("a"), out_specs=P("a"), axis_names={"a"}, check_vma=False)
     found = jax.jit(f)(jax.device_put(x, NamedSharding(mesh, P("a", "b"))))
     np.testing.assert_allclose(found, x[:, ::-1] + x.max(1, keepdims=True) + x.max(), rtol=1e-6)
+
+    def sums(x):
+        both = NamedSharding(mesh, P(("a", "b")))
+        f = shard_map(lambda x: x.sum()[None], mesh=mesh, in_specs=P("a"), out_specs=P("a"), axis_names={"a"}, check_vma=False)
+        return jax.lax.with_sharding_constraint(jnp.repeat(f(jax.lax.with_sharding_constraint(x, both)), 2), both)
+
+    np.testing.assert_array_equal(jax.jit(sums)(np.arange(8, dtype=np.float32)), [6, 6, 22, 22])
