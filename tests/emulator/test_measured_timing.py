@@ -65,7 +65,7 @@ def arguments(name: str) -> list[Any]:
     rng = np.random.default_rng(len(name))
     match name:
         case "collatz_s32.mlir":
-            return [np.int32(7)]
+            return [np.int32(2)]
         case "doubling_f32.hlo":
             return [rng.random((6, 10), np.float32), np.array([True, False, True])]
         case _:
@@ -83,6 +83,8 @@ def test_samples(name: str) -> None:
     assert report.trip_counts == "measured" and "trip counts measured" in str(report) and not report.unknown
     assert report.as_dict()["trip_counts"] == "measured"
     assert executable.profile().report is report
+    facts = executable.trace()["otherData"]
+    assert isinstance(facts, dict) and facts["cycles"] == pytest.approx(report.cycles)
     decisions = executable.time.decisions
     assert decisions is not None
     check(executable.program, decisions)
