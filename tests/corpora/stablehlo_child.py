@@ -187,7 +187,7 @@ def answer(request: dict[str, Any]) -> Outcome:
     module = load_case(request["text"])
     main = next(op for op in module.body.block.ops if isinstance(op, FuncOp) and op.sym_name.data == "main")
     for op in module.walk():
-        if op.name in ("stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution"):
+        if op.name in ("stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution") and "algorithm" not in op.properties:
             op.properties["precision_config"] = HIGHEST
     checks = take_checks(main)
     if not checks:

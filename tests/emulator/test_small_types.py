@@ -5,6 +5,7 @@ import pytest
 from jax_programs import FAST, LEVELS, check_text
 from op_programs import ulps
 
+import hlo2tx8
 from hlo2tx8.frontend import load
 from hlo2tx8.hlo import evaluate
 from hlo2tx8.hlo.types import bit_width, dtype, is_float, mlir_name
@@ -90,6 +91,15 @@ def test_bitcasts_between_widths(narrow: str, wide: str) -> None:
     kind = {"i8": np.int8, "f8E4M3FN": dtype("float8_e4m3fn"), "f32": np.float32}[wide]
     x = np.random.default_rng(0).integers(0, 120, 5 * np.dtype(kind).itemsize).astype(np.uint8).view(kind)
     check_text(text, [x], evaluate(load(text), x), (), FAST)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_arrays_of_the_caller(name: str) -> None:
+    """Types that numpy knows of by a library only; arrays that may be written."""
+    t = f"tensor<3x5x{mlir_name(dtype(name))}>"
+    executable = hlo2tx8.compile(f"func.func @main(%a: {t}) -> {t} {{\nreturn %a : {t}\n}}")
+    x = np.arange(15, dtype=np.uint8).reshape(3, 5).view(dtype(name))
+    assert executable.execute(x.copy())[0].tobytes() == x.tobytes()
 
 
 @pytest.mark.parametrize("op", ["asin", "atan", "erf", "erfc", "is_inf", "is_pos_inf"])

@@ -108,7 +108,7 @@ def processors() -> int:
 
 def _address(data: Any) -> int:
     """Of the first element; numpy's own way takes four times as long, but it serves types that have no buffer."""
-    if data.nbytes and data.flags.writeable and data.dtype.kind in "biufc":
+    if data.nbytes and data.flags.writeable and data.dtype.isbuiltin == 1:
         return ctypes.addressof(ctypes.c_char.from_buffer(data))
     return data.ctypes.data
 
