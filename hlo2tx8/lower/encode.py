@@ -113,8 +113,14 @@ class _Encoder:
     # ---------------------------------------------------------------------------------------------- control
 
     def _loop(self, op: scf.ForOp) -> None:
-        lo, hi, step = (self._operand(self.forms[v]) for v in (op.lb, op.ub, op.step))
+        bounds = [self.forms[v] for v in (op.lb, op.ub, op.step)]
         self.values.enter()
+        if all(bound.is_constant for bound in bounds) and len(range(*(bound.constant for bound in bounds))) == 1:
+            self.forms[op.body.block.args[0]] = bounds[0]
+            self.block(op.body.block)
+            self.values.leave()
+            return
+        lo, hi, step = map(self._operand, bounds)
         counter = self.values.take()
         self.forms[op.body.block.args[0]] = LinearForm.of_register(counter)
         begin = len(self.records)
