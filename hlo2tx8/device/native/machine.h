@@ -1,0 +1,18 @@
+/* What the entry points, the threads and the tile at work share. */
+#ifndef HLO2TX8_MACHINE_H
+#define HLO2TX8_MACHINE_H
+
+#include "core.h"
+
+#define KEPT_SPM_BYTES ((i64)1 << 20) /* of a tile: more is given back to the host between runs */
+
+double seconds_now(void);
+
+void run_tile(struct machine *m, int number, int thread);
+void write_place(const struct tile *t, int number, struct tx8_fault *place); /* where it is, for a fault or whoever asks */
+
+void start_workers(struct machine *m);
+void wake_workers(struct machine *m); /* by thread 0, in a phase that turns out to be long */
+void run_phase(struct machine *m);    /* all tiles that can, until none can */
+
+#endif
