@@ -21,20 +21,20 @@ from hlo2tx8.pjrt.flattening import MANUAL, flatten, manual_axes, rank_of
 from hlo2tx8.pjrt.places import Place
 
 PROPAGATION = "builtin.module(sdy-propagation-pipeline)"
-PARTITION = (
-    "builtin.module(func.func(sdy-insert-explicit-reshards{enable-full-version=true}),func.func(sdy-reshard-to-collectives),"
-    "sdy-convert-global-to-local)"
-)
+RESHARDS = "builtin.module(func.func(sdy-insert-explicit-reshards{enable-full-version=true}))"
+LOCAL = "builtin.module(func.func(sdy-reshard-to-collectives),sdy-convert-global-to-local)"
 SHARDING = "sdy.sharding"
 MESH = "sdy.mesh"
+REDUCE, DOT, ALL_REDUCE = "stablehlo.reduce", "stablehlo.dot_general", "sdy.all_reduce"
 UNREDUCED = "unreduced={"
 TRUSTED = (
     *("constant", "iota", "broadcast_in_dim", "transpose", "reshape", "slice", "pad", "concatenate", "dynamic_slice"),
-    *("dynamic_update_slice", "dot_general", "sort", "return", "while", "case", "if"),
+    *("dynamic_update_slice", "dot_general", "sort", "return", "while", "case", "if", "reduce"),
 )
-"""Operations of StableHLO, beside elementwise ones and sums, that the partitioner makes local rightly.
+"""Operations of StableHLO, beside elementwise ones, that the partitioner makes local rightly.
 
-It adds up the parts of every reduction, be it a maximum, takes parts of gathers and windows for the whole, or ends the process.
+It takes parts of gathers and windows for the whole, or ends the process. It adds up the parts of every reduction, be it a maximum:
+see _has_wrong_sum.
 """
 
 
@@ -81,7 +81,7 @@ def partition(code: bytes) -> Partitioned:
         if not is_trusted:
             return _flattened(code, *given, meshes)
         try:
-            return _partitioned(module, meshes)
+            return _partitioned(module, meshes) or _flattened(code, *given, meshes)
         except shim.mlir_error():
             return _flattened(code, *given, meshes)
     except shim.mlir_error() as error:
@@ -102,7 +102,7 @@ def _is_trusted(module: Any, meshes: dict[str, Mesh]) -> bool:
             found.extend([] if axes <= {*manual_axes(op)} else [op.name])
             return ir.WalkResult.SKIP
         dialect, _, name = op.name.partition(".")
-        if dialect in ("stablehlo", "chlo") and not (name in TRUSTED or _is_elementwise(op.name) or _is_sum(op)):
+        if dialect in ("stablehlo", "chlo") and not (name in TRUSTED or _is_elementwise(op.name)):
             found.append(op.name)
         return ir.WalkResult.ADVANCE
 
@@ -115,15 +115,41 @@ def _is_elementwise(name: str) -> bool:
     return has_spec(name) and spec_of(name).kind is Kind.ELEMENTWISE
 
 
+def _has_wrong_sum(module: Any) -> bool:
+    """Is a sum over devices behind a reduction that is none, or behind a product and over several axes?
+
+    The former would be wrong; of the latter the partitioner ends the process where it finds the axes in another order.
+    """
+    ir = shim.ir()
+    found: list[str] = []
+
+    def visit(op: Any) -> Any:
+        if op.name != ALL_REDUCE or isinstance(op.operands[0].owner, ir.Block):
+            return ir.WalkResult.ADVANCE
+        behind = op.operands[0].owner
+        num_axes = str(op.attributes["reduction_axes"]).count('"') // 2
+        if (behind.name == REDUCE and not _is_sum(behind)) or (behind.name == DOT and num_axes > 1):
+            found.append(behind.name)
+        return ir.WalkResult.ADVANCE
+
+    with module.context:
+        module.operation.walk(visit)
+    return bool(found)
+
+
 def _is_sum(op: Any) -> bool:
-    return op.name == "stablehlo.reduce" and [o.operation.name for o in op.regions[0].blocks[0].operations] == [
+    return [o.operation.name for o in op.regions[0].blocks[0].operations] == [
         "stablehlo.add",
         "stablehlo.return",
     ]
 
 
-def _partitioned(module: Any, meshes: dict[str, Mesh]) -> Partitioned:
-    shim.run_pipeline(module, PARTITION)
+def _partitioned(module: Any, meshes: dict[str, Mesh]) -> Partitioned | None:
+    """None where the partitioner would go on wrongly."""
+    shim.run_pipeline(module, RESHARDS)
+    if _has_wrong_sum(module):
+        return None
+    shim.run_pipeline(module, LOCAL)
     arguments, results = _shardings(module, meshes)
     _remove_shardings(module)
     return Partitioned(shim.portable_artifact(module), _serialized(arguments), _serialized(results))

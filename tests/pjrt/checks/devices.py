@@ -266,3 +266,20 @@ def check_manual_computations_on_some_of_the_axes():
         return jax.lax.with_sharding_constraint(jnp.repeat(f(jax.lax.with_sharding_constraint(x, both)), 2), both)
 
     np.testing.assert_array_equal(jax.jit(sums)(np.arange(8, dtype=np.float32)), [6, 6, 22, 22])
+
+
+def check_reductions_of_rows_that_chips_have_whole():
+    x = RNG.standard_normal((8, 8)).astype(np.float32)
+    f = jax.jit(lambda x: jax.nn.softmax(x, -1))
+    placed, cut = (jax.device_put(x, NamedSharding(LINE, spec)) for spec in (P("x"), P(None, "x")))
+    assert "tx8_move" not in f.lower(placed).compile().as_text()
+    assert "tx8_move" in f.lower(cut).compile().as_text()
+    for argument in (placed, cut):
+        np.testing.assert_allclose(f(argument), np.exp(x) / np.exp(x).sum(1, keepdims=True), rtol=1e-5)
+
+
+def check_products_over_axes_in_another_order():
+    x = RNG.standard_normal((4, 8)).astype(np.float32)
+    with jax.default_matmul_precision("highest"):
+        product = jax.jit(lambda x: x @ x.T)(jax.device_put(x, NamedSharding(SQUARE, P(None, ("b", "a")))))
+    np.testing.assert_allclose(product, x @ x.T, rtol=1e-5, atol=1e-5)
