@@ -55,6 +55,7 @@ static void forget_written(struct tile *t, const u8 *dst, i64 bytes) {
 int defer_load(struct context *c) {
     struct tile *const t = c->tile;
     struct link k;
+    if (operand(c, RDMA__N1) > 1 && operand(c, RDMA__S1) != operand(c, RDMA__COUNT)) return 0; /* not dense */
     if (resolve_dma(c, &k)) return 0; /* a fault is met again by who executes the record */
     const i64 bytes = k.n * k.dst_bytes;
     if (bytes < WORTH_BYTES || (uintptr_t)k.src[0] % (uintptr_t)k.dst_bytes) return 0;

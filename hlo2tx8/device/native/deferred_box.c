@@ -101,7 +101,9 @@ const u8 *read_box(const struct tile *t, const u8 *src, i64 run, i64 bytes, stru
 int store_box(struct context *c) {
     struct tile *const t = c->tile;
     struct link k;
-    if (!t->num_boxes) return 0;
+    int is_held = 0;
+    for (int i = 0; i < t->num_boxes; i++) is_held |= t->boxes[i].dst - t->spm == operand(c, WDMA__SRC);
+    if (!is_held) return 0;
     c->knows_boxes = 1;
     const int is_dense = !resolve_dma(c, &k); /* a fault is met again by who executes the record */
     c->knows_boxes = 0;
