@@ -49,7 +49,8 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Loop:
-    """`inputs` are the state and what the regions read from outside; `turns` is how often the body runs, None if data decide.
+    """`inputs` are the state and what the regions read from outside; `turns` is how often the body runs, None if data decide,
+    or the condition has interruptions of its own.
 
     Inputs 0, 1, ... of the regions are the loop's inputs.
     """
@@ -185,7 +186,8 @@ class _Splitter:
         outputs = tuple(self.number(v) for v in op.results)
         if op.name == "stablehlo.while":
             condition, body = (_Splitter(self.module, region.block, outer).split() for region in op.regions)
-            return Loop(condition, body, trip_count(op), inputs, outputs)
+            is_plain = not any(map(is_interruption, op.regions[0].block.ops))
+            return Loop(condition, body, trip_count(op) if is_plain else None, inputs, outputs)
         regions = op.regions[::-1] if op.name == "stablehlo.if" else op.regions
         return Branch(tuple(_Splitter(self.module, region.block, outer).split() for region in regions), inputs, outputs)
 

@@ -100,3 +100,15 @@ def check_scans_with_callbacks():
 def check_branches_out_of_range():
     f = jax.jit(lambda i: jax.lax.switch(i, [lambda k=k: jax.pure_callback(lambda: np.int32(k), np.int32(0)) for k in range(3)]))
     assert [int(f(i)) for i in (0, 1, 2, 7, -1)] == [0, 1, 2, 2, 0]
+
+
+def check_conditions_that_call():
+    seen = []
+
+    def more(i):
+        jax.debug.callback(lambda i: seen.append(int(i)), i, ordered=True)
+        return i < 3
+
+    assert jax.jit(lambda: jax.lax.while_loop(more, lambda i: i + 1, 0))() == 3
+    jax.effects_barrier()
+    assert seen == [0, 1, 2, 3]
