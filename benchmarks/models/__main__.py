@@ -1,8 +1,8 @@
 """Every model, forward and training step, on the emulator and on XLA:CPU: `python -m benchmarks.models [--size=small] [name ...]`.
 
-Each case runs in a child: compiled from the same StableHLO by both, run, and at precision HIGHEST compared within the rounding that
-its operations declare. Times are processor time at precision DEFAULT, of compiling once, after both have compiled a tiny module, and of the
-fastest of several warm runs.
+Each case runs in a child: compiled from the same StableHLO by both, run, and at precision HIGHEST compared within the rounding
+that its operations declare. Times are processor time at precision DEFAULT, of compiling once, after both have compiled a tiny
+module, and of the fastest of several warm runs.
 """
 
 import argparse
