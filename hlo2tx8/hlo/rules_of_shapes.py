@@ -85,8 +85,10 @@ def _same(op: Operation) -> SSAValue | None:
     source = op.operands[0]
     if source.type != op.results[0].type or (op.name == "stablehlo.concatenate" and len(op.operands) > 1):
         return None
-    if op.name == "stablehlo.pad" and any(_ints(op, "edge_padding_low")):
-        return None
+    if op.name == "stablehlo.pad":
+        has_holes = any(inner and n > 1 for inner, n in zip(_ints(op, "interior_padding"), _shape(source), strict=True))
+        if has_holes or any(_ints(op, "edge_padding_low")):
+            return None
     return source
 
 
