@@ -80,6 +80,7 @@ def test_a_wrong_pass_is_named_with_one_instruction(
     assert "does not fail" not in out
     text = smallest.read_text()
     assert " subtract(" in text and "tanh(" not in text and "fusion(" not in text
+    assert "f32[1,1]{" in text and "f32[6,33]{" not in text
     flags = next(line for line in out.splitlines() if line.startswith("again:")).split()[2:]
     assert main(flags) == 1
     monkeypatch.undo()

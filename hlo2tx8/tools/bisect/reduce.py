@@ -6,6 +6,7 @@ from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.dialects.layout import is_tensor
 from hlo2tx8.hlo.regions import captured
 from hlo2tx8.tools.bisect.part import CONSTANT, Part
+from hlo2tx8.tools.bisect.shrink import smaller_sizes
 
 MOST_TRIES = 600
 
@@ -33,7 +34,7 @@ def _size(part: Part) -> tuple[int, ...]:
 
 
 def _smaller(part: Part) -> Iterator[Part]:
-    """Parts of it: its instructions alone, one output, everything behind or before a value, a fusion's inside."""
+    """Parts of it: its instructions alone, one output, everything behind or before a value, a fusion's inside, smaller arrays."""
     values = part.values()
     instructions = part.instructions
     if len(instructions) > 1:
@@ -53,6 +54,7 @@ def _smaller(part: Part) -> Iterator[Part]:
         body = part.body(instructions[0], values)
         yield body.unfused()
         yield body
+    yield from smaller_sizes(part)
 
 
 def _is_constant(value: object) -> bool:
