@@ -85,18 +85,34 @@ static int is_same(const struct timing *t, const i32 *kind_of, i64 a, i64 b) {
     return 1;
 }
 
+/* Of all that is_same compares. */
+static u64 hash_of(const struct timing *t, const i32 *kind_of, const struct timed_part *part) {
+    u64 hash = (u64)(part->end - part->first);
+    for (i64 i = part->first; i < part->end; i++) {
+        const u64 *const words = t->words + i * RECORD_WORDS;
+        const struct timed_kind *const kind = t->kinds + kind_of[i];
+        hash = (hash ^ (u64)kind_of[i] ^ words[1] << 16) * UINT64_C(0x9E3779B97F4A7C15);
+        for (int f = 0; f < kind->num_fields; f++)
+            if (!(kind->flags[f] & FIELD_IS_PLACE)) hash = ((hash ^ words[HEADER_WORDS + f]) * UINT64_C(0x9E3779B97F4A7C15)) ^ hash >> 29;
+    }
+    return hash;
+}
+
 static void find_equals(struct timing *t, const i32 *kind_of) {
+    u64 *const hashes = malloc((size_t)t->num_parts * sizeof *hashes);
     for (i64 p = 0; p < t->num_parts; p++) {
         struct timed_part *const part = t->parts + p;
+        hashes[p] = hash_of(t, kind_of, part);
         part->same_as = p;
         for (i64 q = 0; q < p && part->same_as == p; q++) {
             const i64 size = t->parts[q].end - t->parts[q].first;
             i64 i = 0;
-            if (t->parts[q].same_as != q || size != part->end - part->first) continue;
+            if (hashes[q] != hashes[p] || t->parts[q].same_as != q || size != part->end - part->first) continue;
             while (i < size && is_same(t, kind_of, t->parts[q].first + i, part->first + i)) i++;
             if (i == size) part->same_as = q;
         }
     }
+    free(hashes);
 }
 
 /* Steps of every part; of one part that is all if registers live from one to the next. */
