@@ -20,6 +20,7 @@ OPTIONS = [
     "-fno-trapping-math",
     "-fwrapv",
     "-fno-strict-aliasing",
+    "-fvisibility=hidden",
     "-Wno-psabi",
     "-pthread",
 ]

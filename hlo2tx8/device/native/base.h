@@ -10,6 +10,9 @@
 #include "approx.h"
 #include "isa.h"
 
+/* What Python calls; any other name is the library's own. */
+#define EXPORTED __attribute__((visibility("default")))
+
 typedef int8_t i8;
 typedef int16_t i16;
 typedef int32_t i32;

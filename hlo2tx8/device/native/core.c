@@ -11,7 +11,7 @@
 
 enum outcome { OUTCOME_DONE, OUTCOME_TIME, OUTCOME_FAULT, OUTCOME_MEMORY };
 
-int tx8_abi_version(void) { return ABI_VERSION; }
+EXPORTED int tx8_abi_version(void) { return ABI_VERSION; }
 
 double seconds_now(void) {
     struct timespec now;
@@ -79,7 +79,7 @@ static int after_phase(struct machine *m, struct tx8_fault *fault) {
     return -1;
 }
 
-void tx8_destroy(struct machine *m) {
+EXPORTED void tx8_destroy(struct machine *m) {
     if (!m) return;
     pthread_mutex_lock(&m->mutex);
     m->leave = 1;
@@ -112,7 +112,7 @@ static void clear_spm(struct tile *t) {
 }
 
 /* A machine about to run `code`, or NULL: then *fault tells why, or has kind FAULT_NONE when memory ran out. Keeps `code` and `slots`. */
-struct machine *tx8_create(const u64 *code, i64 num_records, const struct tx8_slot *slots, i64 num_slots, i64 spm_bytes, int tiles, int threads,
+EXPORTED struct machine *tx8_create(const u64 *code, i64 num_records, const struct tx8_slot *slots, i64 num_slots, i64 spm_bytes, int tiles, int threads,
                            struct tx8_fault *fault) {
     memset(fault, 0, sizeof *fault);
     if (tiles < 1 || tiles > MAX_TILES || spm_bytes < 4096 * 16 || num_records < 0) return NULL;
@@ -140,7 +140,7 @@ struct machine *tx8_create(const u64 *code, i64 num_records, const struct tx8_sl
 
 /* Another program, or new slots for the same one, which is known by its address: the caller has kept it as it was. 0 for a machine whose
  * last run is done, or -1 as tx8_create: then it is only good to be destroyed. */
-int tx8_restart(struct machine *m, const u64 *code, i64 num_records, const struct tx8_slot *slots, i64 num_slots, struct tx8_fault *fault) {
+EXPORTED int tx8_restart(struct machine *m, const u64 *code, i64 num_records, const struct tx8_slot *slots, i64 num_slots, struct tx8_fault *fault) {
     memset(fault, 0, sizeof *fault);
     for (int i = 0; i < m->num_tiles; i++) clear_spm(&m->tiles[i]);
     forget_decisions(m);
@@ -163,17 +163,17 @@ int tx8_restart(struct machine *m, const u64 *code, i64 num_records, const struc
 }
 
 /* Constants of activations, NaN where they are not known. */
-void tx8_set_laws(struct machine *m, double satrelu_bound, double leakyrelu_slope) {
+EXPORTED void tx8_set_laws(struct machine *m, double satrelu_bound, double leakyrelu_slope) {
     m->satrelu_bound = satrelu_bound, m->leakyrelu_slope = leakyrelu_slope;
 }
 
 /* Exception bits cost time: they are kept if `keeps` is set. */
-void tx8_keep_status(struct machine *m, int keeps) { m->keeps_status = keeps; }
+EXPORTED void tx8_keep_status(struct machine *m, int keeps) { m->keeps_status = keeps; }
 
-u32 tx8_status(const struct machine *m, int tile) { return m->tiles[tile].status; }
+EXPORTED u32 tx8_status(const struct machine *m, int tile) { return m->tiles[tile].status; }
 
 /* Where the first tile is that has not ended, between two runs: tile, record, counters of its loops; tile -1 if all have. */
-void tx8_place(const struct machine *m, struct tx8_fault *place) {
+EXPORTED void tx8_place(const struct machine *m, struct tx8_fault *place) {
     place->tile = -1;
     for (int i = m->num_tiles - 1; i >= 0; i--)
         if (m->tiles[i].state != TILE_ENDED) write_place(&m->tiles[i], i, place);
@@ -191,7 +191,7 @@ static int run_phases(struct machine *m, double seconds, struct tx8_fault *fault
 }
 
 /* Runs for about `seconds`; OUTCOME_TIME means call again. */
-int tx8_run(struct machine *m, double seconds, struct tx8_fault *fault) {
+EXPORTED int tx8_run(struct machine *m, double seconds, struct tx8_fault *fault) {
     fenv_t environment;
     fegetenv(&environment);
     fesetenv(FE_DFL_ENV); /* the host may have set flush to zero */

@@ -6,7 +6,7 @@
 #if TX8_LEVEL > 0
 __attribute__((target("arch=x86-64")))
 #endif
-int tx8_supported(void) {
+__attribute__((visibility("default"))) int tx8_supported(void) {
     int ok = 1;
 #if TX8_LEVEL >= 2
     ok = ok && __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("popcnt");

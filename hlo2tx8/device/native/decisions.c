@@ -30,13 +30,13 @@ void keep_decision(struct machine *m, struct tile *t, i64 record, i64 number) {
 }
 
 /* What records load where `decides` is not 0, the first `most` rows of each tile; keeps `decides`. Between two runs. */
-void tx8_keep_decisions(struct machine *m, const u8 *decides, i64 most) {
+EXPORTED void tx8_keep_decisions(struct machine *m, const u8 *decides, i64 most) {
     forget_decisions(m);
     m->decides = decides, m->most_decisions = most;
 }
 
 /* The number of rows of the last run, and those of each tile for which there is room. */
-i64 tx8_decisions(const struct machine *m, struct decision *rows, i64 room) {
+EXPORTED i64 tx8_decisions(const struct machine *m, struct decision *rows, i64 room) {
     i64 num = 0;
     for (int i = 0; i < m->num_tiles; i++) {
         const struct decisions *const d = &m->tiles[i].decisions;

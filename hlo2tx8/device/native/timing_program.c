@@ -132,7 +132,7 @@ static void make_parts(struct timing *t, struct stretch *stretches, const struct
 }
 
 /* Runs all tiles from cycle 0; not 0 if this cannot, and then what it wrote means nothing. */
-int tx8_time_program(struct timing *t) {
+EXPORTED int tx8_time_program(struct timing *t) {
     if (t->per_record != PER_RECORD || t->per_tile != PER_TILE || t->kind_bytes != sizeof(struct timed_kind)) return 1;
     if (t->chip.tiles < 1 || t->chip.tiles > MAX_TIMED_TILES || t->chip.queue_depth < 1 || t->chip.queue_depth >= MAX_QUEUE) return 1;
     i32 *const kind_of = malloc((2 * (size_t)t->num_records + 1) * sizeof *kind_of), *const partners = kind_of + t->num_records;
