@@ -132,6 +132,10 @@ def carried(node: Node, operands: Sequence[Array], bounds: Sequence[Array], valu
     if node.name == "stablehlo.power":
         # Of a negative number only integer powers exist.
         lost = lost | ((spread[1] > 0) & (operands[0].astype(np.float64) < 0))
+    if node.name == "stablehlo.compare":
+        # Numbers that may be equal: neither end of the box need be.
+        a, b = (o.astype(np.float64) for o in operands)
+        lost = lost | (uncertain & (np.abs(a - b) <= spread[0] + spread[1]))
     if node.name in UNBOUNDED:
         return np.where(uncertain, np.inf, 0.0)
     if node.name in SLOPE_ONE:
