@@ -73,7 +73,7 @@ def _rewrite(block: Block, among: set[Operation] | None) -> set[Operation]:
             continue
         before = op.prev_op
         for rule in _rules(op):
-            if (value := rule(op)) is None:
+            if (value := rule(op)) is None or value.type != op.results[0].type:  # what an operand reads may have a layout
                 continue
             if value.name_hint is None:
                 value.name_hint = op.results[0].name_hint
