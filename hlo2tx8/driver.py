@@ -57,15 +57,16 @@ class Lowered:
 def lower(load: Callable[[], ModuleOp], options: Options, watch: Watch | None = None) -> Lowered:
     """Lower what `load` gives to `options.until`; UnsupportedError names everything that is not supported."""
     with _refusals_listed(load, options, watch):
-        return _drain(_stages_to_fit(load, load(), options, watch))
+        return drain(_stages_to_fit(load, load(), options, watch))
 
 
 def lower_module(module: ModuleOp, options: Options, watch: Watch | None = None) -> Lowered:
     """Run the stages up to `options.until` on the module, in place."""
-    return _drain(lower_stages(module, options, watch))
+    return drain(lower_stages(module, options, watch))
 
 
-def _drain(stages: Stages[Result]) -> Result:
+def drain(stages: Stages[Result]) -> Result:
+    """The result after all stages that are left."""
     with no_garbage_collection():
         while True:
             try:
@@ -158,7 +159,7 @@ def load_source(source: object, *, args: Sequence[object] | None = None, format:
 
 def compile_module(load: Callable[[], ModuleOp], options: Options, watch: Watch | None = None) -> "Executable":
     """Compile what `load` gives, a new module at level HLO on each call; `as_text` loads and lowers again."""
-    return _drain(compile_stages(load, options, watch))
+    return drain(compile_stages(load, options, watch))
 
 
 def compile_stages(load: Callable[[], ModuleOp], options: Options, watch: Watch | None = None) -> "Stages[Executable]":

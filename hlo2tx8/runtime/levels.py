@@ -14,7 +14,7 @@ from xdsl.ir import Block, SSAValue
 from hlo2tx8.device.emulator import Emulator, Mode
 from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, WhileOp, YieldOp, kernels
-from hlo2tx8.driver import chip_of, compile_module, compile_stages, lower
+from hlo2tx8.driver import chip_of, compile_module, compile_stages, drain, lower
 from hlo2tx8.errors import LevelError
 from hlo2tx8.link import link
 from hlo2tx8.lower.allocate_spm import AllocateSpmPass
@@ -22,7 +22,6 @@ from hlo2tx8.lower.encode import encode
 from hlo2tx8.module import find_main, port_of, signature_of
 from hlo2tx8.options import Level, Options
 from hlo2tx8.pipeline import LAST_STAGES
-from hlo2tx8.runtime.executable import Executable
 
 Array = npt.NDArray[Any]
 
@@ -57,7 +56,7 @@ def each_run(
     stages = compile_stages(load, options)
     while run is not None:
         if run.level is Level.PROGRAM:
-            executable = _result_of(stages)
+            executable = drain(stages)
             for mode in (run.mode, *(later.mode for later in waiting)):
                 yield replace(executable, options=replace(options, mode=mode)).execute(*arrays)
             return
@@ -65,14 +64,6 @@ def each_run(
         if stage is LAST_STAGES[run.level]:
             yield run_lowered(module.clone() if run.level is Level.SCHEDULED else module, run.level, options, arrays)
             run = next(waiting, None)
-
-
-def _result_of(stages: Generator[object, None, Executable]) -> Executable:
-    while True:
-        try:
-            next(stages)
-        except StopIteration as end:
-            return end.value
 
 
 def run_level(load: Callable[[], ModuleOp], options: Options, arrays: Sequence[Array]) -> list[Array]:
