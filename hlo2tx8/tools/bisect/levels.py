@@ -1,7 +1,7 @@
 """Where a module first goes wrong: its levels in order, then the emulator's tiers, each against the reference."""
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from hlo2tx8.errors import Hlo2tx8Error
 from hlo2tx8.hlo import evaluate
 from hlo2tx8.options import Level, Options
 from hlo2tx8.pipeline import PIPELINE
-from hlo2tx8.runtime.levels import RUNS, Run, each_run, run_launches
+from hlo2tx8.runtime.levels import RUNS, Run, each_run, run_lowered
 from hlo2tx8.tools.compare import Bounds, compare
 from hlo2tx8.tools.platforms import bounds_of
 
@@ -70,21 +70,8 @@ def first_wrong_pass(module: ModuleOp, arrays: Sequence[Array], options: Options
 
 def _is_wrong(module: ModuleOp, level: Level, arrays: Sequence[Array], expected: Sequence[Array], bounds: Bounds) -> bool:
     """Does the IR after a pass give a wrong answer? Between two levels there may be IR that no interpreter knows."""
-    runner = _runner(level)
-    if runner is None:
-        return False
     try:
-        actual = runner(module.clone(), arrays)
+        actual = run_lowered(module.clone(), level, Options(), arrays)
     except Exception:
         return False
     return bool(compare(actual, expected, bounds))
-
-
-def _runner(level: Level) -> Callable[[ModuleOp, Sequence[Array]], list[Array]] | None:
-    match level:
-        case Level.HLO | Level.FUSED:
-            return lambda module, arrays: list(evaluate(module, *arrays))
-        case Level.LOOPS | Level.FLAT | Level.VECTOR:
-            return run_launches
-        case _:
-            return None
