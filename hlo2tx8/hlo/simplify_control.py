@@ -36,6 +36,8 @@ SINGLE_DEVICE_IDENTITIES = (
     *("LayoutConstraint", "annotate_device_placement"),
 )
 """Targets of custom calls that say where data lies: on one device, their operand."""
+SINKS = ("dce_sink",)
+"""Targets of custom calls that only keep what they read."""
 SINGLE_DEVICE_OPS = ("sdy.sharding_constraint", "sdy.propagation_barrier")
 """The same as ops."""
 _SIDE_EFFECTS = ("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv", "hlo.unknown")
@@ -111,6 +113,10 @@ def _read_tuple(op: Operation) -> None:
 def _replace_custom_call(op: Operation) -> None:
     target = str(decode_attributes(op).get("call_target_name", ""))
     same = [value.type for value in op.operands] == list(op.result_types)
+    if target in SINKS and not op.results:
+        op.detach()
+        op.erase()
+        return
     if target not in SINGLE_DEVICE_IDENTITIES or not same:
         raise CompileError("E1001", f"custom call of target {target} is not supported", origin=origin(op))
     Rewriter.replace_op(op, [], list(op.operands))

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from hlo2tx8.pjrt.linear_algebra import Matrix, geqrf, householder_product, index, loop, varying_alike
+from hlo2tx8.pjrt.linear_algebra import Matrix, as_turned, geqrf, householder_product, index, loop, varying_alike
 
 MOST_SWEEPS = 30
 """They converge quadratically, after 6 to 10 sweeps."""
@@ -49,7 +49,8 @@ def _sweeps(
         sweep, state = carry
         return sweep + 1, loop(len(rounds), body, start(state))
 
-    return lax.while_loop(more, again, (jnp.int32(0), varying_alike(state)))[1]
+    first = jnp.int32(0), varying_alike(state)
+    return lax.while_loop(more, again, as_turned(again, first))[1]
 
 
 def _rotation(p: Any, q: Any, pq: Any, partner: Any) -> tuple[Any, Any]:

@@ -18,7 +18,25 @@ Matrix = Any
 
 def loop(count: int, body: Callable[[Any, Any], Any], state: Any) -> Any:
     """body(k, state) for k = 0, 1, ..., count - 1; k is int32."""
-    return lax.fori_loop(0, count, lambda k, s: body(jnp.int32(k), s), varying_alike(state))
+    start = as_turned(lambda s: body(jnp.int32(0), s), varying_alike(state)) if count else state
+    return lax.fori_loop(0, count, lambda k, s: body(jnp.int32(k), s), start)
+
+
+def as_turned(body: Callable[[Any], Any], state: Any) -> Any:
+    """The state in the explicit shardings in which the body leaves it; the same where there are none."""
+
+    def spec_of(leaf: Any) -> Any:
+        return jax.typeof(leaf).sharding.spec
+
+    if not jax.sharding.get_abstract_mesh().explicit_axes:
+        return state
+    while True:
+        leaves = jax.tree.leaves(state)
+        wanted = [spec_of(leaf) for leaf in jax.tree.leaves(jax.eval_shape(body, state))]
+        if wanted == [spec_of(leaf) for leaf in leaves]:
+            return state
+        moved = [jax.reshard(leaf, spec) for leaf, spec in zip(leaves, wanted, strict=True)]
+        state = jax.tree.unflatten(jax.tree.structure(state), moved)
 
 
 def varying_alike(state: Any) -> Any:

@@ -283,3 +283,15 @@ def check_products_over_axes_in_another_order():
     with jax.default_matmul_precision("highest"):
         product = jax.jit(lambda x: x @ x.T)(jax.device_put(x, NamedSharding(SQUARE, P(None, ("b", "a")))))
     np.testing.assert_allclose(product, x @ x.T, rtol=1e-5, atol=1e-5)
+
+
+def check_linear_algebra_of_explicit_shardings():
+    mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=(jax.sharding.AxisType.Explicit,) * 2, devices=CHIPS)
+    a = RNG.standard_normal((4, 3, 3)).astype(np.float32) + 3 * np.eye(3, dtype=np.float32)
+    with jax.set_mesh(mesh):
+        x = jax.device_put(a, P(("a", "b")))
+        solution = jnp.linalg.solve(x, x)
+        values = jnp.linalg.svd(x)[1]
+    assert jax.typeof(solution).sharding.spec == P(("a", "b"), None, None)
+    np.testing.assert_allclose(solution, np.tile(np.eye(3), (4, 1, 1)), atol=1e-5)
+    np.testing.assert_allclose(values, np.linalg.svd(a)[1], rtol=1e-4)

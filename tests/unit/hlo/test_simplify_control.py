@@ -168,3 +168,10 @@ def test_sharding_constraints() -> None:
         return %0 : tensor<4xi32> } }""")
     SimplifyControlPass().apply(Context(), module)
     assert names(module) == []
+
+
+def test_what_only_keeps_its_operand_is_dropped() -> None:
+    sink = "stablehlo.custom_call @dce_sink(%a) {has_side_effect = true} : (tensor<2xi32>) -> ()"
+    module = load(f"module {{ func.func @main(%a: tensor<2xi32>) -> tensor<2xi32> {{ {sink} return %a : tensor<2xi32> }} }}")
+    SimplifyControlPass().apply(Context(), module)
+    assert names(module) == []
