@@ -166,7 +166,9 @@ class LaneSpace:
     def _one_constraint(self, expr: Expr, interval: Interval, bounds: Interval) -> Region:
         access = self.access(expr)
         moving = [] if access is None else [k for k, s in enumerate(access.strides) if s]
-        if access is None or len(moving) > 1:
+        if access is not None and len(moving) > 1:
+            return self._of_groups(expr, interval, bounds, access.strides)
+        if access is None:
             return Region(scattered=((expr, interval),))
         check_lower, check_upper = bounds.lo < interval.lo, bounds.hi > interval.hi
         if not moving:
@@ -184,6 +186,27 @@ class LaneSpace:
         lower = (self.simplify((at_least + (stride - 1)) // stride),) if check_lower else ()
         upper = (self.simplify(at_most // stride + 1),) if check_upper else ()
         return Region((LaneClip(lane, lower, upper),))
+
+    def _of_groups(self, expr: Expr, interval: Interval, bounds: Interval, strides: tuple[int, ...]) -> Region:
+        """A constraint on several lanes that begins and ends with whole turns of all but one: 8 * l0 + l1 <= 31 as l0 <= 3."""
+        found = Region()
+        sides = ((expr - interval.lo, True), (expr - (interval.hi + 1), False))
+        for beyond, is_lower in sides:
+            if bounds.lo >= interval.lo if is_lower else bounds.hi <= interval.hi:
+                continue
+            turns = (self.simplify(beyond // stride) for stride in sorted({abs(s) for s in strides if abs(s) > 1}, reverse=True))
+            group = next((turn for turn in turns if self._num_moving(turn) == 1), None)
+            if group is None:
+                return Region(scattered=((expr, interval),))
+            own = self.bounds(group)
+            wanted = Interval(0, max(own.hi, 0)) if is_lower else Interval(min(own.lo, -1), -1)
+            found = found.intersect(self._one_constraint(group, wanted, own))
+        return found
+
+    def _num_moving(self, expr: Expr) -> int:
+        """How many lanes an expression goes along; 0 if it is not affine in them."""
+        access = self.access(expr)
+        return 0 if access is None else sum(stride != 0 for stride in access.strides)
 
 
 def fixed_leaf(i: int) -> Expr:
