@@ -15,29 +15,30 @@ from hlo2tx8.device.isa.ne import NeGemm
 
 pytestmark = pytest.mark.skipif(not native.available(), reason=f"no native core: {native.why_not()}")
 
-ROWS, DEPTH, COLUMNS, WIDTH = 13, 128, 64, 64
+ROWS, WIDTH = 13, 64
 LEFTS, RIGHTS, SUMS = (0, 4096, 4096 + 128), (16384, 32768, 24576), (8192, 4096, 12288, 16384)
 
 
-def random_record(rng: np.random.Generator) -> Record:
-    """Operands are two blocks of [ROWS, 64] and one of [DEPTH, 64]; now and then a box has another shape."""
+def random_record(rng: np.random.Generator, depth: int, columns: int) -> Record:
+    """Operands are blocks of [ROWS, 64], the last of fewer channels, and one of [depth, columns]; now and then a box has another
+    shape."""
     left, right, at, other = (int(rng.choice(places)) for places in (LEFTS, RIGHTS, SUMS, LEFTS + RIGHTS + SUMS))
     slot, offset = int(rng.integers(0, 2)), int(rng.choice((0, 2, 130, 4096)))
     stride, apart = int(rng.choice((64, 128, 130))), int(rng.choice((64, ROWS * 64, 70)))
-    sizes = {"rows": ROWS, "columns": COLUMNS, "depth": DEPTH, "batch": 1, "transpose_left": 0, "transpose_right": 1}
+    sizes = {"rows": ROWS, "columns": columns, "depth": depth, "batch": 1, "transpose_left": 0, "transpose_right": 1}
     match rng.choice(8, p=(0.25, 0.2, 0.3, 0.05, 0.05, 0.05, 0.05, 0.05)):
         case 0:
-            levels = {"s1": stride, "n1": ROWS - int(rng.random() < 0.1), "s2": apart, "n2": 2, "s3": 0, "n3": 1}
-            return Record(Rdma, {"dst": left, "slot": slot, "offset": offset, "count": WIDTH, **levels}, Format.BF16)
+            levels = {"s1": stride, "n1": ROWS - int(rng.random() < 0.1), "s2": apart, "n2": max(depth // WIDTH, 1), "s3": 0, "n3": 1}
+            return Record(Rdma, {"dst": left, "slot": slot, "offset": offset, "count": min(depth, WIDTH), **levels}, Format.BF16)
         case 1:
-            levels = {"s1": stride, "n1": DEPTH - int(rng.random() < 0.1), "s2": 0, "n2": 1, "s3": 0, "n3": 1}
-            return Record(Rdma, {"dst": right, "slot": slot, "offset": offset, "count": WIDTH, **levels}, Format.BF16)
+            levels = {"s1": stride, "n1": depth - int(rng.random() < 0.1), "s2": 0, "n2": 1, "s3": 0, "n3": 1}
+            return Record(Rdma, {"dst": right, "slot": slot, "offset": offset, "count": columns, **levels}, Format.BF16)
         case 2:
             flags = {"accumulate": int(rng.integers(0, 2))}
             places = {"left": left, "right": right, "dst": at, "psum": int(rng.choice((at, other)))}
             return Record(NeGemm, sizes | flags | places, Format(rng.choice((Format.FP32, Format.BF16))), Format.BF16)
         case 3:
-            dense = {"offset": offset, "count": DEPTH * WIDTH, **DENSE_LEVELS}
+            dense = {"offset": offset, "count": depth * columns, **DENSE_LEVELS}
             return Record(Rdma, {"dst": int(rng.choice((right, other))), "slot": slot, **dense}, Format.BF16)
         case 4:
             return Record(Wdma, {"slot": 1, "src": other, "offset": offset, "count": 2100, **DENSE_LEVELS}, Format.BF16)
@@ -49,12 +50,13 @@ def random_record(rng: np.random.Generator) -> Record:
             return Record(KcBarrier, {}, Format.RAW8)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_equals_definition(seed: int) -> None:
-    rng = np.random.default_rng(seed)
+@pytest.mark.parametrize(("depth", "columns"), ((128, 64), (32, 32), (30, 64)))
+@pytest.mark.parametrize("seed", range(3))
+def test_equals_definition(seed: int, depth: int, columns: int) -> None:
+    rng = np.random.default_rng((seed, depth))
     for _ in range(25):
         image = (rng.standard_normal(IMAGE_BYTES // 4).astype(np.float32).view(np.uint32) & 0xFFFF0000 | 0x3F80).view(np.uint8)
-        records = [random_record(rng) for _ in range(int(rng.integers(4, 30)))]
+        records = [random_record(rng, depth, columns) for _ in range(int(rng.integers(4, 30)))]
         expected, actual = run_both(records, image)
         wrong = np.nonzero(expected != actual)[0]
         listing = "\n".join(f"{r.kind.MNEMONIC} {r.fields}" for r in records)

@@ -38,16 +38,6 @@ static void guard_gaps(struct machine *m, int is_on) {
 #endif
 }
 
-/* What is too large to be cleared goes back to the host, which gives out zeros. */
-static void leave_large_spms(struct machine *m) {
-    for (int i = 0; i < m->num_tiles; i++) {
-        struct tile *const t = &m->tiles[i];
-        if (!t->spm || t->used <= KEPT_SPM_BYTES) continue;
-        madvise(t->spm, (size_t)m->spm_bytes, MADV_DONTNEED);
-        t->used = 0;
-    }
-}
-
 /* After a phase: OUTCOME_*, or -1 when all tiles were at one barrier and go on. */
 static int after_phase(struct machine *m, struct tx8_fault *fault) {
     int waiting = 0, ended = 0, equal = 1;
@@ -184,7 +174,6 @@ static int run_phases(struct machine *m, double seconds, struct tx8_fault *fault
     for (;;) {
         run_phase(m);
         const int outcome = after_phase(m, fault);
-        if (outcome == OUTCOME_DONE) leave_large_spms(m);
         if (outcome >= 0) return outcome;
         if (seconds_now() > m->deadline) return OUTCOME_TIME;
     }

@@ -67,10 +67,11 @@ int defer_box(struct context *c) {
 }
 
 const struct box_load *find_box(const struct tile *t, const u8 *dst, const struct blocked *l) {
-    if (l->batch > 1 || l->tail) return NULL;
+    if (l->batch > 1 || (l->tail && l->num_blocks)) return NULL;
+    const i64 run = (l->tail ? l->tail : l->width) * l->bytes, blocks = l->tail ? 1 : l->num_blocks;
     for (int i = 0; i < t->num_boxes; i++) {
         const struct box_load *const b = t->boxes + i;
-        const int fits = b->run == l->width * l->bytes && b->levels[0].n == l->points && b->levels[1].n == l->num_blocks && b->levels[2].n == 1;
+        const int fits = b->run == run && b->levels[0].n == l->points && b->levels[1].n == blocks && b->levels[2].n == 1;
         if (b->dst == dst && b->bytes == l->size && fits) return b;
     }
     return NULL;

@@ -4,8 +4,6 @@
 
 #include "core.h"
 
-#define KEPT_SPM_BYTES ((i64)1 << 20) /* of a tile: more is given back to the host between runs */
-
 double seconds_now(void);
 
 void run_tile(struct machine *m, int number, int thread);

@@ -25,7 +25,7 @@ static void take_spm(struct machine *m, struct tile *t, int thread) {
 
 /* Warm and already mapped memory for the next tile, or for the next run: clearing it costs less than fresh pages. */
 static void leave_spm(struct machine *m, struct tile *t, int thread) {
-    if (!t->spm || m->is_linked || (m->spare[thread] && t->used > KEPT_SPM_BYTES)) return;
+    if (!t->spm || m->is_linked) return;
     if (t->used > t->unused) memset(t->spm + t->unused, 0, (size_t)(t->used - t->unused));
     t->used = 0, t->unused = m->spm_bytes;
     if (m->spare[thread]) return;
