@@ -28,8 +28,10 @@ def random_record(rng: np.random.Generator, depth: int, columns: int) -> Record:
     sizes = {"rows": ROWS, "columns": columns, "depth": depth, "batch": 1, "transpose_left": 0, "transpose_right": 1}
     match rng.choice(8, p=(0.25, 0.2, 0.3, 0.05, 0.05, 0.05, 0.05, 0.05)):
         case 0:
-            levels = {"s1": stride, "n1": ROWS - int(rng.random() < 0.1), "s2": apart, "n2": max(depth // WIDTH, 1), "s3": 0, "n3": 1}
-            return Record(Rdma, {"dst": left, "slot": slot, "offset": offset, "count": min(depth, WIDTH), **levels}, Format.BF16)
+            blocks = {"s2": apart, "n2": max(depth // WIDTH, 1)}
+            levels = {"s1": stride, "n1": ROWS - int(rng.random() < 0.1), **blocks, "s3": 0, "n3": 1}
+            run = min(depth, WIDTH)
+            return Record(Rdma, {"dst": left, "slot": slot, "offset": offset, "count": run, **levels}, Format.BF16)
         case 1:
             levels = {"s1": stride, "n1": depth - int(rng.random() < 0.1), "s2": 0, "n2": 1, "s3": 0, "n3": 1}
             return Record(Rdma, {"dst": right, "slot": slot, "offset": offset, "count": columns, **levels}, Format.BF16)
@@ -50,7 +52,7 @@ def random_record(rng: np.random.Generator, depth: int, columns: int) -> Record:
             return Record(KcBarrier, {}, Format.RAW8)
 
 
-@pytest.mark.parametrize(("depth", "columns"), ((128, 64), (32, 32), (30, 64)))
+@pytest.mark.parametrize(("depth", "columns"), [(128, 64), (32, 32), (30, 64)])
 @pytest.mark.parametrize("seed", range(3))
 def test_equals_definition(seed: int, depth: int, columns: int) -> None:
     rng = np.random.default_rng((seed, depth))

@@ -33,7 +33,7 @@ def test_whole_turns_of_inner_lanes_are_one_lane():
     assert not space.region(((place, Interval(3, 31)),)).is_box
 
 
-@pytest.mark.parametrize(("low", "high"), ((0, 11), (4, 19), (6, 23), (1, 30)))
+@pytest.mark.parametrize(("low", "high"), [(0, 11), (4, 19), (6, 23), (1, 30)])
 def test_the_region_of_several_lanes_is_what_the_constraint_says(low, high):
     """Every lane of a box with two strides and a step that moves it."""
     space = LaneSpace((Variable(0, 2, "step"),), (Variable(0, 2, "a"), Variable(0, 1, "b"), Variable(0, 3, "c")))
