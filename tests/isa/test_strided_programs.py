@@ -46,7 +46,8 @@ def random_record(rng: np.random.Generator) -> Record:
             return Record(TdmaGatherScatter, {"dst": dst, "src": a + skip, "run_bytes": 4, **turns, **write, **none}, Format.RAW8)
         case 2:
             dense = {"offset": int(rng.choice((0, 1024, 8192))), "count": size, **DENSE_LEVELS}
-            levels = dense if rng.random() < 0.7 else transfer(rng, rows, columns, planes)
+            turned = transfer(rng, columns, rows, planes)  # the rows of what was transposed
+            levels = (dense, transfer(rng, rows, columns, planes), turned)[rng.choice(3, p=(0.5, 0.2, 0.3))]
             return Record(Wdma, {"slot": 1, "src": a, **levels}, Format.FP32)
         case 3:
             return Record(Rdma, {"dst": dst, "slot": 0, "offset": 512, "count": size, **DENSE_LEVELS}, Format.FP32)

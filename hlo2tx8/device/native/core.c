@@ -80,6 +80,7 @@ EXPORTED void tx8_destroy(struct machine *m) {
     for (int i = 0; i < m->num_threads; i++)
         if (m->scratch[i]) munmap(m->scratch[i], scratch_bytes(m));
     free(m->steps);
+    free(m->scalars);
     forget_decisions(m);
     pthread_cond_destroy(&m->start);
     pthread_cond_destroy(&m->done);
@@ -101,6 +102,17 @@ static void clear_spm(struct tile *t) {
     if (t->spm) memset(t->spm, 0, (size_t)(t->used > t->remote_used ? t->used : t->remote_used));
 }
 
+/* Room for what is made of the records; 0 if there is none. */
+static int make_steps(struct machine *m, i64 num_records) {
+    if (num_records < 0) return 0;
+    const size_t num = (size_t)num_records + 1;
+    free(m->steps);
+    free(m->scalars);
+    m->steps = calloc(num, sizeof *m->steps);
+    m->scalars = aligned_alloc(LINE_BYTES, num * sizeof *m->scalars);
+    return m->steps && m->scalars;
+}
+
 /* A machine about to run `code`, or NULL: then *fault tells why, or has kind FAULT_NONE when memory ran out. Keeps `code` and `slots`. */
 EXPORTED struct machine *tx8_create(const u64 *code, i64 num_records, const struct tx8_slot *slots, i64 num_slots, i64 spm_bytes, int tiles, int threads,
                            struct tx8_fault *fault) {
@@ -114,9 +126,8 @@ EXPORTED struct machine *tx8_create(const u64 *code, i64 num_records, const stru
     m->code = code, m->num_records = num_records, m->slots = slots, m->num_slots = num_slots;
     m->spm_bytes = spm_bytes, m->num_tiles = tiles;
     m->num_threads = threads < 1 ? 1 : threads > tiles ? tiles : threads;
-    m->steps = calloc((size_t)num_records + 1, sizeof *m->steps);
     m->spm = map_bytes(arena_bytes(m));
-    int ok = m->steps && m->spm;
+    int ok = make_steps(m, num_records) && m->spm;
     if (m->spm) guard_gaps(m, 1);
     for (int i = 0; ok && i < m->num_threads; i++) ok = (m->scratch[i] = map_bytes(scratch_bytes(m))) != NULL;
     if (!ok || prepare(m, fault)) {
@@ -142,10 +153,7 @@ EXPORTED int tx8_restart(struct machine *m, const u64 *code, i64 num_records, co
         number_tiles(m);
         return 0;
     }
-    struct step *const steps = num_records < 0 ? NULL : calloc((size_t)num_records + 1, sizeof *steps);
-    if (!steps) return -1;
-    free(m->steps);
-    m->steps = steps;
+    if (!make_steps(m, num_records)) return -1;
     m->code = code, m->num_records = num_records, m->num_slots = num_slots;
     if (prepare(m, fault)) return -1;
     number_tiles(m);

@@ -68,6 +68,17 @@ struct step {
     binary_kernel other; /* a comparison's kernel for the total order; of a record with units the one that repeats 64 elements */
 };
 
+/* A record that only computes, branches or loops, in one line of the host's cache, see scalars.c. Operands are registers a and b plus numbers x
+ * and y, one of the two is zero; of an affine sum products of registers r and numbers k besides. */
+enum scalar_kind {
+    SCALAR_NONE, SCALAR_NOTHING, SCALAR_AFFINE_TWO, SCALAR_AFFINE, SCALAR_MIN, SCALAR_MAX, SCALAR_MUL, SCALAR_LESS, SCALAR_DIV, SCALAR_MOD, SCALAR_IF,
+    SCALAR_LOOP, SCALAR_END
+};
+struct scalar {
+    u8 kind, rd, a, b, r[4];
+    i64 x, y, k[4], partner;
+};
+
 enum tile_state { TILE_RUNNING, TILE_WAITING, TILE_ENDED, TILE_FAULT };
 
 struct loop {
@@ -113,7 +124,7 @@ struct tile {
     i64 at;
     u8 *spm;
     u32 status;      /* bits of enum status_code */
-    i64 unused, used; /* bytes of SPM before the first and up to the last one that a record reached */
+    i64 unused, used; /* bytes of SPM before the first and up to the last one that a record reached; what is only noted does not count */
     i64 remote_used; /* the same of other tiles' records; shared */
     i64 registers[NUM_REGISTERS];
     int depth;
@@ -132,6 +143,7 @@ struct tile {
 struct machine {
     const u64 *code;
     struct step *steps;
+    struct scalar *scalars; /* of each record, of kind SCALAR_NONE where tile.c runs it */
     i64 num_records;
     const struct tx8_slot *slots;
     i64 num_slots;
@@ -164,6 +176,11 @@ struct machine {
 static inline i64 spm_stride(const struct machine *m) { return m->spm_bytes + SPM_GAP_BYTES; }
 static inline size_t arena_bytes(const struct machine *m) { return (size_t)spm_stride(m) * (size_t)m->num_tiles; }
 
+static inline void reach_spm(struct tile *t, i64 first, i64 end) {
+    if (end > t->used) t->used = end;
+    if (first < t->unused) t->unused = first;
+}
+
 /* Where a record executes: a tile and the scratch of the thread, SCRATCH_REGIONS of an SPM's size and PRODUCT_BYTES. */
 struct context {
     struct machine *machine;
@@ -172,6 +189,7 @@ struct context {
     const u64 *record;
     const struct step *step;
     int knows_deferred, knows_boxes;
+    int only_notes; /* the record is being put off: it reaches no SPM yet */
     int num_units; /* of records, kept in the scratch */
 };
 
@@ -210,6 +228,9 @@ void follow_load(struct tile *t, const u8 *src, i64 bytes); /* a load is put off
 void note_read(struct tile *t, const u8 *src, i64 bytes);   /* it is being read */
 int resolve_box(struct context *c, struct box_load *box); /* an RDMA as a box; -1 if it is dense */
 int defer_box(struct context *c);                         /* 1: the RDMA record is done; 0: it is not */
+/* 1: a TDMA record is done that reads a box put off, at `src` in DDR, and writes dst; 0: it is not. */
+int defer_move(struct tile *t, u8 *dst, const u8 *src, i64 run, const struct level *levels);
+int resolve_store(struct context *c, struct box_load *to, int *is_streamed); /* a WDMA as a box of DDR, read densely; 0 or the fault */
 int store_box(struct context *c);                         /* 1: the WDMA record has copied a box put off; 0: it has not */
 /* Where `num` levels of runs, `bytes` from the first to the last, are read that begin at src in SPM: in DDR if they are in a box put off,
  * with the levels changed to match. NULL if they are not. */
@@ -242,6 +263,7 @@ const u8 *apart(struct context *c, const u8 *src, i64 n, i64 bytes, const u8 *ds
 
 int prepare(struct machine *machine, struct tx8_fault *fault); /* 0 if all records are sound */
 void prepare_quick(struct machine *m, struct step *s, const u64 *record);
+void prepare_scalar(struct scalar *s, const struct step *step, const u64 *record); /* of a program whose blocks are closed */
 int run_quick(struct context *c);                             /* 1 if the record is done, 0 if it is to be executed */
 int is_short(const struct context *c);                        /* nothing is gained by chains or by putting the record off */
 int execute(struct context *c);                               /* a vector or DMA record; 0 or the fault kind */

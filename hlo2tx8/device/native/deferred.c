@@ -17,10 +17,13 @@ int is_deferred(const struct tile *t, const u8 *start, i64 bytes) {
     return found;
 }
 
-static void settle(const struct deferred_load *d) { memcpy(d->dst, d->src, (size_t)d->bytes); }
+static void settle(struct tile *t, const struct deferred_load *d) {
+    reach_spm(t, d->dst - t->spm, d->dst - t->spm + d->bytes);
+    memcpy(d->dst, d->src, (size_t)d->bytes);
+}
 
 void settle_loads(struct tile *t) {
-    for (int i = 0; i < t->num_deferred; i++) settle(t->deferred + i);
+    for (int i = 0; i < t->num_deferred; i++) settle(t, t->deferred + i);
     t->num_deferred = 0;
 }
 
@@ -28,7 +31,7 @@ static void settle_those(struct tile *t, const u8 *start, i64 bytes, int is_sour
     int kept = 0;
     for (int i = 0; i < t->num_deferred; i++) {
         const struct deferred_load *const d = t->deferred + i;
-        if (overlap(is_source ? d->src : d->dst, d->bytes, start, bytes)) settle(d);
+        if (overlap(is_source ? d->src : d->dst, d->bytes, start, bytes)) settle(t, d);
         else t->deferred[kept++] = *d;
     }
     t->num_deferred = kept;
@@ -56,7 +59,10 @@ int defer_load(struct context *c) {
     struct tile *const t = c->tile;
     struct link k;
     if (operand(c, RDMA__N1) > 1 && operand(c, RDMA__S1) != operand(c, RDMA__COUNT)) return 0; /* not dense */
-    if (resolve_dma(c, &k)) return 0; /* a fault is met again by who executes the record */
+    c->only_notes = 1;
+    const int is_other = resolve_dma(c, &k);
+    c->only_notes = 0;
+    if (is_other) return 0; /* a fault is met again by who executes the record */
     const i64 bytes = k.n * k.dst_bytes;
     if (bytes < WORTH_BYTES || (uintptr_t)k.src[0] % (uintptr_t)k.dst_bytes) return 0;
     if (is_written_in_part(t, k.dst, bytes)) return -1;

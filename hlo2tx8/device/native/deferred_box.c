@@ -9,18 +9,21 @@
 #define WARM_BYTES (1 << 15)
 #define FAR_BYTES (1 << 22) /* slots from here on are not in the host's caches */
 
-static void settle(const struct box_load *b) {
+static void settle(struct tile *t, const struct box_load *b) {
+    reach_spm(t, b->dst - t->spm, b->dst - t->spm + b->bytes);
     struct level levels[LEVELS];
     memcpy(levels, b->levels, sizeof levels);
     load_levels(b->dst, b->src, b->run, levels, LEVELS);
 }
 
 /* What is left of a box of rows whose first `bytes` are overwritten; of a row that is overwritten in part the rest is copied. */
-static void cut(struct box_load *b, i64 bytes) {
+static void cut(struct tile *t, struct box_load *b, i64 bytes) {
     const i64 rows = (bytes + b->run - 1) / b->run, apart = b->levels[0].src, rest = rows * b->run - bytes;
     b->dst += rows * b->run, b->src += rows * apart;
     b->bytes -= rows * b->run, b->src_bytes -= rows * apart, b->levels[0].n -= rows;
-    if (rest) memcpy(b->dst - rest, b->src - apart + b->run - rest, (size_t)rest);
+    if (!rest) return;
+    reach_spm(t, b->dst - rest - t->spm, b->dst - t->spm);
+    memcpy(b->dst - rest, b->src - apart + b->run - rest, (size_t)rest);
 }
 
 static int is_met(const struct box_load *b, const u8 *start, i64 bytes, int is_source) {
@@ -35,8 +38,8 @@ static void remove_boxes(struct tile *t, const u8 *start, i64 bytes, int is_sour
         struct box_load *const b = t->boxes + i;
         int met = is_met(b, start, bytes, is_source);
         const int begins = is_overwritten && start <= b->dst, is_dead = begins && b->dst + b->bytes <= start + bytes;
-        if (met && begins && !is_dead && b->levels[1].n == 1 && b->levels[2].n == 1) cut(b, start + bytes - b->dst), met = 0;
-        if (met && !is_dead) settle(b);
+        if (met && begins && !is_dead && b->levels[1].n == 1 && b->levels[2].n == 1) cut(t, b, start + bytes - b->dst), met = 0;
+        if (met && !is_dead) settle(t, b);
         if (!met && b->bytes) t->boxes[kept++] = *b;
     }
     t->num_boxes = kept;
@@ -59,7 +62,11 @@ static void ask_for(const struct box_load *b) {
 int defer_box(struct context *c) {
     struct tile *const t = c->tile;
     struct box_load box;
-    if (t->num_boxes == MAX_BOXES || resolve_box(c, &box)) return 0; /* a fault is met again by who executes the record */
+    if (t->num_boxes == MAX_BOXES) return 0;
+    c->only_notes = 1;
+    const int is_other = resolve_box(c, &box); /* a fault is met again by who executes the record */
+    c->only_notes = 0;
+    if (is_other) return 0;
     settle_range(t, box.dst, box.bytes);
     t->boxes[t->num_boxes++] = box;
     if (box.bytes <= WARM_BYTES && c->machine->slots[operand(c, RDMA__SLOT)].size >= FAR_BYTES) ask_for(&box);
@@ -99,21 +106,79 @@ const u8 *read_box(const struct tile *t, const u8 *src, i64 run, i64 bytes, stru
     return b->src + at / b->run * b->levels[0].src + column;
 }
 
+/* A transfer's or a box's elements in the order in which they lie densely: runs of n, `apart` on the side where they are not dense. */
+struct digits {
+    i64 n[LEVELS + 1], apart[LEVELS + 1];
+    int num;
+};
+
+/* Of levels that are dense on one side, and there in any order; 0 if they are not. */
+static int find_digits(struct digits *d, i64 run, const struct level *levels, int is_dst_dense) {
+    int left = 0;
+    *d = (struct digits){.n = {run}, .apart = {1}, .num = 1};
+    for (int i = 0; i < LEVELS; i++) left |= levels[i].n > 1 ? 1 << i : 0;
+    for (i64 dense = run; left;) {
+        int i = 0;
+        while (i < LEVELS && !(left >> i & 1 && (is_dst_dense ? levels[i].dst : levels[i].src) == dense)) i++;
+        if (i == LEVELS) return 0;
+        left &= ~(1 << i);
+        d->n[d->num] = levels[i].n;
+        d->apart[d->num++] = is_dst_dense ? levels[i].src : levels[i].dst;
+        dense *= levels[i].n;
+    }
+    return 1;
+}
+
+/* Goes on to the digit's next part. */
+static void take(struct digits *d, int *at, i64 n) {
+    d->n[*at] /= n;
+    d->apart[*at] *= n;
+    if (d->n[*at] == 1) ++*at;
+}
+
+#define MOST_LEVELS (2 * LEVELS + 2)
+
+/* Levels from where a box's elements are to where they go, both counted as they lie in SPM; how many, or -1. */
+static int join_digits(struct level *levels, struct digits *from, struct digits *to) {
+    int num = 0, i = 0, j = 0;
+    while (i < from->num && j < to->num) {
+        const i64 n = from->n[i] < to->n[j] ? from->n[i] : to->n[j];
+        if (from->n[i] % n || to->n[j] % n) return -1;
+        levels[num++] = (struct level){n, to->apart[j], from->apart[i]};
+        take(from, &i, n);
+        take(to, &j, n);
+    }
+    return num;
+}
+
+int defer_move(struct tile *t, u8 *dst, const u8 *src, i64 run, const struct level *levels) {
+    struct digits digits;
+    struct box_load box = {dst, src, run, run, run, {levels[0], levels[1], levels[2]}};
+    if (!find_digits(&digits, run, levels, 1)) return 0;
+    for (int i = 0; i < LEVELS; i++) box.bytes *= levels[i].n, box.src_bytes += (levels[i].n - 1) * levels[i].src;
+    overwrite_boxes(t, dst, box.bytes);
+    if (t->num_boxes == MAX_BOXES) return 0;
+    t->boxes[t->num_boxes++] = box;
+    return 1;
+}
+
 int store_box(struct context *c) {
     struct tile *const t = c->tile;
-    struct link k;
-    int is_held = 0;
+    struct box_load to;
+    struct digits from, into;
+    struct level levels[MOST_LEVELS];
+    int is_held = 0, is_streamed;
     for (int i = 0; i < t->num_boxes; i++) is_held |= t->boxes[i].dst - t->spm == operand(c, WDMA__SRC);
     if (!is_held) return 0;
-    c->knows_boxes = 1;
-    const int is_dense = !resolve_dma(c, &k); /* a fault is met again by who executes the record */
-    c->knows_boxes = 0;
-    if (!is_dense) return 0;
-    const struct box_load *const b = holder(t, k.src[0], k.n * k.dst_bytes);
-    if (!b || b->dst != k.src[0] || b->bytes != k.n * k.dst_bytes || overlap(b->src, b->src_bytes, k.dst, b->bytes)) return 0;
-    settle_sources(t, k.dst, b->bytes);
-    struct level levels[LEVELS];
-    memcpy(levels, b->levels, sizeof levels);
-    store_levels(k.dst, b->src, b->run, levels, LEVELS, k.is_streamed);
+    c->knows_boxes = c->only_notes = 1;
+    const int fault = resolve_store(c, &to, &is_streamed); /* met again by who executes the record */
+    c->knows_boxes = c->only_notes = 0;
+    const struct box_load *const b = fault ? NULL : holder(t, to.src, to.bytes);
+    if (!b || b->dst != to.src || b->bytes != to.bytes || overlap(b->src, b->src_bytes, to.dst, to.src_bytes)) return 0;
+    if (!find_digits(&from, b->run, b->levels, 1) || !find_digits(&into, to.run, to.levels, 0)) return 0;
+    const int num = join_digits(levels, &from, &into);
+    if (num < 0 || (is_streamed && levels[0].n < LINE_BYTES)) return 0;
+    settle_sources(t, to.dst, to.src_bytes);
+    store_levels(to.dst, b->src, levels[0].n, levels + 1, num - 1, is_streamed);
     return 1;
 }

@@ -33,8 +33,7 @@ i64 spm_end(struct context *c, i64 address, i64 n, i64 bytes) {
 u8 *spm_range(struct context *c, i64 address, i64 n, i64 bytes) {
     const i64 end = spm_end(c, address, n, bytes);
     if (end < 0) return NULL;
-    if (end > c->tile->used) c->tile->used = end;
-    if (address < c->tile->unused) c->tile->unused = address;
+    if (!c->only_notes) reach_spm(c->tile, address, end);
     u8 *const start = c->tile->spm + address;
     if (!c->knows_deferred && c->tile->num_deferred) settle_range(c->tile, start, end - address);
     if (!c->knows_boxes && c->tile->num_boxes) settle_boxes(c->tile, start, end - address);

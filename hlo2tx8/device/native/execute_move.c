@@ -110,6 +110,15 @@ int resolve_box(struct context *c, struct box_load *box) {
     return 0;
 }
 
+int resolve_store(struct context *c, struct box_load *to, int *is_streamed) {
+    struct transfer t;
+    const int fault = read_transfer(c, &t);
+    if (fault) return fault;
+    *to = (struct box_load){t.dst, t.src, t.total * c->step->bytes, t.ddr_bytes, t.run, {t.levels[0], t.levels[1], t.levels[2]}};
+    *is_streamed = t.is_streamed;
+    return 0;
+}
+
 /* Turn number -> byte offset, kept as one counter per level. */
 struct odometer {
     i64 at[LEVELS], offset;
@@ -138,12 +147,15 @@ static int run_tdma(struct context *c) {
     const int is_nest = !memcmp(rn, wn, sizeof rn);
     struct level levels[LEVELS];
     for (int i = 0; i < LEVELS; i++) levels[i] = (struct level){rn[i], ws[i], rs[i]};
-    c->knows_boxes = 1;
+    c->knows_boxes = c->only_notes = 1;
     const u8 *src = spm_range(c, operand(c, TDMA_GATHER_SCATTER__SRC), read_bytes < 0 ? INT64_MAX : read_bytes, 1);
-    c->knows_boxes = 0;
     u8 *const dst = src ? spm_range(c, operand(c, TDMA_GATHER_SCATTER__DST), written_bytes < 0 ? INT64_MAX : written_bytes, 1) : NULL;
+    c->knows_boxes = c->only_notes = 0;
     if (!dst) return (int)c->tile->fault.kind;
     const u8 *const far = is_nest && c->tile->num_boxes ? read_box(c->tile, src, run, read_bytes, levels, LEVELS) : NULL;
+    if (far && defer_move(c->tile, dst, far, run, levels)) return 0;
+    reach_spm(c->tile, dst - c->tile->spm, dst - c->tile->spm + written_bytes);
+    if (c->tile->num_boxes) settle_boxes(c->tile, dst, written_bytes);
     if (far) {
         copy_levels(dst, far, run, levels, LEVELS);
         return 0;

@@ -241,6 +241,7 @@ int prepare(struct machine *m, struct tx8_fault *fault) {
             }
         }
     }
+    for (i64 i = 0; i < m->num_records; i++) prepare_scalar(m->scalars + i, m->steps + i, m->code + i * RECORD_WORDS);
     find_chains(m);
     m->final_barrier = find_final_barrier(m);
     m->is_eager = has_long_phases(m);

@@ -197,7 +197,6 @@ int run_quick(struct context *c) {
         break;
     default: return 0;
     }
-    if (q->end > t->used) t->used = q->end;
-    if (q->first < t->unused) t->unused = q->first;
+    reach_spm(t, q->first, q->end);
     return 1;
 }

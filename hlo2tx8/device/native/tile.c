@@ -1,8 +1,8 @@
 /* A tile at work: its records in order until a barrier, the end, a fault or the deadline. Loops, branches and scalar records are run here. */
 #include "machine.h"
 
-#define RECORDS_PER_POLL 64
-#define POLLS_PER_VECTOR 8 /* a vector record counts as so many: it may take milliseconds; one of the matrix engine as all */
+#define RECORDS_PER_POLL 256
+#define POLLS_PER_VECTOR 32 /* a vector record counts as so many: it may take milliseconds; one of the matrix engine as all */
 
 static i64 floor_div(i64 a, i64 b) {
     if (b == -1) return (i64)(0 - (u64)a);
@@ -91,6 +91,8 @@ NO_VECTORS void run_tile(struct machine *m, int number, int thread) {
     struct tile *const t = &m->tiles[number];
     struct context c = {.machine = m, .tile = t, .scratch = m->scratch[thread]};
     for (int polls = RECORDS_PER_POLL; t->at < m->num_records;) {
+        t->at = run_scalars(m, t, t->at, &polls);
+        if (t->at == m->num_records) break;
         c.record = m->code + t->at * RECORD_WORDS;
         c.step = m->steps + t->at;
         const u64 rd = c.record[HEADER_WORDS];
