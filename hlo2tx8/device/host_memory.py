@@ -1,12 +1,13 @@
 """Host memory for DDR slots: buffers are recycled, because fresh pages cost more than most programs.
 
-A buffer comes back when the last array that views it is gone; nothing else is ever handed out twice. What is kept for the
-next run is dropped as soon as a run needs a large one of another size, so it does not add to a run's peak.
+A buffer comes back when the last array that views it is gone; nothing else is ever handed out twice. Of what is kept for the
+next run as much is dropped as a large one of another size takes, so it does not add to a run's peak.
 """
 
 import mmap
 import threading
 import weakref
+from collections import deque
 
 import numpy as np
 
@@ -14,35 +15,49 @@ RECYCLED_BYTES = 1 << 17
 """From here on memory comes in pages of its own."""
 LARGE_BYTES = 1 << 22
 """From here on the pages are huge ones where the host has them."""
-KEPT_BYTES = 1 << 26
-"""Most memory that waits for the next run."""
+KEPT_BYTES = 1 << 29
+"""Most memory that waits for the next run: the results of a training step of 40 million parameters."""
 
 
 class _Kept:
-    """Regions nobody views, oldest first."""
+    """Regions nobody views, by number in the order in which they came back, and the numbers of each size."""
 
     def __init__(self) -> None:
-        self.regions: list[mmap.mmap] = []
+        self.regions: dict[int, mmap.mmap] = {}
+        self.of_size: dict[int, deque[int]] = {}
+        self.size_bytes = self.count = 0
         self.lock = threading.RLock()  # a garbage collection inside of `take` may call `give`
 
     def take(self, size_bytes: int) -> mmap.mmap | None:
-        """A region of exactly that size; None if there is none, and then all others are freed for a large one."""
+        """The last region of exactly that size; None if there is none, and then others are freed for a large one."""
         with self.lock:
-            for i, region in enumerate(self.regions):
-                if len(region) == size_bytes:
-                    return self.regions.pop(i)
+            numbers = self.of_size.get(size_bytes)
+            if numbers:
+                self.size_bytes -= size_bytes
+                return self.regions.pop(numbers.pop())
             if size_bytes >= LARGE_BYTES:
-                self.regions.clear()
+                self._keep(self.size_bytes - size_bytes)
             return None
 
     def give(self, region: mmap.mmap) -> None:
         """Keeps a region, in place of older ones if it must; too large ones are freed."""
+        size_bytes = len(region)
+        if size_bytes > KEPT_BYTES:
+            return
         with self.lock:
-            if len(region) > KEPT_BYTES:
-                return
-            self.regions.append(region)
-            while sum(map(len, self.regions)) > KEPT_BYTES:
-                self.regions.pop(0)
+            numbers = self.of_size.setdefault(size_bytes, deque())
+            self.count += 1
+            self.regions[self.count] = region
+            numbers.append(self.count)
+            self.size_bytes += size_bytes
+            self._keep(KEPT_BYTES)
+
+    def _keep(self, most_bytes: int) -> None:
+        """Frees the oldest regions until those that stay have at most so many bytes."""
+        while self.regions and self.size_bytes > most_bytes:
+            size_bytes = len(self.regions.pop(next(iter(self.regions))))
+            self.of_size[size_bytes].popleft()
+            self.size_bytes -= size_bytes
 
 
 _KEPT = _Kept()
