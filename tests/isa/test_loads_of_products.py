@@ -10,7 +10,7 @@ from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.ct_arith import CtAddVV
 from hlo2tx8.device.isa.encoding import Record
 from hlo2tx8.device.isa.kc_control import KcBarrier
-from hlo2tx8.device.isa.lsu import Rdma, TdmaMemset, Wdma
+from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.device.isa.ne import NeGemm
 
 pytestmark = pytest.mark.skipif(not native.available(), reason=f"no native core: {native.why_not()}")
@@ -63,3 +63,32 @@ def test_equals_definition(seed: int, depth: int, columns: int) -> None:
         wrong = np.nonzero(expected != actual)[0]
         listing = "\n".join(f"{r.kind.MNEMONIC} {r.fields}" for r in records)
         assert not wrong.size, f"{wrong.size} bytes from {wrong[:1]}\n{listing}"
+
+
+def test_rows_that_tdma_interleaved_are_no_operand_in_ddr() -> None:
+    """A load of many rows, of which TDMA deals two halves out in turns: it has as many points and blocks as an operand, in another
+    order."""
+    rows = 40
+    load = {"slot": 0, "offset": 0, "count": WIDTH, "s1": 100, "n1": 2 * rows, "s2": 0, "n2": 1, "s3": 0, "n3": 1}
+    row = 2 * WIDTH
+    read = {"rs1": row, "rn1": rows, "rs2": row * rows, "rn2": 2, "rs3": 0, "rn3": 1}
+    write = {"ws1": 2 * row, "wn1": rows, "ws2": row, "wn2": 2, "ws3": 0, "wn3": 1}
+    gemm = {
+        "rows": rows,
+        "columns": WIDTH,
+        "depth": 2 * WIDTH,
+        "batch": 1,
+        "transpose_left": 0,
+        "transpose_right": 1,
+        "accumulate": 0,
+    }
+    records = [
+        Record(Rdma, {"dst": 8192, **load}, Format.BF16),
+        Record(TdmaGatherScatter, {"dst": 0, "src": 8192, "run_bytes": row, **read, **write}, Format.RAW8),
+        Record(NeGemm, gemm | {"left": 0, "right": 16384, "dst": 40960, "psum": 40960}, Format.FP32, Format.BF16),
+    ]
+    image = (
+        np.random.default_rng(0).standard_normal(IMAGE_BYTES // 4).astype(np.float32).view(np.uint32) & 0xFFFF0000 | 0x3F80
+    ).view(np.uint8)
+    expected, actual = run_both(records, image)
+    assert expected.tobytes() == actual.tobytes()

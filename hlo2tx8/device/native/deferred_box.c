@@ -79,7 +79,8 @@ const struct box_load *find_box(const struct tile *t, const u8 *dst, const struc
     for (int i = 0; i < t->num_boxes; i++) {
         const struct box_load *const b = t->boxes + i;
         const int fits = b->run == run && b->levels[0].n == l->points && b->levels[1].n == blocks && b->levels[2].n == 1;
-        if (b->dst == dst && b->bytes == l->size && fits) return b;
+        const int is_ordered = b->levels[0].dst == run && (blocks == 1 || b->levels[1].dst == run * l->points); /* what TDMA wrote may not be */
+        if (b->dst == dst && b->bytes == l->size && fits && is_ordered) return b;
     }
     return NULL;
 }
