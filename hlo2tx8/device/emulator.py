@@ -11,7 +11,7 @@ from hlo2tx8.device import interpret
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.decisions import Decisions, Log
 from hlo2tx8.device.faults import FaultPlace
-from hlo2tx8.device.host_memory import allocate
+from hlo2tx8.device.host_memory import RECYCLED_BYTES, allocate
 from hlo2tx8.device.program import Program, Slot, SlotKind
 from hlo2tx8.device.status import Status
 
@@ -74,47 +74,58 @@ class Emulator:
         num_inputs = len(program.slots_of(SlotKind.INPUT))
         if len(inputs) != num_inputs:
             raise LaunchError(f"the program wants {num_inputs} inputs, given {len(inputs)}")
-        native = self.tier == "native"
+        if self.tier == "native":
+            return self._run_native(program, inputs, keeps_status, progress, log)
         outputs: dict[Slot, np.ndarray] = {}
-        slots = [
-            inputs[slot.index] if native and _fits(slot, inputs) else self._bind(slot, program, inputs, outputs)
-            for slot in program.slots
-        ]
-        if native:
-            from hlo2tx8.device import native as core
-
-            status = core.run(program, slots, self.chip, self.threads, keeps_status, progress, log)
-        elif self.mode == "strict":
+        slots = [self._bind(slot, program, inputs, outputs) for slot in program.slots]
+        if self.mode == "strict":
             interpret.run_strict(program, slots, self.chip, progress=progress, log=log)
             status = ()
         else:
             status = interpret.run(program, slots, self.chip, keeps_status, progress, log)
         return [outputs[s] for s in program.slots_of(SlotKind.OUTPUT)], status
 
+    def _run_native(
+        self, program: Program, inputs: Sequence[np.ndarray], keeps_status: bool, progress: Progress | None, log: Log | None
+    ) -> tuple[list[np.ndarray], tuple[Status, ...]]:
+        """The same in the native core, which binds constants and scratch itself, once."""
+        from hlo2tx8.device.native import run
+
+        arrays = [
+            array if array.flags.c_contiguous and array.nbytes == slot.size_bytes else _input(slot, array)
+            for slot, array in zip(program.slots_of(SlotKind.INPUT), inputs, strict=True)
+        ]
+        outputs = [_output(slot) for slot in program.slots_of(SlotKind.OUTPUT)]
+        arrays += outputs
+        return outputs, run(program, arrays, self.chip, self.threads, keeps_status, progress, log, program.given)
+
     def _bind(self, slot: Slot, program: Program, inputs: Sequence[np.ndarray], outputs: dict[Slot, np.ndarray]) -> np.ndarray:
         """The slot's bytes."""
         match slot.kind:
             case SlotKind.INPUT:
-                array = np.ascontiguousarray(inputs[slot.index])
-                if array.nbytes != slot.size_bytes:
-                    raise LaunchError(f"input {slot.index} has {array.nbytes} bytes, the program wants {slot.size_bytes}")
-                return array.reshape(-1).view(np.uint8)
+                return _input(slot, inputs[slot.index]).reshape(-1).view(np.uint8)
             case SlotKind.CONSTANT:
                 return np.ascontiguousarray(program.constants[slot.index]).reshape(-1).view(np.uint8)
             case SlotKind.OUTPUT:
-                data = allocate(slot.size_bytes)
-                outputs[slot] = data.view(numpy_dtype(slot.dtype)).reshape(slot.shape)
-                return data
+                outputs[slot] = _output(slot)
+                return outputs[slot].reshape(-1).view(np.uint8)
             case SlotKind.SCRATCH:
                 return allocate(slot.size_bytes)
 
 
-def _fits(slot: Slot, inputs: Sequence[np.ndarray]) -> bool:
-    """Is it an input that the native core takes as it is? Views of many small ones cost more than some programs."""
-    if slot.kind is not SlotKind.INPUT:
-        return False
-    array = inputs[slot.index]
-    return array.flags.c_contiguous and array.nbytes == slot.size_bytes
+def _input(slot: Slot, given: np.ndarray) -> np.ndarray:
+    """In C order, of the slot's size."""
+    array = np.ascontiguousarray(given)
+    if array.nbytes != slot.size_bytes:
+        raise LaunchError(f"input {slot.index} has {array.nbytes} bytes, the program wants {slot.size_bytes}")
+    return array
+
+
+def _output(slot: Slot) -> np.ndarray:
+    """For the slot's results; zeros where that is cheap."""
+    if slot.size_bytes < RECYCLED_BYTES:
+        return np.zeros(slot.shape, numpy_dtype(slot.dtype))
+    return allocate(slot.size_bytes).view(numpy_dtype(slot.dtype)).reshape(slot.shape)
 
 
 @cache

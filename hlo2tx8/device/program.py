@@ -96,6 +96,12 @@ class Program:
         ordered = sorted(self.slots, key=lambda slot: slot.index)
         return {kind: tuple(slot for slot in ordered if slot.kind is kind) for kind in SlotKind}
 
+    @cached_property
+    def given(self) -> tuple[int, ...]:
+        """The slots that are bound to something else in every launch: inputs, then outputs, each by index."""
+        numbers = {slot: number for number, slot in enumerate(self.slots)}
+        return tuple(numbers[slot] for kind in (SlotKind.INPUT, SlotKind.OUTPUT) for slot in self._by_kind[kind])
+
     @property
     def code_bytes(self) -> int:
         return int(self.code.nbytes)

@@ -57,10 +57,11 @@ class Executable:
 
     def launch(self, arrays: Sequence[Array], progress: Progress | None = None) -> list[Array]:
         """As `execute`, for arrays that are known to fit the signature; long runs call `progress` as Emulator.run does."""
-        inputs = [port.to_device(a) if port.layout else a for port, a in zip(self.signature.inputs, arrays, strict=True)]
+        is_plain = self.signature.is_plain
+        inputs = arrays if is_plain else [p.to_device(a) for p, a in zip(self.signature.inputs, arrays, strict=True)]
         try:
             results = self.time.run(self.emulator, inputs, progress)
-            return [port.from_device(array) for port, array in zip(self.signature.outputs, results, strict=True)]
+            return results if is_plain else [p.from_device(a) for p, a in zip(self.signature.outputs, results, strict=True)]
         except Fault as fault:
             raise DeviceError("E1008", str(fault)) from fault
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from math import prod
 from typing import Any
 
@@ -92,7 +92,21 @@ class Signature:
         if len(arrays) != len(self.inputs):
             wanted = ", ".join(map(str, self.inputs))
             raise InputError("E1004", f"takes {len(self.inputs)} inputs ({wanted}), got {len(arrays)}")
-        return tuple(_checked(i, port, a) for i, (port, a) in enumerate(zip(self.inputs, arrays, strict=True)))
+        return tuple(
+            array
+            if type(array) is np.ndarray and array.dtype == dtype and array.shape == shape and array.flags.c_contiguous
+            else _checked(index, self.inputs[index], array)
+            for index, (array, (shape, dtype)) in enumerate(zip(arrays, self._wanted, strict=True))
+        )
+
+    @cached_property
+    def _wanted(self) -> tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]:
+        return tuple((port.shape, dtype_of(port.dtype)) for port in self.inputs)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Are all arrays in DDR as callers have them?"""
+        return not any(port.layout or dtype_of(port.dtype).kind == "c" for port in (*self.inputs, *self.outputs))
 
     def check_capacity(self, ddr_bytes: int) -> None:
         """CapacityError where one array, or all of them together, exceed the DDR."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from hlo2tx8.device.native.launch import processors
+from hlo2tx8.device.native.machines import processors
 from hlo2tx8.driver import compile_source
 from hlo2tx8.errors import Hlo2tx8Error, UnsupportedError
 from hlo2tx8.hlo import OpSpec, all_specs, spec_of

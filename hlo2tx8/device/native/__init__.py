@@ -35,16 +35,18 @@ def run(
     keeps_status: bool = False,
     progress: Callable[[FaultPlace], None] | None = None,
     log: Log | None = None,
+    given: Sequence[int] | None = None,
 ) -> tuple[Status, ...]:
-    """Runs `program` on its DDR slots (C-contiguous arrays in the order of program.slots; outputs and scratch are written).
+    """Runs `program` on its DDR slots: C-contiguous arrays in the order of program.slots, of which outputs and scratch are written.
 
-    `threads` = 0 takes one per processor. With `keeps_status`, which takes time, gives the exception bits of every tile. Ctrl-C
-    stops a run; `progress` hears about ten times a second where it is, `log` what its records
-    load. Raises Fault; RuntimeError if there is no core.
+    `given` are the numbers of the slots if they are not all: constants and scratch may be left to the core. `threads` = 0 takes one
+    per processor. With `keeps_status`, which takes time, gives the exception bits of every tile. Ctrl-C stops a run; `progress`
+    hears about ten times a second where it is, `log` what its records load. Raises Fault; RuntimeError if there is no core.
     """
     core = load()
     if isinstance(core, str):
         raise RuntimeError(f"no native core: {core}")
     from hlo2tx8.device.native.launch import launch
 
-    return launch(core.library, program, slots, chip, threads, keeps_status, progress, log)
+    numbers = range(len(slots)) if given is None else given
+    return launch(core.library, program, numbers, slots, chip, threads, keeps_status, progress, log)

@@ -58,6 +58,7 @@ static int after_phase(struct machine *m, struct tx8_fault *fault) {
         if (t->at < first) first = t->at;
     }
     if (!waiting) return OUTCOME_DONE;
+    if (!ended && equal && first == m->final_barrier) return OUTCOME_DONE;
     if (ended || !equal) {
         *fault = (struct tx8_fault){.kind = FAULT_UNEQUAL_BARRIER, .record = first, .num_counters = waiting};
         return OUTCOME_FAULT;
@@ -113,6 +114,17 @@ static int make_steps(struct machine *m, i64 num_records) {
     return m->steps && m->scalars;
 }
 
+/* As before the first run, for the program it is ready for. */
+static void begin_again(struct machine *m) {
+    forget_decisions(m);
+    for (int i = 0; i < m->num_tiles; i++) {
+        clear_spm(&m->tiles[i]);
+        memset(&m->tiles[i], 0, offsetof(struct tile, loops));
+    }
+    memset(m->spare, 0, (size_t)m->num_threads * sizeof *m->spare); /* zero already, as the whole arena is now */
+    m->next_spm = m->is_over = 0;
+}
+
 /* A machine about to run `code`, or NULL: then *fault tells why, or has kind FAULT_NONE when memory ran out. Keeps `code` and `slots`. */
 EXPORTED struct machine *tx8_create(const u64 *code, i64 num_records, const struct tx8_slot *slots, i64 num_slots, i64 spm_bytes, int tiles, int threads,
                            struct tx8_fault *fault) {
@@ -143,12 +155,8 @@ EXPORTED struct machine *tx8_create(const u64 *code, i64 num_records, const stru
  * last run is done, or -1 as tx8_create: then it is only good to be destroyed. */
 EXPORTED int tx8_restart(struct machine *m, const u64 *code, i64 num_records, const struct tx8_slot *slots, i64 num_slots, struct tx8_fault *fault) {
     memset(fault, 0, sizeof *fault);
-    for (int i = 0; i < m->num_tiles; i++) clear_spm(&m->tiles[i]);
-    forget_decisions(m);
-    memset(m->tiles, 0, (size_t)m->num_tiles * sizeof *m->tiles);
-    memset(m->spare, 0, sizeof m->spare); /* zero already, as the whole arena is now */
-    m->next_spm = 0;
-    m->slots = slots;
+    begin_again(m);
+    m->slots = slots, m->decides = NULL;
     if (code == m->code && num_records == m->num_records && num_slots == m->num_slots) {
         number_tiles(m);
         return 0;
@@ -182,14 +190,16 @@ static int run_phases(struct machine *m, double seconds, struct tx8_fault *fault
     for (;;) {
         run_phase(m);
         const int outcome = after_phase(m, fault);
+        m->is_over = outcome == OUTCOME_DONE;
         if (outcome >= 0) return outcome;
         if (seconds_now() > m->deadline) return OUTCOME_TIME;
     }
 }
 
-/* Runs for about `seconds`; OUTCOME_TIME means call again. */
+/* Runs for about `seconds`; OUTCOME_TIME means call again. After OUTCOME_DONE the next call is the next run, on what the slots are then. */
 EXPORTED int tx8_run(struct machine *m, double seconds, struct tx8_fault *fault) {
     fenv_t environment;
+    if (m->is_over) begin_again(m), number_tiles(m);
     fegetenv(&environment);
     fesetenv(FE_DFL_ENV); /* the host may have set flush to zero */
     const int outcome = run_phases(m, seconds, fault);

@@ -6,7 +6,7 @@
 
 #include "base.h"
 
-#define ABI_VERSION 6
+#define ABI_VERSION 7
 #define NUM_REGISTERS 64
 #define MAX_TILES 64
 #define MAX_DEPTH 32
@@ -119,25 +119,24 @@ struct decisions {
     i32 *last;
 };
 
+/* Up to `loops` zero when a run begins. */
 struct tile {
     enum tile_state state;
+    u32 status; /* bits of enum status_code */
     i64 at;
     u8 *spm;
-    u32 status;      /* bits of enum status_code */
     i64 unused, used; /* bytes of SPM before the first and up to the last one that a record reached; what is only noted does not count */
-    i64 remote_used; /* the same of other tiles' records; shared */
-    i64 registers[NUM_REGISTERS];
-    int depth;
-    struct loop loops[MAX_DEPTH];
-    struct tx8_fault fault;
-    int num_deferred;
-    struct deferred_load deferred[MAX_DEFERRED];
+    i64 remote_used;  /* the same of other tiles' records; shared */
+    int depth, num_deferred, num_boxes;
     u32 next_stream;
     i64 work, pace, owed; /* bytes computed; the streams' paces; what is to be asked for, times 256 */
     struct stream streams[NUM_STREAMS];
-    int num_boxes;
+    i64 registers[NUM_REGISTERS];
+    struct loop loops[MAX_DEPTH];
+    struct deferred_load deferred[MAX_DEFERRED];
     struct box_load boxes[MAX_BOXES];
     struct decisions decisions;
+    struct tx8_fault fault;
 };
 
 struct machine {
@@ -154,7 +153,8 @@ struct machine {
     i64 most_decisions;
     double satrelu_bound, leakyrelu_slope; /* NaN where the chip description does not set them */
     int has_gemm;
-    i64 final_barrier; /* behind which no record reads SPM; num_records if there is none */
+    i64 final_barrier; /* behind which tiles only halt; num_records if there is none */
+    int is_over;       /* the last run is done: the next one begins anew */
     int is_linked; /* tiles reach each other's SPM: each has its own from the first to the last record */
     int num_tiles, num_threads;
     struct tile tiles[MAX_TILES];

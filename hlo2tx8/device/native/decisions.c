@@ -8,7 +8,6 @@ void forget_decisions(struct machine *m) {
         free(m->tiles[i].decisions.rows), free(m->tiles[i].decisions.last);
         memset(&m->tiles[i].decisions, 0, sizeof m->tiles[i].decisions);
     }
-    m->decides = NULL;
 }
 
 void keep_decision(struct machine *m, struct tile *t, i64 record, i64 number) {
@@ -29,7 +28,7 @@ void keep_decision(struct machine *m, struct tile *t, i64 record, i64 number) {
     d->last[record] = (i32)++d->num;
 }
 
-/* What records load where `decides` is not 0, the first `most` rows of each tile; keeps `decides`. Between two runs. */
+/* What records load where `decides` is not 0, the first `most` rows of each tile; keeps `decides`, NULL for nothing. Between two runs. */
 EXPORTED void tx8_keep_decisions(struct machine *m, const u8 *decides, i64 most) {
     forget_decisions(m);
     m->decides = decides, m->most_decisions = most;

@@ -1,25 +1,18 @@
 """Run a program in the loaded core: slices of time between which Python sees signals, faults with their place."""
 
 import ctypes
-import math
-import os
-import threading
-from array import array
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.decisions import MOST_ROWS, Log
 from hlo2tx8.device.faults import Fault, FaultKind, FaultPlace
+from hlo2tx8.device.native.machines import KEPT, PlaceOfFault, RefusedError, machine_for
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.status import Status
 
-MAX_DEPTH = 32
 SLICE_SECONDS = 0.1  # between two looks at Ctrl-C
-MOST_KEPT = 4
-SINGLE_THREAD_BYTES = 1 << 18  # launches that move less than this finish before a thread has started
 DONE, TIME, FAULT, MEMORY = range(4)  # enum outcome of core.c
 KINDS: tuple[FaultKind | None, ...] = (  # enum fault_kind of core.h
     None,
@@ -30,51 +23,6 @@ KINDS: tuple[FaultKind | None, ...] = (  # enum fault_kind of core.h
     FaultKind.RUNAWAY,
     FaultKind.UNPUBLISHED,
 )
-
-
-class _Fault(ctypes.Structure):
-    _fields_ = (
-        ("kind", ctypes.c_int64),
-        ("tile", ctypes.c_int64),
-        ("record", ctypes.c_int64),
-        ("num_counters", ctypes.c_int64),
-        ("counters", ctypes.c_int64 * MAX_DEPTH),
-        ("detail", ctypes.c_char * 160),
-    )
-
-
-class _Kept:
-    """Machines, their worker threads and the code they are ready for between two runs, by (scratchpad size, tiles, threads): making
-    one costs 100 us. A machine knows its code by the address, so that stays alive with it."""
-
-    def __init__(self) -> None:
-        self.machines: dict[tuple[int, int, int], list[tuple[int, np.ndarray]]] = {}
-        self.lock = threading.Lock()
-        os.register_at_fork(after_in_child=self.forget)
-
-    def forget(self) -> None:
-        """A child has no worker threads."""
-        self.machines.clear()
-        self.lock = threading.Lock()
-
-    def take(self, key: tuple[int, int, int], code: np.ndarray) -> int | None:
-        """A machine nobody else has, ready for the code if there is such a one; None if there is none."""
-        with self.lock:
-            machines = self.machines.setdefault(key, [])
-            ready = [place for place, (_, own) in enumerate(machines) if own is code]
-            return machines.pop(*ready[:1])[0] if machines else None
-
-    def give(self, key: tuple[int, int, int], machine: int, code: np.ndarray) -> bool:
-        """Keeps a machine whose run is done; False if enough are kept."""
-        with self.lock:
-            machines = self.machines.setdefault(key, [])
-            if len(machines) < MOST_KEPT:
-                machines.append((machine, code))
-                return True
-        return False
-
-
-_KEPT = _Kept()
 
 
 def declare(library: ctypes.CDLL) -> None:
@@ -101,22 +49,11 @@ def declare(library: ctypes.CDLL) -> None:
     library.tx8_destroy.restype = None
 
 
-def processors() -> int:
-    """How many processors this process may use, which a container or `taskset` makes fewer than there are."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _address(data: Any) -> int:
-    """Of the first element; numpy's own way takes four times as long, but it serves types that have no buffer."""
-    if data.nbytes and data.flags.writeable and data.dtype.isbuiltin == 1:
-        return ctypes.addressof(ctypes.c_char.from_buffer(data))
-    return data.ctypes.data
-
-
 def launch(
     library: ctypes.CDLL,
     program: Program,
-    slots: Sequence[np.ndarray],
+    given: Sequence[int],
+    arrays: Sequence[np.ndarray],
     chip: Chip,
     threads: int,
     keeps_status: bool,
@@ -125,49 +62,36 @@ def launch(
 ) -> tuple[Status, ...]:
     """Runs until all tiles end; the exception bits of each, none unless they are kept. `log` gets what its records load.
 
-    While the core works Python is free for other threads. `progress` is told every SLICE_SECONDS where the first tile is that has
-    not ended. Raises Fault, MemoryError, or what a signal handler or `progress` raises.
+    `arrays` are the slots `given`, always the same object for quick launches; the others are the machine's. While the core works
+    Python is free for other threads. `progress` is told every SLICE_SECONDS where the first tile is that has not ended. Raises
+    Fault, MemoryError, or what a signal handler or `progress` raises.
     """
-    code = np.ascontiguousarray(program.code, np.uint64)
-    if code.flags.writeable:
-        code = code.copy()  # another address: what can be written may not be what a kept machine has seen
-    table = array("q", [number for slot in slots for number in (_address(slot), slot.nbytes)])  # struct tx8_slot of core.h
-    if not threads:
-        small = sum(table[1::2]) < SINGLE_THREAD_BYTES
-        threads = 1 if small else processors()
-    fault = _Fault()
-    key = (chip.spm_limit, chip.tiles, threads)
-    arguments = (code.ctypes.data, len(code), table.buffer_info()[0], len(slots))
-    machine = _KEPT.take(key, code)
-    if machine is not None and library.tx8_restart(machine, *arguments, ctypes.byref(fault)):
-        library.tx8_destroy(machine)
-        raise _refused(program, chip, fault)
-    if machine is None:
-        machine = library.tx8_create(*arguments, *key, ctypes.byref(fault))
-    if not machine:
-        raise _refused(program, chip, fault)
-    library.tx8_set_laws(machine, *(math.nan if v is None else v for v in (chip.laws.satrelu_bound, chip.laws.leakyrelu_slope)))
-    library.tx8_keep_status(machine, keeps_status)
-    decides = np.zeros(len(code) if log is not None else 0, np.uint8)
-    if log is not None:
-        decides[list(log.records)] = 1
-        library.tx8_keep_decisions(machine, decides.ctypes.data, MOST_ROWS + 1)
+    try:
+        machine = machine_for(library, program, given, arrays, chip, threads)
+    except RefusedError as error:
+        raise _refused(program, chip, error.fault) from None
     outcome, status = TIME, ()
     try:
+        held = machine.bind(arrays)
+        machine.keep_status(keeps_status)
+        decides = machine.keep_decisions(log.records if log is not None else (), MOST_ROWS + 1)
         while outcome == TIME:
-            outcome = library.tx8_run(machine, SLICE_SECONDS, ctypes.byref(fault))
+            outcome = library.tx8_run(machine.machine, SLICE_SECONDS, machine.fault_address)
             if outcome == TIME and progress is not None:
-                library.tx8_place(machine, ctypes.byref(fault))
-                progress(_place(program, fault))
+                library.tx8_place(machine.machine, machine.fault_address)
+                progress(_place(program, machine.fault))
+        del held, decides
         if keeps_status:
-            status = tuple(Status(library.tx8_status(machine, tile)) for tile in range(chip.tiles))
+            status = tuple(Status(library.tx8_status(machine.machine, tile)) for tile in range(chip.tiles))
         if log is not None:
-            log.give(_kept_decisions(library, machine))
+            log.give(_kept_decisions(library, machine.machine))
     finally:
-        if outcome != DONE or not _KEPT.give(key, machine, code):
-            library.tx8_destroy(machine)
+        if outcome == DONE:
+            KEPT.give(machine)
+        else:
+            machine.destroy()
     if outcome == FAULT:
-        raise _fault(program, chip, fault)
+        raise _fault(program, chip, machine.fault)
     return status
 
 
@@ -177,13 +101,13 @@ def _kept_decisions(library: ctypes.CDLL, machine: int) -> np.ndarray:
     return rows
 
 
-def _refused(program: Program, chip: Chip, fault: _Fault) -> Exception:
+def _refused(program: Program, chip: Chip, fault: PlaceOfFault) -> Exception:
     if not fault.kind:
         return MemoryError(f"no memory for {chip.tiles} scratchpads of {chip.spm_limit} bytes")
     return _illegal(program, fault)
 
 
-def _illegal(program: Program, fault: _Fault) -> Fault:
+def _illegal(program: Program, fault: PlaceOfFault) -> Fault:
     """The decoder's own words where it refuses the program too."""
     from hlo2tx8.device.isa.encoding import EncodingError, decode_records
 
@@ -195,7 +119,7 @@ def _illegal(program: Program, fault: _Fault) -> Fault:
     return Fault(FaultKind.ILLEGAL_OPCODE, detail, FaultPlace(0, 0))
 
 
-def _fault(program: Program, chip: Chip, fault: _Fault) -> Fault:
+def _fault(program: Program, chip: Chip, fault: PlaceOfFault) -> Fault:
     from hlo2tx8.device.isa import BY_OPCODE
     from hlo2tx8.device.isa.base import unpublished
 
@@ -210,7 +134,7 @@ def _fault(program: Program, chip: Chip, fault: _Fault) -> Fault:
     return Fault(kind, detail, _place(program, fault))
 
 
-def _place(program: Program, fault: _Fault) -> FaultPlace:
+def _place(program: Program, fault: PlaceOfFault) -> FaultPlace:
     from hlo2tx8.device.isa import BY_OPCODE
 
     record = int(fault.record)

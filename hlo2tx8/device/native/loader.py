@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hlo2tx8.device.native.launch import declare
 
-ABI_VERSION = 6
+ABI_VERSION = 7
 # Best last; each level's `tx8_supported` (compiled for the baseline) says whether the processor has it.
 LEVELS = ("baseline", "v2", "v3", "v4")
 

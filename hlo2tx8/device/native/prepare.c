@@ -177,10 +177,10 @@ static void find_chains(struct machine *m) {
 
 #define EAGER_BYTES (1 << 17) /* of DDR for each barrier: with as many workers are woken at once, else after a while */
 
-/* A program's last barrier if tiles only wait and halt behind it. */
+/* A program's last barrier if tiles only halt behind it. */
 static i64 find_final_barrier(const struct machine *m) {
     i64 at = m->num_records - 1;
-    while (at >= 0 && (m->steps[at].form == FORM_NOTHING || m->steps[at].form == FORM_WAIT || m->steps[at].form == FORM_HALT)) at--;
+    while (at >= 0 && (m->steps[at].form == FORM_NOTHING || m->steps[at].form == FORM_HALT)) at--;
     return at >= 0 && m->steps[at].form == FORM_BARRIER ? at : m->num_records;
 }
 

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from hlo2tx8.device.native.launch import processors
+from hlo2tx8.device.native.machines import processors
 from hlo2tx8.tools.fuzz.farm import Farm, Finding, Plan
 
 ROOT = Path(__file__).parents[3]
