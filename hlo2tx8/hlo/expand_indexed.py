@@ -19,7 +19,7 @@ from xdsl.rewriter import Rewriter
 from hlo2tx8.dialects.hlo_indexed import ReadAtOp, WriteAtOp, place_properties
 from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
-from hlo2tx8.hlo.ops.gather import gather_place
+from hlo2tx8.hlo.ops.gather import gather_place, torch_index_select_place
 from hlo2tx8.hlo.ops.indexed import Place
 from hlo2tx8.hlo.ops.scatter import scatter_place
 from hlo2tx8.hlo.ready_update import ready_update
@@ -55,7 +55,8 @@ def _real_dynamic_slice(op: Operation) -> None:
 def _gather(op: Operation) -> None:
     source, indices = op.operands[:2]
     shapes = tuple(tensor_like(value.type).shape for value in (op.results[0], source, indices))
-    place = gather_place(attributes_of(op), *shapes)
+    place_of = gather_place if op.name == "stablehlo.gather" else torch_index_select_place
+    place = place_of(attributes_of(op), *shapes)
     _read(op, place, [indices] * len(place.dims))
 
 
@@ -124,5 +125,6 @@ EXPANSIONS: dict[str, Callable[[Operation], None]] = {
     "stablehlo.dynamic_update_slice": ready_update,
     "stablehlo.real_dynamic_slice": _real_dynamic_slice,
     "stablehlo.gather": _gather,
+    "stablehlo.torch_index_select": _gather,
     "stablehlo.scatter": _scatter,
 }

@@ -64,6 +64,35 @@ add { a = f32[] parameter(0)
 // CHECK: nothing
 """
 
+IREE = """
+func.func @sums() {
+  %0 = util.unfoldable_constant dense<[1.5, 2.5]> : tensor<2xf32>
+  %1 = call @twice(%0) : (tensor<2xf32>) -> tensor<2xf32>
+  // check.expect_eq_const(%1, dense<0.0> : tensor<2xf32>) : tensor<2xf32>
+  check.expect_almost_eq_const(
+      %1,
+      dense<[3.0, 5.0]> : tensor<2xf32>
+  ) : tensor<2xf32>
+  return
+}
+func.func @differs () {
+  %0 = util.unfoldable_constant dense<3> : tensor<i32>
+  %1 = stablehlo.add %0, %0 : tensor<i32>
+  check.expect_eq(%1, %0) : tensor<i32>
+  return
+}
+func.func private @twice(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = stablehlo.add %x, %x : tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+func.func @draws() {
+  %0 = util.unfoldable_constant dense<3> : tensor<2xui64>
+  %1, %2 = stablehlo.rng_bit_generator %0, algorithm = DEFAULT : (tensor<2xui64>) -> (tensor<2xui64>, tensor<4xui32>)
+  check.expect_eq_const(%2, dense<0> : tensor<4xui32>) : tensor<4xui32>
+  return
+}
+"""
+
 
 def run(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(HERE / script), *map(str, arguments)]
@@ -80,6 +109,17 @@ def test_stablehlo_cases_are_judged_and_counted(tmp_path: Path) -> None:
     assert "75.00 % of 4 cases pass" in done.stdout
     assert "wrong answer (almost_eq): 1 of 2 elements, first at [1]: got -2.0, expected -2.00" in done.stdout
     assert "1  quantised types" in done.stdout
+
+
+def test_each_function_that_checks_something_is_a_case(tmp_path: Path) -> None:
+    folder = tmp_path / "tests" / "e2e" / "stablehlo_ops"
+    folder.mkdir(parents=True)
+    (folder / "ops.mlir").write_text(IREE)
+    done = run("iree.py", tmp_path)
+    assert done.returncode == 1
+    assert "50.00 % of 2 cases pass" in done.stdout, done.stdout + done.stderr
+    assert "ops.mlir@differs: wrong answer (eq): 1 of 1 elements" in done.stderr
+    assert "1  random numbers of IREE's own" in done.stdout
 
 
 def test_a_fusion_is_compiled_as_one_and_compared(tmp_path: Path) -> None:

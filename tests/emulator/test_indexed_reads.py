@@ -103,6 +103,27 @@ def test_dimension_numbers(case: tuple[Any, ...]) -> None:
     check_text(text, inputs, run_on_cpu(text, inputs))
 
 
+SELECTED = [((5, 7), (2, 3), 1, 0), ((3, 5, 7), (3, 2), 1, 1), ((4, 3), (), 0, 0), ((3, 2, 6), (3, 2, 0), 2, 2)]
+
+
+@pytest.mark.parametrize(("operand", "indices", "dim", "batch"), SELECTED)
+def test_slices_at_the_indices_of_one_dimension(operand: tuple[int, ...], indices: tuple[int, ...], dim: int, batch: int) -> None:
+    result = (*operand[:dim], *indices[batch:], *operand[dim + 1 :])
+    types = ["x".join((*map(str, s), e)) for s, e in ((operand, "f32"), (indices, "i32"), (result, "f32"))]
+    x_type, i_type, r_type = (f"tensor<{t}>" for t in types)
+    text = f"""func.func @main(%x: {x_type}, %i: {i_type}) -> {r_type} {{
+      %r = "stablehlo.torch_index_select"(%x, %i) {{dim = {dim} : i64, batch_dims = {batch} : i64}}
+        : ({x_type}, {i_type}) -> {r_type}
+      return %r : {r_type}
+    }}"""
+    x, i = values(operand), np.random.default_rng(4).integers(-2, operand[dim] + 2, indices).astype(np.int32)
+    inside = np.clip(i, 0, operand[dim] - 1)
+    expected = np.empty(result, np.float32)
+    for at in np.ndindex(*operand[:batch]):
+        expected[at] = np.take(x[at], inside[at], dim - batch)
+    check_text(text, [x, i], [expected])
+
+
 def test_samples_follow_the_maps() -> None:
     """The element the map of an operand says, with the clamped index as the runtime variable, is the reference's."""
     spec = spec_of("stablehlo.gather")

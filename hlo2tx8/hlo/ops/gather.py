@@ -60,6 +60,28 @@ def gather_maps(attributes: Attributes, result: TensorLike, operands: tuple[Tens
     return ((place.moved(),), place.index_maps)
 
 
+def torch_index_select_place(attributes: Attributes, result: Dims, operand: Dims, indices: Dims) -> Place:
+    """Where torch_index_select reads: dimension `dim` at an index, the others as they are; the first `batch_dims` are shared."""
+    dim, batch = int(attributes["dim"]), int(attributes["batch_dims"])
+    chosen = len(indices) - batch
+    place: list[Expr] = [Dim(d if d < dim else d + chosen - 1) for d in range(len(operand))]
+    place[dim] = Const(0)
+    at = [Dim(d) for d in (*range(batch), *range(dim, dim + chosen))]
+    return Place(IndexingMap.from_shape(place, result), (IndexingMap.from_shape(at, result),), (dim,), (operand[dim] - 1,))
+
+
+def torch_index_select(attributes: Attributes, results: tuple[TensorLike, ...], x: Array, indices: Array) -> Array:
+    """The slices of x at the indices along one dimension; an index outside is moved to the next one inside."""
+    place = torch_index_select_place(attributes, results[0].shape, x.shape, indices.shape)
+    return read(place, results[0].shape, x, indices)
+
+
+def torch_index_select_maps(attributes: Attributes, result: TensorLike, operands: tuple[TensorLike, ...]) -> Maps:
+    """Operand: (d0, d1){rt0} -> (d0, rt0); the indices: (d0, d1) -> (d1)."""
+    place = torch_index_select_place(attributes, result.shape, operands[0].shape, operands[1].shape)
+    return ((place.moved(),), place.index_maps)
+
+
 def _samples() -> tuple[Sample, ...]:
     """Rows and columns of a matrix; a window of a batch each."""
     found: list[Sample] = []
@@ -73,4 +95,24 @@ def _samples() -> tuple[Sample, ...]:
     return tuple(found)
 
 
-SPECS = (OpSpec("stablehlo.gather", Kind.HERO, gather, gather_maps, samples=_samples),)
+def _torch_index_select_samples() -> tuple[Sample, ...]:
+    """Columns of a matrix; rows of a batch each."""
+    f32, index = dtype("float32"), dtype("int32")
+    columns = ((5, 7), (2, 3), (5, 2, 3), {"dim": 1, "batch_dims": 0})
+    rows = ((3, 5, 7), (3, 2), (3, 2, 7), {"dim": 1, "batch_dims": 1})
+    return tuple(
+        Sample((TensorLike(x, f32), TensorLike(i, index)), (TensorLike(result, f32),), attributes, (1,))
+        for x, i, result, attributes in (columns, rows)
+    )
+
+
+SPECS = (
+    OpSpec("stablehlo.gather", Kind.HERO, gather, gather_maps, samples=_samples),
+    OpSpec(
+        "stablehlo.torch_index_select",
+        Kind.HERO,
+        torch_index_select,
+        torch_index_select_maps,
+        samples=_torch_index_select_samples,
+    ),
+)
