@@ -53,6 +53,12 @@ func.func public @main(%a: tensor<9x4xT>, %i: tensor<3x1xi32>) -> tensor<3x4xT> 
       collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>} : (tensor<9x4xT>, tensor<3x1xi32>) -> tensor<3x4xT>
   return %r : tensor<3x4xT>
 }
+// ----- stablehlo.torch_index_select: all
+func.func public @main(%a: tensor<9x4xT>, %i: tensor<3xi32>) -> tensor<3x4xT> {
+  %r = "stablehlo.torch_index_select"(%a, %i) {dim = 0 : i64, batch_dims = 0 : i64}
+    : (tensor<9x4xT>, tensor<3xi32>) -> tensor<3x4xT>
+  return %r : tensor<3x4xT>
+}
 // ----- stablehlo.dot: numbers
 func.func public @main(%a: tensor<16x32xT>, %b: tensor<32x8xT>) -> tensor<16x8xT> {
   %r = stablehlo.dot %a, %b : (tensor<16x32xT>, tensor<32x8xT>) -> tensor<16x8xT>
