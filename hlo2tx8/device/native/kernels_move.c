@@ -112,11 +112,34 @@ static void copy_line(u8 *dst, const u8 *src, i64 run, i64 n, i64 d, i64 s) {
     }
 }
 
+/* The bytes of one turn of the last level if all turns copy the same bytes and lie densely behind each other; 0 if they do not. */
+static i64 repeated_bytes(i64 run, const struct level *levels, int num) {
+    if (levels[num - 1].src) return 0;
+    for (int i = 0; i < num; run *= levels[i++].n)
+        if (levels[i].dst != run) return 0;
+    return levels[num - 1].dst;
+}
+
+#define REPEATED_BYTES 16384 /* at once, out of the first cache */
+/* The first `bytes` at dst over and over, up to `total`. */
+static void repeat_bytes(u8 *dst, i64 bytes, i64 total) {
+    const i64 most = bytes < REPEATED_BYTES ? REPEATED_BYTES / bytes * bytes : bytes;
+    for (i64 done = bytes, some; done < total; done += some) {
+        some = done < most ? done : most;
+        if (some > total - done) some = total - done;
+        memcpy(dst + done, dst, (size_t)some);
+    }
+}
+
 void copy_nest(u8 *dst, const u8 *src, i64 run, const struct level *levels, int num) {
+    const i64 repeated = num > 1 ? repeated_bytes(run, levels, num) : 0;
     if (num == 0) {
         memcpy(dst, src, (size_t)run);
     } else if (num == 1) {
         copy_line(dst, src, run, levels[0].n, levels[0].dst, levels[0].src);
+    } else if (repeated) {
+        copy_nest(dst, src, run, levels, num - 1);
+        repeat_bytes(dst, repeated, repeated * levels[num - 1].n);
     } else if (num > 2 || !transpose_elements(dst, src, run, levels[0], levels[1])) {
         const struct level top = levels[num - 1];
         for (i64 i = 0; i < top.n; i++) copy_nest(dst + i * top.dst, src + i * top.src, run, levels, num - 1);
