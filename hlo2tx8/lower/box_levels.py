@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 
 Size: TypeAlias = int | SSAValue
@@ -25,7 +27,7 @@ class Level:
 def coalesce(levels: Sequence[Level], multiply: "Multiply") -> tuple[Level, ...]:
     """The same walk with fewer levels: drops single turns, merges a level into the one inside where all sides continue.
 
-    `[(4, 64), (64, 1)]` is `[(256, 1)]`; `[(%n, 64), (64, 1)]` is `[(%n * 64, 1)]`.
+    `[(4, 64), (64, 1)]` is `[(256, 1)]`; `[(%n, 64), (64, 1)]` is `[(%n * 64, 1)]`, and `[(4, %n), (%n, 1)]` is `[(4 * %n, 1)]`.
     """
     merged: list[Level] = []
     for level in reversed([lv for lv in levels if lv.extent != 1]):
@@ -38,12 +40,24 @@ def coalesce(levels: Sequence[Level], multiply: "Multiply") -> tuple[Level, ...]
 
 
 def _continues(outer: Level, inner: Level) -> bool:
-    if not isinstance(inner.extent, int):
-        return False
-    return all(
-        isinstance(o, int) and isinstance(i, int) and o == i * inner.extent
-        for o, i in zip(outer.strides, inner.strides, strict=True)
-    )
+    return all(_is_product(o, i, inner.extent) for o, i in zip(outer.strides, inner.strides, strict=True))
+
+
+def _is_product(size: Size, a: Size, b: Size) -> bool:
+    """Is a size known to be a * b, because both are numbers or that is how it was made?"""
+    if a == 1 or size == 0:
+        return size == (b if a == 1 else a)
+    if isinstance(size, int):
+        return isinstance(a, int) and isinstance(b, int) and size == a * b
+    made = size.owner
+    return isinstance(made, arith.MuliOp) and (_is_size(made.lhs, a) and _is_size(made.rhs, b))
+
+
+def _is_size(value: SSAValue, size: Size) -> bool:
+    if isinstance(size, SSAValue):
+        return value is size
+    made = value.owner
+    return isinstance(made, arith.ConstantOp) and isinstance(made.value, IntegerAttr) and made.value.value.data == size
 
 
 def dense_strides(extents: Sequence[Size], multiply: "Multiply") -> tuple[Size, ...]:
