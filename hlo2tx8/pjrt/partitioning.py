@@ -1,13 +1,12 @@
-"""A program for several devices as what each of them does, by the partitioner in jaxlib (Shardy).
+"""A program for several devices as what each of them does: Shardy, in jaxlib, says how arrays are cut, `localizing` does it.
 
 %0 = dot %a {x, ?}, %b            ⟶    %1 = all_gather %b
 %a: 8x8, 4 devices on x                %0 = dot %a, %1       %a: 2x8
 """
 # pyright: basic
 
-from collections.abc import Iterator
+from collections import Counter
 from dataclasses import dataclass
-from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -15,27 +14,16 @@ import numpy as np
 
 from hlo2tx8.errors import CompileError
 from hlo2tx8.frontend import shim
-from hlo2tx8.hlo.lookup import has_spec, spec_of
-from hlo2tx8.hlo.spec import Kind
-from hlo2tx8.pjrt.flattening import MANUAL, flatten, manual_axes, rank_of
+from hlo2tx8.pjrt.localizing import ONLY_HINTS, SHARDING, Context, Localizer
+from hlo2tx8.pjrt.merging import merge_all_reduces
+from hlo2tx8.pjrt.meshes import Mesh, Sharding, mesh_name, meshes_of, sharding_of, whole
 from hlo2tx8.pjrt.places import Place
+from hlo2tx8.pjrt.values import as_stablehlo, is_tensor
 
+INLINE = "builtin.module(inline,symbol-dce)"
 PROPAGATION = "builtin.module(sdy-propagation-pipeline)"
-RESHARDS = "builtin.module(func.func(sdy-insert-explicit-reshards{enable-full-version=true}))"
-LOCAL = "builtin.module(func.func(sdy-reshard-to-collectives),sdy-convert-global-to-local)"
-SHARDING = "sdy.sharding"
-MESH = "sdy.mesh"
-REDUCE, DOT, ALL_REDUCE = "stablehlo.reduce", "stablehlo.dot_general", "sdy.all_reduce"
-UNREDUCED = "unreduced={"
-TRUSTED = (
-    *("constant", "iota", "broadcast_in_dim", "transpose", "reshape", "slice", "pad", "concatenate", "dynamic_slice"),
-    *("dynamic_update_slice", "dot_general", "sort", "return", "while", "case", "if", "reduce"),
-)
-"""Operations of StableHLO, beside elementwise ones, that the partitioner makes local rightly.
-
-It takes parts of gathers and windows for the whole, or ends the process. It adds up the parts of every reduction, be it a maximum:
-see _has_wrong_sum.
-"""
+CLEAN = "builtin.module(canonicalize,cse,symbol-dce)"
+FUNC, CALL = "func.func", "func.call"
 
 
 @dataclass(frozen=True)
@@ -48,249 +36,184 @@ class Partitioned:
 
 
 @dataclass(frozen=True)
-class Mesh:
-    """Axes and the devices on them."""
+class _Given:
+    """How an argument or result is cut, on which mesh (None: on none); the device that alone has it (-1: several)."""
 
-    axes: dict[str, int]
-    devices: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class _Sharding:
-    """As jax wants it, and as we do."""
-
-    serialized: bytes
-    place: Place
-
-
-Shardings = tuple[_Sharding, ...]
+    sharding: Sharding
+    mesh: Mesh | None
+    device: int = -1
 
 
 def partition(code: bytes) -> Partitioned:
     """The program of one device; CompileError where there is none."""
     module = shim.parse_module(code, shim.make_context())
-    meshes = {_name(op): _mesh(op) for op in _top(module, MESH)}
-    given = _shardings(module, meshes)
     try:
-        if UNREDUCED in str(module):
-            # The partitioner counts parts of sums several times or not at all, or ends the process.
-            return _flattened(code, *given, meshes)
-        is_trusted = _is_trusted(module, meshes)
+        inline_calls(module)
         shim.run_pipeline(module, PROPAGATION)
-        given = _shardings(module, meshes)
-        if not is_trusted:
-            return _flattened(code, *given, meshes)
-        try:
-            return _partitioned(module, meshes) or _flattened(code, *given, meshes)
-        except shim.mlir_error():
-            return _flattened(code, *given, meshes)
+        return _partitioned(module)
     except shim.mlir_error() as error:
         raise CompileError("E1001", f"the program cannot be partitioned: {error}") from None
 
 
-def _is_trusted(module: Any, meshes: dict[str, Mesh]) -> bool:
-    """Does the partitioner make all operations local rightly? Those of manual computations are local already, if on all axes.
-
-    Where there are other axes the partitioner ends the process if it cuts a dimension along both kinds.
-    """
+def inline_calls(module: Any) -> None:
+    """Leaves @main: what the inliner does, and the calls in manual computations, of which it knows nothing."""
+    shim.run_pipeline(module, INLINE)
     ir = shim.ir()
-    found: list[str] = []
-    axes = {name for mesh in meshes.values() for name, size in mesh.axes.items() if size > 1}
-
-    def visit(op: Any) -> Any:
-        if op.name == MANUAL:
-            found.extend([] if axes <= {*manual_axes(op)} else [op.name])
-            return ir.WalkResult.SKIP
-        dialect, _, name = op.name.partition(".")
-        if dialect in ("stablehlo", "chlo") and not (name in TRUSTED or _is_elementwise(op.name)):
-            found.append(op.name)
-        return ir.WalkResult.ADVANCE
-
     with module.context:
-        module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return not found
+        functions = {ir.StringAttr(op.attributes["sym_name"]).value: op for op in _top(module, FUNC)}
+        main = functions.pop("main")
+        while calls := _named(main, CALL):
+            _inline_call(calls[0], functions[ir.FlatSymbolRefAttr(calls[0].attributes["callee"]).value])
 
 
-def _is_elementwise(name: str) -> bool:
-    return has_spec(name) and spec_of(name).kind is Kind.ELEMENTWISE
+def _inline_call(call: Any, function: Any) -> None:
+    """Puts a copy of a function's body in the place of a call."""
+    copy = function.operation.clone(ip=False)
+    block = copy.regions[0].blocks[0]
+    for argument, operand in zip(block.arguments, call.operation.operands, strict=True):
+        argument.replace_all_uses_with(operand)
+    *body, last = list(block.operations)
+    for op in body:
+        op.move_before(call)
+    for result, value in zip(call.operation.results, last.operation.operands, strict=True):
+        result.replace_all_uses_with(value)
+    call.operation.erase()
 
 
-def _has_wrong_sum(module: Any) -> bool:
-    """Is a sum over devices behind a reduction that is none, or behind a product and over several axes?
-
-    The former would be wrong; of the latter the partitioner ends the process where it finds the axes in another order.
-    """
+def _partitioned(module: Any) -> Partitioned:
+    """The module after propagation, made local."""
     ir = shim.ir()
-    found: list[str] = []
-
-    def visit(op: Any) -> Any:
-        if op.name != ALL_REDUCE or isinstance(op.operands[0].owner, ir.Block):
-            return ir.WalkResult.ADVANCE
-        behind = op.operands[0].owner
-        num_axes = str(op.attributes["reduction_axes"]).count('"') // 2
-        if (behind.name == REDUCE and not _is_sum(behind)) or (behind.name == DOT and num_axes > 1):
-            found.append(behind.name)
-        return ir.WalkResult.ADVANCE
-
+    meshes = meshes_of(module)
+    function = next(op for op in _top(module, FUNC) if ir.StringAttr(op.attributes["sym_name"]).value == "main")
+    block = function.regions[0].blocks[0]
+    *_, last = block.operations
+    arguments = _given(function, "arg_attrs", [a.type for a in block.arguments], meshes)
+    results = _given(function, "res_attrs", [v.type for v in last.operation.operands], meshes)
+    context = Context(_main_mesh(meshes, [*arguments, *results]))
+    localizer = Localizer(meshes)
+    with module.context, ir.Location.unknown():
+        first = block.operations[0]
+        for argument, given in zip(block.arguments, arguments, strict=True):
+            if given.mesh == context.mesh or not is_tensor(argument.type):
+                localizer.set(argument, given.sharding, context)
+                continue
+            place, everywhere = _place(given, context.mesh), context.mesh.places(whole(len(argument.type.shape)))
+            argument.set_type(ir.RankedTensorType.get(place.local(argument.type.shape), argument.type.element_type))
+            with ir.InsertionPoint(first):
+                moved = localizer.mover.elsewhere(argument, (place,), everywhere)
+            if moved is not argument:
+                argument.replace_all_uses_except(moved, moved.owner.operation)
+            localizer.views[moved] = {context: whole(len(argument.type.shape))}
+        localizer.block(block, context)
+        for number, given in enumerate(results):
+            value = last.operation.operands[number]
+            if given.mesh == context.mesh or not is_tensor(value.type):
+                last.operation.operands[number] = localizer.moved(value, given.sharding, context)
+                continue
+            value = localizer.moved(value, whole(len(value.type.shape)), context)
+            with ir.InsertionPoint(last):
+                everywhere = context.mesh.places(whole(len(value.type.shape)))
+                value = localizer.mover.elsewhere(value, everywhere, (_place(given, context.mesh),))
+            last.operation.operands[number] = value
+        inputs, outputs = [a.type for a in block.arguments], [v.type for v in last.operation.operands]
+        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, outputs))
+    _remove_shardings(module)
+    shim.run_pipeline(module, CLEAN)
     with module.context:
-        module.operation.walk(visit)
-    return bool(found)
+        merge_all_reduces(function.operation)
+    return Partitioned(
+        shim.portable_artifact(module),
+        tuple(_serialized(given, context.mesh) for given in arguments),
+        tuple(_serialized(given, context.mesh) for given in results),
+    )
 
 
-def _is_sum(op: Any) -> bool:
-    return [o.operation.name for o in op.regions[0].blocks[0].operations] == [
-        "stablehlo.add",
-        "stablehlo.return",
-    ]
+def _main_mesh(meshes: dict[str, Mesh], given: list[_Given]) -> Mesh:
+    """The mesh that most arguments and results are on, of those with most devices."""
+    counts = Counter(g.mesh for g in given)
+    return max([Mesh({}, (0,)), *meshes.values()], key=lambda mesh: (len(mesh.devices), counts[mesh]))
 
 
-def _partitioned(module: Any, meshes: dict[str, Mesh]) -> Partitioned | None:
-    """None where the partitioner would go on wrongly."""
-    shim.run_pipeline(module, RESHARDS)
-    if _has_wrong_sum(module):
-        return None
-    shim.run_pipeline(module, LOCAL)
-    arguments, results = _shardings(module, meshes)
-    _remove_shardings(module)
-    return Partitioned(shim.portable_artifact(module), _serialized(arguments), _serialized(results))
+def _given(function: Any, name: str, types: list[Any], meshes: dict[str, Mesh]) -> list[_Given]:
+    """Of @main's arguments or results; without an attribute every device has all of them."""
+    entries = list(function.attributes[name]) if name in function.attributes else [{} for _ in types]
+    found: list[_Given] = []
+    for entry, type_ in zip(entries, types, strict=True):
+        shape = list(type_.shape) if is_tensor(type_) else []
+        if SHARDING not in entry:
+            found.append(_Given(whole(len(shape)), None))
+            continue
+        mesh = meshes[mesh_name(entry[SHARDING])]
+        if not mesh.axes:
+            found.append(_Given(whole(len(shape)), None, mesh.devices[0] if mesh.devices else -1))
+        else:
+            found.append(_Given(mesh.fitted(sharding_of(entry[SHARDING], mesh), shape), mesh))
+    return found
 
 
-def _flattened(code: bytes, arguments: Shardings, results: Shardings, meshes: dict[str, Mesh]) -> Partitioned:
-    """Every device has all of every array; CompileError where an operation of the partitioner is left."""
-    module = shim.parse_module(code, shim.make_context())
+def _place(given: _Given, everywhere: Mesh) -> Place:
+    """Which device has what; without a mesh every device has all, but where only one is to have it."""
+    if given.mesh is not None:
+        return given.mesh.places(given.sharding)[0]
+    return Place((1,) * len(given.sharding.dims), 1, everywhere.devices if given.device < 0 else (given.device,))
 
-    def place_of(sharding: Any, rank: int, axes: tuple[str, ...] | None) -> Place:
-        return _sharding(sharding, rank, meshes, axes).place
 
-    def groups_of(axes: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
-        mesh = max(meshes.values(), key=lambda mesh: len(mesh.devices), default=Mesh({}, (0,)))
-        (count,), order = tiles(mesh, [[(axis, 1, 0) for axis in axes]])
-        return tuple(tuple(group) for group in np.array(order).reshape(count, -1).tolist())
+def _serialized(given: _Given, everywhere: Mesh) -> bytes:
+    """As OpSharding."""
+    from jaxlib import xla_client
 
-    places = tuple(s.place for s in arguments), tuple(s.place for s in results)
-    left = flatten(module, *places, groups_of, place_of)
-    if left:
-        raise CompileError("E1001", f"the program cannot be partitioned: {', '.join(left)}")
-    _remove_shardings(module)
-    return Partitioned(shim.portable_artifact(module), _serialized(arguments), _serialized(results))
+    found = xla_client.OpSharding()
+    kind = xla_client.OpSharding.Type
+    place = _place(given, everywhere)
+    cut = prod(place.tiles)
+    if given.device >= 0:
+        found.type = kind.MAXIMAL
+        found.tile_assignment_dimensions, found.tile_assignment_devices = [1], [given.device]
+    elif cut * place.summands == 1:
+        found.type = kind.REPLICATED
+    else:
+        rest = [(n, t) for n, t in ((place.copies, kind.REPLICATED), (place.summands, kind.UNREDUCED)) if n > 1]
+        grid = np.array(place.devices).reshape(cut, place.summands, place.copies).transpose(0, 2, 1)
+        found.type = kind.OTHER
+        found.tile_assignment_dimensions = [*place.tiles, *(count for count, _ in rest)]
+        found.tile_assignment_devices = [int(device) for device in grid.ravel()]
+        found.last_tile_dims = [type_ for _, type_ in rest]
+    return found.SerializeToString()
 
 
 def _top(module: Any, name: str) -> list[Any]:
     return [op for op in module.body.operations if op.operation.name == name]
 
 
-def _mesh(op: Any) -> Mesh:
-    from jaxlib.mlir.dialects import sdy
-
-    mesh = sdy.MeshAttr(op.attributes["mesh"])
-    axes = {axis.name: axis.size for axis in map(sdy.MeshAxisAttr, mesh.axes)}
-    return Mesh(axes, tuple(mesh.device_ids) or tuple(range(prod(axes.values()))))
-
-
-def _serialized(shardings: Shardings) -> tuple[bytes, ...]:
-    return tuple(sharding.serialized for sharding in shardings)
-
-
-def _name(op: Any) -> str:
-    return shim.ir().StringAttr(op.attributes["sym_name"]).value
-
-
-def _main(module: Any) -> Any:
-    return next(function for function in _top(module, "func.func") if _name(function) == "main")
-
-
-def _shardings(module: Any, meshes: dict[str, Mesh]) -> tuple[Shardings, Shardings]:
-    """Of @main's arguments and results."""
+def _named(module: Any, name: str) -> list[Any]:
+    """All operations of a name in a module."""
     ir = shim.ir()
-    function = _main(module)
-    kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    found: list[Any] = []
 
-    def shardings(name: str, types: Any) -> Shardings:
-        entries = list(function.attributes[name]) if name in function.attributes else [{} for _ in types]
-        attributes = [entry[SHARDING] if SHARDING in entry else None for entry in entries]  # noqa: SIM401
-        return tuple(_sharding(a, rank_of(t), meshes) for a, t in zip(attributes, types, strict=True))
+    def visit(op: Any) -> Any:
+        if op.name == name:
+            found.append(op)
+        return ir.WalkResult.ADVANCE
 
-    return shardings("arg_attrs", kind.inputs), shardings("res_attrs", kind.results)
-
-
-def _everywhere(meshes: dict[str, Mesh]) -> tuple[int, ...]:
-    return max((mesh.devices for mesh in meshes.values()), key=len, default=(0,))
-
-
-def _sharding(attribute: Any, rank: int, meshes: dict[str, Mesh], axes: tuple[str, ...] | None = None) -> _Sharding:
-    """Of a tensor, along these axes only, if not all; without an attribute every device has all of it."""
-    from jaxlib import xla_client
-    from jaxlib.mlir.dialects import sdy
-
-    found = xla_client.OpSharding()
-    found.type = xla_client.OpSharding.Type.REPLICATED
-    everywhere = _everywhere(meshes)
-    if attribute is None:
-        return _Sharding(found.SerializeToString(), Place((1,) * rank, 1, everywhere))
-    sharding = sdy.TensorShardingAttr(attribute)
-    mesh = meshes[shim.ir().FlatSymbolRefAttr(sharding.mesh_or_ref).value]
-    if not mesh.axes:
-        found.type = xla_client.OpSharding.Type.MAXIMAL if len(mesh.devices) == 1 else found.type
-        found.tile_assignment_dimensions, found.tile_assignment_devices = [1], list(mesh.devices[:1])
-        return _Sharding(found.SerializeToString(), Place((1,) * rank, 1, mesh.devices or everywhere))
-    parts = [*(dim.axes for dim in map(sdy.DimensionShardingAttr, sharding.dimension_shardings)), sharding.unreduced_axes]
-    pieces = [[piece for piece in _pieces(part) if axes is None or piece[0] in axes] for part in parts]
-    (*cut, summands), order = tiles(mesh, pieces)
-    place = Place(tuple(cut), summands, tuple(order))
-    if prod(cut) * summands > 1:
-        kind = xla_client.OpSharding.Type
-        grid = np.array(order).reshape(prod(cut), summands, place.copies).transpose(0, 2, 1)
-        rest = [(n, t) for n, t in ((place.copies, kind.REPLICATED), (summands, kind.UNREDUCED)) if n > 1]
-        found.type = kind.OTHER
-        found.tile_assignment_dimensions = [*cut, *(count for count, _ in rest)]
-        found.tile_assignment_devices = [int(device) for device in grid.ravel()]
-        found.last_tile_dims = [type_ for _, type_ in rest]
-    return _Sharding(found.SerializeToString(), place)
-
-
-def _pieces(axes: Any) -> Iterator[tuple[str, int, int]]:
-    """The axes a dimension is split over: name, what comes before a part of an axis (1), the part's size (0: all)."""
-    from jaxlib.mlir.dialects import sdy
-
-    for axis in map(sdy.AxisRefAttr, axes):
-        part = axis.sub_axis_info
-        if part is None:
-            yield axis.name, 1, 0
-        else:
-            info = sdy.SubAxisInfoAttr(part)
-            yield axis.name, info.pre_size, info.size
-
-
-def tiles(mesh: Mesh, dims: list[list[tuple[str, int, int]]]) -> tuple[list[int], list[int]]:
-    """Number of tiles per dimension, and the device of each tile; those that have the same tile follow each other."""
-    cuts: dict[str, set[int]] = {name: {1, size} for name, size in mesh.axes.items()}
-    for name, before, size in (piece for dim in dims for piece in dim):
-        cuts[name] |= {before, before * (size or mesh.axes[name] // before)}
-    shape: list[int] = []
-    place: dict[tuple[str, int], int] = {}
-    for name, size in mesh.axes.items():
-        bounds = sorted(cuts[name])
-        for low, high in pairwise(bounds):
-            place[name, low] = len(shape)
-            shape.append(high // low)
-        assert bounds[-1] == size
-    order: list[int] = []
-    sizes: list[int] = []
-    for dim in dims:
-        first = len(order)
-        for name, before, size in dim:
-            end = before * (size or mesh.axes[name] // before)
-            order += [place[name, low] for low in sorted(cuts[name]) if before <= low < end]
-        sizes.append(prod(shape[i] for i in order[first:]))
-    order += [i for i in range(len(shape)) if i not in order]
-    grid = np.array(mesh.devices).reshape(shape).transpose(order)
-    return sizes, [int(i) for i in grid.ravel()]
+    module.operation.walk(visit)
+    return found
 
 
 def _remove_shardings(module: Any) -> None:
+    """What says how arrays are cut; CompileError if an operation of Shardy is left."""
     ir = shim.ir()
+    with module.context:
+        for name in ("sdy.constant", *ONLY_HINTS):
+            for op in _named(module, name):
+                if name in ONLY_HINTS:
+                    op.results[0].replace_all_uses_with(op.operands[0])
+                    op.erase()
+                else:
+                    as_stablehlo(op)
+    left: set[str] = set()
 
     def strip(op: Any) -> Any:
+        left.update([op.name] if op.name.startswith("sdy.") else [])
         for name in [name for name in op.attributes.keys() if name.startswith("sdy.")]:  # noqa: SIM118
             del op.attributes[name]
         for name in ("arg_attrs", "res_attrs"):
@@ -300,6 +223,8 @@ def _remove_shardings(module: Any) -> None:
         return ir.WalkResult.ADVANCE
 
     with module.context:
-        for op in _top(module, MESH):
+        for op in _top(module, "sdy.mesh"):
             op.operation.erase()
         module.operation.walk(strip)
+    if left:
+        raise CompileError("E1001", f"the program cannot be partitioned: {', '.join(sorted(left))}")

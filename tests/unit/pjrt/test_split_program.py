@@ -7,7 +7,6 @@ from xdsl.ir import Operation
 from hlo2tx8.frontend import load
 from hlo2tx8.pjrt.collectives import exchange_of
 from hlo2tx8.pjrt.errors import PjrtError
-from hlo2tx8.pjrt.partitioning import Mesh, tiles
 from hlo2tx8.pjrt.split_program import Exchange, Loop, Segment, Split, split
 
 TYPES = "(tensor<2xf32>) -> tensor<2xf32>"
@@ -123,10 +122,3 @@ def test_groups_of_a_sum(attributes: str, replicas: int, partitions: int, expect
     op = operation(text)
     rows = exchange_of(op, replicas, partitions)({i: [np.full(2, i, np.float32)] for i in range(4)})
     np.testing.assert_array_equal([rows[i][0][0] for i in range(4)], expected)
-
-
-def test_tiles_of_axes_and_their_parts():
-    mesh = Mesh({"a": 4, "b": 2}, tuple(range(8)))
-    assert tiles(mesh, [[("b", 1, 0)], []]) == ([2, 1], [0, 2, 4, 6, 1, 3, 5, 7])
-    assert tiles(mesh, [[("a", 2, 2), ("b", 1, 0)]]) == ([4], [0, 4, 1, 5, 2, 6, 3, 7])
-    assert tiles(mesh, [[("b", 1, 0), ("a", 1, 0)]]) == ([8], [0, 2, 4, 6, 1, 3, 5, 7])
