@@ -6,20 +6,20 @@
 #define INLINED static inline __attribute__((always_inline))
 #define EACH_VECTOR(num) _Pragma("GCC unroll 2") for (int c = 0; c < num; c++)
 
-INLINED floats begin_sums(const struct tile_sums *t, int row, int vector) {
-    return t->from ? load_floats((const float *)t->from + row * t->from_stride + vector * LANES) : spread_float(0);
+INLINED floats begin_sums(const struct strip *t, int row, int vector) {
+    return t->from ? load_floats((const float *)(const void *)t->from + row * t->from_stride + vector * LANES) : spread_float(0);
 }
 
 /* NaN are canonical wherever sums are kept. */
-INLINED void keep_sums(const struct tile_sums *t, int row, int vector, floats sums) {
-    store_floats((float *)t->to + row * t->to_stride + vector * LANES, canonical_floats(sums));
+INLINED void keep_sums(const struct strip *t, int row, int vector, floats sums) {
+    store_floats((float *)(void *)t->to + row * t->to_stride + vector * LANES, canonical_floats(sums));
 }
 
 /* The sums of the next tile of the same columns, so that loading them overlaps with computing. */
-INLINED void prefetch_sums(const struct tile_sums *t, int vectors) {
-    EACH_ROW EACH_VECTOR(vectors) {
-        if (t->from) __builtin_prefetch((const float *)t->from + (TILE_ROWS + r) * t->from_stride + c * LANES);
-        __builtin_prefetch((float *)t->to + (TILE_ROWS + r) * t->to_stride + c * LANES, 1);
+INLINED void prefetch_sums(const struct strip *t, int vectors) {
+    EACH_ROW(TILE_ROWS) EACH_VECTOR(vectors) {
+        if (t->from) __builtin_prefetch(t->from + (TILE_ROWS + r) * t->from_stride + c * LANES);
+        __builtin_prefetch(t->to + (TILE_ROWS + r) * t->to_stride + c * LANES, 1);
     }
 }
 
@@ -28,40 +28,45 @@ INLINED void prefetch_sums(const struct tile_sums *t, int vectors) {
 #define LEFT_FLOATS (CHUNK + LINE_BYTES / (i64)sizeof(float))
 
 /* One block of `count` products. What is missing of a block is zeros: -0 + 0 = +0. */
-INLINED void add_block(floats acc[TILE_ROWS][2], const float *a, const float *b, i64 count) {
+INLINED void add_block(floats acc[TILE_ROWS][2], const float *a, const float *b, i64 count, const int rows) {
     floats s[TILE_ROWS][2];
     const floats first = load_floats(b), second = load_floats(b + LANES);
-    EACH_ROW {
+    EACH_ROW(rows) {
         const floats x = spread_float(a[r * LEFT_FLOATS]);
         s[r][0] = cut_mul(x, first);
         s[r][1] = cut_mul(x, second);
     }
     for (i64 k = 1; k < count; k++) {
         const floats left = load_floats(b + k * TILE_COLUMNS), right = load_floats(b + k * TILE_COLUMNS + LANES);
-        EACH_ROW {
+        EACH_ROW(rows) {
             const floats x = spread_float(a[r * LEFT_FLOATS + k]);
             s[r][0] = cut_fma(x, left, s[r][0]);
             s[r][1] = cut_fma(x, right, s[r][1]);
         }
     }
-    EACH_ROW EACH_VECTOR(2) {
+    EACH_ROW(rows) EACH_VECTOR(2) {
         if (count < NE_BLOCK) s[r][c] = cut_add(s[r][c], spread_float(0));
         acc[r][c] = cut_add(acc[r][c], s[r][c]);
     }
 }
 
-static APART void add_blocks(const struct tile_sums *tile, const float *a, const float *b, i64 k) {
+INLINED void add_tile(const struct strip *t, const float *a, const float *b, i64 k, const int rows) {
     floats acc[TILE_ROWS][2];
-    EACH_ROW EACH_VECTOR(2) acc[r][c] = begin_sums(tile, r, c);
-    prefetch_sums(tile, 2);
-    for (; k >= NE_BLOCK; k -= NE_BLOCK, a += NE_BLOCK, b += NE_BLOCK * TILE_COLUMNS) add_block(acc, a, b, NE_BLOCK);
-    if (k) add_block(acc, a, b, k);
-    EACH_ROW EACH_VECTOR(2) keep_sums(tile, r, c, acc[r][c]);
+    EACH_ROW(rows) EACH_VECTOR(2) acc[r][c] = begin_sums(t, r, c);
+    prefetch_sums(t, 2);
+    for (; k >= NE_BLOCK; k -= NE_BLOCK, a += NE_BLOCK, b += NE_BLOCK * TILE_COLUMNS) add_block(acc, a, b, NE_BLOCK, rows);
+    if (k) add_block(acc, a, b, k, rows);
+    EACH_ROW(rows) EACH_VECTOR(2) keep_sums(t, r, c, acc[r][c]);
 }
 
-static void sum_floats(const struct tile_sums *tile, const void *left, const void *right, i64 k) {
+static APART void add_tiles(const struct strip *strip, const float *a, const float *b, i64 k) {
+#define ADD_TILE(rest, a, rows) add_tile(rest, a, b, k, rows)
+    EACH_TILE(strip, a, LEFT_FLOATS, ADD_TILE);
+}
+
+static void sum_floats(const struct strip *strip, const void *left, const void *right, i64 k) {
     if (!NAMES_ROUNDING) round_toward_zero();
-    add_blocks(tile, left, right, k);
+    add_tiles(strip, left, right, k);
     if (!NAMES_ROUNDING) round_to_nearest();
 }
 
@@ -71,22 +76,22 @@ static void sum_floats(const struct tile_sums *tile, const void *left, const voi
 #define LEFT_DOUBLES (CHUNK + LINE_BYTES / (i64)sizeof(double))
 
 /* The sums of one block in double, to nearest; what is missing of it is zeros. */
-INLINED void chain_block(doubles v[TILE_ROWS][2], const double *a, const double *b, i64 count) {
+INLINED void chain_block(doubles v[TILE_ROWS][2], const double *a, const double *b, i64 count, const int rows) {
     const doubles first = load_doubles(b), second = load_doubles(b + LANES / 2);
-    EACH_ROW {
+    EACH_ROW(rows) {
         const doubles x = spread_double(a[r * LEFT_DOUBLES]);
         v[r][0] = mul_doubles(x, first);
         v[r][1] = mul_doubles(x, second);
     }
     for (i64 k = 1; k < count; k++) {
         const doubles left = load_doubles(b + k * LANES), right = load_doubles(b + k * LANES + LANES / 2);
-        EACH_ROW {
+        EACH_ROW(rows) {
             const doubles x = spread_double(a[r * LEFT_DOUBLES + k]);
             v[r][0] = fma_doubles(x, left, v[r][0]);
             v[r][1] = fma_doubles(x, right, v[r][1]);
         }
     }
-    if (count < NE_BLOCK) EACH_ROW {
+    if (count < NE_BLOCK) EACH_ROW(rows) {
         v[r][0] = add_doubles(v[r][0], spread_double(0));
         v[r][1] = add_doubles(v[r][1], spread_double(0));
     }
@@ -97,67 +102,81 @@ INLINED void chain_block(doubles v[TILE_ROWS][2], const double *a, const double 
  * one. A double rounded toward zero twice is that rounded once. */
 INLINED doubles cut_double(doubles v) { return _mm512_and_pd(v, _mm512_castsi512_pd(_mm512_set1_epi64(-(1LL << 29)))); }
 
-INLINED void fold_block(doubles acc[TILE_ROWS][2], doubles v[TILE_ROWS][2]) {
-    EACH_ROW EACH_VECTOR(2) acc[r][c] = cut_double(_mm512_add_round_pd(acc[r][c], cut_double(v[r][c]), TOWARD_ZERO));
+INLINED void fold_block(doubles acc[TILE_ROWS][2], doubles v[TILE_ROWS][2], const int rows) {
+    EACH_ROW(rows) EACH_VECTOR(2) acc[r][c] = cut_double(_mm512_add_round_pd(acc[r][c], cut_double(v[r][c]), TOWARD_ZERO));
 }
 
 /* Nothing leaves the registers. */
-static void sum_doubles(const struct tile_sums *tile, const void *left, const void *right, i64 k) {
-    const double *a = left, *b = right;
+INLINED void sum_tile(const struct strip *t, const double *a, const double *b, i64 k, const int rows) {
     doubles v[TILE_ROWS][2], acc[TILE_ROWS][2];
-    EACH_ROW {
-        const floats from = begin_sums(tile, r, 0);
+    EACH_ROW(rows) {
+        const floats from = begin_sums(t, r, 0);
         acc[r][0] = _mm512_cvtps_pd(_mm512_castps512_ps256(from));
         acc[r][1] = _mm512_cvtps_pd(_mm512_extractf32x8_ps(from, 1));
     }
-    prefetch_sums(tile, 1);
+    prefetch_sums(t, 1);
     for (; k >= NE_BLOCK; k -= NE_BLOCK, a += NE_BLOCK, b += NE_BLOCK * LANES) {
-        chain_block(v, a, b, NE_BLOCK);
-        fold_block(acc, v);
+        chain_block(v, a, b, NE_BLOCK, rows);
+        fold_block(acc, v, rows);
     }
     if (k) {
-        chain_block(v, a, b, k);
-        fold_block(acc, v);
+        chain_block(v, a, b, k, rows);
+        fold_block(acc, v, rows);
     }
-    EACH_ROW {
+    EACH_ROW(rows) {
         const __m256 low = _mm512_cvtpd_ps(acc[r][0]), high = _mm512_cvtpd_ps(acc[r][1]);
-        keep_sums(tile, r, 0, _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1));
+        keep_sums(t, r, 0, _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1));
     }
 }
+
+static void sum_doubles(const struct strip *strip, const void *left, const void *right, i64 k) {
+    const double *a = left, *const b = right;
+#define SUM_TILE(rest, a, rows) sum_tile(rest, a, b, k, rows)
+    EACH_TILE(strip, a, LEFT_DOUBLES, SUM_TILE);
+}
 #else
-INLINED void store_block(double *s, doubles v[TILE_ROWS][2]) {
-    EACH_ROW {
+INLINED void store_block(double *s, doubles v[TILE_ROWS][2], const int rows) {
+    EACH_ROW(rows) {
         store_doubles(s + r * LANES, v[r][0]);
         store_doubles(s + r * LANES + LANES / 2, v[r][1]);
     }
 }
 
-static APART void chain_blocks(double *s, const double *a, const double *b, i64 k) {
+INLINED void chain_blocks(double *s, const double *a, const double *b, i64 k, const int rows) {
     doubles v[TILE_ROWS][2];
-    for (; k >= NE_BLOCK; k -= NE_BLOCK, s += TILE_DOUBLES, a += NE_BLOCK, b += NE_BLOCK * LANES) {
-        chain_block(v, a, b, NE_BLOCK);
-        store_block(s, v);
+    for (; k >= NE_BLOCK; k -= NE_BLOCK, s += rows * LANES, a += NE_BLOCK, b += NE_BLOCK * LANES) {
+        chain_block(v, a, b, NE_BLOCK, rows);
+        store_block(s, v, rows);
     }
     if (!k) return;
-    chain_block(v, a, b, k);
-    store_block(s, v);
+    chain_block(v, a, b, k, rows);
+    store_block(s, v, rows);
 }
 
 /* The processor rounds toward zero, the conversion too. */
-static APART void fold_blocks(float *acc, const double *s, i64 blocks) {
-    for (i64 b = 0; b < blocks; b++, s += TILE_DOUBLES)
-        for (int i = 0; i < TILE_DOUBLES; i++) acc[i] += (float)s[i];
+static APART void fold_blocks(float *acc, const double *s, i64 blocks, int n) {
+    for (i64 b = 0; b < blocks; b++, s += n)
+        for (int i = 0; i < n; i++) acc[i] += (float)s[i];
 }
 
-static void sum_doubles(const struct tile_sums *tile, const void *left, const void *right, i64 k) {
+static APART void sum_tile(const struct strip *t, const double *a, const double *b, i64 k, int rows) {
     double s[CHUNK / NE_BLOCK * TILE_DOUBLES];
     float acc[TILE_DOUBLES];
-    EACH_ROW store_floats(acc + r * LANES, begin_sums(tile, r, 0));
-    chain_blocks(s, left, right, k);
+    EACH_ROW(rows) store_floats(acc + r * LANES, begin_sums(t, r, 0));
+    if (rows == TILE_ROWS) chain_blocks(s, a, b, k, TILE_ROWS);
+    else if (rows == 4) chain_blocks(s, a, b, k, 4);
+    else if (rows == 2) chain_blocks(s, a, b, k, 2);
+    else chain_blocks(s, a, b, k, 1);
     round_toward_zero();
-    fold_blocks(acc, s, (k + NE_BLOCK - 1) / NE_BLOCK);
+    fold_blocks(acc, s, (k + NE_BLOCK - 1) / NE_BLOCK, rows * LANES);
     round_to_nearest();
-    EACH_ROW keep_sums(tile, r, 0, load_floats(acc + r * LANES));
+    EACH_ROW(rows) keep_sums(t, r, 0, load_floats(acc + r * LANES));
+}
+
+static void sum_doubles(const struct strip *strip, const void *left, const void *right, i64 k) {
+    const double *a = left, *const b = right;
+#define SUM_TILE(rest, a, rows) sum_tile(rest, a, b, k, rows)
+    EACH_TILE(strip, a, LEFT_DOUBLES, SUM_TILE);
 }
 #endif
 

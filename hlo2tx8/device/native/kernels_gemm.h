@@ -12,14 +12,32 @@
 #define TILE_COLUMNS (2 * LANES) /* of doubles half of it; divides a block of channels */
 #define NE_BLOCK 16              /* products that are summed before they join the accumulator */
 #define CHUNK 128                /* words along k that are packed at once: a panel of the right matrix stays in the first cache */
-#define EACH_ROW _Pragma("GCC unroll 8") for (int r = 0; r < TILE_ROWS; r++)
+#define EACH_ROW(rows) _Pragma("GCC unroll 8") for (int r = 0; r < (rows); r++)
 
-/* Where the sums of a tile start and go, TILE_ROWS rows of floats or INT32 apart by strides in words; `from` NULL: they start at zero. */
-struct tile_sums {
-    void *to;
-    const void *from;
-    i64 to_stride, from_stride;
+/* Where the sums of a strip, tiles below each other, start and go: rows of floats or INT32 apart by strides in words; `from` NULL: they start
+ * at zero. */
+struct strip {
+    u32 *to;
+    const u32 *from;
+    i64 to_stride, from_stride, rows;
 };
+
+/* Calls sum_tile(strip, left, rows) for all tiles; what is left of the last one is cut to sizes that the compiler knows. `a` is the left
+ * operand, its rows `apart`. */
+#define EACH_TILE(strip, a, apart, sum_tile) \
+    do { \
+        struct strip rest = *(strip); \
+        for (; rest.rows >= TILE_ROWS; leave_rows(&rest, TILE_ROWS), (a) += TILE_ROWS * (apart)) sum_tile(&rest, a, TILE_ROWS); \
+        if (TILE_ROWS > 4 && rest.rows & 4) sum_tile(&rest, a, 4), (a) += 4 * (apart), leave_rows(&rest, 4); \
+        if (rest.rows & 2) sum_tile(&rest, a, 2), (a) += 2 * (apart), leave_rows(&rest, 2); \
+        if (rest.rows & 1) sum_tile(&rest, a, 1); \
+    } while (0)
+
+static inline void leave_rows(struct strip *s, i64 rows) {
+    s->to += rows * s->to_stride;
+    if (s->from) s->from += rows * s->from_stride;
+    s->rows -= rows;
+}
 
 /* Runs of n elements at `data` + offsets[i] bytes, at any address; where the offset is negative, elements that pack as `fill`. Of integers
  * `bias` is subtracted. */
@@ -47,7 +65,7 @@ struct gemm_kernel {
     packer_along along, along32; /* the second to words of 32 bits, which are transposed before they become doubles */
     packer_across across, across32;
     void (*finish_panel)(void *right, i64 num_words, i64 offset); /* completes a packed panel whose left elements are `offset` too large, or NULL */
-    void (*sum)(const struct tile_sums *tile, const void *left, const void *right, i64 num_words);
+    void (*sum)(const struct strip *strip, const void *left, const void *right, i64 num_words);
 };
 
 const struct gemm_kernel *gemm_kernel_of(int fmt); /* NULL for a format that is no operand's */

@@ -1,31 +1,38 @@
 /* Sums of INT8, exact and modulo 2^32. */
 #include "kernels_gemm.h"
 
+#define LEFT_WORDS (CHUNK + LINE_BYTES / (i64)sizeof(u32))
+
 /* Words of neighbours along k; `add` adds their products to a sum. A row at `start` is added once to all rows, unless it is NULL. */
-#define SUM_WORDS(name, add, start) \
-    static void name(const struct tile_sums *tile, const void *left, const void *right, i64 num_words) { \
-        const u32 *a = left, *b = right, *const from = tile->from, *const first_row = start; \
-        u32 *const to = tile->to; \
+#define SUM_WORDS(name, target, add, start) \
+    target static inline __attribute__((always_inline)) void name##_tile(const struct strip *t, const u32 *a, const u32 *b, i64 num_words, const int rows) { \
+        const u32 *const first_row = start; \
         words s[TILE_ROWS][2]; \
-        EACH_ROW for (int half = 0; half < 2; half++) { \
-            s[r][half] = from ? load_words(from + r * tile->from_stride + half * LANES) : spread_word(0); \
+        EACH_ROW(rows) for (int half = 0; half < 2; half++) { \
+            s[r][half] = t->from ? load_words(t->from + r * t->from_stride + half * LANES) : spread_word(0); \
             if (first_row) s[r][half] = add_words(s[r][half], load_words(first_row + half * LANES)); \
         } \
         for (i64 i = 0; i < num_words; i++, a++, b += TILE_COLUMNS) { \
             const words first = load_words(b), second = load_words(b + LANES); \
-            EACH_ROW { \
-                const words x = spread_word(a[r * (CHUNK + LINE_BYTES / (i64)sizeof(u32))]); \
+            EACH_ROW(rows) { \
+                const words x = spread_word(a[r * LEFT_WORDS]); \
                 s[r][0] = add(s[r][0], x, first); \
                 s[r][1] = add(s[r][1], x, second); \
             } \
         } \
-        EACH_ROW { \
-            store_words(to + r * tile->to_stride, s[r][0]); \
-            store_words(to + r * tile->to_stride + LANES, s[r][1]); \
+        EACH_ROW(rows) { \
+            store_words(t->to + r * t->to_stride, s[r][0]); \
+            store_words(t->to + r * t->to_stride + LANES, s[r][1]); \
         } \
+    } \
+    target static void name(const struct strip *strip, const void *left, const void *right, i64 num_words) { \
+        const u32 *a = left, *const b = right; \
+        EACH_TILE(strip, a, LEFT_WORDS, name##_rows); \
     }
+#define sum_shorts_rows(rest, a, rows) sum_shorts_tile(rest, a, b, num_words, rows)
+#define sum_bytes_rows(rest, a, rows) sum_bytes_tile(rest, a, b, num_words, rows)
 
-SUM_WORDS(sum_shorts, add_pairs, NULL)
+SUM_WORDS(sum_shorts, , add_pairs, NULL)
 
 #if defined(__AVX512F__)
 /* Four products of an unsigned and a signed byte are added at once. With left elements 128 + a the sum is too large by what the columns'
@@ -33,7 +40,7 @@ SUM_WORDS(sum_shorts, add_pairs, NULL)
 #define WITH_BYTES __attribute__((target("avx512vnni")))
 #define add_fours(sum, x, y) _mm512_dpbusd_epi32(sum, x, y)
 
-WITH_BYTES SUM_WORDS(sum_bytes, add_fours, b + num_words * TILE_COLUMNS)
+SUM_WORDS(sum_bytes, WITH_BYTES, add_fours, b + num_words * TILE_COLUMNS)
 
 WITH_BYTES static void finish_bytes(void *right, i64 num_words, i64 offset) {
     u32 *const panel = right, *const last = panel + num_words * TILE_COLUMNS;

@@ -54,54 +54,53 @@ i64 row_offset(const struct blocked *l, i64 width, i64 row) {
     return row < l->points ? row * width * l->bytes : offset_of(l, width, point_of(row / l->points, row % l->points));
 }
 
-/* The channels of one small tile of the result. */
+/* Channels of rows of the result that one panel makes. */
 struct part {
     i64 row, rows, column, columns;
 };
 
 /* Moves sums that are apart by `stride` words in from partial sums or out to the result. */
-static void load_tile(const struct product *p, const struct part *t, float *sums, i64 stride) {
+static void load_part(const struct product *p, const struct part *t, float *sums, i64 stride) {
     i64 width, run;
-    memset(sums, 0, (size_t)(TILE_ROWS * stride) * sizeof(float));
-    if (!p->sums) return;
     const u8 *const source = p->sums + find_channel(&p->psum, t->column, &width, &run);
     for (i64 r = 0; r < t->rows; r++) memcpy(sums + r * stride, source + row_offset(&p->psum, width, p->first + t->row + r), (size_t)t->columns * 4);
 }
 
-static void store_tile(const struct product *p, const struct part *t, const float *sums, i64 stride) {
+static void store_part(const struct product *p, const struct part *t, const float *sums, i64 stride) {
     i64 width, run;
     u8 *const target = p->out + find_channel(&p->result, t->column, &width, &run);
     for (i64 r = 0; r < t->rows; r++) store_sums(p, target + row_offset(&p->result, width, p->first + t->row + r), sums + r * stride, t->columns);
 }
 
-/* Where a tile lies in `data`, rows apart by *stride words; NULL if they are not evenly apart, or at an address that is no word's. */
-static u8 *place_tile(u8 *data, const struct blocked *l, const struct product *p, const struct part *t, i64 *stride) {
+/* Where a part of whole panels lies in `data`, rows apart by *stride words; NULL if they are not evenly apart, or at an address that is no
+ * word's. */
+static u32 *place_part(const u8 *data, const struct blocked *l, const struct product *p, const struct part *t, i64 *stride) {
     i64 run;
     const i64 first = p->first + t->row, offset = find_channel(l, t->column, stride, &run);
-    if (first / l->points != (first + TILE_ROWS - 1) / l->points || (uintptr_t)data % sizeof(u32)) return NULL;
-    return data + offset + row_offset(l, *stride, first);
+    if (t->columns < gemm_kernel_of(p->fmt)->columns || first / l->points != (first + t->rows - 1) / l->points) return NULL;
+    if ((uintptr_t)data % sizeof(u32)) return NULL;
+    return (u32 *)(uintptr_t)(data + offset + row_offset(l, *stride, first));
 }
 
 /* ---------------------------------------------------------------------------------------------------------------------------- blocks */
 
-/* Adds a chunk of k to a tile. `sums` is its scratch. */
-static void run_tile(const struct product *p, const struct part *t, const void *left, const void *right, i64 k0, i64 num_k, float *sums) {
+/* Adds a chunk of k to a part. `sums` is its scratch. */
+static void run_part(const struct product *p, const struct part *t, const void *left, const void *right, i64 k0, i64 num_k, float *sums) {
     const struct gemm_kernel *const kernel = gemm_kernel_of(p->fmt);
     const i64 num_words = (num_k + kernel->k_per_word - 1) / kernel->k_per_word;
-    const int is_whole = t->rows == TILE_ROWS && t->columns == kernel->columns, is_first = k0 == 0, is_last = k0 + num_k == p->depth;
-    if (is_whole && (p->result_fmt == FORMAT_FP32 || p->result_fmt == FORMAT_INT32)) {
-        i64 stride, start_stride = 0;
-        u8 *const place = place_tile(p->out, &p->result, p, t, &stride);
-        const u8 *const start = p->sums ? place_tile((u8 *)(uintptr_t)p->sums, &p->psum, p, t, &start_stride) : NULL;
-        if (place && (start || !p->sums)) {
-            const struct tile_sums first = {place, start, stride, start_stride}, next = {place, place, stride, stride};
-            kernel->sum(is_first ? &first : &next, left, right, num_words);
-            return;
-        }
+    const int is_first = k0 == 0, is_last = k0 + num_k == p->depth, is_wide = p->result_fmt == FORMAT_FP32 || p->result_fmt == FORMAT_INT32;
+    struct strip s = {.rows = t->rows};
+    u32 *const place = is_wide ? place_part(p->out, &p->result, p, t, &s.to_stride) : NULL;
+    s.to = place;
+    if (!place) s.to = (u32 *)(void *)sums, s.to_stride = kernel->columns;
+    s.from = s.to, s.from_stride = s.to_stride;
+    if (is_first) s.from = p->sums ? place_part(p->sums, &p->psum, p, t, &s.from_stride) : NULL;
+    if (is_first && p->sums && !s.from) {
+        s.from = (u32 *)(void *)sums, s.from_stride = kernel->columns;
+        load_part(p, t, sums, s.from_stride);
     }
-    if (is_first) load_tile(p, t, sums, kernel->columns);
-    kernel->sum(&(struct tile_sums){sums, sums, kernel->columns, kernel->columns}, left, right, num_words);
-    if (is_last) store_tile(p, t, sums, kernel->columns);
+    kernel->sum(&s, left, right, num_words);
+    if (is_last && !place) store_part(p, t, sums, s.to_stride);
 }
 
 /* Columns [n0, n0 + columns) for all rows. Packed columns are kept from one block of rows to the next if all of k has room. */
@@ -117,12 +116,9 @@ static void run_columns(const struct product *p, struct workspace *w, i64 n0, i6
             float *sums = w->sums;
             pack_left(p, w, m0, rows, k0, num_k);
             if (!m0 || !is_kept) pack_right(p, w, right, n0, columns, k0, num_k);
-            for (i64 n = 0; n < columns; n += kernel->columns, right += size) {
-                struct part t = {.column = n0 + n, .columns = least(kernel->columns, columns - n)};
-                for (i64 m = 0; m < rows; m += TILE_ROWS, sums += TILE_ROWS * kernel->columns) {
-                    t.row = m0 + m, t.rows = least(TILE_ROWS, rows - m);
-                    run_tile(p, &t, w->left + m * left_stride(kernel), right, k0, num_k, sums);
-                }
+            for (i64 n = 0; n < columns; n += kernel->columns, right += size, sums += rows * kernel->columns) {
+                const struct part t = {m0, rows, n0 + n, least(kernel->columns, columns - n)};
+                run_part(p, &t, w->left, right, k0, num_k, sums);
             }
         }
     }
