@@ -1,7 +1,7 @@
 """From encoded kernels and @main's launches to one program.
 
-Every launch contributes its kernel's records with the slots renumbered. Before it all engines have finished and the tiles
-have met at a barrier, because it may read what another tile wrote. Loops and branches stay rolled:
+Every launch contributes its kernel's records with the slots renumbered. Before it all engines of its tile have finished, and the
+tiles have met at a barrier where it may read what another tile wrote: see `pieces`. Loops and branches stay rolled:
 
     launch.while (%x = %0) cond { c } do { b }        launch.case %i {a, b}
 
@@ -15,8 +15,9 @@ have met at a barrier, because it may read what another tile wrote. Loops and br
 Copies are left out where the value is made in its place.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from math import prod
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -24,11 +25,9 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa import Role
 from hlo2tx8.device.isa.encoding import Record, Register, encode_records
 from hlo2tx8.device.isa.kc_control import (
     KcAffine,
-    KcBarrier,
     KcEnd,
     KcEndIf,
     KcExit,
@@ -37,15 +36,17 @@ from hlo2tx8.device.isa.kc_control import (
     KcLoadScalar,
     KcLoop,
 )
-from hlo2tx8.device.program import Buffer, BufferUse, Launch, Program, SlotKind
+from hlo2tx8.device.program import Buffer, BufferUse, Program, SlotKind
 from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, WhileOp
 from hlo2tx8.errors import LevelError
 from hlo2tx8.hlo.liveness import Liveness
 from hlo2tx8.hlo.regions import captured, terminator_of
+from hlo2tx8.link.assemble import assemble, code_of
 from hlo2tx8.link.boxes import Start, box_of, box_place, distances, read_starts, start_places, write_box
 from hlo2tx8.link.moves import Move, in_order
 from hlo2tx8.link.named import Place, table_of
+from hlo2tx8.link.pieces import Code, Nest, Piece, Scalars, Work
 from hlo2tx8.link.records import copy_place, copy_slot, meet, read_back, scalar_place
 from hlo2tx8.link.selectors import FOUND, NO_BRANCH, SELECTOR, in_range, is_selected
 from hlo2tx8.link.slots import Slots
@@ -67,17 +68,18 @@ def link(module: ModuleOp, encoded: Mapping[str, EncodedKernel], chip: Chip) -> 
         slots.put(arg, slots.add(SlotKind.INPUT, i, arg.type))
     outputs = [slots.add(SlotKind.OUTPUT, i, v.type) for i, v in enumerate(terminator_of(main).operands)]
     linker.region(main, outputs)
-    code, origins = encode_records((*linker.records, meet()[0], Record(KcHalt)))
+    made = assemble(linker.pieces, chip.tiles)
+    code, origins = encode_records((*made.records, meet()[0], Record(KcHalt)))
     code.flags.writeable = False
     return Program(
         code=code,
         slots=tuple(slots.table),
         constants=tuple(slots.constants),
         origins=origins,
-        spm_bytes=max((b.end for b in linker.buffers), default=0),
-        buffers=tuple(linker.buffers),
-        uses=tuple(linker.uses),
-        launches=tuple(linker.launches),
+        spm_bytes=max((b.end for b in made.buffers), default=0),
+        buffers=tuple(made.buffers),
+        uses=tuple(made.uses),
+        launches=tuple(made.launches),
     )
 
 
@@ -86,10 +88,10 @@ class _Linker:
     chip: Chip
     encoded: Mapping[str, EncodedKernel]
     slots: Slots = field(default_factory=Slots)
-    records: list[Record] = field(default_factory=list[Record])
-    buffers: list[Buffer] = field(default_factory=list[Buffer])
-    uses: list[BufferUse] = field(default_factory=list[BufferUse])
-    launches: list[Launch] = field(default_factory=list[Launch])
+    pieces: list[Piece] = field(default_factory=list[Piece])
+    """Of the loop or branch that is being filled."""
+    codes: dict[str, Code] = field(default_factory=dict[str, Code])
+    """Of the kernels that have been launched."""
     liveness: Liveness = field(default_factory=Liveness)
 
     def region(self, block: Block, targets: Sequence[int]) -> None:
@@ -130,15 +132,20 @@ class _Linker:
         for type_ in kernel.scratch:
             temporary.append(self.slots.scratch(type_))
             self.slots.hold(temporary[-1])
-        self.meet()
         numbers = (*operands, *results, *temporary)
-        start, first = len(self.records), len(self.buffers)
-        self.launches.append(Launch(op.callee.string_value(), origin_of(op), start))
-        self.records.extend(renumber(record, numbers) for record in kernel.records)
-        self.buffers += (replace(b, first_record=b.first_record + start, last_record=b.last_record + start) for b in kernel.buffers)
-        self.uses += (BufferUse(use.record + start, use.operand, use.buffer + first) for use in kernel.uses)
+        code = self.code(op.callee.string_value())
+        footprint = code.footprint.renumbered(numbers)
+        self.pieces.append(Work(code, footprint, numbers, op.callee.string_value(), origin_of(op)))
         for slot in temporary:
             self.slots.release(slot)
+
+    def code(self, name: str) -> Code:
+        """A kernel's, without the meeting at its end."""
+        if name not in self.codes:
+            kernel = self.encoded[name]
+            records = kernel.records[:-2] if kernel.records[-2:] == meet() else kernel.records
+            self.codes[name] = code_of(records, kernel.buffers, kernel.uses, self.chip.tiles)
+        return self.codes[name]
 
     def update(self, op: UpdateOp, *, is_last_use: bool) -> None:
         """Append the writing of a box, and before it a copy of the rest if the old value is still needed."""
@@ -155,11 +162,11 @@ class _Linker:
             self.start(value, step, room - size)
             for value, step, room, size in zip(op.starts, steps, outer.shape, inner.shape, strict=True)
         ]
-        self.meet()
-        self.launches.append(Launch("update", origin_of(op), len(self.records)))
         box = box_of(inner.shape, outer.shape, order, item_bytes)
-        self.append(read_starts(starts, self.chip, origin_of(op)), start_places(starts, self.chip))
-        self.append(write_box(source, target, box, self.chip, origin_of(op)), [box_place(box, self.chip)])
+        origin = origin_of(op)
+        reading = read_starts(starts, self.chip, origin), start_places(starts, self.chip)
+        writing = write_box(source, target, box, self.chip, origin), [box_place(box, self.chip)]
+        self.append([reading, writing], "update", op)
 
     def start(self, value: SSAValue, distance: int, room: int) -> Start:
         """Where an update begins along a dimension."""
@@ -168,12 +175,14 @@ class _Linker:
             return Start(int(decode_attributes(owner)["value"]), None, distance, room)
         return Start(self.slots.of[value], SELECTORS[port_of(value.type).dtype], distance, room)
 
-    def meet(self) -> None:
-        """What was written so far can be read by every tile."""
-        if self.records and self.records[-1].kind is not KcBarrier:
-            self.records += meet()
-
     # ------------------------------------------------------------------------------------------------ control
+
+    @contextmanager
+    def nest(self, begin: Record, end: Record) -> Generator[None]:
+        """What is appended meanwhile goes into a loop or branch."""
+        outer, self.pieces = self.pieces, []
+        yield
+        self.pieces = [*outer, Nest(begin, end, self.pieces)]
 
     def loop(self, op: WhileOp | RepeatOp, dying: Sequence[SSAValue]) -> None:
         """Append a loop. State has a home slot: it starts there, and what the body yields is put there again."""
@@ -186,13 +195,13 @@ class _Linker:
         self.copy(self.moves(op.operands, homes), op)
         slots.end([v for v in dying if v not in inside])
         hi = op.count.value.data if isinstance(op, RepeatOp) else FOREVER
-        self.records.append(Record(KcLoop, {"rd": TURN, "lo": 0, "hi": hi, "step": 1}, origin=origin_of(op)))
-        if isinstance(op, WhileOp):
-            self.condition(op, homes)
-        for arg, home in zip(op.body.block.args, homes, strict=True):
-            slots.put(arg, home)
-        self.region(op.body.block, homes)
-        self.records.append(Record(KcEnd))
+        begin = Record(KcLoop, {"rd": TURN, "lo": 0, "hi": hi, "step": 1}, origin=origin_of(op))
+        with self.nest(begin, Record(KcEnd)):
+            if isinstance(op, WhileOp):
+                self.condition(op, homes)
+            for arg, home in zip(op.body.block.args, homes, strict=True):
+                slots.put(arg, home)
+            self.region(op.body.block, homes)
         for result, home in zip(op.results, homes, strict=True):
             slots.put(result, home)
             slots.release(home)
@@ -207,40 +216,48 @@ class _Linker:
         terminator = terminator_of(block)
         (decision,) = terminator.operands
         self.read_back(decision, FOUND, op)
-        self.records.append(Record(KcExit, {"value": FOUND}, origin=origin_of(op)))
+        self.pieces.append(Scalars([Record(KcExit, {"value": FOUND}, origin=origin_of(op))]))
         self.slots.end([*self.liveness.of(block)[terminator], *op.results])
 
     def branches(self, op: CaseOp) -> None:
         """Append a branch after the other, each under its condition."""
         slots = self.slots
         self.read_back(op.selector, SELECTOR, op)
-        self.records += in_range(len(op.branches))
+        self.pieces.append(Scalars(in_range(len(op.branches))))
         targets: list[int] = []
         for result in op.results:
             targets.append(slots.place(result))
             slots.hold(targets[-1])
         slots.end(list(op.results))  # until a branch has written them
         for number, region in enumerate(op.branches):
-            self.records += is_selected(number)
-            self.records.append(Record(KcIf, {"value": FOUND}, origin=origin_of(op)))
-            self.region(region.block, targets)
-            self.records += (Record(KcAffine, {"rd": SELECTOR, "c": NO_BRANCH}), Record(KcEndIf))
+            self.pieces.append(Scalars(is_selected(number)))
+            with self.nest(Record(KcIf, {"value": FOUND}, origin=origin_of(op)), Record(KcEndIf)):
+                self.region(region.block, targets)
+                self.pieces.append(Scalars([Record(KcAffine, {"rd": SELECTOR, "c": NO_BRANCH})]))
         for result, target in zip(op.results, targets, strict=True):
             slots.put(result, target)
             slots.release(target)
 
     def read_back(self, value: SSAValue, register: Register, op: Operation) -> None:
         fmt = SELECTORS[port_of(value.type).dtype]
-        self.meet()
-        self.append(read_back(self.slots.of[value], fmt, register, self.chip, origin_of(op)), [scalar_place(fmt, self.chip)])
+        records = read_back(self.slots.of[value], fmt, register, self.chip, origin_of(op))
+        self.append([(records, [scalar_place(fmt, self.chip)])], "", op, decides=True)
 
-    def append(self, records: Iterable[Record], places: Sequence[Place]) -> None:
-        """Records that are no kernel's, and the places they use, to program and table."""
-        new = list(records)
-        buffers, uses = table_of(new, places, len(self.records), len(self.buffers))
-        self.records += new
-        self.buffers += buffers
-        self.uses += uses
+    def append(
+        self, parts: Sequence[tuple[Iterable[Record], Sequence[Place]]], name: str, op: Operation, *, decides: bool = False
+    ) -> None:
+        """Records that are no kernel's, with the places they use."""
+        records: list[Record] = []
+        buffers: list[Buffer] = []
+        uses: list[BufferUse] = []
+        for part, places in parts:
+            new = list(part)
+            tables = table_of(new, places, len(records), len(buffers))
+            records += new
+            buffers += tables[0]
+            uses += tables[1]
+        code = code_of(records, buffers, uses, self.chip.tiles)
+        self.pieces.append(Work(code, code.footprint, None, name, origin_of(op), decides))
 
     def moves(self, values: Sequence[SSAValue], targets: Sequence[int]) -> list[Move]:
         return [Move(self.slots.of[value], target, value.type) for value, target in zip(values, targets, strict=True)]
@@ -254,13 +271,13 @@ class _Linker:
             self.slots.hold(held[-1])
             return held[-1]
 
+        parts: list[tuple[Iterable[Record], Sequence[Place]]] = []
         for number, move in enumerate(in_order(moves, aside)):
-            if number == 0:
-                self.meet()
-                self.launches.append(Launch("copy", origin_of(op), len(self.records)))
             size = port_of(move.type).size_bytes
             records = copy_slot(move.source, move.target, size, number, self.chip, origin_of(op))
-            self.append(records, [copy_place(size, number, self.chip)])
+            parts.append((records, [copy_place(size, number, self.chip)]))
+        if parts:
+            self.append(parts, "copy", op)
         for slot in held:
             self.slots.release(slot)
 
@@ -274,12 +291,3 @@ def origin_of(op: Operation) -> str:
             return loc.data
         inner = inner.parent_op()
     return ""
-
-
-def renumber(record: Record, slots: Sequence[int]) -> Record:
-    """The record with the kernel's slot numbers replaced by the program's."""
-    names = [f.name for f in record.kind.FIELDS if f.role is Role.SLOT]
-    if not names:
-        return record
-    changed = {name: slots[number] for name in names if isinstance(number := record.fields[name], int)}
-    return replace(record, fields={**record.fields, **changed})

@@ -28,7 +28,8 @@ from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.link.named import Place
 
 QUEUES = sum(1 << engine for engine in Engine if engine is not Engine.KC)
-TILE = Register(1)
+ZERO, TILE = map(Register, range(2))
+"""Registers that nobody writes: 0, and the tile's number."""
 BEGIN, COUNT, AT, OFFSET, PIECE, ADDRESS, FLAG = map(Register, range(2, 9))
 """Of a copy: the tile's first byte and number of bytes; of a piece: its place in them, in the slot, its bytes, its SPM address."""
 

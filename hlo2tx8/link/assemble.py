@@ -1,0 +1,134 @@
+"""From pieces to one list of records, with the tables that count them.
+
+work on tiles 0..15              work
+work on tile 0                   wait; barrier
+loop                             KC_less r5 = r1 < 1
+  work on tile 0                 KC_if r5
+  work on tile 0          ⟶        work
+end                                wait; loop; work; wait; work; end
+work on tiles 0..15              KC_endif
+                                 wait; barrier; work
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from hlo2tx8.device.isa import Role
+from hlo2tx8.device.isa.encoding import Record, Register
+from hlo2tx8.device.isa.kc_control import KcEndIf, KcIf, KcLess
+from hlo2tx8.device.program import Buffer, BufferUse, Launch
+from hlo2tx8.link.pieces import Code, Nest, Piece, Scalars, State, Work, guard, place_barriers
+from hlo2tx8.link.records import TILE, meet
+
+GUARD = Register(5)
+"""Is this tile 0? Neither a turn nor a selector, which live beside it."""
+
+
+@dataclass
+class Assembled:
+    """Records and tables of a program."""
+
+    tiles: int
+    records: list[Record] = field(default_factory=list[Record])
+    buffers: list[Buffer] = field(default_factory=list[Buffer])
+    uses: list[BufferUse] = field(default_factory=list[BufferUse])
+    launches: list[Launch] = field(default_factory=list[Launch])
+
+    def sequence(self, pieces: Sequence[Piece]) -> None:
+        """Pieces that all tiles come to."""
+        at = 0
+        while at < len(pieces):
+            piece = pieces[at]
+            end = at + 1
+            if isinstance(piece, Scalars):
+                self.records += piece.records
+            elif piece.is_guarded:
+                while end < len(pieces) and _goes_on(pieces[end]):
+                    end += 1
+                self.alone(pieces[at:end], must_meet=piece.must_meet)
+            elif isinstance(piece, Nest):
+                self.records.append(piece.begin)
+                self.sequence(piece.body)
+                self.records.append(piece.end)
+            else:
+                self.wait(must_meet=piece.must_meet)
+                self.work(piece, piece.code.records, range(len(piece.code.records)))
+            at = end
+
+    def alone(self, pieces: Sequence[Piece], *, must_meet: bool) -> None:
+        """Pieces for tile 0."""
+        self.wait(must_meet=must_meet)
+        if self.tiles > 1:
+            self.records += (Record(KcLess, {"rd": GUARD, "a": TILE, "b": 1}), Record(KcIf, {"value": GUARD}))
+        self.inside(pieces, is_first=True)
+        if self.tiles > 1:
+            self.records.append(Record(KcEndIf))
+
+    def inside(self, pieces: Sequence[Piece], *, is_first: bool = False) -> None:
+        """Pieces of which nobody else knows."""
+        for piece in pieces:
+            match piece:
+                case Work():
+                    if not is_first:
+                        self.wait(must_meet=False)
+                    self.work(piece, piece.code.alone, piece.code.sources)
+                case Nest():
+                    self.records.append(piece.begin)
+                    self.inside(piece.body)
+                    self.records.append(piece.end)
+                case Scalars():
+                    self.records += piece.records
+            is_first = False
+
+    def wait(self, *, must_meet: bool) -> None:
+        """What was written so far can be read: by this tile, or by all."""
+        if self.records:
+            self.records += meet() if must_meet else meet()[:1]
+
+    def work(self, work: Work, records: Sequence[Record], sources: Sequence[int]) -> None:
+        """One of the two forms of a piece; `sources` are places in the code's records."""
+        code, start = work.code, len(self.records)
+        if work.name:
+            self.launches.append(Launch(work.name, work.origin, start))
+        self.records += records if work.numbers is None else (renumber(record, work.numbers) for record in records)
+        places = {source: start + place for place, source in enumerate(sources)}
+        used = [use for use in code.uses if use.record in places]
+        kept = {number: len(self.buffers) + k for k, number in enumerate(dict.fromkeys(use.buffer for use in used))}
+        for number in kept:
+            buffer = code.buffers[number]
+            here = [place for source, place in places.items() if buffer.first_record <= source <= buffer.last_record]
+            self.buffers.append(replace(buffer, first_record=here[0], last_record=here[-1]))
+        self.uses += (BufferUse(places[use.record], use.operand, kept[use.buffer]) for use in used)
+
+
+def assemble(pieces: Sequence[Piece], tiles: int) -> Assembled:
+    """The program of pieces for a chip of so many tiles."""
+    guard(pieces)
+    place_barriers(pieces, State())
+    made = Assembled(tiles)
+    made.sequence(pieces)
+    return made
+
+
+def _goes_on(piece: Piece) -> bool:
+    """Can it stand behind the same guard as what is in front of it?"""
+    return not isinstance(piece, Scalars) and piece.is_guarded and not piece.must_meet
+
+
+def renumber(record: Record, slots: Sequence[int]) -> Record:
+    """The record with the kernel's slot numbers replaced by the program's."""
+    names = [f.name for f in record.kind.FIELDS if f.role is Role.SLOT]
+    if not names:
+        return record
+    changed = {name: slots[number] for name in names if isinstance(number := record.fields[name], int)}
+    return replace(record, fields={**record.fields, **changed})
+
+
+def code_of(records: Sequence[Record], buffers: Sequence[Buffer], uses: Sequence[BufferUse], tiles: int) -> Code:
+    """With what tile 0 runs of it, if that is all that counts."""
+    from hlo2tx8.link.footprint import footprint_of
+    from hlo2tx8.link.specialize import specialize
+
+    footprint = footprint_of(records, tiles)
+    alone, sources = specialize(records) if footprint.is_alone else ([], [])
+    return Code(records, buffers, uses, footprint, alone, sources)

@@ -1,0 +1,187 @@
+"""Pieces of a program in order: what is tile 0's alone, and where all tiles must meet.
+
+A piece of work begins when all engines of its tile have finished the one before. All tiles meet at a barrier only in front of work
+that accesses bytes which another tile accessed since the last barrier, where one of the two writes. Work of which other tiles than
+the first leave nothing behind is tile 0's alone, loops and branches of nothing else included.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from hlo2tx8.device.isa.encoding import Record
+from hlo2tx8.device.isa.kc_control import KcExit, KcLoop
+from hlo2tx8.device.program import Buffer, BufferUse
+from hlo2tx8.link.footprint import Access, Footprint, meets
+
+
+@dataclass(frozen=True)
+class Code:
+    """Records with the buffers they use, counted from 0, and what they access; `alone`: what tile 0 runs of them if it is the only
+    one, and from which of `records` each of those came."""
+
+    records: Sequence[Record]
+    buffers: Sequence[Buffer]
+    uses: Sequence[BufferUse]
+    footprint: Footprint
+    alone: Sequence[Record] = ()
+    sources: Sequence[int] = ()
+
+
+@dataclass(eq=False)
+class Work:
+    """A launch of `code`, whose slots are `numbers` if it has slots of its own. `decides`: what follows is taken by what it leaves
+    in registers, so whoever runs that runs this."""
+
+    code: Code
+    footprint: Footprint
+    numbers: Sequence[int] | None = None
+    name: str = ""
+    origin: str = ""
+    decides: bool = False
+    is_guarded: bool = False
+    must_meet: bool = False
+
+
+@dataclass(eq=False)
+class Scalars:
+    """Records that compute registers for the control behind them, or leave a loop."""
+
+    records: Sequence[Record]
+
+
+@dataclass(eq=False)
+class Nest:
+    """A loop or branch."""
+
+    begin: Record
+    end: Record
+    body: "list[Piece]" = field(default_factory=list["Piece"])
+    is_guarded: bool = False
+    must_meet: bool = False
+
+    @property
+    def work(self) -> Iterator[Work]:
+        """All that is in it."""
+        for piece in self.body:
+            if isinstance(piece, Work):
+                yield piece
+            elif isinstance(piece, Nest):
+                yield from piece.work
+
+    @property
+    def footprint(self) -> Footprint:
+        """Of tile 0, where it is alone."""
+        return Footprint(tuple(access for work in self.work for access in work.footprint.of_tile_0().accesses))
+
+
+Piece: TypeAlias = Work | Scalars | Nest
+
+
+def guard(pieces: Sequence[Piece]) -> None:
+    """Marks what only tile 0 runs."""
+    for piece in pieces:
+        if isinstance(piece, Work):
+            piece.is_guarded = piece.footprint.is_alone and not piece.decides
+        elif isinstance(piece, Nest):
+            piece.is_guarded = any(True for _ in piece.work) and all(work.footprint.is_alone for work in piece.work)
+            if not piece.is_guarded:
+                guard(piece.body)
+
+
+# ------------------------------------------------------------------------------------------------------------ barriers
+
+
+@dataclass
+class State:
+    """What was accessed since the last barrier, one access per slot and direction; `is_bound`: nothing may follow without one."""
+
+    accesses: dict[tuple[int, bool], Access] = field(default_factory=dict[tuple[int, bool], Access])
+    is_empty: bool = True
+    is_bound: bool = False
+
+    def must_meet(self, footprint: Footprint) -> bool:
+        """May work not begin before all tiles have met?"""
+        if self.is_empty:
+            return False
+        if self.is_bound or footprint.is_bound:
+            return True
+        return any(
+            meets(access, other)
+            for access in footprint.accesses
+            for is_write in ((False, True) if access.is_write else (True,))
+            if (other := self.accesses.get((access.slot, is_write))) is not None
+        )
+
+    def with_work(self, accesses: Sequence[Access], is_bound: bool) -> "State":
+        """After work without a barrier."""
+        new = dict(self.accesses)
+        for access in accesses:
+            key = access.slot, access.is_write
+            old = new.get(key)
+            new[key] = access if old is None else _both(old, access)
+        return State(new, False, self.is_bound or is_bound)
+
+    def joined(self, other: "State") -> "State":
+        """What may have been accessed on one way or the other."""
+        both = self.with_work(tuple(other.accesses.values()), other.is_bound)
+        return State(both.accesses, self.is_empty and other.is_empty, both.is_bound)
+
+    def equals(self, other: "State") -> bool:
+        """The same accesses?"""
+        flags = (self.is_empty, self.is_bound) == (other.is_empty, other.is_bound)
+        return flags and self.accesses.keys() == other.accesses.keys() and all(map(_equal, *_pairs(self, other)))
+
+
+def _pairs(a: State, b: State) -> tuple[list[Access], list[Access]]:
+    return list(a.accesses.values()), [b.accesses[key] for key in a.accesses]
+
+
+def _equal(a: Access, b: Access) -> bool:
+    return np.array_equal(a.first, b.first) and np.array_equal(a.end, b.end)
+
+
+def _both(a: Access, b: Access) -> Access:
+    """All bytes of both; where one has none, those of the other."""
+    first = np.where(a.tiles & b.tiles, np.minimum(a.first, b.first), np.where(a.tiles, a.first, b.first))
+    end = np.where(a.tiles & b.tiles, np.maximum(a.end, b.end), np.where(a.tiles, a.end, b.end))
+    return a._replace(first=first, end=end)
+
+
+def place_barriers(pieces: Sequence[Piece], state: State) -> State:
+    """Marks pieces in front of which all tiles must meet, in addition to those that are marked; the state behind them.
+
+    What loops do to their next turn is found by going through them until nothing changes.
+    """
+    exits: list[State] = []
+    return _through(pieces, state, exits)
+
+
+def _through(pieces: Sequence[Piece], state: State, exits: list[State]) -> State:
+    for piece in pieces:
+        if isinstance(piece, Scalars):
+            exits += [state for record in piece.records if record.kind is KcExit]
+        elif isinstance(piece, Nest) and not piece.is_guarded:
+            state = _loop(piece, state) if piece.begin.kind is KcLoop else state.joined(_through(piece.body, state, exits))
+        else:
+            footprint = piece.footprint
+            if isinstance(piece, Work) and piece.is_guarded:
+                footprint = footprint.of_tile_0()
+            piece.must_meet = piece.must_meet or state.must_meet(footprint)
+            state = (State() if piece.must_meet else state).with_work(footprint.accesses, footprint.is_bound)
+    return state
+
+
+def _loop(nest: Nest, state: State) -> State:
+    while True:
+        exits: list[State] = []
+        end = _through(nest.body, state, exits)
+        start = state.joined(end)
+        if start.equals(state):
+            break
+        state = start
+    for other in exits:
+        end = end.joined(other)
+    return end
