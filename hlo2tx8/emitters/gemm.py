@@ -13,7 +13,7 @@ result is computed on the block of the result, before it is stored. Several dots
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, BlockArgument, Operation
@@ -32,7 +32,7 @@ from hlo2tx8.partitioner.costs import SLOW, SLOW_TIMES
 from hlo2tx8.partitioner.instruction import kind_of, tensor_type
 from hlo2tx8.partitioner.iteration_space import Access, IterationSpace, iteration_space
 from hlo2tx8.partitioner.reduction_paths import loop_counters
-from hlo2tx8.partitioner.windows import Line, lines_of
+from hlo2tx8.partitioner.windows import Line, bounded_with, lines_of
 from hlo2tx8.partitioner.work_split import Target
 
 SPM_SHARE = 0.95
@@ -123,9 +123,10 @@ def _loop(function: SubgraphFunction, dots: Sequence[Operation], accesses: Acces
             return "two dots have different rows and columns"
         roles = own
     plain = _Loop(space, roles or (), rows)
-    return (
-        _convolution(plain, dots[0], accesses.of(function), accesses.partitioned.places[dots[0]].map) if len(dots) == 1 else plain
-    )
+    if len(dots) > 1:
+        return plain
+    found = _convolution(plain, dots[0], accesses.of(function), accesses.partitioned.places[dots[0]].map)
+    return found if found.lines else _apart(plain, accesses.of(function))
 
 
 def _convolution(plain: _Loop, op: Operation, accesses: Sequence[Access], map: IndexingMap) -> _Loop:
@@ -142,6 +143,13 @@ def _convolution(plain: _Loop, op: Operation, accesses: Sequence[Access], map: I
         if roles[-1] == "batch" and all(count == 1 for count in features):
             return _Loop(plain.space, (*roles[:-1], "column"), {op: rows}, lines, is_per_channel=True)
     return plain
+
+
+def _apart(loop: _Loop, accesses: Sequence[Access]) -> _Loop:
+    """The loop with a step for each place where a block of products has bounds of its own: there what is read is a box."""
+    (op,) = loop.rows
+    bounded = bounded_with(op, _block_counter(op, loop), accesses, loop.space)
+    return replace(loop, roles=tuple("batch" if dim in bounded else role for dim, role in enumerate(loop.roles)))
 
 
 def _nests(match: GemmMatch, function: SubgraphFunction) -> Sequence[Nest]:
@@ -161,7 +169,7 @@ def _plain(function: SubgraphFunction, op: Operation, accesses: AccessAnalysis) 
     """The loop without windows."""
     space = iteration_space(tensor_type(function.roots[0]), accesses.of(function))
     roles, rows = roles_of(op, accesses.partitioned.places[op].map.results, space)
-    return _Loop(space, roles, {op: rows})
+    return _apart(_Loop(space, roles, {op: rows}), accesses.of(function))
 
 
 def _loop_nests(function: SubgraphFunction, loop: _Loop, target: Target, *, may_cut: bool) -> Sequence[Nest] | None:

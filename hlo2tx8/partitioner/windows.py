@@ -78,6 +78,21 @@ def _lines(factors: Sequence[int], turns: Sequence[int], rows: Sequence[int]) ->
     return [Line(mine[0], counters[0], turns[counters[0]], abs(step) // unit, abs(factor) // unit)]
 
 
+def bounded_with(op: Operation, counter: int, accesses: Sequence[Access], space: IterationSpace) -> frozenset[int]:
+    """The dimensions of the loop's space that a bound of what is read has together with a counter: at each place along them other
+    turns of the counter read what is there."""
+    turns = [c.hi + 1 for c in loop_counters(op)]
+    found: set[int] = set()
+    for access in accesses:
+        if len(access.map.ranges) != len(turns):
+            continue
+        for expr, _ in access.map.constraints:
+            factors = _factors(expr.substitute(space.to_output, [Sym(i) for i in range(len(turns))]), space, turns)
+            if factors is not None and factors[len(space.shape) + counter]:
+                found.update(dim for dim in range(len(space.shape)) if factors[dim])
+    return frozenset(found)
+
+
 def _is_taken(line: Line, rows: int) -> bool:
     return line.taps <= MOST_TAPS and max(line.stride, line.dilation) <= MOST_STEP and line.extent(rows) <= MOST_PLACES
 
