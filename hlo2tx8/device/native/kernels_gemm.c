@@ -64,9 +64,45 @@ static APART void add_tiles(const struct strip *strip, const float *a, const flo
     EACH_TILE(strip, a, LEFT_FLOATS, ADD_TILE);
 }
 
+/* The same of a panel's first LANES columns, in tiles twice as high. */
+#define NARROW_ROWS (2 * TILE_ROWS)
+#define EACH_NARROW_ROW(rows) _Pragma("GCC unroll 16") for (int r = 0; r < (rows); r++)
+
+INLINED void add_narrow_block(floats acc[NARROW_ROWS], const float *a, const float *b, i64 count, const int rows) {
+    floats s[NARROW_ROWS];
+    const floats first = load_floats(b);
+    EACH_NARROW_ROW(rows) s[r] = cut_mul(spread_float(a[r * LEFT_FLOATS]), first);
+    for (i64 k = 1; k < count; k++) {
+        const floats next = load_floats(b + k * TILE_COLUMNS);
+        EACH_NARROW_ROW(rows) s[r] = cut_fma(spread_float(a[r * LEFT_FLOATS + k]), next, s[r]);
+    }
+    EACH_NARROW_ROW(rows) {
+        if (count < NE_BLOCK) s[r] = cut_add(s[r], spread_float(0));
+        acc[r] = cut_add(acc[r], s[r]);
+    }
+}
+
+INLINED void add_narrow_tile(const struct strip *t, const float *a, const float *b, i64 k, const int rows) {
+    floats acc[NARROW_ROWS];
+    EACH_NARROW_ROW(rows) acc[r] = begin_sums(t, r, 0);
+    for (; k >= NE_BLOCK; k -= NE_BLOCK, a += NE_BLOCK, b += NE_BLOCK * TILE_COLUMNS) add_narrow_block(acc, a, b, NE_BLOCK, rows);
+    if (k) add_narrow_block(acc, a, b, k, rows);
+    EACH_NARROW_ROW(rows) keep_sums(t, r, 0, acc[r]);
+}
+
+static APART void add_narrow_tiles(const struct strip *strip, const float *a, const float *b, i64 k) {
+    struct strip rest = *strip;
+    for (; rest.rows >= NARROW_ROWS; leave_rows(&rest, NARROW_ROWS), a += NARROW_ROWS * LEFT_FLOATS) add_narrow_tile(&rest, a, b, k, NARROW_ROWS);
+    if (rest.rows & 8) add_narrow_tile(&rest, a, b, k, 8), a += 8 * LEFT_FLOATS, leave_rows(&rest, 8);
+    if (rest.rows & 4) add_narrow_tile(&rest, a, b, k, 4), a += 4 * LEFT_FLOATS, leave_rows(&rest, 4);
+    if (rest.rows & 2) add_narrow_tile(&rest, a, b, k, 2), a += 2 * LEFT_FLOATS, leave_rows(&rest, 2);
+    if (rest.rows & 1) add_narrow_tile(&rest, a, b, k, 1);
+}
+
 static void sum_floats(const struct strip *strip, const void *left, const void *right, i64 k) {
     if (!NAMES_ROUNDING) round_toward_zero();
-    add_tiles(strip, left, right, k);
+    if (strip->columns == LANES) add_narrow_tiles(strip, left, right, k);
+    else add_tiles(strip, left, right, k);
     if (!NAMES_ROUNDING) round_to_nearest();
 }
 
@@ -182,9 +218,9 @@ static void sum_doubles(const struct strip *strip, const void *left, const void 
 
 const struct gemm_kernel *gemm_kernel_of(int fmt) {
     static const struct gemm_kernel kernels[] = {
-        {TILE_COLUMNS, 1, 4, 0, along_bf16, along_bf16, across_bf16, across_bf16, NULL, sum_floats},
-        {TILE_COLUMNS, 1, 4, 0, along_tf32, along_tf32, across_tf32, across_tf32, NULL, sum_floats},
-        {LANES, 1, 8, 0, along_f16_wide, along_f16, across_f16_wide, across_f16, NULL, sum_doubles},
+        {TILE_COLUMNS, 1, 4, LANES, 0, along_bf16, along_bf16, across_bf16, across_bf16, NULL, sum_floats},
+        {TILE_COLUMNS, 1, 4, LANES, 0, along_tf32, along_tf32, across_tf32, across_tf32, NULL, sum_floats},
+        {LANES, 1, 8, 0, 0, along_f16_wide, along_f16, across_f16_wide, across_f16, NULL, sum_doubles},
     };
     switch (fmt) {
     case FORMAT_BF16: return &kernels[0];

@@ -15,11 +15,11 @@
 #define EACH_ROW(rows) _Pragma("GCC unroll 8") for (int r = 0; r < (rows); r++)
 
 /* Where the sums of a strip, tiles below each other, start and go: rows of floats or INT32 apart by strides in words; `from` NULL: they start
- * at zero. */
+ * at zero. Of a panel's columns so many are summed. */
 struct strip {
     u32 *to;
     const u32 *from;
-    i64 to_stride, from_stride, rows;
+    i64 to_stride, from_stride, rows, columns;
 };
 
 /* Calls sum_tile(strip, left, rows) for all tiles; what is left of the last one is cut to sizes that the compiler knows. `a` is the left
@@ -61,6 +61,7 @@ typedef void (*packer_across)(u8 *packed, const struct panels *to, const struct 
  * The left matrix is rows along k, the right one for each k a row of `columns`. */
 struct gemm_kernel {
     int columns, k_per_word, word_bytes;
+    int first_columns; /* of a panel that `sum` can do alone, if no more are there; 0: it cannot */
     int is_offset; /* left elements are packed plus 128, unsigned */
     packer_along along, along32; /* the second to words of 32 bits, which are transposed before they become doubles */
     packer_across across, across32;

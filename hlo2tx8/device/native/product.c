@@ -72,12 +72,12 @@ static void store_part(const struct product *p, const struct part *t, const floa
     for (i64 r = 0; r < t->rows; r++) store_sums(p, target + row_offset(&p->result, width, p->first + t->row + r), sums + r * stride, t->columns);
 }
 
-/* Where a part of whole panels lies in `data`, rows apart by *stride words; NULL if they are not evenly apart, or at an address that is no
- * word's. */
-static u32 *place_part(const u8 *data, const struct blocked *l, const struct product *p, const struct part *t, i64 *stride) {
+/* Where a part lies in `data`, of whose columns so many are summed, rows apart by *stride words; NULL if there are fewer, if rows are not
+ * evenly apart, or at an address that is no word's. */
+static u32 *place_part(const u8 *data, const struct blocked *l, const struct product *p, const struct part *t, i64 columns, i64 *stride) {
     i64 run;
     const i64 first = p->first + t->row, offset = find_channel(l, t->column, stride, &run);
-    if (t->columns < gemm_kernel_of(p->fmt)->columns || first / l->points != (first + t->rows - 1) / l->points) return NULL;
+    if (t->columns < columns || first / l->points != (first + t->rows - 1) / l->points) return NULL;
     if ((uintptr_t)data % sizeof(u32)) return NULL;
     return (u32 *)(uintptr_t)(data + offset + row_offset(l, *stride, first));
 }
@@ -89,12 +89,12 @@ static void run_part(const struct product *p, const struct part *t, const void *
     const struct gemm_kernel *const kernel = gemm_kernel_of(p->fmt);
     const i64 num_words = (num_k + kernel->k_per_word - 1) / kernel->k_per_word;
     const int is_first = k0 == 0, is_last = k0 + num_k == p->depth, is_wide = p->result_fmt == FORMAT_FP32 || p->result_fmt == FORMAT_INT32;
-    struct strip s = {.rows = t->rows};
-    u32 *const place = is_wide ? place_part(p->out, &p->result, p, t, &s.to_stride) : NULL;
+    struct strip s = {.rows = t->rows, .columns = t->columns <= kernel->first_columns ? kernel->first_columns : kernel->columns};
+    u32 *const place = is_wide ? place_part(p->out, &p->result, p, t, s.columns, &s.to_stride) : NULL;
     s.to = place;
     if (!place) s.to = (u32 *)(void *)sums, s.to_stride = kernel->columns;
     s.from = s.to, s.from_stride = s.to_stride;
-    if (is_first) s.from = p->sums ? place_part(p->sums, &p->psum, p, t, &s.from_stride) : NULL;
+    if (is_first) s.from = p->sums ? place_part(p->sums, &p->psum, p, t, s.columns, &s.from_stride) : NULL;
     if (is_first && p->sums && !s.from) {
         s.from = (u32 *)(void *)sums, s.from_stride = kernel->columns;
         load_part(p, t, sums, s.from_stride);
