@@ -39,10 +39,11 @@ def _reduce_window(op: Operation) -> None:
         pairs = zip(op.operands[half:], op.results, strict=True)
         e.replace(*(e.emit("broadcast_in_dim", [v], r.type, broadcast_dimensions=int_array(())) for v, r in pairs))
         return
-    before = op.prev_op
-    map, rank = window_map(window, shape), len(shape)
-    views = [e.view(x, map) for x in padded]
-    over = int_array(range(rank, len(map.dims)))
+    before, over = op.prev_op, int_array(())
+    views: Sequence[SSAValue] = padded
+    if shape:
+        map = window_map(window, shape)
+        views, over = [e.view(x, map) for x in padded], int_array(range(len(shape), len(map.dims)))
     regions = [op.detach_region(0)]
     new = stablehlo.OPS["reduce"]([*views, *op.operands[half:]], [r.type for r in op.results], {"dimensions": over}, regions)
     e.replace(*e.fuse_since(before, e.insert(new).results))

@@ -18,7 +18,9 @@ Matrix = Any
 
 def loop(count: int, body: Callable[[Any, Any], Any], state: Any) -> Any:
     """body(k, state) for k = 0, 1, ..., count - 1; k is int32."""
-    start = as_turned(lambda s: body(jnp.int32(0), s), varying_alike(state)) if count else state
+    if not count:
+        return state  # of arrays without elements no step can be traced
+    start = as_turned(lambda s: body(jnp.int32(0), s), varying_alike(state))
     return lax.fori_loop(0, count, lambda k, s: body(jnp.int32(k), s), start)
 
 

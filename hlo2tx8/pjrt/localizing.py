@@ -22,10 +22,9 @@ from hlo2tx8.pjrt.meshes import Axes, Mesh, Sharding, mesh_name, sharding_of, wh
 from hlo2tx8.pjrt.moving import Mover
 from hlo2tx8.pjrt.sharding_rule import ADD, Dims, Rule, splat_of
 from hlo2tx8.pjrt.sharding_rules import rule_of
-from hlo2tx8.pjrt.values import CONSTANT, after, as_stablehlo, is_tensor, is_zero, rank_of
+from hlo2tx8.pjrt.values import CONSTANT, SHARDING, after, as_stablehlo, is_tensor, is_zero, rank_of
 
 Hints = list[Sharding | None]
-SHARDING = "sdy.sharding"
 MANUAL = "sdy.manual_computation"
 WHILE, CONDITIONAL = "stablehlo.while", ("stablehlo.if", "stablehlo.case")
 ONLY_HINTS = ("sdy.propagation_barrier", "sdy.reshard", "sdy.sharding_constraint")
@@ -113,7 +112,7 @@ class Localizer:
         for name, dims in rule.attributes.items():
             sizes = [n if f is None else n // mesh.size(cuts[f]) for n, f in zip(op.attributes[name], dims, strict=True)]
             op.attributes[name] = shim.ir().DenseI64ArrayAttr.get(sizes)
-        if op.name == CONSTANT and op.results[0].type != op.attributes["value"].type:
+        if op.name == CONSTANT and any(cuts):
             op.attributes["value"] = shim.ir().DenseElementsAttr.get_splat(op.results[0].type, splat_of(op))
         left = tuple(axis for axis in combined if axis not in kept)
         if left:

@@ -14,11 +14,11 @@ import numpy as np
 
 from hlo2tx8.errors import CompileError
 from hlo2tx8.frontend import shim
-from hlo2tx8.pjrt.localizing import ONLY_HINTS, SHARDING, Context, Localizer
+from hlo2tx8.pjrt.localizing import ONLY_HINTS, Context, Localizer
 from hlo2tx8.pjrt.merging import merge_all_reduces
 from hlo2tx8.pjrt.meshes import Mesh, Sharding, mesh_name, meshes_of, sharding_of, whole
 from hlo2tx8.pjrt.places import Place
-from hlo2tx8.pjrt.values import as_stablehlo, is_tensor
+from hlo2tx8.pjrt.values import SHARDING, as_stablehlo, is_tensor
 
 INLINE = "builtin.module(inline,symbol-dce)"
 PROPAGATION = "builtin.module(sdy-propagation-pipeline)"

@@ -72,8 +72,9 @@ def alike(op: Any, rule: Rule, operands: Shapes, results: Shapes, wholes: set[in
 def splat_of(op: Any) -> Any:
     """The attribute of the one value that a constant has everywhere; None if it has others, or is complex."""
     ir = shim.ir()
+    if isinstance(op.results[0].type.element_type, ir.ComplexType):
+        return None
     value = op.attributes["value"]
-    is_complex = isinstance(op.results[0].type.element_type, ir.ComplexType)
-    if is_complex or not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
+    if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
         return None
     return value.get_splat_value()

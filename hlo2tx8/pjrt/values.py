@@ -7,6 +7,7 @@ from hlo2tx8.frontend import shim
 from hlo2tx8.pjrt.sharding_rule import splat_of
 
 CONSTANT = "stablehlo.constant"
+SHARDING = "sdy.sharding"
 
 
 def is_tensor(type_: Any) -> bool:
@@ -23,10 +24,16 @@ def as_stablehlo(op: Any) -> Any:
     """A constant of Shardy's as StableHLO's; other operations are returned as they are."""
     if op.name != "sdy.constant":
         return op
+    sharding = op.attributes[SHARDING] if SHARDING in op.attributes else None  # noqa: SIM401
+    if sharding is not None:
+        del op.attributes[SHARDING]
     ir = shim.ir()
-    with ir.InsertionPoint(op), op.location:
-        attributes = {name: op.attributes[name] for name in op.attributes}
-        constant = ir.Operation.create(CONSTANT, [op.results[0].type], [], attributes)
+    text = op.get_asm(print_generic_op_form=True).replace('"sdy.constant"', '"stablehlo.constant"', 1)
+    with op.location:
+        constant = ir.Operation.parse(text).operation  # an attribute of complex numbers cannot be passed on
+        ir.InsertionPoint(op).insert(constant)
+    if sharding is not None:
+        constant.attributes[SHARDING] = sharding
     op.results[0].replace_all_uses_with(constant.results[0])
     op.erase()
     return constant

@@ -55,3 +55,10 @@ def check_svd():
         close(s, np.linalg.svd(matrix)[1])
         close(u[:, :3] * s @ vt[:3], matrix)
         close(u.T @ u, np.eye(len(u)))
+
+
+def check_matrices_without_elements():
+    for shape in ((0, 0), (2, 0, 0), (0, 3, 3)):
+        a = np.zeros(shape, np.float32)
+        np.testing.assert_array_equal(jnp.linalg.det(a), np.linalg.det(a))
+        np.testing.assert_array_equal(jnp.linalg.inv(a), a)

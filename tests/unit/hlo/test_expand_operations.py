@@ -35,3 +35,16 @@ def test_expansion_keeps_every_bit(case: str) -> None:
     actual = evaluate(module, array)[0]
     assert actual.dtype == expected.dtype
     assert actual.tobytes() == expected.tobytes()
+
+
+def test_a_window_over_a_scalar() -> None:
+    text = """module { func.func @main(%a: tensor<f32>) -> tensor<f32> {
+      %start = stablehlo.constant dense<2.0> : tensor<f32>
+      %0 = "stablehlo.reduce_window"(%a, %start) <{window_dimensions = array<i64>}> ({
+      ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+        %1 = stablehlo.add %x, %y : tensor<f32>
+        stablehlo.return %1 : tensor<f32> }) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      return %0 : tensor<f32> } }"""
+    module = load(text)
+    ExpandOperationsPass().apply(Context(), module)
+    assert evaluate(module, np.float32(3)) == [5]

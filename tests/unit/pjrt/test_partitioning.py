@@ -94,3 +94,11 @@ def test_uneven_cuts_are_left_out():
     body = """%0 = stablehlo.slice %a [0:7, 0:4] : (tensor<8x4xf32>) -> tensor<7x4xf32>
         %r = sdy.sharding_constraint %0 <@m, [{"x"}, {"y"}]> : tensor<7x4xf32>"""
     assert "tensor<7x2xf32>" in local(body, "[{}, {}];[{}, {}]", '[{}, {"y"}]', "7x4xf32")
+
+
+def test_complex_constants():
+    body = """%i = stablehlo.constant dense<(0.0, 1.0)> : tensor<8x4xcomplex<f32>>
+        %c = stablehlo.convert %a : (tensor<8x4xf32>) -> tensor<8x4xcomplex<f32>>
+        %0 = stablehlo.multiply %c, %i : tensor<8x4xcomplex<f32>>
+        %r = stablehlo.imag %0 : (tensor<8x4xcomplex<f32>>) -> tensor<8x4xf32>"""
+    assert "(0.000000e+00,1.000000e+00)" in local(body, '[{"x"}, {}];[{}, {}]', '[{"x"}, {}]')
