@@ -66,7 +66,7 @@ static int join_links(struct link *first, const struct link *second) {
     if (repeats && (first->u != UNIT_ELEMENTS || (first->round != INT64_MAX && first->round % UNIT_ELEMENTS))) return 0;
     if ((second->src[0] == first->dst) == is_second) return 0;
     first->pair = float_pair_kernel(first->step->opcode, second->step->opcode, repeats, is_second);
-    first->third = second->src[!is_second];
+    first->third = second->src[!is_second], first->third_turn = second->turn[!is_second];
     return first->pair != NULL;
 }
 
@@ -116,7 +116,10 @@ i64 run_chain(struct context *c, i64 at) {
                 if (num) break; /* links so far have not run: what they overwrite must not be settled after them */
                 settle_loads(c->tile);
             }
-            if (resolve_link(c, new) || !new->is_plain || new->n != (num ? links[0].n : new->n)) break;
+            c->knows_repeats = 1;
+            const int is_none = resolve_link(c, new);
+            c->knows_repeats = 0;
+            if (is_none || !new->is_plain || new->n != (num ? links[0].n : new->n)) break;
             if (num == 0 && new->n < WORTH_ELEMENTS) break;
             if (read_deferred(c->tile, new)) {
                 if (num) break;
@@ -124,12 +127,14 @@ i64 run_chain(struct context *c, i64 at) {
             }
             if (!fits(&regions, new)) break;
             overwrite_deferred(c->tile, new);
+            forget_repeats(c->tile, new->dst, new->n * new->dst_bytes);
             num++;
         }
     }
     if (num == 0) return at;
     const i64 n = links[0].n, row = has_last ? last.width * LANES_OF_REDUCE : 1, some = BLOCK_BYTES / widest(links, num);
     const i64 block = some > row ? some / row * row : row;
+    for (int k = 0; n > block && k < num; k++) find_turns(c->tile, links + k, block);
     num = join_neighbours(links, num);
     if (num == 1 && !has_last && n * links[0].dst_bytes < BLOCK_BYTES) {
         apply_link(links, 0, n);

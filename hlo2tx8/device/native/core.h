@@ -16,6 +16,7 @@
 #define MAX_DEFERRED 16
 #define NUM_STREAMS 4            /* of DDR that a tile reads one behind the other */
 #define MAX_BOXES 8
+#define MAX_REPEATS 4
 #define LEVELS 3                 /* of a strided box */
 #define STREAM_SLOT_BYTES (1 << 22) /* results in smaller slots may be read again soon: they stay in the cache */
 
@@ -47,6 +48,7 @@ struct quick {
     int is_ready, num;
     i64 first, end; /* of all it reaches of SPM */
     i64 dst, src[3], n, slot, ddr_bytes;
+    i64 written; /* bytes of SPM from dst on */
     u64 scalar;
     binary_kernel kernel; /* of a comparison */
     struct level levels[LEVELS];
@@ -107,6 +109,12 @@ struct box_load {
     struct level levels[LEVELS];
 };
 
+/* `bytes` of SPM from `start` on are the first `period` of them over and over. */
+struct repeat {
+    const u8 *start;
+    i64 bytes, period;
+};
+
 /* A number that a record loaded into a register, so often in a row. */
 struct decision {
     i64 tile, record, number, times;
@@ -131,6 +139,8 @@ struct tile {
     u32 next_stream;
     i64 work, pace, owed; /* bytes computed; the streams' paces; what is to be asked for, times 256 */
     struct stream streams[NUM_STREAMS];
+    int num_repeats;
+    struct repeat repeats[MAX_REPEATS];
     i64 registers[NUM_REGISTERS];
     struct loop loops[MAX_DEPTH];
     struct deferred_load deferred[MAX_DEFERRED];
@@ -189,6 +199,7 @@ struct context {
     const u64 *record;
     const struct step *step;
     int knows_deferred, knows_boxes;
+    int knows_repeats;
     int only_notes; /* the record is being put off: it reaches no SPM yet */
     int num_units; /* of records, kept in the scratch */
 };
@@ -199,6 +210,7 @@ struct link {
     u8 *target, *dst;
     const u8 *src[3];
     i64 n, dst_bytes, src_bytes[3];
+    i64 turn[3]; /* elements after which a source begins again; 0: never */
     int num, is_plain, is_streamed;
     u64 scalar;
     const u8 *unit; /* u elements, repeated along `round` elements; the next round has the next */
@@ -210,10 +222,16 @@ struct link {
     binary_kernel kernel;
     pair_kernel pair; /* computes this record and the one behind it, which takes `third` to what this one would write; NULL: alone */
     const u8 *third;
+    i64 third_turn;
 };
 
+/* Bytes to element `at`. */
+static inline i64 turned(i64 at, i64 turn, i64 bytes) { return (turn ? at % turn : at) * bytes; }
 int resolve_link(struct context *c, struct link *k); /* 0, the fault, or -1 if the record is not elementwise */
 void apply_link(const struct link *k, i64 at, i64 n);
+void note_repeat(struct context *c, const u8 *start, i64 period, i64 n); /* a record has written `period` bytes n times */
+void forget_repeats(struct tile *t, const u8 *start, i64 bytes);         /* SPM may be written */
+void find_turns(const struct tile *t, struct link *k, i64 block);         /* of a link's sources if `block` elements are taken at once, each within a turn */
 int resolve_dma(struct context *c, struct link *k); /* a dense RDMA or WDMA as a link; -1 if it is not dense */
 int defer_load(struct context *c);                        /* 1: the RDMA record is done; 0: it must copy; -1: settle first, then it must */
 int read_deferred(struct tile *t, struct link *k);        /* 0: it reads DDR in place of loads put off; -1: settle first, nothing has changed */

@@ -35,6 +35,7 @@ u8 *spm_range(struct context *c, i64 address, i64 n, i64 bytes) {
     if (end < 0) return NULL;
     if (!c->only_notes) reach_spm(c->tile, address, end);
     u8 *const start = c->tile->spm + address;
+    if (!c->knows_repeats && c->tile->num_repeats) forget_repeats(c->tile, start, end - address);
     if (!c->knows_deferred && c->tile->num_deferred) settle_range(c->tile, start, end - address);
     if (!c->knows_boxes && c->tile->num_boxes) settle_boxes(c->tile, start, end - address);
     return start;
@@ -159,12 +160,12 @@ static void test_finite(u8 *dst, const u8 *src, int fmt, i64 n) {
 void apply_link(const struct link *k, i64 at, i64 n) {
     const struct step *const s = k->step;
     u8 *const dst = k->dst + at * k->dst_bytes;
-    const u8 *const a = k->src[0] + at * k->src_bytes[0];
-    const u8 *const b = k->num > 1 ? k->src[1] + at * k->src_bytes[1] : NULL;
+    const u8 *const a = k->src[0] + turned(at, k->turn[0], k->src_bytes[0]);
+    const u8 *const b = k->num > 1 ? k->src[1] + turned(at, k->turn[1], k->src_bytes[1]) : NULL;
     switch ((enum form)s->form) {
     case FORM_UNARY: s->kernel.unary(dst, a, n); return;
     case FORM_BINARY:
-        if (k->pair) k->pair(dst, a, b, k->third + at * k->dst_bytes, n);
+        if (k->pair) k->pair(dst, a, b, k->third + turned(at, k->third_turn, k->dst_bytes), n);
         else s->kernel.binary(dst, a, b, n);
         return;
     case FORM_COMPARE: k->kernel(dst, a, b, n); return;
@@ -177,7 +178,7 @@ void apply_link(const struct link *k, i64 at, i64 n) {
         if (s->fmt2 == FORMAT_INT8) select_elements(dst, b, a, dst, s->bytes, n);
         else move_masked(dst, a, b, s->bytes, n);
         return;
-    case FORM_SELECT: select_elements(dst, a, b, k->src[2] + at * k->src_bytes[2], s->bytes, n); return;
+    case FORM_SELECT: select_elements(dst, a, b, k->src[2] + turned(at, k->turn[2], k->src_bytes[2]), s->bytes, n); return;
     case FORM_WDMA:
         if (k->is_streamed) copy_streamed(dst, a, n * k->dst_bytes);
         else memcpy(dst, a, (size_t)(n * k->dst_bytes));

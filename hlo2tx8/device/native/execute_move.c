@@ -164,6 +164,7 @@ static int run_tdma(struct context *c) {
     if (src < dst + written_bytes && dst < src + read_bytes) src = memcpy(c->scratch, src, (size_t)read_bytes);
     if (is_nest) {
         copy_levels(dst, src, run, levels, LEVELS);
+        if (rs[0] == 0 && ws[0] == run && rn[1] == 1 && rn[2] == 1) note_repeat(c, dst, run, rn[0]);
         return 0;
     }
     struct odometer from = {{0}, 0}, to = {{0}, 0};

@@ -55,7 +55,7 @@ void apply_unit(const struct link *k, u8 *dst, const u8 *a, i64 at, i64 n) {
         const u8 *const unit = k->unit + (round * k->u + from) * bytes;
         count = k->round - within < n ? k->round - within : n;
         if (is_quick && from == 0) {
-            if (k->pair) k->pair(dst, a, unit, k->third + at * bytes, count);
+            if (k->pair) k->pair(dst, a, unit, k->third + turned(at, k->third_turn, bytes), count);
             else s->other(dst, a, unit, count);
             continue;
         }

@@ -1,5 +1,6 @@
 /* Two FP32 records in one pass: the first adds, subtracts or multiplies two vectors, or a vector and 64 elements repeated along it, and the
- * second does the same to the result and a third vector. Both round, so the bits are those of one after the other. */
+ * second does the same to the result and a third vector. Both round, so the bits are those of one after the other; NaN goes
+ * through the second and is made canonical there. */
 #include "operations.h"
 
 #define OP_rsub(C, x, y) ((y) - (x))
@@ -9,7 +10,7 @@
         float *d = dst; \
         const float *p = a, *q = b, *r = c; \
         INDEPENDENT for (i64 i = 0; i < n; i++) { \
-            const float x = put_f32(OP_##first(float, p[i], q[i])); \
+            const float x = OP_##first(float, p[i], q[i]); \
             d[i] = put_f32(OP_##second(float, x, r[i])); \
         } \
     } \
@@ -20,12 +21,12 @@
         i64 i = 0; \
         for (; i + UNIT_ELEMENTS <= n; i += UNIT_ELEMENTS) { \
             INDEPENDENT for (int k = 0; k < UNIT_ELEMENTS; k++) { \
-                const float x = put_f32(OP_##first(float, p[i + k], y[k])); \
+                const float x = OP_##first(float, p[i + k], y[k]); \
                 d[i + k] = put_f32(OP_##second(float, x, r[i + k])); \
             } \
         } \
         for (int k = 0; i < n; i++, k++) { \
-            const float x = put_f32(OP_##first(float, p[i], y[k])); \
+            const float x = OP_##first(float, p[i], y[k]); \
             d[i] = put_f32(OP_##second(float, x, r[i])); \
         } \
     }

@@ -31,7 +31,7 @@ static int find_vectors(const struct machine *m, const i64 *operands, struct qui
         if (meet(source, target) && (source.start != target.start || widths[i] != width)) return 0;
         q->src[i] = source.start;
     }
-    q->dst = target.start, q->n = n;
+    q->dst = target.start, q->n = n, q->written = target.bytes;
     return 1;
 }
 
@@ -77,7 +77,7 @@ static int is_move(const struct machine *m, const i64 *operands, struct quick *q
     if (!reach(m, q, from) || !reach(m, q, to) || meet(from, to)) return 0;
     for (int i = 0; i < LEVELS; i++) q->levels[i] = (struct level){rn[i], ws[i], rs[i]};
     q->num = fold_levels(&q->n, q->levels, LEVELS);
-    q->dst = to.start, q->src[0] = from.start;
+    q->dst = to.start, q->src[0] = from.start, q->written = to.bytes;
     return 1;
 }
 
@@ -91,6 +91,7 @@ static int is_transfer(const struct machine *m, const struct step *s, const i64 
     if (total < 0 || total * s->bytes >= QUICK_BYTES || elements < 0 || elements > INT64_MAX / 32) return 0;
     q->dst = operands[is_load ? RDMA__DST : WDMA__SRC], q->slot = operands[is_load ? RDMA__SLOT : WDMA__SLOT];
     if (q->slot < 0 || q->slot >= m->num_slots || !reach(m, q, (struct range){q->dst, total * s->bytes})) return 0;
+    q->written = is_load ? total * s->bytes : 0;
     q->n = count * s->bytes, q->ddr_bytes = elements * s->bytes;
     i64 dense = q->n;
     for (int i = 0; i < LEVELS; i++) {
@@ -107,7 +108,7 @@ static int is_fill(const struct machine *m, const struct step *s, const i64 *ope
     const i64 n = operands[TDMA_MEMSET__N], value = operands[TDMA_MEMSET__VALUE];
     if (operands[TDMA_MEMSET__N1] != 1 || operands[TDMA_MEMSET__N2] != 1 || operands[TDMA_MEMSET__S1] < 0 || operands[TDMA_MEMSET__S2] < 0) return 0;
     if (n <= 0 || n >= QUICK_BYTES || s->bytes != sizeof(u32) || operands[TDMA_MEMSET__DST] % (i64)sizeof(u32)) return 0;
-    q->dst = operands[TDMA_MEMSET__DST], q->n = n, q->scalar = (u64)value;
+    q->dst = operands[TDMA_MEMSET__DST], q->n = n, q->scalar = (u64)value, q->written = n * s->bytes;
     return reach(m, q, (struct range){q->dst, n * s->bytes});
 }
 
@@ -198,5 +199,7 @@ int run_quick(struct context *c) {
     default: return 0;
     }
     reach_spm(t, q->first, q->end);
+    forget_repeats(t, dst, q->written);
+    if (s->form == FORM_TDMA && q->num == 1 && q->levels[0].src == 0 && q->levels[0].dst == q->n) note_repeat(c, dst, q->n, q->levels[0].n);
     return 1;
 }
