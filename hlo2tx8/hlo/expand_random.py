@@ -15,7 +15,7 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, Signedness, TensorType, f32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from hlo2tx8.dialects.hlo import LiteralAttr
+from hlo2tx8.dialects.hlo import LiteralAttr, origin
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.errors import CompileError
 from hlo2tx8.hlo.expansion import Expansion, int_array
@@ -28,6 +28,8 @@ Shape = Sequence[int]
 WORD, LONG = (IntegerType(width, Signedness.UNSIGNED) for width in (32, 64))
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PHILOX_FACTORS = (0xD2511F53, 0xCD9E8D57)
+STATE_WORDS = {"THREE_FRY": (2,), "PHILOX": (2, 3), "DEFAULT": (2, 3)}
+"""Sizes of a state."""
 PHILOX_STEPS = (0x9E3779B9, 0xBB67AE85)
 
 
@@ -147,6 +149,10 @@ def _philox_rounds(words: Sequence[Term], key: Sequence[Term]) -> list[Term]:
 def _rng_bit_generator(op: Operation) -> None:
     e, (state,), result = _Bits(op), op.operands, tensor_like(op.results[1].type)
     algorithm, width = str(attributes_of(op)["rng_algorithm"]), bit_width(result.dtype)
+    words = tensor_like(state.type).shape[0]
+    if words not in STATE_WORDS[algorithm]:
+        possible = " or ".join(map(str, STATE_WORDS[algorithm]))
+        raise CompileError("E1002", f"{algorithm} keeps {possible} words, not {words}", origin=origin(op))
     if 0 in result.shape:
         e.replace(state, e.splat(0, as_tensor(op.results[1].type)))
         return

@@ -9,6 +9,7 @@ import pytest
 from jax_programs import FAST, LEVELS, check, check_text
 
 import hlo2tx8
+from hlo2tx8.errors import CompileError
 from hlo2tx8.frontend import load
 from hlo2tx8.hlo import evaluate
 from hlo2tx8.tools.xla_cpu import execute
@@ -95,3 +96,14 @@ def test_keys_of_jax_with_philox() -> None:
         return jax.random.uniform(jax.random.key(seed, impl="unsafe_rbg"), (7,))
 
     check(draw, jnp.uint32(5), levels=(), modes=FAST)
+
+
+@pytest.mark.parametrize(("algorithm", "words"), [("THREE_FRY", 4), ("PHILOX", 6), ("DEFAULT", 1)])
+def test_states_of_other_sizes_are_refused(algorithm: str, words: int) -> None:
+    state = f"tensor<{words}xui64>"
+    text = f"""func.func @main(%s: {state}) -> ({state}, tensor<5xui32>) {{
+      %a, %b = stablehlo.rng_bit_generator %s, algorithm = {algorithm} : ({state}) -> ({state}, tensor<5xui32>)
+      return %a, %b : {state}, tensor<5xui32>
+    }}"""
+    with pytest.raises(CompileError, match=rf"E1002: {algorithm} keeps 2.* words, not {words}"):
+        hlo2tx8.compile(text)
