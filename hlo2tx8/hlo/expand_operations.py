@@ -6,6 +6,7 @@ real x, imag x of a real x         ⟶    x, 0
 dynamic_broadcast_in_dim           ⟶    broadcast_in_dim, where the result's shape is known
 dynamic_slice, gather              ⟶    hlo.read_at
 dynamic_update_slice, scatter      ⟶    hlo.write_at
+products of two types              ⟶    products of one
 reduce_window, convolution         ⟶    reduce, dot_general of views
 pad with holes                     ⟶    pad of one more dimension, pad
 select_and_scatter                 ⟶    two reduces of views
@@ -36,6 +37,7 @@ from hlo2tx8.hlo import (
     expand_fft,
     expand_indexed,
     expand_linear_algebra,
+    expand_mixed_factors,
     expand_random,
     expand_select_and_scatter,
     expand_sort,
@@ -69,6 +71,7 @@ FIRST: dict[str, Callable[[Operation], None]] = {
     **expand_linear_algebra.EXPANSIONS,
     **expand_random.EXPANSIONS,
     **expand_approx_top_k.EXPANSIONS,
+    **expand_mixed_factors.EXPANSIONS,
 }
 """What rewrites an op into ops that need to be rewritten, too."""
 

@@ -15,15 +15,15 @@ from hlo2tx8.hlo.accumulation import num_accumulated
 from hlo2tx8.hlo.lookup import attributes_of, has_spec, spec_of
 from hlo2tx8.hlo.spec import Kind
 
-HIGHEST = ArrayAttr([StringAttr("HIGHEST")] * 2)
-"""The precision_config of a dot that multiplies f32."""
+DEFAULT, HIGHEST = (ArrayAttr([StringAttr(name)] * 2) for name in ("DEFAULT", "HIGHEST"))
+"""What the precision_config of a dot says."""
 CUT_OFF = {1: 2.0**-9, 2: 2.0**-14, 3: 2.0**-21}
 """What leaving out the rest of both factors may change of a product, relative to it, by the number of parts."""
 
 
 def num_parts(op: Operation) -> int:
-    """The numbers that stand for each factor of a dot or convolution; 1 unless they are f32."""
-    if not all(isinstance(as_tensor(operand.type).element_type, Float32Type) for operand in op.operands):
+    """The numbers that stand for each factor of a dot or convolution; 1 unless one is f32."""
+    if not _multiplies_single(op):
         return 1
     attributes = attributes_of(op)
     asked = [str(entry) for entry in attributes.get("precision_config") or ()]
@@ -37,6 +37,11 @@ def multiplied_epsilon(op: Operation) -> float:
     random ones do; 0 for other ops."""
     if not has_spec(op.name) or not (spec_of(op).kind is Kind.DOT or op.name == "stablehlo.convolution"):
         return 0.0
-    if not isinstance(as_tensor(op.operands[0].type).element_type, Float32Type):
+    if not _multiplies_single(op):
         return 0.0
     return CUT_OFF[num_parts(op)] * sqrt(max(1, num_accumulated(op)))
+
+
+def _multiplies_single(op: Operation) -> bool:
+    """Is a factor f32? The other one is made one, too."""
+    return any(isinstance(as_tensor(operand.type).element_type, Float32Type) for operand in op.operands)

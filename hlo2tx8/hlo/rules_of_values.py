@@ -4,7 +4,6 @@ Exact in floats: x + 0 is not x where x is -0, unless x is known to be none; x *
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 import ml_dtypes
@@ -14,23 +13,9 @@ from xdsl.ir import Operation, SSAValue
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.expansion import Expansion
 from hlo2tx8.hlo.fold_constants import scalar_of, splat
-from hlo2tx8.hlo.types import is_complex, is_float, numpy_dtype
+from hlo2tx8.hlo.types import holds_all, is_complex, is_float, numpy_dtype
 
 Rule = Callable[[Operation], SSAValue | None]
-
-
-@dataclass(frozen=True)
-class _Range:
-    """Digits of a float's mantissa, with the one that is not stored, and its exponents."""
-
-    digits: int
-    least_exponent: int
-    most_exponent: int
-
-    @staticmethod
-    def of(dtype: np.dtype[Any]) -> "_Range":
-        info = cast(Any, ml_dtypes).finfo(dtype)
-        return _Range(int(info.nmant) + 1, int(info.minexp), int(info.maxexp))
 
 
 def _dtype(value: SSAValue) -> np.dtype[Any]:
@@ -93,8 +78,8 @@ def _divide(op: Operation) -> SSAValue | None:
     if scalar is None or not is_float(dtype) or is_complex(dtype) or not np.isfinite(number := float(scalar)) or number == 0:
         return None
     mantissa, exponent = np.frexp(number)
-    limits = _Range.of(dtype)
-    if abs(mantissa) != 0.5 or not limits.least_exponent < 1 - int(exponent) < limits.most_exponent:
+    limits: Any = cast(Any, ml_dtypes).finfo(dtype)
+    if abs(mantissa) != 0.5 or not limits.minexp < 1 - int(exponent) < limits.maxexp:
         return None
     return Expansion(op).emit("multiply", [value, splat(op, np.array(1 / number).astype(dtype))], op.results[0].type)
 
@@ -161,21 +146,12 @@ def _convert(op: Operation) -> SSAValue | None:
     if not isinstance(owner, Operation) or owner.name != "stablehlo.convert":
         return None
     source = owner.operands[0]
-    return source if source.type == op.results[0].type and _holds_all(_dtype(value), _dtype(source)) else None
+    return source if source.type == op.results[0].type and _survives(_dtype(source), _dtype(value)) else None
 
 
-def _holds_all(wide: np.dtype[Any], narrow: np.dtype[Any]) -> bool:
-    if is_complex(wide) or is_complex(narrow) or narrow.name.startswith(("float8", "float4", "int2", "int4", "uint2", "uint4")):
-        return False
-    if narrow.kind == "b":
-        return True
-    if is_float(wide):
-        a = _Range.of(wide)
-        if is_float(narrow):
-            b = _Range.of(narrow)
-            return a.digits >= b.digits and a.least_exponent <= b.least_exponent and a.most_exponent >= b.most_exponent
-        return 8 * narrow.itemsize <= a.digits
-    return not is_float(narrow) and wide.kind == narrow.kind and wide.itemsize >= narrow.itemsize
+def _survives(dtype: np.dtype[Any], wide: np.dtype[Any]) -> bool:
+    """Are the elements of a type the same after a conversion to a wide one and back? NaNs of floats of eight bits may not be."""
+    return not dtype.name.startswith(("float8", "float6", "float4")) and holds_all(wide, dtype)
 
 
 def _power(op: Operation) -> SSAValue | None:

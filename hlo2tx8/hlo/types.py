@@ -158,3 +158,27 @@ def integer_limits(dtype_: DType) -> tuple[int, int]:
     """Smallest and largest value of an integer dtype."""
     bits = bit_width(dtype_)
     return (0, (1 << bits) - 1) if is_unsigned(dtype_) else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+
+
+@cache
+def significant_bits(dtype_: DType) -> int:
+    """Bits of the largest significand of a real dtype, with the one that floats do not store; without the sign."""
+    if is_float(dtype_):
+        return mantissa_bits(dtype_) + 1
+    return bit_width(dtype_) - (is_integer(dtype_) and not is_unsigned(dtype_))
+
+
+@cache
+def holds_all(wide: DType, narrow: DType) -> bool:
+    """Has one real dtype all values of another? Infinities and NaN count as values of every float."""
+    if is_complex(wide) or is_complex(narrow) or is_pred(wide):
+        return wide == narrow
+    if is_float(narrow):
+        if not is_float(wide):
+            return False
+        a, b = (cast(Any, ml_dtypes).finfo(dtype_) for dtype_ in (wide, narrow))
+        return bool(a.nmant >= b.nmant and a.minexp <= b.minexp and a.maxexp >= b.maxexp)
+    digits = significant_bits(narrow)
+    if is_float(wide):
+        return digits <= min(significant_bits(wide), int(cast(Any, ml_dtypes).finfo(wide).maxexp))
+    return integer_limits(wide)[1] >= (1 << digits) - 1 and (is_unsigned(narrow) or is_pred(narrow) or not is_unsigned(wide))

@@ -9,7 +9,10 @@ import numpy.typing as npt
 import pytest
 
 import hlo2tx8
+from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.driver import load_source
+from hlo2tx8.frontend.types import type_from_text
+from hlo2tx8.hlo.types import integer_limits, is_integer, numpy_dtype
 from hlo2tx8.options import Level, Options
 from hlo2tx8.runtime.levels import RUNS, each_run
 
@@ -121,3 +124,30 @@ def test_infinite_and_nan_factors_in_parts():
     assert np.array_equal(np.isnan(found), np.isnan(expected))
     assert np.array_equal(found[np.isinf(expected)], expected[np.isinf(expected)].astype(np.float32))
     assert np.allclose(found[finite], expected[finite], rtol=2.0**-20)
+
+
+MIXED = (
+    *(("bf16", "i4", "bf16"), ("bf16", "i8", "f32"), ("f16", "bf16", "f32"), ("f32", "bf16", "f32"), ("i8", "i8", "f32")),
+    *(("i16", "f16", "f32"), ("i1", "bf16", "f32"), ("f8E4M3FN", "f8E5M2", "f32"), ("i8", "i4", "i32")),
+)
+
+
+@pytest.mark.parametrize(("left", "right", "result"), MIXED)
+def test_factors_of_two_types(left: str, right: str, result: str) -> None:
+    """One type holds the values of both: integers of a few bits and short floats are multiplied exactly."""
+    arrays = [few_bits(shape, element, seed) for seed, (shape, element) in enumerate((((5, 37), left), ((37, 19), right)))]
+    types = [typed((5, 37), left), typed((37, 19), right)]
+    text = main(types, typed((5, 19), result), f"%r = stablehlo.dot %p0, %p1 : ({', '.join(types)}) -> {typed((5, 19), result)}")
+    expected = np.matmul(*(array.astype(np.float64) for array in arrays))
+    bound = bound_of(37, *arrays, "f32" if "f32" in (left, right) else "", result, expected, "mk,kn->mn")
+    check_levels(text, arrays, expected, bound if result.endswith("f32") or result == "bf16" else 0)
+    assert uses_engine(text)
+
+
+def few_bits(shape: Dims, element: str, seed: int) -> Array:
+    """Numbers that an element may be."""
+    dtype = numpy_dtype(as_tensor(type_from_text(typed((), element))).element_type)
+    numbers = np.random.default_rng(seed).standard_normal(shape) * 3
+    if not is_integer(dtype):
+        return (numbers > 0 if element == "i1" else numbers).astype(dtype)
+    return np.clip(np.round(numbers * 2000), *integer_limits(dtype)).astype(dtype)
