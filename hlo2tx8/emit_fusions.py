@@ -62,7 +62,10 @@ class EmitFusionsPass(ModulePass):
             if key not in emitted:
                 name = unique_name(fusion, tuple(emitted.values()))
                 wanted = replace(
-                    target, step_elements=limits.get(name, target.step_elements), has_engine=name not in self.off_engine
+                    target,
+                    step_elements=limits.get(name, target.step_elements),
+                    has_engine=name not in self.off_engine,
+                    meeting=0 if is_all_there_is(fusion) else chip.cycles.barrier,
                 )
                 try:
                     kernel = emit_fusion(fusion, name, wanted, notes)
@@ -81,6 +84,15 @@ class EmitFusionsPass(ModulePass):
             add_notes(op, notes)
         if unsupported:
             raise UnsupportedError(unsupported)
+
+
+def is_all_there_is(fusion: Operation) -> bool:
+    """Does a fusion read only what @main is given, and is what it makes only @main's result?"""
+    block = fusion.parent_block()
+    assert block is not None
+    is_read = any(isinstance(value.owner, Operation) and value.owner.name != "stablehlo.constant" for value in fusion.operands)
+    is_used = any(use.operation is not block.last_op for value in fusion.results for use in value.uses)
+    return isinstance(block.parent_op(), FuncOp) and not is_read and not is_used
 
 
 def number_fusions(block: Block, first: int = 0) -> list[tuple[int, Operation]]:

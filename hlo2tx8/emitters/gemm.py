@@ -174,7 +174,7 @@ def _plain(function: SubgraphFunction, op: Operation, accesses: AccessAnalysis) 
 
 def _loop_nests(function: SubgraphFunction, loop: _Loop, target: Target, *, may_cut: bool) -> Sequence[Nest] | None:
     """The nests of a loop, None if its windows do not fit."""
-    work = _work(function, loop)
+    work = _work(function, loop, target.meeting)
     nests: list[Nest] = []
     for part in parts_of(loop.space, loop.roles, may_cut=may_cut):
         spm_bytes = int(target.spm_bytes * SPM_SHARE)
@@ -204,7 +204,7 @@ def _block_counter(op: Operation, loop: _Loop) -> int:
     return max((i for i in range(len(counters)) if i not in taps), key=lambda i: counters[i].hi)
 
 
-def _work(function: SubgraphFunction, loop: _Loop) -> Work:
+def _work(function: SubgraphFunction, loop: _Loop, meeting: int) -> Work:
     """What a step of the function's loop costs."""
     dots = list(loop.rows)
     operand = _width_bytes(tensor_type(dots[0].operands[0]).element_type)
@@ -220,7 +220,8 @@ def _work(function: SubgraphFunction, loop: _Loop) -> Work:
     depth = max(loop_counters(op)[_block_counter(op, loop)].hi + 1 for op in dots)
     copies = (OPERAND_COPIES if passes == 1 else PARTED_COPIES) * len(dots)
     passed = sum(widest * (SLOW_TIMES if op.name.partition(".")[2] in SLOW else 1) for op in around)
-    return Work(depth, operand, kept, results + beside, macs, copies, loop.lines, loop.is_per_channel, len(around), passed)
+    moved = results + beside
+    return Work(depth, operand, kept, moved, macs, copies, loop.lines, loop.is_per_channel, len(around), passed, meeting)
 
 
 def _width_bytes(element: Attribute) -> int:

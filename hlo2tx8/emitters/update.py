@@ -42,7 +42,7 @@ from hlo2tx8.hlo.ops.indexed import Place
 from hlo2tx8.indexing import Dim, IndexingMap
 from hlo2tx8.partitioner.instruction import is_inlined_constant, shape_of, tensor_type
 from hlo2tx8.partitioner.reduction_paths import has_scalar_body
-from hlo2tx8.partitioner.work_split import WorkSplit, split_work
+from hlo2tx8.partitioner.work_split import MOST_ALONE_ELEMENTS, WorkSplit, split_work
 
 NAME = "hlo.write_at"
 
@@ -121,7 +121,9 @@ class _Update:
 
     def _split(self, shape: Sequence[int]) -> WorkSplit:
         dims = [Dim(d) for d in range(len(shape))]
-        return split_work(shape, dims, self.fusion.target.step_elements, self.fusion.target.tiles)
+        target = self.fusion.target
+        alone = MOST_ALONE_ELEMENTS if target.meeting else 0
+        return split_work(shape, dims, target.step_elements, target.tiles, alone=alone)
 
     def _in_order(
         self, dims: list[int], counters: dict[int, SSAValue], carried: Sequence[SSAValue], block: Block

@@ -8,6 +8,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from hlo2tx8.hlo import numpy_dtype
 from hlo2tx8.indexing import IndexingMap
 from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction
+from hlo2tx8.partitioner.costs import cycles_per_element
 from hlo2tx8.partitioner.instruction import (
     compose,
     is_inlined_constant,
@@ -17,7 +18,14 @@ from hlo2tx8.partitioner.instruction import (
 )
 from hlo2tx8.partitioner.iteration_space import Access, iteration_space
 from hlo2tx8.partitioner.reduction_paths import ranges_after
-from hlo2tx8.partitioner.work_split import DEFAULT_STEP_ELEMENTS, MIN_CHUNK_ELEMENTS, Target, WorkSplit, split_work
+from hlo2tx8.partitioner.work_split import (
+    DEFAULT_STEP_ELEMENTS,
+    MIN_CHUNK_ELEMENTS,
+    MOST_ALONE_ELEMENTS,
+    Target,
+    WorkSplit,
+    split_work,
+)
 
 SPM_SHARE = 0.8
 """What the vectors of one step may take of the SPM, two buffers per tensor read or written; the rest is for what alignment,
@@ -107,7 +115,17 @@ class AccessAnalysis:
         type_ = tensor_type(function.roots[0])
         space = iteration_space(type_, self.of(function))
         limit = step_elements or self.step_elements(function)
-        return split_work(space.shape, space.to_output, limit, self.target.tiles, space.walked, work)
+        alone = self.alone_elements(function)
+        return split_work(space.shape, space.to_output, limit, self.target.tiles, space.walked, work, alone=alone)
+
+    def alone_elements(self, function: SubgraphFunction) -> int:
+        """Elements that one tile computes in the time that it takes to meet others."""
+        cycles = self._cycles_per_element(function)
+        return int(min(MOST_ALONE_ELEMENTS, self.target.meeting / cycles if cycles else self.target.meeting * MOST_ALONE_ELEMENTS))
+
+    def _cycles_per_element(self, function: SubgraphFunction) -> float:
+        own = sum(map(cycles_per_element, function.instructions))
+        return own + sum(map(self._cycles_per_element, self.inlined_callees(function)))
 
     def step_elements(self, function: SubgraphFunction) -> int:
         """Elements per step: those wanted, else such that the vectors alive at once fit the SPM."""

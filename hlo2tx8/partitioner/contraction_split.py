@@ -39,7 +39,8 @@ class Work:
     """What a step costs: `depth` products per element; bytes per element that is multiplied, that is kept in SPM besides the
     operands, and that is read or written besides them; products of an element that the engine multiplies in a cycle.
     `lines`: of rows with windows, whose elements `depth` does not count; `is_per_channel`: each column has rows of its own.
-    `passes`: vector instructions that an epilogue needs, `passed_bytes` what they take of an element together, slow ones more."""
+    `passes`: vector instructions that an epilogue needs, `passed_bytes` what they take of an element together, slow ones more.
+    `meeting`: cycles that it takes to meet the tiles of other work."""
 
     depth: int
     operand_bytes: int
@@ -51,6 +52,7 @@ class Work:
     is_per_channel: bool = False
     passes: int = 0
     passed_bytes: int = 0
+    meeting: int = 0
 
 
 @dataclass(frozen=True)
@@ -201,7 +203,7 @@ def _cycles(part: _Space, box: Sequence[int], depth: int, work: Work, tiles: int
     turns = -(-work.depth // depth)
     engine = -(-rows // 8) * -(-columns // 8) * (work.depth * taps + 15) * 64 / work.macs_per_cycle + turns * 64
     engine += work.passes * PASS_CYCLES + rows * columns * work.passed_bytes / VECTOR_BYTES_PER_CYCLE
-    ends = (loads * depth + rows * columns * work.moved_bytes) * active / DDR_BYTES_PER_CYCLE
+    ends = (loads * depth + rows * columns * work.moved_bytes) * active / DDR_BYTES_PER_CYCLE + (work.meeting if active > 1 else 0)
     return max(steps * (engine + STEP_CYCLES), chunks * own / DDR_BYTES_PER_CYCLE, steps * own / TILE_BYTES_PER_CYCLE) + ends
 
 

@@ -27,15 +27,21 @@ OVERLAPPING_STEPS = 6
 little is left before the first and behind the last."""
 
 
+MOST_ALONE_ELEMENTS = 2048
+"""More are shared in any case: they take a tile too long to load and to store."""
+
+
 @dataclass(frozen=True)
 class Target:
     """What splitting work needs to know: tiles of the chip, bytes of a tile's SPM that buffers may take, and the wanted
-    elements of the output per step (0: the split's choice); `has_engine`: may the matrix engine compute dots?"""
+    elements of the output per step (0: the split's choice); `has_engine`: may the matrix engine compute dots? `meeting`: cycles
+    that it takes to meet the tiles of other work, 0 if there is none."""
 
     tiles: int
     spm_bytes: int
     step_elements: int = 0
     has_engine: bool = True
+    meeting: int = 0
 
 
 @dataclass(frozen=True)
@@ -68,18 +74,20 @@ class WorkSplit:
 
 
 def choose_box(
-    shape: Sequence[int], step_elements: int, num_tiles: int, walked: Sequence[int] = (), work: int = 1
+    shape: Sequence[int], step_elements: int, num_tiles: int, walked: Sequence[int] = (), work: int = 1, alone: int = 0
 ) -> tuple[int, ...]:
     """Elements of one step along each dimension: about `step_elements` at most, that give every tile work, in steps that overlap.
 
     `walked`: dimensions, other than the last, along which tensors that are read lie contiguous. Without them the box is a
     contiguous run of the row-major space; with them it is about as long along each of them as along the last. `work`: elements
-    that are read for each.
+    that are read for each; up to `alone` of them are one tile's.
     """
+    limit = step_elements or DEFAULT_STEP_ELEMENTS
+    if prod(shape) * work <= alone and prod(shape) <= limit:
+        return tuple(shape)
     least = max(1, MIN_CHUNK_ELEMENTS // work)
     share = max(-(-prod(shape) // num_tiles), least)
     overlapping = min(share, max(share // OVERLAPPING_STEPS, MIN_STEP_ELEMENTS // work, 1))
-    limit = step_elements or DEFAULT_STEP_ELEMENTS
     if walked and share >= MIN_BOX_ELEMENTS:
         return _even_box(shape, min(limit, overlapping), (*walked, len(shape) - 1))
     return _contiguous_box(shape, limit, overlapping, num_tiles, least)
@@ -137,14 +145,15 @@ def split_work(
     walked: Sequence[int] = (),
     work: int = 1,
     box: Sequence[int] = (),
+    alone: int = 0,
 ) -> WorkSplit:
-    """The split of a non-empty iteration space; `to_output` are the output's coordinates over its `Dim`s, `walked` and `work` as
-    in `choose_box`, which chooses the `box` of a step if none is given.
+    """The split of a non-empty iteration space; `to_output` are the output's coordinates over its `Dim`s, `walked`, `work` and
+    `alone` as in `choose_box`, which chooses the `box` of a step if none is given.
 
     Raises LevelError if the result is not provably a bijection onto the space.
     """
     shape = tuple(shape) or (1,)
-    box = tuple(box) or choose_box(shape, step_elements, num_tiles, walked, work)
+    box = tuple(box) or choose_box(shape, step_elements, num_tiles, walked, work, alone)
     counts = tuple(-(-size // chunk) for size, chunk in zip(shape, box, strict=True))
     num_chunks = prod(counts)
     num_steps = -(-num_chunks // num_tiles)
