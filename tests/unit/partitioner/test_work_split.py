@@ -77,3 +77,10 @@ def test_a_tiles_share_is_cut_into_steps_that_overlap() -> None:
     assert make((16 * 2048,)).num_steps == 2
     assert make((16 * 1000,)).num_steps == 1
     assert make((33, 100)).num_steps == 1
+
+
+@pytest.mark.parametrize(("shape", "alone", "tiles"), [((30, 30), 0, 16), ((30, 30), 1024, 1), ((30, 30), 500, 16), ((), 1024, 1)])
+def test_few_elements_are_one_tiles(shape: tuple[int, ...], alone: int, tiles: int) -> None:
+    split = split_work(shape, [Dim(i) for i in range(len(shape))], 8192, 16, alone=alone)
+    _, mask = indices(split)
+    assert np.count_nonzero(mask.any(axis=(1, 2))) == tiles
