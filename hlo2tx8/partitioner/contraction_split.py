@@ -30,6 +30,8 @@ STEP_CYCLES = 200
 PASS_CYCLES = 20
 """Of issuing and starting a vector instruction."""
 VECTOR_BYTES_PER_CYCLE = 128
+ABOUT = 1.05
+"""What the estimate is good for."""
 SIZES = (8, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024, 2048)
 """Rows and columns of a block that are tried."""
 
@@ -106,9 +108,23 @@ def split_part(part: _Space, to_output: Sequence[Expr], work: Work, tiles: int, 
     fitting = [(box, depth) for box in boxes if (depth := _depth(part, box, work, spm_bytes))]
     if not fitting and work.lines:
         return None
-    box, depth = min(fitting, key=lambda found: _cycles(part, *found, work, tiles)) if fitting else (boxes[0], LEAST_DEPTH)
+    box, depth = _best(part, fitting, work, tiles) if fitting else (boxes[0], LEAST_DEPTH)
     split, lane_of = _split(part, box, to_output, tiles, _planes(part) if work.lines else [])
     return Step(split, min(depth, work.depth), lane_of)
+
+
+def _best(part: _Space, found: Sequence[tuple[tuple[int, ...], int]], work: Work, tiles: int) -> tuple[tuple[int, ...], int]:
+    """The box and depth with the fewest cycles; of those about as good, one that has work for the most tiles."""
+    cycles = [_cycles(part, box, depth, work, tiles) for box, depth in found]
+    limit = ABOUT * min(cycles)
+    good = [(-min(_num_chunks(part, box), tiles), c, n) for n, ((box, _), c) in enumerate(zip(found, cycles, strict=True)) if c <= limit]
+    return found[min(good)[2]]
+
+
+def _num_chunks(part: _Space, box: Sequence[int]) -> int:
+    """Steps of all tiles."""
+    shape, _ = _inner_shape(part)
+    return prod(-(-size // step) for size, step in zip(shape, box, strict=True))
 
 
 def _planes(part: _Space) -> list[int]:
@@ -193,9 +209,8 @@ def _depth(part: _Space, box: Sequence[int], work: Work, spm_bytes: int) -> int:
 
 def _cycles(part: _Space, box: Sequence[int], depth: int, work: Work, tiles: int) -> float:
     """Estimated cycles: the busiest of DDR, a tile's transfers and its engine; then what nothing overlaps."""
-    shape, _ = _inner_shape(part)
     rows, columns = _sides(part, box)
-    chunks = prod(-(-size // step) for size, step in zip(shape, box, strict=True))
+    chunks = _num_chunks(part, box)
     steps, active = -(-chunks // tiles), min(chunks, tiles)
     loads = sum(_loaded(part, box, work)) * work.operand_bytes
     taps = prod(line.taps for line in work.lines)
