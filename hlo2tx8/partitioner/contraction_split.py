@@ -116,9 +116,8 @@ def split_part(part: _Space, to_output: Sequence[Expr], work: Work, tiles: int, 
 def _best(part: _Space, found: Sequence[tuple[tuple[int, ...], int]], work: Work, tiles: int) -> tuple[tuple[int, ...], int]:
     """The box and depth with the fewest cycles; of those about as good, one that has work for the most tiles."""
     cycles = [_cycles(part, box, depth, work, tiles) for box, depth in found]
-    limit = ABOUT * min(cycles)
-    good = [(-min(_num_chunks(part, box), tiles), c, n) for n, ((box, _), c) in enumerate(zip(found, cycles, strict=True)) if c <= limit]
-    return found[min(good)[2]]
+    good = [n for n, own in enumerate(cycles) if own <= ABOUT * min(cycles)]
+    return found[min(good, key=lambda n: (-min(_num_chunks(part, found[n][0]), tiles), cycles[n]))]
 
 
 def _num_chunks(part: _Space, box: Sequence[int]) -> int:
