@@ -22,18 +22,25 @@ class Uncollected:
     """Objects that compilations have left to the collector. Its next young collection would walk all of them to free none, a tenth
     of the time to compile: they become old at once, and are collected when there are many."""
 
-    MOST = 500_000  # 200 MB at most
+    MOST = 500_000  # 200 MB
+    PART = 0.25  # of all objects, which a collection walks: where that is more, it may be as many
 
     def __init__(self) -> None:
         self.count = 0
+        self.most = self.MOST
 
     def put_off(self) -> None:
         """Whatever is young becomes old; while the collector is off."""
         self.count += gc.get_count()[0]
-        if self.count > self.MOST:
+        is_frozen = gc.get_freeze_count() > 0  # what others have frozen must stay so
+        if self.count > self.most and not is_frozen:
+            gc.freeze()
+            self.most = max(self.MOST, int(gc.get_freeze_count() * self.PART))
+            gc.unfreeze()
+        if self.count > self.most:
             gc.collect()
             self.count = 0
-        elif not gc.get_freeze_count():  # what others have frozen must stay so
+        elif not is_frozen:
             gc.freeze()
             gc.unfreeze()
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     AnyExecutable: TypeAlias = Executable | SplitExecutable
 
 MOST_CACHED = 512
+SAID = (b"tf.aliasing_output", b"jax.buffer_donor", b"mhlo.memory_kind")
+"""Attributes of arguments and results that `describe` looks for."""
 MOST_WAITED_SECONDS = 10.0
 
 
@@ -160,6 +162,9 @@ def _compile(request: Request, functions: HostFunctions, watch: "Watch") -> Comp
 
 def describe(executable: "AnyExecutable", code: bytes) -> Compiled:
     """The executable of a module for one device, with what the module says of its arguments and results."""
+    if not any(name in code for name in SAID):  # bytecode has names as they are; to parse it again takes time
+        of_outputs, of_inputs = (("",) * len(ports) for ports in (executable.signature.outputs, executable.signature.inputs))
+        return Compiled(executable, (), of_outputs, of_inputs, code=code)
     main = main_function(code)
     donated = tuple(
         i for i, attributes in enumerate(main.arguments) if "tf.aliasing_output" in attributes or "jax.buffer_donor" in attributes

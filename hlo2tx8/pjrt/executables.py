@@ -32,6 +32,8 @@ Rows = list[list[Array]]
 NO_ELEMENTS = np.zeros(0, np.bool_)
 A_TOKEN = np.zeros((), np.bool_)
 
+WORD = ctypes.sizeof(ctypes.c_void_p)
+
 
 class Loaded:
     """An executable on its devices, with everything jax asks about in the form C wants."""
@@ -297,12 +299,23 @@ class ExecutableEntries(BufferEntries):
         table = ctypes.c_void_p * len(cells)
         data = None if event is not None else table(*[address_of(cell.value()) for cell in cells])
         payloads = table()
-        if self.library.outputs_create(*place, loaded.shapes_address, len(cells), data, payloads, output_list):
+        if loaded.has_other_memories:
+            self.outputs_apart(loaded, device, event, data, payloads, output_list or 0)
+        elif self.library.outputs_create(*place, loaded.shapes_address, len(cells), data, payloads, output_list):
             raise MemoryError("no memory for the outputs' buffers")
         addresses = read_pointers(output_list, len(cells))
         for address, payload, cell in zip(addresses, payloads, cells, strict=True):
             self.cells[address] = self.cells[payload] = cell
         return payloads[:]
+
+    def outputs_apart(self, loaded: Loaded, device: Device, event: int | None, data: Any, payloads: Any, output_list: int) -> None:
+        """Buffers one by one, each in its kind of memory."""
+        for i, kind in enumerate(loaded.output_kinds):
+            place = device.address, device.memory_of(kind).address, event
+            shape = loaded.shapes_address + i * ctypes.sizeof(ShapeHandle)
+            here = [None if table is None else ctypes.addressof(table) + i * WORD for table in (data, payloads)]
+            if self.library.outputs_create(*place, shape, 1, *here, output_list + i * WORD):
+                raise MemoryError("no memory for the outputs' buffers")
 
     def check_donation(self, loaded: Loaded, buffers: list[list[int]]) -> None:
         """PjrtError if a buffer that the program takes over is passed to it twice."""

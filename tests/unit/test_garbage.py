@@ -16,8 +16,9 @@ class Node:
 
 
 def test_garbage_is_old_at_once_and_collected_when_there_is_much(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(garbage, "UNCOLLECTED", garbage.Uncollected())
     monkeypatch.setattr(garbage.Uncollected, "MOST", 10_000)
+    monkeypatch.setattr(garbage.Uncollected, "PART", 0)
+    monkeypatch.setattr(garbage, "UNCOLLECTED", garbage.Uncollected())
     with garbage.no_garbage_collection():
         assert not gc.isenabled()
         left = weakref.ref(Node())
@@ -29,6 +30,18 @@ def test_garbage_is_old_at_once_and_collected_when_there_is_much(monkeypatch: py
         with garbage.no_garbage_collection():
             kept += ([] for _ in range(1000))
     assert 10_000 <= len(kept) < 20_000
+
+
+def test_where_there_is_more_than_garbage_it_may_be_more(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(garbage.Uncollected, "MOST", 1000)
+    monkeypatch.setattr(garbage.Uncollected, "PART", 1)
+    monkeypatch.setattr(garbage, "UNCOLLECTED", garbage.Uncollected())
+    left = weakref.ref(Node())
+    kept: list[list[int]] = []
+    for _ in range(3):
+        with garbage.no_garbage_collection():
+            kept += ([] for _ in range(1000))
+    assert left() is not None and garbage.UNCOLLECTED.most > 10_000
 
 
 def test_a_collector_that_is_off_stays_off_and_what_others_froze_stays_frozen():

@@ -81,6 +81,9 @@ def check_copies_between_devices_and_memories():
     pinned = jax.device_put(x, jax.sharding.SingleDeviceSharding(TX8, memory_kind="pinned_host"))
     assert pinned.sharding.memory_kind == "pinned_host"
     np.testing.assert_array_equal(pinned, x)
+    result, other = jax.jit(lambda x: (x + 1, x * 2), out_shardings=(pinned.sharding, None))(x)
+    assert (result.sharding.memory_kind, other.sharding.memory_kind) == ("pinned_host", "device")
+    np.testing.assert_array_equal(result, x + 1)
 
 
 def check_deletion():
