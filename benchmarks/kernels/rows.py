@@ -118,7 +118,7 @@ class Rows:
         return dst
 
 
-def row_sum(fmt: Format, rows: int, columns: int, step: int = 8) -> Program:
+def row_sum(fmt: Format, rows: int, columns: int, step: int = 16) -> Program:
     """[rows, columns] -> [rows]."""
     k = Rows(fmt, rows, columns, step)
     tx8 = k.tx8

@@ -16,7 +16,7 @@ from hlo2tx8.device.timing.simulate import simulate
 CHIP = load_chip()
 Sized = Callable[[int], Program]
 KERNELS: dict[str, tuple[Sized, int, int]] = {
-    "row sum": (lambda n: row_sum(Format.FP32, n, 512), 16 * 24, 1 << 20),
+    "row sum": (lambda n: row_sum(Format.FP32, n, 512), 16 * 48, 1 << 20),
     "column sum": (lambda n: column_sum(Format.FP32, n, 512), 16 * 24, 1 << 20),
     "softmax": (lambda n: softmax(Format.FP32, n, 512), 16 * 48, 1 << 20),
     "layer norm": (lambda n: layer_norm(Format.BF16, n, 512), 16 * 48, 1 << 20),

@@ -99,6 +99,7 @@ struct deferred_load {
 struct stream {
     const u8 *warm, *end;
     i64 bytes, work, pace;
+    int was_asked; /* for some of the last one, before it came */
 };
 
 /* The same of a strided box that reads `src_bytes` from src on. */
@@ -243,6 +244,7 @@ void settle_sources(struct tile *t, const u8 *start, i64 bytes); /* those that r
 /* Where the bytes of an SPM range are read that a record reads whole, writing only `target`: in DDR if their load was put off. */
 const u8 *read_in_place(struct tile *t, const u8 *src, i64 bytes, const u8 *target, i64 target_bytes);
 void follow_load(struct tile *t, const u8 *src, i64 bytes); /* a load is put off */
+int was_asked(const struct tile *t, const u8 *src); /* for some of the load at src, before it came */
 void note_read(struct tile *t, const u8 *src, i64 bytes);   /* it is being read */
 int resolve_box(struct context *c, struct box_load *box); /* an RDMA as a box; -1 if it is dense */
 int defer_box(struct context *c);                         /* 1: the RDMA record is done; 0: it is not */

@@ -1,6 +1,8 @@
 /* Reductions of tensors in Cx and NCx, see device/reduce_rules.py. */
 #include "reduction.h"
 
+#define PAGE_BYTES 4096 /* of the host: its foresight ends there */
+
 #define MOST_REDUCED 16384
 
 /* acc[i] = row 0 [i], joined with row 1 [i] and so on: `num` rows of `n` elements, `apart` bytes from each other. */
@@ -71,7 +73,7 @@ static void reduce_points(const struct reduction *r, u8 *dst, const struct block
         const i64 row = LANES_OF_REDUCE * l->bytes;
         const float factor = factor_of(r->fmt, r->is_average ? r->num : 1);
         if (factor != 0) {
-            join_rows_scaled(r->join, dst + q * row, src + from * row, r->num, apart * row, factor);
+            join_rows_scaled(r->join, dst + q * row, src + from * row, r->num, apart * row, r->ahead, factor);
             return;
         }
         join_rows(r->join, r->fmt, acc, src + from * row, r->num, apart * row);
@@ -96,7 +98,7 @@ int resolve_reduce(struct context *c, struct reduction *r) {
     if (check_bounds(c, bounds, COUNT_OF(bounds))) return FAULT_BAD_DESCRIPTOR;
     if (dim == DIM_HW && h * w > MOST_REDUCED) return fail(c, FAULT_BAD_DESCRIPTOR, "%lld x %lld points are reduced", (long long)h, (long long)w);
     const int opcode = c->step->opcode;
-    r->fmt = c->step->fmt, r->is_average = opcode == OP_CT_REDUCE_AVG, r->join = join_of(opcode), r->dim = (int)dim, r->width = w;
+    r->fmt = c->step->fmt, r->is_average = opcode == OP_CT_REDUCE_AVG, r->join = join_of(opcode), r->dim = (int)dim, r->width = w, r->ahead = 0;
     r->num = dim == DIM_C ? channels : dim == DIM_W ? w : dim == DIM_H ? h : h * w;
     const i64 points = dim == DIM_C ? h * w : h * w / r->num;
     r->from = blocked_of(r->fmt, batch, h * w, channels), r->to = blocked_of(r->fmt, batch, points, dim == DIM_C ? 1 : channels);
@@ -121,8 +123,10 @@ int execute_reduce(struct context *c) {
     const int fault = resolve_reduce(c, &r);
     if (fault) return fault;
     const u8 *const src = read_in_place(c->tile, r.src, r.from.size, r.target, r.to.size);
-    /* what lies in DDR in the order in which it is read, the host foresees: asking for more would only hold that up */
-    const i64 work = src != r.src && r.dim == DIM_W ? 0 : r.from.size / (r.from.batch * r.to.points);
+    /* what lies in DDR in the order in which it is read, the host foresees within its pages: asking for more would only hold that up */
+    const int is_foreseen = src != r.src && r.dim == DIM_W;
+    r.ahead = is_foreseen && !was_asked(c->tile, src) ? PAGE_BYTES : 0;
+    const i64 work = is_foreseen ? 0 : r.from.size / (r.from.batch * r.to.points);
     const int keeps_status = c->machine->keeps_status;
     const u32 special = keeps_status ? special_of(src, r.fmt, &r.from) : 0;
     u8 *const out = stage(c, r.target, !overlap(r.target, r.to.size, src, r.from.size));

@@ -77,11 +77,12 @@ INLINE lanes16 times(lanes16 x, float factor) {
     return pick(y == y, y, canonical);
 }
 #define JOIN_SCALED(join) \
-    static void join##_scaled(u8 *dst, const u8 *src, i64 num, i64 apart, float factor) { \
+    static void join##_scaled(u8 *dst, const u8 *src, i64 num, i64 apart, i64 ahead, float factor) { \
         lanes16 v[PARTS]; \
         EACH_PART v[k] = load_f32(src + k * 64); \
         for (i64 i = 1; i < num; i++) { \
             src += apart; \
+            __builtin_prefetch(src + ahead); \
             EACH_PART v[k] = join(v[k], load_f32(src + k * 64)); \
         } \
         EACH_PART v[k] = times(v[k], factor); \
@@ -91,9 +92,9 @@ JOIN_SCALED(join_add)
 JOIN_SCALED(join_max)
 JOIN_SCALED(join_min)
 
-void join_rows_scaled(enum join join, u8 *dst, const u8 *src, i64 num, i64 apart, float factor) {
-    static void (*const kernels[])(u8 *, const u8 *, i64, i64, float) = {join_add_scaled, join_max_scaled, join_min_scaled};
-    kernels[join](dst, src, num, apart, factor);
+void join_rows_scaled(enum join join, u8 *dst, const u8 *src, i64 num, i64 apart, i64 ahead, float factor) {
+    static void (*const kernels[])(u8 *, const u8 *, i64, i64, i64, float) = {join_add_scaled, join_max_scaled, join_min_scaled};
+    kernels[join](dst, src, num, apart, ahead, factor);
 }
 
 void join_rows(enum join join, int fmt, float *acc, const u8 *src, i64 num, i64 apart) {

@@ -10,8 +10,9 @@ enum join { JOIN_ADD, JOIN_MAX, JOIN_MIN };
 
 /* acc[l] = row 0 [l], joined with row 1 [l] and so on; rows of 64 elements, `apart` bytes from each other, at any address. */
 void join_rows(enum join join, int fmt, float *acc, const u8 *src, i64 num, i64 apart);
-/* The same of FP32, into 64 elements at any address, times a power of two and canonical. */
-void join_rows_scaled(enum join join, u8 *dst, const u8 *src, i64 num, i64 apart, float factor);
+/* The same of FP32, into 64 elements at any address, times a power of two and canonical. Of each row the host is asked for a line `ahead`
+ * bytes behind it. */
+void join_rows_scaled(enum join join, u8 *dst, const u8 *src, i64 num, i64 apart, i64 ahead, float factor);
 /* Neighbours, lanes 2i and 2i + 1, until one is left. */
 float join_lanes(enum join join, const float *lanes);
 /* The same for many rows of 64 FP32 lanes one behind the other, at any address. */

@@ -11,13 +11,20 @@ void follow_load(struct tile *t, const u8 *src, i64 bytes) {
         const i64 work = t->work - s->work, pace = work > 0 ? WHOLE_PACE * bytes / work + WHOLE_PACE / 16 : MOST_PACE;
         t->pace -= s->pace;
         s->end = src + bytes, s->bytes = bytes, s->work = t->work, s->pace = pace < MOST_PACE ? pace : MOST_PACE;
-        s->warm = s->warm > src ? s->warm : src;
+        s->was_asked = s->warm > src;
+        s->warm = s->was_asked ? s->warm : src;
         t->pace += s->pace;
         return;
     }
     struct stream *const s = t->streams + t->next_stream++ % NUM_STREAMS;
     t->pace += WHOLE_PACE - s->pace;
     *s = (struct stream){.warm = src, .end = src + bytes, .bytes = bytes, .work = t->work, .pace = WHOLE_PACE};
+}
+
+int was_asked(const struct tile *t, const u8 *src) {
+    for (int i = 0; i < NUM_STREAMS; i++)
+        if (t->streams[i].end - t->streams[i].bytes <= src && src < t->streams[i].end) return t->streams[i].was_asked;
+    return 0;
 }
 
 void note_read(struct tile *t, const u8 *src, i64 bytes) {

@@ -9,7 +9,7 @@ enum reduced_dim { DIM_C, DIM_W, DIM_H, DIM_HW };
 struct reduction {
     int fmt, is_average, dim;
     enum join join;
-    i64 num, width; /* elements joined into one; points of a line */
+    i64 num, width, ahead; /* elements joined into one; points of a line; bytes behind what is read that the host is asked for */
     struct blocked from, to;
     const u8 *src;
     u8 *target;
