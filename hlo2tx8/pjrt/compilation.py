@@ -132,7 +132,7 @@ class Compiler:
         from hlo2tx8.progress_bar import shown
 
         count = self.interrupts.count()
-        with shown() as bar:
+        with shown() as bar, self.interrupts.ending(count):
 
             def watch(part: float, what: str) -> None:
                 self.interrupts.check(count)
