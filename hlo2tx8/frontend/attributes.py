@@ -33,6 +33,7 @@ from hlo2tx8.frontend.literals import literal_of, literal_of_bytes
 from hlo2tx8.frontend.types import type_from_text
 
 _ENUM = re.compile(r"#(?:stablehlo|chlo|mhlo)<\w+ (\w+)>$")
+_RAGGED_DOT = re.compile(r"#mhlo\.ragged_dot<dot_dimension_numbers = #mhlo\.dot<(.*?)>, ")
 _STRUCT = re.compile(r"#(?:stablehlo|chlo|mhlo)\.\w+<")
 _RESOURCE = re.compile(r'dense_resource<"?(.*?)"?> :')
 _BLOB = re.compile(r'^\s+"?([^\s"]+)"?: "0x([0-9A-Fa-f]*)"', re.MULTILINE)
@@ -140,6 +141,7 @@ def _foreign(text: str) -> Attribute:
     enum = _ENUM.match(text)
     if enum is not None:
         return StringAttr(enum.group(1))
+    text = _RAGGED_DOT.sub(r"#chlo.ragged_dot<\1, ", text)
     if _STRUCT.match(text):
         return StructAttr(parse_struct(text))
     return OpaqueAttr(text)

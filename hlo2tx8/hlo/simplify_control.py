@@ -33,7 +33,7 @@ from hlo2tx8.hlo.simplify_loop import simplify_loop
 
 SINGLE_DEVICE_IDENTITIES = (
     *("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"),
-    *("LayoutConstraint", "annotate_device_placement"),
+    *("LayoutConstraint", "annotate_device_placement", "MoveToHost", "MoveToDevice"),
 )
 """Targets of custom calls that say where data lies: on one device, their operand."""
 SINKS = ("dce_sink",)

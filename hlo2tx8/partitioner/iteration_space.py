@@ -59,6 +59,8 @@ def iteration_space(output: TensorType[Attribute], accesses: Sequence[Access]) -
     order = [d for d in reversed(minor_to_major(output)) if shape[d] != 1]
     sizes = [shape[d] for d in order]
     to_output: list[Expr] = [Dim(order.index(d)) if shape[d] != 1 else Const(0) for d in range(len(shape))]
+    if 0 in sizes:
+        return IterationSpace(tuple(sizes), tuple(to_output), True, ())
     exprs: dict[Expr, None] = {}
     for access in accesses:
         if not _is_in_step(access, output):

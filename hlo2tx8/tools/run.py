@@ -83,7 +83,7 @@ def _run_file(file: str, options: Options, args: Any) -> tuple[int, int]:
 
     whole = Source(file, partial(load_source, file, format=args.input_format))
     if args.until is not None:
-        return int(not _guarded(lambda: _print_level(whole, options)).agreed), 1
+        return int(not _guarded(args, lambda: _print_level(whole, options)).agreed), 1
     try:
         sources = isolate(whole) if args.isolate_instructions else (whole,)
     except Hlo2tx8Error as error:
@@ -96,7 +96,7 @@ def _run_file(file: str, options: Options, args: Any) -> tuple[int, int]:
                 print(f"\n--- {source.name}", file=sys.stderr)
             if args.iterations != 1:
                 print(f"\n=== Iteration {iteration + 1}", file=sys.stderr)
-            outcomes.append((source.name, _guarded(partial(_run_once, source, options, args, iteration))))
+            outcomes.append((source.name, _guarded(args, partial(_run_once, source, options, args, iteration))))
     if args.isolate_instructions:
         _print_outcomes(outcomes)
     return sum(not outcome.agreed for _, outcome in outcomes), len(outcomes)
@@ -117,11 +117,13 @@ class Outcome(NamedTuple):
     note: str = ""
 
 
-def _guarded(work: Callable[[], Outcome]) -> Outcome:
+def _guarded(args: argparse.Namespace, work: Callable[[], Outcome]) -> Outcome:
     """What the work gives; its error printed as lines."""
     try:
         return work()
     except Hlo2tx8Error as error:
+        if args.traceback:
+            raise
         print(error, file=sys.stderr)
         return Outcome(agreed=False, note=str(error).partition("\n")[0])
 

@@ -151,3 +151,21 @@ def few_bits(shape: Dims, element: str, seed: int) -> Array:
     if not is_integer(dtype):
         return (numbers > 0 if element == "i1" else numbers).astype(dtype)
     return np.clip(np.round(numbers * 2000), *integer_limits(dtype)).astype(dtype)
+
+
+def test_rows_of_groups_with_a_matrix_each() -> None:
+    """ragged-dot of an HLO module, which XLA:CPU does not have."""
+    text = """HloModule ragged
+
+    ENTRY main {
+      rows = f32[19,5] parameter(0)
+      matrices = f32[3,5,7] parameter(1)
+      sizes = s32[3] parameter(2)
+      ROOT product = f32[19,7] ragged-dot(rows, matrices, sizes), lhs_contracting_dims={1}, rhs_contracting_dims={1},
+        lhs_ragged_dims={0}, rhs_group_dims={0}
+    }"""
+    rows, matrices, sizes = few_bits((19, 5), "bf16", 0), few_bits((3, 5, 7), "bf16", 1), np.array([4, 0, 15], np.int32)
+    wide = [array.astype(np.float64) for array in (rows, matrices)]
+    expected = np.stack([row @ wide[1][group] for row, group in zip(wide[0], np.repeat(range(3), sizes), strict=True)])
+    arrays = [rows.astype(np.float32), matrices.astype(np.float32), sizes]
+    check_levels(text, arrays, expected, 2.0**-20 * np.abs(expected).max())

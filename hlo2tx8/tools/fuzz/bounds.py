@@ -53,6 +53,8 @@ def bounds_of(graph: Graph, values: Sequence[Array], *, is_xla: bool) -> list[Ar
                     bound = np.where(np.any(unclear, axis=0), np.inf, bound)
                 if is_xla and not is_float(value.dtype):
                     bound = np.where(_xla_is_wrong(graph, node, operands), np.inf, bound)
+                if is_xla:
+                    bound = np.where(_xla_takes_freedom(graph, node, operands, value), np.inf, bound)
                 if is_xla and node.name == "stablehlo.divide" and _is_exponential(graph, node.operands[1]):
                     bound = bound + _exponent_error(value, operands)
             if is_xla and node.name == "stablehlo.logistic" and value.dtype == np.float16:
@@ -81,6 +83,22 @@ def _xla_is_wrong(graph: Graph, node: Node, operands: Sequence[Array]) -> Array 
         case "stablehlo.count_leading_zeros":
             # A negative constant of 16 bits has -48 of them.
             return operands[0] < 0
+        case _:
+            return False
+
+
+def _xla_takes_freedom(graph: Graph, node: Node, operands: Sequence[Array], value: Array) -> Array | bool:
+    """Where XLA:CPU rewrites what is equal on paper only."""
+    match node.name:
+        case "stablehlo.clamp":
+            # It takes max(clamp(low, x, high), low) for the clamp, also where low > high.
+            return np.broadcast_to(operands[0] > operands[2], value.shape)
+        case "stablehlo.divide" if value.dtype == np.float16:
+            # It takes logistic(x) / y for 1 / ((1 + exp(-x)) * y), whose divisor overflows.
+            return graph.nodes[node.operands[0]].name == "stablehlo.logistic"
+        case "stablehlo.ceil" | "stablehlo.round_nearest_afz" | "stablehlo.round_nearest_even" if value.dtype == np.float16:
+            # Of a constant -0.1 it gives 0.
+            return np.asarray(value == 0)
         case _:
             return False
 
