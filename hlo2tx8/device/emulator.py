@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Literal
 
 import numpy as np
 
-from hlo2tx8.device import interpret
+from hlo2tx8.device import interpret, native
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.decisions import Decisions, Log
 from hlo2tx8.device.faults import FaultPlace
@@ -38,9 +38,11 @@ class Emulator:
         """Which implementation runs, and why if it is not the native core in mode fast."""
         if self.mode != "fast":
             return f"definition ({self.mode})"
-        from hlo2tx8.device import native
-
         return "native" if native.available() else f"definition (no native core: {native.why_not()})"
+
+    @cached_property
+    def _is_native(self) -> bool:
+        return self.tier == "native"
 
     def run(self, program: Program, inputs: Sequence[np.ndarray], progress: Progress | None = None) -> list[np.ndarray]:
         """The outputs for these inputs, in the order of the slots; raises LaunchError or Fault, or what `progress` raises.
@@ -74,7 +76,7 @@ class Emulator:
         num_inputs = len(program.slots_of(SlotKind.INPUT))
         if len(inputs) != num_inputs:
             raise LaunchError(f"the program wants {num_inputs} inputs, given {len(inputs)}")
-        if self.tier == "native":
+        if self._is_native:
             return self._run_native(program, inputs, keeps_status, progress, log)
         outputs: dict[Slot, np.ndarray] = {}
         slots = [self._bind(slot, program, inputs, outputs) for slot in program.slots]
@@ -89,15 +91,13 @@ class Emulator:
         self, program: Program, inputs: Sequence[np.ndarray], keeps_status: bool, progress: Progress | None, log: Log | None
     ) -> tuple[list[np.ndarray], tuple[Status, ...]]:
         """The same in the native core, which binds constants and scratch itself, once."""
-        from hlo2tx8.device.native import run
-
-        arrays = [
-            array if array.flags.c_contiguous and array.nbytes == slot.size_bytes else _input(slot, array)
-            for slot, array in zip(program.slots_of(SlotKind.INPUT), inputs, strict=True)
-        ]
         outputs = [_output(slot) for slot in program.slots_of(SlotKind.OUTPUT)]
-        arrays += outputs
-        return outputs, run(program, arrays, self.chip, self.threads, keeps_status, progress, log, program.given)
+        fixed = self.chip, self.threads, keeps_status, progress, log, program.given
+        try:
+            return outputs, native.run(program, (*inputs, *outputs), *fixed)
+        except native.UnfitError:
+            checked = [_input(slot, array) for slot, array in zip(program.slots_of(SlotKind.INPUT), inputs, strict=True)]
+            return outputs, native.run(program, (*checked, *outputs), *fixed)
 
     def _bind(self, slot: Slot, program: Program, inputs: Sequence[np.ndarray], outputs: dict[Slot, np.ndarray]) -> np.ndarray:
         """The slot's bytes."""

@@ -11,9 +11,13 @@ import numpy as np
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.decisions import Log
 from hlo2tx8.device.faults import FaultPlace
+from hlo2tx8.device.native.launch import launch
 from hlo2tx8.device.native.loader import LoadedCore, load
+from hlo2tx8.device.native.machines import UnfitError
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.status import Status
+
+__all__ = ["UnfitError", "available", "run", "why_not"]
 
 
 def available() -> bool:
@@ -41,12 +45,11 @@ def run(
 
     `given` are the numbers of the slots if they are not all: constants and scratch may be left to the core. `threads` = 0 takes one
     per processor. With `keeps_status`, which takes time, gives the exception bits of every tile. Ctrl-C stops a run; `progress`
-    hears about ten times a second where it is, `log` what its records load. Raises Fault; RuntimeError if there is no core.
+    hears about ten times a second where it is, `log` what its records load. Raises Fault; UnfitError if an
+    array is not contiguous; RuntimeError if there is no core.
     """
     core = load()
     if isinstance(core, str):
         raise RuntimeError(f"no native core: {core}")
-    from hlo2tx8.device.native.launch import launch
-
     numbers = range(len(slots)) if given is None else given
-    return launch(core.library, program, numbers, slots, chip, threads, keeps_status, progress, log)
+    return launch(core, program, numbers, slots, chip, threads, keeps_status, progress, log)

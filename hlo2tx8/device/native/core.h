@@ -6,7 +6,7 @@
 
 #include "base.h"
 
-#define ABI_VERSION 7
+#define ABI_VERSION 8
 #define NUM_REGISTERS 64
 #define MAX_TILES 64
 #define MAX_DEPTH 32

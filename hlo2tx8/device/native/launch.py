@@ -8,7 +8,8 @@ import numpy as np
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.decisions import MOST_ROWS, Log
 from hlo2tx8.device.faults import Fault, FaultKind, FaultPlace
-from hlo2tx8.device.native.machines import KEPT, PlaceOfFault, RefusedError, machine_for
+from hlo2tx8.device.native.loader import LoadedCore
+from hlo2tx8.device.native.machines import KEPT, PlaceOfFault, RefusedError, UnfitError, machine_for
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.status import Status
 
@@ -25,32 +26,8 @@ KINDS: tuple[FaultKind | None, ...] = (  # enum fault_kind of core.h
 )
 
 
-def declare(library: ctypes.CDLL) -> None:
-    """Says what the functions take; once per library."""
-    pointer, number = ctypes.c_void_p, ctypes.c_int64
-    program = (pointer, number, pointer, number)
-    library.tx8_create.restype = pointer
-    library.tx8_create.argtypes = (*program, number, ctypes.c_int, ctypes.c_int, pointer)
-    library.tx8_restart.argtypes = (pointer, *program, pointer)
-    library.tx8_set_laws.argtypes = (pointer, ctypes.c_double, ctypes.c_double)
-    library.tx8_set_laws.restype = None
-    library.tx8_keep_status.argtypes = (pointer, ctypes.c_int)
-    library.tx8_keep_status.restype = None
-    library.tx8_status.argtypes = (pointer, ctypes.c_int)
-    library.tx8_status.restype = ctypes.c_uint32
-    library.tx8_keep_decisions.argtypes = (pointer, pointer, number)
-    library.tx8_keep_decisions.restype = None
-    library.tx8_decisions.argtypes = (pointer, pointer, number)
-    library.tx8_decisions.restype = number
-    library.tx8_run.argtypes = (pointer, ctypes.c_double, pointer)
-    library.tx8_place.argtypes = (pointer, pointer)
-    library.tx8_place.restype = None
-    library.tx8_destroy.argtypes = (pointer,)
-    library.tx8_destroy.restype = None
-
-
 def launch(
-    library: ctypes.CDLL,
+    core: LoadedCore,
     program: Program,
     given: Sequence[int],
     arrays: Sequence[np.ndarray],
@@ -64,15 +41,20 @@ def launch(
 
     `arrays` are the slots `given`, always the same object for quick launches; the others are the machine's. While the core works
     Python is free for other threads. `progress` is told every SLICE_SECONDS where the first tile is that has not ended. Raises
-    Fault, MemoryError, or what a signal handler or `progress` raises.
+    Fault, MemoryError, UnfitError, or what a signal handler or `progress` raises.
     """
     try:
-        machine = machine_for(library, program, given, arrays, chip, threads)
+        machine = machine_for(core, program, given, arrays, chip, threads)
     except RefusedError as error:
         raise _refused(program, chip, error.fault) from None
-    outcome, status = TIME, ()
+    bound = tuple(arrays)
     try:
-        held = machine.bind(arrays)
+        held = machine.bind(bound)
+    except UnfitError:
+        KEPT.give(machine)
+        raise
+    library, outcome, status = core.library, TIME, ()
+    try:
         machine.keep_status(keeps_status)
         decides = machine.keep_decisions(log.records if log is not None else (), MOST_ROWS + 1)
         while outcome == TIME:
@@ -80,7 +62,7 @@ def launch(
             if outcome == TIME and progress is not None:
                 library.tx8_place(machine.machine, machine.fault_address)
                 progress(_place(program, machine.fault))
-        del held, decides
+        del bound, held, decides
         if keeps_status:
             status = tuple(Status(library.tx8_status(machine.machine, tile)) for tile in range(chip.tiles))
         if log is not None:

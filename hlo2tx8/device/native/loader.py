@@ -4,23 +4,29 @@ import ctypes
 import importlib.machinery
 import platform
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
-from hlo2tx8.device.native.launch import declare
-
-ABI_VERSION = 7
+ABI_VERSION = 8
 # Best last; each level's `tx8_supported` (compiled for the baseline) says whether the processor has it.
 LEVELS = ("baseline", "v2", "v3", "v4")
 
 
+class _Python(ctypes.Structure):
+    """struct python of arguments.c."""
+
+    _fields_ = tuple((name, ctypes.c_void_p) for name in ("get_buffer", "release_buffer", "item", "clear_error"))
+
+
 @dataclass(frozen=True)
 class LoadedCore:
-    """`library` with the functions of core.h; `level` is its instruction set."""
+    """`library` with the functions of core.h; `level` is its instruction set; `bind` is tx8_bind, called with Python's lock."""
 
     library: ctypes.CDLL
     level: str
+    bind: Callable[[tuple[object, ...], int, int, int, int], int]
 
 
 def _path(level: str) -> Path | None:
@@ -30,6 +36,42 @@ def _path(level: str) -> Path | None:
         if path.exists():
             return path
     return None
+
+
+def declare(library: ctypes.CDLL) -> None:
+    """Says what the functions take; once per library."""
+    pointer, number = ctypes.c_void_p, ctypes.c_int64
+    program = (pointer, number, pointer, number)
+    library.tx8_create.restype = pointer
+    library.tx8_create.argtypes = (*program, number, ctypes.c_int, ctypes.c_int, pointer)
+    library.tx8_restart.argtypes = (pointer, *program, pointer)
+    library.tx8_set_laws.argtypes = (pointer, ctypes.c_double, ctypes.c_double)
+    library.tx8_set_laws.restype = None
+    library.tx8_keep_status.argtypes = (pointer, ctypes.c_int)
+    library.tx8_keep_status.restype = None
+    library.tx8_status.argtypes = (pointer, ctypes.c_int)
+    library.tx8_status.restype = ctypes.c_uint32
+    library.tx8_keep_decisions.argtypes = (pointer, pointer, number)
+    library.tx8_keep_decisions.restype = None
+    library.tx8_decisions.argtypes = (pointer, pointer, number)
+    library.tx8_decisions.restype = number
+    library.tx8_run.argtypes = (pointer, ctypes.c_double, pointer)
+    library.tx8_place.argtypes = (pointer, pointer)
+    library.tx8_place.restype = None
+    library.tx8_destroy.argtypes = (pointer,)
+    library.tx8_destroy.restype = None
+
+
+def _binding(path: Path) -> Callable[[tuple[object, ...], int, int, int, int], int]:
+    """tx8_bind with Python's functions."""
+    api = ctypes.pythonapi
+    functions = api.PyObject_GetBuffer, api.PyBuffer_Release, api.PyTuple_GetItem, api.PyErr_Clear
+    python = _Python(*(ctypes.cast(function, ctypes.c_void_p) for function in functions))
+    bind = ctypes.PyDLL(str(path)).tx8_bind
+    bind.restype = ctypes.c_int64
+    number, pointer = ctypes.c_int64, ctypes.c_void_p
+    bind.argtypes = (pointer, ctypes.py_object, number, number, pointer, pointer)
+    return partial(bind, ctypes.byref(python))
 
 
 @cache
@@ -49,6 +91,6 @@ def load() -> LoadedCore | str:
             reason = f"{path.name} is of another version; build it again"
         elif library.tx8_supported():
             declare(library)
-            return LoadedCore(library, level)
+            return LoadedCore(library, level, _binding(path))
     warnings.warn(f"no native core, programs run in the slow definition tier: {reason}", RuntimeWarning, stacklevel=3)
     return reason

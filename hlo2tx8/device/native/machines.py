@@ -7,12 +7,12 @@ import threading
 import weakref
 from array import array
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.host_memory import LARGE_BYTES, RECYCLED_BYTES, allocate
+from hlo2tx8.device.native.loader import LoadedCore
 from hlo2tx8.device.program import Program, SlotKind
 
 MAX_DEPTH = 32
@@ -42,6 +42,10 @@ class RefusedError(Exception):
         self.fault = fault
 
 
+class UnfitError(ValueError):
+    """An array that cannot be bound to its slot."""
+
+
 class Machine:
     """One of the core's, ready for a program whose slots `given` the caller binds to arrays for each run.
 
@@ -49,21 +53,21 @@ class Machine:
     """
 
     def __init__(
-        self, library: ctypes.CDLL, program: Program, given: Sequence[int], sizes: Sequence[int], chip: Chip, threads: int
+        self, core: LoadedCore, program: Program, given: Sequence[int], sizes: Sequence[int], chip: Chip, threads: int
     ) -> None:
         """`sizes` are the bytes of the given slots; raises RefusedError."""
-        self.library, self.chip = library, chip
+        self.core, self.library, self.chip = core, core.library, chip
         self.fault = PlaceOfFault()
         self.fault_address = ctypes.addressof(self.fault)
         self.threads, self.num_threads = threads, threads or _threads_for(program)
         self.keeps_status = self.decides = False
         self.machine = 0
         self._bind(program, given, sizes)
-        self.machine = library.tx8_create(*self._arguments(), chip.spm_limit, chip.tiles, self.num_threads, self.fault_address)
+        self.machine = self.library.tx8_create(*self._arguments(), chip.spm_limit, chip.tiles, self.num_threads, self.fault_address)
         if not self.machine:
             raise RefusedError(self.fault)
         laws = chip.laws.satrelu_bound, chip.laws.leakyrelu_slope
-        library.tx8_set_laws(self.machine, *(math.nan if v is None else v for v in laws))
+        self.library.tx8_set_laws(self.machine, *(math.nan if v is None else v for v in laws))
 
     def make_ready(self, program: Program, given: Sequence[int], sizes: Sequence[int]) -> None:
         """For another program, or for other slots of the same one; raises RefusedError, and is good for nothing then."""
@@ -86,9 +90,11 @@ class Machine:
         own = [number for number in range(len(program.slots)) if number not in theirs]
         count = max([len(program.slots), *(number + 1 for number in given)])
         self.table = array("q", bytes(16 * count))  # struct tx8_slot of core.h
-        self.places = tuple(2 * number for number in given)
-        for place, size in zip(self.places, sizes, strict=True):
-            self.table[place + 1] = size
+        self.table_address = self.table.buffer_info()[0]
+        self.numbers = array("q", given)
+        self.numbers_address = self.numbers.buffer_info()[0]
+        for number, size in zip(given, sizes, strict=True):
+            self.table[2 * number + 1] = size
         self.large: list[tuple[int, int]] = []
         small: list[tuple[int, int]] = []
         end = 0
@@ -109,21 +115,28 @@ class Machine:
             self.table[place] = start + offset
 
     def _arguments(self) -> tuple[int, int, int, int]:
-        return self.code.ctypes.data, len(self.code), self.table.buffer_info()[0], len(self.table) // 2
+        return self.code.ctypes.data, len(self.code), self.table_address, len(self.table) // 2
 
     def fits(self, chip: Chip, threads: int, program: Program) -> bool:
         """Can it be made ready for the program?"""
         return self.chip == chip and self.num_threads == (threads or _threads_for(program))
 
-    def bind(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The arrays of the next run, of the given slots; what has to stay alive besides until its end."""
-        table = self.table
-        for place, data in zip(self.places, arrays, strict=True):
-            table[place] = address_of(data)
+    def bind(self, arrays: tuple[np.ndarray, ...]) -> list[np.ndarray]:
+        """The arrays of the next run, of the given slots; what has to stay alive besides until its end.
+
+        UnfitError if one is not contiguous or of another size.
+        """
+        at, count = 0, len(self.numbers)
+        while (at := self.core.bind(arrays, at, count, self.numbers_address, self.table_address)) < count:
+            data, place = arrays[at], 2 * self.numbers[at]
+            if not data.flags.c_contiguous or data.nbytes != self.table[place + 1]:
+                raise UnfitError(f"slot {self.numbers[at]} has {self.table[place + 1]} contiguous bytes, given {data.nbytes}")
+            self.table[place] = data.ctypes.data
+            at += 1
         held: list[np.ndarray] = []
         for place, size in self.large:
             held.append(allocate(size))
-            table[place] = address_of(held[-1])
+            self.table[place] = address_of(held[-1])
         return held
 
     def keep_status(self, keeps: bool) -> None:
@@ -185,15 +198,18 @@ KEPT = _Kept()
 
 
 def machine_for(
-    library: ctypes.CDLL, program: Program, given: Sequence[int], arrays: Sequence[np.ndarray], chip: Chip, threads: int
+    core: LoadedCore, program: Program, given: Sequence[int], arrays: Sequence[np.ndarray], chip: Chip, threads: int
 ) -> Machine:
     """One that is ready, its own: `KEPT.give` or `destroy` it after the run. Raises RefusedError."""
     machine, is_ready = KEPT.take(program, given, chip, threads)
+    if machine is not None and is_ready:
+        return machine
+    is_programs = given is program.given
+    sizes = [program.slots[n].size_bytes for n in given] if is_programs else [a.nbytes for a in arrays]
     if machine is None:
-        return Machine(library, program, given, [a.nbytes for a in arrays], chip, threads)
-    if not is_ready:
-        machine.threads = threads
-        machine.make_ready(program, given, [a.nbytes for a in arrays])
+        return Machine(core, program, given, sizes, chip, threads)
+    machine.threads = threads
+    machine.make_ready(program, given, sizes)
     return machine
 
 
@@ -206,15 +222,6 @@ def _threads_for(program: Program) -> int:
     return 1 if sum(slot.size_bytes for slot in program.slots) < SINGLE_THREAD_BYTES else processors()
 
 
-_view: Any = ctypes.c_char.from_buffer
-_addressof = ctypes.addressof
-
-
 def address_of(data: np.ndarray) -> int:
-    """Of the first element; numpy's own way takes four times as long, but it serves arrays that have no buffer to write."""
-    if data.flags.writeable:
-        try:
-            return _addressof(_view(data))
-        except (TypeError, ValueError):  # no format for the dtype, no element
-            pass
+    """Of the first element."""
     return data.ctypes.data
