@@ -12,7 +12,7 @@ from hlo2tx8.options import Options
 from hlo2tx8.pjrt.configuration import override
 from hlo2tx8.pjrt.host_calls import HostFunctions
 from hlo2tx8.pjrt.interrupts import Interrupts
-from hlo2tx8.pjrt.jax_side import CompileOptions, compile_options, main_function
+from hlo2tx8.pjrt.jax_side import CompileOptions, MainFunction, compile_options, main_function
 from hlo2tx8.pjrt.protobuf import integers, messages
 
 if TYPE_CHECKING:
@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from hlo2tx8.driver import Watch
     from hlo2tx8.pjrt.split_executable import SplitExecutable
     from hlo2tx8.runtime.executable import Executable
+    from hlo2tx8.runtime.signature import Signature
 
     AnyExecutable: TypeAlias = Executable | SplitExecutable
 
 MOST_CACHED = 512
-SAID = (b"tf.aliasing_output", b"jax.buffer_donor", b"mhlo.memory_kind")
+ALIASING, DONOR = "tf.aliasing_output", "jax.buffer_donor"
+SAID = (ALIASING.encode(), DONOR.encode(), b"mhlo.memory_kind")
 """Attributes of arguments and results that `describe` looks for."""
 MOST_WAITED_SECONDS = 10.0
 
@@ -166,10 +168,20 @@ def describe(executable: "AnyExecutable", code: bytes) -> Compiled:
         of_outputs, of_inputs = (("",) * len(ports) for ports in (executable.signature.outputs, executable.signature.inputs))
         return Compiled(executable, (), of_outputs, of_inputs, code=code)
     main = main_function(code)
-    donated = tuple(
-        i for i, attributes in enumerate(main.arguments) if "tf.aliasing_output" in attributes or "jax.buffer_donor" in attributes
-    )
+    donated = _donated(main, executable.signature)
     return Compiled(executable, donated, _memory_kinds(main.results), _memory_kinds(main.arguments), code=code)
+
+
+def _donated(main: MainFunction, signature: "Signature") -> tuple[int, ...]:
+    """Arguments whose memory a result gets: it is said which, or any result of that size may. Other donors keep theirs."""
+    found = [i for i, attributes in enumerate(main.arguments) if ALIASING in attributes]
+    taken = {int(main.arguments[i][ALIASING].partition(" ")[0]) for i in found}
+    free = [output.size_bytes for i, output in enumerate(signature.outputs) if i not in taken]
+    for i, attributes in enumerate(main.arguments):
+        if DONOR in attributes and signature.inputs[i].size_bytes in free:
+            free.remove(signature.inputs[i].size_bytes)
+            found.append(i)
+    return tuple(sorted(found))
 
 
 def _memory_kinds(attributes: tuple[dict[str, str], ...]) -> tuple[str, ...]:

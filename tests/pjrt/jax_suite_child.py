@@ -75,7 +75,7 @@ def main(task: dict[str, Any]) -> int:
     if task["is_cpu"]:
         import_module("jax._src.test_util")  # it has the option
         cast(Any, jax.config).update("jax_test_dut", "cpu")
-    arguments = ["-q", "-p", "no:cacheprovider", "-W", "ignore", "--tb=short", "-k", task["k"], "--no-header", task["file"]]
+    arguments = ["-q", "-s", "-p", "no:cacheprovider", "-W", "ignore", "--tb=short", "-k", task["k"], "--no-header", task["file"]]
     code = pytest.main(arguments, plugins=[Recorder(task)])
     return 0 if code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED) else int(code)
 

@@ -335,3 +335,11 @@ def check_sums_of_segments_whose_parts_stay_where_they_are():
         found = [np.asarray(shard.data).tolist() for shard in parts.addressable_shards]
         assert found == [[1, 0, 0], [0, 5, 0], [0, 0, 9], [6, 7, 0]]
         np.testing.assert_array_equal(jax.reshard(parts, P()), [7, 12, 9])
+
+
+def check_donated_arrays_that_no_result_can_take_over_are_kept():
+    x = jax.device_put(np.arange(16, dtype=np.float32).reshape(8, 2), NamedSharding(LINE, P("x")))
+    jax.jit(lambda x: x @ x.T, donate_argnums=0)(x)
+    assert not x.is_deleted()
+    jax.jit(lambda x: x * 2, donate_argnums=0)(x)
+    assert x.is_deleted()
