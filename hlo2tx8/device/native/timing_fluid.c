@@ -106,7 +106,8 @@ void step_fluid(struct model *m, int fluid, double until) {
     for (int k = 0; k < f->num_flowing; k++) {
         struct issued *const i = f->flowing[k];
         i->rest -= cycles * rates[k];
-        if (i->rest <= SAME_CYCLES * rates[k]) done[num_done++] = i;
+        /* late enough, the clock does not tell what is left from nothing */
+        if (i->rest <= SAME_CYCLES * rates[k] || until + i->rest / rates[k] <= until) done[num_done++] = i;
         else f->flowing[num++] = i;
     }
     f->num_flowing = num;

@@ -17,6 +17,8 @@ from hlo2tx8.device.isa.tdma import TdmaTensor
 from hlo2tx8.device.ne_cycles import ne_cycles, product_of
 from hlo2tx8.device.timing.noc import Packet
 
+NO_BOUND = 1 << 63
+
 
 class Range(NamedTuple):
     """SPM bytes [start, end) that an instruction reads or writes."""
@@ -54,7 +56,12 @@ def spm_ranges(kind: type[Instruction], o: Operands) -> tuple[Range, ...]:
 
 
 def cost(kind: type[Instruction], o: Operands, chip: Chip) -> tuple[Work, tuple[Range, ...]]:
-    """What an instruction with these operands asks of its engine, and its ranges."""
+    """What an instruction with these operands asks of its engine, and its ranges.
+
+    Registers may hold what no operand may be: such a record faults when it runs, here it costs what the nearest operands do.
+    """
+    if any(not low <= o.values[name] <= high for name, low, high in _bounds(kind)):
+        o = Operands({**o.values, **{name: min(max(o[name], low), high) for name, low, high in _bounds(kind)}}, o.fmt, o.fmt2)
     ranges = spm_ranges(kind, o)
     return work_of(kind, o, chip, ranges), ranges
 
@@ -62,6 +69,18 @@ def cost(kind: type[Instruction], o: Operands, chip: Chip) -> tuple[Work, tuple[
 def least(f: Field) -> int:
     """What an operand counts as that is not known."""
     return f.least or int(f.role is Role.COUNT)
+
+
+@cache
+def _bounds(kind: type[Instruction]) -> tuple[tuple[str, int, int], ...]:
+    """Of the operands that have bounds: name, least, most."""
+    found: list[tuple[str, int, int]] = []
+    for f in kind.FIELDS:
+        is_natural = f.role in (Role.COUNT, Role.STRIDE)
+        if is_natural or f.least is not None or f.most is not None:
+            low = f.least if f.least is not None else 0 if is_natural else -NO_BOUND
+            found.append((f.name, low, NO_BOUND if f.most is None else f.most))
+    return tuple(found)
 
 
 @cache

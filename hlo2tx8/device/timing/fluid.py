@@ -62,7 +62,9 @@ class Fluid(ABC):
         rest: list[Transfer] = []
         for transfer, rate in zip(self.flowing, rates, strict=True):
             transfer.rest -= cycles * rate
-            (done if transfer.rest <= SAME_CYCLES * rate else rest).append(transfer)
+            # late enough, the clock does not tell what is left from nothing
+            is_done = transfer.rest <= SAME_CYCLES * rate or until + transfer.rest / rate <= until
+            (done if is_done else rest).append(transfer)
         self.flowing = rest
         while self.coming and self.coming[0].flows_at <= self.now + SAME_CYCLES:
             self.flowing.append(heappop(self.coming))
