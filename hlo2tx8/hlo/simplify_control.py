@@ -19,13 +19,14 @@ always equals the first, go. Ops whose results nobody reads go, at every depth.
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 
-from hlo2tx8.dialects.hlo import decode_attributes, is_splat_literal, name_of, origin
+from hlo2tx8.dialects.hlo import CopyOp, decode_attributes, is_splat_literal, name_of, origin
+from hlo2tx8.dialects.layout import as_tensor, is_tensor
 from hlo2tx8.errors import CompileError
 from hlo2tx8.hlo.lift_map import lift_map
 from hlo2tx8.hlo.regions import CONTROL, inline_region
@@ -112,14 +113,25 @@ def _read_tuple(op: Operation) -> None:
 
 def _replace_custom_call(op: Operation) -> None:
     target = str(decode_attributes(op).get("call_target_name", ""))
-    same = [value.type for value in op.operands] == list(op.result_types)
+    same = [_elements(value.type) for value in op.operands] == [_elements(type_) for type_ in op.result_types]
     if target in SINKS and not op.results:
         op.detach()
         op.erase()
         return
     if target not in SINGLE_DEVICE_IDENTITIES or not same:
         raise CompileError("E1001", f"custom call of target {target} is not supported", origin=origin(op))
-    Rewriter.replace_op(op, [], list(op.operands))
+    values: list[SSAValue] = []
+    for value, type_ in zip(op.operands, op.result_types, strict=True):
+        copy = CopyOp(operands=[[value]], result_types=[[type_]]) if value.type != type_ else None
+        if copy is not None:
+            Rewriter.insert_op(copy, InsertPoint.before(op))
+        values.append(value if copy is None else copy.results[0])
+    Rewriter.replace_op(op, [], values)
+
+
+def _elements(type_: Attribute) -> Attribute:
+    """The type without its layout."""
+    return TensorType(as_tensor(type_).element_type, as_tensor(type_).get_shape()) if is_tensor(type_) else type_
 
 
 def _choose_branch(op: Operation) -> None:

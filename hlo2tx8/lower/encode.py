@@ -17,6 +17,7 @@ from hlo2tx8.device.isa.encoding import Operand, Record, Register
 from hlo2tx8.device.isa.forms import KcScalar
 from hlo2tx8.device.isa.kc_control import (
     KcAffine,
+    KcBarrier,
     KcEnd,
     KcEndIf,
     KcFloorDiv,
@@ -265,6 +266,9 @@ class _Encoder:
         self.uses += uses_of(op, len(self.records))
         fmt2 = op.fmt2 if op.FORMATS2 else Format.INT8
         self.records.append(Record(type(op), resolved, op.fmt, fmt2, op.rounding, op.origin))
+        if isinstance(op, KcBarrier) and len(self.values.results) == 1:
+            # What is cut here is timed by itself if no register lives on.
+            self.values.forget()
 
     def _field(self, value: int | SSAValue) -> Operand:
         if isinstance(value, int):

@@ -69,6 +69,11 @@ class ValueNumbering:
         self.copies.pop()
         self.results.pop()
 
+    def forget(self) -> None:
+        """What is needed again is computed again."""
+        self.copies[-1].clear()
+        self.results[-1].clear()
+
     def copy_of(self, form: LinearForm) -> int | None:
         """The value that holds the form already."""
         for copies in reversed(self.copies):
