@@ -11,7 +11,7 @@ HERE = Path(__file__).parent
 CHECKS = sorted((HERE / "checks").glob("*.py"))
 
 
-OPTIONS = {"devices": "chips:4"}
+OPTIONS = {"devices": "chips:4", "shardings": "chips:4"}
 
 
 @pytest.mark.parametrize("file", CHECKS, ids=lambda file: file.stem)
