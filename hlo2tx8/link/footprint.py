@@ -98,7 +98,7 @@ def meets(a: Access, b: Access) -> bool:
 
 def footprint_of(records: Sequence[Record], tiles: int) -> Footprint:
     """Of records in whose registers nothing is known at the start but the tile's number."""
-    if any(r.kind is KcBarrier or r.kind.ENGINE is Engine.DTE for r in records):
+    if any(r.kind.ENGINE is Engine.DTE for r in records):
         return _bound(records, tiles)
     walk = _Walk(records, partners(records), tiles)
     walk.run(
@@ -107,7 +107,9 @@ def footprint_of(records: Sequence[Record], tiles: int) -> Footprint:
         np.ones(tiles, bool),
         {ZERO.number: Interval(*[np.zeros(tiles, np.int64)] * 2), TILE.number: Interval(*[np.arange(tiles)] * 2)},
     )
-    return Footprint(tuple(Access(slot, is_write, *ends) for (slot, is_write), ends in walk.found.items()))
+    found = Footprint(tuple(Access(slot, is_write, *ends) for (slot, is_write), ends in walk.found.items()))
+    meets_itself = any(r.kind is KcBarrier for r in records)
+    return _bound(records, tiles) if meets_itself and not found.is_alone else found
 
 
 def _bound(records: Sequence[Record], tiles: int) -> Footprint:
@@ -134,7 +136,7 @@ class _Walk:
                 self.block(at, may, dict(registers), registers)
             elif record.kind is KcLoop:
                 lo, hi = (self.value(fields[name], registers) for name in ("lo", "hi"))
-                inside = {r: v for r, v in registers.items() if r not in self.written(at, partner)}
+                inside = {r: v for r, v in registers.items() if r not in self.written(at + 1, partner)}
                 if lo is not None and hi is not None:
                     inside[_number(fields["rd"])] = Interval(lo.least, np.maximum(lo.most, hi.most - 1))
                     self.block(at, active & (lo.least < hi.most), inside, registers)
@@ -151,12 +153,12 @@ class _Walk:
         """The block that begins with record `at`; what it writes is not known behind it."""
         if active.any():
             self.run(at + 1, self.partners[at], active, inside)
-        for number in (*self.written(at, self.partners[at]), _number(self.records[at].fields.get("rd", 0))):
+        for number in self.written(at, self.partners[at]):
             registers.pop(number, None)
 
     def written(self, at: int, end: int) -> list[int]:
-        """The registers that records between these write."""
-        return [_number(r.fields["rd"]) for r in self.records[at + 1 : end] if "rd" in r.fields]
+        """The registers that the records from `at` to before `end` write."""
+        return [_number(r.fields["rd"]) for r in self.records[at:end] if "rd" in r.fields]
 
     def value(self, operand: Operand, registers: Mapping[int, Interval]) -> Interval | None:
         """None if nothing is known."""

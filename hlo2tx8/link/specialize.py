@@ -17,7 +17,7 @@ from functools import cache
 from hlo2tx8.device.isa import Instruction, Role
 from hlo2tx8.device.isa.encoding import Operand, Record, Register, partners
 from hlo2tx8.device.isa.forms import KcScalar
-from hlo2tx8.device.isa.kc_control import KcAffine, KcEnd, KcEndIf, KcIf, KcLoop
+from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcIf, KcLoop
 from hlo2tx8.link.records import TILE, ZERO
 
 MOST = 1 << 62
@@ -50,7 +50,7 @@ class _Work:
                 self.loop(at, known)
             elif "rd" in record.fields:
                 self.scalar(at, known)
-            else:
+            elif record.kind is not KcBarrier:  # there is nobody to meet
                 self.emit(at, _with_numbers(record, known))
             at = partner + 1 if record.kind in (KcIf, KcLoop) else at + 1
 

@@ -175,7 +175,7 @@ static void find_chains(struct machine *m) {
     }
 }
 
-#define EAGER_BYTES (1 << 17) /* of DDR for each barrier: with as many workers are woken at once, else after a while */
+#define EAGER_BYTES (1 << 17) /* of DDR for each launch: with as many workers are woken at once, else after a while */
 
 /* A program's last barrier if tiles only halt behind it. */
 static i64 find_final_barrier(const struct machine *m) {
@@ -184,10 +184,16 @@ static i64 find_final_barrier(const struct machine *m) {
     return at >= 0 && m->steps[at].form == FORM_BARRIER ? at : m->num_records;
 }
 
-/* Is there so much data, for each barrier that is written down, that no phase is short? */
+/* Does a record wait for all engines, as launches do that follow each other? */
+static int is_full_wait(const struct machine *m, i64 at) {
+    const u64 *const record = m->code + at * RECORD_WORDS;
+    return m->steps[at].opcode == OP_KC_WAIT && !(record[1] & 1) && record[HEADER_WORDS] == (1 << ENGINE_KC) - 1;
+}
+
+/* Is there so much data, for each launch that is written down, that no phase is short? */
 static int has_long_phases(const struct machine *m) {
     i64 phases = 1, bytes = 0;
-    for (i64 i = 0; i < m->num_records; i++) phases += m->steps[i].form == FORM_BARRIER;
+    for (i64 i = 0; i < m->num_records; i++) phases += is_full_wait(m, i) || (m->steps[i].form == FORM_BARRIER && !(i && is_full_wait(m, i - 1)));
     for (i64 i = 0; i < m->num_slots; i++) bytes += m->slots[i].size;
     return bytes / phases >= EAGER_BYTES;
 }

@@ -8,10 +8,11 @@
 #define WAKE_SECONDS 2e-5 /* in less a phase is over before a worker has woken */
 
 void wake_workers(struct machine *m) {
+    m->wake_at = INFINITY;
+    if (__atomic_load_n(&m->next_tile, __ATOMIC_RELAXED) >= m->num_tiles) return; /* no tile is left for them */
     pthread_mutex_lock(&m->mutex);
     __atomic_store_n(&m->generation, m->generation + 1, __ATOMIC_RELEASE);
     m->is_open = 1;
-    m->wake_at = INFINITY;
     pthread_cond_broadcast(&m->start);
     pthread_mutex_unlock(&m->mutex);
 }
@@ -35,8 +36,8 @@ static void leave_spm(struct machine *m, struct tile *t, int thread) {
 
 static void run_tiles(struct machine *m, int thread) {
     for (;;) {
-        const int number = __atomic_fetch_add(&m->next_tile, 1, __ATOMIC_RELAXED);
-        if (number >= m->num_tiles) break;
+        const int number = m->num_tiles - 1 - __atomic_fetch_add(&m->next_tile, 1, __ATOMIC_RELAXED); /* what is one tile's is the first one's */
+        if (number < 0) break;
         struct tile *const t = &m->tiles[number];
         if (t->state != TILE_RUNNING) continue;
         if (!t->spm && t->at <= m->final_barrier) take_spm(m, t, thread);

@@ -45,7 +45,7 @@ def shared(kind: type, slot: int, size: int, share: int, distance: int) -> list[
     """Every tile accesses its share of so many bytes, `distance` times as far from the start as it is."""
     access = {Rdma: load, Wdma: store}[kind]
     return [
-        Record(KcAffine, {"rd": Register(2), "c": size, "r1": TILE, "k1": -share}),
+        Record(KcAffine, {"rd": Register(2), "c": size, "r1": TILE, "k1": -share, "r2": Register(0), "k2": 0}),
         Record(KcMin, {"rd": Register(3), "a": Register(2), "b": share}),
         Record(KcMax, {"rd": Register(2), "a": Register(3), "b": 0}),
         Record(KcLess, {"rd": Register(3), "a": 0, "b": Register(2)}),
@@ -79,6 +79,11 @@ def test_shares():
     assert not footprint_of(shared(Wdma, 7, 150, 64, 1), TILES).is_alone
     assert footprint_of(shared(Wdma, 7, 64, 64, 1), TILES).is_alone
     assert footprint_of(shared(Rdma, 7, 150, 64, 1), TILES).is_alone
+
+
+def test_shares_behind_a_branch():
+    found = reached([*shared(Wdma, 7, 64, 64, 1), *shared(Wdma, 8, 150, 64, 1)])
+    assert found == reached(shared(Wdma, 7, 64, 64, 1)) | reached(shared(Wdma, 8, 150, 64, 1))
 
 
 def test_a_loop_reaches_what_all_its_turns_do():
@@ -133,6 +138,14 @@ def test_a_loop_of_tile_0():
     write = work(*shared(Wdma, 0, 64, 64, 1))
     assert barriers(nest(write, work(*shared(Wdma, 1, 64, 64, 1)))) == ["if", "loop", "store", "store"]
     assert barriers(nest(write, work(load(0, 0, 64), *shared(Wdma, 1, 256, 64, 1))))[:4] == ["loop", "barrier", "if", "store"]
+
+
+def test_work_that_meets_itself():
+    few, many = (shared(Wdma, 0, size, 64, 1) for size in (64, 256))
+    meeting = Record(KcBarrier)
+    assert barriers(work(*few, meeting, *shared(Rdma, 0, 64, 64, 1), *few)) == ["if", "store", "load", "store"]
+    both = work(*many, meeting, load(0, 0, 256), *many), work(*shared(Wdma, 1, 256, 64, 1))
+    assert barriers(*both) == ["if", "store", "barrier", "load", "if", "store", "barrier", "if", "store"]
 
 
 # ------------------------------------------------------------------------------------------------------------ tile 0
