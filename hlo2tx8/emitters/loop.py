@@ -10,7 +10,7 @@
       func.return %0 : tensor<..>
     }
 
-Roots of equal shape share a loop.
+Roots of equal shape share a loop; a concatenation has one for each operand.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +29,7 @@ from hlo2tx8.errors import UnsupportedOp
 from hlo2tx8.indexing import Dim, IndexingMap
 from hlo2tx8.partitioner.accesses import AccessAnalysis
 from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction, partition
+from hlo2tx8.partitioner.concatenate_parts import split_concatenation
 from hlo2tx8.partitioner.contraction import Contraction
 from hlo2tx8.partitioner.instruction import is_elemental, is_inlined_constant, is_read_as_a_whole, tensor_type
 from hlo2tx8.partitioner.reduction_blocks import Blocks
@@ -59,7 +60,11 @@ class LoopEmitter:
     def emit(self, match: Match) -> ModuleOp:
         partitioned = partition(match.fusion.body)
         accesses = AccessAnalysis(partitioned, match.fusion.target)
-        return emit_loops(match.fusion, partitioned, accesses, lambda function: [(accesses.split(function), {})])
+
+        def nests(function: SubgraphFunction) -> Sequence[Nest]:
+            return [(split, {}) for split in split_concatenation(function, accesses)]
+
+        return emit_loops(match.fusion, partitioned, accesses, nests)
 
 
 def emit_loops(fusion: Fusion, partitioned: PartitionedComputation, accesses: AccessAnalysis, split: Split) -> ModuleOp:

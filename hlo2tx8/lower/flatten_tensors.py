@@ -354,8 +354,11 @@ def _domain(op: InDomainOp, block: Block, scope: _Scope) -> SSAValue:
 
 
 def _without_division(expr: Expr, interval: Interval) -> tuple[Expr, Interval]:
-    """`x floordiv k in [a, b]` is `x in [a * k, b * k + k - 1]`, which is affine if x is."""
-    while isinstance(expr, FloorDiv) and isinstance(expr.rhs, Const) and expr.rhs.value > 0:
-        divisor = expr.rhs.value
-        expr, interval = expr.lhs, Interval(interval.lo * divisor, interval.hi * divisor + divisor - 1)
-    return expr, interval
+    """`x floordiv k + c in [a + c, b + c]` is `x in [a * k, b * k + k - 1]`, which is affine if x is."""
+    while True:
+        constant, terms = expr.affine_terms()
+        term = next(iter(terms)) if list(terms.values()) == [1] else None
+        if not isinstance(term, FloorDiv) or not isinstance(term.rhs, Const) or term.rhs.value <= 0:
+            return expr, interval
+        low, high, divisor = interval.lo - constant, interval.hi - constant, term.rhs.value
+        expr, interval = term.lhs, Interval(low * divisor, high * divisor + divisor - 1)

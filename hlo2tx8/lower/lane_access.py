@@ -163,6 +163,11 @@ class LaneSpace:
             region = region.intersect(self._one_constraint(simple, interval, bounds))
         return region
 
+    def is_never(self, constraints: tuple[Constraint, ...]) -> bool:
+        """Is there a constraint that holds nowhere?"""
+        found = ((self.bounds(self.simplify(expr)), interval) for expr, interval in constraints)
+        return any(bounds.hi < interval.lo or interval.hi < bounds.lo for bounds, interval in found)
+
     def _one_constraint(self, expr: Expr, interval: Interval, bounds: Interval) -> Region:
         access = self.access(expr)
         moving = [] if access is None else [k for k, s in enumerate(access.strides) if s]

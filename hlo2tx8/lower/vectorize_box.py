@@ -276,10 +276,12 @@ class BoxBuilder:
         """A value that differs by region: a clipped load over a fill, or a select by mask."""
         if op.cond not in self.conditions:
             raise CompileError("E3006", "a branch in an element function depends on data")
+        if self.space.is_never(self.conditions[op.cond]):
+            self._bind(op, self.block(op.false_region.block, context))
+            return
         here = self.space.region(self.conditions[op.cond])
         if here.is_whole:
-            results = self.block(op.true_region.block, context)
-            self._bind(op, results)
+            self._bind(op, self.block(op.true_region.block, context))
             return
         taken = context.intersect(here)
         then = self.block(op.true_region.block, taken)
