@@ -5,6 +5,8 @@ pad with holes  ⟶   fusion { holes behind each element, as one more dimension 
 convolution     ⟶   fusion { pad; views [groups, batch, result..., features, window...] and
                                   [groups, output features, features, window...]; dot_general over features and window }
 
+Where every channel is a group of its own, see expand_per_channel.
+
 A view is never stored: it is larger than its operand by the size of the window. An image with holes, and one that the matrix
 engine does not convolve, is padded before the fusion.
 """
@@ -19,6 +21,7 @@ from hlo2tx8.dialects.hlo import FusionOp, StructAttr
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.dialects.struct_text import parse_struct
 from hlo2tx8.dialects.xla_dot import sums_type
+from hlo2tx8.hlo.expand_per_channel import channels_last, is_channel_gradient, sum_by_channel
 from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.ops.convolution import ConvNumbers, numbers_of, reversal, window_of
@@ -68,6 +71,10 @@ def window_map(window: Window, shape: Dims) -> IndexingMap:
 
 def _convolution(op: Operation) -> None:
     """dot_general gives [groups, batch, result..., output features of the group]; shaping brings that into order."""
+    if is_channel_gradient(op):
+        sum_by_channel(op)
+        return
+    op = channels_last(op) or op
     e, attributes = Expansion(op), attributes_of(op)
     n = numbers_of(attributes)
     lhs, rhs = op.operands

@@ -114,8 +114,13 @@ def split_part(part: _Space, to_output: Sequence[Expr], work: Work, tiles: int, 
 
 
 def _best(part: _Space, found: Sequence[tuple[tuple[int, ...], int]], work: Work, tiles: int) -> tuple[tuple[int, ...], int]:
-    """The box and depth with the fewest cycles; of those about as good, one that has work for the most tiles."""
+    """The box and depth with the fewest cycles; of those about as good, one that has work for the most tiles.
+
+    With windows the fewest cycles count alone: windows go over what a step has of the plane, and a row may be too little.
+    """
     cycles = [_cycles(part, box, depth, work, tiles) for box, depth in found]
+    if work.lines:
+        return found[cycles.index(min(cycles))]
     good = [n for n, own in enumerate(cycles) if own <= ABOUT * min(cycles)]
     return found[min(good, key=lambda n: (-min(_num_chunks(part, found[n][0]), tiles), cycles[n]))]
 
