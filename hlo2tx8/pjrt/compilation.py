@@ -134,7 +134,7 @@ class Compiler:
         from hlo2tx8.progress_bar import shown
 
         count = self.interrupts.count()
-        with shown() as bar, self.interrupts.ending(count):
+        with shown() as bar:
 
             def watch(part: float, what: str) -> None:
                 self.interrupts.check(count)

@@ -1,20 +1,13 @@
 """Ctrl-C in work that another thread waits for in C++: that thread's Python hears of it when the work is over."""
 
-import ctypes
 import signal
-import threading
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import Any
 
 from hlo2tx8.pjrt.native import PluginLibrary
 
 GRACE_SECONDS = 0.5
 """A run that ends by itself so soon after Ctrl-C keeps its results: a training loop that is stopped leaves its parameters."""
-POLL_SECONDS = 0.1
-CHECKED_SECONDS = 0.2
-"""So long after Ctrl-C work that checks now and then has ended by itself."""
 
 
 class Interrupts:
@@ -45,26 +38,3 @@ class Interrupts:
             self.seen, self.seen_at = count, time.perf_counter()
         if time.perf_counter() >= self.seen_at + grace_seconds and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             raise KeyboardInterrupt
-
-    @contextmanager
-    def ending(self, count_before: int) -> Generator[None]:
-        """The block's thread gets KeyboardInterrupt wherever its Python is, if it has not checked soon after Ctrl-C."""
-        thread, lock, is_over = ctypes.c_ulong(threading.get_ident()), threading.Lock(), threading.Event()
-
-        def watch() -> None:
-            while not is_over.wait(POLL_SECONDS):
-                try:
-                    self.check(count_before, CHECKED_SECONDS)
-                except KeyboardInterrupt:
-                    with lock:
-                        if not is_over.is_set():
-                            ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(KeyboardInterrupt))
-                    return
-
-        threading.Thread(target=watch, name="tx8 interrupts", daemon=True).start()
-        try:
-            yield
-        finally:
-            with lock:
-                is_over.set()
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, None)
