@@ -137,13 +137,26 @@ static int is_old(const struct probe *p, const struct issued *i, double now) {
     return !p->is_settled && i->serial <= p->last_serial && (!i->has_end || i->end > now);
 }
 
+/* Has nothing happened since the probe but on this kernel core, which issued nothing? Then nobody else needs to be where it is. */
+static int runs_alone(const struct model *m, const struct timed_tile *lead, const struct probe *p) {
+    int is_alone = m->serial == p->last_serial;
+    for (int n = 0; n < m->t->chip.tiles && is_alone; n++) {
+        const struct timed_tile *const b = m->tiles + n;
+        is_alone &= b == lead || b->depth == p->depth[n];
+        for (int k = 0; b != lead && is_alone && k < b->depth; k++) is_alone &= b->frames[k].turn == p->turns[n][k];
+    }
+    return is_alone;
+}
+
 /* Everything that happened since the probe happens again, as often as it is sure to. */
 static void skip_turns(struct model *m, struct timed_tile *lead, struct frame *frame, const struct probe *p) {
     struct frame *moved[MAX_TIMED_TILES] = {NULL};
     i64 turns[MAX_TIMED_TILES], times = INT64_MAX;
     int num_moved = 0;
+    const int is_alone = runs_alone(m, lead, p);
     for (int n = 0; n < m->t->chip.tiles; n++) {
         struct timed_tile *const b = m->tiles + n;
+        if (is_alone && b != lead) continue;
         int is_elsewhere = b->is_at_barrier, changed = 0;
         for (int k = 0; k < b->depth; k++) is_elsewhere &= b->frames[k].loop != frame->loop;
         if (b->is_done || is_elsewhere) continue;
@@ -174,7 +187,7 @@ static void skip_turns(struct model *m, struct timed_tile *lead, struct frame *f
     read_clocks(m, lead, clocks);
     for (int k = 0; k < NUM_CLOCKS; k++) pace = larger(pace, clocks[k] - p->clocks[k]);
     if (p->is_settled) pace = lead->now - p->clocks[0];
-    for (int n = 0; n < m->t->chip.tiles && !p->is_settled; n++) {
+    for (int n = 0; n < m->t->chip.tiles && !p->is_settled && !is_alone; n++) {
         for (int e = 0; e < QUEUED_ENGINES; e++) {
             for (int k = 0; k < m->tiles[n].queues[e].num; k++) {
                 const struct issued *const i = at_queue(&m->tiles[n].queues[e], k);
@@ -190,6 +203,12 @@ static void skip_turns(struct model *m, struct timed_tile *lead, struct frame *f
     for (size_t k = 0; k < num_record_sums(m); k++) m->records[k] += (m->records[k] - p->sums[k]) * more;
     for (size_t k = 0; k < num_counters(m); k++) m->counters[k] += (m->counters[k] - sums[k]) * more;
     const double now = lead->now;
+    if (is_alone) {
+        struct frame *const own = moved[lead->number];
+        own->turn += turns[lead->number] * times, lead->now += cycles;
+        load_again(m, lead, p, own->loop, times);
+        return;
+    }
     for (int n = 0; n < m->t->chip.tiles; n++) {
         struct timed_tile *const b = m->tiles + n;
         for (int e = 0; e < QUEUED_ENGINES; e++) {
