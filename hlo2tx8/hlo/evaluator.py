@@ -8,10 +8,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from hlo2tx8.dialects.hlo import UnknownOp, origin
+from hlo2tx8.dialects.hlo import UnknownOp, decode_attributes, origin
 from hlo2tx8.errors import CompileError, InputError, LevelError, UnsupportedError, UnsupportedOp
 from hlo2tx8.hlo.liveness import Liveness
 from hlo2tx8.hlo.lookup import attributes_of, has_spec, spec_of, tensor_like
+from hlo2tx8.hlo.ops.control import SINGLE_DEVICE_IDENTITIES
 from hlo2tx8.hlo.reduction import reduce_op
 from hlo2tx8.hlo.region_function import RegionFunction
 from hlo2tx8.hlo.spec import Array, Kind, OpSpec
@@ -97,6 +98,8 @@ class Evaluator:
                 return operands
             case "stablehlo.after_all" | "stablehlo.create_token":
                 return [()]
+            case _ if _says_where_data_lies(op):
+                return operands
             case _:
                 return self.apply_with_bodies(op, operands, values) if op.regions else self.apply(op, operands)
 
@@ -182,12 +185,16 @@ def _check_supported(module: ModuleOp) -> None:
     """UnsupportedError for all ops without a spec, or whose spec says neither a reference nor a control rule."""
     places: dict[str, list[str]] = {}
     for op in module.walk():
-        known = has_spec(op.name) and _has_reference(spec_of(op))
+        known = (has_spec(op.name) and _has_reference(spec_of(op))) or _says_where_data_lies(op)
         if not known:
             name = op.op_name.data if isinstance(op, UnknownOp) else op.name
             places.setdefault(name, []).append(origin(op))
     if places:
         raise UnsupportedError([UnsupportedOp(name, tuple(found)) for name, found in places.items()])
+
+
+def _says_where_data_lies(op: Operation) -> bool:
+    return op.name == "stablehlo.custom_call" and decode_attributes(op).get("call_target_name") in SINGLE_DEVICE_IDENTITIES
 
 
 def _has_reference(spec: OpSpec) -> bool:

@@ -29,18 +29,14 @@ from hlo2tx8.dialects.hlo import CopyOp, decode_attributes, is_splat_literal, na
 from hlo2tx8.dialects.layout import as_tensor, is_tensor
 from hlo2tx8.errors import CompileError
 from hlo2tx8.hlo.lift_map import lift_map
+from hlo2tx8.hlo.ops.control import SINGLE_DEVICE_IDENTITIES
 from hlo2tx8.hlo.regions import CONTROL, inline_region
 from hlo2tx8.hlo.simplify_loop import simplify_loop
 
-SINGLE_DEVICE_IDENTITIES = (
-    *("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"),
-    *("LayoutConstraint", "annotate_device_placement", "MoveToHost", "MoveToDevice"),
-)
-"""Targets of custom calls that say where data lies: on one device, their operand."""
 SINKS = ("dce_sink",)
 """Targets of custom calls that only keep what they read."""
 SINGLE_DEVICE_OPS = ("sdy.sharding_constraint", "sdy.propagation_barrier")
-"""The same as ops."""
+"""What says where data lies, as ops."""
 _SIDE_EFFECTS = ("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv", "hlo.unknown")
 _TERMINATORS = ("func.return", "stablehlo.return")
 

@@ -2,6 +2,12 @@
 
 from hlo2tx8.hlo.spec import Kind, OpSpec
 
+SINGLE_DEVICE_IDENTITIES = (
+    *("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"),
+    *("LayoutConstraint", "annotate_device_placement", "MoveToHost", "MoveToDevice"),
+)
+"""Targets of custom calls that say where data lies: on one device, their operand."""
+
 SPECS = tuple(
     OpSpec(name, Kind.CONTROL)
     for name in (
