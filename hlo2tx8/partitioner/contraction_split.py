@@ -30,7 +30,7 @@ STEP_CYCLES = 200
 PASS_CYCLES = 20
 """Of issuing and starting a vector instruction."""
 VECTOR_BYTES_PER_CYCLE = 128
-ABOUT = 1.05
+ABOUT = 1.1
 """What the estimate is good for."""
 SIZES = (8, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024, 2048)
 """Rows and columns of a block that are tried."""
