@@ -28,6 +28,8 @@ POLES: dict[str, tuple[int, ...]] = {
     "stablehlo.atan2": (0, 1),
 }
 """Operands about whose 0 nothing is known of the result."""
+SIGN_OF_ZERO = 1e-300
+"""The bound of a 0 whose sign is not known."""
 FLUSHED = ("float32", "bfloat16")
 """Dtypes whose subnormal numbers XLA:CPU may take for 0."""
 
@@ -98,7 +100,7 @@ def _xla_takes_freedom(graph: Graph, node: Node, operands: Sequence[Array], valu
             return graph.nodes[node.operands[0]].name == "stablehlo.logistic"
         case "stablehlo.ceil" | "stablehlo.round_nearest_afz" | "stablehlo.round_nearest_even" if value.dtype == np.float16:
             # Of a constant -0.1 it gives 0.
-            return np.asarray(value == 0)
+            return value == 0
         case _:
             return False
 
@@ -164,7 +166,8 @@ def carried(node: Node, operands: Sequence[Array], bounds: Sequence[Array], valu
     for corner in product(*ranges):
         other = node.evaluate(corner).astype(np.float64)
         same = (other == result) | (np.isnan(other) & np.isnan(result))
-        change = np.where(same, 0.0, np.abs(other - result))
+        flipped = (other == 0) & (result == 0) & (np.signbit(other) != np.signbit(result))
+        change = np.where(same, np.where(flipped, SIGN_OF_ZERO, 0.0), np.abs(other - result))
         worst = np.maximum(worst, np.where(np.isnan(change), np.inf, change))
     return np.where(lost, np.inf, np.where(uncertain, worst, 0.0))
 
