@@ -34,10 +34,12 @@ static void leave_spm(struct machine *m, struct tile *t, int thread) {
     t->spm = NULL;
 }
 
+/* One thread goes from the first tile to the last, as the definition does. Several end with the first: what is one tile's is its. */
 static void run_tiles(struct machine *m, int thread) {
     for (;;) {
-        const int number = m->num_tiles - 1 - __atomic_fetch_add(&m->next_tile, 1, __ATOMIC_RELAXED); /* what is one tile's is the first one's */
-        if (number < 0) break;
+        const int taken = __atomic_fetch_add(&m->next_tile, 1, __ATOMIC_RELAXED);
+        const int number = m->num_threads == 1 ? taken : m->num_tiles - 1 - taken;
+        if (taken >= m->num_tiles) break;
         struct tile *const t = &m->tiles[number];
         if (t->state != TILE_RUNNING) continue;
         if (!t->spm && t->at <= m->final_barrier) take_spm(m, t, thread);
