@@ -1,7 +1,8 @@
 """Host memory for DDR slots: buffers are recycled, because fresh pages cost more than most programs.
 
 A buffer comes back when the last array that views it is gone; nothing else is ever handed out twice. Of what is kept for the
-next run as much is dropped as a large one of another size takes, so it does not add to a run's peak.
+next run as much is dropped as a large one of another size takes, so it does not add to a run's peak. An array's end only notes
+it, without Python code, in which an interrupt would be lost; the next one that is asked for looks what has come back.
 """
 
 import mmap
@@ -26,7 +27,7 @@ class _Kept:
         self.regions: dict[int, mmap.mmap] = {}
         self.of_size: dict[int, deque[int]] = {}
         self.size_bytes = self.count = 0
-        self.lock = threading.RLock()  # a garbage collection inside of `take` may call `give`
+        self.lock = threading.RLock()
 
     def take(self, size_bytes: int) -> mmap.mmap | None:
         """The last region of exactly that size; None if there is none, and then others are freed for a large one."""
@@ -40,10 +41,8 @@ class _Kept:
             return None
 
     def give(self, region: mmap.mmap) -> None:
-        """Keeps a region, in place of older ones if it must; too large ones are freed."""
+        """Keeps a region, in place of older ones if it must."""
         size_bytes = len(region)
-        if size_bytes > KEPT_BYTES:
-            return
         with self.lock:
             numbers = self.of_size.setdefault(size_bytes, deque())
             self.count += 1
@@ -73,23 +72,33 @@ class _Loan(weakref.ref[np.ndarray]):
 _LOANS: dict[int, _Loan] = {}  # by their own id, or nobody would keep them
 
 
-def _end(loan: _Loan, loans: dict[int, _Loan] = _LOANS, kept: _Kept = _KEPT) -> None:
-    del loans[id(loan)]
-    kept.give(loan.region)
+_ENDED: deque[_Loan] = deque()
+
+
+def settle() -> None:
+    """Keeps the regions of the arrays that are gone."""
+    with _KEPT.lock:
+        while _ENDED:
+            loan = _ENDED.popleft()
+            del _LOANS[id(loan)]
+            _KEPT.give(loan.region)
 
 
 def allocate(size_bytes: int) -> np.ndarray:
     """uint8 [size_bytes], 4 KiB aligned if recycled; contents undefined there, zero in small ones."""
     if size_bytes < RECYCLED_BYTES:
         return np.zeros(size_bytes, np.uint8)
+    settle()
     region = _KEPT.take(size_bytes)
     if region is None:
         region = mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         if size_bytes >= LARGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
             region.madvise(mmap.MADV_HUGEPAGE)
     array = np.frombuffer(region, np.uint8, size_bytes)
+    if size_bytes > KEPT_BYTES:
+        return array
     # Views keep this array alive, so its end is the end of all of them.
-    loan = _Loan(array, _end)
+    loan = _Loan(array, _ENDED.append)
     loan.region = region
     _LOANS[id(loan)] = loan
     return array

@@ -7,6 +7,7 @@ import threading
 import weakref
 from array import array
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -80,9 +81,9 @@ class Machine:
 
     def _bind(self, program: Program, given: Sequence[int], sizes: Sequence[int]) -> None:
         memory: list[np.ndarray] = []
-        # A machine that waits keeps no program and none of its constants.
-        self.program, self.given = weakref.ref(program, lambda _: memory.clear()), given
-        self.memory = memory
+        # A machine that waits keeps no program and no constants; no Python code runs at their end, where an interrupt would be lost.
+        self.memory = {0: memory}
+        self.program, self.given = weakref.ref(program, partial(self.memory.pop, 0)), given
         code = np.ascontiguousarray(program.code, np.uint64)
         # Another address where it can be written: then it may not be what the machine has seen.
         self.code = code.copy() if code.flags.writeable else code
