@@ -81,7 +81,7 @@ class Machine:
 
     def _bind(self, program: Program, given: Sequence[int], sizes: Sequence[int]) -> None:
         memory: list[np.ndarray] = []
-        # A machine that waits keeps no program and no constants; no Python code runs at their end, where an interrupt would be lost.
+        # A machine that waits keeps no program and no constants. No Python code runs at their end, where interrupts get lost.
         self.memory = {0: memory}
         self.program, self.given = weakref.ref(program, partial(self.memory.pop, 0)), given
         code = np.ascontiguousarray(program.code, np.uint64)
