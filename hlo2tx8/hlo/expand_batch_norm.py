@@ -31,18 +31,14 @@ class _Arithmetic:
         self.shape = tensor_like(op.operands[0].type).shape
         own = as_tensor(op.operands[0].type).element_type
         self.element: Attribute = own if bit_width(numpy_dtype(own)) >= 32 else Float32Type()
-        self.operands = [self._converted(value, self.element) for value in op.operands]
+        self.operands = [self.e.converted(value, self.element) for value in op.operands]
         self.count = prod(self.shape) // max(1, self.shape[self.feature])
 
     def done(self, *values: SSAValue) -> None:
         """Let these stand for the op's results."""
         results = self.e.op.results
         types = [as_tensor(result.type).element_type for result in results]
-        self.e.replace(*(self._converted(v, t) for v, t in zip(values, types, strict=True)))
-
-    def _converted(self, value: SSAValue, element: Attribute) -> SSAValue:
-        tensor = as_tensor(value.type)
-        return value if tensor.element_type == element else self.e.emit("convert", [value], TensorType(element, tensor.get_shape()))
+        self.e.replace(*(self.e.converted(v, t) for v, t in zip(values, types, strict=True)))
 
     def spread(self, value: SSAValue) -> SSAValue:
         """A value per feature for every element."""

@@ -52,13 +52,6 @@ class _Transform(Expansion):
     def reshape(self, x: SSAValue, shape: Shape) -> SSAValue:
         return self.emit("reshape", [x], self.type(shape))
 
-    def transpose(self, x: SSAValue, order: Sequence[int]) -> SSAValue:
-        """The dimensions in another order; x itself if it is the same."""
-        if list(order) == sorted(order):
-            return x
-        shape = as_tensor(x.type).get_shape()
-        return self.emit("transpose", [x], self.type([shape[d] for d in order]), permutation=int_array(order))
-
     def slice(self, x: SSAValue, start: int, limit: int) -> SSAValue:
         """A part of the last dimension."""
         *outer, _ = as_tensor(x.type).get_shape()

@@ -32,9 +32,8 @@ class _Matrices(Expansion):
 
     def transposed(self, value: SSAValue) -> SSAValue:
         """The last two dimensions swapped."""
-        *batch, rows, columns = shape_of(value)
-        order = int_array((*range(len(batch)), len(batch) + 1, len(batch)))
-        return self.emit("transpose", [value], self.like(value, (*batch, columns, rows)), permutation=order)
+        batch = len(shape_of(value)) - 2
+        return self.transpose(value, (*range(batch), batch + 1, batch))
 
     def conjugate(self, value: SSAValue) -> SSAValue:
         """Complex elements with the opposite imaginary part."""

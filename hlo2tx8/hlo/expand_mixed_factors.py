@@ -8,8 +8,8 @@ dot_general i16, i16 -> f32        ⟶    dot_general f32, f32 -> f32 at HIGHEST
 
 from collections.abc import Callable
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, TensorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
+from xdsl.ir import Attribute, Operation
 
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.expansion import Expansion
@@ -38,18 +38,13 @@ def _mixed(op: Operation) -> None:
     if factor is None:
         return
     e = Expansion(op)
-
-    def converted(value: SSAValue) -> SSAValue:
-        type_ = as_tensor(value.type)
-        return value if type_.element_type == factor else e.emit("convert", [value], TensorType(factor, type_.get_shape()))
-
     properties = dict(op.properties)
     if Float32Type() not in (left, right):
         properties.pop("algorithm", None)
         fits = all(significant_bits(numpy_dtype(element)) <= TF32_BITS for element in (left, right))
         properties["precision_config"] = DEFAULT if fits else HIGHEST
     kept = op.name.removeprefix("stablehlo.")
-    e.replace(e.emit(kept, [converted(value) for value in op.operands], op.results[0].type, **properties))
+    e.replace(e.emit(kept, [e.converted(value, factor) for value in op.operands], op.results[0].type, **properties))
 
 
 EXPANSIONS: dict[str, Callable[[Operation], None]] = {f"stablehlo.{name}": _mixed for name in ("dot", "dot_general", "convolution")}

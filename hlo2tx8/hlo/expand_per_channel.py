@@ -39,15 +39,15 @@ def channels_last(op: Operation) -> Operation | None:
     if _innermost(lhs) == n.input_feature_dimension and _innermost(result) == n.output_feature_dimension:
         return None
     e, rank = Expansion(op), len(shape)
-    image = _transposed(e, lhs, [n.input_batch_dimension, *n.input_spatial_dimensions, n.input_feature_dimension])
+    image = e.transpose(lhs, [n.input_batch_dimension, *n.input_spatial_dimensions, n.input_feature_dimension])
     weights = [*n.kernel_spatial_dimensions, n.kernel_input_feature_dimension, n.kernel_output_feature_dimension]
     order = [n.output_batch_dimension, *n.output_spatial_dimensions, n.output_feature_dimension]
     sizes = tensor_like(result.type).shape
     spatial = ", ".join(map(str, range(rank - 2)))
     numbers = StructAttr(parse_struct(f"#stablehlo.conv<[b, {spatial}, f]x[{spatial}, i, o]->[b, {spatial}, f]>"))
     properties = {**op.properties, "dimension_numbers": numbers}
-    found = e.emit("convolution", [image, _transposed(e, rhs, weights)], e.like(result, [sizes[d] for d in order]), **properties)
-    e.replace(_transposed(e, found, [order.index(d) for d in range(rank)]))
+    found = e.emit("convolution", [image, e.transpose(rhs, weights)], e.like(result, [sizes[d] for d in order]), **properties)
+    e.replace(e.transpose(found, [order.index(d) for d in range(rank)]))
     assert isinstance(found.owner, Operation)
     return found.owner
 
@@ -82,28 +82,22 @@ def sum_by_channel(op: Operation) -> None:
         of_kernel[n.kernel_spatial_dimensions[i]] = window.size[i] - 1 - own if turned else own
     x_order = _order_with_inner(lhs, n.input_batch_dimension)
     kernel_order = _order_with_inner(rhs, n.kernel_output_feature_dimension)
-    image, dy = _transposed(e, lhs, x_order), _transposed(e, rhs, kernel_order)
+    image, dy = e.transpose(lhs, x_order), e.transpose(rhs, kernel_order)
     image = e.pad(image, e.splat(0, e.like(lhs, ())), *zip(*(amounts[d] for d in x_order), strict=True))
     before, places = op.prev_op, ([of_x[d] for d in x_order], [of_kernel[d] for d in kernel_order])
     space = (*spatial, features, *window.size, shape[n.output_feature_dimension])
     factors = [e.view(v, IndexingMap.from_shape(place, space)) for v, place in zip((image, dy), places, strict=True)]
     element = as_tensor(lhs.type).element_type
     sums = element if tensor_like(lhs.type).dtype.itemsize > 4 else Float32Type()
-    wide = [v if element == sums else e.emit("convert", [v], TensorType(sums, space)) for v in factors]
-    products = e.emit("multiply", wide, TensorType(sums, space))
+    products = e.emit("multiply", [e.converted(v, sums) for v in factors], TensorType(sums, space))
     body = BodyBuilder([sums, sums])
     over = {"dimensions": int_array(range(count, 2 * count + 1))}
     start = e.splat(0, TensorType(sums, []))
     kept = TensorType(sums, [*spatial, space[-1]])
     reduce = stablehlo.OPS["reduce"]([products, start], [kept], over, [body.region(body.emit("add", body.args))])
-    total = e.insert(reduce).results[0]
-    target = as_tensor(result.type).element_type
-    if target != sums:
-        total = e.emit("convert", [total], TensorType(target, [*spatial, space[-1]]))
+    total = e.converted(e.insert(reduce).results[0], as_tensor(result.type).element_type)
     order = [*n.output_spatial_dimensions, n.output_feature_dimension]
-    kept_order = sorted(order)
-    if order != kept_order:
-        total = _transposed(e, total, [order.index(d) for d in kept_order])
+    total = e.transpose(total, [order.index(d) for d in sorted(order)])
     e.replace(e.fuse_since(before, [e.emit("reshape", [total], e.like(result, shape))])[0])
 
 
@@ -116,10 +110,3 @@ def _order_with_inner(value: SSAValue, dim: int) -> list[int]:
     """The dimensions of an array whose elements along `dim` are next to each other."""
     rank = len(as_tensor(value.type).get_shape())
     return list(range(rank)) if _innermost(value) == dim else [*(d for d in range(rank) if d != dim), dim]
-
-
-def _transposed(e: Expansion, value: SSAValue, order: list[int]) -> SSAValue:
-    shape = as_tensor(value.type).get_shape()
-    if order == sorted(order):
-        return value
-    return e.emit("transpose", [value], e.like(value, [shape[d] for d in order]), permutation=int_array(order))

@@ -148,9 +148,7 @@ def _in_order(e: Expansion, found: SSAValue, op: Operation, n: ConvNumbers) -> S
         order[d] = 2 + i
     if groups > 1:
         order.insert(n.output_feature_dimension, 0)
-        shape = [(groups, *rest)[d] for d in order]
-        found = e.emit("transpose", [found], e.like(found, shape), permutation=int_array(order))
-        return e.emit("reshape", [found], op.results[0].type)
+        return e.emit("reshape", [e.transpose(found, order)], op.results[0].type)
     found = e.emit("reshape", [found], e.like(found, rest))
     order = [d - 1 for d in order]
     if order == sorted(order):

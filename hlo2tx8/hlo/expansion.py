@@ -49,6 +49,18 @@ class Expansion:
         """The type of that shape with the elements of a value."""
         return TensorType(as_tensor(value.type).element_type, shape)
 
+    def transpose(self, value: SSAValue, order: Sequence[int]) -> SSAValue:
+        """The dimensions in another order; the value itself if it is the same."""
+        if list(order) == sorted(order):
+            return value
+        shape = as_tensor(value.type).get_shape()
+        return self.emit("transpose", [value], self.like(value, [shape[d] for d in order]), permutation=int_array(order))
+
+    def converted(self, value: SSAValue, element: Attribute) -> SSAValue:
+        """The value with elements of that type."""
+        type_ = as_tensor(value.type)
+        return value if type_.element_type == element else self.emit("convert", [value], TensorType(element, type_.get_shape()))
+
     def view(self, source: SSAValue, map: IndexingMap) -> SSAValue:
         """The elements of a tensor in memory that an unconstrained map says; it may read some of them often."""
         shape = [d.hi + 1 for d in map.dims]

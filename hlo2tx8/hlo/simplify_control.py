@@ -21,13 +21,14 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
-from hlo2tx8.dialects.hlo import CopyOp, decode_attributes, is_splat_literal, name_of, origin
+from hlo2tx8.dialects.hlo import decode_attributes, is_splat_literal, name_of, origin
 from hlo2tx8.dialects.layout import as_tensor, is_tensor
 from hlo2tx8.errors import CompileError
+from hlo2tx8.hlo.expansion import Expansion
 from hlo2tx8.hlo.lift_map import lift_map
 from hlo2tx8.hlo.ops.control import SINGLE_DEVICE_IDENTITIES
 from hlo2tx8.hlo.regions import CONTROL, inline_region
@@ -116,13 +117,7 @@ def _replace_custom_call(op: Operation) -> None:
         return
     if target not in SINGLE_DEVICE_IDENTITIES or not same:
         raise CompileError("E1001", f"custom call of target {target} is not supported", origin=origin(op))
-    values: list[SSAValue] = []
-    for value, type_ in zip(op.operands, op.result_types, strict=True):
-        copy = CopyOp(operands=[[value]], result_types=[[type_]]) if value.type != type_ else None
-        if copy is not None:
-            Rewriter.insert_op(copy, InsertPoint.before(op))
-        values.append(value if copy is None else copy.results[0])
-    Rewriter.replace_op(op, [], values)
+    Expansion(op).replace(*op.operands)
 
 
 def _elements(type_: Attribute) -> Attribute:

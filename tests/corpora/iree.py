@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pool import parser_of, report, run_and_tell
-from stablehlo import skip_cause
+from pool import parser_of
+from stablehlo import judge, skip_cause
 
 FOLDERS = ("tests/e2e/stablehlo_ops", "tests/e2e/stablehlo_models")
 SKIPPED = (
@@ -54,13 +54,7 @@ def cases(checkout: Path, only: str) -> list[dict[str, Any]]:
 def main() -> int:
     """Run the cases, print the table."""
     arguments = parser_of(__doc__, "FILE@FUNCTION", timeout=60).parse_args()
-    requests = cases(arguments.checkout, arguments.only)
-    causes = {request["case"]: cause(request["text"]) for request in requests}
-    outcomes = [{**r, "outcome": "skipped", "cause": causes[r["case"]]} for r in requests if causes[r["case"]]]
-    wanted = [request for request in requests if not causes[request["case"]]]
-    outcomes += run_and_tell(Path(__file__).with_name("stablehlo_child.py"), wanted, arguments)
-    print(report(outcomes, lambda outcome: outcome["folder"]))
-    return int(any(outcome["outcome"] == "failed" for outcome in outcomes))
+    return judge(cases(arguments.checkout, arguments.only), cause, arguments)
 
 
 if __name__ == "__main__":

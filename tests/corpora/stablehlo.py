@@ -6,8 +6,10 @@ become inputs, so that nothing is folded away, and what it checks its outputs. L
 several devices, dynamic shapes, what StableHLO does not run itself.
 """
 
+import argparse
 import re
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,16 @@ def skip_cause(text: str) -> str:
     return next((cause for cause, pattern in SKIPPED if pattern.search(code)), "" if "expect_" in code else "checks nothing")
 
 
+def judge(requests: Sequence[dict[str, Any]], cause: Callable[[str], str], arguments: argparse.Namespace) -> int:
+    """Runs what `cause` does not leave out, prints the table; 1 if a case failed."""
+    causes = {request["case"]: cause(request["text"]) for request in requests}
+    outcomes = [{**r, "outcome": "skipped", "cause": causes[r["case"]]} for r in requests if causes[r["case"]]]
+    wanted = [r for r in requests if not causes[r["case"]]]
+    outcomes += run_and_tell(Path(__file__).with_name("stablehlo_child.py"), wanted, arguments)
+    print(report(outcomes, lambda outcome: outcome["folder"]))
+    return int(any(outcome["outcome"] == "failed" for outcome in outcomes))
+
+
 def main() -> int:
     """Run the cases, print the table."""
     parser = parser_of(__doc__, "FILE#NUMBER", timeout=60)
@@ -54,12 +66,7 @@ def main() -> int:
     requests = cases(arguments.checkout, arguments.only)[:: arguments.every]
     if not requests:
         parser.error(f"no cases under {arguments.checkout}")
-    causes = {request["case"]: skip_cause(request["text"]) for request in requests}
-    outcomes = [{**r, "outcome": "skipped", "cause": causes[r["case"]]} for r in requests if causes[r["case"]]]
-    wanted = [r for r in requests if not causes[r["case"]]]
-    outcomes += run_and_tell(Path(__file__).with_name("stablehlo_child.py"), wanted, arguments)
-    print(report(outcomes, lambda outcome: outcome["folder"]))
-    return int(any(outcome["outcome"] == "failed" for outcome in outcomes))
+    return judge(requests, skip_cause, arguments)
 
 
 if __name__ == "__main__":

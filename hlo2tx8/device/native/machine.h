@@ -10,6 +10,8 @@ void run_tile(struct machine *m, int number, int thread);
 void write_place(const struct tile *t, int number, struct tx8_fault *place); /* where it is, for a fault or whoever asks */
 
 /* Runs records from `at` on as long as they are of scalars.c, at most *polls of them, which it counts down; the record it ends before. */
+/* The record after the end of a loop at `at`: its first one, with the next counter, or what is behind. */
+i64 end_loop(const struct machine *m, struct tile *t, i64 at);
 i64 run_scalars(const struct machine *m, struct tile *t, i64 at, int *polls);
 
 void start_workers(struct machine *m);

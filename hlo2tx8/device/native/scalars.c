@@ -72,7 +72,7 @@ static inline i64 divide(i64 a, i64 b, int is_remainder) {
     return rest < 0 ? quotient - 1 : quotient;
 }
 
-static i64 end_loop(struct tile *t, const struct scalar *scalars, i64 at) {
+i64 end_loop(const struct machine *m, struct tile *t, i64 at) {
     struct loop *const loop = &t->loops[t->depth - 1];
     i64 next;
     if (__builtin_add_overflow(loop->counter, loop->step, &next) || next >= loop->hi) {
@@ -80,7 +80,7 @@ static i64 end_loop(struct tile *t, const struct scalar *scalars, i64 at) {
         return at + 1;
     }
     loop->counter = next;
-    set_register(t, scalars[loop->record].rd, next);
+    set_register(t, m->scalars[loop->record].rd, next);
     return loop->record + 1;
 }
 
@@ -115,7 +115,7 @@ i64 run_scalars(const struct machine *m, struct tile *t, i64 at, int *polls) {
             t->loops[t->depth++] = (struct loop){at - 1, a, b, s->k[0]};
             set_register(t, s->rd, a);
             break;
-        case SCALAR_END: at = end_loop(t, scalars, at - 1); break;
+        case SCALAR_END: at = end_loop(m, t, at - 1); break;
         }
     }
     return at;

@@ -54,19 +54,6 @@ static i64 begin_loop(struct context *c, i64 at) {
     return at + 1;
 }
 
-static i64 end_loop(struct context *c, i64 at) {
-    struct tile *const t = c->tile;
-    struct loop *const loop = &t->loops[t->depth - 1];
-    i64 next;
-    if (__builtin_add_overflow(loop->counter, loop->step, &next) || next >= loop->hi) {
-        t->depth--;
-        return at + 1;
-    }
-    loop->counter = next;
-    set_register(t, c->machine->code[loop->record * RECORD_WORDS + HEADER_WORDS + KC_LOOP__RD], next);
-    return loop->record + 1;
-}
-
 void write_place(const struct tile *t, int number, struct tx8_fault *place) {
     place->tile = number;
     place->record = t->at;
@@ -113,7 +100,7 @@ NO_VECTORS void run_tile(struct machine *m, int number, int thread) {
             next = begin_loop(&c, t->at);
             fault = next < 0;
             break;
-        case FORM_END: next = end_loop(&c, t->at); break;
+        case FORM_END: next = end_loop(m, t, t->at); break;
         case FORM_IF: next = operand(&c, KC_IF__VALUE) ? t->at + 1 : c.step->partner + 1; break;
         case FORM_EXIT:
             if (operand(&c, KC_EXIT__VALUE)) break;
