@@ -2,7 +2,7 @@
 
 Each case runs in a child: compiled from the same StableHLO by both, run, and at precision HIGHEST compared within the rounding
 that its operations declare. Times are at precision DEFAULT: processor time of compiling once, after both have compiled a tiny
-module; of running, elapsed time of the fastest of several warm runs, and beside it the ratio of processor times.
+module; of warm runs, the median of elapsed time, and beside its ratio that of processor time.
 """
 
 import argparse
@@ -12,7 +12,8 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import exp, inf, log
+from math import exp, log
+from statistics import median
 from typing import Any
 
 from hlo2tx8.tools.compare import Array, Bounds, Mismatch, compare
@@ -78,8 +79,8 @@ def measure(name: str, size: str, kind: str, runs: int) -> dict[str, Any]:
         "kernels": len({launch.name for launch in executable.program.launches}),
         "compile": ours,
         "xla_compile": theirs,
-        "run": least(lambda: executable.execute(*arrays), runs),
-        "xla_run": least(run_xla, runs),
+        "run": medians(lambda: executable.execute(*arrays), runs),
+        "xla_run": medians(run_xla, runs),
         "cycles": executable.report.cycles,
         "bound": str(report.get("bound", "")),
         "result": f"wrong: {wrong[0]}" if wrong else f"within {bounds.relative:.2g}",
@@ -110,16 +111,15 @@ def compare_training(
     return wrong + compare([found[0], *moved], [found[0], *exact], bounds_of(load_source(lowered.as_text(), format="stablehlo")))
 
 
-def least(work: Callable[[], object], runs: int) -> tuple[float, float]:
-    """Elapsed seconds of the fastest run and processor seconds of the thriftiest, of `runs` and as many as 0.3 s hold."""
-    elapsed = processor = inf
+def medians(work: Callable[[], object], runs: int) -> tuple[float, float]:
+    """Elapsed and processor seconds of a run: medians of `runs`, or of as many as 0.3 s hold."""
+    times: list[tuple[float, float]] = []
     began = time.perf_counter()
-    while runs > 0 or time.perf_counter() - began < 0.3:
-        runs -= 1
+    while len(times) < runs or time.perf_counter() - began < 0.3:
         started, used = time.perf_counter(), time.process_time()
         work()
-        elapsed = min(elapsed, time.perf_counter() - started)
-        processor = min(processor, time.process_time() - used)
+        times.append((time.perf_counter() - started, time.process_time() - used))
+    elapsed, processor = map(median, zip(*times, strict=True))
     return elapsed, processor
 
 
