@@ -13,10 +13,8 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr, TensorType, i1, i32, 
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects import stablehlo
-from hlo2tx8.dialects.hlo import StructAttr
 from hlo2tx8.dialects.layout import as_tensor
-from hlo2tx8.dialects.struct_text import parse_struct
-from hlo2tx8.hlo.expansion import Expansion, int_array
+from hlo2tx8.hlo.expansion import Expansion, dot_numbers, int_array
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.precision import HIGHEST
 from hlo2tx8.hlo.types import element_type, is_complex
@@ -73,9 +71,7 @@ class _Matrices(Expansion):
         """The matrix product, at full precision."""
         *batch, rows, _ = shape_of(a)
         dims, rank = list(range(len(batch))), len(batch)
-        text = f"lhs_batching_dimensions = {dims}, rhs_batching_dimensions = {dims}, "
-        text += f"lhs_contracting_dimensions = [{rank + 1}], rhs_contracting_dimensions = [{rank}]"
-        numbers = StructAttr(parse_struct(f"#stablehlo.dot<{text}>"))
+        numbers = dot_numbers(dims, dims, [rank + 1], [rank])
         type_ = self.like(a, (*batch, rows, shape_of(b)[-1]))
         return self.emit("dot_general", [a, b], type_, dot_dimension_numbers=numbers, precision_config=HIGHEST)
 

@@ -17,12 +17,11 @@ from math import prod
 from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.dialects import stablehlo
-from hlo2tx8.dialects.hlo import FusionOp, StructAttr
+from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.dialects.layout import as_tensor
-from hlo2tx8.dialects.struct_text import parse_struct
 from hlo2tx8.dialects.xla_dot import sums_type
 from hlo2tx8.hlo.expand_per_channel import channels_last, is_channel_gradient, sum_by_channel
-from hlo2tx8.hlo.expansion import Expansion, int_array
+from hlo2tx8.hlo.expansion import Expansion, dot_numbers, int_array
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.ops.convolution import ConvNumbers, numbers_of, reversal, window_of
 from hlo2tx8.hlo.ops.window import Window
@@ -108,7 +107,7 @@ def _convolution(op: Operation) -> None:
         e.view(rhs, IndexingMap.from_shape(of_kernel, (groups, outputs, features, *window.size))),
     ]
     over = 1 + len(window.size)
-    numbers = _dot_numbers(range(in_rank, in_rank + over), range(out_rank, out_rank + over))
+    numbers = dot_numbers([0], [0], range(in_rank, in_rank + over), range(out_rank, out_rank + over))
     properties = {k: v for k, v in op.properties.items() if k == "precision_config"}
     type_ = e.like(op.results[0], (groups, batch, *spatial, outputs))
     found = e.emit("dot_general", views, type_, dot_dimension_numbers=numbers, **properties)
@@ -128,13 +127,6 @@ def _on_spatial(rank: int, dimensions: Dims, values: Dims) -> list[int]:
     for d, value in zip(dimensions, values, strict=True):
         found[d] = value
     return found
-
-
-def _dot_numbers(lhs: Sequence[int], rhs: Sequence[int]) -> StructAttr:
-    """Batched along dimension 0, contracted along these."""
-    fields = f"lhs_contracting_dimensions = {list(lhs)}, rhs_contracting_dimensions = {list(rhs)}"
-    batching = "lhs_batching_dimensions = [0], rhs_batching_dimensions = [0]"
-    return StructAttr(parse_struct(f"#stablehlo.dot<{batching}, {fields}>"))
 
 
 def _in_order(e: Expansion, found: SSAValue, op: Operation, n: ConvNumbers) -> SSAValue:

@@ -10,9 +10,10 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.dialects import stablehlo
-from hlo2tx8.dialects.hlo import FusionOp, LiteralAttr
+from hlo2tx8.dialects.hlo import FusionOp, LiteralAttr, StructAttr
 from hlo2tx8.dialects.hlo_indexed import ReadAtOp, place_properties
 from hlo2tx8.dialects.layout import as_tensor
+from hlo2tx8.dialects.struct_text import parse_struct
 from hlo2tx8.hlo.types import numpy_dtype
 from hlo2tx8.indexing import IndexingMap
 
@@ -23,6 +24,15 @@ SIGNATURE = "hlo.signature"
 def int_array(values: Sequence[int]) -> DenseArrayBase[IntegerType]:
     """Integers as an attribute of HLO ops."""
     return DenseArrayBase.from_list(i64, list(values))
+
+
+def dot_numbers(
+    lhs_batching: Sequence[int], rhs_batching: Sequence[int], lhs_contracting: Sequence[int], rhs_contracting: Sequence[int]
+) -> StructAttr:
+    """The dot_dimension_numbers of a dot_general, as MLIR prints them."""
+    batching = f"lhs_batching_dimensions = {list(lhs_batching)}, rhs_batching_dimensions = {list(rhs_batching)}, "
+    contracting = f"lhs_contracting_dimensions = {list(lhs_contracting)}, rhs_contracting_dimensions = {list(rhs_contracting)}"
+    return StructAttr(parse_struct(f"#stablehlo.dot<{batching if lhs_batching else ''}{contracting}>"))
 
 
 @dataclass

@@ -8,9 +8,10 @@ from xdsl.ir import Operation, SSAValue
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.dialects.layout import as_tensor
-from hlo2tx8.hlo.expansion import Expansion, int_array
+from hlo2tx8.hlo.expansion import Expansion, dot_numbers, int_array
 from hlo2tx8.hlo.fold_constants import scalar_of
 from hlo2tx8.hlo.lookup import attributes_of
+from hlo2tx8.hlo.ops.dot import numbers_of
 
 Rule = Callable[[Operation], SSAValue | None]
 JOINS = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
@@ -125,6 +126,26 @@ def _reduce(op: Operation) -> SSAValue | None:
     return e.emit(names[0], [whole, squeezed], op.results[0].type)
 
 
+def _dot(op: Operation) -> SSAValue | None:
+    """A dot of what was transposed reads it as it was before, if that leaves the dimensions of the result in their order."""
+    lhs_batch, rhs_batch, lhs_contract, rhs_contract = numbers_of(attributes_of(op))
+    sides = [(list(lhs_batch), list(lhs_contract)), (list(rhs_batch), list(rhs_contract))]
+    operands = list(op.operands)
+    for side, operand in enumerate(operands):
+        if not (inner := _made_by(operand, "transpose")):
+            continue
+        order, used = _ints(inner, "permutation"), [*sides[side][0], *sides[side][1]]
+        free = [place for dim, place in enumerate(order) if dim not in used]
+        if free == sorted(free):
+            sides[side] = [order[d] for d in sides[side][0]], [order[d] for d in sides[side][1]]
+            operands[side] = inner.operands[0]
+    if operands == list(op.operands):
+        return None
+    (lhs_batch, lhs_contract), (rhs_batch, rhs_contract) = sides
+    numbers = dot_numbers(lhs_batch, rhs_batch, lhs_contract, rhs_contract)
+    return Expansion(op).emit("dot_general", operands, op.results[0].type, **{**op.properties, "dot_dimension_numbers": numbers})
+
+
 def sink_broadcast(op: Operation) -> SSAValue | None:
     """An elementwise op on tensors that are broadcast alike: before, where there are fewer elements."""
     shape = _shape(op.results[0])
@@ -179,5 +200,6 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "stablehlo.concatenate": (_same,),
     "stablehlo.reverse": (_reverse,),
     "stablehlo.reduce": (_reduce,),
+    "stablehlo.dot_general": (_dot,),
 }
 """By op; the first rule that gives a value decides."""

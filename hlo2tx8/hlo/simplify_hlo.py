@@ -1,6 +1,7 @@
 """Pass simplify-hlo: the same values with fewer and simpler ops, bit for bit but for the payload of a NaN.
 
     transpose (transpose %a), reshape (reshape %a)    ⟶    one of them, or %a
+    dot_general (transpose %a), %b                    ⟶    dot_general %a, %b
     broadcast (broadcast %a)                          ⟶    one broadcast
     add (broadcast %a, broadcast %b)                  ⟶    broadcast (add %a, %b)
     reduce over dimensions of size 1                  ⟶    the combiner on whole tensors

@@ -16,6 +16,24 @@ func.func @main(%a: tensor<2x3x4xf32>, %b: tensor<1x5xf32>) -> (tensor<2x3x4xf32
 
 // -----
 
+// A dot reads what was transposed as it was before, unless its own dimensions would come in another order.
+
+func.func @main(%a: tensor<2x3xf32>, %b: tensor<4x3xf32>, %c: tensor<5x4x3xf32>) -> (tensor<2x4xf32>, tensor<2x4x5xf32>) {
+  %0 = "stablehlo.transpose"(%b) <{permutation = array<i64: 1, 0>}> : (tensor<4x3xf32>) -> tensor<3x4xf32>
+  %1 = "stablehlo.dot_general"(%a, %0) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">}> : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
+  %2 = "stablehlo.transpose"(%c) <{permutation = array<i64: 2, 1, 0>}> : (tensor<5x4x3xf32>) -> tensor<3x4x5xf32>
+  %3 = "stablehlo.dot_general"(%a, %2) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">}> : (tensor<2x3xf32>, tensor<3x4x5xf32>) -> tensor<2x4x5xf32>
+  func.return %1, %3 : tensor<2x4xf32>, tensor<2x4x5xf32>
+}
+
+// CHECK:      func.func @main(%a
+// CHECK-NEXT:   %0 = "stablehlo.dot_general"(%a, %b) {{.*}}lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1]
+// CHECK-NEXT:   %1 = "stablehlo.transpose"(%c)
+// CHECK-NEXT:   %2 = "stablehlo.dot_general"(%a, %1)
+// CHECK-NEXT:   func.return %0, %2
+
+// -----
+
 // Reshapes one after the other are one; one that only adds dimensions of size 1 is a broadcast, and broadcasts compose.
 
 func.func @main(%a: tensor<6xf32>) -> (tensor<3x2xf32>, tensor<6x4xf32>) {
