@@ -146,6 +146,21 @@ def test_special_values(cls: type[Instruction], dim: ReduceDim) -> None:
         check(cls, rng.choice(np.array(values), (2, 2, 3, 70)).astype(fmt.numpy_dtype), dim, fmt)
 
 
+@pytest.mark.parametrize("channels", [1, 3, 4, 5, 16, 17, 32, 33, 48, 63, 64, 65])
+def test_channels_of_points_at_once(channels: int) -> None:
+    """One block or tail of each width, points in numbers that pair up and that do not; max and min of zeros too."""
+    rng = np.random.default_rng(channels)
+    for cls, fmt, points in (
+        (CtReduceSum, Format.FP32, 19),
+        (CtReduceMax, Format.TF32, 5),
+        (CtReduceMin, Format.BF16, 3),
+        (CtReduceMax, Format.FP32, 16),
+    ):
+        values = rng.standard_normal((1, points, 1, channels)) * rng.integers(0, 2, (1, points, 1, channels))
+        values[rng.random(values.shape) < 0.02] = np.nan
+        check(cls, values.astype(np.float32).astype(fmt.numpy_dtype), ReduceDim.C, fmt)
+
+
 @pytest.mark.parametrize("dim", DIMS, ids=lambda d: d.name)
 @pytest.mark.parametrize("shift", [0, 2, 6, 256, -128])
 def test_results_over_sources(dim: ReduceDim, shift: int) -> None:

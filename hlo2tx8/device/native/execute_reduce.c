@@ -19,49 +19,39 @@ static void join_some(const struct reduction *r, float *acc, const u8 *src, i64 
     }
 }
 
-static const float NEUTRAL[] = {-0.0f, -INFINITY, INFINITY}; /* of enum join */
-
-/* A point's channels: lanes in order, then neighbours. */
-static void reduce_channels(const struct reduction *r, u8 *dst, const u8 *src, const struct blocked *l, i64 p) {
-    float lanes[LANES_OF_REDUCE], row[MOST_WIDTH];
+/* A point's channels in FP32 as rows of lanes joined in order; how many lanes there are. */
+static i64 join_blocks(const struct reduction *r, float *lanes, const u8 *src, const struct blocked *l, i64 p) {
+    float row[MOST_WIDTH];
     const i64 whole = l->channels / LANES_OF_REDUCE, rest = l->channels % LANES_OF_REDUCE;
     i64 width, run;
     if (whole) join_some(r, lanes, src + p * LANES_OF_REDUCE * l->bytes, LANES_OF_REDUCE, whole, l->points * LANES_OF_REDUCE * l->bytes);
-    if (rest) {
-        const u8 *const block = src + find_channel(l, whole * LANES_OF_REDUCE, &width, &run);
-        load_row(row, block + p * width * l->bytes, r->fmt, rest);
-        for (i64 i = 0; i < rest; i++) lanes[i] = whole ? join_two(r->join, lanes[i], row[i]) : row[i];
-    }
-    for (i64 i = rest; !whole && i < LANES_OF_REDUCE; i++) lanes[i] = NEUTRAL[r->join]; /* a lane without a neighbour stays what it is */
-    lanes[0] = join_lanes(r->join, lanes);
-    store_row(r->fmt, dst, lanes, 1, LEAST_TAIL, r->is_average ? r->num : 1);
+    if (!rest) return LANES_OF_REDUCE;
+    const u8 *const block = src + find_channel(l, whole * LANES_OF_REDUCE, &width, &run);
+    load_row(whole ? row : lanes, block + p * width * l->bytes, r->fmt, rest);
+    for (i64 i = 0; whole && i < rest; i++) lanes[i] = join_two(r->join, lanes[i], row[i]);
+    return whole ? LANES_OF_REDUCE : rest;
 }
 
-/* As many points at once, whose channels are whole rows of lanes. */
-static void reduce_many(const struct reduction *r, u8 *dst, const u8 *src, const struct blocked *l, i64 p) {
+/* The channels of `num` points from p on, at most ROWS_AT_ONCE: lanes in order, then neighbours. */
+static void reduce_channels(const struct reduction *r, u8 *dst, const u8 *src, const struct blocked *l, i64 p, int num) {
     float lanes[ROWS_AT_ONCE][LANES_OF_REDUCE], result[ROWS_AT_ONCE];
     union {
-        float words[ROWS_AT_ONCE];
+        u32 words[ROWS_AT_ONCE];
         u16 halves[ROWS_AT_ONCE];
     } narrow;
-    union {
-        float words[ROWS_AT_ONCE * LEAST_TAIL];
-        u16 halves[ROWS_AT_ONCE * LEAST_TAIL];
-    } padded = {{0}};
-    const i64 row = LANES_OF_REDUCE * l->bytes, blocks = l->channels / LANES_OF_REDUCE;
-    const u8 *rows = src + p * row;
-    if (blocks > 1 || l->bytes != sizeof(float)) {
-        for (int i = 0; i < ROWS_AT_ONCE; i++) join_rows(r->join, r->fmt, lanes[i], rows + i * row, blocks, l->points * row);
-        rows = (const u8 *)lanes;
-    }
-    join_lanes_many(r->join, rows, result);
-    store_row(r->fmt, (u8 *)&narrow, result, ROWS_AT_ONCE, ROWS_AT_ONCE, r->is_average ? r->num : 1);
-    if (l->bytes == sizeof(float)) {
-        for (int i = 0; i < ROWS_AT_ONCE; i++) padded.words[i * LEAST_TAIL] = narrow.words[i];
-        memcpy(dst, padded.words, sizeof padded.words);
+    const i64 width = l->num_blocks ? LANES_OF_REDUCE : l->tail;
+    if (l->bytes == sizeof(float) && l->channels <= LANES_OF_REDUCE) { /* one block */
+        join_lanes(r->join, src + p * width * l->bytes, width * l->bytes, l->channels, num, result);
     } else {
-        for (int i = 0; i < ROWS_AT_ONCE; i++) padded.halves[i * LEAST_TAIL] = narrow.halves[i];
-        memcpy(dst, padded.halves, sizeof padded.halves);
+        i64 n = 0;
+        for (int i = 0; i < num; i++) n = join_blocks(r, lanes[i], src, l, p + i);
+        join_lanes(r->join, (const u8 *)lanes, sizeof lanes[0], n, num, result);
+    }
+    store_row(r->fmt, (u8 *)&narrow, result, num, num, r->is_average ? r->num : 1);
+    if (l->bytes == sizeof(float)) {
+        for (int i = 0; i < num; i++) memcpy(dst + i * LEAST_TAIL * 4, (u32[LEAST_TAIL]){narrow.words[i]}, LEAST_TAIL * 4);
+    } else {
+        for (int i = 0; i < num; i++) memcpy(dst + i * LEAST_TAIL * 2, (u16[LEAST_TAIL]){narrow.halves[i]}, LEAST_TAIL * 2);
     }
 }
 
@@ -108,12 +98,10 @@ int resolve_reduce(struct context *c, struct reduction *r) {
 }
 
 void reduce_range(const struct reduction *r, struct tile *t, u8 *out, const u8 *data, i64 first, i64 end, i64 work) {
-    const int is_whole = r->dim == DIM_C && r->from.channels % LANES_OF_REDUCE == 0;
     for (i64 q = first, count = 1; q < end; q += count) {
-        count = is_whole && end - q >= ROWS_AT_ONCE ? ROWS_AT_ONCE : 1;
+        if (r->dim == DIM_C) count = end - q < ROWS_AT_ONCE ? end - q : ROWS_AT_ONCE;
         prefetch_beside(t, work * count);
-        if (count > 1) reduce_many(r, out + q * LEAST_TAIL * r->to.bytes, data, &r->from, q);
-        else if (r->dim == DIM_C) reduce_channels(r, out + q * LEAST_TAIL * r->to.bytes, data, &r->from, q);
+        if (r->dim == DIM_C) reduce_channels(r, out + q * LEAST_TAIL * r->to.bytes, data, &r->from, q, (int)count);
         else reduce_points(r, out, &r->to, q, data, &r->from, r->dim == DIM_W ? q * r->width : q, r->dim == DIM_H ? r->width : 1);
     }
 }

@@ -105,45 +105,47 @@ void join_rows(enum join join, int fmt, float *acc, const u8 *src, i64 num, i64 
 
 #define EVEN(x, y) __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
 #define ODD(x, y) __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)
-#define JOIN_LANES(join) \
-    static float join##_lanes(const float *lanes) { \
-        lanes16 v[PARTS]; \
-        memcpy(v, lanes, sizeof v); \
-        const lanes16 low = join(EVEN(v[0], v[1]), ODD(v[0], v[1])), high = join(EVEN(v[2], v[3]), ODD(v[2], v[3])); \
-        lanes16 x = join(EVEN(low, high), ODD(low, high)); \
-        for (int n = 16; n > 1; n /= 2) x = join(EVEN(x, x), ODD(x, x)); \
-        return x[0]; \
-    }
-JOIN_LANES(join_add)
-JOIN_LANES(join_max)
-JOIN_LANES(join_min)
-
-float join_lanes(enum join join, const float *lanes) {
-    switch (join) {
-    case JOIN_MAX: return join_max_lanes(lanes);
-    case JOIN_MIN: return join_min_lanes(lanes);
-    default: return join_add_lanes(lanes);
-    }
+/* The first n of 16 lanes, the others `neutral`. */
+INLINE lanes16 load_some(const u8 *p, i64 n, float neutral) {
+#if defined(__AVX512F__)
+    return (lanes16)_mm512_mask_loadu_ps(_mm512_set1_ps(neutral), (__mmask16)(n >= 16 ? 0xFFFF : n > 0 ? (1 << n) - 1 : 0), p);
+#else
+    float f[16];
+    for (i64 i = 0; i < 16; i++) f[i] = neutral;
+    if (n > 0) memcpy(f, p, (size_t)(n < 16 ? n : 16) * sizeof *f);
+    return load_f32((const u8 *)f);
+#endif
 }
 
-/* Rows that have one vector left share vectors from then on: rounds deal two of them out at once. */
-#define JOIN_MANY(join) \
-    static void join##_many(float *out, const u8 *rows) { \
-        lanes16 v[PARTS], x[ROWS_AT_ONCE]; \
-        for (int r = 0; r < ROWS_AT_ONCE; r++) { \
-            memcpy(v, rows + r * (i64)sizeof v, sizeof v); \
-            const lanes16 low = join(EVEN(v[0], v[1]), ODD(v[0], v[1])), high = join(EVEN(v[2], v[3]), ODD(v[2], v[3])); \
-            x[r] = join(EVEN(low, high), ODD(low, high)); \
+/* Rows that have one vector left share vectors from then on: rounds deal two of them out at once, the last of an odd number to itself. */
+#define JOIN_MANY(join, neutral) \
+    INLINE lanes16 join##_row(const u8 *row, i64 n) { \
+        lanes16 v[PARTS]; \
+        EACH_PART v[k] = load_some(row + k * (i64)sizeof v[k], n - 16 * k, neutral); \
+        if (n <= 16) return v[0]; \
+        v[0] = join(EVEN(v[0], v[1]), ODD(v[0], v[1])); \
+        if (n <= 32) return v[0]; \
+        v[1] = join(EVEN(v[2], v[3]), ODD(v[2], v[3])); \
+        return join(EVEN(v[0], v[1]), ODD(v[0], v[1])); \
+    } \
+    static void join##_many(float *out, const u8 *rows, i64 apart, i64 n, int num) { \
+        lanes16 x[ROWS_AT_ONCE]; \
+        for (int r = 0; r < num; r++) x[r] = join##_row(rows + r * apart, n); \
+        for (int round = 0; round < 4; round++) { \
+            const int last = num - 1; \
+            num = (num + 1) / 2; \
+            for (int r = 0; r < num; r++) { \
+                const lanes16 next = x[2 * r < last ? 2 * r + 1 : last]; \
+                x[r] = join(EVEN(x[2 * r], next), ODD(x[2 * r], next)); \
+            } \
         } \
-        for (int n = ROWS_AT_ONCE / 2; n; n /= 2) \
-            for (int r = 0; r < n; r++) x[r] = join(EVEN(x[2 * r], x[2 * r + 1]), ODD(x[2 * r], x[2 * r + 1])); \
         memcpy(out, x, sizeof x[0]); \
     }
-JOIN_MANY(join_add)
-JOIN_MANY(join_max)
-JOIN_MANY(join_min)
+JOIN_MANY(join_add, -0.0f)
+JOIN_MANY(join_max, -INFINITY)
+JOIN_MANY(join_min, INFINITY)
 
-void join_lanes_many(enum join join, const u8 *rows, float *out) {
-    static void (*const kernels[])(float *, const u8 *) = {join_add_many, join_max_many, join_min_many};
-    kernels[join](out, rows);
+void join_lanes(enum join join, const u8 *rows, i64 apart, i64 n, int num, float *out) {
+    static void (*const kernels[])(float *, const u8 *, i64, i64, int) = {join_add_many, join_max_many, join_min_many};
+    kernels[join](out, rows, apart, n, num);
 }
