@@ -5,7 +5,7 @@ real_dynamic_slice %x, %s   ⟶    hlo.read_at %x, %s, %s    {map = (d0, d1) -> 
 gather %x, %s               ⟶    hlo.read_at %x, %s, %s    {an index for each entry of start_index_map}
 scatter %x, %s, %u          ⟶    hlo.write_at %x, %u, %s, %s    {an index for each entry of scatter_dims_to_operand_dims}
 
-dynamic_update_slice stays what it is, see ready_update.
+dynamic_update_slice stays what it is, see ready_update; a scatter may have become one, see expand_one_window.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,6 +17,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from hlo2tx8.dialects.hlo_indexed import ReadAtOp, WriteAtOp, place_properties
+from hlo2tx8.hlo.expand_one_window import replaces
 from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.ops.gather import gather_place, torch_index_select_place
@@ -107,17 +108,9 @@ def _write(
     e = Expansion(op)
     properties = {**place_properties(place.map, place.index_maps, place.dims, place.rooms)}
     properties["in_order"] = int_array(in_order)
-    regions = [op.detach_region(0)] if op.regions and not _replaces(op) else []
+    regions = [op.detach_region(0)] if op.regions and not replaces(op) else []
     new = WriteAtOp([*inputs, *updates, *indices], list(op.result_types), properties, regions)
     e.replace(*e.insert(new).results)
-
-
-def _replaces(op: Operation) -> bool:
-    """Are the updates what its body returns?"""
-    body = op.regions[0].block
-    terminator = body.last_op
-    assert terminator is not None
-    return tuple(terminator.operands) == tuple(body.args[len(op.results) :])
 
 
 EXPANSIONS: dict[str, Callable[[Operation], None]] = {

@@ -5,7 +5,7 @@ reduce as of argmax                ⟶    one whose order is free
 real x, imag x of a real x         ⟶    x, 0
 dynamic_broadcast_in_dim           ⟶    broadcast_in_dim, where the result's shape is known
 dynamic_slice, gather              ⟶    hlo.read_at
-dynamic_update_slice, scatter      ⟶    hlo.write_at
+scatter                            ⟶    hlo.write_at, or dynamic_update_slice of one window
 products of two types              ⟶    products of one
 reduce_window, convolution         ⟶    reduce, dot_general of views
 pad with holes                     ⟶    pad of one more dimension, pad
@@ -38,6 +38,7 @@ from hlo2tx8.hlo import (
     expand_indexed,
     expand_linear_algebra,
     expand_mixed_factors,
+    expand_one_window,
     expand_random,
     expand_select_and_scatter,
     expand_sort,
@@ -72,6 +73,7 @@ FIRST: dict[str, Callable[[Operation], None]] = {
     **expand_random.EXPANSIONS,
     **expand_approx_top_k.EXPANSIONS,
     **expand_mixed_factors.EXPANSIONS,
+    **expand_one_window.EXPANSIONS,
 }
 """What rewrites an op into ops that need to be rewritten, too."""
 

@@ -60,6 +60,15 @@ def test_combiners_see_what_came_before() -> None:
     check(lambda x, i: x.at[i].add(1), np.zeros(7, np.int32), np.array([1, 5, 1, 1, 9, 0], np.int32))
 
 
+def test_one_window_takes_the_place_of_what_is_there() -> None:
+    x, u, i = values((33, 9, 5)), values((9, 5)), np.array([3, -40, 33, 8], np.int32)
+    check(lambda x, u, i: tuple(x.at[i[k]].set(u) for k in range(3)), x, u, i)
+    check(lambda x, u, i: x.at[i[0], i[3]].set(u[0], mode="drop"), x, u, i)
+    check(lambda x, u: (x.at[4].set(u), x.at[4, 8, 2].set(u[0, 0]), x.at[40].set(u)), x, u)
+    check(lambda x, u, i: x.at[:, i[2], 2].set(u[0, 0], mode="drop"), x, u, i.astype(np.int8))
+    check(lambda x, u: lax.fori_loop(0, 4, lambda n, x: x.at[9 * n].set(x[n] + u), x), x, u)
+
+
 def test_large_tensors() -> None:
     x, i = values((600, 1000)), np.random.default_rng(2).integers(-5, 700, 37).astype(np.int32)
     check(lambda x, u, i: x.at[i].add(u), x, values((37, 1000)), i, levels=(), modes=FAST)
