@@ -39,6 +39,7 @@ class DotOp(DotForm):
         windows: Sequence[Window] = (),
         *,
         is_per_channel: bool = False,
+        is_backward: bool = False,
         parts: int = 1,
     ):
         arrays = {"depth": depth, "row_lanes": row_lanes, "column_lanes": column_lanes}
@@ -46,7 +47,7 @@ class DotOp(DotForm):
             operands=[init],
             result_types=[init.type],
             properties={name: DenseArrayBase.from_list(i64, list(array)) for name, array in arrays.items()}
-            | self.of_windows(windows, is_per_channel, parts),
+            | self.of_windows(windows, is_per_channel, is_backward, parts),
             regions=[Region(row), Region(column)],
         )
 

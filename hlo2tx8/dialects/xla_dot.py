@@ -86,20 +86,23 @@ class DotForm(IRDLOperation):
 
     `windows` are those of a convolution: then the dimensions of the depth are elements of a window, the last one features, with
     which zeros up to a multiple of what the engine takes are multiplied too; `is_per_channel`, where every column has rows of its
-    own, has no features. f32 elements in one part are multiplied as TF32, in several as sums of so many BF16 numbers.
+    own, has no features. `is_backward`, the gradient of weights, has none either: its windows are as large as the image, and
+    the last of its rows are channels. f32 elements in one part are multiplied as TF32, in several as sums of so many BF16 numbers.
     """
 
     windows = prop_def(DenseArrayBase.constr(i64))
     is_per_channel = opt_prop_def(UnitAttr)
+    is_backward = opt_prop_def(UnitAttr)
     parts = prop_def(IntegerAttr.constr(i64))
 
     @staticmethod
-    def of_windows(windows: Sequence[Window], is_per_channel: bool, parts: int) -> dict[str, Attribute]:
+    def of_windows(windows: Sequence[Window], is_per_channel: bool, is_backward: bool, parts: int) -> dict[str, Attribute]:
         """The properties that say so."""
         numbers = [number for w in windows for number in (w.lane, w.depth, w.stride, w.dilation)]
         properties: dict[str, Attribute] = {"windows": DenseArrayBase.from_list(i64, numbers)}
         properties["parts"] = IntegerAttr(parts, i64)
-        return properties | ({"is_per_channel": UnitAttr()} if is_per_channel else {})
+        flags = {"is_per_channel": is_per_channel, "is_backward": is_backward}
+        return properties | {name: UnitAttr() for name, is_set in flags.items() if is_set}
 
     @property
     def num_parts(self) -> int:
@@ -127,8 +130,8 @@ class DotOp(DotForm):
     res = result_def()
     traits = traits_def()
     assembly_format = (
-        "(`per_channel` $is_per_channel^)? `lanes` $lanes `windows` $windows `parts` $parts `init` `(` $init `:` type($init) `)`"
-        " $row `by` $column attr-dict `:` type($res)"
+        "(`per_channel` $is_per_channel^)? (`backward` $is_backward^)? `lanes` $lanes `windows` $windows `parts` $parts"
+        " `init` `(` $init `:` type($init) `)` $row `by` $column attr-dict `:` type($res)"
     )
 
     def __init__(
@@ -140,12 +143,14 @@ class DotOp(DotForm):
         windows: Sequence[Window] = (),
         *,
         is_per_channel: bool = False,
+        is_backward: bool = False,
         parts: int = 1,
     ):
         super().__init__(
             operands=[init],
             result_types=[init.type],
-            properties={"lanes": DenseArrayBase.from_list(i64, list(lanes))} | self.of_windows(windows, is_per_channel, parts),
+            properties={"lanes": DenseArrayBase.from_list(i64, list(lanes))}
+            | self.of_windows(windows, is_per_channel, is_backward, parts),
             regions=[Region(row), Region(column)],
         )
 

@@ -102,6 +102,7 @@ class ContractionLoop:
             sides[1],
             contraction.windows,
             is_per_channel=contraction.is_per_channel,
+            is_backward=contraction.is_backward,
             parts=contraction.parts,
         )
         op.attributes |= location(self.op)

@@ -32,7 +32,7 @@ from hlo2tx8.partitioner.costs import SLOW, SLOW_TIMES
 from hlo2tx8.partitioner.instruction import kind_of, tensor_type
 from hlo2tx8.partitioner.iteration_space import Access, IterationSpace, iteration_space
 from hlo2tx8.partitioner.reduction_paths import loop_counters
-from hlo2tx8.partitioner.windows import Line, bounded_with, lines_of
+from hlo2tx8.partitioner.windows import Line, backward_lines_of, bounded_with, lines_of
 from hlo2tx8.partitioner.work_split import Target
 
 SPM_SHARE = 0.95
@@ -57,6 +57,7 @@ class _Loop:
     rows: dict[Operation, int]
     lines: tuple[Line, ...] = ()
     is_per_channel: bool = False
+    is_backward: bool = False
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,8 @@ def _convolution(plain: _Loop, op: Operation, accesses: Sequence[Access], map: I
             return _Loop(plain.space, roles, {op: rows}, lines)
         if roles[-1] == "batch" and all(count == 1 for count in features):
             return _Loop(plain.space, (*roles[:-1], "column"), {op: rows}, lines, is_per_channel=True)
-    return plain
+    lines = backward_lines_of(op, accesses, plain.space, plain.roles)
+    return replace(plain, lines=lines, is_backward=bool(lines))
 
 
 def _apart(loop: _Loop, accesses: Sequence[Access]) -> _Loop:
@@ -195,7 +197,9 @@ def _contraction(op: Operation, rows: int, step: Step, loop: _Loop) -> Contracti
     windows = tuple(Window(step.lane_of[line.row], i, line.stride, line.dilation) for i, line in enumerate(loop.lines))
     parts = num_parts(op)
     lanes = min(step.depth, extent, EXACT_DEPTH if parts == EXACT_PARTS else extent)
-    return Contraction(rows, loops, block, extent, lanes, taps, windows, loop.is_per_channel, parts)
+    if loop.is_backward:
+        lanes = 1
+    return Contraction(rows, loops, block, extent, lanes, taps, windows, loop.is_per_channel, loop.is_backward, parts)
 
 
 def _block_counter(op: Operation, loop: _Loop) -> int:
@@ -221,7 +225,8 @@ def _work(function: SubgraphFunction, loop: _Loop, meeting: int) -> Work:
     copies = (OPERAND_COPIES if passes == 1 else PARTED_COPIES) * len(dots)
     passed = sum(widest * (SLOW_TIMES if op.name.partition(".")[2] in SLOW else 1) for op in around)
     moved = results + beside
-    return Work(depth, operand, kept, moved, macs, copies, loop.lines, loop.is_per_channel, len(around), passed, meeting)
+    forms = loop.is_per_channel, loop.is_backward
+    return Work(depth, operand, kept, moved, macs, copies, loop.lines, *forms, len(around), passed, meeting)
 
 
 def _width_bytes(element: Attribute) -> int:

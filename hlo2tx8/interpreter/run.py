@@ -310,7 +310,7 @@ class _Run:
             np.broadcast_to(sides[0], shape),
             sides[1],
             range(axis, axis + len(depth)),
-            0 if op.is_per_channel else len(windows),
+            0 if op.is_per_channel or op.is_backward else len(windows),
             op.num_parts,
         )
 

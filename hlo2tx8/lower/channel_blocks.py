@@ -62,6 +62,16 @@ def to_lanes(step: StepBuilder, buffer: SSAValue, matrix: Matrix, fmt: Format) -
     return vector
 
 
+def to_turned_lanes(step: StepBuilder, buffer: SSAValue, outer: Size, points: Size, channels: Size, fmt: Format) -> SSAValue:
+    """What the engine wrote as [outer, points] of channels, a block at most, as a dense vector [outer, channels, points]."""
+    assert isinstance(points, int) and isinstance(channels, int)
+    layout = Blocked(fmt, 1, step.num_lanes // channels, channels)
+    vector, width = step.alloc(fmt), layout.aligned_channels
+    levels = [Level(outer, (points * width, channels * points)), Level(channels, (1, points)), Level(points, (width, 1))]
+    step.move(vector, buffer, levels, fmt)
+    return vector
+
+
 def lanes_count(step: StepBuilder, lanes: Sequence[int]) -> Size:
     """Elements of a vector along these lane dimensions."""
     count: Size = prod(step.shape[lane] for lane in lanes if lane not in step.valid)

@@ -268,9 +268,15 @@ def _reduce(op: ReduceOp, block: Block, scope: _Scope) -> None:
 
 def _dot(op: DotOp, block: Block, scope: _Scope) -> None:
     row, column = (_lane_block(region.block, op.lane_shape, scope) for region in op.regions)
-    is_per_channel = op.is_per_channel is not None
     new = DotOp(
-        op.lane_shape, scope.values[op.init], row, column, op.window_list, is_per_channel=is_per_channel, parts=op.num_parts
+        op.lane_shape,
+        scope.values[op.init],
+        row,
+        column,
+        op.window_list,
+        is_per_channel=op.is_per_channel is not None,
+        is_backward=op.is_backward is not None,
+        parts=op.num_parts,
     )
     _add(new, op, block, scope)
 

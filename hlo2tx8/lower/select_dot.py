@@ -19,13 +19,13 @@ from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.ne import NE_RESULTS, NeGemm, psum_format
-from hlo2tx8.device.isa.ne_conv import NeConv, NeDepthwise
+from hlo2tx8.device.isa.ne_conv import NeConv, NeConvBackwardWeight, NeDepthwise
 from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.xla_dot import PASSES
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.box_levels import Size
-from hlo2tx8.lower.channel_blocks import EngineOrderError, Matrix, lanes_count, to_lanes
+from hlo2tx8.lower.channel_blocks import EngineOrderError, Matrix, lanes_count, to_lanes, to_turned_lanes
 from hlo2tx8.lower.element_format import Splat, format_of
 from hlo2tx8.lower.select_side import Lanes, Side, select_side
 from hlo2tx8.lower.step_builder import StepBuilder
@@ -56,7 +56,7 @@ def select_dot(s: "BoxSelector", op: vec.DotOp) -> None:
     accumulate = started if isinstance(started, int) else step.minimum(started, 1)
     *first, last = PASSES[op.num_parts]
     kept = sums.buffer if sums is not None else _allocate(step, lanes, psum_format(fmt)) if first else dst
-    compute = _convolution if op.window_list else _gemm
+    compute = _backward if op.is_backward is not None else _convolution if op.window_list else _gemm
     for i, j in first:
         addresses = {"dst": kept, "psum": kept, "accumulate": accumulate}
         step.insert(compute(step, op, lanes, left.part(i), right.part(j), psum_format(fmt), addresses))
@@ -67,7 +67,7 @@ def select_dot(s: "BoxSelector", op: vec.DotOp) -> None:
         s.sums[op.res] = Sums(dst, 1)
         return
     value = op.res if narrow is None else narrow.results[0]
-    s.vectors[value] = to_lanes(step, dst, _result_matrix(step, lanes), target)
+    s.vectors[value] = _as_vector(step, lanes, dst, target)
     if narrow is not None:
         s.narrowed.add(narrow)
 
@@ -111,6 +111,21 @@ def _convolution(
     return NeConv.make(fmt=target, fmt2=image.fmt, c=features, filters=channels, origin=step.origin, **fields)
 
 
+def _backward(
+    step: StepBuilder, op: vec.DotOp, lanes: Lanes, image: Side, gradient: Side, target: Format, addresses: dict[str, Any]
+) -> Operation:
+    """The gradient of weights from one image without pads. Rows of the box are elements of the kernel, the depth its windows: what
+    is stride along a line and what is dilation is the other way round."""
+    fields: dict[str, Any] = dict.fromkeys(("pad_top", "pad_bottom", "pad_left", "pad_right"), 0)
+    for axis, window in zip("hw", op.window_list, strict=True):
+        fields[axis] = image.step.extents[image.order.index(window.lane)]
+        fields[f"kernel_{axis}"] = step.extents[window.lane]
+        fields[f"stride_{axis}"], fields[f"dilation_{axis}"] = window.dilation, window.stride
+    fields |= {"batch": 1, "gradient": gradient.buffer, "image": image.buffer, **addresses}
+    counts = {"c": lanes_count(step, lanes.columns), "filters": lanes_count(step, lanes.rows[len(op.window_list) :])}
+    return NeConvBackwardWeight.make(fmt=target, fmt2=image.fmt, origin=step.origin, **counts, **fields)
+
+
 def select_sums_loop(s: "BoxSelector", op: scf.ForOp) -> bool:
     """Selects a loop of all lanes that carries partial sums; False if it is another loop."""
     if not _is_carrying_sums(op):
@@ -130,7 +145,7 @@ def select_sums_loop(s: "BoxSelector", op: scf.ForOp) -> bool:
     step.builder = outer
     s.sums[op.results[0]] = Sums(sums.buffer, 1)
     if not is_handed_on(op.results[0]):
-        s.vectors[op.results[0]] = to_lanes(step, sums.buffer, _result_matrix(step, lanes), fmt)
+        s.vectors[op.results[0]] = _as_vector(step, lanes, sums.buffer, fmt)
     return True
 
 
@@ -185,6 +200,15 @@ def _allocate(step: StepBuilder, lanes: Lanes, fmt: Format) -> SSAValue:
     """A buffer for all results of a step in the engine's layout."""
     batch, rows, columns = (prod(step.shape[lane] for lane in part) for part in (lanes.batch, lanes.rows, lanes.columns))
     return step.alloc(fmt, Blocked(fmt, batch, rows, columns).size_bytes // fmt.bytes)
+
+
+def _as_vector(step: StepBuilder, lanes: Lanes, buffer: SSAValue, fmt: Format) -> SSAValue:
+    """What the engine wrote as a dense vector of the box."""
+    if not lanes.is_turned:
+        return to_lanes(step, buffer, _result_matrix(step, lanes), fmt)
+    *outer, inner = lanes.rows
+    counts = [lanes_count(step, part) for part in (outer, (inner,), lanes.columns)]
+    return to_turned_lanes(step, buffer, counts[0], counts[1], counts[2], fmt)
 
 
 def _result_matrix(step: StepBuilder, lanes: Lanes) -> Matrix:

@@ -29,17 +29,21 @@ LARGEST_BITS = 0x7F7FFFFF
 
 @dataclass(frozen=True)
 class Lanes:
-    """The lane dimensions of a box that are batches, rows and columns of a contraction."""
+    """The lane dimensions of a box that are batches, rows and columns of a contraction; `is_turned`: in the box the last of the
+    rows is behind the columns."""
 
     batch: tuple[int, ...]
     rows: tuple[int, ...]
     columns: tuple[int, ...]
+    is_turned: bool = False
 
     @staticmethod
     def of(op: vec.DotOp) -> "Lanes":
         row, column = (tuple(lane for lane in vec.ints(side) if lane >= 0) for side in (op.row_lanes, op.column_lanes))
         shared = tuple(sorted(set(row) & set(column)))
         own = [tuple(lane for lane in side if lane not in shared) for side in (row, column)]
+        if op.is_backward is not None:  # the engine's columns are channels of the image
+            return Lanes(shared, (*own[0][:-1], *own[1]), own[0][-1:], is_turned=True)
         return Lanes((), own[0], shared) if op.is_per_channel is not None else Lanes(shared, own[0], own[1])
 
 
@@ -73,12 +77,14 @@ def select_side(s: "BoxSelector", op: vec.DotOp, number: int, lanes: Lanes) -> S
     taps = len(op.window_list)
     own = [i for i, lane in enumerate(order) if lane not in lanes.batch]
     last = own[-1]
-    is_transposed = order[last] >= 0 and op.is_per_channel is None
+    is_transposed = order[last] >= 0 and op.is_per_channel is None and op.is_backward is None
     is_channel = [lane < 0 and -1 - lane >= taps for lane in order]
     if is_transposed:
         is_channel = [lane >= 0 for lane in order]
     elif op.is_per_channel is not None:
         is_channel = [lane in lanes.columns for lane in order]
+    elif op.is_backward is not None:
+        is_channel = [i == last for i in range(len(order))]
     points = [i for i in own if not is_channel[i]]
     blocks = [i for i in own if is_channel[i] and i != last]
     is_blocked = bool(blocks) and max(blocks) < min(points, default=len(order))

@@ -49,12 +49,14 @@ def vectorize_dot(box: "BoxBuilder", op: xla.DotOp, region: Region) -> None:
     shared = sorted(rows.used & columns.used)
     if windows:
         rows.check_windows(windows)
-        orders = _window_orders(rows, columns, shared, len(depth), windows, is_per_channel=op.is_per_channel is not None)
+        orders = _window_orders(rows, columns, shared, len(depth), op)
     else:
         orders = rows.order(shared, depth, width), columns.order(shared, depth, width)
     row, column = rows.emit(orders[0], depth, windows), columns.emit(orders[1], depth, ())
-    is_per_channel = op.is_per_channel is not None
-    new = vec.DotOp(init, depth, *orders, row, column, windows, is_per_channel=is_per_channel, parts=op.num_parts)
+    is_per_channel, is_backward = op.is_per_channel is not None, op.is_backward is not None
+    new = vec.DotOp(
+        init, depth, *orders, row, column, windows, is_per_channel=is_per_channel, is_backward=is_backward, parts=op.num_parts
+    )
     new.attributes.update(op.attributes)
     box.values[op.res] = box.builder.insert(new).res
 
@@ -81,14 +83,16 @@ def block_width(fmt: Format) -> int:
     return Blocked(fmt, 1, 1, 1).block_width
 
 
-def _window_orders(
-    rows: "_Side", columns: "_Side", shared: Sequence[int], rank: int, windows: Sequence[Window], *, is_per_channel: bool
-) -> tuple[list[int], list[int]]:
-    """The lane dimensions of an image and of its weights: blocks of features, the plane or elements and filters, features."""
+def _window_orders(rows: "_Side", columns: "_Side", shared: Sequence[int], rank: int, op: xla.DotOp) -> tuple[list[int], list[int]]:
+    """The lane dimensions of an image and of its weights: blocks of features, the plane or elements and filters, features; or of
+    an image and of the gradient under its windows: the plane or elements, channels."""
+    windows = op.window_list
     taps = [-1 - depth for depth in range(len(windows))]
     plane = [lane for lane in sorted(rows.used | {w.lane for w in windows}) if lane not in shared]
     filters = [lane for lane in sorted(columns.used) if lane not in shared]
-    if is_per_channel:
+    if op.is_backward is not None:
+        return [*shared, *plane], [*shared, *taps, *filters]
+    if op.is_per_channel is not None:
         return [*shared[:-1], *plane, *shared[-1:]], [*shared[:-1], *taps, *shared[-1:]]
     *blocks, features = (-1 - depth for depth in range(len(windows), rank))
     return [*shared, *blocks, *plane, features], [*shared, *blocks, *taps, *filters, features]
@@ -139,10 +143,12 @@ class _Side:
                 raise EngineOrderError("E3007", f"{op.name} inside of a contraction reads a vector from outside of it")
 
     def check_windows(self, windows: Sequence[Window]) -> None:
-        """What is read goes along the lines of the windows."""
+        """What is read goes along the lines of the windows; where a line has one row only, its elements are its places."""
         for expr in self.indices:
             access = self.space.access(expr)
             for w in windows:
+                if access is not None and self.box.space.shape[w.lane] == w.dilation == 1:
+                    continue
                 strides = (0, 0) if access is None else (access.strides[w.lane], access.strides[self.rank + w.depth])
                 if access is None or strides[0] * w.dilation != strides[1] * w.stride:
                     raise EngineOrderError("E3007", f"an index of a convolution does not go along the line of its windows: {expr}")

@@ -38,8 +38,8 @@ MOST_EXACT_DEPTH = 1 << 17
 class Contraction:
     """How a dot goes to the matrix engine: operand `rows` has the rows; counters `loops`, outermost first, are plain loops,
     counter `block` of `extent` turns goes `lanes` at a time. `window_counters` go all at once, along
-    the lines of `windows`; `is_per_channel`: every column has rows of its own. f32 is multiplied in so many
-    `parts`."""
+    the lines of `windows`; `is_per_channel`: every column has rows of its own; `is_backward`: the last rows are channels of
+    the image. f32 is multiplied in so many `parts`."""
 
     rows: int
     loops: tuple[int, ...]
@@ -49,6 +49,7 @@ class Contraction:
     window_counters: tuple[int, ...] = ()
     windows: tuple[Window, ...] = ()
     is_per_channel: bool = False
+    is_backward: bool = False
     parts: int = 1
 
     @property

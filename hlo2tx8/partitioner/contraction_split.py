@@ -40,7 +40,8 @@ SIZES = (8, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024, 2048)
 class Work:
     """What a step costs: `depth` products per element; bytes per element that is multiplied, that is kept in SPM besides the
     operands, and that is read or written besides them; products of an element that the engine multiplies in a cycle.
-    `lines`: of rows with windows, whose elements `depth` does not count; `is_per_channel`: each column has rows of its own.
+    `lines`: of rows with windows, whose elements `depth` does not count; `is_per_channel`: each column has rows of its own;
+    `is_backward`: the last rows are channels, and products of one image after the other are added up.
     `passes`: vector instructions that an epilogue needs, `passed_bytes` what they take of an element together, slow ones more.
     `meeting`: cycles that it takes to meet the tiles of other work."""
 
@@ -52,6 +53,7 @@ class Work:
     operand_copies: int
     lines: tuple[Line, ...] = ()
     is_per_channel: bool = False
+    is_backward: bool = False
     passes: int = 0
     passed_bytes: int = 0
     meeting: int = 0
@@ -104,12 +106,14 @@ def split_part(part: _Space, to_output: Sequence[Expr], work: Work, tiles: int, 
 
     Raises LevelError if the split is not provably a bijection onto the part.
     """
-    boxes = _boxes(part, work.lines, most_elements)
+    boxes = _backward_boxes(part, most_elements) if work.is_backward else _boxes(part, work.lines, most_elements)
+    boxes = [box for box in boxes if all(box[line.row] > 1 or line.dilation == 1 for line in work.lines)]
     fitting = [(box, depth) for box in boxes if (depth := _depth(part, box, work, spm_bytes))]
     if not fitting and work.lines:
         return None
     box, depth = _best(part, fitting, work, tiles) if fitting else (boxes[0], LEAST_DEPTH)
-    split, lane_of = _split(part, box, to_output, tiles, _planes(part) if work.lines else [])
+    kept = [line.row for line in work.lines] if work.is_backward else _planes(part) if work.lines else []
+    split, lane_of = _split(part, box, to_output, tiles, kept)
     return Step(split, min(depth, work.depth), lane_of)
 
 
@@ -163,6 +167,22 @@ def _boxes(part: _Space, lines: Sequence[Line], most_elements: int) -> list[tupl
     return list(found)
 
 
+def _backward_boxes(part: _Space, most_elements: int) -> list[tuple[int, ...]]:
+    """The same for the gradient of weights: a whole kernel or a row of one, and channels of a block at most."""
+    shape, roles = _inner_shape(part)
+    first, second, channels = (dim for dim, role in enumerate(roles) if role == "row")
+    found: list[tuple[int, ...]] = []
+    for num_channels in range(1, min(BLOCK, shape[channels]) + 1):
+        if shape[channels] % num_channels or (num_channels % ROW_UNIT and num_channels != shape[channels]):
+            continue
+        for num_rows in dict.fromkeys((1, shape[first])):
+            box = [1] * len(shape)
+            box[first], box[second], box[channels], box[-1] = num_rows, shape[second], num_channels, part.inner
+            if not most_elements or prod(box) <= most_elements:
+                found.append(tuple(box))
+    return found
+
+
 def _fill(box: list[int], shape: Sequence[int], dims: Sequence[int], wanted: int, unit: int) -> None:
     """Makes the box about `wanted` long along the dimensions, from the innermost on, in steps that are
     equally long, or about so."""
@@ -198,7 +218,7 @@ def _depth(part: _Space, box: Sequence[int], work: Work, spm_bytes: int) -> int:
     """Products that an instruction adds up, such that everything fits; 0 if it does not."""
     rows, columns = _sides(part, box)
     left = spm_bytes - rows * columns * work.kept_bytes
-    if work.is_per_channel:
+    if work.is_per_channel or work.is_backward:
         return int(left >= sum(_loaded(part, box, work)) * work.operand_bytes * work.operand_copies)
     fits = left // (sum(_loaded(part, box, work)) * work.operand_bytes * work.operand_copies)
     most = min(fits, MOST_DEPTH)

@@ -7,18 +7,22 @@ Then an image is loaded once for all elements of its windows, and the matrix eng
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, prod
 
 from xdsl.ir import Operation
 
+from hlo2tx8.dialects.layout import minor_to_major
+from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.indexing import Dim, Expr, Interval, Sym, simplify_expr, split_terms
-from hlo2tx8.partitioner.contraction import Role
+from hlo2tx8.partitioner.contraction import EXACT_DEPTH, EXACT_PARTS, Role
 from hlo2tx8.partitioner.iteration_space import Access, IterationSpace
 from hlo2tx8.partitioner.reduction_paths import loop_counters
 
 MOST_TAPS = 255
 MOST_STEP = 1023
 MOST_PLACES = 4096
+MOST_EXACT_TAPS = 9 * EXACT_DEPTH
+"""Products that one instruction adds up for a gradient of weights that is as precise as f32."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,38 @@ def lines_of(op: Operation, accesses: Sequence[Access], space: IterationSpace, r
 
     None where the rows, or their windows, are no plane that the engine takes.
     """
+    lines = _lines_along(op, accesses, space, roles)
+    rows = [dim for dim, role in enumerate(roles) if role == "row"]
+    return lines if all(line.row in rows[-2:] for line in lines) else ()
+
+
+def backward_lines_of(op: Operation, accesses: Sequence[Access], space: IterationSpace, roles: Sequence[Role]) -> tuple[Line, ...]:
+    """The two lines of the gradient of weights, whose rows are the elements of a kernel and then channels of the image:
+
+        gradient[n, oy, ox, o] * image[n, ky + oy - 1, kx + ox - 1, c]     rows ky, kx, c     columns o
+
+    None where it is something else, or the channels of either operand are not next to each other in memory.
+    """
+    lines = _lines_along(op, accesses, space, roles)
+    rows = [dim for dim, role in enumerate(roles) if role == "row"]
+    if not roles or roles[-1] != "column" or len(lines) != 2 or [line.row for line in lines] != rows[:-1]:
+        return ()
+    taps, exact = prod(line.taps for line in lines), num_parts(op) == EXACT_PARTS
+    if (exact and taps > MOST_EXACT_TAPS) or len(loop_counters(op)) == len(lines):
+        return ()
+    return lines if all(_ends_in_channels(access, space) for access in accesses if access.map.ranges) else ()
+
+
+def _ends_in_channels(access: Access, space: IterationSpace) -> bool:
+    """Is the innermost dimension of what is read one of the loop's own?"""
+    if tuple(minor_to_major(access.type)) != tuple(reversed(range(len(access.type.get_shape())))):
+        return False
+    last = access.map.results[-1].substitute(space.to_output, [Sym(i) for i in range(len(access.map.ranges))])
+    return not any(isinstance(leaf, Sym) for leaf in last.leaves())
+
+
+def _lines_along(op: Operation, accesses: Sequence[Access], space: IterationSpace, roles: Sequence[Role]) -> tuple[Line, ...]:
+    """The lines of a dot along dimensions of rows, by row; none if they are not all that is read along these."""
     rows = [dim for dim, role in enumerate(roles) if role == "row"]
     turns = [counter.hi + 1 for counter in loop_counters(op)]
     found: dict[Line, None] = {}
@@ -60,7 +96,7 @@ def lines_of(op: Operation, accesses: Sequence[Access], space: IterationSpace, r
     lines = tuple(sorted(found, key=lambda line: line.row))
     if len({line.row for line in lines}) != len(lines) or len({line.counter for line in lines}) != len(lines):
         return ()
-    if any(line.row not in rows[-2:] or not _is_taken(line, space.shape[line.row]) for line in lines):
+    if not all(_is_taken(line, space.shape[line.row]) for line in lines):
         return ()
     return lines if all(_keeps_to(lines, factors, len(space.shape), rows) for factors in exprs) else ()
 

@@ -74,6 +74,9 @@ SHAPES: tuple[dict[str, int], ...] = (
     },
     {"batch": 2, "h": 9, "w": 1, "c": 4, "filters": 65, "kernel_h": 4, "stride_h": 4, "dilation_h": 2, "pad_top": 5},
     {"h": 17, "w": 19, "c": 131, "filters": 7, "kernel_w": 3, "stride_h": 5, "pad_right": 1},
+    {"batch": 2, "h": 6, "w": 9, "c": 6, "filters": 5, "kernel_h": 2, "kernel_w": 3},
+    {"h": 9, "w": 16, "c": 20, "filters": 18, "kernel_h": 3, "kernel_w": 2, "stride_w": 3, "dilation_h": 2, "pad_top": 1},
+    {"h": 8, "w": 9, "c": 16, "filters": 6, "kernel_h": 2, "kernel_w": 5},
 )
 
 

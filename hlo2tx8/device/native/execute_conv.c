@@ -132,6 +132,45 @@ static struct source source_of(struct blocked layout, int is_along, void (*point
     return (struct source){.layout = layout, .is_along = is_along, .width = aligned_channels(&layout), .points = points};
 }
 
+/* Do all taps of a row of the kernel lie in the image, and the channels of the next point behind a point's, as taps of the result do? */
+static int has_rows_of_taps(const struct geometry *g, const struct product *p) {
+    const struct blocked *const image = &p->right.layout;
+    const i64 last = (g->windows[COLUMNS] - 1) * g->stride[COLUMNS] + g->kernel[COLUMNS];
+    if (g->kernel[COLUMNS] == 1 || image->num_blocks + (image->tail > 0) > 1 || aligned_channels(image) != aligned_channels(&p->result)) return 0;
+    return g->dilation[COLUMNS] == 1 && g->pad[COLUMNS] == 0 && last <= g->image[COLUMNS];
+}
+
+/* Blocks of channels for the taps of a row. */
+static struct blocked taps_of(const struct blocked *l, const struct geometry *g) {
+    struct blocked row = *l;
+    row.width = aligned_channels(l), row.num_blocks = g->kernel[COLUMNS], row.tail = 0;
+    row.channels = row.width * row.num_blocks, row.points = g->filters;
+    return row;
+}
+
+/* One product per tap, or where that can be per row of taps: they are columns beside each other. */
+static void run_backward_weight(struct context *c, const struct product *whole, struct shifted *s) {
+    const struct geometry *const g = &s->geometry;
+    const i64 taps = g->kernel[ROWS] * g->kernel[COLUMNS];
+    struct product p = *whole;
+    i64 step = 1;
+    if (has_rows_of_taps(g, whole)) {
+        step = g->kernel[COLUMNS];
+        p.result = taps_of(&whole->result, g), p.psum = taps_of(&whole->psum, g);
+        p.right.layout.channels = p.columns = p.result.channels;
+        p.right.point_bytes = p.result.width * p.right.layout.bytes, p.right.block_bytes = p.right.layout.width * p.right.layout.bytes;
+    }
+    const i64 points = step * g->filters * aligned_channels(&whole->result);
+    for (; s->tap < taps; s->tap += step) {
+        run_product(&p, product_scratch(c));
+        if (step == 1) p.first += g->filters;
+        else {
+            p.out += points * p.result.bytes;
+            if (p.sums) p.sums += points * p.psum.bytes;
+        }
+    }
+}
+
 int execute_conv(struct context *c) {
     const int op = c->step->opcode, fmt = c->step->fmt2, is_depthwise = op == OP_NE_DEPTHWISE || op == OP_NE_DEPTHWISE_QUANTISED;
     struct shifted s = {.tap = 0};
@@ -160,8 +199,7 @@ int execute_conv(struct context *c) {
     u8 *target;
     if (find_operands(c, &p, (int)operand(c, is_depthwise ? NE_DEPTHWISE__ACCUMULATE : NE_CONV__ACCUMULATE), &target)) return (int)c->tile->fault.kind;
     if (is_depthwise) run_depthwise(&p, taps);
-    else if (op == OP_NE_CONV_BACKWARD_WEIGHT)
-        for (; s.tap < taps; s.tap++, p.first += g->filters) run_product(&p, product_scratch(c));
+    else if (op == OP_NE_CONV_BACKWARD_WEIGHT) run_backward_weight(c, &p, &s);
     else run_product(&p, product_scratch(c));
     return finish_product(c, &p, target, p.out);
 }

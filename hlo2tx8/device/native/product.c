@@ -61,15 +61,19 @@ struct part {
 
 /* Moves sums that are apart by `stride` words in from partial sums or out to the result. */
 static void load_part(const struct product *p, const struct part *t, float *sums, i64 stride) {
-    i64 width, run;
-    const u8 *const source = p->sums + find_channel(&p->psum, t->column, &width, &run);
-    for (i64 r = 0; r < t->rows; r++) memcpy(sums + r * stride, source + row_offset(&p->psum, width, p->first + t->row + r), (size_t)t->columns * 4);
+    for (i64 n = 0, width, run; n < t->columns; n += run) {
+        const u8 *const source = p->sums + find_channel(&p->psum, t->column + n, &width, &run);
+        run = least(run, t->columns - n);
+        for (i64 r = 0; r < t->rows; r++) memcpy(sums + r * stride + n, source + row_offset(&p->psum, width, p->first + t->row + r), (size_t)run * 4);
+    }
 }
 
 static void store_part(const struct product *p, const struct part *t, const float *sums, i64 stride) {
-    i64 width, run;
-    u8 *const target = p->out + find_channel(&p->result, t->column, &width, &run);
-    for (i64 r = 0; r < t->rows; r++) store_sums(p, target + row_offset(&p->result, width, p->first + t->row + r), sums + r * stride, t->columns);
+    for (i64 n = 0, width, run; n < t->columns; n += run) {
+        u8 *const target = p->out + find_channel(&p->result, t->column + n, &width, &run);
+        run = least(run, t->columns - n);
+        for (i64 r = 0; r < t->rows; r++) store_sums(p, target + row_offset(&p->result, width, p->first + t->row + r), sums + r * stride + n, run);
+    }
 }
 
 /* Where a part lies in `data`, of whose columns so many are summed, rows apart by *stride words; NULL if there are fewer, if rows are not
@@ -77,7 +81,7 @@ static void store_part(const struct product *p, const struct part *t, const floa
 static u32 *place_part(const u8 *data, const struct blocked *l, const struct product *p, const struct part *t, i64 columns, i64 *stride) {
     i64 run;
     const i64 first = p->first + t->row, offset = find_channel(l, t->column, stride, &run);
-    if (t->columns < columns || first / l->points != (first + t->rows - 1) / l->points) return NULL;
+    if (t->columns < columns || run < columns || first / l->points != (first + t->rows - 1) / l->points) return NULL;
     if ((uintptr_t)data % sizeof(u32)) return NULL;
     return (u32 *)(uintptr_t)(data + offset + row_offset(l, *stride, first));
 }
