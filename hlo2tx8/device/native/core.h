@@ -169,15 +169,18 @@ struct machine {
     int is_linked; /* tiles reach each other's SPM: each has its own from the first to the last record */
     int num_tiles, num_threads;
     struct tile tiles[MAX_TILES];
-    double deadline, wake_at; /* when thread 0 wakes the workers, INFINITY: not in this phase, or it has */
-    int is_eager;             /* a phase is worth waking them at once */
+    double deadline;
     /* workers */
     pthread_t workers[MAX_THREADS];
     int num_workers;
     pthread_mutex_t mutex;
     pthread_cond_t start, done;
-    int generation, is_open, busy, leave;
-    int next_tile;
+    int asleep, is_waiting, leave; /* workers that want `start` signalled; does thread 0 want `done`? */
+    char before_gate[LINE_BYTES];
+    u64 gate; /* see workers.c */
+    char behind_gate[LINE_BYTES];
+    int taken, last_taken; /* tiles of this phase, and how many from the last on */
+    char behind_tiles[LINE_BYTES];
     u8 *scratch[MAX_THREADS];
     u8 *spare[MAX_THREADS]; /* the zeroed SPM of a tile that ended on this thread */
     int next_spm;

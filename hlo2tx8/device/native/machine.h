@@ -9,13 +9,13 @@ double seconds_now(void);
 void run_tile(struct machine *m, int number, int thread);
 void write_place(const struct tile *t, int number, struct tx8_fault *place); /* where it is, for a fault or whoever asks */
 
-/* Runs records from `at` on as long as they are of scalars.c, at most *polls of them, which it counts down; the record it ends before. */
 /* The record after the end of a loop at `at`: its first one, with the next counter, or what is behind. */
 i64 end_loop(const struct machine *m, struct tile *t, i64 at);
+
+/* Runs records from `at` on as long as they are of scalars.c, at most *polls of them, which it counts down; the record it ends before. */
 i64 run_scalars(const struct machine *m, struct tile *t, i64 at, int *polls);
 
 void start_workers(struct machine *m);
-void wake_workers(struct machine *m); /* by thread 0, in a phase that turns out to be long */
-void run_phase(struct machine *m);    /* all tiles that can, until none can */
+void run_phase(struct machine *m); /* all tiles that can, until none can */
 
 #endif

@@ -18,7 +18,7 @@ from hlo2tx8.device.program import Program, SlotKind
 
 MAX_DEPTH = 32
 MOST_KEPT = 8
-SINGLE_THREAD_BYTES = 1 << 18  # programs with fewer in their slots finish before a thread has started
+SINGLE_THREAD_BYTES = 1 << 15  # programs with fewer in their slots are not worth a thread
 LINE_BYTES = 64
 
 

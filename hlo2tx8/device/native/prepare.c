@@ -175,27 +175,11 @@ static void find_chains(struct machine *m) {
     }
 }
 
-#define EAGER_BYTES (1 << 17) /* of DDR for each launch: with as many workers are woken at once, else after a while */
-
 /* A program's last barrier if tiles only halt behind it. */
 static i64 find_final_barrier(const struct machine *m) {
     i64 at = m->num_records - 1;
     while (at >= 0 && (m->steps[at].form == FORM_NOTHING || m->steps[at].form == FORM_HALT)) at--;
     return at >= 0 && m->steps[at].form == FORM_BARRIER ? at : m->num_records;
-}
-
-/* Does a record wait for all engines, as launches do that follow each other? */
-static int is_full_wait(const struct machine *m, i64 at) {
-    const u64 *const record = m->code + at * RECORD_WORDS;
-    return m->steps[at].opcode == OP_KC_WAIT && !(record[1] & 1) && record[HEADER_WORDS] == (1 << ENGINE_KC) - 1;
-}
-
-/* Is there so much data, for each launch that is written down, that no phase is short? */
-static int has_long_phases(const struct machine *m) {
-    i64 phases = 1, bytes = 0;
-    for (i64 i = 0; i < m->num_records; i++) phases += is_full_wait(m, i) || (m->steps[i].form == FORM_BARRIER && !(i && is_full_wait(m, i - 1)));
-    for (i64 i = 0; i < m->num_slots; i++) bytes += m->slots[i].size;
-    return bytes / phases >= EAGER_BYTES;
 }
 
 int prepare(struct machine *m, struct tx8_fault *fault) {
@@ -250,7 +234,6 @@ int prepare(struct machine *m, struct tx8_fault *fault) {
     for (i64 i = 0; i < m->num_records; i++) prepare_scalar(m->scalars + i, m->steps + i, m->code + i * RECORD_WORDS);
     find_chains(m);
     m->final_barrier = find_final_barrier(m);
-    m->is_eager = has_long_phases(m);
     if (depth) return refuse(fault, open[depth - 1], "record %lld: a loop or branch has no end", (long long)open[depth - 1]);
     return 0;
 }

@@ -155,7 +155,6 @@ NO_VECTORS void run_tile(struct machine *m, int number, int thread) {
         if (--polls == 0) {
             const double now = seconds_now();
             if (now > m->deadline) return;
-            if (thread == 0 && now > m->wake_at) wake_workers(m);
             polls = RECORDS_PER_POLL;
         }
     }

@@ -98,6 +98,11 @@ def _xla_takes_freedom(graph: Graph, node: Node, operands: Sequence[Array], valu
         case "stablehlo.divide" if value.dtype == np.float16:
             # It takes logistic(x) / y for 1 / ((1 + exp(-x)) * y), whose divisor overflows.
             return graph.nodes[node.operands[0]].name == "stablehlo.logistic"
+        case "stablehlo.sqrt" if is_float(value.dtype):
+            # It takes |x| for sqrt(x * x), which neither overflows nor vanishes.
+            source, squares = graph.nodes[node.operands[0]], np.abs(operands[0].astype(np.float64))
+            normal = np.isfinite(squares) & (squares >= float(float_info(value.dtype).smallest_normal))
+            return (source.name == "stablehlo.multiply" and len(set(source.operands)) == 1) & ~normal
         case "stablehlo.ceil" | "stablehlo.round_nearest_afz" | "stablehlo.round_nearest_even" if value.dtype == np.float16:
             # Of a constant -0.1 it gives 0.
             return value == 0
