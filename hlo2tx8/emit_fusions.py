@@ -4,7 +4,8 @@
     %2 = hlo.fusion "gelu.1"(%1) {...}       %2 = launch.kernel @gelu(%1) {group = 1}
                                              builtin.module @gelu { func.func @gelu(...) {...} }
 
-Control flow and updates become those of `launch`; a condition region of a loop whose turns are known goes.
+Fusions that only say another shape become views. Control flow and updates become those of `launch`; a condition region of a loop
+whose turns are known goes.
 Equal means: the same ops on the same values with the same attributes and types, up to names and locations.
 """
 
@@ -20,7 +21,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.dialects.hlo import origin
-from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, WhileOp, YieldOp
+from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, ViewOp, WhileOp, YieldOp
 from hlo2tx8.errors import UnsupportedError, UnsupportedOp
 from hlo2tx8.hlo.regions import CONTROL, UPDATE, terminator_of
 from hlo2tx8.hlo.simplify_loop import TRIP_COUNT
@@ -48,6 +49,7 @@ class EmitFusionsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from hlo2tx8.device.chip import load_chip
         from hlo2tx8.emitters import emit_fusion
+        from hlo2tx8.partitioner.views import is_view
         from hlo2tx8.partitioner.work_split import Target
 
         chip = load_chip(self.chip)
@@ -58,6 +60,10 @@ class EmitFusionsPass(ModulePass):
         unsupported: list[UnsupportedOp] = []
         notes: list[str] = []
         for group, fusion in number_fusions(main.body.block):
+            if is_view(fusion):
+                Rewriter.replace_op(fusion, ViewOp(fusion.operands[0], fusion.result_types[0]))
+                notes.append(f"{fusion_name(fusion)} is a view of what it reads: no kernel")
+                continue
             key = fingerprint(fusion)
             if key not in emitted:
                 name = unique_name(fusion, tuple(emitted.values()))

@@ -10,7 +10,8 @@
 
 A kernel's entry function takes the operands, then one tensor per result that it writes. Launches happen in
 order; those of one group belong together in SPM. Control flow is `launch.while`, `launch.repeat` and `launch.case`;
-their regions hold launches, and may use values from outside. `launch.update` writes into a value, in place if it can.
+their regions hold launches, and may use values from outside. `launch.update` writes into a value, in place if it can;
+`launch.view` is a value in another shape.
 
     %2 = launch.repeat 5 (%0) do {
     ^bb0(%x : tensor<4xf32>):
@@ -198,10 +199,28 @@ class UpdateOp(IRDLOperation):
         super().__init__(operands=[tensor, update, starts], result_types=[tensor.type])
 
 
+@irdl_op_definition
+class ViewOp(IRDLOperation):
+    """The elements of `tensor` in the same order, in another shape: no work, and no place of its own.
+
+    %1 = launch.view %0 : tensor<8x4xf32> -> tensor<32xf32>
+    """
+
+    name = "launch.view"
+
+    tensor = operand_def()
+    result = result_def()
+
+    assembly_format = "$tensor attr-dict `:` type($tensor) `->` type($result)"
+
+    def __init__(self, tensor: SSAValue, result_type: Attribute) -> None:
+        super().__init__(operands=[tensor], result_types=[result_type])
+
+
 def kernels(module: ModuleOp) -> dict[str, ModuleOp]:
     """The kernel modules inside a top module by name, in order."""
     nested = (op for op in module.body.block.ops if isinstance(op, ModuleOp))
     return {op.sym_name.data: op for op in nested if op.sym_name is not None}
 
 
-Launch = Dialect("launch", [KernelOp, YieldOp, WhileOp, RepeatOp, CaseOp, UpdateOp], [])
+Launch = Dialect("launch", [KernelOp, YieldOp, WhileOp, RepeatOp, CaseOp, UpdateOp, ViewOp], [])

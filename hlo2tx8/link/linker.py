@@ -38,7 +38,7 @@ from hlo2tx8.device.isa.kc_control import (
 )
 from hlo2tx8.device.program import Buffer, BufferUse, Program, SlotKind
 from hlo2tx8.dialects.hlo import decode_attributes
-from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, WhileOp
+from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, ViewOp, WhileOp
 from hlo2tx8.errors import LevelError
 from hlo2tx8.hlo.liveness import Liveness
 from hlo2tx8.hlo.regions import captured, terminator_of
@@ -115,6 +115,8 @@ class _Linker:
                     self.branches(op)
                 case UpdateOp():
                     self.update(op, is_last_use=op.tensor in dying[op])
+                case ViewOp():
+                    self.slots.put(op.result, self.slots.of[op.tensor])
                 case _ if op is block.last_op:
                     return
                 case _ if op.name == "stablehlo.constant":

@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from hlo2tx8.device.program import Slot, SlotKind
 from hlo2tx8.dialects.hlo import decode_attributes
-from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, WhileOp
+from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, ViewOp, WhileOp
 from hlo2tx8.module import port_of
 
 MAKERS = (KernelOp, WhileOp, RepeatOp, CaseOp, UpdateOp)
@@ -104,7 +104,7 @@ class Slots:
     def want(self, block: Block, slots: "list[int]") -> None:
         """The block's terminator hands on values that are wanted in these slots, and so are the loop states they come from."""
         assert block.last_op is not None
-        for value, slot in zip(block.last_op.operands, slots, strict=True):
+        for value, slot in zip(map(_viewed, block.last_op.operands), slots, strict=True):
             if isinstance(value.owner, MAKERS) and value.owner.parent is block:
                 self.wanted.setdefault(value, slot)
         for op in reversed(tuple(block.ops)):
@@ -123,3 +123,10 @@ class Slots:
         if is_last_use and self.is_writable(own) and own not in taken and self.is_empty(own, start):
             return own
         return self.scratch(result.type)
+
+
+def _viewed(value: SSAValue) -> SSAValue:
+    """The value whose elements it shows; itself if it is no view."""
+    while isinstance(value.owner, ViewOp):
+        value = value.owner.tensor
+    return value

@@ -13,7 +13,7 @@ from xdsl.ir import Block, SSAValue
 
 from hlo2tx8.device.emulator import Emulator, Mode
 from hlo2tx8.dialects.hlo import decode_attributes
-from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, WhileOp, YieldOp, kernels
+from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, ViewOp, WhileOp, YieldOp, kernels
 from hlo2tx8.driver import chip_of, compile_module, compile_stages, drain, lower
 from hlo2tx8.errors import LevelError
 from hlo2tx8.link import link
@@ -136,6 +136,8 @@ def _run_block(
                 results = _run_block(op.branches[number].block, [], values, nested)
             case UpdateOp():
                 results = [dynamic_update_slice({}, (), *operands)]
+            case ViewOp():
+                results = [operands[0].reshape(port_of(op.result.type).shape)]
             case _ if op.name == "stablehlo.constant":
                 port = port_of(op.results[0].type)
                 results = [np.broadcast_to(np.asarray(decode_attributes(op)["value"]), port.shape)]

@@ -28,3 +28,13 @@ builtin.module @m {
   }
 }
 // CHECK: launch.update %{{.*}} with %{{.*}} at(%{{.*}}, %{{.*}}) : (tensor<8x4xf32>, tensor<1x4xf32>, tensor<i32>, tensor<i32>) -> tensor<8x4xf32>
+
+// -----
+
+builtin.module @m {
+  func.func @main(%a: tensor<8x4xf32>) -> tensor<32xf32> {
+    %0 = launch.view %a : tensor<8x4xf32> -> tensor<32xf32>
+    func.return %0 : tensor<32xf32>
+  }
+}
+// CHECK: launch.view %{{.*}} : tensor<8x4xf32> -> tensor<32xf32>

@@ -1,0 +1,49 @@
+"""Which fusions make nothing: the elements of what they read, in the same order, in another shape.
+
+%1 = hlo.fusion "reshape_fusion"(%0) { reshape }        the bytes of %0 are those of %1
+
+@main's own inputs and constants are left out: they are no results that the program could give.
+"""
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from hlo2tx8.dialects.layout import is_row_major
+from hlo2tx8.hlo.lookup import attributes_of
+from hlo2tx8.partitioner.instruction import shape_of, tensor_type
+
+TERMINATOR = "stablehlo.return"
+
+
+def is_view(fusion: Operation) -> bool:
+    """Does the result of a fusion lie where what it reads lies?"""
+    if len(fusion.operands) != 1 or len(fusion.results) != 1 or not _is_made_here(fusion.operands[0]):
+        return False
+    body = fusion.regions[0].block
+    *moves, terminator = body.ops
+    value: SSAValue = body.args[0]
+    for op in moves:
+        if not _keeps_order(op) or op.operands[0] is not value:
+            return False
+        value = op.results[0]
+    return bool(moves) and terminator.name == TERMINATOR and terminator.operands[0] is value
+
+
+def _is_made_here(value: SSAValue) -> bool:
+    owner = value.owner
+    if isinstance(owner, Operation):
+        return owner.name != "stablehlo.constant"
+    return not isinstance(owner.parent_op(), FuncOp)
+
+
+def _keeps_order(op: Operation) -> bool:
+    """A reshape, or a broadcast that repeats nothing and turns nothing."""
+    if len(op.operands) != 1 or not all(is_row_major(tensor_type(value)) for value in (op.operands[0], op.results[0])):
+        return False
+    if op.name == "stablehlo.reshape":
+        return True
+    if op.name != "stablehlo.broadcast_in_dim":
+        return False
+    before, after = shape_of(op.operands[0]), shape_of(op.results[0])
+    dims = [int(dim) for dim in attributes_of(op)["broadcast_dimensions"]]
+    return dims == sorted(dims) and [n for n in before if n != 1] == [n for n in after if n != 1]
