@@ -15,11 +15,12 @@ from hlo2tx8.device.isa.ne import NeGemm
 
 pytestmark = pytest.mark.skipif(not native.available(), reason=f"no native core: {native.why_not()}")
 
+BF16, TF32 = Format.BF16, Format.TF32
 ROWS, WIDTH = 13, 64
 LEFTS, RIGHTS, SUMS = (0, 4096, 4096 + 128), (16384, 32768, 24576), (8192, 4096, 12288, 16384)
 
 
-def random_record(rng: np.random.Generator, depth: int, columns: int) -> Record:
+def random_record(rng: np.random.Generator, depth: int, columns: int, fmt: Format) -> Record:
     """Operands are blocks of [ROWS, 64], the last of fewer channels, and one of [depth, columns]; now and then a box has another
     shape."""
     left, right, at, other = (int(rng.choice(places)) for places in (LEFTS, RIGHTS, SUMS, LEFTS + RIGHTS + SUMS))
@@ -31,17 +32,17 @@ def random_record(rng: np.random.Generator, depth: int, columns: int) -> Record:
             blocks = {"s2": apart, "n2": max(depth // WIDTH, 1)}
             levels = {"s1": stride, "n1": ROWS - int(rng.random() < 0.1), **blocks, "s3": 0, "n3": 1}
             run = min(depth, WIDTH)
-            return Record(Rdma, {"dst": left, "slot": slot, "offset": offset, "count": run, **levels}, Format.BF16)
+            return Record(Rdma, {"dst": left, "slot": slot, "offset": offset, "count": run, **levels}, fmt)
         case 1:
             levels = {"s1": stride, "n1": depth - int(rng.random() < 0.1), "s2": 0, "n2": 1, "s3": 0, "n3": 1}
-            return Record(Rdma, {"dst": right, "slot": slot, "offset": offset, "count": columns, **levels}, Format.BF16)
+            return Record(Rdma, {"dst": right, "slot": slot, "offset": offset, "count": columns, **levels}, fmt)
         case 2:
             flags = {"accumulate": int(rng.integers(0, 2))}
             places = {"left": left, "right": right, "dst": at, "psum": int(rng.choice((at, other)))}
-            return Record(NeGemm, sizes | flags | places, Format(rng.choice((Format.FP32, Format.BF16))), Format.BF16)
+            return Record(NeGemm, sizes | flags | places, Format(rng.choice((Format.FP32, fmt))), fmt)
         case 3:
             dense = {"offset": offset, "count": depth * columns, **DENSE_LEVELS}
-            return Record(Rdma, {"dst": int(rng.choice((right, other))), "slot": slot, **dense}, Format.BF16)
+            return Record(Rdma, {"dst": int(rng.choice((right, other))), "slot": slot, **dense}, fmt)
         case 4:
             return Record(Wdma, {"slot": 1, "src": other, "offset": offset, "count": 2100, **DENSE_LEVELS}, Format.BF16)
         case 5:
@@ -52,13 +53,13 @@ def random_record(rng: np.random.Generator, depth: int, columns: int) -> Record:
             return Record(KcBarrier, {}, Format.RAW8)
 
 
-@pytest.mark.parametrize(("depth", "columns"), [(128, 64), (32, 32), (30, 64)])
+@pytest.mark.parametrize(("depth", "columns", "fmt"), [(128, 64, BF16), (32, 32, BF16), (30, 64, BF16), (64, 32, TF32)])
 @pytest.mark.parametrize("seed", range(3))
-def test_equals_definition(seed: int, depth: int, columns: int) -> None:
+def test_equals_definition(seed: int, depth: int, columns: int, fmt: Format) -> None:
     rng = np.random.default_rng((seed, depth))
     for _ in range(25):
         image = (rng.standard_normal(IMAGE_BYTES // 4).astype(np.float32).view(np.uint32) & 0xFFFF0000 | 0x3F80).view(np.uint8)
-        records = [random_record(rng, depth, columns) for _ in range(int(rng.integers(4, 30)))]
+        records = [random_record(rng, depth, columns, fmt) for _ in range(int(rng.integers(4, 30)))]
         expected, actual = run_both(records, image)
         wrong = np.nonzero(expected != actual)[0]
         listing = "\n".join(f"{r.kind.MNEMONIC} {r.fields}" for r in records)

@@ -126,7 +126,9 @@ def test_far_apart_summands(fmt: Format) -> None:
 
 
 @pytest.mark.parametrize("fmt", [BF16, FP16, TF32])
-@pytest.mark.parametrize("shape", [(41, 75, 100), (45, 16, 40), (23, 45, 170), (270, 9, 20), (2, 1040, 7), (9, 34, 700)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(41, 75, 100), (45, 16, 40), (23, 45, 170), (270, 9, 20), (2, 1040, 7), (9, 34, 700), (37, 112, 130)], ids=str
+)
 def test_more_than_is_computed_at_once(fmt: Format, shape: tuple[int, int, int]) -> None:
     """Many rows, columns, or elements along k; some results against the model, all between the tiers."""
     m, n, k = shape

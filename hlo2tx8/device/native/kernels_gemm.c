@@ -27,19 +27,27 @@ INLINED void prefetch_sums(const struct strip *t, int vectors) {
 
 #define LEFT_FLOATS (CHUNK + LINE_BYTES / (i64)sizeof(float))
 
+/* Operands, packed or as they lie: then the bits that TF32 has not are dropped here. */
+#define LEFT_STRIDE(t, is_placed) ((is_placed) ? (t)->left_stride : LEFT_FLOATS)
+#define RIGHT_STRIDE(t, is_placed) ((is_placed) ? (t)->right_stride : TILE_COLUMNS)
+INLINED floats spread_left(const float *a, const int is_placed) {
+    return is_placed ? and_floats(spread_float(*a), TF32_KEPT) : spread_float(*a);
+}
+INLINED floats load_right(const float *b, const int is_placed) { return is_placed ? and_floats(load_floats(b), TF32_KEPT) : load_floats(b); }
+
 /* One block of `count` products. What is missing of a block is zeros: -0 + 0 = +0. */
-INLINED void add_block(floats acc[TILE_ROWS][2], const float *a, const float *b, i64 count, const int rows) {
+INLINED void add_block(floats acc[TILE_ROWS][2], const float *a, const float *b, i64 count, i64 a_stride, i64 b_stride, const int rows, const int is_placed) {
     floats s[TILE_ROWS][2];
-    const floats first = load_floats(b), second = load_floats(b + LANES);
+    const floats first = load_right(b, is_placed), second = load_right(b + LANES, is_placed);
     EACH_ROW(rows) {
-        const floats x = spread_float(a[r * LEFT_FLOATS]);
+        const floats x = spread_left(a + r * a_stride, is_placed);
         s[r][0] = cut_mul(x, first);
         s[r][1] = cut_mul(x, second);
     }
     for (i64 k = 1; k < count; k++) {
-        const floats left = load_floats(b + k * TILE_COLUMNS), right = load_floats(b + k * TILE_COLUMNS + LANES);
+        const floats left = load_right(b + k * b_stride, is_placed), right = load_right(b + k * b_stride + LANES, is_placed);
         EACH_ROW(rows) {
-            const floats x = spread_float(a[r * LEFT_FLOATS + k]);
+            const floats x = spread_left(a + r * a_stride + k, is_placed);
             s[r][0] = cut_fma(x, left, s[r][0]);
             s[r][1] = cut_fma(x, right, s[r][1]);
         }
@@ -50,31 +58,35 @@ INLINED void add_block(floats acc[TILE_ROWS][2], const float *a, const float *b,
     }
 }
 
-INLINED void add_tile(const struct strip *t, const float *a, const float *b, i64 k, const int rows) {
+INLINED void add_tile(const struct strip *t, const float *a, const float *b, i64 k, const int rows, const int is_placed) {
+    const i64 a_stride = LEFT_STRIDE(t, is_placed), b_stride = RIGHT_STRIDE(t, is_placed);
     floats acc[TILE_ROWS][2];
     EACH_ROW(rows) EACH_VECTOR(2) acc[r][c] = begin_sums(t, r, c);
     prefetch_sums(t, 2);
-    for (; k >= NE_BLOCK; k -= NE_BLOCK, a += NE_BLOCK, b += NE_BLOCK * TILE_COLUMNS) add_block(acc, a, b, NE_BLOCK, rows);
-    if (k) add_block(acc, a, b, k, rows);
+    for (; k >= NE_BLOCK; k -= NE_BLOCK, a += NE_BLOCK, b += NE_BLOCK * b_stride) add_block(acc, a, b, NE_BLOCK, a_stride, b_stride, rows, is_placed);
+    if (k) add_block(acc, a, b, k, a_stride, b_stride, rows, is_placed);
     EACH_ROW(rows) EACH_VECTOR(2) keep_sums(t, r, c, acc[r][c]);
 }
 
-static APART void add_tiles(const struct strip *strip, const float *a, const float *b, i64 k) {
-#define ADD_TILE(rest, a, rows) add_tile(rest, a, b, k, rows)
-    EACH_TILE(strip, a, LEFT_FLOATS, ADD_TILE);
+#define ADD_PACKED(rest, a, rows) add_tile(rest, a, b, k, rows, 0)
+#define ADD_PLACED(rest, a, rows) add_tile(rest, a, b, k, rows, 1)
+static APART void add_tiles(const struct strip *strip, const float *a, const float *b, i64 k) { EACH_TILE(strip, a, LEFT_FLOATS, ADD_PACKED); }
+static APART void add_placed_tiles(const struct strip *strip, const float *a, const float *b, i64 k) {
+    EACH_TILE(strip, a, strip->left_stride, ADD_PLACED);
 }
 
 /* The same of a panel's first LANES columns, in tiles twice as high. */
 #define NARROW_ROWS (2 * TILE_ROWS)
 #define EACH_NARROW_ROW(rows) _Pragma("GCC unroll 16") for (int r = 0; r < (rows); r++)
 
-INLINED void add_narrow_block(floats acc[NARROW_ROWS], const float *a, const float *b, i64 count, const int rows) {
+INLINED void add_narrow_block(floats acc[NARROW_ROWS], const float *a, const float *b, i64 count, i64 a_stride, i64 b_stride, const int rows,
+                              const int is_placed) {
     floats s[NARROW_ROWS];
-    const floats first = load_floats(b);
-    EACH_NARROW_ROW(rows) s[r] = cut_mul(spread_float(a[r * LEFT_FLOATS]), first);
+    const floats first = load_right(b, is_placed);
+    EACH_NARROW_ROW(rows) s[r] = cut_mul(spread_left(a + r * a_stride, is_placed), first);
     for (i64 k = 1; k < count; k++) {
-        const floats next = load_floats(b + k * TILE_COLUMNS);
-        EACH_NARROW_ROW(rows) s[r] = cut_fma(spread_float(a[r * LEFT_FLOATS + k]), next, s[r]);
+        const floats next = load_right(b + k * b_stride, is_placed);
+        EACH_NARROW_ROW(rows) s[r] = cut_fma(spread_left(a + r * a_stride + k, is_placed), next, s[r]);
     }
     EACH_NARROW_ROW(rows) {
         if (count < NE_BLOCK) s[r] = cut_add(s[r], spread_float(0));
@@ -82,27 +94,38 @@ INLINED void add_narrow_block(floats acc[NARROW_ROWS], const float *a, const flo
     }
 }
 
-INLINED void add_narrow_tile(const struct strip *t, const float *a, const float *b, i64 k, const int rows) {
+INLINED void add_narrow_tile(const struct strip *t, const float *a, const float *b, i64 k, const int rows, const int is_placed) {
+    const i64 a_stride = LEFT_STRIDE(t, is_placed), b_stride = RIGHT_STRIDE(t, is_placed);
     floats acc[NARROW_ROWS];
     EACH_NARROW_ROW(rows) acc[r] = begin_sums(t, r, 0);
-    for (; k >= NE_BLOCK; k -= NE_BLOCK, a += NE_BLOCK, b += NE_BLOCK * TILE_COLUMNS) add_narrow_block(acc, a, b, NE_BLOCK, rows);
-    if (k) add_narrow_block(acc, a, b, k, rows);
+    for (; k >= NE_BLOCK; k -= NE_BLOCK, a += NE_BLOCK, b += NE_BLOCK * b_stride) add_narrow_block(acc, a, b, NE_BLOCK, a_stride, b_stride, rows, is_placed);
+    if (k) add_narrow_block(acc, a, b, k, a_stride, b_stride, rows, is_placed);
     EACH_NARROW_ROW(rows) keep_sums(t, r, 0, acc[r]);
 }
 
-static APART void add_narrow_tiles(const struct strip *strip, const float *a, const float *b, i64 k) {
+INLINED void add_narrow_strip(const struct strip *strip, const float *a, const float *b, i64 k, const int is_placed) {
+    const i64 apart = LEFT_STRIDE(strip, is_placed);
     struct strip rest = *strip;
-    for (; rest.rows >= NARROW_ROWS; leave_rows(&rest, NARROW_ROWS), a += NARROW_ROWS * LEFT_FLOATS) add_narrow_tile(&rest, a, b, k, NARROW_ROWS);
-    if (rest.rows & 8) add_narrow_tile(&rest, a, b, k, 8), a += 8 * LEFT_FLOATS, leave_rows(&rest, 8);
-    if (rest.rows & 4) add_narrow_tile(&rest, a, b, k, 4), a += 4 * LEFT_FLOATS, leave_rows(&rest, 4);
-    if (rest.rows & 2) add_narrow_tile(&rest, a, b, k, 2), a += 2 * LEFT_FLOATS, leave_rows(&rest, 2);
-    if (rest.rows & 1) add_narrow_tile(&rest, a, b, k, 1);
+    for (; rest.rows >= NARROW_ROWS; leave_rows(&rest, NARROW_ROWS), a += NARROW_ROWS * apart) add_narrow_tile(&rest, a, b, k, NARROW_ROWS, is_placed);
+    if (rest.rows & 8) add_narrow_tile(&rest, a, b, k, 8, is_placed), a += 8 * apart, leave_rows(&rest, 8);
+    if (rest.rows & 4) add_narrow_tile(&rest, a, b, k, 4, is_placed), a += 4 * apart, leave_rows(&rest, 4);
+    if (rest.rows & 2) add_narrow_tile(&rest, a, b, k, 2, is_placed), a += 2 * apart, leave_rows(&rest, 2);
+    if (rest.rows & 1) add_narrow_tile(&rest, a, b, k, 1, is_placed);
 }
+static APART void add_narrow_tiles(const struct strip *strip, const float *a, const float *b, i64 k) { add_narrow_strip(strip, a, b, k, 0); }
+static APART void add_narrow_placed_tiles(const struct strip *strip, const float *a, const float *b, i64 k) { add_narrow_strip(strip, a, b, k, 1); }
 
 static void sum_floats(const struct strip *strip, const void *left, const void *right, i64 k) {
     if (!NAMES_ROUNDING) round_toward_zero();
     if (strip->columns == LANES) add_narrow_tiles(strip, left, right, k);
     else add_tiles(strip, left, right, k);
+    if (!NAMES_ROUNDING) round_to_nearest();
+}
+
+static void sum_placed_floats(const struct strip *strip, const void *left, const void *right, i64 k) {
+    if (!NAMES_ROUNDING) round_toward_zero();
+    if (strip->columns == LANES) add_narrow_placed_tiles(strip, left, right, k);
+    else add_placed_tiles(strip, left, right, k);
     if (!NAMES_ROUNDING) round_to_nearest();
 }
 
@@ -218,9 +241,9 @@ static void sum_doubles(const struct strip *strip, const void *left, const void 
 
 const struct gemm_kernel *gemm_kernel_of(int fmt) {
     static const struct gemm_kernel kernels[] = {
-        {TILE_COLUMNS, 1, 4, LANES, 0, along_bf16, along_bf16, across_bf16, across_bf16, NULL, sum_floats},
-        {TILE_COLUMNS, 1, 4, LANES, 0, along_tf32, along_tf32, across_tf32, across_tf32, NULL, sum_floats},
-        {LANES, 1, 8, 0, 0, along_f16_wide, along_f16, across_f16_wide, across_f16, NULL, sum_doubles},
+        {TILE_COLUMNS, 1, 4, LANES, 0, along_bf16, along_bf16, across_bf16, across_bf16, NULL, sum_floats, NULL},
+        {TILE_COLUMNS, 1, 4, LANES, 0, along_tf32, along_tf32, across_tf32, across_tf32, NULL, sum_floats, sum_placed_floats},
+        {LANES, 1, 8, 0, 0, along_f16_wide, along_f16, across_f16_wide, across_f16, NULL, sum_doubles, NULL},
     };
     switch (fmt) {
     case FORMAT_BF16: return &kernels[0];

@@ -20,6 +20,7 @@ struct strip {
     u32 *to;
     const u32 *from;
     i64 to_stride, from_stride, rows, columns;
+    i64 left_stride, right_stride; /* of operands that are not packed: words from a row to the next, from a k to the next */
 };
 
 /* Calls sum_tile(strip, left, rows) for all tiles; what is left of the last one is cut to sizes that the compiler knows. `a` is the left
@@ -67,6 +68,7 @@ struct gemm_kernel {
     packer_across across, across32;
     void (*finish_panel)(void *right, i64 num_words, i64 offset); /* completes a packed panel whose left elements are `offset` too large, or NULL */
     void (*sum)(const struct strip *strip, const void *left, const void *right, i64 num_words);
+    void (*sum_placed)(const struct strip *strip, const void *left, const void *right, i64 num_words); /* operands as they lie; or NULL */
 };
 
 const struct gemm_kernel *gemm_kernel_of(int fmt); /* NULL for a format that is no operand's */
@@ -74,6 +76,8 @@ const struct gemm_kernel *gemm_kernel_of(int fmt); /* NULL for a format that is 
 static inline i64 left_stride(const struct gemm_kernel *kernel) { return CHUNK * kernel->word_bytes + LINE_BYTES; }
 /* Behind a panel's words is a row for finish_panel. */
 static inline i64 panel_bytes(const struct gemm_kernel *kernel) { return kernel->columns * (CHUNK * kernel->word_bytes + (i64)sizeof(u32)); }
+
+#define TF32_KEPT 0xFFFFE000u
 
 /* A run of n elements as floats, INT8 as 16 bits, less `zero_point`. */
 void widen_run(void *dst, int fmt, const u8 *run, i64 n, i64 zero_point);

@@ -1,7 +1,6 @@
 /* Operands of the matrix engine packed for its kernels. */
 #include "kernels_gemm.h"
 
-#define TF32_KEPT 0xFFFFE000u
 #define WHOLE 64 /* elements of most runs: a block of channels */
 
 /* --------------------------------------------------------------------------------------------------------------------- single runs */

@@ -56,6 +56,7 @@ typedef __m512i words;
 #define cut_add(a, b) _mm512_add_round_ps(a, b, TOWARD_ZERO)
 #define cut_mul(a, b) _mm512_mul_round_ps(a, b, TOWARD_ZERO)
 #define cut_fma(a, b, s) _mm512_fmadd_round_ps(a, b, s, TOWARD_ZERO)
+#define and_floats(x, bits) _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32((i32)(bits))))
 static inline floats canonical_floats(floats v) {
     return _mm512_mask_mov_ps(v, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), _mm512_set1_ps(float_of_bits(CANONICAL_F32)));
 }
@@ -81,6 +82,7 @@ typedef __m256i words;
 #define spread_word(x) _mm256_set1_epi32((i32)(x))
 #define add_words _mm256_add_epi32
 #define add_pairs(sum, x, y) _mm256_add_epi32(sum, _mm256_madd_epi16(x, y))
+#define and_floats(x, bits) _mm256_and_ps(x, _mm256_castsi256_ps(_mm256_set1_epi32((i32)(bits))))
 static inline floats canonical_floats(floats v) {
     return _mm256_blendv_ps(v, _mm256_set1_ps(float_of_bits(CANONICAL_F32)), _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
 }
@@ -101,6 +103,7 @@ static inline floats mul_floats(floats a, floats b) { LANE_WISE(floats, LANES, a
 static inline floats fma_floats(floats a, floats b, floats s) {
     LANE_WISE(floats, LANES, (float)((double)s.x[i] + (double)a.x[i] * (double)b.x[i]));
 }
+static inline floats and_floats(floats a, u32 bits) { LANE_WISE(floats, LANES, float_of_bits(bits_of_float(a.x[i]) & bits)); }
 static inline floats canonical_floats(floats a) { LANE_WISE(floats, LANES, put_f32(a.x[i])); }
 static inline doubles load_doubles(const double *p) { LANE_WISE(doubles, LANES / 2, p[i]); }
 static inline void store_doubles(double *p, doubles v) { memcpy(p, v.x, sizeof v); }

@@ -89,11 +89,11 @@ static u32 *place_part(const u8 *data, const struct blocked *l, const struct pro
 /* ---------------------------------------------------------------------------------------------------------------------------- blocks */
 
 /* Adds a chunk of k to a part. `sums` is its scratch. */
-static void run_part(const struct product *p, const struct part *t, const void *left, const void *right, i64 k0, i64 num_k, float *sums) {
+static void run_part(const struct product *p, const struct part *t, struct place left, struct place right, i64 k0, i64 num_k, float *sums) {
     const struct gemm_kernel *const kernel = gemm_kernel_of(p->fmt);
     const i64 num_words = (num_k + kernel->k_per_word - 1) / kernel->k_per_word;
     const int is_first = k0 == 0, is_last = k0 + num_k == p->depth, is_wide = p->result_fmt == FORMAT_FP32 || p->result_fmt == FORMAT_INT32;
-    struct strip s = {.rows = t->rows, .columns = t->columns <= kernel->first_columns ? kernel->first_columns : kernel->columns};
+    struct strip s = {.rows = t->rows, .columns = panel_columns(kernel, t->columns), .left_stride = left.stride, .right_stride = right.stride};
     u32 *const place = is_wide ? place_part(p->out, &p->result, p, t, s.columns, &s.to_stride) : NULL;
     s.to = place;
     if (!place) s.to = (u32 *)(void *)sums, s.to_stride = kernel->columns;
@@ -103,14 +103,16 @@ static void run_part(const struct product *p, const struct part *t, const void *
         s.from = (u32 *)(void *)sums, s.from_stride = kernel->columns;
         load_part(p, t, sums, s.from_stride);
     }
-    kernel->sum(&s, left, right, num_words);
+    if (left.is_packed && right.is_packed) kernel->sum(&s, left.data, right.data, num_words);
+    else kernel->sum_placed(&s, left.data, right.data, num_words);
     if (is_last && !place) store_part(p, t, sums, s.to_stride);
 }
 
 /* Columns [n0, n0 + columns) for all rows. Packed columns are kept from one block of rows to the next if all of k has room. */
 static void run_columns(const struct product *p, struct workspace *w, i64 n0, i64 columns) {
     const struct gemm_kernel *const kernel = gemm_kernel_of(p->fmt);
-    const i64 chunk = CHUNK * kernel->k_per_word, num_panels = (columns + kernel->columns - 1) / kernel->columns, size = panel_bytes(kernel);
+    const int may_place = kernel->sum_placed && p->rows <= MOST_PLACED_ROWS, is_right_placed = may_place && can_place_right(p, columns);
+    const i64 chunk = may_place ? PLACED_CHUNK : CHUNK * kernel->k_per_word, num_panels = (columns + kernel->columns - 1) / kernel->columns, size = panel_bytes(kernel);
     const int is_kept = p->rows > BLOCK_ROWS && (p->depth + chunk - 1) / chunk * num_panels * size <= (i64)sizeof w->right;
     for (i64 m0 = 0; m0 < p->rows; m0 += BLOCK_ROWS) {
         const i64 rows = least(BLOCK_ROWS, p->rows - m0);
@@ -118,11 +120,16 @@ static void run_columns(const struct product *p, struct workspace *w, i64 n0, i6
             const i64 num_k = least(chunk, p->depth - k0);
             u8 *right = w->right + (is_kept ? k0 / chunk * num_panels * size : 0);
             float *sums = w->sums;
-            pack_left(p, w, m0, rows, k0, num_k);
-            if (!m0 || !is_kept) pack_right(p, w, right, n0, columns, k0, num_k);
+            struct place left = {NULL, 0, 0};
+            if (!may_place || !place_left(p, &left, m0, k0, num_k)) {
+                pack_left(p, w, m0, rows, k0, num_k);
+                left = (struct place){w->left, left_stride(kernel) / (i64)sizeof(u32), 1};
+            }
+            if (!is_right_placed && (!m0 || !is_kept)) pack_right(p, w, right, n0, columns, k0, num_k);
             for (i64 n = 0; n < columns; n += kernel->columns, right += size, sums += rows * kernel->columns) {
                 const struct part t = {m0, rows, n0 + n, least(kernel->columns, columns - n)};
-                run_part(p, &t, w->left, right, k0, num_k, sums);
+                const struct place packed = {right, kernel->columns, 1};
+                run_part(p, &t, left, is_right_placed ? place_right(p, t.column, k0) : packed, k0, num_k, sums);
             }
         }
     }

@@ -53,6 +53,25 @@ _Static_assert(BLOCK_COLUMNS <= MOST_RUN && BLOCK_ROWS <= MOST_RUN, "a run fits"
 void pack_left(const struct product *p, struct workspace *w, i64 first, i64 count, i64 k0, i64 num_k);
 void pack_right(const struct product *p, struct workspace *w, u8 *right, i64 first, i64 count, i64 k0, i64 num_k);
 
+/* Operands of a chunk: rows of k from `data` on, or k of columns, `stride` words apart. */
+struct place {
+    const void *data;
+    i64 stride;
+    int is_packed;
+};
+#define MOST_PLACED_ROWS 48 /* with fewer packing columns costs more than it saves */
+#define PLACED_CHUNK 64     /* of k that neighbours have, a block of channels */
+
+/* Columns of which a kernel makes at least so many at once. */
+static inline i64 panel_columns(const struct gemm_kernel *kernel, i64 columns) {
+    return columns <= kernel->first_columns ? kernel->first_columns : kernel->columns;
+}
+
+/* Operands of a gemm where they lie, of a kernel that can read them so: 0 if they do not lie so. Of the right one all panels must. */
+int place_left(const struct product *p, struct place *left, i64 first, i64 k0, i64 num_k);
+int can_place_right(const struct product *p, i64 columns);
+struct place place_right(const struct product *p, i64 column, i64 k0);
+
 /* A point of a batch. */
 static inline i64 point_of(i64 batch, i64 point) { return batch << 32 | point; }
 

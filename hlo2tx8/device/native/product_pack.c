@@ -120,3 +120,28 @@ void pack_right(const struct product *p, struct workspace *w, u8 *right, i64 fir
         if (kernel->finish_panel) kernel->finish_panel(right, num_words, 128 + p->left.zero_point);
     }
 }
+
+/* -------------------------------------------------------------------------------------------------------------- operands as they lie */
+
+static int has_words(const struct source *s, const u8 *data) { return s->points == equal_points && (uintptr_t)data % sizeof(u32) == 0; }
+
+int place_left(const struct product *p, struct place *left, i64 first, i64 k0, i64 num_k) {
+    const struct source *const s = &p->left;
+    i64 point_bytes, run, whole;
+    if (!s->is_along || !has_words(s, s->data)) return 0;
+    const u8 *const data = find_run(s, k0, &point_bytes, &run, &whole);
+    if (run < num_k || point_bytes % (i64)sizeof(u32)) return 0;
+    *left = (struct place){data + first * point_bytes, point_bytes / (i64)sizeof(u32), 0};
+    return 1;
+}
+
+int can_place_right(const struct product *p, i64 columns) {
+    const struct source *const s = &p->right;
+    return !s->is_along && has_words(s, s->data) && s->point_bytes % (i64)sizeof(u32) == 0 && columns % LANES == 0;
+}
+
+struct place place_right(const struct product *p, i64 column, i64 k0) {
+    i64 point_bytes, run, whole;
+    const u8 *const data = find_run(&p->right, column, &point_bytes, &run, &whole);
+    return (struct place){data + k0 * point_bytes, point_bytes / (i64)sizeof(u32), 0};
+}
