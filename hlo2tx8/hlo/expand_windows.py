@@ -5,7 +5,8 @@ pad with holes  ⟶   fusion { holes behind each element, as one more dimension 
 convolution     ⟶   fusion { pad; views [groups, batch, result..., features, window...] and
                                   [groups, output features, features, window...]; dot_general over features and window }
 
-Where every channel is a group of its own, see expand_per_channel.
+Where every channel is a group of its own, see expand_per_channel. Where the window is as large as the image, features and image are
+one dimension to add up: fusion { reshapes [features * window, batch], [features * window, output features]; dot_general }.
 
 A view is never stored: it is larger than its operand by the size of the window. An image with holes, and one that the matrix
 engine does not convolve, is padded before the fusion.
@@ -74,6 +75,9 @@ def _convolution(op: Operation) -> None:
         sum_by_channel(op)
         return
     op = channels_last(op) or op
+    if _is_plain_product(op):
+        _product(op)
+        return
     e, attributes = Expansion(op), attributes_of(op)
     n = numbers_of(attributes)
     lhs, rhs = op.operands
@@ -112,6 +116,54 @@ def _convolution(op: Operation) -> None:
     type_ = e.like(op.results[0], (groups, batch, *spatial, outputs))
     found = e.emit("dot_general", views, type_, dot_dimension_numbers=numbers, **properties)
     e.replace(*e.fuse_since(before, [_in_order(e, found, op, n)]))
+
+
+def _is_plain_product(op: Operation) -> bool:
+    """Is each element of the image, all along its features and places, multiplied by the element of the kernel at the same place?"""
+    attributes, (lhs, rhs) = attributes_of(op), op.operands[:2]
+    n, image, kernel = numbers_of(attributes), tensor_like(lhs.type).shape, tensor_like(rhs.type).shape
+    window = window_of(attributes, kernel)
+    groups = int(attributes["batch_group_count"]) * int(attributes["feature_group_count"])
+    if groups > 1 or any((*window.low, *window.high, *window.interior, *reversal(attributes))):
+        return False
+    if any(step != 1 for step, size in zip(window.window_dilations, window.size, strict=True) if size != 1):
+        return False
+    if 0 in (*image, *kernel) or tuple(image[d] for d in n.input_spatial_dimensions) != window.size:
+        return False
+    summed = (
+        (n.input_feature_dimension, *n.input_spatial_dimensions),
+        (n.kernel_input_feature_dimension, *n.kernel_spatial_dimensions),
+    )
+    orders = [sorted(range(len(dims)), key=dims.__getitem__) for dims in summed]
+    return orders[0] == orders[1] and all(
+        _is_at_an_end(d, image) for d in (n.input_batch_dimension, n.kernel_output_feature_dimension)
+    )
+
+
+def _is_at_an_end(dimension: int, shape: Dims) -> bool:
+    return dimension in (0, len(shape) - 1)
+
+
+def _product(op: Operation) -> None:
+    e, before, n = Expansion(op), op.prev_op, numbers_of(attributes_of(op))
+    (left, rows), (right, columns) = (
+        _as_matrix(e, operand, own)
+        for operand, own in zip(op.operands, (n.input_batch_dimension, n.kernel_output_feature_dimension), strict=True)
+    )
+    properties = {k: v for k, v in op.properties.items() if k == "precision_config"}
+    counts = [tensor_like(value.type).shape[dim] for value, dim in ((left, rows), (right, columns))]
+    numbers = dot_numbers([], [], [1 - rows], [1 - columns])
+    found = e.emit("dot_general", [left, right], e.like(op.results[0], counts), dot_dimension_numbers=numbers, **properties)
+    if n.output_feature_dimension < n.output_batch_dimension:
+        found = e.transpose(found, [1, 0])
+    e.replace(*e.fuse_since(before, [e.emit("reshape", [found], op.results[0].type)]))
+
+
+def _as_matrix(e: Expansion, value: SSAValue, own: int) -> tuple[SSAValue, int]:
+    """An operand of which all dimensions but its own one are one, and where its own is then."""
+    shape = tensor_like(value.type).shape
+    size = prod(n for dim, n in enumerate(shape) if dim != own)
+    return e.emit("reshape", [value], e.like(value, (shape[own], size) if own == 0 else (size, shape[own]))), int(own != 0)
 
 
 def _is_padded_on_the_way(op: Operation, window: Window) -> bool:

@@ -90,3 +90,27 @@ def test_channels_that_are_not_next_to_each_other() -> None:
     assert "NE_gemm" in executable.as_text()
     actual = executable.run(np.moveaxis(x, -1, 1).copy(), cotangent)
     assert np.max(np.abs(actual - wanted)) <= CASES["plain"].bound * np.max(np.abs(wanted))
+
+
+@pytest.mark.parametrize("order", [("[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]", (2, 4, 5, 8), (2, 4, 5, 16), (1, 1, 8, 16)),
+                                   ("[b, f, 0, 1]x[o, i, 0, 1]->[f, 0, 1, b]", (8, 2, 4, 5), (16, 2, 4, 5), (16, 1, 1, 8)),
+                                   ("[f, 0, 1, b]x[0, 1, i, o]->[0, 1, b, f]", (2, 4, 5, 8), (4, 5, 2, 16), (1, 1, 8, 16))])  # fmt: skip
+def test_windows_as_large_as_the_image(order: tuple[str, tuple[int, ...], tuple[int, ...], tuple[int, ...]]) -> None:
+    """One sum over features and places where both operands have these in one order: a gemm."""
+    numbers, image, kernel, result = order
+    rng = np.random.default_rng(6)
+    x, k = rng.normal(size=image).astype(np.float32), rng.normal(size=kernel).astype(np.float32)
+    types = ["x".join(map(str, shape)) + "xf32" for shape in (image, kernel, result)]
+    text = f"""func.func @main(%x: tensor<{types[0]}>, %k: tensor<{types[1]}>) -> tensor<{types[2]}> {{
+      %0 = stablehlo.convolution(%x, %k) dim_numbers = {numbers}, window = {{}}
+        {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}}
+        : (tensor<{types[0]}>, tensor<{types[1]}>) -> tensor<{types[2]}>
+      return %0 : tensor<{types[2]}>
+    }}"""
+    summed = {"[f": "nhwc", "[b": "cnhw"}[numbers[:2]], {"[i": "nhwo", "[o": "onhw", "[0": "hwno"}[numbers.split("]x")[1][:2]]
+    wanted = np.einsum(f"{summed[0]},{summed[1]}->co", x.astype(np.float64), k)
+    wanted = (wanted.T if result[0] == 16 else wanted).reshape(result)
+    executable = hlo2tx8.compile(text)
+    if summed[1] != "hwno":
+        assert executable.as_text().count("NE_gemm") == 1
+    assert np.max(np.abs(executable.run(x, k) - wanted)) <= 2.0**-9 * np.max(np.abs(wanted))

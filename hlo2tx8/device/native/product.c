@@ -59,19 +59,44 @@ struct part {
     i64 row, rows, column, columns;
 };
 
+/* Rows of n words, `stride` bytes apart; lengths that most have are known to the compiler. */
+static inline void copy_rows(u8 *dst, i64 dst_stride, const u8 *src, i64 src_stride, i64 rows, i64 n) {
+#define COPY_ROWS(bytes) for (i64 r = 0; r < rows; r++) memcpy(dst + r * dst_stride, src + r * src_stride, (size_t)(bytes))
+    switch (n) {
+    case 4: COPY_ROWS(4 * sizeof(u32)); return;
+    case 8: COPY_ROWS(8 * sizeof(u32)); return;
+    case 16: COPY_ROWS(16 * sizeof(u32)); return;
+    case 32: COPY_ROWS(32 * sizeof(u32)); return;
+    default: COPY_ROWS(n * (i64)sizeof(u32));
+    }
+#undef COPY_ROWS
+}
+
+/* Do rows of a part lie evenly apart? */
+static int is_even(const struct blocked *l, i64 first, i64 rows) { return first / l->points == (first + rows - 1) / l->points; }
+
 /* Moves sums that are apart by `stride` words in from partial sums or out to the result. */
 static void load_part(const struct product *p, const struct part *t, float *sums, i64 stride) {
     for (i64 n = 0, width, run; n < t->columns; n += run) {
         const u8 *const source = p->sums + find_channel(&p->psum, t->column + n, &width, &run);
         run = least(run, t->columns - n);
+        if (is_even(&p->psum, p->first + t->row, t->rows)) {
+            copy_rows((u8 *)(sums + n), stride * 4, source + row_offset(&p->psum, width, p->first + t->row), width * 4, t->rows, run);
+            continue;
+        }
         for (i64 r = 0; r < t->rows; r++) memcpy(sums + r * stride + n, source + row_offset(&p->psum, width, p->first + t->row + r), (size_t)run * 4);
     }
 }
 
 static void store_part(const struct product *p, const struct part *t, const float *sums, i64 stride) {
+    const int is_wide = p->result_fmt == FORMAT_FP32 || p->result_fmt == FORMAT_INT32; /* sums as they are: their NaN are canonical */
     for (i64 n = 0, width, run; n < t->columns; n += run) {
         u8 *const target = p->out + find_channel(&p->result, t->column + n, &width, &run);
         run = least(run, t->columns - n);
+        if (is_wide && is_even(&p->result, p->first + t->row, t->rows)) {
+            copy_rows(target + row_offset(&p->result, width, p->first + t->row), width * 4, (const u8 *)(sums + n), stride * 4, t->rows, run);
+            continue;
+        }
         for (i64 r = 0; r < t->rows; r++) store_sums(p, target + row_offset(&p->result, width, p->first + t->row + r), sums + r * stride + n, run);
     }
 }
@@ -81,7 +106,7 @@ static void store_part(const struct product *p, const struct part *t, const floa
 static u32 *place_part(const u8 *data, const struct blocked *l, const struct product *p, const struct part *t, i64 columns, i64 *stride) {
     i64 run;
     const i64 first = p->first + t->row, offset = find_channel(l, t->column, stride, &run);
-    if (t->columns < columns || run < columns || first / l->points != (first + t->rows - 1) / l->points) return NULL;
+    if (t->columns < columns || run < columns || !is_even(l, first, t->rows)) return NULL;
     if ((uintptr_t)data % sizeof(u32)) return NULL;
     return (u32 *)(uintptr_t)(data + offset + row_offset(l, *stride, first));
 }
