@@ -119,7 +119,7 @@ def _convolution(op: Operation) -> None:
 
 
 def _is_plain_product(op: Operation) -> bool:
-    """Is each element of the image, all along its features and places, multiplied by the element of the kernel at the same place?"""
+    """Does the window lie in one place, all over the image, whose features and places are in the order of the kernel's?"""
     attributes, (lhs, rhs) = attributes_of(op), op.operands[:2]
     n, image, kernel = numbers_of(attributes), tensor_like(lhs.type).shape, tensor_like(rhs.type).shape
     window = window_of(attributes, kernel)

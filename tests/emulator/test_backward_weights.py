@@ -92,12 +92,17 @@ def test_channels_that_are_not_next_to_each_other() -> None:
     assert np.max(np.abs(actual - wanted)) <= CASES["plain"].bound * np.max(np.abs(wanted))
 
 
-@pytest.mark.parametrize("order", [("[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]", (2, 4, 5, 8), (2, 4, 5, 16), (1, 1, 8, 16)),
-                                   ("[b, f, 0, 1]x[o, i, 0, 1]->[f, 0, 1, b]", (8, 2, 4, 5), (16, 2, 4, 5), (16, 1, 1, 8)),
-                                   ("[f, 0, 1, b]x[0, 1, i, o]->[0, 1, b, f]", (2, 4, 5, 8), (4, 5, 2, 16), (1, 1, 8, 16))])  # fmt: skip
-def test_windows_as_large_as_the_image(order: tuple[str, tuple[int, ...], tuple[int, ...], tuple[int, ...]]) -> None:
+PRODUCTS = (
+    ("[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]", (2, 4, 5, 8), (2, 4, 5, 16), (1, 1, 8, 16)),
+    ("[b, f, 0, 1]x[o, i, 0, 1]->[f, 0, 1, b]", (8, 2, 4, 5), (16, 2, 4, 5), (16, 1, 1, 8)),
+    ("[f, 0, 1, b]x[0, 1, i, o]->[0, 1, b, f]", (2, 4, 5, 8), (4, 5, 2, 16), (1, 1, 8, 16)),
+)
+
+
+@pytest.mark.parametrize("case", PRODUCTS)
+def test_windows_as_large_as_the_image(case: tuple[str, tuple[int, ...], tuple[int, ...], tuple[int, ...]]) -> None:
     """One sum over features and places where both operands have these in one order: a gemm."""
-    numbers, image, kernel, result = order
+    numbers, image, kernel, result = case
     rng = np.random.default_rng(6)
     x, k = rng.normal(size=image).astype(np.float32), rng.normal(size=kernel).astype(np.float32)
     types = ["x".join(map(str, shape)) + "xf32" for shape in (image, kernel, result)]
