@@ -1,9 +1,10 @@
 """What ops that only move elements become: one op for two, none for one that moves nothing; reductions that join nothing."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
-from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import LiteralAttr
@@ -38,8 +39,30 @@ def _transpose(op: Operation) -> SSAValue | None:
         before = _ints(inner, "permutation")
         order = [before[dim] for dim in order]
         return Expansion(op).emit("transpose", [inner.operands[0]], op.results[0].type, permutation=int_array(order))
+    if (inner := _made_by(source, "dot_general")) and (turned := _turned(op, inner, order)):
+        return turned
     moving = [dim for dim in order if _shape(source)[dim] != 1]
     return Expansion(op).emit("reshape", [source], op.results[0].type) if moving == sorted(moving) else None
+
+
+def _turned(op: Operation, dot: Operation, order: Sequence[int]) -> SSAValue | None:
+    """A transpose of a dot that nobody else reads, of whose result rows of the first operand become innermost: the dot with its
+    operands exchanged has them there, and what is left to transpose are whole rows."""
+    (lhs, rhs), (lhs_batch, rhs_batch, lhs_contract, rhs_contract) = dot.operands, numbers_of(attributes_of(dot))
+    batch, contract = len(lhs_batch), len(lhs_contract)
+    rows, columns = (len(_shape(value)) - batch - contract for value in (lhs, rhs))
+    if not rows or order[-1] != batch + rows - 1 or "algorithm" in dot.properties or not dot.results[0].has_one_use():
+        return None
+    properties = {**dot.properties, "dot_dimension_numbers": dot_numbers(rhs_batch, lhs_batch, rhs_contract, lhs_contract)}
+    if "precision_config" in dot.properties:
+        properties["precision_config"] = ArrayAttr(reversed(cast(ArrayAttr[Attribute], dot.properties["precision_config"]).data))
+    places = [*range(batch), *range(batch + columns, batch + columns + rows), *range(batch, batch + columns)]
+    after, before = [places[dim] for dim in order], _shape(dot.results[0])
+    type_ = Expansion(op).like(dot.results[0], [before[places.index(dim)] for dim in range(len(before))])
+    found = Expansion(op).emit("dot_general", [rhs, lhs], type_, **properties)
+    if after == sorted(after):
+        return found
+    return Expansion(op).emit("transpose", [found], op.results[0].type, permutation=int_array(after))
 
 
 def _reshape(op: Operation) -> SSAValue | None:

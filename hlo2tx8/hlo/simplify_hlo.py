@@ -2,6 +2,7 @@
 
     transpose (transpose %a), reshape (reshape %a)    ⟶    one of them, or %a
     dot_general (transpose %a), %b                    ⟶    dot_general %a, %b
+    transpose (dot_general %a, %b)                    ⟶    dot_general %b, %a, or a transpose of it that keeps rows whole
     broadcast (broadcast %a)                          ⟶    one broadcast
     add (broadcast %a, broadcast %b)                  ⟶    broadcast (add %a, %b)
     reduce over dimensions of size 1                  ⟶    the combiner on whole tensors

@@ -93,6 +93,28 @@ def test_dots_of_any_dimensions(name: str, dtype: str):
     check_levels(text, arrays, expected, bound_of(min(depth, 2000), *arrays, dtype, result, expected, subscripts))
 
 
+@pytest.mark.parametrize(
+    ("subscripts", "left", "right", "permutation"),
+    [
+        ("mk,kn->mn", (9, 24), (24, 65), (1, 0)),
+        ("abdk,abqk->abdq", (2, 3, 16, 17), (2, 3, 9, 17), (0, 3, 1, 2)),
+        ("ack,kde->acde", (3, 4, 40), (40, 2, 5), (2, 0, 3, 1)),
+    ],
+)
+def test_transposed_results(subscripts: str, left: Dims, right: Dims, permutation: Dims):
+    """Rows of the first operand become innermost: it may as well be the second one."""
+    arrays = [random(left, "f32", 1), random(right, "f32", 2)]
+    expected = np.asarray(np.einsum(subscripts, *(a.astype(np.float64) for a in arrays)))
+    batch = "batching_dims = [0, 1] x [0, 1], " if "ab" in subscripts else ""
+    contracted = f"[{len(left) - 1}] x [{subscripts.split(',')[1].index('k')}]"
+    types, of_dot = [typed(left, "f32"), typed(right, "f32")], typed(expected.shape, "f32")
+    result = typed(tuple(expected.shape[dim] for dim in permutation), "f32")
+    dot = f"%0 = stablehlo.dot_general %p0, %p1, {batch}contracting_dims = {contracted} : ({', '.join(types)}) -> {of_dot}"
+    turn = f"%r = stablehlo.transpose %0, dims = {list(permutation)} : ({of_dot}) -> {result}"
+    bound = bound_of(left[-1], *arrays, "f32", "f32", expected, subscripts)
+    check_levels(main(types, result, dot, turn), arrays, expected.transpose(permutation), bound.transpose(permutation))
+
+
 @pytest.mark.parametrize(("precision", "cut_off"), [("HIGH", 2.0**-14), ("HIGHEST", 2.0**-21)])
 @pytest.mark.parametrize("name", ["plain", "columns of no whole block", "batch of two dimensions", "two contracted", "deep"])
 def test_f32_in_parts(name: str, precision: str, cut_off: float):

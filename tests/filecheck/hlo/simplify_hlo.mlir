@@ -34,6 +34,26 @@ func.func @main(%a: tensor<2x3xf32>, %b: tensor<4x3xf32>, %c: tensor<5x4x3xf32>)
 
 // -----
 
+// Of a transposed result whose rows of the first operand become innermost, the operands are exchanged: precisions too.
+
+func.func @main(%a: tensor<2x3xf32>, %b: tensor<3x4xf32>, %c: tensor<5x6x2x3xf32>, %d: tensor<5x6x4x3xf32>) -> (tensor<4x2xf32>, tensor<5x4x6x2xf32>, tensor<5x4x6x2xf32>) {
+  %0 = "stablehlo.dot_general"(%a, %b) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">, precision_config = ["#stablehlo<precision HIGH>", "#stablehlo<precision DEFAULT>"]}> : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
+  %1 = "stablehlo.transpose"(%0) <{permutation = array<i64: 1, 0>}> : (tensor<2x4xf32>) -> tensor<4x2xf32>
+  %2 = "stablehlo.dot_general"(%c, %d) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_batching_dimensions = [0, 1], rhs_batching_dimensions = [0, 1], lhs_contracting_dimensions = [3], rhs_contracting_dimensions = [3]>">}> : (tensor<5x6x2x3xf32>, tensor<5x6x4x3xf32>) -> tensor<5x6x2x4xf32>
+  %3 = "stablehlo.transpose"(%2) <{permutation = array<i64: 0, 3, 1, 2>}> : (tensor<5x6x2x4xf32>) -> tensor<5x4x6x2xf32>
+  %4 = "stablehlo.dot_general"(%d, %c) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_batching_dimensions = [0, 1], rhs_batching_dimensions = [0, 1], lhs_contracting_dimensions = [3], rhs_contracting_dimensions = [3]>">}> : (tensor<5x6x4x3xf32>, tensor<5x6x2x3xf32>) -> tensor<5x6x4x2xf32>
+  %5 = "stablehlo.transpose"(%4) <{permutation = array<i64: 0, 2, 1, 3>}> : (tensor<5x6x4x2xf32>) -> tensor<5x4x6x2xf32>
+  func.return %1, %3, %5 : tensor<4x2xf32>, tensor<5x4x6x2xf32>, tensor<5x4x6x2xf32>
+}
+
+// CHECK:      func.func @main(%a
+// CHECK-NEXT:   %0 = "stablehlo.dot_general"(%b, %a) {{.*}}lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [1]{{.*}}DEFAULT{{.*}}HIGH{{.*}} -> tensor<4x2xf32>
+// CHECK-NEXT:   %1 = "stablehlo.dot_general"(%d, %c) {{.*}} -> tensor<5x6x4x2xf32>
+// CHECK-NEXT:   %2 = "stablehlo.transpose"(%1) <{permutation = array<i64: 0, 2, 1, 3>}>
+// CHECK-NEXT:   func.return %0, %2, %2
+
+// -----
+
 // Reshapes one after the other are one; one that only adds dimensions of size 1 is a broadcast, and broadcasts compose.
 
 func.func @main(%a: tensor<6xf32>) -> (tensor<3x2xf32>, tensor<6x4xf32>) {
