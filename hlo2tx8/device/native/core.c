@@ -38,7 +38,7 @@ static void guard_gaps(struct machine *m, int is_on) {
 #endif
 }
 
-/* After a phase: OUTCOME_*, or -1 when all tiles were at one barrier and go on. */
+/* OUTCOME_* of a phase after which not all tiles go on. */
 static int after_phase(struct machine *m, struct tx8_fault *fault) {
     int waiting = 0, ended = 0, equal = 1;
     i64 first = INT64_MAX;
@@ -58,16 +58,9 @@ static int after_phase(struct machine *m, struct tx8_fault *fault) {
         if (t->at < first) first = t->at;
     }
     if (!waiting) return OUTCOME_DONE;
-    if (!ended && equal && first == m->final_barrier) return OUTCOME_DONE;
-    if (ended || !equal) {
-        *fault = (struct tx8_fault){.kind = FAULT_UNEQUAL_BARRIER, .record = first, .num_counters = waiting};
-        return OUTCOME_FAULT;
-    }
-    for (int i = 0; i < m->num_tiles; i++) {
-        m->tiles[i].state = TILE_RUNNING;
-        m->tiles[i].at++;
-    }
-    return -1;
+    if (!ended && equal) return OUTCOME_DONE; /* at the final barrier */
+    *fault = (struct tx8_fault){.kind = FAULT_UNEQUAL_BARRIER, .record = first, .num_counters = waiting};
+    return OUTCOME_FAULT;
 }
 
 EXPORTED void tx8_destroy(struct machine *m) {
@@ -122,7 +115,7 @@ static void begin_again(struct machine *m) {
         memset(&m->tiles[i], 0, offsetof(struct tile, loops));
     }
     memset(m->spare, 0, (size_t)m->num_threads * sizeof *m->spare); /* zero already, as the whole arena is now */
-    m->next_spm = m->is_over = 0;
+    m->next_spm = m->is_over = m->goes_on = 0;
 }
 
 /* A machine about to run `code`, or NULL: then *fault tells why, or has kind FAULT_NONE when memory ran out. Keeps `code` and `slots`. */
@@ -187,13 +180,11 @@ EXPORTED void tx8_place(const struct machine *m, struct tx8_fault *place) {
 
 static int run_phases(struct machine *m, double seconds, struct tx8_fault *fault) {
     m->deadline = seconds_now() + seconds;
-    for (;;) {
-        run_phase(m);
-        const int outcome = after_phase(m, fault);
-        m->is_over = outcome == OUTCOME_DONE;
-        if (outcome >= 0) return outcome;
+    while (run_phase(m))
         if (seconds_now() > m->deadline) return OUTCOME_TIME;
-    }
+    const int outcome = after_phase(m, fault);
+    m->is_over = outcome == OUTCOME_DONE;
+    return outcome;
 }
 
 /* Runs for about `seconds`; OUTCOME_TIME means call again. After OUTCOME_DONE the next call is the next run, on what the slots are then. */

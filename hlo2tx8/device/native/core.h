@@ -150,6 +150,19 @@ struct tile {
     struct tx8_fault fault;
 };
 
+/* The last phase in which a thread took this tile. */
+struct claim {
+    u64 phase;
+    u8 apart[LINE_BYTES - sizeof(u64)];
+};
+
+/* The last phase in which a worker ran tiles, and the barrier that all of them wait at, or -1. */
+struct arrival {
+    u64 phase;
+    i64 at;
+    u8 apart[LINE_BYTES - 2 * sizeof(u64)];
+};
+
 struct machine {
     const u64 *code;
     struct step *steps;
@@ -176,11 +189,17 @@ struct machine {
     pthread_mutex_t mutex;
     pthread_cond_t start, done;
     int asleep, is_waiting, leave; /* workers that want `start` signalled; does thread 0 want `done`? */
-    char before_gate[LINE_BYTES];
-    u64 gate; /* see workers.c */
-    char behind_gate[LINE_BYTES];
-    int taken, last_taken; /* tiles of this phase, and how many from the last on */
-    char behind_tiles[LINE_BYTES];
+    int goes_on; /* tiles that wait at `barrier`, which are all, go on when they are run next */
+    i64 barrier;
+    struct {
+        u8 apart[LINE_BYTES];
+        u64 number; /* of the phase, from 1; of those that workers share */
+        u8 from[LINE_BYTES];
+        int done; /* tiles that workers have run in it */
+        u8 others[LINE_BYTES];
+    } phase;
+    struct claim claims[MAX_TILES];
+    struct arrival arrivals[MAX_THREADS];
     u8 *scratch[MAX_THREADS];
     u8 *spare[MAX_THREADS]; /* the zeroed SPM of a tile that ended on this thread */
     int next_spm;

@@ -16,6 +16,6 @@ i64 end_loop(const struct machine *m, struct tile *t, i64 at);
 i64 run_scalars(const struct machine *m, struct tile *t, i64 at, int *polls);
 
 void start_workers(struct machine *m);
-void run_phase(struct machine *m); /* all tiles that can, until none can */
+int run_phase(struct machine *m); /* all tiles that can, until none can; 1 if all are at one barrier and go on */
 
 #endif

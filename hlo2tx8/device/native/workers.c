@@ -6,13 +6,12 @@
 
 #define SPINS 6000 /* about 60 us, as long as to sleep and to be woken takes */
 
-/* The gate: workers in this phase, whether more may come in, and from GENERATION on the number of the phase. Workers enter an open gate;
- * thread 0 closes it when no tile is left, waits for those inside, and not for one that wakes too late. */
-#define IS_OPEN ((u64)1 << 16)
-#define INSIDE (IS_OPEN - 1)
-#define GENERATION (IS_OPEN << 1)
+#define NOWHERE INT64_MAX /* no tile was run */
 
-static inline u64 look(const u64 *gate) { return __atomic_load_n(gate, __ATOMIC_SEQ_CST); }
+/* Phases that workers share are numbered. Who has seen a number takes tiles by raising what is claimed to it, which nobody can who comes
+ * too late: all are claimed for that phase or a later one. What a thread ran it says in one place, once, so that little of a phase but
+ * its number and that goes from one core to another. */
+static inline u64 look(const u64 *word) { return __atomic_load_n(word, __ATOMIC_SEQ_CST); }
 
 static inline void pause_thread(void) {
 #ifdef __x86_64__
@@ -20,12 +19,18 @@ static inline void pause_thread(void) {
 #endif
 }
 
-static void open_gate(struct machine *m) {
-    __atomic_store_n(&m->gate, (look(&m->gate) / GENERATION + 1) * GENERATION | IS_OPEN, __ATOMIC_SEQ_CST);
+static void begin_phase(struct machine *m) {
+    m->phase.done = 0;
+    __atomic_store_n(&m->phase.number, m->phase.number + 1, __ATOMIC_SEQ_CST);
     if (!__atomic_load_n(&m->asleep, __ATOMIC_SEQ_CST)) return;
     pthread_mutex_lock(&m->mutex);
     pthread_cond_broadcast(&m->start);
     pthread_mutex_unlock(&m->mutex);
+}
+
+static int claim(struct machine *m, int number, u64 phase) {
+    u64 *const claimed = &m->claims[number].phase, before = __atomic_load_n(claimed, __ATOMIC_RELAXED);
+    return before < phase && __atomic_compare_exchange_n(claimed, &(u64){before}, phase, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
 /* A tile's SPM: the one a tile left that ended on this thread, else the next of the arena. Both are zero. */
@@ -45,18 +50,33 @@ static void leave_spm(struct machine *m, struct tile *t, int thread) {
     t->spm = NULL;
 }
 
-/* Thread 0 goes from the first tile on, as the definition does, and workers from the last: from phase to phase a tile is mostly the same
- * thread's, which has it in its cache. */
-static void run_tiles(struct machine *m, int thread) {
-    for (int first = 0; __atomic_fetch_add(&m->taken, 1, __ATOMIC_RELAXED) < m->num_tiles;) {
-        const int number = thread == 0 ? first++ : m->num_tiles - 1 - __atomic_fetch_add(&m->last_taken, 1, __ATOMIC_RELAXED);
-        struct tile *const t = &m->tiles[number];
-        if (t->state != TILE_RUNNING) continue;
+/* `at` becomes the barrier that this tile and those before wait at, or -1. */
+static void run_one(struct machine *m, int number, int thread, i64 *at) {
+    struct tile *const t = &m->tiles[number];
+    if (m->goes_on) t->state = TILE_RUNNING, t->at++;
+    if (t->state == TILE_RUNNING) {
         if (!t->spm && t->at <= m->final_barrier) take_spm(m, t, thread);
         run_tile(m, number, thread);
         finish_streams();
         if (t->state == TILE_ENDED || (t->state == TILE_WAITING && t->at == m->final_barrier)) leave_spm(m, t, thread);
     }
+    *at = t->state == TILE_WAITING && (*at == NOWHERE || *at == t->at) ? t->at : -1;
+}
+
+/* The thread's own tiles from the first on, then others' from the last on: from phase to phase a tile is mostly one thread's, which has it
+ * in its cache. The number of tiles that it ran. */
+static int share_tiles(struct machine *m, int thread, u64 phase, i64 *at) {
+    const int threads = m->num_workers + 1;
+    int taken = 0;
+    for (int k = 0; k < threads; k++) {
+        const int owner = (thread + k) % threads, first = owner * m->num_tiles / threads, end = (owner + 1) * m->num_tiles / threads;
+        for (int i = first; i < end; i++) {
+            const int number = k ? first + end - 1 - i : i;
+            if (claim(m, number, phase)) run_one(m, number, thread, at), taken++;
+            else if (threads == 2 || !k) break; /* those behind are the other's */
+        }
+    }
+    return taken;
 }
 
 struct worker {
@@ -64,24 +84,21 @@ struct worker {
     int thread;
 };
 
-static inline int is_new(u64 gate, u64 seen) { return gate & IS_OPEN && gate / GENERATION != seen; }
-
-/* The gate when it opens for another phase than the last one seen. Who is woken too late for a phase looks out for the next one. */
+/* The next phase after the last one seen, or that one when the worker shall leave. Who was woken too late for one looks out for the next. */
 static u64 await_phase(struct machine *m, u64 seen) {
-    for (u64 gate;;) {
+    for (;;) {
         for (int k = 0; k < SPINS; k++) {
-            gate = look(&m->gate);
-            if (is_new(gate, seen)) return gate;
+            const u64 phase = look(&m->phase.number);
+            if (phase != seen) return phase;
             pause_thread();
         }
         pthread_mutex_lock(&m->mutex);
         __atomic_add_fetch(&m->asleep, 1, __ATOMIC_SEQ_CST);
-        const int sleeps = !is_new(gate = look(&m->gate), seen) && !m->leave;
-        if (sleeps) pthread_cond_wait(&m->start, &m->mutex);
+        if (look(&m->phase.number) == seen && !m->leave) pthread_cond_wait(&m->start, &m->mutex);
         __atomic_sub_fetch(&m->asleep, 1, __ATOMIC_SEQ_CST);
         const int leave = m->leave;
         pthread_mutex_unlock(&m->mutex);
-        if (leave) return gate;
+        if (leave) return seen;
     }
 }
 
@@ -90,28 +107,30 @@ static void *work(void *argument) {
     struct machine *const m = worker.machine;
     free(argument);
     fesetenv(FE_DFL_ENV); /* that of the thread that started this one may flush to zero */
-    for (u64 seen = 0;;) {
-        u64 gate = await_phase(m, seen);
-        if (!is_new(gate, seen)) return NULL;
-        if (!__atomic_compare_exchange_n(&m->gate, &gate, gate + 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) continue;
-        seen = gate / GENERATION;
-        run_tiles(m, worker.thread);
-        gate = __atomic_sub_fetch(&m->gate, 1, __ATOMIC_SEQ_CST);
-        if (gate & (INSIDE | IS_OPEN) || !__atomic_load_n(&m->is_waiting, __ATOMIC_SEQ_CST)) continue;
+    for (u64 seen = 0, phase; (phase = await_phase(m, seen)) != seen; seen = phase) {
+        i64 at = NOWHERE;
+        const int taken = share_tiles(m, worker.thread, phase, &at);
+        if (!taken) continue;
+        m->arrivals[worker.thread].phase = phase;
+        m->arrivals[worker.thread].at = at;
+        __atomic_add_fetch(&m->phase.done, taken, __ATOMIC_SEQ_CST);
+        if (!__atomic_load_n(&m->is_waiting, __ATOMIC_SEQ_CST)) continue;
         pthread_mutex_lock(&m->mutex);
         pthread_cond_signal(&m->done);
         pthread_mutex_unlock(&m->mutex);
     }
+    return NULL;
 }
 
-/* No worker comes in any more, and those inside have left. */
-static void close_gate(struct machine *m) {
-    __atomic_and_fetch(&m->gate, ~IS_OPEN, __ATOMIC_SEQ_CST);
-    for (int k = 0; k < SPINS && look(&m->gate) & INSIDE; k++) pause_thread();
-    if (!(look(&m->gate) & INSIDE)) return;
+static int is_done(const struct machine *m, int left) { return __atomic_load_n(&m->phase.done, __ATOMIC_SEQ_CST) == left; }
+
+/* Until workers have run the tiles that are left. */
+static void await_workers(struct machine *m, int left) {
+    for (int k = 0; k < SPINS && !is_done(m, left); k++) pause_thread();
+    if (is_done(m, left)) return;
     pthread_mutex_lock(&m->mutex);
     __atomic_store_n(&m->is_waiting, 1, __ATOMIC_SEQ_CST);
-    while (look(&m->gate) & INSIDE) pthread_cond_wait(&m->done, &m->mutex);
+    while (!is_done(m, left)) pthread_cond_wait(&m->done, &m->mutex);
     __atomic_store_n(&m->is_waiting, 0, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&m->mutex);
 }
@@ -132,16 +151,24 @@ void start_workers(struct machine *m) {
 
 /* Is nothing left to do but to end? */
 static int is_past_final_barrier(const struct machine *m) {
+    if (m->goes_on) return m->barrier >= m->final_barrier;
     for (int i = 0; i < m->num_tiles; i++)
         if (m->tiles[i].state == TILE_RUNNING && m->tiles[i].at <= m->final_barrier) return 0;
     return 1;
 }
 
-/* All tiles that can; workers share them as soon as they are awake. */
-void run_phase(struct machine *m) {
-    const int is_shared = m->num_workers && !is_past_final_barrier(m);
-    m->taken = m->last_taken = 0;
-    if (is_shared) open_gate(m);
-    run_tiles(m, 0);
-    if (is_shared) close_gate(m);
+/* One thread goes from the first tile to the last, as the definition does. */
+int run_phase(struct machine *m) {
+    i64 at = NOWHERE;
+    if (!m->num_workers || is_past_final_barrier(m)) {
+        for (int i = 0; i < m->num_tiles; i++) run_one(m, i, 0, &at);
+    } else {
+        begin_phase(m);
+        await_workers(m, m->num_tiles - share_tiles(m, 0, m->phase.number, &at));
+        for (int k = 1; k <= m->num_workers; k++)
+            if (m->arrivals[k].phase == m->phase.number && (at == NOWHERE || at != m->arrivals[k].at)) at = at == NOWHERE ? m->arrivals[k].at : -1;
+    }
+    m->barrier = at;
+    m->goes_on = at >= 0 && at != m->final_barrier;
+    return m->goes_on;
 }
