@@ -98,6 +98,9 @@ def _xla_takes_freedom(graph: Graph, node: Node, operands: Sequence[Array], valu
         case "stablehlo.divide" if value.dtype == np.float16:
             # It takes logistic(x) / y for 1 / ((1 + exp(-x)) * y), whose divisor overflows.
             return graph.nodes[node.operands[0]].name == "stablehlo.logistic"
+        case "stablehlo.atan2":
+            # Of two constant zeros it gives NaN.
+            return (operands[0] == 0) & (operands[1] == 0)
         case "stablehlo.sqrt" if is_float(value.dtype):
             # It takes |x| for sqrt(x * x), which neither overflows nor vanishes.
             source, squares = graph.nodes[node.operands[0]], np.abs(operands[0].astype(np.float64))

@@ -98,7 +98,7 @@ class Drawer:
         rank = self.below(0, MAX_RANK + 1)
         found: list[int] = []
         for _ in range(rank):
-            fitting = [n for n in SIZES if n * prod(found) <= LARGEST]
+            fitting = [n for n in SIZES if n * prod(filter(None, found)) <= LARGEST]  # a 0 may be joined with more
             size = int(self.pick(fitting[:8] if self.rng.random() < 0.5 else fitting))
             found.append(size or self.below(0, 2))
         return tuple(int(n) for n in self.rng.permutation(found))
@@ -240,7 +240,8 @@ class Drawer:
         for _ in range(self.below(1, 4)):
             size = own.shape[along] if self.rng.random() < 0.6 else self.below(0, 6)
             shape = (*own.shape[:along], size, *own.shape[along + 1 :])
-            parts.insert(self.below(0, len(parts) + 1), self.of(TensorLike(shape, own.dtype)))
+            if prod(shape) <= LARGEST:
+                parts.insert(self.below(0, len(parts) + 1), self.of(TensorLike(shape, own.dtype)))
         total = sum(self.nodes[p].result.shape[along] for p in parts)
         shape = (*own.shape[:along], total, *own.shape[along + 1 :])
         if prod(shape) <= 4 * LARGEST:
