@@ -46,9 +46,13 @@ def random_record(rng: np.random.Generator, depth: int, columns: int, fmt: Forma
         case 4:
             return Record(Wdma, {"slot": 1, "src": other, "offset": offset, "count": 2100, **DENSE_LEVELS}, Format.BF16)
         case 5:
-            return Record(CtAddVV, {"dst": other, "a": left, "b": right, "n": 1000}, Format.FP32)
+            return Record(CtAddVV, {"dst": other, "a": left, "b": right, "n": int(rng.choice((40, 1000)))}, Format.FP32)
         case 6:
-            return Record(TdmaMemset, {"dst": other, "value": 0, "n": 300, "s1": 0, "n1": 1, "s2": 0, "n2": 1}, Format.FP32)
+            return Record(
+                TdmaMemset,
+                {"dst": other, "value": 0, "n": int(rng.choice((64, 300))), "s1": 0, "n1": 1, "s2": 0, "n2": 1},
+                Format.FP32,
+            )
         case _:
             return Record(KcBarrier, {}, Format.RAW8)
 

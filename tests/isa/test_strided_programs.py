@@ -10,7 +10,7 @@ from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.ct_arith import CtAddVV
 from hlo2tx8.device.isa.encoding import Record
 from hlo2tx8.device.isa.kc_control import KcBarrier
-from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, Wdma
+from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 
 pytestmark = pytest.mark.skipif(not native.available(), reason=f"no native core: {native.why_not()}")
 
@@ -31,11 +31,30 @@ def transfer(rng: np.random.Generator, rows: int, columns: int, planes: int) -> 
     return {"offset": int(rng.choice((0, 4, 1024))), "count": columns, **levels}
 
 
+def short_record(rng: np.random.Generator) -> Record:
+    """A few elements in the midst of what may be a load put off, or behind it."""
+    n, places = (
+        int(rng.integers(1, 200)),
+        [int(rng.choice(PLACES)) + 4 * int(rng.integers(0, 600) * (rng.random() < 0.5)) for _ in range(3)],
+    )
+    match rng.integers(4):
+        case 0:
+            return Record(CtAddVV, {"dst": places[0], "a": places[1], "b": places[2], "n": n}, Format.FP32)
+        case 1:
+            return Record(TdmaMemset, {"dst": places[0], "value": n, "n": n, "s1": 0, "n1": 1, "s2": 0, "n2": 1}, Format.FP32)
+        case 2:
+            return Record(
+                Rdma, {"dst": places[0], "slot": int(rng.integers(2)), "offset": 4 * n, "count": n, **DENSE_LEVELS}, Format.FP32
+            )
+        case _:
+            return Record(Wdma, {"slot": 1, "src": places[0], "offset": 4 * n, "count": n, **DENSE_LEVELS}, Format.FP32)
+
+
 def random_record(rng: np.random.Generator) -> Record:
     rows, columns, planes = box(rng)
     size = rows * columns * planes
     dst, a, b = (int(v) for v in rng.choice(PLACES, 3))
-    match rng.choice(6, p=(0.4, 0.25, 0.2, 0.05, 0.06, 0.04)):
+    match rng.choice(7, p=(0.35, 0.2, 0.15, 0.05, 0.05, 0.15, 0.05)):
         case 0:
             return Record(Rdma, {"dst": dst, "slot": int(rng.integers(2)), **transfer(rng, rows, columns, planes)}, Format.FP32)
         case 1:  # a transposition of all, of some, or of what is no box
@@ -53,6 +72,8 @@ def random_record(rng: np.random.Generator) -> Record:
             return Record(Rdma, {"dst": dst, "slot": 0, "offset": 512, "count": size, **DENSE_LEVELS}, Format.FP32)
         case 4:
             return Record(CtAddVV, {"dst": dst, "a": a, "b": b, "n": 1500}, Format.FP32)
+        case 5:
+            return short_record(rng)
         case _:
             return Record(KcBarrier, {}, Format.RAW8)
 

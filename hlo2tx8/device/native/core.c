@@ -75,6 +75,7 @@ EXPORTED void tx8_destroy(struct machine *m) {
         if (m->scratch[i]) munmap(m->scratch[i], scratch_bytes(m));
     free(m->steps);
     free(m->scalars);
+    free(m->stores);
     forget_decisions(m);
     pthread_cond_destroy(&m->start);
     pthread_cond_destroy(&m->done);
@@ -97,19 +98,23 @@ static void clear_spm(struct tile *t) {
 }
 
 /* Room for what is made of the records; 0 if there is none. */
-static int make_steps(struct machine *m, i64 num_records) {
-    if (num_records < 0) return 0;
+static int make_steps(struct machine *m, i64 num_records, i64 num_slots) {
+    if (num_records < 0 || num_slots < 0) return 0;
     const size_t num = (size_t)num_records + 1;
     free(m->steps);
     free(m->scalars);
+    free(m->stores);
+    m->stores = calloc((size_t)num_slots + 1, 2);
+    m->stays = m->stores ? m->stores + num_slots : NULL;
     m->steps = calloc(num, sizeof *m->steps);
     m->scalars = aligned_alloc(LINE_BYTES, num * sizeof *m->scalars);
-    return m->steps && m->scalars;
+    return m->steps && m->scalars && m->stores;
 }
 
 /* As before the first run, for the program it is ready for. */
 static void begin_again(struct machine *m) {
     forget_decisions(m);
+    memset(m->stays, STAYS_UNKNOWN, (size_t)m->num_slots);
     for (int i = 0; i < m->num_tiles; i++) {
         clear_spm(&m->tiles[i]);
         memset(&m->tiles[i], 0, offsetof(struct tile, loops));
@@ -132,7 +137,7 @@ EXPORTED struct machine *tx8_create(const u64 *code, i64 num_records, const stru
     m->spm_bytes = spm_bytes, m->num_tiles = tiles;
     m->num_threads = threads < 1 ? 1 : threads > tiles ? tiles : threads;
     m->spm = map_bytes(arena_bytes(m));
-    int ok = make_steps(m, num_records) && m->spm;
+    int ok = make_steps(m, num_records, num_slots) && m->spm;
     if (m->spm) guard_gaps(m, 1);
     for (int i = 0; ok && i < m->num_threads; i++) ok = (m->scratch[i] = map_bytes(scratch_bytes(m))) != NULL;
     if (!ok || prepare(m, fault)) {
@@ -154,7 +159,7 @@ EXPORTED int tx8_restart(struct machine *m, const u64 *code, i64 num_records, co
         number_tiles(m);
         return 0;
     }
-    if (!make_steps(m, num_records)) return -1;
+    if (!make_steps(m, num_records, num_slots)) return -1;
     m->code = code, m->num_records = num_records, m->num_slots = num_slots;
     if (prepare(m, fault)) return -1;
     number_tiles(m);

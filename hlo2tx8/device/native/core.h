@@ -47,6 +47,8 @@ enum form {
 struct quick {
     int is_ready, num;
     i64 first, end; /* of all it reaches of SPM */
+    i64 from, to;   /* of all it reads there; nothing if they are equal */
+    int is_whole;   /* are all those `written` bytes written? */
     i64 dst, src[3], n, slot, ddr_bytes;
     i64 written; /* bytes of SPM from dst on */
     u64 scalar;
@@ -81,17 +83,19 @@ struct scalar {
     i64 x, y, k[4], partner;
 };
 
+enum staying { STAYS_UNKNOWN, STAYS_NOT, STAYS };
+
 enum tile_state { TILE_RUNNING, TILE_WAITING, TILE_ENDED, TILE_FAULT };
 
 struct loop {
     i64 record, counter, hi, step;
 };
 
-/* `bytes` of SPM from dst on are those of DDR from src on, not copied yet. */
+/* `bytes` of SPM from dst on are those of DDR from src on, in a slot, not copied yet. */
 struct deferred_load {
     u8 *dst;
     const u8 *src;
-    i64 bytes;
+    i64 bytes, slot;
 };
 
 /* Loads that lie behind each other in DDR, the last of `bytes` up to `end`; the host has been asked for all up to `warm`. The tile had
@@ -108,6 +112,7 @@ struct box_load {
     const u8 *src;
     i64 bytes, src_bytes, run;
     struct level levels[LEVELS];
+    i64 slot;
 };
 
 /* `bytes` of SPM from `start` on are the first `period` of them over and over. */
@@ -170,6 +175,8 @@ struct machine {
     i64 num_records;
     const struct tx8_slot *slots;
     i64 num_slots;
+    u8 *stores;   /* of each slot: does a record write there? */
+    u8 *stays;    /* of each slot: are its bytes the same as long as the program runs? enum staying */
     i64 spm_bytes;
     u8 *spm;
     int keeps_status;
@@ -260,7 +267,11 @@ int defer_load(struct context *c);                        /* 1: the RDMA record 
 int read_deferred(struct tile *t, struct link *k);        /* 0: it reads DDR in place of loads put off; -1: settle first, nothing has changed */
 void overwrite_deferred(struct tile *t, const struct link *k); /* forgets loads whose bytes the link writes */
 int is_deferred(const struct tile *t, const u8 *start, i64 bytes); /* is a load put off that touches an SPM range? */
+int overwrite_loads(struct tile *t, const u8 *start, i64 bytes);   /* an SPM range is about to be written; 0 if that leaves two parts of one */
+int stays(struct machine *m, i64 slot);                            /* does nobody write what a slot of DDR holds? */
+int reads_pending(const struct tile *t, const u8 *start, i64 bytes); /* is a load put off, or a box, that reads of a DDR range? */
 void settle_loads(struct tile *t);
+void meet_others(struct machine *m, struct tile *t); /* at a barrier: what other tiles may write is read before */
 void settle_range(struct tile *t, const u8 *start, i64 bytes);   /* those that touch an SPM range */
 void settle_sources(struct tile *t, const u8 *start, i64 bytes); /* those that read a DDR range */
 /* Where the bytes of an SPM range are read that a record reads whole, writing only `target`: in DDR if their load was put off. */
@@ -278,6 +289,7 @@ int store_box(struct context *c);                         /* 1: the WDMA record 
  * with the levels changed to match. NULL if they are not. */
 const u8 *read_box(const struct tile *t, const u8 *src, i64 run, i64 bytes, struct level *levels, int num);
 void settle_boxes(struct tile *t, const u8 *start, i64 bytes);
+void settle_changing_boxes(struct machine *m, struct tile *t); /* those of DDR that somebody writes, or that other tiles may read */
 void settle_box_sources(struct tile *t, const u8 *start, i64 bytes);
 void overwrite_boxes(struct tile *t, const u8 *start, i64 bytes); /* an SPM range is about to be written */
 #define WHOLE_PACE 256 /* one byte asked for with each byte computed */
@@ -300,6 +312,7 @@ int resolve_unit(struct context *c, struct link *k, int in_place);             /
 void use_unit(struct context *c, struct link *k, const u8 *unit, i64 u, i64 round);
 void apply_unit(const struct link *k, u8 *dst, const u8 *a, i64 at, i64 n);
 int finish_link(const struct link *k);                      /* what was computed in scratch goes to its place */
+u8 *target_range(struct context *c, i64 address, i64 n, i64 bytes); /* as spm_range, of what a record writes wholly once it has its sources */
 u8 *region_of(struct context *c, int region);               /* of the scratch: 0 to 2 for sources, 3 for a result */
 const u8 *apart(struct context *c, const u8 *src, i64 n, i64 bytes, const u8 *dst, i64 dst_bytes, int region);
 

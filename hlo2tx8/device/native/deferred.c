@@ -2,7 +2,7 @@
  * once or twice before the next one replaces them, so the copy is never made.
  *
  * Invariant: SPM reads as if every noted load had been copied. A record that does not know about them, a range they cover in part, a
- * write to the DDR they come from, and a barrier make the copies first.
+ * write to the DDR they come from make the copies first, and so does a barrier, unless nobody writes to that DDR at all.
  */
 #include "core.h"
 
@@ -11,10 +11,29 @@
 static int overlap(const u8 *a, i64 a_bytes, const u8 *b, i64 b_bytes) { return a < b + b_bytes && b < a + a_bytes; }
 static int covers(const u8 *a, i64 a_bytes, const u8 *b, i64 b_bytes) { return a <= b && b + b_bytes <= a + a_bytes; }
 
+int reads_pending(const struct tile *t, const u8 *start, i64 bytes) {
+    for (int i = 0; i < t->num_deferred; i++)
+        if (overlap(t->deferred[i].src, t->deferred[i].bytes, start, bytes)) return 1;
+    for (int i = 0; i < t->num_boxes; i++)
+        if (overlap(t->boxes[i].src, t->boxes[i].src_bytes, start, bytes)) return 1;
+    return 0;
+}
+
 int is_deferred(const struct tile *t, const u8 *start, i64 bytes) {
     int found = 0;
     for (int i = 0; i < t->num_deferred; i++) found |= overlap(t->deferred[i].dst, t->deferred[i].bytes, start, bytes);
     return found;
+}
+
+int stays(struct machine *m, i64 slot) {
+    u8 known = __atomic_load_n(m->stays + slot, __ATOMIC_RELAXED);
+    if (known) return known == STAYS;
+    known = STAYS;
+    const struct tx8_slot *const own = m->slots + slot;
+    for (i64 i = 0; i < m->num_slots; i++) /* arrays of the caller may overlap */
+        if (m->stores[i] && overlap(own->data, own->size, m->slots[i].data, m->slots[i].size)) known = STAYS_NOT;
+    __atomic_store_n(m->stays + slot, known, __ATOMIC_RELAXED);
+    return known == STAYS;
 }
 
 static void settle(struct tile *t, const struct deferred_load *d) {
@@ -25,6 +44,16 @@ static void settle(struct tile *t, const struct deferred_load *d) {
 void settle_loads(struct tile *t) {
     for (int i = 0; i < t->num_deferred; i++) settle(t, t->deferred + i);
     t->num_deferred = 0;
+}
+
+void meet_others(struct machine *m, struct tile *t) {
+    int kept = 0;
+    for (int i = 0; i < t->num_deferred; i++) {
+        if (!m->is_linked && stays(m, t->deferred[i].slot)) t->deferred[kept++] = t->deferred[i];
+        else settle(t, t->deferred + i);
+    }
+    t->num_deferred = kept;
+    settle_changing_boxes(m, t);
 }
 
 static void settle_those(struct tile *t, const u8 *start, i64 bytes, int is_source) {
@@ -40,19 +69,36 @@ static void settle_those(struct tile *t, const u8 *start, i64 bytes, int is_sour
 void settle_range(struct tile *t, const u8 *start, i64 bytes) { settle_those(t, start, bytes, 0); }
 void settle_sources(struct tile *t, const u8 *start, i64 bytes) { settle_those(t, start, bytes, 1); }
 
-static int is_written_in_part(const struct tile *t, const u8 *dst, i64 bytes) {
+/* The one put off first has been read for the last time, most likely. */
+static void settle_first(struct tile *t) {
+    settle(t, t->deferred);
+    memmove(t->deferred, t->deferred + 1, (size_t)--t->num_deferred * sizeof *t->deferred);
+}
+
+/* Does a load have bytes both in front of and behind a range? */
+static int is_cut_in_two(const struct tile *t, const u8 *start, i64 bytes) {
     for (int i = 0; i < t->num_deferred; i++) {
         const struct deferred_load *const d = t->deferred + i;
-        if (overlap(dst, bytes, d->dst, d->bytes) && !covers(dst, bytes, d->dst, d->bytes)) return 1;
+        if (d->dst < start && start + bytes < d->dst + d->bytes) return 1;
     }
     return 0;
 }
 
-static void forget_written(struct tile *t, const u8 *dst, i64 bytes) {
+int overwrite_loads(struct tile *t, const u8 *start, i64 bytes) {
+    if (is_cut_in_two(t, start, bytes)) return 0;
     int kept = 0;
-    for (int i = 0; i < t->num_deferred; i++)
-        if (!covers(dst, bytes, t->deferred[i].dst, t->deferred[i].bytes)) t->deferred[kept++] = t->deferred[i];
+    for (int i = 0; i < t->num_deferred; i++) {
+        struct deferred_load d = t->deferred[i];
+        if (overlap(start, bytes, d.dst, d.bytes)) {
+            const i64 before = start - d.dst, behind = d.dst + d.bytes - (start + bytes);
+            if (before <= 0 && behind <= 0) continue;
+            if (behind > 0) d.dst += d.bytes - behind, d.src += d.bytes - behind;
+            d.bytes = behind > 0 ? behind : before;
+        }
+        t->deferred[kept++] = d;
+    }
     t->num_deferred = kept;
+    return 1;
 }
 
 int defer_load(struct context *c) {
@@ -65,10 +111,9 @@ int defer_load(struct context *c) {
     if (is_other) return 0; /* a fault is met again by who executes the record */
     const i64 bytes = k.n * k.dst_bytes;
     if (bytes < WORTH_BYTES || (uintptr_t)k.src[0] % (uintptr_t)k.dst_bytes) return 0;
-    if (is_written_in_part(t, k.dst, bytes)) return -1;
-    forget_written(t, k.dst, bytes);
-    if (t->num_deferred == MAX_DEFERRED) return -1;
-    t->deferred[t->num_deferred++] = (struct deferred_load){k.dst, k.src[0], bytes};
+    if (!overwrite_loads(t, k.dst, bytes)) return -1;
+    if (t->num_deferred == MAX_DEFERRED) settle_first(t);
+    t->deferred[t->num_deferred++] = (struct deferred_load){k.dst, k.src[0], bytes, operand(c, RDMA__SLOT)};
     follow_load(t, k.src[0], bytes);
     return 1;
 }
@@ -95,7 +140,7 @@ int read_deferred(struct tile *t, struct link *k) {
         if (writes_ddr && overlap(k->dst, written, d->src, d->bytes)) return -1;
         if (k->step->form == FORM_MASK_MOVE && overlap(k->dst, written, d->dst, d->bytes)) return -1; /* it reads dst too */
     }
-    if (!writes_ddr && is_written_in_part(t, k->dst, written)) return -1;
+    if (!writes_ddr && is_cut_in_two(t, k->dst, written)) return -1;
     memcpy(k->src, src, sizeof(src[0]) * (size_t)k->num);
     for (int i = 0; i < k->num; i++)
         if (read[i]) note_read(t, read[i]->src, read[i]->bytes);
@@ -120,5 +165,5 @@ const u8 *read_in_place(struct tile *t, const u8 *src, i64 bytes, const u8 *targ
 }
 
 void overwrite_deferred(struct tile *t, const struct link *k) {
-    if (k->step->form != FORM_WDMA) forget_written(t, k->dst, k->n * k->dst_bytes);
+    if (k->step->form != FORM_WDMA) overwrite_loads(t, k->dst, k->n * k->dst_bytes);
 }

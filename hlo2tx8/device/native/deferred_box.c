@@ -16,38 +16,84 @@ static void settle(struct tile *t, const struct box_load *b) {
     load_levels(b->dst, b->src, b->run, levels, LEVELS);
 }
 
-/* What is left of a box of rows whose first `bytes` are overwritten; of a row that is overwritten in part the rest is copied. */
-static void cut(struct tile *t, struct box_load *b, i64 bytes) {
-    const i64 rows = (bytes + b->run - 1) / b->run, apart = b->levels[0].src, rest = rows * b->run - bytes;
-    b->dst += rows * b->run, b->src += rows * apart;
-    b->bytes -= rows * b->run, b->src_bytes -= rows * apart, b->levels[0].n -= rows;
-    if (!rest) return;
-    reach_spm(t, b->dst - rest - t->spm, b->dst - t->spm);
-    memcpy(b->dst - rest, b->src - apart + b->run - rest, (size_t)rest);
-}
-
 static int is_met(const struct box_load *b, const u8 *start, i64 bytes, int is_source) {
     return is_source ? overlap(b->src, b->src_bytes, start, bytes) : overlap(b->dst, b->bytes, start, bytes);
 }
 
-/* Forgets the boxes that meet [start, start + bytes) of SPM, or of what they read, and copies first those that are not wholly overwritten. */
+/* Are a box's runs one behind the other in SPM, in rows of a first level and blocks of a second one? */
+static int is_of_rows(const struct box_load *b) {
+    const i64 block = b->run * b->levels[0].n;
+    return b->levels[2].n == 1 && (b->levels[0].n == 1 || b->levels[0].dst == b->run) && (b->levels[1].n == 1 || b->levels[1].dst == block);
+}
+
+static const u8 *row_of(const struct box_load *b, i64 row) {
+    return b->src + row % b->levels[0].n * b->levels[0].src + row / b->levels[0].n * b->levels[1].src;
+}
+
+/* Puts rows [first, end) of a box off as they were: what is left of blocks on both sides, and whole blocks. */
+static void keep_rows(struct tile *t, const struct box_load *b, i64 first, i64 end) {
+    const i64 rows = b->levels[0].n;
+    for (i64 next; first < end; first = next) {
+        const i64 left = rows - first % rows;
+        next = first % rows == 0 && end - first >= rows ? end / rows * rows : end - first < left ? end : first + left;
+        struct box_load part = *b;
+        part.dst += first * b->run, part.src = row_of(b, first), part.bytes = (next - first) * b->run;
+        if (next - first < rows) part.levels[0].n = next - first, part.levels[1].n = 1;
+        else part.levels[1].n = (next - first) / rows;
+        part.src_bytes = part.run + (part.levels[0].n - 1) * part.levels[0].src + (part.levels[1].n - 1) * part.levels[1].src;
+        if (t->num_boxes < MAX_BOXES) t->boxes[t->num_boxes++] = part;
+        else settle(t, &part);
+    }
+}
+
+/* Puts off what is left of a box of which bytes [start, end) are overwritten; of rows that are overwritten in part the rest is copied. */
+static void cut(struct tile *t, const struct box_load *b, i64 start, i64 end) {
+    if (start < 0) start = 0;
+    if (end > b->bytes) end = b->bytes;
+    const i64 first = start / b->run, last = (end + b->run - 1) / b->run, before = start - first * b->run, behind = last * b->run - end;
+    if (before || behind) reach_spm(t, b->dst + first * b->run - t->spm, b->dst + last * b->run - t->spm);
+    memcpy(b->dst + start - before, row_of(b, first), (size_t)before);
+    memcpy(b->dst + end, row_of(b, last - 1) + b->run - behind, (size_t)behind);
+    keep_rows(t, b, 0, first);
+    keep_rows(t, b, last, b->bytes / b->run);
+}
+
+/* Forgets the boxes that meet [start, start + bytes) of SPM, or of what they read, and copies first what is not overwritten. */
 static void remove_boxes(struct tile *t, const u8 *start, i64 bytes, int is_source, int is_overwritten) {
-    int kept = 0;
-    while (kept < t->num_boxes && !is_met(t->boxes + kept, start, bytes, is_source)) kept++;
-    for (int i = kept; i < t->num_boxes; i++) {
-        struct box_load *const b = t->boxes + i;
-        int met = is_met(b, start, bytes, is_source);
-        const int begins = is_overwritten && start <= b->dst, is_dead = begins && b->dst + b->bytes <= start + bytes;
-        if (met && begins && !is_dead && b->levels[1].n == 1 && b->levels[2].n == 1) cut(t, b, start + bytes - b->dst), met = 0;
-        if (met && !is_dead) settle(t, b);
-        if (!met && b->bytes) t->boxes[kept++] = *b;
+    struct box_load met[MAX_BOXES];
+    int kept = 0, num = 0;
+    for (int i = 0; i < t->num_boxes; i++) {
+        if (is_met(t->boxes + i, start, bytes, is_source)) met[num++] = t->boxes[i];
+        else if (kept++ < i) t->boxes[kept - 1] = t->boxes[i];
     }
     t->num_boxes = kept;
+    for (int i = 0; i < num; i++) {
+        if (is_overwritten && is_of_rows(met + i)) cut(t, met + i, start - met[i].dst, start + bytes - met[i].dst);
+        else if (!is_overwritten || start > met[i].dst || met[i].dst + met[i].bytes > start + bytes) settle(t, met + i);
+    }
 }
 
 void settle_boxes(struct tile *t, const u8 *start, i64 bytes) { remove_boxes(t, start, bytes, 0, 0); }
 void settle_box_sources(struct tile *t, const u8 *start, i64 bytes) { remove_boxes(t, start, bytes, 1, 0); }
 void overwrite_boxes(struct tile *t, const u8 *start, i64 bytes) { remove_boxes(t, start, bytes, 0, 1); }
+
+void settle_changing_boxes(struct machine *m, struct tile *t) {
+    int kept = 0;
+    for (int i = 0; i < t->num_boxes; i++) {
+        if (!m->is_linked && stays(m, t->boxes[i].slot)) t->boxes[kept++] = t->boxes[i];
+        else settle(t, t->boxes + i);
+    }
+    t->num_boxes = kept;
+}
+
+/* Without room, the box put off first has been read for the last time, most likely. */
+static void add_box(struct tile *t, const struct box_load *box) {
+    if (t->num_boxes == MAX_BOXES) {
+        settle(t, t->boxes);
+        memmove(t->boxes, t->boxes + 1, (size_t)--t->num_boxes * sizeof *t->boxes);
+    }
+    t->boxes[t->num_boxes++] = *box;
+}
 
 /* Asks the host for a box that will be read soon. */
 static void ask_for(const struct box_load *b) {
@@ -62,13 +108,12 @@ static void ask_for(const struct box_load *b) {
 int defer_box(struct context *c) {
     struct tile *const t = c->tile;
     struct box_load box;
-    if (t->num_boxes == MAX_BOXES) return 0;
     c->only_notes = 1;
     const int is_other = resolve_box(c, &box); /* a fault is met again by who executes the record */
     c->only_notes = 0;
     if (is_other) return 0;
-    settle_range(t, box.dst, box.bytes);
-    t->boxes[t->num_boxes++] = box;
+    if (!overwrite_loads(t, box.dst, box.bytes)) settle_range(t, box.dst, box.bytes);
+    add_box(t, &box);
     if (box.bytes <= WARM_BYTES && c->machine->slots[operand(c, RDMA__SLOT)].size >= FAR_BYTES) ask_for(&box);
     return 1;
 }
@@ -157,9 +202,10 @@ int defer_move(struct tile *t, u8 *dst, const u8 *src, i64 run, const struct lev
     struct box_load box = {dst, src, run, run, run, {levels[0], levels[1], levels[2]}};
     if (!find_digits(&digits, run, levels, 1)) return 0;
     for (int i = 0; i < LEVELS; i++) box.bytes *= levels[i].n, box.src_bytes += (levels[i].n - 1) * levels[i].src;
+    for (int i = 0; i < t->num_boxes; i++)
+        if (overlap(src, 1, t->boxes[i].src, t->boxes[i].src_bytes)) box.slot = t->boxes[i].slot;
     overwrite_boxes(t, dst, box.bytes);
-    if (t->num_boxes == MAX_BOXES) return 0;
-    t->boxes[t->num_boxes++] = box;
+    add_box(t, &box);
     return 1;
 }
 

@@ -41,6 +41,17 @@ u8 *spm_range(struct context *c, i64 address, i64 n, i64 bytes) {
     return start;
 }
 
+u8 *target_range(struct context *c, i64 address, i64 n, i64 bytes) {
+    struct tile *const t = c->tile;
+    const int knows_deferred = c->knows_deferred, knows_boxes = c->knows_boxes;
+    c->knows_deferred = c->knows_boxes = 1;
+    u8 *const start = spm_range(c, address, n, bytes);
+    c->knows_deferred = knows_deferred, c->knows_boxes = knows_boxes;
+    if (start && t->num_boxes) overwrite_boxes(t, start, n * bytes);
+    if (start && t->num_deferred && !knows_deferred && !overwrite_loads(t, start, n * bytes)) settle_range(t, start, n * bytes);
+    return start;
+}
+
 /* Region `region` of the scratch: 0 to 2 for sources, 3 for a result. */
 u8 *region_of(struct context *c, int region) { return c->scratch + region * c->machine->spm_bytes; }
 
@@ -77,7 +88,8 @@ static int resolve(struct context *c, struct link *k, int num, i64 dst_bytes, i6
         raw[i] = spm_range(c, operand(c, 1 + i), k->n, k->src_bytes[i]);
         if (!raw[i]) return (int)c->tile->fault.kind;
     }
-    u8 *const target = spm_range(c, operand(c, 0), k->n, dst_bytes);
+    const int reads_target = c->step->form == FORM_MASK_MOVE;
+    u8 *const target = reads_target ? spm_range(c, operand(c, 0), k->n, dst_bytes) : target_range(c, operand(c, 0), k->n, dst_bytes);
     if (!target) return (int)c->tile->fault.kind;
     place_link(c, k, target, raw);
     return 0;
@@ -86,7 +98,7 @@ static int resolve(struct context *c, struct link *k, int num, i64 dst_bytes, i6
 /* The same for dst and one source in the record's format. */
 int resolve_pair_from(struct context *c, struct link *k, i64 n, int in_place) {
     const u8 *raw = spm_range(c, operand(c, 1), n, c->step->bytes);
-    u8 *const target = raw ? spm_range(c, operand(c, 0), n, c->step->bytes) : NULL;
+    u8 *const target = raw ? target_range(c, operand(c, 0), n, c->step->bytes) : NULL;
     if (!target) return (int)c->tile->fault.kind;
     if (in_place) raw = read_in_place(c->tile, raw, n * c->step->bytes, target, n * c->step->bytes);
     start_link(c, k, n, c->step->bytes);

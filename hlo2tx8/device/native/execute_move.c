@@ -57,12 +57,8 @@ static int read_transfer(struct context *c, struct transfer *t) {
                     (long long)bytes, (long long)offset, (long long)slot, (long long)data->size);
     }
     if (total < 0) return fail(c, FAULT_OUT_OF_BOUNDS, "more elements than SPM has bytes");
-    const int knows_boxes = c->knows_boxes;
-    c->knows_boxes |= is_load;
-    u8 *const spm = spm_range(c, operand(c, is_load ? RDMA__DST : WDMA__SRC), total, bytes);
-    c->knows_boxes = knows_boxes;
+    u8 *const spm = is_load ? target_range(c, operand(c, RDMA__DST), total, bytes) : spm_range(c, operand(c, WDMA__SRC), total, bytes);
     if (!spm) return (int)c->tile->fault.kind;
-    if (c->tile->num_boxes && is_load) overwrite_boxes(c->tile, spm, total * bytes);
     if (c->tile->num_boxes && !is_load) settle_box_sources(c->tile, data->data + offset, last);
     u8 *const ddr = data->data + offset;
     *t = (struct transfer){.dst = is_load ? spm : ddr, .src = is_load ? ddr : spm, .run = run * bytes, .total = total, .ddr_bytes = last};
@@ -106,7 +102,7 @@ int resolve_box(struct context *c, struct box_load *box) {
     const int fault = read_transfer(c, &t);
     if (fault) return fault;
     if (t.total == t.levels[0].n * (t.run / c->step->bytes) && t.levels[0].src == t.run) return -1;
-    *box = (struct box_load){t.dst, t.src, t.total * c->step->bytes, t.ddr_bytes, t.run, {t.levels[0], t.levels[1], t.levels[2]}};
+    *box = (struct box_load){t.dst, t.src, t.total * c->step->bytes, t.ddr_bytes, t.run, {t.levels[0], t.levels[1], t.levels[2]}, operand(c, RDMA__SLOT)};
     return 0;
 }
 
@@ -114,7 +110,7 @@ int resolve_store(struct context *c, struct box_load *to, int *is_streamed) {
     struct transfer t;
     const int fault = read_transfer(c, &t);
     if (fault) return fault;
-    *to = (struct box_load){t.dst, t.src, t.total * c->step->bytes, t.ddr_bytes, t.run, {t.levels[0], t.levels[1], t.levels[2]}};
+    *to = (struct box_load){t.dst, t.src, t.total * c->step->bytes, t.ddr_bytes, t.run, {t.levels[0], t.levels[1], t.levels[2]}, operand(c, WDMA__SLOT)};
     *is_streamed = t.is_streamed;
     return 0;
 }

@@ -182,6 +182,12 @@ static i64 find_final_barrier(const struct machine *m) {
     return at >= 0 && m->steps[at].form == FORM_BARRIER ? at : m->num_records;
 }
 
+static void note_store(struct machine *m, const u64 *record) {
+    const u64 slot = record[HEADER_WORDS + WDMA__SLOT];
+    if (record[1] >> WDMA__SLOT & 1) memset(m->stores, 1, (size_t)m->num_slots);
+    else if (slot < (u64)m->num_slots) m->stores[slot] = 1;
+}
+
 int prepare(struct machine *m, struct tx8_fault *fault) {
     i64 open[MAX_DEPTH], exits[MAX_DEPTH]; /* the last exit of each open block, from which `partner` leads to the one before; -1: none */
     int depth = 0;
@@ -210,6 +216,7 @@ int prepare(struct machine *m, struct tx8_fault *fault) {
             if (is_register && value >= NUM_REGISTERS) return refuse(fault, i, "record %lld: no register %lld", (long long)i, (long long)value);
         }
         prepare_quick(m, s, record);
+        if (s->form == FORM_WDMA) note_store(m, record);
         if (s->opcode == OP_KC_LOOP || s->opcode == OP_KC_IF) {
             if (depth == MAX_DEPTH) return refuse(fault, i, "record %lld: more than %d blocks inside each other", (long long)i, MAX_DEPTH);
             exits[depth] = -1;

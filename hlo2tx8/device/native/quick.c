@@ -12,11 +12,19 @@ struct range {
 
 static int meet(struct range a, struct range b) { return a.start < b.start + b.bytes && b.start < a.start + a.bytes; }
 
-/* Adds a range of SPM to those of the record; 0 if it is out of bounds. */
+/* Adds a range of SPM to those of the record, which reads it or not; 0 if it is out of bounds. */
 static int reach(const struct machine *m, struct quick *q, struct range r) {
     if (r.start < 0 || r.bytes < 0 || r.start > m->spm_bytes - r.bytes) return 0;
     if (r.start < q->first) q->first = r.start;
     if (r.start + r.bytes > q->end) q->end = r.start + r.bytes;
+    return 1;
+}
+
+static int reach_source(const struct machine *m, struct quick *q, struct range r) {
+    if (!reach(m, q, r)) return 0;
+    if (q->from == q->to) q->from = r.start;
+    if (r.start < q->from) q->from = r.start;
+    if (r.start + r.bytes > q->to) q->to = r.start + r.bytes;
     return 1;
 }
 
@@ -27,11 +35,11 @@ static int find_vectors(const struct machine *m, const i64 *operands, struct qui
     if (n < 0 || n >= QUICK_BYTES || target.bytes >= QUICK_BYTES || target.start % width || !reach(m, q, target)) return 0;
     for (int i = 0; i < num; i++) {
         const struct range source = {operands[1 + i], n * widths[i]};
-        if (source.start % widths[i] || !reach(m, q, source)) return 0;
+        if (source.start % widths[i] || !reach_source(m, q, source)) return 0;
         if (meet(source, target) && (source.start != target.start || widths[i] != width)) return 0;
         q->src[i] = source.start;
     }
-    q->dst = target.start, q->n = n, q->written = target.bytes;
+    q->dst = target.start, q->n = n, q->written = target.bytes, q->is_whole = 1;
     return 1;
 }
 
@@ -74,7 +82,8 @@ static int is_move(const struct machine *m, const i64 *operands, struct quick *q
     if (q->n <= 0 || memcmp(rn, wn, sizeof rn) || box_product(rn, LEVELS, q->n) < 0) return 0;
     const struct range from = {operands[TDMA_GATHER_SCATTER__SRC], box_extent(rs, rn, LEVELS, q->n)};
     const struct range to = {operands[TDMA_GATHER_SCATTER__DST], box_extent(ws, wn, LEVELS, q->n)};
-    if (!reach(m, q, from) || !reach(m, q, to) || meet(from, to)) return 0;
+    if (!reach_source(m, q, from) || !reach(m, q, to) || meet(from, to)) return 0;
+    q->is_whole = box_product(wn, LEVELS, q->n) == to.bytes;
     for (int i = 0; i < LEVELS; i++) q->levels[i] = (struct level){rn[i], ws[i], rs[i]};
     q->num = fold_levels(&q->n, q->levels, LEVELS);
     q->dst = to.start, q->src[0] = from.start, q->written = to.bytes;
@@ -90,8 +99,9 @@ static int is_transfer(const struct machine *m, const struct step *s, const i64 
     const i64 total = box_product(turns, LEVELS, count), elements = box_extent(strides, turns, LEVELS, count);
     if (total < 0 || total * s->bytes >= QUICK_BYTES || elements < 0 || elements > INT64_MAX / 32) return 0;
     q->dst = operands[is_load ? RDMA__DST : WDMA__SRC], q->slot = operands[is_load ? RDMA__SLOT : WDMA__SLOT];
-    if (q->slot < 0 || q->slot >= m->num_slots || !reach(m, q, (struct range){q->dst, total * s->bytes})) return 0;
-    q->written = is_load ? total * s->bytes : 0;
+    const struct range range = {q->dst, total * s->bytes};
+    if (q->slot < 0 || q->slot >= m->num_slots || !(is_load ? reach(m, q, range) : reach_source(m, q, range))) return 0;
+    q->written = is_load ? total * s->bytes : 0, q->is_whole = is_load;
     q->n = count * s->bytes, q->ddr_bytes = elements * s->bytes;
     i64 dense = q->n;
     for (int i = 0; i < LEVELS; i++) {
@@ -108,7 +118,7 @@ static int is_fill(const struct machine *m, const struct step *s, const i64 *ope
     const i64 n = operands[TDMA_MEMSET__N], value = operands[TDMA_MEMSET__VALUE];
     if (operands[TDMA_MEMSET__N1] != 1 || operands[TDMA_MEMSET__N2] != 1 || operands[TDMA_MEMSET__S1] < 0 || operands[TDMA_MEMSET__S2] < 0) return 0;
     if (n <= 0 || n >= QUICK_BYTES || s->bytes != sizeof(u32) || operands[TDMA_MEMSET__DST] % (i64)sizeof(u32)) return 0;
-    q->dst = operands[TDMA_MEMSET__DST], q->n = n, q->scalar = (u64)value, q->written = n * s->bytes;
+    q->dst = operands[TDMA_MEMSET__DST], q->n = n, q->scalar = (u64)value, q->written = n * s->bytes, q->is_whole = 1;
     return reach(m, q, (struct range){q->dst, n * s->bytes});
 }
 
@@ -153,23 +163,36 @@ static u8 *place_of(const struct context *c, const struct quick *q, i64 offset) 
     return offset >= 0 && q->ddr_bytes <= slot->size - offset ? slot->data + offset : NULL;
 }
 
-/* Is there a load put off that the record meets, or in DDR may meet? */
-static int meets_loads(const struct tile *t, const struct quick *q, int writes_ddr) {
-    const u8 *const start = t->spm + q->first;
-    const i64 bytes = q->end - q->first;
-    if (writes_ddr) return t->num_deferred | t->num_boxes;
+/* Is there a load put off that meets a range of SPM? */
+static int meets_loads(const struct tile *t, i64 first, i64 end) {
+    const u8 *const start = t->spm + first;
+    const i64 bytes = end - first;
     if (t->num_deferred && is_deferred(t, start, bytes)) return 1;
     for (int i = 0; i < t->num_boxes; i++)
         if (t->boxes[i].dst < start + bytes && start < t->boxes[i].dst + t->boxes[i].bytes) return 1;
     return 0;
 }
 
+/* Forgets what the record overwrites of loads put off; 0 if it meets some otherwise. */
+static int overwrites(struct tile *t, const struct quick *q) {
+    if (!(t->num_deferred | t->num_boxes) || !meets_loads(t, q->first, q->end)) return 1;
+    if (!q->is_whole || meets_loads(t, q->from, q->to) || !overwrite_loads(t, t->spm + q->dst, q->written)) return 0;
+    overwrite_boxes(t, t->spm + q->dst, q->written);
+    return 1;
+}
+
 int run_quick(struct context *c) {
     const struct step *const s = c->step;
     const struct quick *const q = &s->quick;
     struct tile *const t = c->tile;
-    if (c->machine->keeps_status || meets_loads(t, q, s->form == FORM_WDMA)) return 0;
-    u8 *const dst = t->spm + q->dst, *ddr;
+    u8 *const dst = t->spm + q->dst, *ddr = NULL;
+    if (c->machine->keeps_status) return 0;
+    if (s->form == FORM_RDMA || s->form == FORM_WDMA) {
+        ddr = place_of(c, q, operand(c, s->form == FORM_RDMA ? RDMA__OFFSET : WDMA__OFFSET));
+        if (!ddr) return 0;
+    }
+    if (s->form == FORM_WDMA && (c->machine->slots[q->slot].size >= STREAM_SLOT_BYTES || reads_pending(t, ddr, q->ddr_bytes))) return 0;
+    if (!overwrites(t, q)) return 0;
     const u8 *const a = t->spm + q->src[0], *const b = t->spm + q->src[1];
     struct level levels[LEVELS];
     switch ((enum form)s->form) {
@@ -184,14 +207,8 @@ int run_quick(struct context *c) {
         for (i64 i = 0; i < q->n; i++) ((u32 *)(void *)dst)[i] = (u32)q->scalar;
         break;
     case FORM_TDMA: copy_nest(dst, a, q->n, q->levels, q->num); break;
-    case FORM_RDMA:
-        ddr = place_of(c, q, operand(c, RDMA__OFFSET));
-        if (!ddr) return 0;
-        copy_nest(dst, ddr, q->n, q->levels, q->num);
-        break;
+    case FORM_RDMA: copy_nest(dst, ddr, q->n, q->levels, q->num); break;
     case FORM_WDMA:
-        ddr = place_of(c, q, operand(c, WDMA__OFFSET));
-        if (!ddr || c->machine->slots[q->slot].size >= STREAM_SLOT_BYTES) return 0;
         memcpy(levels, q->levels, sizeof levels);
         if (q->num) store_levels(ddr, dst, q->n, levels, q->num, 0);
         else memcpy(ddr, dst, (size_t)q->n);

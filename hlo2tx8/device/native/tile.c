@@ -88,10 +88,7 @@ NO_VECTORS void run_tile(struct machine *m, int number, int thread) {
         switch ((enum form)c.step->form) {
         case FORM_HALT: t->state = TILE_ENDED; return;
         case FORM_BARRIER:
-            if (t->at < m->final_barrier) {
-                settle_loads(t);
-                settle_boxes(t, t->spm, m->spm_bytes);
-            }
+            if (t->at < m->final_barrier) meet_others(m, t);
             t->state = TILE_WAITING;
             return;
         case FORM_NOTHING: break;
