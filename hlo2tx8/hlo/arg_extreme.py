@@ -4,7 +4,8 @@
     here:   the smaller one among NaNs, too
 
 The two agree on elements taken in the order of their indices, as XLA:CPU takes them, but of two NaNs jax's combiner takes the left,
-so only the second gives the same in any order. Expansion: the first becomes the second.
+so only the second gives the same in any order. Expansion: the first becomes the second, or where only the index is wanted two
+reductions, see `expand_place_of_extreme`.
 
 What a combiner computes is found out by trying it on all ways in which two pairs may compare: it may do nothing but compare.
 """
@@ -20,6 +21,7 @@ from xdsl.rewriter import Rewriter
 from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.body_builder import BodyBuilder
+from hlo2tx8.hlo.expand_place_of_extreme import find_place
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.types import DType, is_float
 
@@ -53,7 +55,12 @@ def _expand(op: Operation) -> None:
     if len(body.args) != 4 or not _starts_at_a_number(op):
         return
     for direction in ("GT", "LT"):
-        if not is_in_any_order(body) and _does(body, _extreme(direction, is_first=True)):
+        is_ready = _does(body, _extreme(direction, is_first=False))
+        if not is_ready and not _does(body, _extreme(direction, is_first=True)):
+            continue
+        if find_place(op, direction):
+            return
+        if not is_ready:
             region = _combiner(direction, body)
             new = type(op).create(
                 operands=op.operands, result_types=op.result_types, properties=dict(op.properties), regions=[region]
