@@ -77,6 +77,7 @@ SHAPES: tuple[dict[str, int], ...] = (
     {"batch": 2, "h": 6, "w": 9, "c": 6, "filters": 5, "kernel_h": 2, "kernel_w": 3},
     {"h": 9, "w": 16, "c": 20, "filters": 18, "kernel_h": 3, "kernel_w": 2, "stride_w": 3, "dilation_h": 2, "pad_top": 1},
     {"h": 8, "w": 9, "c": 16, "filters": 6, "kernel_h": 2, "kernel_w": 5},
+    {"h": 5, "w": 6, "c": 40, "filters": 9, "kernel_h": 2, "kernel_w": 3},
 )
 
 

@@ -132,12 +132,19 @@ static struct source source_of(struct blocked layout, int is_along, void (*point
     return (struct source){.layout = layout, .is_along = is_along, .width = aligned_channels(&layout), .points = points};
 }
 
-/* Do all taps of a row of the kernel lie in the image, and the channels of the next point behind a point's, as taps of the result do? */
-static int has_rows_of_taps(const struct geometry *g, const struct product *p) {
-    const struct blocked *const image = &p->right.layout;
+/* Do all taps of a row of the kernel lie in the image, the channels of the next point behind a point's? */
+static int has_rows_of_taps(const struct geometry *g, const struct blocked *image) {
     const i64 last = (g->windows[COLUMNS] - 1) * g->stride[COLUMNS] + g->kernel[COLUMNS];
-    if (g->kernel[COLUMNS] == 1 || image->num_blocks + (image->tail > 0) > 1 || aligned_channels(image) != aligned_channels(&p->result)) return 0;
+    if (g->kernel[COLUMNS] == 1 || image->num_blocks + (image->tail > 0) > 1) return 0;
     return g->dilation[COLUMNS] == 1 && g->pad[COLUMNS] == 0 && last <= g->image[COLUMNS];
+}
+
+/* An operand whose points have the channels of all taps of a row. */
+static void take_rows_of_taps(struct source *image, const struct geometry *g) {
+    struct blocked *const l = &image->layout;
+    if (l->channels < aligned_channels(l)) image->tap_width = aligned_channels(l), image->tap_channels = l->channels;
+    image->point_bytes = aligned_channels(l) * l->bytes, image->block_bytes = l->width * l->bytes;
+    l->channels = image->width = g->kernel[COLUMNS] * aligned_channels(l);
 }
 
 /* Blocks of channels for the taps of a row. */
@@ -154,11 +161,11 @@ static void run_backward_weight(struct context *c, const struct product *whole, 
     const i64 taps = g->kernel[ROWS] * g->kernel[COLUMNS];
     struct product p = *whole;
     i64 step = 1;
-    if (has_rows_of_taps(g, whole)) {
+    if (has_rows_of_taps(g, &p.right.layout) && aligned_channels(&p.right.layout) == aligned_channels(&p.result)) {
         step = g->kernel[COLUMNS];
         p.result = taps_of(&whole->result, g), p.psum = taps_of(&whole->psum, g);
-        p.right.layout.channels = p.columns = p.result.channels;
-        p.right.point_bytes = p.result.width * p.right.layout.bytes, p.right.block_bytes = p.right.layout.width * p.right.layout.bytes;
+        take_rows_of_taps(&p.right, g);
+        p.columns = p.result.channels;
     }
     const i64 points = step * g->filters * aligned_channels(&whole->result);
     for (; s->tap < taps; s->tap += step) {
@@ -168,6 +175,18 @@ static void run_backward_weight(struct context *c, const struct product *whole, 
             p.out += points * p.result.bytes;
             if (p.sums) p.sums += points * p.psum.bytes;
         }
+    }
+}
+
+/* Blocks of k that are nothing but padding change no sum, except that from -0 on; else taps of a row are read at once. */
+static void shorten_taps(struct product *p, struct geometry *g, i64 taps) {
+    const i64 needed = (g->channels + NE_BLOCK - 1) / NE_BLOCK * NE_BLOCK;
+    if (needed < p->left.width && !p->sums) {
+        p->left.width = p->right.width = needed;
+        p->depth = taps * needed;
+    } else if ((g->channels == p->left.width || p->fmt != FORMAT_INT8) && has_rows_of_taps(g, &p->left.layout)) {
+        take_rows_of_taps(&p->left, g);
+        g->kernel[COLUMNS] = 1;
     }
 }
 
@@ -198,6 +217,7 @@ int execute_conv(struct context *c) {
     if (op == OP_NE_DEPTHWISE_QUANTISED) set_quantisation(c, &p, NE_DEPTHWISE_QUANTISED__Q1);
     u8 *target;
     if (find_operands(c, &p, (int)operand(c, is_depthwise ? NE_DEPTHWISE__ACCUMULATE : NE_CONV__ACCUMULATE), &target)) return (int)c->tile->fault.kind;
+    if (op == OP_NE_CONV) shorten_taps(&p, g, taps);
     if (is_depthwise) run_depthwise(&p, taps);
     else if (op == OP_NE_CONV_BACKWARD_WEIGHT) run_backward_weight(c, &p, &s);
     else run_product(&p, product_scratch(c));

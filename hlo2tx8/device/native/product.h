@@ -17,6 +17,7 @@ struct source {
     int is_along;
     i64 width, zero_point;
     i64 point_bytes, block_bytes; /* from a point, a block of channels to the next; 0: as in the layout */
+    i64 tap_width, tap_channels;  /* of floats along k: of so many neighbours only the first ones are no zeros; 0: all are as they lie */
     /* the points, by point_of, of `count` rows or columns from `first` on at a tap, or of `count` k from `first` on; -1 for zeros */
     void (*points)(const void *geometry, i64 *out, i64 first, i64 count, i64 tap);
 };

@@ -36,6 +36,14 @@ static void find_points(const struct product *p, const struct source *s, struct 
     }
 }
 
+/* Zeros for the padding of all taps that lie in [k, k + n) of a row along k. */
+static void clear_taps(const struct source *s, i64 bytes, u8 *packed, i64 stride, i64 count, i64 k, i64 n) {
+    for (i64 tap = k / s->tap_width * s->tap_width; tap < k + n; tap += s->tap_width) {
+        const i64 from = tap + s->tap_channels < k ? k : tap + s->tap_channels, to = least(tap + s->tap_width, k + n);
+        for (i64 r = 0; from < to && r < count; r++) memset(packed + r * stride + (from - k) * bytes, 0, (size_t)((to - from) * bytes));
+    }
+}
+
 /* Rows (or columns) [first, first + count) over k [k0, k0 + num_k), `stride` bytes apart. What is missing of the last word is any number. */
 static void pack_along(const struct product *p, const struct source *s, struct workspace *w, packer_along pack, i64 bytes, u8 *packed, i64 stride,
                        i64 first, i64 count, i64 k0, i64 num_k) {
@@ -50,6 +58,7 @@ static void pack_along(const struct product *p, const struct source *s, struct w
         find_points(p, s, w, point_bytes, first, count, k / s->width);
         u8 *const row = packed + (k - k0) * bytes;
         if (runs.n) pack(row, stride, &runs);
+        if (s->tap_width) clear_taps(s, bytes, row, stride, count, k, piece);
         for (i64 r = 0; runs.n < piece && r < count; r++) memset(row + r * stride + runs.n * bytes, 0, (size_t)((piece - runs.n) * bytes));
     }
 }
