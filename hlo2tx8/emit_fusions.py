@@ -23,6 +23,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from hlo2tx8.dialects.hlo import origin
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, ViewOp, WhileOp, YieldOp
 from hlo2tx8.errors import UnsupportedError, UnsupportedOp
+from hlo2tx8.hlo.lookup import attributes_of
+from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.hlo.regions import CONTROL, UPDATE, terminator_of
 from hlo2tx8.hlo.simplify_loop import TRIP_COUNT
 from hlo2tx8.notes import add_notes
@@ -72,6 +74,7 @@ class EmitFusionsPass(ModulePass):
                     step_elements=limits.get(name, target.step_elements),
                     has_engine=name not in self.off_engine,
                     meeting=0 if is_all_there_is(fusion) else chip.cycles.barrier,
+                    feeds_batches=feeds_batches(fusion),
                 )
                 try:
                     kernel = emit_fusion(fusion, name, wanted, notes)
@@ -99,6 +102,18 @@ def is_all_there_is(fusion: Operation) -> bool:
     is_read = any(isinstance(value.owner, Operation) and value.owner.name != "stablehlo.constant" for value in fusion.operands)
     is_used = any(use.operation is not block.last_op for value in fusion.results for use in value.uses)
     return isinstance(block.parent_op(), FuncOp) and not is_read and not is_used
+
+
+def feeds_batches(fusion: Operation) -> bool:
+    """Does a fusion with a dot that has batches read what this one makes?"""
+    users = (use.operation for value in fusion.results for use in value.uses)
+    return any(has_batched_dot(user) for user in users if user.name == "hlo.fusion")
+
+
+def has_batched_dot(fusion: Operation) -> bool:
+    """Is there one in its body?"""
+    dots = (op for op in fusion.regions[0].block.ops if op.name == "stablehlo.dot_general")
+    return any(numbers_of(attributes_of(op))[0] for op in dots)
 
 
 def number_fusions(block: Block, first: int = 0) -> list[tuple[int, Operation]]:

@@ -1,6 +1,7 @@
 """How the loop over a function's roots reads tensors, and the work split that suits those accesses."""
 
 from dataclasses import dataclass, field
+from math import prod
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
@@ -30,6 +31,8 @@ from hlo2tx8.partitioner.work_split import (
 SPM_SHARE = 0.8
 """What the vectors of one step may take of the SPM, two buffers per tensor read or written; the rest is for what alignment,
 constants and index vectors need."""
+SHARE_OF_ROWS = 0.8
+"""Of the time that rows take, what they compute; the rest is for spreading what a row has once."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,18 @@ class AccessAnalysis:
 
     def alone_elements(self, function: SubgraphFunction) -> int:
         """Elements that one tile computes in the time that it takes to meet others."""
-        cycles = self._cycles_per_element(function)
+        return self._alone(self._cycles_per_element(function))
+
+    def alone_in_rows(self, function: SubgraphFunction, num_elements: int) -> int:
+        """The same of elements of rows, so many in all: what a row has once is computed once. None of rows in batches, which
+        tiles share."""
+        if self.target.feeds_batches:
+            return 0
+        of_result = [(op, prod(shape_of(op.results[0]))) for op in function.instructions]
+        cycles = sum(cycles_per_element(op) * min(1.0, n / num_elements) for op, n in of_result)
+        return self._alone((cycles + sum(map(self._cycles_per_element, self.inlined_callees(function)))) / SHARE_OF_ROWS)
+
+    def _alone(self, cycles: float) -> int:
         return int(min(MOST_ALONE_ELEMENTS, self.target.meeting / cycles if cycles else self.target.meeting * MOST_ALONE_ELEMENTS))
 
     def _cycles_per_element(self, function: SubgraphFunction) -> float:

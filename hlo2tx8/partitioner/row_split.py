@@ -59,7 +59,8 @@ def split_rows(space: RowSpace, function: SubgraphFunction, accesses: AccessAnal
     tiles = -(-target.tiles // prod(found.shape[dim] for dim in outer if dim not in cut))
     most = max(wanted, least) // space.width
     if cut:
-        sizes = choose_box([found.shape[dim] for dim in cut], most, tiles, (), space.width, accesses.alone_elements(function))
+        alone = accesses.alone_in_rows(function, prod(space.shape))
+        sizes = choose_box([found.shape[dim] for dim in cut], most, tiles, (), space.width, alone)
         for dim, size in zip(cut, sizes, strict=True):
             box[dim] = size
         if inner:

@@ -35,13 +35,14 @@ MOST_ALONE_ELEMENTS = 2048
 class Target:
     """What splitting work needs to know: tiles of the chip, bytes of a tile's SPM that buffers may take, and the wanted
     elements of the output per step (0: the split's choice); `has_engine`: may the matrix engine compute dots? `meeting`: cycles
-    that it takes to meet the tiles of other work, 0 if there is none."""
+    that it takes to meet the tiles of other work, 0 if there is none; `feeds_batches`: do dots read results batch by batch?"""
 
     tiles: int
     spm_bytes: int
     step_elements: int = 0
     has_engine: bool = True
     meeting: int = 0
+    feeds_batches: bool = False
 
 
 @dataclass(frozen=True)

@@ -119,3 +119,23 @@ def test_what_all_steps_read_alike_is_loaded_once():
     executable = compile_source(jax.jit(layer_norm).lower(*shapes))
     tiles = executable.chip.tiles
     assert executable.cost_analysis()["bytes accessed"] == 4 * (2 * 4096 * 1024 + 2 * tiles * 1024)
+
+
+def test_few_rows_between_products_are_one_tiles() -> None:
+    """As the products are: nobody meets."""
+
+    def dense_norm_dense(x: Array, w: Array, scale: Array) -> Array:
+        return layer_norm(x @ w, scale, scale) @ w
+
+    shapes = [jax.ShapeDtypeStruct(shape, np.float32) for shape in ((32, 32), (32, 32), (32,))]
+    assert "KC_barrier" not in compile_source(jax.jit(dense_norm_dense).lower(*shapes)).as_text(Level.PROGRAM)
+
+
+def test_rows_that_batches_read_are_shared() -> None:
+    """The batches are several tiles', which meet anyway."""
+
+    def attention(q: Array, k: Array, v: Array) -> Array:
+        return jnp.einsum("hqk,hkd->hqd", jax.nn.softmax(jnp.einsum("hqd,hkd->hqk", q, k)), v)
+
+    executable = compile_source(jax.jit(attention).lower(*[jax.ShapeDtypeStruct((4, 16, 16), np.float32)] * 3))
+    assert all(tile["CT"].instructions for tile in executable.report.tiles)
