@@ -113,7 +113,11 @@ def split_part(part: _Space, to_output: Sequence[Expr], work: Work, tiles: int, 
         return None
     box, depth = _best(part, fitting, work, tiles) if fitting else (boxes[0], LEAST_DEPTH)
     kept = [line.row for line in work.lines] if work.is_backward else _planes(part) if work.lines else []
-    split, lane_of = _split(part, box, to_output, tiles, kept)
+    num_chunks = _num_chunks(part, box)
+    num_steps = -(-num_chunks // tiles)
+    if num_steps < num_chunks and _cycles(part, box, depth, work, 1) * (num_chunks - 1) <= work.meeting * num_chunks:
+        num_steps = num_chunks  # the first tile has made the steps of the others before they have all met
+    split, lane_of = _split(part, box, to_output, tiles, num_steps, kept)
     return Step(split, min(depth, work.depth), lane_of)
 
 
@@ -247,13 +251,12 @@ def _cycles(part: _Space, box: Sequence[int], depth: int, work: Work, tiles: int
 
 
 def _split(
-    part: _Space, box: Sequence[int], to_output: Sequence[Expr], tiles: int, kept: Sequence[int]
+    part: _Space, box: Sequence[int], to_output: Sequence[Expr], tiles: int, num_steps: int, kept: Sequence[int]
 ) -> tuple[WorkSplit, dict[int, int]]:
-    """The work split, and the lane of each dimension that has one; those `kept` have one anyway."""
+    """The work split in so many steps of a tile, and the lane of each dimension that has one; those `kept` have one anyway."""
     shape, roles = _inner_shape(part)
     counts = [-(-size // step) for size, step in zip(shape, box, strict=True)]
     num_chunks = prod(counts)
-    num_steps = -(-num_chunks // tiles)
     chunk: Expr = Dim(0) * num_steps + Sym(0)
     cut = [dim for dim, count in enumerate(counts) if count > 1]
     ragged = [dim for dim in cut if counts[dim] * box[dim] != shape[dim]]

@@ -191,3 +191,22 @@ def test_rows_of_groups_with_a_matrix_each() -> None:
     expected = np.stack([row @ wide[1][group] for row, group in zip(wide[0], np.repeat(range(3), sizes), strict=True)])
     arrays = [rows.astype(np.float32), matrices.astype(np.float32), sizes]
     check_levels(text, arrays, expected, 2.0**-20 * np.abs(expected).max())
+
+
+def test_a_few_short_steps_are_the_first_tiles() -> None:
+    """No tile waits for what another one makes."""
+    left, right, none = random((2, 1, 16), "f32", 1), random((2, 16, 16), "f32", 2), "precision = [DEFAULT, DEFAULT]"
+    types = [typed(array.shape, "f32") for array in (left, right)]
+    dot = f"batching_dims = [0] x [0], contracting_dims = [2] x [1], {none}"
+    text = main(
+        types,
+        types[0],
+        f"%a = stablehlo.dot_general %p0, %p1, {dot} : ({types[0]}, {types[1]}) -> {types[0]}",
+        f"%r = stablehlo.dot_general %a, %p1, {dot} : ({types[0]}, {types[1]}) -> {types[0]}",
+    )
+    program = hlo2tx8.compile(text).as_text()
+    assert program.count("NE_gemm") == 2
+    assert "KC_barrier" not in program
+    middle = left.astype(np.float64) @ right
+    total = np.abs(left.astype(np.float64)) @ np.abs(right) @ np.abs(right)
+    check_levels(text, [left, right], middle @ right, 8 * EPS["f32"] * total)
