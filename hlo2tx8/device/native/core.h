@@ -47,10 +47,9 @@ enum form {
 struct quick {
     int is_ready, num;
     i64 first, end; /* of all it reaches of SPM */
-    i64 from, to;   /* of all it reads there; nothing if they are equal */
     int is_whole;   /* are all those `written` bytes written? */
     i64 dst, src[3], n, slot, ddr_bytes;
-    i64 written; /* bytes of SPM from dst on */
+    i64 written, read[3]; /* bytes of SPM from dst on, from src on */
     u64 scalar;
     binary_kernel kernel; /* of a comparison */
     struct level levels[LEVELS];

@@ -12,7 +12,7 @@ struct range {
 
 static int meet(struct range a, struct range b) { return a.start < b.start + b.bytes && b.start < a.start + a.bytes; }
 
-/* Adds a range of SPM to those of the record, which reads it or not; 0 if it is out of bounds. */
+/* Adds a range of SPM to those of the record; 0 if it is out of bounds. */
 static int reach(const struct machine *m, struct quick *q, struct range r) {
     if (r.start < 0 || r.bytes < 0 || r.start > m->spm_bytes - r.bytes) return 0;
     if (r.start < q->first) q->first = r.start;
@@ -20,12 +20,10 @@ static int reach(const struct machine *m, struct quick *q, struct range r) {
     return 1;
 }
 
-static int reach_source(const struct machine *m, struct quick *q, struct range r) {
-    if (!reach(m, q, r)) return 0;
-    if (q->from == q->to) q->from = r.start;
-    if (r.start < q->from) q->from = r.start;
-    if (r.start + r.bytes > q->to) q->to = r.start + r.bytes;
-    return 1;
+/* The same for source i. */
+static int reach_source(const struct machine *m, struct quick *q, int i, struct range r) {
+    q->src[i] = r.start, q->read[i] = r.bytes;
+    return reach(m, q, r);
 }
 
 /* A vector record: the target first, `num` sources of these widths, then n from operand `at` on. Sources are the target's elements or apart. */
@@ -35,9 +33,8 @@ static int find_vectors(const struct machine *m, const i64 *operands, struct qui
     if (n < 0 || n >= QUICK_BYTES || target.bytes >= QUICK_BYTES || target.start % width || !reach(m, q, target)) return 0;
     for (int i = 0; i < num; i++) {
         const struct range source = {operands[1 + i], n * widths[i]};
-        if (source.start % widths[i] || !reach_source(m, q, source)) return 0;
+        if (source.start % widths[i] || !reach_source(m, q, i, source)) return 0;
         if (meet(source, target) && (source.start != target.start || widths[i] != width)) return 0;
-        q->src[i] = source.start;
     }
     q->dst = target.start, q->n = n, q->written = target.bytes, q->is_whole = 1;
     return 1;
@@ -82,11 +79,11 @@ static int is_move(const struct machine *m, const i64 *operands, struct quick *q
     if (q->n <= 0 || memcmp(rn, wn, sizeof rn) || box_product(rn, LEVELS, q->n) < 0) return 0;
     const struct range from = {operands[TDMA_GATHER_SCATTER__SRC], box_extent(rs, rn, LEVELS, q->n)};
     const struct range to = {operands[TDMA_GATHER_SCATTER__DST], box_extent(ws, wn, LEVELS, q->n)};
-    if (!reach_source(m, q, from) || !reach(m, q, to) || meet(from, to)) return 0;
+    if (!reach_source(m, q, 0, from) || !reach(m, q, to) || meet(from, to)) return 0;
     q->is_whole = box_product(wn, LEVELS, q->n) == to.bytes;
     for (int i = 0; i < LEVELS; i++) q->levels[i] = (struct level){rn[i], ws[i], rs[i]};
     q->num = fold_levels(&q->n, q->levels, LEVELS);
-    q->dst = to.start, q->src[0] = from.start, q->written = to.bytes;
+    q->dst = to.start, q->written = to.bytes;
     return 1;
 }
 
@@ -100,7 +97,7 @@ static int is_transfer(const struct machine *m, const struct step *s, const i64 
     if (total < 0 || total * s->bytes >= QUICK_BYTES || elements < 0 || elements > INT64_MAX / 32) return 0;
     q->dst = operands[is_load ? RDMA__DST : WDMA__SRC], q->slot = operands[is_load ? RDMA__SLOT : WDMA__SLOT];
     const struct range range = {q->dst, total * s->bytes};
-    if (q->slot < 0 || q->slot >= m->num_slots || !(is_load ? reach(m, q, range) : reach_source(m, q, range))) return 0;
+    if (q->slot < 0 || q->slot >= m->num_slots || !(is_load ? reach(m, q, range) : reach_source(m, q, 0, range))) return 0;
     q->written = is_load ? total * s->bytes : 0, q->is_whole = is_load;
     q->n = count * s->bytes, q->ddr_bytes = elements * s->bytes;
     i64 dense = q->n;
@@ -176,7 +173,10 @@ static int meets_loads(const struct tile *t, i64 first, i64 end) {
 /* Forgets what the record overwrites of loads put off; 0 if it meets some otherwise. */
 static int overwrites(struct tile *t, const struct quick *q) {
     if (!(t->num_deferred | t->num_boxes) || !meets_loads(t, q->first, q->end)) return 1;
-    if (!q->is_whole || meets_loads(t, q->from, q->to) || !overwrite_loads(t, t->spm + q->dst, q->written)) return 0;
+    if (!q->is_whole) return 0;
+    for (int i = 0; i < 3; i++)
+        if (q->read[i] && meets_loads(t, q->src[i], q->src[i] + q->read[i])) return 0;
+    if (!overwrite_loads(t, t->spm + q->dst, q->written)) return 0;
     overwrite_boxes(t, t->spm + q->dst, q->written);
     return 1;
 }
