@@ -51,6 +51,7 @@ class EmitFusionsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from hlo2tx8.device.chip import load_chip
         from hlo2tx8.emitters import emit_fusion
+        from hlo2tx8.partitioner.in_place import replaceable
         from hlo2tx8.partitioner.views import is_view
         from hlo2tx8.partitioner.work_split import Target
 
@@ -85,7 +86,7 @@ class EmitFusionsPass(ModulePass):
                 op.body.block.add_op(kernel)
             else:
                 notes.append(f"{fusion_name(fusion)} is equal to {emitted[key]}")
-            launch = KernelOp(emitted[key], fusion.operands, fusion.result_types, group, origin(fusion))
+            launch = KernelOp(emitted[key], fusion.operands, fusion.result_types, group, origin(fusion), replaceable(fusion))
             Rewriter.replace_op(fusion, launch)
         if not unsupported:
             launch_control(main.body.block)

@@ -22,13 +22,14 @@ their regions hold launches, and may use values from outside. `launch.update` wr
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp, StringAttr, SymbolRefAttr, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, ModuleOp, StringAttr, SymbolRefAttr, i64
 from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     prop_def,
     region_def,
     result_def,
@@ -50,7 +51,10 @@ class _LaunchesKernel(SymbolUserOpInterface):
 
 @irdl_op_definition
 class KernelOp(IRDLOperation):
-    """results = kernel(operands): one launch of kernel module `callee`, as part of group number `group`."""
+    """results = kernel(operands): one launch of kernel module `callee`, as part of group number `group`.
+
+    Its result may take the place of one of the operands `replaces`, if that is not read afterwards.
+    """
 
     name = "launch.kernel"
 
@@ -58,6 +62,7 @@ class KernelOp(IRDLOperation):
     results_ = var_result_def()
     callee = prop_def(SymbolRefAttr)
     group = prop_def(IntegerAttr[IntegerType])
+    replaces = opt_prop_def(DenseArrayBase[IntegerType])
 
     traits = traits_def(_LaunchesKernel())
 
@@ -71,11 +76,16 @@ class KernelOp(IRDLOperation):
         result_types: Sequence[Attribute],
         group: int = 0,
         origin: str = "",
+        replaces: Sequence[int] = (),
     ) -> None:
         super().__init__(
             operands=[operands],
             result_types=[result_types],
-            properties={"callee": SymbolRefAttr(callee), "group": IntegerAttr(group, i64)},
+            properties={
+                "callee": SymbolRefAttr(callee),
+                "group": IntegerAttr(group, i64),
+                "replaces": DenseArrayBase.from_list(i64, list(replaces)) if replaces else None,
+            },
             attributes={"loc": StringAttr(origin)} if origin else {},
         )
 

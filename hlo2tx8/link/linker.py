@@ -108,7 +108,7 @@ class _Linker:
         for op in block.ops:
             match op:
                 case KernelOp():
-                    self.launch(op)
+                    self.launch(op, dying[op])
                 case WhileOp() | RepeatOp():
                     self.loop(op, dying[op])
                 case CaseOp():
@@ -125,11 +125,12 @@ class _Linker:
                     raise LevelError("E1006", f"{op.name} cannot be linked")
             self.slots.end(dying[op])
 
-    def launch(self, op: KernelOp) -> None:
+    def launch(self, op: KernelOp, dying: Sequence[SSAValue]) -> None:
         """Append the kernel's records for this launch."""
         kernel = self.encoded[op.callee.string_value()]
         operands = [self.slots.of[v] for v in op.operands]
-        results = [self.slots.place(v) for v in op.results]
+        replaced = [op.operands[n] for n in (op.replaces.get_values() if op.replaces else ()) if op.operands[n] in dying]
+        results = [self.slots.replace(v, replaced) for v in op.results]
         temporary: list[int] = []
         for type_ in kernel.scratch:
             temporary.append(self.slots.scratch(type_))

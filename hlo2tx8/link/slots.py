@@ -89,6 +89,14 @@ class Slots:
         self.put(value, slot)
         return slot
 
+    def replace(self, value: SSAValue, dying: "list[SSAValue]") -> int:
+        """Like `place`, but where it is wanted the values `dying` may lie: they are read for the last time."""
+        slot = self.wanted.get(value)
+        if slot is None or not any(self.of[old] == slot and self.is_empty(slot, old) for old in dying):
+            return self.place(value)
+        self.put(value, slot)
+        return slot
+
     def over(self, value: SSAValue, old: SSAValue, *, is_last_use: bool) -> int:
         """Puts a value that is about to be made of an old one in the place of that, if it is the last use, else like `place`."""
         own = self.of[old]
