@@ -20,8 +20,9 @@ static struct position position_of(i64 first, const i64 *size) {
     return (struct position){row / size[ROWS], {row % size[ROWS], first % size[COLUMNS]}};
 }
 
-static void step_right(struct position *p, const i64 *size) {
-    if (++p->at[COLUMNS] < size[COLUMNS]) return;
+static void step_right(struct position *p, const i64 *size, i64 count) {
+    p->at[COLUMNS] += count;
+    if (p->at[COLUMNS] < size[COLUMNS]) return;
     p->at[COLUMNS] = 0;
     if (++p->at[ROWS] < size[ROWS]) return;
     p->at[ROWS] = 0;
@@ -33,11 +34,16 @@ static void image_points(const void *geometry, i64 *out, i64 first, i64 count, i
     const struct geometry *const g = geometry;
     const i64 y0 = tap / g->kernel[COLUMNS] * g->dilation[ROWS] - g->pad[ROWS];
     const i64 x0 = tap % g->kernel[COLUMNS] * g->dilation[COLUMNS] - g->pad[COLUMNS];
+    const i64 width = g->image[COLUMNS], stride = g->stride[COLUMNS];
     struct position p = position_of(first, g->windows);
-    for (i64 i = 0; i < count; i++, step_right(&p, g->windows)) {
-        const i64 y = p.at[ROWS] * g->stride[ROWS] + y0, x = p.at[COLUMNS] * g->stride[COLUMNS] + x0;
-        const int exists = y >= 0 && y < g->image[ROWS] && x >= 0 && x < g->image[COLUMNS];
-        out[i] = exists ? point_of(p.batch, y * g->image[COLUMNS] + x) : -1;
+    for (i64 i = 0, run; i < count; i += run, out += run, step_right(&p, g->windows, run)) { /* windows of a row at once */
+        const i64 y = p.at[ROWS] * g->stride[ROWS] + y0, from = p.at[COLUMNS] * stride + x0, row = point_of(p.batch, y * width);
+        const int exists = y >= 0 && y < g->image[ROWS];
+        run = g->windows[COLUMNS] - p.at[COLUMNS] < count - i ? g->windows[COLUMNS] - p.at[COLUMNS] : count - i;
+        INDEPENDENT for (i64 k = 0; k < run; k++) {
+            const i64 x = from + k * stride;
+            out[k] = exists & (x >= 0) & (x < width) ? row + x : -1;
+        }
     }
 }
 
@@ -53,7 +59,7 @@ static i64 window_over(const struct geometry *g, int axis, i64 at, i64 k) {
 static void gradient_points(const void *geometry, i64 *out, i64 first, i64 count, i64 tap) {
     const struct geometry *const g = geometry;
     struct position p = position_of(first, g->image);
-    for (i64 i = 0; i < count; i++, step_right(&p, g->image)) {
+    for (i64 i = 0; i < count; i++, step_right(&p, g->image, 1)) {
         const i64 row = window_over(g, ROWS, p.at[ROWS], tap / g->kernel[COLUMNS]);
         const i64 column = window_over(g, COLUMNS, p.at[COLUMNS], tap % g->kernel[COLUMNS]);
         out[i] = row < 0 || column < 0 ? -1 : point_of(p.batch, row * g->windows[COLUMNS] + column);
@@ -82,7 +88,11 @@ static void window_points(const void *geometry, i64 *out, i64 first, i64 count, 
     const struct geometry *const g = geometry;
     const i64 windows = g->windows[ROWS] * g->windows[COLUMNS];
     (void)tap;
-    for (i64 i = 0; i < count; i++) out[i] = point_of((first + i) / windows, (first + i) % windows);
+    for (i64 i = 0, run; i < count; i += run) {
+        const i64 batch = (first + i) / windows, at = (first + i) % windows;
+        run = windows - at < count - i ? windows - at : count - i;
+        INDEPENDENT for (i64 k = 0; k < run; k++) out[i + k] = point_of(batch, at + k);
+    }
 }
 
 /* The same for the point of the image under one tap of each window. */

@@ -14,9 +14,18 @@
         for (i64 i = 0; i < n; i++) out[i] = (O)(expression); \
     }
 RUN(run_bf16, u16, float, get_bf16(p[i]))
-RUN(run_tf32, u32, float, float_of_bits(p[i] & TF32_KEPT))
 RUN(run_bytes, u8, u8, p[i] - (u8)bias)
 RUN(run_shorts, i8, i16, p[i] - bias)
+
+static inline void run_tf32(float *out, const u8 *run, i64 n, i64 bias) {
+    typedef u32 words __attribute__((vector_size(LANES * sizeof(u32)), aligned(1), may_alias));
+    typedef u32 element __attribute__((aligned(1), may_alias));
+    const element *const p = (const element *)(const void *)run;
+    i64 i = 0;
+    (void)bias;
+    for (; i + LANES <= n; i += LANES) *(words *)(void *)(out + i) = *(const words *)(const void *)(p + i) & TF32_KEPT;
+    for (; i < n; i++) out[i] = float_of_bits(p[i] & TF32_KEPT);
+}
 
 static inline void run_f16(float *out, const u8 *run, i64 n, i64 bias) {
     typedef u16 element __attribute__((aligned(1), may_alias));
@@ -51,28 +60,37 @@ void widen_run(void *dst, int fmt, const u8 *run, i64 n, i64 zero_point) {
 
 /* Runs may be far apart and in memory that no cache has: they are asked for some rows ahead. */
 #define ROWS_AHEAD 8
-static inline void prefetch_run(const struct runs *runs, i64 r, i64 bytes) {
+static inline void prefetch_run(const struct runs *runs, i64 r, i64 first, i64 bytes) {
     if (r >= runs->num || runs->offsets[r] < 0) return;
-    for (i64 at = 0; at < bytes; at += LINE_BYTES) __builtin_prefetch(runs->data + runs->offsets[r] + at);
+    for (i64 at = first; at < first + bytes; at += LINE_BYTES) __builtin_prefetch(runs->data + runs->offsets[r] + at);
 }
 
-/* Lengths that most runs have are known to the compiler. */
-#define PACK_RUN(pack_run, O, out, run, n, bias) \
+/* Calls a function with n behind its other arguments; lengths that most runs have are known to the compiler. */
+#define OF_LENGTH(n, function, ...) \
     do { \
-        if ((n) == WHOLE) pack_run(out, run, WHOLE, bias); \
-        else if ((n) == TILE_COLUMNS) pack_run(out, run, TILE_COLUMNS, bias); \
-        else if ((n) == LANES) pack_run(out, run, LANES, bias); \
-        else pack_run(out, run, n, bias); \
+        if ((n) == WHOLE) function(__VA_ARGS__, WHOLE); \
+        else if ((n) == 3 * LANES) function(__VA_ARGS__, 3 * LANES); \
+        else if ((n) == TILE_COLUMNS) function(__VA_ARGS__, TILE_COLUMNS); \
+        else if ((n) == LANES) function(__VA_ARGS__, LANES); \
+        else function(__VA_ARGS__, n); \
     } while (0)
 
-#define PACK_ALONG(name, T, O, pack_run) \
-    void name(u8 *packed, i64 stride, const struct runs *runs) { \
+/* Elements [first, first + n) of each run, to rows that are `stride` bytes apart. */
+#define PACK_ROWS(name, T, O, pack_run) \
+    static inline __attribute__((always_inline)) void name(u8 *packed, i64 stride, const struct runs *runs, i64 bias, int fill, i64 first, i64 n) { \
         for (i64 r = 0; r < runs->num; r++, packed += stride) { \
             O *const out = (O *)(void *)packed; \
-            prefetch_run(runs, r + ROWS_AHEAD, runs->n * (i64)sizeof(T)); \
-            if (runs->offsets[r] < 0) memset(out, runs->fill, (size_t)runs->n * sizeof *out); \
-            else PACK_RUN(pack_run, O, out, runs->data + runs->offsets[r], runs->n, runs->bias); \
+            const i64 offset = runs->offsets[r]; \
+            prefetch_run(runs, r + ROWS_AHEAD, first * (i64)sizeof(T), n * (i64)sizeof(T)); \
+            if (offset < 0) memset(out, fill, (size_t)n * sizeof *out); \
+            else pack_run(out, runs->data + offset + first * (i64)sizeof(T), n, bias); \
         } \
+    }
+
+#define PACK_ALONG(name, T, O, pack_run) \
+    PACK_ROWS(name##_rows, T, O, pack_run) \
+    void name(u8 *packed, i64 stride, const struct runs *runs) { \
+        OF_LENGTH(runs->n, name##_rows, packed, stride, runs, runs->bias, runs->fill, 0); \
     }
 PACK_ALONG(along_bf16, u16, float, run_bf16)
 PACK_ALONG(along_tf32, u32, float, run_tf32)
@@ -81,18 +99,19 @@ PACK_ALONG(along_f16_wide, u16, double, run_f16_wide)
 PACK_ALONG(along_bytes, u8, u8, run_bytes)
 PACK_ALONG(along_shorts, i8, i16, run_shorts)
 
+/* Panel by panel where there are few, else run by run as they lie in memory. */
+#define FEW_PANELS 4
 #define PACK_ACROSS(name, T, O, pack_run) \
+    PACK_ROWS(name##_rows, T, O, pack_run) \
     void name(u8 *packed, const struct panels *to, const struct runs *runs) { \
-        const i64 columns = to->columns; \
-        for (i64 r = 0; r < runs->num; r++, packed += columns * (i64)sizeof(O)) { \
-            const u8 *run = runs->data + runs->offsets[r]; \
+        const i64 columns = to->columns, stride = columns * (i64)sizeof(O), num = runs->n <= FEW_PANELS * columns ? runs->num : 1; \
+        struct runs some = *runs; \
+        for (some.num = num; some.offsets < runs->offsets + runs->num; some.offsets += num, packed += num * stride) { \
             u8 *panel = packed; \
-            prefetch_run(runs, r + ROWS_AHEAD, runs->n * (i64)sizeof(T)); \
-            for (i64 c = 0; c < runs->n; c += columns, run += columns * (i64)sizeof(T), panel += to->bytes) { \
-                O *const out = (O *)(void *)panel; \
+            if (num == 1) prefetch_run(runs, some.offsets - runs->offsets + ROWS_AHEAD, 0, runs->n * (i64)sizeof(T)); \
+            for (i64 c = 0; c < runs->n; c += columns, panel += to->bytes) { \
                 const i64 n = runs->n - c < columns ? runs->n - c : columns; \
-                if (runs->offsets[r] < 0) memset(out, 0, (size_t)n * sizeof *out); \
-                else PACK_RUN(pack_run, O, out, run, n, 0); \
+                OF_LENGTH(n, name##_rows, panel, stride, &some, 0, 0, c); \
             } \
         } \
     }
@@ -124,7 +143,7 @@ static inline void join_shorts(u32 *out, const u8 *const *p, u32 bias, i64 n) {
             const u8 *p[neighbours]; \
             u8 *panel = packed; \
             for (i64 i = 0; i < neighbours; i++) { \
-                prefetch_run(runs, k + i + ROWS_AHEAD, runs->n); \
+                prefetch_run(runs, k + i + ROWS_AHEAD, 0, runs->n); \
                 p[i] = k + i < runs->num && runs->offsets[k + i] >= 0 ? runs->data + runs->offsets[k + i] : missing; \
             } \
             for (i64 c = 0; c < runs->n; c += columns, panel += to->bytes) { \

@@ -30,7 +30,7 @@ static const u8 *find_run(const struct source *s, i64 c, i64 *point_bytes, i64 *
 /* Bytes from a run's place at point 0 to the points' ones, negative for those that are none. */
 static void find_points(const struct product *p, const struct source *s, struct workspace *w, i64 point_bytes, i64 first, i64 count, i64 tap) {
     s->points(p->geometry, w->offsets, first, count, tap);
-    for (i64 i = 0; i < count; i++) {
+    INDEPENDENT for (i64 i = 0; i < count; i++) {
         const i64 point = w->offsets[i];
         w->offsets[i] = point < 0 ? -1 : (point >> 32) * s->layout.stride + (point & UINT32_MAX) * point_bytes;
     }
