@@ -34,7 +34,12 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any], str]] =
     "one row": ((2, 1, 30, 4), (1, 5, 4, 6), {}, "NE_conv"),
     "three dimensions": ((2, 4, 5, 3, 4), (2, 1, 1, 4, 6), {"dimension_numbers": NDHWC, "window_strides": (2, 1, 1)}, ""),
     "one by one": ((2, 5, 6, 20), (1, 1, 20, 9), {"window_strides": (2, 2)}, "NE_gemm"),
-    "gradient of weights": ((2, 7, 6, 8), (2, 7, 6, 5), {"dimension_numbers": GRADIENT, "padding": ((1, 1), (1, 1))}, "NE_gemm"),
+    "gradient of weights": (
+        (2, 7, 6, 8),
+        (2, 7, 6, 5),
+        {"dimension_numbers": GRADIENT, "padding": ((1, 1), (1, 1))},
+        "NE_conv_backward_weight",
+    ),
     "of an image with holes": ((1, 5, 4, 3), (3, 3, 3, 5), {"padding": ((1, 1), (1, 1)), "lhs_dilation": (2, 2)}, "NE_conv"),
 }
 
