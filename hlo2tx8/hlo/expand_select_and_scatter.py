@@ -5,7 +5,7 @@
     pads of the source and of those numbers: a window's element stands where it starts, holes between
     fusion { views [elements..., window...] of both; reduce: what belongs to this element, put through the combiner }
 
-The windows that contain an element meet it in the order of the source.
+The windows that contain an element meet it in the order of the source. For windows side by side see expand_select_apart.
 """
 
 from collections.abc import Callable
@@ -18,6 +18,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.hlo.body_builder import BodyBuilder
+from hlo2tx8.hlo.expand_select_apart import has_windows_apart, select_apart
 from hlo2tx8.hlo.expand_windows import pad_window, window_map
 from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
@@ -28,6 +29,9 @@ INT32_MAX = 2**31 - 1
 
 
 def _select_and_scatter(op: Operation) -> None:
+    if has_windows_apart(op):
+        select_apart(op)
+        return
     x, source, initial = op.operands
     e, window = Expansion(op), Window.of(attributes_of(op))
     shape, windows = tensor_like(x.type).shape, tensor_like(source.type).shape
