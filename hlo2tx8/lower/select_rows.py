@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
+import numpy as np
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, Operation
 
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.ct_reduce import MOST_POINTS, MOST_REDUCED
+from hlo2tx8.device.isa import Instruction
+from hlo2tx8.device.isa.ct_reduce import MOST_POINTS, MOST_REDUCED, CtReduceMax, CtReduceMin, CtReduceSum
 from hlo2tx8.dialects import vec
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.box_levels import Level, dense_strides
@@ -27,6 +29,7 @@ from hlo2tx8.lower.varying_lanes import Known, varying_lanes
 if TYPE_CHECKING:
     from hlo2tx8.lower.select_box import BoxSelector
 
+NEUTRAL: dict[type[Instruction], float] = {CtReduceSum: -0.0, CtReduceMax: -np.inf, CtReduceMin: np.inf}
 CHUNK = 64
 """Elements that repeat one: a row is filled by runs of as many, not one by one."""
 
@@ -70,11 +73,21 @@ def select_reduce_lanes(s: "BoxSelector", rows: "BoxSelector", op: vec.ReduceLan
         joined: list[Vector] = [*elements]
     elif kind is not None and is_inner and lanes <= MOST_REDUCED and step.num_lanes <= MOST_POINTS:
         joined = [reduce_rows(step, kind, elements[0], lanes, formats[0])]
+        if _is_neutral(kind, rows.vector(op.init[0])):
+            return joined
     else:
         if is_inner and step.num_lanes > 1:
             elements = [to_outer(step, value, lanes, fmt) for value, fmt in zip(elements, formats, strict=True)]
         joined = halve(rows, combiner, elements, lanes, formats)
     return combine(rows, combiner, [*(rows.vector(value) for value in op.init), *joined])
+
+
+def _is_neutral(kind: type[Instruction], initial: Vector) -> bool:
+    """Is what CT reduced still the same when it is joined with this?"""
+    if not isinstance(initial, Splat):
+        return False
+    neutral = np.array(NEUTRAL[kind], initial.fmt.numpy_dtype)
+    return initial.bits == int.from_bytes(neutral.tobytes(), "little")
 
 
 def _is_inner(shape: Sequence[int], joined: Sequence[int]) -> bool:
