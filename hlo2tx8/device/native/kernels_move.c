@@ -142,6 +142,10 @@ void copy_nest(u8 *dst, const u8 *src, i64 run, const struct level *levels, int 
         repeat_bytes(dst, repeated, repeated * levels[num - 1].n);
     } else if (num > 2 || !transpose_elements(dst, src, run, levels[0], levels[1])) {
         const struct level top = levels[num - 1];
+        if (num == 2 && run == sizeof(u32) && levels[0].src == 0 && levels[0].dst == run) { /* a word for each row */
+            for (i64 i = 0; i < top.n; i++) fill_4(dst + i * top.dst, src + i * top.src, levels[0].n);
+            return;
+        }
         for (i64 i = 0; i < top.n; i++) copy_nest(dst + i * top.dst, src + i * top.src, run, levels, num - 1);
     }
 }
