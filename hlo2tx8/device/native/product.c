@@ -136,7 +136,7 @@ static void run_part(const struct product *p, const struct part *t, struct place
 /* Columns [n0, n0 + columns) for all rows. Packed columns are kept from one block of rows to the next if all of k has room. */
 static void run_columns(const struct product *p, struct workspace *w, i64 n0, i64 columns) {
     const struct gemm_kernel *const kernel = gemm_kernel_of(p->fmt);
-    const int may_place = kernel->sum_placed && p->rows <= MOST_PLACED_ROWS, is_right_placed = may_place && can_place_right(p, columns);
+    const int may_place = kernel->sum_placed && may_place_rows(p), is_right_placed = may_place && can_place_right(p, columns);
     const i64 chunk = may_place ? PLACED_CHUNK : CHUNK * kernel->k_per_word, num_panels = (columns + kernel->columns - 1) / kernel->columns, size = panel_bytes(kernel);
     const int is_kept = p->rows > BLOCK_ROWS && (p->depth + chunk - 1) / chunk * num_panels * size <= (i64)sizeof w->right;
     for (i64 m0 = 0; m0 < p->rows; m0 += BLOCK_ROWS) {

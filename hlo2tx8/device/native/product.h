@@ -61,6 +61,8 @@ struct place {
     int is_packed;
 };
 #define MOST_PLACED_ROWS 48 /* with fewer packing columns costs more than it saves */
+#define COLLIDING_BYTES 4096 /* so far apart in DDR, a chunk of k does not stay in the host's first cache */
+#define MOST_COLLIDING_ROWS (4 * TILE_ROWS) /* with more it is read too often then */
 #define PLACED_CHUNK 64     /* of k that neighbours have, a block of channels */
 
 /* Columns of which a kernel makes at least so many at once. */
@@ -70,6 +72,7 @@ static inline i64 panel_columns(const struct gemm_kernel *kernel, i64 columns) {
 
 /* Operands of a gemm where they lie, of a kernel that can read them so: 0 if they do not lie so. Of the right one all panels must. */
 int place_left(const struct product *p, struct place *left, i64 first, i64 k0, i64 num_k);
+int may_place_rows(const struct product *p); /* are there few enough to read operands in place? */
 int can_place_right(const struct product *p, i64 columns);
 struct place place_right(const struct product *p, i64 column, i64 k0);
 

@@ -144,6 +144,12 @@ int place_left(const struct product *p, struct place *left, i64 first, i64 k0, i
     return 1;
 }
 
+int may_place_rows(const struct product *p) {
+    const i64 apart = p->right.point_bytes; /* 0 in SPM, where they are close */
+    const int collides = !p->right.is_along && apart && apart % COLLIDING_BYTES == 0;
+    return p->rows <= (collides ? MOST_COLLIDING_ROWS : MOST_PLACED_ROWS);
+}
+
 int can_place_right(const struct product *p, i64 columns) {
     const struct source *const s = &p->right;
     return !s->is_along && has_words(s, s->data) && s->point_bytes % (i64)sizeof(u32) == 0 && columns % LANES == 0;
