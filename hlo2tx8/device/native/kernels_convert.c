@@ -212,11 +212,25 @@ static void load_wide(double *wide, const u8 *src, int fmt, i64 count) {
     for (i64 i = 0; i < count; i++) wide[i] = (double)whole[i];
 }
 
+/* What makes masks of truth values: NaN are 0, what is too large saturates. */
+static void nearest_i8_f32(i8 *dst, const u8 *src, i64 n) {
+    typedef float element __attribute__((aligned(1), may_alias));
+    const element *const p = (const element *)(const void *)src;
+    INDEPENDENT for (i64 i = 0; i < n; i++) {
+        const float x = p[i] == p[i] ? p[i] : 0, low = x < INT8_MIN ? INT8_MIN : x, clipped = low > INT8_MAX ? INT8_MAX : low;
+        dst[i] = (i8)(i32)((clipped + 0x1.8p23f) - 0x1.8p23f); /* there the next float is a whole number away */
+    }
+}
+
 void convert_rounded(void *dst, int dst_fmt, const void *src, int src_fmt, int rounding, i64 n) {
     const int to = float_index_of(dst_fmt);
     const int src_bytes = format_bytes(src_fmt), dst_bytes = format_bytes(dst_fmt);
     if (to >= 0 && rounding == ROUND_NEAREST_EVEN) {
         convert_elements(dst, dst_fmt, src, src_fmt, n);
+        return;
+    }
+    if (dst_fmt == FORMAT_INT8 && src_fmt == FORMAT_FP32 && rounding == ROUND_NEAREST_EVEN) {
+        nearest_i8_f32(dst, src, n);
         return;
     }
     double wide[BLOCK];
