@@ -36,7 +36,8 @@ INLINED floats spread_left(const float *a, const int is_placed) {
 INLINED floats load_right(const float *b, const int is_placed) { return is_placed ? and_floats(load_floats(b), TF32_KEPT) : load_floats(b); }
 
 /* One block of `count` products. What is missing of a block is zeros: -0 + 0 = +0. */
-INLINED void add_block(floats acc[TILE_ROWS][2], const float *a, const float *b, i64 count, i64 a_stride, i64 b_stride, const int rows, const int is_placed) {
+INLINED void add_block(floats acc[TILE_ROWS][2], const float *a, const float *b, i64 count, i64 a_stride, i64 b_stride, const int rows,
+                       const int is_placed) {
     floats s[TILE_ROWS][2];
     const floats first = load_right(b, is_placed), second = load_right(b + LANES, is_placed);
     EACH_ROW(rows) {
@@ -63,7 +64,8 @@ INLINED void add_tile(const struct strip *t, const float *a, const float *b, i64
     floats acc[TILE_ROWS][2];
     EACH_ROW(rows) EACH_VECTOR(2) acc[r][c] = begin_sums(t, r, c);
     prefetch_sums(t, 2);
-    for (; k >= NE_BLOCK; k -= NE_BLOCK, a += NE_BLOCK, b += NE_BLOCK * b_stride) add_block(acc, a, b, NE_BLOCK, a_stride, b_stride, rows, is_placed);
+    for (; k >= NE_BLOCK; k -= NE_BLOCK, a += NE_BLOCK, b += NE_BLOCK * b_stride)
+        add_block(acc, a, b, NE_BLOCK, a_stride, b_stride, rows, is_placed);
     if (k) add_block(acc, a, b, k, a_stride, b_stride, rows, is_placed);
     EACH_ROW(rows) EACH_VECTOR(2) keep_sums(t, r, c, acc[r][c]);
 }
@@ -98,7 +100,8 @@ INLINED void add_narrow_tile(const struct strip *t, const float *a, const float 
     const i64 a_stride = LEFT_STRIDE(t, is_placed), b_stride = RIGHT_STRIDE(t, is_placed);
     floats acc[NARROW_ROWS];
     EACH_NARROW_ROW(rows) acc[r] = begin_sums(t, r, 0);
-    for (; k >= NE_BLOCK; k -= NE_BLOCK, a += NE_BLOCK, b += NE_BLOCK * b_stride) add_narrow_block(acc, a, b, NE_BLOCK, a_stride, b_stride, rows, is_placed);
+    for (; k >= NE_BLOCK; k -= NE_BLOCK, a += NE_BLOCK, b += NE_BLOCK * b_stride)
+        add_narrow_block(acc, a, b, NE_BLOCK, a_stride, b_stride, rows, is_placed);
     if (k) add_narrow_block(acc, a, b, k, a_stride, b_stride, rows, is_placed);
     EACH_NARROW_ROW(rows) keep_sums(t, r, 0, acc[r]);
 }
@@ -106,14 +109,17 @@ INLINED void add_narrow_tile(const struct strip *t, const float *a, const float 
 INLINED void add_narrow_strip(const struct strip *strip, const float *a, const float *b, i64 k, const int is_placed) {
     const i64 apart = LEFT_STRIDE(strip, is_placed);
     struct strip rest = *strip;
-    for (; rest.rows >= NARROW_ROWS; leave_rows(&rest, NARROW_ROWS), a += NARROW_ROWS * apart) add_narrow_tile(&rest, a, b, k, NARROW_ROWS, is_placed);
+    for (; rest.rows >= NARROW_ROWS; leave_rows(&rest, NARROW_ROWS), a += NARROW_ROWS * apart)
+        add_narrow_tile(&rest, a, b, k, NARROW_ROWS, is_placed);
     if (rest.rows & 8) add_narrow_tile(&rest, a, b, k, 8, is_placed), a += 8 * apart, leave_rows(&rest, 8);
     if (rest.rows & 4) add_narrow_tile(&rest, a, b, k, 4, is_placed), a += 4 * apart, leave_rows(&rest, 4);
     if (rest.rows & 2) add_narrow_tile(&rest, a, b, k, 2, is_placed), a += 2 * apart, leave_rows(&rest, 2);
     if (rest.rows & 1) add_narrow_tile(&rest, a, b, k, 1, is_placed);
 }
 static APART void add_narrow_tiles(const struct strip *strip, const float *a, const float *b, i64 k) { add_narrow_strip(strip, a, b, k, 0); }
-static APART void add_narrow_placed_tiles(const struct strip *strip, const float *a, const float *b, i64 k) { add_narrow_strip(strip, a, b, k, 1); }
+static APART void add_narrow_placed_tiles(const struct strip *strip, const float *a, const float *b, i64 k) {
+    add_narrow_strip(strip, a, b, k, 1);
+}
 
 static void sum_floats(const struct strip *strip, const void *left, const void *right, i64 k) {
     if (!NAMES_ROUNDING) round_toward_zero();

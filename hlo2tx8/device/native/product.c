@@ -137,7 +137,8 @@ static void run_part(const struct product *p, const struct part *t, struct place
 static void run_columns(const struct product *p, struct workspace *w, i64 n0, i64 columns) {
     const struct gemm_kernel *const kernel = gemm_kernel_of(p->fmt);
     const int may_place = kernel->sum_placed && may_place_rows(p), is_right_placed = may_place && can_place_right(p, columns);
-    const i64 chunk = may_place ? PLACED_CHUNK : CHUNK * kernel->k_per_word, num_panels = (columns + kernel->columns - 1) / kernel->columns, size = panel_bytes(kernel);
+    const i64 chunk = may_place ? PLACED_CHUNK : CHUNK * kernel->k_per_word;
+    const i64 num_panels = (columns + kernel->columns - 1) / kernel->columns, size = panel_bytes(kernel);
     const int is_kept = p->rows > BLOCK_ROWS && (p->depth + chunk - 1) / chunk * num_panels * size <= (i64)sizeof w->right;
     for (i64 m0 = 0; m0 < p->rows; m0 += BLOCK_ROWS) {
         const i64 rows = least(BLOCK_ROWS, p->rows - m0);
