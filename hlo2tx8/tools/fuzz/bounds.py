@@ -48,7 +48,7 @@ def bounds_of(graph: Graph, values: Sequence[Array], *, is_xla: bool) -> list[Ar
             else:
                 operands = [values[o] for o in node.operands]
                 bound = carried(node, operands, [found[o] for o in node.operands], value)
-                bound = bound + own_error(node, value, is_xla)
+                bound = bound + own_error(node, value, bound, is_xla)
                 if node.attributes.get("compare_type") == "TOTALORDER":
                     # Nothing says which sign a computed NaN has.
                     unclear = [np.isnan(o.astype(np.float64)) for o in operands]
@@ -133,15 +133,17 @@ def _exponent_error(value: Array, operands: Sequence[Array]) -> Array:
     return np.where(plain, size, np.inf)
 
 
-def own_error(node: Node, value: Array, is_xla: bool) -> Array:
-    """The op's declared ULP at its result; XLA:CPU gets twice that and two more where the op rounds."""
+def own_error(node: Node, value: Array, moved: Array, is_xla: bool) -> Array:
+    """The op's declared ULP at the farthest result, which the operands may have `moved`; XLA:CPU gets twice that and two more where
+    the op rounds."""
     if not is_float(value.dtype):
         return np.zeros(value.shape)
     spec = spec_of(node.name)
     ulp = 2 * spec.ulp + 2 if is_xla and spec.ulp else spec.ulp
     wide = np.abs(value.astype(np.float64))
     info = float_info(value.dtype)
-    size = np.maximum(np.maximum(wide, spec.ulp_floor), float(info.smallest_normal))
+    farthest = wide + np.where(np.isfinite(moved), moved, 0.0)
+    size = np.maximum(np.maximum(farthest, spec.ulp_floor), float(info.smallest_normal))
     spacing = np.exp2(np.floor(np.log2(size)) - int(info.nmant))
     near_overflow = wide >= float(info.max) * (1 - 2.0 ** -int(info.nmant) * ulp) if ulp else np.zeros(value.shape, bool)
     bound = np.where(np.isfinite(wide), ulp * spacing, 0.0)
