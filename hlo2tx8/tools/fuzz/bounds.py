@@ -101,11 +101,12 @@ def _xla_takes_freedom(graph: Graph, node: Node, operands: Sequence[Array], valu
         case "stablehlo.atan2":
             # Of two constant zeros it gives NaN.
             return (operands[0] == 0) & (operands[1] == 0)
-        case "stablehlo.sqrt" if is_float(value.dtype):
-            # It takes |x| for sqrt(x * x), which neither overflows nor vanishes.
-            source, squares = graph.nodes[node.operands[0]], np.abs(operands[0].astype(np.float64))
-            normal = np.isfinite(squares) & (squares >= float(float_info(value.dtype).smallest_normal))
-            return (source.name == "stablehlo.multiply" and len(set(source.operands)) == 1) & ~normal
+        case "stablehlo.sqrt" | "stablehlo.log" if is_float(value.dtype):
+            # It takes |x| for sqrt(x * x) and x for log(exp(x)), which neither overflow nor vanish.
+            source, size = graph.nodes[node.operands[0]], np.abs(operands[0].astype(np.float64))
+            is_square = source.name == "stablehlo.multiply" and len(set(source.operands)) == 1
+            is_undone = is_square if node.name == "stablehlo.sqrt" else source.name == "stablehlo.exponential"
+            return is_undone & ~(np.isfinite(size) & (size >= float(float_info(value.dtype).smallest_normal)))
         case "stablehlo.ceil" | "stablehlo.round_nearest_afz" | "stablehlo.round_nearest_even" if value.dtype == np.float16:
             # Of a constant -0.1 it gives 0.
             return value == 0
