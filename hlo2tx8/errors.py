@@ -2,8 +2,8 @@
 
 Each code, or its family as `E30xx`, has a page in docs/errors. `str(error)` is what the command line prints, never a
 traceback. Codes: E1000 internal, E1001 unsupported, E1002 cannot be compiled, E1003 malformed, E1004 wrong input,
-E1005 too large, E1006 invalid IR, E1007 unreadable executable, E1008 fault, E1009 no reference; E30xx and up belong to
-the lowering passes.
+E1005 too large, E1006 invalid IR, E1007 unreadable executable, E1008 fault, E1009 no reference, E1010 the host cannot go on;
+E30xx and up belong to the lowering passes.
 """
 
 from collections.abc import Sequence
@@ -55,6 +55,10 @@ class ContainerError(Hlo2tx8Error):
 
 class DeviceError(Hlo2tx8Error):
     """The emulator refused to go on: a fault with tile, engine, instruction and origin."""
+
+
+class HostError(Hlo2tx8Error):
+    """A program has started and the host cannot do its part of it: chips that disagree, a Python function that is gone."""
 
 
 class OracleError(Hlo2tx8Error):

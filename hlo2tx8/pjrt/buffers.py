@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hlo2tx8.device.host_memory import allocate
-from hlo2tx8.pjrt.cells import Cell, Job, Worker
+from hlo2tx8.pjrt.c_memory import Keep, read_int64s, read_text
 from hlo2tx8.pjrt.devices import Device, DeviceEntries, Memory
 from hlo2tx8.pjrt.elements import dtype_of
 from hlo2tx8.pjrt.errors import Code, PjrtError
-from hlo2tx8.pjrt.memory import Keep, read_int64s, read_text
+from hlo2tx8.pjrt.launch_queue import Cell, Job, Worker
 from hlo2tx8.pjrt.native import PluginLibrary
 
 Array = npt.NDArray[Any]

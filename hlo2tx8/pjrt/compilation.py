@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, TypeAlias
 import hlo2tx8
 from hlo2tx8.options import Options
 from hlo2tx8.pjrt.configuration import override
-from hlo2tx8.pjrt.host_calls import HostFunctions
 from hlo2tx8.pjrt.interrupts import Interrupts
 from hlo2tx8.pjrt.jax_side import CompileOptions, MainFunction, compile_options, main_function
 from hlo2tx8.pjrt.protobuf import integers, messages
+from hlo2tx8.spmd.host_functions import HostFunctions
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from hlo2tx8.driver import Watch
-    from hlo2tx8.pjrt.split_executable import SplitExecutable
     from hlo2tx8.runtime.executable import Executable
     from hlo2tx8.runtime.signature import Signature
+    from hlo2tx8.spmd.segmented_executable import SplitExecutable
 
     AnyExecutable: TypeAlias = Executable | SplitExecutable
 
@@ -145,8 +145,8 @@ class Compiler:
 
 def _compile(request: Request, functions: HostFunctions, watch: "Watch") -> Compiled:
     from hlo2tx8.driver import load_source
-    from hlo2tx8.pjrt.partitioning import Partitioned, partition
     from hlo2tx8.pjrt.tokens import replace_tokens
+    from hlo2tx8.spmd.partition_module import Partitioned, partition
 
     local = partition(request.code) if request.assignment.num_partitions > 1 else Partitioned(request.code, (), ())
     module = load_source(local.code)
@@ -192,9 +192,9 @@ def _executable(
     module: "ModuleOp", code: bytes, request: Request, functions: HostFunctions, watch: "Watch"
 ) -> "Executable | SplitExecutable":
     from hlo2tx8.driver import compile_module, load_source
-    from hlo2tx8.pjrt.split_executable import compile_split
-    from hlo2tx8.pjrt.split_program import split
     from hlo2tx8.pjrt.tokens import replace_tokens
+    from hlo2tx8.spmd.segmented_executable import compile_split
+    from hlo2tx8.spmd.segments import split
 
     found = split(module)
     if found is not None:

@@ -7,10 +7,10 @@ from typing import Any
 from hlo2tx8 import __version__
 from hlo2tx8.device.chip import Chip, load_chip
 from hlo2tx8.options import Options
+from hlo2tx8.pjrt.c_memory import Keep, read_named_values
 from hlo2tx8.pjrt.configuration import Configuration
 from hlo2tx8.pjrt.errors import Code, PjrtError
 from hlo2tx8.pjrt.jax_side import PLATFORM, current_stablehlo
-from hlo2tx8.pjrt.memory import Keep, read_named_values
 from hlo2tx8.pjrt.native import PluginLibrary
 
 MEMORY_KINDS = ("device", "pinned_host")

@@ -2,7 +2,7 @@
 
 import enum
 
-from hlo2tx8.errors import CapacityError, ContainerError, DeviceError, Hlo2tx8Error, InputError, UnsupportedError
+from hlo2tx8.errors import CapacityError, ContainerError, DeviceError, Hlo2tx8Error, HostError, InputError, UnsupportedError
 
 
 class Code(enum.IntEnum):
@@ -26,6 +26,7 @@ CODES: tuple[tuple[type[BaseException], Code], ...] = (
     (MemoryError, Code.RESOURCE_EXHAUSTED),
     (InputError, Code.INVALID_ARGUMENT),
     (ContainerError, Code.INVALID_ARGUMENT),
+    (HostError, Code.FAILED_PRECONDITION),
     (DeviceError, Code.INTERNAL),
     (KeyboardInterrupt, Code.CANCELLED),
 )

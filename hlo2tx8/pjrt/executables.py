@@ -11,15 +11,15 @@ import numpy as np
 from hlo2tx8.pjrt.abi import ExecuteOptions, Program
 from hlo2tx8.pjrt.analyses import STATS, numbers
 from hlo2tx8.pjrt.buffers import BufferEntries, ShapeHandle, address_of, shape_handle
-from hlo2tx8.pjrt.cells import Array, Cell, Job
+from hlo2tx8.pjrt.c_memory import Keep, read_int64s, read_pointers, read_text
 from hlo2tx8.pjrt.compilation import Compiled, Compiler, Request
 from hlo2tx8.pjrt.devices import Client, Device
 from hlo2tx8.pjrt.elements import TOKEN, code_of
 from hlo2tx8.pjrt.errors import Code, PjrtError
-from hlo2tx8.pjrt.host_calls import HostFunctions
-from hlo2tx8.pjrt.memory import Keep, read_int64s, read_pointers, read_text
+from hlo2tx8.pjrt.launch_queue import Array, Cell, Job
 from hlo2tx8.pjrt.native import PluginLibrary
 from hlo2tx8.pjrt.timeline import Timeline
+from hlo2tx8.spmd.host_functions import HostFunctions
 
 if TYPE_CHECKING:
     from hlo2tx8.device.emulator import Progress

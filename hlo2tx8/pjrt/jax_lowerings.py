@@ -6,7 +6,7 @@ With jax_side.py the plugin's only file that touches private modules of jax and 
 
 from typing import Any
 
-from hlo2tx8.pjrt.host_calls import TARGET, HostFunction, HostFunctions
+from hlo2tx8.spmd.host_functions import TARGET, HostFunction, HostFunctions
 
 
 def register_lowerings(platform: str, functions: HostFunctions) -> None:
@@ -49,11 +49,11 @@ def _register_linear_algebra(platform: str) -> None:
     from jax._src.interpreters import mlir
     from jax._src.lax import linalg
 
-    from hlo2tx8.pjrt import jacobi, linear_algebra, schur
+    from hlo2tx8.linalg import factorizations, jacobi, schur
 
     single = ("cholesky", "triangular_solve", "lu_pivots_to_permutation", "householder_product")
     for module, names in (
-        (linear_algebra, (*single, "lu", "geqrf", "geqp3")),
+        (factorizations, (*single, "lu", "geqrf", "geqp3")),
         (jacobi, ("eigh", "svd")),
         (schur, ("hessenberg", "tridiagonal", "schur", "eig")),
     ):

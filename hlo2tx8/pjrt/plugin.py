@@ -6,7 +6,7 @@ from typing import Any
 
 from hlo2tx8.pjrt.abi import FUNCTIONS, LAYOUTS, LAYOUTS_TYPE, MAJOR, MINOR, SHARDINGS, SHARDINGS_TYPE, argument_struct, arguments
 from hlo2tx8.pjrt.errors import code_and_message
-from hlo2tx8.pjrt.layouts import ExtensionEntries
+from hlo2tx8.pjrt.extensions import ExtensionEntries
 from hlo2tx8.pjrt.native import PluginLibrary
 from hlo2tx8.pjrt.profiler import Profiler
 

@@ -26,12 +26,18 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "schedule": (*HLO, "hlo", "partitioner", *ISA),
     "emitters": (*HLO, "hlo", "partitioner", "schedule"),
     "lower": (*HLO, *ISA),
+    "linalg": (),
+    "spmd": (*HLO, "options", "device", "hlo", "partitioner", "frontend", "module", "driver", "runtime"),
+    "pjrt": (
+        *("errors", "options", "device", "dialects", "hlo", "frontend", "module", "driver", "runtime", "progress_bar", "linalg"),
+        *("spmd", "__version__"),
+    ),
 }
 """Allow-list per package; the driver, runtime and tools stand above all and may import anything."""
 
 ABOVE = (
     *("driver", "pipeline", "dump", "module", "emit_fusions", "expand_chlo", "expand_complex", "single_op", "unsupported"),
-    *("garbage", "progress_bar", "link", "runtime", "pjrt", "tools", "__init__", "__main__"),
+    *("garbage", "progress_bar", "link", "runtime", "tools", "__init__", "__main__"),
 )
 SHIMS = (PACKAGE / "frontend" / "shim.py", *(PACKAGE / "pjrt" / name for name in ("jax_side.py", "jax_lowerings.py")))
 JAX_PRIVATE = ("jaxlib._", "jaxlib.mlir._", "jax._src")

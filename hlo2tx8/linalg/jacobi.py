@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from hlo2tx8.pjrt.linear_algebra import Matrix, as_turned, geqrf, householder_product, index, loop, varying_alike
+from hlo2tx8.linalg.factorizations import Matrix, as_turned, geqrf, householder_product, index, loop, varying_alike
 
 MOST_SWEEPS = 30
 """They converge quadratically, after 6 to 10 sweeps."""

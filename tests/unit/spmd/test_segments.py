@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from xdsl.ir import Operation
 
+from hlo2tx8.errors import HostError
 from hlo2tx8.frontend import load
-from hlo2tx8.pjrt.collectives import exchange_of
-from hlo2tx8.pjrt.errors import PjrtError
-from hlo2tx8.pjrt.split_program import Exchange, Loop, Segment, Split, split
+from hlo2tx8.spmd.collectives import exchange_of
+from hlo2tx8.spmd.segments import Exchange, Loop, Segment, Split, split
 
 TYPES = "(tensor<2xf32>) -> tensor<2xf32>"
 SUM = f""""stablehlo.all_reduce"(%{{value}}) <{{{{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}}}}> ({{{{
@@ -95,7 +95,7 @@ def test_a_loop_without_a_number_of_turns_keeps_its_condition():
 
 def test_chips_that_work_together_must_agree():
     work = exchange_of(operation(SUM.format(value="a")), 2, 1)
-    with pytest.raises(PjrtError, match="disagree"):
+    with pytest.raises(HostError, match="disagree"):
         work({0: [np.zeros(2, np.float32)]})
 
 

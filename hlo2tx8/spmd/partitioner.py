@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from hlo2tx8.frontend import shim
-from hlo2tx8.pjrt.cutting import cuts_of, partial_of, summed_of
-from hlo2tx8.pjrt.meshes import Axes, Mesh, Sharding, mesh_name, sharding_of, whole
-from hlo2tx8.pjrt.moving import Mover
-from hlo2tx8.pjrt.sharding_rule import ADD, Dims, Rule, splat_of
-from hlo2tx8.pjrt.sharding_rules import rule_of
-from hlo2tx8.pjrt.values import CONSTANT, SHARDING, after, as_stablehlo, is_tensor, is_zero, rank_of
+from hlo2tx8.spmd.device_mesh import Axes, Mesh, Sharding, mesh_name, sharding_of, whole
+from hlo2tx8.spmd.factor_axes import cuts_of, partial_of, summed_of
+from hlo2tx8.spmd.mlir_values import CONSTANT, SHARDING, after, as_stablehlo, is_tensor, is_zero, rank_of
+from hlo2tx8.spmd.reshard import Mover
+from hlo2tx8.spmd.sharding_rule import ADD, Dims, Rule, splat_of
+from hlo2tx8.spmd.sharding_rules import rule_of
 
 Hints = list[Sharding | None]
 MANUAL = "sdy.manual_computation"

@@ -4,7 +4,7 @@
 from typing import Any
 
 from hlo2tx8.frontend import shim
-from hlo2tx8.pjrt.sharding_rule import splat_of
+from hlo2tx8.spmd.sharding_rule import splat_of
 
 CONSTANT = "stablehlo.constant"
 SHARDING = "sdy.sharding"

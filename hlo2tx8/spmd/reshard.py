@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from hlo2tx8.frontend import shim
-from hlo2tx8.pjrt.meshes import Axes, Mesh, Sharding
-from hlo2tx8.pjrt.places import MOVE, Place, text_of_moves
-from hlo2tx8.pjrt.sharding_rule import ADD
+from hlo2tx8.spmd.device_mesh import Axes, Mesh, Sharding
+from hlo2tx8.spmd.sharding_rule import ADD
+from hlo2tx8.spmd.tile_assignment import MOVE, Place, text_of_moves
 
 CUSTOM_CALL = "stablehlo.custom_call"
 

@@ -3,8 +3,8 @@
 import ctypes
 from typing import Any
 
+from hlo2tx8.pjrt.c_memory import read_int64s
 from hlo2tx8.pjrt.executables import ExecutableEntries, Loaded
-from hlo2tx8.pjrt.memory import read_int64s
 
 
 class ExtensionEntries(ExecutableEntries):

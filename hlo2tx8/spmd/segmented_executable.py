@@ -17,12 +17,12 @@ from hlo2tx8.driver import Watch, chip_of, compile_module
 from hlo2tx8.hlo.lookup import tensor_like
 from hlo2tx8.module import module_name, signature_of
 from hlo2tx8.options import Options
-from hlo2tx8.pjrt.collectives import Array, Rows, exchange_of
-from hlo2tx8.pjrt.host_calls import TARGET, HostFunction, HostFunctions, call_host
-from hlo2tx8.pjrt.link_time import link_cycles
-from hlo2tx8.pjrt.split_program import Branch, Exchange, Loop, Segment, Split, Step
 from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.runtime.signature import Signature
+from hlo2tx8.spmd.collectives import Array, Rows, exchange_of
+from hlo2tx8.spmd.host_functions import TARGET, HostFunction, HostFunctions, call_host
+from hlo2tx8.spmd.link_time import link_cycles
+from hlo2tx8.spmd.segments import Branch, Exchange, Loop, Segment, Split, Step
 
 Run = Callable[[Rows, Progress | None], Rows]
 Everyone = list[list[Array]]

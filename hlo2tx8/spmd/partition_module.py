@@ -14,11 +14,11 @@ import numpy as np
 
 from hlo2tx8.errors import CompileError
 from hlo2tx8.frontend import shim
-from hlo2tx8.pjrt.localizing import ONLY_HINTS, Context, Localizer
-from hlo2tx8.pjrt.merging import merge_all_reduces
-from hlo2tx8.pjrt.meshes import Mesh, Sharding, mesh_name, meshes_of, sharding_of, whole
-from hlo2tx8.pjrt.places import Place
-from hlo2tx8.pjrt.values import SHARDING, as_stablehlo, is_tensor
+from hlo2tx8.spmd.combine_all_reduces import merge_all_reduces
+from hlo2tx8.spmd.device_mesh import Mesh, Sharding, mesh_name, meshes_of, sharding_of, whole
+from hlo2tx8.spmd.mlir_values import SHARDING, as_stablehlo, is_tensor
+from hlo2tx8.spmd.partitioner import ONLY_HINTS, Context, Localizer
+from hlo2tx8.spmd.tile_assignment import Place
 
 INLINE = "builtin.module(inline,symbol-dce)"
 PROPAGATION = "builtin.module(sdy-propagation-pipeline)"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from math import gcd
 from typing import Any
 
-from hlo2tx8.pjrt.sharding_rule import Rule, Shapes, alike, integer, integers, splat_of
+from hlo2tx8.spmd.sharding_rule import Rule, Shapes, alike, integer, integers, splat_of
 
 
 def elementwise(op: Any, rule: Rule, operands: Shapes, results: Shapes) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hlo2tx8.frontend import shim
-from hlo2tx8.pjrt.sharding_rule import ADD, Dims, Rule, Shapes, alike, integer, integers, splat_of
+from hlo2tx8.spmd.sharding_rule import ADD, Dims, Rule, Shapes, alike, integer, integers, splat_of
 
 
 def _dot_general(op: Any, rule: Rule, operands: Shapes, results: Shapes) -> None:

@@ -12,10 +12,9 @@ import numpy.typing as npt
 from xdsl.ir import Operation
 
 from hlo2tx8.dialects.hlo import decode_attributes, origin
-from hlo2tx8.errors import CompileError
+from hlo2tx8.errors import CompileError, HostError
 from hlo2tx8.hlo.evaluator import Evaluator
-from hlo2tx8.pjrt.errors import Code, PjrtError
-from hlo2tx8.pjrt.places import Place, moves_of_text
+from hlo2tx8.spmd.tile_assignment import Place, moves_of_text
 
 Array = npt.NDArray[Any]
 Rows = dict[int, list[Array]]
@@ -91,7 +90,7 @@ def groups_of(op: Operation, replicas: int, partitions: int) -> Groups:
 
 
 def _in_groups(groups: Groups, work: Callable[[Parts], Parts]) -> Callable[[Rows], Rows]:
-    """The work done in each group; devices of no group get zeros. PjrtError where only some of a group take part."""
+    """The work done in each group; devices of no group get zeros. HostError where only some of a group take part."""
 
     def run(rows: Rows) -> Rows:
         results: Rows = {}
@@ -100,7 +99,7 @@ def _in_groups(groups: Groups, work: Callable[[Parts], Parts]) -> Callable[[Rows
             if all(present):
                 results.update(zip(group, work([rows[i] for i in group]), strict=True))
             elif any(present):
-                raise PjrtError(Code.FAILED_PRECONDITION, DISAGREE)
+                raise HostError("E1010", DISAGREE)
         return _with_zeros(results, rows)
 
     return run
@@ -110,7 +109,7 @@ def _moved(rows: Rows, row: list[Array], source: int | None) -> list[Array]:
     if source is None:
         return [np.zeros_like(array) for array in row]
     if source not in rows:
-        raise PjrtError(Code.FAILED_PRECONDITION, DISAGREE)
+        raise HostError("E1010", DISAGREE)
     return rows[source]
 
 
@@ -123,7 +122,7 @@ def _change_places(rows: Rows, moves: Sequence[tuple[Place, Place]]) -> Rows:
             whole = source.whole({i: rows[i][0] for i in source.devices})
             results.update((i, [part]) for i, part in target.parts(whole, source).items())
         elif any(present):
-            raise PjrtError(Code.FAILED_PRECONDITION, DISAGREE)
+            raise HostError("E1010", DISAGREE)
     return _with_zeros(results, rows)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 from hlo2tx8.frontend import shim
 from hlo2tx8.hlo.lookup import has_spec, spec_of
 from hlo2tx8.hlo.spec import Kind
-from hlo2tx8.pjrt import contraction_rules, shaping_rules
-from hlo2tx8.pjrt.sharding_rule import ADD, Rule, shape
+from hlo2tx8.spmd import contraction_rules, shaping_rules
+from hlo2tx8.spmd.sharding_rule import ADD, Rule, shape
 
 _RULES = shaping_rules.RULES | contraction_rules.RULES
 LINEAR: dict[str, tuple[int, ...]] = {

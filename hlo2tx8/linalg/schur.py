@@ -12,7 +12,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from hlo2tx8.pjrt.linear_algebra import Matrix, column_of, index, loop, outer, reflector, varying_alike
+from hlo2tx8.linalg.factorizations import Matrix, column_of, index, loop, outer, reflector, varying_alike
 
 MOST_TURNS = 30
 """For each eigenvalue; two to three are usual."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from hlo2tx8.errors import CompileError
 from hlo2tx8.frontend import shim
-from hlo2tx8.pjrt.places import Place
+from hlo2tx8.spmd.tile_assignment import Place
 
 Axis = tuple[str, int]
 """Part of an axis of a mesh: its name and how many of it come before. No two parts overlap."""

@@ -22,9 +22,9 @@ from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.hlo.regions import CONTROL, captured, terminator_of
 from hlo2tx8.hlo.trip_count import trip_count
 from hlo2tx8.module import find_main, module_name
-from hlo2tx8.pjrt.collectives import COLLECTIVES, IDENTITIES
-from hlo2tx8.pjrt.host_calls import TARGET
-from hlo2tx8.pjrt.places import MOVE
+from hlo2tx8.spmd.collectives import COLLECTIVES, IDENTITIES
+from hlo2tx8.spmd.host_functions import TARGET
+from hlo2tx8.spmd.tile_assignment import MOVE
 
 _ANYWHERE = ("stablehlo.constant", "stablehlo.iota", "stablehlo.create_token")
 

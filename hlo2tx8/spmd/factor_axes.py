@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from itertools import takewhile
 
-from hlo2tx8.pjrt.meshes import Axes, Mesh, Sharding
-from hlo2tx8.pjrt.sharding_rule import Rule
+from hlo2tx8.spmd.device_mesh import Axes, Mesh, Sharding
+from hlo2tx8.spmd.sharding_rule import Rule
 
 
 def cuts_of(

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from hlo2tx8.frontend import shim
-from hlo2tx8.pjrt.meshes import Mesh, Sharding
-from hlo2tx8.pjrt.partitioning import partition
+from hlo2tx8.spmd.device_mesh import Mesh, Sharding
+from hlo2tx8.spmd.partition_module import partition
 
 A, B, LOW, HIGH = ("a", 1), ("b", 1), ("a", 1), ("a", 2)
 MESH = Mesh({LOW: 2, HIGH: 2, B: 2}, tuple(range(8)))

@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
-from hlo2tx8.pjrt.errors import Code, PjrtError
+from hlo2tx8.errors import HostError, InputError
 
 Array = npt.NDArray[Any]
 TARGET = "tx8_host_call"
@@ -38,10 +38,10 @@ class HostFunctions:
         return name
 
     def find(self, name: str) -> HostFunction:
-        """The function; PjrtError if the program that was to keep it is gone, or is of another process."""
+        """The function; HostError if the program that was to keep it is gone, or is of another process."""
         function = self.functions.get(name)
         if function is None:
-            raise PjrtError(Code.FAILED_PRECONDITION, "the Python function that the program calls is gone")
+            raise HostError("E1010", "the Python function that the program calls is gone")
         return function
 
 
@@ -52,7 +52,5 @@ def call_host(
     results = [np.asarray(value) for value in function.call(*arrays)]
     for number, (array, (shape, dtype)) in enumerate(zip(results, types, strict=True)):
         if array.shape != shape or array.dtype != dtype:
-            raise PjrtError(
-                Code.INVALID_ARGUMENT, f"a callback's result {number} is {array.dtype}{list(array.shape)}, not {dtype}{list(shape)}"
-            )
+            raise InputError("E1004", f"a callback's result {number} is {array.dtype}{list(array.shape)}, not {dtype}{list(shape)}")
     return [np.array(array, order="C") for array in results]

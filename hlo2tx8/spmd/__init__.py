@@ -1,0 +1,1 @@
+"""Programs for several chips: what each chip runs, what the chips exchange between, and how long their links take for it."""
