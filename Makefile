@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 NATIVE := $(wildcard hlo2tx8/device/native/*.c hlo2tx8/device/native/*.h hlo2tx8/device/native/*.py hlo2tx8/pjrt/native/*.c hlo2tx8/pjrt/native/*.h)
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadscope
+FRONT_DOOR := tests/unit/frontend tests/unit/pjrt tests/pjrt tests/cli tests/unit/test_stages.py
 GELU := hlo_samples/elementwise/gelu_bf16.hlo
 BASE ?= HEAD
 SEED ?= $(shell date +%s)
@@ -12,15 +13,15 @@ N ?= 50
 JOBS ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup native demo test test-fast lint types lit golden docs bench fuzz mutate sanitize replay explain clean
+.PHONY: help setup native demo test test-fast lint types lit golden docs api-docs size lock test-versions bench fuzz mutate sanitize replay explain clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMP): pyproject.toml $(wildcard setup.py) $(NATIVE)
+$(STAMP): pyproject.toml requirements-dev.lock $(wildcard setup.py) $(NATIVE)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing hlo2tx8 and its tools into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' -c requirements-dev.lock
 	@touch $@
 
 setup: $(STAMP)  ## make the environment and build the native core
@@ -32,9 +33,9 @@ demo: $(STAMP)  ## run gelu bf16[6,512,4096] on the emulator: comparison, listin
 	@$(BIN)/hlo2tx8 run --print_program --report --xla_dump_to=build/demo \
 	  --xla_dump_hlo_pass_re=fusion-emitter $(GELU)
 
-test: lint types  ## everything CI checks: lint, types, pytest, lit
+test: lint types  ## everything CI checks: lint, types, pytest, lit, the API reference, sizes
 	@$(PYTEST)
-	@$(MAKE) --no-print-directory lit
+	@$(MAKE) --no-print-directory lit api-docs size
 
 test-fast: $(STAMP)  ## the quick tests only
 	@$(PYTEST) -m "not slow"
@@ -54,6 +55,29 @@ golden: $(STAMP)  ## rewrite stored listings and numbers
 docs: $(STAMP)  ## rewrite the generated pages of docs/
 	@$(BIN)/python -m hlo2tx8.tools.op_engines
 	@$(BIN)/python -m hlo2tx8.tools.docs
+
+api-docs: $(STAMP)  ## the API reference from docstrings, in build/api/site; a warning is an error
+	@$(BIN)/python -m hlo2tx8.dev.api_pages build/api/pages
+	@$(BIN)/mkdocs build --quiet --strict
+
+size: $(STAMP)  ## hand-written lines by package against size.toml
+	@$(BIN)/python -m hlo2tx8.dev.size
+
+lock: $(STAMP)  ## write today's versions of everything that `make setup` installs to requirements-dev.lock
+	@head -n 1 requirements-dev.lock >build/lock
+	@$(BIN)/pip-compile --quiet --upgrade --extra dev --extra examples --strip-extras --no-header --no-annotate \
+	  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options --output-file=- pyproject.toml \
+	  | grep -vE '^#|^$$|@' >>build/lock
+	@mv build/lock requirements-dev.lock
+
+test-versions:  ## the front door's tests with the oldest and the newest jax and xDSL that pyproject.toml allows
+	@for end in lowest newest; do \
+	  env=build/versions/$$end; \
+	  test -x $$env/bin/python || $(PYTHON) -m venv $$env; \
+	  $$env/bin/python -m pip install --quiet --disable-pip-version-check -e '.[test]' -c tests/versions/$$end.txt || exit 1; \
+	  echo "$$end: $$($$env/bin/python -m pip list 2>/dev/null | awk '/^(jax|jaxlib|xdsl|numpy) / {printf "%s %s  ", $$1, $$2}')"; \
+	  $$env/bin/python -m pytest -n 2 -m "not slow" $(FRONT_DOOR) || exit 1; \
+	done
 
 bench: $(STAMP)  ## gelu, kernels written by hand, dispatch and models against XLA:CPU, side by side
 	@$(BIN)/python -m benchmarks.gelu

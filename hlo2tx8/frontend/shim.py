@@ -8,6 +8,7 @@ or message out, until its input ends.
 import struct
 import sys
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -62,17 +63,23 @@ def mlir_error() -> type[Exception]:
 def hlo_text_to_mlir(text: str) -> bytes:
     """StableHLO bytecode of an HLO text; fusions are `mhlo.fusion`. Malformed text may abort: call it in a child."""
     import jaxlib._jax as extension
-    from jaxlib import _hlo  # type: ignore
 
-    return extension.mlir.hlo_to_stablehlo(_hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto())
+    return extension.mlir.hlo_to_stablehlo(_hlo_bindings().hlo_module_from_text(text).as_serialized_hlo_module_proto())
+
+
+def _hlo_bindings() -> Any:
+    """The module that holds jaxlib's classes of HLO modules: `jaxlib._hlo` since 0.10.2, `jaxlib._jax` in 0.10.1."""
+    try:
+        return import_module("jaxlib._hlo")
+    except ModuleNotFoundError:
+        return import_module("jaxlib._jax")
 
 
 def mlir_to_hlo_text(text: str) -> str:
     """HLO text of StableHLO text in which every tensor is row major."""
     import jaxlib._jax as extension
-    from jaxlib import _hlo  # type: ignore
 
-    options = _hlo.HloPrintOptions.short_parsable()
+    options = _hlo_bindings().HloPrintOptions.short_parsable()
     options.print_large_constants = True
     options.print_metadata = False
     return extension.mlir.mlir_module_to_xla_computation(text, False, False).get_hlo_module().to_string(options)

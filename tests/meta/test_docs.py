@@ -35,7 +35,7 @@ def test_make_targets_explain_themselves():
 
 
 def test_links_between_pages_lead_somewhere():
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+    for page in [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page}: {target}"
 

@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 
 ABOVE = (
     *("driver", "pipeline", "dump", "module", "emit_fusions", "expand_chlo", "expand_complex", "single_op", "unsupported"),
-    *("garbage", "progress_bar", "link", "runtime", "tools", "__init__", "__main__"),
+    *("garbage", "progress_bar", "link", "runtime", "tools", "dev", "__init__", "__main__"),
 )
 SHIMS = (PACKAGE / "frontend" / "shim.py", *(PACKAGE / "pjrt" / name for name in ("jax_side.py", "jax_lowerings.py")))
 JAX_PRIVATE = ("jaxlib._", "jaxlib.mlir._", "jax._src")

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jaxlib.mlir.dialects import chlo as bindings
 
 from hlo2tx8.dialects import chlo, stablehlo
 from hlo2tx8.frontend import shim, to_mlir_text
@@ -119,7 +120,8 @@ def chlo_ops() -> str:
     found += [function(f"c_{name}", f"chlo.{name}", [t, t], t) for name in CHLO_BINARY]
     c = "tensor<3xcomplex<f64>>"
     found += [function("c_asin_acos", "chlo._asin_acos_kernel", [c], c)]
-    found += [function("c_mulhi", "chlo.mulhi", ["tensor<3xi32>"] * 2, "tensor<3xi32>")]
+    if hasattr(bindings, "MulhiOp"):  # jaxlib 0.10.1 does not know it
+        found += [function("c_mulhi", "chlo.mulhi", ["tensor<3xi32>"] * 2, "tensor<3xi32>")]
     for element, names in CHLO_BROADCAST.items():
         operands, result = [f"tensor<2x3x{element}>", f"tensor<3x{element}>"], f"tensor<2x3x{element}>"
         dims = "broadcast_dimensions = array<i64: 1>"
