@@ -5,13 +5,17 @@ import sys
 
 import lit.formats
 
+here = os.path.dirname(os.path.abspath(__file__))
+root = os.path.dirname(here)
+sys.path[:0] = [root, here]
+
+from lit_format import InProcessTest  # noqa: E402  (lies beside this file)
+
 config.name = "hlo2tx8"
-config.test_format = lit.formats.ShTest()
+config.test_format = lit.formats.ShTest() if lit_config.params.get("shell") else InProcessTest()
 config.suffixes = [".hlo", ".mlir"]
 config.excludes = ["unit"]
-here = os.path.dirname(__file__)
 config.test_source_root = here
-root = os.path.dirname(here)
 config.test_exec_root = os.path.join(root, "build", "lit")
 config.environment["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
 config.environment["PYTHONPATH"] = root

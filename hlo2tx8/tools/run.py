@@ -22,6 +22,7 @@ from hlo2tx8.options import Level, Options
 from hlo2tx8.tools.flags import add_compiler_flags, add_switch, level, options_of
 
 if TYPE_CHECKING:
+    from hlo2tx8.tools.compare import Bounds
     from hlo2tx8.tools.platforms import Source
 
 Array = npt.NDArray[Any]
@@ -34,7 +35,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--input_module", action="append", default=[], metavar="FILE", help="same as FILE")
     parser.add_argument("--platform", default="tx8", help="where the module is tested: tx8, interpreter, cpu (tx8)")
     parser.add_argument("--reference_platform", default="default", help='default (interpreter), cpu, tx8, or "" for no comparison')
-    parser.add_argument("--level", type=level, default=Level.PROGRAM, help="run the IR of this level (program)")
+    parser.add_argument("--level", type=run_level_named, default=Level.PROGRAM, help="run the IR of this level (program), or all")
     parser.add_argument("--abs_error_bound", type=float, metavar="X", help="pass elements off by at most X")
     parser.add_argument("--rel_error_bound", type=float, metavar="X", help="pass elements off by at most X of expected")
     parser.add_argument("--iterations", type=int, default=1, metavar="N", help="runs per module, each on new inputs")
@@ -50,6 +51,11 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     add_switch(parser, "run_reference_hlo_passes", "run HLO passes for the reference platform", default=True)
     add_switch(parser, "xla_disable_all_hlo_passes", "keep the module as it is: no HLO passes before fusion")
     add_compiler_flags(parser)
+
+
+def run_level_named(text: str) -> Level | None:
+    """A level's name; None for "all", which runs every level, the program in every mode, and counts what kernels write."""
+    return None if text.lower() == "all" else level(text)
 
 
 def run(args: Any) -> int:
@@ -152,6 +158,8 @@ def _run_once(source: "Source", options: Options, args: Any, iteration: int) -> 
 
     module = source.load()
     bounds = bounds_of(module)
+    if args.level is None:
+        return _run_every_level(source, options, args, inputs_of(module, signature_of(module), args, iteration))
     test = platform_of(args.platform)
     on_chip = test == "tx8" and args.level is Level.PROGRAM
     # Compiled before inputs are made: what the chip cannot hold would not fit here either.
@@ -183,11 +191,24 @@ def _run_once(source: "Source", options: Options, args: Any, iteration: int) -> 
     return outcome
 
 
-def _judge(actual: Sequence[Array], expected: Sequence[Array], bounds: Any, args: Any, test: str, reference: str) -> Outcome:
-    from hlo2tx8.tools.compare import Bounds, compare, describe_difference
+def _run_every_level(source: "Source", options: Options, args: Any, arrays: Sequence[Array]) -> Outcome:
+    from hlo2tx8.runtime.levels import RUNS
+    from hlo2tx8.tools.every_level import first_difference
+    from hlo2tx8.tools.platforms import bounds_of
 
-    if args.abs_error_bound is not None or args.rel_error_bound is not None:
-        bounds = Bounds(absolute_bound=args.abs_error_bound, relative_bound=args.rel_error_bound)
+    difference = first_difference(source, options, arrays, _bounds_given(args, bounds_of(source.load())))
+    if difference:
+        print(difference, file=sys.stderr)
+        return Outcome(agreed=False, note=difference)
+    note = f"{', '.join(run.name for run in RUNS)}: close enough to the interpreter"
+    print(f"\n** {note}; every element of every result is written once. **", file=sys.stderr)
+    return Outcome(agreed=True, note=note)
+
+
+def _judge(actual: Sequence[Array], expected: Sequence[Array], bounds: Any, args: Any, test: str, reference: str) -> Outcome:
+    from hlo2tx8.tools.compare import compare, describe_difference
+
+    bounds = _bounds_given(args, bounds)
     wrong = compare(actual, expected, bounds)
     for mismatch in wrong:
         print(f"{mismatch} (allowed: {bounds})", file=sys.stderr)
@@ -197,6 +218,15 @@ def _judge(actual: Sequence[Array], expected: Sequence[Array], bounds: Any, args
         print(note, file=sys.stderr)
         return Outcome(agreed=True, note=note)
     return Outcome(agreed=False, note=str(wrong[0]))
+
+
+def _bounds_given(args: Any, bounds: "Bounds") -> "Bounds":
+    """The bounds that the flags name, else the given ones."""
+    from hlo2tx8.tools.compare import Bounds
+
+    if args.abs_error_bound is None and args.rel_error_bound is None:
+        return bounds
+    return Bounds(absolute_bound=args.abs_error_bound, relative_bound=args.rel_error_bound)
 
 
 def _timed(name: str, work: Any) -> list[Array]:
