@@ -17,7 +17,7 @@ MODEL_SHARE, MODEL_ALLOWANCE = 1.5, 300 << 20
 
 RUN = """
 import re, sys, numpy as np, hlo2tx8
-from hlo2tx8.runtime.signature import dtype_of
+from hlo2tx8.hlo.signature import dtype_of
 executable = hlo2tx8.load(sys.argv[1])
 inputs = [np.empty(port.shape, dtype_of(port.dtype)) for port in executable.signature.inputs]
 for x in inputs:

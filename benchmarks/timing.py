@@ -20,7 +20,7 @@ from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.timing import model
 from hlo2tx8.device.timing.model import stretches
-from hlo2tx8.driver import compile_source
+from hlo2tx8.runtime.compile import compile_source
 
 SAMPLES = Path(__file__).parents[1] / "hlo_samples"
 CHIP = load_chip()

@@ -27,7 +27,7 @@ def compile(
     `Exported`, or a Python function together with example arguments `args`. format: `hlo` or `mlir` where text could be
     either. Raises UnsupportedError listing all that is not supported, ParseError with line and column, InputError.
     """
-    from hlo2tx8.driver import compile_source
+    from hlo2tx8.runtime.compile import compile_source
 
     return compile_source(source, options, args=args, format=format)
 

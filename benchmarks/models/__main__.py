@@ -30,8 +30,9 @@ def measure(name: str, size: str, kind: str, runs: int) -> dict[str, Any]:
     from jaxlib import xla_client
 
     from benchmarks.models.zoo import MODELS
-    from hlo2tx8.driver import compile_module, load_source
+    from hlo2tx8.compiler.driver import load_source
     from hlo2tx8.options import Options
+    from hlo2tx8.runtime.compile import compile_module
     from hlo2tx8.tools.platforms import bounds_of
 
     model = next(m for m in MODELS if m.__name__ == name)(size == "medium")
@@ -99,7 +100,7 @@ def compare_training(
     import numpy as np
 
     from benchmarks.models.zoo import adam
-    from hlo2tx8.driver import load_source
+    from hlo2tx8.compiler.driver import load_source
     from hlo2tx8.tools.platforms import bounds_of
 
     count = (len(found) - 1) // 3

@@ -7,13 +7,13 @@ from xdsl.ir import Operation
 
 from hlo2tx8.emitters.emitter import Declined, Emitter, Fusion, Match
 from hlo2tx8.emitters.gemm import GemmEmitter
+from hlo2tx8.emitters.hero import hero
 from hlo2tx8.emitters.loop import LoopEmitter
 from hlo2tx8.emitters.reduction import ReductionEmitter
 from hlo2tx8.emitters.rows import RowEmitter
 from hlo2tx8.emitters.update import UpdateEmitter
 from hlo2tx8.errors import UnsupportedError
-from hlo2tx8.partitioner.hero import hero
-from hlo2tx8.partitioner.work_split import Target
+from hlo2tx8.schedule.work_split import Target
 
 EMITTERS: tuple[Emitter, ...] = (UpdateEmitter(), GemmEmitter(), RowEmitter(), ReductionEmitter(), LoopEmitter())
 """In the order they are asked: specific heroes first, loop last."""

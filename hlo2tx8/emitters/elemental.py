@@ -29,9 +29,9 @@ from hlo2tx8.indexing import Dim, Expr, IndexingMap
 from hlo2tx8.partitioner.computation import PartitionedComputation, Scope, SubgraphFunction
 from hlo2tx8.partitioner.contraction import Contraction
 from hlo2tx8.partitioner.instruction import is_inlined_constant, is_view, kind_of, tensor_type
-from hlo2tx8.partitioner.reduction_blocks import Blocks
 from hlo2tx8.partitioner.reduction_paths import is_empty_loop, is_reduction, loop_counters, num_loop_operands
-from hlo2tx8.partitioner.row_split import JoinedLanes
+from hlo2tx8.schedule.reduction_blocks import Blocks
+from hlo2tx8.schedule.row_split import JoinedLanes
 
 
 def emit_function(

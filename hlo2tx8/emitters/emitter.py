@@ -6,9 +6,9 @@ from typing import Protocol
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 
+from hlo2tx8.emitters.hero import Hero
 from hlo2tx8.errors import UnsupportedOp
-from hlo2tx8.partitioner.hero import Hero
-from hlo2tx8.partitioner.work_split import Target
+from hlo2tx8.schedule.work_split import Target
 
 
 @dataclass(frozen=True)

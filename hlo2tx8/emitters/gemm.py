@@ -24,16 +24,16 @@ from hlo2tx8.emitters.loop import LoopEmitter, Nest, emit_loops, is_empty
 from hlo2tx8.hlo import Kind, numpy_dtype
 from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.indexing import IndexingMap
-from hlo2tx8.partitioner.accesses import AccessAnalysis
 from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction, partition
 from hlo2tx8.partitioner.contraction import EXACT_DEPTH, EXACT_PARTS, Contraction, Role, is_contraction, roles_of, why_not_on_engine
-from hlo2tx8.partitioner.contraction_split import Step, Work, parts_of, split_part
-from hlo2tx8.partitioner.costs import SLOW, SLOW_TIMES
 from hlo2tx8.partitioner.instruction import kind_of, tensor_type
 from hlo2tx8.partitioner.iteration_space import Access, IterationSpace, iteration_space
 from hlo2tx8.partitioner.reduction_paths import loop_counters
 from hlo2tx8.partitioner.windows import Line, backward_lines_of, bounded_with, lines_of
-from hlo2tx8.partitioner.work_split import Target
+from hlo2tx8.schedule.accesses import AccessAnalysis
+from hlo2tx8.schedule.contraction_split import Step, Work, parts_of, split_part
+from hlo2tx8.schedule.costs import SLOW, SLOW_TIMES
+from hlo2tx8.schedule.work_split import Target
 
 SPM_SHARE = 0.95
 """What operands, sums and results of a step may take of the SPM; the rest is for what alignment and constants need."""

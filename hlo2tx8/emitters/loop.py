@@ -27,15 +27,15 @@ from hlo2tx8.emitters.elemental import emit_function
 from hlo2tx8.emitters.emitter import Declined, Fusion, Match
 from hlo2tx8.errors import UnsupportedOp
 from hlo2tx8.indexing import Dim, IndexingMap
-from hlo2tx8.partitioner.accesses import AccessAnalysis
 from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction, partition
-from hlo2tx8.partitioner.concatenate_parts import split_concatenation
 from hlo2tx8.partitioner.contraction import Contraction
 from hlo2tx8.partitioner.instruction import is_elemental, is_inlined_constant, is_read_as_a_whole, tensor_type
-from hlo2tx8.partitioner.reduction_blocks import Blocks
 from hlo2tx8.partitioner.reduction_paths import is_reduction
-from hlo2tx8.partitioner.row_split import JoinedLanes
-from hlo2tx8.partitioner.work_split import WorkSplit
+from hlo2tx8.schedule.accesses import AccessAnalysis
+from hlo2tx8.schedule.concatenate_parts import split_concatenation
+from hlo2tx8.schedule.reduction_blocks import Blocks
+from hlo2tx8.schedule.row_split import JoinedLanes
+from hlo2tx8.schedule.work_split import WorkSplit
 
 Nest: TypeAlias = tuple[WorkSplit, Mapping[Operation, Blocks | JoinedLanes | Contraction]]
 """The work split of a loop over a function's roots, or a part of them, and how the reductions in that loop go by blocks."""

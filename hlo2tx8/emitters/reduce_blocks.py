@@ -17,8 +17,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from hlo2tx8.dialects.xla import ApplyIndexingOp, IndexingMapAttr, ReduceLanesOp, ReduceOp, YieldOp, index
 from hlo2tx8.emitters.accumulate import Accumulation
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Variable, delinearize
-from hlo2tx8.partitioner.reduction_blocks import Blocks
 from hlo2tx8.partitioner.reduction_paths import loop_counters
+from hlo2tx8.schedule.reduction_blocks import Blocks
 
 Elements = Callable[[Sequence[SSAValue], Block], list[SSAValue]]
 """Emits the inputs' elements at these counters into a block."""

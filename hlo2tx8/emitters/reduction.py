@@ -22,9 +22,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 from hlo2tx8.emitters.emitter import Declined, Fusion, Match
 from hlo2tx8.emitters.loop import LoopEmitter, emit_loops
-from hlo2tx8.partitioner.accesses import AccessAnalysis
 from hlo2tx8.partitioner.computation import partition
-from hlo2tx8.partitioner.reduction_blocks import ReductionAnalysis, why_in_order
+from hlo2tx8.partitioner.reduction_order import why_in_order
+from hlo2tx8.schedule.accesses import AccessAnalysis
+from hlo2tx8.schedule.reduction_blocks import ReductionAnalysis
 
 
 @dataclass(frozen=True)

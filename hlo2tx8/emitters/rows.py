@@ -24,11 +24,11 @@ from xdsl.ir import Operation
 
 from hlo2tx8.emitters.emitter import Declined, Fusion, Match
 from hlo2tx8.emitters.loop import LoopEmitter, emit_loops
-from hlo2tx8.partitioner.accesses import AccessAnalysis
 from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction, partition_rows
 from hlo2tx8.partitioner.row_space import RowSpace, row_space
-from hlo2tx8.partitioner.row_split import JoinedLanes, RowSplit, split_rows
-from hlo2tx8.partitioner.work_split import WorkSplit
+from hlo2tx8.schedule.accesses import AccessAnalysis
+from hlo2tx8.schedule.row_split import JoinedLanes, RowSplit, split_rows
+from hlo2tx8.schedule.work_split import WorkSplit
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ from hlo2tx8.hlo.ops.indexed import Place
 from hlo2tx8.indexing import Dim, IndexingMap
 from hlo2tx8.partitioner.instruction import is_inlined_constant, shape_of, tensor_type
 from hlo2tx8.partitioner.reduction_paths import has_scalar_body
-from hlo2tx8.partitioner.work_split import MOST_ALONE_ELEMENTS, WorkSplit, split_work
+from hlo2tx8.schedule.work_split import MOST_ALONE_ELEMENTS, WorkSplit, split_work
 
 NAME = "hlo.write_at"
 

@@ -41,7 +41,9 @@ from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, ViewOp, WhileOp
 from hlo2tx8.errors import LevelError
 from hlo2tx8.hlo.liveness import Liveness
+from hlo2tx8.hlo.module import find_main
 from hlo2tx8.hlo.regions import captured, terminator_of
+from hlo2tx8.hlo.signature import port_of
 from hlo2tx8.link.assemble import assemble, code_of
 from hlo2tx8.link.boxes import Start, box_of, box_place, distances, read_starts, start_places, write_box
 from hlo2tx8.link.moves import Move, in_order
@@ -50,8 +52,7 @@ from hlo2tx8.link.pieces import Code, Nest, Piece, Scalars, Work
 from hlo2tx8.link.records import copy_place, copy_slot, meet, read_back, scalar_place
 from hlo2tx8.link.selectors import FOUND, NO_BRANCH, SELECTOR, in_range, is_selected
 from hlo2tx8.link.slots import Slots
-from hlo2tx8.lower.encode import EncodedKernel
-from hlo2tx8.module import find_main, port_of
+from hlo2tx8.lower.encode.encode import EncodedKernel
 
 FOREVER = (1 << 63) - 1
 TURN = Register(2)

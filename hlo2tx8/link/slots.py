@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from hlo2tx8.device.program import Slot, SlotKind
 from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, ViewOp, WhileOp
-from hlo2tx8.module import port_of
+from hlo2tx8.hlo.signature import port_of
 
 MAKERS = (KernelOp, WhileOp, RepeatOp, CaseOp, UpdateOp)
 """Ops that write their results; those of others are in slots already."""

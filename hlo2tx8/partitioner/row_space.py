@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from hlo2tx8.hlo import Kind
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap
 from hlo2tx8.partitioner.instruction import compose, kind_of, shape_of, tensor_type
-from hlo2tx8.partitioner.reduction_blocks import is_small_window, reduced_dimensions, why_in_order
+from hlo2tx8.partitioner.reduction_order import is_small_window, reduced_dimensions, why_in_order
 from hlo2tx8.partitioner.reduction_paths import is_reduction, loop_operand_map, num_loop_operands
 
 

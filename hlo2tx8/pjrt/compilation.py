@@ -18,9 +18,9 @@ from hlo2tx8.spmd.host_functions import HostFunctions
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from hlo2tx8.driver import Watch
+    from hlo2tx8.compiler.driver import Watch
+    from hlo2tx8.hlo.signature import Signature
     from hlo2tx8.runtime.executable import Executable
-    from hlo2tx8.runtime.signature import Signature
     from hlo2tx8.spmd.segmented_executable import SplitExecutable
 
     AnyExecutable: TypeAlias = Executable | SplitExecutable
@@ -131,7 +131,7 @@ class Compiler:
 
     def watched(self, request: Request) -> Compiled:
         """Compiles with a progress bar, until Ctrl-C."""
-        from hlo2tx8.progress_bar import shown
+        from hlo2tx8.runtime.progress_bar import shown
 
         count = self.interrupts.count()
         with shown() as bar:
@@ -144,7 +144,7 @@ class Compiler:
 
 
 def _compile(request: Request, functions: HostFunctions, watch: "Watch") -> Compiled:
-    from hlo2tx8.driver import load_source
+    from hlo2tx8.compiler.driver import load_source
     from hlo2tx8.pjrt.tokens import replace_tokens
     from hlo2tx8.spmd.partition_module import Partitioned, partition
 
@@ -191,8 +191,9 @@ def _memory_kinds(attributes: tuple[dict[str, str], ...]) -> tuple[str, ...]:
 def _executable(
     module: "ModuleOp", code: bytes, request: Request, functions: HostFunctions, watch: "Watch"
 ) -> "Executable | SplitExecutable":
-    from hlo2tx8.driver import compile_module, load_source
+    from hlo2tx8.compiler.driver import load_source
     from hlo2tx8.pjrt.tokens import replace_tokens
+    from hlo2tx8.runtime.compile import compile_module
     from hlo2tx8.spmd.segmented_executable import compile_split
     from hlo2tx8.spmd.segments import split
 

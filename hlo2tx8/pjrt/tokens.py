@@ -8,7 +8,7 @@ from xdsl.rewriter import Rewriter
 
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import LiteralAttr
-from hlo2tx8.module import find_main
+from hlo2tx8.hlo.module import find_main
 
 EMPTY = TensorType(i1, [0])
 _SOURCES = ("stablehlo.create_token", "stablehlo.after_all")

@@ -21,9 +21,9 @@ import numpy as np
 from hlo2tx8.device.chip import read_chip
 from hlo2tx8.device.program import Buffer, BufferUse, Launch, Program, Slot, SlotKind
 from hlo2tx8.errors import ContainerError
+from hlo2tx8.hlo.signature import Port, Signature
 from hlo2tx8.options import Level, Options
 from hlo2tx8.runtime.executable import Executable
-from hlo2tx8.runtime.signature import Port, Signature
 from hlo2tx8.runtime.tensors import decode_tensors, encode_tensors
 
 FORMAT_VERSION = 3

@@ -14,9 +14,9 @@ from hlo2tx8.device.faults import Fault
 from hlo2tx8.device.program import Program, SlotKind
 from hlo2tx8.device.timing import Report
 from hlo2tx8.errors import DeviceError, InputError
+from hlo2tx8.hlo.signature import Signature
 from hlo2tx8.options import Level, Options
 from hlo2tx8.runtime.modelled import ModelledTime
-from hlo2tx8.runtime.signature import Signature
 
 if TYPE_CHECKING:
     from hlo2tx8.runtime.profile import Profile

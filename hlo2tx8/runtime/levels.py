@@ -11,17 +11,19 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Block, SSAValue
 
+from hlo2tx8.compiler.driver import chip_of, drain, lower
+from hlo2tx8.compiler.pipeline import LAST_STAGES
 from hlo2tx8.device.emulator import Emulator, Mode
 from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, ViewOp, WhileOp, YieldOp, kernels
-from hlo2tx8.driver import chip_of, compile_module, compile_stages, drain, lower
 from hlo2tx8.errors import LevelError
+from hlo2tx8.hlo.module import find_main
+from hlo2tx8.hlo.signature import port_of, signature_of
 from hlo2tx8.link import link
-from hlo2tx8.lower.allocate_spm import AllocateSpmPass
-from hlo2tx8.lower.encode import encode
-from hlo2tx8.module import find_main, port_of, signature_of
+from hlo2tx8.lower.dma.allocate_spm import AllocateSpmPass
+from hlo2tx8.lower.encode.encode import encode
 from hlo2tx8.options import Level, Options
-from hlo2tx8.pipeline import LAST_STAGES
+from hlo2tx8.runtime.compile import compile_module, compile_stages
 
 Array = npt.NDArray[Any]
 

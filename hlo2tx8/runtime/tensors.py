@@ -14,7 +14,7 @@ import safetensors
 from safetensors.numpy import save
 
 from hlo2tx8.errors import ContainerError
-from hlo2tx8.runtime.signature import dtype_of
+from hlo2tx8.hlo.signature import dtype_of
 
 Array = npt.NDArray[Any]
 

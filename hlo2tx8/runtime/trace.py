@@ -19,7 +19,7 @@ from hlo2tx8.device.program import Program
 from hlo2tx8.device.timing import Report
 from hlo2tx8.device.timing.scratchpad import Scratchpad, follow_scratchpad
 from hlo2tx8.device.timing.timeline import MOST_EVENTS, Pause, Slice, Timeline, follow
-from hlo2tx8.runtime.listing import name_of
+from hlo2tx8.link.listing import name_of
 from hlo2tx8.runtime.origin import split_origin
 from hlo2tx8.runtime.profile import grouped
 

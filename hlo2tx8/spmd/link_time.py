@@ -17,7 +17,7 @@ from xdsl.ir import Operation
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.dialects.hlo import decode_attributes
-from hlo2tx8.partitioner.costs import size_bytes
+from hlo2tx8.schedule.costs import size_bytes
 from hlo2tx8.spmd.collectives import groups_of, pairs_of
 from hlo2tx8.spmd.tile_assignment import moves_of_text
 

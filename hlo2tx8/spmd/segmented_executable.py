@@ -9,16 +9,17 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from hlo2tx8.compiler.driver import Watch, chip_of
 from hlo2tx8.device.chip import Chip, load_chip
 from hlo2tx8.device.emulator import Progress
 from hlo2tx8.device.faults import FaultPlace
 from hlo2tx8.dialects.hlo import decode_attributes
-from hlo2tx8.driver import Watch, chip_of, compile_module
 from hlo2tx8.hlo.lookup import tensor_like
-from hlo2tx8.module import module_name, signature_of
+from hlo2tx8.hlo.module import module_name
+from hlo2tx8.hlo.signature import Signature, signature_of
 from hlo2tx8.options import Options
+from hlo2tx8.runtime.compile import compile_module
 from hlo2tx8.runtime.executable import Executable
-from hlo2tx8.runtime.signature import Signature
 from hlo2tx8.spmd.collectives import Array, Rows, exchange_of
 from hlo2tx8.spmd.host_functions import TARGET, HostFunction, HostFunctions, call_host
 from hlo2tx8.spmd.link_time import link_cycles

@@ -19,9 +19,9 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import decode_attributes
+from hlo2tx8.hlo.module import find_main, module_name
 from hlo2tx8.hlo.regions import CONTROL, captured, terminator_of
 from hlo2tx8.hlo.trip_count import trip_count
-from hlo2tx8.module import find_main, module_name
 from hlo2tx8.spmd.collectives import COLLECTIVES, IDENTITIES
 from hlo2tx8.spmd.host_functions import TARGET
 from hlo2tx8.spmd.tile_assignment import MOVE

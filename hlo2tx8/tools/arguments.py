@@ -15,8 +15,8 @@ import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from hlo2tx8.module import find_main
-from hlo2tx8.runtime.signature import Port, Signature, dtype_of
+from hlo2tx8.hlo.module import find_main
+from hlo2tx8.hlo.signature import Port, Signature, dtype_of
 from hlo2tx8.tools.compare import float_info, is_inexact
 
 Array = npt.NDArray[Any]

@@ -70,7 +70,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 
 def check_file(args: Any) -> int:
     """Print what was found; 1 if anything is refused."""
-    from hlo2tx8.driver import load_source
+    from hlo2tx8.compiler.driver import load_source
 
     options = options_of(args)
     found = check(partial(load_source, args.file, format=args.input_format), options)
@@ -91,8 +91,8 @@ def check(load: Callable[[], ModuleOp], options: Options) -> Findings:
 
 
 def _ops(module: ModuleOp, options: Options) -> tuple[OpUse, ...]:
+    from hlo2tx8.compiler.refusals import kind_of, ops_of
     from hlo2tx8.dialects.hlo import name_of, origin
-    from hlo2tx8.unsupported import kind_of, ops_of
 
     uses: dict[Hashable, list[Operation]] = {}
     for function in module.body.block.ops:
@@ -109,9 +109,9 @@ def _ops(module: ModuleOp, options: Options) -> tuple[OpUse, ...]:
 
 def _alone(module: ModuleOp, op: Operation, options: Options) -> tuple[str, str]:
     """(engines, "") of a program of that op alone, or ("", why there is none)."""
-    from hlo2tx8.driver import compile_module
+    from hlo2tx8.compiler.single_op import single_op
     from hlo2tx8.errors import Hlo2tx8Error, UnsupportedError
-    from hlo2tx8.single_op import single_op
+    from hlo2tx8.runtime.compile import compile_module
     from hlo2tx8.tools.engines import engines_of
 
     try:
@@ -132,7 +132,7 @@ def _type(type_: Attribute) -> str:
     from hlo2tx8.dialects.layout import as_tensor, is_tensor
     from hlo2tx8.errors import CompileError
     from hlo2tx8.hlo import numpy_dtype
-    from hlo2tx8.runtime.signature import short_dtype
+    from hlo2tx8.hlo.signature import short_dtype
 
     if not is_tensor(type_):
         return str(type_)
@@ -145,8 +145,8 @@ def _type(type_: Attribute) -> str:
 
 
 def _fusions(load: Callable[[], ModuleOp], options: Options) -> tuple[FusionUse, ...]:
-    from hlo2tx8.driver import compile_module
     from hlo2tx8.emitters import TAKEN
+    from hlo2tx8.runtime.compile import compile_module
     from hlo2tx8.tools.engines import launched
 
     executable = compile_module(load, replace(options, explain=True))

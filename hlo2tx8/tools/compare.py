@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hlo2tx8.runtime.signature import Port
+from hlo2tx8.hlo.signature import Port
 
 Array = npt.NDArray[Any]
 

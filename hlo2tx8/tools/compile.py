@@ -20,9 +20,10 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 
 def compile_file(args: Any) -> int:
     """Compile; 0, or an Hlo2tx8Error is raised."""
-    from hlo2tx8.driver import compile_source, load_source, lower
+    from hlo2tx8.compiler.driver import load_source, lower
     from hlo2tx8.options import Level
-    from hlo2tx8.progress_bar import shown
+    from hlo2tx8.runtime.compile import compile_source
+    from hlo2tx8.runtime.progress_bar import shown
     from hlo2tx8.tools.report import describe, describe_lowered
 
     options = options_of(args)

@@ -50,7 +50,7 @@ def isa_page() -> str:
 
 def passes_page() -> str:
     """The pipeline."""
-    from hlo2tx8.pipeline import PIPELINE
+    from hlo2tx8.compiler.pipeline import PIPELINE
 
     rows = [
         (

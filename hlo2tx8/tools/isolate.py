@@ -4,9 +4,9 @@ from functools import partial
 
 from xdsl.dialects.func import ReturnOp
 
+from hlo2tx8.compiler.single_op import single_op
 from hlo2tx8.errors import InputError
-from hlo2tx8.module import find_main
-from hlo2tx8.single_op import single_op
+from hlo2tx8.hlo.module import find_main
 from hlo2tx8.tools.platforms import Source
 
 

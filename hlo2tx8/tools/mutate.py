@@ -19,6 +19,8 @@ import numpy as np
 import yaml
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 
+from hlo2tx8.compiler.driver import load_source, lower_stages
+from hlo2tx8.compiler.pipeline import Stage
 from hlo2tx8.device import interpret
 from hlo2tx8.device.chip import DEFAULT_PATH, Chip, load_chip
 from hlo2tx8.device.faults import Fault
@@ -28,14 +30,11 @@ from hlo2tx8.device.isa.kc_control import KC_CONTROL, KC_SCALARS, KcAffine, KcBa
 from hlo2tx8.device.program import BufferUse, Program, SlotKind
 from hlo2tx8.dialects import spm
 from hlo2tx8.dialects.launch import kernels
-from hlo2tx8.driver import load_source, lower_stages
 from hlo2tx8.errors import Hlo2tx8Error
+from hlo2tx8.hlo.signature import dtype_of, signature_of
 from hlo2tx8.link import link
-from hlo2tx8.lower.encode import encode
-from hlo2tx8.module import signature_of
+from hlo2tx8.lower.encode.encode import encode
 from hlo2tx8.options import Options
-from hlo2tx8.pipeline import Stage
-from hlo2tx8.runtime.signature import dtype_of
 from hlo2tx8.tools.fuzz.draw import draw
 
 TILES, MESH = 4, (2, 2)

@@ -13,11 +13,11 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from hlo2tx8.device.native.machines import processors
-from hlo2tx8.driver import compile_source
 from hlo2tx8.errors import Hlo2tx8Error, UnsupportedError
 from hlo2tx8.hlo import OpSpec, all_specs, spec_of
+from hlo2tx8.hlo.signature import short_dtype
 from hlo2tx8.hlo.types import dtype, mlir_name
-from hlo2tx8.runtime.signature import short_dtype
+from hlo2tx8.runtime.compile import compile_source
 from hlo2tx8.tools.engines import engines_of
 from hlo2tx8.tools.op_probes import DTYPES, Probe, probes
 

@@ -42,7 +42,7 @@ def profile_file(args: Any) -> int:
 
 
 def _executable(args: Any) -> "Executable":
-    from hlo2tx8.driver import compile_source
+    from hlo2tx8.runtime.compile import compile_source
     from hlo2tx8.runtime.executable import Executable
 
     if args.file.endswith(".tx8x"):

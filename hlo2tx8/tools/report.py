@@ -7,7 +7,7 @@ from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.tools.profile import engine_table
 
 if TYPE_CHECKING:
-    from hlo2tx8.driver import Lowered
+    from hlo2tx8.compiler.driver import Lowered
 
 
 def describe_lowered(lowered: "Lowered") -> str:

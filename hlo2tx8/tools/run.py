@@ -83,7 +83,7 @@ def run(args: Any) -> int:
 
 def _run_file(file: str, options: Options, args: Any) -> tuple[int, int]:
     """How many runs of one file failed, and how many there were."""
-    from hlo2tx8.driver import load_source
+    from hlo2tx8.compiler.driver import load_source
     from hlo2tx8.tools.isolate import isolate
     from hlo2tx8.tools.platforms import Source
 
@@ -135,7 +135,8 @@ def _guarded(args: argparse.Namespace, work: Callable[[], Outcome]) -> Outcome:
 
 
 def _print_level(source: "Source", options: Options) -> Outcome:
-    from hlo2tx8.driver import compile_module, lower
+    from hlo2tx8.compiler.driver import lower
+    from hlo2tx8.runtime.compile import compile_module
     from hlo2tx8.tools.report import describe_lowered
 
     if options.until is Level.PROGRAM:
@@ -151,8 +152,8 @@ def _numbered(path: Path, number: int) -> Path:
 
 
 def _run_once(source: "Source", options: Options, args: Any, iteration: int) -> Outcome:
-    from hlo2tx8.driver import compile_module
-    from hlo2tx8.module import signature_of
+    from hlo2tx8.hlo.signature import signature_of
+    from hlo2tx8.runtime.compile import compile_module
     from hlo2tx8.tools.platforms import bounds_of, execute, platform_of
     from hlo2tx8.tools.report import describe
 
@@ -253,7 +254,7 @@ def inputs_of(module: Any, signature: Any, args: Any, iteration: int) -> tuple[A
 
 
 def _print_all(heading: str, arrays: Sequence[Array]) -> None:
-    from hlo2tx8.runtime.signature import Port
+    from hlo2tx8.hlo.signature import Port
 
     for i, array in enumerate(arrays):
         with np.printoptions(threshold=64, edgeitems=3):

@@ -10,7 +10,7 @@ from xdsl.ir import Dialect
 from xdsl.passes import ModulePass
 from xdsl.universe import Universe
 
-from hlo2tx8.pipeline import PIPELINE
+from hlo2tx8.compiler.pipeline import PIPELINE
 
 DIALECTS: tuple[tuple[str, str, str], ...] = (
     ("chlo", "hlo2tx8.dialects.chlo", "Chlo"),

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hlo2tx8.errors import OracleError
-from hlo2tx8.runtime.signature import dtype_of
+from hlo2tx8.hlo.signature import dtype_of
 
 Array = npt.NDArray[Any]
 

@@ -9,8 +9,8 @@ from xdsl.dialects.arith import SubfOp
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.math import TanhOp
 
-from hlo2tx8.lower.flatten_tensors import FlattenTensorsPass
-from hlo2tx8.lower.simplify import SimplifyPass
+from hlo2tx8.lower.loops.flatten_tensors import FlattenTensorsPass
+from hlo2tx8.lower.loops.simplify import SimplifyPass
 from hlo2tx8.tools.main import main
 
 MODULE = """HloModule m

@@ -11,13 +11,14 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
+from hlo2tx8.compiler.driver import load_source
 from hlo2tx8.dialects.hlo import UnknownOp, decode_attributes, name_of
-from hlo2tx8.driver import compile_module, load_source
 from hlo2tx8.frontend import shim, to_mlir_text
 from hlo2tx8.frontend.locations import LocationReader
 from hlo2tx8.frontend.walker import walk_module
 from hlo2tx8.hlo.precision import HIGHEST
 from hlo2tx8.options import Options
+from hlo2tx8.runtime.compile import compile_module
 from hlo2tx8.tools.compare import is_inexact
 
 Array = npt.NDArray[Any]

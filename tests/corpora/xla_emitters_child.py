@@ -5,13 +5,14 @@ from typing import Any
 
 from pool import Outcome, serve
 
+from hlo2tx8.compiler.driver import load_source
 from hlo2tx8.device.chip import load_chip
-from hlo2tx8.driver import compile_module, load_source
 from hlo2tx8.errors import CapacityError, OracleError
 from hlo2tx8.frontend import to_mlir_text
 from hlo2tx8.hlo import evaluate
-from hlo2tx8.module import signature_of
+from hlo2tx8.hlo.signature import signature_of
 from hlo2tx8.options import Options
+from hlo2tx8.runtime.compile import compile_module
 from hlo2tx8.tools.arguments import random_arguments, seeded
 from hlo2tx8.tools.compare import compare
 from hlo2tx8.tools.platforms import bounds_of

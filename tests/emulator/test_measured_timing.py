@@ -34,7 +34,7 @@ from hlo2tx8.device.timing import model
 from hlo2tx8.device.timing.model import follow
 from hlo2tx8.device.timing.native import time_program
 from hlo2tx8.device.timing.simulate import simulate
-from hlo2tx8.driver import compile_source
+from hlo2tx8.runtime.compile import compile_source
 
 CHIP = load_chip()
 SAMPLES = Path(__file__).parents[2] / "hlo_samples" / "control"

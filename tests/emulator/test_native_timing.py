@@ -13,7 +13,7 @@ from hlo2tx8.device.program import Program
 from hlo2tx8.device.timing import native as native_timing
 from hlo2tx8.device.timing.model import follow, model, stretches
 from hlo2tx8.device.timing.native import time_program
-from hlo2tx8.driver import compile_source
+from hlo2tx8.runtime.compile import compile_source
 from hlo2tx8.tools.fuzz.draw import draw
 from hlo2tx8.tools.fuzz.draw_control import draw_control
 

@@ -16,8 +16,8 @@ from hlo2tx8.device.isa.lsu import Rdma, TdmaMemset, Wdma
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.timing import model
 from hlo2tx8.device.timing.simulate import simulate
-from hlo2tx8.driver import compile_source
 from hlo2tx8.options import Options
+from hlo2tx8.runtime.compile import compile_source
 from hlo2tx8.tools.fuzz.draw import draw
 
 CHIP = load_chip()

@@ -6,8 +6,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from hlo2tx8.compiler.driver import load_source
 from hlo2tx8.device.emulator import Mode
-from hlo2tx8.driver import load_source
 from hlo2tx8.options import Level, Options
 from hlo2tx8.runtime.levels import RUNS, each_run
 

@@ -13,7 +13,7 @@ from hlo2tx8.device.faults import Fault, FaultKind
 from hlo2tx8.device.isa import Role
 from hlo2tx8.device.isa.encoding import decode_records
 from hlo2tx8.device.program import Buffer, SlotKind
-from hlo2tx8.driver import compile_source
+from hlo2tx8.runtime.compile import compile_source
 
 SAMPLES = Path(__file__).parents[2] / "hlo_samples"
 PATHS = tuple(SAMPLES / name for name in ("converts/chlo.mlir", "diamonds/chain_f32.hlo", "dot/gemm_bf16.hlo"))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hlo2tx8
-from hlo2tx8.driver import load_source
+from hlo2tx8.compiler.driver import load_source
 from hlo2tx8.options import Level, Options
 from hlo2tx8.runtime.levels import RUNS, each_run
 

@@ -10,7 +10,7 @@ import pytest
 from jax import lax
 
 import hlo2tx8
-from hlo2tx8.driver import load_source
+from hlo2tx8.compiler.driver import load_source
 from hlo2tx8.options import Options
 from hlo2tx8.runtime.levels import RUNS, each_run
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from jax_programs import FAST, LEVELS, check_text
 
-from hlo2tx8.hlo.expand_fft import factor_of
+from hlo2tx8.passes.expand_fft import factor_of
 
 RNG = np.random.default_rng(0)
 

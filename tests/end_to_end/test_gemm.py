@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pytest
 
 import hlo2tx8
+from hlo2tx8.compiler.driver import load_source
 from hlo2tx8.dialects.layout import as_tensor
-from hlo2tx8.driver import load_source
 from hlo2tx8.frontend.types import type_from_text
 from hlo2tx8.hlo.types import integer_limits, is_integer, numpy_dtype
 from hlo2tx8.options import Level, Options

@@ -11,9 +11,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from hlo2tx8.compiler.driver import load_source
 from hlo2tx8.device.emulator import Emulator
-from hlo2tx8.driver import compile_source, load_source
 from hlo2tx8.options import Level, Options
+from hlo2tx8.runtime.compile import compile_source
 from hlo2tx8.runtime.levels import RUNS, each_run
 
 Array = Any

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hlo2tx8.device.emulator import Emulator
-from hlo2tx8.driver import compile_source
-from hlo2tx8.runtime.signature import dtype_of
+from hlo2tx8.hlo.signature import dtype_of
+from hlo2tx8.runtime.compile import compile_source
 
 SAMPLES = sorted(p for p in Path(__file__).parents[2].joinpath("hlo_samples").rglob("*.*") if p.suffix in (".hlo", ".mlir"))
 MOST_BYTES = 1 << 20

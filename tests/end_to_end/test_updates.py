@@ -10,8 +10,8 @@ from jax import lax
 from jax_programs import LEVELS, check_text
 
 import hlo2tx8
+from hlo2tx8.compiler.driver import load_source
 from hlo2tx8.device.program import SlotKind
-from hlo2tx8.driver import load_source
 from hlo2tx8.link.boxes import Box, box_of
 from hlo2tx8.options import Level, Options
 from hlo2tx8.runtime.levels import run_level

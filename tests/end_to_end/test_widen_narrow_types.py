@@ -5,10 +5,11 @@ from functools import partial
 import numpy as np
 import pytest
 
-from hlo2tx8.driver import compile_source, load_source
+from hlo2tx8.compiler.driver import load_source
 from hlo2tx8.hlo import evaluate
 from hlo2tx8.hlo.types import bit_width, dtype, is_float, mlir_name
 from hlo2tx8.options import Options
+from hlo2tx8.runtime.compile import compile_source
 from hlo2tx8.runtime.levels import RUNS, each_run
 
 FLOATS = (

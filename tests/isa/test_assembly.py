@@ -18,7 +18,7 @@ from hlo2tx8.device.isa.ct_arith import CtMulVuVLoop
 from hlo2tx8.device.isa.ct_move import CtConvert
 from hlo2tx8.device.isa.encoding import Record, Register
 from hlo2tx8.device.isa.fields import SPM_ROLES
-from hlo2tx8.runtime.listing import line
+from hlo2tx8.link.listing import line
 
 CT_NAME = re.compile(r"CGRATensor_[A-Z][A-Za-z]*Op_(V|bV|T|S)_((V|VV|VS|VuV|bV|bVbV|bVubV|T)_)?[a-z0-9_]+")
 TYPES: dict[Role, Attribute] = {

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from hlo2tx8.compiler.pipeline import ALLOWED, PIPELINE, Stage
 from hlo2tx8.options import Level
-from hlo2tx8.pipeline import ALLOWED, PIPELINE, Stage
 
 ROOT = Path(__file__).parents[2]
 TESTS = [

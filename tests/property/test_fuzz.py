@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hlo2tx8.driver import load_source
+from hlo2tx8.compiler.driver import load_source
 from hlo2tx8.hlo import TensorLike, evaluate
 from hlo2tx8.runtime.levels import RUNS
 from hlo2tx8.tools.fuzz.bounds import bounds_of, disagreement

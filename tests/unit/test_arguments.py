@@ -3,7 +3,7 @@
 import numpy as np
 
 from hlo2tx8.frontend import load
-from hlo2tx8.module import signature_of
+from hlo2tx8.hlo.signature import signature_of
 from hlo2tx8.tools.arguments import random_arguments, seeded
 
 SUM = """

@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from hlo2tx8 import garbage
+from hlo2tx8.compiler import garbage_collection as garbage
 
 
 class Node:

@@ -12,7 +12,7 @@ from hlo2tx8.device.isa.dte import DteUnicast
 from hlo2tx8.device.isa.kc_control import KcWait
 from hlo2tx8.device.isa.kc_move import KcVIota
 from hlo2tx8.dialects import spm
-from hlo2tx8.lower.insert_waits import InsertWaitsPass
+from hlo2tx8.lower.dma.insert_waits import InsertWaitsPass
 
 X, Y, Z = (spm.AllocOp(64) for _ in range(3))
 

@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from hlo2tx8 import progress_bar
-from hlo2tx8.progress_bar import CLEAR, shown
+from hlo2tx8.runtime import progress_bar
+from hlo2tx8.runtime.progress_bar import CLEAR, shown
 
 
 class Terminal(io.StringIO):

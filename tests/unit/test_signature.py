@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from hlo2tx8.errors import CapacityError, InputError
-from hlo2tx8.runtime.signature import Port, Signature, short_dtype
+from hlo2tx8.hlo.signature import Port, Signature, short_dtype
 
 SIGNATURE = Signature((Port((2, 3), "bfloat16"), Port((), "int32")), (Port((2, 3), "float32"),))
 

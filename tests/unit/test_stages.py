@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import hlo2tx8
+from hlo2tx8.compiler.driver import load_source, lower_module, lower_stages
 from hlo2tx8.device.chip import DEFAULT_PATH
 from hlo2tx8.dialects.launch import kernels
-from hlo2tx8.driver import load_source, lower_module, lower_stages
-from hlo2tx8.lower.allocate_spm import SpmOverflowError
+from hlo2tx8.lower.dma.allocate_spm import SpmOverflowError
 from hlo2tx8.options import Level, Options
 
 TEXT = """

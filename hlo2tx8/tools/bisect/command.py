@@ -30,8 +30,8 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 
 def bisect(args: Any) -> int:
     """Print what was found and write the smaller module; 0 if there is nothing wrong."""
-    from hlo2tx8.driver import load_source
-    from hlo2tx8.module import signature_of
+    from hlo2tx8.compiler.driver import load_source
+    from hlo2tx8.hlo.signature import signature_of
     from hlo2tx8.runtime.levels import RUNS
     from hlo2tx8.tools.bisect.levels import first_wrong, first_wrong_pass
     from hlo2tx8.tools.bisect.part import Part
@@ -88,7 +88,7 @@ def _write(part: "Part", path: Path, comment: str) -> Path:
 
 
 def _file_fails(path: Path, part: "Part", still_fails: Callable[["Part"], bool]) -> bool:
-    from hlo2tx8.driver import load_source
+    from hlo2tx8.compiler.driver import load_source
     from hlo2tx8.tools.bisect.part import Part
 
     return still_fails(Part.of(load_source(path), part.arrays))

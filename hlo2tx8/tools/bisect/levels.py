@@ -8,11 +8,11 @@ from typing import Any
 import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 
-from hlo2tx8.driver import lower_stages
+from hlo2tx8.compiler.driver import lower_stages
+from hlo2tx8.compiler.pipeline import PIPELINE
 from hlo2tx8.errors import Hlo2tx8Error
 from hlo2tx8.hlo import evaluate
 from hlo2tx8.options import Level, Options
-from hlo2tx8.pipeline import PIPELINE
 from hlo2tx8.runtime.levels import RUNS, Run, each_run, run_lowered
 from hlo2tx8.tools.compare import Bounds, compare
 from hlo2tx8.tools.platforms import bounds_of

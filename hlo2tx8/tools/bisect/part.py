@@ -14,8 +14,8 @@ from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.dialects.layout import is_tensor
 from hlo2tx8.hlo import evaluate
+from hlo2tx8.hlo.module import find_main, module_name
 from hlo2tx8.hlo.regions import captured, terminator_of
-from hlo2tx8.module import find_main, module_name
 
 Array = npt.NDArray[Any]
 CONSTANT = "stablehlo.constant"

@@ -20,7 +20,7 @@ _ATTRIBUTE = re.compile(r"(?<=array<i64: )[-\d, ]+")
 
 def smaller_sizes(part: Part) -> Iterator[Part]:
     """Parts with one size halved, or less by one, largest first."""
-    from hlo2tx8.driver import load_source
+    from hlo2tx8.compiler.driver import load_source
     from hlo2tx8.frontend import to_mlir_text
 
     values = [*part.block.args, *(r for op in part.block.ops for r in op.results)]

@@ -10,7 +10,7 @@ from types import FrameType
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from hlo2tx8.driver import load_source
+from hlo2tx8.compiler.driver import load_source
 from hlo2tx8.errors import Hlo2tx8Error, OracleError
 from hlo2tx8.frontend import to_mlir_text
 from hlo2tx8.hlo import evaluate

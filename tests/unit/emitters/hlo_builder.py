@@ -14,13 +14,13 @@ from hlo2tx8.dialects.stablehlo import OPS, ReturnOp
 from hlo2tx8.emitters import emit_fusion
 from hlo2tx8.hlo import evaluate, numpy_dtype
 from hlo2tx8.interpreter import interpret
-from hlo2tx8.lower.flatten_tensors import FlattenTensorsPass
-from hlo2tx8.lower.inline import InlinePass
-from hlo2tx8.lower.lower_xla_to_scf import LowerXlaToScfPass
-from hlo2tx8.lower.materialize_calls import MaterializeCallsPass
-from hlo2tx8.lower.simplify import SimplifyPass
-from hlo2tx8.lower.vectorize import VectorizePass
-from hlo2tx8.partitioner.work_split import Target
+from hlo2tx8.lower.loops.flatten_tensors import FlattenTensorsPass
+from hlo2tx8.lower.loops.inline import InlinePass
+from hlo2tx8.lower.loops.lower_xla_to_scf import LowerXlaToScfPass
+from hlo2tx8.lower.loops.materialize_calls import MaterializeCallsPass
+from hlo2tx8.lower.loops.simplify import SimplifyPass
+from hlo2tx8.lower.vectorize.vectorize import VectorizePass
+from hlo2tx8.schedule.work_split import Target
 
 TARGET = Target(tiles=16, spm_bytes=3_014_656)
 PASSES = (InlinePass(), MaterializeCallsPass(), SimplifyPass(), LowerXlaToScfPass(), FlattenTensorsPass())

@@ -9,7 +9,7 @@ import pytest
 from hlo2tx8.dialects.hlo import decode_attributes, name_of, origin
 from hlo2tx8.errors import InputError
 from hlo2tx8.frontend import load, shim
-from hlo2tx8.module import find_main
+from hlo2tx8.hlo.module import find_main
 
 TEXT = """module @scaled {
   func.func public @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {

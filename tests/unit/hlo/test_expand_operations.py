@@ -6,7 +6,7 @@ from xdsl.context import Context
 
 from hlo2tx8.frontend import load
 from hlo2tx8.hlo import evaluate
-from hlo2tx8.hlo.expand_operations import ExpandOperationsPass
+from hlo2tx8.passes.expand_operations import ExpandOperationsPass
 
 CASES = {
     "bitcast_convert": ("tensor<3xf32>", "tensor<3x2xi16>"),

@@ -11,7 +11,7 @@ from hlo2tx8.frontend import load
 from hlo2tx8.hlo import evaluate
 from hlo2tx8.hlo.rounding import narrow
 from hlo2tx8.hlo.types import bit_width, dtype, mlir_name
-from hlo2tx8.hlo.widen_narrow_types import WidenNarrowTypesPass
+from hlo2tx8.passes.widen_narrow_types import WidenNarrowTypesPass
 
 FORMATS = (
     *("float8_e3m4", "float8_e4m3", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e4m3b11fnuz", "float8_e5m2", "float8_e5m2fnuz"),

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from hlo2tx8.indexing import Const, Dim, Interval, Sym, Variable, simplify_expr
-from hlo2tx8.lower.lane_access import LaneClip, LaneSpace, Region
+from hlo2tx8.lower.vectorize.lane_access import LaneClip, LaneSpace, Region
 
 
 def test_bounds_a_guard_has_are_dropped():

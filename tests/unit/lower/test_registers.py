@@ -2,7 +2,7 @@
 
 from hlo2tx8.device.isa.encoding import Record, Register
 from hlo2tx8.device.isa.kc_control import KcAffine, KcEnd, KcLoop
-from hlo2tx8.lower.registers import NUM_REGISTERS, LinearForm, ValueNumbering, allocate_registers
+from hlo2tx8.lower.encode.registers import NUM_REGISTERS, LinearForm, ValueNumbering, allocate_registers
 
 
 def affine(rd: int, *operands: int) -> Record:

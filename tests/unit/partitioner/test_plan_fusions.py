@@ -9,11 +9,11 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import FusionOp, LiteralAttr
 from hlo2tx8.dialects.stablehlo import OPS, ReturnOp
+from hlo2tx8.emitters.hero import hero
 from hlo2tx8.errors import InputError
+from hlo2tx8.fusion.fused_module import Constant, FusedModule, Input, Result
+from hlo2tx8.fusion.plan_fusions import PlanFusionsPass, plan_fusions
 from hlo2tx8.hlo import evaluate
-from hlo2tx8.partitioner.fused_module import Constant, FusedModule, Input, Result
-from hlo2tx8.partitioner.hero import hero
-from hlo2tx8.partitioner.plan_fusions import PlanFusionsPass, plan_fusions
 
 
 def t(*shape: int) -> TensorType[Attribute]:

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hlo2tx8.driver import load_source, lower_module
-from hlo2tx8.emit_fusions import fingerprint, fusion_name, number_fusions
+from hlo2tx8.compiler.driver import load_source, lower_module
+from hlo2tx8.emitters.emit_fusions import fingerprint, fusion_name, number_fusions
 from hlo2tx8.options import Level, Options
 
 Array = Any

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hlo2tx8.indexing import Dim
-from hlo2tx8.partitioner.work_split import MIN_BOX_ELEMENTS, WorkSplit, choose_box, split_work
+from hlo2tx8.schedule.work_split import MIN_BOX_ELEMENTS, WorkSplit, choose_box, split_work
 
 SHAPES = [(), (1,), (5,), (64,), (1000,), (1 << 20,), (1000003,), (33, 100), (4, 4096), (3, 1_000_000), (7, 5, 3), (1000, 7, 3)]
 

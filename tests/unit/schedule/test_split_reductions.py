@@ -9,8 +9,8 @@ import hlo2tx8
 from hlo2tx8.frontend import load
 from hlo2tx8.hlo import evaluate
 from hlo2tx8.hlo.types import dtype
-from hlo2tx8.schedule import split_reductions
-from hlo2tx8.schedule.split_reductions import SplitReductionsPass
+from hlo2tx8.passes import split_reductions
+from hlo2tx8.passes.split_reductions import SplitReductionsPass
 
 Dims = tuple[int, ...]
 

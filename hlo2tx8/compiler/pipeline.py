@@ -1,0 +1,121 @@
+"""The pipeline: which pass follows which, and what the IR may hold after it.
+
+    HLO ──expand, fuse──▶ FUSED ──emit──▶ LOOPS ──inline, flatten──▶ FLAT ──▶ VECTOR ──▶ SCHEDULED ──encode──▶ PROGRAM
+
+Adding a pass is one file and one `Stage` line here. Up to LOOPS a pass sees the whole module; from LOOPS on it sees one
+kernel module at a time, so equal fusions are lowered once.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from hlo2tx8.dialects.launch import kernels
+from hlo2tx8.emitters.emit_fusions import EmitFusionsPass
+from hlo2tx8.errors import LevelError
+from hlo2tx8.fusion.plan_fusions import PlanFusionsPass
+from hlo2tx8.lower.dma.allocate_spm import AllocateSpmPass
+from hlo2tx8.lower.dma.insert_waits import InsertWaitsPass
+from hlo2tx8.lower.dma.pipeline_dma import PipelineDmaPass
+from hlo2tx8.lower.loops.flatten_tensors import FlattenTensorsPass
+from hlo2tx8.lower.loops.inline import InlinePass
+from hlo2tx8.lower.loops.lower_xla_to_scf import LowerXlaToScfPass
+from hlo2tx8.lower.loops.materialize_calls import MaterializeCallsPass
+from hlo2tx8.lower.loops.simplify import SimplifyPass
+from hlo2tx8.lower.select.select_instructions import SelectInstructionsPass
+from hlo2tx8.lower.vectorize.vectorize import VectorizePass
+from hlo2tx8.options import Level
+from hlo2tx8.passes.expand_chlo import ExpandChloPass
+from hlo2tx8.passes.expand_complex import ExpandComplexPass
+from hlo2tx8.passes.expand_operations import ExpandOperationsPass
+from hlo2tx8.passes.inline_calls import InlineCallsPass
+from hlo2tx8.passes.simplify_control import SimplifyControlPass
+from hlo2tx8.passes.simplify_hlo import SimplifyHloPass
+from hlo2tx8.passes.split_reductions import SplitReductionsPass
+from hlo2tx8.passes.widen_narrow_types import WidenNarrowTypesPass
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A pass and the level it works towards; the IR is at that level after its last such pass."""
+
+    step: ModulePass
+    after: Level
+
+    @property
+    def per_kernel(self) -> bool:
+        """Does the pass run on every kernel module instead of the whole?"""
+        return self.after >= Level.LOOPS and not isinstance(self.step, EmitFusionsPass)
+
+
+PIPELINE: tuple[Stage, ...] = (
+    Stage(InlineCallsPass(), after=Level.HLO),
+    Stage(ExpandChloPass(), after=Level.HLO),
+    Stage(ExpandOperationsPass(), after=Level.HLO),
+    Stage(WidenNarrowTypesPass(), after=Level.HLO),
+    Stage(SimplifyControlPass(), after=Level.HLO),
+    Stage(ExpandComplexPass(), after=Level.HLO),
+    Stage(SimplifyHloPass(), after=Level.HLO),
+    Stage(SplitReductionsPass(), after=Level.HLO),
+    Stage(PlanFusionsPass(), after=Level.FUSED),
+    Stage(EmitFusionsPass(), after=Level.LOOPS),
+    Stage(InlinePass(), after=Level.LOOPS),
+    Stage(MaterializeCallsPass(), after=Level.LOOPS),
+    Stage(SimplifyPass(), after=Level.LOOPS),
+    Stage(LowerXlaToScfPass(), after=Level.FLAT),
+    Stage(FlattenTensorsPass(), after=Level.FLAT),
+    Stage(VectorizePass(), after=Level.VECTOR),
+    Stage(SelectInstructionsPass(), after=Level.SCHEDULED),
+    Stage(PipelineDmaPass(), after=Level.SCHEDULED),
+    Stage(InsertWaitsPass(), after=Level.SCHEDULED),
+    Stage(AllocateSpmPass(), after=Level.PROGRAM),
+)
+
+LAST_STAGES = {stage.after: stage for stage in PIPELINE}
+"""The stage after which the IR is at a level."""
+
+_CONTROL = ("builtin", "func", "scf")
+_SCALAR = (*_CONTROL, "arith", "math", "tensor", "xla")
+
+ALLOWED: dict[Level, tuple[str, ...]] = {
+    Level.HLO: ("builtin", "func", "stablehlo", "chlo", "hlo"),
+    Level.FUSED: ("builtin", "func", "stablehlo", "chlo", "hlo"),
+    Level.LOOPS: _SCALAR,
+    Level.FLAT: _SCALAR,
+    Level.VECTOR: (*_SCALAR, "vec"),
+    Level.SCHEDULED: (*_CONTROL, "arith", "xla", "vec", "spm", "tx8"),
+    Level.PROGRAM: (*_CONTROL, "arith", "xla", "vec", "tx8"),
+}
+"""Dialects that may occur at each level; in kernels from LOOPS on, where @main holds launches only."""
+
+_LAUNCHES = ("builtin", "func", "launch", "stablehlo")
+"""@main from LOOPS on: launches, and constants too large to be written into kernels."""
+
+
+def verify_level(module: ModuleOp, level: Level) -> None:
+    """Raise LevelError naming every op that must not exist at the level, and every tensor that should be flat."""
+    if level < Level.LOOPS:
+        _check(module.walk(), level, ALLOWED[level])
+        return
+    nested = kernels(module)
+    for op in module.body.block.ops:
+        if not isinstance(op, ModuleOp):
+            _check(op.walk(), level, _LAUNCHES)
+    for kernel in nested.values():
+        _check(kernel.walk(), level, ALLOWED[level], flat=level >= Level.FLAT)
+
+
+def _check(ops: Iterable[Operation], level: Level, dialects: tuple[str, ...], *, flat: bool = False) -> None:
+    wrong: dict[str, int] = {}
+    for op in ops:
+        if op.name.partition(".")[0] not in dialects:
+            wrong[op.name] = wrong.get(op.name, 0) + 1
+        elif flat and any(isinstance(t, TensorType) and len(t.get_shape()) > 1 for t in op.result_types):
+            name = f"{op.name} with a tensor of rank > 1"
+            wrong[name] = wrong.get(name, 0) + 1
+    if wrong:
+        listed = ", ".join(f"{count} x {name}" for name, count in wrong.items())
+        raise LevelError("E1006", f"not allowed at level {level.name.lower()}: {listed}")

@@ -1,0 +1,226 @@
+"""Pass emit-fusions: every fusion becomes the launch of a kernel module; equal fusions share one kernel.
+
+    %1 = hlo.fusion "gelu"(%0) {...}    ⟶    %1 = launch.kernel @gelu(%0) {group = 0}
+    %2 = hlo.fusion "gelu.1"(%1) {...}       %2 = launch.kernel @gelu(%1) {group = 1}
+                                             builtin.module @gelu { func.func @gelu(...) {...} }
+
+Fusions that only say another shape become views. Control flow and updates become those of `launch`; a condition region of a loop
+whose turns are known goes.
+Equal means: the same ops on the same values with the same attributes and types, up to names and locations.
+"""
+
+import re
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from hlo2tx8.dialects.hlo import origin
+from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, ViewOp, WhileOp, YieldOp
+from hlo2tx8.errors import UnsupportedError, UnsupportedOp
+from hlo2tx8.hlo.lookup import attributes_of
+from hlo2tx8.hlo.ops.dot import numbers_of
+from hlo2tx8.hlo.regions import CONTROL, UPDATE, terminator_of
+from hlo2tx8.notes import add_notes
+from hlo2tx8.passes.simplify_loop import TRIP_COUNT
+
+_NAMES = ("fusion_name", "loc", "sym_name")
+
+
+@dataclass(frozen=True)
+class EmitFusionsPass(ModulePass):
+    """Outline all fusions of @main for a chip; unsupported ops of all of them are reported together.
+
+    step_elements: wanted elements per step, 0 for the split's choice. step_limits: `kernel=elements`, for kernels whose
+    buffers did not fit with more. chip: file of the description, "" for the built-in one.
+    """
+
+    name = "emit-fusions"
+
+    step_elements: int = 0
+    step_limits: tuple[str, ...] = ()
+    off_engine: tuple[str, ...] = ()
+    chip: str = ""
+    explain: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        from hlo2tx8.device.chip import load_chip
+        from hlo2tx8.emitters import emit_fusion
+        from hlo2tx8.fusion.in_place import replaceable
+        from hlo2tx8.fusion.views import is_view
+        from hlo2tx8.schedule.work_split import Target
+
+        chip = load_chip(self.chip)
+        target = Target(chip.tiles, chip.spm_limit - chip.spm_allocation_start, self.step_elements)
+        limits = {name: int(elements) for name, _, elements in (limit.rpartition("=") for limit in self.step_limits)}
+        main = next(f for f in op.body.block.ops if isinstance(f, FuncOp) and f.sym_name.data == "main")
+        emitted: dict[Hashable, str] = {}
+        unsupported: list[UnsupportedOp] = []
+        notes: list[str] = []
+        for group, fusion in number_fusions(main.body.block):
+            if is_view(fusion):
+                Rewriter.replace_op(fusion, ViewOp(fusion.operands[0], fusion.result_types[0]))
+                notes.append(f"{fusion_name(fusion)} is a view of what it reads: no kernel")
+                continue
+            key = fingerprint(fusion)
+            if key not in emitted:
+                name = unique_name(fusion, tuple(emitted.values()))
+                wanted = replace(
+                    target,
+                    step_elements=limits.get(name, target.step_elements),
+                    has_engine=name not in self.off_engine,
+                    meeting=0 if is_all_there_is(fusion) else chip.cycles.barrier,
+                    feeds_batches=feeds_batches(fusion),
+                )
+                try:
+                    kernel = emit_fusion(fusion, name, wanted, notes)
+                except UnsupportedError as error:
+                    unsupported.extend(error.ops)
+                    continue
+                emitted[key] = name
+                op.body.block.add_op(kernel)
+            else:
+                notes.append(f"{fusion_name(fusion)} is equal to {emitted[key]}")
+            launch = KernelOp(emitted[key], fusion.operands, fusion.result_types, group, origin(fusion), replaceable(fusion))
+            Rewriter.replace_op(fusion, launch)
+        if not unsupported:
+            launch_control(main.body.block)
+        if self.explain:
+            add_notes(op, notes)
+        if unsupported:
+            raise UnsupportedError(unsupported)
+
+
+def is_all_there_is(fusion: Operation) -> bool:
+    """Does a fusion read only what @main is given, and is what it makes only @main's result?"""
+    block = fusion.parent_block()
+    assert block is not None
+    is_read = any(isinstance(value.owner, Operation) and value.owner.name != "stablehlo.constant" for value in fusion.operands)
+    is_used = any(use.operation is not block.last_op for value in fusion.results for use in value.uses)
+    return isinstance(block.parent_op(), FuncOp) and not is_read and not is_used
+
+
+def feeds_batches(fusion: Operation) -> bool:
+    """Does a fusion with a dot that has batches read what this one makes?"""
+    users = (use.operation for value in fusion.results for use in value.uses)
+    return any(has_batched_dot(user) for user in users if user.name == "hlo.fusion")
+
+
+def has_batched_dot(fusion: Operation) -> bool:
+    """Is there one in its body?"""
+    dots = (op for op in fusion.regions[0].block.ops if op.name == "stablehlo.dot_general")
+    return any(numbers_of(attributes_of(op))[0] for op in dots)
+
+
+def number_fusions(block: Block, first: int = 0) -> list[tuple[int, Operation]]:
+    """The fusions of @main and of the regions in it, with their group numbers; `hlo.group` ops are dissolved on the way."""
+    found: list[tuple[int, Operation]] = []
+    number = first
+    for op in tuple(block.ops):
+        if op.name == "hlo.group":
+            body = op.regions[0].block
+            found.extend((number, inner) for inner in body.ops if inner.name == "hlo.fusion")
+            dissolve(op, body)
+            number += 1
+        elif op.name == "hlo.fusion":
+            found.append((number, op))
+            number += 1
+        elif op.name in CONTROL:
+            for region in op.regions:
+                found += number_fusions(region.block, number)
+                number = found[-1][0] + 1 if found else number
+    return found
+
+
+def launch_control(block: Block) -> None:
+    """The control flow of a block, and of the regions inside of it, as ops of `launch`."""
+    for op in tuple(block.ops):
+        if op.name == UPDATE:
+            update = UpdateOp(op.operands)
+            update.attributes |= _place_of(op)
+            Rewriter.replace_op(op, update)
+        if op.name not in CONTROL:
+            continue
+        for region in op.regions:
+            launch_control(region.block)
+            terminator = terminator_of(region.block)
+            Rewriter.replace_op(terminator, YieldOp(terminator.operands))
+        Rewriter.replace_op(op, _launched(op))
+
+
+def _launched(op: Operation) -> Operation:
+    regions = [op.detach_region(region) for region in tuple(op.regions)]
+    turns = op.attributes.get(TRIP_COUNT)
+    match op.name:
+        case "stablehlo.while" if isinstance(turns, IntegerAttr):
+            new = RepeatOp(turns.value.data, op.operands, regions[1])
+        case "stablehlo.while":
+            new = WhileOp(op.operands, *regions)
+        case "stablehlo.if":
+            new = CaseOp(op.operands[0], op.result_types, regions[::-1])
+        case _:
+            new = CaseOp(op.operands[0], op.result_types, regions)
+    new.attributes |= _place_of(op)
+    return new
+
+
+def _place_of(op: Operation) -> dict[str, Attribute]:
+    return {key: value for key, value in op.attributes.items() if key == "loc"}
+
+
+def dissolve(group: Operation, body: Block) -> None:
+    """Move a group's ops in front of it and let them stand for its results."""
+    terminator = body.last_op
+    assert terminator is not None
+    results = tuple(terminator.operands)
+    Rewriter.erase_op(terminator)
+    Rewriter.inline_block(body, InsertPoint.before(group), tuple(group.operands)[: len(body.args)])
+    renamed: dict[SSAValue, SSAValue] = dict(zip(body.args, group.operands, strict=False))
+    Rewriter.replace_op(group, (), tuple(renamed.get(v, v) for v in results))
+
+
+def fusion_name(fusion: Operation) -> str:
+    """The name the source or the fusion plan gave it."""
+    given = fusion.properties.get("fusion_name")
+    return given.data if isinstance(given, StringAttr) else "fusion"
+
+
+def unique_name(fusion: Operation, taken: tuple[str, ...]) -> str:
+    """The fusion's name as a symbol, with a number where an unequal fusion already has it."""
+    base = re.sub(r"\W+", "_", fusion_name(fusion)) or "fusion"
+    name, number = base, 0
+    while name in taken or name == "main":
+        number += 1
+        name = f"{base}_{number}"
+    return name
+
+
+def fingerprint(fusion: Operation) -> Hashable:
+    """Equal for fusions that differ only in the names of values, functions and places."""
+    numbers: dict[SSAValue, int] = {}
+    return tuple(_region_key(region, numbers) for region in fusion.regions)
+
+
+def _op_key(op: Operation, numbers: dict[SSAValue, int]) -> Hashable:
+    read = tuple(numbers.get(value, value) for value in op.operands)
+    facts = tuple((k, v) for k, v in sorted(op.properties.items()) if k not in _NAMES)
+    extra = tuple((k, v) for k, v in sorted(op.attributes.items()) if k not in _NAMES)
+    inner = tuple(_region_key(region, numbers) for region in op.regions)
+    for value in op.results:
+        numbers[value] = len(numbers)
+    return (op.name, read, facts, extra, tuple(op.result_types), inner)
+
+
+def _region_key(region: Region, numbers: dict[SSAValue, int]) -> Hashable:
+    blocks: list[Hashable] = []
+    for block in region.blocks:
+        for arg in block.args:
+            numbers[arg] = len(numbers)
+        types = tuple(arg.type for arg in block.args)
+        blocks.append((types, tuple(_op_key(op, numbers) for op in block.ops)))
+    return tuple(blocks)

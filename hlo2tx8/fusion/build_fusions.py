@@ -1,0 +1,176 @@
+"""Turns candidates of instructions into `hlo.fusion` ops, and puts constants where they belong."""
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from hlo2tx8.dialects.hlo import FusionOp
+from hlo2tx8.dialects.stablehlo import ReturnOp
+from hlo2tx8.fusion.candidate import Candidate, is_kept
+from hlo2tx8.fusion.recognize import recognized
+from hlo2tx8.hlo.regions import CONTROL, UPDATE, captured, terminator_of
+from hlo2tx8.partitioner.instruction import CONSTANTS, is_read_as_a_whole, is_splat_constant, shape_of
+
+SMALL_ELEMENTS = 4096
+"""Constants up to this size lie in the program's constants; larger ones are cheaper to compute."""
+
+
+def build_fusions(block: Block, candidates: Sequence[Candidate], taken: dict[str, int]) -> None:
+    """Move or copy each candidate's instructions into a fusion at the place of its root; drop what nobody needs.
+
+    `taken` counts the fusions of a name, in this block and others.
+    """
+    position = {op: number for number, op in enumerate(block.ops)}
+    made: dict[SSAValue, SSAValue] = {}
+    kept = [op for op in block.ops if is_kept(op)]
+    readers = [inner for op in kept for inner in op.walk()]
+    for candidate in candidates:
+        members = sorted(candidate.members, key=position.__getitem__)
+        fusion = _build(candidate, members, _fusion_name(candidate.root, members, taken))
+        block.insert_op_before(fusion, candidate.root)
+        readers.append(fusion)
+        for old, new in zip(candidate.outputs, fusion.results, strict=True):
+            new.name_hint = old.name_hint
+            made[old] = new
+    for reader in readers:
+        reader.operands = [made.get(value, value) for value in reader.operands]
+    _put_in_order(block)
+    terminator = terminator_of(block)
+    if terminator.name == "func.return":
+        copy_outputs(terminator, taken)
+    write_large_constants(block, taken)
+    for op in reversed(tuple(block.ops)):
+        if not is_kept(op) and all(result.first_use is None for result in op.results):
+            op.detach()
+            op.erase()
+
+
+def _put_in_order(block: Block) -> None:
+    """What a fusion gives besides its root's results may be read before the root's place: those readers move behind it."""
+    ops = tuple(block.ops)
+    placed: dict[Operation, None] = {}
+    for op in ops:
+        stack = [op]
+        while stack:
+            top = stack[-1]
+            operands = (*top.operands, *(captured(top) if top.regions else ()))
+            owners = [value.owner for value in operands]
+            waits = [o for o in owners if isinstance(o, Operation) and o.parent is block and o not in placed]
+            if not waits:
+                placed[top] = None
+                stack.pop()
+            else:
+                stack += [owner for owner in waits if owner is not top]
+    if tuple(placed) == ops:
+        return
+    for op in ops:
+        op.detach()
+    block.add_ops(placed)
+
+
+def _build(candidate: Candidate, members: Sequence[Operation], name: str) -> Operation:
+    """The fusion of a candidate: copies of its instructions, parameters for everything else they read.
+
+    A tensor that must be in memory is a parameter even if a copy of its instruction is inside for others.
+    """
+    body = Block()
+    operands: dict[SSAValue, SSAValue] = {}
+    copies: dict[SSAValue, SSAValue] = {}
+    inside = {result: None for op in members for result in op.results}
+    for op in members:
+        for number, operand in enumerate(op.operands):
+            if (operand not in inside or _is_in_memory(op, number)) and operand not in operands:
+                operands[operand] = body.insert_arg(operand.type, len(body.args))
+                operands[operand].name_hint = operand.name_hint
+    copies.update(operands)
+    for op in members:
+        copy = op.clone(copies)
+        for number, operand in enumerate(op.operands):
+            if _is_in_memory(op, number):
+                copy.operands[number] = operands[operand]
+        body.add_op(copy)
+    roots = [copies[result] for result in candidate.outputs]
+    body.add_op(ReturnOp(roots))
+    loc = {key: value for key, value in candidate.root.attributes.items() if key == "loc"}
+    fusion = FusionOp(list(operands), [result.type for result in candidate.outputs], "kLoop", Region(body), name)
+    fusion.attributes.update(loc)
+    return fusion
+
+
+def _is_in_memory(op: Operation, number: int) -> bool:
+    """Is the operand read at places that data decide, and no constant whose elements are all equal?"""
+    owner = op.operands[number].owner
+    return is_read_as_a_whole(op, number) and not (isinstance(owner, Operation) and is_splat_constant(owner))
+
+
+def _fusion_name(root: Operation, members: Sequence[Operation], taken: dict[str, int]) -> str:
+    return _name(f"{recognized(members) or root.name.rpartition('.')[2]}_fusion", taken)
+
+
+def _name(base: str, taken: dict[str, int]) -> str:
+    count = taken[base] = taken.get(base, -1) + 1
+    return f"{base}.{count}" if count else base
+
+
+def move_constants(fusion: Operation) -> None:
+    """In a fusion of the source: splat operands move in, constants with different elements move out as operands."""
+    body, parent = fusion.regions[0].block, fusion.parent_block()
+    assert parent is not None
+    operands: list[SSAValue] = []
+    for arg, operand in zip(tuple(body.args), tuple(fusion.operands), strict=True):
+        owner = operand.owner
+        if not (isinstance(owner, Operation) and is_splat_constant(owner)):
+            operands.append(operand)
+            continue
+        copy = owner.clone()
+        first = body.first_op
+        assert first is not None
+        body.insert_op_before(copy, first)
+        arg.replace_all_uses_with(copy.results[0])
+        body.erase_arg(arg)
+    for op in tuple(body.ops):
+        if op.name in CONSTANTS and not is_splat_constant(op):
+            op.detach()
+            parent.insert_op_before(op, fusion)
+            arg = body.insert_arg(op.results[0].type, len(body.args))
+            op.results[0].replace_all_uses_with(arg)
+            operands.append(op.results[0])
+    fusion.operands = operands
+
+
+def copy_outputs(terminator: Operation, taken: dict[str, int]) -> None:
+    """Every output of the program is a result of its own: inputs, constants and second mentions are copied."""
+    seen: dict[SSAValue, None] = {}
+    outputs: list[SSAValue] = []
+    for value in terminator.operands:
+        owner = value.owner
+        if isinstance(owner, Operation) and is_kept(owner) and value not in seen:
+            seen[value] = None
+            outputs.append(value)
+            continue
+        outputs.append(_copy(value, terminator, taken))
+    terminator.operands = outputs
+
+
+def write_large_constants(block: Block, taken: dict[str, int]) -> None:
+    """Large splat constants that start a loop, are a branch's result or are part of an update are written by a fusion."""
+    for op in tuple(block.ops):
+        if op.name not in (*CONTROL, UPDATE, "stablehlo.return"):
+            continue
+        for number, value in enumerate(op.operands):
+            owner = value.owner
+            if isinstance(owner, Operation) and is_splat_constant(owner) and prod(shape_of(value)) > SMALL_ELEMENTS:
+                op.operands[number] = _copy(value, op, taken)
+
+
+def _copy(value: SSAValue, before: Operation, taken: dict[str, int]) -> SSAValue:
+    """The result of a fusion that copies a value, or is made of it if it is a splat constant."""
+    body = Block(arg_types=[value.type])
+    body.add_op(ReturnOp(list(body.args)))
+    copy = FusionOp([value], [value.type], "kLoop", Region(body), _name("copy_fusion", taken))
+    block = before.parent
+    assert block is not None
+    block.insert_op_before(copy, before)
+    move_constants(copy)
+    return copy.results[0]

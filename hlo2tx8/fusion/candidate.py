@@ -1,0 +1,196 @@
+"""Candidates of instructions that will be one fusion, and how instructions outside read what they give."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import Operation, SSAValue
+
+from hlo2tx8.hlo.regions import CONTROL, UPDATE
+from hlo2tx8.hlo.spec import Kind
+from hlo2tx8.indexing import Dim, FloorDiv, IndexingMap, Mod, Variable
+from hlo2tx8.partitioner.computation import Scope
+from hlo2tx8.partitioner.instruction import (
+    compose,
+    is_identity,
+    is_inlined_constant,
+    is_read_as_a_whole,
+    kind_of,
+    operand_maps,
+    shape_of,
+    tensor_type,
+)
+from hlo2tx8.partitioner.iteration_space import Access
+from hlo2tx8.partitioner.reduction_paths import is_reduction, loop_operand_map, num_loop_operands
+
+MAX_INSTRUCTIONS = 200
+"""Instructions in one fusion: bounds its compile time and the vectors alive in it."""
+MAX_OUTPUTS = 8
+"""Tensors that one fusion writes: two buffers each."""
+MAX_LOOKED_AT = 200
+"""Candidates between two others that are looked at; with more between them they stay apart."""
+
+_KEPT = ("func.return", "stablehlo.return", "hlo.fusion", "hlo.group", *CONTROL, UPDATE)
+
+
+def is_kept(op: Operation) -> bool:
+    """Does it stay what it is: a fusion of the source, control flow, an update in place, the end of a block?"""
+    return op.name in _KEPT
+
+
+def is_kernel_of_its_own(op: Operation) -> bool:
+    """Can it be in no fusion with others: what the program does itself, writes, and reads of what would be computed beside them?"""
+    if op.name in (UPDATE, "hlo.fusion", "hlo.write_at"):
+        block = op.parent_block()
+        return op.name != "hlo.write_at" or block is None or sum(not is_inlined_constant(o) for o in block.ops) > 2
+    whole = [operand.owner for number, operand in enumerate(op.operands) if is_read_as_a_whole(op, number)]
+    return any(isinstance(owner, Operation) and not is_inlined_constant(owner) for owner in whole)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The dimensions of a candidate's index, under a scope, that its reductions go over, in the order of their counters.
+
+    `shape`: of what they read, `reduced`: its dimensions that go, `dims`: those of the index.
+    """
+
+    joined: tuple[int, ...]
+    scope: Scope | None
+    shape: tuple[int, ...]
+    reduced: tuple[int, ...]
+    dims: tuple[Variable, ...]
+
+
+@dataclass(eq=False)
+class Candidate:
+    """Instructions that will be one fusion, or one that stays as it is; `root` is the last of them, at whose place it will be.
+
+    `outputs` are the results that others read, in reverse program order; `readers` the candidates that read them. All maps are
+    over the root's index. A candidate that became part of another says so in `whole`.
+    """
+
+    root: Operation
+    is_loop: bool
+    first: int = 0
+    last: int = 0
+    members: dict[Operation, None] = field(default_factory=dict[Operation, None])
+    accesses: list[Access] = field(default_factory=list[Access])
+    outputs: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
+    readers: dict["Candidate", None] = field(default_factory=dict["Candidate", None])
+    rows: Rows | None = None
+    whole: "Candidate | None" = None
+
+    def find(self) -> "Candidate":
+        """The candidate that this one is now."""
+        found = self
+        while found.whole is not None:
+            found = found.whole
+        return found
+
+    def has_index_of(self, value: SSAValue) -> bool:
+        """Is the value as large as the root, and as it lies in memory?"""
+        mine, other = tensor_type(self.root.results[0]), tensor_type(value)
+        return mine.get_shape() == other.get_shape() and mine.encoding == other.encoding
+
+    def reaches(self, goal: "Candidate") -> bool:
+        """Does `goal` read, itself or through others, what this one gives? True where too many would have to be looked at."""
+        stack = [reader.find() for reader in self.readers]
+        seen: dict[Candidate, None] = {self: None}
+        while stack:
+            found = stack.pop()
+            if found is goal or len(seen) > MAX_LOOKED_AT:
+                return True
+            if found in seen or found.first > goal.last:
+                continue
+            seen[found] = None
+            stack += [reader.find() for reader in found.readers]
+        return False
+
+    def absorb(self, other: "Candidate") -> None:
+        """Everything of a candidate with the same index."""
+        other.whole = self
+        if other.last > self.last:
+            self.root, self.last = other.root, other.last
+        self.first = min(self.first, other.first)
+        self.members.update(other.members)
+        self.accesses.extend(other.accesses)
+        self.outputs.update(other.outputs)
+        self.readers.update(other.readers)
+        self.rows = self.rows or other.rows
+
+    def add_output(self, op: Operation, position: int, readers: Iterable["Candidate"]) -> None:
+        """Results of a member that others read too."""
+        self.outputs.update(dict.fromkeys(op.results))
+        self.readers.update(dict.fromkeys(readers))
+        self.first = min(self.first, position)
+
+
+@dataclass(frozen=True)
+class Use:
+    """A reader: `node`, at `map` of its root's index (None: at the same), under `scope`; `is_outside`: in memory, not at a map."""
+
+    node: Candidate
+    is_outside: bool = False
+    map: IndexingMap | None = None
+    scope: Scope | None = None
+
+    @property
+    def candidate(self) -> Candidate:
+        return self.node.find()
+
+    def same_place(self, other: "Use") -> bool:
+        if self.candidate is not other.candidate or self.scope is not other.scope:
+            return False
+        return self.map is other.map or self.map == other.map
+
+
+def operand_maps_from(op: Operation, use: Use) -> list[IndexingMap | None]:
+    """Maps from the candidate root's index to each operand's; None for the identity."""
+    shape = shape_of(use.candidate.root.results[0])
+    if is_reduction(op):
+        here = IndexingMap.identity(shape_of(op.results[0])) if use.map is None else use.map
+        inputs = num_loop_operands(op)
+        return [
+            loop_operand_map(op, number, here) if number < inputs else here.with_results(()) for number in range(len(op.operands))
+        ]
+    found: list[IndexingMap | None] = []
+    for map in operand_maps(op):
+        if map is None or use.map is None:
+            found.append(use.map if map is None else map)
+            continue
+        composed = compose(map, use.map)
+        found.append(None if is_identity(composed, shape) else composed)
+    return found
+
+
+def row_operand_maps(op: Operation, map: IndexingMap, rows: Rows, shape: Sequence[int]) -> list[IndexingMap | None]:
+    """The maps to the operands of a reduction over rows: its inputs are read where the candidate's index is."""
+    dims = [Dim(dim) for dim in (*range(len(map.dims)), *rows.joined)]
+    whole = IndexingMap(map.dims, (), (), tuple(dims))
+    found: list[IndexingMap | None] = []
+    for number in range(len(op.operands)):
+        if number >= num_loop_operands(op):
+            found.append(map.with_results(()))
+            continue
+        composed = compose(loop_operand_map(op, number, map), whole)
+        found.append(None if is_identity(composed, tuple(shape)) else composed)
+    return found
+
+
+def reads_once(op: Operation) -> bool:
+    """Is it a reduction that reads every element of its inputs once?"""
+    return is_reduction(op) and kind_of(op) is Kind.REDUCE
+
+
+def has_division(map: IndexingMap) -> bool:
+    """Is a result or condition of the map not affine?"""
+    return any(
+        isinstance(term, FloorDiv | Mod)
+        for expr in (*map.results, *(constraint for constraint, _ in map.constraints))
+        for term in expr.affine_terms()[1]
+    )
+
+
+def name_of(op: Operation) -> str:
+    """How `explain` calls an instruction."""
+    hint = op.results[0].name_hint if op.results else None
+    return f"{op.name} %{hint}" if hint else op.name

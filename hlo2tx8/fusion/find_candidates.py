@@ -1,0 +1,291 @@
+"""Which instructions of a block become one fusion: a walk from the last instruction to the first, each decision with what it saves.
+
+read by one fusion at one place             joins it
+read by several fusions at the same index   they become one with several outputs, if no other fusion lies between them
+also read by others                         joins, and becomes an output of that fusion
+cheap, read by several other fusions        each has a copy, if that moves fewer bytes
+a reduction over whole rows                 joins what reads it once per row: the rows stay in the scratchpad
+a contraction                               joins what reads it, if that is arithmetic on its elements
+"""
+
+from dataclasses import dataclass, field
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from hlo2tx8.fusion.candidate import (
+    MAX_INSTRUCTIONS,
+    Candidate,
+    Rows,
+    Use,
+    has_division,
+    is_kept,
+    name_of,
+    operand_maps_from,
+    reads_once,
+    row_operand_maps,
+)
+from hlo2tx8.fusion.epilogues import why_no_epilogue
+from hlo2tx8.fusion.row_candidates import rows_of
+from hlo2tx8.fusion.sharing import copies_are_cheaper, is_output_of, merge, why_no_output
+from hlo2tx8.hlo.regions import captured
+from hlo2tx8.indexing import Dim, IndexingMap
+from hlo2tx8.partitioner.computation import Scope
+from hlo2tx8.partitioner.instruction import (
+    CONSTANTS,
+    is_conditional,
+    is_elemental,
+    is_free,
+    is_read_as_a_whole,
+    is_slice,
+    is_splat_constant,
+    shape_of,
+    tensor_type,
+)
+from hlo2tx8.partitioner.iteration_space import Access, divides_ranges, iteration_space
+from hlo2tx8.partitioner.reduction_order import reduced_dimensions, why_in_order
+from hlo2tx8.partitioner.reduction_paths import is_reduction, loop_operand_map, num_loop_operands, ranges_after
+from hlo2tx8.schedule.costs import Costs, size_bytes
+
+
+def find_candidates(block: Block, costs: Costs) -> tuple[list[Candidate], tuple[str, ...]]:
+    """The candidates, in program order of their roots, and a line per decision."""
+    walk = _Walk(costs, {op: number for number, op in enumerate(block.ops)})
+    for op in reversed(tuple(block.ops)):
+        walk.visit(op)
+    found = [candidate for candidate in walk.candidates if candidate.whole is None]
+    return sorted(found, key=lambda candidate: candidate.last), tuple(reversed(walk.explain))
+
+
+@dataclass
+class _Walk:
+    costs: Costs
+    position: dict[Operation, int]
+    uses: dict[Operation, list[Use]] = field(default_factory=dict[Operation, list[Use]])
+    candidates: list[Candidate] = field(default_factory=list[Candidate])
+    explain: list[str] = field(default_factory=list[str])
+    last_asked: tuple[Operation, Use, Rows | None] | None = None
+    last_maps: list[IndexingMap | None] = field(default_factory=list["IndexingMap | None"])
+
+    def visit(self, op: Operation) -> None:
+        """Decide where an instruction goes; all of its readers have been visited."""
+        found = self.uses.pop(op, [])
+        if is_kept(op):
+            self._keep(op, found)
+        elif op.name in CONSTANTS:
+            if is_splat_constant(op):
+                self._copy_into(op, [use for use in found if not use.is_outside])
+        elif is_free(op):
+            inside = [use for use in found if _is_at_index(use)]
+            self._copy_into(op, inside)
+            if len(inside) < len(found):
+                self._start(op, [use for use in found if not _is_at_index(use)], "read as a whole", is_loop=True)
+        elif is_elemental(op):
+            if found:
+                self._visit_loop_op(op, found)
+        elif reads_once(op):
+            self._visit_loop_op(op, found)
+        else:
+            self._visit_kernel_op(op, found)
+
+    # ------------------------------------------------------------------------------------------------ decisions
+
+    def _visit_loop_op(self, op: Operation, found: list[Use]) -> None:
+        """An instruction that a loop over elements can hold: its reader's, or one of its own."""
+        places, others = self._places(op, found)
+        if places and not others and len(places) == 1:
+            self._join(op, places[0], f"saves {self.costs.saved(op, 1, 1):.0f} cycles")
+            return
+        if places and self._share(op, found, places, others):
+            return
+        self._start(op, found, self._why_started(op, found), is_loop=True)
+
+    def _visit_kernel_op(self, op: Operation, found: list[Use]) -> None:
+        """An instruction with an emitter of its own: what reads it may be its epilogue."""
+        if why := why_no_epilogue(op, found, self.costs):
+            self._start(op, found, why, is_loop=False)
+            return
+        candidate = found[0].candidate
+        candidate.members[op] = None
+        saved = self.costs.saved(op, 1, 1)
+        self.explain.append(f"{name_of(op)} has {name_of(candidate.root)} as epilogue: saves {saved:.0f} cycles")
+        for operand in op.operands:
+            self._record(operand, Use(candidate, is_outside=True))
+
+    def _why_started(self, op: Operation, found: list[Use]) -> str:
+        """Why an instruction joins none of its readers."""
+        if not found or any(use.is_outside for use in found):
+            return "a result of the program or operand of a fusion of the source"
+        why = next((reason for use in found if (reason := self._why_apart(op, use))), "")
+        if not why and any(use.candidate is found[0].candidate and not use.same_place(found[0]) for use in found):
+            why = "read through several indexing maps"
+        if len({use.candidate for use in found}) == 1:
+            return why
+        return f"read by several fusions{f', {why}' if why else ''}"
+
+    def _places(self, op: Operation, found: list[Use]) -> tuple[list[Use], list[Use]]:
+        """A use per candidate that the instruction can join, the earliest candidate first; and the uses of all others."""
+        of_candidate: dict[Candidate, list[Use]] = {}
+        for use in found:
+            of_candidate.setdefault(use.candidate, []).append(use)
+        places: list[Use] = []
+        others: list[Use] = []
+        for uses in of_candidate.values():
+            is_one = not any(use.is_outside for use in uses) and all(use.same_place(uses[0]) for use in uses)
+            if is_one and not self._why_apart(op, uses[0]):
+                places.append(uses[0])
+            else:
+                others += uses
+        places.sort(key=lambda use: use.candidate.last)
+        return places, others
+
+    def _share(self, op: Operation, found: list[Use], places: list[Use], others: list[Use]) -> bool:
+        """Gives several readers one instruction: in one fusion, as an output of one, or as a copy in each."""
+        ready = [use for use in places if is_output_of(op, use, self.costs)]
+        place = max(ready or places[:1], key=lambda use: size_bytes(use.candidate.root.results[0]))
+        target = place.candidate
+        same = [use for use in places if use.scope is None and use.map == place.map] if place.scope is None else [place]
+        for use in same:
+            if use.candidate is not target and use.candidate.has_index_of(target.root.results[0]):
+                self.explain.append(merge(target, use.candidate, op, self.costs))
+        apart = [use for use in places if use is place or use.candidate is not target]
+        apart.sort(key=lambda use: use is not place)
+        rest = [use for use in found if use.candidate is not target]
+        why = why_no_output(op, place, rest, self.costs) if rest else ""
+        if len(apart) > 1 and not others and copies_are_cheaper(op, apart, self.costs, is_output=not why):
+            for use in apart:
+                self._join(op, use, f"as one of {len(apart)} copies")
+            return True
+        if why:
+            self.explain.append(f"{name_of(op)} is no output of {name_of(target.root)}: {why}")
+            return False
+        if rest:
+            target.add_output(op, self.position[op], [use.candidate for use in rest])
+        what = "an output of" if rest else "shared in"
+        saved = self.costs.saved(op, len(same), 0 if rest else 1)
+        self.explain.append(f"{name_of(op)} is {what} {name_of(target.root)}: saves {saved:.0f} cycles")
+        self._take(op, place)
+        return True
+
+    # ---------------------------------------------------------------------------------------------- conditions
+
+    def _why_apart(self, op: Operation, use: Use) -> str:
+        """The reason why an instruction cannot join a reader's fusion, or ""."""
+        candidate = use.candidate
+        if use.is_outside or not candidate.is_loop:
+            return "operand of a kernel of another kind"
+        if len(candidate.members) >= MAX_INSTRUCTIONS:
+            return f"the fusion has {MAX_INSTRUCTIONS} instructions"
+        if is_reduction(op):
+            rows = rows_of(op, use, self.costs)
+            if isinstance(rows, Rows):
+                return "" if self._stays_affine(op, use, rows) else "its reads would not be affine"
+            if len(op.results) > 1 or use.map is not None:
+                return rows
+        if is_slice(op) and (use.scope is not None or (use.map is not None and (use.map.ranges or use.map.constraints))):
+            return "a slice of which the reader needs a part at a time"
+        return "" if self._stays_affine(op, use, None) else "its reads would not be affine"
+
+    def _stays_affine(self, op: Operation, use: Use, rows: Rows | None) -> bool:
+        """Are all reads of the candidate affine, after splitting dimensions, if `op` joins it?"""
+        output = tensor_type(use.candidate.root.results[0])
+        new = [
+            Access(ranges_after(map, len(output.get_shape())), tensor_type(operand))
+            for operand, map in zip(op.operands, self._operand_maps(op, use, rows), strict=True)
+            if map is not None and has_division(map)
+        ]
+        if not new:
+            return True
+        if any(divides_ranges(access) for access in new):
+            return False
+        return iteration_space(output, [*use.candidate.accesses, *new]).is_affine
+
+    # --------------------------------------------------------------------------------------------------- changes
+
+    def _keep(self, op: Operation, found: list[Use]) -> None:
+        """What stays as it is reads tensors in memory."""
+        here = self.position[op]
+        node = Candidate(op, is_loop=False, first=here, last=here)
+        node.readers.update({use.candidate: None for use in found})
+        for operand in (*op.operands, *captured(op)):
+            self._record(operand, Use(node, is_outside=True))
+
+    def _start(self, op: Operation, found: list[Use], why: str, *, is_loop: bool) -> None:
+        here = self.position[op]
+        candidate = Candidate(op, is_loop, here, here, {op: None}, outputs=dict.fromkeys(op.results))
+        candidate.readers.update({use.candidate: None for use in found})
+        self.candidates.append(candidate)
+        self.explain.append(f"{name_of(op)} starts a fusion: {why}")
+        if is_loop:
+            self._read_operands(op, Use(candidate))
+            return
+        for operand in op.operands:
+            self._record(operand, Use(candidate))
+
+    def _join(self, op: Operation, use: Use, why: str) -> None:
+        self.explain.append(f"{name_of(op)} joins {name_of(use.candidate.root)}: {why}")
+        self._take(op, use)
+
+    def _take(self, op: Operation, use: Use) -> None:
+        use.candidate.members[op] = None
+        self._read_operands(op, use)
+
+    def _copy_into(self, op: Operation, inside: list[Use]) -> None:
+        """A copy of a free instruction for every fusion that reads it."""
+        for use in inside:
+            self._take(op, use)
+
+    def _operand_maps(self, op: Operation, use: Use, rows: Rows | None) -> list[IndexingMap | None]:
+        """The maps to the operands; asked for when an instruction may join, and when it does."""
+        asked = (op, use, rows)
+        if self.last_asked != asked:
+            self.last_asked, self.last_maps = asked, self._new_operand_maps(op, use, rows)
+        return self.last_maps
+
+    def _new_operand_maps(self, op: Operation, use: Use, rows: Rows | None) -> list[IndexingMap | None]:
+        if rows is None:
+            return operand_maps_from(op, use)
+        rank = len(shape_of(use.candidate.root.results[0]))
+        here = use.map or IndexingMap(rows.dims, (), (), tuple(Dim(dim) for dim in range(rank)))
+        return row_operand_maps(op, here, rows, shape_of(use.candidate.root.results[0]))
+
+    def _read_operands(self, op: Operation, use: Use) -> None:
+        if not op.operands:
+            return
+        candidate, scope, rows = use.candidate, use.scope, None
+        if is_reduction(op):
+            found = rows_of(op, use, self.costs) if candidate.root is not op else ""
+            if isinstance(found, Rows):
+                candidate.rows = rows = found
+                scope = rows.scope
+            else:
+                scope = self._loop_scope(op, use)
+        maps = self._operand_maps(op, use, rows)
+        new = [(map, operand) for operand, map in zip(op.operands, maps, strict=True) if map is not None and has_division(map)]
+        rank = len(shape_of(candidate.root.results[0]))
+        candidate.accesses.extend(Access(ranges_after(map, rank), tensor_type(operand)) for map, operand in new)
+        for number, (operand, map) in enumerate(zip(op.operands, maps, strict=True)):
+            if is_read_as_a_whole(op, number):
+                self._record(operand, Use(candidate, is_outside=True))
+                continue
+            inner = Scope(op, number) if is_conditional(op, number) else use.scope
+            if is_reduction(op) and number < num_loop_operands(op):
+                inner = scope
+            self._record(operand, Use(candidate, map=map, scope=inner))
+
+    def _loop_scope(self, op: Operation, use: Use) -> Scope:
+        """The scope of a reduction's loop; the first one of a fusion, at its index, says what its rows are."""
+        scope, candidate = Scope(op, in_loop=True), use.candidate
+        if candidate.rows is None and use.map is None and use.scope is None and not why_in_order(op):
+            rank, shape = len(shape_of(candidate.root.results[0])), shape_of(op.operands[0])
+            dims = loop_operand_map(op, 0, IndexingMap.identity(shape_of(op.results[0]))).dims
+            candidate.rows = Rows(tuple(range(rank, len(dims))), scope, shape, tuple(reduced_dimensions(op)), dims)
+        return scope
+
+    def _record(self, value: SSAValue, use: Use) -> None:
+        if isinstance(value.owner, Operation):
+            self.uses.setdefault(value.owner, []).append(use)
+
+
+def _is_at_index(use: Use) -> bool:
+    """Is it a loop's, at an index?"""
+    return not use.is_outside and use.candidate.is_loop

@@ -1,0 +1,80 @@
+"""Pass plan-fusions: every instruction of @main ends up in a fusion or is control flow; fusions of the source are kept.
+
+Before:
+    %0 = stablehlo.constant 2.0, %1 = stablehlo.broadcast_in_dim %0, %2 = stablehlo.multiply %a, %1
+    %3 = stablehlo.add %2, %a
+    func.return %3
+
+After:
+    %0 = hlo.fusion "add_fusion"(%a) { ^bb0(%p0): the four instructions; stablehlo.return } kind kLoop
+    func.return %0
+
+From the last instruction up, each joins the fusion of its readers where that saves modelled cycles: `candidate_walk` has the
+rules, `costs` what they weigh. Broadcasts, iotas and scalar constants cost nothing: every fusion that needs one has its own.
+Other instructions are fusions of their own. The regions of control flow are fused like @main; a fusion never spans them. A
+dynamic_update_slice is no fusion's: the program writes into the value itself. A fusion of the source with one in it, or with
+an op that became several kernels, is taken apart.
+"""
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block
+from xdsl.passes import ModulePass
+
+from hlo2tx8.errors import InputError
+from hlo2tx8.fusion.build_fusions import build_fusions, move_constants
+from hlo2tx8.fusion.candidate import is_kernel_of_its_own
+from hlo2tx8.fusion.find_candidates import find_candidates
+from hlo2tx8.fusion.fused_module import FusedModule, describe
+from hlo2tx8.fusion.place_constants import place_constants
+from hlo2tx8.hlo.regions import CONTROL, inline_region
+from hlo2tx8.notes import add_notes
+from hlo2tx8.schedule.costs import Costs
+
+
+@dataclass(frozen=True)
+class PlanFusionsPass(ModulePass):
+    """Rewrites @main into fusions; see the module docstring."""
+
+    name = "plan-fusions"
+
+    explain: bool = False
+    chip: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        planned = plan_fusions(op, self.chip)
+        if self.explain:
+            add_notes(op, planned.explain)
+
+
+def plan_fusions(module: ModuleOp, chip: str = "") -> FusedModule:
+    """Fuse @main in place for a chip, and describe the result; InputError if there is no @main."""
+    from hlo2tx8.device.chip import load_chip
+
+    main = next((f for f in module.body.block.ops if isinstance(f, FuncOp) and f.sym_name.data == "main"), None)
+    if main is None:
+        raise InputError("E1004", "the module has no function @main")
+    block = main.body.block
+    place_constants(block)
+    explain = _fuse(block, {}, Costs.of(load_chip(chip)))
+    return describe(module, explain)
+
+
+def _fuse(block: Block, taken: dict[str, int], costs: Costs) -> tuple[str, ...]:
+    """Fuse a block after the regions of its control flow; a line per decision. `taken` counts the fusions of a name."""
+    explain: list[str] = []
+    for op in tuple(block.ops):
+        if op.name == "hlo.fusion" and any(is_kernel_of_its_own(inner) for inner in op.regions[0].block.ops):
+            inline_region(op, op.regions[0].block, list(op.operands))
+    for op in tuple(block.ops):
+        if op.name in CONTROL:
+            for region in op.regions:
+                explain += _fuse(region.block, taken, costs)
+        elif op.name == "hlo.fusion":
+            move_constants(op)
+    candidates, decisions = find_candidates(block, costs)
+    build_fusions(block, candidates, taken)
+    return (*explain, *decisions)

@@ -1,0 +1,79 @@
+"""One instruction for several readers: fusions that become one, results that are outputs besides, copies.
+
+negate(x), abs(x), x = tanh(a)          one fusion with two outputs: x is neither written nor read
+x, negate(x)                            x is an output of the fusion of negate
+"""
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.ir import Operation
+
+from hlo2tx8.fusion.candidate import MAX_INSTRUCTIONS, MAX_OUTPUTS, Candidate, Rows, Use, name_of, reads_once
+from hlo2tx8.fusion.row_candidates import kept_dims, rows_of
+from hlo2tx8.indexing import Dim
+from hlo2tx8.partitioner.instruction import is_elementwise, shape_of
+from hlo2tx8.schedule.costs import SLOW, Costs, size_bytes
+
+CLEARLY = 0.75
+"""Copies must cost less than this share of the other way: what they read gets more readers, too."""
+
+
+def merge(target: Candidate, other: Candidate, op: Operation, costs: Costs) -> str:
+    """Make two readers of `op` at the same index one fusion, if they can be; what was decided."""
+    why = ""
+    if len(target.members) + len(other.members) > MAX_INSTRUCTIONS or len(target.outputs) + len(other.outputs) > MAX_OUTPUTS:
+        why = "together they have too many instructions or outputs"
+    elif target.rows and other.rows and target.rows != other.rows:
+        why = "their reductions go over different rows"
+    elif target.reaches(other) or other.reaches(target):
+        why = "one reads what is made of the other"
+    names = f"{name_of(target.root)} and {name_of(other.root)}"
+    if why:
+        return f"{names} stay apart: {why}"
+    target.absorb(other)
+    return f"{names} become one fusion: saves {costs.kernel + costs.transfer(op.results[0]):.0f} cycles"
+
+
+def is_output_of(op: Operation, use: Use, costs: Costs) -> bool:
+    """Is it at the index of the reader's fusion, or one element for each row of it?"""
+    if use.scope is not None:
+        return False
+    if use.map is None:
+        return use.candidate.has_index_of(op.results[0])
+    shape = shape_of(use.candidate.root.results[0])
+    dims = [result.index for result in use.map.results if isinstance(result, Dim)]
+    if use.map.constraints or len(dims) < len(use.map.results) or len(use.map.dims) != len(shape):
+        return False
+    if dims != sorted(set(dims)) or shape_of(op.results[0]) != tuple(shape[dim] for dim in dims):
+        return False
+    rows = rows_of(op, use, costs) if reads_once(op) else use.candidate.rows
+    if rows is None:
+        return len(dims) < len(shape)  # of rows that a reduction before it may join
+    return isinstance(rows, Rows) and rows.scope is None and dims == [dim.index for dim in kept_dims(rows)]
+
+
+def why_no_output(op: Operation, place: Use, rest: Sequence[Use], costs: Costs) -> str:
+    """Why it cannot be an output of a reader's fusion that the readers `rest` get, or ""."""
+    if not is_output_of(op, place, costs):
+        return "it is at another index"
+    if len(place.candidate.outputs) >= MAX_OUTPUTS:
+        return f"there are {MAX_OUTPUTS} already"
+    if any(use.candidate.reaches(place.candidate) for use in rest):
+        return "another reader lies between them"
+    return ""
+
+
+def copies_are_cheaper(op: Operation, places: Sequence[Use], costs: Costs, *, is_output: bool) -> bool:
+    """Is it cheap, and does reading its operands in each place weigh less than writing and reading its result?
+
+    `is_output`: it could be written by the first of the fusions, which has it anyway.
+    """
+    if not is_elementwise(op) or op.name.partition(".")[2] in SLOW or (is_output and places[0].map is not None):
+        return False
+    read, again = sum(map(size_bytes, op.operands)), len(places) - 1
+    moved = size_bytes(op.results[0]) * (1 + (again if is_output else len(places)))
+    own = max(1, prod(shape_of(op.results[0])))
+    times = sum(max(1.0, prod(shape_of(use.candidate.root.results[0])) / own) for use in places) - 1
+    kernel = 0 if is_output else costs.kernel
+    return CLEARLY * (moved / costs.ddr_rate + kernel) > again * read / costs.ddr_rate + times * costs.compute(op)

@@ -1,0 +1,153 @@
+"""The arrays a module takes and gives: names, shapes, dtypes; the check of what a caller passes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from math import prod
+from typing import Any, cast
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType
+from xdsl.ir import Attribute
+
+from hlo2tx8.dialects.layout import is_row_major, minor_to_major
+from hlo2tx8.errors import CapacityError, InputError
+from hlo2tx8.hlo.expansion import SIGNATURE
+from hlo2tx8.hlo.module import find_main
+from hlo2tx8.hlo.types import numpy_dtype
+
+Array = npt.NDArray[Any]
+PREFIX = {"float": "f", "bfloat": "bf", "int": "s", "uint": "u", "bool": "pred", "complex": "c"}
+
+
+@cache
+def dtype_of(name: str) -> np.dtype[Any]:
+    """The dtype of that numpy or ml_dtypes name."""
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+
+@dataclass(frozen=True)
+class Port:
+    """One input or output: `bf16[6,512,4096]` is shape (6, 512, 4096) of dtype name "bfloat16".
+
+    `layout` is minor to major; () is row major. Callers pass and get arrays in logical order, DDR has the layout's order.
+    The compiler takes complex arrays apart: they are pairs of floats, [..., 2].
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    name: str = ""
+    layout: tuple[int, ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        return prod(self.shape) * dtype_of(self.dtype).itemsize
+
+    def to_device(self, array: Array) -> Array:
+        """The elements in the order they have in DDR, in an array of the logical shape."""
+        if not self.layout:
+            return array
+        return np.ascontiguousarray(np.transpose(array, self.layout[::-1])).reshape(self.shape)
+
+    def from_device(self, array: Array) -> Array:
+        """The inverse of `to_device`."""
+        array = self.put_together(array)
+        if not self.layout:
+            return array
+        order = self.layout[::-1]
+        physical = array.reshape([self.shape[dim] for dim in order])
+        return np.ascontiguousarray(np.transpose(physical, np.argsort(order)))
+
+    def taken_apart(self, array: Array) -> Array:
+        """A complex array as pairs of floats; any other as it is."""
+        if array.dtype.kind != "c":
+            return array
+        part = np.dtype(f"float{4 * array.dtype.itemsize}")
+        return np.ascontiguousarray(array).reshape(-1).view(part).reshape(*array.shape, 2)
+
+    def put_together(self, array: Array) -> Array:
+        """The inverse of `taken_apart`."""
+        dtype = dtype_of(self.dtype)
+        if dtype.kind != "c" or array.dtype == dtype:
+            return array
+        return np.ascontiguousarray(array).reshape(-1).view(dtype).reshape(self.shape)
+
+    def __str__(self) -> str:
+        return f"{short_dtype(self.dtype)}[{','.join(map(str, self.shape))}]"
+
+
+def short_dtype(name: str) -> str:
+    """HLO's word for a dtype name: float32 → f32, int8 → s8, bool → pred, float8_e4m3fn → f8e4m3fn."""
+    stem = name.rstrip("0123456789")
+    if stem in PREFIX and "_" not in name:
+        return PREFIX[stem] + name[len(stem) :]
+    return name.replace("float", "f", 1).replace("_", "")
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Inputs and outputs of @main in order."""
+
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+    def check(self, arrays: Sequence[object]) -> tuple[Array, ...]:
+        """The arrays as numpy arrays in C order; InputError on a wrong count, shape or dtype."""
+        if len(arrays) != len(self.inputs):
+            wanted = ", ".join(map(str, self.inputs))
+            raise InputError("E1004", f"takes {len(self.inputs)} inputs ({wanted}), got {len(arrays)}")
+        return tuple(
+            array
+            if type(array) is np.ndarray and array.dtype == dtype and array.shape == shape and array.flags.c_contiguous
+            else _checked(index, self.inputs[index], array)
+            for index, (array, (shape, dtype)) in enumerate(zip(arrays, self._wanted, strict=True))
+        )
+
+    @cached_property
+    def _wanted(self) -> tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]:
+        return tuple((port.shape, dtype_of(port.dtype)) for port in self.inputs)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Are all arrays in DDR as callers have them?"""
+        return not any(port.layout or dtype_of(port.dtype).kind == "c" for port in (*self.inputs, *self.outputs))
+
+    def check_capacity(self, ddr_bytes: int) -> None:
+        """CapacityError where one array, or all of them together, exceed the DDR."""
+        ports = (*self.inputs, *self.outputs)
+        for port in ports:
+            if port.size_bytes > ddr_bytes:
+                raise CapacityError("E1005", f"{port} needs {port.size_bytes:,} bytes, the chip's DDR holds {ddr_bytes:,}")
+        total = sum(port.size_bytes for port in ports)
+        if total > ddr_bytes:
+            raise CapacityError("E1005", f"inputs and outputs need {total:,} bytes, the chip's DDR holds {ddr_bytes:,}")
+
+
+def _checked(index: int, port: Port, value: object) -> Array:
+    array: Array = np.asarray(value)
+    if array.shape != port.shape or array.dtype != dtype_of(port.dtype):
+        raise InputError("E1004", f"input {index} should be {port}, got {Port(array.shape, array.dtype.name)}")
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def signature_of(module: ModuleOp) -> Signature:
+    """Inputs and outputs of @main; those the source has, whatever the IR has for them now."""
+
+    main = find_main(module)
+    types = main.attributes.get(SIGNATURE, main.function_type)
+    assert isinstance(types, FunctionType)
+    return Signature(tuple(map(port_of, types.inputs)), tuple(map(port_of, types.outputs)))
+
+
+def port_of(type_: Attribute) -> Port:
+    """Shape and dtype of a tensor type; InputError for tokens, tuples and dynamic shapes."""
+
+    if not isinstance(type_, TensorType):
+        raise InputError("E1004", f"{type_} is no array")
+    tensor = cast(TensorType[Attribute], type_)
+    if not tensor.has_static_shape():
+        raise InputError("E1004", f"{type_} has no static shape")
+    layout = () if is_row_major(tensor) else minor_to_major(tensor)
+    return Port(tuple(tensor.get_shape()), numpy_dtype(tensor.get_element_type()).name, layout=layout)

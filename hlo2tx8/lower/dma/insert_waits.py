@@ -1,0 +1,118 @@
+"""SCHEDULED → SCHEDULED: waits and barriers that the queues do not give.
+
+Engines order accesses of one tile to the same SPM bytes by themselves. The kernel core's vector operations and DTE do not take
+part: they wait until every engine has finished that has an access under way to their buffers, or to buffers that are dead by then
+and may lie at the same addresses; other engines wait so for DTE. What DTE does to other tiles' buffers is ordered by
+`xla.sync_tiles`, which as the end of a kernel waits for all engines, then all tiles meet.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from xdsl.context import Context
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from hlo2tx8.device.isa import RANGE_CHECKED, Engine, Instruction
+from hlo2tx8.device.isa.kc_control import KcBarrier, KcWait
+from hlo2tx8.dialects import spm, vec, xla
+from hlo2tx8.lower.dma.allocate_spm import LiveRange, live_ranges
+
+Pending: TypeAlias = dict[Engine, dict[SSAValue, None]]
+"""By engine the buffers that it has an access under way to."""
+QUEUES = tuple(e for e in Engine if e is not Engine.KC)
+
+
+@dataclass(frozen=True)
+class InsertWaitsPass(ModulePass):
+    """Inserts KcWait and KcBarrier; see the module docstring."""
+
+    name = "insert-waits"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.body.block.ops:
+            if isinstance(function, func.FuncOp) and not function.is_declaration:
+                _Waits(live_ranges(function)).block(function.body.block, {}, insert=True)
+                _meet(function.body.block.last_op)
+
+
+@dataclass(frozen=True)
+class _Waits:
+    """`ranges` tells which buffers may get the same addresses."""
+
+    ranges: Mapping[SSAValue, LiveRange]
+    touched: dict[Operation, list[SSAValue]] = field(default_factory=dict[Operation, list[SSAValue]])
+    """The buffers of each instruction, which is seen twice for every loop around it."""
+
+    def block(self, block: Block, before: Pending, insert: bool) -> Pending:
+        """Pending accesses at the end of a block, of those pending before it; inserts waits on the way if asked to."""
+        pending = {engine: dict(held) for engine, held in before.items()}
+        for op in list(block.ops):
+            match op:
+                case scf.ForOp():
+                    # Accesses of one turn are pending at the start of the next.
+                    _add(pending, self.block(op.body.block, pending, insert=False))
+                    _add(pending, self.block(op.body.block, pending, insert))
+                case scf.IfOp():
+                    _add(pending, self.block(op.true_region.block, pending, insert))
+                case xla.SyncTilesOp():
+                    if insert:
+                        _meet(op)
+                    pending.clear()
+                case Instruction() | vec.ReadScalarOp():
+                    self._instruction(op, pending, insert)
+                case _:
+                    pass
+        return pending
+
+    def _instruction(self, op: Instruction | vec.ReadScalarOp, pending: Pending, insert: bool) -> None:
+        """What is pending behind an instruction."""
+        buffers = self.touched.get(op)
+        if buffers is None:
+            buffers = self.touched[op] = _buffers(op)
+        engine = op.ENGINE if isinstance(op, Instruction) else Engine.KC
+        unordered = ((e, held) for e, held in pending.items() if not _is_ordered(e, engine))
+        engines = frozenset(e for e, held in unordered if any(self._may_meet(b, other) for other in held for b in buffers))
+        if engines and insert:
+            block = op.parent_block()
+            assert block is not None
+            block.insert_op_before(KcWait.make(engines=_mask(engines)), op)
+        for other in engines:
+            pending[other].clear()
+        if engine is not Engine.KC:
+            pending.setdefault(engine, {}).update(dict.fromkeys(buffers))
+
+    def _may_meet(self, a: SSAValue, b: SSAValue) -> bool:
+        return a is b or not self.ranges[a].overlaps(self.ranges[b])
+
+
+def _buffers(op: Instruction | vec.ReadScalarOp) -> list[SSAValue]:
+    if isinstance(op, vec.ReadScalarOp):
+        return [spm.root_buffer(op.address)]
+    fields = [op.field(a.field) for a in op.accesses() if a.space == "spm"]
+    return [spm.root_buffer(f) for f in fields if isinstance(f, SSAValue)]
+
+
+def _is_ordered(earlier: Engine, later: Engine) -> bool:
+    """Do the queues order accesses of these engines?"""
+    return earlier is later or (earlier in RANGE_CHECKED and later in RANGE_CHECKED)
+
+
+def _add(pending: Pending, more: Pending) -> None:
+    for engine, held in more.items():
+        pending.setdefault(engine, {}).update(held)
+
+
+def _mask(engines: frozenset[Engine]) -> int:
+    return sum(1 << e.value for e in engines)
+
+
+def _meet(before: Operation | None) -> None:
+    """All engines idle, all tiles together."""
+    assert before is not None
+    block = before.parent_block()
+    assert block is not None
+    block.insert_ops_before([KcWait.make(engines=_mask(frozenset(QUEUES))), KcBarrier.make()], before)

@@ -1,0 +1,95 @@
+"""Loads at places that data decide, as kernel-core and DMA instructions.
+
+one place     the kernel core reads the shift into a register, RDMA loads the whole box from there
+rows          a loop over the lanes along which the shift varies: a register and an RDMA each
+elements      few bytes each, of a tensor that fits the scratchpad: the kernel core gathers them from a copy of it
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.builder import Builder
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import IntegerType, Signedness, i1
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from hlo2tx8.device.formats import Format
+from hlo2tx8.dialects import vec, xla
+from hlo2tx8.indexing import Const
+from hlo2tx8.lower.box_levels import Level, Size, dense_strides
+from hlo2tx8.lower.select.step_builder import INDEX, StepBuilder
+
+MIN_ROW_BYTES = 64
+"""A shorter run costs DMA as much as this many bytes."""
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Lanes `0 .. num_outer - 1` are walked one by one; those inside of them make one box, a row."""
+
+    step: StepBuilder
+    strides: tuple[int, ...]
+    num_outer: int
+
+    @staticmethod
+    def of(step: StepBuilder, strides: Sequence[int], varying: Sequence[int]) -> "Walk":
+        """The longest rows for a shift that varies along these lanes; DMA does not run backwards."""
+        backwards = [k for k, stride in enumerate(strides) if stride < 0]
+        apart = [k for k in (*varying, *backwards) if step.shape[k] != 1]
+        return Walk(step, tuple(strides), max(apart, default=-1) + 1)
+
+    @property
+    def row_elements(self) -> int:
+        """Elements of a full row."""
+        return prod(self.step.shape[self.num_outer :])
+
+
+def same_in_all_steps(step: StepBuilder, op: vec.LoadOp) -> int | None:
+    """Where a load starts that repeats some elements over lanes and is the same in every step: it is done once, before them."""
+    owner, strides = op.offset.owner, vec.ints(op.strides)
+    if not isinstance(owner, xla.ApplyIndexingOp) or op.fill is not None or vec.ints(op.clipped):
+        return None
+    start = owner.map.data.results[owner.results.index(op.offset)]
+    repeats = any(stride == 0 and size > 1 for stride, size in zip(strides, step.shape, strict=True))
+    first = next((lane for lane, size in enumerate(step.shape) if size > 1), 0)
+    is_prefix = all(lane == first and strides[lane] == 0 for lane in step.valid)
+    return start.value if isinstance(start, Const) and repeats and is_prefix else None
+
+
+def load_rows(walk: Walk, source: SSAValue, offset: Size, shift: SSAValue, shift_format: Format, fmt: Format) -> SSAValue:
+    """The rows, each from where its lane of `shift` says, dense in the order of the lanes."""
+    step, dst = walk.step, walk.step.alloc(fmt)
+    outer = step.builder
+    blocks: list[Block] = []
+    dense = dense_strides(step.extents, step)
+    start: Size = offset
+    lane: Size = 0
+    for k in range(walk.num_outer):
+        block = Block(arg_types=[INDEX])
+        lower, upper, stride = (step.value(bound) for bound in (0, step.extents[k], 1))
+        step.insert(scf.ForOp(lower, upper, stride, [], Region(block)))
+        step.builder = Builder(InsertPoint.at_end(block))
+        blocks.append(block)
+        start = step.add(start, step(block.args[0], walk.strides[k]))
+        lane = step.add(lane, step(block.args[0], dense[k]))
+    place = read_scalar(step, shift, lane, shift_format)
+    levels = [Level(n, (s,)) for n, s in zip(step.extents, walk.strides, strict=True)][walk.num_outer :]
+    step.load(step.at(dst, step(lane, fmt.bytes)), source, step.add(start, place), levels, fmt)
+    for block in blocks:
+        block.add_op(scf.YieldOp())
+    step.builder = outer
+    return dst
+
+
+def read_scalar(step: StepBuilder, vector: SSAValue, lane: Size, fmt: Format) -> SSAValue:
+    """The integer in a lane of a vector, as an index."""
+    address = step.at(vector, step(lane, fmt.bytes))
+    return step.insert(vec.ReadScalarOp(address, _integer_type(fmt))).result
+
+
+def _integer_type(fmt: Format) -> Attribute:
+    if fmt is Format.PRED:
+        return i1
+    return IntegerType(8 * fmt.bytes, Signedness.UNSIGNED if fmt.name.startswith("U") else Signedness.SIGNLESS)

@@ -1,0 +1,120 @@
+"""A reduction over lanes of a step as instructions, and what is the same in the lanes that were joined.
+
+    %m = vec.reduce_lanes over [1] ...      [8, 1024] to [8] by CT
+    %s = arith.divf %m, %n                  on [8]: values that do not vary along the joined lanes have one element for all of them
+    %d = arith.subf %x, %s                  [8] to [8, 64] to [8, 1024] by TDMA, then VV
+
+Such a box has two selectors: one for its lanes, and one, `rows`, for boxes that have one lane along the joined dimensions.
+"""
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Block, Operation
+
+from hlo2tx8.device.formats import Format
+from hlo2tx8.device.isa import Instruction
+from hlo2tx8.device.isa.ct_reduce import MOST_POINTS, MOST_REDUCED, CtReduceMax, CtReduceMin, CtReduceSum
+from hlo2tx8.dialects import vec
+from hlo2tx8.errors import CompileError
+from hlo2tx8.lower.box_levels import Level, dense_strides
+from hlo2tx8.lower.element_format import Splat, Vector, storage_format
+from hlo2tx8.lower.select.select_reduce import combine, ct_reduction, halve, reduce_rows, to_outer
+from hlo2tx8.lower.select.step_builder import StepBuilder
+from hlo2tx8.lower.vectorize.varying_lanes import Known, varying_lanes
+
+if TYPE_CHECKING:
+    from hlo2tx8.lower.select.select_box import BoxSelector
+
+NEUTRAL: dict[type[Instruction], float] = {CtReduceSum: -0.0, CtReduceMax: -np.inf, CtReduceMin: np.inf}
+CHUNK = 64
+"""Elements that repeat one: a row is filled by runs of as many, not one by one."""
+
+
+def joined_lanes(block: Block) -> tuple[int, ...]:
+    """The lanes that reductions of the box join, () if there is none; CompileError if they do not agree."""
+    found = list(dict.fromkeys(op.lanes for op in block.ops if isinstance(op, vec.ReduceLanesOp)))
+    if len(found) > 1:
+        raise CompileError("E3201", f"reductions of one step join different lanes: {found}")
+    return found[0] if found else ()
+
+
+def row_step(step: StepBuilder, joined: Sequence[int]) -> StepBuilder:
+    """The step with one lane along the dimensions that are joined."""
+    shape = tuple(1 if lane in joined else size for lane, size in enumerate(step.shape))
+    valid = {lane: size for lane, size in step.valid.items() if lane not in joined}
+    return StepBuilder(step.builder, step.prologue, shape, valid, step.origin)
+
+
+def is_of_rows(op: Operation, joined: Sequence[int], known: Known) -> bool:
+    """Is there one element of all that the operation gives or stores for the lanes that are joined?"""
+    match op:
+        case vec.StoreOp() | vec.StoreAtOp():
+            strides = vec.ints(op.strides)
+            return not any(strides[lane] for lane in joined)
+        case vec.ReduceLanesOp():
+            return False
+        case _:
+            results = [result for result in op.results if isinstance(result.type, VectorType)]
+            return bool(results) and not any(set(varying_lanes(result, known)) & set(joined) for result in results)
+
+
+def select_reduce_lanes(s: "BoxSelector", rows: "BoxSelector", op: vec.ReduceLanesOp) -> list[Vector]:
+    """The results, as vectors of `rows`."""
+    combiner, step = op.combiner.block, rows.step
+    formats = [storage_format(value.type) for value in op.elements]
+    elements = [s.buffer(s.vector(value)) for value in op.elements]
+    lanes, is_inner = prod(s.step.shape[lane] for lane in op.lanes), _is_inner(s.step.shape, op.lanes)
+    kind = ct_reduction(combiner, formats[0])
+    if lanes == 1:
+        joined: list[Vector] = [*elements]
+    elif kind is not None and is_inner and lanes <= MOST_REDUCED and step.num_lanes <= MOST_POINTS:
+        joined = [reduce_rows(step, kind, elements[0], lanes, formats[0])]
+        if _is_neutral(kind, rows.vector(op.init[0])):
+            return joined
+    else:
+        if is_inner and step.num_lanes > 1:
+            elements = [to_outer(step, value, lanes, fmt) for value, fmt in zip(elements, formats, strict=True)]
+        joined = halve(rows, combiner, elements, lanes, formats)
+    return combine(rows, combiner, [*(rows.vector(value) for value in op.init), *joined])
+
+
+def _is_neutral(kind: type[Instruction], initial: Vector) -> bool:
+    """Is what CT reduced still the same when it is joined with this?"""
+    if not isinstance(initial, Splat):
+        return False
+    neutral = np.array(NEUTRAL[kind], initial.fmt.numpy_dtype)
+    return initial.bits == int.from_bytes(neutral.tobytes(), "little")
+
+
+def _is_inner(shape: Sequence[int], joined: Sequence[int]) -> bool:
+    """Do the joined lanes lie inside of the others? Else they must lie outside of them all."""
+    moving = [lane for lane, size in enumerate(shape) if size > 1]
+    kept = [lane for lane in moving if lane not in joined]
+    own = [lane for lane in moving if lane in joined]
+    if not kept or not own or max(kept) < min(own):
+        return True
+    if max(own) < min(kept):
+        return False
+    raise CompileError("E3201", f"the lanes {own} that are joined lie between others of the box {list(shape)}")
+
+
+def expand(s: "BoxSelector", rows: "BoxSelector", value: Vector, fmt: Format) -> Vector:
+    """A vector of the rows in every lane of the box."""
+    if isinstance(value, Splat) or s.step.num_lanes == rows.step.num_lanes:
+        return value
+    step, result = s.step, s.step.alloc(fmt)
+    read, write = dense_strides(rows.step.extents, step), dense_strides(step.extents, step)
+    is_joined = [a != b for a, b in zip(step.shape, rows.step.shape, strict=True)]
+    levels = [Level(e, (0 if j else r, w)) for e, r, w, j in zip(step.extents, read, write, is_joined, strict=True)]
+    width = prod(size for size, j in zip(step.shape, is_joined, strict=True) if j)
+    if _is_inner(step.shape, [k for k, j in enumerate(is_joined) if j]) and width % CHUNK == 0 and width > CHUNK:
+        count = rows.step.count()
+        chunks = step.alloc(fmt, rows.step.num_lanes * CHUNK)
+        step.move(chunks, value, [Level(count, (1, CHUNK)), Level(CHUNK, (0, 1))], fmt)
+        value, levels = chunks, [Level(count, (CHUNK, width)), Level(width // CHUNK, (0, CHUNK)), Level(CHUNK, (1, 1))]
+    step.move(result, value, levels, fmt)
+    return result

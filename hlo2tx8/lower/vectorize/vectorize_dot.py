@@ -1,0 +1,233 @@
+"""A block of a contraction inside of a box: rows and columns become vectors of their own, without each other's lanes.
+
+Before:                                                          After, in a box of 256 columns by 256 rows, [4, 256, 64]:
+    %s = xla.dot lanes 128 init(%a : f32) {                          %s = vec.dot(%a) depth [2, 64] {
+    ^bb0(%l: index):
+      %o = xla.apply_indexing #map(%tile)[%s, %l0, %l1, %l2, %l]       %o = xla.apply_indexing #map0(%tile, %s)
+      %x = tensor.extract %p0[%o]                                      %x = vec.load %p0[%o] {strides = [64, 1024, 1]}
+      xla.yield %x : bf16                                              xla.yield %x : vector<2x256x64xbf16>
+    } by { ... }                                                     } by { ... xla.yield %y : vector<4x128x64xbf16> }
+
+The line of a window takes the place of the rows along it: an image is read once for all elements of its windows. The lanes of a
+side are in the order in which the matrix engine reads it: blocks of channels outermost, channels innermost. Where
+the depth is contiguous in memory it is the channels, else the innermost rows or columns are, unless their number varies.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.builder import Builder
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from hlo2tx8.device.formats import Format
+from hlo2tx8.device.layouts import Blocked
+from hlo2tx8.dialects import vec, xla
+from hlo2tx8.dialects.xla_dot import Window
+from hlo2tx8.indexing import Const, Dim, Expr, Sym, Variable
+from hlo2tx8.lower.element_format import format_of
+from hlo2tx8.lower.select.channel_blocks import EngineOrderError
+from hlo2tx8.lower.vectorize.lane_access import Constraint, LaneClip, LaneSpace, Region
+
+if TYPE_CHECKING:
+    from hlo2tx8.lower.vectorize.vectorize_box import BoxBuilder
+
+
+def vectorize_dot(box: "BoxBuilder", op: xla.DotOp, region: Region) -> None:
+    """Emits `op`, met under `region`, through the builder of its box."""
+    if not region.is_whole:
+        raise EngineOrderError("E3007", "a contraction serves a part of the lanes only")
+    init = box.vector(op.init)
+    width = block_width(format_of(op.element_type))
+    *taps, size = op.lane_shape
+    depth = (*taps, size // width, width) if size > width and size % width == 0 else op.lane_shape
+    rows, columns = (_Side(box, side.block, op.lane_shape) for side in (op.row, op.column))
+    windows = op.window_list
+    _take_lanes(rows, columns, box.space.shape, is_per_channel=op.is_per_channel is not None)
+    shared = sorted(rows.used & columns.used)
+    if windows:
+        rows.check_windows(windows)
+        orders = _window_orders(rows, columns, shared, len(depth), op)
+    else:
+        orders = rows.order(shared, depth, width), columns.order(shared, depth, width)
+    row, column = rows.emit(orders[0], depth, windows), columns.emit(orders[1], depth, ())
+    is_per_channel, is_backward = op.is_per_channel is not None, op.is_backward is not None
+    new = vec.DotOp(
+        init, depth, *orders, row, column, windows, is_per_channel=is_per_channel, is_backward=is_backward, parts=op.num_parts
+    )
+    new.attributes.update(op.attributes)
+    box.values[op.res] = box.builder.insert(new).res
+
+
+def _take_lanes(rows: "_Side", columns: "_Side", shape: Sequence[int], *, is_per_channel: bool) -> None:
+    """Every lane belongs to a side, also one that no element depends on: where an operand is the same everywhere.
+
+    The last lanes are columns, those in front of them rows.
+    """
+    last = len(shape) - 1
+    if is_per_channel and last in rows.used:
+        columns.used |= {last}
+    missing = {lane for lane, size in enumerate(shape) if size > 1} - rows.used - columns.used
+    own, across = rows.used - columns.used, columns.used - rows.used
+    behind = {lane for lane in missing if (lane > max(own) if own else lane == last) and lane > max(across, default=-1)}
+    if is_per_channel and missing:
+        raise EngineOrderError("E3007", "a convolution per channel does not depend on all lanes")
+    columns.used |= behind
+    rows.used |= missing - behind
+
+
+def block_width(fmt: Format) -> int:
+    """Channels of a block of the engine's operands in a format."""
+    return Blocked(fmt, 1, 1, 1).block_width
+
+
+def _window_orders(rows: "_Side", columns: "_Side", shared: Sequence[int], rank: int, op: xla.DotOp) -> tuple[list[int], list[int]]:
+    """The lane dimensions of an image and of its weights: blocks of features, the plane or elements and filters, features; or of
+    an image and of the gradient under its windows: the plane or elements, channels."""
+    windows = op.window_list
+    taps = [-1 - depth for depth in range(len(windows))]
+    plane = [lane for lane in sorted(rows.used | {w.lane for w in windows}) if lane not in shared]
+    filters = [lane for lane in sorted(columns.used) if lane not in shared]
+    if op.is_backward is not None:
+        return [*shared, *plane], [*shared, *taps, *filters]
+    if op.is_per_channel is not None:
+        return [*shared[:-1], *plane, *shared[-1:]], [*shared[:-1], *taps, *shared[-1:]]
+    *blocks, features = (-1 - depth for depth in range(len(windows), rank))
+    return [*shared, *blocks, *plane, features], [*shared, *blocks, *taps, *filters, features]
+
+
+class _Side:
+    """One of the two regions of a dot, in the space of its box with the depth as one more lane dimension behind the others."""
+
+    def __init__(self, box: "BoxBuilder", block: Block, sizes: Sequence[int]) -> None:
+        self.box, self.block = box, block
+        self.rank = len(box.space.lanes)
+        self.space = LaneSpace(box.space.fixed, (*box.space.lanes, *(Variable(0, size - 1, "lane") for size in sizes)))
+        indices, loads = self._reads()
+        leaves = {leaf.index for expr in indices for leaf in self.space.simplify(expr).leaves() if isinstance(leaf, Sym)}
+        self.used = frozenset(leaf for leaf in leaves if leaf < self.rank)
+        self.indices, self.loads = indices, loads
+
+    def _reads(self) -> tuple[list[Expr], list[Expr]]:
+        """All index expressions on which elements depend, and those of them that are offsets in tensors."""
+        known = dict(self.box.indices)
+        known.update((arg, Sym(self.rank + number)) for number, arg in enumerate(self.block.args))
+        found: list[Expr] = []
+        loads: list[Expr] = []
+        for op in self.block.walk():
+            match op:
+                case xla.ApplyIndexingOp():
+                    dims, syms = _operands(op, known)
+                    for result, expr in zip(op.results, op.map.data.results, strict=True):
+                        known[result] = expr.substitute(dims, syms)
+                case xla.InDomainOp():
+                    dims, syms = _operands(op, known)
+                    for expr, interval in op.map.data.constraints:
+                        placed = expr.substitute(dims, syms)
+                        if not interval.encloses(self.space.bounds(self.space.simplify(placed))):
+                            found.append(placed)
+                case tensor.ExtractOp():
+                    found.append(known[op.indices[0]])
+                    loads.append(known[op.indices[0]])
+                case _:
+                    found.extend(known[operand] for operand in op.operands if operand in known)
+                    self._check(op)
+        return found, loads
+
+    def _check(self, op: Operation) -> None:
+        """Vectors from outside have lanes that this side has not."""
+        for operand in op.operands:
+            if isinstance(self.box.values.get(operand, operand).type, VectorType):
+                raise EngineOrderError("E3007", f"{op.name} inside of a contraction reads a vector from outside of it")
+
+    def check_windows(self, windows: Sequence[Window]) -> None:
+        """What is read goes along the lines of the windows; where a line has one row only, its elements are its places."""
+        for expr in self.indices:
+            access = self.space.access(expr)
+            for w in windows:
+                if access is not None and self.box.space.shape[w.lane] == w.dilation == 1:
+                    continue
+                strides = (0, 0) if access is None else (access.strides[w.lane], access.strides[self.rank + w.depth])
+                if access is None or strides[0] * w.dilation != strides[1] * w.stride:
+                    raise EngineOrderError("E3007", f"an index of a convolution does not go along the line of its windows: {expr}")
+
+    def order(self, shared: Sequence[int], depth: Sequence[int], width: int) -> list[int]:
+        """The lane dimensions of the side as the engine reads them; those of the depth as -1 and -2."""
+        own = [lane for lane in sorted(self.used) if lane not in shared]
+        batch = list(shared)
+        last = own[-1] if own else None
+        if last is not None and self._stride(self.rank) != 1 and self._stride(last) == 1:
+            depth_lanes, ragged = [-1 - j for j in range(len(depth))], {clip.lane for clip in self.box.guard.clips}
+            if len(own) > 1 and self.box.space.shape[last] == width and last not in ragged:
+                return [*batch, *own[:-1], *depth_lanes, last]
+            if not ragged & set(own):
+                return [*batch, *depth_lanes, *own]
+        outer, inner = ([-1], [-2]) if len(depth) > 1 else ([], [-1])
+        return [*batch, *outer, *own, *inner]
+
+    def _stride(self, lane: int) -> int:
+        """Elements of the first tensor that is read between neighbours along a lane dimension; 0 if that is not known."""
+        access = self.space.access(self.loads[0]) if self.loads else None
+        return access.strides[lane] if access is not None else 0
+
+    def emit(self, order: Sequence[int], depth: Sequence[int], windows: Sequence[Window]) -> Block:
+        """The block of the side on vectors with these lane dimensions."""
+        box, block = self.box, Block()
+        of_lane = {w.lane: w for w in windows}
+        lanes = [self._variable(lane, depth, of_lane.get(lane)) for lane in order]
+        outer = box.builder, box.space, box.guard, dict(box.indices), dict(box.conditions)
+        known = dict(box.loads), dict(box.bounds), dict(box.splats)
+        dims = [Dim(i) for i in range(len(box.space.fixed))]
+        syms: list[Expr] = [Sym(order.index(lane)) if lane in order else Const(0) for lane in range(self.rank)]
+        elements: list[Expr] = [Sym(order.index(-1 - j)) if -1 - j in order else Const(0) for j in range(len(depth))]
+        for w in windows:
+            place, (u, v) = syms[w.lane], w.factors()
+            syms[w.lane], elements[w.depth] = place * u, place * v
+
+        def moved(constraint: Constraint) -> Constraint:
+            return constraint[0].substitute(dims, syms), constraint[1]
+
+        taps = self.block.args[:-1]
+        on_lines = {value for value, expr in box.indices.items() if any(expr == Sym(w.lane) for w in windows)}
+        box.on_lines = frozenset(on_lines.union(taps if windows else ()))
+        box.indices = {value: expr.substitute(dims, syms) for value, expr in box.indices.items()}
+        box.conditions = {value: tuple(map(moved, pairs)) for value, pairs in box.conditions.items()}
+        last = self.block.args[-1]
+        box.indices.update(zip(taps, elements, strict=False))
+        position: Expr = Const(0)
+        for size, element in list(zip(depth, elements, strict=True))[len(taps) :]:
+            position = position * size + element
+        box.indices[last] = position
+        box.guard = Region(tuple(self._clip(clip, order, depth, of_lane) for clip in box.guard.clips if clip.lane in order))
+        box.space, box.builder = LaneSpace(box.space.fixed, tuple(lanes)), Builder(InsertPoint.at_end(block))
+        for table in (box.loads, box.bounds, box.splats):
+            table.clear()
+        (element,) = (box.vector(value) for value in box.block(self.block, Region()))
+        box.builder.insert(xla.YieldOp([element]))
+        box.builder, box.space, box.guard, box.indices, box.conditions = outer
+        box.loads, box.bounds, box.splats = known
+        box.on_lines = frozenset()
+        return block
+
+    def _variable(self, lane: int, depth: Sequence[int], window: Window | None) -> Variable:
+        if lane < 0:
+            return Variable(0, depth[-1 - lane] - 1, "depth")
+        own = self.box.space.lanes[lane]
+        return own if window is None else Variable(0, window.extent(own.hi + 1, depth[window.depth]) - 1, own.name)
+
+    def _clip(self, clip: LaneClip, order: Sequence[int], depth: Sequence[int], windows: Mapping[int, Window]) -> LaneClip:
+        """The valid lanes of the box as those of the side; of a line, those under the windows of valid rows."""
+        upper = clip.upper
+        if clip.lane in windows:
+            window = windows[clip.lane]
+            upper = tuple((bound - 1) * window.stride + window.extent(1, depth[window.depth]) for bound in upper)
+        return LaneClip(order.index(clip.lane), clip.lower, upper)
+
+
+def _operands(op: xla.ApplyIndexingOp | xla.InDomainOp, known: dict[SSAValue, Expr]) -> tuple[list[Expr], list[Expr]]:
+    """What the map's dimensions and symbols are."""
+    exprs = [known[operand] for operand in op.operands]
+    count = len(op.map.data.dims)
+    return exprs[:count], exprs[count:]

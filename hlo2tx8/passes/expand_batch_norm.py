@@ -1,0 +1,110 @@
+"""batch_norm_* as arithmetic, in f32 where the operands are narrower.
+
+inference    (x - mean) * (scale * rsqrt(variance + epsilon)) + offset
+training     mean = sum(x) / n, variance = sum((x - mean)^2) / n, then the same
+grad         dscale = sum(dy * normal), doffset = sum(dy), dx = scale * r * (dy - (doffset + normal * dscale) / n)
+             with r = rsqrt(variance + epsilon), normal = (x - mean) * r
+"""
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+from xdsl.dialects.builtin import Float32Type, TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from hlo2tx8.dialects import stablehlo
+from hlo2tx8.dialects.hlo import LiteralAttr
+from hlo2tx8.dialects.layout import as_tensor
+from hlo2tx8.hlo.expansion import Expansion, int_array
+from hlo2tx8.hlo.lookup import attributes_of, tensor_like
+from hlo2tx8.hlo.types import bit_width, numpy_dtype
+from hlo2tx8.passes.body_builder import BodyBuilder
+
+
+class _Arithmetic:
+    """Builds the arithmetic of one op on its operands."""
+
+    def __init__(self, op: Operation) -> None:
+        self.e, attributes = Expansion(op), attributes_of(op)
+        self.feature, self.epsilon = int(attributes["feature_index"]), float(attributes["epsilon"])
+        self.shape = tensor_like(op.operands[0].type).shape
+        own = as_tensor(op.operands[0].type).element_type
+        self.element: Attribute = own if bit_width(numpy_dtype(own)) >= 32 else Float32Type()
+        self.operands = [self.e.converted(value, self.element) for value in op.operands]
+        self.count = prod(self.shape) // max(1, self.shape[self.feature])
+
+    def done(self, *values: SSAValue) -> None:
+        """Let these stand for the op's results."""
+        results = self.e.op.results
+        types = [as_tensor(result.type).element_type for result in results]
+        self.e.replace(*(self.e.converted(v, t) for v, t in zip(values, types, strict=True)))
+
+    def spread(self, value: SSAValue) -> SSAValue:
+        """A value per feature for every element."""
+        along = int_array((self.feature,))
+        return self.e.emit("broadcast_in_dim", [value], self.e.like(value, self.shape), broadcast_dimensions=along)
+
+    def __call__(self, name: str, *operands: SSAValue) -> SSAValue:
+        return self.e.emit(name, operands, operands[0].type)
+
+    def number(self, value: float, like: SSAValue) -> SSAValue:
+        """A constant in the shape of another value."""
+        literal = LiteralAttr.from_array(np.array(value, numpy_dtype(self.element)))
+        return self.e.emit("constant", [], as_tensor(like.type), value=literal)
+
+    def sum(self, value: SSAValue) -> SSAValue:
+        """Per feature the sum of its elements."""
+        body = BodyBuilder([self.element] * 2)
+        region = body.region(body.emit("add", body.args))
+        over = int_array([d for d in range(len(self.shape)) if d != self.feature])
+        zero = self.e.splat(0, TensorType(self.element, []))
+        type_ = TensorType(self.element, [self.shape[self.feature]])
+        return self.e.insert(stablehlo.OPS["reduce"]([value, zero], [type_], {"dimensions": over}, [region])).results[0]
+
+    def mean(self, value: SSAValue) -> SSAValue:
+        """Per feature the mean of its elements."""
+        total = self.sum(value)
+        return self("divide", total, self.number(self.count, total))
+
+    def inverse_deviation(self, variance: SSAValue) -> SSAValue:
+        """1 / sqrt(variance + epsilon)."""
+        return self("rsqrt", self("add", variance, self.number(self.epsilon, variance)))
+
+    def normalized(self, centered: SSAValue, variance: SSAValue, scale: SSAValue, offset: SSAValue) -> SSAValue:
+        """What batch norm gives, of x - mean."""
+        factor = self("multiply", scale, self.inverse_deviation(variance))
+        return self("add", self("multiply", centered, self.spread(factor)), self.spread(offset))
+
+
+def _inference(op: Operation) -> None:
+    a = _Arithmetic(op)
+    x, scale, offset, mean, variance = a.operands
+    a.done(a.normalized(a("subtract", x, a.spread(mean)), variance, scale, offset))
+
+
+def _training(op: Operation) -> None:
+    a = _Arithmetic(op)
+    x, scale, offset = a.operands
+    mean = a.mean(x)
+    centered = a("subtract", x, a.spread(mean))
+    variance = a.mean(a("multiply", centered, centered))
+    a.done(a.normalized(centered, variance, scale, offset), mean, variance)
+
+
+def _grad(op: Operation) -> None:
+    a = _Arithmetic(op)
+    x, scale, mean, variance, dy = a.operands
+    inverse = a.inverse_deviation(variance)
+    normal = a("multiply", a("subtract", x, a.spread(mean)), a.spread(inverse))
+    dscale, doffset = a.sum(a("multiply", dy, normal)), a.sum(dy)
+    pull = a("add", a.spread(doffset), a("multiply", normal, a.spread(dscale)))
+    centered = a("subtract", dy, a("divide", pull, a.number(a.count, pull)))
+    a.done(a("multiply", a.spread(a("multiply", scale, inverse)), centered), dscale, doffset)
+
+
+EXPANSIONS: dict[str, Callable[[Operation], None]] = {
+    "stablehlo.batch_norm_inference": _inference,
+    "stablehlo.batch_norm_training": _training,
+    "stablehlo.batch_norm_grad": _grad,
+}

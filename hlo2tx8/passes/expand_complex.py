@@ -1,0 +1,41 @@
+"""Pass expand-complex: no complex numbers any more, each is two real ones.
+
+func @main(%z : 4 x complex<f32>)              func @main(%p : 4 x 2 x f32)
+  %w = multiply %z, %z                 ⟶         %a = %p[:, 0], %b = %p[:, 1]
+  return %w                                      %c = a a - b b, %d = a b + b a
+                                                 return concatenate %c, %d
+"""
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from hlo2tx8.hlo.module import find_main
+from hlo2tx8.passes.complex_compositions import COMPOSITIONS
+from hlo2tx8.passes.complex_parts import SplitComplex, is_complex
+
+
+@dataclass(frozen=True)
+class ExpandComplexPass(ModulePass):
+    """Rewrite @main; a module without complex numbers is left alone."""
+
+    name = "expand-complex"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        main = find_main(op)
+        if not any(is_complex(arg.type) for arg in main.body.block.args) and not any(map(_is_complex, main.walk())):
+            return
+        for inner in tuple(main.walk()):
+            if inner.name in COMPOSITIONS and _is_complex(inner):
+                COMPOSITIONS[inner.name](inner)
+        from hlo2tx8.frontend import legalize_complex
+
+        legalize_complex(op)
+        SplitComplex().function(main)
+
+
+def _is_complex(op: Operation) -> bool:
+    return any(map(is_complex, op.result_types))

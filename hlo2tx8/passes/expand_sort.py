@@ -1,0 +1,185 @@
+"""sort as a network of compare and exchange, the same pairs for all rows at once.
+
+    [before, N, after], N the power of two that holds the dimension
+    for blocks of 2, 4, ... N:   fusion { the k-th element of a block with the k-th from its end }
+                                 fusion { neighbours at distance block / 4, block / 8, ... 1 }
+
+Each fusion reads what it sorts twice, by views, once as it lies and once with the partners in its place; steps that are alike are
+one kernel: 2 * log2(N) kernels, log2(N)^2 / 2 launches. What is sorted:
+
+    one key of at most 32 bits     the key and the element's number in one integer; then the operands are read at the numbers,
+                                   except large ones, which are exchanged with their keys
+    any other comparator           the operands and the elements' numbers
+
+Elements that compare equal stay in the order of their numbers, so every sort is stable; those beyond the dimension are behind
+everything.
+"""
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, TensorType, i1, i32, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from hlo2tx8.dialects import stablehlo
+from hlo2tx8.dialects.hlo_indexed import ReadAtOp, place_properties
+from hlo2tx8.hlo.expansion import Expansion, int_array
+from hlo2tx8.hlo.lookup import attributes_of, tensor_like
+from hlo2tx8.indexing import Const, Dim, IndexingMap
+from hlo2tx8.passes.formula import Term
+from hlo2tx8.passes.lift_map import is_liftable, lift_body
+from hlo2tx8.passes.sort_key import SortKey, sort_key
+
+Shape = tuple[int, ...]
+
+MOST_READ_BYTES = 1 << 20
+"""Of an operand that is read at the numbers, by the kernel core, from a copy in every scratchpad."""
+LARGEST = (1 << 63) - 1
+
+
+def _sort(op: Operation) -> None:
+    shape, dim = tensor_like(op.results[0].type).shape, int(attributes_of(op)["dimension"])
+    body = op.regions[0].block
+    if not is_liftable(body):
+        return
+    e, n = Expansion(op), shape[dim] if shape else 1
+    if n <= 1 or 0 in shape:
+        e.replace(*op.operands)
+        return
+    rows = (prod(shape[:dim]), n, prod(shape[dim + 1 :]))
+    key = sort_key(body)
+    found = _by_comparator(e, body, rows) if key is None else _by_key(e, key, dim, rows)
+    results = zip(found, op.results, strict=True)
+    e.replace(*(e.emit("reshape", [value], result.type) for value, result in results))
+
+
+def _by_comparator(e: Expansion, body: Block, rows: Shape) -> list[SSAValue]:
+    """The operands, [before, n, after], sorted."""
+    whole = _whole(rows)
+    values = [_padded(e, value, rows, 0) for value in e.op.operands]
+    values.append(e.emit("iota", [], TensorType(i32, whole), iota_dimension=IntegerAttr(1, i64)))
+    found = _network(e, values, whole, lambda step, own, other: step.is_exchanged(body, rows[1], own, other))
+    return [_cut(e, value, rows) for value in found[:-1]]
+
+
+def _by_key(e: Expansion, key: SortKey, dim: int, rows: Shape) -> list[SSAValue]:
+    """The operands, [before, n, after], sorted."""
+    large = [value for value in dict.fromkeys(e.op.operands) if _size_bytes(value) > MOST_READ_BYTES]
+    packed = _padded(e, key.packed(e, dim).value, rows, LARGEST)
+    values = [packed, *(_padded(e, value, rows, 0) for value in large)]
+    ordered, *moved = (_cut(e, v, rows) for v in _network(e, values, _whole(rows), _Step.is_packed_exchanged))
+    known = dict(zip(large, moved, strict=True))
+    numbers = Term(e, ordered).converted(i32).value if len(known) < len(set(e.op.operands)) else ordered
+    return [known[value] if value in known else _read(e, value, numbers, rows) for value in e.op.operands]
+
+
+def _read(e: Expansion, value: SSAValue, numbers: SSAValue, rows: Shape) -> SSAValue:
+    """A row's elements at these numbers."""
+    flat, identity = e.emit("reshape", [value], e.like(value, rows)), IndexingMap.identity(rows)
+    map = identity.with_results((Dim(0), Const(0), Dim(2)))
+    return e.insert(ReadAtOp([flat, numbers], [flat.type], place_properties(map, (identity,), (1,), (rows[1] - 1,)))).results[0]
+
+
+def _network(e: Expansion, values: list[SSAValue], whole: Shape, exchange: "Exchange") -> list[SSAValue]:
+    """Arrays of the same whole shape, sorted together."""
+    half = 1
+    while half < whole[1]:
+        values = _Step(e, whole, half, is_mirrored=True).emit(values, exchange)
+        distance = half // 2
+        while distance:
+            values = _Step(e, whole, distance, is_mirrored=False).emit(values, exchange)
+            distance //= 2
+        half *= 2
+    return values
+
+
+def _whole(rows: Shape) -> Shape:
+    return (rows[0], 1 << (rows[1] - 1).bit_length(), rows[2])
+
+
+def _padded(e: Expansion, value: SSAValue, rows: Shape, behind: int) -> SSAValue:
+    flat = e.emit("reshape", [value], e.like(value, rows))
+    return e.pad(flat, e.splat(behind, e.like(value, ())), (0, 0, 0), (0, _whole(rows)[1] - rows[1], 0), (0, 0, 0))
+
+
+def _cut(e: Expansion, value: SSAValue, rows: Shape) -> SSAValue:
+    bounds = {"start_indices": int_array((0, 0, 0)), "limit_indices": int_array(rows)}
+    return e.emit("slice", [value], e.like(value, rows), strides=int_array((1, 1, 1)), **bounds)
+
+
+def _size_bytes(value: SSAValue) -> int:
+    type_ = tensor_like(value.type)
+    return prod(type_.shape) * type_.dtype.itemsize
+
+
+class _Step:
+    """Compare and exchange in blocks of two halves of `half` elements each."""
+
+    def __init__(self, e: Expansion, whole: Shape, half: int, *, is_mirrored: bool) -> None:
+        self.e, self.whole = e, whole
+        self.shape = (whole[0], whole[1] // (2 * half), 2, half, whole[2])
+        block, side, at = Dim(1) * (2 * half), Dim(2), Dim(3)
+        own = block + side * half + at
+        other = block + (1 - side) * half + (half - 1 - at if is_mirrored else at)
+        self.places = [IndexingMap.from_shape([Dim(0), place, Dim(4)], self.shape) for place in (own, other)]
+
+    def emit(self, values: Sequence[SSAValue], exchange: "Exchange") -> list[SSAValue]:
+        """The values behind the step, as one fusion."""
+        e, before = self.e, self.e.op.prev_op
+        own, other = ([e.view(value, place) for value in values] for place in self.places)
+        is_exchanged = exchange(self, own, other)
+        new = [self._select(is_exchanged, b, a) for a, b in zip(own, other, strict=True)]
+        flat = [e.emit("reshape", [value], e.like(value, self.whole)) for value in new]
+        return list(e.fuse_since(before, flat))
+
+    def is_packed_exchanged(self, own: Sequence[SSAValue], other: Sequence[SSAValue]) -> SSAValue:
+        """Is the smaller of the first values not in the first half of its block? They all differ, or it does not matter."""
+        return self._emit("xor", self._compare("LT", other[0], own[0]), self._on_side(1))
+
+    def is_exchanged(self, body: Block, n: int, own: Sequence[SSAValue], other: Sequence[SSAValue]) -> SSAValue:
+        """Does the second of a pair come first? The last values are the elements' numbers, of which `n` and more come last."""
+        is_first = self._on_side(0)
+        first = [self._select(is_first, a, b) for a, b in zip(own, other, strict=True)]
+        second = [self._select(is_first, b, a) for a, b in zip(own, other, strict=True)]
+        return self._is_before(body, n, second, first)
+
+    def _is_before(self, body: Block, n: int, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> SSAValue:
+        """Does the comparator put a in front of b, or neither in front of the other and a comes first?"""
+        less, greater = (self._lifted(body, x, y) for x, y in ((a, b), (b, a)))
+        earlier = self._compare("LT", a[-1], b[-1])
+        stays = self._both(self._emit("not", greater), earlier)
+        inside, outside = self._compare("LT", a[-1], self._number(n)), self._compare("GE", b[-1], self._number(n))
+        return self._both(inside, self._emit("or", outside, self._emit("or", less, stays)))
+
+    def _on_side(self, number: int) -> SSAValue:
+        """Is an element in this half of its block?"""
+        side = self.e.emit("iota", [], TensorType(i32, self.shape), iota_dimension=IntegerAttr(2, i64))
+        return self._compare("EQ", side, self._number(number))
+
+    def _lifted(self, body: Block, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> SSAValue:
+        pairs = [value for pair in zip(a[:-1], b[:-1], strict=True) for value in pair]
+        return lift_body(body, pairs, self.shape, self.e.op)[0]
+
+    def _number(self, value: int) -> SSAValue:
+        return self.e.splat(value, TensorType(i32, self.shape))
+
+    def _compare(self, direction: str, a: SSAValue, b: SSAValue) -> SSAValue:
+        type_: TensorType[Attribute] = TensorType(i1, self.shape)
+        new = stablehlo.OPS["compare"]([a, b], [type_], {"comparison_direction": StringAttr(direction)})
+        return self.e.insert(new).results[0]
+
+    def _select(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.e.emit("select", [condition, a, b], a.type)
+
+    def _both(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self._emit("and", a, b)
+
+    def _emit(self, name: str, *operands: SSAValue) -> SSAValue:
+        return self.e.emit(name, operands, operands[0].type)
+
+
+Exchange: TypeAlias = Callable[[_Step, Sequence[SSAValue], Sequence[SSAValue]], SSAValue]
+"""Of a step's own values and their partners: do they change places?"""
+
+EXPANSIONS: dict[str, Callable[[Operation], None]] = {"stablehlo.sort": _sort}

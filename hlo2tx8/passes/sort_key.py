@@ -1,0 +1,118 @@
+"""Sort keys: comparators f(a) < f(b) or f(a) > f(b) of one operand, whose keys become integers of 64 bits that all differ.
+
+packed = f(x) as an integer of the same order << 32 | the element's number along the dimension
+"""
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import IntegerAttr, TensorType, f32, i32, i64
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+
+from hlo2tx8.dialects.stablehlo import ReturnOp
+from hlo2tx8.hlo.expansion import Expansion
+from hlo2tx8.hlo.lookup import attributes_of, tensor_like
+from hlo2tx8.hlo.types import DType, bit_width, is_float, is_integer, is_unsigned
+from hlo2tx8.passes.formula import Term
+from hlo2tx8.passes.lift_map import lift_body
+
+KEY_BITS = 32
+
+
+@dataclass(frozen=True)
+class SortKey:
+    """f of operand `number` decides, largest first if `is_descending`; `function` computes it from all of a comparator's arguments.
+
+    `is_total`: floats are ordered as IEEE 754's totalOrder has them, in which zeros and NaNs differ.
+    """
+
+    number: int
+    function: Block
+    is_descending: bool
+    is_total: bool
+
+    def packed(self, e: Expansion, dimension: int) -> Term:
+        """Key and number of each element, in the order wanted."""
+        value = e.op.operands[self.number]
+        shape = tensor_like(value.type).shape
+        arguments = [operand for operand in e.op.operands for _ in range(2)]
+        key = _ordered(Term(e, lift_body(self.function, arguments, shape, e.op)[0]), is_total=self.is_total)
+        key = key ^ -1 if self.is_descending else key
+        numbers = Term(e, e.emit("iota", [], TensorType(i32, shape), iota_dimension=IntegerAttr(dimension, i64)))
+        return (key.converted(i64) << KEY_BITS) | numbers.converted(i64)
+
+
+def sort_key(comparator: Block) -> SortKey | None:
+    """The one key of a comparator, if that is what it compares, with at most 32 bits."""
+    terminator = comparator.last_op
+    assert terminator is not None
+    compare = terminator.operands[0].owner
+    if not isinstance(compare, Operation) or compare.name != "stablehlo.compare":
+        return None
+    attributes, (left, right) = attributes_of(compare), compare.operands
+    direction = str(attributes["comparison_direction"])
+    if direction not in ("LT", "GT") or not _fits(tensor_like(left.type).dtype) or not _is_same_of_next(left, right):
+        return None
+    arguments = _arguments_of(left)
+    if len(arguments) != 1 or arguments[0].index % 2:
+        return None
+    is_total = str(attributes.get("compare_type")) == "TOTALORDER"
+    return SortKey(arguments[0].index // 2, _function(comparator, left), direction == "GT", is_total)
+
+
+def _fits(dtype: DType) -> bool:
+    return (dtype.kind == "b" or is_float(dtype) or is_integer(dtype)) and bit_width(dtype) <= KEY_BITS
+
+
+def _ordered(key: Term, *, is_total: bool) -> Term:
+    """The key as i32 of the same order."""
+    dtype = tensor_like(key.value.type).dtype
+    if is_float(dtype):
+        wide = key if dtype.itemsize == 4 else key.converted(f32)
+        wide = wide if is_total else wide.equals(0.0).choose(0.0, wide)
+        bits = wide.bitcast(i32)
+        return bits ^ (bits.call("shift_right_arithmetic", 31) & 0x7FFFFFFF)
+    if is_unsigned(dtype) and bit_width(dtype) == KEY_BITS:
+        return key.bitcast(i32) ^ -(1 << 31)
+    return key if key.type.element_type == i32 else key.converted(i32)
+
+
+def _is_same_of_next(left: SSAValue, right: SSAValue) -> bool:
+    """Are these the same function, of an argument and of the one behind it?"""
+    if isinstance(left, BlockArgument):
+        return isinstance(right, BlockArgument) and left.owner is right.owner and right.index == left.index + 1
+    a, b = left.owner, right.owner
+    if not isinstance(a, Operation) or not isinstance(b, Operation) or a.name != b.name or a.properties != b.properties:
+        return False
+    if a.regions or left.type != right.type or len(a.operands) != len(b.operands):
+        return False
+    return all(_is_same_of_next(x, y) for x, y in zip(a.operands, b.operands, strict=True))
+
+
+def _arguments_of(value: SSAValue) -> list[BlockArgument]:
+    """The arguments that a value depends on."""
+    found: dict[BlockArgument, None] = {}
+    stack = [value]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, BlockArgument):
+            found[value] = None
+        elif isinstance(value.owner, Operation):
+            stack += value.owner.operands
+    return list(found)
+
+
+def _function(comparator: Block, value: SSAValue) -> Block:
+    """A copy of the comparator that returns one of its values, and computes nothing else."""
+    new = Block(arg_types=comparator.arg_types)
+    mapping: dict[SSAValue, SSAValue] = dict(zip(comparator.args, new.args, strict=True))
+    needed: dict[Operation, None] = {}
+    stack = [value]
+    while stack:
+        owner = stack.pop().owner
+        if isinstance(owner, Operation):
+            needed[owner] = None
+            stack += owner.operands
+    new.add_ops([op.clone(value_mapper=mapping) for op in comparator.ops if op in needed])
+    new.add_op(ReturnOp([mapping[value]]))
+    Region(new)
+    return new

@@ -1,0 +1,35 @@
+"""Sources to executables: the compiler's program, ready to run."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from functools import partial
+
+from xdsl.dialects.builtin import ModuleOp
+
+from hlo2tx8.compiler.driver import Compiled, Stages, Watch, drain, load_source, program_stages
+from hlo2tx8.options import Options
+from hlo2tx8.runtime.executable import Executable
+
+
+def compile_source(
+    source: object,
+    options: Options | None = None,
+    *,
+    args: Sequence[object] | None = None,
+    format: str = "",
+    watch: Watch | None = None,
+) -> Executable:
+    """Compile a path, text, bytes, jax `Lowered`/`Exported`, or a function with example arguments."""
+    load = partial(load_source, source, args=args, format=format)
+    return compile_module(load, options or Options(), watch)
+
+
+def compile_module(load: Callable[[], ModuleOp], options: Options, watch: Watch | None = None) -> Executable:
+    """Compile what `load` gives, a new module at level HLO on each call; `as_text` loads and lowers again."""
+    return drain(compile_stages(load, options, watch))
+
+
+def compile_stages(load: Callable[[], ModuleOp], options: Options, watch: Watch | None = None) -> Stages[Executable]:
+    """As `compile_module`, one stage at a time."""
+    compiled = yield from program_stages(load, options, watch)
+    return Executable(**{f.name: getattr(compiled, f.name) for f in fields(Compiled)})

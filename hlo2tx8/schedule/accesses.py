@@ -1,0 +1,208 @@
+"""How the loop over a function's roots reads tensors, and the work split that suits those accesses."""
+
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.dialects.builtin import IntegerAttr, TensorType
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+
+from hlo2tx8.hlo import numpy_dtype
+from hlo2tx8.indexing import IndexingMap
+from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction
+from hlo2tx8.partitioner.instruction import (
+    compose,
+    is_inlined_constant,
+    is_single_operand_shaping,
+    shape_of,
+    tensor_type,
+)
+from hlo2tx8.partitioner.iteration_space import Access, iteration_space
+from hlo2tx8.partitioner.reduction_paths import ranges_after
+from hlo2tx8.schedule.costs import cycles_per_element
+from hlo2tx8.schedule.work_split import (
+    DEFAULT_STEP_ELEMENTS,
+    MIN_CHUNK_ELEMENTS,
+    MOST_ALONE_ELEMENTS,
+    Target,
+    WorkSplit,
+    split_work,
+)
+
+SPM_SHARE = 0.8
+"""What the vectors of one step may take of the SPM, two buffers per tensor read or written; the rest is for what alignment,
+constants and index vectors need."""
+SHARE_OF_ROWS = 0.8
+"""Of the time that rows take, what they compute; the rest is for spreading what a row has once."""
+
+
+@dataclass(frozen=True)
+class AccessAnalysis:
+    """Accesses of each function of a partitioned computation, through the functions that will be inlined."""
+
+    partitioned: PartitionedComputation
+    target: Target
+    known: dict[int, tuple[Access, ...]] = field(default_factory=dict[int, tuple[Access, ...]])
+
+    def is_index_only(self, function: SubgraphFunction) -> bool:
+        """Does the function only transform its index? Such a function is inlined however often it is called."""
+        if function.is_entry_root:
+            return False
+        return all(
+            op.name == "stablehlo.iota" or (is_single_operand_shaping(op) and op.name != "stablehlo.pad")
+            for op in function.instructions
+        )
+
+    def is_inlined(self, function: SubgraphFunction) -> bool:
+        """Will callers contain the function's body, instead of reading a tensor filled with it?"""
+        return not function.is_reduced_once and (function.num_callers <= 1 or self.is_index_only(function))
+
+    def of(self, function: SubgraphFunction) -> tuple[Access, ...]:
+        """All distinct accesses in terms of the index of the function's roots."""
+        if id(function) not in self.known:
+            self.known[id(function)] = tuple(self._collect(function))
+        return self.known[id(function)]
+
+    def _collect(self, function: SubgraphFunction) -> dict[Access, None]:
+        found: dict[Access, None] = {}
+        rank = len(function.identity.dims)
+        terminator = self._roots_read_directly(function)
+        found.update(dict.fromkeys(terminator))
+        for op in function.instructions:
+            if op.name == "stablehlo.iota":
+                found[self._iota_access(op)] = None
+            for number, operand in enumerate(op.operands):
+                if (op, number) not in self.partitioned.operand_places:
+                    continue  # the loop of a reduction makes no turn
+                map = ranges_after(self.partitioned.operand_places[op, number][0], rank)
+                owner = operand.owner
+                if isinstance(owner, Operation):
+                    if is_inlined_constant(owner):
+                        found.update(_condition(map, function.identity))
+                        continue
+                    callee = self.partitioned.function_of.get(owner)
+                    if callee is None or callee is function:
+                        found.update(_condition(map, function.identity))
+                        continue
+                    if self.is_inlined(callee):
+                        inner = ((compose(access.map, map), access.type) for access in self.of(callee))
+                        found.update((Access(m, type_), None) for m, type_ in inner)
+                        continue
+                found[Access(map, tensor_type(operand))] = None
+        return found
+
+    def _roots_read_directly(self, function: SubgraphFunction) -> list[Access]:
+        """Roots that are parameters, or start a function of their own."""
+        found: list[Access] = []
+        for root, map in zip(function.roots, function.maps, strict=True):
+            owner = root.owner
+            if isinstance(root, BlockArgument) or not isinstance(owner, Operation):
+                found.append(Access(map, tensor_type(root)))
+                continue
+            callee = self.partitioned.function_of.get(owner)
+            if callee is not None and callee is not function:
+                found.append(Access(map, tensor_type(root)))
+        return found
+
+    def _iota_access(self, op: Operation) -> Access:
+        """The index that an iota turns into a number must stay affine like an offset."""
+        dimension = op.properties["iota_dimension"]
+        assert isinstance(dimension, IntegerAttr)
+        place = self.partitioned.places[op]
+        map = ranges_after(place.map, len(place.function.identity.dims))
+        one = TensorType(tensor_type(op.results[0]).element_type, [1])
+        return Access(map.with_results((map.results[dimension.value.data],)), one)
+
+    def split(self, function: SubgraphFunction, step_elements: int = 0, work: int = 1) -> WorkSplit:
+        """The work split of a loop over the function's roots; `step_elements` outputs per step at most (0: what fits), for each
+        of which `work` elements are read."""
+        type_ = tensor_type(function.roots[0])
+        space = iteration_space(type_, self.of(function))
+        limit = step_elements or self.step_elements(function)
+        alone = self.alone_elements(function)
+        return split_work(space.shape, space.to_output, limit, self.target.tiles, space.walked, work, alone=alone)
+
+    def alone_elements(self, function: SubgraphFunction) -> int:
+        """Elements that one tile computes in the time that it takes to meet others."""
+        return self._alone(self._cycles_per_element(function))
+
+    def alone_in_rows(self, function: SubgraphFunction, num_elements: int) -> int:
+        """The same of elements of rows, so many in all: what a row has once is computed once. None of rows in batches, which
+        tiles share."""
+        if self.target.feeds_batches:
+            return 0
+        of_result = [(op, prod(shape_of(op.results[0]))) for op in function.instructions]
+        cycles = sum(cycles_per_element(op) * min(1.0, n / num_elements) for op, n in of_result)
+        return self._alone((cycles + sum(map(self._cycles_per_element, self.inlined_callees(function)))) / SHARE_OF_ROWS)
+
+    def _alone(self, cycles: float) -> int:
+        return int(min(MOST_ALONE_ELEMENTS, self.target.meeting / cycles if cycles else self.target.meeting * MOST_ALONE_ELEMENTS))
+
+    def _cycles_per_element(self, function: SubgraphFunction) -> float:
+        own = sum(map(cycles_per_element, function.instructions))
+        return own + sum(map(self._cycles_per_element, self.inlined_callees(function)))
+
+    def step_elements(self, function: SubgraphFunction) -> int:
+        """Elements per step: those wanted, else such that the vectors alive at once fit the SPM."""
+        return self.target.step_elements or self._step_elements(function)
+
+    def inlined_callees(self, function: SubgraphFunction) -> list[SubgraphFunction]:
+        """The functions whose bodies will be part of this one's."""
+        found: dict[SubgraphFunction, None] = {}
+        for op in function.instructions:
+            for operand in op.operands:
+                owner = operand.owner
+                callee = self.partitioned.function_of.get(owner) if isinstance(owner, Operation) else None
+                if callee is not None and callee is not function and self.is_inlined(callee):
+                    found[callee] = None
+        return list(found)
+
+    def _step_elements(self, function: SubgraphFunction) -> int:
+        """Elements per step such that the vectors alive at once fit the SPM."""
+        elements, bytes_per_element = DEFAULT_STEP_ELEMENTS, self.bytes_per_element(function)
+        while elements > MIN_CHUNK_ELEMENTS and elements * bytes_per_element > SPM_SHARE * self.target.spm_bytes:
+            elements //= 2
+        return elements
+
+    def bytes_per_element(self, function: SubgraphFunction) -> int:
+        """Bytes of the vectors that are alive at once, per element of a step."""
+        accesses = self.of(function)
+        widths = [_width_bytes(tensor_type(root).element_type) for root in function.roots]
+        widths += [_width_bytes(access.type.element_type) for access in accesses]
+        widths += [_width_bytes(tensor_type(op.results[0]).element_type) for op in function.instructions]
+        return max(widths) * (2 * len(function.roots) + self._num_vectors(function))
+
+    def _num_vectors(self, function: SubgraphFunction) -> int:
+        """Vectors in SPM at once for one call: two per tensor that is loaded, one per value until its last use."""
+        last_use: dict[SSAValue, Operation] = {}
+        for op in function.instructions:
+            for operand in op.operands:
+                last_use[operand] = op
+        loaded = sum(isinstance(value, BlockArgument) for value in last_use)
+        computed = set(function.instructions)
+        alive = most = 0
+        for op in function.instructions:
+            most = max(most, alive := alive + 1)
+            alive -= sum(last_use[v] is op for v in dict.fromkeys(op.operands) if v.owner in computed)
+        return 2 * loaded + most + sum(map(self._num_vectors, self.inlined_callees(function)))
+
+
+def _condition(map: IndexingMap, whole: IndexingMap) -> dict[Access, None]:
+    """A pure condition on the index, if the map has one."""
+    if not map.constraints and all(d.lo <= 0 and d.hi >= v.hi for d, v in zip(map.dims, whole.dims, strict=True)):
+        return {}
+    return {Access(map.with_results(()), TensorType(IntegerAttr(0, 1).type, [])): None}
+
+
+def _width_bytes(element: Attribute) -> int:
+    return numpy_dtype(element).itemsize
+
+
+def element_count(value_shape: tuple[int, ...]) -> int:
+    """Elements in a tensor of that shape."""
+    count = 1
+    for size in value_shape:
+        count *= size
+    return count
+
+
+__all__ = ["Access", "AccessAnalysis", "element_count", "shape_of"]

@@ -1,0 +1,76 @@
+"""Work splits of a loop that computes a concatenation: one per operand, so that no step has elements of two.
+
+concatenate(x : [64, 32], y : [64, 16]) along 1        (i, j) with j in [0, 31], and (i, j + 32) with j in [0, 15]
+"""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from math import prod
+
+from xdsl.dialects.builtin import IntegerAttr, TensorType
+from xdsl.ir import Attribute
+
+from hlo2tx8.indexing import Dim, Expr, IndexingMap, Sym, Variable
+from hlo2tx8.partitioner.computation import SubgraphFunction
+from hlo2tx8.partitioner.instruction import shape_of, tensor_type
+from hlo2tx8.partitioner.iteration_space import Access, iteration_space
+from hlo2tx8.schedule.accesses import AccessAnalysis
+from hlo2tx8.schedule.work_split import MIN_CHUNK_ELEMENTS, WorkSplit, split_work
+
+MAX_CONCATENATE_OPERANDS = 4
+"""A concatenation of more is emitted element by element."""
+
+
+def split_concatenation(function: SubgraphFunction, accesses: AccessAnalysis) -> list[WorkSplit]:
+    """The splits of the loop over a function's roots: one of each operand's part if there is a concatenation, else of the whole."""
+    found = _concatenation(function, accesses)
+    if found is None:
+        return [accesses.split(function)]
+    dimension, sizes = found
+    starts = [0, *accumulate(sizes)]
+    return [_split_part(function, accesses, dimension, start, size) for start, size in zip(starts, sizes, strict=False)]
+
+
+def _concatenation(function: SubgraphFunction, accesses: AccessAnalysis) -> tuple[int, Sequence[int]] | None:
+    """The dimension and the sizes of the operands of the first concatenation at the function's index, if each has work for all
+    tiles."""
+    if not function.is_entry_root or function.root_maps:
+        return None
+    for op in function.instructions:
+        place = accesses.partitioned.places[op]
+        is_here = place.scope is function.top and place.map.results == function.identity.results
+        if op.name != "stablehlo.concatenate" or not is_here or not 1 < len(op.operands) <= MAX_CONCATENATE_OPERANDS:
+            continue
+        least = accesses.target.tiles * MIN_CHUNK_ELEMENTS
+        dimension = op.properties["dimension"]
+        assert isinstance(dimension, IntegerAttr)
+        if all(prod(shape_of(operand)) >= least for operand in op.operands):
+            return dimension.value.data, [shape_of(operand)[dimension.value.data] for operand in op.operands]
+    return None
+
+
+def _split_part(function: SubgraphFunction, accesses: AccessAnalysis, dimension: int, start: int, size: int) -> WorkSplit:
+    """The split of the roots' elements from `start` on along a dimension."""
+    whole = tensor_type(function.roots[0])
+    shape = [size if d == dimension else n for d, n in enumerate(whole.get_shape())]
+    part: TensorType[Attribute] = TensorType(whole.element_type, shape, whole.encoding)
+    written = Access(function.identity, whole)
+    own = [moved for access in (written, *accesses.of(function)) if (moved := _moved(access, dimension, start, size)) is not None]
+    space = iteration_space(part, own)
+    to_output = [expr + start if d == dimension else expr for d, expr in enumerate(space.to_output)]
+    return split_work(space.shape, to_output, accesses.step_elements(function), accesses.target.tiles, space.walked)
+
+
+def _moved(access: Access, dimension: int, start: int, size: int) -> Access | None:
+    """The access from the part's index; None if it is not for the part."""
+    map = access.map
+    bounds = map.dims[dimension]
+    low, high = max(bounds.lo - start, 0), min(bounds.hi - start, size - 1)
+    if low > high:
+        return None
+    dims = tuple(Variable(low, high, v.name) if d == dimension else v for d, v in enumerate(map.dims))
+    places: list[Expr] = [Dim(d) + start if d == dimension else Dim(d) for d in range(len(dims))]
+    syms = [Sym(i) for i in range(len(map.syms))]
+    results = tuple(expr.substitute(places, syms) for expr in map.results)
+    constraints = tuple((expr.substitute(places, syms), interval) for expr, interval in map.constraints)
+    return Access(IndexingMap(dims, map.ranges, map.runtime, results, constraints), access.type)

@@ -1,0 +1,288 @@
+"""Work splits of loops over the result of contractions: a step computes a block of rows and columns.
+
+    (tile)[step, lane0, lane1, lane2] -> (row * 256 + lane1, column * 256 + lane0 * 64 + lane2)
+
+Lanes are in the order in which the matrix engine writes: blocks of 64 columns, in them rows, in them the columns of the block.
+Columns that are no whole number of blocks are a loop of their own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
+from hlo2tx8.partitioner.contraction import Role
+from hlo2tx8.partitioner.iteration_space import IterationSpace
+from hlo2tx8.partitioner.windows import Line
+from hlo2tx8.schedule.work_split import WorkSplit
+
+BLOCK = 64
+"""Columns of a block of the engine's result."""
+MOST_UNBLOCKED = 4 * BLOCK
+"""Columns up to which what is no whole number of blocks is not cut: moving the result is cheaper than reading rows twice."""
+ROW_UNIT = 8
+MOST_DEPTH = 512
+"""Products added up by one instruction: enough to hide what starts it, and loads of the next ones."""
+LEAST_DEPTH = 64
+DDR_BYTES_PER_CYCLE = 204.8
+TILE_BYTES_PER_CYCLE = 128
+STEP_CYCLES = 200
+PASS_CYCLES = 20
+"""Of issuing and starting a vector instruction."""
+VECTOR_BYTES_PER_CYCLE = 128
+ABOUT = 1.1
+"""What the estimate is good for."""
+SIZES = (8, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024, 2048)
+"""Rows and columns of a block that are tried."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a step costs: `depth` products per element; bytes per element that is multiplied, that is kept in SPM besides the
+    operands, and that is read or written besides them; products of an element that the engine multiplies in a cycle.
+    `lines`: of rows with windows, whose elements `depth` does not count; `is_per_channel`: each column has rows of its own;
+    `is_backward`: the last rows are channels, and products of one image after the other are added up.
+    `passes`: vector instructions that an epilogue needs, `passed_bytes` what they take of an element together, slow ones more.
+    `meeting`: cycles that it takes to meet the tiles of other work."""
+
+    depth: int
+    operand_bytes: int
+    kept_bytes: int
+    moved_bytes: int
+    macs_per_cycle: int
+    operand_copies: int
+    lines: tuple[Line, ...] = ()
+    is_per_channel: bool = False
+    is_backward: bool = False
+    passes: int = 0
+    passed_bytes: int = 0
+    meeting: int = 0
+
+
+@dataclass(frozen=True)
+class Step:
+    """How a part is computed: its work split, how many products one instruction adds up per element of a window, and the lanes of
+    the dimensions of the loop's space."""
+
+    split: WorkSplit
+    depth: int
+    lane_of: dict[int, int]
+
+
+@dataclass(frozen=True)
+class _Space:
+    """A part of the iteration space: all of it but along the last column dimension, of which it has `size` from `start` on, in
+    blocks of `inner`."""
+
+    shape: tuple[int, ...]
+    roles: tuple[Role, ...]
+    column: int
+    start: int
+    size: int
+    inner: int
+
+
+def parts_of(space: IterationSpace, roles: Sequence[Role], *, may_cut: bool) -> list[_Space]:
+    """The space as one part, or as one of whole blocks of columns and one of what is left."""
+    shape: tuple[int, ...] = space.shape or (1,)
+    of_dims: tuple[Role, ...] = tuple(roles) or ("batch",)
+    columns = [dim for dim, role in enumerate(of_dims) if role == "column"]
+    if not columns:
+        return [_Space(shape, of_dims, -1, 0, 1, 1)]
+    last = columns[-1]
+    size = shape[last]
+    whole = size // BLOCK * BLOCK
+    if whole == size:
+        cuts = [(0, size, BLOCK)]
+    elif size <= MOST_UNBLOCKED or not may_cut:
+        cuts = [(0, size, size)]
+    else:
+        cuts = [(0, whole, BLOCK), (whole, size - whole, size - whole)]
+    return [_Space(shape, of_dims, last, *cut) for cut in cuts]
+
+
+def split_part(part: _Space, to_output: Sequence[Expr], work: Work, tiles: int, spm_bytes: int, most_elements: int) -> Step | None:
+    """How a part is computed, in steps of `most_elements` at most, 0 for any number; None if windows do not fit.
+
+    Raises LevelError if the split is not provably a bijection onto the part.
+    """
+    boxes = _backward_boxes(part, most_elements) if work.is_backward else _boxes(part, work.lines, most_elements)
+    boxes = [box for box in boxes if all(box[line.row] > 1 or line.dilation == 1 for line in work.lines)]
+    fitting = [(box, depth) for box in boxes if (depth := _depth(part, box, work, spm_bytes))]
+    if not fitting and work.lines:
+        return None
+    box, depth = _best(part, fitting, work, tiles) if fitting else (boxes[0], LEAST_DEPTH)
+    kept = [line.row for line in work.lines] if work.is_backward else _planes(part) if work.lines else []
+    num_chunks = _num_chunks(part, box)
+    num_steps = -(-num_chunks // tiles)
+    if num_steps < num_chunks and _cycles(part, box, depth, work, 1) * (num_chunks - 1) <= work.meeting * num_chunks:
+        num_steps = num_chunks  # the first tile has made the steps of the others before they have all met
+    split, lane_of = _split(part, box, to_output, tiles, num_steps, kept)
+    return Step(split, min(depth, work.depth), lane_of)
+
+
+def _best(part: _Space, found: Sequence[tuple[tuple[int, ...], int]], work: Work, tiles: int) -> tuple[tuple[int, ...], int]:
+    """The box and depth with the fewest cycles; of those about as good, one that has work for the most tiles.
+
+    With windows the fewest cycles count alone: windows go over what a step has of the plane, and a row may be too little.
+    """
+    cycles = [_cycles(part, box, depth, work, tiles) for box, depth in found]
+    if work.lines:
+        return found[cycles.index(min(cycles))]
+    good = [n for n, own in enumerate(cycles) if own <= ABOUT * min(cycles)]
+    return found[min(good, key=lambda n: (-min(_num_chunks(part, found[n][0]), tiles), cycles[n]))]
+
+
+def _num_chunks(part: _Space, box: Sequence[int]) -> int:
+    """Steps of all tiles."""
+    shape, _ = _inner_shape(part)
+    return prod(-(-size // step) for size, step in zip(shape, box, strict=True))
+
+
+def _planes(part: _Space) -> list[int]:
+    """The two innermost dimensions of rows, or the one: the plane that windows go over."""
+    return [dim for dim, role in enumerate(part.roles) if role == "row"][-2:]
+
+
+def _inner_shape(part: _Space) -> tuple[tuple[int, ...], tuple[Role, ...]]:
+    """The part's dimensions, the last column dimension as blocks and what is inside of one."""
+    if part.column < 0:
+        return (*part.shape, 1), (*part.roles, "column")
+    shape = (*part.shape[: part.column], part.size // part.inner, *part.shape[part.column + 1 :], part.inner)
+    return shape, (*part.roles, "column")
+
+
+def _boxes(part: _Space, lines: Sequence[Line], most_elements: int) -> list[tuple[int, ...]]:
+    """Sizes of steps along the dimensions of `_inner_shape`, the smallest first."""
+    shape, roles = _inner_shape(part)
+    rows = _planes(part) if lines else [dim for dim, role in enumerate(roles) if role == "row"]
+    columns = [dim for dim, role in enumerate(roles[:-1]) if role == "column"]
+    if part.inner != BLOCK:
+        columns = []
+    found: dict[tuple[int, ...], None] = {}
+    for num_rows in SIZES:
+        for num_columns in SIZES:
+            box = [1] * len(shape)
+            box[-1] = part.inner
+            _fill(box, shape, rows, num_rows, ROW_UNIT)
+            _fill(box, shape, columns, max(1, num_columns // BLOCK), 1)
+            if not most_elements or prod(box) <= most_elements or not found:
+                found[tuple(box)] = None
+    return list(found)
+
+
+def _backward_boxes(part: _Space, most_elements: int) -> list[tuple[int, ...]]:
+    """The same for the gradient of weights: a whole kernel or a row of one, and channels of a block at most."""
+    shape, roles = _inner_shape(part)
+    first, second, channels = (dim for dim, role in enumerate(roles) if role == "row")
+    found: list[tuple[int, ...]] = []
+    for num_channels in range(1, min(BLOCK, shape[channels]) + 1):
+        if shape[channels] % num_channels or (num_channels % ROW_UNIT and num_channels != shape[channels]):
+            continue
+        for num_rows in dict.fromkeys((1, shape[first])):
+            box = [1] * len(shape)
+            box[first], box[second], box[channels], box[-1] = num_rows, shape[second], num_channels, part.inner
+            if not most_elements or prod(box) <= most_elements:
+                found.append(tuple(box))
+    return found
+
+
+def _fill(box: list[int], shape: Sequence[int], dims: Sequence[int], wanted: int, unit: int) -> None:
+    """Makes the box about `wanted` long along the dimensions, from the innermost on, in steps that are
+    equally long, or about so."""
+    for dim in reversed(dims):
+        count = -(-shape[dim] // max(1, wanted))
+        chunk = -(-shape[dim] // count)
+        if count > 1 and chunk > unit:
+            chunk = min(shape[dim], -(-chunk // unit) * unit)
+        chunk = next((n for n in range(chunk, chunk // 2, -1) if shape[dim] % n == 0), chunk)
+        box[dim] = chunk
+        if count > 1:
+            return
+        wanted //= chunk
+
+
+def _sides(part: _Space, box: Sequence[int]) -> tuple[int, int]:
+    """Rows and columns of a step."""
+    _, roles = _inner_shape(part)
+    sides = [prod(size for size, own in zip(box, roles, strict=True) if own == role) for role in ("row", "column")]
+    return sides[0], sides[1]
+
+
+def _loaded(part: _Space, box: Sequence[int], work: Work) -> tuple[int, int]:
+    """Elements of rows and of columns that are loaded for each product of an element of a window."""
+    rows, columns = _sides(part, box)
+    for line in work.lines:
+        rows = rows // box[line.row] * line.extent(box[line.row])
+        columns *= line.taps
+    return (rows * _sides(part, box)[1], columns) if work.is_per_channel else (rows, columns)
+
+
+def _depth(part: _Space, box: Sequence[int], work: Work, spm_bytes: int) -> int:
+    """Products that an instruction adds up, such that everything fits; 0 if it does not."""
+    rows, columns = _sides(part, box)
+    left = spm_bytes - rows * columns * work.kept_bytes
+    if work.is_per_channel or work.is_backward:
+        return int(left >= sum(_loaded(part, box, work)) * work.operand_bytes * work.operand_copies)
+    fits = left // (sum(_loaded(part, box, work)) * work.operand_bytes * work.operand_copies)
+    most = min(fits, MOST_DEPTH)
+    if work.depth <= most:
+        return work.depth
+    unit = BLOCK if work.operand_bytes > 1 else 2 * BLOCK
+    most = most // unit * unit
+    if most < LEAST_DEPTH:
+        return 0
+    return next((n for n in range(most, most // 2, -unit) if work.depth % n == 0), most)
+
+
+def _cycles(part: _Space, box: Sequence[int], depth: int, work: Work, tiles: int) -> float:
+    """Estimated cycles: the busiest of DDR, a tile's transfers and its engine; then what nothing overlaps."""
+    rows, columns = _sides(part, box)
+    chunks = _num_chunks(part, box)
+    steps, active = -(-chunks // tiles), min(chunks, tiles)
+    loads = sum(_loaded(part, box, work)) * work.operand_bytes
+    taps = prod(line.taps for line in work.lines)
+    own = loads * work.depth + rows * columns * work.moved_bytes
+    turns = -(-work.depth // depth)
+    engine = -(-rows // 8) * -(-columns // 8) * (work.depth * taps + 15) * 64 / work.macs_per_cycle + turns * 64
+    engine += work.passes * PASS_CYCLES + rows * columns * work.passed_bytes / VECTOR_BYTES_PER_CYCLE
+    ends = (loads * depth + rows * columns * work.moved_bytes) * active / DDR_BYTES_PER_CYCLE + (work.meeting if active > 1 else 0)
+    return max(steps * (engine + STEP_CYCLES), chunks * own / DDR_BYTES_PER_CYCLE, steps * own / TILE_BYTES_PER_CYCLE) + ends
+
+
+def _split(
+    part: _Space, box: Sequence[int], to_output: Sequence[Expr], tiles: int, num_steps: int, kept: Sequence[int]
+) -> tuple[WorkSplit, dict[int, int]]:
+    """The work split in so many steps of a tile, and the lane of each dimension that has one; those `kept` have one anyway."""
+    shape, roles = _inner_shape(part)
+    counts = [-(-size // step) for size, step in zip(shape, box, strict=True)]
+    num_chunks = prod(counts)
+    chunk: Expr = Dim(0) * num_steps + Sym(0)
+    cut = [dim for dim, count in enumerate(counts) if count > 1]
+    ragged = [dim for dim in cut if counts[dim] * box[dim] != shape[dim]]
+    is_over = num_steps * tiles != num_chunks
+    wide = [dim for dim in range(len(shape) - 1) if box[dim] > 1 or dim in kept]
+    lanes = [dim for role in ("batch", "column", "row") for dim in wide if roles[dim] == role] + [len(shape) - 1]
+    lane_shape = tuple(box[dim] for dim in lanes)
+    first = 1
+    if is_over:  # a lane of its own says whether there is anything to do: the others keep their sizes
+        lane_shape, first = (1, *lane_shape), 2
+    coordinates: list[Expr] = [Const(0)] * len(shape)
+    for dim, position in zip(cut, delinearize(chunk, [counts[dim] for dim in cut]), strict=True):
+        coordinates[dim] = position * box[dim]
+    for number, dim in enumerate(lanes):
+        coordinates[dim] = coordinates[dim] + Sym(first + number)
+    constraints = [(chunk, Interval(0, num_chunks - 1))] if is_over else []
+    constraints += [(coordinates[dim], Interval(0, shape[dim] - 1)) for dim in ragged]
+    ranges = (Variable(0, num_steps - 1, "step"), *(Variable(0, n - 1, f"lane{i}") for i, n in enumerate(lane_shape)))
+    dims = (Variable(0, tiles - 1, "tile"),)
+    iteration = IndexingMap(dims, ranges, (), tuple(coordinates), tuple(constraints)).simplify()
+    if part.column < 0:
+        places: list[Expr] = list(iteration.results[:-1])
+    else:
+        places = list(iteration.results[:-1])
+        places[part.column] = iteration.results[part.column] * part.inner + iteration.results[-1] + part.start
+    map = iteration.with_results(tuple(expr.substitute(places, ()) for expr in to_output)).simplify()
+    split = WorkSplit(map, iteration, shape, num_steps, lane_shape)
+    split.verify()
+    return split, {dim: first - 1 + number for number, dim in enumerate(lanes)}
