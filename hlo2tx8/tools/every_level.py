@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy.typing as npt
 
+from hlo2tx8.compiler.driver import lower
 from hlo2tx8.dialects.launch import kernels
-from hlo2tx8.driver import lower
 from hlo2tx8.errors import Hlo2tx8Error
 from hlo2tx8.hlo import evaluate
 from hlo2tx8.interpreter.coverage import check_written_once
