@@ -53,10 +53,11 @@ class EmitFusionsPass(ModulePass):
         from hlo2tx8.emitters import emit_fusion
         from hlo2tx8.fusion.in_place import replaceable
         from hlo2tx8.fusion.views import is_view
+        from hlo2tx8.schedule.rates import Rates
         from hlo2tx8.schedule.work_split import Target
 
         chip = load_chip(self.chip)
-        target = Target(chip.tiles, chip.spm_limit - chip.spm_allocation_start, self.step_elements)
+        target = Target(Rates.of(chip), self.step_elements)
         limits = {name: int(elements) for name, _, elements in (limit.rpartition("=") for limit in self.step_limits)}
         main = next(f for f in op.body.block.ops if isinstance(f, FuncOp) and f.sym_name.data == "main")
         emitted: dict[Hashable, str] = {}

@@ -32,13 +32,12 @@ from hlo2tx8.partitioner.reduction_paths import loop_counters
 from hlo2tx8.partitioner.windows import Line, backward_lines_of, bounded_with, lines_of
 from hlo2tx8.schedule.accesses import AccessAnalysis
 from hlo2tx8.schedule.contraction_split import Step, Work, parts_of, split_part
-from hlo2tx8.schedule.costs import SLOW, SLOW_TIMES
+from hlo2tx8.schedule.costs import vector_times
+from hlo2tx8.schedule.rates import Rates
 from hlo2tx8.schedule.work_split import Target
 
 SPM_SHARE = 0.95
 """What operands, sums and results of a step may take of the SPM; the rest is for what alignment and constants need."""
-MACS_PER_CYCLE = 4096
-"""Products of 16-bit and TF32 elements in a cycle of a tile's engine; of INT8 ones twice as many."""
 OPERAND_COPIES = 3
 """Copies of an operand in SPM: one that is loaded, one that is multiplied, and one on the way between them."""
 PARTED_COPIES = 8
@@ -176,11 +175,11 @@ def _plain(function: SubgraphFunction, op: Operation, accesses: AccessAnalysis) 
 
 def _loop_nests(function: SubgraphFunction, loop: _Loop, target: Target, *, may_cut: bool) -> Sequence[Nest] | None:
     """The nests of a loop, None if its windows do not fit."""
-    work = _work(function, loop, target.meeting)
+    work = _work(function, loop, target.rates, target.meeting)
     nests: list[Nest] = []
     for part in parts_of(loop.space, loop.roles, may_cut=may_cut):
-        spm_bytes = int(target.spm_bytes * SPM_SHARE)
-        step = split_part(part, loop.space.to_output, work, target.tiles, spm_bytes, target.step_elements)
+        spm_bytes = int(target.rates.spm_bytes * SPM_SHARE)
+        step = split_part(part, loop.space.to_output, work, target.rates, spm_bytes, target.step_elements)
         if step is None:
             return None
         nests.append((step.split, {op: _contraction(op, rows, step, loop) for op, rows in loop.rows.items()}))
@@ -208,7 +207,7 @@ def _block_counter(op: Operation, loop: _Loop) -> int:
     return max((i for i in range(len(counters)) if i not in taps), key=lambda i: counters[i].hi)
 
 
-def _work(function: SubgraphFunction, loop: _Loop, meeting: int) -> Work:
+def _work(function: SubgraphFunction, loop: _Loop, rates: Rates, meeting: int) -> Work:
     """What a step of the function's loop costs."""
     dots = list(loop.rows)
     operand = _width_bytes(tensor_type(dots[0].operands[0]).element_type)
@@ -220,13 +219,13 @@ def _work(function: SubgraphFunction, loop: _Loop, meeting: int) -> Work:
     alive = widest * min(len(around), MOST_ALIVE)
     kept = 4 * len(dots) + 2 * results + 2 * beside + alive
     passes = len(PASSES[max(map(num_parts, dots))])
-    macs = max(1, MACS_PER_CYCLE * (2 if operand == 1 else 1) // passes)
+    products = max(1, (rates.int8_products if operand == 1 else rates.products) // passes)
     depth = max(loop_counters(op)[_block_counter(op, loop)].hi + 1 for op in dots)
     copies = (OPERAND_COPIES if passes == 1 else PARTED_COPIES) * len(dots)
-    passed = sum(widest * (SLOW_TIMES if op.name.partition(".")[2] in SLOW else 1) for op in around)
+    passed = sum(widest * vector_times(op) for op in around)
     moved = results + beside
     forms = loop.is_per_channel, loop.is_backward
-    return Work(depth, operand, kept, moved, macs, copies, loop.lines, *forms, len(around), passed, meeting)
+    return Work(depth, operand, kept, moved, products, copies, loop.lines, *forms, len(around), passed, meeting)
 
 
 def _width_bytes(element: Attribute) -> int:

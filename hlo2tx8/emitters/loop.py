@@ -138,7 +138,7 @@ def _emit_entry(
     for position, arg in enumerate(block.args):
         arg.name_hint = f"p{position}" if position < len(params) else f"r{position - len(params)}"
     results: list[SSAValue] = list(block.args[len(params) :])
-    tile = TileIdOp(fusion.target.tiles)
+    tile = TileIdOp(fusion.target.rates.tiles)
     tile.tile.name_hint = "tile"
     block.add_op(tile)
     for function in partitioned.functions:

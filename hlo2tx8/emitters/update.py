@@ -76,7 +76,7 @@ class UpdateEmitter:
         block = Block(arg_types=types)
         for position, arg in enumerate(block.args):
             arg.name_hint = f"p{position}" if position < len(params) else f"r{position - len(params)}"
-        tile = TileIdOp(fusion.target.tiles)
+        tile = TileIdOp(fusion.target.rates.tiles)
         tile.tile.name_hint = "tile"
         block.add_op(tile)
         update = _Update(op, fusion, dict(zip(params, block.args, strict=False)), tile.tile)
@@ -123,7 +123,7 @@ class _Update:
         dims = [Dim(d) for d in range(len(shape))]
         target = self.fusion.target
         alone = MOST_ALONE_ELEMENTS if target.meeting else 0
-        return split_work(shape, dims, target.step_elements, target.tiles, alone=alone)
+        return split_work(shape, dims, target.step_elements, target.rates.tiles, alone=alone)
 
     def _in_order(
         self, dims: list[int], counters: dict[int, SSAValue], carried: Sequence[SSAValue], block: Block

@@ -38,7 +38,7 @@ def why_no_epilogue(op: Operation, found: Sequence[Use], costs: Costs) -> str:
     if candidate.rows is not None or candidate.accesses or not is_in_place:
         return "its reader is no arithmetic on its elements"
     passes = sum(costs.compute(member) for member in candidate.members if kind_of(member) is Kind.ELEMENTWISE)
-    saved, lost = costs.saved(op, 1, 1), passes * (costs.tiles / LEAST_TILES - 1)
+    saved, lost = costs.saved(op, 1, 1), passes * (costs.rates.tiles / LEAST_TILES - 1)
     if lost > saved:
         return f"few tiles would make the epilogue: costs {lost:.0f} cycles, saves {saved:.0f}"
     return ""

@@ -33,6 +33,7 @@ from hlo2tx8.fusion.place_constants import place_constants
 from hlo2tx8.hlo.regions import CONTROL, inline_region
 from hlo2tx8.notes import add_notes
 from hlo2tx8.schedule.costs import Costs
+from hlo2tx8.schedule.rates import Rates
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def plan_fusions(module: ModuleOp, chip: str = "") -> FusedModule:
         raise InputError("E1004", "the module has no function @main")
     block = main.body.block
     place_constants(block)
-    explain = _fuse(block, {}, Costs.of(load_chip(chip)))
+    explain = _fuse(block, {}, Costs(Rates.of(load_chip(chip))))
     return describe(module, explain)
 
 

@@ -20,8 +20,6 @@ ROW_VECTORS = 10
 """Vectors of a step that a chain of row reductions is taken to need, for whether its rows fit."""
 ROW_PASSES = 8
 """Vector instructions on all elements that it is taken to have, for what idle tiles cost."""
-LINE_BYTES = 64
-"""Rows that do not lie next to each other in memory are taken as many bytes of them at a time."""
 
 
 def rows_of(op: Operation, use: Use, costs: Costs) -> Rows | str:
@@ -69,13 +67,14 @@ def _why_not_whole(op: Operation, reduced: Sequence[int], costs: Costs) -> str:
         if dim in reduced:
             break
         inner *= shape[dim]
-    together = min(inner, LINE_BYTES // width)
-    if row * max(width, 4) * ROW_VECTORS * together > costs.spm_bytes:
+    rates = costs.rates
+    together = min(inner, max(1, rates.line_bytes // width))  # rows that do not lie next to each other are taken by lines
+    if row * max(width, 4) * ROW_VECTORS * together > rates.spm_bytes:
         return f"rows of {row} elements do not fit the scratchpad"
     num_rows, size = prod(shape) // row, size_bytes(op.operands[0])
-    busy = min(costs.tiles, -(-num_rows // together))
-    saved = costs.transfer(op.operands[0]) + costs.kernel
-    lost = costs.idle(busy, 2 * size) + ROW_PASSES * size / costs.vector_rate * (costs.tiles / busy - 1)
+    busy = min(rates.tiles, -(-num_rows // together))
+    saved = costs.transfer(op.operands[0]) + rates.kernel
+    lost = costs.idle(busy, 2 * size) + ROW_PASSES * size / (rates.tiles * rates.vector) * (rates.tiles / busy - 1)
     if lost > saved:
         return f"{num_rows} rows leave tiles idle: costs {lost:.0f} cycles, saves {saved:.0f}"
     return ""

@@ -13,7 +13,7 @@ from hlo2tx8.fusion.candidate import MAX_INSTRUCTIONS, MAX_OUTPUTS, Candidate, R
 from hlo2tx8.fusion.row_candidates import kept_dims, rows_of
 from hlo2tx8.indexing import Dim
 from hlo2tx8.partitioner.instruction import is_elementwise, shape_of
-from hlo2tx8.schedule.costs import SLOW, Costs, size_bytes
+from hlo2tx8.schedule.costs import Costs, size_bytes, vector_times
 
 CLEARLY = 0.75
 """Copies must cost less than this share of the other way: what they read gets more readers, too."""
@@ -32,7 +32,7 @@ def merge(target: Candidate, other: Candidate, op: Operation, costs: Costs) -> s
     if why:
         return f"{names} stay apart: {why}"
     target.absorb(other)
-    return f"{names} become one fusion: saves {costs.kernel + costs.transfer(op.results[0]):.0f} cycles"
+    return f"{names} become one fusion: saves {costs.rates.kernel + costs.transfer(op.results[0]):.0f} cycles"
 
 
 def is_output_of(op: Operation, use: Use, costs: Costs) -> bool:
@@ -69,11 +69,11 @@ def copies_are_cheaper(op: Operation, places: Sequence[Use], costs: Costs, *, is
 
     `is_output`: it could be written by the first of the fusions, which has it anyway.
     """
-    if not is_elementwise(op) or op.name.partition(".")[2] in SLOW or (is_output and places[0].map is not None):
+    if not is_elementwise(op) or vector_times(op) > 1 or (is_output and places[0].map is not None):
         return False
     read, again = sum(map(size_bytes, op.operands)), len(places) - 1
     moved = size_bytes(op.results[0]) * (1 + (again if is_output else len(places)))
     own = max(1, prod(shape_of(op.results[0])))
     times = sum(max(1.0, prod(shape_of(use.candidate.root.results[0])) / own) for use in places) - 1
-    kernel = 0 if is_output else costs.kernel
-    return CLEARLY * (moved / costs.ddr_rate + kernel) > again * read / costs.ddr_rate + times * costs.compute(op)
+    kernel = 0 if is_output else costs.rates.kernel
+    return CLEARLY * (moved / costs.rates.ddr + kernel) > again * read / costs.rates.ddr + times * costs.compute(op)

@@ -37,12 +37,11 @@ from hlo2tx8.hlo import numpy_dtype
 from hlo2tx8.hlo.accumulation import accumulated_types, only_adds
 from hlo2tx8.partitioner.instruction import tensor_type
 from hlo2tx8.partitioner.reduction_order import joins_apart, reduced_dimensions, why_in_order
+from hlo2tx8.schedule.rates import Rates
 from hlo2tx8.schedule.reduction_blocks import UNIT
 
-LEAST_BYTES = 1 << 19
-"""Below this a second loop, behind a barrier, costs more than idle tiles."""
-LINE_BYTES = 64
-"""Results that lie next to each other and next to each other in the input are shared out in lines, not one by one."""
+LEAST_KERNELS = 3.9
+"""An input that DDR gives in less time than as many kernels need besides their work is not worth a second loop."""
 BUSY = 0.75
 """A share of the tiles that is enough."""
 MOST_PARTS_PER_TILE = 8
@@ -63,13 +62,13 @@ class SplitReductionsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from hlo2tx8.device.chip import load_chip
 
-        tiles = load_chip(self.chip).tiles
+        rates = Rates.of(load_chip(self.chip))
         for inner in tuple(op.walk()):
             if inner.name == "stablehlo.reduce" and (outer := _outer_dimensions(inner)):
                 _Split(inner, _Run(0, 0, 1), 1).apply_in_turn(outer)
         for inner in tuple(op.walk()):
-            if inner.name == "stablehlo.reduce" and (run := _run_to_split(inner, tiles)) is not None:
-                _Split(inner, run, _num_parts(inner, run, tiles)).apply()
+            if inner.name == "stablehlo.reduce" and (run := _run_to_split(inner, rates)) is not None:
+                _Split(inner, run, _num_parts(inner, run, rates.tiles)).apply()
 
 
 @dataclass(frozen=True)
@@ -95,14 +94,15 @@ def _outer_dimensions(op: Operation) -> list[int]:
     return [dim for dim in reduced if dim < inner] if is_worth else []
 
 
-def _run_to_split(op: Operation, tiles: int) -> _Run | None:
+def _run_to_split(op: Operation, rates: Rates) -> _Run | None:
     """The neighbouring dimensions to split, if the reduction keeps too few tiles busy."""
     if why_in_order(op) != "" or any(_has_layout(value) for value in (*op.operands, *op.results)):
         return None
     type_ = tensor_type(op.operands[0])
     shape, reduced = type_.get_shape(), reduced_dimensions(op)
     width = numpy_dtype(type_.element_type).itemsize
-    if prod(shape) * width < LEAST_BYTES or _share(_num_pieces(shape, reduced, width), tiles) >= BUSY:
+    least_bytes = LEAST_KERNELS * rates.kernel * rates.ddr
+    if prod(shape) * width < least_bytes or _share(_num_pieces(shape, reduced, width, rates.line_bytes), rates.tiles) >= BUSY:
         return None
     runs: list[_Run] = []
     for dim in reduced:
@@ -112,7 +112,7 @@ def _run_to_split(op: Operation, tiles: int) -> _Run | None:
         else:
             runs.append(_Run(dim, dim, shape[dim]))
     longest = max(runs, key=lambda run: run.extent)
-    return longest if longest.extent >= 2 * tiles else None
+    return longest if longest.extent >= 2 * rates.tiles else None
 
 
 def _has_layout(value: SSAValue) -> bool:
@@ -120,11 +120,11 @@ def _has_layout(value: SSAValue) -> bool:
     return tuple(minor_to_major(type_)) != tuple(reversed(range(len(type_.get_shape()))))
 
 
-def _num_pieces(shape: Sequence[int], reduced: Sequence[int], width: int) -> int:
-    """Results that tiles can compute apart, those next to each other in the input as lines."""
+def _num_pieces(shape: Sequence[int], reduced: Sequence[int], width: int, line_bytes: int) -> int:
+    """Results that tiles can compute apart; those next to each other, also in the input, in lines, not one by one."""
     inner = prod(shape[max(reduced) + 1 :])
     outer = prod(size for dim, size in enumerate(shape[: max(reduced)]) if dim not in reduced)
-    return outer * -(-inner * width // LINE_BYTES)
+    return outer * -(-inner * width // line_bytes)
 
 
 def _share(pieces: int, tiles: int) -> float:

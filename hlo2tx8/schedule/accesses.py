@@ -119,7 +119,7 @@ class AccessAnalysis:
         space = iteration_space(type_, self.of(function))
         limit = step_elements or self.step_elements(function)
         alone = self.alone_elements(function)
-        return split_work(space.shape, space.to_output, limit, self.target.tiles, space.walked, work, alone=alone)
+        return split_work(space.shape, space.to_output, limit, self.target.rates.tiles, space.walked, work, alone=alone)
 
     def alone_elements(self, function: SubgraphFunction) -> int:
         """Elements that one tile computes in the time that it takes to meet others."""
@@ -131,14 +131,14 @@ class AccessAnalysis:
         if self.target.feeds_batches:
             return 0
         of_result = [(op, prod(shape_of(op.results[0]))) for op in function.instructions]
-        cycles = sum(cycles_per_element(op) * min(1.0, n / num_elements) for op, n in of_result)
+        cycles = sum(cycles_per_element(op, self.target.rates) * min(1.0, n / num_elements) for op, n in of_result)
         return self._alone((cycles + sum(map(self._cycles_per_element, self.inlined_callees(function)))) / SHARE_OF_ROWS)
 
     def _alone(self, cycles: float) -> int:
         return int(min(MOST_ALONE_ELEMENTS, self.target.meeting / cycles if cycles else self.target.meeting * MOST_ALONE_ELEMENTS))
 
     def _cycles_per_element(self, function: SubgraphFunction) -> float:
-        own = sum(map(cycles_per_element, function.instructions))
+        own = sum(cycles_per_element(op, self.target.rates) for op in function.instructions)
         return own + sum(map(self._cycles_per_element, self.inlined_callees(function)))
 
     def step_elements(self, function: SubgraphFunction) -> int:
@@ -159,7 +159,7 @@ class AccessAnalysis:
     def _step_elements(self, function: SubgraphFunction) -> int:
         """Elements per step such that the vectors alive at once fit the SPM."""
         elements, bytes_per_element = DEFAULT_STEP_ELEMENTS, self.bytes_per_element(function)
-        while elements > MIN_CHUNK_ELEMENTS and elements * bytes_per_element > SPM_SHARE * self.target.spm_bytes:
+        while elements > MIN_CHUNK_ELEMENTS and elements * bytes_per_element > SPM_SHARE * self.target.rates.spm_bytes:
             elements //= 2
         return elements
 

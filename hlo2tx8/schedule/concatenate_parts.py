@@ -41,7 +41,7 @@ def _concatenation(function: SubgraphFunction, accesses: AccessAnalysis) -> tupl
         is_here = place.scope is function.top and place.map.results == function.identity.results
         if op.name != "stablehlo.concatenate" or not is_here or not 1 < len(op.operands) <= MAX_CONCATENATE_OPERANDS:
             continue
-        least = accesses.target.tiles * MIN_CHUNK_ELEMENTS
+        least = accesses.target.rates.tiles * MIN_CHUNK_ELEMENTS
         dimension = op.properties["dimension"]
         assert isinstance(dimension, IntegerAttr)
         if all(prod(shape_of(operand)) >= least for operand in op.operands):
@@ -58,7 +58,7 @@ def _split_part(function: SubgraphFunction, accesses: AccessAnalysis, dimension:
     own = [moved for access in (written, *accesses.of(function)) if (moved := _moved(access, dimension, start, size)) is not None]
     space = iteration_space(part, own)
     to_output = [expr + start if d == dimension else expr for d, expr in enumerate(space.to_output)]
-    return split_work(space.shape, to_output, accesses.step_elements(function), accesses.target.tiles, space.walked)
+    return split_work(space.shape, to_output, accesses.step_elements(function), accesses.target.rates.tiles, space.walked)
 
 
 def _moved(access: Access, dimension: int, start: int, size: int) -> Access | None:

@@ -7,29 +7,23 @@ Columns that are no whole number of blocks are a loop of their own.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
 from hlo2tx8.partitioner.contraction import Role
 from hlo2tx8.partitioner.iteration_space import IterationSpace
 from hlo2tx8.partitioner.windows import Line
+from hlo2tx8.schedule.rates import Rates, block_width
 from hlo2tx8.schedule.work_split import WorkSplit
 
-BLOCK = 64
+BLOCK = block_width(2)
 """Columns of a block of the engine's result."""
 MOST_UNBLOCKED = 4 * BLOCK
 """Columns up to which what is no whole number of blocks is not cut: moving the result is cheaper than reading rows twice."""
-ROW_UNIT = 8
 MOST_DEPTH = 512
 """Products added up by one instruction: enough to hide what starts it, and loads of the next ones."""
 LEAST_DEPTH = 64
-DDR_BYTES_PER_CYCLE = 204.8
-TILE_BYTES_PER_CYCLE = 128
-STEP_CYCLES = 200
-PASS_CYCLES = 20
-"""Of issuing and starting a vector instruction."""
-VECTOR_BYTES_PER_CYCLE = 128
 ABOUT = 1.1
 """What the estimate is good for."""
 SIZES = (8, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024, 2048)
@@ -42,6 +36,7 @@ class Work:
     operands, and that is read or written besides them; products of an element that the engine multiplies in a cycle.
     `lines`: of rows with windows, whose elements `depth` does not count; `is_per_channel`: each column has rows of its own;
     `is_backward`: the last rows are channels, and products of one image after the other are added up.
+    `tile_products`: multiply-adds of elements in a cycle, fewer where an element takes several.
     `passes`: vector instructions that an epilogue needs, `passed_bytes` what they take of an element together, slow ones more.
     `meeting`: cycles that it takes to meet the tiles of other work."""
 
@@ -49,7 +44,7 @@ class Work:
     operand_bytes: int
     kept_bytes: int
     moved_bytes: int
-    macs_per_cycle: int
+    tile_products: int
     operand_copies: int
     lines: tuple[Line, ...] = ()
     is_per_channel: bool = False
@@ -101,36 +96,44 @@ def parts_of(space: IterationSpace, roles: Sequence[Role], *, may_cut: bool) -> 
     return [_Space(shape, of_dims, last, *cut) for cut in cuts]
 
 
-def split_part(part: _Space, to_output: Sequence[Expr], work: Work, tiles: int, spm_bytes: int, most_elements: int) -> Step | None:
-    """How a part is computed, in steps of `most_elements` at most, 0 for any number; None if windows do not fit.
+def split_part(
+    part: _Space, to_output: Sequence[Expr], work: Work, rates: Rates, spm_bytes: int, most_elements: int
+) -> Step | None:
+    """How a part is computed with `spm_bytes` of a tile, in steps of `most_elements` at most, 0 for any number.
+
+    None if windows do not fit.
 
     Raises LevelError if the split is not provably a bijection onto the part.
     """
-    boxes = _backward_boxes(part, most_elements) if work.is_backward else _boxes(part, work.lines, most_elements)
+    if work.is_backward:
+        boxes = _backward_boxes(part, rates, most_elements)
+    else:
+        boxes = _boxes(part, work.lines, rates, most_elements)
     boxes = [box for box in boxes if all(box[line.row] > 1 or line.dilation == 1 for line in work.lines)]
     fitting = [(box, depth) for box in boxes if (depth := _depth(part, box, work, spm_bytes))]
     if not fitting and work.lines:
         return None
-    box, depth = _best(part, fitting, work, tiles) if fitting else (boxes[0], LEAST_DEPTH)
+    box, depth = _best(part, fitting, work, rates) if fitting else (boxes[0], LEAST_DEPTH)
     kept = [line.row for line in work.lines] if work.is_backward else _planes(part) if work.lines else []
     num_chunks = _num_chunks(part, box)
-    num_steps = -(-num_chunks // tiles)
-    if num_steps < num_chunks and _cycles(part, box, depth, work, 1) * (num_chunks - 1) <= work.meeting * num_chunks:
+    num_steps = -(-num_chunks // rates.tiles)
+    all_on_one = _cycles(part, box, depth, work, replace(rates, tiles=1))
+    if num_steps < num_chunks and all_on_one * (num_chunks - 1) <= work.meeting * num_chunks:
         num_steps = num_chunks  # the first tile has made the steps of the others before they have all met
-    split, lane_of = _split(part, box, to_output, tiles, num_steps, kept)
+    split, lane_of = _split(part, box, to_output, rates.tiles, num_steps, kept)
     return Step(split, min(depth, work.depth), lane_of)
 
 
-def _best(part: _Space, found: Sequence[tuple[tuple[int, ...], int]], work: Work, tiles: int) -> tuple[tuple[int, ...], int]:
+def _best(part: _Space, found: Sequence[tuple[tuple[int, ...], int]], work: Work, rates: Rates) -> tuple[tuple[int, ...], int]:
     """The box and depth with the fewest cycles; of those about as good, one that has work for the most tiles.
 
     With windows the fewest cycles count alone: windows go over what a step has of the plane, and a row may be too little.
     """
-    cycles = [_cycles(part, box, depth, work, tiles) for box, depth in found]
+    cycles = [_cycles(part, box, depth, work, rates) for box, depth in found]
     if work.lines:
         return found[cycles.index(min(cycles))]
     good = [n for n, own in enumerate(cycles) if own <= ABOUT * min(cycles)]
-    return found[min(good, key=lambda n: (-min(_num_chunks(part, found[n][0]), tiles), cycles[n]))]
+    return found[min(good, key=lambda n: (-min(_num_chunks(part, found[n][0]), rates.tiles), cycles[n]))]
 
 
 def _num_chunks(part: _Space, box: Sequence[int]) -> int:
@@ -152,7 +155,7 @@ def _inner_shape(part: _Space) -> tuple[tuple[int, ...], tuple[Role, ...]]:
     return shape, (*part.roles, "column")
 
 
-def _boxes(part: _Space, lines: Sequence[Line], most_elements: int) -> list[tuple[int, ...]]:
+def _boxes(part: _Space, lines: Sequence[Line], rates: Rates, most_elements: int) -> list[tuple[int, ...]]:
     """Sizes of steps along the dimensions of `_inner_shape`, the smallest first."""
     shape, roles = _inner_shape(part)
     rows = _planes(part) if lines else [dim for dim, role in enumerate(roles) if role == "row"]
@@ -164,20 +167,20 @@ def _boxes(part: _Space, lines: Sequence[Line], most_elements: int) -> list[tupl
         for num_columns in SIZES:
             box = [1] * len(shape)
             box[-1] = part.inner
-            _fill(box, shape, rows, num_rows, ROW_UNIT)
+            _fill(box, shape, rows, num_rows, rates.product_rows)
             _fill(box, shape, columns, max(1, num_columns // BLOCK), 1)
             if not most_elements or prod(box) <= most_elements or not found:
                 found[tuple(box)] = None
     return list(found)
 
 
-def _backward_boxes(part: _Space, most_elements: int) -> list[tuple[int, ...]]:
+def _backward_boxes(part: _Space, rates: Rates, most_elements: int) -> list[tuple[int, ...]]:
     """The same for the gradient of weights: a whole kernel or a row of one, and channels of a block at most."""
     shape, roles = _inner_shape(part)
     first, second, channels = (dim for dim, role in enumerate(roles) if role == "row")
     found: list[tuple[int, ...]] = []
     for num_channels in range(1, min(BLOCK, shape[channels]) + 1):
-        if shape[channels] % num_channels or (num_channels % ROW_UNIT and num_channels != shape[channels]):
+        if shape[channels] % num_channels or (num_channels % rates.product_rows and num_channels != shape[channels]):
             continue
         for num_rows in dict.fromkeys((1, shape[first])):
             box = [1] * len(shape)
@@ -228,26 +231,29 @@ def _depth(part: _Space, box: Sequence[int], work: Work, spm_bytes: int) -> int:
     most = min(fits, MOST_DEPTH)
     if work.depth <= most:
         return work.depth
-    unit = BLOCK if work.operand_bytes > 1 else 2 * BLOCK
+    unit = block_width(work.operand_bytes)
     most = most // unit * unit
     if most < LEAST_DEPTH:
         return 0
     return next((n for n in range(most, most // 2, -unit) if work.depth % n == 0), most)
 
 
-def _cycles(part: _Space, box: Sequence[int], depth: int, work: Work, tiles: int) -> float:
+def _cycles(part: _Space, box: Sequence[int], depth: int, work: Work, rates: Rates) -> float:
     """Estimated cycles: the busiest of DDR, a tile's transfers and its engine; then what nothing overlaps."""
     rows, columns = _sides(part, box)
     chunks = _num_chunks(part, box)
-    steps, active = -(-chunks // tiles), min(chunks, tiles)
+    steps, active = -(-chunks // rates.tiles), min(chunks, rates.tiles)
     loads = sum(_loaded(part, box, work)) * work.operand_bytes
     taps = prod(line.taps for line in work.lines)
     own = loads * work.depth + rows * columns * work.moved_bytes
     turns = -(-work.depth // depth)
-    engine = -(-rows // 8) * -(-columns // 8) * (work.depth * taps + 15) * 64 / work.macs_per_cycle + turns * 64
-    engine += work.passes * PASS_CYCLES + rows * columns * work.passed_bytes / VECTOR_BYTES_PER_CYCLE
-    ends = (loads * depth + rows * columns * work.moved_bytes) * active / DDR_BYTES_PER_CYCLE + (work.meeting if active > 1 else 0)
-    return max(steps * (engine + STEP_CYCLES), chunks * own / DDR_BYTES_PER_CYCLE, steps * own / TILE_BYTES_PER_CYCLE) + ends
+    height, width = (-(-n // unit) * unit for n, unit in ((rows, rates.product_rows), (columns, rates.product_columns)))
+    engine = height * width * (work.depth * taps + rates.product_depth - 1) / work.tile_products
+    engine += turns * (rates.product_start + rates.move_start)
+    engine += work.passes * rates.vector_pass + rows * columns * work.passed_bytes / rates.vector
+    ends = (loads * depth + rows * columns * work.moved_bytes) * active / rates.ddr + (work.meeting if active > 1 else 0)
+    alone = 2 * (rates.transfer_start + rates.issue) + rates.product_start + rates.move_start
+    return max(steps * (engine + alone), chunks * own / rates.ddr, steps * own / rates.transfer) + ends
 
 
 def _split(

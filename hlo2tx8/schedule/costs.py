@@ -6,76 +6,44 @@ instruction that several fusions have a copy of is computed as often.
 
 from dataclasses import dataclass
 from math import inf, prod
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import BFloat16Type, DenseArrayBase, Float16Type, Float32Type
 from xdsl.ir import Operation, SSAValue
 
+from hlo2tx8.dialects.vector_instructions import CT_UNARY
 from hlo2tx8.hlo import Kind, numpy_dtype
 from hlo2tx8.partitioner.instruction import kind_of, tensor_type
-
-if TYPE_CHECKING:
-    from hlo2tx8.device.chip import Chip
-
-SLOW = ("exponential", "log", "sine", "cosine", "tanh", "logistic")
-"""CT takes four times as long for these."""
-SLOW_TIMES = 4
-VECTOR_BYTES = 128
-"""Of the widest operand, that CT computes in a cycle."""
-KERNEL_CORE_BYTES = 8
-"""The same of the kernel core, for a mixture of what takes it one instruction and several."""
-OVERLAP_LOST = 4
-"""Transfers' starts that a kernel does not hide: its first loads and its last stores."""
+from hlo2tx8.schedule.rates import Rates
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Rates of a chip, in bytes per cycle of all tiles, and cycles. `spm_bytes`: what buffers of a tile may take."""
+    """What fusion decisions cost and save on a chip of these rates, in cycles of the whole chip."""
 
-    tiles: int
-    spm_bytes: int
-    ddr_rate: float
-    tile_rate: float
-    vector_rate: float
-    kernel_core_rate: float
-    kernel: float
-
-    @staticmethod
-    def of(chip: "Chip") -> "Costs":
-        """The costs on a chip."""
-        c, tiles = chip.cycles, chip.tiles
-        return Costs(
-            tiles,
-            chip.spm_limit - chip.spm_allocation_start,
-            chip.ddr_bytes_per_cycle,
-            c.dma_bytes_per_cycle,
-            tiles * c.ct_bytes_per_cycle,
-            tiles * c.kc_vector_bytes_per_cycle,
-            c.barrier + OVERLAP_LOST * c.dma_startup,
-        )
+    rates: Rates
 
     def transfer(self, value: SSAValue) -> float:
         """Reading or writing the tensor once."""
-        return size_bytes(value) / self.ddr_rate
+        return size_bytes(value) / self.rates.ddr
 
     def saved(self, op: Operation, reads: int, writes: int) -> float:
         """What it saves not to read and write the results of an instruction so often, and to have a kernel less."""
-        return (reads + writes) * sum(map(self.transfer, op.results)) + self.kernel
+        return (reads + writes) * sum(map(self.transfer, op.results)) + self.rates.kernel
 
     def compute(self, op: Operation) -> float:
         """Computing all elements of an elementwise instruction."""
         size = max(map(size_bytes, (*op.operands, *op.results)))
         if not _is_for_vectors(op):
-            return size / self.kernel_core_rate
-        return size / self.vector_rate * _times(op)
+            return size / (self.rates.tiles * self.rates.kernel_core)
+        return size / (self.rates.tiles * self.rates.vector) * vector_times(op)
 
     def idle(self, num_rows: int, num_bytes: float) -> float:
         """What moving as many bytes takes longer if fewer rows than tiles share the work."""
-        busy = min(self.tiles, num_rows)
-        return max(0.0, num_bytes / (busy * self.tile_rate) - num_bytes / self.ddr_rate)
+        busy = min(self.rates.tiles, num_rows)
+        return max(0.0, num_bytes / (busy * self.rates.transfer) - num_bytes / self.rates.ddr)
 
 
-def cycles_per_element(op: Operation) -> float:
+def cycles_per_element(op: Operation, rates: Rates) -> float:
     """Of a tile that computes an element of an instruction's result; infinite where nobody said."""
     match kind_of(op):
         case Kind.SHAPING | Kind.CONSTANT:
@@ -84,11 +52,11 @@ def cycles_per_element(op: Operation) -> float:
             return 1.0
         case Kind.ELEMENTWISE:
             width = max(numpy_dtype(tensor_type(value).element_type).itemsize for value in (*op.operands, *op.results))
-            return width / VECTOR_BYTES * _times(op) if _is_for_vectors(op) else width / KERNEL_CORE_BYTES
+            return width / rates.vector * vector_times(op) if _is_for_vectors(op) else width / rates.mixed_kernel_core
         case _ if op.name in ("stablehlo.reduce", "stablehlo.reduce_window"):
             terms = op.properties.get("window_dimensions")
             read = prod(terms.get_values()) if isinstance(terms, DenseArrayBase) else _ratio(op)
-            return read * sum(cycles_per_element(inner) for inner in op.regions[0].block.ops if inner.results)
+            return read * sum(cycles_per_element(inner, rates) for inner in op.regions[0].block.ops if inner.results)
         case _:
             return inf
 
@@ -101,8 +69,10 @@ def _is_for_vectors(op: Operation) -> bool:
     return isinstance(tensor_type(op.results[0]).element_type, BFloat16Type | Float16Type | Float32Type)
 
 
-def _times(op: Operation) -> int:
-    return SLOW_TIMES if op.name.partition(".")[2] in SLOW else 1
+def vector_times(op: Operation) -> int:
+    """How many times as long as an addition the vector engine takes for the instruction, 1 where it has none."""
+    kind = CT_UNARY.get(op.name.partition(".")[2])
+    return 1 if kind is None else kind.COST
 
 
 def size_bytes(value: SSAValue) -> int:

@@ -14,6 +14,8 @@ from math import prod
 
 from xdsl.ir import Operation
 
+from hlo2tx8.device.isa.ct_reduce import MOST_POINTS
+from hlo2tx8.device.isa.forms import UNIT_ELEMENTS
 from hlo2tx8.dialects.layout import minor_to_major, strides
 from hlo2tx8.indexing import Const, Expr, Sym, Variable, simplify_expr, split_terms
 from hlo2tx8.partitioner.computation import SubgraphFunction
@@ -24,15 +26,14 @@ from hlo2tx8.partitioner.reduction_paths import loop_counters
 from hlo2tx8.schedule.accesses import AccessAnalysis
 from hlo2tx8.schedule.work_split import WorkSplit
 
-UNIT = 64
+UNIT = UNIT_ELEMENTS
 """Blocks longer than this are multiples of it: a vector unit of CT."""
 LEAST_CUT = 4 * UNIT
 """Inner lanes from which on what is no whole unit is a block of its own."""
 LEAST_COLUMNS = 512
 """Outputs of a step of a column reduction, where there are as many: long runs in memory."""
-MOST_ROWS = 4096
+MOST_ROWS = MOST_POINTS
 """Outputs of a step of a row reduction at most: what an instruction that reduces takes."""
-
 
 
 @dataclass(frozen=True)
@@ -93,12 +94,6 @@ class _Shape:
         return Blocks(self.loops, self.block, self.extent, lanes, self.is_outer)
 
 
-
-
-
-
-
-
 def _shape_of(op: Operation, read: Sequence[Access]) -> _Shape:
     """Which counters lie next to each other in the input's memory, and in that of what is read for it."""
     type_ = tensor_type(op.operands[0])
@@ -138,8 +133,6 @@ def _are_neighbours(
         if far is None or near is None or far != near * shape[inner]:
             return False
     return True
-
-
 
 
 def _lanes(extent: int, most: int, *, is_inner: bool) -> int:

@@ -17,9 +17,6 @@ from hlo2tx8.partitioner.row_space import RowSpace
 from hlo2tx8.schedule.accesses import SPM_SHARE, Access, AccessAnalysis
 from hlo2tx8.schedule.work_split import WorkSplit, choose_box, split_work
 
-LINE_BYTES = 64
-"""DDR charges a shorter run as many."""
-
 
 @dataclass(frozen=True)
 class JoinedLanes:
@@ -47,16 +44,16 @@ def split_rows(space: RowSpace, function: SubgraphFunction, accesses: AccessAnal
     joined = sorted({leaf.index for dim in space.joined for leaf in found.to_output[dim].leaves() if isinstance(leaf, Dim)})
     target, outer = accesses.target, [dim for dim in range(len(found.shape)) if dim not in joined]
     inner, is_split = [dim for dim in outer if dim > joined[-1]], any(joined[0] < dim < joined[-1] for dim in outer)
-    fits = int(SPM_SHARE * target.spm_bytes / accesses.bytes_per_element(function))
+    fits = int(SPM_SHARE * target.rates.spm_bytes / accesses.bytes_per_element(function))
     wanted = target.step_elements or accesses.step_elements(function)
     least = space.width
     if inner and not is_split:
-        least *= min(prod(found.shape[dim] for dim in inner), max(1, LINE_BYTES // numpy_dtype(element).itemsize))
+        least *= min(prod(found.shape[dim] for dim in inner), max(1, target.rates.line_bytes // numpy_dtype(element).itemsize))
     if least > (target.step_elements or fits):
         return f"{least} elements of whole rows do not fit a step"
     box = [1 if dim in outer else size for dim, size in enumerate(found.shape)]
     cut = [] if is_split else inner or outer  # a row in several pieces is a step of its own
-    tiles = -(-target.tiles // prod(found.shape[dim] for dim in outer if dim not in cut))
+    tiles = -(-target.rates.tiles // prod(found.shape[dim] for dim in outer if dim not in cut))
     most = max(wanted, least) // space.width
     if cut:
         alone = accesses.alone_in_rows(function, prod(space.shape))
@@ -65,6 +62,6 @@ def split_rows(space: RowSpace, function: SubgraphFunction, accesses: AccessAnal
             box[dim] = size
         if inner:
             box[cut[-1]] = max(box[cut[-1]], min(found.shape[cut[-1]], least // space.width))
-    split = split_work(found.shape, found.to_output, 0, target.tiles, box=box)
+    split = split_work(found.shape, found.to_output, 0, target.rates.tiles, box=box)
     lanes = split.lane_dims
     return RowSplit(split, JoinedLanes(tuple(position for position, dim in enumerate(lanes) if dim in joined)))

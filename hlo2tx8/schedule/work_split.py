@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log2, prod
 
+from hlo2tx8.device.isa.forms import UNIT_ELEMENTS
 from hlo2tx8.errors import LevelError
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
 from hlo2tx8.partitioner.iteration_space import LINE_ELEMENTS
+from hlo2tx8.schedule.rates import Rates
 
 DEFAULT_STEP_ELEMENTS = 8192
-MIN_CHUNK_ELEMENTS = 64
+MIN_CHUNK_ELEMENTS = UNIT_ELEMENTS
 """Below this a tensor is not worth splitting over more tiles: one vector unit of CT."""
 MIN_BOX_ELEMENTS = 256
 """Below this a tile's share of a transpose is not worth addressing by boxes."""
@@ -33,12 +35,11 @@ MOST_ALONE_ELEMENTS = 2048
 
 @dataclass(frozen=True)
 class Target:
-    """What splitting work needs to know: tiles of the chip, bytes of a tile's SPM that buffers may take, and the wanted
-    elements of the output per step (0: the split's choice); `has_engine`: may the matrix engine compute dots? `meeting`: cycles
-    that it takes to meet the tiles of other work, 0 if there is none; `feeds_batches`: do dots read results batch by batch?"""
+    """What splitting work needs to know: the chip's rates, and the wanted elements of the output per step (0: the split's
+    choice); `has_engine`: may the matrix engine compute dots? `meeting`: cycles that it takes to meet the tiles of other work, 0
+    if there is none; `feeds_batches`: do dots read results batch by batch?"""
 
-    tiles: int
-    spm_bytes: int
+    rates: Rates
     step_elements: int = 0
     has_engine: bool = True
     meeting: int = 0

@@ -13,9 +13,10 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.device.formats import Format, Rounding
-from hlo2tx8.device.isa import ct_arith, ct_function, ct_move, ct_relation, kc_function, kc_move, kc_vector
+from hlo2tx8.device.isa import ct_arith, ct_move, ct_relation, kc_function, kc_move, kc_vector
 from hlo2tx8.device.isa.base import Instruction
 from hlo2tx8.dialects import xla
+from hlo2tx8.dialects.vector_instructions import CT_UNARY
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.element_format import Splat, Vector
 
@@ -24,18 +25,6 @@ if TYPE_CHECKING:
 
 CT_FORMATS = (Format.BF16, Format.FP16, Format.FP32)
 
-CT_UNARY: dict[str, type[Instruction]] = {
-    "abs": ct_arith.CtAbs,
-    "negate": ct_arith.CtNeg,
-    "sqrt": ct_arith.CtSqrt,
-    "rsqrt": ct_arith.CtRsqrt,
-    "exponential": ct_function.CtExp,
-    "log": ct_function.CtLn,
-    "sine": ct_function.CtSin,
-    "cosine": ct_function.CtCos,
-    "tanh": ct_function.CtTanh,
-    "logistic": ct_function.CtSigmoid,
-}
 # (vector op vector, vector op immediate, whether the operands may change places)
 CT_BINARY: dict[str, tuple[type[Instruction], type[Instruction], bool]] = {
     "add": (ct_arith.CtAddVV, ct_arith.CtAddVS, True),

@@ -55,7 +55,7 @@ CASES: list[tuple[Dims, Dims]] = [
 def test_two_reductions_give_the_same(
     shape: Dims, dims: Dims, element: str, combiner: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(split_reductions, "LEAST_BYTES", 0)
+    monkeypatch.setattr(split_reductions, "LEAST_KERNELS", 0)
     check_same(shape, dims, element, combiner)
 
 

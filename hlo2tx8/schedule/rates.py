@@ -1,0 +1,92 @@
+"""What a chip does in a cycle, and what starting things costs: the one source of rates and sizes for every decision.
+
+All numbers follow from the chip description; estimates of the schedule and of the fusion decisions are made of them.
+"""
+
+from dataclasses import dataclass
+
+from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.formats import Format
+from hlo2tx8.device.layouts import Blocked
+
+OVERLAP_LOST = 4
+"""Transfers' starts that a kernel does not hide: its first loads and its last stores."""
+KERNEL_CORE_INSTRUCTIONS = 4
+"""Instructions that the kernel core is taken to need for an operation: some take it one, some several."""
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Rates of a chip. Bytes per cycle: `ddr` of all tiles together, `transfer`, `vector`, `move` and `kernel_core` of one tile.
+
+    spm_bytes: what the buffers of a tile may take. line_bytes: DDR charges a shorter run as many. products: multiply-adds of a
+    tile's matrix engine per cycle in 16-bit formats, `int8_products` in INT8; it multiplies `rows` x `depth` by `depth` x `columns`
+    elements at a time. The others are cycles: what an instruction of an engine needs to start, issue, and a barrier of all tiles.
+    """
+
+    tiles: int
+    spm_bytes: int
+    ddr: float
+    transfer: float
+    line_bytes: int
+    vector: float
+    move: float
+    kernel_core: float
+    products: int
+    int8_products: int
+    product_rows: int
+    product_columns: int
+    product_depth: int
+    transfer_start: int
+    vector_start: int
+    product_start: int
+    move_start: int
+    issue: int
+    barrier: int
+
+    @staticmethod
+    def of(chip: Chip) -> "Rates":
+        """The rates of a chip."""
+        c = chip.cycles
+        products = c.ne_arrays * c.ne_tile_rows * c.ne_tile_columns * c.ne_tile_depth
+        return Rates(
+            tiles=chip.tiles,
+            spm_bytes=chip.spm_limit - chip.spm_allocation_start,
+            ddr=chip.ddr_bytes_per_cycle,
+            transfer=c.dma_bytes_per_cycle,
+            line_bytes=c.dma_min_run_bytes,
+            vector=c.ct_bytes_per_cycle,
+            move=c.tdma_bytes_per_cycle,
+            kernel_core=c.kc_vector_bytes_per_cycle,
+            products=products,
+            int8_products=products * c.ne_int8_speedup,
+            product_rows=c.ne_tile_rows,
+            product_columns=c.ne_tile_columns,
+            product_depth=c.ne_tile_depth,
+            transfer_start=c.dma_startup,
+            vector_start=c.ct_startup,
+            product_start=c.ne_startup,
+            move_start=c.tdma_startup,
+            issue=c.issue,
+            barrier=c.barrier,
+        )
+
+    @property
+    def kernel(self) -> float:
+        """Cycles of a kernel that nothing overlaps: the barrier behind it, its first loads and its last stores."""
+        return self.barrier + OVERLAP_LOST * self.transfer_start
+
+    @property
+    def vector_pass(self) -> int:
+        """Cycles of issuing and starting a vector instruction."""
+        return self.issue + self.vector_start
+
+    @property
+    def mixed_kernel_core(self) -> float:
+        """Bytes per cycle of a tile's kernel core, for a mixture of what takes it one instruction and several."""
+        return self.kernel_core / KERNEL_CORE_INSTRUCTIONS
+
+
+def block_width(width_bytes: int) -> int:
+    """Channels of a block of the matrix engine's layout, of elements of as many bytes."""
+    return Blocked(Format.INT8 if width_bytes == 1 else Format.BF16, 1, 1, 1).block_width
