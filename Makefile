@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 NATIVE := $(wildcard hlo2tx8/device/native/*.c hlo2tx8/device/native/*.h hlo2tx8/device/native/*.py hlo2tx8/pjrt/native/*.c hlo2tx8/pjrt/native/*.h)
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadscope
-FRONT_DOOR := tests/unit/frontend tests/unit/pjrt tests/pjrt tests/cli tests/unit/test_stages.py
+FRONT_DOOR := tests/unit/frontend tests/unit/spmd tests/pjrt tests/cli tests/unit/test_stages.py
 GELU := hlo_samples/elementwise/gelu_bf16.hlo
 BASE ?= HEAD
 SEED ?= $(shell date +%s)
@@ -53,8 +53,8 @@ golden: $(STAMP)  ## rewrite stored listings and numbers
 	@$(BIN)/python -m pytest --update-golden tests/golden
 
 docs: $(STAMP)  ## rewrite the generated pages of docs/
-	@$(BIN)/python -m hlo2tx8.tools.op_engines
-	@$(BIN)/python -m hlo2tx8.tools.docs
+	@$(BIN)/python -m hlo2tx8.dev.op_engines
+	@$(BIN)/python -m hlo2tx8.dev.docs
 
 api-docs: $(STAMP)  ## the API reference from docstrings, in build/api/site; a warning is an error
 	@$(BIN)/python -m hlo2tx8.dev.api_pages build/api/pages
@@ -86,16 +86,16 @@ bench: $(STAMP)  ## gelu, kernels written by hand, dispatch and models against X
 	@$(BIN)/python -m benchmarks.models
 
 fuzz: $(STAMP)  ## N random graphs from SEED on, JOBS at once, at every level against the reference and XLA:CPU; noted in docs/
-	@$(BIN)/python -m hlo2tx8.tools.fuzz --seed=$(SEED) --count=$(N) --jobs=$(JOBS) --record=docs/fuzzed.json
+	@$(BIN)/python -m hlo2tx8.dev.fuzz --seed=$(SEED) --count=$(N) --jobs=$(JOBS) --record=docs/fuzzed.json
 
 mutate: $(STAMP)  ## break N programs in every way: strict mode must find what changes a result
-	@$(BIN)/python -m hlo2tx8.tools.mutate --count=$(N)
+	@$(BIN)/python -m hlo2tx8.dev.mutate --count=$(N)
 
 sanitize: $(STAMP)  ## the native core with sanitizers on a million random and damaged programs
 	@$(BIN)/python tests/emulator/sanitize.py
 
 replay: $(STAMP)  ## compile all samples at BASE and here; an empty diff means no program changed
-	@$(BIN)/python -m hlo2tx8.tools.replay --base $(BASE)
+	@$(BIN)/python -m hlo2tx8.dev.replay --base $(BASE)
 
 explain: $(STAMP)  ## why the demo was fused and lowered as it was
 	@$(BIN)/hlo2tx8 compile --explain $(GELU)

@@ -17,7 +17,7 @@ from hlo2tx8.device.isa import Role
 from hlo2tx8.device.isa.encoding import Record, Register
 from hlo2tx8.device.isa.kc_control import KcEndIf, KcIf, KcLess
 from hlo2tx8.device.program import Buffer, BufferUse, Launch
-from hlo2tx8.link.pieces import Code, Nest, Piece, Scalars, State, Work, guard, place_barriers
+from hlo2tx8.link.barriers import Code, Nest, Piece, Scalars, State, Work, guard, place_barriers
 from hlo2tx8.link.records import TILE, meet
 
 GUARD = Register(5)

@@ -45,10 +45,10 @@ from hlo2tx8.hlo.module import find_main
 from hlo2tx8.hlo.regions import captured, terminator_of
 from hlo2tx8.hlo.signature import port_of
 from hlo2tx8.link.assemble import assemble, code_of
+from hlo2tx8.link.barriers import Code, Nest, Piece, Scalars, Work
 from hlo2tx8.link.boxes import Start, box_of, box_place, distances, read_starts, start_places, write_box
 from hlo2tx8.link.moves import Move, in_order
 from hlo2tx8.link.named import Place, table_of
-from hlo2tx8.link.pieces import Code, Nest, Piece, Scalars, Work
 from hlo2tx8.link.records import copy_place, copy_slot, meet, read_back, scalar_place
 from hlo2tx8.link.selectors import FOUND, NO_BRANCH, SELECTOR, in_range, is_selected
 from hlo2tx8.link.slots import Slots

@@ -1,0 +1,1 @@
+"""From LOOPS to encoded kernels: loops, vectors, instructions, DMA and scratchpad addresses."""

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from hlo2tx8.dev.mutate import Subject, Verdict, judge, small_chip
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.options import Options
-from hlo2tx8.tools.mutate import Subject, Verdict, judge, small_chip
 
 SAMPLES = Path(__file__).parents[2] / "hlo_samples"
 PATHS = ("integers/saturate_s8.hlo", "shaping/pad_slice_bf16.hlo", "elementwise/select_clamp_f16.hlo")

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hlo2tx8.dev.fuzz.draw import draw
+from hlo2tx8.dev.fuzz.draw_control import draw_control
 from hlo2tx8.device import native
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.program import Program
@@ -14,8 +16,6 @@ from hlo2tx8.device.timing import native as native_timing
 from hlo2tx8.device.timing.model import follow, model, stretches
 from hlo2tx8.device.timing.native import time_program
 from hlo2tx8.runtime.compile import compile_source
-from hlo2tx8.tools.fuzz.draw import draw
-from hlo2tx8.tools.fuzz.draw_control import draw_control
 
 CHIP = load_chip()
 SAMPLES = Path(__file__).parents[2] / "hlo_samples"

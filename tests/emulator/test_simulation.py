@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hlo2tx8.dev.fuzz.draw import draw
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.ct_arith import CtAddVV
@@ -18,7 +19,6 @@ from hlo2tx8.device.timing import model
 from hlo2tx8.device.timing.simulate import simulate
 from hlo2tx8.options import Options
 from hlo2tx8.runtime.compile import compile_source
-from hlo2tx8.tools.fuzz.draw import draw
 
 CHIP = load_chip()
 SAMPLES = Path(__file__).parents[2] / "hlo_samples"

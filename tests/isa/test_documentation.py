@@ -7,6 +7,7 @@ import pytest
 from drawn import by_name, codes, draw
 from native_cases import CHIP
 
+from hlo2tx8.dev.isa_page import cycles_text, isa_text, row
 from hlo2tx8.device import timing
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.formats import Format
@@ -16,7 +17,6 @@ from hlo2tx8.device.isa.kc_control import KC_CONTROL, KcAffine
 from hlo2tx8.device.isa.tdma import TdmaTensor
 from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.device.program import Program
-from hlo2tx8.tools.isa_page import cycles_text, isa_text, row
 
 TIMED = [cls for cls in by_name() if cls not in (*KC_CONTROL, KcAffine) and cls.ENGINE is not Engine.DTE]  # whose links are shared
 

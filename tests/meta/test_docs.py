@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hlo2tx8.tools.docs import PAGES
+from hlo2tx8.dev.docs import PAGES
 from hlo2tx8.tools.main import parser
 
 ROOT = Path(__file__).parents[2]

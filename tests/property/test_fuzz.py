@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from hlo2tx8.compiler.driver import load_source
+from hlo2tx8.dev.fuzz.bounds import bounds_of, disagreement
+from hlo2tx8.dev.fuzz.check import check
+from hlo2tx8.dev.fuzz.control import Loop
+from hlo2tx8.dev.fuzz.draw import Case, draw
+from hlo2tx8.dev.fuzz.draw_control import draw_control
+from hlo2tx8.dev.fuzz.graph import PARAMETER, Graph, Node
+from hlo2tx8.dev.fuzz.shrink import resized, shrink
 from hlo2tx8.hlo import TensorLike, evaluate
 from hlo2tx8.runtime.levels import RUNS
-from hlo2tx8.tools.fuzz.bounds import bounds_of, disagreement
-from hlo2tx8.tools.fuzz.check import check
-from hlo2tx8.tools.fuzz.control import Loop
-from hlo2tx8.tools.fuzz.draw import Case, draw
-from hlo2tx8.tools.fuzz.draw_control import draw_control
-from hlo2tx8.tools.fuzz.graph import PARAMETER, Graph, Node
-from hlo2tx8.tools.fuzz.shrink import resized, shrink
 
 ON_CORE = [run for run in RUNS if run.mode == "fast"]
 F32 = np.dtype(np.float32)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hlo2tx8.tools.fuzz import __main__ as fuzz
-from hlo2tx8.tools.fuzz.check import check
-from hlo2tx8.tools.fuzz.draw import draw
-from hlo2tx8.tools.fuzz.farm import Farm, Finding, Plan
+from hlo2tx8.dev.fuzz import __main__ as fuzz
+from hlo2tx8.dev.fuzz.check import check
+from hlo2tx8.dev.fuzz.draw import draw
+from hlo2tx8.dev.fuzz.farm import Farm, Finding, Plan
 
 WORKER = """
 import json, os, sys, time
@@ -43,7 +43,7 @@ class Faked(Plan):
 
 @pytest.fixture(autouse=True)
 def starts_at_once(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("hlo2tx8.tools.fuzz.farm.STARTUP_SECONDS", 5.0)
+    monkeypatch.setattr("hlo2tx8.dev.fuzz.farm.STARTUP_SECONDS", 5.0)
 
 
 @pytest.mark.parametrize("jobs", [1, 3])

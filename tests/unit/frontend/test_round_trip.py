@@ -75,6 +75,8 @@ CHLO_BROADCAST = {
     ],
     "i32": ["and", "or", "xor", "shift_left", "shift_right_arithmetic", "shift_right_logical"],
 }
+HAS_MULHI = hasattr(bindings, "MulhiOp")
+"""jaxlib knows it since 0.10.2."""
 NOT_HELD = {"uniform_quantize", "uniform_dequantize"}
 """jaxlib's bindings do not load the dialect their types come from."""
 
@@ -120,7 +122,7 @@ def chlo_ops() -> str:
     found += [function(f"c_{name}", f"chlo.{name}", [t, t], t) for name in CHLO_BINARY]
     c = "tensor<3xcomplex<f64>>"
     found += [function("c_asin_acos", "chlo._asin_acos_kernel", [c], c)]
-    if hasattr(bindings, "MulhiOp"):  # jaxlib 0.10.1 does not know it
+    if HAS_MULHI:
         found += [function("c_mulhi", "chlo.mulhi", ["tensor<3xi32>"] * 2, "tensor<3xi32>")]
     for element, names in CHLO_BROADCAST.items():
         operands, result = [f"tensor<2x3x{element}>", f"tensor<3x{element}>"], f"tensor<2x3x{element}>"
@@ -175,7 +177,8 @@ def test_chlo_ops():
 def test_every_op_is_in_a_round_trip():
     text = "\n".join([*map(corpus, CORPORA), elementwise(), chlo_ops()])
     declared = {f"stablehlo.{name}" for name in stablehlo.OPS if name not in NOT_HELD} | {f"chlo.{name}" for name in chlo.OPS}
-    assert not {name for name in declared if f'"{name}"' not in text and f" {name} " not in text}
+    unknown = set() if HAS_MULHI else {"chlo.mulhi"}
+    assert {name for name in declared if f'"{name}"' not in text and f" {name} " not in text} == unknown
     assert len(stablehlo.OPS) >= 117 and len(chlo.OPS) >= 51
 
 

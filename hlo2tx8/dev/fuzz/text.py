@@ -6,11 +6,11 @@ from itertools import count
 
 import numpy as np
 
+from hlo2tx8.dev.fuzz.control import Branch, Control, Loop
+from hlo2tx8.dev.fuzz.graph import PARAMETER, Array, Graph, Node
 from hlo2tx8.hlo import TensorLike
 from hlo2tx8.hlo.signature import short_dtype
 from hlo2tx8.hlo.types import is_float
-from hlo2tx8.tools.fuzz.control import Branch, Control, Loop
-from hlo2tx8.tools.fuzz.graph import PARAMETER, Array, Graph, Node
 
 
 def module_text(graph: Graph, comment: str = "") -> str:

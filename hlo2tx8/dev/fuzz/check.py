@@ -11,14 +11,14 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from hlo2tx8.compiler.driver import load_source
+from hlo2tx8.dev.fuzz.bounds import bounds_of, disagreement
+from hlo2tx8.dev.fuzz.draw import Case
+from hlo2tx8.dev.fuzz.graph import Array
 from hlo2tx8.errors import Hlo2tx8Error, OracleError
 from hlo2tx8.frontend import to_mlir_text
 from hlo2tx8.hlo import evaluate
 from hlo2tx8.options import Level, Options
 from hlo2tx8.runtime.levels import RUNS, Run, each_run
-from hlo2tx8.tools.fuzz.bounds import bounds_of, disagreement
-from hlo2tx8.tools.fuzz.draw import Case
-from hlo2tx8.tools.fuzz.graph import Array
 from hlo2tx8.tools.xla_cpu import CpuServer
 
 TIME_LIMIT_SECONDS = 120.0

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hlo2tx8.dev.fuzz.control import Branch, Loop
+from hlo2tx8.dev.fuzz.draw import Case, Drawer
+from hlo2tx8.dev.fuzz.graph import PARAMETER, Array, Node
 from hlo2tx8.hlo import TensorLike
-from hlo2tx8.tools.fuzz.control import Branch, Loop
-from hlo2tx8.tools.fuzz.draw import Case, Drawer
-from hlo2tx8.tools.fuzz.graph import PARAMETER, Array, Node
 
 MOST_DEPTH = 2
 

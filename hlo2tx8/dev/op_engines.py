@@ -1,4 +1,4 @@
-"""Which engine computes each op on each dtype, by compiling one module of each: `python -m hlo2tx8.tools.op_engines [OP ...]`.
+"""Which engine computes each op on each dtype, by compiling one module of each: `python -m hlo2tx8.dev.op_engines [OP ...]`.
 
 Writes docs/op_engines.json, from which docs/ops.md is made, for the ops named or for all; `--check` says whether it is what the
 compiler does.
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+from hlo2tx8.dev.op_probes import DTYPES, Probe, probes
 from hlo2tx8.device.native.machines import processors
 from hlo2tx8.errors import Hlo2tx8Error, UnsupportedError
 from hlo2tx8.hlo import OpSpec, all_specs, spec_of
@@ -19,7 +20,6 @@ from hlo2tx8.hlo.signature import short_dtype
 from hlo2tx8.hlo.types import dtype, mlir_name
 from hlo2tx8.runtime.compile import compile_source
 from hlo2tx8.tools.engines import engines_of
-from hlo2tx8.tools.op_probes import DTYPES, Probe, probes
 
 PATH = Path(__file__).parents[2] / "docs" / "op_engines.json"
 REFUSED = "no: "

@@ -1,8 +1,10 @@
-"""Generated pages: `python -m hlo2tx8.tools.docs` writes them, `--check` says whether they are what the code says.
+"""Generated pages: `python -m hlo2tx8.dev.docs` writes them, `--check` says whether they are what the code says.
 
-docs/ops.md      one row per OpSpec, with the engines of docs/op_engines.json, which `python -m hlo2tx8.tools.op_engines` writes
-docs/isa.md      one row per instruction
-docs/passes.md   one row per stage
+docs/ops.md           one row per OpSpec, with the engines of docs/op_engines.json, which `python -m hlo2tx8.dev.op_engines` writes
+docs/isa.md           one row per instruction
+docs/passes.md        one row per stage
+docs/indexing.md      the maps of each OpSpec
+docs/architecture.md  written by hand but for its marked blocks: one module at every level, the rooms
 """
 
 import argparse
@@ -23,10 +25,10 @@ STRUCTURE = "Holds modules together, or is made by passes:"
 
 def ops_page() -> str:
     """All HLO operations with kind, accuracy and engines."""
+    from hlo2tx8.dev.isa_page import table
+    from hlo2tx8.dev.op_engines import COLUMNS, cells, heading, stored
+    from hlo2tx8.dev.op_probes import has_probes
     from hlo2tx8.hlo import all_specs
-    from hlo2tx8.tools.isa_page import table
-    from hlo2tx8.tools.op_engines import COLUMNS, cells, heading, stored
-    from hlo2tx8.tools.op_probes import has_probes
 
     engines = stored()
     rows: list[Sequence[str]] = []
@@ -43,7 +45,7 @@ def ops_page() -> str:
 
 def isa_page() -> str:
     """All instructions."""
-    from hlo2tx8.tools.isa_page import isa_text
+    from hlo2tx8.dev.isa_page import isa_text
 
     return f"{NOTE}\n{isa_text()}"
 
@@ -64,10 +66,26 @@ def passes_page() -> str:
     return page("Passes", "In the order they run.", ("pass", "level after it", "sees", "what it does"), rows)
 
 
+def maps_page() -> str:
+    """The indexing maps of all HLO operations."""
+    from hlo2tx8.dev.indexing_page import indexing_page
+
+    return indexing_page(NOTE)
+
+
+def architecture_page() -> str:
+    """The page with its marked blocks as they should be today."""
+    from hlo2tx8.dev.fill_page import filled_page
+
+    return filled_page("architecture.md")
+
+
 PAGES: tuple[tuple[str, Callable[[], str]], ...] = (
     ("ops.md", ops_page),
     ("isa.md", isa_page),
     ("passes.md", passes_page),
+    ("indexing.md", maps_page),
+    ("architecture.md", architecture_page),
 )
 
 
@@ -79,7 +97,7 @@ def summary(thing: object) -> str:
 
 def page(title: str, lead: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A page with one table."""
-    from hlo2tx8.tools.isa_page import table
+    from hlo2tx8.dev.isa_page import table
 
     return f"{NOTE}\n# {title}\n\n{lead}\n\n{table(header, rows)}\n"
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hlo2tx8.dev.fuzz.control import Branch, Control, moved
 from hlo2tx8.hlo import TensorLike, spec_of
-from hlo2tx8.tools.fuzz.control import Branch, Control, moved
 
 Array = npt.NDArray[Any]
 PARAMETER = "parameter"
@@ -136,7 +136,7 @@ class Graph:
 
     def to_hlo(self, comment: str = "") -> str:
         """The graph as an HLO module; each fusion a computation of its own."""
-        from hlo2tx8.tools.fuzz.text import module_text
+        from hlo2tx8.dev.fuzz.text import module_text
 
         return module_text(self, comment)
 

@@ -1,4 +1,4 @@
-"""Does strict mode find what a broken compiler would do? `python -m hlo2tx8.tools.mutate --seed=0 --count=200`.
+"""Does strict mode find what a broken compiler would do? `python -m hlo2tx8.dev.mutate --seed=0 --count=200`.
 
 Programs compiled from the samples and from random graphs are broken one mutation at a time: a wait is dropped, a buffer is given
 too little room, an address is moved out of its buffer, two instructions that depend on each other change places. Where that
@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 
 from hlo2tx8.compiler.driver import load_source, lower_stages
 from hlo2tx8.compiler.pipeline import Stage
+from hlo2tx8.dev.fuzz.draw import draw
 from hlo2tx8.device import interpret
 from hlo2tx8.device.chip import DEFAULT_PATH, Chip, load_chip
 from hlo2tx8.device.faults import Fault
@@ -35,7 +36,6 @@ from hlo2tx8.hlo.signature import dtype_of, signature_of
 from hlo2tx8.link import link
 from hlo2tx8.lower.encode.encode import encode
 from hlo2tx8.options import Options
-from hlo2tx8.tools.fuzz.draw import draw
 
 TILES, MESH = 4, (2, 2)
 MOST_BYTES = 1 << 16  # of all slots of a program: numpy is slow, and larger programs have the same code
@@ -285,7 +285,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 def main() -> int:
     """Break programs, print what strict mode missed and the counts."""
-    parser = argparse.ArgumentParser(prog="python -m hlo2tx8.tools.mutate", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m hlo2tx8.dev.mutate", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seed", type=int, default=0, help="of the first random graph, and of the mutations")
     parser.add_argument("--count", type=int, default=200, help="number of programs")
     parser.add_argument("--samples", type=Path, default=Path("hlo_samples"), help="folder of modules")

@@ -25,8 +25,8 @@ from hlo2tx8.device.isa.kc_control import (
 from hlo2tx8.device.isa.lsu import Rdma, TdmaMemset, Wdma
 from hlo2tx8.device.program import Program, Slot, SlotKind
 from hlo2tx8.link.assemble import assemble, code_of
+from hlo2tx8.link.barriers import Nest, Piece, Work
 from hlo2tx8.link.footprint import footprint_of
-from hlo2tx8.link.pieces import Nest, Piece, Work
 from hlo2tx8.link.specialize import specialize
 
 TILES = 4

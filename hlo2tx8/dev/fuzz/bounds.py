@@ -11,11 +11,11 @@ from itertools import product
 
 import numpy as np
 
+from hlo2tx8.dev.fuzz.graph import PARAMETER, Array, Graph, Node
 from hlo2tx8.hlo import Kind, spec_of
 from hlo2tx8.hlo.spec import TensorLike
 from hlo2tx8.hlo.types import is_float
 from hlo2tx8.tools.compare import float_info
-from hlo2tx8.tools.fuzz.graph import PARAMETER, Array, Graph, Node
 
 SLOPE_ONE = ("stablehlo.sine", "stablehlo.cosine")
 UNBOUNDED = ("stablehlo.remainder", "stablehlo.tan", "stablehlo.bitcast_convert")

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from hlo2tx8.dev.fuzz.control import Control
+from hlo2tx8.dev.fuzz.graph import PARAMETER, Array, Graph, Node
 from hlo2tx8.hlo import Kind, TensorLike, all_specs
 from hlo2tx8.hlo.edge_values import edge_values
 from hlo2tx8.hlo.ops.shaping import pad_shape
 from hlo2tx8.hlo.spec import Sample
 from hlo2tx8.hlo.types import dtype, integer_limits, is_float, is_integer
-from hlo2tx8.tools.fuzz.control import Control
-from hlo2tx8.tools.fuzz.graph import PARAMETER, Array, Graph, Node
 
 DTYPES = (
     *("float32", "bfloat16", "float16", "int32", "uint32", "bool", "int8", "uint8", "int16", "uint16", "int64", "uint64"),
@@ -169,8 +169,8 @@ class Drawer:
 
     def elementwise(self) -> None:
         """An elementwise op on a recent node; where it makes mostly NaN or inf of numbers, another is drawn."""
-        anchor = int(self.pick(self.seen()[-5:]))
-        own = self.nodes[anchor].result
+        first = int(self.pick(self.seen()[-5:]))
+        own = self.nodes[first].result
         names = sorted({name for name, s in elementwise_samples() if any(o.dtype == own.dtype for o in s.operands)})
         for _ in range(4):
             name = self.pick(names)
@@ -183,7 +183,7 @@ class Drawer:
             length, place = len(self.nodes), self.pick(fits)
             arrays = len(self.arrays)
             operands = tuple(
-                anchor if k == place else self.of(TensorLike(() if scalar[k] else own.shape, o.dtype))
+                first if k == place else self.of(TensorLike(() if scalar[k] else own.shape, o.dtype))
                 for k, o in enumerate(sample.operands)
             )
             self.append(name, TensorLike(own.shape, sample.results[0].dtype), operands, **sample.attributes)

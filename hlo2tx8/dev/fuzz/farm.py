@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
-from hlo2tx8.tools.fuzz.worker import case_of, write_module
+from hlo2tx8.dev.fuzz.worker import case_of, write_module
 
 STARTUP_SECONDS = 60.0
 SHRINK_SECONDS = 900.0
@@ -55,7 +55,7 @@ class Plan:
     def command(self) -> list[str]:
         """How to start a worker."""
         switches = ["--cpu" if self.cpu else "--no-cpu", "--control" if self.control else "--no-control"]
-        module = [sys.executable, "-m", "hlo2tx8.tools.fuzz.worker"]
+        module = [sys.executable, "-m", "hlo2tx8.dev.fuzz.worker"]
         return [*module, *switches, f"--limit={self.limit}", f"--write={self.write}"]
 
 

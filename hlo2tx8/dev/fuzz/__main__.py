@@ -1,4 +1,4 @@
-"""Random graphs at every level against the evaluator and XLA:CPU: `python -m hlo2tx8.tools.fuzz --seed=0 --count=100`.
+"""Random graphs at every level against the evaluator and XLA:CPU: `python -m hlo2tx8.dev.fuzz --seed=0 --count=100`.
 
 Each failure is made smaller and written to the folder of `--write` as an HLO module whose comment says what was wrong; a graph
 that kills its process or takes longer than `--limit` is a failure too. `result.json` there has all of them and `--record` lists the
@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from hlo2tx8.dev.fuzz.farm import Farm, Finding, Plan
 from hlo2tx8.device.native.machines import processors
-from hlo2tx8.tools.fuzz.farm import Farm, Finding, Plan
 
 ROOT = Path(__file__).parents[3]
 SECONDS_BETWEEN_NOTES = 30.0
@@ -23,7 +23,7 @@ SECONDS_BETWEEN_NOTES = 30.0
 
 def main() -> int:
     """Draw, run and compare; report on stderr."""
-    parser = argparse.ArgumentParser(prog="python -m hlo2tx8.tools.fuzz", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m hlo2tx8.dev.fuzz", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seed", type=int, default=0, help="first seed; every seed is one graph")
     parser.add_argument("--count", type=int, default=100, help="number of graphs")
     parser.add_argument("--jobs", type=int, default=1, help="processes; 0: one per processor (1)")

@@ -1,4 +1,4 @@
-"""Did a change alter any compiled program? `python -m hlo2tx8.tools.replay --base REVISION`.
+"""Did a change alter any compiled program? `python -m hlo2tx8.dev.replay --base REVISION`.
 
 Compiles every sample with the package of the base revision and with the present one, and prints the differences of the
 listings: nothing at all for a change that should change nothing. Exit code 1 if there are any.
@@ -64,10 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _compile_with(package: Path, out: Path) -> None:
-    """Write the listings of today's samples as the package at that root compiles them."""
-    code = f"from pathlib import Path; from hlo2tx8.tools import replay; replay.SAMPLES = Path({str(SAMPLES)!r}); "
-    code += f"replay.write_listings(Path({str(out)!r}))"
-    subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(package)}, cwd=package, check=True)
+    """Write the listings of today's samples as the package at that root compiles them; this file runs, wherever that one has it."""
+    environment = os.environ | {"PYTHONPATH": str(package)}
+    subprocess.run([sys.executable, "-P", __file__, "--write", str(out)], env=environment, cwd=package, check=True)
 
 
 if __name__ == "__main__":

@@ -11,11 +11,11 @@ import sys
 import time
 from pathlib import Path
 
+from hlo2tx8.dev.fuzz.check import Failure, check
+from hlo2tx8.dev.fuzz.draw import Case, draw
+from hlo2tx8.dev.fuzz.draw_control import draw_control
+from hlo2tx8.dev.fuzz.shrink import shrink
 from hlo2tx8.runtime.levels import RUNS
-from hlo2tx8.tools.fuzz.check import Failure, check
-from hlo2tx8.tools.fuzz.draw import Case, draw
-from hlo2tx8.tools.fuzz.draw_control import draw_control
-from hlo2tx8.tools.fuzz.shrink import shrink
 from hlo2tx8.tools.xla_cpu import CpuServer
 
 SMALLER_TRIES = 400

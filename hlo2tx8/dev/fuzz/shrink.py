@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from hlo2tx8.dev.fuzz.draw import Case
+from hlo2tx8.dev.fuzz.graph import PARAMETER, Array, Node
 from hlo2tx8.errors import Hlo2tx8Error
 from hlo2tx8.hlo import Kind, TensorLike, spec_of
 from hlo2tx8.hlo.ops.shaping import pad_shape
-from hlo2tx8.tools.fuzz.draw import Case
-from hlo2tx8.tools.fuzz.graph import PARAMETER, Array, Node
 
 
 def shrink(case: Case, still_fails: Callable[[Case], bool], tries: int = 400) -> Case:
