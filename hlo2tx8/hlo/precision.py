@@ -7,13 +7,14 @@ HIGHEST     six passes: each factor is the sum of three, which hold all of its b
 
 from math import sqrt
 
-from xdsl.dialects.builtin import ArrayAttr, Float32Type, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Operation
 
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.accumulation import num_accumulated
 from hlo2tx8.hlo.lookup import attributes_of, has_spec, spec_of
 from hlo2tx8.hlo.spec import Kind
+from hlo2tx8.hlo.types import numpy_dtype
 
 DEFAULT, HIGHEST = (ArrayAttr([StringAttr(name)] * 2) for name in ("DEFAULT", "HIGHEST"))
 """What the precision_config of a dot says."""
@@ -43,5 +44,6 @@ def multiplied_epsilon(op: Operation) -> float:
 
 
 def _multiplies_single(op: Operation) -> bool:
-    """Is a factor f32? The other one is made one, too."""
-    return any(isinstance(as_tensor(operand.type).element_type, Float32Type) for operand in op.operands)
+    """Is a factor f32, or made of f32 parts? The other one is made so, too."""
+    names = (numpy_dtype(as_tensor(operand.type).element_type).name for operand in op.operands)
+    return any(name in ("float32", "complex64") for name in names)

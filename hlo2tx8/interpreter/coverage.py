@@ -179,9 +179,13 @@ class _Walk:
         self.axis, self.joined = start, around
 
     def _counted_loop(self, op: scf.ForOp, mask: Array) -> None:
-        carried = [self.values[value] for value in op.iter_args if value in self.values]
-        if IN_ORDER in op.attributes or len(carried) != len(op.iter_args):
-            self.values.update(zip(op.results, carried, strict=False))
+        if not all(is_tensor(value.type) for value in op.iter_args):
+            if _inserts(op):
+                raise LevelError("E1006", f"{op.name} carries scalars and writes results: no count of that")
+            return
+        carried = [self.values[value] for value in op.iter_args]
+        if IN_ORDER in op.attributes:
+            self._set(op, carried)
             return
         low, high, step = (int(self.values[bound].reshape(-1)[0]) for bound in (op.lb, op.ub, op.step))
         start = self.axis
