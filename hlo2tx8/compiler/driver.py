@@ -39,14 +39,19 @@ from hlo2tx8.schedule.work_split import DEFAULT_STEP_ELEMENTS
 
 Result = TypeVar("Result")
 Stages = Generator[tuple[Stage, ModuleOp], None, Result]
-"""The IR after each stage; who iterates may look at it, and clone it to change it. The generator's value is the result."""
+"""A generator of the IR after each stage, which the caller may print, or clone and change; it returns the result of all stages."""
 Watch = Callable[[float, str], None]
-"""Hears before each pass, and each kernel in it, which part of the compilation is done; what it raises ends the compilation."""
+"""Called before each pass, and before each kernel of a pass, with the share done so far (0 to 1) and the pass's name.
+
+An exception that it raises ends the compilation.
+"""
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """A module at some level, what each pass cost, the dumps that were written, and why it became what it is."""
+    """A module lowered to some level, with the seconds each pass took, the dump files that were written, and the notes that explain
+    decisions.
+    """
 
     module: ModuleOp
     level: Level
@@ -80,12 +85,12 @@ def lower(load: Callable[[], ModuleOp], options: Options, watch: Watch | None = 
 
 
 def lower_module(module: ModuleOp, options: Options, watch: Watch | None = None) -> Lowered:
-    """Run the stages up to `options.until` on the module, in place."""
+    """Run the passes up to level `options.until` on the module, in place."""
     return drain(lower_stages(module, options, watch))
 
 
 def drain(stages: Stages[Result]) -> Result:
-    """The result after all stages that are left."""
+    """Run all remaining stages and return the generator's result; Python's garbage collector is off meanwhile."""
     with no_garbage_collection():
         while True:
             try:
@@ -120,7 +125,7 @@ def _stages_to_fit(load: Callable[[], ModuleOp], module: ModuleOp, options: Opti
 
 
 def lower_stages(module: ModuleOp, options: Options, watch: Watch | None = None) -> Stages[Lowered]:
-    """Run the stages up to `options.until` on the module, in place, one at a time."""
+    """Run the passes up to level `options.until` on the module, in place, and yield after each of them."""
     told = watch or _no_watch
     chip_of(options)
     dumper = Dumper.of(options, module_name(module))
@@ -225,7 +230,7 @@ def _refusals_listed(load: Callable[[], ModuleOp], options: Options, watch: Watc
 
 
 def configure(step: ModulePass, options: Options) -> ModulePass:
-    """The pass with every field that has an option's name set to that option."""
+    """A copy of the pass in which every field with the name of an option has that option's value."""
     known = {f.name: getattr(options, f.name) for f in fields(options)} | {"chip": str(options.chip or "")}
     given = {f.name: known[f.name] for f in fields(step) if f.name in known}
     return replace(step, **given) if given else step

@@ -17,7 +17,7 @@ EMITTER = "fusion-emitter"
 
 @dataclass
 class Dumper:
-    """Writes IR of one module; does nothing at all where no directory is given."""
+    """Writes the IR of one module to files in `directory`; does nothing if that is None."""
 
     directory: Path | None
     pattern: str
@@ -37,7 +37,9 @@ class Dumper:
         return self.directory is not None
 
     def selects(self, pass_name: str) -> bool:
-        """Is that pass asked for? Without a pattern all are, and `fusion-emitter` asks for all too."""
+        """True if the pass is to be dumped: it matches the pattern, or there is none; the pattern `fusion-emitter` selects every
+        pass.
+        """
         if self.directory is None:
             return False
         return not self.pattern or any(re.search(self.pattern, name) for name in (pass_name, EMITTER))

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_garbage_collection() -> Generator[None]:
-    """The collector stays off in the block: collecting IR while it grows only costs time."""
+    """A context in which Python's garbage collector does not run: IR that is being built holds no garbage, and walking it takes
+    time.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -19,8 +21,11 @@ def no_garbage_collection() -> Generator[None]:
 
 
 class Uncollected:
-    """Objects that compilations have left to the collector. Its next young collection would walk all of them to free none, a tenth
-    of the time to compile: they become old at once, and are collected when there are many."""
+    """Counts the objects that compilations have left to the garbage collector.
+
+    Its next young collection would walk all of them and free none, a tenth of the time to compile. They are moved to the oldest
+    generation instead, which is collected when there are many.
+    """
 
     MOST = 500_000  # 200 MB
     PART = 0.25  # of all objects, which a collection walks: where that is more, it may be as many
@@ -30,7 +35,7 @@ class Uncollected:
         self.most = self.MOST
 
     def put_off(self) -> None:
-        """Whatever is young becomes old; while the collector is off."""
+        """Move all young objects to the oldest generation; to be called while the collector is off."""
         self.count += gc.get_count()[0]
         is_frozen = gc.get_freeze_count() > 0  # what others have frozen must stay so
         if self.count > self.most and not is_frozen:

@@ -47,7 +47,7 @@ class Stage:
 
     @property
     def per_kernel(self) -> bool:
-        """Does the pass run on every kernel module instead of the whole?"""
+        """True if the pass runs on each kernel module by itself, False if it runs on the whole module."""
         return self.after >= Level.LOOPS and not isinstance(self.step, EmitFusionsPass)
 
 

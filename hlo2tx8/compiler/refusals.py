@@ -23,7 +23,7 @@ _TERMINATORS = ("stablehlo.return", "hlo.return")
 
 
 def is_refusal(error: CompileError) -> bool:
-    """Does the error say that no emitter or no instruction does this, rather than that something went wrong?"""
+    """True if the error says that an op is not supported, False if something went wrong."""
     return error.code == "E1001" or error.code.startswith("E32")
 
 
@@ -45,7 +45,7 @@ def unsupported_ops(module: ModuleOp, compile_alone: Callable[[ModuleOp], object
 
 
 def ops_of(blocks: Sequence[Block]) -> Iterator[Operation]:
-    """The ops of blocks, and of fusions and control flow in them; no terminators and calls."""
+    """All ops of the blocks, also those inside of fusions and control flow, without terminators and calls."""
     for block in blocks:
         for op in block.ops:
             if op.name in _TRANSPARENT:
@@ -56,7 +56,7 @@ def ops_of(blocks: Sequence[Block]) -> Iterator[Operation]:
 
 
 def refusal_of(module: ModuleOp, op: Operation, compile_alone: Callable[[ModuleOp], object]) -> str | None:
-    """Why the op is refused: "" if it is simply not known; None if it is not refused."""
+    """Why `compile_alone` refuses the op: a reason, "" if the op is unknown, None if it is not refused."""
     try:
         compile_alone(single_op(module, op))
     except UnsupportedError as error:
@@ -69,7 +69,7 @@ def refusal_of(module: ModuleOp, op: Operation, compile_alone: Callable[[ModuleO
 
 
 def kind_of(op: Operation) -> Hashable:
-    """Ops of one kind are supported together: shapes do not matter, ranks, element types and modes do."""
+    """A key that is equal for ops that are supported or refused together: name, element types, ranks and modes, but not sizes."""
     modes = tuple((k, v) for k, v in sorted(op.properties.items()) if isinstance(v, StringAttr))
     return (op.name, tuple(_element(v.type) for v in op.operands), tuple(_element(t) for t in op.result_types), modes)
 

@@ -11,7 +11,9 @@ CONSTANT = "stablehlo.constant"
 
 
 def single_op(module: ModuleOp, op: Operation) -> ModuleOp:
-    """A module whose @main is that one op. Constants it reads come along, other operands are parameters; other functions too."""
+    """A module whose @main is that one op. Constants that it reads are copied, other operands become parameters; functions that it
+    calls come too.
+    """
     read = tuple(dict.fromkeys((*op.operands, *captured(op))))
     constants = [v.owner for v in read if isinstance(v.owner, Operation) and v.owner.name == CONSTANT]
     given = [v for v in read if v.owner not in constants]

@@ -21,7 +21,9 @@ ENUMERATION_LIMIT = 1 << 22
 
 
 def is_bijection(map: IndexingMap, shape: Sequence[int]) -> bool:
-    """Whether every index of the shape is the result of exactly one point of the domain; False where that is not proved."""
+    """True if it is proved that every index of `shape` is the result of exactly one point of the map's domain; False if it is not
+    so, or no proof was found.
+    """
     if len(shape) != len(map.results):
         return False
     if prod(shape) == 0:

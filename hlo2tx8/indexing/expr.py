@@ -65,11 +65,13 @@ class Expr:
         raise NotImplementedError("Expr is abstract")
 
     def affine_terms(self) -> tuple[int, dict["Expr", int]]:
-        """(constant, {leaf or floordiv/mod term: coefficient}) whose sum is this expression."""
+        """(constant, {term: coefficient}), whose sum is this expression; a term is a variable, or a floordiv or mod taken as a
+        whole.
+        """
         return 0, {self: 1}
 
     def leaves(self) -> frozenset["Expr"]:
-        """The variables that occur."""
+        """The set of variables (`Dim` and `Sym`) that occur in the expression."""
         return frozenset((self,))
 
     def __hash__(self) -> int:
@@ -295,7 +297,7 @@ def make_mod(a: Expr, b: Expr) -> Expr:
 
 @lru_cache(maxsize=65536)
 def sort_key(expr: Expr) -> tuple[int, str]:
-    """Order of the terms of a sum: dimensions, symbols, then compound terms by text."""
+    """A key that sorts the terms of a sum: dimensions, then symbols, then compound terms by their text."""
     match expr:
         case Dim():
             return 0, f"{expr.index:04d}"

@@ -80,7 +80,7 @@ class IndexingMap:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no point can be in the domain, as far as bounds tell."""
+        """True if the bounds of the variables already show that the domain has no point."""
         if any(v.hi < v.lo for v in (*self.dims, *self.syms)):
             return True
         return any(interval.is_empty or self.bounds(e).intersect(interval).is_empty for e, interval in self.constraints)
@@ -105,9 +105,11 @@ class IndexingMap:
         return IndexingMap(self.dims, self.ranges, (), results, constraints).simplify()
 
     def with_results(self, results: Sequence[Expr]) -> "IndexingMap":
+        """The same map with other result expressions over the same variables and domain."""
         return replace(self, results=tuple(results))
 
     def with_constraint(self, expr: Expr, interval: Interval) -> "IndexingMap":
+        """The same map, defined only where `expr` lies in `interval` too."""
         return replace(self, constraints=(*self.constraints, (expr, interval)))
 
     def compose(self, inner: "IndexingMap") -> "IndexingMap":
@@ -132,7 +134,9 @@ class IndexingMap:
         )
 
     def simplify(self) -> "IndexingMap":
-        """An equal map: simple results, constraints that can fail only, constraints on one variable as its range."""
+        """An equal map with simpler result expressions. A constraint that always holds is dropped, one on a single variable becomes
+        its range.
+        """
         if any(v.hi < v.lo for v in (*self.dims, *self.syms)):
             return self
         dims, syms = list(self.dims), list(self.syms)
@@ -174,7 +178,9 @@ class IndexingMap:
     def evaluate(
         self, dims: Sequence[np.ndarray | int], syms: Sequence[np.ndarray | int] = ()
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        """(results, mask) for arrays of variables that broadcast together; mask says where the point is in the domain."""
+        """(results, mask) for arrays of variable values that broadcast together; the mask is True where the point lies in the
+        domain.
+        """
         d = [np.asarray(x, np.int64) for x in dims]
         s = [np.asarray(x, np.int64) for x in syms]
         mask: np.ndarray = np.ones((), bool)
@@ -186,7 +192,7 @@ class IndexingMap:
         return [evaluate_expr(r, d, s) for r in self.results], mask
 
     def is_bijection_onto(self, shape: Sequence[int]) -> bool:
-        """Whether every index of the shape is the result of exactly one point of the domain; False where that is not proved."""
+        """True if it is proved that every index of `shape` is the result of exactly one point of the domain; False otherwise."""
         from hlo2tx8.indexing.bijection import is_bijection
 
         return is_bijection(self, shape)

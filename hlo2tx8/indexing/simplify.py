@@ -34,7 +34,9 @@ def simplify_expr(expr: Expr, dims: Ranges, syms: Ranges) -> Expr:
 
 
 class Simplifier:
-    """Simplifies expressions over one set of ranges; remembers what it has seen."""
+    """Simplifies expressions over one set of variable ranges, and keeps the results so that equal expressions are simplified
+    once.
+    """
 
     def __init__(self, dims: Ranges, syms: Ranges):
         self.dims, self.syms = tuple(dims), tuple(syms)

@@ -36,7 +36,7 @@ def logical_type(entry: FuncOp) -> FunctionType:
 
 
 def to_buffers(entry: FuncOp, arrays: Sequence[Array]) -> list[Array]:
-    """Arguments in the shape the entry works on: as they are, or flat in the order of their layouts."""
+    """The arguments in the shape the entry function works on: unchanged, or flattened in the order of their layouts."""
     types = [cast(TensorType[Attribute], t) for t in logical_type(entry).inputs]
     if len(arrays) != len(types):
         raise InputError("E1004", f"{len(types)} arrays expected, {len(arrays)} given")

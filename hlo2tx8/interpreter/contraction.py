@@ -19,10 +19,10 @@ LARGEST = np.finfo(np.float32).max
 
 
 def contracted(init: Array, row: Array, column: Array, depth: Sequence[int], taps: int, parts: int) -> Array:
-    """init + the sum of row * column along the axes `depth`, which are 1 in the result; axes of size 1 are broadcast.
+    """init + the sum of row * column over the axes `depth`, which have size 1 in the result; axes of size 1 are broadcast.
 
-    Of `taps` axes of windows each element has the axes behind, its features, filled with zeros as the engine's layout has them. f32
-    elements are multiplied in `parts`.
+    `taps` are the axes of a window: behind each of them come its features, padded with zeros as in the matrix engine's layout. f32
+    elements are multiplied as `parts` narrower numbers each.
     """
     own = tuple(1 if axis in depth else size for axis, size in enumerate(np.broadcast_shapes(row.shape, column.shape)))
     shape = np.broadcast_shapes(init.shape, own)

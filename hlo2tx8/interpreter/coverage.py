@@ -48,7 +48,7 @@ def check_written_once(module: ModuleOp) -> None:
 
 
 def write_counts(module: ModuleOp) -> list[Array]:
-    """For each result of a kernel module's entry function at LOOPS: an array of its shape, the number of writes per element."""
+    """One array per result of a kernel module's entry function at LOOPS: how often the loops write each element."""
     entries = [op for op in module.body.block.ops if isinstance(op, FuncOp) and "xla.entry" in op.attributes]
     if len(entries) != 1:
         raise LevelError("E1006", f"{len(entries)} entry functions in one kernel")

@@ -61,7 +61,7 @@ def _check_bounds(array: Array, indices: Sequence[Array], mask: Mask, op: Operat
 
 
 def shifted(op: ExtractAtOp | InsertAtOp, look: Callable[[SSAValue], Array]) -> list[Array]:
-    """The indices of an access, moved by its shifts."""
+    """The index arrays of an access at run-time indices: its static indices, plus the shifts along the dimensions that have one."""
     indices = [look(value) for value in op.indices]
     for dim, shift in zip(op.dims.get_values(), op.shifts, strict=True):
         indices[int(dim)] = indices[int(dim)] + look(shift)

@@ -1,4 +1,4 @@
-"""Joining arrays along an axis with a combiner of scalars, by halves."""
+"""Reduction of arrays along an axis, with a combiner of scalars: halves are combined until one element is left."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,9 +10,9 @@ Combine = Callable[[Sequence[Array]], Sequence[Array]]
 
 
 def halved(arrays: Sequence[Array], lanes: tuple[int, ...], axis: int, combine: Combine) -> list[Array]:
-    """The arrays, which are as large as `lanes` along the axis or the same everywhere, with one element there.
+    """The arrays reduced along `axis` to one element each; `lanes` is the shape that they broadcast to.
 
-    `combine` gets the first halves of all arrays, then the second ones.
+    `combine` gets the first halves of all arrays and then the second halves, and returns the combined halves.
     """
     shape = np.broadcast_shapes(lanes, *(array.shape for array in arrays))
     found, size = [np.broadcast_to(array, shape) for array in arrays], shape[axis]

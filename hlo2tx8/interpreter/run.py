@@ -98,13 +98,13 @@ class _Run:
     whole: dict[str, list[Array]] = field(default_factory=dict[str, list[Array]])
 
     def function(self, function: func.FuncOp, arguments: Sequence[Array], mask: Mask) -> list[Array]:
-        """Call a function; each call computes all live points."""
+        """The results of a function for all live points at once."""
         for arg, value in zip(function.body.block.args, arguments, strict=True):
             self.values[arg] = value
         return self.block(function.body.block, mask)
 
     def block(self, block: Block, mask: Mask) -> list[Array]:
-        """Run a block; the values its terminator hands on."""
+        """Run the operations of a block in order; returns the values that its terminator hands on."""
         for op in block.ops:
             if isinstance(op, func.ReturnOp | scf.YieldOp | YieldOp):
                 return [self.values[value] for value in op.operands]

@@ -17,7 +17,7 @@ Array = npt.NDArray[Any]
 
 
 def evaluate_scalar(op: Operation, operands: Sequence[Array]) -> Array:
-    """One arith, math or xla.elementwise op at all points."""
+    """The results of one arith, math or `xla.elementwise` op at all points, computed by the OpSpec that has the same meaning."""
     shape = np.broadcast_shapes(*(operand.shape for operand in operands))
     if isinstance(op, tuple(_ON_INDICES)):
         return np.broadcast_to(_ON_INDICES[type(op)](*operands), shape)

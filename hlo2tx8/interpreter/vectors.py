@@ -1,4 +1,4 @@
-"""Ops of level VECTOR at all points: a box gives one axis per lane dimension, vectors vary along those axes."""
+"""Operations of level VECTOR: a box adds one array axis per lane dimension, and vectors vary along those axes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
@@ -18,7 +18,7 @@ VectorOp: TypeAlias = vec.ExtentOp | vec.LoadOp | vec.LoadAtOp | vec.GatherOp | 
 
 
 def extent(op: vec.ExtentOp, look: Look) -> Array:
-    """clamp(reduce(map(ivs)), lower, upper)."""
+    """The number of lanes of a ragged box: the smallest or largest result of the op's map, clamped to its bounds."""
     results, _ = op.map.data.evaluate([look(iv) for iv in op.ivs])
     combine = np.minimum if op.kind.data == "min" else np.maximum
     value = results[0]
@@ -28,14 +28,14 @@ def extent(op: vec.ExtentOp, look: Look) -> Array:
 
 
 def offsets(offset: Array, strides: Sequence[int], lanes: Sequence[Array]) -> Array:
-    """offset + sum(strides[k] * lk), per lane."""
+    """The element offset of every lane: `offset` plus stride times lane index, summed over the lane dimensions."""
     for stride, lane in zip(strides, lanes, strict=True):
         offset = offset + stride * lane
     return offset
 
 
 def inside(op: vec.LoadOp | vec.MaskOp, lanes: Sequence[Array], look: Look) -> Array:
-    """Which lanes every clip of the op lets through."""
+    """A mask over the lanes: True where every clip of the op (a lower and an upper bound on one lane dimension) holds."""
     region: Array = np.ones((1,) * lanes[0].ndim, bool) if lanes else np.ones((), bool)
     for dim, lower, upper in zip(vec.ints(op.clipped), op.lower, op.upper, strict=True):
         region = region & (lanes[dim] >= look(lower)) & (lanes[dim] < look(upper))
@@ -43,7 +43,7 @@ def inside(op: vec.LoadOp | vec.MaskOp, lanes: Sequence[Array], look: Look) -> A
 
 
 def index_vector(op: vec.IndexOp, lanes: Sequence[Array], look: Look) -> Array:
-    """map(ivs)[lanes], in the integer type of the vector."""
+    """The op's map evaluated at every lane, in the integer type of the result vector."""
     (value,), _ = op.map.data.evaluate([look(iv) for iv in op.ivs], lanes)
     return value.astype(numpy_dtype(element_type(op)))
 

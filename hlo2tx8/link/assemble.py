@@ -1,14 +1,4 @@
-"""From pieces to one list of records, with the tables that count them.
-
-work on tiles 0..15              work
-work on tile 0                   wait; barrier
-loop                             KC_less r5 = r1 < 1
-  work on tile 0                 KC_if r5
-  work on tile 0          ⟶        work
-end                                wait; loop; work; wait; work; end
-work on tiles 0..15              KC_endif
-                                 wait; barrier; work
-"""
+"""The last step of linking: parts of a program, in order, become one list of records with its tables of launches and buffers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -26,7 +16,7 @@ GUARD = Register(5)
 
 @dataclass
 class Assembled:
-    """Records and tables of a program."""
+    """The records of a program so far, with the tables of launches, buffers and uses that go with them."""
 
     tiles: int
     records: list[Record] = field(default_factory=list[Record])
@@ -35,7 +25,7 @@ class Assembled:
     launches: list[Launch] = field(default_factory=list[Launch])
 
     def sequence(self, pieces: Sequence[Piece]) -> None:
-        """Pieces that all tiles come to."""
+        """Append parts that every tile runs."""
         at = 0
         while at < len(pieces):
             piece = pieces[at]
@@ -56,7 +46,7 @@ class Assembled:
             at = end
 
     def alone(self, pieces: Sequence[Piece], *, must_meet: bool) -> None:
-        """Pieces for tile 0."""
+        """Append parts that only tile 0 runs, under one branch on the tile's number."""
         self.wait(must_meet=must_meet)
         if self.tiles > 1:
             self.records += (Record(KcLess, {"rd": GUARD, "a": TILE, "b": 1}), Record(KcIf, {"value": GUARD}))
@@ -65,7 +55,7 @@ class Assembled:
             self.records.append(Record(KcEndIf))
 
     def inside(self, pieces: Sequence[Piece], *, is_first: bool = False) -> None:
-        """Pieces of which nobody else knows."""
+        """Append parts inside of that branch: nothing in them waits for other tiles."""
         for piece in pieces:
             match piece:
                 case Work():
@@ -81,12 +71,14 @@ class Assembled:
             is_first = False
 
     def wait(self, *, must_meet: bool) -> None:
-        """What was written so far can be read: by this tile, or by all."""
+        """Append a wait for all engines, or a barrier: what was written so far can then be read by this tile, or by all."""
         if self.records:
             self.records += meet() if must_meet else meet()[:1]
 
     def work(self, work: Work, records: Sequence[Record], sources: Sequence[int]) -> None:
-        """One of the two forms of a piece; `sources` are places in the code's records."""
+        """Append a launch's records, in the form for all tiles or for tile 0 alone; `sources[i]` is the index of record i in the
+        code's records.
+        """
         code, start = work.code, len(self.records)
         if work.name:
             self.launches.append(Launch(work.name, work.origin, start))
@@ -102,7 +94,7 @@ class Assembled:
 
 
 def assemble(pieces: Sequence[Piece], tiles: int) -> Assembled:
-    """The program of pieces for a chip of so many tiles."""
+    """The records and tables of a program made of these parts, for a chip with `tiles` tiles."""
     guard(pieces)
     place_barriers(pieces, State())
     made = Assembled(tiles)
@@ -125,7 +117,9 @@ def renumber(record: Record, slots: Sequence[int]) -> Record:
 
 
 def code_of(records: Sequence[Record], buffers: Sequence[Buffer], uses: Sequence[BufferUse], tiles: int) -> Code:
-    """With what tile 0 runs of it, if that is all that counts."""
+    """The linkable code of a kernel: its records, buffers and uses, what they access, and what tile 0 runs of them where no other
+    tile has work.
+    """
     from hlo2tx8.link.footprint import footprint_of
     from hlo2tx8.link.specialize import specialize
 

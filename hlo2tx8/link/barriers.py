@@ -1,8 +1,8 @@
-"""Pieces of a program in order: what is tile 0's alone, and where all tiles must meet.
+"""The parts of a program in order: which of them only tile 0 runs, and in front of which all tiles need a barrier.
 
-A piece of work begins when all engines of its tile have finished the one before. All tiles meet at a barrier only in front of work
-that accesses bytes which another tile accessed since the last barrier, where one of the two writes. Work of which other tiles than
-the first leave nothing behind is tile 0's alone, loops and branches of nothing else included.
+Launched work begins when all engines of its tile have finished the work before it. A barrier stands only in front of work that
+accesses bytes which another tile accessed since the last barrier, where one of the two accesses is a write. Work that only leaves
+results of tile 0 behind is run by tile 0 only; so are loops and branches that hold nothing else.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,8 +19,10 @@ from hlo2tx8.link.footprint import Access, Footprint, meets
 
 @dataclass(frozen=True)
 class Code:
-    """Records with the buffers they use, counted from 0, and what they access; `alone`: what tile 0 runs of them if it is the only
-    one, and from which of `records` each of those came."""
+    """Records with the buffers they use, numbered from 0, and the DDR bytes they access.
+
+    `alone` are the records that tile 0 runs where no other tile has work, and `sources[i]` is the index in `records` of `alone[i]`.
+    """
 
     records: Sequence[Record]
     buffers: Sequence[Buffer]
@@ -32,8 +34,11 @@ class Code:
 
 @dataclass(eq=False)
 class Work:
-    """A launch of `code`, whose slots are `numbers` if it has slots of its own. `decides`: what follows is taken by what it leaves
-    in registers, so whoever runs that runs this."""
+    """One launch of `code`. `numbers` are its DDR slots in the program, None if the code already names them.
+
+    `decides` is True if the launch leaves values in registers on which a later branch or loop depends: whoever runs that must run
+    this too.
+    """
 
     code: Code
     footprint: Footprint
@@ -47,14 +52,14 @@ class Work:
 
 @dataclass(eq=False)
 class Scalars:
-    """Records that compute registers for the control behind them, or leave a loop."""
+    """Records that compute registers for a later branch or loop, or that leave a loop."""
 
     records: Sequence[Record]
 
 
 @dataclass(eq=False)
 class Nest:
-    """A loop or branch."""
+    """A loop or a branch: the record that begins it, its body, and the record that ends it."""
 
     begin: Record
     end: Record
@@ -64,7 +69,7 @@ class Nest:
 
     @property
     def work(self) -> Iterator[Work]:
-        """All that is in it."""
+        """All launches inside, at any depth."""
         for piece in self.body:
             if isinstance(piece, Work):
                 yield piece
@@ -73,7 +78,7 @@ class Nest:
 
     @property
     def footprint(self) -> Footprint:
-        """Of tile 0, where it is alone."""
+        """What tile 0 accesses inside, for a loop or branch that only tile 0 runs."""
         return Footprint(tuple(access for work in self.work for access in work.footprint.of_tile_0().accesses))
 
 
@@ -81,7 +86,7 @@ Piece: TypeAlias = Work | Scalars | Nest
 
 
 def guard(pieces: Sequence[Piece]) -> None:
-    """Marks what only tile 0 runs."""
+    """Set `is_guarded` on the parts that only tile 0 needs to run."""
     for piece in pieces:
         if isinstance(piece, Work):
             piece.is_guarded = piece.footprint.is_alone and not piece.decides
@@ -96,14 +101,16 @@ def guard(pieces: Sequence[Piece]) -> None:
 
 @dataclass
 class State:
-    """What was accessed since the last barrier, one access per slot and direction; `is_bound`: nothing may follow without one."""
+    """The DDR accesses since the last barrier: one per slot and direction. If `is_bound`, whatever follows needs a barrier
+    first.
+    """
 
     accesses: dict[tuple[int, bool], Access] = field(default_factory=dict[tuple[int, bool], Access])
     is_empty: bool = True
     is_bound: bool = False
 
     def must_meet(self, footprint: Footprint) -> bool:
-        """May work not begin before all tiles have met?"""
+        """True if work with this footprint must not begin before a barrier."""
         if self.is_empty:
             return False
         if self.is_bound or footprint.is_bound:
@@ -116,7 +123,7 @@ class State:
         )
 
     def with_work(self, accesses: Sequence[Access], is_bound: bool) -> "State":
-        """After work without a barrier."""
+        """The state after work with these accesses, without a barrier before it."""
         new = dict(self.accesses)
         for access in accesses:
             key = access.slot, access.is_write
@@ -125,12 +132,12 @@ class State:
         return State(new, False, self.is_bound or is_bound)
 
     def joined(self, other: "State") -> "State":
-        """What may have been accessed on one way or the other."""
+        """The state if either of two ways may have been taken: the accesses of both."""
         both = self.with_work(tuple(other.accesses.values()), other.is_bound)
         return State(both.accesses, self.is_empty and other.is_empty, both.is_bound)
 
     def equals(self, other: "State") -> bool:
-        """The same accesses?"""
+        """True if both states hold the same accesses."""
         flags = (self.is_empty, self.is_bound) == (other.is_empty, other.is_bound)
         return flags and self.accesses.keys() == other.accesses.keys() and all(map(_equal, *_pairs(self, other)))
 
@@ -151,9 +158,9 @@ def _both(a: Access, b: Access) -> Access:
 
 
 def place_barriers(pieces: Sequence[Piece], state: State) -> State:
-    """Marks pieces in front of which all tiles must meet, in addition to those that are marked; the state behind them.
+    """Set `must_meet` on the parts that need a barrier in front, and return the state behind the last of them.
 
-    What loops do to their next turn is found by going through them until nothing changes.
+    A loop is gone through until the state in front of its next turn no longer changes.
     """
     exits: list[State] = []
     return _through(pieces, state, exits)

@@ -1,10 +1,4 @@
-"""A dense value written into a larger one at a place the data decide: `launch.update` as records.
-
-    update f32[2, 1, 64] into f32[2, 512, 64] at (0, i, 0)      runs of 256 bytes, two of them, 131072 bytes apart,
-                                                                from 256 * i on
-
-Large boxes are shared among the tiles along one dimension, and go through SPM in pieces.
-"""
+"""Records for `launch.update`: a dense value is written into a larger one, at indices that are known only when the program runs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -40,8 +34,9 @@ NUM_LEVELS = 3
 
 @dataclass(frozen=True)
 class Start:
-    """Where a box begins along a dimension: a number, or a scalar of `fmt` in a slot; moves by `distance` bytes per index, and
-    stays within 0..room."""
+    """Where a box begins along a dimension: a number, or a scalar of format `fmt` in a slot. It is clamped to 0..room and counts
+    `distance` bytes.
+    """
 
     value: int
     fmt: Format | None
@@ -51,30 +46,31 @@ class Start:
 
 @dataclass(frozen=True)
 class Box:
-    """Bytes of a dense value inside of a larger one: `levels` are (turns, bytes from turn to turn there), outermost first, of
-    runs of `run` bytes."""
+    """The bytes of a dense value inside of a larger one: loops of (turns, bytes per turn in the larger value), outermost first,
+    around runs of `run` bytes.
+    """
 
     levels: tuple[tuple[int, int], ...]
     run: int
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Turns of each level, then bytes of a run."""
+        """The number of turns of each loop, and then the bytes of a run."""
         return (*(turns for turns, _ in self.levels), self.run)
 
     @property
     def there(self) -> tuple[int, ...]:
-        """Bytes from turn to turn in the larger value."""
+        """Bytes per turn of each loop in the larger value."""
         return (*(distance for _, distance in self.levels), 1)
 
     @property
     def here(self) -> tuple[int, ...]:
-        """The same in the dense value."""
+        """Bytes per turn of each loop in the dense value."""
         return tuple(prod(self.sizes[k + 1 :]) for k in range(len(self.sizes)))
 
 
 def distances(shape: Sequence[int], order: Sequence[int], item_bytes: int) -> tuple[int, ...]:
-    """Bytes from index to index along each dimension; `order` is from major to minor."""
+    """The stride in bytes of each dimension of a dense value whose dimensions lie in memory in `order`, slowest first."""
     found = [0] * len(shape)
     step = item_bytes
     for dim in reversed(order):
@@ -84,7 +80,9 @@ def distances(shape: Sequence[int], order: Sequence[int], item_bytes: int) -> tu
 
 
 def box_of(inner: Sequence[int], outer: Sequence[int], order: Sequence[int], item_bytes: int) -> Box:
-    """A value of shape `inner` inside of one of shape `outer`, both in the same order of dimensions."""
+    """The box of a value of shape `inner` in one of shape `outer`; both have their dimensions in memory in `order`, slowest
+    first.
+    """
     there = distances(outer, order, item_bytes)
     run = item_bytes
     levels: list[tuple[int, int]] = []
@@ -102,7 +100,7 @@ def box_of(inner: Sequence[int], outer: Sequence[int], order: Sequence[int], ite
 
 
 def start_places(starts: Sequence[Start], chip: Chip) -> list[Place]:
-    """Where in SPM the starts that are read lie, in their order."""
+    """The SPM ranges that scalar starts are loaded to, in the order of `starts`."""
     return [
         Place(f"start {k}", chip.spm_allocation_start + k * GRAIN_BYTES, s.fmt.bytes)
         for k, s in enumerate(starts)
@@ -111,7 +109,7 @@ def start_places(starts: Sequence[Start], chip: Chip) -> list[Place]:
 
 
 def read_starts(starts: Sequence[Start], chip: Chip, origin: str) -> Iterator[Record]:
-    """Sets BASE to the first byte of the box; every start lies in its slot, which nobody writes any more."""
+    """Records that load the scalar starts and compute register BASE, the offset in bytes of the box's first byte."""
     known = sum(min(max(s.value, 0), s.room) * s.distance for s in starts if s.fmt is None)
     yield Record(KcAffine, {"rd": BASE, "c": known})
     places = iter(start_places(starts, chip))
@@ -128,13 +126,15 @@ def read_starts(starts: Sequence[Start], chip: Chip, origin: str) -> Iterator[Re
 
 
 def box_place(box: Box, chip: Chip) -> Place:
-    """Where in SPM a box goes through, in turns."""
+    """The SPM range that a box is copied through, two buffers that take turns."""
     num_bytes = min(_levels(_largest(box, chip.tiles)[1])[1], PIECE_BYTES)
     return Place("update", chip.spm_allocation_start, num_bytes, 2, PIECE_BYTES)
 
 
 def write_box(source: int, target: int, box: Box, chip: Chip, origin: str = "") -> Iterator[Record]:
-    """Copies the dense value in slot `source` to the box in slot `target` whose first byte is in BASE."""
+    """Records that copy the dense value in slot `source` into the box in slot `target` that begins BASE bytes behind its first
+    byte.
+    """
     if prod(box.sizes) == 0:
         return
     split, largest = _largest(box, chip.tiles)

@@ -1,12 +1,13 @@
-"""Which bytes of which DDR slots a stretch of records reads and writes, tile by tile, from its control alone.
+"""Which bytes of which DDR slots a stretch of records reads and writes on each tile, worked out from loops, branches and addresses.
 
     KC_affine r2 = 512 + -64*r1                         tile 0: 64, tile 1: 64, ... tile 8: 0, ...
     KC_min r2 = min(r2, 64); KC_less r3 = 0 < r2
     KC_if r3                                            tiles 0 .. 7
       WDMA slot=9 offset=256*r1 count=r2                tile 0: 0..256, tile 1: 256..512, ...
 
-Registers are followed as intervals, a loop's counter as all of its values at once; what was loaded from SPM, or computed
-otherwise than by the turn, is unknown, and so is what a transfer of it reaches. Strided boxes count as all they stretch over.
+A register is followed as an interval, a loop's counter as all of its values at once. A value that was loaded from SPM, or is not
+computed from counters and the tile's number, is unknown, and so are the bytes that a transfer with it reaches. A strided box counts
+as everything from its first to its last byte.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,14 +46,14 @@ END = 1 << 62
 
 
 class Interval(NamedTuple):
-    """What a register may hold, by tile."""
+    """The least and the greatest value a register may hold, one of each per tile."""
 
     least: Numbers
     most: Numbers
 
 
 class Access(NamedTuple):
-    """Bytes of a slot, by tile: from `first` to before `end`, none where that is not more."""
+    """The bytes of a slot that each tile reads or writes: from `first` up to but not including `end`, none where `end <= first`."""
 
     slot: int
     is_write: bool
@@ -61,33 +62,35 @@ class Access(NamedTuple):
 
     @property
     def tiles(self) -> npt.NDArray[np.bool_]:
-        """Those that access any."""
+        """Mask of the tiles that access any byte."""
         return self.first < self.end
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """`accesses` of a stretch; `is_bound`: it is no stretch of its own, tiles meet or reach each other in it."""
+    """All DDR accesses of a stretch of records. If `is_bound`, tiles synchronise or exchange data in it, so it needs a barrier on
+    both sides.
+    """
 
     accesses: tuple[Access, ...]
     is_bound: bool = False
 
     @property
     def is_alone(self) -> bool:
-        """Does nobody but tile 0 leave anything behind?"""
+        """True if no tile but tile 0 writes anything."""
         return not self.is_bound and not any(a.tiles[1:].any() for a in self.accesses if a.is_write)
 
     def of_tile_0(self) -> "Footprint":
-        """What is left if the others do not run it."""
+        """The footprint if only tile 0 runs the records."""
         return Footprint(tuple(a._replace(end=np.where(np.arange(len(a.end)) > 0, a.first, a.end)) for a in self.accesses))
 
     def renumbered(self, slots: Sequence[int]) -> "Footprint":
-        """With a kernel's slot numbers replaced by the program's."""
+        """The same footprint with slot number n replaced by `slots[n]`."""
         return Footprint(tuple(a._replace(slot=slots[a.slot]) for a in self.accesses), self.is_bound)
 
 
 def meets(a: Access, b: Access) -> bool:
-    """Do two tiles access a byte that one of them writes?"""
+    """True if two different tiles access a common byte, one by `a` and one by `b`, and one of the two is a write."""
     if a.slot != b.slot or not (a.is_write or b.is_write):
         return False
     overlap = (a.first[:, None] < b.end[None, :]) & (b.first[None, :] < a.end[:, None])
@@ -97,7 +100,9 @@ def meets(a: Access, b: Access) -> bool:
 
 
 def footprint_of(records: Sequence[Record], tiles: int) -> Footprint:
-    """Of records in whose registers nothing is known at the start but the tile's number."""
+    """The footprint of records on a chip with `tiles` tiles; when they start, nothing is known of the registers but the tile's
+    number.
+    """
     if any(r.kind.ENGINE is Engine.DTE for r in records):
         return _bound(records, tiles)
     walk = _Walk(records, partners(records), tiles)

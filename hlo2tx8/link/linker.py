@@ -96,7 +96,7 @@ class _Linker:
     liveness: Liveness = field(default_factory=Liveness)
 
     def region(self, block: Block, targets: Sequence[int]) -> None:
-        """Append a block; the values its terminator hands on end up in the slots `targets`."""
+        """Append a block, and copies that bring the values of its terminator into the slots `targets`."""
         terminator = terminator_of(block)
         self.slots.want(block, list(targets))
         self.block(block)
@@ -104,7 +104,7 @@ class _Linker:
         self.slots.end(self.liveness.of(block)[terminator])
 
     def block(self, block: Block) -> None:
-        """Append the ops of a block, but not what its terminator asks for."""
+        """Append the operations of a block, without its terminator."""
         dying = self.liveness.of(block)
         for op in block.ops:
             match op:
@@ -127,7 +127,7 @@ class _Linker:
             self.slots.end(dying[op])
 
     def launch(self, op: KernelOp, dying: Sequence[SSAValue]) -> None:
-        """Append the kernel's records for this launch."""
+        """Append a launch of the op's kernel; slots of the values `dying` may be reused for its results."""
         kernel = self.encoded[op.callee.string_value()]
         operands = [self.slots.of[v] for v in op.operands]
         replaced = [op.operands[n] for n in (op.replaces.get_values() if op.replaces else ()) if op.operands[n] in dying]
@@ -144,7 +144,7 @@ class _Linker:
             self.slots.release(slot)
 
     def code(self, name: str) -> Code:
-        """A kernel's, without the meeting at its end."""
+        """The kernel's code, without the barrier at its end; each kernel is prepared once."""
         if name not in self.codes:
             kernel = self.encoded[name]
             records = kernel.records[:-2] if kernel.records[-2:] == meet() else kernel.records
@@ -152,7 +152,7 @@ class _Linker:
         return self.codes[name]
 
     def update(self, op: UpdateOp, *, is_last_use: bool) -> None:
-        """Append the writing of a box, and before it a copy of the rest if the old value is still needed."""
+        """Append the records that write the box, and before them a copy of the old value if it is still needed."""
         source, old = self.slots.of[op.update], self.slots.of[op.tensor]
         target = self.slots.over(op.result, op.tensor, is_last_use=is_last_use)
         self.copy([Move(old, target, op.tensor.type)], op)
@@ -173,7 +173,7 @@ class _Linker:
         self.append([reading, writing], "update", op)
 
     def start(self, value: SSAValue, distance: int, room: int) -> Start:
-        """Where an update begins along a dimension."""
+        """The start of an update along one dimension, whose indices are `distance` bytes apart and must stay in 0..room."""
         owner = value.owner
         if isinstance(owner, Operation) and owner.name == "stablehlo.constant":
             return Start(int(decode_attributes(owner)["value"]), None, distance, room)
@@ -183,13 +183,13 @@ class _Linker:
 
     @contextmanager
     def nest(self, begin: Record, end: Record) -> Generator[None]:
-        """What is appended meanwhile goes into a loop or branch."""
+        """A context: everything that is appended in it becomes the body of one loop or branch."""
         outer, self.pieces = self.pieces, []
         yield
         self.pieces = [*outer, Nest(begin, end, self.pieces)]
 
     def loop(self, op: WhileOp | RepeatOp, dying: Sequence[SSAValue]) -> None:
-        """Append a loop. State has a home slot: it starts there, and what the body yields is put there again."""
+        """Append a loop. Each loop variable has one slot, which holds its initial value first and then what the body yields."""
         slots, inside = self.slots, captured(op)
         homes: list[int] = []
         for start, result in zip(op.operands, op.results, strict=True):
@@ -211,7 +211,7 @@ class _Linker:
             slots.release(home)
 
     def condition(self, op: WhileOp, homes: Sequence[int]) -> None:
-        """Append the condition and the way out; the state outlives it."""
+        """Append the loop's condition and the exit that depends on it; the loop variables stay in their slots `homes`."""
         block = op.condition.block
         for arg, result, home in zip(block.args, op.results, homes, strict=True):
             self.slots.put(arg, home)
@@ -224,7 +224,7 @@ class _Linker:
         self.slots.end([*self.liveness.of(block)[terminator], *op.results])
 
     def branches(self, op: CaseOp) -> None:
-        """Append a branch after the other, each under its condition."""
+        """Append the branches one behind the other, each under the test that its number is selected."""
         slots = self.slots
         self.read_back(op.selector, SELECTOR, op)
         self.pieces.append(Scalars(in_range(len(op.branches))))
@@ -250,7 +250,7 @@ class _Linker:
     def append(
         self, parts: Sequence[tuple[Iterable[Record], Sequence[Place]]], name: str, op: Operation, *, decides: bool = False
     ) -> None:
-        """Records that are no kernel's, with the places they use."""
+        """Append records that belong to no kernel, with the SPM ranges that they use."""
         records: list[Record] = []
         buffers: list[Buffer] = []
         uses: list[BufferUse] = []
@@ -267,7 +267,9 @@ class _Linker:
         return [Move(self.slots.of[value], target, value.type) for value, target in zip(values, targets, strict=True)]
 
     def copy(self, moves: Sequence[Move], op: Operation) -> None:
-        """Append copies that all happen at once; in an order, and through scratch where they swap."""
+        """Append copies that have the effect of happening all at once: ordered, and through a scratch slot where two values change
+        places.
+        """
         held: list[int] = []
 
         def aside(type_: Attribute) -> int:
@@ -287,7 +289,7 @@ class _Linker:
 
 
 def origin_of(op: Operation) -> str:
-    """Where an op of @main, or what it is inside of, comes from; empty if unknown."""
+    """The source location of an op of @main, or of the op around it; "" if there is none."""
     inner: Operation | None = op
     while inner is not None:
         loc = inner.attributes.get("loc")

@@ -19,7 +19,7 @@ ZERO = Register(0)
 
 
 def listing(program: Program) -> str:
-    """Slots, then records."""
+    """The program as text: its DDR slots, then one line per record."""
     slots = [f"slot {i}: {s.kind.value} {s.index} {s.dtype}{list(s.shape)}" for i, s in enumerate(program.slots)]
     lines: list[str] = []
     depth = 0
@@ -31,7 +31,7 @@ def listing(program: Program) -> str:
 
 
 def line(record: Record) -> str:
-    """Mnemonic with formats, operands, origin."""
+    """One record as text: mnemonic with formats, operands, origin."""
     kind = record.kind
     shown = [f for f in kind.FIELDS if record.fields[f.name] not in (f.default, f.default if f.default is None else ZERO)]
     operands = " ".join(f"{f.name}={_operand(f, record.fields[f.name])}" for f in shown)
@@ -42,7 +42,7 @@ def line(record: Record) -> str:
 
 
 def name_of(record: Record) -> str:
-    """Mnemonic with formats."""
+    """The mnemonic of a record with its formats, as in `CGRATensor_ArithOp_V_VV_add.bf16`."""
     source = f"_{record.fmt2.name.lower()}" if record.kind.FORMATS2 else ""
     suffix = f".{record.fmt.name.lower()}" if record.kind.FORMATS else ""
     return record.kind.MNEMONIC + source + suffix

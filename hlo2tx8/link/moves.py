@@ -1,8 +1,4 @@
-"""Copies that happen at once, one after the other.
-
-a ⟶ b, b ⟶ c          as    b ⟶ c, a ⟶ b
-a ⟶ b, b ⟶ a          as    b ⟶ aside, a ⟶ b, aside ⟶ a
-"""
+"""Parallel copies between slots, put into an order in which they can be done one after the other."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -11,7 +7,7 @@ from xdsl.ir import Attribute
 
 
 class Move(NamedTuple):
-    """A value of a type from one slot to another."""
+    """A copy of a value of type `type` from slot `source` to slot `target`."""
 
     source: int
     target: int
@@ -19,9 +15,10 @@ class Move(NamedTuple):
 
 
 def in_order(moves: Sequence[Move], aside: Callable[[Attribute], int]) -> Iterator[Move]:
-    """The moves so that none overwrites what a later one reads; `aside` gives a free slot for a type.
+    """The copies in an order in which none overwrites the source of a later one; `aside(type)` gives a free slot for copies in a
+    circle.
 
-    Targets differ from each other; what lies in a target has the type of what comes there.
+    All targets are different slots, and each has the type of what is copied there.
     """
     waiting = [move for move in moves if move.source != move.target]
     while waiting:

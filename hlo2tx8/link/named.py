@@ -1,4 +1,4 @@
-"""Named buffers of the linker's own records, so that strict mode holds copies and updates to them as it does kernels."""
+"""Named SPM buffers for the linker's own records, so that strict mode checks copies and updates as it checks kernels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from hlo2tx8.device.program import Buffer, BufferUse
 
 @dataclass(frozen=True)
 class Place:
-    """A range of SPM that records go through, `copies` times, `stride_bytes` apart."""
+    """A named range of SPM used by linker records: `copies` buffers that take turns, `stride_bytes` apart."""
 
     name: str
     address: int
@@ -22,9 +22,10 @@ class Place:
 def table_of(
     records: Sequence[Record], places: Sequence[Place], first_record: int, first_buffer: int
 ) -> tuple[list[Buffer], list[BufferUse]]:
-    """The buffers and uses of records that go through these places, to be appended behind as many records and buffers.
+    """The buffers and their uses by records that go through these ranges, numbered from `first_buffer` and `first_record` on.
 
-    An operand that is a number means the place that begins there; one in a register means the only place.
+    An operand with a constant address uses the range that begins there; one with an address in a register uses the only range there
+    is.
     """
     at = {place.address: k for k, place in enumerate(places)}
     used: dict[int, list[int]] = {}

@@ -40,12 +40,14 @@ SMALL_PLACES = 16
 
 
 def meet() -> tuple[Record, Record]:
-    """All engines finish and all tiles meet: what was written to DDR can be read by every tile."""
+    """Records of a barrier: all engines finish, all tiles arrive, and then every tile can read what was written to DDR."""
     return Record(KcWait, {"engines": QUEUES}), Record(KcBarrier)
 
 
 def copy_slot(source: int, target: int, num_bytes: int, number: int, chip: Chip, origin: str = "") -> Iterator[Record]:
-    """Copies a value of `num_bytes` from slot to slot; `number` counts the copies since the last barrier."""
+    """Records that copy a value of `num_bytes` from slot to slot, shared out over the tiles; `number` counts the copies since the
+    last barrier.
+    """
     if num_bytes == 0:
         return
     share = _share(num_bytes, chip)
@@ -80,7 +82,7 @@ def copy_slot(source: int, target: int, num_bytes: int, number: int, chip: Chip,
 
 
 def copy_place(num_bytes: int, number: int, chip: Chip) -> Place:
-    """Where in SPM such a copy goes through."""
+    """The SPM range that such a copy goes through."""
     share, start = _share(num_bytes, chip), chip.spm_allocation_start
     if share >= num_bytes:
         return Place("copy", start + number % SMALL_PLACES * SMALL_BYTES, num_bytes)
@@ -93,12 +95,12 @@ def _share(num_bytes: int, chip: Chip) -> int:
 
 
 def scalar_place(fmt: Format, chip: Chip) -> Place:
-    """Where in SPM a scalar is read back to."""
+    """The SPM range that a scalar of format `fmt` is loaded to."""
     return Place("scalar", chip.spm_allocation_start, fmt.bytes)
 
 
 def read_back(slot: int, fmt: Format, register: Register, chip: Chip, origin: str = "") -> Iterator[Record]:
-    """Every kernel core gets the scalar that lies in a slot, which nobody writes any more: into SPM, from there into a register."""
+    """Records that load the scalar in a slot into a register of every kernel core; nothing may write the slot any more."""
     address = scalar_place(fmt, chip).address
     yield Record(Rdma, {"dst": address, "slot": slot, "offset": 0, "count": 1}, fmt, origin=origin)
     yield Record(KcWait, {"engines": 1 << Engine.RDMA})

@@ -1,4 +1,4 @@
-"""Records that tell which branch is taken."""
+"""Records that test which branch a selector takes."""
 
 from hlo2tx8.device.isa.encoding import Record, Register
 from hlo2tx8.device.isa.kc_control import KcAffine, KcLess, KcMul
@@ -9,7 +9,7 @@ SELECTOR, FOUND, OTHER = map(Register, range(2, 5))
 
 
 def in_range(num_branches: int) -> list[Record]:
-    """Makes a selector that is out of range that of the last branch: last + (is inside) * (selector - last)."""
+    """Records that replace a selector outside of 0..num_branches-1 by the number of the last branch."""
     last = num_branches - 1
     return [
         Record(KcLess, {"rd": FOUND, "a": SELECTOR, "b": last}),
@@ -22,7 +22,7 @@ def in_range(num_branches: int) -> list[Record]:
 
 
 def is_selected(number: int) -> list[Record]:
-    """Sets FOUND to 1 if the selector, which is in range or NO_BRANCH, is this branch's number: not < number, but < number + 1."""
+    """Records that set register FOUND to 1 if the selector equals `number`, else to 0."""
     return [
         Record(KcLess, {"rd": FOUND, "a": SELECTOR, "b": number + 1}),
         Record(KcLess, {"rd": OTHER, "a": SELECTOR, "b": number}),

@@ -1,8 +1,4 @@
-"""Which DDR slot each value of @main lies in.
-
-A scratch slot is used again once no value in it is alive and nothing holds it. A value may be wanted in a slot: an output, or the
-home of the loop state it becomes; it is put there if nobody else's value is alive there when it is made.
-"""
+"""Which DDR slot each value of @main lies in, so that as few copies and as little memory as possible are needed."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +18,7 @@ MAKERS = (KernelOp, WhileOp, RepeatOp, CaseOp, UpdateOp)
 
 @dataclass
 class Slots:
-    """The slots so far; `of` has the slot of each value that was placed."""
+    """The DDR slots of a program while it is linked; `of` maps each value placed so far to its slot."""
 
     table: list[Slot] = field(default_factory=list[Slot])
     constants: list[npt.NDArray[Any]] = field(default_factory=list[npt.NDArray[Any]])
@@ -32,7 +28,7 @@ class Slots:
     wanted: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
 
     def add(self, kind: SlotKind, index: int, type_: Attribute) -> int:
-        """A new slot for a tensor; its number."""
+        """Make a new slot for a tensor of that type, and return its number."""
         port = port_of(type_)
         self.table.append(Slot(kind, index, port.dtype, port.shape, port.size_bytes, f"{kind.value}{index}"))
         return len(self.table) - 1
@@ -46,30 +42,30 @@ class Slots:
         self.constants.append(np.ascontiguousarray(port.to_device(array)).reshape(port.shape))
 
     def put(self, value: SSAValue, slot: int) -> None:
-        """The value lies in that slot from now on."""
+        """Note that the value lies in that slot."""
         self.of[value] = slot
         self.alive.setdefault(slot, {})[value] = None
 
     def end(self, values: "list[SSAValue]") -> None:
-        """Nobody reads these values any more."""
+        """Note that these values are not read any more, so that their slots become free."""
         for value in values:
             if value in self.of:
                 self.alive[self.of[value]].pop(value, None)
 
     def hold(self, slot: int) -> None:
-        """The slot is not for others, even while no value in it is alive."""
+        """Keep a slot from being given to other values, even while no value in it is needed; `release` ends that."""
         self.holders[slot] = self.holders.get(slot, 0) + 1
 
     def release(self, slot: int) -> None:
-        """The opposite of `hold`."""
+        """Allow a held slot to be given to other values again."""
         self.holders[slot] -= 1
 
     def is_empty(self, slot: int, but: SSAValue | None = None) -> bool:
-        """Is no value, or only that one, alive in the slot?"""
+        """True if no value that is still needed lies in the slot, apart from `but`."""
         return all(value is but for value in self.alive.get(slot, {}))
 
     def scratch(self, type_: Attribute) -> int:
-        """A scratch slot for a tensor: the smallest free one that is large enough, or a new one."""
+        """A scratch slot for a tensor of that type: the smallest free one that is large enough, else a new one."""
         size = port_of(type_).size_bytes
         kinds = [slot.kind for slot in self.table]
         free = [
@@ -82,7 +78,7 @@ class Slots:
         return min(free, key=lambda number: self.table[number].size_bytes)
 
     def place(self, value: SSAValue) -> int:
-        """Puts a value that is about to be made where it is wanted, else into scratch; the slot."""
+        """Choose the slot of a value that is about to be computed: the one it is wanted in, else scratch."""
         slot = self.wanted.get(value)
         if slot is None or not self.is_empty(slot):
             slot = self.scratch(value.type)
@@ -90,7 +86,9 @@ class Slots:
         return slot
 
     def replace(self, value: SSAValue, dying: "list[SSAValue]") -> int:
-        """Like `place`, but where it is wanted the values `dying` may lie: they are read for the last time."""
+        """As `place`, but the wanted slot may still hold one of the values `dying`, which the computation reads for the last
+        time.
+        """
         slot = self.wanted.get(value)
         if slot is None or not any(self.of[old] == slot and self.is_empty(slot, old) for old in dying):
             return self.place(value)
@@ -98,7 +96,7 @@ class Slots:
         return slot
 
     def over(self, value: SSAValue, old: SSAValue, *, is_last_use: bool) -> int:
-        """Puts a value that is about to be made of an old one in the place of that, if it is the last use, else like `place`."""
+        """Choose the slot of a value computed from `old` in place: old's slot if this is its last use, else as `place`."""
         own = self.of[old]
         if not (is_last_use and self.is_writable(own) and self.is_empty(own, old)):
             return self.place(value)
@@ -106,11 +104,13 @@ class Slots:
         return own
 
     def is_writable(self, slot: int) -> bool:
-        """Inputs and constants are not the program's."""
+        """True for a slot that the program may write: no input and no constant."""
         return self.table[slot].kind in (SlotKind.SCRATCH, SlotKind.OUTPUT)
 
     def want(self, block: Block, slots: "list[int]") -> None:
-        """The block's terminator hands on values that are wanted in these slots, and so are the loop states they come from."""
+        """Note that the values of the block's terminator, and loop variables that become them, should be computed in these
+        slots.
+        """
         assert block.last_op is not None
         for value, slot in zip(map(_viewed, block.last_op.operands), slots, strict=True):
             if isinstance(value.owner, MAKERS) and value.owner.parent is block:
@@ -124,7 +124,9 @@ class Slots:
                     self.wanted.setdefault(start, self.wanted[result])
 
     def home(self, start: SSAValue, result: SSAValue, taken: "list[int]", *, is_last_use: bool) -> int:
-        """The slot of loop state: where its result is wanted, where it starts, or scratch; without a copy where that can be."""
+        """Choose the slot of a loop variable: where its result is wanted, where its initial value lies, or scratch, so that copies
+        are avoided.
+        """
         wanted, own = self.wanted.get(result), self.of[start]
         if wanted is not None and wanted not in taken and self.is_empty(wanted, start if is_last_use else None):
             return wanted

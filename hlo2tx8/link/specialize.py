@@ -1,13 +1,5 @@
-"""Records as tile 0 runs them: what depends on the tile's number alone is computed, branches that are decided are taken.
-
-KC_affine r2 = 64 + -64*r1
-KC_min r3 = min(r2, 64)
-KC_max r2 = max(r3, 0)
-KC_less r3 = 0 < r2
-KC_if r3
-  KC_affine r4 = 128*r1
-  WDMA slot=9 offset=r4 src=0x10000 count=r2    ⟶    WDMA slot=9 offset=0 src=0x10000 count=64
-KC_endif
+"""The records that tile 0 runs by itself: values that depend on the tile's number only are computed, and known branches are
+resolved.
 """
 
 from collections.abc import Sequence
@@ -25,8 +17,9 @@ MOST = 1 << 62
 
 
 def specialize(records: Sequence[Record]) -> tuple[list[Record], list[int]]:
-    """What tile 0 runs of the records, in whose registers nothing is known at the start but the tile's number; and from which
-    of them each came."""
+    """The records that tile 0 runs, and for each of them the index of the record that it came from. At the start only the tile's
+    number is known.
+    """
     work = _Work(records, partners(records), _outer_blocks(records))
     work.run(0, len(records), {ZERO.number: 0, TILE.number: 0})
     return work.made, work.origins
@@ -41,7 +34,9 @@ class _Work:
     origins: list[int] = field(default_factory=list[int])
 
     def run(self, at: int, end: int, known: dict[int, int]) -> None:
-        """The records from `at` to before `end`; `known` are the registers whose definitions have been left out."""
+        """Go through the records from `at` up to `end`; `known` are registers with known values, whose definitions were left
+        out.
+        """
         while at < end:
             record, partner = self.records[at], self.partners[at]
             if record.kind is KcIf:
@@ -94,8 +89,9 @@ class _Work:
         return self.block(at, record, known, inside)
 
     def block(self, at: int, record: Record, known: dict[int, int], inside: dict[int, int]) -> None:
-        """A block that stays. Registers whose definitions were left out get what they hold where a block begins or ends that
-        writes them, if anybody may read that."""
+        """Keep a block. Known registers whose definitions were left out are written before and after it, if it writes them and
+        anybody may read them.
+        """
         end, written = self.partners[at], self.written(at)
         self.define(at, [n for n in written if n in known and self.may_read(n, at)], known)
         self.emit(at, record)
@@ -110,7 +106,7 @@ class _Work:
             known.pop(number, None)
 
     def define(self, at: int, numbers: Sequence[int], known: dict[int, int]) -> None:
-        """Writes registers after all."""
+        """Write known registers whose definitions had been left out."""
         for number in numbers:
             self.emit(at, Record(KcAffine, {"rd": number, "c": known[number]}))
 
@@ -119,7 +115,7 @@ class _Work:
         return {_number(r.fields["rd"]): None for r in self.records[at : self.partners[at]] if "rd" in r.fields}
 
     def may_read(self, number: int, at: int) -> bool:
-        """May a register be read, from record `at` on, before something else is written to it for certain?"""
+        """True if the register may be read, from record `at` on, before it is certainly written again."""
         while True:
             outer = self.outer[at]
             end = len(self.records) if outer < 0 else self.partners[outer]
@@ -133,7 +129,9 @@ class _Work:
                 return False
 
     def scan(self, number: int, at: int, end: int) -> bool | None:
-        """Is a register written for certain (True) or may it be read first (False), in records that blocks do not leave?"""
+        """True if the register is certainly written, False if it may be read first, None if neither; in records that no block
+        leaves.
+        """
         written = [False]
         for place in range(at, end):
             record = self.records[place]
