@@ -111,6 +111,14 @@ class OpSpec:
     `complex_ulp` is that bound for complex results, in units of the last place of their absolute value.
     `ulp_floor`: results of smaller size count as this large; for functions with zeros that cancellation makes.
     `scalar` names the arith or math class with the same meaning on scalars: "float", "int" (signless).
+    `linear` numbers the operands in which the op is linear: op(a + b, c + d) = op(a, c) + op(b, d), the others unchanged;
+    if `is_multilinear`, in each of them alone, and the op sums over all range variables of its maps. A SHAPING op is linear
+    in all of its operands.
+    `size_attributes` names attributes that give a size for each dimension of the first operand.
+    `batch_dimensions(attrs, rank)` lists dimensions that operands and results of that rank share, and along which the op
+    treats each index by itself (what a sort does not sort along).
+    `update_indexing(attrs, result, operands)`, for ops that combine updates into their first operand, gives per operand the
+    maps from an index of the last operand, the updates; the result is written where the first operand is read.
     """
 
     name: str
@@ -125,6 +133,15 @@ class OpSpec:
     accepts: tuple[Accepts, ...] = ()
     samples: Callable[[], Sequence[Sample]] = tuple
     body_reference: Reference | None = None
+    linear: tuple[int, ...] = ()
+    is_multilinear: bool = False
+    size_attributes: tuple[str, ...] = ()
+    batch_dimensions: Callable[[Attributes, int], tuple[int, ...]] | None = None
+    update_indexing: Indexing | None = None
+
+    def linear_operands(self, count: int) -> tuple[int, ...]:
+        """Numbers of the operands, of `count`, in which the op is linear."""
+        return tuple(range(count)) if self.kind is Kind.SHAPING else self.linear
 
     def evaluate(self, attributes: Attributes, results: Sequence[TensorLike], *arrays: Array) -> tuple[Array, ...]:
         """The reference's results, always as a tuple; CompileError for an op that has no reference."""

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from hlo2tx8.compiler.driver import Watch
     from hlo2tx8.hlo.signature import Signature
     from hlo2tx8.runtime.executable import Executable
-    from hlo2tx8.spmd.segmented_executable import SplitExecutable
+    from hlo2tx8.spmd.segmented_executable import SegmentedExecutable
 
-    AnyExecutable: TypeAlias = Executable | SplitExecutable
+    AnyExecutable: TypeAlias = Executable | SegmentedExecutable
 
 MOST_CACHED = 512
 ALIASING, DONOR = "tf.aliasing_output", "jax.buffer_donor"
@@ -146,9 +146,9 @@ class Compiler:
 def _compile(request: Request, functions: HostFunctions, watch: "Watch") -> Compiled:
     from hlo2tx8.compiler.driver import load_source
     from hlo2tx8.pjrt.tokens import replace_tokens
-    from hlo2tx8.spmd.partition_module import Partitioned, partition
+    from hlo2tx8.spmd.partition_module import PartitionedModule, partition
 
-    local = partition(request.code) if request.assignment.num_partitions > 1 else Partitioned(request.code, (), ())
+    local = partition(request.code) if request.assignment.num_partitions > 1 else PartitionedModule(request.code, (), ())
     module = load_source(local.code)
     token_inputs, token_outputs = replace_tokens(module)
     executable: AnyExecutable = _executable(module, local.code, request, functions, watch)
@@ -190,17 +190,17 @@ def _memory_kinds(attributes: tuple[dict[str, str], ...]) -> tuple[str, ...]:
 
 def _executable(
     module: "ModuleOp", code: bytes, request: Request, functions: HostFunctions, watch: "Watch"
-) -> "Executable | SplitExecutable":
+) -> "Executable | SegmentedExecutable":
     from hlo2tx8.compiler.driver import load_source
-    from hlo2tx8.pjrt.tokens import replace_tokens
     from hlo2tx8.runtime.compile import compile_module
-    from hlo2tx8.spmd.segmented_executable import compile_split
-    from hlo2tx8.spmd.segments import split
+    from hlo2tx8.pjrt.tokens import replace_tokens
+    from hlo2tx8.spmd.segmented_executable import compile_segments
+    from hlo2tx8.spmd.segments import segment_program
 
-    found = split(module)
+    found = segment_program(module)
     if found is not None:
         shape = request.assignment.num_replicas, request.assignment.num_partitions
-        return compile_split(module, found, request.options, functions, shape, watch)
+        return compile_segments(module, found, request.options, functions, shape, watch)
     loaded = [module]
 
     def load() -> "ModuleOp":

@@ -48,7 +48,7 @@ class Loaded:
         self.devices = devices
         self.timeline = timeline
         self.is_quick = False
-        self.execute_rows: Callable[[Rows, Progress | None], Rows] | None = getattr(self.executable, "execute_rows", None)
+        self.launch_all: Callable[[Rows, Progress | None], Rows] | None = getattr(self.executable, "launch_all", None)
         self.keep = Keep()
         outputs = self.executable.signature.outputs
         kinds = [(code_of(port.dtype), port.shape) for port in outputs]
@@ -66,14 +66,14 @@ class Loaded:
         started = time.perf_counter()
         for row, i in product(rows, self.compiled.token_inputs):
             row[i] = NO_ELEMENTS
-        if self.execute_rows is None:
+        if self.launch_all is None:
             outputs = [self.executable.launch(row, progress) for row in rows]
         else:
-            outputs = self.execute_rows(rows, progress)
+            outputs = self.launch_all(rows, progress)
         for row, i in product(outputs, self.compiled.token_outputs):
             row[i] = A_TOKEN
         seconds = time.perf_counter() - started
-        self.is_quick = self.execute_rows is None and seconds < QUICK_SECONDS
+        self.is_quick = self.launch_all is None and seconds < QUICK_SECONDS
         if self.timeline.is_on:
             self.timeline.add(self.executable, [device.id for device in devices], seconds)
         return outputs

@@ -6,7 +6,7 @@ With jax_side.py the plugin's only file that touches private modules of jax and 
 
 from typing import Any
 
-from hlo2tx8.spmd.host_functions import TARGET, HostFunction, HostFunctions
+from hlo2tx8.spmd.host_functions import HOST_CALL_TARGET, HostFunction, HostFunctions
 
 
 def register_lowerings(platform: str, functions: HostFunctions) -> None:
@@ -28,7 +28,7 @@ def register_lowerings(platform: str, functions: HostFunctions) -> None:
         held = HostFunction(_checked(function, result_avals))
         ctx.module_context.add_keepalive(held)
         call = mlir.custom_call(
-            TARGET,
+            HOST_CALL_TARGET,
             result_types=[mlir.aval_to_ir_type(ctx.module_context, aval) for aval in result_avals],
             operands=list(operands),
             backend_config=functions.add(held),

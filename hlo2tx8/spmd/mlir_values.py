@@ -1,10 +1,11 @@
-"""What values in jaxlib's MLIR are, and operations beside them."""
+"""Questions about values of jaxlib's MLIR, and a place for new ops beside them."""
 # pyright: basic
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from hlo2tx8.frontend import shim
-from hlo2tx8.spmd.sharding_rule import splat_of
 
 CONSTANT = "stablehlo.constant"
 SHARDING = "sdy.sharding"
@@ -16,12 +17,37 @@ def is_tensor(type_: Any) -> bool:
 
 
 def rank_of(value: Any) -> int:
-    """An array's; 0 of what is none."""
+    """The rank of an array; 0 for a token or any other value that is no array."""
     return len(value.type.shape) if is_tensor(value.type) else 0
 
 
+def splat_of(op: Any) -> Any:
+    """The attribute of the one value that a constant has everywhere; None if it has several values, or is complex."""
+    ir = shim.ir()
+    if isinstance(op.results[0].type.element_type, ir.ComplexType):
+        return None
+    value = op.attributes["value"]
+    if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
+        return None
+    return value.get_splat_value()
+
+
+def is_zero(value: Any) -> bool:
+    """Is it a constant, or a broadcast of one, that is zero everywhere?"""
+    ir = shim.ir()
+    if isinstance(value.owner, ir.Block):
+        return False
+    owner = value.owner.operation
+    if owner.name == "stablehlo.broadcast_in_dim":
+        return is_zero(owner.operands[0])
+    if owner.name != CONSTANT:
+        return False
+    splat = splat_of(owner)
+    return isinstance(splat, (ir.FloatAttr, ir.IntegerAttr, ir.BoolAttr)) and splat.value == 0
+
+
 def as_stablehlo(op: Any) -> Any:
-    """A constant of Shardy's as StableHLO's; other operations are returned as they are."""
+    """A stablehlo.constant in place of an sdy.constant, with its sharding; any other op as it is."""
     if op.name != "sdy.constant":
         return op
     sharding = op.attributes[SHARDING] if SHARDING in op.attributes else None  # noqa: SIM401
@@ -39,34 +65,13 @@ def as_stablehlo(op: Any) -> Any:
     return constant
 
 
-def is_zero(value: Any) -> bool:
-    """Is it zero everywhere, whatever its shape?"""
+@contextmanager
+def inserting_after(value: Any) -> Iterator[None]:
+    """A context in which new ops go right after the op that defines the value, or to the beginning of its block."""
     ir = shim.ir()
     if isinstance(value.owner, ir.Block):
-        return False
-    owner = value.owner.operation
-    if owner.name == "stablehlo.broadcast_in_dim":
-        return is_zero(owner.operands[0])
-    if owner.name != CONSTANT:
-        return False
-    splat = splat_of(owner)
-    return isinstance(splat, (ir.FloatAttr, ir.IntegerAttr, ir.BoolAttr)) and splat.value == 0
-
-
-class after:
-    """New operations come right after what gives the value."""
-
-    def __init__(self, value: Any) -> None:
-        ir = shim.ir()
-        if isinstance(value.owner, ir.Block):
-            self.point, self.location = ir.InsertionPoint.at_block_begin(value.owner), value.owner.owner.location
-        else:
-            self.point, self.location = ir.InsertionPoint.after(value.owner), value.owner.operation.location
-
-    def __enter__(self) -> None:
-        self.point.__enter__()
-        self.location.__enter__()
-
-    def __exit__(self, *exc: object) -> None:
-        self.location.__exit__(*exc)
-        self.point.__exit__(*exc)
+        point, location = ir.InsertionPoint.at_block_begin(value.owner), value.owner.owner.location
+    else:
+        point, location = ir.InsertionPoint.after(value.owner), value.owner.operation.location
+    with point, location:
+        yield

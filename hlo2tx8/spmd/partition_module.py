@@ -1,4 +1,5 @@
-"""A program for several devices as what each of them does: Shardy, in jaxlib, says how arrays are cut, `localizing` does it.
+"""A module for several devices becomes the module that each of them runs: Shardy, in jaxlib, propagates the shardings of
+arguments and results, SpmdPartitioner shards the ops.
 
 %0 = dot %a {x, ?}, %b            ⟶    %1 = all_gather %b
 %a: 8x8, 4 devices on x                %0 = dot %a, %1       %a: 2x8
@@ -14,11 +15,11 @@ import numpy as np
 
 from hlo2tx8.errors import CompileError
 from hlo2tx8.frontend import shim
-from hlo2tx8.spmd.combine_all_reduces import merge_all_reduces
-from hlo2tx8.spmd.device_mesh import Mesh, Sharding, mesh_name, meshes_of, sharding_of, whole
+from hlo2tx8.spmd.combine_all_reduces import combine_all_reduces
+from hlo2tx8.spmd.device_mesh import DeviceMesh, Sharding, mesh_name, meshes_of, replicated, sharding_of
 from hlo2tx8.spmd.mlir_values import SHARDING, as_stablehlo, is_tensor
-from hlo2tx8.spmd.partitioner import ONLY_HINTS, Context, Localizer
-from hlo2tx8.spmd.tile_assignment import Place
+from hlo2tx8.spmd.partitioner import HINTS, ManualScope, SpmdPartitioner
+from hlo2tx8.spmd.tile_assignment import TileAssignment
 
 INLINE = "builtin.module(inline,symbol-dce)"
 PROPAGATION = "builtin.module(sdy-propagation-pipeline)"
@@ -27,8 +28,8 @@ FUNC, CALL = "func.func", "func.call"
 
 
 @dataclass(frozen=True)
-class Partitioned:
-    """A portable artifact that every device runs; how arguments and results are sharded, as serialised OpSharding."""
+class PartitionedModule:
+    """The portable artifact that every device runs, and the shardings of its arguments and results as serialised OpSharding."""
 
     code: bytes
     arguments: tuple[bytes, ...]
@@ -36,27 +37,27 @@ class Partitioned:
 
 
 @dataclass(frozen=True)
-class _Given:
-    """How an argument or result is cut, on which mesh (None: on none); the device that alone has it (-1: several)."""
+class _PortSharding:
+    """The sharding of an argument or result of @main, and its mesh if it is on one; `device` if only that device has it."""
 
     sharding: Sharding
-    mesh: Mesh | None
-    device: int = -1
+    mesh: DeviceMesh | None
+    device: int | None = None
 
 
-def partition(code: bytes) -> Partitioned:
-    """The program of one device; CompileError where there is none."""
+def partition(code: bytes) -> PartitionedModule:
+    """The module that each device runs, for a portable artifact on whole arrays; CompileError E1001 if there is none."""
     module = shim.parse_module(code, shim.make_context())
     try:
         inline_calls(module)
         shim.run_pipeline(module, PROPAGATION)
-        return _partitioned(module)
+        return _partition(module)
     except shim.mlir_error() as error:
         raise CompileError("E1001", f"the program cannot be partitioned: {error}") from None
 
 
 def inline_calls(module: Any) -> None:
-    """Leaves @main: what the inliner does, and the calls in manual computations, of which it knows nothing."""
+    """Inlines all calls, in place: MLIR's inliner leaves those in manual computations, which are inlined here."""
     shim.run_pipeline(module, INLINE)
     ir = shim.ir()
     with module.context:
@@ -80,113 +81,122 @@ def _inline_call(call: Any, function: Any) -> None:
     call.operation.erase()
 
 
-def _partitioned(module: Any) -> Partitioned:
-    """The module after propagation, made local."""
+def _partition(module: Any) -> PartitionedModule:
+    """Partitions a module in which shardings have been propagated, in place."""
     ir = shim.ir()
     meshes = meshes_of(module)
     function = next(op for op in _top(module, FUNC) if ir.StringAttr(op.attributes["sym_name"]).value == "main")
     block = function.regions[0].blocks[0]
     *_, last = block.operations
-    arguments = _given(function, "arg_attrs", [a.type for a in block.arguments], meshes)
-    results = _given(function, "res_attrs", [v.type for v in last.operation.operands], meshes)
-    context = Context(_main_mesh(meshes, [*arguments, *results]))
-    localizer = Localizer(meshes)
+    arguments = _ports(function, "arg_attrs", [a.type for a in block.arguments], meshes)
+    results = _ports(function, "res_attrs", [v.type for v in last.operation.operands], meshes)
+    scope = ManualScope(_main_mesh(meshes, [*arguments, *results]))
+    partitioner = SpmdPartitioner(module, meshes)
     with module.context, ir.Location.unknown():
         first = block.operations[0]
-        for argument, given in zip(block.arguments, arguments, strict=True):
-            if given.mesh == context.mesh or not is_tensor(argument.type):
-                localizer.set(argument, given.sharding, context)
-                continue
-            place, everywhere = _place(given, context.mesh), context.mesh.places(whole(len(argument.type.shape)))
-            argument.set_type(ir.RankedTensorType.get(place.local(argument.type.shape), argument.type.element_type))
-            with ir.InsertionPoint(first):
-                moved = localizer.mover.elsewhere(argument, (place,), everywhere)
-            if moved is not argument:
-                argument.replace_all_uses_except(moved, moved.owner.operation)
-            localizer.views[moved] = {context: whole(len(argument.type.shape))}
-        localizer.block(block, context)
-        for number, given in enumerate(results):
+        for argument, port in zip(block.arguments, arguments, strict=True):
+            if port.mesh == scope.mesh or not is_tensor(argument.type):
+                partitioner.set_sharding(argument, port.sharding, scope)
+            else:
+                _replicate_argument(partitioner, argument, port, scope, first)
+        partitioner.partition_block(block, scope)
+        for number, port in enumerate(results):
             value = last.operation.operands[number]
-            if given.mesh == context.mesh or not is_tensor(value.type):
-                last.operation.operands[number] = localizer.moved(value, given.sharding, context)
+            if port.mesh == scope.mesh or not is_tensor(value.type):
+                last.operation.operands[number] = partitioner.reshard(value, port.sharding, scope)
                 continue
-            value = localizer.moved(value, whole(len(value.type.shape)), context)
+            everywhere = replicated(len(value.type.shape))
+            value = partitioner.reshard(value, everywhere, scope)
             with ir.InsertionPoint(last):
-                everywhere = context.mesh.places(whole(len(value.type.shape)))
-                value = localizer.mover.elsewhere(value, everywhere, (_place(given, context.mesh),))
+                target = (_tile_assignment(port, scope.mesh),)
+                value = partitioner.builder.redistribute(value, scope.mesh.tile_assignments(everywhere), target)
             last.operation.operands[number] = value
         inputs, outputs = [a.type for a in block.arguments], [v.type for v in last.operation.operands]
         function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, outputs))
     _remove_shardings(module)
     shim.run_pipeline(module, CLEAN)
     with module.context:
-        merge_all_reduces(function.operation)
-    return Partitioned(
+        combine_all_reduces(function.operation)
+    return PartitionedModule(
         shim.portable_artifact(module),
-        tuple(_serialized(given, context.mesh) for given in arguments),
-        tuple(_serialized(given, context.mesh) for given in results),
+        tuple(_op_sharding(port, scope.mesh) for port in arguments),
+        tuple(_op_sharding(port, scope.mesh) for port in results),
     )
 
 
-def _main_mesh(meshes: dict[str, Mesh], given: list[_Given]) -> Mesh:
-    """The mesh that most arguments and results are on, of those with most devices."""
-    counts = Counter(g.mesh for g in given)
-    return max([Mesh({}, (0,)), *meshes.values()], key=lambda mesh: (len(mesh.devices), counts[mesh]))
+def _replicate_argument(partitioner: SpmdPartitioner, argument: Any, port: _PortSharding, scope: ManualScope, first: Any) -> None:
+    """Brings an argument that is on another mesh, or on one device, to all devices, before the op `first`."""
+    ir = shim.ir()
+    everywhere, source = replicated(len(argument.type.shape)), _tile_assignment(port, scope.mesh)
+    argument.set_type(ir.RankedTensorType.get(source.shard_shape(argument.type.shape), argument.type.element_type))
+    with ir.InsertionPoint(first):
+        value = partitioner.builder.redistribute(argument, (source,), scope.mesh.tile_assignments(everywhere))
+    if value is not argument:
+        argument.replace_all_uses_except(value, value.owner.operation)
+    partitioner.shardings[value] = {scope: everywhere}
 
 
-def _given(function: Any, name: str, types: list[Any], meshes: dict[str, Mesh]) -> list[_Given]:
-    """Of @main's arguments or results; without an attribute every device has all of them."""
+def _main_mesh(meshes: dict[str, DeviceMesh], ports: list[_PortSharding]) -> DeviceMesh:
+    """The mesh with the most devices; of several, the one that most arguments and results are on."""
+    counts = Counter(port.mesh for port in ports)
+    return max([DeviceMesh({}, (0,)), *meshes.values()], key=lambda mesh: (len(mesh.devices), counts[mesh]))
+
+
+def _ports(function: Any, name: str, types: list[Any], meshes: dict[str, DeviceMesh]) -> list[_PortSharding]:
+    """The shardings of @main's arguments or results; replicated where it has no attribute."""
     entries = list(function.attributes[name]) if name in function.attributes else [{} for _ in types]
-    found: list[_Given] = []
+    found: list[_PortSharding] = []
     for entry, type_ in zip(entries, types, strict=True):
         shape = list(type_.shape) if is_tensor(type_) else []
         if SHARDING not in entry:
-            found.append(_Given(whole(len(shape)), None))
+            found.append(_PortSharding(replicated(len(shape)), None))
             continue
         mesh = meshes[mesh_name(entry[SHARDING])]
         if not mesh.axes:
-            found.append(_Given(whole(len(shape)), None, mesh.devices[0] if mesh.devices else -1))
+            found.append(_PortSharding(replicated(len(shape)), None, mesh.devices[0] if mesh.devices else None))
         else:
-            found.append(_Given(mesh.fitted(sharding_of(entry[SHARDING], mesh), shape), mesh))
+            found.append(_PortSharding(mesh.evenly(sharding_of(entry[SHARDING], mesh), shape), mesh))
     return found
 
 
-def _place(given: _Given, everywhere: Mesh) -> Place:
-    """Which device has what; without a mesh every device has all, but where only one is to have it."""
-    if given.mesh is not None:
-        return given.mesh.places(given.sharding)[0]
-    return Place((1,) * len(given.sharding.dims), 1, everywhere.devices if given.device < 0 else (given.device,))
+def _tile_assignment(port: _PortSharding, main_mesh: DeviceMesh) -> TileAssignment:
+    """The devices that hold each tile; all of the main mesh have everything if the port is on no mesh and no single device."""
+    if port.mesh is not None:
+        return port.mesh.tile_assignments(port.sharding)[0]
+    devices = main_mesh.devices if port.device is None else (port.device,)
+    return TileAssignment((1,) * len(port.sharding.dims), 1, devices)
 
 
-def _serialized(given: _Given, everywhere: Mesh) -> bytes:
-    """As OpSharding."""
+def _op_sharding(port: _PortSharding, main_mesh: DeviceMesh) -> bytes:
+    """The port's sharding as a serialised OpSharding."""
     from jaxlib import xla_client
 
     found = xla_client.OpSharding()
     kind = xla_client.OpSharding.Type
-    place = _place(given, everywhere)
-    cut = prod(place.tiles)
-    if given.device >= 0:
+    tiles = _tile_assignment(port, main_mesh)
+    num_tiles = prod(tiles.tile_counts)
+    if port.device is not None:
         found.type = kind.MAXIMAL
-        found.tile_assignment_dimensions, found.tile_assignment_devices = [1], [given.device]
-    elif cut * place.summands == 1:
+        found.tile_assignment_dimensions, found.tile_assignment_devices = [1], [port.device]
+    elif num_tiles * tiles.num_summands == 1:
         found.type = kind.REPLICATED
     else:
-        rest = [(n, t) for n, t in ((place.copies, kind.REPLICATED), (place.summands, kind.UNREDUCED)) if n > 1]
-        grid = np.array(place.devices).reshape(cut, place.summands, place.copies).transpose(0, 2, 1)
+        rest = [(n, t) for n, t in ((tiles.num_replicas, kind.REPLICATED), (tiles.num_summands, kind.UNREDUCED)) if n > 1]
+        grid = np.array(tiles.devices).reshape(num_tiles, tiles.num_summands, tiles.num_replicas).transpose(0, 2, 1)
         found.type = kind.OTHER
-        found.tile_assignment_dimensions = [*place.tiles, *(count for count, _ in rest)]
+        found.tile_assignment_dimensions = [*tiles.tile_counts, *(count for count, _ in rest)]
         found.tile_assignment_devices = [int(device) for device in grid.ravel()]
         found.last_tile_dims = [type_ for _, type_ in rest]
     return found.SerializeToString()
 
 
 def _top(module: Any, name: str) -> list[Any]:
+    """The module's own ops of that name."""
     return [op for op in module.body.operations if op.operation.name == name]
 
 
 def _named(module: Any, name: str) -> list[Any]:
-    """All operations of a name in a module."""
+    """All ops of that name in a module, nested ones too."""
     ir = shim.ir()
     found: list[Any] = []
 
@@ -200,12 +210,12 @@ def _named(module: Any, name: str) -> list[Any]:
 
 
 def _remove_shardings(module: Any) -> None:
-    """What says how arrays are cut; CompileError if an operation of Shardy is left."""
+    """Removes Shardy's meshes, attributes, constants and hints; CompileError E1001 if another op of Shardy is left."""
     ir = shim.ir()
     with module.context:
-        for name in ("sdy.constant", *ONLY_HINTS):
+        for name in ("sdy.constant", *HINTS):
             for op in _named(module, name):
-                if name in ONLY_HINTS:
+                if name in HINTS:
                     op.results[0].replace_all_uses_with(op.operands[0])
                     op.erase()
                 else:

@@ -1,14 +1,14 @@
-"""A program on whole arrays as what each device does with its parts.
+"""SpmdPartitioner: a program on whole arrays becomes the program that each device runs on its shards.
 
-%0 = dot %a, %b        %a: 8x4 {x, y}          %0 = dot %a, %1           %1: %b gathered along x;  4x2 and 2x8
+%0 = dot %a, %b        %a: 8x4 {x, y}          %0 = dot %a, %1           %1: all_gather of %b along x;  4x2 and 2x8
 %b: 4x8 {y, x}                          ⟶     %2 = all_reduce %0 along y
 return %0              {x, ?}                  return %2
 
-Of every operation that has a rule, the factors are cut as its results are wanted (what sdy's propagation found), else as its
-operands are; operands come where they are needed, as late as that is known, right after what gives them. Operations without a rule
-get whole arrays, and every device does all of their work. So any wish can be followed in part only, or not at all, and the answer
-stays the same; what the user was promised is kept by moves: of arguments and results, of reshards, at the edges of manual
-computations, and for the state of loops.
+An op with a sharding rule has its factors sharded as its results are wanted (what Shardy's propagation found), else as its operands
+are. Operands are resharded where they are needed, as late as that is known, right after the op that defines them. An op without
+a rule gets replicated operands, and every device does all of its work. So a wanted sharding may be followed in part or not at all,
+and the program's results stay the same; what was promised to the user is kept by reshards: of arguments and results, of explicit
+reshards, at the edges of manual computations, and of the state of loops.
 """
 # pyright: basic
 
@@ -17,268 +17,263 @@ from dataclasses import dataclass
 from typing import Any
 
 from hlo2tx8.frontend import shim
-from hlo2tx8.spmd.device_mesh import Axes, Mesh, Sharding, mesh_name, sharding_of, whole
-from hlo2tx8.spmd.factor_axes import cuts_of, partial_of, summed_of
-from hlo2tx8.spmd.mlir_values import CONSTANT, SHARDING, after, as_stablehlo, is_tensor, is_zero, rank_of
-from hlo2tx8.spmd.reshard import Mover
-from hlo2tx8.spmd.sharding_rule import ADD, Dims, Rule, splat_of
-from hlo2tx8.spmd.sharding_rules import rule_of
+from hlo2tx8.frontend.attributes import AttributeReader
+from hlo2tx8.spmd.device_mesh import Axes, DeviceMesh, Sharding, mesh_name, replicated, sharding_of
+from hlo2tx8.spmd.factor_axes import axes_of_factors, kept_unreduced, wanted_unreduced
+from hlo2tx8.spmd.mlir_rule import rule_of
+from hlo2tx8.spmd.mlir_values import CONSTANT, SHARDING, as_stablehlo, inserting_after, is_tensor, is_zero, rank_of, splat_of
+from hlo2tx8.spmd.reshard import ReshardBuilder
+from hlo2tx8.spmd.sharding_rule import ADD, DimFactors, OpShardingRule, replicated_rule
 
-Hints = list[Sharding | None]
 MANUAL = "sdy.manual_computation"
 WHILE, CONDITIONAL = "stablehlo.while", ("stablehlo.if", "stablehlo.case")
-ONLY_HINTS = ("sdy.propagation_barrier", "sdy.reshard", "sdy.sharding_constraint")
-CONSTRAINTS = ("sharding", "out_sharding")
-"""Attributes of Shardy's operations on one array that only say how it is cut: reshard, sharded_to_unreduced, ..."""
+HINTS = ("sdy.propagation_barrier", "sdy.reshard", "sdy.sharding_constraint")
+"""Shardy's ops that hand on their operand, and only say how its sharding is found."""
+SHARDING_ATTRIBUTES = ("sharding", "out_sharding")
+"""Attributes of Shardy's ops that hand on their operand in another sharding: reshard, sharded_to_unreduced, ..."""
 
 
 @dataclass(frozen=True)
-class Context:
-    """The mesh that shardings are on, and the axes on which every value is each device's own."""
+class ManualScope:
+    """A mesh, and the axes that manual computations around an op have taken: on these, devices have unrelated arrays."""
 
-    mesh: Mesh
+    mesh: DeviceMesh
     manual: Axes = ()
 
 
-def outermost(contexts: Iterable[Context]) -> Context:
-    """The one around the others."""
-    return min(contexts, key=lambda context: len(context.manual))
+def outermost(scopes: Iterable[ManualScope]) -> ManualScope:
+    """The scope with the fewest manual axes."""
+    return min(scopes, key=lambda scope: len(scope.manual))
 
 
-class Localizer:
-    """Changes functions in place; `meshes` are those of the module."""
+class SpmdPartitioner:
+    """Changes functions of a module in place, block by block. `meshes` are the module's."""
 
-    def __init__(self, meshes: dict[str, Mesh]) -> None:
+    def __init__(self, module: Any, meshes: dict[str, DeviceMesh]) -> None:
+        self.reader = AttributeReader(module)
         self.meshes = meshes
-        self.mover = Mover()
-        self.views: dict[Any, dict[Context, Sharding]] = {}
-        """Of each value, how it is cut: in its own context, and in that of manual computations that read it."""
-        self.moves: dict[tuple[Any, Sharding, Context], Any] = {}
+        self.builder = ReshardBuilder()
+        self.shardings: dict[Any, dict[ManualScope, Sharding]] = {}
+        """Of each value, its sharding in the scope that it is in, and in those of manual computations that read it."""
+        self.resharded: dict[tuple[Any, Sharding, ManualScope], Any] = {}
 
-    def block(self, block: Any, context: Context) -> None:
-        """All operations of a block but the last, and those that are known already, as arguments must be."""
+    def partition_block(self, block: Any, scope: ManualScope) -> None:
+        """All ops of a block but its terminator. The shardings of its arguments must be known."""
         for op in list(block.operations)[:-1]:
-            if not any(result in self.views for result in op.operation.results):
-                self.operation(op.operation, context)
+            if not any(result in self.shardings for result in op.operation.results):
+                self.partition_op(op.operation, scope)
 
-    def operation(self, op: Any, context: Context) -> None:
-        """Changes it, and says how its results are cut."""
+    def partition_op(self, op: Any, scope: ManualScope) -> None:
+        """Makes an op work on shards, and notes the shardings of its results."""
         op = as_stablehlo(op)
-        constraint = next((name for name in CONSTRAINTS if op.name.startswith("sdy.") and name in op.attributes), None)
-        if constraint is not None or op.name in ONLY_HINTS:
+        attribute = next((name for name in SHARDING_ATTRIBUTES if op.name.startswith("sdy.") and name in op.attributes), None)
+        if attribute is not None or op.name in HINTS:
             value = op.operands[0]
-            wanted = None if constraint is None else self.wanted(op.attributes[constraint], value, context)
-            if wanted is not None and wanted.partial != self.here(value, context).partial:
-                value = self.moved(value, wanted, context)
+            wanted = None if attribute is None else self.wanted(op.attributes[attribute], value, scope)
+            if wanted is not None and wanted.unreduced != self.sharding(value, scope).unreduced:
+                value = self.reshard(value, wanted, scope)
             op.results[0].replace_all_uses_with(value)
             op.erase()
         elif op.name == MANUAL:
-            self.manual(op, context)
+            self.inline_manual_computation(op, scope)
         elif op.name == WHILE:
-            self.loop(op, context)
+            self.partition_while(op, scope)
         elif op.name in CONDITIONAL:
-            self.conditional(op, context)
+            self.partition_conditional(op, scope)
         elif not op.results and op.name.startswith("sdy."):
             op.erase()
         else:
-            self.plain(op, context)
+            self.partition_by_rule(op, scope)
 
-    def plain(self, op: Any, context: Context) -> None:
-        """An operation without control."""
-        mesh = context.mesh
-        rule = self.rule(op, context)
-        hints = self.hints(op, context)
-        had = [self.here(value, context) for value in op.operands]
-        zeros = [is_zero(value) for value in op.operands]
-        cuts = cuts_of(rule, hints, had, zeros, mesh, context.manual)
+    def partition_by_rule(self, op: Any, scope: ManualScope) -> None:
+        """Shards an op without control flow along the factors of its rule."""
+        mesh = scope.mesh
+        rule = self.rule(op, scope)
+        hints = self.hints(op, scope)
+        given = [self.sharding(value, scope) for value in op.operands]
+        are_zero = [is_zero(value) for value in op.operands]
+        axes_of = axes_of_factors(rule, hints, given, are_zero, mesh, scope.manual)
 
-        def sharding(dims: Dims, partial: Axes = ()) -> Sharding:
-            return Sharding(tuple(() if f is None else cuts[f] for f in dims), tuple(sorted(partial)))
+        def sharding(dims: DimFactors, unreduced: Axes = ()) -> Sharding:
+            return Sharding(tuple(() if f is None else axes_of[f] for f in dims), tuple(sorted(unreduced)))
 
-        combined = tuple(axis for f in rule.combined for axis in cuts[f])
-        wish = partial_of(hints)
-        kept = tuple(a for a in wish if a in combined) if rule.combiner == ADD else ()
-        free = tuple(a for a in wish if all(a not in axes for axes in cuts))
-        summed, first = (free, -1) if op.name == CONSTANT and is_zero(op.results[0]) else summed_of(rule, free, had, zeros)
+        reduced = tuple(axis for f in rule.reduction_factors for axis in axes_of[f])
+        wanted = wanted_unreduced(hints)
+        left_unreduced = tuple(a for a in wanted if a in reduced) if rule.reduction == ADD else ()
+        free = tuple(a for a in wanted if all(a not in axes for axes in axes_of))
+        is_zero_constant = op.name == CONSTANT and is_zero(op.results[0])
+        passed_on, first = (free, None) if is_zero_constant else kept_unreduced(rule, free, given, are_zero)
         for number, dims in enumerate(rule.operands):
-            partial = summed if number == first or (number in rule.linear and not rule.is_bilinear) else ()
-            if number == rule.summed_onto:
-                partial = combined
-            op.operands[number] = self.moved(op.operands[number], sharding(dims, partial), context)
+            unreduced = passed_on if number == first or (number in rule.linear and not rule.is_multilinear) else ()
+            if number == rule.accumulated_operand:
+                unreduced = reduced
+            op.operands[number] = self.reshard(op.operands[number], sharding(dims, unreduced), scope)
         for region in op.regions:
-            self.scalars(region, context)
+            self.replicate_captured(region, scope)
         for result, dims in zip(op.results, rule.results, strict=True):
-            self.set(result, sharding(dims, (*summed, *kept)), context)
-        for name, dims in rule.attributes.items():
-            sizes = [n if f is None else n // mesh.size(cuts[f]) for n, f in zip(op.attributes[name], dims, strict=True)]
+            self.set_sharding(result, sharding(dims, (*passed_on, *left_unreduced)), scope)
+        for name, dims in rule.size_attributes.items():
+            counts = [1 if f is None else mesh.size(axes_of[f]) for f in dims]
+            sizes = [-(-n // count) for n, count in zip(op.attributes[name], counts, strict=True)]
             op.attributes[name] = shim.ir().DenseI64ArrayAttr.get(sizes)
-        if op.name == CONSTANT and any(cuts):
+        if op.name == CONSTANT and any(axes_of):
             op.attributes["value"] = shim.ir().DenseElementsAttr.get_splat(op.results[0].type, splat_of(op))
-        left = tuple(axis for axis in combined if axis not in kept)
+        left = tuple(axis for axis in reduced if axis not in left_unreduced)
         if left:
-            self.combine(op, left, rule, context)
+            self.reduce_result(op, left, rule, scope)
 
-    def combine(self, op: Any, axes: Axes, rule: Rule, context: Context) -> None:
-        """Puts together what devices along some axes have of the result."""
+    def reduce_result(self, op: Any, axes: Axes, rule: OpShardingRule, scope: ManualScope) -> None:
+        """Puts an all_reduce over these axes behind the op's result."""
         (result,) = op.results
-        with after(result):
-            together = self.mover.combined(result, context.mesh, axes, rule.combiner)
-        result.replace_all_uses_except(together, together.owner.operation)
-        self.views[together] = {context: self.views[result][context]}
+        with inserting_after(result):
+            total = self.builder.all_reduce(result, scope.mesh, axes, rule.reduction)
+        result.replace_all_uses_except(total, total.owner.operation)
+        self.shardings[total] = {scope: self.shardings[result][scope]}
 
-    def rule(self, op: Any, context: Context) -> Rule:
-        """Of the operation on whole arrays, the types of which operands get for as long."""
-        if len(context.manual) == len(context.mesh.axes):
-            return _without_factors(op)
-        types = {value: value.type for value in op.operands}
-        for value, kind in types.items():
-            if is_tensor(kind):
-                value.set_type(shim.ir().RankedTensorType.get(self.whole_shape(value, context), kind.element_type))
-        rule = rule_of(op)
-        for value, kind in types.items():
-            value.set_type(kind)
-        return rule
+    def rule(self, op: Any, scope: ManualScope) -> OpShardingRule:
+        """The rule of the op on whole arrays; without factors where all axes of the mesh are manual."""
+        shapes = [self.global_shape(value, scope) for value in op.operands]
+        if len(scope.manual) == len(scope.mesh.axes):
+            return replicated_rule(shapes, [(0,) * rank_of(v) for v in op.results])
+        return rule_of(op, shapes, self.reader)
 
-    def loop(self, op: Any, context: Context) -> None:
-        """The state is cut as it is wanted after the loop."""
-        state = [self.result(op, number, context) for number in range(len(op.results))]
-        self.operands(op, state, context)
+    def partition_while(self, op: Any, scope: ManualScope) -> None:
+        """Shards a loop's state, at its beginning and at the end of each turn, as it is wanted after the loop."""
+        state = [self.wanted_result(op, number, scope) for number in range(len(op.results))]
+        self.reshard_operands(op, state, scope)
         for region in op.regions:
             for argument, sharding in zip(region.blocks[0].arguments, state, strict=True):
-                self.set(argument, sharding, context)
-            self.region(region, None if region == op.regions[0] else state, context)
-        self.results(op, state, context)
+                self.set_sharding(argument, sharding, scope)
+            self.partition_region(region, None if region == op.regions[0] else state, scope)
+        self.set_shardings(op, state, scope)
 
-    def conditional(self, op: Any, context: Context) -> None:
-        op.operands[0] = self.moved(op.operands[0], whole(0), context)
-        found = [self.result(op, number, context) for number in range(len(op.results))]
+    def partition_conditional(self, op: Any, scope: ManualScope) -> None:
+        """Shards the results of all branches as they are wanted after the op; every device has the predicate."""
+        op.operands[0] = self.reshard(op.operands[0], replicated(0), scope)
+        found = [self.wanted_result(op, number, scope) for number in range(len(op.results))]
         for region in op.regions:
-            self.region(region, found, context)
-        self.results(op, found, context)
+            self.partition_region(region, found, scope)
+        self.set_shardings(op, found, scope)
 
-    def region(self, region: Any, found: list[Sharding] | None, context: Context) -> None:
-        """A region whose results are cut like this; whole if None."""
+    def partition_region(self, region: Any, results: list[Sharding] | None, scope: ManualScope) -> None:
+        """A region whose results get these shardings; replicated if None."""
         block = region.blocks[0]
-        self.block(block, context)
+        self.partition_block(block, scope)
         last = list(block.operations)[-1].operation
-        self.operands(last, [whole(rank_of(v)) for v in last.operands] if found is None else found, context)
+        self.reshard_operands(last, [replicated(rank_of(v)) for v in last.operands] if results is None else results, scope)
 
-    def manual(self, op: Any, context: Context) -> None:
-        """Puts the body in the place of the operation, on each device's own part."""
+    def inline_manual_computation(self, op: Any, scope: ManualScope) -> None:
+        """Puts the body of a manual computation in its place, to work on each device's own shards."""
         from jaxlib.mlir.dialects import sdy
 
         ins = list(sdy.TensorShardingPerValueAttr(op.attributes["in_shardings"]).shardings)
         outs = list(sdy.TensorShardingPerValueAttr(op.attributes["out_shardings"]).shardings)
-        mesh = self.meshes[mesh_name((*ins, *outs)[0])] if ins or outs else context.mesh
-        context = context if mesh == context.mesh else Context(mesh)
-        axes = mesh.named(str(axis) for axis in sdy.ManualAxesAttr(op.attributes["manual_axes"]))
-        inner = Context(mesh, (*context.manual, *axes))
+        mesh = self.meshes[mesh_name((*ins, *outs)[0])] if ins or outs else scope.mesh
+        scope = scope if mesh == scope.mesh else ManualScope(mesh)
+        axes = mesh.axes_named(str(axis) for axis in sdy.ManualAxesAttr(op.attributes["manual_axes"]))
+        inner = ManualScope(mesh, (*scope.manual, *axes))
         block = op.regions[0].blocks[0]
         for argument, operand, attribute in zip(block.arguments, list(op.operands), ins, strict=True):
             if is_tensor(operand.type):
-                sharding = mesh.fitted(sharding_of(attribute, mesh), self.whole_shape(operand, context))
-                operand = self.seen(self.moved(operand, sharding, context), sharding.without(axes), inner)
+                sharding = mesh.evenly(sharding_of(attribute, mesh), self.global_shape(operand, scope))
+                operand = self.in_scope(self.reshard(operand, sharding, scope), sharding.without(axes), inner)
             argument.replace_all_uses_with(operand)
-        self.block(block, inner)
-        *body, last = (o.operation for o in block.operations)
-        given: list[tuple[Any, Sharding]] = []
+        self.partition_block(block, inner)
+        *_, last = (o.operation for o in block.operations)
+        results: list[tuple[Any, Sharding]] = []
         for value, result, attribute in zip(last.operands, op.results, outs, strict=True):
-            sharding = mesh.fitted(sharding_of(attribute, mesh), result.type.shape) if is_tensor(result.type) else whole(0)
-            given.append((self.moved(value, sharding.without(axes), inner), sharding))
-        body = [o.operation for o in block.operations][:-1]
-        for moved in body:
-            moved.move_before(op)
-        for result, (value, sharding) in zip(list(op.results), given, strict=True):
-            result.replace_all_uses_with(self.seen(value, sharding, context))
+            sharding = mesh.evenly(sharding_of(attribute, mesh), result.type.shape) if is_tensor(result.type) else replicated(0)
+            results.append((self.reshard(value, sharding.without(axes), inner), sharding))
+        for inlined in [o.operation for o in block.operations][:-1]:
+            inlined.move_before(op)
+        for result, (value, sharding) in zip(list(op.results), results, strict=True):
+            result.replace_all_uses_with(self.in_scope(value, sharding, scope))
         op.erase()
 
-    def seen(self, value: Any, sharding: Sharding, context: Context) -> Any:
-        """What devices have of a value, as parts of an array in another context."""
-        views = self.views.setdefault(value, {})
-        if views.get(context, sharding) == sharding:
-            views[context] = sharding
+    def in_scope(self, value: Any, sharding: Sharding, scope: ManualScope) -> Any:
+        """The value with that sharding in another scope too; a copy of it where it has a different one there already."""
+        shardings = self.shardings.setdefault(value, {})
+        if shardings.get(scope, sharding) == sharding:
+            shardings[scope] = sharding
             return value
-        with after(value):
+        with inserting_after(value):
             copy = shim.ir().Operation.create("stablehlo.optimization_barrier", [value.type], [value]).results[0]
-        self.views[copy] = {context: sharding}
+        self.shardings[copy] = {scope: sharding}
         return copy
 
-    def scalars(self, region: Any, context: Context) -> None:
-        """What an operation's own region reads from outside is whole."""
+    def replicate_captured(self, region: Any, scope: ManualScope) -> None:
+        """Gives every device all of what an op's own region reads from outside."""
         for inner in [o.operation for block in region.blocks for o in block.operations]:
             for number, value in enumerate(inner.operands):
-                if value in self.views:
-                    inner.operands[number] = self.moved(value, whole(rank_of(value)), context)
+                if value in self.shardings:
+                    inner.operands[number] = self.reshard(value, replicated(rank_of(value)), scope)
             for nested in inner.regions:
-                self.scalars(nested, context)
+                self.replicate_captured(nested, scope)
 
-    def operands(self, op: Any, wanted: list[Sharding], context: Context) -> None:
+    def reshard_operands(self, op: Any, wanted: list[Sharding], scope: ManualScope) -> None:
         for number, sharding in enumerate(wanted):
-            op.operands[number] = self.moved(op.operands[number], sharding, context)
+            op.operands[number] = self.reshard(op.operands[number], sharding, scope)
 
-    def results(self, op: Any, found: list[Sharding], context: Context) -> None:
+    def set_shardings(self, op: Any, found: list[Sharding], scope: ManualScope) -> None:
         for result, sharding in zip(op.results, found, strict=True):
-            self.set(result, sharding, context)
+            self.set_sharding(result, sharding, scope)
 
-    def result(self, op: Any, number: int, context: Context) -> Sharding:
-        """How a result of an operation with regions is to be cut."""
-        hint = self.hints(op, context)[number]
-        return whole(rank_of(op.results[number])) if hint is None else hint
+    def wanted_result(self, op: Any, number: int, scope: ManualScope) -> Sharding:
+        """The sharding in which a result of an op with regions is wanted; replicated where nothing is said."""
+        hint = self.hints(op, scope)[number]
+        return replicated(rank_of(op.results[number])) if hint is None else hint
 
-    def hints(self, op: Any, context: Context) -> Hints:
-        """How each result is wanted, None where nobody said or it is on another mesh."""
+    def hints(self, op: Any, scope: ManualScope) -> list[Sharding | None]:
+        """The sharding in which each result is wanted; None where nothing is said, or it is on another mesh."""
         from jaxlib.mlir.dialects import sdy
 
         if SHARDING not in op.attributes:
             return [None] * len(op.results)
         found = list(sdy.TensorShardingPerValueAttr(op.attributes[SHARDING]).shardings)
-        return [self.wanted(found[number], value, context) for number, value in enumerate(op.results)]
+        return [self.wanted(found[number], value, scope) for number, value in enumerate(op.results)]
 
-    def wanted(self, attribute: Any, value: Any, context: Context) -> Sharding | None:
-        """What an attribute says, so far as it can be had."""
+    def wanted(self, attribute: Any, value: Any, scope: ManualScope) -> Sharding | None:
+        """The sharding that an attribute asks for a value, without what is uneven; None if it is on another mesh."""
         mesh = self.meshes[mesh_name(attribute)]
-        if mesh != context.mesh or not is_tensor(value.type):
+        if mesh != scope.mesh or not is_tensor(value.type):
             return None
-        return mesh.fitted(sharding_of(attribute, mesh).without(context.manual), self.whole_shape(value, context))
+        return mesh.evenly(sharding_of(attribute, mesh).without(scope.manual), self.global_shape(value, scope))
 
-    def here(self, value: Any, context: Context) -> Sharding:
-        """How a value is cut in a context; one from around it comes whole."""
-        return self.views[value].get(context) or whole(rank_of(value))
+    def sharding(self, value: Any, scope: ManualScope) -> Sharding:
+        """The value's sharding in a scope; a value from around the scope is replicated in it."""
+        return self.shardings[value].get(scope) or replicated(rank_of(value))
 
-    def whole_shape(self, value: Any, context: Context) -> tuple[int, ...]:
-        """The shape that the value had in the program."""
+    def global_shape(self, value: Any, scope: ManualScope) -> tuple[int, ...]:
+        """The shape that the value had before partitioning."""
         if not is_tensor(value.type):
             return ()
-        views = self.views.get(value, {})
-        if not views:
+        shardings = self.shardings.get(value, {})
+        if not shardings:
             return tuple(value.type.shape)
-        context = context if context in views else outermost(views)
-        return context.mesh.whole_shape(value.type.shape, views[context])
+        scope = scope if scope in shardings else outermost(shardings)
+        return scope.mesh.global_shape(value.type.shape, shardings[scope])
 
-    def set(self, value: Any, sharding: Sharding, context: Context) -> None:
-        """Gives a value that was whole the type of a part."""
+    def set_sharding(self, value: Any, sharding: Sharding, scope: ManualScope) -> None:
+        """Turns a whole value into a shard: changes its type and notes its sharding."""
         if is_tensor(value.type):
-            value.set_type(shim.ir().RankedTensorType.get(context.mesh.local(value.type.shape, sharding), value.type.element_type))
-        self.views[value] = {context: sharding}
+            shape = scope.mesh.shard_shape(value.type.shape, sharding)
+            value.set_type(shim.ir().RankedTensorType.get(shape, value.type.element_type))
+        self.shardings[value] = {scope: sharding}
 
-    def moved(self, value: Any, target: Sharding, context: Context) -> Any:
-        """The value in another sharding; from around the context it comes whole."""
-        views = self.views[value]
-        if context not in views:
-            value = self.seen(self.moved(value, whole(rank_of(value)), outermost(views)), whole(rank_of(value)), context)
-        source = self.views[value][context]
+    def reshard(self, value: Any, target: Sharding, scope: ManualScope) -> Any:
+        """The value in another sharding; one from around the scope is replicated first. Equal reshards are done once."""
+        shardings = self.shardings[value]
+        if scope not in shardings:
+            everywhere = replicated(rank_of(value))
+            value = self.in_scope(self.reshard(value, everywhere, outermost(shardings)), everywhere, scope)
+        source = self.shardings[value][scope]
         if source == target or not is_tensor(value.type):
             return value
         if is_zero(value) and source.dims == target.dims:
             return value
-        key = value, target, context
-        if key not in self.moves:
-            with after(value):
-                self.moves[key] = self.mover.moved(value, context.mesh, source, target, context.manual)
-            self.views[self.moves[key]] = {context: target}
-        return self.moves[key]
-
-
-def _without_factors(op: Any) -> Rule:
-    """Everything whole."""
-    return Rule(operands=[[None] * rank_of(v) for v in op.operands], results=[[None] * rank_of(v) for v in op.results])
+        key = value, target, scope
+        if key not in self.resharded:
+            with inserting_after(value):
+                self.resharded[key] = self.builder.reshard(value, scope.mesh, source, target, scope.manual)
+            self.shardings[self.resharded[key]] = {scope: target}
+        return self.resharded[key]

@@ -1,99 +1,100 @@
-"""Operations that bring an array from one sharding to another, in a module of jaxlib's MLIR.
+"""Ops that bring an array from one sharding to another, in a module of jaxlib's MLIR.
 
-[{x}, {y}] to [{}, {y}]: all_gather      [{x}, {}] to [{}, {x}]: all_to_all      sums over x to whole: all_reduce
-anything else: a custom call, of which the host moves what each device has
+[{x}, {y}] to [{}, {y}]: all_gather      [{x}, {}] to [{}, {x}]: all_to_all      unreduced over x to replicated: all_reduce
+any other reshard: a custom call, for which the host redistributes the shards of all devices
 """
 # pyright: basic
 
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from hlo2tx8.frontend import shim
-from hlo2tx8.spmd.device_mesh import Axes, Mesh, Sharding
+from hlo2tx8.spmd.device_mesh import Axes, DeviceMesh, Sharding
 from hlo2tx8.spmd.sharding_rule import ADD
-from hlo2tx8.spmd.tile_assignment import MOVE, Place, text_of_moves
+from hlo2tx8.spmd.tile_assignment import RESHARD_TARGET, TileAssignment, encode_reshards
 
 CUSTOM_CALL = "stablehlo.custom_call"
 
 
-class Mover:
-    """Makes operations where the insertion point is; channels are numbered."""
+class ReshardBuilder:
+    """Creates collective ops at the current insertion point, each on a channel of its own. Values are shards on every device."""
 
     def __init__(self) -> None:
-        self.channels = 0
+        self.num_channels = 0
 
-    def collective(self, name: str, value: Any, shape: Sequence[int], attributes: dict[str, Any], num_regions: int = 0) -> Any:
-        """The operation on all devices of a group."""
+    def all_reduce(self, value: Any, mesh: DeviceMesh, axes: Axes, reduction: str = ADD) -> Any:
+        """The shards of the devices along some axes combined by an op of StableHLO, the same on each of them."""
         ir = shim.ir()
-        self.channels += 1
-        attributes["channel_handle"] = ir.Attribute.parse(f"#stablehlo.channel_handle<handle = {self.channels}, type = 1>")
-        kind = ir.RankedTensorType.get(shape, value.type.element_type)
-        return ir.Operation.create(f"stablehlo.{name}", [kind], [value], attributes, regions=num_regions)
-
-    def combined(self, value: Any, mesh: Mesh, axes: Axes, combiner: str = ADD) -> Any:
-        """What an operation makes of what the devices along some axes have."""
-        ir = shim.ir()
-        attributes = {"replica_groups": _table(mesh.groups(axes)), "use_global_device_ids": ir.UnitAttr.get()}
-        op = self.collective("all_reduce", value, value.type.shape, attributes, 1)
+        attributes = {"replica_groups": _groups(mesh, axes), "use_global_device_ids": ir.UnitAttr.get()}
+        op = self._collective("all_reduce", value, value.type.shape, attributes, 1)
         scalar = ir.RankedTensorType.get([], value.type.element_type)
         block = op.regions[0].blocks.append(scalar, scalar)
         with ir.InsertionPoint(block):
-            result = ir.Operation.create(combiner, [scalar], [*block.arguments]).results[0]
+            result = ir.Operation.create(reduction, [scalar], [*block.arguments]).results[0]
             ir.Operation.create("stablehlo.return", [], [result])
         return op.results[0]
 
-    def gathered(self, value: Any, mesh: Mesh, dim: int, axes: Axes) -> Any:
-        """The parts of a dimension along some axes together."""
+    def all_gather(self, value: Any, mesh: DeviceMesh, dim: int, axes: Axes) -> Any:
+        """The shards of the devices along some axes concatenated along a dimension."""
         ir = shim.ir()
         shape = [size * mesh.size(axes) if d == dim else size for d, size in enumerate(value.type.shape)]
-        attributes = {"replica_groups": _table(mesh.groups(axes)), "use_global_device_ids": ir.UnitAttr.get()}
-        return self.collective("all_gather", value, shape, attributes | {"all_gather_dim": _i64(dim)}).results[0]
+        attributes = {"replica_groups": _groups(mesh, axes), "use_global_device_ids": ir.UnitAttr.get()}
+        return self._collective("all_gather", value, shape, attributes | {"all_gather_dim": _i64(dim)}).results[0]
 
-    def turned(self, value: Any, mesh: Mesh, source: int, target: int, axes: Axes) -> Any:
-        """Cut along another dimension."""
+    def all_to_all(self, value: Any, mesh: DeviceMesh, concat_dim: int, split_dim: int, axes: Axes) -> Any:
+        """The shard that is split along `split_dim`, over axes that split `concat_dim` before."""
         count = mesh.size(axes)
         shape = list(value.type.shape)
-        shape[source], shape[target] = shape[source] * count, shape[target] // count
-        attributes = {"split_dimension": _i64(target), "concat_dimension": _i64(source), "split_count": _i64(count)}
-        return self.collective("all_to_all", value, shape, attributes | {"replica_groups": _table(mesh.groups(axes))}).results[0]
+        shape[concat_dim], shape[split_dim] = shape[concat_dim] * count, shape[split_dim] // count
+        attributes = {"split_dimension": _i64(split_dim), "concat_dimension": _i64(concat_dim), "split_count": _i64(count)}
+        return self._collective("all_to_all", value, shape, attributes | {"replica_groups": _groups(mesh, axes)}).results[0]
 
-    def moved(self, value: Any, mesh: Mesh, source: Sharding, target: Sharding, manual: Axes) -> Any:
-        """The value in another sharding; of axes `manual` every array is each device's own."""
-        summed = tuple(axis for axis in source.partial if axis not in target.partial)
-        if summed and {*source.partial} >= {*target.partial}:
-            value = self.combined(value, mesh, summed)
-            source = Sharding(source.dims, tuple(axis for axis in source.partial if axis in target.partial))
-        if source.partial == target.partial:
+    def reshard(self, value: Any, mesh: DeviceMesh, source: Sharding, target: Sharding, manual: Axes) -> Any:
+        """The value in another sharding, by as many collective ops as that takes; unrelated arrays on `manual` axes stay apart."""
+        reduced = tuple(axis for axis in source.unreduced if axis not in target.unreduced)
+        if reduced and {*source.unreduced} >= {*target.unreduced}:
+            value = self.all_reduce(value, mesh, reduced)
+            source = Sharding(source.dims, tuple(axis for axis in source.unreduced if axis in target.unreduced))
+        if source.unreduced == target.unreduced:
             for dim, (have, want) in enumerate(zip(source.dims, target.dims, strict=True)):
-                left = have[len(want) :]
-                if left and have[: len(want)] == want and not {*left} & {*target.used}:
-                    value = self.gathered(value, mesh, dim, left)
-                    source = source.without(left)
-            turn = _turn(source, target)
-            if turn is not None:
-                return self.turned(value, mesh, *turn)
+                gathered = have[len(want) :]
+                if gathered and have[: len(want)] == want and not {*gathered} & {*target.used_axes}:
+                    value = self.all_gather(value, mesh, dim, gathered)
+                    source = source.without(gathered)
+            exchanged = _exchanged_axes(source, target)
+            if exchanged is not None:
+                return self.all_to_all(value, mesh, *exchanged)
         if source == target:
             return value
-        return self.elsewhere(value, mesh.places(source, manual), mesh.places(target, manual))
+        return self.redistribute(value, mesh.tile_assignments(source, manual), mesh.tile_assignments(target, manual))
 
-    def elsewhere(self, value: Any, source: tuple[Place, ...], target: tuple[Place, ...]) -> Any:
-        """The value in other places, one for each group of devices."""
+    def redistribute(self, value: Any, source: tuple[TileAssignment, ...], target: tuple[TileAssignment, ...]) -> Any:
+        """The value by other tile assignments, one for each group of devices, through a custom call."""
         ir = shim.ir()
         if source == target or not isinstance(value.type, ir.RankedTensorType):
             return value
-        whole = [size * count for size, count in zip(value.type.shape, source[0].tiles, strict=True)]
+        whole = [size * count for size, count in zip(value.type.shape, source[0].tile_counts, strict=True)]
         attributes = {
-            "call_target_name": ir.StringAttr.get(MOVE),
-            "backend_config": ir.StringAttr.get(text_of_moves(zip(source, target, strict=True))),
+            "call_target_name": ir.StringAttr.get(RESHARD_TARGET),
+            "backend_config": ir.StringAttr.get(encode_reshards(zip(source, target, strict=True))),
             "api_version": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 2),
             "has_side_effect": ir.BoolAttr.get(False),
         }
-        kind = ir.RankedTensorType.get(target[0].local(whole), value.type.element_type)
+        kind = ir.RankedTensorType.get(target[0].shard_shape(whole), value.type.element_type)
         return ir.Operation.create(CUSTOM_CALL, [kind], [value], attributes).results[0]
 
+    def _collective(self, name: str, value: Any, shape: Sequence[int], attributes: dict[str, Any], num_regions: int = 0) -> Any:
+        ir = shim.ir()
+        self.num_channels += 1
+        attributes["channel_handle"] = ir.Attribute.parse(f"#stablehlo.channel_handle<handle = {self.num_channels}, type = 1>")
+        kind = ir.RankedTensorType.get(shape, value.type.element_type)
+        return ir.Operation.create(f"stablehlo.{name}", [kind], [value], attributes, regions=num_regions)
 
-def _turn(source: Sharding, target: Sharding) -> tuple[int, int, Axes] | None:
-    """The dimension that loses its last axes, the one that gets them, and which, if that is all the difference."""
+
+def _exchanged_axes(source: Sharding, target: Sharding) -> tuple[int, int, Axes] | None:
+    """The dimension that loses its last axes, the one that gets them, and the axes; None if the shardings differ otherwise."""
     different = [d for d, (have, want) in enumerate(zip(source.dims, target.dims, strict=True)) if have != want]
     if len(different) != 2:
         return None
@@ -104,10 +105,8 @@ def _turn(source: Sharding, target: Sharding) -> tuple[int, int, Axes] | None:
     return None
 
 
-def _table(groups: list[list[int]]) -> Any:
-    import numpy as np
-
-    return shim.ir().DenseElementsAttr.get(np.array(groups, np.int64))
+def _groups(mesh: DeviceMesh, axes: Axes) -> Any:
+    return shim.ir().DenseElementsAttr.get(np.array(mesh.replica_groups(axes), np.int64))
 
 
 def _i64(value: int) -> Any:

@@ -1,4 +1,4 @@
-"""Executables of programs that the chip interrupts: several encoded programs and what happens between them."""
+"""SegmentedExecutable: several compiled programs, and the host ops between them, run as one on all devices."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,68 +20,69 @@ from hlo2tx8.hlo.signature import Signature, signature_of
 from hlo2tx8.options import Options
 from hlo2tx8.runtime.compile import compile_module
 from hlo2tx8.runtime.executable import Executable
-from hlo2tx8.spmd.collectives import Array, Rows, exchange_of
-from hlo2tx8.spmd.host_functions import TARGET, HostFunction, HostFunctions, call_host
+from hlo2tx8.spmd.collectives import Array, DeviceArrays, collective_of
+from hlo2tx8.spmd.host_functions import HOST_CALL_TARGET, HostFunction, HostFunctions, call_host
 from hlo2tx8.spmd.link_time import link_cycles
-from hlo2tx8.spmd.segments import Branch, Exchange, Loop, Segment, Split, Step
+from hlo2tx8.spmd.segments import HostConditional, HostLoop, HostOp, HostStep, Segment, SegmentedRegion
 
-Run = Callable[[Rows, Progress | None], Rows]
-Everyone = list[list[Array]]
-"""Arrays of every device."""
-SUMMED = ("cycles", "seconds", "bytes accessed", "flops", "transcendentals")
-HERE = FaultPlace(0, 0, "host")
-"""Where a run is between two programs."""
+RunStep = Callable[[DeviceArrays, Progress | None], DeviceArrays]
+"""A step's results on every device that takes part, from its inputs there."""
+ADDED_UP = ("cycles", "seconds", "bytes accessed", "flops", "transcendentals")
+"""Figures of cost_analysis that are sums over the programs."""
+BETWEEN_PROGRAMS = FaultPlace(0, 0, "host")
+"""What progress is reported for while no program runs."""
 
 
 @dataclass(frozen=True)
-class Steps:
-    """What is done one after the other, with the numbers of the values each reads and gives; inputs are values 0, 1, ..."""
+class StepSequence:
+    """Steps that run one after another, each with the numbers of the values that it reads and defines; inputs are 0, 1, ..."""
 
-    steps: tuple[tuple[Run, tuple[int, ...], tuple[int, ...]], ...]
+    steps: tuple[tuple[RunStep, tuple[int, ...], tuple[int, ...]], ...]
     results: tuple[int, ...]
 
-    def run(self, inputs: Rows, progress: Progress | None) -> Rows:
+    def run(self, inputs: DeviceArrays, progress: Progress | None) -> DeviceArrays:
         """The results on every device that takes part."""
-        values: dict[int, dict[int, Array]] = {device: dict(enumerate(row)) for device, row in inputs.items()}
-        for run, read, given in self.steps:
-            found = run({device: [row[i] for i in read] for device, row in values.items()}, progress)
-            for device, row in values.items():
-                row.update(zip(given, map(_contiguous, found[device]), strict=True))
-        return {device: [row[i] for i in self.results] for device, row in values.items()}
+        values: dict[int, dict[int, Array]] = {device: dict(enumerate(arrays)) for device, arrays in inputs.items()}
+        for run, read, defined in self.steps:
+            found = run({device: [own[i] for i in read] for device, own in values.items()}, progress)
+            for device, own in values.items():
+                own.update(zip(defined, map(_contiguous, found[device]), strict=True))
+        return {device: [own[i] for i in self.results] for device, own in values.items()}
 
 
 @dataclass(frozen=True)
-class SplitExecutable:
-    """Programs run one after the other on every device, with exchanges between them. Answers as an Executable does.
+class SegmentedExecutable:
+    """The programs of a SegmentedRegion and what the host does between them; it has the methods of an Executable.
 
-    `parts` are the programs, and how often each runs: once, where data decide.
+    `programs` are the compiled segments with how often each runs (once where data decide); `functions` are the host functions that
+    it keeps alive; `link_cycles` is the modelled time of all its collective ops.
     """
 
     name: str
     signature: Signature
-    parts: tuple[tuple[Executable, int], ...]
-    steps: Steps
+    programs: tuple[tuple[Executable, int], ...]
+    steps: StepSequence
     functions: tuple[HostFunction, ...] = field(default=())
     link_cycles: float = 0.0
     chip: Chip = field(default_factory=load_chip)
 
     def launch(self, arrays: Sequence[Array], progress: Progress | None = None) -> list[Array]:
-        """Results of one device's inputs, where there is only one device."""
-        return self.execute_rows([list(arrays)], progress)[0]
+        """The results, for a program of one device."""
+        return self.launch_all([list(arrays)], progress)[0]
 
-    def execute_rows(self, rows: Everyone, progress: Progress | None = None) -> Everyone:
-        """Results by device for inputs by device; `progress` as in Emulator.run."""
-        found = self.steps.run(dict(enumerate(rows)), progress)
-        return [found[device] for device in range(len(rows))]
+    def launch_all(self, inputs: Sequence[list[Array]], progress: Progress | None = None) -> list[list[Array]]:
+        """The results of every device, from the inputs of every device; `progress` as in Emulator.run."""
+        found = self.steps.run(dict(enumerate(inputs)), progress)
+        return [found[device] for device in range(len(inputs))]
 
     def cost_analysis(self) -> dict[str, object]:
-        """Sums over the programs and the exchanges between them; "link_cycles" are the exchanges alone. Host functions are free."""
+        """Sums over the programs and the collective ops; "link_cycles" are the latter alone. Host functions take no time."""
         totals: dict[str, object] = {}
-        for part, turns in self.parts:
-            for key, value in part.cost_analysis().items():
-                if key in SUMMED and isinstance(value, (int, float)):
+        for program, count in self.programs:
+            for key, value in program.cost_analysis().items():
+                if key in ADDED_UP and isinstance(value, (int, float)):
                     before: Any = totals.get(key, 0)
-                    totals[key] = before + turns * value
+                    totals[key] = before + count * value
         if self.link_cycles:
             cycles, seconds = self.link_cycles, self.link_cycles / self.chip.clock_hz
             for key, more in (("cycles", cycles), ("seconds", seconds), ("link_cycles", cycles)):
@@ -90,10 +91,10 @@ class SplitExecutable:
         return totals
 
     def memory_analysis(self) -> dict[str, int]:
-        """Arguments and outputs of the whole; the programs' scratch, constants and code together."""
+        """Sizes of the arguments and outputs of the whole, and sums of the programs' other sizes; the largest use of SPM."""
         sizes: dict[str, int] = {}
-        for part, _ in self.parts:
-            for key, value in part.memory_analysis().items():
+        for program, _ in self.programs:
+            for key, value in program.memory_analysis().items():
                 sizes[key] = max(sizes.get(key, 0), value) if key == "spm_size_in_bytes" else sizes.get(key, 0) + value
         sizes["temp_size_in_bytes"] = sizes.get("temp_size_in_bytes", 0) + sizes.get("output_size_in_bytes", 0)
         sizes["argument_size_in_bytes"] = sum(port.size_bytes for port in self.signature.inputs)
@@ -101,116 +102,121 @@ class SplitExecutable:
         return sizes
 
 
-def compile_split(
-    module: ModuleOp, found: Split, options: Options, functions: HostFunctions, shape: tuple[int, int], watch: Watch
-) -> SplitExecutable:
-    """Compiles every segment; `shape` is the number of replicas and of partitions."""
-    compiler = _Compiler(options, functions, shape, watch, chip_of(options))
-    steps = compiler.steps(found, 1)
-    name, signature = module_name(module), signature_of(module)
-    return SplitExecutable(name, signature, tuple(compiler.parts), steps, tuple(compiler.kept), compiler.link_cycles, compiler.chip)
+def compile_segments(
+    module: ModuleOp,
+    region: SegmentedRegion,
+    options: Options,
+    functions: HostFunctions,
+    num_devices: tuple[int, int],
+    watch: Watch,
+) -> SegmentedExecutable:
+    """Compiles every segment of a module; `num_devices` are the numbers of replicas and of partitions."""
+    compiler = _SegmentCompiler(options, functions, num_devices, watch, chip_of(options))
+    steps = compiler.sequence(region, 1)
+    name, signature, programs = module_name(module), signature_of(module), tuple(compiler.programs)
+    return SegmentedExecutable(name, signature, programs, steps, tuple(compiler.kept), compiler.link_cycles, compiler.chip)
 
 
 @dataclass
-class _Compiler:
-    """Compiles segments, and adds up what the program needs."""
+class _SegmentCompiler:
+    """Compiles segments, and collects programs, host functions and link time of the whole module."""
 
     options: Options
     functions: HostFunctions
-    shape: tuple[int, int]
+    num_devices: tuple[int, int]
     watch: Watch
     chip: Chip
-    parts: list[tuple[Executable, int]] = field(default_factory=list[tuple[Executable, int]])
+    programs: list[tuple[Executable, int]] = field(default_factory=list[tuple[Executable, int]])
     kept: list[HostFunction] = field(default_factory=list[HostFunction])
     link_cycles: float = 0.0
 
-    def steps(self, found: Split, turns: int) -> Steps:
-        """What runs for @main or a region, that many times."""
-        return Steps(tuple((self.step(step, turns), step.inputs, step.outputs) for step in found.steps), found.results)
+    def sequence(self, region: SegmentedRegion, count: int) -> StepSequence:
+        """The steps of @main or a region, which runs `count` times."""
+        return StepSequence(tuple((self.step(step, count), step.inputs, step.outputs) for step in region.steps), region.results)
 
-    def step(self, step: Step, turns: int) -> Run:
+    def step(self, step: HostStep, count: int) -> RunStep:
         match step:
             case Segment():
-                part = compile_module(step.module.clone, self.options, self.watch)
-                self.parts.append((part, turns))
-                return partial(_run_part, part)
-            case Exchange():
-                return self.exchange(step.op, turns)
-            case Loop():
-                inner = turns if step.turns is None else turns * step.turns
-                body = self.steps(step.body, inner)
-                if step.turns is not None:
-                    return partial(_repeat, step.turns, body)
-                return partial(_while, self.steps(step.condition, turns), body)
-            case Branch():
-                return partial(_branch, [self.steps(region, turns) for region in step.regions])
+                program = compile_module(step.module.clone, self.options, self.watch)
+                self.programs.append((program, count))
+                return partial(_run_program, program)
+            case HostOp():
+                return self.host_op(step.op, count)
+            case HostLoop():
+                body = self.sequence(step.body, count if step.trip_count is None else count * step.trip_count)
+                if step.trip_count is not None:
+                    return partial(_run_counted_loop, step.trip_count, body)
+                return partial(_run_while, self.sequence(step.condition, count), body)
+            case HostConditional():
+                return partial(_run_conditional, [self.sequence(region, count) for region in step.regions])
             case _:
                 assert_never(step)
 
-    def exchange(self, op: Operation, turns: int) -> Run:
-        """What the host does, or the links."""
+    def host_op(self, op: Operation, count: int) -> RunStep:
         attributes = decode_attributes(op)
-        if attributes.get("call_target_name") != TARGET:
-            self.link_cycles += turns * link_cycles(op, *self.shape, self.chip)
-            work = exchange_of(op, *self.shape)
-            return lambda rows, progress: work(rows)
+        if attributes.get("call_target_name") != HOST_CALL_TARGET:
+            self.link_cycles += count * link_cycles(op, *self.num_devices, self.chip)
+            collective = collective_of(op, *self.num_devices)
+            return lambda arrays, progress: collective(arrays)
         function = self.functions.find(str(attributes["backend_config"]))
         self.kept.append(function)
         types = [(tensor_like(result.type).shape, tensor_like(result.type).dtype) for result in op.results]
-        return lambda rows, progress: {device: call_host(function, row, types) for device, row in rows.items()}
+        return lambda arrays, progress: {device: call_host(function, own, types) for device, own in arrays.items()}
 
 
-def _run_part(part: Executable, rows: Rows, progress: Progress | None) -> Rows:
-    first = next(iter(rows.values()))
-    if all(a is b for row in rows.values() for a, b in zip(row, first, strict=True)):
-        return dict.fromkeys(rows, part.launch(part.signature.check(first), progress))  # every device does the same
-    return {device: part.launch(part.signature.check(row), progress) for device, row in rows.items()}
+def _run_program(program: Executable, arrays: DeviceArrays, progress: Progress | None) -> DeviceArrays:
+    """The program on every device; once for all of them if they share all input arrays."""
+    first = next(iter(arrays.values()))
+    if all(a is b for own in arrays.values() for a, b in zip(own, first, strict=True)):
+        return dict.fromkeys(arrays, program.launch(program.signature.check(first), progress))
+    return {device: program.launch(program.signature.check(own), progress) for device, own in arrays.items()}
 
 
-def _repeat(turns: int, body: Steps, rows: Rows, progress: Progress | None) -> Rows:
-    """The state after that many turns of the body, which reads it and what follows it in a row."""
-    for _ in range(turns):
-        rows = _turn(body, rows, progress)
-    return _state(body, rows)
+def _run_counted_loop(trip_count: int, body: StepSequence, arrays: DeviceArrays, progress: Progress | None) -> DeviceArrays:
+    """The state after `trip_count` runs of the body. Each device's arrays are the state, then what the body reads from outside."""
+    for _ in range(trip_count):
+        arrays = _run_body(body, arrays, progress)
+    return _state(body, arrays)
 
 
-def _while(condition: Steps, body: Steps, rows: Rows, progress: Progress | None) -> Rows:
-    """The state once the condition fails; every device on its own, so far as exchanges let it."""
-    rows = dict(rows)
-    going = rows
-    while going:
-        wanted = condition.run(going, progress)
-        going = {device: row for device, row in going.items() if wanted[device][0]}
-        going = _turn(body, going, progress) if going else {}
-        rows |= going
-    return _state(body, rows)
+def _run_while(condition: StepSequence, body: StepSequence, arrays: DeviceArrays, progress: Progress | None) -> DeviceArrays:
+    """The state once the condition fails. Each device leaves the loop on its own, so far as its collective ops let it."""
+    arrays = dict(arrays)
+    running = arrays
+    while running:
+        goes_on = condition.run(running, progress)
+        running = {device: own for device, own in running.items() if goes_on[device][0]}
+        running = _run_body(body, running, progress) if running else {}
+        arrays |= running
+    return _state(body, arrays)
 
 
-def _turn(body: Steps, rows: Rows, progress: Progress | None) -> Rows:
+def _run_body(body: StepSequence, arrays: DeviceArrays, progress: Progress | None) -> DeviceArrays:
+    """The arrays with the state after one run of the body in the place of the state."""
     if progress is not None:
-        progress(HERE)
+        progress(BETWEEN_PROGRAMS)
     count = len(body.results)
-    found = body.run(rows, progress)
-    return {device: [*found[device], *row[count:]] for device, row in rows.items()}
+    found = body.run(arrays, progress)
+    return {device: [*found[device], *own[count:]] for device, own in arrays.items()}
 
 
-def _state(body: Steps, rows: Rows) -> Rows:
-    return {device: row[: len(body.results)] for device, row in rows.items()}
+def _state(body: StepSequence, arrays: DeviceArrays) -> DeviceArrays:
+    return {device: own[: len(body.results)] for device, own in arrays.items()}
 
 
-def _branch(regions: Sequence[Steps], rows: Rows, progress: Progress | None) -> Rows:
-    """What the region gives that each device picks."""
-    groups: dict[int, Rows] = {}
-    for device, (picked, *row) in rows.items():
+def _run_conditional(regions: Sequence[StepSequence], arrays: DeviceArrays, progress: Progress | None) -> DeviceArrays:
+    """The results of the region that each device's first array picks; devices that pick the same region run it together."""
+    groups: dict[int, DeviceArrays] = {}
+    for device, (picked, *own) in arrays.items():
         number = int(picked)
-        groups.setdefault(number if 0 <= number < len(regions) else len(regions) - 1, {})[device] = row
-    found: Rows = {}
+        groups.setdefault(number if 0 <= number < len(regions) else len(regions) - 1, {})[device] = own
+    found: DeviceArrays = {}
     for number, group in groups.items():
         found |= regions[number].run(group, progress)
     return found
 
 
 def _contiguous(value: Array) -> Array:
-    """The same array where that will do: devices that share one do the same work."""
+    """The array in C order; the same object if it is so already, as devices with one array share their work."""
     array = np.asarray(value)
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)

@@ -1,13 +1,13 @@
-"""Programs that the chip interrupts: for host functions and for exchanges between chips.
+"""Programs in segments: the device stops between two segments while the host runs a collective op or a Python function.
 
-@main is cut into segments, each a program of its own that every device runs; between segments the host calls and collective
-operations take place. An operation is in the earliest segment that all it reads allows:
+@main is cut into segments, each a module of its own that every device runs. An op is in the earliest segment that all of its
+operands allow:
 
     %0 = add %a, %a                     segment: add            inputs a,   outputs 0
-    %1 = all_reduce %0            ⟶    exchange: all_reduce    inputs 0,   outputs 1
+    %1 = all_reduce %0            ⟶    host op: all_reduce     inputs 0,   outputs 1
     %2 = multiply %1, %a                segment: multiply       inputs 1 a, outputs 2
 
-A loop or branch with such an operation inside is a step of its own: the host decides, and its regions are cut in the same way.
+A loop or conditional with a host op inside is driven by the host, and its regions are cut into segments in the same way.
 """
 
 from collections.abc import Sequence
@@ -22,16 +22,17 @@ from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.hlo.module import find_main, module_name
 from hlo2tx8.hlo.regions import CONTROL, captured, terminator_of
 from hlo2tx8.hlo.trip_count import trip_count
-from hlo2tx8.spmd.collectives import COLLECTIVES, IDENTITIES
-from hlo2tx8.spmd.host_functions import TARGET
-from hlo2tx8.spmd.tile_assignment import MOVE
+from hlo2tx8.spmd.collectives import COLLECTIVES, DEVICE_IDS
+from hlo2tx8.spmd.host_functions import HOST_CALL_TARGET
+from hlo2tx8.spmd.tile_assignment import RESHARD_TARGET
 
-_ANYWHERE = ("stablehlo.constant", "stablehlo.iota", "stablehlo.create_token")
+_REMATERIALIZED = ("stablehlo.constant", "stablehlo.iota", "stablehlo.create_token")
+"""Ops that are repeated in each segment that reads them, instead of handing on their result."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A module that every device runs; `inputs` and `outputs` are numbers of values."""
+    """A module that every device runs; `inputs` and `outputs` number the values it reads and defines."""
 
     module: ModuleOp
     inputs: tuple[int, ...]
@@ -39,8 +40,8 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Exchange:
-    """An operation on the values of all devices."""
+class HostOp:
+    """An op that the host does for all devices at once: a collective op, a reshard or a call of a Python function."""
 
     op: Operation
     inputs: tuple[int, ...]
@@ -48,160 +49,163 @@ class Exchange:
 
 
 @dataclass(frozen=True)
-class Loop:
-    """`inputs` are the state and what the regions read from outside; `turns` is how often the body runs, None if data decide,
-    or the condition has interruptions of its own.
+class HostLoop:
+    """A while loop that the host drives.
 
-    Inputs 0, 1, ... of the regions are the loop's inputs.
+    `inputs` are the initial state, then what the regions read from outside; both regions' values 0, 1, ... are these.
+    `trip_count` is how often the body runs; None if data decide, or if the condition has host ops of its own.
     """
 
-    condition: "Split"
-    body: "Split"
-    turns: int | None
+    condition: "SegmentedRegion"
+    body: "SegmentedRegion"
+    trip_count: int | None
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Branch:
-    """The region that a number picks, out of range the last; the first input is the number, the others are the regions' inputs.
+class HostConditional:
+    """An `if` or `case` that the host drives: input 0 is the number of the region that runs, the last one if out of range.
 
-    The number of an `if` is 1 for its first region, and 0 for its second: they are here in that order, 0 and 1.
+    The other inputs are the regions' values 0, 1, .... The regions of an `if` are in the order false, true.
     """
 
-    regions: tuple["Split", ...]
+    regions: tuple["SegmentedRegion", ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
 
 
-Step = Segment | Exchange | Loop | Branch
+HostStep = Segment | HostOp | HostLoop | HostConditional
 
 
 @dataclass(frozen=True)
-class Split:
-    """@main or a region as steps in order; its inputs are values 0, 1, ..."""
+class SegmentedRegion:
+    """@main or a region as steps in order; its inputs are values 0, 1, ..., `results` number the values it returns."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[HostStep, ...]
     results: tuple[int, ...]
 
 
-def is_interruption(op: Operation) -> bool:
-    """Is the op done between two programs?"""
+def is_host_op(op: Operation) -> bool:
+    """Does the host do the op, or something inside of it?"""
     if op.name == "stablehlo.custom_call":
-        return decode_attributes(op).get("call_target_name") in (TARGET, MOVE)
-    return op.name in (*COLLECTIVES, *IDENTITIES) or (op.name in CONTROL and any(map(is_interruption, _inner(op))))
+        return decode_attributes(op).get("call_target_name") in (HOST_CALL_TARGET, RESHARD_TARGET)
+    return op.name in (*COLLECTIVES, *DEVICE_IDS) or (op.name in CONTROL and any(map(is_host_op, _inner(op))))
 
 
-def split(module: ModuleOp) -> Split | None:
-    """@main in steps; None if it runs without interruption."""
+def segment_program(module: ModuleOp) -> SegmentedRegion | None:
+    """@main in segments; None if it has no host op and so is one program."""
     block = find_main(module).body.block
-    if not any(is_interruption(op) for op in block.ops):
+    if not any(is_host_op(op) for op in block.ops):
         return None
-    return _Splitter(module, block, ()).split()
+    return _Segmenter(module, block, ()).segment_region()
 
 
 @dataclass
 class _Stage:
-    """Ops for the device, the interruptions that follow, and values of this stage that are read elsewhere."""
+    """The ops of one segment, the host ops that follow it, and the values of the segment that are read outside of it."""
 
     ops: list[Operation] = field(default_factory=list[Operation])
-    interruptions: list[Operation] = field(default_factory=list[Operation])
+    host_ops: list[Operation] = field(default_factory=list[Operation])
     exported: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
 
 
-class _Splitter:
-    """Cuts one block; `outer` are the values it reads from outside of it, but constants."""
+class _Segmenter:
+    """Cuts one block into segments; `captured_values` are those that it reads from outside of it, but constants."""
 
-    def __init__(self, module: ModuleOp, block: Block, outer: Sequence[SSAValue]) -> None:
+    def __init__(self, module: ModuleOp, block: Block, captured_values: Sequence[SSAValue]) -> None:
         self.module = module
         self.block = block
-        self.given = dict.fromkeys((*block.args, *outer))
+        self.inputs = dict.fromkeys((*block.args, *captured_values))
         self.numbers: dict[SSAValue, int] = {}
         self.stage_of: dict[SSAValue, int] = {}
         self.stages: list[_Stage] = [_Stage()]
 
-    def split(self) -> Split:
-        for value in self.given:
+    def segment_region(self) -> SegmentedRegion:
+        for value in self.inputs:
             self.number(value)
             self.stage_of[value] = 0
-        identities: list[Operation] = []
+        device_ids: list[Operation] = []
         ordered = 0
         last = terminator_of(self.block)
         for op in self.block.ops:
-            if op is last or op.name in _ANYWHERE:
+            if op is last or op.name in _REMATERIALIZED:
                 continue
             stage = max((self.stage_of[v] for v in _reads(op) if v in self.stage_of), default=0)
             following = 0
-            if op.name in IDENTITIES:
-                identities.append(op)
-            elif is_interruption(op):
+            if op.name in DEVICE_IDS:
+                device_ids.append(op)
+            elif is_host_op(op):
                 stage = ordered = max(stage, ordered) if _has_effect(op) else stage
-                self.stage(stage).interruptions.append(op)
+                self.stage(stage).host_ops.append(op)
                 following = 1
             else:
                 self.stage(stage).ops.append(op)
             self.stage_of.update(dict.fromkeys(op.results, stage + following))
         self.export(last.operands)
-        steps: list[Step] = [self.exchange(op) for op in identities]
+        steps: list[HostStep] = [self.host_op(op) for op in device_ids]
         for number, stage in enumerate(self.stages):
             for op in stage.ops:
                 self.export(_reads(op), number)
-            for op in stage.interruptions:
-                self.export(_needed(op))
+            for op in stage.host_ops:
+                self.export(_read_by_host(op))
         for stage in self.stages:
-            segment = self.segment(stage)
+            segment = self.stage_module(stage)
             steps += [segment] if segment is not None else []
-            steps += [self.interruption(op) for op in stage.interruptions]
-        return Split(tuple(steps), tuple(self.number(v) for v in last.operands))
+            steps += [self.host_step(op) for op in stage.host_ops]
+        return SegmentedRegion(tuple(steps), tuple(self.number(v) for v in last.operands))
 
     def number(self, value: SSAValue) -> int:
+        """The number of a value; a new one for a new value."""
         return self.numbers.setdefault(value, len(self.numbers))
 
     def stage(self, number: int) -> _Stage:
+        """Stage `number`, which is created together with those before it."""
         while len(self.stages) <= number:
             self.stages.append(_Stage())
         return self.stages[number]
 
     def export(self, values: Sequence[SSAValue], reader: int | None = None) -> None:
-        """Notes the values that leave the stage that computes them: for an op of the reader's stage, or for the host."""
+        """Notes which values leave the stage that defines them, read by an op of stage `reader`, or by the host if that is None."""
         for value in values:
             owner = value.owner
-            if value in self.given or isinstance(owner, Block) or is_interruption(owner):
+            if value in self.inputs or isinstance(owner, Block) or is_host_op(owner):
                 continue
-            if owner.name in _ANYWHERE:
+            if owner.name in _REMATERIALIZED:
                 if reader is None:
                     self.stages[0].exported[value] = None
             elif reader is None or self.stage_of[value] != reader:
                 self.stages[self.stage_of[value]].exported[value] = None
 
-    def exchange(self, op: Operation) -> Exchange:
-        return Exchange(op, tuple(self.number(v) for v in op.operands), tuple(self.number(v) for v in op.results))
+    def host_op(self, op: Operation) -> HostOp:
+        return HostOp(op, tuple(self.number(v) for v in op.operands), tuple(self.number(v) for v in op.results))
 
-    def interruption(self, op: Operation) -> Step:
-        """The step of an op that is done between programs."""
+    def host_step(self, op: Operation) -> HostStep:
+        """The step for an op that the host does or drives."""
         if op.name not in CONTROL:
-            return self.exchange(op)
-        outer = _outer(op)
+            return self.host_op(op)
+        outer = _captured(op)
         inputs = tuple(self.number(v) for v in (*op.operands, *outer))
         outputs = tuple(self.number(v) for v in op.results)
         if op.name == "stablehlo.while":
-            condition, body = (_Splitter(self.module, region.block, outer).split() for region in op.regions)
-            is_plain = not any(map(is_interruption, op.regions[0].block.ops))
-            return Loop(condition, body, trip_count(op) if is_plain else None, inputs, outputs)
-        regions = op.regions[::-1] if op.name == "stablehlo.if" else op.regions
-        return Branch(tuple(_Splitter(self.module, region.block, outer).split() for region in regions), inputs, outputs)
+            condition, body = (_Segmenter(self.module, region.block, outer).segment_region() for region in op.regions)
+            is_plain = not any(map(is_host_op, op.regions[0].block.ops))
+            return HostLoop(condition, body, trip_count(op) if is_plain else None, inputs, outputs)
+        ordered = op.regions[::-1] if op.name == "stablehlo.if" else op.regions
+        regions = tuple(_Segmenter(self.module, region.block, outer).segment_region() for region in ordered)
+        return HostConditional(regions, inputs, outputs)
 
-    def segment(self, stage: _Stage) -> Segment | None:
-        """The stage's ops as a module; None if nobody needs anything of it."""
+    def stage_module(self, stage: _Stage) -> Segment | None:
+        """The segment with the stage's ops; None if none of its values is read."""
         if not stage.exported:
             return None
         own = {result for op in stage.ops for result in op.results}
         read = dict.fromkeys(v for op in stage.ops for v in _reads(op) if v not in own)
-        anywhere = dict.fromkeys(v.owner for v in chain(read, stage.exported) if _is_anywhere(v))
-        given = [v for v in read if not _is_anywhere(v)]
+        rematerialized = dict.fromkeys(v.owner for v in chain(read, stage.exported) if _is_rematerialized(v))
+        given = [v for v in read if not _is_rematerialized(v)]
         body = Block(arg_types=[v.type for v in given])
         mapping: dict[SSAValue, SSAValue] = dict(zip(given, body.args, strict=True))
-        for op in chain(anywhere, stage.ops):
+        for op in chain(rematerialized, stage.ops):
             assert isinstance(op, Operation)
             body.add_op(op.clone(mapping))
         body.add_op(ReturnOp(*(mapping[v] for v in stage.exported)))
@@ -212,26 +216,26 @@ class _Splitter:
         return Segment(module, tuple(map(self.number, given)), tuple(map(self.number, stage.exported)))
 
 
-def _is_anywhere(value: SSAValue) -> bool:
-    return isinstance(value.owner, Operation) and value.owner.name in _ANYWHERE
+def _is_rematerialized(value: SSAValue) -> bool:
+    return isinstance(value.owner, Operation) and value.owner.name in _REMATERIALIZED
 
 
 def _reads(op: Operation) -> list[SSAValue]:
     return [*op.operands, *captured(op)] if op.regions else list(op.operands)
 
 
-def _outer(op: Operation) -> list[SSAValue]:
-    """What the op's regions read from outside of it, but constants."""
-    return [value for value in captured(op) if not _is_anywhere(value)]
+def _captured(op: Operation) -> list[SSAValue]:
+    """The values that the op's regions read from outside of it, but constants."""
+    return [value for value in captured(op) if not _is_rematerialized(value)]
 
 
-def _needed(op: Operation) -> list[SSAValue]:
-    """What an interruption reads."""
-    return [*op.operands, *_outer(op)] if op.name in CONTROL else list(op.operands)
+def _read_by_host(op: Operation) -> list[SSAValue]:
+    """The values that a host op reads."""
+    return [*op.operands, *_captured(op)] if op.name in CONTROL else list(op.operands)
 
 
 def _inner(op: Operation) -> list[Operation]:
-    """The ops of the op's regions, but those of their regions."""
+    """The ops directly in the op's regions."""
     return [inner for region in op.regions for block in region.blocks for inner in block.ops]
 
 

@@ -1,80 +1,65 @@
-"""What is known of an operation so that it can be cut, and how that is read off one in jaxlib's MLIR.
+"""How an op splits into independent shares of work, in the form of Shardy's op sharding rules.
 
-A *factor* is an extent of the work: dot_general of [m, k] and [k, n] has the factors m, n and k. A dimension of an operand or
-result that is a factor may be cut as the factor is; one that is none must be whole. A cut of a factor that only operands have (k)
-leaves each device a part of the result: a summand, or one of what a reduction combines.
+A *factor* is an extent of the op's iteration space: dot_general of [m, k] and [k, n] has the factors m, n and k. A dimension of an
+operand or result that belongs to a factor may be sharded as the factor is; one that belongs to none must be replicated. A factor
+that the result does not have (k) is a *reduction factor*: sharded, it leaves each device with a partial result, a summand or
+whatever the op's reduction combines.
 """
-# pyright: basic
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from hlo2tx8.frontend import shim
-
-Dims = list[int | None]
-"""The factor of each dimension, None where it must be whole."""
+DimFactors = tuple[int | None, ...]
+"""For each dimension of an array its factor's number, None if the dimension must be replicated."""
 ADD = "stablehlo.add"
 
 
-@dataclass
-class Rule:
-    """Factors of an operation: their sizes, those of each dimension, those that are combined and how.
+@dataclass(frozen=True)
+class OpShardingRule:
+    """The factors of one op.
 
-    `linear` operands may be parts of sums, together or, if `is_bilinear`, one of them; `summed_onto` is an operand that must be
-    cut into summands as the combined factors are.
+    `factor_sizes[f]`: factor f may be split evenly into any number of shards that divides this.
+    `operands`, `results`: the factor of each dimension of each array.
+    `reduction_factors`, `reduction`: sharded along one of these factors, results must be combined by that op.
+    `linear`: operands in which the op is linear, so that they may be unreduced (each device has a summand): all of them
+    together or, if `is_multilinear`, one of them.
+    `accumulated_operand`: the operand to which the op adds, which must be unreduced along sharded reduction factors.
+    `size_attributes`: attributes that list sizes, and the factor of each size.
     """
 
-    sizes: list[int] = field(default_factory=list[int])
-    operands: list[Dims] = field(default_factory=list[Dims])
-    results: list[Dims] = field(default_factory=list[Dims])
-    combined: list[int] = field(default_factory=list[int])
-    combiner: str = ""
+    factor_sizes: tuple[int, ...] = ()
+    operands: tuple[DimFactors, ...] = ()
+    results: tuple[DimFactors, ...] = ()
+    reduction_factors: tuple[int, ...] = ()
+    reduction: str = ""
     linear: tuple[int, ...] = ()
-    is_bilinear: bool = False
-    summed_onto: int | None = None
-    attributes: dict[str, list[int | None]] = field(default_factory=dict[str, list[int | None]])
-    """Lists of sizes, with the factor of each."""
-
-    def factor(self, size: int) -> int:
-        """A new one; it may be cut into parts if that divides `size`."""
-        self.sizes.append(size)
-        return len(self.sizes) - 1
-
-    def factors(self, shape: Sequence[int]) -> Dims:
-        """A new one for each dimension."""
-        return [self.factor(size) for size in shape]
+    is_multilinear: bool = False
+    accumulated_operand: int | None = None
+    size_attributes: dict[str, DimFactors] = field(default_factory=dict[str, DimFactors])
 
 
-Shapes = list[list[int]]
+Shapes = Sequence[Sequence[int]]
 
 
-def shape(value: Any) -> list[int]:
-    ir = shim.ir()
-    return list(ir.RankedTensorType(value.type).shape) if isinstance(value.type, ir.RankedTensorType) else []
+def replicated_rule(operands: Shapes, results: Shapes) -> OpShardingRule:
+    """The rule of an op about which nothing is known: no factors, every device does all of the work."""
+    return OpShardingRule(operands=tuple((None,) * len(s) for s in operands), results=tuple((None,) * len(s) for s in results))
 
 
-def integers(op: Any, name: str) -> list[int]:
-    return [int(i) for i in op.attributes[name]] if name in op.attributes else []
+def passthrough_rule(shapes: Shapes) -> OpShardingRule:
+    """The rule of an op whose results are its operands: each dimension of each of them is a factor."""
+    sizes = tuple(size for shape in shapes for size in shape)
+    numbers = iter(range(len(sizes)))
+    dims = tuple(tuple(next(numbers) for _ in shape) for shape in shapes)
+    return OpShardingRule(sizes, dims, dims)
 
 
-def integer(op: Any, name: str) -> int:
-    return shim.ir().IntegerAttr(op.attributes[name]).value
+def batch_rule(operands: Shapes, results: Shapes, dimensions: Sequence[int]) -> OpShardingRule:
+    """The rule of an op whose arrays share some dimensions, each of which is a factor; scalars beside them have none."""
+    shape = max((*results, *operands), key=len)
+    number = {d: f for f, d in enumerate(dimensions)}
 
+    def factors(array: Sequence[int]) -> DimFactors:
+        return tuple(number.get(d) if len(array) == len(shape) else None for d in range(len(array)))
 
-def alike(op: Any, rule: Rule, operands: Shapes, results: Shapes, wholes: set[int]) -> None:
-    """All arrays have the same dimensions, of which some must be whole; others are scalars."""
-    dims: Dims = [None if d in wholes else rule.factor(size) for d, size in enumerate(results[0])]
-    rule.operands = [dims if shape else [] for shape in operands]
-    rule.results = [dims for _ in results]
-
-
-def splat_of(op: Any) -> Any:
-    """The attribute of the one value that a constant has everywhere; None if it has others, or is complex."""
-    ir = shim.ir()
-    if isinstance(op.results[0].type.element_type, ir.ComplexType):
-        return None
-    value = op.attributes["value"]
-    if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
-        return None
-    return value.get_splat_value()
+    return OpShardingRule(tuple(shape[d] for d in dimensions), tuple(map(factors, operands)), tuple(map(factors, results)))

@@ -1,4 +1,4 @@
-"""Which device has which part of an array."""
+"""TileAssignment: which device holds which tile of an array; and reshards, as text in a custom call."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,85 +10,94 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
-MOVE = "tx8_move"
-"""The custom call for a change of place that jaxlib has no collectives for; its backend_config has both, for groups of devices."""
+RESHARD_TARGET = "tx8_reshard"
+"""The custom call for a reshard that no collective op expresses; its backend_config is that of `encode_reshards`."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """An array cut into `tiles[d]` equal parts along dimension d, each the sum of `summands` arrays.
+class TileAssignment:
+    """An array split into `tile_counts[d]` equal parts along dimension d, as OpSharding's tile assignment.
 
-    `devices` has the devices of tile 0 (row major), summand 0, then of summand 1, ...: equally many of each, all with the same.
+    With `num_summands` > 1 the array is unreduced: each tile is the sum of that many arrays on different devices.
+    `devices` lists the devices of tile 0 (tiles in row-major order), summand 0, then those of summand 1, ...; as many for each,
+    all with equal contents.
     """
 
-    tiles: tuple[int, ...]
-    summands: int
+    tile_counts: tuple[int, ...]
+    num_summands: int
     devices: tuple[int, ...]
 
     @property
-    def copies(self) -> int:
-        return len(self.devices) // (prod(self.tiles) * self.summands)
+    def num_replicas(self) -> int:
+        """How many devices hold the same summand of the same tile."""
+        return len(self.devices) // (prod(self.tile_counts) * self.num_summands)
 
-    def local(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of a part of an array."""
-        return tuple(size // count for size, count in zip(shape, self.tiles, strict=True))
+    def shard_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape of one tile of an array of that shape."""
+        return tuple(size // count for size, count in zip(shape, self.tile_counts, strict=True))
 
-    def whole(self, parts: Mapping[int, Array]) -> Array:
-        """The array, of the parts by device."""
-        first = np.asarray(parts[self.devices[0]])
-        whole = np.zeros([size * count for size, count in zip(first.shape, self.tiles, strict=True)], first.dtype)
-        places = iter(self.devices[:: self.copies])
-        for index in np.ndindex(*self.tiles):
+    def assemble(self, shards: Mapping[int, Array]) -> Array:
+        """The whole array, from the shards by device: tiles side by side, their summands added up in order."""
+        first = np.asarray(shards[self.devices[0]])
+        whole = np.zeros([size * count for size, count in zip(first.shape, self.tile_counts, strict=True)], first.dtype)
+        owners = iter(self.devices[:: self.num_replicas])
+        for index in np.ndindex(*self.tile_counts):
             tile = whole[self._slices(index, first.shape)]
-            tile[...] = parts[next(places)]
-            for _ in range(1, self.summands):
-                tile[...] = tile + parts[next(places)]
+            tile[...] = shards[next(owners)]
+            for _ in range(1, self.num_summands):
+                tile[...] = tile + shards[next(owners)]
         return whole
 
-    def parts(self, whole: Array, source: "Place") -> dict[int, Array]:
-        """The parts by device. A summand has what its device has in `source`, the first what nobody has."""
-        shape = self.local(whole.shape)
+    def disassemble(self, whole: Array, source: "TileAssignment") -> dict[int, Array]:
+        """The shards by device of a whole array that came from `source`.
+
+        An unreduced tile's elements go to the summand whose first device held them in `source`, those that none held to the
+        first summand; the other summands are zero there.
+        """
+        shape = self.shard_shape(whole.shape)
         found: dict[int, Array] = {}
-        places = iter(self.devices)
-        for index in np.ndindex(*self.tiles):
-            cut = self._slices(index, shape)
-            tile = whole[cut].copy()
-            groups = [[next(places) for _ in range(self.copies)] for _ in range(self.summands)]
+        owners = iter(self.devices)
+        for index in np.ndindex(*self.tile_counts):
+            where = self._slices(index, shape)
+            tile = whole[where].copy()
+            groups = [[next(owners) for _ in range(self.num_replicas)] for _ in range(self.num_summands)]
             for group in reversed(groups[1:]):
-                own = np.zeros(whole.shape, np.bool_)
-                own[source.region(group[0], whole.shape)] = True
-                own[source.region(groups[0][0], whole.shape)] = False
-                part: Array = np.where(own[cut], tile, np.zeros_like(tile))
-                tile = np.where(own[cut], np.zeros_like(tile), tile)
+                is_held = np.zeros(whole.shape, np.bool_)
+                is_held[source.tile_slices(group[0], whole.shape)] = True
+                is_held[source.tile_slices(groups[0][0], whole.shape)] = False
+                summand: Array = np.where(is_held[where], tile, np.zeros_like(tile))
+                tile = np.where(is_held[where], np.zeros_like(tile), tile)
                 for device in group:
-                    found[device] = part
+                    found[device] = summand
             for device in groups[0]:
                 found[device] = tile
         return found
 
-    def region(self, device: int, shape: Sequence[int]) -> Any:
-        """What a device has of an array of that shape; nothing if it has none."""
+    def tile_slices(self, device: int, shape: Sequence[int]) -> Any:
+        """The index of a device's tile in an array of that shape; an index of no elements if the device has none."""
         if device not in self.devices:
             return (slice(0, 0), ...) if len(shape) else ...
-        number = self.devices.index(device) // (self.copies * self.summands)
-        return self._slices(tuple(int(i) for i in np.unravel_index(number, self.tiles)) if self.tiles else (), self.local(shape))
+        number = self.devices.index(device) // (self.num_replicas * self.num_summands)
+        index = np.unravel_index(number, self.tile_counts) if self.tile_counts else ()
+        return self._slices(tuple(int(i) for i in index), self.shard_shape(shape))
 
     def _slices(self, index: tuple[int, ...], shape: tuple[int, ...]) -> Any:
         return (*(slice(i * size, (i + 1) * size) for i, size in zip(index, shape, strict=True)), ...)
 
 
-Moves = Iterable[tuple[Place, Place]]
+Reshard = tuple[TileAssignment, TileAssignment]
+"""The assignment that one group of devices has, and the one that it is to get."""
 
 
-def text_of_moves(moves: Moves) -> str:
-    """What `moves_of_text` reads."""
-    return json.dumps([[(place.tiles, place.summands, place.devices) for place in move] for move in moves])
+def encode_reshards(reshards: Iterable[Reshard]) -> str:
+    """The reshards of all groups of devices as JSON, which `decode_reshards` reads."""
+    return json.dumps([[(a.tile_counts, a.num_summands, a.devices) for a in reshard] for reshard in reshards])
 
 
-def moves_of_text(text: str) -> list[tuple[Place, Place]]:
-    """From where to where, for each group of devices."""
+def decode_reshards(text: str) -> list[Reshard]:
+    """The reshards of all groups of devices."""
 
-    def place(tiles: list[int], summands: int, devices: list[int]) -> Place:
-        return Place(tuple(tiles), summands, tuple(devices))
+    def assignment(tile_counts: list[int], num_summands: int, devices: list[int]) -> TileAssignment:
+        return TileAssignment(tuple(tile_counts), num_summands, tuple(devices))
 
-    return [(place(*source), place(*target)) for source, target in json.loads(text)]
+    return [(assignment(*source), assignment(*target)) for source, target in json.loads(text)]

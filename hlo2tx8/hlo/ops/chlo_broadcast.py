@@ -112,5 +112,11 @@ def _specs() -> tuple[OpSpec, ...]:
 SPECS = (
     *_specs(),
     OpSpec("chlo.constant_like", Kind.ELEMENTWISE, constant_like, _constant_like_maps),
-    OpSpec("chlo.top_k", Kind.HERO, chlo.top_k, samples=_top_k_samples),
+    OpSpec(
+        "chlo.top_k",
+        Kind.HERO,
+        chlo.top_k,
+        samples=_top_k_samples,
+        batch_dimensions=lambda _, rank: tuple(range(rank - 1)),
+    ),
 )

@@ -43,5 +43,12 @@ def _iota_samples() -> tuple[Sample, ...]:
 SPECS = (
     OpSpec("stablehlo.constant", Kind.CONSTANT, constant, no_operands, samples=_constant_samples),
     OpSpec("chlo.constant", Kind.CONSTANT, constant, no_operands),
-    OpSpec("stablehlo.iota", Kind.SHAPING, iota, no_operands, samples=_iota_samples),
+    OpSpec(
+        "stablehlo.iota",
+        Kind.SHAPING,
+        iota,
+        no_operands,
+        samples=_iota_samples,
+        batch_dimensions=lambda attributes, rank: tuple(d for d in range(rank) if d != int(attributes["iota_dimension"])),
+    ),
 )

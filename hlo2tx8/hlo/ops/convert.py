@@ -118,7 +118,16 @@ def _bitcast_samples() -> tuple[Sample, ...]:
 
 
 SPECS = (
-    OpSpec("stablehlo.convert", Kind.ELEMENTWISE, raw(convert), identity_maps, ulp=1, accepts=ANY, samples=_convert_samples),
+    OpSpec(
+        "stablehlo.convert",
+        Kind.ELEMENTWISE,
+        raw(convert),
+        identity_maps,
+        ulp=1,
+        accepts=ANY,
+        samples=_convert_samples,
+        linear=(0,),
+    ),
     OpSpec(
         "stablehlo.bitcast_convert",
         Kind.ELEMENTWISE,

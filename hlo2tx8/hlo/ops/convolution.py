@@ -7,8 +7,9 @@ import numpy as np
 
 from hlo2tx8.hlo.ops.window import Window, padded
 from hlo2tx8.hlo.rounding import narrow, widen_to_double
-from hlo2tx8.hlo.spec import Array, Attributes, Kind, OpSpec, Sample, TensorLike
+from hlo2tx8.hlo.spec import Array, Attributes, Kind, Maps, OpSpec, Sample, TensorLike
 from hlo2tx8.hlo.types import DType, dtype, is_complex, is_float
+from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Sym
 
 Dims = tuple[int, ...]
 
@@ -76,6 +77,34 @@ def convolution(attributes: Attributes, results: tuple[TensorLike, ...], x: Arra
     return narrow(np.transpose(found != 0 if kind.kind == "b" else found, np.argsort(of_result)), kind)
 
 
+def convolution_maps(attributes: Attributes, result: TensorLike, operands: tuple[TensorLike, ...]) -> Maps:
+    """NHWC, HWIO, 3x3: (n, y, x, o)[ky, kx, c] -> (n, y * stride + ky - low, ..., c) where that is inside, and (ky, kx, c, o)."""
+    n, (image, kernel) = numbers_of(attributes), (operands[0].shape, operands[1].shape)
+    window, turned = window_of(attributes, kernel), reversal(attributes)
+    rank = len(n.kernel_spatial_dimensions)
+    batch, output = Dim(n.output_batch_dimension), Dim(n.output_feature_dimension)
+    left: list[Expr] = [Const(0)] * len(image)
+    right: list[Expr] = [Const(0)] * len(kernel)
+    constraints: list[tuple[Expr, Interval]] = []
+    for i, (at, of_kernel) in enumerate(zip(n.input_spatial_dimensions, n.kernel_spatial_dimensions, strict=True)):
+        offset = kernel[of_kernel] - 1 - Sym(i) if turned[i] else Sym(i)
+        where = Dim(n.output_spatial_dimensions[i]) * window.strides[i] + offset * window.window_dilations[i] - window.low[i]
+        step = window.base_dilations[i]
+        left[at], right[of_kernel] = where // step, Sym(i)
+        constraints += [(where, Interval(0, (image[at] - 1) * step)), (where % step, Interval(0, 0))]
+    width = kernel[n.kernel_input_feature_dimension]
+    groups, batches = int(attributes["feature_group_count"]), int(attributes["batch_group_count"])
+    outputs = kernel[n.kernel_output_feature_dimension]
+    left[n.input_batch_dimension] = output // (outputs // batches) * result.shape[n.output_batch_dimension] + batch
+    left[n.input_feature_dimension] = output // (outputs // groups) * width + Sym(rank)
+    right[n.kernel_input_feature_dimension], right[n.kernel_output_feature_dimension] = Sym(rank), output
+    sizes = (*(kernel[d] for d in n.kernel_spatial_dimensions), width)
+    read = IndexingMap.from_shape(left, result.shape, sizes)
+    for expr, interval in constraints:
+        read = read.with_constraint(expr, interval)
+    return (read.simplify(),), (IndexingMap.from_shape(right, result.shape, sizes),)
+
+
 def _wide(array: Array, kind: DType) -> Array:
     return widen_to_double(array) if is_float(kind) or is_complex(kind) else array.astype(np.int64)
 
@@ -100,4 +129,15 @@ def _samples() -> tuple[Sample, ...]:
     return tuple(found)
 
 
-SPECS = (OpSpec("stablehlo.convolution", Kind.HERO, convolution, ulp=1, samples=_samples),)
+SPECS = (
+    OpSpec(
+        "stablehlo.convolution",
+        Kind.HERO,
+        convolution,
+        convolution_maps,
+        ulp=1,
+        samples=_samples,
+        linear=(0, 1),
+        is_multilinear=True,
+    ),
+)

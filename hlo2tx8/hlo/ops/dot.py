@@ -123,6 +123,15 @@ def _dot_general_samples() -> tuple[Sample, ...]:
 
 
 SPECS = (
-    OpSpec("stablehlo.dot_general", Kind.DOT, dot_general, dot_general_maps, ulp=1, samples=_dot_general_samples),
-    OpSpec("stablehlo.dot", Kind.DOT, dot, dot_maps, ulp=1, samples=_dot_samples),
+    OpSpec(
+        "stablehlo.dot_general",
+        Kind.DOT,
+        dot_general,
+        dot_general_maps,
+        ulp=1,
+        samples=_dot_general_samples,
+        linear=(0, 1),
+        is_multilinear=True,
+    ),
+    OpSpec("stablehlo.dot", Kind.DOT, dot, dot_maps, ulp=1, samples=_dot_samples, linear=(0, 1), is_multilinear=True),
 )

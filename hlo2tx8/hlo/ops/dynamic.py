@@ -104,13 +104,22 @@ def _update_samples() -> tuple[Sample, ...]:
 
 
 SPECS = (
-    OpSpec("stablehlo.dynamic_slice", Kind.HERO, dynamic_slice, dynamic_slice_maps, samples=_slice_samples),
+    OpSpec(
+        "stablehlo.dynamic_slice",
+        Kind.HERO,
+        dynamic_slice,
+        dynamic_slice_maps,
+        samples=_slice_samples,
+        linear=(0,),
+        size_attributes=("slice_sizes",),
+    ),
     OpSpec(
         "stablehlo.dynamic_update_slice",
         Kind.HERO,
         dynamic_update_slice,
         dynamic_update_slice_maps,
         samples=_update_samples,
+        linear=(0, 1),
     ),
     OpSpec("stablehlo.real_dynamic_slice", Kind.HERO, real_dynamic_slice),
     OpSpec(

@@ -146,6 +146,7 @@ SPECS = (
         _select_shape,
         accepts=ANY,
         samples=_select_samples,
+        linear=(1, 2),
     ),
     OpSpec(
         "stablehlo.complex",
@@ -155,8 +156,9 @@ SPECS = (
         _complex_shape,
         accepts=FLOAT,
         samples=_complex_samples,
+        linear=(0, 1),
     ),
-    elementwise("stablehlo.real", raw(real), accepts=(*FLOAT, *COMPLEX), result=part_of),
-    elementwise("stablehlo.imag", raw(imag), accepts=(*FLOAT, *COMPLEX), result=part_of),
+    elementwise("stablehlo.real", raw(real), accepts=(*FLOAT, *COMPLEX), result=part_of, linear=(0,)),
+    elementwise("stablehlo.imag", raw(imag), accepts=(*FLOAT, *COMPLEX), result=part_of, linear=(0,)),
     elementwise("stablehlo.reduce_precision", raw(reduce_precision), accepts=FLOAT, attributes=_PRECISIONS),
 )

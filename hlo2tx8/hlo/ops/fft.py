@@ -16,4 +16,8 @@ def fft(attributes: Attributes, results: tuple[TensorLike, ...], x: Array) -> Ar
     return functions[kind](widen_to_double(x), lengths, axes).astype(results[0].dtype)
 
 
-SPECS = (OpSpec("stablehlo.fft", Kind.HERO, fft, ulp=8, complex_ulp=8),)
+def _leading_dimensions(attributes: Attributes, rank: int) -> tuple[int, ...]:
+    return tuple(range(rank - len(attributes["fft_length"])))
+
+
+SPECS = (OpSpec("stablehlo.fft", Kind.HERO, fft, ulp=8, complex_ulp=8, batch_dimensions=_leading_dimensions),)

@@ -94,6 +94,8 @@ def elementwise(
     ulp_floor: float = 0,
     scalar: Mapping[str, type[Operation]] | None = None,
     attributes: tuple[Mapping[str, Any], ...] = ({},),
+    linear: tuple[int, ...] = (),
+    is_multilinear: bool = False,
 ) -> OpSpec:
     """An elementwise spec whose operands have one dtype; a sample per accepted dtype and attribute set."""
 
@@ -120,6 +122,8 @@ def elementwise(
         ulp_floor=ulp_floor,
         accepts=accepts,
         samples=samples,
+        linear=linear,
+        is_multilinear=is_multilinear,
     )
 
 

@@ -107,12 +107,21 @@ def _torch_index_select_samples() -> tuple[Sample, ...]:
 
 
 SPECS = (
-    OpSpec("stablehlo.gather", Kind.HERO, gather, gather_maps, samples=_samples),
+    OpSpec(
+        "stablehlo.gather",
+        Kind.HERO,
+        gather,
+        gather_maps,
+        samples=_samples,
+        linear=(0,),
+        size_attributes=("slice_sizes",),
+    ),
     OpSpec(
         "stablehlo.torch_index_select",
         Kind.HERO,
         torch_index_select,
         torch_index_select_maps,
         samples=_torch_index_select_samples,
+        linear=(0,),
     ),
 )

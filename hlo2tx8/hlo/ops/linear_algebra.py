@@ -42,7 +42,11 @@ def triangular_solve(attributes: Attributes, results: Results, a: Array, b: Arra
     return narrow(found, results[0].dtype)
 
 
+def _leading_dimensions(_: Attributes, rank: int) -> tuple[int, ...]:
+    return tuple(range(rank - 2))
+
+
 SPECS = (
-    OpSpec("stablehlo.cholesky", Kind.HERO, cholesky, ulp=8),
-    OpSpec("stablehlo.triangular_solve", Kind.HERO, triangular_solve, ulp=8),
+    OpSpec("stablehlo.cholesky", Kind.HERO, cholesky, ulp=8, batch_dimensions=_leading_dimensions),
+    OpSpec("stablehlo.triangular_solve", Kind.HERO, triangular_solve, ulp=8, batch_dimensions=_leading_dimensions),
 )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hlo2tx8.hlo.ops.indexed import Place
-from hlo2tx8.hlo.spec import Array, Attributes, Body, Kind, OpSpec, TensorLike
+from hlo2tx8.hlo.spec import Array, Attributes, Body, Kind, Maps, OpSpec, TensorLike
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap
 
 Dims = tuple[int, ...]
@@ -64,4 +64,13 @@ def scatter(attributes: Attributes, results: tuple[TensorLike, ...], bodies: Seq
     return found
 
 
-SPECS = (OpSpec("stablehlo.scatter", Kind.HERO, ulp=1, body_reference=scatter),)
+def scatter_update_maps(attributes: Attributes, result: TensorLike, operands: tuple[TensorLike, ...]) -> Maps:
+    """Updates [u0, u1] of rows: operand (d0, d1){rt0} -> (rt0, d1), scatter indices (d0, d1) -> (d0, 0), updates: the identity."""
+    count = len(operands) // 2
+    updates = operands[-1].shape
+    place, _ = scatter_place(attributes, result.shape, operands[count].shape, updates)
+    identity = IndexingMap.identity(updates)
+    return (*((place.moved(),) for _ in range(count)), place.index_maps, *((identity,) for _ in range(count)))
+
+
+SPECS = (OpSpec("stablehlo.scatter", Kind.HERO, ulp=1, body_reference=scatter, update_indexing=scatter_update_maps),)

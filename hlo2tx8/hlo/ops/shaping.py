@@ -256,6 +256,7 @@ SPECS = (
         slice_,
         unary_map(slice_map),
         samples=_samples(((7, 9), (3, 4), {"start_indices": (1, 2), "limit_indices": (6, 9), "strides": (2, 2)})),
+        size_attributes=("limit_indices",),
     ),
     OpSpec(
         "stablehlo.reverse",

@@ -27,4 +27,8 @@ def sort(attributes: Attributes, _: tuple[TensorLike, ...], bodies: Sequence[Bod
     return [np.ascontiguousarray(np.moveaxis(f, -1, dim)) for f in found]
 
 
-SPECS = (OpSpec("stablehlo.sort", Kind.HERO, body_reference=sort),)
+def _unsorted_dimensions(attributes: Attributes, rank: int) -> tuple[int, ...]:
+    return tuple(d for d in range(rank) if d != int(attributes["dimension"]))
+
+
+SPECS = (OpSpec("stablehlo.sort", Kind.HERO, body_reference=sort, batch_dimensions=_unsorted_dimensions),)

@@ -100,7 +100,20 @@ def select_and_scatter(
     return [out]
 
 
+def window_free_dimensions(attributes: Attributes, rank: int) -> tuple[int, ...]:
+    """Dimensions along which every window is one element and each element has a window: no stride, dilation or padding."""
+    w = Window.of(attributes)
+    steps = zip(w.size, w.strides, w.base_dilations, strict=True)
+    return tuple(d for d, step in zip(range(rank), steps, strict=True) if step == (1, 1, 1) and w.low[d] == w.high[d] == 0)
+
+
 SPECS: tuple[OpSpec, ...] = (
-    OpSpec("stablehlo.reduce_window", Kind.HERO, ulp=1, body_reference=reduce_window),
-    OpSpec("stablehlo.select_and_scatter", Kind.HERO, ulp=1, body_reference=select_and_scatter),
+    OpSpec("stablehlo.reduce_window", Kind.HERO, ulp=1, body_reference=reduce_window, batch_dimensions=window_free_dimensions),
+    OpSpec(
+        "stablehlo.select_and_scatter",
+        Kind.HERO,
+        ulp=1,
+        body_reference=select_and_scatter,
+        batch_dimensions=window_free_dimensions,
+    ),
 )
