@@ -1,6 +1,5 @@
 """What the driver asks a module: its name, its @main, the arrays it takes and gives."""
 
-
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
@@ -18,7 +17,3 @@ def find_main(module: ModuleOp) -> FuncOp:
         if isinstance(op, FuncOp) and op.sym_name.data == "main":
             return op
     raise InputError("E1004", "the module has no function @main")
-
-
-
-

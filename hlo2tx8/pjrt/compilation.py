@@ -192,8 +192,8 @@ def _executable(
     module: "ModuleOp", code: bytes, request: Request, functions: HostFunctions, watch: "Watch"
 ) -> "Executable | SegmentedExecutable":
     from hlo2tx8.compiler.driver import load_source
-    from hlo2tx8.runtime.compile import compile_module
     from hlo2tx8.pjrt.tokens import replace_tokens
+    from hlo2tx8.runtime.compile import compile_module
     from hlo2tx8.spmd.segmented_executable import compile_segments
     from hlo2tx8.spmd.segments import segment_program
 

@@ -32,7 +32,7 @@ def derive_rule(spec: OpSpec, attributes: Attributes, operands: Tensors, results
     kinds = {t.dtype for t in (*(operands[i] for i in linear), *results)}
     if len(kinds) > 1 and not all(is_float(kind) or is_complex(kind) for kind in kinds):
         linear = ()
-    sizes = dict.fromkeys(spec.size_attributes, rule.operands[0])
+    sizes = {name: rule.operands[0] for name in spec.size_attributes}  # noqa: C420 - there may be no operands
     return replace(rule, linear=linear, is_multilinear=spec.is_multilinear, size_attributes=sizes)
 
 
@@ -40,7 +40,7 @@ def _factors(spec: OpSpec, attributes: Attributes, operands: Tensors, results: T
     shapes = [t.shape for t in operands], [t.shape for t in results]
     if spec.kind is Kind.ELEMENTWISE:
         shape = results[0].shape
-        if any(s not in ((), shape) for s in (*shapes[0], *shapes[1])):
+        if shape not in shapes[0] or any(s not in ((), shape) for s in (*shapes[0], *shapes[1])):
             return replicated_rule(*shapes)
         return batch_rule(*shapes, range(len(shape)))
     if spec.batch_dimensions is not None:
@@ -91,7 +91,7 @@ class _IterationSpace:
     ) -> OpShardingRule:
         """The rule of an op that reads its operands by `maps` and writes its results by `result_maps`."""
         count = len(maps)
-        simple = [tuple(m.simplify() for m in own) for own in (*maps, *result_maps)]
+        simple = tuple(tuple(m.simplify() for m in own) for own in (*maps, *result_maps))
         sizes_of = [*shapes[0], *shapes[1]]
         dims: list[list[int | None]] = [[None] * len(shape) for shape in sizes_of]
         reduced: list[int] = []

@@ -37,6 +37,19 @@ class OpShardingRule:
     accumulated_operand: int | None = None
     size_attributes: dict[str, DimFactors] = field(default_factory=dict[str, DimFactors])
 
+    def __str__(self) -> str:
+        """The rule in Shardy's notation: ([i, k], [k, _])->([i, _]) {i=8, k=2} reduction={k}; _ is a replicated dimension."""
+
+        def name(factor: int | None) -> str:
+            return "_" if factor is None else "ijklmnopqrst"[factor]
+
+        def side(arrays: Sequence[DimFactors]) -> str:
+            return f"({', '.join('[' + ', '.join(map(name, dims)) + ']' for dims in arrays)})"
+
+        sizes = ", ".join(f"{name(f)}={size}" for f, size in enumerate(self.factor_sizes))
+        reduced = f" reduction={{{', '.join(map(name, self.reduction_factors))}}}" if self.reduction_factors else ""
+        return f"{side(self.operands)}->{side(self.results)} {{{sizes}}}{reduced}"
+
 
 Shapes = Sequence[Sequence[int]]
 

@@ -242,6 +242,7 @@ SPECS = (
         broadcast,
         unary_map(_broadcast_map),
         samples=_samples(((3,), (2, 1, 3), {"broadcast_sizes": (2, 1)})),
+        batch_dimensions=lambda _, rank: (),
     ),
     OpSpec(
         "stablehlo.reshape",

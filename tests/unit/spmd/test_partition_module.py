@@ -5,22 +5,22 @@ import re
 import pytest
 
 from hlo2tx8.frontend import shim
-from hlo2tx8.spmd.device_mesh import Mesh, Sharding
+from hlo2tx8.spmd.device_mesh import DeviceMesh, Sharding
 from hlo2tx8.spmd.partition_module import partition
 
 A, B, LOW, HIGH = ("a", 1), ("b", 1), ("a", 1), ("a", 2)
-MESH = Mesh({LOW: 2, HIGH: 2, B: 2}, tuple(range(8)))
+MESH = DeviceMesh({LOW: 2, HIGH: 2, B: 2}, tuple(range(8)))
 
 
 def test_places_of_axes_and_their_parts():
-    assert [list(p.devices) for p in MESH.places(Sharding(((B,), ())))] == [[0, 2, 4, 6, 1, 3, 5, 7]]
-    assert [list(p.devices) for p in MESH.places(Sharding(((HIGH, B),)))] == [[0, 4, 1, 5, 2, 6, 3, 7]]
-    assert [list(p.devices) for p in MESH.places(Sharding(((HIGH,),)), (B,))] == [[0, 4, 2, 6], [1, 5, 3, 7]]
-    assert MESH.groups((HIGH, LOW)) == [[0, 4, 2, 6], [1, 5, 3, 7]]
+    assert [list(p.devices) for p in MESH.tile_assignments(Sharding(((B,), ())))] == [[0, 2, 4, 6, 1, 3, 5, 7]]
+    assert [list(p.devices) for p in MESH.tile_assignments(Sharding(((HIGH, B),)))] == [[0, 4, 1, 5, 2, 6, 3, 7]]
+    assert [list(p.devices) for p in MESH.tile_assignments(Sharding(((HIGH,),)), (B,))] == [[0, 4, 2, 6], [1, 5, 3, 7]]
+    assert MESH.replica_groups((HIGH, LOW)) == [[0, 4, 2, 6], [1, 5, 3, 7]]
 
 
 def test_only_even_cuts():
-    assert MESH.fitted(Sharding(((LOW, HIGH), (B,))), (6, 3)) == Sharding(((LOW,), ()))
+    assert MESH.evenly(Sharding(((LOW, HIGH), (B,))), (6, 3)) == Sharding(((LOW,), ()))
 
 
 def local(body: str, arguments: str, results: str, kind: str = "8x4xf32") -> str:
@@ -39,7 +39,7 @@ def local(body: str, arguments: str, results: str, kind: str = "8x4xf32") -> str
 
 
 def collectives(text: str) -> list[str]:
-    return re.findall(r"(?:stablehlo\.|@)(all_\w+|tx8_move|collective_\w+)", text)
+    return re.findall(r"(?:stablehlo\.|@)(all_\w+|tx8_reshard|collective_\w+)", text)
 
 
 MAXIMUM = (
@@ -57,10 +57,10 @@ CASES = {
     "product over what is cut": (PRODUCT, '[{}, {"x"}];[{"x"}, {}]', "[{}, {}]", "8x8xf32", ["all_reduce"]),
     "product, parts of sums": (PARTS, '[{}, {"x"}];[{"x"}, {}]', SUMMANDS, "8x8xf32", []),
     "rows elsewhere": (ABS, '[{"x"}, {}];[{}, {}]', '[{}, {"x"}]', "8x4xf32", ["all_to_all"]),
-    "other order": (ABS, '[{"x", "y"}, {}];[{}, {}]', '[{"y", "x"}, {}]', "8x4xf32", ["tx8_move"]),
+    "other order": (ABS, '[{"x", "y"}, {}];[{}, {}]', '[{"y", "x"}, {}]', "8x4xf32", ["tx8_reshard"]),
     "backwards": (
         "%r = stablehlo.reverse %a, dims = [0] : tensor<8x4xf32>",
-        '[{"x"}, {"y"}];[{}, {}]', '[{"x"}, {"y"}]', "8x4xf32", ["all_gather", "tx8_move"],
+        '[{"x"}, {"y"}];[{}, {}]', '[{"x"}, {"y"}]', "8x4xf32", ["all_gather", "tx8_reshard"],
     ),
 }  # fmt: skip
 

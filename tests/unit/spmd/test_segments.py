@@ -6,8 +6,8 @@ from xdsl.ir import Operation
 
 from hlo2tx8.errors import HostError
 from hlo2tx8.frontend import load
-from hlo2tx8.spmd.collectives import exchange_of
-from hlo2tx8.spmd.segments import Exchange, Loop, Segment, Split, split
+from hlo2tx8.spmd.collectives import collective_of
+from hlo2tx8.spmd.segments import HostLoop, HostOp, Segment, SegmentedRegion, segment_program
 
 TYPES = "(tensor<2xf32>) -> tensor<2xf32>"
 SUM = f""""stablehlo.all_reduce"(%{{value}}) <{{{{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}}}}> ({{{{
@@ -16,8 +16,8 @@ SUM = f""""stablehlo.all_reduce"(%{{value}}) <{{{{replica_groups = dense<[[0, 1]
         stablehlo.return %z : tensor<f32> }}}}) : {TYPES}"""
 
 
-def split_main(body: str) -> Split | None:
-    return split(load(f"module {{ func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {{\n{body}\n}} }}"))
+def split_main(body: str) -> SegmentedRegion | None:
+    return segment_program(load(f"module {{ func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {{\n{body}\n}} }}"))
 
 
 def operation(text: str) -> Operation:
@@ -41,7 +41,7 @@ def test_operations_run_as_early_as_they_can():
       return %3 : tensor<2xf32>""")
     assert found is not None
     first, exchange, last = found.steps
-    assert isinstance(first, Segment) and isinstance(exchange, Exchange) and isinstance(last, Segment)
+    assert isinstance(first, Segment) and isinstance(exchange, HostOp) and isinstance(last, Segment)
     names = [[op.name for op in next(iter(s.module.body.block.ops)).regions[0].block.ops] for s in (first, last)]
     assert names == [["stablehlo.add", "stablehlo.sine", "func.return"], ["stablehlo.multiply", "func.return"]]
     assert first.inputs == (0,) and exchange.inputs == first.outputs[:1] and found.results == last.outputs
@@ -78,10 +78,10 @@ def test_a_loop_is_a_step_that_reads_what_its_body_does():
     found = split_main(LOOP.format(bound="%c3"))
     assert found is not None
     before, loop = found.steps
-    assert isinstance(before, Segment) and isinstance(loop, Loop)
-    assert loop.turns == 3 and len(loop.inputs) == 3 and loop.inputs[2] in before.outputs
+    assert isinstance(before, Segment) and isinstance(loop, HostLoop)
+    assert loop.trip_count == 3 and len(loop.inputs) == 3 and loop.inputs[2] in before.outputs
     kinds = [type(step) for step in loop.body.steps]
-    assert kinds == [Segment, Exchange]
+    assert kinds == [Segment, HostOp]
     assert found.results == loop.outputs[1:]
 
 
@@ -89,12 +89,12 @@ def test_a_loop_without_a_number_of_turns_keeps_its_condition():
     found = split_main(LOOP.format(bound="%i"))
     assert found is not None
     loop = found.steps[-1]
-    assert isinstance(loop, Loop) and loop.turns is None
+    assert isinstance(loop, HostLoop) and loop.trip_count is None
     assert [type(step) for step in loop.condition.steps] == [Segment]
 
 
 def test_chips_that_work_together_must_agree():
-    work = exchange_of(operation(SUM.format(value="a")), 2, 1)
+    work = collective_of(operation(SUM.format(value="a")), 2, 1)
     with pytest.raises(HostError, match="disagree"):
         work({0: [np.zeros(2, np.float32)]})
 
@@ -120,5 +120,5 @@ CASES = (
 def test_groups_of_a_sum(attributes: str, replicas: int, partitions: int, expected: list[int]):
     text = SUM.format(value="a").replace("replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>", attributes)
     op = operation(text)
-    rows = exchange_of(op, replicas, partitions)({i: [np.full(2, i, np.float32)] for i in range(4)})
+    rows = collective_of(op, replicas, partitions)({i: [np.full(2, i, np.float32)] for i in range(4)})
     np.testing.assert_array_equal([rows[i][0][0] for i in range(4)], expected)
