@@ -2,6 +2,7 @@
 Python loaders. Without a compiler there are none, which is no error."""
 
 import platform
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from setuptools.command.build_ext import build_ext
 
 NATIVE = Path("hlo2tx8/device/native")
 PLUGIN = Path("hlo2tx8/pjrt/native")
+# Each writes headers into the folder it is given.
+GENERATORS = ("hlo2tx8.device.native.generate", "hlo2tx8.pjrt.header")
 # Value-safe options only: no fused multiply-add, no fast-math; traps and errno are not observed, integers wrap.
 OPTIONS = [
     "-O3",
@@ -38,7 +41,16 @@ def levels() -> dict[str, list[str]]:
 
 
 class BuildCore(build_ext):
-    """Plain libraries: no Python symbol to export, objects of each level apart."""
+    """Plain libraries: no Python symbol to export, objects of each level apart, headers generated from the Python declarations."""
+
+    def build_extensions(self) -> None:
+        folder = Path(self.build_temp).absolute() / "generated"
+        for module in GENERATORS:
+            subprocess.run([sys.executable, "-m", module, str(folder)], cwd=Path(__file__).parent, check=True)
+        for extension in self.extensions:
+            extension.include_dirs.append(str(folder))
+            extension.depends += [str(path) for path in sorted(folder.glob("*.h"))]
+        super().build_extensions()
 
     def get_export_symbols(self, ext: Extension) -> list[str]:
         return []

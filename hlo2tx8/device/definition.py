@@ -27,10 +27,9 @@ from hlo2tx8.device.isa.ct_logic import CtBitsBinary, CtBitsNot, CtBitsUnit, CtB
 from hlo2tx8.device.isa.ct_move import CtConvert, CtMaskMove
 from hlo2tx8.device.isa.ct_pool import CtPool, CtPoolForm, CtPoolIndexed
 from hlo2tx8.device.isa.ct_reduce import CtReduce
-from hlo2tx8.device.isa.ct_relation_bits import CT_BIT_RELATIONS
 from hlo2tx8.device.isa.dte import DteForm, DteGather
 from hlo2tx8.device.isa.encoding import Record
-from hlo2tx8.device.isa.fields import Engine, Operands
+from hlo2tx8.device.isa.fields import Operands
 from hlo2tx8.device.isa.kc_function import KcFunction, KcVReducePrecision
 from hlo2tx8.device.isa.kc_move import KcVConvert, KcVGather, KcVIota, KcVScatter, KcVSelect
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
@@ -63,7 +62,7 @@ def _ct_arith(m: TileMachine, record: Record, o: Operands, values: Sequence[np.n
     rounded = float_rules.round_to(result.astype(np.float32) if truth else result, o.fmt)
     if m.keeps_status:
         m.status |= status.of_elements(record.kind, wide, rounded)
-    if record.kind in CT_BIT_RELATIONS:
+    if record.kind.FORM == "RELATION_BITS":
         m.write(o["dst"], np.packbits(result, bitorder="little"), Format.BOOL)
         return
     m.write(o["dst"], rounded, o.fmt)
@@ -83,8 +82,8 @@ def _ct_function(m: TileMachine, record: Record, o: Operands) -> None:
 
     x = m.read(o["src"], o["n"], o.fmt)
     value = float_rules.canonical_nan(approx.evaluate(record.kind.FUNCTION, x, fmt_name=o.fmt.name), o.fmt)
-    if m.keeps_status and record.kind.ENGINE is Engine.CT:
-        m.status |= status.of_elements(record.kind, [x], value, record.kind.FUNCTION)
+    if m.keeps_status:
+        m.status |= status.of_elements(record.kind, [x], value)
     m.write(o["dst"], value, o.fmt)
 
 

@@ -71,5 +71,5 @@ def exp_low_precision(m: TileMachine, record: Record, o: Operands) -> None:
     x = m.read(o["src"], o["n"], o.fmt)
     value = float_rules.canonical_nan(approx.evaluate("exp", x, fmt_name=fmt.name), fmt)
     if m.keeps_status:
-        m.status |= status.of_elements(record.kind, [x], value, "exp")
+        m.status |= status.of_elements(record.kind, [x], value)
     m.write(o["dst"], value, o.fmt)

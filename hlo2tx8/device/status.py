@@ -5,15 +5,14 @@ engine; not by what acts on bits, and not on the kernel core. Accumulating instr
 report INEXACT, and judge all their elements together.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import IntFlag
-from typing import Any
 
 import numpy as np
 
-from hlo2tx8.device import float_rules
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.base import Instruction
+from hlo2tx8.device.isa.exactness import SILENT
 
 
 class Status(IntFlag):
@@ -27,71 +26,14 @@ class Status(IntFlag):
     OUT_OF_RANGE = 16  # a conversion to integers of NaN, or of a number beyond the format's largest or smallest
 
 
-def _sum_is_exact(r: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The error of an FP64 sum is itself a number."""
-    s = x + y
-    back = s - x
-    return ((x - (s - back)) + (y - back) == 0) & (s == r)
-
-
-def _difference_is_exact(r: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return _sum_is_exact(r, x, -y)
-
-
-def _product_is_exact(r: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Products of two FP32 numbers are exact in FP64."""
-    return x * y == r
-
-
-def _quotient_is_exact(r: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return r * y == x
-
-
-def _root_is_exact(r: np.ndarray, x: np.ndarray, _: np.ndarray) -> np.ndarray:
-    return r * r == x
-
-
-def _reciprocal_is_exact(r: np.ndarray, x: np.ndarray, _: np.ndarray) -> np.ndarray:
-    return r * x == 1
-
-
-def _rsqrt_is_exact(r: np.ndarray, x: np.ndarray, _: np.ndarray) -> np.ndarray:
-    """Only roots of powers of two are, and there the product is exact."""
-    return (np.frexp(r)[0] == 0.5) & (r * r * x == 1)
-
-
-def _leaky_relu_is_exact(r: np.ndarray, x: np.ndarray, slope: np.ndarray) -> np.ndarray:
-    return (x > 0) | (x * slope == r)
-
-
-_EXACT: tuple[tuple[Any, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]], ...] = (
-    (np.add, _sum_is_exact),
-    (np.subtract, _difference_is_exact),
-    (np.multiply, _product_is_exact),
-    (np.divide, _quotient_is_exact),
-    (np.square, _product_is_exact),
-    (np.sqrt, _root_is_exact),
-    (float_rules.reciprocal, _reciprocal_is_exact),
-    (float_rules.reciprocal_sqrt, _rsqrt_is_exact),
-    (float_rules.leaky_relu, _leaky_relu_is_exact),
-)
-"""By COMPUTE: is r the exact result of x and y, which of one operand is x again? Others always give it."""
-
-
-def of_elements(kind: type[Instruction], operands: Sequence[np.ndarray], result: np.ndarray, function: str = "") -> Status:
-    """Of float operands and results in their formats; `function` is the name of the one the instruction computes, if any."""
+def of_elements(kind: type[Instruction], operands: Sequence[np.ndarray], result: np.ndarray) -> Status:
+    """The bits that an elementwise instruction sets for float operands and results in their formats."""
+    if kind.EXACT is SILENT:
+        return Status.NONE
     wide, r = [v.astype(np.float64) for v in operands], result.astype(np.float64)
     finite = np.logical_and.reduce([np.isfinite(v) for v in wide])
-    compute = getattr(kind, "COMPUTE", None)
-    pole = np.zeros_like(finite)
-    if compute is np.divide or compute in (float_rules.reciprocal, float_rules.reciprocal_sqrt) or function in ("log", "log2"):
-        pole = wide[-1] == 0
-    if function:
-        exact = (wide[0] == 0) & (function != "softplus")
-    else:
-        is_exact = next((test for of, test in _EXACT if of is compute), None)
-        exact = is_exact(r, wide[0], wide[-1]) if is_exact else np.ones_like(finite)
-    return _status(wide, r, finite & ~pole, exact)
+    is_pole = wide[-1] == 0 if kind.HAS_POLES else np.zeros_like(finite)
+    return _status(wide, r, finite & ~is_pole, kind.EXACT.test(r, wide[0], wide[-1]))
 
 
 def _status(wide: Sequence[np.ndarray], r: np.ndarray, is_regular: np.ndarray, exact: np.ndarray) -> Status:

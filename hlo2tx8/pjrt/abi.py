@@ -1,6 +1,6 @@
 """The PJRT C API 0.112 as data: the order of its function table and the argument structures of what is implemented.
 
-`argument_struct("Buffer_Device")` is the ctypes class of PJRT_Buffer_Device_Args; `native/abi.h` is generated from the same
+`argument_struct("Buffer_Device")` is the ctypes class of PJRT_Buffer_Device_Args; `abi.h` is generated from the same
 lines. Every structure begins with `struct_size` and `extension_start`. jaxlib's public header is the source.
 """
 

@@ -1,11 +1,10 @@
-"""Writes `native/abi.h` from the tables of abi.py: `python -m hlo2tx8.pjrt.header [--check]`."""
+"""Writes `abi.h` from the tables of abi.py into a folder: `python -m hlo2tx8.pjrt.header FOLDER`. The build calls this."""
 
 import sys
 from pathlib import Path
 
 from hlo2tx8.pjrt.abi import arguments
 
-PATH = Path(__file__).with_name("native") / "abi.h"
 C_TYPES = {"p": "void *", "z": "size_t ", "q": "int64_t ", "i": "int32_t ", "f": "float ", "b": "bool "}
 
 
@@ -22,14 +21,13 @@ def header_text() -> str:
     return "\n".join([*lines, "#endif", ""])
 
 
-def main(arguments: list[str]) -> int:
-    """0 if written or, with --check, up to date; 1 otherwise."""
-    text = header_text()
-    if "--check" in arguments:
-        return 0 if PATH.exists() and PATH.read_text() == text else 1
-    PATH.write_text(text)
-    return 0
+def write(folder: Path) -> None:
+    """Writes `abi.h` if it is not there as it should be."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path, text = folder / "abi.h", header_text()
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    write(Path(sys.argv[1]))

@@ -9,10 +9,6 @@
 
 #include "core.h"
 
-#ifndef NUM_OPCODES
-#error "-DNUM_OPCODES=n: opcodes are below n"
-#endif
-
 #define NUM_SLOTS 3
 #define MOST_SLOT_BYTES 8192
 #define SPM_BYTES (1 << 16)
@@ -63,7 +59,7 @@ static void damage(u64 *code, i64 n) {
 static void fill(u64 *code, i64 n) {
     const int is_plausible = below(3) > 0;
     for (i64 i = 0; i < n * RECORD_WORDS; i++) code[i] = below(2) ? edge() : below(4) ? below(4096) : draw();
-    for (i64 i = 0; is_plausible && i < n; i++) code[i * RECORD_WORDS] = below(NUM_OPCODES) | below(17) << 16 | below(17) << 24 | (below(8) ? 0 : below(5)) << 32;
+    for (i64 i = 0; is_plausible && i < n; i++) code[i * RECORD_WORDS] = below(NUM_OPCODES + 1) | below(17) << 16 | below(17) << 24 | (below(8) ? 0 : below(5)) << 32;
     for (i64 i = 0; is_plausible && i < n; i++) code[i * RECORD_WORDS + 1] = below(4) ? 0 : below(1 << 12);
 }
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from mutate import base_program
 
-from hlo2tx8.device.isa import INSTRUCTIONS
 from hlo2tx8.device.isa.encoding import encode_records
+from hlo2tx8.device.native import generate
 
 HERE = Path(__file__).parent
 NATIVE = HERE.parents[1] / "hlo2tx8" / "device" / "native"
@@ -25,11 +25,13 @@ NUM_PROGRAMS = 400
 
 def build(directory: Path) -> Path:
     """The program that feeds the core."""
-    program = directory / "fuzz_core"
+    program, headers = directory / "fuzz_core", directory / "generated"
+    generate.write(headers)
     sources = [*sorted(NATIVE.glob("*.c")), HERE / "fuzz_core.c"]
     compiler = os.environ.get("CC", "cc")
-    opcodes = f"-DNUM_OPCODES={max(cls.OPCODE for cls in INSTRUCTIONS) + 2}"
-    subprocess.run([compiler, *OPTIONS, *LEVEL, opcodes, f"-I{NATIVE}", *map(str, sources), "-lm", "-o", str(program)], check=True)
+    subprocess.run(
+        [compiler, *OPTIONS, *LEVEL, f"-I{NATIVE}", f"-I{headers}", *map(str, sources), "-lm", "-o", str(program)], check=True
+    )
     return program
 
 

@@ -37,7 +37,7 @@ EXACT: dict[str, tuple[Callable[[Any], Any], tuple[float, float]]] = {
     "log1p": (MP.log1p, (-1.0, float("inf"))),
     "softplus": (lambda x: MP.log1p(MP.exp(x)), ALL),
 }
-FUNCTIONS = [cls for cls in INSTRUCTIONS if hasattr(cls, "FUNCTION")]
+FUNCTIONS = [cls for cls in INSTRUCTIONS if cls.FUNCTION and not cls.IS_LOW_PRECISION]
 MANTISSA = {Format.FP16: 10, Format.BF16: 7, Format.FP32: 23, Format.TF32: 10, Format.FP64: 52}
 
 

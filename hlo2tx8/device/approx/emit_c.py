@@ -1,4 +1,4 @@
-"""Write the programs as C: `python -m hlo2tx8.device.approx.emit_c [--check]` makes `device/native/approx.h`.
+"""The programs as C: the text of `approx.h`, which the build writes for the native core.
 
 One `static inline` function per program, one statement per step; the compiler must keep IEEE semantics. Programs in f32 are there
 once more for some vectors of 16 at once where the host has AVX-512, which clamps and scales in one operation each.
@@ -8,8 +8,6 @@ FAST_<NAME>_<FORMAT> is 1 where rounding an f32 program, APPROX_<NAME>_<FORMAT>,
 
 import math
 import re
-import sys
-from pathlib import Path
 
 import numpy as np
 
@@ -18,7 +16,6 @@ from hlo2tx8.device.approx.evaluate import run, table_values
 from hlo2tx8.device.approx.program import Program, Step
 from hlo2tx8.device.approx.rounding import round_to_half, widen_half
 
-PATH = Path(__file__).parents[1] / "native" / "approx.h"
 _C_TYPES = {"f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "_Bool"}
 _UNSIGNED = {"i32": "uint32_t", "i64": "uint64_t"}
 _WIDE_TYPES = {"f32": "__m512", "i32": "__m512i", "bool": "__mmask16"}
@@ -230,17 +227,3 @@ def header_text() -> str:
     ]
     parts += [wide_text(approx.program(name, "f32")) for name in approx.SINGLE + approx.HALF]
     return "\n".join([*parts, "#endif\n", "#endif\n"])
-
-
-def main(arguments: list[str]) -> int:
-    """0 if written or, with --check, up to date; 1 otherwise."""
-    text = header_text()
-    if "--check" in arguments:
-        return 0 if PATH.exists() and PATH.read_text() == text else 1
-    PATH.parent.mkdir(exist_ok=True)
-    PATH.write_text(text)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

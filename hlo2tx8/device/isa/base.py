@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from struct import unpack
+from types import ModuleType
 from typing import Any, ClassVar, Self, TypeVar
 
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, StringAttr, TensorType, i64
@@ -17,6 +18,8 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from hlo2tx8.device.formats import Format, Rounding
+from hlo2tx8.device.isa.exactness import SILENT, UNSTATED, Exactness
+from hlo2tx8.device.isa.expressions import Expression
 from hlo2tx8.device.isa.fields import SPM_ROLES, Access, Constraint, Engine, Field, Operands, Role
 
 NUM_OPERAND_WORDS = 28
@@ -54,7 +57,36 @@ class Instruction(IRDLOperation):
     COST: ClassVar[int] = 1
     LAW: ClassVar[str] = ""
     COMPUTE: ClassVar[Any]
-    FUNCTION: ClassVar[str]
+    FUNCTION: ClassVar[str] = ""
+    """Name of the function of `device.approx` that it computes, if any."""
+
+    FORM: ClassVar[str]
+    """The routine of the native core that executes it, one of `enum form`."""
+    SHAPE: ClassVar[str] = "NONE"
+    """What its elements are computed of, one of `enum shape`: ONE vector, TWO, a vector and an IMMEDIATE, a UNIT or a UNIT_LOOP."""
+    EXPRESSION: ClassVar[Expression | None] = None
+    """What the core computes of each element of a float format."""
+    INTEGER_EXPRESSION: ClassVar[Expression | None] = None
+    """The same of integer formats."""
+    PRED_EXPRESSION: ClassVar[Expression | None] = None
+    """The same of PRED where the integers' expression is another."""
+    EXACT: ClassVar[Exactness] = SILENT
+    """Which of its results are exact: the others set INEXACT. SILENT sets no status bits."""
+    HAS_POLES: ClassVar[bool] = False
+    """Is the result infinite, without OVERFLOW, where the last operand is zero?"""
+    JOIN: ClassVar[str] = "ADD"
+    """How a reduction or pooling joins two elements: ADD, MAX or MIN."""
+    AVERAGES: ClassVar[bool] = False
+    """Is the joined element divided by the number of elements?"""
+    IS_LOW_PRECISION: ClassVar[bool] = False
+    """Is an FP32 result that of TF32?"""
+
+    FIRST: ClassVar[str]
+    SECOND: ClassVar[str]
+    SUFFIX: ClassVar[str]
+    SPELLING: ClassVar[str]
+    OFFSET: ClassVar[int]
+    """Of an operand form, see `families`: what its operands are called, and how names, mnemonics and opcodes follow."""
 
     dynamic = var_operand_def()
     static = prop_def(DenseArrayBase.constr(i64))
@@ -278,12 +310,27 @@ InstructionT = TypeVar("InstructionT", bound=type[Instruction])
 
 def instruction(cls: InstructionT) -> InstructionT:
     """Declares an instruction: its op name is `tx8.` and the mnemonic."""
+    if cls.EXACT is UNSTATED:
+        raise TypeError(f"{cls.__name__} does not say which of its results are EXACT")
     cls.name = f"tx8.{cls.MNEMONIC}"
     for base in cls.__mro__[: cls.__mro__.index(Instruction)]:
         # The op definition wants constants declared; a leaf states them without ceremony.
         annotations = base.__dict__.get("__annotations__", {})
         base.__annotations__ = {n: ClassVar[Any] for n in base.__dict__ if n.isupper()} | annotations
     return irdl_op_definition(cls)
+
+
+def declared(*modules: ModuleType) -> tuple[type[Instruction], ...]:
+    """The instructions that these modules declare, module by module in the order of the declarations."""
+    return tuple(
+        value
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, type)
+        and issubclass(value, Instruction)
+        and value.__module__ == module.__name__
+        and "OPCODE" in value.__dict__
+    )
 
 
 def opcodes(classes: Iterable[type[Instruction]]) -> dict[int, type[Instruction]]:

@@ -3,6 +3,8 @@
 from hlo2tx8.device import float_rules
 from hlo2tx8.device.isa.base import instruction
 from hlo2tx8.device.isa.ct_function import Transcendental
+from hlo2tx8.device.isa.exactness import ALWAYS, LEAKY, NEVER, OF_ZERO
+from hlo2tx8.device.isa.expressions import number
 from hlo2tx8.device.isa.forms import CtV
 
 
@@ -13,6 +15,8 @@ class CtRelu(CtV):
     MNEMONIC = "CGRATensor_ActOp_V_V_relu"
     OPCODE = 312
     COMPUTE = float_rules.relu
+    EXPRESSION = number("larger(x, 0)")
+    EXACT = ALWAYS
 
 
 @instruction
@@ -23,6 +27,7 @@ class CtSatRelu(CtV):
     OPCODE = 313
     LAW = "satrelu_bound"
     COMPUTE = float_rules.saturated_relu
+    FORM, EXACT = "SCALED", ALWAYS
 
 
 @instruction
@@ -33,6 +38,7 @@ class CtLeakyRelu(CtV):
     OPCODE = 314
     LAW = "leakyrelu_slope"
     COMPUTE = float_rules.leaky_relu
+    FORM, EXACT = "SCALED", LEAKY
 
 
 @instruction
@@ -42,6 +48,7 @@ class CtSoftplus(Transcendental):
     MNEMONIC = "CGRATensor_ActOp_V_V_softplus"
     OPCODE = 315
     FUNCTION = "softplus"
+    EXACT = NEVER
 
 
 @instruction
@@ -51,6 +58,6 @@ class CtExpLowPrecision(CtV):
     MNEMONIC = "CGRATensor_TransOp_V_V_exp_lp"
     OPCODE = 316
     COST = 2
-
-
-CT_ACTIVATIONS = (CtRelu, CtSatRelu, CtLeakyRelu, CtSoftplus, CtExpLowPrecision)
+    FUNCTION = "exp"
+    IS_LOW_PRECISION = True
+    EXACT = OF_ZERO

@@ -3,7 +3,10 @@
 import numpy as np
 
 from hlo2tx8.device import float_rules
+from hlo2tx8.device.isa import exactness
 from hlo2tx8.device.isa.base import instruction
+from hlo2tx8.device.isa.expressions import bits, double, number
+from hlo2tx8.device.isa.families import FourForms, Function
 from hlo2tx8.device.isa.forms import CtV, CtVS, CtVuV, CtVuVLoop, CtVV
 
 
@@ -14,6 +17,8 @@ class CtAbs(CtV):
     MNEMONIC = "CGRATensor_ArithOp_V_V_abs"
     OPCODE = 0
     COMPUTE = float_rules.absolute
+    EXPRESSION = bits("x & ~sign")
+    EXACT = exactness.SILENT
 
 
 @instruction
@@ -23,6 +28,8 @@ class CtNeg(CtV):
     MNEMONIC = "CGRATensor_ArithOp_V_V_neg"
     OPCODE = 1
     COMPUTE = float_rules.negate
+    EXPRESSION = bits("x ^ sign")
+    EXACT = exactness.SILENT
 
 
 @instruction
@@ -32,6 +39,9 @@ class CtRecip(CtV):
     MNEMONIC = "CGRATensor_ArithOp_V_V_recip"
     OPCODE = 2
     COMPUTE = float_rules.reciprocal
+    EXPRESSION = number("1 / x")
+    EXACT = exactness.RECIPROCAL
+    HAS_POLES = True
 
 
 @instruction
@@ -41,6 +51,8 @@ class CtSquare(CtV):
     MNEMONIC = "CGRATensor_ArithOp_V_V_square"
     OPCODE = 3
     COMPUTE = np.square
+    EXPRESSION = number("x * x")
+    EXACT = exactness.PRODUCT
 
 
 @instruction
@@ -50,6 +62,8 @@ class CtSqrt(CtV):
     MNEMONIC = "CGRATensor_ArithOp_V_V_sqrt"
     OPCODE = 4
     COMPUTE = np.sqrt
+    EXPRESSION = number("root(x)")
+    EXACT = exactness.ROOT
 
 
 @instruction
@@ -59,253 +73,28 @@ class CtRsqrt(CtV):
     MNEMONIC = "CGRATensor_ArithOp_V_V_rsqrt"
     OPCODE = 5
     COMPUTE = float_rules.reciprocal_sqrt
-
-
-@instruction
-class CtAddVV(CtVV):
-    """dst[i] = a[i] + b[i]."""
-
-    MNEMONIC = "CGRATensor_ArithOp_V_VV_add"
-    OPCODE = 16
-    COMPUTE = np.add
-
-
-@instruction
-class CtAddVS(CtVS):
-    """dst[i] = a[i] + imm."""
-
-    MNEMONIC = "CGRATensor_ArithOp_V_VS_add"
-    OPCODE = 17
-    COMPUTE = np.add
-
-
-@instruction
-class CtAddVuV(CtVuV):
-    """dst[i] = a[i] + unit[i mod u]."""
-
-    MNEMONIC = "CGRATensor_ArithOp_V_VuV_add"
-    OPCODE = 18
-    COMPUTE = np.add
-
-
-@instruction
-class CtAddVuVLoop(CtVuVLoop):
-    """dst[i] = a[i] + unit[r*u + i mod u]."""
-
-    MNEMONIC = "CGRATensor_ArithOp_V_VuV_add_loop"
-    OPCODE = 19
-    COMPUTE = np.add
-
-
-@instruction
-class CtSubVV(CtVV):
-    """dst[i] = a[i] - b[i]."""
-
-    MNEMONIC = "CGRATensor_ArithOp_V_VV_sub"
-    OPCODE = 20
-    COMPUTE = np.subtract
-
-
-@instruction
-class CtSubVS(CtVS):
-    """dst[i] = a[i] - imm."""
-
-    MNEMONIC = "CGRATensor_ArithOp_V_VS_sub"
-    OPCODE = 21
-    COMPUTE = np.subtract
-
-
-@instruction
-class CtSubVuV(CtVuV):
-    """dst[i] = a[i] - unit[i mod u]."""
-
-    MNEMONIC = "CGRATensor_ArithOp_V_VuV_sub"
-    OPCODE = 22
-    COMPUTE = np.subtract
-
-
-@instruction
-class CtSubVuVLoop(CtVuVLoop):
-    """dst[i] = a[i] - unit[r*u + i mod u]."""
-
-    MNEMONIC = "CGRATensor_ArithOp_V_VuV_sub_loop"
-    OPCODE = 23
-    COMPUTE = np.subtract
-
-
-@instruction
-class CtMulVV(CtVV):
-    """dst[i] = a[i] * b[i]."""
-
-    MNEMONIC = "CGRATensor_ArithOp_V_VV_mul"
-    OPCODE = 24
-    COMPUTE = np.multiply
-
-
-@instruction
-class CtMulVS(CtVS):
-    """dst[i] = a[i] * imm."""
-
-    MNEMONIC = "CGRATensor_ArithOp_V_VS_mul"
-    OPCODE = 25
-    COMPUTE = np.multiply
-
-
-@instruction
-class CtMulVuV(CtVuV):
-    """dst[i] = a[i] * unit[i mod u]."""
-
-    MNEMONIC = "CGRATensor_ArithOp_V_VuV_mul"
-    OPCODE = 26
-    COMPUTE = np.multiply
-
-
-@instruction
-class CtMulVuVLoop(CtVuVLoop):
-    """dst[i] = a[i] * unit[r*u + i mod u]."""
-
-    MNEMONIC = "CGRATensor_ArithOp_V_VuV_mul_loop"
-    OPCODE = 27
-    COMPUTE = np.multiply
-
-
-@instruction
-class CtDivVV(CtVV):
-    """dst[i] = a[i] / b[i]."""
-
-    MNEMONIC = "CGRATensor_ArithOp_V_VV_div"
-    OPCODE = 28
-    COMPUTE = np.divide
-
-
-@instruction
-class CtDivVS(CtVS):
-    """dst[i] = a[i] / imm."""
-
-    MNEMONIC = "CGRATensor_ArithOp_V_VS_div"
-    OPCODE = 29
-    COMPUTE = np.divide
-
-
-@instruction
-class CtDivVuV(CtVuV):
-    """dst[i] = a[i] / unit[i mod u]."""
-
-    MNEMONIC = "CGRATensor_ArithOp_V_VuV_div"
-    OPCODE = 30
-    COMPUTE = np.divide
-
-
-@instruction
-class CtDivVuVLoop(CtVuVLoop):
-    """dst[i] = a[i] / unit[r*u + i mod u]."""
-
-    MNEMONIC = "CGRATensor_ArithOp_V_VuV_div_loop"
-    OPCODE = 31
-    COMPUTE = np.divide
-
-
-@instruction
-class CtMaxVV(CtVV):
-    """dst[i] = max(a[i], b[i]), NaN if one is NaN, -0 < +0."""
-
-    MNEMONIC = "CGRATensor_ArithOp_V_VV_max"
-    OPCODE = 32
-    COMPUTE = float_rules.maximum
-
-
-@instruction
-class CtMaxVS(CtVS):
-    """dst[i] = max(a[i], imm), NaN if one is NaN, -0 < +0."""
-
-    MNEMONIC = "CGRATensor_ArithOp_V_VS_max"
-    OPCODE = 33
-    COMPUTE = float_rules.maximum
-
-
-@instruction
-class CtMaxVuV(CtVuV):
-    """dst[i] = max(a[i], unit[i mod u]), NaN if one is NaN, -0 < +0."""
-
-    MNEMONIC = "CGRATensor_ArithOp_V_VuV_max"
-    OPCODE = 34
-    COMPUTE = float_rules.maximum
-
-
-@instruction
-class CtMaxVuVLoop(CtVuVLoop):
-    """dst[i] = max(a[i], unit[r*u + i mod u]), NaN if one is NaN, -0 < +0."""
-
-    MNEMONIC = "CGRATensor_ArithOp_V_VuV_max_loop"
-    OPCODE = 35
-    COMPUTE = float_rules.maximum
-
-
-@instruction
-class CtMinVV(CtVV):
-    """dst[i] = min(a[i], b[i]), NaN if one is NaN, -0 < +0."""
-
-    MNEMONIC = "CGRATensor_ArithOp_V_VV_min"
-    OPCODE = 36
-    COMPUTE = float_rules.minimum
-
-
-@instruction
-class CtMinVS(CtVS):
-    """dst[i] = min(a[i], imm), NaN if one is NaN, -0 < +0."""
-
-    MNEMONIC = "CGRATensor_ArithOp_V_VS_min"
-    OPCODE = 37
-    COMPUTE = float_rules.minimum
-
-
-@instruction
-class CtMinVuV(CtVuV):
-    """dst[i] = min(a[i], unit[i mod u]), NaN if one is NaN, -0 < +0."""
-
-    MNEMONIC = "CGRATensor_ArithOp_V_VuV_min"
-    OPCODE = 38
-    COMPUTE = float_rules.minimum
-
-
-@instruction
-class CtMinVuVLoop(CtVuVLoop):
-    """dst[i] = min(a[i], unit[r*u + i mod u]), NaN if one is NaN, -0 < +0."""
-
-    MNEMONIC = "CGRATensor_ArithOp_V_VuV_min_loop"
-    OPCODE = 39
-    COMPUTE = float_rules.minimum
-
-
-CT_ARITHMETIC = (
-    CtAbs,
-    CtNeg,
-    CtRecip,
-    CtSquare,
-    CtSqrt,
-    CtRsqrt,
-    CtAddVV,
-    CtAddVS,
-    CtAddVuV,
-    CtAddVuVLoop,
-    CtSubVV,
-    CtSubVS,
-    CtSubVuV,
-    CtSubVuVLoop,
-    CtMulVV,
-    CtMulVS,
-    CtMulVuV,
-    CtMulVuVLoop,
-    CtDivVV,
-    CtDivVS,
-    CtDivVuV,
-    CtDivVuVLoop,
-    CtMaxVV,
-    CtMaxVS,
-    CtMaxVuV,
-    CtMaxVuVLoop,
-    CtMinVV,
-    CtMinVS,
-    CtMinVuV,
-    CtMinVuVLoop,
+    EXPRESSION = double("1.0 / sqrt(x)")
+    EXACT = exactness.RECIPROCAL_ROOT
+    HAS_POLES = True
+
+
+ARITHMETIC = FourForms(__name__, "Ct", "ArithOp", "dst[i] = {}.", (CtVV, CtVS, CtVuV, CtVuVLoop))
+
+CtAddVV, CtAddVS, CtAddVuV, CtAddVuVLoop = ARITHMETIC.declare(
+    Function("add", 16, "{a} + {b}", np.add, number("x + y"), exactness.SUM)
+)
+CtSubVV, CtSubVS, CtSubVuV, CtSubVuVLoop = ARITHMETIC.declare(
+    Function("sub", 20, "{a} - {b}", np.subtract, number("x - y"), exactness.DIFFERENCE)
+)
+CtMulVV, CtMulVS, CtMulVuV, CtMulVuVLoop = ARITHMETIC.declare(
+    Function("mul", 24, "{a} * {b}", np.multiply, number("x * y"), exactness.PRODUCT)
+)
+CtDivVV, CtDivVS, CtDivVuV, CtDivVuVLoop = ARITHMETIC.declare(
+    Function("div", 28, "{a} / {b}", np.divide, number("x / y"), exactness.QUOTIENT, has_poles=True)
+)
+CtMaxVV, CtMaxVS, CtMaxVuV, CtMaxVuVLoop = ARITHMETIC.declare(
+    Function("max", 32, "max({a}, {b}), NaN if one is NaN, -0 < +0", float_rules.maximum, number("larger(x, y)"), exactness.ALWAYS)
+)
+CtMinVV, CtMinVS, CtMinVuV, CtMinVuVLoop = ARITHMETIC.declare(
+    Function("min", 36, "min({a}, {b}), NaN if one is NaN, -0 < +0", float_rules.minimum, number("smaller(x, y)"), exactness.ALWAYS)
 )

@@ -2,6 +2,7 @@
 
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.base import instruction
+from hlo2tx8.device.isa.exactness import SILENT
 from hlo2tx8.device.isa.extents import Elements
 from hlo2tx8.device.isa.fields import Field, Role, vector
 from hlo2tx8.device.isa.forms import COUNT, CtInstruction, CtV, packed, whole_bytes
@@ -16,6 +17,7 @@ def _one(name: str) -> Field:
 class CtCount(CtInstruction):
     """dst = the number of src[i] that are not 0, an INT32; NaN counts."""
 
+    FORM = "COUNT"
     MNEMONIC = "CGRATensor_PeriOp_S_V_count"
     OPCODE = 320
     FIELDS = (_one("dst"), vector("src", Role.SPM_READ), COUNT)
@@ -24,6 +26,7 @@ class CtCount(CtInstruction):
 class CtExtreme(CtInstruction):
     """dst = an extreme of src, one element; index = the first i it is at, an INT32; the first NaN if there is one."""
 
+    FORM = "EXTREME"
     FIELDS = (
         Field("dst", Role.SPM_WRITE, Elements()),
         _one("index"),
@@ -52,6 +55,7 @@ class CtArgMin(CtExtreme):
 class CtBitToFloat(CtInstruction):
     """dst[i] = 1.0 if bit i of src else 0.0."""
 
+    FORM = "BIT_TO_FLOAT"
     MNEMONIC = "CGRATensor_PeriOp_V_V_bit2fp"
     OPCODE = 323
     FIELDS = (vector("dst", Role.SPM_WRITE), packed("src", Role.SPM_READ), COUNT)
@@ -62,6 +66,7 @@ class CtBitToFloat(CtInstruction):
 class CtBitCount(CtInstruction):
     """dst = a count of the bits of src; its law is not published."""
 
+    FORM = "UNPUBLISHED"
     MNEMONIC = "CGRATensor_PeriOp_S_bV_bitcount"
     OPCODE = 324
     FORMATS = (Format.BOOL,)
@@ -74,6 +79,7 @@ class CtBitCount(CtInstruction):
 class CtFactorize(CtInstruction):
     """dst, dst1, dst2 = the parts of each src[i]; their law is not published."""
 
+    FORM = "UNPUBLISHED"
     MNEMONIC = "CGRATensor_PeriOp_V_V_fp32_factorize"
     OPCODE = 325
     FORMATS = (Format.FP32,)
@@ -98,6 +104,7 @@ def _image_bytes(prefix: str) -> Field:
 class CtBilinear(CtInstruction):
     """dst = src [batch, h, w, c] interpolated to [batch, out_h, out_w, c]; which points are read is not published."""
 
+    FORM = "UNPUBLISHED"
     MNEMONIC = "CGRATensor_PeriOp_T_T_bilinear"
     OPCODE = 326
     FIELDS = (
@@ -111,6 +118,7 @@ class CtBilinear(CtInstruction):
 class CtLookup(CtInstruction):
     """dst[i] = table[src[i]]; what src[i] counts is not published."""
 
+    FORM = "UNPUBLISHED"
     FIELDS = (
         vector("dst", Role.SPM_WRITE),
         vector("src", Role.SPM_READ),
@@ -144,6 +152,7 @@ class CtLookup32(CtLookup):
 class CtRandom(CtInstruction):
     """dst = n random numbers from the states src and src1, whose next ones are dst1 and dst2; the generator is not published."""
 
+    FORM = "UNPUBLISHED"
     MNEMONIC = "CGRATensor_PeriOp_V_rand_gen"
     OPCODE = 329
     FIELDS = (
@@ -161,6 +170,7 @@ class CtRandom(CtInstruction):
 class CtElementMask(CtV):
     """dst[i] = src[i] * scale or 0, at random with a probability; the law is not published."""
 
+    FORM, EXACT = "UNPUBLISHED", SILENT
     MNEMONIC = "CGRATensor_PeriOp_V_V_elem_mask"
     OPCODE = 330
     FIELDS = (*CtV.FIELDS, Field("scale", Role.IMMEDIATE), Field("probability", Role.IMMEDIATE))
@@ -171,6 +181,7 @@ class CtElementMask(CtV):
 class CtMaskGather(CtInstruction):
     """dst = the elements of src that a mask of indices picks; their order is not published."""
 
+    FORM = "UNPUBLISHED"
     MNEMONIC = "CGRATensor_DataMoveOp_V_V_maskgather"
     OPCODE = 331
     FIELDS = (
@@ -186,25 +197,9 @@ class CtMaskGather(CtInstruction):
 class CtMaskGatherBits(CtInstruction):
     """dst = the elements of src that packed bools pick; their order is not published."""
 
+    FORM = "UNPUBLISHED"
     MNEMONIC = "CGRATensor_DataMoveOp_V_bV_maskgather"
     OPCODE = 332
     FIELDS = (vector("dst", Role.SPM_WRITE), vector("src", Role.SPM_READ), packed("mask", Role.SPM_READ), COUNT)
     CONSTRAINTS = (whole_bytes("n"),)
     LAW = "maskgather"
-
-
-CT_AUXILIARY = (
-    CtCount,
-    CtArgMax,
-    CtArgMin,
-    CtBitToFloat,
-    CtBitCount,
-    CtFactorize,
-    CtBilinear,
-    CtLookup16,
-    CtLookup32,
-    CtRandom,
-    CtElementMask,
-    CtMaskGather,
-    CtMaskGatherBits,
-)

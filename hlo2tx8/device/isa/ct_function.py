@@ -1,12 +1,14 @@
 """CT transcendental and activation functions; their values are those of `device.approx`."""
 
 from hlo2tx8.device.isa.base import instruction
+from hlo2tx8.device.isa.exactness import OF_ZERO
 from hlo2tx8.device.isa.forms import CtV
 
 
 class Transcendental(CtV):
     """dst[i] = FUNCTION(src[i]), correctly rounded in 16-bit formats."""
 
+    EXACT = OF_ZERO
     COST = 4
 
 
@@ -17,6 +19,7 @@ class CtLog2(Transcendental):
     MNEMONIC = "CGRATensor_TransOp_V_V_log2"
     OPCODE = 72
     FUNCTION = "log2"
+    HAS_POLES = True
 
 
 @instruction
@@ -26,6 +29,7 @@ class CtLn(Transcendental):
     MNEMONIC = "CGRATensor_TransOp_V_V_ln"
     OPCODE = 73
     FUNCTION = "log"
+    HAS_POLES = True
 
 
 @instruction
@@ -80,15 +84,3 @@ class CtSigmoid(Transcendental):
     MNEMONIC = "CGRATensor_ActOp_V_V_sigmoid"
     OPCODE = 79
     FUNCTION = "logistic"
-
-
-CT_FUNCTIONS = (
-    CtLog2,
-    CtLn,
-    CtPow2,
-    CtExp,
-    CtSin,
-    CtCos,
-    CtTanh,
-    CtSigmoid,
-)

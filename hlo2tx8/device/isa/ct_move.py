@@ -2,6 +2,7 @@
 
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa.base import instruction
+from hlo2tx8.device.isa.exactness import ALWAYS
 from hlo2tx8.device.isa.fields import Constraint, Field, Role, vector
 from hlo2tx8.device.isa.forms import COUNT, CT_FLOATS, CtInstruction
 
@@ -26,6 +27,7 @@ class CtConvert(CtInstruction):
     a carry rounds away from zero.
     """
 
+    FORM, SHAPE, EXACT = "CONVERT_CT", "ONE", ALWAYS  # the exactness of conversions is a rule of its own, see device.status
     MNEMONIC = "CGRATensor_ConvertOp_V_V_convert"
     OPCODE = 84
     FORMATS = CT_CONVERT_FORMATS
@@ -50,6 +52,7 @@ class CtConvert(CtInstruction):
 class CtMaskMove(CtInstruction):
     """dst[i] = src[i] where mask[i] != 0; the mask, `fmt2`, is INT8 or in the format of src, where -0 is 0 and NaN is not."""
 
+    FORM = "MASK_MOVE"
     MNEMONIC = "CGRATensor_DataMoveOp_V_V_maskmove"
     OPCODE = 85
     FORMATS2 = (Format.INT8, *CT_FLOATS)
@@ -64,6 +67,3 @@ class CtMaskMove(CtInstruction):
     def takes(cls, fmt: Format, fmt2: Format, rounding: Rounding) -> bool:
         """A byte per element, or a number."""
         return super().takes(fmt, fmt2, rounding) and fmt2 in (Format.INT8, fmt)
-
-
-CT_MOVES = (CtConvert, CtMaskMove)

@@ -61,6 +61,7 @@ class CtPoolForm(CtInstruction):
 class CtPool(CtPoolForm):
     """dst = the points of src in each window joined; what is outside of the image takes no part."""
 
+    FORM = "POOL"
     FIELDS = (POOLED_WRITE, IMAGE_READ, *GEOMETRY)
 
 
@@ -71,6 +72,7 @@ class CtPoolMax(CtPool):
     MNEMONIC = "CGRATensor_PoolOp_T_T_max"
     OPCODE = 90
     COMPUTE = float_rules.maximum
+    JOIN = "MAX"
 
 
 @instruction
@@ -80,6 +82,7 @@ class CtPoolMin(CtPool):
     MNEMONIC = "CGRATensor_PoolOp_T_T_min"
     OPCODE = 91
     COMPUTE = float_rules.minimum
+    JOIN = "MIN"
 
 
 @instruction
@@ -98,11 +101,13 @@ class CtPoolAvg(CtPool):
     MNEMONIC = "CGRATensor_PoolOp_T_T_avg"
     OPCODE = 93
     COMPUTE = np.add
+    AVERAGES = True
 
 
 class CtPoolIndexed(CtPoolForm):
     """index = y * w + x, an INT32, of the first point of src that dst is equal to, the first NaN if there is one."""
 
+    FORM = "POOL_INDEXED"
     FIELDS = (POOLED_WRITE, IMAGE_READ, _index(Role.SPM_WRITE), *GEOMETRY)
 
 
@@ -113,6 +118,7 @@ class CtPoolMaxIndexed(CtPoolIndexed):
     MNEMONIC = "CGRATensor_PoolOp_T_T_max_indexed"
     OPCODE = 94
     COMPUTE = np.greater
+    JOIN = "MAX"
 
 
 @instruction
@@ -122,11 +128,13 @@ class CtPoolMinIndexed(CtPoolIndexed):
     MNEMONIC = "CGRATensor_PoolOp_T_T_min_indexed"
     OPCODE = 95
     COMPUTE = np.less
+    JOIN = "MIN"
 
 
 class CtUnpool(CtPoolForm):
     """dst[point] = 0 + src of the windows that hold the point, in their order: the way back from a sum."""
 
+    FORM = "UNPOOL"
     FIELDS = (IMAGE_WRITE, POOLED_READ, *GEOMETRY)
 
 
@@ -146,6 +154,7 @@ class CtUnpoolAvg(CtUnpool):
     MNEMONIC = "CGRATensor_UnpoolOp_T_T_unpool_avg"
     OPCODE = 81
     COMPUTE = np.add
+    AVERAGES = True
 
 
 @instruction
@@ -155,20 +164,8 @@ class CtUnpoolIndexed(CtPoolForm):
     An index outside of the image faults.
     """
 
+    FORM = "UNPOOL_INDEXED"
     MNEMONIC = "CGRATensor_UnpoolOp_T_T_unpool_indexed"
     OPCODE = 82
     COMPUTE = np.add
     FIELDS = (IMAGE_WRITE, POOLED_READ, _index(Role.SPM_READ), *GEOMETRY)
-
-
-CT_POOLS = (
-    CtPoolMax,
-    CtPoolMin,
-    CtPoolSum,
-    CtPoolAvg,
-    CtPoolMaxIndexed,
-    CtPoolMinIndexed,
-    CtUnpoolSum,
-    CtUnpoolAvg,
-    CtUnpoolIndexed,
-)

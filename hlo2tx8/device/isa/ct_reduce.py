@@ -50,6 +50,7 @@ class CtReduce(CtInstruction):
     written as zeros.
     """
 
+    FORM = "REDUCE"
     FIELDS = (
         Field("dst", Role.SPM_WRITE, lambda o: result_layout(o).size_bytes),
         Field("src", Role.SPM_READ, lambda o: source_layout(o).size_bytes),
@@ -83,6 +84,7 @@ class CtReduceAvg(CtReduce):
     MNEMONIC = "CGRATensor_ReduceOp_T_T_avg"
     OPCODE = 87
     COMPUTE = np.add
+    AVERAGES = True
 
 
 @instruction
@@ -92,6 +94,7 @@ class CtReduceMax(CtReduce):
     MNEMONIC = "CGRATensor_ReduceOp_T_T_max"
     OPCODE = 88
     COMPUTE = float_rules.maximum
+    JOIN = "MAX"
 
 
 @instruction
@@ -101,6 +104,4 @@ class CtReduceMin(CtReduce):
     MNEMONIC = "CGRATensor_ReduceOp_T_T_min"
     OPCODE = 89
     COMPUTE = float_rules.minimum
-
-
-CT_REDUCTIONS = (CtReduceSum, CtReduceAvg, CtReduceMax, CtReduceMin)
+    JOIN = "MIN"

@@ -11,6 +11,7 @@ MOST_DESTINATIONS = 31  # a packet names so many
 class DteForm(Instruction):
     """SPM to SPM of another tile; a tile cannot name itself. DTE is waited for explicitly, before what it needs and after it."""
 
+    FORM = "REMOTE_SEND"
     ENGINE = Engine.DTE
     FORMATS = tuple(Format)
 
@@ -52,6 +53,7 @@ def box_bytes(o: Operands) -> int:
 class DteGather(DteForm):
     """SPM[dst ...] = the elements SPM of tile `tile`[src + (i1*s1 + i2*s2 + i3*s3 + i)], i innermost, dense."""
 
+    FORM = "REMOTE_GATHER"
     MNEMONIC = "DTE_gather"
     OPCODE = 234
     FIELDS = (
@@ -67,6 +69,3 @@ def destinations(o: Operands) -> tuple[int, ...]:
     if "tile" in o.values:
         return (o["tile"],)
     return tuple(t for t in range(MOST_DESTINATIONS) if o["tiles"] >> t & 1)
-
-
-DTE = (DteUnicast, DteMulticast, DteGather)

@@ -13,6 +13,7 @@ import numpy as np
 
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.base import Instruction
+from hlo2tx8.device.isa.exactness import UNSTATED
 from hlo2tx8.device.isa.extents import Elements
 from hlo2tx8.device.isa.fields import Constraint, Engine, Field, Role, dims, vector
 
@@ -56,11 +57,16 @@ class CtInstruction(Instruction):
 class CtV(CtInstruction):
     """dst[i] = f(src[i])."""
 
+    FORM, SHAPE, EXACT = "UNARY", "ONE", UNSTATED
+
     FIELDS = (vector("dst", Role.SPM_WRITE), vector("src", Role.SPM_READ), COUNT)
 
 
 class CtVV(CtInstruction):
     """dst[i] = f(a[i], b[i])."""
+
+    FORM, SHAPE, EXACT = "BINARY", "TWO", UNSTATED
+    FIRST, SECOND, SUFFIX, SPELLING, OFFSET = "a[i]", "b[i]", "VV", "V_VV_{}", 0
 
     FIELDS = (vector("dst", Role.SPM_WRITE), vector("a", Role.SPM_READ), vector("b", Role.SPM_READ), COUNT)
 
@@ -68,11 +74,17 @@ class CtVV(CtInstruction):
 class CtVS(CtInstruction):
     """dst[i] = f(a[i], imm)."""
 
+    FORM, SHAPE, EXACT = "VS", "IMMEDIATE", UNSTATED
+    FIRST, SECOND, SUFFIX, SPELLING, OFFSET = "a[i]", "imm", "VS", "V_VS_{}", 1
+
     FIELDS = (vector("dst", Role.SPM_WRITE), vector("a", Role.SPM_READ), Field("imm", Role.IMMEDIATE), COUNT)
 
 
 class CtVuV(CtInstruction):
     """dst[i] = f(a[i], unit[i mod u]), u <= 64."""
+
+    FORM, SHAPE, EXACT = "UNIT", "UNIT", UNSTATED
+    FIRST, SECOND, SUFFIX, SPELLING, OFFSET = "a[i]", "unit[i mod u]", "VuV", "V_VuV_{}", 2
 
     FIELDS = (
         vector("dst", Role.SPM_WRITE),
@@ -85,6 +97,9 @@ class CtVuV(CtInstruction):
 
 class CtVuVLoop(CtInstruction):
     """dst[r*n + i] = f(a[r*n + i], unit[r*u + i mod u]) for each round r; u = 64, full_n / full_u = n / u."""
+
+    FORM, SHAPE, EXACT = "UNIT_LOOP", "UNIT_LOOP", UNSTATED
+    FIRST, SECOND, SUFFIX, SPELLING, OFFSET = "a[i]", "unit[r*u + i mod u]", "VuVLoop", "V_VuV_{}_loop", 3
 
     FIELDS = (
         vector("dst", Role.SPM_WRITE, "full_n"),
@@ -110,6 +125,7 @@ class KcInstruction(Instruction):
 class KcV(KcInstruction):
     """dst[i] = f(src[i]) on the kernel core."""
 
+    FORM, SHAPE = "UNARY", "ONE"
     FORMATS = KC_ALL
     FIELDS = (vector("dst", Role.SPM_WRITE), vector("src", Role.SPM_READ), COUNT)
 
@@ -117,6 +133,7 @@ class KcV(KcInstruction):
 class KcVV(KcInstruction):
     """dst[i] = f(a[i], b[i]) on the kernel core."""
 
+    FORM, SHAPE = "BINARY", "TWO"
     FORMATS = KC_ALL
     FIELDS = (vector("dst", Role.SPM_WRITE), vector("a", Role.SPM_READ), vector("b", Role.SPM_READ), COUNT)
 
@@ -132,6 +149,7 @@ def _indices(name: str, role: Role) -> Field:
 class KcTest(KcInstruction):
     """dst[i] = f(src[i]) as a PRED byte."""
 
+    FORM, SHAPE = "TEST", "ONE"
     FORMATS = KC_ALL
     FIELDS = (_pred("dst", Role.SPM_WRITE), vector("src", Role.SPM_READ), COUNT)
 
@@ -139,6 +157,7 @@ class KcTest(KcInstruction):
 class KcCompareVV(KcInstruction):
     """dst[i] = f(a[i], b[i]) as a PRED byte; `total` != 0 orders floats totally, -NaN < -inf < ... < -0 < +0 < ... < NaN."""
 
+    FORM, SHAPE = "COMPARE", "TWO"
     FORMATS = KC_ALL
     FIELDS = (
         _pred("dst", Role.SPM_WRITE),
@@ -152,6 +171,7 @@ class KcCompareVV(KcInstruction):
 class KcSelectForm(KcInstruction):
     """dst[i] = a[i] if pred[i] else b[i]."""
 
+    FORM = "SELECT"
     FORMATS = KC_ANY
     FIELDS = (
         vector("dst", Role.SPM_WRITE),
@@ -165,6 +185,7 @@ class KcSelectForm(KcInstruction):
 class KcConvertForm(KcInstruction):
     """dst[i] = the value of src[i] in another format."""
 
+    FORM = "CONVERT_KC"
     FORMATS = KC_ALL
     FORMATS2 = KC_ALL
     FIELDS = (vector("dst", Role.SPM_WRITE), vector("src", Role.SPM_READ, is_source=True), COUNT)
@@ -173,6 +194,7 @@ class KcConvertForm(KcInstruction):
 class KcGatherForm(KcInstruction):
     """dst[i] = src[index[i]], INT32 indices in elements."""
 
+    FORM = "GATHER"
     FORMATS = KC_ANY
     FIELDS = (vector("dst", Role.SPM_WRITE), Field("src", Role.SPM_READ), _indices("index", Role.SPM_READ), COUNT)
 
@@ -180,6 +202,7 @@ class KcGatherForm(KcInstruction):
 class KcScatterForm(KcInstruction):
     """dst[index[i]] = src[i], in order of i."""
 
+    FORM = "SCATTER"
     FORMATS = KC_ANY
     FIELDS = (Field("dst", Role.SPM_WRITE), vector("src", Role.SPM_READ), _indices("index", Role.SPM_READ), COUNT)
 
@@ -187,6 +210,7 @@ class KcScatterForm(KcInstruction):
 class KcScalar(KcInstruction):
     """rd = f(a, b) on 64-bit registers."""
 
+    FORM = "SCALAR"
     FIELDS = (Field("rd", Role.REGISTER), Field("a", Role.IMMEDIATE), Field("b", Role.IMMEDIATE))
     FOLD: ClassVar[Callable[[int, int], int]]
 

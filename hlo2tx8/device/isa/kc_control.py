@@ -11,6 +11,7 @@ from hlo2tx8.device.isa.forms import KcInstruction, KcScalar
 class KcHalt(KcInstruction):
     """Ends the program."""
 
+    FORM = "HALT"
     MNEMONIC = "KC_halt"
     OPCODE = 160
 
@@ -19,6 +20,7 @@ class KcHalt(KcInstruction):
 class KcLoop(KcInstruction):
     """for rd = lo; rd < hi; rd += step: the instructions up to the matching end."""
 
+    FORM = "LOOP"
     MNEMONIC = "KC_loop"
     OPCODE = 161
     FIELDS = (
@@ -33,6 +35,7 @@ class KcLoop(KcInstruction):
 class KcEnd(KcInstruction):
     """The end of a loop."""
 
+    FORM = "END"
     MNEMONIC = "KC_end"
     OPCODE = 162
 
@@ -41,6 +44,7 @@ class KcEnd(KcInstruction):
 class KcIf(KcInstruction):
     """if value != 0: the instructions up to the matching end."""
 
+    FORM = "IF"
     MNEMONIC = "KC_if"
     OPCODE = 163
     FIELDS = (Field("value", Role.IMMEDIATE),)
@@ -50,6 +54,7 @@ class KcIf(KcInstruction):
 class KcEndIf(KcInstruction):
     """The end of a branch."""
 
+    FORM = "NOTHING"
     MNEMONIC = "KC_endif"
     OPCODE = 164
 
@@ -58,6 +63,7 @@ class KcEndIf(KcInstruction):
 class KcExit(KcInstruction):
     """if value = 0: leaves the loop this stands in, outside of any branch of it."""
 
+    FORM = "EXIT"
     MNEMONIC = "KC_exit"
     OPCODE = 174
     FIELDS = (Field("value", Role.IMMEDIATE),)
@@ -67,6 +73,7 @@ class KcExit(KcInstruction):
 class KcWait(KcInstruction):
     """Waits until every engine e with bit e set in `engines` has finished what was issued."""
 
+    FORM = "WAIT"
     MNEMONIC = "KC_wait"
     OPCODE = 165
     FIELDS = (Field("engines", Role.IMMEDIATE, least=0, most=(1 << len(Engine)) - 1),)
@@ -76,6 +83,7 @@ class KcWait(KcInstruction):
 class KcBarrier(KcInstruction):
     """Waits until the kernel cores of all tiles are here."""
 
+    FORM = "BARRIER"
     MNEMONIC = "KC_barrier"
     OPCODE = 166
 
@@ -84,6 +92,7 @@ class KcBarrier(KcInstruction):
 class KcAffine(KcInstruction):
     """rd = c + r1*k1 + r2*k2 + r3*k3 + r4*k4."""
 
+    FORM = "AFFINE"
     MNEMONIC = "KC_affine"
     OPCODE = 167
     FIELDS = (
@@ -151,6 +160,7 @@ class KcLess(KcScalar):
 class KcLoadScalar(KcInstruction):
     """rd = the integer at an SPM address."""
 
+    FORM = "LOAD_SCALAR"
     MNEMONIC = "KC_load_scalar"
     OPCODE = 175
     FORMATS = (

@@ -2,6 +2,7 @@
 
 from hlo2tx8.device import kernel_core_rules as rules
 from hlo2tx8.device.isa.base import instruction
+from hlo2tx8.device.isa.expressions import double, number
 from hlo2tx8.device.isa.fields import Field, Role
 from hlo2tx8.device.isa.forms import KC_FLOATS, KcV
 
@@ -21,6 +22,7 @@ class KcVFloor(KcV):
     OPCODE = 136
     FORMATS = KC_FLOATS
     COMPUTE = rules.floor
+    EXPRESSION = number("below(x)")
 
 
 @instruction
@@ -31,6 +33,7 @@ class KcVCeil(KcV):
     OPCODE = 137
     FORMATS = KC_FLOATS
     COMPUTE = rules.ceil
+    EXPRESSION = number("above(x)")
 
 
 @instruction
@@ -41,6 +44,7 @@ class KcVRoundNearestEven(KcV):
     OPCODE = 138
     FORMATS = KC_FLOATS
     COMPUTE = rules.round_even
+    EXPRESSION = number("nearest(x)")
 
 
 @instruction
@@ -51,6 +55,7 @@ class KcVRoundNearestAfz(KcV):
     OPCODE = 139
     FORMATS = KC_FLOATS
     COMPUTE = rules.round_away
+    EXPRESSION = number("away(x)")
 
 
 @instruction
@@ -61,6 +66,7 @@ class KcVSqrt(KcV):
     OPCODE = 140
     FORMATS = KC_FLOATS
     COMPUTE = rules.sqrt
+    EXPRESSION = number("root(x)")
 
 
 @instruction
@@ -71,6 +77,7 @@ class KcVRsqrt(KcV):
     OPCODE = 141
     FORMATS = KC_FLOATS
     COMPUTE = rules.reciprocal_sqrt
+    EXPRESSION = double("1.0 / sqrt(x)")
 
 
 @instruction
@@ -171,24 +178,4 @@ class KcVReducePrecision(KcV):
     OPCODE = 152
     FORMATS = KC_FLOATS
     FIELDS = (*KcV.FIELDS, Field("exponent", Role.IMMEDIATE, least=1, most=11), Field("mantissa", Role.IMMEDIATE, least=0))
-
-
-KC_FUNCTIONS = (
-    KcVFloor,
-    KcVCeil,
-    KcVRoundNearestEven,
-    KcVRoundNearestAfz,
-    KcVSqrt,
-    KcVRsqrt,
-    KcVExp,
-    KcVExpm1,
-    KcVLog,
-    KcVLog1p,
-    KcVSin,
-    KcVCos,
-    KcVTan,
-    KcVTanh,
-    KcVLogistic,
-    KcVCbrt,
-    KcVReducePrecision,
-)
+    FORM = "REDUCE_PRECISION"

@@ -34,6 +34,7 @@ class KcVConvert(KcConvertForm):
 class KcVIota(KcInstruction):
     """dst[i] = start + ((i div div) mod mod) * step."""
 
+    FORM = "IOTA"
     MNEMONIC = "KC_V_iota"
     OPCODE = 156
     FORMATS = (*KC_INTEGERS, *KC_FLOATS)
@@ -61,6 +62,3 @@ class KcVScatter(KcScatterForm):
 
     MNEMONIC = "KC_V_scatter"
     OPCODE = 158
-
-
-KC_MOVES = (KcVSelect, KcVConvert, KcVIota, KcVGather, KcVScatter)

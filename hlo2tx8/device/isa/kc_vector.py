@@ -3,6 +3,7 @@
 from hlo2tx8.device import kernel_core_rules as rules
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.base import instruction
+from hlo2tx8.device.isa.expressions import bits, comparison, double, integer, kernels, number
 from hlo2tx8.device.isa.forms import KC_FLOATS, KC_INTEGERS, KcCompareVV, KcTest, KcV, KcVV
 
 
@@ -13,6 +14,9 @@ class KcVNeg(KcV):
     MNEMONIC = "KC_V_neg"
     OPCODE = 96
     COMPUTE = rules.negate
+    EXPRESSION = bits("x ^ sign")
+    INTEGER_EXPRESSION = integer("0 - (U)x")
+    PRED_EXPRESSION = integer("x")
 
 
 @instruction
@@ -22,6 +26,8 @@ class KcVAbs(KcV):
     MNEMONIC = "KC_V_abs"
     OPCODE = 97
     COMPUTE = rules.absolute
+    EXPRESSION = bits("x & ~sign")
+    INTEGER_EXPRESSION = integer("S && x < 0 ? (T)(0 - (U)x) : x")
 
 
 @instruction
@@ -32,6 +38,8 @@ class KcVNot(KcV):
     OPCODE = 98
     FORMATS = (*KC_INTEGERS, Format.PRED)
     COMPUTE = rules.bit_not
+    INTEGER_EXPRESSION = integer("~x")
+    PRED_EXPRESSION = integer("x ^ 1")
 
 
 @instruction
@@ -41,6 +49,8 @@ class KcVSign(KcV):
     MNEMONIC = "KC_V_sign"
     OPCODE = 99
     COMPUTE = rules.sign
+    EXPRESSION = number("x > 0 ? 1 : x < 0 ? -1 : x")
+    INTEGER_EXPRESSION = integer("(x > 0) - (x < 0)")
 
 
 @instruction
@@ -51,6 +61,7 @@ class KcVPopCount(KcV):
     OPCODE = 100
     FORMATS = KC_INTEGERS
     COMPUTE = rules.population_count
+    INTEGER_EXPRESSION = integer("ones((U)x)")
 
 
 @instruction
@@ -61,6 +72,7 @@ class KcVCountLeadingZeros(KcV):
     OPCODE = 101
     FORMATS = KC_INTEGERS
     COMPUTE = rules.count_leading_zeros
+    INTEGER_EXPRESSION = integer("BITS(T) - (int)ones(smear((U)x))")
 
 
 @instruction
@@ -70,6 +82,9 @@ class KcVAdd(KcVV):
     MNEMONIC = "KC_VV_add"
     OPCODE = 104
     COMPUTE = rules.add
+    EXPRESSION = number("x + y")
+    INTEGER_EXPRESSION = integer("(U)x + (U)y")
+    PRED_EXPRESSION = integer("x | y")
 
 
 @instruction
@@ -79,6 +94,9 @@ class KcVSub(KcVV):
     MNEMONIC = "KC_VV_sub"
     OPCODE = 105
     COMPUTE = rules.subtract
+    EXPRESSION = number("x - y")
+    INTEGER_EXPRESSION = integer("(U)x - (U)y")
+    PRED_EXPRESSION = integer("x ^ y")
 
 
 @instruction
@@ -88,6 +106,9 @@ class KcVMul(KcVV):
     MNEMONIC = "KC_VV_mul"
     OPCODE = 106
     COMPUTE = rules.multiply
+    EXPRESSION = number("x * y")
+    INTEGER_EXPRESSION = integer("(u64)(U)x * (u64)(U)y")
+    PRED_EXPRESSION = integer("x & y")
 
 
 @instruction
@@ -97,6 +118,8 @@ class KcVDiv(KcVV):
     MNEMONIC = "KC_VV_div"
     OPCODE = 107
     COMPUTE = rules.divide
+    EXPRESSION = number("x / y")
+    INTEGER_EXPRESSION = integer("y == 0 ? (T)-1 : S && y == (T)-1 ? (T)(0 - (U)x) : (T)(x / y)")
 
 
 @instruction
@@ -106,6 +129,8 @@ class KcVRem(KcVV):
     MNEMONIC = "KC_VV_rem"
     OPCODE = 108
     COMPUTE = rules.remainder
+    EXPRESSION = number("remainder_of(x, y)")
+    INTEGER_EXPRESSION = integer("y == 0 ? x : S && y == (T)-1 ? (T)0 : (T)(x % y)")
 
 
 @instruction
@@ -115,6 +140,8 @@ class KcVMax(KcVV):
     MNEMONIC = "KC_VV_max"
     OPCODE = 109
     COMPUTE = rules.maximum
+    EXPRESSION = number("larger(x, y)")
+    INTEGER_EXPRESSION = integer("x > y ? x : y")
 
 
 @instruction
@@ -124,6 +151,8 @@ class KcVMin(KcVV):
     MNEMONIC = "KC_VV_min"
     OPCODE = 110
     COMPUTE = rules.minimum
+    EXPRESSION = number("smaller(x, y)")
+    INTEGER_EXPRESSION = integer("x < y ? x : y")
 
 
 @instruction
@@ -134,6 +163,7 @@ class KcVAnd(KcVV):
     OPCODE = 111
     FORMATS = (*KC_INTEGERS, Format.PRED)
     COMPUTE = rules.bit_and
+    INTEGER_EXPRESSION = integer("x & y")
 
 
 @instruction
@@ -144,6 +174,7 @@ class KcVOr(KcVV):
     OPCODE = 112
     FORMATS = (*KC_INTEGERS, Format.PRED)
     COMPUTE = rules.bit_or
+    INTEGER_EXPRESSION = integer("x | y")
 
 
 @instruction
@@ -154,6 +185,7 @@ class KcVXor(KcVV):
     OPCODE = 113
     FORMATS = (*KC_INTEGERS, Format.PRED)
     COMPUTE = rules.bit_xor
+    INTEGER_EXPRESSION = integer("x ^ y")
 
 
 @instruction
@@ -164,6 +196,7 @@ class KcVShiftLeft(KcVV):
     OPCODE = 114
     FORMATS = KC_INTEGERS
     COMPUTE = rules.shift_left
+    INTEGER_EXPRESSION = integer("(U)y < BITS(T) ? (T)((u64)(U)x << ((U)y & (BITS(T) - 1))) : (T)0")
 
 
 @instruction
@@ -174,6 +207,7 @@ class KcVShiftRightArithmetic(KcVV):
     OPCODE = 115
     FORMATS = KC_INTEGERS
     COMPUTE = rules.shift_right_arithmetic
+    INTEGER_EXPRESSION = integer("as_signed(x) >> ((U)y < BITS(T) ? (int)(U)y : BITS(T) - 1)")
 
 
 @instruction
@@ -184,6 +218,7 @@ class KcVShiftRightLogical(KcVV):
     OPCODE = 116
     FORMATS = KC_INTEGERS
     COMPUTE = rules.shift_right_logical
+    INTEGER_EXPRESSION = integer("(U)y < BITS(T) ? (T)((U)x >> ((U)y & (BITS(T) - 1))) : (T)0")
 
 
 @instruction
@@ -193,6 +228,8 @@ class KcVPow(KcVV):
     MNEMONIC = "KC_VV_pow"
     OPCODE = 117
     COMPUTE = rules.power
+    EXPRESSION = double("approx_pow_f64(x, y)")
+    INTEGER_EXPRESSION = integer("power((U)x, (U)y, S)")
 
 
 @instruction
@@ -203,6 +240,7 @@ class KcVAtan2(KcVV):
     OPCODE = 118
     FORMATS = KC_FLOATS
     COMPUTE = rules.atan2
+    EXPRESSION = double("approx_atan2_f64(x, y)")
 
 
 @instruction
@@ -213,6 +251,7 @@ class KcVNextAfter(KcVV):
     OPCODE = 119
     FORMATS = KC_FLOATS
     COMPUTE = rules.next_after
+    EXPRESSION = kernels("NEXT_AFTER")
 
 
 @instruction
@@ -222,6 +261,7 @@ class KcVEq(KcCompareVV):
     MNEMONIC = "KC_VV_eq"
     OPCODE = 120
     COMPUTE = rules.compare_eq
+    EXPRESSION = comparison("==")
 
 
 @instruction
@@ -231,6 +271,7 @@ class KcVNe(KcCompareVV):
     MNEMONIC = "KC_VV_ne"
     OPCODE = 121
     COMPUTE = rules.compare_ne
+    EXPRESSION = comparison("!=")
 
 
 @instruction
@@ -240,6 +281,7 @@ class KcVGe(KcCompareVV):
     MNEMONIC = "KC_VV_ge"
     OPCODE = 122
     COMPUTE = rules.compare_ge
+    EXPRESSION = comparison(">=")
 
 
 @instruction
@@ -249,6 +291,7 @@ class KcVGt(KcCompareVV):
     MNEMONIC = "KC_VV_gt"
     OPCODE = 123
     COMPUTE = rules.compare_gt
+    EXPRESSION = comparison(">")
 
 
 @instruction
@@ -258,6 +301,7 @@ class KcVLe(KcCompareVV):
     MNEMONIC = "KC_VV_le"
     OPCODE = 124
     COMPUTE = rules.compare_le
+    EXPRESSION = comparison("<=")
 
 
 @instruction
@@ -267,6 +311,7 @@ class KcVLt(KcCompareVV):
     MNEMONIC = "KC_VV_lt"
     OPCODE = 125
     COMPUTE = rules.compare_lt
+    EXPRESSION = comparison("<")
 
 
 @instruction
@@ -277,36 +322,3 @@ class KcVIsFinite(KcTest):
     OPCODE = 126
     FORMATS = KC_FLOATS
     COMPUTE = rules.is_finite
-
-
-KC_VECTOR_OPERATIONS = (
-    KcVNeg,
-    KcVAbs,
-    KcVNot,
-    KcVSign,
-    KcVPopCount,
-    KcVCountLeadingZeros,
-    KcVAdd,
-    KcVSub,
-    KcVMul,
-    KcVDiv,
-    KcVRem,
-    KcVMax,
-    KcVMin,
-    KcVAnd,
-    KcVOr,
-    KcVXor,
-    KcVShiftLeft,
-    KcVShiftRightArithmetic,
-    KcVShiftRightLogical,
-    KcVPow,
-    KcVAtan2,
-    KcVNextAfter,
-    KcVEq,
-    KcVNe,
-    KcVGe,
-    KcVGt,
-    KcVLe,
-    KcVLt,
-    KcVIsFinite,
-)

@@ -15,6 +15,7 @@ MOST_ELEMENTS = 1 << 28  # moved by one TDMA instruction; only a damaged program
 class Rdma(DmaForm):
     """SPM[dst ...] = the elements slot[offset + (i1*s1 + i2*s2 + i3*s3 + i)], i innermost, dense."""
 
+    FORM = "RDMA"
     ENGINE = Engine.RDMA
     MNEMONIC = "RDMA_load"
     OPCODE = 176
@@ -30,6 +31,7 @@ class Rdma(DmaForm):
 class Wdma(DmaForm):
     """slot[offset + (i1*s1 + i2*s2 + i3*s3 + i)] = the elements SPM[src ...], i innermost, dense."""
 
+    FORM = "WDMA"
     ENGINE = Engine.WDMA
     MNEMONIC = "WDMA_store"
     OPCODE = 177
@@ -53,6 +55,7 @@ def _span(side: str) -> Span:
 class TdmaGatherScatter(Instruction):
     """Runs of `run_bytes` read at strides rs1..rs3 and written, in the same order, at ws1..ws3, in bytes; level 3 outermost."""
 
+    FORM = "TDMA"
     ENGINE = Engine.TDMA
     MNEMONIC = "TDMA_gatherScatter"
     OPCODE = 178
@@ -74,6 +77,7 @@ class TdmaGatherScatter(Instruction):
 class TdmaMemset(Instruction):
     """n elements with the bits `value`, at dst + i1*s1 + i2*s2, strides in elements."""
 
+    FORM = "MEMSET"
     ENGINE = Engine.TDMA
     MNEMONIC = "TDMA_memset"
     OPCODE = 179
@@ -85,6 +89,3 @@ class TdmaMemset(Instruction):
         *dims("s1", "n1", "s2", "n2"),
     )
     CONSTRAINTS = (Constraint(f"n * n1 * n2 <= {MOST_ELEMENTS}", lambda o: o["n"] * o["n1"] * o["n2"] <= MOST_ELEMENTS),)
-
-
-LSU = (Rdma, Wdma, TdmaGatherScatter, TdmaMemset)

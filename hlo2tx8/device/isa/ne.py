@@ -67,6 +67,7 @@ class NeGemmForm(Instruction):
     All matrices lie in Cx, or NCx if there are several batches. Padding of operands is not read, that of dst is written as zeros.
     """
 
+    FORM = "GEMM"
     ENGINE = Engine.NE
     FORMATS2 = NE_INPUTS
     FIELDS = (
@@ -113,6 +114,3 @@ class NeGemmQuantised(NeGemmForm):
     FORMATS = (Format.INT8,)
     FORMATS2 = (Format.INT8,)
     FIELDS = (*NeGemmForm.FIELDS, *quantisation("zp_left"))
-
-
-NE = (NeGemm, NeGemmQuantised)

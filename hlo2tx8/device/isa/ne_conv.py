@@ -81,6 +81,7 @@ class NeConvForm(Instruction):
     written as zeros.
     """
 
+    FORM = "CONV"
     ENGINE = Engine.NE
     FORMATS = (Format.INT8, Format.FP16, Format.BF16, Format.TF32, Format.FP32, Format.INT32)
     FORMATS2 = NE_INPUTS
@@ -179,6 +180,3 @@ class NeConvBackwardWeight(NeConvForm):
         *_addresses(weight_layout, _operand("gradient", forward_layout), _operand("image", image_layout)),
         *(*IMAGE, CHANNELS, FILTERS, *GEOMETRY),
     )
-
-
-NE_CONVOLUTIONS = (NeConv, NeConvQuantised, NeDepthwise, NeDepthwiseQuantised, NeConvBackwardImage, NeConvBackwardWeight)

@@ -40,6 +40,7 @@ def _element(_o: Operands) -> int:
 class TdmaTensor(Instruction):
     """Moves tensors; RUN gives the elements that stay next to each other, of which short runs cost more."""
 
+    FORM = "TENSOR_MOVE"
     ENGINE = Engine.TDMA
     FORMATS = tuple(Format)
     RUN: ClassVar[Callable[[Operands], int]] = _pixel
@@ -224,18 +225,3 @@ class TdmaUnfold(TdmaTensor):
     OPCODE = 350
     FIELDS = (_tensor("dst", Role.SPM_WRITE, unfolded_shape), SOURCE, *SHAPE, *KERNEL, *STRIDES, *DILATIONS, *PADS)
     CONSTRAINTS = window_fits(dilation)
-
-
-TDMA = (
-    TdmaTranspose,
-    TdmaMirror,
-    TdmaRotate90,
-    TdmaRotate180,
-    TdmaRotate270,
-    TdmaNchwToNhwc,
-    TdmaNhwcToNchw,
-    TdmaConcat,
-    TdmaPad,
-    TdmaChannelNorm,
-    TdmaUnfold,
-)

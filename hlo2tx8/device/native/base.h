@@ -184,17 +184,19 @@ int is_signed_format(int fmt);
 /* c is the other operand of a second operation. */
 typedef void (*pair_kernel)(void *dst, const void *a, const void *b, const void *c, i64 n);
 
-/* Kernels by opcode and format; NULL where there is none. `scalar` picks the form whose b is one element. */
-binary_kernel float_binary_kernel(int opcode, int fmt, int scalar);
-binary_kernel float_unit_kernel(int opcode, int fmt); /* b is UNIT_ELEMENTS elements, repeated along a */
+/* Kernels by enum float_function, integer_function or program of functions.h, and format; NULL where there is none. `scalar` picks the form
+ * whose b is one element. */
+binary_kernel float_binary_kernel(int function, int fmt, int scalar);
+binary_kernel float_unit_kernel(int function, int fmt); /* b is UNIT_ELEMENTS elements, repeated along a */
 /* Of FP32: `repeats` if b is UNIT_ELEMENTS elements, repeated along a; `is_second` if the first result is the second operand of the second. */
 pair_kernel float_pair_kernel(int first, int second, int repeats, int is_second);
-unary_kernel float_unary_kernel(int opcode, int fmt);
-unary_kernel function_kernel(int opcode, int fmt); /* makes the table the kernel reads, if any; not while tiles run */
-binary_kernel kernel_core_float_binary(int opcode, int fmt);
-binary_kernel kernel_core_compare(int opcode, int fmt, int total);
-unary_kernel kernel_core_unary(int opcode, int fmt);
-binary_kernel integer_binary_kernel(int opcode, int fmt);
+unary_kernel float_unary_kernel(int function, int fmt);
+/* Makes the table the kernel reads, if any; not while tiles run. With low precision results in FP32 are those of TF32. */
+unary_kernel program_kernel(int program, int fmt, int is_low_precision);
+binary_kernel comparison_kernel(int function, int fmt, int total);
+unary_kernel integer_unary_kernel(int function, int fmt);
+binary_kernel integer_binary_kernel(int function, int fmt);
+extern const binary_kernel NEXT_AFTER[NUM_FLOATS];
 
 /* Elements of a 16-bit format from and to FP32, in memory apart. */
 void widen_f16_all(float *dst, const u16 *src, i64 n);

@@ -65,7 +65,7 @@ static int join_links(struct link *first, const struct link *second) {
     if ((first->step->form != FORM_BINARY && !repeats) || second->step->form != FORM_BINARY) return 0;
     if (repeats && (first->u != UNIT_ELEMENTS || (first->round != INT64_MAX && first->round % UNIT_ELEMENTS))) return 0;
     if ((second->src[0] == first->dst) == is_second) return 0;
-    first->pair = float_pair_kernel(first->step->opcode, second->step->opcode, repeats, is_second);
+    first->pair = float_pair_kernel(first->step->fact->function, second->step->fact->function, repeats, is_second);
     first->third = second->src[!is_second], first->third_turn = second->turn[!is_second];
     return first->pair != NULL;
 }

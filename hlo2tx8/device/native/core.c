@@ -8,10 +8,13 @@
 #endif
 
 #include "machine.h"
+#include "made_of.h"
 
 enum outcome { OUTCOME_DONE, OUTCOME_TIME, OUTCOME_FAULT, OUTCOME_MEMORY };
 
 EXPORTED int tx8_abi_version(void) { return ABI_VERSION; }
+EXPORTED const char *tx8_declarations(void) { return DECLARATIONS_DIGEST; }
+EXPORTED const char *tx8_headers(void) { return HEADERS_DIGEST; }
 
 double seconds_now(void) {
     struct timespec now;

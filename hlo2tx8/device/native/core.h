@@ -5,8 +5,9 @@
 #include <pthread.h>
 
 #include "base.h"
+#include "kernels_reduce.h"
 
-#define ABI_VERSION 8
+#define ABI_VERSION 9
 #define NUM_REGISTERS 64
 #define MAX_TILES 64
 #define MAX_DEPTH 32
@@ -38,10 +39,24 @@ enum form {
     FORM_HALT, FORM_LOOP, FORM_END, FORM_IF, FORM_EXIT, FORM_NOTHING, FORM_WAIT, FORM_BARRIER, FORM_AFFINE, FORM_SCALAR, FORM_LOAD_SCALAR,
     FORM_UNARY, FORM_BINARY, FORM_VS, FORM_UNIT, FORM_UNIT_LOOP, FORM_CONVERT_CT, FORM_CONVERT_KC, FORM_MASK_MOVE,
     FORM_TEST, FORM_COMPARE, FORM_SELECT, FORM_IOTA, FORM_GATHER, FORM_SCATTER, FORM_REDUCE_PRECISION,
-    FORM_RDMA, FORM_WDMA, FORM_TDMA, FORM_MEMSET, FORM_GEMM, FORM_CONV, FORM_POOL, FORM_REDUCE,
-    FORM_RELATION_BITS, FORM_BITS, FORM_BIT_TO_FLOAT, FORM_COUNT, FORM_EXTREME, FORM_SCALED, FORM_UNPUBLISHED, FORM_TENSOR_MOVE,
-    FORM_REMOTE_SEND, FORM_REMOTE_GATHER
+    FORM_RDMA, FORM_WDMA, FORM_TDMA, FORM_MEMSET, FORM_GEMM, FORM_CONV, FORM_REDUCE, FORM_POOL, FORM_POOL_INDEXED, FORM_UNPOOL,
+    FORM_UNPOOL_INDEXED, FORM_RELATION_BITS, FORM_BITS, FORM_BIT_TO_FLOAT, FORM_COUNT, FORM_EXTREME, FORM_SCALED, FORM_UNPUBLISHED,
+    FORM_TENSOR_MOVE, FORM_REMOTE_SEND, FORM_REMOTE_GATHER
 };
+
+/* What the elements of a record are computed of. */
+enum shape { SHAPE_NONE, SHAPE_ONE, SHAPE_TWO, SHAPE_IMMEDIATE, SHAPE_UNIT, SHAPE_UNIT_LOOP };
+
+/* What an instruction's class states, see the fields of the same names there. `function`, `integer`, `pred` and `program` number what it computes
+ * of floats, integers and PRED; `exactness` is the test for exact results, 0 if it sets no status bits; `nearest` and `directed` are
+ * the rows of format_masks for rounding to nearest even and otherwise. */
+struct fact {
+    u8 is_known, form, function, integer, pred, program, exactness, has_poles, is_low_precision, averages, nearest, directed;
+    enum shape shape;
+    enum join join;
+};
+extern const struct fact facts[NUM_OPCODES];
+extern const u32 format_masks[][NUM_FORMATS]; /* bit t of entry s: format t from source format s */
 
 /* Places of a record in SPM, or in a DDR slot, that are known before it runs, see quick.c: n elements, or runs of n bytes at levels. */
 struct quick {
@@ -58,6 +73,7 @@ struct quick {
 /* A record made ready: its form, formats and kernel; `partner` is the record index of the other end of a block, for an exit of its loop's end;
  * of an affine sum the number of products that are not zero for certain. */
 struct step {
+    const struct fact *fact;
     u16 opcode;
     u8 form, fmt, fmt2, rounding;
     int bytes, bytes2;
@@ -322,7 +338,6 @@ int run_quick(struct context *c);                             /* 1 if the record
 int is_short(const struct context *c);                        /* nothing is gained by chains or by putting the record off */
 int execute(struct context *c);                               /* a vector or DMA record; 0 or the fault kind */
 int execute_move(struct context *c);                          /* DMA, TDMA, iota, gather, scatter */
-int prepare_auxiliary(struct step *s);                        /* 1 if one of the opcodes from CT_BITS_EQ_VV on and its formats go together */
 int execute_bits(struct context *c);                          /* packed bools */
 int execute_auxiliary(struct context *c);                     /* counts, extremes, activations with a constant of the chip */
 int execute_remote(struct context *c);                        /* DTE */

@@ -240,7 +240,7 @@ int execute(struct context *c) {
     case FORM_REMOTE_SEND: case FORM_REMOTE_GATHER: return execute_remote(c);
     case FORM_GEMM: return execute_gemm(c);
     case FORM_CONV: return execute_conv(c);
-    case FORM_POOL: return execute_pool(c);
+    case FORM_POOL: case FORM_POOL_INDEXED: case FORM_UNPOOL: case FORM_UNPOOL_INDEXED: return execute_pool(c);
     case FORM_TENSOR_MOVE: return execute_tdma(c);
     case FORM_REDUCE: return execute_reduce(c);
     default: break;

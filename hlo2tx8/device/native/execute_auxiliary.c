@@ -1,5 +1,6 @@
 /* Records that count, find extremes, or take a constant from the chip description. */
 #include "core.h"
+#include "operations.h"
 
 /* Element i as FP32. */
 static float element(const u8 *p, int fmt, i64 i) {
@@ -63,13 +64,13 @@ static int run_scaled(struct context *c) {
     u64 constant = 0;
     convert_elements(&constant, fmt, &law, FORMAT_FP64, 1);
     if (!is_leaky) {
-        float_unary_kernel(OP_CT_RELU, fmt)(v.dst, v.src[0], v.n);
-        float_binary_kernel(OP_CT_MIN_VS, fmt, 1)(v.dst, v.dst, &constant, v.n);
+        float_unary_kernel(FN_ct_relu, fmt)(v.dst, v.src[0], v.n);
+        float_binary_kernel(FN_ct_min_vv, fmt, 1)(v.dst, v.dst, &constant, v.n);
         return finish_link(&v);
     }
     u8 *const scaled = region_of(c, 1), *const kept = region_of(c, 2);
-    float_unary_kernel(OP_CT_RELU, fmt)(kept, v.src[0], v.n);
-    float_binary_kernel(OP_CT_MUL_VS, fmt, 1)(scaled, v.src[0], &constant, v.n);
+    float_unary_kernel(FN_ct_relu, fmt)(kept, v.src[0], v.n);
+    float_binary_kernel(FN_ct_mul_vv, fmt, 1)(scaled, v.src[0], &constant, v.n);
     for (i64 i = 0; i < v.n; i++) {
         const u8 *const from = element(v.src[0], fmt, i) > 0 ? kept : scaled;
         memmove(v.dst + i * v.dst_bytes, from + i * v.dst_bytes, (size_t)v.dst_bytes);

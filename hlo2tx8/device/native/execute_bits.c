@@ -1,5 +1,6 @@
 /* Records on packed bools: element i is bit i mod 8 of byte i div 8. */
 #include "core.h"
+#include "operations.h"
 
 #define BITS 8
 
@@ -30,12 +31,12 @@ static void pack(struct context *c, u8 *dst, i64 n) {
 
 /* The relation as numbers 1 and 0 in region 3 of the scratch, then packed. */
 static int run_relation(struct context *c) {
-    enum { VV, VS, VUV, VUV_LOOP };
-    const int kind = c->step->opcode & 3;
-    const i64 bytes = c->step->bytes, n = operand(c, CT_BITS_EQ_VV__N), u = kind < VUV ? 0 : operand(c, CT_BITS_EQ_VU_V__U);
-    const i64 full_n = kind == VUV_LOOP ? operand(c, CT_BITS_EQ_VU_VLOOP__FULL_N) : n;
-    const i64 full_u = kind == VUV_LOOP ? operand(c, CT_BITS_EQ_VU_VLOOP__FULL_U) : u;
-    if (n < 0 || n % BITS || (kind == VUV && (u < 1 || u > UNIT_ELEMENTS)) || (kind == VUV_LOOP && !is_loop(n, u, full_n, full_u))) {
+    const enum shape shape = c->step->fact->shape;
+    const int has_unit = shape == SHAPE_UNIT || shape == SHAPE_UNIT_LOOP;
+    const i64 bytes = c->step->bytes, n = operand(c, CT_BITS_EQ_VV__N), u = has_unit ? operand(c, CT_BITS_EQ_VU_V__U) : 0;
+    const i64 full_n = shape == SHAPE_UNIT_LOOP ? operand(c, CT_BITS_EQ_VU_VLOOP__FULL_N) : n;
+    const i64 full_u = shape == SHAPE_UNIT_LOOP ? operand(c, CT_BITS_EQ_VU_VLOOP__FULL_U) : u;
+    if (n < 0 || n % BITS || (shape == SHAPE_UNIT && (u < 1 || u > UNIT_ELEMENTS)) || (shape == SHAPE_UNIT_LOOP && !is_loop(n, u, full_n, full_u))) {
         return bad_count(c, n, u);
     }
     const u8 *const raw = spm_range(c, operand(c, CT_BITS_EQ_VV__A), full_n, bytes);
@@ -43,18 +44,18 @@ static int run_relation(struct context *c) {
     if (!dst) return (int)c->tile->fault.kind;
     u8 *const out = region_of(c, 3);
     const u8 *const a = apart(c, raw, full_n, bytes, out, bytes, 0);
-    if (kind == VS) {
+    if (shape == SHAPE_IMMEDIATE) {
         const u32 imm = (u32)operand(c, CT_BITS_EQ_VS__IMM);
         u64 scalar = 0;
         convert_elements(&scalar, c->step->fmt, &imm, FORMAT_FP32, 1);
         c->step->kernel.binary(out, a, &scalar, n);
     } else {
-        const i64 count = kind == VV ? n : full_u;
+        const i64 count = shape == SHAPE_TWO ? n : full_u;
         const u8 *const second = spm_range(c, operand(c, CT_BITS_EQ_VV__B), count, bytes);
         if (!second) return (int)c->tile->fault.kind;
         const u8 *const b = apart(c, second, count, bytes, out, bytes, 2);
-        if (kind == VV) c->step->kernel.binary(out, a, b, n);
-        if (kind != VV) {
+        if (shape == SHAPE_TWO) c->step->kernel.binary(out, a, b, n);
+        if (has_unit) {
             struct link k = {.step = c->step};
             c->num_units = 0;
             use_unit(c, &k, b, u, n);
@@ -66,34 +67,38 @@ static int run_relation(struct context *c) {
 }
 
 /* Bytes of bits: `unit` bytes of b for each round of `n` bytes of a, repeated in it. */
-static void combine(int operation, u8 *out, const u8 *a, const u8 *b, i64 n, i64 unit, i64 rounds) {
-    for (i64 r = 0; r < rounds; r++, out += n, a += n, b += unit) {
-        for (i64 i = 0; i < n; i++) {
-            const u8 x = a[i], y = b[i % unit];
-            out[i] = (u8)(operation == 0 ? x & y : operation == 1 ? x | y : x ^ y);
-        }
+static void combine(int function, u8 *out, const u8 *a, const u8 *b, i64 n, i64 unit, i64 rounds) {
+#define COMBINE_ONE(name) \
+    case FN_##name: \
+        for (i64 i = 0; i < n * rounds; i++) out[i] = name##_u8(a[i]); \
+        return;
+#define COMBINE_TWO(name) \
+    case FN_##name: \
+        for (i64 r = 0; r < rounds; r++, out += n, a += n, b += unit) \
+            for (i64 i = 0; i < n; i++) out[i] = name##_u8(a[i], b[i % unit]); \
+        return;
+    switch ((enum float_function)function) {
+        PACKED_ONE(COMBINE_ONE)
+        PACKED_TWO(COMBINE_TWO)
+    default: return;
     }
 }
 
 static int run_logic(struct context *c) {
-    enum { BINARY, UNIT = 2, UNIT_LOOP };
-    const int is_not = c->step->opcode == OP_CT_BITS_NOT, kind = c->step->opcode & 3;
-    const i64 n = operand(c, is_not ? CT_BITS_NOT__N : CT_BITS_AND_BINARY__N), u = kind == BINARY ? 0 : operand(c, CT_BITS_AND_UNIT__U);
-    const i64 full_n = kind == UNIT_LOOP ? operand(c, CT_BITS_AND_UNIT_LOOP__FULL_N) : n;
-    const i64 full_u = kind == UNIT_LOOP ? operand(c, CT_BITS_AND_UNIT_LOOP__FULL_U) : kind == UNIT ? u : n;
-    if (n < 0 || n % BITS || (kind == UNIT && (u < BITS || u > UNIT_ELEMENTS || u % BITS)) || (kind == UNIT_LOOP && !is_loop(n, u, full_n, full_u))) {
+    const enum shape shape = c->step->fact->shape;
+    const int is_one = shape == SHAPE_ONE, has_unit = shape == SHAPE_UNIT || shape == SHAPE_UNIT_LOOP;
+    const i64 n = operand(c, is_one ? CT_BITS_NOT__N : CT_BITS_AND_BINARY__N), u = has_unit ? operand(c, CT_BITS_AND_UNIT__U) : 0;
+    const i64 full_n = shape == SHAPE_UNIT_LOOP ? operand(c, CT_BITS_AND_UNIT_LOOP__FULL_N) : n;
+    const i64 full_u = shape == SHAPE_UNIT_LOOP ? operand(c, CT_BITS_AND_UNIT_LOOP__FULL_U) : shape == SHAPE_UNIT ? u : n;
+    if (n < 0 || n % BITS || (shape == SHAPE_UNIT && (u < BITS || u > UNIT_ELEMENTS || u % BITS)) || (shape == SHAPE_UNIT_LOOP && !is_loop(n, u, full_n, full_u))) {
         return bad_count(c, n, u);
     }
     const u8 *const a = spm_range(c, operand(c, 1), full_n / BITS, 1);
-    const u8 *const b = a && !is_not ? spm_range(c, operand(c, 2), full_u / BITS, 1) : a;
+    const u8 *const b = a && !is_one ? spm_range(c, operand(c, 2), full_u / BITS, 1) : a;
     u8 *const dst = b ? spm_range(c, operand(c, 0), full_n / BITS, 1) : NULL;
     if (!dst) return (int)c->tile->fault.kind;
     u8 *const out = region_of(c, 3);
-    if (is_not) {
-        for (i64 i = 0; i < n / BITS; i++) out[i] = (u8)~a[i];
-    } else if (full_n) {
-        combine((c->step->opcode - OP_CT_BITS_AND_BINARY) / 4, out, a, b, n / BITS, kind == BINARY ? n / BITS : u / BITS, full_n / n);
-    }
+    if (full_n) combine(c->step->fact->function, out, a, b, n / BITS, has_unit ? u / BITS : n / BITS, full_n / n);
     memcpy(dst, out, (size_t)(full_n / BITS));
     return 0;
 }

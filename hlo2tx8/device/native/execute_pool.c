@@ -4,19 +4,20 @@
 enum { ROWS, COLUMNS };
 
 struct pooling {
-    int fmt, opcode;
+    int fmt;
+    enum join join;
     i64 image[2], windows[2], kernel[2], stride[2], pad[2], divisor;
     struct blocked of_image, of_windows, of_index;
 };
 
-static int is_indexed(int op) { return op == OP_CT_POOL_MAX_INDEXED || op == OP_CT_POOL_MIN_INDEXED || op == OP_CT_UNPOOL_INDEXED; }
+static int is_indexed(int form) { return form == FORM_POOL_INDEXED || form == FORM_UNPOOL_INDEXED; }
 
 /* 0 or the fault. */
 static int read_pooling(struct context *c, struct pooling *p) {
     static const struct bound plain[] = CT_POOL_MAX__BOUNDS, indexed[] = CT_POOL_MAX_INDEXED__BOUNDS;
-    const int op = c->step->opcode, with_index = is_indexed(op), batch = with_index ? CT_POOL_MAX_INDEXED__BATCH : CT_POOL_MAX__BATCH;
+    const int with_index = is_indexed(c->step->form), batch = with_index ? CT_POOL_MAX_INDEXED__BATCH : CT_POOL_MAX__BATCH;
     if (with_index ? check_bounds(c, indexed, COUNT_OF(indexed)) : check_bounds(c, plain, COUNT_OF(plain))) return FAULT_BAD_DESCRIPTOR;
-    *p = (struct pooling){.fmt = c->step->fmt, .opcode = op, .divisor = 1};
+    *p = (struct pooling){.fmt = c->step->fmt, .join = c->step->fact->join, .divisor = 1};
     const int h = batch + 1, channels = batch + 3, kernel = batch + 4; /* batch, h, w, c, then pairs of rows and columns */
     for (int axis = ROWS; axis <= COLUMNS; axis++) {
         const i64 after = operand(c, kernel + 5 + 2 * axis);
@@ -31,7 +32,7 @@ static int read_pooling(struct context *c, struct pooling *p) {
                         (long long)p->kernel[axis]);
         p->windows[axis] = room / p->stride[axis] + 1;
     }
-    if (op == OP_CT_POOL_AVG || op == OP_CT_UNPOOL_AVG) p->divisor = p->kernel[ROWS] * p->kernel[COLUMNS];
+    if (c->step->fact->averages) p->divisor = p->kernel[ROWS] * p->kernel[COLUMNS];
     const i64 num = operand(c, batch), depth = operand(c, channels), windows = p->windows[ROWS] * p->windows[COLUMNS];
     p->of_image = blocked_of(p->fmt, num, p->image[ROWS] * p->image[COLUMNS], depth);
     p->of_windows = blocked_of(p->fmt, num, windows, depth);
@@ -49,13 +50,13 @@ static void clip_window(const struct pooling *p, int axis, i64 at, i64 *from, i6
 }
 
 /* Points of a window joined; `run` channels of an image's block. */
-static void pool_window(const struct pooling *p, enum join join, float *acc, const u8 *block, i64 width, i64 run, const i64 *from, const i64 *to) {
+static void pool_window(const struct pooling *p, float *acc, const u8 *block, i64 width, i64 run, const i64 *from, const i64 *to) {
     float row[MOST_WIDTH];
     int is_begun = 0;
     for (i64 y = from[ROWS]; y < to[ROWS]; y++) {
         for (i64 x = from[COLUMNS]; x < to[COLUMNS]; x++, is_begun = 1) {
             load_row(is_begun ? row : acc, block + (y * p->image[COLUMNS] + x) * width * p->of_image.bytes, p->fmt, run);
-            for (i64 i = 0; is_begun && i < run; i++) acc[i] = join_two(join, acc[i], row[i]);
+            for (i64 i = 0; is_begun && i < run; i++) acc[i] = join_two(p->join, acc[i], row[i]);
         }
     }
 }
@@ -76,7 +77,7 @@ static void find_extreme(const struct pooling *p, float *acc, i32 *index, const 
             const i64 point = y * p->image[COLUMNS] + x;
             load_row(row, block + point * width * p->of_image.bytes, p->fmt, run);
             for (i64 i = 0; i < run; i++) {
-                if (is_begun && !is_before(p->opcode == OP_CT_POOL_MAX_INDEXED, row[i], acc[i])) continue;
+                if (is_begun && !is_before(p->join == JOIN_MAX, row[i], acc[i])) continue;
                 acc[i] = row[i];
                 index[i] = (i32)point;
             }
@@ -91,7 +92,6 @@ static void store_index(u8 *dst, const i32 *index, i64 n, i64 width) {
 
 /* All windows of a batch. */
 static void pool_batch(const struct pooling *p, u8 *dst, u8 *indices, const u8 *src) {
-    const enum join join = p->opcode == OP_CT_POOL_MAX ? JOIN_MAX : p->opcode == OP_CT_POOL_MIN ? JOIN_MIN : JOIN_ADD;
     i64 width, run, from[2], to[2], at[2];
     for (i64 c = 0; c < p->of_image.channels; c += run) {
         const u8 *const block = src + find_channel(&p->of_image, c, &width, &run);
@@ -107,7 +107,7 @@ static void pool_batch(const struct pooling *p, u8 *dst, u8 *indices, const u8 *
                     store_index(index_target, index, run, width);
                     index_target += width * p->of_index.bytes;
                 } else {
-                    pool_window(p, join, acc, block, width, run, from, to);
+                    pool_window(p, acc, block, width, run, from, to);
                 }
                 store_row(p->fmt, target, acc, run, width, p->divisor);
             }
@@ -168,7 +168,7 @@ static int unpool_indexed(struct context *c, const struct pooling *p, u8 *dst, c
 int execute_pool(struct context *c) {
     struct pooling p;
     if (read_pooling(c, &p)) return FAULT_BAD_DESCRIPTOR;
-    const int is_back = p.opcode >= OP_CT_UNPOOL_SUM && p.opcode <= OP_CT_UNPOOL_INDEXED, with_index = is_indexed(p.opcode);
+    const int form = c->step->form, is_back = form == FORM_UNPOOL || form == FORM_UNPOOL_INDEXED, with_index = is_indexed(form);
     const struct blocked *const from = is_back ? &p.of_windows : &p.of_image, *const to = is_back ? &p.of_image : &p.of_windows;
     const u8 *const src = spm_range(c, operand(c, CT_POOL_MAX__SRC), from->size, 1);
     u8 *const target = src ? spm_range(c, operand(c, CT_POOL_MAX__DST), to->size, 1) : NULL;
@@ -183,7 +183,7 @@ int execute_pool(struct context *c) {
         u8 *const dst = out + b * to->stride;
         const u8 *const data = src + b * from->stride;
         const u8 *const indices = index + b * p.of_index.stride;
-        if (p.opcode == OP_CT_UNPOOL_INDEXED) {
+        if (form == FORM_UNPOOL_INDEXED) {
             if (unpool_indexed(c, &p, dst, data, indices, (float *)(void *)c->scratch)) return FAULT_OUT_OF_BOUNDS;
         } else if (is_back) {
             unpool_batch(&p, dst, data);

@@ -78,17 +78,14 @@ static void reduce_points(const struct reduction *r, u8 *dst, const struct block
     }
 }
 
-/* Every opcode's way to join two elements. */
-static enum join join_of(int opcode) { return opcode == OP_CT_REDUCE_MAX ? JOIN_MAX : opcode == OP_CT_REDUCE_MIN ? JOIN_MIN : JOIN_ADD; }
-
 int resolve_reduce(struct context *c, struct reduction *r) {
     static const struct bound bounds[] = CT_REDUCE_SUM__BOUNDS;
     const i64 batch = operand(c, CT_REDUCE_SUM__BATCH), h = operand(c, CT_REDUCE_SUM__H), w = operand(c, CT_REDUCE_SUM__W);
     const i64 channels = operand(c, CT_REDUCE_SUM__C), dim = operand(c, CT_REDUCE_SUM__DIM);
     if (check_bounds(c, bounds, COUNT_OF(bounds))) return FAULT_BAD_DESCRIPTOR;
     if (dim == DIM_HW && h * w > MOST_REDUCED) return fail(c, FAULT_BAD_DESCRIPTOR, "%lld x %lld points are reduced", (long long)h, (long long)w);
-    const int opcode = c->step->opcode;
-    r->fmt = c->step->fmt, r->is_average = opcode == OP_CT_REDUCE_AVG, r->join = join_of(opcode), r->dim = (int)dim, r->width = w, r->ahead = 0;
+    const struct fact *const fact = c->step->fact;
+    r->fmt = c->step->fmt, r->is_average = fact->averages, r->join = fact->join, r->dim = (int)dim, r->width = w, r->ahead = 0;
     r->num = dim == DIM_C ? channels : dim == DIM_W ? w : dim == DIM_H ? h : h * w;
     const i64 points = dim == DIM_C ? h * w : h * w / r->num;
     r->from = blocked_of(r->fmt, batch, h * w, channels), r->to = blocked_of(r->fmt, batch, points, dim == DIM_C ? 1 : channels);

@@ -343,40 +343,4 @@ void reduce_precision(void *data, int fmt, i64 exponent, i64 mantissa, i64 n) {
     }
 }
 
-#define PAIR_KERNELS(fmt, T, C) \
-    static void atan2_##fmt(void *dst, const void *a, const void *b, i64 n) { \
-        const T *p = a, *q = b; \
-        INDEPENDENT for (i64 i = 0; i < n; i++) ((T *)dst)[i] = round_##fmt(approx_atan2_f64(get_##fmt(p[i]), get_##fmt(q[i]))); \
-    } \
-    static void pow_##fmt(void *dst, const void *a, const void *b, i64 n) { \
-        const T *p = a, *q = b; \
-        INDEPENDENT for (i64 i = 0; i < n; i++) ((T *)dst)[i] = round_##fmt(approx_pow_f64(get_##fmt(p[i]), get_##fmt(q[i]))); \
-    } \
-    static void rem_##fmt(void *dst, const void *a, const void *b, i64 n) { \
-        const T *p = a, *q = b; \
-        for (i64 i = 0; i < n; i++) { \
-            const C x = get_##fmt(p[i]), y = get_##fmt(q[i]); \
-            ((T *)dst)[i] = put_##fmt(sizeof(C) == 4 ? (C)fmodf((float)x, (float)y) : (C)fmod(x, y)); \
-        } \
-    }
-FLOAT_FORMATS(PAIR_KERNELS)
-#define PAIR_ROW(op) {op##_f16, op##_bf16, op##_f32, op##_tf32, op##_f64}
-static const binary_kernel POW[] = PAIR_ROW(pow), ATAN2[] = PAIR_ROW(atan2), REM[] = PAIR_ROW(rem), NEXT_AFTER[] = PAIR_ROW(next_after);
-
-binary_kernel kernel_core_float_binary(int opcode, int fmt) {
-    const int f = float_index_of(fmt);
-    if (f < 0) return NULL;
-    switch (opcode) {
-    case OP_KC_VADD: return float_binary_kernel(OP_CT_ADD_VV, fmt, 0);
-    case OP_KC_VSUB: return float_binary_kernel(OP_CT_SUB_VV, fmt, 0);
-    case OP_KC_VMUL: return float_binary_kernel(OP_CT_MUL_VV, fmt, 0);
-    case OP_KC_VDIV: return float_binary_kernel(OP_CT_DIV_VV, fmt, 0);
-    case OP_KC_VMAX: return float_binary_kernel(OP_CT_MAX_VV, fmt, 0);
-    case OP_KC_VMIN: return float_binary_kernel(OP_CT_MIN_VV, fmt, 0);
-    case OP_KC_VREM: return REM[f];
-    case OP_KC_VPOW: return POW[f];
-    case OP_KC_VATAN2: return ATAN2[f];
-    case OP_KC_VNEXT_AFTER: return NEXT_AFTER[f];
-    default: return NULL;
-    }
-}
+const binary_kernel NEXT_AFTER[NUM_FLOATS] = {next_after_f16, next_after_bf16, next_after_f32, next_after_tf32, next_after_f64};

@@ -2,16 +2,12 @@
 #include <stdlib.h>
 
 #include "lanes.h"
+#include "operations.h"
 
 #define BLOCK 512
 #define SMALL_ANGLE 0x1p20
 #define HALF_VALUES 65536
 
-/* Functions with an f32 program of their own. */
-#define SINGLE(X) X(exp) X(log) X(tanh) X(logistic)
-#define SINGLE_NAMED(X) X(exp, EXP) X(log, LOG) X(tanh, TANH) X(logistic, LOGISTIC)
-#define DOUBLE(X) X(log2) X(exp2) X(cbrt) X(expm1) X(log1p) X(softplus)
-#define ANGLE(X) X(sin) X(cos) X(tan)
 
 #define LOOP(T, expression) \
     T *d = dst; \
@@ -58,18 +54,18 @@
     static void fn##_v_tf32(void *dst, const void *src, i64 n) { LOOP(float, put_tf32(approx_##fn##_f32(p[i]))) } \
     static void fn##_v_bf16(void *dst, const void *src, i64 n) { PAIR_LOOP(APPROX_##upper##_BF16, dst, src, n); } \
     static void fn##_v_f16(void *dst, const void *src, i64 n) { LOOP(u16, put_f16(APPROX_##upper##_FP16(get_f16(p[i])))) }
-#define DOUBLE_KERNELS(fn) \
+#define DOUBLE_KERNELS(fn, upper) \
     static void fn##_v_f32(void *dst, const void *src, i64 n) { LOOP(float, round_f32(approx_##fn##_f64((double)p[i]))) } \
     static void fn##_v_tf32(void *dst, const void *src, i64 n) { LOOP(float, round_tf32(approx_##fn##_f64((double)p[i]))) }
-#define F64_KERNEL(fn) \
+#define F64_KERNEL(fn, upper) \
     static void fn##_v_f64(void *dst, const void *src, i64 n) { LOOP(double, put_f64(approx_##fn##_f64(p[i]))) }
-SINGLE_NAMED(SINGLE_KERNELS)
-DOUBLE(DOUBLE_KERNELS)
-SINGLE(F64_KERNEL)
-DOUBLE(F64_KERNEL)
+SINGLE_PROGRAMS(SINGLE_KERNELS)
+DOUBLE_PROGRAMS(DOUBLE_KERNELS)
+SINGLE_PROGRAMS(F64_KERNEL)
+DOUBLE_PROGRAMS(F64_KERNEL)
 
 /* Angles: a block without large arguments takes the program without the integer reduction; both give the same bits there. */
-#define ANGLE_KERNELS(fn) \
+#define ANGLE_KERNELS(fn, upper) \
     static void fn##_block(double *d, const double *p, i64 n) { \
         int large = 0; \
         for (i64 i = 0; i < n; i++) large |= !(fabs(p[i]) < SMALL_ANGLE); \
@@ -92,19 +88,18 @@ DOUBLE(F64_KERNEL)
             for (i64 i = 0; i < count; i++) d[start + i] = round_##fmt(wide[i]); \
         } \
     }
-ANGLE(ANGLE_KERNELS)
+ANGLE_PROGRAMS(ANGLE_KERNELS)
 
 /* Tables of the 16-bit formats: one per function and format, made on demand before tiles run, then only read. */
-enum function_index { FN_exp, FN_log, FN_tanh, FN_logistic, FN_log2, FN_exp2, FN_cbrt, FN_expm1, FN_log1p, FN_softplus, FN_sin, FN_cos, FN_tan, NUM_FUNCTIONS };
-static u16 *tables[NUM_FUNCTIONS][2];
+static u16 *tables[NUM_PROGRAMS][2];
 
-#define LOOKUP_KERNELS(fn) \
+#define LOOKUP_KERNELS(fn, upper) \
     static void fn##_table_f16(void *dst, const void *src, i64 n) { \
-        const u16 *const table = tables[FN_##fn][FLOAT_F16]; \
+        const u16 *const table = tables[PROGRAM_##fn][FLOAT_F16]; \
         LOOP(u16, table[p[i]]) \
     } \
     static void fn##_table_bf16(void *dst, const void *src, i64 n) { \
-        const u16 *const table = tables[FN_##fn][FLOAT_BF16]; \
+        const u16 *const table = tables[PROGRAM_##fn][FLOAT_BF16]; \
         LOOP(u16, table[p[i]]) \
     } \
     static void fn##_fill_f16(u16 *d) { \
@@ -113,9 +108,9 @@ static u16 *tables[NUM_FUNCTIONS][2];
     static void fn##_fill_bf16(u16 *d) { \
         for (i64 i = 0; i < HALF_VALUES; i++) d[i] = round_bf16(approx_##fn##_f64(get_bf16((u16)i))); \
     }
-SINGLE(LOOKUP_KERNELS)
-DOUBLE(LOOKUP_KERNELS)
-ANGLE(LOOKUP_KERNELS)
+SINGLE_PROGRAMS(LOOKUP_KERNELS)
+DOUBLE_PROGRAMS(LOOKUP_KERNELS)
+ANGLE_PROGRAMS(LOOKUP_KERNELS)
 
 static int make_table(int function, int format, void (*fill)(u16 *)) {
     static volatile int lock;
@@ -132,46 +127,31 @@ static int make_table(int function, int format, void (*fill)(u16 *)) {
     return ok;
 }
 
-#define WIDE_KERNEL(fn, f) \
+#define WIDE_KERNELS(fn) \
     if (f == FLOAT_F32) return fn##_v_f32; \
     if (f == FLOAT_TF32) return fn##_v_tf32; \
     if (f == FLOAT_F64) return fn##_v_f64;
-#define TABLE_KERNEL(fn, f) \
-    if (f == FLOAT_F16) return make_table(FN_##fn, FLOAT_F16, fn##_fill_f16) ? fn##_table_f16 : NULL; \
-    return make_table(FN_##fn, FLOAT_BF16, fn##_fill_bf16) ? fn##_table_bf16 : NULL;
-#define CHOOSE_SINGLE(fn, upper) \
-    { \
-        WIDE_KERNEL(fn, f) \
+#define TABLE_KERNELS(fn) \
+    if (f == FLOAT_F16) return make_table(PROGRAM_##fn, FLOAT_F16, fn##_fill_f16) ? fn##_table_f16 : NULL; \
+    return make_table(PROGRAM_##fn, FLOAT_BF16, fn##_fill_bf16) ? fn##_table_bf16 : NULL;
+#define SINGLE_CASE(fn, upper) \
+    case PROGRAM_##fn: \
+        WIDE_KERNELS(fn) \
         if (f == FLOAT_F16 && FAST_##upper##_FP16) return fn##_v_f16; \
         if (f == FLOAT_BF16 && FAST_##upper##_BF16) return fn##_v_bf16; \
-        TABLE_KERNEL(fn, f) \
-    }
-#define CHOOSE(fn) \
-    { \
-        WIDE_KERNEL(fn, f) \
-        TABLE_KERNEL(fn, f) \
-    }
+        TABLE_KERNELS(fn)
+#define OTHER_CASE(fn, upper) \
+    case PROGRAM_##fn: \
+        WIDE_KERNELS(fn) \
+        TABLE_KERNELS(fn)
 
-unary_kernel function_kernel(int opcode, int fmt) {
-    const int f = float_index_of(fmt);
+unary_kernel program_kernel(int program, int fmt, int is_low_precision) {
+    const int own = float_index_of(fmt), f = is_low_precision && own == FLOAT_F32 ? FLOAT_TF32 : own;
     if (f < 0) return NULL;
-    switch (opcode) {
-    case OP_CT_EXP: case OP_KC_VEXP: CHOOSE_SINGLE(exp, EXP)
-    case OP_CT_EXP_LOW_PRECISION:
-        if (f == FLOAT_F32) return exp_v_tf32;
-        CHOOSE_SINGLE(exp, EXP)
-    case OP_CT_SOFTPLUS: CHOOSE(softplus)
-    case OP_CT_LN: case OP_KC_VLOG: CHOOSE_SINGLE(log, LOG)
-    case OP_CT_TANH: case OP_KC_VTANH: CHOOSE_SINGLE(tanh, TANH)
-    case OP_CT_SIGMOID: case OP_KC_VLOGISTIC: CHOOSE_SINGLE(logistic, LOGISTIC)
-    case OP_CT_LOG2: CHOOSE(log2)
-    case OP_CT_POW2: CHOOSE(exp2)
-    case OP_CT_SIN: case OP_KC_VSIN: CHOOSE(sin)
-    case OP_CT_COS: case OP_KC_VCOS: CHOOSE(cos)
-    case OP_KC_VTAN: CHOOSE(tan)
-    case OP_KC_VCBRT: CHOOSE(cbrt)
-    case OP_KC_VEXPM1: CHOOSE(expm1)
-    case OP_KC_VLOG1P: CHOOSE(log1p)
+    switch ((enum program)program) {
+        SINGLE_PROGRAMS(SINGLE_CASE)
+        DOUBLE_PROGRAMS(OTHER_CASE)
+        ANGLE_PROGRAMS(OTHER_CASE)
     default: return NULL;
     }
 }

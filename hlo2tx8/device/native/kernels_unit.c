@@ -1,4 +1,4 @@
-/* CT arithmetic and relations on a vector and 64 elements repeated along it. The elements stay widened, in registers or next to them. */
+/* Functions of a vector and 64 elements repeated along it. The elements stay widened, in registers or next to them. */
 #include "operations.h"
 
 /* The elements of b are read before anything is written. What is left after whole turns takes the first of them. */
@@ -10,9 +10,9 @@
         i64 i = 0; \
         for (int k = 0; k < UNIT_ELEMENTS; k++) y[k] = get_##fmt(q[k]); \
         for (; i + UNIT_ELEMENTS <= n; i += UNIT_ELEMENTS) { \
-            INDEPENDENT for (int k = 0; k < UNIT_ELEMENTS; k++) d[i + k] = put_##fmt(OP_##op(C, get_##fmt(p[i + k]), y[k])); \
+            INDEPENDENT for (int k = 0; k < UNIT_ELEMENTS; k++) d[i + k] = put_##fmt(op##_##C(get_##fmt(p[i + k]), y[k])); \
         } \
-        for (int k = 0; i < n; i++, k++) d[i] = put_##fmt(OP_##op(C, get_##fmt(p[i]), y[k])); \
+        for (int k = 0; i < n; i++, k++) d[i] = put_##fmt(op##_##C(get_##fmt(p[i]), y[k])); \
     }
 #define UNIT_F16(op) \
     static void op##_vu_f16(void *dst, const void *a, const void *b, i64 n) { \
@@ -23,10 +23,10 @@
         widen_f16(y, b); \
         for (; i + F16_BLOCK <= n; i += F16_BLOCK) { \
             widen_f16(x, p + i); \
-            for (int k = 0; k < F16_BLOCK; k++) x[k] = OP_##op(float, x[k], y[k]); \
+            for (int k = 0; k < F16_BLOCK; k++) x[k] = op##_float(x[k], y[k]); \
             narrow_f16(d + i, x); \
         } \
-        for (int k = 0; i < n; i++, k++) d[i] = put_f16(OP_##op(float, get_f16(p[i]), y[k])); \
+        for (int k = 0; i < n; i++, k++) d[i] = put_f16(op##_float(get_f16(p[i]), y[k])); \
     }
 #define UNIT_BF16(op) \
     static void op##_vu_bf16(void *dst, const void *a, const void *b, i64 n) { \
@@ -39,25 +39,20 @@
         for (; i + HALF <= n / 2; i += HALF) { \
             INDEPENDENT for (int k = 0; k < HALF; k++) { \
                 const float x = low_bf16(p[i + k]), z = high_bf16(p[i + k]); \
-                d[i + k] = join_bf16(OP_##op(float, x, low[k]), OP_##op(float, z, high[k])); \
+                d[i + k] = join_bf16(op##_float(x, low[k]), op##_float(z, high[k])); \
             } \
         } \
         i *= 2; \
-        for (int k = 0; i < n; i++, k++) ((u16 *)dst)[i] = put_bf16(OP_##op(float, get_bf16(((const u16 *)a)[i]), k & 1 ? high[k / 2] : low[k / 2])); \
+        for (int k = 0; i < n; i++, k++) ((u16 *)dst)[i] = put_bf16(op##_float(get_bf16(((const u16 *)a)[i]), k & 1 ? high[k / 2] : low[k / 2])); \
     }
 
 #define INSTANTIATE(op) UNIT_F16(op) UNIT_BF16(op) UNIT_KERNEL(f32, float, float, op) UNIT_KERNEL(tf32, float, float, op)
-ARITHMETIC(INSTANTIATE)
-RELATIONS(INSTANTIATE)
+NUMBER_UNIT(INSTANTIATE)
 
-#define ROW(op) {op##_vu_f16, op##_vu_bf16, op##_vu_f32, op##_vu_tf32, NULL},
-static const binary_kernel ARITHMETIC_VU[][NUM_FLOATS] = {ARITHMETIC(ROW)};
-static const binary_kernel RELATION_VU[][NUM_FLOATS] = {RELATIONS(ROW)};
+#define ROW(op) [FN_##op] = {op##_vu_f16, op##_vu_bf16, op##_vu_f32, op##_vu_tf32, NULL},
+static const binary_kernel OF_UNIT[NUM_FLOAT_FUNCTIONS][NUM_FLOATS] = {NUMBER_UNIT(ROW)};
 
-binary_kernel float_unit_kernel(int opcode, int fmt) {
+binary_kernel float_unit_kernel(int function, int fmt) {
     const int f = float_index_of(fmt);
-    if (f < 0) return NULL;
-    if (opcode >= OP_CT_ADD_VV && opcode <= OP_CT_MIN_VU_VLOOP) return ARITHMETIC_VU[(opcode - OP_CT_ADD_VV) / 4][f];
-    if (opcode >= OP_CT_EQ_VV && opcode <= OP_CT_LT_VU_VLOOP) return RELATION_VU[(opcode - OP_CT_EQ_VV) / 4][f];
-    return NULL;
+    return f < 0 ? NULL : OF_UNIT[function][f];
 }

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
-ABI_VERSION = 8
+from hlo2tx8.device.isa import declarations
+
+ABI_VERSION = 9
+REBUILD = "build it again: make native, or pip install the package again"
 # Best last; each level's `tx8_supported` (compiled for the baseline) says whether the processor has it.
 LEVELS = ("baseline", "v2", "v3", "v4")
 
@@ -74,6 +77,20 @@ def _binding(path: Path) -> Callable[[tuple[object, ...], int, int, int, int], i
     return partial(bind, ctypes.byref(python))
 
 
+@dataclass(frozen=True)
+class MadeOf:
+    """Digests of what a core was built of: of the instruction classes, and of the generated headers."""
+
+    declarations: str
+    headers: str
+
+
+def made_of(library: ctypes.CDLL) -> MadeOf:
+    """What a core of this version was built of."""
+    library.tx8_declarations.restype = library.tx8_headers.restype = ctypes.c_char_p
+    return MadeOf(library.tx8_declarations().decode(), library.tx8_headers().decode())
+
+
 @cache
 def load() -> LoadedCore | str:
     """The best core, or the reason why there is none, of which a warning tells once: without it programs take far longer."""
@@ -88,7 +105,9 @@ def load() -> LoadedCore | str:
             reason = str(error)
             continue
         if library.tx8_abi_version() != ABI_VERSION:
-            reason = f"{path.name} is of another version; build it again"
+            reason = f"{path.name} is of another version; {REBUILD}"
+        elif made_of(library).declarations != declarations.digest():
+            reason = f"{path.name} was built of other instruction classes; {REBUILD}"
         elif library.tx8_supported():
             declare(library)
             return LoadedCore(library, level, _binding(path))

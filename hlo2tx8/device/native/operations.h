@@ -1,4 +1,4 @@
-/* What CT arithmetic, relations and logic do to two numbers of compute type C. */
+/* What instructions compute of an element: the generated expressions, and what these are made of. */
 #ifndef HLO2TX8_OPERATIONS_H
 #define HLO2TX8_OPERATIONS_H
 
@@ -14,27 +14,29 @@ static inline double smaller_double(double x, double y) {
     return (x != x) | (y != y) ? x + y : smaller;
 }
 
-#define OP_add(C, x, y) ((x) + (y))
-#define OP_sub(C, x, y) ((x) - (y))
-#define OP_mul(C, x, y) ((x) * (y))
-#define OP_div(C, x, y) ((x) / (y))
-#define OP_max(C, x, y) larger_##C(x, y)
-#define OP_min(C, x, y) smaller_##C(x, y)
-#define OP_eq(C, x, y) ((x) == (y) ? (C)1 : (C)0)
-#define OP_ne(C, x, y) ((x) != (y) ? (C)1 : (C)0)
-#define OP_ge(C, x, y) ((x) >= (y) ? (C)1 : (C)0)
-#define OP_gt(C, x, y) ((x) > (y) ? (C)1 : (C)0)
-#define OP_le(C, x, y) ((x) <= (y) ? (C)1 : (C)0)
-#define OP_lt(C, x, y) ((x) < (y) ? (C)1 : (C)0)
+/* The nearest integer, ties away from zero. */
+static inline float away_float(float x) {
+    const float whole = truncf(x);
+    const float up = fabsf(x - whole) >= 0.5f ? 1.0f : 0.0f;
+    return copysignf(fabsf(whole) + up, x);
+}
 
-/* Truth: anything but zero, NaN too. */
-#define OP_land(C, x, y) ((x) != 0 && (y) != 0 ? (C)1 : (C)0)
-#define OP_lor(C, x, y) ((x) != 0 || (y) != 0 ? (C)1 : (C)0)
-#define OP_lxor(C, x, y) (((x) != 0) != ((y) != 0) ? (C)1 : (C)0)
+static inline double away_double(double x) {
+    const double whole = trunc(x);
+    const double up = fabs(x - whole) >= 0.5 ? 1.0 : 0.0;
+    return copysign(fabs(whole) + up, x);
+}
 
-/* In the order of the opcodes: four forms of each. */
-#define ARITHMETIC(X) X(add) X(sub) X(mul) X(div) X(max) X(min)
-#define RELATIONS(X) X(eq) X(ne) X(ge) X(gt) X(le) X(lt)
-#define LOGIC(X) X(land) X(lor) X(lxor)
+/* Of float or double, as x is. */
+#define larger(x, y) _Generic((x), float: larger_float, double: larger_double)(x, y)
+#define smaller(x, y) _Generic((x), float: smaller_float, double: smaller_double)(x, y)
+#define root(x) _Generic((x), float: sqrtf, double: sqrt)(x)
+#define below(x) _Generic((x), float: floorf, double: floor)(x)
+#define above(x) _Generic((x), float: ceilf, double: ceil)(x)
+#define nearest(x) _Generic((x), float: rintf, double: rint)(x)
+#define away(x) _Generic((x), float: away_float, double: away_double)(x)
+#define remainder_of(x, y) _Generic((x), float: fmodf, double: fmod)(x, y)
+
+#include "functions.h"
 
 #endif

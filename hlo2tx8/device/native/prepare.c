@@ -15,129 +15,35 @@ static int refuse(struct tx8_fault *fault, i64 record, const char *format, ...) 
     return FAULT_ILLEGAL_OPCODE;
 }
 
-static int is_kernel_core_format(int fmt) {
-    return format_bytes(fmt) && fmt != FORMAT_TF32 && fmt != FORMAT_BOOL && fmt != FORMAT_RAW8 && fmt != FORMAT_RAW128;
-}
-
-static int is_conversion(int fmt, int fmt2, int rounding) {
-    static const u32 nearest[] = CT_CONVERT_NEAREST_EVEN, directed[] = CT_CONVERT_TOWARD_ZERO;
-    return (rounding == ROUND_NEAREST_EVEN ? nearest : directed)[fmt2] >> fmt & 1;
-}
-
-static int prepare_ct(struct step *s) {
-    const int op = s->opcode;
-    if (op == OP_CT_CONVERT) {
-        s->form = FORM_CONVERT_CT;
-        return is_conversion(s->fmt, s->fmt2, s->rounding);
-    }
-    if (float_index_of(s->fmt) < 0 || s->fmt == FORMAT_FP64) return 0;
-    if (op >= OP_CT_REDUCE_SUM && op <= OP_CT_REDUCE_MIN) {
-        s->form = FORM_REDUCE;
-        return 1;
-    }
-    if ((op >= OP_CT_POOL_MAX && op <= OP_CT_POOL_MIN_INDEXED) || (op >= OP_CT_UNPOOL_SUM && op <= OP_CT_UNPOOL_INDEXED)) {
-        s->form = FORM_POOL;
-        return 1;
-    }
-    if (op == OP_CT_MASK_MOVE) {
-        s->form = FORM_MASK_MOVE;
-        return s->fmt2 == FORMAT_INT8 || s->fmt2 == s->fmt;
-    }
-    if ((s->kernel.unary = float_unary_kernel(op, s->fmt)) || (s->kernel.unary = function_kernel(op, s->fmt))) {
-        s->form = FORM_UNARY;
-        return 1;
-    }
-    static const u8 forms[] = {FORM_BINARY, FORM_VS, FORM_UNIT, FORM_UNIT_LOOP};
-    s->form = forms[op & 3];
-    s->kernel.binary = float_binary_kernel(op, s->fmt, s->form == FORM_VS);
-    s->other = float_unit_kernel(op, s->fmt);
-    return s->kernel.binary != NULL;
-}
-
-/* A function of floats on the kernel core: those of floats only sit between floor and cbrt. */
-static int prepare_kernel_core(struct step *s) {
-    const int op = s->opcode, is_float = float_index_of(s->fmt) >= 0;
-    const int movable = is_kernel_core_format(s->fmt) || s->fmt == FORMAT_RAW8 || s->fmt == FORMAT_RAW128;
-    if (op == OP_KC_VGATHER || op == OP_KC_VSCATTER || op == OP_KC_VSELECT) {
-        s->form = op == OP_KC_VGATHER ? FORM_GATHER : op == OP_KC_VSCATTER ? FORM_SCATTER : FORM_SELECT;
-        return movable;
-    }
-    if (!is_kernel_core_format(s->fmt)) return 0;
-    switch (op) {
-    case OP_KC_VCONVERT: s->form = FORM_CONVERT_KC; return is_kernel_core_format(s->fmt2);
-    case OP_KC_VIOTA: s->form = FORM_IOTA; return s->fmt != FORMAT_PRED;
-    case OP_KC_VREDUCE_PRECISION: s->form = FORM_REDUCE_PRECISION; return is_float;
-    case OP_KC_VIS_FINITE: s->form = FORM_TEST; return is_float;
-    default: break;
-    }
-    if (op >= OP_KC_VEQ && op <= OP_KC_VLT) {
-        s->form = FORM_COMPARE;
-        s->kernel.binary = kernel_core_compare(op, s->fmt, 0);
-        s->other = kernel_core_compare(op, s->fmt, 1);
-        return s->kernel.binary != NULL;
-    }
-    if (op >= OP_KC_VADD && op <= OP_KC_VNEXT_AFTER) {
-        s->form = FORM_BINARY;
-        s->kernel.binary = is_float ? kernel_core_float_binary(op, s->fmt) : integer_binary_kernel(op, s->fmt);
-        const int on_bits = op >= OP_KC_VSHIFT_LEFT && op <= OP_KC_VSHIFT_RIGHT_LOGICAL;
-        return s->kernel.binary != NULL && !(on_bits && s->fmt == FORMAT_PRED);
-    }
-    s->form = FORM_UNARY;
-    if (is_float) {
-        s->kernel.unary = float_unary_kernel(op, s->fmt);
-        if (!s->kernel.unary) s->kernel.unary = function_kernel(op, s->fmt);
+/* The kernels of an elementwise record; 1 if there are any. */
+static int choose_kernels(struct step *s) {
+    const struct fact *const f = s->fact;
+    const int is_float = float_index_of(s->fmt) >= 0, integer = s->fmt == FORMAT_PRED ? f->pred : f->integer;
+    switch ((enum form)s->form) {
+    case FORM_UNARY:
+        s->kernel.unary = f->program ? program_kernel(f->program, s->fmt, f->is_low_precision)
+                          : is_float ? float_unary_kernel(f->function, s->fmt)
+                                     : integer_unary_kernel(integer, s->fmt);
         return s->kernel.unary != NULL;
+    case FORM_BINARY: case FORM_VS: case FORM_UNIT: case FORM_UNIT_LOOP: case FORM_RELATION_BITS:
+        s->kernel.binary = is_float ? float_binary_kernel(f->function, s->fmt, f->shape == SHAPE_IMMEDIATE) : integer_binary_kernel(integer, s->fmt);
+        s->other = float_unit_kernel(f->function, s->fmt);
+        return s->kernel.binary != NULL;
+    case FORM_COMPARE:
+        s->kernel.binary = comparison_kernel(f->integer, s->fmt, 0);
+        s->other = comparison_kernel(f->integer, s->fmt, 1);
+        return s->kernel.binary != NULL;
+    default: return 1;
     }
-    s->kernel.unary = kernel_core_unary(op, s->fmt);
-    const int counts = op == OP_KC_VPOP_COUNT || op == OP_KC_VCOUNT_LEADING_ZEROS;
-    return s->kernel.unary != NULL && !(counts && s->fmt == FORMAT_PRED);
-}
-
-/* Results are in the operands' format or that of partial sums; INT8 also gives FP16. Quantised ones are INT8. */
-static int prepare_product(struct step *s, enum form form, int is_quantised) {
-    static const u32 results[] = NE_GEMM_RESULTS;
-    s->form = (u8)form;
-    return is_quantised ? s->fmt == FORMAT_INT8 && s->fmt2 == FORMAT_INT8 : results[s->fmt2] >> s->fmt & 1;
-}
-
-static int prepare_load_scalar(struct step *s) {
-    s->form = FORM_LOAD_SCALAR;
-    return s->fmt != FORMAT_UINT64 && float_index_of(s->fmt) < 0 && is_kernel_core_format(s->fmt);
 }
 
 /* 1 if opcode and formats go together. */
 static int choose(struct step *s) {
-    if (s->rounding != ROUND_NEAREST_EVEN && s->opcode != OP_CT_CONVERT) return 0;
-    switch (s->opcode) {
-    case OP_KC_HALT: s->form = FORM_HALT; return 1;
-    case OP_KC_LOOP: s->form = FORM_LOOP; return 1;
-    case OP_KC_END: s->form = FORM_END; return 1;
-    case OP_KC_IF: s->form = FORM_IF; return 1;
-    case OP_KC_EXIT: s->form = FORM_EXIT; return 1;
-    case OP_KC_END_IF: s->form = FORM_NOTHING; return 1;
-    case OP_KC_WAIT: s->form = FORM_WAIT; return 1;
-    case OP_KC_BARRIER: s->form = FORM_BARRIER; return 1;
-    case OP_KC_AFFINE: s->form = FORM_AFFINE; return 1;
-    case OP_KC_FLOOR_DIV: case OP_KC_MOD: case OP_KC_MIN: case OP_KC_MAX: case OP_KC_MUL: case OP_KC_LESS:
-        s->form = FORM_SCALAR;
-        return 1;
-    case OP_KC_LOAD_SCALAR: return prepare_load_scalar(s);
-    case OP_RDMA: s->form = FORM_RDMA; return 1;
-    case OP_WDMA: s->form = FORM_WDMA; return 1;
-    case OP_TDMA_GATHER_SCATTER: s->form = FORM_TDMA; return 1;
-    case OP_TDMA_MEMSET: s->form = FORM_MEMSET; return 1;
-    case OP_NE_GEMM: return prepare_product(s, FORM_GEMM, 0);
-    case OP_NE_GEMM_QUANTISED: return prepare_product(s, FORM_GEMM, 1);
-    case OP_NE_CONV: case OP_NE_DEPTHWISE: case OP_NE_CONV_BACKWARD_IMAGE: case OP_NE_CONV_BACKWARD_WEIGHT:
-        return prepare_product(s, FORM_CONV, 0);
-    case OP_NE_CONV_QUANTISED: case OP_NE_DEPTHWISE_QUANTISED: return prepare_product(s, FORM_CONV, 1);
-    case OP_DTE_UNICAST: case OP_DTE_MULTICAST: s->form = FORM_REMOTE_SEND; return 1;
-    case OP_DTE_GATHER: s->form = FORM_REMOTE_GATHER; return 1;
-    default: break;
-    }
-    if (s->opcode >= OP_CT_BITS_EQ_VV) return prepare_auxiliary(s);
-    if (s->opcode < OP_KC_VNEG) return prepare_ct(s);
-    return s->opcode < OP_KC_HALT ? prepare_kernel_core(s) : 0;
+    if (s->opcode >= NUM_OPCODES || !facts[s->opcode].is_known) return 0;
+    s->fact = facts + s->opcode;
+    s->form = s->fact->form;
+    const u32 *const takes = format_masks[s->rounding == ROUND_NEAREST_EVEN ? s->fact->nearest : s->fact->directed];
+    return takes[s->fmt2] >> s->fmt & 1 && choose_kernels(s);
 }
 
 /* How many products of an affine record there are before only ones with a factor 0. */

@@ -1,38 +1,17 @@
 /* Exception bits of a tile, see device/status.py. Operands are copied before a record executes, which may overwrite them. */
 #include "blocked.h"
+#include "operations.h"
 
 #define BLOCK 512
 #define FIRST_KEPT 4 /* regions of the scratch that no such record uses */
 
-enum exactness { EXACT, SUM, DIFFERENCE, PRODUCT, QUOTIENT, SQUARE, ROOT, RECIPROCAL, RECIPROCAL_ROOT, LEAKY, FUNCTION, FUNCTION_OF_ZERO };
-
 /* Operands kept: n elements x; y are as many, or one, or units of u elements, of which each `round` elements take the next. */
 struct kept {
-    enum exactness exactness;
-    int num, has_poles, fmt; /* fmt: of x */
+    int exactness, num, has_poles, fmt; /* fmt: of x */
     i64 n, u, round;
     const u8 *x, *y;
     double scalar;
 };
-
-static enum exactness exactness_of(int op) {
-    if (op >= OP_CT_ADD_VV && op <= OP_CT_DIV_VU_VLOOP) return (enum exactness[]){SUM, DIFFERENCE, PRODUCT, QUOTIENT}[(op - OP_CT_ADD_VV) / 4];
-    switch (op) {
-    case OP_CT_SQUARE: return SQUARE;
-    case OP_CT_SQRT: return ROOT;
-    case OP_CT_RECIP: return RECIPROCAL;
-    case OP_CT_RSQRT: return RECIPROCAL_ROOT;
-    case OP_CT_LEAKY_RELU: return LEAKY;
-    case OP_CT_SOFTPLUS: return FUNCTION_OF_ZERO;
-    case OP_CT_LOG2: case OP_CT_LN: case OP_CT_POW2: case OP_CT_EXP: case OP_CT_SIN: case OP_CT_COS: case OP_CT_TANH: case OP_CT_SIGMOID:
-    case OP_CT_EXP_LOW_PRECISION: return FUNCTION;
-    default: return EXACT;
-    }
-}
-
-static int has_poles(int op, enum exactness e) {
-    return e == QUOTIENT || e == RECIPROCAL || e == RECIPROCAL_ROOT || op == OP_CT_LOG2 || op == OP_CT_LN;
-}
 
 /* A copy of `bytes` bytes of SPM; NULL if they are out of bounds, which the record itself will say. */
 static const u8 *keep_bytes(struct context *c, i64 address, i64 n, i64 bytes, int region) {
@@ -54,46 +33,28 @@ static double rounded(struct context *c, const void *value, int fmt) {
     return as_double((const u8 *)&bits, c->step->fmt);
 }
 
-enum operands { ONE, TWO, IMMEDIATE, UNIT, UNIT_LOOP, NONE };
-
-/* What a record has for operands; NONE if it only moves bits, or is of the kernel core. */
-static enum operands operands_of(const struct step *s) {
-    static const u8 relations[] = {TWO, IMMEDIATE, UNIT, UNIT_LOOP};
-    const int on_kernel_core = s->opcode >= OP_KC_VNEG && s->opcode < OP_CT_BITS_EQ_VV;
-    switch ((enum form)s->form) {
-    case FORM_UNARY: return on_kernel_core || s->opcode == OP_CT_ABS || s->opcode == OP_CT_NEG ? NONE : ONE;
-    case FORM_BINARY: return on_kernel_core ? NONE : TWO;
-    case FORM_VS: return IMMEDIATE;
-    case FORM_UNIT: return UNIT;
-    case FORM_UNIT_LOOP: return UNIT_LOOP;
-    case FORM_RELATION_BITS: return (enum operands)relations[s->opcode & 3];
-    case FORM_CONVERT_CT: case FORM_SCALED: return ONE;
-    default: return NONE;
-    }
-}
-
 /* 1 if the record is one of elements and its operands are kept. */
 static int keep_elements(struct context *c, struct kept *k) {
     const struct step *const s = c->step;
-    const enum operands operands = operands_of(s);
-    if (operands == NONE) return 0;
+    const enum shape shape = s->fact->shape;
+    if (!s->fact->exactness) return 0;
     const i64 bytes = s->form == FORM_CONVERT_CT ? s->bytes2 : s->bytes;
-    *k = (struct kept){.exactness = exactness_of(s->opcode), .num = operands == ONE ? 1 : 2, .fmt = s->form == FORM_CONVERT_CT ? s->fmt2 : s->fmt};
-    k->has_poles = has_poles(s->opcode, k->exactness);
-    k->n = operand(c, operands == ONE ? CT_SQRT__N : CT_ADD_VV__N);
+    *k = (struct kept){.exactness = s->fact->exactness, .num = shape == SHAPE_ONE ? 1 : 2, .fmt = s->form == FORM_CONVERT_CT ? s->fmt2 : s->fmt};
+    k->has_poles = s->fact->has_poles;
+    k->n = operand(c, shape == SHAPE_ONE ? CT_SQRT__N : CT_ADD_VV__N);
     i64 num_second = k->n;
-    if (operands == UNIT || operands == UNIT_LOOP) {
+    if (shape == SHAPE_UNIT || shape == SHAPE_UNIT_LOOP) {
         k->u = operand(c, CT_ADD_VU_V__U);
         k->round = k->n;
-        num_second = operands == UNIT ? k->u : operand(c, CT_ADD_VU_VLOOP__FULL_U);
-        if (operands == UNIT_LOOP) k->n = operand(c, CT_ADD_VU_VLOOP__FULL_N);
+        num_second = shape == SHAPE_UNIT ? k->u : operand(c, CT_ADD_VU_VLOOP__FULL_U);
+        if (shape == SHAPE_UNIT_LOOP) k->n = operand(c, CT_ADD_VU_VLOOP__FULL_N);
         if (k->u < 1 || k->u > UNIT_ELEMENTS || k->round < (k->n > 0)) return 0;
     }
     k->x = keep_bytes(c, operand(c, 1), k->n, bytes, 0);
-    if (operands == IMMEDIATE) {
+    if (shape == SHAPE_IMMEDIATE) {
         const u32 imm = (u32)operand(c, CT_ADD_VS__IMM);
         k->scalar = rounded(c, &imm, FORMAT_FP32);
-    } else if (operands != ONE) {
+    } else if (shape != SHAPE_ONE) {
         k->y = keep_bytes(c, operand(c, 2), num_second, bytes, 1);
         if (!k->y) return 0;
     }
@@ -107,22 +68,20 @@ static double second_operand(const struct kept *k, i64 i) {
     return as_double(k->y + (k->u ? i / k->round * k->u + i % k->round % k->u : i) * format_bytes(k->fmt), k->fmt);
 }
 
-static int is_exact(enum exactness e, double r, double x, double y) {
+static int is_exact_sum(double r, double x, double y) {
+    const double s = x + y, back = s - x;
+    return (x - (s - back)) + (y - back) == 0 && s == r;
+}
+
+static int is_power_of_two(double x) {
     int exponent;
-    switch (e) {
-    case SUM: case DIFFERENCE: {
-        const double z = e == SUM ? y : -y, s = x + z, back = s - x;
-        return (x - (s - back)) + (z - back) == 0 && s == r;
-    }
-    case PRODUCT: return x * y == r;
-    case QUOTIENT: return r * y == x;
-    case SQUARE: return x * x == r;
-    case ROOT: return r * r == x;
-    case RECIPROCAL: return r * x == 1;
-    case RECIPROCAL_ROOT: return frexp(r, &exponent) == 0.5 && r * r * x == 1;
-    case LEAKY: return x > 0 || x * y == r;
-    case FUNCTION: return x == 0;
-    case FUNCTION_OF_ZERO: return 0;
+    return frexp(x, &exponent) == 0.5;
+}
+
+static int is_exact(int exactness, double r, double x, double y) {
+#define EXACT_CASE(number, expression) case number: return expression;
+    switch (exactness) {
+        EXACTNESS(EXACT_CASE)
     default: return 1;
     }
 }
@@ -152,12 +111,12 @@ static u32 judge_elements(struct context *c, const struct kept *k) {
         convert_elements(x, FORMAT_FP64, k->x + start * bytes, k->fmt, count);
         if (is_number) convert_elements(r, FORMAT_FP64, dst + start * s->bytes, s->fmt, count);
         for (i64 i = 0; i < count; i++) {
-            const double y = second_operand(k, start + i);
+            const double y = s->form == FORM_UNARY ? x[i] : second_operand(k, start + i);
             if (s->form == FORM_CONVERT_CT) {
                 status |= status_of_conversion(s->fmt, x[i] - y, r[i]);
                 continue;
             }
-            const int is_pole = k->has_poles && (k->num == 1 ? x[i] : y) == 0;
+            const int is_pole = k->has_poles && y == 0;
             if (x[i] != x[i] || y != y) status |= STATUS_NAN;
             if (is_number) status |= status_of(r[i], isfinite(x[i]) && isfinite(y) && !is_pole, is_exact(k->exactness, r[i], x[i], y));
         }

@@ -141,7 +141,7 @@ def _elements(kind: type[Instruction], o: Operands, widest: int) -> int:
 
 def computes(kind: type[Instruction]) -> bool:
     """Does it do more than move elements?"""
-    return hasattr(kind, "COMPUTE") or hasattr(kind, "FUNCTION")
+    return hasattr(kind, "COMPUTE") or bool(kind.FUNCTION)
 
 
 def _tdma_bytes(kind: type[Instruction], o: Operands, min_run: int) -> int:
