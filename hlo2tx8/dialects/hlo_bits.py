@@ -1,7 +1,4 @@
-"""Ops of dialect `hlo` between elements narrower than the formats of the machine and the byte each is kept in.
-
-%1 = "hlo.to_bits"(%0) : (tensor<4xi4>) -> tensor<4xui8>
-"""
+"""Ops of dialect `hlo` that convert between elements of less than a byte's width and the bytes that hold them."""
 
 from hlo2tx8.dialects.hlo_form import HloForm, declare
 

@@ -1,7 +1,4 @@
-"""Ops of dialect `hlo` that reach elements at places known at run time only: what slices, gathers and scatters become.
-
-%r = "hlo.read_at"(%x, %i) <{map = #map<(d0, d1) -> (d0, d1)>, index_maps = [#map<(d0, d1) -> ()>], dims = [0], rooms = [8]}>
-"""
+"""Ops of dialect `hlo` that read or write at indices known only at run time: dynamic slices, gathers and scatters become these."""
 
 from collections.abc import Sequence
 
@@ -27,7 +24,7 @@ room would move is left out.
 def place_properties(
     map: IndexingMap, index_maps: Sequence[IndexingMap], dims: Sequence[int], rooms: Sequence[int]
 ) -> dict[str, IndexingMapAttr | ArrayAttr[IndexingMapAttr] | DenseArrayBase]:
-    """The properties that say where an indexed op reads or writes."""
+    """The properties of an indexed op that say where it reads or writes."""
     return {
         "map": IndexingMapAttr(map),
         "index_maps": ArrayAttr([IndexingMapAttr(m) for m in index_maps]),

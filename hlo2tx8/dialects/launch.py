@@ -99,7 +99,7 @@ class KernelOp(IRDLOperation):
 
 @irdl_op_definition
 class YieldOp(IRDLOperation):
-    """The end of a region: what it hands on."""
+    """The terminator of a region of control flow; its operands are the region's results."""
 
     name = "launch.yield"
 
@@ -114,7 +114,7 @@ class YieldOp(IRDLOperation):
 
 
 class _LoopOp(IRDLOperation):
-    """State that a body turns into the next state; state keeps its types."""
+    """A loop whose body maps loop variables to their next values; types do not change."""
 
     state = var_operand_def()
     results_ = var_result_def()
@@ -211,9 +211,9 @@ class UpdateOp(IRDLOperation):
 
 @irdl_op_definition
 class ViewOp(IRDLOperation):
-    """The elements of `tensor` in the same order, in another shape: no work, and no place of its own.
+    """The elements of `tensor` in the same order under another shape: the result is the same buffer, and nothing is executed.
 
-    %1 = launch.view %0 : tensor<8x4xf32> -> tensor<32xf32>
+        %1 = launch.view %0 : tensor<8x4xf32> -> tensor<32xf32>
     """
 
     name = "launch.view"

@@ -23,7 +23,7 @@ def strides(type_: TensorType[Attribute]) -> tuple[int, ...]:
 
 
 def is_row_major(type_: TensorType[Attribute]) -> bool:
-    """Is the order in the buffer the logical order? Dimensions of size 1 do not matter."""
+    """True if elements lie in memory in logical order; dimensions of size 1 do not matter."""
     order = [dim for dim in minor_to_major(type_) if type_.get_shape()[dim] != 1]
     return order == sorted(order, reverse=True)
 

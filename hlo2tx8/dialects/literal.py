@@ -26,7 +26,7 @@ class Literal:
 
     @cached_property
     def digest(self) -> bytes:
-        """What tells literals of one dtype and shape apart."""
+        """A hash of dtype, shape and bytes."""
         return hashlib.blake2b(self.array.tobytes(), digest_size=16).digest()
 
     def __eq__(self, other: object) -> bool:

@@ -39,7 +39,7 @@ class AllocOp(IRDLOperation):
 
 @irdl_op_definition
 class TurnOp(IRDLOperation):
-    """The copy of a buffer that turn number `turn` uses: copy `turn mod copies`."""
+    """The copy of a double buffer used in turn number `turn` of the loop: copy `turn mod copies`."""
 
     name = "spm.turn"
     buffer = operand_def(BufferType)

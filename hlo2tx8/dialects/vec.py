@@ -238,7 +238,7 @@ class SplatOp(IRDLOperation):
 
 @irdl_op_definition
 class BroadcastOp(IRDLOperation):
-    """The vector of a box in each lane of a `vec.reduce` inside of it."""
+    """A vector of the box, repeated along the lane dimension that a `vec.reduce` adds."""
 
     name = "vec.broadcast"
     value = operand_def(VectorType)
@@ -251,10 +251,10 @@ class BroadcastOp(IRDLOperation):
 
 @irdl_op_definition
 class ReduceOp(ReduceForm):
-    """init joined with the elements along one more lane dimension, in any order, for each lane of the box.
+    """`init` combined with the elements along one more lane dimension, for each lane of the box; in any order.
 
-    Values inside `elements`, which yields the elements, have that dimension too: behind those of the box, or before them if
-    `is_outer`. `combiner` takes two scalars per result, all of the first operand before those of the second.
+    Values inside of `elements`, which yields the elements, have that dimension too: behind those of the box, or before them if
+    `is_outer`. `combiner` takes two scalars per result, all first operands before all second ones.
     """
 
     name = "vec.reduce"
@@ -264,9 +264,9 @@ class ReduceOp(ReduceForm):
 
 @irdl_op_definition
 class ReduceLanesOp(ReduceLanesForm):
-    """init joined with the elements along the lane dimensions `over` of the box, for each lane along the others.
+    """`init` combined with the elements along the lane dimensions `over` of the box, for each lane along the others.
 
-    The results are the same in the lanes that were joined. `combiner` takes scalars, as that of `vec.reduce`.
+    The result is the same in all lanes along `over`. `combiner` takes scalars as that of `vec.reduce` does.
     """
 
     name = "vec.reduce_lanes"

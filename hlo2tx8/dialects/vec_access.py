@@ -1,4 +1,4 @@
-"""Ops of dialect `vec` whose addresses depend on data."""
+"""Ops of dialect `vec` whose addresses are computed from data."""
 
 from collections.abc import Sequence
 
@@ -38,9 +38,8 @@ class LoadAtOp(IRDLOperation):
 
 @irdl_op_definition
 class ReadScalarOp(IRDLOperation):
-    """The integer at an address of SPM, in a register of the kernel core: an index that data give.
-
-    `format` is the element type in SPM.
+    """Load the integer at an SPM address into a register of the kernel core, to be used as an index; `format` is its element type
+    in SPM.
     """
 
     name = "vec.read_scalar"

@@ -1,4 +1,4 @@
-"""Element accesses at places that data decide."""
+"""Element reads and writes at indices that data decide."""
 
 from collections.abc import Sequence
 from typing import cast

@@ -52,8 +52,9 @@ def sums_type(element: Attribute) -> Attribute | None:
 
 @dataclass(frozen=True)
 class Window:
-    """Rows along lane dimension `lane` of the loop around and elements of a window along dimension `depth` of a dot lie on one
-    line: row * stride + element * dilation."""
+    """Rows along lane dimension `lane` of the loop and window elements along dimension `depth` of the dot lie on one line of the
+    image, at row * stride + element * dilation.
+    """
 
     lane: int
     depth: int
@@ -61,11 +62,13 @@ class Window:
     dilation: int
 
     def extent(self, rows: int, taps: int) -> int:
-        """Places on the line that the windows of so many neighbouring rows take."""
+        """The number of elements on the line that the windows of `rows` neighbouring rows cover."""
         return (rows - 1) * self.stride + (taps - 1) * self.dilation + 1
 
     def factors(self) -> tuple[int, int]:
-        """u and v such that row = u * place, element = v * place stand for a place in what is linear in it."""
+        """Integers (u, v): an index p on the line can be written as row = u * p, element = v * p in any linear expression of rows
+        and elements.
+        """
         assert gcd(self.stride, self.dilation) == 1
         u = pow(self.stride, -1, self.dilation) if self.dilation > 1 else 0
         return u, (1 - u * self.stride) // self.dilation
@@ -97,7 +100,7 @@ class DotForm(IRDLOperation):
 
     @staticmethod
     def of_windows(windows: Sequence[Window], is_per_channel: bool, is_backward: bool, parts: int) -> dict[str, Attribute]:
-        """The properties that say so."""
+        """The properties of a convolution's block with these windows."""
         numbers = [number for w in windows for number in (w.lane, w.depth, w.stride, w.dilation)]
         properties: dict[str, Attribute] = {"windows": DenseArrayBase.from_list(i64, numbers)}
         properties["parts"] = IntegerAttr(parts, i64)
@@ -106,6 +109,7 @@ class DotForm(IRDLOperation):
 
     @property
     def num_parts(self) -> int:
+        """The number of narrower numbers that an f32 factor is split into; 1 without a split."""
         return self.parts.value.data
 
     @property

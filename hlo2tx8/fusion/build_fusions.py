@@ -17,9 +17,10 @@ SMALL_ELEMENTS = 4096
 
 
 def build_fusions(block: Block, candidates: Sequence[Candidate], taken: dict[str, int]) -> None:
-    """Move or copy each candidate's instructions into a fusion at the place of its root; drop what nobody needs.
+    """Move or copy the instructions of each candidate into an `hlo.fusion` where its root stood, and drop instructions that nobody
+    reads.
 
-    `taken` counts the fusions of a name, in this block and others.
+    `taken` counts how often each fusion name was given, in this block and others.
     """
     position = {op: number for number, op in enumerate(block.ops)}
     made: dict[SSAValue, SSAValue] = {}
@@ -154,7 +155,9 @@ def copy_outputs(terminator: Operation, taken: dict[str, int]) -> None:
 
 
 def write_large_constants(block: Block, taken: dict[str, int]) -> None:
-    """Large splat constants that start a loop, are a branch's result or are part of an update are written by a fusion."""
+    """Put large splat constants into a fusion that writes them, where a loop begins with them, a branch returns them or an update
+    takes them.
+    """
     for op in tuple(block.ops):
         if op.name not in (*CONTROL, UPDATE, "stablehlo.return"):
             continue

@@ -1,4 +1,4 @@
-"""Candidates of instructions that will be one fusion, and how instructions outside read what they give."""
+"""Candidates: sets of instructions that will be one fusion each, and how instructions outside read their results."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -33,12 +33,14 @@ _KEPT = ("func.return", "stablehlo.return", "hlo.fusion", "hlo.group", *CONTROL,
 
 
 def is_kept(op: Operation) -> bool:
-    """Does it stay what it is: a fusion of the source, control flow, an update in place, the end of a block?"""
+    """True if the op stays as it is: a fusion of the source, control flow, an update in place, a terminator."""
     return op.name in _KEPT
 
 
 def is_kernel_of_its_own(op: Operation) -> bool:
-    """Can it be in no fusion with others: what the program does itself, writes, and reads of what would be computed beside them?"""
+    """True if the instruction cannot be fused with others: copies that the program itself makes, in-place writes, and reads of
+    tensors that must be complete.
+    """
     if op.name in (UPDATE, "hlo.fusion", "hlo.write_at"):
         block = op.parent_block()
         return op.name != "hlo.write_at" or block is None or sum(not is_inlined_constant(o) for o in block.ops) > 2
@@ -48,9 +50,8 @@ def is_kernel_of_its_own(op: Operation) -> bool:
 
 @dataclass(frozen=True)
 class Rows:
-    """The dimensions of a candidate's index, under a scope, that its reductions go over, in the order of their counters.
-
-    `shape`: of what they read, `reduced`: its dimensions that go, `dims`: those of the index.
+    """The rows that a candidate's reductions go over: `shape` of the tensors read, `reduced` dimensions of it, and `dims`, the
+    dimensions of the candidate's index that they are, in the order of their counters.
     """
 
     joined: tuple[int, ...]
@@ -62,10 +63,11 @@ class Rows:
 
 @dataclass(eq=False)
 class Candidate:
-    """Instructions that will be one fusion, or one that stays as it is; `root` is the last of them, at whose place it will be.
+    """Instructions that will be one fusion, or one op that stays as it is; `root` is the last of them, and the fusion will stand in
+    its place.
 
-    `outputs` are the results that others read, in reverse program order; `readers` the candidates that read them. All maps are
-    over the root's index. A candidate that became part of another says so in `whole`.
+    `outputs` are the results that others read, in reverse program order; `readers` the candidates that read them. Maps are from the
+    root's index. A candidate that was merged into another has that one as `whole`.
     """
 
     root: Operation
@@ -80,19 +82,19 @@ class Candidate:
     whole: "Candidate | None" = None
 
     def find(self) -> "Candidate":
-        """The candidate that this one is now."""
+        """The candidate that this one was merged into at last, itself if it was not."""
         found = self
         while found.whole is not None:
             found = found.whole
         return found
 
     def has_index_of(self, value: SSAValue) -> bool:
-        """Is the value as large as the root, and as it lies in memory?"""
+        """True if the value has the shape and layout of the root."""
         mine, other = tensor_type(self.root.results[0]), tensor_type(value)
         return mine.get_shape() == other.get_shape() and mine.encoding == other.encoding
 
     def reaches(self, goal: "Candidate") -> bool:
-        """Does `goal` read, itself or through others, what this one gives? True where too many would have to be looked at."""
+        """True if `goal` reads this candidate's results, directly or through others, or if too many would have to be looked at."""
         stack = [reader.find() for reader in self.readers]
         seen: dict[Candidate, None] = {self: None}
         while stack:
@@ -106,7 +108,7 @@ class Candidate:
         return False
 
     def absorb(self, other: "Candidate") -> None:
-        """Everything of a candidate with the same index."""
+        """Merge another candidate with the same index into this one."""
         other.whole = self
         if other.last > self.last:
             self.root, self.last = other.root, other.last
@@ -118,7 +120,7 @@ class Candidate:
         self.rows = self.rows or other.rows
 
     def add_output(self, op: Operation, position: int, readers: Iterable["Candidate"]) -> None:
-        """Results of a member that others read too."""
+        """Note that others read the results of a member too."""
         self.outputs.update(dict.fromkeys(op.results))
         self.readers.update(dict.fromkeys(readers))
         self.first = min(self.first, position)
@@ -126,7 +128,9 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Use:
-    """A reader: `node`, at `map` of its root's index (None: at the same), under `scope`; `is_outside`: in memory, not at a map."""
+    """One way in which an instruction is read: by `node`, at `map` of its root's index (None: the same index), under `scope`;
+    `is_outside` if the reader needs the whole tensor in memory.
+    """
 
     node: Candidate
     is_outside: bool = False
@@ -138,13 +142,14 @@ class Use:
         return self.node.find()
 
     def same_place(self, other: "Use") -> bool:
+        """True if both uses read the same element of the instruction under the same condition."""
         if self.candidate is not other.candidate or self.scope is not other.scope:
             return False
         return self.map is other.map or self.map == other.map
 
 
 def operand_maps_from(op: Operation, use: Use) -> list[IndexingMap | None]:
-    """Maps from the candidate root's index to each operand's; None for the identity."""
+    """The maps from the root's index of the use's candidate to the index of each operand; None stands for the identity."""
     shape = shape_of(use.candidate.root.results[0])
     if is_reduction(op):
         here = IndexingMap.identity(shape_of(op.results[0])) if use.map is None else use.map
@@ -163,7 +168,7 @@ def operand_maps_from(op: Operation, use: Use) -> list[IndexingMap | None]:
 
 
 def row_operand_maps(op: Operation, map: IndexingMap, rows: Rows, shape: Sequence[int]) -> list[IndexingMap | None]:
-    """The maps to the operands of a reduction over rows: its inputs are read where the candidate's index is."""
+    """The maps to the operands of a reduction over rows; its inputs are read at the candidate's index."""
     dims = [Dim(dim) for dim in (*range(len(map.dims)), *rows.joined)]
     whole = IndexingMap(map.dims, (), (), tuple(dims))
     found: list[IndexingMap | None] = []
@@ -177,12 +182,12 @@ def row_operand_maps(op: Operation, map: IndexingMap, rows: Rows, shape: Sequenc
 
 
 def reads_once(op: Operation) -> bool:
-    """Is it a reduction that reads every element of its inputs once?"""
+    """True for a reduction that reads every element of its inputs exactly once."""
     return is_reduction(op) and kind_of(op) is Kind.REDUCE
 
 
 def has_division(map: IndexingMap) -> bool:
-    """Is a result or condition of the map not affine?"""
+    """True if a result or a constraint of the map is not affine."""
     return any(
         isinstance(term, FloorDiv | Mod)
         for expr in (*map.results, *(constraint for constraint, _ in map.constraints))
@@ -191,6 +196,6 @@ def has_division(map: IndexingMap) -> bool:
 
 
 def name_of(op: Operation) -> str:
-    """How `explain` calls an instruction."""
+    """The name that `--explain` gives an instruction."""
     hint = op.results[0].name_hint if op.results else None
     return f"{op.name} %{hint}" if hint else op.name

@@ -48,7 +48,7 @@ from hlo2tx8.schedule.costs import Costs, size_bytes
 
 
 def find_candidates(block: Block, costs: Costs) -> tuple[list[Candidate], tuple[str, ...]]:
-    """The candidates, in program order of their roots, and a line per decision."""
+    """The candidates in program order of their roots, and one line of explanation per decision."""
     walk = _Walk(costs, {op: number for number, op in enumerate(block.ops)})
     for op in reversed(tuple(block.ops)):
         walk.visit(op)
@@ -67,7 +67,7 @@ class _Walk:
     last_maps: list[IndexingMap | None] = field(default_factory=list["IndexingMap | None"])
 
     def visit(self, op: Operation) -> None:
-        """Decide where an instruction goes; all of its readers have been visited."""
+        """Decide which candidate an instruction joins; all of its readers were visited before."""
         found = self.uses.pop(op, [])
         if is_kept(op):
             self._keep(op, found)

@@ -1,4 +1,4 @@
-"""A partitioned program as data: groups of fusions, where their operands come from, what the program returns."""
+"""A module after fusion as plain data: groups of fusions, where their operands come from, what the program returns."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -37,7 +37,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Carried:
-    """A value that control flow hands on: a result of a loop or branch, or state inside of its regions."""
+    """A value that control flow passes on: the result of a loop or branch, or a loop variable inside of its regions."""
 
     value: SSAValue
     kind: Literal["carried"] = "carried"

@@ -1,9 +1,4 @@
-"""Which operands of a fusion its result may take the place of: each of their elements is read for the same element of it alone.
-
-%r = hlo.fusion "add_fusion"(%sum, %x, %y) { %sum + dot_general %x, %y }        %sum, if nobody reads it afterwards
-
-A kernel writes each element of its result once, after it has read all that this element depends on, so %r and %sum may be one.
-"""
+"""Which operands a fusion's result may overwrite: those of which element i is read for element i of the result only."""
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
@@ -12,7 +7,7 @@ from hlo2tx8.partitioner.instruction import is_elementwise, shape_of
 
 
 def replaceable(fusion: Operation) -> list[int]:
-    """The numbers of those operands, of the result's type; none if there are several results."""
+    """The numbers of the operands, of the result's type, whose buffer the result may take; () if there are several results."""
     if len(fusion.results) != 1:
         return []
     (result,) = fusion.results

@@ -1,9 +1,4 @@
-"""Where constants of control flow belong: small or cheap ones to their readers, tables to the start of @main.
-
-%c = constant 2.0                            while(...) do
-while(...) do                      ⟶           %c = constant 2.0
-  %1 = multiply %x, %c                         %1 = multiply %x, %c
-"""
+"""Where constants of control flow belong: small or cheap ones beside their readers, tables at the start of @main."""
 
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter

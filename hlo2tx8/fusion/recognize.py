@@ -1,7 +1,4 @@
-"""What people call a fusion: softmax, layer_norm, gelu ... by what its instructions do to each other.
-
-A name is for reports alone; how a fusion is emitted does not depend on it.
-"""
+"""The usual name of a fusion, such as softmax, layer_norm or gelu, found from its instructions."""
 
 from collections.abc import Sequence
 
@@ -16,7 +13,7 @@ _CARRIES = ("broadcast_in_dim", "reshape", "divide", "multiply", "convert")
 
 
 def recognized(members: Sequence[Operation]) -> str:
-    """The name, or "" for a fusion that has none."""
+    """The name of the computation that the instructions form, "" if it has none."""
     names = {_name(op) for op in members}
     reductions = [op for op in members if _name(op) == "reduce" and len(op.results) == 1]
     joins = [joins_apart(op, 0) for op in reductions]

@@ -1,7 +1,4 @@
-"""When a reduction joins a fusion whose steps hold its rows whole: what reads it does so once per row.
-
-m = reduce max x over 1          read by x - m at (d0, d1) -> (d0): joins, if rows fit a step
-"""
+"""When a reduction joins a fusion whose steps hold whole rows, and what reads it reads one element per row."""
 
 from collections.abc import Sequence
 from math import prod
@@ -23,7 +20,7 @@ ROW_PASSES = 8
 
 
 def rows_of(op: Operation, use: Use, costs: Costs) -> Rows | str:
-    """The rows over which a reduction can go in its reader's fusion, or why it cannot."""
+    """The rows over which a reduction can be part of its reader's fusion, or a sentence that says why it cannot."""
     if len(op.results) > 1:
         return "a reduction with several results"
     if reason := why_in_order(op):
@@ -42,7 +39,7 @@ def rows_of(op: Operation, use: Use, costs: Costs) -> Rows | str:
 
 
 def kept_dims(rows: Rows) -> list[Dim]:
-    """The dimensions of the rows' shape that number them."""
+    """The dimensions of the rows' shape that are not reduced."""
     return [Dim(dim) for dim in range(len(rows.shape)) if dim not in rows.reduced]
 
 

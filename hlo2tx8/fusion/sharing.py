@@ -1,8 +1,4 @@
-"""One instruction for several readers: fusions that become one, results that are outputs besides, copies.
-
-negate(x), abs(x), x = tanh(a)          one fusion with two outputs: x is neither written nor read
-x, negate(x)                            x is an output of the fusion of negate
-"""
+"""An instruction with several readers: their fusions are merged, its result becomes an output, or it is copied into each."""
 
 from collections.abc import Sequence
 from math import prod
@@ -20,7 +16,9 @@ CLEARLY = 0.75
 
 
 def merge(target: Candidate, other: Candidate, op: Operation, costs: Costs) -> str:
-    """Make two readers of `op` at the same index one fusion, if they can be; what was decided."""
+    """Merge two readers of `op` that read it at the same index into one candidate if possible; returns a line that says what was
+    decided.
+    """
     why = ""
     if len(target.members) + len(other.members) > MAX_INSTRUCTIONS or len(target.outputs) + len(other.outputs) > MAX_OUTPUTS:
         why = "together they have too many instructions or outputs"
@@ -36,7 +34,7 @@ def merge(target: Candidate, other: Candidate, op: Operation, costs: Costs) -> s
 
 
 def is_output_of(op: Operation, use: Use, costs: Costs) -> bool:
-    """Is it at the index of the reader's fusion, or one element for each row of it?"""
+    """True if the instruction has one element per index of the reader's fusion, or one per row of it."""
     if use.scope is not None:
         return False
     if use.map is None:
@@ -54,7 +52,9 @@ def is_output_of(op: Operation, use: Use, costs: Costs) -> bool:
 
 
 def why_no_output(op: Operation, place: Use, rest: Sequence[Use], costs: Costs) -> str:
-    """Why it cannot be an output of a reader's fusion that the readers `rest` get, or ""."""
+    """Why the instruction cannot be an output of one reader's fusion, to be read from memory by the readers `rest`; "" if it
+    can.
+    """
     if not is_output_of(op, place, costs):
         return "it is at another index"
     if len(place.candidate.outputs) >= MAX_OUTPUTS:
@@ -65,9 +65,9 @@ def why_no_output(op: Operation, place: Use, rest: Sequence[Use], costs: Costs) 
 
 
 def copies_are_cheaper(op: Operation, places: Sequence[Use], costs: Costs, *, is_output: bool) -> bool:
-    """Is it cheap, and does reading its operands in each place weigh less than writing and reading its result?
+    """True if computing the instruction in each reader costs less than writing its result once and reading it everywhere.
 
-    `is_output`: it could be written by the first of the fusions, which has it anyway.
+    `is_output` says that the first reader's fusion could write it, as it computes it anyway.
     """
     if not is_elementwise(op) or vector_times(op) > 1 or (is_output and places[0].map is not None):
         return False

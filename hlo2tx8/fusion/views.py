@@ -1,9 +1,4 @@
-"""Which fusions make nothing: the elements of what they read, in the same order, in another shape.
-
-%1 = hlo.fusion "reshape_fusion"(%0) { reshape }        the bytes of %0 are those of %1
-
-@main's own inputs and constants are left out: they are no results that the program could give.
-"""
+"""Fusions that do no work: their result is their operand's elements in the same order, in another shape."""
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
@@ -16,7 +11,7 @@ TERMINATOR = "stablehlo.return"
 
 
 def is_view(fusion: Operation) -> bool:
-    """Does the result of a fusion lie where what it reads lies?"""
+    """True if the fusion's result can be its operand's buffer under another shape."""
     if len(fusion.operands) != 1 or len(fusion.results) != 1 or not _is_made_here(fusion.operands[0]):
         return False
     body = fusion.regions[0].block

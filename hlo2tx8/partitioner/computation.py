@@ -38,11 +38,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """Where an element is needed: always (`op` is None), where operand number `operand` of `op` is the one read, or in every
-    turn of the loop of `op`, a reduction.
+    """Under which condition an element is needed. `op` None: always. Otherwise `op` is a pad or concatenate, and the element is
+    needed where its operand number `operand` is chosen; or `op` is a reduction, and the element is needed in every turn of its
+    loop.
 
-    Compared by identity. Maps inside a reduction's loop have its counters as further dimensions. `in_loop`: in every turn of
-    some reduction's loop, or in a part of its turns.
+    Scopes are compared by identity. Maps inside of a reduction's loop have the loop's counters as further dimensions. `in_loop` is
+    True in every turn of some reduction's loop, or in a part of its turns.
     """
 
     op: Operation | None = None
@@ -52,7 +53,7 @@ class Scope:
 
 @dataclass(frozen=True)
 class Use:
-    """A reader's way to an instruction: from the function's index through `map`, under `scope`."""
+    """One way in which a function reads an instruction: at `map` of the function's index, under `scope`."""
 
     function: "SubgraphFunction"
     map: IndexingMap
@@ -60,7 +61,7 @@ class Use:
     user: Operation | None = None
 
     def same_place(self, other: "Use") -> bool:
-        """Is the same element read under the same condition in the same function?"""
+        """True if both uses read the same element, in the same function and under the same condition."""
         if self.function is not other.function or self.scope is not other.scope:
             return False
         return self.map is other.map or self.map == other.map
@@ -68,11 +69,12 @@ class Use:
 
 @dataclass(eq=False)
 class SubgraphFunction:
-    """One element of each of `roots` at an index; `instructions` in program order, with their maps.
+    """Computes one element of each of `roots` from an index. `instructions` are in program order, with the maps from the function's
+    index to theirs.
 
-    `identity` is over the index. All roots have its shape, or `root_maps` says where each is at an index.
-
-    `is_reduced_once`: a reduction that another one's loop reads; its elements are computed before, not in every turn.
+    `identity` is the identity map on the index. All roots have the shape of the index, unless `root_maps` gives a map for each.
+    `is_reduced_once` marks a reduction that is read in the loop of another: its elements are computed beforehand, not once per
+    turn.
     """
 
     roots: tuple[SSAValue, ...]
@@ -86,13 +88,13 @@ class SubgraphFunction:
 
     @property
     def maps(self) -> tuple[IndexingMap, ...]:
-        """Where each root is at an index."""
+        """For each root the map from the function's index to the root's index."""
         return self.root_maps or (self.identity,) * len(self.roots)
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where an instruction is computed: its function, its index as a map of the function's index, its scope."""
+    """Where an instruction is computed: in which function, at which map of the function's index, under which scope."""
 
     function: SubgraphFunction
     map: IndexingMap
@@ -101,9 +103,9 @@ class Place:
 
 @dataclass(frozen=True)
 class PartitionedComputation:
-    """Functions (root functions first, callers before callees), and the place of every live instruction.
+    """All functions, those of the roots first and callers before callees, and the place of every instruction that is needed.
 
-    `function_of` has the instructions that start a function which other functions call.
+    `function_of` maps an instruction to the function that begins with it, for functions that others call.
     """
 
     functions: tuple[SubgraphFunction, ...]
@@ -113,13 +115,15 @@ class PartitionedComputation:
 
 
 def partition(block: Block) -> PartitionedComputation:
-    """Partition the computation in `block`, whose terminator returns the roots."""
+    """Partition the computation of a block whose terminator returns the roots: an instruction is part of its reader's function if
+    all readers need the same element of it, else it begins a function.
+    """
     result, diverging = _assign(block, frozenset())
     return _assign(block, diverging)[0] if diverging else result
 
 
 def partition_rows(block: Block, rows: "RowSpace") -> PartitionedComputation:
-    """The computation as one function over the space of the rows, and those it calls."""
+    """Partition the computation into one function over the index space `rows`, and the functions that it calls."""
     terminator = block.last_op
     assert terminator is not None
     roots = tuple(dict.fromkeys(terminator.operands))
@@ -132,7 +136,7 @@ def partition_rows(block: Block, rows: "RowSpace") -> PartitionedComputation:
 
 
 def root_groups(roots: Sequence[SSAValue]) -> list[tuple[SSAValue, ...]]:
-    """Distinct roots, those of one type shape together, in order."""
+    """The distinct roots in groups of equal shape and layout, in order."""
     groups: dict[object, dict[SSAValue, None]] = {}
     for root in roots:
         type_ = tensor_type(root)
@@ -231,7 +235,7 @@ def _reduction_paths(op: Operation, place: Place) -> dict[int, tuple[IndexingMap
 
 
 def loop_scopes(op: Operation) -> tuple[Scope, ...]:
-    """The scope of each input in the loop of a reduction: a reduce reads all of them together, a dot each by itself."""
+    """The scope of each input in a reduction's loop: one for all inputs of a reduce, one for each operand of a dot."""
     inputs = num_loop_operands(op)
     if kind_of(op) is Kind.DOT:
         return tuple(Scope(op, number, in_loop=True) for number in range(inputs))

@@ -36,10 +36,13 @@ MOST_EXACT_DEPTH = 1 << 17
 
 @dataclass(frozen=True)
 class Contraction:
-    """How a dot goes to the matrix engine: operand `rows` has the rows; counters `loops`, outermost first, are plain loops,
-    counter `block` of `extent` turns goes `lanes` at a time. `window_counters` go all at once, along
-    the lines of `windows`; `is_per_channel`: every column has rows of its own; `is_backward`: the last rows are channels of
-    the image. f32 is multiplied in so many `parts`."""
+    """How a dot is computed by the matrix engine.
+
+    Operand number `rows` has the rows. Counters `loops`, outermost first, are plain loops; counter `block`, of `extent` turns, goes
+    by `lanes` elements per instruction; `window_counters` are covered by one instruction, along the lines of `windows`.
+    `is_per_channel`: every column has rows of its own (depthwise). `is_backward`: the last rows are channels of the image. An f32
+    factor is split into `parts` narrower numbers.
+    """
 
     rows: int
     loops: tuple[int, ...]
@@ -54,7 +57,9 @@ class Contraction:
 
     @property
     def is_added_to_nearest(self) -> bool:
-        """Are blocks added up by CT, as f32 rounds? The engine adds toward zero, which many turns would let one see."""
+        """True if the sums of blocks are added by CT, with f32's rounding to nearest. The engine itself rounds toward zero, which
+        would show after many turns.
+        """
         return self.parts == EXACT_PARTS
 
 
@@ -79,20 +84,23 @@ def why_not_on_engine(op: Operation) -> str:
 
 
 def num_products(op: Operation) -> int:
-    """Products that are added up for one element of a dot's result."""
+    """The number of products that are summed for one element of a dot's result."""
     return prod(counter.hi + 1 for counter in loop_counters(op))
 
 
 def is_contraction(op: Operation) -> bool:
+    """True for a dot that the matrix engine can compute."""
     return kind_of(op) is Kind.DOT
 
 
 def roles_of(
     op: Operation, results: Sequence[Expr], space: IterationSpace, columns: int | None = None
 ) -> tuple[tuple[Role, ...], int]:
-    """The role of each dimension of a loop's space for a dot that is computed at `results`, and the operand that has the rows.
+    """The role (batch, row, column, depth) of each dimension of a loop's index space for a dot computed at the map `results`, and
+    the number of the operand that has the rows.
 
-    `columns` is the operand that has the columns, if that is decided. A dimension on which neither operand depends counts as batch.
+    `columns` is the operand that has the columns, if that is decided. A dimension on which neither operand depends is a batch
+    dimension.
     """
     bounds = [Interval(0, size - 1) for size in space.shape]
     placed = [simplify_expr(result.substitute(space.to_output, ()), bounds, ()) for result in results]
@@ -121,7 +129,9 @@ def _dependences(op: Operation, results: Sequence[Expr]) -> tuple[frozenset[int]
 
 
 def num_batch_and_free(op: Operation) -> tuple[int, tuple[range, range]]:
-    """How many leading dimensions of a dot's result are batches; which ones are the left operand's own, which the right one's."""
+    """The number of leading batch dimensions of a dot's result, the result dimensions of the left operand, and those of the right
+    operand.
+    """
     rank = len(shape_of(op.results[0]))
     left_rank = len(shape_of(op.operands[0]))
     if op.name == "stablehlo.dot":

@@ -1,4 +1,4 @@
-"""What the partitioner asks about one instruction: its kind, the maps to its operands, whether it is free."""
+"""Questions about one instruction: its kind, the maps to its operands, whether it costs anything."""
 
 from math import prod
 from typing import cast
@@ -34,15 +34,17 @@ def tensor_type(value: SSAValue) -> TensorType[Attribute]:
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
+    """The shape of a tensor value."""
     return tensor_type(value).get_shape()
 
 
 def kind_of(op: Operation) -> Kind:
+    """The `Kind` in the instruction's OpSpec."""
     return spec_of(op).kind
 
 
 def is_elemental(op: Operation) -> bool:
-    """Can one element of the result be computed from one element of each operand?"""
+    """True if one element of the result can be computed from single elements of the operands."""
     if len(op.results) != 1 or not has_spec(op.name):
         return False
     kind = kind_of(op)
@@ -53,17 +55,17 @@ def is_elemental(op: Operation) -> bool:
 
 
 def is_read_as_a_whole(op: Operation, number: int) -> bool:
-    """Must operand `number` be a tensor in memory, because the elements read are known at run time only?"""
+    """True if operand `number` must be a tensor in memory, because only run-time values say which of its elements are read."""
     return has_spec(op.name) and kind_of(op) is Kind.INDEXED and number == 0 and not is_view(op)
 
 
 def is_view(op: Operation) -> bool:
-    """Does it read at places that are all known?"""
+    """True if the instruction reads memory at indices that are all known when compiling."""
     return has_spec(op.name) and kind_of(op) is Kind.INDEXED and len(op.operands) == 1
 
 
 def is_slice(op: Operation) -> bool:
-    """Does it read at one place, known at run time only, all elements together?"""
+    """True if the instruction reads one box whose start is known only at run time."""
     if kind_of(op) is not Kind.INDEXED or len(op.operands) == 1:
         return False
     return all(prod(shape_of(index)) == 1 for index in op.operands[1:])
@@ -80,12 +82,12 @@ def is_splat_constant(op: Operation) -> bool:
 
 
 def is_free(op: Operation) -> bool:
-    """Does it cost nothing to have a copy in every fusion that reads it? True for broadcasts and iotas."""
+    """True if a copy in every fusion that reads it costs nothing, as for broadcasts and iotas."""
     return op.name in ("stablehlo.broadcast_in_dim", "stablehlo.broadcast", "stablehlo.iota")
 
 
 def is_conditional(op: Operation, number: int) -> bool:
-    """Does operand `number` serve only a part of the result (pad, concatenate)?"""
+    """True if operand `number` is read for a part of the result only, as by pad and concatenate."""
     if op.name not in ("stablehlo.pad", "stablehlo.concatenate"):
         return False
     map = operand_maps(op)[number]
@@ -97,14 +99,14 @@ def _covers(map: IndexingMap, shape: tuple[int, ...]) -> bool:
 
 
 def is_single_operand_shaping(op: Operation) -> bool:
-    """Is it an index transformation of one tensor?"""
+    """True if the instruction only rearranges the elements of one tensor."""
     return op.name in SINGLE_OPERAND_SHAPING
 
 
 def operand_maps(op: Operation) -> tuple[IndexingMap | None, ...]:
-    """Per operand: result index → operand index; None where that is the identity on the whole result.
+    """Per operand the map from result index to operand index; None stands for the identity on the whole result.
 
-    Of an operand read at run-time indices: where it is read if they are all 0.
+    For an operand read at run-time indices it is the map that holds if these indices are all 0.
     """
     shape = shape_of(op.results[0])
     if kind_of(op) is Kind.ELEMENTWISE and all(shape_of(operand) == shape for operand in op.operands):

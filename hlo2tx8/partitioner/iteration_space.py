@@ -33,7 +33,7 @@ LINE_ELEMENTS = 16
 
 @dataclass(frozen=True)
 class Access:
-    """A tensor of that type is read at `map` of the loop's index."""
+    """A read of a tensor of that type at `map` of the loop's index."""
 
     map: IndexingMap
     type: TensorType[Attribute]
@@ -41,10 +41,11 @@ class Access:
 
 @dataclass(frozen=True)
 class IterationSpace:
-    """`shape`: sizes, slowest first; `to_output`: the output's logical index over the space's `Dim`s.
+    """The index space of a loop. `shape`: the sizes, slowest first; `to_output`: the output's index in terms of the space's
+    dimensions.
 
-    `is_affine`: every access offset is affine in the space's dimensions. `walked`: the dimensions, without the last, along
-    which some tensor is read contiguously that is not along the last.
+    `is_affine`: every access has an offset that is affine in the space's dimensions. `walked`: the dimensions, without the last,
+    along which some tensor is contiguous in memory that is not contiguous along the last.
     """
 
     shape: tuple[int, ...]
@@ -103,7 +104,7 @@ def _offset_and_conditions(access: Access, shape: Sequence[int], to_output: Sequ
 
 
 def divides_ranges(access: Access) -> bool:
-    """Is the offset, or a condition, not affine in the map's range variables?"""
+    """True if the offset, or a condition, of an access is not affine in the map's range variables."""
     found = _offset_and_conditions(access, [d.hi + 1 for d in access.map.dims], [Dim(i) for i in range(len(access.map.dims))])
     simple = (simplify_expr(e, [d.interval for d in access.map.dims], [v.interval for v in access.map.syms]) for e in found)
     return any(isinstance(leaf, Sym) for expr in simple for term in _compound_terms(expr) for leaf in term.leaves())
@@ -174,7 +175,7 @@ def _merge(sizes: Sequence[int], to_output: Sequence[Expr], exprs: Sequence[Expr
 
 @dataclass(frozen=True)
 class _LinearForm:
-    """Factors of the dimensions, and the dimensions inside floordiv and mod terms."""
+    """The coefficients of the dimensions in an expression, and the dimensions that occur inside of floordiv and mod."""
 
     factors: dict[int, int]
     pinned: frozenset[int]

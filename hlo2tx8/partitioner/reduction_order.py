@@ -19,7 +19,9 @@ _JOINS_ANYHOW = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
 
 
 def is_small_window(op: Operation) -> bool:
-    """Does it join a view's elements that are no neighbours in memory, or few? A turn each then loads them for all outputs."""
+    """True if the reduction joins few elements, or elements that are not neighbours in memory: then each turn of its loop loads one
+    element for all outputs of a step.
+    """
     owner = op.operands[0].owner
     if not isinstance(owner, ReadAtOp):
         return False
@@ -43,7 +45,9 @@ def why_in_order(op: Operation) -> str:
 
 
 def joins_apart(op: Operation, number: int) -> str:
-    """The instruction that joins result `number` of a reduce from its own two arguments alone, or ""."""
+    """The op (such as `stablehlo.add`) that combines result `number` of a reduce from its own two arguments only, "" if there is
+    none.
+    """
     body, count = op.regions[0].block, len(op.results)
     terminator = body.last_op
     assert terminator is not None
@@ -54,6 +58,6 @@ def joins_apart(op: Operation, number: int) -> str:
 
 
 def reduced_dimensions(op: Operation) -> list[int]:
-    """The input's dimension that each counter of the loop walks."""
+    """The input dimensions that a reduction's loop goes over, one per counter, outermost first."""
     results = operand_indexing(op)[0][0].results
     return [results.index(Sym(i)) for i in range(len(loop_counters(op)))]

@@ -1,9 +1,4 @@
-"""Paths through a reduction: how one element of a reduce or dot reaches the elements it is made of.
-
-A reduction's loop counters are further dimensions of every map inside its loop:
-
-    sum = reduce(x) over dimension 1     (d0) reads x at (d0, d1), d1 the counter of the loop
-"""
+"""How one element of a reduce or a dot depends on the elements that it is made of."""
 
 from xdsl.ir import Operation, SSAValue
 
@@ -13,7 +8,7 @@ from hlo2tx8.partitioner.instruction import CONSTANTS, compose, is_elemental, ki
 
 
 def is_reduction(op: Operation) -> bool:
-    """Is each element of the results made of many elements of the operands, by a loop that elemental code can hold?"""
+    """True if an element of the result is made of many operand elements by a loop that can be emitted."""
     if not has_spec(op.name):
         return False
     kind = kind_of(op)
@@ -39,7 +34,7 @@ def _is_scalar(op: Operation) -> bool:
 
 
 def num_loop_operands(op: Operation) -> int:
-    """Leading operands read inside the loop; the others are initial values."""
+    """The number of leading operands that are read inside of the loop; the others are initial values."""
     return len(op.operands) // 2 if kind_of(op) is Kind.REDUCE else len(op.operands)
 
 
@@ -49,12 +44,14 @@ def loop_counters(op: Operation) -> tuple[Variable, ...]:
 
 
 def is_empty_loop(op: Operation) -> bool:
-    """Does the loop make no turn? Its result is the initial value."""
+    """True if the loop has no turn, so that the result is the initial value."""
     return any(counter.hi < counter.lo for counter in loop_counters(op))
 
 
 def loop_operand_map(op: Operation, number: int, map: IndexingMap) -> IndexingMap:
-    """Where operand `number` is read inside the loop, if the reduction is computed at `map`; the counters come last."""
+    """The map to operand `number` inside of the loop of a reduction computed at `map`; the loop's counters are the last
+    dimensions.
+    """
     (own,) = operand_indexing(op)[number]
     return compose(_counters_as_dims(own), _with_counters(map, own.ranges))
 

@@ -22,7 +22,11 @@ from hlo2tx8.partitioner.reduction_paths import is_reduction, loop_operand_map, 
 
 @dataclass(frozen=True)
 class RowSpace:
-    """`shape`: of what is reduced; `joined`: the dimensions that `reductions` go over; `order`: a type with the space's layout."""
+    """The index space of a fusion of row reductions, in which each step holds whole rows.
+
+    `shape` is that of the tensors that are reduced, `joined` the dimensions that `reductions` go over, and `order` a type with the
+    space's layout.
+    """
 
     joined: tuple[int, ...]
     reductions: frozenset[Operation]
@@ -34,20 +38,20 @@ class RowSpace:
 
     @property
     def kept(self) -> tuple[int, ...]:
-        """The dimensions that number the rows."""
+        """The dimensions that tell rows apart."""
         return tuple(dim for dim in range(len(self.shape)) if dim not in self.joined)
 
     @property
     def width(self) -> int:
-        """Elements of a row."""
+        """The number of elements in a row."""
         return prod(self.shape[dim] for dim in self.joined)
 
     def has_root(self, root: SSAValue) -> bool:
-        """Is the value as large as the space, or has it one element per row?"""
+        """True if the value has either an element per point of the space, or one per row."""
         return shape_of(root) in (self.shape, self._row_shape, self._row_shape_kept)
 
     def map_of_root(self, root: SSAValue) -> IndexingMap:
-        """Where a root is at an index of the space."""
+        """The map from the space's index to the root's index."""
         identity, shape = IndexingMap.identity(self.shape), shape_of(root)
         if shape == self.shape:
             return identity
@@ -57,11 +61,13 @@ class RowSpace:
         return identity.with_results(tuple(results))
 
     def map_of_kept(self) -> IndexingMap:
-        """The row at an index of the space."""
+        """The map from the space's index to the row's index."""
         return IndexingMap.identity(self.shape).with_results(tuple(Dim(dim) for dim in self.kept))
 
     def operand_maps(self, op: Operation, map: IndexingMap) -> dict[int, IndexingMap]:
-        """Where a reduction at `map` of the space's index reads its operands: inputs all over the row, initial values anywhere."""
+        """The maps to the operands of a reduction computed at `map`: an input is read in the whole row, an initial value at any
+        index.
+        """
         inputs, identity = num_loop_operands(op), IndexingMap.identity(self.shape)
         dims: list[Expr] = [Dim(dim) for dim in (*range(len(self.shape)), *self.joined)]
         whole = identity.with_results(tuple(dims))
@@ -69,7 +75,7 @@ class RowSpace:
         return read | {number: map.with_results(()) for number in range(inputs, len(op.operands))}
 
     def is_of_row(self, map: IndexingMap) -> bool:
-        """Does a map of the space give the same in all of a row?"""
+        """True if the map gives the same result everywhere in a row."""
         return not map.constraints and not any(Dim(dim) in result.leaves() for dim in self.joined for result in map.results)
 
     @property
@@ -82,7 +88,7 @@ class RowSpace:
 
 
 def row_space(block: Block) -> RowSpace | str:
-    """The row space of a fusion's computation, or why it has none."""
+    """The row space of a fusion's computation; a sentence that says why, if there is none."""
     reductions = [op for op in block.ops if is_reduction(op)]
     if not reductions:
         return "there is no reduce"

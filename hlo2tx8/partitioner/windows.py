@@ -1,9 +1,4 @@
-"""Windows of a contraction: a row and an element of its window lie on one line of the image.
-
-    image[n, oy * 2 + ky * 1 - 1, ...]     the line of rows oy has stride 2, that of elements ky dilation 1
-
-Then an image is loaded once for all elements of its windows, and the matrix engine convolves it.
-"""
+"""Convolutions as contractions: how rows of the product and elements of a window lie along lines of the image."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +22,9 @@ MOST_EXACT_TAPS = 9 * EXACT_DEPTH
 
 @dataclass(frozen=True)
 class Line:
-    """Counter `counter` of `taps` turns goes along dimension `row` of the loop's space."""
+    """Dimension `row` of the loop's space and the window's counter `counter`, of `taps` turns, move along the same line of the
+    image.
+    """
 
     row: int
     counter: int
@@ -36,14 +33,15 @@ class Line:
     dilation: int
 
     def extent(self, rows: int) -> int:
-        """Places on the line under the windows of so many neighbouring rows."""
+        """The number of image elements on the line that the windows of `rows` neighbouring rows cover."""
         return (rows - 1) * self.stride + (self.taps - 1) * self.dilation + 1
 
 
 def lines_of(op: Operation, accesses: Sequence[Access], space: IterationSpace, roles: Sequence[Role]) -> tuple[Line, ...]:
-    """The lines of a dot, which is the only reduction in its function: one or two, along the two innermost dimensions of rows.
+    """The one or two lines of a convolution's dot, along the two innermost row dimensions; None if the matrix engine cannot take
+    its rows or windows.
 
-    None where the rows, or their windows, are no plane that the engine takes.
+    The dot must be the only reduction in its function.
     """
     lines = _lines_along(op, accesses, space, roles)
     rows = [dim for dim, role in enumerate(roles) if role == "row"]
@@ -115,8 +113,9 @@ def _lines(factors: Sequence[int], turns: Sequence[int], rows: Sequence[int]) ->
 
 
 def bounded_with(op: Operation, counter: int, accesses: Sequence[Access], space: IterationSpace) -> frozenset[int]:
-    """The dimensions of the loop's space that a bound of what is read has together with a counter: at each place along them other
-    turns of the counter read what is there."""
+    """The dimensions of the loop's space that occur in one bound together with `counter`: along them, other turns of the counter
+    read inside of the image.
+    """
     turns = [c.hi + 1 for c in loop_counters(op)]
     found: set[int] = set()
     for access in accesses:

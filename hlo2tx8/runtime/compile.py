@@ -25,11 +25,13 @@ def compile_source(
 
 
 def compile_module(load: Callable[[], ModuleOp], options: Options, watch: Watch | None = None) -> Executable:
-    """Compile what `load` gives, a new module at level HLO on each call; `as_text` loads and lowers again."""
+    """Compile the module that `load` returns; `load` is called again, and must return a new module at level HLO each time, when
+    `as_text` is asked for IR.
+    """
     return drain(compile_stages(load, options, watch))
 
 
 def compile_stages(load: Callable[[], ModuleOp], options: Options, watch: Watch | None = None) -> Stages[Executable]:
-    """As `compile_module`, one stage at a time."""
+    """As `compile_module`, but yields the IR after each stage; the generator's result is the executable."""
     compiled = yield from program_stages(load, options, watch)
     return Executable(**{f.name: getattr(compiled, f.name) for f in fields(Compiled)})

@@ -33,12 +33,12 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def write(executable: Executable, path: Path) -> None:
-    """Write the container; the same executable always gives the same bytes."""
+    """Write the container to `path`; equal executables give equal bytes."""
     write_file(executable, path)
 
 
 def write_file(executable: Executable, target: Path | BinaryIO, levels: Sequence[Level] = tuple(Level)) -> None:
-    """As `write`, into a file or a stream, with the IR of some levels only."""
+    """As `write`, to an open file or a stream, and only with the IR of `levels`."""
     program = executable.program
     code = np.ascontiguousarray(program.code, "<u8")
     manifest = {
@@ -74,7 +74,7 @@ def read(path: Path) -> Executable:
 
 
 def read_file(source: Path | BinaryIO, name: str) -> Executable:
-    """The executable in a file or a stream of that name; ContainerError as `read`."""
+    """The executable in an open file or stream, which errors call `name`; ContainerError as for `read`."""
     try:
         with zipfile.ZipFile(source) as file:
             return _read(file, name)

@@ -43,16 +43,18 @@ class Executable:
 
     @cached_property
     def emulator(self) -> Emulator:
-        """The chip this executable runs on."""
+        """The emulator of the executable's chip, in the mode of its options."""
         return Emulator(self.chip, mode=self.options.mode, threads=self.options.threads)
 
     def run(self, *arrays: object) -> Array | list[Array]:
-        """The outputs for these inputs: one array, or a list where @main has several results or none."""
+        """Run the program: one result array, or a list if @main has no result or several."""
         results = self.execute(*arrays)
         return results[0] if len(results) == 1 else results
 
     def execute(self, *arrays: object) -> list[Array]:
-        """As `run`, always a list. InputError on wrong inputs, DeviceError where the emulator faults."""
+        """Run the program: a list of result arrays. InputError if the inputs do not fit the signature, DeviceError if the emulator
+        faults.
+        """
         return self.launch(self.signature.check(arrays))
 
     def launch(self, arrays: Sequence[Array], progress: Progress | None = None) -> list[Array]:
@@ -66,7 +68,7 @@ class Executable:
             raise DeviceError("E1008", str(fault)) from fault
 
     def as_text(self, level: Level | str = Level.PROGRAM) -> str:
-        """The module at a level, printed; PROGRAM is the tile program's listing."""
+        """The module at a level as text; at PROGRAM the listing of the tile program."""
         try:
             return self.text_at(Level.parse(level) if isinstance(level, str) else level)
         except ValueError as error:
@@ -74,7 +76,7 @@ class Executable:
 
     @cached_property
     def time(self) -> ModelledTime:
-        """The program's modelled time, and what the last run decided of it."""
+        """The modelled time of the program, with the trip counts and branches that the last run took."""
         return ModelledTime(self.program, self.chip)
 
     @property

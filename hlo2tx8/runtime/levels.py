@@ -28,7 +28,7 @@ from hlo2tx8.runtime.compile import compile_module, compile_stages
 Array = npt.NDArray[Any]
 
 ROOM = 1 << 28
-"""Bytes of SPM per tile that are as good as no bound."""
+"""Bytes of SPM per tile of a chip on which every program fits."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,15 @@ RUNS: tuple[Run, ...] = (
     Run("native core", Level.PROGRAM, "fast"),
     Run("strict mode", Level.PROGRAM, "strict"),
 )
-"""In the order in which something is lowered: what goes wrong in one was right in all before it."""
+"""In the order of lowering: the first that gives a wrong answer shows the stage that broke it."""
 
 
 def each_run(
     load: Callable[[], ModuleOp], options: Options, arrays: Sequence[Array], runs: Sequence[Run] = RUNS
 ) -> Generator[list[Array]]:
-    """The outputs of each of `runs`, a part of RUNS in their order; the module is lowered once, as far as the next run needs."""
+    """The outputs of each of `runs`, which are in the order of RUNS. The module is lowered once, stage by stage, and no further
+    than needed.
+    """
     waiting = iter(runs)
     run = next(waiting, None)
     stages = compile_stages(load, options)
@@ -76,7 +78,7 @@ def run_level(load: Callable[[], ModuleOp], options: Options, arrays: Sequence[A
 
 
 def run_lowered(module: ModuleOp, level: Level, options: Options, arrays: Sequence[Array]) -> list[Array]:
-    """Run a module that is at a level above PROGRAM; at SCHEDULED its kernels are changed."""
+    """Run a module that was lowered to a level above PROGRAM; at SCHEDULED this changes its kernels."""
     if level is Level.SCHEDULED:
         return run_unbounded(module, options, arrays)
     signature = signature_of(module)
@@ -91,7 +93,9 @@ def run_lowered(module: ModuleOp, level: Level, options: Options, arrays: Sequen
 
 
 def run_unbounded(module: ModuleOp, options: Options, arrays: Sequence[Array]) -> list[Array]:
-    """Run a module at SCHEDULED on a chip whose SPM has room for every buffer: what differs at PROGRAM is the allocator's."""
+    """Run a module at SCHEDULED on a chip with SPM for every buffer. If only PROGRAM gives another answer, the allocation of SPM is
+    wrong.
+    """
     for kernel in kernels(module).values():
         AllocateSpmPass(chip=str(options.chip or ""), limit=ROOM).apply(Context(), kernel)
     chip = chip_of(options)

@@ -1,4 +1,6 @@
-"""The modelled time of a program: before a run with assumed trip counts where data decide them, after it with those of the run."""
+"""The modelled time of a program. Trip counts and branches that depend on data are assumed before a run, and those of the run
+afterwards.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +19,9 @@ from hlo2tx8.device.timing import Report, deciding_records, model
 
 @dataclass
 class ModelledTime:
-    """Of a program on a chip; `decisions` are those of its last run, if it had any to make."""
+    """The modelled time of one program on one chip; `decisions` are the trip counts and branches of the last run, None before
+    it.
+    """
 
     program: Program
     chip: Chip
@@ -26,7 +30,7 @@ class ModelledTime:
 
     @property
     def report(self) -> Report:
-        """Of the last run, or of any as far as that is known."""
+        """The report for the decisions of the last run, or for assumed ones if there was no run."""
         decisions = self.decisions
         if decisions is None:
             return self.assumed
@@ -36,12 +40,12 @@ class ModelledTime:
 
     @cached_property
     def assumed(self) -> Report:
-        """Without a run."""
+        """The report with assumed trip counts: a loop whose number of turns depends on data counts one turn."""
         return model(self.program, self.chip)
 
     @cached_property
     def deciding(self) -> tuple[int, ...]:
-        """What a run has to keep, see `deciding_records`."""
+        """The records whose loaded values decide trip counts and branches, which a run must keep; see `deciding_records`."""
         opcodes = self.program.code[:, 0] & np.uint64(0xFFFF)
         if not (opcodes == KcLoadScalar.OPCODE).any():
             return ()
@@ -51,7 +55,7 @@ class ModelledTime:
             return ()
 
     def run(self, emulator: Emulator, inputs: Sequence[np.ndarray], progress: Progress | None) -> list[np.ndarray]:
-        """As Emulator.run."""
+        """Run the program as `Emulator.run` does, and keep the decisions for the next report."""
         if not self.deciding:
             return emulator.run(self.program, inputs, progress)
         outputs, self.decisions = emulator.run_with_decisions(self.program, inputs, self.deciding, progress)

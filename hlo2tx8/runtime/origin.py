@@ -9,7 +9,7 @@ PLACE = re.compile(r"(?P<source>.*?:\d+(?::\d+)?)(?: (?P<hlo>.*))?")
 
 
 def split_origin(origin: str) -> dict[str, str]:
-    """The parts an origin has."""
+    """(source location, HLO instruction) of an origin such as `model.py:12 dot.3`; "" for a part that it lacks."""
     found = PLACE.fullmatch(origin)
     parts = found.groupdict(default="") if found else {"hlo": origin}
     return {name: text for name, text in parts.items() if text}

@@ -18,9 +18,12 @@ TRANSFERS = ("RDMA", "WDMA")
 
 @dataclass(frozen=True)
 class Row:
-    """What a fusion or an HLO instruction costs: cycles, their share of the program's, what they are bound by, DDR bytes and
-    operations of the chip, busy cycles per engine as a mean over tiles. `roofline` is the share of its roofline that a fusion
-    reaches; of an HLO instruction, the share of the peak rate while what it is bound by was busy with it."""
+    """The cost of a fusion or an HLO instruction: cycles and their share of the program's, what bounds it, DDR bytes, operations of
+    the chip, busy cycles per engine (mean over tiles).
+
+    `roofline` of a fusion is its roofline time divided by its time; of an HLO instruction, the share of the peak rate reached while
+    its bounding resource was busy with it.
+    """
 
     name: str
     source: str
@@ -51,7 +54,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Profile:
-    """Rows by decreasing cycles; fusions in the order they run."""
+    """Rows of HLO instructions by decreasing cycles, and rows of fusions in the order in which they run."""
 
     program: str
     report: Report
@@ -65,7 +68,7 @@ class Profile:
 
 
 def profile(program: Program, chip: Chip, name: str, report: Report) -> Profile:
-    """Of a program whose report is given."""
+    """The profile of a program with this report."""
     origins = [record.origin for record in decode_records(program.code, program.origins)]
     fusions: list[Row] = []
     attributed: dict[str, _Sum] = {}
@@ -80,7 +83,9 @@ def profile(program: Program, chip: Chip, name: str, report: Report) -> Profile:
 
 
 def grouped(program: Program, report: Report, origins: Sequence[str]) -> list[tuple[tuple[str, str], list[Part]]]:
-    """((name, source), parts) of each launch; those in a loop are not told apart, other parts belong to the one before."""
+    """The program's launches with the parts of the report that belong to them: ((name, source), parts). Launches in one loop are
+    one entry; parts of no launch go with the launch before.
+    """
     launches = program.launches or tuple(_guessed(report, origins))
     found: list[tuple[tuple[str, str], list[Part]]] = []
     for part in report.parts:
@@ -110,7 +115,9 @@ def _fusion(name: str, source: str, own: Report, total: float) -> Row:
 
 @dataclass
 class _Sum:
-    """Of an HLO instruction: `busy` cycles by engine; cycles by resource that it `needs`, and at peak rate, at `least`."""
+    """Sums for one HLO instruction: `busy` cycles per engine, cycles per resource that it `needs`, and cycles at peak rate,
+    `at_least`.
+    """
 
     cycles: float = 0.0
     bytes: int = 0
@@ -120,7 +127,7 @@ class _Sum:
     least: dict[str, float] = field(default_factory=dict[str, float])
 
     def add(self, record: RecordCost, chip: Chip) -> None:
-        """A record of the HLO instruction; what transfers wait for each other is not theirs."""
+        """Add the cost of one record, without the time that transfers wait for each other."""
         resource, needed, least = record.engine, record.busy_cycles, record.least_cycles
         if record.engine in TRANSFERS:
             shared = record.charged_bytes / chip.ddr_bytes_per_cycle

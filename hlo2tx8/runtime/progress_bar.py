@@ -1,4 +1,4 @@
-"""How far a long compilation is, on a terminal's last line."""
+"""A progress bar for long compilations, on the last line of a terminal."""
 
 import sys
 import time
@@ -15,7 +15,9 @@ CLEAR = "\r\x1b[K"
 
 @contextmanager
 def shown(stream: TextIO | None = None) -> Generator[Callable[[float, str], None]]:
-    """Gives what hears which part is done and what comes next; the bar goes when the work is over. Silent where no terminal is."""
+    """A context that gives a function (share done, what comes next) to call, which draws the bar; on no terminal it draws nothing.
+    The bar goes when the context ends.
+    """
     out = sys.stderr if stream is None else stream
     redrawn = time.perf_counter() + QUIET_SECONDS - REDRAWN_SECONDS
     started, most, is_drawn = time.perf_counter(), 0.0, False

@@ -1,6 +1,5 @@
-"""Named arrays in a .safetensors file, of any dtype: what safetensors has no name for travels as U8.
-
-Reading checks every size against the file; nothing in the file is ever executed.
+"""Named arrays of any dtype in a .safetensors file; dtypes that safetensors does not know are stored as bytes (U8) and named in the
+metadata.
 """
 
 import json

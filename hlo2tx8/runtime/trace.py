@@ -35,7 +35,9 @@ THREADS: dict[int, int] = {engine: 1 + place for place, engine in enumerate(ORDE
 def trace(
     program: Program, chip: Chip, name: str, limit: int = MOST_EVENTS, decisions: Decisions | None = None
 ) -> dict[str, object]:
-    """The trace of a program as JSON has it, with about `limit` slices at most; of a run if its decisions are given."""
+    """The modelled run as a dictionary in the Trace Event Format, with about `limit` slices at most; with the decisions of a run if
+    they are given.
+    """
     timeline, report = follow(program, chip, limit, decisions)
     drawing = _Drawing(program, chip, timeline, limit)
     events = [*drawing.names(), *drawing.launches(report), *drawing.bandwidth(), *drawing.tiles()]
@@ -85,7 +87,7 @@ class _Drawing:
         self.num_flows = 0
 
     def names(self) -> Iterator[Event]:
-        """Of processes and threads."""
+        """Events that name processes and threads."""
         yield from _process(CHIP, f"chip {self.chip.name}")
         yield from _thread(CHIP, LAUNCHES, "launches")
         columns = self.chip.mesh[-1]
@@ -96,7 +98,7 @@ class _Drawing:
                     yield from _thread(FIRST_TILE + tile, THREADS[engine], "kernel core" if engine is Engine.KC else engine.name)
 
     def drawn(self, tile: int) -> tuple[list[Slice], list[Pause]] | None:
-        """What is drawn of a tile; None if nothing is."""
+        """The part of a tile's timeline that is drawn; None if the tile is drawn with another that does the same."""
 
         def is_here(tiles: Sequence[int]) -> bool:
             return tiles[0] == tile if self.draws_once else tile in tiles
@@ -117,12 +119,12 @@ class _Drawing:
                 now += part.cycles
 
     def bandwidth(self) -> Iterator[Event]:
-        """GB/s of the DDR."""
+        """Counter events of the DDR's throughput in GB/s."""
         for cycle, rate in self.timeline.ddr:
             yield self._counter("DDR", CHIP, cycle, {"GB/s": round(rate * self.chip.clock_hz / 1e9, 3)})
 
     def tiles(self) -> Iterator[Event]:
-        """Slices, arrows and bytes in use."""
+        """Events of the tiles: a slice per instruction, arrows from writers to readers, bytes of SPM in use."""
         scratchpads: dict[tuple[int, ...], Scratchpad] = {}
         for tile in range(self.chip.tiles):
             drawn = self.drawn(tile)

@@ -1,9 +1,4 @@
-"""Inputs for a module by run_hlo_module's rules.
-
-Floats are uniform in [-0.1, 0.2] (or log-uniform over the dtype's range), integers uniform over their range, pred fair.
-Integers that end up as indices are in range, and sorted or unique where a gather or scatter says they are. What a sum or product
-starts with is 0 or 1: how often it comes in is an implementation's choice.
-"""
+"""Random inputs for a module, drawn by the rules of run_hlo_module."""
 
 from dataclasses import dataclass
 from math import prod
@@ -25,7 +20,9 @@ MOVES = ("reshape", "transpose", "convert", "broadcast_in_dim", "copy", "bitcast
 
 @dataclass(frozen=True)
 class Rule:
-    """What an argument is used for: indices below `limit`, sorted, without repeats; or the neutral element `fixed`."""
+    """How an input is drawn: indices below `limit`, sorted, or without repeats as its uses need; or all elements equal to `fixed`,
+    the neutral element of a reduction.
+    """
 
     limit: int | None = None
     is_sorted: bool = False
@@ -33,7 +30,7 @@ class Rule:
     fixed: int | None = None
 
     def join(self, other: "Rule") -> "Rule":
-        """Both at once."""
+        """The rule for an input that has both uses."""
         limits = [limit for limit in (self.limit, other.limit) if limit is not None]
         fixed = self.fixed if other.fixed is None else other.fixed
         return Rule(min(limits) if limits else None, self.is_sorted or other.is_sorted, self.is_unique or other.is_unique, fixed)
@@ -48,7 +45,7 @@ def random_arguments(
 
 
 def rule_of(value: SSAValue, depth: int = 0) -> Rule:
-    """How all uses of a value, through moves and into fusions, restrict it."""
+    """The rule that all uses of a value give together, followed through moves and into fusions."""
     rule = Rule()
     for use in value.uses:
         op, index = use.operation, use.index
@@ -147,7 +144,7 @@ def _indices(port: Port, rule: Rule, rng: np.random.Generator) -> Array:
 
 
 def seeded(iteration: int, *, different_seeds: bool) -> np.random.Generator:
-    """The generator of one iteration: numbered streams of one seed, or a seed per iteration."""
+    """The random generator of an iteration: the same seed with another stream each time, or another seed each time."""
     return np.random.default_rng((1 + iteration,) if different_seeds else (1, iteration))
 
 

@@ -49,7 +49,7 @@ class FusionUse:
 
 @dataclass(frozen=True)
 class Findings:
-    """What `check` found out. `error` is why the whole module does not compile, "" if it does."""
+    """The result of `check`; `error` says why the whole module does not compile, "" if it does."""
 
     ops: tuple[OpUse, ...]
     fusions: tuple[FusionUse, ...]
@@ -162,7 +162,7 @@ def _fusions(load: Callable[[], ModuleOp], options: Options) -> tuple[FusionUse,
 
 
 def text_of(found: Findings) -> str:
-    """What is refused, what is not, the fusions, and a line that sums it up."""
+    """The findings as text: refused ops, other ops, fusions, and a line that sums up."""
     from hlo2tx8.tools.table import Table
 
     refused = [(u.name, u.types, str(u.count), u.reason, _places(u)) for u in found.refused]

@@ -1,8 +1,5 @@
-"""Do two results agree: per op rounding bounds by default, absolute and relative bounds when the user names them.
-
-By default an element may be off by `relative` times the largest expected value, where `relative` is the sum over the
-module's ops of ulp(op) * eps(dtype of op); `reference.bounds_of` computes it.
-A module whose ops are all exact (moves, compares, integers) must agree bit for bit, NaNs with NaNs.
+"""Compares results: by the rounding that the module's operations declare, or by absolute and relative bounds that the user
+names.
 """
 
 from collections.abc import Sequence
@@ -20,7 +17,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Bounds:
-    """What may differ: `relative` to the largest expected value, or abs/rel bounds as run_hlo_module has them."""
+    """The allowed difference: `relative` to the largest expected value, or absolute and relative bounds as in run_hlo_module."""
 
     relative: float = 0.0
     absolute_bound: float | None = None
@@ -28,7 +25,7 @@ class Bounds:
 
     @property
     def is_named(self) -> bool:
-        """Did the user name the bounds?"""
+        """True if the user named the bounds."""
         return self.absolute_bound is not None or self.relative_bound is not None
 
     def __str__(self) -> str:
@@ -39,7 +36,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """Where an output disagrees; the worst element's index, actual and expected value."""
+    """An output that differs too much, with the worst element's index, actual and expected value."""
 
     output: int
     port: Port
@@ -76,7 +73,7 @@ def compare(actual: Sequence[Array], expected: Sequence[Array], bounds: Bounds) 
 
 
 def describe_difference(actual: Sequence[Array], expected: Sequence[Array]) -> str:
-    """How near two results are: "equal bit for bit", or how many elements differ and by how much at most."""
+    """How close two results are, as text: "equal bit for bit", or how many elements differ and by how much at most."""
     differing, size, worst = 0, 0, 0.0
     for a, e in zip(actual, expected, strict=True):
         over = excess(a, e, Bounds())

@@ -19,7 +19,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def compile_file(args: Any) -> int:
-    """Compile; 0, or an Hlo2tx8Error is raised."""
+    """Compile the file and print or save what was asked for; returns 0, or raises an Hlo2tx8Error."""
     from hlo2tx8.compiler.driver import load_source, lower
     from hlo2tx8.options import Level
     from hlo2tx8.runtime.compile import compile_source

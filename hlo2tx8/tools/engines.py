@@ -1,4 +1,4 @@
-"""Which engines a program computes on: what a user asks first about an op or a fusion."""
+"""Which engines a program computes on."""
 
 from hlo2tx8.device.isa import BY_OPCODE, Engine
 from hlo2tx8.device.isa.kc_control import KC_CONTROL, KC_SCALARS
@@ -23,7 +23,9 @@ def engines_of(program: Program, records: slice = slice(None)) -> str:
 
 
 def launched(program: Program) -> dict[str, tuple[int, str]]:
-    """Per name of a kernel, an update or a copy: how often the program has it, and its engines."""
+    """For each name of a kernel, an update or a copy: how many launches of it the program has, and the engines that it
+    computes on.
+    """
     found: dict[str, tuple[int, str]] = {}
     ends = [*(launch.first for launch in program.launches[1:]), len(program.code)]
     for launch, end in zip(program.launches, ends, strict=False):

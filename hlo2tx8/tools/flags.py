@@ -13,13 +13,15 @@ SWITCH = re.compile(r"--(\w+)=(true|false|yes|no)", re.IGNORECASE)
 
 
 def plain_switches(argv: Sequence[str]) -> list[str]:
-    """`--name=true` as `--name` and `--name=false` as `--noname`: a switch never takes the file after it for its value."""
+    """The arguments with `--name=true` as `--name` and `--name=false` as `--noname`, so that a switch never takes the next argument
+    for its value.
+    """
     found = ((arg, SWITCH.fullmatch(arg)) for arg in argv)
     return [arg if m is None else f"--{'' if m[2].lower() in ('true', 'yes') else 'no'}{m[1]}" for arg, m in found]
 
 
 def level(text: str) -> Level:
-    """A level's name."""
+    """The `Level` of that name; argparse's error for another word."""
     try:
         return Level.parse(text)
     except ValueError as error:
@@ -33,7 +35,7 @@ def add_switch(parser: Any, name: str, text: str, *, default: bool = False) -> N
 
 
 def add_compiler_flags(parser: argparse.ArgumentParser) -> None:
-    """What both run and compile take."""
+    """Add the flags that `run` and `compile` share."""
     group = parser.add_argument_group("compiler")
     group.add_argument("--input_format", default="", help="hlo or stablehlo; by file name and content if not given")
     group.add_argument("--chip", type=Path, help="chip description (YAML) instead of the built-in one")

@@ -1,7 +1,4 @@
-"""Where a module can run: the chip, our own evaluator, XLA:CPU; and how far results may differ.
-
-A platform gets the loaded source anew each time, because compiling consumes a module.
-"""
+"""The platforms on which a module can run: the chip, our evaluator, XLA:CPU; and how far their results may differ."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -61,8 +58,9 @@ def execute(
 
 
 def bounds_of(module: ModuleOp) -> Bounds:
-    """relative = sum over all ops of ulp(op) * eps(dtype), plus n * eps(dtype added up in) for reductions and dots of n, plus what
-    multiplying in TF32 does."""
+    """The allowed difference: relative = sum over all ops of ulp(op) * eps(dtype), plus n * eps of the accumulator's dtype for
+    reductions and dots over n elements, plus the error of multiplying in TF32.
+    """
     return Bounds(relative=sum(_rounding(op) for op in module.walk()))
 
 

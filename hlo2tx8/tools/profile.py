@@ -51,7 +51,7 @@ def _executable(args: Any) -> "Executable":
 
 
 def lines_of(profile: "Profile") -> list[dict[str, object]]:
-    """A row per line; `kind` says what of: the program, a fusion, an HLO instruction, an engine."""
+    """The profile as one dictionary per row; `kind` is program, fusion, instruction or engine."""
     tables = {"fusion": profile.fusions, "instruction": profile.instructions}
     engines = profile.report.engines.items()
     return [
@@ -62,7 +62,7 @@ def lines_of(profile: "Profile") -> list[dict[str, object]]:
 
 
 def text_of(profile: "Profile", top: int, *, is_terminal: bool) -> str:
-    """Three tables under a line about the whole."""
+    """The profile as text: a line about the program and three tables of at most `top` rows."""
     fusions = sorted(profile.fusions, key=lambda row: -row.cycles)
     tables = (
         (_rows("fusion", fusions, top), len(fusions)),

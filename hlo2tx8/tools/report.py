@@ -1,4 +1,4 @@
-"""What a run prints about a program: its listing, its modelled cycles and what bounds them, its memory."""
+"""Text that `run` and `compile` print about a program: listing, modelled cycles, what bounds them, memory."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def describe_lowered(lowered: "Lowered") -> str:
-    """The module, then the decisions that made it."""
+    """The module as text, followed by the explained decisions."""
     return "".join((str(lowered.module), "\n", *explain(lowered.explanation)))
 
 
 def explain(lines: Sequence[str]) -> list[str]:
-    """Decisions of the compiler under a heading; nothing if there are none."""
+    """The decisions under a heading; "" if there are none."""
     return ["\n** Decisions **\n" + "".join(f"  {line}\n" for line in lines)] if lines else []
 
 

@@ -117,7 +117,7 @@ def _print_outcomes(outcomes: Sequence[tuple[str, "Outcome"]]) -> None:
 
 
 class Outcome(NamedTuple):
-    """Of one run: did it do what was expected, and how near it came or why not."""
+    """The outcome of one run: whether it did what was expected, and a line that says how close it came or what went wrong."""
 
     agreed: bool
     note: str = ""

@@ -1,4 +1,4 @@
-"""Tables of text: columns as wide as their longest cell, numbers to the right; on a terminal with colour and bars."""
+"""Text tables: columns as wide as their longest cell, numbers aligned right; on a terminal also colours and bars."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ LONGEST = 60
 
 @dataclass(frozen=True)
 class Table:
-    """`header` names the columns; those whose names begin with `>` are numbers and stand to the right."""
+    """A table with the column names `header`; a name that begins with `>` marks a column of numbers, aligned right."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     bars: Sequence[float] = ()
 
     def text(self, *, is_terminal: bool) -> str:
-        """Lines with ends; `bars`, shares of one per row, are drawn on a terminal."""
+        """The table as lines; on a terminal each row ends with a bar for its number in `bars` (0 to 1)."""
         names = [name.lstrip(">") for name in self.header]
         rows = [[_short(cell) for cell in row] for row in self.rows]
         widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
@@ -39,18 +39,18 @@ class Table:
 
 
 def bar(share: float) -> str:
-    """A share of one as a bar of eighths of a cell."""
+    """A share (0 to 1) drawn as a bar."""
     eighths = round(min(max(share, 0.0), 1.0) * BAR_CELLS * 8)
     return EIGHTHS[8] * (eighths // 8) + EIGHTHS[eighths % 8].strip()
 
 
 def count(value: float) -> str:
-    """With thousands apart: 12,345."""
+    """A number rounded to an integer, with commas: 12,345."""
     return f"{value:,.0f}"
 
 
 def size(value: float, unit: str = "") -> str:
-    """Three digits: 1.23 M."""
+    """A number with three digits and a prefix: 1.23 M."""
     for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= factor:
             return f"{value / factor:.3g} {prefix}{unit}"
@@ -58,7 +58,7 @@ def size(value: float, unit: str = "") -> str:
 
 
 def percent(share: float) -> str:
-    """With one digit after the point below ten."""
+    """A share (0 to 1) in percent, with one decimal below ten."""
     return f"{share:.1%}" if share < 0.0995 else f"{share:.0%}"
 
 

@@ -48,7 +48,7 @@ def run_on_cpu(mlir_text: str, arrays: Sequence[Array]) -> list[Array]:
 
 
 class CpuServer:
-    """A child process that runs one module after another; another is started where it died."""
+    """A child process that runs one module after another on XLA:CPU; if it dies, a new one is started."""
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[str] | None = None

@@ -1,4 +1,4 @@
-"""Where a module first goes wrong: its levels in order, then the emulator's tiers, each against the reference."""
+"""Finds where a module first goes wrong: its levels in order, then the emulator's modes, each compared with the reference."""
 
 import contextlib
 from collections.abc import Sequence
@@ -22,18 +22,23 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Wrong:
-    """The first run that went wrong. Equal `kind`s are taken for the same defect while a module is made smaller."""
+    """The first run with a wrong result or an error. Runs of equal `kind` are taken for the same defect while the module is made
+    smaller.
+    """
 
     run: Run
     kind: str
     message: str
 
     def is_like(self, other: "Wrong | None") -> bool:
+        """True if both look like the same defect."""
         return other is not None and (self.run, self.kind) == (other.run, other.kind)
 
 
 def first_wrong(module: ModuleOp, arrays: Sequence[Array], options: Options, runs: Sequence[Run] = RUNS) -> Wrong | None:
-    """The first of the runs that gives another answer than the reference, or none; Hlo2tx8Error if the reference has none."""
+    """The first of the runs whose results differ from the reference, None if none does; Hlo2tx8Error if the reference itself
+    fails.
+    """
     expected = list(evaluate(module.clone(), *arrays))
     bounds = bounds_of(module)
     results = each_run(module.clone, replace(options, dump_dir=None, explain=False), arrays, runs)
@@ -50,7 +55,7 @@ def first_wrong(module: ModuleOp, arrays: Sequence[Array], options: Options, run
 
 
 def first_wrong_pass(module: ModuleOp, arrays: Sequence[Array], options: Options, wrong: Wrong) -> str:
-    """The pass after which the IR first gives a wrong answer, else all passes of the level that did not run it right."""
+    """The pass after which the IR first gives a wrong answer; all passes of the level if the IR between them cannot be run."""
     expected = list(evaluate(module.clone(), *arrays))
     bounds = bounds_of(module)
     names = [stage.step.name for stage in PIPELINE if stage.after is wrong.run.level]

@@ -23,9 +23,9 @@ CONSTANT = "stablehlo.constant"
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A block of instructions, one array per argument, and the functions it may call; nothing of it is ever changed.
+    """A block of instructions with one array per argument, and the functions that it may call; immutable.
 
-    fusion: the kind of the fusion it is the body of, "" where it is the body of @main.
+    `fusion` is the kind of the fusion whose body it is, "" if it is the body of @main.
     """
 
     block: Block
@@ -47,17 +47,17 @@ class Part:
 
     @property
     def given(self) -> dict[SSAValue, Array]:
-        """The arguments and their values."""
+        """Each argument with its array."""
         return dict[SSAValue, Array](zip(self.block.args, self.arrays, strict=True))
 
     @property
     def instructions(self) -> tuple[Operation, ...]:
-        """The ops that compute, constants and the terminator aside."""
+        """The ops that compute something: without constants and the terminator."""
         last = terminator_of(self.block)
         return tuple(op for op in self.block.ops if op is not last and op.name != CONSTANT)
 
     def values(self) -> dict[SSAValue, Array]:
-        """What the reference computes for every tensor of the block."""
+        """The reference's array for every tensor of the block."""
         wanted = [v for v in self._tensors() if not isinstance(v.owner, Block)]
         given = self.given
         part = self.cut(wanted, (), given)
@@ -67,7 +67,7 @@ class Part:
         return [v for v in (*self.block.args, *(r for op in self.block.ops for r in op.results)) if is_tensor(v.type)]
 
     def cut(self, outputs: Sequence[SSAValue], at: Collection[SSAValue], values: Mapping[SSAValue, Array]) -> "Part":
-        """What computes these outputs from the values `at` and the arguments, which become its arguments."""
+        """The part that computes `outputs` from the values `at`, which become arguments, and from the arguments."""
         needed: set[Operation] = set()
         read: set[SSAValue] = set()
         waiting = list(outputs)
@@ -92,13 +92,13 @@ class Part:
         return Part(block, tuple(values[v] for v in given), self.functions, self.name, self.fusion)
 
     def unfused(self) -> "Part":
-        """The same instructions in @main, in no fusion of their own."""
+        """The same instructions directly in @main instead of in a fusion."""
         if not self.fusion:
             return self
         return Part(self.block, self.arrays, self.functions, self.name).cut(self.outputs, (), self.given)
 
     def module(self) -> ModuleOp:
-        """A module of its own."""
+        """The part as a module."""
         copy = self.cut(self.outputs, (), self.given)
         types = [v.type for v in copy.outputs]
         block = copy.block
@@ -110,6 +110,6 @@ class Part:
         return ModuleOp([main, *(f.clone() for f in self.functions)], sym_name=StringAttr(self.name))
 
     def body(self, fusion: FusionOp, values: Mapping[SSAValue, Array]) -> "Part":
-        """The instructions of a fusion of this part."""
+        """The instructions of a fusion of this part, as a part."""
         arrays = tuple(values[v] for v in fusion.operands)
         return Part(fusion.body.block, arrays, self.functions, self.name, fusion.kind.data)

@@ -1,4 +1,4 @@
-"""A smaller part of a module that goes wrong in the same way: one instruction if there is one, else as few as greedy cuts find."""
+"""Makes a wrong module smaller: one instruction if one is enough, else as few as greedy cuts find."""
 
 from collections.abc import Callable, Iterator
 
@@ -12,7 +12,7 @@ MOST_TRIES = 600
 
 
 def reduce(part: Part, still_fails: Callable[[Part], bool]) -> Part:
-    """The smallest part that still fails, as far as `MOST_TRIES` candidates find it."""
+    """The smallest part found that still fails, after at most MOST_TRIES tries."""
     tries = iter(range(MOST_TRIES))
     while True:
         for candidate in _smaller(part):

@@ -1,9 +1,4 @@
-"""The same instructions on smaller arrays: a size, wherever it occurs in a part, becomes a smaller one.
-
-    add f32[6,33], f32[6,33]    ⟶    add f32[6,16], f32[6,16]    if that still fails, then f32[6,8], ...
-
-Sizes that mean something else make modules that do not verify, or do not fail in the same way: those are not taken.
-"""
+"""Makes the arrays of a wrong module smaller: one size is replaced by a smaller one wherever it occurs."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +14,7 @@ _ATTRIBUTE = re.compile(r"(?<=array<i64: )[-\d, ]+")
 
 
 def smaller_sizes(part: Part) -> Iterator[Part]:
-    """Parts with one size halved, or less by one, largest first."""
+    """Parts in which one size is halved or reduced by one, the largest size first."""
     from hlo2tx8.compiler.driver import load_source
     from hlo2tx8.frontend import to_mlir_text
 
