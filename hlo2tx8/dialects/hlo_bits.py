@@ -1,4 +1,7 @@
-"""Ops of dialect `hlo` that convert between elements of less than a byte's width and the bytes that hold them."""
+"""Ops of dialect `hlo` that convert between elements of less than a byte's width and the bytes that hold them.
+
+%1 = "hlo.to_bits"(%0) : (tensor<4xi4>) -> tensor<4xui8>
+"""
 
 from hlo2tx8.dialects.hlo_form import HloForm, declare
 

@@ -1,4 +1,7 @@
-"""Ops of dialect `hlo` that read or write at indices known only at run time: dynamic slices, gathers and scatters become these."""
+"""Ops of dialect `hlo` that read or write at indices known only at run time: dynamic slices, gathers and scatters become these.
+
+%r = "hlo.read_at"(%x, %i) <{map = #map<(d0, d1) -> (d0, d1)>, index_maps = [#map<(d0, d1) -> ()>], dims = [0], rooms = [8]}>
+"""
 
 from collections.abc import Sequence
 

@@ -56,7 +56,7 @@ class AttributeReader:
 
     @cached_property
     def resources(self) -> Mapping[str, bytes]:
-        """Blobs of `dense_resource` by name; each starts with four bytes that tell its alignment."""
+        """The blobs of `dense_resource` attributes by name, each preceded by four bytes that give its alignment."""
         text: str = self.module.operation.get_asm(large_elements_limit=1)
         _, _, tail = text.rpartition("{-#")
         return {name: bytes.fromhex(digits)[4:] for name, digits in _BLOB.findall(tail)}

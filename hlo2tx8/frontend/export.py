@@ -141,7 +141,7 @@ class _Exporter:
         return [indent + self.generic(name, op, ", ".join(pairs), f" ({regions})" if regions else "")]
 
     def group(self, op: GroupOp, indent: str) -> list[str]:
-        """The group's fusions in its place."""
+        """The fusions of a group, in its place."""
         body = op.body.block
         if body.args:
             self.names.update({a: self.name(o) for a, o in zip(body.args, op.operands, strict=True)})

@@ -40,7 +40,7 @@ def parse_hlo_text(text: str, name: str = "<text>") -> bytes:
 
 
 def refuse_elided(text: str, name: str) -> None:
-    """`constant({...})` stands for elements the text does not have."""
+    """ParseError if the text has `constant({...})`, whose elements it leaves out."""
     match = _ELIDED.search(text)
     if match is not None:
         message = f"{_place(text, match.start(), name)}: the elements of this constant were left out of the text"
@@ -48,7 +48,7 @@ def refuse_elided(text: str, name: str) -> None:
 
 
 def refuse_several(text: str, name: str) -> None:
-    """A source is one module."""
+    """ParseError if the text holds more than one module."""
     found = list(_MODULE.finditer(text))
     if len(found) > 1:
         message = f"{_place(text, found[1].end() - len('HloModule'), name)}: a second module begins here"
@@ -62,14 +62,14 @@ def _place(text: str, position: int, name: str) -> str:
 
 @dataclass
 class Child:
-    """A running parser process; what it writes to stderr goes to a file."""
+    """A running parser process, whose stderr goes to a file."""
 
     process: subprocess.Popen[bytes]
     errors: IO[bytes]
 
     @staticmethod
     def start() -> "Child":
-        """A new child. `-P` keeps the folder of the script, which has a types.py, off its module path."""
+        """Start a new child. `-P` keeps the script's folder, in which there is a types.py, off its module path."""
         errors = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the child)
         environment = dict(os.environ, JAX_PLATFORMS="cpu", TF_CPP_MIN_LOG_LEVEL="2")
         command = [sys.executable, "-P", shim.__file__]
@@ -110,7 +110,7 @@ class Child:
         return b"".join(pieces)
 
     def end(self) -> str:
-        """Kill it; everything it wrote to stderr."""
+        """Kill the child; returns everything that it wrote to stderr."""
         self.process.kill()
         self.process.wait()
         self.errors.seek(0)
@@ -160,7 +160,7 @@ def _parser_of(pid: int) -> HloTextParser:
 
 
 def place_error(message: str, text: str, name: str) -> ParseError:
-    """The error for what the parser or the verifier says, with its place in the text if it tells one."""
+    """A ParseError for a message of the parser or the verifier, with the position in the text if the message tells one."""
     place = _PLACE.search(message)
     if place is not None:
         line, column, detail = place.groups()

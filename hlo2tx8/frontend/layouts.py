@@ -1,4 +1,4 @@
-"""Layouts while walking: what ops carry on, what the entry promises, what a bitcast may do."""
+"""Layouts of values while a module is walked: which ops pass them on, which the entry has, which a bitcast allows."""
 
 from collections.abc import Mapping, Sequence
 from math import prod
@@ -53,7 +53,7 @@ def parameter_layouts(module_attributes: Any) -> list[Layout]:
 
 
 def copy_results(last: func.ReturnOp, module_attributes: Any) -> func.ReturnOp:
-    """The return of the entry; results get the layouts an HLO module promises, row-major where it says nothing."""
+    """Copies in front of the entry's return, so that results have the layouts that an HLO module promises, or are row major."""
     if _IS_HLO not in module_attributes:
         return last
     layouts = _layouts(module_attributes, _RESULT_LAYOUTS)

@@ -1,4 +1,4 @@
-"""chlo ops, and some of complex numbers, expanded by jaxlib's own passes, one op at a time, so that fusions and layouts stay."""
+"""Expands chlo ops, and some ops on complex numbers, by jaxlib's own passes, one op at a time so that fusions and layouts stay."""
 
 from functools import lru_cache
 

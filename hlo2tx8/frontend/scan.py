@@ -18,7 +18,7 @@ INDEX: TensorType[Attribute] = TensorType(i32, [])
 
 
 def expand_scans(module: ModuleOp) -> None:
-    """Every chlo.scan of the module, in place; inner ones first."""
+    """Replace every chlo.scan of the module by a loop, in place; inner ones first."""
     for op in reversed([op for op in module.walk() if op.name == "chlo.scan"]):
         _expand(op)
 

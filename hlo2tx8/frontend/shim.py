@@ -56,7 +56,7 @@ def portable_artifact(module: Any) -> bytes:
 
 
 def mlir_error() -> type[Exception]:
-    """What the bindings raise for malformed modules and failing passes."""
+    """The exception class that the bindings raise for malformed modules and failing passes."""
     return ir().MLIRError
 
 
@@ -122,7 +122,7 @@ def exported_bytes(exported: Any) -> bytes:
 
 
 def serve() -> None:
-    """The child's loop."""
+    """The loop of the child process: read requests from stdin and answer them until stdin ends."""
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     while header := source.read(4):
         text = source.read(struct.unpack("<I", header)[0]).decode()

@@ -1,4 +1,4 @@
-"""`load`: whatever holds a program, as one xDSL module."""
+"""`load`: reads a program from whatever holds it."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -47,12 +47,12 @@ def with_layout(type_: Attribute, order: Layout) -> Attribute:
 
 
 def row_major(rank: int) -> tuple[int, ...]:
-    """The last dimension is the fastest."""
+    """The layout (minor to major) in which the last dimension is the fastest."""
     return tuple(reversed(range(rank)))
 
 
 def layout_of(type_: Attribute) -> Layout:
-    """The layout a type carries; None for types without."""
+    """The layout (minor to major) of a tensor type, None if it has none."""
     if isinstance(type_, TensorType) and isinstance(type_.encoding, LayoutAttr):
         return type_.encoding.minor_to_major
     return None

@@ -86,7 +86,7 @@ class _Walker:
         return ModuleOp(ops, kept, sym_name=StringAttr(name) if name else None)
 
     def function(self, op: Any, module_attributes: Any) -> func.FuncOp:
-        """A function; @main gets the layouts the module says its entry has."""
+        """One function; @main has the layouts that the module promises for its entry."""
         given = op.attributes
         name: str = given["sym_name"].value
         is_main = name == "main"
@@ -168,7 +168,7 @@ class _Walker:
         return new
 
     def constant(self, op: Any, attributes: dict[str, Attribute]) -> list[str]:
-        """Reads the value of a constant; the names of the attributes left to read."""
+        """Read the value of a constant; returns the names of the attributes that are still to be read."""
         attributes["value"] = self.reader.literal(op)
         return [key for key in op.attributes.keys() if key != "value"]  # noqa: SIM118
 
@@ -222,7 +222,7 @@ class _Walker:
                 return new
 
     def check_bitcast(self, op: Any, source: Attribute, target: Attribute) -> None:
-        """CompileError unless both tensors take the same space; neither parser nor verifier looks."""
+        """CompileError unless both tensors have the same size; neither jaxlib's parser nor its verifier checks that."""
         sizes = [size_bits(type_) for type_ in (source, target)]
         if sizes[0] != sizes[1]:
             message = f"a bitcast of {sizes[0]} bits to {sizes[1]} bits"

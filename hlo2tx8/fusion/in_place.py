@@ -1,4 +1,9 @@
-"""Which operands a fusion's result may overwrite: those of which element i is read for element i of the result only."""
+"""Which operands a fusion's result may overwrite: those of which element i is read for element i of the result only.
+
+%r = hlo.fusion "add_fusion"(%sum, %x, %y) { %sum + dot_general %x, %y }        %sum, if nobody reads it afterwards
+
+A kernel writes each element of its result once, after it has read all that this element depends on, so %r and %sum may be one.
+"""
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 

@@ -1,4 +1,9 @@
-"""Where constants of control flow belong: small or cheap ones beside their readers, tables at the start of @main."""
+"""Where constants of control flow belong: small or cheap ones beside their readers, tables at the start of @main.
+
+%c = constant 2.0                            while(...) do
+while(...) do                      ⟶           %c = constant 2.0
+  %1 = multiply %x, %c                         %1 = multiply %x, %c
+"""
 
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter

@@ -1,4 +1,7 @@
-"""The usual name of a fusion, such as softmax, layer_norm or gelu, found from its instructions."""
+"""The usual name of a fusion, such as softmax, layer_norm or gelu, found from its instructions.
+
+A name is for reports alone; how a fusion is emitted does not depend on it.
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,7 @@
-"""When a reduction joins a fusion whose steps hold whole rows, and what reads it reads one element per row."""
+"""When a reduction joins a fusion whose steps hold whole rows, and what reads it reads one element per row.
+
+m = reduce max x over 1          read by x - m at (d0, d1) -> (d0): joins, if rows fit a step
+"""
 
 from collections.abc import Sequence
 from math import prod

@@ -1,4 +1,8 @@
-"""An instruction with several readers: their fusions are merged, its result becomes an output, or it is copied into each."""
+"""An instruction with several readers: their fusions are merged, its result becomes an output, or it is copied into each.
+
+negate(x), abs(x), x = tanh(a)          one fusion with two outputs: x is neither written nor read
+x, negate(x)                            x is an output of the fusion of negate
+"""
 
 from collections.abc import Sequence
 from math import prod

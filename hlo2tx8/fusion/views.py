@@ -1,4 +1,9 @@
-"""Fusions that do no work: their result is their operand's elements in the same order, in another shape."""
+"""Fusions that do no work: their result is their operand's elements in the same order, in another shape.
+
+%1 = hlo.fusion "reshape_fusion"(%0) { reshape }        the bytes of %0 are those of %1
+
+@main's own inputs and constants are left out: they are no results that the program could give.
+"""
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue

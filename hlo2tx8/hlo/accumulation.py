@@ -1,4 +1,4 @@
-"""What a reduction adds up: how many elements, in which type. Sums of floats narrower than f32 are kept in f32."""
+"""What a reduction accumulates: how many elements, and in which type. Sums of floats narrower than f32 are kept in f32."""
 
 from math import prod
 
@@ -12,9 +12,9 @@ from hlo2tx8.hlo.types import is_complex, is_float, numpy_dtype
 
 
 def accumulated_types(op: Operation) -> list[Attribute]:
-    """The types in which a reduce or dot keeps its results until it has seen all elements; empty for other ops.
+    """The types in which a reduce or a dot keeps its results until it has seen all elements; () for other ops.
 
-    Integers wrap modulo the result's width, whatever comes in between.
+    Integers wrap modulo the width of the result, whatever they are kept in meanwhile.
     """
     if not is_accumulating(op):
         return []
@@ -27,19 +27,19 @@ def accumulated_types(op: Operation) -> list[Attribute]:
 
 
 def is_accumulating(op: Operation) -> bool:
-    """Is it a reduce or a dot?"""
+    """True for a reduce or a dot."""
     return has_spec(op.name) and spec_of(op).kind in (Kind.REDUCE, Kind.DOT)
 
 
 def num_accumulated(op: Operation) -> int:
-    """How many elements of an operand go into one of the result; 0 for ops that add up nothing."""
+    """The number of operand elements that one element of the result is accumulated from; 0 for ops that accumulate nothing."""
     if not is_accumulating(op):
         return 0
     return prod(counter.hi - counter.lo + 1 for counter in operand_indexing(op)[0][0].ranges)
 
 
 def is_exact(op: Operation) -> bool:
-    """Does the op round nothing: a ulp of 0, or a reduce whose combiner is made of such ops (max, and, argmax)?"""
+    """True if the op never rounds: its ulp is 0, or it is a reduce whose combiner is made of such ops (max, and, argmax)."""
     spec = spec_of(op)
     if spec.kind is not Kind.REDUCE:
         return spec.ulp == 0
@@ -47,7 +47,7 @@ def is_exact(op: Operation) -> bool:
 
 
 def only_adds(body: Block) -> bool:
-    """Is the combiner of a reduce the sum of its two arguments?"""
+    """True if the combiner of a reduce is the sum of its two arguments."""
     first = body.first_op
     names = [inner.name for inner in body.ops]
     return names == ["stablehlo.add", "stablehlo.return"] and first is not None and set(first.operands) == set(body.args)

@@ -1,4 +1,4 @@
-"""What the combiner of a reduce of (value, index) pairs computes, found out by trying it.
+"""What the combiner of a reduce over (value, index) pairs computes, recognised by evaluating it on test values.
 
 A combiner that does nothing but compare is tried on all ways in which two pairs may compare: larger, smaller, equal, zeros of both
 signs, NaN on either side, indices in either order.
@@ -34,12 +34,14 @@ LOGIC: Mapping[str, Callable[..., Array]] = {
 
 
 def is_in_any_order(body: Block) -> bool:
-    """Does a reduce with that combiner give the place of an extreme value, the same in any order?"""
+    """True if a reduce with that combiner gives an extreme value and its index, and gives the same in any order."""
     return any(does(body, extreme(direction, is_first=False)) for direction in ("GT", "LT"))
 
 
 def extreme(direction: str, *, is_first: bool) -> Callable[[Array, Array, Array, Array], tuple[Array, Array]]:
-    """The function of (left value, left index, right value, right index); `is_first`: of two NaNs the left one is taken."""
+    """The numpy function (left value, left index, right value, right index) of an argmax (GT) or argmin (LT); if `is_first`, the
+    left one of two NaNs is taken.
+    """
 
     def function(left: Array, left_index: Array, right: Array, right_index: Array) -> tuple[Array, Array]:
         left_nan, right_nan = np.isnan(left), np.isnan(right)
@@ -53,7 +55,7 @@ def extreme(direction: str, *, is_first: bool) -> Callable[[Array, Array, Array,
 
 
 def does(body: Block, function: Callable[[Array, Array, Array, Array], tuple[Array, Array]]) -> bool:
-    """Does a combiner of values and indices do that, whatever they are?"""
+    """True if the combiner gives what `function` gives on all test values and indices."""
     if len(body.args) != 4 or not _only_compares(body):
         return False
     value = tensor_like(body.args[0].type).dtype

@@ -1,4 +1,4 @@
-"""What is known of a value that constants make."""
+"""What is known of values that are made of constants."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ Array = npt.NDArray[Any]
 
 
 def scalar_of(value: SSAValue) -> Array | None:
-    """The element, of rank 0, of which all elements of a value are copies, if that is known."""
+    """The element (a 0-d array) that all elements of the value equal, None if that is not known."""
     owner = value.owner
     if not isinstance(owner, Operation):
         return None

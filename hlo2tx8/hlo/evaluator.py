@@ -104,7 +104,7 @@ class Evaluator:
                 return self.apply_with_bodies(op, operands, values) if op.regions else self.apply(op, operands)
 
     def apply_with_bodies(self, op: Operation, arrays: Sequence[Array], values: dict[SSAValue, Value]) -> Sequence[Array]:
-        """The reference of an op whose regions say what to do with elements."""
+        """The results of an op whose regions combine or compare elements, by the reference of its spec."""
         reference = spec_of(op).body_reference
         if reference is None:
             raise CompileError("E1001", f"{op.name} has no reference", origin=origin(op))
@@ -112,11 +112,11 @@ class Evaluator:
         return reference(attributes_of(op), tuple(tensor_like(r.type) for r in op.results), bodies, *arrays)
 
     def lifted(self) -> "Evaluator":
-        """An evaluator that runs scalar regions on whole arrays."""
+        """An evaluator that runs regions written for scalars on whole arrays."""
         return _LiftedEvaluator(self.functions, self.liveness)
 
     def apply(self, op: Operation, arrays: Sequence[Array]) -> Sequence[Array]:
-        """The reference of the op's spec; its results must be of the op's types."""
+        """The arrays that the reference of the op's spec gives, checked to be of the op's result types."""
         results = tuple(tensor_like(result.type) for result in op.results)
         found = spec_of(op).evaluate(attributes_of(op), results, *arrays)
         for array, result in zip(found, op.results, strict=True):
@@ -131,21 +131,21 @@ class Evaluator:
         return self.functions[name]
 
     def branch(self, op: Operation, selector: Array) -> Block:
-        """The region of an if or case: pred true is the first; an index out of range is the last."""
+        """The region that an if or case takes: of an if the first one for True; for an index out of range the last one."""
         number = int(selector)
         if op.name == "stablehlo.if":
             return op.regions[0 if number else 1].block
         return op.regions[number if 0 <= number < len(op.regions) else -1].block
 
     def loop(self, op: Operation, state: list[Value], values: dict[SSAValue, Value]) -> list[Value]:
-        """while: the body as long as the condition region gives true."""
+        """The final loop variables of a while, whose body runs as long as its condition gives True."""
         condition, body = (region.block for region in op.regions)
         while bool(self.run(condition, state, values)[0]):
             state = self.run(body, state, values)
         return state
 
     def map(self, op: Operation, arrays: Sequence[Array], values: dict[SSAValue, Value]) -> list[Value]:
-        """The region on every element."""
+        """The result of a region applied to every element."""
         (region,) = op.regions
         shape = tensor_like(op.results[0].type).shape
         if is_elementwise(region, self.functions):
@@ -160,14 +160,14 @@ class Evaluator:
 
 
 class _LiftedEvaluator(Evaluator):
-    """Values typed as scalars are arrays of any one shape; elementwise references do not mind."""
+    """An evaluator in which values of scalar type hold arrays of one common shape."""
 
     def apply(self, op: Operation, arrays: Sequence[Array]) -> Sequence[Array]:
         return spec_of(op).evaluate(attributes_of(op), tuple(tensor_like(r.type) for r in op.results), *arrays)
 
 
 def is_elementwise(region: Region, functions: dict[str, FuncOp]) -> bool:
-    """May the region, written for scalars, run on whole arrays at once?"""
+    """True if a region written for scalars gives the right result on whole arrays too."""
     for op in region.block.ops:
         if op.name in ("stablehlo.return", "func.return"):
             continue

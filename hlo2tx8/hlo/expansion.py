@@ -1,4 +1,4 @@
-"""What expansions of an op have in common: new ops in front of it, with its origin."""
+"""Builds the ops that an op is expanded to, in front of it and with its origin."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class Expansion:
         return self.emit("constant", [], type_, value=LiteralAttr.from_array(np.array(value, dtype)))
 
     def like(self, value: SSAValue, shape: Sequence[int]) -> TensorType[Attribute]:
-        """The type of that shape with the elements of a value."""
+        """A tensor type of that shape with the element type of `value`."""
         return TensorType(as_tensor(value.type).element_type, shape)
 
     def transpose(self, value: SSAValue, order: Sequence[int]) -> SSAValue:
@@ -72,14 +72,14 @@ class Expansion:
         return value if type_.element_type == element else self.emit("convert", [value], TensorType(element, type_.get_shape()))
 
     def view(self, source: SSAValue, map: IndexingMap) -> SSAValue:
-        """The elements of a tensor in memory that an unconstrained map says; it may read some of them often."""
+        """The elements of a tensor that an unconstrained map selects; an element may be selected several times."""
         shape = [d.hi + 1 for d in map.dims]
         return self.insert(ReadAtOp([source], [self.like(source, shape)], place_properties(map, (), (), ()))).results[0]
 
     def pad(self, source: SSAValue, value: SSAValue, low: Sequence[int], high: Sequence[int], interior: Sequence[int]) -> SSAValue:
-        """The source with `value` around its elements and between them; itself where there is nothing to add.
+        """The source with `value` around its elements and between them; the source itself if nothing is to be added.
 
-        Holes are made first, by themselves: behind every element, as one more dimension, which leaves each access affine.
+        Holes between elements are made first, by an additional dimension behind every element, so that each access stays affine.
         """
         shape = as_tensor(source.type).get_shape()
         holes = [inner if n > 1 else 0 for inner, n in zip(interior, shape, strict=True)]
@@ -105,15 +105,15 @@ class Expansion:
         return self.fuse_since(before, [self.emit("reshape", [apart], self.like(source, joined))])[0]
 
     def replace(self, *values: SSAValue) -> None:
-        """Let these values stand for the op's results, in their layouts."""
+        """Replace the op's results by these values, brought into the results' layouts."""
         pairs = zip(values, self.op.results, strict=True)
         laid_out = [v if v.type == result.type else self.emit("reshape", [v], result.type) for v, result in pairs]
         Rewriter.replace_op(self.op, [], laid_out)
 
     def fuse_since(self, before: Operation | None, roots: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        """Puts all that was built behind `before` (None: the start of the block) into one fusion that gives the roots.
+        """Put all ops built after `before` (None: after the start of the block) into one fusion that returns the roots.
 
-        For ops that mean nothing but work alone, such as views that are many times larger than what they show.
+        For ops that would be expensive by themselves, such as views many times larger than the tensor they read.
         """
         members: list[Operation] = []
         member = self.op.prev_op

@@ -4,7 +4,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 
 class Liveness:
-    """Per op of a block: the block's own values that no later op of the block, nor its regions, uses."""
+    """For each op of a block: the values of that block that neither a later op nor its regions use."""
 
     def __init__(self) -> None:
         self._known: dict[Block, dict[Operation, list[SSAValue]]] = {}

@@ -36,7 +36,7 @@ def _by_scalar_class() -> Mapping[type[Operation], OpSpec]:
 
 
 def has_spec(name: str) -> bool:
-    """Is there a spec of that op name?"""
+    """True if there is an OpSpec with that name."""
     return name in _by_name()
 
 

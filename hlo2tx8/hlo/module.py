@@ -1,4 +1,4 @@
-"""What the driver asks a module: its name, its @main, the arrays it takes and gives."""
+"""Questions about a module: its name, its @main."""
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp

@@ -1,4 +1,4 @@
-"""How precisely dots and convolutions multiply f32: their precision_config says it.
+"""The precision at which dots and convolutions multiply f32, as their precision_config says.
 
 DEFAULT     one pass of TF32: the 13 lowest bits of each factor do not count
 HIGH        three passes of BF16: each factor is the sum of two numbers
@@ -23,7 +23,7 @@ CUT_OFF = {1: 2.0**-9, 2: 2.0**-14, 3: 2.0**-21}
 
 
 def num_parts(op: Operation) -> int:
-    """The numbers that stand for each factor of a dot or convolution; 1 unless one is f32."""
+    """The number of narrower numbers that stand for each factor of a dot or convolution; 1 unless a factor is f32."""
     if not _multiplies_single(op):
         return 1
     attributes = attributes_of(op)
@@ -34,8 +34,9 @@ def num_parts(op: Operation) -> int:
 
 
 def multiplied_epsilon(op: Operation) -> float:
-    """How far off a dot may be for the format it multiplies in, relative to a result whose products do not cancel more than
-    random ones do; 0 for other ops."""
+    """The relative error that multiplying in a narrower format may cause in a result whose products do not cancel more than random
+    ones; 0 for other ops.
+    """
     if not has_spec(op.name) or not (spec_of(op).kind is Kind.DOT or op.name == "stablehlo.convolution"):
         return 0.0
     if not _multiplies_single(op):

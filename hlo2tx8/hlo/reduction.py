@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def reduce_op(evaluator: "Evaluator", op: Operation, operands: Sequence[Array], values: Mapping[SSAValue, Any]) -> list[Array]:
-    """The results of a reduce: a body that only adds is summed in float64, any other folds in a balanced tree."""
+    """The results of a reduce: a body that only adds is summed in float64, any other is evaluated in a balanced tree."""
     half = len(operands) // 2
     dimensions = tuple(attributes_of(op)["dimensions"])
     inputs = [rows(a, dimensions) for a in operands[:half]]

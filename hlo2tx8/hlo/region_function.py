@@ -1,4 +1,4 @@
-"""Regions of ops as functions on whole arrays: what a reduce, a window, a sort or a scatter does with two elements."""
+"""Regions as functions on whole arrays: the combiners and comparators of reduces, windows, sorts and scatters."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RegionFunction:
-    """A region written for scalars, on arrays of one shape; `values` has what it reads from outside."""
+    """A region written for scalars, applied to arrays of one shape; `values` holds the values that it reads from outside."""
 
     evaluator: "Evaluator"
     region: Region
@@ -24,7 +24,7 @@ class RegionFunction:
 
     @property
     def only_adds(self) -> bool:
-        """Is it the sum of its two arguments?"""
+        """True if the region returns the sum of its two arguments."""
         return only_adds(self.region.block)
 
     def __call__(self, *arguments: Array) -> list[Array]:

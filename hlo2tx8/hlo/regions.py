@@ -1,4 +1,4 @@
-"""What passes ask about ops with regions: the values a region closes over; a region's ops in place of its op."""
+"""Operations with regions: values that a region uses from outside, and inlining of a region."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ def terminator_of(block: Block) -> Operation:
 
 
 def captured(op: Operation) -> list[SSAValue]:
-    """Values of enclosing blocks that the op's regions use, in order of first use."""
+    """The values of enclosing blocks that the op's regions use, in order of first use."""
     inside: dict[SSAValue, None] = {}
     found: dict[SSAValue, None] = {}
     for inner in op.walk():
@@ -34,7 +34,7 @@ def captured(op: Operation) -> list[SSAValue]:
 
 
 def inline_region(op: Operation, body: Block, arguments: Sequence[SSAValue]) -> None:
-    """Puts a region's ops in place of the op that has it; what the region returns are the op's results."""
+    """Replace an op by the ops of one of its regions; the region's results become the op's."""
     terminator = terminator_of(body)
     renamed: dict[SSAValue, SSAValue] = dict(zip(body.args, arguments, strict=True))
     results = [renamed.get(value, value) for value in terminator.operands]

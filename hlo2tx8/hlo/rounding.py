@@ -1,4 +1,4 @@
-"""Compute wide, round once: working dtypes for narrow numbers, and the way back.
+"""Arithmetic in a wider dtype with one rounding at the end.
 
 Arithmetic of bf16, f16 and f8 in float32 and transcendentals of float32 in float64 have enough bits that the result,
 rounded once to the narrow dtype, is (for + - * / sqrt) or nearly always is (for the rest) the correctly rounded one.
@@ -15,7 +15,7 @@ Array = npt.NDArray[Any]
 
 
 def widen(array: Array) -> Array:
-    """The array in the dtype its arithmetic is done in: f8, bf16, f16 → f32; sub-byte integers → 8 bits."""
+    """The array in the dtype that its arithmetic is done in: f32 for f8, bf16 and f16; 8 bits for integers of less."""
     kind = array.dtype
     if is_float(kind):
         return array if kind.itemsize >= 4 else array.astype(np.float32)
@@ -69,7 +69,9 @@ def _narrow_double(array: Array, to: DType) -> Array:
 
 
 def round_to_odd(array: Array) -> Array:
-    """float64 → float32 truncated, last bit set where anything was cut: a later rounding to fewer bits is then right."""
+    """float64 truncated to float32 with its last bit set if anything was cut off, so that a later rounding to fewer bits is the
+    right one.
+    """
     single = array.astype(np.float32)
     inexact = (single.astype(np.float64) != array) & ~np.isnan(array)
     truncated = np.where(np.abs(single.astype(np.float64)) > np.abs(array), np.nextafter(single, np.float32(0)), single)

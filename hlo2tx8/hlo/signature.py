@@ -1,4 +1,4 @@
-"""The arrays a module takes and gives: names, shapes, dtypes; the check of what a caller passes."""
+"""The arrays that a module takes and returns: names, shapes, dtypes, and the check of a caller's arrays."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,8 +32,8 @@ def dtype_of(name: str) -> np.dtype[Any]:
 class Port:
     """One input or output: `bf16[6,512,4096]` is shape (6, 512, 4096) of dtype name "bfloat16".
 
-    `layout` is minor to major; () is row major. Callers pass and get arrays in logical order, DDR has the layout's order.
-    The compiler takes complex arrays apart: they are pairs of floats, [..., 2].
+    `layout` is minor to major, () for row major. Callers pass and get arrays in logical order; in DDR the elements are in the
+    layout's order. In the compiler a complex array is an array of pairs of floats, [..., 2].
     """
 
     shape: tuple[int, ...]
@@ -43,6 +43,7 @@ class Port:
 
     @property
     def size_bytes(self) -> int:
+        """The size in DDR."""
         return prod(self.shape) * dtype_of(self.dtype).itemsize
 
     def to_device(self, array: Array) -> Array:
@@ -61,7 +62,7 @@ class Port:
         return np.ascontiguousarray(np.transpose(physical, np.argsort(order)))
 
     def taken_apart(self, array: Array) -> Array:
-        """A complex array as pairs of floats; any other as it is."""
+        """A complex array as pairs of floats, [..., 2]; any other array unchanged."""
         if array.dtype.kind != "c":
             return array
         part = np.dtype(f"float{4 * array.dtype.itemsize}")
@@ -111,7 +112,7 @@ class Signature:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Are all arrays in DDR as callers have them?"""
+        """True if all arrays have the same bytes in DDR as in the caller's memory: row major, and not complex."""
         return not any(port.layout or dtype_of(port.dtype).kind == "c" for port in (*self.inputs, *self.outputs))
 
     def check_capacity(self, ddr_bytes: int) -> None:
@@ -133,7 +134,7 @@ def _checked(index: int, port: Port, value: object) -> Array:
 
 
 def signature_of(module: ModuleOp) -> Signature:
-    """Inputs and outputs of @main; those the source has, whatever the IR has for them now."""
+    """The inputs and outputs of @main as the source has them, also after passes have changed them."""
 
     main = find_main(module)
     types = main.attributes.get(SIGNATURE, main.function_type)

@@ -67,7 +67,7 @@ class Body(Protocol):
 
     @property
     def only_adds(self) -> bool:
-        """Is it the sum of its two arguments?"""
+        """True if the body returns the sum of its two arguments."""
         ...
 
     def __call__(self, *arguments: Array) -> list[Array]:
@@ -85,7 +85,7 @@ class Accepts(Enum):
     PRED = "pred"
 
     def has(self, dtype: DType) -> bool:
-        """Is the dtype of this family?"""
+        """True if the dtype belongs to the family."""
         match self:
             case Accepts.FLOAT:
                 return is_float(dtype)

@@ -1,4 +1,4 @@
-"""How often a counted while runs: `%i = lo; %i < hi; %i + step` with three constants."""
+"""The number of turns of a counted while: `%i = lo; %i < hi; %i + step` with three constants."""
 
 from dataclasses import dataclass
 from typing import cast
@@ -17,7 +17,9 @@ MIRRORED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "NE": "NE"}
 
 @dataclass(frozen=True)
 class Counter:
-    """State number `position` starts at `start` and moves by `step` each turn; a scalar integer of dtype `type`."""
+    """Loop variable number `position`, which starts at `start` and grows by `step` in each turn; a scalar integer of dtype
+    `type`.
+    """
 
     position: int
     start: int
@@ -26,7 +28,7 @@ class Counter:
 
 
 def trip_count(loop: Operation) -> int | None:
-    """The turns of a `stablehlo.while`, or None where that is not certain."""
+    """The number of turns of a `stablehlo.while`, None if it is not certain."""
     condition, _ = (region.block for region in loop.regions)
     compare = terminator_of(condition).operands[0].owner
     if not (isinstance(compare, Operation) and compare.name == "stablehlo.compare"):
@@ -66,7 +68,7 @@ def _turns(direction: str, counter: Counter, bound: int) -> int | None:
 
 
 def counter_of(loop: Operation, position: int) -> Counter | None:
-    """State number `position` as a counter with constant start and step, or None."""
+    """Loop variable number `position` as a counter with constant start and step, None if it is none."""
     body = loop.regions[1].block
     type_ = body.args[position].type
     start = constant_of(loop.operands[position])
@@ -85,7 +87,7 @@ def counter_of(loop: Operation, position: int) -> Counter | None:
 
 
 def constant_of(value: SSAValue) -> int | None:
-    """The number of a constant scalar integer, else None."""
+    """The value of a constant scalar integer, None for other values."""
     op, type_ = value.owner, value.type
     if not (isinstance(op, Operation) and op.name == "stablehlo.constant" and isinstance(type_, TensorType)):
         return None

@@ -109,6 +109,7 @@ def is_float(dtype_: DType) -> bool:
 
 
 def is_complex(dtype_: DType) -> bool:
+    """True for a complex dtype."""
     return dtype_.kind == "c"
 
 
@@ -120,17 +121,19 @@ def is_integer(dtype_: DType) -> bool:
 
 @cache
 def is_unsigned(dtype_: DType) -> bool:
+    """True for an unsigned integer dtype."""
     return dtype_.kind == "u" or dtype_.name.startswith("uint")
 
 
 def is_narrow_element(element: Attribute) -> bool:
-    """Is it f8, f6, f4, or an integer of 2 or 4 bits: kept in a byte, and no instruction computes with it?"""
+    """True for f8, f6, f4 and integers of 2 or 4 bits: each is kept in a byte, and no instruction computes with it."""
     if isinstance(element, IntegerType):
         return cast(IntegerType, element).width.data in (2, 4)
     return isinstance(element, _NARROW_FLOATS)
 
 
 def is_pred(dtype_: DType) -> bool:
+    """True for bool."""
     return dtype_.kind == "b"
 
 
@@ -170,7 +173,7 @@ def significant_bits(dtype_: DType) -> int:
 
 @cache
 def holds_all(wide: DType, narrow: DType) -> bool:
-    """Has one real dtype all values of another? Infinities and NaN count as values of every float."""
+    """True if dtype `wide` has every value of dtype `narrow`, both real; infinities and NaN count as values of every float."""
     if is_complex(wide) or is_complex(narrow) or is_pred(wide):
         return wide == narrow
     if is_float(narrow):

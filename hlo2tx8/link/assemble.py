@@ -1,4 +1,14 @@
-"""The last step of linking: parts of a program, in order, become one list of records with its tables of launches and buffers."""
+"""The last step of linking: parts of a program, in order, become one list of records with its tables of launches and buffers.
+
+work on tiles 0..15              work
+work on tile 0                   wait; barrier
+loop                             KC_less r5 = r1 < 1
+  work on tile 0                 KC_if r5
+  work on tile 0          ⟶        work
+end                                wait; loop; work; wait; work; end
+work on tiles 0..15              KC_endif
+                                 wait; barrier; work
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

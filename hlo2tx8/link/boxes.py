@@ -1,4 +1,10 @@
-"""Records for `launch.update`: a dense value is written into a larger one, at indices that are known only when the program runs."""
+"""Records for `launch.update`: a dense value is written into a larger one, at indices that are known only when the program runs.
+
+    update f32[2, 1, 64] into f32[2, 512, 64] at (0, i, 0)      runs of 256 bytes, two of them, 131072 bytes apart,
+                                                                from 256 * i on
+
+Large boxes are shared among the tiles along one dimension, and go through SPM in pieces.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,8 @@
-"""Parallel copies between slots, put into an order in which they can be done one after the other."""
+"""Parallel copies between slots, put into an order in which they can be done one after the other.
+
+a ⟶ b, b ⟶ c          as    b ⟶ c, a ⟶ b
+a ⟶ b, b ⟶ a          as    b ⟶ aside, a ⟶ b, aside ⟶ a
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple

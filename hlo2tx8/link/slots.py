@@ -1,4 +1,8 @@
-"""Which DDR slot each value of @main lies in, so that as few copies and as little memory as possible are needed."""
+"""Which DDR slot each value of @main lies in, so that as few copies and as little memory as possible are needed.
+
+A scratch slot is used again once no value in it is alive and nothing holds it. A value may be wanted in a slot: an output, or the
+home of the loop state it becomes; it is put there if nobody else's value is alive there when it is made.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,5 +1,14 @@
 """The records that tile 0 runs by itself: values that depend on the tile's number only are computed, and known branches are
 resolved.
+
+KC_affine r2 = 64 + -64*r1
+KC_min r3 = min(r2, 64)
+KC_max r2 = max(r3, 0)
+KC_less r3 = 0 < r2
+KC_if r3
+  KC_affine r4 = 128*r1
+  WDMA slot=9 offset=r4 src=0x10000 count=r2    ⟶    WDMA slot=9 offset=0 src=0x10000 count=64
+KC_endif
 """
 
 from collections.abc import Sequence

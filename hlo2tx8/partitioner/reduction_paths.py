@@ -1,4 +1,9 @@
-"""How one element of a reduce or a dot depends on the elements that it is made of."""
+"""How one element of a reduce or a dot depends on the elements that it is made of.
+
+A reduction's loop counters are further dimensions of every map inside its loop:
+
+    sum = reduce(x) over dimension 1     (d0) reads x at (d0, d1), d1 the counter of the loop
+"""
 
 from xdsl.ir import Operation, SSAValue
 

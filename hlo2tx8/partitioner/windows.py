@@ -1,4 +1,9 @@
-"""Convolutions as contractions: how rows of the product and elements of a window lie along lines of the image."""
+"""Convolutions as contractions: how rows of the product and elements of a window lie along lines of the image.
+
+    image[n, oy * 2 + ky * 1 - 1, ...]     the line of rows oy has stride 2, that of elements ky dilation 1
+
+Then an image is loaded once for all elements of its windows, and the matrix engine convolves it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

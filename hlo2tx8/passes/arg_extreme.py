@@ -1,4 +1,4 @@
-"""argmax and argmin: reduces of values and indices to the largest, or smallest, value and the index of the first of those.
+"""argmax and argmin: reduces over (value, index) pairs to an extreme value and the first index that has it.
 
     jax:    left if left > right or left is NaN; else right. The index is left's then, or if both are equal the smaller one
     here:   the smaller one among NaNs, too

@@ -1,4 +1,4 @@
-"""Bodies of reduces, sorts and scatters that expansions write: scalar HLO instructions in a block."""
+"""Builds the bodies (regions of scalar HLO ops) of the reduces, sorts and scatters that expansions make."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ PRED: TensorType[Attribute] = TensorType(i1, [])
 
 
 class BodyBuilder:
-    """A block whose arguments are scalars of these element types; `args` are they."""
+    """A block under construction whose arguments, `args`, are scalars of these element types."""
 
     def __init__(self, elements: Sequence[Attribute]) -> None:
         self.block = Block(arg_types=[TensorType(element, []) for element in elements])
@@ -37,7 +37,7 @@ class BodyBuilder:
         return self.emit("constant", [], like.type, value=literal)
 
     def inline(self, body: Block, arguments: Sequence[SSAValue]) -> list[SSAValue]:
-        """What a body of the source yields for these arguments."""
+        """Copy the ops of a body of the source, applied to these arguments; returns what it yields."""
         values: dict[SSAValue, SSAValue] = dict(zip(body.args, arguments, strict=True))
         for op in body.ops:
             if op is body.last_op:
@@ -46,6 +46,6 @@ class BodyBuilder:
         return []
 
     def region(self, *results: SSAValue) -> Region:
-        """The region that yields these."""
+        """The region, ended by a return of these values."""
         self.block.add_op(stablehlo.ReturnOp(list(results)))
         return Region(self.block)

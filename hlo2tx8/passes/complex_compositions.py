@@ -1,4 +1,4 @@
-"""Functions of complex numbers by other functions of complex numbers.
+"""Functions of complex numbers expressed by other functions of complex numbers.
 
 power z, w      exp(w log z); 0 for z = 0, 1 where w = 0, too
 rsqrt z         1 / sqrt z

@@ -1,4 +1,4 @@
-"""Elementwise functions of complex numbers in terms of their parts.
+"""Elementwise functions of complex numbers, expressed by real and imaginary parts.
 
     z = a + bi, w = c + di        z w     = (a c - b d) + (a d + b c) i
                                   exp z   = e^a cos b + e^a sin b i
@@ -23,7 +23,7 @@ class Parts(NamedTuple):
 
 
 def choose(condition: Pred, yes: Parts, no: Parts) -> Parts:
-    """yes where the condition holds, else no."""
+    """`yes` where the condition holds, else `no`."""
     return Parts(condition.choose(yes.real, no.real), condition.choose(yes.imag, no.imag))
 
 
@@ -68,7 +68,7 @@ def _is_finite(z: Parts) -> Pred:
 
 
 def absolute(z: Parts) -> Term:
-    """max sqrt(1 + (min / max)²) of the sizes of the parts; inf where one is infinite."""
+    """|z| as max * sqrt(1 + (min / max)²) of the parts' absolute values; inf if one of them is infinite."""
     a, b = abs(z.real), abs(z.imag)
     large, small = a.call("maximum", b), a.call("minimum", b)
     ratio = small / large
@@ -85,7 +85,7 @@ def sign(z: Parts) -> Parts:
 
 
 def exponential(z: Parts) -> Parts:
-    """In two factors where e^a alone would overflow; real for real z."""
+    """e^z; as a product of two factors where e^a alone would overflow, and real for real z."""
     a, b = z
     size = _exp_limit(a)
     is_large = a > size
@@ -169,13 +169,13 @@ def logistic(z: Parts) -> Parts:
 
 
 def cbrt(z: Parts) -> Parts:
-    """The third root of the size at a third of the angle."""
+    """The principal cube root: the root of the absolute value, at a third of the angle."""
     size, angle = absolute(z).call("cbrt"), z.imag.call("atan2", z.real) / 3.0
     return Parts(size * angle.call("cosine"), size * angle.call("sine"))
 
 
 def extremum(direction: str) -> Callable[[Parts, Parts], Parts]:
-    """The larger (GT) or smaller (LT) of two in lexicographic order."""
+    """The function that gives the larger (GT) or smaller (LT) of two numbers in lexicographic order of their parts."""
 
     def function(z: Parts, w: Parts) -> Parts:
         first = z.real.compare(direction, w.real)

@@ -1,4 +1,4 @@
-"""Rewrites a function so that every complex value is two real ones; what each op does with them.
+"""Rewrites a function so that every complex value becomes two real ones.
 
 add, slice, select ...          the op on the real parts, and on the imaginary parts
 multiply, exponential ...       formulas, see complex_functions
@@ -43,7 +43,7 @@ PAIRWISE = (
 
 
 def is_complex(type_: Attribute) -> bool:
-    """Is it the type of a complex array?"""
+    """True for the type of a complex array."""
     return is_tensor(type_) and isinstance(as_tensor(type_).element_type, ComplexType)
 
 
@@ -65,7 +65,7 @@ def pair_type(type_: Attribute) -> Attribute:
 
 
 class SplitComplex:
-    """A function being rewritten: the parts of its complex values, and what is left over of it."""
+    """A function that is being rewritten: the parts of its complex values so far, and the ops to be erased."""
 
     def __init__(self) -> None:
         self.parts: dict[SSAValue, Parts] = {}
@@ -73,7 +73,7 @@ class SplitComplex:
         self.dead_args: list[BlockArgument] = []
 
     def function(self, function: FuncOp) -> None:
-        """Rewrites a function in place; its type becomes that of pairs, and it remembers the one it had."""
+        """Rewrite a function in place. Its type has pairs of floats for complex arrays, and an attribute keeps the type it had."""
         block, old = function.body.block, function.function_type
         first, terminator = block.first_op, terminator_of(block)
         assert first is not None
@@ -93,7 +93,7 @@ class SplitComplex:
         function.attributes[SIGNATURE] = old
 
     def joined(self, value: SSAValue, terminator: Operation) -> SSAValue:
-        """A complex value as pairs, in front of the return."""
+        """A complex value as an array of pairs, built in front of the return."""
         if value not in self.parts:
             return value
         e, shape = Expansion(terminator), as_tensor(value.type).get_shape()
@@ -101,7 +101,7 @@ class SplitComplex:
         return e.emit("concatenate", columns, pair_type(value.type), dimension=IntegerAttr(len(shape), i64))
 
     def region(self, block: Block) -> None:
-        """Rewrites a block inside of the function: its arguments and what it returns are parts."""
+        """Rewrite a block inside of the function: complex arguments and results become two each."""
         terminator = terminator_of(block)
         for arg in tuple(block.args):
             if is_complex(arg.type):
@@ -117,19 +117,19 @@ class SplitComplex:
                 self.op(op)
 
     def flat(self, values: Sequence[SSAValue]) -> list[SSAValue]:
-        """The values, complex ones as their parts."""
+        """The values, with two parts in place of each complex one."""
         return [flat for value in values for flat in self.flat_one(value)]
 
     def flat_one(self, value: SSAValue) -> list[SSAValue]:
         return [part.value for part in self.parts[value]] if value in self.parts else [value]
 
     def of(self, e: Expansion, value: SSAValue) -> Parts:
-        """The parts of an operand, for ops in front of `e.op`."""
+        """The parts of an operand, usable in front of `e.op`."""
         real, imag = self.parts[value]
         return Parts(Term(e, real.value), Term(e, imag.value))
 
     def op(self, op: Operation) -> None:
-        """Rewrites one op, unless nothing in it is complex."""
+        """Rewrite one op, if any of its values is complex."""
         types = [*(value.type for value in op.operands), *op.result_types]
         inner = [arg.type for region in op.regions for block in region.blocks for arg in block.args]
         if not any(map(is_complex, (*types, *inner))):
@@ -143,7 +143,7 @@ class SplitComplex:
         self.replace(op, rule(self, Expansion(op), op))
 
     def replace(self, op: Operation, found: Sequence[Value]) -> None:
-        """Lets values and parts stand for an op's results."""
+        """Replace an op's results by values and parts."""
         for result, value in zip(op.results, found, strict=True):
             if isinstance(value, Parts):
                 self.parts[result] = value

@@ -1,4 +1,4 @@
-"""custom_call @ApproxTopK as a sort of which the first elements are kept: all of the best, so any recall target is met."""
+"""custom_call @ApproxTopK as a sort of which the first elements are kept; as these are exact, every recall target is met."""
 
 from collections.abc import Callable
 

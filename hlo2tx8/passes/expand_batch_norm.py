@@ -35,13 +35,13 @@ class _Arithmetic:
         self.count = prod(self.shape) // max(1, self.shape[self.feature])
 
     def done(self, *values: SSAValue) -> None:
-        """Let these stand for the op's results."""
+        """Replace the op's results by these values."""
         results = self.e.op.results
         types = [as_tensor(result.type).element_type for result in results]
         self.e.replace(*(self.e.converted(v, t) for v, t in zip(values, types, strict=True)))
 
     def spread(self, value: SSAValue) -> SSAValue:
-        """A value per feature for every element."""
+        """A value per feature, broadcast to all elements."""
         along = int_array((self.feature,))
         return self.e.emit("broadcast_in_dim", [value], self.e.like(value, self.shape), broadcast_dimensions=along)
 
@@ -72,7 +72,7 @@ class _Arithmetic:
         return self("rsqrt", self("add", variance, self.number(self.epsilon, variance)))
 
     def normalized(self, centered: SSAValue, variance: SSAValue, scale: SSAValue, offset: SSAValue) -> SSAValue:
-        """What batch norm gives, of x - mean."""
+        """centered / sqrt(variance + epsilon) * scale + offset, where `centered` is x - mean."""
         factor = self("multiply", scale, self.inverse_deviation(variance))
         return self("add", self("multiply", centered, self.spread(factor)), self.spread(offset))
 

@@ -1,4 +1,4 @@
-"""Expansions of bitcast_convert between widths: shifts and cuts of the bits as unsigned integers.
+"""Expansions of bitcast_convert between widths: bits are shifted and cut as unsigned integers.
 
 f32 → 2 x i16                  ⟶    the bits as i32, repeated along the new dimension, each shifted and cut
 2 x i16 → f32                  ⟶    each part widened, shifted, put together, the bits as f32

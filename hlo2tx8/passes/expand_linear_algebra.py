@@ -1,4 +1,4 @@
-"""cholesky and triangular_solve as counted loops over columns and rows, all matrices of a batch at once.
+"""cholesky and triangular_solve as counted loops over columns or rows, for all matrices of a batch at once.
 
 cholesky            L = 0;  for j:  v = A[:, j] - L L[j, :]*;  L[:, j] = v / sqrt(v[j]) from row j on;  all NaN if L[n-1, n-1] is
 triangular_solve    X = 0;  for i:  X[i, :] = (B[i, :] - M[i, :] X) / D[i], M the triangle without its diagonal D
@@ -81,12 +81,12 @@ class _Matrices(Expansion):
         return self.emit("broadcast_in_dim", [value], self.like(value, shape), broadcast_dimensions=int_array(range(len(shape))))
 
     def numbers(self, like: SSAValue, dim: int) -> SSAValue:
-        """Each element's row (dim -2) or column (dim -1)."""
+        """For every element its row index (dim -2) or column index (dim -1)."""
         shape = shape_of(like)
         return self.emit("iota", [], TensorType(i32, shape), iota_dimension=IntegerAttr(len(shape) + dim, i64))
 
     def where(self, direction: str, a: SSAValue, b: SSAValue, value: SSAValue) -> SSAValue:
-        """The value where a GE, LT, ... b, else 0."""
+        """`value` where `a` compares to `b` in that direction (GE, LT, ...), else 0."""
         return self("select", self.compared(direction, a, b), value, self.splat(0, as_tensor(value.type)))
 
     def compared(self, direction: str, a: SSAValue, b: SSAValue) -> SSAValue:
@@ -101,7 +101,9 @@ class _Matrices(Expansion):
         return super().emit(name, operands, type_, **properties)
 
     def loop(self, count: int, state: SSAValue, turn: "Callable[[_Matrices, SSAValue, SSAValue], SSAValue]") -> SSAValue:
-        """The state after turns 0 .. count - 1: `turn` builds one of them from its number and the state before it."""
+        """The loop variables after turns 0 .. count - 1; `turn` builds one turn from its number and the loop variables before
+        it.
+        """
         types = [INDEX, state.type]
         blocks = [Block(arg_types=types) for _ in range(2)]
         ends = [stablehlo.ReturnOp([]) for _ in blocks]

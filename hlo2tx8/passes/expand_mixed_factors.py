@@ -1,4 +1,4 @@
-"""Products of elements of two types, in one type that holds all values of both and that the matrix engine multiplies.
+"""Dots of operands of two types, computed in one type that has all values of both and that the matrix engine multiplies.
 
 dot_general bf16, i4 -> bf16       ⟶    dot_general bf16, bf16 -> bf16
 dot_general f16, bf16 -> f32       ⟶    dot_general f32, f32 -> f32, which one pass of TF32 multiplies exactly
@@ -23,7 +23,7 @@ TF32_BITS = 11
 
 
 def common_factor(left: Attribute, right: Attribute, result: Attribute) -> Attribute | None:
-    """The type to multiply in; None where the factors may stay what they are, or where no type holds both."""
+    """The type to multiply in; None if the operands can stay as they are, or if no type has all values of both."""
     kinds = [numpy_dtype(element) for element in (left, right)]
     if not holds_all(numpy_dtype(Float32Type()), numpy_dtype(result)) or not is_float(numpy_dtype(result)):
         return None

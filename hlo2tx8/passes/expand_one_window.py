@@ -1,4 +1,4 @@
-"""A scatter of one window, which takes the place of what is there, as an update in place.
+"""A scatter of a single window that replaces what is there, as an update in place.
 
     scatter %x, %i, %u    ⟶    %v = select (0 <= %i and %i <= room), %u, (dynamic_slice %x, %i)
                                dynamic_update_slice %x, %v, %i
@@ -20,7 +20,7 @@ from hlo2tx8.hlo.ops.scatter import scatter_place
 
 
 def replaces(op: Operation) -> bool:
-    """Are the updates of a scatter what its body returns?"""
+    """True if the body of a scatter returns its update."""
     body = op.regions[0].block
     terminator = body.last_op
     assert terminator is not None

@@ -1,4 +1,4 @@
-"""Pass expand-operations: what no emitter takes as it is, in terms of what one does.
+"""Pass expand-operations: operations that no emitter takes become operations that one does.
 
 bitcast_convert to other widths    ⟶    the bits as integers, shifted and cut, or put together
 reduce as of argmax                ⟶    one whose order is free

@@ -1,4 +1,4 @@
-"""Convolutions whose channels do not mix, with the channels next to each other in memory.
+"""Convolutions with one group per channel, with the channels as the innermost dimension.
 
 convolution [b, f, 0, 1], a group per channel     ⟶    transpose; convolution [b, 0, 1, f]; transpose
 its gradient by the kernel, a batch group each    ⟶    fusion { views [result..., batch, window..., channels]; multiply; sum }
@@ -30,7 +30,9 @@ LEAST_ELEMENTS = 4096
 
 
 def channels_last(op: Operation) -> Operation | None:
-    """The convolution, a group per channel, of the transposed image, which takes the place of one of another order; else None."""
+    """The convolution, with one group per channel, of the image with its channels transposed to be innermost; None if they already
+    are.
+    """
     attributes, (lhs, rhs), result = attributes_of(op), op.operands[:2], op.results[0]
     n, groups = numbers_of(attributes), int(attributes["feature_group_count"])
     shape, kernel = tensor_like(lhs.type).shape, tensor_like(rhs.type).shape
@@ -53,7 +55,7 @@ def channels_last(op: Operation) -> Operation | None:
 
 
 def is_channel_gradient(op: Operation) -> bool:
-    """Does each of many batch groups have one image and one output feature?"""
+    """True for a convolution with many batch groups of one image and one output feature each."""
     attributes, (lhs, rhs) = attributes_of(op), op.operands[:2]
     n, groups = numbers_of(attributes), int(attributes["batch_group_count"])
     counts = (tensor_like(lhs.type).shape[n.input_batch_dimension], tensor_like(rhs.type).shape[n.kernel_output_feature_dimension])

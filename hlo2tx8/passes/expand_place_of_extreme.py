@@ -1,4 +1,4 @@
-"""argmax and argmin of which nobody reads the value, as two reductions that the vector engine makes.
+"""argmax and argmin of which only the index is read, as two reductions for the vector engine.
 
     %v, %i = reduce %x, iota with the combiner of argmax    ⟶    %m = reduce maximum %x
                                                                  %i = reduce minimum (select (%x == %m or %x is NaN), iota, inf)
@@ -27,7 +27,9 @@ MOST_NUMBERS = 1 << 24
 
 
 def find_place(op: Operation, direction: str) -> bool:
-    """Replaces a reduce to the GT or LT value and its place; False, and nothing is changed, where that is not enough."""
+    """Replace a reduce to the GT or LT value and its index by two reductions; returns False, with nothing changed, if the value is
+    read too.
+    """
     source = op.operands[0]
     shape, dimensions = tensor_like(source.type).shape, [int(dim) for dim in attributes_of(op)["dimensions"]]
     if op.results[0].first_use is not None or len(dimensions) != 1 or not 0 < shape[dimensions[0]] <= MOST_NUMBERS:

@@ -43,7 +43,7 @@ class _Bits(Expansion):
         return Term(self, self.emit("reshape", [one], TensorType(LONG, [])))
 
     def state(self, words: Sequence[Term], like: SSAValue) -> SSAValue:
-        """Scalars as a state."""
+        """The words, scalars, as a state tensor like `like`."""
         rows = [self.emit("reshape", [word.value], TensorType(LONG, [1])) for word in words]
         return self.emit("concatenate", rows, like.type, dimension=IntegerAttr(0, i64))
 
@@ -55,7 +55,7 @@ class _Bits(Expansion):
         return Term(self, self.emit("iota", [], TensorType(LONG, [count]), iota_dimension=IntegerAttr(0, i64)))
 
     def interleaved(self, parts: Sequence[Term], size: int) -> SSAValue:
-        """Elements of each part in turn, as many as wanted."""
+        """The elements of the parts taken in turn, as many as `size`."""
         count = as_tensor(parts[0].value.type).get_shape()[0]
         columns = [self.emit("reshape", [part.value], self.like(part.value, (count, 1))) for part in parts]
         rows = self.emit("concatenate", columns, self.like(columns[0], (count, len(parts))), dimension=IntegerAttr(1, i64))
@@ -64,7 +64,7 @@ class _Bits(Expansion):
         return self.emit("slice", [flat], self.like(flat, (size,)), **bounds)
 
     def philox(self, state: SSAValue, shape: Shape, width: int) -> tuple[SSAValue, SSAValue]:
-        """Unsigned elements of 32 or 64 bits and the new state."""
+        """(random unsigned integers of 32 or 64 bits, the new state), by Philox-4x32."""
         has_high = as_tensor(state.type).get_shape()[0] >= 3
         key, size = self.element(state, 0), prod(shape)
         low, high = self.element(state, 1), self.element(state, 2) if has_high else key
@@ -85,7 +85,7 @@ class _Bits(Expansion):
         return (total < low).choose(high + 1, high)
 
     def threefry(self, state: SSAValue, shape: Shape, width: int) -> tuple[SSAValue, SSAValue]:
-        """Unsigned elements of 32 or 64 bits and the new state."""
+        """(random unsigned integers of 32 or 64 bits, the new state), by Threefry-2x32."""
         key, counter = self.element(state, 0), self.element(state, 1)
         split = _split_dim(shape)
         half = [-(-n // 2) if d == split else n for d, n in enumerate(shape)] if width == 32 else list(shape)

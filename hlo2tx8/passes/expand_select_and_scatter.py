@@ -1,4 +1,5 @@
-"""select_and_scatter as two reduces over views: which element each window selects, then what was scattered to each element.
+"""select_and_scatter as two reduces over views: which element each window selects, then the sum of what each element was selected
+for.
 
     pad of x, pad with -1 of the numbers of x's elements
     fusion { views [windows..., window...] of both; reduce: the number of the element selected, -1 for none }

@@ -1,4 +1,4 @@
-"""select_and_scatter whose windows lie side by side and cover all: no element is in two, so nothing is added up.
+"""select_and_scatter with windows side by side that cover the operand: no element is in two windows, so that nothing is added.
 
     fusion { views of x, one per element of a window; compare and select one after the other: which element each window selects }
     fusion { select: the source where an element's place in its window is the selected one, else the initial value }
@@ -26,7 +26,7 @@ MOST_ELEMENTS = 16
 
 
 def has_windows_apart(op: Operation) -> bool:
-    """Is it such a select_and_scatter?"""
+    """True for a select_and_scatter of that kind."""
     window, shape = Window.of(attributes_of(op)), tensor_like(op.operands[0].type).shape
     windows = tensor_like(op.operands[1].type).shape
     if any((*window.low, *window.high, *window.interior)) or any(step != 1 for step in window.window_dilations):
@@ -47,7 +47,7 @@ def _comparison(op: Operation) -> Operation | None:
 
 
 def select_apart(op: Operation) -> None:
-    """Puts the two fusions in the place of the op."""
+    """Replace the op by two fusions."""
     x, source, initial = op.operands
     e, window = Expansion(op), Window.of(attributes_of(op))
     windows = tensor_like(source.type).shape

@@ -1,4 +1,4 @@
-"""sort as a network of compare and exchange, the same pairs for all rows at once.
+"""sort as a sorting network of compare-and-exchange steps, which are the same for all rows.
 
     [before, N, after], N the power of two that holds the dimension
     for blocks of 2, 4, ... N:   fusion { the k-th element of a block with the k-th from its end }
@@ -114,7 +114,7 @@ def _size_bytes(value: SSAValue) -> int:
 
 
 class _Step:
-    """Compare and exchange in blocks of two halves of `half` elements each."""
+    """One compare-and-exchange step of the network, on blocks of two halves of `half` elements each."""
 
     def __init__(self, e: Expansion, whole: Shape, half: int, *, is_mirrored: bool) -> None:
         self.e, self.whole = e, whole
@@ -125,7 +125,7 @@ class _Step:
         self.places = [IndexingMap.from_shape([Dim(0), place, Dim(4)], self.shape) for place in (own, other)]
 
     def emit(self, values: Sequence[SSAValue], exchange: "Exchange") -> list[SSAValue]:
-        """The values behind the step, as one fusion."""
+        """The values after the step, computed by one fusion."""
         e, before = self.e, self.e.op.prev_op
         own, other = ([e.view(value, place) for value in values] for place in self.places)
         is_exchanged = exchange(self, own, other)
@@ -134,11 +134,13 @@ class _Step:
         return list(e.fuse_since(before, flat))
 
     def is_packed_exchanged(self, own: Sequence[SSAValue], other: Sequence[SSAValue]) -> SSAValue:
-        """Is the smaller of the first values not in the first half of its block? They all differ, or it does not matter."""
+        """True where an element and its partner change places, for keys that are all different or whose order does not matter."""
         return self._emit("xor", self._compare("LT", other[0], own[0]), self._on_side(1))
 
     def is_exchanged(self, body: Block, n: int, own: Sequence[SSAValue], other: Sequence[SSAValue]) -> SSAValue:
-        """Does the second of a pair come first? The last values are the elements' numbers, of which `n` and more come last."""
+        """True where an element and its partner change places by the comparator. The last values are the elements' indices; those
+        of `n` and more are padding, which comes last.
+        """
         is_first = self._on_side(0)
         first = [self._select(is_first, a, b) for a, b in zip(own, other, strict=True)]
         second = [self._select(is_first, b, a) for a, b in zip(own, other, strict=True)]

@@ -1,4 +1,4 @@
-"""Expansions of ops over sliding windows: a view with the window's dimensions behind the result's, and what folds it.
+"""Operations over sliding windows: a view in which the window's dimensions come behind the result's, and a reduction of it.
 
 reduce_window   ⟶   pad; fusion { a view [result..., window...] of the padded operand; reduce over the window }
 pad with holes  ⟶   fusion { holes behind each element, as one more dimension }; pad
@@ -53,14 +53,13 @@ def _reduce_window(op: Operation) -> None:
 
 
 def pad_window(e: Expansion, window: Window, x: SSAValue, value: SSAValue) -> SSAValue:
-    """The operand with the rows around it and the holes in it filled with a value."""
+    """The operand with `value` as the window's padding, around it and between its elements."""
     return e.pad(x, value, window.low, window.high, window.interior)
 
 
 def window_map(window: Window, shape: Dims) -> IndexingMap:
-    """(d0, d1) -> (d0 * stride + d1 * dilation): the place in each window, for the dimensions in which it has several.
-
-    There is at least one of those.
+    """(d0, d1) -> (d0 * stride + d1 * dilation): the operand index of a window element, for the dimensions in which windows have
+    several elements (at least one).
     """
     wide = [d for d, size in enumerate(window.size) if size != 1] or [0]
     exprs: list[Expr] = [Dim(d) * stride for d, stride in enumerate(window.strides)]

@@ -1,4 +1,4 @@
-"""What is made of constants alone is a constant, if it is small or its elements are all the same."""
+"""Constant folding: an op on constants becomes a constant if that is small, or if all of its elements are equal."""
 
 from math import prod
 
@@ -21,7 +21,7 @@ MOVES = ("stablehlo.reshape", "stablehlo.transpose", "stablehlo.slice", "stableh
 
 
 def fold_constants(op: Operation) -> SSAValue | None:
-    """The constant that an op on constants gives."""
+    """The constant that the op computes, None if it is not folded."""
     if not op.operands or op.regions or spec_of(op).reference is None or op.name == "stablehlo.broadcast_in_dim":
         return None
     if not all(_is_constant(value) for value in op.operands):

@@ -1,4 +1,4 @@
-"""A dynamic_update_slice made ready for the program, which writes bytes into the value itself.
+"""Prepares a dynamic_update_slice for the program, which writes bytes into the tensor in place.
 
 dynamic_update_slice %x, %u, %i, %j    ⟶    %v = hlo.copy %u                          in the layout of %x
                                             %k = convert (minimum %j, room)           where %j is a ui64
@@ -17,7 +17,7 @@ from hlo2tx8.hlo.types import numpy_dtype
 
 
 def ready_update(op: Operation) -> None:
-    """Changes the op in place; starts that no kernel core can load are clamped first."""
+    """Change the op in place; start indices of types that no kernel core can load are clamped and converted first."""
     e = Expansion(op)
     tensor, update, *starts = op.operands
     outer, inner = as_tensor(tensor.type), as_tensor(update.type)

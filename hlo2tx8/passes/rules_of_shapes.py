@@ -1,4 +1,4 @@
-"""What ops that only move elements become: one op for two, none for one that moves nothing; reductions that join nothing."""
+"""Simplifications of ops that only move elements, and of reductions over dimensions of size 1."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
@@ -170,7 +170,7 @@ def _dot(op: Operation) -> SSAValue | None:
 
 
 def sink_broadcast(op: Operation) -> SSAValue | None:
-    """An elementwise op on tensors that are broadcast alike: before, where there are fewer elements."""
+    """An elementwise op on operands that are broadcast in the same way: the op on the smaller tensors, broadcast afterwards."""
     shape = _shape(op.results[0])
     if (
         op.regions

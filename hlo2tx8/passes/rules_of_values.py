@@ -1,4 +1,4 @@
-"""What elementwise ops become where an operand is a known constant, or the op before undoes them.
+"""Simplifications of elementwise ops with constant operands, and of ops that undo each other.
 
 Exact in floats: x + 0 is not x where x is -0, unless x is known to be none; x * 0 may be NaN; x / 3 is not x * (1 / 3).
 """

@@ -44,7 +44,7 @@ _TERMINATORS = ("func.return", "stablehlo.return")
 
 @dataclass(frozen=True)
 class SimplifyControlPass(ModulePass):
-    """Simplifies the control flow of @main; CompileError for custom calls nobody here knows. See the module docstring."""
+    """Simplify the control flow of @main; CompileError for custom calls of unknown targets. See the module docstring."""
 
     name = "simplify-control"
 

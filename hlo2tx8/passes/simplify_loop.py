@@ -1,4 +1,4 @@
-"""Less loop state, and the number of turns where it is certain; see the pass simplify-control."""
+"""Fewer loop variables, and the number of turns where it is certain; used by the pass simplify-control."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,9 @@ TRIP_COUNT = "hlo.trip_count"
 
 
 def simplify_loop(loop: Operation) -> None:
-    """Drops state, counts turns; a loop of no or one turn goes. Ops nobody reads any more are left to the caller."""
+    """Drop loop variables that are not needed, note the number of turns, and inline a loop of no turn or one; ops that nobody reads
+    any more stay for the caller.
+    """
     _agree_on_layouts(loop)
     loop = _drop_state(loop, _constant_state(loop))
     loop = _drop_state(loop, _equal_counters(loop))

@@ -1,4 +1,4 @@
-"""Sort keys: comparators f(a) < f(b) or f(a) > f(b) of one operand, whose keys become integers of 64 bits that all differ.
+"""Sort keys: comparators f(a) < f(b) or f(a) > f(b) of one operand; such keys become distinct integers of 64 bits.
 
 packed = f(x) as an integer of the same order << 32 | the element's number along the dimension
 """
@@ -20,9 +20,10 @@ KEY_BITS = 32
 
 @dataclass(frozen=True)
 class SortKey:
-    """f of operand `number` decides, largest first if `is_descending`; `function` computes it from all of a comparator's arguments.
+    """The key of a sort: f of operand `number`, largest first if `is_descending`; `function` computes f from all of a comparator's
+    arguments.
 
-    `is_total`: floats are ordered as IEEE 754's totalOrder has them, in which zeros and NaNs differ.
+    `is_total`: floats are ordered as in IEEE 754's totalOrder, in which both zeros and all NaNs differ.
     """
 
     number: int
@@ -31,7 +32,7 @@ class SortKey:
     is_total: bool
 
     def packed(self, e: Expansion, dimension: int) -> Term:
-        """Key and number of each element, in the order wanted."""
+        """Key and index of each element in one integer, in the order of the sort."""
         value = e.op.operands[self.number]
         shape = tensor_like(value.type).shape
         arguments = [operand for operand in e.op.operands for _ in range(2)]
@@ -42,7 +43,7 @@ class SortKey:
 
 
 def sort_key(comparator: Block) -> SortKey | None:
-    """The one key of a comparator, if that is what it compares, with at most 32 bits."""
+    """The key that a comparator compares, if it compares a single one of at most 32 bits; else None."""
     terminator = comparator.last_op
     assert terminator is not None
     compare = terminator.operands[0].owner

@@ -73,7 +73,7 @@ class SplitReductionsPass(ModulePass):
 
 @dataclass(frozen=True)
 class _Run:
-    """Dimensions `first` up to `last` of the inputs, reduced together, of `extent` elements."""
+    """Neighbouring dimensions `first` up to but not including `last` that are reduced together, `extent` elements in all."""
 
     first: int
     last: int
@@ -161,7 +161,7 @@ class _Split:
         Rewriter.replace_op(self.op, [], results)
 
     def apply_in_turn(self, outer: Sequence[int]) -> None:
-        """The outer dimensions first, then the others."""
+        """Reduce the outer dimensions first, then the others."""
         types = accumulated_types(self.op)
         inputs, init = [self._converted(v, t) for v, t in zip(self.op.operands, (*types, *types), strict=True)]
         partial = self._reduce([inputs], [self._neutral(0, init)], outer, types)

@@ -94,7 +94,7 @@ def _element(value: SSAValue) -> Attribute:
 
 
 def wide_element(element: Attribute) -> Attribute:
-    """The type to compute in: f32 for floats, i8 or ui8 for integers; other types are wide as they are."""
+    """The element type to compute in: f32 for narrow floats, i8 or ui8 for narrow integers, other types unchanged."""
     if not is_narrow_element(element):
         return element
     dtype = numpy_dtype(element)
@@ -108,7 +108,7 @@ def _wide_type(type_: Attribute) -> Attribute:
 
 
 def widened(e: Expansion, value: SSAValue) -> SSAValue:
-    """The value in the type it is computed with."""
+    """The value converted to the type it is computed in."""
     if not _is_narrow(value.type):
         return value
     dtype = numpy_dtype(_element(value))
@@ -121,7 +121,7 @@ def widened(e: Expansion, value: SSAValue) -> SSAValue:
 
 
 def narrowed(e: Expansion, value: SSAValue, element: Attribute) -> SSAValue:
-    """A value of the wide type of `element` as that: wrapped or rounded."""
+    """A value of the wide type converted back to `element`: integers wrapped, floats rounded."""
     if _element(value) == element:
         return value
     if is_float(numpy_dtype(element)):

@@ -1,4 +1,9 @@
-"""Random inputs for a module, drawn by the rules of run_hlo_module."""
+"""Random inputs for a module, drawn by the rules of run_hlo_module.
+
+Floats are uniform in [-0.1, 0.2] (or log-uniform over the dtype's range), integers uniform over their range, pred fair.
+Integers that end up as indices are in range, and sorted or unique where a gather or scatter says they are. What a sum or product
+starts with is 0 or 1: how often it comes in is an implementation's choice.
+"""
 
 from dataclasses import dataclass
 from math import prod

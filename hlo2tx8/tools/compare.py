@@ -1,5 +1,9 @@
 """Compares results: by the rounding that the module's operations declare, or by absolute and relative bounds that the user
 names.
+
+By default an element may be off by `relative` times the largest expected value, where `relative` is the sum over the
+module's ops of ulp(op) * eps(dtype of op); `reference.bounds_of` computes it.
+A module whose ops are all exact (moves, compares, integers) must agree bit for bit, NaNs with NaNs.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""The platforms on which a module can run: the chip, our evaluator, XLA:CPU; and how far their results may differ."""
+"""The platforms on which a module can run: the chip, our evaluator, XLA:CPU; and how far their results may differ.
+
+A platform gets the loaded source anew each time, because compiling consumes a module.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

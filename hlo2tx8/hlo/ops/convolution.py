@@ -30,7 +30,7 @@ class ConvNumbers:
 
 
 def numbers_of(attributes: Attributes) -> ConvNumbers:
-    """Which dimension of the operands and of the result is what."""
+    """The dimension numbers of operands and result."""
     given: Any = attributes["dimension_numbers"]
     return ConvNumbers(**{f.name: getattr(given, f.name) for f in fields(ConvNumbers)})
 
@@ -47,7 +47,7 @@ def window_of(attributes: Attributes, kernel: Dims) -> Window:
 
 
 def reversal(attributes: Attributes) -> tuple[bool, ...]:
-    """Per spatial dimension: is the kernel read backwards?"""
+    """For each spatial dimension True if the kernel is read backwards."""
     given: tuple[bool, ...] | None = attributes.get("window_reversal")
     return tuple(given or (False,) * len(numbers_of(attributes).kernel_spatial_dimensions))
 

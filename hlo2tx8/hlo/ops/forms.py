@@ -33,39 +33,42 @@ NumpyFunction = Callable[..., Any]
 
 
 def same(operands: tuple[DType, ...]) -> DType:
-    """The result has the dtype of the last operand."""
+    """The result dtype of an op whose result has the dtype of its last operand."""
     return operands[-1]
 
 
 def pred(_: tuple[DType, ...]) -> DType:
+    """The result dtype bool."""
     return np.dtype(bool)
 
 
 def real_part(operands: tuple[DType, ...]) -> DType:
-    """float of half the size for complex, else the same."""
+    """The result dtype of an op that gives the real part: for a complex operand the float of half its size, else the operand's
+    dtype.
+    """
     last = operands[-1]
     return np.dtype(f"float{4 * last.itemsize}") if last.kind == "c" else last
 
 
 def identity_maps(_: Attributes, result: TensorLike, operands: tuple[TensorLike, ...]) -> Maps:
-    """The identity per operand; () of a rank-0 operand beside a result of higher rank."""
+    """The identity map per operand; a map to () for a rank-0 operand of a result of higher rank."""
     identity = IndexingMap.identity(result.shape)
     scalar = identity.with_results(())
     return tuple((scalar,) if not o.shape and result.shape else (identity,) for o in operands)
 
 
 def wide(function: NumpyFunction) -> Reference:
-    """result = round(function(wide operands)): arithmetic in float32 at least."""
+    """A reference that computes `function` in float32 or wider, and rounds its result once to the result's dtype."""
     return _computed(function, widen)
 
 
 def double(function: NumpyFunction) -> Reference:
-    """result = round(function(float64 or complex128 operands))."""
+    """A reference that computes `function` in float64 or complex128, and rounds its result once to the result's dtype."""
     return _computed(function, widen_to_double)
 
 
 def raw(function: NumpyFunction) -> Reference:
-    """result = function(attributes, result, *operands), unchanged operands."""
+    """A reference that calls function(attributes, result, *operands) on the operands as they are."""
 
     def reference(attributes: Attributes, results: tuple[TensorLike, ...], *arrays: Array) -> Array:
         with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""gather and what is one: slices of an operand at starts that a tensor of indices holds."""
+"""gather and torch_index_select: slices of an operand that begin at indices held by another tensor."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -61,7 +61,9 @@ def gather_maps(attributes: Attributes, result: TensorLike, operands: tuple[Tens
 
 
 def torch_index_select_place(attributes: Attributes, result: Dims, operand: Dims, indices: Dims) -> Place:
-    """Where torch_index_select reads: dimension `dim` at an index, the others as they are; the first `batch_dims` are shared."""
+    """Where torch_index_select reads: dimension `dim` at an index, the other dimensions as they are; the first `batch_dims` are
+    common to both operands.
+    """
     dim, batch = int(attributes["dim"]), int(attributes["batch_dims"])
     chosen = len(indices) - batch
     place: list[Expr] = [Dim(d if d < dim else d + chosen - 1) for d in range(len(operand))]
@@ -71,7 +73,7 @@ def torch_index_select_place(attributes: Attributes, result: Dims, operand: Dims
 
 
 def torch_index_select(attributes: Attributes, results: tuple[TensorLike, ...], x: Array, indices: Array) -> Array:
-    """The slices of x at the indices along one dimension; an index outside is moved to the next one inside."""
+    """The slices of x along one dimension at the given indices; an index out of range is clamped."""
     place = torch_index_select_place(attributes, results[0].shape, x.shape, indices.shape)
     return read(place, results[0].shape, x, indices)
 

@@ -1,4 +1,4 @@
-"""hlo.read_at: elements at an affine place that integers known at run time move, each kept within its room."""
+"""hlo.read_at and hlo.write_at: elements at an affine index plus offsets known at run time, each clamped."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,9 +13,10 @@ from hlo2tx8.indexing import Dim, Expr, IndexingMap, Sym, Variable
 
 @dataclass(frozen=True)
 class Place:
-    """Where an indexed op reads or writes: map(d), moved along dims[k] by index k, which is read at index_maps[k](d).
+    """Where an indexed op reads or writes: at map(d), plus along dims[k] the k-th run-time index, which is read at
+    index_maps[k](d).
 
-    rooms[k] is the largest value of index k that keeps everything inside.
+    The k-th index is clamped to 0..rooms[k], which keeps the access inside of the tensor.
     """
 
     map: IndexingMap
@@ -29,7 +30,7 @@ class Place:
         return Place(*(attributes[name] for name in ("map", "index_maps", "dims", "rooms")))
 
     def moved(self) -> IndexingMap:
-        """The map with a runtime variable per index."""
+        """The map with one runtime variable per run-time index."""
         results: list[Expr] = list(self.map.results)
         for number, dim in enumerate(self.dims):
             results[dim] = results[dim] + Sym(len(self.map.ranges) + number)
@@ -55,7 +56,7 @@ def clamped(index: Array, room: int) -> Array:
 
 
 def read(place: Place, shape: Sequence[int], x: Array, *indices: Array) -> Array:
-    """The elements of x at the place, for every index of the shape."""
+    """The elements of x at the place, for every index of an array of that shape."""
     if 0 in shape:
         return np.empty(tuple(shape), x.dtype)
     grid = open_grid(shape)
@@ -72,12 +73,12 @@ def read_at(attributes: Attributes, results: tuple[TensorLike, ...], x: Array, *
 
 
 def read_at_maps(attributes: Attributes, _: TensorLike, __: tuple[TensorLike, ...]) -> Maps:
-    """(d0, d1){rt0} -> (d0 + rt0, d1); an index where its map says."""
+    """(d0, d1){rt0} -> (d0 + rt0, d1) for the tensor, and the map of each index."""
     return Place.of(attributes).maps()
 
 
 def write_at(attributes: Attributes, results: tuple[TensorLike, ...], bodies: Sequence[Body], *operands: Array) -> list[Array]:
-    """The first operands with the updates at their places, put through the body if there is one."""
+    """The first operands with the updates written at their places, or combined with what is there by the body if there is one."""
     place, count = Place.of(attributes), len(results)
     found, updates = [np.array(x) for x in operands[:count]], operands[count : 2 * count]
     shape, in_order = updates[0].shape, tuple(attributes["in_order"])

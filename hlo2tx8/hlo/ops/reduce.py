@@ -34,7 +34,7 @@ def reduce_maps(attributes: Attributes, result: TensorLike, operands: tuple[Tens
 
 
 def rows(array: Array, dimensions: Sequence[int]) -> Array:
-    """[n, kept...]: the reduced dimensions flattened to one in front, in row-major order."""
+    """The array as [n, kept...]: the reduced dimensions become one axis in front, in row-major order."""
     kept = [i for i in range(array.ndim) if i not in dimensions]
     moved = np.transpose(array, (*sorted(dimensions), *kept))
     count = int(np.prod([array.shape[i] for i in dimensions], dtype=np.int64))
@@ -42,7 +42,7 @@ def rows(array: Array, dimensions: Sequence[int]) -> Array:
 
 
 def fold(arrays: Sequence[Array], initial: Sequence[Array], combine: Combine) -> list[Array]:
-    """The first axis folded in a balanced tree of neighbours; the initial values enter once, from the left."""
+    """The arrays reduced along their first axis in a balanced tree; initial values are combined once, from the left."""
     level = [np.asarray(a) for a in arrays]
     count = level[0].shape[0]
     start = [np.broadcast_to(i, a.shape[1:]) for i, a in zip(initial, level, strict=True)]

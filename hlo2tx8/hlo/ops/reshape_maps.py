@@ -1,4 +1,6 @@
-"""Indexing maps of reshape and bitcast: row-major linear index, factored so that independent groups stay apart."""
+"""Indexing maps of reshape and bitcast: through the row-major position, in groups of dimensions that do not depend on each
+other.
+"""
 
 from collections.abc import Sequence
 from math import prod

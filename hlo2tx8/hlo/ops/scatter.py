@@ -37,7 +37,7 @@ def scatter_place(attributes: Attributes, operand: Dims, indices: Dims, updates:
 
 
 def scatter(attributes: Attributes, results: tuple[TensorLike, ...], bodies: Sequence[Body], *operands: Array) -> list[Array]:
-    """The inputs with each window of the updates, in order, put through the body where it lies inside as a whole."""
+    """The inputs with every window of the updates, in order, combined by the body where the window lies inside as a whole."""
     count, numbers = len(results), attributes["scatter_dimension_numbers"]
     found = [np.array(x) for x in operands[:count]]
     indices, updates = operands[count], operands[count + 1 :]

@@ -8,7 +8,7 @@ from hlo2tx8.hlo.spec import Array, Attributes, Body, Kind, OpSpec, TensorLike
 
 
 def sort(attributes: Attributes, _: tuple[TensorLike, ...], bodies: Sequence[Body], *arrays: Array) -> list[Array]:
-    """Each element goes to where as many others come before it; those that neither comes before keep their order."""
+    """The operands sorted along a dimension by a comparator; elements that the comparator does not order keep their order."""
     if not arrays[0].ndim or 0 in arrays[0].shape:
         return [np.array(a) for a in arrays]
     dim = int(attributes["dimension"])

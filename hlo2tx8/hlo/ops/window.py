@@ -1,4 +1,4 @@
-"""reduce_window and select_and_scatter: what windows that slide over an operand give."""
+"""reduce_window and select_and_scatter: operations over windows that slide over an operand."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ Results = tuple[TensorLike, ...]
 
 @dataclass(frozen=True)
 class Window:
-    """A window's size, its steps over the operand, the holes in operand (base) and window, the rows around the operand.
+    """The shape of windows: their size, their strides, dilations of operand (base) and window, and padding.
 
-    One entry per dimension of the operand; `low` and `high` may be negative.
+    One entry per dimension of the operand; `low` and `high` padding may be negative.
     """
 
     size: Dims
@@ -41,23 +41,23 @@ class Window:
 
     @property
     def interior(self) -> Dims:
-        """Holes between elements of the operand."""
+        """The number of padding elements between neighbouring elements of the operand."""
         return tuple(d - 1 for d in self.base_dilations)
 
     def between_dimensions(self) -> "Window":
-        """The same with one more dimension, in which nothing moves, on either side."""
+        """The same window with one more dimension of size 1 at the front and at the back."""
         sides = (self.size, self.strides, self.base_dilations, self.window_dilations)
         size, strides, base, dilations = ((1, *values, 1) for values in sides)
         return Window(size, strides, base, dilations, (0, *self.low, 0), (0, *self.high, 0))
 
     def slice(self, offset: Sequence[int], counts: Sequence[int]) -> tuple[slice, ...]:
-        """Element `offset` of each of `counts` windows, in the padded operand."""
+        """The slices of the padded operand that hold element `offset` of each of `counts` windows."""
         each = zip(offset, self.window_dilations, self.strides, counts, strict=True)
         return tuple(slice(o * d, o * d + max(0, n - 1) * s + 1 if n else o * d, s) for o, d, s, n in each)
 
 
 def padded(window: Window, x: Array, value: Array) -> Array:
-    """The operand with the rows around it and the holes in it filled."""
+    """The operand with `value` as its padding."""
     sizes = zip(x.shape, window.low, window.high, window.interior, strict=True)
     shape = tuple(max(0, low + high + n + max(0, n - 1) * inner) for n, low, high, inner in sizes)
     attributes = {"edge_padding_low": window.low, "interior_padding": window.interior}
@@ -65,7 +65,7 @@ def padded(window: Window, x: Array, value: Array) -> Array:
 
 
 def reduce_window(attributes: Attributes, results: Results, bodies: Sequence[Body], *arrays: Array) -> list[Array]:
-    """What a reduce of every window of the padded operands gives; floats that are only added up are summed in float64."""
+    """The reduction of every window of the padded operands; float sums are accumulated in float64."""
     (body,), window, shape = bodies, Window.of(attributes), results[0].shape
     half = len(arrays) // 2
     initial = arrays[half:]
@@ -84,7 +84,9 @@ def reduce_window(attributes: Attributes, results: Results, bodies: Sequence[Bod
 def select_and_scatter(
     attributes: Attributes, results: Results, bodies: Sequence[Body], x: Array, source: Array, initial: Array
 ) -> list[Array]:
-    """Each window selects one of its elements; its element of the source is combined into the result there."""
+    """Each window selects one of its elements, and its element of `source` is added (by the combining body) to the result at that
+    index.
+    """
     (select, scatter), window = bodies, Window.of(attributes)
     out = np.full(results[0].shape, initial, results[0].dtype)
     for place in np.ndindex(*source.shape):

@@ -1,5 +1,8 @@
 """`hlo2tx8 bisect FILE`: finds the level and the pass at which a module goes wrong, and a smaller module that goes wrong in the
 same way.
+
+Runs the module at every level and in every mode of the emulator on random inputs against the reference, names the first that
+differs, and writes the smallest part that differs there in the same way, with its inputs. Exit code 1 if anything differs.
 """
 
 import argparse

@@ -1,4 +1,9 @@
-"""Makes the arrays of a wrong module smaller: one size is replaced by a smaller one wherever it occurs."""
+"""Makes the arrays of a wrong module smaller: one size is replaced by a smaller one wherever it occurs.
+
+    add f32[6,33], f32[6,33]    ⟶    add f32[6,16], f32[6,16]    if that still fails, then f32[6,8], ...
+
+Sizes that mean something else make modules that do not verify, or do not fail in the same way: those are not taken.
+"""
 
 import re
 from collections.abc import Iterator
