@@ -1,22 +1,34 @@
-"""Emitters: fusions to LOOPS modules. `emit_fusion` asks each emitter in order; the first match emits."""
+"""Emitters: fusions to LOOPS modules. The hero analysis names the emitters to ask; the first that matches emits."""
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from hlo2tx8.emitters.concatenate import ConcatenateEmitter
 from hlo2tx8.emitters.emitter import Declined, Emitter, Fusion, Match
 from hlo2tx8.emitters.gemm import GemmEmitter
-from hlo2tx8.emitters.hero import hero
+from hlo2tx8.emitters.hero import HeroKind, heroes
 from hlo2tx8.emitters.loop import LoopEmitter
 from hlo2tx8.emitters.reduction import ReductionEmitter
 from hlo2tx8.emitters.rows import RowEmitter
+from hlo2tx8.emitters.transpose import TransposeEmitter
 from hlo2tx8.emitters.update import UpdateEmitter
 from hlo2tx8.errors import UnsupportedError
 from hlo2tx8.schedule.work_split import Target
 
-EMITTERS: tuple[Emitter, ...] = (UpdateEmitter(), GemmEmitter(), RowEmitter(), ReductionEmitter(), LoopEmitter())
-"""In the order they are asked: specific heroes first, loop last."""
+EMITTERS: Mapping[HeroKind, Emitter] = {
+    "update": UpdateEmitter(),
+    "gemm": GemmEmitter(),
+    "row": RowEmitter(),
+    "reduction": ReductionEmitter(),
+    "concatenate": ConcatenateEmitter(),
+    "transpose": TransposeEmitter(),
+    "loop": LoopEmitter(),
+}
+"""The emitter that each kind of hero asks for."""
 
 TAKEN = re.compile(r"(?P<kernel>\w+): (?P<emitter>[\w-]+) emitter, hero kind (?P<hero>.*)")
 """The note about the emitter that took a fusion."""
@@ -29,14 +41,17 @@ def emit_fusion(fusion: Operation, name: str, target: Target, notes: list[str] |
 
     `notes` gets a line per emitter that was asked.
     """
-    described = Fusion(fusion, name, hero(fusion), target)
+    first, *others = heroes(fusion)
+    described = Fusion(fusion, name, first, target)
     notes = [] if notes is None else notes
-    declined: list[Declined] = []
-    for emitter in EMITTERS:
+    while True:
+        hero = described.hero
+        emitter = EMITTERS[hero.kind]
         result = emitter.match(described)
         if isinstance(result, Match):
-            notes.append(f"{name}: {emitter.name} emitter, hero kind {described.hero.kind}: {described.hero.reason}")
+            notes.append(f"{name}: {emitter.name} emitter, hero kind {hero.kind}: {hero.reason}")
             return emitter.emit(result)
         notes.append(f"{name}: {emitter.name} emitter declines: {result.reason}")
-        declined.append(result)
-    raise UnsupportedError(declined[-1].ops)
+        if not others:
+            raise UnsupportedError(result.ops)
+        described = replace(described, hero=others.pop(0))

@@ -1,6 +1,7 @@
 """What an emitter is: it matches a fusion or declines it with a reason, and emits the fusion's LOOPS module."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from xdsl.dialects.builtin import ModuleOp
@@ -8,12 +9,14 @@ from xdsl.ir import Block, Operation
 
 from hlo2tx8.emitters.hero import Hero
 from hlo2tx8.errors import UnsupportedOp
+from hlo2tx8.partitioner.computation import partition
+from hlo2tx8.schedule.accesses import AccessAnalysis
 from hlo2tx8.schedule.work_split import Target
 
 
 @dataclass(frozen=True)
 class Fusion:
-    """A fusion to emit: the op, the name its functions get, its hero, and the machine it is for."""
+    """A fusion to emit: the op, the name its functions get, the hero whose emitter is asked, and the machine it is for."""
 
     op: Operation
     name: str
@@ -24,6 +27,11 @@ class Fusion:
     def body(self) -> Block:
         """The computation: block arguments are the parameters, the terminator returns the roots."""
         return self.op.regions[0].block
+
+    @cached_property
+    def accesses(self) -> AccessAnalysis:
+        """What each function of the partitioned computation reads, in terms of its index."""
+        return AccessAnalysis(partition(self.body), self.target)
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from hlo2tx8.schedule.accesses import AccessAnalysis
 from hlo2tx8.schedule.contraction_split import Step, Work, parts_of, split_part
 from hlo2tx8.schedule.costs import vector_times
 from hlo2tx8.schedule.rates import Rates
+from hlo2tx8.schedule.transpose_tiles import split_tiles
 from hlo2tx8.schedule.work_split import Target
 
 SPM_SHARE = 0.95
@@ -156,7 +157,7 @@ def _apart(loop: _Loop, accesses: Sequence[Access]) -> _Loop:
 def _nests(match: GemmMatch, function: SubgraphFunction) -> Sequence[Nest]:
     accesses, target = match.accesses, match.fusion.target
     if function not in match.loops:
-        return [(accesses.split(function), {})]
+        return [(split_tiles(function, accesses), {})]
     loop = match.loops[function]
     may_cut = function.is_entry_root and len(match.partitioned.functions) == 1
     nests = _loop_nests(function, loop, target, may_cut=may_cut)

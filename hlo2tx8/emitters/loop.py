@@ -10,7 +10,7 @@
       func.return %0 : tensor<..>
     }
 
-Roots of equal shape share a loop; a concatenation has one for each operand.
+Roots of equal shape share a loop. A step computes a contiguous run of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,12 +27,11 @@ from hlo2tx8.emitters.elemental import emit_function
 from hlo2tx8.emitters.emitter import Declined, Fusion, Match
 from hlo2tx8.errors import UnsupportedOp
 from hlo2tx8.indexing import Dim, IndexingMap
-from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction, partition
+from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction
 from hlo2tx8.partitioner.contraction import Contraction
 from hlo2tx8.partitioner.instruction import is_elemental, is_inlined_constant, is_read_as_a_whole, tensor_type
 from hlo2tx8.partitioner.reduction_paths import is_reduction
 from hlo2tx8.schedule.accesses import AccessAnalysis
-from hlo2tx8.schedule.concatenate_parts import split_concatenation
 from hlo2tx8.schedule.reduction_blocks import Blocks
 from hlo2tx8.schedule.row_split import JoinedLanes
 from hlo2tx8.schedule.work_split import WorkSplit
@@ -58,19 +57,14 @@ class LoopEmitter:
         return Declined(reason, ops)
 
     def emit(self, match: Match) -> ModuleOp:
-        partitioned = partition(match.fusion.body)
-        accesses = AccessAnalysis(partitioned, match.fusion.target)
-
-        def nests(function: SubgraphFunction) -> Sequence[Nest]:
-            return [(split, {}) for split in split_concatenation(function, accesses)]
-
-        return emit_loops(match.fusion, partitioned, accesses, nests)
+        accesses = match.fusion.accesses
+        return emit_loops(match.fusion, accesses.partitioned, accesses, lambda function: [(accesses.split(function), {})])
 
 
 def emit_loops(fusion: Fusion, partitioned: PartitionedComputation, accesses: AccessAnalysis, split: Split) -> ModuleOp:
     """A module with a loop per group of roots, and a function for each function of the computation."""
     names = _name_functions(fusion.name, partitioned)
-    loops = {function: split(function) for function in partitioned.functions if _has_loop(function, accesses)}
+    loops = {function: split(function) for function in partitioned.functions if has_loop(function, accesses)}
     blocks = {op: own for nests in loops.values() for op, own in nests[0][1].items()}
     splits = {function: [own for own, _ in nests] for function, nests in loops.items()}
     functions: list[Operation] = [_emit_entry(fusion, partitioned, names, splits)]
@@ -92,12 +86,13 @@ def _part_name(name: str, number: int) -> str:
     return f"{name}_part_{number}" if number else name
 
 
-def _has_loop(function: SubgraphFunction, accesses: AccessAnalysis) -> bool:
+def has_loop(function: SubgraphFunction, accesses: AccessAnalysis) -> bool:
     """Does a loop over all indices call the function?"""
     return not is_empty(function) and (function.is_entry_root or not accesses.is_inlined(function))
 
 
 def is_empty(function: SubgraphFunction) -> bool:
+    """Have the function's roots no elements?"""
     return 0 in tensor_type(function.roots[0]).get_shape()
 
 

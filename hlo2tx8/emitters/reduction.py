@@ -22,9 +22,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from hlo2tx8.emitters.emitter import Declined, Fusion, Match
 from hlo2tx8.emitters.loop import LoopEmitter, emit_loops
-from hlo2tx8.partitioner.computation import partition
 from hlo2tx8.partitioner.reduction_order import why_in_order
-from hlo2tx8.schedule.accesses import AccessAnalysis
 from hlo2tx8.schedule.reduction_blocks import ReductionAnalysis
 
 
@@ -36,13 +34,10 @@ class ReductionEmitter:
 
     def match(self, fusion: Fusion) -> Match | Declined:
         reasons = {op: why_in_order(op) for op in fusion.body.ops if op.name == "stablehlo.reduce"}
-        if not reasons:
-            return Declined("there is no reduce")
         if "" not in reasons.values():
             return Declined(", ".join(dict.fromkeys(reasons.values())))
         return LoopEmitter().match(fusion)
 
     def emit(self, match: Match) -> ModuleOp:
-        partitioned = partition(match.fusion.body)
-        accesses = AccessAnalysis(partitioned, match.fusion.target)
-        return emit_loops(match.fusion, partitioned, accesses, ReductionAnalysis(accesses).split)
+        accesses = match.fusion.accesses
+        return emit_loops(match.fusion, accesses.partitioned, accesses, ReductionAnalysis(accesses).split)

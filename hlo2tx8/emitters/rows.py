@@ -28,6 +28,7 @@ from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunc
 from hlo2tx8.partitioner.row_space import RowSpace, row_space
 from hlo2tx8.schedule.accesses import AccessAnalysis
 from hlo2tx8.schedule.row_split import JoinedLanes, RowSplit, split_rows
+from hlo2tx8.schedule.transpose_tiles import split_tiles
 from hlo2tx8.schedule.work_split import WorkSplit
 
 
@@ -56,7 +57,7 @@ class RowEmitter:
         def split(function: SubgraphFunction) -> Sequence[tuple[WorkSplit, Mapping[Operation, JoinedLanes]]]:
             if function is plan.partitioned.functions[0]:
                 return [(plan.rows.split, dict.fromkeys(plan.space.reductions, plan.rows.joined))]
-            return [(plan.accesses.split(function), {})]
+            return [(split_tiles(function, plan.accesses), {})]
 
         return emit_loops(match.fusion, plan.partitioned, plan.accesses, split)
 

@@ -16,7 +16,7 @@ from hlo2tx8.partitioner.instruction import (
     shape_of,
     tensor_type,
 )
-from hlo2tx8.partitioner.iteration_space import Access, iteration_space
+from hlo2tx8.partitioner.iteration_space import Access, IterationSpace, iteration_space
 from hlo2tx8.partitioner.reduction_paths import ranges_after
 from hlo2tx8.schedule.costs import cycles_per_element
 from hlo2tx8.schedule.work_split import (
@@ -115,11 +115,12 @@ class AccessAnalysis:
     def split(self, function: SubgraphFunction, step_elements: int = 0, work: int = 1) -> WorkSplit:
         """The work split of a loop over the function's roots; `step_elements` outputs per step at most (0: what fits), for each
         of which `work` elements are read."""
-        type_ = tensor_type(function.roots[0])
-        space = iteration_space(type_, self.of(function))
-        limit = step_elements or self.step_elements(function)
-        alone = self.alone_elements(function)
-        return split_work(space.shape, space.to_output, limit, self.target.rates.tiles, space.walked, work, alone=alone)
+        space, limit = self.space(function), step_elements or self.step_elements(function)
+        return split_work(space.shape, space.to_output, limit, self.target.rates.tiles, work, alone=self.alone_elements(function))
+
+    def space(self, function: SubgraphFunction) -> IterationSpace:
+        """The iteration space of a loop over the function's roots."""
+        return iteration_space(tensor_type(function.roots[0]), self.of(function))
 
     def alone_elements(self, function: SubgraphFunction) -> int:
         """Elements that one tile computes in the time that it takes to meet others."""

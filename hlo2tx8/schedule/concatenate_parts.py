@@ -15,6 +15,7 @@ from hlo2tx8.partitioner.computation import SubgraphFunction
 from hlo2tx8.partitioner.instruction import shape_of, tensor_type
 from hlo2tx8.partitioner.iteration_space import Access, iteration_space
 from hlo2tx8.schedule.accesses import AccessAnalysis
+from hlo2tx8.schedule.transpose_tiles import choose_tile, split_tiles
 from hlo2tx8.schedule.work_split import MIN_CHUNK_ELEMENTS, WorkSplit, split_work
 
 MAX_CONCATENATE_OPERANDS = 4
@@ -25,10 +26,15 @@ def split_concatenation(function: SubgraphFunction, accesses: AccessAnalysis) ->
     """The splits of the loop over a function's roots: one of each operand's part if there is a concatenation, else of the whole."""
     found = _concatenation(function, accesses)
     if found is None:
-        return [accesses.split(function)]
+        return [split_tiles(function, accesses)]
     dimension, sizes = found
     starts = [0, *accumulate(sizes)]
     return [_split_part(function, accesses, dimension, start, size) for start, size in zip(starts, sizes, strict=False)]
+
+
+def has_parts(function: SubgraphFunction, accesses: AccessAnalysis) -> bool:
+    """Does the loop over the function's roots compute a concatenation part by part?"""
+    return _concatenation(function, accesses) is not None
 
 
 def _concatenation(function: SubgraphFunction, accesses: AccessAnalysis) -> tuple[int, Sequence[int]] | None:
@@ -58,7 +64,8 @@ def _split_part(function: SubgraphFunction, accesses: AccessAnalysis, dimension:
     own = [moved for access in (written, *accesses.of(function)) if (moved := _moved(access, dimension, start, size)) is not None]
     space = iteration_space(part, own)
     to_output = [expr + start if d == dimension else expr for d, expr in enumerate(space.to_output)]
-    return split_work(space.shape, to_output, accesses.step_elements(function), accesses.target.rates.tiles, space.walked)
+    limit, tiles = accesses.step_elements(function), accesses.target.rates.tiles
+    return split_work(space.shape, to_output, limit, tiles, box=choose_tile(space, limit, tiles))
 
 
 def _moved(access: Access, dimension: int, start: int, size: int) -> Access | None:

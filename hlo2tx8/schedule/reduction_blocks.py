@@ -24,6 +24,7 @@ from hlo2tx8.partitioner.iteration_space import Access
 from hlo2tx8.partitioner.reduction_order import is_small_window, reduced_dimensions, why_in_order
 from hlo2tx8.partitioner.reduction_paths import loop_counters
 from hlo2tx8.schedule.accesses import AccessAnalysis
+from hlo2tx8.schedule.transpose_tiles import split_tiles
 from hlo2tx8.schedule.work_split import WorkSplit
 
 UNIT = UNIT_ELEMENTS
@@ -59,14 +60,15 @@ class ReductionAnalysis:
         read = self.accesses.of(function)
         found = [_shape_of(op, read) for op in self._reductions(function)]
         if not found:
-            return [(self.accesses.split(function), {})]
+            return [(split_tiles(function, self.accesses), {})]
         budget = self.accesses.step_elements(function)
         rows = [shape for shape in found if not shape.is_outer]
         if rows:
             work = min(max(shape.extent for shape in rows), budget)
-            split = self.accesses.split(function, min(max(1, budget // work), MOST_ROWS), work)
+            split = split_tiles(function, self.accesses, min(max(1, budget // work), MOST_ROWS), work)
         else:
-            split = self.accesses.split(function, max(min(LEAST_COLUMNS, budget), budget // max(s.extent for s in found)))
+            columns = max(min(LEAST_COLUMNS, budget), budget // max(s.extent for s in found))
+            split = split_tiles(function, self.accesses, columns)
         per_output = max(1, budget // split.step_elements)
         return [(split, {shape.op: shape.blocks(per_output) for shape in found})]
 

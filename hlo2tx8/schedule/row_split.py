@@ -57,7 +57,7 @@ def split_rows(space: RowSpace, function: SubgraphFunction, accesses: AccessAnal
     most = max(wanted, least) // space.width
     if cut:
         alone = accesses.alone_in_rows(function, prod(space.shape))
-        sizes = choose_box([found.shape[dim] for dim in cut], most, tiles, (), space.width, alone)
+        sizes = choose_box([found.shape[dim] for dim in cut], most, tiles, space.width, alone)
         for dim, size in zip(cut, sizes, strict=True):
             box[dim] = size
         if inner:

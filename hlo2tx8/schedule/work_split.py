@@ -2,26 +2,22 @@
 
     (tile)[step, lane] -> (tile * 786432 + step * 8192 + lane)          one dimension of 12582912 elements
 
-Every step writes a box of the iteration space: a contiguous run of it where all tensors are walked in the same order, else,
-for a transpose, one whose rows are contiguous runs of what is written and whose columns are of what is read. Boxes are
-numbered tile * num_steps + step in row-major order, so a tile's boxes follow each other.
+Every step writes a box of the iteration space: a contiguous run of it, unless the caller wants another. Boxes are numbered
+tile * num_steps + step in row-major order, so a tile's boxes follow each other.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log2, prod
+from math import prod
 
 from hlo2tx8.device.isa.forms import UNIT_ELEMENTS
 from hlo2tx8.errors import LevelError
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
-from hlo2tx8.partitioner.iteration_space import LINE_ELEMENTS
 from hlo2tx8.schedule.rates import Rates
 
 DEFAULT_STEP_ELEMENTS = 8192
 MIN_CHUNK_ELEMENTS = UNIT_ELEMENTS
 """Below this a tensor is not worth splitting over more tiles: one vector unit of CT."""
-MIN_BOX_ELEMENTS = 256
-"""Below this a tile's share of a transpose is not worth addressing by boxes."""
 MIN_STEP_ELEMENTS = 1024
 """Below this a tile's share is not worth splitting into more steps: starting the engines costs more than they overlap."""
 OVERLAPPING_STEPS = 6
@@ -75,24 +71,24 @@ class WorkSplit:
             raise LevelError("E1006", f"work split {self.iteration} is no bijection onto {list(self.shape)}")
 
 
-def choose_box(
-    shape: Sequence[int], step_elements: int, num_tiles: int, walked: Sequence[int] = (), work: int = 1, alone: int = 0
-) -> tuple[int, ...]:
-    """Elements of one step along each dimension: about `step_elements` at most, that give every tile work, in steps that overlap.
+def choose_box(shape: Sequence[int], step_elements: int, num_tiles: int, work: int = 1, alone: int = 0) -> tuple[int, ...]:
+    """Elements of one step along each dimension, a contiguous run of the row-major space: about `step_elements` at most, that give
+    every tile work, in steps that overlap.
 
-    `walked`: dimensions, other than the last, along which tensors that are read lie contiguous. Without them the box is a
-    contiguous run of the row-major space; with them it is about as long along each of them as along the last. `work`: elements
-    that are read for each; up to `alone` of them are one tile's.
+    `work`: elements that are read for each; up to `alone` of them are one tile's.
     """
     limit = step_elements or DEFAULT_STEP_ELEMENTS
     if prod(shape) * work <= alone and prod(shape) <= limit:
         return tuple(shape)
     least = max(1, MIN_CHUNK_ELEMENTS // work)
-    share = max(-(-prod(shape) // num_tiles), least)
-    overlapping = min(share, max(share // OVERLAPPING_STEPS, MIN_STEP_ELEMENTS // work, 1))
-    if walked and share >= MIN_BOX_ELEMENTS:
-        return _even_box(shape, min(limit, overlapping), (*walked, len(shape) - 1))
+    overlapping = overlapping_elements(shape, num_tiles, work)
     return _contiguous_box(shape, limit, overlapping, num_tiles, least)
+
+
+def overlapping_elements(shape: Sequence[int], num_tiles: int, work: int = 1) -> int:
+    """Elements of a step such that a tile has several of them, which overlap, if they stay large enough."""
+    share = max(-(-prod(shape) // num_tiles), MIN_CHUNK_ELEMENTS // work, 1)
+    return min(share, max(share // OVERLAPPING_STEPS, MIN_STEP_ELEMENTS // work, 1))
 
 
 def _contiguous_box(shape: Sequence[int], limit: int, overlapping: int, num_tiles: int, least: int) -> tuple[int, ...]:
@@ -119,43 +115,22 @@ def _contiguous_box(shape: Sequence[int], limit: int, overlapping: int, num_tile
     return (*(1 for _ in shape[:dim]), chunk, *shape[dim + 1 :])
 
 
-def _even_box(shape: Sequence[int], target: int, walked: Sequence[int]) -> tuple[int, ...]:
-    """Equally long along the `walked` dimensions as far as they reach; what is left goes to the others, innermost first."""
-    box, budget = [1] * len(shape), target
-    order = sorted(dict.fromkeys(walked), key=lambda dim: shape[dim])
-    for position, dim in enumerate(order):
-        wanted = 1 << int(log2(budget) / (len(order) - position))
-        count = -(-shape[dim] // wanted)
-        chunk = -(-shape[dim] // count)
-        if count > 1 and chunk > LINE_ELEMENTS:
-            chunk = min(shape[dim], -(-chunk // LINE_ELEMENTS) * LINE_ELEMENTS)
-        box[dim] = chunk
-        budget = max(1, budget // chunk)
-    for dim in reversed(range(len(shape))):
-        if dim not in order and budget > 1:
-            count = -(-shape[dim] // budget)
-            box[dim] = -(-shape[dim] // count)
-            budget //= box[dim]
-    return tuple(box)
-
-
 def split_work(
     shape: Sequence[int],
     to_output: Sequence[Expr],
     step_elements: int,
     num_tiles: int,
-    walked: Sequence[int] = (),
     work: int = 1,
     box: Sequence[int] = (),
     alone: int = 0,
 ) -> WorkSplit:
-    """The split of a non-empty iteration space; `to_output` are the output's coordinates over its `Dim`s, `walked`, `work` and
-    `alone` as in `choose_box`, which chooses the `box` of a step if none is given.
+    """The split of a non-empty iteration space; `to_output` are the output's coordinates over its `Dim`s, `work` and `alone` as
+    in `choose_box`, which chooses the `box` of a step if none is given.
 
     Raises LevelError if the result is not provably a bijection onto the space.
     """
     shape = tuple(shape) or (1,)
-    box = tuple(box) or choose_box(shape, step_elements, num_tiles, walked, work, alone)
+    box = tuple(box) or choose_box(shape, step_elements, num_tiles, work, alone)
     counts = tuple(-(-size // chunk) for size, chunk in zip(shape, box, strict=True))
     num_chunks = prod(counts)
     num_steps = -(-num_chunks // num_tiles)

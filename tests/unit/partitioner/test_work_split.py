@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from hlo2tx8.indexing import Dim
-from hlo2tx8.schedule.work_split import MIN_BOX_ELEMENTS, WorkSplit, choose_box, split_work
+from hlo2tx8.partitioner.iteration_space import IterationSpace
+from hlo2tx8.schedule.transpose_tiles import MIN_BOX_ELEMENTS, choose_tile
+from hlo2tx8.schedule.work_split import WorkSplit, split_work
 
 SHAPES = [(), (1,), (5,), (64,), (1000,), (1 << 20,), (1000003,), (33, 100), (4, 4096), (3, 1_000_000), (7, 5, 3), (1000, 7, 3)]
 
@@ -52,16 +54,16 @@ def test_all_tiles_have_work(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("step_elements", [0, 100])
 def test_boxes_of_a_transpose_cover_once_and_reach_both_ways(shape: tuple[int, ...], walked: tuple[int, ...], step_elements: int):
     walked = tuple(d for d in walked if d < len(shape) - 1)
-    split = split_work(shape, [Dim(i) for i in range(len(shape))], step_elements, 16, walked)
+    space = IterationSpace(shape, tuple(Dim(i) for i in range(len(shape))), walked=walked)
+    box = choose_tile(space, step_elements, 16)
+    if not walked or prod(shape) < 16 * MIN_BOX_ELEMENTS:
+        assert box == ()  # one contiguous range does as well
+        return
+    split = split_work(shape, [Dim(i) for i in range(len(shape))], step_elements, 16, box=box)
     if prod(shape) < 1 << 20:
         linear, mask = indices(split)
         assert np.array_equal(np.sort(linear[mask]), np.arange(prod(shape)))
-    box = choose_box(shape, step_elements, 16, walked)
     assert prod(box) <= 2 * (step_elements or 8192)
-    if prod(shape) < 16 * MIN_BOX_ELEMENTS:
-        first = next((dim for dim, n in enumerate(box) if n > 1), len(box))
-        assert box[first + 1 :] == shape[first + 1 :]  # one contiguous range
-        return
     for dim in (*walked, len(shape) - 1):
         assert 2 * box[dim] >= min(shape[dim], 4 if step_elements else 8)
 
