@@ -28,12 +28,35 @@ from hlo2tx8.lower.loops.simplify import SimplifyPass
 from hlo2tx8.lower.select.select_instructions import SelectInstructionsPass
 from hlo2tx8.lower.vectorize.vectorize import VectorizePass
 from hlo2tx8.options import Level
+from hlo2tx8.passes.expand_approx_top_k import ExpandApproxTopKPass
+from hlo2tx8.passes.expand_arg_extreme import ExpandArgExtremePass
+from hlo2tx8.passes.expand_batch_norm import ExpandBatchNormPass
+from hlo2tx8.passes.expand_bitcast import ExpandBitcastPass
+from hlo2tx8.passes.expand_channel_gradient import ExpandChannelGradientPass
 from hlo2tx8.passes.expand_chlo import ExpandChloPass
 from hlo2tx8.passes.expand_complex import ExpandComplexPass
-from hlo2tx8.passes.expand_operations import ExpandOperationsPass
+from hlo2tx8.passes.expand_convolution import ExpandConvolutionPass
+from hlo2tx8.passes.expand_dense_convolution import ExpandDenseConvolutionPass
+from hlo2tx8.passes.expand_dynamic_broadcast import ExpandDynamicBroadcastPass
+from hlo2tx8.passes.expand_fft import ExpandFftPass
+from hlo2tx8.passes.expand_indexed import ExpandIndexedPass
+from hlo2tx8.passes.expand_linear_algebra import ExpandLinearAlgebraPass
+from hlo2tx8.passes.expand_mixed_factors import ExpandMixedFactorsPass
+from hlo2tx8.passes.expand_one_window import ExpandOneWindowPass
+from hlo2tx8.passes.expand_padding import ExpandPaddingPass
+from hlo2tx8.passes.expand_parts import ExpandPartsPass
+from hlo2tx8.passes.expand_place_of_extreme import ExpandPlaceOfExtremePass
+from hlo2tx8.passes.expand_random import ExpandRandomPass
+from hlo2tx8.passes.expand_reduce_window import ExpandReduceWindowPass
+from hlo2tx8.passes.expand_select_and_scatter import ExpandSelectAndScatterPass
+from hlo2tx8.passes.expand_select_apart import ExpandSelectApartPass
+from hlo2tx8.passes.expand_sort import ExpandSortPass
 from hlo2tx8.passes.inline_calls import InlineCallsPass
+from hlo2tx8.passes.move_channels_last import MoveChannelsLastPass
+from hlo2tx8.passes.ready_updates import ReadyUpdatesPass
 from hlo2tx8.passes.simplify_control import SimplifyControlPass
 from hlo2tx8.passes.simplify_hlo import SimplifyHloPass
+from hlo2tx8.passes.sink_constants import SinkConstantsPass
 from hlo2tx8.passes.split_reductions import SplitReductionsPass
 from hlo2tx8.passes.widen_narrow_types import WidenNarrowTypesPass
 
@@ -54,7 +77,30 @@ class Stage:
 PIPELINE: tuple[Stage, ...] = (
     Stage(InlineCallsPass(), after=Level.HLO),
     Stage(ExpandChloPass(), after=Level.HLO),
-    Stage(ExpandOperationsPass(), after=Level.HLO),
+    Stage(ExpandLinearAlgebraPass(), after=Level.HLO),
+    Stage(ExpandRandomPass(), after=Level.HLO),
+    Stage(ExpandApproxTopKPass(), after=Level.HLO),
+    Stage(ExpandMixedFactorsPass(), after=Level.HLO),
+    Stage(ExpandOneWindowPass(), after=Level.HLO),
+    Stage(SinkConstantsPass(), after=Level.HLO),
+    Stage(ExpandPartsPass(), after=Level.HLO),
+    Stage(ExpandDynamicBroadcastPass(), after=Level.HLO),
+    Stage(ExpandPlaceOfExtremePass(), after=Level.HLO),
+    Stage(ExpandArgExtremePass(), after=Level.HLO),
+    Stage(ExpandBitcastPass(), after=Level.HLO),
+    Stage(ExpandIndexedPass(), after=Level.HLO),
+    Stage(ReadyUpdatesPass(), after=Level.HLO),
+    Stage(ExpandPaddingPass(), after=Level.HLO),
+    Stage(ExpandReduceWindowPass(), after=Level.HLO),
+    Stage(ExpandChannelGradientPass(), after=Level.HLO),
+    Stage(MoveChannelsLastPass(), after=Level.HLO),
+    Stage(ExpandDenseConvolutionPass(), after=Level.HLO),
+    Stage(ExpandConvolutionPass(), after=Level.HLO),
+    Stage(ExpandSelectApartPass(), after=Level.HLO),
+    Stage(ExpandSelectAndScatterPass(), after=Level.HLO),
+    Stage(ExpandSortPass(), after=Level.HLO),
+    Stage(ExpandBatchNormPass(), after=Level.HLO),
+    Stage(ExpandFftPass(), after=Level.HLO),
     Stage(WidenNarrowTypesPass(), after=Level.HLO),
     Stage(SimplifyControlPass(), after=Level.HLO),
     Stage(ExpandComplexPass(), after=Level.HLO),

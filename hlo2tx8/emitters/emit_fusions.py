@@ -27,7 +27,7 @@ from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.hlo.regions import CONTROL, UPDATE, terminator_of
 from hlo2tx8.notes import add_notes
-from hlo2tx8.passes.simplify_loop import TRIP_COUNT
+from hlo2tx8.passes.rules.loops import TRIP_COUNT
 
 _NAMES = ("fusion_name", "loc", "sym_name")
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType, i1, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from hlo2tx8.builders.expansion import Expansion, int_array
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.dialects.layout import as_tensor
-from hlo2tx8.hlo.expansion import Expansion, int_array
 
 INDEX: TensorType[Attribute] = TensorType(i32, [])
 

@@ -14,11 +14,12 @@ from xdsl.ir import Attribute
 
 from hlo2tx8.dialects.layout import is_row_major, minor_to_major
 from hlo2tx8.errors import CapacityError, InputError
-from hlo2tx8.hlo.expansion import SIGNATURE
 from hlo2tx8.hlo.module import find_main
 from hlo2tx8.hlo.types import numpy_dtype
 
 Array = npt.NDArray[Any]
+SIGNATURE = "hlo.signature"
+"""Attribute of @main: the type it had before the arrays it takes and gives were taken apart."""
 PREFIX = {"float": "f", "bfloat": "bf", "int": "s", "uint": "u", "bool": "pred", "complex": "c"}
 
 

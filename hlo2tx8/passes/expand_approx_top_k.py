@@ -1,16 +1,35 @@
-"""custom_call @ApproxTopK as a sort of which the first elements are kept; as these are exact, every recall target is met."""
+"""Pass expand-approx-top-k: custom_call @ApproxTopK becomes a sort of which the first elements are kept.
 
-from collections.abc import Callable
+    %0 = stablehlo.custom_call @ApproxTopK(%x, ...) {called_computations = [@f]}    ⟶    %1 = stablehlo.sort(%x, ...) by @f
+                                                                                        %0 = stablehlo.slice %1 [0:k]
 
+These are all of the best, so any recall target is met.
+"""
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i1, i64
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from hlo2tx8.builders.expansion import Expansion, int_array
+from hlo2tx8.builders.rewrite_named import rewrite_named
 from hlo2tx8.dialects import stablehlo
-from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.passes.inline_calls import named_functions
+
+
+@dataclass(frozen=True)
+class ExpandApproxTopKPass(ModulePass):
+    """Rewrites custom calls of that target; see the module docstring."""
+
+    name = "expand-approx-top-k"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrite_named(op, {"stablehlo.custom_call": _approx_top_k})
 
 
 def _approx_top_k(op: Operation) -> None:
@@ -52,6 +71,3 @@ def _as_region(function: FuncOp) -> Block:
     assert end is not None
     Rewriter.replace_op(end, stablehlo.ReturnOp(list(end.operands)), [])
     return region.detach_block(0)
-
-
-EXPANSIONS: dict[str, Callable[[Operation], None]] = {"stablehlo.custom_call": _approx_top_k}

@@ -1,4 +1,4 @@
-"""batch_norm_* as arithmetic, in f32 where the operands are narrower.
+"""Pass expand-batch-norm: batch_norm_* become arithmetic, in f32 where the operands are narrower.
 
 inference    (x - mean) * (scale * rsqrt(variance + epsilon)) + offset
 training     mean = sum(x) / n, variance = sum((x - mean)^2) / n, then the same
@@ -6,20 +6,40 @@ grad         dscale = sum(dy * normal), doffset = sum(dy), dx = scale * r * (dy 
              with r = rsqrt(variance + epsilon), normal = (x - mean) * r
 """
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import Float32Type, TensorType
+from xdsl.context import Context
+from xdsl.dialects.builtin import Float32Type, ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
 
+from hlo2tx8.builders.body_builder import BodyBuilder
+from hlo2tx8.builders.expansion import Expansion, int_array
+from hlo2tx8.builders.rewrite_named import rewrite_named
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.dialects.layout import as_tensor
-from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.types import bit_width, numpy_dtype
-from hlo2tx8.passes.body_builder import BodyBuilder
+
+
+@dataclass(frozen=True)
+class ExpandBatchNormPass(ModulePass):
+    """Rewrites batch normalisation; see the module docstring."""
+
+    name = "expand-batch-norm"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrite_named(
+            op,
+            {
+                "stablehlo.batch_norm_inference": _inference,
+                "stablehlo.batch_norm_training": _training,
+                "stablehlo.batch_norm_grad": _grad,
+            },
+        )
 
 
 class _Arithmetic:
@@ -101,10 +121,3 @@ def _grad(op: Operation) -> None:
     pull = a("add", a.spread(doffset), a("multiply", normal, a.spread(dscale)))
     centered = a("subtract", dy, a("divide", pull, a.number(a.count, pull)))
     a.done(a("multiply", a.spread(a("multiply", scale, inverse)), centered), dscale, doffset)
-
-
-EXPANSIONS: dict[str, Callable[[Operation], None]] = {
-    "stablehlo.batch_norm_inference": _inference,
-    "stablehlo.batch_norm_training": _training,
-    "stablehlo.batch_norm_grad": _grad,
-}

@@ -1,20 +1,34 @@
-"""Expansions of bitcast_convert between widths: bits are shifted and cut as unsigned integers.
+"""Pass expand-bitcast: bitcast_convert between widths becomes shifts and cuts of the bits as unsigned integers.
 
 f32 → 2 x i16                  ⟶    the bits as i32, repeated along the new dimension, each shifted and cut
 2 x i16 → f32                  ⟶    each part widened, shifted, put together, the bits as f32
 complex<f64> → 2 x complex<f32>, and back, part by part
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, Signedness, TensorType, f32, f64, i1, i64
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp, Signedness, TensorType, f32, f64, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
 
+from hlo2tx8.builders.expansion import Expansion, int_array
+from hlo2tx8.builders.formula import Term
+from hlo2tx8.builders.rewrite_named import rewrite_named
 from hlo2tx8.dialects.layout import as_tensor
-from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import tensor_like
 from hlo2tx8.hlo.types import bit_width, is_complex
-from hlo2tx8.passes.formula import Term
+
+
+@dataclass(frozen=True)
+class ExpandBitcastPass(ModulePass):
+    """Rewrites bitcast_convert to another width; see the module docstring."""
+
+    name = "expand-bitcast"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrite_named(op, {"stablehlo.bitcast_convert": _bitcast_convert})
 
 
 def _unsigned_element(width: int) -> IntegerType:
@@ -99,6 +113,3 @@ def _join_complex(e: Expansion, op: Operation) -> None:
     doubles = (low | (high << 32)).bitcast(f64).value
     parts = [e.emit("reshape", [_element(e, doubles, j)], TensorType(f64, shape[:-1])) for j in range(2)]
     e.replace(e.emit("complex", parts, op.results[0].type))
-
-
-EXPANSIONS: dict[str, Callable[[Operation], None]] = {"stablehlo.bitcast_convert": _bitcast_convert}

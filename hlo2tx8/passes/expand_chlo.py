@@ -10,10 +10,10 @@ from xdsl.dialects.builtin import ModuleOp, TensorType, f32
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from hlo2tx8.builders.expansion import Expansion
+from hlo2tx8.builders.formula import Term
 from hlo2tx8.dialects.layout import as_tensor, is_tensor
-from hlo2tx8.hlo.expansion import Expansion
 from hlo2tx8.hlo.types import is_float, is_narrow_element, numpy_dtype
-from hlo2tx8.passes.formula import Term
 
 OF_CODES = ("chlo.next_after", "chlo.broadcast_next_after", "chlo.constant_like", "chlo.broadcast_select")
 """Ops on the bits of their operands, or on none."""

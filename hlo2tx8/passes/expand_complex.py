@@ -14,8 +14,8 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from hlo2tx8.hlo.module import find_main
-from hlo2tx8.passes.complex_compositions import COMPOSITIONS
-from hlo2tx8.passes.complex_parts import SplitComplex, is_complex
+from hlo2tx8.passes.complex.compositions import COMPOSITIONS
+from hlo2tx8.passes.complex.parts import SplitComplex, is_complex
 
 
 @dataclass(frozen=True)

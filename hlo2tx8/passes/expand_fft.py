@@ -1,4 +1,4 @@
-"""fft as products with small Fourier matrices, dimension after dimension, in complex arithmetic.
+"""Pass expand-fft: fft as products with small Fourier matrices, dimension after dimension, in complex arithmetic.
 
     n = p q:  x[b, n] as [b, p, q]   ⟶   F_p along p   ⟶   times w^(k r), w = e^(-2 pi i / n)   ⟶   transform of length q along q
 
@@ -7,19 +7,23 @@ Inverse transforms have conjugate matrices. A real input gets a zero imaginary p
 for a real result the second half of the input is the conjugate of the first.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import isqrt, prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, TensorType, i64
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, TensorType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
 
+from hlo2tx8.builders.expansion import Expansion, int_array
+from hlo2tx8.builders.rewrite_named import rewrite_named
 from hlo2tx8.dialects.hlo import LiteralAttr, StructAttr
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.dialects.struct_text import parse_struct
-from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.types import element_type, numpy_dtype
 
@@ -29,6 +33,16 @@ MAX_MATRIX = 32
 """Largest Fourier matrix of a factor."""
 MAX_PRIME = 128
 """Longest transform that is one product although it has no factors; longer ones are convolutions."""
+
+
+@dataclass(frozen=True)
+class ExpandFftPass(ModulePass):
+    """Rewrites Fourier transforms; see the module docstring."""
+
+    name = "expand-fft"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrite_named(op, {"stablehlo.fft": _fft})
 
 
 class _Transform(Expansion):
@@ -171,6 +185,3 @@ def _whole_spectrum(e: _Transform, half: SSAValue, n: int) -> SSAValue:
     conjugate = e.emit("complex", parts, mirrored.type)
     back = e.emit("reverse", [conjugate], mirrored.type, dimensions=int_array([len(outer)]))
     return e.emit("concatenate", [half, back], e.type([*outer, n]), dimension=IntegerAttr(len(outer), i64))
-
-
-EXPANSIONS: dict[str, Callable[[Operation], None]] = {"stablehlo.fft": _fft}

@@ -1,30 +1,50 @@
-"""Expansions of ops that read or write at run-time indices into `hlo.read_at` and `hlo.write_at`.
+"""Pass expand-indexed: ops that read or write at run-time indices become `hlo.read_at` and `hlo.write_at`.
 
 dynamic_slice %x, %i, %j    ⟶    hlo.read_at %x, %i, %j    {map = (d0, d1) -> (d0, d1), an index for each dimension}
 real_dynamic_slice %x, %s   ⟶    hlo.read_at %x, %s, %s    {map = (d0, d1) -> (d0 * 2, d1), where the strides are known}
 gather %x, %s               ⟶    hlo.read_at %x, %s, %s    {an index for each entry of start_index_map}
 scatter %x, %s, %u          ⟶    hlo.write_at %x, %u, %s, %s    {an index for each entry of scatter_dims_to_operand_dims}
 
-dynamic_update_slice stays what it is, see ready_update; a scatter may have become one, see expand_one_window.
+dynamic_update_slice stays what it is, see ready-updates; a scatter may have become one, see expand-one-window.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from hlo2tx8.builders.expansion import Expansion, int_array
+from hlo2tx8.builders.rewrite_named import rewrite_named
 from hlo2tx8.dialects.hlo_indexed import ReadAtOp, WriteAtOp, place_properties
-from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.ops.gather import gather_place, torch_index_select_place
 from hlo2tx8.hlo.ops.indexed import Place
 from hlo2tx8.hlo.ops.scatter import scatter_place
 from hlo2tx8.indexing import Const, Dim, IndexingMap
 from hlo2tx8.passes.expand_one_window import replaces
-from hlo2tx8.passes.ready_update import ready_update
+
+
+@dataclass(frozen=True)
+class ExpandIndexedPass(ModulePass):
+    """Rewrites gathers, scatters and dynamic slices; see the module docstring."""
+
+    name = "expand-indexed"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrites = {
+            "stablehlo.dynamic_slice": _dynamic_slice,
+            "stablehlo.real_dynamic_slice": _real_dynamic_slice,
+            "stablehlo.gather": _gather,
+            "stablehlo.torch_index_select": _gather,
+            "stablehlo.scatter": _scatter,
+        }
+        rewrite_named(op, rewrites)
 
 
 def _dynamic_slice(op: Operation) -> None:
@@ -111,13 +131,3 @@ def _write(
     regions = [op.detach_region(0)] if op.regions and not replaces(op) else []
     new = WriteAtOp([*inputs, *updates, *indices], list(op.result_types), properties, regions)
     e.replace(*e.insert(new).results)
-
-
-EXPANSIONS: dict[str, Callable[[Operation], None]] = {
-    "stablehlo.dynamic_slice": _dynamic_slice,
-    "stablehlo.dynamic_update_slice": ready_update,
-    "stablehlo.real_dynamic_slice": _real_dynamic_slice,
-    "stablehlo.gather": _gather,
-    "stablehlo.torch_index_select": _gather,
-    "stablehlo.scatter": _scatter,
-}

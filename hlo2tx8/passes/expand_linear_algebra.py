@@ -1,4 +1,6 @@
-"""cholesky and triangular_solve as counted loops over columns or rows, for all matrices of a batch at once.
+"""Pass expand-linear-algebra: cholesky and triangular_solve become loops over columns and rows.
+
+All matrices of a batch go at once.
 
 cholesky            L = 0;  for j:  v = A[:, j] - L L[j, :]*;  L[:, j] = v / sqrt(v[j]) from row j on;  all NaN if L[n-1, n-1] is
 triangular_solve    X = 0;  for i:  X[i, :] = (B[i, :] - M[i, :] X) / D[i], M the triangle without its diagonal D
@@ -7,19 +9,33 @@ The upper factor is that of the adjoint; x op(a) = b is solved as op(a)ᵀ xᵀ 
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, TensorType, i1, i32, i64
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TensorType, i1, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
 
+from hlo2tx8.builders.expansion import Expansion, dot_numbers, int_array
+from hlo2tx8.builders.rewrite_named import rewrite_named
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.layout import as_tensor
-from hlo2tx8.hlo.expansion import Expansion, dot_numbers, int_array
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.precision import HIGHEST
 from hlo2tx8.hlo.types import element_type, is_complex
 
 INDEX: TensorType[Attribute] = TensorType(i32, [])
+
+
+@dataclass(frozen=True)
+class ExpandLinearAlgebraPass(ModulePass):
+    """Rewrites factorisations and solves; see the module docstring."""
+
+    name = "expand-linear-algebra"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrite_named(op, {"stablehlo.cholesky": _cholesky, "stablehlo.triangular_solve": _triangular_solve})
 
 
 class _Matrices(Expansion):
@@ -172,9 +188,3 @@ def _triangular_solve(op: Operation) -> None:
 
     solved = m.loop(n, m.splat(0, as_tensor(b.type)), row)
     m.replace(solved if left else m.transposed(solved))
-
-
-EXPANSIONS: dict[str, Callable[[Operation], None]] = {
-    "stablehlo.cholesky": _cholesky,
-    "stablehlo.triangular_solve": _triangular_solve,
-}

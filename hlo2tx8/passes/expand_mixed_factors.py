@@ -1,4 +1,6 @@
-"""Dots of operands of two types, computed in one type that has all values of both and that the matrix engine multiplies.
+"""Pass expand-mixed-factors: a product of two types becomes one of one type.
+
+That type holds all values of both, and the matrix engine multiplies it.
 
 dot_general bf16, i4 -> bf16       ⟶    dot_general bf16, bf16 -> bf16
 dot_general f16, bf16 -> f32       ⟶    dot_general f32, f32 -> f32, which one pass of TF32 multiplies exactly
@@ -6,13 +8,16 @@ convolution i8, i8 -> f32          ⟶    convolution bf16, bf16 -> f32
 dot_general i16, i16 -> f32        ⟶    dot_general f32, f32 -> f32 at HIGHEST
 """
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
+from xdsl.context import Context
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, ModuleOp
 from xdsl.ir import Attribute, Operation
+from xdsl.passes import ModulePass
 
+from hlo2tx8.builders.expansion import Expansion
+from hlo2tx8.builders.rewrite_named import rewrite_named
 from hlo2tx8.dialects.layout import as_tensor
-from hlo2tx8.hlo.expansion import Expansion
 from hlo2tx8.hlo.precision import DEFAULT, HIGHEST
 from hlo2tx8.hlo.types import holds_all, is_float, numpy_dtype, significant_bits
 
@@ -20,6 +25,16 @@ FACTORS: tuple[Attribute, ...] = (BFloat16Type(), Float16Type(), Float32Type())
 """What the engine multiplies, the smallest first."""
 TF32_BITS = 11
 """Of the significand, with the one that is not stored."""
+
+
+@dataclass(frozen=True)
+class ExpandMixedFactorsPass(ModulePass):
+    """Rewrites dots and convolutions; see the module docstring."""
+
+    name = "expand-mixed-factors"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrite_named(op, dict.fromkeys(("stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution"), _mixed))
 
 
 def common_factor(left: Attribute, right: Attribute, result: Attribute) -> Attribute | None:
@@ -45,6 +60,3 @@ def _mixed(op: Operation) -> None:
         properties["precision_config"] = DEFAULT if fits else HIGHEST
     kept = op.name.removeprefix("stablehlo.")
     e.replace(e.emit(kept, [e.converted(value, factor) for value in op.operands], op.results[0].type, **properties))
-
-
-EXPANSIONS: dict[str, Callable[[Operation], None]] = {f"stablehlo.{name}": _mixed for name in ("dot", "dot_general", "convolution")}

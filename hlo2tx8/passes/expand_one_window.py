@@ -1,4 +1,4 @@
-"""A scatter of a single window that replaces what is there, as an update in place.
+"""Pass expand-one-window: a scatter of a single window that replaces what is there becomes an update in place.
 
     scatter %x, %i, %u    ⟶    %v = select (0 <= %i and %i <= room), %u, (dynamic_slice %x, %i)
                                dynamic_update_slice %x, %v, %i
@@ -6,17 +6,31 @@
 Both read and write where the window lies inside, at the nearest place; if that is another one, what is there stays.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import NoneAttr, StringAttr, TensorType, i1
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, NoneAttr, StringAttr, TensorType, i1
 from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
 
+from hlo2tx8.builders.expansion import Expansion, int_array
+from hlo2tx8.builders.rewrite_named import rewrite_named
 from hlo2tx8.dialects.layout import as_tensor
-from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.ops.scatter import scatter_place
+
+
+@dataclass(frozen=True)
+class ExpandOneWindowPass(ModulePass):
+    """Rewrites such scatters; see the module docstring."""
+
+    name = "expand-one-window"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrite_named(op, {"stablehlo.scatter": _update_in_place})
 
 
 def replaces(op: Operation) -> bool:
@@ -75,6 +89,3 @@ def _is_inside(e: Expansion, starts: Sequence[SSAValue], rooms: Sequence[int]) -
     for other in found[1:]:
         inside = e.emit("and", [inside, other], type_)
     return inside
-
-
-EXPANSIONS: dict[str, Callable[[Operation], None]] = {"stablehlo.scatter": _update_in_place}

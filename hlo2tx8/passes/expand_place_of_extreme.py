@@ -1,4 +1,4 @@
-"""argmax and argmin of which only the index is read, as two reductions for the vector engine.
+"""Pass expand-place-of-extreme: argmax and argmin of which nobody reads the value become two reductions of the vector engine.
 
     %v, %i = reduce %x, iota with the combiner of argmax    ⟶    %m = reduce maximum %x
                                                                  %i = reduce minimum (select (%x == %m or %x is NaN), iota, inf)
@@ -8,28 +8,62 @@ has all up to 2^24.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, TensorType, f32, i1, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TensorType, f32, i1, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from hlo2tx8.builders.body_builder import BodyBuilder
+from hlo2tx8.builders.expansion import Expansion, int_array
+from hlo2tx8.builders.rewrite_named import rewrite_named
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.dialects.layout import as_tensor
+from hlo2tx8.hlo.combiner import does, extreme
 from hlo2tx8.hlo.constants import scalar_of
-from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.types import is_float
-from hlo2tx8.passes.body_builder import BodyBuilder
 
 MOST_NUMBERS = 1 << 24
 
 
-def find_place(op: Operation, direction: str) -> bool:
-    """Replace a reduce to the GT or LT value and its index by two reductions; returns False, with nothing changed, if the value is
-    read too.
-    """
+@dataclass(frozen=True)
+class ExpandPlaceOfExtremePass(ModulePass):
+    """Rewrites reduces with the combiner of argmax or argmin; see the module docstring."""
+
+    name = "expand-place-of-extreme"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrite_named(op, {"stablehlo.reduce": _expand})
+
+
+def _expand(op: Operation) -> None:
+    body = op.regions[0].block
+    if len(body.args) != 4 or not starts_at_a_number(op):
+        return
+    for direction in ("GT", "LT"):
+        if computes_extreme(body, direction) and _find_place(op, direction):
+            return
+
+
+def starts_at_a_number(op: Operation) -> bool:
+    """True if the value that a reduce of pairs starts from is a constant without NaN."""
+    start = op.operands[2].owner
+    literal = start.properties.get("value") if isinstance(start, Operation) else None
+    return isinstance(literal, LiteralAttr) and bool(np.all(literal.array == literal.array))
+
+
+def computes_extreme(body: Block, direction: str) -> bool:
+    """True if a combiner gives the larger (GT) or smaller (LT) value and its index, whichever of two NaNs it takes."""
+    return any(does(body, extreme(direction, is_first=is_first)) for is_first in (False, True))
+
+
+def _find_place(op: Operation, direction: str) -> bool:
+    """Replace a reduce to the GT or LT value and its index by two reductions; False, with nothing changed, if they do not do."""
     source = op.operands[0]
     shape, dimensions = tensor_like(source.type).shape, [int(dim) for dim in attributes_of(op)["dimensions"]]
     if op.results[0].first_use is not None or len(dimensions) != 1 or not 0 < shape[dimensions[0]] <= MOST_NUMBERS:

@@ -1,4 +1,6 @@
-"""rng_bit_generator as XLA defines it: numbered blocks through the Threefry-2x32 or Philox-4x32 cipher; rng by such bits.
+"""Pass expand-random: random bits and numbers become integer arithmetic on the numbers of the elements.
+
+rng_bit_generator is numbered blocks through the Threefry-2x32 or Philox-4x32 cipher, as XLA defines them; rng is made of such bits.
 
 THREE_FRY          block i = cipher(key, counter + i) gives two words: neighbours along the first even dimension, or the halves of
                    an element of 64 bits
@@ -8,20 +10,24 @@ The state is [key, counter] in 64-bit words, for Philox with three of them [key,
 state: each op of a program draws from a stream of its own, the same in every run and every turn of a loop.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, Signedness, TensorType, f32, i64
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp, Signedness, TensorType, f32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
 
+from hlo2tx8.builders.expansion import Expansion, int_array
+from hlo2tx8.builders.formula import Term
+from hlo2tx8.builders.rewrite_named import rewrite_named
 from hlo2tx8.dialects.hlo import LiteralAttr, origin
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.errors import CompileError
-from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.types import bit_width, is_float, is_unsigned, mantissa_bits, numpy_dtype
-from hlo2tx8.passes.formula import Term
 
 Shape = Sequence[int]
 
@@ -31,6 +37,16 @@ PHILOX_FACTORS = (0xD2511F53, 0xCD9E8D57)
 STATE_WORDS = {"THREE_FRY": (2,), "PHILOX": (2, 3), "DEFAULT": (2, 3)}
 """Sizes of a state."""
 PHILOX_STEPS = (0x9E3779B9, 0xBB67AE85)
+
+
+@dataclass(frozen=True)
+class ExpandRandomPass(ModulePass):
+    """Rewrites rng_bit_generator and rng; CompileError E1001 or E1002 for a type or state it has not. See the module docstring."""
+
+    name = "expand-random"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrite_named(op, {"stablehlo.rng_bit_generator": _rng_bit_generator, "stablehlo.rng": _rng})
 
 
 class _Bits(Expansion):
@@ -216,9 +232,3 @@ def _draw(e: _Bits, shape: Shape, width: int, stream: int) -> SSAValue:
     seed = LiteralAttr.from_array(np.array([before, stream << 32], np.uint64))
     state = e.emit("constant", [], TensorType(LONG, [2]), value=seed)
     return e.philox(state, shape, width)[0]
-
-
-EXPANSIONS: dict[str, Callable[[Operation], None]] = {
-    "stablehlo.rng_bit_generator": _rng_bit_generator,
-    "stablehlo.rng": _rng,
-}

@@ -1,38 +1,48 @@
-"""select_and_scatter as two reduces over views: which element each window selects, then the sum of what each element was selected
-for.
+"""Pass expand-select-and-scatter: select_and_scatter becomes two reduces over views.
+
+They say which element each window selects, then what was scattered to each element.
 
     pad of x, pad with -1 of the numbers of x's elements
     fusion { views [windows..., window...] of both; reduce: the number of the element selected, -1 for none }
     pads of the source and of those numbers: a window's element stands where it starts, holes between
     fusion { views [elements..., window...] of both; reduce: what belongs to this element, put through the combiner }
 
-The windows that contain an element meet it in the order of the source. For windows side by side see expand_select_apart.
+The windows that contain an element meet it in the order of the source. For windows side by side see expand-select-apart.
 """
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, TensorType, i1, i32, i64
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp, StringAttr, TensorType, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
 
+from hlo2tx8.builders.body_builder import BodyBuilder
+from hlo2tx8.builders.expansion import Expansion, int_array
+from hlo2tx8.builders.rewrite_named import rewrite_named
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import LiteralAttr
-from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.ops.window import Window
-from hlo2tx8.passes.body_builder import BodyBuilder
-from hlo2tx8.passes.expand_select_apart import has_windows_apart, select_apart
-from hlo2tx8.passes.expand_windows import pad_window, window_map
+from hlo2tx8.passes.windows.views import pad_window, window_map
 
 Dims = tuple[int, ...]
 INT32_MAX = 2**31 - 1
 
 
+@dataclass(frozen=True)
+class ExpandSelectAndScatterPass(ModulePass):
+    """Rewrites select_and_scatter; see the module docstring."""
+
+    name = "expand-select-and-scatter"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrite_named(op, {"stablehlo.select_and_scatter": _select_and_scatter})
+
+
 def _select_and_scatter(op: Operation) -> None:
-    if has_windows_apart(op):
-        select_apart(op)
-        return
     x, source, initial = op.operands
     e, window = Expansion(op), Window.of(attributes_of(op))
     shape, windows = tensor_like(x.type).shape, tensor_like(source.type).shape
@@ -112,6 +122,3 @@ def _numbers(e: Expansion, shape: Dims) -> SSAValue:
     type_ = _number_type(shape)
     flat = e.emit("iota", [], TensorType(type_, [prod(shape)]), iota_dimension=IntegerAttr(0, i64))
     return e.emit("reshape", [flat], TensorType(type_, shape))
-
-
-EXPANSIONS: dict[str, Callable[[Operation], None]] = {"stablehlo.select_and_scatter": _select_and_scatter}

@@ -1,4 +1,6 @@
-"""select_and_scatter with windows side by side that cover the operand: no element is in two windows, so that nothing is added.
+"""Pass expand-select-apart: select_and_scatter whose windows lie side by side and cover all becomes compares and selects.
+
+No element is in two windows, so nothing is added up.
 
     fusion { views of x, one per element of a window; compare and select one after the other: which element each window selects }
     fusion { select: the source where an element's place in its window is the selected one, else the initial value }
@@ -6,17 +8,21 @@
 Windows of few elements that one comparison selects from, combined by addition: the gradient of a pool.
 """
 
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import Float32Type, StringAttr, TensorType, i1
+from xdsl.context import Context
+from xdsl.dialects.builtin import Float32Type, ModuleOp, StringAttr, TensorType, i1
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
 
+from hlo2tx8.builders.expansion import Expansion, int_array
+from hlo2tx8.builders.rewrite_named import rewrite_named
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.hlo.accumulation import only_adds
-from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.ops.window import Window
 from hlo2tx8.indexing import Dim, IndexingMap
@@ -25,7 +31,17 @@ MOST_ELEMENTS = 16
 """Of a window: each is a comparison of its own."""
 
 
-def has_windows_apart(op: Operation) -> bool:
+@dataclass(frozen=True)
+class ExpandSelectApartPass(ModulePass):
+    """Rewrites such a select_and_scatter; see the module docstring."""
+
+    name = "expand-select-apart"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrite_named(op, {"stablehlo.select_and_scatter": _select_apart})
+
+
+def _has_windows_apart(op: Operation) -> bool:
     """True for a select_and_scatter of that kind."""
     window, shape = Window.of(attributes_of(op)), tensor_like(op.operands[0].type).shape
     windows = tensor_like(op.operands[1].type).shape
@@ -46,8 +62,10 @@ def _comparison(op: Operation) -> Operation | None:
     return first if tuple(first.operands) == tuple(block.args) and last.operands[0] is first.results[0] else None
 
 
-def select_apart(op: Operation) -> None:
-    """Replace the op by two fusions."""
+def _select_apart(op: Operation) -> None:
+    """Replace the op by two fusions if it is of that kind."""
+    if not _has_windows_apart(op):
+        return
     x, source, initial = op.operands
     e, window = Expansion(op), Window.of(attributes_of(op))
     windows = tensor_like(source.type).shape

@@ -1,4 +1,4 @@
-"""sort as a sorting network of compare-and-exchange steps, which are the same for all rows.
+"""Pass expand-sort: sort becomes a network of compare-and-exchange steps, which are the same for all rows.
 
     [before, N, after], N the power of two that holds the dimension
     for blocks of 2, 4, ... N:   fusion { the k-th element of a block with the k-th from its end }
@@ -16,26 +16,40 @@ everything.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, TensorType, i1, i32, i64
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TensorType, i1, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
 
+from hlo2tx8.builders.expansion import Expansion, int_array
+from hlo2tx8.builders.formula import Term
+from hlo2tx8.builders.lift_body import is_liftable, lift_body
+from hlo2tx8.builders.rewrite_named import rewrite_named
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo_indexed import ReadAtOp, place_properties
-from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.indexing import Const, Dim, IndexingMap
-from hlo2tx8.passes.formula import Term
-from hlo2tx8.passes.lift_map import is_liftable, lift_body
-from hlo2tx8.passes.sort_key import SortKey, sort_key
+from hlo2tx8.passes.sorting.sort_key import SortKey, sort_key
 
 Shape = tuple[int, ...]
 
 MOST_READ_BYTES = 1 << 20
 """Of an operand that is read at the numbers, by the kernel core, from a copy in every scratchpad."""
 LARGEST = (1 << 63) - 1
+
+
+@dataclass(frozen=True)
+class ExpandSortPass(ModulePass):
+    """Rewrites sorts; see the module docstring."""
+
+    name = "expand-sort"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrite_named(op, {"stablehlo.sort": _sort})
 
 
 def _sort(op: Operation) -> None:
@@ -183,5 +197,3 @@ class _Step:
 
 Exchange: TypeAlias = Callable[[_Step, Sequence[SSAValue], Sequence[SSAValue]], SSAValue]
 """Of a step's own values and their partners: do they change places?"""
-
-EXPANSIONS: dict[str, Callable[[Operation], None]] = {"stablehlo.sort": _sort}

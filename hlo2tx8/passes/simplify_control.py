@@ -25,14 +25,14 @@ from xdsl.ir import Attribute, Block, Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from hlo2tx8.builders.expansion import Expansion
+from hlo2tx8.builders.lift_body import lift_map
 from hlo2tx8.dialects.hlo import decode_attributes, is_splat_literal, name_of, origin
 from hlo2tx8.dialects.layout import as_tensor, is_tensor
 from hlo2tx8.errors import CompileError
-from hlo2tx8.hlo.expansion import Expansion
 from hlo2tx8.hlo.ops.control import SINGLE_DEVICE_IDENTITIES
 from hlo2tx8.hlo.regions import CONTROL, inline_region
-from hlo2tx8.passes.lift_map import lift_map
-from hlo2tx8.passes.simplify_loop import simplify_loop
+from hlo2tx8.passes.rules.loops import simplify_loop
 
 SINKS = ("dce_sink",)
 """Targets of custom calls that only keep what they read."""

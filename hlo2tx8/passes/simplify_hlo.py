@@ -10,7 +10,7 @@
     exponential 2.0                                   ⟶    a constant
     two equal ops, one nobody reads                   ⟶    one, none
 
-What an op becomes is said in `rules_of_shapes`, `rules_of_values` and `fold_constants`. Tensors with layouts of their own and
+What an op becomes is said in `rules.shapes`, `rules.arithmetic` and `rules.fold_constants`. Tensors with layouts of their own and
 the bodies of fusions are left as they are.
 """
 
@@ -27,10 +27,10 @@ from xdsl.rewriter import Rewriter
 from hlo2tx8.hlo.lookup import has_spec, spec_of
 from hlo2tx8.hlo.regions import CONTROL
 from hlo2tx8.hlo.spec import Kind
-from hlo2tx8.passes.fold_constants import fold_constants
-from hlo2tx8.passes.rules_of_shapes import RULES as OF_SHAPES
-from hlo2tx8.passes.rules_of_shapes import sink_broadcast
-from hlo2tx8.passes.rules_of_values import RULES as OF_VALUES
+from hlo2tx8.passes.rules.arithmetic import RULES as OF_VALUES
+from hlo2tx8.passes.rules.fold_constants import fold_constants
+from hlo2tx8.passes.rules.shapes import RULES as OF_SHAPES
+from hlo2tx8.passes.rules.shapes import sink_broadcast
 
 Rule = Callable[[Operation], SSAValue | None]
 MOST_WALKS = 4

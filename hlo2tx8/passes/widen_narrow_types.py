@@ -16,14 +16,14 @@ from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType, ModuleO
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from hlo2tx8.builders.expansion import Expansion
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.dialects.layout import as_tensor, is_tensor
-from hlo2tx8.hlo.expansion import Expansion
 from hlo2tx8.hlo.lookup import has_spec, spec_of
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.hlo.types import bit_width, integer_limits, is_float, is_narrow_element, is_unsigned, numpy_dtype
-from hlo2tx8.passes.narrow_floats import float_to_single, from_bits, single_to_float, to_bits
+from hlo2tx8.passes.formats.narrow_floats import float_to_single, from_bits, single_to_float, to_bits
 
 _OWN = ("hlo.to_bits", "hlo.from_bits", "stablehlo.select")
 _ON_BITS = tuple(f"stablehlo.{name}" for name in ("shift_right_logical", "popcnt", "count_leading_zeros"))

@@ -13,6 +13,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "notes", "options", "indexing", "device"),
     ("dialects",),
     ("hlo",),
+    ("builders",),
     ("frontend", "partitioner", "interpreter"),
     ("schedule",),
     ("passes", "fusion"),

@@ -39,3 +39,13 @@ def test_levels_only_go_down():
     levels = [stage.after for stage in PIPELINE]
     assert levels == sorted(levels)
     assert set(ALLOWED) == set(Level)
+
+
+def test_room_of_passes_holds_one_pass_a_file():
+    """Packages beside them hold what several passes share, and no pass."""
+    room = ROOT / "hlo2tx8" / "passes"
+    for file in sorted(room.rglob("*.py")):
+        classes = [node for node in ast.parse(file.read_text()).body if isinstance(node, ast.ClassDef)]
+        bases = [ast.unparse(base) for node in classes for base in node.bases]
+        expected = 1 if file.parent == room and file.name != "__init__.py" else 0
+        assert bases.count("ModulePass") == expected, file

@@ -11,8 +11,8 @@ from hlo2tx8.frontend import load
 from hlo2tx8.hlo import evaluate
 from hlo2tx8.hlo.trip_count import trip_count
 from hlo2tx8.passes.inline_calls import InlineCallsPass
+from hlo2tx8.passes.rules.loops import TRIP_COUNT
 from hlo2tx8.passes.simplify_control import SimplifyControlPass
-from hlo2tx8.passes.simplify_loop import TRIP_COUNT
 
 X = np.arange(6, dtype=np.int32).reshape(2, 3)
 

@@ -1,60 +1,40 @@
-"""Convolutions with one group per channel, with the channels as the innermost dimension.
+"""Pass expand-channel-gradient: the gradient by the kernel of a convolution with a group for each channel becomes a sum.
 
-convolution [b, f, 0, 1], a group per channel     ⟶    transpose; convolution [b, 0, 1, f]; transpose
-its gradient by the kernel, a batch group each    ⟶    fusion { views [result..., batch, window..., channels]; multiply; sum }
+    convolution, a batch group each    ⟶    fusion { views [result..., batch, window..., channels]; multiply; sum }
 
-The matrix engine takes a vector of channels at once in the one; in the other each channel would be a product of its own, of which
-the engine computes one element in the time of thousands.
+As products each channel would be one of its own, of which the matrix engine computes one element in the time of thousands.
 """
 
-from math import prod
+from dataclasses import dataclass
 
-from xdsl.dialects.builtin import Float32Type, TensorType
+from xdsl.context import Context
+from xdsl.dialects.builtin import Float32Type, ModuleOp, TensorType
 from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
 
+from hlo2tx8.builders.body_builder import BodyBuilder
+from hlo2tx8.builders.expansion import Expansion, int_array
+from hlo2tx8.builders.rewrite_named import rewrite_named
 from hlo2tx8.dialects import stablehlo
-from hlo2tx8.dialects.hlo import StructAttr, minor_to_major
 from hlo2tx8.dialects.layout import as_tensor
-from hlo2tx8.dialects.struct_text import parse_struct
-from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.ops.convolution import ConvNumbers, numbers_of, reversal, window_of
 from hlo2tx8.hlo.types import is_float
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap
-from hlo2tx8.passes.body_builder import BodyBuilder
-
-LEAST_CHANNELS = 16
-"""With fewer, moving them costs more than it saves."""
-LEAST_ELEMENTS = 4096
-"""Of the image; smaller ones take no time either way."""
+from hlo2tx8.passes.windows.channels import LEAST_CHANNELS, innermost
 
 
-def channels_last(op: Operation) -> Operation | None:
-    """The convolution, with one group per channel, of the image with its channels transposed to be innermost; None if they already
-    are.
-    """
-    attributes, (lhs, rhs), result = attributes_of(op), op.operands[:2], op.results[0]
-    n, groups = numbers_of(attributes), int(attributes["feature_group_count"])
-    shape, kernel = tensor_like(lhs.type).shape, tensor_like(rhs.type).shape
-    if groups < LEAST_CHANNELS or kernel[n.kernel_input_feature_dimension] != 1 or prod(shape) < LEAST_ELEMENTS:
-        return None
-    if _innermost(lhs) == n.input_feature_dimension and _innermost(result) == n.output_feature_dimension:
-        return None
-    e, rank = Expansion(op), len(shape)
-    image = e.transpose(lhs, [n.input_batch_dimension, *n.input_spatial_dimensions, n.input_feature_dimension])
-    weights = [*n.kernel_spatial_dimensions, n.kernel_input_feature_dimension, n.kernel_output_feature_dimension]
-    order = [n.output_batch_dimension, *n.output_spatial_dimensions, n.output_feature_dimension]
-    sizes = tensor_like(result.type).shape
-    spatial = ", ".join(map(str, range(rank - 2)))
-    numbers = StructAttr(parse_struct(f"#stablehlo.conv<[b, {spatial}, f]x[{spatial}, i, o]->[b, {spatial}, f]>"))
-    properties = {**op.properties, "dimension_numbers": numbers}
-    found = e.emit("convolution", [image, e.transpose(rhs, weights)], e.like(result, [sizes[d] for d in order]), **properties)
-    e.replace(e.transpose(found, [order.index(d) for d in range(rank)]))
-    assert isinstance(found.owner, Operation)
-    return found.owner
+@dataclass(frozen=True)
+class ExpandChannelGradientPass(ModulePass):
+    """Rewrites such gradients; see the module docstring."""
+
+    name = "expand-channel-gradient"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrite_named(op, {"stablehlo.convolution": _sum_by_channel})
 
 
-def is_channel_gradient(op: Operation) -> bool:
+def _is_channel_gradient(op: Operation) -> bool:
     """True for a convolution with many batch groups of one image and one output feature each."""
     attributes, (lhs, rhs) = attributes_of(op), op.operands[:2]
     n, groups = numbers_of(attributes), int(attributes["batch_group_count"])
@@ -63,8 +43,10 @@ def is_channel_gradient(op: Operation) -> bool:
     return own and groups >= LEAST_CHANNELS and counts == (groups, groups) and 0 not in tensor_like(op.results[0].type).shape
 
 
-def sum_by_channel(op: Operation) -> None:
+def _sum_by_channel(op: Operation) -> None:
     """[result..., channels] = sum over batch and window of image * kernel, in f32 unless they are wider."""
+    if not _is_channel_gradient(op):
+        return
     e, attributes, (lhs, rhs), result = Expansion(op), attributes_of(op), op.operands[:2], op.results[0]
     n: ConvNumbers = numbers_of(attributes)
     kernel, shape = tensor_like(rhs.type).shape, tensor_like(result.type).shape
@@ -103,12 +85,7 @@ def sum_by_channel(op: Operation) -> None:
     e.replace(e.fuse_since(before, [e.emit("reshape", [total], e.like(result, shape))])[0])
 
 
-def _innermost(value: SSAValue) -> int:
-    """The dimension whose elements are next to each other."""
-    return minor_to_major(as_tensor(value.type))[0]
-
-
 def _order_with_inner(value: SSAValue, dim: int) -> list[int]:
     """The dimensions of an array whose elements along `dim` are next to each other."""
     rank = len(as_tensor(value.type).get_shape())
-    return list(range(rank)) if _innermost(value) == dim else [*(d for d in range(rank) if d != dim), dim]
+    return list(range(rank)) if innermost(value) == dim else [*(d for d in range(rank) if d != dim), dim]

@@ -1,4 +1,4 @@
-"""argmax and argmin: reduces over (value, index) pairs to an extreme value and the first index that has it.
+"""Pass expand-arg-extreme: argmax and argmin become reduces whose result is the same in any order.
 
     jax:    left if left > right or left is NaN; else right. The index is left's then, or if both are equal the smaller one
     here:   the smaller one among NaNs, too
@@ -10,56 +10,50 @@ reductions, see `expand_place_of_extreme`.
 What a combiner computes is found out by trying it on all ways in which two pairs may compare: it may do nothing but compare.
 """
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region
+from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from hlo2tx8.dialects.hlo import LiteralAttr
+from hlo2tx8.builders.body_builder import BodyBuilder
+from hlo2tx8.builders.rewrite_named import rewrite_named
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.combiner import does, extreme
 from hlo2tx8.hlo.lookup import tensor_like
 from hlo2tx8.hlo.types import is_float
-from hlo2tx8.passes.body_builder import BodyBuilder
-from hlo2tx8.passes.expand_place_of_extreme import find_place
+from hlo2tx8.passes.expand_place_of_extreme import computes_extreme, starts_at_a_number
 
 Array = npt.NDArray[Any]
 
 
+@dataclass(frozen=True)
+class ExpandArgExtremePass(ModulePass):
+    """Rewrites reduces with the combiner of argmax or argmin; see the module docstring."""
 
+    name = "expand-arg-extreme"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrite_named(op, {"stablehlo.reduce": _expand})
 
 
 def _expand(op: Operation) -> None:
     """Puts a combiner that gives the same in any order for one that does so in the order of the indices."""
     body = op.regions[0].block
-    if len(body.args) != 4 or not _starts_at_a_number(op):
+    if len(body.args) != 4 or not starts_at_a_number(op):
         return
     for direction in ("GT", "LT"):
-        is_ready = does(body, extreme(direction, is_first=False))
-        if not is_ready and not does(body, extreme(direction, is_first=True)):
+        if does(body, extreme(direction, is_first=False)) or not computes_extreme(body, direction):
             continue
-        if find_place(op, direction):
-            return
-        if not is_ready:
-            region = _combiner(direction, body)
-            new = type(op).create(
-                operands=op.operands, result_types=op.result_types, properties=dict(op.properties), regions=[region]
-            )
-            new.attributes |= op.attributes
-            Rewriter.replace_op(op, new)
-            return
-
-
-def _starts_at_a_number(op: Operation) -> bool:
-    """Is the value that the reduce starts from known, and no NaN?"""
-    start = op.operands[2].owner
-    literal = start.properties.get("value") if isinstance(start, Operation) else None
-    return isinstance(literal, LiteralAttr) and bool(np.all(literal.array == literal.array))
-
-
+        region = _combiner(direction, body)
+        new = type(op).create(operands=op.operands, result_types=op.result_types, properties=dict(op.properties), regions=[region])
+        new.attributes |= op.attributes
+        Rewriter.replace_op(op, new)
+        return
 
 
 def _combiner(direction: str, body: Block) -> Region:
@@ -80,14 +74,3 @@ def _combiner(direction: str, body: Block) -> Region:
         builder.emit("select", [last, left, right], left.type),
         builder.emit("select", [keeps, left_index, right_index], left_index.type),
     )
-
-
-
-
-
-
-
-
-
-
-EXPANSIONS: dict[str, Callable[[Operation], None]] = {"stablehlo.reduce": _expand}

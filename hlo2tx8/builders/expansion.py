@@ -17,9 +17,6 @@ from hlo2tx8.dialects.struct_text import parse_struct
 from hlo2tx8.hlo.types import numpy_dtype
 from hlo2tx8.indexing import IndexingMap
 
-SIGNATURE = "hlo.signature"
-"""Attribute of @main: the type it had before the arrays it takes and gives were taken apart."""
-
 
 def int_array(values: Sequence[int]) -> DenseArrayBase[IntegerType]:
     """Integers as an attribute of HLO ops."""

@@ -10,11 +10,11 @@ import ml_dtypes
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
+from hlo2tx8.builders.expansion import Expansion
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.constants import scalar_of
-from hlo2tx8.hlo.expansion import Expansion
 from hlo2tx8.hlo.types import holds_all, is_complex, is_float, numpy_dtype
-from hlo2tx8.passes.fold_constants import splat
+from hlo2tx8.passes.rules.fold_constants import splat
 
 Rule = Callable[[Operation], SSAValue | None]
 

@@ -16,16 +16,17 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
+from hlo2tx8.builders.expansion import Expansion, int_array
+from hlo2tx8.builders.formula import Pred, Term
 from hlo2tx8.dialects.hlo import LayoutAttr, LiteralAttr, origin
 from hlo2tx8.dialects.layout import as_tensor, is_tensor, minor_to_major
 from hlo2tx8.errors import CompileError
 from hlo2tx8.hlo.accumulation import only_adds
-from hlo2tx8.hlo.expansion import SIGNATURE, Expansion, int_array
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.regions import terminator_of
+from hlo2tx8.hlo.signature import SIGNATURE
 from hlo2tx8.hlo.spec import Array
-from hlo2tx8.passes.complex_functions import BINARY, UNARY, Parts, absolute
-from hlo2tx8.passes.formula import Pred, Term
+from hlo2tx8.passes.complex.functions import BINARY, UNARY, Parts, absolute
 
 Value: TypeAlias = SSAValue | Parts
 

@@ -6,10 +6,10 @@ import numpy as np
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
+from hlo2tx8.builders.expansion import Expansion, int_array
 from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.constants import scalar_of
-from hlo2tx8.hlo.expansion import Expansion, int_array
 from hlo2tx8.hlo.lookup import attributes_of, spec_of, tensor_like
 from hlo2tx8.hlo.spec import Array, Kind, TensorLike
 
@@ -46,8 +46,6 @@ def _is_constant(value: SSAValue) -> bool:
     """Is it made by a constant, or is a broadcast?"""
     owner = value.owner
     return isinstance(owner, Operation) and owner.name in ("stablehlo.constant", "stablehlo.broadcast_in_dim")
-
-
 
 
 def splat(op: Operation, element: Array) -> SSAValue:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import IntegerAttr, TensorType, f32, i32, i64
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
+from hlo2tx8.builders.expansion import Expansion
+from hlo2tx8.builders.formula import Term
+from hlo2tx8.builders.lift_body import lift_body
 from hlo2tx8.dialects.stablehlo import ReturnOp
-from hlo2tx8.hlo.expansion import Expansion
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.types import DType, bit_width, is_float, is_integer, is_unsigned
-from hlo2tx8.passes.formula import Term
-from hlo2tx8.passes.lift_map import lift_body
 
 KEY_BITS = 32
 

@@ -8,10 +8,10 @@ import numpy as np
 from xdsl.dialects.builtin import StringAttr, TensorType, i1
 from xdsl.ir import Attribute, SSAValue
 
+from hlo2tx8.builders.expansion import Expansion
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.dialects.layout import as_tensor
-from hlo2tx8.hlo.expansion import Expansion
 from hlo2tx8.hlo.types import numpy_dtype
 
 Operand: TypeAlias = Union["Term", float]

@@ -1,4 +1,4 @@
-"""Prepares a dynamic_update_slice for the program, which writes bytes into the tensor in place.
+"""Pass ready-updates: a dynamic_update_slice is prepared for the program, which writes bytes into the tensor in place.
 
 dynamic_update_slice %x, %u, %i, %j    ⟶    %v = hlo.copy %u                          in the layout of %x
                                             %k = convert (minimum %j, room)           where %j is a ui64
@@ -6,14 +6,29 @@ dynamic_update_slice %x, %u, %i, %j    ⟶    %v = hlo.copy %u                  
                                             hlo.copy %r                               in the layout that was asked for
 """
 
-from xdsl.dialects.builtin import TensorType, i64
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, TensorType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from hlo2tx8.builders.expansion import Expansion
+from hlo2tx8.builders.rewrite_named import rewrite_named
 from hlo2tx8.dialects.hlo import CopyOp
 from hlo2tx8.dialects.layout import as_tensor, minor_to_major
-from hlo2tx8.hlo.expansion import Expansion
 from hlo2tx8.hlo.types import numpy_dtype
+
+
+@dataclass(frozen=True)
+class ReadyUpdatesPass(ModulePass):
+    """Changes dynamic_update_slice ops in place; see the module docstring."""
+
+    name = "ready-updates"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrite_named(op, {"stablehlo.dynamic_update_slice": ready_update})
 
 
 def ready_update(op: Operation) -> None:

@@ -15,9 +15,9 @@ import numpy as np
 from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType, Signedness, StringAttr, TensorType, i1
 from xdsl.ir import Attribute, SSAValue
 
+from hlo2tx8.builders.expansion import Expansion
 from hlo2tx8.dialects.hlo import FromBitsOp, LiteralAttr, ToBitsOp
 from hlo2tx8.dialects.layout import as_tensor
-from hlo2tx8.hlo.expansion import Expansion
 from hlo2tx8.hlo.types import DType, bit_width, numpy_dtype
 
 

@@ -10,7 +10,7 @@ What overflows only on the way is scaled; infinities and zeros give what C99 say
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from hlo2tx8.passes.formula import Pred, Term
+from hlo2tx8.builders.formula import Pred, Term
 
 INFINITY = float("inf")
 

@@ -6,11 +6,11 @@ from typing import cast
 from xdsl.dialects.builtin import ArrayAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from hlo2tx8.builders.expansion import Expansion, dot_numbers, int_array
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.constants import scalar_of
-from hlo2tx8.hlo.expansion import Expansion, dot_numbers, int_array
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.dot import numbers_of
 

@@ -1,0 +1,37 @@
+"""The worklist that passes over single ops share: find the ops of some names, then rewrite each of them once.
+
+A pass that has nothing to do costs one walk over the names of a module's ops. Ops that a rewrite puts in are for later passes.
+"""
+
+from collections.abc import Callable, Container, Mapping
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, Region
+
+Rewrite: TypeAlias = Callable[[Operation], object]
+"""Replaces an op, or leaves it as it is; what it returns is not looked at."""
+
+
+def rewrite_named(module: ModuleOp, rewrites: Mapping[str, Rewrite]) -> None:
+    """Call the rewrite of its name for each op that the module holds now, an op before those in its regions."""
+    for op in ops_named(module, rewrites):
+        rewrites[op.name](op)
+
+
+def ops_named(module: ModuleOp, names: Container[str]) -> list[Operation]:
+    """The ops of these names in the order of the text, those in regions included."""
+    found: list[Operation] = []
+    _collect(module.body, names, found)
+    return found
+
+
+def _collect(region: Region, names: Container[str], found: list[Operation]) -> None:
+    for block in region.blocks:
+        op = block.first_op
+        while op is not None:
+            if op.name in names:
+                found.append(op)
+            for inner in op.regions:
+                _collect(inner, names, found)
+            op = op.next_op
