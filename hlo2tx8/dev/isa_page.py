@@ -10,8 +10,8 @@ from hlo2tx8.device.isa.base import constraints
 from hlo2tx8.device.isa.ct_move import CT_CONVERT_FORMATS, CtConvert
 from hlo2tx8.device.isa.forms import CT_FLOATS, KC_ALL, KC_FLOATS, KC_INTEGERS, KcGatherForm, KcScalar, KcScatterForm
 from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcExit, KcHalt, KcIf, KcLoop, KcWait
-from hlo2tx8.device.ne_cycles import ne_cycles_text
 from hlo2tx8.device.status import Status
+from hlo2tx8.device.timing.ne_cycles import ne_cycles_text
 
 WORDS = {
     Role.SPM_READ: "in",

@@ -9,7 +9,9 @@ import numpy as np
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.code import Code
 from hlo2tx8.device.decisions import Log
-from hlo2tx8.device.definition import execute
+from hlo2tx8.device.definition.execute import execute
+from hlo2tx8.device.definition.memory import DeviceMemory, Scratchpad
+from hlo2tx8.device.definition.tile_machine import TileMachine
 from hlo2tx8.device.faults import Fault, FaultKind, FaultPlace
 from hlo2tx8.device.isa.base import violation
 from hlo2tx8.device.isa.encoding import EncodingError, Operand, Record, Register, decode_records
@@ -25,10 +27,8 @@ from hlo2tx8.device.isa.kc_control import (
     KcLoop,
     KcWait,
 )
-from hlo2tx8.device.memory import DeviceMemory, Scratchpad
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.status import Status
-from hlo2tx8.device.tile_machine import TileMachine
 
 WORD = 1 << 64
 PROGRESS_SECONDS = 0.1
@@ -129,7 +129,7 @@ def run_strict(
     log: Log | None = None,
 ) -> None:
     """As `run`, as late as the machine may; `checks` faults on everything strict mode finds, without them it only is late."""
-    from hlo2tx8.device.strict import StrictSystem
+    from hlo2tx8.device.strict.system import StrictSystem
 
     records = decoded(program)
     run_on(StrictSystem(program, records, slots, chip, checks), records, progress, log)

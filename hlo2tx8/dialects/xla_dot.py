@@ -120,7 +120,7 @@ class DotForm(IRDLOperation):
 
 @irdl_op_definition
 class DotOp(DotForm):
-    """init + the sum over lanes of a row's element times a column's; lanes are taken in order, see `device/ne_rules.py`.
+    """init + the sum over lanes of a row's element times a column's; lanes are taken in order, see `device/definition/ne_rules.py`.
 
     Both regions get a lane of each dimension and yield an element; f32 elements count as `parts` says. What differs
     from one row to the next occurs in `row` only, what differs from one column to the next in `column` only.

@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 
-from hlo2tx8.device import ne_rules
+from hlo2tx8.device.definition import ne_rules
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.dialects.xla_dot import PASSES

@@ -11,8 +11,8 @@ from hlo2tx8.device.isa.base import instruction
 from hlo2tx8.device.isa.exactness import ALWAYS
 from hlo2tx8.device.isa.expressions import number
 from hlo2tx8.device.isa.forms import CtV
-from hlo2tx8.device.isa.header import functions_text
 from hlo2tx8.device.native import generate, loader
+from hlo2tx8.device.native.header import functions_text
 
 NATIVE = Path(loader.__file__).parent
 

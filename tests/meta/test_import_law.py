@@ -36,6 +36,19 @@ NARROWER: dict[str, tuple[str, ...]] = {
 }
 """Rooms that know less than what is below them: lowering sees loops and the machine, never HLO."""
 
+DEVICE_FLOORS: tuple[tuple[str, ...], ...] = (
+    ("chip", "faults", "formats", "decisions", "program", "host_memory", "approx"),
+    ("arithmetic", "layouts"),
+    ("isa",),
+    ("code", "status", "touches"),
+    ("definition", "native"),
+    ("strict", "timing"),
+    ("interpret",),
+    ("emulator",),
+    ("assembler",),
+)
+"""The same inside of `device`, from the ground up."""
+
 FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 VERSION = "hlo2tx8.__version__"
 """What any room may ask of the package itself."""
@@ -68,6 +81,17 @@ def room_of(file: Path) -> str:
 
 def test_every_room_has_a_floor():
     assert {room_of(file) for file in sources()} <= set(FLOOR_OF)
+
+
+@pytest.mark.parametrize("file", sorted((PACKAGE / "device").rglob("*.py")), ids=lambda f: str(f.relative_to(PACKAGE)))
+def test_rooms_of_the_device_follow_the_law(file: Path):
+    floor_of = {room: number for number, rooms in enumerate(DEVICE_FLOORS) for room in rooms}
+    room = file.relative_to(PACKAGE / "device").parts[0].removesuffix(".py")
+    if room == "__init__":
+        return
+    ours = {name.split(".")[2] for name in imports_of(file) if name.startswith("hlo2tx8.device.")}
+    wrong = sorted(other for other in ours - {room} if floor_of[other] >= floor_of[room])
+    assert not wrong, f"device.{room} must not import {wrong}"
 
 
 @pytest.mark.parametrize("file", sources(), ids=lambda f: str(f.relative_to(PACKAGE)))

@@ -1,6 +1,6 @@
 """CT activations, and the exponential of low precision."""
 
-from hlo2tx8.device import float_rules
+from hlo2tx8.device.arithmetic import float_rules
 from hlo2tx8.device.isa.base import instruction
 from hlo2tx8.device.isa.ct_function import Transcendental
 from hlo2tx8.device.isa.exactness import ALWAYS, LEAKY, NEVER, OF_ZERO

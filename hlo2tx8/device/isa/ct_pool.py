@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hlo2tx8.device import float_rules
+from hlo2tx8.device.arithmetic import float_rules
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.base import instruction
 from hlo2tx8.device.isa.fields import Constraint, Field, Operands, Role

@@ -4,7 +4,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from hlo2tx8.device import float_rules
+from hlo2tx8.device.arithmetic import float_rules
 from hlo2tx8.device.isa.base import instruction
 from hlo2tx8.device.isa.fields import Constraint, Field, Operands, Role
 from hlo2tx8.device.isa.forms import CtInstruction

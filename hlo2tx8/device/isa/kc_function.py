@@ -1,6 +1,6 @@
 """Kernel-core functions of floats: exact rounding functions and those of `device.approx`."""
 
-from hlo2tx8.device import kernel_core_rules as rules
+from hlo2tx8.device.arithmetic import kernel_core_rules as rules
 from hlo2tx8.device.isa.base import instruction
 from hlo2tx8.device.isa.expressions import double, number
 from hlo2tx8.device.isa.fields import Field, Role

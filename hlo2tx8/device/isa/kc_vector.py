@@ -1,6 +1,6 @@
 """Kernel-core vector operations on integers and PRED, and the ones of both kinds: HLO's meaning, exactly."""
 
-from hlo2tx8.device import kernel_core_rules as rules
+from hlo2tx8.device.arithmetic import kernel_core_rules as rules
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.base import instruction
 from hlo2tx8.device.isa.expressions import bits, comparison, double, integer, kernels, number

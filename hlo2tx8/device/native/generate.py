@@ -9,7 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from hlo2tx8.device.approx import emit_c
-from hlo2tx8.device.isa import declarations, header
+from hlo2tx8.device.isa import declarations
+from hlo2tx8.device.native import header
 
 
 def texts() -> dict[str, str]:

@@ -14,7 +14,7 @@ from hlo2tx8.device.isa.fields import Engine, Field, Operands, Role
 from hlo2tx8.device.isa.forms import KcGatherForm, KcScatterForm
 from hlo2tx8.device.isa.lsu import TdmaGatherScatter, TdmaMemset
 from hlo2tx8.device.isa.tdma import TdmaTensor
-from hlo2tx8.device.ne_cycles import ne_cycles, product_of
+from hlo2tx8.device.timing.ne_cycles import ne_cycles, product_of
 from hlo2tx8.device.timing.noc import Packet
 
 NO_BOUND = 1 << 63

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hlo2tx8.device import float_rules
-from hlo2tx8.device.float_rules import canonical_nan, round_to, widen
+from hlo2tx8.device.arithmetic import float_rules
+from hlo2tx8.device.arithmetic.float_rules import canonical_nan, round_to, widen
 from hlo2tx8.device.formats import Format
 
 _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}

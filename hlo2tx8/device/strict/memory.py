@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from hlo2tx8.device.definition.memory import Scratchpad
 from hlo2tx8.device.faults import Fault, FaultKind, FaultPlace
-from hlo2tx8.device.memory import Scratchpad
 from hlo2tx8.device.program import Program, SlotKind
 from hlo2tx8.device.touches import Touch, name_of
 

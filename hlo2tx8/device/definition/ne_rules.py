@@ -8,7 +8,7 @@ filled with zeros. The result is acc, rounded to nearest even into its format. I
 
 import numpy as np
 
-from hlo2tx8.device import float_rules
+from hlo2tx8.device.arithmetic import float_rules
 from hlo2tx8.device.formats import Format
 
 BLOCK = 16

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from hlo2tx8.device import float_rules
-from hlo2tx8.device.float_rules import round_to, widen
+from hlo2tx8.device.arithmetic import float_rules
+from hlo2tx8.device.arithmetic.float_rules import round_to, widen
 from hlo2tx8.device.formats import Format
 
 

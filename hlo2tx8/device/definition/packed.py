@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from hlo2tx8.device import float_rules, status
+from hlo2tx8.device import status
+from hlo2tx8.device.arithmetic import float_rules
+from hlo2tx8.device.definition.tile_machine import TileMachine
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.ct_auxiliary import CtArgMin
 from hlo2tx8.device.isa.encoding import Record
 from hlo2tx8.device.isa.fields import Operands
 from hlo2tx8.device.isa.forms import BITS
-from hlo2tx8.device.tile_machine import TileMachine
 
 
 def bits_not(m: TileMachine, record: Record, o: Operands) -> None:

@@ -8,12 +8,12 @@ depthwise          rows n, oy, ox                 summed over ky, kx       one p
 
 import numpy as np
 
-from hlo2tx8.device import ne_rules
+from hlo2tx8.device.definition import ne_rules
+from hlo2tx8.device.definition.window_rules import points_of_windows, windows_of_points
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa import ne_conv
 from hlo2tx8.device.isa.fields import Operands
 from hlo2tx8.device.isa.window import dilation
-from hlo2tx8.device.window_rules import points_of_windows, windows_of_points
 
 
 def forward(image: np.ndarray, weight: np.ndarray, psum: np.ndarray | None, o: Operands) -> np.ndarray:

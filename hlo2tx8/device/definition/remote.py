@@ -2,13 +2,13 @@
 
 import numpy as np
 
+from hlo2tx8.device.definition.memory import Scratchpad
+from hlo2tx8.device.definition.tile_machine import TileMachine
 from hlo2tx8.device.faults import Fault, FaultKind, FaultPlace
 from hlo2tx8.device.isa.dte import box_bytes, destinations
 from hlo2tx8.device.isa.encoding import Record
 from hlo2tx8.device.isa.fields import Operands
 from hlo2tx8.device.isa.forms import DMA_BYTES
-from hlo2tx8.device.memory import Scratchpad
-from hlo2tx8.device.tile_machine import TileMachine
 from hlo2tx8.device.touches import strided_offsets
 
 

@@ -4,14 +4,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hlo2tx8.device import conv_rules, float_rules, ne_rules, pool_rules, reduce_rules, status
+from hlo2tx8.device import status
+from hlo2tx8.device.arithmetic import float_rules
+from hlo2tx8.device.definition import conv_rules, ne_rules, pool_rules, reduce_rules
+from hlo2tx8.device.definition.tile_machine import TileMachine
 from hlo2tx8.device.faults import Fault, FaultKind
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa import ct_pool, ct_reduce, ne, ne_conv
 from hlo2tx8.device.isa.base import Instruction
 from hlo2tx8.device.isa.encoding import Record
 from hlo2tx8.device.isa.fields import Operands
-from hlo2tx8.device.tile_machine import TileMachine
 
 
 def gemm(m: TileMachine, record: Record, o: Operands) -> None:

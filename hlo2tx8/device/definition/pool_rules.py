@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from hlo2tx8.device.definition.window_rules import points_of_windows, windows_of_points
 from hlo2tx8.device.isa.fields import Operands
 from hlo2tx8.device.isa.window import no_dilation
-from hlo2tx8.device.window_rules import points_of_windows, windows_of_points
 
 Join = Callable[[np.ndarray, np.ndarray], np.ndarray]
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from hlo2tx8.device.definition.memory import DeviceMemory, Scratchpad
 from hlo2tx8.device.faults import FaultPlace
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.layouts import Blocked
-from hlo2tx8.device.memory import DeviceMemory, Scratchpad
 from hlo2tx8.device.status import Status
 
 

@@ -14,19 +14,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from hlo2tx8.device.chip import Chip
-from hlo2tx8.device.definition import execute
-from hlo2tx8.device.definition_remote import check_tiles
+from hlo2tx8.device.definition.execute import execute
+from hlo2tx8.device.definition.memory import DeviceMemory, Scratchpad
+from hlo2tx8.device.definition.remote import check_tiles
+from hlo2tx8.device.definition.tile_machine import TileMachine
 from hlo2tx8.device.faults import Fault, FaultKind, FaultPlace
 from hlo2tx8.device.isa.base import violation
 from hlo2tx8.device.isa.encoding import Record
 from hlo2tx8.device.isa.fields import RANGE_CHECKED, Engine, Operands
 from hlo2tx8.device.layouts import BATCH_ALIGNMENT_BYTES
-from hlo2tx8.device.memory import DeviceMemory, Scratchpad
-from hlo2tx8.device.named_buffers import BufferTable
-from hlo2tx8.device.order import Issued, Meetings, Order
 from hlo2tx8.device.program import Program
-from hlo2tx8.device.strict_memory import POISON, DdrState, StrictScratchpad
-from hlo2tx8.device.tile_machine import TileMachine
+from hlo2tx8.device.strict.memory import POISON, DdrState, StrictScratchpad
+from hlo2tx8.device.strict.named_buffers import BufferTable
+from hlo2tx8.device.strict.order import Issued, Meetings, Order
 from hlo2tx8.device.touches import Touch, spm_of, tile_of, touches
 
 

@@ -5,16 +5,11 @@ from functools import cache
 
 import numpy as np
 
-from hlo2tx8.device import (
-    definition_bits,
-    definition_remote,
-    definition_tdma,
-    definition_tensor,
-    float_rules,
-    kernel_core_convert,
-    status,
-    stochastic,
-)
+from hlo2tx8.device import status
+from hlo2tx8.device.arithmetic import float_rules, kernel_core_convert, stochastic
+from hlo2tx8.device.definition import packed, remote, tensor
+from hlo2tx8.device.definition import tdma as definition_tdma
+from hlo2tx8.device.definition.tile_machine import TileMachine
 from hlo2tx8.device.faults import Fault, FaultKind
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import forms, tdma
@@ -35,7 +30,6 @@ from hlo2tx8.device.isa.kc_move import KcVConvert, KcVGather, KcVIota, KcVScatte
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.device.isa.ne import NeGemmForm
 from hlo2tx8.device.isa.ne_conv import NeConvForm
-from hlo2tx8.device.tile_machine import TileMachine
 
 
 def execute(machine: TileMachine, record: Record, operands: Operands) -> None:
@@ -266,22 +260,22 @@ _FORMS: tuple[tuple[type, Run], ...] = (
     (Transcendental, _ct_function),
     (CtConvert, _ct_convert),
     (CtMaskMove, _ct_mask_move),
-    (CtSatRelu, definition_bits.activation),
-    (CtLeakyRelu, definition_bits.activation),
-    (CtExpLowPrecision, definition_bits.exp_low_precision),
-    (CtBitsNot, definition_bits.bits_not),
-    (CtBitsBinary, definition_bits.bits_binary),
-    (CtBitsUnit, definition_bits.bits_unit),
-    (CtBitsUnitLoop, definition_bits.bits_unit_loop),
-    (CtBitToFloat, definition_bits.bit_to_float),
-    (CtCount, definition_bits.count),
-    (CtExtreme, definition_bits.extreme),
-    (CtReduce, definition_tensor.reduce),
-    (CtPool, definition_tensor.pool),
-    (CtPoolIndexed, definition_tensor.pool),
-    (CtPoolForm, definition_tensor.unpool),
-    (NeGemmForm, definition_tensor.gemm),
-    (NeConvForm, definition_tensor.convolution),
+    (CtSatRelu, packed.activation),
+    (CtLeakyRelu, packed.activation),
+    (CtExpLowPrecision, packed.exp_low_precision),
+    (CtBitsNot, packed.bits_not),
+    (CtBitsBinary, packed.bits_binary),
+    (CtBitsUnit, packed.bits_unit),
+    (CtBitsUnitLoop, packed.bits_unit_loop),
+    (CtBitToFloat, packed.bit_to_float),
+    (CtCount, packed.count),
+    (CtExtreme, packed.extreme),
+    (CtReduce, tensor.reduce),
+    (CtPool, tensor.pool),
+    (CtPoolIndexed, tensor.pool),
+    (CtPoolForm, tensor.unpool),
+    (NeGemmForm, tensor.gemm),
+    (NeConvForm, tensor.convolution),
     (forms.CtV, _ct_v),
     (forms.CtVV, _ct_vv),
     (forms.CtVS, _ct_vs),
@@ -307,8 +301,8 @@ _FORMS: tuple[tuple[type, Run], ...] = (
     (tdma.TdmaPad, definition_tdma.pad),
     (tdma.TdmaChannelNorm, definition_tdma.channel_norm),
     (tdma.TdmaUnfold, definition_tdma.unfold),
-    (DteGather, definition_remote.gather),
-    (DteForm, definition_remote.send),
+    (DteGather, remote.gather),
+    (DteForm, remote.send),
 )
 
 

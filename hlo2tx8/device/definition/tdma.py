@@ -4,12 +4,12 @@ from math import prod
 
 import numpy as np
 
+from hlo2tx8.device.definition.tile_machine import TileMachine
 from hlo2tx8.device.isa import tdma
 from hlo2tx8.device.isa.ct_reduce import ReduceDim
 from hlo2tx8.device.isa.encoding import Record
 from hlo2tx8.device.isa.fields import Operands
 from hlo2tx8.device.isa.window import dilation, num_windows
-from hlo2tx8.device.tile_machine import TileMachine
 
 
 def _read(m: TileMachine, o: Operands, name: str, shape: tdma.Shape) -> np.ndarray:

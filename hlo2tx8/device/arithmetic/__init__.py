@@ -1,0 +1,1 @@
+"""Arithmetic of the machine on numpy arrays: rounding, conversions, what the kernel core computes."""

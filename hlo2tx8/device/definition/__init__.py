@@ -1,0 +1,1 @@
+"""The definition: what every instruction does to memory, in numpy."""
