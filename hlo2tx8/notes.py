@@ -13,7 +13,9 @@ KEY = "hlo.notes"
 
 def add_notes(module: ModuleOp, lines: Iterable[str]) -> None:
     """Appends lines to the module's notes."""
-    module.attributes[KEY] = ArrayAttr([*_notes(module), *map(StringAttr, lines)])
+    notes = [*_notes(module), *map(StringAttr, lines)]
+    if notes:
+        module.attributes[KEY] = ArrayAttr(notes)
 
 
 def take_notes(module: ModuleOp) -> tuple[str, ...]:

@@ -38,8 +38,6 @@ class Options:
     mode: `fast` native core; `strict` with poison, late DMA and race checks; `definition` numpy.
     threads: host threads that run tiles; 0 lets the emulator choose.
     step_elements: output elements one tile works on per step of the time loop; 0 lets the schedule choose.
-    off_engine: kernels that do without the matrix engine; compiling again adds those whose lanes are in no order of it.
-    step_limits: `kernel=elements`, smaller steps for kernels that need them; compiling again adds what did not fit.
     until: last level to lower to. verify: run the full IR verifier after each stage (levels always are).
     dump_dir, dump_pass_re, dump_number: write IR before each pass, `fusion-emitter` selects per-kernel logs;
     the number tells the modules of one run apart. explain: say why things were fused and lowered so.
@@ -49,8 +47,6 @@ class Options:
     mode: Mode = "fast"
     threads: int = 0
     step_elements: int = 0
-    step_limits: tuple[str, ...] = ()
-    off_engine: tuple[str, ...] = ()
     until: Level = Level.PROGRAM
     verify: bool = False
     dump_dir: Path | None = None

@@ -8,7 +8,7 @@ kernel it was working on, and everything unsupported in a module is reported at 
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -18,24 +18,23 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
+from hlo2tx8.compiler.apply import apply, configure
 from hlo2tx8.compiler.dump import Dumper
 from hlo2tx8.compiler.garbage_collection import no_garbage_collection
 from hlo2tx8.compiler.pipeline import LAST_STAGES, PIPELINE, Stage, verify_level
 from hlo2tx8.compiler.refusals import is_refusal, unsupported_ops
+from hlo2tx8.compiler.trial import KernelTrial
 from hlo2tx8.device.chip import Chip, ChipError, load_chip
 from hlo2tx8.device.program import Program
 from hlo2tx8.dialects.launch import kernels
-from hlo2tx8.errors import CompileError, Hlo2tx8Error, InputError, LevelError, UnsupportedError, UnsupportedOp
+from hlo2tx8.errors import CompileError, InputError, LevelError, UnsupportedError, UnsupportedOp
 from hlo2tx8.hlo.module import module_name
 from hlo2tx8.hlo.signature import Signature, signature_of
 from hlo2tx8.link import link
 from hlo2tx8.link.listing import listing
-from hlo2tx8.lower.dma.allocate_spm import SpmOverflowError
 from hlo2tx8.lower.encode.encode import encode
-from hlo2tx8.lower.select.channel_blocks import EngineOrderError
 from hlo2tx8.notes import take_notes
 from hlo2tx8.options import Level, Options
-from hlo2tx8.schedule.work_split import DEFAULT_STEP_ELEMENTS
 
 Result = TypeVar("Result")
 Stages = Generator[tuple[Stage, ModuleOp], None, Result]
@@ -81,7 +80,7 @@ class Compiled:
 def lower(load: Callable[[], ModuleOp], options: Options, watch: Watch | None = None) -> Lowered:
     """Lower what `load` gives to `options.until`; UnsupportedError names everything that is not supported."""
     with _refusals_listed(load, options, watch):
-        return drain(_stages_to_fit(load, load(), options, watch))
+        return drain(lower_stages(load(), options, watch))
 
 
 def lower_module(module: ModuleOp, options: Options, watch: Watch | None = None) -> Lowered:
@@ -99,63 +98,41 @@ def drain(stages: Stages[Result]) -> Result:
                 return end.value
 
 
-def _stages_to_fit(load: Callable[[], ModuleOp], module: ModuleOp, options: Options, watch: Watch | None = None) -> Stages[Lowered]:
-    """`lower_stages`, again with smaller steps for each kernel whose buffers do not fit the scratchpad."""
-    limits: dict[str, int] = {}
-    off_engine: list[str] = []
-    while True:
-        try:
-            limited = replace(options, step_limits=tuple(f"{k}={n}" for k, n in limits.items()), off_engine=tuple(off_engine))
-            lowered = yield from lower_stages(module, limited, watch)
-        except EngineOrderError as error:
-            if error.kernel in off_engine:
-                raise
-            off_engine.append(error.kernel)
-            module = load()
-            continue
-        except SpmOverflowError as error:
-            elements = limits.get(error.kernel, options.step_elements or DEFAULT_STEP_ELEMENTS)
-            if elements <= 1:
-                raise
-            limits[error.kernel] = max(1, min(elements // 2, int(elements / error.factor)))
-            module = load()
-            continue
-        notes = (f"{kernel}: steps of {n} elements at most, more do not fit the scratchpad" for kernel, n in limits.items())
-        return replace(lowered, explanation=(*lowered.explanation, *notes))
+def lower_stages(module: ModuleOp, options: Options, watch: Watch | None = None, *, is_looked_at: bool = True) -> Stages[Lowered]:
+    """Run the passes up to level `options.until` on the module, in place, and yield after each of them.
 
-
-def lower_stages(module: ModuleOp, options: Options, watch: Watch | None = None) -> Stages[Lowered]:
-    """Run the passes up to level `options.until` on the module, in place, and yield after each of them."""
+    If nobody looks at the module between stages, kernels that were lowered to judge their plans are not lowered again.
+    """
     told = watch or _no_watch
-    chip_of(options)
     dumper = Dumper.of(options, module_name(module))
     ctx = Context()
     level = Level.HLO
     seconds: list[tuple[str, float]] = []
     stages = tuple(stage for stage in PIPELINE if stage.after <= options.until)
+    is_for_good = not (is_looked_at or dumper.is_on or options.verify) and options.until is Level.PROGRAM
+    emission = max(0, sum(not stage.per_kernel for stage in stages) - 1)
+    trial = KernelTrial(options, chip_of(options), is_for_good, partial(told, emission / max(1, len(stages))))
     for number, stage in enumerate(stages):
-        step = configure(stage.step, options)
+        step = configure(stage.step, options, judge=trial)
         dumper.before(number, step.name, module)
         started = time.perf_counter()
         told(number / len(stages), step.name)
         if stage.per_kernel:
-            _apply_per_kernel(step, ctx, module, dumper, lambda part, what, n=number: told((n + part) / len(stages), what))
+            _apply_per_kernel(step, ctx, module, dumper, trial, lambda part, what, n=number: told((n + part) / len(stages), what))
         else:
-            _apply(step, ctx, module, module_name(module))
+            apply(step, ctx, module, module_name(module))
         seconds.append((step.name, time.perf_counter() - started))
         if options.verify:
             _verify(module, step.name)
         if stage is LAST_STAGES[stage.after]:
-            verify_level(module, stage.after)
+            verify_level(module, stage.after, known=trial.lowered)
         level = stage.after
         yield stage, module
     if stages:
         dumper.after(len(stages), stages[-1].step.name, module)
         for name, kernel in kernels(module).items() if dumper.is_on else ():
             dumper.log(name, f"After {stages[-1].step.name}", str(kernel))
-    return Lowered(module, level, tuple(seconds), tuple(dumper.written), take_notes(module))
-
-
+    return Lowered(module, level, trial.seconds_with(seconds), tuple(dumper.written), take_notes(module))
 
 
 def load_source(source: object, *, args: Sequence[object] | None = None, format: str = "") -> ModuleOp:
@@ -170,14 +147,12 @@ def load_source(source: object, *, args: Sequence[object] | None = None, format:
     return load(source, args=args, format=format or None)
 
 
-
-
-
-
-def program_stages(load: Callable[[], ModuleOp], options: Options, watch: Watch | None = None) -> Stages[Compiled]:
+def program_stages(
+    load: Callable[[], ModuleOp], options: Options, watch: Watch | None = None, *, is_looked_at: bool = True
+) -> Stages[Compiled]:
     """Compile what `load` gives, a new module at level HLO on each call, one stage at a time.
 
-    A kernel that does not fit the scratchpad begins anew with smaller steps.
+    `is_looked_at` as in `lower_stages`.
     """
     started = time.perf_counter()
     module = load()
@@ -187,7 +162,7 @@ def program_stages(load: Callable[[], ModuleOp], options: Options, watch: Watch 
     signature.check_capacity(chip.ddr_bytes)
     options_to_program = replace(options, until=Level.PROGRAM)
     with _refusals_listed(load, options_to_program, watch):
-        lowered = yield from _stages_to_fit(load, module, options_to_program, watch)
+        lowered = yield from lower_stages(module, options_to_program, watch, is_looked_at=is_looked_at)
     encoding = time.perf_counter()
     encoded = {name: encode(kernel) for name, kernel in kernels(lowered.module).items()}
     program = link(lowered.module, encoded, chip)
@@ -212,8 +187,6 @@ def chip_of(options: Options) -> Chip:
         raise InputError("E1004", str(error)) from None
 
 
-
-
 @contextmanager
 def _refusals_listed(load: Callable[[], ModuleOp], options: Options, watch: Watch | None) -> Generator[None]:
     """Turns the first refusal of an op into the list of all refused ops of the module."""
@@ -229,46 +202,24 @@ def _refusals_listed(load: Callable[[], ModuleOp], options: Options, watch: Watc
         raise UnsupportedError(refused) from None
 
 
-def configure(step: ModulePass, options: Options) -> ModulePass:
-    """A copy of the pass in which every field with the name of an option has that option's value."""
-    known = {f.name: getattr(options, f.name) for f in fields(options)} | {"chip": str(options.chip or "")}
-    given = {f.name: known[f.name] for f in fields(step) if f.name in known}
-    return replace(step, **given) if given else step
-
-
 def _no_watch(part: float, what: str) -> None:
     pass
 
 
-def _apply_per_kernel(step: ModulePass, ctx: Context, module: ModuleOp, dumper: Dumper, watch: Watch) -> None:
+def _apply_per_kernel(step: ModulePass, ctx: Context, module: ModuleOp, dumper: Dumper, trial: KernelTrial, watch: Watch) -> None:
+    """Applies a pass to each kernel, apart from those that are lowered."""
     unsupported: list[UnsupportedOp] = []
-    found = kernels(module)
+    found = {name: kernel for name, kernel in kernels(module).items() if kernel not in trial.lowered}
     for number, (name, kernel) in enumerate(found.items()):
         watch(number / len(found), step.name)
         if dumper.is_on:
             dumper.log(name, f"Before {step.name}", str(kernel))
         try:
-            _apply(step, ctx, kernel, name)
+            apply(step, ctx, kernel, name)
         except UnsupportedError as error:
             unsupported.extend(error.ops)
-        except EngineOrderError as error:
-            error.kernel = name
-            raise
     if unsupported:
         raise UnsupportedError(unsupported)
-
-
-def _apply(step: ModulePass, ctx: Context, module: ModuleOp, where: str) -> None:
-    try:
-        step.apply(ctx, module)
-    except Hlo2tx8Error:
-        raise
-    except Exception as error:
-        raise CompileError(
-            "E1006",
-            f"pass {step.name} failed on {where}: {type(error).__name__}: {error}",
-            hint="a defect of the compiler; --xla_dump_to=DIR shows the IR the pass was given",
-        ) from error
 
 
 def _verify(module: ModuleOp, pass_name: str) -> None:

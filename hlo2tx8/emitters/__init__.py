@@ -12,6 +12,7 @@ from hlo2tx8.emitters.emitter import Declined, Emitter, Fusion, Match
 from hlo2tx8.emitters.gemm import GemmEmitter
 from hlo2tx8.emitters.hero import HeroKind, heroes
 from hlo2tx8.emitters.loop import LoopEmitter
+from hlo2tx8.emitters.plan_kernel import Judge, KernelPlanner, trust
 from hlo2tx8.emitters.reduction import ReductionEmitter
 from hlo2tx8.emitters.rows import RowEmitter
 from hlo2tx8.emitters.transpose import TransposeEmitter
@@ -36,22 +37,29 @@ TAKEN = re.compile(r"(?P<kernel>\w+): (?P<emitter>[\w-]+) emitter, hero kind (?P
 __all__ = ["EMITTERS", "TAKEN", "Declined", "Emitter", "Fusion", "Match", "emit_fusion"]
 
 
-def emit_fusion(fusion: Operation, name: str, target: Target, notes: list[str] | None = None) -> ModuleOp:
+def emit_fusion(fusion: Operation, name: str, target: Target, notes: list[str] | None = None, judge: Judge = trust) -> ModuleOp:
     """The LOOPS module `name` of an `hlo.fusion`; UnsupportedError lists every op that no emitter can compute.
 
-    `notes` gets a line per emitter that was asked.
+    `notes` gets a line per emitter that was asked and per candidate; `judge` says which of the candidates can be taken.
+    CapacityError if none fits the scratchpad.
     """
     first, *others = heroes(fusion)
     described = Fusion(fusion, name, first, target)
     notes = [] if notes is None else notes
-    while True:
-        hero = described.hero
+    declined: list[Declined] = []
+    planner = KernelPlanner(name, judge, target.rates.spm_bytes)
+    for hero in (first, *others):
+        described = replace(described, hero=hero)
         emitter = EMITTERS[hero.kind]
         result = emitter.match(described)
-        if isinstance(result, Match):
+        if isinstance(result, Declined):
+            notes.append(f"{name}: {emitter.name} emitter declines: {result.reason}")
+            declined.append(result)
+            continue
+        kernel = planner.take(emitter, result, notes)
+        if kernel is not None:
             notes.append(f"{name}: {emitter.name} emitter, hero kind {hero.kind}: {hero.reason}")
-            return emitter.emit(result)
-        notes.append(f"{name}: {emitter.name} emitter declines: {result.reason}")
-        if not others:
-            raise UnsupportedError(result.ops)
-        described = replace(described, hero=others.pop(0))
+            return kernel
+    if planner.rejected:
+        raise planner.failure()
+    raise UnsupportedError(declined[-1].ops)

@@ -22,6 +22,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.dialects.hlo import origin
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, ViewOp, WhileOp, YieldOp
+from hlo2tx8.emitters.plan_kernel import Judge, trust
 from hlo2tx8.errors import UnsupportedError, UnsupportedOp
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.dot import numbers_of
@@ -36,17 +37,16 @@ _NAMES = ("fusion_name", "loc", "sym_name")
 class EmitFusionsPass(ModulePass):
     """Outline all fusions of @main for a chip; unsupported ops of all of them are reported together.
 
-    step_elements: wanted elements per step, 0 for the split's choice. step_limits: `kernel=elements`, for kernels whose
-    buffers did not fit with more. chip: file of the description, "" for the built-in one.
+    step_elements: wanted elements per step, 0 for the split's choice. chip: file of the description, "" for the built-in one.
+    judge: lowers a candidate's kernel in memory and says whether it can be taken.
     """
 
     name = "emit-fusions"
 
     step_elements: int = 0
-    step_limits: tuple[str, ...] = ()
-    off_engine: tuple[str, ...] = ()
     chip: str = ""
     explain: bool = False
+    judge: Judge = trust
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from hlo2tx8.device.chip import load_chip
@@ -58,7 +58,6 @@ class EmitFusionsPass(ModulePass):
 
         chip = load_chip(self.chip)
         target = Target(Rates.of(chip), self.step_elements)
-        limits = {name: int(elements) for name, _, elements in (limit.rpartition("=") for limit in self.step_limits)}
         main = next(f for f in op.body.block.ops if isinstance(f, FuncOp) and f.sym_name.data == "main")
         emitted: dict[Hashable, str] = {}
         unsupported: list[UnsupportedOp] = []
@@ -73,13 +72,11 @@ class EmitFusionsPass(ModulePass):
                 name = unique_name(fusion, tuple(emitted.values()))
                 wanted = replace(
                     target,
-                    step_elements=limits.get(name, target.step_elements),
-                    has_engine=name not in self.off_engine,
                     meeting=0 if is_all_there_is(fusion) else chip.cycles.barrier,
                     feeds_batches=feeds_batches(fusion),
                 )
                 try:
-                    kernel = emit_fusion(fusion, name, wanted, notes)
+                    kernel = emit_fusion(fusion, name, wanted, notes, self.judge)
                 except UnsupportedError as error:
                     unsupported.extend(error.ops)
                     continue
@@ -91,8 +88,7 @@ class EmitFusionsPass(ModulePass):
             Rewriter.replace_op(fusion, launch)
         if not unsupported:
             launch_control(main.body.block)
-        if self.explain:
-            add_notes(op, notes)
+        add_notes(op, notes if self.explain else [note for note in notes if note.startswith("warning: ")])
         if unsupported:
             raise UnsupportedError(unsupported)
 

@@ -12,7 +12,7 @@ What the fusion computes of a dot's operands is part of the dot's regions, on th
 result is computed on the block of the result, before it is stored. Several dots of one fusion share rows, columns and batches.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import ModuleOp
@@ -21,6 +21,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation
 from hlo2tx8.dialects.xla_dot import PASSES, Window
 from hlo2tx8.emitters.emitter import Declined, Fusion, Match
 from hlo2tx8.emitters.loop import LoopEmitter, Nest, emit_loops, is_empty
+from hlo2tx8.emitters.plan_kernel import Groups
 from hlo2tx8.hlo import Kind, numpy_dtype
 from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.indexing import IndexingMap
@@ -31,11 +32,11 @@ from hlo2tx8.partitioner.iteration_space import Access, IterationSpace, iteratio
 from hlo2tx8.partitioner.reduction_paths import loop_counters
 from hlo2tx8.partitioner.windows import Line, backward_lines_of, bounded_with, lines_of
 from hlo2tx8.schedule.accesses import AccessAnalysis
-from hlo2tx8.schedule.contraction_split import Step, Work, parts_of, split_part
+from hlo2tx8.schedule.contraction_split import Blocking, Part, Step, Work, blockings, parts_of, split_part
 from hlo2tx8.schedule.costs import vector_times
+from hlo2tx8.schedule.plan import Candidate, Estimate
 from hlo2tx8.schedule.rates import Rates
 from hlo2tx8.schedule.transpose_tiles import split_tiles
-from hlo2tx8.schedule.work_split import Target
 
 SPM_SHARE = 0.95
 """What operands, sums and results of a step may take of the SPM; the rest is for what alignment and constants need."""
@@ -62,11 +63,29 @@ class _Loop:
 
 @dataclass(frozen=True)
 class GemmMatch(Match):
-    """A fusion with dots: `loops` has the functions that compute them."""
+    """A fusion with dots: `loops` has the functions that compute them, and `chosen` how each of their
+    parts is cut into steps."""
 
     partitioned: PartitionedComputation
     accesses: AccessAnalysis
     loops: dict[SubgraphFunction, _Loop]
+    chosen: "tuple[tuple[_PartOfLoop, Blocking], ...]" = ()
+
+
+@dataclass(frozen=True)
+class _PartOfLoop:
+    """A part of a function's loop, what its steps cost, and the ways to cut it into steps, the best first."""
+
+    function: SubgraphFunction
+    loop: _Loop
+    part: Part
+    work: Work
+    blockings: Sequence[Blocking]
+
+    def nest(self, blocking: Blocking, rates: Rates) -> Nest:
+        """The loop over the part in such steps."""
+        step = split_part(self.part, blocking, self.loop.space.to_output, self.work, rates)
+        return step.split, {op: _contraction(op, rows, step, self.loop) for op, rows in self.loop.rows.items()}
 
 
 @dataclass(frozen=True)
@@ -79,8 +98,6 @@ class GemmEmitter:
         dots = [op for op in fusion.body.ops if op is not fusion.body.last_op and is_contraction(op)]
         if not dots:
             return Declined("there is no dot")
-        if not fusion.target.has_engine:
-            return Declined("its lanes are in no order of the matrix engine")
         reasons = [why for op in dots if (why := why_not_on_engine(op))]
         if reasons:
             return Declined(", ".join(dict.fromkeys(reasons)))
@@ -99,9 +116,24 @@ class GemmEmitter:
                 return Declined(found)
         return GemmMatch(fusion, partitioned, accesses, loops)
 
+    def candidates(self, match: Match) -> Groups:
+        """By their blocks; those of a convolution's windows come before those that read an element once per window."""
+        assert isinstance(match, GemmMatch)
+        parts = _parts(match, match.loops)
+        if all(own.blockings for own in parts):
+            yield _candidates(match, parts)
+        plain = {f: _plain(f, next(iter(loop.rows)), match.accesses) if loop.lines else loop for f, loop in match.loops.items()}
+        if any(loop.lines for loop in match.loops.values()):
+            yield _candidates(match, _parts(match, plain))
+
     def emit(self, match: Match) -> ModuleOp:
         assert isinstance(match, GemmMatch)
-        return emit_loops(match.fusion, match.partitioned, match.accesses, lambda function: _nests(match, function))
+
+        def nests(function: SubgraphFunction) -> Sequence[Nest]:
+            own = [part.nest(blocking, match.fusion.target.rates) for part, blocking in match.chosen if part.function is function]
+            return own or [(split_tiles(function, match.accesses), {})]
+
+        return emit_loops(match.fusion, match.partitioned, match.accesses, nests)
 
 
 def _loop(function: SubgraphFunction, dots: Sequence[Operation], accesses: AccessAnalysis) -> _Loop | str:
@@ -154,17 +186,31 @@ def _apart(loop: _Loop, accesses: Sequence[Access]) -> _Loop:
     return replace(loop, roles=tuple("batch" if dim in bounded else role for dim, role in enumerate(loop.roles)))
 
 
-def _nests(match: GemmMatch, function: SubgraphFunction) -> Sequence[Nest]:
-    accesses, target = match.accesses, match.fusion.target
-    if function not in match.loops:
-        return [(split_tiles(function, accesses), {})]
-    loop = match.loops[function]
-    may_cut = function.is_entry_root and len(match.partitioned.functions) == 1
-    nests = _loop_nests(function, loop, target, may_cut=may_cut)
-    if nests is None:
-        nests = _loop_nests(function, _plain(function, next(iter(loop.rows)), accesses), target, may_cut=may_cut)
-    assert nests is not None
-    return nests
+def _parts(match: GemmMatch, loops: Mapping[SubgraphFunction, _Loop]) -> list[_PartOfLoop]:
+    """The parts of all loops with dots."""
+    target, found = match.fusion.target, list[_PartOfLoop]()
+    spm_bytes = int(target.rates.spm_bytes * SPM_SHARE)
+    for function, loop in loops.items():
+        work = _work(function, loop, target.rates, target.meeting)
+        may_cut = function.is_entry_root and len(match.partitioned.functions) == 1
+        for part in parts_of(loop.space, loop.roles, may_cut=may_cut):
+            ways = blockings(part, work, target.rates, spm_bytes, target.step_elements)
+            found.append(_PartOfLoop(function, loop, part, work, ways))
+    return found
+
+
+def _candidates(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> Iterator[Candidate[Match]]:
+    """All parts at their best; then, of the part whose buffers take most, the next best, and so on."""
+    position = [0] * len(parts)
+    while True:
+        chosen = [own.blockings[at] for own, at in zip(parts, position, strict=True)]
+        name = " and ".join(f"blocks of {list(way.box)}, {way.depth} deep" for way in chosen)
+        estimate = Estimate(sum(way.cycles for way in chosen), max(way.spm_bytes for way in chosen))
+        yield Candidate(name, estimate, replace(match, chosen=tuple(zip(parts, chosen, strict=True))))
+        left = [i for i, own in enumerate(parts) if position[i] + 1 < len(own.blockings)]
+        if not left:
+            return
+        position[max(left, key=lambda i: chosen[i].spm_bytes)] += 1
 
 
 def _plain(function: SubgraphFunction, op: Operation, accesses: AccessAnalysis) -> _Loop:
@@ -172,19 +218,6 @@ def _plain(function: SubgraphFunction, op: Operation, accesses: AccessAnalysis) 
     space = iteration_space(tensor_type(function.roots[0]), accesses.of(function))
     roles, rows = roles_of(op, accesses.partitioned.places[op].map.results, space)
     return _apart(_Loop(space, roles, {op: rows}), accesses.of(function))
-
-
-def _loop_nests(function: SubgraphFunction, loop: _Loop, target: Target, *, may_cut: bool) -> Sequence[Nest] | None:
-    """The nests of a loop, None if its windows do not fit."""
-    work = _work(function, loop, target.rates, target.meeting)
-    nests: list[Nest] = []
-    for part in parts_of(loop.space, loop.roles, may_cut=may_cut):
-        spm_bytes = int(target.rates.spm_bytes * SPM_SHARE)
-        step = split_part(part, loop.space.to_output, work, target.rates, spm_bytes, target.step_elements)
-        if step is None:
-            return None
-        nests.append((step.split, {op: _contraction(op, rows, step, loop) for op, rows in loop.rows.items()}))
-    return nests
 
 
 def _contraction(op: Operation, rows: int, step: Step, loop: _Loop) -> Contraction:

@@ -82,6 +82,14 @@ def buffers_of(function: func.FuncOp, uses: Sequence[BufferUse], loops: Sequence
     return tuple(_buffer(row, *lives.get(number, (0, -1))) for number, row in enumerate(rows))
 
 
+def end_of_buffers(function: func.FuncOp) -> int:
+    """The address behind the last of the noted buffers, 0 if there are none."""
+    noted = function.attributes.get(ATTRIBUTE)
+    rows = [row for row in noted.data if isinstance(row, DictionaryAttr)] if isa(noted, ArrayAttr[Attribute]) else []
+    found = [_buffer(row, 0, -1) for row in rows]
+    return max((buffer.address + buffer.stride_bytes * buffer.copies for buffer in found), default=0)
+
+
 def _buffer(row: DictionaryAttr, first: int, last: int) -> Buffer:
     name, numbers = row.data["name"], [row.data[k] for k in NUMBERS]
     assert isinstance(name, StringAttr)

@@ -28,10 +28,15 @@ def compile_module(load: Callable[[], ModuleOp], options: Options, watch: Watch 
     """Compile the module that `load` returns; `load` is called again, and must return a new module at level HLO each time, when
     `as_text` is asked for IR.
     """
-    return drain(compile_stages(load, options, watch))
+    return drain(compile_stages(load, options, watch, is_looked_at=False))
 
 
-def compile_stages(load: Callable[[], ModuleOp], options: Options, watch: Watch | None = None) -> Stages[Executable]:
-    """As `compile_module`, but yields the IR after each stage; the generator's result is the executable."""
-    compiled = yield from program_stages(load, options, watch)
+def compile_stages(
+    load: Callable[[], ModuleOp], options: Options, watch: Watch | None = None, *, is_looked_at: bool = True
+) -> Stages[Executable]:
+    """As `compile_module`, but yields the IR after each stage; the generator's result is the executable.
+
+    `is_looked_at`: False if nobody looks at the module between stages, which is faster.
+    """
+    compiled = yield from program_stages(load, options, watch, is_looked_at=is_looked_at)
     return Executable(**{f.name: getattr(compiled, f.name) for f in fields(Compiled)})

@@ -97,7 +97,7 @@ def run_unbounded(module: ModuleOp, options: Options, arrays: Sequence[Array]) -
     wrong.
     """
     for kernel in kernels(module).values():
-        AllocateSpmPass(chip=str(options.chip or ""), limit=ROOM).apply(Context(), kernel)
+        AllocateSpmPass(chip=str(options.chip or ""), is_measuring=True).apply(Context(), kernel)
     chip = chip_of(options)
     roomy = replace(chip, spm_bytes=ROOM, spm_limit=ROOM)
     program = link(module, {name: encode(kernel) for name, kernel in kernels(module).items()}, roomy)

@@ -65,7 +65,18 @@ class Step:
 
 
 @dataclass(frozen=True)
-class _Space:
+class Blocking:
+    """A way to cut a part into steps: sizes of a step along the part's dimensions, products that an instruction adds up, and what
+    that is estimated to cost: cycles, and bytes of a tile's buffers."""
+
+    box: tuple[int, ...]
+    depth: int
+    cycles: float
+    spm_bytes: int
+
+
+@dataclass(frozen=True)
+class Part:
     """A part of the iteration space: all of it but along the last column dimension, of which it has `size` from `start` on, in
     blocks of `inner`."""
 
@@ -77,13 +88,13 @@ class _Space:
     inner: int
 
 
-def parts_of(space: IterationSpace, roles: Sequence[Role], *, may_cut: bool) -> list[_Space]:
+def parts_of(space: IterationSpace, roles: Sequence[Role], *, may_cut: bool) -> list[Part]:
     """The space as one part, or as one of whole blocks of columns and one of what is left."""
     shape: tuple[int, ...] = space.shape or (1,)
     of_dims: tuple[Role, ...] = tuple(roles) or ("batch",)
     columns = [dim for dim, role in enumerate(of_dims) if role == "column"]
     if not columns:
-        return [_Space(shape, of_dims, -1, 0, 1, 1)]
+        return [Part(shape, of_dims, -1, 0, 1, 1)]
     last = columns[-1]
     size = shape[last]
     whole = size // BLOCK * BLOCK
@@ -93,17 +104,13 @@ def parts_of(space: IterationSpace, roles: Sequence[Role], *, may_cut: bool) -> 
         cuts = [(0, size, size)]
     else:
         cuts = [(0, whole, BLOCK), (whole, size - whole, size - whole)]
-    return [_Space(shape, of_dims, last, *cut) for cut in cuts]
+    return [Part(shape, of_dims, last, *cut) for cut in cuts]
 
 
-def split_part(
-    part: _Space, to_output: Sequence[Expr], work: Work, rates: Rates, spm_bytes: int, most_elements: int
-) -> Step | None:
-    """How a part is computed with `spm_bytes` of a tile, in steps of `most_elements` at most, 0 for any number.
+def blockings(part: Part, work: Work, rates: Rates, spm_bytes: int, most_elements: int) -> list[Blocking]:
+    """How a part can be computed in `spm_bytes` of a tile, in steps of `most_elements` at most, 0 for any number; the best first.
 
-    None if windows do not fit.
-
-    Raises LevelError if the split is not provably a bijection onto the part.
+    None if windows do not fit; else at least the one of the smallest steps.
     """
     if work.is_backward:
         boxes = _backward_boxes(part, rates, most_elements)
@@ -111,9 +118,20 @@ def split_part(
         boxes = _boxes(part, work.lines, rates, most_elements)
     boxes = [box for box in boxes if all(box[line.row] > 1 or line.dilation == 1 for line in work.lines)]
     fitting = [(box, depth) for box in boxes if (depth := _depth(part, box, work, spm_bytes))]
-    if not fitting and work.lines:
-        return None
-    box, depth = _best(part, fitting, work, rates) if fitting else (boxes[0], LEAST_DEPTH)
+    if not fitting and not work.lines:
+        fitting = [(boxes[0], LEAST_DEPTH)]
+    found = [
+        Blocking(box, depth, _cycles(part, box, depth, work, rates), _buffers(part, box, depth, work)) for box, depth in fitting
+    ]
+    return _best_first(part, found, work, rates)
+
+
+def split_part(part: Part, blocking: Blocking, to_output: Sequence[Expr], work: Work, rates: Rates) -> Step:
+    """How a part is computed in such steps.
+
+    Raises LevelError if the split is not provably a bijection onto the part.
+    """
+    box, depth = blocking.box, blocking.depth
     kept = [line.row for line in work.lines] if work.is_backward else _planes(part) if work.lines else []
     num_chunks = _num_chunks(part, box)
     num_steps = -(-num_chunks // rates.tiles)
@@ -124,30 +142,38 @@ def split_part(
     return Step(split, min(depth, work.depth), lane_of)
 
 
-def _best(part: _Space, found: Sequence[tuple[tuple[int, ...], int]], work: Work, rates: Rates) -> tuple[tuple[int, ...], int]:
-    """The box and depth with the fewest cycles; of those about as good, one that has work for the most tiles.
+def _best_first(part: Part, found: Sequence[Blocking], work: Work, rates: Rates) -> list[Blocking]:
+    """By their cycles; but of those about as good as the first, one that has work for the most tiles comes before it.
 
-    With windows the fewest cycles count alone: windows go over what a step has of the plane, and a row may be too little.
+    With windows the cycles count alone: windows go over what a step has of the plane, and a row may be too little.
     """
-    cycles = [_cycles(part, box, depth, work, rates) for box, depth in found]
-    if work.lines:
-        return found[cycles.index(min(cycles))]
-    good = [n for n, own in enumerate(cycles) if own <= ABOUT * min(cycles)]
-    return found[min(good, key=lambda n: (-min(_num_chunks(part, found[n][0]), rates.tiles), cycles[n]))]
+    by_cycles = sorted(found, key=lambda blocking: blocking.cycles)
+    if work.lines or not found:
+        return by_cycles
+    good = [blocking for blocking in found if blocking.cycles <= ABOUT * by_cycles[0].cycles]
+    best = min(good, key=lambda blocking: (-min(_num_chunks(part, blocking.box), rates.tiles), blocking.cycles))
+    return [best, *(blocking for blocking in by_cycles if blocking is not best)]
 
 
-def _num_chunks(part: _Space, box: Sequence[int]) -> int:
+def _buffers(part: Part, box: Sequence[int], depth: int, work: Work) -> int:
+    """Estimated bytes of a tile's buffers."""
+    rows, columns = _sides(part, box)
+    deep = 1 if work.is_per_channel or work.is_backward else depth
+    return rows * columns * work.kept_bytes + sum(_loaded(part, box, work)) * deep * work.operand_bytes * work.operand_copies
+
+
+def _num_chunks(part: Part, box: Sequence[int]) -> int:
     """Steps of all tiles."""
     shape, _ = _inner_shape(part)
     return prod(-(-size // step) for size, step in zip(shape, box, strict=True))
 
 
-def _planes(part: _Space) -> list[int]:
+def _planes(part: Part) -> list[int]:
     """The two innermost dimensions of rows, or the one: the plane that windows go over."""
     return [dim for dim, role in enumerate(part.roles) if role == "row"][-2:]
 
 
-def _inner_shape(part: _Space) -> tuple[tuple[int, ...], tuple[Role, ...]]:
+def _inner_shape(part: Part) -> tuple[tuple[int, ...], tuple[Role, ...]]:
     """The part's dimensions, the last column dimension as blocks and what is inside of one."""
     if part.column < 0:
         return (*part.shape, 1), (*part.roles, "column")
@@ -155,7 +181,7 @@ def _inner_shape(part: _Space) -> tuple[tuple[int, ...], tuple[Role, ...]]:
     return shape, (*part.roles, "column")
 
 
-def _boxes(part: _Space, lines: Sequence[Line], rates: Rates, most_elements: int) -> list[tuple[int, ...]]:
+def _boxes(part: Part, lines: Sequence[Line], rates: Rates, most_elements: int) -> list[tuple[int, ...]]:
     """Sizes of steps along the dimensions of `_inner_shape`, the smallest first."""
     shape, roles = _inner_shape(part)
     rows = _planes(part) if lines else [dim for dim, role in enumerate(roles) if role == "row"]
@@ -174,7 +200,7 @@ def _boxes(part: _Space, lines: Sequence[Line], rates: Rates, most_elements: int
     return list(found)
 
 
-def _backward_boxes(part: _Space, rates: Rates, most_elements: int) -> list[tuple[int, ...]]:
+def _backward_boxes(part: Part, rates: Rates, most_elements: int) -> list[tuple[int, ...]]:
     """The same for the gradient of weights: a whole kernel or a row of one, and channels of a block at most."""
     shape, roles = _inner_shape(part)
     first, second, channels = (dim for dim, role in enumerate(roles) if role == "row")
@@ -205,14 +231,14 @@ def _fill(box: list[int], shape: Sequence[int], dims: Sequence[int], wanted: int
         wanted //= chunk
 
 
-def _sides(part: _Space, box: Sequence[int]) -> tuple[int, int]:
+def _sides(part: Part, box: Sequence[int]) -> tuple[int, int]:
     """Rows and columns of a step."""
     _, roles = _inner_shape(part)
     sides = [prod(size for size, own in zip(box, roles, strict=True) if own == role) for role in ("row", "column")]
     return sides[0], sides[1]
 
 
-def _loaded(part: _Space, box: Sequence[int], work: Work) -> tuple[int, int]:
+def _loaded(part: Part, box: Sequence[int], work: Work) -> tuple[int, int]:
     """Elements of rows and of columns that are loaded for each product of an element of a window."""
     rows, columns = _sides(part, box)
     for line in work.lines:
@@ -221,7 +247,7 @@ def _loaded(part: _Space, box: Sequence[int], work: Work) -> tuple[int, int]:
     return (rows * _sides(part, box)[1], columns) if work.is_per_channel else (rows, columns)
 
 
-def _depth(part: _Space, box: Sequence[int], work: Work, spm_bytes: int) -> int:
+def _depth(part: Part, box: Sequence[int], work: Work, spm_bytes: int) -> int:
     """Products that an instruction adds up, such that everything fits; 0 if it does not."""
     rows, columns = _sides(part, box)
     left = spm_bytes - rows * columns * work.kept_bytes
@@ -238,7 +264,7 @@ def _depth(part: _Space, box: Sequence[int], work: Work, spm_bytes: int) -> int:
     return next((n for n in range(most, most // 2, -unit) if work.depth % n == 0), most)
 
 
-def _cycles(part: _Space, box: Sequence[int], depth: int, work: Work, rates: Rates) -> float:
+def _cycles(part: Part, box: Sequence[int], depth: int, work: Work, rates: Rates) -> float:
     """Estimated cycles: the busiest of DDR, a tile's transfers and its engine; then what nothing overlaps."""
     rows, columns = _sides(part, box)
     chunks = _num_chunks(part, box)
@@ -257,7 +283,7 @@ def _cycles(part: _Space, box: Sequence[int], depth: int, work: Work, rates: Rat
 
 
 def _split(
-    part: _Space, box: Sequence[int], to_output: Sequence[Expr], tiles: int, num_steps: int, kept: Sequence[int]
+    part: Part, box: Sequence[int], to_output: Sequence[Expr], tiles: int, num_steps: int, kept: Sequence[int]
 ) -> tuple[WorkSplit, dict[int, int]]:
     """The work split in so many steps of a tile, and the lane of each dimension that has one; those `kept` have one anyway."""
     shape, roles = _inner_shape(part)

@@ -4,6 +4,7 @@ An intermediate that stays in a fusion is neither written to DDR nor read from i
 instruction that several fusions have a copy of is computed as often.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, prod
 
@@ -25,6 +26,15 @@ class Costs:
     def transfer(self, value: SSAValue) -> float:
         """Reading or writing the tensor once."""
         return size_bytes(value) / self.rates.ddr
+
+    def width(self, value: SSAValue) -> int:
+        """Bytes of an element."""
+        return numpy_dtype(tensor_type(value).element_type).itemsize
+
+    def of_body(self, moved: Sequence[SSAValue], body: Sequence[Operation]) -> float:
+        """A kernel that moves these tensors once and has these instructions: what bounds it, and what it costs besides."""
+        computed = sum(self.compute(op) for op in body if kind_of(op) is Kind.ELEMENTWISE)
+        return max(sum(map(self.transfer, moved)), computed) + self.rates.kernel
 
     def saved(self, op: Operation, reads: int, writes: int) -> float:
         """What it saves not to read and write the results of an instruction so often, and to have a kernel less."""

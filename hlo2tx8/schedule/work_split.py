@@ -32,12 +32,11 @@ MOST_ALONE_ELEMENTS = 2048
 @dataclass(frozen=True)
 class Target:
     """What splitting work needs to know: the chip's rates, and the wanted elements of the output per step (0: the split's
-    choice); `has_engine`: may the matrix engine compute dots? `meeting`: cycles that it takes to meet the tiles of other work, 0
+    choice); `meeting`: cycles that it takes to meet the tiles of other work, 0
     if there is none; `feeds_batches`: do dots read results batch by batch?"""
 
     rates: Rates
     step_elements: int = 0
-    has_engine: bool = True
     meeting: int = 0
     feeds_batches: bool = False
 

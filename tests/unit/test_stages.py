@@ -10,7 +10,7 @@ import hlo2tx8
 from hlo2tx8.compiler.driver import load_source, lower_module, lower_stages
 from hlo2tx8.device.chip import DEFAULT_PATH
 from hlo2tx8.dialects.launch import kernels
-from hlo2tx8.lower.dma.allocate_spm import SpmOverflowError
+from hlo2tx8.errors import CapacityError
 from hlo2tx8.options import Level, Options
 
 TEXT = """
@@ -124,11 +124,13 @@ def test_steps_shrink_until_the_buffers_fit(tmp_path: Path):
     assert np.allclose(np.asarray(executable.run(x)), expected)
     too_large = hlo2tx8.compile(wide(40), Options(chip=chip, explain=True, step_elements=4096))
     assert np.array_equal(np.asarray(too_large.run(x)), np.asarray(executable.run(x)))
-    assert any("more do not fit the scratchpad" in line for line in too_large.explanation)
+    plans = [line for line in too_large.explanation if "in steps of" in line]
+    assert "steps of 4096 elements" in plans[0] and "is rejected: its buffers take" in plans[0]
+    assert plans[-2].endswith("is taken") and plans[-1].startswith("warning: add_fusion: loop in steps of 64 elements")
 
 
 def test_what_never_fits_is_one_clear_error(tmp_path: Path):
     chip = tmp_path / "chip.yaml"
     chip.write_text(DEFAULT_PATH.read_text().replace("spm_limit: 3080192", "spm_limit: 67584"))
-    with pytest.raises(SpmOverflowError, match=r"E3101: the buffers of kernel \w+ take [\d,]+ bytes, the scratchpad has 2,048"):
+    with pytest.raises(CapacityError, match=r"E3101: the buffers of kernel \w+ take [\d,]+ bytes, the scratchpad has 2,048"):
         hlo2tx8.compile(wide(40), Options(chip=chip))

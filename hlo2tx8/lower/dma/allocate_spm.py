@@ -21,7 +21,7 @@ from xdsl.rewriter import InsertPoint
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.isa import BufferType
 from hlo2tx8.dialects import spm, xla
-from hlo2tx8.errors import CompileError
+from hlo2tx8.errors import CapacityError
 from hlo2tx8.indexing import Dim, IndexingMap, Variable
 from hlo2tx8.lower.buffer_table import note_buffers
 
@@ -38,27 +38,6 @@ class SpmSpace:
 
     def aligned(self, size: int) -> int:
         return -(-size // self.alignment) * self.alignment
-
-
-class SpmOverflowError(CompileError):
-    """The buffers of a kernel do not fit the scratchpad; with steps smaller by `factor` they may."""
-
-    def __init__(self, kernel: str, num_bytes: int, space_bytes: int) -> None:
-        super().__init__(
-            "E3101",
-            f"the buffers of kernel {kernel} take {num_bytes:,} bytes, the scratchpad has {space_bytes:,} for them",
-            hint="split its fusion",
-        )
-        self.kernel = kernel
-        self.factor = num_bytes / space_bytes
-
-
-class _NoRoomError(Exception):
-    """A buffer would have ended at this address."""
-
-    def __init__(self, end: int) -> None:
-        super().__init__(end)
-        self.end = end
 
 
 @dataclass(frozen=True)
@@ -90,29 +69,38 @@ class Place:
 
 @dataclass(frozen=True)
 class AllocateSpmPass(ModulePass):
-    """Gives addresses to `spm.alloc`; see the module docstring. Raises SpmOverflowError.
+    """Gives addresses to `spm.alloc`; see the module docstring. CapacityError if they do not fit.
 
-    chip: file of the description, "" for the built-in one. limit: end of the SPM in bytes, 0 for the chip's.
+    chip: file of the description, "" for the built-in one. is_measuring: addresses may lie beyond the scratchpad's end, to see how
+    much room the buffers need.
     """
 
     name = "allocate-spm"
     chip: str = ""
-    limit: int = 0
+    is_measuring: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         chip = load_chip(self.chip)
-        space = SpmSpace(chip.spm_allocation_start, self.limit or chip.spm_limit, chip.spm_alignment_bytes)
+        space = SpmSpace(chip.spm_allocation_start, chip.spm_limit, chip.spm_alignment_bytes)
         for function in op.body.block.ops:
             if isinstance(function, func.FuncOp) and not function.is_declaration:
                 allocs = [o for o in function.walk() if isinstance(o, spm.AllocOp)]
-                try:
-                    addresses = place(allocs, live_ranges(function), space)
-                except _NoRoomError as error:
-                    raise SpmOverflowError(function.sym_name.data, error.end - space.start, space.limit - space.start) from None
+                addresses = place(allocs, live_ranges(function), space)
+                if not self.is_measuring:
+                    _check(function.sym_name.data, allocs, addresses, space)
                 strides: dict[SSAValue, int] = {a.result: space.aligned(a.size_bytes) for a in allocs}
                 note_buffers(function, addresses, strides)
                 for alloc in allocs:
                     _assign(alloc, addresses[alloc.result], space.aligned(alloc.size_bytes))
+
+
+def _check(kernel: str, allocs: list[spm.AllocOp], addresses: dict[SSAValue, int], space: SpmSpace) -> None:
+    """CapacityError if a buffer ends beyond the scratchpad."""
+    end = max((addresses[a.result] + space.aligned(a.size_bytes) * a.num_copies for a in allocs), default=0)
+    if end > space.limit:
+        taken, room = end - space.start, space.limit - space.start
+        message = f"the buffers of kernel {kernel} take {taken:,} bytes, the scratchpad has {room:,} for them"
+        raise CapacityError("E3101", message, hint="split its fusion")
 
 
 def live_ranges(function: func.FuncOp) -> dict[SSAValue, LiveRange]:
@@ -161,8 +149,6 @@ def place(allocs: list[spm.AllocOp], ranges: dict[SSAValue, LiveRange], space: S
                 break
             if other.address + other.size_bytes > address and other.is_taken(live):
                 address = other.address + other.size_bytes
-        if address + size > space.limit:
-            raise _NoRoomError(address + size)
         addresses[alloc.result] = address
         if size and (address, size) not in found:
             found[address, size] = Place(address, size)

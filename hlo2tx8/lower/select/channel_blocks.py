@@ -16,8 +16,6 @@ from hlo2tx8.lower.select.step_builder import StepBuilder
 class EngineOrderError(CompileError):
     """The matrix engine takes no contraction whose lanes are in such an order; a kernel without it computes the same."""
 
-    kernel: str = ""
-
 
 @dataclass(frozen=True)
 class Matrix:

@@ -1,0 +1,77 @@
+"""Lowers one kernel in memory, so that a plan can ask what its buffers take before it is taken.
+
+A kernel module at LOOPS goes through all passes below, on its own. Where nobody looks at the levels between, the kernel that was
+lowered so is the one that is linked: nothing is lowered twice.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+from hlo2tx8.compiler.apply import apply, configure
+from hlo2tx8.compiler.pipeline import KERNEL_STAGES
+from hlo2tx8.device.chip import Chip
+from hlo2tx8.emitters.emit_fusions import EmitFusionsPass
+from hlo2tx8.errors import CompileError
+from hlo2tx8.lower.buffer_table import end_of_buffers
+from hlo2tx8.lower.dma.allocate_spm import AllocateSpmPass
+from hlo2tx8.lower.select.channel_blocks import EngineOrderError
+from hlo2tx8.options import Options
+from hlo2tx8.schedule.plan import Feasibility
+
+
+@dataclass
+class KernelTrial:
+    """Says of kernels what their buffers take; `is_for_good`: the kernels themselves become those at PROGRAM, else copies of them.
+
+    `tell` hears of each pass, and ends the compilation by what it raises. `lowered` are the kernels at PROGRAM, `seconds` what each
+    pass took for them.
+    """
+
+    options: Options
+    chip: Chip
+    is_for_good: bool
+    tell: Callable[[str], None]
+    lowered: dict[ModuleOp, None] = field(default_factory=dict[ModuleOp, None])
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+
+    def __call__(self, kernel: ModuleOp) -> Feasibility:
+        """What the buffers of a kernel take, or why it cannot be lowered: the matrix engine has no order for its lanes.
+
+        Other errors are those of the kernel whatever its plan: raised now if it is lowered for good, else by its passes later.
+        """
+        module = kernel if self.is_for_good else kernel.clone()
+        try:
+            self._lower(module)
+        except EngineOrderError as error:
+            return Feasibility(0, error.message)
+        except CompileError:
+            if self.is_for_good:
+                raise
+            return Feasibility(0)
+        if self.is_for_good:
+            self.lowered[kernel] = None
+        functions = (op for op in module.body.block.ops if isinstance(op, FuncOp))
+        return Feasibility(max(map(end_of_buffers, functions), default=0) - self.chip.spm_allocation_start)
+
+    def seconds_with(self, seconds: Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
+        """The seconds of all passes, where those of kernels that were lowered for good are their passes'."""
+        own = {name: self.seconds.get(name, 0.0) for name, _ in seconds}
+        emission = EmitFusionsPass.name
+        return tuple((name, s + own[name] - (sum(self.seconds.values()) if name == emission else 0.0)) for name, s in seconds)
+
+    def _lower(self, module: ModuleOp) -> None:
+        ctx, name = Context(), module.sym_name.data if module.sym_name else "kernel"
+        for stage in KERNEL_STAGES:
+            started = time.perf_counter()
+            step = configure(stage.step, self.options)
+            self.tell(step.name)
+            if isinstance(step, AllocateSpmPass):
+                step = replace(step, is_measuring=True)
+            apply(step, ctx, module, name)
+            if self.is_for_good:
+                self.seconds[step.name] = self.seconds.get(step.name, 0.0) + time.perf_counter() - started

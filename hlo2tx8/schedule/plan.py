@@ -1,0 +1,113 @@
+"""The plan of a kernel: candidates, what each is estimated to cost, and which of them is taken.
+
+    blocks of [1, 2, 640, 64], 256 deep      2,650,112 cycles   2,764,800 bytes     its buffers take 3,145,728 of 3,014,656 bytes
+    blocks of [1, 4, 384, 64], 256 deep      2,871,296 cycles   2,359,296 bytes     taken
+
+Candidates come with the fewest estimated cycles first. Estimates of bytes are made before a kernel is emitted; `measure` lowers a
+candidate's kernel in memory and says what its buffers take. Where that is more than estimated, further candidates are held to
+estimates as much larger: one that would not fit then is not lowered.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
+
+Choice = TypeVar("Choice")
+MOST_TRIALS = 8
+"""Candidates of a kernel that are lowered at most."""
+MUCH_SLOWER = 2.0
+"""A plan that is estimated to take so many times as long as one that was rejected is not taken without a word."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a candidate costs: `cycles` of the chip, and `spm_bytes` that its buffers take of a tile's scratchpad."""
+
+    cycles: float
+    spm_bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.cycles:,.0f} cycles, {self.spm_bytes:,} bytes"
+
+
+@dataclass(frozen=True)
+class Candidate(Generic[Choice]):
+    """One way to compute a kernel, by a name that tells it from the others; `choice` is what an emitter makes it of."""
+
+    name: str
+    estimate: Estimate
+    choice: Choice
+
+
+@dataclass(frozen=True)
+class Feasibility:
+    """Of a candidate that was lowered: the bytes its buffers take, and `why` it cannot be taken whatever they are, or ""."""
+
+    spm_bytes: int
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A candidate that was not taken, and why; `spm_bytes` that its buffers take, if they do not fit."""
+
+    name: str
+    estimate: Estimate
+    why: str
+    spm_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Schedule(Generic[Choice]):
+    """The candidate that is taken, None if there is none that can be; those that were rejected before it, in the order asked."""
+
+    taken: Candidate[Choice] | None
+    rejected: tuple[Rejected, ...]
+
+    def explain(self, kernel: str) -> Iterator[str]:
+        """A line per candidate."""
+        for other in self.rejected:
+            yield f"{kernel}: {other.name} ({other.estimate}) is rejected: {other.why}"
+        if self.taken is not None:
+            yield f"{kernel}: {self.taken.name} ({self.taken.estimate}) is taken"
+
+    def warning(self, kernel: str) -> str:
+        """Says that the plan is much slower than one that was rejected; "" if it is not."""
+        if self.taken is None or not self.rejected:
+            return ""
+        best = min(self.rejected, key=lambda other: other.estimate.cycles)
+        times = self.taken.estimate.cycles / max(best.estimate.cycles, 1.0)
+        if times < MUCH_SLOWER:
+            return ""
+        return f"warning: {kernel}: {self.taken.name} is estimated to take {times:.1f} times as long as {best.name}: {best.why}"
+
+
+Measure: TypeAlias = Callable[[Candidate[Choice]], Feasibility]
+"""Lowers a candidate's kernel in memory."""
+
+
+def plan(candidates: Iterable[Candidate[Choice]], spm_bytes: int, measure: Measure[Choice]) -> Schedule[Choice]:
+    """The first of the candidates whose buffers fit into as many bytes; few of them are asked for more than that."""
+    rejected: list[Rejected] = []
+    factor, trials = 1.0, 0
+    for candidate in candidates:
+        expected = int(candidate.estimate.spm_bytes * factor)
+        if trials and expected > spm_bytes:
+            rejected.append(_too_large(candidate, expected, spm_bytes, "would take about"))
+            continue
+        found, trials = measure(candidate), trials + 1
+        if not found.why and found.spm_bytes <= spm_bytes:
+            return Schedule(candidate, tuple(rejected))
+        if found.why:
+            rejected.append(Rejected(candidate.name, candidate.estimate, found.why))
+        else:
+            factor = max(factor, found.spm_bytes / max(1, candidate.estimate.spm_bytes))
+            rejected.append(_too_large(candidate, found.spm_bytes, spm_bytes, "take"))
+        if trials == MOST_TRIALS:
+            break
+    return Schedule(None, tuple(rejected))
+
+
+def _too_large(candidate: Candidate[Choice], num_bytes: int, spm_bytes: int, verb: str) -> Rejected:
+    why = f"its buffers {verb} {num_bytes:,} of {spm_bytes:,} bytes"
+    return Rejected(candidate.name, candidate.estimate, why, num_bytes)
