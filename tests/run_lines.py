@@ -1,6 +1,6 @@
 """Runs the RUN lines of a test in this process: the same commands and the same FileCheck, without a second for each start.
 
-    RUN: [not] %hlo2tx8 ARGS | %opt ARGS    [2>&1]    [| filecheck ARGS]
+    RUN: [not] COMMAND [2>&1] [| COMMAND ...] [| filecheck ARGS]        COMMAND: %hlo2tx8 ARGS or %opt ARGS
 
 A test passes if all of its commands end with 0 (`not`: with anything else) and FileCheck finds what it looks for. A line of
 another form is left to a shell: `run_test` raises OtherFormError.
@@ -10,15 +10,20 @@ import contextlib
 import io
 import re
 import shlex
+import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from filecheck.finput import FInput
 from filecheck.matcher import Matcher
 from filecheck.options import parse_argv_options
 from filecheck.parser import Parser
+
+MAINS = {"%hlo2tx8": "hlo2tx8.tools.main", "%opt": "hlo2tx8.tools.opt"}
+"""The module with the `main` of each command."""
 
 _RUN = re.compile(r"RUN:\s*(.*)")
 
@@ -29,11 +34,11 @@ class OtherFormError(Exception):
 
 @dataclass(frozen=True)
 class RunLine:
-    """One command: `program` with `arguments` is expected to fail if `is_not`; `check` are FileCheck's arguments, None without."""
+    """Commands, each reading what the one before it printed; `is_not`: the last one is expected to fail; `with_errors`: what it
+    writes to stderr counts as printed; `check`: FileCheck's arguments, None without."""
 
     text: str
-    program: str
-    arguments: tuple[str, ...]
+    commands: tuple[tuple[str, ...], ...]
     is_not: bool
     with_errors: bool
     check: tuple[str, ...] | None
@@ -60,15 +65,15 @@ def run_lines(path: Path) -> Iterator[RunLine]:
 
 def parse(text: str, path: Path) -> RunLine:
     """A RUN line, with %s as the path; OtherFormError if it is not of the form above."""
-    command, bar, check = text.partition(" | ")
-    words = [str(path) if word == "%s" else word for word in shlex.split(command)]
-    is_not, with_errors = words[:1] == ["not"], words[-1:] == ["2>&1"]
-    words = words[is_not : len(words) - with_errors]
-    checked = [str(path) if word == "%s" else word for word in shlex.split(check)]
-    known = words[:1] in (["%hlo2tx8"], ["%opt"]) and (not bar or checked[:1] == ["filecheck"])
-    if not known or any(set(word) & set("|<>;&$`") or word.startswith("%") for word in (*words[1:], *checked)):
+    parts = [[str(path) if word == "%s" else word for word in shlex.split(part)] for part in text.split(" | ")]
+    check = tuple(parts.pop()[1:]) if parts[-1][:1] == ["filecheck"] else None
+    is_not, with_errors = parts[0][:1] == ["not"], parts[-1][-1:] == ["2>&1"]
+    parts[-1] = parts[-1][: len(parts[-1]) - with_errors]
+    parts[0] = parts[0][is_not:]
+    is_known = all(words and words[0] in MAINS for words in parts)
+    if not is_known or any(set(word) & set("|<>;&$`") or word.startswith("%") for words in parts for word in words[1:]):
         raise OtherFormError(text)
-    return RunLine(text, words[0], tuple(words[1:]), is_not, with_errors, tuple(checked[1:]) if bar else None)
+    return RunLine(text, tuple(map(tuple, parts)), is_not, with_errors, check)
 
 
 def run_test(path: Path) -> Failure | None:
@@ -80,40 +85,38 @@ def run_test(path: Path) -> Failure | None:
 
 
 def run_line(line: RunLine) -> Failure | None:
-    """Run one command and FileCheck on what it prints; None if both are content."""
-    status, output, errors = run_command(line.program, line.arguments)
+    """Run the commands and FileCheck on what they print; None if all are content."""
+    given, errors, status = "", "", 0
+    for command in line.commands:
+        status, given, errors = run_command(command, given)
     if (status == 0) == line.is_not:
-        return Failure(line, f"exit code {status}", output + errors)
+        return Failure(line, f"exit code {status}", given + errors)
     if line.check is None:
         return None
-    given = output + errors if line.with_errors else output
+    if line.with_errors:
+        given += errors
     complaint = file_check(line.check, given)
     if complaint is None:
         return None
     return Failure(line, "FileCheck failed", f"{complaint}\n--- given\n{given}\n--- errors\n{errors}")
 
 
-def run_command(program: str, arguments: Sequence[str]) -> tuple[int, str, str]:
-    """(exit code, stdout, stderr) of `%hlo2tx8` or `%opt`; an exception is exit code 1 with its traceback."""
-    main = _main_of(program)
-    output, errors = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
-        try:
-            status = main(list(arguments))
-        except SystemExit as end:
-            status = end.code if isinstance(end.code, int) else int(end.code is not None)
-        except Exception:
-            traceback.print_exc()
-            status = 1
+def run_command(command: Sequence[str], given: str = "") -> tuple[int, str, str]:
+    """(exit code, stdout, stderr) of a command with `given` as its stdin; an exception is exit code 1 with its traceback."""
+    main = getattr(import_module(MAINS[command[0]]), "main")  # noqa: B009  (of a module found by name)
+    output, errors, stdin = io.StringIO(), io.StringIO(), sys.stdin
+    sys.stdin = io.TextIOWrapper(io.BytesIO(given.encode()))
+    try:
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+            status = main(list(command[1:]))
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except Exception:
+        errors.write(traceback.format_exc())
+        status = 1
+    finally:
+        sys.stdin = stdin
     return status, output.getvalue(), errors.getvalue()
-
-
-def _main_of(program: str) -> Callable[[Sequence[str]], int]:
-    if program == "%opt":
-        from hlo2tx8.tools.opt import main
-    else:
-        from hlo2tx8.tools.main import main
-    return main
 
 
 def file_check(arguments: Sequence[str], text: str) -> str | None:

@@ -41,17 +41,28 @@ class InlineCallsPass(ModulePass):
                 break
             for call in calls:
                 _inline(call, functions)
-        needed = named_functions(op)
+        needed = reached_functions(main, functions)
         for name, function in functions.items():
-            if function is not main and name not in needed:
+            if name not in needed:
                 function.detach()
                 function.erase()
 
 
-def named_functions(module: ModuleOp) -> dict[str, None]:
-    """Functions that an op names: calls, composites, custom calls."""
+def reached_functions(main: FuncOp, functions: Mapping[str, FuncOp]) -> dict[str, None]:
+    """The names of @main, of the functions that its ops name, and of those that these name."""
+    found = {main.sym_name.data: None}
+    waiting = [main]
+    while waiting:
+        new = [name for name in named_functions(waiting.pop()) if name in functions and name not in found]
+        found.update(dict.fromkeys(new))
+        waiting += [functions[name] for name in new]
+    return found
+
+
+def named_functions(root: Operation) -> dict[str, None]:
+    """Functions that an op inside of `root` names: calls, composites, custom calls."""
     found: dict[str, None] = {}
-    for op in module.walk():
+    for op in root.walk():
         for value in op.properties.values():
             names = cast(ArrayAttr[Attribute], value).data if isinstance(value, ArrayAttr) else (value,)
             for name in names:

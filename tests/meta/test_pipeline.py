@@ -1,6 +1,7 @@
-"""A pass is one file, one class, one stage, one test: held together here."""
+"""A pass is one file, one class, one stage, one FileCheck test of its name: held together here."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,6 @@ from hlo2tx8.compiler.pipeline import ALLOWED, PIPELINE, Stage
 from hlo2tx8.options import Level
 
 ROOT = Path(__file__).parents[2]
-TESTS = [
-    file for file in sorted((ROOT / "tests").rglob("*")) if file.suffix in (".py", ".mlir", ".hlo") and "meta" not in file.parts
-]
 
 
 @pytest.mark.parametrize("stage", PIPELINE, ids=lambda stage: stage.step.name)
@@ -21,8 +19,10 @@ def test_pass_has_its_file_docstring_and_test(stage: Stage):
     assert cls.__module__.rpartition(".")[2] == stem
     assert cls.__name__.removesuffix("Pass").lower() == stem.replace("_", "")
     assert cls.__doc__
-    mentions = [f for f in TESTS if stem in f.stem or stage.step.name in f.read_text() or cls.__name__ in f.read_text()]
-    assert mentions, f"no test of pass {stage.step.name}"
+    tests = sorted((ROOT / "tests" / "filecheck").rglob(f"{stem}.mlir"))
+    assert len(tests) == 1, f"one FileCheck test {stem}.mlir with the IR before and after pass {stage.step.name}: {tests}"
+    run = re.search(r"// RUN: %opt -p (\S+)", tests[0].read_text())
+    assert run is not None and stage.step.name in run[1].split(","), f"{tests[0]} does not run {stage.step.name}"
 
 
 def test_every_pass_is_in_the_pipeline():

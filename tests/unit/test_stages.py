@@ -36,30 +36,22 @@ module @m {
 
 
 @cache
-def after_each_pass() -> dict[str, str]:
-    """Pass name → the module's text after it."""
-    texts: dict[str, str] = {}
+def texts_around() -> dict[str, tuple[str, str]]:
+    """Pass name → the module's text before and after it."""
     module = load_source(TEXT)
+    before, texts = str(module), {}
     for stage, lowered in lower_stages(module, Options(verify=True)):
-        texts[stage.step.name] = str(lowered)
+        texts[stage.step.name] = before, (before := str(lowered))
     return texts
 
 
 @pytest.mark.parametrize(
     ("name", "present", "gone"),
     [
-        ("inline-calls", "chlo.square", "func.call"),
         ("expand-chlo", "stablehlo.tanh", "chlo."),
-        ("widen-narrow-types", "stablehlo.tanh", "chlo."),
         ("simplify-control", "stablehlo.tanh", "optimization_barrier"),
-        ("expand-complex", "stablehlo.tanh", "optimization_barrier"),
-        ("simplify-hlo", "stablehlo.tanh", "optimization_barrier"),
-        ("split-reductions", "stablehlo.tanh", "optimization_barrier"),
         ("plan-fusions", "hlo.fusion", "func.call"),
         ("emit-fusions", "launch.kernel", "hlo.fusion"),
-        ("inline", "xla.loop", "no_compute"),
-        ("materialize-calls", "xla.loop", "xla.pure_call"),
-        ("simplify", "xla.loop", "xla.pure_call"),
         ("lower-xla-to-scf", "scf.for", "xla.loop"),
         ("flatten-tensors", "tensor<1228800xf32>", "tensor.extract %p0[%dim0, "),
         ("vectorize", "vec.box", "tensor.extract"),
@@ -70,16 +62,11 @@ def after_each_pass() -> dict[str, str]:
     ],
 )
 def test_pass_brings_in_and_removes(name: str, present: str, gone: str):
-    text = after_each_pass()[name]
-    assert present in text
-    assert gone not in text
-
-
-def test_rows_are_in_the_order_of_the_pipeline():
-    """Not every pass has a row here: each has a test of its own, which tests/meta/test_pipeline.py asks for."""
-    covered = [mark.args[1] for mark in getattr(test_pass_brings_in_and_removes, "pytestmark", [])]
-    names = [case[0] for cases in covered for case in cases]
-    assert names == [name for name in after_each_pass() if name in names]
+    """Only passes with something to do in TEXT have a row: a row that holds before its pass could not fail."""
+    before, after = texts_around()[name]
+    assert present in after
+    assert gone not in after
+    assert present not in before or gone in before
 
 
 def test_equal_fusions_are_compiled_once():

@@ -1,0 +1,58 @@
+// RUN: %opt -p plan-fusions %s --split-input-file | filecheck %s
+
+// Every op is in a fusion: an elementwise op joins its user, and a dot has its epilogue.
+
+func.func @main(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %0 = "stablehlo.exponential"(%a) : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %1 = "stablehlo.negate"(%0) : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = "stablehlo.dot_general"(%1, %b) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">}> : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %3 = "stablehlo.add"(%2, %b) : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  func.return %3 : tensor<64x64xf32>
+}
+
+// CHECK:      func.func @main(%[[A:.*]]: tensor<64x64xf32>, %[[B:.*]]: tensor<64x64xf32>)
+// CHECK:        "hlo.fusion"(
+// CHECK:          %[[E:.*]] = "stablehlo.exponential"
+// CHECK-NEXT:     "stablehlo.negate"(%[[E]])
+// CHECK:          %[[D:.*]] = "stablehlo.dot_general"
+// CHECK-NEXT:     "stablehlo.add"(%[[D]]
+// CHECK-NEXT:     "stablehlo.return"
+// CHECK:        func.return
+
+// -----
+
+// A fusion of the source stays as it is; what is beside it gets its own.
+
+func.func @main(%a: tensor<40xf32>) -> tensor<40xf32> {
+  %0 = "hlo.fusion"(%a) <{kind = "kLoop", fusion_name = "mine"}> ({
+  ^bb0(%x: tensor<40xf32>):
+    %y = "stablehlo.exponential"(%x) : (tensor<40xf32>) -> tensor<40xf32>
+    "stablehlo.return"(%y) : (tensor<40xf32>) -> ()
+  }) : (tensor<40xf32>) -> tensor<40xf32>
+  %1 = "stablehlo.sine"(%0) : (tensor<40xf32>) -> tensor<40xf32>
+  func.return %1 : tensor<40xf32>
+}
+
+// CHECK:      %[[M:.*]] = "hlo.fusion"(%{{.*}}) <{kind = "kLoop", fusion_name = "mine"}> ({
+// CHECK:        "stablehlo.exponential"
+// CHECK:      %[[S:.*]] = "hlo.fusion"(%[[M]]) <{kind = "kLoop", fusion_name = "sine_fusion"}> ({
+// CHECK:        "stablehlo.sine"
+// CHECK:      func.return %[[S]]
+
+// -----
+
+// What is read at two places is computed once: it is the root of a fusion.
+
+func.func @main(%a: tensor<40x60xf32>) -> tensor<40x60xf32> {
+  %0 = "stablehlo.exponential"(%a) : (tensor<40x60xf32>) -> tensor<40x60xf32>
+  %1 = "stablehlo.reverse"(%0) <{dimensions = array<i64: 0>}> : (tensor<40x60xf32>) -> tensor<40x60xf32>
+  %2 = "stablehlo.add"(%0, %1) : (tensor<40x60xf32>, tensor<40x60xf32>) -> tensor<40x60xf32>
+  func.return %2 : tensor<40x60xf32>
+}
+
+// CHECK:      %[[E:.*]] = "hlo.fusion"(%{{.*}}) <{kind = "kLoop", fusion_name = "exponential_fusion"}>
+// CHECK:        "stablehlo.exponential"
+// CHECK:      "hlo.fusion"(%[[E]]) <{kind = "kLoop", fusion_name = "add_fusion"}>
+// CHECK:        "stablehlo.reverse"
+// CHECK:        "stablehlo.add"
+// CHECK-NOT:  "stablehlo.exponential"

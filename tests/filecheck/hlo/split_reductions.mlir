@@ -1,0 +1,40 @@
+// RUN: %opt -p split-reductions %s --split-input-file | filecheck %s
+
+// One long row: the tiles sum a part each, from -0, which changes nothing; the initial value joins the sum of the parts.
+
+func.func @main(%a: tensor<300000xf32>) -> tensor<f32> {
+  %i = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "AACAPw==">}> : () -> tensor<f32>
+  %0 = "stablehlo.reduce"(%a, %i) <{dimensions = array<i64: 0>}> ({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    %s = "stablehlo.add"(%x, %y) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%s) : (tensor<f32>) -> ()
+  }) : (tensor<300000xf32>, tensor<f32>) -> tensor<f32>
+  func.return %0 : tensor<f32>
+}
+
+// CHECK:      func.func @main(%[[A:.*]]: tensor<300000xf32>)
+// CHECK-NEXT:   %[[ONE:.*]] = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "AACAPw==">}>
+// CHECK-NEXT:   %[[MINUS_ZERO:.*]] = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "AAAAgA==">}>
+// CHECK-NEXT:   %[[V:.*]] = "stablehlo.reshape"(%[[A]]) : (tensor<300000xf32>) -> tensor<[[N:[0-9]+]]x{{[0-9]+}}xf32>
+// CHECK-NEXT:   %[[P:.*]] = "stablehlo.reduce"(%[[V]], %[[MINUS_ZERO]]) <{dimensions = array<i64: 1>}>
+// CHECK:        -> tensor<[[N]]xf32>
+// CHECK-NEXT:   %[[R:.*]] = "stablehlo.reduce"(%[[P]], %[[ONE]]) <{dimensions = array<i64: 0>}>
+// CHECK:        func.return %[[R]]
+
+// -----
+
+// Rows enough for all tiles stay whole.
+
+func.func @main(%a: tensor<64x1000xf32>) -> tensor<64xf32> {
+  %i = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "AACAPw==">}> : () -> tensor<f32>
+  %0 = "stablehlo.reduce"(%a, %i) <{dimensions = array<i64: 1>}> ({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    %s = "stablehlo.add"(%x, %y) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%s) : (tensor<f32>) -> ()
+  }) : (tensor<64x1000xf32>, tensor<f32>) -> tensor<64xf32>
+  func.return %0 : tensor<64xf32>
+}
+
+// CHECK:      func.func @main(%[[A:.*]]: tensor<64x1000xf32>)
+// CHECK:        "stablehlo.reduce"(%[[A]], %{{.*}}) <{dimensions = array<i64: 1>}>
+// CHECK-NOT:  "stablehlo.reduce"

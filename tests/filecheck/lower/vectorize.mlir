@@ -1,0 +1,63 @@
+// RUN: %opt -p vectorize %s --split-input-file | filecheck %s
+
+// The loop over lanes becomes one box: what is read or written along it is a vector, at the offset of its first lane.
+
+func.func @f(%p0: tensor<4096xf32>, %r0: tensor<4096xf32>) -> tensor<4096xf32> attributes {xla.entry, xla.logical_type = (tensor<4096xf32>, tensor<4096xf32>) -> tensor<4096xf32>} {
+  %lanes = arith.constant 64 : index
+  %one = arith.constant 1 : index
+  %steps = arith.constant 4 : index
+  %zero = arith.constant 0 : index
+  %tile = xla.tile_id [0, 15]
+  %0 = scf.for %step = %zero to %steps step %one iter_args(%t = %r0) -> (tensor<4096xf32>) {
+    %1 = scf.for %lane = %zero to %lanes step %one iter_args(%u = %t) -> (tensor<4096xf32>) {
+      %2 = xla.apply_indexing #xla.indexing_map<"(tile)[step, lane] -> (tile * 256 + step * 64 + lane), domain: tile in [0, 15], step in [0, 3], lane in [0, 63]">(%tile)[%step, %lane]
+      %3 = tensor.extract %p0[%2] : tensor<4096xf32>
+      %4 = math.exp %3 : f32
+      %5 = tensor.insert %4 into %u[%2] : tensor<4096xf32>
+      scf.yield %5 : tensor<4096xf32>
+    } {xla.lane}
+    scf.yield %1 : tensor<4096xf32>
+  }
+  func.return %0 : tensor<4096xf32>
+}
+
+// CHECK:      func.func @f(%p0: tensor<4096xf32>, %r0: tensor<4096xf32>) attributes
+// CHECK:      scf.for %[[STEP:.*]] = %{{.*}} to %{{.*}} step %{{.*}} {
+// CHECK-NEXT:   "vec.box"() <{shape = array<i64: 64>, ragged = array<i64>}> ({
+// CHECK:          %[[O:.*]] = xla.apply_indexing #xla.indexing_map<"(tile, step) -> (tile * 256 + step * 64), domain: tile in [0, 15], step in [0, 3]">(%{{.*}}, %[[STEP]])
+// CHECK:          %[[X:.*]] = "vec.load"(%p0, %[[O]]) <{strides = array<i64: 1>
+// CHECK:          %[[E:.*]] = math.exp %[[X]] : vector<64xf32>
+// CHECK:          "vec.store"(%[[E]], %r0, %{{.*}}) <{strides = array<i64: 1>}> : (vector<64xf32>
+// CHECK-NOT:  tensor.
+// CHECK:      func.return
+
+// -----
+
+// Two loops over lanes are a box of two dimensions; what does not depend on one of them has stride 0 along it.
+
+func.func @rows(%p0: tensor<640xf32>, %p1: tensor<10xf32>, %r0: tensor<640xf32>) -> tensor<640xf32> attributes {xla.entry, xla.logical_type = (tensor<640xf32>, tensor<10xf32>, tensor<640xf32>) -> tensor<640xf32>} {
+  %ten = arith.constant 10 : index
+  %one = arith.constant 1 : index
+  %four = arith.constant 4 : index
+  %zero = arith.constant 0 : index
+  %tile = xla.tile_id [0, 15]
+  %0 = scf.for %row = %zero to %four step %one iter_args(%t = %r0) -> (tensor<640xf32>) {
+    %1 = scf.for %column = %zero to %ten step %one iter_args(%u = %t) -> (tensor<640xf32>) {
+      %2 = xla.apply_indexing #xla.indexing_map<"(tile)[row, column] -> (tile * 40 + row * 10 + column), domain: tile in [0, 15], row in [0, 3], column in [0, 9]">(%tile)[%row, %column]
+      %3 = tensor.extract %p0[%2] : tensor<640xf32>
+      %4 = tensor.extract %p1[%column] : tensor<10xf32>
+      %5 = arith.addf %3, %4 : f32
+      %6 = tensor.insert %5 into %u[%2] : tensor<640xf32>
+      scf.yield %6 : tensor<640xf32>
+    } {xla.lane}
+    scf.yield %1 : tensor<640xf32>
+  } {xla.lane}
+  func.return %0 : tensor<640xf32>
+}
+
+// CHECK:      func.func @rows(
+// CHECK:        "vec.box"() <{shape = array<i64: 4, 10>
+// CHECK-DAG:      %[[X:.*]] = "vec.load"(%p0, %{{.*}}) <{strides = array<i64: 10, 1>
+// CHECK-DAG:      %[[B:.*]] = "vec.load"(%p1, %{{.*}}) <{strides = array<i64: {{(0, )?}}1>
+// CHECK:          arith.addf
+// CHECK:          "vec.store"({{.*}}) <{strides = array<i64: 10, 1>
