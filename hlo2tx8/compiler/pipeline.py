@@ -36,8 +36,10 @@ from hlo2tx8.passes.expand_channel_gradient import ExpandChannelGradientPass
 from hlo2tx8.passes.expand_chlo import ExpandChloPass
 from hlo2tx8.passes.expand_complex import ExpandComplexPass
 from hlo2tx8.passes.expand_convolution import ExpandConvolutionPass
+from hlo2tx8.passes.expand_cumulative import ExpandCumulativePass
 from hlo2tx8.passes.expand_dense_convolution import ExpandDenseConvolutionPass
 from hlo2tx8.passes.expand_dynamic_broadcast import ExpandDynamicBroadcastPass
+from hlo2tx8.passes.expand_error_functions import ExpandErrorFunctionsPass
 from hlo2tx8.passes.expand_fft import ExpandFftPass
 from hlo2tx8.passes.expand_indexed import ExpandIndexedPass
 from hlo2tx8.passes.expand_linear_algebra import ExpandLinearAlgebraPass
@@ -76,6 +78,7 @@ class Stage:
 
 PIPELINE: tuple[Stage, ...] = (
     Stage(InlineCallsPass(), after=Level.HLO),
+    Stage(ExpandErrorFunctionsPass(), after=Level.HLO),
     Stage(ExpandChloPass(), after=Level.HLO),
     Stage(ExpandLinearAlgebraPass(), after=Level.HLO),
     Stage(ExpandRandomPass(), after=Level.HLO),
@@ -91,6 +94,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(ExpandIndexedPass(), after=Level.HLO),
     Stage(ReadyUpdatesPass(), after=Level.HLO),
     Stage(ExpandPaddingPass(), after=Level.HLO),
+    Stage(ExpandCumulativePass(), after=Level.HLO),
     Stage(ExpandReduceWindowPass(), after=Level.HLO),
     Stage(ExpandChannelGradientPass(), after=Level.HLO),
     Stage(MoveChannelsLastPass(), after=Level.HLO),

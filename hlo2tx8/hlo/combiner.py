@@ -12,7 +12,7 @@ import numpy.typing as npt
 from xdsl.ir import Block, BlockArgument, SSAValue
 
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
-from hlo2tx8.hlo.types import DType, is_float
+from hlo2tx8.hlo.types import DType, integer_limits, is_float, is_integer, is_pred
 
 Array = npt.NDArray[Any]
 
@@ -98,3 +98,34 @@ def _values(dtype: DType) -> Array:
 def _is_same(a: Array, b: Array) -> bool:
     """Bit for bit, NaN as NaN."""
     return bool(np.all((a == b) & (np.signbit(a) == np.signbit(b)) | np.isnan(a) & np.isnan(b)))
+
+
+def neutral_element(body: Block, dtype: DType) -> Array | None:
+    """The scalar that changes nothing when a combiner joins it with another; None unless the combiner is one op that has one.
+
+    Bit for bit: -0.0 of a sum of floats, whose +0.0 would change -0.0.
+    """
+    first = body.first_op
+    if len(body.args) != 2 or first is None or first.next_op is not body.last_op or set(first.operands) != set(body.args):
+        return None
+    if is_float(dtype):
+        if dtype.itemsize < 2:  # not all of them have infinities
+            return None
+        found = {"add": -0.0, "multiply": 1, "maximum": -np.inf, "minimum": np.inf}
+    elif is_integer(dtype):
+        lowest, highest = integer_limits(dtype)
+        found = {
+            "add": 0,
+            "multiply": 1,
+            "maximum": lowest,
+            "minimum": highest,
+            "or": 0,
+            "xor": 0,
+            "and": -1 if lowest else highest,
+        }
+    elif is_pred(dtype):
+        found = {"add": False, "multiply": True, "maximum": False, "minimum": True, "or": False, "xor": False, "and": True}
+    else:
+        return None
+    number = found.get(first.name.partition(".")[2])
+    return None if number is None else np.array(number).astype(dtype)

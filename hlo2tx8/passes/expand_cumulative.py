@@ -1,0 +1,180 @@
+"""Pass expand-cumulative: a window over all of a dimension, padded on one side, becomes a scan of O(n log n) operations.
+
+    reduce_window %x, window n, padding (n - 1, 0)    ⟶    %rows   = reshape %x to [n / 32, 32]
+                                                           %totals = reduce %rows over [1]
+                                                           %before = the initial value, and the scan of %totals behind it
+                                                           fusion {
+                                                             %1 = %rows, each element joined with the one before it
+                                                             %2 = %1, each joined with that 2 before it; then 4, 8 and 16
+                                                             broadcast %before joined with that }
+
+cumsum, cumprod, cummax and cumlogsumexp of jax are such windows. A combiner may join its elements in any grouping, but in
+their order. The initial value joins once, what lies in the padding not at all. With the padding behind, the dimension is
+reversed before and after.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from hlo2tx8.builders.expansion import Expansion, int_array
+from hlo2tx8.builders.lift_body import is_liftable, lift_body
+from hlo2tx8.builders.rewrite_named import rewrite_named
+from hlo2tx8.dialects import stablehlo
+from hlo2tx8.dialects.hlo import LiteralAttr
+from hlo2tx8.hlo.combiner import neutral_element
+from hlo2tx8.hlo.lookup import attributes_of, tensor_like
+from hlo2tx8.hlo.ops.window import Window
+from hlo2tx8.hlo.spec import Array
+
+Shape = tuple[int, ...]
+Values = Sequence[SSAValue]
+
+LEAST_LENGTH = 16
+"""Shorter dimensions are windows like others."""
+COLUMNS = 32
+"""Elements of a row, at most."""
+
+
+@dataclass(frozen=True)
+class ExpandCumulativePass(ModulePass):
+    """Rewrites such windows; see the module docstring."""
+
+    name = "expand-cumulative"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrite_named(op, {"stablehlo.reduce_window": _expand})
+
+
+def _expand(op: Operation) -> None:
+    dim = _scanned_dimension(op)
+    if dim is None or not is_liftable(op.regions[0].block):
+        return
+    half, shape = len(op.results), tensor_like(op.results[0].type).shape
+    is_reversed = Window.of(attributes_of(op)).high[dim] > 0
+    scan = _Scan(op)
+    rows = (prod(shape[:dim]), shape[dim], prod(shape[dim + 1 :]))
+    values = [scan.reshaped(value, rows) for value in op.operands[:half]]
+    starts = [scan.everywhere(value, (rows[0], 1, rows[2])) for value in op.operands[half:]]
+    if is_reversed:
+        values = [scan.reversed(value) for value in values]
+    found = scan.inclusive(values, starts)
+    if is_reversed:
+        found = [scan.reversed(value) for value in found]
+    scan.replace(*(scan.reshaped(value, shape) for value in found))
+
+
+def _scanned_dimension(op: Operation) -> int | None:
+    """The dimension along which each result joins all elements up to its own; None if the windows are others."""
+    window, shape = Window.of(attributes_of(op)), tensor_like(op.operands[0].type).shape
+    wide = [dim for dim, size in enumerate(window.size) if size != 1]
+    if len(wide) != 1 or 0 in shape:
+        return None
+    (dim,) = wide
+    n = window.size[dim]
+    if n != shape[dim] or n < LEAST_LENGTH or any(step != 1 for step in (*window.strides, *window.base_dilations)):
+        return None
+    if window.window_dilations[dim] != 1 or (window.low[dim], window.high[dim]) not in ((n - 1, 0), (0, n - 1)):
+        return None
+    others = [d for d in range(len(shape)) if d != dim]
+    return None if any(window.low[d] or window.high[d] for d in others) else dim
+
+
+class _Scan(Expansion):
+    """Scans of arrays [before, n, after] along n, in front of a reduce_window and with its combiner."""
+
+    @property
+    def body(self) -> Block:
+        """The combiner."""
+        return self.op.regions[0].block
+
+    def inclusive(self, values: Values, starts: Values) -> list[SSAValue]:
+        """Each element joined with all before it and, first, with a start, [before, 1, after]."""
+        before, n, after = shape_of(values[0])
+        columns = min(COLUMNS, n)
+        num_rows = -(-n // columns)
+        whole = (before * num_rows, columns, after)
+        if num_rows > 1:
+            missing = num_rows * columns - n
+            values = [self.pad(v, self.splat(0, self.like(v, ())), (0, 0, 0), (0, missing, 0), (0, 0, 0)) for v in values]
+            totals = self._totals([self.reshaped(v, whole) for v in values])
+            totals = [self.reshaped(v, (before, num_rows, after)) for v in totals]
+            ends = self.inclusive([self._cut(v, 0, num_rows - 1) for v in totals], starts)
+            starts = [self._joined(start, end) for start, end in zip(starts, ends, strict=True)]
+        mark = self.op.prev_op
+        found = [self.reshaped(v, whole) for v in values]
+        for distance in _powers_of_two(columns):
+            first = [self._cut(v, 0, distance) for v in found]
+            rest = self._combined(
+                [self._cut(v, 0, columns - distance) for v in found], [self._cut(v, distance, columns) for v in found]
+            )
+            found = [self._joined(a, b) for a, b in zip(first, rest, strict=True)]
+        spread = [self._spread(self.reshaped(start, (whole[0], 1, after)), whole) for start in starts]
+        found = [self.reshaped(v, (before, num_rows * columns, after)) for v in self._combined(spread, found)]
+        return [self._cut(v, 0, n) for v in self.fuse_since(mark, found)]
+
+    def _totals(self, values: Values) -> Values:
+        """All elements of each row joined, [before, 1, after]."""
+        neutral = neutral_element(self.body, tensor_like(values[0].type).dtype)
+        if neutral is not None:
+            return [self._reduced(values[0], neutral)]
+        while (n := shape_of(values[0])[1]) > 1:
+            even = n - n % 2
+            joined = self._combined([self._cut(v, 0, even, 2) for v in values], [self._cut(v, 1, even, 2) for v in values])
+            values = [self._joined(a, self._cut(v, even, n)) if n % 2 else a for a, v in zip(joined, values, strict=True)]
+        return values
+
+    def _reduced(self, value: SSAValue, start: Array) -> SSAValue:
+        before, _, after = shape_of(value)
+        initial = self.emit("constant", [], self.like(value, ()), value=LiteralAttr.from_array(start))
+        type_, over = self.like(value, (before, after)), {"dimensions": int_array((1,))}
+        return self.insert(stablehlo.OPS["reduce"]([value, initial], [type_], over, [self.op.regions[0].clone()])).results[0]
+
+    def _combined(self, left: Values, right: Values) -> list[SSAValue]:
+        return lift_body(self.body, [*left, *right], shape_of(left[0]), self.op)
+
+    def _joined(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """One behind the other along n."""
+        before, n, after = shape_of(a)
+        type_ = self.like(a, (before, n + shape_of(b)[1], after))
+        return self.emit("concatenate", [a, b], type_, dimension=IntegerAttr(1, i64))
+
+    def _cut(self, value: SSAValue, start: int, limit: int, step: int = 1) -> SSAValue:
+        """Every element, or every other one, from `start` to `limit` along n."""
+        before, n, after = shape_of(value)
+        if (start, limit, step) == (0, n, 1):
+            return value
+        bounds = {"start_indices": (0, start, 0), "limit_indices": (before, limit, after), "strides": (1, step, 1)}
+        type_ = self.like(value, (before, -(-(limit - start) // step), after))
+        return self.emit("slice", [value], type_, **{name: int_array(numbers) for name, numbers in bounds.items()})
+
+    def everywhere(self, value: SSAValue, shape: Shape) -> SSAValue:
+        """A scalar for each element of a shape."""
+        return self.emit("broadcast_in_dim", [value], self.like(value, shape), broadcast_dimensions=int_array(()))
+
+    def _spread(self, value: SSAValue, shape: Shape) -> SSAValue:
+        """[before, 1, after] for each element along n."""
+        return self.emit("broadcast_in_dim", [value], self.like(value, shape), broadcast_dimensions=int_array((0, 1, 2)))
+
+    def reversed(self, value: SSAValue) -> SSAValue:
+        """The elements along n from the last to the first."""
+        return self.emit("reverse", [value], value.type, dimensions=int_array((1,)))
+
+    def reshaped(self, value: SSAValue, shape: Shape) -> SSAValue:
+        """The same elements in another shape."""
+        return value if shape_of(value) == shape else self.emit("reshape", [value], self.like(value, shape))
+
+
+def shape_of(value: SSAValue) -> Shape:
+    """The shape of a tensor."""
+    return tensor_like(value.type).shape
+
+
+def _powers_of_two(end: int) -> list[int]:
+    """1, 2, 4 ... below a number."""
+    return [1 << bit for bit in range((end - 1).bit_length())]
