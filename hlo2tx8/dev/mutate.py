@@ -213,6 +213,8 @@ def run(program: Program, inputs: Sequence[np.ndarray], chip: Chip, how: str) ->
                 slots.append(inputs[slot.index].copy())
             case SlotKind.CONSTANT:
                 slots.append(np.ascontiguousarray(constants[slot.index]).reshape(-1).view(np.uint8).copy())
+            case SlotKind.OUTPUT if slot.takes_over is not None:
+                slots.append(inputs[slot.takes_over].copy())
             case _:
                 slots.append(np.zeros(slot.size_bytes, np.uint8))
     before = signal.signal(signal.SIGALRM, _stop)

@@ -47,8 +47,8 @@ class Emulator:
     def run(self, program: Program, inputs: Sequence[np.ndarray], progress: Progress | None = None) -> list[np.ndarray]:
         """The outputs for these inputs, in the order of the slots; raises LaunchError or Fault, or what `progress` raises.
 
-        Inputs are C-contiguous arrays of exactly the slots' sizes; outputs have the slots' shapes and dtypes. `progress` is called
-        about ten times a second with the place of the first tile that has not ended.
+        Inputs are C-contiguous arrays of exactly the slots' sizes, and stay as they are; outputs have the slots' shapes and dtypes.
+        `progress` is called about ten times a second with the place of the first tile that has not ended.
         """
         return self._run(program, inputs, False, progress)[0]
 
@@ -91,7 +91,7 @@ class Emulator:
         self, program: Program, inputs: Sequence[np.ndarray], keeps_status: bool, progress: Progress | None, log: Log | None
     ) -> tuple[list[np.ndarray], tuple[Status, ...]]:
         """The same in the native core, which binds constants and scratch itself, once."""
-        outputs = [_output(slot) for slot in program.slots_of(SlotKind.OUTPUT)]
+        outputs = [_output(slot, program, inputs) for slot in program.slots_of(SlotKind.OUTPUT)]
         fixed = self.chip, self.threads, keeps_status, progress, log, program.given
         try:
             return outputs, native.run(program, (*inputs, *outputs), *fixed)
@@ -107,7 +107,7 @@ class Emulator:
             case SlotKind.CONSTANT:
                 return np.ascontiguousarray(program.constants[slot.index]).reshape(-1).view(np.uint8)
             case SlotKind.OUTPUT:
-                outputs[slot] = _output(slot)
+                outputs[slot] = _output(slot, program, inputs)
                 return outputs[slot].reshape(-1).view(np.uint8)
             case SlotKind.SCRATCH:
                 return allocate(slot.size_bytes)
@@ -121,11 +121,16 @@ def _input(slot: Slot, given: np.ndarray) -> np.ndarray:
     return array
 
 
-def _output(slot: Slot) -> np.ndarray:
-    """For the slot's results; zeros where that is cheap."""
+def _output(slot: Slot, program: Program, inputs: Sequence[np.ndarray]) -> np.ndarray:
+    """For the slot's results: zeros where that is cheap; a copy of the input that the slot takes over, which its caller keeps."""
     if slot.size_bytes < RECYCLED_BYTES:
-        return np.zeros(slot.shape, numpy_dtype(slot.dtype))
-    return allocate(slot.size_bytes).view(numpy_dtype(slot.dtype)).reshape(slot.shape)
+        output = np.zeros(slot.shape, numpy_dtype(slot.dtype))
+    else:
+        output = allocate(slot.size_bytes).view(numpy_dtype(slot.dtype)).reshape(slot.shape)
+    if slot.takes_over is not None:
+        source = _input(program.slots_of(SlotKind.INPUT)[slot.takes_over], inputs[slot.takes_over])
+        output.reshape(-1).view(np.uint8)[...] = source.reshape(-1).view(np.uint8)
+    return output
 
 
 @cache

@@ -20,7 +20,10 @@ class SlotKind(Enum):
 
 @dataclass(frozen=True)
 class Slot:
-    """A range of DDR. `index` counts within its kind; `dtype` is a name numpy and ml_dtypes know, of elements one byte or wider."""
+    """A range of DDR. `index` counts within its kind; `dtype` is a name numpy and ml_dtypes know, of elements one byte or wider.
+
+    An output slot that `takes_over` an input has the memory of the input with that index, and holds its contents at the start.
+    """
 
     kind: SlotKind
     index: int
@@ -28,6 +31,7 @@ class Slot:
     shape: tuple[int, ...]
     size_bytes: int
     name: str = ""
+    takes_over: int | None = None
 
     @property
     def num_elements(self) -> int:

@@ -6,7 +6,7 @@ their chlo namesakes. Layouts become encodings of tensor types. An op no dialect
 
 import gc
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -19,11 +19,12 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
     SymbolRefAttr,
+    i32,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects import chlo, stablehlo
-from hlo2tx8.dialects.hlo import BitcastOp, CopyOp, FusionOp, UnknownOp
+from hlo2tx8.dialects.hlo import BitcastOp, CopyOp, FusionOp, UnknownOp, decode_attribute
 from hlo2tx8.dialects.hlo_form import HloForm
 from hlo2tx8.errors import CompileError
 from hlo2tx8.frontend.attributes import AttributeReader
@@ -33,6 +34,7 @@ from hlo2tx8.frontend.types import Layout, layout_of, with_layout
 
 _DROPPED = ("xla_shape", "source_layout", "output_operand_aliasing")
 _CONSTANTS = ("stablehlo.constant", "chlo.constant", "arith.constant")
+_ALIASES, _ALIASING = "mhlo.input_output_alias", "tf.aliasing_output"
 _MODULE_ATTRIBUTES = ("mhlo.num_partitions", "mhlo.num_replicas")
 
 _CLASSES: dict[str, type[HloForm]] = {
@@ -105,6 +107,9 @@ class _Walker:
         for key in ("arg_attrs", "res_attrs"):
             if key in given:
                 new.properties[key] = cast(ArrayAttr[DictionaryAttr], self.reader.read(given[key]))
+        if is_main and _ALIASES in module_attributes:
+            aliases = decode_attribute(self.reader.read(module_attributes[_ALIASES]))
+            new.properties["arg_attrs"] = _with_aliasing(new, [decode_attribute(alias) for alias in aliases])
         return new
 
     def block(self, block: Any, layouts: Sequence[Layout] = ()) -> Block:
@@ -232,6 +237,19 @@ class _Walker:
         """The op's regions; their block arguments have the layouts of `arguments`."""
         layouts = [layout_of(value.type) for value in arguments]
         return [Region([self.block(block, layouts) for block in region.blocks]) for region in op.regions]
+
+
+def _with_aliasing(main: func.FuncOp, aliases: Sequence[Mapping[str, Any]]) -> ArrayAttr[DictionaryAttr]:
+    """@main's attributes of arguments, with the output that each may take over as `input_output_alias` of an HLO module says."""
+    count = len(main.function_type.inputs)
+    given = main.arg_attrs.data if main.arg_attrs is not None else (DictionaryAttr({}),) * count
+    found = [dict(entry.data) for entry in given]
+    for alias in aliases:
+        parameter = alias["alias"]["parameter_number"]
+        output = alias["output_index"] or (0,)
+        if not alias["alias"]["parameter_index"] and len(output) == 1 and parameter < count:
+            found[parameter][_ALIASING] = IntegerAttr(output[0], i32)
+    return ArrayAttr([DictionaryAttr(entry) for entry in found])
 
 
 def _functions(module: Any) -> list[Any]:

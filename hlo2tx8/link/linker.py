@@ -47,6 +47,7 @@ from hlo2tx8.hlo.signature import port_of
 from hlo2tx8.link.assemble import assemble, code_of
 from hlo2tx8.link.barriers import Code, Nest, Piece, Scalars, Work
 from hlo2tx8.link.boxes import Start, box_of, box_place, distances, read_starts, start_places, write_box
+from hlo2tx8.link.donation import taken_over
 from hlo2tx8.link.moves import Move, in_order
 from hlo2tx8.link.named import Place, table_of
 from hlo2tx8.link.records import copy_place, copy_slot, meet, read_back, scalar_place
@@ -64,10 +65,15 @@ def link(module: ModuleOp, encoded: Mapping[str, EncodedKernel], chip: Chip) -> 
     """The program of a module whose kernels are encoded, for a chip whose SPM they fit."""
     linker = _Linker(chip, encoded)
     slots = linker.slots
-    main = find_main(module).body.block
+    function = find_main(module)
+    main = function.body.block
+    donors = taken_over(function, linker.liveness)
     for i, arg in enumerate(main.args):
         slots.put(arg, slots.add(SlotKind.INPUT, i, arg.type))
-    outputs = [slots.add(SlotKind.OUTPUT, i, v.type) for i, v in enumerate(terminator_of(main).operands)]
+    outputs = [slots.add(SlotKind.OUTPUT, i, v.type, donors.get(i)) for i, v in enumerate(terminator_of(main).operands)]
+    for output, donor in donors.items():
+        slots.end([main.args[donor]])
+        slots.put(main.args[donor], outputs[output])
     linker.region(main, outputs)
     made = assemble(linker.pieces, chip.tiles)
     code, origins = encode_records((*made.records, meet()[0], Record(KcHalt)))

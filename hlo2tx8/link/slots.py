@@ -13,8 +13,9 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from hlo2tx8.device.program import Slot, SlotKind
 from hlo2tx8.dialects.hlo import decode_attributes
-from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, ViewOp, WhileOp
+from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, WhileOp
 from hlo2tx8.hlo.signature import port_of
+from hlo2tx8.link.donation import viewed
 
 MAKERS = (KernelOp, WhileOp, RepeatOp, CaseOp, UpdateOp)
 """Ops that write their results; those of others are in slots already."""
@@ -31,10 +32,10 @@ class Slots:
     holders: dict[int, int] = field(default_factory=dict[int, int])
     wanted: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
 
-    def add(self, kind: SlotKind, index: int, type_: Attribute) -> int:
-        """Make a new slot for a tensor of that type, and return its number."""
+    def add(self, kind: SlotKind, index: int, type_: Attribute, takes_over: int | None = None) -> int:
+        """Make a new slot for a tensor of that type, and return its number; an output may take over the memory of an input."""
         port = port_of(type_)
-        self.table.append(Slot(kind, index, port.dtype, port.shape, port.size_bytes, f"{kind.value}{index}"))
+        self.table.append(Slot(kind, index, port.dtype, port.shape, port.size_bytes, f"{kind.value}{index}", takes_over))
         return len(self.table) - 1
 
     def add_constant(self, op: Operation) -> None:
@@ -116,7 +117,7 @@ class Slots:
         slots.
         """
         assert block.last_op is not None
-        for value, slot in zip(map(_viewed, block.last_op.operands), slots, strict=True):
+        for value, slot in zip(map(viewed, block.last_op.operands), slots, strict=True):
             if isinstance(value.owner, MAKERS) and value.owner.parent is block:
                 self.wanted.setdefault(value, slot)
         for op in reversed(tuple(block.ops)):
@@ -137,10 +138,3 @@ class Slots:
         if is_last_use and self.is_writable(own) and own not in taken and self.is_empty(own, start):
             return own
         return self.scratch(result.type)
-
-
-def _viewed(value: SSAValue) -> SSAValue:
-    """The value whose elements it shows; itself if it is no view."""
-    while isinstance(value.owner, ViewOp):
-        value = value.owner.tensor
-    return value

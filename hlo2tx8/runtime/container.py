@@ -26,7 +26,7 @@ from hlo2tx8.options import Level, Options
 from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.runtime.tensors import decode_tensors, encode_tensors
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 WORDS = 32
 MANIFEST_LIMIT = 64 << 20
 EPOCH = (1980, 1, 1, 0, 0, 0)

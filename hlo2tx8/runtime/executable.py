@@ -107,11 +107,12 @@ class Executable:
         return content
 
     def memory_analysis(self) -> dict[str, int]:
-        """Bytes of arguments, outputs, constants, scratch (DDR), used SPM per tile and encoded program."""
+        """Bytes of arguments, outputs (alias: in memory of arguments), constants, scratch, used SPM per tile, encoded program."""
         sizes = {kind: sum(slot.size_bytes for slot in self.program.slots_of(kind)) for kind in SlotKind}
         return {
             "argument_size_in_bytes": sizes[SlotKind.INPUT],
             "output_size_in_bytes": sizes[SlotKind.OUTPUT],
+            "alias_size_in_bytes": sum(s.size_bytes for s in self.program.slots_of(SlotKind.OUTPUT) if s.takes_over is not None),
             "constant_size_in_bytes": sizes[SlotKind.CONSTANT],
             "temp_size_in_bytes": sizes[SlotKind.SCRATCH],
             "spm_size_in_bytes": max(self.program.spm_bytes - self.chip.spm_allocation_start, 0),

@@ -6,7 +6,7 @@ import numpy as np
 
 from hlo2tx8.device.definition.memory import Scratchpad
 from hlo2tx8.device.faults import Fault, FaultKind, FaultPlace
-from hlo2tx8.device.program import Program, SlotKind
+from hlo2tx8.device.program import Program, Slot, SlotKind
 from hlo2tx8.device.touches import Touch, name_of
 
 POISON = 0xA5
@@ -76,12 +76,16 @@ def _matches(tags: np.ndarray, wanted: int) -> np.ndarray:
     return tags != NEVER if wanted == ANY else tags == wanted
 
 
+def _is_bound_with_contents(slot: Slot) -> bool:
+    return slot.kind in (SlotKind.INPUT, SlotKind.CONSTANT) or slot.takes_over is not None
+
+
 class DdrState:
-    """Which bytes of the slots hold something: inputs and constants do, others once they are stored to."""
+    """Which bytes of the slots hold something: inputs, constants and outputs that take over an input do, others once stored to."""
 
     def __init__(self, program: Program, slots: Sequence[np.ndarray]) -> None:
         self.written = [
-            None if slot.kind in (SlotKind.INPUT, SlotKind.CONSTANT) else np.zeros(data.size, bool)
+            None if _is_bound_with_contents(slot) else np.zeros(data.size, bool)
             for slot, data in zip(program.slots, slots, strict=True)
         ]
         for data, written in zip(slots, self.written, strict=True):

@@ -49,6 +49,21 @@ def check_donation():
     np.testing.assert_array_equal(f(y), np.arange(4) + 2)
 
 
+def check_a_donated_cache_is_updated_in_place():
+    def append(cache, row, at):
+        return jax.lax.dynamic_update_slice(cache, row, (at, 0))
+
+    cache, row = np.zeros((256, 256), np.float32), np.ones((1, 256), np.float32)
+    plain, donating = (jax.jit(append, donate_argnums=n).lower(cache, row, 3).compile() for n in ((), 0))
+    assert donating.cost_analysis()["bytes accessed"] < plain.cost_analysis()["bytes accessed"] / 50
+    x = jax.device_put(cache, TX8)
+    shown = np.asarray(x)
+    for at in range(3):
+        x = donating(x, row, at)
+    np.testing.assert_array_equal(np.asarray(x).sum(axis=1)[:4], [256, 256, 256, 0])
+    assert not shown.any() and not cache.any()
+
+
 def check_refusals_are_jax_errors():
     with pytest.raises(jax.errors.JaxRuntimeError, match=r"(?s)UNIMPLEMENTED.*1 x stablehlo.custom_call.*programs.py"):
         jax.jit(jax.ffi.ffi_call("nobodys", jax.ShapeDtypeStruct((4,), np.float32)))(np.ones(4, np.float32))
