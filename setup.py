@@ -1,6 +1,7 @@
 """Builds the emulator's core, one per instruction set, and the native part of the jax plugin as plain shared libraries beside their
 Python loaders. Without a compiler there are none, which is no error."""
 
+import os
 import platform
 import subprocess
 import sys
@@ -35,9 +36,13 @@ X86_LEVELS = {
 
 
 def levels() -> dict[str, list[str]]:
-    """Compiler options by instruction set; a universal macOS build and other machines take the compiler's default."""
+    """Compiler options by instruction set; a universal macOS build and other machines take the compiler's default.
+
+    HLO2TX8_LEVELS names the instruction sets to build for, all without it: one is quicker to try things with.
+    """
     is_x86 = platform.machine().lower() in ("x86_64", "amd64") and sys.platform != "darwin"
-    return X86_LEVELS if is_x86 else {"baseline": []}
+    chosen = os.environ.get("HLO2TX8_LEVELS", " ".join(X86_LEVELS)).split()
+    return {name: X86_LEVELS[name] for name in chosen} if is_x86 else {"baseline": []}
 
 
 class BuildCore(build_ext):

@@ -96,4 +96,5 @@ def run(command: str, root: Path) -> subprocess.CompletedProcess[str]:
     line = re.sub(r"^python ", f"{sys.executable} ", command)
     line = re.sub(r"^hlo2tx8 ", f"{sys.executable} -m hlo2tx8 ", line)
     environment = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "PYTHONPATH": str(root), "HOME": str(root)}
+    environment["HLO2TX8_LEVELS"] = "v2"
     return subprocess.run(["bash", "-c", line], cwd=root, env=environment, capture_output=True, text=True, timeout=600, check=False)
