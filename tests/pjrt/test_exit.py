@@ -8,6 +8,7 @@ import textwrap
 import time
 from pathlib import Path
 
+import jax
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -89,12 +90,14 @@ def test_control_c_ends_a_long_compilation():
 
 
 def test_a_forked_process_is_told_so():
+    """Lowering a new program in a forked process never ends in jax 0.10.1 itself."""
     child = start("""
         y = f(x)
         y.block_until_ready()
         if os.fork() == 0:
             np.testing.assert_array_equal(y, np.arange(8) * 2)
-            for use in (lambda: f(x), lambda: jax.jit(lambda x: x + 1)(x)):
+            new = (lambda: jax.jit(lambda x: x + 1)(x),) if jax.__version_info__ >= (0, 10, 2) else ()
+            for use in (lambda: f(x), *new):
                 try:
                     use()
                 except Exception as error:
@@ -104,4 +107,4 @@ def test_a_forked_process_is_told_so():
     """)
     output, errors = child.communicate(timeout=60)
     assert child.returncode == 0, errors
-    assert output.count("the process was forked after it had used tx8\n") == 2
+    assert output.count("the process was forked after it had used tx8\n") == (2 if jax.__version_info__ >= (0, 10, 2) else 1)

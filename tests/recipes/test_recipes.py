@@ -9,7 +9,13 @@ import pytest
 from recipe import PAGE, Recipe, copy_tree, recipes, run
 
 RECIPES = recipes(PAGE.read_text())
-NAMES = {"An HLO operation": "stablehlo.cbrt", "An instruction": "CGRATensor_ArithOp_V_V_twice", "A pass": "fold-double-reverse", "A chip": "fast_ddr.yaml"}
+NAMES = {
+    "An HLO operation": "stablehlo.cbrt",
+    "An instruction": "CGRATensor_ArithOp_V_V_twice",
+    "An emitter": "reverse",
+    "A pass": "fold-double-reverse",
+    "A chip": "fast_ddr.yaml",
+}
 """What a failing check must name, with `_` for `-` and as a class too."""
 STEPS = [(title, number) for title, recipe in RECIPES.items() for number in range(len(recipe.edits))]
 

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from xdsl.dialects.builtin import DenseArrayBase, f32, i64
@@ -13,7 +14,7 @@ from hlo_builder import TARGET, Computation, check_all_levels, fusion_of, t
 
 from hlo2tx8.dialects.stablehlo import OPS, ReturnOp
 from hlo2tx8.emitters import EMITTERS, TAKEN, emit_fusion
-from hlo2tx8.emitters.hero import heroes
+from hlo2tx8.emitters.hero import HeroKind, heroes
 from hlo2tx8.errors import UnsupportedError
 
 
@@ -92,6 +93,7 @@ def test_emitters_are_asked_in_the_order_of_the_heroes(
 
 def test_every_kind_of_hero_has_the_emitter_of_its_name() -> None:
     assert [emitter.name for emitter in EMITTERS.values()] == list(EMITTERS)
+    assert set(EMITTERS) == set(get_args(HeroKind))
 
 
 def test_what_no_emitter_computes_is_named() -> None:
