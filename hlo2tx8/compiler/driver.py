@@ -60,7 +60,7 @@ class Lowered:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledProgram:
     """A linked program, the arrays it takes and gives, the chip and options it was compiled with.
 
     `text_at(level)` prints the module at a level; `seconds` is what loading, each pass and encoding took; `explanation` has a line
@@ -149,7 +149,7 @@ def load_source(source: object, *, args: Sequence[object] | None = None, format:
 
 def program_stages(
     load: Callable[[], ModuleOp], options: Options, watch: Watch | None = None, *, is_looked_at: bool = True
-) -> Stages[Compiled]:
+) -> Stages[CompiledProgram]:
     """Compile what `load` gives, a new module at level HLO on each call, one stage at a time.
 
     `is_looked_at` as in `lower_stages`.
@@ -168,7 +168,7 @@ def program_stages(
     program = link(lowered.module, encoded, chip)
     seconds = {"load": loaded - started, **dict(lowered.seconds), "encode": time.perf_counter() - encoding}
     text = partial(text_at, load, options, program)
-    return Compiled(module_name(module), program, signature, chip, options, text, seconds, lowered.explanation)
+    return CompiledProgram(module_name(module), program, signature, chip, options, text, seconds, lowered.explanation)
 
 
 def text_at(load: Callable[[], ModuleOp], options: Options, program: Program, level: Level) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from hlo2tx8.dev.op_probes import DTYPES, Probe, probes
+from hlo2tx8.dev.op_probes import DTYPES, OpProbe, probes
 from hlo2tx8.device.native.machines import processors
 from hlo2tx8.errors import Hlo2tx8Error, UnsupportedError
 from hlo2tx8.hlo import OpSpec, all_specs, spec_of
@@ -33,7 +33,7 @@ Engines = Mapping[str, str]
 """Dtype → engines, or why not."""
 
 
-def engines(probe: Probe) -> str:
+def engines(probe: OpProbe) -> str:
     """What the compiler makes of a probe."""
     try:
         return engines_of(compile_source(probe.text, format="stablehlo").program)

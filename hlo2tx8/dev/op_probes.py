@@ -37,7 +37,7 @@ _HEADING = re.compile(r"^// ----- (\S+): (\w+)\n", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Probe:
+class OpProbe:
     """A module of one op, and the dtype it stands for."""
 
     op: str
@@ -45,11 +45,11 @@ class Probe:
     text: str
 
 
-def probes(spec: OpSpec) -> Iterator[Probe]:
+def probes(spec: OpSpec) -> Iterator[OpProbe]:
     """One module per dtype that the op is defined on; none of an op that passes make or that only holds a module together."""
     if spec.name in _templates():
         names, text = _templates()[spec.name]
-        yield from (Probe(spec.name, name, _filled(text, name)) for name in names)
+        yield from (OpProbe(spec.name, name, _filled(text, name)) for name in names)
     elif spec.kind in (Kind.ELEMENTWISE, Kind.SHAPING) and not spec.name.startswith("hlo."):
         largest: dict[str, Sample] = {}
         for sample in spec.samples():
@@ -57,7 +57,7 @@ def probes(spec: OpSpec) -> Iterator[Probe]:
             sample = _shaped(sample) if spec.kind is Kind.ELEMENTWISE else sample
             if key not in largest or _rank(sample) > _rank(largest[key]):
                 largest[key] = sample
-        yield from (Probe(spec.name, key, sample_text(spec, sample)) for key, sample in largest.items())
+        yield from (OpProbe(spec.name, key, sample_text(spec, sample)) for key, sample in largest.items())
 
 
 def has_probes(spec: OpSpec) -> bool:

@@ -98,7 +98,7 @@ class KernelOp(IRDLOperation):
 
 
 @irdl_op_definition
-class YieldOp(IRDLOperation):
+class LaunchYieldOp(IRDLOperation):
     """The terminator of a region of control flow; its operands are the region's results."""
 
     name = "launch.yield"
@@ -233,4 +233,4 @@ def kernels(module: ModuleOp) -> dict[str, ModuleOp]:
     return {op.sym_name.data: op for op in nested if op.sym_name is not None}
 
 
-Launch = Dialect("launch", [KernelOp, YieldOp, WhileOp, RepeatOp, CaseOp, UpdateOp, ViewOp], [])
+Launch = Dialect("launch", [KernelOp, LaunchYieldOp, WhileOp, RepeatOp, CaseOp, UpdateOp, ViewOp], [])

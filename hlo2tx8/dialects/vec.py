@@ -45,7 +45,7 @@ from xdsl.irdl import (
 from xdsl.traits import NoTerminator, Pure
 
 from hlo2tx8.dialects.vec_access import LoadAtOp, ReadScalarOp, StoreAtOp
-from hlo2tx8.dialects.vec_dot import DotOp
+from hlo2tx8.dialects.vec_dot import VecDotOp
 from hlo2tx8.dialects.xla import IndexingMapAttr
 from hlo2tx8.dialects.xla_reduce import ReduceForm, ReduceLanesForm
 from hlo2tx8.indexing import IndexingMap
@@ -250,7 +250,7 @@ class BroadcastOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ReduceOp(ReduceForm):
+class VecReduceOp(ReduceForm):
     """`init` combined with the elements along one more lane dimension, for each lane of the box; in any order.
 
     Values inside of `elements`, which yields the elements, have that dimension too: behind those of the box, or before them if
@@ -263,7 +263,7 @@ class ReduceOp(ReduceForm):
 
 
 @irdl_op_definition
-class ReduceLanesOp(ReduceLanesForm):
+class VecReduceLanesOp(ReduceLanesForm):
     """`init` combined with the elements along the lane dimensions `over` of the box, for each lane along the others.
 
     The result is the same in all lanes along `over`. `combiner` takes scalars as that of `vec.reduce` does.
@@ -295,9 +295,9 @@ Vec = Dialect(
         MaskOp,
         SplatOp,
         BroadcastOp,
-        ReduceOp,
-        DotOp,
-        ReduceLanesOp,
+        VecReduceOp,
+        VecDotOp,
+        VecReduceLanesOp,
         ReadScalarOp,
     ],
     [],
@@ -306,7 +306,6 @@ __all__ = [
     "BoxOp",
     "BoxRegion",
     "BroadcastOp",
-    "DotOp",
     "ExtentOp",
     "GatherOp",
     "IndexOp",
@@ -314,12 +313,13 @@ __all__ = [
     "LoadOp",
     "MaskOp",
     "ReadScalarOp",
-    "ReduceLanesOp",
-    "ReduceOp",
     "SplatOp",
     "StoreAtOp",
     "StoreOp",
     "Vec",
+    "VecDotOp",
+    "VecReduceLanesOp",
+    "VecReduceOp",
     "enclosing_box",
     "i64_array",
     "ints",

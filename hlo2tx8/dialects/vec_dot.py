@@ -7,11 +7,11 @@ from xdsl.dialects.builtin import DenseArrayBase, VectorType, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, region_def, result_def
 
-from hlo2tx8.dialects.xla_dot import DotForm, Window, yielded
+from hlo2tx8.dialects.xla_dot import DotForm, WindowLine, yielded
 
 
 @irdl_op_definition
-class DotOp(DotForm):
+class VecDotOp(DotForm):
     """init + the sum over the depth of row times column, for each lane of the box.
 
     `depth` are the sizes of the lane dimensions that are summed over, row-major. Vectors inside `row` have the lane dimensions
@@ -36,7 +36,7 @@ class DotOp(DotForm):
         column_lanes: Sequence[int],
         row: Block,
         column: Block,
-        windows: Sequence[Window] = (),
+        windows: Sequence[WindowLine] = (),
         *,
         is_per_channel: bool = False,
         is_backward: bool = False,

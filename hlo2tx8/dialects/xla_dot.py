@@ -51,7 +51,7 @@ def sums_type(element: Attribute) -> Attribute | None:
 
 
 @dataclass(frozen=True)
-class Window:
+class WindowLine:
     """Rows along lane dimension `lane` of the loop and window elements along dimension `depth` of the dot lie on one line of the
     image, at row * stride + element * dilation.
     """
@@ -99,7 +99,7 @@ class DotForm(IRDLOperation):
     parts = prop_def(IntegerAttr.constr(i64))
 
     @staticmethod
-    def of_windows(windows: Sequence[Window], is_per_channel: bool, is_backward: bool, parts: int) -> dict[str, Attribute]:
+    def of_windows(windows: Sequence[WindowLine], is_per_channel: bool, is_backward: bool, parts: int) -> dict[str, Attribute]:
         """The properties of a convolution's block with these windows."""
         numbers = [number for w in windows for number in (w.lane, w.depth, w.stride, w.dilation)]
         properties: dict[str, Attribute] = {"windows": DenseArrayBase.from_list(i64, numbers)}
@@ -113,9 +113,9 @@ class DotForm(IRDLOperation):
         return self.parts.value.data
 
     @property
-    def window_list(self) -> tuple[Window, ...]:
+    def window_list(self) -> tuple[WindowLine, ...]:
         numbers = [int(number) for number in self.windows.get_values()]
-        return tuple(Window(*numbers[i : i + 4]) for i in range(0, len(numbers), 4))
+        return tuple(WindowLine(*numbers[i : i + 4]) for i in range(0, len(numbers), 4))
 
 
 @irdl_op_definition
@@ -144,7 +144,7 @@ class DotOp(DotForm):
         init: SSAValue,
         row: Block,
         column: Block,
-        windows: Sequence[Window] = (),
+        windows: Sequence[WindowLine] = (),
         *,
         is_per_channel: bool = False,
         is_backward: bool = False,

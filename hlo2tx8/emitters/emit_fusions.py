@@ -21,7 +21,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.dialects.hlo import origin
-from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, ViewOp, WhileOp, YieldOp
+from hlo2tx8.dialects.launch import CaseOp, KernelOp, LaunchYieldOp, RepeatOp, UpdateOp, ViewOp, WhileOp
 from hlo2tx8.emitters.plan_kernel import Judge, trust
 from hlo2tx8.errors import UnsupportedError, UnsupportedOp
 from hlo2tx8.hlo.lookup import attributes_of
@@ -146,7 +146,7 @@ def launch_control(block: Block) -> None:
         for region in op.regions:
             launch_control(region.block)
             terminator = terminator_of(region.block)
-            Rewriter.replace_op(terminator, YieldOp(terminator.operands))
+            Rewriter.replace_op(terminator, LaunchYieldOp(terminator.operands))
         Rewriter.replace_op(op, _launched(op))
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, BlockArgument, Operation
 
-from hlo2tx8.dialects.xla_dot import PASSES, Window
+from hlo2tx8.dialects.xla_dot import PASSES, WindowLine
 from hlo2tx8.emitters.emitter import Declined, Fusion, Match
 from hlo2tx8.emitters.loop import LoopEmitter, Nest, emit_loops, is_empty
 from hlo2tx8.emitters.plan_kernel import Groups
@@ -28,11 +28,11 @@ from hlo2tx8.indexing import IndexingMap
 from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction, partition
 from hlo2tx8.partitioner.contraction import EXACT_DEPTH, EXACT_PARTS, Contraction, Role, is_contraction, roles_of, why_not_on_engine
 from hlo2tx8.partitioner.instruction import kind_of, tensor_type
-from hlo2tx8.partitioner.iteration_space import Access, IterationSpace, iteration_space
+from hlo2tx8.partitioner.iteration_space import IterationSpace, TensorAccess, iteration_space
 from hlo2tx8.partitioner.reduction_paths import loop_counters
 from hlo2tx8.partitioner.windows import Line, backward_lines_of, bounded_with, lines_of
 from hlo2tx8.schedule.accesses import AccessAnalysis
-from hlo2tx8.schedule.contraction_split import Blocking, Part, Step, Work, blockings, parts_of, split_part
+from hlo2tx8.schedule.contraction_split import Blocking, ContractionStep, ContractionWork, Part, blockings, parts_of, split_part
 from hlo2tx8.schedule.costs import vector_times
 from hlo2tx8.schedule.plan import Candidate, Estimate
 from hlo2tx8.schedule.rates import Rates
@@ -79,7 +79,7 @@ class _PartOfLoop:
     function: SubgraphFunction
     loop: _Loop
     part: Part
-    work: Work
+    work: ContractionWork
     blockings: Sequence[Blocking]
 
     def nest(self, blocking: Blocking, rates: Rates) -> Nest:
@@ -162,7 +162,7 @@ def _loop(function: SubgraphFunction, dots: Sequence[Operation], accesses: Acces
     return found if found.lines else _apart(plain, accesses.of(function))
 
 
-def _convolution(plain: _Loop, op: Operation, accesses: Sequence[Access], map: IndexingMap) -> _Loop:
+def _convolution(plain: _Loop, op: Operation, accesses: Sequence[TensorAccess], map: IndexingMap) -> _Loop:
     """The loop with windows, if it is that of a convolution: the operand they slide over has the rows."""
     turns = [counter.hi + 1 for counter in loop_counters(op)]
     for columns in (1 - plain.rows[op], plain.rows[op]):
@@ -179,7 +179,7 @@ def _convolution(plain: _Loop, op: Operation, accesses: Sequence[Access], map: I
     return replace(plain, lines=lines, is_backward=bool(lines))
 
 
-def _apart(loop: _Loop, accesses: Sequence[Access]) -> _Loop:
+def _apart(loop: _Loop, accesses: Sequence[TensorAccess]) -> _Loop:
     """The loop with a step for each place where a block of products has bounds of its own: there what is read is a box."""
     (op,) = loop.rows
     bounded = bounded_with(op, _block_counter(op, loop), accesses, loop.space)
@@ -220,14 +220,14 @@ def _plain(function: SubgraphFunction, op: Operation, accesses: AccessAnalysis) 
     return _apart(_Loop(space, roles, {op: rows}), accesses.of(function))
 
 
-def _contraction(op: Operation, rows: int, step: Step, loop: _Loop) -> Contraction:
+def _contraction(op: Operation, rows: int, step: ContractionStep, loop: _Loop) -> Contraction:
     """The counter with most turns goes by blocks, those of windows all at once."""
     counters = loop_counters(op)
     taps = tuple(line.counter for line in loop.lines)
     block = _block_counter(op, loop)
     loops = tuple(i for i in range(len(counters)) if i != block and i not in taps)
     extent = counters[block].hi + 1
-    windows = tuple(Window(step.lane_of[line.row], i, line.stride, line.dilation) for i, line in enumerate(loop.lines))
+    windows = tuple(WindowLine(step.lane_of[line.row], i, line.stride, line.dilation) for i, line in enumerate(loop.lines))
     parts = num_parts(op)
     lanes = min(step.depth, extent, EXACT_DEPTH if parts == EXACT_PARTS else extent)
     if loop.is_backward:
@@ -241,7 +241,7 @@ def _block_counter(op: Operation, loop: _Loop) -> int:
     return max((i for i in range(len(counters)) if i not in taps), key=lambda i: counters[i].hi)
 
 
-def _work(function: SubgraphFunction, loop: _Loop, rates: Rates, meeting: int) -> Work:
+def _work(function: SubgraphFunction, loop: _Loop, rates: Rates, meeting: int) -> ContractionWork:
     """What a step of the function's loop costs."""
     dots = list(loop.rows)
     operand = _width_bytes(tensor_type(dots[0].operands[0]).element_type)
@@ -259,7 +259,7 @@ def _work(function: SubgraphFunction, loop: _Loop, rates: Rates, meeting: int) -
     passed = sum(widest * vector_times(op) for op in around)
     moved = results + beside
     forms = loop.is_per_channel, loop.is_backward
-    return Work(depth, operand, kept, moved, products, copies, loop.lines, *forms, len(around), passed, meeting)
+    return ContractionWork(depth, operand, kept, moved, products, copies, loop.lines, *forms, len(around), passed, meeting)
 
 
 def _width_bytes(element: Attribute) -> int:

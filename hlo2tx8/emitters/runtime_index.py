@@ -18,7 +18,7 @@ from hlo2tx8.dialects.xla import ElementwiseOp, ExtractAtOp, InsertAtOp
 from hlo2tx8.emitters.scalar import location, scalar_constant, scalar_op_named
 from hlo2tx8.hlo import numpy_dtype
 from hlo2tx8.hlo.lookup import attributes_of
-from hlo2tx8.hlo.ops.indexed import Place
+from hlo2tx8.hlo.ops.indexed import IndexedAccess
 from hlo2tx8.hlo.types import bit_width, integer_limits, is_unsigned
 from hlo2tx8.partitioner.instruction import tensor_type
 
@@ -27,7 +27,7 @@ INT32_MAX = 2**31 - 1
 
 @dataclass(frozen=True)
 class RuntimeIndices:
-    """The indices of an op at a `Place`, on scalars; each method adds ops to a block."""
+    """The indices of an op at a `IndexedAccess`, on scalars; each method adds ops to a block."""
 
     op: Operation
     block: Block
@@ -37,18 +37,18 @@ class RuntimeIndices:
         if not runtime:
             return self._add(tensor.ExtractOp(source, list(indices), tensor_type(source).element_type))
         shifts, _ = self.shifts(source, runtime)
-        return self._add(ExtractAtOp(source, indices, Place.of(attributes_of(self.op)).dims, shifts))
+        return self._add(ExtractAtOp(source, indices, IndexedAccess.of(attributes_of(self.op)).dims, shifts))
 
     def write(self, value: SSAValue, target: SSAValue, indices: Sequence[SSAValue], shifts: Sequence[SSAValue]) -> SSAValue:
         """The tensor with the element at `indices`, moved by the shifts."""
         if not shifts:
             return self._add(tensor.InsertOp(value, target, list(indices)))
-        return self._add(InsertAtOp(value, target, indices, Place.of(attributes_of(self.op)).dims, shifts))
+        return self._add(InsertAtOp(value, target, indices, IndexedAccess.of(attributes_of(self.op)).dims, shifts))
 
     def shifts(self, buffer: SSAValue, runtime: Sequence[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
         """The indices clamped into their rooms, as integers that hold any offset into the buffer; whether each was inside."""
         wanted = i32 if prod(tensor_type(buffer).get_shape()) <= INT32_MAX else i64
-        rooms = Place.of(attributes_of(self.op)).rooms
+        rooms = IndexedAccess.of(attributes_of(self.op)).rooms
         pairs = [self._clamped(value, room, wanted) for value, room in zip(runtime, rooms, strict=True)]
         return [shift for shift, _ in pairs], [inside for _, inside in pairs]
 

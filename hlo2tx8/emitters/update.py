@@ -38,7 +38,7 @@ from hlo2tx8.emitters.runtime_index import RuntimeIndices
 from hlo2tx8.emitters.scalar import constant_array, inline_body, location, scalar_constant, scalar_op_named
 from hlo2tx8.errors import UnsupportedOp
 from hlo2tx8.hlo.lookup import attributes_of
-from hlo2tx8.hlo.ops.indexed import Place
+from hlo2tx8.hlo.ops.indexed import IndexedAccess
 from hlo2tx8.indexing import Dim, IndexingMap
 from hlo2tx8.partitioner.instruction import is_inlined_constant, shape_of, tensor_type
 from hlo2tx8.partitioner.reduction_paths import has_scalar_body
@@ -155,7 +155,7 @@ class _Update:
 
     def _updated(self, where: list[SSAValue], targets: Sequence[SSAValue], block: Block) -> list[SSAValue]:
         """The targets with the update at index `where` done."""
-        count, place = len(targets), Place.of(attributes_of(self.op))
+        count, place = len(targets), IndexedAccess.of(attributes_of(self.op))
         at = RuntimeIndices(self.op, block)
         indices = _apply(place.map, where, block)
         own = [self._element(u, where, block) for u in self.op.operands[count : 2 * count]]
@@ -171,7 +171,7 @@ class _Update:
         return [at.write(value, target, indices, shifts) for value, target in zip(new, targets, strict=True)]
 
     def _old(
-        self, target: SSAValue, indices: Sequence[SSAValue], shifts: Sequence[SSAValue], place: Place, block: Block
+        self, target: SSAValue, indices: Sequence[SSAValue], shifts: Sequence[SSAValue], place: IndexedAccess, block: Block
     ) -> SSAValue:
         if not shifts:
             return _add(block, tensor.ExtractOp(target, list(indices), tensor_type(target).element_type))

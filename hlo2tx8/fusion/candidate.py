@@ -19,7 +19,7 @@ from hlo2tx8.partitioner.instruction import (
     shape_of,
     tensor_type,
 )
-from hlo2tx8.partitioner.iteration_space import Access
+from hlo2tx8.partitioner.iteration_space import TensorAccess
 from hlo2tx8.partitioner.reduction_paths import is_reduction, loop_operand_map, num_loop_operands
 
 MAX_INSTRUCTIONS = 200
@@ -75,7 +75,7 @@ class Candidate:
     first: int = 0
     last: int = 0
     members: dict[Operation, None] = field(default_factory=dict[Operation, None])
-    accesses: list[Access] = field(default_factory=list[Access])
+    accesses: list[TensorAccess] = field(default_factory=list[TensorAccess])
     outputs: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
     readers: dict["Candidate", None] = field(default_factory=dict["Candidate", None])
     rows: Rows | None = None
@@ -127,7 +127,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Use:
+class CandidateUse:
     """One way in which an instruction is read: by `node`, at `map` of its root's index (None: the same index), under `scope`;
     `is_outside` if the reader needs the whole tensor in memory.
     """
@@ -141,14 +141,14 @@ class Use:
     def candidate(self) -> Candidate:
         return self.node.find()
 
-    def same_place(self, other: "Use") -> bool:
+    def same_place(self, other: "CandidateUse") -> bool:
         """True if both uses read the same element of the instruction under the same condition."""
         if self.candidate is not other.candidate or self.scope is not other.scope:
             return False
         return self.map is other.map or self.map == other.map
 
 
-def operand_maps_from(op: Operation, use: Use) -> list[IndexingMap | None]:
+def operand_maps_from(op: Operation, use: CandidateUse) -> list[IndexingMap | None]:
     """The maps from the root's index of the use's candidate to the index of each operand; None stands for the identity."""
     shape = shape_of(use.candidate.root.results[0])
     if is_reduction(op):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
 from xdsl.ir import Operation, SSAValue
 
-from hlo2tx8.fusion.candidate import Candidate, Use
+from hlo2tx8.fusion.candidate import Candidate, CandidateUse
 from hlo2tx8.hlo import Kind
 from hlo2tx8.partitioner.contraction import is_contraction, why_not_on_engine
 from hlo2tx8.partitioner.instruction import CONSTANTS, is_free, kind_of, shape_of, tensor_type
@@ -22,7 +22,7 @@ FLOATS = (BFloat16Type, Float16Type, Float32Type)
 """What CT computes, on lanes in any order."""
 
 
-def why_no_epilogue(op: Operation, found: Sequence[Use], costs: Costs) -> str:
+def why_no_epilogue(op: Operation, found: Sequence[CandidateUse], costs: Costs) -> str:
     """Why a contraction does not join its readers, or "" if it does."""
     if not is_contraction(op) or why_not_on_engine(op):
         return "its own kind of kernel"

@@ -15,8 +15,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from hlo2tx8.fusion.candidate import (
     MAX_INSTRUCTIONS,
     Candidate,
+    CandidateUse,
     Rows,
-    Use,
     has_division,
     is_kept,
     name_of,
@@ -41,7 +41,7 @@ from hlo2tx8.partitioner.instruction import (
     shape_of,
     tensor_type,
 )
-from hlo2tx8.partitioner.iteration_space import Access, divides_ranges, iteration_space
+from hlo2tx8.partitioner.iteration_space import TensorAccess, divides_ranges, iteration_space
 from hlo2tx8.partitioner.reduction_order import reduced_dimensions, why_in_order
 from hlo2tx8.partitioner.reduction_paths import is_reduction, loop_operand_map, num_loop_operands, ranges_after
 from hlo2tx8.schedule.costs import Costs, size_bytes
@@ -49,7 +49,7 @@ from hlo2tx8.schedule.costs import Costs, size_bytes
 
 def find_candidates(block: Block, costs: Costs) -> tuple[list[Candidate], tuple[str, ...]]:
     """The candidates in program order of their roots, and one line of explanation per decision."""
-    walk = _Walk(costs, {op: number for number, op in enumerate(block.ops)})
+    walk = _CandidateWalk(costs, {op: number for number, op in enumerate(block.ops)})
     for op in reversed(tuple(block.ops)):
         walk.visit(op)
     found = [candidate for candidate in walk.candidates if candidate.whole is None]
@@ -57,13 +57,13 @@ def find_candidates(block: Block, costs: Costs) -> tuple[list[Candidate], tuple[
 
 
 @dataclass
-class _Walk:
+class _CandidateWalk:
     costs: Costs
     position: dict[Operation, int]
-    uses: dict[Operation, list[Use]] = field(default_factory=dict[Operation, list[Use]])
+    uses: dict[Operation, list[CandidateUse]] = field(default_factory=dict[Operation, list[CandidateUse]])
     candidates: list[Candidate] = field(default_factory=list[Candidate])
     explain: list[str] = field(default_factory=list[str])
-    last_asked: tuple[Operation, Use, Rows | None] | None = None
+    last_asked: tuple[Operation, CandidateUse, Rows | None] | None = None
     last_maps: list[IndexingMap | None] = field(default_factory=list["IndexingMap | None"])
 
     def visit(self, op: Operation) -> None:
@@ -89,7 +89,7 @@ class _Walk:
 
     # ------------------------------------------------------------------------------------------------ decisions
 
-    def _visit_loop_op(self, op: Operation, found: list[Use]) -> None:
+    def _visit_loop_op(self, op: Operation, found: list[CandidateUse]) -> None:
         """An instruction that a loop over elements can hold: its reader's, or one of its own."""
         places, others = self._places(op, found)
         if places and not others and len(places) == 1:
@@ -99,7 +99,7 @@ class _Walk:
             return
         self._start(op, found, self._why_started(op, found), is_loop=True)
 
-    def _visit_kernel_op(self, op: Operation, found: list[Use]) -> None:
+    def _visit_kernel_op(self, op: Operation, found: list[CandidateUse]) -> None:
         """An instruction with an emitter of its own: what reads it may be its epilogue."""
         if why := why_no_epilogue(op, found, self.costs):
             self._start(op, found, why, is_loop=False)
@@ -109,9 +109,9 @@ class _Walk:
         saved = self.costs.saved(op, 1, 1)
         self.explain.append(f"{name_of(op)} has {name_of(candidate.root)} as epilogue: saves {saved:.0f} cycles")
         for operand in op.operands:
-            self._record(operand, Use(candidate, is_outside=True))
+            self._record(operand, CandidateUse(candidate, is_outside=True))
 
-    def _why_started(self, op: Operation, found: list[Use]) -> str:
+    def _why_started(self, op: Operation, found: list[CandidateUse]) -> str:
         """Why an instruction joins none of its readers."""
         if not found or any(use.is_outside for use in found):
             return "a result of the program or operand of a fusion of the source"
@@ -122,13 +122,13 @@ class _Walk:
             return why
         return f"read by several fusions{f', {why}' if why else ''}"
 
-    def _places(self, op: Operation, found: list[Use]) -> tuple[list[Use], list[Use]]:
+    def _places(self, op: Operation, found: list[CandidateUse]) -> tuple[list[CandidateUse], list[CandidateUse]]:
         """A use per candidate that the instruction can join, the earliest candidate first; and the uses of all others."""
-        of_candidate: dict[Candidate, list[Use]] = {}
+        of_candidate: dict[Candidate, list[CandidateUse]] = {}
         for use in found:
             of_candidate.setdefault(use.candidate, []).append(use)
-        places: list[Use] = []
-        others: list[Use] = []
+        places: list[CandidateUse] = []
+        others: list[CandidateUse] = []
         for uses in of_candidate.values():
             is_one = not any(use.is_outside for use in uses) and all(use.same_place(uses[0]) for use in uses)
             if is_one and not self._why_apart(op, uses[0]):
@@ -138,7 +138,7 @@ class _Walk:
         places.sort(key=lambda use: use.candidate.last)
         return places, others
 
-    def _share(self, op: Operation, found: list[Use], places: list[Use], others: list[Use]) -> bool:
+    def _share(self, op: Operation, found: list[CandidateUse], places: list[CandidateUse], others: list[CandidateUse]) -> bool:
         """Gives several readers one instruction: in one fusion, as an output of one, or as a copy in each."""
         ready = [use for use in places if is_output_of(op, use, self.costs)]
         place = max(ready or places[:1], key=lambda use: size_bytes(use.candidate.root.results[0]))
@@ -168,7 +168,7 @@ class _Walk:
 
     # ---------------------------------------------------------------------------------------------- conditions
 
-    def _why_apart(self, op: Operation, use: Use) -> str:
+    def _why_apart(self, op: Operation, use: CandidateUse) -> str:
         """The reason why an instruction cannot join a reader's fusion, or ""."""
         candidate = use.candidate
         if use.is_outside or not candidate.is_loop:
@@ -185,11 +185,11 @@ class _Walk:
             return "a slice of which the reader needs a part at a time"
         return "" if self._stays_affine(op, use, None) else "its reads would not be affine"
 
-    def _stays_affine(self, op: Operation, use: Use, rows: Rows | None) -> bool:
+    def _stays_affine(self, op: Operation, use: CandidateUse, rows: Rows | None) -> bool:
         """Are all reads of the candidate affine, after splitting dimensions, if `op` joins it?"""
         output = tensor_type(use.candidate.root.results[0])
         new = [
-            Access(ranges_after(map, len(output.get_shape())), tensor_type(operand))
+            TensorAccess(ranges_after(map, len(output.get_shape())), tensor_type(operand))
             for operand, map in zip(op.operands, self._operand_maps(op, use, rows), strict=True)
             if map is not None and has_division(map)
         ]
@@ -201,54 +201,54 @@ class _Walk:
 
     # --------------------------------------------------------------------------------------------------- changes
 
-    def _keep(self, op: Operation, found: list[Use]) -> None:
+    def _keep(self, op: Operation, found: list[CandidateUse]) -> None:
         """What stays as it is reads tensors in memory."""
         here = self.position[op]
         node = Candidate(op, is_loop=False, first=here, last=here)
         node.readers.update({use.candidate: None for use in found})
         for operand in (*op.operands, *captured(op)):
-            self._record(operand, Use(node, is_outside=True))
+            self._record(operand, CandidateUse(node, is_outside=True))
 
-    def _start(self, op: Operation, found: list[Use], why: str, *, is_loop: bool) -> None:
+    def _start(self, op: Operation, found: list[CandidateUse], why: str, *, is_loop: bool) -> None:
         here = self.position[op]
         candidate = Candidate(op, is_loop, here, here, {op: None}, outputs=dict.fromkeys(op.results))
         candidate.readers.update({use.candidate: None for use in found})
         self.candidates.append(candidate)
         self.explain.append(f"{name_of(op)} starts a fusion: {why}")
         if is_loop:
-            self._read_operands(op, Use(candidate))
+            self._read_operands(op, CandidateUse(candidate))
             return
         for operand in op.operands:
-            self._record(operand, Use(candidate))
+            self._record(operand, CandidateUse(candidate))
 
-    def _join(self, op: Operation, use: Use, why: str) -> None:
+    def _join(self, op: Operation, use: CandidateUse, why: str) -> None:
         self.explain.append(f"{name_of(op)} joins {name_of(use.candidate.root)}: {why}")
         self._take(op, use)
 
-    def _take(self, op: Operation, use: Use) -> None:
+    def _take(self, op: Operation, use: CandidateUse) -> None:
         use.candidate.members[op] = None
         self._read_operands(op, use)
 
-    def _copy_into(self, op: Operation, inside: list[Use]) -> None:
+    def _copy_into(self, op: Operation, inside: list[CandidateUse]) -> None:
         """A copy of a free instruction for every fusion that reads it."""
         for use in inside:
             self._take(op, use)
 
-    def _operand_maps(self, op: Operation, use: Use, rows: Rows | None) -> list[IndexingMap | None]:
+    def _operand_maps(self, op: Operation, use: CandidateUse, rows: Rows | None) -> list[IndexingMap | None]:
         """The maps to the operands; asked for when an instruction may join, and when it does."""
         asked = (op, use, rows)
         if self.last_asked != asked:
             self.last_asked, self.last_maps = asked, self._new_operand_maps(op, use, rows)
         return self.last_maps
 
-    def _new_operand_maps(self, op: Operation, use: Use, rows: Rows | None) -> list[IndexingMap | None]:
+    def _new_operand_maps(self, op: Operation, use: CandidateUse, rows: Rows | None) -> list[IndexingMap | None]:
         if rows is None:
             return operand_maps_from(op, use)
         rank = len(shape_of(use.candidate.root.results[0]))
         here = use.map or IndexingMap(rows.dims, (), (), tuple(Dim(dim) for dim in range(rank)))
         return row_operand_maps(op, here, rows, shape_of(use.candidate.root.results[0]))
 
-    def _read_operands(self, op: Operation, use: Use) -> None:
+    def _read_operands(self, op: Operation, use: CandidateUse) -> None:
         if not op.operands:
             return
         candidate, scope, rows = use.candidate, use.scope, None
@@ -262,17 +262,17 @@ class _Walk:
         maps = self._operand_maps(op, use, rows)
         new = [(map, operand) for operand, map in zip(op.operands, maps, strict=True) if map is not None and has_division(map)]
         rank = len(shape_of(candidate.root.results[0]))
-        candidate.accesses.extend(Access(ranges_after(map, rank), tensor_type(operand)) for map, operand in new)
+        candidate.accesses.extend(TensorAccess(ranges_after(map, rank), tensor_type(operand)) for map, operand in new)
         for number, (operand, map) in enumerate(zip(op.operands, maps, strict=True)):
             if is_read_as_a_whole(op, number):
-                self._record(operand, Use(candidate, is_outside=True))
+                self._record(operand, CandidateUse(candidate, is_outside=True))
                 continue
             inner = Scope(op, number) if is_conditional(op, number) else use.scope
             if is_reduction(op) and number < num_loop_operands(op):
                 inner = scope
-            self._record(operand, Use(candidate, map=map, scope=inner))
+            self._record(operand, CandidateUse(candidate, map=map, scope=inner))
 
-    def _loop_scope(self, op: Operation, use: Use) -> Scope:
+    def _loop_scope(self, op: Operation, use: CandidateUse) -> Scope:
         """The scope of a reduction's loop; the first one of a fusion, at its index, says what its rows are."""
         scope, candidate = Scope(op, in_loop=True), use.candidate
         if candidate.rows is None and use.map is None and use.scope is None and not why_in_order(op):
@@ -281,11 +281,11 @@ class _Walk:
             candidate.rows = Rows(tuple(range(rank, len(dims))), scope, shape, tuple(reduced_dimensions(op)), dims)
         return scope
 
-    def _record(self, value: SSAValue, use: Use) -> None:
+    def _record(self, value: SSAValue, use: CandidateUse) -> None:
         if isinstance(value.owner, Operation):
             self.uses.setdefault(value.owner, []).append(use)
 
 
-def _is_at_index(use: Use) -> bool:
+def _is_at_index(use: CandidateUse) -> bool:
     """Is it a loop's, at an index?"""
     return not use.is_outside and use.candidate.is_loop

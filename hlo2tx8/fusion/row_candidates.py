@@ -9,7 +9,7 @@ from math import prod
 from xdsl.ir import Operation
 
 from hlo2tx8.dialects.layout import minor_to_major
-from hlo2tx8.fusion.candidate import Rows, Use
+from hlo2tx8.fusion.candidate import CandidateUse, Rows
 from hlo2tx8.hlo import numpy_dtype
 from hlo2tx8.indexing import Dim, IndexingMap
 from hlo2tx8.partitioner.instruction import shape_of, tensor_type
@@ -22,7 +22,7 @@ ROW_PASSES = 8
 """Vector instructions on all elements that it is taken to have, for what idle tiles cost."""
 
 
-def rows_of(op: Operation, use: Use, costs: Costs) -> Rows | str:
+def rows_of(op: Operation, use: CandidateUse, costs: Costs) -> Rows | str:
     """The rows over which a reduction can be part of its reader's fusion, or a sentence that says why it cannot."""
     if len(op.results) > 1:
         return "a reduction with several results"
@@ -46,7 +46,7 @@ def kept_dims(rows: Rows) -> list[Dim]:
     return [Dim(dim) for dim in range(len(rows.shape)) if dim not in rows.reduced]
 
 
-def _is_once_per_row(use: Use, rows: Rows, rank: int) -> bool:
+def _is_once_per_row(use: CandidateUse, rows: Rows, rank: int) -> bool:
     if use.map is None:
         return use.scope is None and rows.scope is not None  # the fusion's own index is that of its rows
     kept = kept_dims(rows) if rows.scope is None else list(map(Dim, range(rank)))

@@ -9,7 +9,7 @@ from math import prod
 
 from xdsl.ir import Operation
 
-from hlo2tx8.fusion.candidate import MAX_INSTRUCTIONS, MAX_OUTPUTS, Candidate, Rows, Use, name_of, reads_once
+from hlo2tx8.fusion.candidate import MAX_INSTRUCTIONS, MAX_OUTPUTS, Candidate, CandidateUse, Rows, name_of, reads_once
 from hlo2tx8.fusion.row_candidates import kept_dims, rows_of
 from hlo2tx8.indexing import Dim
 from hlo2tx8.partitioner.instruction import is_elementwise, shape_of
@@ -37,7 +37,7 @@ def merge(target: Candidate, other: Candidate, op: Operation, costs: Costs) -> s
     return f"{names} become one fusion: saves {costs.rates.kernel + costs.transfer(op.results[0]):.0f} cycles"
 
 
-def is_output_of(op: Operation, use: Use, costs: Costs) -> bool:
+def is_output_of(op: Operation, use: CandidateUse, costs: Costs) -> bool:
     """True if the instruction has one element per index of the reader's fusion, or one per row of it."""
     if use.scope is not None:
         return False
@@ -55,7 +55,7 @@ def is_output_of(op: Operation, use: Use, costs: Costs) -> bool:
     return isinstance(rows, Rows) and rows.scope is None and dims == [dim.index for dim in kept_dims(rows)]
 
 
-def why_no_output(op: Operation, place: Use, rest: Sequence[Use], costs: Costs) -> str:
+def why_no_output(op: Operation, place: CandidateUse, rest: Sequence[CandidateUse], costs: Costs) -> str:
     """Why the instruction cannot be an output of one reader's fusion, to be read from memory by the readers `rest`; "" if it
     can.
     """
@@ -68,7 +68,7 @@ def why_no_output(op: Operation, place: Use, rest: Sequence[Use], costs: Costs) 
     return ""
 
 
-def copies_are_cheaper(op: Operation, places: Sequence[Use], costs: Costs, *, is_output: bool) -> bool:
+def copies_are_cheaper(op: Operation, places: Sequence[CandidateUse], costs: Costs, *, is_output: bool) -> bool:
     """True if computing the instruction in each reader costs less than writing its result once and reading it everywhere.
 
     `is_output` says that the first reader's fusion could write it, as it computes it anyway.

@@ -52,7 +52,7 @@ def write_counts(module: ModuleOp) -> list[Array]:
     entries = [op for op in module.body.block.ops if isinstance(op, FuncOp) and "xla.entry" in op.attributes]
     if len(entries) != 1:
         raise LevelError("E1006", f"{len(entries)} entry functions in one kernel")
-    walk = _Walk(_num_axes(entries[0].body.block))
+    walk = _CoverageWalk(_num_axes(entries[0].body.block))
     return walk.results(entries[0].body.block)
 
 
@@ -67,7 +67,7 @@ def _depth(op: Operation) -> int:
 
 
 @dataclass
-class _Walk:
+class _CoverageWalk:
     """Index values are arrays with one axis per loop variable; tensors are arrays of counts, changed in place by inserts.
 
     joined: the axes of lanes that the loop around joins. complete: counts of tensors that the tiles have met about.

@@ -55,7 +55,7 @@ def interpret(module: ModuleOp, arrays: Sequence[Array]) -> list[Array]:
         raise InputError("E1004", f"{len(type_.inputs) - len(results)} arrays expected, {len(arrays)} given")
     given = [np.asarray(array) for array in arrays]
     buffers = to_buffers(entry, [*given, *(new_buffer(t) for t in results)])
-    run = _Run(functions, 1 + _depth(entry.body.block, {}, functions))
+    run = _Frames(functions, 1 + _depth(entry.body.block, {}, functions))
     outputs = run.function(entry, buffers, None)
     if not entry.function_type.outputs:
         outputs = buffers[len(arrays) :]
@@ -69,9 +69,9 @@ def _depth(block: Block, known: dict[str, int], functions: dict[str, func.FuncOp
         inner = max((_depth(b, known, functions) for region in op.regions for b in region.blocks), default=0)
         if isinstance(op, LoopOp):
             inner += len(op.map.data.ranges)
-        elif isinstance(op, scf.ForOp | ReduceOp | vec.ReduceOp):
+        elif isinstance(op, scf.ForOp | ReduceOp | vec.VecReduceOp):
             inner += 1
-        elif isinstance(op, DotOp | vec.DotOp):
+        elif isinstance(op, DotOp | vec.VecDotOp):
             inner += len(op.lanes if isinstance(op, DotOp) else op.depth)
         elif isinstance(op, vec.BoxOp):
             inner += len(op.lane_shape)
@@ -85,7 +85,7 @@ def _depth(block: Block, known: dict[str, int], functions: dict[str, func.FuncOp
 
 
 @dataclass
-class _Run:
+class _Frames:
     """Values are arrays with one axis per loop variable (size 1 where they do not vary); tensors are buffers."""
 
     functions: dict[str, func.FuncOp]
@@ -158,11 +158,11 @@ class _Run:
                 where = offsets(self.values[op.offset], vec.ints(op.strides), self.lanes)
                 scatter(self.values[op.target], [where], self.values[op.value], mask, op)
                 return []
-            case ReduceOp() | vec.ReduceOp():
+            case ReduceOp() | vec.VecReduceOp():
                 return self._reduce(op, mask)
-            case DotOp() | vec.DotOp():
+            case DotOp() | vec.VecDotOp():
                 return [self._dot(op, mask)]
-            case ReduceLanesOp() | vec.ReduceLanesOp():
+            case ReduceLanesOp() | vec.VecReduceLanesOp():
                 return self._reduce_lanes(op)
             case vec.BroadcastOp():
                 return [self.values[op.value]]
@@ -186,7 +186,7 @@ class _Run:
 
     def _everywhere(self, function: func.FuncOp, tensors: Sequence[Array], shape: tuple[int, ...]) -> list[Array]:
         """A function's results at all indices."""
-        inner = _Run(self.functions, max(len(shape), 1) + _depth(function.body.block, {}, self.functions), whole=self.whole)
+        inner = _Frames(self.functions, max(len(shape), 1) + _depth(function.body.block, {}, self.functions), whole=self.whole)
         grid = [inner.new_axis(0, size - 1) for size in shape]
         found = inner.function(function, [*tensors, *grid], None)
         return [np.broadcast_to(value.reshape(value.shape[: len(shape)]), shape) for value in found]
@@ -261,7 +261,7 @@ class _Run:
         self.block(op.body.block, mask)
         self.axis, (self.lanes, self.lane_axes) = start, outer
 
-    def _reduce(self, op: ReduceOp | vec.ReduceOp, mask: Mask) -> Sequence[Array]:
+    def _reduce(self, op: ReduceOp | vec.VecReduceOp, mask: Mask) -> Sequence[Array]:
         """The elements of all lanes along a new axis, halved until one is left."""
         axis, outer = self.axis, self.lanes
         lane = self.new_axis(0, op.num_lanes - 1)
@@ -275,7 +275,7 @@ class _Run:
         joined = halved(elements, lane.shape, axis, partial(self._combine, op))
         return self._combine(op, [*self._operands(op.init), *joined])
 
-    def _reduce_lanes(self, op: ReduceLanesOp | vec.ReduceLanesOp) -> Sequence[Array]:
+    def _reduce_lanes(self, op: ReduceLanesOp | vec.VecReduceLanesOp) -> Sequence[Array]:
         """The elements halved along the axes of the lanes, which have size 1 then."""
         elements = self._operands(op.elements)
         for axis in (self.lane_axes[lane] for lane in op.lanes):
@@ -286,7 +286,7 @@ class _Run:
         self.values.update(zip(op.combiner.block.args, pairs, strict=True))
         return self.block(op.combiner.block, None)
 
-    def _dot(self, op: DotOp | vec.DotOp, mask: Mask) -> Array:
+    def _dot(self, op: DotOp | vec.VecDotOp, mask: Mask) -> Array:
         """Rows and columns at all lanes of the depth, along new axes."""
         axis, outer = self.axis, self.lanes
         sizes, windows = op.lane_shape if isinstance(op, DotOp) else vec.ints(op.depth), op.window_list

@@ -17,7 +17,7 @@ from hlo2tx8.device.isa import Role
 from hlo2tx8.device.isa.encoding import Record, Register
 from hlo2tx8.device.isa.kc_control import KcEndIf, KcIf, KcLess
 from hlo2tx8.device.program import Buffer, BufferUse, Launch
-from hlo2tx8.link.barriers import Code, Nest, Piece, Scalars, State, Work, guard, place_barriers
+from hlo2tx8.link.barriers import LaunchWork, LinkedCode, Nest, Piece, Scalars, State, guard, place_barriers
 from hlo2tx8.link.records import TILE, meet
 
 GUARD = Register(5)
@@ -68,7 +68,7 @@ class Assembled:
         """Append parts inside of that branch: nothing in them waits for other tiles."""
         for piece in pieces:
             match piece:
-                case Work():
+                case LaunchWork():
                     if not is_first:
                         self.wait(must_meet=False)
                     self.work(piece, piece.code.alone, piece.code.sources)
@@ -85,7 +85,7 @@ class Assembled:
         if self.records:
             self.records += meet() if must_meet else meet()[:1]
 
-    def work(self, work: Work, records: Sequence[Record], sources: Sequence[int]) -> None:
+    def work(self, work: LaunchWork, records: Sequence[Record], sources: Sequence[int]) -> None:
         """Append a launch's records, in the form for all tiles or for tile 0 alone; `sources[i]` is the index of record i in the
         code's records.
         """
@@ -126,7 +126,7 @@ def renumber(record: Record, slots: Sequence[int]) -> Record:
     return replace(record, fields={**record.fields, **changed})
 
 
-def code_of(records: Sequence[Record], buffers: Sequence[Buffer], uses: Sequence[BufferUse], tiles: int) -> Code:
+def code_of(records: Sequence[Record], buffers: Sequence[Buffer], uses: Sequence[BufferUse], tiles: int) -> LinkedCode:
     """The linkable code of a kernel: its records, buffers and uses, what they access, and what tile 0 runs of them where no other
     tile has work.
     """
@@ -135,4 +135,4 @@ def code_of(records: Sequence[Record], buffers: Sequence[Buffer], uses: Sequence
 
     footprint = footprint_of(records, tiles)
     alone, sources = specialize(records) if footprint.is_alone else ([], [])
-    return Code(records, buffers, uses, footprint, alone, sources)
+    return LinkedCode(records, buffers, uses, footprint, alone, sources)

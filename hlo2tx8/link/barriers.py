@@ -14,11 +14,11 @@ import numpy as np
 from hlo2tx8.device.isa.encoding import Record
 from hlo2tx8.device.isa.kc_control import KcExit, KcLoop
 from hlo2tx8.device.program import Buffer, BufferUse
-from hlo2tx8.link.footprint import Access, Footprint, meets
+from hlo2tx8.link.footprint import Footprint, SlotAccess, meets
 
 
 @dataclass(frozen=True)
-class Code:
+class LinkedCode:
     """Records with the buffers they use, numbered from 0, and the DDR bytes they access.
 
     `alone` are the records that tile 0 runs where no other tile has work, and `sources[i]` is the index in `records` of `alone[i]`.
@@ -33,14 +33,14 @@ class Code:
 
 
 @dataclass(eq=False)
-class Work:
+class LaunchWork:
     """One launch of `code`. `numbers` are its DDR slots in the program, None if the code already names them.
 
     `decides` is True if the launch leaves values in registers on which a later branch or loop depends: whoever runs that must run
     this too.
     """
 
-    code: Code
+    code: LinkedCode
     footprint: Footprint
     numbers: Sequence[int] | None = None
     name: str = ""
@@ -68,10 +68,10 @@ class Nest:
     must_meet: bool = False
 
     @property
-    def work(self) -> Iterator[Work]:
+    def work(self) -> Iterator[LaunchWork]:
         """All launches inside, at any depth."""
         for piece in self.body:
-            if isinstance(piece, Work):
+            if isinstance(piece, LaunchWork):
                 yield piece
             elif isinstance(piece, Nest):
                 yield from piece.work
@@ -82,13 +82,13 @@ class Nest:
         return Footprint(tuple(access for work in self.work for access in work.footprint.of_tile_0().accesses))
 
 
-Piece: TypeAlias = Work | Scalars | Nest
+Piece: TypeAlias = LaunchWork | Scalars | Nest
 
 
 def guard(pieces: Sequence[Piece]) -> None:
     """Set `is_guarded` on the parts that only tile 0 needs to run."""
     for piece in pieces:
-        if isinstance(piece, Work):
+        if isinstance(piece, LaunchWork):
             piece.is_guarded = piece.footprint.is_alone and not piece.decides
         elif isinstance(piece, Nest):
             piece.is_guarded = any(True for _ in piece.work) and all(work.footprint.is_alone for work in piece.work)
@@ -105,7 +105,7 @@ class State:
     first.
     """
 
-    accesses: dict[tuple[int, bool], Access] = field(default_factory=dict[tuple[int, bool], Access])
+    accesses: dict[tuple[int, bool], SlotAccess] = field(default_factory=dict[tuple[int, bool], SlotAccess])
     is_empty: bool = True
     is_bound: bool = False
 
@@ -122,7 +122,7 @@ class State:
             if (other := self.accesses.get((access.slot, is_write))) is not None
         )
 
-    def with_work(self, accesses: Sequence[Access], is_bound: bool) -> "State":
+    def with_work(self, accesses: Sequence[SlotAccess], is_bound: bool) -> "State":
         """The state after work with these accesses, without a barrier before it."""
         new = dict(self.accesses)
         for access in accesses:
@@ -142,15 +142,15 @@ class State:
         return flags and self.accesses.keys() == other.accesses.keys() and all(map(_equal, *_pairs(self, other)))
 
 
-def _pairs(a: State, b: State) -> tuple[list[Access], list[Access]]:
+def _pairs(a: State, b: State) -> tuple[list[SlotAccess], list[SlotAccess]]:
     return list(a.accesses.values()), [b.accesses[key] for key in a.accesses]
 
 
-def _equal(a: Access, b: Access) -> bool:
+def _equal(a: SlotAccess, b: SlotAccess) -> bool:
     return np.array_equal(a.first, b.first) and np.array_equal(a.end, b.end)
 
 
-def _both(a: Access, b: Access) -> Access:
+def _both(a: SlotAccess, b: SlotAccess) -> SlotAccess:
     """All bytes of both; where one has none, those of the other."""
     first = np.where(a.tiles & b.tiles, np.minimum(a.first, b.first), np.where(a.tiles, a.first, b.first))
     end = np.where(a.tiles & b.tiles, np.maximum(a.end, b.end), np.where(a.tiles, a.end, b.end))
@@ -174,7 +174,7 @@ def _through(pieces: Sequence[Piece], state: State, exits: list[State]) -> State
             state = _loop(piece, state) if piece.begin.kind is KcLoop else state.joined(_through(piece.body, state, exits))
         else:
             footprint = piece.footprint
-            if isinstance(piece, Work) and piece.is_guarded:
+            if isinstance(piece, LaunchWork) and piece.is_guarded:
                 footprint = footprint.of_tile_0()
             piece.must_meet = piece.must_meet or state.must_meet(footprint)
             state = (State() if piece.must_meet else state).with_work(footprint.accesses, footprint.is_bound)

@@ -27,7 +27,7 @@ from hlo2tx8.device.isa.kc_control import (
     KcWait,
 )
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
-from hlo2tx8.link.named import Place
+from hlo2tx8.link.named import LinkerBuffer
 from hlo2tx8.link.records import GRAIN_BYTES, PIECE_BYTES, SMALL_BYTES, TILE
 
 BASE, BEGIN, COUNT, FLAG, HERE, THERE, PLACE, ADDRESS, PIECE, AT, START = map(Register, range(2, 13))
@@ -51,7 +51,7 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Box:
+class UpdateBox:
     """The bytes of a dense value inside of a larger one: loops of (turns, bytes per turn in the larger value), outermost first,
     around runs of `run` bytes.
     """
@@ -85,7 +85,7 @@ def distances(shape: Sequence[int], order: Sequence[int], item_bytes: int) -> tu
     return tuple(found)
 
 
-def box_of(inner: Sequence[int], outer: Sequence[int], order: Sequence[int], item_bytes: int) -> Box:
+def box_of(inner: Sequence[int], outer: Sequence[int], order: Sequence[int], item_bytes: int) -> UpdateBox:
     """The box of a value of shape `inner` in one of shape `outer`; both have their dimensions in memory in `order`, slowest
     first.
     """
@@ -102,13 +102,13 @@ def box_of(inner: Sequence[int], outer: Sequence[int], order: Sequence[int], ite
             levels[-1] = (levels[-1][0] * size, levels[-1][1])
         else:
             levels.append((size, distance))
-    return Box(tuple(reversed(levels)), run)
+    return UpdateBox(tuple(reversed(levels)), run)
 
 
-def start_places(starts: Sequence[Start], chip: Chip) -> list[Place]:
+def start_places(starts: Sequence[Start], chip: Chip) -> list[LinkerBuffer]:
     """The SPM ranges that scalar starts are loaded to, in the order of `starts`."""
     return [
-        Place(f"start {k}", chip.spm_allocation_start + k * GRAIN_BYTES, s.fmt.bytes)
+        LinkerBuffer(f"start {k}", chip.spm_allocation_start + k * GRAIN_BYTES, s.fmt.bytes)
         for k, s in enumerate(starts)
         if s.fmt is not None and s.room
     ]
@@ -131,13 +131,13 @@ def read_starts(starts: Sequence[Start], chip: Chip, origin: str) -> Iterator[Re
         yield Record(KcAffine, {"rd": BASE, "c": 0, "r1": BASE, "k1": 1, "r2": START, "k2": start.distance})
 
 
-def box_place(box: Box, chip: Chip) -> Place:
+def box_place(box: UpdateBox, chip: Chip) -> LinkerBuffer:
     """The SPM range that a box is copied through, two buffers that take turns."""
     num_bytes = min(_levels(_largest(box, chip.tiles)[1])[1], PIECE_BYTES)
-    return Place("update", chip.spm_allocation_start, num_bytes, 2, PIECE_BYTES)
+    return LinkerBuffer("update", chip.spm_allocation_start, num_bytes, 2, PIECE_BYTES)
 
 
-def write_box(source: int, target: int, box: Box, chip: Chip, origin: str = "") -> Iterator[Record]:
+def write_box(source: int, target: int, box: UpdateBox, chip: Chip, origin: str = "") -> Iterator[Record]:
     """Records that copy the dense value in slot `source` into the box in slot `target` that begins BASE bytes behind its first
     byte.
     """
@@ -158,7 +158,7 @@ def write_box(source: int, target: int, box: Box, chip: Chip, origin: str = "") 
     yield Record(KcEndIf)
 
 
-def _largest(box: Box, tiles: int) -> tuple[int | None, tuple[int, ...]]:
+def _largest(box: UpdateBox, tiles: int) -> tuple[int | None, tuple[int, ...]]:
     """The dimension that is shared among the tiles, None if one does all; and the sizes of the largest share."""
     if prod(box.sizes) <= SMALL_BYTES:
         return None, box.sizes
@@ -180,7 +180,7 @@ def _levels(largest: Sequence[int]) -> tuple[int, int]:
 
 
 def _pieces(
-    source: int, target: int, box: Box, largest: Sequence[int], split: int | None, chip: Chip, origin: str
+    source: int, target: int, box: UpdateBox, largest: Sequence[int], split: int | None, chip: Chip, origin: str
 ) -> Iterator[Record]:
     """Loops over what is too large for a piece, or has too many dimensions for a descriptor."""
     sizes: list[Operand] = [COUNT if k == split else size for k, size in enumerate(box.sizes)]

@@ -36,7 +36,7 @@ from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.link.records import TILE, ZERO
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
-Registers: TypeAlias = dict[int, "Interval"]
+Registers: TypeAlias = dict[int, "RegisterRange"]
 MOST = 1 << 40
 """Numbers beyond are unknown."""
 PLACES = ("dst", "src", "slot")
@@ -45,14 +45,14 @@ END = 1 << 62
 """Of a slot whose size nobody asked for."""
 
 
-class Interval(NamedTuple):
+class RegisterRange(NamedTuple):
     """The least and the greatest value a register may hold, one of each per tile."""
 
     least: Numbers
     most: Numbers
 
 
-class Access(NamedTuple):
+class SlotAccess(NamedTuple):
     """The bytes of a slot that each tile reads or writes: from `first` up to but not including `end`, none where `end <= first`."""
 
     slot: int
@@ -72,7 +72,7 @@ class Footprint:
     both sides.
     """
 
-    accesses: tuple[Access, ...]
+    accesses: tuple[SlotAccess, ...]
     is_bound: bool = False
 
     @property
@@ -89,7 +89,7 @@ class Footprint:
         return Footprint(tuple(a._replace(slot=slots[a.slot]) for a in self.accesses), self.is_bound)
 
 
-def meets(a: Access, b: Access) -> bool:
+def meets(a: SlotAccess, b: SlotAccess) -> bool:
     """True if two different tiles access a common byte, one by `a` and one by `b`, and one of the two is a write."""
     if a.slot != b.slot or not (a.is_write or b.is_write):
         return False
@@ -105,14 +105,14 @@ def footprint_of(records: Sequence[Record], tiles: int) -> Footprint:
     """
     if any(r.kind.ENGINE is Engine.DTE for r in records):
         return _bound(records, tiles)
-    walk = _Walk(records, partners(records), tiles)
+    walk = _FootprintWalk(records, partners(records), tiles)
     walk.run(
         0,
         len(records),
         np.ones(tiles, bool),
-        {ZERO.number: Interval(*[np.zeros(tiles, np.int64)] * 2), TILE.number: Interval(*[np.arange(tiles)] * 2)},
+        {ZERO.number: RegisterRange(*[np.zeros(tiles, np.int64)] * 2), TILE.number: RegisterRange(*[np.arange(tiles)] * 2)},
     )
-    found = Footprint(tuple(Access(slot, is_write, *ends) for (slot, is_write), ends in walk.found.items()))
+    found = Footprint(tuple(SlotAccess(slot, is_write, *ends) for (slot, is_write), ends in walk.found.items()))
     meets_itself = any(r.kind is KcBarrier for r in records)
     return _bound(records, tiles) if meets_itself and not found.is_alone else found
 
@@ -120,11 +120,11 @@ def footprint_of(records: Sequence[Record], tiles: int) -> Footprint:
 def _bound(records: Sequence[Record], tiles: int) -> Footprint:
     whole = np.zeros(tiles, np.int64), np.full(tiles, END)
     slots = {(record.fields["slot"], record.kind is Wdma): None for record in records if record.kind in (Rdma, Wdma)}
-    return Footprint(tuple(Access(slot, is_write, *whole) for slot, is_write in slots if isinstance(slot, int)), is_bound=True)
+    return Footprint(tuple(SlotAccess(slot, is_write, *whole) for slot, is_write in slots if isinstance(slot, int)), is_bound=True)
 
 
 @dataclass
-class _Walk:
+class _FootprintWalk:
     records: Sequence[Record]
     partners: Sequence[int]
     tiles: int
@@ -143,7 +143,7 @@ class _Walk:
                 lo, hi = (self.value(fields[name], registers) for name in ("lo", "hi"))
                 inside = {r: v for r, v in registers.items() if r not in self.written(at + 1, partner)}
                 if lo is not None and hi is not None:
-                    inside[_number(fields["rd"])] = Interval(lo.least, np.maximum(lo.most, hi.most - 1))
+                    inside[_number(fields["rd"])] = RegisterRange(lo.least, np.maximum(lo.most, hi.most - 1))
                     self.block(at, active & (lo.least < hi.most), inside, registers)
                 else:
                     inside.pop(_number(fields["rd"]), None)
@@ -165,15 +165,15 @@ class _Walk:
         """The registers that the records from `at` to before `end` write."""
         return [_number(r.fields["rd"]) for r in self.records[at:end] if "rd" in r.fields]
 
-    def value(self, operand: Operand, registers: Mapping[int, Interval]) -> Interval | None:
+    def value(self, operand: Operand, registers: Mapping[int, RegisterRange]) -> RegisterRange | None:
         """None if nothing is known."""
         if isinstance(operand, Register):
             return registers.get(operand.number)
-        return Interval(*[np.full(self.tiles, operand)] * 2) if abs(operand) < MOST else None
+        return RegisterRange(*[np.full(self.tiles, operand)] * 2) if abs(operand) < MOST else None
 
     def scalar(self, record: Record, registers: Registers) -> None:
         """A record that writes a register."""
-        result: Interval | None = None
+        result: RegisterRange | None = None
         values = {name: self.value(operand, registers) for name, operand in record.fields.items() if name != "rd"}
         known = {name: value for name, value in values.items() if value is not None}
         if len(known) == len(values):
@@ -186,7 +186,7 @@ class _Walk:
         if number and result is not None and result.least.min() > -MOST and result.most.max() < MOST:
             registers[number] = result
 
-    def transfer(self, record: Record, active: npt.NDArray[np.bool_], registers: Mapping[int, Interval]) -> None:
+    def transfer(self, record: Record, active: npt.NDArray[np.bool_], registers: Mapping[int, RegisterRange]) -> None:
         """A load or a store."""
         fields = {f.name: record.fields.get(f.name, f.default) for f in record.kind.FIELDS}
         sizes = {
@@ -216,34 +216,34 @@ def _number(operand: Operand) -> int:
     return operand.number if isinstance(operand, Register) else operand
 
 
-def _product(a: Interval, b: Interval) -> Interval | None:
+def _product(a: RegisterRange, b: RegisterRange) -> RegisterRange | None:
     """None if it is too large."""
     if int(np.abs(a).max()) * int(np.abs(b).max()) >= MOST:
         return None
     ends = a.least * b.least, a.least * b.most, a.most * b.least, a.most * b.most
-    return Interval(np.minimum.reduce(ends), np.maximum.reduce(ends))
+    return RegisterRange(np.minimum.reduce(ends), np.maximum.reduce(ends))
 
 
-def _sum(terms: Sequence[Interval | None]) -> Interval | None:
+def _sum(terms: Sequence[RegisterRange | None]) -> RegisterRange | None:
     known = [term for term in terms if term is not None]
     if len(known) < len(terms):
         return None
-    return Interval(sum(t.least for t in known[1:]) + known[0].least, sum(t.most for t in known[1:]) + known[0].most)
+    return RegisterRange(sum(t.least for t in known[1:]) + known[0].least, sum(t.most for t in known[1:]) + known[0].most)
 
 
-def _combined(kind: type[KcScalar], a: Interval, b: Interval) -> Interval | None:
+def _combined(kind: type[KcScalar], a: RegisterRange, b: RegisterRange) -> RegisterRange | None:
     """What a scalar instruction makes of two intervals; None if that is not known."""
     if kind is KcMin or kind is KcMax:
         f = np.minimum if kind is KcMin else np.maximum
-        return Interval(f(a.least, b.least), f(a.most, b.most))
+        return RegisterRange(f(a.least, b.least), f(a.most, b.most))
     if kind is KcMul:
         return _product(a, b)
     if kind is KcLess:
-        return Interval((a.most < b.least).astype(np.int64), (a.least < b.most).astype(np.int64))
+        return RegisterRange((a.most < b.least).astype(np.int64), (a.least < b.most).astype(np.int64))
     if kind not in (KcFloorDiv, KcMod) or (b.least != b.most).any() or (b.least <= 0).any():
         return None
     low, high = a.least // b.least, a.most // b.least
     if kind is KcFloorDiv:
-        return Interval(low, high)
+        return RegisterRange(low, high)
     stays = low == high
-    return Interval(np.where(stays, a.least % b.least, 0), np.where(stays, a.most % b.least, b.least - 1))
+    return RegisterRange(np.where(stays, a.least % b.least, 0), np.where(stays, a.most % b.least, b.least - 1))

@@ -45,11 +45,11 @@ from hlo2tx8.hlo.module import find_main
 from hlo2tx8.hlo.regions import captured, terminator_of
 from hlo2tx8.hlo.signature import port_of
 from hlo2tx8.link.assemble import assemble, code_of
-from hlo2tx8.link.barriers import Code, Nest, Piece, Scalars, Work
+from hlo2tx8.link.barriers import LaunchWork, LinkedCode, Nest, Piece, Scalars
 from hlo2tx8.link.boxes import Start, box_of, box_place, distances, read_starts, start_places, write_box
 from hlo2tx8.link.donation import taken_over
 from hlo2tx8.link.moves import Move, in_order
-from hlo2tx8.link.named import Place, table_of
+from hlo2tx8.link.named import LinkerBuffer, table_of
 from hlo2tx8.link.records import copy_place, copy_slot, meet, read_back, scalar_place
 from hlo2tx8.link.selectors import FOUND, NO_BRANCH, SELECTOR, in_range, is_selected
 from hlo2tx8.link.slots import Slots
@@ -97,7 +97,7 @@ class _Linker:
     slots: Slots = field(default_factory=Slots)
     pieces: list[Piece] = field(default_factory=list[Piece])
     """Of the loop or branch that is being filled."""
-    codes: dict[str, Code] = field(default_factory=dict[str, Code])
+    codes: dict[str, LinkedCode] = field(default_factory=dict[str, LinkedCode])
     """Of the kernels that have been launched."""
     liveness: Liveness = field(default_factory=Liveness)
 
@@ -145,11 +145,11 @@ class _Linker:
         numbers = (*operands, *results, *temporary)
         code = self.code(op.callee.string_value())
         footprint = code.footprint.renumbered(numbers)
-        self.pieces.append(Work(code, footprint, numbers, op.callee.string_value(), origin_of(op)))
+        self.pieces.append(LaunchWork(code, footprint, numbers, op.callee.string_value(), origin_of(op)))
         for slot in temporary:
             self.slots.release(slot)
 
-    def code(self, name: str) -> Code:
+    def code(self, name: str) -> LinkedCode:
         """The kernel's code, without the barrier at its end; each kernel is prepared once."""
         if name not in self.codes:
             kernel = self.encoded[name]
@@ -254,7 +254,7 @@ class _Linker:
         self.append([(records, [scalar_place(fmt, self.chip)])], "", op, decides=True)
 
     def append(
-        self, parts: Sequence[tuple[Iterable[Record], Sequence[Place]]], name: str, op: Operation, *, decides: bool = False
+        self, parts: Sequence[tuple[Iterable[Record], Sequence[LinkerBuffer]]], name: str, op: Operation, *, decides: bool = False
     ) -> None:
         """Append records that belong to no kernel, with the SPM ranges that they use."""
         records: list[Record] = []
@@ -267,7 +267,7 @@ class _Linker:
             buffers += tables[0]
             uses += tables[1]
         code = code_of(records, buffers, uses, self.chip.tiles)
-        self.pieces.append(Work(code, code.footprint, None, name, origin_of(op), decides))
+        self.pieces.append(LaunchWork(code, code.footprint, None, name, origin_of(op), decides))
 
     def moves(self, values: Sequence[SSAValue], targets: Sequence[int]) -> list[Move]:
         return [Move(self.slots.of[value], target, value.type) for value, target in zip(values, targets, strict=True)]
@@ -283,7 +283,7 @@ class _Linker:
             self.slots.hold(held[-1])
             return held[-1]
 
-        parts: list[tuple[Iterable[Record], Sequence[Place]]] = []
+        parts: list[tuple[Iterable[Record], Sequence[LinkerBuffer]]] = []
         for number, move in enumerate(in_order(moves, aside)):
             size = port_of(move.type).size_bytes
             records = copy_slot(move.source, move.target, size, number, self.chip, origin_of(op))

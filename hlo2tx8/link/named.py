@@ -9,7 +9,7 @@ from hlo2tx8.device.program import Buffer, BufferUse
 
 
 @dataclass(frozen=True)
-class Place:
+class LinkerBuffer:
     """A named range of SPM used by linker records: `copies` buffers that take turns, `stride_bytes` apart."""
 
     name: str
@@ -20,7 +20,7 @@ class Place:
 
 
 def table_of(
-    records: Sequence[Record], places: Sequence[Place], first_record: int, first_buffer: int
+    records: Sequence[Record], places: Sequence[LinkerBuffer], first_record: int, first_buffer: int
 ) -> tuple[list[Buffer], list[BufferUse]]:
     """The buffers and their uses by records that go through these ranges, numbered from `first_buffer` and `first_record` on.
 

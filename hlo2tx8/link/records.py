@@ -25,7 +25,7 @@ from hlo2tx8.device.isa.kc_control import (
     KcWait,
 )
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
-from hlo2tx8.link.named import Place
+from hlo2tx8.link.named import LinkerBuffer
 
 QUEUES = sum(1 << engine for engine in Engine if engine is not Engine.KC)
 ZERO, TILE = map(Register, range(2))
@@ -81,12 +81,12 @@ def copy_slot(source: int, target: int, num_bytes: int, number: int, chip: Chip,
         yield Record(KcEndIf)
 
 
-def copy_place(num_bytes: int, number: int, chip: Chip) -> Place:
+def copy_place(num_bytes: int, number: int, chip: Chip) -> LinkerBuffer:
     """The SPM range that such a copy goes through."""
     share, start = _share(num_bytes, chip), chip.spm_allocation_start
     if share >= num_bytes:
-        return Place("copy", start + number % SMALL_PLACES * SMALL_BYTES, num_bytes)
-    return Place("copy", start, min(share, PIECE_BYTES), 1 if share <= PIECE_BYTES else 2, PIECE_BYTES)
+        return LinkerBuffer("copy", start + number % SMALL_PLACES * SMALL_BYTES, num_bytes)
+    return LinkerBuffer("copy", start, min(share, PIECE_BYTES), 1 if share <= PIECE_BYTES else 2, PIECE_BYTES)
 
 
 def _share(num_bytes: int, chip: Chip) -> int:
@@ -94,9 +94,9 @@ def _share(num_bytes: int, chip: Chip) -> int:
     return num_bytes if num_bytes <= SMALL_BYTES else -(-num_bytes // (chip.tiles * GRAIN_BYTES)) * GRAIN_BYTES
 
 
-def scalar_place(fmt: Format, chip: Chip) -> Place:
+def scalar_place(fmt: Format, chip: Chip) -> LinkerBuffer:
     """The SPM range that a scalar of format `fmt` is loaded to."""
-    return Place("scalar", chip.spm_allocation_start, fmt.bytes)
+    return LinkerBuffer("scalar", chip.spm_allocation_start, fmt.bytes)
 
 
 def read_back(slot: int, fmt: Format, register: Register, chip: Chip, origin: str = "") -> Iterator[Record]:

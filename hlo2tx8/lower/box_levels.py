@@ -17,29 +17,29 @@ Size: TypeAlias = int | SSAValue
 
 
 @dataclass(frozen=True)
-class Level:
+class BoxLevel:
     """`extent` turns; `strides` has one entry per side of the transfer, in elements."""
 
     extent: Size
     strides: tuple[Size, ...]
 
 
-def coalesce(levels: Sequence[Level], multiply: "Multiply") -> tuple[Level, ...]:
+def coalesce(levels: Sequence[BoxLevel], multiply: "Multiply") -> tuple[BoxLevel, ...]:
     """The same walk with fewer levels: drops single turns, merges a level into the one inside where all sides continue.
 
     `[(4, 64), (64, 1)]` is `[(256, 1)]`; `[(%n, 64), (64, 1)]` is `[(%n * 64, 1)]`, and `[(4, %n), (%n, 1)]` is `[(4 * %n, 1)]`.
     """
-    merged: list[Level] = []
+    merged: list[BoxLevel] = []
     for level in reversed([lv for lv in levels if lv.extent != 1]):
         inner = merged[-1] if merged else None
         if inner is not None and _continues(level, inner):
-            merged[-1] = Level(multiply(level.extent, inner.extent), inner.strides)
+            merged[-1] = BoxLevel(multiply(level.extent, inner.extent), inner.strides)
         else:
             merged.append(level)
     return tuple(reversed(merged))
 
 
-def _continues(outer: Level, inner: Level) -> bool:
+def _continues(outer: BoxLevel, inner: BoxLevel) -> bool:
     return all(_is_product(o, i, inner.extent) for o, i in zip(outer.strides, inner.strides, strict=True))
 
 

@@ -93,7 +93,7 @@ class SubgraphFunction:
 
 
 @dataclass(frozen=True)
-class Place:
+class InstructionPlace:
     """Where an instruction is computed: in which function, at which map of the function's index, under which scope."""
 
     function: SubgraphFunction
@@ -109,7 +109,7 @@ class PartitionedComputation:
     """
 
     functions: tuple[SubgraphFunction, ...]
-    places: dict[Operation, Place]
+    places: dict[Operation, InstructionPlace]
     function_of: dict[Operation, SubgraphFunction]
     operand_places: dict[tuple[Operation, int], tuple[IndexingMap, Scope]]
 
@@ -155,7 +155,7 @@ def _assign(
         for root, map in zip(function.roots, function.maps, strict=True):
             if not isinstance(root, BlockArgument):
                 uses.setdefault(_owner(root), []).append(Use(function, map, function.top))
-    places: dict[Operation, Place] = {}
+    places: dict[Operation, InstructionPlace] = {}
     operand_places: dict[tuple[Operation, int], tuple[IndexingMap, Scope]] = {}
     starts: dict[Operation, SubgraphFunction] = {}
     diverging: dict[Operation, None] = {}
@@ -167,14 +167,14 @@ def _assign(
         in_loop = any(use.scope.in_loop for use in found)
         is_reduced_once = in_loop and is_reduction(op)
         if op not in separate and not is_reduced_once and all(use.same_place(first) for use in found[1:]):
-            place = Place(first.function, first.map, first.scope)
+            place = InstructionPlace(first.function, first.map, first.scope)
         else:
             function = _new_function(tuple(op.results), False)
             function.num_callers, function.is_reduced_once = len(found), is_reduced_once
             function.top = Scope(in_loop=in_loop and len(found) == 1 and not is_reduced_once)
             functions.append(function)
             starts[op] = function
-            place = Place(function, function.identity, function.top)
+            place = InstructionPlace(function, function.identity, function.top)
             if op not in separate:
                 diverging.update(dict.fromkeys(_second_paths(found)))
         places[op] = place
@@ -189,7 +189,7 @@ def _assign(
 
 def _record_operands(
     op: Operation,
-    place: Place,
+    place: InstructionPlace,
     rows: "RowSpace | None",
     uses: dict[Operation, list[Use]],
     operand_places: dict[tuple[Operation, int], tuple[IndexingMap, Scope]],
@@ -205,7 +205,7 @@ def _record_operands(
             uses.setdefault(_owner(operand), []).append(Use(place.function, composed, scope, op))
 
 
-def _operand_paths(op: Operation, place: Place) -> dict[int, tuple[IndexingMap, Scope]]:
+def _operand_paths(op: Operation, place: InstructionPlace) -> dict[int, tuple[IndexingMap, Scope]]:
     """Per operand that is read: the way to it from the function's index, and the scope in which it is needed."""
     if is_reduction(op):
         return _reduction_paths(op, place)
@@ -222,7 +222,7 @@ def _scope_of_operand(op: Operation, number: int, scope: Scope) -> Scope:
     return Scope(op, number, scope.in_loop) if is_conditional(op, number) else scope
 
 
-def _reduction_paths(op: Operation, place: Place) -> dict[int, tuple[IndexingMap, Scope]]:
+def _reduction_paths(op: Operation, place: InstructionPlace) -> dict[int, tuple[IndexingMap, Scope]]:
     """Inputs are read in the loop, initial values before it."""
     found: dict[int, tuple[IndexingMap, Scope]] = {}
     inputs, scopes = num_loop_operands(op), loop_scopes(op)

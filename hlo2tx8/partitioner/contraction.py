@@ -14,7 +14,7 @@ from typing import Literal
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Operation
 
-from hlo2tx8.dialects.xla_dot import Window, sums_type
+from hlo2tx8.dialects.xla_dot import WindowLine, sums_type
 from hlo2tx8.hlo import Kind
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.dot import numbers_of
@@ -50,7 +50,7 @@ class Contraction:
     extent: int
     lanes: int
     window_counters: tuple[int, ...] = ()
-    windows: tuple[Window, ...] = ()
+    windows: tuple[WindowLine, ...] = ()
     is_per_channel: bool = False
     is_backward: bool = False
     parts: int = 1

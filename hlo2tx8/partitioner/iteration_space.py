@@ -32,7 +32,7 @@ LINE_ELEMENTS = 16
 
 
 @dataclass(frozen=True)
-class Access:
+class TensorAccess:
     """A read of a tensor of that type at `map` of the loop's index."""
 
     map: IndexingMap
@@ -54,7 +54,7 @@ class IterationSpace:
     walked: tuple[int, ...] = ()
 
 
-def iteration_space(output: TensorType[Attribute], accesses: Sequence[Access]) -> IterationSpace:
+def iteration_space(output: TensorType[Attribute], accesses: Sequence[TensorAccess]) -> IterationSpace:
     """The space in which a loop over `output` runs, for these accesses."""
     shape = output.get_shape()
     order = [d for d in reversed(minor_to_major(output)) if shape[d] != 1]
@@ -81,7 +81,7 @@ def iteration_space(output: TensorType[Attribute], accesses: Sequence[Access]) -
     return _merge(sizes, to_output, found)
 
 
-def _is_in_step(access: Access, output: TensorType[Attribute]) -> bool:
+def _is_in_step(access: TensorAccess, output: TensorType[Attribute]) -> bool:
     """Does the access walk its buffer exactly as the output is written?"""
     map, shape = access.map, output.get_shape()
     if any(d.lo > 0 or d.hi < size - 1 for d, size in zip(map.dims, shape, strict=True)):
@@ -91,7 +91,7 @@ def _is_in_step(access: Access, output: TensorType[Attribute]) -> bool:
     return all(r == Dim(i) for i, r in enumerate(map.results)) and strides(access.type) == strides(output)
 
 
-def _offset_and_conditions(access: Access, shape: Sequence[int], to_output: Sequence[Expr]) -> list[Expr]:
+def _offset_and_conditions(access: TensorAccess, shape: Sequence[int], to_output: Sequence[Expr]) -> list[Expr]:
     """Everything that must be affine: the offset in the buffer and the expressions of the constraints."""
     map = access.map
     symbols = [Sym(i) for i in range(len(map.ranges) + len(map.runtime))]
@@ -103,7 +103,7 @@ def _offset_and_conditions(access: Access, shape: Sequence[int], to_output: Sequ
     return [expr.substitute(to_output, symbols) for expr in found]
 
 
-def divides_ranges(access: Access) -> bool:
+def divides_ranges(access: TensorAccess) -> bool:
     """True if the offset, or a condition, of an access is not affine in the map's range variables."""
     found = _offset_and_conditions(access, [d.hi + 1 for d in access.map.dims], [Dim(i) for i in range(len(access.map.dims))])
     simple = (simplify_expr(e, [d.interval for d in access.map.dims], [v.interval for v in access.map.syms]) for e in found)

@@ -15,7 +15,7 @@ from hlo2tx8.dialects.layout import minor_to_major
 from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.indexing import Dim, Expr, Interval, Sym, simplify_expr, split_terms
 from hlo2tx8.partitioner.contraction import EXACT_DEPTH, EXACT_PARTS, Role
-from hlo2tx8.partitioner.iteration_space import Access, IterationSpace
+from hlo2tx8.partitioner.iteration_space import IterationSpace, TensorAccess
 from hlo2tx8.partitioner.reduction_paths import loop_counters
 
 MOST_TAPS = 255
@@ -42,7 +42,7 @@ class Line:
         return (rows - 1) * self.stride + (self.taps - 1) * self.dilation + 1
 
 
-def lines_of(op: Operation, accesses: Sequence[Access], space: IterationSpace, roles: Sequence[Role]) -> tuple[Line, ...]:
+def lines_of(op: Operation, accesses: Sequence[TensorAccess], space: IterationSpace, roles: Sequence[Role]) -> tuple[Line, ...]:
     """The one or two lines of a convolution's dot, along the two innermost row dimensions; None if the matrix engine cannot take
     its rows or windows.
 
@@ -53,7 +53,9 @@ def lines_of(op: Operation, accesses: Sequence[Access], space: IterationSpace, r
     return lines if all(line.row in rows[-2:] for line in lines) else ()
 
 
-def backward_lines_of(op: Operation, accesses: Sequence[Access], space: IterationSpace, roles: Sequence[Role]) -> tuple[Line, ...]:
+def backward_lines_of(
+    op: Operation, accesses: Sequence[TensorAccess], space: IterationSpace, roles: Sequence[Role]
+) -> tuple[Line, ...]:
     """The two lines of the gradient of weights, whose rows are the elements of a kernel and then channels of the image:
 
         gradient[n, oy, ox, o] * image[n, ky + oy - 1, kx + ox - 1, c]     rows ky, kx, c     columns o
@@ -70,7 +72,7 @@ def backward_lines_of(op: Operation, accesses: Sequence[Access], space: Iteratio
     return lines if all(_ends_in_channels(access, space) for access in accesses if access.map.ranges) else ()
 
 
-def _ends_in_channels(access: Access, space: IterationSpace) -> bool:
+def _ends_in_channels(access: TensorAccess, space: IterationSpace) -> bool:
     """Is the innermost dimension of what is read one of the loop's own?"""
     if tuple(minor_to_major(access.type)) != tuple(reversed(range(len(access.type.get_shape())))):
         return False
@@ -78,7 +80,7 @@ def _ends_in_channels(access: Access, space: IterationSpace) -> bool:
     return not any(isinstance(leaf, Sym) for leaf in last.leaves())
 
 
-def _lines_along(op: Operation, accesses: Sequence[Access], space: IterationSpace, roles: Sequence[Role]) -> tuple[Line, ...]:
+def _lines_along(op: Operation, accesses: Sequence[TensorAccess], space: IterationSpace, roles: Sequence[Role]) -> tuple[Line, ...]:
     """The lines of a dot along dimensions of rows, by row; none if they are not all that is read along these."""
     rows = [dim for dim, role in enumerate(roles) if role == "row"]
     turns = [counter.hi + 1 for counter in loop_counters(op)]
@@ -117,7 +119,7 @@ def _lines(factors: Sequence[int], turns: Sequence[int], rows: Sequence[int]) ->
     return [Line(mine[0], counters[0], turns[counters[0]], abs(step) // unit, abs(factor) // unit)]
 
 
-def bounded_with(op: Operation, counter: int, accesses: Sequence[Access], space: IterationSpace) -> frozenset[int]:
+def bounded_with(op: Operation, counter: int, accesses: Sequence[TensorAccess], space: IterationSpace) -> frozenset[int]:
     """The dimensions of the loop's space that occur in one bound together with `counter`: along them, other turns of the counter
     read inside of the image.
     """

@@ -24,7 +24,7 @@ from hlo2tx8.builders.rewrite_named import rewrite_named
 from hlo2tx8.dialects.hlo_indexed import ReadAtOp, WriteAtOp, place_properties
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.ops.gather import gather_place, torch_index_select_place
-from hlo2tx8.hlo.ops.indexed import Place
+from hlo2tx8.hlo.ops.indexed import IndexedAccess
 from hlo2tx8.hlo.ops.scatter import scatter_place
 from hlo2tx8.indexing import Const, Dim, IndexingMap
 from hlo2tx8.passes.expand_one_window import replaces
@@ -52,7 +52,7 @@ def _dynamic_slice(op: Operation) -> None:
     result, operand = tensor_like(op.results[0].type).shape, tensor_like(source.type).shape
     identity = IndexingMap.identity(result)
     rooms = tuple(room - size for room, size in zip(operand, result, strict=True))
-    place = Place(identity, (identity.with_results(()),) * len(indices), tuple(range(len(operand))), rooms)
+    place = IndexedAccess(identity, (identity.with_results(()),) * len(indices), tuple(range(len(operand))), rooms)
     _read(op, place, indices)
 
 
@@ -70,7 +70,7 @@ def _real_dynamic_slice(op: Operation) -> None:
         return
     index_maps = tuple(identity.with_results((Const(d),)) for d in range(len(operand)))
     map = identity.with_results(tuple(Dim(d) * step for d, step in enumerate(steps)))
-    _read(op, Place(map, index_maps, tuple(range(len(operand))), tuple(rooms)), [start] * len(operand))
+    _read(op, IndexedAccess(map, index_maps, tuple(range(len(operand))), tuple(rooms)), [start] * len(operand))
 
 
 def _gather(op: Operation) -> None:
@@ -81,7 +81,7 @@ def _gather(op: Operation) -> None:
     _read(op, place, [indices] * len(place.dims))
 
 
-def _read(op: Operation, place: Place, indices: list[SSAValue]) -> None:
+def _read(op: Operation, place: IndexedAccess, indices: list[SSAValue]) -> None:
     e = Expansion(op)
     place, indices = _without_room(place, indices)
     properties = place_properties(place.map, place.index_maps, place.dims, place.rooms)
@@ -89,7 +89,7 @@ def _read(op: Operation, place: Place, indices: list[SSAValue]) -> None:
     e.replace(e.insert(ReadAtOp(operands, [op.results[0].type], properties)).results[0])
 
 
-def _without_room(place: Place, indices: list[SSAValue]) -> tuple[Place, list[SSAValue]]:
+def _without_room(place: IndexedAccess, indices: list[SSAValue]) -> tuple[IndexedAccess, list[SSAValue]]:
     """Indices without room are always 0."""
     kept = [k for k, room in enumerate(place.rooms) if room]
     rest = replace(
@@ -119,7 +119,7 @@ def _scatter(op: Operation) -> None:
 
 def _write(
     op: Operation,
-    place: Place,
+    place: IndexedAccess,
     inputs: Sequence[SSAValue],
     updates: Sequence[SSAValue],
     indices: Sequence[SSAValue],

@@ -65,14 +65,14 @@ class SplitReductionsPass(ModulePass):
         rates = Rates.of(load_chip(self.chip))
         for inner in tuple(op.walk()):
             if inner.name == "stablehlo.reduce" and (outer := _outer_dimensions(inner)):
-                _Split(inner, _Run(0, 0, 1), 1).apply_in_turn(outer)
+                _Split(inner, _DimensionRun(0, 0, 1), 1).apply_in_turn(outer)
         for inner in tuple(op.walk()):
             if inner.name == "stablehlo.reduce" and (run := _run_to_split(inner, rates)) is not None:
                 _Split(inner, run, _num_parts(inner, run, rates.tiles)).apply()
 
 
 @dataclass(frozen=True)
-class _Run:
+class _DimensionRun:
     """Neighbouring dimensions `first` up to but not including `last` that are reduced together, `extent` elements in all."""
 
     first: int
@@ -94,7 +94,7 @@ def _outer_dimensions(op: Operation) -> list[int]:
     return [dim for dim in reduced if dim < inner] if is_worth else []
 
 
-def _run_to_split(op: Operation, rates: Rates) -> _Run | None:
+def _run_to_split(op: Operation, rates: Rates) -> _DimensionRun | None:
     """The neighbouring dimensions to split, if the reduction keeps too few tiles busy."""
     if why_in_order(op) != "" or any(_has_layout(value) for value in (*op.operands, *op.results)):
         return None
@@ -104,13 +104,13 @@ def _run_to_split(op: Operation, rates: Rates) -> _Run | None:
     least_bytes = LEAST_KERNELS * rates.kernel * rates.ddr
     if prod(shape) * width < least_bytes or _share(_num_pieces(shape, reduced, width, rates.line_bytes), rates.tiles) >= BUSY:
         return None
-    runs: list[_Run] = []
+    runs: list[_DimensionRun] = []
     for dim in reduced:
         before = runs[-1] if runs else None
         if before is not None and before.last == dim - 1:
-            runs[-1] = _Run(before.first, dim, before.extent * shape[dim])
+            runs[-1] = _DimensionRun(before.first, dim, before.extent * shape[dim])
         else:
-            runs.append(_Run(dim, dim, shape[dim]))
+            runs.append(_DimensionRun(dim, dim, shape[dim]))
     longest = max(runs, key=lambda run: run.extent)
     return longest if longest.extent >= 2 * rates.tiles else None
 
@@ -132,7 +132,7 @@ def _share(pieces: int, tiles: int) -> float:
     return pieces / (tiles * -(-pieces // tiles))
 
 
-def _num_parts(op: Operation, run: _Run, tiles: int) -> int:
+def _num_parts(op: Operation, run: _DimensionRun, tiles: int) -> int:
     """Parts of the run: a number that divides it and keeps the tiles busy if there is one, else one per tile."""
     shape, reduced = tensor_type(op.operands[0]).get_shape(), reduced_dimensions(op)
     outer = prod(size for dim, size in enumerate(shape[: max(reduced)]) if dim not in reduced)
@@ -143,7 +143,7 @@ def _num_parts(op: Operation, run: _Run, tiles: int) -> int:
 @dataclass
 class _Split:
     op: Operation
-    run: _Run
+    run: _DimensionRun
     parts: int
 
     def apply(self) -> None:

@@ -6,7 +6,7 @@ from functools import partial
 
 from xdsl.dialects.builtin import ModuleOp
 
-from hlo2tx8.compiler.driver import Compiled, Stages, Watch, drain, load_source, program_stages
+from hlo2tx8.compiler.driver import CompiledProgram, Stages, Watch, drain, load_source, program_stages
 from hlo2tx8.options import Options
 from hlo2tx8.runtime.executable import Executable
 
@@ -39,4 +39,4 @@ def compile_stages(
     `is_looked_at`: False if nobody looks at the module between stages, which is faster.
     """
     compiled = yield from program_stages(load, options, watch, is_looked_at=is_looked_at)
-    return Executable(**{f.name: getattr(compiled, f.name) for f in fields(Compiled)})
+    return Executable(**{f.name: getattr(compiled, f.name) for f in fields(CompiledProgram)})

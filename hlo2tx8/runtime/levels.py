@@ -15,7 +15,7 @@ from hlo2tx8.compiler.driver import chip_of, drain, lower
 from hlo2tx8.compiler.pipeline import LAST_STAGES
 from hlo2tx8.device.emulator import Emulator, Mode
 from hlo2tx8.dialects.hlo import decode_attributes
-from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, ViewOp, WhileOp, YieldOp, kernels
+from hlo2tx8.dialects.launch import CaseOp, KernelOp, LaunchYieldOp, RepeatOp, UpdateOp, ViewOp, WhileOp, kernels
 from hlo2tx8.errors import LevelError
 from hlo2tx8.hlo.module import find_main
 from hlo2tx8.hlo.signature import port_of, signature_of
@@ -32,7 +32,7 @@ ROOM = 1 << 28
 
 
 @dataclass(frozen=True)
-class Run:
+class LevelRun:
     """A way to run a module: the IR at a level above PROGRAM, or the program in one of the emulator's modes."""
 
     name: str
@@ -40,17 +40,17 @@ class Run:
     mode: Mode = "definition"
 
 
-RUNS: tuple[Run, ...] = (
-    *(Run(level.name.lower(), level) for level in Level if level < Level.PROGRAM),
-    Run("program", Level.PROGRAM),
-    Run("native core", Level.PROGRAM, "fast"),
-    Run("strict mode", Level.PROGRAM, "strict"),
+RUNS: tuple[LevelRun, ...] = (
+    *(LevelRun(level.name.lower(), level) for level in Level if level < Level.PROGRAM),
+    LevelRun("program", Level.PROGRAM),
+    LevelRun("native core", Level.PROGRAM, "fast"),
+    LevelRun("strict mode", Level.PROGRAM, "strict"),
 )
 """In the order of lowering: the first that gives a wrong answer shows the stage that broke it."""
 
 
 def each_run(
-    load: Callable[[], ModuleOp], options: Options, arrays: Sequence[Array], runs: Sequence[Run] = RUNS
+    load: Callable[[], ModuleOp], options: Options, arrays: Sequence[Array], runs: Sequence[LevelRun] = RUNS
 ) -> Generator[list[Array]]:
     """The outputs of each of `runs`, which are in the order of RUNS. The module is lowered once, stage by stage, and no further
     than needed.
@@ -124,7 +124,7 @@ def _run_block(
     for op in block.ops:
         operands = [values[v] for v in op.operands]
         match op:
-            case ReturnOp() | YieldOp():
+            case ReturnOp() | LaunchYieldOp():
                 return operands
             case KernelOp():
                 results = interpret(nested[op.callee.string_value()], operands)

@@ -16,7 +16,7 @@ from hlo2tx8.partitioner.instruction import (
     shape_of,
     tensor_type,
 )
-from hlo2tx8.partitioner.iteration_space import Access, IterationSpace, iteration_space
+from hlo2tx8.partitioner.iteration_space import IterationSpace, TensorAccess, iteration_space
 from hlo2tx8.partitioner.reduction_paths import ranges_after
 from hlo2tx8.schedule.costs import cycles_per_element
 from hlo2tx8.schedule.work_split import (
@@ -41,7 +41,7 @@ class AccessAnalysis:
 
     partitioned: PartitionedComputation
     target: Target
-    known: dict[int, tuple[Access, ...]] = field(default_factory=dict[int, tuple[Access, ...]])
+    known: dict[int, tuple[TensorAccess, ...]] = field(default_factory=dict[int, tuple[TensorAccess, ...]])
 
     def is_index_only(self, function: SubgraphFunction) -> bool:
         """Does the function only transform its index? Such a function is inlined however often it is called."""
@@ -56,14 +56,14 @@ class AccessAnalysis:
         """Will callers contain the function's body, instead of reading a tensor filled with it?"""
         return not function.is_reduced_once and (function.num_callers <= 1 or self.is_index_only(function))
 
-    def of(self, function: SubgraphFunction) -> tuple[Access, ...]:
+    def of(self, function: SubgraphFunction) -> tuple[TensorAccess, ...]:
         """All distinct accesses in terms of the index of the function's roots."""
         if id(function) not in self.known:
             self.known[id(function)] = tuple(self._collect(function))
         return self.known[id(function)]
 
-    def _collect(self, function: SubgraphFunction) -> dict[Access, None]:
-        found: dict[Access, None] = {}
+    def _collect(self, function: SubgraphFunction) -> dict[TensorAccess, None]:
+        found: dict[TensorAccess, None] = {}
         rank = len(function.identity.dims)
         terminator = self._roots_read_directly(function)
         found.update(dict.fromkeys(terminator))
@@ -85,32 +85,32 @@ class AccessAnalysis:
                         continue
                     if self.is_inlined(callee):
                         inner = ((compose(access.map, map), access.type) for access in self.of(callee))
-                        found.update((Access(m, type_), None) for m, type_ in inner)
+                        found.update((TensorAccess(m, type_), None) for m, type_ in inner)
                         continue
-                found[Access(map, tensor_type(operand))] = None
+                found[TensorAccess(map, tensor_type(operand))] = None
         return found
 
-    def _roots_read_directly(self, function: SubgraphFunction) -> list[Access]:
+    def _roots_read_directly(self, function: SubgraphFunction) -> list[TensorAccess]:
         """Roots that are parameters, or start a function of their own."""
-        found: list[Access] = []
+        found: list[TensorAccess] = []
         for root, map in zip(function.roots, function.maps, strict=True):
             owner = root.owner
             if isinstance(root, BlockArgument) or not isinstance(owner, Operation):
-                found.append(Access(map, tensor_type(root)))
+                found.append(TensorAccess(map, tensor_type(root)))
                 continue
             callee = self.partitioned.function_of.get(owner)
             if callee is not None and callee is not function:
-                found.append(Access(map, tensor_type(root)))
+                found.append(TensorAccess(map, tensor_type(root)))
         return found
 
-    def _iota_access(self, op: Operation) -> Access:
+    def _iota_access(self, op: Operation) -> TensorAccess:
         """The index that an iota turns into a number must stay affine like an offset."""
         dimension = op.properties["iota_dimension"]
         assert isinstance(dimension, IntegerAttr)
         place = self.partitioned.places[op]
         map = ranges_after(place.map, len(place.function.identity.dims))
         one = TensorType(tensor_type(op.results[0]).element_type, [1])
-        return Access(map.with_results((map.results[dimension.value.data],)), one)
+        return TensorAccess(map.with_results((map.results[dimension.value.data],)), one)
 
     def split(self, function: SubgraphFunction, step_elements: int = 0, work: int = 1) -> WorkSplit:
         """The work split of a loop over the function's roots; `step_elements` outputs per step at most (0: what fits), for each
@@ -187,11 +187,11 @@ class AccessAnalysis:
         return 2 * loaded + most + sum(map(self._num_vectors, self.inlined_callees(function)))
 
 
-def _condition(map: IndexingMap, whole: IndexingMap) -> dict[Access, None]:
+def _condition(map: IndexingMap, whole: IndexingMap) -> dict[TensorAccess, None]:
     """A pure condition on the index, if the map has one."""
     if not map.constraints and all(d.lo <= 0 and d.hi >= v.hi for d, v in zip(map.dims, whole.dims, strict=True)):
         return {}
-    return {Access(map.with_results(()), TensorType(IntegerAttr(0, 1).type, [])): None}
+    return {TensorAccess(map.with_results(()), TensorType(IntegerAttr(0, 1).type, [])): None}
 
 
 def _width_bytes(element: Attribute) -> int:
@@ -206,4 +206,4 @@ def element_count(value_shape: tuple[int, ...]) -> int:
     return count
 
 
-__all__ = ["Access", "AccessAnalysis", "element_count", "shape_of"]
+__all__ = ["AccessAnalysis", "TensorAccess", "element_count", "shape_of"]

@@ -13,7 +13,7 @@ from xdsl.ir import Attribute
 from hlo2tx8.indexing import Dim, Expr, IndexingMap, Sym, Variable
 from hlo2tx8.partitioner.computation import SubgraphFunction
 from hlo2tx8.partitioner.instruction import shape_of, tensor_type
-from hlo2tx8.partitioner.iteration_space import Access, iteration_space
+from hlo2tx8.partitioner.iteration_space import TensorAccess, iteration_space
 from hlo2tx8.schedule.accesses import AccessAnalysis
 from hlo2tx8.schedule.transpose_tiles import choose_tile, split_tiles
 from hlo2tx8.schedule.work_split import MIN_CHUNK_ELEMENTS, WorkSplit, split_work
@@ -60,7 +60,7 @@ def _split_part(function: SubgraphFunction, accesses: AccessAnalysis, dimension:
     whole = tensor_type(function.roots[0])
     shape = [size if d == dimension else n for d, n in enumerate(whole.get_shape())]
     part: TensorType[Attribute] = TensorType(whole.element_type, shape, whole.encoding)
-    written = Access(function.identity, whole)
+    written = TensorAccess(function.identity, whole)
     own = [moved for access in (written, *accesses.of(function)) if (moved := _moved(access, dimension, start, size)) is not None]
     space = iteration_space(part, own)
     to_output = [expr + start if d == dimension else expr for d, expr in enumerate(space.to_output)]
@@ -68,7 +68,7 @@ def _split_part(function: SubgraphFunction, accesses: AccessAnalysis, dimension:
     return split_work(space.shape, to_output, limit, tiles, box=choose_tile(space, limit, tiles))
 
 
-def _moved(access: Access, dimension: int, start: int, size: int) -> Access | None:
+def _moved(access: TensorAccess, dimension: int, start: int, size: int) -> TensorAccess | None:
     """The access from the part's index; None if it is not for the part."""
     map = access.map
     bounds = map.dims[dimension]
@@ -80,4 +80,4 @@ def _moved(access: Access, dimension: int, start: int, size: int) -> Access | No
     syms = [Sym(i) for i in range(len(map.syms))]
     results = tuple(expr.substitute(places, syms) for expr in map.results)
     constraints = tuple((expr.substitute(places, syms), interval) for expr, interval in map.constraints)
-    return Access(IndexingMap(dims, map.ranges, map.runtime, results, constraints), access.type)
+    return TensorAccess(IndexingMap(dims, map.ranges, map.runtime, results, constraints), access.type)

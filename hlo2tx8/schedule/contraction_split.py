@@ -31,7 +31,7 @@ SIZES = (8, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024, 2048)
 
 
 @dataclass(frozen=True)
-class Work:
+class ContractionWork:
     """What a step costs: `depth` products per element; bytes per element that is multiplied, that is kept in SPM besides the
     operands, and that is read or written besides them; products of an element that the engine multiplies in a cycle.
     `lines`: of rows with windows, whose elements `depth` does not count; `is_per_channel`: each column has rows of its own;
@@ -55,7 +55,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Step:
+class ContractionStep:
     """How a part is computed: its work split, how many products one instruction adds up per element of a window, and the lanes of
     the dimensions of the loop's space."""
 
@@ -107,7 +107,7 @@ def parts_of(space: IterationSpace, roles: Sequence[Role], *, may_cut: bool) -> 
     return [Part(shape, of_dims, last, *cut) for cut in cuts]
 
 
-def blockings(part: Part, work: Work, rates: Rates, spm_bytes: int, most_elements: int) -> list[Blocking]:
+def blockings(part: Part, work: ContractionWork, rates: Rates, spm_bytes: int, most_elements: int) -> list[Blocking]:
     """How a part can be computed in `spm_bytes` of a tile, in steps of `most_elements` at most, 0 for any number; the best first.
 
     None if windows do not fit; else at least the one of the smallest steps.
@@ -126,7 +126,7 @@ def blockings(part: Part, work: Work, rates: Rates, spm_bytes: int, most_element
     return _best_first(part, found, work, rates)
 
 
-def split_part(part: Part, blocking: Blocking, to_output: Sequence[Expr], work: Work, rates: Rates) -> Step:
+def split_part(part: Part, blocking: Blocking, to_output: Sequence[Expr], work: ContractionWork, rates: Rates) -> ContractionStep:
     """How a part is computed in such steps.
 
     Raises LevelError if the split is not provably a bijection onto the part.
@@ -139,10 +139,10 @@ def split_part(part: Part, blocking: Blocking, to_output: Sequence[Expr], work: 
     if num_steps < num_chunks and all_on_one * (num_chunks - 1) <= work.meeting * num_chunks:
         num_steps = num_chunks  # the first tile has made the steps of the others before they have all met
     split, lane_of = _split(part, box, to_output, rates.tiles, num_steps, kept)
-    return Step(split, min(depth, work.depth), lane_of)
+    return ContractionStep(split, min(depth, work.depth), lane_of)
 
 
-def _best_first(part: Part, found: Sequence[Blocking], work: Work, rates: Rates) -> list[Blocking]:
+def _best_first(part: Part, found: Sequence[Blocking], work: ContractionWork, rates: Rates) -> list[Blocking]:
     """By their cycles; but of those about as good as the first, one that has work for the most tiles comes before it.
 
     With windows the cycles count alone: windows go over what a step has of the plane, and a row may be too little.
@@ -155,7 +155,7 @@ def _best_first(part: Part, found: Sequence[Blocking], work: Work, rates: Rates)
     return [best, *(blocking for blocking in by_cycles if blocking is not best)]
 
 
-def _buffers(part: Part, box: Sequence[int], depth: int, work: Work) -> int:
+def _buffers(part: Part, box: Sequence[int], depth: int, work: ContractionWork) -> int:
     """Estimated bytes of a tile's buffers."""
     rows, columns = _sides(part, box)
     deep = 1 if work.is_per_channel or work.is_backward else depth
@@ -238,7 +238,7 @@ def _sides(part: Part, box: Sequence[int]) -> tuple[int, int]:
     return sides[0], sides[1]
 
 
-def _loaded(part: Part, box: Sequence[int], work: Work) -> tuple[int, int]:
+def _loaded(part: Part, box: Sequence[int], work: ContractionWork) -> tuple[int, int]:
     """Elements of rows and of columns that are loaded for each product of an element of a window."""
     rows, columns = _sides(part, box)
     for line in work.lines:
@@ -247,7 +247,7 @@ def _loaded(part: Part, box: Sequence[int], work: Work) -> tuple[int, int]:
     return (rows * _sides(part, box)[1], columns) if work.is_per_channel else (rows, columns)
 
 
-def _depth(part: Part, box: Sequence[int], work: Work, spm_bytes: int) -> int:
+def _depth(part: Part, box: Sequence[int], work: ContractionWork, spm_bytes: int) -> int:
     """Products that an instruction adds up, such that everything fits; 0 if it does not."""
     rows, columns = _sides(part, box)
     left = spm_bytes - rows * columns * work.kept_bytes
@@ -264,7 +264,7 @@ def _depth(part: Part, box: Sequence[int], work: Work, spm_bytes: int) -> int:
     return next((n for n in range(most, most // 2, -unit) if work.depth % n == 0), most)
 
 
-def _cycles(part: Part, box: Sequence[int], depth: int, work: Work, rates: Rates) -> float:
+def _cycles(part: Part, box: Sequence[int], depth: int, work: ContractionWork, rates: Rates) -> float:
     """Estimated cycles: the busiest of DDR, a tile's transfers and its engine; then what nothing overlaps."""
     rows, columns = _sides(part, box)
     chunks = _num_chunks(part, box)

@@ -20,7 +20,7 @@ from hlo2tx8.dialects.layout import minor_to_major, strides
 from hlo2tx8.indexing import Const, Expr, Sym, Variable, simplify_expr, split_terms
 from hlo2tx8.partitioner.computation import SubgraphFunction
 from hlo2tx8.partitioner.instruction import tensor_type
-from hlo2tx8.partitioner.iteration_space import Access
+from hlo2tx8.partitioner.iteration_space import TensorAccess
 from hlo2tx8.partitioner.reduction_order import is_small_window, reduced_dimensions, why_in_order
 from hlo2tx8.partitioner.reduction_paths import loop_counters
 from hlo2tx8.schedule.accesses import AccessAnalysis
@@ -96,7 +96,7 @@ class _Shape:
         return Blocks(self.loops, self.block, self.extent, lanes, self.is_outer)
 
 
-def _shape_of(op: Operation, read: Sequence[Access]) -> _Shape:
+def _shape_of(op: Operation, read: Sequence[TensorAccess]) -> _Shape:
     """Which counters lie next to each other in the input's memory, and in that of what is read for it."""
     type_ = tensor_type(op.operands[0])
     shape, reduced = type_.get_shape(), reduced_dimensions(op)
@@ -114,7 +114,7 @@ def _shape_of(op: Operation, read: Sequence[Access]) -> _Shape:
     return _Shape(op, loops, block, prod(shape[dim] for dim in run), is_outer=last + 1 < len(order))
 
 
-def _steps_of(access: Access, counters: Sequence[Variable]) -> Sequence[int | None] | None:
+def _steps_of(access: TensorAccess, counters: Sequence[Variable]) -> Sequence[int | None] | None:
     """How far the offset moves with each counter, None where that is not one distance; None if the access has other counters."""
     if tuple(v.hi for v in access.map.ranges) != tuple(v.hi for v in counters):
         return None

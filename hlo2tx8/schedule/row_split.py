@@ -14,7 +14,7 @@ from hlo2tx8.indexing import Dim
 from hlo2tx8.partitioner.computation import SubgraphFunction
 from hlo2tx8.partitioner.iteration_space import iteration_space
 from hlo2tx8.partitioner.row_space import RowSpace
-from hlo2tx8.schedule.accesses import SPM_SHARE, Access, AccessAnalysis
+from hlo2tx8.schedule.accesses import SPM_SHARE, AccessAnalysis, TensorAccess
 from hlo2tx8.schedule.work_split import WorkSplit, choose_box, split_work
 
 
@@ -37,7 +37,7 @@ def split_rows(space: RowSpace, function: SubgraphFunction, accesses: AccessAnal
     """The split of a row space, or why rows do not fit a step."""
     kept = space.map_of_kept()
     element = space.order.element_type
-    rows = Access(kept, TensorType(element, [space.shape[dim] for dim in space.kept]))
+    rows = TensorAccess(kept, TensorType(element, [space.shape[dim] for dim in space.kept]))
     found = iteration_space(space.order, [*accesses.of(function), rows])
     if not found.is_affine:
         return "its reads are not affine"

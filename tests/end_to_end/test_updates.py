@@ -12,7 +12,7 @@ from jax_programs import LEVELS, check_text
 import hlo2tx8
 from hlo2tx8.compiler.driver import load_source
 from hlo2tx8.device.program import SlotKind
-from hlo2tx8.link.boxes import Box, box_of
+from hlo2tx8.link.boxes import UpdateBox, box_of
 from hlo2tx8.options import Level, Options
 from hlo2tx8.runtime.levels import run_level
 
@@ -22,19 +22,19 @@ RNG = np.random.default_rng(5)
 @pytest.mark.parametrize(
     ("inner", "outer", "order", "box"),
     [
-        ((), (), (), Box((), 4)),
-        ((5, 7), (5, 7), (0, 1), Box((), 140)),
-        ((2, 7), (5, 7), (0, 1), Box((), 56)),
-        ((5, 1), (5, 7), (0, 1), Box(((5, 28),), 4)),
-        ((5, 1), (5, 7), (1, 0), Box((), 20)),
-        ((2, 3, 4), (5, 3, 8), (0, 1, 2), Box(((6, 32),), 16)),
-        ((2, 2, 8), (5, 3, 8), (0, 1, 2), Box(((2, 96),), 64)),
-        ((2, 2, 2, 2, 2), (3, 3, 3, 3, 3), (0, 1, 2, 3, 4), Box(((2, 324), (2, 108), (2, 36), (2, 12)), 8)),
-        ((2, 1, 64), (2, 512, 64), (0, 1, 2), Box(((2, 131072),), 256)),
-        ((0, 3), (5, 3), (0, 1), Box((), 0)),
+        ((), (), (), UpdateBox((), 4)),
+        ((5, 7), (5, 7), (0, 1), UpdateBox((), 140)),
+        ((2, 7), (5, 7), (0, 1), UpdateBox((), 56)),
+        ((5, 1), (5, 7), (0, 1), UpdateBox(((5, 28),), 4)),
+        ((5, 1), (5, 7), (1, 0), UpdateBox((), 20)),
+        ((2, 3, 4), (5, 3, 8), (0, 1, 2), UpdateBox(((6, 32),), 16)),
+        ((2, 2, 8), (5, 3, 8), (0, 1, 2), UpdateBox(((2, 96),), 64)),
+        ((2, 2, 2, 2, 2), (3, 3, 3, 3, 3), (0, 1, 2, 3, 4), UpdateBox(((2, 324), (2, 108), (2, 36), (2, 12)), 8)),
+        ((2, 1, 64), (2, 512, 64), (0, 1, 2), UpdateBox(((2, 131072),), 256)),
+        ((0, 3), (5, 3), (0, 1), UpdateBox((), 0)),
     ],
 )
-def test_boxes(inner: tuple[int, ...], outer: tuple[int, ...], order: tuple[int, ...], box: Box) -> None:
+def test_boxes(inner: tuple[int, ...], outer: tuple[int, ...], order: tuple[int, ...], box: UpdateBox) -> None:
     assert box_of(inner, outer, order, 4) == box
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from hlo2tx8.dev.op_engines import COLUMNS, REFUSED, cells, engines, found, stored
-from hlo2tx8.dev.op_probes import DTYPES, Probe, has_probes, probes
+from hlo2tx8.dev.op_probes import DTYPES, OpProbe, has_probes, probes
 from hlo2tx8.hlo import all_specs, spec_of
 
 SHOWN = {
@@ -42,5 +42,5 @@ def test_no_refusal_without_a_reason():
 def test_what_is_refused_is_told_with_its_reason():
     text = "func.func public @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n"
     text += "%r = stablehlo.custom_call @nobody(%a) : (tensor<4xf32>) -> tensor<4xf32>\nreturn %r : tensor<4xf32>\n}\n"
-    assert engines(Probe("stablehlo.custom_call", "float32", text)) == f"{REFUSED}custom call of target nobody is not supported"
+    assert engines(OpProbe("stablehlo.custom_call", "float32", text)) == f"{REFUSED}custom call of target nobody is not supported"
     assert found([]) == {}

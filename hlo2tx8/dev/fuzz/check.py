@@ -18,7 +18,7 @@ from hlo2tx8.errors import Hlo2tx8Error, OracleError
 from hlo2tx8.frontend import to_mlir_text
 from hlo2tx8.hlo import evaluate
 from hlo2tx8.options import Level, Options
-from hlo2tx8.runtime.levels import RUNS, Run, each_run
+from hlo2tx8.runtime.levels import RUNS, LevelRun, each_run
 from hlo2tx8.tools.xla_cpu import CpuServer
 
 TIME_LIMIT_SECONDS = 120.0
@@ -65,7 +65,7 @@ class Watch:
 
 
 def check(
-    case: Case, runs: Sequence[Run] = RUNS, cpu: CpuServer | None = None, limit: float = TIME_LIMIT_SECONDS
+    case: Case, runs: Sequence[LevelRun] = RUNS, cpu: CpuServer | None = None, limit: float = TIME_LIMIT_SECONDS
 ) -> Failure | None:
     """The first failure of the case, None if all is well. Not to be done within `limit` seconds is one, "hang"."""
     text = case.graph.to_hlo()

@@ -60,7 +60,7 @@ class Plan:
 
 
 @dataclass
-class Worker:
+class FuzzWorker:
     """A process and the seed it works on."""
 
     process: subprocess.Popen[bytes]
@@ -72,7 +72,7 @@ class Worker:
     unread: bytes = b""
 
     @staticmethod
-    def start(command: Sequence[str], processor: int | None) -> "Worker":
+    def start(command: Sequence[str], processor: int | None) -> "FuzzWorker":
         """A new process in a group of its own, so that its children end with it; bound to a processor if one is given."""
         errors = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the worker)
         pipe = subprocess.PIPE
@@ -80,7 +80,7 @@ class Worker:
         if processor is not None:
             with suppress(OSError):
                 os.sched_setaffinity(process.pid, {processor})
-        return Worker(process, errors)
+        return FuzzWorker(process, errors)
 
     def give(self, seed: int, seconds: float) -> bool:
         """Hand it a seed, to be answered within that time; False if it is gone."""
@@ -127,7 +127,7 @@ class Farm:
     report: Callable[[Finding], None]
     done: dict[int, float] = field(default_factory=dict[int, float])
     findings: dict[int, Finding] = field(default_factory=dict[int, Finding])
-    workers: dict[int, Worker] = field(default_factory=dict[int, Worker])
+    workers: dict[int, FuzzWorker] = field(default_factory=dict[int, FuzzWorker])
     died_at_start: int = 0
 
     def run(self, tick: Callable[["Farm"], None] = lambda _: None) -> None:
@@ -207,7 +207,7 @@ class Farm:
         if seed is None:
             return
         if worker is None:
-            worker = self.workers[slot] = Worker.start(self.plan.command(), _processor(slot, self.plan.jobs))
+            worker = self.workers[slot] = FuzzWorker.start(self.plan.command(), _processor(slot, self.plan.jobs))
         if not worker.give(seed, self.plan.limit + self.plan.grace):
             # It is read as having ended, which says why.
             worker.deadline = time.monotonic() + self.plan.grace

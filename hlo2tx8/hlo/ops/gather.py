@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from hlo2tx8.hlo.ops.indexed import Place, read
+from hlo2tx8.hlo.ops.indexed import IndexedAccess, read
 from hlo2tx8.hlo.spec import Array, Attributes, Kind, Maps, OpSpec, Sample, TensorLike
 from hlo2tx8.hlo.types import dtype
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap
@@ -23,7 +23,7 @@ class GatherNumbers:
     index_vector_dim: int = 0
 
 
-def gather_place(attributes: Attributes, result: Dims, operand: Dims, indices: Dims) -> Place:
+def gather_place(attributes: Attributes, result: Dims, operand: Dims, indices: Dims) -> IndexedAccess:
     """Where a gather reads: one index per entry of start_index_map, all of them in the tensor of start indices.
 
     The result's offset dimensions walk over the slice, the others over the start indices.
@@ -45,7 +45,7 @@ def gather_place(attributes: Attributes, result: Dims, operand: Dims, indices: D
         index_maps.append(IndexingMap.from_shape(at, result))
     moved: Dims = tuple(numbers.start_index_map)
     rooms = tuple(operand[d] - sizes[d] for d in moved)
-    return Place(IndexingMap.from_shape(place, result), tuple(index_maps), moved, rooms)
+    return IndexedAccess(IndexingMap.from_shape(place, result), tuple(index_maps), moved, rooms)
 
 
 def gather(attributes: Attributes, results: tuple[TensorLike, ...], x: Array, indices: Array, *_: Array) -> Array:
@@ -60,7 +60,7 @@ def gather_maps(attributes: Attributes, result: TensorLike, operands: tuple[Tens
     return ((place.moved(),), place.index_maps)
 
 
-def torch_index_select_place(attributes: Attributes, result: Dims, operand: Dims, indices: Dims) -> Place:
+def torch_index_select_place(attributes: Attributes, result: Dims, operand: Dims, indices: Dims) -> IndexedAccess:
     """Where torch_index_select reads: dimension `dim` at an index, the other dimensions as they are; the first `batch_dims` are
     common to both operands.
     """
@@ -69,7 +69,7 @@ def torch_index_select_place(attributes: Attributes, result: Dims, operand: Dims
     place: list[Expr] = [Dim(d if d < dim else d + chosen - 1) for d in range(len(operand))]
     place[dim] = Const(0)
     at = [Dim(d) for d in (*range(batch), *range(dim, dim + chosen))]
-    return Place(IndexingMap.from_shape(place, result), (IndexingMap.from_shape(at, result),), (dim,), (operand[dim] - 1,))
+    return IndexedAccess(IndexingMap.from_shape(place, result), (IndexingMap.from_shape(at, result),), (dim,), (operand[dim] - 1,))
 
 
 def torch_index_select(attributes: Attributes, results: tuple[TensorLike, ...], x: Array, indices: Array) -> Array:

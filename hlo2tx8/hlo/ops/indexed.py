@@ -12,7 +12,7 @@ from hlo2tx8.indexing import Dim, Expr, IndexingMap, Sym, Variable
 
 
 @dataclass(frozen=True)
-class Place:
+class IndexedAccess:
     """Where an indexed op reads or writes: at map(d), plus along dims[k] the k-th run-time index, which is read at
     index_maps[k](d).
 
@@ -25,9 +25,9 @@ class Place:
     rooms: tuple[int, ...]
 
     @staticmethod
-    def of(attributes: Attributes) -> "Place":
+    def of(attributes: Attributes) -> "IndexedAccess":
         """The place that an op's attributes describe."""
-        return Place(*(attributes[name] for name in ("map", "index_maps", "dims", "rooms")))
+        return IndexedAccess(*(attributes[name] for name in ("map", "index_maps", "dims", "rooms")))
 
     def moved(self) -> IndexingMap:
         """The map with one runtime variable per run-time index."""
@@ -55,7 +55,7 @@ def clamped(index: Array, room: int) -> Array:
     return np.clip(index.astype(np.int64), 0, room)
 
 
-def read(place: Place, shape: Sequence[int], x: Array, *indices: Array) -> Array:
+def read(place: IndexedAccess, shape: Sequence[int], x: Array, *indices: Array) -> Array:
     """The elements of x at the place, for every index of an array of that shape."""
     if 0 in shape:
         return np.empty(tuple(shape), x.dtype)
@@ -69,17 +69,17 @@ def read(place: Place, shape: Sequence[int], x: Array, *indices: Array) -> Array
 
 def read_at(attributes: Attributes, results: tuple[TensorLike, ...], x: Array, *indices: Array) -> Array:
     """x[map(d) + clamped indices]."""
-    return read(Place.of(attributes), results[0].shape, x, *indices)
+    return read(IndexedAccess.of(attributes), results[0].shape, x, *indices)
 
 
 def read_at_maps(attributes: Attributes, _: TensorLike, __: tuple[TensorLike, ...]) -> Maps:
     """(d0, d1){rt0} -> (d0 + rt0, d1) for the tensor, and the map of each index."""
-    return Place.of(attributes).maps()
+    return IndexedAccess.of(attributes).maps()
 
 
 def write_at(attributes: Attributes, results: tuple[TensorLike, ...], bodies: Sequence[Body], *operands: Array) -> list[Array]:
     """The first operands with the updates written at their places, or combined with what is there by the body if there is one."""
-    place, count = Place.of(attributes), len(results)
+    place, count = IndexedAccess.of(attributes), len(results)
     found, updates = [np.array(x) for x in operands[:count]], operands[count : 2 * count]
     shape, in_order = updates[0].shape, tuple(attributes["in_order"])
     window = [1 if d in in_order else n for d, n in enumerate(shape)]

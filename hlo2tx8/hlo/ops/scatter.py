@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from hlo2tx8.hlo.ops.indexed import Place
+from hlo2tx8.hlo.ops.indexed import IndexedAccess
 from hlo2tx8.hlo.spec import Array, Attributes, Body, Kind, Maps, OpSpec, TensorLike
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap
 
 Dims = tuple[int, ...]
 
 
-def scatter_place(attributes: Attributes, operand: Dims, indices: Dims, updates: Dims) -> tuple[Place, Dims]:
+def scatter_place(attributes: Attributes, operand: Dims, indices: Dims, updates: Dims) -> tuple[IndexedAccess, Dims]:
     """Where each update goes: one index per entry of scatter_dims_to_operand_dims; and the updates' window dimensions."""
     numbers: Any = attributes["scatter_dimension_numbers"]
     windows: Dims = tuple(numbers.update_window_dims)
@@ -33,7 +33,7 @@ def scatter_place(attributes: Attributes, operand: Dims, indices: Dims, updates:
         at = [of_index_dim[d] if d in of_index_dim else Const(component) for d in range(len(indices))]
         index_maps.append(IndexingMap.from_shape(at, updates))
     rooms = tuple(operand[d] - sizes[d] for d in moved)
-    return Place(IndexingMap.from_shape(place, updates), tuple(index_maps), moved, rooms), windows
+    return IndexedAccess(IndexingMap.from_shape(place, updates), tuple(index_maps), moved, rooms), windows
 
 
 def scatter(attributes: Attributes, results: tuple[TensorLike, ...], bodies: Sequence[Body], *operands: Array) -> list[Array]:

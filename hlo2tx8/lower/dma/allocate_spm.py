@@ -52,7 +52,7 @@ class LiveRange:
 
 
 @dataclass
-class Place:
+class SpmRange:
     """A stretch of the scratchpad and when it is taken: `lives` by time, no two overlap."""
 
     address: int
@@ -138,8 +138,8 @@ def _number(block: Block, position: int, ranges: dict[SSAValue, LiveRange], arou
 def place(allocs: list[spm.AllocOp], ranges: dict[SSAValue, LiveRange], space: SpmSpace) -> dict[SSAValue, int]:
     """An address for every buffer: largest first, lowest gap first. Most buffers have one of few sizes, so there are few places."""
     addresses: dict[SSAValue, int] = {}
-    places: list[Place] = []
-    found: dict[tuple[int, int], Place] = {}
+    places: list[SpmRange] = []
+    found: dict[tuple[int, int], SpmRange] = {}
     for alloc in sorted(allocs, key=lambda a: -a.size_bytes * a.num_copies):
         live = ranges.get(alloc.result, LiveRange(0, 0))
         size = space.aligned(alloc.size_bytes) * alloc.num_copies
@@ -151,7 +151,7 @@ def place(allocs: list[spm.AllocOp], ranges: dict[SSAValue, LiveRange], space: S
                 address = other.address + other.size_bytes
         addresses[alloc.result] = address
         if size and (address, size) not in found:
-            found[address, size] = Place(address, size)
+            found[address, size] = SpmRange(address, size)
             insort(places, found[address, size], key=lambda p: p.address)
         if size:
             found[address, size].take(live)

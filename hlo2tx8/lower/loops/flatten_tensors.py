@@ -54,7 +54,7 @@ class FlattenTensorsPass(ModulePass):
 def _flatten_function(function: func.FuncOp) -> None:
     old = function.body.block
     new = Block(arg_types=[flat_type(arg.type) for arg in old.args])
-    scope = _Scope()
+    scope = _BufferScope()
     for before, after in zip(old.args, new.args, strict=True):
         after.name_hint = before.name_hint
         scope.values[before] = after
@@ -76,7 +76,7 @@ def flat_type(type_: Attribute) -> Attribute:
 
 
 @dataclass
-class _Scope:
+class _BufferScope:
     """What the old values are: index expressions over the variables in scope, or new values."""
 
     values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
@@ -154,7 +154,7 @@ class _Scope:
         return self.indices[value]
 
 
-def _flatten(op: Operation, block: Block, scope: _Scope) -> None:
+def _flatten(op: Operation, block: Block, scope: _BufferScope) -> None:
     match op:
         case TileIdOp():
             _tile(op, block, scope)
@@ -202,14 +202,14 @@ def _flatten(op: Operation, block: Block, scope: _Scope) -> None:
                 scope.values[old] = new
 
 
-def _add(new: Operation, old: Operation, block: Block, scope: _Scope) -> None:
+def _add(new: Operation, old: Operation, block: Block, scope: _BufferScope) -> None:
     block.add_op(new)
     for before, after in zip(old.results, new.results, strict=True):
         after.name_hint = before.name_hint
         scope.values[before] = after
 
 
-def _copy(op: Operation, block: Block, scope: _Scope) -> Sequence[SSAValue]:
+def _copy(op: Operation, block: Block, scope: _BufferScope) -> Sequence[SSAValue]:
     """The same op on the new values; an index that it takes as a number becomes a map of the variables."""
     if op.regions:
         raise LevelError("E1006", f"{op.name} may not occur at level FLAT")
@@ -228,7 +228,7 @@ def _copy(op: Operation, block: Block, scope: _Scope) -> Sequence[SSAValue]:
     return new.results
 
 
-def _tile(op: TileIdOp, block: Block, scope: _Scope) -> None:
+def _tile(op: TileIdOp, block: Block, scope: _BufferScope) -> None:
     new = _copy(op, block, scope)[0]
     lo, hi = (int(bound) for bound in op.range.get_values())
     scope.indices[op.tile] = Dim(len(scope.tiles))
@@ -236,7 +236,7 @@ def _tile(op: TileIdOp, block: Block, scope: _Scope) -> None:
     scope.variables_changed()
 
 
-def _loop(op: scf.ForOp, block: Block, scope: _Scope) -> None:
+def _loop(op: scf.ForOp, block: Block, scope: _BufferScope) -> None:
     old = op.body.block
     new = Block(arg_types=[flat_type(arg.type) for arg in old.args])
     for before, after in zip(old.args, new.args, strict=True):
@@ -255,7 +255,7 @@ def _loop(op: scf.ForOp, block: Block, scope: _Scope) -> None:
     _add(nest, op, block, scope)
 
 
-def _reduce(op: ReduceOp, block: Block, scope: _Scope) -> None:
+def _reduce(op: ReduceOp, block: Block, scope: _BufferScope) -> None:
     elements, combiner = _lane_block(op.elements.block, [op.num_lanes], scope), Block(arg_types=op.combiner.block.arg_types)
     for before, after in zip(op.combiner.block.args, combiner.args, strict=True):
         after.name_hint = before.name_hint
@@ -266,7 +266,7 @@ def _reduce(op: ReduceOp, block: Block, scope: _Scope) -> None:
     _add(ReduceOp(op.num_lanes, init, elements, combiner, is_outer=op.is_outer is not None), op, block, scope)
 
 
-def _dot(op: DotOp, block: Block, scope: _Scope) -> None:
+def _dot(op: DotOp, block: Block, scope: _BufferScope) -> None:
     row, column = (_lane_block(region.block, op.lane_shape, scope) for region in op.regions)
     new = DotOp(
         op.lane_shape,
@@ -281,7 +281,7 @@ def _dot(op: DotOp, block: Block, scope: _Scope) -> None:
     _add(new, op, block, scope)
 
 
-def _lane_block(old: Block, sizes: Sequence[int], scope: _Scope) -> Block:
+def _lane_block(old: Block, sizes: Sequence[int], scope: _BufferScope) -> Block:
     """A block that gets the lanes of a block of elements."""
     new = Block(arg_types=old.arg_types)
     for before, after, size in zip(old.args, new.args, sizes, strict=True):
@@ -295,7 +295,7 @@ def _lane_block(old: Block, sizes: Sequence[int], scope: _Scope) -> Block:
     return new
 
 
-def _reduce_lanes(op: ReduceLanesOp, block: Block, scope: _Scope) -> None:
+def _reduce_lanes(op: ReduceLanesOp, block: Block, scope: _BufferScope) -> None:
     combiner = Block(arg_types=op.combiner.block.arg_types)
     for before, after in zip(op.combiner.block.args, combiner.args, strict=True):
         after.name_hint = before.name_hint
@@ -306,14 +306,14 @@ def _reduce_lanes(op: ReduceLanesOp, block: Block, scope: _Scope) -> None:
     _add(ReduceLanesOp(op.lanes, elements, init, combiner), op, block, scope)
 
 
-def _region(region: Region, scope: _Scope) -> Region:
+def _region(region: Region, scope: _BufferScope) -> Region:
     block = Block()
     for inner in region.block.ops:
         _flatten(inner, block, scope)
     return Region(block)
 
 
-def _offset(buffer: SSAValue, indices: Sequence[SSAValue], block: Block, scope: _Scope) -> SSAValue:
+def _offset(buffer: SSAValue, indices: Sequence[SSAValue], block: Block, scope: _BufferScope) -> SSAValue:
     """Elements from the start of the buffer, in the order of its layout."""
     offset: Expr = Const(0)
     for value, step in zip(indices, strides(cast(TensorType[Attribute], buffer.type)), strict=True):
@@ -321,7 +321,7 @@ def _offset(buffer: SSAValue, indices: Sequence[SSAValue], block: Block, scope: 
     return scope.index_value(offset, block)
 
 
-def _shift(buffer: SSAValue, op: ExtractAtOp | InsertAtOp, block: Block, scope: _Scope) -> SSAValue:
+def _shift(buffer: SSAValue, op: ExtractAtOp | InsertAtOp, block: Block, scope: _BufferScope) -> SSAValue:
     """The sum of the shifts times the strides they go along."""
     steps = strides(cast(TensorType[Attribute], buffer.type))
     total: SSAValue | None = None
@@ -341,7 +341,7 @@ def _shift(buffer: SSAValue, op: ExtractAtOp | InsertAtOp, block: Block, scope: 
     return total
 
 
-def _domain(op: InDomainOp, block: Block, scope: _Scope) -> SSAValue:
+def _domain(op: InDomainOp, block: Block, scope: _BufferScope) -> SSAValue:
     """The same check on the variables in scope; what their ranges and the checks around imply is left out."""
     map = op.map.data
     variables = [(Dim(i), v.interval) for i, v in enumerate(map.dims)]

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.layouts import LEAST_TAIL, Block, Blocked
 from hlo2tx8.errors import CompileError
-from hlo2tx8.lower.box_levels import Level, Size
+from hlo2tx8.lower.box_levels import BoxLevel, Size
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
 
@@ -43,7 +43,7 @@ def from_lanes(step: StepBuilder, vector: SSAValue, matrix: Matrix, fmt: Format,
     layout = _layout(step, matrix, multiplied)
     buffer = step.alloc(fmt, layout.size_bytes // fmt.bytes)
     for block in layout.blocks():
-        levels = [Level(matrix.points, (layout.channels, block.width)), Level(block.channels, (1, 1))]
+        levels = [BoxLevel(matrix.points, (layout.channels, block.width)), BoxLevel(block.channels, (1, 1))]
         step.move(_place(step, buffer, matrix, block, fmt), step.at(vector, block.first * fmt.bytes), levels, fmt)
     return buffer
 
@@ -55,7 +55,7 @@ def to_lanes(step: StepBuilder, buffer: SSAValue, matrix: Matrix, fmt: Format) -
     layout = _layout(step, matrix, fmt)
     vector = step.alloc(fmt)
     for block in layout.blocks():
-        levels = [Level(matrix.points, (block.width, layout.channels)), Level(block.channels, (1, 1))]
+        levels = [BoxLevel(matrix.points, (block.width, layout.channels)), BoxLevel(block.channels, (1, 1))]
         step.move(step.at(vector, block.first * fmt.bytes), _place(step, buffer, matrix, block, fmt), levels, fmt)
     return vector
 
@@ -65,7 +65,7 @@ def to_turned_lanes(step: StepBuilder, buffer: SSAValue, outer: Size, points: Si
     assert isinstance(points, int) and isinstance(channels, int)
     layout = Blocked(fmt, 1, step.num_lanes // channels, channels)
     vector, width = step.alloc(fmt), layout.aligned_channels
-    levels = [Level(outer, (points * width, channels * points)), Level(channels, (1, points)), Level(points, (width, 1))]
+    levels = [BoxLevel(outer, (points * width, channels * points)), BoxLevel(channels, (1, points)), BoxLevel(points, (width, 1))]
     step.move(vector, buffer, levels, fmt)
     return vector
 

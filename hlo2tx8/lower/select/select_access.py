@@ -18,7 +18,7 @@ from xdsl.rewriter import InsertPoint
 from hlo2tx8.device.formats import Format
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.indexing import Const
-from hlo2tx8.lower.box_levels import Level, Size, dense_strides
+from hlo2tx8.lower.box_levels import BoxLevel, Size, dense_strides
 from hlo2tx8.lower.select.step_builder import INDEX, StepBuilder
 
 MIN_ROW_BYTES = 64
@@ -75,7 +75,7 @@ def load_rows(walk: Walk, source: SSAValue, offset: Size, shift: SSAValue, shift
         start = step.add(start, step(block.args[0], walk.strides[k]))
         lane = step.add(lane, step(block.args[0], dense[k]))
     place = read_scalar(step, shift, lane, shift_format)
-    levels = [Level(n, (s,)) for n, s in zip(step.extents, walk.strides, strict=True)][walk.num_outer :]
+    levels = [BoxLevel(n, (s,)) for n, s in zip(step.extents, walk.strides, strict=True)][walk.num_outer :]
     step.load(step.at(dst, step(lane, fmt.bytes)), source, step.add(start, place), levels, fmt)
     for block in blocks:
         block.add_op(scf.YieldOp())

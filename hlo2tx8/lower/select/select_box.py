@@ -15,7 +15,7 @@ from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.hlo import origin
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Add, Const, Expr, FloorDiv, IndexingMap, Mod, Mul
-from hlo2tx8.lower.box_levels import Level, Size
+from hlo2tx8.lower.box_levels import BoxLevel, Size
 from hlo2tx8.lower.element_format import Splat, Vector, constant_bits, format_of, storage_format, tensor_type
 from hlo2tx8.lower.select.instruction_choice import choose, is_move
 from hlo2tx8.lower.select.select_access import MIN_ROW_BYTES, Walk, load_rows, read_scalar, same_in_all_steps
@@ -70,7 +70,7 @@ class BoxSelector:
                 self._operation(op)
                 continue
             self.rows.step.builder, self.rows.step.origin = self.step.builder, self.step.origin
-            if isinstance(op, vec.ReduceLanesOp):
+            if isinstance(op, vec.VecReduceLanesOp):
                 self.rows.vectors.update(zip(op.res, select_reduce_lanes(self, self.rows, op), strict=True))
             elif is_of_rows(op, self.joined, self.varying):
                 self.rows.select_one(op)
@@ -114,11 +114,11 @@ class BoxSelector:
             case scf.ForOp():
                 if not select_sums_loop(self, op):
                     self._loop(op)
-            case vec.DotOp():
+            case vec.VecDotOp():
                 select_dot(self, op)
             case vec.BroadcastOp():
                 self.vectors[op.result] = select_broadcast(self, op)
-            case vec.ReduceOp():
+            case vec.VecReduceOp():
                 self.vectors.update(zip(op.res, select_reduce(self, op), strict=True))
             case scf.YieldOp() | xla.YieldOp():
                 pass  # the loop reads what it hands on
@@ -184,7 +184,7 @@ class BoxSelector:
         ]
         for buffer, value, operand in zip(carried, new, terminator.operands, strict=True):
             if value is not buffer:
-                step.move(buffer, value, [Level(step.count(), (1, 1))], storage_format(operand.type))
+                step.move(buffer, value, [BoxLevel(step.count(), (1, 1))], storage_format(operand.type))
         step.insert(scf.YieldOp())
         step.builder = outer
 
@@ -234,7 +234,7 @@ class BoxSelector:
     def copy(self, source: SSAValue, fmt: Format) -> SSAValue:
         """A copy of a vector."""
         dst = self.step.alloc(fmt)
-        self.step.move(dst, source, [Level(self.step.count(), (1, 1))], fmt)
+        self.step.move(dst, source, [BoxLevel(self.step.count(), (1, 1))], fmt)
         return dst
 
     def _store(self, op: vec.StoreOp) -> None:
@@ -289,7 +289,7 @@ class BoxSelector:
     def _whole(self, source: SSAValue, num_elements: int, fmt: Format) -> SSAValue:
         buffer = self.step.alloc(fmt, num_elements)
         if num_elements:
-            self.step.load(buffer, source, 0, [Level(num_elements, (1,))], fmt)
+            self.step.load(buffer, source, 0, [BoxLevel(num_elements, (1,))], fmt)
         return buffer
 
     def as_format(self, value: Vector, fmt: Format, wanted: Format) -> SSAValue:

@@ -42,7 +42,7 @@ class Sums:
     started: Size
 
 
-def select_dot(s: "BoxSelector", op: vec.DotOp) -> None:
+def select_dot(s: "BoxSelector", op: vec.VecDotOp) -> None:
     """Records the result of a block of a contraction in the selector."""
     step, lanes = s.step, Lanes.of(op)
     left, right = (select_side(s, op, number, lanes) for number in range(2))
@@ -73,7 +73,7 @@ def select_dot(s: "BoxSelector", op: vec.DotOp) -> None:
 
 
 def _gemm(
-    step: StepBuilder, op: vec.DotOp, lanes: Lanes, left: Side, right: Side, target: Format, addresses: dict[str, Any]
+    step: StepBuilder, op: vec.VecDotOp, lanes: Lanes, left: Side, right: Side, target: Format, addresses: dict[str, Any]
 ) -> Operation:
     return NeGemm.make(
         fmt=target,
@@ -92,7 +92,7 @@ def _gemm(
 
 
 def _convolution(
-    step: StepBuilder, op: vec.DotOp, lanes: Lanes, image: Side, weight: Side, target: Format, addresses: dict[str, Any]
+    step: StepBuilder, op: vec.VecDotOp, lanes: Lanes, image: Side, weight: Side, target: Format, addresses: dict[str, Any]
 ) -> Operation:
     """Of an image without pads: the vector has zeros where there is no image."""
     depth, windows = vec.ints(op.depth), {w.lane: w for w in op.window_list}
@@ -112,7 +112,7 @@ def _convolution(
 
 
 def _backward(
-    step: StepBuilder, op: vec.DotOp, lanes: Lanes, image: Side, gradient: Side, target: Format, addresses: dict[str, Any]
+    step: StepBuilder, op: vec.VecDotOp, lanes: Lanes, image: Side, gradient: Side, target: Format, addresses: dict[str, Any]
 ) -> Operation:
     """The gradient of weights from one image without pads. Rows of the box are elements of the kernel, the depth its windows: what
     is stride along a line and what is dilation is the other way round."""
@@ -152,7 +152,7 @@ def select_sums_loop(s: "BoxSelector", op: scf.ForOp) -> bool:
 def is_handed_on(value: SSAValue) -> bool:
     """Do only further blocks of the same contraction use these sums?"""
     users = [use.operation for use in value.uses]
-    return all(isinstance(user, vec.DotOp | scf.ForOp) or (isinstance(user, scf.YieldOp) and _carries(user)) for user in users)
+    return all(isinstance(user, vec.VecDotOp | scf.ForOp) or (isinstance(user, scf.YieldOp) and _carries(user)) for user in users)
 
 
 def _carries(terminator: Operation) -> bool:
@@ -166,12 +166,12 @@ def _is_carrying_sums(loop: scf.ForOp) -> bool:
         return False
     users = [use.operation for use in loop.body.block.args[1].uses]
     return bool(users) and all(
-        isinstance(user, vec.DotOp) or (isinstance(user, scf.ForOp) and _is_carrying_sums(user)) for user in users
+        isinstance(user, vec.VecDotOp) or (isinstance(user, scf.ForOp) and _is_carrying_sums(user)) for user in users
     )
 
 
-def _first_dot(block: Block) -> vec.DotOp:
-    return next(op for op in block.walk() if isinstance(op, vec.DotOp))
+def _first_dot(block: Block) -> vec.VecDotOp:
+    return next(op for op in block.walk() if isinstance(op, vec.VecDotOp))
 
 
 def _sums_of(s: "BoxSelector", init: SSAValue) -> Sums | None:
@@ -184,7 +184,7 @@ def _sums_of(s: "BoxSelector", init: SSAValue) -> Sums | None:
     raise CompileError("E3208", "a contraction starts from a vector that is not zero")
 
 
-def _narrowed(op: vec.DotOp, fmt: Format) -> Operation | None:
+def _narrowed(op: vec.VecDotOp, fmt: Format) -> Operation | None:
     """The conversion that is all that happens to the sums, if the engine can write its result."""
     users = [use.operation for use in op.res.uses]
     if len(users) != 1 or users[0].parent is not op.parent:

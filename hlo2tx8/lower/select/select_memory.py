@@ -18,7 +18,7 @@ from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.kc_move import KcVGather, KcVIota
 from hlo2tx8.device.isa.kc_vector import KcVAdd
 from hlo2tx8.indexing import Expr, Sym, split_terms
-from hlo2tx8.lower.box_levels import Level, Size
+from hlo2tx8.lower.box_levels import BoxLevel, Size
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
 MAX_GATHER_BYTES = 1 << 20
@@ -60,12 +60,12 @@ def clipped_box(step: StepBuilder, clips: Sequence[Clip]) -> Box:
 def load_box(step: StepBuilder, source: SSAValue, offset: Size, strides: Sequence[int], box: Box, fmt: Format) -> SSAValue:
     """The elements of a box, dense in the order of its lanes; the box must not be empty."""
     start = offset
-    levels: list[Level] = []
+    levels: list[BoxLevel] = []
     for k, stride in enumerate(strides):
         start = step.add(start, step(box.starts[k], stride))
         if stride < 0:
             start = step.add(start, step(step.subtract(box.extents[k], 1), stride))
-        levels.append(Level(1 if stride == 0 else box.extents[k], (abs(stride),)))
+        levels.append(BoxLevel(1 if stride == 0 else box.extents[k], (abs(stride),)))
     buffer = step.alloc(fmt, _static_size(step, strides))
     if (order := _ddr_order(step, levels, fmt)) is None:
         step.load(buffer, source, start, levels, fmt)
@@ -83,7 +83,7 @@ def load_box(step: StepBuilder, source: SSAValue, offset: Size, strides: Sequenc
 
 def store_box(step: StepBuilder, target: SSAValue, offset: Size, source: SSAValue, strides: Sequence[int], fmt: Format) -> None:
     """A vector to DDR, in the order it has there if the runs are longer so."""
-    levels = [Level(extent, (stride,)) for extent, stride in zip(step.extents, strides, strict=True)]
+    levels = [BoxLevel(extent, (stride,)) for extent, stride in zip(step.extents, strides, strict=True)]
     if (order := _ddr_order(step, levels, fmt)) is not None:
         permuted = step.alloc(fmt)
         _permute(step, permuted, source, step.extents, order, fmt, to_iteration_order=False)
@@ -91,7 +91,7 @@ def store_box(step: StepBuilder, target: SSAValue, offset: Size, source: SSAValu
     step.store(target, offset, source, levels, fmt)
 
 
-def _ddr_order(step: StepBuilder, levels: Sequence[Level], fmt: Format) -> list[int] | None:
+def _ddr_order(step: StepBuilder, levels: Sequence[BoxLevel], fmt: Format) -> list[int] | None:
     """The lane dimensions by decreasing stride, if a transfer in this order has the longer runs and the other's are too short."""
     sizes = [1 if lv.extent == 1 else size for lv, size in zip(levels, step.shape, strict=True)]
     strides = [stride for lv in levels for stride in lv.strides if isinstance(stride, int)]
@@ -128,7 +128,7 @@ def _permute(
     for k, stride in zip(order, _dense(step, [extents[k] for k in order]), strict=True):
         ordered[k] = stride
     read, write = (ordered, dense) if to_iteration_order else (dense, ordered)
-    step.move(dst, src, [Level(e, (r, w)) for e, r, w in zip(extents, read, write, strict=True)], fmt)
+    step.move(dst, src, [BoxLevel(e, (r, w)) for e, r, w in zip(extents, read, write, strict=True)], fmt)
 
 
 def _static_size(step: StepBuilder, strides: Sequence[int]) -> int:
@@ -149,7 +149,7 @@ def _dense(step: StepBuilder, extents: Sequence[Size]) -> list[Size]:
 
 def _expand(step: StepBuilder, src: SSAValue, distinct: Sequence[Size], extents: Sequence[Size], fmt: Format) -> SSAValue:
     read, write = _dense(step, distinct), _dense(step, extents)
-    levels = [Level(extent, (0 if d == 1 else r, w)) for extent, d, r, w in zip(extents, distinct, read, write, strict=True)]
+    levels = [BoxLevel(extent, (0 if d == 1 else r, w)) for extent, d, r, w in zip(extents, distinct, read, write, strict=True)]
     dst = step.alloc(fmt)
     step.move(dst, src, levels, fmt)
     return dst
@@ -161,7 +161,7 @@ def place(step: StepBuilder, dst: SSAValue, src: SSAValue, box: Box, fmt: Format
     at: Size = 0
     for start, stride in zip(box.starts, write, strict=True):
         at = step.add(at, step(start, stride))
-    levels = [Level(e, (r, w)) for e, r, w in zip(box.extents, read, write, strict=True)]
+    levels = [BoxLevel(e, (r, w)) for e, r, w in zip(box.extents, read, write, strict=True)]
     step.move(step.at(dst, step(at, fmt.bytes)), src, levels, fmt)
 
 

@@ -15,7 +15,7 @@ from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.base import Instruction
 from hlo2tx8.device.isa.ct_reduce import MOST_POINTS, MOST_REDUCED, CtReduceMax, CtReduceMin, CtReduceSum, ReduceDim
 from hlo2tx8.dialects import vec, xla
-from hlo2tx8.lower.box_levels import Level, Size
+from hlo2tx8.lower.box_levels import BoxLevel, Size
 from hlo2tx8.lower.element_format import Splat, Vector, storage_format
 from hlo2tx8.lower.select.instruction_choice import CT_FORMATS, hlo_name
 from hlo2tx8.lower.select.step_builder import StepBuilder
@@ -30,7 +30,7 @@ PADDED = 4
 """Elements that a result of a reduction over C takes."""
 
 
-def select_reduce(s: "BoxSelector", op: vec.ReduceOp) -> list[Vector]:
+def select_reduce(s: "BoxSelector", op: vec.VecReduceOp) -> list[Vector]:
     """The results of a block."""
     lanes, is_outer = op.num_lanes, op.is_outer is not None
     inner = s.within(_with_lanes(s.step, lanes, is_outer))
@@ -58,13 +58,14 @@ def select_broadcast(s: "BoxSelector", op: vec.BroadcastOp) -> Vector:
     value, reduction = s.vectors[op.value], op.parent_op()
     if isinstance(value, Splat):
         return value
-    assert isinstance(reduction, vec.ReduceOp)
+    assert isinstance(reduction, vec.VecReduceOp)
     fmt, lanes, is_outer = storage_format(op.result.type), reduction.num_lanes, reduction.is_outer is not None
     shape = s.step.shape[1:] if is_outer else s.step.shape[:-1]
     valid = {lane - is_outer: size for lane, size in s.step.valid.items()}
     rows = StepBuilder(s.step.builder, s.step.prologue, shape, valid).count()
     result = s.step.alloc(fmt)
-    levels = [Level(lanes, (0, rows)), Level(rows, (1, 1))] if is_outer else [Level(rows, (1, lanes)), Level(lanes, (0, 1))]
+    outer, inner = ((lanes, (0, rows)), (rows, (1, 1))) if is_outer else ((rows, (1, lanes)), (lanes, (0, 1)))
+    levels = [BoxLevel(*outer), BoxLevel(*inner)]
     s.step.move(result, value, levels, fmt)
     return result
 
@@ -112,7 +113,7 @@ def reduce_rows(step: StepBuilder, kind: type[Instruction], source: SSAValue, wi
     if rows == 1:
         return padded
     result = step.alloc(fmt)
-    step.move(result, padded, [Level(rows, (PADDED, 1))], fmt)
+    step.move(result, padded, [BoxLevel(rows, (PADDED, 1))], fmt)
     return result
 
 
@@ -129,11 +130,11 @@ def _to_blocks(step: StepBuilder, source: SSAValue, width: int, fmt: Format) -> 
     tail = UNIT if is_block else max(PADDED, 1 << max(rest - 1, 0).bit_length())
     blocks = step.alloc(fmt, step.num_lanes * (whole * UNIT + tail))
     if whole:
-        levels = [Level(whole, (UNIT, step(rows, UNIT))), Level(rows, (width, UNIT)), Level(UNIT, (1, 1))]
+        levels = [BoxLevel(whole, (UNIT, step(rows, UNIT))), BoxLevel(rows, (width, UNIT)), BoxLevel(UNIT, (1, 1))]
         step.move(blocks, source, levels, fmt)
     if rest:
         start = step.at(blocks, step(rows, whole * UNIT * fmt.bytes))
-        step.move(start, step.at(source, whole * UNIT * fmt.bytes), [Level(rows, (width, tail)), Level(rest, (1, 1))], fmt)
+        step.move(start, step.at(source, whole * UNIT * fmt.bytes), [BoxLevel(rows, (width, tail)), BoxLevel(rest, (1, 1))], fmt)
     return blocks
 
 
@@ -141,7 +142,7 @@ def to_outer(step: StepBuilder, source: SSAValue, lanes: int, fmt: Format) -> SS
     """[rows, lanes] as [lanes, rows]."""
     rows = step.count()
     result = step.alloc(fmt, step.num_lanes * lanes)
-    step.move(result, source, [Level(lanes, (1, rows)), Level(rows, (lanes, 1))], fmt)
+    step.move(result, source, [BoxLevel(lanes, (1, rows)), BoxLevel(rows, (lanes, 1))], fmt)
     return result
 
 

@@ -20,7 +20,7 @@ from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.ct_reduce import MOST_POINTS, MOST_REDUCED, CtReduceMax, CtReduceMin, CtReduceSum
 from hlo2tx8.dialects import vec
 from hlo2tx8.errors import CompileError
-from hlo2tx8.lower.box_levels import Level, dense_strides
+from hlo2tx8.lower.box_levels import BoxLevel, dense_strides
 from hlo2tx8.lower.element_format import Splat, Vector, storage_format
 from hlo2tx8.lower.select.select_reduce import combine, ct_reduction, halve, reduce_rows, to_outer
 from hlo2tx8.lower.select.step_builder import StepBuilder
@@ -36,7 +36,7 @@ CHUNK = 64
 
 def joined_lanes(block: Block) -> tuple[int, ...]:
     """The lanes that reductions of the box join, () if there is none; CompileError if they do not agree."""
-    found = list(dict.fromkeys(op.lanes for op in block.ops if isinstance(op, vec.ReduceLanesOp)))
+    found = list(dict.fromkeys(op.lanes for op in block.ops if isinstance(op, vec.VecReduceLanesOp)))
     if len(found) > 1:
         raise CompileError("E3201", f"reductions of one step join different lanes: {found}")
     return found[0] if found else ()
@@ -55,14 +55,14 @@ def is_of_rows(op: Operation, joined: Sequence[int], known: Known) -> bool:
         case vec.StoreOp() | vec.StoreAtOp():
             strides = vec.ints(op.strides)
             return not any(strides[lane] for lane in joined)
-        case vec.ReduceLanesOp():
+        case vec.VecReduceLanesOp():
             return False
         case _:
             results = [result for result in op.results if isinstance(result.type, VectorType)]
             return bool(results) and not any(set(varying_lanes(result, known)) & set(joined) for result in results)
 
 
-def select_reduce_lanes(s: "BoxSelector", rows: "BoxSelector", op: vec.ReduceLanesOp) -> list[Vector]:
+def select_reduce_lanes(s: "BoxSelector", rows: "BoxSelector", op: vec.VecReduceLanesOp) -> list[Vector]:
     """The results, as vectors of `rows`."""
     combiner, step = op.combiner.block, rows.step
     formats = [storage_format(value.type) for value in op.elements]
@@ -109,12 +109,12 @@ def expand(s: "BoxSelector", rows: "BoxSelector", value: Vector, fmt: Format) ->
     step, result = s.step, s.step.alloc(fmt)
     read, write = dense_strides(rows.step.extents, step), dense_strides(step.extents, step)
     is_joined = [a != b for a, b in zip(step.shape, rows.step.shape, strict=True)]
-    levels = [Level(e, (0 if j else r, w)) for e, r, w, j in zip(step.extents, read, write, is_joined, strict=True)]
+    levels = [BoxLevel(e, (0 if j else r, w)) for e, r, w, j in zip(step.extents, read, write, is_joined, strict=True)]
     width = prod(size for size, j in zip(step.shape, is_joined, strict=True) if j)
     if _is_inner(step.shape, [k for k, j in enumerate(is_joined) if j]) and width % CHUNK == 0 and width > CHUNK:
         count = rows.step.count()
         chunks = step.alloc(fmt, rows.step.num_lanes * CHUNK)
-        step.move(chunks, value, [Level(count, (1, CHUNK)), Level(CHUNK, (0, 1))], fmt)
-        value, levels = chunks, [Level(count, (CHUNK, width)), Level(width // CHUNK, (0, CHUNK)), Level(CHUNK, (1, 1))]
+        step.move(chunks, value, [BoxLevel(count, (1, CHUNK)), BoxLevel(CHUNK, (0, 1))], fmt)
+        value, levels = chunks, [BoxLevel(count, (CHUNK, width)), BoxLevel(width // CHUNK, (0, CHUNK)), BoxLevel(CHUNK, (1, 1))]
     step.move(result, value, levels, fmt)
     return result

@@ -38,7 +38,7 @@ class Lanes:
     is_turned: bool = False
 
     @staticmethod
-    def of(op: vec.DotOp) -> "Lanes":
+    def of(op: vec.VecDotOp) -> "Lanes":
         row, column = (tuple(lane for lane in vec.ints(side) if lane >= 0) for side in (op.row_lanes, op.column_lanes))
         shared = tuple(sorted(set(row) & set(column)))
         own = [tuple(lane for lane in side if lane not in shared) for side in (row, column)]
@@ -66,7 +66,7 @@ class Side:
         return replace(self, buffers=(self.buffers[number],))
 
 
-def select_side(s: "BoxSelector", op: vec.DotOp, number: int, lanes: Lanes) -> Side:
+def select_side(s: "BoxSelector", op: vec.VecDotOp, number: int, lanes: Lanes) -> Side:
     """Instructions for rows (0) or columns (1)."""
     block, order = ((op.row.block, vec.ints(op.row_lanes)), (op.column.block, vec.ints(op.column_lanes)))[number]
     inner = s.within(_side_step(s.step, op, number, order))
@@ -128,7 +128,7 @@ def _convert(step: StepBuilder, src: SSAValue, source: Format, fmt: Format, n: S
     return dst
 
 
-def _side_step(step: StepBuilder, op: vec.DotOp, number: int, order: tuple[int, ...]) -> StepBuilder:
+def _side_step(step: StepBuilder, op: vec.VecDotOp, number: int, order: tuple[int, ...]) -> StepBuilder:
     """The step of a box with the lanes of a side; a line of windows is as long as what is under them."""
     depth, windows = vec.ints(op.depth), {} if number else {w.lane: w for w in op.window_list}
     shape: list[int] = []

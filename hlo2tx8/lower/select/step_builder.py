@@ -15,12 +15,12 @@ from xdsl.rewriter import InsertPoint
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.dialects import spm
-from hlo2tx8.lower.box_levels import Level, Multiply, Size, coalesce
+from hlo2tx8.lower.box_levels import BoxLevel, Multiply, Size, coalesce
 
 OpT = TypeVar("OpT", bound=Operation)
 INDEX = IndexType()
 NUM_DMA_LEVELS = 3
-Transfer: TypeAlias = Callable[[tuple[Level, ...], tuple[Size, ...]], None]
+Transfer: TypeAlias = Callable[[tuple[BoxLevel, ...], tuple[Size, ...]], None]
 
 
 @dataclass
@@ -141,10 +141,10 @@ class StepBuilder(Multiply):
 
     # ------------------------------------------------------------------------------------------- transfers
 
-    def load(self, dst: SSAValue, source: SSAValue, offset: Size, levels: Sequence[Level], fmt: Format) -> None:
+    def load(self, dst: SSAValue, source: SSAValue, offset: Size, levels: Sequence[BoxLevel], fmt: Format) -> None:
         """RDMA of a strided box of DDR elements, dense into SPM."""
 
-        def transfer(inner: tuple[Level, ...], starts: tuple[Size, ...]) -> None:
+        def transfer(inner: tuple[BoxLevel, ...], starts: tuple[Size, ...]) -> None:
             ddr, local = starts
             self.insert(
                 Rdma.make(
@@ -159,10 +159,10 @@ class StepBuilder(Multiply):
 
         self._walk(self._with_dense(levels), NUM_DMA_LEVELS, transfer)
 
-    def store(self, target: SSAValue, offset: Size, src: SSAValue, levels: Sequence[Level], fmt: Format) -> None:
+    def store(self, target: SSAValue, offset: Size, src: SSAValue, levels: Sequence[BoxLevel], fmt: Format) -> None:
         """WDMA of dense SPM elements to a strided box in DDR."""
 
-        def transfer(inner: tuple[Level, ...], starts: tuple[Size, ...]) -> None:
+        def transfer(inner: tuple[BoxLevel, ...], starts: tuple[Size, ...]) -> None:
             ddr, local = starts
             self.insert(
                 Wdma.make(
@@ -177,10 +177,10 @@ class StepBuilder(Multiply):
 
         self._walk(self._with_dense(levels), NUM_DMA_LEVELS, transfer)
 
-    def move(self, dst: SSAValue, src: SSAValue, levels: Sequence[Level], fmt: Format) -> None:
+    def move(self, dst: SSAValue, src: SSAValue, levels: Sequence[BoxLevel], fmt: Format) -> None:
         """TDMA between SPM buffers; the sides of a level are (read, write), in elements."""
 
-        def transfer(inner: tuple[Level, ...], starts: tuple[Size, ...]) -> None:
+        def transfer(inner: tuple[BoxLevel, ...], starts: tuple[Size, ...]) -> None:
             self.insert(
                 _gather_scatter(
                     self.at(dst, self(starts[1], fmt.bytes)),
@@ -194,7 +194,7 @@ class StepBuilder(Multiply):
 
         self._walk(coalesce(levels, self), NUM_DMA_LEVELS, transfer)
 
-    def _with_dense(self, levels: Sequence[Level]) -> tuple[Level, ...]:
+    def _with_dense(self, levels: Sequence[BoxLevel]) -> tuple[BoxLevel, ...]:
         """Adds the dense SPM side to one-sided levels."""
         strides: list[Size] = []
         running: Size = 1
@@ -202,9 +202,9 @@ class StepBuilder(Multiply):
         for level in reversed(merged):
             strides.append(running)
             running = self(running, level.extent)
-        return tuple(Level(lv.extent, (*lv.strides, s)) for lv, s in zip(merged, reversed(strides), strict=True))
+        return tuple(BoxLevel(lv.extent, (*lv.strides, s)) for lv, s in zip(merged, reversed(strides), strict=True))
 
-    def _walk(self, levels: tuple[Level, ...], num_levels: int, transfer: Transfer) -> None:
+    def _walk(self, levels: tuple[BoxLevel, ...], num_levels: int, transfer: Transfer) -> None:
         """Loops over the outer levels that a descriptor has no room for."""
         is_run = bool(levels) and all(s == 1 for s in levels[-1].strides)
         room = num_levels + (1 if is_run else 0)
@@ -226,17 +226,17 @@ class StepBuilder(Multiply):
         self.builder = outer
 
 
-def _split_run(levels: tuple[Level, ...]) -> tuple[Size, tuple[Level, ...]]:
+def _split_run(levels: tuple[BoxLevel, ...]) -> tuple[Size, tuple[BoxLevel, ...]]:
     """(elements of the contiguous run, levels outside of it)."""
     if levels and all(s == 1 for s in levels[-1].strides):
         return levels[-1].extent, levels[:-1]
     return 1, levels
 
 
-def _dma_levels(levels: tuple[Level, ...]) -> dict[str, Any]:
+def _dma_levels(levels: tuple[BoxLevel, ...]) -> dict[str, Any]:
     run, outer = _split_run(levels)
     fields: dict[str, Any] = {"count": run}
-    padded = (*reversed(outer), *(Level(1, (0, 0)) for _ in range(NUM_DMA_LEVELS - len(outer))))
+    padded = (*reversed(outer), *(BoxLevel(1, (0, 0)) for _ in range(NUM_DMA_LEVELS - len(outer))))
     for i, level in enumerate(padded, start=1):
         fields[f"s{i}"] = level.strides[0]
         fields[f"n{i}"] = level.extent
@@ -244,10 +244,10 @@ def _dma_levels(levels: tuple[Level, ...]) -> dict[str, Any]:
 
 
 def _gather_scatter(
-    dst: SSAValue, src: SSAValue, levels: tuple[Level, ...], fmt: Format, multiply: Multiply, origin: str
+    dst: SSAValue, src: SSAValue, levels: tuple[BoxLevel, ...], fmt: Format, multiply: Multiply, origin: str
 ) -> Operation:
     run, outer = _split_run(levels)
-    padded = (*reversed(outer), *(Level(1, (0, 0)) for _ in range(NUM_DMA_LEVELS - len(outer))))
+    padded = (*reversed(outer), *(BoxLevel(1, (0, 0)) for _ in range(NUM_DMA_LEVELS - len(outer))))
     fields: dict[str, Any] = {}
     for i, level in enumerate(padded, start=1):
         read, write = level.strides

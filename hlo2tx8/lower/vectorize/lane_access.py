@@ -43,7 +43,7 @@ class LaneClip:
 
 
 @dataclass(frozen=True)
-class Region:
+class LaneRegion:
     """The part of a box in which every clip and every `scattered` constraint (one that is no clip) holds.
 
     An `is_open` region is larger than the lanes meant: which of its lanes belong to it is not expressed.
@@ -64,15 +64,15 @@ class Region:
     def clip_of(self, lane: int) -> LaneClip:
         return next((c for c in self.clips if c.lane == lane), LaneClip(lane))
 
-    def intersect(self, other: "Region") -> "Region":
+    def intersect(self, other: "LaneRegion") -> "LaneRegion":
         lanes = sorted({c.lane for c in (*self.clips, *other.clips)})
         clips: list[LaneClip] = []
         for lane in lanes:
             mine, theirs = self.clip_of(lane), other.clip_of(lane)
             clips.append(LaneClip(lane, _union(mine.lower, theirs.lower), _union(mine.upper, theirs.upper)))
-        return Region(tuple(clips), _union(self.scattered, other.scattered), self.is_open or other.is_open)
+        return LaneRegion(tuple(clips), _union(self.scattered, other.scattered), self.is_open or other.is_open)
 
-    def without(self, known: "Region") -> "Region":
+    def without(self, known: "LaneRegion") -> "LaneRegion":
         """The region without the bounds that `known` has too."""
         clips: list[LaneClip] = []
         for clip in self.clips:
@@ -81,15 +81,15 @@ class Region:
             upper = tuple(b for b in clip.upper if b not in other.upper)
             if lower or upper:
                 clips.append(LaneClip(clip.lane, lower, upper))
-        return Region(tuple(clips), self.scattered, self.is_open)
+        return LaneRegion(tuple(clips), self.scattered, self.is_open)
 
-    def behind(self, num_fixed: int, by: int) -> "Region":
+    def behind(self, num_fixed: int, by: int) -> "LaneRegion":
         """The same region of a box with `by` more lane dimensions in front of its own."""
         dims, syms = [Dim(i) for i in range(num_fixed)], [Sym(by + k) for k in range(64)]
         clips = tuple(LaneClip(c.lane + by, c.lower, c.upper) for c in self.clips)
-        return Region(clips, tuple((e.substitute(dims, syms), i) for e, i in self.scattered), self.is_open)
+        return LaneRegion(clips, tuple((e.substitute(dims, syms), i) for e, i in self.scattered), self.is_open)
 
-    def complement_within(self, context: "Region") -> "Region":
+    def complement_within(self, context: "LaneRegion") -> "LaneRegion":
         """`context` without this region: a region again if this one adds one bound on one lane, else `context`, open."""
         new = [
             (clip.lane, is_upper, bound)
@@ -99,10 +99,10 @@ class Region:
             if bound not in (context.clip_of(clip.lane).upper if is_upper else context.clip_of(clip.lane).lower)
         ]
         if len(new) != 1 or self.is_open or any(c not in context.scattered for c in self.scattered):
-            return Region(context.clips, context.scattered, is_open=True)
+            return LaneRegion(context.clips, context.scattered, is_open=True)
         lane, is_upper, bound = new[0]
         rest = LaneClip(lane, lower=(bound,)) if is_upper else LaneClip(lane, upper=(bound,))
-        return context.intersect(Region((rest,)))
+        return context.intersect(LaneRegion((rest,)))
 
 
 def _union(a: tuple[T, ...], b: tuple[T, ...]) -> tuple[T, ...]:
@@ -152,9 +152,9 @@ class LaneSpace:
         base, coefficients = split
         return LaneAccess(base, tuple(coefficients.get(leaf, 0) for leaf in leaves))
 
-    def region(self, constraints: tuple[Constraint, ...]) -> Region:
+    def region(self, constraints: tuple[Constraint, ...]) -> LaneRegion:
         """The lanes that satisfy all constraints; constraints that always hold vanish."""
-        region = Region()
+        region = LaneRegion()
         for expr, interval in constraints:
             simple = self.simplify(expr)
             bounds = self.bounds(simple)
@@ -168,20 +168,20 @@ class LaneSpace:
         found = ((self.bounds(self.simplify(expr)), interval) for expr, interval in constraints)
         return any(bounds.hi < interval.lo or interval.hi < bounds.lo for bounds, interval in found)
 
-    def _one_constraint(self, expr: Expr, interval: Interval, bounds: Interval) -> Region:
+    def _one_constraint(self, expr: Expr, interval: Interval, bounds: Interval) -> LaneRegion:
         access = self.access(expr)
         moving = [] if access is None else [k for k, s in enumerate(access.strides) if s]
         if access is not None and len(moving) > 1:
             return self._of_groups(expr, interval, bounds, access.strides)
         if access is None:
-            return Region(scattered=((expr, interval),))
+            return LaneRegion(scattered=((expr, interval),))
         check_lower, check_upper = bounds.lo < interval.lo, bounds.hi > interval.hi
         if not moving:
             # A guard of the whole step: lane 0 gets all of its lanes or none.
             extent = self.shape[0] if self.lanes else 1
             guards = [(access.base - interval.lo + 1) * extent] if check_lower else []
             guards += [(Const(interval.hi + 1) - access.base) * extent] if check_upper else []
-            return Region((LaneClip(0, upper=tuple(self.simplify(g) for g in guards)),))
+            return LaneRegion((LaneClip(0, upper=tuple(self.simplify(g) for g in guards)),))
         lane = moving[0]
         stride = access.strides[lane]
         at_least, at_most = interval.lo - access.base, interval.hi - access.base
@@ -190,11 +190,11 @@ class LaneSpace:
             check_lower, check_upper = check_upper, check_lower
         lower = (self.simplify((at_least + (stride - 1)) // stride),) if check_lower else ()
         upper = (self.simplify(at_most // stride + 1),) if check_upper else ()
-        return Region((LaneClip(lane, lower, upper),))
+        return LaneRegion((LaneClip(lane, lower, upper),))
 
-    def _of_groups(self, expr: Expr, interval: Interval, bounds: Interval, strides: tuple[int, ...]) -> Region:
+    def _of_groups(self, expr: Expr, interval: Interval, bounds: Interval, strides: tuple[int, ...]) -> LaneRegion:
         """A constraint on several lanes that begins and ends with whole turns of all but one: 8 * l0 + l1 <= 31 as l0 <= 3."""
-        found = Region()
+        found = LaneRegion()
         sides = ((expr - interval.lo, True), (expr - (interval.hi + 1), False))
         for beyond, is_lower in sides:
             if bounds.lo >= interval.lo if is_lower else bounds.hi <= interval.hi:
@@ -202,7 +202,7 @@ class LaneSpace:
             turns = (self.simplify(beyond // stride) for stride in sorted({abs(s) for s in strides if abs(s) > 1}, reverse=True))
             group = next((turn for turn in turns if self._num_moving(turn) == 1), None)
             if group is None:
-                return Region(scattered=((expr, interval),))
+                return LaneRegion(scattered=((expr, interval),))
             own = self.bounds(group)
             wanted = Interval(0, max(own.hi, 0)) if is_lower else Interval(min(own.lo, -1), -1)
             found = found.intersect(self._one_constraint(group, wanted, own))

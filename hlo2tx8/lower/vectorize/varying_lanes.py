@@ -40,7 +40,7 @@ def _of_op(value: SSAValue, known: Known) -> frozenset[int]:
             return frozenset(leaf.index for leaf in leaves if isinstance(leaf, Sym))
         case vec.MaskOp():
             return frozenset(vec.ints(op.clipped))
-        case vec.ReduceLanesOp():
+        case vec.VecReduceLanesOp():
             return frozenset[int]().union(*(_lanes(value, known) for value in op.elements)) - frozenset(op.lanes)
         case vec.BroadcastOp() if not _lanes(op.value, known):
             return frozenset()

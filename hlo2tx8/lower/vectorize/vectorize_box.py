@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, scf, tensor
@@ -14,12 +15,14 @@ from hlo2tx8.dialects import vec, xla
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Variable
 from hlo2tx8.lower.element_format import tensor_type, vector_type
-from hlo2tx8.lower.vectorize.lane_access import Constraint, LaneAccess, LaneSpace, Region
+from hlo2tx8.lower.vectorize.lane_access import Constraint, LaneAccess, LaneRegion, LaneSpace
 from hlo2tx8.lower.vectorize.varying_lanes import varying_lanes
 from hlo2tx8.lower.vectorize.vectorize_dot import vectorize_dot
 from hlo2tx8.lower.vectorize.vectorize_reduce import broadcast, vectorize_reduce, vectorize_reduce_lanes
 
 INT32_MAX = 2**31 - 1
+Load: TypeAlias = tuple[SSAValue, Expr, LaneRegion]
+"""A tensor, the offset of an access to it, and the lanes in which it is read."""
 
 
 @dataclass
@@ -34,11 +37,11 @@ class BoxBuilder:
     fixed_values: tuple[SSAValue, ...]
     indices: dict[SSAValue, Expr]
     values: dict[SSAValue, SSAValue]
-    loads: dict[tuple[SSAValue, Expr, Region], SSAValue] = field(default_factory=dict[tuple[SSAValue, Expr, Region], SSAValue])
+    loads: dict[Load, SSAValue] = field(default_factory=dict[Load, SSAValue])
     bounds: dict[tuple[tuple[Expr, ...], str], SSAValue] = field(default_factory=dict[tuple[tuple[Expr, ...], str], SSAValue])
     splats: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     conditions: dict[SSAValue, tuple[Constraint, ...]] = field(default_factory=dict[SSAValue, tuple[Constraint, ...]])
-    guard: Region = field(default_factory=Region)
+    guard: LaneRegion = field(default_factory=LaneRegion)
     on_lines: frozenset[SSAValue] = frozenset()
 
     def build(self, body: Block, outer: Builder) -> None:
@@ -49,7 +52,7 @@ class BoxBuilder:
         self.guard = self.space.region(guard)
         valid = self._valid_lanes(outer)
         self.bounds.clear()
-        self.block(inner, Region())
+        self.block(inner, LaneRegion())
         outer.insert(vec.BoxOp(self.space.shape, valid, block))
 
     def _guard(self, body: Block) -> tuple[tuple[Constraint, ...], Block]:
@@ -60,7 +63,7 @@ class BoxBuilder:
                 constraints += self.conditions[op.cond]
                 return constraints, op.true_region.block
             if isinstance(op, (xla.ApplyIndexingOp, xla.InDomainOp, arith.ConstantOp)):
-                self._operation(op, Region())
+                self._operation(op, LaneRegion())
                 continue
             break
         return (), body
@@ -77,7 +80,7 @@ class BoxBuilder:
 
     # ---------------------------------------------------------------------------------------------- values
 
-    def block(self, block: Block, region: Region) -> tuple[SSAValue, ...]:
+    def block(self, block: Block, region: LaneRegion) -> tuple[SSAValue, ...]:
         """Emits the operations of a block under a region; returns what it yields."""
         for op in block.ops:
             if isinstance(op, (scf.YieldOp, xla.YieldOp)):
@@ -85,7 +88,7 @@ class BoxBuilder:
             self._operation(op, region)
         return ()
 
-    def _operation(self, op: Operation, region: Region) -> None:
+    def _operation(self, op: Operation, region: LaneRegion) -> None:
         match op:
             case xla.ApplyIndexingOp():
                 dims, syms = self._map_operands(op.map.data, op.operands)
@@ -170,7 +173,7 @@ class BoxBuilder:
 
     # ----------------------------------------------------------------------------------------------- loops
 
-    def _loop(self, op: scf.ForOp, region: Region) -> None:
+    def _loop(self, op: scf.ForOp, region: LaneRegion) -> None:
         """A loop inside of every lane: the lanes take its turns together, its iter args become vectors."""
         lo, hi, step = (self._constant(bound) for bound in (op.lb, op.ub, op.step))
         carried = [self.vector(value) for value in op.iter_args]
@@ -206,14 +209,14 @@ class BoxBuilder:
         m = self.space.map_of((base,), with_lanes=False)
         return self.builder.insert(xla.ApplyIndexingOp(xla.IndexingMapAttr(m), self.fixed_values)).results[0]
 
-    def _extract(self, op: tensor.ExtractOp, region: Region) -> SSAValue:
+    def _extract(self, op: tensor.ExtractOp, region: LaneRegion) -> SSAValue:
         source, offset = self.values[op.tensor], self.space.simplify(self.indices[op.indices[0]])
         key = (source, offset, region)
         if key not in self.loads:
             self.loads[key] = self._load(source, offset, region)
         return self.loads[key]
 
-    def _load(self, source: SSAValue, offset: Expr, region: Region) -> SSAValue:
+    def _load(self, source: SSAValue, offset: Expr, region: LaneRegion) -> SSAValue:
         result_type = VectorType(_element_type(source), self.space.shape)
         access = self.space.access(offset)
         if access is None or (not region.is_box and not self._stays_inside(source, offset)):
@@ -222,7 +225,7 @@ class BoxBuilder:
         new = vec.LoadOp(source, self._offset(access.base), access.strides, result_type, clips)
         return self.builder.insert(new).result
 
-    def _extract_at(self, op: xla.ExtractAtOp, region: Region) -> SSAValue:
+    def _extract_at(self, op: xla.ExtractAtOp, region: LaneRegion) -> SSAValue:
         """An element at a place that data move; where only lanes of a region may read, the whole place becomes data."""
         source, shift = self.values[op.tensor], self.vector(op.shifts[0])
         offset = self.space.simplify(self.indices[op.indices[0]])
@@ -272,7 +275,7 @@ class BoxBuilder:
 
     # ---------------------------------------------------------------------------------------------- regions
 
-    def _merge(self, op: scf.IfOp, context: Region) -> None:
+    def _merge(self, op: scf.IfOp, context: LaneRegion) -> None:
         """A value that differs by region: a clipped load over a fill, or a select by mask."""
         if op.cond not in self.conditions:
             raise CompileError("E3006", "a branch in an element function depends on data")
@@ -296,7 +299,7 @@ class BoxBuilder:
             else:
                 self.values[result] = value
 
-    def _select(self, then: SSAValue, other: SSAValue, taken: Region, here: Region) -> SSAValue:
+    def _select(self, then: SSAValue, other: SSAValue, taken: LaneRegion, here: LaneRegion) -> SSAValue:
         owner = then.owner
         if isinstance(owner, vec.LoadOp) and owner.fill is None and taken.is_box:
             fill = self.vector(other) if other in self.indices else other
@@ -318,13 +321,13 @@ class BoxBuilder:
         values = [mask, self.vector(then), self.vector(other)]
         return self.builder.insert(xla.ElementwiseOp("stablehlo.select", values, values[1].type)).res
 
-    def _mask(self, region: Region) -> SSAValue:
+    def _mask(self, region: LaneRegion) -> SSAValue:
         masks = [
             self._compare(expr, bound, direction)
             for expr, interval in region.scattered
             for bound, direction in ((interval.lo, "GE"), (interval.hi, "LE"))
         ]
-        box = self._box_region(Region(region.clips))
+        box = self._box_region(LaneRegion(region.clips))
         if box.dims or not masks:
             masks.append(self.builder.insert(vec.MaskOp(box, self.space.shape)).result)
         mask = masks[0]
@@ -344,7 +347,7 @@ class BoxBuilder:
         constant = self.builder.insert(arith.ConstantOp(IntegerAttr(value, element)))
         return self.builder.insert(vec.SplatOp(constant.result, self.space.shape)).result
 
-    def _box_region(self, region: Region) -> vec.BoxRegion:
+    def _box_region(self, region: LaneRegion) -> vec.BoxRegion:
         shape, region = self.space.shape, region.without(self.guard)
         dims = [c.lane for c in region.clips]
         lower = [self._extent(c.lower or (Const(0),), "max", shape[c.lane]) for c in region.clips]

@@ -25,17 +25,17 @@ from xdsl.rewriter import InsertPoint
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.dialects import vec, xla
-from hlo2tx8.dialects.xla_dot import Window
+from hlo2tx8.dialects.xla_dot import WindowLine
 from hlo2tx8.indexing import Const, Dim, Expr, Sym, Variable
 from hlo2tx8.lower.element_format import format_of
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
-from hlo2tx8.lower.vectorize.lane_access import Constraint, LaneClip, LaneSpace, Region
+from hlo2tx8.lower.vectorize.lane_access import Constraint, LaneClip, LaneRegion, LaneSpace
 
 if TYPE_CHECKING:
     from hlo2tx8.lower.vectorize.vectorize_box import BoxBuilder
 
 
-def vectorize_dot(box: "BoxBuilder", op: xla.DotOp, region: Region) -> None:
+def vectorize_dot(box: "BoxBuilder", op: xla.DotOp, region: LaneRegion) -> None:
     """Emits `op`, met under `region`, through the builder of its box."""
     if not region.is_whole:
         raise EngineOrderError("E3007", "a contraction serves a part of the lanes only")
@@ -54,7 +54,7 @@ def vectorize_dot(box: "BoxBuilder", op: xla.DotOp, region: Region) -> None:
         orders = rows.order(shared, depth, width), columns.order(shared, depth, width)
     row, column = rows.emit(orders[0], depth, windows), columns.emit(orders[1], depth, ())
     is_per_channel, is_backward = op.is_per_channel is not None, op.is_backward is not None
-    new = vec.DotOp(
+    new = vec.VecDotOp(
         init, depth, *orders, row, column, windows, is_per_channel=is_per_channel, is_backward=is_backward, parts=op.num_parts
     )
     new.attributes.update(op.attributes)
@@ -142,7 +142,7 @@ class _Side:
             if isinstance(self.box.values.get(operand, operand).type, VectorType):
                 raise EngineOrderError("E3007", f"{op.name} inside of a contraction reads a vector from outside of it")
 
-    def check_windows(self, windows: Sequence[Window]) -> None:
+    def check_windows(self, windows: Sequence[WindowLine]) -> None:
         """What is read goes along the lines of the windows; where a line has one row only, its elements are its places."""
         for expr in self.indices:
             access = self.space.access(expr)
@@ -172,7 +172,7 @@ class _Side:
         access = self.space.access(self.loads[0]) if self.loads else None
         return access.strides[lane] if access is not None else 0
 
-    def emit(self, order: Sequence[int], depth: Sequence[int], windows: Sequence[Window]) -> Block:
+    def emit(self, order: Sequence[int], depth: Sequence[int], windows: Sequence[WindowLine]) -> Block:
         """The block of the side on vectors with these lane dimensions."""
         box, block = self.box, Block()
         of_lane = {w.lane: w for w in windows}
@@ -200,24 +200,24 @@ class _Side:
         for size, element in list(zip(depth, elements, strict=True))[len(taps) :]:
             position = position * size + element
         box.indices[last] = position
-        box.guard = Region(tuple(self._clip(clip, order, depth, of_lane) for clip in box.guard.clips if clip.lane in order))
+        box.guard = LaneRegion(tuple(self._clip(clip, order, depth, of_lane) for clip in box.guard.clips if clip.lane in order))
         box.space, box.builder = LaneSpace(box.space.fixed, tuple(lanes)), Builder(InsertPoint.at_end(block))
         for table in (box.loads, box.bounds, box.splats):
             table.clear()
-        (element,) = (box.vector(value) for value in box.block(self.block, Region()))
+        (element,) = (box.vector(value) for value in box.block(self.block, LaneRegion()))
         box.builder.insert(xla.YieldOp([element]))
         box.builder, box.space, box.guard, box.indices, box.conditions = outer
         box.loads, box.bounds, box.splats = known
         box.on_lines = frozenset()
         return block
 
-    def _variable(self, lane: int, depth: Sequence[int], window: Window | None) -> Variable:
+    def _variable(self, lane: int, depth: Sequence[int], window: WindowLine | None) -> Variable:
         if lane < 0:
             return Variable(0, depth[-1 - lane] - 1, "depth")
         own = self.box.space.lanes[lane]
         return own if window is None else Variable(0, window.extent(own.hi + 1, depth[window.depth]) - 1, own.name)
 
-    def _clip(self, clip: LaneClip, order: Sequence[int], depth: Sequence[int], windows: Mapping[int, Window]) -> LaneClip:
+    def _clip(self, clip: LaneClip, order: Sequence[int], depth: Sequence[int], windows: Mapping[int, WindowLine]) -> LaneClip:
         """The valid lanes of the box as those of the side; of a line, those under the windows of valid rows."""
         upper = clip.upper
         if clip.lane in windows:

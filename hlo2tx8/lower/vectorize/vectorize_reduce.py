@@ -19,13 +19,13 @@ from xdsl.rewriter import InsertPoint
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.indexing import Dim, Expr, Sym, Variable
 from hlo2tx8.lower.element_format import vector_type
-from hlo2tx8.lower.vectorize.lane_access import Constraint, LaneSpace, Region
+from hlo2tx8.lower.vectorize.lane_access import Constraint, LaneRegion, LaneSpace
 
 if TYPE_CHECKING:
     from hlo2tx8.lower.vectorize.vectorize_box import BoxBuilder
 
 
-def vectorize_reduce(box: "BoxBuilder", op: xla.ReduceOp, region: Region) -> None:
+def vectorize_reduce(box: "BoxBuilder", op: xla.ReduceOp, region: LaneRegion) -> None:
     """Emits `op`, met under `region`, through the builder of its box."""
     is_outer = op.is_outer is not None
     init = [box.vector(value) for value in op.init]
@@ -45,7 +45,7 @@ def vectorize_reduce(box: "BoxBuilder", op: xla.ReduceOp, region: Region) -> Non
     box.builder.insert(xla.YieldOp(elements))
     box.builder, box.space, box.guard, box.indices, box.conditions = outer
     box.loads, box.bounds, box.splats = known
-    new = vec.ReduceOp(op.num_lanes, init, block, _combiner(box, op), is_outer=is_outer)
+    new = vec.VecReduceOp(op.num_lanes, init, block, _combiner(box, op), is_outer=is_outer)
     box.builder.insert(new)
     box.values.update(zip(op.res, new.res, strict=True))
 
@@ -53,7 +53,7 @@ def vectorize_reduce(box: "BoxBuilder", op: xla.ReduceOp, region: Region) -> Non
 def vectorize_reduce_lanes(box: "BoxBuilder", op: xla.ReduceLanesOp) -> None:
     """The lanes of the step are those of the box."""
     elements, init = ([box.vector(value) for value in values] for values in (op.elements, op.init))
-    new = box.builder.insert(vec.ReduceLanesOp(op.lanes, elements, init, _combiner(box, op)))
+    new = box.builder.insert(vec.VecReduceLanesOp(op.lanes, elements, init, _combiner(box, op)))
     new.attributes.update(op.attributes)
     box.values.update(zip(op.res, new.res, strict=True))
 

@@ -14,8 +14,8 @@ from hlo2tx8.options import Level
 from hlo2tx8.tools.flags import add_compiler_flags, add_switch, options_of
 
 if TYPE_CHECKING:
-    from hlo2tx8.runtime.levels import Run
-    from hlo2tx8.tools.bisect.part import Part
+    from hlo2tx8.runtime.levels import LevelRun
+    from hlo2tx8.tools.bisect.part import ModulePart
 
 
 def add_parser(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +35,7 @@ def bisect(args: Any) -> int:
     from hlo2tx8.hlo.signature import signature_of
     from hlo2tx8.runtime.levels import RUNS
     from hlo2tx8.tools.bisect.levels import first_wrong, first_wrong_pass
-    from hlo2tx8.tools.bisect.part import Part
+    from hlo2tx8.tools.bisect.part import ModulePart
     from hlo2tx8.tools.bisect.reduce import reduce
     from hlo2tx8.tools.run import inputs_of
 
@@ -54,10 +54,10 @@ def bisect(args: Any) -> int:
     print(f"first wrong: {wrong.run.name}, {first_wrong_pass(module, arrays, options, wrong)}")
     print(f"             {wrong.kind}: {wrong.message}", flush=True)
 
-    def still_fails(part: Part) -> bool:
+    def still_fails(part: ModulePart) -> bool:
         return wrong.is_like(first_wrong(part.module(), part.arrays, options, (wrong.run,)))
 
-    whole = Part.of(module, arrays)
+    whole = ModulePart.of(module, arrays)
     smallest = reduce(whole, still_fails)
     print(f"smallest:    {len(smallest.instructions)} of {len(whole.instructions)} instructions")
     again = first_wrong(smallest.module(), smallest.arrays, options)
@@ -71,7 +71,7 @@ def bisect(args: Any) -> int:
     return 1
 
 
-def _write(part: "Part", path: Path, comment: str) -> Path:
+def _write(part: "ModulePart", path: Path, comment: str) -> Path:
     """The part as HLO text, or as StableHLO where jaxlib has no HLO for it; and its inputs."""
     from hlo2tx8.frontend import to_hlo_text, to_mlir_text
     from hlo2tx8.runtime.tensors import write_tensors
@@ -88,12 +88,12 @@ def _write(part: "Part", path: Path, comment: str) -> Path:
     return path
 
 
-def _file_fails(path: Path, part: "Part", still_fails: Callable[["Part"], bool]) -> bool:
+def _file_fails(path: Path, part: "ModulePart", still_fails: Callable[["ModulePart"], bool]) -> bool:
     from hlo2tx8.compiler.driver import load_source
-    from hlo2tx8.tools.bisect.part import Part
+    from hlo2tx8.tools.bisect.part import ModulePart
 
-    return still_fails(Part.of(load_source(path), part.arrays))
+    return still_fails(ModulePart.of(load_source(path), part.arrays))
 
 
-def _flags(run: "Run") -> str:
+def _flags(run: "LevelRun") -> str:
     return f"--mode={run.mode}" if run.level is Level.PROGRAM else f"--level={run.level.name.lower()}"

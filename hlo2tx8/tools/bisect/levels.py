@@ -13,7 +13,7 @@ from hlo2tx8.compiler.pipeline import PIPELINE
 from hlo2tx8.errors import Hlo2tx8Error
 from hlo2tx8.hlo import evaluate
 from hlo2tx8.options import Level, Options
-from hlo2tx8.runtime.levels import RUNS, Run, each_run, run_lowered
+from hlo2tx8.runtime.levels import RUNS, LevelRun, each_run, run_lowered
 from hlo2tx8.tools.compare import Bounds, compare
 from hlo2tx8.tools.platforms import bounds_of
 
@@ -26,7 +26,7 @@ class Wrong:
     smaller.
     """
 
-    run: Run
+    run: LevelRun
     kind: str
     message: str
 
@@ -35,7 +35,7 @@ class Wrong:
         return other is not None and (self.run, self.kind) == (other.run, other.kind)
 
 
-def first_wrong(module: ModuleOp, arrays: Sequence[Array], options: Options, runs: Sequence[Run] = RUNS) -> Wrong | None:
+def first_wrong(module: ModuleOp, arrays: Sequence[Array], options: Options, runs: Sequence[LevelRun] = RUNS) -> Wrong | None:
     """The first of the runs whose results differ from the reference, None if none does; Hlo2tx8Error if the reference itself
     fails.
     """

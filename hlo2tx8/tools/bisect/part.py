@@ -22,7 +22,7 @@ CONSTANT = "stablehlo.constant"
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class ModulePart:
     """A block of instructions with one array per argument, and the functions that it may call; immutable.
 
     `fusion` is the kind of the fusion whose body it is, "" if it is the body of @main.
@@ -35,11 +35,11 @@ class Part:
     fusion: str = ""
 
     @staticmethod
-    def of(module: ModuleOp, arrays: Sequence[Array]) -> "Part":
+    def of(module: ModuleOp, arrays: Sequence[Array]) -> "ModulePart":
         """The whole module."""
         main = find_main(module)
         functions = tuple(op for op in module.body.block.ops if isinstance(op, FuncOp) and op is not main)
-        return Part(main.body.block, tuple(arrays), functions, module_name(module))
+        return ModulePart(main.body.block, tuple(arrays), functions, module_name(module))
 
     @property
     def outputs(self) -> tuple[SSAValue, ...]:
@@ -66,7 +66,7 @@ class Part:
     def _tensors(self) -> list[SSAValue]:
         return [v for v in (*self.block.args, *(r for op in self.block.ops for r in op.results)) if is_tensor(v.type)]
 
-    def cut(self, outputs: Sequence[SSAValue], at: Collection[SSAValue], values: Mapping[SSAValue, Array]) -> "Part":
+    def cut(self, outputs: Sequence[SSAValue], at: Collection[SSAValue], values: Mapping[SSAValue, Array]) -> "ModulePart":
         """The part that computes `outputs` from the values `at`, which become arguments, and from the arguments."""
         needed: set[Operation] = set()
         read: set[SSAValue] = set()
@@ -89,13 +89,13 @@ class Part:
                 block.add_op(copy)
         results = [renamed[v] for v in outputs]
         block.add_op(stablehlo.ReturnOp(results) if self.fusion else func.ReturnOp(*results))
-        return Part(block, tuple(values[v] for v in given), self.functions, self.name, self.fusion)
+        return ModulePart(block, tuple(values[v] for v in given), self.functions, self.name, self.fusion)
 
-    def unfused(self) -> "Part":
+    def unfused(self) -> "ModulePart":
         """The same instructions directly in @main instead of in a fusion."""
         if not self.fusion:
             return self
-        return Part(self.block, self.arrays, self.functions, self.name).cut(self.outputs, (), self.given)
+        return ModulePart(self.block, self.arrays, self.functions, self.name).cut(self.outputs, (), self.given)
 
     def module(self) -> ModuleOp:
         """The part as a module."""
@@ -109,7 +109,7 @@ class Part:
         main = FuncOp("main", ([a.type for a in block.args], types), Region(block))
         return ModuleOp([main, *(f.clone() for f in self.functions)], sym_name=StringAttr(self.name))
 
-    def body(self, fusion: FusionOp, values: Mapping[SSAValue, Array]) -> "Part":
+    def body(self, fusion: FusionOp, values: Mapping[SSAValue, Array]) -> "ModulePart":
         """The instructions of a fusion of this part, as a part."""
         arrays = tuple(values[v] for v in fusion.operands)
-        return Part(fusion.body.block, arrays, self.functions, self.name, fusion.kind.data)
+        return ModulePart(fusion.body.block, arrays, self.functions, self.name, fusion.kind.data)

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator
 from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.dialects.layout import is_tensor
 from hlo2tx8.hlo.regions import captured
-from hlo2tx8.tools.bisect.part import CONSTANT, Part
+from hlo2tx8.tools.bisect.part import CONSTANT, ModulePart
 from hlo2tx8.tools.bisect.shrink import smaller_sizes
 
 MOST_TRIES = 600
 
 
-def reduce(part: Part, still_fails: Callable[[Part], bool]) -> Part:
+def reduce(part: ModulePart, still_fails: Callable[[ModulePart], bool]) -> ModulePart:
     """The smallest part found that still fails, after at most MOST_TRIES tries."""
     tries = iter(range(MOST_TRIES))
     while True:
@@ -25,7 +25,7 @@ def reduce(part: Part, still_fails: Callable[[Part], bool]) -> Part:
             return part
 
 
-def _size(part: Part) -> tuple[int, ...]:
+def _size(part: ModulePart) -> tuple[int, ...]:
     """Instructions also of fusions, outputs, arguments; what is in no fusion counts as smaller."""
     inner = sum(len(op.body.block.ops) for op in part.instructions if isinstance(op, FusionOp))
     fused = 1 if part.fusion else sum(isinstance(op, FusionOp) for op in part.instructions)
@@ -33,7 +33,7 @@ def _size(part: Part) -> tuple[int, ...]:
     return (len(part.instructions) + inner, fused, len(part.outputs), len(part.arrays), elements)
 
 
-def _smaller(part: Part) -> Iterator[Part]:
+def _smaller(part: ModulePart) -> Iterator[ModulePart]:
     """Parts of it: its instructions alone, one output, everything behind or before a value, a fusion's inside, smaller arrays."""
     values = part.values()
     instructions = part.instructions

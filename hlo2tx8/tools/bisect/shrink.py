@@ -12,13 +12,13 @@ import numpy as np
 
 from hlo2tx8.dialects.layout import as_tensor, is_tensor
 from hlo2tx8.errors import CompileError
-from hlo2tx8.tools.bisect.part import Part
+from hlo2tx8.tools.bisect.part import ModulePart
 
 _SHAPE = re.compile(r"(?<=tensor<)(?:\d+x)+")
 _ATTRIBUTE = re.compile(r"(?<=array<i64: )[-\d, ]+")
 
 
-def smaller_sizes(part: Part) -> Iterator[Part]:
+def smaller_sizes(part: ModulePart) -> Iterator[ModulePart]:
     """Parts in which one size is halved or reduced by one, the largest size first."""
     from hlo2tx8.compiler.driver import load_source
     from hlo2tx8.frontend import to_mlir_text
@@ -34,7 +34,7 @@ def smaller_sizes(part: Part) -> Iterator[Part]:
                 continue
             cuts = (tuple(slice(smaller if n == size else n) for n in array.shape) for array in part.arrays)
             arrays = [np.ascontiguousarray(array[cut]) for array, cut in zip(part.arrays, cuts, strict=True)]
-            yield Part.of(module, arrays)
+            yield ModulePart.of(module, arrays)
 
 
 def _with_size(text: str, size: int, smaller: int) -> str:

@@ -25,7 +25,7 @@ from hlo2tx8.device.isa.kc_control import (
 from hlo2tx8.device.isa.lsu import Rdma, TdmaMemset, Wdma
 from hlo2tx8.device.program import Program, Slot, SlotKind
 from hlo2tx8.link.assemble import assemble, code_of
-from hlo2tx8.link.barriers import Nest, Piece, Work
+from hlo2tx8.link.barriers import LaunchWork, Nest, Piece
 from hlo2tx8.link.footprint import footprint_of
 from hlo2tx8.link.specialize import specialize
 
@@ -56,9 +56,9 @@ def shared(kind: type, slot: int, size: int, share: int, distance: int) -> list[
     ]
 
 
-def work(*records: Record) -> Work:
+def work(*records: Record) -> LaunchWork:
     code = code_of(records, (), (), TILES)
-    return Work(code, code.footprint, name="launch")
+    return LaunchWork(code, code.footprint, name="launch")
 
 
 def reached(records: list[Record]) -> dict[tuple[int, bool], list[tuple[int, int]]]:

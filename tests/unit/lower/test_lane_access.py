@@ -5,30 +5,30 @@ from itertools import product
 import pytest
 
 from hlo2tx8.indexing import Const, Dim, Interval, Sym, Variable, simplify_expr
-from hlo2tx8.lower.vectorize.lane_access import LaneClip, LaneSpace, Region
+from hlo2tx8.lower.vectorize.lane_access import LaneClip, LaneRegion, LaneSpace
 
 
 def test_bounds_a_guard_has_are_dropped():
     rest = Const(100) - Dim(0)
-    guard = Region((LaneClip(1, upper=(rest,)),))
-    region = Region((LaneClip(0, lower=(Const(3),)), LaneClip(1, lower=(Const(1),), upper=(rest, Const(7)))))
-    assert region.without(guard) == Region((LaneClip(0, lower=(Const(3),)), LaneClip(1, lower=(Const(1),), upper=(Const(7),))))
+    guard = LaneRegion((LaneClip(1, upper=(rest,)),))
+    region = LaneRegion((LaneClip(0, lower=(Const(3),)), LaneClip(1, lower=(Const(1),), upper=(rest, Const(7)))))
+    assert region.without(guard) == LaneRegion((LaneClip(0, lower=(Const(3),)), LaneClip(1, lower=(Const(1),), upper=(Const(7),))))
     assert guard.without(guard).is_whole
 
 
 def test_other_bounds_of_the_same_lane_stay():
-    region = Region((LaneClip(0, upper=(Const(5),)),))
-    assert region.without(Region((LaneClip(0, upper=(Const(6),)),))) == region
-    assert region.without(Region((LaneClip(1, upper=(Const(5),)),))) == region
+    region = LaneRegion((LaneClip(0, upper=(Const(5),)),))
+    assert region.without(LaneRegion((LaneClip(0, upper=(Const(6),)),))) == region
+    assert region.without(LaneRegion((LaneClip(1, upper=(Const(5),)),))) == region
 
 
 def test_whole_turns_of_inner_lanes_are_one_lane():
     """8 * l0 + l1 <= 31 and >= 16 say what l0 may be; <= 30 does not."""
     space = LaneSpace((), (Variable(0, 5, "a"), Variable(0, 7, "b")))
     place = Sym(0) * 8 + Sym(1)
-    assert space.region(((place, Interval(0, 31)),)) == Region((LaneClip(0, upper=(Const(4),)),))
-    assert space.region(((place, Interval(16, 31)),)) == Region((LaneClip(0, lower=(Const(2),), upper=(Const(4),)),))
-    assert space.region(((place - 32, Interval(0, 15)),)) == Region((LaneClip(0, lower=(Const(4),)),))
+    assert space.region(((place, Interval(0, 31)),)) == LaneRegion((LaneClip(0, upper=(Const(4),)),))
+    assert space.region(((place, Interval(16, 31)),)) == LaneRegion((LaneClip(0, lower=(Const(2),), upper=(Const(4),)),))
+    assert space.region(((place - 32, Interval(0, 15)),)) == LaneRegion((LaneClip(0, lower=(Const(4),)),))
     assert not space.region(((place, Interval(0, 30)),)).is_box
     assert not space.region(((place, Interval(3, 31)),)).is_box
 
