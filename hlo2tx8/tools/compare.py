@@ -94,7 +94,7 @@ def excess(actual: Array, expected: Array, bounds: Bounds) -> Array:
     wide = np.complex128 if actual.dtype.kind == "c" else np.float64
     a, e = np.asarray(actual.astype(wide)), np.asarray(expected.astype(wide))
     with np.errstate(all="ignore"):
-        error = np.where(a == e, 0.0, np.abs(a - e))
+        error = np.where(a == e, 0.0, np.abs(_difference(a, e)))
         limit = _limit(np.abs(e), error, bounds)
         over = np.where(error <= limit, 0.0, np.where(np.isfinite(error), error, np.inf))
     both_nan, one_nan = np.isnan(a) & np.isnan(e), np.isnan(a) ^ np.isnan(e)
@@ -102,6 +102,15 @@ def excess(actual: Array, expected: Array, bounds: Bounds) -> Array:
     if not bounds.relative and not bounds.is_named and wide is np.float64:
         over = np.where((np.signbit(a) != np.signbit(e)) & ~both_nan, np.inf, over)
     return np.asarray(over)
+
+
+def _difference(a: Array, e: Array) -> Array:
+    """a - e; 0 in the parts of complex numbers that are equal, so that the infinity of one part does not hide the other."""
+    if a.dtype.kind != "c":
+        return np.asarray(a - e)
+    found = np.empty(a.shape, np.complex128)
+    found.real, found.imag = (np.where(part(a) == part(e), 0.0, part(a) - part(e)) for part in (np.real, np.imag))
+    return found
 
 
 def _limit(size: Array, error: Array, bounds: Bounds) -> Array:

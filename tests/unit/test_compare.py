@@ -61,3 +61,12 @@ def test_scalars_and_empty_arrays():
     assert not compare([np.zeros((0, 3))], [np.zeros((0, 3))], EXACT)
     (wrong,) = compare([np.float32(1).reshape(())], [np.float32(2).reshape(())], EXACT)
     assert wrong.index == ()
+
+
+def test_an_infinite_part_of_a_complex_number_does_not_hide_the_other():
+    e = np.array([1 + 1j, complex(2, np.inf)], np.complex64)
+    near = np.array([1 + 1j, complex(2 + 2e-7, np.inf)], np.complex64)
+    assert not compare([near], [e], Bounds(relative=1e-6))
+    assert compare([near], [e], Bounds(relative=1e-8))
+    for bad in (complex(2, -np.inf), complex(3, np.inf), complex(np.inf, np.inf), complex(2, np.nan)):
+        assert compare([np.array([1 + 1j, bad], np.complex64)], [e], Bounds(relative=1e-6))
