@@ -32,7 +32,15 @@ from hlo2tx8.partitioner.iteration_space import IterationSpace, TensorAccess, it
 from hlo2tx8.partitioner.reduction_paths import loop_counters
 from hlo2tx8.partitioner.windows import Line, backward_lines_of, bounded_with, lines_of
 from hlo2tx8.schedule.accesses import AccessAnalysis
-from hlo2tx8.schedule.contraction_split import Blocking, ContractionStep, ContractionWork, Part, blockings, parts_of, split_part
+from hlo2tx8.schedule.contraction_split import (
+    Blocking,
+    ContractionPart,
+    ContractionStep,
+    ContractionWork,
+    blockings,
+    parts_of,
+    split_part,
+)
 from hlo2tx8.schedule.costs import vector_times
 from hlo2tx8.schedule.plan import Candidate, Estimate
 from hlo2tx8.schedule.rates import Rates
@@ -78,7 +86,7 @@ class _PartOfLoop:
 
     function: SubgraphFunction
     loop: _Loop
-    part: Part
+    part: ContractionPart
     work: ContractionWork
     blockings: Sequence[Blocking]
 

@@ -7,7 +7,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.dialects.stablehlo import ReturnOp
-from hlo2tx8.fusion.candidate import Candidate, is_kept
+from hlo2tx8.fusion.candidate import FusionCandidate, is_kept
 from hlo2tx8.fusion.recognize import recognized
 from hlo2tx8.hlo.regions import CONTROL, UPDATE, captured, terminator_of
 from hlo2tx8.partitioner.instruction import CONSTANTS, is_read_as_a_whole, is_splat_constant, shape_of
@@ -16,7 +16,7 @@ SMALL_ELEMENTS = 4096
 """Constants up to this size lie in the program's constants; larger ones are cheaper to compute."""
 
 
-def build_fusions(block: Block, candidates: Sequence[Candidate], taken: dict[str, int]) -> None:
+def build_fusions(block: Block, candidates: Sequence[FusionCandidate], taken: dict[str, int]) -> None:
     """Move or copy the instructions of each candidate into an `hlo.fusion` where its root stood, and drop instructions that nobody
     reads.
 
@@ -70,7 +70,7 @@ def _put_in_order(block: Block) -> None:
     block.add_ops(placed)
 
 
-def _build(candidate: Candidate, members: Sequence[Operation], name: str) -> Operation:
+def _build(candidate: FusionCandidate, members: Sequence[Operation], name: str) -> Operation:
     """The fusion of a candidate: copies of its instructions, parameters for everything else they read.
 
     A tensor that must be in memory is a parameter even if a copy of its instruction is inside for others.

@@ -62,7 +62,7 @@ class Rows:
 
 
 @dataclass(eq=False)
-class Candidate:
+class FusionCandidate:
     """Instructions that will be one fusion, or one op that stays as it is; `root` is the last of them, and the fusion will stand in
     its place.
 
@@ -77,11 +77,11 @@ class Candidate:
     members: dict[Operation, None] = field(default_factory=dict[Operation, None])
     accesses: list[TensorAccess] = field(default_factory=list[TensorAccess])
     outputs: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
-    readers: dict["Candidate", None] = field(default_factory=dict["Candidate", None])
+    readers: dict["FusionCandidate", None] = field(default_factory=dict["FusionCandidate", None])
     rows: Rows | None = None
-    whole: "Candidate | None" = None
+    whole: "FusionCandidate | None" = None
 
-    def find(self) -> "Candidate":
+    def find(self) -> "FusionCandidate":
         """The candidate that this one was merged into at last, itself if it was not."""
         found = self
         while found.whole is not None:
@@ -93,10 +93,10 @@ class Candidate:
         mine, other = tensor_type(self.root.results[0]), tensor_type(value)
         return mine.get_shape() == other.get_shape() and mine.encoding == other.encoding
 
-    def reaches(self, goal: "Candidate") -> bool:
+    def reaches(self, goal: "FusionCandidate") -> bool:
         """True if `goal` reads this candidate's results, directly or through others, or if too many would have to be looked at."""
         stack = [reader.find() for reader in self.readers]
-        seen: dict[Candidate, None] = {self: None}
+        seen: dict[FusionCandidate, None] = {self: None}
         while stack:
             found = stack.pop()
             if found is goal or len(seen) > MAX_LOOKED_AT:
@@ -107,7 +107,7 @@ class Candidate:
             stack += [reader.find() for reader in found.readers]
         return False
 
-    def absorb(self, other: "Candidate") -> None:
+    def absorb(self, other: "FusionCandidate") -> None:
         """Merge another candidate with the same index into this one."""
         other.whole = self
         if other.last > self.last:
@@ -119,7 +119,7 @@ class Candidate:
         self.readers.update(other.readers)
         self.rows = self.rows or other.rows
 
-    def add_output(self, op: Operation, position: int, readers: Iterable["Candidate"]) -> None:
+    def add_output(self, op: Operation, position: int, readers: Iterable["FusionCandidate"]) -> None:
         """Note that others read the results of a member too."""
         self.outputs.update(dict.fromkeys(op.results))
         self.readers.update(dict.fromkeys(readers))
@@ -132,13 +132,13 @@ class CandidateUse:
     `is_outside` if the reader needs the whole tensor in memory.
     """
 
-    node: Candidate
+    node: FusionCandidate
     is_outside: bool = False
     map: IndexingMap | None = None
     scope: Scope | None = None
 
     @property
-    def candidate(self) -> Candidate:
+    def candidate(self) -> FusionCandidate:
         return self.node.find()
 
     def same_place(self, other: "CandidateUse") -> bool:

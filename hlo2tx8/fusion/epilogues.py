@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
 from xdsl.ir import Operation, SSAValue
 
-from hlo2tx8.fusion.candidate import Candidate, CandidateUse
+from hlo2tx8.fusion.candidate import CandidateUse, FusionCandidate
 from hlo2tx8.hlo import Kind
 from hlo2tx8.partitioner.contraction import is_contraction, why_not_on_engine
 from hlo2tx8.partitioner.instruction import CONSTANTS, is_free, kind_of, shape_of, tensor_type
@@ -44,7 +44,7 @@ def why_no_epilogue(op: Operation, found: Sequence[CandidateUse], costs: Costs) 
     return ""
 
 
-def _is_made_in_place(op: Operation, candidate: Candidate) -> bool:
+def _is_made_in_place(op: Operation, candidate: FusionCandidate) -> bool:
     """Can the vector engine make an instruction's result on the block of a step?"""
     if op.name in CONSTANTS or is_free(op):
         return True

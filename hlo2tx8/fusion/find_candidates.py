@@ -14,8 +14,8 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from hlo2tx8.fusion.candidate import (
     MAX_INSTRUCTIONS,
-    Candidate,
     CandidateUse,
+    FusionCandidate,
     Rows,
     has_division,
     is_kept,
@@ -47,7 +47,7 @@ from hlo2tx8.partitioner.reduction_paths import is_reduction, loop_operand_map, 
 from hlo2tx8.schedule.costs import Costs, size_bytes
 
 
-def find_candidates(block: Block, costs: Costs) -> tuple[list[Candidate], tuple[str, ...]]:
+def find_candidates(block: Block, costs: Costs) -> tuple[list[FusionCandidate], tuple[str, ...]]:
     """The candidates in program order of their roots, and one line of explanation per decision."""
     walk = _CandidateWalk(costs, {op: number for number, op in enumerate(block.ops)})
     for op in reversed(tuple(block.ops)):
@@ -61,7 +61,7 @@ class _CandidateWalk:
     costs: Costs
     position: dict[Operation, int]
     uses: dict[Operation, list[CandidateUse]] = field(default_factory=dict[Operation, list[CandidateUse]])
-    candidates: list[Candidate] = field(default_factory=list[Candidate])
+    candidates: list[FusionCandidate] = field(default_factory=list[FusionCandidate])
     explain: list[str] = field(default_factory=list[str])
     last_asked: tuple[Operation, CandidateUse, Rows | None] | None = None
     last_maps: list[IndexingMap | None] = field(default_factory=list["IndexingMap | None"])
@@ -124,7 +124,7 @@ class _CandidateWalk:
 
     def _places(self, op: Operation, found: list[CandidateUse]) -> tuple[list[CandidateUse], list[CandidateUse]]:
         """A use per candidate that the instruction can join, the earliest candidate first; and the uses of all others."""
-        of_candidate: dict[Candidate, list[CandidateUse]] = {}
+        of_candidate: dict[FusionCandidate, list[CandidateUse]] = {}
         for use in found:
             of_candidate.setdefault(use.candidate, []).append(use)
         places: list[CandidateUse] = []
@@ -204,14 +204,14 @@ class _CandidateWalk:
     def _keep(self, op: Operation, found: list[CandidateUse]) -> None:
         """What stays as it is reads tensors in memory."""
         here = self.position[op]
-        node = Candidate(op, is_loop=False, first=here, last=here)
+        node = FusionCandidate(op, is_loop=False, first=here, last=here)
         node.readers.update({use.candidate: None for use in found})
         for operand in (*op.operands, *captured(op)):
             self._record(operand, CandidateUse(node, is_outside=True))
 
     def _start(self, op: Operation, found: list[CandidateUse], why: str, *, is_loop: bool) -> None:
         here = self.position[op]
-        candidate = Candidate(op, is_loop, here, here, {op: None}, outputs=dict.fromkeys(op.results))
+        candidate = FusionCandidate(op, is_loop, here, here, {op: None}, outputs=dict.fromkeys(op.results))
         candidate.readers.update({use.candidate: None for use in found})
         self.candidates.append(candidate)
         self.explain.append(f"{name_of(op)} starts a fusion: {why}")

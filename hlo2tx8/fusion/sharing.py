@@ -9,7 +9,7 @@ from math import prod
 
 from xdsl.ir import Operation
 
-from hlo2tx8.fusion.candidate import MAX_INSTRUCTIONS, MAX_OUTPUTS, Candidate, CandidateUse, Rows, name_of, reads_once
+from hlo2tx8.fusion.candidate import MAX_INSTRUCTIONS, MAX_OUTPUTS, CandidateUse, FusionCandidate, Rows, name_of, reads_once
 from hlo2tx8.fusion.row_candidates import kept_dims, rows_of
 from hlo2tx8.indexing import Dim
 from hlo2tx8.partitioner.instruction import is_elementwise, shape_of
@@ -19,7 +19,7 @@ CLEARLY = 0.75
 """Copies must cost less than this share of the other way: what they read gets more readers, too."""
 
 
-def merge(target: Candidate, other: Candidate, op: Operation, costs: Costs) -> str:
+def merge(target: FusionCandidate, other: FusionCandidate, op: Operation, costs: Costs) -> str:
     """Merge two readers of `op` that read it at the same index into one candidate if possible; returns a line that says what was
     decided.
     """

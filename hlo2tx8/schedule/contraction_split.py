@@ -76,7 +76,7 @@ class Blocking:
 
 
 @dataclass(frozen=True)
-class Part:
+class ContractionPart:
     """A part of the iteration space: all of it but along the last column dimension, of which it has `size` from `start` on, in
     blocks of `inner`."""
 
@@ -88,13 +88,13 @@ class Part:
     inner: int
 
 
-def parts_of(space: IterationSpace, roles: Sequence[Role], *, may_cut: bool) -> list[Part]:
+def parts_of(space: IterationSpace, roles: Sequence[Role], *, may_cut: bool) -> list[ContractionPart]:
     """The space as one part, or as one of whole blocks of columns and one of what is left."""
     shape: tuple[int, ...] = space.shape or (1,)
     of_dims: tuple[Role, ...] = tuple(roles) or ("batch",)
     columns = [dim for dim, role in enumerate(of_dims) if role == "column"]
     if not columns:
-        return [Part(shape, of_dims, -1, 0, 1, 1)]
+        return [ContractionPart(shape, of_dims, -1, 0, 1, 1)]
     last = columns[-1]
     size = shape[last]
     whole = size // BLOCK * BLOCK
@@ -104,10 +104,10 @@ def parts_of(space: IterationSpace, roles: Sequence[Role], *, may_cut: bool) -> 
         cuts = [(0, size, size)]
     else:
         cuts = [(0, whole, BLOCK), (whole, size - whole, size - whole)]
-    return [Part(shape, of_dims, last, *cut) for cut in cuts]
+    return [ContractionPart(shape, of_dims, last, *cut) for cut in cuts]
 
 
-def blockings(part: Part, work: ContractionWork, rates: Rates, spm_bytes: int, most_elements: int) -> list[Blocking]:
+def blockings(part: ContractionPart, work: ContractionWork, rates: Rates, spm_bytes: int, most_elements: int) -> list[Blocking]:
     """How a part can be computed in `spm_bytes` of a tile, in steps of `most_elements` at most, 0 for any number; the best first.
 
     None if windows do not fit; else at least the one of the smallest steps.
@@ -126,7 +126,9 @@ def blockings(part: Part, work: ContractionWork, rates: Rates, spm_bytes: int, m
     return _best_first(part, found, work, rates)
 
 
-def split_part(part: Part, blocking: Blocking, to_output: Sequence[Expr], work: ContractionWork, rates: Rates) -> ContractionStep:
+def split_part(
+    part: ContractionPart, blocking: Blocking, to_output: Sequence[Expr], work: ContractionWork, rates: Rates
+) -> ContractionStep:
     """How a part is computed in such steps.
 
     Raises LevelError if the split is not provably a bijection onto the part.
@@ -142,7 +144,7 @@ def split_part(part: Part, blocking: Blocking, to_output: Sequence[Expr], work: 
     return ContractionStep(split, min(depth, work.depth), lane_of)
 
 
-def _best_first(part: Part, found: Sequence[Blocking], work: ContractionWork, rates: Rates) -> list[Blocking]:
+def _best_first(part: ContractionPart, found: Sequence[Blocking], work: ContractionWork, rates: Rates) -> list[Blocking]:
     """By their cycles; but of those about as good as the first, one that has work for the most tiles comes before it.
 
     With windows the cycles count alone: windows go over what a step has of the plane, and a row may be too little.
@@ -155,25 +157,25 @@ def _best_first(part: Part, found: Sequence[Blocking], work: ContractionWork, ra
     return [best, *(blocking for blocking in by_cycles if blocking is not best)]
 
 
-def _buffers(part: Part, box: Sequence[int], depth: int, work: ContractionWork) -> int:
+def _buffers(part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork) -> int:
     """Estimated bytes of a tile's buffers."""
     rows, columns = _sides(part, box)
     deep = 1 if work.is_per_channel or work.is_backward else depth
     return rows * columns * work.kept_bytes + sum(_loaded(part, box, work)) * deep * work.operand_bytes * work.operand_copies
 
 
-def _num_chunks(part: Part, box: Sequence[int]) -> int:
+def _num_chunks(part: ContractionPart, box: Sequence[int]) -> int:
     """Steps of all tiles."""
     shape, _ = _inner_shape(part)
     return prod(-(-size // step) for size, step in zip(shape, box, strict=True))
 
 
-def _planes(part: Part) -> list[int]:
+def _planes(part: ContractionPart) -> list[int]:
     """The two innermost dimensions of rows, or the one: the plane that windows go over."""
     return [dim for dim, role in enumerate(part.roles) if role == "row"][-2:]
 
 
-def _inner_shape(part: Part) -> tuple[tuple[int, ...], tuple[Role, ...]]:
+def _inner_shape(part: ContractionPart) -> tuple[tuple[int, ...], tuple[Role, ...]]:
     """The part's dimensions, the last column dimension as blocks and what is inside of one."""
     if part.column < 0:
         return (*part.shape, 1), (*part.roles, "column")
@@ -181,7 +183,7 @@ def _inner_shape(part: Part) -> tuple[tuple[int, ...], tuple[Role, ...]]:
     return shape, (*part.roles, "column")
 
 
-def _boxes(part: Part, lines: Sequence[Line], rates: Rates, most_elements: int) -> list[tuple[int, ...]]:
+def _boxes(part: ContractionPart, lines: Sequence[Line], rates: Rates, most_elements: int) -> list[tuple[int, ...]]:
     """Sizes of steps along the dimensions of `_inner_shape`, the smallest first."""
     shape, roles = _inner_shape(part)
     rows = _planes(part) if lines else [dim for dim, role in enumerate(roles) if role == "row"]
@@ -200,7 +202,7 @@ def _boxes(part: Part, lines: Sequence[Line], rates: Rates, most_elements: int) 
     return list(found)
 
 
-def _backward_boxes(part: Part, rates: Rates, most_elements: int) -> list[tuple[int, ...]]:
+def _backward_boxes(part: ContractionPart, rates: Rates, most_elements: int) -> list[tuple[int, ...]]:
     """The same for the gradient of weights: a whole kernel or a row of one, and channels of a block at most."""
     shape, roles = _inner_shape(part)
     first, second, channels = (dim for dim, role in enumerate(roles) if role == "row")
@@ -231,14 +233,14 @@ def _fill(box: list[int], shape: Sequence[int], dims: Sequence[int], wanted: int
         wanted //= chunk
 
 
-def _sides(part: Part, box: Sequence[int]) -> tuple[int, int]:
+def _sides(part: ContractionPart, box: Sequence[int]) -> tuple[int, int]:
     """Rows and columns of a step."""
     _, roles = _inner_shape(part)
     sides = [prod(size for size, own in zip(box, roles, strict=True) if own == role) for role in ("row", "column")]
     return sides[0], sides[1]
 
 
-def _loaded(part: Part, box: Sequence[int], work: ContractionWork) -> tuple[int, int]:
+def _loaded(part: ContractionPart, box: Sequence[int], work: ContractionWork) -> tuple[int, int]:
     """Elements of rows and of columns that are loaded for each product of an element of a window."""
     rows, columns = _sides(part, box)
     for line in work.lines:
@@ -247,7 +249,7 @@ def _loaded(part: Part, box: Sequence[int], work: ContractionWork) -> tuple[int,
     return (rows * _sides(part, box)[1], columns) if work.is_per_channel else (rows, columns)
 
 
-def _depth(part: Part, box: Sequence[int], work: ContractionWork, spm_bytes: int) -> int:
+def _depth(part: ContractionPart, box: Sequence[int], work: ContractionWork, spm_bytes: int) -> int:
     """Products that an instruction adds up, such that everything fits; 0 if it does not."""
     rows, columns = _sides(part, box)
     left = spm_bytes - rows * columns * work.kept_bytes
@@ -264,7 +266,7 @@ def _depth(part: Part, box: Sequence[int], work: ContractionWork, spm_bytes: int
     return next((n for n in range(most, most // 2, -unit) if work.depth % n == 0), most)
 
 
-def _cycles(part: Part, box: Sequence[int], depth: int, work: ContractionWork, rates: Rates) -> float:
+def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork, rates: Rates) -> float:
     """Estimated cycles: the busiest of DDR, a tile's transfers and its engine; then what nothing overlaps."""
     rows, columns = _sides(part, box)
     chunks = _num_chunks(part, box)
@@ -283,7 +285,7 @@ def _cycles(part: Part, box: Sequence[int], depth: int, work: ContractionWork, r
 
 
 def _split(
-    part: Part, box: Sequence[int], to_output: Sequence[Expr], tiles: int, num_steps: int, kept: Sequence[int]
+    part: ContractionPart, box: Sequence[int], to_output: Sequence[Expr], tiles: int, num_steps: int, kept: Sequence[int]
 ) -> tuple[WorkSplit, dict[int, int]]:
     """The work split in so many steps of a tile, and the lane of each dimension that has one; those `kept` have one anyway."""
     shape, roles = _inner_shape(part)

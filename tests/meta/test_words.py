@@ -1,4 +1,4 @@
-"""Words: each term of docs/glossary.md stands there once, and words it bans are nowhere."""
+"""Words: each term of docs/glossary.md stands there once, words it bans are nowhere, and a class name means one thing."""
 
 import ast
 import io
@@ -126,3 +126,15 @@ def test_banned_words_are_not_in_pages_and_c():
         if has_word(words_of(file.read_text()), word)
     ]
     assert not wrong, "banned by docs/glossary.md:\n" + "\n".join(wrong)
+
+
+def test_a_class_name_means_one_thing():
+    """Names that only rooms of the machine and its doors share are not looked at: none of them meets the other in a file."""
+    found: dict[str, list[str]] = {}
+    for file in sorted((ROOT / "hlo2tx8").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(str(file.relative_to(ROOT / "hlo2tx8")))
+    twice = {name: files for name, files in sorted(found.items()) if len(files) > 1}
+    shared = {name: files for name, files in twice.items() if {file.split("/")[0] for file in files} - {"device", "pjrt", "spmd"}}
+    assert not shared, f"class names with several meanings: {shared}"
