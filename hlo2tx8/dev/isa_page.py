@@ -113,7 +113,8 @@ def cycles_text(cls: type[Instruction], chip: Chip) -> str:
     """The cost as a formula, also a Python expression of operands, `bytes`, `share` and `rate`, held against the timing model."""
     c = chip.cycles
     fixed = {KcHalt: 0, KcEnd: 0, KcEndIf: 0, KcLoop: 0, KcIf: 1, KcExit: 1, KcWait: c.wait, KcBarrier: c.barrier}
-    times = f"{cls.COST} * " if cls.COST != 1 else ""
+    beat = chip.beats.of(cls.COST)
+    times = f"{beat} * " if beat != 1 else ""
     if cls in fixed:
         return "2 per turn" if cls is KcLoop else str(fixed[cls])
     if issubclass(cls, KcScalar) or cls is KcAffine:

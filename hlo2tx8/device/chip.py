@@ -10,6 +10,9 @@ from typing import Any, TypeVar, cast
 import yaml
 
 DEFAULT_PATH = Path(__file__).with_name("chip.yaml")
+ATTAINED_PATH = Path(__file__).with_name("chip_attained.yaml")
+"""The built-in chip with the DDR rates that the vendor's own test attains."""
+PERMILLE = 1000
 MOST_TILES = 64  # that the emulator's core has room for
 T = TypeVar("T")
 
@@ -45,6 +48,31 @@ class Cycles:
     wait: int
     barrier: int
     launch: int
+    program_bytes_per_cycle: int
+
+
+@dataclass(frozen=True)
+class Beats:
+    """Cycles per beat of vector instructions; an instruction's COST names one of these.
+
+    A beat is as many bytes as CT, or the kernel core's vector unit, takes in a cycle if the operation is simple.
+    """
+
+    simple: int
+    ct_low_precision: int
+    ct_function: int
+    kc_round: int
+    kc_count: int
+    kc_divide: int
+    kc_root: int
+    kc_function: int
+    kc_remainder: int
+    kc_angle: int
+    kc_power: int
+
+    def of(self, cost: str) -> int:
+        """Cycles per beat of instructions of that COST."""
+        return getattr(self, cost)
 
 
 @dataclass(frozen=True)
@@ -67,7 +95,11 @@ class Laws:
 
 @dataclass(frozen=True)
 class Chip:
-    """Sizes in bytes, rates per second, `laws` of instructions, `cycles` for the timing model."""
+    """Sizes in bytes, rates per second, `laws` of instructions, `cycles` and `beats` for the timing model.
+
+    Tiles share `ddr_bytes_per_second`, of which `ddr_read_permille` are attained by reading and `ddr_write_permille` by writing.
+    `link_bytes_per_second` go to all `link_neighbours` together.
+    """
 
     name: str
     tiles: int
@@ -79,29 +111,73 @@ class Chip:
     spm_alignment_bytes: int
     ddr_bytes: int
     ddr_bytes_per_second: int
-    ddr_alignment_bytes: int
+    ddr_read_permille: int
+    ddr_write_permille: int
     link_bytes_per_second: int
-    peak_ops_per_second: Mapping[str, int]
+    link_neighbours: int
+    pcie_bytes_per_second: int
     queue_depth: int
     laws: Laws
     cycles: Cycles
+    beats: Beats
 
     @property
     def ddr_bytes_per_cycle(self) -> float:
+        """What all tiles together move from and to DDR at most."""
         return self.ddr_bytes_per_second / self.clock_hz
+
+    @property
+    def ddr_read_charge(self) -> float:
+        """Bytes of the shared rate that a byte read takes."""
+        return PERMILLE / self.ddr_read_permille
+
+    @property
+    def ddr_write_charge(self) -> float:
+        """Bytes of the shared rate that a byte written takes."""
+        return PERMILLE / self.ddr_write_permille
+
+    @property
+    def neighbour_bytes_per_second(self) -> float:
+        """From a chip to one of its neighbours."""
+        return self.link_bytes_per_second / self.link_neighbours
 
 
 @lru_cache(maxsize=8)
 def load_chip(file: Path | str = "") -> Chip:
-    """The chip of a YAML file, "" for the built-in one; ChipError if there is none or it is not sound."""
+    """The chip of a YAML file, "" for the built-in one; ChipError if there is none or it is not sound.
+
+    A file may name another one as its `base`, from its own folder on, and then states only what differs: keys of the chip, and of
+    its sections laws, cycles and beats.
+    """
     path = Path(file or DEFAULT_PATH)
+    return read_chip(_described(path, ()), str(path))
+
+
+def _described(path: Path, users: Sequence[Path]) -> Any:
+    """What a file and those it is based on say; `users` are the files that are based on this one."""
+    if path in users:
+        raise ChipError(f"{path}: is based on itself")
     try:
         data = yaml.safe_load(path.read_text())
     except OSError as error:
         raise ChipError(f"{path}: {error.strerror}") from None
     except yaml.YAMLError as error:
         raise ChipError(f"{path}: {error}") from None
-    return read_chip(data, str(path))
+    if not isinstance(data, dict) or "base" not in data:
+        return cast(Any, data)
+    changes = dict(cast(Mapping[str, Any], data))
+    base = changes.pop("base")
+    if not isinstance(base, str):
+        raise ChipError(f"{path}: base must be the name of a file, not {base!r}")
+    given: Any = _described(path.parent / base, (*users, path))
+    if not isinstance(given, dict):
+        raise ChipError(f"{path}: its base {base} is not a mapping")
+    merged = dict(cast(Mapping[str, Any], given))
+    for key, value in changes.items():
+        old = merged.get(key)
+        is_section = isinstance(old, dict) and isinstance(value, dict)
+        merged[key] = {**cast(Mapping[str, Any], old), **cast(Mapping[str, Any], value)} if is_section else value
+    return merged
 
 
 def read_chip(data: Any, place: str) -> Chip:
@@ -109,7 +185,7 @@ def read_chip(data: Any, place: str) -> Chip:
     if not isinstance(data, dict):
         raise ChipError(f"{place}: not a mapping")
     values = dict(cast(Mapping[str, Any], data))
-    for key, cls in (("laws", Laws), ("cycles", Cycles)):
+    for key, cls in (("laws", Laws), ("cycles", Cycles), ("beats", Beats)):
         part = values.get(key)
         if not isinstance(part, dict):
             raise ChipError(f"{place}: {key} is not a mapping")
@@ -120,6 +196,10 @@ def read_chip(data: Any, place: str) -> Chip:
         (chip.tiles <= MOST_TILES, f"tiles must be at most {MOST_TILES}"),
         (chip.spm_allocation_start < chip.spm_limit <= chip.spm_bytes, "spm_allocation_start < spm_limit <= spm_bytes must hold"),
         (chip.spm_alignment_bytes.bit_count() == 1, "spm_alignment_bytes must be a power of two"),
+        (
+            max(chip.ddr_read_permille, chip.ddr_write_permille) <= PERMILLE,
+            "ddr_read_permille and ddr_write_permille must be <= 1000",
+        ),
     ):
         if not holds:
             raise ChipError(f"{place}: {rule}")
@@ -153,9 +233,4 @@ def _value(value: Any, type_: Any, place: str) -> Any:
         if not isinstance(value, list | tuple):
             raise ChipError(f"{place} must be a list, not {value!r}")
         return tuple(_value(item, int, place) for item in cast(Sequence[Any], value))
-    elif type_ == Mapping[str, int]:
-        if not isinstance(value, Mapping):
-            raise ChipError(f"{place} must be a mapping, not {value!r}")
-        items = cast(Mapping[Any, Any], value).items()
-        return {_value(key, str, place): _value(item, int, f"{place}.{key}") for key, item in items}
     return value

@@ -264,7 +264,7 @@ def _work(function: SubgraphFunction, loop: _Loop, rates: Rates, meeting: int) -
     products = max(1, (rates.int8_products if operand == 1 else rates.products) // passes)
     depth = max(loop_counters(op)[_block_counter(op, loop)].hi + 1 for op in dots)
     copies = (OPERAND_COPIES if passes == 1 else PARTED_COPIES) * len(dots)
-    passed = sum(widest * vector_times(op) for op in around)
+    passed = sum(widest * vector_times(op, rates) for op in around)
     moved = results + beside
     forms = loop.is_per_channel, loop.is_backward
     return ContractionWork(depth, operand, kept, moved, products, copies, loop.lines, *forms, len(around), passed, meeting)

@@ -73,7 +73,7 @@ def copies_are_cheaper(op: Operation, places: Sequence[CandidateUse], costs: Cos
 
     `is_output` says that the first reader's fusion could write it, as it computes it anyway.
     """
-    if not is_elementwise(op) or vector_times(op) > 1 or (is_output and places[0].map is not None):
+    if not is_elementwise(op) or vector_times(op, costs.rates) > 1 or (is_output and places[0].map is not None):
         return False
     read, again = sum(map(size_bytes, op.operands)), len(places) - 1
     moved = size_bytes(op.results[0]) * (1 + (again if is_output else len(places)))

@@ -109,7 +109,7 @@ class _Drawing:
 
     def launches(self, report: Report) -> Iterator[Event]:
         """A slice per part of the program, named after the kernels in it."""
-        now = float(self.chip.cycles.launch)
+        now = report.launch
         yield self._slice("(launch)", CHIP, LAUNCHES, 0.0, now, {})
         origins = [record.origin for record in self.records]
         for (name, source), parts in grouped(self.program, report, origins):

@@ -45,7 +45,7 @@ class Costs:
         size = max(map(size_bytes, (*op.operands, *op.results)))
         if not _is_for_vectors(op):
             return size / (self.rates.tiles * self.rates.kernel_core)
-        return size / (self.rates.tiles * self.rates.vector) * vector_times(op)
+        return size / (self.rates.tiles * self.rates.vector) * vector_times(op, self.rates)
 
     def idle(self, num_rows: int, num_bytes: float) -> float:
         """What moving as many bytes takes longer if fewer rows than tiles share the work."""
@@ -62,7 +62,7 @@ def cycles_per_element(op: Operation, rates: Rates) -> float:
             return 1.0
         case Kind.ELEMENTWISE:
             width = max(numpy_dtype(tensor_type(value).element_type).itemsize for value in (*op.operands, *op.results))
-            return width / rates.vector * vector_times(op) if _is_for_vectors(op) else width / rates.mixed_kernel_core
+            return width / rates.vector * vector_times(op, rates) if _is_for_vectors(op) else width / rates.mixed_kernel_core
         case _ if op.name in ("stablehlo.reduce", "stablehlo.reduce_window"):
             terms = op.properties.get("window_dimensions")
             read = prod(terms.get_values()) if isinstance(terms, DenseArrayBase) else _ratio(op)
@@ -79,10 +79,10 @@ def _is_for_vectors(op: Operation) -> bool:
     return isinstance(tensor_type(op.results[0]).element_type, BFloat16Type | Float16Type | Float32Type)
 
 
-def vector_times(op: Operation) -> int:
+def vector_times(op: Operation, rates: Rates) -> int:
     """How many times as long as an addition the vector engine takes for the instruction, 1 where it has none."""
     kind = CT_UNARY.get(op.name.partition(".")[2])
-    return 1 if kind is None else kind.COST
+    return 1 if kind is None else rates.beats.of(kind.COST)
 
 
 def size_bytes(value: SSAValue) -> int:

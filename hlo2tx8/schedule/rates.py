@@ -5,7 +5,7 @@ All numbers follow from the chip description; estimates of the schedule and of t
 
 from dataclasses import dataclass
 
-from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.chip import Beats, Chip
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.layouts import Blocked
 
@@ -21,7 +21,8 @@ class Rates:
 
     spm_bytes: what the buffers of a tile may take. line_bytes: DDR charges a shorter run as many. products: multiply-adds of a
     tile's matrix engine per cycle in 16-bit formats, `int8_products` in INT8; it multiplies `rows` x `depth` by `depth` x `columns`
-    elements at a time. The others are cycles: what an instruction of an engine needs to start, issue, and a barrier of all tiles.
+    elements at a time. The others are cycles: what an instruction of an engine needs to start, issue, and a barrier of all tiles;
+    `beats` says how many times as long as an addition an instruction takes.
     """
 
     tiles: int
@@ -43,6 +44,7 @@ class Rates:
     move_start: int
     issue: int
     barrier: int
+    beats: Beats
 
     @staticmethod
     def of(chip: Chip) -> "Rates":
@@ -69,6 +71,7 @@ class Rates:
             move_start=c.tdma_startup,
             issue=c.issue,
             barrier=c.barrier,
+            beats=chip.beats,
         )
 
     @property

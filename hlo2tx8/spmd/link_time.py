@@ -1,6 +1,6 @@
 """Modelled time of collective ops on the links between chips: chips form a ring, each link carries data both ways at once.
 
-A step sends to a neighbour and takes `link_startup` cycles + bytes / `link_bytes_per_second`. For n chips with B bytes each:
+A step sends to a neighbour and takes `link_startup` cycles + bytes / `neighbour_bytes_per_second`. For n chips with B bytes each:
 
     all_reduce            2 (n - 1) steps of B / n
     reduce_scatter        n - 1 steps of B / n
@@ -54,7 +54,7 @@ def link_cycles(op: Operation, replicas: int, partitions: int, chip: Chip) -> fl
 
 def _step(num_bytes: float, chip: Chip) -> float:
     """Cycles to send to a neighbour."""
-    return chip.cycles.link_startup + num_bytes / chip.link_bytes_per_second * chip.clock_hz
+    return chip.cycles.link_startup + num_bytes / chip.neighbour_bytes_per_second * chip.clock_hz
 
 
 def _stream(num_steps: int, num_bytes: float, chip: Chip) -> float:

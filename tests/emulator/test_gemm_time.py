@@ -11,6 +11,8 @@ from hlo2tx8.device.program import Program
 from hlo2tx8.device.timing import model
 
 SIZE, TURNS = 512, 1000
+PEAK = {fmt: (256 if fmt is Format.INT8 else 128) * 10**12 for fmt in NE_RESULTS}
+"""Operations per second, as published."""
 
 
 @pytest.mark.parametrize("fmt", NE_RESULTS, ids=lambda f: f.name)
@@ -24,7 +26,7 @@ def test_peak(fmt: Format) -> None:
     report = model(Program(code, (), (), origins, chip.spm_bytes), chip)
     operations = 2 * SIZE**3 * TURNS * chip.tiles
     assert report.bound == "NE"
-    assert operations / report.seconds == pytest.approx(chip.peak_ops_per_second[fmt.name.lower()], rel=0.02)
+    assert operations / report.seconds == pytest.approx(PEAK[fmt], rel=0.02)
 
 
 def test_cycles_of_one_gemm() -> None:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from simulate import simulate
 
 from benchmarks.kernels.matrix import gemm
 from benchmarks.kernels.rows import batch_norm, column_sum, layer_norm, row_sum, softmax
@@ -11,7 +12,6 @@ from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.timing import model
-from hlo2tx8.device.timing.simulate import simulate
 
 CHIP = load_chip()
 Sized = Callable[[int], Program]

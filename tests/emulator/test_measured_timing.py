@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from simulate import simulate
 
 from hlo2tx8.device import native
 from hlo2tx8.device.chip import load_chip
@@ -33,7 +34,6 @@ from hlo2tx8.device.program import Program
 from hlo2tx8.device.timing import model
 from hlo2tx8.device.timing.model import follow
 from hlo2tx8.device.timing.native import time_program
-from hlo2tx8.device.timing.simulate import simulate
 from hlo2tx8.runtime.compile import compile_source
 
 CHIP = load_chip()

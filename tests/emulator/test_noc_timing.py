@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from simulate import simulate
 
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.formats import Format
@@ -14,7 +15,6 @@ from hlo2tx8.device.isa.lsu import Rdma
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.timing import model
 from hlo2tx8.device.timing.model import follow
-from hlo2tx8.device.timing.simulate import simulate
 
 CHIP = load_chip()
 TILE = Register(1)

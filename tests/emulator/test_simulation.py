@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from simulate import simulate
 
 from hlo2tx8.dev.fuzz.draw import draw
 from hlo2tx8.device.chip import load_chip
@@ -16,7 +17,6 @@ from hlo2tx8.device.isa.kc_vector import KcVAdd
 from hlo2tx8.device.isa.lsu import Rdma, TdmaMemset, Wdma
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.timing import model
-from hlo2tx8.device.timing.simulate import simulate
 from hlo2tx8.options import Options
 from hlo2tx8.runtime.compile import compile_source
 

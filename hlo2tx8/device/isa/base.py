@@ -43,7 +43,7 @@ class Instruction(IRDLOperation):
 
     ENGINE executes it; FIELDS are its operands in encoding order; FORMATS are those `fmt` may take (empty: the instruction has
     none); FORMATS2 those of the source of a conversion. CONSTRAINTS are rules between fields, beyond the bounds the fields
-    declare. COST is cycles per beat, see the timing model. LAW names the entry of the chip description that states what the
+    declare. COST names the chip description's cycles per beat. LAW names the entry of the chip description that states what the
     vendor has not published of it: without it the instruction encodes and decodes, but faults when it runs.
     """
 
@@ -54,7 +54,7 @@ class Instruction(IRDLOperation):
     FORMATS: ClassVar[tuple[Format, ...]] = ()
     FORMATS2: ClassVar[tuple[Format, ...]] = ()
     CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = ()
-    COST: ClassVar[int] = 1
+    COST: ClassVar[str] = "simple"
     LAW: ClassVar[str] = ""
     COMPUTE: ClassVar[Any]
     FUNCTION: ClassVar[str] = ""

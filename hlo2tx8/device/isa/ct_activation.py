@@ -57,7 +57,7 @@ class CtExpLowPrecision(CtV):
 
     MNEMONIC = "CGRATensor_TransOp_V_V_exp_lp"
     OPCODE = 316
-    COST = 2
+    COST = "ct_low_precision"
     FUNCTION = "exp"
     IS_LOW_PRECISION = True
     EXACT = OF_ZERO

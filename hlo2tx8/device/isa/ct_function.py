@@ -9,7 +9,7 @@ class Transcendental(CtV):
     """dst[i] = FUNCTION(src[i]), correctly rounded in 16-bit formats."""
 
     EXACT = OF_ZERO
-    COST = 4
+    COST = "ct_function"
 
 
 @instruction

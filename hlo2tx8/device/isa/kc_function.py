@@ -11,7 +11,7 @@ class KcFunction(KcV):
     """dst[i] = FUNCTION(src[i]), correctly rounded in 16-bit formats."""
 
     FORMATS = KC_FLOATS
-    COST = 16
+    COST = "kc_function"
 
 
 @instruction
@@ -23,6 +23,7 @@ class KcVFloor(KcV):
     FORMATS = KC_FLOATS
     COMPUTE = rules.floor
     EXPRESSION = number("below(x)")
+    COST = "kc_round"
 
 
 @instruction
@@ -34,6 +35,7 @@ class KcVCeil(KcV):
     FORMATS = KC_FLOATS
     COMPUTE = rules.ceil
     EXPRESSION = number("above(x)")
+    COST = "kc_round"
 
 
 @instruction
@@ -45,6 +47,7 @@ class KcVRoundNearestEven(KcV):
     FORMATS = KC_FLOATS
     COMPUTE = rules.round_even
     EXPRESSION = number("nearest(x)")
+    COST = "kc_round"
 
 
 @instruction
@@ -56,6 +59,7 @@ class KcVRoundNearestAfz(KcV):
     FORMATS = KC_FLOATS
     COMPUTE = rules.round_away
     EXPRESSION = number("away(x)")
+    COST = "kc_round"
 
 
 @instruction
@@ -67,6 +71,7 @@ class KcVSqrt(KcV):
     FORMATS = KC_FLOATS
     COMPUTE = rules.sqrt
     EXPRESSION = number("root(x)")
+    COST = "kc_root"
 
 
 @instruction
@@ -78,6 +83,7 @@ class KcVRsqrt(KcV):
     FORMATS = KC_FLOATS
     COMPUTE = rules.reciprocal_sqrt
     EXPRESSION = double("1.0 / sqrt(x)")
+    COST = "kc_root"
 
 
 @instruction
@@ -179,3 +185,4 @@ class KcVReducePrecision(KcV):
     FORMATS = KC_FLOATS
     FIELDS = (*KcV.FIELDS, Field("exponent", Role.IMMEDIATE, least=1, most=11), Field("mantissa", Role.IMMEDIATE, least=0))
     FORM = "REDUCE_PRECISION"
+    COST = "kc_round"

@@ -62,6 +62,7 @@ class KcVPopCount(KcV):
     FORMATS = KC_INTEGERS
     COMPUTE = rules.population_count
     INTEGER_EXPRESSION = integer("ones((U)x)")
+    COST = "kc_count"
 
 
 @instruction
@@ -73,6 +74,7 @@ class KcVCountLeadingZeros(KcV):
     FORMATS = KC_INTEGERS
     COMPUTE = rules.count_leading_zeros
     INTEGER_EXPRESSION = integer("BITS(T) - (int)ones(smear((U)x))")
+    COST = "kc_count"
 
 
 @instruction
@@ -120,6 +122,7 @@ class KcVDiv(KcVV):
     COMPUTE = rules.divide
     EXPRESSION = number("x / y")
     INTEGER_EXPRESSION = integer("y == 0 ? (T)-1 : S && y == (T)-1 ? (T)(0 - (U)x) : (T)(x / y)")
+    COST = "kc_divide"
 
 
 @instruction
@@ -131,6 +134,7 @@ class KcVRem(KcVV):
     COMPUTE = rules.remainder
     EXPRESSION = number("remainder_of(x, y)")
     INTEGER_EXPRESSION = integer("y == 0 ? x : S && y == (T)-1 ? (T)0 : (T)(x % y)")
+    COST = "kc_remainder"
 
 
 @instruction
@@ -230,6 +234,7 @@ class KcVPow(KcVV):
     COMPUTE = rules.power
     EXPRESSION = double("approx_pow_f64(x, y)")
     INTEGER_EXPRESSION = integer("power((U)x, (U)y, S)")
+    COST = "kc_power"
 
 
 @instruction
@@ -241,6 +246,7 @@ class KcVAtan2(KcVV):
     FORMATS = KC_FLOATS
     COMPUTE = rules.atan2
     EXPRESSION = double("approx_atan2_f64(x, y)")
+    COST = "kc_angle"
 
 
 @instruction
@@ -252,6 +258,7 @@ class KcVNextAfter(KcVV):
     FORMATS = KC_FLOATS
     COMPUTE = rules.next_after
     EXPRESSION = kernels("NEXT_AFTER")
+    COST = "kc_round"
 
 
 @instruction

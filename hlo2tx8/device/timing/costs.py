@@ -6,6 +6,8 @@ from functools import cache
 from math import prod
 from typing import NamedTuple
 
+import numpy as np
+
 from hlo2tx8.device.chip import Chip, Cycles
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.base import Instruction
@@ -36,13 +38,13 @@ class Range(NamedTuple):
 class Work:
     """What an instruction asks of its engine.
 
-    `cycles` from its start to its end; of a transfer, until its `ddr_bytes`, in which short runs count as longer ones, or its
-    `packet` begin to flow; `bytes` are those it moves from or to DDR. `operations` are elements computed, a multiply-add of the
-    matrix engine is two; at its peak rate the engine takes `least_cycles` for them.
+    `cycles` from its start to its end; of a transfer, until its `ddr_bytes`, in which short runs count as longer ones and slower
+    directions as more, or its `packet` begin to flow; `bytes` are those it moves from or to DDR. `operations` are elements
+    computed, a multiply-add of the matrix engine is two; at its peak rate the engine takes `least_cycles` for them.
     """
 
     cycles: float
-    ddr_bytes: int = 0
+    ddr_bytes: float = 0
     bytes: int = 0
     operations: int = 0
     least_cycles: float = 0.0
@@ -64,6 +66,11 @@ def cost(kind: type[Instruction], o: Operands, chip: Chip) -> tuple[Work, tuple[
         o = Operands({**o.values, **{name: min(max(o[name], low), high) for name, low, high in _bounds(kind)}}, o.fmt, o.fmt2)
     ranges = spm_ranges(kind, o)
     return work_of(kind, o, chip, ranges), ranges
+
+
+def launch_cycles(code: np.ndarray, chip: Chip) -> float:
+    """Cycles until the kernel cores begin: they are launched while the words of the program are fetched."""
+    return max(float(chip.cycles.launch), code.nbytes / chip.cycles.program_bytes_per_cycle)
 
 
 def least(f: Field) -> int:
@@ -95,24 +102,25 @@ def _extents(kind: type[Instruction]) -> tuple[tuple[str, Callable[[Operands], i
 
 def work_of(kind: type[Instruction], o: Operands, chip: Chip, ranges: Sequence[Range]) -> Work:
     """The cost of an instruction with these operands, which reads and writes these ranges."""
-    c, size = chip.cycles, o.fmt.bytes
+    c, size, beat = chip.cycles, o.fmt.bytes, chip.beats.of(kind.COST)
     match kind.ENGINE:
         case Engine.RDMA | Engine.WDMA:
             levels = [(o[f"s{i}"] * size, o[f"n{i}"]) for i in (1, 2, 3)]
             run = o["count"] * size
-            return Work(c.dma_startup, _moved_bytes(run, levels, c.dma_min_run_bytes), _moved_bytes(run, levels, 1))
+            charge = chip.ddr_read_charge if kind.ENGINE is Engine.RDMA else chip.ddr_write_charge
+            return Work(c.dma_startup, charge * _moved_bytes(run, levels, c.dma_min_run_bytes), _moved_bytes(run, levels, 1))
         case Engine.TDMA:
             return Work(c.tdma_startup + _tdma_bytes(kind, o, c.tdma_min_run_bytes) / c.tdma_bytes_per_cycle)
         case Engine.CT:
             widest = max((r.end - r.start for r in ranges), default=0)
-            operations, at_peak = _elements(kind, o, widest), widest / c.ct_bytes_per_cycle * kind.COST
-            cycles = c.ct_startup + -(-widest // c.ct_bytes_per_cycle) * kind.COST
+            operations, at_peak = _elements(kind, o, widest), widest / c.ct_bytes_per_cycle * beat
+            cycles = c.ct_startup + -(-widest // c.ct_bytes_per_cycle) * beat
             return Work(cycles, operations=operations, least_cycles=at_peak if operations else 0.0)
         case Engine.KC:
             if issubclass(kind, KcGatherForm | KcScatterForm):
                 return Work(max(o["n"], 1))
             widest = max((r.end - r.start for r in ranges), default=Format.INT64.bytes)
-            cycles = max(-(-widest // c.kc_vector_bytes_per_cycle), 1) * kind.COST
+            cycles = max(-(-widest // c.kc_vector_bytes_per_cycle), 1) * beat
             operations = _elements(kind, o, widest)
             return Work(cycles, operations=operations, least_cycles=cycles if operations else 0.0)
         case Engine.DTE:

@@ -16,8 +16,9 @@ from hlo2tx8.device.isa.base import Instruction
 from hlo2tx8.device.isa.encoding import HEADER_WORDS, RECORD_WORDS, EncodingError, decode_records
 from hlo2tx8.device.isa.fields import Role
 from hlo2tx8.device.isa.kc_control import KcBarrier, KcEnd, KcEndIf, KcHalt, KcIf, KcLoadScalar, KcLoop, KcWait
-from hlo2tx8.device.program import Program
+from hlo2tx8.device.program import Program, SlotKind
 from hlo2tx8.device.timing.bundle import QUEUED
+from hlo2tx8.device.timing.costs import launch_cycles
 from hlo2tx8.device.timing.engines import Recorder
 from hlo2tx8.device.timing.machine import Machine
 from hlo2tx8.device.timing.native import time_program
@@ -35,7 +36,8 @@ def model(program: Program, chip: Chip, recorder: Recorder | None = None, *, dec
     """
     found = time_program(program.code, chip, decisions) if recorder is None else None
     parts = [Part(first, end, timed) for first, end, timed in found or follow(program, chip, recorder, decisions)]
-    return Report(program.code, chip, tuple(parts), float(chip.cycles.launch), decisions is not None)
+    at_host = sum(slot.size_bytes for slot in program.slots if slot.kind in (SlotKind.INPUT, SlotKind.OUTPUT))
+    return Report(program.code, chip, tuple(parts), launch_cycles(program.code, chip), decisions is not None, at_host)
 
 
 def follow(
@@ -44,7 +46,7 @@ def follow(
     """(first record, end, cost) of each part of a program, as far as parts happen, by the machine in Python."""
     parts_of = stretches(program, chip, decisions is not None)
     parts: list[tuple[int, int, Timed]] = []
-    now = float(chip.cycles.launch)
+    now = launch_cycles(program.code, chip)
     known: dict[bytes, Timed] = {}
     for first, key, steps in parts_of:
         timed = known.get(key)

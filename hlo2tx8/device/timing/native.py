@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.chip import Beats, Chip
 from hlo2tx8.device.decisions import Decisions
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.base import Instruction
@@ -108,7 +108,8 @@ def time_program(code: np.ndarray, chip: Chip, decisions: Decisions | None = Non
     code = np.ascontiguousarray(code)
     first_words: list[int] = code[:, 0].tolist()
     try:
-        kinds = [kind_row(head) for head in {word & HEAD_MASK for word in first_words}]
+        is_at_peak = chip.ddr_read_charge == chip.ddr_write_charge == 1
+        kinds = [kind_row(head, chip.beats, is_at_peak) for head in {word & HEAD_MASK for word in first_words}]
     except EncodingError:
         return None
     if None in kinds:
@@ -172,8 +173,11 @@ class _Asked:
 
 
 @lru_cache(4096)
-def kind_row(code: int) -> bytes | None:
-    """`struct timed_kind` of a head; None if the core does not follow its kind."""
+def kind_row(code: int, beats: Beats, is_ddr_at_peak: bool) -> bytes | None:
+    """`struct timed_kind` of a head, with these cycles per beat; None if the core does not follow its kind.
+
+    Where DDR is not at its peak rate Python is asked for the costs of transfers.
+    """
     head = head_of(code)
     kind, names = head.kind, head.names
     spm = [f for f in kind.FIELDS if f.role in (Role.SPM_READ, Role.SPM_WRITE) and f.num_bytes is not None]
@@ -181,8 +185,10 @@ def kind_row(code: int) -> bytes | None:
         return None
     counts, decides = shape_names(kind)
     sides = _sides(kind, head.fmt.bytes, names)
+    work = _work(kind)
+    work = work if is_ddr_at_peak or work != DMA else BY_PYTHON
     found = _Kind(
-        *(code, _op(kind), _fold(kind), kind.ENGINE, kind.COST, head.fmt.bytes, computes(kind), _work(kind)),
+        *(code, _op(kind), _fold(kind), kind.ENGINE, beats.of(kind.COST), head.fmt.bytes, computes(kind), work),
         *(len(names), len(spm), len(sides)),
         *(names.index(name) if kind.ENGINE is Engine.DTE and name in names else -1 for name in ("tile", "tiles")),
     )

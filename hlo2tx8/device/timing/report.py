@@ -65,7 +65,8 @@ class Report:
 
     `busy` and `instructions` are those of the busiest tile. `overhead` are the kernel cores' cycles for `issue`, `barrier` and
     `launch`. `unknown` lists records whose trip count or branch depends on data: one turn of them is counted, one branch taken.
-    `is_measured`: a run told all that. `parts` follow each other in time.
+    `is_measured`: a run told all that. `parts` follow each other in time. `host_bytes` of inputs and outputs cross PCIe, which no
+    cycle counts.
     """
 
     code: np.ndarray = field(repr=False)
@@ -73,10 +74,16 @@ class Report:
     parts: tuple[Part, ...] = field(repr=False)
     launch: float
     is_measured: bool = False
+    host_bytes: int = 0
 
     @cached_property
     def cycles(self) -> float:
         return self.launch + sum(part.cycles for part in self.parts)
+
+    @property
+    def host_transfer_seconds(self) -> float:
+        """Moving all inputs from the host and all outputs to it, over PCIe; no part of `cycles`."""
+        return self.host_bytes / self.chip.pcie_bytes_per_second
 
     @property
     def clock_hz(self) -> int:
@@ -230,6 +237,7 @@ class Report:
             "flops": self.operations,
             "roofline_ratio": self.roofline_ratio if self.least_cycles else None,
             "is_per_iteration": bool(self.unknown),
+            "host_transfer_seconds": self.host_transfer_seconds,
             "trip_counts": self.trip_counts,
         }
 

@@ -28,7 +28,8 @@ def op_of(text: str, result: str = "tensor<1024xf32>") -> Operation:
 def chip(startup: int, seconds: float) -> Chip:
     """A chip whose links take `startup` cycles, and `seconds` for the 4 KiB."""
     plain = load_chip()
-    return replace(plain, link_bytes_per_second=round(BYTES / seconds), cycles=replace(plain.cycles, link_startup=startup))
+    rate = plain.link_neighbours * round(BYTES / seconds)
+    return replace(plain, link_bytes_per_second=rate, cycles=replace(plain.cycles, link_startup=startup))
 
 
 def pair_text(pairs: str, count: int) -> str:

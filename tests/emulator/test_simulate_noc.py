@@ -5,11 +5,11 @@ from itertools import count
 
 import numpy as np
 import pytest
+from simulate_noc import Noc
 
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.timing.fluid import Transfer
 from hlo2tx8.device.timing.noc import Packet, SharedNoc, way
-from hlo2tx8.device.timing.simulate_noc import Noc
 
 CHIP = load_chip()
 BYTES_PER_CYCLE = CHIP.cycles.dte_bytes_per_cycle

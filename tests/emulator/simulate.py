@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 
+from simulate_noc import Noc
+
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.decisions import Decisions
 from hlo2tx8.device.isa.encoding import Operand, Record, Register, decode_records, partners
@@ -27,9 +29,8 @@ from hlo2tx8.device.isa.kc_control import (
     KcWait,
 )
 from hlo2tx8.device.program import Program
-from hlo2tx8.device.timing.costs import Range, Work, spm_ranges, work_of
+from hlo2tx8.device.timing.costs import Range, Work, launch_cycles, spm_ranges, work_of
 from hlo2tx8.device.timing.replay import Replay
-from hlo2tx8.device.timing.simulate_noc import Noc
 
 NO_BYTES = 1e-6
 Steps = Generator["float | Callable[[], bool]", None, None]
@@ -49,7 +50,7 @@ def simulate(program: Program, chip: Chip, decisions: Decisions | None = None) -
     """Every event of a program whose control flow is known without running it, or by the decisions of a run."""
     records = decode_records(program.code, program.origins)
     machine = _Machine(chip, records, None if decisions is None else Replay(decisions, 0, len(records)))
-    cycles = machine.run()
+    cycles = machine.run(launch_cycles(program.code, chip))
     named = [{e.name: t.busy[e] for e in Engine if t.busy[e]} for t in machine.tiles]
     return Simulated(cycles, tuple(named), tuple({e.name: t.issued[e] for e in Engine if t.issued[e]} for t in machine.tiles))
 
@@ -103,10 +104,10 @@ class _Machine:
         self.flow_version = 0
         self.flow_from = 0.0
 
-    def run(self) -> float:
+    def run(self, launch: float) -> float:
         for tile in self.tiles:
             tile.steps = self._core(tile)
-            self.after(float(self.chip.cycles.launch), lambda tile=tile: self._resume(tile))
+            self.after(launch, lambda tile=tile: self._resume(tile))
         while self.events:
             self.now, _, happen = heappop(self.events)
             self.noc.now = self.now
