@@ -38,6 +38,13 @@ def num_accumulated(op: Operation) -> int:
     return prod(counter.hi - counter.lo + 1 for counter in operand_indexing(op)[0][0].ranges)
 
 
+def num_convolved(op: Operation) -> int:
+    """The number of products that one element of a convolution's result is the sum of; 0 for other ops."""
+    if op.name != "stablehlo.convolution":
+        return 0
+    return prod(counter.hi - counter.lo + 1 for counter in operand_indexing(op)[0][0].ranges)
+
+
 def is_exact(op: Operation) -> bool:
     """True if the op never rounds: its ulp is 0, or it is a reduce whose combiner is made of such ops (max, and, argmax)."""
     spec = spec_of(op)

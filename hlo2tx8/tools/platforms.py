@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
@@ -68,7 +69,7 @@ def bounds_of(module: ModuleOp) -> Bounds:
 
 
 def _rounding(op: Operation) -> float:
-    from hlo2tx8.hlo.accumulation import accumulated_types, is_exact, num_accumulated
+    from hlo2tx8.hlo.accumulation import accumulated_types, is_exact, num_accumulated, num_convolved
     from hlo2tx8.hlo.lookup import has_spec, spec_of
     from hlo2tx8.hlo.precision import multiplied_epsilon
 
@@ -76,6 +77,7 @@ def _rounding(op: Operation) -> float:
         return 0.0
     rounded_once = float(spec_of(op).ulp) * max((_epsilon(t) for t in op.result_types), default=0.0)
     rounded_once += multiplied_epsilon(op)
+    rounded_once += num_convolved(op) * min(_epsilon(op.results[0].type), epsilon(np.dtype(np.float32)))
     return rounded_once + num_accumulated(op) * max((_epsilon(t) for t in accumulated_types(op)), default=0.0)
 
 
