@@ -53,6 +53,8 @@ from hlo2tx8.passes.expand_reduce_window import ExpandReduceWindowPass
 from hlo2tx8.passes.expand_select_and_scatter import ExpandSelectAndScatterPass
 from hlo2tx8.passes.expand_select_apart import ExpandSelectApartPass
 from hlo2tx8.passes.expand_sort import ExpandSortPass
+from hlo2tx8.passes.expand_top_k import ExpandTopKPass
+from hlo2tx8.passes.hoist_invariants import HoistInvariantsPass
 from hlo2tx8.passes.inline_calls import InlineCallsPass
 from hlo2tx8.passes.move_channels_last import MoveChannelsLastPass
 from hlo2tx8.passes.ready_updates import ReadyUpdatesPass
@@ -79,6 +81,7 @@ class Stage:
 PIPELINE: tuple[Stage, ...] = (
     Stage(InlineCallsPass(), after=Level.HLO),
     Stage(ExpandErrorFunctionsPass(), after=Level.HLO),
+    Stage(ExpandTopKPass(), after=Level.HLO),
     Stage(ExpandChloPass(), after=Level.HLO),
     Stage(ExpandLinearAlgebraPass(), after=Level.HLO),
     Stage(ExpandRandomPass(), after=Level.HLO),
@@ -107,6 +110,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(ExpandFftPass(), after=Level.HLO),
     Stage(WidenNarrowTypesPass(), after=Level.HLO),
     Stage(SimplifyControlPass(), after=Level.HLO),
+    Stage(HoistInvariantsPass(), after=Level.HLO),
     Stage(ExpandComplexPass(), after=Level.HLO),
     Stage(SimplifyHloPass(), after=Level.HLO),
     Stage(SplitReductionsPass(), after=Level.HLO),

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from xdsl.ir import Block, BlockArgument, SSAValue
 
-from hlo2tx8.hlo.lookup import attributes_of, tensor_like
-from hlo2tx8.hlo.types import DType, integer_limits, is_float, is_integer, is_pred
+from hlo2tx8.hlo.lookup import attributes_of, has_spec, spec_of, tensor_like
+from hlo2tx8.hlo.types import DType, is_float
 
 Array = npt.NDArray[Any]
 
@@ -108,24 +108,6 @@ def neutral_element(body: Block, dtype: DType) -> Array | None:
     first = body.first_op
     if len(body.args) != 2 or first is None or first.next_op is not body.last_op or set(first.operands) != set(body.args):
         return None
-    if is_float(dtype):
-        if dtype.itemsize < 2:  # not all of them have infinities
-            return None
-        found = {"add": -0.0, "multiply": 1, "maximum": -np.inf, "minimum": np.inf}
-    elif is_integer(dtype):
-        lowest, highest = integer_limits(dtype)
-        found = {
-            "add": 0,
-            "multiply": 1,
-            "maximum": lowest,
-            "minimum": highest,
-            "or": 0,
-            "xor": 0,
-            "and": -1 if lowest else highest,
-        }
-    elif is_pred(dtype):
-        found = {"add": False, "multiply": True, "maximum": False, "minimum": True, "or": False, "xor": False, "and": True}
-    else:
-        return None
-    number = found.get(first.name.partition(".")[2])
+    find = spec_of(first).neutral if has_spec(first.name) else None
+    number = None if find is None else find(dtype)
     return None if number is None else np.array(number).astype(dtype)

@@ -117,6 +117,11 @@ class OpSpec:
     `size_attributes` names attributes that give a size for each dimension of the first operand.
     `batch_dimensions(attrs, rank)` lists dimensions that operands and results of that rank share, and along which the op
     treats each index by itself (what a sort does not sort along).
+    `neutral(dtype)` is the scalar that changes nothing when the op joins it with another one, bit for bit; None of a dtype that
+    has none. Ops that have the field are associative and commutative: a reduce by them may join its elements in any grouping.
+    `is_free`: computing an element again wherever it is read costs nothing.
+    `reads_parts`: an operand is read for a part of the result only.
+    `is_variadic`: it takes any number of operands that stand side by side.
     `update_indexing(attrs, result, operands)`, for ops that combine updates into their first operand, gives per operand the
     maps from an index of the last operand, the updates; the result is written where the first operand is read.
     """
@@ -138,6 +143,10 @@ class OpSpec:
     size_attributes: tuple[str, ...] = ()
     batch_dimensions: Callable[[Attributes, int], tuple[int, ...]] | None = None
     update_indexing: Indexing | None = None
+    neutral: Callable[[DType], Any] | None = None
+    is_free: bool = False
+    reads_parts: bool = False
+    is_variadic: bool = False
 
     def linear_operands(self, count: int) -> tuple[int, ...]:
         """Numbers of the operands, of `count`, in which the op is linear."""

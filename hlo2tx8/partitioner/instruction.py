@@ -12,17 +12,6 @@ from hlo2tx8.hlo import Kind, has_spec, operand_indexing, spec_of
 from hlo2tx8.indexing import Dim, IndexingMap
 
 CONSTANTS = ("stablehlo.constant", "chlo.constant")
-SINGLE_OPERAND_SHAPING = (
-    "stablehlo.transpose",
-    "stablehlo.reshape",
-    "stablehlo.broadcast_in_dim",
-    "stablehlo.slice",
-    "stablehlo.reverse",
-    "stablehlo.pad",
-    "stablehlo.broadcast",
-    "hlo.bitcast",
-    "hlo.copy",
-)
 
 
 def tensor_type(value: SSAValue) -> TensorType[Attribute]:
@@ -83,12 +72,12 @@ def is_splat_constant(op: Operation) -> bool:
 
 def is_free(op: Operation) -> bool:
     """True if a copy in every fusion that reads it costs nothing, as for broadcasts and iotas."""
-    return op.name in ("stablehlo.broadcast_in_dim", "stablehlo.broadcast", "stablehlo.iota")
+    return has_spec(op.name) and spec_of(op).is_free
 
 
 def is_conditional(op: Operation, number: int) -> bool:
     """True if operand `number` is read for a part of the result only, as by pad and concatenate."""
-    if op.name not in ("stablehlo.pad", "stablehlo.concatenate"):
+    if not has_spec(op.name) or not spec_of(op).reads_parts:
         return False
     map = operand_maps(op)[number]
     return map is not None and (bool(map.constraints) or not _covers(map, shape_of(op.results[0])))
@@ -100,7 +89,7 @@ def _covers(map: IndexingMap, shape: tuple[int, ...]) -> bool:
 
 def is_single_operand_shaping(op: Operation) -> bool:
     """True if the instruction only rearranges the elements of one tensor."""
-    return op.name in SINGLE_OPERAND_SHAPING
+    return has_spec(op.name) and kind_of(op) is Kind.SHAPING and bool(op.operands) and not spec_of(op).is_variadic
 
 
 def operand_maps(op: Operation) -> tuple[IndexingMap | None, ...]:

@@ -5,7 +5,7 @@ from math import prod
 from xdsl.ir import Operation
 
 from hlo2tx8.dialects.hlo_indexed import ReadAtOp
-from hlo2tx8.hlo import Kind, operand_indexing
+from hlo2tx8.hlo import Kind, operand_indexing, spec_of
 from hlo2tx8.hlo.accumulation import only_adds
 from hlo2tx8.hlo.combiner import is_in_any_order
 from hlo2tx8.indexing import Sym
@@ -14,8 +14,6 @@ from hlo2tx8.partitioner.reduction_paths import is_empty_loop, is_reduction, loo
 
 MOST_SMALL_WINDOW = 64
 """Elements of a window up to which each is one turn of a loop that loads it for all outputs at once."""
-
-_JOINS_ANYHOW = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
 
 
 def is_small_window(op: Operation) -> bool:
@@ -39,9 +37,15 @@ def why_in_order(op: Operation) -> str:
     names = [inner.name.partition(".")[2] for inner in body.ops if inner.name not in CONSTANTS][:-1]
     if only_adds(body):
         return ""
-    if len(op.results) == len(names) and all(joins_apart(op, i) in _JOINS_ANYHOW for i in range(len(names))):
+    if len(op.results) == len(names) and all(_is_grouped_freely(op, i) for i in range(len(names))):
         return ""
     return "" if is_in_any_order(body) else "its combiner may depend on the order"
+
+
+def _is_grouped_freely(op: Operation, number: int) -> bool:
+    """True if the op that combines result `number` of a reduce is associative and commutative."""
+    name = joins_apart(op, number)
+    return name != "" and spec_of(f"stablehlo.{name}").neutral is not None
 
 
 def joins_apart(op: Operation, number: int) -> str:

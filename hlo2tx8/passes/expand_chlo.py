@@ -12,9 +12,12 @@ from xdsl.passes import ModulePass
 
 from hlo2tx8.builders.expansion import Expansion
 from hlo2tx8.builders.formula import Term
+from hlo2tx8.builders.rewrite_named import ops_named
+from hlo2tx8.dialects import chlo
 from hlo2tx8.dialects.layout import as_tensor, is_tensor
 from hlo2tx8.hlo.types import is_float, is_narrow_element, numpy_dtype
 
+CHLO = frozenset(op.name for op in chlo.OPS.values())
 OF_CODES = ("chlo.next_after", "chlo.broadcast_next_after", "chlo.constant_like", "chlo.broadcast_select")
 """Ops on the bits of their operands, or on none."""
 
@@ -26,12 +29,13 @@ class ExpandChloPass(ModulePass):
     name = "expand-chlo"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if not any(inner.name.startswith("chlo.") for inner in op.walk()):
+        found = ops_named(op, CHLO)
+        if not found:
             return
         from hlo2tx8.frontend import legalize_chlo
 
-        for inner in tuple(op.walk()):
-            if inner.name.startswith("chlo.") and inner.name not in OF_CODES:
+        for inner in found:
+            if inner.name not in OF_CODES:
                 _widen(inner)
         legal = legalize_chlo(op)
         if legal is not op:

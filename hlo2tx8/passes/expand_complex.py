@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from hlo2tx8.builders.rewrite_named import ops_inside
 from hlo2tx8.hlo.module import find_main
 from hlo2tx8.passes.complex.compositions import COMPOSITIONS
 from hlo2tx8.passes.complex.parts import SplitComplex, is_complex
@@ -26,9 +27,9 @@ class ExpandComplexPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         main = find_main(op)
-        if not any(is_complex(arg.type) for arg in main.body.block.args) and not any(map(_is_complex, main.walk())):
+        if not any(is_complex(arg.type) for arg in main.body.block.args) and not any(map(_is_complex, ops_inside(main))):
             return
-        for inner in tuple(main.walk()):
+        for inner in ops_inside(main):
             if inner.name in COMPOSITIONS and _is_complex(inner):
                 COMPOSITIONS[inner.name](inner)
         from hlo2tx8.frontend import legalize_complex

@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from hlo2tx8.builders.rewrite_named import ops_inside
 from hlo2tx8.errors import CompileError
 
 CALLS: Mapping[str, str] = {"func.call": "callee", "stablehlo.composite": "decomposition"}
@@ -36,7 +37,7 @@ class InlineCallsPass(ModulePass):
         if main is None:
             return
         for _ in range(MAX_DEPTH):
-            calls = [inner for inner in main.walk() if inner.name in CALLS]
+            calls = [inner for inner in ops_inside(main) if inner.name in CALLS]
             if not calls:
                 break
             for call in calls:

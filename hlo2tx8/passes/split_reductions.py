@@ -30,6 +30,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from hlo2tx8.builders.rewrite_named import ops_named
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.dialects.layout import minor_to_major
@@ -63,11 +64,11 @@ class SplitReductionsPass(ModulePass):
         from hlo2tx8.device.chip import load_chip
 
         rates = Rates.of(load_chip(self.chip))
-        for inner in tuple(op.walk()):
-            if inner.name == "stablehlo.reduce" and (outer := _outer_dimensions(inner)):
+        for inner in ops_named(op, ("stablehlo.reduce",)):
+            if outer := _outer_dimensions(inner):
                 _Split(inner, _DimensionRun(0, 0, 1), 1).apply_in_turn(outer)
-        for inner in tuple(op.walk()):
-            if inner.name == "stablehlo.reduce" and (run := _run_to_split(inner, rates)) is not None:
+        for inner in ops_named(op, ("stablehlo.reduce",)):
+            if (run := _run_to_split(inner, rates)) is not None:
                 _Split(inner, run, _num_parts(inner, run, rates.tiles)).apply()
 
 

@@ -50,5 +50,6 @@ SPECS = (
         no_operands,
         samples=_iota_samples,
         batch_dimensions=lambda attributes, rank: tuple(d for d in range(rank) if d != int(attributes["iota_dimension"])),
+        is_free=True,
     ),
 )

@@ -8,7 +8,7 @@ from xdsl.dialects import arith, math
 from hlo2tx8.hlo.ops.forms import ANY, FLOAT, NUMBER, SHAPES, dtypes_of, elementwise, identity_maps, real_part, wide
 from hlo2tx8.hlo.rounding import narrow, widen, widen_to_double, wrap
 from hlo2tx8.hlo.spec import Accepts, Array, Attributes, Kind, OpSpec, Sample, TensorLike
-from hlo2tx8.hlo.types import is_integer, is_unsigned
+from hlo2tx8.hlo.types import DType, integer_limits, is_complex, is_float, is_integer, is_unsigned
 
 
 def divide(a: Array, b: Array) -> Array:
@@ -116,10 +116,40 @@ def _absolute(x: Array) -> Any:
 
 SIGNED_NUMBER = (*FLOAT, Accepts.SIGNED, Accepts.COMPLEX)
 
+
+def zero_of_sums(dtype: DType) -> Any:
+    """-0.0 of floats, whose +0.0 would change -0.0; none of a float that has no infinities, or of complex numbers."""
+    return None if is_complex(dtype) or _is_byte_float(dtype) else -0.0 if is_float(dtype) else 0
+
+
+def one(dtype: DType) -> Any:
+    """1 of real numbers."""
+    return None if is_complex(dtype) or _is_byte_float(dtype) else 1
+
+
+def lowest(dtype: DType) -> Any:
+    """The smallest element: -inf, the least integer, false."""
+    if is_complex(dtype) or _is_byte_float(dtype):
+        return None
+    return -np.inf if is_float(dtype) else integer_limits(dtype)[0] if is_integer(dtype) else False
+
+
+def highest(dtype: DType) -> Any:
+    """The largest element: inf, the greatest integer, true."""
+    if is_complex(dtype) or _is_byte_float(dtype):
+        return None
+    return np.inf if is_float(dtype) else integer_limits(dtype)[1] if is_integer(dtype) else True
+
+
+def _is_byte_float(dtype: DType) -> bool:
+    return is_float(dtype) and dtype.itemsize == 1
+
+
 SPECS = (
     elementwise(
         "stablehlo.add",
         wide(np.add),
+        neutral=zero_of_sums,
         accepts=ANY,
         arity=2,
         linear=(0, 1),
@@ -138,6 +168,7 @@ SPECS = (
     elementwise(
         "stablehlo.multiply",
         wide(np.multiply),
+        neutral=one,
         accepts=ANY,
         arity=2,
         linear=(0, 1),
@@ -157,8 +188,8 @@ SPECS = (
         scalar={"float": math.AbsFOp, "int": math.AbsIOp},
     ),
     elementwise("stablehlo.sign", wide(sign), accepts=SIGNED_NUMBER, ulp=1),
-    elementwise("stablehlo.maximum", wide(maximum), accepts=ANY, arity=2, scalar={"float": arith.MaximumfOp}),
-    elementwise("stablehlo.minimum", wide(minimum), accepts=ANY, arity=2, scalar={"float": arith.MinimumfOp}),
+    elementwise("stablehlo.maximum", wide(maximum), accepts=ANY, arity=2, scalar={"float": arith.MaximumfOp}, neutral=lowest),
+    elementwise("stablehlo.minimum", wide(minimum), accepts=ANY, arity=2, scalar={"float": arith.MinimumfOp}, neutral=highest),
     elementwise("stablehlo.power", power_reference, accepts=NUMBER, arity=2, ulp=4, complex_ulp=32, scalar={"float": math.PowFOp}),
     OpSpec(
         "stablehlo.clamp",

@@ -1,6 +1,7 @@
 """and, or, xor, not, shifts, popcnt, count_leading_zeros."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith
@@ -8,7 +9,7 @@ from xdsl.dialects import arith
 from hlo2tx8.hlo.ops.forms import INTEGER, PRED, elementwise, raw, wide
 from hlo2tx8.hlo.rounding import narrow, widen
 from hlo2tx8.hlo.spec import Array, Attributes, Reference, TensorLike
-from hlo2tx8.hlo.types import bit_width
+from hlo2tx8.hlo.types import DType, bit_width, integer_limits, is_integer, is_unsigned
 
 BITS = (*INTEGER, *PRED)
 
@@ -57,10 +58,18 @@ def _count_leading_zeros(_: Attributes, result: TensorLike, x: Array) -> Array:
     return narrow(bit_width(result.dtype) - np.bitwise_count(pattern).astype(np.int64), result.dtype)
 
 
+def _zero(_: DType) -> Any:
+    return 0
+
+
+def _ones(dtype: DType) -> Any:
+    return integer_limits(dtype)[1] if is_integer(dtype) and is_unsigned(dtype) else -1 if is_integer(dtype) else True
+
+
 SPECS = (
-    elementwise("stablehlo.and", wide(np.bitwise_and), accepts=BITS, arity=2, scalar={"int": arith.AndIOp}),
-    elementwise("stablehlo.or", wide(np.bitwise_or), accepts=BITS, arity=2, scalar={"int": arith.OrIOp}),
-    elementwise("stablehlo.xor", wide(np.bitwise_xor), accepts=BITS, arity=2, scalar={"int": arith.XOrIOp}),
+    elementwise("stablehlo.and", wide(np.bitwise_and), accepts=BITS, arity=2, scalar={"int": arith.AndIOp}, neutral=_ones),
+    elementwise("stablehlo.or", wide(np.bitwise_or), accepts=BITS, arity=2, scalar={"int": arith.OrIOp}, neutral=_zero),
+    elementwise("stablehlo.xor", wide(np.bitwise_xor), accepts=BITS, arity=2, scalar={"int": arith.XOrIOp}, neutral=_zero),
     elementwise("stablehlo.not", wide(np.invert), accepts=BITS),
     elementwise("stablehlo.shift_left", _shift(_left), accepts=INTEGER, arity=2),
     elementwise("stablehlo.shift_right_logical", _shift(_right_logical), accepts=INTEGER, arity=2),

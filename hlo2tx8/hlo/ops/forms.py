@@ -99,6 +99,7 @@ def elementwise(
     attributes: tuple[Mapping[str, Any], ...] = ({},),
     linear: tuple[int, ...] = (),
     is_multilinear: bool = False,
+    neutral: Callable[[DType], Any] | None = None,
 ) -> OpSpec:
     """An elementwise spec whose operands have one dtype; a sample per accepted dtype and attribute set."""
 
@@ -127,6 +128,7 @@ def elementwise(
         samples=samples,
         linear=linear,
         is_multilinear=is_multilinear,
+        neutral=neutral,
     )
 
 

@@ -235,6 +235,7 @@ SPECS = (
         broadcast_in_dim,
         unary_map(broadcast_map),
         samples=_samples(((3,), (2, 3), {"broadcast_dimensions": (1,)}), ((1, 5), (5, 4, 3), {"broadcast_dimensions": (2, 0)})),
+        is_free=True,
     ),
     OpSpec(
         "stablehlo.broadcast",
@@ -243,6 +244,7 @@ SPECS = (
         unary_map(_broadcast_map),
         samples=_samples(((3,), (2, 1, 3), {"broadcast_sizes": (2, 1)})),
         batch_dimensions=lambda _, rank: (),
+        is_free=True,
     ),
     OpSpec(
         "stablehlo.reshape",
@@ -266,8 +268,16 @@ SPECS = (
         unary_map(reverse_map),
         samples=_samples(((5, 3), (5, 3), {"dimensions": (0,)}), ((2, 3, 5), (2, 3, 5), {"dimensions": (0, 2)})),
     ),
-    OpSpec("stablehlo.pad", Kind.SHAPING, pad, pad_maps, pad_shape, samples=_pad_samples),
-    OpSpec("stablehlo.concatenate", Kind.SHAPING, concatenate, concatenate_maps, samples=_concatenate_samples),
+    OpSpec("stablehlo.pad", Kind.SHAPING, pad, pad_maps, pad_shape, samples=_pad_samples, reads_parts=True),
+    OpSpec(
+        "stablehlo.concatenate",
+        Kind.SHAPING,
+        concatenate,
+        concatenate_maps,
+        samples=_concatenate_samples,
+        reads_parts=True,
+        is_variadic=True,
+    ),
     OpSpec("hlo.copy", Kind.SHAPING, copy, unary_map(_identity_map), samples=_copy_samples),
     OpSpec(
         "hlo.bitcast",

@@ -6,14 +6,14 @@ packed = f(x) as an integer of the same order << 32 | the element's number along
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType, f32, i32, i64
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from hlo2tx8.builders.expansion import Expansion
 from hlo2tx8.builders.formula import Term
 from hlo2tx8.builders.lift_body import lift_body
 from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
-from hlo2tx8.hlo.types import DType, bit_width, is_float, is_integer, is_unsigned
+from hlo2tx8.hlo.types import DType, bit_width, is_float, is_integer, is_unsigned, numpy_dtype
 
 KEY_BITS = 32
 
@@ -36,7 +36,7 @@ class SortKey:
         value = e.op.operands[self.number]
         shape = tensor_like(value.type).shape
         arguments = [operand for operand in e.op.operands for _ in range(2)]
-        key = _ordered(Term(e, lift_body(self.function, arguments, shape, e.op)[0]), is_total=self.is_total)
+        key = ordered_key(Term(e, lift_body(self.function, arguments, shape, e.op)[0]), is_total=self.is_total)
         key = key ^ -1 if self.is_descending else key
         numbers = Term(e, e.emit("iota", [], TensorType(i32, shape), iota_dimension=IntegerAttr(dimension, i64)))
         return (key.converted(i64) << KEY_BITS) | numbers.converted(i64)
@@ -64,7 +64,7 @@ def _fits(dtype: DType) -> bool:
     return (dtype.kind == "b" or is_float(dtype) or is_integer(dtype)) and bit_width(dtype) <= KEY_BITS
 
 
-def _ordered(key: Term, *, is_total: bool) -> Term:
+def ordered_key(key: Term, *, is_total: bool) -> Term:
     """The key as i32 of the same order."""
     dtype = tensor_like(key.value.type).dtype
     if is_float(dtype):
@@ -75,6 +75,17 @@ def _ordered(key: Term, *, is_total: bool) -> Term:
     if is_unsigned(dtype) and bit_width(dtype) == KEY_BITS:
         return key.bitcast(i32) ^ -(1 << 31)
     return key if key.type.element_type == i32 else key.converted(i32)
+
+
+def element_of_key(key: Term, element: Attribute) -> Term:
+    """The elements whose ordered keys, with floats in the total order, these i32 are."""
+    dtype = numpy_dtype(element)
+    if is_float(dtype):
+        bits = key ^ (key.call("shift_right_arithmetic", 31) & 0x7FFFFFFF)
+        return bits.bitcast(f32) if dtype.itemsize == 4 else bits.bitcast(f32).converted(element)
+    if is_unsigned(dtype) and bit_width(dtype) == KEY_BITS:
+        return (key ^ -(1 << 31)).bitcast(element)
+    return key if element == i32 else key.converted(element)
 
 
 def _is_same_of_next(left: SSAValue, right: SSAValue) -> bool:
