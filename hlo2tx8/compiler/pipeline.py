@@ -16,10 +16,15 @@ from xdsl.passes import ModulePass
 from hlo2tx8.dialects.launch import kernels
 from hlo2tx8.emitters.emit_fusions import EmitFusionsPass
 from hlo2tx8.errors import LevelError
+from hlo2tx8.fusion.group_fusions import GroupFusionsPass
 from hlo2tx8.fusion.plan_fusions import PlanFusionsPass
 from hlo2tx8.lower.dma.allocate_spm import AllocateSpmPass
+from hlo2tx8.lower.dma.hoist_loads import HoistLoadsPass
 from hlo2tx8.lower.dma.insert_waits import InsertWaitsPass
+from hlo2tx8.lower.dma.overlap_stages import OverlapStagesPass
 from hlo2tx8.lower.dma.pipeline_dma import PipelineDmaPass
+from hlo2tx8.lower.dma.prefetch_chunks import PrefetchChunksPass
+from hlo2tx8.lower.dma.widen_loads import WidenLoadsPass
 from hlo2tx8.lower.loops.flatten_tensors import FlattenTensorsPass
 from hlo2tx8.lower.loops.inline import InlinePass
 from hlo2tx8.lower.loops.lower_xla_to_scf import LowerXlaToScfPass
@@ -115,6 +120,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(SimplifyHloPass(), after=Level.HLO),
     Stage(SplitReductionsPass(), after=Level.HLO),
     Stage(PlanFusionsPass(), after=Level.FUSED),
+    Stage(GroupFusionsPass(), after=Level.FUSED),
     Stage(EmitFusionsPass(), after=Level.LOOPS),
     Stage(InlinePass(), after=Level.LOOPS),
     Stage(MaterializeCallsPass(), after=Level.LOOPS),
@@ -123,6 +129,10 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(FlattenTensorsPass(), after=Level.FLAT),
     Stage(VectorizePass(), after=Level.VECTOR),
     Stage(SelectInstructionsPass(), after=Level.SCHEDULED),
+    Stage(WidenLoadsPass(), after=Level.SCHEDULED),
+    Stage(HoistLoadsPass(), after=Level.SCHEDULED),
+    Stage(OverlapStagesPass(), after=Level.SCHEDULED),
+    Stage(PrefetchChunksPass(), after=Level.SCHEDULED),
     Stage(PipelineDmaPass(), after=Level.SCHEDULED),
     Stage(InsertWaitsPass(), after=Level.SCHEDULED),
     Stage(AllocateSpmPass(), after=Level.PROGRAM),

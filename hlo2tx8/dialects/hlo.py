@@ -7,9 +7,9 @@
 })
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
     SymbolRefAttr,
     TensorType,
     UnitAttr,
+    i64,
 )
 from xdsl.ir import Attribute, Data, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
@@ -147,12 +148,24 @@ class FusionOp(IRDLOperation):
 
 @irdl_op_definition
 class GroupOp(IRDLOperation):
-    """Fusions whose intermediates stay in SPM."""
+    """Fusions whose intermediates stay in SPM.
+
+    `rows`, of a group that computes some rows of each fusion per step: rows of a chunk, which are one tile's, and of a step.
+    """
 
     name = "hlo.group"
     inputs = var_operand_def()
     outputs = var_result_def()
+    row_split = opt_prop_def(DenseArrayBase.constr(i64), prop_name="rows")
     body = region_def("single_block")
+
+    @classmethod
+    def rows(
+        cls, inputs: Sequence[SSAValue], result_types: Sequence[Attribute], body: Region, chunk_rows: int, step_rows: int
+    ) -> Self:
+        """A group by rows."""
+        properties = {"rows": DenseArrayBase.from_list(i64, [chunk_rows, step_rows])}
+        return cls.create(operands=inputs, result_types=result_types, properties=properties, regions=[body])
 
 
 @irdl_op_definition

@@ -9,9 +9,18 @@
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.dialects.builtin import DenseArrayBase, FlatSymbolRefAttrConstr, StringAttr, SymbolRefAttr, TensorType, i64
+from xdsl.dialects.builtin import DenseArrayBase, FlatSymbolRefAttrConstr, StringAttr, SymbolRefAttr, TensorType, UnitAttr, i64
 from xdsl.ir import Attribute, Dialect, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def, result_def, traits_def, var_operand_def, var_result_def
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
 from xdsl.traits import NoMemoryEffect, Pure
 
 from hlo2tx8.dialects.xla_access import IN_ORDER, ExtractAtOp, InsertAtOp
@@ -19,6 +28,11 @@ from hlo2tx8.dialects.xla_dot import DotOp
 from hlo2tx8.dialects.xla_indexing import ApplyIndexingOp, IndexingMapAttr, InDomainOp, index
 from hlo2tx8.dialects.xla_loop import LoopOp, YieldOp
 from hlo2tx8.dialects.xla_reduce import ReduceLanesOp, ReduceOp
+
+ROW_TURNS = "xla.row_turns"
+"""Of the loop over the chunks of a group by rows that are a tile's."""
+ROW_STEPS = "xla.row_steps"
+"""Of the loop over the steps of a group by rows: what its turns load is close together in memory and small."""
 
 
 @irdl_op_definition
@@ -100,15 +114,19 @@ class ConstantOp(IRDLOperation):
 
 @irdl_op_definition
 class AllocateScratchOp(IRDLOperation):
-    """A tensor in device memory for an element function that is called more than once; contents undefined."""
+    """A tensor for what a kernel computes on the way, contents undefined: in device memory, or `in_spm`.
+
+    Of a tensor in SPM a tile has the part that the current step of its loop has written; it reads that part alone.
+    """
 
     name = "xla.allocate_scratch"
+    in_spm = opt_prop_def(UnitAttr)
     res = result_def(TensorType)
     traits = traits_def(NoMemoryEffect())
-    assembly_format = "attr-dict `:` type($res)"
+    assembly_format = "(`in_spm` $in_spm^)? attr-dict `:` type($res)"
 
-    def __init__(self, result_type: Attribute):
-        super().__init__(result_types=[result_type])
+    def __init__(self, result_type: Attribute, *, in_spm: bool = False):
+        super().__init__(result_types=[result_type], properties={"in_spm": UnitAttr()} if in_spm else {})
 
 
 @irdl_op_definition
@@ -157,6 +175,8 @@ __all__ = [
     "ENTRY",
     "IN_ORDER",
     "LANE",
+    "ROW_STEPS",
+    "ROW_TURNS",
     "AllocateScratchOp",
     "ApplyIndexingOp",
     "ConstantOp",

@@ -20,15 +20,22 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from hlo2tx8.dialects.hlo import origin
+from hlo2tx8.device.chip import load_chip
+from hlo2tx8.dialects.hlo import FusionOp, GroupOp, origin
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, LaunchYieldOp, RepeatOp, UpdateOp, ViewOp, WhileOp
+from hlo2tx8.emitters import emit_fusion
 from hlo2tx8.emitters.plan_kernel import Judge, trust
+from hlo2tx8.emitters.row_group import emit_row_group
 from hlo2tx8.errors import UnsupportedError, UnsupportedOp
+from hlo2tx8.fusion.in_place import replaceable
+from hlo2tx8.fusion.views import is_view
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.hlo.regions import CONTROL, UPDATE, terminator_of
 from hlo2tx8.notes import add_notes
 from hlo2tx8.passes.rules.loops import TRIP_COUNT
+from hlo2tx8.schedule.rates import Rates
+from hlo2tx8.schedule.work_split import Target
 
 _NAMES = ("fusion_name", "loc", "sym_name")
 
@@ -49,13 +56,6 @@ class EmitFusionsPass(ModulePass):
     judge: Judge = trust
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        from hlo2tx8.device.chip import load_chip
-        from hlo2tx8.emitters import emit_fusion
-        from hlo2tx8.fusion.in_place import replaceable
-        from hlo2tx8.fusion.views import is_view
-        from hlo2tx8.schedule.rates import Rates
-        from hlo2tx8.schedule.work_split import Target
-
         chip = load_chip(self.chip)
         target = Target(Rates.of(chip), self.step_elements)
         main = next(f for f in op.body.block.ops if isinstance(f, FuncOp) and f.sym_name.data == "main")
@@ -63,7 +63,7 @@ class EmitFusionsPass(ModulePass):
         unsupported: list[UnsupportedOp] = []
         notes: list[str] = []
         for group, fusion in number_fusions(main.body.block):
-            if is_view(fusion):
+            if isinstance(fusion, FusionOp) and is_view(fusion):
                 Rewriter.replace_op(fusion, ViewOp(fusion.operands[0], fusion.result_types[0]))
                 notes.append(f"{fusion_name(fusion)} is a view of what it reads: no kernel")
                 continue
@@ -76,7 +76,7 @@ class EmitFusionsPass(ModulePass):
                     feeds_batches=feeds_batches(fusion),
                 )
                 try:
-                    kernel = emit_fusion(fusion, name, wanted, notes, self.judge)
+                    kernel = _emit(fusion, name, wanted, notes, self.judge)
                 except UnsupportedError as error:
                     unsupported.extend(error.ops)
                     continue
@@ -84,13 +84,20 @@ class EmitFusionsPass(ModulePass):
                 op.body.block.add_op(kernel)
             else:
                 notes.append(f"{fusion_name(fusion)} is equal to {emitted[key]}")
-            launch = KernelOp(emitted[key], fusion.operands, fusion.result_types, group, origin(fusion), replaceable(fusion))
+            replaces = replaceable(fusion) if isinstance(fusion, FusionOp) else ()
+            launch = KernelOp(emitted[key], fusion.operands, fusion.result_types, group, origin(fusion), replaces)
             Rewriter.replace_op(fusion, launch)
         if not unsupported:
             launch_control(main.body.block)
         add_notes(op, notes if self.explain else [note for note in notes if note.startswith("warning: ")])
         if unsupported:
             raise UnsupportedError(unsupported)
+
+
+def _emit(op: Operation, name: str, target: Target, notes: list[str], judge: Judge) -> ModuleOp:
+    """The LOOPS module of a fusion, or of a group as one kernel."""
+    emit = emit_row_group if isinstance(op, GroupOp) else emit_fusion
+    return emit(op, name, target, notes, judge)
 
 
 def is_all_there_is(fusion: Operation) -> bool:
@@ -115,11 +122,15 @@ def has_batched_dot(fusion: Operation) -> bool:
 
 
 def number_fusions(block: Block, first: int = 0) -> list[tuple[int, Operation]]:
-    """The fusions of @main and of the regions in it, with their group numbers; `hlo.group` ops are dissolved on the way."""
+    """The fusions, and groups that are one kernel, of @main and of the regions in it, with their group numbers; other groups are
+    dissolved on the way."""
     found: list[tuple[int, Operation]] = []
     number = first
     for op in tuple(block.ops):
-        if op.name == "hlo.group":
+        if isinstance(op, GroupOp) and op.row_split is not None:
+            found.append((number, op))
+            number += 1
+        elif op.name == "hlo.group":
             body = op.regions[0].block
             found.extend((number, inner) for inner in body.ops if inner.name == "hlo.fusion")
             dissolve(op, body)
@@ -184,6 +195,8 @@ def dissolve(group: Operation, body: Block) -> None:
 def fusion_name(fusion: Operation) -> str:
     """The name the source or the fusion plan gave it."""
     given = fusion.properties.get("fusion_name")
+    if isinstance(fusion, GroupOp):
+        return "group"
     return given.data if isinstance(given, StringAttr) else "fusion"
 
 

@@ -106,7 +106,7 @@ class _CoverageWalk:
                 if len(known) == len(found):
                     num_dims = len(op.map.data.dims)
                     results, inside = op.map.data.evaluate(known[:num_dims], known[num_dims:])
-                    self._set(op, [inside] if isinstance(op, InDomainOp) else results)
+                    self._set(op, self._with_all_axes([inside] if isinstance(op, InDomainOp) else results))
             case AllocateScratchOp():
                 self.values[op.res] = np.zeros(as_tensor(op.res.type).get_shape(), np.int32)
             case tensor.InsertOp():
@@ -129,6 +129,10 @@ class _CoverageWalk:
 
     def _set(self, op: Operation, values: Sequence[Array]) -> None:
         self.values.update(zip(op.results, values, strict=True))
+
+    def _with_all_axes(self, values: Sequence[Array]) -> list[Array]:
+        """The values with an axis per loop variable; a constant has none."""
+        return [value if value.ndim == self.num_axes else np.broadcast_to(value, (1,) * self.num_axes) for value in values]
 
     def _axis(self, low: int, high: int) -> Array:
         shape = [1] * self.num_axes
@@ -171,6 +175,7 @@ class _CoverageWalk:
         lanes = {lane for inner in op.body.block.ops if isinstance(inner, ReduceLanesOp) for lane in inner.lanes}
         self.joined = tuple(first_lane + lane for lane in sorted(lanes))
         results, inside = op.map.data.evaluate([self.values[value] for value in op.dims], counters)
+        results = self._with_all_axes(results)
         carried = [self.values[value] for value in op.iter_args]
         self.values.update(zip(op.body.block.args, [*counters, *results, *carried], strict=True))
         # A tile, or a counter, on which nothing depends still repeats every write.

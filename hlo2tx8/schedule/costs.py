@@ -11,7 +11,7 @@ from math import inf, prod
 from xdsl.dialects.builtin import BFloat16Type, DenseArrayBase, Float16Type, Float32Type
 from xdsl.ir import Operation, SSAValue
 
-from hlo2tx8.dialects.vector_instructions import CT_UNARY
+from hlo2tx8.dialects.vector_instructions import ct_unary
 from hlo2tx8.hlo import Kind, numpy_dtype
 from hlo2tx8.partitioner.instruction import kind_of, tensor_type
 from hlo2tx8.schedule.rates import Rates
@@ -81,7 +81,7 @@ def _is_for_vectors(op: Operation) -> bool:
 
 def vector_times(op: Operation, rates: Rates) -> int:
     """How many times as long as an addition the vector engine takes for the instruction, 1 where it has none."""
-    kind = CT_UNARY.get(op.name.partition(".")[2])
+    kind = ct_unary(op.name.partition(".")[2], numpy_dtype(tensor_type(op.results[0]).element_type).itemsize)
     return 1 if kind is None else rates.beats.of(kind.COST)
 
 

@@ -16,7 +16,7 @@ from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import ct_arith, ct_move, ct_relation, kc_function, kc_move, kc_vector
 from hlo2tx8.device.isa.base import Instruction
 from hlo2tx8.dialects import xla
-from hlo2tx8.dialects.vector_instructions import CT_UNARY
+from hlo2tx8.dialects.vector_instructions import ct_unary
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.element_format import Splat, Vector
 
@@ -182,7 +182,7 @@ def _emit(s: "BoxSelector", kind: type[Instruction], fmt: Format, result: Format
 
 
 def _unary(s: "BoxSelector", name: str, src: SSAValue, fmt: Format) -> SSAValue:
-    kind = CT_UNARY.get(name) if fmt in CT_FORMATS else None
+    kind = ct_unary(name, fmt.bytes) if fmt in CT_FORMATS else None
     kind = kind or KC_UNARY.get(name)
     if kind is None:
         raise CompileError("E3201", f"no instruction computes {name} in {fmt.name}")

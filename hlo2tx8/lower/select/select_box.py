@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
@@ -18,6 +19,8 @@ from hlo2tx8.indexing import Add, Const, Expr, FloorDiv, IndexingMap, Mod, Mul
 from hlo2tx8.lower.box_levels import BoxLevel, Size
 from hlo2tx8.lower.element_format import Splat, Vector, constant_bits, format_of, storage_format, tensor_type
 from hlo2tx8.lower.select.instruction_choice import choose, is_move
+from hlo2tx8.lower.select.narrow_sum import NarrowSum, narrow_sums, select_narrow_sum
+from hlo2tx8.lower.select.resident import Resident, is_resident
 from hlo2tx8.lower.select.select_access import MIN_ROW_BYTES, Walk, load_rows, read_scalar, same_in_all_steps
 from hlo2tx8.lower.select.select_dot import Sums, select_dot, select_sums_loop
 from hlo2tx8.lower.select.select_memory import (
@@ -55,12 +58,15 @@ class BoxSelector:
     rows: "BoxSelector | None" = None
     joined: tuple[int, ...] = ()
     varying: Known = field(default_factory=Known)
+    resident: dict[SSAValue, Resident] = field(default_factory=dict[SSAValue, Resident])
+    sums_of_16_bits: dict[Operation, NarrowSum] = field(default_factory=dict[Operation, NarrowSum])
 
     def select_box(self, block: Block) -> None:
         """Selects all of a box; where lanes of it are joined, what is the same in them is computed once."""
         self.joined = joined_lanes(block)
+        self.sums_of_16_bits = narrow_sums(block, self.step.shape)
         if self.joined:
-            self.rows = BoxSelector(row_step(self.step, self.joined), self.slots, self.hoisted)
+            self.rows = BoxSelector(row_step(self.step, self.joined), self.slots, self.hoisted, resident=self.resident)
         self.select(block)
 
     def select(self, block: Block) -> None:
@@ -70,7 +76,14 @@ class BoxSelector:
                 self._operation(op)
                 continue
             self.rows.step.builder, self.rows.step.origin = self.step.builder, self.step.origin
-            if isinstance(op, vec.VecReduceLanesOp):
+            narrow = self.sums_of_16_bits.get(op)
+            if narrow is not None and isinstance(op, vec.VecReduceLanesOp):
+                count = prod(self.step.shape[lane] for lane in op.lanes)
+                source = self.buffer(self.vector(narrow.source))
+                self.rows.vectors[narrow.result] = select_narrow_sum(self.rows.step, source, narrow, count)
+            elif any(op in (narrow.widen, narrow.narrow) for narrow in self.sums_of_16_bits.values()):
+                pass  # the sum converts
+            elif isinstance(op, vec.VecReduceLanesOp):
                 self.rows.vectors.update(zip(op.res, select_reduce_lanes(self, self.rows, op), strict=True))
             elif is_of_rows(op, self.joined, self.varying):
                 self.rows.select_one(op)
@@ -84,7 +97,7 @@ class BoxSelector:
     def vector(self, value: SSAValue) -> Vector:
         """The buffer or splat of a value; a scalar is the same in all lanes."""
         if value not in self.vectors and self.rows is not None and value in self.rows.vectors:
-            self.vectors[value] = expand(self, self.rows, self.rows.vectors[value], storage_format(value.type))
+            self.vectors[value] = expand(self, self.rows, value, storage_format(value.type))
         return self.vectors[value] if value in self.vectors else _splat(value)
 
     def _operation(self, op: Operation) -> None:
@@ -131,16 +144,18 @@ class BoxSelector:
 
     def buffer(self, value: Vector) -> SSAValue:
         """The vector in SPM; a splat is written once, before the steps."""
-        if not isinstance(value, Splat):
-            return value
-        key = ("splat", value.bits, value.fmt, self.step.num_lanes)
+        return self.filled_before_steps(value, self.step.num_lanes) if isinstance(value, Splat) else value
+
+    def filled_before_steps(self, value: Splat, count: int) -> SSAValue:
+        """A buffer of as many equal elements, written once, before the steps."""
+        key = ("splat", value.bits, value.fmt, count)
         if key not in self.hoisted:
-            self.hoisted[key] = self._in_prologue(lambda: self._filled(value, self.step.num_lanes))
+            self.hoisted[key] = self._in_prologue(lambda: self._filled(value, count, count))
         return self.hoisted[key]
 
     def within(self, step: StepBuilder) -> "BoxSelector":
         """A selector for vectors of another shape that knows the same values."""
-        return BoxSelector(step, self.slots, self.hoisted, self.vectors, self.sums, self.narrowed)
+        return BoxSelector(step, self.slots, self.hoisted, self.vectors, self.sums, self.narrowed, resident=self.resident)
 
     def _in_prologue(self, emit: Callable[[], SSAValue]) -> SSAValue:
         outer, self.step.builder = self.step.builder, self.step.prologue
@@ -149,8 +164,8 @@ class BoxSelector:
         self.step.builder, self.step.valid = outer, valid
         return result
 
-    def _filled(self, value: Splat, n: Size) -> SSAValue:
-        buffer = self.step.alloc(value.fmt)
+    def _filled(self, value: Splat, n: Size, num_elements: int | None = None) -> SSAValue:
+        buffer = self.step.alloc(value.fmt, num_elements)
         self.step.fill(buffer, value.bits, value.fmt, n)
         return buffer
 
@@ -197,6 +212,8 @@ class BoxSelector:
     def _load(self, op: vec.LoadOp) -> SSAValue:
         step, fmt = self.step, storage_format(op.result.type)
         strides = vec.ints(op.strides)
+        if is_resident(op.source):
+            return self.resident[op.source].load(step, op, fmt)
         offset = self.slots[op.offset]
         source = self.slots[op.source]
         if (start := same_in_all_steps(step, op)) is not None:
@@ -240,6 +257,9 @@ class BoxSelector:
     def _store(self, op: vec.StoreOp) -> None:
         fmt = storage_format(op.value.type)
         source = self.buffer(self.vector(op.value))
+        if is_resident(op.target):
+            self.resident[op.target] = Resident.of(self.step, op, source)
+            return
         store_box(self.step, self.slots[op.target], self.slots[op.offset], source, vec.ints(op.strides), fmt)
 
     def _store_at(self, op: vec.StoreAtOp) -> None:

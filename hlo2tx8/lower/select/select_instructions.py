@@ -22,6 +22,7 @@ from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.errors import CompileError
+from hlo2tx8.lower.select.resident import Resident
 from hlo2tx8.lower.select.select_box import BoxSelector
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
@@ -45,6 +46,7 @@ class _Selector:
         self.function = function
         self.values: dict[SSAValue, SSAValue] = {}
         self.hoisted: dict[tuple[object, ...], SSAValue] = {}
+        self.resident: dict[SSAValue, Resident] = {}
 
     def run(self) -> None:
         old = self.function.body.block
@@ -73,12 +75,15 @@ class _Selector:
                     self.hoisted.clear()
                 lower, upper, step = (self.values[v] for v in (op.lb, op.ub, op.step))
                 loop = scf.ForOp(lower, upper, step, [], Region(body))
+                loop.attributes |= {key: value for key, value in op.attributes.items() if key in (xla.ROW_TURNS, xla.ROW_STEPS)}
                 builder.insert(loop)
                 self._ops(op.body.block, Builder(InsertPoint.at_end(body)), top)
             case xla.ConstantOp():
                 pass  # an immediate of the instructions that use it
             case arith.ConstantOp() if op.result.type != xla.index:
                 pass
+            case xla.AllocateScratchOp() if op.in_spm is not None:
+                pass  # the buffers of what a step stores
             case _ if not op.regions:
                 new = builder.insert(op.clone(value_mapper=self.values))
                 self.values.update(zip(op.results, new.results, strict=True))
@@ -90,7 +95,7 @@ class _Selector:
         valid = {lane: self.values[count] for lane, count in op.valid_of.items()}
         step = StepBuilder(builder, prologue, op.lane_shape, {k: n for k, n in valid.items() if op.lane_shape[k] > 1})
         with step.if_positive(tuple(valid.values())):
-            BoxSelector(step, self.values, self.hoisted).select_box(op.body.block)
+            BoxSelector(step, self.values, self.hoisted, resident=self.resident).select_box(op.body.block)
 
 
 def _outermost(builder: Builder, top: Block) -> Operation:

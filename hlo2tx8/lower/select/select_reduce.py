@@ -100,15 +100,21 @@ def ct_reduction(block: Block, fmt: Format) -> type[Instruction] | None:
 
 def reduce_rows(step: StepBuilder, kind: type[Instruction], source: SSAValue, width: int, fmt: Format) -> SSAValue:
     """[rows, width] to [rows]."""
-    rows, most = step.count(), step.num_lanes
+    rows = step.count()
     channels = min(width & -width, UNIT)
     if channels < PADDED:
         source, channels = _to_blocks(step, source, width, fmt), width
     elif (points := width // channels) > 1:
-        partial = step.alloc(fmt, most * channels)
+        partial = step.alloc(fmt, step.num_lanes * channels)
         step.insert(_ct(kind, fmt, partial, source, ReduceDim.W, rows, points, channels, step))
         source = partial
-    padded = step.alloc(fmt, most * PADDED)
+    return reduce_blocks(step, kind, source, channels, fmt)
+
+
+def reduce_blocks(step: StepBuilder, kind: type[Instruction], source: SSAValue, channels: int, fmt: Format) -> SSAValue:
+    """[channel blocks, rows, channels of a block] to [rows]."""
+    rows = step.count()
+    padded = step.alloc(fmt, step.num_lanes * PADDED)
     step.insert(_ct(kind, fmt, padded, source, ReduceDim.C, rows, 1, channels, step))
     if rows == 1:
         return padded

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from xdsl.dialects.builtin import VectorType
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, SSAValue
 
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa import Instruction
@@ -22,7 +22,8 @@ from hlo2tx8.dialects import vec
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.box_levels import BoxLevel, dense_strides
 from hlo2tx8.lower.element_format import Splat, Vector, storage_format
-from hlo2tx8.lower.select.select_reduce import combine, ct_reduction, halve, reduce_rows, to_outer
+from hlo2tx8.lower.select.select_reduce import combine, ct_reduction, halve, reduce_blocks, reduce_rows, to_outer
+from hlo2tx8.lower.select.spread_rows import is_spread_by_product, spread_rows
 from hlo2tx8.lower.select.step_builder import StepBuilder
 from hlo2tx8.lower.vectorize.varying_lanes import Known, varying_lanes
 
@@ -67,10 +68,17 @@ def select_reduce_lanes(s: "BoxSelector", rows: "BoxSelector", op: vec.VecReduce
     combiner, step = op.combiner.block, rows.step
     formats = [storage_format(value.type) for value in op.elements]
     elements = [s.buffer(s.vector(value)) for value in op.elements]
-    lanes, is_inner = prod(s.step.shape[lane] for lane in op.lanes), _is_inner(s.step.shape, op.lanes)
+    lanes, in_blocks = prod(s.step.shape[lane] for lane in op.lanes), is_blocked(s.step.shape, op.lanes)
+    is_inner = not in_blocks and _is_inner(s.step.shape, op.lanes)
     kind = ct_reduction(combiner, formats[0])
-    if lanes == 1:
-        joined: list[Vector] = [*elements]
+    if in_blocks and lanes > 1:
+        if kind is None or lanes > MOST_REDUCED or step.num_lanes > MOST_POINTS:
+            raise CompileError("E3201", "no instruction joins lanes that are in channel blocks so")
+        joined: list[Vector] = [reduce_blocks(step, kind, elements[0], lanes, formats[0])]
+        if _is_neutral(kind, rows.vector(op.init[0])):
+            return joined
+    elif lanes == 1:
+        joined = [*elements]
     elif kind is not None and is_inner and lanes <= MOST_REDUCED and step.num_lanes <= MOST_POINTS:
         joined = [reduce_rows(step, kind, elements[0], lanes, formats[0])]
         if _is_neutral(kind, rows.vector(op.init[0])):
@@ -90,6 +98,13 @@ def _is_neutral(kind: type[Instruction], initial: Vector) -> bool:
     return initial.bits == int.from_bytes(neutral.tobytes(), "little")
 
 
+def is_blocked(shape: Sequence[int], joined: Sequence[int]) -> bool:
+    """Are the lanes in the order of channel blocks, [block, row, channel], and the channels joined?"""
+    moving = [lane for lane, size in enumerate(shape) if size > 1]
+    own = [lane for lane in moving if lane in joined]
+    return len(own) == 2 and own == [moving[0], moving[-1]] and len(moving) > 2 and shape[own[1]] == CHUNK
+
+
 def _is_inner(shape: Sequence[int], joined: Sequence[int]) -> bool:
     """Do the joined lanes lie inside of the others? Else they must lie outside of them all."""
     moving = [lane for lane, size in enumerate(shape) if size > 1]
@@ -102,16 +117,27 @@ def _is_inner(shape: Sequence[int], joined: Sequence[int]) -> bool:
     raise CompileError("E3201", f"the lanes {own} that are joined lie between others of the box {list(shape)}")
 
 
-def expand(s: "BoxSelector", rows: "BoxSelector", value: Vector, fmt: Format) -> Vector:
-    """A vector of the rows in every lane of the box."""
+def expand(s: "BoxSelector", rows: "BoxSelector", source: SSAValue, fmt: Format) -> Vector:
+    """The value `source` of the rows in every lane of the box."""
+    value = rows.vectors[source]
     if isinstance(value, Splat) or s.step.num_lanes == rows.step.num_lanes:
         return value
+    changed = [k for k, (a, b) in enumerate(zip(s.step.shape, rows.step.shape, strict=True)) if a != b]
+    if is_blocked(s.step.shape, changed) and is_spread_by_product(source, fmt):
+        return spread_rows(s.step, rows.step, value, fmt, s.filled_before_steps)
     step, result = s.step, s.step.alloc(fmt)
     read, write = dense_strides(rows.step.extents, step), dense_strides(step.extents, step)
     is_joined = [a != b for a, b in zip(step.shape, rows.step.shape, strict=True)]
     levels = [BoxLevel(e, (0 if j else r, w)) for e, r, w, j in zip(step.extents, read, write, is_joined, strict=True)]
-    width = prod(size for size, j in zip(step.shape, is_joined, strict=True) if j)
-    if _is_inner(step.shape, [k for k, j in enumerate(is_joined) if j]) and width % CHUNK == 0 and width > CHUNK:
+    joined = [k for k, j in enumerate(is_joined) if j]
+    width = prod(step.shape[k] for k in joined)
+    if is_blocked(step.shape, joined):
+        count = rows.step.count()
+        chunks = step.alloc(fmt, rows.step.num_lanes * CHUNK)
+        step.move(chunks, value, [BoxLevel(count, (1, CHUNK)), BoxLevel(CHUNK, (0, 1))], fmt)
+        size = step(count, CHUNK)
+        value, levels = chunks, [BoxLevel(width // CHUNK, (0, size)), BoxLevel(size, (1, 1))]
+    elif _is_inner(step.shape, joined) and width % CHUNK == 0 and width > CHUNK:
         count = rows.step.count()
         chunks = step.alloc(fmt, rows.step.num_lanes * CHUNK)
         step.move(chunks, value, [BoxLevel(count, (1, CHUNK)), BoxLevel(CHUNK, (0, 1))], fmt)

@@ -1,0 +1,162 @@
+"""Pass group-fusions: fusions of the same rows become a group, whose intermediates stay in the scratchpad.
+
+Before:
+    %0 = hlo.fusion "dot_general_fusion"(%q, %k)        scores [12, 512, 512]
+    %1 = hlo.fusion "softmax_fusion"(%0)
+    %2 = hlo.fusion "dot_general_fusion.1"(%1, %v)
+
+After:
+    %2 = hlo.group rows [512, 128] (%q, %k, %v) { the three fusions }        chunks of 512 rows in steps of 128
+
+A chain of fusions is a group if the only reader of each is the next, all have the same rows, and the next reads those that a step
+has just computed. It is one if that saves modelled cycles: intermediates are neither written nor read, but what all rows of a batch
+read, keys and values, is read for each chunk.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from hlo2tx8.device.chip import load_chip
+from hlo2tx8.dialects.hlo import FusionOp, GroupOp
+from hlo2tx8.dialects.stablehlo import ReturnOp
+from hlo2tx8.hlo.regions import CONTROL
+from hlo2tx8.indexing import Dim
+from hlo2tx8.notes import add_notes
+from hlo2tx8.schedule.plan_row_group import RowGroupPlan, plan_row_group
+from hlo2tx8.schedule.rates import Rates
+from hlo2tx8.schedule.row_group_member import RowGroupMember, row_group_member
+from hlo2tx8.schedule.work_split import Target
+
+
+@dataclass(frozen=True)
+class GroupFusionsPass(ModulePass):
+    """Puts chains of fusions of the same rows into groups; see the module docstring."""
+
+    name = "group-fusions"
+
+    chip: str = ""
+    explain: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        target = Target(Rates.of(load_chip(self.chip)))
+        notes: list[str] = []
+        for block in [block for block in _blocks(op) if any(isinstance(inner, FusionOp) for inner in block.ops)]:
+            for chain in _chains(block, target):
+                notes.append(_group(chain, target.rates))
+        if self.explain:
+            add_notes(op, notes)
+
+
+@dataclass(frozen=True)
+class _Link:
+    """A fusion of a chain, what it is as a member, and the parameter that is the result of the fusion before, if there is one."""
+
+    fusion: FusionOp
+    member: RowGroupMember
+    chained: int | None
+
+    @property
+    def parameters(self) -> list[BlockArgument]:
+        """Those read from DDR."""
+        return [arg for number, arg in enumerate(self.fusion.body.block.args) if number != self.chained]
+
+
+def _blocks(module: ModuleOp) -> Iterator[Block]:
+    """The blocks of functions and of the control flow in them."""
+    for op in module.walk():
+        if isinstance(op, FuncOp) or op.name in CONTROL:
+            yield from (block for region in op.regions for block in region.blocks)
+
+
+def _chains(block: Block, target: Target) -> list[list[_Link]]:
+    """Chains of fusions that may be groups, each as long as it gets."""
+    chains: list[list[_Link]] = []
+    taken: set[Operation] = set()
+    for op in block.ops:
+        if not isinstance(op, FusionOp) or op in taken:
+            continue
+        first = row_group_member(op.body.block, target)
+        if isinstance(first, str):
+            continue
+        chain = [_Link(op, first, None)]
+        while (link := _next(chain[-1], target)) is not None:
+            chain.append(link)
+        if len(chain) > 1 and any(link.member.dot is not None for link in chain):
+            taken.update(link.fusion for link in chain)
+            chains.append(chain)
+    return chains
+
+
+def _next(link: _Link, target: Target) -> _Link | None:
+    """The only reader of a fusion's result, if it is a fusion of the same rows that reads each of them for itself."""
+    (result,) = link.fusion.results
+    uses = list(result.uses)
+    if len(uses) != 1 or not isinstance(reader := uses[0].operation, FusionOp) or reader.parent is not link.fusion.parent:
+        return None
+    member = row_group_member(reader.body.block, target)
+    if isinstance(member, str) or member.shape[:-1] != link.member.shape[:-1]:
+        return None
+    number = uses[0].index
+    return _Link(reader, member, number) if _reads_own_rows(member, reader.body.block.args[number]) else None
+
+
+def _reads_own_rows(member: RowGroupMember, parameter: BlockArgument) -> bool:
+    """Is each element of a parameter read for elements of the same row only?
+
+    A dot reads all columns of it, its counter is the dimension behind those of the result; others read their own column.
+    """
+    rank = len(member.shape)
+    rows = tuple(Dim(i) for i in range(rank - 1))
+    for use in parameter.uses:
+        if (use.operation, use.index) not in member.partitioned.operand_places:
+            return False
+        map = member.partitioned.operand_places[use.operation, use.index][0]
+        if map.constraints or map.results != (*rows, Dim(rank if use.operation is member.dot else rank - 1)):
+            return False
+    return True
+
+
+def _group(chain: Sequence[_Link], rates: Rates) -> str:
+    """Puts a chain into a group if that saves cycles; a line about the decision."""
+    names = ", ".join(_name(link.fusion) for link in chain)
+    plan = plan_row_group([link.member for link in chain], [link.parameters for link in chain], rates)
+    if isinstance(plan, str):
+        return f"{names}: no group, {plan}"
+    figures = f"{plan.cycles:.0f} cycles, {plan.cycles_apart:.0f} apart, {plan.spm_bytes} bytes of SPM"
+    if plan.cycles >= plan.cycles_apart:
+        return f"{names}: no group, {figures}"
+    _make_group(chain, plan)
+    return f"{names}: a group by rows, {plan.split.step_rows} a step, {plan.split.chunk_rows} a chunk: {figures}"
+
+
+def _make_group(chain: Sequence[_Link], plan: RowGroupPlan) -> None:
+    """The group op at the place of the chain's last fusion."""
+    last, inside = chain[-1].fusion, [link.fusion for link in chain]
+    results = {value for fusion in inside for value in fusion.results}
+    read = list(dict.fromkeys(value for fusion in inside for value in fusion.operands if value not in results))
+    body = Block(arg_types=[value.type for value in read])
+    group = GroupOp.rows(read, last.result_types, Region(body), plan.split.chunk_rows, plan.split.step_rows)
+    group.attributes |= {key: value for key, value in last.attributes.items() if key == "loc"}
+    parent = last.parent_block()
+    assert parent is not None
+    parent.insert_op_before(group, last)
+    for old, new in zip(last.results, group.outputs, strict=True):
+        new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+    known: dict[SSAValue, SSAValue] = dict(zip(read, body.args, strict=True))
+    for fusion in inside:
+        fusion.detach()
+        fusion.operands = [known.get(value, value) for value in fusion.operands]
+        body.add_op(fusion)
+    body.add_op(ReturnOp(list(last.results)))
+
+
+def _name(fusion: FusionOp) -> str:
+    given = fusion.properties.get("fusion_name")
+    return given.data if isinstance(given, StringAttr) else "fusion"

@@ -1,0 +1,141 @@
+"""SCHEDULED → SCHEDULED: what every turn of a loop loads alike is loaded once, in front of the loop.
+
+Before:                                            After:
+    scf.for %step = 0 to 4 {                           %b = spm.alloc
+      %b = spm.alloc                                   %o = apply (tile) -> (tile * 8192)
+      %o = apply (tile, step) -> (tile * 8192)         RDMA_load dst(%b) offset(%o)
+      RDMA_load dst(%b) offset(%o)                     scf.for %step = 0 to 4 {
+      NE_gemm right(%b) ...                              NE_gemm right(%b) ...
+    }                                                  }
+
+A buffer is hoisted with all that writes it: loads of tensors that the loop does not write, memsets, and moves from buffers that are
+hoisted too.
+"""
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from hlo2tx8.device.isa import Instruction
+from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
+from hlo2tx8.dialects import spm, xla
+from hlo2tx8.indexing import Dim, Sym
+from hlo2tx8.lower.dma.slices import is_inside, turns_of
+
+MOVES = (Rdma, TdmaMemset, TdmaGatherScatter)
+"""What may write a buffer that is hoisted."""
+
+
+@dataclass(frozen=True)
+class HoistLoadsPass(ModulePass):
+    """Moves loads that do not depend on a loop in front of it; see the module docstring."""
+
+    name = "hoist-loads"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.body.block.ops:
+            if isinstance(function, func.FuncOp) and not function.is_declaration:
+                for loop in reversed([o for o in function.walk() if isinstance(o, scf.ForOp)]):
+                    if (turns_of(loop) or 0) > 1:
+                        _Hoisting(loop).run()
+
+
+class _Hoisting:
+    """What can leave one loop."""
+
+    def __init__(self, loop: scf.ForOp) -> None:
+        self.loop = loop
+        self.body: Block = loop.body.block
+        inside = [op for op in loop.walk() if isinstance(op, Instruction)]
+        self.stored = {op.field("slot") for op in inside if isinstance(op, Wdma)}
+        self.writers: dict[SSAValue, list[Instruction]] = {}
+        for op in inside:
+            for access in op.accesses():
+                value = op.field(access.field)
+                if access.space == "spm" and access.is_write and isinstance(value, SSAValue):
+                    self.writers.setdefault(spm.root_buffer(value), []).append(op)
+        self.known: dict[SSAValue, bool] = {}
+
+    def run(self) -> None:
+        """Moves what is the same in all turns, in program order."""
+        moved: list[Operation] = []
+        for op in self.body.ops:
+            if isinstance(op, spm.AllocOp) and op.result in self.writers and self._is_same(op.result):
+                moved += [op, *self.writers[op.result]]
+        if not moved:
+            return
+        needed: set[Operation] = set()
+        for op in moved:
+            self._collect(op, needed)
+        parent = self.loop.parent_block()
+        assert parent is not None
+        mapping: dict[SSAValue, SSAValue] = {self.body.args[0]: self.loop.lb}
+        gone = {*moved}
+        for op in list(self.body.ops):
+            if op not in needed:
+                continue
+            new = op.clone(value_mapper=mapping)
+            parent.insert_op_before(new, self.loop)
+            for old, value in zip(op.results, new.results, strict=True):
+                value.name_hint = old.name_hint
+            if op in gone:
+                for old, value in zip(op.results, new.results, strict=True):
+                    old.replace_all_uses_with(value)
+        for op in reversed(list(self.body.ops)):
+            if op in gone:
+                op.detach()
+                op.erase()
+
+    def _is_same(self, buffer: SSAValue) -> bool:
+        """Has a buffer of the loop the same elements in every turn?"""
+        if buffer not in self.known:
+            self.known[buffer] = False  # until the contrary is shown: a buffer that is made of itself changes
+            writers = self.writers.get(buffer, [])
+            self.known[buffer] = bool(writers) and all(self._may_move(op) for op in writers)
+        return self.known[buffer]
+
+    def _may_move(self, op: Instruction) -> bool:
+        if not isinstance(op, MOVES) or op.parent is not self.body:
+            return False
+        if isinstance(op, Rdma) and op.field("slot") in self.stored:
+            return False
+        read = [op.field(access.field) for access in op.accesses() if access.space == "spm" and not access.is_write]
+        roots = [spm.root_buffer(value) for value in read if isinstance(value, SSAValue)]
+        if not all(self._is_same(root) for root in roots):
+            return False
+        return all(self._is_invariant(value) for value in op.operands)
+
+    def _is_invariant(self, value: SSAValue) -> bool:
+        """Does a value of the loop's body not depend on the turn?"""
+        if value is self.body.args[0]:
+            return False
+        owner = value.owner
+        if not isinstance(owner, Operation) or not is_inside(owner, self.loop):
+            return True
+        if owner.parent is not self.body:
+            return False
+        match owner:
+            case spm.AllocOp():
+                return True
+            case xla.ApplyIndexingOp():
+                used = {leaf for result in owner.map.data.results for leaf in result.leaves()}
+                rank = len(owner.map.data.dims)
+                leaves = [Dim(i) if i < rank else Sym(i - rank) for i in range(len(owner.operands))]
+                return all(leaf not in used or self._is_invariant(v) for leaf, v in zip(leaves, owner.operands, strict=True))
+            case spm.OffsetOp() | arith.ConstantOp() | arith.MuliOp() | arith.AddiOp() | arith.SubiOp():
+                return all(self._is_invariant(v) for v in owner.operands)
+            case _:
+                return False
+
+    def _collect(self, op: Operation, needed: set[Operation]) -> None:
+        """An op of the body and those that make its operands."""
+        if op in needed:
+            return
+        needed.add(op)
+        for value in op.operands:
+            if isinstance(value.owner, Operation) and value.owner.parent is self.body:
+                self._collect(value.owner, needed)

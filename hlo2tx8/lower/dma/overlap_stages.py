@@ -1,0 +1,98 @@
+"""SCHEDULED → SCHEDULED: the matrix engine begins a group's next step while the others still compute this one.
+
+Before:                                      After:
+    scf.for %step = 0 to 4 {                     scores[0] = NE_gemm q(0), k
+      scores = NE_gemm q(%step), k               scf.for %step = 0 to 4 {
+      weights = CT ... scores                      scf.if %step + 1 < 4 { scores[%step + 1] = NE_gemm q(%step + 1), k }
+      r = NE_gemm weights, v                       weights = CT ... scores[%step]
+    }                                              r = NE_gemm weights, v
+                                                 }
+
+The first stage is what comes before the first vector or kernel-core instruction of a step. What it hands to the second one gets two
+copies, used in turns. Without this CT waits in each step for the last product of the step before and the first one of its own.
+"""
+
+from dataclasses import dataclass
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from hlo2tx8.device.isa import Engine
+from hlo2tx8.dialects import spm, xla
+from hlo2tx8.lower.dma.slices import buffers_of, clone_slice, collect_slice, instructions_in, is_inside, turns_of
+
+FIRST_STAGE = (Engine.RDMA, Engine.TDMA, Engine.NE)
+
+
+@dataclass(frozen=True)
+class OverlapStagesPass(ModulePass):
+    """Runs the first stage of a group's steps a step ahead; see the module docstring."""
+
+    name = "overlap-stages"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.body.block.ops:
+            if isinstance(function, func.FuncOp) and not function.is_declaration:
+                for loop in [o for o in function.walk() if isinstance(o, scf.ForOp) and xla.ROW_STEPS in o.attributes]:
+                    _overlap(loop)
+
+
+def _overlap(loop: scf.ForOp) -> None:
+    turns = turns_of(loop)
+    instructions = list(instructions_in(loop))
+    count = next((n for n, op in enumerate(instructions) if op.ENGINE not in FIRST_STAGE), len(instructions))
+    first, second = instructions[:count], instructions[count:]
+    if turns is None or turns < 2 or not any(op.ENGINE is Engine.NE for op in first) or not second:
+        return
+    written = {spm.root_buffer(v): None for op in first for v in buffers_of(op, is_write=True)}
+    read = {spm.root_buffer(v) for op in second for v in buffers_of(op, is_write=False)}
+    rewritten = {spm.root_buffer(v) for op in second for v in buffers_of(op, is_write=True)}
+    handed = [buffer for buffer in written if buffer in read]
+    if not all(_is_alloc_of(buffer, loop) and buffer not in rewritten for buffer in handed):
+        return
+    for buffer in handed:
+        _use_in_turns(buffer, loop)
+    wanted: set[Operation] = set()
+    for op in first:
+        collect_slice(op, loop, wanted)
+    builder = Builder(InsertPoint.before(loop))
+    start = builder.insert(arith.ConstantOp(IntegerAttr(0, xla.index))).result
+    clone_slice(loop.body.block, wanted, {loop.body.block.args[0]: start}, builder)
+    head = Builder(InsertPoint.at_start(loop.body.block))
+    following = head.insert(arith.AddiOp(loop.body.block.args[0], loop.step)).result
+    condition = head.insert(arith.CmpiOp(following, loop.ub, "slt")).result
+    ahead = Block()
+    guard = head.insert(scf.IfOp(condition, [], Region(ahead)))
+    clone_slice(loop.body.block, wanted, {loop.body.block.args[0]: following}, Builder(InsertPoint.at_end(ahead)))
+    ahead.add_op(scf.YieldOp())
+    for op in first:
+        assert not is_inside(op, guard)
+        op.detach()
+        op.erase()
+
+
+def _is_alloc_of(buffer: SSAValue, loop: scf.ForOp) -> bool:
+    return isinstance(buffer.owner, spm.AllocOp) and buffer.owner.parent is loop.body.block
+
+
+def _use_in_turns(buffer: SSAValue, loop: scf.ForOp) -> None:
+    """Moves a buffer out of the loop, doubles it, and lets each step use its copy."""
+    alloc = buffer.owner
+    assert isinstance(alloc, spm.AllocOp)
+    block = loop.parent_block()
+    assert block is not None
+    alloc.detach()
+    block.insert_op_before(alloc, loop)
+    alloc.copies = IntegerAttr(2, alloc.copies.type)
+    turn = spm.TurnOp(buffer, loop.body.block.args[0])
+    buffer.replace_uses_with_if(turn.result, lambda use: use.operation is not turn)
+    first = loop.body.block.first_op
+    assert first is not None
+    loop.body.block.insert_op_before(turn, first)
+
+

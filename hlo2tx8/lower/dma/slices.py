@@ -1,0 +1,85 @@
+"""What an instruction of a loop depends on inside of it, and copies of that for another turn of the loop."""
+
+from collections.abc import Iterator
+
+from xdsl.builder import Builder
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from hlo2tx8.device.isa import Instruction
+
+
+def instructions_in(loop: Operation) -> Iterator[Instruction]:
+    """The instructions inside of an operation, in program order."""
+    return (op for op in loop.walk() if isinstance(op, Instruction))
+
+
+def buffers_of(op: Operation, is_write: bool) -> list[SSAValue]:
+    """The addresses in SPM that an instruction writes, or reads."""
+    assert isinstance(op, Instruction)
+    fields = [op.field(a.field) for a in op.accesses() if a.space == "spm" and a.is_write == is_write]
+    return [f for f in fields if isinstance(f, SSAValue)]
+
+
+def collect_slice(op: Operation, loop: Operation, wanted: set[Operation]) -> None:
+    """Adds to `wanted` the operation, what it depends on inside of the loop, and the branches and loops around those."""
+    if op in wanted or op is loop:
+        return
+    wanted.add(op)
+    for operand in op.operands:
+        owner = operand.owner
+        if isinstance(owner, Operation) and is_inside(owner, loop):
+            collect_slice(owner, loop, wanted)
+    parent = op.parent_op()
+    if parent is not None and parent is not loop:
+        collect_slice(parent, loop, wanted)
+
+
+def clone_slice(block: Block, wanted: set[Operation], mapping: dict[SSAValue, SSAValue], builder: Builder) -> None:
+    """Clones the wanted operations of a block, with values replaced by `mapping`, which learns the clones' results."""
+    for op in block.ops:
+        if op not in wanted:
+            continue
+        if not op.regions:
+            builder.insert(op.clone(value_mapper=mapping))
+            continue
+        shell = op.clone_without_regions(value_mapper=mapping)
+        for old, new in zip(op.regions, shell.regions, strict=True):
+            for old_block in old.blocks:
+                fresh = Block(arg_types=[a.type for a in old_block.args])
+                mapping.update(zip(old_block.args, fresh.args, strict=True))
+                new.add_block(fresh)
+                clone_slice(old_block, wanted, mapping, Builder(InsertPoint.at_end(fresh)))
+                fresh.add_op(scf.YieldOp())
+        builder.insert(shell)
+
+
+def is_inside(op: object, ancestor: Operation | None) -> bool:
+    """Is something an operation inside of another one, or that one itself?"""
+    while isinstance(op, Operation):
+        if op is ancestor:
+            return True
+        op = op.parent_op()
+    return False
+
+
+def loop_of(op: Operation) -> Operation | None:
+    """The innermost loop around an operation."""
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, scf.ForOp):
+        parent = parent.parent_op()
+    return parent
+
+
+def constant_of(value: SSAValue) -> int | None:
+    """The value of a constant index; None where the step decides."""
+    owner = value.owner
+    return owner.value.value.data if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr) else None
+
+
+def turns_of(loop: scf.ForOp) -> int | None:
+    """How often a loop that counts from 0 by 1 turns; None if it is another loop or nobody knows."""
+    lower, upper, step = map(constant_of, (loop.lb, loop.ub, loop.step))
+    return upper if lower == 0 and step == 1 else None

@@ -1,0 +1,184 @@
+"""Which rows a group computes per step, and what that costs: an estimate of each candidate, before anything is emitted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from hlo2tx8.dialects.xla_dot import PASSES
+from hlo2tx8.hlo import Kind, numpy_dtype
+from hlo2tx8.hlo.precision import num_parts
+from hlo2tx8.partitioner.contraction import num_products
+from hlo2tx8.partitioner.instruction import kind_of, tensor_type
+from hlo2tx8.schedule.costs import cycles_per_element, size_bytes
+from hlo2tx8.schedule.plan import Candidate, Estimate
+from hlo2tx8.schedule.rates import Rates
+from hlo2tx8.schedule.row_group import RowGroupSplit, chunk_sizes
+from hlo2tx8.schedule.row_group_member import RowGroupMember
+
+STEP_ROWS = (512, 256, 128, 64, 32, 16, 8)
+"""Rows of a step that are tried."""
+SPM_SHARE = 0.85
+"""Of the scratchpad, that the estimated buffers may take: alignment and constants need some."""
+
+
+@dataclass(frozen=True)
+class RowGroupPlan:
+    """A split, the modelled cycles of the group with it, those of its members as kernels of their own, and the bytes of SPM that
+    buffers take."""
+
+    split: RowGroupSplit
+    cycles: float
+    cycles_apart: float
+    spm_bytes: int
+
+    @property
+    def candidate(self) -> "Candidate[RowGroupPlan]":
+        """The plan as one of those that a kernel is chosen from."""
+        chunk, step = self.split.rows_of_chunk_and_step
+        return Candidate(f"{step} rows a step, {chunk} a chunk", Estimate(self.cycles, self.spm_bytes), self)
+
+
+@dataclass(frozen=True)
+class _Loads:
+    """What a member reads from DDR: `row_bytes` per row, `batch_bytes` of each batch that all of its rows read."""
+
+    row_bytes: int
+    batch_bytes: int
+    result_bytes: int
+
+
+def plan_row_group(
+    members: Sequence[RowGroupMember], parameters: Sequence[Sequence[BlockArgument]], rates: Rates
+) -> RowGroupPlan | str:
+    """The cheapest plan that is estimated to fit, or why there is none; operands as those of `row_group_plans`."""
+    plans = row_group_plans(members, parameters, rates)
+    return min(plans, key=lambda plan: plan.cycles) if plans else "no rows of all members fit the scratchpad"
+
+
+def row_group_plans(
+    members: Sequence[RowGroupMember], parameters: Sequence[Sequence[BlockArgument]], rates: Rates
+) -> list[RowGroupPlan]:
+    """Plans for members in order of execution that are estimated to fit; `parameters` are those of each that are read from DDR, the
+    others are the result of the member before."""
+    shape = members[0].shape
+    batches, rows = shape[:-2], shape[-2]
+    plans: list[RowGroupPlan] = []
+    for chunk_rows in chunk_sizes(rows):
+        for step_rows in dict.fromkeys(min(n, chunk_rows) for n in STEP_ROWS):
+            split = RowGroupSplit(batches, rows, chunk_rows, step_rows, rates.tiles)
+            spm_bytes = _spm_bytes(members, split)
+            if spm_bytes <= SPM_SHARE * rates.spm_bytes:
+                cycles = _cycles(members, parameters, split, rates)
+                plans.append(RowGroupPlan(split, cycles, _apart(members, parameters, rates), spm_bytes))
+    return plans
+
+
+def _width(value: SSAValue) -> int:
+    return numpy_dtype(tensor_type(value).element_type).itemsize
+
+
+def _root(member: RowGroupMember) -> SSAValue:
+    return member.partitioned.functions[0].roots[0]
+
+
+def _spm_bytes(members: Sequence[RowGroupMember], split: RowGroupSplit) -> int:
+    """What buffers of a step take: operands that all rows of a chunk read, rows of a chunk, results of dots, vectors that are
+    alive at once in the widest of the other members."""
+    copies = 2 if split.num_turns > 1 else 1
+    kept = widest = 0
+    for number, member in enumerate(members):
+        cells = split.step_rows * member.columns
+        if member.dot is None:
+            widest = max(widest, _alive_bytes(member) * cells)
+            continue
+        depth, parts = _depth(member), num_parts(member.dot)
+        operand = _width(member.dot.operands[0]) * (1 + (parts > 1))
+        rows = split.chunk_rows * copies if number == 0 else 0
+        kept += depth * (copies * member.columns + rows) * operand
+        kept += cells * (2 * _width(member.dot.results[0]) + (4 if parts > 1 else 0))
+    return kept + widest
+
+
+def _alive_bytes(member: RowGroupMember) -> int:
+    """Bytes per element of the vectors that are alive at once, with one that repeats a statistic of the rows."""
+    function = member.partitioned.functions[0]
+    whole = [op for op in function.instructions if tensor_type(op.results[0]).get_shape() == member.shape]
+    last: dict[SSAValue, Operation] = {operand: op for op in function.instructions for operand in op.operands}
+    alive: dict[SSAValue, int] = {}
+    most = 0
+    for op in function.instructions:
+        if op in whole and kind_of(op) is Kind.ELEMENTWISE:
+            alive[op.results[0]] = _width(op.results[0])
+        most = max(most, sum(alive.values()))
+        for operand in op.operands:
+            if last[operand] is op:
+                alive.pop(operand, None)
+    return most + 2 * max(map(_width, (op.results[0] for op in whole)), default=0)
+
+
+def _depth(member: RowGroupMember) -> int:
+    """Products that are added up for an element of a dot."""
+    assert member.dot is not None
+    return num_products(member.dot)
+
+
+def _loads(member: RowGroupMember, parameters: Sequence[BlockArgument], split: RowGroupSplit) -> _Loads:
+    """What a member reads from DDR and writes, if its result goes there."""
+    per_row = per_batch = 0
+    count = prod(split.batches)
+    for parameter in parameters:
+        size = size_bytes(parameter)
+        if member.dot is not None and not _is_of_rows(parameter, split):
+            per_batch += size // count
+        elif _is_of_rows(parameter, split):
+            per_row += size // (count * split.rows)
+        else:
+            per_batch += size
+    result = member.shape[-1] * _width(_root(member))
+    return _Loads(per_row, per_batch, result)
+
+
+def _is_of_rows(parameter: BlockArgument, split: RowGroupSplit) -> bool:
+    return tensor_type(parameter).get_shape()[:-1] == (*split.batches, split.rows)
+
+
+def _cycles(
+    members: Sequence[RowGroupMember], parameters: Sequence[Sequence[BlockArgument]], split: RowGroupSplit, rates: Rates
+) -> float:
+    """Of the whole chip: the slowest of DDR and of what engines compute one after the other, and the first and last step."""
+    num_rows = prod(split.batches) * split.rows
+    moved = num_rows * _loads(members[-1], (), split).result_bytes
+    for member, own in zip(members, parameters, strict=True):
+        loads = _loads(member, own, split)
+        moved += num_rows * loads.row_bytes + split.num_chunks * loads.batch_bytes
+    computed = sum(_compute(member, rates) for member in members)
+    steps = split.num_turns * split.num_steps
+    share = computed * split.num_turns / split.num_chunks * (split.num_steps * split.step_rows / split.chunk_rows)
+    instructions = sum(len(member.partitioned.functions[0].instructions) + 2 for member in members)
+    return max(moved / rates.ddr, share + steps * instructions * rates.vector_pass) + share / steps
+
+
+def _compute(member: RowGroupMember, rates: Rates) -> float:
+    """Cycles of one tile that computes all of a member."""
+    function = member.partitioned.functions[0]
+    cycles = 0.0
+    for op in function.instructions:
+        if op is member.dot:
+            macs = prod(member.shape) * _depth(member) * len(PASSES[num_parts(op)])
+            cycles += macs / rates.products
+        else:
+            cycles += cycles_per_element(op, rates) * prod(tensor_type(op.results[0]).get_shape())
+    return cycles
+
+
+def _apart(members: Sequence[RowGroupMember], parameters: Sequence[Sequence[BlockArgument]], rates: Rates) -> float:
+    """Of the members as kernels of their own, each of which reads each operand once."""
+    total, before = 0.0, 0
+    for member, own in zip(members, parameters, strict=True):
+        result = prod(member.shape) * _width(_root(member))
+        moved = before + result + sum(map(size_bytes, own))
+        total += max(moved / rates.ddr, _compute(member, rates) / rates.tiles) + rates.barrier
+        before = result
+    return total

@@ -1,0 +1,84 @@
+"""Work split of a group by rows: every member computes the same rows in the same step, each of them whole.
+
+    scores [12, 512, 512], softmax [12, 512, 512], result [12, 512, 64], 128 rows a step, 3 turns of 4 steps a tile
+
+    (tile)[turn, step, lane0, lane1] -> (tile * 3 + turn) floordiv 4 ...: the chunk says the batch, chunk and step say the row
+
+A chunk is a run of rows of one batch. What a member reads of a batch alone, keys and values, is the same in all steps of a chunk.
+Where columns are whole blocks of the matrix engine, lanes are in its order: (tile)[turn, step, block, row, column of the block].
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from hlo2tx8.indexing import Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
+from hlo2tx8.schedule.work_split import WorkSplit
+
+
+@dataclass(frozen=True)
+class RowGroupSplit:
+    """Rows of a group: `batches` (sizes of the dimensions outside of the rows) times `rows`, cut into chunks of `chunk_rows`, which
+    divide a batch, a chunk into steps of `step_rows`; `tiles` share the chunks, each has as many as another, or none at the end."""
+
+    batches: tuple[int, ...]
+    rows: int
+    chunk_rows: int
+    step_rows: int
+    tiles: int
+
+    @property
+    def rows_of_chunk_and_step(self) -> tuple[int, int]:
+        return self.chunk_rows, self.step_rows
+
+    @property
+    def num_chunks(self) -> int:
+        """Chunks of all batches."""
+        return prod(self.batches) * (self.rows // self.chunk_rows)
+
+    @property
+    def num_turns(self) -> int:
+        """Chunks of a tile."""
+        return -(-self.num_chunks // self.tiles)
+
+    @property
+    def num_steps(self) -> int:
+        """Steps of a chunk."""
+        return -(-self.chunk_rows // self.step_rows)
+
+    def split(self, columns: int, block: int = 0) -> WorkSplit:
+        """The work split of a member whose result has the shape [*batches, rows, columns]; lanes go by blocks of so many columns if
+        that is not 0.
+
+        Raises LevelError if it is not provably a bijection onto that shape.
+        """
+        chunks_per_batch = self.rows // self.chunk_rows
+        chunk: Expr = Dim(0) * self.num_turns + Sym(0)
+        lanes = (columns // block, self.step_rows, block) if block else (self.step_rows, columns)
+        row_lane = Sym(2 + (block > 0))
+        column: Expr = Sym(2) * block + Sym(4) if block else Sym(3)
+        position = delinearize(chunk, (*self.batches, chunks_per_batch))
+        row = position[-1] * self.chunk_rows + Sym(1) * self.step_rows + row_lane
+        shape = (*self.batches, self.rows, columns)
+        constraints: list[tuple[Expr, Interval]] = []
+        if self.num_turns * self.tiles != self.num_chunks:
+            constraints.append((chunk, Interval(0, self.num_chunks - 1)))
+        if self.num_steps * self.step_rows != self.chunk_rows:
+            constraints.append((Sym(1) * self.step_rows + row_lane, Interval(0, self.chunk_rows - 1)))
+        steps = (Variable(0, self.num_turns - 1, "turn"), Variable(0, self.num_steps - 1, "step"))
+        ranges = (*steps, *(Variable(0, size - 1, f"lane{i}") for i, size in enumerate(lanes)))
+        results = (*position[:-1], row, column)
+        map = IndexingMap((Variable(0, self.tiles - 1, "tile"),), ranges, (), results, tuple(constraints)).simplify()
+        split = WorkSplit(map, map, shape, self.num_turns * self.num_steps, lanes)
+        split.verify()
+        return split
+
+
+def chunk_sizes(rows: int) -> Sequence[int]:
+    """Rows of a chunk that are tried: all of a batch, a half, a quarter and so on, as long as they divide it; the largest first."""
+    sizes = [rows]
+    while sizes[-1] % 2 == 0:
+        sizes.append(sizes[-1] // 2)
+    return sizes
+
+

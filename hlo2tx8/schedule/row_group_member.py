@@ -1,0 +1,136 @@
+"""What a fusion must be to compute some rows of its result at a time, as a member of a group by rows.
+
+dot       batches, rows and columns of the engine are the result's dimensions, in that order
+row       reductions over whole rows, and what is element by element around them
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
+from xdsl.ir import Block, Operation
+
+from hlo2tx8.hlo.precision import num_parts
+from hlo2tx8.indexing import Dim
+from hlo2tx8.partitioner.computation import PartitionedComputation, partition, partition_rows
+from hlo2tx8.partitioner.contraction import (
+    EXACT_DEPTH,
+    EXACT_PARTS,
+    Contraction,
+    is_contraction,
+    roles_of,
+    why_not_on_engine,
+)
+from hlo2tx8.partitioner.instruction import is_elemental, tensor_type
+from hlo2tx8.partitioner.iteration_space import IterationSpace, iteration_space
+from hlo2tx8.partitioner.reduction_order import joins_apart
+from hlo2tx8.partitioner.reduction_paths import is_reduction, loop_counters
+from hlo2tx8.partitioner.row_space import row_space
+from hlo2tx8.schedule.accesses import AccessAnalysis
+from hlo2tx8.schedule.row_group import RowGroupSplit
+from hlo2tx8.schedule.row_split import JoinedLanes
+from hlo2tx8.schedule.work_split import Target, WorkSplit
+
+BLOCK = 64
+"""Columns of a block of the matrix engine's result."""
+JOINED_BY_VECTORS = ("add", "maximum", "minimum")
+
+
+@dataclass(frozen=True)
+class RowGroupMember:
+    """A fusion whose result [*batches, rows, columns] is computed by rows: its `reductions`, or its one dot and how that goes to
+    the matrix engine."""
+
+    partitioned: PartitionedComputation
+    accesses: AccessAnalysis
+    shape: tuple[int, ...]
+    reductions: tuple[Operation, ...]
+    contraction: Contraction | None = None
+
+    @property
+    def dot(self) -> Operation | None:
+        return self.reductions[0] if self.contraction is not None else None
+
+    @property
+    def columns(self) -> int:
+        return self.shape[-1]
+
+    @property
+    def block(self) -> int:
+        """Columns of a block of the matrix engine, if the member's rows are walked by blocks; else 0."""
+        is_whole = self.columns % BLOCK == 0 and self.columns > BLOCK
+        return BLOCK if is_whole and all(op is self.dot or _is_for_vectors(op) for op in self.reductions) else 0
+
+    def nests(self, split: RowGroupSplit) -> Sequence[tuple[WorkSplit, Mapping[Operation, JoinedLanes | Contraction]]]:
+        """The member's one loop, and how what it reduces goes: over lanes of the step, or on the matrix engine."""
+        block = self.block
+        blocks = {op: self.contraction or JoinedLanes((0, 2) if block else (1,)) for op in self.reductions}
+        return [(split.split(self.columns, block), blocks)]
+
+
+def row_group_member(body: Block, target: Target) -> RowGroupMember | str:
+    """The member that a fusion with this body is, or why it is none."""
+    terminator = body.last_op
+    assert terminator is not None
+    if len(terminator.operands) != 1:
+        return "it has several results"
+    if any(not (is_elemental(op) or is_reduction(op)) for op in body.ops if op is not terminator):
+        return "it does more than arithmetic, reductions and dots"
+    shape = tensor_type(terminator.operands[0]).get_shape()
+    if len(shape) < 2 or 0 in shape:
+        return "its result has no rows"
+    dots = [op for op in body.ops if is_contraction(op)]
+    if len(dots) > 1:
+        return "it has two dots"
+    return _dot_member(body, dots[0], target) if dots else _row_member(body, target)
+
+
+def _row_member(body: Block, target: Target) -> RowGroupMember | str:
+    space = row_space(body)
+    if isinstance(space, str):
+        return space
+    if space.joined != (len(space.shape) - 1,):
+        return "its reductions go over other dimensions than the columns"
+    partitioned = partition_rows(body, space)
+    if len(partitioned.functions) != 1:
+        return "it computes tensors of its own first"
+    whole = next(iter(partitioned.functions))
+    if tensor_type(whole.roots[0]).get_shape() != space.shape:
+        return "its result is not as large as what it reduces"
+    accesses = AccessAnalysis(partitioned, target)
+    if not iteration_space(space.order, accesses.of(whole)).is_affine:
+        return "its reads are not affine"
+    return RowGroupMember(partitioned, accesses, space.shape, tuple(space.reductions))
+
+
+def _dot_member(body: Block, op: Operation, target: Target) -> RowGroupMember | str:
+    if why := why_not_on_engine(op):
+        return why
+    partitioned = partition(body)
+    if len(partitioned.functions) != 1:
+        return "it computes tensors of its own first"
+    function = next(iter(partitioned.functions))
+    accesses = AccessAnalysis(partitioned, target)
+    place = partitioned.places[op]
+    if place.scope is not function.top or place.map.constraints:
+        return "the dot serves only a part of the result"
+    type_ = tensor_type(function.roots[0])
+    shape = type_.get_shape()
+    if not iteration_space(type_, accesses.of(function)).is_affine:
+        return "its reads are not affine"
+    space = IterationSpace(shape, tuple(Dim(i) for i in range(len(shape))))
+    roles, rows = roles_of(op, place.map.results, space)
+    if roles != (*("batch" for _ in shape[:-2]), "row", "column"):
+        return f"its dimensions are {', '.join(roles)}"
+    counters = loop_counters(op)
+    if len(counters) != 1:
+        return "it sums over several dimensions"
+    extent, parts = counters[0].hi + 1, num_parts(op)
+    depth = min(extent, EXACT_DEPTH) if parts == EXACT_PARTS else extent
+    return RowGroupMember(partitioned, accesses, shape, (op,), Contraction(rows, (), 0, extent, depth, parts=parts))
+
+
+def _is_for_vectors(op: Operation) -> bool:
+    """Does one instruction of the vector engine reduce rows as this does, whatever the order of their blocks in SPM?"""
+    is_float = isinstance(tensor_type(op.operands[0]).element_type, BFloat16Type | Float16Type | Float32Type)
+    return is_float and len(op.results) == 1 and joins_apart(op, 0) in JOINED_BY_VECTORS

@@ -1,0 +1,63 @@
+// RUN: %opt -p group-fusions --split-input-file %s | filecheck %s
+
+// A dot, and a fusion of whole rows that alone reads its result, become a group; rows of a chunk and of a step are on it.
+
+builtin.module @grouped {
+  func.func public @main(%q: tensor<64x128x64xbf16>, %k: tensor<64x128x64xbf16>) -> tensor<64x128x128xbf16> {
+    %0 = "hlo.fusion"(%q, %k) <{kind = "kLoop", fusion_name = "scores"}> ({
+    ^bb0(%a: tensor<64x128x64xbf16>, %b: tensor<64x128x64xbf16>):
+      %1 = "stablehlo.dot_general"(%a, %b) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_batching_dimensions = [0], rhs_batching_dimensions = [0], lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [2]>">, precision_config = ["DEFAULT", "DEFAULT"]}> : (tensor<64x128x64xbf16>, tensor<64x128x64xbf16>) -> tensor<64x128x128xbf16>
+      "stablehlo.return"(%1) : (tensor<64x128x128xbf16>) -> ()
+    }) : (tensor<64x128x64xbf16>, tensor<64x128x64xbf16>) -> tensor<64x128x128xbf16>
+    %2 = "hlo.fusion"(%0) <{kind = "kLoop", fusion_name = "less_maximum"}> ({
+    ^bb1(%x: tensor<64x128x128xbf16>):
+      %low = "stablehlo.constant"() <{value = #hlo.literal<"bfloat16", [], "gP8=">}> : () -> tensor<bf16>
+      %m = "stablehlo.reduce"(%x, %low) <{dimensions = array<i64: 2>}> ({
+      ^bb2(%c: tensor<bf16>, %d: tensor<bf16>):
+        %e = "stablehlo.maximum"(%c, %d) : (tensor<bf16>, tensor<bf16>) -> tensor<bf16>
+        "stablehlo.return"(%e) : (tensor<bf16>) -> ()
+      }) : (tensor<64x128x128xbf16>, tensor<bf16>) -> tensor<64x128xbf16>
+      %w = "stablehlo.broadcast_in_dim"(%m) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<64x128xbf16>) -> tensor<64x128x128xbf16>
+      %y = "stablehlo.subtract"(%x, %w) : (tensor<64x128x128xbf16>, tensor<64x128x128xbf16>) -> tensor<64x128x128xbf16>
+      "stablehlo.return"(%y) : (tensor<64x128x128xbf16>) -> ()
+    }) : (tensor<64x128x128xbf16>) -> tensor<64x128x128xbf16>
+    func.return %2 : tensor<64x128x128xbf16>
+  }
+}
+
+// CHECK-LABEL: builtin.module @grouped
+// CHECK:         [[G:%[0-9]+]] = "hlo.group"(%q, %k) <{rows = array<i64: {{[0-9]+, [0-9]+}}>}>
+// CHECK:           [[S:%[0-9]+]] = "hlo.fusion"({{.*}}fusion_name = "scores"
+// CHECK:           [[Y:%[0-9]+]] = "hlo.fusion"([[S]]) {{.*}}fusion_name = "less_maximum"
+// CHECK:           "stablehlo.return"([[Y]])
+// CHECK:         func.return [[G]]
+
+// -----
+
+// A result that is the program's too goes to memory: no group.
+
+builtin.module @read_twice {
+  func.func public @main(%q: tensor<64x128x64xbf16>, %k: tensor<64x128x64xbf16>) -> (tensor<64x128x128xbf16>, tensor<64x128x128xbf16>) {
+    %0 = "hlo.fusion"(%q, %k) <{kind = "kLoop", fusion_name = "scores"}> ({
+    ^bb0(%a: tensor<64x128x64xbf16>, %b: tensor<64x128x64xbf16>):
+      %1 = "stablehlo.dot_general"(%a, %b) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_batching_dimensions = [0], rhs_batching_dimensions = [0], lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [2]>">, precision_config = ["DEFAULT", "DEFAULT"]}> : (tensor<64x128x64xbf16>, tensor<64x128x64xbf16>) -> tensor<64x128x128xbf16>
+      "stablehlo.return"(%1) : (tensor<64x128x128xbf16>) -> ()
+    }) : (tensor<64x128x64xbf16>, tensor<64x128x64xbf16>) -> tensor<64x128x128xbf16>
+    %2 = "hlo.fusion"(%0) <{kind = "kLoop", fusion_name = "less_maximum"}> ({
+    ^bb1(%x: tensor<64x128x128xbf16>):
+      %low = "stablehlo.constant"() <{value = #hlo.literal<"bfloat16", [], "gP8=">}> : () -> tensor<bf16>
+      %m = "stablehlo.reduce"(%x, %low) <{dimensions = array<i64: 2>}> ({
+      ^bb2(%c: tensor<bf16>, %d: tensor<bf16>):
+        %e = "stablehlo.maximum"(%c, %d) : (tensor<bf16>, tensor<bf16>) -> tensor<bf16>
+        "stablehlo.return"(%e) : (tensor<bf16>) -> ()
+      }) : (tensor<64x128x128xbf16>, tensor<bf16>) -> tensor<64x128xbf16>
+      %w = "stablehlo.broadcast_in_dim"(%m) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<64x128xbf16>) -> tensor<64x128x128xbf16>
+      %y = "stablehlo.subtract"(%x, %w) : (tensor<64x128x128xbf16>, tensor<64x128x128xbf16>) -> tensor<64x128x128xbf16>
+      "stablehlo.return"(%y) : (tensor<64x128x128xbf16>) -> ()
+    }) : (tensor<64x128x128xbf16>) -> tensor<64x128x128xbf16>
+    func.return %0, %2 : tensor<64x128x128xbf16>, tensor<64x128x128xbf16>
+  }
+}
+
+// CHECK-LABEL: builtin.module @read_twice
+// CHECK-NOT:     hlo.group

@@ -1,0 +1,52 @@
+// RUN: %opt -p hoist-loads --split-input-file %s | filecheck %s
+
+// What does not depend on the step is loaded in front of the loop, with the offset that it needs; the rest stays.
+
+func.func @same(%p0: tensor<4096xbf16>, %p1: tensor<4096xbf16>, %r0: tensor<4096xbf16>) {
+  %tile = xla.tile_id [0, 15]
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %c1 = arith.constant 1 : index
+  scf.for %step = %c0 to %c4 step %c1 {
+    %a = "spm.alloc"() <{size = 128 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+    %b = "spm.alloc"() <{size = 128 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+    %o = xla.apply_indexing #xla.indexing_map<"(tile, step) -> (tile * 128), domain: tile in [0, 15], step in [0, 3]">(%tile, %step)
+    tx8.RDMA_load dst(%a : !tx8.buffer) slot(%p0 : tensor<4096xbf16>) offset(%o : index) count(64) s1(0) n1(1) s2(0) n2(1) s3(0) n3(1) bf16
+    %q = xla.apply_indexing #xla.indexing_map<"(tile, step) -> (tile * 512 + step * 128), domain: tile in [0, 15], step in [0, 3]">(%tile, %step)
+    tx8.RDMA_load dst(%b : !tx8.buffer) slot(%p1 : tensor<4096xbf16>) offset(%q : index) count(64) s1(0) n1(1) s2(0) n2(1) s3(0) n3(1) bf16
+    tx8.CGRATensor_ArithOp_V_VV_add dst(%b : !tx8.buffer) a(%a : !tx8.buffer) b(%b : !tx8.buffer) n(64) bf16
+    tx8.WDMA_store slot(%r0 : tensor<4096xbf16>) offset(%q : index) src(%b : !tx8.buffer) count(64) s1(0) n1(1) s2(0) n2(1) s3(0) n3(1) bf16
+  }
+  func.return
+}
+
+// CHECK-LABEL: func.func @same
+// CHECK:         [[A:%[a-z0-9_]+]] = "spm.alloc"()
+// CHECK:         [[O:%[a-z0-9_]+]] = xla.apply_indexing {{.*}}(tile * 128)
+// CHECK-NEXT:    tx8.RDMA_load dst([[A]] : {{.*}}slot(%p0 {{.*}}offset([[O]]
+// CHECK-NEXT:    scf.for
+// CHECK-NOT:       slot(%p0
+// CHECK:           tx8.RDMA_load {{.*}}slot(%p1
+// CHECK:           add dst({{.*}}a([[A]]
+
+// -----
+
+// A tensor that the loop writes is loaded anew in every turn.
+
+func.func @written(%r0: tensor<64xbf16>) {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %c1 = arith.constant 1 : index
+  scf.for %step = %c0 to %c4 step %c1 {
+    %a = "spm.alloc"() <{size = 128 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+    %b = "spm.alloc"() <{size = 128 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+    tx8.RDMA_load dst(%a : !tx8.buffer) slot(%r0 : tensor<64xbf16>) offset(0) count(64) s1(0) n1(1) s2(0) n2(1) s3(0) n3(1) bf16
+    tx8.CGRATensor_ArithOp_V_VV_add dst(%b : !tx8.buffer) a(%a : !tx8.buffer) b(%a : !tx8.buffer) n(64) bf16
+    tx8.WDMA_store slot(%r0 : tensor<64xbf16>) offset(0) src(%b : !tx8.buffer) count(64) s1(0) n1(1) s2(0) n2(1) s3(0) n3(1) bf16
+  }
+  func.return
+}
+
+// CHECK-LABEL: func.func @written
+// CHECK:         scf.for
+// CHECK:           tx8.RDMA_load
