@@ -24,6 +24,7 @@ from hlo2tx8.lower.dma.insert_waits import InsertWaitsPass
 from hlo2tx8.lower.dma.overlap_stages import OverlapStagesPass
 from hlo2tx8.lower.dma.pipeline_dma import PipelineDmaPass
 from hlo2tx8.lower.dma.prefetch_chunks import PrefetchChunksPass
+from hlo2tx8.lower.dma.share_loads import ShareLoadsPass
 from hlo2tx8.lower.dma.widen_loads import WidenLoadsPass
 from hlo2tx8.lower.loops.flatten_tensors import FlattenTensorsPass
 from hlo2tx8.lower.loops.inline import InlinePass
@@ -129,6 +130,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(FlattenTensorsPass(), after=Level.FLAT),
     Stage(VectorizePass(), after=Level.VECTOR),
     Stage(SelectInstructionsPass(), after=Level.SCHEDULED),
+    Stage(ShareLoadsPass(), after=Level.SCHEDULED),
     Stage(WidenLoadsPass(), after=Level.SCHEDULED),
     Stage(HoistLoadsPass(), after=Level.SCHEDULED),
     Stage(OverlapStagesPass(), after=Level.SCHEDULED),

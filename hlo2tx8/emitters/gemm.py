@@ -14,10 +14,12 @@ result is computed on the block of the result, before it is stored. Several dots
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import AnyFloat, DenseArrayBase, ModuleOp, i64
 from xdsl.ir import Attribute, BlockArgument, Operation
 
+from hlo2tx8.dialects.xla import MESH
 from hlo2tx8.dialects.xla_dot import PASSES, WindowLine
 from hlo2tx8.emitters.emitter import Declined, Fusion, Match
 from hlo2tx8.emitters.loop import LoopEmitter, Nest, emit_loops, is_empty
@@ -42,6 +44,7 @@ from hlo2tx8.schedule.contraction_split import (
     split_part,
 )
 from hlo2tx8.schedule.costs import vector_times
+from hlo2tx8.schedule.mesh_split import shared_blockings, split_on_mesh
 from hlo2tx8.schedule.plan import Candidate, Estimate
 from hlo2tx8.schedule.rates import Rates
 from hlo2tx8.schedule.transpose_tiles import split_tiles
@@ -52,6 +55,8 @@ OPERAND_COPIES = 3
 """Copies of an operand in SPM: one that is loaded, one that is multiplied, and one on the way between them."""
 PARTED_COPIES = 8
 """The same of f32 that is multiplied in parts."""
+COPIES_OF_SETS = 2 / 8
+"""What buffers of an epilogue take if it goes over a result in eight sets, two of them at once."""
 MOST_ALIVE = 4
 """Vectors of an epilogue that are alive at once, as far as it is estimated."""
 
@@ -92,7 +97,11 @@ class _PartOfLoop:
 
     def nest(self, blocking: Blocking, rates: Rates) -> Nest:
         """The loop over the part in such steps."""
-        step = split_part(self.part, blocking, self.loop.space.to_output, self.work, rates)
+        to_output = self.loop.space.to_output
+        if blocking.is_shared:
+            step = split_on_mesh(self.part, blocking, to_output, rates)
+        else:
+            step = split_part(self.part, blocking, to_output, self.work, rates)
         return step.split, {op: _contraction(op, rows, step, self.loop) for op, rows in self.loop.rows.items()}
 
 
@@ -141,7 +150,12 @@ class GemmEmitter:
             own = [part.nest(blocking, match.fusion.target.rates) for part, blocking in match.chosen if part.function is function]
             return own or [(split_tiles(function, match.accesses), {})]
 
-        return emit_loops(match.fusion, match.partitioned, match.accesses, nests)
+        module = emit_loops(match.fusion, match.partitioned, match.accesses, nests)
+        if any(blocking.is_shared for _, blocking in match.chosen):
+            rates = match.fusion.target.rates
+            entry = next(op for op in module.body.block.ops if "xla.entry" in op.attributes)
+            entry.attributes[MESH] = DenseArrayBase.from_list(i64, [rates.mesh_rows, rates.mesh_columns])
+        return module
 
 
 def _loop(function: SubgraphFunction, dots: Sequence[Operation], accesses: AccessAnalysis) -> _Loop | str:
@@ -203,6 +217,9 @@ def _parts(match: GemmMatch, loops: Mapping[SubgraphFunction, _Loop]) -> list[_P
         may_cut = function.is_entry_root and len(match.partitioned.functions) == 1
         for part in parts_of(loop.space, loop.roles, may_cut=may_cut):
             ways = blockings(part, work, target.rates, spm_bytes, target.step_elements)
+            if not target.step_elements and len(loop.rows) == 1 and max(map(num_parts, loop.rows)) == 1:
+                shared = shared_blockings(part, work, target.rates, spm_bytes)
+                ways = [*(way for way in shared if not ways or way.cycles < ways[0].cycles), *ways]
             found.append(_PartOfLoop(function, loop, part, work, ways))
     return found
 
@@ -267,7 +284,14 @@ def _work(function: SubgraphFunction, loop: _Loop, rates: Rates, meeting: int) -
     passed = sum(widest * vector_times(op, rates) for op in around)
     moved = results + beside
     forms = loop.is_per_channel, loop.is_backward
-    return ContractionWork(depth, operand, kept, moved, products, copies, loop.lines, *forms, len(around), passed, meeting)
+    is_cut = all(isinstance(tensor_type(value).element_type, AnyFloat) for op in around for value in (*op.operands, *op.results))
+    kept_once = kept - results
+    if is_cut:
+        of_sets = (results + beside + widest * len(around)) * COPIES_OF_SETS if around else 0
+        kept_once = 4 * len(dots) + sum(_width_bytes(tensor_type(op.results[0]).element_type) for op in dots) + ceil(of_sets)
+    return ContractionWork(
+        depth, operand, kept, moved, products, copies, loop.lines, *forms, len(around), passed, meeting, kept_once, is_cut
+    )
 
 
 def _width_bytes(element: Attribute) -> int:

@@ -6,6 +6,7 @@ step leaves the scratchpad.
 """
 
 from collections.abc import Sequence
+from math import prod
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
 from xdsl.ir import Operation, SSAValue
@@ -18,6 +19,8 @@ from hlo2tx8.schedule.costs import Costs
 
 LEAST_TILES = 2
 """A contraction that waits for DDR is made by few tiles, so that operands are read seldom; then they make its epilogue too."""
+LEAST_SHARE = 128 * 128
+"""Elements per tile of a result that all tiles make: they share what they read."""
 FLOATS = (BFloat16Type, Float16Type, Float32Type)
 """What CT computes, on lanes in any order."""
 
@@ -38,7 +41,8 @@ def why_no_epilogue(op: Operation, found: Sequence[CandidateUse], costs: Costs) 
     if candidate.rows is not None or candidate.accesses or not is_in_place:
         return "its reader is no arithmetic on its elements"
     passes = sum(costs.compute(member) for member in candidate.members if kind_of(member) is Kind.ELEMENTWISE)
-    saved, lost = costs.saved(op, 1, 1), passes * (costs.rates.tiles / LEAST_TILES - 1)
+    is_large = prod(shape_of(op.results[0])) >= LEAST_SHARE * costs.rates.tiles
+    saved, lost = costs.saved(op, 1, 1), 0.0 if is_large else passes * (costs.rates.tiles / LEAST_TILES - 1)
     if lost > saved:
         return f"few tiles would make the epilogue: costs {lost:.0f} cycles, saves {saved:.0f}"
     return ""

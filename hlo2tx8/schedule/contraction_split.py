@@ -38,6 +38,8 @@ class ContractionWork:
     `is_backward`: the last rows are channels, and products of one image after the other are added up.
     `tile_products`: multiply-adds of elements in a cycle, fewer where an element takes several.
     `passes`: vector instructions that an epilogue needs, `passed_bytes` what they take of an element together, slow ones more.
+    `kept_once`: bytes per element that is kept if what is stored has one buffer; `is_cut`: the epilogue may go over
+    a result in sets of columns.
     `meeting`: cycles that it takes to meet the tiles of other work."""
 
     depth: int
@@ -52,6 +54,8 @@ class ContractionWork:
     passes: int = 0
     passed_bytes: int = 0
     meeting: int = 0
+    kept_once: int = 0
+    is_cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,12 +71,13 @@ class ContractionStep:
 @dataclass(frozen=True)
 class Blocking:
     """A way to cut a part into steps: sizes of a step along the part's dimensions, products that an instruction adds up, and what
-    that is estimated to cost: cycles, and bytes of a tile's buffers."""
+    that is estimated to cost: cycles, and bytes of a tile's buffers. `is_shared`: tiles share what they load, see mesh_split."""
 
     box: tuple[int, ...]
     depth: int
     cycles: float
     spm_bytes: int
+    is_shared: bool = False
 
 
 @dataclass(frozen=True)
@@ -159,14 +164,14 @@ def _best_first(part: ContractionPart, found: Sequence[Blocking], work: Contract
 
 def _buffers(part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork) -> int:
     """Estimated bytes of a tile's buffers."""
-    rows, columns = _sides(part, box)
+    rows, columns = sides_of(part, box)
     deep = 1 if work.is_per_channel or work.is_backward else depth
     return rows * columns * work.kept_bytes + sum(_loaded(part, box, work)) * deep * work.operand_bytes * work.operand_copies
 
 
 def _num_chunks(part: ContractionPart, box: Sequence[int]) -> int:
     """Steps of all tiles."""
-    shape, _ = _inner_shape(part)
+    shape, _ = inner_shape(part)
     return prod(-(-size // step) for size, step in zip(shape, box, strict=True))
 
 
@@ -175,7 +180,7 @@ def _planes(part: ContractionPart) -> list[int]:
     return [dim for dim, role in enumerate(part.roles) if role == "row"][-2:]
 
 
-def _inner_shape(part: ContractionPart) -> tuple[tuple[int, ...], tuple[Role, ...]]:
+def inner_shape(part: ContractionPart) -> tuple[tuple[int, ...], tuple[Role, ...]]:
     """The part's dimensions, the last column dimension as blocks and what is inside of one."""
     if part.column < 0:
         return (*part.shape, 1), (*part.roles, "column")
@@ -184,8 +189,8 @@ def _inner_shape(part: ContractionPart) -> tuple[tuple[int, ...], tuple[Role, ..
 
 
 def _boxes(part: ContractionPart, lines: Sequence[Line], rates: Rates, most_elements: int) -> list[tuple[int, ...]]:
-    """Sizes of steps along the dimensions of `_inner_shape`, the smallest first."""
-    shape, roles = _inner_shape(part)
+    """Sizes of steps along the dimensions of `inner_shape`, the smallest first."""
+    shape, roles = inner_shape(part)
     rows = _planes(part) if lines else [dim for dim, role in enumerate(roles) if role == "row"]
     columns = [dim for dim, role in enumerate(roles[:-1]) if role == "column"]
     if part.inner != BLOCK:
@@ -204,7 +209,7 @@ def _boxes(part: ContractionPart, lines: Sequence[Line], rates: Rates, most_elem
 
 def _backward_boxes(part: ContractionPart, rates: Rates, most_elements: int) -> list[tuple[int, ...]]:
     """The same for the gradient of weights: a whole kernel or a row of one, and channels of a block at most."""
-    shape, roles = _inner_shape(part)
+    shape, roles = inner_shape(part)
     first, second, channels = (dim for dim, role in enumerate(roles) if role == "row")
     found: list[tuple[int, ...]] = []
     for num_channels in range(1, min(BLOCK, shape[channels]) + 1):
@@ -233,25 +238,25 @@ def _fill(box: list[int], shape: Sequence[int], dims: Sequence[int], wanted: int
         wanted //= chunk
 
 
-def _sides(part: ContractionPart, box: Sequence[int]) -> tuple[int, int]:
+def sides_of(part: ContractionPart, box: Sequence[int]) -> tuple[int, int]:
     """Rows and columns of a step."""
-    _, roles = _inner_shape(part)
+    _, roles = inner_shape(part)
     sides = [prod(size for size, own in zip(box, roles, strict=True) if own == role) for role in ("row", "column")]
     return sides[0], sides[1]
 
 
 def _loaded(part: ContractionPart, box: Sequence[int], work: ContractionWork) -> tuple[int, int]:
     """Elements of rows and of columns that are loaded for each product of an element of a window."""
-    rows, columns = _sides(part, box)
+    rows, columns = sides_of(part, box)
     for line in work.lines:
         rows = rows // box[line.row] * line.extent(box[line.row])
         columns *= line.taps
-    return (rows * _sides(part, box)[1], columns) if work.is_per_channel else (rows, columns)
+    return (rows * sides_of(part, box)[1], columns) if work.is_per_channel else (rows, columns)
 
 
 def _depth(part: ContractionPart, box: Sequence[int], work: ContractionWork, spm_bytes: int) -> int:
     """Products that an instruction adds up, such that everything fits; 0 if it does not."""
-    rows, columns = _sides(part, box)
+    rows, columns = sides_of(part, box)
     left = spm_bytes - rows * columns * work.kept_bytes
     if work.is_per_channel or work.is_backward:
         return int(left >= sum(_loaded(part, box, work)) * work.operand_bytes * work.operand_copies)
@@ -268,7 +273,7 @@ def _depth(part: ContractionPart, box: Sequence[int], work: ContractionWork, spm
 
 def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork, rates: Rates) -> float:
     """Estimated cycles: the busiest of DDR, a tile's transfers and its engine; then what nothing overlaps."""
-    rows, columns = _sides(part, box)
+    rows, columns = sides_of(part, box)
     chunks = _num_chunks(part, box)
     steps, active = -(-chunks // rates.tiles), min(chunks, rates.tiles)
     loads = sum(_loaded(part, box, work)) * work.operand_bytes
@@ -288,7 +293,7 @@ def _split(
     part: ContractionPart, box: Sequence[int], to_output: Sequence[Expr], tiles: int, num_steps: int, kept: Sequence[int]
 ) -> tuple[WorkSplit, dict[int, int]]:
     """The work split in so many steps of a tile, and the lane of each dimension that has one; those `kept` have one anyway."""
-    shape, roles = _inner_shape(part)
+    shape, roles = inner_shape(part)
     counts = [-(-size // step) for size, step in zip(shape, box, strict=True)]
     num_chunks = prod(counts)
     chunk: Expr = Dim(0) * num_steps + Sym(0)

@@ -17,12 +17,14 @@ KERNEL_CORE_INSTRUCTIONS = 4
 
 @dataclass(frozen=True)
 class Rates:
-    """Rates of a chip. Bytes per cycle: `ddr` of all tiles together, `transfer`, `vector`, `move` and `kernel_core` of one tile.
+    """Rates of a chip. Bytes per cycle: `ddr` of all tiles together, `transfer`, `vector`, `move` and `kernel_core` of one tile,
+    `link` of a link between two tiles of the mesh.
 
     spm_bytes: what the buffers of a tile may take. line_bytes: DDR charges a shorter run as many. products: multiply-adds of a
     tile's matrix engine per cycle in 16-bit formats, `int8_products` in INT8; it multiplies `rows` x `depth` by `depth` x `columns`
-    elements at a time. The others are cycles: what an instruction of an engine needs to start, issue, and a barrier of all tiles;
-    `beats` says how many times as long as an addition an instruction takes.
+    elements at a time. The others are cycles: what an instruction of an engine needs to start (a multicast: to the farthest tile),
+    issue, and a barrier of all tiles; `beats` says how many times as long as an addition an instruction takes. queue: instructions
+    that wait for an engine at most.
     """
 
     tiles: int
@@ -45,6 +47,11 @@ class Rates:
     issue: int
     barrier: int
     beats: Beats
+    queue: int
+    mesh_rows: int
+    mesh_columns: int
+    link: float
+    link_start: int
 
     @staticmethod
     def of(chip: Chip) -> "Rates":
@@ -72,6 +79,11 @@ class Rates:
             issue=c.issue,
             barrier=c.barrier,
             beats=chip.beats,
+            queue=chip.queue_depth,
+            mesh_rows=chip.mesh[0],
+            mesh_columns=chip.mesh[1],
+            link=c.dte_bytes_per_cycle,
+            link_start=c.dte_startup + c.dte_hop * sum(chip.mesh),
         )
 
     @property

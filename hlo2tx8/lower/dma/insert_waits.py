@@ -23,6 +23,8 @@ from hlo2tx8.lower.dma.allocate_spm import LiveRange, live_ranges
 
 Pending: TypeAlias = dict[Engine, dict[SSAValue, None]]
 """By engine the buffers that it has an access under way to."""
+ORDERED = "is_ordered"
+"""Attribute of an instruction whose waits and barriers are there already."""
 QUEUES = tuple(e for e in Engine if e is not Engine.KC)
 
 
@@ -62,6 +64,8 @@ class _Waits:
                     if insert:
                         _meet(op)
                     pending.clear()
+                case Instruction() if ORDERED in op.attributes:
+                    pass
                 case Instruction() | vec.ReadScalarOp():
                     self._instruction(op, pending, insert)
                 case _:

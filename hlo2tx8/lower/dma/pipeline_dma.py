@@ -11,7 +11,6 @@ The loaded and the stored buffers get two copies, used in turns: engines work on
 are ordered by the range check of the queues.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.builder import Builder
@@ -22,9 +21,12 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.lsu import Rdma, TdmaMemset, Wdma
 from hlo2tx8.dialects import spm, vec
+from hlo2tx8.lower.dma.slices import buffers_of, clone_slice, collect_slice, constant_of, instructions_in, is_inside, loop_of
+
+PIPELINED = "is_pipelined"
+"""Attribute of a loop whose turns overlap already."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +44,16 @@ class PipelineDmaPass(ModulePass):
 
 
 def _pipeline(loop: scf.ForOp) -> None:
-    bounds = [bound for v in (loop.lb, loop.ub, loop.step) if (bound := _constant(v)) is not None]
+    if PIPELINED in loop.attributes:
+        return
+    bounds = [bound for v in (loop.lb, loop.ub, loop.step) if (bound := constant_of(v)) is not None]
     if len(bounds) < 3 or bounds[1] - bounds[0] <= bounds[2]:
         return
     lower = bounds[0]
     loaded = _prefetchable(loop)
-    stored = {spm.root_buffer(v) for o in _instructions(loop) if isinstance(o, Wdma) for v in _buffers(o, False)}
+    stored = {spm.root_buffer(v) for o in instructions_in(loop) if isinstance(o, Wdma) for v in buffers_of(o, False)}
     for buffer in (*loaded, *(b for b in stored if b not in loaded)):
-        if isinstance(buffer.owner, Operation) and _loop_of(buffer.owner) is loop:
+        if isinstance(buffer.owner, Operation) and loop_of(buffer.owner) is loop:
             _use_in_turns(buffer, loop)
     if not loaded:
         return
@@ -62,8 +66,8 @@ def _pipeline(loop: scf.ForOp) -> None:
     head.insert(scf.IfOp(condition, [], Region(ahead)))
     _emit_loads(loop, loaded, Builder(InsertPoint.at_end(ahead)), following)
     ahead.add_op(scf.YieldOp())
-    for op in list(_instructions(loop)):
-        if _is_load(op, loaded) and not _is_inside(op, ahead.parent_op()):
+    for op in list(instructions_in(loop)):
+        if _is_load(op, loaded) and not is_inside(op, ahead.parent_op()):
             op.detach()
             op.erase()
 
@@ -71,15 +75,15 @@ def _pipeline(loop: scf.ForOp) -> None:
 def _prefetchable(loop: scf.ForOp) -> list[SSAValue]:
     """Buffers of a turn of the loop itself that only RDMA, after a memset at most, writes, from tensors the loop leaves alone."""
     writers: dict[SSAValue, list[Operation]] = {}
-    written = {o.field("slot") for o in _instructions(loop) if isinstance(o, Wdma)}
-    for op in _instructions(loop):
-        for value in _buffers(op, True):
+    written = {o.field("slot") for o in instructions_in(loop) if isinstance(o, Wdma)}
+    for op in instructions_in(loop):
+        for value in buffers_of(op, True):
             writers.setdefault(spm.root_buffer(value), []).append(op)
     return [
         buffer
         for buffer, ops in writers.items()
         if isinstance(buffer.owner, Operation)
-        and _loop_of(buffer.owner) is loop
+        and loop_of(buffer.owner) is loop
         and any(isinstance(o, Rdma) for o in ops)
         and all(isinstance(o, (Rdma, TdmaMemset)) for o in ops)
         and not any(_depends_on_data(o, loop) or (isinstance(o, Rdma) and o.field("slot") in written) for o in ops)
@@ -89,7 +93,7 @@ def _prefetchable(loop: scf.ForOp) -> list[SSAValue]:
 def _depends_on_data(load: Operation, loop: scf.ForOp) -> bool:
     """Is it where the step's own data say? Those are not there a step earlier."""
     needed: set[Operation] = set()
-    _collect(load, loop, needed)
+    collect_slice(load, loop, needed)
     return any(isinstance(op, vec.ReadScalarOp) for op in needed)
 
 
@@ -112,76 +116,12 @@ def _use_in_turns(buffer: SSAValue, loop: scf.ForOp) -> None:
 def _emit_loads(loop: scf.ForOp, loaded: list[SSAValue], builder: Builder, step: SSAValue) -> None:
     """Clones the loads of the loop body, with what they depend on, for another step."""
     wanted: set[Operation] = set()
-    for op in _instructions(loop):
+    for op in instructions_in(loop):
         if _is_load(op, loaded) and op not in wanted:
-            _collect(op, loop, wanted)
+            collect_slice(op, loop, wanted)
     mapping: dict[SSAValue, SSAValue] = {loop.body.block.args[0]: step}
-    _clone_block(loop.body.block, wanted, mapping, builder)
-
-
-def _collect(op: Operation, loop: scf.ForOp, wanted: set[Operation]) -> None:
-    """The backward slice of `op` inside the loop, with enclosing branches and loops."""
-    if op in wanted or op is loop:
-        return
-    wanted.add(op)
-    for operand in op.operands:
-        owner = operand.owner
-        if isinstance(owner, Operation) and _is_inside(owner, loop):
-            _collect(owner, loop, wanted)
-    parent = op.parent_op()
-    if parent is not None and parent is not loop:
-        _collect(parent, loop, wanted)
-
-
-def _clone_block(block: Block, wanted: set[Operation], mapping: dict[SSAValue, SSAValue], builder: Builder) -> None:
-    for op in block.ops:
-        if op not in wanted:
-            continue
-        if not op.regions:
-            builder.insert(op.clone(value_mapper=mapping))
-            continue
-        shell = op.clone_without_regions(value_mapper=mapping)
-        for old, new in zip(op.regions, shell.regions, strict=True):
-            for old_block in old.blocks:
-                fresh = Block(arg_types=[a.type for a in old_block.args])
-                mapping.update(zip(old_block.args, fresh.args, strict=True))
-                new.add_block(fresh)
-                _clone_block(old_block, wanted, mapping, Builder(InsertPoint.at_end(fresh)))
-                fresh.add_op(scf.YieldOp())
-        builder.insert(shell)
+    clone_slice(loop.body.block, wanted, mapping, builder)
 
 
 def _is_load(op: Operation, loaded: list[SSAValue]) -> bool:
-    return isinstance(op, (Rdma, TdmaMemset)) and any(spm.root_buffer(v) in loaded for v in _buffers(op, True))
-
-
-def _instructions(loop: scf.ForOp) -> Iterator[Instruction]:
-    return (op for op in loop.walk() if isinstance(op, Instruction))
-
-
-def _buffers(op: Operation, is_write: bool) -> list[SSAValue]:
-    assert isinstance(op, Instruction)
-    fields = [op.field(a.field) for a in op.accesses() if a.space == "spm" and a.is_write == is_write]
-    return [f for f in fields if isinstance(f, SSAValue)]
-
-
-def _is_inside(op: object, ancestor: Operation | None) -> bool:
-    while isinstance(op, Operation):
-        if op is ancestor:
-            return True
-        op = op.parent_op()
-    return False
-
-
-def _loop_of(op: Operation) -> Operation | None:
-    """The innermost loop around an operation."""
-    parent = op.parent_op()
-    while parent is not None and not isinstance(parent, scf.ForOp):
-        parent = parent.parent_op()
-    return parent
-
-
-def _constant(value: SSAValue) -> int | None:
-    """The value of a constant index; None where the step decides."""
-    owner = value.owner
-    return owner.value.value.data if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr) else None
+    return isinstance(op, (Rdma, TdmaMemset)) and any(spm.root_buffer(v) in loaded for v in buffers_of(op, True))

@@ -7,6 +7,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
+from xdsl.traits import is_side_effect_free
 
 from hlo2tx8.device.isa import Instruction
 
@@ -83,3 +84,11 @@ def turns_of(loop: scf.ForOp) -> int | None:
     """How often a loop that counts from 0 by 1 turns; None if it is another loop or nobody knows."""
     lower, upper, step = map(constant_of, (loop.lb, loop.ub, loop.step))
     return upper if lower == 0 and step == 1 else None
+
+
+def drop_unused(loop: Operation) -> None:
+    """Erases arithmetic inside of a loop whose results nobody uses any more."""
+    for op in reversed(list(loop.walk())):
+        if op.results and not op.regions and is_side_effect_free(op) and not any(result.uses for result in op.results):
+            op.detach()
+            op.erase()

@@ -1,0 +1,202 @@
+"""Which tiles of the mesh make a transfer alike, and who of them makes it for the others.
+
+Tile `row * columns + column`. What does not depend on the column is the same for all tiles of a mesh row: one of them, that at
+column `row mod columns`, loads it and sends it to the others. What does not depend on the row is loaded by the tile at row
+`(column + rows div 2) mod rows` of each mesh column. On a square mesh all of these are different tiles, and no two of their
+multicasts share a link.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from hlo2tx8.dialects import vec, xla
+from hlo2tx8.indexing import Dim, Expr, IndexingMap, Interval, Variable, simplify_expr
+from hlo2tx8.indexing.simplify import range_of
+from hlo2tx8.lower.dma.slices import constant_of
+from hlo2tx8.lower.select.step_builder import StepBuilder
+
+ROW, COLUMN = Dim(0), Dim(1)
+MAX_TURNS = 2**40
+
+
+class Along(Enum):
+    """The line of tiles that share what one of them loads."""
+
+    ROW = "row"
+    COLUMN = "column"
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """So many rows and columns of tiles."""
+
+    rows: int
+    columns: int
+
+
+@dataclass
+class TileIndex:
+    """Index values as expressions over the tile's row and column in the mesh and over the counters of loops.
+
+    `known`: the expressions of values that were told, `Dim(2)` and up for counters; `bounds` of all dimensions.
+    """
+
+    mesh: Mesh
+    known: dict[SSAValue, Expr]
+    bounds: list[Interval] = field(default_factory=list[Interval])
+
+    @staticmethod
+    def of(mesh: Mesh, tile: SSAValue) -> "TileIndex":
+        """Of a function whose tile's number is `tile`."""
+        bounds = [Interval(0, mesh.rows - 1), Interval(0, mesh.columns - 1)]
+        return TileIndex(mesh, {tile: ROW * mesh.columns + COLUMN}, bounds)
+
+    def add_counter(self, counter: SSAValue, turns: int) -> Expr:
+        """Makes a counter of so many turns known; returns its dimension."""
+        self.known[counter] = Dim(len(self.bounds))
+        self.bounds.append(Interval(0, turns - 1))
+        return self.known[counter]
+
+    @property
+    def dims(self) -> list[Expr]:
+        """All dimensions."""
+        return [Dim(i) for i in range(len(self.bounds))]
+
+    def simplified(self, expr: Expr) -> Expr:
+        """An equal expression within the bounds."""
+        return simplify_expr(expr, self.bounds, ())
+
+    def expr(self, value: SSAValue) -> Expr | None:
+        """The value as an expression; None if it is not affine arithmetic on what is known."""
+        if value in self.known:
+            return self.known[value]
+        owner = value.owner
+        constant = constant_of(value)
+        found: Expr | None = None
+        match owner:
+            case arith.ConstantOp() if constant is not None:
+                found = Dim(0) * 0 + constant
+            case arith.AddiOp() | arith.SubiOp() | arith.MuliOp():
+                lhs, rhs = (self.expr(operand) for operand in owner.operands)
+                if lhs is None or rhs is None:
+                    return None
+                match owner:
+                    case arith.AddiOp():
+                        found = lhs + rhs
+                    case arith.SubiOp():
+                        found = lhs - rhs
+                    case _:
+                        found = lhs * rhs
+            case xla.ApplyIndexingOp():
+                operands = [self.expr(operand) for operand in owner.operands]
+                if any(operand is None for operand in operands):
+                    return None
+                given = [operand for operand in operands if operand is not None]
+                dims = len(owner.map.data.dims)
+                number = next(i for i, result in enumerate(owner.results) if result is value)
+                found = owner.map.data.results[number].substitute(given[:dims], given[dims:])
+            case _:
+                return None
+        self.known[value] = simplify_expr(found, self.bounds, ())
+        return self.known[value]
+
+    def least(self, value: SSAValue) -> int:
+        """A lower bound of a value."""
+        found, owner = self.expr(value), value.owner
+        if found is not None:
+            return range_of(found, self.bounds, ()).lo
+        if not isinstance(owner, vec.ExtentOp):
+            return -MAX_TURNS
+        parts = self._parts(owner)
+        if owner.kind.data != "min" or parts is None:
+            return owner.lower.value.data
+        return max(owner.lower.value.data, min(owner.upper.value.data, *(range_of(e, self.bounds, ()).lo for e in parts)))
+
+    def _parts(self, op: vec.ExtentOp) -> list[Expr] | None:
+        """The bounds that an extent is made of."""
+        operands = [self.expr(operand) for operand in op.operands]
+        given = [operand for operand in operands if operand is not None]
+        if len(given) < len(operands):
+            return None
+        dims = len(op.map.data.dims)
+        return [self.simplified(e.substitute(given[:dims], given[dims:])) for e in op.map.data.results]
+
+    def dependence(self, value: SSAValue | int) -> frozenset[Expr] | None:
+        """The dimensions a value depends on; None if that is not known."""
+        if isinstance(value, int):
+            return frozenset()
+        found = self.expr(value)
+        if found is not None:
+            return found.leaves()
+        owner = value.owner
+        match owner:
+            case vec.ExtentOp():
+                parts = self._parts(owner)
+                if parts is None:
+                    return None
+                return frozenset(leaf for part in parts for leaf in part.leaves())
+            case arith.AddiOp() | arith.SubiOp() | arith.MuliOp() | arith.MinSIOp() | arith.MaxSIOp():
+                sides = [self.dependence(operand) for operand in owner.operands]
+                known = [side for side in sides if side is not None]
+                return frozenset(leaf for side in known for leaf in side) if len(known) == len(sides) else None
+            case _:
+                return None
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Index values that are the same in every step: `distance` is 0 on the tile that loads for its line, more on the others;
+    `tiles` is the mask of those others, on that tile."""
+
+    distance: SSAValue
+    tiles: SSAValue
+
+    @staticmethod
+    def emit(step: StepBuilder, mesh: Mesh, tile: SSAValue, along: Along) -> "Sender":
+        """Computes them once."""
+        rows, columns = mesh.rows, mesh.columns
+        row = quotient(step, tile, columns)
+        column = remainder(step, tile, columns)
+        own = _power(step, tile, 1, rows * columns)
+        if along is Along.ROW:
+            of_line, source, place = (
+                step.emit(_power(step, row, columns, rows), (1 << columns) - 1),
+                remainder(step, row, columns),
+                column,
+            )
+        else:
+            line = sum(1 << columns * r for r in range(rows))
+            source = remainder(step, step.value(step.add(column, rows // 2)), rows)
+            of_line, place = step.emit(_power(step, column, 1, columns), line), row
+        away = step.value(step.subtract(place, source))
+        return Sender(step.emit(away, away), step.value(step.subtract(of_line, own)))
+
+
+def quotient(step: StepBuilder, value: SSAValue, divisor: int) -> SSAValue:
+    """value div divisor, of a value that is not negative."""
+    return _of_one(step, value, Dim(0) // divisor)
+
+
+def remainder(step: StepBuilder, value: SSAValue, divisor: int) -> SSAValue:
+    """value mod divisor, of a value that is not negative."""
+    return _of_one(step, value, Dim(0) % divisor)
+
+
+def _of_one(step: StepBuilder, value: SSAValue, expr: Expr) -> SSAValue:
+    map = IndexingMap((Variable(0, MAX_TURNS, "i"),), (), (), (expr,))
+    return step.insert(xla.ApplyIndexingOp(xla.IndexingMapAttr(map), [value])).results[0]
+
+
+def _power(step: StepBuilder, exponent: SSAValue, bits: int, limit: int) -> SSAValue:
+    """2 ** (bits * exponent) for an exponent below `limit`."""
+    power: SSAValue = step.value(1)
+    bit = 0
+    while 1 << bit < limit:
+        digit = remainder(step, quotient(step, exponent, 1 << bit), 2)
+        factor = step.value(step.add(step.emit(digit, (1 << (bits << bit)) - 1), 1))
+        power = factor if bit == 0 else step.emit(power, factor)
+        bit += 1
+    return power

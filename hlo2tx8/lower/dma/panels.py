@@ -1,0 +1,173 @@
+"""The turns of a kernel's step loop in which the matrix engine multiplies panels of operands that tiles could share.
+
+scf.for %step = 0 to 4 {
+  scf.for %k = 0 to 31 { load(%a, %k); load(%b, %k); gemm(%a, %b) }     site of 31 panels
+  load(%a'); load(%b'); gemm(%a', %b')                                  site of one panel
+  store
+}
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, scf
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from hlo2tx8.device.isa.lsu import Rdma
+from hlo2tx8.device.isa.ne import NeGemm
+from hlo2tx8.dialects import spm
+from hlo2tx8.indexing import Const
+from hlo2tx8.lower.dma.mesh import COLUMN, ROW, Along, TileIndex
+from hlo2tx8.lower.dma.slices import constant_of, turns_of
+
+LEVELS = ("count", "n1", "n2", "n3")
+SIDES = (Along.ROW, Along.COLUMN)
+
+
+@dataclass(frozen=True)
+class Load:
+    """A load that all tiles of a line make alike, into a buffer of its own."""
+
+    op: Rdma
+    alloc: spm.AllocOp
+    along: Along
+
+    @property
+    def size_bytes(self) -> int:
+        return self.alloc.size_bytes
+
+
+@dataclass(frozen=True)
+class Site:
+    """`count` panels of a step from panel `first` on: those of a loop, or one. `loads` has one load per side."""
+
+    first: int
+    count: int
+    loop: scf.ForOp | None
+    loads: dict[Along, Load]
+
+    @property
+    def begin(self) -> Operation:
+        """What the panel's turn begins with."""
+        first, second = (load.alloc for load in self.loads.values())
+        return first if first.is_before_in_block(second) else second
+
+    def goes_on_in(self, other: "Site", index: TileIndex) -> bool:
+        """Is the other site's panel the next one of this loop?"""
+        return all(_is_next(self, self.loads[side], other.loads[side], index) for side in SIDES)
+
+
+@dataclass(frozen=True)
+class Panels:
+    """`num_steps` steps of `num_panels` panels each. A site that goes on in the next one covers that too:
+    `kinds` are the others."""
+
+    loop: scf.ForOp
+    num_steps: int
+    num_panels: int
+    sites: tuple[Site, ...]
+    kinds: tuple[Site, ...]
+
+
+def find_panels(loop: scf.ForOp, index: TileIndex) -> Panels | None:
+    """The panels of a step loop whose counter is known; None if there are none, or tiles don't load them alike."""
+    num_steps = turns_of(loop)
+    if num_steps is None:
+        return None
+    sites: list[Site] = []
+    pending: list[Load] = []
+    first = 0
+    for op in loop.body.block.ops:
+        inner: scf.ForOp | None = None
+        if isinstance(op, scf.ForOp):
+            turns = turns_of(op)
+            if turns is None or not any(isinstance(o, NeGemm) for o in op.body.block.ops):
+                continue
+            index.add_counter(op.body.block.args[0], turns)
+            found, inner = _loads(op.body.block, index), op
+        elif isinstance(op, Rdma):
+            load = _load(op, index)
+            pending += [load] if load else []
+            continue
+        elif isinstance(op, NeGemm) and pending:
+            turns, found, pending = 1, pending, []
+        else:
+            continue
+        sides = {load.along: load for load in found}
+        if len(found) != len(SIDES) or len(sides) != len(SIDES):
+            return None
+        sites.append(Site(first, turns, inner, sides))
+        first += turns
+    if not sites or any(not _is_plain(site) for site in sites):
+        return None
+    return Panels(loop, num_steps, first, tuple(sites), _kinds(sites, index))
+
+
+def take_certain_branches(loop: scf.ForOp, index: TileIndex) -> None:
+    """Puts the body of each branch that every tile takes in every step in its place."""
+    turns = turns_of(loop)
+    if turns is None:
+        return
+    index.add_counter(loop.body.block.args[0], turns)
+    for branch in [op for op in loop.body.block.ops if isinstance(op, scf.IfOp)]:
+        compare = branch.cond.owner
+        if not isinstance(compare, arith.CmpiOp) or arith.CMPI_COMPARISON_OPERATIONS[compare.predicate.value.data] != "sgt":
+            continue
+        limit = constant_of(compare.rhs)
+        if limit is not None and index.least(compare.lhs) > limit:
+            Rewriter.erase_op(branch.true_region.block.last_op or branch)
+            Rewriter.inline_block(branch.true_region.block, InsertPoint.before(branch))
+            Rewriter.erase_op(branch)
+
+
+def _kinds(sites: Sequence[Site], index: TileIndex) -> tuple[Site, ...]:
+    kinds: list[Site] = []
+    for site in sites:
+        if kinds and kinds[-1].loop is not None and kinds[-1].goes_on_in(site, index):
+            last = kinds.pop()
+            site = Site(last.first, last.count + site.count, last.loop, last.loads)
+        kinds.append(site)
+    return tuple(kinds)
+
+
+def _is_plain(site: Site) -> bool:
+    """Is every panel loaded in every step?"""
+    blocks = {load.op.parent_block() for load in site.loads.values()} | {load.alloc.parent_block() for load in site.loads.values()}
+    return len(blocks) == 1
+
+
+def _loads(block: Block, index: TileIndex) -> list[Load]:
+    return [load for op in block.ops if isinstance(op, Rdma) and (load := _load(op, index))]
+
+
+def _load(op: Rdma, index: TileIndex) -> Load | None:
+    dst = op.field("dst")
+    if not isinstance(dst, SSAValue) or not isinstance(dst.owner, spm.AllocOp):
+        return None
+    found: set[object] = set()
+    for name in ("offset", *LEVELS, "s1", "s2", "s3"):
+        own = index.dependence(op.field(name))
+        if own is None:
+            return None
+        found |= own & {ROW, COLUMN}
+    if len(found) != 1:
+        return None
+    return Load(op, dst.owner, Along.ROW if ROW in found else Along.COLUMN)
+
+
+def _is_next(site: Site, load: Load, other: Load, index: TileIndex) -> bool:
+    """Is the other load that of a turn more?"""
+    assert site.loop is not None
+    if load.size_bytes != other.size_bytes or load.op.fmt is not other.op.fmt:
+        return False
+    names = [name for name in load.op.values() if name not in ("dst", "offset")]
+    if any(load.op.field(name) != other.op.field(name) for name in names):
+        return False
+    offsets = [index.expr(o) for o in (load.op.field("offset"), other.op.field("offset")) if isinstance(o, SSAValue)]
+    counter = index.known[site.loop.body.block.args[0]]
+    if len(offsets) < 2 or any(offset is None for offset in offsets):
+        return False
+    mine, its = (offset for offset in offsets if offset is not None)
+    dims = [Const(site.count) if counter == dim else dim for dim in index.dims]
+    return index.simplified(mine.substitute(dims, ())) == its

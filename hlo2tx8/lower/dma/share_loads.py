@@ -1,0 +1,275 @@
+"""SCHEDULED → SCHEDULED: operands that several tiles multiply are read from DDR by one of them, which sends them to the others.
+
+Before:                                     After:
+    scf.for %step = 0 to 4 {                    load(0); wait; load(1); barrier; send(0)
+      scf.for %k = 0 to 31 {                    scf.for %step = 0 to 4 {
+        load(%a); load(%b)                        scf.for %k = 0 to 31 {        // panel s = %step * 32 + %k
+        gemm(%a, %b)                                wait(RDMA, TDMA)            // panel s + 1 is here, its slot free on this tile
+      }                                             token(s + 2); load(s + 2)
+      load(%a'); load(%b')                          wait(DTE)                   // this tile has sent panel s
+      gemm(%a', %b')                                barrier                     // so have all; the slot of s + 1 is free
+      store                                         send(s + 1)
+    }                                               gemm(s)
+                                                  ... the same for %k = 31 ...
+                                                  store
+
+Panel s lies in slot `s mod copies` of a buffer for rows and one for columns. A load goes straight to its slot on the tile that
+makes it, and from there to the same slot of the tiles in its mesh row or column. A token is a memset of a few bytes of a slot: the
+range check holds it back until whoever read the slot has finished, so that a wait for TDMA says that the slot is free.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, UnitAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from hlo2tx8.device.chip import Chip, load_chip
+from hlo2tx8.device.formats import Format
+from hlo2tx8.device.isa import BufferType, Engine
+from hlo2tx8.device.isa.dte import DteMulticast
+from hlo2tx8.device.isa.kc_control import KcBarrier, KcWait
+from hlo2tx8.device.isa.lsu import TdmaMemset
+from hlo2tx8.dialects import spm, xla
+from hlo2tx8.lower.box_levels import Size
+from hlo2tx8.lower.dma.allocate_spm import SpmSpace
+from hlo2tx8.lower.dma.finish_columns import columns_of, finish, num_kept
+from hlo2tx8.lower.dma.insert_waits import ORDERED, QUEUES
+from hlo2tx8.lower.dma.mesh import Along, Mesh, Sender, TileIndex, quotient, remainder
+from hlo2tx8.lower.dma.panels import LEVELS, SIDES, Panels, Site, find_panels, take_certain_branches
+from hlo2tx8.lower.dma.pipeline_dma import PIPELINED
+from hlo2tx8.lower.dma.slices import collect_slice, drop_unused, instructions_in
+from hlo2tx8.lower.select.channel_blocks import EngineOrderError
+from hlo2tx8.lower.select.step_builder import StepBuilder
+
+LEAST_SLOTS = 3
+MOST_SLOTS = 32
+TOKEN_BYTES = 16
+
+
+@dataclass(frozen=True)
+class ShareLoadsPass(ModulePass):
+    """Multicasts of panels that tiles of a mesh row or column have in common; see the module docstring.
+
+    chip: file of the description, "" for the built-in one.
+    """
+
+    name = "share-loads"
+    chip: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.body.block.ops:
+            if not isinstance(function, func.FuncOp) or function.is_declaration:
+                continue
+            shape = function.attributes.get(xla.MESH)
+            if not isinstance(shape, DenseArrayBase):
+                continue
+            rows, columns = (int(size) for size in shape.get_values())
+            chip = load_chip(self.chip)
+            tile = next(op.tile for op in function.body.block.ops if isinstance(op, xla.TileIdOp))
+            loops = [op for op in function.body.block.ops if isinstance(op, scf.ForOp)]
+            shared = [loop for loop in loops if _share(loop, Mesh(rows, columns), tile, chip)]
+            if not shared:
+                raise EngineOrderError("E3208", "no three panels of what tiles load alike fit the scratchpad")
+
+
+def _share(loop: scf.ForOp, mesh: Mesh, tile: SSAValue, chip: Chip) -> bool:
+    """Rewrites a step loop in which tiles can share what they load; False if it is none."""
+    space = SpmSpace(chip.spm_allocation_start, chip.spm_limit, chip.spm_alignment_bytes)
+    index = TileIndex.of(mesh, tile)
+    take_certain_branches(loop, index)
+    panels = find_panels(loop, index)
+    if panels is None or panels.num_steps * panels.num_panels < 2:
+        return False
+    sets = columns_of(panels)
+    slots = _num_slots(panels, space, sets.saved_bytes if sets else 0)
+    if slots < LEAST_SLOTS:
+        return False
+    _Sharing(panels, slots, mesh, tile).run()
+    if sets:
+        finish(panels, sets, num_kept(panels, sets, slots, chip))
+    return True
+
+
+def _num_slots(panels: Panels, space: SpmSpace, saved_bytes: int) -> int:
+    """How many panels fit beside the other buffers of the loop, which will take so much less."""
+    own = {load.alloc for site in panels.sites for load in site.loads.values()}
+    roots = [spm.root_buffer(o) for op in instructions_in(panels.loop) for o in op.operands if isinstance(o.type, BufferType)]
+    others = [root.owner for root in dict.fromkeys(roots)]
+    taken = sum(space.aligned(o.size_bytes) * o.num_copies for o in others if isinstance(o, spm.AllocOp) and o not in own)
+    panel = sum(space.aligned(max(site.loads[side].size_bytes for site in panels.kinds)) for side in SIDES)
+    return min(MOST_SLOTS, (space.limit - space.start - taken + saved_bytes) // panel)
+
+
+class _Sharing:
+    """The rewriting of one step loop."""
+
+    def __init__(self, panels: Panels, num_slots: int, mesh: Mesh, tile: SSAValue) -> None:
+        self.panels = panels
+        self.loop = panels.loop
+        self.total = panels.num_steps * panels.num_panels
+        start = self.at(Builder(InsertPoint.before(self.loop)))
+        self.senders = {side: Sender.emit(start, mesh, tile, side) for side in SIDES}
+        self.slots: dict[Along, SSAValue] = {}
+        for side in SIDES:
+            size = max(site.loads[side].size_bytes for site in panels.kinds)
+            self.slots[side] = start.insert(spm.AllocOp(size, num_slots)).result
+        self.start = start
+
+    def at(self, builder: Builder) -> StepBuilder:
+        return StepBuilder(builder, builder, (), {})
+
+    def run(self) -> None:
+        """Puts the first panels before the loop, a turn's protocol before each site's, and the loads away."""
+        start = self.start
+        self.load(start, start.value(0))
+        start.insert(KcWait.make(engines=_mask(*QUEUES)))
+        self.load(start, start.value(1))
+        start.insert(KcBarrier.make())
+        self.send(start, start.value(0))
+        turns: list[tuple[Site, StepBuilder, SSAValue]] = []
+        for site in self.panels.sites:
+            step = self.at(Builder(InsertPoint.before(site.begin)))
+            number: Size = step.add(step(self.loop.body.block.args[0], self.panels.num_panels), site.first)
+            if site.loop is not None:
+                number = step.add(number, site.loop.body.block.args[0])
+            panel = step.value(number)
+            self.meet(step, panel)
+            turns.append((site, step, panel))
+        for site, step, panel in turns:
+            for side, load in site.loads.items():
+                load.alloc.result.replace_all_uses_with(step.insert(spm.TurnOp(self.slots[side], panel)).result)
+            for load in site.loads.values():
+                _erase(load.op)
+                _erase(load.alloc)
+        for loop in (self.loop, *(site.loop for site in self.panels.sites if site.loop is not None)):
+            loop.attributes[PIPELINED] = UnitAttr()
+        drop_unused(self.loop)
+
+    def meet(self, step: StepBuilder, panel: SSAValue) -> None:
+        """The turn of a panel, before it is multiplied."""
+        step.insert(KcWait.make(engines=_mask(Engine.RDMA, Engine.TDMA)))
+        with self.below(step, step.value(step.add(panel, 2)), self.total) as later:
+            self.load(step, later)
+        step.insert(KcWait.make(engines=_mask(Engine.DTE)))
+        step.insert(KcBarrier.make())
+        with self.below(step, step.value(step.add(panel, 1)), self.total) as later:
+            self.send(step, later)
+
+    def load(self, step: StepBuilder, panel: SSAValue) -> None:
+        """A panel to its slot on the tiles that send it; a token on all."""
+        for side in SIDES:
+            slot = step.insert(spm.TurnOp(self.slots[side], panel)).result
+            step.insert(TdmaMemset.make(fmt=Format.INT8, dst=slot, value=0, n=TOKEN_BYTES, s1=0, n1=1, s2=0, n2=1))
+            with self.if_sender(step, side):
+                for site, mapping in self.kinds_of(step, panel):
+                    op = site.loads[side].op
+                    mapping[site.loads[side].alloc.result] = slot
+                    self.clone(step, [op], mapping)
+
+    def send(self, step: StepBuilder, panel: SSAValue) -> None:
+        """A panel from the tiles that have loaded it to those that share it."""
+        for side in SIDES:
+            slot = step.insert(spm.TurnOp(self.slots[side], panel)).result
+            with self.if_sender(step, side):
+                for site, mapping in self.kinds_of(step, panel):
+                    op = site.loads[side].op
+                    sizes = [op.field(name) for name in LEVELS]
+                    self.clone(step, [size.owner for size in sizes if isinstance(size, SSAValue)], mapping)
+                    count: Size = 1
+                    for size in sizes:
+                        count = step(count, mapping.get(size, size) if isinstance(size, SSAValue) else size)
+                    multicast = DteMulticast.make(
+                        fmt=op.fmt, dst=slot, src=slot, n=count, tiles=self.senders[side].tiles, origin=op.origin
+                    )
+                    multicast.attributes[ORDERED] = UnitAttr()
+                    step.insert(multicast)
+
+    def kinds_of(self, step: StepBuilder, panel: SSAValue) -> Generator[tuple[Site, dict[SSAValue, SSAValue]]]:
+        """The kinds a panel may be of, each with the builder inside of its condition, and the counters' values there."""
+        panels = self.panels
+        turn, place = (
+            (step.value(0), panel)
+            if panels.num_steps == 1
+            else (
+                quotient(step, panel, panels.num_panels),
+                remainder(step, panel, panels.num_panels),
+            )
+        )
+        for site in panels.kinds:
+            mapping: dict[SSAValue, SSAValue] = {self.loop.body.block.args[0]: turn}
+            outer = step.builder
+            if site.first:
+                self.branch(step, place, "sgt", site.first - 1)
+            if site.first + site.count < panels.num_panels:
+                self.branch(step, place, "slt", site.first + site.count)
+            if site.loop is not None:
+                mapping[site.loop.body.block.args[0]] = step.value(step.subtract(place, site.first))
+            yield site, mapping
+            self.leave(step, outer)
+
+    def clone(self, step: StepBuilder, wanted: list[Operation | Block], mapping: dict[SSAValue, SSAValue]) -> None:
+        """Operations of a turn, with what they depend on, for the turn of `mapping`."""
+        found: set[Operation] = set()
+        for op in wanted:
+            assert isinstance(op, Operation)
+            if _is_below(op, self.loop):
+                collect_slice(op, self.loop, found)
+        found = {op for op in found if not op.regions and not isinstance(op, spm.AllocOp)}
+        for op in [op for op in self.loop.walk() if op in found]:
+            step.insert(op.clone(value_mapper=mapping))
+
+    # ----------------------------------------------------------------------------------------------- branches
+
+    @contextmanager
+    def below(self, step: StepBuilder, value: SSAValue, limit: int) -> Generator[SSAValue]:
+        """Emits what follows for values below the limit only."""
+        outer = step.builder
+        self.branch(step, value, "slt", limit)
+        yield value
+        self.leave(step, outer)
+
+    @contextmanager
+    def if_sender(self, step: StepBuilder, side: Along) -> Generator[None]:
+        """Emits what follows for the tiles that load for their line only."""
+        outer = step.builder
+        self.branch(step, self.senders[side].distance, "slt", 1)
+        yield
+        self.leave(step, outer)
+
+    def branch(self, step: StepBuilder, value: SSAValue, predicate: str, limit: int) -> None:
+        block = Block()
+        condition = step.insert(arith.CmpiOp(value, step.value(limit), predicate)).result
+        step.insert(scf.IfOp(condition, [], Region(block)))
+        step.builder = Builder(InsertPoint.at_end(block))
+
+    def leave(self, step: StepBuilder, outer: Builder) -> None:
+        """Ends the branches that were begun since the builder was `outer`."""
+        block: Block | None = step.builder.insertion_point.block
+        while block is not None and block is not outer.insertion_point.block:
+            block.add_op(scf.YieldOp())
+            parent = block.parent_op()
+            block = parent.parent_block() if parent is not None else None
+        step.builder = outer
+
+
+def _is_below(op: Operation, ancestor: Operation) -> bool:
+    parent = op.parent_op()
+    while parent is not None and parent is not ancestor:
+        parent = parent.parent_op()
+    return parent is ancestor
+
+
+def _mask(*engines: Engine) -> int:
+    return sum(1 << e.value for e in engines)
+
+
+def _erase(op: Operation) -> None:
+    op.detach()
+    op.erase()

@@ -1,0 +1,181 @@
+"""Work splits of contractions whose operands tiles share: the result's blocks lie on the chip as the tiles do in the mesh.
+
+    (tile)[step, lane1, lane2, lane3]  row    = (step div 2 * 4 + tile div 4) * 512 + lane2
+                                       column = (step mod 2 * 4 + tile mod 4) * 512 + lane1 * 64 + lane3
+
+Tiles of a mesh row have rows of the result in common, tiles of a mesh column its columns. In each step every tile has a block of
+`rows` x `columns`, and all go through the same panels of `depth` products each: a panel of rows is loaded once per mesh row, one of
+columns once per mesh column, and sent to the others of the line.
+"""
+
+from collections.abc import Iterator, Sequence
+from math import ceil, prod
+
+from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
+from hlo2tx8.schedule.contraction_split import (
+    BLOCK,
+    Blocking,
+    ContractionPart,
+    ContractionStep,
+    ContractionWork,
+    inner_shape,
+    sides_of,
+)
+from hlo2tx8.schedule.rates import Rates, block_width
+from hlo2tx8.schedule.work_split import WorkSplit
+
+ROW_UNIT = 8
+LEAST_SLOTS = 3
+MOST_SLOTS = 32
+STEP_OVERHEAD = 60
+"""Cycles of the kernel core in a turn, apart from waits, barrier and what engines need to start."""
+DEPTHS = (32, 64, 128, 256, 512)
+"""Products of a panel that are tried."""
+MOST_TRIED = 3
+"""Ways to cut a part that are worth lowering."""
+MOST_STEPS = 64
+"""Parts of rows, or of columns, that are tried."""
+
+
+def shared_blockings(part: ContractionPart, work: ContractionWork, rates: Rates, spm_bytes: int) -> list[Blocking]:
+    """How a part can be computed by steps on the mesh in `spm_bytes` of a tile, the best first, a few at most.
+
+    None if some tile would have nothing to do in a step, or nothing fits.
+    """
+    if work.lines or work.is_per_channel or work.is_backward or part.column < 0 or part.inner != BLOCK:
+        return []
+    lines = rates.mesh_rows, rates.mesh_columns
+    if min(lines) < 2 or prod(lines) != rates.tiles:
+        return []
+    found = [blocking for box in _boxes(part, rates) for blocking in _deep(part, work, rates, spm_bytes, box)]
+    return sorted(found, key=lambda blocking: blocking.cycles)[:MOST_TRIED]
+
+
+def _boxes(part: ContractionPart, rates: Rates) -> Iterator[tuple[int, ...]]:
+    """Boxes that cut rows and columns into multiples of the rates, every one of which has elements; batches one by one."""
+    shape, roles = inner_shape(part)
+    rows = [dim for dim, role in enumerate(roles) if role == "row"]
+    columns = [dim for dim, role in enumerate(roles[:-1]) if role == "column"]
+    tall = list(_cuts([shape[dim] for dim in rows], rates.mesh_rows, ROW_UNIT))
+    wide = list(_cuts([shape[dim] for dim in columns], rates.mesh_columns, 1))
+    for row_box in tall:
+        for column_box in wide:
+            box = [1] * len(shape)
+            box[-1] = part.inner
+            for dim, size in (*zip(rows, row_box, strict=True), *zip(columns, column_box, strict=True)):
+                box[dim] = size
+            yield tuple(box)
+
+
+def _cuts(sizes: Sequence[int], lines: int, unit: int) -> Iterator[tuple[int, ...]]:
+    """Boxes of which a multiple of `lines` cover the sizes: whole inner dimensions, a part of one, one of each outer dimension."""
+    for steps in range(1, MOST_STEPS + 1):
+        wanted, box = lines * steps, [1] * len(sizes)
+        outer = 1
+        for dim, size in enumerate(sizes):
+            if outer * size < wanted:
+                outer *= size
+                continue
+            if wanted % outer:
+                break
+            chunk = -(-size // (wanted // outer))
+            if chunk > unit and outer * chunk * (wanted // outer) != outer * size:
+                chunk = -(-chunk // unit) * unit
+            if -(-size // chunk) == wanted // outer:
+                box[dim:] = [chunk, *sizes[dim + 1 :]]
+                yield tuple(box)
+            break
+
+
+def _counts(part: ContractionPart, box: Sequence[int]) -> list[int]:
+    """How many boxes there are along each dimension."""
+    return [-(-size // step) for size, step in zip(inner_shape(part)[0], box, strict=True)]
+
+
+def _deep(part: ContractionPart, work: ContractionWork, rates: Rates, spm_bytes: int, box: tuple[int, ...]) -> Iterator[Blocking]:
+    """The depths of panels of a box with which it fits."""
+    unit, (rows, columns) = block_width(work.operand_bytes), sides_of(part, box)
+    for depth in DEPTHS:
+        if depth > work.depth or (depth % unit and unit % depth):
+            continue
+        panel = (rows + columns) * depth * work.operand_bytes
+        kept = rows * columns * (work.kept_once if _is_cut(part, work, box) else work.kept_bytes)
+        slots = min(MOST_SLOTS, (spm_bytes - kept) // panel)
+        if slots >= LEAST_SLOTS and -(-work.depth // depth) * prod(_counts(part, box)) >= 2 * rates.tiles:
+            cycles = _cycles(part, work, rates, box, depth, slots)
+            yield Blocking(box, depth, cycles, kept + LEAST_SLOTS * panel, is_shared=True)
+
+
+def _is_cut(part: ContractionPart, work: ContractionWork, box: Sequence[int]) -> bool:
+    """Can an epilogue go over a result in sets? Not where the step decides how many rows it has; storing alone can."""
+    shape = inner_shape(part)[0]
+    return work.is_cut and (not work.passes or all(size % step == 0 for size, step in zip(shape, box, strict=True)))
+
+
+def _cycles(part: ContractionPart, work: ContractionWork, rates: Rates, box: Sequence[int], depth: int, slots: int) -> float:
+    """Estimated cycles with so many slots of panels."""
+    rows, columns = sides_of(part, box)
+    turns, num_steps = -(-work.depth // depth), prod(_counts(part, box)) // rates.tiles
+    size = work.operand_bytes
+    units = ((rows, rates.product_rows), (columns, rates.product_columns), (depth, rates.product_depth))
+    engine = rates.product_start + prod(-(-n // unit) * unit for n, unit in units) / work.tile_products
+    shared = (rows * rates.mesh_rows + columns * rates.mesh_columns) * depth * size / rates.ddr
+    load = rates.transfer_start + max(max(rows, columns) * depth * size / rates.transfer, shared)
+    send = rates.link_start + max(rows, columns) * depth * size / rates.link
+    turn = max(engine + STEP_OVERHEAD, load, send + rates.barrier + STEP_OVERHEAD)
+    stored = rows * columns * work.moved_bytes * rates.tiles / rates.ddr
+    start = load + send + rates.barrier
+    after = work.passes * rates.vector_pass + rows * columns * work.passed_bytes / rates.vector
+    sets = -(-columns // BLOCK) if _is_cut(part, work, box) else 1
+    end = _end(max(stored, after), engine, send + rates.barrier, sets, min(slots, turns), rates.queue)
+    beside = 0 if _is_cut(part, work, box) else num_steps * after
+    return turns * turn + (num_steps - 1) * max(turns * turn, turns * load + stored, after) + start + end + beside
+
+
+def _end(stored: float, engine: float, turn: float, sets: int, slots: int, queue: int) -> float:
+    """Cycles behind the last panel but those of its product: what is stored while no set of columns is multiplied any more,
+    and what the engine waits for panels that come slower than the first set takes."""
+    kept = min(slots, queue + 2, max(2, ceil(stored / engine)))
+    waited = max(0, kept - min(slots - 2, queue)) * max(0.0, turn - engine / sets)
+    return max(stored / sets, stored - kept * engine * (sets - 1) / sets) + waited
+
+
+def split_on_mesh(part: ContractionPart, blocking: Blocking, to_output: Sequence[Expr], rates: Rates) -> ContractionStep:
+    """The work split of such steps: the tile's place in the mesh and the step say which box it is.
+
+    Raises LevelError if the split is not provably a bijection onto the part.
+    """
+    shape, roles = inner_shape(part)
+    box, counts = blocking.box, _counts(part, blocking.box)
+    row_dims = [dim for dim, role in enumerate(roles) if role == "row"]
+    column_dims = [dim for dim, role in enumerate(roles[:-1]) if role == "column"]
+    batch_dims = [dim for dim, role in enumerate(roles) if role == "batch"]
+    row_steps = prod(counts[dim] for dim in row_dims) // rates.mesh_rows
+    column_steps = prod(counts[dim] for dim in column_dims) // rates.mesh_columns
+    num_steps = prod(counts) // rates.tiles
+    batch, row_step, column_step = delinearize(Sym(0), [num_steps // (row_steps * column_steps), row_steps, column_steps])
+    positions = (
+        (batch_dims, batch),
+        (row_dims, row_step * rates.mesh_rows + Dim(0) // rates.mesh_columns),
+        (column_dims, column_step * rates.mesh_columns + Dim(0) % rates.mesh_columns),
+    )
+    coordinates: list[Expr] = [Const(0)] * len(shape)
+    for dims, position in positions:
+        for dim, own in zip(dims, delinearize(position, [counts[dim] for dim in dims]), strict=True):
+            coordinates[dim] = own * box[dim]
+    lanes = [dim for role in ("column", "row") for dim in range(len(shape) - 1) if box[dim] > 1 and roles[dim] == role]
+    lanes.append(len(shape) - 1)
+    for number, dim in enumerate(lanes, start=1):
+        coordinates[dim] = coordinates[dim] + Sym(number)
+    ragged = [dim for dim, count in enumerate(counts) if count * box[dim] != shape[dim]]
+    constraints = [(coordinates[dim], Interval(0, shape[dim] - 1)) for dim in ragged]
+    lane_shape = tuple(box[dim] for dim in lanes)
+    ranges = (Variable(0, num_steps - 1, "step"), *(Variable(0, n - 1, f"lane{i}") for i, n in enumerate(lane_shape)))
+    tiles = (Variable(0, rates.tiles - 1, "tile"),)
+    iteration = IndexingMap(tiles, ranges, (), tuple(coordinates), tuple(constraints)).simplify()
+    places = list(iteration.results[:-1])
+    places[part.column] = iteration.results[part.column] * part.inner + iteration.results[-1] + part.start
+    map = iteration.with_results(tuple(expr.substitute(places, ()) for expr in to_output)).simplify()
+    split = WorkSplit(map, iteration, shape, num_steps, lane_shape)
+    split.verify()
+    return ContractionStep(split, blocking.depth, {dim: number for number, dim in enumerate(lanes)})

@@ -1,0 +1,115 @@
+"""Dots whose operands are read once and sent from tile to tile: the same bits at every level, no race in strict mode."""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_gemm import BELOW_FUSED, Array, main, random, typed
+
+import hlo2tx8
+from hlo2tx8.compiler.driver import load_source
+from hlo2tx8.device.chip import DEFAULT_PATH
+from hlo2tx8.options import Level, Options
+from hlo2tx8.runtime.levels import each_run
+
+
+def small_chip(folder: Path, spm_bytes: int) -> Path:
+    """A chip whose scratchpads are so small that little work has several steps, slots that are used again, and tails."""
+    file = folder / "chip.yaml"
+    file.write_text(DEFAULT_PATH.read_text().replace("spm_limit: 3080192", f"spm_limit: {65536 + spm_bytes}"))
+    return file
+
+
+def dot(rows: int, depth: int, columns: int, element: str = "bf16", batch: int = 0) -> str:
+    outer = (batch,) if batch else ()
+    left, right, result = (typed((*outer, *dims), element) for dims in ((rows, depth), (depth, columns), (rows, columns)))
+    batches = "batching_dims = [0] x [0], contracting_dims = [2] x [1]" if batch else "contracting_dims = [1] x [0]"
+    return main([left, right], result, f"%r = stablehlo.dot_general %p0, %p1, {batches} : ({left}, {right}) -> {result}")
+
+
+def operands(rows: int, depth: int, columns: int, element: str = "bf16", batch: int = 0) -> list[Array]:
+    outer = (batch,) if batch else ()
+    return [random((*outer, *dims), element, seed) for seed, dims in enumerate(((rows, depth), (depth, columns)))]
+
+
+SHARED = {
+    "one step, tiles of a whole block": ((256, 256, 256), "bf16", 0),
+    "several steps": ((512, 128, 512), "bf16", 0),
+    "rows of no whole box": ((500, 128, 512), "bf16", 0),
+    "depth of no whole panel": ((256, 456, 256), "bf16", 0),
+    "odd depth": ((256, 459, 256), "bf16", 0),
+    "f16": ((256, 256, 256), "f16", 0),
+    "tf32": ((256, 128, 256), "f32", 0),
+    "batches": ((256, 128, 256), "bf16", 3),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_same_bits_at_every_level(name: str, tmp_path: Path) -> None:
+    shape, element, batch = SHARED[name]
+    text, options = dot(*shape, element, batch), Options(chip=small_chip(tmp_path, 60000))
+    assert "DTE_multicast" in hlo2tx8.compile(text, options).as_text(Level.SCHEDULED)
+    arrays = operands(*shape, element, batch)
+    found = [outputs[0] for outputs in each_run(partial(load_source, text), options, arrays, BELOW_FUSED)]
+    for run, value in zip(BELOW_FUSED, found, strict=True):
+        assert value.tobytes() == found[0].tobytes(), f"{run.name} differs from {BELOW_FUSED[0].name}"
+    exact = arrays[0].astype(np.float64) @ arrays[1].astype(np.float64)
+    assert np.abs(found[0].astype(np.float64) - exact).max() <= 0.01 * np.abs(exact).max()
+
+
+EPILOGUES = {
+    "bias and relu": ("tensor<512xbf16>", "dims = [1]", "stablehlo.maximum %s, %z"),
+    "a value for each row": ("tensor<512xbf16>", "dims = [0]", "stablehlo.multiply %s, %s"),
+    "residual": ("tensor<512x512xbf16>", "dims = [0, 1]", "stablehlo.tanh %s"),
+}
+
+
+@pytest.mark.parametrize("name", EPILOGUES)
+def test_epilogues_go_over_sets_of_columns(name: str, tmp_path: Path) -> None:
+    type_, dims, then = EPILOGUES[name]
+    left, right, matrix = "tensor<512x256xbf16>", "tensor<256x512xbf16>", "tensor<512x512xbf16>"
+    text = main(
+        [left, right, type_],
+        matrix,
+        f"%d = stablehlo.dot_general %p0, %p1, contracting_dims = [1] x [0] : ({left}, {right}) -> {matrix}",
+        f"%b = stablehlo.broadcast_in_dim %p2, {dims} : ({type_}) -> {matrix}",
+        f"%s = stablehlo.add %d, %b : {matrix}",
+        "%zero = stablehlo.constant dense<0.0> : tensor<bf16>",
+        f"%z = stablehlo.broadcast_in_dim %zero, dims = [] : (tensor<bf16>) -> {matrix}",
+        f"%r = {then} : {matrix}",
+    )
+    options = Options(chip=small_chip(tmp_path, 100000))
+    assert "DTE_multicast" in hlo2tx8.compile(text, options).as_text(Level.SCHEDULED)
+    shape = (512, 512) if type_ == matrix else (512,)
+    arrays = [*operands(512, 256, 512), random(shape, "bf16", 2)]
+    found = [outputs[0] for outputs in each_run(partial(load_source, text), options, arrays, BELOW_FUSED)]
+    for run, value in zip(BELOW_FUSED, found, strict=True):
+        assert value.tobytes() == found[0].tobytes(), f"{run.name} differs from {BELOW_FUSED[0].name}"
+
+
+def test_an_epilogue_costs_little() -> None:
+    """CT and DDR work beside the matrix engine."""
+    plain = hlo2tx8.compile(dot(4096, 4096, 4096), Options()).cost_analysis()["cycles"]
+    matrix = typed((4096, 4096), "bf16")
+    lines = (
+        dot(4096, 4096, 4096)
+        .replace("%r = stablehlo.dot", "%d = stablehlo.dot")
+        .replace("return", f"%r = stablehlo.tanh %d : {matrix}\nreturn")
+    )
+    with_tanh = hlo2tx8.compile(lines, Options()).cost_analysis()["cycles"]
+    assert isinstance(plain, float) and isinstance(with_tanh, float)
+    assert with_tanh <= 1.05 * plain
+
+
+@pytest.mark.parametrize(("size", "most"), [(1024, 1.25), (2048, 1.15), (4096, 1.06)])
+def test_large_products_come_near_the_bound(size: int, most: float) -> None:
+    """The bound: DDR at 1024, the matrix engine beyond."""
+    cycles = hlo2tx8.compile(dot(size, size, size), Options()).cost_analysis()["cycles"]
+    assert isinstance(cycles, float)
+    assert cycles <= most * (2000 + max(2 * size**3 / 131072, 6 * size**2 / 204.8))
+
+
+def test_few_rows_are_not_shared() -> None:
+    """A row for each tile: nothing is read twice."""
+    assert "DTE_multicast" not in hlo2tx8.compile(dot(1, 512, 512), Options()).as_text(Level.SCHEDULED)
