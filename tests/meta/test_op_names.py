@@ -27,6 +27,7 @@ FILES = {
     "emitters/emit_fusions.py": "control flow becomes launches",
     "emitters/hero.py": "a hero has its op's name",
     "emitters/reduction.py": "a hero has its op's name",
+    "emitters/row_group.py": "a refusal names the op it is about",
     "emitters/runtime_index.py": "emits a clamped index",
     "emitters/update.py": "emits a select",
     "fusion/build_fusions.py": "the end of a region",
