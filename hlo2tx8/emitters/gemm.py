@@ -235,7 +235,7 @@ def _candidates(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> Iterator[Cand
         left = [i for i, own in enumerate(parts) if position[i] + 1 < len(own.blockings)]
         if not left:
             return
-        position[max(left, key=lambda i: chosen[i].spm_bytes)] += 1
+        position[max(left, key=lambda i: (chosen[i].is_shared, chosen[i].spm_bytes))] += 1  # what tiles share may not be alike
 
 
 def _plain(function: SubgraphFunction, op: Operation, accesses: AccessAnalysis) -> _Loop:
