@@ -30,13 +30,14 @@ HEADINGS = {
     Kind.ELEMENTWISE: "Elementwise: one element of each operand, at the same index",
     Kind.SHAPING: "Shaping: one element of one operand, or none",
     Kind.INDEXED: "Indexed: one element, at an index that other operands move",
+    Kind.PER_CHANNEL: "Per channel: one element, and one of each other operand at its channel",
     Kind.REDUCE: "Reductions: all elements along the reduced dimensions",
     Kind.DOT: "Dots: a row and a column",
     Kind.HERO: "Other operations with maps",
 }
 WITHOUT = """Some operations have no map of their own. Passes rewrite them into operations that do (windows, convolutions, batch
-norm, fft, linear algebra, random numbers, sorts), an emitter of their own writes them (scatter), or they only hold a module
-together and have no elements (control flow):"""
+norm training, fft, linear algebra, random numbers, sorts), an emitter of their own writes them (scatter), or they only hold a
+module together and have no elements (control flow):"""
 
 
 @dataclass(frozen=True)

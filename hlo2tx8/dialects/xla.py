@@ -149,6 +149,8 @@ ENTRY: str = "xla.entry"
 """Unit attribute of the function that writes a fusion's results."""
 LANE: str = "xla.lane"
 """Unit attribute of the scf.for loops over the lanes of one step."""
+CHANNEL_BLOCKS: str = "xla.channel_blocks"
+"""Unit attribute of a loop [points, channels] of lanes: vectors lie in blocks of channels, [points, 64] each, and a tail."""
 
 
 Xla = Dialect(
@@ -174,6 +176,7 @@ Xla = Dialect(
 )
 
 __all__ = [
+    "CHANNEL_BLOCKS",
     "ENTRY",
     "IN_ORDER",
     "LANE",

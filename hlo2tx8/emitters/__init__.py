@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from hlo2tx8.emitters.batchnorm import BatchNormEmitter, expand_batch_norms
 from hlo2tx8.emitters.concatenate import ConcatenateEmitter
 from hlo2tx8.emitters.emitter import Declined, Emitter, Fusion, Match
 from hlo2tx8.emitters.gemm import GemmEmitter
@@ -21,6 +21,7 @@ from hlo2tx8.errors import UnsupportedError
 from hlo2tx8.schedule.work_split import Target
 
 EMITTERS: Mapping[HeroKind, Emitter] = {
+    "batchnorm": BatchNormEmitter(),
     "update": UpdateEmitter(),
     "gemm": GemmEmitter(),
     "row": RowEmitter(),
@@ -43,23 +44,23 @@ def emit_fusion(fusion: Operation, name: str, target: Target, notes: list[str] |
     `notes` gets a line per emitter that was asked and per candidate; `judge` says which of the candidates can be taken.
     CapacityError if none fits the scratchpad.
     """
-    first, *others = heroes(fusion)
-    described = Fusion(fusion, name, first, target)
+    asked = list(heroes(fusion))
     notes = [] if notes is None else notes
     declined: list[Declined] = []
     planner = KernelPlanner(name, judge, target.rates.spm_bytes)
-    for hero in (first, *others):
-        described = replace(described, hero=hero)
+    while asked:
+        hero = asked.pop(0)
         emitter = EMITTERS[hero.kind]
-        result = emitter.match(described)
+        result = emitter.match(Fusion(fusion, name, hero, target))
         if isinstance(result, Declined):
             notes.append(f"{name}: {emitter.name} emitter declines: {result.reason}")
             declined.append(result)
-            continue
-        kernel = planner.take(emitter, result, notes)
-        if kernel is not None:
+        elif (kernel := planner.take(emitter, result, notes)) is not None:
             notes.append(f"{name}: {emitter.name} emitter, hero kind {hero.kind}: {hero.reason}")
             return kernel
+        if hero.kind == "batchnorm":  # all other emitters take its arithmetic
+            fusion = expand_batch_norms(fusion)
+            asked = list(heroes(fusion))
     if planner.rejected:
         raise planner.failure()
     raise UnsupportedError(declined[-1].ops)

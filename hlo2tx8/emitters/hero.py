@@ -1,6 +1,7 @@
 """Hero analysis of a fusion: which of its instructions may decide how the whole fusion is emitted.
 
     a fusion with ...                            asks for the emitter
+    a batch norm                                 batchnorm
     an update at run-time places                 update
     a dot or a convolution                       gemm
     a reduce                                     row, else reduction
@@ -22,7 +23,7 @@ from hlo2tx8.hlo import Kind, has_spec
 from hlo2tx8.partitioner.instruction import kind_of, tensor_type
 from hlo2tx8.schedule.concatenate_parts import MAX_CONCATENATE_OPERANDS
 
-HeroKind = Literal["update", "gemm", "row", "reduction", "concatenate", "transpose", "loop"]
+HeroKind = Literal["batchnorm", "update", "gemm", "row", "reduction", "concatenate", "transpose", "loop"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,11 @@ def heroes(fusion: Operation) -> tuple[Hero, ...]:
         if op is not None:
             found.append(Hero(op, kind, f"the hero is {op.name}"))
     return (*found, Hero(None, "loop", "every instruction is elemental"))
+
+
+def is_batch_norm(op: Operation) -> bool:
+    """Is it a batch norm with given mean and variance, which is one op up to here?"""
+    return has_spec(op.name) and kind_of(op) is Kind.PER_CHANNEL
 
 
 def _is_update(op: Operation) -> bool:
@@ -68,6 +74,7 @@ def _is_concatenation(op: Operation) -> bool:
 
 
 _RULES: tuple[tuple[HeroKind, Callable[[Operation], bool]], ...] = (
+    ("batchnorm", is_batch_norm),
     ("update", _is_update),
     ("gemm", _is_contraction),
     ("row", _is_reduce),

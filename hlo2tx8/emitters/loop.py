@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import ArrayAttr, FunctionType, IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import origin
-from hlo2tx8.dialects.xla import ApplyIndexingOp, IndexingMapAttr, LoopOp, PureCallOp, TileIdOp, YieldOp
+from hlo2tx8.dialects.xla import CHANNEL_BLOCKS, ApplyIndexingOp, IndexingMapAttr, LoopOp, PureCallOp, TileIdOp, YieldOp
 from hlo2tx8.emitters.elemental import emit_function
 from hlo2tx8.emitters.emitter import Declined, Fusion, Match
 from hlo2tx8.errors import UnsupportedOp
@@ -180,6 +180,8 @@ def _indices(map: IndexingMap, args: Sequence[SSAValue], block: Block) -> Sequen
 def emit_loop(split: WorkSplit, tile: SSAValue, targets: Sequence[SSAValue]) -> LoopOp:
     """An empty `xla.loop` over a work split that carries `targets`."""
     loop = LoopOp(IndexingMapAttr(split.map), [tile], targets, split.num_lanes)
+    if split.in_channel_blocks:
+        loop.attributes[CHANNEL_BLOCKS] = UnitAttr()
     variables = split.map.ranges
     for position, arg in enumerate(loop.body.block.args):
         if position < len(variables):

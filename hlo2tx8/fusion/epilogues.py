@@ -21,6 +21,7 @@ LEAST_TILES = 2
 """A contraction that waits for DDR is made by few tiles, so that operands are read seldom; then they make its epilogue too."""
 LEAST_SHARE = 128 * 128
 """Elements per tile of a result that all tiles make: they share what they read."""
+ARITHMETIC = (Kind.ELEMENTWISE, Kind.PER_CHANNEL)
 FLOATS = (BFloat16Type, Float16Type, Float32Type)
 """What CT computes, on lanes in any order."""
 
@@ -40,7 +41,7 @@ def why_no_epilogue(op: Operation, found: Sequence[CandidateUse], costs: Costs) 
     is_in_place = all(_is_made_in_place(member, candidate) for member in candidate.members)
     if candidate.rows is not None or candidate.accesses or not is_in_place:
         return "its reader is no arithmetic on its elements"
-    passes = sum(costs.compute(member) for member in candidate.members if kind_of(member) is Kind.ELEMENTWISE)
+    passes = sum(costs.compute(member) for member in candidate.members if kind_of(member) in ARITHMETIC)
     is_large = prod(shape_of(op.results[0])) >= LEAST_SHARE * costs.rates.tiles
     saved, lost = costs.saved(op, 1, 1), 0.0 if is_large else passes * (costs.rates.tiles / LEAST_TILES - 1)
     if lost > saved:
@@ -53,7 +54,7 @@ def _is_made_in_place(op: Operation, candidate: FusionCandidate) -> bool:
     if op.name in CONSTANTS or is_free(op):
         return True
     shape = shape_of(candidate.root.results[0])
-    is_whole = kind_of(op) is Kind.ELEMENTWISE and all(shape_of(value) == shape for value in op.results)
+    is_whole = kind_of(op) in ARITHMETIC and all(shape_of(value) == shape for value in op.results)
     return is_whole and all(map(_is_float, (*op.operands, *op.results)))
 
 

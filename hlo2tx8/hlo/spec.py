@@ -25,6 +25,8 @@ class Kind(Enum):
     """A result element is one operand element, or none: only an indexing map."""
     INDEXED = auto()
     """A result element is one element of the first operand, at a place that elements of the others move."""
+    PER_CHANNEL = auto()
+    """A result element from the first operand's at the same index and the others' at its channel: arithmetic, once expanded."""
     REDUCE = auto()
     DOT = auto()
     CONSTANT = auto()

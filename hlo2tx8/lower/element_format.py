@@ -35,7 +35,16 @@ class Splat:
     fmt: Format
 
 
+@dataclass(frozen=True)
+class PerChannel:
+    """An element per channel, the same at all points: a buffer that has each once, and the format they are in."""
+
+    buffer: SSAValue
+    fmt: Format
+
+
 Vector: TypeAlias = SSAValue | Splat
+Operand: TypeAlias = Vector | PerChannel
 
 _FLOATS: tuple[tuple[type[Attribute], Format], ...] = (
     (BFloat16Type, Format.BF16),

@@ -15,7 +15,6 @@ So that a function reaches another one through one map only, the shaping instruc
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
@@ -31,9 +30,7 @@ from hlo2tx8.partitioner.instruction import (
     tensor_type,
 )
 from hlo2tx8.partitioner.reduction_paths import is_empty_loop, is_reduction, loop_operand_map, num_loop_operands
-
-if TYPE_CHECKING:
-    from hlo2tx8.partitioner.row_space import RowSpace
+from hlo2tx8.partitioner.row_space import RowSpace
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +119,7 @@ def partition(block: Block) -> PartitionedComputation:
     return _assign(block, diverging)[0] if diverging else result
 
 
-def partition_rows(block: Block, rows: "RowSpace") -> PartitionedComputation:
+def partition_rows(block: Block, rows: RowSpace) -> PartitionedComputation:
     """Partition the computation into one function over the index space `rows`, and the functions that it calls."""
     terminator = block.last_op
     assert terminator is not None
@@ -145,7 +142,7 @@ def root_groups(roots: Sequence[SSAValue]) -> list[tuple[SSAValue, ...]]:
 
 
 def _assign(
-    block: Block, separate: frozenset[Operation], rows: "RowSpace | None" = None, whole: SubgraphFunction | None = None
+    block: Block, separate: frozenset[Operation], rows: RowSpace | None = None, whole: SubgraphFunction | None = None
 ) -> tuple[PartitionedComputation, frozenset[Operation]]:
     terminator = block.last_op
     assert terminator is not None
@@ -190,7 +187,7 @@ def _assign(
 def _record_operands(
     op: Operation,
     place: InstructionPlace,
-    rows: "RowSpace | None",
+    rows: RowSpace | None,
     uses: dict[Operation, list[Use]],
     operand_places: dict[tuple[Operation, int], tuple[IndexingMap, Scope]],
 ) -> None:

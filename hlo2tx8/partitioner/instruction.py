@@ -40,7 +40,7 @@ def is_elemental(op: Operation) -> bool:
     if kind is Kind.ELEMENTWISE:
         scalars = () if op.name == "stablehlo.bitcast_convert" else ((),)
         return all(shape_of(operand) in (shape_of(op.results[0]), *scalars) for operand in op.operands)
-    return kind in (Kind.SHAPING, Kind.INDEXED, Kind.CONSTANT)
+    return kind in (Kind.SHAPING, Kind.INDEXED, Kind.CONSTANT, Kind.PER_CHANNEL)
 
 
 def is_read_as_a_whole(op: Operation, number: int) -> bool:

@@ -1,9 +1,11 @@
 """Pass expand-batch-norm: batch_norm_* become arithmetic, in f32 where the operands are narrower.
 
-inference    (x - mean) * (scale * rsqrt(variance + epsilon)) + offset
-training     mean = sum(x) / n, variance = sum((x - mean)^2) / n, then the same
+inference    (x - mean) * rsqrt(variance + epsilon) * scale + offset
+training     mean = sum(x) / n, variance = sum((x - mean)^2) / n, then inference
 grad         dscale = sum(dy * normal), doffset = sum(dy), dx = scale * r * (dy - (doffset + normal * dscale) / n)
              with r = rsqrt(variance + epsilon), normal = (x - mean) * r
+
+An inference of elements that the vector engine computes with stays one op: the emitter of its fusion expands it.
 """
 
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ from math import prod
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import Float32Type, ModuleOp, TensorType
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, FloatAttr, IntegerAttr, ModuleOp, TensorType, f32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -42,6 +44,10 @@ class ExpandBatchNormPass(ModulePass):
         )
 
 
+OF_VECTORS = (BFloat16Type, Float16Type, Float32Type)
+"""Elements that the vector engine computes with."""
+
+
 class _Arithmetic:
     """Builds the arithmetic of one op on its operands."""
 
@@ -51,8 +57,16 @@ class _Arithmetic:
         self.shape = tensor_like(op.operands[0].type).shape
         own = as_tensor(op.operands[0].type).element_type
         self.element: Attribute = own if bit_width(numpy_dtype(own)) >= 32 else Float32Type()
-        self.operands = [self.e.converted(value, self.element) for value in op.operands]
         self.count = prod(self.shape) // max(1, self.shape[self.feature])
+
+    @property
+    def operands(self) -> list[SSAValue]:
+        """All operands in the type that is computed in."""
+        return [self.operand(number) for number in range(len(self.e.op.operands))]
+
+    def operand(self, number: int) -> SSAValue:
+        """One of them."""
+        return self.e.converted(self.e.op.operands[number], self.element)
 
     def done(self, *values: SSAValue) -> None:
         """Replace the op's results by these values."""
@@ -91,16 +105,19 @@ class _Arithmetic:
         """1 / sqrt(variance + epsilon)."""
         return self("rsqrt", self("add", variance, self.number(self.epsilon, variance)))
 
-    def normalized(self, centered: SSAValue, variance: SSAValue, scale: SSAValue, offset: SSAValue) -> SSAValue:
-        """centered / sqrt(variance + epsilon) * scale + offset, where `centered` is x - mean."""
-        factor = self("multiply", scale, self.inverse_deviation(variance))
-        return self("add", self("multiply", centered, self.spread(factor)), self.spread(offset))
+
+def expand_inference(op: Operation) -> None:
+    """The arithmetic of a batch norm whose mean and variance are given: each operand where it is needed."""
+    a, (x, scale, offset, mean, variance) = _Arithmetic(op), range(5)
+    centered = a("subtract", a.operand(x), a.spread(a.operand(mean)))
+    normal = a("multiply", centered, a.spread(a.inverse_deviation(a.operand(variance))))
+    scaled = a("multiply", normal, a.spread(a.operand(scale)))
+    a.done(a("add", scaled, a.spread(a.operand(offset))))
 
 
 def _inference(op: Operation) -> None:
-    a = _Arithmetic(op)
-    x, scale, offset, mean, variance = a.operands
-    a.done(a.normalized(a("subtract", x, a.spread(mean)), variance, scale, offset))
+    if not isinstance(as_tensor(op.operands[0].type).element_type, OF_VECTORS):
+        expand_inference(op)
 
 
 def _training(op: Operation) -> None:
@@ -109,7 +126,10 @@ def _training(op: Operation) -> None:
     mean = a.mean(x)
     centered = a("subtract", x, a.spread(mean))
     variance = a.mean(a("multiply", centered, centered))
-    a.done(a.normalized(centered, variance, scale, offset), mean, variance)
+    attributes = {"epsilon": FloatAttr(a.epsilon, f32), "feature_index": IntegerAttr(a.feature, i64)}
+    normalized = a.e.insert(stablehlo.OPS["batch_norm_inference"]([x, scale, offset, mean, variance], [x.type], attributes))
+    a.done(normalized.results[0], mean, variance)
+    _inference(normalized)
 
 
 def _grad(op: Operation) -> None:

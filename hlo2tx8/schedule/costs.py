@@ -16,6 +16,9 @@ from hlo2tx8.hlo import Kind, numpy_dtype
 from hlo2tx8.partitioner.instruction import kind_of, tensor_type
 from hlo2tx8.schedule.rates import Rates
 
+PER_CHANNEL_PASSES = 4
+"""Of a batch norm: the mean is subtracted, two factors and the offset are applied."""
+
 
 @dataclass(frozen=True)
 class Costs:
@@ -60,7 +63,7 @@ def cycles_per_element(op: Operation, rates: Rates) -> float:
             return 0.0
         case Kind.INDEXED:
             return 1.0
-        case Kind.ELEMENTWISE:
+        case Kind.ELEMENTWISE | Kind.PER_CHANNEL:
             width = max(numpy_dtype(tensor_type(value).element_type).itemsize for value in (*op.operands, *op.results))
             return width / rates.vector * vector_times(op, rates) if _is_for_vectors(op) else width / rates.mixed_kernel_core
         case _ if op.name in ("stablehlo.reduce", "stablehlo.reduce_window"):
@@ -81,6 +84,8 @@ def _is_for_vectors(op: Operation) -> bool:
 
 def vector_times(op: Operation, rates: Rates) -> int:
     """How many times as long as an addition the vector engine takes for the instruction, 1 where it has none."""
+    if kind_of(op) is Kind.PER_CHANNEL:
+        return PER_CHANNEL_PASSES
     kind = ct_unary(op.name.partition(".")[2], numpy_dtype(tensor_type(op.results[0]).element_type).itemsize)
     return 1 if kind is None else rates.beats.of(kind.COST)
 

@@ -46,6 +46,7 @@ class WorkSplit:
     """`map`: (tile)[step, lanes...] -> output index; `iteration`: the same onto the iteration space.
 
     `num_lanes` trailing range variables are the lanes of one step, along `lane_dims` of the iteration space of that `shape`.
+    `in_channel_blocks`: the last lanes are channels, and vectors lie in blocks of them.
     """
 
     map: IndexingMap
@@ -54,6 +55,7 @@ class WorkSplit:
     num_steps: int
     lane_shape: tuple[int, ...]
     lane_dims: tuple[int, ...] = ()
+    in_channel_blocks: bool = False
 
     @property
     def num_lanes(self) -> int:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from hlo2tx8.hlo.rounding import narrow, widen_to_double
-from hlo2tx8.hlo.spec import Array, Attributes, Kind, OpSpec, TensorLike
+from hlo2tx8.hlo.spec import Array, Attributes, Kind, Maps, OpSpec, TensorLike
+from hlo2tx8.indexing import Dim, IndexingMap
 
 Results = tuple[TensorLike, ...]
 
@@ -52,6 +53,15 @@ def grad(attributes: Attributes, results: Results, *arrays: Array) -> tuple[Arra
         return _narrowed([dx, dscale, doffset], results)
 
 
-SPECS = tuple(
-    OpSpec(f"stablehlo.batch_norm_{reference.__name__}", Kind.HERO, reference, ulp=8) for reference in (inference, training, grad)
+def inference_maps(attributes: Attributes, result: TensorLike, operands: tuple[TensorLike, ...]) -> Maps:
+    """x at the same index, the others at its feature."""
+    identity = IndexingMap.identity(result.shape)
+    of_feature = identity.with_results((Dim(int(attributes["feature_index"])),))
+    return ((identity,), *((of_feature,) for _ in operands[1:]))
+
+
+SPECS = (
+    OpSpec("stablehlo.batch_norm_inference", Kind.PER_CHANNEL, inference, indexing=inference_maps, ulp=8),
+    OpSpec("stablehlo.batch_norm_training", Kind.HERO, training, ulp=8),
+    OpSpec("stablehlo.batch_norm_grad", Kind.HERO, grad, ulp=8),
 )

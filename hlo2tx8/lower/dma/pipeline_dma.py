@@ -21,8 +21,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from hlo2tx8.device.isa.lsu import Rdma, TdmaMemset, Wdma
-from hlo2tx8.dialects import spm, vec
+from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
+from hlo2tx8.dialects import spm, vec, xla
 from hlo2tx8.lower.dma.slices import buffers_of, clone_slice, collect_slice, constant_of, instructions_in, is_inside, loop_of
 
 PIPELINED = "is_pipelined"
@@ -57,7 +57,7 @@ def _pipeline(loop: scf.ForOp) -> None:
             _use_in_turns(buffer, loop)
     if not loaded:
         return
-    builder = Builder(InsertPoint.before(loop))
+    builder = Builder(InsertPoint.before(_first_load_before(loop, loaded)))
     _emit_loads(loop, loaded, builder, builder.insert(arith.ConstantOp(IntegerAttr(lower, IndexType()))).result)
     head = Builder(InsertPoint.at_start(loop.body.block))
     following = head.insert(arith.AddiOp(loop.body.block.args[0], loop.step)).result
@@ -70,6 +70,82 @@ def _pipeline(loop: scf.ForOp) -> None:
         if _is_load(op, loaded) and not is_inside(op, ahead.parent_op()):
             op.detach()
             op.erase()
+    _pipeline_moves(loop, loaded, lower, following, condition)
+
+
+def _pipeline_moves(loop: scf.ForOp, loaded: list[SSAValue], lower: int, following: SSAValue, condition: SSAValue) -> None:
+    """Moves of what was loaded into buffers that all steps share run one step ahead too, in front of the moves of the result: else
+    the computation of a step would wait until TDMA is done with the step before."""
+    body = loop.body.block
+    moves = [op for op in body.ops if isinstance(op, TdmaGatherScatter) and all(_root(v) in loaded for v in buffers_of(op, False))]
+    shared = {_root(v): None for op in moves for v in buffers_of(op, True)}
+    touched = {op: [_root(v) for is_write in (False, True) for v in buffers_of(op, is_write)] for op in instructions_in(loop)}
+    touching = [op for op, buffers in touched.items() if any(buffer in shared for buffer in buffers)]
+    reading = [_in_block(op, body) for op in touching if op not in moves]
+    is_outside = all(isinstance(b.owner, Operation) and not is_inside(b.owner, loop) for b in shared)
+    if not moves or not is_outside or any(_root(v) in shared for op in touching if op not in moves for v in buffers_of(op, True)):
+        return
+    order = {op: number for number, op in enumerate(body.ops)}
+    last = max(order[op] for op in (*moves, *reading))
+    place = next((op for op in body.ops if order[op] > last and isinstance(op, TdmaGatherScatter)), None)
+    if place is None:
+        return
+    wanted: set[Operation] = set()
+    for op in moves:
+        collect_slice(op, loop, wanted)
+    before = Builder(InsertPoint.before(loop))
+    first = before.insert(arith.ConstantOp(IntegerAttr(lower, IndexType()))).result
+    clone_slice(body, wanted, {body.args[0]: first}, before)
+    ahead = Block()
+    Builder(InsertPoint.before(place)).insert(scf.IfOp(condition, [], Region(ahead)))
+    clone_slice(body, wanted, {body.args[0]: following}, Builder(InsertPoint.at_end(ahead)))
+    ahead.add_op(scf.YieldOp())
+    for op in moves:
+        op.detach()
+        op.erase()
+
+
+def _root(value: SSAValue) -> SSAValue:
+    return spm.root_buffer(value)
+
+
+def _in_block(op: Operation, block: Block) -> Operation:
+    """The operation of a block that holds this one."""
+    while op.parent_block() is not block:
+        parent = op.parent_op()
+        assert parent is not None
+        op = parent
+    return op
+
+
+def _first_load_before(loop: scf.ForOp, loaded: list[SSAValue]) -> Operation:
+    """Where the loads of the first step go: before the small ones of what all steps read, else before the loop.
+
+    What they need of the operations between, allocations and constants, moves there too.
+    """
+    between: list[Operation] = []
+    op = loop.prev_op
+    while op is not None and not op.regions and not isinstance(op, (xla.SyncTilesOp, Wdma)):
+        between.append(op)
+        op = op.prev_op
+    first = next((o for o in reversed(between) if isinstance(o, Rdma)), None)
+    if first is None:
+        return loop
+    behind = between[: between.index(first)]
+    wanted: set[Operation] = set()
+    for load in instructions_in(loop):
+        if _is_load(load, loaded):
+            collect_slice(load, loop, wanted)
+    read = dict.fromkeys(value.owner for inner in wanted for value in inner.operands if isinstance(value.owner, Operation))
+    needed = [o for o in reversed(behind) if o in read]
+    if not all(isinstance(o, (spm.AllocOp, arith.ConstantOp)) for o in needed):
+        return loop
+    for moved in needed:
+        moved.detach()
+        block = first.parent_block()
+        assert block is not None
+        block.insert_op_before(moved, first)
+    return first
 
 
 def _prefetchable(loop: scf.ForOp) -> list[SSAValue]:

@@ -13,7 +13,7 @@ Layouts are folded into the offset. The entry function keeps its former type as 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 from typing import cast
 
@@ -36,7 +36,8 @@ from hlo2tx8.dialects.xla import (
     TileIdOp,
 )
 from hlo2tx8.errors import LevelError
-from hlo2tx8.indexing import Const, Constraint, Dim, Expr, FloorDiv, IndexingMap, Interval, Simplifier, Sym, Variable
+from hlo2tx8.indexing import Const, Dim, Expr, FloorDiv, Interval, Sym, Variable
+from hlo2tx8.lower.loops.flat_scope import FlatScope
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class FlattenTensorsPass(ModulePass):
 def _flatten_function(function: func.FuncOp) -> None:
     old = function.body.block
     new = Block(arg_types=[flat_type(arg.type) for arg in old.args])
-    scope = _BufferScope()
+    scope = FlatScope()
     for before, after in zip(old.args, new.args, strict=True):
         after.name_hint = before.name_hint
         scope.values[before] = after
@@ -75,86 +76,7 @@ def flat_type(type_: Attribute) -> Attribute:
     return TensorType(tensor_type.element_type, [prod(tensor_type.get_shape())])
 
 
-@dataclass
-class _BufferScope:
-    """What the old values are: index expressions over the variables in scope, or new values."""
-
-    values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    indices: dict[SSAValue, Expr] = field(default_factory=dict[SSAValue, Expr])
-    tiles: list[tuple[Variable, SSAValue]] = field(default_factory=list[tuple[Variable, SSAValue]])
-    loops: list[tuple[Variable, SSAValue]] = field(default_factory=list[tuple[Variable, SSAValue]])
-    applied: dict[tuple[int, Expr], SSAValue] = field(default_factory=dict[tuple[int, Expr], SSAValue])
-    simplifier: Simplifier = field(default_factory=lambda: Simplifier((), ()))
-    checks: dict[SSAValue, tuple[Constraint, ...]] = field(default_factory=dict[SSAValue, tuple[Constraint, ...]])
-    holds: tuple[Constraint, ...] = ()
-
-    def variables_changed(self) -> None:
-        self.simplifier = Simplifier(
-            [variable.interval for variable, _ in self.tiles], [variable.interval for variable, _ in self.loops]
-        )
-
-    def enter(self, old: SSAValue, new: SSAValue, lo: int, hi: int) -> None:
-        """A loop variable comes into scope."""
-        self.indices[old] = Sym(len(self.loops))
-        self.loops.append((Variable(lo, hi, old.name_hint), new))
-        self.variables_changed()
-
-    def leave(self) -> None:
-        self.loops.pop()
-        self.variables_changed()
-
-    def is_implied(self, expr: Expr, interval: Interval) -> bool:
-        """Do the ranges of the variables say that the expression is in the interval, or do they with one check that holds?"""
-        if interval.encloses(self.simplifier.bounds(expr)):
-            return True
-        terms = expr.affine_terms()[1]
-        for known, held in self.holds:
-            leaf, factor = next(iter(known.affine_terms()[1].items()), (None, 0))
-            if leaf is None or leaf not in terms or terms[leaf] % factor:
-                continue
-            times = terms[leaf] // factor
-            rest = self.simplifier.bounds(self.simplifier.simplify(expr - known * times))
-            ends = (held.lo * times, held.hi * times)
-            if interval.encloses(Interval(rest.lo + min(ends), rest.hi + max(ends))):
-                return True
-        return False
-
-    def map(self, results: tuple[Expr, ...]) -> IndexingMap:
-        """A map of the variables in scope."""
-        return IndexingMap(
-            tuple(variable for variable, _ in self.tiles),
-            tuple(variable for variable, _ in self.loops),
-            (),
-            results,
-        )
-
-    @property
-    def operands(self) -> tuple[list[SSAValue], list[SSAValue]]:
-        return [value for _, value in self.tiles], [value for _, value in self.loops]
-
-    def index_value(self, expr: Expr, block: Block) -> SSAValue:
-        """The SSA value of an expression in a block."""
-        simple = self.simplifier.simplify(expr)
-        key = (id(block), simple)
-        if key not in self.applied:
-            op = ApplyIndexingOp(IndexingMapAttr(self.map((simple,))), *self.operands)
-            block.add_op(op)
-            self.applied[key] = op.res[0]
-        return self.applied[key]
-
-    def substituted(self, op: ApplyIndexingOp | InDomainOp, exprs: Sequence[Expr]) -> list[Expr]:
-        """Expressions over the variables of op's map, over the variables in scope."""
-        dims = [self.index_of(value) for value in op.dims]
-        syms = [self.index_of(value) for value in op.syms]
-        return [expr.substitute(dims, syms) for expr in exprs]
-
-    def index_of(self, value: SSAValue) -> Expr:
-        if value not in self.indices:
-            raise LevelError("E1006", f"index {value.name_hint or value} does not follow from the loop variables")
-        return self.indices[value]
-
-
-def _flatten(op: Operation, block: Block, scope: _BufferScope) -> None:
+def _flatten(op: Operation, block: Block, scope: FlatScope) -> None:
     match op:
         case TileIdOp():
             _tile(op, block, scope)
@@ -202,14 +124,14 @@ def _flatten(op: Operation, block: Block, scope: _BufferScope) -> None:
                 scope.values[old] = new
 
 
-def _add(new: Operation, old: Operation, block: Block, scope: _BufferScope) -> None:
+def _add(new: Operation, old: Operation, block: Block, scope: FlatScope) -> None:
     block.add_op(new)
     for before, after in zip(old.results, new.results, strict=True):
         after.name_hint = before.name_hint
         scope.values[before] = after
 
 
-def _copy(op: Operation, block: Block, scope: _BufferScope) -> Sequence[SSAValue]:
+def _copy(op: Operation, block: Block, scope: FlatScope) -> Sequence[SSAValue]:
     """The same op on the new values; an index that it takes as a number becomes a map of the variables."""
     if op.regions:
         raise LevelError("E1006", f"{op.name} may not occur at level FLAT")
@@ -228,7 +150,7 @@ def _copy(op: Operation, block: Block, scope: _BufferScope) -> Sequence[SSAValue
     return new.results
 
 
-def _tile(op: TileIdOp, block: Block, scope: _BufferScope) -> None:
+def _tile(op: TileIdOp, block: Block, scope: FlatScope) -> None:
     new = _copy(op, block, scope)[0]
     lo, hi = (int(bound) for bound in op.range.get_values())
     scope.indices[op.tile] = Dim(len(scope.tiles))
@@ -236,7 +158,7 @@ def _tile(op: TileIdOp, block: Block, scope: _BufferScope) -> None:
     scope.variables_changed()
 
 
-def _loop(op: scf.ForOp, block: Block, scope: _BufferScope) -> None:
+def _loop(op: scf.ForOp, block: Block, scope: FlatScope) -> None:
     old = op.body.block
     new = Block(arg_types=[flat_type(arg.type) for arg in old.args])
     for before, after in zip(old.args, new.args, strict=True):
@@ -255,7 +177,7 @@ def _loop(op: scf.ForOp, block: Block, scope: _BufferScope) -> None:
     _add(nest, op, block, scope)
 
 
-def _reduce(op: ReduceOp, block: Block, scope: _BufferScope) -> None:
+def _reduce(op: ReduceOp, block: Block, scope: FlatScope) -> None:
     elements, combiner = _lane_block(op.elements.block, [op.num_lanes], scope), Block(arg_types=op.combiner.block.arg_types)
     for before, after in zip(op.combiner.block.args, combiner.args, strict=True):
         after.name_hint = before.name_hint
@@ -266,7 +188,7 @@ def _reduce(op: ReduceOp, block: Block, scope: _BufferScope) -> None:
     _add(ReduceOp(op.num_lanes, init, elements, combiner, is_outer=op.is_outer is not None), op, block, scope)
 
 
-def _dot(op: DotOp, block: Block, scope: _BufferScope) -> None:
+def _dot(op: DotOp, block: Block, scope: FlatScope) -> None:
     row, column = (_lane_block(region.block, op.lane_shape, scope) for region in op.regions)
     new = DotOp(
         op.lane_shape,
@@ -281,7 +203,7 @@ def _dot(op: DotOp, block: Block, scope: _BufferScope) -> None:
     _add(new, op, block, scope)
 
 
-def _lane_block(old: Block, sizes: Sequence[int], scope: _BufferScope) -> Block:
+def _lane_block(old: Block, sizes: Sequence[int], scope: FlatScope) -> Block:
     """A block that gets the lanes of a block of elements."""
     new = Block(arg_types=old.arg_types)
     for before, after, size in zip(old.args, new.args, sizes, strict=True):
@@ -295,7 +217,7 @@ def _lane_block(old: Block, sizes: Sequence[int], scope: _BufferScope) -> Block:
     return new
 
 
-def _reduce_lanes(op: ReduceLanesOp, block: Block, scope: _BufferScope) -> None:
+def _reduce_lanes(op: ReduceLanesOp, block: Block, scope: FlatScope) -> None:
     combiner = Block(arg_types=op.combiner.block.arg_types)
     for before, after in zip(op.combiner.block.args, combiner.args, strict=True):
         after.name_hint = before.name_hint
@@ -306,14 +228,14 @@ def _reduce_lanes(op: ReduceLanesOp, block: Block, scope: _BufferScope) -> None:
     _add(ReduceLanesOp(op.lanes, elements, init, combiner), op, block, scope)
 
 
-def _region(region: Region, scope: _BufferScope) -> Region:
+def _region(region: Region, scope: FlatScope) -> Region:
     block = Block()
     for inner in region.block.ops:
         _flatten(inner, block, scope)
     return Region(block)
 
 
-def _offset(buffer: SSAValue, indices: Sequence[SSAValue], block: Block, scope: _BufferScope) -> SSAValue:
+def _offset(buffer: SSAValue, indices: Sequence[SSAValue], block: Block, scope: FlatScope) -> SSAValue:
     """Elements from the start of the buffer, in the order of its layout."""
     offset: Expr = Const(0)
     for value, step in zip(indices, strides(cast(TensorType[Attribute], buffer.type)), strict=True):
@@ -321,7 +243,7 @@ def _offset(buffer: SSAValue, indices: Sequence[SSAValue], block: Block, scope: 
     return scope.index_value(offset, block)
 
 
-def _shift(buffer: SSAValue, op: ExtractAtOp | InsertAtOp, block: Block, scope: _BufferScope) -> SSAValue:
+def _shift(buffer: SSAValue, op: ExtractAtOp | InsertAtOp, block: Block, scope: FlatScope) -> SSAValue:
     """The sum of the shifts times the strides they go along."""
     steps = strides(cast(TensorType[Attribute], buffer.type))
     total: SSAValue | None = None
@@ -341,7 +263,7 @@ def _shift(buffer: SSAValue, op: ExtractAtOp | InsertAtOp, block: Block, scope: 
     return total
 
 
-def _domain(op: InDomainOp, block: Block, scope: _BufferScope) -> SSAValue:
+def _domain(op: InDomainOp, block: Block, scope: FlatScope) -> SSAValue:
     """The same check on the variables in scope; what their ranges and the checks around imply is left out."""
     map = op.map.data
     variables = [(Dim(i), v.interval) for i, v in enumerate(map.dims)]

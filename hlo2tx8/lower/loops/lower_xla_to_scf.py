@@ -33,6 +33,7 @@ from xdsl.ir import Block, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from hlo2tx8.dialects.xla import (
+    CHANNEL_BLOCKS,
     ApplyIndexingOp,
     IndexingMapAttr,
     InDomainOp,
@@ -96,6 +97,7 @@ def _lower(loop: LoopOp, constants: _Constants) -> None:
         nest = scf.ForOp(lb, ub, step, carried, Region(block))
         if position >= num_steps:
             nest.attributes[LANE] = UnitAttr()
+            nest.attributes |= {name: value for name, value in loop.attributes.items() if name == CHANNEL_BLOCKS}
         placed = _insert(nest, outer, loop)
         results = placed if outer is None else results
         counters.append(block.args[0])

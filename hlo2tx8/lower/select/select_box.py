@@ -1,6 +1,5 @@
 """One box of vector operations as instructions on virtual SPM buffers."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -10,25 +9,24 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.kc_move import KcVConvert, KcVGather
-from hlo2tx8.device.isa.kc_vector import KcVAdd, KcVDiv, KcVMul, KcVRem
+from hlo2tx8.device.isa.kc_move import KcVGather
+from hlo2tx8.device.isa.kc_vector import KcVAdd
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.hlo import origin
 from hlo2tx8.errors import CompileError
-from hlo2tx8.indexing import Add, Const, Expr, FloorDiv, IndexingMap, Mod, Mul
-from hlo2tx8.lower.box_levels import BoxLevel, Size
-from hlo2tx8.lower.element_format import Splat, Vector, constant_bits, format_of, storage_format, tensor_type
+from hlo2tx8.lower.box_levels import BoxLevel
+from hlo2tx8.lower.element_format import Splat, Vector, format_of, storage_format, tensor_type
 from hlo2tx8.lower.select.instruction_choice import choose, is_move
 from hlo2tx8.lower.select.narrow_sum import NarrowSum, narrow_sums, select_narrow_sum
 from hlo2tx8.lower.select.resident import Resident, is_resident
 from hlo2tx8.lower.select.select_access import MIN_ROW_BYTES, Walk, load_rows, read_scalar, same_in_all_steps
-from hlo2tx8.lower.select.select_dot import Sums, select_dot, select_sums_loop
+from hlo2tx8.lower.select.select_dot import select_dot, select_sums_loop
+from hlo2tx8.lower.select.select_index import index_vector, mask
 from hlo2tx8.lower.select.select_memory import (
     MAX_GATHER_BYTES,
     Clip,
     clipped_box,
     iota_sum,
-    lane_terms,
     load_box,
     place,
     store_box,
@@ -36,25 +34,15 @@ from hlo2tx8.lower.select.select_memory import (
 )
 from hlo2tx8.lower.select.select_reduce import select_broadcast, select_reduce
 from hlo2tx8.lower.select.select_rows import expand, is_of_rows, joined_lanes, row_step, select_reduce_lanes
+from hlo2tx8.lower.select.selector import Selector
 from hlo2tx8.lower.select.step_builder import StepBuilder
 from hlo2tx8.lower.vectorize.varying_lanes import Known, varying_lanes
 
 
 @dataclass
-class BoxSelector:
-    """Selects instructions for the operations of one `vec.box`.
+class BoxSelector(Selector):
+    """Selects a box of dense vectors; where lanes of it are `joined`, `rows` selects what is the same in them."""
 
-    `slots` maps VECTOR-level tensors, scalars and indices to their SCHEDULED counterparts; `vectors` holds the buffer or
-    splat of each vector value, `sums` the partial sums of contractions;
-    the matrix engine did the conversions `narrowed`.
-    """
-
-    step: StepBuilder
-    slots: dict[SSAValue, SSAValue]
-    hoisted: dict[tuple[object, ...], SSAValue]
-    vectors: dict[SSAValue, Vector] = field(default_factory=dict[SSAValue, Vector])
-    sums: dict[SSAValue, Sums] = field(default_factory=dict[SSAValue, Sums])
-    narrowed: set[Operation] = field(default_factory=set[Operation])
     rows: "BoxSelector | None" = None
     joined: tuple[int, ...] = ()
     varying: Known = field(default_factory=Known)
@@ -71,7 +59,7 @@ class BoxSelector:
 
     def select(self, block: Block) -> None:
         for op in block.ops:
-            self.step.origin = origin(op) or _neighbour_origin(op)
+            self.step.origin = origin(op) or neighbour_origin(op)
             if self.rows is None:
                 self._operation(op)
                 continue
@@ -98,7 +86,7 @@ class BoxSelector:
         """The buffer or splat of a value; a scalar is the same in all lanes."""
         if value not in self.vectors and self.rows is not None and value in self.rows.vectors:
             self.vectors[value] = expand(self, self.rows, value, storage_format(value.type))
-        return self.vectors[value] if value in self.vectors else _splat(value)
+        return super().vector(value)
 
     def _operation(self, op: Operation) -> None:
         match op:
@@ -109,7 +97,7 @@ class BoxSelector:
                 if isinstance(op.results[0].type, type(xla.index)):
                     self.slots[op.results[0]] = self.step.insert(op.clone()).results[0]
             case vec.SplatOp():
-                self.vectors[op.result] = _splat(op.value)
+                self.vectors[op.result] = super().vector(op.value)
             case vec.LoadOp():
                 self.vectors[op.result] = self._load(op)
             case vec.LoadAtOp():
@@ -121,9 +109,9 @@ class BoxSelector:
             case vec.GatherOp():
                 self.vectors[op.result] = self._gather(op)
             case vec.IndexOp():
-                self.vectors[op.result] = self._index(op)
+                self.vectors[op.result] = index_vector(self, op)
             case vec.MaskOp():
-                self.vectors[op.result] = self._mask(op)
+                self.vectors[op.result] = mask(self, op)
             case scf.ForOp():
                 if not select_sums_loop(self, op):
                     self._loop(op)
@@ -140,40 +128,17 @@ class BoxSelector:
             case _:
                 self._elementwise(op)
 
-    # ------------------------------------------------------------------------------------------------ values
-
-    def buffer(self, value: Vector) -> SSAValue:
-        """The vector in SPM; a splat is written once, before the steps."""
-        return self.filled_before_steps(value, self.step.num_lanes) if isinstance(value, Splat) else value
-
-    def filled_before_steps(self, value: Splat, count: int) -> SSAValue:
-        """A buffer of as many equal elements, written once, before the steps."""
-        key = ("splat", value.bits, value.fmt, count)
-        if key not in self.hoisted:
-            self.hoisted[key] = self._in_prologue(lambda: self._filled(value, count, count))
-        return self.hoisted[key]
-
     def within(self, step: StepBuilder) -> "BoxSelector":
         """A selector for vectors of another shape that knows the same values."""
         return BoxSelector(step, self.slots, self.hoisted, self.vectors, self.sums, self.narrowed, resident=self.resident)
 
-    def _in_prologue(self, emit: Callable[[], SSAValue]) -> SSAValue:
-        outer, self.step.builder = self.step.builder, self.step.prologue
-        valid, self.step.valid = self.step.valid, {}
-        result = emit()
-        self.step.builder, self.step.valid = outer, valid
-        return result
-
-    def _filled(self, value: Splat, n: Size, num_elements: int | None = None) -> SSAValue:
-        buffer = self.step.alloc(value.fmt, num_elements)
-        self.step.fill(buffer, value.bits, value.fmt, n)
-        return buffer
+    # ------------------------------------------------------------------------------------------------ values
 
     def _elementwise(self, op: Operation) -> None:
         if len(op.results) != 1 or op.regions:
             raise CompileError("E3201", f"no instruction for {op.name}")
         result = op.results[0]
-        operands = [self.vector(o) for o in op.operands]
+        operands = [self.operand(o) for o in op.operands]
         as_format = storage_format if is_move(op) else format_of
         formats = [as_format(o.type) for o in op.operands]
         self.vectors[result] = choose(self, op, operands, formats, as_format(result.type))
@@ -205,7 +170,7 @@ class BoxSelector:
 
     def _own_buffer(self, value: Vector, fmt: Format) -> SSAValue:
         """A new buffer that holds the vector."""
-        return self._filled(value, self.step.count()) if isinstance(value, Splat) else self.copy(value, fmt)
+        return self.filled(value, self.step.count()) if isinstance(value, Splat) else self.copy(value, fmt)
 
     # ------------------------------------------------------------------------------------------------ memory
 
@@ -219,7 +184,7 @@ class BoxSelector:
         if (start := same_in_all_steps(step, op)) is not None:
             key = ("load", source, start, strides, fmt, step.shape)
             if key not in self.hoisted:
-                self.hoisted[key] = self._in_prologue(lambda: load_box(step, source, start, strides, clipped_box(step, ()), fmt))
+                self.hoisted[key] = self.in_prologue(lambda: load_box(step, source, start, strides, clipped_box(step, ()), fmt))
             return self.hoisted[key]
         clips = [
             Clip(lane, self.slots[lo], self.slots[hi])
@@ -238,21 +203,15 @@ class BoxSelector:
         """A vector of fill values: a fresh buffer, or the fill vector itself if nobody else needs it."""
         count = self.step.count()
         if op.fill is None:
-            return self._filled(Splat(0, fmt), count)
+            return self.filled(Splat(0, fmt), count)
         value = self.vector(op.fill)
         if isinstance(value, Splat):
-            return self._filled(value, count)
+            return self.filled(value, count)
         owner, is_hoisted = op.fill.owner, any(value is buffer for buffer in self.hoisted.values())
         is_own = isinstance(owner, (vec.LoadOp, xla.ElementwiseOp)) and owner.parent is op.parent and not is_hoisted
         if is_own and op.fill.has_one_use():
             return value
         return self.copy(value, fmt)
-
-    def copy(self, source: SSAValue, fmt: Format) -> SSAValue:
-        """A copy of a vector."""
-        dst = self.step.alloc(fmt)
-        self.step.move(dst, source, [BoxLevel(self.step.count(), (1, 1))], fmt)
-        return dst
 
     def _store(self, op: vec.StoreOp) -> None:
         fmt = storage_format(op.value.type)
@@ -284,7 +243,7 @@ class BoxSelector:
         step, source = self.step, self.slots[tensor]
         key = ("whole", source)
         if key not in self.hoisted:
-            self.hoisted[key] = self._in_prologue(lambda: self._whole(source, tensor_type(tensor).get_shape()[0], fmt))
+            self.hoisted[key] = self.in_prologue(lambda: self._whole(source, tensor_type(tensor).get_shape()[0], fmt))
         dst = step.alloc(fmt)
         step.insert(KcVGather.make(fmt=fmt, dst=dst, src=self.hoisted[key], index=index, n=step.count(), origin=step.origin))
         return dst
@@ -312,79 +271,8 @@ class BoxSelector:
             self.step.load(buffer, source, 0, [BoxLevel(num_elements, (1,))], fmt)
         return buffer
 
-    def as_format(self, value: Vector, fmt: Format, wanted: Format) -> SSAValue:
-        """The vector converted to another format on the kernel core."""
-        source = self.buffer(value)
-        if fmt is wanted:
-            return source
-        dst = self.step.alloc(wanted)
-        self.step.insert(KcVConvert.make(fmt=wanted, fmt2=fmt, dst=dst, src=source, n=self.step.count(), origin=self.step.origin))
-        return dst
 
-    # -------------------------------------------------------------------------------------- masks and indices
-
-    def _mask(self, op: vec.MaskOp) -> SSAValue:
-        step = self.step
-        clips = [
-            Clip(lane, self.slots[lo], self.slots[hi])
-            for lane, lo, hi in zip(vec.ints(op.clipped), op.lower, op.upper, strict=True)
-        ]
-        box = clipped_box(step, clips)
-        dst = self._filled(Splat(0, Format.PRED), step.count())
-        ones = self.buffer(Splat(1, Format.PRED))
-        with step.if_positive([box.extents[c.lane] for c in clips]):
-            place(step, dst, ones, box, Format.PRED)
-        return dst
-
-    def _index(self, op: vec.IndexOp) -> Vector:
-        fmt = format_of(op.result.type)
-        (expr,) = op.map.data.results
-        return self._index_expr(expr, op.map.data, [self.slots[v] for v in op.ivs], fmt)
-
-    def _index_expr(self, expr: Expr, m: IndexingMap, ivs: Sequence[SSAValue], fmt: Format) -> SSAValue:
-        affine = lane_terms(self.step, expr)
-        if affine is not None:
-            base, terms = affine
-            return iota_sum(self.step, self.step.count(), self._scalar(base, m, ivs), terms, fmt)
-        match expr:
-            case Add():
-                kind = KcVAdd
-            case Mul():
-                kind = KcVMul
-            case FloorDiv():
-                kind = KcVDiv
-            case Mod():
-                kind = KcVRem
-            case _:
-                raise CompileError("E3203", f"no vector form of index expression {expr}")
-        if isinstance(expr, (FloorDiv, Mod)) and (lowest := m.bounds(expr.lhs).lo) < 0:
-            return self._index_expr(_of_non_negative(expr, lowest), m, ivs, fmt)
-        lhs = self._index_expr(expr.lhs, m, ivs, fmt)
-        rhs = self._index_expr(expr.rhs, m, ivs, fmt)
-        dst = self.step.alloc(fmt)
-        self.step.insert(kind.make(fmt=fmt, dst=dst, a=lhs, b=rhs, n=self.step.count(), origin=self.step.origin))
-        return dst
-
-    def _scalar(self, base: Expr, m: IndexingMap, ivs: Sequence[SSAValue]) -> Size:
-        if isinstance(base, Const):
-            return base.value
-        scalar = IndexingMap(m.dims, (), (), (base,), ())
-        return self.step.insert(xla.ApplyIndexingOp(xla.IndexingMapAttr(scalar), ivs)).results[0]
-
-
-def _of_non_negative(expr: FloorDiv | Mod, lowest: int) -> Expr:
-    """The same quotient or remainder of a dividend moved up by a multiple of the divisor: KC division rounds toward zero."""
-    assert isinstance(expr.rhs, Const)
-    times = -(lowest // expr.rhs.value)
-    moved = expr.lhs + times * expr.rhs.value
-    return moved // expr.rhs - times if isinstance(expr, FloorDiv) else moved % expr.rhs
-
-
-def _splat(value: SSAValue) -> Splat:
-    return Splat(constant_bits(value), storage_format(value.type))
-
-
-def _neighbour_origin(op: Operation) -> str:
+def neighbour_origin(op: Operation) -> str:
     """Of what a load is for, or of what a store keeps. The oldest use is the last in the list."""
     users = [use.operation for result in op.results for use in reversed(list(result.uses))]
     makers = [operand.owner for operand in op.operands if isinstance(operand.owner, Operation)]

@@ -8,9 +8,8 @@ back.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
@@ -28,21 +27,11 @@ from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.element_format import Splat, format_of
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError, Matrix, lanes_count, to_lanes, to_turned_lanes
 from hlo2tx8.lower.select.select_side import Lanes, Side, select_side
+from hlo2tx8.lower.select.selector import Selector, Sums
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
-if TYPE_CHECKING:
-    from hlo2tx8.lower.select.select_box import BoxSelector
 
-
-@dataclass(frozen=True)
-class Sums:
-    """Partial sums in a buffer, in the engine's layout; where `started` is 0 they count as zero, whatever the buffer holds."""
-
-    buffer: SSAValue
-    started: Size
-
-
-def select_dot(s: "BoxSelector", op: vec.VecDotOp) -> None:
+def select_dot(s: Selector, op: vec.VecDotOp) -> None:
     """Records the result of a block of a contraction in the selector."""
     step, lanes = s.step, Lanes.of(op)
     left, right = (select_side(s, op, number, lanes) for number in range(2))
@@ -126,7 +115,7 @@ def _backward(
     return NeConvBackwardWeight.make(fmt=target, fmt2=image.fmt, origin=step.origin, **counts, **fields)
 
 
-def select_sums_loop(s: "BoxSelector", op: scf.ForOp) -> bool:
+def select_sums_loop(s: Selector, op: scf.ForOp) -> bool:
     """Selects a loop of all lanes that carries partial sums; False if it is another loop."""
     if not _is_carrying_sums(op):
         return False
@@ -174,7 +163,7 @@ def _first_dot(block: Block) -> vec.VecDotOp:
     return next(op for op in block.walk() if isinstance(op, vec.VecDotOp))
 
 
-def _sums_of(s: "BoxSelector", init: SSAValue) -> Sums | None:
+def _sums_of(s: Selector, init: SSAValue) -> Sums | None:
     """The sums a contraction goes on from; None for zero."""
     if init in s.sums:
         return s.sums[init]

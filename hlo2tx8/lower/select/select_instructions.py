@@ -24,6 +24,7 @@ from hlo2tx8.dialects import vec, xla
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.select.resident import Resident
 from hlo2tx8.lower.select.select_box import BoxSelector
+from hlo2tx8.lower.select.select_channels import ChannelSelector
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
 
@@ -95,7 +96,10 @@ class _Selector:
         valid = {lane: self.values[count] for lane, count in op.valid_of.items()}
         step = StepBuilder(builder, prologue, op.lane_shape, {k: n for k, n in valid.items() if op.lane_shape[k] > 1})
         with step.if_positive(tuple(valid.values())):
-            BoxSelector(step, self.values, self.hoisted, resident=self.resident).select_box(op.body.block)
+            if xla.CHANNEL_BLOCKS in op.attributes:
+                ChannelSelector.of(step, self.values, self.hoisted).select(op.body.block)
+            else:
+                BoxSelector(step, self.values, self.hoisted, resident=self.resident).select_box(op.body.block)
 
 
 def _outermost(builder: Builder, top: Block) -> Operation:

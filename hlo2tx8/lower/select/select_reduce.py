@@ -6,8 +6,6 @@ outer lanes, [32, C]        16 rows joined with 16, 8 with 8, ...
 others, [R, 64]             moved to [64, R] first
 """
 
-from typing import TYPE_CHECKING
-
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -17,11 +15,9 @@ from hlo2tx8.device.isa.ct_reduce import MOST_POINTS, MOST_REDUCED, CtReduceMax,
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.lower.box_levels import BoxLevel, Size
 from hlo2tx8.lower.element_format import Splat, Vector, storage_format
-from hlo2tx8.lower.select.instruction_choice import CT_FORMATS, hlo_name
+from hlo2tx8.lower.select.instruction_tables import CT_FORMATS, hlo_name
+from hlo2tx8.lower.select.selector import Selector
 from hlo2tx8.lower.select.step_builder import StepBuilder
-
-if TYPE_CHECKING:
-    from hlo2tx8.lower.select.select_box import BoxSelector
 
 CT_REDUCTIONS: dict[str, type[Instruction]] = {"add": CtReduceSum, "maximum": CtReduceMax, "minimum": CtReduceMin}
 UNIT = 64
@@ -30,7 +26,7 @@ PADDED = 4
 """Elements that a result of a reduction over C takes."""
 
 
-def select_reduce(s: "BoxSelector", op: vec.VecReduceOp) -> list[Vector]:
+def select_reduce(s: Selector, op: vec.VecReduceOp) -> list[Vector]:
     """The results of a block."""
     lanes, is_outer = op.num_lanes, op.is_outer is not None
     inner = s.within(_with_lanes(s.step, lanes, is_outer))
@@ -53,7 +49,7 @@ def select_reduce(s: "BoxSelector", op: vec.VecReduceOp) -> list[Vector]:
     return combine(s, combiner, [*(s.vectors[value] for value in op.init), *joined])
 
 
-def select_broadcast(s: "BoxSelector", op: vec.BroadcastOp) -> Vector:
+def select_broadcast(s: Selector, op: vec.BroadcastOp) -> Vector:
     """The vector once per lane of the reduction around."""
     value, reduction = s.vectors[op.value], op.parent_op()
     if isinstance(value, Splat):
@@ -64,13 +60,14 @@ def select_broadcast(s: "BoxSelector", op: vec.BroadcastOp) -> Vector:
     valid = {lane - is_outer: size for lane, size in s.step.valid.items()}
     rows = StepBuilder(s.step.builder, s.step.prologue, shape, valid).count()
     result = s.step.alloc(fmt)
-    outer, inner = ((lanes, (0, rows)), (rows, (1, 1))) if is_outer else ((rows, (1, lanes)), (lanes, (0, 1)))
-    levels = [BoxLevel(*outer), BoxLevel(*inner)]
+    levels = (
+        [BoxLevel(lanes, (0, rows)), BoxLevel(rows, (1, 1))] if is_outer else [BoxLevel(rows, (1, lanes)), BoxLevel(lanes, (0, 1))]
+    )
     s.step.move(result, value, levels, fmt)
     return result
 
 
-def combine(s: "BoxSelector", block: Block, arguments: list[Vector]) -> list[Vector]:
+def combine(s: Selector, block: Block, arguments: list[Vector]) -> list[Vector]:
     """The combiner on vectors of a box."""
     s.vectors.update(zip(block.args, arguments, strict=True))
     s.select(block)
@@ -152,7 +149,7 @@ def to_outer(step: StepBuilder, source: SSAValue, lanes: int, fmt: Format) -> SS
     return result
 
 
-def halve(s: "BoxSelector", block: Block, values: list[SSAValue], lanes: int, formats: list[Format]) -> list[Vector]:
+def halve(s: Selector, block: Block, values: list[SSAValue], lanes: int, formats: list[Format]) -> list[Vector]:
     """[lanes, rows] to [rows]: the second half joined to the first, what is left over at the end."""
     rows = s.step.count()
 

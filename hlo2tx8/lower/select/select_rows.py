@@ -9,7 +9,6 @@ Such a box has two selectors: one for its lanes, and one, `rows`, for boxes that
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 from xdsl.dialects.builtin import VectorType
@@ -23,12 +22,10 @@ from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.box_levels import BoxLevel, dense_strides
 from hlo2tx8.lower.element_format import Splat, Vector, storage_format
 from hlo2tx8.lower.select.select_reduce import combine, ct_reduction, halve, reduce_blocks, reduce_rows, to_outer
+from hlo2tx8.lower.select.selector import Selector
 from hlo2tx8.lower.select.spread_rows import is_spread_by_product, spread_rows
 from hlo2tx8.lower.select.step_builder import StepBuilder
 from hlo2tx8.lower.vectorize.varying_lanes import Known, varying_lanes
-
-if TYPE_CHECKING:
-    from hlo2tx8.lower.select.select_box import BoxSelector
 
 NEUTRAL: dict[type[Instruction], float] = {CtReduceSum: -0.0, CtReduceMax: -np.inf, CtReduceMin: np.inf}
 CHUNK = 64
@@ -63,7 +60,7 @@ def is_of_rows(op: Operation, joined: Sequence[int], known: Known) -> bool:
             return bool(results) and not any(set(varying_lanes(result, known)) & set(joined) for result in results)
 
 
-def select_reduce_lanes(s: "BoxSelector", rows: "BoxSelector", op: vec.VecReduceLanesOp) -> list[Vector]:
+def select_reduce_lanes(s: Selector, rows: Selector, op: vec.VecReduceLanesOp) -> list[Vector]:
     """The results, as vectors of `rows`."""
     combiner, step = op.combiner.block, rows.step
     formats = [storage_format(value.type) for value in op.elements]
@@ -117,7 +114,7 @@ def _is_inner(shape: Sequence[int], joined: Sequence[int]) -> bool:
     raise CompileError("E3201", f"the lanes {own} that are joined lie between others of the box {list(shape)}")
 
 
-def expand(s: "BoxSelector", rows: "BoxSelector", source: SSAValue, fmt: Format) -> Vector:
+def expand(s: Selector, rows: Selector, source: SSAValue, fmt: Format) -> Vector:
     """The value `source` of the rows in every lane of the box."""
     value = rows.vectors[source]
     if isinstance(value, Splat) or s.step.num_lanes == rows.step.num_lanes:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.ir import SSAValue
 
@@ -14,10 +14,8 @@ from hlo2tx8.dialects.xla_dot import yielded
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.element_format import format_of
 from hlo2tx8.lower.select.channel_blocks import Matrix, from_lanes, lanes_count
+from hlo2tx8.lower.select.selector import Selector
 from hlo2tx8.lower.select.step_builder import StepBuilder
-
-if TYPE_CHECKING:
-    from hlo2tx8.lower.select.select_box import BoxSelector
 
 MULTIPLIED = {Format.INT8: Format.INT8, Format.FP16: Format.FP16, Format.BF16: Format.BF16, Format.FP32: Format.TF32}
 """The format in which the engine multiplies elements of a format."""
@@ -66,7 +64,7 @@ class Side:
         return replace(self, buffers=(self.buffers[number],))
 
 
-def select_side(s: "BoxSelector", op: vec.VecDotOp, number: int, lanes: Lanes) -> Side:
+def select_side(s: Selector, op: vec.VecDotOp, number: int, lanes: Lanes) -> Side:
     """Instructions for rows (0) or columns (1)."""
     block, order = ((op.row.block, vec.ints(op.row_lanes)), (op.column.block, vec.ints(op.column_lanes)))[number]
     inner = s.within(_side_step(s.step, op, number, order))

@@ -34,7 +34,7 @@ from hlo2tx8.dialects import vec, xla
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Const, Dim, Expr, Sym, Variable
 from hlo2tx8.lower.vectorize.lane_access import LaneSpace
-from hlo2tx8.lower.vectorize.vectorize_box import BoxBuilder
+from hlo2tx8.lower.vectorize.vectorize_box import BoxVectorizer
 
 
 @dataclass
@@ -140,7 +140,8 @@ def _vectorize_box(op: scf.ForOp, builder: Builder, scope: _Scope) -> None:
         lanes.append(Variable(0, _constant(scope, loop.ub) - 1, body.args[0].name_hint))
         loop = body.first_op
     space = LaneSpace(tuple(scope.fixed), tuple(lanes))
-    BoxBuilder(space, tuple(scope.fixed_values), indices, dict(scope.values)).build(body, builder)
+    box = BoxVectorizer(space, tuple(scope.fixed_values), indices, dict(scope.values)).build(body, builder)
+    box.attributes |= {name: value for name, value in op.attributes.items() if name == xla.CHANNEL_BLOCKS}
 
 
 def _is_lane_loop(op: scf.ForOp) -> bool:

@@ -1,51 +1,32 @@
 """The body of a lane nest as vector operations: loads with strides and clips, element operations, merges, stores."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
-from typing import TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, scf, tensor
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, TensorType, VectorType, i1, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, TensorType, VectorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Variable
-from hlo2tx8.lower.element_format import tensor_type, vector_type
+from hlo2tx8.lower.element_format import tensor_type
+from hlo2tx8.lower.vectorize.box_builder import BoxBuilder
 from hlo2tx8.lower.vectorize.lane_access import Constraint, LaneAccess, LaneRegion, LaneSpace
 from hlo2tx8.lower.vectorize.varying_lanes import varying_lanes
 from hlo2tx8.lower.vectorize.vectorize_dot import vectorize_dot
-from hlo2tx8.lower.vectorize.vectorize_reduce import broadcast, vectorize_reduce, vectorize_reduce_lanes
-
-INT32_MAX = 2**31 - 1
-Load: TypeAlias = tuple[SSAValue, Expr, LaneRegion]
-"""A tensor, the offset of an access to it, and the lanes in which it is read."""
+from hlo2tx8.lower.vectorize.vectorize_reduce import vectorize_reduce, vectorize_reduce_lanes
 
 
 @dataclass
-class BoxBuilder:
-    """Builds one `vec.box` from the innermost block of a lane nest.
+class BoxVectorizer(BoxBuilder):
+    """Builds one `vec.box` from the innermost block of a lane nest."""
 
-    `indices` gives the expression of each index value in scope, `values` the VECTOR-level buffer or scalar of each other value.
-    Those `on_lines` mean something together with another one only: their own bounds say nothing.
-    """
-
-    space: LaneSpace
-    fixed_values: tuple[SSAValue, ...]
-    indices: dict[SSAValue, Expr]
-    values: dict[SSAValue, SSAValue]
-    loads: dict[Load, SSAValue] = field(default_factory=dict[Load, SSAValue])
-    bounds: dict[tuple[tuple[Expr, ...], str], SSAValue] = field(default_factory=dict[tuple[tuple[Expr, ...], str], SSAValue])
-    splats: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    conditions: dict[SSAValue, tuple[Constraint, ...]] = field(default_factory=dict[SSAValue, tuple[Constraint, ...]])
-    guard: LaneRegion = field(default_factory=LaneRegion)
-    on_lines: frozenset[SSAValue] = frozenset()
-
-    def build(self, body: Block, outer: Builder) -> None:
-        """Inserts the box for `body` through `outer`."""
+    def build(self, body: Block, outer: Builder) -> vec.BoxOp:
+        """The box for `body`, inserted through `outer`."""
         block = Block()
         self.builder = Builder(InsertPoint.at_end(block))
         guard, inner = self._guard(body)
@@ -53,7 +34,7 @@ class BoxBuilder:
         valid = self._valid_lanes(outer)
         self.bounds.clear()
         self.block(inner, LaneRegion())
-        outer.insert(vec.BoxOp(self.space.shape, valid, block))
+        return outer.insert(vec.BoxOp(self.space.shape, valid, block))
 
     def _guard(self, body: Block) -> tuple[tuple[Constraint, ...], Block]:
         """The constraints under which the step computes a lane, and the block that computes it."""
@@ -74,7 +55,7 @@ class BoxBuilder:
         if region.scattered or any(c.lower for c in region.clips):
             raise CompileError("E3003", f"the valid lanes of a step are no prefix of its box along each dimension: {region}")
         self.builder, inner = outer, self.builder
-        valid = {c.lane: self._extent(c.upper, "min", self.space.shape[c.lane]) for c in region.clips if c.upper}
+        valid = {c.lane: self.extent(c.upper, "min", self.space.shape[c.lane]) for c in region.clips if c.upper}
         self.builder = inner
         return valid
 
@@ -133,22 +114,6 @@ class BoxBuilder:
         own = [(e, Interval(v.lo, v.hi)) for value, e, v in variables if value not in self.on_lines]
         return (*own, *((expr.substitute(dims, syms), interval) for expr, interval in m.constraints))
 
-    def vector(self, value: SSAValue) -> SSAValue:
-        """The vector of a FLAT value: itself, a splat, or the value of an index expression in each lane."""
-        if value in self.indices:
-            return self._index_vector(self.indices[value])
-        known = self.values.get(value, value)
-        if isinstance(known.type, VectorType):
-            return known if vector_type(known).get_shape() == self.space.shape else broadcast(self, known)
-        if known not in self.splats:
-            self.splats[known] = self.builder.insert(vec.SplatOp(known, self.space.shape)).result
-        return self.splats[known]
-
-    def _index_vector(self, expr: Expr, type_: Attribute | None = None) -> SSAValue:
-        element = i32 if self.space.largest(expr) <= INT32_MAX else i64
-        type_ = type_ or VectorType(element, self.space.shape)
-        return self.builder.insert(vec.IndexOp(self.fixed_values, self.space.map_of((expr,)), type_)).result
-
     def _elementwise(self, op: Operation) -> None:
         if op.regions or len(op.results) != 1:
             raise CompileError("E3004", f"no vector form of {op.name}")
@@ -205,10 +170,6 @@ class BoxBuilder:
 
     # ---------------------------------------------------------------------------------------------- memory
 
-    def _offset(self, base: Expr) -> SSAValue:
-        m = self.space.map_of((base,), with_lanes=False)
-        return self.builder.insert(xla.ApplyIndexingOp(xla.IndexingMapAttr(m), self.fixed_values)).results[0]
-
     def _extract(self, op: tensor.ExtractOp, region: LaneRegion) -> SSAValue:
         source, offset = self.values[op.tensor], self.space.simplify(self.indices[op.indices[0]])
         key = (source, offset, region)
@@ -221,8 +182,8 @@ class BoxBuilder:
         access = self.space.access(offset)
         if access is None or (not region.is_box and not self._stays_inside(source, offset)):
             return self._gather(source, offset, result_type)
-        clips = self._box_region(region) if region.is_box else None
-        new = vec.LoadOp(source, self._offset(access.base), access.strides, result_type, clips)
+        clips = self.box_region(region) if region.is_box else None
+        new = vec.LoadOp(source, self.offset(access.base), access.strides, result_type, clips)
         return self.builder.insert(new).result
 
     def _extract_at(self, op: xla.ExtractAtOp, region: LaneRegion) -> SSAValue:
@@ -232,18 +193,18 @@ class BoxBuilder:
         access = self.space.access(offset)
         result_type = VectorType(_element_type(source), self.space.shape)
         if access is None or not region.without(self.guard).is_whole:
-            place = self._index_vector(offset, shift.type)
+            place = self.index_vector(offset, shift.type)
             shift = self._inside(source, self.builder.insert(arith.AddiOp(place, shift)).result)
             access = LaneAccess(Const(0), (0,) * len(self.space.lanes))
         varying = varying_lanes(shift, {})
-        new = vec.LoadAtOp(source, self._offset(access.base), access.strides, shift, varying, result_type)
+        new = vec.LoadAtOp(source, self.offset(access.base), access.strides, shift, varying, result_type)
         return self.builder.insert(new).result
 
     def _inside(self, source: SSAValue, index: SSAValue) -> SSAValue:
         """The indices, those outside of the tensor moved into it."""
-        last = self._splat_int(max(_num_elements(source) - 1, 0), index.type)
+        last = self.splat_int(max(_num_elements(source) - 1, 0), index.type)
         index = self.builder.insert(arith.MinSIOp(index, last)).result
-        return self.builder.insert(arith.MaxSIOp(index, self._splat_int(0, index.type))).result
+        return self.builder.insert(arith.MaxSIOp(index, self.splat_int(0, index.type))).result
 
     def _stays_inside(self, source: SSAValue, offset: Expr) -> bool:
         bounds = self.space.bounds(offset)
@@ -251,7 +212,7 @@ class BoxBuilder:
 
     def _gather(self, source: SSAValue, offset: Expr, result_type: VectorType) -> SSAValue:
         """Lanes whose element nobody uses may lie outside the tensor: their index is clamped into it."""
-        index = self._index_vector(offset)
+        index = self.index_vector(offset)
         if not self._stays_inside(source, offset):
             index = self._inside(source, index)
         return self.builder.insert(vec.GatherOp(source, index, result_type)).result
@@ -261,7 +222,7 @@ class BoxBuilder:
         access = self.space.access(self.indices[op.indices[0]])
         if access is None:
             raise CompileError("E3005", "a store is not affine in the lanes of its box")
-        self.builder.insert(vec.StoreOp(self.vector(op.scalar), target, self._offset(access.base), access.strides))
+        self.builder.insert(vec.StoreOp(self.vector(op.scalar), target, self.offset(access.base), access.strides))
         self.values[op.result] = target
 
     def _insert_at(self, op: xla.InsertAtOp) -> None:
@@ -269,7 +230,7 @@ class BoxBuilder:
         access = self.space.access(self.indices[op.indices[0]])
         if access is None or varying_lanes(shift, {}):
             raise CompileError("E3005", "a store is not affine in the lanes of its box")
-        value, offset = self.vector(op.scalar), self._offset(access.base)
+        value, offset = self.vector(op.scalar), self.offset(access.base)
         self.builder.insert(vec.StoreAtOp(value, target, offset, access.strides, shift))
         self.values[op.res] = target
 
@@ -308,7 +269,7 @@ class BoxBuilder:
                 owner.offset,
                 vec.ints(owner.strides),
                 owner.result.type,
-                self._box_region(taken),
+                self.box_region(taken),
                 fill,
             )
             result = self.builder.insert(new).result
@@ -317,49 +278,9 @@ class BoxBuilder:
                 owner.detach()
                 owner.erase()
             return result
-        mask = self._mask(here)
+        mask = self.mask(here)
         values = [mask, self.vector(then), self.vector(other)]
         return self.builder.insert(xla.ElementwiseOp("stablehlo.select", values, values[1].type)).res
-
-    def _mask(self, region: LaneRegion) -> SSAValue:
-        masks = [
-            self._compare(expr, bound, direction)
-            for expr, interval in region.scattered
-            for bound, direction in ((interval.lo, "GE"), (interval.hi, "LE"))
-        ]
-        box = self._box_region(LaneRegion(region.clips))
-        if box.dims or not masks:
-            masks.append(self.builder.insert(vec.MaskOp(box, self.space.shape)).result)
-        mask = masks[0]
-        for other in masks[1:]:
-            mask = self.builder.insert(arith.AndIOp(mask, other)).result
-        return mask
-
-    def _compare(self, expr: Expr, bound: int, direction: str) -> SSAValue:
-        index = self._index_vector(expr)
-        limit = self._splat_int(bound, index.type)
-        result_type = VectorType(i1, self.space.shape)
-        attributes = {"comparison_direction": StringAttr(direction)}
-        return self.builder.insert(xla.ElementwiseOp("stablehlo.compare", [index, limit], result_type, attributes)).res
-
-    def _splat_int(self, value: int, like: Attribute) -> SSAValue:
-        element = i64 if like == VectorType(i64, self.space.shape) else i32
-        constant = self.builder.insert(arith.ConstantOp(IntegerAttr(value, element)))
-        return self.builder.insert(vec.SplatOp(constant.result, self.space.shape)).result
-
-    def _box_region(self, region: LaneRegion) -> vec.BoxRegion:
-        shape, region = self.space.shape, region.without(self.guard)
-        dims = [c.lane for c in region.clips]
-        lower = [self._extent(c.lower or (Const(0),), "max", shape[c.lane]) for c in region.clips]
-        upper = [self._extent(c.upper or (Const(shape[c.lane]),), "min", shape[c.lane]) for c in region.clips]
-        return vec.BoxRegion(dims, lower, upper)
-
-    def _extent(self, exprs: tuple[Expr, ...], kind: str, limit: int) -> SSAValue:
-        key = (exprs, kind)
-        if key not in self.bounds:
-            m = self.space.map_of(exprs, with_lanes=False)
-            self.bounds[key] = self.builder.insert(vec.ExtentOp(self.fixed_values, m, kind, 0, limit)).result
-        return self.bounds[key]
 
 
 def _stores(op: scf.IfOp) -> bool:

@@ -14,7 +14,6 @@ the depth is contiguous in memory it is the channels, else the innermost rows or
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.builder import Builder
 from xdsl.dialects import tensor
@@ -29,13 +28,11 @@ from hlo2tx8.dialects.xla_dot import WindowLine
 from hlo2tx8.indexing import Const, Dim, Expr, Sym, Variable
 from hlo2tx8.lower.element_format import format_of
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
+from hlo2tx8.lower.vectorize.box_builder import BoxBuilder
 from hlo2tx8.lower.vectorize.lane_access import Constraint, LaneClip, LaneRegion, LaneSpace
 
-if TYPE_CHECKING:
-    from hlo2tx8.lower.vectorize.vectorize_box import BoxBuilder
 
-
-def vectorize_dot(box: "BoxBuilder", op: xla.DotOp, region: LaneRegion) -> None:
+def vectorize_dot(box: BoxBuilder, op: xla.DotOp, region: LaneRegion) -> None:
     """Emits `op`, met under `region`, through the builder of its box."""
     if not region.is_whole:
         raise EngineOrderError("E3007", "a contraction serves a part of the lanes only")
@@ -101,7 +98,7 @@ def _window_orders(rows: "_Side", columns: "_Side", shared: Sequence[int], rank:
 class _Side:
     """One of the two regions of a dot, in the space of its box with the depth as one more lane dimension behind the others."""
 
-    def __init__(self, box: "BoxBuilder", block: Block, sizes: Sequence[int]) -> None:
+    def __init__(self, box: BoxBuilder, block: Block, sizes: Sequence[int]) -> None:
         self.box, self.block = box, block
         self.rank = len(box.space.lanes)
         self.space = LaneSpace(box.space.fixed, (*box.space.lanes, *(Variable(0, size - 1, "lane") for size in sizes)))

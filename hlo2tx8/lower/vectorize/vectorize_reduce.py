@@ -9,23 +9,17 @@ Before:                                                    After:
     } by {...}                                                 } by {...} : vector<2xf32>
 """
 
-from typing import TYPE_CHECKING
-
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import VectorType
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block
 from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.indexing import Dim, Expr, Sym, Variable
-from hlo2tx8.lower.element_format import vector_type
+from hlo2tx8.lower.vectorize.box_builder import BoxBuilder
 from hlo2tx8.lower.vectorize.lane_access import Constraint, LaneRegion, LaneSpace
 
-if TYPE_CHECKING:
-    from hlo2tx8.lower.vectorize.vectorize_box import BoxBuilder
 
-
-def vectorize_reduce(box: "BoxBuilder", op: xla.ReduceOp, region: LaneRegion) -> None:
+def vectorize_reduce(box: BoxBuilder, op: xla.ReduceOp, region: LaneRegion) -> None:
     """Emits `op`, met under `region`, through the builder of its box."""
     is_outer = op.is_outer is not None
     init = [box.vector(value) for value in op.init]
@@ -50,7 +44,7 @@ def vectorize_reduce(box: "BoxBuilder", op: xla.ReduceOp, region: LaneRegion) ->
     box.values.update(zip(op.res, new.res, strict=True))
 
 
-def vectorize_reduce_lanes(box: "BoxBuilder", op: xla.ReduceLanesOp) -> None:
+def vectorize_reduce_lanes(box: BoxBuilder, op: xla.ReduceLanesOp) -> None:
     """The lanes of the step are those of the box."""
     elements, init = ([box.vector(value) for value in values] for values in (op.elements, op.init))
     new = box.builder.insert(vec.VecReduceLanesOp(op.lanes, elements, init, _combiner(box, op)))
@@ -58,13 +52,7 @@ def vectorize_reduce_lanes(box: "BoxBuilder", op: xla.ReduceLanesOp) -> None:
     box.values.update(zip(op.res, new.res, strict=True))
 
 
-def broadcast(box: "BoxBuilder", value: SSAValue) -> SSAValue:
-    """A vector from outside of the reduction in every lane of it."""
-    type_ = VectorType(vector_type(value).element_type, box.space.shape)
-    return box.builder.insert(vec.BroadcastOp(value, type_)).result
-
-
-def _shift(box: "BoxBuilder") -> None:
+def _shift(box: BoxBuilder) -> None:
     """Makes room for a lane dimension in front of the others."""
     dims, syms = [Dim(i) for i in range(len(box.space.fixed))], [Sym(k + 1) for k in range(len(box.space.lanes))]
 
@@ -78,7 +66,7 @@ def _shift(box: "BoxBuilder") -> None:
     box.conditions = {value: tuple(map(constraint, pairs)) for value, pairs in box.conditions.items()}
 
 
-def _combiner(box: "BoxBuilder", op: xla.ReduceOp | xla.ReduceLanesOp) -> Block:
+def _combiner(box: BoxBuilder, op: xla.ReduceOp | xla.ReduceLanesOp) -> Block:
     """The combiner as it is, on scalars."""
     old = op.combiner.block
     new = Block(arg_types=old.arg_types)
