@@ -45,6 +45,7 @@ FILES = {
     "hlo/trip_count.py": "how a loop counts",
     "link/linker.py": "constants get room",
     "lower/select/select_dot.py": "a conversion behind a product",
+    "lower/vectorize/box_builder.py": "emits comparisons of indices",
     "lower/vectorize/vectorize_box.py": "emits selects and conversions",
     "partitioner/contraction.py": "dot has no dimension numbers",
     "partitioner/instruction.py": "constants; bitcast_convert may change the number of elements",
