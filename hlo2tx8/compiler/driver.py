@@ -28,6 +28,7 @@ from hlo2tx8.device.chip import Chip, ChipError, load_chip
 from hlo2tx8.device.program import Program
 from hlo2tx8.dialects.launch import kernels
 from hlo2tx8.errors import CompileError, InputError, LevelError, UnsupportedError, UnsupportedOp
+from hlo2tx8.hlo.least_work import LeastWork, least_work
 from hlo2tx8.hlo.module import module_name
 from hlo2tx8.hlo.signature import Signature, signature_of
 from hlo2tx8.link import link
@@ -64,7 +65,7 @@ class CompiledProgram:
     """A linked program, the arrays it takes and gives, the chip and options it was compiled with.
 
     `text_at(level)` prints the module at a level; `seconds` is what loading, each pass and encoding took; `explanation` has a line
-    per decision if the options ask for it.
+    per decision if the options ask for it. `least_work()` is that of the module as it was given.
     """
 
     name: str
@@ -75,6 +76,7 @@ class CompiledProgram:
     text_at: Callable[[Level], str]
     seconds: Mapping[str, float]
     explanation: tuple[str, ...]
+    least_work: Callable[[], LeastWork]
 
 
 def lower(load: Callable[[], ModuleOp], options: Options, watch: Watch | None = None) -> Lowered:
@@ -135,7 +137,7 @@ def lower_stages(module: ModuleOp, options: Options, watch: Watch | None = None,
     return Lowered(module, level, trial.seconds_with(seconds), tuple(dumper.written), take_notes(module))
 
 
-def load_source(source: object, *, args: Sequence[object] | None = None, format: str = "") -> ModuleOp:
+def load_source(source: object, *, args: Sequence[object] | None = None, format: str = "", clean_up: bool = True) -> ModuleOp:
     """The source at level HLO; InputError if it is a file that is not there."""
     from hlo2tx8.frontend import load
 
@@ -144,15 +146,20 @@ def load_source(source: object, *, args: Sequence[object] | None = None, format:
         if not path.is_file():
             raise InputError("E1004", f"no file {path}" if not path.exists() else f"{path} is not a file")
         source = path
-    return load(source, args=args, format=format or None)
+    return load(source, args=args, format=format or None, clean_up=clean_up)
 
 
 def program_stages(
-    load: Callable[[], ModuleOp], options: Options, watch: Watch | None = None, *, is_looked_at: bool = True
+    load: Callable[[], ModuleOp],
+    options: Options,
+    watch: Watch | None = None,
+    *,
+    is_looked_at: bool = True,
+    load_as_given: Callable[[], ModuleOp] | None = None,
 ) -> Stages[CompiledProgram]:
     """Compile what `load` gives, a new module at level HLO on each call, one stage at a time.
 
-    `is_looked_at` as in `lower_stages`.
+    `is_looked_at` as in `lower_stages`; `load_as_given` gives the module with what loading removes from it.
     """
     started = time.perf_counter()
     module = load()
@@ -168,7 +175,21 @@ def program_stages(
     program = link(lowered.module, encoded, chip)
     seconds = {"load": loaded - started, **dict(lowered.seconds), "encode": time.perf_counter() - encoding}
     text = partial(text_at, load, options, program)
-    return CompiledProgram(module_name(module), program, signature, chip, options, text, seconds, lowered.explanation)
+    return CompiledProgram(
+        module_name(module),
+        program,
+        signature,
+        chip,
+        options,
+        text,
+        seconds,
+        lowered.explanation,
+        partial(_least_work, load_as_given or load),
+    )
+
+
+def _least_work(load: Callable[[], ModuleOp]) -> LeastWork:
+    return least_work(load())
 
 
 def text_at(load: Callable[[], ModuleOp], options: Options, program: Program, level: Level) -> str:

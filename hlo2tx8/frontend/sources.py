@@ -16,6 +16,7 @@ from hlo2tx8.frontend.walker import walk_module
 
 CLEAN_UP = "builtin.module(func.func(stablehlo-legalize-composite-to-call),symbol-dce,canonicalize,cse)"
 # canonicalize moves constants out of fusions, and a fusion as HLO text gives it stays as it is.
+AS_GIVEN = "builtin.module(func.func(stablehlo-legalize-composite-to-call),symbol-dce)"
 CLEAN_UP_FUSED = "builtin.module(symbol-dce)"
 # Shapes that constants tell: jax.export with symbolic dimensions, called with known ones.
 MAKE_STATIC = "builtin.module(stablehlo-refine-shapes,func.func(stablehlo-canonicalize-dynamism))"
@@ -24,32 +25,33 @@ HLO_SUFFIXES = (".hlo", ".txt")
 _MLIR_ERROR = re.compile(r'error: "-":(\d+):(\d+): (.*)')
 
 
-def load(source: Any, *, args: Sequence[Any] | None = None, format: str | None = None) -> ModuleOp:
+def load(source: Any, *, args: Sequence[Any] | None = None, format: str | None = None, clean_up: bool = True) -> ModuleOp:
     """The module of a source.
 
     A source is a path (.hlo, .mlir, .mlirbc), HLO or StableHLO text, bytecode or a portable artifact as bytes, a jax `Lowered` or
     `Exported`, or a Python function with example `args`. `format` ("hlo" or "stablehlo") overrides the guess for paths and text.
+    clean_up: without it what is computed twice, or for nothing, stays.
     Raises InputError for a source that is none, ParseError for malformed text with line and column.
     """
     match source:
         case Path():
-            return _load_file(source, format)
+            return _load_file(source, format, clean_up)
         case str() if not source.strip():
             raise InputError("E1004", "the source is empty")
         case str() if _is_text(source):
-            return _load_text(source, format or _guess(source), "<text>")
+            return _load_text(source, format or _guess(source), "<text>", clean_up)
         case str():
-            return _load_file(Path(source), format)
+            return _load_file(Path(source), format, clean_up)
         case bytes():
-            return _from_mlir(source, "<bytes>")
+            return _from_mlir(source, "<bytes>", clean_up)
         case _ if hasattr(source, "mlir_module_serialized"):
-            return _from_mlir(shim.exported_bytes(source), "<exported>")
+            return _from_mlir(shim.exported_bytes(source), "<exported>", clean_up)
         case _ if hasattr(source, "compiler_ir"):
-            return _walk(shim.lowered_module(source), LocationReader())
+            return _walk(shim.lowered_module(source), LocationReader(), clean_up)
         case _ if callable(source):
             if args is None:
                 raise InputError("E1004", "a Python function needs example arguments", hint="pass args=(...)")
-            return _walk(shim.lower_function(source, tuple(args)), LocationReader())
+            return _walk(shim.lower_function(source, tuple(args)), LocationReader(), clean_up)
         case _:
             raise InputError("E1004", f"no program in a {type(source).__name__}")
 
@@ -63,7 +65,7 @@ def _guess(text: str) -> str:
     return "hlo" if body.lstrip().startswith("HloModule") or "ENTRY " in body else "stablehlo"
 
 
-def _load_file(path: Path, format: str | None) -> ModuleOp:
+def _load_file(path: Path, format: str | None, clean_up: bool) -> ModuleOp:
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -71,17 +73,17 @@ def _load_file(path: Path, format: str | None) -> ModuleOp:
     if format is None:
         format = "hlo" if path.suffix in HLO_SUFFIXES else "stablehlo"
     if data[:4] == b"ML\xefR":
-        return _from_mlir(data, str(path))
+        return _from_mlir(data, str(path), clean_up)
     try:
         text = data.decode()
     except UnicodeDecodeError:
         raise InputError("E1004", f"{path}: neither text nor MLIR bytecode") from None
-    return _load_text(text, format, str(path))
+    return _load_text(text, format, str(path), clean_up)
 
 
-def _load_text(text: str, format: str, name: str) -> ModuleOp:
+def _load_text(text: str, format: str, name: str, clean_up: bool) -> ModuleOp:
     if format == "stablehlo":
-        return _from_mlir(text, name)
+        return _from_mlir(text, name, clean_up)
     if format != "hlo":
         raise InputError("E1004", f"unknown input format {format}", hint="hlo or stablehlo")
     text = _without_comments(text)
@@ -90,7 +92,7 @@ def _load_text(text: str, format: str, name: str) -> ModuleOp:
         module = shim.parse_module(bytecode, shim.make_context())
     except shim.mlir_error() as error:
         raise place_error(str(error), text, name) from None
-    return _walk(module, LocationReader(name, instruction_lines(text)), is_fused=True)
+    return _walk(module, LocationReader(name, instruction_lines(text)), clean_up, is_fused=True)
 
 
 def _without_comments(text: str) -> str:
@@ -99,12 +101,12 @@ def _without_comments(text: str) -> str:
     return "\n".join(lines)
 
 
-def _from_mlir(source: str | bytes, name: str) -> ModuleOp:
+def _from_mlir(source: str | bytes, name: str, clean_up: bool) -> ModuleOp:
     try:
         module = shim.parse_module(source, shim.make_context())
     except (shim.mlir_error(), ValueError) as error:
         raise ParseError("E1003", _mlir_message(str(error), name)) from None
-    return _walk(module, LocationReader(name))
+    return _walk(module, LocationReader(name), clean_up)
 
 
 def _mlir_message(message: str, name: str) -> str:
@@ -117,12 +119,12 @@ def _mlir_message(message: str, name: str) -> str:
     return f"{place}: {detail.strip()}"
 
 
-def _walk(module: Any, locations: LocationReader, *, is_fused: bool = False) -> ModuleOp:
+def _walk(module: Any, locations: LocationReader, clean_up: bool, *, is_fused: bool = False) -> ModuleOp:
     names = {op.operation.name for op in _ops_of(module)}
     is_fused = is_fused or "mhlo.fusion" in names
     if any(_may_be_dynamic(name) for name in names):
         _make_static(module)
-    shim.run_pipeline(module, CLEAN_UP_FUSED if is_fused else CLEAN_UP)
+    shim.run_pipeline(module, CLEAN_UP_FUSED if is_fused else CLEAN_UP if clean_up else AS_GIVEN)
     walked = walk_module(module, locations, inline=True)
     expand_scans(walked)
     return walked

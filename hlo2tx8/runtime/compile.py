@@ -21,22 +21,29 @@ def compile_source(
 ) -> Executable:
     """Compile a path, text, bytes, jax `Lowered`/`Exported`, or a function with example arguments."""
     load = partial(load_source, source, args=args, format=format)
-    return compile_module(load, options or Options(), watch)
+    as_given = partial(load_source, source, args=args, format=format, clean_up=False)
+    return compile_module(load, options or Options(), watch, load_as_given=as_given)
 
 
-def compile_module(load: Callable[[], ModuleOp], options: Options, watch: Watch | None = None) -> Executable:
+def compile_module(
+    load: Callable[[], ModuleOp],
+    options: Options,
+    watch: Watch | None = None,
+    *,
+    load_as_given: Callable[[], ModuleOp] | None = None,
+) -> Executable:
     """Compile the module that `load` returns; `load` is called again, and must return a new module at level HLO each time, when
-    `as_text` is asked for IR.
+    `as_text` is asked for IR. `load_as_given` gives the module with what loading removes from it, for its lower bound.
     """
-    return drain(compile_stages(load, options, watch, is_looked_at=False))
+    compiled = drain(program_stages(load, options, watch, is_looked_at=False, load_as_given=load_as_given))
+    return _executable(compiled)
 
 
-def compile_stages(
-    load: Callable[[], ModuleOp], options: Options, watch: Watch | None = None, *, is_looked_at: bool = True
-) -> Stages[Executable]:
-    """As `compile_module`, but yields the IR after each stage; the generator's result is the executable.
+def compile_stages(load: Callable[[], ModuleOp], options: Options, watch: Watch | None = None) -> Stages[Executable]:
+    """As `compile_module`, but yields the IR after each stage; the generator's result is the executable."""
+    compiled = yield from program_stages(load, options, watch)
+    return _executable(compiled)
 
-    `is_looked_at`: False if nobody looks at the module between stages, which is faster.
-    """
-    compiled = yield from program_stages(load, options, watch, is_looked_at=is_looked_at)
+
+def _executable(compiled: CompiledProgram) -> Executable:
     return Executable(**{f.name: getattr(compiled, f.name) for f in fields(CompiledProgram)})

@@ -21,6 +21,7 @@ import numpy as np
 from hlo2tx8.device.chip import read_chip
 from hlo2tx8.device.program import Buffer, BufferUse, Launch, Program, Slot, SlotKind
 from hlo2tx8.errors import ContainerError
+from hlo2tx8.hlo.least_work import LeastWork
 from hlo2tx8.hlo.signature import Port, Signature
 from hlo2tx8.options import Level, Options
 from hlo2tx8.runtime.executable import Executable
@@ -57,6 +58,8 @@ def write_file(executable: Executable, target: Path | BinaryIO, levels: Sequence
         "buffer_uses": [list(use) for use in program.uses],
         "launches": [dataclasses.asdict(launch) for launch in program.launches],
     }
+    if executable.least_work is not None:
+        manifest["least_work"] = dataclasses.asdict(executable.least_work())
     constants = {f"constant{i}": array for i, array in enumerate(program.constants)}
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
         _add(file, "manifest.json", json.dumps(manifest, indent=1).encode())
@@ -117,6 +120,8 @@ def _read(file: zipfile.ZipFile, name: str) -> Executable:
             raise ContainerError("E1007", f"{name} holds no IR of level {level.name.lower()}")
         return texts[level]
 
+    given = manifest.get("least_work")
+    least = None if given is None else LeastWork(**given)
     ports = (tuple(Port(**_tuples(port)) for port in manifest[side]) for side in ("inputs", "outputs"))
     return Executable(
         name=str(manifest["name"]),
@@ -125,6 +130,7 @@ def _read(file: zipfile.ZipFile, name: str) -> Executable:
         chip=read_chip(manifest["chip"], "manifest.json"),
         options=Options(**manifest["options"]),
         text_at=text_at,
+        least_work=None if least is None else lambda: least,
     )
 
 

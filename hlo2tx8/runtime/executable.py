@@ -1,7 +1,7 @@
 """What `compile` returns: a program for the chip with everything needed to run it, look at it and store it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,10 @@ from hlo2tx8.device.faults import Fault
 from hlo2tx8.device.program import Program, SlotKind
 from hlo2tx8.device.timing import Report
 from hlo2tx8.errors import DeviceError, InputError
+from hlo2tx8.hlo.least_work import LeastWork
 from hlo2tx8.hlo.signature import Signature
 from hlo2tx8.options import Level, Options
+from hlo2tx8.runtime.lower_bound import LowerBound, losses
 from hlo2tx8.runtime.modelled import ModelledTime
 
 if TYPE_CHECKING:
@@ -29,7 +31,8 @@ class Executable:
     """An encoded program, its signature and the chip it is for.
 
     `text_at(level)` gives the IR at a level: from the compiler for a fresh executable, from the file for a loaded one.
-    `seconds` says what each pass cost, `explanation` why (if the options ask for it); a file holds neither.
+    `seconds` says what each pass cost, `explanation` why (if the options ask for it); a file holds neither. `least_work` is that of
+    the module as it was given, None if nobody knows it.
     """
 
     name: str
@@ -40,6 +43,7 @@ class Executable:
     text_at: Callable[[Level], str]
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
     explanation: tuple[str, ...] = ()
+    least_work: Callable[[], LeastWork] | None = None
 
     @cached_property
     def emulator(self) -> Emulator:
@@ -79,23 +83,35 @@ class Executable:
         """The modelled time of the program, with the trip counts and branches that the last run took."""
         return ModelledTime(self.program, self.chip)
 
+    @cached_property
+    def lower_bound(self) -> LowerBound | None:
+        """The least cycles that any program takes for the module; None if the module is not known."""
+        return None if self.least_work is None else LowerBound.of(self.least_work(), self.chip)
+
     @property
     def report(self) -> Report:
         """Modelled cycles, what bounds them, and the chip's roofline; needs no run.
 
         Trip counts that depend on data are those of the last run, assumed before the first: `report.trip_counts` says which.
         """
-        return self.time.report
+        return self.time.report if self.lower_bound is None else self.time.report_against(self.lower_bound.cycles)
 
     def cost_analysis(self) -> dict[str, object]:
         """Modelled cost under XLA's keys where it has them: cycles, seconds, flops, bytes accessed, per engine busy."""
-        return self.report.as_dict()
+        found = self.report.as_dict()
+        if self.lower_bound is not None:
+            found |= {"lower_bound": self.lower_bound.as_dict(), "lost_cycles": self.lost_cycles()}
+        return found
+
+    def lost_cycles(self) -> dict[str, float]:
+        """What the program does beyond its module's lower bound, by cause, each in the cycles it takes by itself; see `losses`."""
+        return {} if self.lower_bound is None else losses(self.program, self.report, self.lower_bound)
 
     def profile(self) -> "Profile":
         """Where the modelled time goes, by fusion, HLO instruction and engine; see `report`."""
         from hlo2tx8.runtime.profile import profile
 
-        return profile(self.program, self.chip, self.name, self.report)
+        return replace(profile(self.program, self.chip, self.name, self.report), lost_cycles=self.lost_cycles())
 
     def trace(self, path: str | Path | None = None) -> dict[str, object]:
         """The modelled run in the Trace Event Format that Perfetto opens, written to a file if one is given; see `report`."""

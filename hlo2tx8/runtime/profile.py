@@ -54,17 +54,21 @@ class Row:
 
 @dataclass(frozen=True)
 class Profile:
-    """Rows of HLO instructions by decreasing cycles, and rows of fusions in the order in which they run."""
+    """Rows of HLO instructions by decreasing cycles, and rows of fusions in the order in which they run; what the program does
+    beyond its lower bound, by cause, in cycles.
+    """
 
     program: str
     report: Report
     fusions: tuple[Row, ...]
     instructions: tuple[Row, ...]
+    lost_cycles: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def as_dict(self) -> dict[str, object]:
         """Plain values for JSON."""
         rows = {"fusions": self.fusions, "instructions": self.instructions}
-        return {"program": self.program, **self.report.as_dict()} | {k: [r.as_dict() for r in v] for k, v in rows.items()}
+        whole = {"program": self.program, **self.report.as_dict(), "lost_cycles": dict(self.lost_cycles)}
+        return whole | {k: [r.as_dict() for r in v] for k, v in rows.items()}
 
 
 def profile(program: Program, chip: Chip, name: str, report: Report) -> Profile:

@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hlo2tx8.tools.flags import add_compiler_flags, options_of
@@ -69,11 +69,17 @@ def text_of(profile: "Profile", top: int, *, is_terminal: bool) -> str:
         (_rows("HLO instruction", profile.instructions, top), len(profile.instructions)),
         (engine_table(profile.report), 0),
     )
-    parts = [f"{profile.program}: {profile.report}\n"]
+    parts = [f"{profile.program}: {profile.report}\n", losses_of(profile.report.bound_cycles, profile.lost_cycles)]
     for table, total in tables:
         more = f"and {total - len(table.rows)} more\n" if total > len(table.rows) else ""
         parts += ["\n", table.text(is_terminal=is_terminal), more]
     return "".join(parts)
+
+
+def losses_of(bound_cycles: float, lost: Mapping[str, float]) -> str:
+    """A line about what a program does beyond its lower bound, "" if that is not known."""
+    named = [f"{cause} {cycles:,.0f}" for cause, cycles in lost.items() if cycles >= 1]
+    return f"lower bound {bound_cycles:,.0f} cycles; beyond it: {', '.join(named) or 'nothing'}\n" if bound_cycles else ""
 
 
 def _rows(what: str, rows: Sequence["Row"], top: int) -> Table:

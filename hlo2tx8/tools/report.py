@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hlo2tx8.runtime.executable import Executable
-from hlo2tx8.tools.profile import engine_table
+from hlo2tx8.tools.profile import engine_table, losses_of
 
 if TYPE_CHECKING:
     from hlo2tx8.compiler.driver import Lowered
@@ -27,6 +27,7 @@ def describe(executable: Executable, *, program: bool, report: bool) -> str:
         parts.append(f"\n** Tile program {executable.name} **\n{executable.as_text()}\n")
     if report:
         parts.append(f"\n** Modelled cost on {executable.chip.name} **\n{executable.report}\n\n")
+        parts.append(losses_of(executable.report.bound_cycles, executable.lost_cycles()))
         parts.append(engine_table(executable.report).text(is_terminal=False) + "\n")
         sizes = executable.memory_analysis()
         parts.append("".join(f"  {key:30} {value:>14,}\n" for key, value in sizes.items()))

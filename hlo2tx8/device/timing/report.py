@@ -66,7 +66,7 @@ class Report:
     `busy` and `instructions` are those of the busiest tile. `overhead` are the kernel cores' cycles for `issue`, `barrier` and
     `launch`. `unknown` lists records whose trip count or branch depends on data: one turn of them is counted, one branch taken.
     `is_measured`: a run told all that. `parts` follow each other in time. `host_bytes` of inputs and outputs cross PCIe, which no
-    cycle counts.
+    cycle counts. `bound_cycles` are the least that any program for the same module takes, 0 if nobody said.
     """
 
     code: np.ndarray = field(repr=False)
@@ -75,6 +75,7 @@ class Report:
     launch: float
     is_measured: bool = False
     host_bytes: int = 0
+    bound_cycles: float = 0.0
 
     @cached_property
     def cycles(self) -> float:
@@ -212,10 +213,15 @@ class Report:
         return max(self.ddr_bytes / self.ddr_bytes_per_cycle, float(engines.max()))
 
     @property
-    def roofline_ratio(self) -> float:
-        """Time over the time that bytes and operations need at least; 1 is perfect."""
+    def moved_ratio(self) -> float:
+        """The time divided by what the program's own bytes and operations alone take."""
         least = self.least_cycles
         return self.cycles / least if least else float("inf")
+
+    @property
+    def roofline_ratio(self) -> float:
+        """The time divided by the least that any program for the module takes, as far as that was said; 1 is perfect."""
+        return self.cycles / self.bound_cycles if self.bound_cycles else self.moved_ratio
 
     def as_dict(self) -> dict[str, object]:
         """Plain values for JSON."""
@@ -236,6 +242,8 @@ class Report:
             "bytes accessed": self.ddr_bytes,
             "flops": self.operations,
             "roofline_ratio": self.roofline_ratio if self.least_cycles else None,
+            "moved_ratio": self.moved_ratio if self.least_cycles else None,
+            "lower_bound_cycles": self.bound_cycles or None,
             "is_per_iteration": bool(self.unknown),
             "host_transfer_seconds": self.host_transfer_seconds,
             "trip_counts": self.trip_counts,
@@ -244,7 +252,9 @@ class Report:
     def __str__(self) -> str:
         loads = ", ".join(f"{name} {share:.0%}" for name, share in self.bounds if share >= 0.005)
         after = f", then by {self.next_bound}" if self.next_bound else ""
-        roofline = f" ({self.roofline_ratio:.2f}x of its roofline)" if self.least_cycles else ""
+        roofline = f" ({self.moved_ratio:.2f}x of what it moves and computes)" if self.least_cycles else ""
+        if self.bound_cycles:
+            roofline = f" ({self.roofline_ratio:.2f}x of its lower bound{roofline.replace(' (', ', ')}"
         per_iteration = {
             "assumed": "; trip counts assumed: loops of unknown length counted once",
             "measured": "; trip counts measured",

@@ -1,0 +1,89 @@
+"""The least cycles that any program takes for a module on a chip, and where a program's own cycles go beyond that."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.isa import BY_OPCODE
+from hlo2tx8.device.isa.encoding import Register, decode_records
+from hlo2tx8.device.isa.fields import Engine, Role
+from hlo2tx8.device.program import Program, SlotKind
+from hlo2tx8.device.timing import Report
+from hlo2tx8.hlo.least_work import LeastWork
+
+
+@dataclass(frozen=True)
+class LowerBound:
+    """Of the work of a module as it was given: cycles by resource (DDR, NE, CT) and of the launch."""
+
+    work: LeastWork
+    resources: Mapping[str, float]
+    launch: float
+
+    @staticmethod
+    def of(work: LeastWork, chip: Chip) -> "LowerBound":
+        """The bound on a chip."""
+        products = sum(operations * chip.clock_hz / chip.peak_ops_per_second[key] for key, operations in work.products.items())
+        vectors = work.vector_bytes / (chip.tiles * chip.cycles.ct_bytes_per_cycle)
+        ddr = work.ddr_bytes / chip.ddr_bytes_per_cycle
+        return LowerBound(work, {"DDR": ddr, "NE": products, "CT": vectors}, float(chip.cycles.launch))
+
+    @cached_property
+    def resource(self) -> str:
+        """The resource that takes longest."""
+        return max(self.resources, key=lambda name: self.resources[name])
+
+    @property
+    def cycles(self) -> float:
+        """The launch and what the busiest resource takes."""
+        return self.launch + self.resources[self.resource]
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain values for JSON."""
+        return {"cycles": self.cycles, "resource": self.resource, "resources": dict(self.resources), "bytes": self.work.ddr_bytes}
+
+
+def losses(program: Program, report: Report, bound: LowerBound) -> dict[str, float]:
+    """What a program does beyond the bound, each in the cycles it takes by itself; they may overlap, so they do not add up.
+
+    rereads         bytes of inputs and constants beyond those that must be read, at the rate of the DDR
+    intermediates   bytes from and to scratch
+    short runs      what the DDR takes longer because runs are short
+    extra work      what NE and CT compute beyond the bound, at their peaks
+    imbalance       what the busiest tile's busiest engine works longer than the mean of the tiles
+    waiting         what is left of the time when nothing is the busiest resource: barriers, starts, work in series
+    """
+    moved = _moved_bytes(program, report)
+    rate = report.ddr_bytes_per_cycle
+    read = moved[SlotKind.INPUT] + moved[SlotKind.CONSTANT] + moved[SlotKind.OUTPUT]
+    counters = report.engines
+    busiest = max(report.busy, key=lambda name: report.busy[name], default="")
+    mean = counters[busiest].busy_cycles if busiest else 0.0
+    most = report.busy.get(busiest, 0.0)
+    computed = {name: counters[name].busy_cycles - bound.resources[name] for name in ("NE", "CT") if name in counters}
+    return {
+        "rereads": max(0.0, read - bound.work.ddr_bytes) / rate,
+        "intermediates": moved[SlotKind.SCRATCH] / rate,
+        "short runs": max(0.0, report.ddr_cycles - report.ddr_bytes / rate),
+        "extra work": max(0.0, *computed.values()),
+        "imbalance": most - mean,
+        "waiting": max(0.0, report.cycles - report.launch - max(report.ddr_cycles, most)),
+    }
+
+
+def _moved_bytes(program: Program, report: Report) -> dict[SlotKind, float]:
+    """Bytes that transfers move from and to the slots of each kind; of a slot that a register names, as of scratch."""
+    found = dict.fromkeys(SlotKind, 0.0)
+    engines = (Engine.RDMA, Engine.WDMA)
+    is_transfer = np.isin(program.code[:, 0] & np.uint64(0xFFFF), [k.OPCODE for k in BY_OPCODE.values() if k.ENGINE in engines])
+    records = decode_records(program.code, program.origins)
+    for number in np.flatnonzero(is_transfer).tolist():
+        record = records[number]
+        name = next(f.name for f in record.kind.FIELDS if f.role is Role.SLOT)
+        slot = record.fields[name]
+        kind = SlotKind.SCRATCH if isinstance(slot, Register) else program.slots[int(slot)].kind
+        found[kind] += report.records[number].bytes
+    return found
