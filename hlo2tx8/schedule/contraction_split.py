@@ -24,6 +24,8 @@ MOST_UNBLOCKED = 4 * BLOCK
 MOST_DEPTH = 512
 """Products added up by one instruction: enough to hide what starts it, and loads of the next ones."""
 LEAST_DEPTH = 64
+SUM_BYTES = 4
+"""Of a partial sum."""
 ABOUT = 1.1
 """What the estimate is good for."""
 SIZES = (8, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024, 2048)
@@ -122,7 +124,7 @@ def blockings(part: ContractionPart, work: ContractionWork, rates: Rates, spm_by
     else:
         boxes = _boxes(part, work.lines, rates, most_elements)
     boxes = [box for box in boxes if all(box[line.row] > 1 or line.dilation == 1 for line in work.lines)]
-    fitting = [(box, depth) for box in boxes if (depth := _depth(part, box, work, spm_bytes))]
+    fitting = [(box, depth) for box in boxes for depth in _depths(part, box, work, spm_bytes)]
     if not fitting and not work.lines:
         fitting = [(boxes[0], LEAST_DEPTH)]
     found = [
@@ -271,6 +273,32 @@ def _depth(part: ContractionPart, box: Sequence[int], work: ContractionWork, spm
     return next((n for n in range(most, most // 2, -unit) if work.depth % n == 0), most)
 
 
+def _depths(part: ContractionPart, box: Sequence[int], work: ContractionWork, spm_bytes: int) -> list[int]:
+    """Products that an instruction adds up: as many as fit, and the halves of that, which start sooner."""
+    depth, found = _depth(part, box, work, spm_bytes), list[int]()
+    unit = block_width(work.operand_bytes)
+    while depth:
+        found.append(depth)
+        half = depth // 2 // unit * unit
+        depth = half if half >= LEAST_DEPTH and not (work.is_per_channel or work.is_backward) else 0
+    return found
+
+
+def _moved(part: ContractionPart, box: Sequence[int], work: ContractionWork, rates: Rates) -> float:
+    """Bytes that TDMA moves in a step with windows: padding is filled, weights are turned element by element, and vectors whose
+    channels are no block of the engine's layout go there and back.
+    """
+    if not work.lines or work.is_backward:
+        return 0.0
+    rows, columns = _sides(part, box)
+    image = _loaded(part, box, work)[0] * (1 if work.is_per_channel else work.depth) * work.operand_bytes
+    is_block = part.inner <= BLOCK and part.inner & (part.inner - 1) == 0
+    laid_out = 0 if is_block else image + rows * columns * SUM_BYTES
+    if work.is_per_channel:
+        return image + laid_out
+    return image + laid_out + _loaded(part, box, work)[1] * work.depth * max(work.operand_bytes, rates.move_run_bytes)
+
+
 def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork, rates: Rates) -> float:
     """Estimated cycles: the busiest of DDR, a tile's transfers and its engine; then what nothing overlaps."""
     rows, columns = sides_of(part, box)
@@ -284,9 +312,12 @@ def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Contrac
     engine = height * width * (work.depth * taps + rates.product_depth - 1) / work.tile_products
     engine += turns * (rates.product_start + rates.move_start)
     engine += work.passes * rates.vector_pass + rows * columns * work.passed_bytes / rates.vector
-    ends = (loads * depth + rows * columns * work.moved_bytes) * active / rates.ddr + (work.meeting if active > 1 else 0)
+    ends = (loads * depth + rows * columns * work.moved_bytes) * active / rates.ddr
+    last = engine / turns + (work.meeting if active > 1 else 0)
     alone = 2 * (rates.transfer_start + rates.issue) + rates.product_start + rates.move_start
-    return max(steps * (engine + alone), chunks * own / rates.ddr, steps * own / rates.transfer) + ends
+    moved = _moved(part, box, work, rates) / rates.move
+    busy = steps * max(engine + alone, moved) + ends
+    return max(busy, chunks * own / rates.ddr + last, steps * own / rates.transfer + last)
 
 
 def _split(

@@ -20,7 +20,8 @@ class Rates:
     """Rates of a chip. Bytes per cycle: `ddr` of all tiles together, `transfer`, `vector`, `move` and `kernel_core` of one tile,
     `link` of a link between two tiles of the mesh.
 
-    spm_bytes: what the buffers of a tile may take. line_bytes: DDR charges a shorter run as many. products: multiply-adds of a
+    spm_bytes: what the buffers of a tile may take. line_bytes: DDR charges a shorter run as many, TDMA
+    move_run_bytes. products: multiply-adds of a
     tile's matrix engine per cycle in 16-bit formats, `int8_products` in INT8; it multiplies `rows` x `depth` by `depth` x `columns`
     elements at a time. The others are cycles: what an instruction of an engine needs to start (a multicast: to the farthest tile),
     issue, and a barrier of all tiles; `beats` says how many times as long as an addition an instruction takes. queue: instructions
@@ -34,6 +35,7 @@ class Rates:
     line_bytes: int
     vector: float
     move: float
+    move_run_bytes: int
     kernel_core: float
     products: int
     int8_products: int
@@ -66,6 +68,7 @@ class Rates:
             line_bytes=c.dma_min_run_bytes,
             vector=c.ct_bytes_per_cycle,
             move=c.tdma_bytes_per_cycle,
+            move_run_bytes=c.tdma_min_run_bytes,
             kernel_core=c.kc_vector_bytes_per_cycle,
             products=products,
             int8_products=products * c.ne_int8_speedup,
