@@ -80,11 +80,12 @@ test-versions:  ## the front door's tests with the oldest and the newest jax and
 	  $$env/bin/python -m pytest -n 2 -m "not slow" $(FRONT_DOOR) || exit 1; \
 	done
 
-bench: $(STAMP)  ## gelu, kernels written by hand, dispatch and models against XLA:CPU, side by side
+bench: $(STAMP)  ## gelu, kernels written by hand, dispatch and models against XLA:CPU, side by side; cycles over lower bounds
 	@$(BIN)/python -m benchmarks.gelu
 	@$(BIN)/python -m benchmarks.kernels
 	@$(BIN)/python -m benchmarks.dispatch
 	@$(BIN)/python -m benchmarks.models
+	@$(BIN)/python -m benchmarks.roofline
 
 fuzz: $(STAMP)  ## N random graphs from SEED on, JOBS at once, at every level against the reference and XLA:CPU; noted in docs/
 	@$(BIN)/python -m hlo2tx8.dev.fuzz --seed=$(SEED) --count=$(N) --jobs=$(JOBS) --record=docs/fuzzed.json

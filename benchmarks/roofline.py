@@ -1,0 +1,178 @@
+"""Modelled cycles over the lower bound of each workload's StableHLO, and where the difference goes.
+
+    python -m benchmarks.roofline [REGEX ...] [--most RATIO] [--mean RATIO]
+
+Nothing runs: cycles are those of the timing model, the bound is that of docs/timing.md. Causes are in units of the bound, each as
+if it were alone. Exit code 1 if a ratio is above --most, or the geometric mean above --mean.
+"""
+
+import argparse
+import math
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+import hlo2tx8
+
+F32, BF16, INT8, INT32 = jnp.float32, jnp.bfloat16, jnp.int8, jnp.int32
+NAMES = {F32: "f32", BF16: "bf16", INT8: "int8"}
+CAUSES = ("rereads", "intermediates", "short runs", "extra work", "imbalance", "waiting")
+LAYERS_OF_RESNET50 = (
+    (224, 3, 64, 7, 2), (56, 64, 64, 1, 1), (56, 64, 64, 3, 1), (56, 64, 256, 1, 1), (56, 256, 128, 1, 2), (28, 128, 128, 3, 1),
+    (28, 256, 256, 3, 2), (14, 256, 256, 3, 1), (14, 1024, 256, 1, 1), (7, 512, 512, 3, 1), (7, 512, 2048, 1, 1),
+)  # fmt: skip
+"""Size of the image, channels in and out, size of the kernel, stride."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A jax function and its arguments' shapes; `donated` are positions of arguments."""
+
+    name: str
+    function: Callable[..., object]
+    arguments: tuple[jax.ShapeDtypeStruct, ...]
+    donated: tuple[int, ...] = ()
+
+    def text(self) -> str:
+        """Its StableHLO."""
+        return jax.jit(self.function, donate_argnums=self.donated).lower(*self.arguments).as_text()
+
+
+def array(*shape: int, dtype: object = F32) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, dtype)
+
+
+def normalized(x: jax.Array, scale: jax.Array, shift: jax.Array) -> jax.Array:
+    mean = x.mean(-1, keepdims=True)
+    centred = x - mean
+    return centred * lax.rsqrt((centred * centred).mean(-1, keepdims=True) + jnp.asarray(1e-5, x.dtype)) * scale + shift
+
+
+def attention(q: jax.Array, k: jax.Array, v: jax.Array, *, is_causal: bool = False) -> jax.Array:
+    """[heads, tokens, size]."""
+    scores = jnp.einsum("hqd,hkd->hqk", q, k) * jnp.asarray(q.shape[-1] ** -0.5, q.dtype)
+    if is_causal:
+        scores = jnp.where(jnp.tril(jnp.ones(scores.shape[-2:], bool)), scores, jnp.asarray(-1e9, scores.dtype))
+    return jnp.einsum("hqk,hkd->hqd", jax.nn.softmax(scores, -1), v)
+
+
+def convolution(x: jax.Array, w: jax.Array, stride: int, groups: int = 1) -> jax.Array:
+    layouts = ("NHWC", "HWIO", "NHWC")
+    return lax.conv_general_dilated(x, w, (stride, stride), "SAME", dimension_numbers=layouts, feature_group_count=groups)
+
+
+def streaming() -> Iterator[Workload]:
+    """Elementwise work, moves and statistics of rows."""
+    for dtype in (BF16, F32):
+        kind, matrix = NAMES[dtype], array(4096, 4096, dtype=dtype)
+        rows, row = array(4096, 1024, dtype=dtype), array(1024, dtype=dtype)
+        yield Workload(f"gelu {kind} [6,512,4096]", jax.nn.gelu, (array(6, 512, 4096, dtype=dtype),))
+        yield Workload(f"softmax {kind} [4096,1024]", lambda x: jax.nn.softmax(x, -1), (rows,))
+        yield Workload(f"layer norm {kind} [4096,1024]", normalized, (rows, row, row))
+        yield Workload(f"transpose {kind} [4096,4096]", lambda x: x.T, (matrix,))
+        yield Workload(f"row sum {kind} [4096,4096]", lambda x: x.sum(1), (matrix,))
+    yield Workload("column sum f32 [4096,4096]", lambda x: x.sum(0), (array(4096, 4096),))
+
+
+def products() -> Iterator[Workload]:
+    """Gemms, alone and with what surrounds them."""
+    for size in (1024, 2048, 4096):
+        square = array(size, size, dtype=BF16)
+        yield Workload(f"gemm bf16 {size}^3", lambda a, b: a @ b, (square, square))
+    for size in (1024, 4096):
+        yield Workload(f"gemm f32 {size}^3", lambda a, b: a @ b, (array(size, size), array(size, size)))
+    square, bytes_ = array(2048, 2048), array(4096, 4096, dtype=INT8)
+    yield Workload("gemm f32 HIGHEST 2048^3", lambda a, b: jnp.matmul(a, b, precision="highest"), (square, square))
+    yield Workload("gemm int8 4096^3", lambda a, b: lax.dot(a, b, preferred_element_type=INT32), (bytes_, bytes_))
+    for dtype in (BF16, F32):
+        kind = NAMES[dtype]
+        x, up, down = (array(*shape, dtype=dtype) for shape in ((4096, 1024), (1024, 4096), (4096, 1024)))
+        bias = array(4096, dtype=dtype)
+        yield Workload(f"gemm bias gelu {kind}", lambda x, w, b: jax.nn.gelu(x @ w + b), (x, up, bias))
+        yield Workload(f"mlp {kind}", lambda x, a, b: jax.nn.gelu(x @ a) @ b, (array(2048, 1024, dtype=dtype), up, down))
+        for heads, tokens, size in ((28, 2048, 128), (12, 512, 64)):
+            own = (array(heads, tokens, size, dtype=dtype),) * 3
+            yield Workload(f"attention {kind} {heads}x{tokens}x{size}", attention, own)
+            causal = f"attention causal {kind} {heads}x{tokens}x{size}"
+            yield Workload(causal, lambda q, k, v: attention(q, k, v, is_causal=True), own)
+    vector, matrix = array(1, 4096, dtype=BF16), array(4096, 11008, dtype=BF16)
+    yield Workload("gemv bf16 4096x11008", lambda a, b: a @ b, (vector, matrix))
+
+
+def convolutions() -> Iterator[Workload]:
+    """Those of ResNet-50, and depthwise ones."""
+    for batch in (8, 1):
+        for size, channels, filters, taps, stride in LAYERS_OF_RESNET50:
+            name = f"conv bf16 b{batch} {size}x{size} {channels}->{filters} {taps}x{taps}/{stride}"
+            image, weights = array(batch, size, size, channels, dtype=BF16), array(taps, taps, channels, filters, dtype=BF16)
+            yield Workload(name, lambda x, w, stride=stride: convolution(x, w, stride), (image, weights))
+        for size, channels, stride in ((112, 32, 1), (56, 144, 2), (14, 384, 1)):
+            image, weights = array(batch, size, size, channels, dtype=BF16), array(3, 3, 1, channels, dtype=BF16)
+            name = f"depthwise bf16 b{batch} {size}x{size}x{channels}/{stride}"
+            yield Workload(name, lambda x, w, stride=stride, c=channels: convolution(x, w, stride, c), (image, weights))
+
+
+def indexed() -> Iterator[Workload]:
+    """Lookups, updates in place, orders and running sums."""
+    words, ids = array(50257, 768), array(2048, dtype=INT32)
+    yield Workload("embedding f32 2048 ids", lambda w, i: w[i], (words, ids))
+    update = (words, ids, array(2048, 768))
+    yield Workload("scatter add f32 donated", lambda w, i, u: w.at[i].add(u), update, (0,))
+    yield Workload("sort f32 [64,1024]", lambda x: jnp.sort(x, -1), (array(64, 1024),))
+    yield Workload("cumsum f32 [1024,1024]", lambda x: jnp.cumsum(x, -1), (array(1024, 1024),))
+    yield Workload("argmax f32 [64,50257]", lambda x: jnp.argmax(x, -1), (array(64, 50257),))
+
+
+GROUPS = (streaming, products, convolutions, indexed)
+
+
+def measured(workload: Workload) -> tuple[float, str]:
+    """The ratio, and a row of the table."""
+    started = time.process_time()
+    executable = hlo2tx8.compile(workload.text())
+    seconds = time.process_time() - started
+    bound = executable.lower_bound
+    assert bound is not None
+    lost = executable.lost_cycles()
+    causes = "".join(f"{lost[cause] / bound.cycles:9.2f}" for cause in CAUSES)
+    ratio = executable.report.cycles / bound.cycles
+    numbers = f"{executable.report.cycles:15,.0f} {bound.cycles:12,.0f} {bound.resource:4} {ratio:9.2f}"
+    return ratio, f"{workload.name:42}{numbers}{causes}{seconds:8.2f} s"
+
+
+def geometric_mean(ratios: list[float]) -> float:
+    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else 1.0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="regular expressions")
+    parser.add_argument("--most", type=float, default=math.inf, metavar="RATIO")
+    parser.add_argument("--mean", type=float, default=math.inf, metavar="RATIO")
+    arguments = parser.parse_args()
+    print(
+        f"{'workload':42}{'cycles':>15} {'bound':>12} {'of':4} {'ratio':>9}" + "".join(f"{c[:8]:>9}" for c in CAUSES) + "   compile"
+    )
+    everything: list[float] = []
+    for group in GROUPS:
+        asked = [w for w in group() if not arguments.names or any(re.search(name, w.name) for name in arguments.names)]
+        ratios: list[float] = []
+        for workload in asked:
+            ratio, row = measured(workload)
+            print(row, flush=True)
+            ratios.append(ratio)
+        if ratios:
+            print(f"{group.__name__}: geometric mean {geometric_mean(ratios):.3f} of {len(ratios)}\n")
+        everything += ratios
+    print(f"geometric mean {geometric_mean(everything):.3f} of {len(everything)}")
+    return int(max(everything, default=0) > arguments.most or geometric_mean(everything) > arguments.mean)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
