@@ -13,6 +13,7 @@ from hlo2tx8.device.isa.fields import Engine, Role
 from hlo2tx8.device.program import Program, SlotKind
 from hlo2tx8.device.timing import Report
 from hlo2tx8.hlo.least_work import LeastWork
+from hlo2tx8.schedule.rates import Rates
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,11 @@ class LowerBound:
     @staticmethod
     def of(work: LeastWork, chip: Chip) -> "LowerBound":
         """The bound on a chip."""
-        products = sum(operations * chip.clock_hz / chip.peak_ops_per_second[key] for key, operations in work.products.items())
-        vectors = work.vector_bytes / (chip.tiles * chip.cycles.ct_bytes_per_cycle)
-        ddr = work.ddr_bytes / chip.ddr_bytes_per_cycle
+        rates = Rates.of(chip)
+        peaks = {key: 2 * rates.tiles * (rates.int8_products if key == "int8" else rates.products) for key in work.products}
+        products = sum(operations / peaks[key] for key, operations in work.products.items())
+        vectors = work.vector_bytes / (rates.tiles * rates.vector)
+        ddr = work.ddr_bytes / rates.ddr
         return LowerBound(work, {"DDR": ddr, "NE": products, "CT": vectors}, float(chip.cycles.launch))
 
     @cached_property
