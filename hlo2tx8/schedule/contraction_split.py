@@ -290,7 +290,7 @@ def _moved(part: ContractionPart, box: Sequence[int], work: ContractionWork, rat
     """
     if not work.lines or work.is_backward:
         return 0.0
-    rows, columns = _sides(part, box)
+    rows, columns = sides_of(part, box)
     image = _loaded(part, box, work)[0] * (1 if work.is_per_channel else work.depth) * work.operand_bytes
     is_block = part.inner <= BLOCK and part.inner & (part.inner - 1) == 0
     laid_out = 0 if is_block else image + rows * columns * SUM_BYTES
