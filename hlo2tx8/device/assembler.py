@@ -101,28 +101,28 @@ class Assembler:
         return Register(self.next_register - 1)
 
     def wait(self, *engines: Engine) -> None:
-        """Until these engines, or all, have finished what was issued."""
+        """Adds a wait until these engines, or all, have finished what was issued."""
         self(KcWait, engines=sum(1 << e for e in engines or tuple(Engine)))
 
     def barrier(self) -> None:
-        """Until all engines of all tiles have finished."""
+        """Adds waits and a barrier: all engines of all tiles have finished behind it."""
         self.wait()
         self(KcBarrier)
 
     def input(self, dtype: str, shape: tuple[int, ...]) -> int:
-        """The slot of the next input."""
+        """Adds an input and returns its slot."""
         return self._slot(SlotKind.INPUT, dtype, shape)
 
     def output(self, dtype: str, shape: tuple[int, ...]) -> int:
-        """The slot of the next output."""
+        """Adds an output and returns its slot."""
         return self._slot(SlotKind.OUTPUT, dtype, shape)
 
     def scratch(self, dtype: str, shape: tuple[int, ...]) -> int:
-        """The slot of a tensor that only the program sees."""
+        """Adds a tensor that only the program sees and returns its slot."""
         return self._slot(SlotKind.SCRATCH, dtype, shape)
 
     def constant(self, array: np.ndarray) -> int:
-        """The slot of a constant."""
+        """Adds a constant and returns its slot."""
         self.constants.append(array)
         return self._slot(SlotKind.CONSTANT, array.dtype.name, array.shape)
 

@@ -40,18 +40,20 @@ class RecordOperands:
 
     @classmethod
     def of(cls, record: Record) -> "RecordOperands":
+        """The operands of a record, split into known numbers and registers."""
         registers = tuple((name, field.number) for name, field in record.fields.items() if isinstance(field, Register))
         values = {name: 0 if isinstance(field, Register) else field for name, field in record.fields.items()}
         return cls(Operands(values, record.fmt, record.fmt2), registers)
 
     def now(self, registers: Sequence[int]) -> Operands:
+        """The operands with what the registers hold now."""
         if not self.registers:
             return self.fixed
         read = {name: registers[number] for name, number in self.registers}
         return Operands({**self.fixed.values, **read}, self.fixed.fmt, self.fixed.fmt2)
 
 
-class Code:
+class DecodedCode:
     """Records with the partners of their blocks, their operands, and what scalar ones compute."""
 
     def __init__(self, records: Sequence[Record]) -> None:

@@ -45,7 +45,7 @@ class Log:
         self._rows = rows
 
     def decisions(self) -> Decisions | None:
-        """Of a run that has ended; None if there were too many to keep."""
+        """The register loads recorded during a finished run, or None if the log overflowed."""
         rows = np.array(self._added, np.int64).reshape(-1, 4) if self._rows is None else self._rows
         if (np.bincount(rows[:, 0], minlength=1) > MOST_ROWS).any():
             return None

@@ -135,7 +135,7 @@ def _output(slot: Slot, program: Program, inputs: Sequence[np.ndarray]) -> np.nd
 
 @cache
 def numpy_dtype(name: str) -> np.dtype[np.generic]:
-    """The numpy dtype of a slot."""
+    """The numpy dtype of the elements in a slot."""
     import ml_dtypes
 
     return np.dtype(getattr(ml_dtypes, name)) if hasattr(ml_dtypes, name) else np.dtype(name)

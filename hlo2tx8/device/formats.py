@@ -40,14 +40,17 @@ class Format(IntEnum):
 
     @property
     def is_float(self) -> bool:
+        """Are its elements floating-point numbers?"""
         return self in _FLOATS
 
     @property
     def is_signed(self) -> bool:
+        """Are its elements integers that may be negative?"""
         return self in (Format.INT8, Format.INT16, Format.INT32, Format.INT64)
 
     @property
     def is_integer(self) -> bool:
+        """Are its elements integers?"""
         return not self.is_float and self not in (Format.BOOL, Format.PRED, Format.RAW8, Format.RAW128)
 
 

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from hlo2tx8.device.chip import Chip
-from hlo2tx8.device.code import Code
+from hlo2tx8.device.code import DecodedCode
 from hlo2tx8.device.decisions import Log
 from hlo2tx8.device.definition.execute import execute
 from hlo2tx8.device.definition.memory import DeviceMemory, Scratchpad
@@ -35,7 +35,7 @@ PROGRESS_SECONDS = 0.1
 Progress = Callable[[FaultPlace], None]
 
 
-class Engines(Protocol):
+class TileEngines(Protocol):
     """What executes the instructions of a tile."""
 
     def execute(self, record: Record, operands: Operands, place: FaultPlace) -> None:
@@ -59,7 +59,9 @@ class System(Protocol):
     """The engines of all tiles."""
 
     @property
-    def tiles(self) -> Sequence[Engines]: ...
+    def tiles(self) -> Sequence[TileEngines]:
+        """The engines of each tile, by tile number."""
+        ...
 
     def meet(self) -> None:
         """All tiles are at a barrier."""
@@ -77,17 +79,21 @@ class InOrder:
         self.machine = machine
 
     def execute(self, record: Record, operands: Operands, place: FaultPlace) -> None:
+        """Executes an instruction at once."""
         self.machine.place = place
         execute(self.machine, record, operands)
 
     def load_scalar(self, record: Record, operands: Operands, place: FaultPlace) -> int:
+        """The integer at an SPM address."""
         self.machine.place = place
         return int(self.machine.read(operands["address"], 1, record.fmt)[0])
 
     def wait(self, engines: int, place: FaultPlace) -> None:
+        """Nothing: what was given is done already."""
         pass
 
     def end(self, place: FaultPlace) -> None:
+        """Nothing: what was given is done already."""
         pass
 
 
@@ -100,9 +106,11 @@ class InOrderSystem:
         self.tiles = [InOrder(TileMachine(pad, memory, laws, pads, keeps_status)) for pad in pads]
 
     def meet(self) -> None:
+        """Nothing: tiles ran in order up to the barrier."""
         pass
 
     def end(self) -> None:
+        """Nothing: all that was given is done."""
         pass
 
 
@@ -145,7 +153,7 @@ def decoded(program: Program) -> list[Record]:
 
 def run_on(system: System, records: Sequence[Record], progress: Progress | None = None, log: Log | None = None) -> None:
     """Each tile in turn until it waits at a barrier; then all go on, if they wait at the same one. `progress`: see Emulator.run."""
-    code = Code(records)
+    code = DecodedCode(records)
     waiting = [_Tile(t, code, engines, progress, log).run() for t, engines in enumerate(system.tiles)]
     while waiting:
         still: list[Generator[int, None, None]] = []
@@ -170,7 +178,7 @@ def run_on(system: System, records: Sequence[Record], progress: Progress | None 
 class _Tile:
     """The kernel core of one tile."""
 
-    def __init__(self, tile: int, code: Code, engines: Engines, progress: Progress | None, log: Log | None) -> None:
+    def __init__(self, tile: int, code: DecodedCode, engines: TileEngines, progress: Progress | None, log: Log | None) -> None:
         self.records, self.operands, self.targets, self.scalars = code.records, code.operands, code.targets, code.scalars
         self.tile, self.engines, self.log = tile, engines, log
         self.progress, self.told = progress, time.monotonic()

@@ -35,6 +35,7 @@ class Slot:
 
     @property
     def num_elements(self) -> int:
+        """Elements of the tensor that the slot holds."""
         return prod(self.shape)
 
 
@@ -108,4 +109,5 @@ class Program:
 
     @property
     def code_bytes(self) -> int:
+        """Bytes of the encoded records."""
         return int(self.code.nbytes)

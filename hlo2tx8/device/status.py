@@ -50,7 +50,7 @@ def _status(wide: Sequence[np.ndarray], r: np.ndarray, is_regular: np.ndarray, e
 
 
 def of_conversion(x: np.ndarray, fmt: Format, result: np.ndarray) -> Status:
-    """Of values x, exact in FP64, and results in `fmt`."""
+    """The bits a conversion sets: of values x, exact in FP64, and results in `fmt`."""
     wide, r = x.astype(np.float64), result.astype(np.float64)
     if fmt.is_float:
         return _status([wide], r, np.isfinite(wide), wide == r)
@@ -61,7 +61,7 @@ def of_conversion(x: np.ndarray, fmt: Format, result: np.ndarray) -> Status:
 
 
 def of_accumulation(operands: Sequence[np.ndarray], result: np.ndarray) -> Status:
-    """Of all elements of tensors together."""
+    """The bits a reduction or product sets, judging all its elements together."""
     wide, r = [v.astype(np.float64) for v in operands], result.astype(np.float64)
     finite = all(np.isfinite(v).all() for v in wide)
     return _status(wide, r, np.full(r.shape, finite), np.ones(r.shape, np.bool_))

@@ -19,7 +19,7 @@ def spm_of(tile: int) -> int:
 
 
 def tile_of(space: int) -> int:
-    """The tile whose SPM a space is."""
+    """The number of the tile whose SPM this space is."""
     return -1 - space
 
 
@@ -48,6 +48,7 @@ class Touch:
 
     @property
     def is_dense(self) -> bool:
+        """Does it touch all bytes from its first to its last?"""
         return not self.levels
 
     def hits(self, other: "Touch") -> bool:

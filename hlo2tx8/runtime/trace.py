@@ -17,7 +17,7 @@ from hlo2tx8.device.isa.encoding import Record, decode_records
 from hlo2tx8.device.isa.fields import Engine
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.timing import Report
-from hlo2tx8.device.timing.scratchpad import Scratchpad, follow_scratchpad
+from hlo2tx8.device.timing.scratchpad import ScratchpadUse, follow_scratchpad
 from hlo2tx8.device.timing.timeline import MOST_EVENTS, Pause, Slice, Timeline, follow
 from hlo2tx8.link.listing import name_of
 from hlo2tx8.runtime.origin import split_origin
@@ -125,7 +125,7 @@ class _Drawing:
 
     def tiles(self) -> Iterator[Event]:
         """Events of the tiles: a slice per instruction, arrows from writers to readers, bytes of SPM in use."""
-        scratchpads: dict[tuple[int, ...], Scratchpad] = {}
+        scratchpads: dict[tuple[int, ...], ScratchpadUse] = {}
         for tile in range(self.chip.tiles):
             drawn = self.drawn(tile)
             if drawn is None:

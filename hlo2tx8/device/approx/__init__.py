@@ -14,7 +14,7 @@ import numpy as np
 
 from hlo2tx8.device.approx import binary, functions
 from hlo2tx8.device.approx.evaluate import run
-from hlo2tx8.device.approx.program import Builder, Program
+from hlo2tx8.device.approx.program import Builder, FunctionProgram
 from hlo2tx8.device.approx.rounding import canonical, round_to_half, round_to_tf32, to_odd, widen_half
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -28,7 +28,7 @@ FORMATS = ("FP16", "BF16", "FP32", "TF32", "FP64")
 
 
 @cache
-def program(name: str, type_: str, *, only_small: bool = False) -> Program:
+def program(name: str, type_: str, *, only_small: bool = False) -> FunctionProgram:
     """The program of `name` in f32 (only SINGLE) or f64; `only_small` (only ANGLES): right up to `reduction.SMALL_ANGLE`."""
     if name in BINARY:
         builder = Builder("f64", "f64")

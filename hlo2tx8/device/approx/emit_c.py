@@ -13,7 +13,7 @@ import numpy as np
 
 from hlo2tx8.device import approx
 from hlo2tx8.device.approx.evaluate import run, table_values
-from hlo2tx8.device.approx.program import Program, Step
+from hlo2tx8.device.approx.program import FunctionProgram, FunctionStep
 from hlo2tx8.device.approx.rounding import round_to_half, widen_half
 
 _C_TYPES = {"f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "_Bool"}
@@ -37,7 +37,7 @@ _INFIX = {
 _TABLES = ("TWO_OVER_PI_WORDS", "POW_INVERSE", "POW_LOG_HIGH", "POW_LOG_LOW")
 
 
-def _constant(step: Step) -> str:
+def _constant(step: FunctionStep) -> str:
     if step.type not in ("f32", "f64"):
         value = int(step.value)
         return f"INT64_C({value})" if value != -(1 << 63) else "INT64_MIN"
@@ -50,7 +50,7 @@ def _constant(step: Step) -> str:
     return f"{value.hex()}{suffix}"
 
 
-def _expression(step: Step, program: Program) -> str:
+def _expression(step: FunctionStep, program: FunctionProgram) -> str:
     args = [f"v{a}" for a in step.args]
     kind = _C_TYPES[step.type]
     operand_type = program.steps[step.args[0]].type if step.args else ""
@@ -87,7 +87,7 @@ def _expression(step: Step, program: Program) -> str:
             return f"{args[0]} {_INFIX[step.op]} {args[1]}"
 
 
-def function_text(program: Program) -> str:
+def function_text(program: FunctionProgram) -> str:
     """The C function of one program."""
     parameters = ", ".join(f"{_C_TYPES[t]} x{i}" for i, t in enumerate(program.inputs))
     lines = [f"static inline {_C_TYPES[program.type]} approx_{program.name}({parameters}) {{"]
@@ -95,7 +95,7 @@ def function_text(program: Program) -> str:
     return "\n".join([*lines, f"    return v{program.result};", "}", ""])
 
 
-def _clamping(step: Step, program: Program) -> str | None:
+def _clamping(step: FunctionStep, program: FunctionProgram) -> str | None:
     """A minimum or maximum where a step chooses between the numbers it compares: both give the second where one is NaN."""
     condition, then, otherwise = step.args
     compare = program.steps[condition]
@@ -104,7 +104,7 @@ def _clamping(step: Step, program: Program) -> str | None:
     return f"_mm512_{'min' if then == compare.args[0] else 'max'}_ps(v{then}, v{otherwise})"
 
 
-def _wide_expression(step: Step, program: Program) -> str:
+def _wide_expression(step: FunctionStep, program: FunctionProgram) -> str:
     args = ", ".join(f"v{a}" for a in step.args)
     first = f"v{step.args[0]}" if step.args else ""
     operand_type = program.steps[step.args[0]].type if step.args else ""
@@ -142,7 +142,7 @@ def _wide_expression(step: Step, program: Program) -> str:
             raise ValueError(f"{program.name}: {step.op} has no form for many numbers")
 
 
-def wide_text(program: Program) -> str:
+def wide_text(program: FunctionProgram) -> str:
     """The C function of one f32 program for APPROX_PARTS vectors: each step for all of them, since one waits for another."""
     texts = [_wide_expression(s, program) for s in program.steps]
     constants = {f"v{i}" for i, step in enumerate(program.steps) if step.op == "const"}
@@ -171,7 +171,7 @@ def _table_text(name: str) -> str:
     return f"static const {kind} {name.lower()}[] = {{{body}}};\n"
 
 
-def fast_program(name: str, fmt_name: str) -> Program | None:
+def fast_program(name: str, fmt_name: str) -> FunctionProgram | None:
     """The f32 program that, rounded, equals the table of a 16-bit format everywhere; the shortest, None if there is none."""
     with np.errstate(all="ignore"):
         arguments = widen_half(np.arange(65536, dtype=np.uint16), fmt_name).astype(np.float32)

@@ -1,11 +1,11 @@
-"""Run a `Program` with numpy: one array operation per step, any shape, the same bits as the generated C."""
+"""Run a `FunctionProgram` with numpy: one array operation per step, any shape, the same bits as the generated C."""
 
 from typing import Any
 
 import numpy as np
 
 from hlo2tx8.device.approx import coefficients
-from hlo2tx8.device.approx.program import Program, Step
+from hlo2tx8.device.approx.program import FunctionProgram, FunctionStep
 
 Array = np.ndarray[Any, np.dtype[Any]]
 DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "bool": np.bool_}
@@ -31,7 +31,7 @@ def _power_of_two(n: Array, dtype: type[Any]) -> Array:
     return ((n + n.dtype.type(bias)) << n.dtype.type(width)).view(dtype)
 
 
-def _run_step(step: Step, args: list[Array]) -> Array:
+def _run_step(step: FunctionStep, args: list[Array]) -> Array:
     if step.op in _BINARY:
         return _BINARY[step.op](args[0], args[1])
     if step.op in _UNARY:
@@ -58,7 +58,7 @@ def _run_step(step: Step, args: list[Array]) -> Array:
             raise ValueError(f"unknown step {step.op}")
 
 
-def run(program: Program, *inputs: Array) -> Array:
+def run(program: FunctionProgram, *inputs: Array) -> Array:
     """The program applied elementwise to `inputs` (one shape, the dtypes of `program.inputs`)."""
     shape = inputs[0].shape
     flat = [np.ascontiguousarray(x, DTYPES[t]).reshape(-1) for x, t in zip(inputs, program.inputs, strict=True)]

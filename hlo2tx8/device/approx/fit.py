@@ -180,6 +180,7 @@ def generate() -> str:
 
 
 def main(arguments: list[str]) -> int:
+    """Writes `coefficients.py` again and returns the exit code, 0."""
     text = generate()
     if "--check" in arguments:
         return 0 if TARGET.read_text() == text else 1

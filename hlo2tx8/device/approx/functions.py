@@ -1,4 +1,4 @@
-"""The functions of one argument, in f64 and where speed asks for it in f32. Each is a few lines that build a `Program`."""
+"""The functions of one argument, in f64 and where speed asks for it in f32. Each is a few lines that build a `FunctionProgram`."""
 
 from hlo2tx8.device.approx import coefficients as c
 from hlo2tx8.device.approx.parts import (

@@ -25,18 +25,21 @@ def _unsigned(a: np.ndarray) -> np.ndarray:
 
 
 def add(a: np.ndarray, b: np.ndarray, fmt: Format) -> np.ndarray:
+    """a + b; integers wrap; of PRED `or`."""
     if fmt.is_float:
         return _float_binary(np.add, a, b, fmt)
     return a | b if fmt is Format.PRED else (_unsigned(a) + _unsigned(b)).view(a.dtype)
 
 
 def subtract(a: np.ndarray, b: np.ndarray, fmt: Format) -> np.ndarray:
+    """a - b; integers wrap; of PRED `xor`."""
     if fmt.is_float:
         return _float_binary(np.subtract, a, b, fmt)
     return a ^ b if fmt is Format.PRED else (_unsigned(a) - _unsigned(b)).view(a.dtype)
 
 
 def multiply(a: np.ndarray, b: np.ndarray, fmt: Format) -> np.ndarray:
+    """a * b; integers wrap; of PRED `and`."""
     if fmt.is_float:
         return _float_binary(np.multiply, a, b, fmt)
     return a & b if fmt is Format.PRED else (_unsigned(a) * _unsigned(b)).view(a.dtype)
@@ -68,22 +71,27 @@ def remainder(a: np.ndarray, b: np.ndarray, fmt: Format) -> np.ndarray:
 
 
 def maximum(a: np.ndarray, b: np.ndarray, fmt: Format) -> np.ndarray:
+    """The larger of each pair; NaN if one is NaN, -0 < +0."""
     return _float_binary(float_rules.maximum, a, b, fmt) if fmt.is_float else np.maximum(a, b)
 
 
 def minimum(a: np.ndarray, b: np.ndarray, fmt: Format) -> np.ndarray:
+    """The smaller of each pair; NaN if one is NaN, -0 < +0."""
     return _float_binary(float_rules.minimum, a, b, fmt) if fmt.is_float else np.minimum(a, b)
 
 
 def bit_and(a: np.ndarray, b: np.ndarray, fmt: Format) -> np.ndarray:
+    """a & b, bit by bit."""
     return a & b
 
 
 def bit_or(a: np.ndarray, b: np.ndarray, fmt: Format) -> np.ndarray:
+    """a | b, bit by bit."""
     return a | b
 
 
 def bit_xor(a: np.ndarray, b: np.ndarray, fmt: Format) -> np.ndarray:
+    """a ^ b, bit by bit."""
     return a ^ b
 
 
@@ -95,16 +103,19 @@ def _shift(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def shift_left(a: np.ndarray, b: np.ndarray, fmt: Format) -> np.ndarray:
+    """a << b; 0 where b is no bit number of the format."""
     valid, count = _shift(a, b)
     return np.where(valid, (_unsigned(a) << _unsigned(count)).view(a.dtype), 0).astype(a.dtype)
 
 
 def shift_right_logical(a: np.ndarray, b: np.ndarray, fmt: Format) -> np.ndarray:
+    """a >> b with zeros coming in; 0 where b is no bit number of the format."""
     valid, count = _shift(a, b)
     return np.where(valid, (_unsigned(a) >> _unsigned(count)).view(a.dtype), 0).astype(a.dtype)
 
 
 def shift_right_arithmetic(a: np.ndarray, b: np.ndarray, fmt: Format) -> np.ndarray:
+    """a >> b with copies of the sign coming in."""
     valid, count = _shift(a, b)
     signed = a.view(np.dtype(f"i{a.dtype.itemsize}"))
     fill = np.where(signed < 0, -1, 0).astype(signed.dtype)
@@ -112,6 +123,7 @@ def shift_right_arithmetic(a: np.ndarray, b: np.ndarray, fmt: Format) -> np.ndar
 
 
 def negate(a: np.ndarray, fmt: Format) -> np.ndarray:
+    """-a; integers wrap, floats change the sign bit; PRED stays."""
     if fmt.is_float:
         bits = float_rules.to_bits(a)
         return float_rules.negate(bits, 1 << (8 * a.dtype.itemsize - 1)).view(a.dtype)
@@ -119,6 +131,7 @@ def negate(a: np.ndarray, fmt: Format) -> np.ndarray:
 
 
 def absolute(a: np.ndarray, fmt: Format) -> np.ndarray:
+    """|a|; the smallest integer stays; floats lose the sign bit."""
     if fmt.is_float:
         bits = float_rules.to_bits(a)
         return float_rules.absolute(bits, 1 << (8 * a.dtype.itemsize - 1)).view(a.dtype)
@@ -126,6 +139,7 @@ def absolute(a: np.ndarray, fmt: Format) -> np.ndarray:
 
 
 def bit_not(a: np.ndarray, fmt: Format) -> np.ndarray:
+    """~a; of PRED the other truth value."""
     return a ^ 1 if fmt is Format.PRED else ~a
 
 
@@ -139,10 +153,12 @@ def sign(a: np.ndarray, fmt: Format) -> np.ndarray:
 
 
 def population_count(a: np.ndarray, fmt: Format) -> np.ndarray:
+    """The number of one bits of each element."""
     return np.bitwise_count(_unsigned(a)).astype(a.dtype)
 
 
 def count_leading_zeros(a: np.ndarray, fmt: Format) -> np.ndarray:
+    """The number of zero bits above the highest one bit of each element."""
     bits, width = _unsigned(a).copy(), a.dtype.itemsize * 8
     shift = 1
     while shift < width:
@@ -176,10 +192,12 @@ def _approx(name: str, fmt: Format, *operands: np.ndarray) -> np.ndarray:
 
 
 def atan2(a: np.ndarray, b: np.ndarray, fmt: Format) -> np.ndarray:
+    """The angle of each point (b, a), rounded once."""
     return _approx("atan2", fmt, a, b)
 
 
 def next_after(a: np.ndarray, b: np.ndarray, fmt: Format) -> np.ndarray:
+    """The number of the format next to a toward b."""
     return float_rules.next_after(a, b, fmt)
 
 
@@ -199,30 +217,37 @@ def _compare(a: np.ndarray, b: np.ndarray, fmt: Format, total: bool, f: Binary) 
 
 
 def compare_eq(a: np.ndarray, b: np.ndarray, fmt: Format, total: bool) -> np.ndarray:
+    """a == b as PRED; `total` orders floats totally."""
     return _compare(a, b, fmt, total, np.equal)
 
 
 def compare_ne(a: np.ndarray, b: np.ndarray, fmt: Format, total: bool) -> np.ndarray:
+    """a != b as PRED; `total` orders floats totally."""
     return _compare(a, b, fmt, total, np.not_equal)
 
 
 def compare_ge(a: np.ndarray, b: np.ndarray, fmt: Format, total: bool) -> np.ndarray:
+    """a >= b as PRED; `total` orders floats totally."""
     return _compare(a, b, fmt, total, np.greater_equal)
 
 
 def compare_gt(a: np.ndarray, b: np.ndarray, fmt: Format, total: bool) -> np.ndarray:
+    """a > b as PRED; `total` orders floats totally."""
     return _compare(a, b, fmt, total, np.greater)
 
 
 def compare_le(a: np.ndarray, b: np.ndarray, fmt: Format, total: bool) -> np.ndarray:
+    """a <= b as PRED; `total` orders floats totally."""
     return _compare(a, b, fmt, total, np.less_equal)
 
 
 def compare_lt(a: np.ndarray, b: np.ndarray, fmt: Format, total: bool) -> np.ndarray:
+    """a < b as PRED; `total` orders floats totally."""
     return _compare(a, b, fmt, total, np.less)
 
 
 def is_finite(a: np.ndarray, fmt: Format) -> np.ndarray:
+    """Which elements are neither infinite nor NaN, as PRED."""
     return np.isfinite(widen(a, fmt)).astype(np.uint8)
 
 
@@ -232,14 +257,17 @@ def _float_unary(f: Callable[[np.ndarray], np.ndarray], a: np.ndarray, fmt: Form
 
 
 def floor(a: np.ndarray, fmt: Format) -> np.ndarray:
+    """The largest integers that are not above a, in its float format."""
     return _float_unary(np.floor, a, fmt)
 
 
 def ceil(a: np.ndarray, fmt: Format) -> np.ndarray:
+    """The smallest integers that are not below a, in its float format."""
     return _float_unary(np.ceil, a, fmt)
 
 
 def round_even(a: np.ndarray, fmt: Format) -> np.ndarray:
+    """The nearest integers, ties to even, in a's float format."""
     return _float_unary(np.rint, a, fmt)
 
 
@@ -250,12 +278,15 @@ def _away(x: np.ndarray) -> np.ndarray:
 
 
 def round_away(a: np.ndarray, fmt: Format) -> np.ndarray:
+    """The nearest integers, ties away from zero, in a's float format."""
     return _float_unary(_away, a, fmt)
 
 
 def sqrt(a: np.ndarray, fmt: Format) -> np.ndarray:
+    """The square roots, rounded once."""
     return _float_unary(np.sqrt, a, fmt)
 
 
 def reciprocal_sqrt(a: np.ndarray, fmt: Format) -> np.ndarray:
+    """1 / sqrt(a), rounded once; in FP64 the root is rounded too."""
     return _float_unary(float_rules.reciprocal_sqrt, a, fmt)

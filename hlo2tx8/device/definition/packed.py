@@ -13,20 +13,24 @@ from hlo2tx8.device.isa.forms import BITS
 
 
 def bits_not(m: TileMachine, record: Record, o: Operands) -> None:
+    """dst = every bit of src inverted."""
     m.write(o["dst"], record.kind.COMPUTE(m.read(o["src"], o["n"] // BITS, o.fmt)), o.fmt)
 
 
 def bits_binary(m: TileMachine, record: Record, o: Operands) -> None:
+    """dst = the bits of a and b combined."""
     a, b = (m.read(o[name], o["n"] // BITS, o.fmt) for name in "ab")
     m.write(o["dst"], record.kind.COMPUTE(a, b), o.fmt)
 
 
 def bits_unit(m: TileMachine, record: Record, o: Operands) -> None:
+    """dst = the bits of a combined with a unit that is repeated along them."""
     a, unit = m.read(o["a"], o["n"] // BITS, o.fmt), m.read(o["unit"], o["u"] // BITS, o.fmt)
     m.write(o["dst"], record.kind.COMPUTE(a, np.resize(unit, a.shape)), o.fmt)
 
 
 def bits_unit_loop(m: TileMachine, record: Record, o: Operands) -> None:
+    """dst = the bits of a combined, round by round, with a unit per round."""
     n, u = o["n"] // BITS, o["u"] // BITS
     a, unit = m.read(o["a"], o["full_n"] // BITS, o.fmt), m.read(o["unit"], o["full_u"] // BITS, o.fmt)
     turns = np.arange(a.size)
@@ -34,11 +38,13 @@ def bits_unit_loop(m: TileMachine, record: Record, o: Operands) -> None:
 
 
 def bit_to_float(m: TileMachine, record: Record, o: Operands) -> None:
+    """dst = 1.0 and 0.0 for the bits of src."""
     data = m.read(o["src"], o["n"] // BITS, Format.BOOL)
     m.write(o["dst"], np.unpackbits(data, bitorder="little").astype(o.fmt.numpy_dtype), o.fmt)
 
 
 def count(m: TileMachine, record: Record, o: Operands) -> None:
+    """dst = how many elements of src are not zero, as one INT32."""
     x = m.read(o["src"], o["n"], o.fmt)
     m.write(o["dst"], np.array([np.count_nonzero(float_rules.widen(x, o.fmt))]), Format.INT32)
 
@@ -56,7 +62,7 @@ def extreme(m: TileMachine, record: Record, o: Operands) -> None:
 
 
 def activation(m: TileMachine, record: Record, o: Operands) -> None:
-    """The constant of the chip description is rounded to the format first."""
+    """dst = an activation of src and a constant of the chip description, which is rounded to the format first."""
     x = float_rules.widen(m.read(o["src"], o["n"], o.fmt), o.fmt)
     constant = float_rules.round_to(np.array(m.laws[record.kind.LAW], np.float64), o.fmt).astype(np.float32)
     value = float_rules.round_to(record.kind.COMPUTE(x, constant), o.fmt)
@@ -66,6 +72,7 @@ def activation(m: TileMachine, record: Record, o: Operands) -> None:
 
 
 def exp_low_precision(m: TileMachine, record: Record, o: Operands) -> None:
+    """dst = exp(src), an FP32 result with the bits of TF32."""
     from hlo2tx8.device import approx
 
     fmt = Format.TF32 if o.fmt is Format.FP32 else o.fmt

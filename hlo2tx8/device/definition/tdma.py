@@ -21,6 +21,7 @@ def _write(m: TileMachine, o: Operands, values: np.ndarray) -> None:
 
 
 def permute(m: TileMachine, record: Record, o: Operands) -> None:
+    """dst = src with its axes permuted and some of them reversed."""
     kind = record.kind
     assert issubclass(kind, tdma.TdmaPermute)
     source = _read(m, o, "src", tuple(o[name] for name in kind.NAMES))
@@ -28,11 +29,13 @@ def permute(m: TileMachine, record: Record, o: Operands) -> None:
 
 
 def concat(m: TileMachine, record: Record, o: Operands) -> None:
+    """dst = two tensors behind each other along an axis."""
     a, b = _read(m, o, "a", tdma.source_shape(o)), _read(m, o, "b", tdma.second_shape(o))
     _write(m, o, np.concatenate([a, b], tdma.JOINED[ReduceDim(o["dim"])]))
 
 
 def pad(m: TileMachine, record: Record, o: Operands) -> None:
+    """dst = src with constant elements around it."""
     source = _read(m, o, "src", tdma.source_shape(o))
     shape, size = tdma.padded_shape(o), o.fmt.bytes
     m.spm.check(o["dst"], prod(shape) * size, m.place)
@@ -43,6 +46,7 @@ def pad(m: TileMachine, record: Record, o: Operands) -> None:
 
 
 def channel_norm(m: TileMachine, record: Record, o: Operands) -> None:
+    """dst = a compact tensor in the channel-blocked layout."""
     layout = tdma.blocked_layout(o)
     m.write_blocked(o["dst"], layout, _read(m, o, "src", (layout.batch, layout.points, layout.channels)))
 

@@ -17,7 +17,7 @@ from hlo2tx8.device.isa.fields import Operands
 
 
 def gemm(m: TileMachine, record: Record, o: Operands) -> None:
-    """All batches; every operand is read before anything is written."""
+    """dst = the product of left and right in every batch; all operands are read before anything is written."""
     left, right = m.read_blocked(o["left"], ne.left_layout(o)), m.read_blocked(o["right"], ne.right_layout(o))
     target = ne.result_layout(o, o.fmt)
     m.spm.check(o["dst"], target.size_bytes, m.place)
@@ -52,7 +52,7 @@ _SUMS: dict[type[Instruction], Callable[[np.ndarray, np.ndarray, np.ndarray | No
 
 
 def convolution(m: TileMachine, record: Record, o: Operands) -> None:
-    """Every operand is read before anything is written."""
+    """dst = a convolution, forward or backward; all operands are read before anything is written."""
     assert issubclass(record.kind, ne_conv.NeConvForm)
     result, *operands = record.kind.LAYOUTS
     names = [f.name for f in record.kind.FIELDS]
@@ -110,7 +110,7 @@ def pool(m: TileMachine, record: Record, o: Operands) -> None:
 
 
 def unpool(m: TileMachine, record: Record, o: Operands) -> None:
-    """The way back."""
+    """dst = the sum, for each point of the image, of the windows that hold it."""
     x = float_rules.widen(m.read_blocked(o["src"], ct_pool.pooled_layout(o)), o.fmt)
     if record.kind is ct_pool.CtUnpoolIndexed:
         index = m.read_blocked(o["index"], ct_pool.pooled_layout(o, Format.INT32))

@@ -33,6 +33,7 @@ class TileMachine:
         return self.spm.read(address, n * fmt.bytes, self.place).view(fmt.numpy_dtype).copy()
 
     def write(self, address: int, values: np.ndarray, fmt: Format) -> None:
+        """Writes the bits of an array at an SPM address; Fault if it does not fit."""
         data = np.ascontiguousarray(values.astype(fmt.numpy_dtype, copy=False))
         self.spm.write(address, data.view(np.uint8).reshape(-1), self.place)
 

@@ -140,6 +140,7 @@ class Instruction(IRDLOperation):
 
     @property
     def rounding(self) -> Rounding:
+        """How the result is rounded; nearest even for all but conversions."""
         return Rounding(self._code[2])
 
     @property
@@ -203,6 +204,7 @@ class Instruction(IRDLOperation):
         return tuple(_ACCESS[f.role](f.name) for f in cls.FIELDS if f.role in _ACCESS)
 
     def print(self, printer: Printer) -> None:
+        """Prints the fields with their values, then the formats."""
         for f, value in self.values().items():
             printer.print_string(f" {f}(")
             if isinstance(value, SSAValue):
@@ -221,6 +223,7 @@ class Instruction(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Reads what `print` writes."""
         fields: dict[str, Any] = {}
         for f in cls.FIELDS:
             parser.parse_keyword(f.name)

@@ -45,7 +45,7 @@ class DteMulticast(DteForm):
 
 
 def box_bytes(o: Operands) -> int:
-    """From the first to behind the last byte of a strided box."""
+    """Bytes from the first to behind the last byte of a strided box."""
     return (o["count"] + sum((o[f"n{i}"] - 1) * o[f"s{i}"] for i in (1, 2, 3))) * o.fmt.bytes
 
 

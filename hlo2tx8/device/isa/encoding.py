@@ -116,7 +116,7 @@ def decode_records(words: np.ndarray, origins: Sequence[str]) -> list[Record]:
     return records
 
 
-class Head(NamedTuple):
+class RecordHead(NamedTuple):
     """What the first word of a record says; `places` are positions of fields that number a register."""
 
     kind: type[Instruction]
@@ -128,8 +128,8 @@ class Head(NamedTuple):
 
 
 @lru_cache(4096)
-def head_of(code: int) -> Head:
-    """Of the first word but the engine; EncodingError if it is none."""
+def head_of(code: int) -> RecordHead:
+    """What the first word of a record says, without its engine; EncodingError if it is no instruction."""
     kind = BY_OPCODE.get(code & 0xFFFF)
     if kind is None:
         raise EncodingError(f"illegal opcode {code & 0xFFFF}")
@@ -141,7 +141,7 @@ def head_of(code: int) -> Head:
     if not kind.takes(fmt, fmt2, rounding):
         raise EncodingError(refusal(kind, fmt, fmt2, rounding))
     places = tuple(k for k, f in enumerate(kind.FIELDS) if f.role is Role.REGISTER)
-    return Head(kind, fmt, fmt2, rounding, tuple(f.name for f in kind.FIELDS), places)
+    return RecordHead(kind, fmt, fmt2, rounding, tuple(f.name for f in kind.FIELDS), places)
 
 
 def _decode(i: int, head: Sequence[int], operands: Sequence[int], origins: Sequence[str]) -> Record:

@@ -25,7 +25,7 @@ class Elements:
         return -(-size // self.divisor)
 
     def scale(self, fmt: "Format", fmt2: "Format") -> int:
-        """Bytes of one."""
+        """Bytes of one element."""
         return self.each or (fmt2 if self.is_source else fmt).bytes
 
 

@@ -47,7 +47,7 @@ class UnfitError(ValueError):
     """An array that cannot be bound to its slot."""
 
 
-class Machine:
+class NativeMachine:
     """One of the core's, ready for a program whose slots `given` the caller binds to arrays for each run.
 
     All other slots are its own: constants, scratch of small sizes as long as it lives, large scratch for a run.
@@ -141,7 +141,7 @@ class Machine:
         return held
 
     def keep_status(self, keeps: bool) -> None:
-        """In the runs from now on?"""
+        """Says whether the runs from now on keep exception bits."""
         if keeps is not self.keeps_status:
             self.library.tx8_keep_status(self.machine, keeps)
             self.keeps_status = keeps
@@ -166,7 +166,7 @@ class _Kept:
     """Machines whose run is done, the last one first."""
 
     def __init__(self) -> None:
-        self.machines: list[Machine] = []
+        self.machines: list[NativeMachine] = []
         self.lock = threading.Lock()
         os.register_at_fork(after_in_child=self.forget)
 
@@ -175,7 +175,7 @@ class _Kept:
         self.machines.clear()
         self.lock = threading.Lock()
 
-    def take(self, program: Program, given: Sequence[int], chip: Chip, threads: int) -> tuple[Machine | None, bool]:
+    def take(self, program: Program, given: Sequence[int], chip: Chip, threads: int) -> tuple[NativeMachine | None, bool]:
         """A machine nobody else has, and whether it is ready; None if there is none that could be made ready."""
         with self.lock:
             for place, m in enumerate(self.machines):
@@ -186,7 +186,7 @@ class _Kept:
                     return self.machines.pop(place), False
         return None, False
 
-    def give(self, machine: Machine) -> None:
+    def give(self, machine: NativeMachine) -> None:
         """Keeps a machine whose run is done, in place of the oldest one if enough are kept."""
         with self.lock:
             self.machines.insert(0, machine)
@@ -200,7 +200,7 @@ KEPT = _Kept()
 
 def machine_for(
     core: LoadedCore, program: Program, given: Sequence[int], arrays: Sequence[np.ndarray], chip: Chip, threads: int
-) -> Machine:
+) -> NativeMachine:
     """One that is ready, its own: `KEPT.give` or `destroy` it after the run. Raises RefusedError."""
     machine, is_ready = KEPT.take(program, given, chip, threads)
     if machine is not None and is_ready:
@@ -208,7 +208,7 @@ def machine_for(
     is_programs = given is program.given
     sizes = [program.slots[n].size_bytes for n in given] if is_programs else [a.nbytes for a in arrays]
     if machine is None:
-        return Machine(core, program, given, sizes, chip, threads)
+        return NativeMachine(core, program, given, sizes, chip, threads)
     machine.threads = threads
     machine.make_ready(program, given, sizes)
     return machine
@@ -224,5 +224,5 @@ def _threads_for(program: Program) -> int:
 
 
 def address_of(data: np.ndarray) -> int:
-    """Of the first element."""
+    """The address of an array's first element."""
     return data.ctypes.data

@@ -28,18 +28,21 @@ class StrictScratchpad(Scratchpad):
         self.watch: Callable[[Touch], None] | None = None
 
     def read(self, address: int, num_bytes: int, place: FaultPlace) -> np.ndarray:
+        """Bytes from an address on; Fault if some were never written or lie outside of SPM."""
         readable = self.readable(address, num_bytes, place)
         if not readable.all():
             raise self._unwritten(address + int(np.argmin(readable)), place)
         return self.data[address : address + num_bytes]
 
     def write(self, address: int, data: np.ndarray, place: FaultPlace) -> None:
+        """Writes bytes and notes them as written; Fault outside of SPM."""
         self.check(address, data.size, place)
         tag = self._declared(address, address + data.size, True, place)
         self.data[address : address + data.size] = data
         self.tags[address : address + data.size] = tag
 
     def move(self, targets: np.ndarray, sources: np.ndarray, place: FaultPlace) -> None:
+        """Copies bytes one by one, from `sources` to `targets`; Fault if a source was never written."""
         if not targets.size:
             return
         wanted = self._declared(int(sources.min()), int(sources.max()) + 1, False, place)
@@ -51,6 +54,7 @@ class StrictScratchpad(Scratchpad):
         self.tags[targets] = tag
 
     def readable(self, address: int, num_bytes: int, place: FaultPlace) -> np.ndarray:
+        """The bytes of a range, of which all must have been written; Fault otherwise."""
         self.check(address, num_bytes, place)
         wanted = self._declared(address, address + num_bytes, False, place)
         return _matches(self.tags[address : address + num_bytes], wanted)

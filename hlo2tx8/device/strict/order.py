@@ -20,7 +20,7 @@ Clock = list[int]  # by engine: how many of its instructions have finished
 
 
 @dataclass(eq=False)
-class Issued:
+class IssuedInstruction:
     """An instruction a queue was given, as its number `number`; `clock` is what has finished when it finishes, itself included."""
 
     record: Record
@@ -33,7 +33,7 @@ class Issued:
     clock: Clock
     is_done: bool = False
 
-    def conflicts(self, other: "Issued") -> bool:
+    def conflicts(self, other: "IssuedInstruction") -> bool:
         """Do ranges conflict, as the range check sees them?"""
         return any(a.hits(b) for a in self.touches for b in other.touches)
 
@@ -52,9 +52,9 @@ class Order:
         self.kernel: Clock = [0] * len(Engine)
         self.given: Clock = [0] * len(Engine)
         # Per engine, by record and SPM ranges: what nothing has waited for. A later one with the same key is enough to know of.
-        self.open: dict[Engine, dict[object, Issued]] = {e: {} for e in Engine}
+        self.open: dict[Engine, dict[object, IssuedInstruction]] = {e: {} for e in Engine}
 
-    def issue(self, record: Record, operands: Operands, place: FaultPlace, touched: Sequence[Touch]) -> Issued:
+    def issue(self, record: Record, operands: Operands, place: FaultPlace, touched: Sequence[Touch]) -> IssuedInstruction:
         """The instruction with its clock, noted as under way."""
         engine = record.kind.ENGINE
         issued = self.now(record, operands, place, touched)
@@ -70,12 +70,12 @@ class Order:
         issued.number = issued.clock[engine] = self.given[engine]
         return issued
 
-    def now(self, record: Record, operands: Operands, place: FaultPlace, touched: Sequence[Touch] = ()) -> Issued:
+    def now(self, record: Record, operands: Operands, place: FaultPlace, touched: Sequence[Touch] = ()) -> IssuedInstruction:
         """An instruction that starts now, after what the kernel core has waited for."""
         self.serial += 1
-        return Issued(record, operands, place, touched, record.kind.ENGINE, 0, self.serial, list(self.kernel))
+        return IssuedInstruction(record, operands, place, touched, record.kind.ENGINE, 0, self.serial, list(self.kernel))
 
-    def check(self, issued: Issued) -> None:
+    def check(self, issued: IssuedInstruction) -> None:
         """Faults on a race with an instruction of another queue of the tile, then notes this one as under way."""
         for touch in issued.touches:
             self.check_touch(issued, touch)
@@ -84,7 +84,7 @@ class Order:
         known.pop(key, None)  # the newest comes last
         known[key] = issued
 
-    def check_touch(self, issued: Issued, touch: Touch) -> None:
+    def check_touch(self, issued: IssuedInstruction, touch: Touch) -> None:
         """Faults if an instruction under way conflicts with what this one touches."""
         for engine in Engine:
             if engine is issued.engine or (engine in RANGE_CHECKED and issued.engine in RANGE_CHECKED):
@@ -103,14 +103,14 @@ class Order:
             for key in [k for k, i in known.items() if i.number <= self.kernel[e]]:
                 del known[key]
 
-    def unfinished(self) -> Issued | None:
+    def unfinished(self) -> IssuedInstruction | None:
         """The first instruction nothing has waited for."""
         return min((i for known in self.open.values() for i in known.values()), key=lambda i: i.serial, default=None)
 
-    def _newest(self, engine: Engine) -> Issued | None:
+    def _newest(self, engine: Engine) -> IssuedInstruction | None:
         return next(reversed(self.open[engine].values()), None)
 
-    def _unordered(self, engine: Engine, clock: Clock) -> Iterator[Issued]:
+    def _unordered(self, engine: Engine, clock: Clock) -> Iterator[IssuedInstruction]:
         """Newest first, those under way that a clock does not know of, as it is when the next one is asked for."""
         for issued in reversed(list(self.open[engine].values())):
             if issued.number <= clock[engine]:
@@ -122,7 +122,7 @@ def _join(clock: Clock, other: Clock) -> None:
     clock[:] = map(max, clock, other)
 
 
-def race(first: Issued, touched: Touch, second: Issued, touch: Touch, common: tuple[int, int]) -> Fault:
+def race(first: IssuedInstruction, touched: Touch, second: IssuedInstruction, touch: Touch, common: tuple[int, int]) -> Fault:
     """Both accesses by name."""
     verb, other_verb = ("writes" if t.is_write else "reads" for t in (touch, touched))
     what = f"{verb} bytes [{common[0]:#x}, {common[1] + 1:#x}) of {name_of(touch.space)}, unordered with the access of"
@@ -135,9 +135,9 @@ class Region:
     def __init__(self, tiles: int) -> None:
         self.writer = np.zeros(0, np.uint8)
         self.readers = np.zeros(0, np.min_scalar_type((1 << tiles) - 1))
-        self.seen: list[tuple[Issued, Touch]] = []
+        self.seen: list[tuple[IssuedInstruction, Touch]] = []
 
-    def mark(self, issued: Issued, touch: Touch) -> bool:
+    def mark(self, issued: IssuedInstruction, touch: Touch) -> bool:
         """Notes an access; True if it conflicts with one of another tile."""
         if touch.end > self.writer.size:
             self.writer = np.concatenate([self.writer, np.zeros(touch.end - self.writer.size, np.uint8)])
@@ -171,7 +171,7 @@ class Meetings:
         self.tiles, self.is_remote = tiles, is_remote
         self.regions: dict[int, Region] = {}
 
-    def check(self, issued: Issued, touches: Sequence[Touch]) -> None:
+    def check(self, issued: IssuedInstruction, touches: Sequence[Touch]) -> None:
         """Faults on a race of an instruction, which touches these bytes, with another tile."""
         for touch in touches:
             if touch.space >= 0 or self.is_remote:
@@ -185,7 +185,7 @@ class Meetings:
             region.forget(kernels)
 
     @staticmethod
-    def _fault(region: Region, issued: Issued, touch: Touch) -> None:
+    def _fault(region: Region, issued: IssuedInstruction, touch: Touch) -> None:
         for other, touched in region.seen:
             if other.place.tile != issued.place.tile and touch.hits(touched) and (common := touch.common(touched)):
                 raise race(other, touched, issued, touch, common)

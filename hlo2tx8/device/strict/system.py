@@ -26,7 +26,7 @@ from hlo2tx8.device.layouts import BATCH_ALIGNMENT_BYTES
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.strict.memory import POISON, DdrState, StrictScratchpad
 from hlo2tx8.device.strict.named_buffers import BufferTable
-from hlo2tx8.device.strict.order import Issued, Meetings, Order
+from hlo2tx8.device.strict.order import IssuedInstruction, Meetings, Order
 from hlo2tx8.device.touches import Touch, spm_of, tile_of, touches
 
 
@@ -78,7 +78,7 @@ class StrictTile:
 
     def __init__(self, number: int, machine: TileMachine, chip: Chip, checks: Checks | None) -> None:
         self.number, self.machine, self.chip, self.checks = number, machine, chip, checks
-        self.queues: dict[Engine, deque[Issued]] = {e: deque() for e in Engine}
+        self.queues: dict[Engine, deque[IssuedInstruction]] = {e: deque() for e in Engine}
         self.order = Order(number)
 
     def execute(self, record: Record, operands: Operands, place: FaultPlace) -> None:
@@ -152,20 +152,20 @@ class StrictTile:
         execute(self.machine, record, operands)
         self._watch(None, ())
 
-    def _watch(self, accessing: Issued | None, touched: Sequence[Touch]) -> None:
+    def _watch(self, accessing: IssuedInstruction | None, touched: Sequence[Touch]) -> None:
         """From now on the kernel core executes; None: it does not."""
         spm = self.machine.spm
         if self.checks and isinstance(spm, StrictScratchpad):
             spm.touches = sorted(touched, key=lambda t: t.is_write)
             spm.watch = None if accessing is None else lambda touch: self._accessed(accessing, touch)
 
-    def _accessed(self, accessing: Issued, touch: Touch) -> None:
+    def _accessed(self, accessing: IssuedInstruction, touch: Touch) -> None:
         """The kernel core reads or writes bytes."""
         self.order.check_touch(accessing, touch)
         if self.checks:
             self.checks.meetings.check(accessing, (touch,))
 
-    def _perform(self, issued: Issued) -> None:
+    def _perform(self, issued: IssuedInstruction) -> None:
         """Executes what was issued, before it everything the queues say must be."""
         if issued.is_done:
             return
@@ -188,6 +188,6 @@ class StrictTile:
             self.checks.ddr.after(issued.touches)
 
 
-def is_range_checked(a: Issued, b: Issued) -> bool:
+def is_range_checked(a: IssuedInstruction, b: IssuedInstruction) -> bool:
     """Do the queues order these two by the ranges they touch?"""
     return a.engine in RANGE_CHECKED and b.engine in RANGE_CHECKED

@@ -97,7 +97,7 @@ class Bundle:
         self.registers = [select(v, indices) for v in registers]
 
     def is_drained(self, cycle: float) -> bool:
-        """Has every engine ended what it was given?"""
+        """Has every engine of the bundle ended what it was given, by this cycle?"""
         return all(i.end is not None and i.end <= cycle for queue in self.queues for i in queue)
 
 

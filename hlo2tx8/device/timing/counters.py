@@ -73,14 +73,14 @@ def engines_of(code: np.ndarray) -> np.ndarray:
 
 
 def record_cost(engine: str, sums: Sequence[float], tiles: int) -> RecordCost:
-    """Of sums over tiles."""
+    """The cost of a record from its sums over all tiles."""
     count, busy, elapsed, charged, moved, operations, least = sums
     mean = (count / tiles, busy / tiles, elapsed / tiles, least / tiles)
     return RecordCost(engine, *mean, round(moved), round(charged), round(operations))
 
 
 def engine_counters(engine: Engine, row: Sequence[float], cycles: float) -> EngineCounters:
-    """Of the counters of a tile that was at it for so many cycles."""
+    """The counters of an engine from those of a tile that ran for `cycles`."""
     base = engine * PER_ENGINE
     causes: dict[str, float] = {}
     if engine is Engine.KC:
@@ -95,7 +95,7 @@ def engine_counters(engine: Engine, row: Sequence[float], cycles: float) -> Engi
 
 
 def mean_counters(counters: Sequence[EngineCounters]) -> EngineCounters:
-    """The mean over tiles."""
+    """The counters of an engine as the mean over tiles."""
     n = len(counters)
     causes = sorted({cause for c in counters for cause in c.blocked_cycles})
     return EngineCounters(

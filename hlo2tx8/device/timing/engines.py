@@ -38,19 +38,29 @@ class Recorder(Protocol):
     """Is told what happens, in cycles since the beginning of a stretch, of which there are `parts`; says how many instructions
     of a stretch are to be followed before turns of a loop may be left out."""
 
-    def begin(self, first_record: int, cycle: float, parts: int) -> int: ...
+    def begin(self, first_record: int, cycle: float, parts: int) -> int:
+        """A part of the program begins at this cycle; returns how many instructions of it are to be followed one by one."""
+        ...
 
-    def end(self, ddr: Sequence[tuple[float, float]]) -> None: ...
+    def end(self, ddr: Sequence[tuple[float, float]]) -> None:
+        """The part is over; `ddr` are samples (cycle, bytes per cycle) of what the DDR moved."""
+        ...
 
-    def instruction(self, tiles: Sequence[int], issued: Issued) -> None: ...
+    def instruction(self, tiles: Sequence[int], issued: Issued) -> None:
+        """An instruction of these tiles has ended."""
+        ...
 
-    def work(self, tiles: Sequence[int], record: int, engine: int, ranges: tuple[Range, ...], start: float, end: float) -> None: ...
+    def work(self, tiles: Sequence[int], record: int, engine: int, ranges: tuple[Range, ...], start: float, end: float) -> None:
+        """The kernel cores of these tiles executed a record from cycle `start` to `end`."""
+        ...
 
-    def pause(self, tiles: Sequence[int], record: int, what: str, start: float, end: float, turns: int = 0) -> None: ...
+    def pause(self, tiles: Sequence[int], record: int, what: str, start: float, end: float, turns: int = 0) -> None:
+        """The kernel cores of these tiles waited, for `what`, from cycle `start` to `end`."""
+        ...
 
 
 @dataclass
-class Engines:
+class TimingEngines:
     """The engines of all tiles. `records` are sums over tiles, `counters` one row per tile."""
 
     steps: Steps
@@ -67,13 +77,14 @@ class Engines:
         self.counters = np.zeros((self.chip.tiles, PER_TILE))
 
     def spend(self, b: Bundle, step: Step, cycles: int) -> None:
+        """The kernel core of a bundle spends so many cycles on a step."""
         cycles += step.before
         b.now += cycles
         b.counters[ISSUE] += cycles
         b.records[step.record * PER_RECORD + ELAPSED] += cycles
 
     def wait_until(self, b: Bundle, step: Step, why: int, issued: Issued) -> None:
-        """The kernel core goes on when an instruction has ended."""
+        """Lets the kernel core of a bundle go on when an instruction has ended; the cycles count as waiting."""
         end = issued.end or 0.0
         if end > b.now:
             b.counters[why + issued.engine] += end - b.now
@@ -122,6 +133,7 @@ class Engines:
         return True
 
     def start(self, b: Bundle, issued: Issued) -> None:
+        """An engine begins an instruction: its end is computed, or waits for what its transfer shares."""
         start = issued.start = max(issued.ready, issued.free)
         base = issued.engine * PER_ENGINE
         if issued.ready > issued.issue:
@@ -175,7 +187,7 @@ class Engines:
         b.records, b.counters = self.no_records(), [0.0] * PER_TILE
 
     def sums(self) -> Sums:
-        """Of all that has been counted so far, `records` and `counters`."""
+        """The records' and the counters' sums of everything so far, of all tiles."""
         for b in self.bundles:
             self.flush(b)
         return self.records.copy(), self.counters.copy()
@@ -187,4 +199,5 @@ class Engines:
         self.counters += (counters - before[1]) * times
 
     def no_records(self) -> list[float]:
+        """Counters of all records, zero."""
         return [0.0] * (PER_RECORD * max(len(self.steps.records), 1))

@@ -71,14 +71,14 @@ class Fluid(ABC):
         return done
 
     def shift(self, cycles: float) -> None:
-        """Everything happens that much later."""
+        """Moves all events so many cycles later."""
         self.now += cycles
         for transfer in self.coming:
             transfer.flows_at += cycles
         heapify(self.coming)
 
     def rate_of(self, transfer: Transfer) -> float:
-        """Of one that flows."""
+        """Bytes per cycle of one transfer under way."""
         return self.rates()[self.flowing.index(transfer)]
 
 
@@ -96,11 +96,12 @@ class SharedDdr(Fluid):
 
     @property
     def rate(self) -> float:
-        """Of every transfer that flows; there is one."""
+        """Bytes per cycle of each transfer under way, of which there is at least one."""
         rate = self._of_chip / sum([t.weight for t in self.flowing])
         return rate if rate < self._of_port else self._of_port
 
     def rates(self) -> Sequence[float]:
+        """Bytes per cycle of each transfer under way, all the same."""
         return [self.rate] * len(self.flowing)
 
     def next_event(self) -> float:
@@ -112,6 +113,7 @@ class SharedDdr(Fluid):
         return end if end <= begin + SAME_CYCLES else begin
 
     def step(self) -> list[Transfer]:
+        """Goes on to the next event; returns the transfers that ended in it."""
         done = super().step()
         if self.samples is not None:
             rate = self.rates()[0] if self.flowing else 0.0
@@ -119,6 +121,6 @@ class SharedDdr(Fluid):
         return done
 
     def flow_evenly(self, bytes_per_cycle: float) -> None:
-        """Until the next sample transfers move that much on average."""
+        """Notes the bytes per cycle that transfers move on average until the next sample."""
         if self.samples is not None and (not self.samples or self.samples[-1][1] != bytes_per_cycle):
             self.samples.append((self.now, bytes_per_cycle))

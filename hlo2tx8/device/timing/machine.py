@@ -38,7 +38,7 @@ from hlo2tx8.device.timing.bundle import (
     known_or_none,
     spread,
 )
-from hlo2tx8.device.timing.engines import Engines
+from hlo2tx8.device.timing.engines import TimingEngines
 from hlo2tx8.device.timing.fluid import Fluid
 from hlo2tx8.device.timing.replay import Replay
 from hlo2tx8.device.timing.steps import NUM_REGISTERS, Op, Step, Value, counter, is_not_zero, num_turns
@@ -47,7 +47,7 @@ TURN_CYCLES = 2
 
 
 @dataclass
-class Machine(Engines):
+class TimingMachine(TimingEngines):
     """Runs steps on all tiles from cycle 0; a loop may be taken to be in a steady state once `follow` instructions were issued.
     `replay` gives the numbers that data decide; without it nobody knows them."""
 
@@ -80,7 +80,7 @@ class Machine(Engines):
         return max(*(b.now for b in self.bundles), *ends, 0.0)
 
     def final_registers(self) -> list[Value]:
-        """After a run, of all tiles."""
+        """What the registers of all tiles hold after a run."""
         return join(self.bundles)[1][:NUM_REGISTERS]
 
     # ------------------------------------------------------------------------------------------------ kernel cores

@@ -20,7 +20,7 @@ from hlo2tx8.device.program import Program, SlotKind
 from hlo2tx8.device.timing.bundle import QUEUED
 from hlo2tx8.device.timing.costs import launch_cycles
 from hlo2tx8.device.timing.engines import Recorder
-from hlo2tx8.device.timing.machine import Machine
+from hlo2tx8.device.timing.machine import TimingMachine
 from hlo2tx8.device.timing.native import time_program
 from hlo2tx8.device.timing.replay import Replay
 from hlo2tx8.device.timing.report import Part, Report, Timed
@@ -52,11 +52,11 @@ def follow(
         timed = known.get(key)
         replay = Replay(decisions, first, first + len(steps.records)) if decisions is not None else None
         if recorder is not None:
-            machine = Machine(steps, chip, recorder, follow=recorder.begin(first, now, len(parts_of)), replay=replay)
+            machine = TimingMachine(steps, chip, recorder, follow=recorder.begin(first, now, len(parts_of)), replay=replay)
             timed = cost_of(machine)
             recorder.end(machine.ddr.samples or ())
         elif timed is None:
-            timed = known[key] = cost_of(Machine(steps, chip, replay=replay))
+            timed = known[key] = cost_of(TimingMachine(steps, chip, replay=replay))
         parts.append((first, first + len(steps.records), timed))
         now += timed.cycles
         if timed.is_end:
@@ -77,8 +77,8 @@ def deciding_records(program: Program, chip: Chip) -> tuple[int, ...]:
     return tuple(sorted(first + record for first, _, steps in parts for record in steps.loaded))
 
 
-def cost_of(machine: Machine) -> Timed:
-    """Of one stretch, which the machine follows."""
+def cost_of(machine: TimingMachine) -> Timed:
+    """The cost of one stretch, which the machine follows to its end."""
     tile: Value = tuple(range(machine.chip.tiles)) if machine.chip.tiles > 1 else 0
     cycles = machine.run([0, tile, *[0] * (NUM_REGISTERS - 2)])
     is_end = all(b.at < len(machine.steps.steps) - 1 for b in machine.bundles)

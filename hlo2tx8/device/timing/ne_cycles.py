@@ -28,9 +28,11 @@ class Product:
 
     @property
     def multiply_adds(self) -> int:
+        """Multiply-adds of the product without any padding."""
         return self.count * self.rows * self.columns * self.depth
 
     def steps(self, c: Cycles) -> int:
+        """Steps of the arrays: blocks of rows times blocks of columns times blocks of depth."""
         across = -(-self.rows // c.ne_tile_rows) * -(-self.columns // c.ne_tile_columns)
         return self.count * across * -(-self.padded_depth // c.ne_tile_depth)
 
@@ -57,7 +59,7 @@ def _padded(o: Operands, channels: str) -> int:
 
 
 def ne_cycles(kind: type[Instruction], o: Operands, c: Cycles) -> float:
-    """Cycles of an instruction."""
+    """Cycles from the start to the end of an instruction of the matrix engine."""
     return c.ne_startup + product_of(kind, o).steps(c) / (c.ne_arrays * (c.ne_int8_speedup if o.fmt2 is Format.INT8 else 1))
 
 

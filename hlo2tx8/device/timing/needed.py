@@ -103,5 +103,5 @@ def registers_of(record: Record, names: Sequence[str]) -> set[int]:
 
 
 def number_of(register: Operand) -> int:
-    """Of a register, which an operand names or is the number of."""
+    """The number of the register that an operand names, or is."""
     return register.number if isinstance(register, Register) else register

@@ -17,7 +17,7 @@ class Packet(NamedTuple):
     bytes: int
 
     def ways(self, tile: int, chip: Chip) -> list[tuple[Link, ...]]:
-        """To or from each other tile; what names no tile goes nowhere."""
+        """The links on the way to each tile a packet goes to, or from each it comes from; tiles that are none have no way."""
         pairs = [(other, tile) if self.is_pull else (tile, other) for other in self.others if 0 <= other < chip.tiles]
         return [way(source, target, chip.mesh[-1]) for source, target in pairs]
 
@@ -27,6 +27,7 @@ class SharedNoc(Fluid):
     """Transfers share each link evenly; the most crowded of a transfer's links gives its rate."""
 
     def rates(self) -> Sequence[float]:
+        """Bytes per cycle of each packet under way, by the busiest link on its way."""
         crowd = Counter(link for t in self.flowing for link in t.links)
         return [self.chip.cycles.dte_bytes_per_cycle / max((crowd[link] for link in t.links), default=1) for t in self.flowing]
 

@@ -48,7 +48,7 @@ class Timed(NamedTuple):
 
 
 class Part(NamedTuple):
-    """The records from `first` to `end` ran on their own, between barriers."""
+    """Records [first, end) of a program with their cost: from one barrier to the next."""
 
     first: int
     end: int
@@ -56,6 +56,7 @@ class Part(NamedTuple):
 
     @property
     def cycles(self) -> float:
+        """Cycles from the first record's begin to the last one's end."""
         return self.timed.cycles
 
 
@@ -79,6 +80,7 @@ class Report:
 
     @cached_property
     def cycles(self) -> float:
+        """Cycles of the whole program, from launch to the end."""
         return self.launch + sum(part.cycles for part in self.parts)
 
     @property
@@ -88,6 +90,7 @@ class Report:
 
     @property
     def clock_hz(self) -> int:
+        """The chip's clock."""
         return self.chip.clock_hz
 
     @cached_property
@@ -109,26 +112,31 @@ class Report:
 
     @cached_property
     def records(self) -> tuple[RecordCost, ...]:
+        """What each record of the program cost, by index."""
         engines = [NAMES[e] for e in engines_of(self.code).tolist()]
         return tuple(record_cost(name, row, self.chip.tiles) for name, row in zip(engines, self._sums.tolist(), strict=True))
 
     @cached_property
     def tiles(self) -> tuple[Mapping[str, EngineCounters], ...]:
+        """The counters of each tile, by engine."""
         rows = [tuple(row) for row in self._counters.tolist()]
         of_row = {row: {name: engine_counters(e, row, self.cycles) for e, name in NAMES.items()} for row in set(rows)}
         return tuple(of_row[row] for row in rows)
 
     @property
     def overhead(self) -> Mapping[str, float]:
+        """Cycles of the busiest kernel core for issuing, cycles at barriers, and cycles of the launch."""
         issue, barrier = (float(self._counters[:, counter].max()) for counter in (ISSUE, BARRIER))
         return {"issue": issue, "barrier": barrier, "launch": self.launch}
 
     @property
     def ddr_bytes_per_cycle(self) -> float:
+        """Bytes the chip can move per cycle: the DDR's rate, or all tiles' ports together."""
         return min(self.chip.ddr_bytes_per_cycle, self.chip.tiles * self.chip.cycles.dma_bytes_per_cycle)
 
     @property
     def unknown(self) -> tuple[int, ...]:
+        """Records whose trip count or branch depends on data."""
         return tuple(sorted({part.first + record for part in self.parts for record in part.timed.unknown}))
 
     @property
@@ -148,6 +156,7 @@ class Report:
 
     @property
     def operations(self) -> int:
+        """Operations the program does; a multiply-add is two."""
         return self._total(OPERATIONS)
 
     def _total(self, column: int) -> int:
@@ -155,6 +164,7 @@ class Report:
 
     @property
     def seconds(self) -> float:
+        """The modelled time of the whole program."""
         return self.cycles / self.clock_hz
 
     @cached_property
@@ -164,12 +174,12 @@ class Report:
 
     @property
     def instructions(self) -> Mapping[str, int]:
-        """Per engine of the tile that gets most."""
+        """Instructions per engine, of the tile that executes most of them."""
         return {name: count for name, most in self._of_engines(ENGINE_INSTRUCTIONS).items() if (count := round(most))}
 
     @property
     def engines(self) -> Mapping[str, EngineCounters]:
-        """The mean over tiles."""
+        """The counters of each engine, as the mean over tiles."""
         return {name: mean_counters([t[name] for t in self.tiles]) for name in NAMES.values()}
 
     @property

@@ -24,15 +24,15 @@ class _Piece:
 
 
 @dataclass(frozen=True)
-class Scratchpad:
+class ScratchpadUse:
     """(cycle, bytes occupied from there on); (writer, reader) between engines, numbers of the slices that were given."""
 
     occupied: tuple[tuple[float, int], ...]
     flows: tuple[tuple[int, int], ...]
 
 
-def follow_scratchpad(slices: Sequence[Slice]) -> Scratchpad:
-    """Of one tile whose instructions are given in the order they were issued in."""
+def follow_scratchpad(slices: Sequence[Slice]) -> ScratchpadUse:
+    """What a tile's instructions, in the order of issue, keep in its SPM."""
     pieces: list[_Piece] = []
     lives: list[tuple[float, int]] = []
     flows: dict[tuple[int, int], None] = {}
@@ -49,7 +49,7 @@ def follow_scratchpad(slices: Sequence[Slice]) -> Scratchpad:
                 _write(pieces, r, _Piece(r.start, r.end, number, s.start, s.end), lives)
     for piece in pieces:
         _close(piece, piece.until, lives)
-    return Scratchpad(_sums(lives), tuple(flows))
+    return ScratchpadUse(_sums(lives), tuple(flows))
 
 
 def _overlapped(pieces: Sequence[_Piece], r: Range) -> range:

@@ -17,7 +17,7 @@ from hlo2tx8.device.timing.steps import NUM_REGISTERS, Op, Step, Value, counter,
 
 if TYPE_CHECKING:
     from hlo2tx8.device.timing.engines import Sums
-    from hlo2tx8.device.timing.machine import Machine
+    from hlo2tx8.device.timing.machine import TimingMachine
 
 PERIODS = (1, 2, 3, 4, 6)  # times the turns after which buffers are back at the first
 LONG_PERIOD = 12
@@ -36,6 +36,7 @@ class Mark:
     ahead: tuple[float, ...]
 
     def equals(self, other: "Mark") -> bool:
+        """Is everything equal, but for a shift in time?"""
         return self.structure == other.structure and all(
             abs(a - b) < CLOSE_CYCLES for a, b in zip(self.ahead, other.ahead, strict=True)
         )
@@ -56,7 +57,7 @@ class Probe:
     taken: dict[tuple[int, int], int]
 
 
-def end_turn(machine: "Machine", b: Bundle, frame: Frame) -> None:
+def end_turn(machine: "TimingMachine", b: Bundle, frame: Frame) -> None:
     """Leaves out turns of the loop if it is in a steady state: `frame.turn` and all clocks and counters go on."""
     if frame.probe is not None:
         probe: Probe = frame.probe
@@ -86,7 +87,7 @@ def _repeats(probe: Probe, mark: Mark) -> bool:
     return mark.equals(probe.must_equal) and abs(mark.now - probe.must_equal.now - probe.cycles) < CLOSE_CYCLES
 
 
-def _mark(machine: "Machine", lead: Bundle) -> Mark:
+def _mark(machine: "TimingMachine", lead: Bundle) -> Mark:
     base = lead.now
     structure: list[Any] = []
     ahead: list[float] = []
@@ -113,19 +114,19 @@ def _mark(machine: "Machine", lead: Bundle) -> Mark:
     return Mark(base, tuple(structure), tuple(ahead))
 
 
-def _clocks(machine: "Machine", b: Bundle) -> tuple[float, ...]:
+def _clocks(machine: "TimingMachine", b: Bundle) -> tuple[float, ...]:
     ends = ([i.end for i in queue if i.end is not None] for queue in b.queues)
     return b.now, *(fluid.now for fluid in machine.fluids), *(max(known, default=0.0) for known in ends)
 
 
-def _probe(machine: "Machine", b: Bundle, frame: Frame, period: int, mark: Mark | None, cycles: float) -> Probe:
+def _probe(machine: "TimingMachine", b: Bundle, frame: Frame, period: int, mark: Mark | None, cycles: float) -> Probe:
     positions = {other.tiles: tuple(f.turn for f in other.frames) for other in machine.bundles}
     under_way = tuple(i for other in machine.bundles for queue in other.queues for i in queue)
     taken = {} if machine.replay is None else machine.replay.taken()
     return Probe(period, frame.turn, mark, cycles, _clocks(machine, b), positions, machine.sums(), under_way, taken)
 
 
-def _skip(machine: "Machine", lead: Bundle, frame: Frame, probe: Probe) -> None:
+def _skip(machine: "TimingMachine", lead: Bundle, frame: Frame, probe: Probe) -> None:
     """Everything that happened since the probe happens again, as often as it is sure to."""
     moved = _moved_frames(machine, lead, probe)
     if not moved or (probe.must_equal is None and any(machine.steps.steps[f.loop].carried for _, f, _ in moved)):
@@ -161,7 +162,7 @@ def _skip(machine: "Machine", lead: Bundle, frame: Frame, probe: Probe) -> None:
     _delay(machine, cycles, old)
 
 
-def _moved_frames(machine: "Machine", lead: Bundle, probe: Probe) -> list[tuple[Bundle, Frame, int]] | None:
+def _moved_frames(machine: "TimingMachine", lead: Bundle, probe: Probe) -> list[tuple[Bundle, Frame, int]] | None:
     """The loop that each running bundle is in, with its turns since the probe; None if one of them did anything else."""
     moved: list[tuple[Bundle, Frame, int]] = []
     for b in machine.bundles:
@@ -177,7 +178,7 @@ def _moved_frames(machine: "Machine", lead: Bundle, probe: Probe) -> list[tuple[
     return moved
 
 
-def _loaded(machine: "Machine", moved: Sequence[tuple[Bundle, Frame, int]], probe: Probe) -> Iterator[tuple[Cursor, int]]:
+def _loaded(machine: "TimingMachine", moved: Sequence[tuple[Bundle, Frame, int]], probe: Probe) -> Iterator[tuple[Cursor, int]]:
     """What the loops have loaded since the probe, and how often."""
     for b, f, _ in moved if machine.replay is not None else ():
         for step in machine.steps.steps[f.loop + 1 : machine.steps.steps[f.loop].target]:
@@ -187,7 +188,7 @@ def _loaded(machine: "Machine", moved: Sequence[tuple[Bundle, Frame, int]], prob
                     yield cursor, cursor.taken - probe.taken[place]
 
 
-def _cycles_left(machine: "Machine", issued: Issued, now: float) -> float:
+def _cycles_left(machine: "TimingMachine", issued: Issued, now: float) -> float:
     """Until an instruction from before the loop ends, as far as that can be told."""
     if issued.end is not None:
         return issued.end - now
@@ -198,7 +199,7 @@ def _cycles_left(machine: "Machine", issued: Issued, now: float) -> float:
     return transfer.rest / fluid.rate_of(transfer) - (now - fluid.now)
 
 
-def _delay(machine: "Machine", cycles: float, old: Sequence[Issued]) -> None:
+def _delay(machine: "TimingMachine", cycles: float, old: Sequence[Issued]) -> None:
     """Instructions under way happen that much later, but those from before the loop."""
     for b in machine.bundles:
         for queue in b.queues:
@@ -218,7 +219,7 @@ def _delay(machine: "Machine", cycles: float, old: Sequence[Issued]) -> None:
 # ------------------------------------------------------------------------------------------- do turns stay what they were?
 
 
-def equal_turns(machine: "Machine", b: Bundle, frame: Frame, first: int, turns: int, most: int) -> int:
+def equal_turns(machine: "TimingMachine", b: Bundle, frame: Frame, first: int, turns: int, most: int) -> int:
     """How many times, at most `most`, the `turns` turns before turn `first` repeat: branches, trip counts, counts and strides.
 
     What was loaded last is loaded again. Conditions are taken to change once: after the last turn found equal by bisection,

@@ -218,12 +218,12 @@ class Steps:
 
 
 def num_turns(lo: int, hi: int, step: int) -> int:
-    """Of a loop; a step that is none counts as one."""
+    """The turns of a loop from `lo` to `hi` by `by`; a step below 1 counts as 1."""
     return max(-(-(hi - lo) // max(step, 1)), 0)
 
 
 def counter(lo: int, turn: int, step: int) -> int:
-    """Of a loop in one of its turns."""
+    """The counter of a loop in one of its turns."""
     return lo + turn * step
 
 

@@ -78,6 +78,7 @@ class Timeline:
         self.ddr += [(self._base + cycle, rate) for cycle, rate in ddr]
 
     def instruction(self, tiles: Sequence[int], issued: Issued) -> None:
+        """Notes an instruction that has ended."""
         assert issued.start is not None and issued.end is not None
         if not self._has_room():
             return
@@ -88,11 +89,13 @@ class Timeline:
         self.slices.append(Slice(*where, *times, cause, shape.ranges, shape.work.bytes))
 
     def work(self, tiles: Sequence[int], record: int, engine: int, ranges: tuple[Range, ...], start: float, end: float) -> None:
+        """Notes work of kernel cores."""
         if self._has_room():
             start, end = self._base + start, self._base + end
             self.slices.append(Slice(tuple(tiles), self._first + record, engine, start, start, start, end, -1, ranges, 0))
 
     def pause(self, tiles: Sequence[int], record: int, what: str, start: float, end: float, turns: int = 0) -> None:
+        """Notes that kernel cores waited."""
         if turns or self._has_room():
             start, end = self._base + start, self._base + end
             self.pauses.append(Pause(tuple(tiles), self._first + record, what, start, end, turns))
