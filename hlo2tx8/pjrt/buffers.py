@@ -1,4 +1,4 @@
-"""Buffers: from the host, to the host, copies and their end."""
+"""PJRT's entry points about buffers: transfers from and to the host, copies, deletion."""
 
 import ctypes
 from math import prod
@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hlo2tx8.device.host_memory import allocate
-from hlo2tx8.pjrt.c_memory import Keep, read_int64s, read_text
+from hlo2tx8.pjrt.c_memory import COwned, read_int64s, read_text
 from hlo2tx8.pjrt.devices import Device, DeviceEntries, Memory
 from hlo2tx8.pjrt.elements import dtype_of
 from hlo2tx8.pjrt.errors import Code, PjrtError
-from hlo2tx8.pjrt.launch_queue import Cell, Job, Worker
+from hlo2tx8.pjrt.launch_queue import BufferContents, LaunchThread, QueuedJob
 from hlo2tx8.pjrt.native import PluginLibrary
 
 Array = npt.NDArray[Any]
@@ -31,7 +31,7 @@ class ShapeHandle(ctypes.Structure):
     )
 
 
-def shape_handle(type_code: int, dims: tuple[int, ...], keep: Keep, minor_to_major: tuple[int, ...] = ()) -> ShapeHandle:
+def shape_handle(type_code: int, dims: tuple[int, ...], keep: COwned, minor_to_major: tuple[int, ...] = ()) -> ShapeHandle:
     """The native description of a shape; row major if no order is given."""
     order = minor_to_major or tuple(reversed(range(len(dims))))
     size_bytes = prod(dims) * dtype_of(type_code).itemsize
@@ -63,39 +63,39 @@ class BufferEntries(DeviceEntries):
 
     def __init__(self, library: PluginLibrary) -> None:
         super().__init__(library)
-        self.worker = Worker(library)
-        self.cells: dict[int, Cell] = {}
+        self.worker = LaunchThread(library)
+        self.contents: dict[int, BufferContents] = {}
         self.executables: dict[int, Any] = {}
         self.dead_head = ctypes.c_void_p.from_address(self.library.dead())
         self.ready_event: int = self.library.event_ready()
 
     def drain(self) -> None:
-        """Forgets what belongs to destroyed buffers and executables."""
+        """Drops the contents of destroyed buffers, and destroyed executables."""
         dead = (ctypes.c_void_p * DRAINED_AT_ONCE)()
         while count := self.library.take_dead(dead, DRAINED_AT_ONCE):
             for address in dead[:count]:
-                self.cells.pop(address, None)
+                self.contents.pop(address, None)
                 self.executables.pop(address, None)
             self.library.free(dead, count)
 
-    def new_buffer(self, device: Device, memory: Memory, shape: ShapeHandle, cell: Cell, payload: int) -> int:
-        """A buffer that holds a cell and takes over a reference to the payload with its bytes."""
+    def new_buffer(self, device: Device, memory: Memory, shape: ShapeHandle, content: BufferContents, payload: int) -> int:
+        """The handle of a new buffer with these contents; it takes over the caller's reference to the native payload."""
         address = self.library.buffer_create(device.address, memory.address, payload, ctypes.addressof(shape))
         if not address:
             raise MemoryError("no memory for a buffer")
-        self.cells[address] = cell
+        self.contents[address] = content
         return address
 
-    def new_payload(self, cell: Cell, event: int | None = None) -> int:
-        """The native side of a cell that waits for nothing; it keeps the cell's array."""
-        address = self.library.payload_create(event, None if cell.array is None else address_of(cell.array), 1)
+    def new_payload(self, content: BufferContents, event: int | None = None) -> int:
+        """The native payload of contents that no job has yet to compute; `event` says when they are there, None for now."""
+        address = self.library.payload_create(event, None if content.array is None else address_of(content.array), 1)
         if not address:
             raise MemoryError("no memory for a buffer")
-        self.cells[address] = cell
+        self.contents[address] = content
         return address
 
-    def place(self, device: int | None, memory: int | None) -> tuple[Device, Memory]:
-        """The memory, or the device's default one."""
+    def device_and_memory(self, device: int | None, memory: int | None) -> tuple[Device, Memory]:
+        """The memory with its device, or the device with its default memory; PjrtError if neither is given."""
         if memory:
             found, owner = self.memories[memory]
             return owner, found
@@ -104,10 +104,14 @@ class BufferEntries(DeviceEntries):
         owner = self.devices[device]
         return owner, owner.default_memory
 
-    def fresh_buffer(self, device: int | None, memory: int | None, type_code: int, dims: tuple[int, ...], cell: Cell) -> int:
-        """A row major buffer for a cell that waits for nothing."""
-        keep = Keep()
-        return self.new_buffer(*self.place(device, memory), shape_handle(type_code, dims, keep), cell, self.new_payload(cell))
+    def fresh_buffer(
+        self, device: int | None, memory: int | None, type_code: int, dims: tuple[int, ...], content: BufferContents
+    ) -> int:
+        """The handle of a new row-major buffer with contents that no job has yet to compute."""
+        keep = COwned()
+        return self.new_buffer(
+            *self.device_and_memory(device, memory), shape_handle(type_code, dims, keep), content, self.new_payload(content)
+        )
 
     def Client_BufferFromHostBuffer(self, args: Any) -> None:
         if self.dead_head.value:
@@ -121,78 +125,80 @@ class BufferEntries(DeviceEntries):
         elif array.size:
             source = host_view(args.data, shape, strides, dtype.itemsize)
             np.copyto(array.view(source.dtype), source)
-        args.buffer = self.fresh_buffer(args.device, args.memory, args.type, shape, Cell(array))
+        args.buffer = self.fresh_buffer(args.device, args.memory, args.type, shape, BufferContents(array))
         args.done_with_host_buffer = self.ready_event
 
     def Client_CreateUninitializedBuffer(self, args: Any) -> None:
         shape = read_int64s(args.dims, args.num_dims)
-        cell = Cell(new_array(shape, dtype_of(args.type)))
-        args.buffer = self.fresh_buffer(args.device, args.memory, args.type, shape, cell)
+        content = BufferContents(new_array(shape, dtype_of(args.type)))
+        args.buffer = self.fresh_buffer(args.device, args.memory, args.type, shape, content)
 
     def Client_CreateErrorBuffer(self, args: Any) -> None:
         shape = read_int64s(args.dims, args.num_dims)
-        cell = Cell()
-        cell.error = PjrtError(Code(args.error_code), read_text(args.error_message, args.error_message_size))
+        content = BufferContents()
+        content.error = PjrtError(Code(args.error_code), read_text(args.error_message, args.error_message_size))
         event = self.library.event_create(1)
-        self.library.event_set(event, cell.error.code, cell.error.message.encode(), len(cell.error.message.encode()))
-        payload = self.new_payload(cell, event)
+        self.library.event_set(event, content.error.code, content.error.message.encode(), len(content.error.message.encode()))
+        payload = self.new_payload(content, event)
         self.library.event_release(event)
-        args.buffer = self.new_buffer(*self.place(None, args.memory), shape_handle(args.type, shape, Keep()), cell, payload)
+        args.buffer = self.new_buffer(
+            *self.device_and_memory(None, args.memory), shape_handle(args.type, shape, COwned()), content, payload
+        )
 
     def Buffer_CopyRawToHost(self, args: Any) -> None:
-        cell = self.cells[args.buffer]
+        content = self.contents[args.buffer]
         dst, offset, size = int(args.dst), int(args.offset), int(args.transfer_size)
 
         def copy(*_: object) -> None:
-            raw = cell.value().reshape(-1).view(np.uint8)[offset : offset + size]
+            raw = content.value().reshape(-1).view(np.uint8)[offset : offset + size]
             ctypes.memmove(dst, address_of(raw), raw.nbytes)
 
-        if cell.job is None:
+        if content.job is None:
             copy()
             args.event = self.ready_event
         else:
             args.event = self.submit(copy)
 
     def submit(self, work: Any) -> int:
-        """Queues work; the event, of which the caller has one reference, ends with it."""
+        """Queues work; returns the event that ends with it, with one reference for the caller."""
         event = self.library.event_create(2)
-        self.worker.submit(Job(work, event))
+        self.worker.submit(QueuedJob(work, event))
         return event
 
     def Buffer_Delete(self, args: Any) -> None:
         if self.library.buffer_delete(args.buffer):
-            self.cells[args.buffer] = Cell()
+            self.contents[args.buffer] = BufferContents()
 
     def Buffer_CopyToMemory(self, args: Any) -> None:
-        device, memory = self.place(None, args.memory)
-        args.dst_buffer = self.share(args.buffer, device, memory)
+        device, memory = self.device_and_memory(None, args.memory)
+        args.dst_buffer = self.alias_buffer(args.buffer, device, memory)
 
     def Buffer_CopyToDevice(self, args: Any) -> None:
-        device, memory = self.place(args.device, None)
-        args.dst_buffer = self.share(args.buffer, device, memory)
+        device, memory = self.device_and_memory(args.device, None)
+        args.dst_buffer = self.alias_buffer(args.buffer, device, memory)
 
-    def share(self, buffer: int, device: Device, memory: Memory) -> int:
-        """A buffer elsewhere with the same contents; no bytes move, since contents never change."""
-        cell = self.cells[buffer]
+    def alias_buffer(self, buffer: int, device: Device, memory: Memory) -> int:
+        """The handle of a buffer in another memory with the same contents, which never change: no bytes move."""
+        content = self.contents[buffer]
         address = self.library.buffer_share(buffer, device.address, memory.address)
         if not address:
             raise PjrtError(Code.INVALID_ARGUMENT, "the array has been deleted or donated")
-        self.cells[address] = cell
+        self.contents[address] = content
         return address
 
     def Device_MemoryStats(self, args: Any) -> None:
         self.drain()
-        in_use = {id(cell.array): cell.array.nbytes for cell in list(self.cells.values()) if cell.array is not None}
+        in_use = {id(content.array): content.array.nbytes for content in list(self.contents.values()) if content.array is not None}
         args.bytes_in_use, args.num_allocs, args.num_allocs_is_set = sum(in_use.values()), len(in_use), True
         args.bytes_limit, args.bytes_limit_is_set = self.capacity_of(args.device), True
         for name in UNKNOWN_STATS:
             setattr(args, f"{name}_is_set", False)
 
     def Buffer_UnsafePointer(self, args: Any) -> None:
-        args.pointer = address_of(self.cells[args.buffer].wait())
+        args.pointer = address_of(self.contents[args.buffer].wait())
 
     def Buffer_OpaqueDeviceMemoryDataPointer(self, args: Any) -> None:
-        args.pointer = address_of(self.cells[args.buffer].wait())
+        args.pointer = address_of(self.contents[args.buffer].wait())
 
     def Buffer_IncreaseExternalReferenceCount(self, args: Any) -> None:
         pass

@@ -1,4 +1,4 @@
-"""Addresses for C: bytes, tables and named values that live as long as their owner."""
+"""Strings, tables and named values in C's form, which live as long as the Python object that owns them."""
 
 import ctypes
 import struct
@@ -10,8 +10,8 @@ from hlo2tx8.pjrt.abi import NamedValue
 _STRING, _INT64, _INT64_LIST, _FLOAT, _BOOL = range(5)
 
 
-class Keep:
-    """Memory handed to C; everything stays until the owner goes."""
+class COwned:
+    """Memory that is handed to C, and is freed together with this object."""
 
     def __init__(self) -> None:
         self.kept: list[Any] = []

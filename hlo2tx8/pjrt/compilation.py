@@ -1,4 +1,4 @@
-"""From what jax passes to `compile` to an executable and what jax will ask about it."""
+"""From a module and options that jax passes to `compile` to an executable and the facts that jax asks about it."""
 
 import hashlib
 import threading

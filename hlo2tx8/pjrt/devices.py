@@ -7,7 +7,7 @@ from typing import Any
 from hlo2tx8 import __version__
 from hlo2tx8.device.chip import Chip, load_chip
 from hlo2tx8.options import Options
-from hlo2tx8.pjrt.c_memory import Keep, read_named_values
+from hlo2tx8.pjrt.c_memory import COwned, read_named_values
 from hlo2tx8.pjrt.configuration import Configuration
 from hlo2tx8.pjrt.errors import Code, PjrtError
 from hlo2tx8.pjrt.jax_side import PLATFORM, current_stablehlo
@@ -67,7 +67,7 @@ class Client:
     chip: Chip
     address: int
     devices: tuple[Device, ...]
-    keep: Keep = field(default_factory=Keep)
+    keep: COwned = field(default_factory=COwned)
 
     @property
     def version(self) -> str:
@@ -79,7 +79,7 @@ class DeviceEntries:
 
     def __init__(self, library: PluginLibrary) -> None:
         self.library: Any = library
-        self.keep = Keep()
+        self.keep = COwned()
         self.clients: dict[int, Client] = {}
         self.devices: dict[int, Device] = {}
         self.memories: dict[int, tuple[Memory, Device]] = {}

@@ -1,4 +1,4 @@
-"""Executables: compile, ask, launch."""
+"""PJRT's entry points about executables: compile, describe, serialise, launch."""
 
 import ctypes
 import time
@@ -11,12 +11,12 @@ import numpy as np
 from hlo2tx8.pjrt.abi import ExecuteOptions, Program
 from hlo2tx8.pjrt.analyses import STATS, numbers
 from hlo2tx8.pjrt.buffers import BufferEntries, ShapeHandle, address_of, shape_handle
-from hlo2tx8.pjrt.c_memory import Keep, read_int64s, read_pointers, read_text
+from hlo2tx8.pjrt.c_memory import COwned, read_int64s, read_pointers, read_text
 from hlo2tx8.pjrt.compilation import Compiled, Compiler, Request
 from hlo2tx8.pjrt.devices import Client, Device
 from hlo2tx8.pjrt.elements import TOKEN, code_of
 from hlo2tx8.pjrt.errors import Code, PjrtError
-from hlo2tx8.pjrt.launch_queue import Array, Cell, Job
+from hlo2tx8.pjrt.launch_queue import Array, BufferContents, QueuedJob
 from hlo2tx8.pjrt.native import PluginLibrary
 from hlo2tx8.pjrt.timeline import Timeline
 from hlo2tx8.spmd.host_functions import HostFunctions
@@ -27,16 +27,17 @@ if TYPE_CHECKING:
 QUICK_SECONDS = 5e-4
 """A program whose last run took less is run in the thread that launches it: queueing would cost as much."""
 MLIR = "mlir"
-Rows = list[list[Array]]
+ArraysByDevice = list[list[Array]]
 """Arrays by device."""
+LaunchAll = Callable[[ArraysByDevice, "Progress | None"], ArraysByDevice]
 NO_ELEMENTS = np.zeros(0, np.bool_)
 A_TOKEN = np.zeros((), np.bool_)
 
 WORD = ctypes.sizeof(ctypes.c_void_p)
 
 
-class Loaded:
-    """An executable on its devices, with everything jax asks about in the form C wants."""
+class LoadedExecutable:
+    """An executable bound to its devices, and the tables in C's form that PJRT hands out about it."""
 
     def __init__(
         self, compiled: Compiled, request: Request, client: Client, devices: tuple[Device, ...], timeline: Timeline
@@ -48,8 +49,8 @@ class Loaded:
         self.devices = devices
         self.timeline = timeline
         self.is_quick = False
-        self.launch_all: Callable[[Rows, Progress | None], Rows] | None = getattr(self.executable, "launch_all", None)
-        self.keep = Keep()
+        self.launch_all: LaunchAll | None = getattr(self.executable, "launch_all", None)
+        self.keep = COwned()
         outputs = self.executable.signature.outputs
         kinds = [(code_of(port.dtype), port.shape) for port in outputs]
         for i in compiled.token_outputs:
@@ -61,8 +62,8 @@ class Loaded:
         self.has_other_memories = any(kind != devices[0].default_memory.kind for kind in self.output_kinds)
         self.is_deleted = False
 
-    def run(self, rows: Rows, devices: tuple[Device, ...], progress: "Progress | None" = None) -> Rows:
-        """The outputs for these inputs, by device; long runs call `progress` now and then and raise what it raises."""
+    def run(self, rows: ArraysByDevice, devices: tuple[Device, ...], progress: "Progress | None" = None) -> ArraysByDevice:
+        """The outputs by device, from the inputs by device; a long run calls `progress` now and then, and raises what it raises."""
         started = time.perf_counter()
         for row, i in product(rows, self.compiled.token_inputs):
             row[i] = NO_ELEMENTS
@@ -103,9 +104,9 @@ class ExecutableEntries(BufferEntries):
     def load(self, compiled: Compiled, request: Request, client: Client) -> int:
         """The handle of a new loaded executable."""
         devices = tuple(self.devices[self.device_of(client.address, id)] for row in request.assignment.devices for id in row)
-        return self.new_handle(Loaded(compiled, request, client, devices, self.timeline))
+        return self.new_handle(LoadedExecutable(compiled, request, client, devices, self.timeline))
 
-    def new_handle(self, loaded: Loaded) -> int:
+    def new_handle(self, loaded: LoadedExecutable) -> int:
         """A handle, loaded or not."""
         assignment = loaded.request.assignment
         counts = assignment.num_replicas, assignment.num_partitions, loaded.num_outputs
@@ -117,12 +118,12 @@ class ExecutableEntries(BufferEntries):
         args.executable = self.new_handle(self.executables[args.loaded_executable])
 
     def LoadedExecutable_AddressableDevices(self, args: Any) -> None:
-        loaded: Loaded = self.executables[args.executable]
+        loaded: LoadedExecutable = self.executables[args.executable]
         devices = () if loaded.request.assignment.is_portable else loaded.devices
         args.devices, args.num_devices = loaded.keep.pointers([d.address for d in devices]), len(devices)
 
     def LoadedExecutable_AddressableDeviceLogicalIds(self, args: Any) -> None:
-        loaded: Loaded = self.executables[args.executable]
+        loaded: LoadedExecutable = self.executables[args.executable]
         assignment = loaded.request.assignment
         pairs = [(r, p) for r in range(assignment.num_replicas) for p in range(assignment.num_partitions)]
         pairs = [] if assignment.is_portable else pairs
@@ -130,7 +131,7 @@ class ExecutableEntries(BufferEntries):
         args.logical_ids, args.num_logical_ids = loaded.keep.address(table), len(pairs)
 
     def LoadedExecutable_GetDeviceAssignment(self, args: Any) -> None:
-        loaded: Loaded = self.executables[args.executable]
+        loaded: LoadedExecutable = self.executables[args.executable]
         args.bytes, args.bytes_size = loaded.keep.text(loaded.request.assignment.serialized)
         args.holder, args.deleter = None, self.library.address("tx8_keep")
 
@@ -141,11 +142,11 @@ class ExecutableEntries(BufferEntries):
         args.is_deleted = self.executables[args.executable].is_deleted
 
     def Executable_Name(self, args: Any) -> None:
-        loaded: Loaded = self.executables[args.executable]
+        loaded: LoadedExecutable = self.executables[args.executable]
         args.name, args.name_size = loaded.keep.text(loaded.executable.name)
 
     def Executable_Fingerprint(self, args: Any) -> None:
-        loaded: Loaded = self.executables[args.executable]
+        loaded: LoadedExecutable = self.executables[args.executable]
         args.fingerprint, args.fingerprint_size = loaded.keep.text(loaded.request.fingerprint)
 
     LoadedExecutable_Fingerprint = Executable_Fingerprint
@@ -154,31 +155,31 @@ class ExecutableEntries(BufferEntries):
         args.size_in_bytes = self.executables[args.executable].executable.memory_analysis()["generated_code_size_in_bytes"]
 
     def Executable_OutputElementTypes(self, args: Any) -> None:
-        loaded: Loaded = self.executables[args.executable]
+        loaded: LoadedExecutable = self.executables[args.executable]
         codes = [shape.type for shape in loaded.shapes[: loaded.num_outputs]]
         table = (ctypes.c_int32 * max(1, len(codes)))(*codes)
         args.output_types, args.num_output_types = loaded.keep.address(table), len(codes)
 
     def Executable_OutputDimensions(self, args: Any) -> None:
-        loaded: Loaded = self.executables[args.executable]
+        loaded: LoadedExecutable = self.executables[args.executable]
         shapes = [port.shape for port in loaded.executable.signature.outputs]
         args.num_outputs = len(shapes)
         args.dims = loaded.keep.sizes([size for shape in shapes for size in shape])
         args.dim_sizes = loaded.keep.sizes([len(shape) for shape in shapes])
 
     def Executable_OutputMemoryKinds(self, args: Any) -> None:
-        loaded: Loaded = self.executables[args.executable]
+        loaded: LoadedExecutable = self.executables[args.executable]
         args.num_outputs = len(loaded.output_kinds)
         args.memory_kinds, args.memory_kind_sizes = loaded.keep.texts(loaded.output_kinds)
 
     def Executable_ParameterMemoryKinds(self, args: Any) -> None:
-        loaded: Loaded = self.executables[args.executable]
+        loaded: LoadedExecutable = self.executables[args.executable]
         kinds = [kind or loaded.devices[0].default_memory.kind for kind in loaded.compiled.parameter_memory_kinds]
         args.num_parameters = len(kinds)
         args.memory_kinds, args.memory_kind_sizes = loaded.keep.texts(kinds)
 
     def Executable_OptimizedProgram(self, args: Any) -> None:
-        loaded: Loaded = self.executables[args.executable]
+        loaded: LoadedExecutable = self.executables[args.executable]
         program = Program.from_address(args.program)
         program.format, program.format_size = loaded.keep.text(MLIR)
         code = loaded.compiled.code
@@ -187,7 +188,7 @@ class ExecutableEntries(BufferEntries):
         program.code_size = len(code)
 
     def Executable_Serialize(self, args: Any) -> None:
-        loaded: Loaded = self.executables[args.executable]
+        loaded: LoadedExecutable = self.executables[args.executable]
         from hlo2tx8.pjrt.serialized import serialize
 
         args.bytes, args.bytes_size = loaded.keep.text(serialize(loaded.compiled, loaded.request))
@@ -203,17 +204,17 @@ class ExecutableEntries(BufferEntries):
         args.loaded_executable = self.load(*deserialize(data, options, client.options, self.compiler), client)
 
     def Executable_GetCompileOptions(self, args: Any) -> None:
-        loaded: Loaded = self.executables[args.executable]
+        loaded: LoadedExecutable = self.executables[args.executable]
         args.bytes, args.bytes_size = loaded.keep.text(loaded.request.serialized_options)
         args.holder, args.deleter = None, self.library.address("tx8_keep")
 
     def Executable_GetCostAnalysis(self, args: Any) -> None:
-        loaded: Loaded = self.executables[args.executable]
+        loaded: LoadedExecutable = self.executables[args.executable]
         found = dict(numbers("", loaded.executable.cost_analysis()))
         args.properties, args.num_properties = loaded.keep.named_values(found), len(found)
 
     def Executable_GetCompiledMemoryStats(self, args: Any) -> None:
-        loaded: Loaded = self.executables[args.executable]
+        loaded: LoadedExecutable = self.executables[args.executable]
         sizes = loaded.executable.memory_analysis()
         for name in STATS:
             setattr(args, name, sizes.get(name, 0))
@@ -227,7 +228,7 @@ class ExecutableEntries(BufferEntries):
         if self.dead_head.value:
             self.drain()
         self.worker.refuse_if_forked()
-        loaded: Loaded = self.executables[args.executable]
+        loaded: LoadedExecutable = self.executables[args.executable]
         if loaded.is_deleted:
             raise PjrtError(Code.FAILED_PRECONDITION, f"executable {loaded.executable.name} has been deleted")
         devices = (self.devices[args.execute_device],) if args.execute_device else loaded.devices
@@ -235,15 +236,15 @@ class ExecutableEntries(BufferEntries):
         buffers = [read_pointers(row, args.num_args) for row in lists]
         if loaded.compiled.donated:
             self.check_donation(loaded, buffers)
-        inputs = [[self.cells[buffer] for buffer in row] for row in buffers]
+        inputs = [[self.contents[buffer] for buffer in row] for row in buffers]
         output_lists = read_pointers(args.output_lists, args.num_devices)
-        if loaded.is_quick and len(inputs) == 1 and not any(cell.job for cell in inputs[0]):
-            (arrays,) = loaded.run([[cell.value() for cell in inputs[0]]], devices)
+        if loaded.is_quick and len(inputs) == 1 and not any(content.job for content in inputs[0]):
+            (arrays,) = loaded.run([[content.value() for content in inputs[0]]], devices)
             events = [self.ready_event]
-            self.new_outputs(loaded, devices[0], None, [Cell(array) for array in arrays], output_lists[0])
+            self.new_outputs(loaded, devices[0], None, [BufferContents(array) for array in arrays], output_lists[0])
         else:
             events = [self.library.event_create(2) for _ in devices]
-            outputs = [[Cell() for _ in range(loaded.num_outputs)] for _ in devices]
+            outputs = [[BufferContents() for _ in range(loaded.num_outputs)] for _ in devices]
             places = zip(devices, events, outputs, output_lists, strict=True)
             payloads = [self.new_outputs(loaded, *place) for place in places]
             self.enqueue(loaded, devices, inputs, events, outputs, payloads)
@@ -257,58 +258,60 @@ class ExecutableEntries(BufferEntries):
 
     def enqueue(
         self,
-        loaded: Loaded,
+        loaded: LoadedExecutable,
         devices: tuple[Device, ...],
-        inputs: list[list[Cell]],
+        inputs: list[list[BufferContents]],
         events: list[int],
-        outputs: list[list[Cell]],
+        outputs: list[list[BufferContents]],
         payloads: list[list[int]],
     ) -> None:
-        """Queues a run that fills the outputs and ends the events; the last event is the job's own."""
+        """Queues a launch that sets the outputs' contents and ends the events, one per device; the last is the job's own."""
 
-        def end(cell: Cell, payload: int, array: Array | None, error: PjrtError | None) -> None:
-            cell.array, cell.error = array, error
-            cell.job = None
+        def end(content: BufferContents, payload: int, array: Array | None, error: PjrtError | None) -> None:
+            content.array, content.error = array, error
+            content.job = None
             self.library.payload_set(payload, None if array is None else address_of(array))
 
         def work(check: "Progress") -> None:
-            rows = loaded.run([[cell.value() for cell in row] for row in inputs], devices, check)
-            for cell, payload, array in zip(chain(*outputs), chain(*payloads), chain(*rows), strict=True):
-                end(cell, payload, array, None)
+            rows = loaded.run([[content.value() for content in row] for row in inputs], devices, check)
+            for content, payload, array in zip(chain(*outputs), chain(*payloads), chain(*rows), strict=True):
+                end(content, payload, array, None)
             for event in events[:-1]:
                 self.worker.end(event, Code.OK, "")
 
         def fail(error: PjrtError) -> None:
-            for cell, payload in zip(chain(*outputs), chain(*payloads), strict=True):
-                end(cell, payload, None, error)
+            for content, payload in zip(chain(*outputs), chain(*payloads), strict=True):
+                end(content, payload, None, error)
             for event in events[:-1]:
                 self.worker.end(event, error.code, error.message)
 
-        job = Job(work, events[-1], fail)
-        for cell in chain(*outputs):
-            cell.job = job
+        job = QueuedJob(work, events[-1], fail)
+        for content in chain(*outputs):
+            content.job = job
         self.worker.submit(job)
 
     def new_outputs(
-        self, loaded: Loaded, device: Device, event: int | None, cells: list[Cell], output_list: int | None
+        self, loaded: LoadedExecutable, device: Device, event: int | None, contents: list[BufferContents], output_list: int | None
     ) -> list[int]:
         """Buffers for a launch's outputs, written into the caller's list; their payloads."""
-        if not cells:
+        if not contents:
             return []
         place = device.address, device.default_memory.address, event
-        table = ctypes.c_void_p * len(cells)
-        data = None if event is not None else table(*[address_of(cell.value()) for cell in cells])
+        table = ctypes.c_void_p * len(contents)
+        data = None if event is not None else table(*[address_of(content.value()) for content in contents])
         payloads = table()
         if loaded.has_other_memories:
             self.outputs_apart(loaded, device, event, data, payloads, output_list or 0)
-        elif self.library.outputs_create(*place, loaded.shapes_address, len(cells), data, payloads, output_list):
+        elif self.library.outputs_create(*place, loaded.shapes_address, len(contents), data, payloads, output_list):
             raise MemoryError("no memory for the outputs' buffers")
-        addresses = read_pointers(output_list, len(cells))
-        for address, payload, cell in zip(addresses, payloads, cells, strict=True):
-            self.cells[address] = self.cells[payload] = cell
+        addresses = read_pointers(output_list, len(contents))
+        for address, payload, content in zip(addresses, payloads, contents, strict=True):
+            self.contents[address] = self.contents[payload] = content
         return payloads[:]
 
-    def outputs_apart(self, loaded: Loaded, device: Device, event: int | None, data: Any, payloads: Any, output_list: int) -> None:
+    def outputs_apart(
+        self, loaded: LoadedExecutable, device: Device, event: int | None, data: Any, payloads: Any, output_list: int
+    ) -> None:
         """Buffers one by one, each in its kind of memory."""
         for i, kind in enumerate(loaded.output_kinds):
             place = device.address, device.memory_of(kind).address, event
@@ -317,20 +320,20 @@ class ExecutableEntries(BufferEntries):
             if self.library.outputs_create(*place, shape, 1, *here, output_list + i * WORD):
                 raise MemoryError("no memory for the outputs' buffers")
 
-    def check_donation(self, loaded: Loaded, buffers: list[list[int]]) -> None:
-        """PjrtError if a buffer that the program takes over is passed to it twice."""
+    def check_donation(self, loaded: LoadedExecutable, buffers: list[list[int]]) -> None:
+        """PjrtError if a buffer is passed to the program twice and donated."""
         for row, i in product(buffers, loaded.compiled.donated):
             if row.count(row[i]) > 1:
                 raise PjrtError(
                     Code.INVALID_ARGUMENT, f"argument {i} of {loaded.executable.name} is donated and used twice: f(donate(a), a)"
                 )
 
-    def donate(self, loaded: Loaded, buffers: list[list[int]], options: int | None) -> None:
-        """Marks the buffers that the program took over as deleted."""
+    def donate(self, loaded: LoadedExecutable, buffers: list[list[int]], options: int | None) -> None:
+        """Deletes the donated buffers, but those that the launch options except."""
         kept: tuple[int, ...] = ()
         if options:
             given = ExecuteOptions.from_address(options)
             kept = read_int64s(given.non_donatable, given.num_non_donatable)
         for row, i in product(buffers, loaded.compiled.donated):
             if i not in kept and self.library.buffer_delete(row[i]):
-                self.cells[row[i]] = Cell()
+                self.contents[row[i]] = BufferContents()

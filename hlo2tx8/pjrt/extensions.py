@@ -4,7 +4,7 @@ import ctypes
 from typing import Any
 
 from hlo2tx8.pjrt.c_memory import read_int64s
-from hlo2tx8.pjrt.executables import ExecutableEntries, Loaded
+from hlo2tx8.pjrt.executables import ExecutableEntries, LoadedExecutable
 
 
 class ExtensionEntries(ExecutableEntries):
@@ -19,26 +19,26 @@ class ExtensionEntries(ExecutableEntries):
         args.layout = self.row_major(len(read_int64s(args.dims, args.num_dims)))
 
     def Executable_GetOutputLayouts(self, args: Any) -> None:
-        loaded: Loaded = self.executables[args.executable]
+        loaded: LoadedExecutable = self.executables[args.executable]
         ports = loaded.executable.signature.outputs
         args.layouts = loaded.keep.pointers([self.row_major(len(port.shape)) for port in ports])
         args.num_layouts = len(ports)
 
     def Executable_GetParameterLayouts(self, args: Any) -> None:
-        loaded: Loaded = self.executables[args.executable]
+        loaded: LoadedExecutable = self.executables[args.executable]
         ports = loaded.executable.signature.inputs
         args.layouts = loaded.keep.pointers([self.row_major(len(port.shape)) for port in ports])
         args.num_layouts = len(ports)
 
     def Executable_OutputShardings(self, args: Any) -> None:
-        loaded: Loaded = self.executables[args.executable]
+        loaded: LoadedExecutable = self.executables[args.executable]
         self.give_shardings(args, loaded, loaded.compiled.output_shardings, loaded.num_outputs)
 
     def Executable_ParameterShardings(self, args: Any) -> None:
-        loaded: Loaded = self.executables[args.executable]
+        loaded: LoadedExecutable = self.executables[args.executable]
         self.give_shardings(args, loaded, loaded.compiled.parameter_shardings, len(loaded.executable.signature.inputs))
 
-    def give_shardings(self, args: Any, loaded: Loaded, shardings: tuple[bytes, ...], count: int) -> None:
+    def give_shardings(self, args: Any, loaded: LoadedExecutable, shardings: tuple[bytes, ...], count: int) -> None:
         """Serialised OpShardings, none for programs of one device."""
         args.num_shardings = count
         args.shardings, args.sharding_sizes = loaded.keep.texts(shardings) if shardings else (None, None)

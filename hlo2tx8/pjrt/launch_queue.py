@@ -1,4 +1,4 @@
-"""What a buffer holds, and the thread on which queued work gives it to them."""
+"""The contents of device buffers, and the thread that runs queued launches and so fills them."""
 
 import os
 import queue
@@ -14,24 +14,25 @@ from hlo2tx8.pjrt.native import PluginLibrary
 
 Array = npt.NDArray[Any]
 MOST_QUEUED = 64
-"""Jobs; whoever launches more waits, so that what waits cannot fill the host's memory."""
+"""Jobs that may wait; a caller that launches another one is held up, so that waiting arrays cannot fill the host's memory."""
 
 
-class Cell:
-    """An array in DDR order, an error in its place, or the job that will give one; never written twice.
+class BufferContents:
+    """A buffer's array, in the order of elements that it has in DDR; before that, the queued job that computes it; or its error.
 
-    Buffers, queued jobs and copies share cells, so deleting or donating a buffer never takes a value from a job.
+    Set once. Buffers, their copies and queued jobs refer to the same object, so deleting or donating a buffer takes no array from a
+    job that reads it.
     """
 
     __slots__ = ("array", "error", "job")
 
-    def __init__(self, array: Array | None = None, job: "Job | None" = None) -> None:
+    def __init__(self, array: Array | None = None, job: "QueuedJob | None" = None) -> None:
         self.array = array
         self.error: PjrtError | None = None
         self.job = job
 
     def value(self) -> Array:
-        """The array of a cell that waits for nothing; PjrtError if its computation failed."""
+        """The array, of contents that no job has yet to compute; PjrtError if the computation failed or the buffer was deleted."""
         if self.error is not None:
             raise self.error
         if self.array is None:
@@ -39,17 +40,18 @@ class Cell:
         return self.array
 
     def wait(self) -> Array:
-        """The array once it is there."""
+        """The array, after waiting for the job that computes it; PjrtError as `value`."""
         job = self.job
         if job is not None:
             job.finished.wait()
         return self.value()
 
 
-class Job:
-    """A piece of queued work; ends its native event with what the work raised, if anything.
+class QueuedJob:
+    """Work for the launch thread, and the native event that ends with it, with the error that the work raised, if any.
 
-    Long work calls what it is given now and then: that raises KeyboardInterrupt if Ctrl-C was pressed since the job was queued.
+    `work` is called with a function that it must call now and then: that raises KeyboardInterrupt if Ctrl-C was pressed since the
+    job was queued. `fail` is called with the error.
     """
 
     def __init__(
@@ -62,13 +64,13 @@ class Job:
         self.finished = threading.Event()
 
 
-class Worker:
-    """One thread that does jobs in order: when a job starts, everything it reads is there."""
+class LaunchThread:
+    """The thread that runs jobs in the order in which they were queued, so that a job's inputs are there when it starts."""
 
     def __init__(self, library: PluginLibrary) -> None:
         self.library: Any = library
         self.interrupts = Interrupts(library)
-        self.jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self.jobs: queue.SimpleQueue[QueuedJob | None] = queue.SimpleQueue()
         self.free = threading.Semaphore(MOST_QUEUED)
         self.lock = threading.Lock()
         self.thread: threading.Thread | None = None
@@ -84,8 +86,8 @@ class Worker:
         if self.is_forked:
             raise PjrtError(Code.FAILED_PRECONDITION, FORKED)
 
-    def submit(self, job: Job) -> None:
-        """Queues a job, once there is room; runs it where a job, in a host function, waits for it."""
+    def submit(self, job: QueuedJob) -> None:
+        """Queues a job, after waiting for room; on the thread itself, where a host function launches a program, runs it at once."""
         self.refuse_if_forked()
         job.num_interrupts = self.interrupts.count()
         if threading.current_thread() is self.thread:
@@ -109,7 +111,7 @@ class Worker:
             self.do(job)
             self.free.release()
 
-    def do(self, job: Job) -> None:
+    def do(self, job: QueuedJob) -> None:
         """Runs one job and ends its event."""
         code, message = Code.OK, ""
 
