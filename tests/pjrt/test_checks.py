@@ -11,10 +11,14 @@ HERE = Path(__file__).parent
 CHECKS = sorted((HERE / "checks").glob("*.py"))
 
 
+SLOW = ("eigenvalues", "linear_algebra")
+"""Half a minute of processor time: many programs are compiled."""
 OPTIONS = {"devices": "chips:4", "shardings": "chips:4"}
 
 
-@pytest.mark.parametrize("file", CHECKS, ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file", [pytest.param(file, id=file.stem, marks=pytest.mark.slow if file.stem in SLOW else ()) for file in CHECKS]
+)
 def test_checks(file: Path):
     environment = os.environ | {"JAX_PLATFORMS": "tx8,cpu", "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), *sys.path])}
     environment["JAX_PJRT_CLIENT_CREATE_OPTIONS"] = OPTIONS.get(file.stem, "chips:1")
