@@ -85,7 +85,7 @@ def _chains(block: Block, target: Target) -> list[list[_Link]]:
         if isinstance(first, str):
             continue
         chain = [_Link(op, first, None)]
-        while (link := _next(chain[-1], target)) is not None:
+        while (link := _next(chain[-1], target)) is not None and link.fusion not in taken:
             chain.append(link)
         if len(chain) > 1 and any(link.member.dot is not None for link in chain):
             taken.update(link.fusion for link in chain)
