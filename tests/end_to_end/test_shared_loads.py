@@ -15,9 +15,11 @@ from hlo2tx8.runtime.levels import each_run
 
 
 def small_chip(folder: Path, spm_bytes: int) -> Path:
-    """A chip whose scratchpads are so small that little work has several steps, slots that are used again, and tails."""
+    """A chip whose scratchpads are so small that little work has several steps, slots that are used again, and tails; its DDR is
+    so slow that operands are shared."""
     file = folder / "chip.yaml"
-    file.write_text(DEFAULT_PATH.read_text().replace("spm_limit: 3080192", f"spm_limit: {65536 + spm_bytes}"))
+    text = DEFAULT_PATH.read_text().replace("spm_limit: 3080192", f"spm_limit: {65536 + spm_bytes}")
+    file.write_text(text.replace("ddr_bytes_per_second: 200000000000", "ddr_bytes_per_second: 25000000000"))
     return file
 
 

@@ -9,10 +9,11 @@ Where order and shape are the same the load is the stored vector itself.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import SSAValue
+from xdsl.dialects import scf
+from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.device.formats import Format
-from hlo2tx8.dialects import vec, xla
+from hlo2tx8.dialects import spm, vec, xla
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import IndexingMap
 from hlo2tx8.lower.box_levels import BoxLevel, Size, dense_strides
@@ -33,8 +34,9 @@ class Resident:
 
     @staticmethod
     def of(step: StepBuilder, op: vec.StoreOp, buffer: SSAValue) -> "Resident":
-        """What a store leaves in SPM."""
+        """What a store leaves in SPM, for steps of other boxes too: its buffer is allocated outside of the box's guard."""
         start, variables = _place(op.offset)
+        _allocate_outside_of_guards(buffer)
         return Resident(buffer, start, variables, vec.ints(op.strides), tuple(step.shape), tuple(step.extents))
 
     def load(self, step: StepBuilder, op: vec.LoadOp, fmt: Format) -> SSAValue:
@@ -82,3 +84,18 @@ def _place(offset: SSAValue) -> tuple[IndexingMap, tuple[SSAValue, ...]]:
         raise CompileError("E3201", "an access to a tensor in SPM has no map")
     map = apply.map.data
     return map.with_results((map.results[apply.results.index(offset)],)), tuple(apply.operands)
+
+
+def _allocate_outside_of_guards(buffer: SSAValue) -> None:
+    """Moves the allocation of a buffer in front of the branches around it."""
+    alloc = spm.root_buffer(buffer).owner
+    if not isinstance(alloc, spm.AllocOp):
+        return
+    outermost: Operation | None = None
+    parent = alloc.parent_op()
+    while isinstance(parent, scf.IfOp):
+        outermost, parent = parent, parent.parent_op()
+    block = outermost.parent_block() if outermost is not None else None
+    if outermost is not None and block is not None:
+        alloc.detach()
+        block.insert_op_before(alloc, outermost)
