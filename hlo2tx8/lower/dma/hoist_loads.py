@@ -24,7 +24,7 @@ from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.indexing import Dim, Sym
-from hlo2tx8.lower.dma.slices import is_inside, turns_of
+from hlo2tx8.lower.dma.slices import instructions_in, is_inside, turns_of, writers_in
 
 MOVES = (Rdma, TdmaMemset, TdmaGatherScatter)
 """What may write a buffer that is hoisted."""
@@ -50,14 +50,8 @@ class _Hoisting:
     def __init__(self, loop: scf.ForOp) -> None:
         self.loop = loop
         self.body: Block = loop.body.block
-        inside = [op for op in loop.walk() if isinstance(op, Instruction)]
-        self.stored = {op.field("slot") for op in inside if isinstance(op, Wdma)}
-        self.writers: dict[SSAValue, list[Instruction]] = {}
-        for op in inside:
-            for access in op.accesses():
-                value = op.field(access.field)
-                if access.space == "spm" and access.is_write and isinstance(value, SSAValue):
-                    self.writers.setdefault(spm.root_buffer(value), []).append(op)
+        self.stored = {op.field("slot") for op in instructions_in(loop) if isinstance(op, Wdma)}
+        self.writers = writers_in(loop)
         self.known: dict[SSAValue, bool] = {}
 
     def run(self) -> None:

@@ -24,7 +24,7 @@ from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.isa import Engine
 from hlo2tx8.dialects import spm, xla
-from hlo2tx8.lower.dma.slices import buffers_of, clone_slice, collect_slice, instructions_in, is_inside, turns_of
+from hlo2tx8.lower.dma.slices import buffers_of, clone_slice, collect_slice, instructions_in, is_inside, turns_of, use_in_turns
 
 FIRST_STAGE = (Engine.RDMA, Engine.TDMA, Engine.NE)
 
@@ -56,7 +56,7 @@ def _overlap(loop: scf.ForOp) -> None:
     if not all(_is_alloc_of(buffer, loop) and buffer not in rewritten for buffer in handed):
         return
     for buffer in handed:
-        _use_in_turns(buffer, loop)
+        use_in_turns(buffer, loop)
     wanted: set[Operation] = set()
     for op in first:
         collect_slice(op, loop, wanted)
@@ -78,21 +78,3 @@ def _overlap(loop: scf.ForOp) -> None:
 
 def _is_alloc_of(buffer: SSAValue, loop: scf.ForOp) -> bool:
     return isinstance(buffer.owner, spm.AllocOp) and buffer.owner.parent is loop.body.block
-
-
-def _use_in_turns(buffer: SSAValue, loop: scf.ForOp) -> None:
-    """Moves a buffer out of the loop, doubles it, and lets each step use its copy."""
-    alloc = buffer.owner
-    assert isinstance(alloc, spm.AllocOp)
-    block = loop.parent_block()
-    assert block is not None
-    alloc.detach()
-    block.insert_op_before(alloc, loop)
-    alloc.copies = IntegerAttr(2, alloc.copies.type)
-    turn = spm.TurnOp(buffer, loop.body.block.args[0])
-    buffer.replace_uses_with_if(turn.result, lambda use: use.operation is not turn)
-    first = loop.body.block.first_op
-    assert first is not None
-    loop.body.block.insert_op_before(turn, first)
-
-

@@ -23,7 +23,16 @@ from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.dialects import spm, vec, xla
-from hlo2tx8.lower.dma.slices import buffers_of, clone_slice, collect_slice, constant_of, instructions_in, is_inside, loop_of
+from hlo2tx8.lower.dma.slices import (
+    buffers_of,
+    clone_slice,
+    collect_slice,
+    constant_of,
+    instructions_in,
+    is_inside,
+    loop_of,
+    use_in_turns,
+)
 
 PIPELINED = "is_pipelined"
 """Attribute of a loop whose turns overlap already."""
@@ -54,7 +63,7 @@ def _pipeline(loop: scf.ForOp) -> None:
     stored = {spm.root_buffer(v) for o in instructions_in(loop) if isinstance(o, Wdma) for v in buffers_of(o, False)}
     for buffer in (*loaded, *(b for b in stored if b not in loaded)):
         if isinstance(buffer.owner, Operation) and loop_of(buffer.owner) is loop:
-            _use_in_turns(buffer, loop)
+            use_in_turns(buffer, loop)
     if not loaded:
         return
     builder = Builder(InsertPoint.before(_first_load_before(loop, loaded)))
@@ -171,22 +180,6 @@ def _depends_on_data(load: Operation, loop: scf.ForOp) -> bool:
     needed: set[Operation] = set()
     collect_slice(load, loop, needed)
     return any(isinstance(op, vec.ReadScalarOp) for op in needed)
-
-
-def _use_in_turns(buffer: SSAValue, loop: scf.ForOp) -> None:
-    """Moves the buffer out of the loop, doubles it, and lets each step use its copy."""
-    alloc = buffer.owner
-    assert isinstance(alloc, spm.AllocOp)
-    alloc.detach()
-    block = loop.parent_block()
-    assert block is not None
-    block.insert_op_before(alloc, loop)
-    alloc.copies = IntegerAttr(2, alloc.copies.type)
-    turn = spm.TurnOp(buffer, loop.body.block.args[0])
-    buffer.replace_uses_with_if(turn.result, lambda use: use.operation is not turn)
-    first = loop.body.block.first_op
-    assert first is not None
-    loop.body.block.insert_op_before(turn, first)
 
 
 def _emit_loads(loop: scf.ForOp, loaded: list[SSAValue], builder: Builder, step: SSAValue) -> None:

@@ -10,6 +10,7 @@ from xdsl.rewriter import InsertPoint
 from xdsl.traits import is_side_effect_free
 
 from hlo2tx8.device.isa import Instruction
+from hlo2tx8.dialects import spm
 
 
 def instructions_in(loop: Operation) -> Iterator[Instruction]:
@@ -92,3 +93,28 @@ def drop_unused(loop: Operation) -> None:
         if op.results and not op.regions and is_side_effect_free(op) and not any(result.uses for result in op.results):
             op.detach()
             op.erase()
+
+
+def writers_in(loop: Operation) -> dict[SSAValue, list[Instruction]]:
+    """The instructions inside of an operation that write each buffer, in program order."""
+    found: dict[SSAValue, list[Instruction]] = {}
+    for op in instructions_in(loop):
+        for value in buffers_of(op, is_write=True):
+            found.setdefault(spm.root_buffer(value), []).append(op)
+    return found
+
+
+def use_in_turns(buffer: SSAValue, loop: scf.ForOp) -> None:
+    """Moves the buffer out of the loop, doubles it, and lets each step use its copy."""
+    alloc = buffer.owner
+    assert isinstance(alloc, spm.AllocOp)
+    alloc.detach()
+    block = loop.parent_block()
+    assert block is not None
+    block.insert_op_before(alloc, loop)
+    alloc.copies = IntegerAttr(2, alloc.copies.type)
+    turn = spm.TurnOp(buffer, loop.body.block.args[0])
+    buffer.replace_uses_with_if(turn.result, lambda use: use.operation is not turn)
+    first = loop.body.block.first_op
+    assert first is not None
+    loop.body.block.insert_op_before(turn, first)

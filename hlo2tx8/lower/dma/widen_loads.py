@@ -21,10 +21,10 @@ from xdsl.passes import ModulePass
 
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.formats import Rounding
-from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.indexing import Const, Dim, Expr, Sym, simplify_expr
+from hlo2tx8.lower.dma.slices import constant_of, instructions_in, turns_of, writers_in
 
 LEVELS = (("s1", "n1"), ("s2", "n2"), ("s3", "n3"))
 SPM_PART = 8
@@ -46,17 +46,11 @@ class WidenLoadsPass(ModulePass):
 
 
 def _widen(loop: scf.ForOp, most_bytes: int) -> None:
-    turns = _constant(loop.ub)
+    turns = turns_of(loop)
     if turns is None or turns < 2:
         return
-    inside = [op for op in loop.walk() if isinstance(op, Instruction)]
-    stored = {op.field("slot") for op in inside if isinstance(op, Wdma)}
-    written: dict[SSAValue, list[Instruction]] = {}
-    for op in inside:
-        for access in op.accesses():
-            value = op.field(access.field)
-            if access.space == "spm" and access.is_write and isinstance(value, SSAValue):
-                written.setdefault(spm.root_buffer(value), []).append(op)
+    stored = {op.field("slot") for op in instructions_in(loop) if isinstance(op, Wdma)}
+    written = writers_in(loop)
     for alloc in [op for op in loop.body.block.ops if isinstance(op, spm.AllocOp)]:
         writers = written.get(alloc.result, [])
         if len(writers) != 1 or not isinstance(load := writers[0], Rdma) or load.parent is not loop.body.block:
@@ -81,7 +75,7 @@ def _place(load: Rdma) -> _Place | None:
     offset = load.field("offset")
     if not isinstance(offset, SSAValue) or not isinstance(scale := offset.owner, arith.MuliOp):
         return None
-    apply, size = scale.lhs.owner, _constant(scale.rhs)
+    apply, size = scale.lhs.owner, constant_of(scale.rhs)
     return _Place(apply, scale, size) if isinstance(apply, xla.ApplyIndexingOp) and size is not None else None
 
 
@@ -90,7 +84,7 @@ def _widened(load: Rdma, place: _Place, loop: scf.ForOp, turns: int) -> dict[str
     fields: dict[str, int] = {}
     for name in ("count", *(name for level in LEVELS for name in level)):
         value = load.field(name)
-        number = _constant(value) if isinstance(value, SSAValue) else value
+        number = constant_of(value) if isinstance(value, SSAValue) else value
         if not isinstance(number, int):
             return None
         fields[name] = number
@@ -156,10 +150,3 @@ def _replace(
     alloc.result.replace_all_uses_with(part.result)
     alloc.detach()
     alloc.erase()
-
-
-def _constant(value: SSAValue) -> int | None:
-    owner = value.owner
-    return owner.value.value.data if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr) else None
-
-
