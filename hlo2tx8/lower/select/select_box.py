@@ -19,7 +19,7 @@ from hlo2tx8.lower.element_format import Splat, Vector, format_of, storage_forma
 from hlo2tx8.lower.select.instruction_choice import choose, is_move
 from hlo2tx8.lower.select.narrow_sum import NarrowSum, narrow_sums, select_narrow_sum
 from hlo2tx8.lower.select.resident import Resident, is_resident
-from hlo2tx8.lower.select.select_access import MIN_ROW_BYTES, Walk, load_rows, read_scalar, same_in_all_steps
+from hlo2tx8.lower.select.select_access import MIN_ROW_BYTES, Shift, Walk, load_rows, read_scalar, same_in_all_steps
 from hlo2tx8.lower.select.select_dot import select_dot, select_sums_loop
 from hlo2tx8.lower.select.select_index import index_vector, mask
 from hlo2tx8.lower.select.select_memory import (
@@ -51,7 +51,7 @@ class BoxSelector(Selector):
 
     def select_box(self, block: Block) -> None:
         """Selects all of a box; where lanes of it are joined, what is the same in them is computed once."""
-        self.joined = joined_lanes(block)
+        self.joined = joined_lanes(block, len(self.step.shape))
         self.sums_of_16_bits = narrow_sums(block, self.step.shape)
         if self.joined:
             self.rows = BoxSelector(row_step(self.step, self.joined), self.slots, self.hoisted, resident=self.resident)
@@ -223,7 +223,8 @@ class BoxSelector(Selector):
 
     def _store_at(self, op: vec.StoreAtOp) -> None:
         step, fmt = self.step, storage_format(op.value.type)
-        shift = read_scalar(step, self.buffer(self.vector(op.shift)), 0, format_of(op.shift.type))
+        places = self._shift(op.shift)
+        shift = read_scalar(step, places.vector, 0, places.fmt)
         source, offset = self.buffer(self.vector(op.value)), step.add(self.slots[op.offset], shift)
         store_box(step, self.slots[op.target], offset, source, vec.ints(op.strides), fmt)
 
@@ -234,7 +235,7 @@ class BoxSelector(Selector):
         index_format = format_of(op.index.type)
         if size > MAX_GATHER_BYTES:
             walk = Walk.of(self.step, [0] * len(self.step.shape), varying_lanes(op.index, {}))
-            return load_rows(walk, self.slots[op.source], 0, self.buffer(self.vector(op.index)), index_format, fmt)
+            return load_rows(walk, self.slots[op.source], 0, self._shift(op.index), fmt)
         index = self.as_format(self.vector(op.index), index_format, Format.INT32)
         return self._gathered(op.source, index, fmt)
 
@@ -251,13 +252,18 @@ class BoxSelector(Selector):
     def _load_at(self, op: vec.LoadAtOp) -> SSAValue:
         step, fmt, shift_format = self.step, storage_format(op.result.type), format_of(op.shift.type)
         walk = Walk.of(step, vec.ints(op.strides), vec.ints(op.varying))
-        shift, offset = self.buffer(self.vector(op.shift)), self.slots[op.offset]
+        offset = self.slots[op.offset]
         size_bytes = tensor_type(op.source).get_shape()[0] * fmt.bytes
         if walk.num_outer and walk.row_elements * fmt.bytes < MIN_ROW_BYTES and size_bytes <= MAX_GATHER_BYTES:
             affine = iota_sum(step, step.count(), offset, stride_terms(step, walk.strides), Format.INT32)
-            index = self._emit_add(affine, self.as_format(shift, shift_format, Format.INT32))
+            index = self._emit_add(affine, self.as_format(self.vector(op.shift), shift_format, Format.INT32))
             return self._gathered(op.source, index, fmt)
-        return load_rows(walk, self.slots[op.source], offset, shift, shift_format, fmt)
+        return load_rows(walk, self.slots[op.source], offset, self._shift(op.shift), fmt)
+
+    def _shift(self, value: SSAValue) -> Shift:
+        """Run-time places, with one lane along what is joined where they do not vary along it."""
+        owner: BoxSelector = self.rows if self.rows is not None and value in self.rows.vectors else self
+        return Shift(owner.buffer(owner.vector(value)), owner.step, format_of(value.type))
 
     def _emit_add(self, a: SSAValue, b: SSAValue) -> SSAValue:
         dst = self.step.alloc(Format.INT32)

@@ -32,12 +32,20 @@ CHUNK = 64
 """Elements that repeat one: a row is filled by runs of as many, not one by one."""
 
 
-def joined_lanes(block: Block) -> tuple[int, ...]:
-    """The lanes that reductions of the box join, () if there is none; CompileError if they do not agree."""
+def joined_lanes(block: Block, rank: int) -> tuple[int, ...]:
+    """The lanes that reductions of the box join, else those along which no run-time place of a load or store varies, () if there
+    is none; CompileError if reductions do not agree."""
     found = list(dict.fromkeys(op.lanes for op in block.ops if isinstance(op, vec.VecReduceLanesOp)))
     if len(found) > 1:
         raise CompileError("E3201", f"reductions of one step join different lanes: {found}")
-    return found[0] if found else ()
+    if found:
+        return found[0]
+    places = [op.shift for op in block.ops if isinstance(op, (vec.LoadAtOp, vec.StoreAtOp))]
+    if not places or any(op.regions for op in block.ops):
+        return ()
+    known = Known()
+    varying = {lane for place in places for lane in varying_lanes(place, known)}
+    return tuple(lane for lane in range(rank) if lane not in varying)
 
 
 def row_step(step: StepBuilder, joined: Sequence[int]) -> StepBuilder:
@@ -66,7 +74,9 @@ def select_reduce_lanes(s: Selector, rows: Selector, op: vec.VecReduceLanesOp) -
     formats = [storage_format(value.type) for value in op.elements]
     elements = [s.buffer(s.vector(value)) for value in op.elements]
     lanes, in_blocks = prod(s.step.shape[lane] for lane in op.lanes), is_blocked(s.step.shape, op.lanes)
-    is_inner = not in_blocks and _is_inner(s.step.shape, op.lanes)
+    is_inner = _is_inner(s.step.shape, op.lanes)
+    if not (in_blocks or is_inner or _is_outer(s.step.shape, op.lanes)):
+        raise CompileError("E3201", f"the joined lanes {list(op.lanes)} lie between others of the box {list(s.step.shape)}")
     kind = ct_reduction(combiner, formats[0])
     if in_blocks and lanes > 1:
         if kind is None or lanes > MOST_REDUCED or step.num_lanes > MOST_POINTS:
@@ -103,15 +113,14 @@ def is_blocked(shape: Sequence[int], joined: Sequence[int]) -> bool:
 
 
 def _is_inner(shape: Sequence[int], joined: Sequence[int]) -> bool:
-    """Do the joined lanes lie inside of the others? Else they must lie outside of them all."""
+    """Do the joined lanes lie inside of all others?"""
     moving = [lane for lane, size in enumerate(shape) if size > 1]
-    kept = [lane for lane in moving if lane not in joined]
-    own = [lane for lane in moving if lane in joined]
-    if not kept or not own or max(kept) < min(own):
-        return True
-    if max(own) < min(kept):
-        return False
-    raise CompileError("E3201", f"the lanes {own} that are joined lie between others of the box {list(shape)}")
+    return all(k < j for j in moving if j in joined for k in moving if k not in joined)
+
+
+def _is_outer(shape: Sequence[int], joined: Sequence[int]) -> bool:
+    """Do the joined lanes lie outside of all others?"""
+    return _is_inner(shape, [lane for lane in range(len(shape)) if lane not in joined])
 
 
 def expand(s: Selector, rows: Selector, source: SSAValue, fmt: Format) -> Vector:
