@@ -64,9 +64,9 @@ from hlo2tx8.passes.hoist_invariants import HoistInvariantsPass
 from hlo2tx8.passes.inline_calls import InlineCallsPass
 from hlo2tx8.passes.move_channels_last import MoveChannelsLastPass
 from hlo2tx8.passes.ready_updates import ReadyUpdatesPass
+from hlo2tx8.passes.simplify_combiners import SimplifyCombinersPass
 from hlo2tx8.passes.simplify_control import SimplifyControlPass
 from hlo2tx8.passes.simplify_hlo import SimplifyHloPass
-from hlo2tx8.passes.sink_constants import SinkConstantsPass
 from hlo2tx8.passes.split_reductions import SplitReductionsPass
 from hlo2tx8.passes.widen_narrow_types import WidenNarrowTypesPass
 
@@ -94,7 +94,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(ExpandApproxTopKPass(), after=Level.HLO),
     Stage(ExpandMixedFactorsPass(), after=Level.HLO),
     Stage(ExpandOneWindowPass(), after=Level.HLO),
-    Stage(SinkConstantsPass(), after=Level.HLO),
+    Stage(SimplifyCombinersPass(), after=Level.HLO),
     Stage(ExpandPartsPass(), after=Level.HLO),
     Stage(ExpandDynamicBroadcastPass(), after=Level.HLO),
     Stage(ExpandPlaceOfExtremePass(), after=Level.HLO),

@@ -26,6 +26,7 @@ from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.ops.window import Window
+from hlo2tx8.passes.windows.holding import holding
 from hlo2tx8.passes.windows.views import pad_window, window_map
 
 Dims = tuple[int, ...]
@@ -90,12 +91,7 @@ def _scatter(e: Expansion, window: Window, source: SSAValue, selected: SSAValue,
     own = e.emit("broadcast_in_dim", [numbers], e.like(numbers, whole), broadcast_dimensions=int_array(range(len(shape))))
     preds: TensorType[Attribute] = TensorType(i1, whole)
     is_own = e.insert(stablehlo.OPS["compare"]([owners, own], [preds], {"comparison_direction": StringAttr("EQ")})).results[0]
-    body = BodyBuilder([e.like(source, ()).element_type, i1] * 2)
-    left, left_holds, right, right_holds = body.args
-    (both,) = body.inline(e.op.regions[1].block, [left, right])
-    one = body.emit("select", [left_holds, left, right], left.type)
-    both_hold, any_holds = (body.emit(name, [left_holds, right_holds]) for name in ("and", "or"))
-    region = body.region(body.emit("select", [both_hold, both, one], left.type), any_holds)
+    region = holding(e.op.regions[1].block)
     over = int_array(range(len(shape), len(whole)))
     true = e.emit("constant", [], TensorType(i1, []), value=LiteralAttr.from_array(np.array(True)))
     types = [e.op.results[0].type, TensorType(i1, shape)]

@@ -10,6 +10,8 @@ import pytest
 from jax import lax
 from jax_programs import FAST, LEVELS, Compare, check, same_bits
 
+from hlo2tx8.options import Level
+
 X = np.random.default_rng(0).normal(size=(2, 9, 8, 3)).astype(np.float32)
 K = np.random.default_rng(1).normal(size=(3, 3, 3, 6)).astype(np.float32)
 NHWC, NCHW = ("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW")
@@ -145,3 +147,27 @@ def test_convolution_of_any_dtype(dtype: Any) -> None:
         levels=(),
         compare=same_bits if exact else near(9 * 27),
     )
+
+
+@pytest.mark.parametrize(("initial", "op"), [(1, lax.add), (2, lax.mul), (0.5, lax.max), (0.25, lambda a, b: a + b - a * b)])
+def test_padding_takes_no_part(initial: float, op: Any) -> None:
+    padding = ((0, 0), (1, 3), (4, 0), (0, 0))
+    check(lambda x: pooled(x, initial, op, (1, 2, 3, 1), (1, 1, 2, 1), padding, (1, 2, 1, 1)), X, compare=near(6))
+
+
+def test_padding_of_pairs_and_of_complex_numbers() -> None:
+    def farther(a: Any, b: Any) -> Any:
+        return jax.tree.map(lambda x, y: jnp.where(abs(a[0]) >= abs(b[0]), x, y), a, b)
+
+    def function(x: Any) -> Any:
+        initial = (np.float32(0), np.int32(-1))
+        window = (1, 3, 3, 1), (1, 1, 1, 1), "SAME"
+        return lax.reduce_window((x, lax.broadcasted_iota(jnp.int32, x.shape, 1)), initial, farther, *window)
+
+    check(function, X)
+    check(lambda x: lax.cumlogsumexp(x.astype(jnp.complex64) + 1j, axis=1), X, levels=(Level.FUSED,), compare=near_complex)
+
+
+def near_complex(actual: np.ndarray, expected: np.ndarray) -> None:
+    """Within 64 units in the last place of numbers up to 8."""
+    assert np.max(np.abs(actual - expected)) <= 8 * 64 * 2.0**-23

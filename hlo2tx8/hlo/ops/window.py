@@ -65,19 +65,21 @@ def padded(window: Window, x: Array, value: Array) -> Array:
 
 
 def reduce_window(attributes: Attributes, results: Results, bodies: Sequence[Body], *arrays: Array) -> list[Array]:
-    """The reduction of every window of the padded operands; float sums are accumulated in float64."""
+    """The reduction of the elements in every window; padding takes no part, as in XLA. Float sums are accumulated in float64."""
     (body,), window, shape = bodies, Window.of(attributes), results[0].shape
     half = len(arrays) // 2
     initial = arrays[half:]
-    inputs = [padded(window, x, start) for x, start in zip(arrays[:half], initial, strict=True)]
     if 0 in shape:
         return [np.empty(shape, r.dtype) for r in results]
+    inputs = [padded(window, x, np.array(-0.0).astype(x.dtype)) for x in arrays[:half]]
+    is_inside = padded(window, np.ones(arrays[0].shape, bool), np.zeros((), bool))
     offsets = [window.slice(offset, shape) for offset in np.ndindex(*window.size)]
     if half == 1 and body.only_adds:
         return [sum_rows(np.stack([inputs[0][where] for where in offsets]), initial[0])]
     found = [np.broadcast_to(start, shape) for start in initial]
     for where in offsets:
-        found = body(*found, *(x[where] for x in inputs))
+        joined = body(*found, *(x[where] for x in inputs))
+        found = [np.where(is_inside[where], new, old) for new, old in zip(joined, found, strict=True)]
     return [np.array(array) for array in found]
 
 

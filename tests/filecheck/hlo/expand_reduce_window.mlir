@@ -1,6 +1,6 @@
 // RUN: %opt -p expand-reduce-window %s --split-input-file | filecheck %s
 
-// A view of the padded operand with the window behind the result's dimensions.
+// A view of the padded operand with the window behind the result's dimensions. The padding is -inf: 0 would win over what is below it.
 
 func.func @main(%0: tensor<8x4xf32>) -> tensor<4x4xf32> {
   %1 = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "AAAAAA==">}> : () -> tensor<f32>
@@ -13,9 +13,10 @@ func.func @main(%0: tensor<8x4xf32>) -> tensor<4x4xf32> {
 }
 
 // CHECK:      func.func @main(
-// CHECK:         "stablehlo.pad"{{.*}}-> tensor<9x4xf32>
+// CHECK:         %[[NOTHING:.*]] = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "AACA/w==">}>
+// CHECK:         "stablehlo.pad"(%{{.*}}, %[[NOTHING]]){{.*}}-> tensor<9x4xf32>
 // CHECK:         "hlo.fusion"
 // CHECK:         "hlo.read_at"{{.*}}-> tensor<4x4x3xf32>
 // CHECK:         "stablehlo.reduce"
 // CHECK:         "stablehlo.maximum"{{.*}}-> tensor<f32>
-// CHECK:           func.return %3
+// CHECK:           func.return %{{.*}} : tensor<4x4xf32>
