@@ -55,8 +55,8 @@ OPERAND_COPIES = 3
 """Copies of an operand in SPM: one that is loaded, one that is multiplied, and one on the way between them."""
 PARTED_COPIES = 8
 """The same of f32 that is multiplied in parts."""
-COPIES_OF_SETS = 2 / 8
-"""What buffers of an epilogue take if it goes over a result in eight sets, two of them at once."""
+LEAST_PARTS = 8
+"""In which an epilogue goes over a result, as far as it is estimated; two of what is read or written are kept at once."""
 MOST_ALIVE = 4
 """Vectors of an epilogue that are alive at once, as far as it is estimated."""
 
@@ -287,8 +287,9 @@ def _work(function: SubgraphFunction, loop: _Loop, rates: Rates, meeting: int) -
     is_cut = all(isinstance(tensor_type(value).element_type, AnyFloat) for op in around for value in (*op.operands, *op.results))
     kept_once = kept - results
     if is_cut:
-        of_sets = (results + beside + widest * len(around)) * COPIES_OF_SETS if around else 0
-        kept_once = 4 * len(dots) + sum(_width_bytes(tensor_type(op.results[0]).element_type) for op in dots) + ceil(of_sets)
+        of_parts = 2 * (results + beside) + alive if around else 0
+        of_result = sum(_width_bytes(tensor_type(op.results[0]).element_type) for op in dots)
+        kept_once = 4 * len(dots) + of_result + ceil(of_parts / LEAST_PARTS)
     return ContractionWork(
         depth, operand, kept, moved, products, copies, loop.lines, *forms, len(around), passed, meeting, kept_once, is_cut
     )

@@ -1,4 +1,5 @@
 """The end of a shared product: columns of the result are finished one set after the other, each stored while the next is computed.
+What follows the products of other steps is spread over the turns of the step after them, as many parts in each.
 
     last step:  scf.for %k = 0 to 32 { turn(%k); gemm(%k) }          scf.for %k = 0 to 22 { turn(%k); gemm(%k) }
                 turn(32); gemm(32)                             ⟶    scf.for %k = 22 to 32 { turn(%k); gemm(%k, set 0) }
@@ -12,14 +13,16 @@ The last panels stay in their slots: as many as there are. A set is a number of 
 engine's layout, in the panel of columns as in sums and result.
 """
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, scf
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.chip import Chip
@@ -29,29 +32,33 @@ from hlo2tx8.device.isa.ne import NeGemm, psum_format
 from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.dialects import spm
 from hlo2tx8.lower.box_levels import Size
-from hlo2tx8.lower.dma.epilogue_sets import COPIES, Epilogue, epilogue_of
-from hlo2tx8.lower.dma.mesh import quotient, remainder
+from hlo2tx8.lower.dma.allocate_spm import SpmSpace
+from hlo2tx8.lower.dma.epilogue_parts import Epilogue
+from hlo2tx8.lower.dma.find_epilogue import epilogue_of
+from hlo2tx8.lower.dma.mesh import quotient
 from hlo2tx8.lower.dma.panels import Panels
 from hlo2tx8.lower.dma.slices import clone_slice, collect_slice, drop_unused, instructions_in, turns_of
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
 MOST_SETS = 12
 LEAST_KEPT = 2
+LEAST_PART = 8192
+"""Elements that the vector engine gets at once: few instructions' starts, and little that the matrix engine could wait for."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """`num_sets` sets of `size` columns each; `last` multiplies the last panel, `epilogue` is what follows it."""
+    """`num_sets` sets of `size` columns each; `last` multiplies the last panel, `epilogue` is what follows it, in `num_parts`."""
 
     size: int
     num_sets: int
     last: NeGemm
     epilogue: Epilogue
+    num_parts: int
 
-    @property
-    def saved_bytes(self) -> int:
-        """What buffers of sets take less than those of all columns."""
-        return sum(alloc.size_bytes - COPIES * (alloc.size_bytes // self.num_sets) for alloc in self.epilogue.whole)
+    def saved_bytes(self, space: SpmSpace) -> int:
+        """What buffers of parts take less than those of all columns."""
+        return self.epilogue.saved_bytes(self.num_parts, space)
 
 
 def columns_of(panels: Panels) -> Columns | None:
@@ -82,11 +89,26 @@ def columns_of(panels: Panels) -> Columns | None:
     after = [op for op in ops[: ops.index(last)] if op in needed and not isinstance(op, Instruction | spm.AllocOp)] + after
     epilogue = epilogue_of(after, dst, rows, columns, last.fmt)
     size = next(n for n in range(width, columns + 1, width) if columns % n == 0 and columns // n <= MOST_SETS)
-    return Columns(size, columns // size, last, epilogue) if epilogue is not None and size < columns else None
+    if epilogue is None or size == columns:
+        return None
+    num_sets = columns // size
+    return Columns(size, num_sets, last, epilogue, _num_parts(epilogue, num_sets, panels.num_panels - 1, rows))
+
+
+def _num_parts(epilogue: Epilogue, num_sets: int, turns: int, rows: Size) -> int:
+    """One per turn and more, so that engines work side by side; a set each where there is nothing to compute."""
+    num_parts = num_sets
+    if not isinstance(rows, int) or not epilogue.has_arithmetic:
+        return num_parts
+    most = epilogue.blocks * rows * epilogue.width // LEAST_PART
+    for number in range(num_sets, most + 1, num_sets):
+        if num_parts < turns and epilogue.can_cut(number):
+            num_parts = number
+    return num_parts
 
 
 def num_kept(panels: Panels, columns: Columns, num_slots: int, chip: Chip) -> int:
-    """The last panels that are multiplied set by set: as many as take the engine as long as DDR takes for the result,
+    """The last panels that are multiplied set by set: as many as take the engine as long as the result takes the others,
     and as can have been sent by the time the engine comes to them: a queue full."""
     c, last = chip.cycles, columns.last
     dst, depth = last.field("dst"), last.field("depth")
@@ -94,9 +116,10 @@ def num_kept(panels: Panels, columns: Columns, num_slots: int, chip: Chip) -> in
     products = c.ne_arrays * c.ne_tile_rows * c.ne_tile_columns * c.ne_tile_depth
     products *= c.ne_int8_speedup if last.fmt2 is Format.INT8 else 1
     stored = dst.owner.size_bytes * chip.tiles / chip.ddr_bytes_per_cycle
+    computed = columns.epilogue.cycles(columns.num_parts, chip)
     multiplied = c.ne_startup + dst.owner.size_bytes // last.fmt.bytes * depth / products
     most = min(num_slots, panels.num_panels, chip.queue_depth + LEAST_KEPT)
-    return min(max(LEAST_KEPT, ceil(stored / multiplied)), most)
+    return min(max(LEAST_KEPT, ceil(max(stored, computed) / multiplied)), most)
 
 
 def finish(panels: Panels, columns: Columns, kept: int) -> None:
@@ -108,8 +131,7 @@ def finish(panels: Panels, columns: Columns, kept: int) -> None:
         alloc.detach()
         _block_of(loop).insert_op_before(alloc, loop)
     before = _at(loop)
-    parts: dict[SSAValue, SSAValue] = {}
-    parts |= {a.result: before.insert(spm.AllocOp(a.size_bytes // columns.num_sets, COPIES)).result for a in epilogue.whole}
+    parts = epilogue.shorten(columns.num_parts, before)
     step_counter = loop.body.block.args[0]
     if panels.num_steps > 1:
         _put_off(turns, columns, parts, step_counter)
@@ -126,38 +148,70 @@ def finish(panels: Panels, columns: Columns, kept: int) -> None:
             _erase(op)
     drop_unused(loop)
     drop_unused(end)
-    for alloc in epilogue.whole:
+    for alloc in (*epilogue.moved, *epilogue.local):
         _erase(alloc)
     if panels.num_steps == 1:
         _erase(loop)
 
 
 def _put_off(turns: scf.ForOp, columns: Columns, parts: dict[SSAValue, SSAValue], step_counter: SSAValue) -> None:
-    """Adds what follows the products of a step to the turns of the next one, set by set, as far apart as there are turns."""
-    num_turns = turns_of(turns)
+    """Adds what follows the products of a step to the turns of the next one, as many parts to each."""
+    num_turns, epilogue = turns_of(turns), columns.epilogue
     assert num_turns is not None
-    each = max(1, num_turns // columns.num_sets)
-    most = -(-columns.num_sets // num_turns)
     end = turns.body.block.last_op
     builder = Builder(InsertPoint.before(end) if isinstance(end, scf.YieldOp) else InsertPoint.at_end(turns.body.block))
     step = StepBuilder(builder, builder, (), {})
     turn = turns.body.block.args[0]
-    blocks = [Block(), Block()]
-    is_due = step.insert(arith.CmpiOp(remainder(step, turn, each), step.value(1), "slt")).result
-    step.insert(scf.IfOp(is_due, [], Region(blocks[0])))
-    step.builder = Builder(InsertPoint.at_end(blocks[0]))
-    is_later = step.insert(arith.CmpiOp(step_counter, step.value(0), "sgt")).result
-    step.insert(scf.IfOp(is_later, [], Region(blocks[1])))
-    step.builder = Builder(InsertPoint.at_end(blocks[1]))
-    first = step.value(step(quotient(step, turn, each), most))
-    limit = step.value(step.minimum(step.add(first, most), columns.num_sets))
-    inner = Block(arg_types=[IndexType()])
-    step.insert(scf.ForOp(first, limit, step.value(1), [], inner))
-    step.builder = Builder(InsertPoint.at_end(inner))
-    before = step.value(step.subtract(step_counter, 1))
-    columns.epilogue.emit(step, inner.args[0], columns.num_sets, {step_counter: before}, parts)
-    for block in (inner, *reversed(blocks)):
-        block.add_op(scf.YieldOp())
+    with step.if_positive([step_counter]):
+        mapping = {step_counter: step.value(step.subtract(step_counter, 1))}
+        if epilogue.once:
+            with step.if_positive([step.subtract(1, turn)]):
+                epilogue.emit(epilogue.once, step, 0, columns.num_parts, mapping, {})
+        num_stages = columns.num_parts + bool(epilogue.ahead)
+        first = quotient(step, step.emit(turn, num_stages), num_turns)
+        limit = quotient(step, step.emit(step.value(step.add(turn, 1)), num_stages), num_turns)
+        with _loop(step, first, limit) as stage:
+            if epilogue.ahead:
+                with step.if_positive([step.subtract(columns.num_parts, stage)]):
+                    epilogue.emit(epilogue.ahead, step, stage, columns.num_parts, mapping, parts)
+                with step.if_positive([stage]):
+                    part = step.subtract(stage, 1)
+                    epilogue.emit(epilogue.compute, step, part, columns.num_parts, mapping, parts)
+            else:
+                epilogue.emit(epilogue.compute, step, stage, columns.num_parts, mapping, parts)
+
+
+def _finish_set(
+    step: StepBuilder, columns: Columns, number: Size, mapping: dict[SSAValue, SSAValue], parts: dict[SSAValue, SSAValue]
+) -> None:
+    """What follows the products of a set, each part after DMA has been told to bring what the next one needs."""
+    epilogue, each = columns.epilogue, columns.num_parts // columns.num_sets
+    first = step(number, each)
+
+    def finish_part(part: Size) -> None:
+        if epilogue.ahead:
+            following = step.add(part, 1)
+            left = step.subtract(columns.num_parts, following)
+            with step.if_positive([left]):
+                epilogue.emit(epilogue.ahead, step, following, columns.num_parts, mapping, parts)
+        epilogue.emit(epilogue.compute, step, part, columns.num_parts, mapping, parts)
+
+    if each == 1:
+        finish_part(first)
+        return
+    with _loop(step, step.value(first), step.value(step.add(first, each))) as part:
+        finish_part(part)
+
+
+@contextmanager
+def _loop(step: StepBuilder, first: SSAValue, limit: SSAValue) -> Generator[SSAValue]:
+    """Emits what follows as the body of a loop; yields its counter."""
+    outer, body = step.builder, Block(arg_types=[IndexType()])
+    step.insert(scf.ForOp(first, limit, step.value(1), [], body))
+    step.builder = Builder(InsertPoint.at_end(body))
+    yield body.args[0]
+    body.add_op(scf.YieldOp())
+    step.builder = outer
 
 
 def _finish_step(
@@ -189,13 +243,16 @@ def _finish_step(
     _erase(whole)
     inner.add_op(scf.YieldOp())
     step.insert(_gemm_of_set(step, last, sets.args[0], columns.size))
-    columns.epilogue.emit(step, sets.args[0], columns.num_sets, dict(mapping), parts)
+    _finish_set(step, columns, sets.args[0], mapping, parts)
     sets.add_op(scf.YieldOp())
     first = _at(gemm)
     first.insert(_gemm_of_set(first, gemm, 0, columns.size))
-    first = _at(last)
+    first, epilogue = _at(last), columns.epilogue
+    epilogue.emit(epilogue.once, first, 0, columns.num_parts, mapping, {})
+    if epilogue.ahead:
+        epilogue.emit(epilogue.ahead, first, 0, columns.num_parts, mapping, parts)
     first.insert(_gemm_of_set(first, last, 0, columns.size))
-    columns.epilogue.emit(first, 0, columns.num_sets, dict(mapping), parts)
+    _finish_set(first, columns, 0, mapping, parts)
     lower, upper, stride = (first.value(n) for n in (1, columns.num_sets, 1))
     first.insert(scf.ForOp(lower, upper, stride, [], sets))
     _erase(gemm)

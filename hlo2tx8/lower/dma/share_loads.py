@@ -88,7 +88,7 @@ def _share(loop: scf.ForOp, mesh: Mesh, tile: SSAValue, chip: Chip) -> bool:
     if panels is None or panels.num_steps * panels.num_panels < 2:
         return False
     sets = columns_of(panels)
-    slots = _num_slots(panels, space, sets.saved_bytes if sets else 0)
+    slots = _num_slots(panels, space, sets.saved_bytes(space) if sets else 0)
     if slots < LEAST_SLOTS:
         return False
     _Sharing(panels, slots, mesh, tile).run()

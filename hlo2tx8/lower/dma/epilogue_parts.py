@@ -1,0 +1,218 @@
+"""What a step does with the result of its last product, one part after the other: channel blocks, or rows of one.
+
+    load(%b); expand(%e, %b)                load(%b)                                         once
+    add(%t, %y, %e) of 262144          ⟶    for each %part:
+    mul(%z, %t, %t) of 262144                 expand(%e, %b + %part * 128)                   ahead, %e has two copies
+    store(%z)                                 add(%t, %y + %part * 65536, %e) of 32768       %t is alive in here only
+                                              mul(%z, %t, %t) of 32768
+                                              store(%z, %part)                               %z has two copies
+
+Channel blocks lie one after the other in every buffer that has an element per element of the result, and so do rows in a block.
+What DMA brings is brought while the part before is computed. A buffer of one value, from before the loop, is as long as a part.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation, SSAValue
+
+from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.isa import Instruction
+from hlo2tx8.device.isa.ct_move import CtConvert
+from hlo2tx8.device.isa.forms import CtInstruction, CtV, CtVS, CtVV
+from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
+from hlo2tx8.dialects import spm
+from hlo2tx8.lower.box_levels import Size
+from hlo2tx8.lower.dma.allocate_spm import LiveRange, SpmSpace, place
+from hlo2tx8.lower.dma.mesh import quotient, remainder
+from hlo2tx8.lower.dma.slices import buffers_of
+from hlo2tx8.lower.select.step_builder import StepBuilder
+
+ELEMENTWISE = (CtV, CtVV, CtVS, CtConvert, TdmaMemset)
+COPIES = 2
+"""Of a buffer that one part fills while another one's is read."""
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """`ops` in order, with the arithmetic they depend on: `once` what all parts share, `ahead` what DMA brings of a part, `compute`
+    the rest. `result` is what the last product leaves: `blocks` channel blocks of `points` rows of `width` channels each. `whole`
+    are the other buffers with an element per element of it, `moved` those that DMA accesses; `fills` fill one before the loop."""
+
+    ops: tuple[Operation, ...]
+    result: spm.AllocOp
+    blocks: int
+    points: Size
+    width: int
+    element_bytes: int
+    whole: tuple[spm.AllocOp, ...] = ()
+    moved: tuple[spm.AllocOp, ...] = ()
+    fills: tuple[TdmaMemset, ...] = ()
+    once: tuple[Instruction, ...] = ()
+    ahead: tuple[Instruction, ...] = ()
+    compute: tuple[Instruction, ...] = ()
+
+    @property
+    def filled(self) -> tuple[spm.AllocOp, ...]:
+        """Buffers of one value."""
+        owners = (buffer.owner for fill in self.fills for buffer in buffers_of(fill, is_write=True))
+        return tuple(owner for owner in owners if isinstance(owner, spm.AllocOp))
+
+    @property
+    def local(self) -> tuple[spm.AllocOp, ...]:
+        """Buffers that only a part's own arithmetic accesses."""
+        return tuple(alloc for alloc in self.whole if alloc not in self.moved and alloc not in self.filled)
+
+    @property
+    def has_arithmetic(self) -> bool:
+        """Is there more than transfers?"""
+        return any(isinstance(op, CtInstruction) for op in self.compute)
+
+    def cycles(self, num_parts: int, chip: Chip) -> float:
+        """What the vector engine takes for a whole result in so many parts."""
+        c = chip.cycles
+        found = 0.0
+        for op in self.compute:
+            if isinstance(op, CtInstruction):
+                size = max(op.fmt.bytes, op.fmt2.bytes if op.FORMATS2 else 0)
+                count = op.field("n")
+                assert isinstance(count, int)
+                found += num_parts * c.ct_startup + count * size * chip.beats.of(op.COST) / c.ct_bytes_per_cycle
+        return found
+
+    def can_cut(self, num_parts: int) -> bool:
+        """Can it go over the result in so many parts: some whole blocks each, or some rows of one block?"""
+        if num_parts <= self.blocks:
+            return self.blocks % num_parts == 0
+        points = self.points
+        if num_parts % self.blocks or not isinstance(points, int) or points % (num_parts // self.blocks):
+            return False
+        ops = (*self.ahead, *self.compute)
+        moves = [(op, "rw") for op in ops if isinstance(op, TdmaGatherScatter)]
+        transfers = [(op, ("",)) for op in ops if isinstance(op, Rdma | Wdma)]
+        return all(self.rows_level(op, side) for op, sides in (*moves, *transfers) for side in sides)
+
+    def saved_bytes(self, num_parts: int, space: SpmSpace) -> int:
+        """What buffers of parts take less than those of a whole result."""
+        ranges: dict[SSAValue, LiveRange] = {}
+        parts: dict[SSAValue, spm.AllocOp] = {a.result: spm.AllocOp(a.size_bytes // num_parts) for a in self.local}
+        for position, op in enumerate(self.compute):
+            for buffer in (*buffers_of(op, is_write=True), *buffers_of(op, is_write=False)):
+                if buffer in parts:
+                    part = parts[buffer].result
+                    ranges[part] = LiveRange(ranges.get(part, LiveRange(position, position)).start, position)
+        own = list(parts.values())
+        places = place(own, ranges, space)
+        taken = max((places[a.result] - space.start + space.aligned(a.size_bytes) for a in own), default=0)
+        taken += sum(COPIES * space.aligned(alloc.size_bytes // num_parts) for alloc in self.moved)
+        taken += sum(space.aligned(alloc.size_bytes // num_parts) for alloc in self.filled)
+        return sum(space.aligned(alloc.size_bytes) for alloc in self.whole) - taken
+
+    def shorten(self, num_parts: int, before: StepBuilder) -> dict[SSAValue, SSAValue]:
+        """The buffers that parts use in turns instead of whole ones; those of one value become as long as a part."""
+        for fill, alloc in zip(self.fills, self.filled, strict=True):
+            values: dict[str, Any] = dict(fill.values())
+            values["n"] //= num_parts
+            alloc.size = IntegerAttr(alloc.size_bytes // num_parts, alloc.size.type)
+            block = fill.parent_block()
+            assert block is not None
+            block.insert_op_before(TdmaMemset.make(fmt=fill.fmt, origin=fill.origin, **values), fill)
+            fill.detach()
+            fill.erase()
+        return {a.result: before.insert(spm.AllocOp(a.size_bytes // num_parts, COPIES)).result for a in self.moved}
+
+    def emit(
+        self,
+        wanted: Sequence[Instruction],
+        step: StepBuilder,
+        number: Size,
+        num_parts: int,
+        mapping: Mapping[SSAValue, SSAValue],
+        parts: Mapping[SSAValue, SSAValue],
+    ) -> None:
+        """The wanted instructions for a part, with values replaced by `mapping`; `parts` are the buffers of parts in turns."""
+        known = dict(mapping)
+        buffers = {buffer: step.insert(spm.TurnOp(part, step.value(number))).result for buffer, part in parts.items()}
+        if wanted is self.compute:
+            buffers |= {alloc.result: step.insert(spm.AllocOp(alloc.size_bytes // num_parts)).result for alloc in self.local}
+        for op in self.ops:
+            if isinstance(op, spm.AllocOp) or (isinstance(op, Instruction) and op not in wanted):
+                continue
+            if not isinstance(op, Instruction) or op in self.once:
+                step.insert(op.clone(value_mapper=known))
+                continue
+            values: dict[str, Any] = {
+                name: known.get(value, value) if isinstance(value, SSAValue) else value for name, value in op.values().items()
+            }
+            points = known.get(self.points, self.points) if isinstance(self.points, SSAValue) else self.points
+            for name, value in op.values().items():
+                if isinstance(value, SSAValue) and value in buffers:
+                    values[name] = buffers[value]
+                elif isinstance(value, SSAValue) and value.owner is self.result:
+                    values[name] = step.at(value, step(number, step(self._elements(step, points, num_parts), self.element_bytes)))
+            self._cut(step, op, values, number, num_parts)
+            step.insert(type(op).make(fmt=op.fmt, fmt2=op.fmt2, rnd=op.rounding, origin=op.origin, **values))
+
+    def is_whole(self, op: Instruction) -> bool:
+        """Does an instruction access a buffer with an element per element of the result?"""
+        return any(buffer.owner in (self.result, *self.whole) for write in (True, False) for buffer in buffers_of(op, write))
+
+    def _elements(self, step: StepBuilder, points: Size, num_parts: int) -> Size:
+        """Elements of a part."""
+        if isinstance(points, int):
+            return points * self.width * self.blocks // num_parts
+        return step(points, self.width * (self.blocks // num_parts))
+
+    def _cut(self, step: StepBuilder, op: Instruction, values: dict[str, Any], number: Size, num_parts: int) -> None:
+        """Changes an instruction's fields to what it does for a part."""
+        blocks, chunks = max(1, self.blocks // num_parts), max(1, num_parts // self.blocks)
+        block, chunk = _divmod(step, number, chunks)
+        if isinstance(op, ELEMENTWISE):
+            values["n"] = values["n"] // num_parts
+        elif isinstance(op, Rdma | Wdma):
+            rows, outer = self.rows_level(op), self.blocks_level(op)
+            if outer:
+                distance = step(step(step(block, blocks), values[f"s{outer}"]), op.fmt.bytes)
+                values["offset"] = step.add(values["offset"], distance)
+                values[f"n{outer}"] = blocks
+            if chunks > 1:
+                each = values[f"n{rows}"] // chunks
+                values["offset"] = step.add(values["offset"], step(step(step(chunk, each), values[f"s{rows}"]), op.fmt.bytes))
+                values[f"n{rows}"] = each
+        else:
+            is_brought = op.field("src") not in (self.result.result, *(alloc.result for alloc in self.whole))
+            for side in "rw":
+                rows, outer = self.rows_level(op, side), self.blocks_level(op, side)
+                if outer:
+                    values[f"{side}n{outer}"] = blocks
+                if side == "r" and is_brought and outer:
+                    values["src"] = step.at(values["src"], step(step(block, blocks), values[f"rs{outer}"]))
+                if chunks > 1:
+                    values[f"{side}n{rows}"] //= chunks
+                    if side == "r" and is_brought:
+                        distance = values[f"rs{rows}"] * values[f"rn{rows}"]
+                        values["src"] = step.at(values["src"], step(chunk, distance))
+
+    def blocks_level(self, op: Instruction, side: str = "") -> int:
+        """The level of a transfer, or of a side of a move, that goes over channel blocks; 0 if there is one block."""
+        return 0 if self.blocks == 1 else turning(op, side)[0]
+
+    def rows_level(self, op: Instruction, side: str = "") -> int:
+        """The level that goes over all rows; 0 if there is none."""
+        levels = turning(op, side)[self.blocks > 1 :]
+        return next((level for level in levels[:1] if op.field(f"{side}n{level}") == self.points), 0)
+
+
+def turning(op: Instruction, side: str) -> list[int]:
+    """The levels of a transfer, or of a side of a move, that turn more than once, the outermost first."""
+    return [level for level in (3, 2, 1) if op.field(f"{side}n{level}") != 1]
+
+
+def _divmod(step: StepBuilder, number: Size, divisor: int) -> tuple[Size, Size]:
+    if divisor == 1:
+        return number, 0
+    if isinstance(number, int):
+        return divmod(number, divisor)
+    return quotient(step, number, divisor), remainder(step, number, divisor)

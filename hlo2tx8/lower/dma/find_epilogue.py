@@ -1,0 +1,114 @@
+"""Which of a step's instructions after its last product can be done part by part, and which of them ahead; see epilogue_parts."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from xdsl.dialects import scf
+from xdsl.ir import Operation, SSAValue
+
+from hlo2tx8.device.formats import Format, Rounding
+from hlo2tx8.device.isa import Instruction
+from hlo2tx8.device.isa.ct_move import CtConvert
+from hlo2tx8.device.isa.forms import CtInstruction, CtV, CtVS, CtVV
+from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
+from hlo2tx8.device.layouts import Blocked
+from hlo2tx8.dialects import spm
+from hlo2tx8.lower.box_levels import Size
+from hlo2tx8.lower.dma.epilogue_parts import Epilogue, turning
+from hlo2tx8.lower.dma.slices import buffers_of
+
+
+def epilogue_of(ops: Sequence[Operation], result: SSAValue, rows: Size, columns: int, fmt: Format) -> Epilogue | None:
+    """What follows a product whose result is `rows` x `columns`, in a format; None if it cannot be cut into parts."""
+    width = Blocked(fmt, 1, 1, 1).block_width
+    refused = scf.IfOp | scf.ForOp | spm.TurnOp | spm.OffsetOp
+    if not isinstance(result.owner, spm.AllocOp) or any(isinstance(op, refused) for op in ops):
+        return None
+    instructions = [op for op in ops if isinstance(op, Instruction)]
+    found = Epilogue(tuple(ops), result.owner, columns // width, rows, width, fmt.bytes, compute=tuple(instructions))
+    if not any(isinstance(op, Wdma) for op in instructions):
+        return None
+    if not isinstance(rows, int):  # blocks of a length that the step decides: only what is stored as it is
+        match instructions:
+            case [Wdma() as store] if store.field("src") is result and _goes_over(store, found.blocks):
+                return found
+            case _:
+                return None
+    count = rows * columns
+    whole: dict[spm.AllocOp, None] = {}
+    moved: dict[spm.AllocOp, None] = {}
+    for op in instructions:
+        for buffer in (*buffers_of(op, is_write=True), *buffers_of(op, is_write=False)):
+            alloc = buffer.owner
+            if not isinstance(alloc, spm.AllocOp):
+                return None
+            if alloc is not found.result and alloc.size_bytes >= count:
+                whole[alloc] = None
+                if not isinstance(op, CtInstruction):
+                    moved[alloc] = None
+    outside = [alloc for alloc in whole if alloc not in ops]
+    fills = [_fill_of(alloc, ops) for alloc in outside]  # other things that steps or their parts share are computed once
+    known = tuple(fill for fill in fills if fill is not None)
+    if len(known) < len(fills):
+        return None
+    found = replace(found, whole=tuple(whole), moved=tuple(moved), fills=known)
+    if not all(_is_cut(op, found, count) for op in instructions):
+        return None
+    once = [op for op in instructions if not found.is_whole(op)]
+    ahead: list[Instruction] = []
+    for op in instructions:
+        if op not in once and isinstance(op, Rdma | TdmaMemset | TdmaGatherScatter):
+            read = [buffer.owner for buffer in buffers_of(op, is_write=False)]
+            late = {b.owner for o in instructions if o not in (*once, *ahead) for b in buffers_of(o, is_write=True)}
+            ahead += [] if found.result in read or any(owner in late for owner in read) else [op]
+    compute = tuple(op for op in instructions if op not in once and op not in ahead)
+    return replace(found, once=tuple(once), ahead=tuple(ahead), compute=compute)
+
+
+def _fill_of(alloc: spm.AllocOp, ops: Sequence[Operation]) -> TdmaMemset | None:
+    """The memset that gives a buffer one value for everything in `ops`, and for nothing else."""
+    others = [use.operation for use in alloc.result.uses if use.operation not in ops]
+    match others:
+        case [TdmaMemset() as fill] if fill.field("n1") == fill.field("n2") == 1 and fill.field("dst") is alloc.result:
+            is_whole = isinstance(n := fill.field("n"), int) and n * fill.fmt.bytes == alloc.size_bytes
+            is_only = not any(alloc.result in buffers_of(op, is_write=True) for op in ops if isinstance(op, Instruction))
+            return fill if is_whole and is_only else None
+        case _:
+            return None
+
+
+def _goes_over(op: Instruction, blocks: int, side: str = "") -> bool:
+    """Does a transfer's outermost level go over all channel blocks?"""
+    levels = turning(op, side)
+    return blocks == 1 or (bool(levels) and op.field(f"{side}n{levels[0]}") == blocks)
+
+
+def _is_cut(op: Instruction, epilogue: Epilogue, count: int) -> bool:
+    """Can an instruction be made one for a part?"""
+    if not epilogue.is_whole(op):
+        return isinstance(op, Rdma | TdmaMemset | TdmaGatherScatter | CtV | CtVV | CtVS)
+    own = (epilogue.result, *epilogue.whole)
+    fits: dict[str, bool] = {}
+    for access in op.accesses():
+        if access.space != "spm":
+            continue
+        fmt = op.fmt2 if access.field == "src" and op.FORMATS2 else op.fmt
+        value = op.field(access.field)
+        if not isinstance(value, SSAValue) or not isinstance(value.owner, spm.AllocOp):
+            return False
+        fits[access.field] = value.owner in own and value.owner.size_bytes == count * fmt.bytes
+    block_bytes = count // epilogue.blocks * op.fmt.bytes
+    match op:
+        case CtV() | CtVV() | CtVS() | CtConvert():
+            return all(fits.values()) and op.field("n") == count and op.rounding is not Rounding.STOCHASTIC
+        case TdmaMemset():
+            return all(fits.values()) and op.field("n") == count
+        case Rdma() | Wdma():
+            return all(fits.values()) and _goes_over(op, epilogue.blocks)
+        case TdmaGatherScatter():
+            if not fits["dst"] or not all(_goes_over(op, epilogue.blocks, side) for side in "rw"):
+                return False
+            levels = {side: epilogue.blocks_level(op, side) for side in "rw" if side == "w" or fits["src"]}
+            return all(not level or op.field(f"{side}s{level}") == block_bytes for side, level in levels.items())
+        case _:
+            return False
