@@ -1,20 +1,28 @@
 """When a contraction joins the fusion that reads it: float arithmetic on every element of its result, made before the block of a
-step leaves the scratchpad.
+step leaves the scratchpad, and another place for each, where the block is stored.
 
 %0 = dot_general %x, %w                       joins add_fusion: multiply, bias and relu are
 %1 = maximum (%0 * %a + broadcast %b), 0      instructions on the block that the matrix engine has written
+
+%2 = reshape %1 : [512, 12, 64]               joins transpose_fusion: a block of 64 columns of %0 is
+%3 = transpose %2 : [12, 512, 64]             stored as rows of 128 bytes of its head
 """
 
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from hlo2tx8.fusion.candidate import CandidateUse, FusionCandidate
 from hlo2tx8.hlo import Kind
-from hlo2tx8.partitioner.contraction import is_contraction, why_not_on_engine
+from hlo2tx8.indexing import IndexingMap
+from hlo2tx8.partitioner.contraction import is_contraction, roles_of, why_not_on_engine
 from hlo2tx8.partitioner.instruction import CONSTANTS, is_free, kind_of, shape_of, tensor_type
+from hlo2tx8.partitioner.iteration_space import TensorAccess, iteration_space
+from hlo2tx8.partitioner.moves import is_move
+from hlo2tx8.partitioner.reduction_paths import loop_operand_map, num_loop_operands, ranges_after
+from hlo2tx8.schedule.contraction_split import BLOCK
 from hlo2tx8.schedule.costs import Costs
 
 LEAST_TILES = 2
@@ -36,11 +44,14 @@ def why_no_epilogue(op: Operation, found: Sequence[CandidateUse], costs: Costs) 
     if any(other.is_outside or not other.same_place(use) for other in found):
         return "read as a whole or at several places"
     candidate = use.candidate
-    if not candidate.is_loop or use.map is not None or use.scope is not None or not candidate.has_index_of(op.results[0]):
+    if not candidate.is_loop or use.scope is not None:
         return "read at another index"
     is_in_place = all(_is_made_in_place(member, candidate) for member in candidate.members)
-    if candidate.rows is not None or candidate.accesses or not is_in_place:
+    if candidate.rows is not None or not is_in_place:
         return "its reader is no arithmetic on its elements"
+    is_at_index = use.map is None and not candidate.accesses and candidate.has_index_of(op.results[0])
+    if not is_at_index and (why := _why_not_stored(op, use)):
+        return why
     passes = sum(costs.compute(member) for member in candidate.members if kind_of(member) in ARITHMETIC)
     is_large = prod(shape_of(op.results[0])) >= LEAST_SHARE * costs.rates.tiles
     saved, lost = costs.saved(op, 1, 1), 0.0 if is_large else passes * (costs.rates.tiles / LEAST_TILES - 1)
@@ -53,9 +64,39 @@ def _is_made_in_place(op: Operation, candidate: FusionCandidate) -> bool:
     """Can the vector engine make an instruction's result on the block of a step?"""
     if op.name in CONSTANTS or is_free(op):
         return True
-    shape = shape_of(candidate.root.results[0])
-    is_whole = kind_of(op) in ARITHMETIC and all(shape_of(value) == shape for value in op.results)
-    return is_whole and all(map(_is_float, (*op.operands, *op.results)))
+    is_whole = prod(shape_of(op.results[0])) == prod(shape_of(candidate.root.results[0]))
+    return is_whole and (is_move(op) or (kind_of(op) in ARITHMETIC and all(map(_is_float, (*op.operands, *op.results)))))
+
+
+def _why_not_stored(op: Operation, use: CandidateUse) -> str:
+    """Why the elements of a contraction cannot be stored where its reader has them, or "" if they can.
+
+    Blocks of columns stay what they are: the operands have the same roles, and innermost are as many columns, or whole blocks.
+    """
+    own, root = tensor_type(op.results[0]), tensor_type(use.candidate.root.results[0])
+    if "dot" not in op.name or prod(own.get_shape()) != prod(root.get_shape()):
+        return "read at another index"
+    columns, rows = _columns(op, own, IndexingMap.identity(own.get_shape()), ())
+    map = use.map or IndexingMap.identity(own.get_shape())
+    stored_columns, stored_rows = _columns(op, root, map, use.candidate.accesses)
+    if stored_rows != rows or not stored_columns or (stored_columns % BLOCK and stored_columns != columns):
+        return "the reader has other columns next to each other"
+    return ""
+
+
+def _columns(
+    op: Operation, type_: TensorType[Attribute], map: IndexingMap, accesses: Sequence[TensorAccess]
+) -> tuple[int, int]:
+    """Columns next to each other where a dot is stored as elements of a type, 0 if there are none; and the operand with the rows.
+
+    `map` is from the index of the type to the dot's, `accesses` are other reads at that index.
+    """
+    rank, paths = len(type_.get_shape()), range(num_loop_operands(op))
+    own = [TensorAccess(ranges_after(loop_operand_map(op, n, map), rank), tensor_type(op.operands[n])) for n in paths]
+    space = iteration_space(type_, [*accesses, *own])
+    roles, rows = roles_of(op, map.results, space)
+    is_stored = space.is_affine and bool(roles) and roles[-1] == "column"
+    return (space.shape[-1] if is_stored else 0), rows
 
 
 def _is_float(value: SSAValue) -> bool:

@@ -113,13 +113,10 @@ def _reads_own_rows(member: RowGroupMember, parameter: BlockArgument) -> bool:
     """
     rank = len(member.shape)
     rows = tuple(Dim(i) for i in range(rank - 1))
-    for use in parameter.uses:
-        if (use.operation, use.index) not in member.partitioned.operand_places:
-            return False
-        map = member.partitioned.operand_places[use.operation, use.index][0]
-        if map.constraints or map.results != (*rows, Dim(rank if use.operation is member.dot else rank - 1)):
-            return False
-    return True
+    return all(
+        member.index_of(use.operation, use.index) == (*rows, Dim(rank if use.operation is member.dot else rank - 1))
+        for use in parameter.uses
+    )
 
 
 def _group(chain: Sequence[_Link], rates: Rates) -> str:

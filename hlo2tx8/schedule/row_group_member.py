@@ -1,17 +1,17 @@
 """What a fusion must be to compute some rows of its result at a time, as a member of a group by rows.
 
-dot       batches, rows and columns of the engine are the result's dimensions, in that order
+dot       batches, rows and columns of the engine are the dot's dimensions, in that order; each element may be stored elsewhere
 row       reductions over whole rows, and what is element by element around them
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
 from xdsl.ir import Block, Operation
 
 from hlo2tx8.hlo.precision import num_parts
-from hlo2tx8.indexing import Dim
+from hlo2tx8.indexing import Dim, Expr, IndexingMap, Interval, simplify_expr
 from hlo2tx8.partitioner.computation import PartitionedComputation, partition, partition_rows
 from hlo2tx8.partitioner.contraction import (
     EXACT_DEPTH,
@@ -21,8 +21,9 @@ from hlo2tx8.partitioner.contraction import (
     roles_of,
     why_not_on_engine,
 )
-from hlo2tx8.partitioner.instruction import is_elemental, tensor_type
+from hlo2tx8.partitioner.instruction import is_elemental, is_identity, tensor_type
 from hlo2tx8.partitioner.iteration_space import IterationSpace, iteration_space
+from hlo2tx8.partitioner.moves import index_after_moves
 from hlo2tx8.partitioner.reduction_order import joins_apart
 from hlo2tx8.partitioner.reduction_paths import is_reduction, loop_counters
 from hlo2tx8.partitioner.row_space import row_space
@@ -38,14 +39,15 @@ JOINED_BY_VECTORS = ("add", "maximum", "minimum")
 
 @dataclass(frozen=True)
 class RowGroupMember:
-    """A fusion whose result [*batches, rows, columns] is computed by rows: its `reductions`, or its one dot and how that goes to
-    the matrix engine."""
+    """A fusion that computes `shape`, [*batches, rows, columns], by rows: its `reductions`, or its one dot and how that goes to the
+    matrix engine. `stored`: the index of an element in the fusion's result, in terms of that of the shape."""
 
     partitioned: PartitionedComputation
     accesses: AccessAnalysis
     shape: tuple[int, ...]
     reductions: tuple[Operation, ...]
     contraction: Contraction | None = None
+    stored: tuple[Expr, ...] = ()
 
     @property
     def dot(self) -> Operation | None:
@@ -65,7 +67,21 @@ class RowGroupMember:
         """The member's one loop, and how what it reduces goes: over lanes of the step, or on the matrix engine."""
         block = self.block
         blocks = {op: self.contraction or JoinedLanes((0, 2) if block else (1,)) for op in self.reductions}
-        return [(split.split(self.columns, block), blocks)]
+        own = split.split(self.columns, block)
+        if self.stored:
+            results = tuple(expr.substitute(own.map.results, ()) for expr in self.stored)
+            own = replace(own, map=own.map.with_results(results).simplify())
+        return [(own, blocks)]
+
+    def index_of(self, op: Operation, operand: int) -> tuple[Expr, ...] | None:
+        """The index of an operand in terms of that of the shape, counters of a dot behind its dimensions; None if it is read under
+        conditions or is none of the fusion's own."""
+        if (op, operand) not in self.partitioned.operand_places:
+            return None
+        map = self.partitioned.operand_places[op, operand][0]
+        if map.constraints:
+            return None
+        return _in_terms_of(self.shape, self.stored, map) if self.stored else map.results
 
 
 def row_group_member(body: Block, target: Target) -> RowGroupMember | str:
@@ -115,10 +131,15 @@ def _dot_member(body: Block, op: Operation, target: Target) -> RowGroupMember | 
     if place.scope is not function.top or place.map.constraints:
         return "the dot serves only a part of the result"
     type_ = tensor_type(function.roots[0])
-    shape = type_.get_shape()
     if not iteration_space(type_, accesses.of(function)).is_affine:
         return "its reads are not affine"
-    space = IterationSpace(shape, tuple(Dim(i) for i in range(len(shape))))
+    shape, stored = type_.get_shape(), tuple[Expr, ...]()
+    if not is_identity(place.map, shape):
+        shape = tensor_type(op.results[0]).get_shape()
+        stored = index_after_moves(op.results[0], function.roots[0]) or ()
+        if not stored or _in_terms_of(shape, stored, place.map) != tuple(Dim(i) for i in range(len(shape))):
+            return "its elements are stored elsewhere"
+    space = IterationSpace(shape, stored or tuple(Dim(i) for i in range(len(shape))))
     roles, rows = roles_of(op, place.map.results, space)
     if roles != (*("batch" for _ in shape[:-2]), "row", "column"):
         return f"its dimensions are {', '.join(roles)}"
@@ -127,7 +148,16 @@ def _dot_member(body: Block, op: Operation, target: Target) -> RowGroupMember | 
         return "it sums over several dimensions"
     extent, parts = counters[0].hi + 1, num_parts(op)
     depth = min(extent, EXACT_DEPTH) if parts == EXACT_PARTS else extent
-    return RowGroupMember(partitioned, accesses, shape, (op,), Contraction(rows, (), 0, extent, depth, parts=parts))
+    return RowGroupMember(partitioned, accesses, shape, (op,), Contraction(rows, (), 0, extent, depth, parts=parts), stored)
+
+
+def _in_terms_of(shape: Sequence[int], stored: Sequence[Expr], map: IndexingMap) -> tuple[Expr, ...]:
+    """The results of a map from a result's index, and counters behind it, in terms of the index of a shape that is stored as that
+    result."""
+    counters = map.dims[len(stored) :]
+    dims = [*stored, *(Dim(len(shape) + i) for i in range(len(counters)))]
+    bounds = [*(Interval(0, size - 1) for size in shape), *(counter.interval for counter in counters)]
+    return tuple(simplify_expr(result.substitute(dims, ()), bounds, ()) for result in map.results)
 
 
 def _is_for_vectors(op: Operation) -> bool:

@@ -49,6 +49,7 @@ FILES = {
     "lower/vectorize/vectorize_box.py": "emits selects and conversions",
     "partitioner/contraction.py": "dot has no dimension numbers",
     "partitioner/instruction.py": "constants; bitcast_convert may change the number of elements",
+    "partitioner/moves.py": "the moves that have an inverse",
     "runtime/levels.py": "constants are values",
     "schedule/accesses.py": "iota is the number of an element; pad reads for a part of its result",
     "schedule/concatenate_parts.py": "a concatenation is written part by part",

@@ -56,3 +56,37 @@ func.func @main(%a: tensor<40x60xf32>) -> tensor<40x60xf32> {
 // CHECK:        "stablehlo.reverse"
 // CHECK:        "stablehlo.add"
 // CHECK-NOT:  "stablehlo.exponential"
+
+// -----
+
+// A dot is stored as the heads that its reader makes of it.
+
+func.func @main(%x: tensor<40x96xbf16>, %w: tensor<96x128xbf16>) -> tensor<2x40x64xbf16> {
+  %0 = "stablehlo.dot_general"(%x, %w) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">}> : (tensor<40x96xbf16>, tensor<96x128xbf16>) -> tensor<40x128xbf16>
+  %1 = "stablehlo.reshape"(%0) : (tensor<40x128xbf16>) -> tensor<40x2x64xbf16>
+  %2 = "stablehlo.transpose"(%1) <{permutation = array<i64: 1, 0, 2>}> : (tensor<40x2x64xbf16>) -> tensor<2x40x64xbf16>
+  func.return %2 : tensor<2x40x64xbf16>
+}
+
+// CHECK:      "hlo.fusion"(%{{.*}}, %{{.*}}) <{kind = "kLoop", fusion_name = "transpose_fusion"}>
+// CHECK:        "stablehlo.dot_general"
+// CHECK-NEXT:   "stablehlo.reshape"
+// CHECK-NEXT:   "stablehlo.transpose"
+// CHECK:      func.return
+
+// -----
+
+// It is not where the reader has rows next to each other, or turns them around.
+
+func.func @main(%x: tensor<40x96xf32>, %w: tensor<96x128xf32>) -> (tensor<128x40xf32>, tensor<40x128xf32>) {
+  %0 = "stablehlo.dot_general"(%x, %w) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">}> : (tensor<40x96xf32>, tensor<96x128xf32>) -> tensor<40x128xf32>
+  %1 = "stablehlo.transpose"(%0) <{permutation = array<i64: 1, 0>}> : (tensor<40x128xf32>) -> tensor<128x40xf32>
+  %2 = "stablehlo.dot_general"(%x, %w) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">}> : (tensor<40x96xf32>, tensor<96x128xf32>) -> tensor<40x128xf32>
+  %3 = "stablehlo.reverse"(%2) <{dimensions = array<i64: 0>}> : (tensor<40x128xf32>) -> tensor<40x128xf32>
+  func.return %1, %3 : tensor<128x40xf32>, tensor<40x128xf32>
+}
+
+// CHECK:      "hlo.fusion"(%{{.*}}, %{{.*}}) <{kind = "kLoop", fusion_name = "dot_general_fusion"}>
+// CHECK:      "hlo.fusion"(%{{.*}}) <{kind = "kLoop", fusion_name = "transpose_fusion"}>
+// CHECK:      "hlo.fusion"(%{{.*}}, %{{.*}}) <{kind = "kLoop", fusion_name = "dot_general_fusion.1"}>
+// CHECK:      "hlo.fusion"(%{{.*}}) <{kind = "kLoop", fusion_name = "reverse_fusion"}>
