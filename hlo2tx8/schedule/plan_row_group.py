@@ -19,7 +19,7 @@ from hlo2tx8.schedule.row_group_member import RowGroupMember
 
 STEP_ROWS = (512, 256, 128, 64, 32, 16, 8)
 """Rows of a step that are tried."""
-SPM_SHARE = 0.85
+SPM_SHARE = 1.0
 """Of the scratchpad, that the estimated buffers may take: alignment and constants need some."""
 
 

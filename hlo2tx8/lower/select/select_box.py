@@ -16,7 +16,8 @@ from hlo2tx8.dialects.hlo import origin
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.box_levels import BoxLevel
 from hlo2tx8.lower.element_format import Splat, Vector, format_of, storage_format, tensor_type
-from hlo2tx8.lower.select.instruction_choice import choose, is_move
+from hlo2tx8.lower.select.index_conditions import IndexConditions, LanesMeant
+from hlo2tx8.lower.select.instruction_choice import choose, hlo_name, is_move
 from hlo2tx8.lower.select.narrow_sum import NarrowSum, narrow_sums, select_narrow_sum
 from hlo2tx8.lower.select.resident import Resident, is_resident
 from hlo2tx8.lower.select.select_access import MIN_ROW_BYTES, Shift, Walk, load_rows, read_scalar, same_in_all_steps
@@ -33,6 +34,7 @@ from hlo2tx8.lower.select.select_memory import (
     stride_terms,
 )
 from hlo2tx8.lower.select.select_reduce import select_broadcast, select_reduce
+from hlo2tx8.lower.select.select_region import fill_region, fits_regions, truth_of
 from hlo2tx8.lower.select.select_rows import expand, is_of_rows, joined_lanes, row_step, select_reduce_lanes
 from hlo2tx8.lower.select.selector import Selector
 from hlo2tx8.lower.select.step_builder import StepBuilder
@@ -58,25 +60,37 @@ class BoxSelector(Selector):
         self.select(block)
 
     def select(self, block: Block) -> None:
+        conditions = IndexConditions.of(block, self._fits_regions)
         for op in block.ops:
-            self.step.origin = origin(op) or neighbour_origin(op)
-            if self.rows is None:
-                self._operation(op)
+            if op in conditions.unneeded:
                 continue
-            self.rows.step.builder, self.rows.step.origin = self.step.builder, self.step.origin
-            narrow = self.sums_of_16_bits.get(op)
-            if narrow is not None and isinstance(op, vec.VecReduceLanesOp):
-                count = prod(self.step.shape[lane] for lane in op.lanes)
-                source = self.buffer(self.vector(narrow.source))
-                self.rows.vectors[narrow.result] = select_narrow_sum(self.rows.step, source, narrow, count)
-            elif any(op in (narrow.widen, narrow.narrow) for narrow in self.sums_of_16_bits.values()):
-                pass  # the sum converts
-            elif isinstance(op, vec.VecReduceLanesOp):
-                self.rows.vectors.update(zip(op.res, select_reduce_lanes(self, self.rows, op), strict=True))
-            elif is_of_rows(op, self.joined, self.varying):
-                self.rows.select_one(op)
-            else:
+            self.step.origin = origin(op) or neighbour_origin(op)
+            if self.rows is not None:
+                self.rows.step.builder, self.rows.step.origin = self.step.builder, self.step.origin
+            if op in conditions.selects:
+                self.vectors[op.results[0]] = self._select_region(op, conditions.selects[op])
+            elif op in conditions.compares:
+                self.vectors[op.results[0]] = truth_of(self, conditions.compares[op])
+            elif self.rows is None:
                 self._operation(op)
+            else:
+                self._of_joined_lanes(op, self.rows)
+
+    def _of_joined_lanes(self, op: Operation, rows: "BoxSelector") -> None:
+        """An operation of a box some lanes of which are joined."""
+        narrow = self.sums_of_16_bits.get(op)
+        if narrow is not None and isinstance(op, vec.VecReduceLanesOp):
+            count = prod(self.step.shape[lane] for lane in op.lanes)
+            source = self.buffer(self.vector(narrow.source))
+            rows.vectors[narrow.result] = select_narrow_sum(rows.step, source, narrow, count)
+        elif any(op in (narrow.widen, narrow.narrow) for narrow in self.sums_of_16_bits.values()):
+            pass  # the sum converts
+        elif isinstance(op, vec.VecReduceLanesOp):
+            rows.vectors.update(zip(op.res, select_reduce_lanes(self, rows, op), strict=True))
+        elif is_of_rows(op, self.joined, self.varying):
+            rows.select_one(op)
+        else:
+            self._operation(op)
 
     def select_one(self, op: Operation) -> None:
         """Selects one operation of the box."""
@@ -171,6 +185,25 @@ class BoxSelector(Selector):
     def _own_buffer(self, value: Vector, fmt: Format) -> SSAValue:
         """A new buffer that holds the vector."""
         return self.filled(value, self.step.count()) if isinstance(value, Splat) else self.copy(value, fmt)
+
+    def _fits_regions(self, op: Operation, lanes: LanesMeant) -> bool:
+        """Are lanes of such an operation's condition told by numbers? Not where one lane stands for all that are joined."""
+        fmt = Format.FP32 if hlo_name(op) == "compare" else storage_format(op.results[0].type)
+        return (self.rows is None or not is_of_rows(op, self.joined, self.varying)) and fits_regions(self.step, lanes, fmt)
+
+    def _select_region(self, op: Operation, lanes: LanesMeant) -> SSAValue:
+        """A select by where its lanes are: one of its operands, in its own buffer if that is free, with the other in some lanes."""
+        fmt, (kept, other) = storage_format(op.results[0].type), op.operands[1:]
+        if lanes.is_outside or (len(lanes.halves) == 1 and self._is_free(other) and not self._is_free(kept)):
+            kept, other, lanes = other, kept, lanes.complement()
+        vector = self.vector(kept)
+        dst = vector if isinstance(vector, SSAValue) and self._is_free(kept) else self._own_buffer(vector, fmt)
+        fill_region(self, dst, self.vector(other), [half.complement() for half in lanes.halves], fmt)
+        return dst
+
+    def _is_free(self, value: SSAValue) -> bool:
+        """Does nobody else need the buffer of a vector?"""
+        return value.has_one_use() and isinstance(value.owner, (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp))
 
     # ------------------------------------------------------------------------------------------------ memory
 
