@@ -1,9 +1,12 @@
 """Options of a compilation: an immutable object handed down, never the environment."""
 
 import enum
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
+
+from hlo2tx8.errors import InputError
 
 Mode = Literal["fast", "strict", "definition"]
 
@@ -41,6 +44,8 @@ class Options:
     until: last level to lower to. verify: run the full IR verifier after each stage (levels always are).
     dump_dir, dump_pass_re, dump_number: write IR before each pass, `fusion-emitter` selects per-kernel logs;
     the number tells the modules of one run apart. explain: say why things were fused and lowered so.
+
+    InputError E1004 names a value that is none of an option's.
     """
 
     chip: Path | None = None
@@ -53,3 +58,15 @@ class Options:
     dump_pass_re: str = ""
     dump_number: int = 0
     explain: bool = False
+
+    def __post_init__(self) -> None:
+        modes: tuple[str, ...] = get_args(Mode)
+        if self.mode not in modes:
+            raise InputError("E1004", f"no mode {self.mode!r}", hint=", ".join(modes))
+        for name in ("threads", "step_elements", "dump_number"):
+            if getattr(self, name) < 0:
+                raise InputError("E1004", f"{name} is {getattr(self, name)}", hint="0 or more")
+        try:
+            re.compile(self.dump_pass_re)
+        except re.error as error:
+            raise InputError("E1004", f"{self.dump_pass_re!r} is not a regular expression: {error}") from None

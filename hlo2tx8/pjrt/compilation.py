@@ -5,6 +5,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING, TypeAlias
 
 import hlo2tx8
@@ -108,6 +109,7 @@ class Compiler:
         self.interrupts = interrupts
         self.lock = threading.Lock()
         self.done: OrderedDict[str, Compiled] = OrderedDict()
+        self.dump_numbers = count()
 
     def compile(self, request: Request) -> Compiled:
         """Raises what `hlo2tx8.compile` does."""
@@ -133,11 +135,13 @@ class Compiler:
         """Compiles with a progress bar, until Ctrl-C."""
         from hlo2tx8.runtime.progress_bar import shown
 
-        count = self.interrupts.count()
+        if request.options.dump_dir is not None:
+            request = replace(request, options=replace(request.options, dump_number=next(self.dump_numbers)))
+        interrupts = self.interrupts.count()
         with shown() as bar:
 
             def watch(part: float, what: str) -> None:
-                self.interrupts.check(count)
+                self.interrupts.check(interrupts)
                 bar(part, what)
 
             return _compile(request, self.functions, watch)

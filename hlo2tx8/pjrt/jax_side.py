@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from hlo2tx8.pjrt.configuration import XLA_DUMPS
 from hlo2tx8.pjrt.errors import FORKED
 
 PLATFORM = "tx8"
@@ -116,7 +117,10 @@ def _no_topology(*_: Any, **__: Any) -> Any:
 
 @dataclass(frozen=True)
 class CompileOptions:
-    """What is read of a CompileOptionsProto; `device_assignment` is serialised, empty if there is none."""
+    """What is read of a CompileOptionsProto; `device_assignment` is serialised, empty if there is none.
+
+    Overrides are those of XLA_FLAGS that say what to dump, and behind them those of the compilation.
+    """
 
     num_replicas: int
     num_partitions: int
@@ -131,13 +135,13 @@ def compile_options(serialized: bytes) -> CompileOptions:
 
     options = xla_client.CompileOptions.ParseFromString(serialized)
     build = options.executable_build_options
-    assignment = build.device_assignment
+    assignment, debug = build.device_assignment, build.debug_options
     return CompileOptions(
         build.num_replicas,
         build.num_partitions,
         assignment.serialize() if assignment is not None else b"",
         options.compile_portable_executable,
-        dict(options.env_option_overrides or ()),
+        {name: str(getattr(debug, name)) for name in XLA_DUMPS} | dict(options.env_option_overrides or ()),
     )
 
 
@@ -147,8 +151,10 @@ def xla_option_type(name: str) -> type:
 
     if name in BOOL_OPTIONS:
         return bool
-    shown = xla_client.CompileOptions().executable_build_options.debug_options
-    found = type(getattr(shown, name, ""))
+    # jaxlib hands out parts of an object without keeping it alive.
+    options = xla_client.CompileOptions()
+    build = options.executable_build_options
+    found = type(getattr(build.debug_options, name, ""))
     return found if found in (bool, int) else str
 
 

@@ -3,27 +3,28 @@
 Exit codes: 0 everything agreed, 1 a run failed or the input was refused, 2 wrong usage, 130 interrupted.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 
+import hlo2tx8
 from hlo2tx8.errors import Hlo2tx8Error
 from hlo2tx8.tools import bisect as bisect_tool
 from hlo2tx8.tools import check as check_tool
 from hlo2tx8.tools import compile as compile_tool
 from hlo2tx8.tools import profile as profile_tool
 from hlo2tx8.tools import run as run_tool
-from hlo2tx8.tools.flags import plain_switches
+from hlo2tx8.tools.command_parser import CommandParser
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells say it
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> CommandParser:
     """All subcommands and their flags."""
-    top = argparse.ArgumentParser(
+    top = CommandParser(
         prog="hlo2tx8", description="Compile HLO and StableHLO to TX8 tile programs and run them on the emulator."
     )
     top.add_argument("--traceback", action="store_true", help="show where in the compiler an error was raised")
+    top.add_argument("--version", action="version", version=f"hlo2tx8 {hlo2tx8.__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     run_tool.add_parser(commands.add_parser("run", help="run modules and compare with a reference"))
     compile_tool.add_parser(commands.add_parser("compile", help="compile one module; print or save the result"))
@@ -41,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from hlo2tx8.tools.opt import main as opt
 
         return opt(given[1:])
-    args = parser().parse_args(plain_switches(given))
+    args = parser().parse_args(given)
     try:
         status: int = args.function(args)
     except Hlo2tx8Error as error:

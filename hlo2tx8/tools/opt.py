@@ -6,7 +6,7 @@ hlo2tx8-opt -p inline,simplify --split-input-file file.mlir
 import sys
 from collections.abc import Sequence
 
-from xdsl.utils.exceptions import DiagnosticException, ParseError
+from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from hlo2tx8.errors import Hlo2tx8Error
@@ -35,6 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         OptMain("hlo2tx8 modular optimizer driver", args=argv).run()
     except (ParseError, DiagnosticException, Hlo2tx8Error) as error:
         print("\n".join((str(error), *getattr(error, "__notes__", ()))), file=sys.stderr)
+    except ArgSpecParseError as error:
+        print(f"error E1004: {error}", file=sys.stderr)
+    except StopIteration:  # of xDSL's reading of an option that ends early
+        print("error E1004: the list of passes ends in the middle of an option", file=sys.stderr)
     except OSError as error:
         print(f"error E1004: {error.filename}: {error.strerror}", file=sys.stderr)
     except ValueError as error:

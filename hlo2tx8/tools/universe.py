@@ -6,11 +6,14 @@ The passes are those of the pipeline; a dialect is imported only when a tool ask
 from collections.abc import Callable
 from importlib import import_module
 
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Dialect
 from xdsl.passes import ModulePass
 from xdsl.universe import Universe
 
-from hlo2tx8.compiler.pipeline import PIPELINE
+from hlo2tx8.compiler.pipeline import PIPELINE, Stage
+from hlo2tx8.dialects.launch import kernels
 
 DIALECTS: tuple[tuple[str, str, str], ...] = (
     ("chlo", "hlo2tx8.dialects.chlo", "Chlo"),
@@ -32,11 +35,22 @@ def _dialect(module: str, attribute: str) -> Callable[[], Dialect]:
     return load
 
 
-def _pass(step: ModulePass) -> Callable[[], type[ModulePass]]:
-    return lambda: type(step)
+def _pass(stage: Stage) -> Callable[[], type[ModulePass]]:
+    step = type(stage.step)
+    return lambda: _on_kernels(step) if stage.per_kernel else step
+
+
+def _on_kernels(step: type[ModulePass]) -> type[ModulePass]:
+    """A pass on kernels that, given a module with kernels in it, as levels from LOOPS on are printed, runs on each of them."""
+
+    def apply(self: ModulePass, ctx: Context, op: ModuleOp) -> None:
+        for kernel in tuple(kernels(op).values()) or (op,):
+            step.apply(self, ctx, kernel)
+
+    return type(step.__name__, (step,), {"apply": apply})
 
 
 UNIVERSE = Universe(
     all_dialects={name: _dialect(module, attribute) for name, module, attribute in DIALECTS},
-    all_passes={stage.step.name: _pass(stage.step) for stage in PIPELINE},
+    all_passes={stage.step.name: _pass(stage) for stage in PIPELINE},
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hlo2tx8.tools.flags import plain_switches
+import hlo2tx8
 from hlo2tx8.tools.main import main, parser
 
 SAMPLES = Path(__file__).parents[2] / "hlo_samples"
@@ -25,10 +25,18 @@ def test_defaults_are_those_of_run_hlo_module():
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("--report", True), ("--report=false", False), ("--report=TRUE", True), ("--noreport", False)]
+    ("text", "value"),
+    [
+        ("--report", True),
+        ("--report=1", True),
+        ("--report=TRUE", True),
+        ("--report=0", False),
+        ("--report=false", False),
+        ("--noreport", False),
+    ],
 )
 def test_switches_take_an_optional_value(text: str, value: bool):
-    args = parser().parse_args(plain_switches(["run", text, "a.hlo"]))
+    args = parser().parse_args(["run", text, "a.hlo"])
     assert (args.report, args.files) == (value, ["a.hlo"])
 
 
@@ -71,6 +79,56 @@ def test_what_ddr_cannot_hold_is_refused_before_inputs_are_made(tmp_path: Path, 
     module.write_text(f"HloModule large\nENTRY main {{\n  a = {shape} parameter(0)\n  ROOT r = {shape} negate(a)\n}}\n")
     assert main(["run", str(module)]) == 1
     assert "error E1005: f32[40000,40000,20] needs 128,000,000,000 bytes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("passes", "message"),
+    [
+        ("no-such-pass", "error E1004: Unrecognized passes: ['no-such-pass']"),
+        ("vectorize,{", "Expected pass name here"),
+        ("vectorize{steps", "Expected equals, space or end of arguments here"),
+        ("vectorize{steps=1}", "error E1004: Provided arguments"),
+    ],
+)
+def test_a_wrong_list_of_passes_is_named(passes: str, message: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["opt", "-p", passes, str(SAMPLES / "control" / "cache_f32.mlir")]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_opt_goes_on_from_what_compile_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    sample = str(SAMPLES / "elementwise" / "gelu_bf16.hlo")
+    printed: dict[str, str] = {}
+    for level in ("loops", "flat"):
+        assert main(["compile", f"--until={level}", sample]) == 0
+        printed[level] = capsys.readouterr().out
+    (tmp_path / "loops.mlir").write_text(printed["loops"])
+    assert main(["opt", "-p", "lower-xla-to-scf,flatten-tensors", str(tmp_path / "loops.mlir")]) == 0
+    assert capsys.readouterr().out.strip() == printed["flat"].strip()
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["run", "--report=maybe", "a.hlo"], "error E1004: --report is a switch and cannot be 'maybe'\n  hint: --report"),
+        (["run", "--rapport", "a.hlo"], "error E1004: unrecognized arguments: --rapport\n  hint: did you mean --report?"),
+        (["run", "--rep", "a.hlo"], "error E1004: unrecognized arguments: --rep"),
+        (["frob"], "error E1004: argument COMMAND: invalid choice: 'frob'"),
+    ],
+)
+def test_a_wrong_flag_is_one_line_with_a_hint(argv: list[str], message: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as caught:
+        main(argv)
+    assert caught.value.code == 2
+    error = capsys.readouterr().err
+    assert error.startswith(message)
+    assert len(error.splitlines()) == 2
+
+
+def test_version(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"hlo2tx8 {hlo2tx8.__version__}\n"
 
 
 def test_wrong_usage_exits_with_2(capsys: pytest.CaptureFixture[str]):

@@ -1,0 +1,38 @@
+"""XLA_FLAGS that say what to dump, and the same as options of one compilation."""
+
+import os
+import re
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+FOLDER = Path(re.search(r"--xla_dump_to=(\S+)", os.environ["XLA_FLAGS"])[1])
+
+
+def names(folder):
+    return [path.name for path in folder.iterdir()]
+
+
+def check_flags_act_on_the_device():
+    np.testing.assert_array_equal(jax.jit(lambda x: jnp.abs(x) + 1)(np.float32(-2)), 3)
+    found = [name for name in names(FOLDER) if "lambda" in name]
+    stages = [re.search(r"before-([\w-]+)", name)[1] for name in sorted(found)]
+    assert stages == ["plan-fusions", "group-fusions", "emit-fusions"], found
+
+
+def check_modules_of_the_same_name_have_files_of_their_own():
+    before = len(names(FOLDER))
+    for factor in range(3):
+        jax.jit(lambda x, factor=factor: x * factor)(np.float32(2))
+    assert len(names(FOLDER)) == before + 3 * 3
+
+
+def check_an_option_of_the_compilation_wins():
+    lowered = jax.jit(lambda x: jnp.sin(x)).lower(np.float32(1))
+    for turn in range(6):  # jaxlib's option objects once were read after they had been freed
+        folder = FOLDER / str(turn)
+        compiled = lowered.compile({"xla_dump_to": str(folder), "xla_dump_hlo_pass_re": "vectorize"})
+        np.testing.assert_allclose(compiled(np.float32(1)), np.sin(1), rtol=1e-6)
+        assert [name for name in names(folder) if "before-vectorize" in name]
