@@ -110,7 +110,7 @@ class Emulator:
                 outputs[slot] = _output(slot, program, inputs)
                 return outputs[slot].reshape(-1).view(np.uint8)
             case SlotKind.SCRATCH:
-                return allocate(slot.size_bytes)
+                return allocate(slot.size_bytes, cleared=not program.trusted)
 
 
 def _input(slot: Slot, given: np.ndarray) -> np.ndarray:
@@ -126,7 +126,8 @@ def _output(slot: Slot, program: Program, inputs: Sequence[np.ndarray]) -> np.nd
     if slot.size_bytes < RECYCLED_BYTES:
         output = np.zeros(slot.shape, numpy_dtype(slot.dtype))
     else:
-        output = allocate(slot.size_bytes).view(numpy_dtype(slot.dtype)).reshape(slot.shape)
+        memory = allocate(slot.size_bytes, cleared=not program.trusted)
+        output = memory.view(numpy_dtype(slot.dtype)).reshape(slot.shape)
     if slot.takes_over is not None:
         source = _input(program.slots_of(SlotKind.INPUT)[slot.takes_over], inputs[slot.takes_over])
         output.reshape(-1).view(np.uint8)[...] = source.reshape(-1).view(np.uint8)

@@ -5,6 +5,7 @@ next run as much is dropped as a large one of another size takes, so it does not
 it, without Python code, in which an interrupt would be lost; the next one that is asked for looks what has come back.
 """
 
+import ctypes
 import mmap
 import threading
 import weakref
@@ -84,12 +85,14 @@ def settle() -> None:
             _KEPT.give(loan.region)
 
 
-def allocate(size_bytes: int) -> np.ndarray:
-    """uint8 [size_bytes], 4 KiB aligned if recycled; contents undefined there, zero in small ones."""
+def allocate(size_bytes: int, *, cleared: bool = False) -> np.ndarray:
+    """uint8 [size_bytes], 4 KiB aligned if recycled; zeros if `cleared` or small, else undefined: whatever an array before held."""
     if size_bytes < RECYCLED_BYTES:
         return np.zeros(size_bytes, np.uint8)
     settle()
     region = _KEPT.take(size_bytes)
+    if region is not None and cleared:
+        ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(region)), 0, size_bytes)
     if region is None:
         region = mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         if size_bytes >= LARGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):

@@ -80,7 +80,8 @@ class Program:
     `spm_bytes`.
 
     `buffers` and `uses` say what the compiler meant by every SPM address, `launches` which records are of which kernel; all are
-    empty where nobody said.
+    empty where nobody said. A program that is not `trusted`, such as one from a file, finds zeros in the memory it is given: it may
+    read, or leave in its results, what it never wrote.
     """
 
     code: np.ndarray
@@ -91,6 +92,7 @@ class Program:
     buffers: tuple[Buffer, ...] = ()
     uses: tuple[BufferUse, ...] = ()
     launches: tuple[Launch, ...] = ()
+    trusted: bool = True
 
     def slots_of(self, kind: SlotKind) -> tuple[Slot, ...]:
         """The slots of one kind by index."""

@@ -53,9 +53,9 @@ def host_view(address: int, shape: tuple[int, ...], strides: tuple[int, ...] | N
     return np.asarray(View())
 
 
-def new_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """An array of DDR, contents undefined."""
-    return allocate(prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
+def new_array(shape: tuple[int, ...], dtype: np.dtype[Any], *, cleared: bool = False) -> Array:
+    """An array of DDR; contents undefined, for who writes all of it, unless it is cleared."""
+    return allocate(prod(shape) * dtype.itemsize, cleared=cleared).view(dtype).reshape(shape)
 
 
 class BufferEntries(DeviceEntries):
@@ -130,7 +130,7 @@ class BufferEntries(DeviceEntries):
 
     def Client_CreateUninitializedBuffer(self, args: Any) -> None:
         shape = read_int64s(args.dims, args.num_dims)
-        content = BufferContents(new_array(shape, dtype_of(args.type)))
+        content = BufferContents(new_array(shape, dtype_of(args.type), cleared=True))
         args.buffer = self.fresh_buffer(args.device, args.memory, args.type, shape, content)
 
     def Client_CreateErrorBuffer(self, args: Any) -> None:

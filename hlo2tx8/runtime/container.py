@@ -111,6 +111,7 @@ def _read(file: zipfile.ZipFile, name: str) -> Executable:
         buffers=tuple(Buffer(str(name), *map(int, numbers)) for name, *numbers in manifest.get("buffers", [])),
         uses=tuple(BufferUse(*map(int, use)) for use in manifest.get("buffer_uses", [])),
         launches=tuple(Launch(str(e["name"]), str(e["origin"]), int(e["first"])) for e in manifest.get("launches", [])),
+        trusted=False,
     )
     present = set(file.namelist())
     texts = {level: _member(file, _ir_name(level), 1 << 30).decode() for level in Level if _ir_name(level) in present}

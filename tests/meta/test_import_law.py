@@ -10,8 +10,8 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "hlo2tx8"
 
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("errors", "notes", "options", "indexing", "device"),
-    ("dialects",),
+    ("errors", "notes", "indexing", "device"),
+    ("options", "dialects"),
     ("hlo",),
     ("builders",),
     ("frontend", "partitioner", "interpreter"),

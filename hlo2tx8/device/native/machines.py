@@ -83,6 +83,7 @@ class NativeMachine:
         memory: list[np.ndarray] = []
         # A machine that waits keeps no program and no constants. No Python code runs at their end, where interrupts get lost.
         self.memory = {0: memory}
+        self.trusts = program.trusted
         self.program, self.given = weakref.ref(program, partial(self.memory.pop, 0)), given
         code = np.ascontiguousarray(program.code, np.uint64)
         # Another address where it can be written: then it may not be what the machine has seen.
@@ -136,7 +137,7 @@ class NativeMachine:
             at += 1
         held: list[np.ndarray] = []
         for place, size in self.large:
-            held.append(allocate(size))
+            held.append(allocate(size, cleared=not self.trusts))
             self.table[place] = address_of(held[-1])
         return held
 

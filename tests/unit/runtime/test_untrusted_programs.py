@@ -1,0 +1,62 @@
+"""A program from a file finds nothing of other programs in the memory that it is given."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hlo2tx8
+from hlo2tx8.device.host_memory import RECYCLED_BYTES, allocate
+from hlo2tx8.errors import DeviceError
+from hlo2tx8.options import Mode, Options
+from hlo2tx8.runtime import container
+
+TEXT = """HloModule add
+ENTRY main {
+  x = f32[64,1024] parameter(0)
+  ROOT r = f32[64,1024] add(x, x)
+}
+"""
+CANARY = 0xA5
+
+
+def leave_canaries(size_bytes: int) -> None:
+    """Recycled memory of that size holds a secret afterwards."""
+    held = [allocate(size_bytes) for _ in range(8)]
+    for array in held:
+        array[...] = CANARY
+
+
+def test_cleared_memory_holds_nothing_of_before():
+    leave_canaries(2 * RECYCLED_BYTES)
+    assert not np.any(allocate(2 * RECYCLED_BYTES, cleared=True))
+
+
+@pytest.fixture
+def stores_nothing(tmp_path: Path) -> Path:
+    """The file of a program with a result that ends at once."""
+    compiled = hlo2tx8.compile(TEXT)
+    without_stores = replace(compiled.program, code=compiled.program.code[-1:].copy(), launches=(), uses=(), origins=("",))
+    path = tmp_path / "stores_nothing.tx8x"
+    container.write(replace(compiled, program=without_stores), path)
+    return path
+
+
+@pytest.mark.parametrize("mode", ["fast", "definition"])
+def test_results_that_are_never_stored_are_zeros(mode: Mode, stores_nothing: Path):
+    loaded = container.read(stores_nothing)
+    leave_canaries(64 * 1024 * 4)
+    assert not np.any(replace(loaded, options=Options(mode=mode)).run(np.ones((64, 1024), np.float32)))
+
+
+def test_strict_mode_names_them(stores_nothing: Path):
+    loaded = replace(container.read(stores_nothing), options=Options(mode="strict"))
+    with pytest.raises(DeviceError, match=r"byte 0 of output 0 .* is never stored"):
+        loaded.run(np.ones((64, 1024), np.float32))
+
+
+def test_a_program_from_a_file_gives_what_it_gave(tmp_path: Path):
+    compiled, x = hlo2tx8.compile(TEXT), np.arange(64 * 1024, dtype=np.float32).reshape(64, 1024)
+    compiled.save(tmp_path / "add.tx8x")
+    np.testing.assert_array_equal(container.read(tmp_path / "add.tx8x").run(x), compiled.run(x))
