@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import DenseArrayBase, IntegerType, TensorType, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType, TensorType, UnitAttr, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -123,6 +123,7 @@ class Expansion:
         body = Block(arg_types=[value.type for value in read])
         name = f"{self.op.name.rpartition('.')[2]}_fusion"
         fusion = FusionOp(list(read), [root.type for root in roots], "kLoop", Region(body), name)
+        fusion.is_expansion = UnitAttr()
         self.insert(fusion)
         for op in members:
             op.detach()

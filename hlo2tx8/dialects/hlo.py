@@ -128,13 +128,15 @@ class OpaqueAttr(Data[str]):
 
 @irdl_op_definition
 class FusionOp(IRDLOperation):
-    """A fusion: block arguments are its parameters, in the order of the operands."""
+    """A fusion: block arguments are its parameters, in the order of the operands. `is_expansion`: it is what one instruction
+    became, not a fusion of the source."""
 
     name = "hlo.fusion"
     inputs = var_operand_def()
     outputs = var_result_def()
     kind = prop_def(StringAttr)
     fusion_name = opt_prop_def(StringAttr)
+    is_expansion = opt_prop_def(UnitAttr)
     body = region_def("single_block")
 
     def __init__(self, inputs: list[SSAValue], result_types: list[Attribute], kind: str, body: Region, name: str = "") -> None:

@@ -9,7 +9,7 @@ from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.fusion.candidate import FusionCandidate, is_kept
 from hlo2tx8.fusion.recognize import recognized
-from hlo2tx8.hlo.regions import CONTROL, UPDATE, captured, terminator_of
+from hlo2tx8.hlo.regions import CONTROL, UPDATE, captured, inline_region, terminator_of
 from hlo2tx8.partitioner.instruction import CONSTANTS, is_read_as_a_whole, is_splat_constant, shape_of
 
 SMALL_ELEMENTS = 4096
@@ -24,7 +24,8 @@ def build_fusions(block: Block, candidates: Sequence[FusionCandidate], taken: di
     """
     position = {op: number for number, op in enumerate(block.ops)}
     made: dict[SSAValue, SSAValue] = {}
-    kept = [op for op in block.ops if is_kept(op)]
+    joined = {op for candidate in candidates for op in candidate.members}
+    kept = [op for op in block.ops if is_kept(op) and op not in joined]
     readers = [inner for op in kept for inner in op.walk()]
     for candidate in candidates:
         members = sorted(candidate.members, key=position.__getitem__)
@@ -42,7 +43,7 @@ def build_fusions(block: Block, candidates: Sequence[FusionCandidate], taken: di
         copy_outputs(terminator, taken)
     write_large_constants(block, taken)
     for op in reversed(tuple(block.ops)):
-        if not is_kept(op) and all(result.first_use is None for result in op.results):
+        if (not is_kept(op) or op in joined) and all(result.first_use is None for result in op.results):
             op.detach()
             op.erase()
 
@@ -93,6 +94,8 @@ def _build(candidate: FusionCandidate, members: Sequence[Operation], name: str) 
         body.add_op(copy)
     roots = [copies[result] for result in candidate.outputs]
     body.add_op(ReturnOp(roots))
+    for inner in [op for op in body.ops if isinstance(op, FusionOp)]:
+        inline_region(inner, inner.body.block, list(inner.operands))
     loc = {key: value for key, value in candidate.root.attributes.items() if key == "loc"}
     fusion = FusionOp(list(operands), [result.type for result in candidate.outputs], "kLoop", Region(body), name)
     fusion.attributes.update(loc)

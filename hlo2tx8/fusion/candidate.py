@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation, SSAValue
 
+from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.hlo.regions import CONTROL, UPDATE
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.indexing import Dim, FloorDiv, IndexingMap, Mod, Variable
@@ -197,5 +198,7 @@ def has_division(map: IndexingMap) -> bool:
 
 def name_of(op: Operation) -> str:
     """The name that `--explain` gives an instruction."""
+    if isinstance(op, FusionOp) and op.fusion_name is not None:
+        return op.fusion_name.data
     hint = op.results[0].name_hint if op.results else None
     return f"{op.name} %{hint}" if hint else op.name

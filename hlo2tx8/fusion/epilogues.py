@@ -14,11 +14,12 @@ from math import prod
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.fusion.candidate import CandidateUse, FusionCandidate
 from hlo2tx8.hlo import Kind
 from hlo2tx8.indexing import IndexingMap
 from hlo2tx8.partitioner.contraction import is_contraction, roles_of, why_not_on_engine
-from hlo2tx8.partitioner.instruction import CONSTANTS, is_free, kind_of, shape_of, tensor_type
+from hlo2tx8.partitioner.instruction import CONSTANTS, is_free, is_view, kind_of, shape_of, tensor_type
 from hlo2tx8.partitioner.iteration_space import TensorAccess, iteration_space
 from hlo2tx8.partitioner.moves import is_move
 from hlo2tx8.partitioner.reduction_paths import loop_operand_map, num_loop_operands, ranges_after
@@ -34,9 +35,26 @@ FLOATS = (BFloat16Type, Float16Type, Float32Type)
 """What CT computes, on lanes in any order."""
 
 
+def contraction_in(op: Operation) -> Operation | None:
+    """The contraction that an instruction is, or that it became with what shapes its operands and its result."""
+    if not isinstance(op, FusionOp):
+        return op if is_contraction(op) else None
+    *members, _ = op.body.block.ops
+    found = [member for member in members if is_contraction(member)]
+    others = [member for member in members if member not in found]
+    if op.is_expansion is None or len(found) != 1 or len(op.outputs) != 1:
+        return None
+    return found[0] if all(map(_only_shapes, others)) else None
+
+
+def _only_shapes(op: Operation) -> bool:
+    return op.name in CONSTANTS or is_free(op) or is_view(op) or kind_of(op) is Kind.SHAPING
+
+
 def why_no_epilogue(op: Operation, found: Sequence[CandidateUse], costs: Costs) -> str:
     """Why a contraction does not join its readers, or "" if it does."""
-    if not is_contraction(op) or why_not_on_engine(op):
+    contraction = contraction_in(op)
+    if contraction is None or why_not_on_engine(contraction):
         return "its own kind of kernel"
     if not found:
         return "a result of the program"
@@ -53,7 +71,7 @@ def why_no_epilogue(op: Operation, found: Sequence[CandidateUse], costs: Costs) 
     if not is_at_index and (why := _why_not_stored(op, use)):
         return why
     passes = sum(costs.compute(member) for member in candidate.members if kind_of(member) in ARITHMETIC)
-    is_large = prod(shape_of(op.results[0])) >= LEAST_SHARE * costs.rates.tiles
+    is_large = isinstance(op, FusionOp) or prod(shape_of(op.results[0])) >= LEAST_SHARE * costs.rates.tiles
     saved, lost = costs.saved(op, 1, 1), 0.0 if is_large else passes * (costs.rates.tiles / LEAST_TILES - 1)
     if lost > saved:
         return f"few tiles would make the epilogue: costs {lost:.0f} cycles, saves {saved:.0f}"
@@ -61,11 +79,14 @@ def why_no_epilogue(op: Operation, found: Sequence[CandidateUse], costs: Costs) 
 
 
 def _is_made_in_place(op: Operation, candidate: FusionCandidate) -> bool:
-    """Can the vector engine make an instruction's result on the block of a step?"""
+    """Can the vector engine make an instruction's result on the block of a step, or once for the columns of it?"""
     if op.name in CONSTANTS or is_free(op):
         return True
-    is_whole = prod(shape_of(op.results[0])) == prod(shape_of(candidate.root.results[0]))
-    return is_whole and (is_move(op) or (kind_of(op) in ARITHMETIC and all(map(_is_float, (*op.operands, *op.results)))))
+    own, root = shape_of(op.results[0]), shape_of(candidate.root.results[0])
+    is_arithmetic = kind_of(op) in ARITHMETIC and all(map(_is_float, (*op.operands, *op.results)))
+    if prod(own) == prod(root):
+        return is_move(op) or is_arithmetic
+    return is_arithmetic and own[-1:] == root[-1:] and prod(own) == root[-1]
 
 
 def _why_not_stored(op: Operation, use: CandidateUse) -> str:

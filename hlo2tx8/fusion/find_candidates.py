@@ -24,7 +24,7 @@ from hlo2tx8.fusion.candidate import (
     reads_once,
     row_operand_maps,
 )
-from hlo2tx8.fusion.epilogues import why_no_epilogue
+from hlo2tx8.fusion.epilogues import contraction_in, why_no_epilogue
 from hlo2tx8.fusion.row_candidates import rows_of
 from hlo2tx8.fusion.sharing import copies_are_cheaper, is_output_of, merge, why_no_output
 from hlo2tx8.hlo.regions import captured
@@ -70,7 +70,10 @@ class _CandidateWalk:
         """Decide which candidate an instruction joins; all of its readers were visited before."""
         found = self.uses.pop(op, [])
         if is_kept(op):
-            self._keep(op, found)
+            if contraction_in(op) is None:
+                self._keep(op, found)
+            else:
+                self._visit_kernel_op(op, found)
         elif op.name in CONSTANTS:
             if is_splat_constant(op):
                 self._copy_into(op, [use for use in found if not use.is_outside])
@@ -102,7 +105,11 @@ class _CandidateWalk:
     def _visit_kernel_op(self, op: Operation, found: list[CandidateUse]) -> None:
         """An instruction with an emitter of its own: what reads it may be its epilogue."""
         if why := why_no_epilogue(op, found, self.costs):
-            self._start(op, found, why, is_loop=False)
+            if is_kept(op):
+                self.explain.append(f"{name_of(op)} has no epilogue: {why}")
+                self._keep(op, found)
+            else:
+                self._start(op, found, why, is_loop=False)
             return
         candidate = found[0].candidate
         candidate.members[op] = None

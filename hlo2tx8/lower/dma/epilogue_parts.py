@@ -21,7 +21,7 @@ from xdsl.ir import Operation, SSAValue
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.ct_move import CtConvert
-from hlo2tx8.device.isa.forms import CtInstruction, CtV, CtVS, CtVV
+from hlo2tx8.device.isa.forms import CtInstruction, CtV, CtVS, CtVuV, CtVuVLoop, CtVV
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.dialects import spm
 from hlo2tx8.lower.box_levels import Size
@@ -30,7 +30,7 @@ from hlo2tx8.lower.dma.mesh import quotient, remainder
 from hlo2tx8.lower.dma.slices import buffers_of
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
-ELEMENTWISE = (CtV, CtVV, CtVS, CtConvert, TdmaMemset)
+ELEMENTWISE = (CtV, CtVV, CtVS, CtVuV, CtConvert, TdmaMemset)
 COPIES = 2
 """Of a buffer that one part fills while another one's is read."""
 
@@ -77,7 +77,7 @@ class Epilogue:
         for op in self.compute:
             if isinstance(op, CtInstruction):
                 size = max(op.fmt.bytes, op.fmt2.bytes if op.FORMATS2 else 0)
-                count = op.field("n")
+                count = op.field("full_n" if isinstance(op, CtVuVLoop) else "n")
                 assert isinstance(count, int)
                 found += num_parts * c.ct_startup + count * size * chip.beats.of(op.COST) / c.ct_bytes_per_cycle
         return found
@@ -171,6 +171,9 @@ class Epilogue:
         block, chunk = _divmod(step, number, chunks)
         if isinstance(op, ELEMENTWISE):
             values["n"] = values["n"] // num_parts
+        elif isinstance(op, CtVuVLoop):
+            values["unit"] = step.at(values["unit"], step(block, blocks * values["u"] * op.fmt.bytes))
+            values |= {"n": values["n"] // chunks, "full_n": values["full_n"] // num_parts, "full_u": values["u"] * blocks}
         elif isinstance(op, Rdma | Wdma):
             rows, outer = self.rows_level(op), self.blocks_level(op)
             if outer:

@@ -9,7 +9,7 @@ from xdsl.ir import Operation, SSAValue
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.ct_move import CtConvert
-from hlo2tx8.device.isa.forms import CtInstruction, CtV, CtVS, CtVV
+from hlo2tx8.device.isa.forms import CtInstruction, CtV, CtVS, CtVuV, CtVuVLoop, CtVV
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.dialects import spm
@@ -86,7 +86,7 @@ def _goes_over(op: Instruction, blocks: int, side: str = "") -> bool:
 def _is_cut(op: Instruction, epilogue: Epilogue, count: int) -> bool:
     """Can an instruction be made one for a part?"""
     if not epilogue.is_whole(op):
-        return isinstance(op, Rdma | TdmaMemset | TdmaGatherScatter | CtV | CtVV | CtVS)
+        return isinstance(op, Rdma | TdmaMemset | TdmaGatherScatter | CtV | CtVV | CtVS | CtConvert)
     own = (epilogue.result, *epilogue.whole)
     fits: dict[str, bool] = {}
     for access in op.accesses():
@@ -101,6 +101,9 @@ def _is_cut(op: Instruction, epilogue: Epilogue, count: int) -> bool:
     match op:
         case CtV() | CtVV() | CtVS() | CtConvert():
             return all(fits.values()) and op.field("n") == count and op.rounding is not Rounding.STOCHASTIC
+        case CtVuV() | CtVuVLoop():
+            is_once = op.field("full_u") == epilogue.blocks * epilogue.width if isinstance(op, CtVuVLoop) else epilogue.blocks == 1
+            return is_once and fits["dst"] and fits["a"] and op.field("full_n" if isinstance(op, CtVuVLoop) else "n") == count
         case TdmaMemset():
             return all(fits.values()) and op.field("n") == count
         case Rdma() | Wdma():

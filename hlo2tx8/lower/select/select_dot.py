@@ -167,7 +167,7 @@ def _sums_of(s: Selector, init: SSAValue) -> Sums | None:
     """The sums a contraction goes on from; None for zero."""
     if init in s.sums:
         return s.sums[init]
-    value = s.vectors[init]
+    value = s.vector(init)
     if isinstance(value, Splat) and value.bits == 0:
         return None
     raise CompileError("E3208", "a contraction starts from a vector that is not zero")

@@ -25,6 +25,7 @@ from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.select.resident import Resident
 from hlo2tx8.lower.select.select_box import BoxSelector
 from hlo2tx8.lower.select.select_channels import ChannelSelector
+from hlo2tx8.lower.select.select_columns import ColumnSelector, rows_beside_columns
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
 
@@ -99,7 +100,11 @@ class _Selector:
             if xla.CHANNEL_BLOCKS in op.attributes:
                 ChannelSelector.of(step, self.values, self.hoisted).select(op.body.block)
             else:
-                BoxSelector(step, self.values, self.hoisted, resident=self.resident).select_box(op.body.block)
+                selector = BoxSelector(step, self.values, self.hoisted, resident=self.resident)
+                if rows := rows_beside_columns(op.body.block, step):
+                    ColumnSelector.of(selector, rows).select(op.body.block)
+                else:
+                    selector.select_box(op.body.block)
 
 
 def _outermost(builder: Builder, top: Block) -> Operation:

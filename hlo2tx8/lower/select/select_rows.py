@@ -143,7 +143,7 @@ def expand(s: Selector, rows: Selector, source: SSAValue, fmt: Format) -> Vector
         step.move(chunks, value, [BoxLevel(count, (1, CHUNK)), BoxLevel(CHUNK, (0, 1))], fmt)
         size = step(count, CHUNK)
         value, levels = chunks, [BoxLevel(width // CHUNK, (0, size)), BoxLevel(size, (1, 1))]
-    elif _is_inner(step.shape, joined) and width % CHUNK == 0 and width > CHUNK:
+    elif step.shape[-1] != 1 and is_joined[-1] and _is_inner(step.shape, joined) and width % CHUNK == 0 and width > CHUNK:
         count = rows.step.count()
         chunks = step.alloc(fmt, rows.step.num_lanes * CHUNK)
         step.move(chunks, value, [BoxLevel(count, (1, CHUNK)), BoxLevel(CHUNK, (0, 1))], fmt)

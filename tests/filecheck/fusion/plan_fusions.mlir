@@ -90,3 +90,35 @@ func.func @main(%x: tensor<40x96xf32>, %w: tensor<96x128xf32>) -> (tensor<128x40
 // CHECK:      "hlo.fusion"(%{{.*}}) <{kind = "kLoop", fusion_name = "transpose_fusion"}>
 // CHECK:      "hlo.fusion"(%{{.*}}, %{{.*}}) <{kind = "kLoop", fusion_name = "dot_general_fusion.1"}>
 // CHECK:      "hlo.fusion"(%{{.*}}) <{kind = "kLoop", fusion_name = "reverse_fusion"}>
+
+// -----
+
+// What a convolution became takes an epilogue as a dot does, also with arithmetic on what a channel has once; what is no contraction
+// stays as it is.
+
+func.func @main(%a: tensor<512x64xf32>, %b: tensor<64x64xf32>, %s: tensor<64xf32>) -> tensor<512x64xf32> {
+  %0 = "hlo.fusion"(%a, %b) <{kind = "kLoop", fusion_name = "convolution_fusion", is_expansion}> ({
+  ^bb0(%x: tensor<512x64xf32>, %y: tensor<64x64xf32>):
+    %p = "stablehlo.transpose"(%y) <{permutation = array<i64: 1, 0>}> : (tensor<64x64xf32>) -> tensor<64x64xf32>
+    %d = "stablehlo.dot_general"(%x, %p) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1]>">}> : (tensor<512x64xf32>, tensor<64x64xf32>) -> tensor<512x64xf32>
+    "stablehlo.return"(%d) : (tensor<512x64xf32>) -> ()
+  }) : (tensor<512x64xf32>, tensor<64x64xf32>) -> tensor<512x64xf32>
+  %1 = "hlo.fusion"(%s) <{kind = "kLoop", fusion_name = "square_fusion", is_expansion}> ({
+  ^bb0(%x: tensor<64xf32>):
+    %q = "stablehlo.multiply"(%x, %x) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    "stablehlo.return"(%q) : (tensor<64xf32>) -> ()
+  }) : (tensor<64xf32>) -> tensor<64xf32>
+  %2 = "stablehlo.rsqrt"(%1) : (tensor<64xf32>) -> tensor<64xf32>
+  %3 = "stablehlo.broadcast_in_dim"(%2) <{broadcast_dimensions = array<i64: 1>}> : (tensor<64xf32>) -> tensor<512x64xf32>
+  %4 = "stablehlo.multiply"(%0, %3) : (tensor<512x64xf32>, tensor<512x64xf32>) -> tensor<512x64xf32>
+  func.return %4 : tensor<512x64xf32>
+}
+
+// CHECK:      %[[Q:.*]] = "hlo.fusion"(%{{.*}}) <{kind = "kLoop", fusion_name = "square_fusion", is_expansion}>
+// CHECK:      "hlo.fusion"(%{{.*}}) <{kind = "kLoop", fusion_name = "multiply_fusion"}> ({
+// CHECK:        "stablehlo.transpose"
+// CHECK:        %[[D:.*]] = "stablehlo.dot_general"
+// CHECK:        %[[R:.*]] = "stablehlo.rsqrt"
+// CHECK:        "stablehlo.multiply"(%[[D]],
+// CHECK-NOT:  convolution_fusion
+// CHECK:      func.return
