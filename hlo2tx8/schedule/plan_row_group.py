@@ -19,8 +19,6 @@ from hlo2tx8.schedule.row_group_member import RowGroupMember
 
 STEP_ROWS = (512, 256, 128, 64, 32, 16, 8)
 """Rows of a step that are tried."""
-SPM_SHARE = 1.0
-"""Of the scratchpad, that the estimated buffers may take: alignment and constants need some."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +40,13 @@ class RowGroupPlan:
 
 @dataclass(frozen=True)
 class _Loads:
-    """What a member reads from DDR: `row_bytes` per row, `batch_bytes` of each batch that all of its rows read."""
+    """What a member reads from DDR: `row_bytes` per row, `batch_bytes` of each batch that all of its rows read; of those there are
+    `num_batches`: batches may share them."""
 
     row_bytes: int
     batch_bytes: int
     result_bytes: int
+    num_batches: int
 
 
 def plan_row_group(
@@ -69,7 +69,7 @@ def row_group_plans(
         for step_rows in dict.fromkeys(min(n, chunk_rows) for n in STEP_ROWS):
             split = RowGroupSplit(batches, rows, chunk_rows, step_rows, rates.tiles)
             spm_bytes = _spm_bytes(members, split)
-            if spm_bytes <= SPM_SHARE * rates.spm_bytes:
+            if spm_bytes <= rates.spm_bytes:
                 cycles = _cycles(members, parameters, split, rates)
                 plans.append(RowGroupPlan(split, cycles, _apart(members, parameters, rates), spm_bytes))
     return plans
@@ -127,17 +127,19 @@ def _depth(member: RowGroupMember) -> int:
 def _loads(member: RowGroupMember, parameters: Sequence[BlockArgument], split: RowGroupSplit) -> _Loads:
     """What a member reads from DDR and writes, if its result goes there."""
     per_row = per_batch = 0
-    count = prod(split.batches)
+    count = shared = prod(split.batches)
     for parameter in parameters:
         size = size_bytes(parameter)
-        if member.dot is not None and not _is_of_rows(parameter, split):
-            per_batch += size // count
-        elif _is_of_rows(parameter, split):
+        if _is_of_rows(parameter, split):
             per_row += size // (count * split.rows)
+        elif member.dot is not None:
+            part = min(_depth(member) * member.columns * _width(parameter), size)
+            shared = min(shared, -(-size // part))
+            per_batch += part
         else:
             per_batch += size
     result = member.shape[-1] * _width(_root(member))
-    return _Loads(per_row, per_batch, result)
+    return _Loads(per_row, per_batch, result, shared)
 
 
 def _is_of_rows(parameter: BlockArgument, split: RowGroupSplit) -> bool:
@@ -152,7 +154,7 @@ def _cycles(
     moved = num_rows * _loads(members[-1], (), split).result_bytes
     for member, own in zip(members, parameters, strict=True):
         loads = _loads(member, own, split)
-        moved += num_rows * loads.row_bytes + split.num_chunks * loads.batch_bytes
+        moved += num_rows * loads.row_bytes + min(split.num_chunks, loads.num_batches + split.tiles) * loads.batch_bytes
     computed = sum(_compute(member, rates) for member in members)
     steps = split.num_turns * split.num_steps
     share = computed * split.num_turns / split.num_chunks * (split.num_steps * split.step_rows / split.chunk_rows)

@@ -1,6 +1,7 @@
 """What a fusion must be to compute some rows of its result at a time, as a member of a group by rows.
 
-dot       batches, rows and columns of the engine are the dot's dimensions, in that order; each element may be stored elsewhere
+dot       batches, rows and columns of the engine are the dot's dimensions, in that order; each element may be stored elsewhere. Of
+          several dimensions of rows, heads that share keys say, all but the last count as batches
 row       reductions over whole rows, and what is element by element around them
 """
 
@@ -141,7 +142,7 @@ def _dot_member(body: Block, op: Operation, target: Target) -> RowGroupMember | 
             return "its elements are stored elsewhere"
     space = IterationSpace(shape, stored or tuple(Dim(i) for i in range(len(shape))))
     roles, rows = roles_of(op, place.map.results, space)
-    if roles != (*("batch" for _ in shape[:-2]), "row", "column"):
+    if roles[-2:] != ("row", "column") or "column" in roles[:-2]:
         return f"its dimensions are {', '.join(roles)}"
     counters = loop_counters(op)
     if len(counters) != 1:
