@@ -9,6 +9,7 @@ from typing import Literal, get_args
 from hlo2tx8.errors import InputError
 
 Mode = Literal["fast", "strict", "definition"]
+Filling = Literal["random", "zeros"]
 
 
 @enum.unique
@@ -45,6 +46,8 @@ class Options:
     dump_dir, dump_pass_re, dump_number: write IR before each pass, `fusion-emitter` selects per-kernel logs;
     the number tells the modules of one run apart. explain: say why things were fused and lowered so.
 
+    fill_elided_constants: elements of constants that HLO text has as `{...}`, `random` (the same in every run) or `zeros`.
+
     InputError E1004 names a value that is none of an option's.
     """
 
@@ -58,11 +61,16 @@ class Options:
     dump_pass_re: str = ""
     dump_number: int = 0
     explain: bool = False
+    fill_elided_constants: Filling = "random"
 
     def __post_init__(self) -> None:
-        modes: tuple[str, ...] = get_args(Mode)
-        if self.mode not in modes:
-            raise InputError("E1004", f"no mode {self.mode!r}", hint=", ".join(modes))
+        words: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+            ("mode", self.mode, get_args(Mode)),
+            ("filling", self.fill_elided_constants, get_args(Filling)),
+        )
+        for what, word, known in words:
+            if word not in known:
+                raise InputError("E1004", f"no {what} {word!r}", hint=", ".join(known))
         for name in ("threads", "step_elements", "dump_number"):
             if getattr(self, name) < 0:
                 raise InputError("E1004", f"{name} is {getattr(self, name)}", hint="0 or more")

@@ -5,11 +5,12 @@
 kernel it was working on, and everything unsupported in a module is reported at once.
 """
 
+import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -35,7 +36,7 @@ from hlo2tx8.link import link
 from hlo2tx8.link.listing import listing
 from hlo2tx8.lower.encode.encode import encode
 from hlo2tx8.notes import take_notes
-from hlo2tx8.options import Level, Options
+from hlo2tx8.options import Filling, Level, Options
 
 Result = TypeVar("Result")
 Stages = Generator[tuple[Stage, ModuleOp], None, Result]
@@ -137,16 +138,31 @@ def lower_stages(module: ModuleOp, options: Options, watch: Watch | None = None,
     return Lowered(module, level, trial.seconds_with(seconds), tuple(dumper.written), take_notes(module))
 
 
-def load_source(source: object, *, args: Sequence[object] | None = None, format: str = "", clean_up: bool = True) -> ModuleOp:
-    """The source at level HLO; InputError if it is a file that is not there."""
+def load_source(
+    source: object,
+    *,
+    args: Sequence[object] | None = None,
+    format: str = "",
+    clean_up: bool = True,
+    filling: Filling = "random",
+) -> ModuleOp:
+    """The source at level HLO, "-" is what comes on stdin; InputError if it is a file that is not there."""
     from hlo2tx8.frontend import load
 
+    if source == "-":
+        source = _from_stdin()
     if isinstance(source, Path) or (isinstance(source, str) and "\n" not in source and "(" not in source):
         path = Path(source)
         if not path.is_file():
             raise InputError("E1004", f"no file {path}" if not path.exists() else f"{path} is not a file")
         source = path
-    return load(source, args=args, format=format or None, clean_up=clean_up)
+    return load(source, args=args, format=format or None, clean_up=clean_up, filling=filling)
+
+
+@cache
+def _from_stdin() -> bytes:
+    """All of stdin, which can be read once and is loaded more often."""
+    return sys.stdin.buffer.read()
 
 
 def program_stages(

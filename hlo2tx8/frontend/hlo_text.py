@@ -1,4 +1,4 @@
-"""HLO text through jaxlib's parser, in a child process: that parser aborts on some malformed text.
+"""HLO text and protos through jaxlib's parser, in a child process: that parser aborts on some that are malformed.
 
 One child stays warm for the process that asked. It is started at the first use, restarted after it died or took too
 long, and killed at exit.
@@ -21,30 +21,41 @@ from typing import IO
 
 from hlo2tx8.errors import ParseError
 from hlo2tx8.frontend import shim
+from hlo2tx8.frontend.protobuf import fields, messages
 
 TIME_LIMIT_SECONDS = 60.0
+ENTRY_COMPUTATION_NAME = 2
+"""The field of HloModuleProto that neither HloProto nor HloSnapshot has."""
 _PLACE = re.compile(r"was parsing (\d+):(\d+): error: ([^\n]*)")
 _ABORT = re.compile(r"(?:Check failed|F\d{4}|FATAL)[^\n]*")
 _BLAMED = re.compile(r'error: "([^"]*)": (.*)')
 _RESHAPED = re.compile(r"shape: (\S+) operand: (\S+)")
 _SOURCE = re.compile(r"^[FE]\d{4} \S+\s+\d+ \S+:\d+\] ")
-_ELIDED = re.compile(r"constant\(\s*\{\s*\.\.\.\s*\}\s*\)")
 _MODULE = re.compile(r"^\s*HloModule\b", re.MULTILINE)
 
 
-def parse_hlo_text(text: str, name: str = "<text>") -> bytes:
-    """StableHLO bytecode of an HLO text; ParseError with `name:line:column` where the parser tells the place."""
-    refuse_elided(text, name)
-    refuse_several(text, name)
-    return _parser_of(os.getpid()).parse(text, name)
+def parse_hlo(source: str | bytes, name: str = "<text>") -> bytes:
+    """StableHLO bytecode of HLO text or of a serialised HloModuleProto, HloProto or HloSnapshot.
+
+    ParseError with `name:line:column` where the parser tells the place.
+    """
+    if isinstance(source, str):
+        refuse_several(source, name)
+        if "{" in source and _MODULE.search(source) is None:
+            source = f"HloModule module {source}"  # on the first line, so that the others stay
+    else:
+        source = _module_proto(source, name)
+    return _parser_of(os.getpid()).parse(source, name)
 
 
-def refuse_elided(text: str, name: str) -> None:
-    """ParseError if the text has `constant({...})`, whose elements it leaves out."""
-    match = _ELIDED.search(text)
-    if match is not None:
-        message = f"{_place(text, match.start(), name)}: the elements of this constant were left out of the text"
-        raise ParseError("E1003", message, hint="print the module with all constants")
+def _module_proto(data: bytes, name: str) -> bytes:
+    """The HloModuleProto in a proto: itself, or the first field of an HloProto, or of that of an HloSnapshot."""
+    try:
+        while all(number != ENTRY_COMPUTATION_NAME for number, _ in fields(data)):
+            (data,) = messages(data, 1)
+    except ValueError:
+        raise ParseError("E1003", f"{name}: neither text, MLIR bytecode nor an HLO proto") from None
+    return data
 
 
 def refuse_several(text: str, name: str) -> None:
@@ -76,13 +87,13 @@ class Child:
         pipe = subprocess.PIPE
         return Child(subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=errors, env=environment), errors)
 
-    def ask(self, text: str, seconds: float) -> tuple[int, bytes] | None:
+    def ask(self, source: str | bytes, seconds: float) -> tuple[int, bytes] | None:
         """(status, reply), or None if it died; TimeoutError if there is no answer in time."""
         deadline = time.monotonic() + seconds
-        data = text.encode()
+        data = source if isinstance(source, bytes) else source.encode()
         assert self.process.stdin is not None
         try:
-            self.process.stdin.write(struct.pack("<I", len(data)) + data)
+            self.process.stdin.write(struct.pack("<?Q", isinstance(source, bytes), len(data)) + data)
             self.process.stdin.flush()
         except BrokenPipeError:
             return None
@@ -126,12 +137,13 @@ class HloTextParser:
     child: Child | None = None
     lock: Lock = field(default_factory=Lock)
 
-    def parse(self, text: str, name: str) -> bytes:
-        """StableHLO bytecode; ParseError if the text is malformed, makes the parser abort, or hangs it."""
+    def parse(self, source: str | bytes, name: str) -> bytes:
+        """StableHLO bytecode; ParseError if text or proto are malformed, make the parser abort, or hang it."""
+        text = "" if isinstance(source, bytes) else source
         with self.lock:
             child = self._running()
             try:
-                answer = child.ask(text, self.seconds)
+                answer = child.ask(source, self.seconds)
             except BaseException as error:
                 self.child = None
                 child.end()

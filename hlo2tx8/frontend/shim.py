@@ -1,7 +1,7 @@
 """The only file that touches jaxlib's private modules: MLIR contexts, HLO text to StableHLO, pass pipelines.
 
-Run as a program it is the child that parses HLO text: length and text in, status byte, length and StableHLO bytecode
-or message out, until its input ends.
+Run as a program it is the child that parses HLO: whether it is a proto, length and text or proto in, status byte, length and
+StableHLO bytecode or message out, until its input ends.
 """
 # pyright: basic
 
@@ -62,9 +62,14 @@ def mlir_error() -> type[Exception]:
 
 def hlo_text_to_mlir(text: str) -> bytes:
     """StableHLO bytecode of an HLO text; fusions are `mhlo.fusion`. Malformed text may abort: call it in a child."""
+    return hlo_proto_to_mlir(_hlo_bindings().hlo_module_from_text(text).as_serialized_hlo_module_proto())
+
+
+def hlo_proto_to_mlir(data: bytes) -> bytes:
+    """The same of a serialised HloModuleProto."""
     import jaxlib._jax as extension
 
-    return extension.mlir.hlo_to_stablehlo(_hlo_bindings().hlo_module_from_text(text).as_serialized_hlo_module_proto())
+    return extension.mlir.hlo_to_stablehlo(data)
 
 
 def _hlo_bindings() -> Any:
@@ -124,10 +129,11 @@ def exported_bytes(exported: Any) -> bytes:
 def serve() -> None:
     """The loop of the child process: read requests from stdin and answer them until stdin ends."""
     source, sink = sys.stdin.buffer, sys.stdout.buffer
-    while header := source.read(4):
-        text = source.read(struct.unpack("<I", header)[0]).decode()
+    while header := source.read(9):
+        is_proto, size = struct.unpack("<?Q", header)
+        data = source.read(size)
         try:
-            status, reply = 0, hlo_text_to_mlir(text)
+            status, reply = 0, hlo_proto_to_mlir(data) if is_proto else hlo_text_to_mlir(data.decode())
         except Exception as error:  # every parser error is an answer, not an end
             status, reply = 1, str(error).encode()
         sink.write(struct.pack("<BI", status, len(reply)) + reply)

@@ -9,10 +9,13 @@ from xdsl.dialects.builtin import ModuleOp
 
 from hlo2tx8.errors import InputError, ParseError
 from hlo2tx8.frontend import shim
-from hlo2tx8.frontend.hlo_text import parse_hlo_text, place_error
+from hlo2tx8.frontend.content import Content
+from hlo2tx8.frontend.elided import fill_elided, mark_elided
+from hlo2tx8.frontend.hlo_text import parse_hlo, place_error
 from hlo2tx8.frontend.locations import LocationReader, instruction_lines
 from hlo2tx8.frontend.scan import expand_scans
 from hlo2tx8.frontend.walker import walk_module
+from hlo2tx8.options import Filling
 
 CLEAN_UP = "builtin.module(func.func(stablehlo-legalize-composite-to-call),symbol-dce,canonicalize,cse)"
 # canonicalize moves constants out of fusions, and a fusion as HLO text gives it stays as it is.
@@ -21,29 +24,36 @@ CLEAN_UP_FUSED = "builtin.module(symbol-dce)"
 # Shapes that constants tell: jax.export with symbolic dimensions, called with known ones.
 MAKE_STATIC = "builtin.module(stablehlo-refine-shapes,func.func(stablehlo-canonicalize-dynamism))"
 _STATIC = ("stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice")
-HLO_SUFFIXES = (".hlo", ".txt")
 _MLIR_ERROR = re.compile(r'error: "-":(\d+):(\d+): (.*)')
 
 
-def load(source: Any, *, args: Sequence[Any] | None = None, format: str | None = None, clean_up: bool = True) -> ModuleOp:
+def load(
+    source: Any,
+    *,
+    args: Sequence[Any] | None = None,
+    format: str | None = None,
+    clean_up: bool = True,
+    filling: Filling = "random",
+) -> ModuleOp:
     """The module of a source.
 
-    A source is a path (.hlo, .mlir, .mlirbc), HLO or StableHLO text, bytecode or a portable artifact as bytes, a jax `Lowered` or
-    `Exported`, or a Python function with example `args`. `format` ("hlo" or "stablehlo") overrides the guess for paths and text.
-    clean_up: without it what is computed twice, or for nothing, stays.
+    A source is a path (.hlo, .mlir, .mlirbc, .pb; also gzipped), its bytes, HLO or StableHLO text, a portable artifact as bytes, a
+    jax `Lowered` or `Exported`, or a Python function with example `args`. `format` ("hlo", "mlir" or "stablehlo", "mlirbc", "pb")
+    overrides the guess for paths, bytes and text. clean_up: without it what is computed twice, or for nothing, stays. `filling`
+    says what constants hold whose elements HLO text leaves out.
     Raises InputError for a source that is none, ParseError for malformed text with line and column.
     """
     match source:
         case Path():
-            return _load_file(source, format, clean_up)
+            return _load_content(_read(source, format or ""), str(source), clean_up, filling)
         case str() if not source.strip():
             raise InputError("E1004", "the source is empty")
         case str() if _is_text(source):
-            return _load_text(source, format or _guess(source), "<text>", clean_up)
+            return _load_content(Content.of_text(source, format or ""), "<text>", clean_up, filling)
         case str():
-            return _load_file(Path(source), format, clean_up)
+            return _load_content(_read(Path(source), format or ""), source, clean_up, filling)
         case bytes():
-            return _from_mlir(source, "<bytes>", clean_up)
+            return _load_content(Content.of_bytes(source, "<bytes>", format or ""), "<bytes>", clean_up, filling)
         case _ if hasattr(source, "mlir_module_serialized"):
             return _from_mlir(shim.exported_bytes(source), "<exported>", clean_up)
         case _ if hasattr(source, "compiler_ir"):
@@ -60,39 +70,27 @@ def _is_text(source: str) -> bool:
     return "\n" in source or source.lstrip().startswith(("HloModule", "module", "func.func"))
 
 
-def _guess(text: str) -> str:
-    body = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith(("//", "#")))
-    return "hlo" if body.lstrip().startswith("HloModule") or "ENTRY " in body else "stablehlo"
-
-
-def _load_file(path: Path, format: str | None, clean_up: bool) -> ModuleOp:
+def _read(path: Path, format: str) -> Content:
     try:
         data = path.read_bytes()
     except OSError as error:
         raise InputError("E1004", f"{path}: {error.strerror}") from None
-    if format is None:
-        format = "hlo" if path.suffix in HLO_SUFFIXES else "stablehlo"
-    if data[:4] == b"ML\xefR":
-        return _from_mlir(data, str(path), clean_up)
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        raise InputError("E1004", f"{path}: neither text nor MLIR bytecode") from None
-    return _load_text(text, format, str(path), clean_up)
+    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    return Content.of_bytes(data, str(path), format, suffix)
 
 
-def _load_text(text: str, format: str, name: str, clean_up: bool) -> ModuleOp:
-    if format == "stablehlo":
-        return _from_mlir(text, name, clean_up)
-    if format != "hlo":
-        raise InputError("E1004", f"unknown input format {format}", hint="hlo or stablehlo")
-    text = _without_comments(text)
-    bytecode = parse_hlo_text(text, name)
+def _load_content(content: Content, name: str, clean_up: bool, filling: Filling) -> ModuleOp:
+    if content.format == "stablehlo":
+        return _from_mlir(content.data, name, clean_up)
+    hlo = content.data if isinstance(content.data, bytes) else mark_elided(_without_comments(content.data))
+    text = "" if isinstance(hlo, bytes) else hlo
     try:
-        module = shim.parse_module(bytecode, shim.make_context())
+        module = shim.parse_module(parse_hlo(hlo, name), shim.make_context())
     except shim.mlir_error() as error:
         raise place_error(str(error), text, name) from None
-    return _walk(module, LocationReader(name, instruction_lines(text)), clean_up, is_fused=True)
+    walked = _walk(module, LocationReader(name, instruction_lines(text)), clean_up, is_fused=True)
+    fill_elided(walked, filling, name)
+    return walked
 
 
 def _without_comments(text: str) -> str:

@@ -20,9 +20,9 @@ def compile_source(
     watch: Watch | None = None,
 ) -> Executable:
     """Compile a path, text, bytes, jax `Lowered`/`Exported`, or a function with example arguments."""
-    load = partial(load_source, source, args=args, format=format)
-    as_given = partial(load_source, source, args=args, format=format, clean_up=False)
-    return compile_module(load, options or Options(), watch, load_as_given=as_given)
+    options = options or Options()
+    load = partial(load_source, source, args=args, format=format, filling=options.fill_elided_constants)
+    return compile_module(load, options, watch, load_as_given=partial(load, clean_up=False))
 
 
 def compile_module(

@@ -17,7 +17,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
 from hlo2tx8.options import Options
-from hlo2tx8.tools.flags import add_compiler_flags, options_of
+from hlo2tx8.tools.flags import add_compiler_flags, load_given, options_of
 
 PLACES = 3
 """Shown of an op's places."""
@@ -70,10 +70,9 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 
 def check_file(args: Any) -> int:
     """Print what was found; 1 if anything is refused."""
-    from hlo2tx8.compiler.driver import load_source
 
     options = options_of(args)
-    found = check(partial(load_source, args.file, format=args.input_format), options)
+    found = check(partial(load_given, args, args.file), options)
     sys.stdout.write(json.dumps(asdict(found), indent=1) + "\n" if args.format == "json" else text_of(found))
     return int(bool(found.error))
 

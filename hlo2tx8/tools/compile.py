@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hlo2tx8.tools.flags import add_compiler_flags, add_switch, options_of
+from hlo2tx8.tools.flags import add_compiler_flags, add_switch, load_given, options_of
 
 
 def add_parser(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +20,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 
 def compile_file(args: Any) -> int:
     """Compile the file and print or save what was asked for; returns 0, or raises an Hlo2tx8Error."""
-    from hlo2tx8.compiler.driver import load_source, lower
+    from hlo2tx8.compiler.driver import lower
     from hlo2tx8.options import Level
     from hlo2tx8.runtime.compile import compile_source
     from hlo2tx8.runtime.progress_bar import shown
@@ -28,7 +28,7 @@ def compile_file(args: Any) -> int:
 
     options = options_of(args)
     if options.until is not Level.PROGRAM:
-        sys.stdout.write(describe_lowered(lower(partial(load_source, args.file, format=args.input_format), options)))
+        sys.stdout.write(describe_lowered(lower(partial(load_given, args, args.file), options)))
         return 0
     with shown() as watch:
         executable = compile_source(args.file, options, format=args.input_format, watch=watch)

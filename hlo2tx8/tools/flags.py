@@ -2,10 +2,13 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
+
+from xdsl.dialects.builtin import ModuleOp
 
 from hlo2tx8.errors import InputError
-from hlo2tx8.options import Level, Options
+from hlo2tx8.frontend.content import FORMATS
+from hlo2tx8.options import Filling, Level, Options
 
 YES = ("true", "True", "TRUE", "yes", "t", "y", "1")
 NO = ("false", "False", "FALSE", "no", "f", "n", "0")
@@ -31,10 +34,26 @@ def add_switch(parser: Any, name: str, text: str, *, default: bool = False) -> N
     parser.add_argument(f"--no{name}", *no, action="store_false", dest=name, default=default, help=argparse.SUPPRESS)
 
 
+def add_input_flags(parser: Any) -> None:
+    """Add the flags that say how a file is read to a parser or an argument group."""
+    parser.add_argument("--input_format", default="", help=f"{', '.join(FORMATS)}; by file name and content if not given")
+    choices = get_args(Filling)
+    parser.add_argument(
+        "--fill_elided_constants", choices=choices, default="random", help="what constants that the text has as {...} hold (random)"
+    )
+
+
+def load_given(args: Any, file: str | Path) -> ModuleOp:
+    """The module of a file that is read as the flags say; "-" is stdin."""
+    from hlo2tx8.compiler.driver import load_source
+
+    return load_source(file, format=args.input_format, filling=args.fill_elided_constants)
+
+
 def add_compiler_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags that `run` and `compile` share."""
     group = parser.add_argument_group("compiler")
-    group.add_argument("--input_format", default="", help="hlo or stablehlo; by file name and content if not given")
+    add_input_flags(group)
     group.add_argument("--chip", type=Path, help="chip description (YAML) instead of the built-in one")
     group.add_argument("--mode", choices=("fast", "strict", "definition"), default="fast", help="emulator mode (fast)")
     group.add_argument("--until", type=level, metavar="LEVEL", help="lower to this level, print it and stop")
@@ -66,4 +85,5 @@ def options_of(args: Any, number: int = 0) -> Options:
         dump_pass_re=pattern,
         dump_number=number,
         explain=args.explain,
+        fill_elided_constants=args.fill_elided_constants,
     )

@@ -4,6 +4,7 @@ Exit codes: 0 everything agreed, 1 a run failed or the input was refused, 2 wron
 """
 
 import sys
+import warnings
 from collections.abc import Sequence
 
 import hlo2tx8
@@ -44,7 +45,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return opt(given[1:])
     args = parser().parse_args(given)
     try:
-        status: int = args.function(args)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            status: int = args.function(args)
     except Hlo2tx8Error as error:
         if args.traceback:
             raise
@@ -67,6 +70,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error E1000: internal error: {line}\n  hint: --traceback shows where", file=sys.stderr)
         return 1
     return status
+
+
+def _show_warning(message: Warning | str, *_: object) -> None:
+    print(f"warning: {message}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from hlo2tx8.errors import Hlo2tx8Error, InputError
 from hlo2tx8.options import Level, Options
-from hlo2tx8.tools.flags import add_compiler_flags, add_switch, level, options_of
+from hlo2tx8.tools.flags import add_compiler_flags, add_switch, level, load_given, options_of
 
 if TYPE_CHECKING:
     from hlo2tx8.tools.compare import Bounds
@@ -83,11 +83,10 @@ def run(args: Any) -> int:
 
 def _run_file(file: str, options: Options, args: Any) -> tuple[int, int]:
     """How many runs of one file failed, and how many there were."""
-    from hlo2tx8.compiler.driver import load_source
     from hlo2tx8.tools.isolate import isolate
     from hlo2tx8.tools.platforms import Source
 
-    whole = Source(file, partial(load_source, file, format=args.input_format))
+    whole = Source(file, partial(load_given, args, file))
     if args.until is not None:
         return int(not _guarded(args, lambda: _print_level(whole, options)).agreed), 1
     try:

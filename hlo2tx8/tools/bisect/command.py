@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlo2tx8.options import Level
-from hlo2tx8.tools.flags import add_compiler_flags, add_switch, options_of
+from hlo2tx8.tools.flags import add_compiler_flags, add_switch, load_given, options_of
 
 if TYPE_CHECKING:
     from hlo2tx8.runtime.levels import LevelRun
@@ -31,7 +31,6 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 
 def bisect(args: Any) -> int:
     """Print what was found and write the smaller module; 0 if there is nothing wrong."""
-    from hlo2tx8.compiler.driver import load_source
     from hlo2tx8.hlo.signature import signature_of
     from hlo2tx8.runtime.levels import RUNS
     from hlo2tx8.tools.bisect.levels import first_wrong, first_wrong_pass
@@ -40,7 +39,7 @@ def bisect(args: Any) -> int:
     from hlo2tx8.tools.run import inputs_of
 
     options = options_of(args)
-    module = load_source(args.file, format=args.input_format)
+    module = load_given(args, args.file)
     for iteration in range(args.iterations):
         arrays = inputs_of(module, signature_of(module), args, iteration)
         wrong = first_wrong(module, arrays, options)

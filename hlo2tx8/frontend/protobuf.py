@@ -1,4 +1,4 @@
-"""The few protobuf messages that cross the plugin's border, read and written field by field."""
+"""Protobuf messages without their descriptions, read and written field by field."""
 
 import struct
 from collections.abc import Iterator

@@ -1,0 +1,77 @@
+"""What the bytes of a file or stream are: HLO text, StableHLO text or bytecode, or an HLO proto, packed by gzip or not."""
+
+import re
+import zlib
+from dataclasses import dataclass
+
+from hlo2tx8.errors import InputError
+
+GZIP, BYTECODE, ZIP = b"\x1f\x8b", b"ML\xefR", b"PK\x03\x04"
+MOST_UNPACKED_BYTES = 1 << 31
+FORMATS = {"hlo": "hlo", "stablehlo": "stablehlo", "mlir": "stablehlo", "mlirbc": "stablehlo", "pb": "pb"}
+"""Names of input formats, and what each is."""
+SUFFIXES = {".hlo": "hlo", ".txt": "", ".mlir": "stablehlo", ".mlirbc": "stablehlo", ".pb": "pb"}
+"""What files of that name hold; "" where their text says it."""
+_HLO = re.compile(r"^\s*(HloModule\b|ENTRY\b|%?[\w.-]+ (\([^)]*\) -> [^{]*)?\{\s*$)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Content:
+    """A program as it came: text, or the bytes of MLIR bytecode or of an HLO proto. `format` is hlo, stablehlo or pb."""
+
+    format: str
+    data: str | bytes
+
+    @staticmethod
+    def of_bytes(data: bytes, name: str, format: str = "", suffix: str = "") -> "Content":
+        """What the bytes are by the format asked for, else by the name's suffix, else by what is in them.
+
+        InputError where they are something else.
+        """
+        if data[:2] == GZIP:
+            data = _unpacked(data, name)
+        format = _checked(format) or SUFFIXES.get(suffix.lower(), "")
+        if data[:4] == BYTECODE:
+            return Content("stablehlo", data)
+        if data[:4] == ZIP:
+            raise InputError("E1004", f"{name} is a compiled program, not a module", hint="hlo2tx8 profile takes .tx8x files")
+        if format == "pb":
+            return Content("pb", data)
+        try:
+            return Content.of_text(data.decode("utf-8-sig"), format)
+        except UnicodeDecodeError:
+            if format:
+                raise InputError("E1004", f"{name} is neither text nor MLIR bytecode") from None
+            return Content("pb", data)
+
+    @staticmethod
+    def of_text(text: str, format: str = "") -> "Content":
+        """Text in that format, or in what it looks like."""
+        text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+        return Content(_checked(format) or _guess(text), text)
+
+
+def _checked(format: str) -> str:
+    if format and format not in FORMATS:
+        raise InputError("E1004", f"unknown input format {format}", hint=", ".join(FORMATS))
+    return FORMATS.get(format, "")
+
+
+def _guess(text: str) -> str:
+    """HLO has a header, an entry computation, or a computation before anything else; all else is taken for MLIR."""
+    body = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith(("//", "#")))
+    first = _HLO.search(body)
+    return "hlo" if first is not None and not re.match(r"\s*(module|func\.func|builtin\.module|\"builtin)", body) else "stablehlo"
+
+
+def _unpacked(data: bytes, name: str) -> bytes:
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    try:
+        found = unpacker.decompress(data, MOST_UNPACKED_BYTES)
+    except zlib.error as error:
+        raise InputError("E1004", f"{name} is not a sound gzip file: {error}") from None
+    if unpacker.unconsumed_tail:
+        raise InputError("E1004", f"{name} unpacks to more than {MOST_UNPACKED_BYTES:,} bytes")
+    if not unpacker.eof:
+        raise InputError("E1004", f"{name} is not a sound gzip file: it ends early")
+    return found
