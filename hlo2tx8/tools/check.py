@@ -63,7 +63,7 @@ class Findings:
 def add_parser(parser: argparse.ArgumentParser) -> None:
     """The flags of `check`."""
     parser.set_defaults(function=check_file)
-    parser.add_argument("file", help=".hlo, .mlir or .mlirbc module")
+    parser.add_argument("file", help=".hlo, .mlir, .mlirbc or .pb module, .tx8x program, - for stdin")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how it is printed (text)")
     add_compiler_flags(parser)
 

@@ -46,7 +46,10 @@ def add_input_flags(parser: Any) -> None:
 def load_given(args: Any, file: str | Path) -> ModuleOp:
     """The module of a file that is read as the flags say; "-" is stdin."""
     from hlo2tx8.compiler.driver import load_source
+    from hlo2tx8.tools.saved import is_saved, module_in
 
+    if is_saved(file):
+        return module_in(file)
     return load_source(file, format=args.input_format, filling=args.fill_elided_constants)
 
 

@@ -22,7 +22,7 @@ COLUMNS = (">cycles", ">share", "bound", "next", ">roofline", ">bytes", ">flops"
 def add_parser(parser: argparse.ArgumentParser) -> None:
     """The flags of `profile`."""
     parser.set_defaults(function=profile_file)
-    parser.add_argument("file", help=".hlo, .mlir or .mlirbc module, or .tx8x executable")
+    parser.add_argument("file", help=".hlo, .mlir, .mlirbc or .pb module, .tx8x program, - for stdin")
     parser.add_argument("--format", choices=("text", "json", "jsonl"), default="text", help="jsonl: an object per row (text)")
     parser.add_argument("--top", type=int, default=TOP, metavar="N", help=f"rows of a table, 0 for all ({TOP}); JSON has all")
     add_compiler_flags(parser)
@@ -44,8 +44,9 @@ def profile_file(args: Any) -> int:
 def _executable(args: Any) -> "Executable":
     from hlo2tx8.runtime.compile import compile_source
     from hlo2tx8.runtime.executable import Executable
+    from hlo2tx8.tools.saved import is_saved
 
-    if args.file.endswith(".tx8x"):
+    if is_saved(args.file):
         return Executable.load(args.file)
     return compile_source(args.file, options_of(args), format=args.input_format)
 

@@ -22,6 +22,7 @@ from hlo2tx8.options import Level, Options
 from hlo2tx8.tools.flags import add_compiler_flags, add_switch, level, load_given, options_of
 
 if TYPE_CHECKING:
+    from hlo2tx8.runtime.executable import Executable
     from hlo2tx8.tools.compare import Bounds
     from hlo2tx8.tools.platforms import Source
 
@@ -31,7 +32,7 @@ Array = npt.NDArray[Any]
 def add_parser(parser: argparse.ArgumentParser) -> None:
     """The flags of `run`."""
     parser.set_defaults(function=run)
-    parser.add_argument("files", nargs="*", metavar="FILE", help=".hlo, .mlir or .mlirbc modules")
+    parser.add_argument("files", nargs="*", metavar="FILE", help=".hlo, .mlir, .mlirbc or .pb modules, .tx8x programs, - for stdin")
     parser.add_argument("--input_module", action="append", default=[], metavar="FILE", help="same as FILE")
     parser.add_argument("--platform", default="tx8", help="where the module is tested: tx8, interpreter, cpu (tx8)")
     parser.add_argument("--reference_platform", default="default", help='default (interpreter), cpu, tx8, or "" for no comparison')
@@ -152,7 +153,6 @@ def _numbered(path: Path, number: int) -> Path:
 
 def _run_once(source: "Source", options: Options, args: Any, iteration: int) -> Outcome:
     from hlo2tx8.hlo.signature import signature_of
-    from hlo2tx8.runtime.compile import compile_module
     from hlo2tx8.tools.platforms import bounds_of, execute, platform_of
     from hlo2tx8.tools.report import describe
 
@@ -163,7 +163,7 @@ def _run_once(source: "Source", options: Options, args: Any, iteration: int) -> 
     test = platform_of(args.platform)
     on_chip = test == "tx8" and args.level is Level.PROGRAM
     # Compiled before inputs are made: what the chip cannot hold would not fit here either.
-    executable = compile_module(source.load, options) if on_chip else None
+    executable = _executable(source, options) if on_chip else None
     arrays = inputs_of(module, signature_of(module), args, iteration)
     actual = _timed(test, lambda: execute(test, source, arrays, replace(options, until=args.level), executable))
     if args.print_literals:
@@ -189,6 +189,20 @@ def _run_once(source: "Source", options: Options, args: Any, iteration: int) -> 
     if options.dump_dir is not None:
         print(f"IR dumps: {options.dump_dir}", file=sys.stderr)
     return outcome
+
+
+def _executable(source: "Source", options: Options) -> "Executable":
+    """What is in the file if that is a program, in the mode that is asked for; else what the module compiles to."""
+    from hlo2tx8.runtime.compile import compile_module
+    from hlo2tx8.runtime.executable import Executable
+    from hlo2tx8.tools.saved import is_saved
+
+    if is_saved(source.name):
+        if options.chip is not None or options.step_elements:
+            raise InputError("E1004", f"{source.name} is compiled already", hint="--chip and --step_elements are for modules")
+        loaded = Executable.load(source.name)
+        return replace(loaded, options=replace(loaded.options, mode=options.mode))
+    return compile_module(source.load, options)
 
 
 def _run_every_level(source: "Source", options: Options, args: Any, arrays: Sequence[Array]) -> Outcome:

@@ -1,0 +1,32 @@
+"""Programs that were compiled before, `.tx8x` files, where a command takes modules: the module is that of the IR they hold."""
+
+from pathlib import Path
+
+from xdsl.context import Context
+from xdsl.dialects import get_all_dialects
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import ParseError, VerifyException
+
+from hlo2tx8.errors import ContainerError
+from hlo2tx8.options import Level
+from hlo2tx8.runtime.executable import Executable
+from hlo2tx8.tools.universe import UNIVERSE
+
+SUFFIX = ".tx8x"
+
+
+def is_saved(file: str | Path) -> bool:
+    """Is that the name of a compiled program?"""
+    return Path(file).suffix == SUFFIX
+
+
+def module_in(file: str | Path) -> ModuleOp:
+    """The module at level HLO that the program in a file was compiled from; ContainerError if it holds none."""
+    context = Context()
+    for name, dialect in (get_all_dialects() | UNIVERSE.all_dialects).items():
+        context.register_dialect(name, dialect)
+    try:
+        return Parser(context, Executable.load(file).as_text(Level.HLO), str(file)).parse_module()
+    except (ParseError, VerifyException) as error:
+        raise ContainerError("E1007", f"{file}: its IR cannot be read: {error}") from None
