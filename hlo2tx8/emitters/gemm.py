@@ -43,7 +43,7 @@ from hlo2tx8.schedule.contraction_split import (
     parts_of,
     split_part,
 )
-from hlo2tx8.schedule.costs import vector_times
+from hlo2tx8.schedule.costs import cycles_per_element
 from hlo2tx8.schedule.mesh_split import shared_blockings, split_on_mesh
 from hlo2tx8.schedule.plan import Candidate, Estimate
 from hlo2tx8.schedule.rates import Rates
@@ -281,7 +281,7 @@ def _work(function: SubgraphFunction, loop: _Loop, rates: Rates, meeting: int) -
     products = max(1, (rates.int8_products if operand == 1 else rates.products) // passes)
     depth = max(loop_counters(op)[_block_counter(op, loop)].hi + 1 for op in dots)
     copies = (OPERAND_COPIES if passes == 1 else PARTED_COPIES) * len(dots)
-    passed = sum(widest * vector_times(op, rates) for op in around)
+    passed = sum(cycles_per_element(op, rates) for op in around)
     moved = results + beside
     forms = loop.is_per_channel, loop.is_backward
     is_cut = all(isinstance(tensor_type(value).element_type, AnyFloat) for op in around for value in (*op.operands, *op.results))

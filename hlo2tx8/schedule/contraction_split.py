@@ -39,7 +39,7 @@ class ContractionWork:
     `lines`: of rows with windows, whose elements `depth` does not count; `is_per_channel`: each column has rows of its own;
     `is_backward`: the last rows are channels, and products of one image after the other are added up.
     `tile_products`: multiply-adds of elements in a cycle, fewer where an element takes several.
-    `passes`: vector instructions that an epilogue needs, `passed_bytes` what they take of an element together, slow ones more.
+    `passes`: vector instructions that an epilogue needs, `passed_cycles` what they take of an element together.
     `kept_once`: bytes per element that is kept if what is stored has one buffer; `is_cut`: the epilogue may go over
     a result in sets of columns.
     `meeting`: cycles that it takes to meet the tiles of other work."""
@@ -54,7 +54,7 @@ class ContractionWork:
     is_per_channel: bool = False
     is_backward: bool = False
     passes: int = 0
-    passed_bytes: int = 0
+    passed_cycles: float = 0.0
     meeting: int = 0
     kept_once: int = 0
     is_cut: bool = False
@@ -73,13 +73,15 @@ class ContractionStep:
 @dataclass(frozen=True)
 class Blocking:
     """A way to cut a part into steps: sizes of a step along the part's dimensions, products that an instruction adds up, and what
-    that is estimated to cost: cycles, and bytes of a tile's buffers. `is_shared`: tiles share what they load, see mesh_split."""
+    that is estimated to cost: cycles, and bytes of a tile's buffers. `is_shared`: tiles share what they load, see mesh_split;
+    `is_by_columns`: then the steps of some columns come one after the other, not those of some rows."""
 
     box: tuple[int, ...]
     depth: int
     cycles: float
     spm_bytes: int
     is_shared: bool = False
+    is_by_columns: bool = False
 
 
 @dataclass(frozen=True)
@@ -311,7 +313,7 @@ def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Contrac
     height, width = (-(-n // unit) * unit for n, unit in ((rows, rates.product_rows), (columns, rates.product_columns)))
     engine = height * width * (work.depth * taps + rates.product_depth - 1) / work.tile_products
     engine += turns * (rates.product_start + rates.move_start)
-    engine += work.passes * rates.vector_pass + rows * columns * work.passed_bytes / rates.vector
+    engine += work.passes * rates.vector_pass + rows * columns * work.passed_cycles
     ends = (loads * depth + rows * columns * work.moved_bytes) * active / rates.ddr
     last = engine / turns + (work.meeting if active > 1 else 0)
     alone = 2 * (rates.transfer_start + rates.issue) + rates.product_start + rates.move_start

@@ -5,7 +5,8 @@
 
 Tiles of a mesh row have rows of the result in common, tiles of a mesh column its columns. In each step every tile has a block of
 `rows` x `columns`, and all go through the same panels of `depth` products each: a panel of rows is loaded once per mesh row, one of
-columns once per mesh column, and sent to the others of the line.
+columns once per mesh column, and sent to the others of the line. Steps of the same rows (or of the same columns) come one after the
+other: all panels of these are loaded once for them if they fit.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,6 +28,8 @@ from hlo2tx8.schedule.work_split import WorkSplit
 ROW_UNIT = 8
 LEAST_SLOTS = 3
 MOST_SLOTS = 32
+PART = 8192
+"""Elements of a part of a result that vector instructions go over at once."""
 STEP_OVERHEAD = 60
 """Cycles of the kernel core in a turn, apart from waits, barrier and what engines need to start."""
 DEPTHS = (32, 64, 128, 256, 512)
@@ -98,12 +101,27 @@ def _deep(part: ContractionPart, work: ContractionWork, rates: Rates, spm_bytes:
     for depth in DEPTHS:
         if depth > work.depth or (depth % unit and unit % depth):
             continue
-        panel = (rows + columns) * depth * work.operand_bytes
+        sides, turns = (rows * depth * work.operand_bytes, columns * depth * work.operand_bytes), -(-work.depth // depth)
         kept = rows * columns * (work.kept_once if _is_cut(part, work, box) else work.kept_bytes)
-        slots = min(MOST_SLOTS, (spm_bytes - kept) // panel)
-        if slots >= LEAST_SLOTS and -(-work.depth // depth) * prod(_counts(part, box)) >= 2 * rates.tiles:
-            cycles = _cycles(part, work, rates, box, depth, slots)
-            yield Blocking(box, depth, cycles, kept + LEAST_SLOTS * panel, is_shared=True)
+        if turns * prod(_counts(part, box)) < 2 * rates.tiles:
+            continue
+        found: list[Blocking] = []
+        for stays in (None, *(side for side in (0, 1) if turns >= LEAST_SLOTS and _steps_alike(part, rates, box)[side] > 1)):
+            taken = kept + (0 if stays is None else turns * sides[stays])
+            panel = sum(sides) if stays is None else sides[1 - stays]
+            slots = min(MOST_SLOTS, (spm_bytes - taken) // panel)
+            if slots >= LEAST_SLOTS:
+                cycles = _cycles(part, work, rates, box, depth, slots, stays)
+                found.append(Blocking(box, depth, cycles, taken + LEAST_SLOTS * panel, is_shared=True, is_by_columns=stays == 1))
+        yield from sorted(found, key=lambda blocking: blocking.cycles)[:1]
+
+
+def _steps_alike(part: ContractionPart, rates: Rates, box: Sequence[int]) -> tuple[int, int]:
+    """How many steps have the same rows, and how many the same columns."""
+    _, roles = inner_shape(part)
+    counts = _counts(part, box)
+    rows, columns = (prod(counts[dim] for dim, own in enumerate(roles) if own == role) for role in ("row", "column"))
+    return columns // rates.mesh_columns, rows // rates.mesh_rows
 
 
 def _is_cut(part: ContractionPart, work: ContractionWork, box: Sequence[int]) -> bool:
@@ -112,24 +130,35 @@ def _is_cut(part: ContractionPart, work: ContractionWork, box: Sequence[int]) ->
     return work.is_cut and (not work.passes or all(size % step == 0 for size, step in zip(shape, box, strict=True)))
 
 
-def _cycles(part: ContractionPart, work: ContractionWork, rates: Rates, box: Sequence[int], depth: int, slots: int) -> float:
-    """Estimated cycles with so many slots of panels."""
+def _cycles(
+    part: ContractionPart, work: ContractionWork, rates: Rates, box: Sequence[int], depth: int, slots: int, stays: int | None
+) -> float:
+    """Estimated cycles with so many slots of panels; those of rows (0) or of columns (1) may stay for the steps that share them."""
     rows, columns = sides_of(part, box)
     turns, num_steps = -(-work.depth // depth), prod(_counts(part, box)) // rates.tiles
-    size = work.operand_bytes
     units = ((rows, rates.product_rows), (columns, rates.product_columns), (depth, rates.product_depth))
     engine = rates.product_start + prod(-(-n // unit) * unit for n, unit in units) / work.tile_products
-    shared = (rows * rates.mesh_rows + columns * rates.mesh_columns) * depth * size / rates.ddr
-    load = rates.transfer_start + max(max(rows, columns) * depth * size / rates.transfer, shared)
-    send = rates.link_start + max(rows, columns) * depth * size / rates.link
-    turn = max(engine + STEP_OVERHEAD, load, send + rates.barrier + STEP_OVERHEAD)
     stored = rows * columns * work.moved_bytes * rates.tiles / rates.ddr
-    start = load + send + rates.barrier
-    after = work.passes * rates.vector_pass + rows * columns * work.passed_bytes / rates.vector
+    num_parts = max(1, min(turns, rows * columns // PART))
+    after = num_parts * work.passes * rates.vector_pass + rows * columns * work.passed_cycles
+    sides = rows * depth * work.operand_bytes, columns * depth * work.operand_bytes
+
+    def step(loaded: Sequence[int]) -> tuple[float, float, float]:
+        """Of a step that loads panels of these sides: its cycles, alone and beside what the step before has left to do; those that
+        its first panels take to arrive."""
+        shared = sum(sides[side] * (rates.mesh_rows, rates.mesh_columns)[side] for side in loaded) / rates.ddr
+        most = max(sides[side] for side in loaded)
+        load, send = rates.transfer_start + max(most / rates.transfer, shared), rates.link_start + most / rates.link
+        turn = max(engine + STEP_OVERHEAD, load, send + rates.barrier + STEP_OVERHEAD)
+        return turns * turn, max(turns * turn, turns * load + stored, after), load + send + rates.barrier
+
+    alone, first, start = step((0, 1))
+    others = 0.0 if stays is None else step((1 - stays,))[1]
+    num_first = num_steps if stays is None else num_steps // _steps_alike(part, rates, box)[stays]
     sets = -(-columns // BLOCK) if _is_cut(part, work, box) else 1
-    end = _end(max(stored, after), engine, send + rates.barrier, sets, min(slots, turns), rates.queue)
+    end = _end(max(stored, after), engine, start, sets, min(slots, turns), rates.queue)
     beside = 0 if _is_cut(part, work, box) else num_steps * after
-    return turns * turn + (num_steps - 1) * max(turns * turn, turns * load + stored, after) + start + end + beside
+    return alone + (num_first - 1) * first + (num_steps - num_first) * others + start + end + beside
 
 
 def _end(stored: float, engine: float, turn: float, sets: int, slots: int, queue: int) -> float:
@@ -153,7 +182,11 @@ def split_on_mesh(part: ContractionPart, blocking: Blocking, to_output: Sequence
     row_steps = prod(counts[dim] for dim in row_dims) // rates.mesh_rows
     column_steps = prod(counts[dim] for dim in column_dims) // rates.mesh_columns
     num_steps = prod(counts) // rates.tiles
-    batch, row_step, column_step = delinearize(Sym(0), [num_steps // (row_steps * column_steps), row_steps, column_steps])
+    batches = num_steps // (row_steps * column_steps)
+    if blocking.is_by_columns:
+        batch, column_step, row_step = delinearize(Sym(0), [batches, column_steps, row_steps])
+    else:
+        batch, row_step, column_step = delinearize(Sym(0), [batches, row_steps, column_steps])
     positions = (
         (batch_dims, batch),
         (row_dims, row_step * rates.mesh_rows + Dim(0) // rates.mesh_columns),

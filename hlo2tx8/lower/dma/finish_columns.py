@@ -42,6 +42,8 @@ from hlo2tx8.lower.select.step_builder import StepBuilder
 
 MOST_SETS = 12
 LEAST_KEPT = 2
+PARTS_STORED = 8
+"""Parts of a result that is only stored: between them loads get their turn."""
 LEAST_PART = 8192
 """Elements that the vector engine gets at once: few instructions' starts, and little that the matrix engine could wait for."""
 
@@ -89,20 +91,21 @@ def columns_of(panels: Panels) -> Columns | None:
     after = [op for op in ops[: ops.index(last)] if op in needed and not isinstance(op, Instruction | spm.AllocOp)] + after
     epilogue = epilogue_of(after, dst, rows, columns, last.fmt)
     size = next(n for n in range(width, columns + 1, width) if columns % n == 0 and columns // n <= MOST_SETS)
-    if epilogue is None or size == columns:
+    if epilogue is None:
         return None
     num_sets = columns // size
     return Columns(size, num_sets, last, epilogue, _num_parts(epilogue, num_sets, panels.num_panels - 1, rows))
 
 
 def _num_parts(epilogue: Epilogue, num_sets: int, turns: int, rows: Size) -> int:
-    """One per turn and more, so that engines work side by side; a set each where there is nothing to compute."""
+    """One per turn and more, so that engines work side by side; fewer will do where there is nothing to compute."""
     num_parts = num_sets
-    if not isinstance(rows, int) or not epilogue.has_arithmetic:
+    if not isinstance(rows, int):
         return num_parts
+    wanted = turns if epilogue.has_arithmetic else min(turns, PARTS_STORED)
     most = epilogue.blocks * rows * epilogue.width // LEAST_PART
     for number in range(num_sets, most + 1, num_sets):
-        if num_parts < turns and epilogue.can_cut(number):
+        if num_parts < wanted and epilogue.can_cut(number):
             num_parts = number
     return num_parts
 
@@ -168,8 +171,7 @@ def _put_off(turns: scf.ForOp, columns: Columns, parts: dict[SSAValue, SSAValue]
             with step.if_positive([step.subtract(1, turn)]):
                 epilogue.emit(epilogue.once, step, 0, columns.num_parts, mapping, {})
         num_stages = columns.num_parts + bool(epilogue.ahead)
-        first = quotient(step, step.emit(turn, num_stages), num_turns)
-        limit = quotient(step, step.emit(step.value(step.add(turn, 1)), num_stages), num_turns)
+        first, limit = (quotient(step, step.emit(at, num_stages), num_turns) for at in (turn, step.add(turn, 1)))
         with _loop(step, first, limit) as stage:
             if epilogue.ahead:
                 with step.if_positive([step.subtract(columns.num_parts, stage)]):

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.device.isa.lsu import Rdma
 from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.dialects import spm
-from hlo2tx8.indexing import Const
+from hlo2tx8.indexing import Const, Dim, Interval, simplify_expr
 from hlo2tx8.lower.dma.mesh import COLUMN, ROW, Along, TileIndex
 from hlo2tx8.lower.dma.slices import constant_of, turns_of
 
@@ -60,14 +61,15 @@ class Site:
 
 @dataclass(frozen=True)
 class Panels:
-    """`num_steps` steps of `num_panels` panels each. A site that goes on in the next one covers that too:
-    `kinds` are the others."""
+    """`num_steps` steps of `num_panels` panels each. A site that goes on in the next one covers that too: `kinds` are the others.
+    `steps_alike` says of each side for how many steps in a row the panels are the same."""
 
     loop: scf.ForOp
     num_steps: int
     num_panels: int
     sites: tuple[Site, ...]
     kinds: tuple[Site, ...]
+    steps_alike: dict[Along, int]
 
 
 def find_panels(loop: scf.ForOp, index: TileIndex) -> Panels | None:
@@ -101,7 +103,27 @@ def find_panels(loop: scf.ForOp, index: TileIndex) -> Panels | None:
         first += turns
     if not sites or any(not _is_plain(site) for site in sites):
         return None
-    return Panels(loop, num_steps, first, tuple(sites), _kinds(sites, index))
+    alike = {side: _steps_alike([site.loads[side].op for site in sites], loop, num_steps, index) for side in SIDES}
+    return Panels(loop, num_steps, first, tuple(sites), _kinds(sites, index), alike)
+
+
+def _steps_alike(loads: Sequence[Rdma], loop: scf.ForOp, num_steps: int, index: TileIndex) -> int:
+    """For how many steps in a row the loads are the same: the most that say so in every run of as many."""
+    values = [value for load in loads for name, value in load.values().items() if name != "dst" and isinstance(value, SSAValue)]
+    values = [value for value in values if isinstance(value.type, IndexType)]
+    found = [index.expr(value) for value in values]
+    exprs = [expr for expr in found if expr is not None]
+    counter, place, run = index.known[loop.body.block.args[0]], Dim(len(index.dims)), Dim(len(index.dims) + 1)
+    if len(exprs) < len(found):
+        return 1
+    for length in range(num_steps, 1, -1):
+        if num_steps % length:
+            continue
+        bounds = (*index.bounds, Interval(0, length - 1), Interval(0, num_steps // length - 1))
+        dims = [run * length + place if dim == counter else dim for dim in index.dims]
+        if all(place not in simplify_expr(expr.substitute(dims, ()), bounds, ()).leaves() for expr in exprs):
+            return length
+    return 1
 
 
 def take_certain_branches(loop: scf.ForOp, index: TileIndex) -> None:

@@ -16,6 +16,9 @@ Before:                                     After:
 Panel s lies in slot `s mod copies` of a buffer for rows and one for columns. A load goes straight to its slot on the tile that
 makes it, and from there to the same slot of the tiles in its mesh row or column. A token is a memset of a few bytes of a slot: the
 range check holds it back until whoever read the slot has finished, so that a wait for TDMA says that the slot is free.
+
+Where several steps in a row go over the same panels of one side, and those fit, they stay: each has a slot of its own, and is
+loaded in the first of these steps only.
 """
 
 from collections.abc import Generator
@@ -89,29 +92,37 @@ def _share(loop: scf.ForOp, mesh: Mesh, tile: SSAValue, chip: Chip) -> bool:
         return False
     sets = columns_of(panels)
     slots = _num_slots(panels, space, sets.saved_bytes(space) if sets else 0)
-    if slots < LEAST_SLOTS:
+    if min(slots.values()) < min(LEAST_SLOTS, panels.num_panels):
         return False
     _Sharing(panels, slots, mesh, tile).run()
     if sets:
-        finish(panels, sets, num_kept(panels, sets, slots, chip))
+        finish(panels, sets, num_kept(panels, sets, min(slots.values()), chip))
     return True
 
 
-def _num_slots(panels: Panels, space: SpmSpace, saved_bytes: int) -> int:
-    """How many panels fit beside the other buffers of the loop, which will take so much less."""
+def _num_slots(panels: Panels, space: SpmSpace, saved_bytes: int) -> dict[Along, int]:
+    """How many panels of each side fit beside the other buffers of the loop, which will take so much less: as many of both, or all
+    that some steps have in common and at least as many of the other side as are under way at once."""
     own = {load.alloc for site in panels.sites for load in site.loads.values()}
     roots = [spm.root_buffer(o) for op in instructions_in(panels.loop) for o in op.operands if isinstance(o.type, BufferType)]
     others = [root.owner for root in dict.fromkeys(roots)]
     taken = sum(space.aligned(o.size_bytes) * o.num_copies for o in others if isinstance(o, spm.AllocOp) and o not in own)
-    panel = sum(space.aligned(max(site.loads[side].size_bytes for site in panels.kinds)) for side in SIDES)
-    return min(MOST_SLOTS, (space.limit - space.start - taken + saved_bytes) // panel)
+    left = space.limit - space.start - taken + saved_bytes
+    sizes = {side: space.aligned(max(site.loads[side].size_bytes for site in panels.kinds)) for side in SIDES}
+    for side, other in (SIDES, reversed(SIDES)):
+        slots = min(MOST_SLOTS, (left - sizes[side] * panels.num_panels) // sizes[other])
+        if panels.steps_alike[side] > 1 and panels.num_panels >= LEAST_SLOTS and slots >= LEAST_SLOTS:
+            return {side: panels.num_panels, other: slots}
+    return dict.fromkeys(SIDES, min(MOST_SLOTS, left // sum(sizes.values())))
 
 
 class _Sharing:
     """The rewriting of one step loop."""
 
-    def __init__(self, panels: Panels, num_slots: int, mesh: Mesh, tile: SSAValue) -> None:
+    def __init__(self, panels: Panels, num_slots: dict[Along, int], mesh: Mesh, tile: SSAValue) -> None:
         self.panels = panels
+        stay = [side for side in SIDES if panels.steps_alike[side] > 1 and num_slots[side] == panels.num_panels]
+        self.resident = stay[0] if stay else None
         self.loop = panels.loop
         self.total = panels.num_steps * panels.num_panels
         start = self.at(Builder(InsertPoint.before(self.loop)))
@@ -119,7 +130,7 @@ class _Sharing:
         self.slots: dict[Along, SSAValue] = {}
         for side in SIDES:
             size = max(site.loads[side].size_bytes for site in panels.kinds)
-            self.slots[side] = start.insert(spm.AllocOp(size, num_slots)).result
+            self.slots[side] = start.insert(spm.AllocOp(size, num_slots[side])).result
         self.start = start
 
     def at(self, builder: Builder) -> StepBuilder:
@@ -166,8 +177,9 @@ class _Sharing:
         """A panel to its slot on the tiles that send it; a token on all."""
         for side in SIDES:
             slot = step.insert(spm.TurnOp(self.slots[side], panel)).result
-            step.insert(TdmaMemset.make(fmt=Format.INT8, dst=slot, value=0, n=TOKEN_BYTES, s1=0, n1=1, s2=0, n2=1))
-            with self.if_sender(step, side):
+            with self.if_new(step, side, panel):
+                step.insert(TdmaMemset.make(fmt=Format.INT8, dst=slot, value=0, n=TOKEN_BYTES, s1=0, n1=1, s2=0, n2=1))
+            with self.if_sender(step, side), self.if_new(step, side, panel):
                 for site, mapping in self.kinds_of(step, panel):
                     op = site.loads[side].op
                     mapping[site.loads[side].alloc.result] = slot
@@ -177,7 +189,7 @@ class _Sharing:
         """A panel from the tiles that have loaded it to those that share it."""
         for side in SIDES:
             slot = step.insert(spm.TurnOp(self.slots[side], panel)).result
-            with self.if_sender(step, side):
+            with self.if_sender(step, side), self.if_new(step, side, panel):
                 for site, mapping in self.kinds_of(step, panel):
                     op = site.loads[side].op
                     sizes = [op.field(name) for name in LEVELS]
@@ -240,6 +252,16 @@ class _Sharing:
         """Emits what follows for the tiles that load for their line only."""
         outer = step.builder
         self.branch(step, self.senders[side].distance, "slt", 1)
+        yield
+        self.leave(step, outer)
+
+    @contextmanager
+    def if_new(self, step: StepBuilder, side: Along, panel: SSAValue) -> Generator[None]:
+        """Emits what follows for panels that are not there from the step before only."""
+        outer, num_panels, alike = step.builder, self.panels.num_panels, self.panels.steps_alike[side]
+        if side is self.resident:
+            place = panel if alike == self.panels.num_steps else remainder(step, panel, num_panels * alike)
+            self.branch(step, place, "slt", num_panels)
         yield
         self.leave(step, outer)
 
