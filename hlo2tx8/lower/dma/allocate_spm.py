@@ -1,7 +1,8 @@
 """SCHEDULED → addresses: every buffer gets a place in the scratchpad, no two live ones overlap.
 
 A buffer lives from its first to its last access in program order; one that is allocated outside of a loop lives through the
-whole loop. Buffers are placed by decreasing size at the lowest gap among those alive at the same time.
+whole loop; so do small ones of a group's steps, which would else wait until another engine is done with what has been in their
+place. Buffers are placed by decreasing size at the lowest gap among those alive at the same time.
 
     %b = spm.alloc {size = 512, copies = 2}      %a = arith.constant 65536 : index
     %t = spm.turn %b, %s                    →    %t = xla.apply_indexing #map<(s) -> (s mod 2 * 512 + 65536)>(%s)
@@ -26,6 +27,8 @@ from hlo2tx8.indexing import Dim, IndexingMap, Variable
 from hlo2tx8.lower.buffer_table import note_buffers
 
 MAX_TURNS = 2**40
+SMALL_BYTES = 4096
+"""Statistics of a step's rows take no more."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,10 @@ def _number(block: Block, position: int, ranges: dict[SSAValue, LiveRange], arou
                 for inner in region.blocks:
                     position = _number(inner, position, ranges, allocated)
             if isinstance(op, scf.ForOp):
-                for buffer in [b for b, r in ranges.items() if r.end > start and (b in allocated or b in known)]:
+                is_step = xla.ROW_STEPS in op.attributes
+                for buffer in [
+                    b for b, r in ranges.items() if r.end > start and (b in allocated or b in known or (is_step and _is_small(b)))
+                ]:
                     old = ranges[buffer]
                     ranges[buffer] = LiveRange(min(old.start, start), position)
             continue
@@ -133,6 +139,10 @@ def _number(block: Block, position: int, ranges: dict[SSAValue, LiveRange], arou
                 old = ranges.get(buffer, LiveRange(position, position))
                 ranges[buffer] = LiveRange(min(old.start, position), position)
     return position
+
+
+def _is_small(buffer: SSAValue) -> bool:
+    return isinstance(buffer.owner, spm.AllocOp) and buffer.owner.size_bytes * buffer.owner.num_copies <= SMALL_BYTES
 
 
 def place(allocs: list[spm.AllocOp], ranges: dict[SSAValue, LiveRange], space: SpmSpace) -> dict[SSAValue, int]:

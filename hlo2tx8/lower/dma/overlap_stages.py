@@ -9,9 +9,11 @@ Before:                                      After:
                                                  }
 
 The first stage is what comes before the first vector or kernel-core instruction of a step. What it hands to the second one gets two
-copies, used in turns. Without this CT waits in each step for the last product of the step before and the first one of its own.
+copies, used in turns. Without this CT waits in each step for the last product of the step before and the first one of its own. A
+statistic that the matrix engine spreads over a row goes before the next step's product: CT waits for it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.builder import Builder
@@ -22,7 +24,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from hlo2tx8.device.isa import Engine
+from hlo2tx8.device.isa import Engine, Instruction
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.lower.dma.slices import buffers_of, clone_slice, collect_slice, instructions_in, is_inside, turns_of, use_in_turns
 
@@ -63,17 +65,31 @@ def _overlap(loop: scf.ForOp) -> None:
     builder = Builder(InsertPoint.before(loop))
     start = builder.insert(arith.ConstantOp(IntegerAttr(0, xla.index))).result
     clone_slice(loop.body.block, wanted, {loop.body.block.args[0]: start}, builder)
-    head = Builder(InsertPoint.at_start(loop.body.block))
-    following = head.insert(arith.AddiOp(loop.body.block.args[0], loop.step)).result
-    condition = head.insert(arith.CmpiOp(following, loop.ub, "slt")).result
+    place = _behind_statistics(loop, second)
+    following = place.insert(arith.AddiOp(loop.body.block.args[0], loop.step)).result
+    condition = place.insert(arith.CmpiOp(following, loop.ub, "slt")).result
     ahead = Block()
-    guard = head.insert(scf.IfOp(condition, [], Region(ahead)))
+    guard = place.insert(scf.IfOp(condition, [], Region(ahead)))
     clone_slice(loop.body.block, wanted, {loop.body.block.args[0]: following}, Builder(InsertPoint.at_end(ahead)))
     ahead.add_op(scf.YieldOp())
     for op in first:
         assert not is_inside(op, guard)
         op.detach()
         op.erase()
+
+
+def _behind_statistics(loop: scf.ForOp, second: Sequence[Instruction]) -> Builder:
+    """Where the first stage of the next step goes: behind the first of several uses of the matrix engine in the second stage, a
+    statistic that CT waits for, while the product of the step before is on its way; else at the start of the step."""
+    products = [op for op in second if op.ENGINE is Engine.NE]
+    if len(products) < 2:
+        return Builder(InsertPoint.at_start(loop.body.block))
+    op: Operation = products[0]
+    while op.parent_op() is not loop:
+        parent = op.parent_op()
+        assert parent is not None
+        op = parent
+    return Builder(InsertPoint.after(op))
 
 
 def _is_alloc_of(buffer: SSAValue, loop: scf.ForOp) -> bool:

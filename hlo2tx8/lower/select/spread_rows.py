@@ -15,6 +15,8 @@ from xdsl.dialects import arith, math
 from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.device.formats import Format
+from hlo2tx8.device.isa.ct_reduce import CtReduce
+from hlo2tx8.device.isa.lsu import TdmaGatherScatter
 from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.lower.box_levels import BoxLevel
@@ -70,8 +72,10 @@ def spread_rows(
     """[rows] as [column blocks, rows, columns of a block]; `ones` gives a buffer of as many elements, filled before the steps."""
     width = prod(a for a, b in zip(step.shape, rows.shape, strict=True) if a != b)
     count = rows.count()
-    padded = step.alloc(fmt, rows.num_lanes * PADDED)
-    step.move(padded, value, [BoxLevel(count, (1, PADDED))], fmt)
+    padded = _as_reduced(value)
+    if padded is None:
+        padded = step.alloc(fmt, rows.num_lanes * PADDED)
+        step.move(padded, value, [BoxLevel(count, (1, PADDED))], fmt)
     one = int.from_bytes(np.ones((), fmt.numpy_dtype).tobytes(), "little")
     result = step.alloc(fmt)
     step.insert(
@@ -93,3 +97,18 @@ def spread_rows(
         )
     )
     return result
+
+
+def _as_reduced(value: SSAValue) -> SSAValue | None:
+    """The rows as CT has reduced them, if TDMA has only put them together since; a move that nobody else needs goes."""
+    users = [use.operation for use in value.uses]
+    if not users or not isinstance(moved := users[-1], TdmaGatherScatter) or moved.field("dst") is not value:
+        return None
+    source = moved.field("src")
+    makers = [use.operation for use in source.uses] if isinstance(source, SSAValue) else []
+    if not isinstance(source, SSAValue) or not any(isinstance(op, CtReduce) and op.field("dst") is source for op in makers):
+        return None
+    if len(users) == 1:
+        moved.detach()
+        moved.erase()
+    return source

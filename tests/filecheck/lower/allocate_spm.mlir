@@ -45,3 +45,27 @@ func.func @turns(%p0: tensor<256xf32>, %r0: tensor<256xf32>) attributes {xla.ent
 // CHECK-NEXT:     tx8.RDMA_load dst(%[[AT]] : index)
 // CHECK-NEXT:     tx8.WDMA_store {{.*}} src(%[[AT]] : index)
 // CHECK-NOT:  spm.
+
+// -----
+
+// A small buffer of a group's steps has a place of its own, although others are done with theirs.
+
+func.func @statistics(%p0: tensor<256xf32>, %r0: tensor<256xf32>) attributes {xla.entry, xla.logical_type = (tensor<256xf32>, tensor<256xf32>) -> tensor<256xf32>} {
+  %one = arith.constant 1 : index
+  %steps = arith.constant 4 : index
+  %zero = arith.constant 0 : index
+  scf.for %step = %zero to %steps step %one {
+    %1 = "spm.alloc"() <{size = 256 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+    %2 = "spm.alloc"() <{size = 256 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+    %3 = "spm.alloc"() <{size = 256 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+    tx8.RDMA_load dst(%1 : !tx8.buffer) slot(%p0 : tensor<256xf32>) offset(%zero : index) count(64) s1(0) n1(1) s2(0) n2(1) s3(0) n3(1) fp32
+    tx8.CGRATensor_TransOp_V_V_exp dst(%2 : !tx8.buffer) src(%1 : !tx8.buffer) n(64) fp32
+    tx8.CGRATensor_TransOp_V_V_exp dst(%3 : !tx8.buffer) src(%2 : !tx8.buffer) n(64) fp32
+  } {xla.row_steps}
+  func.return
+}
+
+// CHECK-LABEL: @statistics
+// CHECK-DAG:    arith.constant 65536 : index
+// CHECK-DAG:    arith.constant 65792 : index
+// CHECK-DAG:    arith.constant 66048 : index

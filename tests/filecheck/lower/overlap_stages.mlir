@@ -1,4 +1,4 @@
-// RUN: %opt -p overlap-stages %s | filecheck %s
+// RUN: %opt -p overlap-stages %s --split-input-file | filecheck %s
 
 // The product that a step begins with is computed a step ahead, into the other copy of its buffer.
 
@@ -33,3 +33,37 @@ func.func @attention(%p0: tensor<4096xbf16>, %r0: tensor<4096xbf16>) {
 // CHECK:        [[NOW:%[a-z0-9_]+]] = "spm.turn"([[S]], %step)
 // CHECK-NOT:    NE_gemm
 // CHECK:        exp dst({{.*}}src([[NOW]]
+
+// -----
+
+// CT waits for a statistic that the matrix engine spreads: that goes before the next step's product.
+
+func.func @statistic(%p0: tensor<4096xbf16>, %r0: tensor<4096xbf16>) {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %c1 = arith.constant 1 : index
+  %q = "spm.alloc"() <{size = 512 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+  %k = "spm.alloc"() <{size = 512 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+  scf.for %step = %c0 to %c4 step %c1 {
+    %s = "spm.alloc"() <{size = 512 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+    %e = "spm.alloc"() <{size = 512 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+    %m = "spm.alloc"() <{size = 512 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+    %w = "spm.alloc"() <{size = 512 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+    tx8.NE_gemm dst(%s : !tx8.buffer) left(%q : !tx8.buffer) right(%k : !tx8.buffer) psum(%s : !tx8.buffer) rows(16) columns(16) depth(16) batch(1) transpose_left(0) transpose_right(0) accumulate(0) bf16 from bf16 nearest_even
+    tx8.CGRATensor_TransOp_V_V_exp dst(%e : !tx8.buffer) src(%s : !tx8.buffer) n(256) bf16
+    tx8.NE_gemm dst(%m : !tx8.buffer) left(%e : !tx8.buffer) right(%k : !tx8.buffer) psum(%m : !tx8.buffer) rows(16) columns(16) depth(1) batch(1) transpose_left(0) transpose_right(0) accumulate(0) bf16 from bf16 nearest_even
+    tx8.CGRATensor_TransOp_V_V_exp dst(%w : !tx8.buffer) src(%m : !tx8.buffer) n(256) bf16
+    tx8.NE_gemm dst(%e : !tx8.buffer) left(%w : !tx8.buffer) right(%k : !tx8.buffer) psum(%e : !tx8.buffer) rows(16) columns(16) depth(16) batch(1) transpose_left(0) transpose_right(0) accumulate(0) bf16 from bf16 nearest_even
+  } {xla.row_steps}
+  func.return
+}
+
+// CHECK-LABEL: @statistic
+// CHECK:      scf.for %step
+// CHECK-NOT:    depth(16)
+// CHECK:        NE_gemm {{.*}} depth(1)
+// CHECK:        scf.if
+// CHECK-NEXT:     spm.turn
+// CHECK-NEXT:     NE_gemm {{.*}} depth(16)
+// CHECK:        CGRATensor_TransOp_V_V_exp
+// CHECK-NEXT:   NE_gemm {{.*}} depth(16)
