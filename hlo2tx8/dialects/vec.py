@@ -48,6 +48,7 @@ from hlo2tx8.dialects.vec_access import LoadAtOp, ReadScalarOp, StoreAtOp
 from hlo2tx8.dialects.vec_dot import VecDotOp
 from hlo2tx8.dialects.xla import IndexingMapAttr
 from hlo2tx8.dialects.xla_reduce import ReduceForm, ReduceLanesForm
+from hlo2tx8.dialects.xla_sort import SortLanesForm
 from hlo2tx8.indexing import IndexingMap
 
 
@@ -272,6 +273,13 @@ class VecReduceLanesOp(ReduceLanesForm):
     name = "vec.reduce_lanes"
 
 
+@irdl_op_definition
+class VecSortLanesOp(SortLanesForm):
+    """The words of all lanes of the box that differ along one dimension alone, in order."""
+
+    name = "vec.sort_lanes"
+
+
 def enclosing_box(op: Operation) -> BoxOp:
     """The box whose lanes `op` computes."""
     parent = op.parent_op()
@@ -298,6 +306,7 @@ Vec = Dialect(
         VecReduceOp,
         VecDotOp,
         VecReduceLanesOp,
+        VecSortLanesOp,
         ReadScalarOp,
     ],
     [],
@@ -320,6 +329,7 @@ __all__ = [
     "VecDotOp",
     "VecReduceLanesOp",
     "VecReduceOp",
+    "VecSortLanesOp",
     "enclosing_box",
     "i64_array",
     "ints",

@@ -28,6 +28,7 @@ from hlo2tx8.dialects.xla_dot import DotOp
 from hlo2tx8.dialects.xla_indexing import ApplyIndexingOp, IndexingMapAttr, InDomainOp, index
 from hlo2tx8.dialects.xla_loop import LoopOp, YieldOp
 from hlo2tx8.dialects.xla_reduce import ReduceLanesOp, ReduceOp
+from hlo2tx8.dialects.xla_sort import SortLanesOp
 
 ROW_TURNS = "xla.row_turns"
 """Of the loop over the chunks of a group by rows that are a tile's."""
@@ -162,6 +163,7 @@ Xla = Dialect(
         ReduceOp,
         DotOp,
         ReduceLanesOp,
+        SortLanesOp,
         ApplyIndexingOp,
         InDomainOp,
         PureCallOp,
@@ -195,6 +197,7 @@ __all__ = [
     "PureCallOp",
     "ReduceLanesOp",
     "ReduceOp",
+    "SortLanesOp",
     "SyncTilesOp",
     "TileIdOp",
     "Xla",

@@ -25,6 +25,7 @@ from hlo2tx8.dialects.xla import (
     PureCallOp,
     ReduceLanesOp,
     ReduceOp,
+    SortLanesOp,
     SyncTilesOp,
     TileIdOp,
     YieldOp,
@@ -32,6 +33,7 @@ from hlo2tx8.dialects.xla import (
 from hlo2tx8.dialects.xla_reduce import ReduceForm, ReduceLanesForm
 from hlo2tx8.errors import InputError, LevelError
 from hlo2tx8.hlo import numpy_dtype
+from hlo2tx8.hlo.ops.sort import words_in_order
 from hlo2tx8.interpreter.buffers import Array, from_buffer, logical_type, new_buffer, to_buffers
 from hlo2tx8.interpreter.contraction import contracted
 from hlo2tx8.interpreter.memory import Mask, gather, scatter, shifted
@@ -164,6 +166,8 @@ class _Frames:
                 return [self._dot(op, mask)]
             case ReduceLanesOp() | vec.VecReduceLanesOp():
                 return self._reduce_lanes(op)
+            case SortLanesOp() | vec.VecSortLanesOp():
+                return self._sort_lanes(op)
             case vec.BroadcastOp():
                 return [self.values[op.value]]
             case vec.LoadOp() | vec.LoadAtOp() | vec.GatherOp() | vec.IndexOp() | vec.MaskOp() | vec.SplatOp() | vec.ExtentOp():
@@ -281,6 +285,13 @@ class _Frames:
         for axis in (self.lane_axes[lane] for lane in op.lanes):
             elements = halved(elements, self.extents[axis], axis, partial(self._combine, op))
         return self._combine(op, [*self._operands(op.init), *elements])
+
+    def _sort_lanes(self, op: SortLanesOp | vec.VecSortLanesOp) -> Sequence[Array]:
+        """The words in order along the axis of their lane."""
+        axis = self.lane_axes[op.lane]
+        is_descending = np.zeros((1,) * self.num_axes, bool) if op.descending is None else self.values[op.descending] != 0
+        shape = np.broadcast_shapes(self.extents[axis], is_descending.shape, *(self.values[word].shape for word in op.words))
+        return words_in_order([np.broadcast_to(self.values[word], shape) for word in op.words], axis, is_descending)
 
     def _combine(self, op: ReduceForm | ReduceLanesForm, pairs: Sequence[Array]) -> list[Array]:
         self.values.update(zip(op.combiner.block.args, pairs, strict=True))

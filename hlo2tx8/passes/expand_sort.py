@@ -1,5 +1,8 @@
 """Pass expand-sort: sort becomes a network of compare-and-exchange steps, which are the same for all rows.
 
+A key of at most 32 bits and the element's number become words of f32, whose network stays in the scratchpad, see
+`sorting.sort_words`; then the operands are read at the numbers. Other comparators, and operands too large to be read so:
+
     [before, N, after], N the power of two that holds the dimension
     for blocks of 2, 4, ... N:   fusion { the k-th element of a block with the k-th from its end }
                                  fusion { neighbours at distance block / 4, block / 8, ... 1 }
@@ -7,8 +10,8 @@
 Each fusion reads what it sorts twice, by views, once as it lies and once with the partners in its place; steps that are alike are
 one kernel: 2 * log2(N) kernels, log2(N)^2 / 2 launches. What is sorted:
 
-    one key of at most 32 bits     the key and the element's number in one integer; then the operands are read at the numbers,
-                                   except large ones, which are exchanged with their keys
+    one key of at most 32 bits     the key and the element's number in one integer, and large operands; then the others are
+                                   read at the numbers
     any other comparator           the operands and the elements' numbers
 
 Elements that compare equal stay in the order of their numbers, so every sort is stable; those beyond the dimension are behind
@@ -30,10 +33,15 @@ from hlo2tx8.builders.formula import Term
 from hlo2tx8.builders.lift_body import is_liftable, lift_body
 from hlo2tx8.builders.rewrite_named import rewrite_named
 from hlo2tx8.dialects import stablehlo
+from hlo2tx8.dialects.hlo import origin
 from hlo2tx8.dialects.hlo_indexed import ReadAtOp, place_properties
+from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.indexing import Const, Dim, IndexingMap
+from hlo2tx8.notes import add_notes
 from hlo2tx8.passes.sorting.sort_key import SortKey, sort_key
+from hlo2tx8.passes.sorting.sort_words import WordSort
+from hlo2tx8.schedule.rates import Rates
 
 Shape = tuple[int, ...]
 
@@ -48,24 +56,47 @@ class ExpandSortPass(ModulePass):
 
     name = "expand-sort"
 
+    explain: bool = False
+    chip: str = ""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        rewrite_named(op, {"stablehlo.sort": _sort})
+        from hlo2tx8.device.chip import load_chip
+
+        rates = Rates.of(load_chip(self.chip))
+        notes: list[str] = []
+        rewrite_named(op, {"stablehlo.sort": lambda sort: notes.extend(f"{origin(sort)}: {way}" for way in _sort(sort, rates))})
+        if self.explain:
+            add_notes(op, notes)
 
 
-def _sort(op: Operation) -> None:
+def _sort(op: Operation, rates: Rates) -> list[str]:
+    """Replaces a sort, and says how it is done."""
     shape, dim = tensor_like(op.results[0].type).shape, int(attributes_of(op)["dimension"])
     body = op.regions[0].block
     if not is_liftable(body):
-        return
+        return []
     e, n = Expansion(op), shape[dim] if shape else 1
     if n <= 1 or 0 in shape:
         e.replace(*op.operands)
-        return
+        return []
     rows = (prod(shape[:dim]), n, prod(shape[dim + 1 :]))
     key = sort_key(body)
-    found = _by_comparator(e, body, rows) if key is None else _by_key(e, key, dim, rows)
+    large = [value for value in dict.fromkeys(op.operands) if _size_bytes(value) > MOST_READ_BYTES and not _is_numbers(value, dim)]
+    words = None if key is None else WordSort(e, key, rows, rates)
+    plan = None if words is None else words.plan()
+    if key is None:
+        way = "each stage is a kernel, because the comparator compares no single key of at most 32 bits"
+        found = _by_comparator(e, body, rows)
+    elif words is None or plan is None or large:
+        way = f"each stage is a kernel, because {'an operand is' if large else 'a line is'} too large to stay in the scratchpad"
+        found = _by_key(e, key, dim, rows, large)
+    else:
+        way = f"sorted in the scratchpad, runs of {1 << plan.run_bits}"
+        numbers = words.numbers(plan).value
+        found = [_read(e, value, numbers, rows, dim) for value in op.operands]
     results = zip(found, op.results, strict=True)
     e.replace(*(e.emit("reshape", [value], result.type) for value, result in results))
+    return [way]
 
 
 def _by_comparator(e: Expansion, body: Block, rows: Shape) -> list[SSAValue]:
@@ -77,19 +108,26 @@ def _by_comparator(e: Expansion, body: Block, rows: Shape) -> list[SSAValue]:
     return [_cut(e, value, rows) for value in found[:-1]]
 
 
-def _by_key(e: Expansion, key: SortKey, dim: int, rows: Shape) -> list[SSAValue]:
-    """The operands, [before, n, after], sorted."""
-    large = [value for value in dict.fromkeys(e.op.operands) if _size_bytes(value) > MOST_READ_BYTES]
+def _by_key(e: Expansion, key: SortKey, dim: int, rows: Shape, large: Sequence[SSAValue]) -> list[SSAValue]:
+    """The operands, [before, n, after], sorted; the large ones are exchanged with their keys."""
     packed = _padded(e, key.packed(e, dim).value, rows, LARGEST)
     values = [packed, *(_padded(e, value, rows, 0) for value in large)]
     ordered, *moved = (_cut(e, v, rows) for v in _network(e, values, _whole(rows), _Step.is_packed_exchanged))
     known = dict(zip(large, moved, strict=True))
     numbers = Term(e, ordered).converted(i32).value if len(known) < len(set(e.op.operands)) else ordered
-    return [known[value] if value in known else _read(e, value, numbers, rows) for value in e.op.operands]
+    return [known[value] if value in known else _read(e, value, numbers, rows, dim) for value in e.op.operands]
 
 
-def _read(e: Expansion, value: SSAValue, numbers: SSAValue, rows: Shape) -> SSAValue:
+def _is_numbers(value: SSAValue, dim: int) -> bool:
+    """Has each element its own number along the dimension?"""
+    owner = value.owner
+    return isinstance(owner, Operation) and owner.name == "stablehlo.iota" and attributes_of(owner)["iota_dimension"] == dim
+
+
+def _read(e: Expansion, value: SSAValue, numbers: SSAValue, rows: Shape, dim: int) -> SSAValue:
     """A row's elements at these numbers."""
+    if _is_numbers(value, dim):
+        return e.converted(numbers, as_tensor(value.type).element_type)
     flat, identity = e.emit("reshape", [value], e.like(value, rows)), IndexingMap.identity(rows)
     map = identity.with_results((Dim(0), Const(0), Dim(2)))
     return e.insert(ReadAtOp([flat, numbers], [flat.type], place_properties(map, (identity,), (1,), (rows[1] - 1,)))).results[0]

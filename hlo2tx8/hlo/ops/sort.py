@@ -1,4 +1,4 @@
-"""sort: rows along a dimension in the order of a comparator."""
+"""sort: rows along a dimension in the order of a comparator. hlo.sort_words: in that of their numbers."""
 
 from collections.abc import Sequence
 
@@ -31,4 +31,22 @@ def _unsorted_dimensions(attributes: Attributes, rank: int) -> tuple[int, ...]:
     return tuple(d for d in range(rank) if d != int(attributes["dimension"]))
 
 
-SPECS = (OpSpec("stablehlo.sort", Kind.HERO, body_reference=sort, batch_dimensions=_unsorted_dimensions),)
+def words_in_order(words: Sequence[Array], axis: int, is_descending: Array) -> list[Array]:
+    """Tuples of numbers, one of each array, in order along an axis: the smallest first, or the largest where that is true."""
+    order = np.lexsort(tuple(reversed(words)), axis=axis)
+    rising = [np.take_along_axis(word, order, axis) for word in words]
+    return [np.where(is_descending, np.flip(word, axis), word) for word in rising]
+
+
+def sort_words(attributes: Attributes, _: tuple[TensorLike, ...], *words: Array) -> tuple[Array, ...]:
+    """The tuples of each line along `dimension` in order."""
+    dim, alternating = int(attributes["dimension"]), int(attributes["alternating"])
+    shape = [n if d == alternating else 1 for d, n in enumerate(words[0].shape)]
+    is_odd: Array = (np.arange(np.prod(shape)) % 2 == 1).reshape(shape)
+    return tuple(words_in_order(words, dim, is_odd))
+
+
+SPECS = (
+    OpSpec("stablehlo.sort", Kind.HERO, body_reference=sort, batch_dimensions=_unsorted_dimensions),
+    OpSpec("hlo.sort_words", Kind.HERO, sort_words),
+)

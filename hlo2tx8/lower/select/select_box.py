@@ -36,6 +36,7 @@ from hlo2tx8.lower.select.select_memory import (
 from hlo2tx8.lower.select.select_reduce import select_broadcast, select_reduce
 from hlo2tx8.lower.select.select_region import fill_region, fits_regions, truth_of
 from hlo2tx8.lower.select.select_rows import expand, is_of_rows, joined_lanes, row_step, select_reduce_lanes
+from hlo2tx8.lower.select.select_sort import select_sort_lanes
 from hlo2tx8.lower.select.selector import Selector
 from hlo2tx8.lower.select.step_builder import StepBuilder
 from hlo2tx8.lower.vectorize.varying_lanes import Known, varying_lanes
@@ -135,6 +136,8 @@ class BoxSelector(Selector):
                 self.vectors[op.result] = select_broadcast(self, op)
             case vec.VecReduceOp():
                 self.vectors.update(zip(op.res, select_reduce(self, op), strict=True))
+            case vec.VecSortLanesOp():
+                self.vectors.update(zip(op.res, select_sort_lanes(self, op), strict=True))
             case scf.YieldOp() | xla.YieldOp():
                 pass  # the loop reads what it hands on
             case _ if op in self.narrowed:

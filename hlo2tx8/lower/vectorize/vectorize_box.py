@@ -19,6 +19,7 @@ from hlo2tx8.lower.vectorize.lane_access import Constraint, LaneAccess, LaneRegi
 from hlo2tx8.lower.vectorize.varying_lanes import varying_lanes
 from hlo2tx8.lower.vectorize.vectorize_dot import vectorize_dot
 from hlo2tx8.lower.vectorize.vectorize_reduce import vectorize_reduce, vectorize_reduce_lanes
+from hlo2tx8.lower.vectorize.vectorize_sort import vectorize_sort_lanes
 
 
 @dataclass
@@ -100,6 +101,8 @@ class BoxVectorizer(BoxBuilder):
                 vectorize_dot(self, op, region)
             case xla.ReduceLanesOp():
                 vectorize_reduce_lanes(self, op)
+            case xla.SortLanesOp():
+                vectorize_sort_lanes(self, op)
             case _:
                 self._elementwise(op)
 

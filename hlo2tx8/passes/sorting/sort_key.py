@@ -31,13 +31,24 @@ class SortKey:
     is_descending: bool
     is_total: bool
 
-    def packed(self, e: Expansion, dimension: int) -> Term:
-        """Key and index of each element in one integer, in the order of the sort."""
-        value = e.op.operands[self.number]
-        shape = tensor_like(value.type).shape
+    @property
+    def dtype(self) -> DType:
+        """Of what the function gives."""
+        terminator = self.function.last_op
+        assert terminator is not None
+        return tensor_like(terminator.operands[0].type).dtype
+
+    def ordered(self, e: Expansion) -> Term:
+        """The key of each element as i32 in the order of the sort."""
+        shape = tensor_like(e.op.operands[self.number].type).shape
         arguments = [operand for operand in e.op.operands for _ in range(2)]
         key = ordered_key(Term(e, lift_body(self.function, arguments, shape, e.op)[0]), is_total=self.is_total)
-        key = key ^ -1 if self.is_descending else key
+        return key ^ -1 if self.is_descending else key
+
+    def packed(self, e: Expansion, dimension: int) -> Term:
+        """Key and index of each element in one integer, in the order of the sort."""
+        key = self.ordered(e)
+        shape = key.type.get_shape()
         numbers = Term(e, e.emit("iota", [], TensorType(i32, shape), iota_dimension=IntegerAttr(dimension, i64)))
         return (key.converted(i64) << KEY_BITS) | numbers.converted(i64)
 

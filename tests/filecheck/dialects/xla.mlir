@@ -35,6 +35,11 @@ func.func @reduce_lanes(%x: f32, %init: f32) -> f32 {
   } : f32
   func.return %s : f32
 }
+func.func @sort_lanes(%x: f32, %y: f32, %odd: index) -> f32 {
+  %a, %b = xla.sort_lanes along 1 of (%x, %y : f32, f32) : f32, f32
+  %c = xla.sort_lanes bitonic along 0 of (%a : f32) descending (%odd) : f32
+  func.return %c : f32
+}
 func.func private @f(%p0: tensor<8x8xf32>, %i: index, %j: index) -> f32 {
   %0 = tensor.extract %p0[%i, %j] : tensor<8x8xf32>
   func.return %0 : f32
@@ -67,3 +72,6 @@ func.func private @f(%p0: tensor<8x8xf32>, %i: index, %j: index) -> f32 {
 // CHECK-NEXT:   %m = arith.addf %a, %b : f32
 // CHECK-NEXT:   xla.yield %m : f32
 // CHECK-NEXT: } : f32
+
+// CHECK:      %a, %b = xla.sort_lanes along 1 of(%x, %y : f32, f32) : f32, f32
+// CHECK-NEXT: %c = xla.sort_lanes bitonic along 0 of(%a : f32) descending(%odd) : f32

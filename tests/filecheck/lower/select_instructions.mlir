@@ -44,3 +44,35 @@ func.func @g(%p0: tensor<64xi32>, %r0: tensor<64xi32>) attributes {xla.entry, xl
 // CHECK:      tx8.RDMA_load dst(%[[A:.*]] : !tx8.buffer) slot(%p0
 // CHECK:      tx8.KC_VV_mul {{.*}} a(%[[A]] : !tx8.buffer) b(%[[A]] : !tx8.buffer) n(64) int32
 // CHECK:      tx8.WDMA_store slot(%r0
+
+// -----
+
+// A network sorts lanes of two words: of the first, CT takes the smaller and the larger partner, the second goes with it by a mask, and
+// TDMA brings the next partners together.
+
+func.func @sorted(%p0: tensor<16xf32>, %p1: tensor<16xf32>, %r0: tensor<16xf32>, %r1: tensor<16xf32>) attributes {xla.entry, xla.logical_type = (tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32>) -> (tensor<16xf32>, tensor<16xf32>)} {
+  %zero = arith.constant 0 : index
+  "vec.box"() <{shape = array<i64: 16>, ragged = array<i64>}> ({
+    %1 = "vec.load"(%p0, %zero) <{strides = array<i64: 1>, clipped = array<i64>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>}> : (tensor<16xf32>, index) -> vector<16xf32>
+    %2 = "vec.load"(%p1, %zero) <{strides = array<i64: 1>, clipped = array<i64>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>}> : (tensor<16xf32>, index) -> vector<16xf32>
+    %3, %4 = "vec.sort_lanes"(%1, %2) <{along = 0 : i64, is_bitonic, operandSegmentSizes = array<i32: 2, 0>}> : (vector<16xf32>, vector<16xf32>) -> (vector<16xf32>, vector<16xf32>)
+    "vec.store"(%3, %r0, %zero) <{strides = array<i64: 1>}> : (vector<16xf32>, tensor<16xf32>, index) -> ()
+    "vec.store"(%4, %r1, %zero) <{strides = array<i64: 1>}> : (vector<16xf32>, tensor<16xf32>, index) -> ()
+  }) : () -> ()
+  func.return
+}
+
+// CHECK:      func.func @sorted(
+// CHECK:      %[[TURNS:.*]] = arith.constant 2 : index
+// CHECK:      scf.for %{{.*}} = %{{.*}} to %[[TURNS]] step
+// CHECK:        tx8.CGRATensor_RelaOp_V_VV_lt dst(%[[LESS:[0-9]+]] : !tx8.buffer) {{.*}} n(8) fp32
+// CHECK:        tx8.CGRATensor_RelaOp_V_VV_eq dst(%[[SAME:[0-9]+]] : !tx8.buffer) {{.*}} n(8) fp32
+// CHECK:        tx8.CGRATensor_ArithOp_V_VV_min {{.*}} n(8) fp32
+// CHECK:        tx8.CGRATensor_ArithOp_V_VV_max {{.*}} n(8) fp32
+// CHECK:        tx8.TDMA_gatherScatter
+// CHECK:        tx8.CGRATensor_RelaOp_V_VV_lt dst(%[[NEXT:[0-9]+]] : !tx8.buffer) {{.*}} n(8) fp32
+// CHECK:        tx8.CGRATensor_DataMoveOp_V_V_maskmove dst(%[[LESS]] : !tx8.buffer) src(%[[NEXT]] : !tx8.buffer) mask(%[[SAME]] : !tx8.buffer) n(8)
+// CHECK:        tx8.CGRATensor_DataMoveOp_V_V_maskmove {{.*}} mask(%[[LESS]] : !tx8.buffer) n(8)
+// CHECK:        tx8.CGRATensor_DataMoveOp_V_V_maskmove {{.*}} mask(%[[LESS]] : !tx8.buffer) n(8)
+// CHECK:        tx8.TDMA_gatherScatter
+// CHECK:      tx8.WDMA_store slot(%r0

@@ -61,3 +61,32 @@ func.func @rows(%p0: tensor<640xf32>, %p1: tensor<10xf32>, %r0: tensor<640xf32>)
 // CHECK-DAG:      %[[B:.*]] = "vec.load"(%p1, %{{.*}}) <{strides = array<i64: {{(0, )?}}1>
 // CHECK:          arith.addf
 // CHECK:          "vec.store"({{.*}}) <{strides = array<i64: 10, 1>
+
+// -----
+
+// Lanes are sorted in boxes; the direction is that of the step.
+
+func.func @sorted(%p0: tensor<64xf32>, %r0: tensor<64xf32>) -> tensor<64xf32> attributes {xla.entry, xla.logical_type = (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>} {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %eight = arith.constant 8 : index
+  %tile = xla.tile_id [0, 15]
+  %0 = scf.for %step = %zero to %eight step %one iter_args(%t = %r0) -> (tensor<64xf32>) {
+    %1 = scf.for %lane = %zero to %eight step %one iter_args(%u = %t) -> (tensor<64xf32>) {
+      %2 = xla.apply_indexing #xla.indexing_map<"(tile)[step, lane] -> (step * 8 + lane), domain: tile in [0, 15], step in [0, 7], lane in [0, 7]">(%tile)[%step, %lane]
+      %3 = xla.apply_indexing #xla.indexing_map<"(step) -> (step mod 2), domain: step in [0, 7]">(%step)
+      %4 = tensor.extract %p0[%2] : tensor<64xf32>
+      %5 = xla.sort_lanes along 0 of (%4 : f32) descending (%3) : f32
+      %6 = tensor.insert %5 into %u[%2] : tensor<64xf32>
+      scf.yield %6 : tensor<64xf32>
+    } {xla.lane}
+    scf.yield %1 : tensor<64xf32>
+  }
+  func.return %0 : tensor<64xf32>
+}
+
+// CHECK:      func.func @sorted(
+// CHECK:          %[[X:.*]] = "vec.load"(%p0
+// CHECK:          %[[D:.*]] = xla.apply_indexing #xla.indexing_map<"(tile, step) -> (step mod 2)
+// CHECK:          %[[S:.*]] = "vec.sort_lanes"(%[[X]], %[[D]]) <{along = 0 : i64, operandSegmentSizes = array<i32: 1, 1>}> : (vector<8xf32>, index) -> vector<8xf32>
+// CHECK:          "vec.store"(%[[S]], %r0
