@@ -14,7 +14,7 @@ result is computed on the block of the result, before it is stored. Several dots
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, prod
 
 from xdsl.dialects.builtin import AnyFloat, DenseArrayBase, ModuleOp, i64
 from xdsl.ir import Attribute, BlockArgument, Operation
@@ -29,10 +29,10 @@ from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.indexing import IndexingMap
 from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction, partition
 from hlo2tx8.partitioner.contraction import EXACT_DEPTH, EXACT_PARTS, Contraction, Role, is_contraction, roles_of, why_not_on_engine
-from hlo2tx8.partitioner.instruction import kind_of, tensor_type
+from hlo2tx8.partitioner.instruction import kind_of, shape_of, tensor_type
 from hlo2tx8.partitioner.iteration_space import IterationSpace, TensorAccess, iteration_space
 from hlo2tx8.partitioner.reduction_paths import loop_counters
-from hlo2tx8.partitioner.windows import Line, backward_lines_of, bounded_with, lines_of
+from hlo2tx8.partitioner.windows import Line, backward_lines_of, bounded_with, keeps_weights, lines_of
 from hlo2tx8.schedule.accesses import AccessAnalysis
 from hlo2tx8.schedule.contraction_split import (
     Blocking,
@@ -64,7 +64,7 @@ MOST_ALIVE = 4
 @dataclass(frozen=True)
 class _Loop:
     """A function with dots: its space, what its dimensions are, the operand of each dot that has the rows; the lines of its
-    one dot if that is a convolution."""
+    one dot if that is a convolution. `keeps_weights`: those need not be turned for the engine."""
 
     space: IterationSpace
     roles: tuple[Role, ...]
@@ -72,6 +72,7 @@ class _Loop:
     lines: tuple[Line, ...] = ()
     is_per_channel: bool = False
     is_backward: bool = False
+    keeps_weights: bool = False
 
 
 @dataclass(frozen=True)
@@ -194,7 +195,7 @@ def _convolution(plain: _Loop, op: Operation, accesses: Sequence[TensorAccess], 
         if not lines or not features:
             continue
         if "column" in roles:
-            return _Loop(plain.space, roles, {op: rows}, lines)
+            return _Loop(plain.space, roles, {op: rows}, lines, keeps_weights=keeps_weights(op, accesses, plain.space))
         if roles[-1] == "batch" and all(count == 1 for count in features):
             return _Loop(plain.space, (*roles[:-1], "column"), {op: rows}, lines, is_per_channel=True)
     lines = backward_lines_of(op, accesses, plain.space, plain.roles)
@@ -271,7 +272,8 @@ def _work(function: SubgraphFunction, loop: _Loop, rates: Rates, meeting: int) -
     dots = list(loop.rows)
     operand = _width_bytes(tensor_type(dots[0].operands[0]).element_type)
     results = sum(_width_bytes(tensor_type(root).element_type) for root in function.roots)
-    around = [op for op in function.instructions if kind_of(op) is Kind.ELEMENTWISE]
+    size = prod(shape_of(function.roots[0]))
+    around = [op for op in function.instructions if kind_of(op) is Kind.ELEMENTWISE and prod(shape_of(op.results[0])) == size]
     read = {value: _width_bytes(tensor_type(value).element_type) for op in around for value in op.operands}
     beside = sum(width for value, width in read.items() if isinstance(value, BlockArgument))
     widest = max([4, *read.values()])
@@ -290,9 +292,9 @@ def _work(function: SubgraphFunction, loop: _Loop, rates: Rates, meeting: int) -
         of_parts = 2 * (results + beside) + alive if around else 0
         of_result = sum(_width_bytes(tensor_type(op.results[0]).element_type) for op in dots)
         kept_once = 4 * len(dots) + of_result + ceil(of_parts / LEAST_PARTS)
-    return ContractionWork(
-        depth, operand, kept, moved, products, copies, loop.lines, *forms, len(around), passed, meeting, kept_once, is_cut
-    )
+    epilogue = len(around), passed, meeting, kept_once, is_cut
+    epilogue = len(around), passed, meeting, kept_once, is_cut
+    return ContractionWork(depth, operand, kept, moved, products, copies, loop.lines, *forms, *epilogue, loop.keeps_weights)
 
 
 def _width_bytes(element: Attribute) -> int:

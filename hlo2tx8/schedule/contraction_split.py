@@ -42,7 +42,8 @@ class ContractionWork:
     `passes`: vector instructions that an epilogue needs, `passed_cycles` what they take of an element together.
     `kept_once`: bytes per element that is kept if what is stored has one buffer; `is_cut`: the epilogue may go over
     a result in sets of columns.
-    `meeting`: cycles that it takes to meet the tiles of other work."""
+    `meeting`: cycles that it takes to meet the tiles of other work.
+    `keeps_weights`: a convolution is a product per element of its windows, on weights as they are in memory."""
 
     depth: int
     operand_bytes: int
@@ -58,6 +59,12 @@ class ContractionWork:
     meeting: int = 0
     kept_once: int = 0
     is_cut: bool = False
+    keeps_weights: bool = False
+
+    def is_tap_by_tap(self, depth: int) -> bool:
+        """Is a convolution a product per element of its windows, if an instruction adds up so many products?"""
+        unit = block_width(self.operand_bytes)
+        return bool(self.lines) and self.keeps_weights and (depth % unit == 0 or depth in (unit // 4, unit // 2))
 
 
 @dataclass(frozen=True)
@@ -286,9 +293,10 @@ def _depths(part: ContractionPart, box: Sequence[int], work: ContractionWork, sp
     return found
 
 
-def _moved(part: ContractionPart, box: Sequence[int], work: ContractionWork, rates: Rates) -> float:
+def _moved(part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork, rates: Rates) -> float:
     """Bytes that TDMA moves in a step with windows: padding is filled, weights are turned element by element, and vectors whose
-    channels are no block of the engine's layout go there and back.
+    channels are no block of the engine's layout go there and back. Where weights are not turned, windows that move by several
+    points need planes of their own, and lines of the result are brought together.
     """
     if not work.lines or work.is_backward:
         return 0.0
@@ -298,7 +306,19 @@ def _moved(part: ContractionPart, box: Sequence[int], work: ContractionWork, rat
     laid_out = 0 if is_block else image + rows * columns * SUM_BYTES
     if work.is_per_channel:
         return image + laid_out
+    if work.is_tap_by_tap(depth):
+        return image * (1 if max(line.stride for line in work.lines) == 1 else 3) + rows * columns * work.operand_bytes
     return image + laid_out + _loaded(part, box, work)[1] * work.depth * max(work.operand_bytes, rates.move_run_bytes)
+
+
+def _rows_with_gaps(part: ContractionPart, box: Sequence[int], work: ContractionWork) -> int:
+    """Rows of a product per element of a window: from the first result to the last one, points of the image one after the other."""
+    pitch, found, of_row = 1, 1, {line.row: line for line in work.lines}
+    for dim in reversed([dim for dim, role in enumerate(inner_shape(part)[1]) if role == "row"]):
+        line = of_row.get(dim)
+        found += (box[dim] - 1) * pitch
+        pitch *= box[dim] if line is None else -(-line.extent(box[dim]) // line.stride)
+    return found
 
 
 def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork, rates: Rates) -> float:
@@ -310,14 +330,17 @@ def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Contrac
     taps = prod(line.taps for line in work.lines)
     own = loads * work.depth + rows * columns * work.moved_bytes
     turns = -(-work.depth // depth)
-    height, width = (-(-n // unit) * unit for n, unit in ((rows, rates.product_rows), (columns, rates.product_columns)))
+    own_rows = _rows_with_gaps(part, box, work) if work.is_tap_by_tap(depth) else rows
+    height, width = (-(-n // unit) * unit for n, unit in ((own_rows, rates.product_rows), (columns, rates.product_columns)))
     engine = height * width * (work.depth * taps + rates.product_depth - 1) / work.tile_products
     engine += turns * (rates.product_start + rates.move_start)
+    if work.is_tap_by_tap(depth):
+        engine += taps * -(-work.depth // min(depth, block_width(work.operand_bytes))) * rates.product_start
     engine += work.passes * rates.vector_pass + rows * columns * work.passed_cycles
     ends = (loads * depth + rows * columns * work.moved_bytes) * active / rates.ddr
     last = engine / turns + (work.meeting if active > 1 else 0)
     alone = 2 * (rates.transfer_start + rates.issue) + rates.product_start + rates.move_start
-    moved = _moved(part, box, work, rates) / rates.move
+    moved = _moved(part, box, depth, work, rates) / rates.move
     busy = steps * max(engine + alone, moved) + ends
     return max(busy, chunks * own / rates.ddr + last, steps * own / rates.transfer + last)
 

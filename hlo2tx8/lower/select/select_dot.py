@@ -29,6 +29,7 @@ from hlo2tx8.lower.select.channel_blocks import EngineOrderError, Matrix, lanes_
 from hlo2tx8.lower.select.select_side import Lanes, Side, select_side
 from hlo2tx8.lower.select.selector import Selector, Sums
 from hlo2tx8.lower.select.step_builder import StepBuilder
+from hlo2tx8.lower.select.tap_by_tap import TapPlane, from_plane, insert_products, is_tap_by_tap
 
 
 def select_dot(s: Selector, op: vec.VecDotOp) -> None:
@@ -40,25 +41,34 @@ def select_dot(s: Selector, op: vec.VecDotOp) -> None:
     sums = _sums_of(s, op.init)
     in_place = narrow is None and is_handed_on(op.res)
     target = psum_format(fmt) if narrow is None else format_of(narrow.results[0].type)
-    dst = sums.buffer if in_place and sums is not None else _allocate(step, lanes, target)
+    dst = sums.buffer if in_place and sums is not None else _allocate(step, op, lanes, target)
     started: Size = 0 if sums is None else sums.started
     accumulate = started if isinstance(started, int) else step.minimum(started, 1)
     *first, last = PASSES[op.num_parts]
-    kept = sums.buffer if sums is not None else _allocate(step, lanes, psum_format(fmt)) if first else dst
-    compute = _backward if op.is_backward is not None else _convolution if op.window_list else _gemm
+    kept = sums.buffer if sums is not None else _allocate(step, op, lanes, psum_format(fmt)) if first else dst
     for i, j in first:
         addresses = {"dst": kept, "psum": kept, "accumulate": accumulate}
-        step.insert(compute(step, op, lanes, left.part(i), right.part(j), psum_format(fmt), addresses))
+        _compute(step, op, lanes, left.part(i), right.part(j), psum_format(fmt), addresses)
         accumulate = 1
     addresses = {"dst": dst, "psum": kept, "accumulate": accumulate}
-    step.insert(compute(step, op, lanes, left.part(last[0]), right.part(last[1]), target, addresses))
+    _compute(step, op, lanes, left.part(last[0]), right.part(last[1]), target, addresses)
     if in_place:
         s.sums[op.res] = Sums(dst, 1)
         return
     value = op.res if narrow is None else narrow.results[0]
-    s.vectors[value] = _as_vector(step, lanes, dst, target)
+    s.vectors[value] = _as_vector(step, op, lanes, dst, target)
     if narrow is not None:
         s.narrowed.add(narrow)
+
+
+def _compute(
+    step: StepBuilder, op: vec.VecDotOp, lanes: Lanes, left: Side, right: Side, target: Format, addresses: dict[str, Any]
+) -> None:
+    if is_tap_by_tap(op):
+        insert_products(step, op, lanes, left, right, target, addresses)
+        return
+    make = _backward if op.is_backward is not None else _convolution if op.window_list else _gemm
+    step.insert(make(step, op, lanes, left, right, target, addresses))
 
 
 def _gemm(
@@ -122,8 +132,9 @@ def select_sums_loop(s: Selector, op: scf.ForOp) -> bool:
     step, old, block = s.step, op.body.block, Block(arg_types=[xla.index])
     block.args[0].name_hint = old.args[0].name_hint
     s.slots[old.args[0]] = block.args[0]
-    lanes, fmt = Lanes.of(_first_dot(old)), format_of(op.results[0].type)
-    sums = _sums_of(s, op.iter_args[0]) or Sums(_allocate(step, lanes, fmt), 0)
+    dot, fmt = _first_dot(old), format_of(op.results[0].type)
+    lanes = Lanes.of(dot)
+    sums = _sums_of(s, op.iter_args[0]) or Sums(_allocate(step, dot, lanes, fmt), 0)
     lower, upper, stride = (s.slots[bound] for bound in (op.lb, op.ub, op.step))
     step.insert(scf.ForOp(lower, upper, stride, [], block))
     outer, step.builder = step.builder, Builder(InsertPoint.at_end(block))
@@ -134,7 +145,7 @@ def select_sums_loop(s: Selector, op: scf.ForOp) -> bool:
     step.builder = outer
     s.sums[op.results[0]] = Sums(sums.buffer, 1)
     if not is_handed_on(op.results[0]):
-        s.vectors[op.results[0]] = _as_vector(step, lanes, sums.buffer, fmt)
+        s.vectors[op.results[0]] = _as_vector(step, dot, lanes, sums.buffer, fmt)
     return True
 
 
@@ -185,16 +196,19 @@ def _narrowed(op: vec.VecDotOp, fmt: Format) -> Operation | None:
     return user if format_of(user.results[0].type) in NE_RESULTS[fmt] else None
 
 
-def _allocate(step: StepBuilder, lanes: Lanes, fmt: Format) -> SSAValue:
+def _allocate(step: StepBuilder, op: vec.VecDotOp, lanes: Lanes, fmt: Format) -> SSAValue:
     """A buffer for all results of a step in the engine's layout."""
     batch, rows, columns = (prod(step.shape[lane] for lane in part) for part in (lanes.batch, lanes.rows, lanes.columns))
+    if is_tap_by_tap(op):
+        rows = TapPlane.of(op, lanes, step.shape).rows
     return step.alloc(fmt, Blocked(fmt, batch, rows, columns).size_bytes // fmt.bytes)
 
 
-def _as_vector(step: StepBuilder, lanes: Lanes, buffer: SSAValue, fmt: Format) -> SSAValue:
+def _as_vector(step: StepBuilder, op: vec.VecDotOp, lanes: Lanes, buffer: SSAValue, fmt: Format) -> SSAValue:
     """What the engine wrote as a dense vector of the box."""
     if not lanes.is_turned:
-        return to_lanes(step, buffer, _result_matrix(step, lanes), fmt)
+        matrix = _result_matrix(step, lanes)
+        return from_plane(step, op, lanes, buffer, fmt) if is_tap_by_tap(op) else to_lanes(step, buffer, matrix, fmt)
     *outer, inner = lanes.rows
     counts = [lanes_count(step, part) for part in (outer, (inner,), lanes.columns)]
     return to_turned_lanes(step, buffer, counts[0], counts[1], counts[2], fmt)

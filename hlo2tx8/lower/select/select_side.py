@@ -84,6 +84,9 @@ def select_side(s: Selector, op: vec.VecDotOp, number: int, lanes: Lanes) -> Sid
     elif op.is_backward is not None:
         is_channel = [i == last for i in range(len(order))]
     points = [i for i in own if not is_channel[i]]
+    if taps and is_transposed:  # a matrix for each element of a window and block of its channels
+        points = [last - 1]
+        own = [i for i in own if is_channel[i] or i in points]
     blocks = [i for i in own if is_channel[i] and i != last]
     is_blocked = bool(blocks) and max(blocks) < min(points, default=len(order))
     width = step.shape[last] if is_blocked else prod(step.shape[i] for i in (*blocks, last))

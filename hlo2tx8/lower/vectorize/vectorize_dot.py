@@ -31,6 +31,9 @@ from hlo2tx8.lower.select.channel_blocks import EngineOrderError
 from hlo2tx8.lower.vectorize.box_builder import BoxBuilder
 from hlo2tx8.lower.vectorize.lane_access import Constraint, LaneClip, LaneRegion, LaneSpace
 
+DEPTH_UNIT = 16
+"""Products that the matrix engine adds up at once: a multiple of them is the same in one instruction and in several."""
+
 
 def vectorize_dot(box: BoxBuilder, op: xla.DotOp, region: LaneRegion) -> None:
     """Emits `op`, met under `region`, through the builder of its box."""
@@ -46,7 +49,7 @@ def vectorize_dot(box: BoxBuilder, op: xla.DotOp, region: LaneRegion) -> None:
     shared = sorted(rows.used & columns.used)
     if windows:
         rows.check_windows(windows)
-        orders = _window_orders(rows, columns, shared, len(depth), op)
+        orders = _window_orders(rows, columns, shared, depth, op)
     else:
         orders = rows.order(shared, depth, width), columns.order(shared, depth, width)
     row, column = rows.emit(orders[0], depth, windows), columns.emit(orders[1], depth, ())
@@ -80,19 +83,34 @@ def block_width(fmt: Format) -> int:
     return Blocked(fmt, 1, 1, 1).block_width
 
 
-def _window_orders(rows: "_Side", columns: "_Side", shared: Sequence[int], rank: int, op: xla.DotOp) -> tuple[list[int], list[int]]:
+def _window_orders(
+    rows: "_Side", columns: "_Side", shared: Sequence[int], depth: Sequence[int], op: xla.DotOp
+) -> tuple[list[int], list[int]]:
     """The lane dimensions of an image and of its weights: blocks of features, the plane or elements and filters, features; or of
-    an image and of the gradient under its windows: the plane or elements, channels."""
+    an image and of the gradient under its windows: the plane or elements, channels.
+
+    Where weights have filters next to each other in memory they keep them so: then they are a matrix of features and filters for
+    each element.
+    """
     windows = op.window_list
-    taps = [-1 - depth for depth in range(len(windows))]
+    taps = [-1 - number for number in range(len(windows))]
     plane = [lane for lane in sorted(rows.used | {w.lane for w in windows}) if lane not in shared]
     filters = [lane for lane in sorted(columns.used) if lane not in shared]
     if op.is_backward is not None:
         return [*shared, *plane], [*shared, *taps, *filters]
     if op.is_per_channel is not None:
         return [*shared[:-1], *plane, *shared[-1:]], [*shared[:-1], *taps, *shared[-1:]]
-    *blocks, features = (-1 - depth for depth in range(len(windows), rank))
+    *blocks, features = (-1 - number for number in range(len(windows), len(depth)))
+    fmt = format_of(op.element_type)
+    is_whole = depth[-1] % DEPTH_UNIT == 0 and _is_block(depth[-1], fmt) and fmt is not Format.INT8
+    if not shared and is_whole and columns.has_last(filters, fmt, len(windows)) and not rows.is_ragged([*plane, *filters]):
+        return [*blocks, *plane, features], [*taps, *blocks, *filters[:-1], features, filters[-1]]
     return [*shared, *blocks, *plane, features], [*shared, *blocks, *taps, *filters, features]
+
+
+def _is_block(size: int, fmt: Format) -> bool:
+    """Do so many channels lie without padding?"""
+    return Blocked(fmt, 1, 1, size).num_blocks * block_width(fmt) + Blocked(fmt, 1, 1, size).tail_width == size <= block_width(fmt)
 
 
 class _Side:
@@ -163,6 +181,18 @@ class _Side:
                 return [*batch, *depth_lanes, *own]
         outer, inner = ([-1], [-2]) if len(depth) > 1 else ([], [-1])
         return [*batch, *outer, *own, *inner]
+
+    def has_last(self, lanes: Sequence[int], fmt: Format, taps: int) -> bool:
+        """Is the last of these lane dimensions next to each other in memory, and are they blocks of channels as they are? The depth
+        behind so many taps is not."""
+        if not lanes or self._stride(lanes[-1]) != 1 or self._stride(self.rank + taps) == 1:
+            return False
+        inner = self.box.space.shape[lanes[-1]]
+        return inner == block_width(fmt) or (len(lanes) == 1 and _is_block(inner, fmt))
+
+    def is_ragged(self, lanes: Sequence[int]) -> bool:
+        """Has some step fewer lanes along one of these dimensions?"""
+        return any(clip.lane in lanes for clip in self.box.guard.clips)
 
     def _stride(self, lane: int) -> int:
         """Elements of the first tensor that is read between neighbours along a lane dimension; 0 if that is not known."""
