@@ -142,11 +142,18 @@ _HLO_NAMES: dict[type[Operation], str] = {
 }
 
 
+def does(op: Operation, name: str) -> bool:
+    """Is it an element operation that means this HLO op?"""
+    return _known_name(op) == name
+
+
+def _known_name(op: Operation) -> str | None:
+    return op.op.data.split(".")[-1] if isinstance(op, xla.ElementwiseOp) else _HLO_NAMES.get(type(op))
+
+
 def hlo_name(op: Operation) -> str:
     """The HLO op an element operation means, without its dialect."""
-    if isinstance(op, xla.ElementwiseOp):
-        return op.op.data.split(".")[-1]
-    name = _HLO_NAMES.get(type(op))
+    name = _known_name(op)
     if name is None:
         raise CompileError("E3201", f"no instruction computes {op.name}")
     return name

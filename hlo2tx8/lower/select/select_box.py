@@ -19,6 +19,7 @@ from hlo2tx8.lower.element_format import Splat, Vector, format_of, storage_forma
 from hlo2tx8.lower.select.index_conditions import IndexConditions, LanesMeant
 from hlo2tx8.lower.select.instruction_choice import choose, hlo_name, is_move
 from hlo2tx8.lower.select.narrow_sum import NarrowSum, narrow_sums, select_narrow_sum
+from hlo2tx8.lower.select.place_of_extreme import PlaceOfExtreme, places_of_extremes, select_place_of_extreme
 from hlo2tx8.lower.select.resident import Resident, is_resident
 from hlo2tx8.lower.select.select_access import MIN_ROW_BYTES, Shift, Walk, load_rows, read_scalar, same_in_all_steps
 from hlo2tx8.lower.select.select_dot import select_dot, select_sums_loop
@@ -51,19 +52,22 @@ class BoxSelector(Selector):
     varying: Known = field(default_factory=Known)
     resident: dict[SSAValue, Resident] = field(default_factory=dict[SSAValue, Resident])
     sums_of_16_bits: dict[Operation, NarrowSum] = field(default_factory=dict[Operation, NarrowSum])
+    places: dict[Operation, PlaceOfExtreme] = field(default_factory=dict[Operation, PlaceOfExtreme])
 
     def select_box(self, block: Block) -> None:
         """Selects all of a box; where lanes of it are joined, what is the same in them is computed once."""
         self.joined = joined_lanes(block, len(self.step.shape))
         self.sums_of_16_bits = narrow_sums(block, self.step.shape)
+        self.places = places_of_extremes(block, self.step)
         if self.joined:
             self.rows = BoxSelector(row_step(self.step, self.joined), self.slots, self.hoisted, resident=self.resident)
         self.select(block)
 
     def select(self, block: Block) -> None:
         conditions = IndexConditions.of(block, self._fits_regions)
+        unneeded = {*conditions.unneeded, *(op for place in self.places.values() for op in place.unneeded)}
         for op in block.ops:
-            if op in conditions.unneeded:
+            if op in unneeded:
                 continue
             self.step.origin = origin(op) or neighbour_origin(op)
             if self.rows is not None:
@@ -79,6 +83,12 @@ class BoxSelector(Selector):
 
     def _of_joined_lanes(self, op: Operation, rows: "BoxSelector") -> None:
         """An operation of a box some lanes of which are joined."""
+        place = self.places.get(op)
+        if place is not None:
+            rows.vectors[op.results[0]] = select_place_of_extreme(
+                self.step, rows.step, place, self.buffer(self.vector(place.source))
+            )
+            return
         narrow = self.sums_of_16_bits.get(op)
         if narrow is not None and isinstance(op, vec.VecReduceLanesOp):
             count = prod(self.step.shape[lane] for lane in op.lanes)
