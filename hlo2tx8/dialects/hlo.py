@@ -7,9 +7,9 @@
 })
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self, cast
+from typing import Any, cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -154,21 +154,20 @@ class GroupOp(IRDLOperation):
     """Fusions whose intermediates stay in SPM.
 
     `rows`, of a group that computes some rows of each fusion per step: rows of a chunk, which are one tile's, and of a step.
+    `band`, of one whose results are images: rows of the last fusion's result that a step computes.
     """
 
     name = "hlo.group"
     inputs = var_operand_def()
     outputs = var_result_def()
     row_split = opt_prop_def(DenseArrayBase.constr(i64), prop_name="rows")
+    band_rows = opt_prop_def(IntegerAttr, prop_name="band")
     body = region_def("single_block")
 
-    @classmethod
-    def rows(
-        cls, inputs: Sequence[SSAValue], result_types: Sequence[Attribute], body: Region, chunk_rows: int, step_rows: int
-    ) -> Self:
-        """A group by rows."""
-        properties = {"rows": DenseArrayBase.from_list(i64, [chunk_rows, step_rows])}
-        return cls.create(operands=inputs, result_types=result_types, properties=properties, regions=[body])
+    @property
+    def is_kernel(self) -> bool:
+        """Are its fusions one kernel?"""
+        return self.row_split is not None or self.band_rows is not None
 
 
 @irdl_op_definition

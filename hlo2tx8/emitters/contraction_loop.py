@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from xdsl.dialects import scf
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from hlo2tx8.dialects.xla import ApplyIndexingOp, DotOp, IndexingMapAttr, YieldOp, index
@@ -48,7 +49,13 @@ class ContractionLoop:
         nest: list[scf.ForOp] = []
         sums = self.zero
         for number in self.contraction.loops:
-            loop = counted_loop(loop_counters(self.op)[number].hi + 1, [sums], block)
+            turns = loop_counters(self.op)[number].hi + 1
+            if turns == 1:
+                first = arith.ConstantOp(IntegerAttr(0, index))
+                block.add_op(first)
+                counters[number] = first.result
+                continue
+            loop = counted_loop(turns, [sums], block)
             block, sums = loop.body.block, loop.body.block.args[1]
             counters[number] = block.args[0]
             nest.append(loop)

@@ -24,9 +24,10 @@ from hlo2tx8.device.chip import load_chip
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp, origin
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, LaunchYieldOp, RepeatOp, UpdateOp, ViewOp, WhileOp
 from hlo2tx8.emitters import emit_fusion
+from hlo2tx8.emitters.band_group import emit_band_group
 from hlo2tx8.emitters.plan_kernel import Judge, trust
 from hlo2tx8.emitters.row_group import emit_row_group
-from hlo2tx8.errors import UnsupportedError, UnsupportedOp
+from hlo2tx8.errors import CapacityError, UnsupportedError, UnsupportedOp
 from hlo2tx8.fusion.in_place import replaceable
 from hlo2tx8.fusion.views import is_view
 from hlo2tx8.hlo.lookup import attributes_of
@@ -62,7 +63,9 @@ class EmitFusionsPass(ModulePass):
         emitted: dict[Hashable, str] = {}
         unsupported: list[UnsupportedOp] = []
         notes: list[str] = []
-        for group, fusion in number_fusions(main.body.block):
+        pending = number_fusions(main.body.block)[::-1]
+        while pending:
+            group, fusion = pending.pop()
             if isinstance(fusion, FusionOp) and is_view(fusion):
                 Rewriter.replace_op(fusion, ViewOp(fusion.operands[0], fusion.result_types[0]))
                 notes.append(f"{fusion_name(fusion)} is a view of what it reads: no kernel")
@@ -80,6 +83,14 @@ class EmitFusionsPass(ModulePass):
                 except UnsupportedError as error:
                     unsupported.extend(error.ops)
                     continue
+                except CapacityError as error:
+                    if not isinstance(fusion, GroupOp):
+                        raise
+                    notes.append(f"{name}: its fusions are kernels of their own: {error}")
+                    body = fusion.body.block
+                    pending += [(group, inner) for inner in reversed(tuple(body.ops)) if isinstance(inner, FusionOp)]
+                    dissolve(fusion, body)
+                    continue
                 emitted[key] = name
                 op.body.block.add_op(kernel)
             else:
@@ -96,8 +107,9 @@ class EmitFusionsPass(ModulePass):
 
 def _emit(op: Operation, name: str, target: Target, notes: list[str], judge: Judge) -> ModuleOp:
     """The LOOPS module of a fusion, or of a group as one kernel."""
-    emit = emit_row_group if isinstance(op, GroupOp) else emit_fusion
-    return emit(op, name, target, notes, judge)
+    if not isinstance(op, GroupOp):
+        return emit_fusion(op, name, target, notes, judge)
+    return (emit_band_group if op.band_rows is not None else emit_row_group)(op, name, target, notes, judge)
 
 
 def is_all_there_is(fusion: Operation) -> bool:
@@ -127,7 +139,7 @@ def number_fusions(block: Block, first: int = 0) -> list[tuple[int, Operation]]:
     found: list[tuple[int, Operation]] = []
     number = first
     for op in tuple(block.ops):
-        if isinstance(op, GroupOp) and op.row_split is not None:
+        if isinstance(op, GroupOp) and op.is_kernel:
             found.append((number, op))
             number += 1
         elif op.name == "hlo.group":

@@ -11,24 +11,27 @@ After:
 A chain of fusions is a group if the only reader of each is the next, all have the same rows, and the next reads those that a step
 has just computed. It is one if that saves modelled cycles: intermediates are neither written nor read, but what all rows of a batch
 read, keys and values, is read for each chunk.
+
+Chains of convolutions become groups by bands of rows of their images, see `band_chains`.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i64
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation
 from xdsl.passes import ModulePass
 
 from hlo2tx8.device.chip import load_chip
-from hlo2tx8.dialects.hlo import FusionOp, GroupOp
-from hlo2tx8.dialects.stablehlo import ReturnOp
+from hlo2tx8.dialects.hlo import FusionOp
+from hlo2tx8.fusion.band_chains import group_bands
+from hlo2tx8.fusion.build_group import build_group, name_of_fusion
 from hlo2tx8.hlo.regions import CONTROL
 from hlo2tx8.indexing import Dim
 from hlo2tx8.notes import add_notes
-from hlo2tx8.schedule.plan_row_group import RowGroupPlan, plan_row_group
+from hlo2tx8.schedule.plan_row_group import plan_row_group
 from hlo2tx8.schedule.rates import Rates
 from hlo2tx8.schedule.row_group_member import RowGroupMember, row_group_member
 from hlo2tx8.schedule.work_split import Target
@@ -49,6 +52,7 @@ class GroupFusionsPass(ModulePass):
         for block in [block for block in _blocks(op) if any(isinstance(inner, FusionOp) for inner in block.ops)]:
             for chain in _chains(block, target):
                 notes.append(_group(chain, target.rates))
+            notes += group_bands(block, target)
         if self.explain:
             add_notes(op, notes)
 
@@ -121,39 +125,12 @@ def _reads_own_rows(member: RowGroupMember, parameter: BlockArgument) -> bool:
 
 def _group(chain: Sequence[_Link], rates: Rates) -> str:
     """Puts a chain into a group if that saves cycles; a line about the decision."""
-    names = ", ".join(_name(link.fusion) for link in chain)
+    names = ", ".join(name_of_fusion(link.fusion) for link in chain)
     plan = plan_row_group([link.member for link in chain], [link.parameters for link in chain], rates)
     if isinstance(plan, str):
         return f"{names}: no group, {plan}"
     figures = f"{plan.cycles:.0f} cycles, {plan.cycles_apart:.0f} apart, {plan.spm_bytes} bytes of SPM"
     if plan.cycles >= plan.cycles_apart:
         return f"{names}: no group, {figures}"
-    _make_group(chain, plan)
+    build_group([link.fusion for link in chain], {"rows": DenseArrayBase.from_list(i64, plan.split.rows_of_chunk_and_step)})
     return f"{names}: a group by rows, {plan.split.step_rows} a step, {plan.split.chunk_rows} a chunk: {figures}"
-
-
-def _make_group(chain: Sequence[_Link], plan: RowGroupPlan) -> None:
-    """The group op at the place of the chain's last fusion."""
-    last, inside = chain[-1].fusion, [link.fusion for link in chain]
-    results = {value for fusion in inside for value in fusion.results}
-    read = list(dict.fromkeys(value for fusion in inside for value in fusion.operands if value not in results))
-    body = Block(arg_types=[value.type for value in read])
-    group = GroupOp.rows(read, last.result_types, Region(body), plan.split.chunk_rows, plan.split.step_rows)
-    group.attributes |= {key: value for key, value in last.attributes.items() if key == "loc"}
-    parent = last.parent_block()
-    assert parent is not None
-    parent.insert_op_before(group, last)
-    for old, new in zip(last.results, group.outputs, strict=True):
-        new.name_hint = old.name_hint
-        old.replace_all_uses_with(new)
-    known: dict[SSAValue, SSAValue] = dict(zip(read, body.args, strict=True))
-    for fusion in inside:
-        fusion.detach()
-        fusion.operands = [known.get(value, value) for value in fusion.operands]
-        body.add_op(fusion)
-    body.add_op(ReturnOp(list(last.results)))
-
-
-def _name(fusion: FusionOp) -> str:
-    given = fusion.properties.get("fusion_name")
-    return given.data if isinstance(given, StringAttr) else "fusion"

@@ -3,10 +3,11 @@
     vec.store %p, %s[%o] {strides = [512, 1]}                      %p : [128, 512]
     %q = vec.load %s[%o] {strides = [64, 512, 1]} : [8, 128, 64]   the same elements: TDMA reads %p in that order
 
-Where order and shape are the same the load is the stored vector itself.
+Where order and shape are the same the load is the stored vector itself. A load may begin elsewhere, and be clipped: a window
+reads some of the rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import scf
@@ -15,8 +16,9 @@ from xdsl.ir import Operation, SSAValue
 from hlo2tx8.device.formats import Format
 from hlo2tx8.dialects import spm, vec, xla
 from hlo2tx8.errors import CompileError
-from hlo2tx8.indexing import IndexingMap
+from hlo2tx8.indexing import Dim, IndexingMap, Variable
 from hlo2tx8.lower.box_levels import BoxLevel, Size, dense_strides
+from hlo2tx8.lower.select.select_memory import Box
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
 
@@ -39,36 +41,76 @@ class Resident:
         _allocate_outside_of_guards(buffer)
         return Resident(buffer, start, variables, vec.ints(op.strides), tuple(step.shape), tuple(step.extents))
 
-    def load(self, step: StepBuilder, op: vec.LoadOp, fmt: Format) -> SSAValue:
-        """The vector that a load of the same step gives; CompileError if it reads what the step has not stored."""
-        strides, place = vec.ints(op.strides), _place(op.offset)
-        if place != (self.start, self.variables) or vec.ints(op.clipped):
-            raise CompileError("E3201", "a load from a tensor in SPM starts elsewhere than what the step has stored")
+    def load(self, step: StepBuilder, op: vec.LoadOp, fmt: Format, slots: Mapping[SSAValue, SSAValue]) -> SSAValue:
+        """The vector that a load without clips gives, in the same step or for rows that the step has too; CompileError if it walks
+        otherwise."""
+        strides, dense = vec.ints(op.strides), dense_strides(step.extents, step)
         moving = [k for k, size in enumerate(step.shape) if size > 1]
         own = [k for k, size in enumerate(self.shape) if size > 1]
-        if [(strides[k], step.shape[k]) for k in moving] == [(self.strides[k], self.shape[k]) for k in own]:
+        is_same = _place(op.offset) == (self.start, self.variables)
+        if is_same and [(strides[k], step.shape[k]) for k in moving] == [(self.strides[k], self.shape[k]) for k in own]:
             return self.buffer
+        start = 0 if is_same else self._start(step, op, slots, [0] * len(strides))
+        read = self._read_strides(step, strides, ())
+        source = step.at(self.buffer, step(start, fmt.bytes))
+        if all(read[k] == dense[k] for k in moving):
+            return source
         result = step.alloc(fmt)
-        read = self._read_strides(step, strides, dense_strides(self.extents, step))
-        write = dense_strides(step.extents, step)
-        levels = [BoxLevel(extent, (r, w)) for extent, r, w in zip(step.extents, read, write, strict=True)]
-        step.move(result, self.buffer, levels, fmt)
+        levels = [BoxLevel(extent, (r, w)) for extent, r, w in zip(step.extents, read, dense, strict=True)]
+        step.move(result, source, levels, fmt)
         return result
 
-    def _read_strides(self, step: StepBuilder, strides: Sequence[int], dense: Sequence[Size]) -> list[Size]:
+    def place(
+        self, step: StepBuilder, op: vec.LoadOp, fmt: Format, slots: Mapping[SSAValue, SSAValue], dst: SSAValue, box: Box
+    ) -> None:
+        """Puts what a load with clips reads, which is not empty, into its lanes of a vector."""
+        strides = vec.ints(op.strides)
+        source = step.at(self.buffer, step(self._start(step, op, slots, box.starts), fmt.bytes))
+        read, write = self._read_strides(step, strides, vec.ints(op.clipped)), dense_strides(step.extents, step)
+        at: Size = 0
+        for start, stride in zip(box.starts, write, strict=True):
+            at = step.add(at, step(start, stride))
+        levels = [BoxLevel(e, (r, w)) for e, r, w in zip(box.extents, read, write, strict=True)]
+        step.move(step.at(dst, step(at, fmt.bytes)), source, levels, fmt)
+
+    def _start(self, step: StepBuilder, op: vec.LoadOp, slots: Mapping[SSAValue, SSAValue], starts: Sequence[Size]) -> Size:
+        """The element of the buffer that is a load's at these lanes: its distance from the first one, lane by lane."""
+        start, variables = _place(op.offset)
+        if variables[: len(self.variables)] != self.variables:
+            raise CompileError("E3201", "a load from a tensor in SPM starts elsewhere than what the step has stored")
+        distance = start.with_results((start.results[0] - self.start.results[0],)).simplify()
+        position: Size = step.insert(xla.ApplyIndexingOp(xla.IndexingMapAttr(distance), [slots[v] for v in variables])).res[0]
+        for first, stride in zip(starts, vec.ints(op.strides), strict=True):
+            position = step.add(position, step(first, stride))
+        lanes = sorted((k for k, stride in enumerate(self.strides) if stride), key=lambda k: -self.strides[k])
+        reach = Variable(0, max(self.strides, default=1) * max(self.shape, default=1))
+        outer = [reach.hi + 1, *(self.strides[k] for k in lanes)]
+        coordinates = [Dim(0) % size // self.strides[k] for k, size in zip(lanes, outer, strict=False)]
+        map = IndexingMap((reach,), (), (), tuple(coordinates)).simplify()
+        found = step.insert(xla.ApplyIndexingOp(xla.IndexingMapAttr(map), [step.value(position)])).res
+        dense = dense_strides(self.extents, step)
+        total: Size = 0
+        for k, coordinate in zip(lanes, found, strict=True):
+            total = step.add(total, step(coordinate, dense[k]))
+        return total
+
+    def _read_strides(self, step: StepBuilder, strides: Sequence[int], clipped: Sequence[int]) -> list[Size]:
         """How far each lane of a load moves inside of the buffer."""
+        dense = dense_strides(self.extents, step)
         found: list[Size] = []
-        for stride, size in zip(strides, step.shape, strict=True):
+        for lane, (stride, size) in enumerate(zip(strides, step.shape, strict=True)):
             if size == 1 or stride == 0:
                 found.append(0)
                 continue
             inside = [
-                k for k, own in enumerate(self.strides) if own and stride % own == 0 and stride * (size - 1) < own * self.shape[k]
+                k
+                for k, own in enumerate(self.strides)
+                if own and stride % own == 0 and (lane in clipped or stride * (size - 1) < own * self.shape[k])
             ]
             if not inside:
                 raise CompileError("E3201", "a load from a tensor in SPM walks over it in another way than it was stored")
-            lane = max(inside, key=lambda k: self.strides[k])
-            found.append(step(stride // self.strides[lane], dense[lane]))
+            own_lane = max(inside, key=lambda k: self.strides[k])
+            found.append(step(stride // self.strides[own_lane], dense[own_lane]))
         return found
 
 

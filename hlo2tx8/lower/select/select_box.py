@@ -223,11 +223,12 @@ class BoxSelector(Selector):
     def _load(self, op: vec.LoadOp) -> SSAValue:
         step, fmt = self.step, storage_format(op.result.type)
         strides = vec.ints(op.strides)
-        if is_resident(op.source):
-            return self.resident[op.source].load(step, op, fmt)
+        resident = self.resident[op.source] if is_resident(op.source) else None
+        if resident is not None and not vec.ints(op.clipped):
+            return resident.load(step, op, fmt, self.slots)
         offset = self.slots[op.offset]
-        source = self.slots[op.source]
-        if (start := same_in_all_steps(step, op)) is not None:
+        source = self.slots.get(op.source, op.source)
+        if resident is None and (start := same_in_all_steps(step, op)) is not None:
             key = ("load", source, start, strides, fmt, step.shape)
             if key not in self.hoisted:
                 self.hoisted[key] = self.in_prologue(lambda: load_box(step, source, start, strides, clipped_box(step, ()), fmt))
@@ -241,8 +242,10 @@ class BoxSelector(Selector):
             return load_box(step, source, offset, strides, box, fmt)
         dst = self._fill_of(op, fmt)
         with step.if_positive([box.extents[c.lane] for c in clips]):
-            part = load_box(step, source, offset, strides, box, fmt)
-            place(step, dst, part, box, fmt)
+            if resident is not None:
+                resident.place(step, op, fmt, self.slots, dst, box)
+            else:
+                place(step, dst, load_box(step, source, offset, strides, box, fmt), box, fmt)
         return dst
 
     def _fill_of(self, op: vec.LoadOp, fmt: Format) -> SSAValue:

@@ -61,3 +61,34 @@ builtin.module @read_twice {
 
 // CHECK-LABEL: builtin.module @read_twice
 // CHECK-NOT:     hlo.group
+
+// -----
+
+// A convolution and what alone reads its result, both by bands of rows; what both read is copied to SPM once.
+
+builtin.module @bands {
+  func.func public @main(%x: tensor<8x56x56x64xbf16>, %w: tensor<1x1x64x64xbf16>) -> tensor<8x56x56x64xbf16> {
+    %0 = "hlo.fusion"(%x, %w) <{kind = "kLoop", fusion_name = "convolution"}> ({
+    ^bb0(%a: tensor<8x56x56x64xbf16>, %b: tensor<1x1x64x64xbf16>):
+      %1 = "stablehlo.reshape"(%b) : (tensor<1x1x64x64xbf16>) -> tensor<64x64xbf16>
+      %2 = "stablehlo.dot_general"(%a, %1) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [3], rhs_contracting_dimensions = [0]>">, precision_config = ["DEFAULT", "DEFAULT"]}> : (tensor<8x56x56x64xbf16>, tensor<64x64xbf16>) -> tensor<8x56x56x64xbf16>
+      "stablehlo.return"(%2) : (tensor<8x56x56x64xbf16>) -> ()
+    }) : (tensor<8x56x56x64xbf16>, tensor<1x1x64x64xbf16>) -> tensor<8x56x56x64xbf16>
+    %3 = "hlo.fusion"(%0, %x) <{kind = "kLoop", fusion_name = "residual"}> ({
+    ^bb1(%c: tensor<8x56x56x64xbf16>, %d: tensor<8x56x56x64xbf16>):
+      %4 = "stablehlo.add"(%c, %d) : (tensor<8x56x56x64xbf16>, tensor<8x56x56x64xbf16>) -> tensor<8x56x56x64xbf16>
+      "stablehlo.return"(%4) : (tensor<8x56x56x64xbf16>) -> ()
+    }) : (tensor<8x56x56x64xbf16>, tensor<8x56x56x64xbf16>) -> tensor<8x56x56x64xbf16>
+    func.return %3 : tensor<8x56x56x64xbf16>
+  }
+}
+
+// CHECK-LABEL: builtin.module @bands
+// CHECK:         [[G:%[0-9]+]] = "hlo.group"(%x, %w) <{band = {{[0-9]+}} : i64}>
+// CHECK-NEXT:    ^bb{{[0-9]+}}([[X:%[a-z0-9_]+]]: tensor<8x56x56x64xbf16>, [[W:%[a-z0-9_]+]]: tensor<1x1x64x64xbf16>):
+// CHECK-NEXT:      [[C:%[0-9]+]] = "hlo.fusion"([[X]]) {{.*}}fusion_name = "copy_fusion"
+// CHECK:             "hlo.copy"
+// CHECK:           [[S:%[0-9]+]] = "hlo.fusion"([[C]], [[W]]) {{.*}}fusion_name = "convolution"
+// CHECK:           [[R:%[0-9]+]] = "hlo.fusion"([[S]], [[C]]) {{.*}}fusion_name = "residual"
+// CHECK:           "stablehlo.return"([[R]])
+// CHECK:         func.return [[G]]

@@ -76,3 +76,40 @@ func.func @sorted(%p0: tensor<16xf32>, %p1: tensor<16xf32>, %r0: tensor<16xf32>,
 // CHECK:        tx8.CGRATensor_DataMoveOp_V_V_maskmove {{.*}} mask(%[[LESS]] : !tx8.buffer) n(8)
 // CHECK:        tx8.TDMA_gatherScatter
 // CHECK:      tx8.WDMA_store slot(%r0
+
+// -----
+
+// Rows of a tensor in SPM under windows: TDMA moves those that there are from what the step has stored to between zeros.
+
+func.func @windows(%p0: tensor<4096xbf16>, %r0: tensor<4096xbf16>) attributes {xla.entry, xla.logical_type = (tensor<16x4x64xbf16>, tensor<16x4x64xbf16>) -> tensor<16x4x64xbf16>} {
+  %tile = xla.tile_id [0, 3]
+  %zero = arith.constant 0.000000e+00 : bf16
+  %s = xla.allocate_scratch in_spm : tensor<4096xbf16>
+  "vec.box"() <{shape = array<i64: 6, 4, 64>, ragged = array<i64>}> ({
+    %0 = xla.apply_indexing #xla.indexing_map<"(tile) -> (tile * 1024 - (tile + 3) floordiv 4 * 256 - (tile + 1) floordiv 4 * 256), domain: tile in [0, 3]">(%tile)
+    %1 = "vec.load"(%p0, %0) <{strides = array<i64: 256, 64, 1>, clipped = array<i64>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>}> : (tensor<4096xbf16>, index) -> vector<6x4x64xbf16>
+    "vec.store"(%1, %s, %0) <{strides = array<i64: 256, 64, 1>}> : (vector<6x4x64xbf16>, tensor<4096xbf16>, index) -> ()
+  }) : () -> ()
+  "vec.box"() <{shape = array<i64: 6, 6, 64>, ragged = array<i64>}> ({
+    %2 = xla.apply_indexing #xla.indexing_map<"(tile) -> (tile * 1024 - 320), domain: tile in [0, 3]">(%tile)
+    %3 = "vec.extent"(%tile) <{map = #xla.indexing_map<"(tile) -> (tile * -4 + 1), domain: tile in [0, 3]">, kind = "max", lower = 0 : i64, upper = 6 : i64}> : (index) -> index
+    %4 = "vec.extent"(%tile) <{map = #xla.indexing_map<"(tile) -> (1), domain: tile in [0, 3]">, kind = "max", lower = 0 : i64, upper = 6 : i64}> : (index) -> index
+    %5 = "vec.extent"(%tile) <{map = #xla.indexing_map<"(tile) -> (tile * -4 + 17), domain: tile in [0, 3]">, kind = "min", lower = 0 : i64, upper = 6 : i64}> : (index) -> index
+    %6 = "vec.extent"(%tile) <{map = #xla.indexing_map<"(tile) -> (5), domain: tile in [0, 3]">, kind = "min", lower = 0 : i64, upper = 6 : i64}> : (index) -> index
+    %7 = "vec.load"(%s, %2, %3, %4, %5, %6, %zero) <{strides = array<i64: 256, 64, 1>, clipped = array<i64: 0, 1>, operandSegmentSizes = array<i32: 1, 1, 2, 2, 1>}> : (tensor<4096xbf16>, index, index, index, index, index, bf16) -> vector<6x6x64xbf16>
+    %8 = xla.apply_indexing #xla.indexing_map<"(tile) -> (0), domain: tile in [0, 3]">(%tile)
+    "vec.store"(%7, %r0, %8) <{strides = array<i64: 256, 64, 1>}> : (vector<6x6x64xbf16>, tensor<4096xbf16>, index) -> ()
+  }) : () -> ()
+  func.return
+}
+
+// CHECK-LABEL: func.func @windows
+// CHECK:       tx8.RDMA_load dst(%[[STORED:.*]] : !tx8.buffer) slot(%p0
+// CHECK:       %[[ZEROS:.*]] = "spm.alloc"() <{size = 4608 : i64
+// CHECK:       tx8.TDMA_memset dst(%[[ZEROS]] : !tx8.buffer) value(0) n(2304)
+// CHECK:       scf.if
+// CHECK:         %[[FROM:.*]] = "spm.offset"(%[[STORED]],
+// CHECK:         %[[TO:.*]] = "spm.offset"(%[[ZEROS]],
+// CHECK:         tx8.TDMA_gatherScatter dst(%[[TO]] : !tx8.buffer) src(%[[FROM]] : !tx8.buffer)
+// CHECK-NOT:   tx8.RDMA_load
+// CHECK:       tx8.WDMA_store slot(%r0 : tensor<4096xbf16>) {{.*}} src(%[[ZEROS]] : !tx8.buffer)

@@ -1,0 +1,112 @@
+"""Chains of convolutions and what is element by element between them, which may be groups by bands.
+
+    %0 = hlo.fusion "convolution_fusion"(%x, %w0)        [8, 56, 56, 64]
+    %1 = hlo.fusion "convolution_fusion.1"(%0, %w1)      3x3
+    %2 = hlo.fusion "convolution_fusion.2"(%1, %w2, %x)  + %x
+
+The only reader of each is the next, which needs some rows of it for a row of its own. What comes from outside and is read by
+several of them, %x, is a member of the group too, a copy: so it is loaded once.
+"""
+
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from hlo2tx8.dialects.hlo import CopyOp, FusionOp
+from hlo2tx8.dialects.stablehlo import ReturnOp
+from hlo2tx8.fusion.build_group import build_group, name_of_fusion
+from hlo2tx8.schedule.band_group_member import BandGroupMember, band_group_member
+from hlo2tx8.schedule.plan_band_group import BandChain, BandGroupPlan
+from hlo2tx8.schedule.work_split import Target
+
+
+def group_bands(block: Block, target: Target) -> list[str]:
+    """Puts chains of a block into groups where that saves cycles; a line about each."""
+    return [note for chain in _chains(block, target) for note in _group(chain)]
+
+
+def _chains(block: Block, target: Target) -> list[BandChain]:
+    """Chains with a convolution, each as long as it gets."""
+    members: dict[Operation, BandGroupMember] = {}
+    for op in block.ops:
+        if isinstance(op, FusionOp) and isinstance(member := band_group_member(op.body.block, target), BandGroupMember):
+            members[op] = member
+    chains: list[BandChain] = []
+    taken: set[Operation] = set()
+    for op in members:
+        if op in taken:
+            continue
+        fusions: list[FusionOp] = []
+        following: Operation | None = op
+        while isinstance(following, FusionOp) and following not in taken:
+            fusions.append(following)
+            taken.add(following)
+            following = _next(following, members)
+        if len(fusions) > 1 and any(members[fusion].dot is not None for fusion in fusions):
+            chains.append(BandChain(tuple(fusions), tuple(members[fusion] for fusion in fusions), target.rates))
+    return chains
+
+
+def _next(fusion: FusionOp, members: dict[Operation, BandGroupMember]) -> Operation | None:
+    """The only reader of a fusion's result, if it is a member that reads it by bands."""
+    (result,) = fusion.results
+    readers = {use.operation: None for use in result.uses}
+    if len(readers) != 1:
+        return None
+    (reader,) = readers
+    if reader not in members or reader.parent is not fusion.parent:
+        return None
+    return reader if all(use.index in members[reader].reads for use in result.uses) else None
+
+
+def _group(chain: BandChain) -> list[str]:
+    """Puts parts of a chain into groups, so that all of it takes the fewest cycles."""
+    count = len(chain.fusions)
+    best: list[tuple[float, int, BandGroupPlan | None]] = [(0.0, 0, None)]
+    for end in range(1, count + 1):
+        ways = [(best[end - 1][0] + _part(chain, end - 1, end).cycles_apart(), end - 1, None)]
+        for start in range(end - 1):
+            part = _part(chain, start, end)
+            plans = part.plans() if any(member.dot is not None for member in part.members) else []
+            ways += [(best[start][0] + plan.cycles, start, plan) for plan in plans[:1]]
+        best.append(min(ways, key=lambda way: way[0]))
+    notes: list[str] = []
+    apart, end = chain.cycles_apart(), count
+    while end:
+        _, start, plan = best[end]
+        part = _part(chain, start, end)
+        if plan is not None:
+            figures = f"{plan.cycles:.0f} cycles, {part.cycles_apart():.0f} apart, {plan.spm_bytes} bytes of SPM"
+            notes.insert(0, f"{_names(part)}: a group by bands of {plan.bands[-1].rows} rows: {figures}")
+            _make_group(part, plan)
+        end = start
+    if not notes:
+        plan = next(iter(chain.plans()), None)
+        why = f"{plan.cycles:.0f} cycles, {apart:.0f} apart" if plan else "no band of all members fits the scratchpad"
+        return [f"{_names(chain)}: no group, {why}"]
+    return notes
+
+
+def _part(chain: BandChain, start: int, end: int) -> BandChain:
+    return BandChain(chain.fusions[start:end], chain.members[start:end], chain.rates)
+
+
+def _make_group(chain: BandChain, plan: BandGroupPlan) -> None:
+    """The group op, with a copy of what several members read in front of them."""
+    group = build_group(chain.fusions, {"band": IntegerAttr(plan.bands[-1].rows, i64)})
+    for value in chain.read_twice():
+        copy = _copy(value)
+        for fusion, member in zip(chain.fusions, chain.members, strict=True):
+            fusion.operands = [copy.results[0] if v is value and n in member.reads else v for n, v in enumerate(fusion.operands)]
+        group.body.block.insert_op_before(copy, chain.fusions[0])
+
+
+def _copy(value: SSAValue) -> FusionOp:
+    """A fusion whose result is what it reads."""
+    body = Block(arg_types=[value.type])
+    copy = CopyOp.create(operands=[body.args[0]], result_types=[value.type])
+    body.add_ops([copy, ReturnOp(list(copy.results))])
+    return FusionOp([value], [value.type], "kLoop", Region(body), "copy_fusion")
+
+
+def _names(chain: BandChain) -> str:
+    return ", ".join(map(name_of_fusion, chain.fusions))

@@ -1,0 +1,179 @@
+"""Which bands a group computes, and what that costs: an estimate of each number of bands, before anything is emitted."""
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.ir import Operation, SSAValue
+
+from hlo2tx8.dialects.hlo import FusionOp
+from hlo2tx8.hlo import Kind, numpy_dtype
+from hlo2tx8.indexing import Dim
+from hlo2tx8.partitioner.contraction import num_products
+from hlo2tx8.partitioner.instruction import kind_of, tensor_type
+from hlo2tx8.schedule.band_group_member import CHANNELS, HEIGHT, WIDTH, BandGroupMember
+from hlo2tx8.schedule.bands import Bands, BandSplit
+from hlo2tx8.schedule.costs import cycles_per_element, size_bytes
+from hlo2tx8.schedule.plan import Candidate, Estimate
+from hlo2tx8.schedule.rates import Rates
+
+SPM_SHARE = 0.9
+"""Of the scratchpad, that the estimated buffers may take: alignment and constants need some."""
+ALIVE = 2
+"""Vectors of an epilogue that are alive at once beside its operand."""
+
+
+@dataclass(frozen=True)
+class BandGroupPlan:
+    """Bands of each fusion's result, the modelled cycles of the group with them, and the bytes of SPM that its buffers take."""
+
+    split: BandSplit
+    bands: tuple[Bands, ...]
+    cycles: float
+    spm_bytes: int
+
+    @property
+    def candidate(self) -> "Candidate[BandGroupPlan]":
+        """The plan as one of those that a kernel is chosen from."""
+        return Candidate(f"bands of {self.bands[-1].rows} rows", Estimate(self.cycles, self.spm_bytes), self)
+
+
+@dataclass(frozen=True)
+class BandChain:
+    """Fusions in order of execution, of which each but the last is read inside of the chain only, as members of a group."""
+
+    fusions: tuple[FusionOp, ...]
+    members: tuple[BandGroupMember, ...]
+    rates: Rates
+
+    def plans(self) -> list[BandGroupPlan]:
+        """Plans that are estimated to fit, the fastest first."""
+        images, height = self.members[-1].shape[0], self.members[-1].shape[HEIGHT]
+        found: list[BandGroupPlan] = []
+        for count in (n for n in range(1, height + 1) if height % n == 0):
+            split = BandSplit(images, count, self.rates.tiles)
+            needed = self._bands(count)
+            bands = tuple(needed[fusion.results[0]] for fusion in self.fusions)
+            if any(own.start_of(Dim(0)) is None for own in bands):
+                continue
+            plan = BandGroupPlan(split, bands, self._cycles(split, needed), self._spm_bytes(split, needed))
+            if plan.spm_bytes <= SPM_SHARE * self.rates.spm_bytes:
+                found.append(plan)
+        return sorted(found, key=lambda plan: plan.cycles)
+
+    def cycles_apart(self) -> float:
+        """Modelled cycles of the fusions as kernels of their own, each of which reads each operand once."""
+        total = 0.0
+        for fusion, member in zip(self.fusions, self.members, strict=True):
+            moved = sum(map(size_bytes, (*dict.fromkeys(fusion.operands), *fusion.results)))
+            computed = self._compute(member, member.shape[0] * member.shape[HEIGHT])
+            total += max(moved / self.rates.ddr, computed / self.rates.tiles) + self._turning(member) + self.rates.kernel
+        return total
+
+    def read_twice(self) -> list[SSAValue]:
+        """What comes from outside and is read band by band by several members."""
+        readers: dict[SSAValue, int] = {}
+        for fusion, member in zip(self.fusions, self.members, strict=True):
+            for value in dict.fromkeys(fusion.operands[number] for number in member.reads):
+                readers[value] = readers.get(value, 0) + 1
+        inside = {fusion.results[0] for fusion in self.fusions}
+        return [value for value, count in readers.items() if count > 1 and value not in inside]
+
+    def _bands(self, count: int) -> dict[SSAValue, Bands]:
+        """The bands that are needed of each tensor that is read band by band, and of the result."""
+        needed: dict[SSAValue, Bands] = {self.fusions[-1].results[0]: Bands.of(self.members[-1].shape[HEIGHT], count)}
+        for fusion, member in reversed(list(zip(self.fusions, self.members, strict=True))):
+            own = needed[fusion.results[0]]
+            for number, reads in member.reads.items():
+                value, bands = fusion.operands[number], own.read(reads)
+                needed[value] = needed[value].join(bands) if value in needed else bands
+        return needed
+
+    def _whole(self) -> list[SSAValue]:
+        """What members read as a whole: weights, factors of channels."""
+        found: dict[SSAValue, None] = {}
+        for fusion, member in zip(self.fusions, self.members, strict=True):
+            found.update(dict.fromkeys(value for number, value in enumerate(fusion.operands) if number not in member.reads))
+        return list(found)
+
+    def _from_outside(self, needed: dict[SSAValue, Bands]) -> list[SSAValue]:
+        inside = {fusion.results[0] for fusion in self.fusions}
+        return [value for value in needed if value not in inside]
+
+    def _cycles(self, split: BandSplit, needed: dict[SSAValue, Bands]) -> float:
+        """Of the whole chip: turns in which loads, stores and engines overlap, the ends where they do not, and weights."""
+        rates, turns = self.rates, split.num_turns
+        active = min(split.num_bands, rates.tiles)
+        moved = sum(_band_bytes(value, needed[value]) for value in (*self._from_outside(needed), self.fusions[-1].results[0]))
+        computed = sum(
+            self._compute(member, needed[fusion.results[0]].rows) for fusion, member in zip(self.fusions, self.members, strict=True)
+        )
+        transfer = max(moved * active / rates.ddr, moved / rates.transfer)
+        reloads = turns if turns > 1 and not split.is_even else 1
+        whole = sum(map(size_bytes, self._whole())) * active / rates.ddr + sum(map(self._turning, self.members))
+        return reloads * whole + transfer + computed + (turns - 1) * max(transfer, computed) + rates.kernel
+
+    def _turning(self, member: BandGroupMember) -> float:
+        """Cycles that TDMA takes to turn weights of windows, element by element, as each tile does."""
+        if member.dot is None or not member.lines:
+            return 0.0
+        weights = prod(tensor_type(member.dot.operands[1 - member.rows]).get_shape())
+        return weights * self.rates.move_run_bytes / self.rates.move
+
+    def _compute(self, member: BandGroupMember, rows: int) -> float:
+        """Cycles of one tile that computes so many rows of a member's result: its engines one after the other."""
+        _, _, width, channels = member.shape
+        points = rows * width
+        cycles = 0.0
+        for op in member.partitioned.functions[0].instructions:
+            if op is member.dot:
+                cycles += points * channels * num_products(op) / self.rates.products + self.rates.product_start
+                if member.lines:
+                    cycles += _window_bytes(member, op, rows) / self.rates.move
+            elif _is_computed(op):
+                each = cycles_per_element(op, self.rates)
+                own = tensor_type(op.results[0]).get_shape()
+                cycles += each * (points * channels if own == member.shape else prod(own)) + self.rates.vector_pass
+        return cycles
+
+    def _spm_bytes(self, split: BandSplit, needed: dict[SSAValue, Bands]) -> int:
+        """Bytes of the buffers: what is loaded and stored in two copies, weights, and the widest moment between."""
+        copies = 2 if split.num_turns > 1 else 1
+        kept = sum(size_bytes(value) for value in self._whole())
+        kept += sum(copies * _band_bytes(value, needed[value]) for value in self._from_outside(needed))
+        result = self.fusions[-1].results[0]
+        kept += (copies - 1) * _band_bytes(result, needed[result])
+        last_read = {value: number for number, fusion in enumerate(self.fusions) for value in fusion.operands}
+        widest = 0
+        for number, (fusion, member) in enumerate(zip(self.fusions, self.members, strict=True)):
+            alive = [other.results[0] for other in self.fusions[:number] if last_read.get(other.results[0], 0) >= number]
+            own = _band_bytes(fusion.results[0], needed[fusion.results[0]])
+            wide = sum(_band_bytes(value, needed[value]) for value in alive) + own
+            if any(map(_is_computed, member.partitioned.functions[0].instructions)):
+                wide += ALIVE * own
+            if member.dot is not None and member.lines:
+                wide += _window_bytes(member, member.dot, needed[fusion.results[0]].rows)
+                wide += size_bytes(member.dot.operands[1 - member.rows])
+            widest = max(widest, wide)
+        return kept + widest
+
+
+def _is_computed(op: Operation) -> bool:
+    """Is it an instruction of the vector engine or the kernel core?"""
+    return kind_of(op) in (Kind.ELEMENTWISE, Kind.PER_CHANNEL)
+
+
+def _width(value: SSAValue) -> int:
+    return numpy_dtype(tensor_type(value).element_type).itemsize
+
+
+def _band_bytes(value: SSAValue, bands: Bands) -> int:
+    shape = tensor_type(value).get_shape()
+    return bands.rows * shape[WIDTH] * shape[CHANNELS] * _width(value)
+
+
+def _window_bytes(member: BandGroupMember, dot: Operation, rows: int) -> int:
+    """Bytes of the part of an image that the windows of so many rows cover, with its padding."""
+    sizes = {HEIGHT: rows, WIDTH: member.shape[WIDTH]}
+    sizes |= {line.row: line.extent(sizes[line.row]) for line in member.lines}
+    features = member.shape[CHANNELS] if member.is_per_channel else num_products(dot) // prod(line.taps for line in member.lines)
+    return prod(sizes.values()) * features * _width(dot.operands[member.rows])
