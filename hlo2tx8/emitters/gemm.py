@@ -99,10 +99,8 @@ class _PartOfLoop:
     def nest(self, blocking: Blocking, rates: Rates) -> Nest:
         """The loop over the part in such steps."""
         to_output = self.loop.space.to_output
-        if blocking.is_shared:
-            step = split_on_mesh(self.part, blocking, to_output, rates)
-        else:
-            step = split_part(self.part, blocking, to_output, self.work, rates)
+        split = split_on_mesh if blocking.is_shared else split_part
+        step = split(self.part, blocking, to_output, self.work, rates)
         return step.split, {op: _contraction(op, rows, step, self.loop) for op, rows in self.loop.rows.items()}
 
 

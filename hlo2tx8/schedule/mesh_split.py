@@ -169,7 +169,9 @@ def _end(stored: float, engine: float, turn: float, sets: int, slots: int, queue
     return max(stored / sets, stored - kept * engine * (sets - 1) / sets) + waited
 
 
-def split_on_mesh(part: ContractionPart, blocking: Blocking, to_output: Sequence[Expr], rates: Rates) -> ContractionStep:
+def split_on_mesh(
+    part: ContractionPart, blocking: Blocking, to_output: Sequence[Expr], work: ContractionWork, rates: Rates
+) -> ContractionStep:
     """The work split of such steps: the tile's place in the mesh and the step say which box it is.
 
     Raises LevelError if the split is not provably a bijection onto the part.
@@ -196,13 +198,19 @@ def split_on_mesh(part: ContractionPart, blocking: Blocking, to_output: Sequence
     for dims, position in positions:
         for dim, own in zip(dims, delinearize(position, [counts[dim] for dim in dims]), strict=True):
             coordinates[dim] = own * box[dim]
-    lanes = [dim for role in ("column", "row") for dim in range(len(shape) - 1) if box[dim] > 1 and roles[dim] == role]
-    lanes.append(len(shape) - 1)
-    for number, dim in enumerate(lanes, start=1):
-        coordinates[dim] = coordinates[dim] + Sym(number)
     ragged = [dim for dim, count in enumerate(counts) if count * box[dim] != shape[dim]]
+    lanes: list[tuple[int, int, int]] = []
+    for dim in (dim for role in ("column", "row") for dim in range(len(shape) - 1) if box[dim] > 1 and roles[dim] == role):
+        together = block_width(work.operand_bytes) // BLOCK if dim == part.column and dim not in ragged else 1
+        if box[dim] % together == 0 and box[dim] > together > 1:  # blocks of the result that are one of the operand
+            lanes += [(dim, box[dim] // together, together), (dim, together, 1)]
+        else:
+            lanes.append((dim, box[dim], 1))
+    lanes.append((len(shape) - 1, box[-1], 1))
+    for number, (dim, _, distance) in enumerate(lanes, start=1):
+        coordinates[dim] = coordinates[dim] + Sym(number) * distance
     constraints = [(coordinates[dim], Interval(0, shape[dim] - 1)) for dim in ragged]
-    lane_shape = tuple(box[dim] for dim in lanes)
+    lane_shape = tuple(size for _, size, _ in lanes)
     ranges = (Variable(0, num_steps - 1, "step"), *(Variable(0, n - 1, f"lane{i}") for i, n in enumerate(lane_shape)))
     tiles = (Variable(0, rates.tiles - 1, "tile"),)
     iteration = IndexingMap(tiles, ranges, (), tuple(coordinates), tuple(constraints)).simplify()
@@ -211,4 +219,4 @@ def split_on_mesh(part: ContractionPart, blocking: Blocking, to_output: Sequence
     map = iteration.with_results(tuple(expr.substitute(places, ()) for expr in to_output)).simplify()
     split = WorkSplit(map, iteration, shape, num_steps, lane_shape)
     split.verify()
-    return ContractionStep(split, blocking.depth, {dim: number for number, dim in enumerate(lanes)})
+    return ContractionStep(split, blocking.depth, {dim: number for number, (dim, _, _) in enumerate(lanes)})

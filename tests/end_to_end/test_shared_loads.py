@@ -134,6 +134,16 @@ def test_large_products_come_near_the_bound(size: int, most: float) -> None:
     assert cycles <= most * (2000 + max(2 * size**3 / 131072, 6 * size**2 / 204.8))
 
 
+def test_int8_operands_arrive_in_the_order_of_the_engine() -> None:
+    """Blocks of 128 columns of the operand, of 64 of the result: nothing is turned between."""
+    size, integers, sums = 4096, typed((4096, 4096), "i8"), typed((4096, 4096), "i32")
+    line = "%r = stablehlo.dot_general %p0, %p1, contracting_dims = [1] x [0]"
+    text = main([integers, integers], sums, f"{line} : ({integers}, {integers}) -> {sums}")
+    cycles = hlo2tx8.compile(text, Options()).cost_analysis()["cycles"]
+    assert isinstance(cycles, float)
+    assert cycles <= 1.25 * (2000 + 2 * size**3 / 262144)
+
+
 def test_operands_that_fit_are_read_once() -> None:
     """The rows, or the columns, of a step stay for the steps that follow: DDR has 59 MB to move, not 67 as with four blocks."""
     cycles = hlo2tx8.compile(dot(4096, 1024, 4096), Options()).cost_analysis()["cycles"]

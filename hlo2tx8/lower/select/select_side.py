@@ -87,11 +87,12 @@ def select_side(s: Selector, op: vec.VecDotOp, number: int, lanes: Lanes) -> Sid
     if taps and is_transposed:  # a matrix for each element of a window and block of its channels
         points = [last - 1]
         own = [i for i in own if is_channel[i] or i in points]
-    blocks = [i for i in own if is_channel[i] and i != last]
+    inner_lanes = [i for i in own if i > max(points)] if points else [last]
+    blocks = [i for i in own if is_channel[i] and i not in inner_lanes]
     is_blocked = bool(blocks) and max(blocks) < min(points, default=len(order))
-    width = step.shape[last] if is_blocked else prod(step.shape[i] for i in (*blocks, last))
+    width = prod(step.shape[i] for i in (inner_lanes if is_blocked else (*blocks, *inner_lanes)))
     outer = [i for i in range(len(order)) if i not in own]
-    counts = [lanes_count(step, part) for part in (outer, points, [*blocks, last])]
+    counts = [lanes_count(step, part) for part in (outer, points, [*blocks, *inner_lanes])]
     matrix = Matrix(counts[0], counts[1], counts[2], width, is_blocked)
     fmt, multiplied = format_of(op.element_type), MULTIPLIED[format_of(op.element_type)]
     vectors = [vector]

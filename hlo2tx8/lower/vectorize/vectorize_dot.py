@@ -14,6 +14,7 @@ the depth is contiguous in memory it is the channels, else the innermost rows or
 """
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 from xdsl.builder import Builder
 from xdsl.dialects import tensor
@@ -175,8 +176,9 @@ class _Side:
         last = own[-1] if own else None
         if last is not None and self._stride(self.rank) != 1 and self._stride(last) == 1:
             depth_lanes, ragged = [-1 - j for j in range(len(depth))], {clip.lane for clip in self.box.guard.clips}
-            if len(own) > 1 and self.box.space.shape[last] == width and last not in ragged:
-                return [*batch, *own[:-1], *depth_lanes, last]
+            block = next((n for n in range(1, len(own)) if prod(self.box.space.shape[lane] for lane in own[-n:]) == width), 0)
+            if block and not ragged & set(own[-block:]):
+                return [*batch, *own[:-block], *depth_lanes, *own[-block:]]
             if not ragged & set(own):
                 return [*batch, *depth_lanes, *own]
         outer, inner = ([-1], [-2]) if len(depth) > 1 else ([], [-1])
