@@ -53,7 +53,8 @@ class _LaunchesKernel(SymbolUserOpInterface):
 class KernelOp(IRDLOperation):
     """results = kernel(operands): one launch of kernel module `callee`, as part of group number `group`.
 
-    Its result may take the place of one of the operands `replaces`, if that is not read afterwards.
+    Its result may take the place of one of the operands `replaces`, if that is not read afterwards. If it has `updates`, its
+    result k is the operand updates[k] with some elements replaced: in place if nobody reads that afterwards, else in a copy.
     """
 
     name = "launch.kernel"
@@ -63,6 +64,7 @@ class KernelOp(IRDLOperation):
     callee = prop_def(SymbolRefAttr)
     group = prop_def(IntegerAttr[IntegerType])
     replaces = opt_prop_def(DenseArrayBase[IntegerType])
+    updates = opt_prop_def(DenseArrayBase[IntegerType])
 
     traits = traits_def(_LaunchesKernel())
 
@@ -77,6 +79,7 @@ class KernelOp(IRDLOperation):
         group: int = 0,
         origin: str = "",
         replaces: Sequence[int] = (),
+        updates: Sequence[int] = (),
     ) -> None:
         super().__init__(
             operands=[operands],
@@ -85,9 +88,16 @@ class KernelOp(IRDLOperation):
                 "callee": SymbolRefAttr(callee),
                 "group": IntegerAttr(group, i64),
                 "replaces": DenseArrayBase.from_list(i64, list(replaces)) if replaces else None,
+                "updates": DenseArrayBase.from_list(i64, list(updates)) if updates else None,
             },
             attributes={"loc": StringAttr(origin)} if origin else {},
         )
+
+    @property
+    def updated(self) -> dict[SSAValue, SSAValue]:
+        """The operand that each result updates, if it updates any."""
+        numbers = self.updates.get_values() if self.updates else ()
+        return {result: self.operands[n] for result, n in zip(self.results, numbers, strict=False)}
 
     def kernel(self) -> ModuleOp | None:
         """The launched module, a sibling of the function this op stands in."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, TensorType, VectorType, i64
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
 
 @irdl_op_definition
@@ -53,15 +53,27 @@ class ReadScalarOp(IRDLOperation):
 
 @irdl_op_definition
 class StoreAtOp(IRDLOperation):
-    """target[offset + sum(strides[k] * lk) + shift] = value[l]; the shift is the same in all lanes."""
+    """target[offset + sum(strides[k] * lk) + shift] = value[l], if `where` is true; it and the shift are the same in all lanes.
+
+    The stores of a box have the same `where`.
+    """
 
     name = "vec.store_at"
     value = operand_def(VectorType)
     target = operand_def(TensorType)
     offset = operand_def(IndexType)
     shift = operand_def(VectorType)
+    where = opt_operand_def(VectorType)
     strides = prop_def(DenseArrayBase.constr(i64))
 
-    def __init__(self, value: SSAValue, target: SSAValue, offset: SSAValue, strides: Sequence[int], shift: SSAValue):
+    def __init__(
+        self,
+        value: SSAValue,
+        target: SSAValue,
+        offset: SSAValue,
+        strides: Sequence[int],
+        shift: SSAValue,
+        where: SSAValue | None = None,
+    ):
         properties = {"strides": DenseArrayBase.from_list(i64, list(strides))}
-        super().__init__(operands=[value, target, offset, shift], properties=properties)
+        super().__init__(operands=[value, target, offset, shift, where], properties=properties)

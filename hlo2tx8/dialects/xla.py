@@ -9,8 +9,17 @@
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.dialects.builtin import DenseArrayBase, FlatSymbolRefAttrConstr, StringAttr, SymbolRefAttr, TensorType, UnitAttr, i64
-from xdsl.ir import Attribute, Dialect, SSAValue
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    FlatSymbolRefAttrConstr,
+    IntegerType,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+    UnitAttr,
+    i64,
+)
+from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -22,6 +31,7 @@ from xdsl.irdl import (
     var_result_def,
 )
 from xdsl.traits import NoMemoryEffect, Pure
+from xdsl.utils.hints import isa
 
 from hlo2tx8.dialects.xla_access import IN_ORDER, ExtractAtOp, InsertAtOp
 from hlo2tx8.dialects.xla_dot import DotOp
@@ -148,10 +158,21 @@ class SyncTilesOp(IRDLOperation):
 
 ENTRY: str = "xla.entry"
 """Unit attribute of the function that writes a fusion's results."""
+UPDATES: str = "xla.updates"
+"""Attribute of that function: result k holds the elements of operand updates[k] when it begins, one for each result."""
 LANE: str = "xla.lane"
 """Unit attribute of the scf.for loops over the lanes of one step."""
 CHANNEL_BLOCKS: str = "xla.channel_blocks"
 """Unit attribute of a loop [points, channels] of lanes: vectors lie in blocks of channels, [points, 64] each, and a tail."""
+
+
+def updated_operands(entry: Operation) -> tuple[int, ...]:
+    """The operand that each result of an entry function begins as; () if results begin undefined."""
+    found = entry.attributes.get(UPDATES)
+    if found is None:
+        return ()
+    assert isa(found, DenseArrayBase[IntegerType])
+    return tuple(found.get_values())
 
 
 Xla = Dialect(
@@ -184,6 +205,7 @@ __all__ = [
     "LANE",
     "ROW_STEPS",
     "ROW_TURNS",
+    "UPDATES",
     "AllocateScratchOp",
     "ApplyIndexingOp",
     "ConstantOp",

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerType, TensorType, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType, TensorType, i1, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
     irdl_op_definition,
     operand_def,
+    opt_operand_def,
     prop_def,
     result_def,
     traits_def,
@@ -52,9 +53,10 @@ class ExtractAtOp(IRDLOperation):
 
 @irdl_op_definition
 class InsertAtOp(IRDLOperation):
-    """The tensor with an element at `indices`, moved along dims[k] by the integer shifts[k]; it must lie inside.
+    """The tensor with an element at `indices`, moved along dims[k] by the integer shifts[k]; it must lie inside. Nothing is written
+    if `where` is false.
 
-    %t = xla.insert_at %v into %x[%i, %j] by [0](%s) : f32, tensor<8x4xf32>[index, index], (i32)          x[i + s, j] = v
+    %t = xla.insert_at %v into %x[%i, %j] by [0](%s) where %w : f32, tensor<8x4xf32>[index, index], (i32)  if w: x[i + s, j] = v
     """
 
     name = "xla.insert_at"
@@ -62,20 +64,27 @@ class InsertAtOp(IRDLOperation):
     dest = operand_def(TensorType)
     indices = var_operand_def(index)
     shifts = var_operand_def(IntegerType)
+    where = opt_operand_def(i1)
     dims = prop_def(DenseArrayBase.constr(i64))
     res = result_def(TensorType)
     traits = traits_def(NoMemoryEffect())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = (
-        "$scalar `into` $dest `[` $indices `]` `by` $dims `(` $shifts `)` attr-dict `:` "
+        "$scalar `into` $dest `[` $indices `]` `by` $dims `(` $shifts `)` (`where` $where^)? attr-dict `:` "
         "type($scalar) `,` type($dest) `[` type($indices) `]` `,` `(` type($shifts) `)` `->` type($res)"
     )
 
     def __init__(
-        self, scalar: SSAValue, dest: SSAValue, indices: Sequence[SSAValue], dims: Sequence[int], shifts: Sequence[SSAValue]
+        self,
+        scalar: SSAValue,
+        dest: SSAValue,
+        indices: Sequence[SSAValue],
+        dims: Sequence[int],
+        shifts: Sequence[SSAValue],
+        where: SSAValue | None = None,
     ):
         super().__init__(
-            operands=[scalar, dest, indices, shifts],
+            operands=[scalar, dest, indices, shifts, where],
             result_types=[dest.type],
             properties={"dims": DenseArrayBase.from_list(i64, list(dims))},
         )

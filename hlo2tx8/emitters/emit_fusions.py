@@ -22,7 +22,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp, origin
-from hlo2tx8.dialects.launch import CaseOp, KernelOp, LaunchYieldOp, RepeatOp, UpdateOp, ViewOp, WhileOp
+from hlo2tx8.dialects.launch import CaseOp, KernelOp, LaunchYieldOp, RepeatOp, UpdateOp, ViewOp, WhileOp, kernels
+from hlo2tx8.dialects.xla import ENTRY, updated_operands
 from hlo2tx8.emitters import emit_fusion
 from hlo2tx8.emitters.band_group import emit_band_group
 from hlo2tx8.emitters.plan_kernel import Judge, trust
@@ -96,7 +97,8 @@ class EmitFusionsPass(ModulePass):
             else:
                 notes.append(f"{fusion_name(fusion)} is equal to {emitted[key]}")
             replaces = replaceable(fusion) if isinstance(fusion, FusionOp) else ()
-            launch = KernelOp(emitted[key], fusion.operands, fusion.result_types, group, origin(fusion), replaces)
+            updates = _updates(kernels(op)[emitted[key]])
+            launch = KernelOp(emitted[key], fusion.operands, fusion.result_types, group, origin(fusion), replaces, updates)
             Rewriter.replace_op(fusion, launch)
         if not unsupported:
             launch_control(main.body.block)
@@ -110,6 +112,11 @@ def _emit(op: Operation, name: str, target: Target, notes: list[str], judge: Jud
     if not isinstance(op, GroupOp):
         return emit_fusion(op, name, target, notes, judge)
     return (emit_band_group if op.band_rows is not None else emit_row_group)(op, name, target, notes, judge)
+
+
+def _updates(kernel: ModuleOp) -> tuple[int, ...]:
+    """The operand that each result of a kernel updates; () if it updates none."""
+    return next(updated_operands(f) for f in kernel.body.block.ops if ENTRY in f.attributes)
 
 
 def is_all_there_is(fusion: Operation) -> bool:

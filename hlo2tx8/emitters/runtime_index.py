@@ -39,11 +39,18 @@ class RuntimeIndices:
         shifts, _ = self.shifts(source, runtime)
         return self._add(ExtractAtOp(source, indices, IndexedAccess.of(attributes_of(self.op)).dims, shifts))
 
-    def write(self, value: SSAValue, target: SSAValue, indices: Sequence[SSAValue], shifts: Sequence[SSAValue]) -> SSAValue:
-        """The tensor with the element at `indices`, moved by the shifts."""
+    def write(
+        self,
+        value: SSAValue,
+        target: SSAValue,
+        indices: Sequence[SSAValue],
+        shifts: Sequence[SSAValue],
+        where: SSAValue | None = None,
+    ) -> SSAValue:
+        """The tensor with the element at `indices`, moved by the shifts, if `where` holds."""
         if not shifts:
             return self._add(tensor.InsertOp(value, target, list(indices)))
-        return self._add(InsertAtOp(value, target, indices, IndexedAccess.of(attributes_of(self.op)).dims, shifts))
+        return self._add(InsertAtOp(value, target, indices, IndexedAccess.of(attributes_of(self.op)).dims, shifts, where))
 
     def shifts(self, buffer: SSAValue, runtime: Sequence[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
         """The indices clamped into their rooms, as integers that hold any offset into the buffer; whether each was inside."""

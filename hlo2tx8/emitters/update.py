@@ -1,50 +1,65 @@
 """Update emitter: tensors with some elements replaced, at places known at run time; slices that are updated, scatters.
 
-    func.func @scatter(%p0: tensor<..>, %p1: updates, %p2: indices, %r0: tensor<..>) -> tensor<..> attributes {xla.entry} {
-      %0 = xla.loop (%tile)[%step, %lane] ... { the elements of %p0 into %r0 }
-      %1 = xla.sync_tiles %0
-      %2 = scf.for %k = 0 to N iter_args(%t = %1) {                                       one update after the other
-        %3 = xla.loop (%tile)[%step, %lane] -> (window...) in #map iter_args(%u = %t) {
+    func.func @scatter(%p0: tensor<..>, %p1: updates, %p2: indices, %r0: tensor<..>) -> tensor<..>
+        attributes {xla.entry, xla.updates = [0]} {                                       %r0 begins as %p0
+      %0 = scf.for %k = 0 to N iter_args(%t = %r0) {                                      one update after the other
+        %1 = xla.loop (%tile)[%step, %lane] -> (window...) in #map iter_args(%u = %t) {
+          %where = every index is inside of its room, and the place is one of %tile
           %old = xla.extract_at %u[...] by [..](shifts)
           %new = the region on %old and the update
-          %4 = xla.insert_at %new into %u[...] by [..](shifts)
+          %2 = xla.insert_at %new into %u[...] by [..](shifts) where %where
         }
       } {xla.in_order}
     }
 
-Tiles share the dimensions along which all places differ, so what one tile writes no other reads. An update whose index is out of
-its room writes back what it read.
+What one tile writes no other reads: windows are shared; of many windows that are too small for that all those of one place
+are one tile's. Constants that are updated are written to the results first, and tiles meet behind that.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
 
+import numpy as np
 from xdsl.dialects import arith, func, scf, tensor
-from xdsl.dialects.builtin import (
-    FunctionType,
-    IntegerAttr,
-    ModuleOp,
-    StringAttr,
-    UnitAttr,
-    i1,
-)
+from xdsl.dialects.builtin import DenseArrayBase, FunctionType, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i1, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import origin
-from hlo2tx8.dialects.xla import IN_ORDER, ApplyIndexingOp, ExtractAtOp, IndexingMapAttr, SyncTilesOp, TileIdOp, YieldOp, index
+from hlo2tx8.dialects.xla import (
+    ENTRY,
+    IN_ORDER,
+    UPDATES,
+    ApplyIndexingOp,
+    ElementwiseOp,
+    ExtractAtOp,
+    IndexingMapAttr,
+    SyncTilesOp,
+    TileIdOp,
+    YieldOp,
+    index,
+)
 from hlo2tx8.emitters.emitter import Declined, Fusion, Match
 from hlo2tx8.emitters.loop import emit_loop
 from hlo2tx8.emitters.runtime_index import RuntimeIndices
 from hlo2tx8.emitters.scalar import constant_array, inline_body, location, scalar_constant, scalar_op_named
 from hlo2tx8.errors import UnsupportedOp
+from hlo2tx8.hlo import numpy_dtype
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.indexed import IndexedAccess
-from hlo2tx8.indexing import Dim, IndexingMap
+from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Sym, Variable
 from hlo2tx8.partitioner.instruction import is_inlined_constant, shape_of, tensor_type
 from hlo2tx8.partitioner.reduction_paths import has_scalar_body
-from hlo2tx8.schedule.work_split import MOST_ALONE_ELEMENTS, WorkSplit, split_work
+from hlo2tx8.schedule.work_split import DEFAULT_STEP_ELEMENTS, MIN_CHUNK_ELEMENTS, MOST_ALONE_ELEMENTS, WorkSplit, split_work
 
 NAME = "hlo.write_at"
+MOST_TURNS = 4096
+"""Turns of a loop whose indices are loaded at once."""
+SHORT_RUN_ELEMENTS = 32
+"""Elements of a window that are worth a tile."""
+SHORT_RUN_BYTES = 64
+"""A window of fewer bytes is loaded with its index, as DDR charges so many for it."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +95,15 @@ class UpdateEmitter:
         tile.tile.name_hint = "tile"
         block.add_op(tile)
         update = _Update(op, fusion, dict(zip(params, block.args, strict=False)), tile.tile)
-        results = update.emit(block.args[len(params) :], block)
+        replaced = op.operands[: len(op.results)]
+        pairs = zip(replaced, op.results, strict=True)
+        is_in_place = update.is_any() and all(value in params and value.type == new.type for value, new in pairs)
+        results = update.emit(block.args[len(params) :], block, is_in_place)
         block.add_op(func.ReturnOp(*results))
         entry = func.FuncOp(fusion.name, FunctionType.from_lists(types, types[len(params) :]), Region(block))
-        entry.attributes["xla.entry"] = UnitAttr()
+        entry.attributes[ENTRY] = UnitAttr()
+        if is_in_place:
+            entry.attributes[UPDATES] = DenseArrayBase.from_list(i64, [params.index(value) for value in replaced])
         return ModuleOp([entry], sym_name=StringAttr(fusion.name))
 
 
@@ -96,22 +116,52 @@ class _Update:
     tensors: dict[SSAValue, SSAValue]
     tile: SSAValue
 
-    def emit(self, targets: Sequence[SSAValue], block: Block) -> Sequence[SSAValue]:
-        """The tensors that `targets` become."""
-        count = len(self.op.results)
-        copied = [self._copy(value, target, block) for value, target in zip(self.op.operands[:count], targets, strict=True)]
-        if not copied or 0 in shape_of(self.op.operands[count]) or 0 in shape_of(self.op.results[0]):
-            return copied
-        sync = SyncTilesOp(copied)
-        block.add_op(sync)
-        in_order: tuple[int, ...] = attributes_of(self.op)["in_order"]
-        return self._in_order(list(in_order), {}, sync.results, block)
+    def is_any(self) -> bool:
+        """Is anything updated?"""
+        return 0 not in (*shape_of(self.op.operands[len(self.op.results)]), *shape_of(self.op.results[0]))
+
+    def emit(self, targets: Sequence[SSAValue], block: Block, is_in_place: bool) -> Sequence[SSAValue]:
+        """The tensors that `targets` become; `is_in_place`: they hold what is updated already."""
+        if not is_in_place:
+            operands = self.op.operands[: len(targets)]
+            targets = [self._copy(value, target, block) for value, target in zip(operands, targets, strict=True)]
+            if not self.is_any():
+                return targets
+            sync = SyncTilesOp(targets)
+            block.add_op(sync)
+            targets = sync.results
+        return self._in_order(list(self.in_order), {}, targets, block)
+
+    @cached_property
+    def in_order(self) -> tuple[int, ...]:
+        """The dimensions of the updates along which one is done after the other."""
+        return attributes_of(self.op)["in_order"]
+
+    @cached_property
+    def window(self) -> tuple[int, ...]:
+        """The other dimensions of the updates."""
+        return tuple(d for d in range(len(self._shape)) if d not in self.in_order)
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return shape_of(self.op.operands[len(self.op.results)])
+
+    @cached_property
+    def is_by_place(self) -> bool:
+        """Do tiles share many updates by their places, as windows are too small to be shared?"""
+        size = prod(self._shape[d] for d in self.window)
+        is_large = prod(self._shape) > MOST_ALONE_ELEMENTS
+        return bool(self._access.dims) and bool(self.in_order) and size < 2 * MIN_CHUNK_ELEMENTS and is_large
+
+    @cached_property
+    def _access(self) -> IndexedAccess:
+        return IndexedAccess.of(attributes_of(self.op))
 
     def _copy(self, value: SSAValue, target: SSAValue, block: Block) -> SSAValue:
         shape = shape_of(value)
         if 0 in shape:
             return target
-        loop = emit_loop(self._split(shape), self.tile, [target])
+        loop = emit_loop(self._split(shape, prod(shape), self.fusion.target.rates.tiles), self.tile, [target])
         body = loop.body.block
         element = self._element(value, loop.index_args, body)
         insert = tensor.InsertOp(element, loop.iter_block_args[0], loop.index_args)
@@ -119,56 +169,128 @@ class _Update:
         block.add_op(loop)
         return loop.res[0]
 
-    def _split(self, shape: Sequence[int]) -> WorkSplit:
+    def _split(self, shape: Sequence[int], num_elements: int, num_tiles: int) -> WorkSplit:
+        """Of a loop over that shape, which computes so many elements in all of its turns."""
         dims = [Dim(d) for d in range(len(shape))]
         target = self.fusion.target
-        alone = MOST_ALONE_ELEMENTS if target.meeting else 0
-        return split_work(shape, dims, target.step_elements, target.rates.tiles, alone=alone)
+        alone = MOST_ALONE_ELEMENTS if target.meeting and num_elements <= MOST_ALONE_ELEMENTS else 0
+        box = () if alone or target.step_elements else _equal_shares(shape, num_tiles)
+        return split_work(shape, dims, target.step_elements, num_tiles, box=box, alone=alone)
 
     def _in_order(
-        self, dims: list[int], counters: dict[int, SSAValue], carried: Sequence[SSAValue], block: Block
+        self, dims: Sequence[int], counters: dict[int, SSAValue], carried: Sequence[SSAValue], block: Block
     ) -> Sequence[SSAValue]:
-        """A loop over each of the dimensions, and the windows in it."""
+        """A loop over each of the dimensions, and the windows in it; a long last one goes by chunks, whose indices are loaded at
+        once."""
         if not dims:
             return self._window(counters, carried, block)
-        updates = self.op.operands[len(self.op.results)]
-        lower, upper, step = (arith.ConstantOp(IntegerAttr(bound, index)) for bound in (0, shape_of(updates)[dims[0]], 1))
-        body = Block(arg_types=[index, *(value.type for value in carried)])
-        body.args[0].name_hint = "k"
-        loop = scf.ForOp(lower.result, upper.result, step.result, carried, body)
-        loop.attributes[IN_ORDER] = UnitAttr()
-        block.add_ops([lower, upper, step, loop])
-        body.add_op(scf.YieldOp(*self._in_order(dims[1:], counters | {dims[0]: body.args[0]}, body.args[1:], body)))
-        return loop.results
+        size = self._shape[dims[0]]
+        chunk = MOST_TURNS if len(dims) == 1 and size > MOST_TURNS else size
+        full = size // chunk
+        carried = self._turns(dims, (full, chunk) if full > 1 else (chunk,), 0, counters, carried, block)
+        if rest := size - full * chunk:
+            carried = self._turns(dims, (rest,), full * chunk, counters, carried, block)
+        return carried
+
+    def _turns(
+        self,
+        dims: Sequence[int],
+        sizes: Sequence[int],
+        first: int,
+        counters: dict[int, SSAValue],
+        carried: Sequence[SSAValue],
+        block: Block,
+    ) -> Sequence[SSAValue]:
+        """Nested loops of `sizes` turns, which go through the first of the dimensions from its index `first` on."""
+        loops: list[scf.ForOp] = []
+        for size in sizes:
+            lower, upper, step = (arith.ConstantOp(IntegerAttr(bound, index)) for bound in (0, size, 1))
+            body = Block(arg_types=[index, *(value.type for value in carried)])
+            body.args[0].name_hint = "k"
+            loops.append(scf.ForOp(lower.result, upper.result, step.result, carried, body))
+            loops[-1].attributes[IN_ORDER] = UnitAttr()
+            block.add_ops([lower, upper, step, loops[-1]])
+            block, carried = body, body.args[1:]
+        expr: Expr = Const(first)
+        for k in range(len(sizes)):
+            expr += Dim(k) * prod(sizes[k + 1 :])
+        (place,) = _apply(IndexingMap.from_shape([expr], sizes), [loop.body.block.args[0] for loop in loops], block)
+        results = self._in_order(dims[1:], counters | {dims[0]: place}, carried, block)
+        for loop in reversed(loops):
+            loop.body.block.add_op(scf.YieldOp(*results))
+            results = loop.results
+        return results
 
     def _window(self, counters: dict[int, SSAValue], targets: Sequence[SSAValue], block: Block) -> Sequence[SSAValue]:
-        """All updates of one turn: tiles and lanes share them."""
-        shape = shape_of(self.op.operands[len(targets)])
-        inner = [d for d in range(len(shape)) if d not in counters]
-        loop = emit_loop(self._split([shape[d] for d in inner]), self.tile, targets)
-        places = counters | dict(zip(inner, loop.index_args, strict=True))
+        """All updates of one turn, which tiles share unless they share the places, and lanes share."""
+        tiles = self.fusion.target.rates.tiles
+        split = self._split([self._shape[d] for d in self.window], prod(self._shape), 1 if self.is_by_place else tiles)
+        if split.num_steps == 1 and counters:
+            split = replace(split, map=_without_steps(split.map))
+        if self.is_by_place:
+            split = replace(split, map=replace(split.map, dims=(Variable(0, tiles - 1, "tile"),)))
+        loop = emit_loop(split, self.tile, targets)
+        places = counters | dict(zip(self.window, loop.index_args, strict=True))
         body = loop.body.block
-        new = self._updated([places[d] for d in range(len(shape))], loop.iter_block_args, body)
+        new = self._updated([places[d] for d in range(len(self._shape))], loop.iter_block_args, body)
         body.add_op(YieldOp(new))
         block.add_op(loop)
         return loop.res
 
     def _updated(self, where: list[SSAValue], targets: Sequence[SSAValue], block: Block) -> list[SSAValue]:
         """The targets with the update at index `where` done."""
-        count, place = len(targets), IndexedAccess.of(attributes_of(self.op))
+        count, place = len(targets), self._access
         at = RuntimeIndices(self.op, block)
         indices = _apply(place.map, where, block)
-        own = [self._element(u, where, block) for u in self.op.operands[count : 2 * count]]
         moved = zip(self.op.operands[2 * count :], place.index_maps, strict=True)
         runtime = [self._element(value, _apply(map, where, block), block) for value, map in moved]
-        shifts, inside = at.shifts(self.op.results[0], runtime)
-        old: list[SSAValue] = []
-        if inside or self.op.regions:
+        updates = self.op.operands[count : 2 * count]
+        item_bytes = numpy_dtype(tensor_type(updates[0]).element_type).itemsize
+        is_small = prod(self._shape[d] for d in self.window) * item_bytes <= SHORT_RUN_BYTES
+        is_ahead = is_small or not self.is_by_place  # most updates of the tile are done, so their loads need not wait for the index
+        ahead = [self._element(u, where, block) for u in updates] if is_ahead else []
+        shifts, checks = at.shifts(self.op.results[0], runtime)
+        if self.is_by_place:
+            checks.append(self._is_own(indices, shifts, block))
+        condition = self._all(checks, block)
+        own = ahead or [self._element(u, where, block) for u in updates]
+        if self.op.regions:
             old = [self._old(target, indices, shifts, place, block) for target in targets]
-        new = inline_body(self.op.regions[0].block, [*old, *own], block) if self.op.regions else own
-        if inside:
-            new = [self._select(inside, a, b, block) for a, b in zip(new, old, strict=True)]
-        return [at.write(value, target, indices, shifts) for value, target in zip(new, targets, strict=True)]
+            own = inline_body(self.op.regions[0].block, [*old, *own], block)
+        return [at.write(value, target, indices, shifts, condition) for value, target in zip(own, targets, strict=True)]
+
+    def _is_own(self, indices: Sequence[SSAValue], shifts: Sequence[SSAValue], block: Block) -> SSAValue:
+        """Is the place one of the tile's? Tiles take turns along the dimensions that run-time indices move."""
+        loc, type_, sizes = location(self.op), shifts[0].type, shape_of(self.op.results[0])
+
+        def compute(name: str, a: SSAValue, b: SSAValue) -> SSAValue:
+            return _add(block, scalar_op_named(f"stablehlo.{name}", [a, b], type_, {}, loc))
+
+        def number(value: int) -> SSAValue:
+            return _add(block, scalar_constant(np.asarray(value, numpy_dtype(type_)), type_))
+
+        def data(value: SSAValue) -> SSAValue:
+            return _add(block, ElementwiseOp("stablehlo.convert", [value], type_, loc))
+
+        place: SSAValue | None = None
+        for dim, shift in zip(self._access.dims, shifts, strict=True):
+            at = shift
+            if self._access.map.results[dim] != Const(0):
+                at = compute("add", at, data(indices[dim]))
+            place = at if place is None else compute("add", compute("multiply", place, number(sizes[dim])), at)
+        assert place is not None
+        owner = compute("remainder", place, number(self.fusion.target.rates.tiles))
+        equal = {"comparison_direction": StringAttr("EQ")}
+        return _add(block, scalar_op_named("stablehlo.compare", [owner, data(self.tile)], i1, equal, loc))
+
+    def _all(self, checks: Sequence[SSAValue], block: Block) -> SSAValue | None:
+        """Whether all checks hold; None if there is none."""
+        if not checks:
+            return None
+        holds = checks[0]
+        for check in checks[1:]:
+            holds = _add(block, scalar_op_named("stablehlo.and", [holds, check], i1, {}, location(self.op)))
+        return holds
 
     def _old(
         self, target: SSAValue, indices: Sequence[SSAValue], shifts: Sequence[SSAValue], place: IndexedAccess, block: Block
@@ -177,14 +299,6 @@ class _Update:
             return _add(block, tensor.ExtractOp(target, list(indices), tensor_type(target).element_type))
         return _add(block, ExtractAtOp(target, indices, place.dims, shifts))
 
-    def _select(self, checks: Sequence[SSAValue], new: SSAValue, old: SSAValue, block: Block) -> SSAValue:
-        """The new element where all checks hold."""
-        loc = location(self.op)
-        holds = checks[0]
-        for check in checks[1:]:
-            holds = _add(block, scalar_op_named("stablehlo.and", [holds, check], i1, {}, loc))
-        return _add(block, scalar_op_named("stablehlo.select", [holds, new, old], new.type, {}, loc))
-
     def _element(self, value: SSAValue, indices: Sequence[SSAValue], block: Block) -> SSAValue:
         """An element of a parameter or of a constant whose elements are all equal."""
         type_ = tensor_type(value).element_type
@@ -192,6 +306,22 @@ class _Update:
         if isinstance(owner, Operation):
             return _add(block, scalar_constant(constant_array(owner), type_))
         return _add(block, tensor.ExtractOp(self.tensors[value], list(indices), type_))
+
+
+def _equal_shares(shape: Sequence[int], num_tiles: int) -> tuple[int, ...]:
+    """A box of which every tile has one, where the outermost dimension of more than one index allows that; else ()."""
+    dim = next((d for d, size in enumerate(shape) if size > 1), None)
+    if dim is None or shape[dim] % num_tiles:
+        return ()
+    box = (*(1 for _ in shape[:dim]), shape[dim] // num_tiles, *shape[dim + 1 :])
+    return box if SHORT_RUN_ELEMENTS <= prod(box) <= DEFAULT_STEP_ELEMENTS else ()
+
+
+def _without_steps(map: IndexingMap) -> IndexingMap:
+    """The map of a work split of one step, without the variable of steps: then the turns' own loop holds the loads."""
+    dims, syms = [Dim(0)], [Const(0), *(Sym(k) for k in range(len(map.ranges) - 1))]
+    constraints = tuple((expr.substitute(dims, syms), interval) for expr, interval in map.constraints)
+    return IndexingMap(map.dims, map.ranges[1:], (), tuple(r.substitute(dims, syms) for r in map.results), constraints)
 
 
 def _apply(map: IndexingMap, values: Sequence[SSAValue], block: Block) -> Sequence[SSAValue]:

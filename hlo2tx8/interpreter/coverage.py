@@ -31,6 +31,7 @@ from hlo2tx8.dialects.xla import (
     SyncTilesOp,
     TileIdOp,
     YieldOp,
+    updated_operands,
 )
 from hlo2tx8.errors import LevelError
 
@@ -53,7 +54,7 @@ def write_counts(module: ModuleOp) -> list[Array]:
     if len(entries) != 1:
         raise LevelError("E1006", f"{len(entries)} entry functions in one kernel")
     walk = _CoverageWalk(_num_axes(entries[0].body.block))
-    return walk.results(entries[0].body.block)
+    return walk.results(entries[0].body.block, updated_operands(entries[0]))
 
 
 def _num_axes(block: Block) -> int:
@@ -79,11 +80,14 @@ class _CoverageWalk:
     joined: tuple[int, ...] = ()
     complete: list[Array] = field(default_factory=list[Array])
 
-    def results(self, block: Block) -> list[Array]:
-        """The counts of what the entry function returns."""
+    def results(self, block: Block, updated: Sequence[int]) -> list[Array]:
+        """The counts of what the entry function returns; if operands are `updated`, results hold their elements before."""
         for arg in block.args:
             if is_tensor(arg.type):
                 self.values[arg] = np.zeros(as_tensor(arg.type).get_shape(), np.int32)
+        for arg in block.args[len(block.args) - len(updated) :] if updated else ():
+            self.values[arg] += 1
+            self.complete.append(self.values[arg])
         return self._block(block, np.ones((1,) * self.num_axes, bool))
 
     def _block(self, block: Block, mask: Array) -> list[Array]:

@@ -29,6 +29,7 @@ from hlo2tx8.dialects.xla import (
     SyncTilesOp,
     TileIdOp,
     YieldOp,
+    updated_operands,
 )
 from hlo2tx8.dialects.xla_reduce import ReduceForm, ReduceLanesForm
 from hlo2tx8.errors import InputError, LevelError
@@ -56,7 +57,8 @@ def interpret(module: ModuleOp, arrays: Sequence[Array]) -> list[Array]:
     if len(arrays) != len(type_.inputs) - len(results):
         raise InputError("E1004", f"{len(type_.inputs) - len(results)} arrays expected, {len(arrays)} given")
     given = [np.asarray(array) for array in arrays]
-    buffers = to_buffers(entry, [*given, *(new_buffer(t) for t in results)])
+    updated = [given[number].copy() for number in updated_operands(entry)]
+    buffers = to_buffers(entry, [*given, *(updated or map(new_buffer, results))])
     run = _Frames(functions, 1 + _depth(entry.body.block, {}, functions))
     outputs = run.function(entry, buffers, None)
     if not entry.function_type.outputs:
@@ -132,8 +134,8 @@ class _Frames:
                 scatter(target, self._operands(op.indices), self.values[op.scalar], mask, op)
                 return [target]
             case InsertAtOp():
-                target = self.values[op.dest]
-                scatter(target, shifted(op, self.values.__getitem__), self.values[op.scalar], mask, op)
+                target, live = self.values[op.dest], mask if op.where is None else _both(mask, self.values[op.where])
+                scatter(target, shifted(op, self.values.__getitem__), self.values[op.scalar], live, op)
                 return [target]
             case ExtractAtOp():
                 return [gather(self.values[op.tensor], shifted(op, self.values.__getitem__), mask, op)]
@@ -154,7 +156,8 @@ class _Frames:
                 return []
             case vec.StoreAtOp():
                 where = offsets(self.values[op.offset], vec.ints(op.strides), self.lanes) + self.values[op.shift]
-                scatter(self.values[op.target], [where], self.values[op.value], mask, op)
+                live = mask if op.where is None else _both(mask, self.values[op.where])
+                scatter(self.values[op.target], [where], self.values[op.value], live, op)
                 return []
             case vec.StoreOp():
                 where = offsets(self.values[op.offset], vec.ints(op.strides), self.lanes)

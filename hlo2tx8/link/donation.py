@@ -89,6 +89,8 @@ class _Main:
                 replaced = [old for old, result in zip(maker.operands, maker.results, strict=True) if result is value]
                 if viewed(replaced[0]) in map(viewed, captured(maker)):
                     return False
+            case KernelOp() if maker.updates is not None:
+                replaced = [maker.updated[value]]
             case KernelOp():
                 numbers = maker.replaces.get_values() if maker.replaces else ()
                 replaced = [maker.operands[n] for n in numbers if maker.operands[n] in self.dying[maker]]
@@ -99,4 +101,5 @@ class _Main:
     def is_replaced(self, old: SSAValue, maker: Operation) -> bool:
         """Is the op the last reader of a value, and does no other operand of it show the value?"""
         own = [operand for operand in maker.operands if viewed(operand) is viewed(old)]
-        return self.readers[viewed(old)][-1] is maker and (isinstance(maker, KernelOp) or len(own) == 1)
+        is_elementwise = isinstance(maker, KernelOp) and maker.updates is None
+        return self.readers[viewed(old)][-1] is maker and (is_elementwise or len(own) == 1)

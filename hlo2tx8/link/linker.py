@@ -137,7 +137,7 @@ class _Linker:
         kernel = self.encoded[op.callee.string_value()]
         operands = [self.slots.of[v] for v in op.operands]
         replaced = [op.operands[n] for n in (op.replaces.get_values() if op.replaces else ()) if op.operands[n] in dying]
-        results = [self.slots.replace(v, replaced) for v in op.results]
+        results = self.updated(op, dying) or [self.slots.replace(v, replaced) for v in op.results]
         temporary: list[int] = []
         for type_ in kernel.scratch:
             temporary.append(self.slots.scratch(type_))
@@ -148,6 +148,18 @@ class _Linker:
         self.pieces.append(LaunchWork(code, footprint, numbers, op.callee.string_value(), origin_of(op)))
         for slot in temporary:
             self.slots.release(slot)
+
+    def updated(self, op: KernelOp, dying: Sequence[SSAValue]) -> list[int]:
+        """The slots of a kernel's results that update operands, which are copied there where they are needed elsewhere; [] if they
+        update none.
+        """
+        moves: list[Move] = []
+        for result, old in op.updated.items():
+            is_last_use = old in dying and tuple(op.operands).count(old) == 1
+            slot = self.slots.of[old]
+            moves.append(Move(slot, self.slots.over(result, old, is_last_use=is_last_use), old.type))
+        self.copy(moves, op)
+        return [move.target for move in moves]
 
     def code(self, name: str) -> LinkedCode:
         """The kernel's code, without the barrier at its end; each kernel is prepared once."""

@@ -4,6 +4,7 @@ A scratch slot is used again once no value in it is alive and nothing holds it. 
 home of the loop state it becomes; it is put there if nobody else's value is alive there when it is made.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,20 @@ from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, WhileOp
 from hlo2tx8.hlo.signature import port_of
 from hlo2tx8.link.donation import viewed
+
+
+def _in_place(op: Operation) -> Sequence[tuple[SSAValue, SSAValue]]:
+    """The operands that an op turns into results in their slots, and those results."""
+    match op:
+        case WhileOp() | RepeatOp():
+            return tuple(zip(op.operands, op.results, strict=True))
+        case UpdateOp():
+            return ((op.tensor, op.result),)
+        case KernelOp():
+            return tuple((old, result) for result, old in op.updated.items())
+        case _:
+            return ()
+
 
 MAKERS = (KernelOp, WhileOp, RepeatOp, CaseOp, UpdateOp)
 """Ops that write their results; those of others are in slots already."""
@@ -121,9 +136,7 @@ class Slots:
             if isinstance(value.owner, MAKERS) and value.owner.parent is block:
                 self.wanted.setdefault(value, slot)
         for op in reversed(tuple(block.ops)):
-            if not isinstance(op, WhileOp | RepeatOp):
-                continue
-            for start, result in zip(op.operands, op.results, strict=True):
+            for start, result in _in_place(op):
                 is_made_for_it = isinstance(start.owner, MAKERS) and start.owner.parent is block and start.has_one_use()
                 if is_made_for_it and result in self.wanted:
                     self.wanted.setdefault(start, self.wanted[result])

@@ -2,7 +2,9 @@
 
 A buffer lives from its first to its last access in program order; one that is allocated outside of a loop lives through the
 whole loop; so do small ones of a group's steps, which would else wait until another engine is done with what has been in their
-place. Buffers are placed by decreasing size at the lowest gap among those alive at the same time.
+place. A small one that only the kernel core accesses has a place of its own all the time, so that the core, whose accesses the
+queues do not order, need not wait for engines that had the place before. Buffers are placed by decreasing size at the lowest gap
+among those alive at the same time.
 
     %b = spm.alloc {size = 512, copies = 2}      %a = arith.constant 65536 : index
     %t = spm.turn %b, %s                    →    %t = xla.apply_indexing #map<(s) -> (s mod 2 * 512 + 65536)>(%s)
@@ -20,7 +22,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.chip import load_chip
-from hlo2tx8.device.isa import BufferType
+from hlo2tx8.device.isa import BufferType, Engine, Instruction
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.errors import CapacityError
 from hlo2tx8.indexing import Dim, IndexingMap, Variable
@@ -29,6 +31,8 @@ from hlo2tx8.lower.buffer_table import note_buffers
 MAX_TURNS = 2**40
 SMALL_BYTES = 4096
 """Statistics of a step's rows take no more."""
+MOST_OF_CORE = 64
+"""Bytes of a buffer of the kernel core that has a place of its own."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,12 @@ def _check(kernel: str, allocs: list[spm.AllocOp], addresses: dict[SSAValue, int
 def live_ranges(function: func.FuncOp) -> dict[SSAValue, LiveRange]:
     """Live range of each `spm.alloc` of a function."""
     ranges: dict[SSAValue, LiveRange] = {}
-    _number(function.body.block, 0, ranges, frozenset())
+    end = _number(function.body.block, 0, ranges, frozenset())
+    of_engines = [op for op in function.walk() if isinstance(op, Instruction) and op.ENGINE is not Engine.KC]
+    moved = {spm.root_buffer(v) for op in of_engines for v in op.operands if isinstance(v.type, BufferType)}
+    for alloc in [o for o in function.walk() if isinstance(o, spm.AllocOp)]:
+        if alloc.result in ranges and alloc.result not in moved and alloc.size_bytes <= MOST_OF_CORE:
+            ranges[alloc.result] = LiveRange(0, end)
     return ranges
 
 

@@ -20,6 +20,7 @@ from hlo2tx8.device.isa import RANGE_CHECKED, Engine, Instruction
 from hlo2tx8.device.isa.kc_control import KcBarrier, KcWait
 from hlo2tx8.dialects import spm, vec, xla
 from hlo2tx8.lower.dma.allocate_spm import LiveRange, live_ranges
+from hlo2tx8.lower.dma.slices import turns_of
 
 Pending: TypeAlias = dict[Engine, dict[SSAValue, None]]
 """By engine the buffers that it has an access under way to."""
@@ -55,6 +56,8 @@ class _Waits:
         for op in list(block.ops):
             match op:
                 case scf.ForOp():
+                    if insert and (turns_of(op) or 0) > 1:
+                        self._before_loop(op, pending)
                     # Accesses of one turn are pending at the start of the next.
                     _add(pending, self.block(op.body.block, pending, insert=False))
                     _add(pending, self.block(op.body.block, pending, insert))
@@ -72,12 +75,26 @@ class _Waits:
                     pass
         return pending
 
+    def _before_loop(self, loop: scf.ForOp, pending: Pending) -> None:
+        """Waits in front of a loop for accesses to what its kernel core touches and its engines do not: else each turn would."""
+        touched: Pending = {}
+        for op in (o for o in loop.walk() if isinstance(o, (Instruction, vec.ReadScalarOp))):
+            touched.setdefault(_engine(op), {}).update(dict.fromkeys(_buffers(op)))
+        by_core = touched.pop(Engine.KC, {})
+        for engine, held in pending.items():
+            late = [b for b in by_core if any(self._may_meet(b, other) for other in held)]
+            if late and not any(self._may_meet(b, other) for b in late for other in touched.get(engine, ())):
+                block = loop.parent_block()
+                assert block is not None
+                block.insert_op_before(KcWait.make(engines=_mask(frozenset((engine,)))), loop)
+                held.clear()
+
     def _instruction(self, op: Instruction | vec.ReadScalarOp, pending: Pending, insert: bool) -> None:
         """What is pending behind an instruction."""
         buffers = self.touched.get(op)
         if buffers is None:
             buffers = self.touched[op] = _buffers(op)
-        engine = op.ENGINE if isinstance(op, Instruction) else Engine.KC
+        engine = _engine(op)
         unordered = ((e, held) for e, held in pending.items() if not _is_ordered(e, engine))
         engines = frozenset(e for e, held in unordered if any(self._may_meet(b, other) for other in held for b in buffers))
         if engines and insert:
@@ -91,6 +108,10 @@ class _Waits:
 
     def _may_meet(self, a: SSAValue, b: SSAValue) -> bool:
         return a is b or not self.ranges[a].overlaps(self.ranges[b])
+
+
+def _engine(op: Instruction | vec.ReadScalarOp) -> Engine:
+    return op.ENGINE if isinstance(op, Instruction) else Engine.KC
 
 
 def _buffers(op: Instruction | vec.ReadScalarOp) -> list[SSAValue]:

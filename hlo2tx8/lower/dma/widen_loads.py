@@ -1,4 +1,4 @@
-"""SCHEDULED → SCHEDULED: loads of the steps of a group that continue each other are one load in front of its loop.
+"""SCHEDULED → SCHEDULED: loads of steps of a group, or of updates in order, that continue each other are one in front of the loop.
 
 Before:                                              After:
     scf.for %step = 0 to 4 {                             %b = spm.alloc {size = 16384}
@@ -27,6 +27,8 @@ from hlo2tx8.indexing import Const, Dim, Expr, Sym, simplify_expr
 from hlo2tx8.lower.dma.slices import constant_of, instructions_in, turns_of, writers_in
 
 LEVELS = (("s1", "n1"), ("s2", "n2"), ("s3", "n3"))
+WIDENED = frozenset((xla.ROW_STEPS, xla.IN_ORDER))
+"""Attributes of the loops whose loads are joined."""
 SPM_PART = 8
 """A widened buffer takes at most this part of the scratchpad."""
 
@@ -41,7 +43,7 @@ class WidenLoadsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.body.block.ops:
             if isinstance(function, func.FuncOp) and not function.is_declaration:
-                for loop in [o for o in function.walk() if isinstance(o, scf.ForOp) and xla.ROW_STEPS in o.attributes]:
+                for loop in [o for o in function.walk() if isinstance(o, scf.ForOp) and not WIDENED.isdisjoint(o.attributes)]:
                     _widen(loop, load_chip(self.chip).spm_bytes // SPM_PART)
 
 

@@ -100,7 +100,8 @@ def _flatten(op: Operation, block: Block, scope: FlatScope) -> None:
         case InsertAtOp():
             offset = _offset(op.dest, op.indices, block, scope)
             shift = _shift(op.dest, op, block, scope)
-            _add(InsertAtOp(scope.values[op.scalar], scope.values[op.dest], [offset], [0], [shift]), op, block, scope)
+            where = None if op.where is None else scope.values[op.where]
+            _add(InsertAtOp(scope.values[op.scalar], scope.values[op.dest], [offset], [0], [shift], where), op, block, scope)
         case tensor.InsertOp():
             offset = _offset(op.dest, op.indices, block, scope)
             _add(tensor.InsertOp(scope.values[op.scalar], scope.values[op.dest], offset), op, block, scope)

@@ -47,7 +47,7 @@ class Walk:
 
 
 @dataclass(frozen=True)
-class Shift:
+class Places:
     """Run-time places: a vector of the lanes of `step`, which may have one lane where the places do not vary."""
 
     vector: SSAValue
@@ -67,15 +67,15 @@ def same_in_all_steps(step: StepBuilder, op: vec.LoadOp) -> int | None:
     return start.value if isinstance(start, Const) and repeats and is_prefix else None
 
 
-def load_rows(walk: Walk, source: SSAValue, offset: Size, shift: "Shift", fmt: Format) -> SSAValue:
-    """The rows, each from where its lane of the shift says, dense in the order of the lanes."""
+def load_rows(walk: Walk, source: SSAValue, offset: Size, places: "Places", fmt: Format) -> SSAValue:
+    """The rows, each from where its lane of the places says, dense in the order of the lanes."""
     step, dst = walk.step, walk.step.alloc(fmt)
     outer = step.builder
     blocks: list[Block] = []
-    dense, dense_of_shift = dense_strides(step.extents, step), dense_strides(shift.step.extents, step)
+    dense, dense_of_places = dense_strides(step.extents, step), dense_strides(places.step.extents, step)
     start: Size = offset
     lane: Size = 0
-    lane_of_shift: Size = 0
+    lane_of_places: Size = 0
     for k in range(walk.num_outer):
         block = Block(arg_types=[INDEX])
         lower, upper, stride = (step.value(bound) for bound in (0, step.extents[k], 1))
@@ -84,9 +84,9 @@ def load_rows(walk: Walk, source: SSAValue, offset: Size, shift: "Shift", fmt: F
         blocks.append(block)
         start = step.add(start, step(block.args[0], walk.strides[k]))
         lane = step.add(lane, step(block.args[0], dense[k]))
-        if shift.step.shape[k] != 1:
-            lane_of_shift = step.add(lane_of_shift, step(block.args[0], dense_of_shift[k]))
-    place = read_scalar(step, shift.vector, lane_of_shift, shift.fmt)
+        if places.step.shape[k] != 1:
+            lane_of_places = step.add(lane_of_places, step(block.args[0], dense_of_places[k]))
+    place = read_scalar(step, places.vector, lane_of_places, places.fmt)
     levels = [BoxLevel(n, (s,)) for n, s in zip(step.extents, walk.strides, strict=True)][walk.num_outer :]
     step.load(step.at(dst, step(lane, fmt.bytes)), source, step.add(start, place), levels, fmt)
     for block in blocks:

@@ -1,5 +1,6 @@
 """One box of vector operations as instructions on virtual SPM buffers."""
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from math import prod
 
@@ -21,7 +22,7 @@ from hlo2tx8.lower.select.instruction_choice import choose, hlo_name, is_move
 from hlo2tx8.lower.select.narrow_sum import NarrowSum, narrow_sums, select_narrow_sum
 from hlo2tx8.lower.select.place_of_extreme import PlaceOfExtreme, places_of_extremes, select_place_of_extreme
 from hlo2tx8.lower.select.resident import Resident, is_resident
-from hlo2tx8.lower.select.select_access import MIN_ROW_BYTES, Shift, Walk, load_rows, read_scalar, same_in_all_steps
+from hlo2tx8.lower.select.select_access import MIN_ROW_BYTES, Places, Walk, load_rows, read_scalar, same_in_all_steps
 from hlo2tx8.lower.select.select_dot import select_dot, select_sums_loop
 from hlo2tx8.lower.select.select_index import index_vector, mask
 from hlo2tx8.lower.select.select_memory import (
@@ -64,22 +65,28 @@ class BoxSelector(Selector):
         self.select(block)
 
     def select(self, block: Block) -> None:
-        conditions = IndexConditions.of(block, self._fits_regions)
+        conditions, guard = IndexConditions.of(block, self._fits_regions), stored_where(block)
         unneeded = {*conditions.unneeded, *(op for place in self.places.values() for op in place.unneeded)}
-        for op in block.ops:
-            if op in unneeded:
-                continue
-            self.step.origin = origin(op) or neighbour_origin(op)
-            if self.rows is not None:
-                self.rows.step.builder, self.rows.step.origin = self.step.builder, self.step.origin
-            if op in conditions.selects:
-                self.vectors[op.results[0]] = self._select_region(op, conditions.selects[op])
-            elif op in conditions.compares:
-                self.vectors[op.results[0]] = truth_of(self, conditions.compares[op])
-            elif self.rows is None:
-                self._operation(op)
-            else:
-                self._of_joined_lanes(op, self.rows)
+        with ExitStack() as branches:
+            for op in block.ops:
+                if op not in unneeded:
+                    self._select_op(op, conditions)
+                if guard is not None and guard in op.results:
+                    place = self._places(guard)
+                    branches.enter_context(self.step.if_positive([read_scalar(self.step, place.vector, 0, place.fmt)]))
+
+    def _select_op(self, op: Operation, conditions: IndexConditions) -> None:
+        self.step.origin = origin(op) or neighbour_origin(op)
+        if self.rows is not None:
+            self.rows.step.builder, self.rows.step.origin = self.step.builder, self.step.origin
+        if op in conditions.selects:
+            self.vectors[op.results[0]] = self._select_region(op, conditions.selects[op])
+        elif op in conditions.compares:
+            self.vectors[op.results[0]] = truth_of(self, conditions.compares[op])
+        elif self.rows is None:
+            self._operation(op)
+        else:
+            self._of_joined_lanes(op, self.rows)
 
     def _of_joined_lanes(self, op: Operation, rows: "BoxSelector") -> None:
         """An operation of a box some lanes of which are joined."""
@@ -272,7 +279,7 @@ class BoxSelector(Selector):
 
     def _store_at(self, op: vec.StoreAtOp) -> None:
         step, fmt = self.step, storage_format(op.value.type)
-        places = self._shift(op.shift)
+        places = self._places(op.shift)
         shift = read_scalar(step, places.vector, 0, places.fmt)
         source, offset = self.buffer(self.vector(op.value)), step.add(self.slots[op.offset], shift)
         store_box(step, self.slots[op.target], offset, source, vec.ints(op.strides), fmt)
@@ -284,7 +291,7 @@ class BoxSelector(Selector):
         index_format = format_of(op.index.type)
         if size > MAX_GATHER_BYTES:
             walk = Walk.of(self.step, [0] * len(self.step.shape), varying_lanes(op.index, {}))
-            return load_rows(walk, self.slots[op.source], 0, self._shift(op.index), fmt)
+            return load_rows(walk, self.slots[op.source], 0, self._places(op.index), fmt)
         index = self.as_format(self.vector(op.index), index_format, Format.INT32)
         return self._gathered(op.source, index, fmt)
 
@@ -307,12 +314,12 @@ class BoxSelector(Selector):
             affine = iota_sum(step, step.count(), offset, stride_terms(step, walk.strides), Format.INT32)
             index = self._emit_add(affine, self.as_format(self.vector(op.shift), shift_format, Format.INT32))
             return self._gathered(op.source, index, fmt)
-        return load_rows(walk, self.slots[op.source], offset, self._shift(op.shift), fmt)
+        return load_rows(walk, self.slots[op.source], offset, self._places(op.shift), fmt)
 
-    def _shift(self, value: SSAValue) -> Shift:
+    def _places(self, value: SSAValue) -> Places:
         """Run-time places, with one lane along what is joined where they do not vary along it."""
         owner: BoxSelector = self.rows if self.rows is not None and value in self.rows.vectors else self
-        return Shift(owner.buffer(owner.vector(value)), owner.step, format_of(value.type))
+        return Places(owner.buffer(owner.vector(value)), owner.step, format_of(value.type))
 
     def _emit_add(self, a: SSAValue, b: SSAValue) -> SSAValue:
         dst = self.step.alloc(Format.INT32)
@@ -325,6 +332,15 @@ class BoxSelector(Selector):
         if num_elements:
             self.step.load(buffer, source, 0, [BoxLevel(num_elements, (1,))], fmt)
         return buffer
+
+
+def stored_where(block: Block) -> SSAValue | None:
+    """The condition under which a box stores anything at all, None if there is none; CompileError if its stores differ."""
+    stores = [op for op in block.ops if isinstance(op, (vec.StoreAtOp, vec.StoreOp))]
+    found = dict.fromkeys(op.where if isinstance(op, vec.StoreAtOp) else None for op in stores)
+    if len(found) > 1:
+        raise CompileError("E3201", "the stores of a box depend on different conditions")
+    return next(iter(found), None)
 
 
 def neighbour_origin(op: Operation) -> str:

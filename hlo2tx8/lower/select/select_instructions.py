@@ -28,6 +28,9 @@ from hlo2tx8.lower.select.select_channels import ChannelSelector
 from hlo2tx8.lower.select.select_columns import ColumnSelector, rows_beside_columns
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
+KEPT = (xla.ROW_TURNS, xla.ROW_STEPS, xla.IN_ORDER)
+"""Attributes of loops that passes behind this one look for."""
+
 
 @dataclass(frozen=True)
 class SelectInstructionsPass(ModulePass):
@@ -77,7 +80,7 @@ class _Selector:
                     self.hoisted.clear()
                 lower, upper, step = (self.values[v] for v in (op.lb, op.ub, op.step))
                 loop = scf.ForOp(lower, upper, step, [], Region(body))
-                loop.attributes |= {key: value for key, value in op.attributes.items() if key in (xla.ROW_TURNS, xla.ROW_STEPS)}
+                loop.attributes |= {key: value for key, value in op.attributes.items() if key in KEPT}
                 builder.insert(loop)
                 self._ops(op.body.block, Builder(InsertPoint.at_end(body)), top)
             case xla.ConstantOp():

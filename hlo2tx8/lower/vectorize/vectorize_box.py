@@ -230,11 +230,12 @@ class BoxVectorizer(BoxBuilder):
 
     def _insert_at(self, op: xla.InsertAtOp) -> None:
         target, shift = self.values[op.dest], self.vector(op.shifts[0])
+        where = None if op.where is None else self.vector(op.where)
         access = self.space.access(self.indices[op.indices[0]])
-        if access is None or varying_lanes(shift, {}):
+        if access is None or varying_lanes(shift, {}) or (where is not None and varying_lanes(where, {})):
             raise CompileError("E3005", "a store is not affine in the lanes of its box")
         value, offset = self.vector(op.scalar), self.offset(access.base)
-        self.builder.insert(vec.StoreAtOp(value, target, offset, access.strides, shift))
+        self.builder.insert(vec.StoreAtOp(value, target, offset, access.strides, shift, where))
         self.values[op.res] = target
 
     # ---------------------------------------------------------------------------------------------- regions
