@@ -14,6 +14,7 @@ result is computed on the block of the result, before it is stored. Several dots
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import ceil, prod
 
 from xdsl.dialects.builtin import AnyFloat, DenseArrayBase, ModuleOp, i64
@@ -21,20 +22,19 @@ from xdsl.ir import Attribute, BlockArgument, Operation
 
 from hlo2tx8.dialects.xla import MESH
 from hlo2tx8.dialects.xla_dot import PASSES, WindowLine
+from hlo2tx8.emitters.dot_loop import DotLoop, block_counter, dot_loop, plain_loop
 from hlo2tx8.emitters.emitter import Declined, Fusion, Match
-from hlo2tx8.emitters.loop import LoopEmitter, Nest, emit_loops, is_empty
+from hlo2tx8.emitters.loop import LoopEmitter, Nest, emit_loops
 from hlo2tx8.emitters.plan_kernel import Groups
 from hlo2tx8.hlo import Kind, numpy_dtype
 from hlo2tx8.hlo.precision import num_parts
-from hlo2tx8.indexing import IndexingMap
 from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction, partition
-from hlo2tx8.partitioner.contraction import EXACT_DEPTH, EXACT_PARTS, Contraction, Role, is_contraction, roles_of, why_not_on_engine
+from hlo2tx8.partitioner.contraction import EXACT_DEPTH, EXACT_PARTS, Contraction, is_contraction, why_not_on_engine
 from hlo2tx8.partitioner.instruction import kind_of, shape_of, tensor_type
-from hlo2tx8.partitioner.iteration_space import IterationSpace, TensorAccess, iteration_space
 from hlo2tx8.partitioner.reduction_paths import loop_counters
-from hlo2tx8.partitioner.windows import Line, backward_lines_of, bounded_with, keeps_weights, lines_of
 from hlo2tx8.schedule.accesses import AccessAnalysis
 from hlo2tx8.schedule.contraction_split import (
+    ABOUT,
     Blocking,
     ContractionPart,
     ContractionStep,
@@ -48,6 +48,7 @@ from hlo2tx8.schedule.mesh_split import shared_blockings, split_on_mesh
 from hlo2tx8.schedule.plan import Candidate, Estimate
 from hlo2tx8.schedule.rates import Rates
 from hlo2tx8.schedule.transpose_tiles import split_tiles
+from hlo2tx8.schedule.work_split import Target
 
 SPM_SHARE = 0.95
 """What operands, sums and results of a step may take of the SPM; the rest is for what alignment and constants need."""
@@ -62,46 +63,37 @@ MOST_ALIVE = 4
 
 
 @dataclass(frozen=True)
-class _Loop:
-    """A function with dots: its space, what its dimensions are, the operand of each dot that has the rows; the lines of its
-    one dot if that is a convolution. `keeps_weights`: those need not be turned for the engine."""
-
-    space: IterationSpace
-    roles: tuple[Role, ...]
-    rows: dict[Operation, int]
-    lines: tuple[Line, ...] = ()
-    is_per_channel: bool = False
-    is_backward: bool = False
-    keeps_weights: bool = False
-
-
-@dataclass(frozen=True)
 class GemmMatch(Match):
     """A fusion with dots: `loops` has the functions that compute them, and `chosen` how each of their
     parts is cut into steps."""
 
     partitioned: PartitionedComputation
     accesses: AccessAnalysis
-    loops: dict[SubgraphFunction, _Loop]
+    loops: dict[SubgraphFunction, DotLoop]
     chosen: "tuple[tuple[_PartOfLoop, Blocking], ...]" = ()
 
 
 @dataclass(frozen=True)
 class _PartOfLoop:
-    """A part of a function's loop, what its steps cost, and the ways to cut it into steps, the best first."""
+    """A part of a function's loop, what its steps cost, and the ways to cut it into steps, the best first. `tail`: a part that is
+    computed in the same steps, from the same rows."""
 
     function: SubgraphFunction
-    loop: _Loop
+    loop: DotLoop
     part: ContractionPart
     work: ContractionWork
     blockings: Sequence[Blocking]
+    tail: ContractionPart | None = None
 
-    def nest(self, blocking: Blocking, rates: Rates) -> Nest:
-        """The loop over the part in such steps."""
+    def nests(self, blocking: Blocking, rates: Rates) -> list[Nest]:
+        """The loop over the part in such steps, and that over its tail."""
         to_output = self.loop.space.to_output
         split = split_on_mesh if blocking.is_shared else split_part
-        step = split(self.part, blocking, to_output, self.work, rates)
-        return step.split, {op: _contraction(op, rows, step, self.loop) for op, rows in self.loop.rows.items()}
+        steps = [split(self.part, blocking, to_output, self.work, rates)]
+        if self.tail is not None:
+            steps.append(split_on_mesh(self.part, blocking, to_output, self.work, rates, self.tail))
+        ops = self.loop.rows.items()
+        return [(step.split, {op: _contraction(op, rows, step, self.loop) for op, rows in ops}) for step in steps]
 
 
 @dataclass(frozen=True)
@@ -122,11 +114,11 @@ class GemmEmitter:
             return taken
         partitioned = partition(fusion.body)
         accesses = AccessAnalysis(partitioned, fusion.target)
-        loops: dict[SubgraphFunction, _Loop] = {}
+        loops: dict[SubgraphFunction, DotLoop] = {}
         for function in partitioned.functions:
             own = [op for op in function.instructions if is_contraction(op)]
-            found = _loop(function, own, accesses) if own else ""
-            if isinstance(found, _Loop):
+            found = dot_loop(function, own, accesses) if own else ""
+            if isinstance(found, DotLoop):
                 loops[function] = found
             elif found:
                 return Declined(found)
@@ -137,8 +129,8 @@ class GemmEmitter:
         assert isinstance(match, GemmMatch)
         parts = _parts(match, match.loops)
         if all(own.blockings for own in parts):
-            yield _candidates(match, parts)
-        plain = {f: _plain(f, next(iter(loop.rows)), match.accesses) if loop.lines else loop for f, loop in match.loops.items()}
+            yield chain(_candidates(match, _with_tail(parts, match.fusion.target)), _candidates(match, parts))
+        plain = {f: plain_loop(f, next(iter(loop.rows)), match.accesses) if loop.lines else loop for f, loop in match.loops.items()}
         if any(loop.lines for loop in match.loops.values()):
             yield _candidates(match, _parts(match, plain))
 
@@ -146,7 +138,8 @@ class GemmEmitter:
         assert isinstance(match, GemmMatch)
 
         def nests(function: SubgraphFunction) -> Sequence[Nest]:
-            own = [part.nest(blocking, match.fusion.target.rates) for part, blocking in match.chosen if part.function is function]
+            chosen = [(part, blocking) for part, blocking in match.chosen if part.function is function]
+            own = [nest for part, blocking in chosen for nest in part.nests(blocking, match.fusion.target.rates)]
             return own or [(split_tiles(function, match.accesses), {})]
 
         module = emit_loops(match.fusion, match.partitioned, match.accesses, nests)
@@ -157,57 +150,7 @@ class GemmEmitter:
         return module
 
 
-def _loop(function: SubgraphFunction, dots: Sequence[Operation], accesses: AccessAnalysis) -> _Loop | str:
-    """How a function with dots is computed, or why it cannot be."""
-    if is_empty(function):
-        return ""
-    if not function.is_entry_root and accesses.is_inlined(function):
-        return "a dot is computed inside of another loop"
-    space = iteration_space(tensor_type(function.roots[0]), accesses.of(function))
-    if not space.is_affine:
-        return "a dot is read through maps that are not affine"
-    roles: tuple[Role, ...] | None = None
-    rows: dict[Operation, int] = {}
-    for op in dots:
-        place = accesses.partitioned.places[op]
-        if place.scope is not function.top or place.map.constraints:
-            return "a dot serves only a part of the result"
-        own, rows[op] = roles_of(op, place.map.results, space)
-        if roles is not None and own != roles:
-            return "two dots have different rows and columns"
-        roles = own
-    plain = _Loop(space, roles or (), rows)
-    if len(dots) > 1:
-        return plain
-    found = _convolution(plain, dots[0], accesses.of(function), accesses.partitioned.places[dots[0]].map)
-    return found if found.lines else _apart(plain, accesses.of(function))
-
-
-def _convolution(plain: _Loop, op: Operation, accesses: Sequence[TensorAccess], map: IndexingMap) -> _Loop:
-    """The loop with windows, if it is that of a convolution: the operand they slide over has the rows."""
-    turns = [counter.hi + 1 for counter in loop_counters(op)]
-    for columns in (1 - plain.rows[op], plain.rows[op]):
-        roles, rows = roles_of(op, map.results, plain.space, columns)
-        lines = lines_of(op, accesses, plain.space, roles)
-        features = [count for counter, count in enumerate(turns) if counter not in {line.counter for line in lines}]
-        if not lines or not features:
-            continue
-        if "column" in roles:
-            return _Loop(plain.space, roles, {op: rows}, lines, keeps_weights=keeps_weights(op, accesses, plain.space))
-        if roles[-1] == "batch" and all(count == 1 for count in features):
-            return _Loop(plain.space, (*roles[:-1], "column"), {op: rows}, lines, is_per_channel=True)
-    lines = backward_lines_of(op, accesses, plain.space, plain.roles)
-    return replace(plain, lines=lines, is_backward=bool(lines))
-
-
-def _apart(loop: _Loop, accesses: Sequence[TensorAccess]) -> _Loop:
-    """The loop with a step for each place where a block of products has bounds of its own: there what is read is a box."""
-    (op,) = loop.rows
-    bounded = bounded_with(op, _block_counter(op, loop), accesses, loop.space)
-    return replace(loop, roles=tuple("batch" if dim in bounded else role for dim, role in enumerate(loop.roles)))
-
-
-def _parts(match: GemmMatch, loops: Mapping[SubgraphFunction, _Loop]) -> list[_PartOfLoop]:
+def _parts(match: GemmMatch, loops: Mapping[SubgraphFunction, DotLoop]) -> list[_PartOfLoop]:
     """The parts of all loops with dots."""
     target, found = match.fusion.target, list[_PartOfLoop]()
     spm_bytes = int(target.rates.spm_bytes * SPM_SHARE)
@@ -216,17 +159,32 @@ def _parts(match: GemmMatch, loops: Mapping[SubgraphFunction, _Loop]) -> list[_P
         may_cut = function.is_entry_root and len(match.partitioned.functions) == 1
         for part in parts_of(loop.space, loop.roles, may_cut=may_cut):
             ways = blockings(part, work, target.rates, spm_bytes, target.step_elements)
-            if not target.step_elements and len(loop.rows) == 1 and max(map(num_parts, loop.rows)) == 1:
+            if _is_shareable(loop, target):
                 shared = shared_blockings(part, work, target.rates, spm_bytes)
-                ways = [*(way for way in shared if not ways or way.cycles < ways[0].cycles), *ways]
+                ways = [*(way for way in shared if not ways or way.cycles < ABOUT * ways[0].cycles), *ways]
             found.append(_PartOfLoop(function, loop, part, work, ways))
     return found
+
+
+def _with_tail(parts: Sequence[_PartOfLoop], target: Target) -> list[_PartOfLoop]:
+    """Whole blocks of columns and those that are left as one part; none if tiles cannot share what both read, or lose by it."""
+    if len(parts) != 2 or not _is_shareable(parts[0].loop, target):
+        return []
+    (main, tail), spm_bytes = parts, int(target.rates.spm_bytes * SPM_SHARE)
+    apart = main.blockings[0].cycles + tail.blockings[0].cycles
+    ways = [way for way in shared_blockings(main.part, main.work, target.rates, spm_bytes, tail.part) if way.cycles < apart]
+    return [replace(main, blockings=ways, tail=tail.part)] if ways else []
+
+
+def _is_shareable(loop: DotLoop, target: Target) -> bool:
+    """May tiles share what the loop's one dot reads?"""
+    return not target.step_elements and len(loop.rows) == 1 and max(map(num_parts, loop.rows)) == 1
 
 
 def _candidates(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> Iterator[Candidate[Match]]:
     """All parts at their best; then, of the part whose buffers take most, the next best, and so on."""
     position = [0] * len(parts)
-    while True:
+    while parts:
         chosen = [own.blockings[at] for own, at in zip(parts, position, strict=True)]
         name = " and ".join(f"blocks of {list(way.box)}, {way.depth} deep" for way in chosen)
         estimate = Estimate(sum(way.cycles for way in chosen), max(way.spm_bytes for way in chosen))
@@ -237,18 +195,11 @@ def _candidates(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> Iterator[Cand
         position[max(left, key=lambda i: (chosen[i].is_shared, chosen[i].spm_bytes))] += 1  # what tiles share may not be alike
 
 
-def _plain(function: SubgraphFunction, op: Operation, accesses: AccessAnalysis) -> _Loop:
-    """The loop without windows."""
-    space = iteration_space(tensor_type(function.roots[0]), accesses.of(function))
-    roles, rows = roles_of(op, accesses.partitioned.places[op].map.results, space)
-    return _apart(_Loop(space, roles, {op: rows}), accesses.of(function))
-
-
-def _contraction(op: Operation, rows: int, step: ContractionStep, loop: _Loop) -> Contraction:
+def _contraction(op: Operation, rows: int, step: ContractionStep, loop: DotLoop) -> Contraction:
     """The counter with most turns goes by blocks, those of windows all at once."""
     counters = loop_counters(op)
     taps = tuple(line.counter for line in loop.lines)
-    block = _block_counter(op, loop)
+    block = block_counter(op, loop)
     loops = tuple(i for i in range(len(counters)) if i != block and i not in taps)
     extent = counters[block].hi + 1
     windows = tuple(WindowLine(step.lane_of[line.row], i, line.stride, line.dilation) for i, line in enumerate(loop.lines))
@@ -259,13 +210,7 @@ def _contraction(op: Operation, rows: int, step: ContractionStep, loop: _Loop) -
     return Contraction(rows, loops, block, extent, lanes, taps, windows, loop.is_per_channel, loop.is_backward, parts)
 
 
-def _block_counter(op: Operation, loop: _Loop) -> int:
-    counters = loop_counters(op)
-    taps = {line.counter for line in loop.lines}
-    return max((i for i in range(len(counters)) if i not in taps), key=lambda i: counters[i].hi)
-
-
-def _work(function: SubgraphFunction, loop: _Loop, rates: Rates, meeting: int) -> ContractionWork:
+def _work(function: SubgraphFunction, loop: DotLoop, rates: Rates, meeting: int) -> ContractionWork:
     """What a step of the function's loop costs."""
     dots = list(loop.rows)
     operand = _width_bytes(tensor_type(dots[0].operands[0]).element_type)
@@ -279,7 +224,7 @@ def _work(function: SubgraphFunction, loop: _Loop, rates: Rates, meeting: int) -
     kept = 4 * len(dots) + 2 * results + 2 * beside + alive
     passes = len(PASSES[max(map(num_parts, dots))])
     products = max(1, (rates.int8_products if operand == 1 else rates.products) // passes)
-    depth = max(loop_counters(op)[_block_counter(op, loop)].hi + 1 for op in dots)
+    depth = max(loop_counters(op)[block_counter(op, loop)].hi + 1 for op in dots)
     copies = (OPERAND_COPIES if passes == 1 else PARTED_COPIES) * len(dots)
     passed = sum(cycles_per_element(op, rates) for op in around)
     moved = results + beside

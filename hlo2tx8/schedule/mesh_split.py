@@ -7,6 +7,9 @@ Tiles of a mesh row have rows of the result in common, tiles of a mesh column it
 `rows` x `columns`, and all go through the same panels of `depth` products each: a panel of rows is loaded once per mesh row, one of
 columns once per mesh column, and sent to the others of the line. Steps of the same rows (or of the same columns) come one after the
 other: all panels of these are loaded once for them if they fit.
+
+Columns that are no whole number of blocks are a part of its own, the tail: the tiles that have the last whole blocks compute it
+in the same step, from the same panels of rows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,17 +43,21 @@ MOST_STEPS = 64
 """Parts of rows, or of columns, that are tried."""
 
 
-def shared_blockings(part: ContractionPart, work: ContractionWork, rates: Rates, spm_bytes: int) -> list[Blocking]:
-    """How a part can be computed by steps on the mesh in `spm_bytes` of a tile, the best first, a few at most.
+def shared_blockings(
+    part: ContractionPart, work: ContractionWork, rates: Rates, spm_bytes: int, tail: ContractionPart | None = None
+) -> list[Blocking]:
+    """How a part, and its tail, can be computed by steps on the mesh in `spm_bytes` of a tile, the best first, a few at most.
 
     None if some tile would have nothing to do in a step, or nothing fits.
     """
     if work.lines or work.is_per_channel or work.is_backward or part.column < 0 or part.inner != BLOCK:
         return []
+    if tail is not None and any(role == "column" and dim != part.column for dim, role in enumerate(part.roles)):
+        return []
     lines = rates.mesh_rows, rates.mesh_columns
     if min(lines) < 2 or prod(lines) != rates.tiles:
         return []
-    found = [blocking for box in _boxes(part, rates) for blocking in _deep(part, work, rates, spm_bytes, box)]
+    found = [blocking for box in _boxes(part, rates) for blocking in _deep(part, work, rates, spm_bytes, box, tail)]
     return sorted(found, key=lambda blocking: blocking.cycles)[:MOST_TRIED]
 
 
@@ -95,7 +102,14 @@ def _counts(part: ContractionPart, box: Sequence[int]) -> list[int]:
     return [-(-size // step) for size, step in zip(inner_shape(part)[0], box, strict=True)]
 
 
-def _deep(part: ContractionPart, work: ContractionWork, rates: Rates, spm_bytes: int, box: tuple[int, ...]) -> Iterator[Blocking]:
+def _deep(
+    part: ContractionPart,
+    work: ContractionWork,
+    rates: Rates,
+    spm_bytes: int,
+    box: tuple[int, ...],
+    tail: ContractionPart | None,
+) -> Iterator[Blocking]:
     """The depths of panels of a box with which it fits."""
     unit, (rows, columns) = block_width(work.operand_bytes), sides_of(part, box)
     for depth in DEPTHS:
@@ -103,6 +117,8 @@ def _deep(part: ContractionPart, work: ContractionWork, rates: Rates, spm_bytes:
             continue
         sides, turns = (rows * depth * work.operand_bytes, columns * depth * work.operand_bytes), -(-work.depth // depth)
         kept = rows * columns * (work.kept_once if _is_cut(part, work, box) else work.kept_bytes)
+        if tail is not None:
+            kept += tail.size * (rows * work.kept_bytes + depth * work.operand_bytes * (work.operand_copies + 1))
         if turns * prod(_counts(part, box)) < 2 * rates.tiles:
             continue
         found: list[Blocking] = []
@@ -111,7 +127,7 @@ def _deep(part: ContractionPart, work: ContractionWork, rates: Rates, spm_bytes:
             panel = sum(sides) if stays is None else sides[1 - stays]
             slots = min(MOST_SLOTS, (spm_bytes - taken) // panel)
             if slots >= LEAST_SLOTS:
-                cycles = _cycles(part, work, rates, box, depth, slots, stays)
+                cycles = _cycles(part, work, rates, box, depth, slots, stays, tail)
                 found.append(Blocking(box, depth, cycles, taken + LEAST_SLOTS * panel, is_shared=True, is_by_columns=stays == 1))
         yield from sorted(found, key=lambda blocking: blocking.cycles)[:1]
 
@@ -131,12 +147,24 @@ def _is_cut(part: ContractionPart, work: ContractionWork, box: Sequence[int]) ->
 
 
 def _cycles(
-    part: ContractionPart, work: ContractionWork, rates: Rates, box: Sequence[int], depth: int, slots: int, stays: int | None
+    part: ContractionPart,
+    work: ContractionWork,
+    rates: Rates,
+    box: Sequence[int],
+    depth: int,
+    slots: int,
+    stays: int | None,
+    tail: ContractionPart | None,
 ) -> float:
     """Estimated cycles with so many slots of panels; those of rows (0) or of columns (1) may stay for the steps that share them."""
     rows, columns = sides_of(part, box)
     turns, num_steps = -(-work.depth // depth), prod(_counts(part, box)) // rates.tiles
-    units = ((rows, rates.product_rows), (columns, rates.product_columns), (depth, rates.product_depth))
+    most, own = columns, 0
+    if tail is not None:
+        last = part.size - (_counts(part, box)[part.column] - 1) * columns
+        most = max(columns, last + -(-tail.size // rates.product_columns) * rates.product_columns)
+        own = depth * max(rates.line_bytes, tail.size * work.operand_bytes)
+    units = ((rows, rates.product_rows), (most, rates.product_columns), (depth, rates.product_depth))
     engine = rates.product_start + prod(-(-n // unit) * unit for n, unit in units) / work.tile_products
     stored = rows * columns * work.moved_bytes * rates.tiles / rates.ddr
     num_parts = max(1, min(turns, rows * columns // PART))
@@ -146,7 +174,7 @@ def _cycles(
     def step(loaded: Sequence[int]) -> tuple[float, float, float]:
         """Of a step that loads panels of these sides: its cycles, alone and beside what the step before has left to do; those that
         its first panels take to arrive."""
-        shared = sum(sides[side] * (rates.mesh_rows, rates.mesh_columns)[side] for side in loaded) / rates.ddr
+        shared = sum(sides[side] * (rates.mesh_rows, rates.mesh_columns)[side] for side in loaded) / rates.ddr + own / rates.ddr
         most = max(sides[side] for side in loaded)
         load, send = rates.transfer_start + max(most / rates.transfer, shared), rates.link_start + most / rates.link
         turn = max(engine + STEP_OVERHEAD, load, send + rates.barrier + STEP_OVERHEAD)
@@ -170,14 +198,19 @@ def _end(stored: float, engine: float, turn: float, sets: int, slots: int, queue
 
 
 def split_on_mesh(
-    part: ContractionPart, blocking: Blocking, to_output: Sequence[Expr], work: ContractionWork, rates: Rates
+    part: ContractionPart,
+    blocking: Blocking,
+    to_output: Sequence[Expr],
+    work: ContractionWork,
+    rates: Rates,
+    tail: ContractionPart | None = None,
 ) -> ContractionStep:
-    """The work split of such steps: the tile's place in the mesh and the step say which box it is.
+    """The work split of such steps, or of the tail's in them: the tile's place in the mesh and the step say which box it is.
 
-    Raises LevelError if the split is not provably a bijection onto the part.
+    Raises LevelError if the split is not provably a bijection onto the part, or its tail.
     """
+    box, counts = list(blocking.box), _counts(part, blocking.box)
     shape, roles = inner_shape(part)
-    box, counts = blocking.box, _counts(part, blocking.box)
     row_dims = [dim for dim, role in enumerate(roles) if role == "row"]
     column_dims = [dim for dim, role in enumerate(roles[:-1]) if role == "column"]
     batch_dims = [dim for dim, role in enumerate(roles) if role == "batch"]
@@ -189,10 +222,17 @@ def split_on_mesh(
         batch, column_step, row_step = delinearize(Sym(0), [batches, column_steps, row_steps])
     else:
         batch, row_step, column_step = delinearize(Sym(0), [batches, row_steps, column_steps])
+    line = Dim(0) % rates.mesh_columns
+    constraints: list[tuple[Expr, Interval]] = []
+    first = 1
+    if tail is not None:  # a lane of its own says whether the tile has it
+        last = column_steps + rates.mesh_columns - 2
+        constraints.append((column_step + line, Interval(last, last)))
+        shape, box[part.column], box[-1], counts[part.column], first = inner_shape(tail)[0], 1, tail.inner, 1, 2
     positions = (
         (batch_dims, batch),
         (row_dims, row_step * rates.mesh_rows + Dim(0) // rates.mesh_columns),
-        (column_dims, column_step * rates.mesh_columns + Dim(0) % rates.mesh_columns),
+        (column_dims, Const(0) if tail is not None else column_step * rates.mesh_columns + line),
     )
     coordinates: list[Expr] = [Const(0)] * len(shape)
     for dims, position in positions:
@@ -207,16 +247,17 @@ def split_on_mesh(
         else:
             lanes.append((dim, box[dim], 1))
     lanes.append((len(shape) - 1, box[-1], 1))
-    for number, (dim, _, distance) in enumerate(lanes, start=1):
+    for number, (dim, _, distance) in enumerate(lanes, start=first):
         coordinates[dim] = coordinates[dim] + Sym(number) * distance
-    constraints = [(coordinates[dim], Interval(0, shape[dim] - 1)) for dim in ragged]
-    lane_shape = tuple(size for _, size, _ in lanes)
+    constraints += [(coordinates[dim], Interval(0, shape[dim] - 1)) for dim in ragged]
+    lane_shape = (*(1 for _ in range(1, first)), *(size for _, size, _ in lanes))
     ranges = (Variable(0, num_steps - 1, "step"), *(Variable(0, n - 1, f"lane{i}") for i, n in enumerate(lane_shape)))
     tiles = (Variable(0, rates.tiles - 1, "tile"),)
     iteration = IndexingMap(tiles, ranges, (), tuple(coordinates), tuple(constraints)).simplify()
     places = list(iteration.results[:-1])
-    places[part.column] = iteration.results[part.column] * part.inner + iteration.results[-1] + part.start
+    own = part if tail is None else tail
+    places[part.column] = iteration.results[part.column] * own.inner + iteration.results[-1] + own.start
     map = iteration.with_results(tuple(expr.substitute(places, ()) for expr in to_output)).simplify()
     split = WorkSplit(map, iteration, shape, num_steps, lane_shape)
     split.verify()
-    return ContractionStep(split, blocking.depth, {dim: number for number, (dim, _, _) in enumerate(lanes)})
+    return ContractionStep(split, blocking.depth, {dim: first - 1 + number for number, (dim, _, _) in enumerate(lanes)})

@@ -46,14 +46,26 @@ SHARED = {
     "f16": ((256, 256, 256), "f16", 0, 60000),
     "tf32": ((256, 128, 256), "f32", 0, 60000),
     "batches": ((256, 128, 256), "bf16", 3, 60000),
+    "rows and blocks of columns of no whole box": ((500, 128, 448), "bf16", 0, 60000),
 }
+TAILS = {
+    "a column": ((256, 128, 257), "bf16", 0, 300000),
+    "columns of no whole block, blocks of no whole box": ((256, 128, 511), "bf16", 0, 300000),
+    "nothing is whole": ((257, 129, 319), "bf16", 0, 300000),
+    "the tail lies as the engine reads it": ((256, 128, 288), "f16", 0, 300000),
+    "several steps with a tail": ((512, 64, 449), "f32", 0, 140000),
+    "batches with a tail": ((300, 129, 449), "bf16", 2, 300000),
+}
+"""Columns that are no whole number of blocks."""
 
 
-@pytest.mark.parametrize("name", SHARED)
+@pytest.mark.parametrize("name", [*SHARED, *TAILS])
 def test_same_bits_at_every_level(name: str, tmp_path: Path) -> None:
-    shape, element, batch, spm_bytes = SHARED[name]
+    shape, element, batch, spm_bytes = {**SHARED, **TAILS}[name]
     text, options = dot(*shape, element, batch), Options(chip=small_chip(tmp_path, spm_bytes))
-    assert "DTE_multicast" in hlo2tx8.compile(text, options).as_text(Level.SCHEDULED)
+    scheduled = hlo2tx8.compile(text, options).as_text(Level.SCHEDULED)
+    assert "DTE_multicast" in scheduled
+    assert ("is_tail" in scheduled) == (name in TAILS)
     arrays = operands(*shape, element, batch)
     found = [outputs[0] for outputs in each_run(partial(load_source, text), options, arrays, BELOW_FUSED)]
     for run, value in zip(BELOW_FUSED, found, strict=True):

@@ -18,8 +18,9 @@ from hlo2tx8.lower.dma.epilogue_parts import Epilogue, turning
 from hlo2tx8.lower.dma.slices import buffers_of
 
 
-def epilogue_of(ops: Sequence[Operation], result: SSAValue, rows: Size, columns: int, fmt: Format) -> Epilogue | None:
-    """What follows a product whose result is `rows` x `columns`, in a format; None if it cannot be cut into parts."""
+def epilogue_of(ops: Sequence[Operation], result: SSAValue, rows: Size, columns: int, fmt: Format, limit: Size) -> Epilogue | None:
+    """What follows a product whose result is `rows` x `columns`, in a format, or only its first blocks up to a limit; None if it
+    cannot be cut into parts."""
     width = Blocked(fmt, 1, 1, 1).block_width
     refused = scf.IfOp | scf.ForOp | spm.TurnOp | spm.OffsetOp
     if not isinstance(result.owner, spm.AllocOp) or any(isinstance(op, refused) for op in ops):
@@ -28,9 +29,9 @@ def epilogue_of(ops: Sequence[Operation], result: SSAValue, rows: Size, columns:
     found = Epilogue(tuple(ops), result.owner, columns // width, rows, width, fmt.bytes, compute=tuple(instructions))
     if not any(isinstance(op, Wdma) for op in instructions):
         return None
-    if not isinstance(rows, int):  # blocks of a length that the step decides: only what is stored as it is
+    if not isinstance(rows, int) or not isinstance(limit, int):  # the step decides how many: only what is stored as it is
         match instructions:
-            case [Wdma() as store] if store.field("src") is result and _goes_over(store, found.blocks):
+            case [Wdma() as store] if store.field("src") is result and _goes_over(store, limit):
                 return found
             case _:
                 return None
@@ -77,7 +78,7 @@ def _fill_of(alloc: spm.AllocOp, ops: Sequence[Operation]) -> TdmaMemset | None:
             return None
 
 
-def _goes_over(op: Instruction, blocks: int, side: str = "") -> bool:
+def _goes_over(op: Instruction, blocks: Size, side: str = "") -> bool:
     """Does a transfer's outermost level go over all channel blocks?"""
     levels = turning(op, side)
     return blocks == 1 or (bool(levels) and op.field(f"{side}n{levels[0]}") == blocks)

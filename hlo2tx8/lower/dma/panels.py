@@ -7,32 +7,49 @@ scf.for %step = 0 to 4 {
 }
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from hlo2tx8.device.isa.lsu import Rdma
+from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter
 from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.dialects import spm
 from hlo2tx8.indexing import Const, Dim, Interval, simplify_expr
+from hlo2tx8.lower.dma.join_tails import TAIL
 from hlo2tx8.lower.dma.mesh import COLUMN, ROW, Along, TileIndex
 from hlo2tx8.lower.dma.slices import constant_of, turns_of
 
 LEVELS = ("count", "n1", "n2", "n3")
-SIDES = (Along.ROW, Along.COLUMN)
+
+
+class PanelSide(Enum):
+    """What of a panel is loaded apart: rows, columns, or the columns of the product's tail, which the tiles of one line have."""
+
+    ROWS = "rows"
+    COLUMNS = "columns"
+    TAIL = "tail"
+
+    @property
+    def along(self) -> Along:
+        """The line of tiles that have it in common."""
+        return Along.ROW if self is PanelSide.ROWS else Along.COLUMN
 
 
 @dataclass(frozen=True)
 class Load:
-    """A load that all tiles of a line make alike, into a buffer of its own."""
+    """A load that all tiles of a line make alike, into a buffer of its own; of the tail, `branch` is what it is inside of, and
+    `moved` what TDMA moves it to before it is multiplied."""
 
     op: Rdma
     alloc: spm.AllocOp
-    along: Along
+    side: PanelSide
+    branch: scf.IfOp | None = None
+    moved: tuple[spm.AllocOp, ...] = ()
 
     @property
     def size_bytes(self) -> int:
@@ -46,17 +63,17 @@ class Site:
     first: int
     count: int
     loop: scf.ForOp | None
-    loads: dict[Along, Load]
+    loads: dict[PanelSide, Load]
 
     @property
     def begin(self) -> Operation:
         """What the panel's turn begins with."""
-        first, second = (load.alloc for load in self.loads.values())
+        first, second = (self.loads[side].alloc for side in (PanelSide.ROWS, PanelSide.COLUMNS))
         return first if first.is_before_in_block(second) else second
 
     def goes_on_in(self, other: "Site", index: TileIndex) -> bool:
         """Is the other site's panel the next one of this loop?"""
-        return all(_is_next(self, self.loads[side], other.loads[side], index) for side in SIDES)
+        return all(_is_next(self, load, other.loads[side], index) for side, load in self.loads.items())
 
 
 @dataclass(frozen=True)
@@ -69,7 +86,12 @@ class Panels:
     num_panels: int
     sites: tuple[Site, ...]
     kinds: tuple[Site, ...]
-    steps_alike: dict[Along, int]
+    steps_alike: dict[PanelSide, int]
+
+    @property
+    def sides(self) -> tuple[PanelSide, ...]:
+        """What of each panel is loaded."""
+        return tuple(self.sites[0].loads)
 
 
 def find_panels(loop: scf.ForOp, index: TileIndex) -> Panels | None:
@@ -87,23 +109,26 @@ def find_panels(loop: scf.ForOp, index: TileIndex) -> Panels | None:
             if turns is None or not any(isinstance(o, NeGemm) for o in op.body.block.ops):
                 continue
             index.add_counter(op.body.block.args[0], turns)
-            found, inner = _loads(op.body.block, index), op
+            found, inner = list(_loads(op.body.block, index)), op
         elif isinstance(op, Rdma):
             load = _load(op, index)
             pending += [load] if load else []
+            continue
+        elif isinstance(op, scf.IfOp) and TAIL in op.attributes:
+            pending += _loads_of_tail(op, index)
             continue
         elif isinstance(op, NeGemm) and pending:
             turns, found, pending = 1, pending, []
         else:
             continue
-        sides = {load.along: load for load in found}
-        if len(found) != len(SIDES) or len(sides) != len(SIDES):
+        sides = {load.side: load for load in found}
+        if len(found) != len(sides) or not sides.keys() >= {PanelSide.ROWS, PanelSide.COLUMNS}:
             return None
         sites.append(Site(first, turns, inner, sides))
         first += turns
-    if not sites or any(not _is_plain(site) for site in sites):
+    if not sites or any(not _is_plain(site) or site.loads.keys() != sites[0].loads.keys() for site in sites):
         return None
-    alike = {side: _steps_alike([site.loads[side].op for site in sites], loop, num_steps, index) for side in SIDES}
+    alike = {side: _steps_alike([site.loads[side].op for site in sites], loop, num_steps, index) for side in sites[0].loads}
     return Panels(loop, num_steps, first, tuple(sites), _kinds(sites, index), alike)
 
 
@@ -111,10 +136,9 @@ def _steps_alike(loads: Sequence[Rdma], loop: scf.ForOp, num_steps: int, index: 
     """For how many steps in a row the loads are the same: the most that say so in every run of as many."""
     values = [value for load in loads for name, value in load.values().items() if name != "dst" and isinstance(value, SSAValue)]
     values = [value for value in values if isinstance(value.type, IndexType)]
-    found = [index.expr(value) for value in values]
-    exprs = [expr for expr in found if expr is not None]
+    exprs = [expr for value in values if (expr := index.expr(value)) is not None]
     counter, place, run = index.known[loop.body.block.args[0]], Dim(len(index.dims)), Dim(len(index.dims) + 1)
-    if len(exprs) < len(found):
+    if any(index.expr(value) is None and counter in (index.dependence(value) or (counter,)) for value in values):
         return 1
     for length in range(num_steps, 1, -1):
         if num_steps % length:
@@ -127,12 +151,15 @@ def _steps_alike(loads: Sequence[Rdma], loop: scf.ForOp, num_steps: int, index: 
 
 
 def take_certain_branches(loop: scf.ForOp, index: TileIndex) -> None:
-    """Puts the body of each branch that every tile takes in every step in its place."""
+    """Puts the body of each branch that every tile takes in every step in its place, also inside of branches."""
     turns = turns_of(loop)
     if turns is None:
         return
     index.add_counter(loop.body.block.args[0], turns)
-    for branch in [op for op in loop.body.block.ops if isinstance(op, scf.IfOp)]:
+    branches = [op for op in loop.body.block.ops if isinstance(op, scf.IfOp)]
+    while branches:
+        branch = branches.pop()
+        branches += [op for op in branch.true_region.block.ops if isinstance(op, scf.IfOp)]
         compare = branch.cond.owner
         if not isinstance(compare, arith.CmpiOp) or arith.CMPI_COMPARISON_OPERATIONS[compare.predicate.value.data] != "sgt":
             continue
@@ -154,16 +181,29 @@ def _kinds(sites: Sequence[Site], index: TileIndex) -> tuple[Site, ...]:
 
 
 def _is_plain(site: Site) -> bool:
-    """Is every panel loaded in every step?"""
-    blocks = {load.op.parent_block() for load in site.loads.values()} | {load.alloc.parent_block() for load in site.loads.values()}
-    return len(blocks) == 1
+    """Is every panel loaded in every step, apart from the tail's?"""
+    loads = [load for load in site.loads.values() if load.branch is None]
+    return len({op.parent_block() for load in loads for op in (load.op, load.alloc)}) == 1
 
 
-def _loads(block: Block, index: TileIndex) -> list[Load]:
-    return [load for op in block.ops if isinstance(op, Rdma) and (load := _load(op, index))]
+def _loads(block: Block, index: TileIndex) -> Iterator[Load]:
+    for op in block.ops:
+        if isinstance(op, Rdma) and (load := _load(op, index)):
+            yield load
+        if isinstance(op, scf.IfOp) and TAIL in op.attributes:
+            yield from _loads_of_tail(op, index)
 
 
-def _load(op: Rdma, index: TileIndex) -> Load | None:
+def _loads_of_tail(branch: scf.IfOp, index: TileIndex) -> Iterator[Load]:
+    """The loads in front of the tail's product."""
+    for op in branch.true_region.block.ops:
+        if isinstance(op, NeGemm):
+            return
+        if isinstance(op, Rdma) and (load := _load(op, index, branch)):
+            yield load
+
+
+def _load(op: Rdma, index: TileIndex, branch: scf.IfOp | None = None) -> Load | None:
     dst = op.field("dst")
     if not isinstance(dst, SSAValue) or not isinstance(dst.owner, spm.AllocOp):
         return None
@@ -173,9 +213,14 @@ def _load(op: Rdma, index: TileIndex) -> Load | None:
         if own is None:
             return None
         found |= own & {ROW, COLUMN}
+    if branch is not None and not found:
+        moves = (use.operation for use in dst.uses if isinstance(use.operation, TdmaGatherScatter))
+        moved = (move.field("dst") for move in moves)
+        owners = (value.owner for value in moved if isinstance(value, SSAValue))
+        return Load(op, dst.owner, PanelSide.TAIL, branch, tuple(owner for owner in owners if isinstance(owner, spm.AllocOp)))
     if len(found) != 1:
         return None
-    return Load(op, dst.owner, Along.ROW if ROW in found else Along.COLUMN)
+    return Load(op, dst.owner, PanelSide.ROWS if ROW in found else PanelSide.COLUMNS, branch)
 
 
 def _is_next(site: Site, load: Load, other: Load, index: TileIndex) -> bool:

@@ -42,10 +42,12 @@ from hlo2tx8.device.isa.lsu import TdmaMemset
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.allocate_spm import SpmSpace
-from hlo2tx8.lower.dma.finish_columns import columns_of, finish, num_kept
+from hlo2tx8.lower.dma.column_sets import columns_of, num_kept
+from hlo2tx8.lower.dma.finish_columns import finish
 from hlo2tx8.lower.dma.insert_waits import ORDERED, QUEUES
+from hlo2tx8.lower.dma.join_tails import join_tails
 from hlo2tx8.lower.dma.mesh import Along, Mesh, Sender, TileIndex, quotient, remainder
-from hlo2tx8.lower.dma.panels import LEVELS, SIDES, Panels, Site, find_panels, take_certain_branches
+from hlo2tx8.lower.dma.panels import LEVELS, Load, Panels, PanelSide, Site, find_panels, take_certain_branches
 from hlo2tx8.lower.dma.pipeline_dma import PIPELINED
 from hlo2tx8.lower.dma.slices import collect_slice, drop_unused, instructions_in
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
@@ -76,17 +78,18 @@ class ShareLoadsPass(ModulePass):
             rows, columns = (int(size) for size in shape.get_values())
             chip = load_chip(self.chip)
             tile = next(op.tile for op in function.body.block.ops if isinstance(op, xla.TileIdOp))
+            index = TileIndex.of(Mesh(rows, columns), tile)
             loops = [op for op in function.body.block.ops if isinstance(op, scf.ForOp)]
-            shared = [loop for loop in loops if _share(loop, Mesh(rows, columns), tile, chip)]
+            for loop in loops:
+                take_certain_branches(loop, index)
+            shared = [loop for loop in join_tails(loops) if _share(loop, index, tile, chip)]
             if not shared:
                 raise EngineOrderError("E3208", "no three panels of what tiles load alike fit the scratchpad")
 
 
-def _share(loop: scf.ForOp, mesh: Mesh, tile: SSAValue, chip: Chip) -> bool:
+def _share(loop: scf.ForOp, index: TileIndex, tile: SSAValue, chip: Chip) -> bool:
     """Rewrites a step loop in which tiles can share what they load; False if it is none."""
     space = SpmSpace(chip.spm_allocation_start, chip.spm_limit, chip.spm_alignment_bytes)
-    index = TileIndex.of(mesh, tile)
-    take_certain_branches(loop, index)
     panels = find_panels(loop, index)
     if panels is None or panels.num_steps * panels.num_panels < 2:
         return False
@@ -94,41 +97,49 @@ def _share(loop: scf.ForOp, mesh: Mesh, tile: SSAValue, chip: Chip) -> bool:
     slots = _num_slots(panels, space, sets.saved_bytes(space) if sets else 0)
     if min(slots.values()) < min(LEAST_SLOTS, panels.num_panels):
         return False
-    _Sharing(panels, slots, mesh, tile).run()
+    _Sharing(panels, slots, index.mesh, tile).run()
     if sets:
         finish(panels, sets, num_kept(panels, sets, min(slots.values()), chip))
     return True
 
 
-def _num_slots(panels: Panels, space: SpmSpace, saved_bytes: int) -> dict[Along, int]:
-    """How many panels of each side fit beside the other buffers of the loop, which will take so much less: as many of both, or all
-    that some steps have in common and at least as many of the other side as are under way at once."""
-    own = {load.alloc for site in panels.sites for load in site.loads.values()}
+def _num_slots(panels: Panels, space: SpmSpace, saved_bytes: int) -> dict[PanelSide, int]:
+    """How many panels of each side fit beside the other buffers of the loop, which will take so much less: as many of all, or all
+    that some steps have in common and at least as many of the other sides as are under way at once."""
+    loads = [load for site in panels.sites for load in site.loads.values()]
+    own = {alloc for load in loads for alloc in (load.alloc, *load.moved)}
     roots = [spm.root_buffer(o) for op in instructions_in(panels.loop) for o in op.operands if isinstance(o.type, BufferType)]
     others = [root.owner for root in dict.fromkeys(roots)]
     taken = sum(space.aligned(o.size_bytes) * o.num_copies for o in others if isinstance(o, spm.AllocOp) and o not in own)
     left = space.limit - space.start - taken + saved_bytes
-    sizes = {side: space.aligned(max(site.loads[side].size_bytes for site in panels.kinds)) for side in SIDES}
-    for side, other in (SIDES, reversed(SIDES)):
-        slots = min(MOST_SLOTS, (left - sizes[side] * panels.num_panels) // sizes[other])
+    sizes = {side: space.aligned(max(site.loads[side].size_bytes for site in panels.kinds)) for side in panels.sides}
+    moved = sum(space.aligned(alloc.size_bytes) for load in loads for alloc in load.moved)
+    panel = sum(sizes.values()) + moved
+    for side in (PanelSide.ROWS, PanelSide.COLUMNS):
+        slots = min(MOST_SLOTS, (left - sizes[side] * panels.num_panels) // (panel - sizes[side]))
         if panels.steps_alike[side] > 1 and panels.num_panels >= LEAST_SLOTS and slots >= LEAST_SLOTS:
-            return {side: panels.num_panels, other: slots}
-    return dict.fromkeys(SIDES, min(MOST_SLOTS, left // sum(sizes.values())))
+            return {own: panels.num_panels if own is side else slots for own in panels.sides}
+    return dict.fromkeys(panels.sides, min(MOST_SLOTS, left // panel))
 
 
 class _Sharing:
     """The rewriting of one step loop."""
 
-    def __init__(self, panels: Panels, num_slots: dict[Along, int], mesh: Mesh, tile: SSAValue) -> None:
+    def __init__(self, panels: Panels, num_slots: dict[PanelSide, int], mesh: Mesh, tile: SSAValue) -> None:
         self.panels = panels
-        stay = [side for side in SIDES if panels.steps_alike[side] > 1 and num_slots[side] == panels.num_panels]
+        stay = [
+            side
+            for side in (PanelSide.ROWS, PanelSide.COLUMNS)
+            if panels.steps_alike[side] > 1 and num_slots[side] == panels.num_panels
+        ]
         self.resident = stay[0] if stay else None
         self.loop = panels.loop
         self.total = panels.num_steps * panels.num_panels
         start = self.at(Builder(InsertPoint.before(self.loop)))
-        self.senders = {side: Sender.emit(start, mesh, tile, side) for side in SIDES}
-        self.slots: dict[Along, SSAValue] = {}
-        for side in SIDES:
+        self.senders = {along: Sender.emit(start, mesh, tile, along) for along in Along}
+        self.slots: dict[PanelSide, SSAValue] = {}
+        self.num_slots = num_slots
+        for side in panels.sides:
             size = max(site.loads[side].size_bytes for site in panels.kinds)
             self.slots[side] = start.insert(spm.AllocOp(size, num_slots[side])).result
         self.start = start
@@ -156,6 +167,10 @@ class _Sharing:
         for site, step, panel in turns:
             for side, load in site.loads.items():
                 load.alloc.result.replace_all_uses_with(step.insert(spm.TurnOp(self.slots[side], panel)).result)
+                for alloc in load.moved:  # as many as slots: nobody waits for the matrix engine to have read one
+                    copies = self.start.insert(spm.AllocOp(alloc.size_bytes, self.num_slots[PanelSide.TAIL])).result
+                    alloc.result.replace_all_uses_with(step.insert(spm.TurnOp(copies, panel)).result)
+                    _erase(alloc)
             for load in site.loads.values():
                 _erase(load.op)
                 _erase(load.alloc)
@@ -175,36 +190,35 @@ class _Sharing:
 
     def load(self, step: StepBuilder, panel: SSAValue) -> None:
         """A panel to its slot on the tiles that send it; a token on all."""
-        for side in SIDES:
+        for side in self.panels.sides:
             slot = step.insert(spm.TurnOp(self.slots[side], panel)).result
             with self.if_new(step, side, panel):
                 step.insert(TdmaMemset.make(fmt=Format.INT8, dst=slot, value=0, n=TOKEN_BYTES, s1=0, n1=1, s2=0, n2=1))
             with self.if_sender(step, side), self.if_new(step, side, panel):
-                for site, mapping in self.kinds_of(step, panel):
-                    op = site.loads[side].op
-                    mapping[site.loads[side].alloc.result] = slot
-                    self.clone(step, [op], mapping)
+                for load, mapping in self.loads_of(step, panel, side):
+                    mapping[load.alloc.result] = slot
+                    self.clone(step, [load.op], mapping)
 
     def send(self, step: StepBuilder, panel: SSAValue) -> None:
         """A panel from the tiles that have loaded it to those that share it."""
-        for side in SIDES:
+        for side in self.panels.sides:
             slot = step.insert(spm.TurnOp(self.slots[side], panel)).result
             with self.if_sender(step, side), self.if_new(step, side, panel):
-                for site, mapping in self.kinds_of(step, panel):
-                    op = site.loads[side].op
+                for load, mapping in self.loads_of(step, panel, side):
+                    op = load.op
                     sizes = [op.field(name) for name in LEVELS]
                     self.clone(step, [size.owner for size in sizes if isinstance(size, SSAValue)], mapping)
                     count: Size = 1
                     for size in sizes:
                         count = step(count, mapping.get(size, size) if isinstance(size, SSAValue) else size)
                     multicast = DteMulticast.make(
-                        fmt=op.fmt, dst=slot, src=slot, n=count, tiles=self.senders[side].tiles, origin=op.origin
+                        fmt=op.fmt, dst=slot, src=slot, n=count, tiles=self.senders[side.along].tiles, origin=op.origin
                     )
                     multicast.attributes[ORDERED] = UnitAttr()
                     step.insert(multicast)
 
-    def kinds_of(self, step: StepBuilder, panel: SSAValue) -> Generator[tuple[Site, dict[SSAValue, SSAValue]]]:
-        """The kinds a panel may be of, each with the builder inside of its condition, and the counters' values there."""
+    def loads_of(self, step: StepBuilder, panel: SSAValue, side: PanelSide) -> Generator[tuple[Load, dict[SSAValue, SSAValue]]]:
+        """The loads that may be a panel's, each with the builder inside of its condition, and the counters' values there."""
         panels = self.panels
         turn, place = (
             (step.value(0), panel)
@@ -223,7 +237,11 @@ class _Sharing:
                 self.branch(step, place, "slt", site.first + site.count)
             if site.loop is not None:
                 mapping[site.loop.body.block.args[0]] = step.value(step.subtract(place, site.first))
-            yield site, mapping
+            load = site.loads[side]
+            if load.branch is not None:
+                self.clone(step, [load.branch.cond.owner], mapping)
+                self.enter(step, mapping.get(load.branch.cond, load.branch.cond))
+            yield load, mapping
             self.leave(step, outer)
 
     def clone(self, step: StepBuilder, wanted: list[Operation | Block], mapping: dict[SSAValue, SSAValue]) -> None:
@@ -248,15 +266,15 @@ class _Sharing:
         self.leave(step, outer)
 
     @contextmanager
-    def if_sender(self, step: StepBuilder, side: Along) -> Generator[None]:
+    def if_sender(self, step: StepBuilder, side: PanelSide) -> Generator[None]:
         """Emits what follows for the tiles that load for their line only."""
         outer = step.builder
-        self.branch(step, self.senders[side].distance, "slt", 1)
+        self.branch(step, self.senders[side.along].distance, "slt", 1)
         yield
         self.leave(step, outer)
 
     @contextmanager
-    def if_new(self, step: StepBuilder, side: Along, panel: SSAValue) -> Generator[None]:
+    def if_new(self, step: StepBuilder, side: PanelSide, panel: SSAValue) -> Generator[None]:
         """Emits what follows for panels that are not there from the step before only."""
         outer, num_panels, alike = step.builder, self.panels.num_panels, self.panels.steps_alike[side]
         if side is self.resident:
@@ -266,8 +284,11 @@ class _Sharing:
         self.leave(step, outer)
 
     def branch(self, step: StepBuilder, value: SSAValue, predicate: str, limit: int) -> None:
+        self.enter(step, step.insert(arith.CmpiOp(value, step.value(limit), predicate)).result)
+
+    def enter(self, step: StepBuilder, condition: SSAValue) -> None:
+        """Emits what follows under a condition."""
         block = Block()
-        condition = step.insert(arith.CmpiOp(value, step.value(limit), predicate)).result
         step.insert(scf.IfOp(condition, [], Region(block)))
         step.builder = Builder(InsertPoint.at_end(block))
 

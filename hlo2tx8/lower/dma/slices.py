@@ -81,6 +81,19 @@ def constant_of(value: SSAValue) -> int | None:
     return owner.value.value.data if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr) else None
 
 
+def factors_of(value: SSAValue | int) -> tuple[int, tuple[Operation | Block, ...]]:
+    """A product as its constant factor and what computes the others."""
+    if isinstance(value, int):
+        return value, ()
+    if (constant := constant_of(value)) is not None:
+        return constant, ()
+    owner = value.owner
+    if not isinstance(owner, arith.MuliOp):
+        return 1, (owner,)
+    (a, first), (b, second) = (factors_of(operand) for operand in owner.operands)
+    return a * b, (*first, *second)
+
+
 def turns_of(loop: scf.ForOp) -> int | None:
     """How often a loop that counts from 0 by 1 turns; None if it is another loop or nobody knows."""
     lower, upper, step = map(constant_of, (loop.lb, loop.ub, loop.step))

@@ -1,0 +1,139 @@
+"""The sets of columns in which the result of a shared product can be finished, and how many panels wait for that.
+
+A set is a number of channel blocks, which lie one after the other in the engine's layout, in the panel of columns as in sums and
+result.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+
+from xdsl.dialects import scf
+from xdsl.ir import Operation, SSAValue
+
+from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.formats import Format
+from hlo2tx8.device.isa import Instruction
+from hlo2tx8.device.isa.lsu import TdmaGatherScatter
+from hlo2tx8.device.isa.ne import NeGemm
+from hlo2tx8.device.layouts import Blocked
+from hlo2tx8.dialects import spm, vec
+from hlo2tx8.lower.box_levels import Size
+from hlo2tx8.lower.dma.allocate_spm import SpmSpace
+from hlo2tx8.lower.dma.epilogue_parts import Epilogue
+from hlo2tx8.lower.dma.find_epilogue import epilogue_of
+from hlo2tx8.lower.dma.join_tails import TAIL
+from hlo2tx8.lower.dma.panels import Panels
+from hlo2tx8.lower.dma.slices import collect_slice, factors_of
+
+MOST_SETS = 12
+LEAST_KEPT = 2
+PARTS_STORED = 8
+"""Parts of a result that is only stored: between them loads get their turn."""
+LEAST_PART = 8192
+"""Elements that the vector engine gets at once: few instructions' starts, and little that the matrix engine could wait for."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """`num_sets` sets of `size` columns each, of which a step has `limit`; `last` multiplies the last panel of `depth` and less,
+    `epilogue` is what follows it, in `num_parts`."""
+
+    size: int
+    num_sets: int
+    limit: Size
+    depth: int
+    last: NeGemm
+    epilogue: Epilogue
+    num_parts: int
+
+    def saved_bytes(self, space: SpmSpace) -> int:
+        """What buffers of parts take less than those of all columns."""
+        return self.epilogue.saved_bytes(self.num_parts, space)
+
+
+def columns_of(panels: Panels) -> Columns | None:
+    """The sets of columns in which a step's result can be finished; None where a set's operands do not lie one after the other, or
+    what follows the products cannot be cut."""
+    if len(panels.sites) != 2 or panels.sites[0].loop is None:
+        return None
+    loads = [load.op for site in panels.sites for load in site.loads.values()]
+    inner = [op for op in panels.sites[0].loop.body.block.ops if _is_of_products(op) and op not in loads]
+    ops = list(panels.loop.body.block.ops)
+    last = next(op for op in ops if isinstance(op, NeGemm))
+    before = [
+        op for op in ops[: ops.index(last)] if _is_of_products(op) and op not in loads and not isinstance(op, TdmaGatherScatter)
+    ]
+    if len(inner) != 1 or before != [panels.sites[0].loop]:
+        return None
+    (gemm,) = inner
+    if not isinstance(gemm, NeGemm):
+        return None
+    rows, dst, depth = last.field("rows"), last.field("dst"), gemm.field("depth")
+    if any(not op.field("transpose_right") or op.field("batch") != 1 for op in (gemm, last)):
+        return None
+    width = max(_block_width(fmt) for fmt in (last.fmt, last.fmt2, gemm.fmt))
+    factors = [factors_of(op.field("columns")) for op in (gemm, last)]
+    if (
+        factors[0] != factors[1]
+        or not isinstance(depth, int)
+        or not isinstance(dst, SSAValue)
+        or not isinstance(dst.owner, spm.AllocOp)
+    ):
+        return None
+    after = [op for op in ops[ops.index(last) + 1 :] if not isinstance(op, scf.YieldOp)]
+    needed: set[Operation] = set()
+    for op in after:
+        collect_slice(op, panels.loop, needed)
+    after = [op for op in ops[: ops.index(last)] if op in needed and not isinstance(op, Instruction | spm.AllocOp)] + after
+    match factors[0]:
+        case (columns, ()) if columns % width == 0:
+            limit: Size = columns // width
+        case (size, (vec.ExtentOp() as blocks,)) if size == width:  # as many blocks as the step decides
+            limit, columns = blocks.result, blocks.upper.value.data * width
+        case _:
+            return None
+    epilogue = epilogue_of(after, dst, rows, columns, last.fmt, limit)
+    is_whole = isinstance(limit, int)
+    size = next(n for n in range(width, columns + 1, width) if not is_whole or (columns % n == 0 and columns // n <= MOST_SETS))
+    if epilogue is None:
+        return None
+    num_sets = columns // size
+    num_parts = _num_parts(epilogue, num_sets, panels.num_panels - 1, rows) if is_whole else num_sets
+    return Columns(size, num_sets, num_sets if is_whole else limit, depth, last, epilogue, num_parts)
+
+
+def _is_of_products(op: Operation) -> bool:
+    """Is it an instruction, or a branch or loop with some, that does not belong to the tail?"""
+    return isinstance(op, Instruction | scf.IfOp | scf.ForOp) and TAIL not in op.attributes
+
+
+def _num_parts(epilogue: Epilogue, num_sets: int, turns: int, rows: Size) -> int:
+    """One per turn and more, so that engines work side by side; fewer will do where there is nothing to compute."""
+    num_parts = num_sets
+    if not isinstance(rows, int):
+        return num_parts
+    wanted = turns if epilogue.has_arithmetic else min(turns, PARTS_STORED)
+    most = epilogue.blocks * rows * epilogue.width // LEAST_PART
+    for number in range(num_sets, most + 1, num_sets):
+        if num_parts < wanted and epilogue.can_cut(number):
+            num_parts = number
+    return num_parts
+
+
+def num_kept(panels: Panels, columns: Columns, num_slots: int, chip: Chip) -> int:
+    """The last panels that are multiplied set by set: as many as take the engine as long as the result takes the others,
+    and as stay in their slots."""
+    c, last = chip.cycles, columns.last
+    dst = last.field("dst")
+    assert isinstance(dst, SSAValue) and isinstance(dst.owner, spm.AllocOp)
+    products = c.ne_arrays * c.ne_tile_rows * c.ne_tile_columns * c.ne_tile_depth
+    products *= c.ne_int8_speedup if last.fmt2 is Format.INT8 else 1
+    stored = dst.owner.size_bytes * chip.tiles / chip.ddr_bytes_per_cycle
+    computed = columns.epilogue.cycles(columns.num_parts, chip)
+    multiplied = c.ne_startup + dst.owner.size_bytes // last.fmt.bytes * columns.depth / products
+    most = min(num_slots, panels.num_panels)
+    return min(max(LEAST_KEPT, ceil(max(stored, computed) / multiplied)), most)
+
+
+def _block_width(fmt: Format) -> int:
+    return Blocked(fmt, 1, 1, 1).block_width

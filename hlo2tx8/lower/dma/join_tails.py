@@ -1,0 +1,180 @@
+"""The loop over a product's tail becomes part of the loop over its whole blocks, so that both multiply the same rows.
+
+scf.for %step {                             scf.for %step {
+  scf.for %k { load(%a); load(%b)             scf.for %k { load(%a); load(%b)
+    gemm(%a, %b) }                              gemm(%a, %b)
+  load(%a'); load(%b'); gemm(%a', %b')          scf.if %last { load(%t); gemm(%a, %t) } }
+  store                                       load(%a'); load(%b')
+}                                             scf.if %last { load(%t'); gemm(%a', %t'); store }
+scf.for %step { scf.if %last {          ⟶     gemm(%a', %b')
+  scf.for %k { load(%a); load(%t)             store
+    gemm(%a, %t) }                          }
+  load(%a'); load(%t'); gemm(%a', %t')
+  store
+} }
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.builder import Builder
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+from xdsl.traits import is_side_effect_free
+
+from hlo2tx8.device.isa import Instruction
+from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter
+from hlo2tx8.device.isa.ne import NeGemm
+from hlo2tx8.dialects import spm
+from hlo2tx8.lower.dma.slices import buffers_of, turns_of
+
+TAIL = "is_tail"
+"""Of a branch: what it has belongs to the tail of a product."""
+
+
+def join_tails(loops: Sequence[scf.ForOp]) -> list[scf.ForOp]:
+    """The loops of which each that goes over the same rows as the one before it, for some tiles, is part of that one now."""
+    found: list[scf.ForOp] = []
+    for loop in loops:
+        branch = _only_branch(loop)
+        if found and branch is not None and _match(found[-1], loop, branch):
+            _Joining(found[-1], {loop.body.block.args[0]: found[-1].body.block.args[0]}).run(loop, branch)
+        else:
+            found.append(loop)
+    return found
+
+
+def _only_branch(loop: scf.ForOp) -> scf.IfOp | None:
+    """What all of a loop's instructions are inside of, if only some tiles have it to do."""
+    ops = list(loop.body.block.ops)
+    branches = [op for op in ops if isinstance(op, scf.IfOp)]
+    rest = [op for op in ops if op not in branches and not isinstance(op, scf.YieldOp)]
+    return branches[0] if len(branches) == 1 and all(is_side_effect_free(op) for op in rest) else None
+
+
+def _match(main: scf.ForOp, tail: scf.ForOp, branch: scf.IfOp) -> bool:
+    """Have both loops the same products of panels one after the other?"""
+    pairs = [list(_products(block)) for block in (main.body.block, branch.true_region.block)]
+    kinds = [[turns_of(op) if isinstance(op, scf.ForOp) else 1 for op in products] for products in pairs]
+    return turns_of(main) is not None and turns_of(main) == turns_of(tail) and kinds[0] == kinds[1] and None not in kinds[0]
+
+
+def _products(block: Block) -> Iterator[scf.ForOp | NeGemm]:
+    """The products of a block, and the loops in it that have one."""
+    for op in block.ops:
+        if isinstance(op, NeGemm) or (isinstance(op, scf.ForOp) and any(isinstance(inner, NeGemm) for inner in op.body.block.ops)):
+            yield op
+
+
+@dataclass(frozen=True)
+class _Joining:
+    """The joining of a loop to the main one. `mapping`: values of the loop that is taken apart to those of the main one."""
+
+    main: scf.ForOp
+    mapping: dict[SSAValue, SSAValue]
+
+    def run(self, loop: scf.ForOp, branch: scf.IfOp) -> None:
+        """Puts what the branch has into the main loop, product by product, and erases the loop."""
+        block = branch.true_region.block
+        segment = [op for op in loop.body.block.ops if op is not branch]
+        places = list(_products(self.main.body.block))
+        place_of: dict[Operation, scf.ForOp | NeGemm] = dict(zip(_products(block), places, strict=True))
+        for op in block.ops:
+            place = place_of.get(op)
+            if place is None:
+                segment.append(op)
+                continue
+            if isinstance(op, scf.ForOp) and isinstance(place, scf.ForOp):
+                self.put(segment, InsertPoint.before(place), branch.cond)
+                self.mapping[op.body.block.args[0]] = place.body.block.args[0]
+                self.put(list(op.body.block.ops), _end_of(place), branch.cond)
+                segment = []
+            else:
+                segment.append(op)
+                if place is not places[-1]:
+                    self.put(segment, InsertPoint.before(place), branch.cond)
+                    segment = []
+        last = places[-1]
+        self.put(segment, InsertPoint.before(last) if isinstance(last, NeGemm) else _end_of(self.main), branch.cond)
+        loop.detach()
+        loop.erase()
+
+    def put(self, ops: Sequence[Operation], point: InsertPoint, condition: SSAValue) -> None:
+        """Clones operations: instructions into a branch, what they depend on in front of it, and nothing that is there already."""
+        builder, inside, known = Builder(point), Block(), self.known(point, {})
+        for op in ops:
+            if isinstance(op, scf.YieldOp):
+                continue
+            twin = known.get(self.key(op, self.mapping))
+            if twin is not None and isinstance(op, Rdma | TdmaGatherScatter):
+                old, new = _own_buffer(op), _own_buffer(twin)
+                assert old is not None and new is not None
+                copy = self.mapping[old.result].owner
+                assert isinstance(copy, Operation)
+                copy.detach()
+                copy.erase()
+                self.mapping[old.result] = new.result
+            elif twin is not None:
+                self.mapping.update(zip(op.results, twin.results, strict=True))
+            elif is_side_effect_free(op) or isinstance(op, spm.AllocOp):
+                builder.insert(op.clone(value_mapper=self.mapping))
+            else:
+                inside.add_op(op.clone(value_mapper=self.mapping))
+        if not inside.is_empty:
+            inside.add_op(scf.YieldOp())
+            branch = builder.insert(scf.IfOp(self.mapping[condition], [], Region(inside)))
+            branch.attributes[TAIL] = UnitAttr()
+
+    def known(self, point: InsertPoint, first: dict[SSAValue, SSAValue]) -> dict[object, Operation]:
+        """What the main loop has before a place, by what that is; `first` learns for each value the first that is the same."""
+        found: dict[object, Operation] = {}
+        block, end = point.block, point.insert_before
+        if block is not self.main.body.block:
+            loop = block.parent_op()
+            assert loop is not None
+            found = self.known(InsertPoint.before(loop), first)
+        for op in block.ops:
+            if op is end:
+                break
+            if (key := self.key(op, first)) is not None:
+                first.update(zip(op.results, found.setdefault(key, op).results, strict=True))
+        return found
+
+    def key(self, op: Operation, mapping: dict[SSAValue, SSAValue]) -> object:
+        """What an operation computes, or a transfer writes to a buffer of its own; None if two such may not be one."""
+        if isinstance(op, Rdma | TdmaGatherScatter) and _own_buffer(op) is not None:
+            values = {name: mapping.get(v, v) if isinstance(v, SSAValue) else v for name, v in op.values().items() if name != "dst"}
+            return op.name, op.fmt, *values.items()
+        if op.regions or not op.results or not is_side_effect_free(op):
+            return None
+        return op.name, *sorted(op.properties.items()), *(mapping.get(value, value) for value in op.operands)
+
+
+def _own_buffer(op: Operation) -> spm.AllocOp | None:
+    """The buffer that nothing but this transfer writes, from its beginning on."""
+    assert isinstance(op, Rdma | TdmaGatherScatter)
+    dst = op.field("dst")
+    if not isinstance(dst, SSAValue) or not isinstance(dst.owner, spm.AllocOp):
+        return None
+    return (
+        dst.owner
+        if all(user is op or dst not in map(spm.root_buffer, buffers_of(user, is_write=True)) for user in _users(dst))
+        else None
+    )
+
+
+def _users(buffer: SSAValue) -> Iterator[Instruction]:
+    """The instructions that access a buffer."""
+    for use in buffer.uses:
+        if isinstance(use.operation, Instruction):
+            yield use.operation
+        elif isinstance(use.operation, spm.OffsetOp | spm.TurnOp):
+            yield from _users(use.operation.result)
+
+
+def _end_of(loop: scf.ForOp) -> InsertPoint:
+    """Before the last operation of a loop's body, which may be left out."""
+    last = loop.body.block.last_op
+    return InsertPoint.before(last) if isinstance(last, scf.YieldOp) else InsertPoint.at_end(loop.body.block)

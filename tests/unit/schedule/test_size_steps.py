@@ -1,0 +1,35 @@
+"""Neighbours of powers of two take about as long as those: a row, a column or a product more or less costs no plan."""
+
+from itertools import pairwise
+
+import pytest
+
+import hlo2tx8
+
+MOST = 1.1
+WHOLE = 1024
+"""Rows, columns and products that are not those of the sweep."""
+
+
+def cycles(rows: int, columns: int, depth: int, element: str) -> float:
+    left, right, result = f"{rows}x{depth}", f"{depth}x{columns}", f"{rows}x{columns}"
+    text = f"""
+func.func @main(%a: tensor<{left}x{element}>, %b: tensor<{right}x{element}>) -> tensor<{result}x{element}> {{
+  %r = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+    : (tensor<{left}x{element}>, tensor<{right}x{element}>) -> tensor<{result}x{element}>
+  return %r : tensor<{result}x{element}>
+}}"""
+    return hlo2tx8.compile(text).report.cycles
+
+
+@pytest.mark.parametrize("element", ["bf16", "f32"])
+@pytest.mark.parametrize(
+    ("moving", "size"), [*((side, size) for side in ("rows", "columns", "depth") for size in (512, 1024)), ("all", 1024)]
+)
+def test_products_of_neighbouring_sizes_take_about_as_long(moving: str, size: int, element: str) -> None:
+    found: list[float] = []
+    for own in (size - 1, size, size + 1):
+        rows, columns, depth = (own if moving in (side, "all") else WHOLE for side in ("rows", "columns", "depth"))
+        found.append(cycles(rows, columns, depth, element))
+    for one, other in pairwise(found):
+        assert max(one, other) <= MOST * min(one, other), found
