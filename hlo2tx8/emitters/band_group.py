@@ -82,4 +82,4 @@ def _emit(
         fusion = Fusion(op, f"{name}_{number}", heroes(op)[0], target)
         nests: Sequence[Nest] = [member.nest(plan.split, bands)]
         kernels.append(emit_loops(fusion, member.partitioned, member.accesses, lambda _, nests=nests: nests))
-    return join_members(group, name, kernels, [(plan.split.num_turns, "turn", "")])
+    return join_members(group, name, kernels, [(plan.split.num_turns, "turn", {})])

@@ -6,19 +6,23 @@
     }
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, UnitAttr
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.xla import AllocateScratchOp, IndexingMapAttr, LoopOp, TileIdOp, index
 from hlo2tx8.indexing import Dim, IndexingMap, Sym
 
+Turns: TypeAlias = tuple[int, str, Mapping[str, Attribute]]
+"""How often a loop turns, its name and its attributes."""
 
-def join_members(group: Operation, name: str, kernels: Sequence[ModuleOp], turns: Sequence[tuple[int, str, str]]) -> ModuleOp:
-    """The members' kernels as one: their loops side by side inside of loops of so many `turns`, with a name and an attribute
-    ("": none) each, that are the first range variables of theirs."""
+
+def join_members(group: Operation, name: str, kernels: Sequence[ModuleOp], turns: Sequence[Turns]) -> ModuleOp:
+    """The members' kernels as one: their loops side by side inside of loops of so many `turns`, with a name and attributes each,
+    that are the first range variables of theirs."""
     body = group.regions[0].block
     terminator = body.last_op
     assert terminator is not None
@@ -71,16 +75,16 @@ def _tile_id(kernel: ModuleOp) -> TileIdOp:
     return next(op for op in kernel.walk() if isinstance(op, TileIdOp)).clone()
 
 
-def _turn_loops(carried: Sequence[SSAValue], turns: Sequence[tuple[int, str, str]], block: Block) -> list[scf.ForOp]:
+def _turn_loops(carried: Sequence[SSAValue], turns: Sequence[Turns], block: Block) -> list[scf.ForOp]:
     """Loops that carry tensors, one inside of the other, the innermost without a terminator yet."""
     loops: list[scf.ForOp] = []
-    for count, hint, attribute in turns:
+    for count, hint, attributes in turns:
         bounds = [arith.ConstantOp(IntegerAttr(n, index)) for n in (0, count, 1)]
         body = Block(arg_types=[index, *(value.type for value in carried)])
         body.args[0].name_hint = hint
         lower, upper, step = (bound.result for bound in bounds)
         loop = scf.ForOp(lower, upper, step, carried, Region(body))
-        loop.attributes |= {attribute: UnitAttr()} if attribute else {}
+        loop.attributes |= attributes
         block.add_ops([*bounds, loop])
         loops.append(loop)
         carried, block = body.args[1:], body

@@ -18,11 +18,11 @@ that the step has just computed, so they never leave the scratchpad.
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr
 from xdsl.ir import BlockArgument, Operation
 
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp, origin
-from hlo2tx8.dialects.xla import ROW_STEPS, ROW_TURNS
+from hlo2tx8.dialects.xla import ROW_STEPS, ROW_TURNS, index
 from hlo2tx8.emitters.emitter import Fusion
 from hlo2tx8.emitters.hero import heroes
 from hlo2tx8.emitters.join_members import join_members
@@ -93,4 +93,5 @@ def _emit(
         fusion = Fusion(op, f"{name}_{number}", heroes(op)[0], target)
         nests: Sequence[Nest] = member.nests(split)
         kernels.append(emit_loops(fusion, member.partitioned, member.accesses, lambda _, nests=nests: nests))
-    return join_members(group, name, kernels, [(split.num_turns, "turn", ROW_TURNS), (split.num_steps, "step", ROW_STEPS)])
+    turns = split.num_turns, "turn", {ROW_TURNS: IntegerAttr(split.copies, index)}
+    return join_members(group, name, kernels, [turns, (split.num_steps, "step", {ROW_STEPS: UnitAttr()})])

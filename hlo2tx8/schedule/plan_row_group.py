@@ -35,7 +35,8 @@ class RowGroupPlan:
     def candidate(self) -> "Candidate[RowGroupPlan]":
         """The plan as one of those that a kernel is chosen from."""
         chunk, step = self.split.rows_of_chunk_and_step
-        return Candidate(f"{step} rows a step, {chunk} a chunk", Estimate(self.cycles, self.spm_bytes), self)
+        alone = "" if self.split.copies > 1 else ", one at a time"
+        return Candidate(f"{step} rows a step, {chunk} a chunk{alone}", Estimate(self.cycles, self.spm_bytes), self)
 
 
 @dataclass(frozen=True)
@@ -67,11 +68,12 @@ def row_group_plans(
     plans: list[RowGroupPlan] = []
     for chunk_rows in chunk_sizes(rows):
         for step_rows in dict.fromkeys(min(n, chunk_rows) for n in STEP_ROWS):
-            split = RowGroupSplit(batches, rows, chunk_rows, step_rows, rates.tiles)
-            spm_bytes = _spm_bytes(members, split)
-            if spm_bytes <= rates.spm_bytes:
-                cycles = _cycles(members, parameters, split, rates)
-                plans.append(RowGroupPlan(split, cycles, _apart(members, parameters, rates), spm_bytes))
+            for copies in (2, 1):
+                split = RowGroupSplit(batches, rows, chunk_rows, step_rows, rates.tiles, copies)
+                spm_bytes = _spm_bytes(members, split)
+                if spm_bytes <= rates.spm_bytes and (copies > 1 or split.num_turns > 1):
+                    cycles = _cycles(members, parameters, split, rates)
+                    plans.append(RowGroupPlan(split, cycles, _apart(members, parameters, rates), spm_bytes))
     return plans
 
 
@@ -86,7 +88,7 @@ def _root(member: RowGroupMember) -> SSAValue:
 def _spm_bytes(members: Sequence[RowGroupMember], split: RowGroupSplit) -> int:
     """What buffers of a step take: operands that all rows of a chunk read, rows of a chunk, results of dots, vectors that are
     alive at once in the widest of the other members."""
-    copies = 2 if split.num_turns > 1 else 1
+    copies = split.copies if split.num_turns > 1 else 1
     kept = widest = 0
     for number, member in enumerate(members):
         cells = split.step_rows * member.columns
@@ -118,6 +120,12 @@ def _alive_bytes(member: RowGroupMember) -> int:
     return most + 2 * max(map(_width, (op.results[0] for op in whole)), default=0)
 
 
+def _vectors(member: RowGroupMember) -> list[Operation]:
+    """What a member computes by an instruction of an engine for all rows of a step."""
+    kinds = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.DOT)
+    return [op for op in member.partitioned.functions[0].instructions if kind_of(op) in kinds]
+
+
 def _depth(member: RowGroupMember) -> int:
     """Products that are added up for an element of a dot."""
     assert member.dot is not None
@@ -128,9 +136,10 @@ def _loads(member: RowGroupMember, parameters: Sequence[BlockArgument], split: R
     """What a member reads from DDR and writes, if its result goes there."""
     per_row = per_batch = 0
     count = shared = prod(split.batches)
+    rows = _behind(member.dot.operands[member.contraction.rows]) if member.dot and member.contraction else ()
     for parameter in parameters:
         size = size_bytes(parameter)
-        if _is_of_rows(parameter, split):
+        if (member.dot is None and _is_of_rows(parameter, split)) or parameter in rows:
             per_row += size // (count * split.rows)
         elif member.dot is not None:
             part = min(_depth(member) * member.columns * _width(parameter), size)
@@ -140,6 +149,12 @@ def _loads(member: RowGroupMember, parameters: Sequence[BlockArgument], split: R
             per_batch += size
     result = member.shape[-1] * _width(_root(member))
     return _Loads(per_row, per_batch, result, shared)
+
+
+def _behind(value: SSAValue) -> set[SSAValue]:
+    """The values that a value is computed of, and itself."""
+    operands = value.owner.operands if isinstance(value.owner, Operation) else ()
+    return {value}.union(*(_behind(operand) for operand in operands))
 
 
 def _is_of_rows(parameter: BlockArgument, split: RowGroupSplit) -> bool:
@@ -152,14 +167,17 @@ def _cycles(
     """Of the whole chip: the slowest of DDR and of what engines compute one after the other, and the first and last step."""
     num_rows = prod(split.batches) * split.rows
     moved = num_rows * _loads(members[-1], (), split).result_bytes
+    waited = 0
     for member, own in zip(members, parameters, strict=True):
         loads = _loads(member, own, split)
-        moved += num_rows * loads.row_bytes + min(split.num_chunks, loads.num_batches + split.tiles) * loads.batch_bytes
+        shared = min(split.num_chunks, loads.num_batches + split.tiles) * loads.batch_bytes
+        moved += num_rows * loads.row_bytes + shared
+        waited += shared if split.copies == 1 else 0
     computed = sum(_compute(member, rates) for member in members)
     steps = split.num_turns * split.num_steps
     share = computed * split.num_turns / split.num_chunks * (split.num_steps * split.step_rows / split.chunk_rows)
-    instructions = sum(len(member.partitioned.functions[0].instructions) + 2 for member in members)
-    return max(moved / rates.ddr, share + steps * instructions * rates.vector_pass) + share / steps
+    instructions = sum(len(_vectors(member)) + 2 for member in members)
+    return max(moved / rates.ddr, share + steps * instructions * rates.vector_pass + waited / rates.ddr) + share / steps
 
 
 def _compute(member: RowGroupMember, rates: Rates) -> float:

@@ -19,13 +19,15 @@ from hlo2tx8.schedule.work_split import WorkSplit
 @dataclass(frozen=True)
 class RowGroupSplit:
     """Rows of a group: `batches` (sizes of the dimensions outside of the rows) times `rows`, cut into chunks of `chunk_rows`, which
-    divide a batch, a chunk into steps of `step_rows`; `tiles` share the chunks, each has as many as another, or none at the end."""
+    divide a batch, a chunk into steps of `step_rows`; `tiles` share the chunks, each has as many as another, or none at the end.
+    What a chunk reads has `copies` buffers in turns: with one, it is loaded when the chunk before is done with it."""
 
     batches: tuple[int, ...]
     rows: int
     chunk_rows: int
     step_rows: int
     tiles: int
+    copies: int = 2
 
     @property
     def rows_of_chunk_and_step(self) -> tuple[int, int]:

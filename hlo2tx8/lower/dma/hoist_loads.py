@@ -9,7 +9,7 @@ Before:                                            After:
     }                                                  }
 
 A buffer is hoisted with all that writes it: loads of tensors that the loop does not write, memsets, and moves from buffers that are
-hoisted too.
+hoisted too. Loads of a group's only step leave its loop too, so that they can be those of a chunk, and run a chunk ahead.
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class HoistLoadsPass(ModulePass):
         for function in op.body.block.ops:
             if isinstance(function, func.FuncOp) and not function.is_declaration:
                 for loop in reversed([o for o in function.walk() if isinstance(o, scf.ForOp)]):
-                    if (turns_of(loop) or 0) > 1:
+                    if (turns_of(loop) or 0) > (xla.ROW_STEPS not in loop.attributes):
                         _Hoisting(loop).run()
 
 

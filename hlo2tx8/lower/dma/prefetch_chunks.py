@@ -11,7 +11,8 @@ Before:                                       After:
                                                   }
 
 Each buffer has two copies, used in turns: by chunk, or by what the place of the load depends on, (tile * 3 + turn) floordiv 4 say,
-which grows by one at most from a chunk to the next.
+which grows by one at most from a chunk to the next. Where they have but one copy, `row_turns = 1`, the next chunk's loads stand
+behind the steps of this one: each begins when the last of them has read what was there.
 """
 
 from collections.abc import Sequence
@@ -64,11 +65,13 @@ def _prefetch(loop: scf.ForOp) -> None:
     block, turn = loop.body.block, loop.body.block.args[0]
     parent = loop.parent_block()
     assert parent is not None
+    wanted = loop.attributes[xla.ROW_TURNS]
+    is_in_turns = isinstance(wanted, IntegerAttr) and wanted.value.data > 1
     for load in loads:
         load.alloc.detach()
         parent.insert_op_before(load.alloc, loop)
-        load.alloc.copies = IntegerAttr(2, load.alloc.copies.type)
-    for load in reversed(loads):
+        load.alloc.copies = IntegerAttr(2 if is_in_turns else 1, load.alloc.copies.type)
+    for load in reversed(loads) if is_in_turns else ():
         first = block.first_op
         assert first is not None
         copy = _copy_of(load, turn, turn, Builder(InsertPoint.before(first)))
@@ -77,7 +80,8 @@ def _prefetch(loop: scf.ForOp) -> None:
     start = before.insert(arith.ConstantOp(IntegerAttr(0, xla.index))).result
     for load in loads:
         _emit(load, loop, start, before)
-    head = Builder(InsertPoint.at_start(block))
+    last = block.last_op
+    head = Builder(InsertPoint.before(last) if not is_in_turns and isinstance(last, scf.YieldOp) else InsertPoint.at_start(block))
     following = head.insert(arith.AddiOp(turn, loop.step)).result
     condition = head.insert(arith.CmpiOp(following, loop.ub, "slt")).result
     ahead = Block()

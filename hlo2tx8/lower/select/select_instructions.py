@@ -99,7 +99,7 @@ class _Selector:
         prologue = Builder(InsertPoint.before(_outermost(builder, top))) if builder.insertion_point.block is not top else builder
         valid = {lane: self.values[count] for lane, count in op.valid_of.items()}
         step = StepBuilder(builder, prologue, op.lane_shape, {k: n for k, n in valid.items() if op.lane_shape[k] > 1})
-        with step.if_positive(tuple(valid.values())):
+        with step.if_positive([self.values[count] for count in op.valid_of.values() if not _is_positive(count)]):
             if xla.CHANNEL_BLOCKS in op.attributes:
                 ChannelSelector.of(step, self.values, self.hoisted).select(op.body.block)
             else:
@@ -108,6 +108,12 @@ class _Selector:
                     ColumnSelector.of(selector, rows).select(op.body.block)
                 else:
                     selector.select_box(op.body.block)
+
+
+def _is_positive(count: SSAValue) -> bool:
+    """Has every step lanes that count?"""
+    extent = count.owner
+    return isinstance(extent, vec.ExtentOp) and all(extent.map.data.bounds(result).lo > 0 for result in extent.map.data.results)
 
 
 def _outermost(builder: Builder, top: Block) -> Operation:
