@@ -107,6 +107,26 @@ def test_epilogues_go_over_sets_of_columns(name: str, tmp_path: Path) -> None:
         assert value.tobytes() == found[0].tobytes(), f"{run.name} differs from {BELOW_FUSED[0].name}"
 
 
+@pytest.mark.parametrize(("elements", "dims"), [("259", "dims = [1]"), ("128", "dims = [0]"), ("128x259", "dims = [0, 1]")])
+def test_a_tail_has_an_epilogue_of_its_own(elements: str, dims: str, tmp_path: Path) -> None:
+    """What it reads is brought before the loop of the other columns, of which it becomes a part."""
+    left, right, matrix, type_ = "tensor<128x128xbf16>", "tensor<128x259xbf16>", "tensor<128x259xbf16>", f"tensor<{elements}xbf16>"
+    text = main(
+        [left, right, type_],
+        matrix,
+        f"%d = stablehlo.dot_general %p0, %p1, contracting_dims = [1] x [0] : ({left}, {right}) -> {matrix}",
+        f"%b = stablehlo.broadcast_in_dim %p2, {dims} : ({type_}) -> {matrix}",
+        f"%s = stablehlo.add %d, %b : {matrix}",
+        f"%r = stablehlo.abs %s : {matrix}",
+    )
+    options = Options(chip=small_chip(tmp_path, 300000))
+    assert "is_tail" in hlo2tx8.compile(text, options).as_text(Level.SCHEDULED)
+    arrays = [*operands(128, 128, 259), random(tuple(map(int, elements.split("x"))), "bf16", 2)]
+    found = [outputs[0] for outputs in each_run(partial(load_source, text), options, arrays, BELOW_FUSED)]
+    for run, value in zip(BELOW_FUSED, found, strict=True):
+        assert value.tobytes() == found[0].tobytes(), f"{run.name} differs from {BELOW_FUSED[0].name}"
+
+
 GATED = (
     "%n = stablehlo.negate %d : MATRIX",
     "%e = stablehlo.exponential %n : MATRIX",

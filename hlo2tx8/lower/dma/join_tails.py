@@ -25,7 +25,8 @@ from xdsl.rewriter import InsertPoint
 from xdsl.traits import is_side_effect_free
 
 from hlo2tx8.device.isa import Instruction
-from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter
+from hlo2tx8.device.isa.forms import CtInstruction
+from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset
 from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.dialects import spm
 from hlo2tx8.lower.dma.slices import buffers_of, turns_of
@@ -39,11 +40,28 @@ def join_tails(loops: Sequence[scf.ForOp]) -> list[scf.ForOp]:
     found: list[scf.ForOp] = []
     for loop in loops:
         branch = _only_branch(loop)
-        if found and branch is not None and _match(found[-1], loop, branch):
+        if found and branch is not None and _match(found[-1], loop, branch) and _is_ready(found[-1], loop):
             _Joining(found[-1], {loop.body.block.args[0]: found[-1].body.block.args[0]}).run(loop, branch)
         else:
             found.append(loop)
     return found
+
+
+def _is_ready(main: scf.ForOp, tail: scf.ForOp) -> bool:
+    """Moves what the tail needs from before its loop to before the main one; False if that is not known to be the same."""
+    between: list[Operation] = []
+    op = main.next_op
+    while op is not None and op is not tail:
+        between.append(op)
+        op = op.next_op
+    brought = Rdma | TdmaGatherScatter | TdmaMemset | CtInstruction | spm.AllocOp
+    block = main.parent_block()
+    if block is None or any(not isinstance(op, brought) and not is_side_effect_free(op) for op in between):
+        return False
+    for op in between:
+        op.detach()
+        block.insert_op_before(op, main)
+    return True
 
 
 def _only_branch(loop: scf.ForOp) -> scf.IfOp | None:
