@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from math import ceil, prod
 
-from xdsl.dialects.builtin import AnyFloat, DenseArrayBase, ModuleOp, i64
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i64
 from xdsl.ir import Attribute, BlockArgument, Operation
 
 from hlo2tx8.dialects.xla import MESH
@@ -43,7 +43,7 @@ from hlo2tx8.schedule.contraction_split import (
     parts_of,
     split_part,
 )
-from hlo2tx8.schedule.costs import cycles_per_element
+from hlo2tx8.schedule.costs import cycles_per_element, is_in_vectors
 from hlo2tx8.schedule.mesh_split import shared_blockings, split_on_mesh
 from hlo2tx8.schedule.plan import Candidate, Estimate
 from hlo2tx8.schedule.rates import Rates
@@ -229,7 +229,7 @@ def _work(function: SubgraphFunction, loop: DotLoop, rates: Rates, meeting: int)
     passed = sum(cycles_per_element(op, rates) for op in around)
     moved = results + beside
     forms = loop.is_per_channel, loop.is_backward
-    is_cut = all(isinstance(tensor_type(value).element_type, AnyFloat) for op in around for value in (*op.operands, *op.results))
+    is_cut = all(is_in_vectors(value) for op in around for value in (*op.operands, *op.results))
     kept_once = kept - results
     if is_cut:
         of_parts = 2 * (results + beside) + alive if around else 0

@@ -11,8 +11,8 @@ step leaves the scratchpad, and another place for each, where the block is store
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, TensorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Operation
 
 from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.fusion.candidate import CandidateUse, FusionCandidate
@@ -24,15 +24,13 @@ from hlo2tx8.partitioner.iteration_space import TensorAccess, iteration_space
 from hlo2tx8.partitioner.moves import is_move
 from hlo2tx8.partitioner.reduction_paths import loop_operand_map, num_loop_operands, ranges_after
 from hlo2tx8.schedule.contraction_split import BLOCK
-from hlo2tx8.schedule.costs import Costs
+from hlo2tx8.schedule.costs import Costs, is_in_vectors
 
 LEAST_TILES = 2
 """A contraction that waits for DDR is made by few tiles, so that operands are read seldom; then they make its epilogue too."""
 LEAST_SHARE = 128 * 128
 """Elements per tile of a result that all tiles make: they share what they read."""
 ARITHMETIC = (Kind.ELEMENTWISE, Kind.PER_CHANNEL)
-FLOATS = (BFloat16Type, Float16Type, Float32Type)
-"""What CT computes, on lanes in any order."""
 
 
 def contraction_in(op: Operation) -> Operation | None:
@@ -83,7 +81,7 @@ def _is_made_in_place(op: Operation, candidate: FusionCandidate) -> bool:
     if op.name in CONSTANTS or is_free(op):
         return True
     own, root = shape_of(op.results[0]), shape_of(candidate.root.results[0])
-    is_arithmetic = kind_of(op) in ARITHMETIC and all(map(_is_float, (*op.operands, *op.results)))
+    is_arithmetic = kind_of(op) in ARITHMETIC and all(map(is_in_vectors, (*op.operands, *op.results)))
     if prod(own) == prod(root):
         return is_move(op) or is_arithmetic
     return is_arithmetic and own[-1:] == root[-1:] and prod(own) == root[-1]
@@ -105,9 +103,7 @@ def _why_not_stored(op: Operation, use: CandidateUse) -> str:
     return ""
 
 
-def _columns(
-    op: Operation, type_: TensorType[Attribute], map: IndexingMap, accesses: Sequence[TensorAccess]
-) -> tuple[int, int]:
+def _columns(op: Operation, type_: TensorType[Attribute], map: IndexingMap, accesses: Sequence[TensorAccess]) -> tuple[int, int]:
     """Columns next to each other where a dot is stored as elements of a type, 0 if there are none; and the operand with the rows.
 
     `map` is from the index of the type to the dot's, `accesses` are other reads at that index.
@@ -118,7 +114,3 @@ def _columns(
     roles, rows = roles_of(op, map.results, space)
     is_stored = space.is_affine and bool(roles) and roles[-1] == "column"
     return (space.shape[-1] if is_stored else 0), rows
-
-
-def _is_float(value: SSAValue) -> bool:
-    return isinstance(tensor_type(value).element_type, FLOATS)

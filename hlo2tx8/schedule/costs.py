@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, prod
 
-from xdsl.dialects.builtin import BFloat16Type, DenseArrayBase, Float16Type, Float32Type
+from xdsl.dialects.builtin import BFloat16Type, DenseArrayBase, Float16Type, Float32Type, i1
 from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.dialects.vector_instructions import ct_unary
@@ -78,8 +78,20 @@ def _ratio(op: Operation) -> float:
     return prod(tensor_type(op.operands[0]).get_shape()) / max(1, prod(tensor_type(op.results[0]).get_shape()))
 
 
+def is_in_vectors(value: SSAValue) -> bool:
+    """Has the vector engine such elements: floats, or what comparing floats says where only floats are made of it?"""
+    if tensor_type(value).element_type != i1 or not isinstance(value.owner, Operation):
+        return _is_float(value)
+    made = [result for use in value.uses for result in use.operation.results]
+    return bool(made) and all(map(_is_float, (*value.owner.operands, *made)))
+
+
 def _is_for_vectors(op: Operation) -> bool:
-    return isinstance(tensor_type(op.results[0]).element_type, BFloat16Type | Float16Type | Float32Type)
+    return is_in_vectors(op.results[0])
+
+
+def _is_float(value: SSAValue) -> bool:
+    return isinstance(tensor_type(value).element_type, BFloat16Type | Float16Type | Float32Type)
 
 
 def vector_times(op: Operation, rates: Rates) -> int:

@@ -33,6 +33,8 @@ LEAST_SLOTS = 3
 MOST_SLOTS = 32
 PART = 8192
 """Elements of a part of a result that vector instructions go over at once."""
+IDLE_TURNS = 2
+"""Turns between two steps in which the vector engine has nothing to do: the last products of the one, the first of the next."""
 STEP_OVERHEAD = 60
 """Cycles of the kernel core in a turn, apart from waits, barrier and what engines need to start."""
 DEPTHS = (32, 64, 128, 256, 512)
@@ -178,7 +180,8 @@ def _cycles(
         most = max(sides[side] for side in loaded)
         load, send = rates.transfer_start + max(most / rates.transfer, shared), rates.link_start + most / rates.link
         turn = max(engine + STEP_OVERHEAD, load, send + rates.barrier + STEP_OVERHEAD)
-        return turns * turn, max(turns * turn, turns * load + stored, after), load + send + rates.barrier
+        busy = after + IDLE_TURNS * turn if after else 0.0
+        return turns * turn, max(turns * turn, turns * load + stored, busy), load + send + rates.barrier
 
     alone, first, start = step((0, 1))
     others = 0.0 if stays is None else step((1 - stays,))[1]

@@ -78,6 +78,7 @@ EPILOGUES = {
     "bias and relu": ("tensor<512xbf16>", "dims = [1]", "stablehlo.maximum %s, %z : MATRIX"),
     "a value for each row": ("tensor<512xbf16>", "dims = [0]", "stablehlo.multiply %s, %s : MATRIX"),
     "residual": ("tensor<512x512xbf16>", "dims = [0, 1]", "stablehlo.tanh %s : MATRIX"),
+    "a comparison": ("tensor<512xbf16>", "dims = [1]", "stablehlo.select %positive, %s, %half : tensor<512x512xi1>, MATRIX"),
     "one value divided": ("tensor<512x512xbf16>", "dims = [0, 1]", "stablehlo.divide %one, %s : MATRIX"),
 }
 
@@ -96,6 +97,8 @@ def test_epilogues_go_over_sets_of_columns(name: str, tmp_path: Path) -> None:
         f"%z = stablehlo.broadcast_in_dim %zero, dims = [] : (tensor<bf16>) -> {matrix}",
         "%first = stablehlo.constant dense<1.0> : tensor<bf16>",
         f"%one = stablehlo.broadcast_in_dim %first, dims = [] : (tensor<bf16>) -> {matrix}",
+        f"%positive = stablehlo.compare GT, %s, %z : ({matrix}, {matrix}) -> tensor<512x512xi1>",
+        f"%half = stablehlo.multiply %s, %s : {matrix}",
         f"%r = {then.replace('MATRIX', matrix)}",
     )
     options = Options(chip=small_chip(tmp_path, 100000))

@@ -20,7 +20,7 @@ from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.isa import Instruction
-from hlo2tx8.device.isa.ct_move import CtConvert
+from hlo2tx8.device.isa.ct_move import CtConvert, CtMaskMove
 from hlo2tx8.device.isa.forms import CtInstruction, CtV, CtVS, CtVuV, CtVuVLoop, CtVV
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.dialects import spm
@@ -30,7 +30,7 @@ from hlo2tx8.lower.dma.mesh import quotient, remainder
 from hlo2tx8.lower.dma.slices import buffers_of
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
-ELEMENTWISE = (CtV, CtVV, CtVS, CtVuV, CtConvert, TdmaMemset)
+ELEMENTWISE = (CtV, CtVV, CtVS, CtVuV, CtConvert, CtMaskMove, TdmaMemset)
 COPIES = 2
 """Of a buffer that one part fills while another one's is read."""
 
@@ -90,7 +90,7 @@ class Epilogue:
         if num_parts % self.blocks or not isinstance(points, int) or points % (num_parts // self.blocks):
             return False
         ops = (*self.ahead, *self.compute)
-        moves = [(op, "rw") for op in ops if isinstance(op, TdmaGatherScatter)]
+        moves = [(op, "rw") for op in ops if isinstance(op, TdmaGatherScatter) and turning(op, "w")]
         transfers = [(op, ("",)) for op in ops if isinstance(op, Rdma | Wdma)]
         return all(self.rows_level(op, side) for op, sides in (*moves, *transfers) for side in sides)
 
@@ -171,6 +171,8 @@ class Epilogue:
         block, chunk = _divmod(step, number, chunks)
         if isinstance(op, ELEMENTWISE):
             values["n"] = values["n"] // num_parts
+        elif isinstance(op, TdmaGatherScatter) and not turning(op, "w"):
+            values["run_bytes"] //= num_parts
         elif isinstance(op, CtVuVLoop):
             values["unit"] = step.at(values["unit"], step(block, blocks * values["u"] * op.fmt.bytes))
             values |= {"n": values["n"] // chunks, "full_n": values["full_n"] // num_parts, "full_u": values["u"] * blocks}

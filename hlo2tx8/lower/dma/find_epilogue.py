@@ -8,7 +8,8 @@ from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import Instruction
-from hlo2tx8.device.isa.ct_move import CtConvert
+from hlo2tx8.device.isa.ct_move import CtConvert, CtMaskMove
+from hlo2tx8.device.isa.extents import Elements
 from hlo2tx8.device.isa.forms import CtInstruction, CtV, CtVS, CtVuV, CtVuVLoop, CtVV
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.device.layouts import Blocked
@@ -90,17 +91,18 @@ def _is_cut(op: Instruction, epilogue: Epilogue, count: int) -> bool:
         return isinstance(op, Rdma | TdmaMemset | TdmaGatherScatter | CtV | CtVV | CtVS | CtConvert)
     own = (epilogue.result, *epilogue.whole)
     fits: dict[str, bool] = {}
+    sources = [field.name for field in op.FIELDS if isinstance(field.num_bytes, Elements) and field.num_bytes.is_source]
     for access in op.accesses():
         if access.space != "spm":
             continue
-        fmt = op.fmt2 if access.field == "src" and op.FORMATS2 else op.fmt
+        fmt = op.fmt2 if access.field in sources else op.fmt
         value = op.field(access.field)
         if not isinstance(value, SSAValue) or not isinstance(value.owner, spm.AllocOp):
             return False
         fits[access.field] = value.owner in own and value.owner.size_bytes == count * fmt.bytes
     block_bytes = count // epilogue.blocks * op.fmt.bytes
     match op:
-        case CtV() | CtVV() | CtVS() | CtConvert():
+        case CtV() | CtVV() | CtVS() | CtConvert() | CtMaskMove():
             return all(fits.values()) and op.field("n") == count and op.rounding is not Rounding.STOCHASTIC
         case CtVuV() | CtVuVLoop():
             is_once = op.field("full_u") == epilogue.blocks * epilogue.width if isinstance(op, CtVuVLoop) else epilogue.blocks == 1
@@ -109,6 +111,8 @@ def _is_cut(op: Instruction, epilogue: Epilogue, count: int) -> bool:
             return all(fits.values()) and op.field("n") == count
         case Rdma() | Wdma():
             return all(fits.values()) and _goes_over(op, epilogue.blocks)
+        case TdmaGatherScatter() if not turning(op, "r") and not turning(op, "w"):
+            return all(fits.values()) and op.field("run_bytes") == count * op.fmt.bytes
         case TdmaGatherScatter():
             if not fits["dst"] or not all(_goes_over(op, epilogue.blocks, side) for side in "rw"):
                 return False

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
 
@@ -112,10 +113,22 @@ def _select(s: Selector, op: Operation, operands: Sequence[Operand], formats: Se
     pred, then, other = (s.buffer(v) for v in operands)
     if fmt not in CT_FORMATS:
         return _emit(s, kc_move.KcVSelect, fmt, fmt, pred=pred, a=then, b=other)
-    dst = s.copy(other, fmt)
+    dst = other if _is_spent(op.operands[2], op) and isinstance(operands[2], SSAValue) else s.copy(other, fmt)
     mask_move = ct_move.CtMaskMove
     s.step.insert(mask_move.make(fmt=fmt, dst=dst, src=then, mask=pred, n=s.step.count(), origin=s.step.origin))
     return dst
+
+
+def _is_spent(value: SSAValue, op: Operation) -> bool:
+    """Is it a vector of an arithmetic instruction that nothing reads after this operation, so that its buffer may be the result's?
+
+    Those that read it before have results of their own.
+    """
+    made = arith.AddfOp | arith.SubfOp | arith.MulfOp | arith.DivfOp
+    users = [use.operation for use in value.uses]
+    others = [user for user in users if user is not op]
+    is_last = all(isinstance(user, made) and user.parent is op.parent and user.is_before_in_block(op) for user in others)
+    return isinstance(value.owner, made) and value.owner.parent is op.parent and is_last and len(users) - len(others) == 1
 
 
 def _clamp(s: Selector, op: Operation, operands: Sequence[Operand], formats: Sequence[Format], fmt: Format) -> Vector:
