@@ -67,7 +67,31 @@ def _subtract(op: Operation) -> SSAValue | None:
 
 
 def _multiply(op: Operation) -> SSAValue | None:
-    return next((value for value, other in (op.operands, op.operands[::-1]) if _is(other, 1)), None)
+    """x * 1; (-x) * c as x * (-c)."""
+    for value, other in (op.operands, op.operands[::-1]):
+        if _is(other, 1):
+            return value
+        owner = value.owner
+        if isinstance(owner, Operation) and owner.name == "stablehlo.negate" and (minus := _minus(op, other)) is not None:
+            return Expansion(op).emit("multiply", [owner.operands[0], minus], op.results[0].type)
+    return None
+
+
+def _negate(op: Operation) -> SSAValue | None:
+    """-(-x); -(x * c) as x * (-c)."""
+    owner = op.operands[0].owner
+    if not isinstance(owner, Operation) or owner.name != "stablehlo.multiply":
+        return _twice(op)
+    for value, other in (owner.operands, owner.operands[::-1]):
+        if owner.results[0].has_one_use() and (minus := _minus(op, other)) is not None:
+            return Expansion(op).emit("multiply", [value, minus], op.results[0].type)
+    return None
+
+
+def _minus(op: Operation, value: SSAValue) -> SSAValue | None:
+    """Minus a float constant whose elements are all equal, for use by an op; None if the value is none."""
+    scalar, dtype = scalar_of(value), _dtype(value)
+    return splat(op, np.array(-scalar).astype(dtype)) if scalar is not None and is_float(dtype) and not is_complex(dtype) else None
 
 
 def _divide(op: Operation) -> SSAValue | None:
@@ -173,7 +197,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "stablehlo.or": (_bits,),
     "stablehlo.xor": (_bits,),
     "stablehlo.select": (_select,),
-    "stablehlo.negate": (_twice,),
+    "stablehlo.negate": (_negate,),
     "stablehlo.not": (_twice,),
     "stablehlo.abs": (_again,),
     "stablehlo.floor": (_again,),

@@ -150,3 +150,24 @@ func.func @main(%a: tensor<4xi32>) -> (tensor<4xi32>, tensor<4xi32>) {
 // CHECK-NEXT:   %1 = "stablehlo.broadcast_in_dim"(%0)
 // CHECK-NEXT:   %2 = "stablehlo.add"(%a, %1)
 // CHECK-NEXT:   func.return %2, %2
+
+// -----
+
+// A sign goes into a constant factor: here two of them leave nothing but the product.
+
+func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %c = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "AABAQA==">}> : () -> tensor<4xf32>
+  %0 = "stablehlo.negate"(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = "stablehlo.multiply"(%0, %c) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %2 = "stablehlo.negate"(%1) : (tensor<4xf32>) -> tensor<4xf32>
+  %3 = "stablehlo.multiply"(%a, %b) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %4 = "stablehlo.negate"(%3) : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %2, %4 : tensor<4xf32>, tensor<4xf32>
+}
+
+// CHECK:      func.func @main(%a
+// CHECK:        %[[C:.*]] = "stablehlo.broadcast_in_dim"
+// CHECK-NEXT:   %[[X:.*]] = "stablehlo.multiply"(%a, %[[C]])
+// CHECK-NEXT:   %[[Y:.*]] = "stablehlo.multiply"(%a, %b)
+// CHECK-NEXT:   %[[Z:.*]] = "stablehlo.negate"(%[[Y]])
+// CHECK-NEXT:   func.return %[[X]], %[[Z]]
