@@ -3,8 +3,8 @@
     [rows][4] as CT reduces them  x  ones [columns]   =   [column blocks][rows][64]
 
 One instruction of an engine that is idle then, a quarter of a cycle per row and block; TDMA takes eight cycles a row to repeat
-an element, and CT waits for it. What it gives is exact but for the sign of a zero, which becomes positive: it is used where nobody
-can tell.
+an element, and CT waits for it. An FP32 statistic is the sum of three numbers of TF32, by a product of depth three. What this
+gives is exact but for the sign of a zero, which becomes positive: it is used where nobody can tell.
 """
 
 from collections.abc import Callable
@@ -14,19 +14,24 @@ import numpy as np
 from xdsl.dialects import arith, math
 from xdsl.ir import Operation, SSAValue
 
-from hlo2tx8.device.formats import Format
+from hlo2tx8.device.formats import Format, Rounding
+from hlo2tx8.device.isa.ct_arith import CtSubVV
+from hlo2tx8.device.isa.ct_move import CtConvert, CtMaskMove
 from hlo2tx8.device.isa.ct_reduce import CtReduce
+from hlo2tx8.device.isa.ct_relation import CtEqVV
 from hlo2tx8.device.isa.lsu import TdmaGatherScatter
 from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.dialects import vec, xla
-from hlo2tx8.lower.box_levels import BoxLevel
+from hlo2tx8.lower.box_levels import BoxLevel, Size
 from hlo2tx8.lower.element_format import Splat
 from hlo2tx8.lower.select.instruction_choice import hlo_name
 from hlo2tx8.lower.select.select_reduce import PADDED
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
-SPREAD_FORMATS = (Format.BF16, Format.FP16)
-"""Formats whose elements the engine multiplies and writes without rounding."""
+SPREAD_FORMATS = (Format.BF16, Format.FP16, Format.FP32)
+"""Formats whose elements the engine multiplies and writes without rounding, FP32 in parts."""
+PARTS = 3
+"""Numbers of TF32 that have all bits of an FP32 number."""
 
 
 def is_spread_by_product(value: SSAValue, fmt: Format) -> bool:
@@ -71,9 +76,11 @@ def spread_rows(
 ) -> SSAValue:
     """[rows] as [column blocks, rows, columns of a block]; `ones` gives a buffer of as many elements, filled before the steps."""
     width = prod(a for a, b in zip(step.shape, rows.shape, strict=True) if a != b)
-    count = rows.count()
-    padded = _as_reduced(value)
-    if padded is None:
+    count, depth, multiplied = rows.count(), 1, fmt
+    padded = None if fmt is Format.FP32 else _as_reduced(value)
+    if fmt is Format.FP32:
+        padded, depth, multiplied = _in_parts(rows, value), PARTS, Format.TF32
+    elif padded is None:
         padded = step.alloc(fmt, rows.num_lanes * PADDED)
         step.move(padded, value, [BoxLevel(count, (1, PADDED))], fmt)
     one = int.from_bytes(np.ones((), fmt.numpy_dtype).tobytes(), "little")
@@ -81,14 +88,14 @@ def spread_rows(
     step.insert(
         NeGemm.make(
             fmt=fmt,
-            fmt2=fmt,
+            fmt2=multiplied,
             dst=result,
             left=padded,
             right=ones(Splat(one, fmt), width * PADDED),
             psum=result,
             rows=count,
             columns=width,
-            depth=1,
+            depth=depth,
             batch=1,
             transpose_left=0,
             transpose_right=0,
@@ -97,6 +104,32 @@ def spread_rows(
         )
     )
     return result
+
+
+def _in_parts(rows: StepBuilder, value: SSAValue) -> SSAValue:
+    """[rows][4]: numbers of TF32 whose sum is an FP32 number, which has as many bits as three of them.
+
+    The engine drops the low bits of what it reads: the first part is the number, each other one what is left of the one before, or
+    zero if that was infinite.
+    """
+    count, padded = rows.count(), rows.alloc(Format.FP32, rows.num_lanes * PADDED)
+    rows.move(padded, value, [BoxLevel(count, (1, PADDED))], Format.FP32)
+    for part in range(1, PARTS):
+        upper, rest, is_number = (rows.alloc(Format.FP32) for _ in range(3))
+        rows.insert(_upper(upper, value, count, rows.origin))
+        rows.insert(CtSubVV.make(fmt=Format.FP32, dst=rest, a=value, b=upper, n=count, origin=rows.origin))
+        rows.insert(CtEqVV.make(fmt=Format.FP32, dst=is_number, a=rest, b=rest, n=count, origin=rows.origin))
+        value = rows.alloc(Format.FP32)
+        rows.fill(value, 0, Format.FP32, count)
+        move = CtMaskMove.make
+        rows.insert(move(fmt=Format.FP32, fmt2=Format.FP32, dst=value, src=rest, mask=is_number, n=count, origin=rows.origin))
+        rows.move(rows.at(padded, part * Format.FP32.bytes), value, [BoxLevel(count, (1, PADDED))], Format.FP32)
+    return padded
+
+
+def _upper(dst: SSAValue, src: SSAValue, count: Size, origin: str) -> Operation:
+    """The part of a number that TF32 has."""
+    return CtConvert.make(fmt=Format.TF32, fmt2=Format.FP32, rnd=Rounding.TOWARD_ZERO, dst=dst, src=src, n=count, origin=origin)
 
 
 def _as_reduced(value: SSAValue) -> SSAValue | None:
