@@ -14,7 +14,7 @@ N ?= 50
 JOBS ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup native demo test test-fast lint types lit golden docs api-docs size lock test-versions bench fuzz mutate sanitize replay explain clean
+.PHONY: help setup native demo test test-fast lint types lit golden docs api-docs size lock test-versions bench fuzz fuzz-files mutate sanitize replay explain clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -89,6 +89,11 @@ bench: $(STAMP)  ## gelu, kernels written by hand, dispatch and models against X
 
 fuzz: $(STAMP)  ## N random graphs from SEED on, JOBS at once, at every level against the reference and XLA:CPU; noted in docs/
 	@$(BIN)/python -m hlo2tx8.dev.fuzz --seed=$(SEED) --count=$(N) --jobs=$(JOBS) --record=docs/fuzzed.json
+
+fuzz-files: $(STAMP)  ## N damaged files of each kind from SEED on: errors of ours and nothing else; noted in docs/
+	@for kind in hlo mlir tx8x; do \
+	  $(BIN)/python -m hlo2tx8.dev.fuzz_files --kind=$$kind --seed=$(SEED) --count=$(N) --record=docs/fuzzed_files.json || exit 1; \
+	done
 
 mutate: $(STAMP)  ## break N programs in every way: strict mode must find what changes a result
 	@$(BIN)/python -m hlo2tx8.dev.mutate --count=$(N)

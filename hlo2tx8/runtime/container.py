@@ -13,23 +13,28 @@ import dataclasses
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from hlo2tx8.device.chip import read_chip
+from hlo2tx8.device.chip import Chip, read_chip
 from hlo2tx8.device.program import Buffer, BufferUse, Launch, Program, Slot, SlotKind
 from hlo2tx8.errors import ContainerError
 from hlo2tx8.hlo.least_work import LeastWork
-from hlo2tx8.hlo.signature import Port, Signature
-from hlo2tx8.options import Level, Options
+from hlo2tx8.hlo.signature import Port, Signature, dtype_of
+from hlo2tx8.hlo.types import element_type
+from hlo2tx8.options import Level, Mode, Options
 from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.runtime.tensors import decode_tensors, encode_tensors
+from hlo2tx8.runtime.typed import typed
 
 FORMAT_VERSION = 4
 WORDS = 32
 MANIFEST_LIMIT = 64 << 20
+IR_LIMIT = 1 << 30
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -80,59 +85,130 @@ def read_file(source: Path | BinaryIO, name: str) -> Executable:
     """The executable in an open file or stream, which errors call `name`; ContainerError as for `read`."""
     try:
         with zipfile.ZipFile(source) as file:
-            return _read(file, name)
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, OSError) as error:
+            return _read(file, source, name)
+    except ContainerError:
+        raise
+    except Exception as error:  # of zip, zlib, JSON, safetensors: there is no list of what they raise for hostile bytes
         raise ContainerError("E1007", f"{name} is not a sound .tx8x file: {error}") from error
 
 
-def _read(file: zipfile.ZipFile, name: str) -> Executable:
-    manifest = json.loads(_member(file, "manifest.json", MANIFEST_LIMIT))
-    version = manifest.get("format_version")
+@dataclass(frozen=True)
+class _SavedOptions:
+    """The options of an executable that say how it runs."""
+
+    mode: Mode
+    threads: int
+    step_elements: int
+
+
+@dataclass(frozen=True)
+class _Manifest:
+    """manifest.json."""
+
+    format_version: int
+    name: str
+    chip: Mapping[str, Any]
+    options: _SavedOptions
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    slots: tuple[Slot, ...]
+    spm_bytes: int
+    num_instructions: int
+    constant_bytes: int
+    origins: tuple[str, ...]
+    buffers: tuple[Buffer, ...]
+    buffer_uses: tuple[BufferUse, ...]
+    launches: tuple[Launch, ...]
+    least_work: LeastWork | None = None
+
+
+def _read(file: zipfile.ZipFile, source: Path | BinaryIO, name: str) -> Executable:
+    data = json.loads(_member(file, "manifest.json", MANIFEST_LIMIT))
+    version = data.get("format_version")
     if version != FORMAT_VERSION:
         raise ContainerError(
             "E1007",
             f"{name} has format version {version}, this hlo2tx8 reads {FORMAT_VERSION}",
             hint="update hlo2tx8, or compile the module again",
         )
-    count = int(manifest["num_instructions"])
+    manifest: _Manifest = typed(_Manifest, data, "manifest.json")
+    chip = read_chip(manifest.chip, "manifest.json")
+    count, size = manifest.num_instructions, manifest.constant_bytes
     raw = _member(file, "program.bin", count * WORDS * 8, exact=True)
-    size = int(manifest["constant_bytes"])
     tensors = decode_tensors(_member(file, "constants.safetensors", size + (1 << 16) + size // 8))
-    slots = tuple(Slot(**_tuples(slot, kind=SlotKind(slot["kind"]))) for slot in manifest["slots"])
-    constants = tuple(tensors[f"constant{slot.index}"] for slot in slots if slot.kind is SlotKind.CONSTANT)
-    if sum(array.nbytes for array in constants) != size:
-        raise ContainerError("E1007", f"{name}: constants are not the {size} bytes that its manifest says")
+    constants = tuple(tensors[f"constant{slot.index}"] for slot in manifest.slots if slot.kind is SlotKind.CONSTANT)
     program = Program(
         code=np.frombuffer(raw, "<u8").reshape(count, WORDS),
-        slots=slots,
+        slots=manifest.slots,
         constants=constants,
-        spm_bytes=int(manifest["spm_bytes"]),
-        origins=tuple(str(origin) for origin in manifest["origins"]),
-        buffers=tuple(Buffer(str(name), *map(int, numbers)) for name, *numbers in manifest.get("buffers", [])),
-        uses=tuple(BufferUse(*map(int, use)) for use in manifest.get("buffer_uses", [])),
-        launches=tuple(Launch(str(e["name"]), str(e["origin"]), int(e["first"])) for e in manifest.get("launches", [])),
+        spm_bytes=manifest.spm_bytes,
+        origins=manifest.origins,
+        buffers=manifest.buffers,
+        uses=manifest.buffer_uses,
+        launches=manifest.launches,
         trusted=False,
     )
-    present = set(file.namelist())
-    texts = {level: _member(file, _ir_name(level), 1 << 30).decode() for level in Level if _ir_name(level) in present}
-
-    def text_at(level: Level) -> str:
-        if level not in texts:
-            raise ContainerError("E1007", f"{name} holds no IR of level {level.name.lower()}")
-        return texts[level]
-
-    given = manifest.get("least_work")
-    least = None if given is None else LeastWork(**given)
-    ports = (tuple(Port(**_tuples(port)) for port in manifest[side]) for side in ("inputs", "outputs"))
+    signature = Signature(manifest.inputs, manifest.outputs)
+    _check(program, signature, chip, size)
+    least = manifest.least_work
     return Executable(
-        name=str(manifest["name"]),
+        name=manifest.name,
         program=program,
-        signature=Signature(*ports),
-        chip=read_chip(manifest["chip"], "manifest.json"),
-        options=Options(**manifest["options"]),
-        text_at=text_at,
+        signature=signature,
+        chip=chip,
+        options=Options(**dataclasses.asdict(manifest.options)),
+        text_at=partial(_text_at, source, name),
         least_work=None if least is None else lambda: least,
     )
+
+
+def _check(program: Program, signature: Signature, chip: Chip, constant_bytes: int) -> None:
+    """ValueError if the parts of a program do not fit each other or the chip."""
+    count = len(program.code)
+    for port in (*signature.inputs, *signature.outputs, *program.slots):
+        element_type(dtype_of(port.dtype))
+        _need(min(port.shape, default=0) >= 0 and port.size_bytes <= chip.ddr_bytes, f"no tensor has the shape {port.shape}")
+    for port in (*signature.inputs, *signature.outputs):
+        _need(not port.layout or sorted(port.layout) == list(range(len(port.shape))), f"no layout is {port.layout}")
+    for kind in SlotKind:
+        slots = program.slots_of(kind)
+        _need([slot.index for slot in slots] == list(range(len(slots))), f"{kind.value} slots have other numbers than 0, 1, ...")
+    sides = ((SlotKind.INPUT, signature.inputs), (SlotKind.OUTPUT, signature.outputs))
+    for kind, ports in sides:
+        sizes = [slot.size_bytes for slot in program.slots_of(kind)]
+        _need(sizes == [port.size_bytes for port in ports], f"{kind.value} slots are not those of the signature")
+    for slot in program.slots:
+        size, is_scratch = slot.num_elements * dtype_of(slot.dtype).itemsize, slot.kind is SlotKind.SCRATCH
+        _need(slot.size_bytes == size or (is_scratch and slot.size_bytes >= 0), f"{slot.name} has no such size")
+    inputs = program.slots_of(SlotKind.INPUT)
+    for slot in program.slots:
+        if (taken := slot.takes_over) is not None:
+            _need(0 <= taken < len(inputs) and inputs[taken].size_bytes == slot.size_bytes, f"{slot.name} takes over nothing")
+    held = [slot.size_bytes for slot in program.slots_of(SlotKind.CONSTANT)]
+    _need(sum(held) == constant_bytes and held == [array.nbytes for array in program.constants], "constants have other sizes")
+    _need(0 <= program.spm_bytes <= chip.spm_bytes, "it uses more SPM than the chip has")
+    firsts = [launch.first for launch in program.launches]
+    _need(firsts == sorted(firsts) and all(0 <= first <= count for first in firsts), "launches are of no records")
+    places = ((use.record, use.buffer) for use in program.uses)
+    _need(all(0 <= r < count and 0 <= b < len(program.buffers) for r, b in places), "uses of buffers are of no records")
+
+
+def _need(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(what)
+
+
+def _text_at(source: Path | BinaryIO, name: str, level: Level) -> str:
+    """The IR of a level, unpacked when it is asked for."""
+    try:
+        with zipfile.ZipFile(source) as file:
+            if _ir_name(level) not in file.namelist():
+                raise ContainerError("E1007", f"{name} holds no IR of level {level.name.lower()}")
+            return _member(file, _ir_name(level), IR_LIMIT).decode()
+    except ContainerError:
+        raise
+    except Exception as error:  # as in read_file
+        raise ContainerError("E1007", f"{name} is not a sound .tx8x file: {error}") from error
 
 
 def _member(file: zipfile.ZipFile, name: str, limit: int, *, exact: bool = False) -> bytes:
@@ -154,7 +230,3 @@ def _ir_name(level: Level) -> str:
 
 def _plain_options(options: Options) -> dict[str, Any]:
     return {"mode": options.mode, "threads": options.threads, "step_elements": options.step_elements}
-
-
-def _tuples(entry: Mapping[str, Any], **given: Any) -> dict[str, Any]:
-    return {key: tuple(cast(list[Any], value)) if isinstance(value, list) else value for key, value in entry.items()} | given

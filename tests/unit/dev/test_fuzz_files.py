@@ -1,0 +1,27 @@
+"""Damaged files: a few of each kind do no harm, and harm would be seen."""
+
+import pytest
+
+from hlo2tx8.dev import fuzz_files
+
+
+@pytest.mark.parametrize("kind", ["hlo", "mlir", "tx8x"])
+def test_damaged_files_do_no_harm(kind: str, capsys: pytest.CaptureFixture[str]):
+    fuzz_files.worker(kind, 0, 60)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.startswith("failed")] == []
+    assert len(lines) == 60
+
+
+def test_other_exceptions_are_failures(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    def breaks(_: int) -> None:
+        raise ZeroDivisionError("by\nzero")
+
+    monkeypatch.setattr(fuzz_files, "KINDS", {"hlo": breaks})
+    fuzz_files.worker("hlo", 7, 1)
+    assert capsys.readouterr().out == "at 7\nfailed 7 ZeroDivisionError: by zero\n"
+
+
+def test_a_secret_in_a_result_is_a_failure():
+    with pytest.raises(RuntimeError, match="left in memory"):
+        fuzz_files.holds_no_secret([bytes([fuzz_files.CANARY] * 64)])
