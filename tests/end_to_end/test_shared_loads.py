@@ -110,10 +110,10 @@ def test_epilogues_go_over_sets_of_columns(name: str, tmp_path: Path) -> None:
         assert value.tobytes() == found[0].tobytes(), f"{run.name} differs from {BELOW_FUSED[0].name}"
 
 
-@pytest.mark.parametrize(("elements", "dims"), [("259", "dims = [1]"), ("128", "dims = [0]"), ("128x259", "dims = [0, 1]")])
+@pytest.mark.parametrize(("elements", "dims"), [("259", "dims = [1]"), ("256", "dims = [0]"), ("256x259", "dims = [0, 1]")])
 def test_a_tail_has_an_epilogue_of_its_own(elements: str, dims: str, tmp_path: Path) -> None:
     """What it reads is brought before the loop of the other columns, of which it becomes a part."""
-    left, right, matrix, type_ = "tensor<128x128xbf16>", "tensor<128x259xbf16>", "tensor<128x259xbf16>", f"tensor<{elements}xbf16>"
+    left, right, matrix, type_ = "tensor<256x128xbf16>", "tensor<128x259xbf16>", "tensor<256x259xbf16>", f"tensor<{elements}xbf16>"
     text = main(
         [left, right, type_],
         matrix,
@@ -124,7 +124,7 @@ def test_a_tail_has_an_epilogue_of_its_own(elements: str, dims: str, tmp_path: P
     )
     options = Options(chip=small_chip(tmp_path, 300000))
     assert "is_tail" in hlo2tx8.compile(text, options).as_text(Level.SCHEDULED)
-    arrays = [*operands(128, 128, 259), random(tuple(map(int, elements.split("x"))), "bf16", 2)]
+    arrays = [*operands(256, 128, 259), random(tuple(map(int, elements.split("x"))), "bf16", 2)]
     found = [outputs[0] for outputs in each_run(partial(load_source, text), options, arrays, BELOW_FUSED)]
     for run, value in zip(BELOW_FUSED, found, strict=True):
         assert value.tobytes() == found[0].tobytes(), f"{run.name} differs from {BELOW_FUSED[0].name}"
