@@ -157,7 +157,7 @@ def _parts(match: GemmMatch, loops: Mapping[SubgraphFunction, DotLoop]) -> list[
     for function, loop in loops.items():
         work = _work(function, loop, target.rates, target.meeting)
         may_cut = function.is_entry_root and len(match.partitioned.functions) == 1
-        for part in parts_of(loop.space, loop.roles, may_cut=may_cut):
+        for part in parts_of(loop.space, loop.roles, work.operand_bytes, may_cut=may_cut):
             ways = blockings(part, work, target.rates, spm_bytes, target.step_elements)
             if _is_shareable(loop, target):
                 shared = shared_blockings(part, work, target.rates, spm_bytes)

@@ -104,8 +104,8 @@ class ContractionPart:
     inner: int
 
 
-def parts_of(space: IterationSpace, roles: Sequence[Role], *, may_cut: bool) -> list[ContractionPart]:
-    """The space as one part, or as one of whole blocks of columns and one of what is left."""
+def parts_of(space: IterationSpace, roles: Sequence[Role], operand_bytes: int, *, may_cut: bool) -> list[ContractionPart]:
+    """The space as one part, or as one of whole blocks of columns, of the result and of the operands, and one of what is left."""
     shape: tuple[int, ...] = space.shape or (1,)
     of_dims: tuple[Role, ...] = tuple(roles) or ("batch",)
     columns = [dim for dim, role in enumerate(of_dims) if role == "column"]
@@ -119,6 +119,7 @@ def parts_of(space: IterationSpace, roles: Sequence[Role], *, may_cut: bool) -> 
     elif size <= MOST_UNBLOCKED or not may_cut:
         cuts = [(0, size, size)]
     else:
+        whole = size // block_width(operand_bytes) * block_width(operand_bytes)
         cuts = [(0, whole, BLOCK), (whole, size - whole, size - whole)]
     return [ContractionPart(shape, of_dims, last, *cut) for cut in cuts]
 

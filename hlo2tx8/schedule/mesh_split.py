@@ -244,8 +244,9 @@ def split_on_mesh(
     ragged = [dim for dim, count in enumerate(counts) if count * box[dim] != shape[dim]]
     lanes: list[tuple[int, int, int]] = []
     for dim in (dim for role in ("column", "row") for dim in range(len(shape) - 1) if box[dim] > 1 and roles[dim] == role):
-        together = block_width(work.operand_bytes) // BLOCK if dim == part.column and dim not in ragged else 1
-        if box[dim] % together == 0 and box[dim] > together > 1:  # blocks of the result that are one of the operand
+        together = block_width(work.operand_bytes) // BLOCK if dim == part.column else 1
+        is_whole = box[dim] % together == shape[dim] % together == 0
+        if is_whole and box[dim] > together > 1:  # blocks of the result that are one of the operand
             lanes += [(dim, box[dim] // together, together), (dim, together, 1)]
         else:
             lanes.append((dim, box[dim], 1))

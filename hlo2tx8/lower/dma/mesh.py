@@ -124,26 +124,27 @@ class TileIndex:
         dims = len(op.map.data.dims)
         return [self.simplified(e.substitute(given[:dims], given[dims:])) for e in op.map.data.results]
 
-    def dependence(self, value: SSAValue | int) -> frozenset[Expr] | None:
-        """The dimensions a value depends on; None if that is not known."""
+    def made_of(self, value: SSAValue | int) -> list[Expr] | None:
+        """Expressions that a value is computed from; None if they are not known."""
         if isinstance(value, int):
-            return frozenset()
-        found = self.expr(value)
-        if found is not None:
-            return found.leaves()
+            return []
+        if (found := self.expr(value)) is not None:
+            return [found]
         owner = value.owner
         match owner:
             case vec.ExtentOp():
-                parts = self._parts(owner)
-                if parts is None:
-                    return None
-                return frozenset(leaf for part in parts for leaf in part.leaves())
+                return self._parts(owner)
             case arith.AddiOp() | arith.SubiOp() | arith.MuliOp() | arith.MinSIOp() | arith.MaxSIOp():
-                sides = [self.dependence(operand) for operand in owner.operands]
+                sides = [self.made_of(operand) for operand in owner.operands]
                 known = [side for side in sides if side is not None]
-                return frozenset(leaf for side in known for leaf in side) if len(known) == len(sides) else None
+                return [expr for side in known for expr in side] if len(known) == len(sides) else None
             case _:
                 return None
+
+    def dependence(self, value: SSAValue | int) -> frozenset[Expr] | None:
+        """The dimensions a value depends on; None if that is not known."""
+        found = self.made_of(value)
+        return None if found is None else frozenset(leaf for expr in found for leaf in expr.leaves())
 
 
 @dataclass(frozen=True)

@@ -136,9 +136,10 @@ def _steps_alike(loads: Sequence[Rdma], loop: scf.ForOp, num_steps: int, index: 
     """For how many steps in a row the loads are the same: the most that say so in every run of as many."""
     values = [value for load in loads for name, value in load.values().items() if name != "dst" and isinstance(value, SSAValue)]
     values = [value for value in values if isinstance(value.type, IndexType)]
-    exprs = [expr for value in values if (expr := index.expr(value)) is not None]
+    found = [index.made_of(value) for value in values]
+    exprs = [expr for own in found if own is not None for expr in own]
     counter, place, run = index.known[loop.body.block.args[0]], Dim(len(index.dims)), Dim(len(index.dims) + 1)
-    if any(index.expr(value) is None and counter in (index.dependence(value) or (counter,)) for value in values):
+    if None in found:
         return 1
     for length in range(num_steps, 1, -1):
         if num_steps % length:

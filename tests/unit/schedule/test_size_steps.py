@@ -12,20 +12,23 @@ WHOLE = 1024
 
 
 def cycles(rows: int, columns: int, depth: int, element: str) -> float:
-    left, right, result = f"{rows}x{depth}", f"{depth}x{columns}", f"{rows}x{columns}"
+    left, right = f"tensor<{rows}x{depth}x{element}>", f"tensor<{depth}x{columns}x{element}>"
+    result = f"tensor<{rows}x{columns}x{'i32' if element == 'i8' else element}>"
     text = f"""
-func.func @main(%a: tensor<{left}x{element}>, %b: tensor<{right}x{element}>) -> tensor<{result}x{element}> {{
-  %r = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
-    : (tensor<{left}x{element}>, tensor<{right}x{element}>) -> tensor<{result}x{element}>
-  return %r : tensor<{result}x{element}>
+func.func @main(%a: {left}, %b: {right}) -> {result} {{
+  %r = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : ({left}, {right}) -> {result}
+  return %r : {result}
 }}"""
     return hlo2tx8.compile(text).report.cycles
 
 
-@pytest.mark.parametrize("element", ["bf16", "f32"])
-@pytest.mark.parametrize(
-    ("moving", "size"), [*((side, size) for side in ("rows", "columns", "depth") for size in (512, 1024)), ("all", 1024)]
-)
+CASES = [
+    *((side, size, element) for side in ("rows", "columns", "depth") for size in (512, 1024) for element in ("bf16", "f32")),
+    *(("all", 1024, element) for element in ("bf16", "f32", "i8")),
+]
+
+
+@pytest.mark.parametrize(("moving", "size", "element"), CASES)
 def test_products_of_neighbouring_sizes_take_about_as_long(moving: str, size: int, element: str) -> None:
     found: list[float] = []
     for own in (size - 1, size, size + 1):
