@@ -2,12 +2,14 @@
 
 reduce_window %x   ⟶   pad; fusion { a view [result..., window...] of the padded operand; reduce over the window }
 
-Padding takes no part, as in XLA: it is filled with what changes nothing for the combiner. Where no such value is known, each
-element has a pred beside it that says whether it is one of the operand's, and the reduce is over both.
+Small windows are padded inside of the fusion: then no padded operand is written. Padding takes no part, as in XLA: it is filled
+with what changes nothing for the combiner. Where no such value is known, each element has a pred beside it that says whether it is
+one of the operand's, and the reduce is over both.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType, i1
@@ -22,6 +24,7 @@ from hlo2tx8.hlo.combiner import neutral_element
 from hlo2tx8.hlo.constants import scalar_of
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.ops.window import Window
+from hlo2tx8.partitioner.reduction_order import MOST_SMALL_WINDOW
 from hlo2tx8.passes.windows.holding import holding
 from hlo2tx8.passes.windows.views import pad_window, window_map
 
@@ -50,8 +53,10 @@ def _reduce_window(op: Operation) -> None:
         initial.append(_preds(e, (), value=True))
         fillings = [*(e.splat(0, e.like(x, ())) for x in op.operands[:half]), _preds(e, (), value=False)]
         region = holding(region.block)
+    outside, over = op.prev_op, int_array(())
     padded = [pad_window(e, window, x, filling) for x, filling in zip(inputs, fillings, strict=True)]
-    before, over = op.prev_op, int_array(())
+    is_plain = half == len(inputs) == 1 and not any(window.interior) and prod(window.size) <= MOST_SMALL_WINDOW
+    before = outside if is_plain else op.prev_op
     views: Sequence[SSAValue] = padded
     if shape:
         map = window_map(window, shape)

@@ -14,8 +14,8 @@ func.func @main(%0: tensor<8x4xf32>) -> tensor<4x4xf32> {
 
 // CHECK:      func.func @main(
 // CHECK:         %[[NOTHING:.*]] = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "AACA/w==">}>
-// CHECK:         "stablehlo.pad"(%{{.*}}, %[[NOTHING]]){{.*}}-> tensor<9x4xf32>
-// CHECK:         "hlo.fusion"
+// CHECK:         "hlo.fusion"(%{{.*}}, %[[NOTHING]], %{{.*}})
+// CHECK:         "stablehlo.pad"{{.*}}-> tensor<9x4xf32>
 // CHECK:         "hlo.read_at"{{.*}}-> tensor<4x4x3xf32>
 // CHECK:         "stablehlo.reduce"
 // CHECK:         "stablehlo.maximum"{{.*}}-> tensor<f32>
