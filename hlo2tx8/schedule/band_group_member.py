@@ -2,6 +2,7 @@
 
 convolution   of images [images, height, width, channels]: one dot whose windows lie along lines of the image, and what is
               element by element around it
+pool          a reduction of small windows, and that
 elementwise   nothing but that
 """
 
@@ -18,8 +19,9 @@ from hlo2tx8.partitioner.computation import PartitionedComputation, partition
 from hlo2tx8.partitioner.contraction import Contraction, is_contraction, roles_of, why_not_on_engine
 from hlo2tx8.partitioner.instruction import is_elemental, tensor_type
 from hlo2tx8.partitioner.iteration_space import IterationSpace, TensorAccess
-from hlo2tx8.partitioner.reduction_paths import loop_counters
-from hlo2tx8.partitioner.windows import Line, lines_of
+from hlo2tx8.partitioner.reduction_order import is_small_window
+from hlo2tx8.partitioner.reduction_paths import is_reduction, loop_counters
+from hlo2tx8.partitioner.windows import Line, keeps_weights, lines_of
 from hlo2tx8.schedule.accesses import AccessAnalysis
 from hlo2tx8.schedule.bands import Bands, BandSplit, RowReads
 from hlo2tx8.schedule.rates import block_width
@@ -38,7 +40,7 @@ BLOCK = block_width(2)
 class BandGroupMember:
     """A fusion whose result [images, height, width, channels] is computed by bands. `reads`: the parameters of which a band needs
     some rows of the same image only; the others are read as a whole. `dot`: its convolution, with the operand that has the `rows`
-    and the `lines` of its windows."""
+    and the `lines` of its windows; `turns_weights`: TDMA has to turn what it multiplies for the engine."""
 
     partitioned: PartitionedComputation
     accesses: AccessAnalysis
@@ -48,6 +50,7 @@ class BandGroupMember:
     rows: int = 0
     lines: tuple[Line, ...] = ()
     is_per_channel: bool = False
+    turns_weights: bool = False
 
     @property
     def block(self) -> int:
@@ -83,10 +86,13 @@ def band_group_member(body: Block, target: Target) -> BandGroupMember | str:
     if len(shape) != RANK or 0 in shape or not is_row_major(type_):
         return "its result is no batch of images"
     dots = [op for op in body.ops if is_contraction(op)]
-    if any(not is_elemental(op) and op not in dots for op in body.ops if op is not terminator):
-        return "it does more than arithmetic and convolutions"
-    if len(dots) > 1:
-        return "it has two convolutions"
+    pools = [op for op in body.ops if is_reduction(op) and op not in dots]
+    if any(not is_elemental(op) and op not in (*dots, *pools) for op in body.ops if op is not terminator):
+        return "it does more than arithmetic, convolutions and pools"
+    if len(dots) + len(pools) > 1:
+        return "it has two convolutions or pools"
+    if not all(is_small_window(op) and len(op.results) == 1 for op in pools):
+        return "it has a reduction that is no pool of small windows"
     partitioned = partition(body)
     if len(partitioned.functions) != 1:
         return "it computes tensors of its own first"
@@ -109,6 +115,8 @@ def _convolution(
     (function,) = partitioned.functions
     if why := why_not_on_engine(dot):
         return why
+    if shape[CHANNELS] == 1:
+        return "its result has one channel"
     if num_parts(dot) > 1:
         return "its factors are multiplied in parts"
     place = partitioned.places[dot]
@@ -128,7 +136,10 @@ def _convolution(
         if not features or sum(count > 1 for count in features) > (0 if is_per_channel else 1):
             return "its windows do not lie along lines of the image"
         if is_per_channel or roles[CHANNELS] == "column":
-            return BandGroupMember(partitioned, accesses, shape, reads, dot, rows, lines, is_per_channel)
+            is_block = max(features) % BLOCK == 0 or max(features) in (BLOCK // 4, BLOCK // 2)
+            keeps = is_block and not is_per_channel and keeps_weights(dot, accesses.of(function), space)
+            turns_weights = bool(lines) and not keeps
+            return BandGroupMember(partitioned, accesses, shape, reads, dot, rows, lines, is_per_channel, turns_weights)
     return "images, height, width and channels are not its rows and columns"
 
 

@@ -10,6 +10,7 @@ from hlo2tx8.hlo import Kind, numpy_dtype
 from hlo2tx8.indexing import Dim
 from hlo2tx8.partitioner.contraction import num_products
 from hlo2tx8.partitioner.instruction import kind_of, tensor_type
+from hlo2tx8.partitioner.reduction_paths import is_reduction
 from hlo2tx8.schedule.band_group_member import CHANNELS, HEIGHT, WIDTH, BandGroupMember
 from hlo2tx8.schedule.bands import Bands, BandSplit
 from hlo2tx8.schedule.costs import cycles_per_element, size_bytes
@@ -61,10 +62,11 @@ class BandChain:
         return sorted(found, key=lambda plan: plan.cycles)
 
     def cycles_apart(self) -> float:
-        """Modelled cycles of the fusions as kernels of their own, each of which reads each operand once."""
+        """Modelled cycles of the fusions as kernels of their own, each of which reads each operand once, but images and weights of
+        windows as often as tiles cut the others."""
         total = 0.0
         for fusion, member in zip(self.fusions, self.members, strict=True):
-            moved = sum(map(size_bytes, (*dict.fromkeys(fusion.operands), *fusion.results)))
+            moved = sum(map(size_bytes, (*dict.fromkeys(fusion.operands), *fusion.results))) + self._reread(fusion, member)
             computed = self._compute(member, member.shape[0] * member.shape[HEIGHT])
             total += max(moved / self.rates.ddr, computed / self.rates.tiles) + self._turning(member) + self.rates.kernel
         return total
@@ -112,9 +114,18 @@ class BandChain:
         whole = sum(map(size_bytes, self._whole())) * active / rates.ddr + sum(map(self._turning, self.members))
         return reloads * whole + transfer + computed + (turns - 1) * max(transfer, computed) + rates.kernel
 
+    def _reread(self, fusion: FusionOp, member: BandGroupMember) -> int:
+        """Bytes that tiles of a convolution of its own read more than once, as they share rows and filters best."""
+        if member.dot is None or not member.lines or member.is_per_channel:
+            return 0
+        image = sum(size_bytes(fusion.operands[number]) for number, reads in member.reads.items() if reads.last > reads.first)
+        weights = size_bytes(member.dot.operands[1 - member.rows])
+        tiles = self.rates.tiles
+        return min(rows * weights + tiles // rows * image for rows in range(1, tiles + 1) if tiles % rows == 0) - image - weights
+
     def _turning(self, member: BandGroupMember) -> float:
         """Cycles that TDMA takes to turn weights of windows, element by element, as each tile does."""
-        if member.dot is None or not member.lines:
+        if member.dot is None or not member.turns_weights:
             return 0.0
         weights = prod(tensor_type(member.dot.operands[1 - member.rows]).get_shape())
         return weights * self.rates.move_run_bytes / self.rates.move
@@ -129,6 +140,9 @@ class BandChain:
                 cycles += points * channels * num_products(op) / self.rates.products + self.rates.product_start
                 if member.lines:
                     cycles += _window_bytes(member, op, rows) / self.rates.move
+            elif is_reduction(op):
+                placed = 2 * num_products(op) * _width(op.operands[0]) / self.rates.move  # each of a window, between neutral ones
+                cycles += points * channels * (cycles_per_element(op, self.rates) + placed)
             elif _is_computed(op):
                 each = cycles_per_element(op, self.rates)
                 own = tensor_type(op.results[0]).get_shape()

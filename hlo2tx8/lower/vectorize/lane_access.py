@@ -5,7 +5,10 @@ dimension k of the box.
 """
 
 from dataclasses import dataclass
+from math import prod
 from typing import TypeAlias, TypeVar
+
+import numpy as np
 
 from hlo2tx8.indexing import (
     Const,
@@ -20,6 +23,11 @@ from hlo2tx8.indexing import (
     simplify_expr,
     split_terms,
 )
+from hlo2tx8.indexing.expr import from_terms
+from hlo2tx8.indexing.indexing_map import evaluate_expr
+
+MOST_POINTS = 4096
+"""Values of variables that are looked at one by one."""
 
 T = TypeVar("T")
 Constraint: TypeAlias = tuple[Expr, Interval]
@@ -124,7 +132,24 @@ class LaneSpace:
         return simplify_expr(expr, [Interval(v.lo, v.hi) for v in self.fixed], [Interval(v.lo, v.hi) for v in self.lanes])
 
     def bounds(self, expr: Expr) -> Interval:
-        return self.map_of((expr,)).bounds(expr)
+        """An interval that encloses all values; quotients of the same few variables are looked at together, value by value:
+        7 * d0 - (d0 + 1) floordiv 8 is not negative.
+        """
+        constant, terms = expr.affine_terms()
+        quotients = [term for term in terms if isinstance(term, FloorDiv | Mod)]
+        leaves = {leaf for term in quotients for leaf in term.leaves()}
+        used = sorted(leaf.index for leaf in leaves if isinstance(leaf, Dim))
+        sizes = [self.fixed[i].hi - self.fixed[i].lo + 1 for i in used]
+        if len(quotients) < 2 or len(used) < len(leaves) or prod(sizes) > MOST_POINTS:
+            return self.map_of((expr,)).bounds(expr)
+        together = {term: factor for term, factor in terms.items() if term in leaves or term in quotients}
+        points: list[np.ndarray] = [np.zeros((), np.int64)] * len(self.fixed)
+        for i, grid in zip(used, np.ix_(*(np.arange(size) for size in sizes)), strict=True):
+            points[i] = grid + self.fixed[i].lo
+        values = evaluate_expr(from_terms(constant, together), points, ())
+        rest = from_terms(0, {term: factor for term, factor in terms.items() if term not in together})
+        other = self.map_of((rest,)).bounds(rest)
+        return Interval(int(values.min()) + other.lo, int(values.max()) + other.hi)
 
     def largest(self, expr: Expr) -> int:
         """A bound of the size of its values, and of all dividends in it moved up to where they are not negative.

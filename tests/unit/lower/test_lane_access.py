@@ -51,3 +51,11 @@ def _value(expr, step, lanes):
     found = simplify_expr(expr.substitute([Const(step)], [Const(lane) for lane in lanes]), [], [])
     assert isinstance(found, Const)
     return found.value
+
+
+def test_bounds_of_quotients_of_the_same_variables() -> None:
+    space = LaneSpace((Variable(0, 15, "tile"), Variable(0, 3, "turn")), (Variable(0, 8, "row"),))
+    band = (Dim(0) * 4 + Dim(1)) % 8
+    first = band * 7 - (band + 7) // 8 - (band + 1) // 8
+    assert space.bounds(first + Sym(0)) == Interval(0, 55)
+    assert space.bounds(space.simplify(first + Sym(0))) == Interval(0, 55)
