@@ -5,7 +5,8 @@
 
 Candidates come with the fewest estimated cycles first. Estimates of bytes are made before a kernel is emitted; `measure` lowers a
 candidate's kernel in memory and says what its buffers take. Where that is more than estimated, further candidates are held to
-estimates as much larger: one that would not fit then is not lowered.
+estimates as much larger: one that would not fit then is not lowered. If none of the first few can be taken, the one that is
+estimated to take the fewest bytes is asked: it is slow, but what is no candidate at all is slower.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -87,10 +88,12 @@ Measure: TypeAlias = Callable[[Candidate[Choice]], Feasibility]
 
 
 def plan(candidates: Iterable[Candidate[Choice]], spm_bytes: int, measure: Measure[Choice]) -> Schedule[Choice]:
-    """The first of the candidates whose buffers fit into as many bytes; few of them are asked for more than that."""
+    """The first of the candidates whose buffers fit into as many bytes; few of them are asked for more than that, and then the
+    smallest."""
     rejected: list[Rejected] = []
     factor, trials = 1.0, 0
-    for candidate in candidates:
+    left = iter(candidates)
+    while (candidate := next(left, None)) is not None:
         expected = int(candidate.estimate.spm_bytes * factor)
         if trials and expected > spm_bytes:
             rejected.append(_too_large(candidate, expected, spm_bytes, "would take about"))
@@ -104,7 +107,7 @@ def plan(candidates: Iterable[Candidate[Choice]], spm_bytes: int, measure: Measu
             factor = max(factor, found.spm_bytes / max(1, candidate.estimate.spm_bytes))
             rejected.append(_too_large(candidate, found.spm_bytes, spm_bytes, "take"))
         if trials == MOST_TRIALS:
-            break
+            left = iter(sorted(left, key=lambda other: other.estimate.spm_bytes)[:1])
     return Schedule(None, tuple(rejected))
 
 

@@ -47,7 +47,15 @@ def test_few_are_measured():
         return Feasibility(0, "no order")
 
     schedule = plan(candidates(*[(1, 1)] * (2 * MOST_TRIALS)), 64, measure)
-    assert schedule.taken is None and len(measured) == MOST_TRIALS
+    assert schedule.taken is None and len(measured) == MOST_TRIALS + 1
+
+
+def test_after_a_few_the_smallest_is_measured():
+    """Plans that are refused for what they are may hide one that is not."""
+    wanted = MOST_TRIALS + 3
+    estimates = [(1.0 + i, 9 if i == wanted else 10) for i in range(2 * MOST_TRIALS)]
+    schedule = plan(candidates(*estimates), 64, lambda c: Feasibility(0, "" if c.choice >= wanted else "no order"))
+    assert schedule.taken is not None and schedule.taken.choice == wanted
 
 
 def test_a_much_slower_plan_says_so():
