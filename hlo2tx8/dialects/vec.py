@@ -49,7 +49,7 @@ from hlo2tx8.dialects.vec_dot import VecDotOp
 from hlo2tx8.dialects.xla import IndexingMapAttr
 from hlo2tx8.dialects.xla_reduce import ReduceForm, ReduceLanesForm
 from hlo2tx8.dialects.xla_sort import SortLanesForm
-from hlo2tx8.indexing import IndexingMap
+from hlo2tx8.indexing import Const, IndexingMap
 
 
 def i64_array(values: Sequence[int]) -> DenseArrayBase[IntegerType]:
@@ -89,6 +89,15 @@ class ExtentOp(IRDLOperation):
             },
             result_types=[IndexType()],
         )
+
+    @property
+    def constant(self) -> int | None:
+        """The bound, if it is the same everywhere."""
+        values = [result.value for result in self.map.data.results if isinstance(result, Const)]
+        if len(values) < len(self.map.data.results):
+            return None
+        found = min(values) if self.kind.data == "min" else max(values)
+        return max(self.lower.value.data, min(self.upper.value.data, found))
 
 
 @irdl_op_definition

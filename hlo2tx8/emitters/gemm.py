@@ -89,7 +89,7 @@ class _PartOfLoop:
         """The loop over the part in such steps, and that over its tail."""
         to_output = self.loop.space.to_output
         split = split_on_mesh if blocking.is_shared else split_part
-        steps = [split(self.part, blocking, to_output, self.work, rates)]
+        steps = [split(replace(self.part, inner=blocking.box[-1]), blocking, to_output, self.work, rates)]
         if self.tail is not None:
             steps.append(split_on_mesh(self.part, blocking, to_output, self.work, rates, self.tail))
         ops = self.loop.rows.items()

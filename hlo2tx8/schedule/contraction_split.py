@@ -178,7 +178,7 @@ def _buffers(part: ContractionPart, box: Sequence[int], depth: int, work: Contra
     """Estimated bytes of a tile's buffers."""
     rows, columns = sides_of(part, box)
     deep = 1 if work.is_per_channel or work.is_backward else depth
-    return rows * columns * work.kept_bytes + sum(_loaded(part, box, work)) * deep * work.operand_bytes * work.operand_copies
+    return rows * columns * work.kept_bytes + sum(loaded(part, box, work)) * deep * work.operand_bytes * work.operand_copies
 
 
 def _num_chunks(part: ContractionPart, box: Sequence[int]) -> int:
@@ -257,7 +257,7 @@ def sides_of(part: ContractionPart, box: Sequence[int]) -> tuple[int, int]:
     return sides[0], sides[1]
 
 
-def _loaded(part: ContractionPart, box: Sequence[int], work: ContractionWork) -> tuple[int, int]:
+def loaded(part: ContractionPart, box: Sequence[int], work: ContractionWork) -> tuple[int, int]:
     """Elements of rows and of columns that are loaded for each product of an element of a window."""
     rows, columns = sides_of(part, box)
     for line in work.lines:
@@ -271,8 +271,8 @@ def _depth(part: ContractionPart, box: Sequence[int], work: ContractionWork, spm
     rows, columns = sides_of(part, box)
     left = spm_bytes - rows * columns * work.kept_bytes
     if work.is_per_channel or work.is_backward:
-        return int(left >= sum(_loaded(part, box, work)) * work.operand_bytes * work.operand_copies)
-    fits = left // (sum(_loaded(part, box, work)) * work.operand_bytes * work.operand_copies)
+        return int(left >= sum(loaded(part, box, work)) * work.operand_bytes * work.operand_copies)
+    fits = left // (sum(loaded(part, box, work)) * work.operand_bytes * work.operand_copies)
     most = min(fits, MOST_DEPTH)
     if work.depth <= most:
         return work.depth
@@ -294,7 +294,7 @@ def _depths(part: ContractionPart, box: Sequence[int], work: ContractionWork, sp
     return found
 
 
-def _moved(part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork, rates: Rates) -> float:
+def moved_bytes(part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork, rates: Rates) -> float:
     """Bytes that TDMA moves in a step with windows: padding is filled, weights are turned element by element, and vectors whose
     channels are no block of the engine's layout go there and back. Where weights are not turned, windows that move by several
     points need planes of their own, and lines of the result are brought together.
@@ -302,17 +302,17 @@ def _moved(part: ContractionPart, box: Sequence[int], depth: int, work: Contract
     if not work.lines or work.is_backward:
         return 0.0
     rows, columns = sides_of(part, box)
-    image = _loaded(part, box, work)[0] * (1 if work.is_per_channel else work.depth) * work.operand_bytes
+    image = loaded(part, box, work)[0] * (1 if work.is_per_channel else work.depth) * work.operand_bytes
     is_block = part.inner <= BLOCK and part.inner & (part.inner - 1) == 0
     laid_out = 0 if is_block else image + rows * columns * SUM_BYTES
     if work.is_per_channel:
         return image + laid_out
     if work.is_tap_by_tap(depth):
         return image * (1 if max(line.stride for line in work.lines) == 1 else 3) + rows * columns * work.operand_bytes
-    return image + laid_out + _loaded(part, box, work)[1] * work.depth * max(work.operand_bytes, rates.move_run_bytes)
+    return image + laid_out + loaded(part, box, work)[1] * work.depth * max(work.operand_bytes, rates.move_run_bytes)
 
 
-def _rows_with_gaps(part: ContractionPart, box: Sequence[int], work: ContractionWork) -> int:
+def rows_with_gaps(part: ContractionPart, box: Sequence[int], work: ContractionWork) -> int:
     """Rows of a product per element of a window: from the first result to the last one, points of the image one after the other."""
     pitch, found, of_row = 1, 1, {line.row: line for line in work.lines}
     for dim in reversed([dim for dim, role in enumerate(inner_shape(part)[1]) if role == "row"]):
@@ -327,11 +327,11 @@ def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Contrac
     rows, columns = sides_of(part, box)
     chunks = _num_chunks(part, box)
     steps, active = -(-chunks // rates.tiles), min(chunks, rates.tiles)
-    loads = sum(_loaded(part, box, work)) * work.operand_bytes
+    loads = sum(loaded(part, box, work)) * work.operand_bytes
     taps = prod(line.taps for line in work.lines)
     own = loads * work.depth + rows * columns * work.moved_bytes
     turns = -(-work.depth // depth)
-    own_rows = _rows_with_gaps(part, box, work) if work.is_tap_by_tap(depth) else rows
+    own_rows = rows_with_gaps(part, box, work) if work.is_tap_by_tap(depth) else rows
     height, width = (-(-n // unit) * unit for n, unit in ((own_rows, rates.product_rows), (columns, rates.product_columns)))
     engine = height * width * (work.depth * taps + rates.product_depth - 1) / work.tile_products
     engine += turns * (rates.product_start + rates.move_start)
@@ -341,7 +341,7 @@ def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Contrac
     ends = (loads * depth + rows * columns * work.moved_bytes) * active / rates.ddr
     last = engine / turns + (work.meeting if active > 1 else 0)
     alone = 2 * (rates.transfer_start + rates.issue) + rates.product_start + rates.move_start
-    moved = _moved(part, box, depth, work, rates) / rates.move
+    moved = moved_bytes(part, box, depth, work, rates) / rates.move
     busy = steps * max(engine + alone, moved) + ends
     return max(busy, chunks * own / rates.ddr + last, steps * own / rates.transfer + last)
 

@@ -13,16 +13,21 @@ in the same step, from the same panels of rows.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import ceil, prod
 
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
 from hlo2tx8.schedule.contraction_split import (
     BLOCK,
+    SUM_BYTES,
     Blocking,
     ContractionPart,
     ContractionStep,
     ContractionWork,
     inner_shape,
+    loaded,
+    moved_bytes,
+    rows_with_gaps,
     sides_of,
 )
 from hlo2tx8.schedule.rates import Rates, block_width
@@ -52,14 +57,17 @@ def shared_blockings(
 
     None if some tile would have nothing to do in a step, or nothing fits.
     """
-    if work.lines or work.is_per_channel or work.is_backward or part.column < 0 or part.inner != BLOCK:
+    if work.is_per_channel or work.is_backward or part.column < 0 or part.inner != BLOCK or (work.lines and tail is not None):
         return []
     if tail is not None and any(role == "column" and dim != part.column for dim, role in enumerate(part.roles)):
         return []
     lines = rates.mesh_rows, rates.mesh_columns
     if min(lines) < 2 or prod(lines) != rates.tiles:
         return []
-    found = [blocking for box in _boxes(part, rates) for blocking in _deep(part, work, rates, spm_bytes, box, tail)]
+    if work.lines and part.size in (BLOCK * rates.mesh_columns // 2, BLOCK * rates.mesh_columns // 4):
+        part = replace(part, inner=part.size // rates.mesh_columns)
+    boxes = [box for box in _boxes(part, rates) if all(box[line.row] == part.shape[line.row] for line in work.lines)]
+    found = [blocking for box in boxes for blocking in _deep(part, work, rates, spm_bytes, box, tail)]
     return sorted(found, key=lambda blocking: blocking.cycles)[:MOST_TRIED]
 
 
@@ -117,8 +125,13 @@ def _deep(
     for depth in DEPTHS:
         if depth > work.depth or (depth % unit and unit % depth):
             continue
-        sides, turns = (rows * depth * work.operand_bytes, columns * depth * work.operand_bytes), -(-work.depth // depth)
+        if work.lines and not _is_convolved(part, work, box, depth):
+            continue
+        sides, turns = _sides(part, work, box, depth), -(-work.depth // depth)
+        padded = sides[0] * (1 if max(line.stride for line in work.lines) == 1 else 2) if work.lines else 0
         kept = rows * columns * (work.kept_once if _is_cut(part, work, box) else work.kept_bytes)
+        if work.lines:
+            kept = rows * columns * work.kept_bytes + rows_with_gaps(part, box, work) * columns * 2 * SUM_BYTES
         if tail is not None:
             kept += tail.size * (rows * work.kept_bytes + depth * work.operand_bytes * (work.operand_copies + 1))
         if turns * prod(_counts(part, box)) < 2 * rates.tiles:
@@ -126,7 +139,7 @@ def _deep(
         found: list[Blocking] = []
         for stays in (None, *(side for side in (0, 1) if turns >= LEAST_SLOTS and _steps_alike(part, rates, box)[side] > 1)):
             taken = kept + (0 if stays is None else turns * sides[stays])
-            panel = sum(sides) if stays is None else sides[1 - stays]
+            panel = padded + (sum(sides) if stays is None else sides[1 - stays])
             slots = min(MOST_SLOTS, (spm_bytes - taken) // panel)
             if slots >= LEAST_SLOTS:
                 cycles = _cycles(part, work, rates, box, depth, slots, stays, tail)
@@ -142,10 +155,24 @@ def _steps_alike(part: ContractionPart, rates: Rates, box: Sequence[int]) -> tup
     return columns // rates.mesh_columns, rows // rates.mesh_rows
 
 
+def _is_convolved(part: ContractionPart, work: ContractionWork, box: Sequence[int], depth: int) -> bool:
+    """Can a block of a convolution be a product per element of its windows, on one load of whole images and one of weights?"""
+    shape = inner_shape(part)[0]
+    is_even = all(size % step == 0 for size, step in zip(shape, box, strict=True))
+    return is_even and work.depth % depth == 0 and depth <= block_width(work.operand_bytes) and work.is_tap_by_tap(depth)
+
+
+def _sides(part: ContractionPart, work: ContractionWork, box: Sequence[int], depth: int) -> tuple[int, int]:
+    """Bytes of a panel of rows and of one of columns."""
+    rows, columns = loaded(part, box, work)
+    return rows * depth * work.operand_bytes, columns * depth * work.operand_bytes
+
+
 def _is_cut(part: ContractionPart, work: ContractionWork, box: Sequence[int]) -> bool:
     """Can an epilogue go over a result in sets? Not where the step decides how many rows it has; storing alone can."""
     shape = inner_shape(part)[0]
-    return work.is_cut and (not work.passes or all(size % step == 0 for size, step in zip(shape, box, strict=True)))
+    is_even = all(size % step == 0 for size, step in zip(shape, box, strict=True))
+    return work.is_cut and not work.lines and (is_even or not work.passes)
 
 
 def _cycles(
@@ -166,12 +193,16 @@ def _cycles(
         last = part.size - (_counts(part, box)[part.column] - 1) * columns
         most = max(columns, last + -(-tail.size // rates.product_columns) * rates.product_columns)
         own = depth * max(rates.line_bytes, tail.size * work.operand_bytes)
-    units = ((rows, rates.product_rows), (most, rates.product_columns), (depth, rates.product_depth))
+    own_rows = rows_with_gaps(part, box, work) if work.lines else rows
+    units = ((own_rows, rates.product_rows), (most, rates.product_columns), (depth, rates.product_depth))
     engine = rates.product_start + prod(-(-n // unit) * unit for n, unit in units) / work.tile_products
+    if work.lines:
+        engine *= prod(line.taps for line in work.lines)
+        engine = max(engine, moved_bytes(part, box, depth, work, rates) / work.depth * depth / rates.move)
     stored = rows * columns * work.moved_bytes * rates.tiles / rates.ddr
     num_parts = max(1, min(turns, rows * columns // PART))
     after = num_parts * work.passes * rates.vector_pass + rows * columns * work.passed_cycles
-    sides = rows * depth * work.operand_bytes, columns * depth * work.operand_bytes
+    sides = _sides(part, work, box, depth)
 
     def step(loaded: Sequence[int]) -> tuple[float, float, float]:
         """Of a step that loads panels of these sides: its cycles, alone and beside what the step before has left to do; those that

@@ -189,3 +189,32 @@ def test_operands_that_fit_are_read_once() -> None:
 def test_few_rows_are_not_shared() -> None:
     """A row for each tile: nothing is read twice."""
     assert "DTE_multicast" not in hlo2tx8.compile(dot(1, 512, 512), Options()).as_text(Level.SCHEDULED)
+
+
+CONVOLUTIONS = {
+    "zeros around, 32 filters of a tile": ((8, 4, 4, 64), 128, 1),
+    "windows that move by two": ((4, 6, 6, 64), 256, 2),
+}
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolutions_share_images_and_weights(name: str, tmp_path: Path) -> None:
+    """What is sent is as it lies in memory; TDMA pads it on each tile."""
+    image, filters, stride = CONVOLUTIONS[name]
+    batch, height, width, channels = image
+    size = -(-height // stride), -(-width // stride)
+    types = typed(image, "bf16"), typed((3, 3, channels, filters), "bf16")
+    result = typed((batch, *size, filters), "bf16")
+    pads = "[1, 1], [1, 1]" if stride == 1 else "[0, 1], [0, 1]"
+    window = f"window = {{stride = [{stride}, {stride}], pad = [{pads}]}}"
+    counts = "{batch_group_count = 1 : i64, feature_group_count = 1 : i64}"
+    numbers = "dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]"
+    line = f"%r = stablehlo.convolution(%p0, %p1) {numbers}, {window} {counts} : ({types[0]}, {types[1]}) -> {result}"
+    text, options = main([*types], result, line), Options(chip=small_chip(tmp_path, 240000))
+    scheduled = hlo2tx8.compile(text, options).as_text(Level.SCHEDULED)
+    assert "DTE_multicast" in scheduled and "NE_conv" not in scheduled
+    arrays = [random(image, "bf16", 0), random((3, 3, channels, filters), "bf16", 1)]
+    arrays[0][0, 0, 0, 0], arrays[0][1, 2, 3, 1] = np.nan, np.inf
+    found = [outputs[0] for outputs in each_run(partial(load_source, text), options, arrays, BELOW_FUSED)]
+    for run, value in zip(BELOW_FUSED, found, strict=True):
+        assert value.tobytes() == found[0].tobytes(), f"{run.name} differs from {BELOW_FUSED[0].name}"

@@ -8,7 +8,7 @@ scf.for %step = 0 to 4 {
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from xdsl.dialects import arith, scf
@@ -16,13 +16,14 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter
 from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.dialects import spm
 from hlo2tx8.indexing import Const, Dim, Interval, simplify_expr
 from hlo2tx8.lower.dma.join_tails import TAIL
 from hlo2tx8.lower.dma.mesh import COLUMN, ROW, Along, TileIndex
-from hlo2tx8.lower.dma.slices import constant_of, turns_of
+from hlo2tx8.lower.dma.slices import buffers_of, constant_of, turns_of
 
 LEVELS = ("count", "n1", "n2", "n3")
 
@@ -42,8 +43,8 @@ class PanelSide(Enum):
 
 @dataclass(frozen=True)
 class Load:
-    """A load that all tiles of a line make alike, into a buffer of its own; of the tail, `branch` is what it is inside of, and
-    `moved` what TDMA moves it to before it is multiplied."""
+    """A load that all tiles of a line make alike, into a buffer of its own; `moved` is what TDMA makes of it for the engine,
+    `branch` what it is inside of if it is the tail's."""
 
     op: Rdma
     alloc: spm.AllocOp
@@ -68,8 +69,9 @@ class Site:
     @property
     def begin(self) -> Operation:
         """What the panel's turn begins with."""
-        first, second = (self.loads[side].alloc for side in (PanelSide.ROWS, PanelSide.COLUMNS))
-        return first if first.is_before_in_block(second) else second
+        own = [load for load in self.loads.values() if load.branch is None]
+        allocs = [alloc for load in own for alloc in (load.alloc, *load.moved)]
+        return next(alloc for alloc in allocs if all(alloc is o or alloc.is_before_in_block(o) for o in allocs))
 
     def goes_on_in(self, other: "Site", index: TileIndex) -> bool:
         """Is the other site's panel the next one of this loop?"""
@@ -109,7 +111,7 @@ def find_panels(loop: scf.ForOp, index: TileIndex) -> Panels | None:
             if turns is None or not any(isinstance(o, NeGemm) for o in op.body.block.ops):
                 continue
             index.add_counter(op.body.block.args[0], turns)
-            found, inner = list(_loads(op.body.block, index)), op
+            found, inner = _multiplied(list(_loads(op.body.block, index)), op.body.block), op
         elif isinstance(op, Rdma):
             load = _load(op, index)
             pending += [load] if load else []
@@ -118,7 +120,7 @@ def find_panels(loop: scf.ForOp, index: TileIndex) -> Panels | None:
             pending += _loads_of_tail(op, index)
             continue
         elif isinstance(op, NeGemm) and pending:
-            turns, found, pending = 1, pending, []
+            turns, found, pending = 1, _multiplied(pending, loop.body.block), []
         else:
             continue
         sides = {load.side: load for load in found}
@@ -202,6 +204,31 @@ def _loads_of_tail(branch: scf.IfOp, index: TileIndex) -> Iterator[Load]:
             return
         if isinstance(op, Rdma) and (load := _load(op, index, branch)):
             yield load
+
+
+def _multiplied(loads: Sequence[Load], block: Block) -> list[Load]:
+    """Those that are multiplied in a block, as they are or after TDMA has moved them, and those of the tail."""
+    moves = [op for op in block.ops if isinstance(op, TdmaGatherScatter)]
+    multiplied = {buffer for op in block.ops if isinstance(op, NeGemm) for buffer in _roots_of(op, is_write=False)}
+    for move in reversed(moves):
+        if any(target in multiplied for target in _roots_of(move, is_write=True)):
+            multiplied.update(_roots_of(move, is_write=False))
+    found: list[Load] = []
+    for load in loads:
+        if load.branch is not None:
+            found.append(load)
+        elif load.alloc.result in multiplied:
+            made: dict[SSAValue, None] = {load.alloc.result: None}
+            for move in moves:
+                if any(source in made for source in _roots_of(move, is_write=False)):
+                    made.update(dict.fromkeys(target for target in _roots_of(move, is_write=True) if target in multiplied))
+            owners = [buffer.owner for buffer in made if buffer is not load.alloc.result]
+            found.append(replace(load, moved=tuple(owner for owner in owners if isinstance(owner, spm.AllocOp))))
+    return found
+
+
+def _roots_of(op: Instruction, *, is_write: bool) -> list[SSAValue]:
+    return [spm.root_buffer(buffer) for buffer in buffers_of(op, is_write)]
 
 
 def _load(op: Rdma, index: TileIndex, branch: scf.IfOp | None = None) -> Load | None:

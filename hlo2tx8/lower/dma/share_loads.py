@@ -113,13 +113,18 @@ def _num_slots(panels: Panels, space: SpmSpace, saved_bytes: int) -> dict[PanelS
     taken = sum(space.aligned(o.size_bytes) * o.num_copies for o in others if isinstance(o, spm.AllocOp) and o not in own)
     left = space.limit - space.start - taken + saved_bytes
     sizes = {side: space.aligned(max(site.loads[side].size_bytes for site in panels.kinds)) for side in panels.sides}
-    moved = sum(space.aligned(alloc.size_bytes) for load in loads for alloc in load.moved)
-    panel = sum(sizes.values()) + moved
+    moved = {_key(load, alloc): space.aligned(alloc.size_bytes) for load in loads for alloc in load.moved}
+    panel = sum(sizes.values()) + sum(moved.values())
     for side in (PanelSide.ROWS, PanelSide.COLUMNS):
         slots = min(MOST_SLOTS, (left - sizes[side] * panels.num_panels) // (panel - sizes[side]))
         if panels.steps_alike[side] > 1 and panels.num_panels >= LEAST_SLOTS and slots >= LEAST_SLOTS:
             return {own: panels.num_panels if own is side else slots for own in panels.sides}
     return dict.fromkeys(panels.sides, min(MOST_SLOTS, left // panel))
+
+
+def _key(load: Load, alloc: spm.AllocOp) -> tuple[PanelSide, int, int]:
+    """What is the same for buffers that panels use in turns."""
+    return load.side, load.moved.index(alloc), alloc.size_bytes
 
 
 class _Sharing:
@@ -156,6 +161,7 @@ class _Sharing:
         start.insert(KcBarrier.make())
         self.send(start, start.value(0))
         turns: list[tuple[Site, StepBuilder, SSAValue]] = []
+        moved: dict[tuple[PanelSide, int, int], SSAValue] = {}
         for site in self.panels.sites:
             step = self.at(Builder(InsertPoint.before(site.begin)))
             number: Size = step.add(step(self.loop.body.block.args[0], self.panels.num_panels), site.first)
@@ -168,12 +174,14 @@ class _Sharing:
             for side, load in site.loads.items():
                 load.alloc.result.replace_all_uses_with(step.insert(spm.TurnOp(self.slots[side], panel)).result)
                 for alloc in load.moved:  # as many as slots: nobody waits for the matrix engine to have read one
-                    copies = self.start.insert(spm.AllocOp(alloc.size_bytes, self.num_slots[PanelSide.TAIL])).result
-                    alloc.result.replace_all_uses_with(step.insert(spm.TurnOp(copies, panel)).result)
-                    _erase(alloc)
+                    key = _key(load, alloc)
+                    if key not in moved:
+                        moved[key] = self.start.insert(spm.AllocOp(alloc.size_bytes, min(self.num_slots.values()))).result
+                    alloc.result.replace_all_uses_with(step.insert(spm.TurnOp(moved[key], panel)).result)
             for load in site.loads.values():
                 _erase(load.op)
-                _erase(load.alloc)
+                for alloc in (load.alloc, *load.moved):
+                    _erase(alloc)
         for loop in (self.loop, *(site.loop for site in self.panels.sites if site.loop is not None)):
             loop.attributes[PIPELINED] = UnitAttr()
         drop_unused(self.loop)

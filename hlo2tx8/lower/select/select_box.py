@@ -28,6 +28,7 @@ from hlo2tx8.lower.select.select_index import index_vector, mask
 from hlo2tx8.lower.select.select_memory import (
     MAX_GATHER_BYTES,
     Clip,
+    bound_of,
     clipped_box,
     iota_sum,
     load_box,
@@ -241,13 +242,15 @@ class BoxSelector(Selector):
                 self.hoisted[key] = self.in_prologue(lambda: load_box(step, source, start, strides, clipped_box(step, ()), fmt))
             return self.hoisted[key]
         clips = [
-            Clip(lane, self.slots[lo], self.slots[hi])
+            Clip(lane, *(bound_of(value, self.slots) for value in (lo, hi)))
             for lane, lo, hi in zip(vec.ints(op.clipped), op.lower, op.upper, strict=True)
         ]
         box = clipped_box(step, clips)
         if not clips:
             return load_box(step, source, offset, strides, box, fmt)
         dst = self._fill_of(op, fmt)
+        if any(box.extents[c.lane] == 0 for c in clips):
+            return dst
         with step.if_positive([box.extents[c.lane] for c in clips]):
             if resident is not None:
                 resident.place(step, op, fmt, self.slots, dst, box)

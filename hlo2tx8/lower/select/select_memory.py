@@ -9,7 +9,7 @@ A load goes through the stages it needs and no others:
     place     clipped boxes: TDMA puts them into a buffer that holds the fill value
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
@@ -17,6 +17,7 @@ from xdsl.ir import SSAValue
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.kc_move import KcVGather, KcVIota
 from hlo2tx8.device.isa.kc_vector import KcVAdd
+from hlo2tx8.dialects import vec
 from hlo2tx8.indexing import Expr, Sym, split_terms
 from hlo2tx8.lower.box_levels import BoxLevel, Size
 from hlo2tx8.lower.select.step_builder import StepBuilder
@@ -42,6 +43,12 @@ class Box:
     starts: tuple[Size, ...]
     extents: tuple[Size, ...]
     is_clipped: bool
+
+
+def bound_of(value: SSAValue, slots: Mapping[SSAValue, SSAValue]) -> Size:
+    """A bound of a clip, as a number if it is the same in all steps."""
+    constant = value.owner.constant if isinstance(value.owner, vec.ExtentOp) else None
+    return slots[value] if constant is None else constant
 
 
 def clipped_box(step: StepBuilder, clips: Sequence[Clip]) -> Box:
