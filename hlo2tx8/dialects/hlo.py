@@ -41,7 +41,7 @@ from xdsl.printer import Printer
 
 from hlo2tx8.dialects.hlo_bits import FromBitsOp, ToBitsOp
 from hlo2tx8.dialects.hlo_indexed import ReadAtOp, WriteAtOp
-from hlo2tx8.dialects.hlo_sort import SortWordsOp
+from hlo2tx8.dialects.hlo_lines import ScanOp, SortWordsOp
 from hlo2tx8.dialects.literal import ElementsAttr, Literal, LiteralAttr, is_splat_literal
 from hlo2tx8.dialects.xla_indexing import IndexingMapAttr
 
@@ -251,7 +251,7 @@ def decode_attribute(value: Attribute) -> Any:
 
 Hlo = Dialect(
     "hlo",
-    [FusionOp, GroupOp, BitcastOp, CopyOp, ReadAtOp, WriteAtOp, SortWordsOp, ToBitsOp, FromBitsOp, UnknownOp],
+    [FusionOp, GroupOp, BitcastOp, CopyOp, ReadAtOp, WriteAtOp, ScanOp, SortWordsOp, ToBitsOp, FromBitsOp, UnknownOp],
     [ElementsAttr, LayoutAttr, LiteralAttr, OpaqueAttr, StructAttr],
 )
 __all__ = [

@@ -283,6 +283,13 @@ class VecReduceLanesOp(ReduceLanesForm):
 
 
 @irdl_op_definition
+class VecScanLanesOp(ReduceLanesForm):
+    """`init` combined with the elements up to each lane along the one lane dimension `over`, as `xla.scan_lanes` does."""
+
+    name = "vec.scan_lanes"
+
+
+@irdl_op_definition
 class VecSortLanesOp(SortLanesForm):
     """The words of all lanes of the box that differ along one dimension alone, in order."""
 
@@ -315,6 +322,7 @@ Vec = Dialect(
         VecReduceOp,
         VecDotOp,
         VecReduceLanesOp,
+        VecScanLanesOp,
         VecSortLanesOp,
         ReadScalarOp,
     ],
@@ -338,6 +346,7 @@ __all__ = [
     "VecDotOp",
     "VecReduceLanesOp",
     "VecReduceOp",
+    "VecScanLanesOp",
     "VecSortLanesOp",
     "enclosing_box",
     "i64_array",

@@ -37,7 +37,7 @@ from hlo2tx8.dialects.xla_access import IN_ORDER, ExtractAtOp, InsertAtOp
 from hlo2tx8.dialects.xla_dot import DotOp
 from hlo2tx8.dialects.xla_indexing import ApplyIndexingOp, IndexingMapAttr, InDomainOp, index
 from hlo2tx8.dialects.xla_loop import LoopOp, YieldOp
-from hlo2tx8.dialects.xla_reduce import ReduceLanesOp, ReduceOp
+from hlo2tx8.dialects.xla_reduce import ReduceLanesOp, ReduceOp, ScanLanesOp
 from hlo2tx8.dialects.xla_sort import SortLanesOp
 
 ROW_TURNS = "xla.row_turns"
@@ -184,6 +184,7 @@ Xla = Dialect(
         ReduceOp,
         DotOp,
         ReduceLanesOp,
+        ScanLanesOp,
         SortLanesOp,
         ApplyIndexingOp,
         InDomainOp,
@@ -219,6 +220,7 @@ __all__ = [
     "PureCallOp",
     "ReduceLanesOp",
     "ReduceOp",
+    "ScanLanesOp",
     "SortLanesOp",
     "SyncTilesOp",
     "TileIdOp",

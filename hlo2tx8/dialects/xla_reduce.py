@@ -1,4 +1,5 @@
 """`xla.reduce`: one block of a reduction, whose elements lanes give side by side. `xla.reduce_lanes`: over the lanes of a step.
+`xla.scan_lanes`: of the lanes of a step up to each.
 
 %new = xla.reduce lanes 64 init(%acc : f32) {
 ^bb0(%lane: index):
@@ -131,6 +132,21 @@ class ReduceLanesOp(ReduceLanesForm):
     """
 
     name = "xla.reduce_lanes"
+    assembly_format = (
+        "`over` $over `of` `(` $elements `:` type($elements) `)` `init` `(` $init `:` type($init) `)` $combiner"
+        " attr-dict `:` type($res)"
+    )
+
+
+@irdl_op_definition
+class ScanLanesOp(ReduceLanesForm):
+    """init joined with the elements of all lanes up to this one along the one dimension `over`.
+
+    Each element is joined with the one before it, what that gives with the one 2 before it, then 4, 8 ..., and at last the initial
+    value in front. All lanes along the dimension live, or none does; the initial value is the same in all of them.
+    """
+
+    name = "xla.scan_lanes"
     assembly_format = (
         "`over` $over `of` `(` $elements `:` type($elements) `)` `init` `(` $init `:` type($init) `)` $combiner"
         " attr-dict `:` type($res)"

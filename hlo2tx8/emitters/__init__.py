@@ -15,6 +15,7 @@ from hlo2tx8.emitters.loop import LoopEmitter
 from hlo2tx8.emitters.plan_kernel import Judge, KernelPlanner, trust
 from hlo2tx8.emitters.reduction import ReductionEmitter
 from hlo2tx8.emitters.rows import RowEmitter
+from hlo2tx8.emitters.scan import ScanEmitter
 from hlo2tx8.emitters.sort import SortEmitter
 from hlo2tx8.emitters.transpose import TransposeEmitter
 from hlo2tx8.emitters.update import UpdateEmitter
@@ -24,6 +25,7 @@ from hlo2tx8.schedule.work_split import Target
 EMITTERS: Mapping[HeroKind, Emitter] = {
     "batchnorm": BatchNormEmitter(),
     "sort": SortEmitter(),
+    "scan": ScanEmitter(),
     "update": UpdateEmitter(),
     "gemm": GemmEmitter(),
     "row": RowEmitter(),

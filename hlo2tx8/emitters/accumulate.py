@@ -1,6 +1,6 @@
 """What a turn of a reduction's loop does to its accumulators, as scalar IR.
 
-    reduce        accumulators start at the initial values; a turn puts them and the inputs' elements through the combiner
+    reduce, scan  accumulators start at the initial values; a turn puts them and the inputs' elements through the combiner
     dot_general   the accumulator starts at 0; a turn adds the product of the two elements (pred: or of and)
 
 A sum of floats narrower than f32 is kept in f32 and rounded once, behind the loop.
@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from hlo2tx8.dialects.xla import ElementwiseOp
 from hlo2tx8.emitters.scalar import inline_body, location, scalar_constant, scalar_op_named
 from hlo2tx8.hlo import Kind, numpy_dtype
-from hlo2tx8.hlo.accumulation import accumulated_types, only_adds
+from hlo2tx8.hlo.accumulation import joined_types, only_adds
 from hlo2tx8.partitioner.instruction import kind_of, tensor_type
 
 
@@ -37,7 +37,7 @@ class Accumulation:
     @property
     def types(self) -> list[Attribute]:
         """The accumulators' types."""
-        return accumulated_types(self.op)
+        return joined_types(self.op)
 
     def start(self, initial: Sequence[SSAValue], block: Block) -> list[SSAValue]:
         """The accumulators before the first turn, from the elements of the initial values."""

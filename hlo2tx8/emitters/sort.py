@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, UnitAttr, 
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import origin
-from hlo2tx8.dialects.hlo_sort import SortWordsOp
+from hlo2tx8.dialects.hlo_lines import SortWordsOp
 from hlo2tx8.dialects.xla import ENTRY, ApplyIndexingOp, IndexingMapAttr, SortLanesOp, TileIdOp, YieldOp
 from hlo2tx8.emitters.emitter import Declined, Fusion, Match
 from hlo2tx8.emitters.loop import emit_loop

@@ -18,6 +18,11 @@ def accumulated_types(op: Operation) -> list[Attribute]:
     """
     if not is_accumulating(op):
         return []
+    return joined_types(op)
+
+
+def joined_types(op: Operation) -> list[Attribute]:
+    """The types in which a reduce, a scan or a dot joins its elements."""
     results = [as_tensor(result.type).element_type for result in op.results]
     dtype = numpy_dtype(results[0])
     if not (spec_of(op).kind is Kind.DOT or only_adds(op.regions[0].block)) or not is_float(dtype) or is_complex(dtype):

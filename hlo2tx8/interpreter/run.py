@@ -25,6 +25,7 @@ from hlo2tx8.dialects.xla import (
     PureCallOp,
     ReduceLanesOp,
     ReduceOp,
+    ScanLanesOp,
     SortLanesOp,
     SyncTilesOp,
     TileIdOp,
@@ -34,6 +35,7 @@ from hlo2tx8.dialects.xla import (
 from hlo2tx8.dialects.xla_reduce import ReduceForm, ReduceLanesForm
 from hlo2tx8.errors import InputError, LevelError
 from hlo2tx8.hlo import numpy_dtype
+from hlo2tx8.hlo.ops.scan import scanned
 from hlo2tx8.hlo.ops.sort import words_in_order
 from hlo2tx8.interpreter.buffers import Array, from_buffer, logical_type, new_buffer, to_buffers
 from hlo2tx8.interpreter.contraction import contracted
@@ -169,6 +171,8 @@ class _Frames:
                 return [self._dot(op, mask)]
             case ReduceLanesOp() | vec.VecReduceLanesOp():
                 return self._reduce_lanes(op)
+            case ScanLanesOp() | vec.VecScanLanesOp():
+                return self._scan_lanes(op)
             case SortLanesOp() | vec.VecSortLanesOp():
                 return self._sort_lanes(op)
             case vec.BroadcastOp():
@@ -288,6 +292,14 @@ class _Frames:
         for axis in (self.lane_axes[lane] for lane in op.lanes):
             elements = halved(elements, self.extents[axis], axis, partial(self._combine, op))
         return self._combine(op, [*self._operands(op.init), *elements])
+
+    def _scan_lanes(self, op: ScanLanesOp | vec.VecScanLanesOp) -> Sequence[Array]:
+        """The elements scanned along the axis of their lane."""
+        (lane,) = op.lanes
+        axis, elements = self.lane_axes[lane], self._operands(op.elements)
+        shape = np.broadcast_shapes(self.extents[axis], *(value.shape for value in elements))
+        values = [np.broadcast_to(value, shape) for value in elements]
+        return scanned(values, self._operands(op.init), axis, partial(self._combine, op))
 
     def _sort_lanes(self, op: SortLanesOp | vec.VecSortLanesOp) -> Sequence[Array]:
         """The words in order along the axis of their lane."""

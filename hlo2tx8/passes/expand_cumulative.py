@@ -1,12 +1,13 @@
-"""Pass expand-cumulative: a window over all of a dimension, padded on one side, becomes a scan of O(n log n) operations.
+"""Pass expand-cumulative: a window over all of a dimension, padded on one side, becomes a scan.
 
-    reduce_window %x, window n, padding (n - 1, 0)    ⟶    %rows   = reshape %x to [n / 32, 32]
+    reduce_window %x, window n, padding (n - 1, 0)    ⟶    hlo.scan %x from the initial value
+
+    if x has many lines, or few elements; else a line is cut:
+
+                                                           %rows   = reshape %x to [n / 512, 512]
                                                            %totals = reduce %rows over [1]
                                                            %before = the initial value, and the scan of %totals behind it
-                                                           fusion {
-                                                             %1 = %rows, each element joined with the one before it
-                                                             %2 = %1, each joined with that 2 before it; then 4, 8 and 16
-                                                             broadcast %before joined with that }
+                                                           hlo.scan %rows from %before
 
 cumsum, cumprod, cummax and cumlogsumexp of jax are such windows. A combiner may join its elements in any grouping, but in
 their order. The initial value joins once, what lies in the padding not at all. With the padding behind, the dimension is
@@ -27,18 +28,21 @@ from hlo2tx8.builders.lift_body import is_liftable, lift_body
 from hlo2tx8.builders.rewrite_named import rewrite_named
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import LiteralAttr
+from hlo2tx8.dialects.hlo_lines import ScanOp
 from hlo2tx8.hlo.combiner import neutral_element
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.ops.window import Window
 from hlo2tx8.hlo.spec import Array
+from hlo2tx8.schedule.rates import Rates
+from hlo2tx8.schedule.scan_lines import piece_of_line
 
 Shape = tuple[int, ...]
 Values = Sequence[SSAValue]
 
 LEAST_LENGTH = 16
 """Shorter dimensions are windows like others."""
-COLUMNS = 32
-"""Elements of a row, at most."""
+ACCUMULATED_BYTES = 4
+"""Sums of narrower floats are kept in f32."""
 
 
 @dataclass(frozen=True)
@@ -47,20 +51,25 @@ class ExpandCumulativePass(ModulePass):
 
     name = "expand-cumulative"
 
+    chip: str = ""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        rewrite_named(op, {"stablehlo.reduce_window": _expand})
+        from hlo2tx8.device.chip import load_chip
+
+        rates = Rates.of(load_chip(self.chip))
+        rewrite_named(op, {"stablehlo.reduce_window": lambda window: _expand(window, rates)})
 
 
-def _expand(op: Operation) -> None:
+def _expand(op: Operation, rates: Rates) -> None:
     dim = _scanned_dimension(op)
     if dim is None or not is_liftable(op.regions[0].block):
         return
     half, shape = len(op.results), tensor_like(op.results[0].type).shape
     is_reversed = Window.of(attributes_of(op)).high[dim] > 0
-    scan = _Scan(op)
+    scan = _Scan(op, rates)
     rows = (prod(shape[:dim]), shape[dim], prod(shape[dim + 1 :]))
     values = [scan.reshaped(value, rows) for value in op.operands[:half]]
-    starts = [scan.everywhere(value, (rows[0], 1, rows[2])) for value in op.operands[half:]]
+    starts: Values = op.operands[half:]
     if is_reversed:
         values = [scan.reversed(value) for value in values]
     found = scan.inclusive(values, starts)
@@ -85,8 +94,16 @@ def _scanned_dimension(op: Operation) -> int | None:
     return None if any(window.low[d] or window.high[d] for d in others) else dim
 
 
+@dataclass
 class _Scan(Expansion):
     """Scans of arrays [before, n, after] along n, in front of a reduce_window and with its combiner."""
+
+    rates: Rates
+
+    def piece(self, num_lines: int, n: int) -> int:
+        """Elements of a line that one kernel scans at once."""
+        width = sum(max(ACCUMULATED_BYTES, tensor_like(result.type).dtype.itemsize) for result in self.op.results)
+        return piece_of_line(num_lines, n, width, self.rates)
 
     @property
     def body(self) -> Block:
@@ -96,7 +113,7 @@ class _Scan(Expansion):
     def inclusive(self, values: Values, starts: Values) -> list[SSAValue]:
         """Each element joined with all before it and, first, with a start, [before, 1, after]."""
         before, n, after = shape_of(values[0])
-        columns = min(COLUMNS, n)
+        columns = self.piece(before * after, n)
         num_rows = -(-n // columns)
         whole = (before * num_rows, columns, after)
         if num_rows > 1:
@@ -105,18 +122,20 @@ class _Scan(Expansion):
             totals = self._totals([self.reshaped(v, whole) for v in values])
             totals = [self.reshaped(v, (before, num_rows, after)) for v in totals]
             ends = self.inclusive([self._cut(v, 0, num_rows - 1) for v in totals], starts)
-            starts = [self._joined(start, end) for start, end in zip(starts, ends, strict=True)]
-        mark = self.op.prev_op
-        found = [self.reshaped(v, whole) for v in values]
-        for distance in _powers_of_two(columns):
-            first = [self._cut(v, 0, distance) for v in found]
-            rest = self._combined(
-                [self._cut(v, 0, columns - distance) for v in found], [self._cut(v, distance, columns) for v in found]
-            )
-            found = [self._joined(a, b) for a, b in zip(first, rest, strict=True)]
-        spread = [self._spread(self.reshaped(start, (whole[0], 1, after)), whole) for start in starts]
-        found = [self.reshaped(v, (before, num_rows * columns, after)) for v in self._combined(spread, found)]
-        return [self._cut(v, 0, n) for v in self.fuse_since(mark, found)]
+            firsts = [self.everywhere(v, (before, 1, after)) if shape_of(v) == () else v for v in starts]
+            starts = [self._joined(start, end) for start, end in zip(firsts, ends, strict=True)]
+        starts = [start if shape_of(start) == () else self.reshaped(start, (whole[0], 1, after)) for start in starts]
+        found = self._scanned([self.reshaped(v, whole) for v in values], starts)
+        found = [self.reshaped(v, (before, num_rows * columns, after)) for v in found]
+        return [self._cut(v, 0, n) for v in found]
+
+    def _scanned(self, values: Values, starts: Values) -> Values:
+        """Each row scanned, by a kernel of its own, which reads what `values` are reshapes of."""
+        mark, types = self.op.prev_op, [value.type for value in values]
+        own = [self.emit("reshape", [_source(value)], value.type) for value in values]
+        properties = {"dimension": IntegerAttr(1, i64)}
+        new = self.insert(ScanOp([*own, *starts], types, properties, [self.op.regions[0].clone()]))
+        return self.fuse_since(mark, new.results)
 
     def _totals(self, values: Values) -> Values:
         """All elements of each row joined, [before, 1, after]."""
@@ -157,10 +176,6 @@ class _Scan(Expansion):
         """A scalar for each element of a shape."""
         return self.emit("broadcast_in_dim", [value], self.like(value, shape), broadcast_dimensions=int_array(()))
 
-    def _spread(self, value: SSAValue, shape: Shape) -> SSAValue:
-        """[before, 1, after] for each element along n."""
-        return self.emit("broadcast_in_dim", [value], self.like(value, shape), broadcast_dimensions=int_array((0, 1, 2)))
-
     def reversed(self, value: SSAValue) -> SSAValue:
         """The elements along n from the last to the first."""
         return self.emit("reverse", [value], value.type, dimensions=int_array((1,)))
@@ -170,11 +185,13 @@ class _Scan(Expansion):
         return value if shape_of(value) == shape else self.emit("reshape", [value], self.like(value, shape))
 
 
+def _source(value: SSAValue) -> SSAValue:
+    """What a value has the elements of, in their order."""
+    while isinstance(value.owner, stablehlo.OPS["reshape"]):
+        value = value.owner.operands[0]
+    return value
+
+
 def shape_of(value: SSAValue) -> Shape:
     """The shape of a tensor."""
     return tensor_like(value.type).shape
-
-
-def _powers_of_two(end: int) -> list[int]:
-    """1, 2, 4 ... below a number."""
-    return [1 << bit for bit in range((end - 1).bit_length())]

@@ -99,7 +99,7 @@ def test_a_combiner_of_two_values_that_do_not_commute() -> None:
     a, b = (RNG.integers(-3, 4, X.shape).astype(np.int32) for _ in range(2))
     module = load_source(scan, args=(a, b))
     lower_module(module, Options(until=Level.FUSED))
-    assert "concatenate" in str(module)
+    assert "hlo.scan" in str(module)
     states = [(np.ones(3, np.int32), np.zeros(3, np.int32))]
     for k in range(67):
         states.append((states[-1][0] * a[:, k], states[-1][1] * a[:, k] + b[:, k]))

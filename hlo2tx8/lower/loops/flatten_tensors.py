@@ -33,6 +33,7 @@ from hlo2tx8.dialects.xla import (
     InsertAtOp,
     ReduceLanesOp,
     ReduceOp,
+    ScanLanesOp,
     TileIdOp,
 )
 from hlo2tx8.errors import LevelError
@@ -111,7 +112,7 @@ def _flatten(op: Operation, block: Block, scope: FlatScope) -> None:
             _reduce(op, block, scope)
         case DotOp():
             _dot(op, block, scope)
-        case ReduceLanesOp():
+        case ReduceLanesOp() | ScanLanesOp():
             _reduce_lanes(op, block, scope)
         case scf.IfOp():
             outer, scope.holds = scope.holds, (*scope.holds, *scope.checks.get(scope.values[op.cond], ()))
@@ -218,7 +219,7 @@ def _lane_block(old: Block, sizes: Sequence[int], scope: FlatScope) -> Block:
     return new
 
 
-def _reduce_lanes(op: ReduceLanesOp, block: Block, scope: FlatScope) -> None:
+def _reduce_lanes(op: ReduceLanesOp | ScanLanesOp, block: Block, scope: FlatScope) -> None:
     combiner = Block(arg_types=op.combiner.block.arg_types)
     for before, after in zip(op.combiner.block.args, combiner.args, strict=True):
         after.name_hint = before.name_hint
@@ -226,7 +227,7 @@ def _reduce_lanes(op: ReduceLanesOp, block: Block, scope: FlatScope) -> None:
     for inner in op.combiner.block.ops:
         _flatten(inner, combiner, scope)
     elements, init = ([scope.values[value] for value in values] for values in (op.elements, op.init))
-    _add(ReduceLanesOp(op.lanes, elements, init, combiner), op, block, scope)
+    _add(type(op)(op.lanes, elements, init, combiner), op, block, scope)
 
 
 def _region(region: Region, scope: FlatScope) -> Region:

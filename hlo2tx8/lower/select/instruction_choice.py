@@ -78,6 +78,12 @@ def _binary(s: Selector, name: str, a: Operand, b: Operand, fmt: Format) -> SSAV
     return _emit(s, KC_BINARY[name], fmt, fmt, a=s.buffer(a), b=s.buffer(b))
 
 
+def binary_form(op: Operation, fmt: Format) -> type[Instruction] | None:
+    """The instruction on two vectors that computes an element operation."""
+    name = hlo_name(op)
+    return CT_BINARY[name][0] if fmt in CT_FORMATS and name in CT_BINARY else KC_BINARY.get(name)
+
+
 def immediate(splat: Splat) -> int:
     """The FP32 bits of a float splat."""
     raw = splat.bits.to_bytes(splat.fmt.bytes, "little")

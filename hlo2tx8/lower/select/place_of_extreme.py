@@ -106,7 +106,8 @@ def _made_by(value: SSAValue, name: str) -> Operation | None:
 
 def _direction(op: Operation) -> str:
     direction = op.attributes.get("comparison_direction")
-    return direction.data if isinstance(direction, StringAttr) else ""
+    is_total = op.attributes.get("compare_type") == StringAttr("TOTALORDER")
+    return direction.data if isinstance(direction, StringAttr) and not is_total else ""
 
 
 def _counts_lanes(value: SSAValue, lane: int) -> bool:

@@ -39,6 +39,7 @@ from hlo2tx8.lower.select.select_memory import (
 from hlo2tx8.lower.select.select_reduce import select_broadcast, select_reduce
 from hlo2tx8.lower.select.select_region import fill_region, fits_regions, truth_of
 from hlo2tx8.lower.select.select_rows import expand, is_of_rows, joined_lanes, row_step, select_reduce_lanes
+from hlo2tx8.lower.select.select_scan import select_scan_lanes
 from hlo2tx8.lower.select.select_sort import select_sort_lanes
 from hlo2tx8.lower.select.selector import Selector
 from hlo2tx8.lower.select.step_builder import StepBuilder
@@ -106,6 +107,8 @@ class BoxSelector(Selector):
             pass  # the sum converts
         elif isinstance(op, vec.VecReduceLanesOp):
             rows.vectors.update(zip(op.res, select_reduce_lanes(self, rows, op), strict=True))
+        elif isinstance(op, vec.VecScanLanesOp):
+            self.vectors.update(zip(op.res, select_scan_lanes(self, rows, op), strict=True))
         elif is_of_rows(op, self.joined, self.varying):
             rows.select_one(op)
         else:

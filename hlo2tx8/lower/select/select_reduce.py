@@ -29,7 +29,7 @@ PADDED = 4
 def select_reduce(s: Selector, op: vec.VecReduceOp) -> list[Vector]:
     """The results of a block."""
     lanes, is_outer = op.num_lanes, op.is_outer is not None
-    inner = s.within(_with_lanes(s.step, lanes, is_outer))
+    inner = s.within(with_lanes(s.step, lanes, is_outer))
     inner.select(op.elements.block)
     terminator = op.elements.block.last_op
     assert terminator is not None
@@ -76,7 +76,7 @@ def combine(s: Selector, block: Block, arguments: list[Vector]) -> list[Vector]:
     return [s.vectors[value] for value in terminator.operands]
 
 
-def _with_lanes(step: StepBuilder, lanes: int, is_outer: bool) -> StepBuilder:
+def with_lanes(step: StepBuilder, lanes: int, is_outer: bool) -> StepBuilder:
     """The step of the box with one more lane dimension."""
     shape = (lanes, *step.shape) if is_outer else (*step.shape, lanes)
     valid = {lane + is_outer: size for lane, size in step.valid.items()}
@@ -161,7 +161,7 @@ def halve(s: Selector, block: Block, values: list[SSAValue], lanes: int, formats
         half = lanes // 2
         if lanes % 2:
             left.append(at(2 * half))
-        part = s.within(_with_lanes(s.step, half, is_outer=True))
+        part = s.within(with_lanes(s.step, half, is_outer=True))
         values = [part.buffer(value) for value in combine(part, block, [*values, *at(half)])]
         lanes = half
     joined: list[Vector] = [*values]

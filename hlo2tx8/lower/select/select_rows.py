@@ -33,9 +33,10 @@ CHUNK = 64
 
 
 def joined_lanes(block: Block, rank: int) -> tuple[int, ...]:
-    """The lanes that reductions of the box join, else those along which no run-time place of a load or store varies, () if there
+    """The lanes that reductions and scans join, else those along which no run-time place of a load or store varies, () if there
     is none; CompileError if reductions do not agree."""
-    found = list(dict.fromkeys(op.lanes for op in block.ops if isinstance(op, vec.VecReduceLanesOp)))
+    joining = (op for op in block.ops if isinstance(op, vec.VecReduceLanesOp | vec.VecScanLanesOp))
+    found = list(dict.fromkeys(op.lanes for op in joining))
     if len(found) > 1:
         raise CompileError("E3201", f"reductions of one step join different lanes: {found}")
     if found:
@@ -61,7 +62,7 @@ def is_of_rows(op: Operation, joined: Sequence[int], known: Known) -> bool:
         case vec.StoreOp() | vec.StoreAtOp():
             strides = vec.ints(op.strides)
             return not any(strides[lane] for lane in joined)
-        case vec.VecReduceLanesOp():
+        case vec.VecReduceLanesOp() | vec.VecScanLanesOp():
             return False
         case _:
             results = [result for result in op.results if isinstance(result.type, VectorType)]

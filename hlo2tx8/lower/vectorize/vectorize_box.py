@@ -99,7 +99,7 @@ class BoxVectorizer(BoxBuilder):
                 vectorize_reduce(self, op, region)
             case xla.DotOp():
                 vectorize_dot(self, op, region)
-            case xla.ReduceLanesOp():
+            case xla.ReduceLanesOp() | xla.ScanLanesOp():
                 vectorize_reduce_lanes(self, op)
             case xla.SortLanesOp():
                 vectorize_sort_lanes(self, op)

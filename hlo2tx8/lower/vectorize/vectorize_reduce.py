@@ -44,10 +44,11 @@ def vectorize_reduce(box: BoxBuilder, op: xla.ReduceOp, region: LaneRegion) -> N
     box.values.update(zip(op.res, new.res, strict=True))
 
 
-def vectorize_reduce_lanes(box: BoxBuilder, op: xla.ReduceLanesOp) -> None:
+def vectorize_reduce_lanes(box: BoxBuilder, op: xla.ReduceLanesOp | xla.ScanLanesOp) -> None:
     """The lanes of the step are those of the box."""
     elements, init = ([box.vector(value) for value in values] for values in (op.elements, op.init))
-    new = box.builder.insert(vec.VecReduceLanesOp(op.lanes, elements, init, _combiner(box, op)))
+    kind = vec.VecReduceLanesOp if isinstance(op, xla.ReduceLanesOp) else vec.VecScanLanesOp
+    new = box.builder.insert(kind(op.lanes, elements, init, _combiner(box, op)))
     new.attributes.update(op.attributes)
     box.values.update(zip(op.res, new.res, strict=True))
 
@@ -66,7 +67,7 @@ def _shift(box: BoxBuilder) -> None:
     box.conditions = {value: tuple(map(constraint, pairs)) for value, pairs in box.conditions.items()}
 
 
-def _combiner(box: BoxBuilder, op: xla.ReduceOp | xla.ReduceLanesOp) -> Block:
+def _combiner(box: BoxBuilder, op: xla.ReduceOp | xla.ReduceLanesOp | xla.ScanLanesOp) -> Block:
     """The combiner as it is, on scalars."""
     old = op.combiner.block
     new = Block(arg_types=old.arg_types)

@@ -37,8 +37,8 @@ BOTH_PARTS = (
 PARTWISE = ("hlo.copy", "hlo.bitcast", "hlo.read_at", *(f"stablehlo.{name}" for name in BOTH_PARTS))
 """Ops that do the same with both parts."""
 PAIRWISE = (
-    *("hlo.fusion", "hlo.group", "hlo.write_at", "stablehlo.while", "stablehlo.if", "stablehlo.case", "stablehlo.reduce"),
-    *("stablehlo.map", "stablehlo.tuple", "stablehlo.optimization_barrier"),
+    *("hlo.fusion", "hlo.group", "hlo.write_at", "hlo.scan", "stablehlo.while", "stablehlo.if", "stablehlo.case"),
+    *("stablehlo.reduce", "stablehlo.map", "stablehlo.tuple", "stablehlo.optimization_barrier"),
 )
 """Ops on any number of values, a complex one of which is two."""
 

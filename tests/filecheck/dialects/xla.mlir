@@ -35,6 +35,14 @@ func.func @reduce_lanes(%x: f32, %init: f32) -> f32 {
   } : f32
   func.return %s : f32
 }
+func.func @scan_lanes(%x: f32, %init: f32) -> f32 {
+  %s = xla.scan_lanes over [1] of (%x : f32) init (%init : f32) {
+  ^bb0(%a: f32, %b: f32):
+    %m = arith.addf %a, %b : f32
+    xla.yield %m : f32
+  } : f32
+  func.return %s : f32
+}
 func.func @sort_lanes(%x: f32, %y: f32, %odd: index) -> f32 {
   %a, %b = xla.sort_lanes along 1 of (%x, %y : f32, f32) : f32, f32
   %c = xla.sort_lanes bitonic along 0 of (%a : f32) descending (%odd) : f32
@@ -72,6 +80,10 @@ func.func private @f(%p0: tensor<8x8xf32>, %i: index, %j: index) -> f32 {
 // CHECK-NEXT:   %m = arith.addf %a, %b : f32
 // CHECK-NEXT:   xla.yield %m : f32
 // CHECK-NEXT: } : f32
+
+// CHECK:      %s = xla.scan_lanes over [1] of(%x : f32) init(%init : f32) {
+// CHECK-NEXT: ^bb0(%a: f32, %b: f32):
+// CHECK-NEXT:   %m = arith.addf %a, %b : f32
 
 // CHECK:      %a, %b = xla.sort_lanes along 1 of(%x, %y : f32, f32) : f32, f32
 // CHECK-NEXT: %c = xla.sort_lanes bitonic along 0 of(%a : f32) descending(%odd) : f32

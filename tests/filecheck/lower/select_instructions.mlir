@@ -113,3 +113,33 @@ func.func @windows(%p0: tensor<4096xbf16>, %r0: tensor<4096xbf16>) attributes {x
 // CHECK:         tx8.TDMA_gatherScatter dst(%[[TO]] : !tx8.buffer) src(%[[FROM]] : !tx8.buffer)
 // CHECK-NOT:   tx8.RDMA_load
 // CHECK:       tx8.WDMA_store slot(%r0 : tensor<4096xbf16>) {{.*}} src(%[[ZEROS]] : !tx8.buffer)
+
+// -----
+
+// Each of three rows of eight lanes is scanned: with the lanes outside, turns join 1, 2 and 4 lanes apart, then the start.
+
+func.func @scanned(%p0: tensor<24xf32>, %p1: tensor<3xf32>, %r0: tensor<24xf32>) attributes {xla.entry, xla.logical_type = (tensor<24xf32>, tensor<3xf32>, tensor<24xf32>) -> tensor<24xf32>} {
+  %zero = arith.constant 0 : index
+  "vec.box"() <{shape = array<i64: 3, 8>, ragged = array<i64>}> ({
+    %1 = "vec.load"(%p0, %zero) <{strides = array<i64: 8, 1>, clipped = array<i64>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>}> : (tensor<24xf32>, index) -> vector<3x8xf32>
+    %2 = "vec.load"(%p1, %zero) <{strides = array<i64: 1, 0>, clipped = array<i64>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>}> : (tensor<3xf32>, index) -> vector<3x8xf32>
+    %3 = "vec.scan_lanes"(%1, %2) <{over = array<i64: 1>, operandSegmentSizes = array<i32: 1, 1>}> ({
+    ^bb0(%4: f32, %5: f32):
+      %6 = arith.addf %4, %5 : f32
+      xla.yield %6 : f32
+    }) : (vector<3x8xf32>, vector<3x8xf32>) -> vector<3x8xf32>
+    "vec.store"(%3, %r0, %zero) <{strides = array<i64: 8, 1>}> : (vector<3x8xf32>, tensor<24xf32>, index) -> ()
+  }) : () -> ()
+  func.return
+}
+
+// CHECK:      func.func @scanned(
+// CHECK:      tx8.RDMA_load {{.*}} count(24)
+// CHECK:      tx8.RDMA_load {{.*}} count(3)
+// CHECK:      tx8.TDMA_gatherScatter
+// CHECK:      tx8.CGRATensor_ArithOp_V_VV_add {{.*}} n(21) fp32
+// CHECK:      tx8.CGRATensor_ArithOp_V_VV_add {{.*}} n(18) fp32
+// CHECK:      tx8.CGRATensor_ArithOp_V_VV_add {{.*}} n(12) fp32
+// CHECK:      tx8.CGRATensor_ArithOp_V_VV_add {{.*}} n(24) fp32
+// CHECK:      tx8.TDMA_gatherScatter
+// CHECK:      tx8.WDMA_store slot(%r0

@@ -90,3 +90,33 @@ func.func @sorted(%p0: tensor<64xf32>, %r0: tensor<64xf32>) -> tensor<64xf32> at
 // CHECK:          %[[D:.*]] = xla.apply_indexing #xla.indexing_map<"(tile, step) -> (step mod 2)
 // CHECK:          %[[S:.*]] = "vec.sort_lanes"(%[[X]], %[[D]]) <{along = 0 : i64, operandSegmentSizes = array<i32: 1, 1>}> : (vector<8xf32>, index) -> vector<8xf32>
 // CHECK:          "vec.store"(%[[S]], %r0
+
+// -----
+
+// Lanes are scanned in boxes, with the combiner as it is.
+
+func.func @scanned(%p0: tensor<64xf32>, %r0: tensor<64xf32>) -> tensor<64xf32> attributes {xla.entry, xla.logical_type = (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>} {
+  %start = arith.constant 0.0 : f32
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %all = arith.constant 64 : index
+  %tile = xla.tile_id [0, 0]
+  %0 = scf.for %lane = %zero to %all step %one iter_args(%t = %r0) -> (tensor<64xf32>) {
+    %1 = tensor.extract %p0[%lane] : tensor<64xf32>
+    %2 = xla.scan_lanes over [0] of (%1 : f32) init (%start : f32) {
+    ^bb0(%a: f32, %b: f32):
+      %m = arith.addf %a, %b : f32
+      xla.yield %m : f32
+    } : f32
+    %3 = tensor.insert %2 into %t[%lane] : tensor<64xf32>
+    scf.yield %3 : tensor<64xf32>
+  } {xla.lane}
+  func.return %0 : tensor<64xf32>
+}
+
+// CHECK:      func.func @scanned(
+// CHECK:          %[[X:.*]] = "vec.load"(%p0
+// CHECK:          %[[I:.*]] = "vec.splat"
+// CHECK:          %[[S:.*]] = "vec.scan_lanes"(%[[X]], %[[I]]) <{over = array<i64: 0>
+// CHECK:            arith.addf %{{.*}} : f32
+// CHECK:          "vec.store"(%[[S]], %r0
