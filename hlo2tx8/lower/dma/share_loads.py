@@ -43,6 +43,7 @@ from hlo2tx8.dialects import spm, xla
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.allocate_spm import SpmSpace
 from hlo2tx8.lower.dma.column_sets import columns_of, num_kept
+from hlo2tx8.lower.dma.defer_epilogue import defer_epilogue
 from hlo2tx8.lower.dma.finish_columns import finish
 from hlo2tx8.lower.dma.insert_waits import ORDERED, QUEUES
 from hlo2tx8.lower.dma.join_tails import join_tails
@@ -82,6 +83,7 @@ class ShareLoadsPass(ModulePass):
             loops = [op for op in function.body.block.ops if isinstance(op, scf.ForOp)]
             for loop in loops:
                 take_certain_branches(loop, index)
+                defer_epilogue(loop)
             shared = [loop for loop in join_tails(loops) if _share(loop, index, tile, chip)]
             if not shared:
                 raise EngineOrderError("E3208", "no three panels of what tiles load alike fit the scratchpad")
