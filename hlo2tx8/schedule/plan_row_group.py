@@ -167,12 +167,13 @@ def _cycles(
     """Of the whole chip: the slowest of DDR and of what engines compute one after the other, and the first and last step."""
     num_rows = prod(split.batches) * split.rows
     moved = num_rows * _loads(members[-1], (), split).result_bytes
-    waited = 0
+    is_alone, waited = split.num_turns * split.num_steps == 1, 0.0
     for member, own in zip(members, parameters, strict=True):
         loads = _loads(member, own, split)
-        shared = min(split.num_chunks, loads.num_batches + split.tiles) * loads.batch_bytes
-        moved += num_rows * loads.row_bytes + shared
-        waited += shared if split.copies == 1 else 0
+        times = min(split.num_chunks, loads.num_batches + split.tiles) if split.is_even else split.num_chunks * split.num_steps
+        moved += num_rows * loads.row_bytes + times * loads.batch_bytes
+        waited += 0 if is_alone or split.copies > 1 else times * loads.batch_bytes
+    waited = waited if is_alone or split.is_even else moved
     computed = sum(_compute(member, rates) for member in members)
     steps = split.num_turns * split.num_steps
     share = computed * split.num_turns / split.num_chunks * (split.num_steps * split.step_rows / split.chunk_rows)

@@ -48,6 +48,11 @@ class RowGroupSplit:
         """Steps of a chunk."""
         return -(-self.chunk_rows // self.step_rows)
 
+    @property
+    def is_even(self) -> bool:
+        """Has every tile as many chunks as another? Else steps are guarded, and each loads what it reads."""
+        return self.num_turns * self.tiles == self.num_chunks
+
     def split(self, columns: int, block: int = 0) -> WorkSplit:
         """The work split of a member whose result has the shape [*batches, rows, columns]; lanes go by blocks of so many columns if
         that is not 0.
@@ -63,7 +68,7 @@ class RowGroupSplit:
         row = position[-1] * self.chunk_rows + Sym(1) * self.step_rows + row_lane
         shape = (*self.batches, self.rows, columns)
         constraints: list[tuple[Expr, Interval]] = []
-        if self.num_turns * self.tiles != self.num_chunks:
+        if not self.is_even:
             constraints.append((chunk, Interval(0, self.num_chunks - 1)))
         if self.num_steps * self.step_rows != self.chunk_rows:
             constraints.append((Sym(1) * self.step_rows + row_lane, Interval(0, self.chunk_rows - 1)))
