@@ -88,13 +88,42 @@ class _ElementEmitter:
         self.block.insert_ops_before([op for op in owners if isinstance(op, Operation)], first)
 
     def _emit_scope(self, scope: Scope, block: Block) -> None:
-        """All instructions of a scope, in program order."""
+        """All instructions of a scope, in program order; dots that the matrix engine computes from the same rows with the first
+        of them."""
         for op in self.of_scope.get(id(scope), ()):
-            values = self._reduction(op, block) if is_reduction(op) else [self._instruction(op, scope, block)]
-            for result, value in zip(op.results, values, strict=True):
+            if any(result in self.values for result in op.results):
+                continue
+            dots = self._dots_like(op, scope)
+            if dots:
+                values = self._contractions(dots, block)
+            else:
+                values = self._reduction(op, block) if is_reduction(op) else [self._instruction(op, scope, block)]
+            for result, value in zip([result for each in dots or [op] for result in each.results], values, strict=True):
                 if value.name_hint is None:
                     value.name_hint = result.name_hint
                 self.values[result] = value
+
+    def _dots_like(self, op: Operation, scope: Scope) -> list[Operation]:
+        """The dots of a scope that the matrix engine computes as it does this one, from the same rows; none if it does not."""
+        contraction = self.blocks.get(op)
+        if not isinstance(contraction, Contraction) or is_empty_loop(op):
+            return []
+        rows = contraction.rows
+        place = self.partitioned.operand_places[op, rows][0]
+        return [
+            other
+            for other in self.of_scope[id(scope)]
+            if self.blocks.get(other) == contraction
+            and other.operands[rows] is op.operands[rows]
+            and self.partitioned.operand_places[other, rows][0] == place
+        ]
+
+    def _contractions(self, dots: Sequence[Operation], block: Block) -> list[SSAValue]:
+        """The results of dots with the same rows."""
+        contraction = self.blocks[dots[0]]
+        assert isinstance(contraction, Contraction)
+        sums = ContractionLoop(dots, contraction, self._elements).emit(block)
+        return [value for op, own in zip(dots, sums, strict=True) for value in Accumulation(op).finish([own], block)]
 
     def _instruction(self, op: Operation, scope: Scope, block: Block) -> SSAValue:
         kind = kind_of(op)
@@ -144,9 +173,6 @@ class _ElementEmitter:
         if isinstance(blocks, Blocks):
             loop = BlockLoop(op, blocks, partial(self._elements, op))
             return accumulation.finish(loop.emit(carried, block), block)
-        if blocks is not None:
-            contraction = ContractionLoop(op, blocks, partial(self._elements, op))
-            return accumulation.finish([contraction.emit(block)], block)
         nest: list[scf.ForOp] = []
         inner = block
         for counter in loop_counters(op):

@@ -129,7 +129,7 @@ class GemmEmitter:
         assert isinstance(match, GemmMatch)
         parts = _parts(match, match.loops)
         if all(own.blockings for own in parts):
-            yield chain(_candidates(match, _with_tail(parts, match.fusion.target)), _candidates(match, parts))
+            yield chain(_candidates(match, _with_tail(match, parts)), _candidates(match, parts))
         plain = {f: plain_loop(f, next(iter(loop.rows)), match.accesses) if loop.lines else loop for f, loop in match.loops.items()}
         if any(loop.lines for loop in match.loops.values()):
             yield _candidates(match, _parts(match, plain))
@@ -155,20 +155,21 @@ def _parts(match: GemmMatch, loops: Mapping[SubgraphFunction, DotLoop]) -> list[
     target, found = match.fusion.target, list[_PartOfLoop]()
     spm_bytes = int(target.rates.spm_bytes * SPM_SHARE)
     for function, loop in loops.items():
-        work = _work(function, loop, target.rates, target.meeting)
+        work = _work(function, loop, match.partitioned, target)
         may_cut = function.is_entry_root and len(match.partitioned.functions) == 1
         for part in parts_of(loop.space, loop.roles, work.operand_bytes, may_cut=may_cut):
             ways = blockings(part, work, target.rates, spm_bytes, target.step_elements)
-            if _is_shareable(loop, target):
+            if _is_shareable(loop, match.partitioned, target):
                 shared = shared_blockings(part, work, target.rates, spm_bytes)
                 ways = [*(way for way in shared if not ways or way.cycles < ABOUT * ways[0].cycles), *ways]
             found.append(_PartOfLoop(function, loop, part, work, ways))
     return found
 
 
-def _with_tail(parts: Sequence[_PartOfLoop], target: Target) -> list[_PartOfLoop]:
+def _with_tail(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> list[_PartOfLoop]:
     """Whole blocks of columns and those that are left as one part; none if tiles cannot share what both read, or lose by it."""
-    if len(parts) != 2 or not _is_shareable(parts[0].loop, target):
+    target = match.fusion.target
+    if len(parts) != 2 or len(parts[0].loop.rows) > 1 or not _is_shareable(parts[0].loop, match.partitioned, target):
         return []
     (main, tail), spm_bytes = parts, int(target.rates.spm_bytes * SPM_SHARE)
     apart = main.blockings[0].cycles + tail.blockings[0].cycles
@@ -176,9 +177,9 @@ def _with_tail(parts: Sequence[_PartOfLoop], target: Target) -> list[_PartOfLoop
     return [replace(main, blockings=ways, tail=tail.part)] if ways else []
 
 
-def _is_shareable(loop: DotLoop, target: Target) -> bool:
-    """May tiles share what the loop's one dot reads?"""
-    return not target.step_elements and len(loop.rows) == 1 and max(map(num_parts, loop.rows)) == 1
+def _is_shareable(loop: DotLoop, partitioned: PartitionedComputation, target: Target) -> bool:
+    """May tiles share what the loop's dots read, which have the same rows?"""
+    return not target.step_elements and _have_same_rows(loop, partitioned) and max(map(num_parts, loop.rows)) == 1
 
 
 def _candidates(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> Iterator[Candidate[Match]]:
@@ -210,9 +211,15 @@ def _contraction(op: Operation, rows: int, step: ContractionStep, loop: DotLoop)
     return Contraction(rows, loops, block, extent, lanes, taps, windows, loop.is_per_channel, loop.is_backward, parts)
 
 
-def _work(function: SubgraphFunction, loop: DotLoop, rates: Rates, meeting: int) -> ContractionWork:
+def _have_same_rows(loop: DotLoop, partitioned: PartitionedComputation) -> bool:
+    """Are all dots of a loop products of the same elements?"""
+    read = [(op.operands[rows], partitioned.operand_places[op, rows][0]) for op, rows in loop.rows.items()]
+    return all(own == read[0] for own in read)
+
+
+def _work(function: SubgraphFunction, loop: DotLoop, partitioned: PartitionedComputation, target: Target) -> ContractionWork:
     """What a step of the function's loop costs."""
-    dots = list(loop.rows)
+    dots, rates = list(loop.rows), target.rates
     operand = _width_bytes(tensor_type(dots[0].operands[0]).element_type)
     results = sum(_width_bytes(tensor_type(root).element_type) for root in function.roots)
     size = prod(shape_of(function.roots[0]))
@@ -223,9 +230,10 @@ def _work(function: SubgraphFunction, loop: DotLoop, rates: Rates, meeting: int)
     alive = widest * min(len(around), MOST_ALIVE)
     kept = 4 * len(dots) + 2 * results + 2 * beside + alive
     passes = len(PASSES[max(map(num_parts, dots))])
-    products = max(1, (rates.int8_products if operand == 1 else rates.products) // passes)
+    products = max(1, (rates.int8_products if operand == 1 else rates.products) // (passes * len(dots)))
     depth = max(loop_counters(op)[block_counter(op, loop)].hi + 1 for op in dots)
-    copies = (OPERAND_COPIES if passes == 1 else PARTED_COPIES) * len(dots)
+    sharing = len(dots) if _have_same_rows(loop, partitioned) else 1
+    copies = (OPERAND_COPIES if passes == 1 else PARTED_COPIES) * len(dots) // sharing
     passed = sum(cycles_per_element(op, rates) for op in around)
     moved = results + beside
     forms = loop.is_per_channel, loop.is_backward
@@ -235,9 +243,9 @@ def _work(function: SubgraphFunction, loop: DotLoop, rates: Rates, meeting: int)
         of_parts = 2 * (results + beside) + alive if around else 0
         of_result = sum(_width_bytes(tensor_type(op.results[0]).element_type) for op in dots)
         kept_once = 4 * len(dots) + of_result + ceil(of_parts / LEAST_PARTS)
-    epilogue = len(around), passed, meeting, kept_once, is_cut
-    epilogue = len(around), passed, meeting, kept_once, is_cut
-    return ContractionWork(depth, operand, kept, moved, products, copies, loop.lines, *forms, *epilogue, loop.keeps_weights)
+    epilogue = len(around), passed, target.meeting, kept_once, is_cut
+    more = loop.keeps_weights, sharing
+    return ContractionWork(depth, operand, kept, moved, products, copies, loop.lines, *forms, *epilogue, *more)
 
 
 def _width_bytes(element: Attribute) -> int:

@@ -18,7 +18,7 @@ from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.fusion.candidate import CandidateUse, FusionCandidate
 from hlo2tx8.hlo import Kind
 from hlo2tx8.indexing import IndexingMap
-from hlo2tx8.partitioner.contraction import is_contraction, roles_of, why_not_on_engine
+from hlo2tx8.partitioner.contraction import is_contraction, is_dot, roles_of, why_not_on_engine
 from hlo2tx8.partitioner.instruction import CONSTANTS, is_free, is_view, kind_of, shape_of, tensor_type
 from hlo2tx8.partitioner.iteration_space import TensorAccess, iteration_space
 from hlo2tx8.partitioner.moves import is_move
@@ -93,7 +93,7 @@ def _why_not_stored(op: Operation, use: CandidateUse) -> str:
     Blocks of columns stay what they are: the operands have the same roles, and innermost are as many columns, or whole blocks.
     """
     own, root = tensor_type(op.results[0]), tensor_type(use.candidate.root.results[0])
-    if "dot" not in op.name or prod(own.get_shape()) != prod(root.get_shape()):
+    if not is_dot(op) or prod(own.get_shape()) != prod(root.get_shape()):
         return "read at another index"
     columns, rows = _columns(op, own, IndexingMap.identity(own.get_shape()), ())
     map = use.map or IndexingMap.identity(own.get_shape())

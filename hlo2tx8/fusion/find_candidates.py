@@ -5,7 +5,8 @@ read by several fusions at the same index   they become one with several outputs
 also read by others                         joins, and becomes an output of that fusion
 cheap, read by several other fusions        each has a copy, if that moves fewer bytes
 a reduction over whole rows                 joins what reads it once per row: the rows stay in the scratchpad
-a contraction                               joins what reads it, if that is arithmetic on its elements
+a contraction                               joins what reads it, if that is arithmetic on its elements, or moves them as blocks
+contractions of the same rows               become one fusion, which reads those once
 """
 
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from hlo2tx8.fusion.candidate import (
     row_operand_maps,
 )
 from hlo2tx8.fusion.epilogues import contraction_in, why_no_epilogue
+from hlo2tx8.fusion.products import SameRows
 from hlo2tx8.fusion.row_candidates import rows_of
 from hlo2tx8.fusion.sharing import copies_are_cheaper, is_output_of, merge, why_no_output
 from hlo2tx8.hlo.regions import captured
@@ -63,6 +65,7 @@ class _CandidateWalk:
     uses: dict[Operation, list[CandidateUse]] = field(default_factory=dict[Operation, list[CandidateUse]])
     candidates: list[FusionCandidate] = field(default_factory=list[FusionCandidate])
     explain: list[str] = field(default_factory=list[str])
+    products: SameRows = field(default_factory=SameRows)
     last_asked: tuple[Operation, CandidateUse, Rows | None] | None = None
     last_maps: list[IndexingMap | None] = field(default_factory=list["IndexingMap | None"])
 
@@ -110,6 +113,7 @@ class _CandidateWalk:
                 self._keep(op, found)
             else:
                 self._start(op, found, why, is_loop=False)
+                self.explain += self.products.merge(op, self.candidates[-1], self.costs)
             return
         candidate = found[0].candidate
         candidate.members[op] = None
@@ -117,6 +121,7 @@ class _CandidateWalk:
         self.explain.append(f"{name_of(op)} has {name_of(candidate.root)} as epilogue: saves {saved:.0f} cycles")
         for operand in op.operands:
             self._record(operand, CandidateUse(candidate, is_outside=True))
+        self.explain += self.products.merge(op, candidate, self.costs)
 
     def _why_started(self, op: Operation, found: list[CandidateUse]) -> str:
         """Why an instruction joins none of its readers."""

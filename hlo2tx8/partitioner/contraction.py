@@ -93,6 +93,11 @@ def is_contraction(op: Operation) -> bool:
     return kind_of(op) is Kind.DOT
 
 
+def is_dot(op: Operation) -> bool:
+    """True for a product of matrices, False for a convolution."""
+    return op.name in ("stablehlo.dot_general", "stablehlo.dot")
+
+
 def roles_of(
     op: Operation, results: Sequence[Expr], space: IterationSpace, columns: int | None = None
 ) -> tuple[tuple[Role, ...], int]:

@@ -43,7 +43,8 @@ class ContractionWork:
     `kept_once`: bytes per element that is kept if what is stored has one buffer; `is_cut`: the epilogue may go over
     a result in sets of columns.
     `meeting`: cycles that it takes to meet the tiles of other work.
-    `keeps_weights`: a convolution is a product per element of its windows, on weights as they are in memory."""
+    `keeps_weights`: a convolution is a product per element of its windows, on weights as they are in memory.
+    `column_operands`: so many operands are multiplied by the same rows."""
 
     depth: int
     operand_bytes: int
@@ -60,6 +61,7 @@ class ContractionWork:
     kept_once: int = 0
     is_cut: bool = False
     keeps_weights: bool = False
+    column_operands: int = 1
 
     def is_tap_by_tap(self, depth: int) -> bool:
         """Is a convolution a product per element of its windows, if an instruction adds up so many products?"""
@@ -260,6 +262,7 @@ def sides_of(part: ContractionPart, box: Sequence[int]) -> tuple[int, int]:
 def loaded(part: ContractionPart, box: Sequence[int], work: ContractionWork) -> tuple[int, int]:
     """Elements of rows and of columns that are loaded for each product of an element of a window."""
     rows, columns = sides_of(part, box)
+    columns *= work.column_operands
     for line in work.lines:
         rows = rows // box[line.row] * line.extent(box[line.row])
         columns *= line.taps

@@ -12,7 +12,10 @@ from xdsl.dialects.builtin import BFloat16Type, DenseArrayBase, Float16Type, Flo
 from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.dialects.vector_instructions import ct_unary
+from hlo2tx8.dialects.xla_dot import PASSES
 from hlo2tx8.hlo import Kind, numpy_dtype
+from hlo2tx8.hlo.precision import num_parts
+from hlo2tx8.partitioner.contraction import num_products
 from hlo2tx8.partitioner.instruction import kind_of, tensor_type
 from hlo2tx8.schedule.rates import Rates
 
@@ -49,6 +52,12 @@ class Costs:
         if not _is_for_vectors(op):
             return size / (self.rates.tiles * self.rates.kernel_core)
         return size / (self.rates.tiles * self.rates.vector) * vector_times(op, self.rates)
+
+    def products(self, dot: Operation) -> float:
+        """What the matrix engines of all tiles take for a dot."""
+        rate = self.rates.int8_products if self.width(dot.operands[0]) == 1 else self.rates.products
+        passes = len(PASSES[num_parts(dot)])
+        return prod(tensor_type(dot.results[0]).get_shape()) * num_products(dot) * passes / (rate * self.rates.tiles)
 
     def idle(self, num_rows: int, num_bytes: float) -> float:
         """What moving as many bytes takes longer if fewer rows than tiles share the work."""

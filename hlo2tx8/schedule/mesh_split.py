@@ -217,7 +217,7 @@ def _cycles(
     alone, first, start = step((0, 1))
     others = 0.0 if stays is None else step((1 - stays,))[1]
     num_first = num_steps if stays is None else num_steps // _steps_alike(part, rates, box)[stays]
-    sets = -(-columns // BLOCK) if _is_cut(part, work, box) else 1
+    sets = work.column_operands * -(-columns // BLOCK) if _is_cut(part, work, box) else 1
     end = _end(max(stored, after), engine, start, sets, min(slots, turns), rates.queue)
     beside = 0 if _is_cut(part, work, box) else num_steps * after
     return alone + (num_first - 1) * first + (num_steps - num_first) * others + start + end + beside

@@ -130,6 +130,41 @@ def test_a_tail_has_an_epilogue_of_its_own(elements: str, dims: str, tmp_path: P
         assert value.tobytes() == found[0].tobytes(), f"{run.name} differs from {BELOW_FUSED[0].name}"
 
 
+SAME_ROWS = {
+    "two products": (2, (512, 256, 256), "bf16", ""),
+    "three of them, with more": (3, (256, 256, 512), "bf16", "%rNUMBER = stablehlo.tanh %dNUMBER : MATRIX"),
+    "rows of no whole box": (2, (500, 128, 512), "bf16", ""),
+    "f16": (3, (256, 512, 256), "f16", "%rNUMBER = stablehlo.negate %dNUMBER : MATRIX"),
+    "tf32": (2, (256, 256, 256), "f32", ""),
+}
+
+
+@pytest.mark.parametrize("name", SAME_ROWS)
+def test_products_of_the_same_rows_read_them_once(name: str, tmp_path: Path) -> None:
+    count, (rows, depth, columns), element, then = SAME_ROWS[name]
+    left, right, matrix = (typed(dims, element) for dims in ((rows, depth), (depth, columns), (rows, columns)))
+    lines: list[str] = []
+    for number in range(count):
+        result = "d" if then else "r"
+        dot_of = f"stablehlo.dot_general %p0, %p{number + 1}, contracting_dims = [1] x [0] : ({left}, {right}) -> {matrix}"
+        lines += [f"%{result}{number} = {dot_of}", then.replace("NUMBER", str(number)).replace("MATRIX", matrix)]
+    results = ", ".join(f"%r{number}" for number in range(count))
+    text = main([left, *[right] * count], matrix, *lines)
+    text = text.replace(f"-> {matrix} {{", f"-> ({', '.join([matrix] * count)}) {{").replace("%r :", f"{results} :")
+    text = text.replace(f": {matrix}\n}}", f": {', '.join([matrix] * count)}\n}}")
+    options = Options(chip=small_chip(tmp_path, 300000))
+    scheduled = hlo2tx8.compile(text, options).as_text(Level.SCHEDULED)
+    assert "DTE_multicast" in scheduled and scheduled.count("launch.kernel") == 1
+    arrays = [random((rows, depth), element, 0), *(random((depth, columns), element, 1 + i) for i in range(count))]
+    found = list(each_run(partial(load_source, text), options, arrays, BELOW_FUSED))
+    for number in range(count):
+        exact = arrays[0].astype(np.float64) @ arrays[number + 1].astype(np.float64)
+        for outputs, run in zip(found, BELOW_FUSED, strict=True):
+            assert outputs[number].tobytes() == found[0][number].tobytes(), f"{run.name}: result {number}"
+        if not then:
+            assert np.abs(found[0][number].astype(np.float64) - exact).max() <= 0.01 * np.abs(exact).max()
+
+
 GATED = (
     "%n = stablehlo.negate %d : MATRIX",
     "%e = stablehlo.exponential %n : MATRIX",

@@ -4,6 +4,7 @@ A set is a number of channel blocks, which lie one after the other in the engine
 result.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -20,7 +21,7 @@ from hlo2tx8.dialects import spm, vec
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.allocate_spm import SpmSpace
 from hlo2tx8.lower.dma.epilogue_parts import Epilogue
-from hlo2tx8.lower.dma.find_epilogue import epilogue_of
+from hlo2tx8.lower.dma.find_epilogue import epilogue_of, ops_of_each
 from hlo2tx8.lower.dma.join_tails import TAIL
 from hlo2tx8.lower.dma.panels import Panels
 from hlo2tx8.lower.dma.slices import collect_slice, factors_of
@@ -51,23 +52,37 @@ class Columns:
         return self.epilogue.saved_bytes(self.num_parts, space)
 
 
-def columns_of(panels: Panels) -> Columns | None:
-    """The sets of columns in which a step's result can be finished; None where a set's operands do not lie one after the other, or
-    what follows the products cannot be cut."""
+def columns_of(panels: Panels) -> tuple[Columns, ...]:
+    """The sets of columns in which a step's result can be finished, per product; none where a set's operands do not lie one after
+    the other, or what follows the products cannot be cut."""
     if len(panels.sites) != 2 or panels.sites[0].loop is None:
-        return None
+        return ()
+    turns, end = panels.sites
+    if len(turns.gemms) != len(end.gemms):
+        return ()
     loads = [load.op for site in panels.sites for load in site.loads.values()]
     inner = [op for op in panels.sites[0].loop.body.block.ops if _is_of_products(op) and op not in loads]
     ops = list(panels.loop.body.block.ops)
-    last = next(op for op in ops if isinstance(op, NeGemm))
-    before = [
-        op for op in ops[: ops.index(last)] if _is_of_products(op) and op not in loads and not isinstance(op, TdmaGatherScatter)
-    ]
-    if len(inner) != 1 or before != [panels.sites[0].loop]:
-        return None
-    (gemm,) = inner
-    if not isinstance(gemm, NeGemm):
-        return None
+    first, last = ops.index(end.gemms[0]), ops.index(end.gemms[-1])
+    ours = (*loads, *end.gemms)
+    before = [op for op in ops[:last] if _is_of_products(op) and op not in ours and not isinstance(op, TdmaGatherScatter)]
+    if inner != list(turns.gemms) or before != [panels.sites[0].loop]:
+        return ()
+    after = [op for op in ops[last + 1 :] if not isinstance(op, scf.YieldOp)]
+    needed: set[Operation] = set()
+    for op in after:
+        collect_slice(op, panels.loop, needed)
+    after = [op for op in ops[:first] if op in needed and not isinstance(op, Instruction | spm.AllocOp)] + after
+    own = ops_of_each(after, [op.field("dst") for op in end.gemms])
+    if own is None:
+        return ()
+    found = [_columns(panels, gemm, op, behind) for gemm, op, behind in zip(turns.gemms, end.gemms, own, strict=True)]
+    known = [columns for columns in found if columns is not None]
+    return tuple(known) if len(known) == len(found) else ()
+
+
+def _columns(panels: Panels, gemm: NeGemm, last: NeGemm, after: Sequence[Operation]) -> Columns | None:
+    """Those of one product, with what follows it."""
     rows, dst, depth = last.field("rows"), last.field("dst"), gemm.field("depth")
     if any(not op.field("transpose_right") or op.field("batch") != 1 for op in (gemm, last)):
         return None
@@ -80,15 +95,10 @@ def columns_of(panels: Panels) -> Columns | None:
         or not isinstance(dst.owner, spm.AllocOp)
     ):
         return None
-    after = [op for op in ops[ops.index(last) + 1 :] if not isinstance(op, scf.YieldOp)]
-    needed: set[Operation] = set()
-    for op in after:
-        collect_slice(op, panels.loop, needed)
-    after = [op for op in ops[: ops.index(last)] if op in needed and not isinstance(op, Instruction | spm.AllocOp)] + after
     match factors[0]:
         case (columns, ()) if columns % width == 0:
             limit: Size = columns // width
-        case (size, (vec.ExtentOp() as blocks,)) if size == width:  # as many blocks as the step decides
+        case (size, (vec.ExtentOp() as blocks,)) if size == width and len(panels.sites[0].gemms) == 1:  # as the step decides
             limit, columns = blocks.result, blocks.upper.value.data * width
         case _:
             return None

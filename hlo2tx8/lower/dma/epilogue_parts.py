@@ -91,7 +91,7 @@ class Epilogue:
             return False
         ops = (*self.ahead, *self.compute)
         moves = [(op, "rw") for op in ops if isinstance(op, TdmaGatherScatter) and turning(op, "w")]
-        transfers = [(op, ("",)) for op in ops if isinstance(op, Rdma | Wdma)]
+        transfers = [(op, ("",)) for op in ops if isinstance(op, Rdma | Wdma) and not self.is_one_run(op)]
         return all(self.rows_level(op, side) for op, sides in (*moves, *transfers) for side in sides)
 
     def saved_bytes(self, num_parts: int, space: SpmSpace) -> int:
@@ -159,6 +159,11 @@ class Epilogue:
         """Does an instruction access a buffer with an element per element of the result?"""
         return any(buffer.owner in (self.result, *self.whole) for write in (True, False) for buffer in buffers_of(op, write))
 
+    def is_one_run(self, op: Instruction) -> bool:
+        """Does a transfer move the whole result from, or to, one place in DDR?"""
+        points = self.points
+        return isinstance(points, int) and not turning(op, "") and op.field("count") == self.blocks * points * self.width
+
     def _elements(self, step: StepBuilder, points: Size, num_parts: int) -> Size:
         """Elements of a part."""
         if isinstance(points, int):
@@ -176,6 +181,9 @@ class Epilogue:
         elif isinstance(op, CtVuVLoop):
             values["unit"] = step.at(values["unit"], step(block, blocks * values["u"] * op.fmt.bytes))
             values |= {"n": values["n"] // chunks, "full_n": values["full_n"] // num_parts, "full_u": values["u"] * blocks}
+        elif isinstance(op, Rdma | Wdma) and self.is_one_run(op):
+            values["count"] //= num_parts
+            values["offset"] = step.add(values["offset"], step(number, values["count"] * op.fmt.bytes))
         elif isinstance(op, Rdma | Wdma):
             rows, outer = self.rows_level(op), self.blocks_level(op)
             if outer:

@@ -19,6 +19,28 @@ from hlo2tx8.lower.dma.epilogue_parts import Epilogue, turning
 from hlo2tx8.lower.dma.slices import buffers_of
 
 
+def ops_of_each(ops: Sequence[Operation], results: Sequence[object]) -> list[list[Operation]] | None:
+    """The operations behind some products that each of their results needs, arithmetic on indices for all of them; None if an
+    instruction serves two."""
+    if len(results) == 1:
+        return [list(ops)]
+    instructions = [op for op in ops if isinstance(op, Instruction)]
+    known: dict[object, set[int]] = {result: {number} for number, result in enumerate(results)}
+    for op in instructions:
+        own = {number for buffer in buffers_of(op, is_write=False) for number in known.get(buffer, ())}
+        for buffer in buffers_of(op, is_write=True):
+            known[buffer] = known.get(buffer, set()) | own
+    for op in reversed(instructions):
+        own = {number for buffer in buffers_of(op, is_write=True) for number in known.get(buffer, ())}
+        for buffer in buffers_of(op, is_write=False):
+            known[buffer] = known.get(buffer, set()) | own
+    serves = [{n for write in (True, False) for buffer in buffers_of(op, write) for n in known[buffer]} for op in instructions]
+    if any(len(own) != 1 for own in serves):
+        return None
+    of_op = dict(zip(instructions, serves, strict=True))
+    return [[op for op in ops if not isinstance(op, Instruction) or number in of_op[op]] for number in range(len(results))]
+
+
 def epilogue_of(ops: Sequence[Operation], result: SSAValue, rows: Size, columns: int, fmt: Format, limit: Size) -> Epilogue | None:
     """What follows a product whose result is `rows` x `columns`, in a format, or only its first blocks up to a limit; None if it
     cannot be cut into parts."""
@@ -110,7 +132,7 @@ def _is_cut(op: Instruction, epilogue: Epilogue, count: int) -> bool:
         case TdmaMemset():
             return all(fits.values()) and op.field("n") == count
         case Rdma() | Wdma():
-            return all(fits.values()) and _goes_over(op, epilogue.blocks)
+            return all(fits.values()) and (epilogue.is_one_run(op) or _goes_over(op, epilogue.blocks))
         case TdmaGatherScatter() if not turning(op, "r") and not turning(op, "w"):
             return all(fits.values()) and op.field("run_bytes") == count * op.fmt.bytes
         case TdmaGatherScatter():

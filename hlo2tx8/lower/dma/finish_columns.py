@@ -10,10 +10,10 @@ What follows the products of other steps is spread over the turns of the step af
                                                                      }
 
 The last panels stay in their slots: as many as there are. A set is a number of channel blocks, which lie one after the other in the
-engine's layout, in the panel of columns as in sums and result.
+engine's layout, in the panel of columns as in sums and result. Of products with the same rows, one is finished after the other.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -35,35 +35,37 @@ from hlo2tx8.lower.dma.slices import clone_slice, collect_slice, drop_unused, tu
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
 
-def finish(panels: Panels, columns: Columns, kept: int) -> None:
-    """Rewrites a step loop whose turns have their protocol: what follows the last product goes into the turns of the next step,
+def finish(panels: Panels, products: Sequence[Columns], kept: int) -> None:
+    """Rewrites a step loop whose turns have their protocol: what follows the last products goes into the turns of the next step,
     and in the last step the last `kept` panels are multiplied set by set."""
-    loop, turns, epilogue = panels.loop, panels.sites[0].loop, columns.epilogue
+    loop, turns = panels.loop, panels.sites[0].loop
     assert turns is not None
     for alloc in [op for op in loop.body.block.ops if isinstance(op, spm.AllocOp)]:
         alloc.detach()
         _block_of(loop).insert_op_before(alloc, loop)
     before = _at(loop)
-    parts = epilogue.shorten(columns.num_parts, before)
+    parts = [own.epilogue.shorten(own.num_parts, before) for own in products]
     step_counter = loop.body.block.args[0]
     if panels.num_steps > 1:
-        _put_off(turns, columns, parts, step_counter)
+        for own, buffers in zip(products, parts, strict=True):
+            _put_off(turns, own, buffers, step_counter)
     end = loop.clone()
     found = dict(zip(loop.walk(), end.walk(), strict=True))
     _block_of(loop).insert_op_after(end, loop)
     loop.operands[1] = end.operands[0] = before.value(panels.num_steps - 1)
-    own_turns, last = found[turns], found[columns.last]
-    assert isinstance(own_turns, scf.ForOp) and isinstance(last, NeGemm)
-    if isinstance(columns.limit, SSAValue):
-        columns = replace(columns, limit=found[_owner_of(columns.limit)].results[0])
-    _finish_step(own_turns, last, columns, parts, {step_counter: end.body.block.args[0]}, panels.num_panels, kept)
-    for op in epilogue.ops:
+    own_turns, lasts = found[turns], [op for own in products if isinstance(op := found[own.last], NeGemm)]
+    assert isinstance(own_turns, scf.ForOp)
+    ends = [
+        replace(own, limit=found[_owner_of(own.limit)].results[0]) if isinstance(own.limit, SSAValue) else own for own in products
+    ]
+    _finish_step(own_turns, lasts, ends, parts, {step_counter: end.body.block.args[0]}, panels.num_panels, kept)
+    for op in [op for own in products for op in own.epilogue.ops]:
         if isinstance(op, Instruction):
             _erase(found[op])
             _erase(op)
     drop_unused(loop)
     drop_unused(end)
-    for alloc in (*epilogue.moved, *epilogue.local):
+    for alloc in [alloc for own in products for alloc in (*own.epilogue.moved, *own.epilogue.local)]:
         _erase(alloc)
     if panels.num_steps == 1:
         _erase(loop)
@@ -134,47 +136,43 @@ def _loop(step: StepBuilder, first: SSAValue, limit: SSAValue) -> Generator[SSAV
 
 def _finish_step(
     turns: scf.ForOp,
-    last: NeGemm,
-    columns: Columns,
-    parts: dict[SSAValue, SSAValue],
+    lasts: Sequence[NeGemm],
+    products: Sequence[Columns],
+    parts: Sequence[dict[SSAValue, SSAValue]],
     mapping: dict[SSAValue, SSAValue],
     num_panels: int,
     kept: int,
 ) -> None:
-    """Cuts the loop over the panels of the last step, and adds the sets."""
+    """Cuts the loop over the panels of the last step, and adds the sets, of which the first goes into the turns that are kept."""
     here = _at(turns)
     first_kept, end = here.value(num_panels - kept), here.value(num_panels - 1)
     own = turns.clone()
     _block_of(turns).insert_op_after(own, turns)
     turns.operands[1] = own.operands[0] = first_kept
-    gemm = next(op for op in own.body.block.ops if isinstance(op, NeGemm))
-    sets = Block(arg_types=[IndexType()])
-    step = StepBuilder(Builder(InsertPoint.at_end(sets)), here.prologue, (), {})
-    inner = Block(arg_types=[IndexType()])
-    step.insert(scf.ForOp(first_kept, end, step.value(1), [], inner))
-    of_turn = StepBuilder(Builder(InsertPoint.at_end(inner)), here.prologue, (), {})
-    wanted: set[Operation] = set()
-    collect_slice(gemm, own, wanted)
-    clone_slice(own.body.block, wanted, {own.body.block.args[0]: inner.args[0]}, of_turn.builder)
-    whole = next(op for op in inner.ops if isinstance(op, NeGemm))
-    of_turn.insert(_gemm_of_set(of_turn, whole, sets.args[0], columns.size))
-    _erase(whole)
-    inner.add_op(scf.YieldOp())
-    step.insert(_gemm_of_set(step, last, sets.args[0], columns.size))
-    _finish_set(step, columns, sets.args[0], mapping, parts)
-    sets.add_op(scf.YieldOp())
-    first = _at(gemm)
-    first.insert(_gemm_of_set(first, gemm, 0, columns.size))
-    first, epilogue = _at(last), columns.epilogue
-    epilogue.emit(epilogue.once, first, 0, columns.num_parts, mapping, {})
-    if epilogue.ahead:
-        epilogue.emit(epilogue.ahead, first, 0, columns.num_parts, mapping, parts)
-    first.insert(_gemm_of_set(first, last, 0, columns.size))
-    _finish_set(first, columns, 0, mapping, parts)
-    lower, upper, stride = (first.value(n) for n in (1, columns.limit, 1))
-    first.insert(scf.ForOp(lower, upper, stride, [], sets))
-    _erase(gemm)
-    _erase(last)
+    gemms = [op for op in own.body.block.ops if isinstance(op, NeGemm)]
+    for columns, gemm, last, buffers in zip(products, gemms, lasts, parts, strict=True):
+        epilogue, step = columns.epilogue, _at(lasts[-1])
+        epilogue.emit(epilogue.once, step, 0, columns.num_parts, mapping, {})
+        if epilogue.ahead:
+            epilogue.emit(epilogue.ahead, step, 0, columns.num_parts, mapping, buffers)
+        is_first = columns is products[0]
+        if is_first:
+            of_turn = _at(gemm)
+            of_turn.insert(_gemm_of_set(of_turn, gemm, 0, columns.size))
+            step.insert(_gemm_of_set(step, last, 0, columns.size))
+            _finish_set(step, columns, 0, mapping, buffers)
+        with _loop(step, step.value(int(is_first)), step.value(columns.limit)) as number:
+            with _loop(step, first_kept, end) as turn:
+                wanted: set[Operation] = set()
+                collect_slice(gemm, own, wanted)
+                clone_slice(own.body.block, wanted, {own.body.block.args[0]: turn}, step.builder)
+                whole = next(op for op in step.builder.insertion_point.block.ops if isinstance(op, NeGemm))
+                step.insert(_gemm_of_set(step, whole, number, columns.size))
+                _erase(whole)
+            step.insert(_gemm_of_set(step, last, number, columns.size))
+            _finish_set(step, columns, number, mapping, buffers)
+    for op in (*gemms, *lasts):
+        _erase(op)
     if kept == num_panels:
         _erase(turns)
 

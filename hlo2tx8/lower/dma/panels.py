@@ -29,16 +29,24 @@ LEVELS = ("count", "n1", "n2", "n3")
 
 
 class PanelSide(Enum):
-    """What of a panel is loaded apart: rows, columns, or the columns of the product's tail, which the tiles of one line have."""
+    """What of a panel is loaded apart: rows, columns, the columns of further products of the same rows, or those of the product's
+    tail, which the tiles of one line have."""
 
     ROWS = "rows"
     COLUMNS = "columns"
+    SECOND = "columns of the second product"
+    THIRD = "columns of the third product"
+    FOURTH = "columns of the fourth product"
     TAIL = "tail"
 
     @property
     def along(self) -> Along:
         """The line of tiles that have it in common."""
         return Along.ROW if self is PanelSide.ROWS else Along.COLUMN
+
+
+COLUMNS_OF_PRODUCTS = (PanelSide.COLUMNS, PanelSide.SECOND, PanelSide.THIRD, PanelSide.FOURTH)
+"""Of products with the same rows."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +67,14 @@ class Load:
 
 @dataclass(frozen=True)
 class Site:
-    """`count` panels of a step from panel `first` on: those of a loop, or one. `loads` has one load per side."""
+    """`count` panels of a step from panel `first` on: those of a loop, or one. `loads` has one load per side; `gemms` are the
+    products."""
 
     first: int
     count: int
     loop: scf.ForOp | None
     loads: dict[PanelSide, Load]
+    gemms: tuple[NeGemm, ...]
 
     @property
     def begin(self) -> Operation:
@@ -103,15 +113,17 @@ def find_panels(loop: scf.ForOp, index: TileIndex) -> Panels | None:
         return None
     sites: list[Site] = []
     pending: list[Load] = []
-    first = 0
+    gemms: list[NeGemm] = []
+    first, num_products = 0, 1
     for op in loop.body.block.ops:
         inner: scf.ForOp | None = None
         if isinstance(op, scf.ForOp):
             turns = turns_of(op)
-            if turns is None or not any(isinstance(o, NeGemm) for o in op.body.block.ops):
+            if turns is None or not (gemms := [o for o in op.body.block.ops if isinstance(o, NeGemm)]):
                 continue
             index.add_counter(op.body.block.args[0], turns)
             found, inner = _multiplied(list(_loads(op.body.block, index)), op.body.block), op
+            num_products = len(_columns_in(found))
         elif isinstance(op, Rdma):
             load = _load(op, index)
             pending += [load] if load else []
@@ -120,18 +132,35 @@ def find_panels(loop: scf.ForOp, index: TileIndex) -> Panels | None:
             pending += _loads_of_tail(op, index)
             continue
         elif isinstance(op, NeGemm) and pending:
+            gemms.append(op)
+            if len(_columns_in(pending)) < num_products:
+                continue
             turns, found, pending = 1, _multiplied(pending, loop.body.block), []
         else:
             continue
-        sides = {load.side: load for load in found}
-        if len(found) != len(sides) or not sides.keys() >= {PanelSide.ROWS, PanelSide.COLUMNS}:
+        sides = _by_side(found, len(gemms))
+        if sides is None:
             return None
-        sites.append(Site(first, turns, inner, sides))
-        first += turns
+        sites.append(Site(first, turns, inner, sides, tuple(gemms)))
+        first, gemms = first + turns, []
     if not sites or any(not _is_plain(site) or site.loads.keys() != sites[0].loads.keys() for site in sites):
         return None
     alike = {side: _steps_alike([site.loads[side].op for site in sites], loop, num_steps, index) for side in sites[0].loads}
     return Panels(loop, num_steps, first, tuple(sites), _kinds(sites, index), alike)
+
+
+def _columns_in(loads: Sequence[Load]) -> list[Load]:
+    """The columns of products, in their order."""
+    return [load for load in loads if load.side is PanelSide.COLUMNS]
+
+
+def _by_side(loads: Sequence[Load], num_gemms: int) -> dict[PanelSide, Load] | None:
+    """The loads of a panel by what they are, columns in the order of their products; None if there are others."""
+    columns = _columns_in(loads)
+    numbers = dict(zip(columns, COLUMNS_OF_PRODUCTS, strict=False))
+    sides = {numbers.get(load, load.side): load for load in loads}
+    is_one = len(columns) == 1 or (PanelSide.TAIL not in sides and num_gemms == len(columns) <= len(COLUMNS_OF_PRODUCTS))
+    return sides if is_one and len(sides) == len(loads) and PanelSide.ROWS in sides else None
 
 
 def _steps_alike(loads: Sequence[Rdma], loop: scf.ForOp, num_steps: int, index: TileIndex) -> int:
@@ -178,7 +207,7 @@ def _kinds(sites: Sequence[Site], index: TileIndex) -> tuple[Site, ...]:
     for site in sites:
         if kinds and kinds[-1].loop is not None and kinds[-1].goes_on_in(site, index):
             last = kinds.pop()
-            site = Site(last.first, last.count + site.count, last.loop, last.loads)
+            site = Site(last.first, last.count + site.count, last.loop, last.loads, last.gemms)
         kinds.append(site)
     return tuple(kinds)
 

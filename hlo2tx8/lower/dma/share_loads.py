@@ -96,12 +96,12 @@ def _share(loop: scf.ForOp, index: TileIndex, tile: SSAValue, chip: Chip) -> boo
     if panels is None or panels.num_steps * panels.num_panels < 2:
         return False
     sets = columns_of(panels)
-    slots = _num_slots(panels, space, sets.saved_bytes(space) if sets else 0)
+    slots = _num_slots(panels, space, sum(own.saved_bytes(space) for own in sets))
     if min(slots.values()) < min(LEAST_SLOTS, panels.num_panels):
         return False
     _Sharing(panels, slots, index.mesh, tile).run()
     if sets:
-        finish(panels, sets, num_kept(panels, sets, min(slots.values()), chip))
+        finish(panels, sets, num_kept(panels, sets[0], min(slots.values()), chip))
     return True
 
 
@@ -117,10 +117,11 @@ def _num_slots(panels: Panels, space: SpmSpace, saved_bytes: int) -> dict[PanelS
     sizes = {side: space.aligned(max(site.loads[side].size_bytes for site in panels.kinds)) for side in panels.sides}
     moved = {_key(load, alloc): space.aligned(alloc.size_bytes) for load in loads for alloc in load.moved}
     panel = sum(sizes.values()) + sum(moved.values())
-    for side in (PanelSide.ROWS, PanelSide.COLUMNS):
-        slots = min(MOST_SLOTS, (left - sizes[side] * panels.num_panels) // (panel - sizes[side]))
-        if panels.steps_alike[side] > 1 and panels.num_panels >= LEAST_SLOTS and slots >= LEAST_SLOTS:
-            return {own: panels.num_panels if own is side else slots for own in panels.sides}
+    for group in _groups(panels):
+        size = sum(sizes[side] for side in group)
+        slots = min(MOST_SLOTS, (left - size * panels.num_panels) // (panel - size))
+        if panels.num_panels >= LEAST_SLOTS and slots >= LEAST_SLOTS:
+            return {own: panels.num_panels if own in group else slots for own in panels.sides}
     return dict.fromkeys(panels.sides, min(MOST_SLOTS, left // panel))
 
 
@@ -129,17 +130,20 @@ def _key(load: Load, alloc: spm.AllocOp) -> tuple[PanelSide, int, int]:
     return load.side, load.moved.index(alloc), alloc.size_bytes
 
 
+def _groups(panels: Panels) -> list[list[PanelSide]]:
+    """The rows, and the columns of all products, if several steps in a row have them in common."""
+    sides = [side for side in panels.sides if side is not PanelSide.TAIL]
+    groups = [[side for side in sides if side.along is along] for along in Along]
+    return [group for group in groups if all(panels.steps_alike[side] > 1 for side in group)]
+
+
 class _Sharing:
     """The rewriting of one step loop."""
 
     def __init__(self, panels: Panels, num_slots: dict[PanelSide, int], mesh: Mesh, tile: SSAValue) -> None:
         self.panels = panels
-        stay = [
-            side
-            for side in (PanelSide.ROWS, PanelSide.COLUMNS)
-            if panels.steps_alike[side] > 1 and num_slots[side] == panels.num_panels
-        ]
-        self.resident = stay[0] if stay else None
+        stay = [group for group in _groups(panels) if all(num_slots[side] == panels.num_panels for side in group)]
+        self.resident = stay[0] if stay else []
         self.loop = panels.loop
         self.total = panels.num_steps * panels.num_panels
         start = self.at(Builder(InsertPoint.before(self.loop)))
@@ -287,7 +291,7 @@ class _Sharing:
     def if_new(self, step: StepBuilder, side: PanelSide, panel: SSAValue) -> Generator[None]:
         """Emits what follows for panels that are not there from the step before only."""
         outer, num_panels, alike = step.builder, self.panels.num_panels, self.panels.steps_alike[side]
-        if side is self.resident:
+        if side in self.resident:
             place = panel if alike == self.panels.num_steps else remainder(step, panel, num_panels * alike)
             self.branch(step, place, "slt", num_panels)
         yield

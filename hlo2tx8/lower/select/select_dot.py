@@ -26,8 +26,8 @@ from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.element_format import Splat, format_of
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError, Matrix, lanes_count, to_lanes, to_turned_lanes
-from hlo2tx8.lower.select.select_side import Lanes, Side, select_side
-from hlo2tx8.lower.select.selector import Selector, Sums
+from hlo2tx8.lower.select.select_side import Lanes, select_side
+from hlo2tx8.lower.select.selector import Selector, Side, Sums
 from hlo2tx8.lower.select.step_builder import StepBuilder
 from hlo2tx8.lower.select.tap_by_tap import TapPlane, from_plane, insert_products, is_tap_by_tap
 
@@ -35,7 +35,7 @@ from hlo2tx8.lower.select.tap_by_tap import TapPlane, from_plane, insert_product
 def select_dot(s: Selector, op: vec.VecDotOp) -> None:
     """Records the result of a block of a contraction in the selector."""
     step, lanes = s.step, Lanes.of(op)
-    left, right = (select_side(s, op, number, lanes) for number in range(2))
+    left, right = (_side(s, op, number, lanes) for number in range(2))
     fmt = left.fmt
     narrow = _narrowed(op, fmt)
     sums = _sums_of(s, op.init)
@@ -69,6 +69,24 @@ def _compute(
         return
     make = _backward if op.is_backward is not None else _convolution if op.window_list else _gemm
     step.insert(make(step, op, lanes, left, right, target, addresses))
+
+
+def _side(s: Selector, op: vec.VecDotOp, number: int, lanes: Lanes) -> Side:
+    """A side of a dot; that of a dot before it in its block, if it is the same."""
+    known = s.sides.setdefault(op.parent_block(), [])
+    for other, own, side in known:
+        if own == number and _has_same_side(op, other, number):
+            return side
+    known.append((op, number, select_side(s, op, number, lanes)))
+    return known[-1][2]
+
+
+def _has_same_side(op: vec.VecDotOp, other: vec.VecDotOp, number: int) -> bool:
+    """Have two dots of a block the same rows (0) or columns (1), in the same lanes?"""
+    names = [name for name in op.properties if name not in (("row_lanes", "column_lanes")[1 - number],)]
+    if any(op.properties[name] != other.properties.get(name) for name in names):
+        return False
+    return op.regions[number].is_structurally_equivalent(other.regions[number])
 
 
 def _gemm(
@@ -134,18 +152,20 @@ def select_sums_loop(s: Selector, op: scf.ForOp) -> bool:
     s.slots[old.args[0]] = block.args[0]
     dot, fmt = _first_dot(old), format_of(op.results[0].type)
     lanes = Lanes.of(dot)
-    sums = _sums_of(s, op.iter_args[0]) or Sums(_allocate(step, dot, lanes, fmt), 0)
+    carried = [_sums_of(s, init) or Sums(_allocate(step, dot, lanes, fmt), 0) for init in op.iter_args]
     lower, upper, stride = (s.slots[bound] for bound in (op.lb, op.ub, op.step))
     step.insert(scf.ForOp(lower, upper, stride, [], block))
     outer, step.builder = step.builder, Builder(InsertPoint.at_end(block))
-    inside = sums.started if sums.started == 1 else step.add(sums.started, block.args[0])
-    s.sums[old.args[1]] = Sums(sums.buffer, inside)
+    for arg, sums in zip(old.args[1:], carried, strict=True):
+        inside = sums.started if sums.started == 1 else step.add(sums.started, block.args[0])
+        s.sums[arg] = Sums(sums.buffer, inside)
     s.select(old)
     step.insert(scf.YieldOp())
     step.builder = outer
-    s.sums[op.results[0]] = Sums(sums.buffer, 1)
-    if not is_handed_on(op.results[0]):
-        s.vectors[op.results[0]] = _as_vector(step, dot, lanes, sums.buffer, fmt)
+    for result, sums in zip(op.results, carried, strict=True):
+        s.sums[result] = Sums(sums.buffer, 1)
+        if not is_handed_on(result):
+            s.vectors[result] = _as_vector(step, dot, lanes, sums.buffer, fmt)
     return True
 
 
@@ -162,12 +182,13 @@ def _carries(terminator: Operation) -> bool:
 
 def _is_carrying_sums(loop: scf.ForOp) -> bool:
     """Is what a loop carries added to by contractions only?"""
-    if len(loop.iter_args) != 1:
-        return False
-    users = [use.operation for use in loop.body.block.args[1].uses]
-    return bool(users) and all(
-        isinstance(user, vec.VecDotOp) or (isinstance(user, scf.ForOp) and _is_carrying_sums(user)) for user in users
-    )
+    users = [[use.operation for use in arg.uses] for arg in loop.body.block.args[1:]]
+    return bool(users) and all(bool(own) and all(map(_adds_up, own)) for own in users)
+
+
+def _adds_up(op: Operation) -> bool:
+    """Does it go on with sums?"""
+    return isinstance(op, vec.VecDotOp) or (isinstance(op, scf.ForOp) and _is_carrying_sums(op))
 
 
 def _first_dot(block: Block) -> vec.VecDotOp:

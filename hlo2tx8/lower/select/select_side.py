@@ -1,6 +1,6 @@
 """One side of a contraction: its vector in SPM, in the layout of the matrix engine."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -14,7 +14,7 @@ from hlo2tx8.dialects.xla_dot import yielded
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.element_format import format_of
 from hlo2tx8.lower.select.channel_blocks import Matrix, from_lanes, lanes_count
-from hlo2tx8.lower.select.selector import Selector
+from hlo2tx8.lower.select.selector import Selector, Side
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
 MULTIPLIED = {Format.INT8: Format.INT8, Format.FP16: Format.FP16, Format.BF16: Format.BF16, Format.FP32: Format.TF32}
@@ -43,25 +43,6 @@ class Lanes:
         if op.is_backward is not None:  # the engine's columns are channels of the image
             return Lanes(shared, (*own[0][:-1], *own[1]), own[0][-1:], is_turned=True)
         return Lanes((), own[0], shared) if op.is_per_channel is not None else Lanes(shared, own[0], own[1])
-
-
-@dataclass(frozen=True)
-class Side:
-    """A side's buffers, one per part, and format, whether its channels are not the depth, and the lanes of its vector in order."""
-
-    buffers: tuple[SSAValue, ...]
-    fmt: Format
-    is_transposed: bool
-    order: tuple[int, ...]
-    step: StepBuilder
-
-    @property
-    def buffer(self) -> SSAValue:
-        return self.buffers[0]
-
-    def part(self, number: int) -> "Side":
-        """The side with one of its parts only."""
-        return replace(self, buffers=(self.buffers[number],))
 
 
 def select_side(s: Selector, op: vec.VecDotOp, number: int, lanes: Lanes) -> Side:

@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.ir import Block, Operation, SSAValue
 
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.base import Instruction
 from hlo2tx8.device.isa.kc_move import KcVConvert
+from hlo2tx8.dialects.vec import VecDotOp
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.box_levels import BoxLevel, Size
 from hlo2tx8.lower.element_format import Operand, PerChannel, Splat, Vector, constant_bits, storage_format
@@ -23,13 +24,32 @@ class Sums:
     started: Size
 
 
+@dataclass(frozen=True)
+class Side:
+    """A side's buffers, one per part, and format, whether its channels are not the depth, and the lanes of its vector in order."""
+
+    buffers: tuple[SSAValue, ...]
+    fmt: Format
+    is_transposed: bool
+    order: tuple[int, ...]
+    step: StepBuilder
+
+    @property
+    def buffer(self) -> SSAValue:
+        return self.buffers[0]
+
+    def part(self, number: int) -> "Side":
+        """The side with one of its parts only."""
+        return replace(self, buffers=(self.buffers[number],))
+
+
 @dataclass
 class Selector(ABC):
     """Selects instructions for operations on the vectors of one `vec.box`.
 
     `slots` maps VECTOR-level tensors, scalars and indices to their SCHEDULED counterparts, `hoisted` has what was emitted before
     the steps; `vectors` holds the buffer or splat of each vector value, `sums` the partial sums of contractions; the matrix engine
-    did the conversions `narrowed`.
+    did the conversions `narrowed`. `sides` has the operands of dots, with the dots and their numbers in them, per block.
     """
 
     step: StepBuilder
@@ -38,6 +58,9 @@ class Selector(ABC):
     vectors: dict[SSAValue, Vector] = field(default_factory=dict[SSAValue, Vector])
     sums: dict[SSAValue, Sums] = field(default_factory=dict[SSAValue, Sums])
     narrowed: set[Operation] = field(default_factory=set[Operation])
+    sides: dict[Block | None, list[tuple[VecDotOp, int, Side]]] = field(
+        default_factory=dict[Block | None, list[tuple[VecDotOp, int, Side]]]
+    )
 
     @abstractmethod
     def select(self, block: Block) -> None:

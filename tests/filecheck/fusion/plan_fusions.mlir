@@ -78,10 +78,10 @@ func.func @main(%x: tensor<40x96xbf16>, %w: tensor<96x128xbf16>) -> tensor<2x40x
 
 // It is not where the reader has rows next to each other, or turns them around.
 
-func.func @main(%x: tensor<40x96xf32>, %w: tensor<96x128xf32>) -> (tensor<128x40xf32>, tensor<40x128xf32>) {
+func.func @main(%x: tensor<40x96xf32>, %y: tensor<40x96xf32>, %w: tensor<96x128xf32>) -> (tensor<128x40xf32>, tensor<40x128xf32>) {
   %0 = "stablehlo.dot_general"(%x, %w) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">}> : (tensor<40x96xf32>, tensor<96x128xf32>) -> tensor<40x128xf32>
   %1 = "stablehlo.transpose"(%0) <{permutation = array<i64: 1, 0>}> : (tensor<40x128xf32>) -> tensor<128x40xf32>
-  %2 = "stablehlo.dot_general"(%x, %w) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">}> : (tensor<40x96xf32>, tensor<96x128xf32>) -> tensor<40x128xf32>
+  %2 = "stablehlo.dot_general"(%y, %w) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">}> : (tensor<40x96xf32>, tensor<96x128xf32>) -> tensor<40x128xf32>
   %3 = "stablehlo.reverse"(%2) <{dimensions = array<i64: 0>}> : (tensor<40x128xf32>) -> tensor<40x128xf32>
   func.return %1, %3 : tensor<128x40xf32>, tensor<40x128xf32>
 }
@@ -121,4 +121,28 @@ func.func @main(%a: tensor<512x64xf32>, %b: tensor<64x64xf32>, %s: tensor<64xf32
 // CHECK:        %[[R:.*]] = "stablehlo.rsqrt"
 // CHECK:        "stablehlo.multiply"(%[[D]],
 // CHECK-NOT:  convolution_fusion
+// CHECK:      func.return
+
+// -----
+
+// Products of the same rows are one fusion with as many results; one that needs another's is not.
+
+func.func @main(%x: tensor<64x64xbf16>, %u: tensor<64x64xbf16>, %w: tensor<64x64xbf16>) -> (tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>) {
+  %0 = "stablehlo.dot_general"(%x, %u) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">}> : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  %1 = "stablehlo.tanh"(%0) : (tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  %2 = "stablehlo.dot_general"(%x, %w) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">}> : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  %3 = "stablehlo.negate"(%2) : (tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  %4 = "stablehlo.dot_general"(%x, %3) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">}> : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  %5 = "stablehlo.abs"(%4) : (tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  func.return %1, %3, %5 : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>
+}
+
+// CHECK:      "hlo.fusion"(
+// CHECK:        "stablehlo.dot_general"
+// CHECK-NEXT:   "stablehlo.negate"
+// CHECK-NEXT:   "stablehlo.return"
+// CHECK:      "hlo.fusion"(
+// CHECK:        "stablehlo.dot_general"
+// CHECK:        "stablehlo.dot_general"
+// CHECK:        "stablehlo.return"(%{{.*}}, %{{.*}})
 // CHECK:      func.return

@@ -1,0 +1,67 @@
+"""Products of the same rows: one fusion computes them, which reads the rows once.
+
+%q = dot_general %x, %wq        one fusion with three results: a step multiplies its rows of %x
+%k = dot_general %x, %wk        by columns of %wq, of %wk and of %wv
+%v = dot_general %x, %wv
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import Operation, SSAValue
+
+from hlo2tx8.fusion.candidate import MAX_INSTRUCTIONS, FusionCandidate, name_of
+from hlo2tx8.hlo.precision import num_parts
+from hlo2tx8.partitioner.contraction import is_dot, why_not_on_engine
+from hlo2tx8.schedule.costs import Costs
+
+MOST_PRODUCTS = 4
+"""Of one fusion: each has sums of its own in the scratchpad."""
+CLEARLY = 0.95
+"""One kernel must take less than this share of what the kernels take: a step of it has fewer rows and columns."""
+
+
+def _products_in(candidate: FusionCandidate) -> list[Operation]:
+    """The dots of a candidate that are products of the same rows."""
+    return [op for op in candidate.members if is_dot(op)]
+
+
+@dataclass(frozen=True)
+class SameRows:
+    """The candidates with dots met so far, by what they have as rows."""
+
+    of_rows: dict[SSAValue, list[FusionCandidate]] = field(default_factory=dict[SSAValue, list[FusionCandidate]])
+
+    def merge(self, op: Operation, candidate: FusionCandidate, costs: Costs) -> Iterator[str]:
+        """Merge a candidate with the dot `op` into one with products of the same rows, if that saves cycles; a line about it."""
+        if not is_dot(op) or why_not_on_engine(op) or num_parts(op) > 1:
+            return
+        others = self.of_rows.setdefault(op.operands[0], [])
+        for other in dict.fromkeys(other.find() for other in others):
+            dots = _products_in(candidate), _products_in(other)
+            apart, together = sum(_cycles(own, costs) for own in dots), _cycles([*dots[0], *dots[1]], costs)
+            if together < CLEARLY * apart and _fit_together(op, candidate, other):
+                names = f"{name_of(candidate.root)} and {name_of(other.root)}"
+                yield f"{names} are products of the same rows: saves {apart - together:.0f} cycles"
+                other.absorb(candidate)
+                return
+        others.append(candidate)
+
+
+def _fit_together(op: Operation, candidate: FusionCandidate, other: FusionCandidate) -> bool:
+    """Are the products of another candidate like this dot, stored in the same order, and independent of it?"""
+    dots = _products_in(other)
+    if not dots or len(dots) >= MOST_PRODUCTS or candidate.is_loop != other.is_loop or len(_products_in(candidate)) > 1:
+        return False
+    if len(candidate.members) + len(other.members) > MAX_INSTRUCTIONS or candidate.root.result_types != other.root.result_types:
+        return False
+    mine = (op.name, op.properties, op.operands[0], op.operand_types, op.result_types)
+    if any((dot.name, dot.properties, dot.operands[0], dot.operand_types, dot.result_types) != mine for dot in dots):
+        return False
+    return not candidate.reaches(other) and not other.reaches(candidate)
+
+
+def _cycles(dots: Sequence[Operation], costs: Costs) -> float:
+    """What a kernel takes that reads the rows once: DDR, or the matrix engine."""
+    moved = [dots[0].operands[0], *(value for dot in dots for value in (dot.operands[1], dot.results[0]))]
+    return max(sum(map(costs.transfer, moved)), sum(map(costs.products, dots))) + costs.rates.kernel
