@@ -21,9 +21,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
-import numpy as np
 from xdsl.dialects import arith, func, scf, tensor
-from xdsl.dialects.builtin import DenseArrayBase, FunctionType, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i1, i64
+from xdsl.dialects.builtin import DenseArrayBase, FunctionType, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import origin
@@ -32,8 +31,6 @@ from hlo2tx8.dialects.xla import (
     IN_ORDER,
     UPDATES,
     ApplyIndexingOp,
-    ElementwiseOp,
-    ExtractAtOp,
     IndexingMapAttr,
     SyncTilesOp,
     TileIdOp,
@@ -43,7 +40,7 @@ from hlo2tx8.dialects.xla import (
 from hlo2tx8.emitters.emitter import Declined, Fusion, Match
 from hlo2tx8.emitters.loop import emit_loop
 from hlo2tx8.emitters.runtime_index import RuntimeIndices
-from hlo2tx8.emitters.scalar import constant_array, inline_body, location, scalar_constant, scalar_op_named
+from hlo2tx8.emitters.scalar import constant_array, inline_body, scalar_constant
 from hlo2tx8.errors import UnsupportedOp
 from hlo2tx8.hlo import numpy_dtype
 from hlo2tx8.hlo.lookup import attributes_of
@@ -97,7 +94,9 @@ class UpdateEmitter:
         update = _Update(op, fusion, dict(zip(params, block.args, strict=False)), tile.tile)
         replaced = op.operands[: len(op.results)]
         pairs = zip(replaced, op.results, strict=True)
-        is_in_place = update.is_any() and all(value in params and value.type == new.type for value, new in pairs)
+        is_in_place = update.is_any() and all(
+            value in params and value.type == new.type and list(op.operands).count(value) == 1 for value, new in pairs
+        )
         results = update.emit(block.args[len(params) :], block, is_in_place)
         block.add_op(func.ReturnOp(*results))
         entry = func.FuncOp(fusion.name, FunctionType.from_lists(types, types[len(params) :]), Region(block))
@@ -251,53 +250,13 @@ class _Update:
         ahead = [self._element(u, where, block) for u in updates] if is_ahead else []
         shifts, checks = at.shifts(self.op.results[0], runtime)
         if self.is_by_place:
-            checks.append(self._is_own(indices, shifts, block))
-        condition = self._all(checks, block)
+            checks.append(at.is_own(indices, shifts, self.tile, self.fusion.target.rates.tiles))
+        condition = at.all_of(checks)
         own = ahead or [self._element(u, where, block) for u in updates]
         if self.op.regions:
-            old = [self._old(target, indices, shifts, place, block) for target in targets]
+            old = [at.read_shifted(target, indices, shifts) for target in targets]
             own = inline_body(self.op.regions[0].block, [*old, *own], block)
         return [at.write(value, target, indices, shifts, condition) for value, target in zip(own, targets, strict=True)]
-
-    def _is_own(self, indices: Sequence[SSAValue], shifts: Sequence[SSAValue], block: Block) -> SSAValue:
-        """Is the place one of the tile's? Tiles take turns along the dimensions that run-time indices move."""
-        loc, type_, sizes = location(self.op), shifts[0].type, shape_of(self.op.results[0])
-
-        def compute(name: str, a: SSAValue, b: SSAValue) -> SSAValue:
-            return _add(block, scalar_op_named(f"stablehlo.{name}", [a, b], type_, {}, loc))
-
-        def number(value: int) -> SSAValue:
-            return _add(block, scalar_constant(np.asarray(value, numpy_dtype(type_)), type_))
-
-        def data(value: SSAValue) -> SSAValue:
-            return _add(block, ElementwiseOp("stablehlo.convert", [value], type_, loc))
-
-        place: SSAValue | None = None
-        for dim, shift in zip(self._access.dims, shifts, strict=True):
-            at = shift
-            if self._access.map.results[dim] != Const(0):
-                at = compute("add", at, data(indices[dim]))
-            place = at if place is None else compute("add", compute("multiply", place, number(sizes[dim])), at)
-        assert place is not None
-        owner = compute("remainder", place, number(self.fusion.target.rates.tiles))
-        equal = {"comparison_direction": StringAttr("EQ")}
-        return _add(block, scalar_op_named("stablehlo.compare", [owner, data(self.tile)], i1, equal, loc))
-
-    def _all(self, checks: Sequence[SSAValue], block: Block) -> SSAValue | None:
-        """Whether all checks hold; None if there is none."""
-        if not checks:
-            return None
-        holds = checks[0]
-        for check in checks[1:]:
-            holds = _add(block, scalar_op_named("stablehlo.and", [holds, check], i1, {}, location(self.op)))
-        return holds
-
-    def _old(
-        self, target: SSAValue, indices: Sequence[SSAValue], shifts: Sequence[SSAValue], place: IndexedAccess, block: Block
-    ) -> SSAValue:
-        if not shifts:
-            return _add(block, tensor.ExtractOp(target, list(indices), tensor_type(target).element_type))
-        return _add(block, ExtractAtOp(target, indices, place.dims, shifts))
 
     def _element(self, value: SSAValue, indices: Sequence[SSAValue], block: Block) -> SSAValue:
         """An element of a parameter or of a constant whose elements are all equal."""

@@ -17,6 +17,7 @@ from hlo2tx8.runtime.executable import Executable
 
 update = jax.lax.dynamic_update_slice
 CACHE, ROW, AT = ((64, 256), "float32"), ((1, 256), "float32"), ((), "int32")
+ROWS, PLACES = ((5, 256), "float32"), ((5,), "int32")
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,11 @@ CASES = {
     "elementwise": Case(lambda p, g: p - 0.5 * g, (CACHE, CACHE), [0]),
     "old value read later": Case(lambda c, u, i: (append(c, u, i), jnp.sum(c)), (CACHE, ROW, AT), [None, None]),
     "update of its own row": Case(lambda c, i: append(c, c[2:3] * 2, i), (CACHE, AT), [0], is_faster=True),
+    "scatter": Case(lambda c, u, i: c.at[i].add(u), (CACHE, ROWS, PLACES), [0], is_faster=True),
+    "two scatters": Case(lambda c, u, i: c.at[i].add(u).at[i + 1].set(u), (CACHE, ROWS, PLACES), [0], is_faster=True),
+    "scatter of itself": Case(lambda c, i: c.at[i].add(c[:5]), (CACHE, PLACES), [0], is_faster=True),
+    "scatter of all of itself": Case(lambda c, i: c.at[i].add(c), (CACHE, ((64,), "int32")), [None]),
+    "scatter and its operand": Case(lambda c, u, i: (c.at[i].add(u), c * 2), (CACHE, ROWS, PLACES), [None, None]),
     "computed from all of it": Case(lambda a: a @ a, (((64, 64), "float32"),), [None]),
     "transposed": Case(lambda a: a.T, (((64, 64), "float32"),), [None]),
     "exchanged": Case(lambda a, b: (b + 1, a * 2), (CACHE, CACHE), [None, None], (0, 1)),

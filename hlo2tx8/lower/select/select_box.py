@@ -74,7 +74,7 @@ class BoxSelector(Selector):
                 if op not in unneeded:
                     self._select_op(op, conditions)
                 if guard is not None and guard in op.results:
-                    place = self._places(guard)
+                    place = self._run_time_places(guard)
                     branches.enter_context(self.step.if_positive([read_scalar(self.step, place.vector, 0, place.fmt)]))
 
     def _select_op(self, op: Operation, conditions: IndexConditions) -> None:
@@ -285,7 +285,7 @@ class BoxSelector(Selector):
 
     def _store_at(self, op: vec.StoreAtOp) -> None:
         step, fmt = self.step, storage_format(op.value.type)
-        places = self._places(op.shift)
+        places = self._run_time_places(op.shift)
         shift = read_scalar(step, places.vector, 0, places.fmt)
         source, offset = self.buffer(self.vector(op.value)), step.add(self.slots[op.offset], shift)
         store_box(step, self.slots[op.target], offset, source, vec.ints(op.strides), fmt)
@@ -297,7 +297,7 @@ class BoxSelector(Selector):
         index_format = format_of(op.index.type)
         if size > MAX_GATHER_BYTES:
             walk = Walk.of(self.step, [0] * len(self.step.shape), varying_lanes(op.index, {}))
-            return load_rows(walk, self.slots[op.source], 0, self._places(op.index), fmt)
+            return load_rows(walk, self.slots[op.source], 0, self._run_time_places(op.index), fmt)
         index = self.as_format(self.vector(op.index), index_format, Format.INT32)
         return self._gathered(op.source, index, fmt)
 
@@ -320,9 +320,9 @@ class BoxSelector(Selector):
             affine = iota_sum(step, step.count(), offset, stride_terms(step, walk.strides), Format.INT32)
             index = self._emit_add(affine, self.as_format(self.vector(op.shift), shift_format, Format.INT32))
             return self._gathered(op.source, index, fmt)
-        return load_rows(walk, self.slots[op.source], offset, self._places(op.shift), fmt)
+        return load_rows(walk, self.slots[op.source], offset, self._run_time_places(op.shift), fmt)
 
-    def _places(self, value: SSAValue) -> Places:
+    def _run_time_places(self, value: SSAValue) -> Places:
         """Run-time places, with one lane along what is joined where they do not vary along it."""
         owner: BoxSelector = self.rows if self.rows is not None and value in self.rows.vectors else self
         return Places(owner.buffer(owner.vector(value)), owner.step, format_of(value.type))
