@@ -21,7 +21,7 @@ from typing import IO
 
 from hlo2tx8.errors import ParseError
 from hlo2tx8.frontend import shim
-from hlo2tx8.frontend.protobuf import fields, messages
+from hlo2tx8.protobuf import fields, messages
 
 TIME_LIMIT_SECONDS = 60.0
 ENTRY_COMPUTATION_NAME = 2

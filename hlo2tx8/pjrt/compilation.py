@@ -9,7 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING, TypeAlias
 
 import hlo2tx8
-from hlo2tx8.frontend.protobuf import integers, messages
+from hlo2tx8.protobuf import integers, messages
 from hlo2tx8.options import Options
 from hlo2tx8.pjrt.configuration import override
 from hlo2tx8.pjrt.interrupts import Interrupts

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hlo2tx8.frontend.protobuf import message
+from hlo2tx8.protobuf import message
 
 PLANE = "/device:CUSTOM:tx8:{}"
 """The prefix is how profilers know a device of a kind that they do not know."""

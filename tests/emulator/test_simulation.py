@@ -23,7 +23,7 @@ from hlo2tx8.runtime.compile import compile_source
 CHIP = load_chip()
 SAMPLES = Path(__file__).parents[2] / "hlo_samples"
 LARGE = ("gelu_bf16.hlo", "gelu_f32.hlo")
-DATA_DECIDES = ("case_if.mlir", "collatz_s32.mlir", "doubling_f32.hlo")
+DATA_DECIDES = ("case_if.mlir", "collatz_s32.mlir", "doubling_f32.hlo", "scatter_add_f32.hlo", "scatter_of_itself.mlir")
 SMALL = [f for f in sorted(SAMPLES.rglob("*")) if f.suffix in (".hlo", ".mlir") and f.name not in LARGE + DATA_DECIDES]
 WITHIN = 0.02
 TILE = Register(1)

@@ -86,5 +86,5 @@ def test_scans_equal_xla(name: str) -> None:
 
 def test_a_scan_of_many_turns_is_no_longer_program() -> None:
     """Bodies are compiled once, whatever the number of turns; there are so many that all tiles share what is around the loop."""
-    few, many = (hlo2tx8.compile(jax.jit(lstm).lower(normal(14, 24), normal(3, 6), normal(n, 3, 8))) for n in (2000, 3000))
+    few, many = (hlo2tx8.compile(jax.jit(lstm).lower(normal(14, 24), normal(3, 6), normal(n, 3, 8))) for n in (3000, 10000))
     assert len(few.program.code) == len(many.program.code)

@@ -10,7 +10,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "hlo2tx8"
 
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("errors", "notes", "indexing", "device"),
+    ("errors", "notes", "protobuf", "indexing", "device"),
     ("options", "dialects"),
     ("hlo",),
     ("builders",),

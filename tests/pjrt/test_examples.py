@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 NAMES = {file.stem for file in (ROOT / "examples").glob("*.py") if "def main" in file.read_text()}
 SMALL = {
-    "resnet_block": (("--size=8", "--channels=8"), ("difference to cpu", "convolution")),
+    "resnet_block": (("--size=8", "--channels=8"), ("difference to cpu", "maximum_fusion_1")),
     "text": (("--steps=1", "--letters=2"), ("the program ",)),
     "digits_mlp": (("--epochs=1",), ("epoch 1: 85.3 % of 360",)),
     "digits_cnn": (("--epochs=1",), ("epoch 1: 65.0 % of 360",)),
