@@ -14,7 +14,7 @@ in the same step, from the same panels of rows.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import ceil, prod
+from math import prod
 
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
 from hlo2tx8.schedule.contraction_split import (
@@ -25,25 +25,21 @@ from hlo2tx8.schedule.contraction_split import (
     ContractionStep,
     ContractionWork,
     inner_shape,
-    loaded,
-    moved_bytes,
     rows_with_gaps,
     sides_of,
 )
+from hlo2tx8.schedule.mesh_estimate import box_counts, is_even, is_in_sets, mesh_cycles, panel_bytes, steps_alike
 from hlo2tx8.schedule.rates import Rates, block_width
 from hlo2tx8.schedule.work_split import WorkSplit
 
 ROW_UNIT = 8
 LEAST_SLOTS = 3
 MOST_SLOTS = 32
-PART = 8192
-"""Elements of a part of a result that vector instructions go over at once."""
-IDLE_TURNS = 2
-"""Turns between two steps in which the vector engine has nothing to do: the last products of the one, the first of the next."""
-STEP_OVERHEAD = 60
-"""Cycles of the kernel core in a turn, apart from waits, barrier and what engines need to start."""
 DEPTHS = (32, 64, 128, 256, 512)
 """Products of a panel that are tried."""
+AS_GOOD = 1.01
+"""Estimates that differ by less say nothing: of such blockings those come first whose steps are all as large, and of them those of
+deeper panels, with fewer turns to wait for."""
 MOST_TRIED = 3
 """Ways to cut a part that are worth lowering."""
 MOST_STEPS = 64
@@ -61,21 +57,21 @@ def shared_blockings(
         return []
     if tail is not None and any(role == "column" and dim != part.column for dim, role in enumerate(part.roles)):
         return []
-    lines = rates.mesh_rows, rates.mesh_columns
-    if min(lines) < 2 or prod(lines) != rates.tiles:
+    if min(rates.mesh_rows, rates.mesh_columns) < 2 or rates.mesh_rows * rates.mesh_columns != rates.tiles:
         return []
     if work.lines and part.size in (BLOCK * rates.mesh_columns // 2, BLOCK * rates.mesh_columns // 4):
         part = replace(part, inner=part.size // rates.mesh_columns)
     boxes = [box for box in _boxes(part, rates) if all(box[line.row] == part.shape[line.row] for line in work.lines)]
     found = [blocking for box in boxes for blocking in _deep(part, work, rates, spm_bytes, box, tail)]
-    return sorted(found, key=lambda blocking: blocking.cycles)[:MOST_TRIED]
+    least = AS_GOOD * min((b.cycles for b in found), default=0.0)
+    found.sort(key=lambda b: (max(b.cycles, least), not is_even(part, b.box), -b.depth, b.cycles))
+    return found[:MOST_TRIED]
 
 
 def _boxes(part: ContractionPart, rates: Rates) -> Iterator[tuple[int, ...]]:
     """Boxes that cut rows and columns into multiples of the rates, every one of which has elements; batches one by one."""
     shape, roles = inner_shape(part)
-    rows = [dim for dim, role in enumerate(roles) if role == "row"]
-    columns = [dim for dim, role in enumerate(roles[:-1]) if role == "column"]
+    rows, columns = ([dim for dim, role in enumerate(roles[:-1]) if role == own] for own in ("row", "column"))
     tall = list(_cuts([shape[dim] for dim in rows], rates.mesh_rows, ROW_UNIT))
     wide = list(_cuts([shape[dim] for dim in columns], rates.mesh_columns, 1))
     for row_box in tall:
@@ -107,11 +103,6 @@ def _cuts(sizes: Sequence[int], lines: int, unit: int) -> Iterator[tuple[int, ..
             break
 
 
-def _counts(part: ContractionPart, box: Sequence[int]) -> list[int]:
-    """How many boxes there are along each dimension."""
-    return [-(-size // step) for size, step in zip(inner_shape(part)[0], box, strict=True)]
-
-
 def _deep(
     part: ContractionPart,
     work: ContractionWork,
@@ -127,108 +118,29 @@ def _deep(
             continue
         if work.lines and not _is_convolved(part, work, box, depth):
             continue
-        sides, turns = _sides(part, work, box, depth), -(-work.depth // depth)
+        sides, turns = panel_bytes(part, work, box, depth), -(-work.depth // depth)
         padded = sides[0] * (1 if max(line.stride for line in work.lines) == 1 else 2) if work.lines else 0
-        kept = rows * columns * (work.kept_once if _is_cut(part, work, box) else work.kept_bytes)
+        kept = rows * columns * (work.kept_once if is_in_sets(part, work, box) else work.kept_bytes)
         if work.lines:
             kept = rows * columns * work.kept_bytes + rows_with_gaps(part, box, work) * columns * 2 * SUM_BYTES
         if tail is not None:
             kept += tail.size * (rows * work.kept_bytes + depth * work.operand_bytes * (work.operand_copies + 1))
-        if turns * prod(_counts(part, box)) < 2 * rates.tiles:
+        if turns * prod(box_counts(part, box)) < 2 * rates.tiles:
             continue
         found: list[Blocking] = []
-        for stays in (None, *(side for side in (0, 1) if turns >= LEAST_SLOTS and _steps_alike(part, rates, box)[side] > 1)):
+        for stays in (None, *(side for side in (0, 1) if turns >= LEAST_SLOTS and steps_alike(part, rates, box)[side] > 1)):
             taken = kept + (0 if stays is None else turns * sides[stays])
             panel = padded + (sum(sides) if stays is None else sides[1 - stays])
             slots = min(MOST_SLOTS, (spm_bytes - taken) // panel)
             if slots >= LEAST_SLOTS:
-                cycles = _cycles(part, work, rates, box, depth, slots, stays, tail)
+                cycles = mesh_cycles(part, work, rates, box, depth, slots, stays, tail)
                 found.append(Blocking(box, depth, cycles, taken + LEAST_SLOTS * panel, is_shared=True, is_by_columns=stays == 1))
         yield from sorted(found, key=lambda blocking: blocking.cycles)[:1]
 
 
-def _steps_alike(part: ContractionPart, rates: Rates, box: Sequence[int]) -> tuple[int, int]:
-    """How many steps have the same rows, and how many the same columns."""
-    _, roles = inner_shape(part)
-    counts = _counts(part, box)
-    rows, columns = (prod(counts[dim] for dim, own in enumerate(roles) if own == role) for role in ("row", "column"))
-    return columns // rates.mesh_columns, rows // rates.mesh_rows
-
-
 def _is_convolved(part: ContractionPart, work: ContractionWork, box: Sequence[int], depth: int) -> bool:
     """Can a block of a convolution be a product per element of its windows, on one load of whole images and one of weights?"""
-    shape = inner_shape(part)[0]
-    is_even = all(size % step == 0 for size, step in zip(shape, box, strict=True))
-    return is_even and work.depth % depth == 0 and depth <= block_width(work.operand_bytes) and work.is_tap_by_tap(depth)
-
-
-def _sides(part: ContractionPart, work: ContractionWork, box: Sequence[int], depth: int) -> tuple[int, int]:
-    """Bytes of a panel of rows and of one of columns."""
-    rows, columns = loaded(part, box, work)
-    return rows * depth * work.operand_bytes, columns * depth * work.operand_bytes
-
-
-def _is_cut(part: ContractionPart, work: ContractionWork, box: Sequence[int]) -> bool:
-    """Can an epilogue go over a result in sets? Not where the step decides how many rows it has; storing alone can."""
-    shape = inner_shape(part)[0]
-    is_even = all(size % step == 0 for size, step in zip(shape, box, strict=True))
-    return work.is_cut and not work.lines and (is_even or not work.passes)
-
-
-def _cycles(
-    part: ContractionPart,
-    work: ContractionWork,
-    rates: Rates,
-    box: Sequence[int],
-    depth: int,
-    slots: int,
-    stays: int | None,
-    tail: ContractionPart | None,
-) -> float:
-    """Estimated cycles with so many slots of panels; those of rows (0) or of columns (1) may stay for the steps that share them."""
-    rows, columns = sides_of(part, box)
-    turns, num_steps = -(-work.depth // depth), prod(_counts(part, box)) // rates.tiles
-    most, own = columns, 0
-    if tail is not None:
-        last = part.size - (_counts(part, box)[part.column] - 1) * columns
-        most = max(columns, last + -(-tail.size // rates.product_columns) * rates.product_columns)
-        own = depth * max(rates.line_bytes, tail.size * work.operand_bytes)
-    own_rows = rows_with_gaps(part, box, work) if work.lines else rows
-    units = ((own_rows, rates.product_rows), (most, rates.product_columns), (depth, rates.product_depth))
-    engine = rates.product_start + prod(-(-n // unit) * unit for n, unit in units) / work.tile_products
-    if work.lines:
-        engine *= prod(line.taps for line in work.lines)
-        engine = max(engine, moved_bytes(part, box, depth, work, rates) / work.depth * depth / rates.move)
-    stored = rows * columns * work.moved_bytes * rates.tiles / rates.ddr
-    num_parts = max(1, min(turns, rows * columns // PART))
-    after = num_parts * work.passes * rates.vector_pass + rows * columns * work.passed_cycles
-    sides = _sides(part, work, box, depth)
-
-    def step(loaded: Sequence[int]) -> tuple[float, float, float]:
-        """Of a step that loads panels of these sides: its cycles, alone and beside what the step before has left to do; those that
-        its first panels take to arrive."""
-        shared = sum(sides[side] * (rates.mesh_rows, rates.mesh_columns)[side] for side in loaded) / rates.ddr + own / rates.ddr
-        most = max(sides[side] for side in loaded)
-        load, send = rates.transfer_start + max(most / rates.transfer, shared), rates.link_start + most / rates.link
-        turn = max(engine + STEP_OVERHEAD, load, send + rates.barrier + STEP_OVERHEAD)
-        busy = after + IDLE_TURNS * turn if after else 0.0
-        return turns * turn, max(turns * turn, turns * load + stored, busy), load + send + rates.barrier
-
-    alone, first, start = step((0, 1))
-    others = 0.0 if stays is None else step((1 - stays,))[1]
-    num_first = num_steps if stays is None else num_steps // _steps_alike(part, rates, box)[stays]
-    sets = work.column_operands * -(-columns // BLOCK) if _is_cut(part, work, box) else 1
-    end = _end(max(stored, after), engine, start, sets, min(slots, turns), rates.queue)
-    beside = 0 if _is_cut(part, work, box) else num_steps * after
-    return alone + (num_first - 1) * first + (num_steps - num_first) * others + start + end + beside
-
-
-def _end(stored: float, engine: float, turn: float, sets: int, slots: int, queue: int) -> float:
-    """Cycles behind the last panel but those of its product: what is stored while no set of columns is multiplied any more,
-    and what the engine waits for panels that come slower than the first set takes."""
-    kept = min(slots, queue + 2, max(2, ceil(stored / engine)))
-    waited = max(0, kept - min(slots - 2, queue)) * max(0.0, turn - engine / sets)
-    return max(stored / sets, stored - kept * engine * (sets - 1) / sets) + waited
+    return is_even(part, box) and work.depth % depth == 0 and depth <= block_width(work.operand_bytes) and work.is_tap_by_tap(depth)
 
 
 def split_on_mesh(
@@ -243,11 +155,11 @@ def split_on_mesh(
 
     Raises LevelError if the split is not provably a bijection onto the part, or its tail.
     """
-    box, counts = list(blocking.box), _counts(part, blocking.box)
+    box, counts = list(blocking.box), box_counts(part, blocking.box)
     shape, roles = inner_shape(part)
-    row_dims = [dim for dim, role in enumerate(roles) if role == "row"]
-    column_dims = [dim for dim, role in enumerate(roles[:-1]) if role == "column"]
-    batch_dims = [dim for dim, role in enumerate(roles) if role == "batch"]
+    row_dims, column_dims, batch_dims = (
+        [dim for dim, role in enumerate(roles[:-1]) if role == own] for own in ("row", "column", "batch")
+    )
     row_steps = prod(counts[dim] for dim in row_dims) // rates.mesh_rows
     column_steps = prod(counts[dim] for dim in column_dims) // rates.mesh_columns
     num_steps = prod(counts) // rates.tiles

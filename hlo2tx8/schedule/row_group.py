@@ -87,5 +87,3 @@ def chunk_sizes(rows: int) -> Sequence[int]:
     while sizes[-1] % 2 == 0:
         sizes.append(sizes[-1] // 2)
     return sizes
-
-

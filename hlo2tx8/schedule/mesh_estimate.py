@@ -1,0 +1,108 @@
+"""What it costs to compute a contraction by steps on the mesh, whose tiles share panels: see mesh_split."""
+
+from collections.abc import Sequence
+from math import ceil, prod
+
+from hlo2tx8.schedule.contraction_split import (
+    BLOCK,
+    ContractionPart,
+    ContractionWork,
+    inner_shape,
+    loaded,
+    moved_bytes,
+    rows_with_gaps,
+    sides_of,
+)
+from hlo2tx8.schedule.rates import Rates
+
+PART = 8192
+"""Elements of a part of a result that vector instructions go over at once."""
+IDLE_TURNS = 2
+"""Turns between two steps in which the vector engine has nothing to do: the last products of the one, the first of the next."""
+STEP_OVERHEAD = 60
+"""Cycles of the kernel core in a turn, apart from waits, barrier and what engines need to start."""
+
+
+def box_counts(part: ContractionPart, box: Sequence[int]) -> list[int]:
+    """How many boxes there are along each dimension."""
+    return [-(-size // step) for size, step in zip(inner_shape(part)[0], box, strict=True)]
+
+
+def steps_alike(part: ContractionPart, rates: Rates, box: Sequence[int]) -> tuple[int, int]:
+    """How many steps have the same rows, and how many the same columns."""
+    _, roles = inner_shape(part)
+    counts = box_counts(part, box)
+    rows, columns = (prod(counts[dim] for dim, own in enumerate(roles) if own == role) for role in ("row", "column"))
+    return columns // rates.mesh_columns, rows // rates.mesh_rows
+
+
+def panel_bytes(part: ContractionPart, work: ContractionWork, box: Sequence[int], depth: int) -> tuple[int, int]:
+    """Bytes of a panel of rows and of one of columns."""
+    rows, columns = loaded(part, box, work)
+    return rows * depth * work.operand_bytes, columns * depth * work.operand_bytes
+
+
+def is_even(part: ContractionPart, box: Sequence[int]) -> bool:
+    """Are all steps as large?"""
+    return all(size % step == 0 for size, step in zip(inner_shape(part)[0], box, strict=True))
+
+
+def is_in_sets(part: ContractionPart, work: ContractionWork, box: Sequence[int]) -> bool:
+    """Can an epilogue go over a result in sets? Not where the step decides how many rows it has; storing alone can."""
+    return work.is_cut and not work.lines and (is_even(part, box) or not work.passes)
+
+
+def mesh_cycles(
+    part: ContractionPart,
+    work: ContractionWork,
+    rates: Rates,
+    box: Sequence[int],
+    depth: int,
+    slots: int,
+    stays: int | None,
+    tail: ContractionPart | None,
+) -> float:
+    """Estimated cycles with so many slots of panels; those of rows (0) or of columns (1) may stay for the steps that share them."""
+    rows, columns = sides_of(part, box)
+    turns, num_steps = -(-work.depth // depth), prod(box_counts(part, box)) // rates.tiles
+    most, own = columns, 0
+    if tail is not None:
+        last = part.size - (box_counts(part, box)[part.column] - 1) * columns
+        most = max(columns, last + -(-tail.size // rates.product_columns) * rates.product_columns)
+        own = depth * max(rates.line_bytes, tail.size * work.operand_bytes)
+    own_rows = rows_with_gaps(part, box, work) if work.lines else rows
+    units = ((own_rows, rates.product_rows), (most, rates.product_columns), (depth, rates.product_depth))
+    engine = rates.product_start + prod(-(-n // unit) * unit for n, unit in units) / work.tile_products
+    if work.lines:
+        engine *= prod(line.taps for line in work.lines)
+        engine = max(engine, moved_bytes(part, box, depth, work, rates) / work.depth * depth / rates.move)
+    stored = rows * columns * work.moved_bytes * rates.tiles / rates.ddr
+    num_parts = max(1, min(turns, rows * columns // PART))
+    after = num_parts * work.passes * rates.vector_pass + rows * columns * work.passed_cycles
+    sides = panel_bytes(part, work, box, depth)
+
+    def step(loaded: Sequence[int]) -> tuple[float, float, float]:
+        """Of a step that loads panels of these sides: its cycles, alone and beside what the step before has left to do; those that
+        its first panels take to arrive."""
+        shared = sum(sides[side] * (rates.mesh_rows, rates.mesh_columns)[side] for side in loaded) / rates.ddr + own / rates.ddr
+        most = max(sides[side] for side in loaded)
+        load, send = rates.transfer_start + max(most / rates.transfer, shared), rates.link_start + most / rates.link
+        turn = max(engine + STEP_OVERHEAD, load, send + rates.barrier + STEP_OVERHEAD)
+        busy = after + IDLE_TURNS * turn if after else 0.0
+        return turns * turn, max(turns * turn, turns * load + stored, busy), load + send + rates.barrier
+
+    alone, first, start = step((0, 1))
+    others = 0.0 if stays is None else step((1 - stays,))[1]
+    num_first = num_steps if stays is None else num_steps // steps_alike(part, rates, box)[stays]
+    sets = work.column_operands * -(-columns // BLOCK) if is_in_sets(part, work, box) else 1
+    end = _end(max(stored, after), engine, start, sets, min(slots, turns), rates.queue)
+    beside = 0 if is_in_sets(part, work, box) else num_steps * after
+    return alone + (num_first - 1) * first + (num_steps - num_first) * others + start + end + beside
+
+
+def _end(stored: float, engine: float, turn: float, sets: int, slots: int, queue: int) -> float:
+    """Cycles behind the last panel but those of its product: what is stored while no set of columns is multiplied any more,
+    and what the engine waits for panels that come slower than the first set takes."""
+    kept = min(slots, queue + 2, max(2, ceil(stored / engine)))
+    waited = max(0, kept - min(slots - 2, queue)) * max(0.0, turn - engine / sets)
+    return max(stored / sets, stored - kept * engine * (sets - 1) / sets) + waited
