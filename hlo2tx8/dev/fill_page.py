@@ -1,8 +1,8 @@
 """Pages written by hand whose marked blocks are generated: the IR of a sample at a level, and the rooms of the package.
 
-    <!-- generated: level flat -->
-    ...
-    <!-- end -->
+<!-- generated: level flat -->
+...
+<!-- end -->
 """
 
 import ast

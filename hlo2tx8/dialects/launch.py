@@ -223,7 +223,7 @@ class UpdateOp(IRDLOperation):
 class ViewOp(IRDLOperation):
     """The elements of `tensor` in the same order under another shape: the result is the same buffer, and nothing is executed.
 
-        %1 = launch.view %0 : tensor<8x4xf32> -> tensor<32xf32>
+    %1 = launch.view %0 : tensor<8x4xf32> -> tensor<32xf32>
     """
 
     name = "launch.view"

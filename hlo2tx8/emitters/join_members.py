@@ -1,9 +1,9 @@
 """Members of a group as one kernel: their loops side by side inside of one loop over turns.
 
-    scf.for %turn ... {
-      xla.loop (%tile, %turn)[%lane0, %lane1] ... { inserts into an intermediate, xla.allocate_scratch in_spm }
-      xla.loop (%tile, %turn)[%lane0, %lane1] ... { reads it, inserts into %r0 }
-    }
+scf.for %turn ... {
+  xla.loop (%tile, %turn)[%lane0, %lane1] ... { inserts into an intermediate, xla.allocate_scratch in_spm }
+  xla.loop (%tile, %turn)[%lane0, %lane1] ... { reads it, inserts into %r0 }
+}
 """
 
 from collections.abc import Mapping, Sequence

@@ -36,9 +36,7 @@ from hlo2tx8.schedule.row_group_member import RowGroupMember, row_group_member
 from hlo2tx8.schedule.work_split import Target
 
 
-def emit_row_group(
-    group: GroupOp, name: str, target: Target, notes: list[str] | None = None, judge: Judge = trust
-) -> ModuleOp:
+def emit_row_group(group: GroupOp, name: str, target: Target, notes: list[str] | None = None, judge: Judge = trust) -> ModuleOp:
     """The LOOPS module `name` of a group by rows whose members stand in order of execution.
 
     `notes` gets a line per plan; `judge` says which of them can be taken, the group's own is asked first. UnsupportedError if a

@@ -1,13 +1,13 @@
 """Scan emitter: lines that a step holds whole, each of whose elements is joined with those before it.
 
-    func.func @scan(%p0: tensor<64x512x1xf32>, %p1: tensor<64x1x1xf32>, %r0: ...) -> (...) attributes {xla.entry} {
-      %tile = xla.tile_id [0, 15]
-      %0 = xla.loop (%tile)[%step, %lane0, %lane1] -> (%i, %j, %k) in #map lanes 2 iter_args(%t = %r0) -> (...) {
-        %x = tensor.extract %p0[%i, %j, %k]
-        %s = tensor.extract %p1[%i, 0, %k]
-        %y = xla.scan_lanes over [1] of (%x : f32) init (%s : f32) { ... arith.addf ... }
-        %1 = tensor.insert %y into %t[%i, %j, %k]
-        ...
+func.func @scan(%p0: tensor<64x512x1xf32>, %p1: tensor<64x1x1xf32>, %r0: ...) -> (...) attributes {xla.entry} {
+  %tile = xla.tile_id [0, 15]
+  %0 = xla.loop (%tile)[%step, %lane0, %lane1] -> (%i, %j, %k) in #map lanes 2 iter_args(%t = %r0) -> (...) {
+    %x = tensor.extract %p0[%i, %j, %k]
+    %s = tensor.extract %p1[%i, 0, %k]
+    %y = xla.scan_lanes over [1] of (%x : f32) init (%s : f32) { ... arith.addf ... }
+    %1 = tensor.insert %y into %t[%i, %j, %k]
+    ...
 """
 
 from collections.abc import Sequence

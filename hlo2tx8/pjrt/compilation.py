@@ -9,11 +9,11 @@ from itertools import count
 from typing import TYPE_CHECKING, TypeAlias
 
 import hlo2tx8
-from hlo2tx8.protobuf import integers, messages
 from hlo2tx8.options import Options
 from hlo2tx8.pjrt.configuration import override
 from hlo2tx8.pjrt.interrupts import Interrupts
 from hlo2tx8.pjrt.jax_side import CompileOptions, MainFunction, compile_options, main_function
+from hlo2tx8.protobuf import integers, messages
 from hlo2tx8.spmd.host_functions import HostFunctions
 
 if TYPE_CHECKING:

@@ -21,9 +21,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells say it
 
 def parser() -> CommandParser:
     """All subcommands and their flags."""
-    top = CommandParser(
-        prog="hlo2tx8", description="Compile HLO and StableHLO to TX8 tile programs and run them on the emulator."
-    )
+    top = CommandParser(prog="hlo2tx8", description="Compile HLO and StableHLO to TX8 tile programs and run them on the emulator.")
     top.add_argument("--traceback", action="store_true", help="show where in the compiler an error was raised")
     top.add_argument("--version", action="version", version=f"hlo2tx8 {hlo2tx8.__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")

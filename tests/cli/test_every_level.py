@@ -43,9 +43,7 @@ def test_another_answer_is_named(path: str, monkeypatch: pytest.MonkeyPatch, cap
     assert "hlo: mismatch in output 0 f32[40]: 40 of 40 elements" in capsys.readouterr().err
 
 
-def test_a_kernel_that_leaves_elements_out_is_named(
-    path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+def test_a_kernel_that_leaves_elements_out_is_named(path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     emit = LoopEmitter.emit
 
     def shortened(self: LoopEmitter, match: object) -> object:

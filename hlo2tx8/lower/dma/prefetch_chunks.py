@@ -182,5 +182,3 @@ def _emit(load: _Load, loop: scf.ForOp, at: SSAValue, builder: Builder) -> None:
     wanted: set[Operation] = set()
     collect_slice(load.op, loop, wanted)
     clone_slice(loop.body.block, wanted, {turn: at}, builder)
-
-

@@ -129,9 +129,7 @@ def _moved_per_turn(place: _Place, loop: scf.ForOp) -> int | None:
     return difference.value if isinstance(difference, Const) and difference.value > 0 else None
 
 
-def _replace(
-    alloc: spm.AllocOp, load: Rdma, wide: dict[str, int], place: _Place, loop: scf.ForOp, turns: int
-) -> None:
+def _replace(alloc: spm.AllocOp, load: Rdma, wide: dict[str, int], place: _Place, loop: scf.ForOp, turns: int) -> None:
     parent = loop.parent_block()
     assert parent is not None
     size = alloc.size_bytes

@@ -1,7 +1,7 @@
 """Comparisons of indices: conditions that say no more than where a lane is, whatever its data.
 
-    %i = vec.index (... lane1 + step * 128), %j = vec.index (... lane0 * 64 + lane2)
-    %c = compare GE %i, %j                                     lane1 - lane0 * 64 - lane2 + step * 128 >= 0
+%i = vec.index (... lane1 + step * 128), %j = vec.index (... lane0 * 64 + lane2)
+%c = compare GE %i, %j                                     lane1 - lane0 * 64 - lane2 + step * 128 >= 0
 """
 
 from collections.abc import Callable, Iterable, Sequence

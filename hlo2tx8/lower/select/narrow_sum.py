@@ -1,8 +1,8 @@
 """Sums in FP32 of 16-bit elements, rounded to 16 bits: one instruction of the vector engine, without conversions.
 
-    %w = convert %x : bf16 to f32
-    %s = vec.reduce_lanes over [0, 2] of %w init 0.0        CT_sum.bf16 %x, which adds up in FP32 and rounds once
-    %n = convert %s : f32 to bf16
+%w = convert %x : bf16 to f32
+%s = vec.reduce_lanes over [0, 2] of %w init 0.0        CT_sum.bf16 %x, which adds up in FP32 and rounds once
+%n = convert %s : f32 to bf16
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,9 @@
 """What the columns of a contraction's block have once, the same in all rows: it is computed once per step and applied by VuV.
 
-    box [4, 256, 64]: blocks of columns, rows, columns of a block
-    %b = vec.load %p2 {strides = [64, 0, 1]}       RDMA of [4, 1, 64]
-    %r = math.rsqrt %b                             on [4, 1, 64]
-    %y = arith.mulf %x, %r                         VuV_loop, a round per block of columns
+box [4, 256, 64]: blocks of columns, rows, columns of a block
+%b = vec.load %p2 {strides = [64, 0, 1]}       RDMA of [4, 1, 64]
+%r = math.rsqrt %b                             on [4, 1, 64]
+%y = arith.mulf %x, %r                         VuV_loop, a round per block of columns
 """
 
 from collections.abc import Sequence

@@ -13,8 +13,8 @@ import hlo2tx8
 from hlo2tx8.compiler import driver
 from hlo2tx8.errors import InputError, ParseError
 from hlo2tx8.frontend import load, shim, to_mlir_text
-from hlo2tx8.protobuf import message
 from hlo2tx8.options import Options
+from hlo2tx8.protobuf import message
 
 HLO = """HloModule m
 ENTRY main {
