@@ -4,12 +4,12 @@
     %1 = hlo.fusion "convolution_fusion.1"(%0, %w1)      3x3
     %2 = hlo.fusion "convolution_fusion.2"(%1, %w2, %x)  + %x
 
-The only reader of each is the next, which needs some rows of it for a row of its own. What comes from outside and is read by
-several of them, %x, is a member of the group too, a copy: so it is loaded once.
+Each but the last is read inside of the chain only, by those that need some rows of it for a row of their own. What comes from
+outside and is read by several of them, %x, is a member of the group too, a copy: so it is loaded once.
 """
 
 from xdsl.dialects.builtin import IntegerAttr, i64
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import CopyOp, FusionOp
 from hlo2tx8.dialects.stablehlo import ReturnOp
@@ -25,37 +25,26 @@ def group_bands(block: Block, target: Target) -> list[str]:
 
 
 def _chains(block: Block, target: Target) -> list[BandChain]:
-    """Chains with a convolution, each as long as it gets."""
-    members: dict[Operation, BandGroupMember] = {}
+    """Chains with a convolution: a member and, in order of execution, all that is made of its result by bands."""
+    members: dict[FusionOp, BandGroupMember] = {}
     for op in block.ops:
         if isinstance(op, FusionOp) and isinstance(member := band_group_member(op.body.block, target), BandGroupMember):
             members[op] = member
     chains: list[BandChain] = []
-    taken: set[Operation] = set()
-    for op in members:
-        if op in taken:
+    taken: set[FusionOp] = set()
+    for first in members:
+        if first in taken:
             continue
-        fusions: list[FusionOp] = []
-        following: Operation | None = op
-        while isinstance(following, FusionOp) and following not in taken:
-            fusions.append(following)
-            taken.add(following)
-            following = _next(following, members)
+        made = {first.results[0]}
+        fusions = [first]
+        for op, member in members.items():
+            if op is not first and op not in taken and any(op.operands[number] in made for number in member.reads):
+                made.add(op.results[0])
+                fusions.append(op)
+        taken.update(fusions)
         if len(fusions) > 1 and any(members[fusion].dot is not None for fusion in fusions):
             chains.append(BandChain(tuple(fusions), tuple(members[fusion] for fusion in fusions), target.rates))
     return chains
-
-
-def _next(fusion: FusionOp, members: dict[Operation, BandGroupMember]) -> Operation | None:
-    """The only reader of a fusion's result, if it is a member that reads it by bands."""
-    (result,) = fusion.results
-    readers = {use.operation: None for use in result.uses}
-    if len(readers) != 1:
-        return None
-    (reader,) = readers
-    if reader not in members or reader.parent is not fusion.parent:
-        return None
-    return reader if all(use.index in members[reader].reads for use in result.uses) else None
 
 
 def _group(chain: BandChain) -> list[str]:
@@ -64,10 +53,12 @@ def _group(chain: BandChain) -> list[str]:
     best: list[tuple[float, int, BandGroupPlan | None]] = [(0.0, 0, None)]
     for end in range(1, count + 1):
         ways = [(best[end - 1][0] + _part(chain, end - 1, end).cycles_apart(), end - 1, None)]
-        for start in range(end - 1):
+        for start in reversed(range(end - 1)):
             part = _part(chain, start, end)
-            plans = part.plans() if any(member.dot is not None for member in part.members) else []
-            ways += [(best[start][0] + plan.cycles, start, plan) for plan in plans[:1]]
+            if not part.fits:
+                break
+            if part.is_closed and any(member.dot is not None for member in part.members):
+                ways += [(best[start][0] + plan.cycles, start, plan) for plan in part.plans()[:1]]
         best.append(min(ways, key=lambda way: way[0]))
     notes: list[str] = []
     apart, end = chain.cycles_apart(), count
@@ -80,7 +71,7 @@ def _group(chain: BandChain) -> list[str]:
             _make_group(part, plan)
         end = start
     if not notes:
-        plan = next(iter(chain.plans()), None)
+        plan = next(iter(chain.plans()), None) if chain.is_closed else None
         why = f"{plan.cycles:.0f} cycles, {apart:.0f} apart" if plan else "no band of all members fits the scratchpad"
         return [f"{_names(chain)}: no group, {why}"]
     return notes

@@ -40,11 +40,24 @@ class BandGroupPlan:
 
 @dataclass(frozen=True)
 class BandChain:
-    """Fusions in order of execution, of which each but the last is read inside of the chain only, as members of a group."""
+    """Fusions in order of execution, as members of a group if it `is_closed`."""
 
     fusions: tuple[FusionOp, ...]
     members: tuple[BandGroupMember, ...]
     rates: Rates
+
+    @property
+    def is_closed(self) -> bool:
+        """Is each fusion's result but the last one's read inside of the chain, by bands, and nowhere else?"""
+        members = dict[Operation, BandGroupMember](zip(self.fusions, self.members, strict=True))
+        uses = [list(fusion.results[0].uses) for fusion in self.fusions[:-1]]
+        is_read = all(use.operation in members and use.index in members[use.operation].reads for own in uses for use in own)
+        return is_read and all(uses)
+
+    @property
+    def fits(self) -> bool:
+        """Is there room for what all steps read as a whole? If not, there is none in a longer chain."""
+        return sum(map(size_bytes, self._whole())) <= SPM_SHARE * self.rates.spm_bytes
 
     def plans(self) -> list[BandGroupPlan]:
         """Plans that are estimated to fit, the fastest first."""
