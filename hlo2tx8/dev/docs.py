@@ -22,7 +22,12 @@ only loads and stores, `none` needs nothing. `A / B`: not all dtypes of a column
 why; `·` where the operation is not defined on the dtype.
 
 Where XLA and StableHLO's text differ, XLA is followed. Padding of reduce_window takes no part in a reduction: each window joins
-the initial value once, and nothing for what lies outside of the operand (StableHLO has the initial value stand there)."""
+the initial value once, and nothing for what lies outside of the operand (StableHLO has the initial value stand there).
+
+Quantised types (`!quant.uniform`, per tensor or per axis) are expanded when a module is read: a program takes and gives the stored
+integers. What moves elements does so on those; arithmetic that StableHLO's interpreter knows becomes what it makes of it, bit for
+bit, and all else (unsigned storage types, other expressed types than f32, requantisation to another axis) what the specification
+says: dequantise, compute in the expressed type, quantise. Tuples, infeed, outfeed, send and recv of quantised values are refused."""
 STRUCTURE = "Holds modules together, or is made by passes:"
 
 

@@ -45,7 +45,23 @@ def parse_module(source: str | bytes, context: Any) -> Any:
 
     if isinstance(source, bytes) and source[:4] == b"ML\xefR" and b"StableHLO_v" in source[:64]:
         return stablehlo.deserialize_portable_artifact(context, source)
+    if b"quant" in source if isinstance(source, bytes) else "!quant" in source:
+        _load_quantized_types(context)
     return ir().Module.parse(source, context)
+
+
+def _load_quantized_types(context: Any) -> None:
+    """Makes the dialect of quantised types known, for which there are no bindings: a pass that may make such types loads it."""
+    run_pipeline(ir().Module.parse("module {}", context), "builtin.module(vhlo-legalize-to-stablehlo)")
+
+
+def has_quantized_types(context: Any) -> bool:
+    """May modules of the context hold quantised types?"""
+    with context:
+        try:
+            return context.dialects["quant"] is not None
+        except IndexError:
+            return False
 
 
 def portable_artifact(module: Any) -> bytes:

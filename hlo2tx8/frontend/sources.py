@@ -9,10 +9,12 @@ from xdsl.dialects.builtin import ModuleOp
 
 from hlo2tx8.errors import InputError, ParseError
 from hlo2tx8.frontend import shim
+from hlo2tx8.frontend.broadcasts import expand_broadcasts
 from hlo2tx8.frontend.content import Content
 from hlo2tx8.frontend.elided import fill_elided, mark_elided
 from hlo2tx8.frontend.hlo_text import parse_hlo, place_error
 from hlo2tx8.frontend.locations import LocationReader, instruction_lines
+from hlo2tx8.frontend.quantized import expand_quantized
 from hlo2tx8.frontend.scan import expand_scans
 from hlo2tx8.frontend.walker import walk_module
 from hlo2tx8.options import Filling
@@ -122,9 +124,12 @@ def _walk(module: Any, locations: LocationReader, clean_up: bool, *, is_fused: b
     is_fused = is_fused or "mhlo.fusion" in names
     if any(_may_be_dynamic(name) for name in names):
         _make_static(module)
+    if shim.has_quantized_types(module.context):
+        expand_quantized(module, locations)
     shim.run_pipeline(module, CLEAN_UP_FUSED if is_fused else CLEAN_UP if clean_up else AS_GIVEN)
     walked = walk_module(module, locations, inline=True)
     expand_scans(walked)
+    expand_broadcasts(walked)
     return walked
 
 

@@ -15,6 +15,7 @@ from hlo2tx8.compiler.driver import load_source
 from hlo2tx8.dialects.hlo import UnknownOp, decode_attributes, name_of
 from hlo2tx8.frontend import shim, to_mlir_text
 from hlo2tx8.frontend.locations import LocationReader
+from hlo2tx8.frontend.quantized import expand_quantized
 from hlo2tx8.frontend.walker import walk_module
 from hlo2tx8.hlo.precision import HIGHEST
 from hlo2tx8.options import Options
@@ -95,7 +96,9 @@ def _closing(text: str, start: int) -> int:
 
 def load_case(text: str) -> ModuleOp:
     """The module as written, called functions inlined, its one function named @main."""
-    module = walk_module(shim.parse_module(generic_checks(text), shim.make_context()), LocationReader("case"), inline=True)
+    parsed, locations = shim.parse_module(generic_checks(text), shim.make_context()), LocationReader("case")
+    expand_quantized(parsed, locations)
+    module = walk_module(parsed, locations, inline=True)
     functions = [op for op in module.body.block.ops if isinstance(op, FuncOp)]
     if not any(f.sym_name.data == "main" for f in functions):
         public = [f for f in functions if f.sym_visibility is None or f.sym_visibility.data != "private"]
@@ -109,13 +112,14 @@ def take_checks(main: FuncOp) -> list[Check]:
     for op in list(main.body.block.ops):
         fields = decode_attributes(op)
         name = op.op_name.data if isinstance(op, UnknownOp) else str(fields.get("call_target_name", ""))
-        if not name.startswith("check.expect_"):
+        if not name.startswith("check.e"):
             continue
-        kind = name.removeprefix("check.expect_")
+        actual, expected = reversed(op.operands) if is_constant(op.operands[0]) else op.operands
+        kind = "almost_eq" if name == "check.eq" else name.removeprefix("check.expect_")
         limit = fields.get("max_ulp_difference", ULPS) if kind == "close" else fields.get("tolerance", TOLERANCE)
-        checks.append(Check(kind, op.operands[0], op.operands[1], float(limit)))
+        checks.append(Check(kind, actual, expected, float(limit)))
         op.detach()
-        op.erase()
+        op.erase(safe_erase=False)
     return checks
 
 

@@ -47,7 +47,15 @@ module {
   }
 }
 // -----
-func.func @quantised(%0: tensor<!quant.uniform<i8:f32, 1.0>>) {
+func.func @quantised() {
+  %0 = stablehlo.constant dense<[4.0, 15.0]> : tensor<2xf32>
+  %1 = stablehlo.uniform_quantize %0 : (tensor<2xf32>) -> tensor<2x!quant.uniform<i8:f32, 0.5:-3>>
+  %2 = stablehlo.uniform_dequantize %1 : (tensor<2x!quant.uniform<i8:f32, 0.5:-3>>) -> tensor<2xf32>
+  %3 = stablehlo.custom_call @check.eq(%0, %2) : (tensor<2xf32>, tensor<2xf32>) -> tensor<i1>
+  func.return
+}
+// -----
+func.func @dynamic(%0: tensor<?xf32>) {
   func.return
 }
 """
@@ -105,10 +113,10 @@ def test_stablehlo_cases_are_judged_and_counted(tmp_path: Path) -> None:
     (folder / "ops.mlir").write_text(STABLEHLO)
     done = run("stablehlo.py", tmp_path)
     assert done.returncode == 1
-    assert "tests/interpret                     3       1        1" in done.stdout, done.stdout + done.stderr
-    assert "75.00 % of 4 cases pass" in done.stdout
+    assert "tests/interpret                     4       1        1" in done.stdout, done.stdout + done.stderr
+    assert "80.00 % of 5 cases pass" in done.stdout
     assert "wrong answer (almost_eq): 1 of 2 elements, first at [1]: got -2.0, expected -2.00" in done.stdout
-    assert "1  quantised types" in done.stdout
+    assert "1  dynamic shapes" in done.stdout
 
 
 def test_each_function_that_checks_something_is_a_case(tmp_path: Path) -> None:
