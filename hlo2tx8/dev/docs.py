@@ -27,7 +27,7 @@ the initial value once, and nothing for what lies outside of the operand (Stable
 Quantised types (`!quant.uniform`, per tensor or per axis) are expanded when a module is read: a program takes and gives the stored
 integers. What moves elements does so on those; arithmetic that StableHLO's interpreter knows becomes what it makes of it, bit for
 bit, and all else (unsigned storage types, other expressed types than f32, requantisation to another axis) what the specification
-says: dequantise, compute in the expressed type, quantise. Tuples, infeed, outfeed, send and recv of quantised values are refused."""
+says: dequantise, compute in the expressed type, quantise. Tuples, infeed, outfeed, send and recv of them are refused."""
 STRUCTURE = "Holds modules together, or is made by passes:"
 
 

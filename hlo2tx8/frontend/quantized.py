@@ -108,7 +108,7 @@ class _Expander:
         types = [value.type for value in (*op.operands, *op.results, *arguments)]
         types += [op.attributes["function_type"].value] if op.name == "func.func" else []
         try:
-            if any([self.quantized(type_) for type_ in types]):
+            if any(self.quantized(type_) for type_ in types):
                 self.found.append(op)
             for region in op.regions:
                 for block in region:
