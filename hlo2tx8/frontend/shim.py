@@ -117,16 +117,36 @@ def run_pipeline(module: Any, pipeline: str) -> None:
 
 
 def lowered_module(lowered: Any) -> Any:
-    """The MLIR module of a `jax.stages.Lowered`."""
-    return lowered.compiler_ir(dialect="stablehlo")
+    """A copy of the MLIR module of a `jax.stages.Lowered`, for passes to change."""
+    return lowered.compiler_ir(dialect="stablehlo").operation.clone()
 
 
 def lower_function(function: Any, args: tuple[Any, ...]) -> Any:
-    """The MLIR module of a Python function for example arguments, lowered for a platform jax has no rules for."""
+    """The `jax.stages.Lowered` of a Python function for example arguments, for a platform that jax has no rules for."""
     import jax
 
     _leave_out_our_frames()
-    return lowered_module(jax.jit(function).trace(*args).lower(lowering_platforms=("tx8",)))
+    jitted = function if hasattr(function, "trace") else jax.jit(function)
+    return jitted.trace(*args).lower(lowering_platforms=("tx8",))
+
+
+def trees(source: Any) -> tuple[Any, Any, tuple[int, ...]] | None:
+    """PyTreeDefs of the arguments and results of a `Lowered` or `Exported`, and the leaves of the arguments that its module takes;
+    None for anything else.
+    """
+    if hasattr(source, "module_kept_var_idx"):
+        return source.in_tree, source.out_tree, tuple(source.module_kept_var_idx)
+    lowering = getattr(source, "_lowering", None)
+    if lowering is None:
+        return None
+    return source.in_tree, source.out_tree, tuple(sorted(lowering.compile_args["kept_var_idx"]))
+
+
+def pytrees() -> Any:
+    """jax's functions on pytrees."""
+    import jax
+
+    return jax.tree
 
 
 @cache

@@ -61,11 +61,18 @@ def load(
         case _ if hasattr(source, "compiler_ir"):
             return _walk(shim.lowered_module(source), LocationReader(), clean_up)
         case _ if callable(source):
-            if args is None:
-                raise InputError("E1004", "a Python function needs example arguments", hint="pass args=(...)")
-            return _walk(shim.lower_function(source, tuple(args)), LocationReader(), clean_up)
+            return _walk(shim.lowered_module(traced(source, args)), LocationReader(), clean_up)
         case _:
             raise InputError("E1004", f"no program in a {type(source).__name__}")
+
+
+def traced(source: Any, args: Sequence[Any] | None) -> Any:
+    """The jax `Lowered` of a Python function for example arguments, InputError without; any other source as it is."""
+    if not callable(source) or hasattr(source, "mlir_module_serialized"):
+        return source
+    if args is None:
+        raise InputError("E1004", "a Python function needs example arguments", hint="pass args=(...)")
+    return shim.lower_function(source, tuple(args))
 
 
 def _is_text(source: str) -> bool:

@@ -1,5 +1,6 @@
 """The arrays that a module takes and returns: names, shapes, dtypes, and the check of a caller's arrays."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -21,6 +22,10 @@ Array = npt.NDArray[Any]
 SIGNATURE = "hlo.signature"
 """Attribute of @main: the type it had before the arrays it takes and gives were taken apart."""
 PREFIX = {"float": "f", "bfloat": "bf", "int": "s", "uint": "u", "bool": "pred", "complex": "c"}
+NUMBERS = (bool, int, float, complex)
+"""Python's types of numbers, each of which holds those before it."""
+NARROWED = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
+"""What jax makes of dtypes of 64 bits where it has not been told to keep them."""
 
 
 @cache
@@ -95,15 +100,18 @@ class Signature:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
 
-    def check(self, arrays: Sequence[object]) -> tuple[Array, ...]:
-        """The arrays as numpy arrays in C order; InputError on a wrong count, shape or dtype."""
+    def check(self, arrays: Sequence[object], *, is_narrowing: bool = False) -> tuple[Array, ...]:
+        """The arrays as numpy arrays in C order; InputError on a wrong count, shape or dtype.
+
+        Python's numbers become the input's dtype. is_narrowing: so do arrays of 64 bits where it has 32, as in jax.
+        """
         if len(arrays) != len(self.inputs):
             wanted = ", ".join(map(str, self.inputs))
             raise InputError("E1004", f"takes {len(self.inputs)} inputs ({wanted}), got {len(arrays)}")
         return tuple(
             array
             if type(array) is np.ndarray and array.dtype == dtype and array.shape == shape and array.flags.c_contiguous
-            else _checked(index, self.inputs[index], array)
+            else _checked(index, self.inputs[index], array, is_narrowing)
             for index, (array, (shape, dtype)) in enumerate(zip(arrays, self._wanted, strict=True))
         )
 
@@ -127,11 +135,41 @@ class Signature:
             raise CapacityError("E1005", f"inputs and outputs need {total:,} bytes, the chip's DDR holds {ddr_bytes:,}")
 
 
-def _checked(index: int, port: Port, value: object) -> Array:
-    array: Array = np.asarray(value)
-    if array.shape != port.shape or array.dtype != dtype_of(port.dtype):
+def _checked(index: int, port: Port, value: object, is_narrowing: bool) -> Array:
+    array, dtype = array_of(value), dtype_of(port.dtype)
+    if array.shape == port.shape and array.dtype != dtype:
+        is_same = is_narrowing and NARROWED.get(array.dtype.name) == port.dtype
+        if _can_be(value, dtype) if type(value) in NUMBERS else is_same:
+            array = array.astype(dtype)
+    if array.shape != port.shape or array.dtype != dtype:
         raise InputError("E1004", f"input {index} should be {port}, got {Port(array.shape, array.dtype.name)}")
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def _can_be(number: object, dtype: np.dtype[Any]) -> bool:
+    """Has a dtype a value for a number of Python: an integer in its range, a float for a dtype that is no integer's?"""
+    name = dtype.name
+    kind = next(
+        rank for rank, words in enumerate((("bool",), ("int", "uint"), ("float", "bfloat"), ("complex",))) if name.startswith(words)
+    )
+    if NUMBERS.index(type(number)) > kind:
+        return False
+    if kind == 1:
+        limits = ml_dtypes.iinfo(dtype)
+        return isinstance(number, int) and int(limits.min) <= number <= int(limits.max)
+    return True
+
+
+def array_of(value: Any) -> Array:
+    """What numpy makes of a value; tensors of torch also where they have gradients, or dtypes that numpy does not know."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None or not isinstance(value, torch.Tensor):
+        return np.asarray(value)
+    tensor: Any = value.detach().contiguous()
+    name = str(tensor.dtype).removeprefix("torch.")
+    if not hasattr(ml_dtypes, name):
+        return tensor.numpy()
+    return tensor.view(torch.uint8 if tensor.element_size() == 1 else torch.int16).numpy().view(dtype_of(name))
 
 
 def signature_of(module: ModuleOp) -> Signature:

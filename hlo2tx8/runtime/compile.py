@@ -1,12 +1,14 @@
 """Sources to executables: the compiler's program, ready to run."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 
 from xdsl.dialects.builtin import ModuleOp
 
 from hlo2tx8.compiler.driver import CompiledProgram, Stages, Watch, drain, load_source, program_stages
+from hlo2tx8.frontend.calling import calling_of
+from hlo2tx8.frontend.sources import traced
 from hlo2tx8.options import Options
 from hlo2tx8.runtime.executable import Executable
 
@@ -21,8 +23,10 @@ def compile_source(
 ) -> Executable:
     """Compile a path, text, bytes, jax `Lowered`/`Exported`, or a function with example arguments."""
     options = options or Options()
+    source = traced(source, args)
     load = partial(load_source, source, args=args, format=format, filling=options.fill_elided_constants)
-    return compile_module(load, options, watch, load_as_given=partial(load, clean_up=False))
+    executable = compile_module(load, options, watch, load_as_given=partial(load, clean_up=False))
+    return replace(executable, calling=calling_of(source))
 
 
 def compile_module(

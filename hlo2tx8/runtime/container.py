@@ -1,7 +1,7 @@
 """The `.tx8x` container: a zip that any unzip can look into.
 
     manifest.json          format version, name, chip description, options, inputs, outputs, slots, sizes, origins, named
-                           buffers, launches
+                           buffers, launches, how the function is called that was compiled
     program.bin            the encoded program, uint64[n, 32] little endian
     constants.safetensors  one tensor per constant slot
     ir/<level>.mlir        the IR at each level; ir/program.txt the listing
@@ -23,6 +23,7 @@ import numpy as np
 from hlo2tx8.device.chip import Chip, read_chip
 from hlo2tx8.device.program import Buffer, BufferUse, Launch, Program, Slot, SlotKind
 from hlo2tx8.errors import ContainerError
+from hlo2tx8.frontend.calling import Calling
 from hlo2tx8.hlo.least_work import LeastWork
 from hlo2tx8.hlo.signature import Port, Signature, dtype_of
 from hlo2tx8.hlo.types import element_type
@@ -65,6 +66,8 @@ def write_file(executable: Executable, target: Path | BinaryIO, levels: Sequence
     }
     if executable.least_work is not None:
         manifest["least_work"] = dataclasses.asdict(executable.least_work())
+    if executable.calling is not None and executable.calling.plain is not None:
+        manifest["calling"] = executable.calling.plain
     constants = {f"constant{i}": array for i, array in enumerate(program.constants)}
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
         _add(file, "manifest.json", json.dumps(manifest, indent=1).encode())
@@ -120,6 +123,7 @@ class _Manifest:
     buffer_uses: tuple[BufferUse, ...]
     launches: tuple[Launch, ...]
     least_work: LeastWork | None = None
+    calling: Mapping[str, Any] | None = None
 
 
 def _read(file: zipfile.ZipFile, source: Path | BinaryIO, name: str) -> Executable:
@@ -150,7 +154,7 @@ def _read(file: zipfile.ZipFile, source: Path | BinaryIO, name: str) -> Executab
     )
     signature = Signature(manifest.inputs, manifest.outputs)
     _check(program, signature, chip, size)
-    least = manifest.least_work
+    least, calling = manifest.least_work, manifest.calling
     return Executable(
         name=manifest.name,
         program=program,
@@ -159,6 +163,7 @@ def _read(file: zipfile.ZipFile, source: Path | BinaryIO, name: str) -> Executab
         options=Options(**dataclasses.asdict(manifest.options)),
         text_at=partial(_text_at, source, name),
         least_work=None if least is None else lambda: least,
+        calling=None if calling is None else Calling.of_plain(calling, len(manifest.inputs), len(manifest.outputs)),
     )
 
 

@@ -14,6 +14,7 @@ from hlo2tx8.device.faults import Fault
 from hlo2tx8.device.program import Program, SlotKind
 from hlo2tx8.device.timing import Report
 from hlo2tx8.errors import DeviceError, InputError
+from hlo2tx8.frontend.calling import Calling
 from hlo2tx8.hlo.least_work import LeastWork
 from hlo2tx8.hlo.signature import Signature
 from hlo2tx8.options import Level, Options
@@ -32,7 +33,8 @@ class Executable:
 
     `text_at(level)` gives the IR at a level: from the compiler for a fresh executable, from the file for a loaded one.
     `seconds` says what each pass cost, `explanation` why (if the options ask for it); a file holds neither. `least_work` is that of
-    the module as it was given, None if nobody knows it.
+    the module as it was given, None if nobody knows it. `calling` says how the Python function is called that was compiled; None
+    for a module of a file or text, and for a function whose trees have nodes of classes of their own, once it was in a file.
     """
 
     name: str
@@ -44,20 +46,40 @@ class Executable:
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
     explanation: tuple[str, ...] = ()
     least_work: Callable[[], LeastWork] | None = None
+    calling: Calling | None = None
+
+    def __repr__(self) -> str:
+        takes, gives = (", ".join(map(str, ports)) for ports in (self.signature.inputs, self.signature.outputs))
+        return f"<Executable {self.name}: ({takes}) -> ({gives}), {len(self.program.code)} instructions for {self.chip.name}>"
 
     @cached_property
     def emulator(self) -> Emulator:
         """The emulator of the executable's chip, in the mode of its options."""
         return Emulator(self.chip, mode=self.options.mode, threads=self.options.threads)
 
-    def run(self, *arrays: object) -> Array | list[Array]:
-        """Run the program: one result array, or a list if @main has no result or several."""
-        results = self.execute(*arrays)
-        return results[0] if len(results) == 1 else results
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        """As `run`."""
+        return self.run(*args, **kwargs)
+
+    def run(self, *args: object, **kwargs: object) -> Any:
+        """Run the program as what was compiled is called.
+
+        A function of jax takes the pytrees that it was compiled for, also arguments that it does not use, and gives what it
+        returns. A module takes an array for each input in order, and gives one array, or a list if @main has no result or several.
+        Arrays are of numpy, jax, torch (in the host's memory) or whatever numpy takes; Python's numbers become the input's dtype,
+        for a function also numbers of 64 bits where it takes 32, as jax does. Results are numpy arrays. Errors as of `execute`.
+        """
+        if self.calling is None:
+            if kwargs:
+                raise InputError("E1004", f"a module takes no argument by name: {', '.join(kwargs)}")
+            results = self.execute(*args)
+            return results[0] if len(results) == 1 else results
+        leaves = self.calling.leaves(args, kwargs)
+        return self.calling.results_of(self.launch(self.signature.check(leaves, is_narrowing=True)))
 
     def execute(self, *arrays: object) -> list[Array]:
-        """Run the program: a list of result arrays. InputError if the inputs do not fit the signature, DeviceError if the emulator
-        faults.
+        """Run the program on an array for each of its inputs: a list of result arrays. InputError if the inputs do not fit the
+        signature, DeviceError if the emulator faults.
         """
         return self.launch(self.signature.check(arrays))
 
