@@ -1,11 +1,12 @@
-"""Chains of convolutions and what is element by element between them, which may be groups by bands.
+"""Chains of convolutions, pools and what is element by element between them, which may be groups by bands.
 
     %0 = hlo.fusion "convolution_fusion"(%x, %w0)        [8, 56, 56, 64]
     %1 = hlo.fusion "convolution_fusion.1"(%0, %w1)      3x3
     %2 = hlo.fusion "convolution_fusion.2"(%1, %w2, %x)  + %x
 
 Each but the last is read inside of the chain only, by those that need some rows of it for a row of their own. What comes from
-outside and is read by several of them, %x, is a member of the group too, a copy: so it is loaded once.
+outside and is read by several of them, %x, is a member of the group too, a copy: so it is loaded once. So is what a pool reads,
+whose windows overlap: a pool may be a group by itself.
 """
 
 from xdsl.dialects.builtin import IntegerAttr, i64
@@ -25,7 +26,7 @@ def group_bands(block: Block, target: Target) -> list[str]:
 
 
 def _chains(block: Block, target: Target) -> list[BandChain]:
-    """Chains with a convolution: a member and, in order of execution, all that is made of its result by bands."""
+    """Chains that may be groups: a member and, in order of execution, all that is made of its result by bands."""
     members: dict[FusionOp, BandGroupMember] = {}
     for op in block.ops:
         if isinstance(op, FusionOp) and isinstance(member := band_group_member(op.body.block, target), BandGroupMember):
@@ -42,8 +43,9 @@ def _chains(block: Block, target: Target) -> list[BandChain]:
                 made.add(op.results[0])
                 fusions.append(op)
         taken.update(fusions)
-        if len(fusions) > 1 and any(members[fusion].dot is not None for fusion in fusions):
-            chains.append(BandChain(tuple(fusions), tuple(members[fusion] for fusion in fusions), target.rates))
+        chain = BandChain(tuple(fusions), tuple(members[fusion] for fusion in fusions), target.rates)
+        if chain.may_gain:
+            chains.append(chain)
     return chains
 
 
@@ -53,11 +55,11 @@ def _group(chain: BandChain) -> list[str]:
     best: list[tuple[float, int, BandGroupPlan | None]] = [(0.0, 0, None)]
     for end in range(1, count + 1):
         ways = [(best[end - 1][0] + _part(chain, end - 1, end).cycles_apart(), end - 1, None)]
-        for start in reversed(range(end - 1)):
+        for start in reversed(range(end)):
             part = _part(chain, start, end)
             if not part.fits:
                 break
-            if part.is_closed and any(member.dot is not None for member in part.members):
+            if part.is_closed and part.may_gain:
                 ways += [(best[start][0] + plan.cycles, start, plan) for plan in part.plans()[:1]]
         best.append(min(ways, key=lambda way: way[0]))
     notes: list[str] = []

@@ -40,7 +40,8 @@ BLOCK = block_width(2)
 class BandGroupMember:
     """A fusion whose result [images, height, width, channels] is computed by bands. `reads`: the parameters of which a band needs
     some rows of the same image only; the others are read as a whole. `dot`: its convolution, with the operand that has the `rows`
-    and the `lines` of its windows; `turns_weights`: TDMA has to turn what it multiplies for the engine."""
+    and the `lines` of its windows; `turns_weights`: TDMA has to turn what it multiplies for the engine. `pool`: its reduction of
+    small windows."""
 
     partitioned: PartitionedComputation
     accesses: AccessAnalysis
@@ -51,6 +52,7 @@ class BandGroupMember:
     lines: tuple[Line, ...] = ()
     is_per_channel: bool = False
     turns_weights: bool = False
+    pool: Operation | None = None
 
     @property
     def block(self) -> int:
@@ -101,7 +103,7 @@ def band_group_member(body: Block, target: Target) -> BandGroupMember | str:
         return "its reads are not affine in images, rows, columns and channels"
     reads = {arg.index: found for arg in body.args if (found := _row_reads(partitioned, arg, shape)) is not None}
     if not dots:
-        return BandGroupMember(partitioned, accesses, shape, reads)
+        return BandGroupMember(partitioned, accesses, shape, reads, pool=next(iter(pools), None))
     return _convolution(partitioned, accesses, shape, reads, dots[0])
 
 

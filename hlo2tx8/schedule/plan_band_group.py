@@ -59,6 +59,13 @@ class BandChain:
         """Is there room for what all steps read as a whole? If not, there is none in a longer chain."""
         return sum(map(size_bytes, self._whole())) <= SPM_SHARE * self.rates.spm_bytes
 
+    @property
+    def may_gain(self) -> bool:
+        """Has it a convolution and something beside it, or a pool, which by itself reads each element of each window?"""
+        return any(member.pool is not None for member in self.members) or (
+            len(self.members) > 1 and any(member.dot is not None for member in self.members)
+        )
+
     def plans(self) -> list[BandGroupPlan]:
         """Plans that are estimated to fit, the fastest first."""
         images, height = self.members[-1].shape[0], self.members[-1].shape[HEIGHT]
@@ -85,11 +92,11 @@ class BandChain:
         return total
 
     def read_twice(self) -> list[SSAValue]:
-        """What comes from outside and is read band by band by several members."""
+        """What comes from outside and is read band by band by several members, or by the windows of a pool."""
         readers: dict[SSAValue, int] = {}
         for fusion, member in zip(self.fusions, self.members, strict=True):
             for value in dict.fromkeys(fusion.operands[number] for number in member.reads):
-                readers[value] = readers.get(value, 0) + 1
+                readers[value] = readers.get(value, 0) + (1 if member.pool is None else 2)
         inside = {fusion.results[0] for fusion in self.fusions}
         return [value for value, count in readers.items() if count > 1 and value not in inside]
 
@@ -128,7 +135,11 @@ class BandChain:
         return reloads * whole + transfer + computed + (turns - 1) * max(transfer, computed) + rates.kernel
 
     def _reread(self, fusion: FusionOp, member: BandGroupMember) -> int:
-        """Bytes that tiles of a convolution of its own read more than once, as they share rows and filters best."""
+        """Bytes that a kernel of its own reads more than once: a pool elements of several windows, tiles of a convolution rows and
+        filters, as they share them best."""
+        if member.pool is not None:
+            taken = num_products(member.pool) * prod(member.shape) * _width(member.pool.operands[0])
+            return taken - sum(size_bytes(fusion.operands[number]) for number in member.reads)
         if member.dot is None or not member.lines or member.is_per_channel:
             return 0
         image = sum(size_bytes(fusion.operands[number]) for number, reads in member.reads.items() if reads.last > reads.first)

@@ -150,7 +150,10 @@ def _convert_on_ct(s: Selector, src: SSAValue, source: Format, fmt: Format, roun
 
 
 def _convert(s: Selector, op: Operation, operands: Sequence[Operand], formats: Sequence[Format], fmt: Format) -> Vector:
-    source, src = formats[0], s.buffer(operands[0])
+    source = formats[0]
+    if isinstance(operands[0], Splat) and (wide := _widened(operands[0], fmt)) is not None:
+        return wide
+    src = s.buffer(operands[0])
     if source is fmt:
         return src
     if source in CT_FORMATS and fmt in CT_FORMATS:
@@ -162,6 +165,14 @@ def _convert(s: Selector, op: Operation, operands: Sequence[Operand], formats: S
             src, source = _convert_on_ct(s, src, source, Format.FP32, Rounding.NEAREST_EVEN), Format.FP32
         return _convert_on_ct(s, src, source, fmt, Rounding.TOWARD_ZERO)
     return s.as_format(src, source, fmt)
+
+
+def _widened(splat: Splat, fmt: Format) -> Splat | None:
+    """A 16-bit float in FP32, in which it is the same number; None for other formats and NaN."""
+    if fmt is not Format.FP32 or splat.fmt not in (Format.BF16, Format.FP16):
+        return None
+    bits = immediate(splat)
+    return None if np.isnan(np.uint32(bits).view(np.float32)) else Splat(bits, fmt)
 
 
 def _bitcast(s: Selector, op: Operation, operands: Sequence[Operand], formats: Sequence[Format], fmt: Format) -> Vector:

@@ -4,10 +4,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from math import prod
 
-from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.kc_move import KcVGather
@@ -25,6 +23,7 @@ from hlo2tx8.lower.select.resident import Resident, is_resident
 from hlo2tx8.lower.select.select_access import MIN_ROW_BYTES, Places, Walk, load_rows, read_scalar, same_in_all_steps
 from hlo2tx8.lower.select.select_dot import select_dot, select_sums_loop
 from hlo2tx8.lower.select.select_index import index_vector, mask
+from hlo2tx8.lower.select.select_loop import select_loop
 from hlo2tx8.lower.select.select_memory import (
     MAX_GATHER_BYTES,
     Clip,
@@ -150,7 +149,7 @@ class BoxSelector(Selector):
                 self.vectors[op.result] = mask(self, op)
             case scf.ForOp():
                 if not select_sums_loop(self, op):
-                    self._loop(op)
+                    select_loop(self, op)
             case vec.VecDotOp():
                 select_dot(self, op)
             case vec.BroadcastOp():
@@ -181,35 +180,6 @@ class BoxSelector(Selector):
         formats = [as_format(o.type) for o in op.operands]
         self.vectors[result] = choose(self, op, operands, formats, as_format(result.type))
 
-    def _loop(self, op: scf.ForOp) -> None:
-        """A loop of all lanes: each iter arg is one buffer, which a turn ends by overwriting."""
-        step, old, block = self.step, op.body.block, Block(arg_types=[xla.index])
-        block.args[0].name_hint = old.args[0].name_hint
-        self.slots[old.args[0]] = block.args[0]
-        carried = [self._own_buffer(self.vector(value), storage_format(value.type)) for value in op.iter_args]
-        self.vectors.update(zip((*old.args[1:], *op.results), (*carried, *carried), strict=True))
-        lower, upper, stride = (self.slots[bound] for bound in (op.lb, op.ub, op.step))
-        step.insert(scf.ForOp(lower, upper, stride, [], block))
-        outer, step.builder = step.builder, Builder(InsertPoint.at_end(block))
-        self.select(old)
-        terminator = old.last_op
-        assert isinstance(terminator, scf.YieldOp)
-        new = [self.buffer(self.vector(value)) for value in terminator.operands]
-        # All new values are read before the first iter arg changes.
-        new = [
-            self.copy(v, storage_format(o.type)) if v in carried and v is not c else v
-            for v, c, o in zip(new, carried, terminator.operands, strict=True)
-        ]
-        for buffer, value, operand in zip(carried, new, terminator.operands, strict=True):
-            if value is not buffer:
-                step.move(buffer, value, [BoxLevel(step.count(), (1, 1))], storage_format(operand.type))
-        step.insert(scf.YieldOp())
-        step.builder = outer
-
-    def _own_buffer(self, value: Vector, fmt: Format) -> SSAValue:
-        """A new buffer that holds the vector."""
-        return self.filled(value, self.step.count()) if isinstance(value, Splat) else self.copy(value, fmt)
-
     def _fits_regions(self, op: Operation, lanes: LanesMeant) -> bool:
         """Are lanes of such an operation's condition told by numbers? Not where one lane stands for all that are joined."""
         fmt = Format.FP32 if hlo_name(op) == "compare" else storage_format(op.results[0].type)
@@ -221,7 +191,7 @@ class BoxSelector(Selector):
         if lanes.is_outside or (len(lanes.halves) == 1 and self._is_free(other) and not self._is_free(kept)):
             kept, other, lanes = other, kept, lanes.complement()
         vector = self.vector(kept)
-        dst = vector if isinstance(vector, SSAValue) and self._is_free(kept) else self._own_buffer(vector, fmt)
+        dst = vector if isinstance(vector, SSAValue) and self._is_free(kept) else self.own_buffer(vector, fmt)
         fill_region(self, dst, self.vector(other), [half.complement() for half in lanes.halves], fmt)
         return dst
 

@@ -121,6 +121,10 @@ class Selector(ABC):
         self.step.move(dst, source, [BoxLevel(self.step.count(), (1, 1))], fmt)
         return dst
 
+    def own_buffer(self, value: Vector, fmt: Format) -> SSAValue:
+        """A new buffer that holds the vector."""
+        return self.filled(value, self.step.count()) if isinstance(value, Splat) else self.copy(value, fmt)
+
     def as_format(self, value: Vector, fmt: Format, wanted: Format) -> SSAValue:
         """The vector converted to another format on the kernel core."""
         source = self.buffer(value)

@@ -143,3 +143,43 @@ func.func @scanned(%p0: tensor<24xf32>, %p1: tensor<3xf32>, %r0: tensor<24xf32>)
 // CHECK:      tx8.CGRATensor_ArithOp_V_VV_add {{.*}} n(24) fp32
 // CHECK:      tx8.TDMA_gatherScatter
 // CHECK:      tx8.WDMA_store slot(%r0
+
+// -----
+
+// What loops carry is one buffer: the last instruction of a turn writes it in place, unless another reads the old value after it.
+
+func.func @carried(%p0: tensor<64xf32>, %r0: tensor<64xf32>, %r1: tensor<64xf32>) attributes {xla.entry} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %zero = arith.constant 0.000000e+00 : f32
+  scf.for %step = %c0 to %c1 step %c1 {
+    "vec.box"() <{shape = array<i64: 64>, ragged = array<i64>}> ({
+      %init = "vec.splat"(%zero) : (f32) -> vector<64xf32>
+      %sum, %old = scf.for %k = %c0 to %c3 step %c1 iter_args(%acc = %init, %last = %init) -> (vector<64xf32>, vector<64xf32>) {
+        %inner = scf.for %l = %c0 to %c3 step %c1 iter_args(%own = %acc) -> (vector<64xf32>) {
+          %x = "vec.load"(%p0, %l) <{strides = array<i64: 1>, clipped = array<i64>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>}> : (tensor<64xf32>, index) -> vector<64xf32>
+          %next = arith.addf %own, %x : vector<64xf32>
+          scf.yield %next : vector<64xf32>
+        }
+        %twice = arith.mulf %last, %last : vector<64xf32>
+        scf.yield %last, %twice : vector<64xf32>, vector<64xf32>
+      }
+      "vec.store"(%sum, %r0, %c0) <{strides = array<i64: 1>}> : (vector<64xf32>, tensor<64xf32>, index) -> ()
+      "vec.store"(%old, %r1, %c0) <{strides = array<i64: 1>}> : (vector<64xf32>, tensor<64xf32>, index) -> ()
+    }) : () -> ()
+  }
+  func.return
+}
+
+// CHECK-LABEL: func.func @carried
+// CHECK:         tx8.TDMA_memset dst(%[[ACC:[0-9]+]] : !tx8.buffer)
+// CHECK:         tx8.TDMA_memset dst(%[[LAST:[0-9]+]] : !tx8.buffer)
+// CHECK-NOT:     tx8.TDMA
+// CHECK:         tx8.RDMA_load dst(%[[X:[0-9]+]] : !tx8.buffer)
+// CHECK-NEXT:    tx8.CGRATensor_ArithOp_V_VV_add dst(%[[ACC]] : !tx8.buffer) a(%[[ACC]] : !tx8.buffer) b(%[[X]] : !tx8.buffer)
+// CHECK-NEXT:  }
+// CHECK:         tx8.CGRATensor_ArithOp_V_VV_mul dst(%[[TWICE:[0-9]+]] : !tx8.buffer) a(%[[LAST]] : !tx8.buffer) b(%[[LAST]] : !tx8.buffer)
+// CHECK:         tx8.TDMA_gatherScatter dst(%[[COPY:[0-9]+]] : !tx8.buffer) src(%[[LAST]] : !tx8.buffer)
+// CHECK:         tx8.TDMA_gatherScatter dst(%[[ACC]] : !tx8.buffer) src(%[[COPY]] : !tx8.buffer)
+// CHECK:         tx8.TDMA_gatherScatter dst(%[[LAST]] : !tx8.buffer) src(%[[TWICE]] : !tx8.buffer)
