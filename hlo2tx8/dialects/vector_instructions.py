@@ -5,8 +5,12 @@ What selects instructions and what estimates their cost look here: how long an o
 
 from collections.abc import Mapping
 
+from xdsl.dialects.builtin import ContainerType, Float32Type, IntegerAttr
+from xdsl.ir import Operation
+
 from hlo2tx8.device.isa import ct_activation, ct_arith, ct_function
 from hlo2tx8.device.isa.base import Instruction
+from hlo2tx8.dialects.xla import ElementwiseOp
 
 CT_UNARY: Mapping[str, type[Instruction]] = {
     "abs": ct_arith.CtAbs,
@@ -24,8 +28,30 @@ CT_UNARY: Mapping[str, type[Instruction]] = {
 CT_UNARY_OF_16_BITS: Mapping[str, type[Instruction]] = {"exponential": ct_activation.CtExpLowPrecision}
 """Quicker ones that give the same in formats of 16 bits."""
 
+TF32_BITS = {"exponent_bits": 8, "mantissa_bits": 10}
+
 
 def ct_unary(name: str, element_bytes: int) -> type[Instruction] | None:
     """The instruction of the vector engine that computes an operation on floats of a size, None if it has none."""
     quick = CT_UNARY_OF_16_BITS.get(name) if element_bytes == 2 else None
     return quick or CT_UNARY.get(name)
+
+
+def rounds_to_tf32(op: Operation) -> bool:
+    """Is it a reduce_precision of f32 to the bits of TF32, in HLO or on vectors? The vector engine converts so."""
+    if _name(op) != "stablehlo.reduce_precision" or not isinstance(type_ := op.results[0].type, ContainerType):
+        return False
+    properties = op.properties | op.attributes
+    bits = {name: value.value.data for name in TF32_BITS if isinstance(value := properties.get(name), IntegerAttr)}
+    return isinstance(type_.get_element_type(), Float32Type) and bits == TF32_BITS
+
+
+def is_rounded_exponential(op: Operation) -> bool:
+    """Is an exponential only wanted in the bits of TF32? One instruction gives them, in half the time."""
+    uses = op.results[0].uses if _name(op) in ("stablehlo.exponential", "math.exp") else ()
+    users = [use.operation for use in uses]
+    return len(users) == 1 and rounds_to_tf32(users[0])
+
+
+def _name(op: Operation) -> str:
+    return op.op.data if isinstance(op, ElementwiseOp) else op.name

@@ -11,7 +11,8 @@ from math import inf, prod
 from xdsl.dialects.builtin import BFloat16Type, DenseArrayBase, Float16Type, Float32Type, i1
 from xdsl.ir import Operation, SSAValue
 
-from hlo2tx8.dialects.vector_instructions import ct_unary
+from hlo2tx8.device.isa import ct_activation
+from hlo2tx8.dialects.vector_instructions import ct_unary, is_rounded_exponential
 from hlo2tx8.dialects.xla_dot import PASSES
 from hlo2tx8.hlo import Kind, numpy_dtype
 from hlo2tx8.hlo.precision import num_parts
@@ -107,6 +108,8 @@ def vector_times(op: Operation, rates: Rates) -> int:
     """How many times as long as an addition the vector engine takes for the instruction, 1 where it has none."""
     if kind_of(op) is Kind.PER_CHANNEL:
         return PER_CHANNEL_PASSES
+    if is_rounded_exponential(op):
+        return rates.beats.of(ct_activation.CtExpLowPrecision.COST) - 1  # what rounds it does nothing then
     kind = ct_unary(op.name.partition(".")[2], numpy_dtype(tensor_type(op.results[0]).element_type).itemsize)
     return 1 if kind is None else rates.beats.of(kind.COST)
 

@@ -8,9 +8,9 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.device.formats import Format, Rounding
-from hlo2tx8.device.isa import ct_move, kc_function, kc_move, kc_vector
+from hlo2tx8.device.isa import ct_activation, ct_move, kc_function, kc_move, kc_vector
 from hlo2tx8.device.isa.base import Instruction
-from hlo2tx8.dialects.vector_instructions import ct_unary
+from hlo2tx8.dialects.vector_instructions import ct_unary, is_rounded_exponential, rounds_to_tf32
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.element_format import Operand, PerChannel, Splat, Vector
 from hlo2tx8.lower.select.instruction_tables import (
@@ -40,7 +40,7 @@ def choose(s: Selector, op: Operation, operands: Sequence[Operand], formats: Seq
     if special is not None:
         return special(s, op, operands, formats, fmt)
     if len(operands) == 1:
-        return _unary(s, name, s.buffer(operands[0]), fmt)
+        return _unary(s, op, name, s.buffer(operands[0]), fmt)
     if len(operands) == 2:
         return _binary(s, name, operands[0], operands[1], fmt)
     raise CompileError("E3201", f"no instruction computes {name} on {len(operands)} operands")
@@ -55,8 +55,10 @@ def _emit(s: Selector, kind: type[Instruction], fmt: Format, result: Format, **f
     return dst
 
 
-def _unary(s: Selector, name: str, src: SSAValue, fmt: Format) -> SSAValue:
+def _unary(s: Selector, op: Operation, name: str, src: SSAValue, fmt: Format) -> SSAValue:
     kind = ct_unary(name, fmt.bytes) if fmt in CT_FORMATS else None
+    if is_rounded_exponential(op):
+        kind = ct_activation.CtExpLowPrecision
     kind = kind or KC_UNARY.get(name)
     if kind is None:
         raise CompileError("E3201", f"no instruction computes {name} in {fmt.name}")
@@ -120,9 +122,23 @@ def _select(s: Selector, op: Operation, operands: Sequence[Operand], formats: Se
     if fmt not in CT_FORMATS:
         return _emit(s, kc_move.KcVSelect, fmt, fmt, pred=pred, a=then, b=other)
     dst = other if _is_spent(op.operands[2], op) and isinstance(operands[2], SSAValue) else s.copy(other, fmt)
-    mask_move = ct_move.CtMaskMove
-    s.step.insert(mask_move.make(fmt=fmt, dst=dst, src=then, mask=pred, n=s.step.count(), origin=s.step.origin))
+    mask, mask_format = _as_compared(op, pred, fmt) or (pred, Format.INT8)
+    make = ct_move.CtMaskMove.make
+    s.step.insert(make(fmt=fmt, fmt2=mask_format, dst=dst, src=then, mask=mask, n=s.step.count(), origin=s.step.origin))
     return dst
+
+
+def _as_compared(select: Operation, pred: SSAValue, fmt: Format) -> tuple[SSAValue, Format] | None:
+    """What the vector engine compared in the select's format, if nobody else needs it as bytes; the conversion goes."""
+    users = [use.operation for use in pred.uses]
+    if len(users) != 1 or not select.operands[0].has_one_use() or not isinstance(made := users[0], ct_move.CtConvert):
+        return None
+    truth = made.field("src")
+    if made.field("dst") is not pred or made.fmt2 is not fmt or not isinstance(truth, SSAValue):
+        return None
+    made.detach()
+    made.erase()
+    return truth, fmt
 
 
 def _is_spent(value: SSAValue, op: Operation) -> bool:
@@ -186,8 +202,13 @@ def _is_finite(s: Selector, op: Operation, operands: Sequence[Operand], formats:
 
 
 def _reduce_precision(s: Selector, op: Operation, operands: Sequence[Operand], formats: Sequence[Format], fmt: Format) -> Vector:
+    """Of FP32 to the bits of TF32: a conversion, which an exponential does itself."""
+    src = s.buffer(operands[0])
+    if rounds_to_tf32(op):
+        is_rounded = isinstance(made := op.operands[0].owner, Operation) and is_rounded_exponential(made)
+        return src if is_rounded else _convert_on_ct(s, src, fmt, Format.TF32, Rounding.NEAREST_EVEN)
     bits = {name: _integer(op, f"{name}_bits") for name in ("exponent", "mantissa")}
-    return _emit(s, kc_function.KcVReducePrecision, fmt, fmt, src=s.buffer(operands[0]), **bits)
+    return _emit(s, kc_function.KcVReducePrecision, fmt, fmt, src=src, **bits)
 
 
 def _integer(op: Operation, name: str) -> int:
