@@ -10,6 +10,7 @@ from hlo2tx8.errors import InputError
 
 Mode = Literal["fast", "strict", "definition"]
 Filling = Literal["random", "zeros"]
+Search = Literal["fast", "full"]
 
 
 @enum.unique
@@ -42,6 +43,7 @@ class Options:
     mode: `fast` native core; `strict` with poison, late DMA and race checks; `definition` numpy.
     threads: host threads that run tiles; 0 lets the emulator choose.
     step_elements: output elements one tile works on per step of the time loop; 0 lets the schedule choose.
+    search: `fast` takes the first plan of a kernel, by estimate, that fits; `full` lowers and times many, and takes the fastest.
     until: last level to lower to. verify: run the full IR verifier after each stage (levels always are).
     dump_dir, dump_pass_re, dump_number: write IR before each pass, `fusion-emitter` selects per-kernel logs;
     the number tells the modules of one run apart. explain: say why things were fused and lowered so.
@@ -55,6 +57,7 @@ class Options:
     mode: Mode = "fast"
     threads: int = 0
     step_elements: int = 0
+    search: Search = "fast"
     until: Level = Level.PROGRAM
     verify: bool = False
     dump_dir: Path | None = None
@@ -66,6 +69,7 @@ class Options:
     def __post_init__(self) -> None:
         words: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             ("mode", self.mode, get_args(Mode)),
+            ("search", self.search, get_args(Search)),
             ("filling", self.fill_elided_constants, get_args(Filling)),
         )
         for what, word, known in words:

@@ -21,6 +21,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from hlo2tx8.compiler.apply import apply, configure
 from hlo2tx8.compiler.dump import Dumper
+from hlo2tx8.compiler.found_plans import Remembered
 from hlo2tx8.compiler.garbage_collection import no_garbage_collection
 from hlo2tx8.compiler.pipeline import LAST_STAGES, PIPELINE, Stage, verify_level
 from hlo2tx8.compiler.refusals import is_refusal, unsupported_ops
@@ -28,6 +29,7 @@ from hlo2tx8.compiler.trial import KernelTrial
 from hlo2tx8.device.chip import Chip, ChipError, load_chip
 from hlo2tx8.device.program import Program
 from hlo2tx8.dialects.launch import kernels
+from hlo2tx8.emitters.search_kernels import KernelSearch
 from hlo2tx8.errors import CompileError, InputError, LevelError, UnsupportedError, UnsupportedOp
 from hlo2tx8.hlo.least_work import LeastWork, least_work
 from hlo2tx8.hlo.module import module_name
@@ -114,9 +116,10 @@ def lower_stages(module: ModuleOp, options: Options, watch: Watch | None = None,
     stages = tuple(stage for stage in PIPELINE if stage.after <= options.until)
     is_for_good = not (is_looked_at or dumper.is_on or options.verify) and options.until is Level.PROGRAM
     emission = max(0, sum(not stage.per_kernel for stage in stages) - 1)
-    trial = KernelTrial(options, chip_of(options), is_for_good, partial(told, emission / max(1, len(stages))))
+    trial = KernelTrial(options, chip_of(options), is_for_good, told, emission, max(1, len(stages)))
+    search = KernelSearch(trial.timed, Remembered(), trial.begin) if options.search == "full" else None
     for number, stage in enumerate(stages):
-        step = configure(stage.step, options, judge=trial)
+        step = configure(stage.step, options, judge=trial, watch=trial.at, search=search)
         dumper.before(number, step.name, module)
         started = time.perf_counter()
         told(number / len(stages), step.name)

@@ -11,14 +11,18 @@ from dataclasses import dataclass, field, replace
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 
 from hlo2tx8.compiler.apply import apply, configure
 from hlo2tx8.compiler.pipeline import KERNEL_STAGES
 from hlo2tx8.device.chip import Chip
-from hlo2tx8.emitters.emit_fusions import EmitFusionsPass
+from hlo2tx8.device.timing import model
+from hlo2tx8.emitters.emit_fusions import EmitFusionsPass, fusion_name
 from hlo2tx8.errors import CompileError
+from hlo2tx8.link import link_alone
 from hlo2tx8.lower.buffer_table import end_of_buffers
 from hlo2tx8.lower.dma.allocate_spm import AllocateSpmPass
+from hlo2tx8.lower.encode.encode import encode
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
 from hlo2tx8.options import Options
 from hlo2tx8.schedule.plan import Feasibility
@@ -28,14 +32,18 @@ from hlo2tx8.schedule.plan import Feasibility
 class KernelTrial:
     """Says of kernels what their buffers take; `is_for_good`: the kernels themselves become those at PROGRAM, else copies of them.
 
-    `tell` hears of each pass, and ends the compilation by what it raises. `lowered` are the kernels at PROGRAM, `seconds` what each
+    `watch` hears of each pass, with the share of all `stages` done, and ends the compilation by what it raises; kernels are emitted
+    in stage `emission`, of which `share` is done. `lowered` are the kernels at PROGRAM, `seconds` what each
     pass took for them.
     """
 
     options: Options
     chip: Chip
     is_for_good: bool
-    tell: Callable[[str], None]
+    watch: Callable[[float, str], None]
+    emission: int
+    stages: int
+    share: float = 0.0
     lowered: dict[ModuleOp, None] = field(default_factory=dict[ModuleOp, None])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
 
@@ -55,8 +63,37 @@ class KernelTrial:
             return Feasibility(0)
         if self.is_for_good:
             self.lowered[kernel] = None
+        return Feasibility(self._spm_bytes(module))
+
+    def at(self, share: float) -> None:
+        """Fusions are emitted up to that share of all."""
+        self.share = share
+
+    def begin(self, op: Operation) -> None:
+        """The fastest plan of a fusion or a group is searched for."""
+        self.tell(f"search for {fusion_name(op)}")
+
+    def tell(self, what: str) -> None:
+        """Says what comes next."""
+        self.watch((self.emission + self.share) / self.stages, what)
+
+    def timed(self, kernel: ModuleOp, meeting: int) -> Feasibility:
+        """The same of a kernel that is thrown away, with its modelled cycles if its buffers fit, and `meeting` if several tiles
+        have work; raises what its passes do."""
+        try:
+            self._lower(kernel)
+        except EngineOrderError as error:
+            return Feasibility(0, error.message)
+        spm_bytes = self._spm_bytes(kernel)
+        if spm_bytes > self.chip.spm_limit - self.chip.spm_allocation_start:
+            return Feasibility(spm_bytes)
+        program, is_alone = link_alone(encode(kernel), self.chip)
+        report = model(program, self.chip)
+        return Feasibility(spm_bytes, "", report.cycles - report.overhead["launch"] + (0 if is_alone else meeting))
+
+    def _spm_bytes(self, module: ModuleOp) -> int:
         functions = (op for op in module.body.block.ops if isinstance(op, FuncOp))
-        return Feasibility(max(map(end_of_buffers, functions), default=0) - self.chip.spm_allocation_start)
+        return max(map(end_of_buffers, functions), default=0) - self.chip.spm_allocation_start
 
     def seconds_with(self, seconds: Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
         """The seconds of all passes, where those of kernels that were lowered for good are their passes'."""

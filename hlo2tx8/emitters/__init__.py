@@ -7,12 +7,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from hlo2tx8.emitters.batchnorm import BatchNormEmitter, expand_batch_norms
+from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits
 from hlo2tx8.emitters.concatenate import ConcatenateEmitter
 from hlo2tx8.emitters.emitter import Declined, Emitter, Fusion, Match
 from hlo2tx8.emitters.gemm import GemmEmitter
 from hlo2tx8.emitters.hero import HeroKind, heroes
 from hlo2tx8.emitters.loop import LoopEmitter
-from hlo2tx8.emitters.plan_kernel import Judge, KernelPlanner, trust
+from hlo2tx8.emitters.plan_kernel import KernelPlanner
 from hlo2tx8.emitters.reduction import ReductionEmitter
 from hlo2tx8.emitters.rows import RowEmitter
 from hlo2tx8.emitters.scan import ScanEmitter
@@ -42,16 +43,24 @@ TAKEN = re.compile(r"(?P<kernel>\w+): (?P<emitter>[\w-]+) emitter, hero kind (?P
 __all__ = ["EMITTERS", "TAKEN", "Declined", "Emitter", "Fusion", "Match", "emit_fusion"]
 
 
-def emit_fusion(fusion: Operation, name: str, target: Target, notes: list[str] | None = None, judge: Judge = trust) -> ModuleOp:
+ALONE: tuple[HeroKind, ...] = ("batchnorm", "sort", "scan", "update", "gemm")
+"""Heroes whose emitter is the only one that is asked if it takes a fusion: others are far slower at them, or cannot do them."""
+
+
+def emit_fusion(
+    fusion: Operation, name: str, target: Target, notes: list[str] | None = None, chooser: Chooser | None = None
+) -> ModuleOp:
     """The LOOPS module `name` of an `hlo.fusion`; UnsupportedError lists every op that no emitter can compute.
 
-    `notes` gets a line per emitter that was asked and per candidate; `judge` says which of the candidates can be taken.
+    `notes` gets a line per emitter that was asked and per candidate; `chooser` says which of the candidates is taken.
     CapacityError if none fits the scratchpad.
     """
     asked = list(heroes(fusion))
     notes = [] if notes is None else notes
     declined: list[Declined] = []
-    planner = KernelPlanner(name, judge, target.rates.spm_bytes)
+    chooser = chooser or FirstThatFits()
+    planner = KernelPlanner(name, chooser, target.rates.spm_bytes)
+    taken: list[tuple[float, ModuleOp]] = []
     while asked:
         hero = asked.pop(0)
         emitter = EMITTERS[hero.kind]
@@ -59,12 +68,17 @@ def emit_fusion(fusion: Operation, name: str, target: Target, notes: list[str] |
         if isinstance(result, Declined):
             notes.append(f"{name}: {emitter.name} emitter declines: {result.reason}")
             declined.append(result)
-        elif (kernel := planner.take(emitter, result, notes)) is not None:
-            notes.append(f"{name}: {emitter.name} emitter, hero kind {hero.kind}: {hero.reason}")
-            return kernel
+        elif (found := planner.take(emitter, result, notes)) is not None:
+            taken.append(found)
+            if not chooser.asks_all:
+                notes.append(f"{name}: {emitter.name} emitter, hero kind {hero.kind}: {hero.reason}")
+            if not chooser.asks_all or hero.kind in ALONE:
+                break
         if hero.kind == "batchnorm":  # all other emitters take its arithmetic
             fusion = expand_batch_norms(fusion)
             asked = list(heroes(fusion))
+    if taken:
+        return min(taken, key=lambda own: own[0])[1]
     if planner.rejected:
         raise planner.failure()
     raise UnsupportedError(declined[-1].ops)

@@ -23,22 +23,23 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp, origin
+from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits
 from hlo2tx8.emitters.emitter import Fusion
 from hlo2tx8.emitters.hero import heroes
 from hlo2tx8.emitters.join_members import join_members
 from hlo2tx8.emitters.loop import Nest, emit_loops
-from hlo2tx8.emitters.plan_kernel import Judge, trust
 from hlo2tx8.errors import CapacityError, UnsupportedError, UnsupportedOp
 from hlo2tx8.schedule.band_group_member import BandGroupMember, band_group_member
-from hlo2tx8.schedule.plan import Candidate, Feasibility, plan
 from hlo2tx8.schedule.plan_band_group import BandChain, BandGroupPlan
 from hlo2tx8.schedule.work_split import Target
 
 
-def emit_band_group(group: GroupOp, name: str, target: Target, notes: list[str] | None = None, judge: Judge = trust) -> ModuleOp:
+def emit_band_group(
+    group: GroupOp, name: str, target: Target, notes: list[str] | None = None, chooser: Chooser | None = None
+) -> ModuleOp:
     """The LOOPS module `name` of a group by bands whose members stand in order of execution.
 
-    `notes` gets a line per plan; `judge` says which of them can be taken, the group's own is asked first. UnsupportedError if a
+    `notes` gets a line per plan; `chooser` says which of them is taken, the group's own is asked first. UnsupportedError if a
     fusion of it is no member, CapacityError if no plan fits the scratchpad.
     """
     notes = [] if notes is None else notes
@@ -48,18 +49,15 @@ def emit_band_group(group: GroupOp, name: str, target: Target, notes: list[str] 
     assert group.band_rows is not None
     wanted = group.band_rows.value.data
     plans = sorted(chain.plans(), key=lambda plan: (plan.bands[-1].rows != wanted, plan.cycles))
-    kernel: list[ModuleOp] = []
-
-    def measure(candidate: Candidate[BandGroupPlan]) -> Feasibility:
-        kernel[:] = [_emit(group, name, fusions, members, target, candidate.choice)]
-        return judge(kernel[0])
-
-    schedule = plan([plan.candidate for plan in plans], target.rates.spm_bytes, measure)
+    candidates = [plan.candidate for plan in plans]
+    schedule, kernel = (chooser or FirstThatFits()).choose(
+        [candidates], target.rates.spm_bytes, lambda plan: _emit(group, name, fusions, members, target, plan)
+    )
     notes += schedule.explain(name)
-    if schedule.taken is None:
+    if kernel is None:
         raise CapacityError("E3101", f"no band of group {name} fits the scratchpad", hint="take its fusions apart")
     notes.append(f"{name}: group emitter, {len(fusions)} fusions by bands")
-    return kernel[0]
+    return kernel
 
 
 def _member(op: FusionOp, number: int, target: Target) -> BandGroupMember:

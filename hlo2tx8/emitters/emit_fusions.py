@@ -10,26 +10,27 @@ Equal means: the same ops on the same values with the same attributes and types,
 """
 
 import re
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp, origin
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, LaunchYieldOp, RepeatOp, UpdateOp, ViewOp, WhileOp, kernels
 from hlo2tx8.dialects.xla import ENTRY, updated_operands
-from hlo2tx8.emitters import emit_fusion
-from hlo2tx8.emitters.band_group import emit_band_group
-from hlo2tx8.emitters.plan_kernel import Judge, trust
-from hlo2tx8.emitters.row_group import emit_row_group
+from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits, Judge, Named, trust
+from hlo2tx8.emitters.fingerprint import fingerprint
+from hlo2tx8.emitters.search_kernels import KernelSearch, emit
 from hlo2tx8.errors import CapacityError, UnsupportedError, UnsupportedOp
+from hlo2tx8.fusion.build_group import dissolve
 from hlo2tx8.fusion.in_place import replaceable
+from hlo2tx8.fusion.take_apart import take_apart
 from hlo2tx8.fusion.views import is_view
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.dot import numbers_of
@@ -39,15 +40,14 @@ from hlo2tx8.passes.rules.loops import TRIP_COUNT
 from hlo2tx8.schedule.rates import Rates
 from hlo2tx8.schedule.work_split import Target
 
-_NAMES = ("fusion_name", "loc", "sym_name")
-
 
 @dataclass(frozen=True)
 class EmitFusionsPass(ModulePass):
     """Outline all fusions of @main for a chip; unsupported ops of all of them are reported together.
 
     step_elements: wanted elements per step, 0 for the split's choice. chip: file of the description, "" for the built-in one.
-    judge: lowers a candidate's kernel in memory and says whether it can be taken.
+    judge: lowers a candidate's kernel in memory and says whether it can be taken. search: finds the fastest plans; without it, the
+    first that can be taken are. watch: hears which share of the fusions is done.
     """
 
     name = "emit-fusions"
@@ -56,6 +56,8 @@ class EmitFusionsPass(ModulePass):
     chip: str = ""
     explain: bool = False
     judge: Judge = trust
+    search: KernelSearch | None = None
+    watch: Callable[[float], None] = lambda share: None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         chip = load_chip(self.chip)
@@ -65,7 +67,10 @@ class EmitFusionsPass(ModulePass):
         unsupported: list[UnsupportedOp] = []
         notes: list[str] = []
         pending = number_fusions(main.body.block)[::-1]
+        done = 0
         while pending:
+            self.watch(done / (done + len(pending)))
+            done += 1
             group, fusion = pending.pop()
             if isinstance(fusion, FusionOp) and is_view(fusion):
                 Rewriter.replace_op(fusion, ViewOp(fusion.operands[0], fusion.result_types[0]))
@@ -80,20 +85,15 @@ class EmitFusionsPass(ModulePass):
                     feeds_batches=feeds_batches(fusion),
                 )
                 try:
-                    kernel = _emit(fusion, name, wanted, notes, self.judge)
+                    made = self._emit(fusion, name, wanted, notes)
                 except UnsupportedError as error:
                     unsupported.extend(error.ops)
                     continue
-                except CapacityError as error:
-                    if not isinstance(fusion, GroupOp):
-                        raise
-                    notes.append(f"{name}: its fusions are kernels of their own: {error}")
-                    body = fusion.body.block
-                    pending += [(group, inner) for inner in reversed(tuple(body.ops)) if isinstance(inner, FusionOp)]
-                    dissolve(fusion, body)
+                if not isinstance(made, ModuleOp):
+                    pending += [(group, part) for part in reversed(made)]
                     continue
+                op.body.block.add_op(made)
                 emitted[key] = name
-                op.body.block.add_op(kernel)
             else:
                 notes.append(f"{fusion_name(fusion)} is equal to {emitted[key]}")
             replaces = replaceable(fusion) if isinstance(fusion, FusionOp) else ()
@@ -106,12 +106,26 @@ class EmitFusionsPass(ModulePass):
         if unsupported:
             raise UnsupportedError(unsupported)
 
-
-def _emit(op: Operation, name: str, target: Target, notes: list[str], judge: Judge) -> ModuleOp:
-    """The LOOPS module of a fusion, or of a group as one kernel."""
-    if not isinstance(op, GroupOp):
-        return emit_fusion(op, name, target, notes, judge)
-    return (emit_band_group if op.band_rows is not None else emit_row_group)(op, name, target, notes, judge)
+    def _emit(self, op: Operation, name: str, target: Target, notes: list[str]) -> ModuleOp | list[Operation]:
+        """The LOOPS module of a fusion, or of a group as one kernel; or what stands in the place of a group that is none."""
+        chooser: Chooser = FirstThatFits(self.judge)
+        if self.search is not None:
+            target = replace(target, is_searched=True)
+            found = self.search.find(op, target)
+            notes += found.explain(name)
+            if found.cut and isinstance(op, GroupOp):
+                return take_apart(op, found.cut, target)
+            chooser = Named(found.plan, self.judge) if found.plan else chooser
+        try:
+            return emit(op, name, target, notes, chooser)
+        except CapacityError as error:
+            if not isinstance(op, GroupOp):
+                raise
+            notes.append(f"{name}: its fusions are kernels of their own: {error}")
+            body = op.body.block
+            inner = [part for part in body.ops if isinstance(part, FusionOp)]
+            dissolve(op, body)
+            return list(inner)
 
 
 def _updates(kernel: ModuleOp) -> tuple[int, ...]:
@@ -200,17 +214,6 @@ def _place_of(op: Operation) -> dict[str, Attribute]:
     return {key: value for key, value in op.attributes.items() if key == "loc"}
 
 
-def dissolve(group: Operation, body: Block) -> None:
-    """Move a group's ops in front of it and let them stand for its results."""
-    terminator = body.last_op
-    assert terminator is not None
-    results = tuple(terminator.operands)
-    Rewriter.erase_op(terminator)
-    Rewriter.inline_block(body, InsertPoint.before(group), tuple(group.operands)[: len(body.args)])
-    renamed: dict[SSAValue, SSAValue] = dict(zip(body.args, group.operands, strict=False))
-    Rewriter.replace_op(group, (), tuple(renamed.get(v, v) for v in results))
-
-
 def fusion_name(fusion: Operation) -> str:
     """The name the source or the fusion plan gave it."""
     given = fusion.properties.get("fusion_name")
@@ -227,29 +230,3 @@ def unique_name(fusion: Operation, taken: tuple[str, ...]) -> str:
         number += 1
         name = f"{base}_{number}"
     return name
-
-
-def fingerprint(fusion: Operation) -> Hashable:
-    """Equal for fusions that differ only in the names of values, functions and places."""
-    numbers: dict[SSAValue, int] = {}
-    return tuple(_region_key(region, numbers) for region in fusion.regions)
-
-
-def _op_key(op: Operation, numbers: dict[SSAValue, int]) -> Hashable:
-    read = tuple(numbers.get(value, value) for value in op.operands)
-    facts = tuple((k, v) for k, v in sorted(op.properties.items()) if k not in _NAMES)
-    extra = tuple((k, v) for k, v in sorted(op.attributes.items()) if k not in _NAMES)
-    inner = tuple(_region_key(region, numbers) for region in op.regions)
-    for value in op.results:
-        numbers[value] = len(numbers)
-    return (op.name, read, facts, extra, tuple(op.result_types), inner)
-
-
-def _region_key(region: Region, numbers: dict[SSAValue, int]) -> Hashable:
-    blocks: list[Hashable] = []
-    for block in region.blocks:
-        for arg in block.args:
-            numbers[arg] = len(numbers)
-        types = tuple(arg.type for arg in block.args)
-        blocks.append((types, tuple(_op_key(op, numbers) for op in block.ops)))
-    return tuple(blocks)

@@ -52,6 +52,8 @@ from hlo2tx8.schedule.work_split import Target
 
 SPM_SHARE = 0.95
 """What operands, sums and results of a step may take of the SPM; the rest is for what alignment and constants need."""
+SEARCHED_SHARE = 1.5
+"""The same where plans are searched for, which are measured: estimates are too high for some that tiles do not share."""
 OPERAND_COPIES = 3
 """Copies of an operand in SPM: one that is loaded, one that is multiplied, and one on the way between them."""
 PARTED_COPIES = 8
@@ -162,6 +164,11 @@ def _parts(match: GemmMatch, loops: Mapping[SubgraphFunction, DotLoop]) -> list[
             if _is_shareable(loop, match.partitioned, target):
                 shared = shared_blockings(part, work, target.rates, spm_bytes)
                 ways = [*(way for way in shared if not ways or way.cycles < ABOUT * ways[0].cycles), *ways]
+            if target.is_searched:
+                room = int(target.rates.spm_bytes * SEARCHED_SHARE)
+                ways += blockings(part, work, target.rates, room, target.step_elements)
+                if _is_shareable(loop, match.partitioned, target):
+                    ways += shared_blockings(part, work, target.rates, target.rates.spm_bytes, is_searched=True)
             found.append(_PartOfLoop(function, loop, part, work, ways))
     return found
 
@@ -174,6 +181,8 @@ def _with_tail(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> list[_PartOfLo
     (main, tail), spm_bytes = parts, int(target.rates.spm_bytes * SPM_SHARE)
     apart = main.blockings[0].cycles + tail.blockings[0].cycles
     ways = [way for way in shared_blockings(main.part, main.work, target.rates, spm_bytes, tail.part) if way.cycles < apart]
+    if target.is_searched:
+        ways += shared_blockings(main.part, main.work, target.rates, target.rates.spm_bytes, tail.part, is_searched=True)
     return [replace(main, blockings=ways, tail=tail.part)] if ways else []
 
 
@@ -183,17 +192,29 @@ def _is_shareable(loop: DotLoop, partitioned: PartitionedComputation, target: Ta
 
 
 def _candidates(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> Iterator[Candidate[Match]]:
-    """All parts at their best; then, of the part whose buffers take most, the next best, and so on."""
+    """All parts at their best; then, of the part whose buffers take most, the next best, and so on. Where the fastest is searched
+    for, then each way of a part with the best of the others."""
     position = [0] * len(parts)
     while parts:
         chosen = [own.blockings[at] for own, at in zip(parts, position, strict=True)]
-        name = " and ".join(f"blocks of {list(way.box)}, {way.depth} deep" for way in chosen)
-        estimate = Estimate(sum(way.cycles for way in chosen), max(way.spm_bytes for way in chosen))
-        yield Candidate(name, estimate, replace(match, chosen=tuple(zip(parts, chosen, strict=True))))
+        yield _candidate(match, parts, chosen)
         left = [i for i, own in enumerate(parts) if position[i] + 1 < len(own.blockings)]
         if not left:
-            return
+            break
         position[max(left, key=lambda i: (chosen[i].is_shared, chosen[i].spm_bytes))] += 1  # what tiles share may not be alike
+    if match.fusion.target.is_searched and len(parts) > 1:
+        best = [own.blockings[0] for own in parts]
+        for number, own in enumerate(parts):
+            for way in own.blockings[1:]:
+                yield _candidate(match, parts, [*best[:number], way, *best[number + 1 :]])
+
+
+def _candidate(match: GemmMatch, parts: Sequence[_PartOfLoop], chosen: Sequence[Blocking]) -> Candidate[Match]:
+    is_plain = any(match.loops[own.function].lines and not own.loop.lines for own in parts)
+    more = " with the tail" * any(own.tail for own in parts) + ", element by element" * is_plain
+    name = " and ".join(map(str, chosen)) + more
+    estimate = Estimate(sum(way.cycles for way in chosen), max(way.spm_bytes for way in chosen))
+    return Candidate(name, estimate, replace(match, chosen=tuple(zip(parts, chosen, strict=True))))
 
 
 def _contraction(op: Operation, rows: int, step: ContractionStep, loop: DotLoop) -> Contraction:

@@ -1,21 +1,22 @@
-"""The plan of a fusion's kernel: the candidates of the emitters that match it, and the first that can be taken."""
+"""The plan of a fusion's kernel: the candidates of the emitters that match it, and the one that is taken."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import prod
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from xdsl.dialects.builtin import ModuleOp
 
+from hlo2tx8.emitters.choose_plan import Chooser
 from hlo2tx8.emitters.emitter import Declined, Emitter, Fusion, Match
 from hlo2tx8.errors import CapacityError, CompileError
 from hlo2tx8.partitioner.instruction import shape_of
 from hlo2tx8.schedule.costs import Costs
-from hlo2tx8.schedule.plan import Candidate, Estimate, Feasibility, Rejected, plan
+from hlo2tx8.schedule.plan import Candidate, Estimate, Rejected
 from hlo2tx8.schedule.work_split import DEFAULT_STEP_ELEMENTS
 
-Judge: TypeAlias = Callable[[ModuleOp], Feasibility]
-"""Lowers a kernel in memory; where it is the one that lowers kernels for good, it may lower the given one itself."""
+LARGER_STEPS = (16384, 32768, 65536, 131072)
+"""Elements of a step that are tried too where the fastest is searched for."""
 Groups: TypeAlias = Iterator[Iterable[Candidate[Match]]]
 """Candidates in groups: one is asked if none of those before it has a candidate that can be taken."""
 
@@ -29,11 +30,6 @@ class HasCandidates(Protocol):
         ...
 
 
-def trust(kernel: ModuleOp) -> Feasibility:
-    """Takes every candidate: for emission by itself, without what lowers kernels."""
-    return Feasibility(0)
-
-
 def candidates_of(emitter: Emitter, match: Match) -> Groups:
     """The emitter's own, or its kernel in steps of fewer and fewer elements."""
     return emitter.candidates(match) if isinstance(emitter, HasCandidates) else iter([_in_smaller_steps(emitter, match)])
@@ -42,14 +38,15 @@ def candidates_of(emitter: Emitter, match: Match) -> Groups:
 def _in_smaller_steps(emitter: Emitter, match: Match) -> Iterator[Candidate[Match]]:
     fusion = match.fusion
     most = fusion.target.step_elements or DEFAULT_STEP_ELEMENTS
-    elements = most
-    while elements:
+    sizes = [most >> shift for shift in range(most.bit_length())]
+    if fusion.target.is_searched and not fusion.target.step_elements:
+        sizes += LARGER_STEPS
+    for elements in sizes:
         found: Match | Declined = match
-        if elements < most:
+        if elements != most:
             found = emitter.match(replace(fusion, target=replace(fusion.target, step_elements=elements)))
         if isinstance(found, Match):
             yield Candidate(f"{emitter.name} in steps of {elements} elements", _estimate(fusion, elements), found)
-        elements //= 2
 
 
 def _estimate(fusion: Fusion, step_elements: int) -> Estimate:
@@ -64,30 +61,22 @@ def _estimate(fusion: Fusion, step_elements: int) -> Estimate:
 
 
 class KernelPlanner:
-    """Asks the candidates of a kernel, group by group; `kernel` is the one that was emitted last, `rejected` all that were not."""
+    """Chooses among the candidates of a kernel, emitter by emitter; `rejected` are those that were not taken."""
 
-    def __init__(self, name: str, judge: Judge, spm_bytes: int) -> None:
-        self.name, self.judge, self.spm_bytes = name, judge, spm_bytes
+    def __init__(self, name: str, chooser: Chooser, spm_bytes: int) -> None:
+        self.name, self.chooser, self.spm_bytes = name, chooser, spm_bytes
         self.rejected: list[Rejected] = []
-        self.kernel: ModuleOp | None = None
 
-    def take(self, emitter: Emitter, match: Match, notes: list[str]) -> ModuleOp | None:
-        """The kernel of the first candidate that can be taken; None if there is none. `notes` gets a line per candidate."""
-
-        def measure(candidate: Candidate[Match]) -> Feasibility:
-            self.kernel = emitter.emit(candidate.choice)
-            return self.judge(self.kernel)
-
-        for group in candidates_of(emitter, match):
-            schedule = plan(group, self.spm_bytes, measure)
-            notes += schedule.explain(self.name)
-            schedule = replace(schedule, rejected=(*self.rejected, *schedule.rejected))
-            self.rejected = list(schedule.rejected)
-            if warning := schedule.warning(self.name):
-                notes.append(warning)
-            if schedule.taken is not None:
-                return self.kernel
-        return None
+    def take(self, emitter: Emitter, match: Match, notes: list[str]) -> tuple[float, ModuleOp] | None:
+        """The kernel of the candidate that is taken, and its modelled cycles if they were asked for; None if there is none. `notes`
+        gets a line per candidate."""
+        schedule, kernel = self.chooser.choose(candidates_of(emitter, match), self.spm_bytes, emitter.emit)
+        notes += schedule.explain(self.name)
+        schedule = replace(schedule, rejected=(*self.rejected, *schedule.rejected))
+        self.rejected = list(schedule.rejected)
+        if not self.chooser.asks_all and (warning := schedule.warning(self.name)):
+            notes.append(warning)
+        return (schedule.cycles, kernel) if kernel is not None else None
 
     def failure(self) -> CompileError:
         """Why nothing could be taken: what is the smallest that does not fit, or what the last candidate is refused for."""

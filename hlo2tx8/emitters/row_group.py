@@ -23,23 +23,24 @@ from xdsl.ir import BlockArgument, Operation
 
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp, origin
 from hlo2tx8.dialects.xla import ROW_STEPS, ROW_TURNS, index
+from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits
 from hlo2tx8.emitters.emitter import Fusion
 from hlo2tx8.emitters.hero import heroes
 from hlo2tx8.emitters.join_members import join_members
 from hlo2tx8.emitters.loop import Nest, emit_loops
-from hlo2tx8.emitters.plan_kernel import Judge, trust
 from hlo2tx8.errors import CapacityError, UnsupportedError, UnsupportedOp
-from hlo2tx8.schedule.plan import Candidate, Feasibility, plan
-from hlo2tx8.schedule.plan_row_group import RowGroupPlan, row_group_plans
+from hlo2tx8.schedule.plan_row_group import row_group_plans
 from hlo2tx8.schedule.row_group import RowGroupSplit
 from hlo2tx8.schedule.row_group_member import RowGroupMember, row_group_member
 from hlo2tx8.schedule.work_split import Target
 
 
-def emit_row_group(group: GroupOp, name: str, target: Target, notes: list[str] | None = None, judge: Judge = trust) -> ModuleOp:
+def emit_row_group(
+    group: GroupOp, name: str, target: Target, notes: list[str] | None = None, chooser: Chooser | None = None
+) -> ModuleOp:
     """The LOOPS module `name` of a group by rows whose members stand in order of execution.
 
-    `notes` gets a line per plan; `judge` says which of them can be taken, the group's own is asked first. UnsupportedError if a
+    `notes` gets a line per plan; `chooser` says which of them is taken, the group's own is asked first. UnsupportedError if a
     fusion of it is no member, CapacityError if no plan fits the scratchpad.
     """
     notes = [] if notes is None else notes
@@ -51,18 +52,15 @@ def emit_row_group(group: GroupOp, name: str, target: Target, notes: list[str] |
     ]
     plans = row_group_plans(members, parameters, target.rates)
     plans.sort(key=lambda plan: (plan.split.rows_of_chunk_and_step != _wanted(group), plan.cycles))
-    kernel: list[ModuleOp] = []
-
-    def measure(candidate: Candidate[RowGroupPlan]) -> Feasibility:
-        kernel[:] = [_emit(group, name, fusions, members, target, candidate.choice.split)]
-        return judge(kernel[0])
-
-    schedule = plan([plan.candidate for plan in plans], target.rates.spm_bytes, measure)
+    candidates = [plan.candidate for plan in plans]
+    schedule, kernel = (chooser or FirstThatFits()).choose(
+        [candidates], target.rates.spm_bytes, lambda plan: _emit(group, name, fusions, members, target, plan.split)
+    )
     notes += schedule.explain(name)
-    if schedule.taken is None:
+    if kernel is None:
         raise CapacityError("E3101", f"no rows of group {name} fit the scratchpad", hint="take its fusions apart")
     notes.append(f"{name}: group emitter, {len(fusions)} fusions by rows")
-    return kernel[0]
+    return kernel
 
 
 def _wanted(group: Operation) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ whose windows overlap: a pool may be a group by itself.
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block, Region, SSAValue
 
-from hlo2tx8.dialects.hlo import CopyOp, FusionOp
+from hlo2tx8.dialects.hlo import CopyOp, FusionOp, GroupOp
 from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.fusion.build_group import build_group, name_of_fusion
 from hlo2tx8.schedule.band_group_member import BandGroupMember, band_group_member
@@ -70,7 +70,7 @@ def _group(chain: BandChain) -> list[str]:
         if plan is not None:
             figures = f"{plan.cycles:.0f} cycles, {part.cycles_apart():.0f} apart, {plan.spm_bytes} bytes of SPM"
             notes.insert(0, f"{_names(part)}: a group by bands of {plan.bands[-1].rows} rows: {figures}")
-            _make_group(part, plan)
+            make_band_group(part, plan.bands[-1].rows)
         end = start
     if not notes:
         plan = next(iter(chain.plans()), None) if chain.is_closed else None
@@ -83,14 +83,15 @@ def _part(chain: BandChain, start: int, end: int) -> BandChain:
     return BandChain(chain.fusions[start:end], chain.members[start:end], chain.rates)
 
 
-def _make_group(chain: BandChain, plan: BandGroupPlan) -> None:
-    """The group op, with a copy of what several members read in front of them."""
-    group = build_group(chain.fusions, {"band": IntegerAttr(plan.bands[-1].rows, i64)})
+def make_band_group(chain: BandChain, rows: int) -> GroupOp:
+    """The group op for bands of so many rows, with a copy of what several members read in front of them."""
+    group = build_group(chain.fusions, {"band": IntegerAttr(rows, i64)})
     for value in chain.read_twice():
         copy = _copy(value)
         for fusion, member in zip(chain.fusions, chain.members, strict=True):
             fusion.operands = [copy.results[0] if v is value and n in member.reads else v for n, v in enumerate(fusion.operands)]
         group.body.block.insert_op_before(copy, chain.fusions[0])
+    return group
 
 
 def _copy(value: SSAValue) -> FusionOp:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
 from hlo2tx8.dialects.stablehlo import ReturnOp
@@ -37,3 +38,14 @@ def name_of_fusion(fusion: FusionOp) -> str:
     """The name that the source or the fusion plan gave it."""
     given = fusion.properties.get("fusion_name")
     return given.data if isinstance(given, StringAttr) else "fusion"
+
+
+def dissolve(group: Operation, body: Block) -> None:
+    """Move a group's ops in front of it and let them stand for its results."""
+    terminator = body.last_op
+    assert terminator is not None
+    results = tuple(terminator.operands)
+    Rewriter.erase_op(terminator)
+    Rewriter.inline_block(body, InsertPoint.before(group), tuple(group.operands)[: len(body.args)])
+    renamed: dict[SSAValue, SSAValue] = dict(zip(body.args, group.operands, strict=False))
+    Rewriter.replace_op(group, (), tuple(renamed.get(v, v) for v in results))

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
 
+import numpy as np
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
@@ -36,7 +37,7 @@ from hlo2tx8.device.isa.kc_control import (
     KcLoadScalar,
     KcLoop,
 )
-from hlo2tx8.device.program import Buffer, BufferUse, Program, SlotKind
+from hlo2tx8.device.program import Buffer, BufferUse, Program, Slot, SlotKind
 from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, ViewOp, WhileOp
 from hlo2tx8.errors import LevelError
@@ -75,19 +76,37 @@ def link(module: ModuleOp, encoded: Mapping[str, EncodedKernel], chip: Chip) -> 
         slots.end([main.args[donor]])
         slots.put(main.args[donor], outputs[output])
     linker.region(main, outputs)
-    made = assemble(linker.pieces, chip.tiles)
+    return _program(linker.pieces, chip, tuple(slots.table), tuple(slots.constants))
+
+
+def link_alone(kernel: EncodedKernel, chip: Chip) -> tuple[Program, bool]:
+    """A program that launches one kernel, with no slots: it cannot run, but takes as long as the kernel does elsewhere; and whether
+    one tile alone has work in it, which need not meet the others."""
+    code = _code(kernel, chip)
+    numbers = range(kernel.num_arguments + len(kernel.scratch))
+    return _program([LaunchWork(code, code.footprint, numbers)], chip, (), ()), code.footprint.is_alone
+
+
+def _program(pieces: Sequence[Piece], chip: Chip, slots: tuple[Slot, ...], constants: tuple[np.ndarray, ...]) -> Program:
+    made = assemble(pieces, chip.tiles)
     code, origins = encode_records((*made.records, meet()[0], Record(KcHalt)))
     code.flags.writeable = False
     return Program(
         code=code,
-        slots=tuple(slots.table),
-        constants=tuple(slots.constants),
+        slots=slots,
+        constants=constants,
         origins=origins,
         spm_bytes=max((b.end for b in made.buffers), default=0),
         buffers=tuple(made.buffers),
         uses=tuple(made.uses),
         launches=tuple(made.launches),
     )
+
+
+def _code(kernel: EncodedKernel, chip: Chip) -> LinkedCode:
+    """The kernel's code, without the barrier at its end."""
+    records = kernel.records[:-2] if kernel.records[-2:] == meet() else kernel.records
+    return code_of(records, kernel.buffers, kernel.uses, chip.tiles)
 
 
 @dataclass
@@ -162,11 +181,9 @@ class _Linker:
         return [move.target for move in moves]
 
     def code(self, name: str) -> LinkedCode:
-        """The kernel's code, without the barrier at its end; each kernel is prepared once."""
+        """The code of the kernel of that name; each kernel is prepared once."""
         if name not in self.codes:
-            kernel = self.encoded[name]
-            records = kernel.records[:-2] if kernel.records[-2:] == meet() else kernel.records
-            self.codes[name] = code_of(records, kernel.buffers, kernel.uses, self.chip.tiles)
+            self.codes[name] = _code(self.encoded[name], self.chip)
         return self.codes[name]
 
     def update(self, op: UpdateOp, *, is_last_use: bool) -> None:

@@ -8,7 +8,16 @@ from typing import Any
 from hlo2tx8.errors import InputError
 from hlo2tx8.options import Options
 
-OPTIONS = {"chip": Path, "mode": str, "threads": int, "step_elements": int, "verify": bool, "dump_dir": Path, "dump_pass_re": str}
+OPTIONS = {
+    "chip": Path,
+    "mode": str,
+    "threads": int,
+    "step_elements": int,
+    "search": str,
+    "verify": bool,
+    "dump_dir": Path,
+    "dump_pass_re": str,
+}
 """Options of the compiler and emulator that can be given, and their types."""
 XLA_OPTIONS = ("exec_time_optimization_effort", "memory_fitting_effort", "optimization_level", "memory_fitting_level")
 """XLA's own, with all that begin with `xla_`: programs set them for every platform, and they change no result."""

@@ -92,6 +92,10 @@ class Blocking:
     is_shared: bool = False
     is_by_columns: bool = False
 
+    def __str__(self) -> str:
+        shared = (" on the mesh" + ", by columns" * self.is_by_columns) if self.is_shared else ""
+        return f"blocks of {list(self.box)}, {self.depth} deep{shared}"
+
 
 @dataclass(frozen=True)
 class ContractionPart:

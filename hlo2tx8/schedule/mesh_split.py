@@ -47,9 +47,16 @@ MOST_STEPS = 64
 
 
 def shared_blockings(
-    part: ContractionPart, work: ContractionWork, rates: Rates, spm_bytes: int, tail: ContractionPart | None = None
+    part: ContractionPart,
+    work: ContractionWork,
+    rates: Rates,
+    spm_bytes: int,
+    tail: ContractionPart | None = None,
+    *,
+    is_searched: bool = False,
 ) -> list[Blocking]:
-    """How a part, and its tail, can be computed by steps on the mesh in `spm_bytes` of a tile, the best first, a few at most.
+    """How a part, and its tail, can be computed by steps on the mesh in `spm_bytes` of a tile, the best first, a few at most, or
+    all if the fastest is searched for.
 
     None if some tile would have nothing to do in a step, or nothing fits.
     """
@@ -62,10 +69,11 @@ def shared_blockings(
     if work.lines and part.size in (BLOCK * rates.mesh_columns // 2, BLOCK * rates.mesh_columns // 4):
         part = replace(part, inner=part.size // rates.mesh_columns)
     boxes = [box for box in _boxes(part, rates) if all(box[line.row] == part.shape[line.row] for line in work.lines)]
-    found = [blocking for box in boxes for blocking in _deep(part, work, rates, spm_bytes, box, tail)]
+    most = None if is_searched else 1
+    found = [blocking for box in boxes for ways in _deep(part, work, rates, spm_bytes, box, tail) for blocking in ways[:most]]
     least = AS_GOOD * min((b.cycles for b in found), default=0.0)
     found.sort(key=lambda b: (max(b.cycles, least), not is_even(part, b.box), -b.depth, b.cycles))
-    return found[:MOST_TRIED]
+    return found if is_searched else found[:MOST_TRIED]
 
 
 def _boxes(part: ContractionPart, rates: Rates) -> Iterator[tuple[int, ...]]:
@@ -110,8 +118,8 @@ def _deep(
     spm_bytes: int,
     box: tuple[int, ...],
     tail: ContractionPart | None,
-) -> Iterator[Blocking]:
-    """The depths of panels of a box with which it fits."""
+) -> Iterator[list[Blocking]]:
+    """The depths of panels of a box with which it fits: of each the ways to keep panels, the best first."""
     unit, (rows, columns) = block_width(work.operand_bytes), sides_of(part, box)
     for depth in DEPTHS:
         if depth > work.depth or (depth % unit and unit % depth):
@@ -135,7 +143,7 @@ def _deep(
             if slots >= LEAST_SLOTS:
                 cycles = mesh_cycles(part, work, rates, box, depth, slots, stays, tail)
                 found.append(Blocking(box, depth, cycles, taken + LEAST_SLOTS * panel, is_shared=True, is_by_columns=stays == 1))
-        yield from sorted(found, key=lambda blocking: blocking.cycles)[:1]
+        yield sorted(found, key=lambda blocking: blocking.cycles)
 
 
 def _is_convolved(part: ContractionPart, work: ContractionWork, box: Sequence[int], depth: int) -> bool:

@@ -7,6 +7,8 @@ Candidates come with the fewest estimated cycles first. Estimates of bytes are m
 candidate's kernel in memory and says what its buffers take. Where that is more than estimated, further candidates are held to
 estimates as much larger: one that would not fit then is not lowered. If none of the first few can be taken, the one that is
 estimated to take the fewest bytes is asked: it is slow, but what is no candidate at all is slower.
+
+`search` has what is done instead where the fastest is wanted, whatever it takes to find it.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -42,10 +44,12 @@ class Candidate(Generic[Choice]):
 
 @dataclass(frozen=True)
 class Feasibility:
-    """Of a candidate that was lowered: the bytes its buffers take, and `why` it cannot be taken whatever they are, or ""."""
+    """Of a candidate that was lowered: the bytes its buffers take, and `why` it cannot be taken whatever they are, or "";
+    modelled `cycles`, 0 where nobody asked for them."""
 
     spm_bytes: int
     why: str = ""
+    cycles: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -60,17 +64,20 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Schedule(Generic[Choice]):
-    """The candidate that is taken, None if there is none that can be; those that were rejected before it, in the order asked."""
+    """The candidate that is taken, None if there is none that can be; those that were rejected, in the order asked; the modelled
+    `cycles` of the one taken, 0 where nobody asked for them."""
 
     taken: Candidate[Choice] | None
     rejected: tuple[Rejected, ...]
+    cycles: float = 0.0
 
     def explain(self, kernel: str) -> Iterator[str]:
         """A line per candidate."""
         for other in self.rejected:
             yield f"{kernel}: {other.name} ({other.estimate}) is rejected: {other.why}"
         if self.taken is not None:
-            yield f"{kernel}: {self.taken.name} ({self.taken.estimate}) is taken"
+            modelled = f": {self.cycles:,.0f} modelled" if self.cycles else ""
+            yield f"{kernel}: {self.taken.name} ({self.taken.estimate}) is taken{modelled}"
 
     def warning(self, kernel: str) -> str:
         """Says that the plan is much slower than one that was rejected; "" if it is not."""
@@ -100,7 +107,7 @@ def plan(candidates: Iterable[Candidate[Choice]], spm_bytes: int, measure: Measu
             continue
         found, trials = measure(candidate), trials + 1
         if not found.why and found.spm_bytes <= spm_bytes:
-            return Schedule(candidate, tuple(rejected))
+            return Schedule(candidate, tuple(rejected), found.cycles)
         if found.why:
             rejected.append(Rejected(candidate.name, candidate.estimate, found.why))
         else:

@@ -33,12 +33,14 @@ MOST_ALONE_ELEMENTS = 2048
 class Target:
     """What splitting work needs to know: the chip's rates, and the wanted elements of the output per step (0: the split's
     choice); `meeting`: cycles that it takes to meet the tiles of other work, 0
-    if there is none; `feeds_batches`: do dots read results batch by batch?"""
+    if there is none; `feeds_batches`: do dots read results batch by batch? `is_searched`: are all ways to compute a kernel wanted,
+    not only those that are estimated to be good?"""
 
     rates: Rates
     step_elements: int = 0
     meeting: int = 0
     feeds_batches: bool = False
+    is_searched: bool = False
 
 
 @dataclass(frozen=True)

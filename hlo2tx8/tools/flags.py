@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from hlo2tx8.errors import InputError
 from hlo2tx8.frontend.content import FORMATS
-from hlo2tx8.options import Filling, Level, Options
+from hlo2tx8.options import Filling, Level, Options, Search
 
 YES = ("true", "True", "TRUE", "yes", "t", "y", "1")
 NO = ("false", "False", "FALSE", "no", "f", "n", "0")
@@ -61,6 +61,9 @@ def add_compiler_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--mode", choices=("fast", "strict", "definition"), default="fast", help="emulator mode (fast)")
     group.add_argument("--until", type=level, metavar="LEVEL", help="lower to this level, print it and stop")
     group.add_argument("--step_elements", type=int, default=0, help="output elements per tile and step (the schedule's choice)")
+    group.add_argument(
+        "--search", choices=get_args(Search), default="fast", help="full: lower and time many plans, take the fastest (fast)"
+    )
     group.add_argument("--xla_dump_to", type=Path, metavar="DIR", help="write the IR before each pass into DIR")
     group.add_argument(
         "--xla_dump_hlo_pass_re", default="", metavar="RE", help="which passes; fusion-emitter adds one log per kernel"
@@ -82,6 +85,7 @@ def options_of(args: Any, number: int = 0) -> Options:
         chip=chip,
         mode=args.mode,
         step_elements=args.step_elements,
+        search=args.search,
         until=Level.PROGRAM if args.until is None else args.until,
         verify=args.verify,
         dump_dir=args.xla_dump_to,

@@ -1,0 +1,102 @@
+"""Ways to choose one of a kernel's candidates: the first that fits, the fastest of all, or the one of a name."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from math import inf
+from typing import Protocol, TypeAlias, TypeVar
+
+from xdsl.dialects.builtin import ModuleOp
+
+from hlo2tx8.errors import CompileError
+from hlo2tx8.schedule.plan import Candidate, Feasibility, Schedule, plan
+from hlo2tx8.schedule.search import search
+
+Choice = TypeVar("Choice")
+Judge: TypeAlias = Callable[[ModuleOp], Feasibility]
+"""Lowers a kernel in memory; where it is the one that lowers kernels for good, it may lower the given one itself."""
+
+
+def trust(kernel: ModuleOp) -> Feasibility:
+    """Takes every candidate: for emission by itself, without what lowers kernels."""
+    return Feasibility(0)
+
+
+class Chooser(Protocol):
+    """Chooses among candidates; `asks_all`: are other emitters asked too once there is a plan?"""
+
+    @property
+    def asks_all(self) -> bool: ...
+
+    def choose(
+        self, groups: Iterable[Iterable[Candidate[Choice]]], spm_bytes: int, emit: Callable[[Choice], ModuleOp]
+    ) -> tuple[Schedule[Choice], ModuleOp | None]:
+        """The schedule, and the kernel of the candidate that it takes. A group of candidates is asked if none of those before it
+        has one that can be taken, or if all are."""
+        ...
+
+
+@dataclass(frozen=True)
+class FirstThatFits:
+    """Takes the first that can be taken, see `schedule.plan`."""
+
+    judge: Judge = trust
+    asks_all: bool = False
+
+    def choose(
+        self, groups: Iterable[Iterable[Candidate[Choice]]], spm_bytes: int, emit: Callable[[Choice], ModuleOp]
+    ) -> tuple[Schedule[Choice], ModuleOp | None]:
+        kernel: list[ModuleOp] = []
+
+        def measure(candidate: Candidate[Choice]) -> Feasibility:
+            kernel[:] = [emit(candidate.choice)]
+            return self.judge(kernel[0])
+
+        schedule: Schedule[Choice] = Schedule(None, ())
+        for group in groups:
+            found = plan(group, spm_bytes, measure)
+            schedule = Schedule(found.taken, (*schedule.rejected, *found.rejected), found.cycles)
+            if found.taken is not None:
+                return schedule, kernel[0]
+        return schedule, None
+
+
+@dataclass
+class Fastest:
+    """Takes the one with the fewest modelled cycles, see `schedule.search`; `name` and `cycles` are those of the best of all
+    that it was asked for so far."""
+
+    time: Judge
+    name: str = ""
+    cycles: float = inf
+    asks_all: bool = True
+
+    def choose(
+        self, groups: Iterable[Iterable[Candidate[Choice]]], spm_bytes: int, emit: Callable[[Choice], ModuleOp]
+    ) -> tuple[Schedule[Choice], ModuleOp | None]:
+        def measure(candidate: Candidate[Choice]) -> Feasibility:
+            try:
+                return self.time(emit(candidate.choice))
+            except CompileError as error:
+                return Feasibility(0, error.message)
+
+        schedule = search(groups, spm_bytes, measure, self.cycles)
+        if schedule.taken is None:
+            return schedule, None
+        if schedule.cycles < self.cycles:
+            self.name, self.cycles = schedule.taken.name, schedule.cycles
+        return schedule, emit(schedule.taken.choice)
+
+
+@dataclass(frozen=True)
+class Named:
+    """Takes the first of a name, if it fits."""
+
+    name: str
+    judge: Judge
+    asks_all: bool = field(default=False, init=False)
+
+    def choose(
+        self, groups: Iterable[Iterable[Candidate[Choice]]], spm_bytes: int, emit: Callable[[Choice], ModuleOp]
+    ) -> tuple[Schedule[Choice], ModuleOp | None]:
+        wanted = next((c for group in groups for c in group if c.name == self.name), None)
+        return FirstThatFits(self.judge).choose([[wanted]] if wanted is not None else [], spm_bytes, emit)

@@ -1,0 +1,70 @@
+"""Takes a group apart: into two groups of its fusions, or fusions where a part is one.
+
+%2 = hlo.group rows [512, 128] (%q, %k, %v) { scores, softmax, products }   at 2
+⟶
+%1 = hlo.group rows [512, 128] (%q, %k) { scores, softmax }
+%2 = hlo.fusion "dot_general_fusion.1"(%1, %v)
+"""
+
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, Region
+from xdsl.rewriter import Rewriter
+
+from hlo2tx8.dialects.hlo import CopyOp, FusionOp, GroupOp
+from hlo2tx8.fusion.band_chains import make_band_group
+from hlo2tx8.fusion.build_group import build_group, dissolve
+from hlo2tx8.schedule.band_group_member import BandGroupMember, band_group_member
+from hlo2tx8.schedule.plan_band_group import BandChain
+from hlo2tx8.schedule.work_split import Target
+
+
+def num_fusions(group: GroupOp) -> int:
+    """The fusions of a group, apart from copies for several of them."""
+    return sum(isinstance(op, FusionOp) and not _is_copy(op) for op in group.body.block.ops)
+
+
+def parts_of(group: GroupOp, at: int, target: Target) -> list[Operation]:
+    """Copies of the two parts of a group with `at` fusions in the first, in a function of their own."""
+    block = Block(arg_types=[value.type for value in group.operands])
+    copy = group.clone(dict(zip(group.operands, block.args, strict=True)))
+    block.add_ops([copy, ReturnOp(*copy.results)])
+    FuncOp("main", ([arg.type for arg in block.args], list(copy.result_types)), Region(block))
+    return take_apart(copy, at, target)
+
+
+def take_apart(group: GroupOp, at: int, target: Target) -> list[Operation]:
+    """Puts two groups of its fusions, or fusions, in a group's place, `at` of them in the first; what stands there now."""
+    body, rows = group.body.block, group.row_split
+    inner = [op for op in body.ops if isinstance(op, FusionOp)]
+    band = group.band_rows
+    dissolve(group, body)
+    for op in [op for op in inner if _is_copy(op)]:
+        inner.remove(op)
+        Rewriter.replace_op(op, (), op.operands)
+    found: list[Operation] = []
+    for part in (inner[:at], inner[at:]):
+        if len(part) == 1:
+            found += part
+        elif rows is not None:
+            found.append(build_group(part, {"rows": rows}))
+        else:
+            assert band is not None
+            found.append(_band_group(part, band.value.data, target))
+    return found
+
+
+def _band_group(fusions: list[FusionOp], rows: int, target: Target) -> GroupOp:
+    members = [band_group_member(op.body.block, target) for op in fusions]
+    known = tuple(member for member in members if isinstance(member, BandGroupMember))
+    assert len(known) == len(fusions), "members of a group are members of its parts"
+    return make_band_group(BandChain(tuple(fusions), known, target.rates), rows)
+
+
+def _is_copy(fusion: FusionOp) -> bool:
+    """Is its result what it reads, in the same layout?"""
+    first = fusion.body.block.first_op
+    return (
+        isinstance(first, CopyOp)
+        and first.next_op is fusion.body.block.last_op
+        and fusion.operands[0].type == fusion.results[0].type
+    )

@@ -1,0 +1,48 @@
+"""What a full search takes is never slower than what is taken without it, nor slower with more of a resource."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import hlo2tx8
+from hlo2tx8 import Options
+from hlo2tx8.errors import InputError
+from tests.unit.schedule.test_scaled_chips import chip, text
+
+TOLERANCE = 1.005
+"""Of parts of a kernel that are chosen one by one, and of times that steady states are extrapolated to."""
+SOME = ("softmax", "gemm 1024", "convolution", "column sum")
+
+
+def cycles(sample: str, options: Options) -> float:
+    return hlo2tx8.compile(text(sample), options).report.cycles
+
+
+@pytest.mark.parametrize("sample", [*SOME, "gemm and gelu", "small tanh"])
+def test_a_full_search_is_never_slower(sample: str):
+    assert cycles(sample, Options(search="full")) <= cycles(sample, Options())
+
+
+@pytest.mark.parametrize("resource", ["DDR", "SPM"])
+@pytest.mark.parametrize("sample", SOME)
+def test_more_is_never_slower(sample: str, resource: str, tmp_path: Path):
+    found: list[float] = []
+    for factor in (0.5, 1, 2):
+        path = tmp_path / f"{factor}.yaml"
+        path.write_text(yaml.safe_dump(chip(resource, factor)))
+        found.append(cycles(sample, Options(chip=path, search="full")))
+    assert found[1] <= TOLERANCE * found[0] and found[2] <= TOLERANCE * found[1]
+
+
+def test_programs_are_the_same_each_time():
+    options = Options(search="full", explain=True)
+    first, second = (hlo2tx8.compile(text("small tanh"), options) for _ in range(2))
+    assert first.program.code.tobytes() == second.program.code.tobytes() and first.explanation == second.explanation
+
+
+def test_another_word_is_refused():
+    word: Any = "slow"
+    with pytest.raises(InputError, match="no search 'slow'"):
+        Options(search=word)
