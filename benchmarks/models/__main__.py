@@ -16,7 +16,7 @@ from math import exp, log
 from statistics import median
 from typing import Any
 
-from hlo2tx8.tools.compare import Array, Bounds, Mismatch, compare
+from hlo2tx8.tools.compare import Array, Mismatch, compare
 
 RUN = ("run ms", "XLA ms", "ratio", "processor")
 HEADER = ("model", "ops", "kernels", "compile s", "XLA s", "ratio", *RUN, "cycles", "bound", "result")
@@ -29,11 +29,11 @@ def measure(name: str, size: str, kind: str, runs: int) -> dict[str, Any]:
     import numpy as np
     from jaxlib import xla_client
 
+    from benchmarks.models.bounds import rounding_of, share_of_largest
     from benchmarks.models.zoo import MODELS
     from hlo2tx8.compiler.driver import load_source
     from hlo2tx8.options import Options
     from hlo2tx8.runtime.compile import compile_module
-    from hlo2tx8.tools.platforms import bounds_of
 
     model = next(m for m in MODELS if m.__name__ == name)(size == "medium")
     if kind == "forward":
@@ -69,10 +69,13 @@ def measure(name: str, size: str, kind: str, runs: int) -> dict[str, Any]:
 
     expected = run_xla()
     module = load_exact()
-    bounds = bounds_of(module)
+    rounding = rounding_of(module)
     executable.execute(*arrays)
     found = compile_module(load_exact, Options()).execute(*arrays)
-    wrong = compare(found, expected, bounds) if kind == "forward" else compare_training(found, expected, bounds, arrays)
+    if kind == "forward":
+        wrong = compare(found, expected, share_of_largest(expected, rounding))
+    else:
+        wrong = compare_training(found, expected, rounding, arrays)
     report = executable.report.as_dict()
     return {
         "ops": sum(1 for _ in module.walk()),
@@ -84,12 +87,12 @@ def measure(name: str, size: str, kind: str, runs: int) -> dict[str, Any]:
         "xla_run": medians(run_xla, runs),
         "cycles": executable.report.cycles,
         "bound": str(report.get("bound", "")),
-        "result": f"wrong: {wrong[0]}" if wrong else f"within {bounds.relative:.2g}",
+        "result": f"wrong: {wrong[0].line}" if wrong else f"within {rounding:.2g}",
     }
 
 
 def compare_training(
-    found: Sequence[Array], expected: Sequence[Array], bounds: Bounds, arguments: Sequence[Array]
+    found: Sequence[Array], expected: Sequence[Array], rounding: float, arguments: Sequence[Array]
 ) -> list[Mismatch]:
     """Loss and moments of a training step against XLA's; the moved parameters against adam in float64 from the moments found.
 
@@ -99,17 +102,20 @@ def compare_training(
     import jax
     import numpy as np
 
+    from benchmarks.models.bounds import rounding_of, share_of_largest
     from benchmarks.models.zoo import adam
     from hlo2tx8.compiler.driver import load_source
-    from hlo2tx8.tools.platforms import bounds_of
 
     count = (len(found) - 1) // 3
     moved, moments = found[1 : count + 1], found[count + 1 :]
-    wrong = compare(found, [expected[0], *moved, *expected[count + 1 :]], bounds)
+    wanted = [expected[0], *moved, *expected[count + 1 :]]
+    wrong = compare(found, wanted, share_of_largest(wanted, rounding))
     lowered = jax.jit(adam).trace(*[np.float32(0)] * 3).lower(lowering_platforms=("cpu",))
     states = zip(arguments[:count], moments[:count], moments[count:], strict=True)
     exact = [adam(*(a.astype(np.float64) for a in state), xp=np).astype(np.float32) for state in states]
-    return wrong + compare([found[0], *moved], [found[0], *exact], bounds_of(load_source(lowered.as_text(), format="stablehlo")))
+    wanted = [found[0], *exact]
+    step = rounding_of(load_source(lowered.as_text(), format="stablehlo"))
+    return wrong + compare([found[0], *moved], wanted, share_of_largest(wanted, step))
 
 
 def medians(work: Callable[[], object], runs: int) -> tuple[float, float]:

@@ -26,6 +26,13 @@ def evaluate(module: ModuleOp, *arrays: Array) -> list[Array]:
 
     UnsupportedError lists everything that cannot be evaluated; InputError on inputs that do not fit @main.
     """
+    main, functions, inputs = check_inputs(module, arrays)
+    results = Evaluator(functions).run(main.body.block, inputs, {})
+    return [_owned(a, inputs) for a in results]
+
+
+def check_inputs(module: ModuleOp, arrays: Sequence[Array]) -> tuple[FuncOp, dict[str, FuncOp], list[Array]]:
+    """@main, the functions by name and the inputs as arrays of @main's types; errors as `evaluate` says."""
     _check_supported(module)
     functions = {op.sym_name.data: op for op in module.walk() if isinstance(op, FuncOp)}
     main = functions.get("main") or (next(iter(functions.values())) if len(functions) == 1 else None)
@@ -37,8 +44,7 @@ def evaluate(module: ModuleOp, *arrays: Array) -> list[Array]:
     inputs = [np.asarray(a) for a in arrays]
     for i, (parameter, array) in enumerate(zip(parameters, inputs, strict=True)):
         _check_type(array, parameter, f"input {i} of @main", InputError)
-    results = Evaluator(functions).run(main.body.block, inputs, {})
-    return [_owned(a, inputs) for a in results]
+    return main, functions, inputs
 
 
 def _owned(result: Array, inputs: Sequence[Array]) -> Array:
@@ -103,7 +109,7 @@ class Evaluator:
             case _:
                 return self.apply_with_bodies(op, operands, values) if op.regions else self.apply(op, operands)
 
-    def apply_with_bodies(self, op: Operation, arrays: Sequence[Array], values: dict[SSAValue, Value]) -> Sequence[Array]:
+    def apply_with_bodies(self, op: Operation, arrays: Sequence[Value], values: dict[SSAValue, Value]) -> Sequence[Value]:
         """The results of an op whose regions combine or compare elements, by the reference of its spec."""
         reference = spec_of(op).body_reference
         if reference is None:
@@ -115,7 +121,7 @@ class Evaluator:
         """An evaluator that runs regions written for scalars on whole arrays."""
         return _LiftedEvaluator(self.functions, self.liveness)
 
-    def apply(self, op: Operation, arrays: Sequence[Array]) -> Sequence[Array]:
+    def apply(self, op: Operation, arrays: Sequence[Value]) -> Sequence[Value]:
         """The arrays that the reference of the op's spec gives, checked to be of the op's result types."""
         results = tuple(tensor_like(result.type) for result in op.results)
         found = spec_of(op).evaluate(attributes_of(op), results, *arrays)
@@ -144,7 +150,7 @@ class Evaluator:
             state = self.run(body, state, values)
         return state
 
-    def map(self, op: Operation, arrays: Sequence[Array], values: dict[SSAValue, Value]) -> list[Value]:
+    def map(self, op: Operation, arrays: Sequence[Value], values: dict[SSAValue, Value]) -> list[Value]:
         """The result of a region applied to every element."""
         (region,) = op.regions
         shape = tensor_like(op.results[0].type).shape
@@ -162,7 +168,7 @@ class Evaluator:
 class _LiftedEvaluator(Evaluator):
     """An evaluator in which values of scalar type hold arrays of one common shape."""
 
-    def apply(self, op: Operation, arrays: Sequence[Array]) -> Sequence[Array]:
+    def apply(self, op: Operation, arrays: Sequence[Value]) -> Sequence[Value]:
         return spec_of(op).evaluate(attributes_of(op), tuple(tensor_like(r.type) for r in op.results), *arrays)
 
 

@@ -5,15 +5,11 @@ HIGH        three passes of BF16: each factor is the sum of two numbers
 HIGHEST     six passes: each factor is the sum of three, which hold all of its bits; so does what names an algorithm
 """
 
-from math import sqrt
-
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Operation
 
 from hlo2tx8.dialects.layout import as_tensor
-from hlo2tx8.hlo.accumulation import num_accumulated
-from hlo2tx8.hlo.lookup import attributes_of, has_spec, spec_of
-from hlo2tx8.hlo.spec import Kind
+from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.types import numpy_dtype
 
 DEFAULT, HIGHEST = (ArrayAttr([StringAttr(name)] * 2) for name in ("DEFAULT", "HIGHEST"))
@@ -33,15 +29,11 @@ def num_parts(op: Operation) -> int:
     return 2 if any("HIGH" in entry for entry in asked) else 1
 
 
-def multiplied_epsilon(op: Operation) -> float:
-    """The relative error that multiplying in a narrower format may cause in a result whose products do not cancel more than random
-    ones; 0 for other ops.
+def cut_off(op: Operation) -> float:
+    """The relative error that multiplying in a narrower format may cause in a product of a dot or convolution; 0 if there is
+    none.
     """
-    if not has_spec(op.name) or not (spec_of(op).kind is Kind.DOT or op.name == "stablehlo.convolution"):
-        return 0.0
-    if not _multiplies_single(op):
-        return 0.0
-    return CUT_OFF[num_parts(op)] * sqrt(max(1, num_accumulated(op)))
+    return CUT_OFF[num_parts(op)] if _multiplies_single(op) else 0.0
 
 
 def _multiplies_single(op: Operation) -> bool:

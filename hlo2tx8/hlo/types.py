@@ -157,6 +157,18 @@ def mantissa_bits(dtype_: DType) -> int:
 
 
 @cache
+def float_info(dtype_: DType) -> Any:
+    """finfo of a float dtype, or of the parts of a complex one: nmant, max, smallest_normal."""
+    return cast(Any, ml_dtypes).finfo(dtype(f"float{4 * dtype_.itemsize}") if is_complex(dtype_) else dtype_)
+
+
+@cache
+def epsilon(dtype_: DType) -> float:
+    """Spacing of a float or complex dtype's numbers at 1; 0 for integers and pred."""
+    return 2.0 ** -int(float_info(dtype_).nmant) if is_float(dtype_) or is_complex(dtype_) else 0.0
+
+
+@cache
 def integer_limits(dtype_: DType) -> tuple[int, int]:
     """Smallest and largest value of an integer dtype."""
     bits = bit_width(dtype_)

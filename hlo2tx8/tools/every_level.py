@@ -12,19 +12,17 @@ import numpy.typing as npt
 from hlo2tx8.compiler.driver import lower
 from hlo2tx8.dialects.launch import kernels
 from hlo2tx8.errors import Hlo2tx8Error
-from hlo2tx8.hlo import evaluate
 from hlo2tx8.interpreter.coverage import check_written_once
 from hlo2tx8.options import Level, Options
 from hlo2tx8.runtime.levels import RUNS, each_run
-from hlo2tx8.tools.compare import Bounds, compare
 from hlo2tx8.tools.platforms import Source
+from hlo2tx8.tools.reference import Reference
 
 Array = npt.NDArray[Any]
 
 
-def first_difference(source: Source, options: Options, arrays: Sequence[Array], bounds: Bounds) -> str:
+def first_difference(source: Source, options: Options, arrays: Sequence[Array], reference: Reference) -> str:
     """The first level or mode that gives another answer than the reference, or writes an element not once; "" if all agree."""
-    expected = list(evaluate(source.load(), *arrays))
     results = each_run(source.load, options, arrays)
     for run in RUNS:
         try:
@@ -34,6 +32,6 @@ def first_difference(source: Source, options: Options, arrays: Sequence[Array], 
             actual = next(results)
         except Hlo2tx8Error as error:
             return f"{run.name}: {error}"
-        if wrong := compare(actual, expected, bounds):
-            return f"{run.name}: {wrong[0]} (allowed: {bounds})"
+        if wrong := reference.mismatches(actual):
+            return f"{run.name}: {wrong[0]}"
     return ""

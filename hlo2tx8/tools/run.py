@@ -1,8 +1,8 @@
 """`hlo2tx8 run FILES`: run_hlo_module for TX8.
 
 Each module runs on the test platform and on the reference platform with the same random inputs, and the results are
-compared. Flags, defaults, messages and exit codes are those of run_hlo_module; without --abs_error_bound or
---rel_error_bound the bound is the rounding that the module's ops declare.
+compared. Flags, messages and exit codes are those of run_hlo_module; without --abs_error_bound or --rel_error_bound each element
+may be off by the errors that the module's ops declare, carried through the module.
 """
 
 import argparse
@@ -23,8 +23,8 @@ from hlo2tx8.tools.flags import add_compiler_flags, add_switch, level, load_give
 
 if TYPE_CHECKING:
     from hlo2tx8.runtime.executable import Executable
-    from hlo2tx8.tools.compare import Bounds
     from hlo2tx8.tools.platforms import Source
+    from hlo2tx8.tools.reference import Reference
 
 Array = npt.NDArray[Any]
 
@@ -153,11 +153,10 @@ def _numbered(path: Path, number: int) -> Path:
 
 def _run_once(source: "Source", options: Options, args: Any, iteration: int) -> Outcome:
     from hlo2tx8.hlo.signature import signature_of
-    from hlo2tx8.tools.platforms import bounds_of, execute, platform_of
+    from hlo2tx8.tools.platforms import execute, platform_of
     from hlo2tx8.tools.report import describe
 
     module = source.load()
-    bounds = bounds_of(module)
     if args.level is None:
         return _run_every_level(source, options, args, inputs_of(module, signature_of(module), args, iteration))
     test = platform_of(args.platform)
@@ -176,7 +175,7 @@ def _run_once(source: "Source", options: Options, args: Any, iteration: int) -> 
         expected = _timed(reference, lambda: execute(reference, source, arrays, options))
         if args.print_literals:
             _print_all(f"Result with reference runner {reference}", expected)
-        outcome = _judge(actual, expected, bounds, args, test, reference)
+        outcome = _judge(actual, _reference(args, reference, module, arrays, expected), test, reference)
     else:
         print("Skipping reference runner", file=sys.stderr)
     if args.output_literals_file is not None:
@@ -206,11 +205,13 @@ def _executable(source: "Source", options: Options) -> "Executable":
 
 
 def _run_every_level(source: "Source", options: Options, args: Any, arrays: Sequence[Array]) -> Outcome:
+    from hlo2tx8.hlo import evaluate
     from hlo2tx8.runtime.levels import RUNS
     from hlo2tx8.tools.every_level import first_difference
-    from hlo2tx8.tools.platforms import bounds_of
 
-    difference = first_difference(source, options, arrays, _bounds_given(args, bounds_of(source.load())))
+    module = source.load()
+    reference = _reference(args, "interpreter", module, arrays, evaluate(module, *arrays))
+    difference = first_difference(source, options, arrays, reference)
     if difference:
         print(difference, file=sys.stderr)
         return Outcome(agreed=False, note=difference)
@@ -219,28 +220,28 @@ def _run_every_level(source: "Source", options: Options, args: Any, arrays: Sequ
     return Outcome(agreed=True, note=note)
 
 
-def _judge(actual: Sequence[Array], expected: Sequence[Array], bounds: Any, args: Any, test: str, reference: str) -> Outcome:
-    from hlo2tx8.tools.compare import compare, describe_difference
+def _reference(args: Any, platform: str, module: Any, arrays: Sequence[Array], expected: list[Array]) -> "Reference":
+    """The expected results within the bounds that the flags name, else within the errors that the module's ops declare."""
+    from hlo2tx8.hlo.error_bounds import evaluate_with_bounds
+    from hlo2tx8.tools.reference import Reference
 
-    bounds = _bounds_given(args, bounds)
-    wrong = compare(actual, expected, bounds)
+    if args.abs_error_bound is not None or args.rel_error_bound is not None:
+        return Reference.within(expected, args.abs_error_bound, args.rel_error_bound)
+    if platform == "cpu":
+        return Reference.of_cpu(module, arrays, expected)
+    return Reference(expected, lambda: evaluate_with_bounds(module, *arrays)[1])
+
+
+def _judge(actual: Sequence[Array], reference: "Reference", test: str, name: str) -> Outcome:
+    wrong = reference.mismatches(actual)
     for mismatch in wrong:
-        print(f"{mismatch} (allowed: {bounds})", file=sys.stderr)
-    if not wrong:
-        print(f"\n** Results on {test} and {reference} are close enough. **", file=sys.stderr)
-        note = f"{describe_difference(actual, expected)}; allowed: {bounds}"
-        print(note, file=sys.stderr)
-        return Outcome(agreed=True, note=note)
-    return Outcome(agreed=False, note=str(wrong[0]))
-
-
-def _bounds_given(args: Any, bounds: "Bounds") -> "Bounds":
-    """The bounds that the flags name, else the given ones."""
-    from hlo2tx8.tools.compare import Bounds
-
-    if args.abs_error_bound is None and args.rel_error_bound is None:
-        return bounds
-    return Bounds(absolute_bound=args.abs_error_bound, relative_bound=args.rel_error_bound)
+        print(mismatch, file=sys.stderr)
+    if wrong:
+        return Outcome(agreed=False, note=wrong[0].line)
+    print(f"\n** Results on {test} and {name} are close enough. **", file=sys.stderr)
+    note = reference.describe(actual)
+    print(note, file=sys.stderr)
+    return Outcome(agreed=True, note=note)
 
 
 def _timed(name: str, work: Any) -> list[Array]:

@@ -11,7 +11,7 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from hlo2tx8.compiler.driver import load_source
-from hlo2tx8.dev.fuzz.bounds import bounds_of, disagreement
+from hlo2tx8.dev.fuzz.bounds import bounds_of
 from hlo2tx8.dev.fuzz.draw import Case
 from hlo2tx8.dev.fuzz.graph import Array
 from hlo2tx8.errors import Hlo2tx8Error, OracleError
@@ -19,6 +19,7 @@ from hlo2tx8.frontend import to_mlir_text
 from hlo2tx8.hlo import evaluate
 from hlo2tx8.options import Level, Options
 from hlo2tx8.runtime.levels import RUNS, LevelRun, each_run
+from hlo2tx8.tools.compare import compare
 from hlo2tx8.tools.xla_cpu import CpuServer
 
 TIME_LIMIT_SECONDS = 120.0
@@ -116,10 +117,8 @@ def _of_roots(case: Case, bounds: Sequence[Array]) -> list[Array]:
 
 
 def _compare(run: str, found: Sequence[Array], expected: Sequence[Array], bounds: Sequence[Array]) -> Failure | None:
-    for i, (actual, wanted, bound) in enumerate(zip(found, expected, bounds, strict=True)):
-        if text := disagreement(np.asarray(actual), wanted, bound):
-            return Failure(run, "wrong answer", f"output {i}: {text}")
-    return None
+    wrong = compare([np.asarray(actual) for actual in found], expected, bounds)
+    return Failure(run, "wrong answer", wrong[0].line) if wrong else None
 
 
 def _attempt(run: str, watch: Watch, work: Callable[[], list[Array]]) -> list[Array] | Failure:

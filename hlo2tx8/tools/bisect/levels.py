@@ -11,11 +11,9 @@ from xdsl.dialects.builtin import ModuleOp
 from hlo2tx8.compiler.driver import lower_stages
 from hlo2tx8.compiler.pipeline import PIPELINE
 from hlo2tx8.errors import Hlo2tx8Error
-from hlo2tx8.hlo import evaluate
 from hlo2tx8.options import Level, Options
 from hlo2tx8.runtime.levels import RUNS, LevelRun, each_run, run_lowered
-from hlo2tx8.tools.compare import Bounds, compare
-from hlo2tx8.tools.platforms import bounds_of
+from hlo2tx8.tools.reference import Reference
 
 Array = npt.NDArray[Any]
 
@@ -39,8 +37,7 @@ def first_wrong(module: ModuleOp, arrays: Sequence[Array], options: Options, run
     """The first of the runs whose results differ from the reference, None if none does; Hlo2tx8Error if the reference itself
     fails.
     """
-    expected = list(evaluate(module.clone(), *arrays))
-    bounds = bounds_of(module)
+    reference = Reference.of(module, arrays)
     results = each_run(module.clone, replace(options, dump_dir=None, explain=False), arrays, runs)
     for run in runs:
         try:
@@ -49,20 +46,19 @@ def first_wrong(module: ModuleOp, arrays: Sequence[Array], options: Options, run
             return Wrong(run, f"error {error.code}", str(error))
         except Exception as error:
             return Wrong(run, f"crash {type(error).__name__}", f"{type(error).__name__}: {error}")
-        if mismatches := compare(actual, expected, bounds):
-            return Wrong(run, "wrong answer", f"{mismatches[0]} (allowed: {bounds})")
+        if mismatches := reference.mismatches(actual):
+            return Wrong(run, "wrong answer", mismatches[0].line)
     return None
 
 
 def first_wrong_pass(module: ModuleOp, arrays: Sequence[Array], options: Options, wrong: Wrong) -> str:
     """The pass after which the IR first gives a wrong answer; all passes of the level if the IR between them cannot be run."""
-    expected = list(evaluate(module.clone(), *arrays))
-    bounds = bounds_of(module)
+    reference = Reference.of(module, arrays)
     names = [stage.step.name for stage in PIPELINE if stage.after is wrong.run.level]
     if wrong.kind == "wrong answer" and wrong.run.level < Level.SCHEDULED:
         with contextlib.suppress(Hlo2tx8Error):
             for stage, lowered in lower_stages(module.clone(), replace(options, until=wrong.run.level, dump_dir=None)):
-                if _is_wrong(lowered, stage.after, arrays, expected, bounds):
+                if _is_wrong(lowered, stage.after, arrays, reference):
                     return f"after pass {stage.step.name}"
     match wrong.run.level, wrong.run.mode:
         case Level.PROGRAM, "definition":
@@ -73,10 +69,10 @@ def first_wrong_pass(module: ModuleOp, arrays: Sequence[Array], options: Options
             return f"after one of {', '.join(names)}"
 
 
-def _is_wrong(module: ModuleOp, level: Level, arrays: Sequence[Array], expected: Sequence[Array], bounds: Bounds) -> bool:
+def _is_wrong(module: ModuleOp, level: Level, arrays: Sequence[Array], reference: Reference) -> bool:
     """Does the IR after a pass give a wrong answer? Between two levels there may be IR that no interpreter knows."""
     try:
         actual = run_lowered(module.clone(), level, Options(), arrays)
     except Exception:
         return False
-    return bool(compare(actual, expected, bounds))
+    return bool(reference.mismatches(actual))
