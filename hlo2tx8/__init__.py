@@ -1,7 +1,7 @@
 """hlo2tx8: HLO and StableHLO to programs for the TX8 spatial accelerator, and the emulator that runs them.
 
     executable = hlo2tx8.compile("gelu.hlo")
-    y = executable.run(x)
+    y = executable(x)
 
 Importing this package imports neither jax nor the compiler: each is loaded when first used.
 """
