@@ -11,6 +11,7 @@ from hlo2tx8.errors import InputError
 Mode = Literal["fast", "strict", "definition"]
 Filling = Literal["random", "zeros"]
 Search = Literal["fast", "full"]
+Precision = Literal["default", "high", "highest"]
 
 
 @enum.unique
@@ -50,6 +51,9 @@ class Options:
 
     fill_elided_constants: elements of constants that HLO text has as `{...}`, `random` (the same in every run) or `zeros`.
 
+    matmul_precision: that of f32 dots and convolutions of which the module says DEFAULT or nothing: `default` one pass of TF32,
+    `high` three passes of BF16, `highest` six.
+
     InputError E1004 names a value that is none of an option's.
     """
 
@@ -65,12 +69,14 @@ class Options:
     dump_number: int = 0
     explain: bool = False
     fill_elided_constants: Filling = "random"
+    matmul_precision: Precision = "default"
 
     def __post_init__(self) -> None:
         words: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             ("mode", self.mode, get_args(Mode)),
             ("search", self.search, get_args(Search)),
             ("filling", self.fill_elided_constants, get_args(Filling)),
+            ("precision", self.matmul_precision, get_args(Precision)),
         )
         for what, word, known in words:
             if word not in known:

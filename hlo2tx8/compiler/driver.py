@@ -39,6 +39,7 @@ from hlo2tx8.link.listing import listing
 from hlo2tx8.lower.encode.encode import encode
 from hlo2tx8.notes import take_notes
 from hlo2tx8.options import Filling, Level, Options
+from hlo2tx8.passes.raise_precision import raise_precision
 
 Result = TypeVar("Result")
 Stages = Generator[tuple[Stage, ModuleOp], None, Result]
@@ -203,12 +204,14 @@ def program_stages(
         text,
         seconds,
         lowered.explanation,
-        partial(_least_work, load_as_given or load),
+        partial(_least_work, load_as_given or load, options),
     )
 
 
-def _least_work(load: Callable[[], ModuleOp]) -> LeastWork:
-    return least_work(load())
+def _least_work(load: Callable[[], ModuleOp], options: Options) -> LeastWork:
+    module = load()
+    raise_precision(module, options.matmul_precision)
+    return least_work(module)
 
 
 def text_at(load: Callable[[], ModuleOp], options: Options, program: Program, level: Level) -> str:

@@ -63,6 +63,7 @@ from hlo2tx8.passes.expand_top_k import ExpandTopKPass
 from hlo2tx8.passes.hoist_invariants import HoistInvariantsPass
 from hlo2tx8.passes.inline_calls import InlineCallsPass
 from hlo2tx8.passes.move_channels_last import MoveChannelsLastPass
+from hlo2tx8.passes.raise_precision import RaisePrecisionPass
 from hlo2tx8.passes.ready_updates import ReadyUpdatesPass
 from hlo2tx8.passes.simplify_combiners import SimplifyCombinersPass
 from hlo2tx8.passes.simplify_control import SimplifyControlPass
@@ -85,6 +86,7 @@ class Stage:
 
 
 PIPELINE: tuple[Stage, ...] = (
+    Stage(RaisePrecisionPass(), after=Level.HLO),
     Stage(InlineCallsPass(), after=Level.HLO),
     Stage(ExpandErrorFunctionsPass(), after=Level.HLO),
     Stage(ExpandTopKPass(), after=Level.HLO),

@@ -44,6 +44,11 @@ TRANSCENDENTAL = frozenset(
 TRANSCENDENTAL_PASSES = 4
 PASSES_OF_PARTS = {1: 1, 2: 3, 3: 6}
 """Products of f32 factors that are sums of so many narrower numbers."""
+PASSES_SAID = {
+    1: "one pass of tf32 (DEFAULT)",
+    2: "three passes of bf16 parts (HIGH)",
+    3: "six passes of bf16 parts (HIGHEST)",
+}
 FORMATS = {"float32": "tf32", "bfloat16": "bf16", "float16": "fp16", "int8": "int8", "uint8": "int8"}
 """The peak that counts for factors of a dtype; others are multiplied by the kernel core."""
 
@@ -51,13 +56,15 @@ FORMATS = {"float32": "tf32", "bfloat16": "bf16", "float16": "fp16", "int8": "in
 @dataclass(frozen=True)
 class LeastWork:
     """Bytes of DDR; operations of the matrix engine by format, a multiply-add is two; bytes of passes of the vector engine and of
-    the kernel core; loops of which one turn is counted because their number is not known."""
+    the kernel core; loops of which one turn is counted because their number is not known. `passes` has the number of dots and
+    convolutions by how the engine multiplies them, as `PASSES_SAID` has it."""
 
     ddr_bytes: float
     products: Mapping[str, float]
     vector_bytes: float
     core_bytes: float
     assumed_loops: int
+    passes: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 def least_work(module: ModuleOp) -> LeastWork:
@@ -66,7 +73,7 @@ def least_work(module: ModuleOp) -> LeastWork:
     found = _Analysis(functions)
     main = find_main(module)
     found.main(main)
-    return LeastWork(found.ddr_bytes, found.products, found.vector_bytes, found.core_bytes, found.assumed_loops)
+    return LeastWork(found.ddr_bytes, found.products, found.vector_bytes, found.core_bytes, found.assumed_loops, found.passes)
 
 
 @dataclass
@@ -77,6 +84,7 @@ class _Analysis:
     vector_bytes: float = 0.0
     core_bytes: float = 0.0
     assumed_loops: int = 0
+    passes: dict[str, int] = field(default_factory=dict[str, int])
 
     def main(self, main: FuncOp) -> None:
         block = main.body.block
@@ -158,7 +166,10 @@ class _Analysis:
     def _multiply(self, op: Operation, count: float) -> None:
         key = FORMATS.get(tensor_like(op.operands[0].type).dtype.name)
         if key is not None:
-            self.products[key] = self.products.get(key, 0.0) + 2 * count * PASSES_OF_PARTS[num_parts(op)]
+            parts = num_parts(op)
+            self.products[key] = self.products.get(key, 0.0) + 2 * count * PASSES_OF_PARTS[parts]
+            said = PASSES_SAID[parts] if key == "tf32" else f"one pass of {key}"
+            self.passes[said] = self.passes.get(said, 0) + 1
 
 
 def _short(op: Operation) -> str:

@@ -22,11 +22,16 @@ def num_parts(op: Operation) -> int:
     """The number of narrower numbers that stand for each factor of a dot or convolution; 1 unless a factor is f32."""
     if not _multiplies_single(op):
         return 1
-    attributes = attributes_of(op)
-    asked = [str(entry) for entry in attributes.get("precision_config") or ()]
-    if attributes.get("algorithm") is not None or any("HIGHEST" in entry for entry in asked):
+    asked = asked_precision(op)
+    if attributes_of(op).get("algorithm") is not None or asked == "HIGHEST":
         return 3
-    return 2 if any("HIGH" in entry for entry in asked) else 1
+    return 2 if asked == "HIGH" else 1
+
+
+def asked_precision(op: Operation) -> str:
+    """DEFAULT, HIGH or HIGHEST: the higher of what a dot or convolution says for its factors."""
+    asked = [str(entry) for entry in attributes_of(op).get("precision_config") or ()]
+    return next((name for name in ("HIGHEST", "HIGH") if any(name in entry for entry in asked)), "DEFAULT")
 
 
 def cut_off(op: Operation) -> float:

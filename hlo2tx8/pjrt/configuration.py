@@ -14,6 +14,7 @@ OPTIONS = {
     "threads": int,
     "step_elements": int,
     "search": str,
+    "matmul_precision": str,
     "verify": bool,
     "dump_dir": Path,
     "dump_pass_re": str,

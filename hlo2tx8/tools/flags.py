@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from hlo2tx8.errors import InputError
 from hlo2tx8.frontend.content import FORMATS
-from hlo2tx8.options import Filling, Level, Options, Search
+from hlo2tx8.options import Filling, Level, Options, Precision, Search
 
 YES = ("true", "True", "TRUE", "yes", "t", "y", "1")
 NO = ("false", "False", "FALSE", "no", "f", "n", "0")
@@ -59,6 +59,12 @@ def add_compiler_flags(parser: argparse.ArgumentParser) -> None:
     add_input_flags(group)
     group.add_argument("--chip", type=Path, help="chip description (YAML) instead of the built-in one")
     group.add_argument("--mode", choices=("fast", "strict", "definition"), default="fast", help="emulator mode (fast)")
+    group.add_argument(
+        "--matmul_precision",
+        choices=get_args(Precision),
+        default="default",
+        help="of f32 dots and convolutions of which the module says DEFAULT or nothing (default)",
+    )
     group.add_argument("--until", type=level, metavar="LEVEL", help="lower to this level, print it and stop")
     group.add_argument("--step_elements", type=int, default=0, help="output elements per tile and step (the schedule's choice)")
     group.add_argument(
@@ -93,4 +99,5 @@ def options_of(args: Any, number: int = 0) -> Options:
         dump_number=number,
         explain=args.explain,
         fill_elided_constants=args.fill_elided_constants,
+        matmul_precision=args.matmul_precision,
     )

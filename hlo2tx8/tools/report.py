@@ -1,8 +1,9 @@
 """Text that `run` and `compile` print about a program: listing, modelled cycles, what bounds them, memory."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from hlo2tx8.hlo.least_work import LeastWork
 from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.tools.profile import engine_table, losses_of
 
@@ -20,6 +21,12 @@ def explain(lines: Sequence[str]) -> list[str]:
     return ["\n** Decisions **\n" + "".join(f"  {line}\n" for line in lines)] if lines else []
 
 
+def products_of(work: Callable[[], LeastWork] | None) -> str:
+    """A line that says in which passes the module's dots and convolutions are multiplied, "" if it has none."""
+    listed = "" if work is None else ", ".join(f"{count} in {how}" for how, count in work().passes.items())
+    return f"dots and convolutions: {listed}\n" if listed else ""
+
+
 def describe(executable: Executable, *, program: bool, report: bool) -> str:
     """The asked-for parts as text, "" if none."""
     parts = explain(executable.explanation)
@@ -27,6 +34,7 @@ def describe(executable: Executable, *, program: bool, report: bool) -> str:
         parts.append(f"\n** Tile program {executable.name} **\n{executable.as_text()}\n")
     if report:
         parts.append(f"\n** Modelled cost on {executable.chip.name} **\n{executable.report}\n\n")
+        parts.append(products_of(executable.least_work))
         parts.append(losses_of(executable.report.bound_cycles, executable.lost_cycles()))
         parts.append(engine_table(executable.report).text(is_terminal=False) + "\n")
         sizes = executable.memory_analysis()

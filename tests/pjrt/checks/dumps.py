@@ -36,3 +36,13 @@ def check_an_option_of_the_compilation_wins():
         compiled = lowered.compile({"xla_dump_to": str(folder), "xla_dump_hlo_pass_re": "vectorize"})
         np.testing.assert_allclose(compiled(np.float32(1)), np.sin(1), rtol=1e-6)
         assert [name for name in names(folder) if "before-vectorize" in name]
+
+
+def check_the_precision_of_products_can_be_asked_for():
+    x = np.random.default_rng(0).normal(size=(16, 64)).astype(np.float32)
+    lowered = jax.jit(lambda x: x @ x.T).lower(x)
+    exact = x.astype(np.float64) @ x.T.astype(np.float64)
+    low, high = (
+        np.abs(np.asarray(lowered.compile({"matmul_precision": name})(x)) - exact).max() for name in ("default", "highest")
+    )
+    assert 0 < high < 1e-4 < low
