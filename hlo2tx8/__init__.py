@@ -24,7 +24,8 @@ def compile(
     """Compile a module for the chip.
 
     source: a path (.hlo, .mlir, .mlirbc), HLO or StableHLO text, a portable artifact's bytes, a jax `Lowered` or
-    `Exported`, or a Python function together with example arguments `args`. format: `hlo` or `mlir` where text could be
+    `Exported`, or a Python function together with example arguments `args`; for a module with dynamic shapes `args` bind
+    them (see docs/cli.md). format: `hlo` or `mlir` where text could be
     either. Raises UnsupportedError listing all that is not supported, ParseError with line and column, InputError.
     """
     from hlo2tx8.runtime.compile import compile_source

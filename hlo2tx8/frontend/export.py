@@ -44,6 +44,7 @@ from hlo2tx8.errors import CompileError
 from hlo2tx8.frontend import shim
 from hlo2tx8.frontend.literals import literal_to_text
 from hlo2tx8.frontend.types import type_to_text
+from hlo2tx8.hlo.signature import VALUE
 
 _ENUMS = {
     "comparison_direction": "comparison_direction",
@@ -190,7 +191,8 @@ class _Exporter:
         return self.attribute(key, value, dialect)
 
     def dictionary(self, value: DictionaryAttr) -> str:
-        return f"{{{', '.join(f'{k} = {self.attribute(k, v)}' for k, v in value.data.items())}}}" if value.data else ""
+        words = [f"{k} = {self.attribute(k, v)}" for k, v in value.data.items() if k != VALUE]
+        return f"{{{', '.join(words)}}}" if words else ""
 
     def attribute(self, key: str, value: Attribute, dialect: str = "stablehlo") -> str:
         match value:

@@ -11,6 +11,7 @@ from hlo2tx8.errors import InputError, ParseError
 from hlo2tx8.frontend import shim
 from hlo2tx8.frontend.broadcasts import expand_broadcasts
 from hlo2tx8.frontend.content import Content
+from hlo2tx8.frontend.dynamic import make_static
 from hlo2tx8.frontend.elided import fill_elided, mark_elided
 from hlo2tx8.frontend.hlo_text import parse_hlo, place_error
 from hlo2tx8.frontend.locations import LocationReader, instruction_lines
@@ -23,8 +24,6 @@ CLEAN_UP = "builtin.module(func.func(stablehlo-legalize-composite-to-call),symbo
 # canonicalize moves constants out of fusions, and a fusion as HLO text gives it stays as it is.
 AS_GIVEN = "builtin.module(func.func(stablehlo-legalize-composite-to-call),symbol-dce)"
 CLEAN_UP_FUSED = "builtin.module(symbol-dce)"
-# Shapes that constants tell: jax.export with symbolic dimensions, called with known ones.
-MAKE_STATIC = "builtin.module(stablehlo-refine-shapes,func.func(stablehlo-canonicalize-dynamism))"
 _STATIC = ("stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice")
 _MLIR_ERROR = re.compile(r'error: "-":(\d+):(\d+): (.*)')
 
@@ -40,26 +39,27 @@ def load(
     """The module of a source.
 
     A source is a path (.hlo, .mlir, .mlirbc, .pb; also gzipped), its bytes, HLO or StableHLO text, a portable artifact as bytes, a
-    jax `Lowered` or `Exported`, or a Python function with example `args`. `format` ("hlo", "mlir" or "stablehlo", "mlirbc", "pb")
+    jax `Lowered` or `Exported`, or a Python function with example `args`; elsewhere `args` say the shapes, and the values that
+    shapes depend on, of a module with dynamic ones. `format` ("hlo", "mlir" or "stablehlo", "mlirbc", "pb")
     overrides the guess for paths, bytes and text. clean_up: without it what is computed twice, or for nothing, stays. `filling`
     says what constants hold whose elements HLO text leaves out.
     Raises InputError for a source that is none, ParseError for malformed text with line and column.
     """
     match source:
         case Path():
-            return _load_content(_read(source, format or ""), str(source), clean_up, filling)
+            return _load_content(_read(source, format or ""), str(source), clean_up, filling, args)
         case str() if not source.strip():
             raise InputError("E1004", "the source is empty")
         case str() if _is_text(source):
-            return _load_content(Content.of_text(source, format or ""), "<text>", clean_up, filling)
+            return _load_content(Content.of_text(source, format or ""), "<text>", clean_up, filling, args)
         case str():
-            return _load_content(_read(Path(source), format or ""), source, clean_up, filling)
+            return _load_content(_read(Path(source), format or ""), source, clean_up, filling, args)
         case bytes():
-            return _load_content(Content.of_bytes(source, "<bytes>", format or ""), "<bytes>", clean_up, filling)
+            return _load_content(Content.of_bytes(source, "<bytes>", format or ""), "<bytes>", clean_up, filling, args)
         case _ if hasattr(source, "mlir_module_serialized"):
-            return _from_mlir(shim.exported_bytes(source), "<exported>", clean_up)
+            return _from_mlir(shim.exported_bytes(source), "<exported>", clean_up, args)
         case _ if hasattr(source, "compiler_ir"):
-            return _walk(shim.lowered_module(source), LocationReader(), clean_up)
+            return _walk(shim.lowered_module(source), LocationReader(), clean_up, args=args)
         case _ if callable(source):
             return _walk(shim.lowered_module(traced(source, args)), LocationReader(), clean_up)
         case _:
@@ -88,9 +88,9 @@ def _read(path: Path, format: str) -> Content:
     return Content.of_bytes(data, str(path), format, suffix)
 
 
-def _load_content(content: Content, name: str, clean_up: bool, filling: Filling) -> ModuleOp:
+def _load_content(content: Content, name: str, clean_up: bool, filling: Filling, args: Sequence[Any] | None) -> ModuleOp:
     if content.format == "stablehlo":
-        return _from_mlir(content.data, name, clean_up)
+        return _from_mlir(content.data, name, clean_up, args)
     hlo = content.data if isinstance(content.data, bytes) else mark_elided(_without_comments(content.data))
     text = "" if isinstance(hlo, bytes) else hlo
     try:
@@ -108,12 +108,12 @@ def _without_comments(text: str) -> str:
     return "\n".join(lines)
 
 
-def _from_mlir(source: str | bytes, name: str, clean_up: bool) -> ModuleOp:
+def _from_mlir(source: str | bytes, name: str, clean_up: bool, args: Sequence[Any] | None) -> ModuleOp:
     try:
         module = shim.parse_module(source, shim.make_context())
     except (shim.mlir_error(), ValueError) as error:
         raise ParseError("E1003", _mlir_message(str(error), name)) from None
-    return _walk(module, LocationReader(name), clean_up)
+    return _walk(module, LocationReader(name), clean_up, args=args)
 
 
 def _mlir_message(message: str, name: str) -> str:
@@ -126,11 +126,13 @@ def _mlir_message(message: str, name: str) -> str:
     return f"{place}: {detail.strip()}"
 
 
-def _walk(module: Any, locations: LocationReader, clean_up: bool, *, is_fused: bool = False) -> ModuleOp:
+def _walk(
+    module: Any, locations: LocationReader, clean_up: bool, *, args: Sequence[Any] | None = None, is_fused: bool = False
+) -> ModuleOp:
     names = {op.operation.name for op in _ops_of(module)}
     is_fused = is_fused or "mhlo.fusion" in names
-    if any(_may_be_dynamic(name) for name in names):
-        _make_static(module)
+    if any(_may_be_dynamic(name) for name in names) or _takes_unknown_sizes(module):
+        make_static(module, args, locations)
     if shim.has_quantized_types(module.context):
         expand_quantized(module, locations)
     shim.run_pipeline(module, CLEAN_UP_FUSED if is_fused else CLEAN_UP if clean_up else AS_GIVEN)
@@ -142,14 +144,13 @@ def _walk(module: Any, locations: LocationReader, clean_up: bool, *, is_fused: b
 
 def _may_be_dynamic(name: str) -> bool:
     """Do ops of that name take or give shapes?"""
-    return name.endswith("_dimension_size") or (name.startswith("stablehlo.dynamic_") and name not in _STATIC)
+    return name.endswith("_dimension_size") or (
+        name.startswith(("stablehlo.dynamic_", "stablehlo.real_dynamic")) and name not in _STATIC
+    )
 
 
-def _make_static(module: Any) -> None:
-    """Replaces ops whose shapes are operands where those are known; the pass asks for a @main with static arguments."""
-    main = next((f for f in module.body.operations if f.operation.attributes["sym_name"].value == "main"), None)
-    if main is not None and "?" not in "".join(str(type_) for type_ in main.type.inputs):
-        shim.run_pipeline(module, MAKE_STATIC)
+def _takes_unknown_sizes(module: Any) -> bool:
+    return any("?" in str(op.operation.attributes["function_type"].value) for op in module.body.operations)
 
 
 def _ops_of(module: Any) -> Iterator[Any]:

@@ -1,8 +1,8 @@
 """The arrays that a module takes and returns: names, shapes, dtypes, and the check of a caller's arrays."""
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from math import prod
 from typing import Any, cast
@@ -10,7 +10,7 @@ from typing import Any, cast
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
-from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType
+from xdsl.dialects.builtin import DenseArrayBase, FunctionType, IntegerType, ModuleOp, TensorType
 from xdsl.ir import Attribute
 
 from hlo2tx8.dialects.layout import is_row_major, minor_to_major
@@ -21,6 +21,8 @@ from hlo2tx8.hlo.types import numpy_dtype
 Array = npt.NDArray[Any]
 SIGNATURE = "hlo.signature"
 """Attribute of @main: the type it had before the arrays it takes and gives were taken apart."""
+VALUE = "hlo.value"
+"""Attribute of an argument of @main: the integers it must be, because shapes were made from them."""
 PREFIX = {"float": "f", "bfloat": "bf", "int": "s", "uint": "u", "bool": "pred", "complex": "c"}
 NUMBERS = (bool, int, float, complex)
 """Python's types of numbers, each of which holds those before it."""
@@ -39,13 +41,15 @@ class Port:
     """One input or output: `bf16[6,512,4096]` is shape (6, 512, 4096) of dtype name "bfloat16".
 
     `layout` is minor to major, () for row major. Callers pass and get arrays in logical order; in DDR the elements are in the
-    layout's order. In the compiler a complex array is an array of pairs of floats, [..., 2].
+    layout's order. In the compiler a complex array is an array of pairs of floats, [..., 2]. `value` are the only elements, in row
+    major order, that an input may have: the program's shapes depend on them.
     """
 
     shape: tuple[int, ...]
     dtype: str
     name: str = ""
     layout: tuple[int, ...] = ()
+    value: tuple[int, ...] | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -108,12 +112,20 @@ class Signature:
         if len(arrays) != len(self.inputs):
             wanted = ", ".join(map(str, self.inputs))
             raise InputError("E1004", f"takes {len(self.inputs)} inputs ({wanted}), got {len(arrays)}")
-        return tuple(
+        checked = tuple(
             array
             if type(array) is np.ndarray and array.dtype == dtype and array.shape == shape and array.flags.c_contiguous
             else _checked(index, self.inputs[index], array, is_narrowing)
             for index, (array, (shape, dtype)) in enumerate(zip(arrays, self._wanted, strict=True))
         )
+        for index, value in self._bound:
+            if tuple(checked[index].ravel()) != value:
+                raise InputError("E1004", f"input {index} should be {list(value)}, which shapes depend on, got {checked[index]}")
+        return checked
+
+    @cached_property
+    def _bound(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        return tuple((index, port.value) for index, port in enumerate(self.inputs) if port.value is not None)
 
     @cached_property
     def _wanted(self) -> tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]:
@@ -178,7 +190,15 @@ def signature_of(module: ModuleOp) -> Signature:
     main = find_main(module)
     types = main.attributes.get(SIGNATURE, main.function_type)
     assert isinstance(types, FunctionType)
-    return Signature(tuple(map(port_of, types.inputs)), tuple(map(port_of, types.outputs)))
+    inputs = tuple(map(port_of, types.inputs))
+    if main.arg_attrs is not None:
+        inputs = tuple(replace(port, value=_value_in(given.data)) for port, given in zip(inputs, main.arg_attrs.data, strict=True))
+    return Signature(inputs, tuple(map(port_of, types.outputs)))
+
+
+def _value_in(attributes: Mapping[str, Attribute]) -> tuple[int, ...] | None:
+    value = attributes.get(VALUE)
+    return tuple(cast(DenseArrayBase[IntegerType], value).get_values()) if isinstance(value, DenseArrayBase) else None
 
 
 def port_of(type_: Attribute) -> Port:

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hlo2tx8.tools.flags import add_compiler_flags, add_switch, load_given, options_of
+from hlo2tx8.tools.flags import add_compiler_flags, add_switch, given_inputs, load_given, options_of
 
 
 def add_parser(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +35,7 @@ def compile_file(args: Any) -> int:
         if is_saved(args.file):
             executable = compile_module(partial(load_given, args, args.file), options, watch)
         else:
-            executable = compile_source(args.file, options, format=args.input_format, watch=watch)
+            executable = compile_source(args.file, options, args=given_inputs(args), format=args.input_format, watch=watch)
     show_program = args.print_program or args.until is Level.PROGRAM
     sys.stdout.write(describe(executable, program=show_program, report=args.report))
     if args.time:

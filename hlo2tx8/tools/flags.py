@@ -1,6 +1,7 @@
 """Flags that more than one subcommand has, and the options they make."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -38,6 +39,8 @@ def add_input_flags(parser: Any) -> None:
     """Add the flags that say how a file is read to a parser or an argument group."""
     parser.add_argument("--input_format", default="", help=f"{', '.join(FORMATS)}; by file name and content if not given")
     choices = get_args(Filling)
+    text = "inputs 0, 1, ... (.safetensors), which also bind dynamic shapes"
+    parser.add_argument("--input_literals_file", type=Path, metavar="FILE", help=text)
     parser.add_argument(
         "--fill_elided_constants", choices=choices, default="random", help="what constants that the text has as {...} hold (random)"
     )
@@ -50,7 +53,17 @@ def load_given(args: Any, file: str | Path) -> ModuleOp:
 
     if is_saved(file):
         return module_in(file)
-    return load_source(file, format=args.input_format, filling=args.fill_elided_constants)
+    return load_source(file, args=given_inputs(args), format=args.input_format, filling=args.fill_elided_constants)
+
+
+def given_inputs(args: Any) -> Sequence[Any] | None:
+    """The arrays in the file that the flags name, input0 first; None without one."""
+    if args.input_literals_file is None:
+        return None
+    from hlo2tx8.runtime.tensors import read_tensors
+
+    stored = read_tensors(args.input_literals_file)
+    return [stored[name] for number in range(len(stored)) if (name := f"input{number}") in stored]
 
 
 def add_compiler_flags(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hlo2tx8.tools.flags import add_compiler_flags, options_of
+from hlo2tx8.tools.flags import add_compiler_flags, given_inputs, options_of
 from hlo2tx8.tools.table import Table, count, percent, size
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _executable(args: Any) -> "Executable":
 
     if is_saved(args.file):
         return Executable.load(args.file)
-    return compile_source(args.file, options_of(args), format=args.input_format)
+    return compile_source(args.file, options_of(args), args=given_inputs(args), format=args.input_format)
 
 
 def lines_of(profile: "Profile") -> list[dict[str, object]]:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from hlo2tx8.errors import Hlo2tx8Error, InputError
 from hlo2tx8.options import Level, Options
-from hlo2tx8.tools.flags import add_compiler_flags, add_switch, level, load_given, options_of
+from hlo2tx8.tools.flags import add_compiler_flags, add_switch, given_inputs, level, load_given, options_of
 
 if TYPE_CHECKING:
     from hlo2tx8.runtime.executable import Executable
@@ -40,7 +40,6 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--abs_error_bound", type=float, metavar="X", help="pass elements off by at most X")
     parser.add_argument("--rel_error_bound", type=float, metavar="X", help="pass elements off by at most X of expected")
     parser.add_argument("--iterations", type=int, default=1, metavar="N", help="runs per module, each on new inputs")
-    parser.add_argument("--input_literals_file", type=Path, metavar="FILE", help="inputs 0, 1, ... (.safetensors)")
     parser.add_argument("--output_literals_file", type=Path, metavar="FILE", help="write inputs and results there")
     parser.add_argument("--trace", type=Path, metavar="FILE", help="write the modelled run there, for Perfetto (.json)")
     add_switch(parser, "print_literals", "print inputs and results")
@@ -254,12 +253,9 @@ def _timed(name: str, work: Any) -> list[Array]:
 
 def inputs_of(module: Any, signature: Any, args: Any, iteration: int) -> tuple[Array, ...]:
     """The arrays that the flags ask for."""
-    from hlo2tx8.runtime.tensors import read_tensors
     from hlo2tx8.tools.arguments import random_arguments, seeded, zeros
 
-    if args.input_literals_file is not None:
-        stored = read_tensors(args.input_literals_file)
-        given = [stored[name] for i in range(len(stored)) if (name := f"input{i}") in stored]
+    if (given := given_inputs(args)) is not None:
         return tuple(signature.check(given))
     if not args.random_init_input_literals:
         return zeros(signature)

@@ -55,7 +55,19 @@ func.func @quantised() {
   func.return
 }
 // -----
-func.func @dynamic(%0: tensor<?xf32>) {
+func.func @main(%n: tensor<i64>, %x: tensor<?x8xf32>) -> tensor<?x?xf32> {
+  %0 = stablehlo.constant dense<2> : tensor<1xi64>
+  %1 = stablehlo.reshape %n : (tensor<i64>) -> tensor<1xi64>
+  %2 = stablehlo.constant dense<4> : tensor<1xi64>
+  %5 = stablehlo.multiply %1, %2 : tensor<1xi64>
+  %3 = stablehlo.concatenate %0, %5, dim = 0 : (tensor<1xi64>, tensor<1xi64>) -> tensor<2xi64>
+  %4 = stablehlo.dynamic_reshape %x, %3 : (tensor<?x8xf32>, tensor<2xi64>) -> tensor<?x?xf32>
+  func.return %4 : tensor<?x?xf32>
+}
+// -----
+func.func @several() {
+  %0 = stablehlo.replica_id : tensor<ui32>
+  check.expect_eq_const %0, dense<0> : tensor<ui32>
   func.return
 }
 """
@@ -113,10 +125,10 @@ def test_stablehlo_cases_are_judged_and_counted(tmp_path: Path) -> None:
     (folder / "ops.mlir").write_text(STABLEHLO)
     done = run("stablehlo.py", tmp_path)
     assert done.returncode == 1
-    assert "tests/interpret                     4       1        1" in done.stdout, done.stdout + done.stderr
-    assert "80.00 % of 5 cases pass" in done.stdout
+    assert "tests/interpret                     5       1        1" in done.stdout, done.stdout + done.stderr
+    assert "83.33 % of 6 cases pass" in done.stdout
     assert "wrong answer (almost_eq): 1 of 2 elements, first at [1]: got -2.0, expected -2.00" in done.stdout
-    assert "1  dynamic shapes" in done.stdout
+    assert "1  several devices" in done.stdout
 
 
 def test_each_function_that_checks_something_is_a_case(tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(function=bisect, different_random_seeds=False, random_init_input_literals=True)
     parser.add_argument("file", help=".hlo, .mlir or .mlirbc module")
     parser.add_argument("--write", type=Path, metavar="FILE", help="the smaller module (bisect.hlo); its inputs go beside it")
-    parser.add_argument("--input_literals_file", type=Path, metavar="FILE", help="inputs 0, 1, ... (.safetensors)")
     parser.add_argument("--iterations", type=int, default=1, metavar="N", help="inputs to try until something differs (1)")
     add_switch(parser, "use_large_float_range", "floats over the dtype's whole range, log-uniform")
     add_compiler_flags(parser)
