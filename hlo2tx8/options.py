@@ -49,6 +49,7 @@ class Options:
     dump_dir, dump_pass_re, dump_number: write IR before each pass, `fusion-emitter` selects per-kernel logs;
     the number tells the modules of one run apart. explain: say why things were fused and lowered so.
 
+    timeout: seconds after which a run ends with a DeviceError; 0 lets it go on for ever.
     fill_elided_constants: elements of constants that HLO text has as `{...}`, `random` (the same in every run) or `zeros`.
 
     matmul_precision: that of f32 dots and convolutions of which the module says DEFAULT or nothing: `default` one pass of TF32,
@@ -70,6 +71,7 @@ class Options:
     explain: bool = False
     fill_elided_constants: Filling = "random"
     matmul_precision: Precision = "default"
+    timeout: float = 0.0
 
     def __post_init__(self) -> None:
         words: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -81,8 +83,8 @@ class Options:
         for what, word, known in words:
             if word not in known:
                 raise InputError("E1004", f"no {what} {word!r}", hint=", ".join(known))
-        for name in ("threads", "step_elements", "dump_number"):
-            if getattr(self, name) < 0:
+        for name in ("threads", "step_elements", "dump_number", "timeout"):
+            if not getattr(self, name) >= 0:
                 raise InputError("E1004", f"{name} is {getattr(self, name)}", hint="0 or more")
         try:
             re.compile(self.dump_pass_re)

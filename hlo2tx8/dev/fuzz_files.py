@@ -1,21 +1,21 @@
 """Damaged files, to show that none does harm: `python -m hlo2tx8.dev.fuzz_files --kind=hlo --count=1000`.
 
-Every seed is one mutant of a sample: HLO text, StableHLO text or a compiled program with tokens, words or bytes changed. It is
-loaded; every tenth module that can be is compiled and run, every program is run for a moment. A mutant fails if anything but one
-of our errors is raised, if its process dies or is silent for longer than the limit, or if a result holds what other programs left
-in memory. Exit code 1 if one did; `--record` lists seeds and failures.
+Every seed is one mutant of a sample: HLO text, StableHLO text, a compiled program, a chip's description or a file of arrays with
+tokens, words or bytes changed. It is loaded; every tenth module that can be is compiled and run, every program is run for a moment,
+and a sample is compiled and run for every fifth chip. A mutant fails if anything but one of our errors is raised, if its process
+dies or is silent for longer than the limit, or if a result holds what other programs left in memory. Exit code 1 if one did;
+`--record` lists seeds and failures.
 """
 
 import argparse
 import io
 import json
 import random
-import re
 import selectors
 import subprocess
 import sys
+import tempfile
 import time
-import zipfile
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -24,12 +24,16 @@ from typing import Any
 import numpy as np
 
 import hlo2tx8
-from hlo2tx8.compiler.driver import load_source
+from hlo2tx8.compiler.driver import chip_of, load_source
+from hlo2tx8.dev.damage import damaged_bytes, damaged_program, damaged_text
+from hlo2tx8.device.chip import DEFAULT_PATH
 from hlo2tx8.device.host_memory import RECYCLED_BYTES, allocate
 from hlo2tx8.errors import Hlo2tx8Error
 from hlo2tx8.hlo.signature import dtype_of
+from hlo2tx8.options import Options
 from hlo2tx8.runtime import container
 from hlo2tx8.runtime.executable import Executable
+from hlo2tx8.runtime.tensors import decode_tensors, encode_tensors
 
 SAMPLES = Path(__file__).parents[2] / "hlo_samples"
 LARGEST_SAMPLE_BYTES = 6000
@@ -39,104 +43,10 @@ PER_PROCESS = 500
 MOST_ELEMENTS = 1 << 16
 MOST_PROGRAMS = 12
 CANARY = 0xA5
-TOKEN = re.compile(r"[A-Za-z_][\w.-]*|-?\d+|\s+|.")
-NUMBERS = ("0", "-1", "1", "2147483648", "9223372036854775807", "99999999999999999999", "1e400", "nan", "?")
-
-VALUES: tuple[Any, ...] = (0, -1, 1, 2**31, 2**63, 2**70, 0.5, float("nan"), "", "float32", None, [], {}, [2**40], True)
 
 
 class StoppedError(Exception):
     """A run was stopped, which is no failure: it could be."""
-
-
-def damaged_text(text: str, rng: random.Random) -> bytes:
-    """Text in which a few tokens are lost, doubled, exchanged, taken from elsewhere or made extreme; now and then bytes instead."""
-    tokens = TOKEN.findall(text)
-    for _ in range(rng.choice((1, 1, 2, 5))):
-        at, other = rng.randrange(len(tokens)), rng.randrange(len(tokens))
-        match rng.randrange(7):
-            case 0:
-                del tokens[at : at + rng.choice((1, 1, 3, 20))]
-            case 1:
-                tokens[at:at] = tokens[at : at + rng.choice((1, 3, 30))]
-            case 2:
-                tokens[at], tokens[other] = tokens[other], tokens[at]
-            case 3:
-                tokens[at] = tokens[other]
-            case 4 | 5:
-                numbers = [i for i, token in enumerate(tokens) if token.lstrip("-").isdigit()] or [at]
-                tokens[rng.choice(numbers)] = rng.choice(NUMBERS)
-            case _:
-                tokens[at] = rng.choice("{}()[]<>\"'%@#,:=\\\0\n\u00ff")
-        tokens = tokens or [" "]
-    data = "".join(tokens).encode()
-    return damaged_bytes(data, rng) if rng.random() < 0.2 else data
-
-
-def damaged_bytes(data: bytes, rng: random.Random) -> bytes:
-    """Bytes of which a few are changed, or the end or a part is missing."""
-    found = bytearray(data)
-    for _ in range(rng.choice((1, 1, 2, 8))):
-        if not found:
-            break
-        at = rng.randrange(len(found))
-        match rng.randrange(4):
-            case 0:
-                del found[at:]
-            case 1:
-                del found[at : at + rng.randrange(1, 9)]
-            case _:
-                found[at] = rng.randrange(256)
-    return bytes(found)
-
-
-def damaged_program(data: bytes, rng: random.Random) -> bytes:
-    """A `.tx8x` with its bytes, a member's bytes, a value of its manifest or words of its program changed."""
-    kind = rng.randrange(8)
-    if kind == 0:
-        return damaged_bytes(data, rng)
-    with zipfile.ZipFile(io.BytesIO(data)) as file:
-        members = {name: file.read(name) for name in file.namelist()}
-    if kind <= 3:
-        manifest = json.loads(members["manifest.json"])
-        for _ in range(rng.choice((1, 1, 3))):
-            _damage_value(manifest, rng)
-        members["manifest.json"] = json.dumps(manifest).encode()
-    elif kind == 4:
-        name = rng.choice(sorted(members))
-        members[name] = damaged_bytes(members[name], rng)
-    else:
-        words = np.frombuffer(members["program.bin"], "<u8").copy()
-        for _ in range(rng.choice((1, 1, 2, 5))):
-            at = rng.randrange(len(words))
-            words[at] ^= np.uint64(1 << rng.randrange(64)) if rng.random() < 0.7 else np.uint64(rng.getrandbits(64))
-        members["program.bin"] = words.tobytes()
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as file:
-        for name, content in members.items():
-            file.writestr(name, content)
-    return packed.getvalue()
-
-
-def _damage_value(manifest: Any, rng: random.Random) -> None:
-    """Replace, double or remove one value somewhere in a JSON document, in place."""
-    while True:
-        places: list[Any] = list(manifest) if hasattr(manifest, "keys") else list(range(len(manifest)))
-        if not places:
-            return
-        place = rng.choice(places)
-        inner: Any = manifest[place]
-        if hasattr(inner, "__setitem__") and inner and rng.random() < 0.8:
-            manifest = inner
-            continue
-        match rng.randrange(4):
-            case 0:
-                del manifest[place]
-            case 1 if hasattr(manifest, "append"):
-                manifest.append(manifest[place])
-            case _:
-                manifest[place] = rng.choice(VALUES)
-        return
 
 
 @cache
@@ -184,6 +94,27 @@ def try_tx8x(seed: int) -> None:
     _run(container.read_file(io.BytesIO(damaged_program(rng.choice(programs()), rng)), "mutant"))
 
 
+def try_chip(seed: int) -> None:
+    """Load a mutant of a chip's description, and perhaps compile a sample for it and run that."""
+    rng = random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{seed}.yaml"
+        path.write_bytes(damaged_text(DEFAULT_PATH.read_text(), rng))
+        options = Options(chip=path)
+        chip_of(options)
+        if seed % 5 == 0:
+            _run(hlo2tx8.compile(rng.choice(samples(".hlo")), options))
+
+
+def try_literals(seed: int) -> None:
+    """Read a mutant of a file with arrays of several dtypes."""
+    rng = random.Random(seed)
+    dtypes = rng.sample(("f4", "i1", "?", "bfloat16", "float8_e4m3fn", "int4", "c8"), 3)
+    arrays = {f"input{i}": np.zeros((rng.randrange(3), 5), dtype_of(dtype)) for i, dtype in enumerate(dtypes)}
+    for array in decode_tensors(damaged_bytes(encode_tensors(arrays), rng)).values():
+        array.tobytes()
+
+
 def _run(executable: Executable) -> None:
     """Run for a moment on zeros, if its arrays are small; RuntimeError if a result holds what was left in memory."""
     if _num_elements(executable) > MOST_ELEMENTS:
@@ -212,7 +143,13 @@ def _num_elements(executable: Executable) -> float:
     return sum(float(np.prod(port.shape, dtype=np.float64)) for port in ports)
 
 
-KINDS: Mapping[str, Callable[[int], None]] = {"hlo": try_hlo, "mlir": try_mlir, "tx8x": try_tx8x}
+KINDS: Mapping[str, Callable[[int], None]] = {
+    "hlo": try_hlo,
+    "mlir": try_mlir,
+    "tx8x": try_tx8x,
+    "chip": try_chip,
+    "literals": try_literals,
+}
 
 
 def worker(kind: str, first: int, count: int) -> None:

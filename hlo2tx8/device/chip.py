@@ -158,10 +158,10 @@ def _described(path: Path, users: Sequence[Path]) -> Any:
     if path in users:
         raise ChipError(f"{path}: is based on itself")
     try:
-        data = yaml.safe_load(path.read_text())
+        data = yaml.safe_load(path.read_bytes())
     except OSError as error:
         raise ChipError(f"{path}: {error.strerror}") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ChipError(f"{path}: {error}") from None
     if not isinstance(data, dict) or "base" not in data:
         return cast(Any, data)

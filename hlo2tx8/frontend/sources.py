@@ -17,6 +17,7 @@ from hlo2tx8.frontend.hlo_text import parse_hlo, place_error
 from hlo2tx8.frontend.locations import LocationReader, instruction_lines
 from hlo2tx8.frontend.quantized import expand_quantized
 from hlo2tx8.frontend.scan import expand_scans
+from hlo2tx8.frontend.text_limits import check_text
 from hlo2tx8.frontend.walker import walk_module
 from hlo2tx8.options import Filling
 
@@ -109,10 +110,13 @@ def _without_comments(text: str) -> str:
 
 
 def _from_mlir(source: str | bytes, name: str, clean_up: bool, args: Sequence[Any] | None) -> ModuleOp:
+    check_text(source, name)
     try:
         module = shim.parse_module(source, shim.make_context())
     except (shim.mlir_error(), ValueError) as error:
         raise ParseError("E1003", _mlir_message(str(error), name)) from None
+    except MemoryError:
+        raise ParseError("E1003", f"{name}: there is not enough memory to parse it") from None
     return _walk(module, LocationReader(name), clean_up, args=args)
 
 
@@ -131,12 +135,18 @@ def _walk(
 ) -> ModuleOp:
     names = {op.operation.name for op in _ops_of(module)}
     is_fused = is_fused or "mhlo.fusion" in names
-    if any(_may_be_dynamic(name) for name in names) or _takes_unknown_sizes(module):
-        make_static(module, args, locations)
-    if shim.has_quantized_types(module.context):
-        expand_quantized(module, locations)
-    shim.run_pipeline(module, CLEAN_UP_FUSED if is_fused else CLEAN_UP if clean_up else AS_GIVEN)
-    walked = walk_module(module, locations, inline=True)
+    try:
+        if any(_may_be_dynamic(name) for name in names) or _takes_unknown_sizes(module):
+            make_static(module, args, locations)
+        if shim.has_quantized_types(module.context):
+            expand_quantized(module, locations)
+        shim.run_pipeline(module, CLEAN_UP_FUSED if is_fused else CLEAN_UP if clean_up else AS_GIVEN)
+    except shim.mlir_error() as error:
+        raise ParseError("E1003", _mlir_message(str(error), locations.file)) from None
+    try:
+        walked = walk_module(module, locations, inline=True)
+    except RecursionError:
+        raise ParseError("E1003", f"{locations.file}: types, attributes or locations are too deep inside each other") from None
     expand_scans(walked)
     expand_broadcasts(walked)
     return walked

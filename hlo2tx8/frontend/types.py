@@ -11,7 +11,7 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError as XdslParseError
 
 from hlo2tx8.dialects.hlo import Hlo, LayoutAttr
-from hlo2tx8.errors import CompileError
+from hlo2tx8.errors import CompileError, ParseError
 
 Layout = tuple[int, ...] | None
 """Minor to major; None is row-major."""
@@ -35,13 +35,15 @@ def type_from_text(text: str) -> Attribute:
 
 
 def with_layout(type_: Attribute, order: Layout) -> Attribute:
-    """A tensor type with a layout; without one where it is row-major."""
+    """A tensor type with a layout; without one where it is row-major. ParseError for an order that names other dimensions."""
     if not isinstance(type_, TensorType) or order is None:
         return cast(Attribute, type_)
     tensor = cast(TensorType[Attribute], type_)
     rank = tensor.get_num_dims()
     if len(order) != rank or (order == row_major(rank) and not isinstance(tensor.encoding, LayoutAttr)):
         return tensor
+    if sorted(order) != list(range(rank)):
+        raise ParseError("E1003", f"{{{','.join(map(str, order))}}} is no layout of {rank} dimensions")
     encoding = NoneAttr() if order == row_major(rank) else LayoutAttr(order)
     return TensorType(tensor.get_element_type(), tensor.get_shape(), encoding)
 

@@ -26,7 +26,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from hlo2tx8.dialects import chlo, stablehlo
 from hlo2tx8.dialects.hlo import BitcastOp, CopyOp, FusionOp, UnknownOp, decode_attribute
 from hlo2tx8.dialects.hlo_form import HloForm
-from hlo2tx8.errors import CompileError
+from hlo2tx8.errors import CapacityError, CompileError
 from hlo2tx8.frontend.attributes import AttributeReader
 from hlo2tx8.frontend.layouts import CARRIERS, carry_layouts, copy_results, parameter_layouts, size_bits
 from hlo2tx8.frontend.locations import LocationReader
@@ -34,6 +34,8 @@ from hlo2tx8.frontend.types import Layout, layout_of, with_layout
 
 _DROPPED = ("xla_shape", "source_layout", "output_operand_aliasing")
 _CONSTANTS = ("stablehlo.constant", "chlo.constant", "arith.constant")
+MOST_AROUND = 96
+"""Operations with regions around one: passes recurse into them, and a program's loops and branches are nested as deep."""
 _ALIASES, _ALIASING = "mhlo.input_output_alias", "tf.aliasing_output"
 _MODULE_ATTRIBUTES = ("mhlo.num_partitions", "mhlo.num_replicas")
 
@@ -70,6 +72,7 @@ class _Walker:
     values: dict[Any, SSAValue] = field(default_factory=dict[Any, SSAValue])
     callable: dict[str, Any] = field(default_factory=dict[str, Any])
     active: list[str] = field(default_factory=list[str])
+    num_around: int = 0
     call_site: str = ""
 
     def module(self, module: Any) -> ModuleOp:
@@ -130,7 +133,10 @@ class _Walker:
         """Appends the op, or the body of the function it calls."""
         if self.is_inlining and op.name == "func.call":
             name: str = op.attributes["callee"].value
-            if name in self.callable and name not in self.active:
+            if name in self.active:
+                circle = " calls ".join(f"@{each}" for each in (*self.active[self.active.index(name) :], name))
+                raise CompileError("E1002", f"recursion: {circle}", origin=self.locations.text(op.location, self.call_site))
+            if name in self.callable:
                 self.add_body(op, name, ops)
                 return
         ops.append(self.operation(op))
@@ -236,7 +242,13 @@ class _Walker:
     def regions(self, op: Any, arguments: Sequence[SSAValue] = ()) -> list[Region]:
         """The op's regions; their block arguments have the layouts of `arguments`."""
         layouts = [layout_of(value.type) for value in arguments]
-        return [Region([self.block(block, layouts) for block in region.blocks]) for region in op.regions]
+        if op.regions and self.num_around == MOST_AROUND:
+            message = f"operations are more than {MOST_AROUND} deep inside each other"
+            raise CapacityError("E1005", message, origin=self.locations.text(op.location, self.call_site))
+        self.num_around += 1
+        found = [Region([self.block(block, layouts) for block in region.blocks]) for region in op.regions]
+        self.num_around -= 1
+        return found
 
 
 def _with_aliasing(main: func.FuncOp, aliases: Sequence[Mapping[str, Any]]) -> ArrayAttr[DictionaryAttr]:

@@ -29,7 +29,7 @@ from hlo2tx8.hlo.signature import Port, Signature, dtype_of
 from hlo2tx8.hlo.types import element_type
 from hlo2tx8.options import Level, Mode, Options
 from hlo2tx8.runtime.executable import Executable
-from hlo2tx8.runtime.tensors import decode_tensors, encode_tensors
+from hlo2tx8.runtime.tensors import decode_tensors, encode_tensors, writing
 from hlo2tx8.runtime.typed import typed
 
 FORMAT_VERSION = 4
@@ -40,8 +40,9 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def write(executable: Executable, path: Path) -> None:
-    """Write the container to `path`; equal executables give equal bytes."""
-    write_file(executable, path)
+    """Write the container to `path`; equal executables give equal bytes. InputError if the file cannot be written."""
+    with writing(path):
+        write_file(executable, path)
 
 
 def write_file(executable: Executable, target: Path | BinaryIO, levels: Sequence[Level] = tuple(Level)) -> None:

@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.emulator import Emulator, Progress
-from hlo2tx8.device.faults import Fault
+from hlo2tx8.device.faults import Fault, FaultPlace
 from hlo2tx8.device.program import Program, SlotKind
 from hlo2tx8.device.timing import Report
 from hlo2tx8.errors import DeviceError, InputError
@@ -84,7 +85,11 @@ class Executable:
         return self.launch(self.signature.check(arrays))
 
     def launch(self, arrays: Sequence[Array], progress: Progress | None = None) -> list[Array]:
-        """As `execute`, for arrays that are known to fit the signature; long runs call `progress` as Emulator.run does."""
+        """As `execute`, for arrays that are known to fit the signature; long runs call `progress` as Emulator.run does. DeviceError
+        when the options' `timeout` is over.
+        """
+        if self.options.timeout:
+            progress = ends_after(self.options.timeout, progress)
         is_plain = self.signature.is_plain
         inputs = arrays if is_plain else [p.to_device(a) for p, a in zip(self.signature.inputs, arrays, strict=True)]
         try:
@@ -169,3 +174,16 @@ class Executable:
         from hlo2tx8.runtime.container import read
 
         return read(Path(path))
+
+
+def ends_after(seconds: float, progress: Progress | None) -> Progress:
+    """A `progress` that tells another one where a run is, and ends it with a DeviceError so many seconds from now."""
+    deadline = monotonic() + seconds
+
+    def watch(place: FaultPlace) -> None:
+        if progress is not None:
+            progress(place)
+        if monotonic() >= deadline:
+            raise DeviceError("E1008", f"still running after {seconds:g} s", origin=place.origin, hint="timeout= allows more")
+
+    return watch

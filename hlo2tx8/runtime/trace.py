@@ -22,6 +22,7 @@ from hlo2tx8.device.timing.timeline import MOST_EVENTS, Pause, Slice, Timeline, 
 from hlo2tx8.link.listing import name_of
 from hlo2tx8.runtime.origin import split_origin
 from hlo2tx8.runtime.profile import grouped
+from hlo2tx8.runtime.tensors import writing
 
 Event: TypeAlias = "dict[str, Any]"
 CHIP = 1
@@ -45,12 +46,13 @@ def trace(
 
 
 def write_trace(content: Mapping[str, object], path: Path) -> None:
-    """One event per line."""
+    """One event per line; InputError if the file cannot be written."""
     head = {key: value for key, value in content.items() if key != "traceEvents"}
     events = content["traceEvents"]
     assert isinstance(events, list)
     lines = ",\n".join(json.dumps(event, separators=(",", ":")) for event in events)  # pyright: ignore[reportUnknownVariableType]
-    path.write_text(f'{json.dumps(head)[:-1]}, "traceEvents": [\n{lines}\n]}}\n')
+    with writing(path):
+        path.write_text(f'{json.dumps(head)[:-1]}, "traceEvents": [\n{lines}\n]}}\n')
 
 
 def _facts(name: str, chip: Chip, report: Report, timeline: Timeline, drawing: "_Drawing") -> dict[str, object]:

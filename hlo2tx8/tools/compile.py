@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from hlo2tx8.tools.before_run import check_writable
 from hlo2tx8.tools.flags import add_compiler_flags, add_switch, given_inputs, load_given, options_of
 
 
@@ -28,6 +29,7 @@ def compile_file(args: Any) -> int:
     from hlo2tx8.tools.saved import is_saved
 
     options = options_of(args)
+    check_writable(args.output)
     if options.until is not Level.PROGRAM:
         sys.stdout.write(describe_lowered(lower(partial(load_given, args, args.file), options)))
         return 0

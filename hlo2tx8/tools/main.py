@@ -3,6 +3,7 @@
 Exit codes: 0 everything agreed, 1 a run failed or the input was refused, 2 wrong usage, 130 interrupted.
 """
 
+import io
 import sys
 import warnings
 from collections.abc import Sequence
@@ -36,6 +37,9 @@ def parser() -> CommandParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand; the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # locales without a bar's or a name's characters
     given = list(sys.argv[1:] if argv is None else argv)
     if given[:1] == ["opt"]:
         from hlo2tx8.tools.opt import main as opt
@@ -59,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         if args.traceback:
             raise
-        print(f"error E1004: {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"error E1004: {error.filename or 'a file'}: {error.strerror}", file=sys.stderr)
         return 1
     except Exception as error:
         if args.traceback:

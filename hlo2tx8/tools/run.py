@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from hlo2tx8.errors import Hlo2tx8Error, InputError
 from hlo2tx8.options import Level, Options
+from hlo2tx8.tools.before_run import at_most, check_writable
 from hlo2tx8.tools.flags import add_compiler_flags, add_switch, given_inputs, level, load_given, options_of
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--iterations", type=int, default=1, metavar="N", help="runs per module, each on new inputs")
     parser.add_argument("--output_literals_file", type=Path, metavar="FILE", help="write inputs and results there")
     parser.add_argument("--trace", type=Path, metavar="FILE", help="write the modelled run there, for Perfetto (.json)")
+    parser.add_argument("--timeout", type=float, default=0, metavar="S", help="end each run, also the reference's, after S seconds")
     add_switch(parser, "print_literals", "print inputs and results")
     add_switch(parser, "random_init_input_literals", "random inputs; zeros if false", default=True)
     add_switch(parser, "use_large_float_range", "floats over the dtype's whole range, log-uniform")
@@ -70,6 +72,8 @@ def run(args: Any) -> int:
         raise InputError("E1004", "--trace is of whole programs on tx8")
     if args.reference_platform:
         platform_of(args.reference_platform)
+    for path in (args.trace, args.output_literals_file):
+        check_writable(path)
     failures, runs = 0, 0
     for number, file in enumerate(files):
         if len(files) > 1:
@@ -163,7 +167,7 @@ def _run_once(source: "Source", options: Options, args: Any, iteration: int) -> 
     # Compiled before inputs are made: what the chip cannot hold would not fit here either.
     executable = _executable(source, options) if on_chip else None
     arrays = inputs_of(module, signature_of(module), args, iteration)
-    actual = _timed(test, lambda: execute(test, source, arrays, replace(options, until=args.level), executable))
+    actual = _timed(args, test, lambda: execute(test, source, arrays, replace(options, until=args.level), executable))
     if args.print_literals:
         _print_all("Argument", arrays)
         _print_all(f"Result with test runner {test}", actual)
@@ -171,7 +175,7 @@ def _run_once(source: "Source", options: Options, args: Any, iteration: int) -> 
     outcome = Outcome(agreed=True)
     if args.reference_platform:
         reference = platform_of(args.reference_platform)
-        expected = _timed(reference, lambda: execute(reference, source, arrays, options))
+        expected = _timed(args, reference, lambda: execute(reference, source, arrays, options))
         if args.print_literals:
             _print_all(f"Result with reference runner {reference}", expected)
         outcome = _judge(actual, _reference(args, reference, module, arrays, expected), test, reference)
@@ -209,8 +213,9 @@ def _run_every_level(source: "Source", options: Options, args: Any, arrays: Sequ
     from hlo2tx8.tools.every_level import first_difference
 
     module = source.load()
-    reference = _reference(args, "interpreter", module, arrays, evaluate(module, *arrays))
-    difference = first_difference(source, options, arrays, reference)
+    with at_most(args.timeout, "every level"):
+        reference = _reference(args, "interpreter", module, arrays, evaluate(module, *arrays))
+        difference = first_difference(source, options, arrays, reference)
     if difference:
         print(difference, file=sys.stderr)
         return Outcome(agreed=False, note=difference)
@@ -243,10 +248,11 @@ def _judge(actual: Sequence[Array], reference: "Reference", test: str, name: str
     return Outcome(agreed=True, note=note)
 
 
-def _timed(name: str, work: Any) -> list[Array]:
+def _timed(args: Any, name: str, work: Any) -> list[Array]:
     print(f"Running HLO module with runner {name}...", file=sys.stderr)
     started = time.perf_counter()
-    results: list[Array] = work()
+    with at_most(args.timeout, name):
+        results: list[Array] = work()
     print(f"... ran in {time.perf_counter() - started:.6g}s.", file=sys.stderr)
     return results
 

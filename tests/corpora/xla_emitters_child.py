@@ -51,7 +51,7 @@ CPU = CpuServer()
 
 def answer(request: dict[str, Any]) -> Outcome:
     """Compile, run and judge one case; the reference is the evaluator where XLA:CPU has no answer."""
-    text = as_fusion(request["text"])
+    text = as_fusion(request["text"]) if request["is_fusion"] else request["text"]
 
     def load() -> Any:
         return load_source(text, format="hlo")

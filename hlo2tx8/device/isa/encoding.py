@@ -24,7 +24,7 @@ RECORD_WORDS = 32
 HEADER_WORDS = 4
 NUM_REGISTERS = 64
 HEAD_MASK = 0xFF_FFFF_FFFF  # of the first word, all but the engine
-MAX_DEPTH = 32  # blocks inside each other
+MAX_DEPTH = 512  # blocks inside each other
 
 
 class Register(NamedTuple):

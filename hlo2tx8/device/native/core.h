@@ -10,7 +10,8 @@
 #define ABI_VERSION 9
 #define NUM_REGISTERS 64
 #define MAX_TILES 64
-#define MAX_DEPTH 32
+#define MAX_DEPTH 512
+#define MAX_COUNTERS 32 /* of loops around a fault, the innermost ones */
 #define MAX_THREADS 256
 #define SCRATCH_REGIONS 4
 #define PRODUCT_BYTES (1 << 23) /* behind them, for products of the matrix engine */
@@ -31,7 +32,7 @@ struct tx8_slot {
 
 struct tx8_fault {
     i64 kind, tile, record, num_counters;
-    i64 counters[MAX_DEPTH];
+    i64 counters[MAX_COUNTERS];
     char detail[160];
 };
 

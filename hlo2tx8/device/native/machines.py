@@ -16,7 +16,7 @@ from hlo2tx8.device.host_memory import LARGE_BYTES, RECYCLED_BYTES, allocate
 from hlo2tx8.device.native.loader import LoadedCore
 from hlo2tx8.device.program import Program, SlotKind
 
-MAX_DEPTH = 32
+MAX_COUNTERS = 32  # of loops around a fault, the innermost ones
 MOST_KEPT = 8
 SINGLE_THREAD_BYTES = 1 << 15  # programs with fewer in their slots are not worth a thread
 LINE_BYTES = 64
@@ -30,7 +30,7 @@ class PlaceOfFault(ctypes.Structure):
         ("tile", ctypes.c_int64),
         ("record", ctypes.c_int64),
         ("num_counters", ctypes.c_int64),
-        ("counters", ctypes.c_int64 * MAX_DEPTH),
+        ("counters", ctypes.c_int64 * MAX_COUNTERS),
         ("detail", ctypes.c_char * 160),
     )
 

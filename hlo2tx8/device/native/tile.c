@@ -57,8 +57,9 @@ static i64 begin_loop(struct context *c, i64 at) {
 void write_place(const struct tile *t, int number, struct tx8_fault *place) {
     place->tile = number;
     place->record = t->at;
-    place->num_counters = t->depth;
-    for (int i = 0; i < t->depth; i++) place->counters[i] = t->loops[i].counter;
+    const int outer = t->depth > MAX_COUNTERS ? t->depth - MAX_COUNTERS : 0;
+    place->num_counters = t->depth - outer;
+    for (int i = outer; i < t->depth; i++) place->counters[i - outer] = t->loops[i].counter;
 }
 
 static void stop_at_fault(struct tile *t, int number) {

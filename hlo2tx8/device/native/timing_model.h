@@ -4,7 +4,7 @@
 #include "timing.h"
 
 #define SAME_CYCLES 1e-6
-#define MAX_FRAMES 32 /* blocks inside each other, as the encoding has it */
+#define MAX_FRAMES 512 /* blocks inside each other, as the encoding has it */
 #define QUEUED_ENGINES 6
 #define MAX_QUEUE 8
 #define MAX_FLOWING (2 * MAX_QUEUE * MAX_TIMED_TILES)

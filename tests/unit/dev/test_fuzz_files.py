@@ -5,7 +5,7 @@ import pytest
 from hlo2tx8.dev import fuzz_files
 
 
-@pytest.mark.parametrize("kind", ["hlo", "mlir", "tx8x"])
+@pytest.mark.parametrize("kind", fuzz_files.KINDS)
 def test_damaged_files_do_no_harm(kind: str, capsys: pytest.CaptureFixture[str]):
     fuzz_files.worker(kind, 0, 60)
     lines = capsys.readouterr().out.splitlines()

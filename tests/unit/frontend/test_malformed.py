@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hlo2tx8.errors import CompileError, ParseError
+from hlo2tx8.errors import CapacityError, CompileError, ParseError
 from hlo2tx8.frontend import hlo_text, load
 from hlo2tx8.frontend.hlo_text import Child, HloTextParser
+from hlo2tx8.frontend.walker import MOST_AROUND
 
 GOOD = "HloModule m\nENTRY e {\n  p = f32[4] parameter(0)\n  ROOT r = f32[4] add(p, p)\n}"
 
@@ -102,3 +103,51 @@ def test_a_child_that_does_not_answer_is_ended(monkeypatch: pytest.MonkeyPatch, 
     with pytest.raises(ParseError, match=r"took more than 0\.3 s"):
         parser.parse(GOOD, "slow")
     assert parser.child is None
+
+
+def _nested(count: int) -> str:
+    begins = "".join(f'%r{k} = "stablehlo.if"(%p) ({{\n' for k in range(count))
+    ends = "".join(
+        "stablehlo.return %a : tensor<2xf32> }, { stablehlo.return %a : tensor<2xf32> }) : (tensor<i1>) -> tensor<2xf32>\n"
+        for _ in range(count)
+    )
+    return f"func.func @main(%a: tensor<2xf32>, %p: tensor<i1>) -> tensor<2xf32> {{\n{begins}{ends}return %a : tensor<2xf32>\n}}"
+
+
+def test_control_flow_is_nested_to_a_limit():
+    assert load(_nested(MOST_AROUND), clean_up=False)
+    with pytest.raises(CapacityError, match=f"more than {MOST_AROUND} deep") as caught:
+        load(_nested(MOST_AROUND + 1), clean_up=False)
+    assert caught.value.origin == f"<text>:{MOST_AROUND + 2}:8"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (_nested(10_000), "brackets are open at once"),
+        (f"func.func @main(%a: {'tuple<' * 3000}tensor<f32>{'>' * 3000}) {{ return }}", "brackets are open at once"),
+        (f"func.func @main(%a: {'tuple<' * 1500}tensor<f32>{'>' * 1500}) {{ return }}", "too deep inside each other"),
+        ("func.func @main(%a: tensor<f32>) -> tensor<f32> {\n  return %a#2147483648 : tensor<f32>\n}", ":2: an operation with"),
+        ('func.func @main() {\n  "other"() ({}) : () -> ()\n  return\n}', "symbol"),
+    ],
+)
+def test_mlir_that_would_end_the_process(text: str, message: str):
+    with pytest.raises(ParseError, match=message):
+        load(text)
+
+
+def test_recursion_is_named():
+    functions = (
+        f"func.func private @{name}(%a: tensor<f32>) -> tensor<f32> {{\n"
+        f"  %0 = call @{callee}(%a) : (tensor<f32>) -> tensor<f32>\n  return %0 : tensor<f32>\n}}"
+        for name, callee in (("main", "f"), ("f", "g"), ("g", "f"))
+    )
+    with pytest.raises(CompileError, match="recursion: @f calls @g calls @f") as caught:
+        load("\n".join(functions).replace("private @main", "@main"))
+    assert caught.value.origin == "<text>:10:8"
+
+
+def test_layouts_name_each_dimension_once():
+    layouts = "entry_computation_layout={(f32[2,3]{7,1})->f32[2,3]{1,0}}"
+    with pytest.raises(ParseError, match=r"\{7,1\} is no layout of 2 dimensions"):
+        load(f"HloModule m, {layouts}\nENTRY e {{\n  ROOT p = f32[2,3] parameter(0)\n}}")

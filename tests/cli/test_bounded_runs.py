@@ -1,0 +1,77 @@
+"""Runs end when they should, files that cannot be written are named, and every locale can print."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hlo2tx8
+from hlo2tx8.errors import DeviceError, InputError
+from hlo2tx8.options import Options
+from hlo2tx8.tools.main import main
+
+SAMPLE = str(Path(__file__).parents[2] / "hlo_samples" / "elementwise" / "empty.hlo")
+ENDLESS = """func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %r = stablehlo.while(%x = %a) : tensor<4xf32>
+  cond {
+    %s = stablehlo.slice %x [0:1] : (tensor<4xf32>) -> tensor<1xf32>
+    %t = stablehlo.reshape %s : (tensor<1xf32>) -> tensor<f32>
+    %c = stablehlo.compare LE, %t, %t : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %y = stablehlo.add %x, %x : tensor<4xf32>
+    stablehlo.return %y : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}"""
+
+
+@pytest.mark.parametrize("mode", ["fast", "strict", "definition"])
+def test_a_timeout_ends_a_run(mode: str):
+    executable = hlo2tx8.compile(ENDLESS, Options(mode=mode, timeout=0.3))
+    with pytest.raises(DeviceError, match=r"still running after 0\.3 s") as caught:
+        executable.run(np.ones(4, np.float32))
+    assert caught.value.code == "E1008"
+
+
+@pytest.mark.parametrize("flags", [(), ("--platform=interpreter",), ("--level=loops",), ("--level=all",)])
+def test_timeout_of_every_platform(flags: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "endless.mlir"
+    path.write_text(ENDLESS)
+    assert main(["run", "--timeout=0.5", *flags, str(path)]) == 1
+    assert "still running after 0.5 s" in capsys.readouterr().err
+
+
+def test_a_timeout_is_no_negative_number():
+    with pytest.raises(InputError, match="timeout is -1"):
+        Options(timeout=-1)
+    with pytest.raises(InputError, match="timeout is nan"):
+        Options(timeout=float("nan"))
+
+
+@pytest.mark.parametrize("flags", [["run", "--trace"], ["run", "--output_literals_file"], ["compile", "-o"]])
+def test_where_nothing_can_be_written(flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    for path, message in ((tmp_path / "no" / "file", f"there is no folder {tmp_path / 'no'}"), (tmp_path, "is a folder")):
+        assert main([*flags, str(path), SAMPLE]) == 1
+        said = capsys.readouterr().err
+        assert said == f"error E1004: {path}{': ' if 'there' in message else ' '}{message}\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("flags", [["run", "--trace"], ["run", "--output_literals_file"], ["compile", "-o"]])
+def test_a_full_disk_is_named(flags: list[str], capsys: pytest.CaptureFixture[str]):
+    assert main([*flags, "/dev/full", SAMPLE]) == 1
+    assert "error E1004: /dev/full: No space left on device" in capsys.readouterr().err
+
+
+def test_ascii_locales_print(tmp_path: Path):
+    path = tmp_path / "größe.hlo"
+    path.write_bytes(Path(SAMPLE).read_bytes())
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+    command = [sys.executable, "-m", "hlo2tx8", "profile", str(path)]
+    done = subprocess.run(command, capture_output=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert b"gr??e.hlo" in done.stdout
