@@ -45,6 +45,7 @@ class Options:
     threads: host threads that run tiles; 0 lets the emulator choose.
     step_elements: output elements one tile works on per step of the time loop; 0 lets the schedule choose.
     search: `fast` takes the first plan of a kernel, by estimate, that fits; `full` lowers and times many, and takes the fastest.
+    search_cache: folder in which what full searches find is kept for other compilations; None for none.
     until: last level to lower to. verify: run the full IR verifier after each stage (levels always are).
     dump_dir, dump_pass_re, dump_number: write IR before each pass, `fusion-emitter` selects per-kernel logs;
     the number tells the modules of one run apart. explain: say why things were fused and lowered so.
@@ -63,6 +64,7 @@ class Options:
     threads: int = 0
     step_elements: int = 0
     search: Search = "fast"
+    search_cache: Path | None = None
     until: Level = Level.PROGRAM
     verify: bool = False
     dump_dir: Path | None = None

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tempfile
 
 import lit.formats
 
@@ -19,6 +20,7 @@ config.test_source_root = here
 config.test_exec_root = os.path.join(root, "build", "lit")
 config.environment["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
 config.environment["PYTHONPATH"] = root
+config.environment["XDG_CACHE_HOME"] = os.path.join(tempfile.gettempdir(), "hlo2tx8-tests")
 config.substitutions += [
     ("%hlo2tx8", f"{sys.executable} -m hlo2tx8"),
     ("%opt", f"{sys.executable} -m hlo2tx8.tools.opt"),

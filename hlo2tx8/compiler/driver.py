@@ -21,7 +21,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from hlo2tx8.compiler.apply import apply, configure
 from hlo2tx8.compiler.dump import Dumper
-from hlo2tx8.compiler.found_plans import Remembered
+from hlo2tx8.compiler.found_plans import Remembered, plans_of
 from hlo2tx8.compiler.garbage_collection import no_garbage_collection
 from hlo2tx8.compiler.pipeline import LAST_STAGES, PIPELINE, Stage, verify_level
 from hlo2tx8.compiler.refusals import is_refusal, unsupported_ops
@@ -83,10 +83,11 @@ class CompiledProgram:
     least_work: Callable[[], LeastWork]
 
 
-def lower(load: Callable[[], ModuleOp], options: Options, watch: Watch | None = None) -> Lowered:
-    """Lower what `load` gives to `options.until`; UnsupportedError names everything that is not supported."""
+def lower(load: Callable[[], ModuleOp], options: Options, watch: Watch | None = None, plans: Remembered | None = None) -> Lowered:
+    """Lower what `load` gives to `options.until`; UnsupportedError names everything that is not supported. `plans` were found by
+    searches before."""
     with _refusals_listed(load, options, watch):
-        return drain(lower_stages(load(), options, watch))
+        return drain(lower_stages(load(), options, watch, plans=plans))
 
 
 def lower_module(module: ModuleOp, options: Options, watch: Watch | None = None) -> Lowered:
@@ -104,10 +105,18 @@ def drain(stages: Stages[Result]) -> Result:
                 return end.value
 
 
-def lower_stages(module: ModuleOp, options: Options, watch: Watch | None = None, *, is_looked_at: bool = True) -> Stages[Lowered]:
+def lower_stages(
+    module: ModuleOp,
+    options: Options,
+    watch: Watch | None = None,
+    *,
+    is_looked_at: bool = True,
+    plans: Remembered | None = None,
+) -> Stages[Lowered]:
     """Run the passes up to level `options.until` on the module, in place, and yield after each of them.
 
-    If nobody looks at the module between stages, kernels that were lowered to judge their plans are not lowered again.
+    `plans`: what searches have found before, and where what they find is kept. If nobody looks at
+    the module between stages, kernels that were lowered to judge their plans are not lowered again.
     """
     told = watch or _no_watch
     dumper = Dumper.of(options, module_name(module))
@@ -117,10 +126,12 @@ def lower_stages(module: ModuleOp, options: Options, watch: Watch | None = None,
     stages = tuple(stage for stage in PIPELINE if stage.after <= options.until)
     is_for_good = not (is_looked_at or dumper.is_on or options.verify) and options.until is Level.PROGRAM
     emission = max(0, sum(not stage.per_kernel for stage in stages) - 1)
-    trial = KernelTrial(options, chip_of(options), is_for_good, told, emission, max(1, len(stages)))
-    search = KernelSearch(trial.timed, Remembered(), trial.begin) if options.search == "full" else None
+    chip = chip_of(options)
+    trial = KernelTrial(options, chip, is_for_good, told, emission, max(1, len(stages)))
+    known = plans_of(options.search_cache, chip) if plans is None else plans
+    search = KernelSearch(trial.timed, known, trial.begin) if options.search == "full" else None
     for number, stage in enumerate(stages):
-        step = configure(stage.step, options, judge=trial, watch=trial.at, search=search)
+        step = configure(stage.step, options, judge=trial, watch=trial.at, search=search, is_searched=search is not None)
         dumper.before(number, step.name, module)
         started = time.perf_counter()
         told(number / len(stages), step.name)
@@ -188,13 +199,14 @@ def program_stages(
     signature = signature_of(module)
     signature.check_capacity(chip.ddr_bytes)
     options_to_program = replace(options, until=Level.PROGRAM)
+    plans = plans_of(options.search_cache, chip)
     with _refusals_listed(load, options_to_program, watch):
-        lowered = yield from lower_stages(module, options_to_program, watch, is_looked_at=is_looked_at)
+        lowered = yield from lower_stages(module, options_to_program, watch, is_looked_at=is_looked_at, plans=plans)
     encoding = time.perf_counter()
     encoded = {name: encode(kernel) for name, kernel in kernels(lowered.module).items()}
     program = link(lowered.module, encoded, chip)
     seconds = {"load": loaded - started, **dict(lowered.seconds), "encode": time.perf_counter() - encoding}
-    text = partial(text_at, load, options, program)
+    text = partial(text_at, load, options, program, plans)
     return CompiledProgram(
         module_name(module),
         program,
@@ -214,12 +226,12 @@ def _least_work(load: Callable[[], ModuleOp], options: Options) -> LeastWork:
     return least_work(module)
 
 
-def text_at(load: Callable[[], ModuleOp], options: Options, program: Program, level: Level) -> str:
+def text_at(load: Callable[[], ModuleOp], options: Options, program: Program, plans: Remembered, level: Level) -> str:
     """The module printed at a level: IR above PROGRAM, the program's listing there."""
     if level is Level.PROGRAM:
         return listing(program)
     quiet = replace(options, until=level, dump_dir=None)
-    return str(lower(load, quiet).module)
+    return str(lower(load, quiet, plans=plans).module)
 
 
 def chip_of(options: Options) -> Chip:

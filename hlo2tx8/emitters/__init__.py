@@ -79,6 +79,6 @@ def emit_fusion(
             asked = list(heroes(fusion))
     if taken:
         return min(taken, key=lambda own: own[0])[1]
-    if planner.rejected:
+    if planner.rejected or not declined:
         raise planner.failure()
     raise UnsupportedError(declined[-1].ops)

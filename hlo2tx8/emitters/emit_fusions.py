@@ -24,13 +24,13 @@ from hlo2tx8.device.chip import load_chip
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp, origin
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, LaunchYieldOp, RepeatOp, UpdateOp, ViewOp, WhileOp, kernels
 from hlo2tx8.dialects.xla import ENTRY, updated_operands
-from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits, Judge, Named, trust
+from hlo2tx8.emitters.choose_plan import FirstThatFits, Judge, Named, trust
 from hlo2tx8.emitters.fingerprint import fingerprint
 from hlo2tx8.emitters.search_kernels import KernelSearch, emit
-from hlo2tx8.errors import CapacityError, UnsupportedError, UnsupportedOp
+from hlo2tx8.errors import CapacityError, CompileError, UnsupportedError, UnsupportedOp
 from hlo2tx8.fusion.build_group import dissolve
 from hlo2tx8.fusion.in_place import replaceable
-from hlo2tx8.fusion.take_apart import take_apart
+from hlo2tx8.fusion.take_apart import num_fusions, take_apart
 from hlo2tx8.fusion.views import is_view
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.dot import numbers_of
@@ -108,16 +108,18 @@ class EmitFusionsPass(ModulePass):
 
     def _emit(self, op: Operation, name: str, target: Target, notes: list[str]) -> ModuleOp | list[Operation]:
         """The LOOPS module of a fusion, or of a group as one kernel; or what stands in the place of a group that is none."""
-        chooser: Chooser = FirstThatFits(self.judge)
         if self.search is not None:
-            target = replace(target, is_searched=True)
-            found = self.search.find(op, target)
+            wide = replace(target, is_searched=True)
+            found = self.search.find(op, wide)
             notes += found.explain(name)
-            if found.cut and isinstance(op, GroupOp):
-                return take_apart(op, found.cut, target)
-            chooser = Named(found.plan, self.judge) if found.plan else chooser
+            if isinstance(op, GroupOp) and 0 < found.cut < num_fusions(op):
+                return take_apart(op, found.cut, wide)
+            try:
+                return emit(op, name, wide, notes, Named(found.plan, self.judge))
+            except CompileError as error:
+                notes.append(f"{name}: nothing that was searched for is taken: {error}")
         try:
-            return emit(op, name, target, notes, chooser)
+            return emit(op, name, target, notes, FirstThatFits(self.judge))
         except CapacityError as error:
             if not isinstance(op, GroupOp):
                 raise

@@ -14,7 +14,7 @@ from xdsl.ir import Block, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import CopyOp, FusionOp, GroupOp
 from hlo2tx8.dialects.stablehlo import ReturnOp
-from hlo2tx8.fusion.build_group import build_group, name_of_fusion
+from hlo2tx8.fusion.build_group import SEARCHED_SLACK, build_group, name_of_fusion
 from hlo2tx8.schedule.band_group_member import BandGroupMember, band_group_member
 from hlo2tx8.schedule.plan_band_group import BandChain, BandGroupPlan
 from hlo2tx8.schedule.work_split import Target
@@ -22,7 +22,8 @@ from hlo2tx8.schedule.work_split import Target
 
 def group_bands(block: Block, target: Target) -> list[str]:
     """Puts chains of a block into groups where that saves cycles; a line about each."""
-    return [note for chain in _chains(block, target) for note in _group(chain)]
+    slack = SEARCHED_SLACK if target.is_searched else 1.0
+    return [note for chain in _chains(block, target) for note in _group(chain, slack)]
 
 
 def _chains(block: Block, target: Target) -> list[BandChain]:
@@ -49,8 +50,8 @@ def _chains(block: Block, target: Target) -> list[BandChain]:
     return chains
 
 
-def _group(chain: BandChain) -> list[str]:
-    """Puts parts of a chain into groups, so that all of it takes the fewest cycles."""
+def _group(chain: BandChain, slack: float) -> list[str]:
+    """Puts parts of a chain into groups, so that all of it takes the fewest cycles if groups take so many times less."""
     count = len(chain.fusions)
     best: list[tuple[float, int, BandGroupPlan | None]] = [(0.0, 0, None)]
     for end in range(1, count + 1):
@@ -60,7 +61,7 @@ def _group(chain: BandChain) -> list[str]:
             if not part.fits:
                 break
             if part.is_closed and part.may_gain:
-                ways += [(best[start][0] + plan.cycles, start, plan) for plan in part.plans()[:1]]
+                ways += [(best[start][0] + plan.cycles / slack, start, plan) for plan in part.plans()[:1]]
         best.append(min(ways, key=lambda way: way[0]))
     notes: list[str] = []
     apart, end = chain.cycles_apart(), count

@@ -9,6 +9,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
 from hlo2tx8.dialects.stablehlo import ReturnOp
 
+SEARCHED_SLACK = 1.5
+"""How many times the cycles of its fusions a group may be estimated to take, if it is compared with them later."""
+
 
 def build_group(fusions: Sequence[FusionOp], properties: Mapping[str, Attribute]) -> GroupOp:
     """The group of fusions in order of execution, whose last one's results are the group's, at the place of that one;

@@ -27,7 +27,7 @@ from xdsl.passes import ModulePass
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.fusion.band_chains import group_bands
-from hlo2tx8.fusion.build_group import build_group, name_of_fusion
+from hlo2tx8.fusion.build_group import SEARCHED_SLACK, build_group, name_of_fusion
 from hlo2tx8.hlo.regions import CONTROL
 from hlo2tx8.indexing import Dim
 from hlo2tx8.notes import add_notes
@@ -39,19 +39,21 @@ from hlo2tx8.schedule.work_split import Target
 
 @dataclass(frozen=True)
 class GroupFusionsPass(ModulePass):
-    """Puts chains of fusions of the same rows into groups; see the module docstring."""
+    """Puts chains of fusions of the same rows into groups; see the module docstring. `is_searched`: groups are compared with their
+    parts later, by the timing model, so one that is estimated to be slower is worth a trial."""
 
     name = "group-fusions"
 
     chip: str = ""
     explain: bool = False
+    is_searched: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        target = Target(Rates.of(load_chip(self.chip)))
+        target = Target(Rates.of(load_chip(self.chip)), is_searched=self.is_searched)
         notes: list[str] = []
         for block in [block for block in _blocks(op) if any(isinstance(inner, FusionOp) for inner in block.ops)]:
             for chain in _chains(block, target):
-                notes.append(_group(chain, target.rates))
+                notes.append(_group(chain, target))
             notes += group_bands(block, target)
         if self.explain:
             add_notes(op, notes)
@@ -123,14 +125,14 @@ def _reads_own_rows(member: RowGroupMember, parameter: BlockArgument) -> bool:
     )
 
 
-def _group(chain: Sequence[_Link], rates: Rates) -> str:
+def _group(chain: Sequence[_Link], target: Target) -> str:
     """Puts a chain into a group if that saves cycles; a line about the decision."""
     names = ", ".join(name_of_fusion(link.fusion) for link in chain)
-    plan = plan_row_group([link.member for link in chain], [link.parameters for link in chain], rates)
+    plan = plan_row_group([link.member for link in chain], [link.parameters for link in chain], target.rates)
     if isinstance(plan, str):
         return f"{names}: no group, {plan}"
     figures = f"{plan.cycles:.0f} cycles, {plan.cycles_apart:.0f} apart, {plan.spm_bytes} bytes of SPM"
-    if plan.cycles >= plan.cycles_apart:
+    if plan.cycles >= plan.cycles_apart * (SEARCHED_SLACK if target.is_searched else 1.0):
         return f"{names}: no group, {figures}"
     build_group([link.fusion for link in chain], {"rows": DenseArrayBase.from_list(i64, plan.split.rows_of_chunk_and_step)})
     return f"{names}: a group by rows, {plan.split.step_rows} a step, {plan.split.chunk_rows} a chunk: {figures}"

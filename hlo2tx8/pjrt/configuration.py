@@ -14,6 +14,7 @@ OPTIONS = {
     "threads": int,
     "step_elements": int,
     "search": str,
+    "search_cache": Path,
     "matmul_precision": str,
     "verify": bool,
     "dump_dir": Path,

@@ -1,6 +1,7 @@
 """Flags that more than one subcommand has, and the options they make."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -83,6 +84,9 @@ def add_compiler_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--search", choices=get_args(Search), default="fast", help="full: lower and time many plans, take the fastest (fast)"
     )
+    group.add_argument(
+        "--search_cache", metavar="DIR", help="where what --search=full finds is kept, none for nowhere (~/.cache/hlo2tx8)"
+    )
     group.add_argument("--xla_dump_to", type=Path, metavar="DIR", help="write the IR before each pass into DIR")
     group.add_argument(
         "--xla_dump_hlo_pass_re", default="", metavar="RE", help="which passes; fusion-emitter adds one log per kernel"
@@ -92,6 +96,13 @@ def add_compiler_flags(parser: argparse.ArgumentParser) -> None:
     add_switch(group, "verify", "verify the IR after each pass")
     add_switch(group, "print_program", "print the tile program's listing")
     add_switch(group, "report", "print modelled cycles, what bounds them and memory use")
+
+
+def _search_cache(given: str | None) -> Path | None:
+    """The folder that is given, the user's folder for such files if none is, None for the word none."""
+    if given is None:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hlo2tx8" / "plans"
+    return None if given == "none" else Path(given)
 
 
 def options_of(args: Any, number: int = 0) -> Options:
@@ -105,6 +116,7 @@ def options_of(args: Any, number: int = 0) -> Options:
         mode=args.mode,
         step_elements=args.step_elements,
         search=args.search,
+        search_cache=_search_cache(args.search_cache) if args.search == "full" else None,
         until=Level.PROGRAM if args.until is None else args.until,
         verify=args.verify,
         dump_dir=args.xla_dump_to,
