@@ -5,7 +5,6 @@
 %n = convert %s : f32 to bf16
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
@@ -17,7 +16,7 @@ from hlo2tx8.dialects import vec, xla
 from hlo2tx8.lower.element_format import constant_bits, storage_format
 from hlo2tx8.lower.select.instruction_choice import hlo_name
 from hlo2tx8.lower.select.select_reduce import ct_reduction, reduce_blocks
-from hlo2tx8.lower.select.select_rows import is_blocked
+from hlo2tx8.lower.select.select_rows import lies_in_blocks
 from hlo2tx8.lower.select.spread_rows import is_not_negative
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
@@ -39,11 +38,11 @@ class NarrowSum:
         return self.narrow.results[0]
 
 
-def narrow_sums(block: Block, shape: Sequence[int]) -> dict[Operation, NarrowSum]:
+def narrow_sums(block: Block, step: StepBuilder) -> dict[Operation, NarrowSum]:
     """The sums of a box that need no conversions."""
     found: dict[Operation, NarrowSum] = {}
     for op in block.ops:
-        if not isinstance(op, vec.VecReduceLanesOp) or len(op.elements) != 1 or not is_blocked(shape, op.lanes):
+        if not isinstance(op, vec.VecReduceLanesOp) or len(op.elements) != 1 or not lies_in_blocks(step, op.lanes):
             continue
         element, result = op.elements[0], op.res[0]
         kind = ct_reduction(op.combiner.block, storage_format(element.type))

@@ -25,7 +25,8 @@ from hlo2tx8.lower.select.step_builder import StepBuilder
 @dataclass(frozen=True)
 class Resident:
     """What the current step has of a tensor: `buffer` holds a dense vector of `extents`, whose first element is the tensor's at
-    `start` of the step's variables, and lane k of which moves by `strides[k]` elements of the tensor."""
+    `start` of the step's variables, and lane k of which moves by `strides[k]` elements of the tensor. If it `is_padded` it lies in
+    padded channel blocks instead, and whoever loads it takes it so."""
 
     buffer: SSAValue
     start: IndexingMap
@@ -33,17 +34,20 @@ class Resident:
     strides: tuple[int, ...]
     shape: tuple[int, ...]
     extents: tuple[Size, ...]
+    is_padded: bool = False
 
     @staticmethod
-    def of(step: StepBuilder, op: vec.StoreOp, buffer: SSAValue) -> "Resident":
+    def of(step: StepBuilder, op: vec.StoreOp, buffer: SSAValue, is_padded: bool = False) -> "Resident":
         """What a store leaves in SPM, for steps of other boxes too: its buffer is allocated outside of the box's guard."""
         start, variables = _place(op.offset)
         _allocate_outside_of_guards(buffer)
-        return Resident(buffer, start, variables, vec.ints(op.strides), tuple(step.shape), tuple(step.extents))
+        return Resident(buffer, start, variables, vec.ints(op.strides), tuple(step.shape), tuple(step.extents), is_padded)
 
     def load(self, step: StepBuilder, op: vec.LoadOp, fmt: Format, slots: Mapping[SSAValue, SSAValue]) -> SSAValue:
         """The vector that a load without clips gives, in the same step or for rows that the step has too; CompileError if it walks
         otherwise."""
+        if self.is_padded:
+            return self.buffer
         strides, dense = vec.ints(op.strides), dense_strides(step.extents, step)
         moving = [k for k, size in enumerate(step.shape) if size > 1]
         own = [k for k, size in enumerate(self.shape) if size > 1]
@@ -117,6 +121,11 @@ class Resident:
 def is_resident(tensor: SSAValue) -> bool:
     """Is a VECTOR-level tensor in SPM?"""
     return isinstance(tensor.owner, xla.AllocateScratchOp) and tensor.owner.in_spm is not None
+
+
+def starts_alike(offset: SSAValue, other: SSAValue) -> bool:
+    """Do two accesses to tensors in SPM start at the same place in every step?"""
+    return all(isinstance(value.owner, xla.ApplyIndexingOp) for value in (offset, other)) and _place(offset) == _place(other)
 
 
 def _place(offset: SSAValue) -> tuple[IndexingMap, tuple[SSAValue, ...]]:

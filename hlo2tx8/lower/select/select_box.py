@@ -18,6 +18,7 @@ from hlo2tx8.lower.element_format import Splat, Vector, format_of, storage_forma
 from hlo2tx8.lower.select.index_conditions import IndexConditions, LanesMeant
 from hlo2tx8.lower.select.instruction_choice import choose, hlo_name, is_move
 from hlo2tx8.lower.select.narrow_sum import NarrowSum, narrow_sums, select_narrow_sum
+from hlo2tx8.lower.select.padded_rows import PaddedStep
 from hlo2tx8.lower.select.place_of_extreme import PlaceOfExtreme, places_of_extremes, select_place_of_extreme
 from hlo2tx8.lower.select.resident import Resident, is_resident
 from hlo2tx8.lower.select.select_access import MIN_ROW_BYTES, Places, Walk, load_rows, read_scalar, same_in_all_steps
@@ -59,7 +60,7 @@ class BoxSelector(Selector):
     def select_box(self, block: Block) -> None:
         """Selects all of a box; where lanes of it are joined, what is the same in them is computed once."""
         self.joined = joined_lanes(block, len(self.step.shape))
-        self.sums_of_16_bits = narrow_sums(block, self.step.shape)
+        self.sums_of_16_bits = narrow_sums(block, self.step)
         self.places = places_of_extremes(block, self.step)
         if self.joined:
             self.rows = BoxSelector(row_step(self.step, self.joined), self.slots, self.hoisted, resident=self.resident)
@@ -169,6 +170,10 @@ class BoxSelector(Selector):
         """A selector for vectors of another shape that knows the same values."""
         return BoxSelector(step, self.slots, self.hoisted, self.vectors, self.sums, self.narrowed, resident=self.resident)
 
+    def is_in_blocks(self, value: SSAValue) -> bool:
+        load = value.owner
+        return isinstance(load, vec.LoadOp) and load.source in self.resident and self.resident[load.source].is_padded
+
     # ------------------------------------------------------------------------------------------------ values
 
     def _elementwise(self, op: Operation) -> None:
@@ -249,7 +254,7 @@ class BoxSelector(Selector):
         fmt = storage_format(op.value.type)
         source = self.buffer(self.vector(op.value))
         if is_resident(op.target):
-            self.resident[op.target] = Resident.of(self.step, op, source)
+            self.resident[op.target] = Resident.of(self.step, op, source, isinstance(self.step, PaddedStep))
             return
         store_box(self.step, self.slots[op.target], self.slots[op.offset], source, vec.ints(op.strides), fmt)
 

@@ -26,6 +26,7 @@ from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.element_format import Splat, format_of
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError, Matrix, lanes_count, to_lanes, to_turned_lanes
+from hlo2tx8.lower.select.padded_rows import PaddedStep
 from hlo2tx8.lower.select.select_side import Lanes, select_side
 from hlo2tx8.lower.select.selector import Selector, Side, Sums
 from hlo2tx8.lower.select.step_builder import StepBuilder
@@ -226,7 +227,9 @@ def _allocate(step: StepBuilder, op: vec.VecDotOp, lanes: Lanes, fmt: Format) ->
 
 
 def _as_vector(step: StepBuilder, op: vec.VecDotOp, lanes: Lanes, buffer: SSAValue, fmt: Format) -> SSAValue:
-    """What the engine wrote as a dense vector of the box."""
+    """What the engine wrote as a vector of the box, dense or in padded blocks."""
+    if isinstance(step, PaddedStep):
+        return buffer
     if not lanes.is_turned:
         matrix = _result_matrix(step, lanes)
         return from_plane(step, op, lanes, buffer, fmt) if is_tap_by_tap(op) else to_lanes(step, buffer, matrix, fmt)

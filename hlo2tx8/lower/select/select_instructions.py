@@ -22,6 +22,7 @@ from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.errors import CompileError
+from hlo2tx8.lower.select.padded_rows import PaddedStep, padded_boxes
 from hlo2tx8.lower.select.resident import Resident
 from hlo2tx8.lower.select.select_box import BoxSelector
 from hlo2tx8.lower.select.select_channels import ChannelSelector
@@ -52,6 +53,7 @@ class _Selector:
         self.values: dict[SSAValue, SSAValue] = {}
         self.hoisted: dict[tuple[object, ...], SSAValue] = {}
         self.resident: dict[SSAValue, Resident] = {}
+        self.padded = padded_boxes(function)
 
     def run(self) -> None:
         old = self.function.body.block
@@ -98,7 +100,8 @@ class _Selector:
     def _box(self, op: vec.BoxOp, builder: Builder, top: Block) -> None:
         prologue = Builder(InsertPoint.before(_outermost(builder, top))) if builder.insertion_point.block is not top else builder
         valid = {lane: self.values[count] for lane, count in op.valid_of.items()}
-        step = StepBuilder(builder, prologue, op.lane_shape, {k: n for k, n in valid.items() if op.lane_shape[k] > 1})
+        kind = PaddedStep if op in self.padded else StepBuilder
+        step = kind(builder, prologue, op.lane_shape, {k: n for k, n in valid.items() if op.lane_shape[k] > 1})
         with step.if_positive([self.values[count] for count in op.valid_of.values() if not _is_positive(count)]):
             if xla.CHANNEL_BLOCKS in op.attributes:
                 ChannelSelector.of(step, self.values, self.hoisted).select(op.body.block)

@@ -21,6 +21,7 @@ from hlo2tx8.dialects import vec
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.box_levels import BoxLevel, dense_strides
 from hlo2tx8.lower.element_format import Splat, Vector, storage_format
+from hlo2tx8.lower.select.padded_rows import PaddedStep
 from hlo2tx8.lower.select.select_reduce import combine, ct_reduction, halve, reduce_blocks, reduce_rows, to_outer
 from hlo2tx8.lower.select.selector import Selector
 from hlo2tx8.lower.select.spread_rows import is_spread_by_product, spread_rows
@@ -74,7 +75,7 @@ def select_reduce_lanes(s: Selector, rows: Selector, op: vec.VecReduceLanesOp) -
     combiner, step = op.combiner.block, rows.step
     formats = [storage_format(value.type) for value in op.elements]
     elements = [s.buffer(s.vector(value)) for value in op.elements]
-    lanes, in_blocks = prod(s.step.shape[lane] for lane in op.lanes), is_blocked(s.step.shape, op.lanes)
+    lanes, in_blocks = prod(s.step.shape[lane] for lane in op.lanes), lies_in_blocks(s.step, op.lanes)
     is_inner = _is_inner(s.step.shape, op.lanes)
     if not (in_blocks or is_inner or _is_outer(s.step.shape, op.lanes)):
         raise CompileError("E3201", f"the joined lanes {list(op.lanes)} lie between others of the box {list(s.step.shape)}")
@@ -106,6 +107,11 @@ def _is_neutral(kind: type[Instruction], initial: Vector) -> bool:
     return initial.bits == int.from_bytes(neutral.tobytes(), "little")
 
 
+def lies_in_blocks(step: StepBuilder, joined: Sequence[int]) -> bool:
+    """Do the joined lanes of the vectors of a step lie in channel blocks, padded ones perhaps?"""
+    return isinstance(step, PaddedStep) or is_blocked(step.shape, joined)
+
+
 def is_blocked(shape: Sequence[int], joined: Sequence[int]) -> bool:
     """Are the lanes in the order of channel blocks, [block, row, channel], and the channels joined?"""
     moving = [lane for lane, size in enumerate(shape) if size > 1]
@@ -130,8 +136,10 @@ def expand(s: Selector, rows: Selector, source: SSAValue, fmt: Format) -> Vector
     if isinstance(value, Splat) or s.step.num_lanes == rows.step.num_lanes:
         return value
     changed = [k for k, (a, b) in enumerate(zip(s.step.shape, rows.step.shape, strict=True)) if a != b]
-    if is_blocked(s.step.shape, changed) and is_spread_by_product(source, fmt):
+    if lies_in_blocks(s.step, changed) and is_spread_by_product(source, fmt):
         return spread_rows(s.step, rows.step, value, fmt, s.filled_before_steps)
+    if isinstance(s.step, PaddedStep):
+        return s.step.expand(value, fmt)
     step, result = s.step, s.step.alloc(fmt)
     read, write = dense_strides(rows.step.extents, step), dense_strides(step.extents, step)
     is_joined = [a != b for a, b in zip(step.shape, rows.step.shape, strict=True)]

@@ -80,6 +80,8 @@ def select_side(s: Selector, op: vec.VecDotOp, number: int, lanes: Lanes) -> Sid
     if op.num_parts > 1:
         fmt = multiplied = Format.BF16
         vectors = _parts(step, vector, op.num_parts)
+    if inner.is_in_blocks(yielded(block)):
+        return Side((vector,), multiplied, is_transposed, order, step)
     buffers = tuple(from_lanes(step, part, matrix, fmt, multiplied) for part in vectors)
     return Side(buffers, multiplied, is_transposed, order, step)
 

@@ -74,6 +74,10 @@ class Selector(ABC):
     def within(self, step: StepBuilder) -> "Selector":
         """A selector for vectors of another shape that knows the same values."""
 
+    def is_in_blocks(self, value: SSAValue) -> bool:
+        """Does a vector lie in padded channel blocks, as the matrix engine reads it?"""
+        return False
+
     def vector(self, value: SSAValue) -> Vector:
         """The buffer or splat of a value; a scalar is the same in all lanes."""
         return self.vectors[value] if value in self.vectors else _splat(value)
