@@ -58,6 +58,11 @@ class Emulator:
             raise ValueError("strict mode keeps no exception bits")
         return self._run(program, inputs, True)
 
+    def check_values(self, program: Program, inputs: Sequence[np.ndarray]) -> None:
+        """Runs the program by definition; Fault at the first instruction that makes a NaN or an infinity of operands without."""
+        outputs: dict[Slot, np.ndarray] = {}
+        interpret.run_checked(program, [self._bind(slot, program, inputs, outputs) for slot in program.slots], self.chip)
+
     def run_with_decisions(
         self, program: Program, inputs: Sequence[np.ndarray], records: Iterable[int], progress: Progress | None = None
     ) -> tuple[list[np.ndarray], Decisions | None]:

@@ -19,6 +19,7 @@ class FaultKind(Enum):
     UNFINISHED = "the wait at the end of the program"
     MISALIGNED = "the address arithmetic of the access"
     RUNAWAY = "loop bounds"
+    VALUE = "what the operands should be: is it the model, or the instruction?"
     UNPUBLISHED = "the laws of the chip description: the vendor has not published what this instruction computes"
 
 

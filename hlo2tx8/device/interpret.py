@@ -9,6 +9,7 @@ import numpy as np
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.code import DecodedCode
 from hlo2tx8.device.decisions import Log
+from hlo2tx8.device.definition.checked_machine import CheckedMachine
 from hlo2tx8.device.definition.execute import execute
 from hlo2tx8.device.definition.memory import DeviceMemory, Scratchpad
 from hlo2tx8.device.definition.tile_machine import TileMachine
@@ -100,10 +101,12 @@ class InOrder:
 class InOrderSystem:
     """Tiles that do one instruction after the other."""
 
-    def __init__(self, slots: Sequence[np.ndarray], chip: Chip, keeps_status: bool) -> None:
+    def __init__(
+        self, slots: Sequence[np.ndarray], chip: Chip, keeps_status: bool, machine: type[TileMachine] = TileMachine
+    ) -> None:
         memory, laws = DeviceMemory(slots), vars(chip.laws)
         pads = [Scratchpad(chip.spm_limit) for _ in range(chip.tiles)]
-        self.tiles = [InOrder(TileMachine(pad, memory, laws, pads, keeps_status)) for pad in pads]
+        self.tiles = [InOrder(machine(pad, memory, laws, pads, keeps_status)) for pad in pads]
 
     def meet(self) -> None:
         """Nothing: tiles ran in order up to the barrier."""
@@ -126,6 +129,11 @@ def run(
     system = InOrderSystem(slots, chip, keeps_status)
     run_on(system, decoded(program), progress, log)
     return tuple(tile.machine.status for tile in system.tiles) if keeps_status else ()
+
+
+def run_checked(program: Program, slots: Sequence[np.ndarray], chip: Chip) -> None:
+    """As `run`; Fault of kind VALUE at the first instruction that makes a NaN or an infinity of operands that had none."""
+    run_on(InOrderSystem(slots, chip, False, CheckedMachine), decoded(program))
 
 
 def run_strict(

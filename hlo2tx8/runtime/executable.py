@@ -98,6 +98,16 @@ class Executable:
         except Fault as fault:
             raise DeviceError("E1008", str(fault)) from fault
 
+    def check_values(self, *arrays: object) -> None:
+        """Run the program by definition; DeviceError names tile, instruction, source line and operands' ranges where the first NaN
+        or infinity is made of operands that have none.
+        """
+        inputs = [p.to_device(a) for p, a in zip(self.signature.inputs, self.signature.check(arrays), strict=True)]
+        try:
+            self.emulator.check_values(self.program, inputs)
+        except Fault as fault:
+            raise DeviceError("E1008", str(fault)) from fault
+
     def as_text(self, level: Level | str = Level.PROGRAM) -> str:
         """The module at a level as text; at PROGRAM the listing of the tile program."""
         try:

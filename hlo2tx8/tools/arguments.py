@@ -1,10 +1,11 @@
 """Random inputs for a module that exercise its operations, deterministic by seed.
 
-Floats are normal with a standard deviation of 1 or 4, at most 15, with some zeros, ones and halves among them; integers half of
-them small, half over their whole range; pred is fair. What an operation is defined for is kept where an input reaches it by moves
-only: logarithms get positive numbers, quotients divisors away from 0, solvers matrices that are far from singular. Integers that
-end up as indices are in range, and sorted or unique where a gather or scatter says they are; those that say how often a loop turns
-are small. What a sum or product starts with is 0 or 1: how often it comes in is an implementation's choice.
+Floats are normal with a standard deviation of 1 or 4, at most 15, a quarter of them multiples of 1/2, so that there are zeros and
+equal numbers; integers half of them small, half over their whole range; pred is fair. What an operation is defined for is kept
+where an input reaches it by moves only: logarithms get positive numbers, quotients divisors away from 0, solvers matrices that
+are far from singular. Integers that end up as indices are in range, and sorted or unique where a gather or scatter says they are;
+those that say how often a loop turns are small. What a sum or product starts with is 0 or 1: how often it comes in is an
+implementation's choice.
 """
 
 from dataclasses import dataclass
@@ -27,9 +28,6 @@ MOVES = ("reshape", "transpose", "convert", "broadcast_in_dim", "copy", "bitcast
 SPREAD = (1.0, 1.0, 1.0, 4.0)
 """Standard deviations of floats, as often as they stand here."""
 LARGEST = 15.0
-SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5)
-ONE_IN = 61
-"""One float in so many, on average, is one of SPECIAL."""
 TURNS = 12
 """Numbers that a loop's condition compares with are below this."""
 
@@ -186,8 +184,7 @@ def _floats(shape: tuple[int, ...], dtype: np.dtype[Any], domain: FloatRange, rn
     values = np.asarray(rng.standard_normal(shape, wide))
     values *= np.array(SPREAD, wide)[rng.integers(0, len(SPREAD), shape, np.uint8)]
     values = np.clip(values, -LARGEST, LARGEST)
-    special = rng.integers(0, ONE_IN, shape, np.uint8)
-    values = np.where(special < len(SPECIAL), np.array(SPECIAL, wide)[np.minimum(special, len(SPECIAL) - 1)], values)
+    values = np.where(rng.integers(0, 4, shape, np.uint8) == 0, np.round(2 * values) / 2, values)
     if dtype.name == "float8_e8m0fnu":
         domain = FloatRange.POSITIVE  # it has no others
     return np.asarray(_within(domain, values)).astype(dtype)

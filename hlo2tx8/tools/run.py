@@ -49,6 +49,10 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     add_switch(parser, "use_large_float_range", "floats over the dtype's whole range, log-uniform")
     add_switch(parser, "different_random_seeds", "a seed of its own for each iteration")
     add_switch(parser, "isolate_instructions", "run and compare each instruction of the entry computation alone")
+    add_switch(parser, "compare_each", "compare the value of every instruction, and list the worst")
+    add_switch(parser, "check_values", "stop at the first instruction that makes a NaN or an infinity of other numbers")
+    parser.add_argument("--dump_results", type=Path, metavar="DIR", help="write the value of every instruction there (.npy)")
+    parser.add_argument("--filter", default="", metavar="RE", help="which instructions --compare_each and --dump_results take")
     add_switch(parser, "run_test_hlo_passes", "run HLO passes for the test platform", default=True)
     add_switch(parser, "run_reference_hlo_passes", "run HLO passes for the reference platform", default=True)
     add_switch(parser, "xla_disable_all_hlo_passes", "keep the module as it is: no HLO passes before fusion")
@@ -163,10 +167,17 @@ def _run_once(source: "Source", options: Options, args: Any, iteration: int) -> 
     if args.level is None:
         return _run_every_level(source, options, args, inputs_of(module, signature_of(module), args, iteration))
     test = platform_of(args.platform)
+    if args.compare_each or args.dump_results is not None:
+        from hlo2tx8.tools.each_instruction import run_each
+
+        arrays = inputs_of(module, signature_of(module), args, iteration)
+        return Outcome(*run_each(module, arrays, test, replace(options, until=args.level), args))
     on_chip = test == "tx8" and args.level is Level.PROGRAM
     # Compiled before inputs are made: what the chip cannot hold would not fit here either.
     executable = _executable(source, options) if on_chip else None
     arrays = inputs_of(module, signature_of(module), args, iteration)
+    if args.check_values:
+        (executable or _executable(source, options)).check_values(*arrays)
     actual = _timed(args, test, lambda: execute(test, source, arrays, replace(options, until=args.level), executable))
     if args.print_literals:
         _print_all("Argument", arrays)

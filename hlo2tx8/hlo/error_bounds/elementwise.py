@@ -103,6 +103,13 @@ def own_error(spec: OpSpec, value: Array, moved: Array, is_xla: bool = False) ->
     return np.where(is_odd, np.where(finite, np.where(np.isinf(moved), bound, np.inf), 0.0), bound)
 
 
+def last_place(value: Array) -> Array:
+    """The unit of the last place of each number in float64; of infinities and NaNs it is infinite."""
+    info = float_info(value.dtype)
+    unit = _power_below(np.maximum(magnitude(value), float(info.smallest_normal))) * 2.0 ** -int(info.nmant)
+    return np.where(np.isfinite(magnitude(value)), unit, np.inf)
+
+
 def _power_below(size: Array) -> Array:
     """The largest powers of 2 that are not above positive normal numbers."""
     return (np.atleast_1d(size).view(np.uint64) & np.uint64(0x7FF << 52)).view(np.float64).reshape(np.shape(size))

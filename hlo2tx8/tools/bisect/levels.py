@@ -55,7 +55,7 @@ def first_wrong_pass(module: ModuleOp, arrays: Sequence[Array], options: Options
     """The pass after which the IR first gives a wrong answer; all passes of the level if the IR between them cannot be run."""
     reference = Reference.of(module, arrays)
     names = [stage.step.name for stage in PIPELINE if stage.after is wrong.run.level]
-    if wrong.kind == "wrong answer" and wrong.run.level < Level.SCHEDULED:
+    if wrong.kind == "wrong answer" and wrong.run.level < Level.PROGRAM:
         with contextlib.suppress(Hlo2tx8Error):
             for stage, lowered in lower_stages(module.clone(), replace(options, until=wrong.run.level, dump_dir=None)):
                 if _is_wrong(lowered, stage.after, arrays, reference):
