@@ -14,11 +14,8 @@ from hlo2tx8.partitioner.instruction import kind_of, tensor_type
 from hlo2tx8.schedule.costs import cycles_per_element, size_bytes
 from hlo2tx8.schedule.plan import Candidate, Estimate
 from hlo2tx8.schedule.rates import Rates
-from hlo2tx8.schedule.row_group import RowGroupSplit, chunk_sizes
+from hlo2tx8.schedule.row_group import RowGroupSplit, chunk_sizes, step_sizes
 from hlo2tx8.schedule.row_group_member import RowGroupMember
-
-STEP_ROWS = (512, 256, 128, 64, 32, 16, 8)
-"""Rows of a step that are tried."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ def row_group_plans(
     batches, rows = shape[:-2], shape[-2]
     plans: list[RowGroupPlan] = []
     for chunk_rows in chunk_sizes(rows):
-        for step_rows in dict.fromkeys(min(n, chunk_rows) for n in STEP_ROWS):
+        for step_rows in step_sizes(chunk_rows):
             for copies in (2, 1):
                 split = RowGroupSplit(batches, rows, chunk_rows, step_rows, rates.tiles, copies)
                 spm_bytes = _spm_bytes(members, split)

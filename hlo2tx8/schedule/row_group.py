@@ -15,12 +15,18 @@ from math import prod
 from hlo2tx8.indexing import Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
 from hlo2tx8.schedule.work_split import WorkSplit
 
+STEP_ROWS = (512, 256, 128, 64, 32, 16, 8)
+"""Rows of a step that are tried."""
+LEAST_STEP = 8
+"""Rows that the matrix engine multiplies at a time."""
+
 
 @dataclass(frozen=True)
 class RowGroupSplit:
-    """Rows of a group: `batches` (sizes of the dimensions outside of the rows) times `rows`, cut into chunks of `chunk_rows`, which
-    divide a batch, a chunk into steps of `step_rows`; `tiles` share the chunks, each has as many as another, or none at the end.
-    What a chunk reads has `copies` buffers in turns: with one, it is loaded when the chunk before is done with it."""
+    """Rows of a group: `batches` (sizes of the dimensions outside of the rows) times `rows`, cut into chunks of `chunk_rows`, the
+    last of a batch may have fewer, a chunk into steps of `step_rows`; `tiles` share the chunks, each has as many as another, or
+    none at the end. What a chunk reads has `copies` buffers in turns: with one, it is loaded when the chunk before is done with it.
+    """
 
     batches: tuple[int, ...]
     rows: int
@@ -36,7 +42,12 @@ class RowGroupSplit:
     @property
     def num_chunks(self) -> int:
         """Chunks of all batches."""
-        return prod(self.batches) * (self.rows // self.chunk_rows)
+        return prod(self.batches) * self.chunks_per_batch
+
+    @property
+    def chunks_per_batch(self) -> int:
+        """Chunks of a batch, the last of which may have fewer rows."""
+        return -(-self.rows // self.chunk_rows)
 
     @property
     def num_turns(self) -> int:
@@ -50,8 +61,10 @@ class RowGroupSplit:
 
     @property
     def is_even(self) -> bool:
-        """Has every tile as many chunks as another? Else steps are guarded, and each loads what it reads."""
-        return self.num_turns * self.tiles == self.num_chunks
+        """Has every tile as many chunks and every chunk as many steps as another? Else steps are guarded, and each loads what it
+        reads."""
+        last_chunk = self.rows - (self.chunks_per_batch - 1) * self.chunk_rows
+        return self.num_turns * self.tiles == self.num_chunks and last_chunk > (self.num_steps - 1) * self.step_rows
 
     def split(self, columns: int, block: int = 0) -> WorkSplit:
         """The work split of a member whose result has the shape [*batches, rows, columns]; lanes go by blocks of so many columns if
@@ -59,17 +72,18 @@ class RowGroupSplit:
 
         Raises LevelError if it is not provably a bijection onto that shape.
         """
-        chunks_per_batch = self.rows // self.chunk_rows
         chunk: Expr = Dim(0) * self.num_turns + Sym(0)
         lanes = (columns // block, self.step_rows, block) if block else (self.step_rows, columns)
         row_lane = Sym(2 + (block > 0))
         column: Expr = Sym(2) * block + Sym(4) if block else Sym(3)
-        position = delinearize(chunk, (*self.batches, chunks_per_batch))
+        position = delinearize(chunk, (*self.batches, self.chunks_per_batch))
         row = position[-1] * self.chunk_rows + Sym(1) * self.step_rows + row_lane
         shape = (*self.batches, self.rows, columns)
         constraints: list[tuple[Expr, Interval]] = []
-        if not self.is_even:
+        if self.num_turns * self.tiles != self.num_chunks:
             constraints.append((chunk, Interval(0, self.num_chunks - 1)))
+        if self.chunks_per_batch * self.chunk_rows != self.rows:
+            constraints.append((row, Interval(0, self.rows - 1)))
         if self.num_steps * self.step_rows != self.chunk_rows:
             constraints.append((Sym(1) * self.step_rows + row_lane, Interval(0, self.chunk_rows - 1)))
         steps = (Variable(0, self.num_turns - 1, "turn"), Variable(0, self.num_steps - 1, "step"))
@@ -82,8 +96,12 @@ class RowGroupSplit:
 
 
 def chunk_sizes(rows: int) -> Sequence[int]:
-    """Rows of a chunk that are tried: all of a batch, a half, a quarter and so on, as long as they divide it; the largest first."""
-    sizes = [rows]
-    while sizes[-1] % 2 == 0:
-        sizes.append(sizes[-1] // 2)
-    return sizes
+    """Rows of a chunk that are tried: all of a batch, a half, a quarter and so on, rounded up; the largest first."""
+    return list(dict.fromkeys(-(-rows // 2**n) for n in range(rows.bit_length())))
+
+
+def step_sizes(chunk_rows: int) -> Sequence[int]:
+    """Rows of a step that are tried: powers of two, and as many steps of about equal size."""
+    powers = [min(n, chunk_rows) for n in STEP_ROWS]
+    parts = [-(-chunk_rows // -(-chunk_rows // n)) for n in powers]
+    return list(dict.fromkeys([*powers, *(min(-(-n // LEAST_STEP) * LEAST_STEP, chunk_rows) for n in parts)]))
