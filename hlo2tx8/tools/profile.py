@@ -44,11 +44,13 @@ def profile_file(args: Any) -> int:
 def _executable(args: Any) -> "Executable":
     from hlo2tx8.runtime.compile import compile_source
     from hlo2tx8.runtime.executable import Executable
+    from hlo2tx8.runtime.progress_bar import shown
     from hlo2tx8.tools.saved import is_saved
 
     if is_saved(args.file):
         return Executable.load(args.file)
-    return compile_source(args.file, options_of(args), args=given_inputs(args), format=args.input_format)
+    with shown() as watch:
+        return compile_source(args.file, options_of(args), args=given_inputs(args), format=args.input_format, watch=watch)
 
 
 def lines_of(profile: "Profile") -> list[dict[str, object]]:

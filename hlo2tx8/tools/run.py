@@ -208,6 +208,7 @@ def _executable(source: "Source", options: Options) -> "Executable":
     """What is in the file if that is a program, in the mode that is asked for; else what the module compiles to."""
     from hlo2tx8.runtime.compile import compile_module
     from hlo2tx8.runtime.executable import Executable
+    from hlo2tx8.runtime.progress_bar import shown
     from hlo2tx8.tools.saved import is_saved
 
     if is_saved(source.name):
@@ -215,7 +216,8 @@ def _executable(source: "Source", options: Options) -> "Executable":
             raise InputError("E1004", f"{source.name} is compiled already", hint="--chip and --step_elements are for modules")
         loaded = Executable.load(source.name)
         return replace(loaded, options=replace(loaded.options, mode=options.mode))
-    return compile_module(source.load, options)
+    with shown() as watch:
+        return compile_module(source.load, options, watch)
 
 
 def _run_every_level(source: "Source", options: Options, args: Any, arrays: Sequence[Array]) -> Outcome:

@@ -9,6 +9,8 @@ import yaml
 import hlo2tx8
 from hlo2tx8 import Options
 from hlo2tx8.errors import InputError
+from hlo2tx8.pjrt.configuration import override
+from hlo2tx8.runtime.compile import compile_source
 from tests.unit.schedule.test_scaled_chips import chip, text
 
 TOLERANCE = 1.005
@@ -40,6 +42,19 @@ def test_programs_are_the_same_each_time():
     options = Options(search="full", explain=True)
     first, second = (hlo2tx8.compile(text("small tanh"), options) for _ in range(2))
     assert first.program.code.tobytes() == second.program.code.tobytes() and first.explanation == second.explanation
+
+
+def test_progress_is_told():
+    """Which fusion is searched for, and a share that never falls."""
+    told: list[tuple[float, str]] = []
+    compile_source(text("small tanh"), Options(search="full"), watch=lambda share, what: told.append((share, what)))
+    assert {"search for tanh_fusion", "search for dot_general_fusion"} <= {what for _, what in told}
+    shares = [share for share, _ in told]
+    assert shares == sorted(shares) and shares[-1] <= 1
+
+
+def test_jax_has_the_options(tmp_path: Path):
+    assert override(Options(), {"search": "full", "search_cache": str(tmp_path)}) == Options(search="full", search_cache=tmp_path)
 
 
 def test_another_word_is_refused():
