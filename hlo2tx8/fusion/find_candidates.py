@@ -5,6 +5,7 @@ read by several fusions at the same index   they become one with several outputs
 also read by others                         joins, and becomes an output of that fusion
 cheap, read by several other fusions        each has a copy, if that moves fewer bytes
 a reduction over whole rows                 joins what reads it once per row: the rows stay in the scratchpad
+what a product becomes, read by several     is written behind it, not beside a reduction of its rows
 a contraction                               joins what reads it, if that is arithmetic on its elements, or moves them as blocks
 contractions of the same rows               become one fusion, which reads those once
 """
@@ -25,7 +26,7 @@ from hlo2tx8.fusion.candidate import (
     reads_once,
     row_operand_maps,
 )
-from hlo2tx8.fusion.epilogues import contraction_in, why_no_epilogue
+from hlo2tx8.fusion.epilogues import contraction_in, ends_product, why_no_epilogue
 from hlo2tx8.fusion.products import SameRows
 from hlo2tx8.fusion.row_candidates import rows_of
 from hlo2tx8.fusion.sharing import copies_are_cheaper, is_output_of, merge, why_no_output
@@ -159,6 +160,9 @@ class _CandidateWalk:
         for use in same:
             if use.candidate is not target and use.candidate.has_index_of(target.root.results[0]):
                 self.explain.append(merge(target, use.candidate, op, self.costs))
+        if _is_of_rows_and_others(found, places) and ends_product(op, self.costs):
+            self.explain.append(f"{name_of(op)} is written behind its product, which then is not")
+            return False
         apart = [use for use in places if use is place or use.candidate is not target]
         apart.sort(key=lambda use: use is not place)
         rest = [use for use in found if use.candidate is not target]
@@ -296,6 +300,11 @@ class _CandidateWalk:
     def _record(self, value: SSAValue, use: CandidateUse) -> None:
         if isinstance(value.owner, Operation):
             self.uses.setdefault(value.owner, []).append(use)
+
+
+def _is_of_rows_and_others(found: list[CandidateUse], places: list[CandidateUse]) -> bool:
+    """Does a fusion that reduces rows read the instruction, and another fusion too?"""
+    return any(use.candidate.rows is not None for use in places) and len({use.candidate for use in found}) > 1
 
 
 def _is_at_index(use: CandidateUse) -> bool:

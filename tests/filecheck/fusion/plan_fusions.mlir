@@ -146,3 +146,30 @@ func.func @main(%x: tensor<64x64xbf16>, %u: tensor<64x64xbf16>, %w: tensor<64x64
 // CHECK:        "stablehlo.dot_general"
 // CHECK:        "stablehlo.return"(%{{.*}}, %{{.*}})
 // CHECK:      func.return
+
+// -----
+
+// A sum behind a product, read by a reduction of its rows and by others, is written behind the product: a result of the norm it would be
+// written too, and so would the product.
+
+func.func @main(%x: tensor<2048x256xf32>, %a: tensor<2048x64xf32>, %w: tensor<64x256xf32>) -> (tensor<2048x256xf32>, tensor<2048x256xf32>) {
+  %d = "stablehlo.dot_general"(%a, %w) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">}> : (tensor<2048x64xf32>, tensor<64x256xf32>) -> tensor<2048x256xf32>
+  %s = "stablehlo.add"(%x, %d) : (tensor<2048x256xf32>, tensor<2048x256xf32>) -> tensor<2048x256xf32>
+  %zero = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "AAAAAA==">}> : () -> tensor<f32>
+  %t = "stablehlo.reduce"(%s, %zero) <{dimensions = array<i64: 1>}> ({
+  ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+    %r = "stablehlo.add"(%p, %q) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%r) : (tensor<f32>) -> ()
+  }) : (tensor<2048x256xf32>, tensor<f32>) -> tensor<2048xf32>
+  %b = "stablehlo.broadcast_in_dim"(%t) <{broadcast_dimensions = array<i64: 0>}> : (tensor<2048xf32>) -> tensor<2048x256xf32>
+  %n = "stablehlo.subtract"(%s, %b) : (tensor<2048x256xf32>, tensor<2048x256xf32>) -> tensor<2048x256xf32>
+  func.return %s, %n : tensor<2048x256xf32>, tensor<2048x256xf32>
+}
+
+// CHECK:      func.func @main(
+// CHECK:        %[[SUM:.+]] = "hlo.fusion"
+// CHECK:          "stablehlo.dot_general"
+// CHECK-NEXT:     %[[ADDED:.+]] = "stablehlo.add"
+// CHECK-NEXT:     "stablehlo.return"(%[[ADDED]])
+// CHECK:        "hlo.fusion"(%[[SUM]])
+// CHECK:          "stablehlo.reduce"
