@@ -25,6 +25,7 @@ from hlo2tx8.lower.dma.overlap_stages import OverlapStagesPass
 from hlo2tx8.lower.dma.pipeline_dma import PipelineDmaPass
 from hlo2tx8.lower.dma.prefetch_chunks import PrefetchChunksPass
 from hlo2tx8.lower.dma.share_loads import ShareLoadsPass
+from hlo2tx8.lower.dma.spread_loads import SpreadLoadsPass
 from hlo2tx8.lower.dma.widen_loads import WidenLoadsPass
 from hlo2tx8.lower.loops.flatten_tensors import FlattenTensorsPass
 from hlo2tx8.lower.loops.inline import InlinePass
@@ -135,6 +136,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(ShareLoadsPass(), after=Level.SCHEDULED),
     Stage(WidenLoadsPass(), after=Level.SCHEDULED),
     Stage(HoistLoadsPass(), after=Level.SCHEDULED),
+    Stage(SpreadLoadsPass(), after=Level.SCHEDULED),
     Stage(OverlapStagesPass(), after=Level.SCHEDULED),
     Stage(PrefetchChunksPass(), after=Level.SCHEDULED),
     Stage(PipelineDmaPass(), after=Level.SCHEDULED),

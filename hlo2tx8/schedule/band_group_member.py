@@ -61,15 +61,15 @@ class BandGroupMember:
 
     def nest(self, split: BandSplit, bands: Bands) -> tuple[WorkSplit, Mapping[Operation, Blocks | JoinedLanes | Contraction]]:
         """The member's one loop, and how its dot goes to the matrix engine."""
-        contractions = {self.dot: self._contraction(self.dot)} if self.dot is not None else {}
+        contractions = {self.dot: self._contraction(self.dot, split)} if self.dot is not None else {}
         return split.split(self.shape, bands, self.block), contractions
 
-    def _contraction(self, dot: Operation) -> Contraction:
+    def _contraction(self, dot: Operation, split: BandSplit) -> Contraction:
         counters, taps = loop_counters(dot), tuple(line.counter for line in self.lines)
         others = [i for i in range(len(counters)) if i not in taps]
         block = max(others, key=lambda i: counters[i].hi)
         extent = counters[block].hi + 1
-        first_row = 1 if self.block else 0
+        first_row = (self.block > 0) + (not split.is_even)
         windows = tuple(
             WindowLine(first_row + line.row - HEIGHT, i, line.stride, line.dilation) for i, line in enumerate(self.lines)
         )

@@ -108,8 +108,11 @@ class BandSplit:
         start = bands.start_of(number % self.bands)
         assert start is not None
         lanes = (channels // block, bands.rows, width, block) if block else (bands.rows, width, channels)
-        first = 1 + (block > 0)
-        channel: Expr = Sym(1) * block + Sym(4) if block else Sym(3)
+        if not self.is_even:  # a lane of its own says whether there is anything to do: the others keep their sizes
+            lanes = (1, *lanes)
+        last = len(lanes)
+        first = last - 2
+        channel: Expr = Sym(last - 3) * block + Sym(last) if block else Sym(last)
         results = (number // self.bands, start + Sym(first), Sym(first + 1), channel)
         constraints = () if self.is_even else ((number, Interval(0, self.num_bands - 1)),)
         ranges = (Variable(0, self.num_turns - 1, "turn"), *(Variable(0, n - 1, f"lane{i}") for i, n in enumerate(lanes)))

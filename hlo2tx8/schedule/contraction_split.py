@@ -14,6 +14,7 @@ from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Sym, Varia
 from hlo2tx8.partitioner.contraction import Role
 from hlo2tx8.partitioner.iteration_space import IterationSpace
 from hlo2tx8.partitioner.windows import Line
+from hlo2tx8.schedule.alike_loads import is_spread, spread_cycles
 from hlo2tx8.schedule.rates import Rates, block_width
 from hlo2tx8.schedule.work_split import WorkSplit
 
@@ -184,7 +185,18 @@ def _buffers(part: ContractionPart, box: Sequence[int], depth: int, work: Contra
     """Estimated bytes of a tile's buffers."""
     rows, columns = sides_of(part, box)
     deep = 1 if work.is_per_channel or work.is_backward else depth
-    return rows * columns * work.kept_bytes + sum(loaded(part, box, work)) * deep * work.operand_bytes * work.operand_copies
+    once = alike_bytes(part, box, depth, work)
+    several = sum(loaded(part, box, work)) * deep * work.operand_bytes - once
+    return rows * columns * work.kept_bytes + several * work.operand_copies + once
+
+
+def alike_bytes(part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork) -> int:
+    """Bytes of columns that are the same in all steps of all tiles, because a step has all columns and all products."""
+    shape, roles = inner_shape(part)
+    is_cut = any(own != "row" and step < size for own, step, size in zip(roles, box, shape, strict=True))
+    if is_cut or depth < work.depth or work.is_per_channel or work.is_backward:
+        return 0
+    return loaded(part, box, work)[1] * work.depth * work.operand_bytes
 
 
 def _num_chunks(part: ContractionPart, box: Sequence[int]) -> int:
@@ -214,7 +226,8 @@ def _boxes(part: ContractionPart, lines: Sequence[Line], rates: Rates, most_elem
     if part.inner != BLOCK:
         columns = []
     found: dict[tuple[int, ...], None] = {}
-    for num_rows in SIZES:
+    even = [] if lines else [size for n in (1, 2, 3, 4) for size in (prod(shape[dim] for dim in rows) / (n * rates.tiles),)]
+    for num_rows in sorted({*SIZES, *(int(size) for size in even if size >= rates.product_rows and size == int(size))}):
         for num_columns in SIZES:
             box = [1] * len(shape)
             box[-1] = part.inner
@@ -291,9 +304,13 @@ def _depth(part: ContractionPart, box: Sequence[int], work: ContractionWork, spm
 
 
 def _depths(part: ContractionPart, box: Sequence[int], work: ContractionWork, spm_bytes: int) -> list[int]:
-    """Products that an instruction adds up: as many as fit, and the halves of that, which start sooner."""
+    """Products that an instruction adds up: as many as fit, and the halves of that, which start sooner; all, if columns that are
+    the same in all steps then stay."""
     depth, found = _depth(part, box, work, spm_bytes), list[int]()
     unit = block_width(work.operand_bytes)
+    is_alike = 0 < depth < work.depth and alike_bytes(part, box, work.depth, work)
+    if is_alike and _buffers(part, box, work.depth, work) <= spm_bytes:
+        found.append(work.depth)
     while depth:
         found.append(depth)
         half = depth // 2 // unit * unit
@@ -336,7 +353,10 @@ def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Contrac
     steps, active = -(-chunks // rates.tiles), min(chunks, rates.tiles)
     loads = sum(loaded(part, box, work)) * work.operand_bytes
     taps = prod(line.taps for line in work.lines)
-    own = loads * work.depth + rows * columns * work.moved_bytes
+    alike = alike_bytes(part, box, depth, work)
+    if not is_spread(alike, active, rates):
+        alike = 0
+    own = loads * work.depth + rows * columns * work.moved_bytes - alike
     turns = -(-work.depth // depth)
     own_rows = rows_with_gaps(part, box, work) if work.is_tap_by_tap(depth) else rows
     height, width = (-(-n // unit) * unit for n, unit in ((own_rows, rates.product_rows), (columns, rates.product_columns)))
@@ -345,12 +365,15 @@ def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Contrac
     if work.is_tap_by_tap(depth):
         engine += taps * -(-work.depth // min(depth, block_width(work.operand_bytes))) * rates.product_start
     engine += work.passes * rates.vector_pass + rows * columns * work.passed_cycles
-    ends = (loads * depth + rows * columns * work.moved_bytes) * active / rates.ddr
+    first = (loads * depth - alike) * active
+    start = max((first + alike) / rates.ddr, spread_cycles(alike, rates)) if alike else first / rates.ddr
+    ends = start + rows * columns * work.moved_bytes * active / rates.ddr
     last = engine / turns + (work.meeting if active > 1 else 0)
     alone = 2 * (rates.transfer_start + rates.issue) + rates.product_start + rates.move_start
     moved = moved_bytes(part, box, depth, work, rates) / rates.move
     busy = steps * max(engine + alone, moved) + ends
-    return max(busy, chunks * own / rates.ddr + last, steps * own / rates.transfer + last)
+    streamed = start + (chunks * own - first) / rates.ddr if alike else chunks * own / rates.ddr
+    return max(busy, streamed + last, steps * own / rates.transfer + last)
 
 
 def _split(

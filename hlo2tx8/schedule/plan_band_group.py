@@ -11,6 +11,7 @@ from hlo2tx8.indexing import Dim
 from hlo2tx8.partitioner.contraction import num_products
 from hlo2tx8.partitioner.instruction import kind_of, tensor_type
 from hlo2tx8.partitioner.reduction_paths import is_reduction
+from hlo2tx8.schedule.alike_loads import apart_cycles, is_spread, spread_cycles
 from hlo2tx8.schedule.band_group_member import CHANNELS, HEIGHT, WIDTH, BandGroupMember
 from hlo2tx8.schedule.bands import Bands, BandSplit
 from hlo2tx8.schedule.costs import cycles_per_element, size_bytes
@@ -131,8 +132,12 @@ class BandChain:
         )
         transfer = max(moved * active / rates.ddr, moved / rates.transfer)
         reloads = turns if turns > 1 and not split.is_even else 1
-        whole = sum(map(size_bytes, self._whole())) * active / rates.ddr + sum(map(self._turning, self.members))
-        return reloads * whole + transfer + computed + (turns - 1) * max(transfer, computed) + rates.kernel
+        size = sum(map(size_bytes, self._whole()))
+        is_sent = is_spread(size, active, rates)
+        whole = spread_cycles(size, rates) if is_sent else reloads * apart_cycles(size, active, rates)
+        whole += reloads * sum(map(self._turning, self.members))
+        beside = max(transfer, computed) if split.is_even else transfer + computed  # a guarded turn loads for itself
+        return whole + transfer + computed + (turns - 1) * beside + rates.kernel
 
     def _reread(self, fusion: FusionOp, member: BandGroupMember) -> int:
         """Bytes that a kernel of its own reads more than once: a pool elements of several windows, tiles of a convolution rows and

@@ -161,17 +161,17 @@ class Sender:
         rows, columns = mesh.rows, mesh.columns
         row = quotient(step, tile, columns)
         column = remainder(step, tile, columns)
-        own = _power(step, tile, 1, rows * columns)
+        own = power(step, tile, 1, rows * columns)
         if along is Along.ROW:
             of_line, source, place = (
-                step.emit(_power(step, row, columns, rows), (1 << columns) - 1),
+                step.emit(power(step, row, columns, rows), (1 << columns) - 1),
                 remainder(step, row, columns),
                 column,
             )
         else:
             line = sum(1 << columns * r for r in range(rows))
             source = remainder(step, step.value(step.add(column, rows // 2)), rows)
-            of_line, place = step.emit(_power(step, column, 1, columns), line), row
+            of_line, place = step.emit(power(step, column, 1, columns), line), row
         away = step.value(step.subtract(place, source))
         return Sender(step.emit(away, away), step.value(step.subtract(of_line, own)))
 
@@ -191,7 +191,7 @@ def _of_one(step: StepBuilder, value: SSAValue, expr: Expr) -> SSAValue:
     return step.insert(xla.ApplyIndexingOp(xla.IndexingMapAttr(map), [value])).results[0]
 
 
-def _power(step: StepBuilder, exponent: SSAValue, bits: int, limit: int) -> SSAValue:
+def power(step: StepBuilder, exponent: SSAValue, bits: int, limit: int) -> SSAValue:
     """2 ** (bits * exponent) for an exponent below `limit`."""
     power: SSAValue = step.value(1)
     bit = 0

@@ -33,6 +33,7 @@ from hlo2tx8.lower.dma.slices import (
     loop_of,
     use_in_turns,
 )
+from hlo2tx8.lower.dma.spread_loads import LOADS_PARTS, SENDS_PARTS
 
 PIPELINED = "is_pipelined"
 """Attribute of a loop whose turns overlap already."""
@@ -56,7 +57,10 @@ def _pipeline(loop: scf.ForOp) -> None:
     if PIPELINED in loop.attributes:
         return
     bounds = [bound for v in (loop.lb, loop.ub, loop.step) if (bound := constant_of(v)) is not None]
-    if len(bounds) < 3 or bounds[1] - bounds[0] <= bounds[2]:
+    if len(bounds) < 3:
+        return
+    if bounds[1] - bounds[0] <= bounds[2]:
+        _load_before(loop, bounds[0])
         return
     lower = bounds[0]
     loaded = _prefetchable(loop)
@@ -75,11 +79,31 @@ def _pipeline(loop: scf.ForOp) -> None:
     head.insert(scf.IfOp(condition, [], Region(ahead)))
     _emit_loads(loop, loaded, Builder(InsertPoint.at_end(ahead)), following)
     ahead.add_op(scf.YieldOp())
+    _drop_loads(loop, loaded, ahead.parent_op())
+    _pipeline_moves(loop, loaded, lower, following, condition)
+
+
+def _load_before(loop: scf.ForOp, lower: int) -> None:
+    """Loads of a loop of one turn stand in front of it if there parts of others are sent: so both go on at once."""
+    loaded = _prefetchable(loop)
+    before = loop.prev_op
+    if not loaded or before is None or SENDS_PARTS not in before.attributes:
+        return
+    for buffer in loaded:
+        assert isinstance(buffer.owner, spm.AllocOp)
+        buffer.owner.detach()
+        Builder(InsertPoint.before(loop)).insert(buffer.owner)
+    builder = Builder(InsertPoint.before(_first_load_before(loop, loaded)))
+    _emit_loads(loop, loaded, builder, builder.insert(arith.ConstantOp(IntegerAttr(lower, IndexType()))).result)
+    _drop_loads(loop, loaded, None)
+
+
+def _drop_loads(loop: scf.ForOp, loaded: list[SSAValue], kept: Operation | None) -> None:
+    """Erases loads of a turn but for those inside of `kept`."""
     for op in list(instructions_in(loop)):
-        if _is_load(op, loaded) and not is_inside(op, ahead.parent_op()):
+        if _is_load(op, loaded) and not (kept is not None and is_inside(op, kept)):
             op.detach()
             op.erase()
-    _pipeline_moves(loop, loaded, lower, following, condition)
 
 
 def _pipeline_moves(loop: scf.ForOp, loaded: list[SSAValue], lower: int, following: SSAValue, condition: SSAValue) -> None:
@@ -128,16 +152,22 @@ def _in_block(op: Operation, block: Block) -> Operation:
 
 
 def _first_load_before(loop: scf.ForOp, loaded: list[SSAValue]) -> Operation:
-    """Where the loads of the first step go: before the small ones of what all steps read, else before the loop.
+    """Where the loads of the first step go: before the small ones of what all steps read, while parts that were loaded are sent to
+    other tiles, else before the loop.
 
     What they need of the operations between, allocations and constants, moves there too.
     """
     between: list[Operation] = []
     op = loop.prev_op
-    while op is not None and not op.regions and not isinstance(op, (xla.SyncTilesOp, Wdma)):
+    while (
+        op is not None
+        and LOADS_PARTS not in op.attributes
+        and (SENDS_PARTS in op.attributes or not op.regions)
+        and not isinstance(op, (xla.SyncTilesOp, Wdma))
+    ):
         between.append(op)
         op = op.prev_op
-    first = next((o for o in reversed(between) if isinstance(o, Rdma)), None)
+    first = next((o for o in reversed(between) if isinstance(o, Rdma) or SENDS_PARTS in o.attributes), None)
     if first is None:
         return loop
     behind = between[: between.index(first)]

@@ -56,6 +56,9 @@ def test_bands_of_two_readers_are_joined() -> None:
 def test_split_covers_each_element_once() -> None:
     shape = (3, 8, 5, 128)
     for count in (1, 2, 4):
-        split = BandSplit(3, count, 16).split(shape, Bands.of(8, count), 64)
-        assert split.lane_shape == (2, 8 // count, 5, 64)
-        assert split.iteration.is_bijection_onto(shape)
+        for tiles in (16, 3):
+            bands = BandSplit(3, count, tiles)
+            split = bands.split(shape, Bands.of(8, count), 64)
+            lanes = (2, 8 // count, 5, 64)
+            assert split.lane_shape == (lanes if bands.is_even else (1, *lanes)), "a lane says whether there is anything to do"
+            assert split.iteration.is_bijection_onto(shape)

@@ -1,0 +1,273 @@
+"""SCHEDULED → SCHEDULED: of what all tiles load alike each loads a part, and sends it to the others.
+
+Before:                                   After:
+    scf.for %turn = 0 to 4 {                  %b = spm.alloc, %p = offset %b, %tile * 2304
+      ...                                     RDMA_load dst(%p) offset(%tile * 2304) count(1152)
+      RDMA_load dst(%b) offset(0) count(18432)    TDMA: read 16 bytes of %p; wait TDMA
+      NE_gemm right(%b) ...                   DTE_multicast dst(%p) src(%p) to all others; wait DTE; barrier
+    }                                         scf.for %turn = 0 to 4 { ... NE_gemm right(%b) ... }
+
+DDR then gives it once. The parts are the first that a kernel loads, what else it loads before its loop comes while they are sent.
+Other tiles write a buffer, so nothing else may have had its place before: it is one of the kernel's first, and stays. The read of a
+few bytes is held back by the range check until the part is there, so that nobody waits for the loads behind it.
+"""
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from hlo2tx8.device.chip import load_chip
+from hlo2tx8.device.formats import Format
+from hlo2tx8.device.isa import BufferType, Engine, Instruction
+from hlo2tx8.device.isa.dte import DteMulticast
+from hlo2tx8.device.isa.kc_control import KcBarrier, KcWait
+from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, Wdma
+from hlo2tx8.dialects import spm, xla
+from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Variable, delinearize
+from hlo2tx8.indexing.simplify import range_of
+from hlo2tx8.lower.dma.allocate_spm import LiveRange, SpmSpace, live_ranges, place
+from hlo2tx8.lower.dma.insert_waits import ORDERED
+from hlo2tx8.lower.dma.mesh import Mesh, TileIndex, power
+from hlo2tx8.lower.dma.slices import constant_of, writers_in
+from hlo2tx8.lower.select.step_builder import StepBuilder
+from hlo2tx8.schedule.alike_loads import LEAST_BYTES, is_spread
+from hlo2tx8.schedule.rates import Rates
+
+LOADS_PARTS, SENDS_PARTS = "loads_parts", "sends_parts"
+"""Attributes of what loads parts, and of what sends them after that."""
+TOKEN_BYTES = 16
+LEAST_PARTS = 4
+POSITIVE = 4
+"""The predicate of arith.cmpi that is `sgt`."""
+
+
+@dataclass(frozen=True)
+class SpreadLoadsPass(ModulePass):
+    """Loads by parts of what all tiles read; see the module docstring. chip: file of the description, "" for the built-in one."""
+
+    name = "spread-loads"
+    chip: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        chip = load_chip(self.chip)
+        space = SpmSpace(chip.spm_allocation_start, chip.spm_limit, chip.spm_alignment_bytes)
+        for function in op.body.block.ops:
+            if isinstance(function, func.FuncOp) and not function.is_declaration and xla.MESH not in function.attributes:
+                _spread(function, Rates.of(chip), space)
+
+
+@dataclass(frozen=True)
+class _Alike:
+    """A load of `levels` (count and stride in elements, the outermost first) from a byte of its slot on, and in how many each of
+    them is cut so that a part is one run of the buffer. `readers`: tiles that have something to do there."""
+
+    op: Rdma
+    alloc: spm.AllocOp
+    offset: int
+    levels: tuple[tuple[int, int], ...]
+    cuts: tuple[int, ...]
+    readers: int
+
+    @property
+    def num_parts(self) -> int:
+        return prod(self.cuts)
+
+    @property
+    def part_elements(self) -> int:
+        return prod(count for count, _ in self.levels) // self.num_parts
+
+    @property
+    def part_bytes(self) -> int:
+        return self.part_elements * self.op.fmt.bytes
+
+
+def _spread(function: func.FuncOp, rates: Rates, space: SpmSpace) -> None:
+    block = function.body.block
+    tile = next((op for op in block.ops if isinstance(op, xla.TileIdOp)), None)
+    first = next((op for op in block.ops if isinstance(op, Instruction) or op.regions), None)
+    if tile is None or first is None or tile.range.get_values() != (0, rates.tiles - 1):
+        return
+    loads = _loads(function, tile, rates)
+    size_bytes = sum(load.alloc.size_bytes for load in loads)
+    readers = sum(load.alloc.size_bytes * load.readers for load in loads) / max(1, size_bytes)
+    if not is_spread(size_bytes, readers, rates) or not _fit(function, loads, space):
+        return
+    for load in loads:
+        load.alloc.detach()
+        block.insert_op_before(load.alloc, first)
+    start = Builder(InsertPoint.before(first))
+    step = StepBuilder(start, start, (), {})
+    parts = [_load_part(step, tile.tile, load, rates) for load in loads]
+    for op in _between(parts[0].owner, first):
+        op.attributes[LOADS_PARTS] = UnitAttr()
+    for load in loads:
+        load.op.detach()
+        load.op.erase()
+    _send(block, tile.tile, loads, parts, rates)
+
+
+def _between(first: Operation | Block, behind: Operation) -> list[Operation]:
+    """The operations of a block from one on, up to another one."""
+    found: list[Operation] = []
+    op: Operation | Block | None = first
+    while isinstance(op, Operation) and op is not behind:
+        found.append(op)
+        op = op.next_op
+    return found
+
+
+def _loads(function: func.FuncOp, tile: xla.TileIdOp, rates: Rates) -> list[_Alike]:
+    """What all tiles load alike, whatever loops and branches it is in: whole buffers that nothing else writes, from where neither
+    the tile nor a turn decides."""
+    index = TileIndex.of(Mesh(rates.mesh_rows, rates.mesh_columns), tile.tile)
+    for loop in [op for op in function.walk() if isinstance(op, scf.ForOp)]:
+        turns = constant_of(loop.ub)
+        index.add_counter(loop.body.block.args[0], max(1, turns or 1 << 40))
+    writers = writers_in(function)
+    stored = {op.field("slot") for op in function.walk() if isinstance(op, Wdma)}
+    found: list[_Alike] = []
+    for op in [op for op in function.walk() if isinstance(op, Rdma) and op.field("slot") not in stored]:
+        target = op.field("dst")
+        alloc = target.owner if isinstance(target, SSAValue) else None
+        if not isinstance(alloc, spm.AllocOp) or alloc.num_copies != 1 or writers[alloc.result] != [op]:
+            continue
+        offset, levels = _number(op.field("offset"), index), _levels(op)
+        if offset is None or levels is None or alloc.size_bytes < LEAST_BYTES:
+            continue
+        load = _Alike(op, alloc, offset, levels, _cuts(levels, rates.tiles), _num_readers(op, index))
+        if load.num_parts >= LEAST_PARTS and load.part_bytes >= TOKEN_BYTES:
+            found.append(load)
+    return found
+
+
+def _num_readers(op: Operation, index: TileIndex) -> int:
+    """On how many tiles the conditions around an operation may be true: those for sizes that are positive."""
+    sizes: list[Expr] = []
+    parent = op.parent_op()
+    while parent is not None:
+        if isinstance(parent, scf.IfOp) and isinstance(compared := parent.cond.owner, arith.CmpiOp):
+            is_positive = compared.predicate.value.data == POSITIVE and constant_of(compared.rhs) == 0
+            sizes += (index.made_of(compared.lhs) or []) if is_positive else []
+        parent = parent.parent_op()
+    tiles = product(range(index.mesh.rows), range(index.mesh.columns))
+    bounds = ([*(Interval(n, n) for n in tile), *index.bounds[2:]] for tile in tiles)
+    return sum(all(range_of(size, own, ()).hi > 0 for size in sizes) for own in bounds)
+
+
+def _number(value: SSAValue | int, index: TileIndex) -> int | None:
+    """A value that is the same on all tiles and in all turns."""
+    if isinstance(value, int):
+        return value
+    expr = index.expr(value)
+    return expr.value if isinstance(expr, Const) else None
+
+
+def _levels(op: Rdma) -> tuple[tuple[int, int], ...] | None:
+    """Counts and strides of a load, the outermost first; None if a step decides them."""
+    found: list[tuple[int, int]] = []
+    for count, stride in (("n3", "s3"), ("n2", "s2"), ("n1", "s1"), ("count", "")):
+        sizes = [op.field(name) if name else 1 for name in (count, stride)]
+        numbers = [size if isinstance(size, int) else constant_of(size) for size in sizes]
+        if numbers[0] is None or numbers[1] is None:
+            return None
+        found.append((numbers[0], numbers[1]))
+    return tuple(found)
+
+
+def _cuts(levels: Sequence[tuple[int, int]], tiles: int) -> tuple[int, ...]:
+    """In how many each level is cut: an inner one only if a part has one of the outer ones."""
+    cuts: list[int] = []
+    left, is_whole = tiles, True
+    for count, _ in levels:
+        cut = next(n for n in range(min(left, count), 0, -1) if count % n == 0) if is_whole else 1
+        cuts.append(cut)
+        left, is_whole = left // cut, is_whole and cut == count
+    return tuple(cuts)
+
+
+def _fit(function: func.FuncOp, loads: Sequence[_Alike], space: SpmSpace) -> bool:
+    """Is there room for these buffers all the time?"""
+    ranges = live_ranges(function)
+    whole = LiveRange(0, max(live.end for live in ranges.values()))
+    allocs = [op for op in function.walk() if isinstance(op, spm.AllocOp)]
+    addresses = place(allocs, ranges | {load.alloc.result: whole for load in loads}, space)
+    return max(addresses[alloc.result] + space.aligned(alloc.size_bytes) * alloc.num_copies for alloc in allocs) <= space.limit
+
+
+def _load_part(step: StepBuilder, tile: SSAValue, load: _Alike, rates: Rates) -> SSAValue:
+    """The tile's part of a buffer, and its load if it has one."""
+    number = delinearize(Dim(0), load.cuts)
+    place: Expr = Const(load.offset)
+    fields: dict[str, Any] = {}
+    for name, position, cut, (count, stride) in zip(("3", "2", "1", ""), number, load.cuts, load.levels, strict=True):
+        place = place + position * (count // cut * stride * load.op.fmt.bytes)
+        fields |= {f"n{name}": count // cut, f"s{name}": stride} if name else {"count": count // cut}
+    part = step.insert(spm.OffsetOp(load.alloc.result, _of_tile(step, tile, Dim(0) * load.part_bytes, rates.tiles))).result
+    with _if_part(step, tile, load.num_parts, rates.tiles):
+        offset = _of_tile(step, tile, place, rates.tiles)
+        op = Rdma.make(fmt=load.op.fmt, dst=part, slot=load.op.field("slot"), offset=offset, origin=load.op.origin, **fields)
+        step.insert(op)
+    return part
+
+
+def _send(block: Block, tile: SSAValue, loads: Sequence[_Alike], parts: Sequence[SSAValue], rates: Rates) -> None:
+    """Before the first that reads a buffer: waits until the parts are there, sends them, and meets the other tiles."""
+    buffers = [load.alloc.result for load in loads]
+    others = (op for op in block.ops if not isinstance(op, spm.OffsetOp) and LOADS_PARTS not in op.attributes)
+    reader = next(op for op in others if _reads(op, buffers))
+    own = Block()
+    step = StepBuilder(Builder(InsertPoint.at_end(own)), Builder(InsertPoint.at_end(own)), (), {})
+    token = step.insert(spm.AllocOp(TOKEN_BYTES)).result
+    fields = dict.fromkeys(("rs1", "rs2", "rs3", "ws1", "ws2", "ws3"), 0) | dict.fromkeys(
+        ("rn1", "rn2", "rn3", "wn1", "wn2", "wn3"), 1
+    )
+    for load, part in zip(loads, parts, strict=True):
+        with _if_part(step, tile, load.num_parts, rates.tiles):
+            step.insert(TdmaGatherScatter.make(fmt=Format.INT8, dst=token, src=part, run_bytes=TOKEN_BYTES, **fields))
+    step.insert(KcWait.make(engines=1 << Engine.TDMA.value))
+    mask = step.value(step.subtract((1 << rates.tiles) - 1, power(step, tile, 1, rates.tiles)))
+    for load, part in zip(loads, parts, strict=True):
+        with _if_part(step, tile, load.num_parts, rates.tiles):
+            sent = DteMulticast.make(fmt=load.op.fmt, dst=part, src=part, n=load.part_elements, tiles=mask, origin=load.op.origin)
+            sent.attributes[ORDERED] = UnitAttr()
+            step.insert(sent)
+    step.insert(KcWait.make(engines=1 << Engine.DTE.value))
+    step.insert(KcBarrier.make())
+    for op in list(own.ops):
+        op.attributes[SENDS_PARTS] = UnitAttr()
+        op.detach()
+        block.insert_op_before(op, reader)
+
+
+def _reads(op: Operation, buffers: Sequence[SSAValue]) -> bool:
+    return any(spm.root_buffer(v) in buffers for inner in op.walk() for v in inner.operands if isinstance(v.type, BufferType))
+
+
+@contextmanager
+def _if_part(step: StepBuilder, tile: SSAValue, num_parts: int, tiles: int) -> Generator[None]:
+    """Emits what follows for the tiles that have a part only."""
+    outer, own = step.builder, Block()
+    if num_parts < tiles:
+        condition = step.insert(arith.CmpiOp(tile, step.value(num_parts), "slt")).result
+        step.insert(scf.IfOp(condition, [], Region(own)))
+        step.builder = Builder(InsertPoint.at_end(own))
+    yield
+    if num_parts < tiles:
+        own.add_op(scf.YieldOp())
+    step.builder = outer
+
+
+def _of_tile(step: StepBuilder, tile: SSAValue, expr: Expr, tiles: int) -> SSAValue:
+    map = IndexingMap((Variable(0, tiles - 1, "tile"),), (), (), (expr,))
+    return step.insert(xla.ApplyIndexingOp(xla.IndexingMapAttr(map), [tile])).results[0]

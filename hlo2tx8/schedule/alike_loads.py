@@ -1,0 +1,27 @@
+"""What it costs that all tiles read the same.
+
+Either each loads it, so DDR gives it as often as there are tiles; or each loads a part and sends it to all others. A column of the
+mesh then has each part on its links; the link to its last tile has those of all tiles but of the last row.
+"""
+
+from hlo2tx8.schedule.rates import Rates
+
+LEAST_BYTES = 4096
+"""Of a tensor that is worth it to be cut in parts."""
+
+
+def spread_cycles(size_bytes: float, rates: Rates) -> float:
+    """Cycles until all tiles have so many bytes, of which each has loaded a part."""
+    sent = size_bytes * (rates.mesh_rows - 1) / rates.mesh_rows / rates.link
+    return size_bytes / rates.ddr + sent + rates.transfer_start + rates.link_start + rates.barrier
+
+
+def is_spread(size_bytes: float, readers: float, rates: Rates) -> bool:
+    """Is that sooner than if each of so many tiles that read it loads all?"""
+    is_mesh = rates.mesh_rows * rates.mesh_columns == rates.tiles > 1
+    return is_mesh and spread_cycles(size_bytes, rates) < apart_cycles(size_bytes, readers, rates)
+
+
+def apart_cycles(size_bytes: float, readers: float, rates: Rates) -> float:
+    """Cycles until each of so many tiles has loaded so many bytes."""
+    return size_bytes * readers / min(rates.ddr, readers * rates.transfer) + rates.transfer_start if size_bytes else 0.0
