@@ -35,7 +35,6 @@ from hlo2tx8.lower.loops.simplify import SimplifyPass
 from hlo2tx8.lower.select.select_instructions import SelectInstructionsPass
 from hlo2tx8.lower.vectorize.vectorize import VectorizePass
 from hlo2tx8.options import Level
-from hlo2tx8.passes.expand_approx_top_k import ExpandApproxTopKPass
 from hlo2tx8.passes.expand_arg_extreme import ExpandArgExtremePass
 from hlo2tx8.passes.expand_batch_norm import ExpandBatchNormPass
 from hlo2tx8.passes.expand_bitcast import ExpandBitcastPass
@@ -94,7 +93,6 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(ExpandChloPass(), after=Level.HLO),
     Stage(ExpandLinearAlgebraPass(), after=Level.HLO),
     Stage(ExpandRandomPass(), after=Level.HLO),
-    Stage(ExpandApproxTopKPass(), after=Level.HLO),
     Stage(ExpandMixedFactorsPass(), after=Level.HLO),
     Stage(ExpandOneWindowPass(), after=Level.HLO),
     Stage(SimplifyCombinersPass(), after=Level.HLO),

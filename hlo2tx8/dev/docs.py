@@ -27,7 +27,11 @@ the initial value once, and nothing for what lies outside of the operand (Stable
 Quantised types (`!quant.uniform`, per tensor or per axis) are expanded when a module is read: a program takes and gives the stored
 integers. What moves elements does so on those; arithmetic that StableHLO's interpreter knows becomes what it makes of it, bit for
 bit, and all else (unsigned storage types, other expressed types than f32, requantisation to another axis) what the specification
-says: dequantise, compute in the expressed type, quantise. Tuples, infeed, outfeed, send and recv of them are refused."""
+says: dequantise, compute in the expressed type, quantise. Tuples, infeed, outfeed, send and recv of them are refused.
+
+Custom calls that stand for operations are those: `mhlo.` and `chlo.` with the name of a chlo op, `mhlo.topk`, `TopK`, and
+`ApproxTopK` (all of the best). `Sharding` and what else says only where data lies is nothing on one device; other targets are
+refused by their name."""
 STRUCTURE = "Holds modules together, or is made by passes:"
 
 

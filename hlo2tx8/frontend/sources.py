@@ -11,6 +11,7 @@ from hlo2tx8.errors import InputError, ParseError
 from hlo2tx8.frontend import shim
 from hlo2tx8.frontend.broadcasts import expand_broadcasts
 from hlo2tx8.frontend.content import Content
+from hlo2tx8.frontend.custom_calls import expand_custom_calls
 from hlo2tx8.frontend.dynamic import make_static
 from hlo2tx8.frontend.elided import fill_elided, mark_elided
 from hlo2tx8.frontend.hlo_text import parse_hlo, place_error
@@ -148,6 +149,7 @@ def _walk(
     except RecursionError:
         raise ParseError("E1003", f"{locations.file}: types, attributes or locations are too deep inside each other") from None
     expand_scans(walked)
+    expand_custom_calls(walked)
     expand_broadcasts(walked)
     return walked
 

@@ -190,8 +190,12 @@ class _Walker:
         class_ = _CLASSES.get(name)
         if class_ is None:
             return self.make_other(op, name, operands, results, attributes)
-        if name == "mhlo.topk" and attributes.pop("largest", IntegerAttr(1, 1)) != IntegerAttr(1, 1):
-            return UnknownOp(operands=[operands], result_types=[results], properties={"op_name": StringAttr(name)})
+        if name == "mhlo.topk" and attributes.get("largest", IntegerAttr(1, 1)) != IntegerAttr(1, 1):
+            call = stablehlo.OPS["custom_call"](operands, results, {"call_target_name": StringAttr(name)})
+            call.attributes["mhlo.attributes"] = DictionaryAttr(attributes)
+            return call
+        if name == "mhlo.topk":
+            attributes.pop("largest", None)
         regions = self.regions(op, operands if name == "stablehlo.while" else ())
         if name in CARRIERS:
             results = carry_layouts(name, operands, results, regions, attributes)

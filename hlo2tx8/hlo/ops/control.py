@@ -4,7 +4,7 @@ from hlo2tx8.hlo.spec import Kind, OpSpec
 
 SINGLE_DEVICE_IDENTITIES = (
     *("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"),
-    *("LayoutConstraint", "annotate_device_placement", "MoveToHost", "MoveToDevice"),
+    *("LayoutConstraint", "annotate_device_placement", "MoveToHost", "MoveToDevice", "xla.sdy.FuncResultSharding"),
 )
 """Targets of custom calls that say where data lies: on one device, their operand."""
 
