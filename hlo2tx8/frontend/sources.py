@@ -162,7 +162,8 @@ def _may_be_dynamic(name: str) -> bool:
 
 
 def _takes_unknown_sizes(module: Any) -> bool:
-    return any("?" in str(op.operation.attributes["function_type"].value) for op in module.body.operations)
+    functions = (op.operation for op in module.body.operations if op.operation.name == "func.func")  # a mesh is no function
+    return any("?" in str(function.attributes["function_type"].value) for function in functions)
 
 
 def _ops_of(module: Any) -> Iterator[Any]:

@@ -184,3 +184,9 @@ def test_shapes_that_are_operands_become_static_where_they_are_known() -> None:
     main = find_main(load(text))
     assert str(main.function_type.outputs.data[0]) == "tensor<2x6xf32>"
     assert [op.name for op in main.body.block.ops] == ["stablehlo.reshape", "stablehlo.broadcast_in_dim", "func.return"]
+
+
+def test_a_module_may_hold_a_mesh_beside_its_functions():
+    mesh = 'sdy.mesh @mesh = <["x"=1]>\n'
+    module = load(f"{mesh}func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{ return %x : tensor<4xf32> }}")
+    assert "func.func @main" in str(module)
