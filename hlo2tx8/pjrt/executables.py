@@ -3,6 +3,7 @@
 import ctypes
 import time
 from collections.abc import Callable
+from importlib import import_module
 from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +70,11 @@ class LoadedExecutable:
             row[i] = NO_ELEMENTS
         if self.launch_all is None:
             outputs = [self.executable.launch(row, progress) for row in rows]
+            if import_module("jax").config.jax_debug_nans:
+                from hlo2tx8.pjrt.debug_nans import warn_of_nans
+
+                for row, found in zip(rows, outputs, strict=True):
+                    warn_of_nans(self.executable, row, found)
         else:
             outputs = self.launch_all(rows, progress)
         for row, i in product(outputs, self.compiled.token_outputs):

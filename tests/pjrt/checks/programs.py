@@ -186,3 +186,16 @@ def check_the_timeline_of_the_device():
         costs = compiled.cost_analysis()
         assert dict(modelled[0].stats)["cycles"] == costs["cycles"]
         np.testing.assert_allclose(sum(e.duration_ns for e in fusions), turns * costs["seconds"] * 1e9, atol=len(fusions))
+
+
+def check_the_instruction_that_makes_a_nan_is_named():
+    f = jax.jit(lambda x: jnp.sqrt(x - 3) * x)
+    jax.config.update("jax_debug_nans", True)
+    try:
+        with pytest.warns(RuntimeWarning) as warned, pytest.raises(FloatingPointError, match="sqrt"):
+            jax.block_until_ready(f(jax.device_put(np.ones((4, 4), np.float32), TX8)))
+    finally:
+        jax.config.update("jax_debug_nans", False)
+    first = str(warned[0].message)
+    assert "16 of 16 elements are NaN, the first element 0 of -2; operand 0: -2 to -2" in first
+    assert "at tile 0, engine CT" in first and "programs.py:" in first
