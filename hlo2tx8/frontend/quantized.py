@@ -67,10 +67,10 @@ def expand_quantized(module: Any, locations: LocationReader) -> None:
             expander.collect(function.operation)
         for op in expander.found:
             expander.expand(op)
-    if not expander.found:
-        return
     if expander.refused:
         raise UnsupportedError(expander.refused)
+    if not expander.found:
+        return
     for cast in reversed(list(expander.casts)):
         if not any(True for _ in cast.results[0].uses):
             cast.erase()
@@ -108,7 +108,8 @@ class _Expander:
         types = [value.type for value in (*op.operands, *op.results, *arguments)]
         types += [op.attributes["function_type"].value] if op.name == "func.func" else []
         try:
-            if any(self.quantized(type_) for type_ in types):
+            kinds = [self.quantized(type_) for type_ in types]
+            if any(kinds):
                 self.found.append(op)
             for region in op.regions:
                 for block in region:

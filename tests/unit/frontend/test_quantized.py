@@ -121,3 +121,11 @@ def test_what_cannot_be_expanded_is_named_with_its_place() -> None:
             %0 = "stablehlo.outfeed"(%x, %t) <{{outfeed_config = ""}}> : (tensor<2x{U8}>, !stablehlo.token) -> !stablehlo.token
             return %0 : !stablehlo.token
         }}""")
+
+
+def test_a_form_of_the_type_that_is_not_known_is_named() -> None:
+    blocks = "!quant.uniform<i8:f32:{0:1}, {{0.5}, {0.25}}>"
+    with pytest.raises(Hlo2tx8Error, match=r"func\.return: the type tensor<2x!quant\.uniform<i8:f32:\{0:1\}.* at .*:2:"):
+        load(f"""func.func @main(%x: tensor<2x{blocks}>) -> tensor<2x{blocks}> {{
+            return %x : tensor<2x{blocks}>
+        }}""")
