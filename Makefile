@@ -98,8 +98,9 @@ fuzz-files: $(STAMP)  ## N damaged files of each kind from SEED on: errors of ou
 mutate: $(STAMP)  ## break N programs in every way: strict mode must find what changes a result
 	@$(BIN)/python -m hlo2tx8.dev.mutate --count=$(N)
 
-sanitize: $(STAMP)  ## the native core with sanitizers on a million random and damaged programs
+sanitize: $(STAMP)  ## the native core with sanitizers on a million random and damaged programs, and the jax plugin on its checks
 	@$(BIN)/python tests/emulator/sanitize.py
+	@$(BIN)/python tests/pjrt/sanitize.py
 
 replay: $(STAMP)  ## compile all samples at BASE and here; an empty diff means no program changed
 	@$(BIN)/python -m hlo2tx8.dev.replay --base $(BASE)

@@ -5,6 +5,7 @@ import json
 import random
 import re
 import zipfile
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -100,5 +101,5 @@ def _damage_value(manifest: Any, rng: random.Random) -> None:
             case 1 if hasattr(manifest, "append"):
                 manifest.append(manifest[place])
             case _:
-                manifest[place] = rng.choice(VALUES)
+                manifest[place] = deepcopy(rng.choice(VALUES))
         return

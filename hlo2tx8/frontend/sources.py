@@ -147,7 +147,9 @@ def _walk(
     try:
         walked = walk_module(module, locations, inline=True)
     except RecursionError:
-        raise ParseError("E1003", f"{locations.file}: types, attributes or locations are too deep inside each other") from None
+        raise ParseError(
+            "E1003", f"{locations.file}: types, attributes, locations or calls are too deep inside each other"
+        ) from None
     expand_scans(walked)
     expand_custom_calls(walked)
     expand_broadcasts(walked)

@@ -10,6 +10,8 @@ MOST_OPEN = 2000
 """Brackets inside each other: MLIR's parser recurses into each."""
 MOST_RESULTS = 1 << 20
 """Of an operation; MLIR's parser makes room for as many as the text says."""
+_NEGATIVE = re.compile(r"broadcast_dimensions\s*=\s*(?:array<i64:|dense<)[^>]*-")
+"""Dimensions that MLIR's passes over chlo take for granted."""
 _NUM_RESULTS = re.compile(r"%[\w$.-]+[:#](\d+)")
 
 
@@ -23,6 +25,10 @@ def check_text(source: str | bytes, name: str) -> None:
     if many is not None:
         line = source.count("\n", 0, many.start()) + 1
         raise ParseError("E1003", f"{name}:{line}: an operation with {many[1][:20]} results", hint=f"at most {MOST_RESULTS}")
+    negative = _NEGATIVE.search(source)
+    if negative is not None:
+        line = source.count("\n", 0, negative.start()) + 1
+        raise ParseError("E1003", f"{name}:{line}: broadcast_dimensions must not be negative")
 
 
 def _depth(text: str) -> int:

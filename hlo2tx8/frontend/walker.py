@@ -28,6 +28,7 @@ from hlo2tx8.dialects.hlo import BitcastOp, CopyOp, FusionOp, UnknownOp, decode_
 from hlo2tx8.dialects.hlo_form import HloForm
 from hlo2tx8.errors import CapacityError, CompileError
 from hlo2tx8.frontend.attributes import AttributeReader
+from hlo2tx8.frontend.inlined_size import check_inlined_size
 from hlo2tx8.frontend.layouts import CARRIERS, carry_layouts, copy_results, parameter_layouts, size_bits
 from hlo2tx8.frontend.locations import LocationReader
 from hlo2tx8.frontend.types import Layout, layout_of, with_layout
@@ -81,6 +82,7 @@ class _Walker:
         functions = {o.operation.attributes["sym_name"].value: o.operation for o in _functions(module)}
         if self.is_inlining:
             self.callable = {name: op for name, op in functions.items() if len(op.regions[0].blocks) == 1}
+            check_inlined_size(functions, self.callable, self.locations)
         roots = [name for name, op in functions.items() if not (self.is_inlining and _is_private(op)) or name == "main"]
         done: dict[str, Operation] = {}
         while waiting := [name for name in functions if name not in done and (name in roots or name in self.reader.symbols)]:

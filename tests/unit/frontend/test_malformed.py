@@ -121,6 +121,12 @@ def test_control_flow_is_nested_to_a_limit():
     assert caught.value.origin == f"<text>:{MOST_AROUND + 2}:8"
 
 
+_BROADCAST = """func.func @main(%x: tensor<5x5xf32>, %y: tensor<5xf32>) -> tensor<5x5xf32> {
+  %0 = chlo.broadcast_add %x, %y {broadcast_dimensions = array<i64: -1>} : (tensor<5x5xf32>, tensor<5xf32>) -> tensor<5x5xf32>
+  return %0 : tensor<5x5xf32>
+}"""
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -128,6 +134,7 @@ def test_control_flow_is_nested_to_a_limit():
         (f"func.func @main(%a: {'tuple<' * 3000}tensor<f32>{'>' * 3000}) {{ return }}", "brackets are open at once"),
         (f"func.func @main(%a: {'tuple<' * 1500}tensor<f32>{'>' * 1500}) {{ return }}", "too deep inside each other"),
         ("func.func @main(%a: tensor<f32>) -> tensor<f32> {\n  return %a#2147483648 : tensor<f32>\n}", ":2: an operation with"),
+        (_BROADCAST, ":2: broadcast_dimensions must not be negative"),
         ('func.func @main() {\n  "other"() ({}) : () -> ()\n  return\n}', "symbol"),
     ],
 )
@@ -145,6 +152,22 @@ def test_recursion_is_named():
     with pytest.raises(CompileError, match="recursion: @f calls @g calls @f") as caught:
         load("\n".join(functions).replace("private @main", "@main"))
     assert caught.value.origin == "<text>:10:8"
+
+
+def _doubling(levels: int) -> str:
+    bodies = ["%1 = stablehlo.tanh %a : tensor<f32>"]
+    for n in range(levels):
+        bodies.append(f"%0 = call @f{n}(%a) : (tensor<f32>) -> tensor<f32>\n%1 = call @f{n}(%0) : (tensor<f32>) -> tensor<f32>")
+    names = [*(f"private @f{n}" for n in range(levels)), "@main"]
+    begin, end = "(%a: tensor<f32>) -> tensor<f32> {\n", "\nreturn %1 : tensor<f32>\n}\n"
+    return "".join(f"func.func {name}{begin}{body}{end}" for name, body in zip(names, bodies, strict=True))
+
+
+def test_calls_that_multiply_are_refused():
+    assert load(_doubling(5))
+    with pytest.raises(CapacityError, match="operations when each call is the body") as caught:
+        load(_doubling(40))
+    assert caught.value.origin
 
 
 def test_layouts_name_each_dimension_once():
