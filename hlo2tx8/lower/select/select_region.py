@@ -165,6 +165,8 @@ class _Fill:
 
     def _whole_slices(self, first: Size, count: Size, stride: Size, start: int, n: Size) -> None:
         """All lanes of `count` slices."""
+        if count == 0:  # of no step: there is nothing to guard
+            return
         step = self.s.step
         with step.if_positive([count]):
             at = step(step.add(step(first, stride), start), self.fmt.bytes)
