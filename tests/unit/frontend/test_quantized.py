@@ -125,7 +125,7 @@ def test_what_cannot_be_expanded_is_named_with_its_place() -> None:
 
 def test_a_form_of_the_type_that_is_not_known_is_named() -> None:
     blocks = "!quant.uniform<i8:f32:{0:1}, {{0.5}, {0.25}}>"
-    with pytest.raises(Hlo2tx8Error, match=r"func\.return: the type tensor<2x!quant\.uniform<i8:f32:\{0:1\}.* at .*:2:"):
+    with pytest.raises(Hlo2tx8Error, match=r"func\.func: the type tensor<2x!quant\.uniform<i8:f32:\{0:1\}.* at .*:1:"):
         load(f"""func.func @main(%x: tensor<2x{blocks}>) -> tensor<2x{blocks}> {{
             return %x : tensor<2x{blocks}>
         }}""")
