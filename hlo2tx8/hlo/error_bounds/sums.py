@@ -43,12 +43,18 @@ def product_bound(op: Operation, operands: Sequence[Bounded], value: Array) -> A
 
     a, b = (magnitude(operand.array) for operand in operands)
     a, b = np.asarray(a), np.asarray(b)
-    total, squares = sums(a, b), sums(a * a, b * b)
+    total = sums(a, b)
     count = num_accumulated(op) or num_convolved(op)
     kept = numpy_dtype(joined_types(op)[0]) if spec.kind is Kind.DOT else _at_least_single(result)
     error = joined(count, kept, total)
     if cut := cut_off(op):
-        error = error + cut * (magnitude(value) + 3 * np.sqrt(squares)) * (2 if is_complex(result) else 1)
+        # Parts of a factor below the smallest numbers of BF16 are lost, however small the factor is.
+        floor = float(float_info(np.dtype(np.float32)).smallest_normal) * 2.0**-7 / cut
+        least_a, least_b = (np.where(x > 0, np.maximum(x, floor), 0.0) for x in (a, b))
+        lost = 3 * np.sqrt(sums(least_a * least_a, least_b * least_b)) + magnitude(value)
+        if (least_a > a).any() or (least_b > b).any():
+            lost = lost + sums(least_a - a, b) + sums(a, least_b - b)
+        error = error + cut * lost * (2 if is_complex(result) else 1)
     if any_error(operands):
         (of_a, of_b) = (operand.errors for operand in operands)
         error = error + sums(of_a, b + of_b) + sums(a, of_b)

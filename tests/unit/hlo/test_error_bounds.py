@@ -117,3 +117,13 @@ def test_subnormals_may_be_flushed_by_xla_alone() -> None:
     x = np.array([1e-42], np.float32)
     assert bounds_of(text, x)[0] < 1e-43
     assert bounds_of(text, x, is_xla=True)[0] >= np.finfo(np.float32).smallest_normal
+
+
+def test_products_of_factors_below_the_range_of_bf16_may_be_lost() -> None:
+    text = (
+        "ENTRY e {\n a = f32[1,8] parameter(0)\n b = f32[8,1] parameter(1)\n"
+        " ROOT r = f32[1,1] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}, operand_precision={high,high}\n}"
+    )
+    a, b = np.full((1, 8), 1e-43, np.float32), np.full((8, 1), 4.0, np.float32)
+    (bound,) = bounds_of(text, a, b)
+    assert bound[0, 0] > 8 * 4e-43
