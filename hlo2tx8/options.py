@@ -55,6 +55,7 @@ class Options:
 
     matmul_precision: that of f32 dots and convolutions of which the module says DEFAULT or nothing: `default` one pass of TF32,
     `high` three passes of BF16, `highest` six.
+    hlo_passes: run the passes before fusion that only make a program faster; without them instructions stay as they were written.
 
     InputError E1004 names a value that is none of an option's.
     """
@@ -74,6 +75,7 @@ class Options:
     fill_elided_constants: Filling = "random"
     matmul_precision: Precision = "default"
     timeout: float = 0.0
+    hlo_passes: bool = True
 
     def __post_init__(self) -> None:
         words: tuple[tuple[str, str, tuple[str, ...]], ...] = (

@@ -23,7 +23,7 @@ from hlo2tx8.compiler.apply import apply, configure
 from hlo2tx8.compiler.dump import Dumper
 from hlo2tx8.compiler.found_plans import Remembered, plans_of
 from hlo2tx8.compiler.garbage_collection import no_garbage_collection
-from hlo2tx8.compiler.pipeline import LAST_STAGES, PIPELINE, Stage, verify_level
+from hlo2tx8.compiler.pipeline import Stage, last_stages, stages_of, verify_level
 from hlo2tx8.compiler.refusals import is_refusal, unsupported_ops
 from hlo2tx8.compiler.trial import KernelTrial
 from hlo2tx8.device.chip import Chip, ChipError, load_chip
@@ -123,7 +123,8 @@ def lower_stages(
     ctx = Context()
     level = Level.HLO
     seconds: list[tuple[str, float]] = []
-    stages = tuple(stage for stage in PIPELINE if stage.after <= options.until)
+    stages = stages_of(options)
+    last = last_stages(options)
     is_for_good = not (is_looked_at or dumper.is_on or options.verify) and options.until is Level.PROGRAM
     emission = max(0, sum(not stage.per_kernel for stage in stages) - 1)
     chip = chip_of(options)
@@ -142,7 +143,7 @@ def lower_stages(
         seconds.append((step.name, time.perf_counter() - started))
         if options.verify:
             _verify(module, step.name)
-        if stage is LAST_STAGES[stage.after]:
+        if stage is last[stage.after]:
             verify_level(module, stage.after, known=trial.lowered)
         level = stage.after
         yield stage, module

@@ -34,7 +34,7 @@ from hlo2tx8.lower.loops.materialize_calls import MaterializeCallsPass
 from hlo2tx8.lower.loops.simplify import SimplifyPass
 from hlo2tx8.lower.select.select_instructions import SelectInstructionsPass
 from hlo2tx8.lower.vectorize.vectorize import VectorizePass
-from hlo2tx8.options import Level
+from hlo2tx8.options import Level, Options
 from hlo2tx8.passes.expand_arg_extreme import ExpandArgExtremePass
 from hlo2tx8.passes.expand_batch_norm import ExpandBatchNormPass
 from hlo2tx8.passes.expand_bitcast import ExpandBitcastPass
@@ -74,10 +74,14 @@ from hlo2tx8.passes.widen_narrow_types import WidenNarrowTypesPass
 
 @dataclass(frozen=True)
 class Stage:
-    """A pass and the level it works towards; the IR is at that level after its last such pass."""
+    """A pass and the level it works towards; the IR is at that level after its last such pass.
+
+    Without an optional one every program is compiled as well, but may be slower.
+    """
 
     step: ModulePass
     after: Level
+    is_optional: bool = False
 
     @property
     def per_kernel(self) -> bool:
@@ -88,39 +92,39 @@ class Stage:
 PIPELINE: tuple[Stage, ...] = (
     Stage(RaisePrecisionPass(), after=Level.HLO),
     Stage(InlineCallsPass(), after=Level.HLO),
-    Stage(ExpandErrorFunctionsPass(), after=Level.HLO),
-    Stage(ExpandTopKPass(), after=Level.HLO),
+    Stage(ExpandErrorFunctionsPass(), after=Level.HLO, is_optional=True),
+    Stage(ExpandTopKPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandChloPass(), after=Level.HLO),
     Stage(ExpandLinearAlgebraPass(), after=Level.HLO),
     Stage(ExpandRandomPass(), after=Level.HLO),
     Stage(ExpandMixedFactorsPass(), after=Level.HLO),
-    Stage(ExpandOneWindowPass(), after=Level.HLO),
+    Stage(ExpandOneWindowPass(), after=Level.HLO, is_optional=True),
     Stage(SimplifyCombinersPass(), after=Level.HLO),
     Stage(ExpandPartsPass(), after=Level.HLO),
     Stage(ExpandDynamicBroadcastPass(), after=Level.HLO),
-    Stage(ExpandPlaceOfExtremePass(), after=Level.HLO),
+    Stage(ExpandPlaceOfExtremePass(), after=Level.HLO, is_optional=True),
     Stage(ExpandArgExtremePass(), after=Level.HLO),
     Stage(ExpandBitcastPass(), after=Level.HLO),
     Stage(ExpandIndexedPass(), after=Level.HLO),
-    Stage(ReadyUpdatesPass(), after=Level.HLO),
+    Stage(ReadyUpdatesPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandPaddingPass(), after=Level.HLO),
-    Stage(ExpandCumulativePass(), after=Level.HLO),
+    Stage(ExpandCumulativePass(), after=Level.HLO, is_optional=True),
     Stage(ExpandReduceWindowPass(), after=Level.HLO),
-    Stage(ExpandChannelGradientPass(), after=Level.HLO),
-    Stage(MoveChannelsLastPass(), after=Level.HLO),
-    Stage(ExpandDenseConvolutionPass(), after=Level.HLO),
+    Stage(ExpandChannelGradientPass(), after=Level.HLO, is_optional=True),
+    Stage(MoveChannelsLastPass(), after=Level.HLO, is_optional=True),
+    Stage(ExpandDenseConvolutionPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandConvolutionPass(), after=Level.HLO),
-    Stage(ExpandSelectApartPass(), after=Level.HLO),
+    Stage(ExpandSelectApartPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandSelectAndScatterPass(), after=Level.HLO),
     Stage(ExpandSortPass(), after=Level.HLO),
     Stage(ExpandBatchNormPass(), after=Level.HLO),
     Stage(ExpandFftPass(), after=Level.HLO),
     Stage(WidenNarrowTypesPass(), after=Level.HLO),
     Stage(SimplifyControlPass(), after=Level.HLO),
-    Stage(HoistInvariantsPass(), after=Level.HLO),
+    Stage(HoistInvariantsPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandComplexPass(), after=Level.HLO),
-    Stage(SimplifyHloPass(), after=Level.HLO),
-    Stage(SplitReductionsPass(), after=Level.HLO),
+    Stage(SimplifyHloPass(), after=Level.HLO, is_optional=True),
+    Stage(SplitReductionsPass(), after=Level.HLO, is_optional=True),
     Stage(PlanFusionsPass(), after=Level.FUSED),
     Stage(GroupFusionsPass(), after=Level.FUSED),
     Stage(EmitFusionsPass(), after=Level.LOOPS),
@@ -142,11 +146,19 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(AllocateSpmPass(), after=Level.PROGRAM),
 )
 
+
+def stages_of(options: Options) -> tuple[Stage, ...]:
+    """The stages that the options ask for."""
+    return tuple(stage for stage in PIPELINE if stage.after <= options.until and (options.hlo_passes or not stage.is_optional))
+
+
+def last_stages(options: Options) -> dict[Level, Stage]:
+    """The stage after which the IR is at a level."""
+    return {stage.after: stage for stage in stages_of(options)}
+
+
 KERNEL_STAGES: tuple[Stage, ...] = tuple(stage for stage in PIPELINE if stage.per_kernel)
 """What lowers a kernel from LOOPS to PROGRAM, one by one."""
-
-LAST_STAGES = {stage.after: stage for stage in PIPELINE}
-"""The stage after which the IR is at a level."""
 
 _CONTROL = ("builtin", "func", "scf")
 _SCALAR = (*_CONTROL, "arith", "math", "tensor", "xla")

@@ -71,11 +71,15 @@ def passes_page() -> str:
             f"`{stage.step.name}`",
             stage.after.name.lower(),
             "kernel" if stage.per_kernel else "module",
+            "no" if stage.is_optional else "yes",
             summary(sys.modules[type(stage.step).__module__]),
         )
         for stage in PIPELINE
     ]
-    return page("Passes", "In the order they run.", ("pass", "level after it", "sees", "what it does"), rows)
+    intro = (
+        "In the order they run. What is not needed only makes programs faster, and `--xla_disable_all_hlo_passes` leaves it out."
+    )
+    return page("Passes", intro, ("pass", "level after it", "sees", "needed", "what it does"), rows)
 
 
 def maps_page() -> str:

@@ -17,14 +17,17 @@ OPTIONS = {
     "search_cache": Path,
     "matmul_precision": str,
     "verify": bool,
+    "hlo_passes": bool,
     "dump_dir": Path,
     "dump_pass_re": str,
 }
 """Options of the compiler and emulator that can be given, and their types."""
 XLA_OPTIONS = ("exec_time_optimization_effort", "memory_fitting_effort", "optimization_level", "memory_fitting_level")
-"""XLA's own, with all that begin with `xla_`: programs set them for every platform, and they change no result."""
+"""XLA's own, with all others that begin with `xla_`: programs set them for every platform, and they change no result."""
 XLA_DUMPS = {"xla_dump_to": "dump_dir", "xla_dump_hlo_pass_re": "dump_pass_re"}
 """XLA's options that are ours under another name, also from XLA_FLAGS; "" is as if not given."""
+NO_PASSES = "xla_disable_all_hlo_passes"
+"""XLA's option that is ours the other way round, also from XLA_FLAGS."""
 XLA_BOOLS = ("true", "false", "t", "f", "yes", "no", "y", "n", "1", "0")
 
 
@@ -58,7 +61,9 @@ def override(options: Options, values: Mapping[str, object]) -> Options:
         kind = OPTIONS.get(name)
         if name.startswith("xla_") or name in XLA_OPTIONS:
             _check_xla_option(name, value)
-            if name in XLA_DUMPS and value:
+            if name == NO_PASSES:
+                changed["hlo_passes"] = not _truth(value)
+            elif name in XLA_DUMPS and value:
                 name = XLA_DUMPS[name]
                 changed[name] = OPTIONS[name](str(value))
             continue
@@ -67,7 +72,7 @@ def override(options: Options, values: Mapping[str, object]) -> Options:
         if kind is int:
             changed[name] = _number(name, value)
         elif kind is bool:
-            changed[name] = value if isinstance(value, bool) else str(value).lower() in ("1", "true", "yes")
+            changed[name] = _truth(value)
         else:
             changed[name] = kind(str(value))
     return replace(options, **changed)
@@ -85,6 +90,10 @@ def _check_xla_option(name: str, value: object) -> None:
         is_good = value.removeprefix("-").isdecimal()
     if not is_good:
         raise InputError("E1004", f"While setting option {name}, '{value}' is not a valid {kind.__name__} value.")
+
+
+def _truth(value: object) -> bool:
+    return value if isinstance(value, bool) else str(value).lower() in ("1", "true", "t", "yes", "y")
 
 
 def _number(name: str, value: object) -> int:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from hlo2tx8.pjrt.configuration import XLA_DUMPS
+from hlo2tx8.pjrt.configuration import NO_PASSES, XLA_DUMPS
 from hlo2tx8.pjrt.errors import FORKED
+from hlo2tx8.protobuf import integers, messages
 
 PLATFORM = "tx8"
 PRIORITY = -50
@@ -141,8 +142,16 @@ def compile_options(serialized: bytes) -> CompileOptions:
         build.num_partitions,
         assignment.serialize() if assignment is not None else b"",
         options.compile_portable_executable,
-        {name: str(getattr(debug, name)) for name in XLA_DUMPS} | dict(options.env_option_overrides or ()),
+        {name: str(getattr(debug, name)) for name in XLA_DUMPS}
+        | dict.fromkeys((NO_PASSES,) if _disables_passes(serialized) else (), True)
+        | dict(options.env_option_overrides or ()),
     )
+
+
+def _disables_passes(serialized: bytes) -> bool:
+    """Is DebugOptions.xla_disable_all_hlo_passes set? jaxlib does not show it: field 104 of field 3 of field 3."""
+    builds = (inner for outer in messages(serialized, 3) for inner in messages(outer, 3))
+    return any(any(integers(debug, 104)) for debug in builds)
 
 
 def xla_option_type(name: str) -> type:

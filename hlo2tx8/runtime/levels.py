@@ -12,7 +12,7 @@ from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Block, SSAValue
 
 from hlo2tx8.compiler.driver import chip_of, drain, lower
-from hlo2tx8.compiler.pipeline import LAST_STAGES
+from hlo2tx8.compiler.pipeline import last_stages
 from hlo2tx8.device.emulator import Emulator, Mode
 from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, LaunchYieldOp, RepeatOp, UpdateOp, ViewOp, WhileOp, kernels
@@ -57,7 +57,7 @@ def each_run(
     """
     waiting = iter(runs)
     run = next(waiting, None)
-    stages = compile_stages(load, options)
+    stages, last = compile_stages(load, options), last_stages(replace(options, until=Level.PROGRAM))
     while run is not None:
         if run.level is Level.PROGRAM:
             executable = drain(stages)
@@ -65,7 +65,7 @@ def each_run(
                 yield replace(executable, options=replace(options, mode=mode)).execute(*arrays)
             return
         stage, module = next(stages)
-        if stage is LAST_STAGES[run.level]:
+        if stage is last[run.level]:
             yield run_lowered(module.clone() if run.level is Level.SCHEDULED else module, run.level, options, arrays)
             run = next(waiting, None)
 

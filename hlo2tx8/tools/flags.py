@@ -92,6 +92,7 @@ def add_compiler_flags(parser: argparse.ArgumentParser) -> None:
         "--xla_dump_hlo_pass_re", default="", metavar="RE", help="which passes; fusion-emitter adds one log per kernel"
     )
     group.add_argument("--xla_dump_emitter_re", default="", metavar="RE", help="as --xla_dump_hlo_pass_re=fusion-emitter")
+    add_switch(group, "xla_disable_all_hlo_passes", "leave out passes before fusion that only make programs faster")
     add_switch(group, "explain", "say why instructions were fused and lowered as they were")
     add_switch(group, "verify", "verify the IR after each pass")
     add_switch(group, "print_program", "print the tile program's listing")
@@ -125,4 +126,5 @@ def options_of(args: Any, number: int = 0) -> Options:
         explain=args.explain,
         fill_elided_constants=args.fill_elided_constants,
         matmul_precision=args.matmul_precision,
+        hlo_passes=getattr(args, "run_test_hlo_passes", True) and not args.xla_disable_all_hlo_passes,
     )

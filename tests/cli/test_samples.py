@@ -207,3 +207,23 @@ def test_instructions_can_be_run_alone(capsys: pytest.CaptureFixture[str]):
 def test_reference_can_be_xla(capsys: pytest.CaptureFixture[str]):
     assert main(["run", str(SAMPLES / "diamonds" / "slice_pad_f32.hlo"), "--reference_platform=cpu"]) == 0
     assert "** Results on tx8 and cpu are close enough. **" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", ["--xla_disable_all_hlo_passes", "--run_test_hlo_passes=false", "--norun_test_hlo_passes"])
+def test_instructions_stay_without_hlo_passes(flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file = tmp_path / "twice.hlo"
+    file.write_text(
+        "HloModule m\nENTRY main {\n  x = f32[3,5] parameter(0)\n  n = f32[3,5] negate(x)\n  ROOT r = f32[3,5] negate(n)\n}\n"
+    )
+    assert main(["run", flag, "--until=fused", str(file)]) == 0
+    assert capsys.readouterr().out.count("stablehlo.negate") == 2
+    assert main(["run", flag, "--level=all", str(file)]) == 0
+    assert main(["run", "--until=fused", str(file)]) == 0
+    assert "stablehlo.negate" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "sample", ["windows/running_sum_f32.mlir", "conv/depthwise_bf16.hlo", "reduce/argmax_f32.hlo", "sort/top_k_f32.mlir"]
+)
+def test_samples_without_hlo_passes(sample: str):
+    assert main(["run", "--xla_disable_all_hlo_passes", str(SAMPLES / sample)]) == 0

@@ -85,7 +85,8 @@ def check(
         return failure
     bounds = _of_roots(case, bounds_of(case.graph, values, is_xla=False))
     first: dict[bool, list[Array]] = {}
-    results = each_run(load, Options(step_elements=case.step_elements, verify=True), case.arrays, runs)
+    options = Options(step_elements=case.step_elements, hlo_passes=case.hlo_passes, verify=True)
+    results = each_run(load, options, case.arrays, runs)
     for run in runs:
         found = _attempt(run.name, watch, lambda: next(results))
         if isinstance(found, Failure):

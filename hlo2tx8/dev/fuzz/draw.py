@@ -34,6 +34,7 @@ class Case:
     graph: Graph
     arrays: tuple[Array, ...]
     step_elements: int = 0
+    hlo_passes: bool = True
 
 
 @cache
@@ -82,7 +83,9 @@ class Drawer:
         arrays = tuple(given[i] for i in whole.live_parameters)
         graph = whole.with_parameters_first().live()
         graph = replace(graph, fusions=self.fusions(graph))
-        return Case(graph, arrays, step_elements=int(self.rng.choice([0, 0, 0, 64, 100, 512])))
+        return Case(
+            graph, arrays, step_elements=int(self.rng.choice([0, 0, 0, 64, 100, 512])), hlo_passes=bool(self.rng.random() < 0.85)
+        )
 
     def below(self, low: int, high: int) -> int:
         """A whole number in [low, high)."""

@@ -38,6 +38,8 @@ def _smaller(case: Case) -> Generator[Case]:
             yield from _without(case, i)
     if case.step_elements:
         yield replace(case, step_elements=0)
+    if not case.hlo_passes:
+        yield replace(case, hlo_passes=True)
     if graph.controls:
         yield replace(case, graph=replace(graph, controls=()))
         for control in graph.controls:

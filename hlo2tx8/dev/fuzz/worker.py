@@ -29,7 +29,7 @@ def case_of(seed: int, *, control: bool) -> Case:
 def write_module(case: Case, comment: str, path: Path) -> Path:
     """The case as an HLO module whose comment says what is wrong with it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(case.graph.to_hlo(f"{comment}\nstep_elements={case.step_elements}"))
+    path.write_text(case.graph.to_hlo(f"{comment}\nstep_elements={case.step_elements} hlo_passes={case.hlo_passes}"))
     return path
 
 

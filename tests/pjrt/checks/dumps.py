@@ -7,6 +7,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 FOLDER = Path(re.search(r"--xla_dump_to=(\S+)", os.environ["XLA_FLAGS"])[1])
 
@@ -46,3 +47,10 @@ def check_the_precision_of_products_can_be_asked_for():
         np.abs(np.asarray(lowered.compile({"matmul_precision": name})(x)) - exact).max() for name in ("default", "highest")
     )
     assert 0 < high < 1e-4 < low
+
+
+def check_passes_can_be_left_out():
+    lowered = jax.jit(lambda x: lax.neg(lax.neg(x))).lower(np.ones((4, 4), np.float32))
+    options = {}, {"xla_disable_all_hlo_passes": True}, {"hlo_passes": False}
+    few, many, same = (lowered.compile(given).cost_analysis()["cycles"] for given in options)
+    assert few < many == same
