@@ -371,7 +371,7 @@ def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Contrac
     last = engine / turns + (work.meeting if active > 1 else 0)
     alone = 2 * (rates.transfer_start + rates.issue) + rates.product_start + rates.move_start
     moved = moved_bytes(part, box, depth, work, rates) / rates.move
-    busy = steps * max(engine + alone, moved) + ends
+    busy = steps * max(engine + alone, moved) + moved / turns + ends  # a panel is between its zeros before it is multiplied
     streamed = start + (chunks * own - first) / rates.ddr if alike else chunks * own / rates.ddr
     return max(busy, streamed + last, steps * own / rates.transfer + last)
 

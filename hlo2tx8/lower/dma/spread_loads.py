@@ -207,13 +207,14 @@ def _fit(function: func.FuncOp, loads: Sequence[_Alike], space: SpmSpace) -> boo
 
 def _load_part(step: StepBuilder, tile: SSAValue, load: _Alike, rates: Rates) -> SSAValue:
     """The tile's part of a buffer, and its load if it has one."""
-    number = delinearize(Dim(0), load.cuts)
+    own = _part_of(load.num_parts, rates.tiles)
+    number = delinearize(own, load.cuts)
     place: Expr = Const(load.offset)
     fields: dict[str, Any] = {}
     for name, position, cut, (count, stride) in zip(("3", "2", "1", ""), number, load.cuts, load.levels, strict=True):
         place = place + position * (count // cut * stride * load.op.fmt.bytes)
         fields |= {f"n{name}": count // cut, f"s{name}": stride} if name else {"count": count // cut}
-    part = step.insert(spm.OffsetOp(load.alloc.result, _of_tile(step, tile, Dim(0) * load.part_bytes, rates.tiles))).result
+    part = step.insert(spm.OffsetOp(load.alloc.result, _of_tile(step, tile, own * load.part_bytes, rates.tiles))).result
     with _if_part(step, tile, load.num_parts, rates.tiles):
         offset = _of_tile(step, tile, place, rates.tiles)
         op = Rdma.make(fmt=load.op.fmt, dst=part, slot=load.op.field("slot"), offset=offset, origin=load.op.origin, **fields)
@@ -250,6 +251,11 @@ def _send(block: Block, tile: SSAValue, loads: Sequence[_Alike], parts: Sequence
         block.insert_op_before(op, reader)
 
 
+def _part_of(num_parts: int, tiles: int) -> Expr:
+    """The part of a tile, or the next one's: fewer parts than tiles are spread evenly, so that no link of the mesh has them all."""
+    return Dim(0) if num_parts == tiles else (Dim(0) * num_parts + (tiles - 1)) // tiles
+
+
 def _reads(op: Operation, buffers: Sequence[SSAValue]) -> bool:
     return any(spm.root_buffer(v) in buffers for inner in op.walk() for v in inner.operands if isinstance(v.type, BufferType))
 
@@ -259,7 +265,8 @@ def _if_part(step: StepBuilder, tile: SSAValue, num_parts: int, tiles: int) -> G
     """Emits what follows for the tiles that have a part only."""
     outer, own = step.builder, Block()
     if num_parts < tiles:
-        condition = step.insert(arith.CmpiOp(tile, step.value(num_parts), "slt")).result
+        away = _of_tile(step, tile, _part_of(num_parts, tiles) * tiles // num_parts - Dim(0), tiles)
+        condition = step.insert(arith.CmpiOp(away, step.value(1), "slt")).result
         step.insert(scf.IfOp(condition, [], Region(own)))
         step.builder = Builder(InsertPoint.at_end(own))
     yield
