@@ -21,7 +21,7 @@ def test_pass_has_its_file_docstring_and_test(stage: Stage):
     assert cls.__doc__
     tests = sorted((ROOT / "tests" / "filecheck").rglob(f"{stem}.mlir"))
     assert len(tests) == 1, f"one FileCheck test {stem}.mlir with the IR before and after pass {stage.step.name}: {tests}"
-    run = re.search(r"// RUN: %opt -p (\S+)", tests[0].read_text())
+    run = re.search(r"// RUN: %opt -p '?([^\s{']+)", tests[0].read_text())
     assert run is not None and stage.step.name in run[1].split(","), f"{tests[0]} does not run {stage.step.name}"
 
 
