@@ -38,12 +38,15 @@ def as_fusion(text: str) -> str:
     root = _ROOT.search(body)
     assert root is not None, "no root"
     name = entry[2].lstrip("%")
+    inner = "fused_main" if name == "main" else name
     lines = [f"  p{number} = {type_} parameter({number})" for number, type_ in parameters]
     operands = ", ".join(f"p{number}" for number, _ in parameters)
     result = _SPACES.sub(",", root[1].replace("\n", " "))
-    lines.append(f"  ROOT result = {result} fusion({operands}), kind=kLoop, calls={name}")
+    lines.append(f"  ROOT result = {result} fusion({operands}), kind=kLoop, calls={inner}")
     fused = text[: entry.start()] + "\n" + text[entry.start() :].lstrip().removeprefix("ENTRY ")
-    entry_text = "\nENTRY around_the_case {\n" + "\n".join(lines) + "\n}\n"
+    if name == "main":
+        fused = re.sub(r"(?m)^%?main\b", inner, fused)
+    entry_text = "\nENTRY main {\n" + "\n".join(lines) + "\n}\n"
     return re.sub(r"^HloModule.*$", "HloModule case", fused, flags=re.MULTILINE) + entry_text
 
 
