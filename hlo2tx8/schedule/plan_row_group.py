@@ -161,7 +161,8 @@ def _is_of_rows(parameter: BlockArgument, split: RowGroupSplit) -> bool:
 def _cycles(
     members: Sequence[RowGroupMember], parameters: Sequence[Sequence[BlockArgument]], split: RowGroupSplit, rates: Rates
 ) -> float:
-    """Of the whole chip: the slowest of DDR and of what engines compute one after the other, and the first and last step."""
+    """Of the whole chip: the slowest of DDR and of what engines compute one after the other, and the first and last step;
+    what starts the products of each step, which nothing hides; several tiles that have chunks meet others."""
     num_rows = prod(split.batches) * split.rows
     moved = num_rows * _loads(members[-1], (), split).result_bytes
     is_alone, waited = split.num_turns * split.num_steps == 1, 0.0
@@ -175,7 +176,9 @@ def _cycles(
     steps = split.num_turns * split.num_steps
     share = computed * split.num_turns / split.num_chunks * (split.num_steps * split.step_rows / split.chunk_rows)
     instructions = sum(len(_vectors(member)) + 2 for member in members)
-    return max(moved / rates.ddr, share + steps * instructions * rates.vector_pass + waited / rates.ddr) + share / steps
+    busy = share + steps * instructions * rates.vector_pass + waited / rates.ddr
+    starts = steps * rates.product_start * sum(member.dot is not None for member in members)
+    return max(moved / rates.ddr, busy) + share / steps + starts + (rates.barrier if split.num_chunks > 1 else 0)
 
 
 def _compute(member: RowGroupMember, rates: Rates) -> float:
