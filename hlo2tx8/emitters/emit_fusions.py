@@ -21,6 +21,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from hlo2tx8.device.chip import load_chip
+from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp, origin
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, LaunchYieldOp, RepeatOp, UpdateOp, ViewOp, WhileOp, kernels
 from hlo2tx8.dialects.xla import ENTRY, updated_operands
@@ -37,7 +38,6 @@ from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.hlo.regions import CONTROL, UPDATE, terminator_of
 from hlo2tx8.notes import add_notes
 from hlo2tx8.passes.rules.loops import TRIP_COUNT
-from hlo2tx8.schedule.rates import Rates
 from hlo2tx8.schedule.work_split import Target
 
 

@@ -20,6 +20,7 @@ from math import ceil, prod
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i64
 from xdsl.ir import Attribute, BlockArgument, Operation
 
+from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.xla import MESH
 from hlo2tx8.dialects.xla_dot import PASSES, WindowLine
 from hlo2tx8.emitters.dot_loop import DotLoop, block_counter, dot_loop, plain_loop
@@ -46,7 +47,6 @@ from hlo2tx8.schedule.contraction_split import (
 from hlo2tx8.schedule.costs import cycles_per_element, is_in_vectors
 from hlo2tx8.schedule.mesh_split import shared_blockings, split_on_mesh
 from hlo2tx8.schedule.plan import Candidate, Estimate
-from hlo2tx8.schedule.rates import Rates
 from hlo2tx8.schedule.transpose_tiles import split_tiles
 from hlo2tx8.schedule.work_split import Target
 

@@ -12,6 +12,7 @@ from typing import Protocol, TypeAlias
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
 from hlo2tx8.emitters import emit_fusion
 from hlo2tx8.emitters.band_group import emit_band_group
@@ -23,7 +24,6 @@ from hlo2tx8.fusion.take_apart import num_fusions, parts_of
 from hlo2tx8.fusion.views import is_view
 from hlo2tx8.schedule.costs import size_bytes
 from hlo2tx8.schedule.plan import Feasibility
-from hlo2tx8.schedule.rates import Rates
 from hlo2tx8.schedule.work_split import Target
 
 Timer: TypeAlias = Callable[[ModuleOp, int], Feasibility]

@@ -25,6 +25,7 @@ from xdsl.ir import Block, BlockArgument, Operation
 from xdsl.passes import ModulePass
 
 from hlo2tx8.device.chip import load_chip
+from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.fusion.band_chains import group_bands
 from hlo2tx8.fusion.build_group import SEARCHED_SLACK, build_group, name_of_fusion
@@ -32,7 +33,6 @@ from hlo2tx8.hlo.regions import CONTROL
 from hlo2tx8.indexing import Dim
 from hlo2tx8.notes import add_notes
 from hlo2tx8.schedule.plan_row_group import plan_row_group
-from hlo2tx8.schedule.rates import Rates
 from hlo2tx8.schedule.row_group_member import RowGroupMember, row_group_member
 from hlo2tx8.schedule.work_split import Target
 

@@ -24,6 +24,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
+from hlo2tx8.device.rates import Rates
 from hlo2tx8.errors import InputError
 from hlo2tx8.fusion.build_fusions import build_fusions, move_constants
 from hlo2tx8.fusion.candidate import is_kernel_of_its_own
@@ -33,7 +34,6 @@ from hlo2tx8.fusion.place_constants import place_constants
 from hlo2tx8.hlo.regions import CONTROL, inline_region
 from hlo2tx8.notes import add_notes
 from hlo2tx8.schedule.costs import Costs
-from hlo2tx8.schedule.rates import Rates
 
 
 @dataclass(frozen=True)

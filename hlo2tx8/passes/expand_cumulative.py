@@ -26,6 +26,7 @@ from xdsl.passes import ModulePass
 from hlo2tx8.builders.expansion import Expansion, int_array
 from hlo2tx8.builders.lift_body import is_liftable, lift_body
 from hlo2tx8.builders.rewrite_named import rewrite_named
+from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.dialects.hlo_lines import ScanOp
@@ -33,7 +34,6 @@ from hlo2tx8.hlo.combiner import neutral_element
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.ops.window import Window
 from hlo2tx8.hlo.spec import Array
-from hlo2tx8.schedule.rates import Rates
 from hlo2tx8.schedule.scan_lines import piece_of_line
 
 Shape = tuple[int, ...]

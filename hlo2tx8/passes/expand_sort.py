@@ -32,6 +32,7 @@ from hlo2tx8.builders.expansion import Expansion, int_array
 from hlo2tx8.builders.formula import Term
 from hlo2tx8.builders.lift_body import is_liftable, lift_body
 from hlo2tx8.builders.rewrite_named import rewrite_named
+from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import origin
 from hlo2tx8.dialects.hlo_indexed import ReadAtOp, place_properties
@@ -41,7 +42,6 @@ from hlo2tx8.indexing import Const, Dim, IndexingMap
 from hlo2tx8.notes import add_notes
 from hlo2tx8.passes.sorting.sort_key import SortKey, sort_key
 from hlo2tx8.passes.sorting.sort_words import WordSort
-from hlo2tx8.schedule.rates import Rates
 
 Shape = tuple[int, ...]
 

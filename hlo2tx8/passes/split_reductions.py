@@ -31,6 +31,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.builders.rewrite_named import ops_named
+from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.dialects.layout import minor_to_major
@@ -38,7 +39,6 @@ from hlo2tx8.hlo import numpy_dtype
 from hlo2tx8.hlo.accumulation import accumulated_types, only_adds
 from hlo2tx8.partitioner.instruction import tensor_type
 from hlo2tx8.partitioner.reduction_order import joins_apart, reduced_dimensions, why_in_order
-from hlo2tx8.schedule.rates import Rates
 from hlo2tx8.schedule.reduction_blocks import UNIT
 
 LEAST_KERNELS = 3.9

@@ -11,9 +11,9 @@ from hlo2tx8.device.isa import BY_OPCODE
 from hlo2tx8.device.isa.encoding import Register, decode_records
 from hlo2tx8.device.isa.fields import Engine, Role
 from hlo2tx8.device.program import Program, SlotKind
+from hlo2tx8.device.rates import Rates
 from hlo2tx8.device.timing import Report
 from hlo2tx8.hlo.least_work import LeastWork
-from hlo2tx8.schedule.rates import Rates
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import Block, BlockArgument, Operation
 
+from hlo2tx8.device.rates import block_width
 from hlo2tx8.dialects.layout import is_row_major
 from hlo2tx8.dialects.xla_dot import WindowLine
 from hlo2tx8.hlo.precision import num_parts
@@ -24,7 +25,6 @@ from hlo2tx8.partitioner.reduction_paths import is_reduction, loop_counters
 from hlo2tx8.partitioner.windows import Line, keeps_weights, lines_of
 from hlo2tx8.schedule.accesses import AccessAnalysis
 from hlo2tx8.schedule.bands import Bands, BandSplit, RowReads
-from hlo2tx8.schedule.rates import block_width
 from hlo2tx8.schedule.reduction_blocks import Blocks
 from hlo2tx8.schedule.row_split import JoinedLanes
 from hlo2tx8.schedule.work_split import Target, WorkSplit

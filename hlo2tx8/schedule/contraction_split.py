@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from hlo2tx8.device.alike_loads import is_spread, spread_cycles
+from hlo2tx8.device.rates import Rates, block_width
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
 from hlo2tx8.partitioner.contraction import Role
 from hlo2tx8.partitioner.iteration_space import IterationSpace
 from hlo2tx8.partitioner.windows import Line
-from hlo2tx8.schedule.alike_loads import is_spread, spread_cycles
-from hlo2tx8.schedule.rates import Rates, block_width
 from hlo2tx8.schedule.work_split import WorkSplit
 
 BLOCK = block_width(2)

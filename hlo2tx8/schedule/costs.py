@@ -12,13 +12,13 @@ from xdsl.dialects.builtin import BFloat16Type, DenseArrayBase, Float16Type, Flo
 from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.device.isa import ct_activation
+from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.vector_instructions import ct_unary, is_rounded_exponential
 from hlo2tx8.dialects.xla_dot import PASSES
 from hlo2tx8.hlo import Kind, numpy_dtype
 from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.partitioner.contraction import num_products
 from hlo2tx8.partitioner.instruction import kind_of, tensor_type
-from hlo2tx8.schedule.rates import Rates
 
 PER_CHANNEL_PASSES = 4
 """Of a batch norm: the mean is subtracted, two factors and the offset are applied."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from math import ceil, prod
 
+from hlo2tx8.device.rates import Rates
 from hlo2tx8.schedule.contraction_split import (
     BLOCK,
     ContractionPart,
@@ -13,7 +14,6 @@ from hlo2tx8.schedule.contraction_split import (
     rows_with_gaps,
     sides_of,
 )
-from hlo2tx8.schedule.rates import Rates
 
 PART = 8192
 """Elements of a part of a result that vector instructions go over at once."""

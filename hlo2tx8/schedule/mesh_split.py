@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
+from hlo2tx8.device.rates import Rates, block_width
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
 from hlo2tx8.schedule.contraction_split import (
     BLOCK,
@@ -29,7 +30,6 @@ from hlo2tx8.schedule.contraction_split import (
     sides_of,
 )
 from hlo2tx8.schedule.mesh_estimate import box_counts, is_even, is_in_sets, mesh_cycles, panel_bytes, steps_alike
-from hlo2tx8.schedule.rates import Rates, block_width
 from hlo2tx8.schedule.work_split import WorkSplit
 
 ROW_UNIT = 8

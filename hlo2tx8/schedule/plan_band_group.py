@@ -5,18 +5,18 @@ from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
+from hlo2tx8.device.alike_loads import apart_cycles, is_spread, spread_cycles
+from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.hlo import Kind, numpy_dtype
 from hlo2tx8.indexing import Dim
 from hlo2tx8.partitioner.contraction import num_products
 from hlo2tx8.partitioner.instruction import kind_of, tensor_type
 from hlo2tx8.partitioner.reduction_paths import is_reduction
-from hlo2tx8.schedule.alike_loads import apart_cycles, is_spread, spread_cycles
 from hlo2tx8.schedule.band_group_member import CHANNELS, HEIGHT, WIDTH, BandGroupMember
 from hlo2tx8.schedule.bands import Bands, BandSplit
 from hlo2tx8.schedule.costs import cycles_per_element, size_bytes
 from hlo2tx8.schedule.plan import Candidate, Estimate
-from hlo2tx8.schedule.rates import Rates
 
 SPM_SHARE = 0.9
 """Of the scratchpad, that the estimated buffers may take: alignment and constants need some."""

@@ -6,6 +6,7 @@ from math import prod
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.xla_dot import PASSES
 from hlo2tx8.hlo import Kind, numpy_dtype
 from hlo2tx8.hlo.precision import num_parts
@@ -13,7 +14,6 @@ from hlo2tx8.partitioner.contraction import num_products
 from hlo2tx8.partitioner.instruction import kind_of, tensor_type
 from hlo2tx8.schedule.costs import cycles_per_element, size_bytes
 from hlo2tx8.schedule.plan import Candidate, Estimate
-from hlo2tx8.schedule.rates import Rates
 from hlo2tx8.schedule.row_group import RowGroupSplit, chunk_sizes, step_sizes
 from hlo2tx8.schedule.row_group_member import RowGroupMember
 

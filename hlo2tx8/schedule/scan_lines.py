@@ -5,8 +5,8 @@ A line that is not scanned at once is cut into pieces, each of which begins with
 
 from collections.abc import Sequence
 
+from hlo2tx8.device.rates import Rates
 from hlo2tx8.schedule.accesses import SPM_SHARE
-from hlo2tx8.schedule.rates import Rates
 from hlo2tx8.schedule.work_split import OVERLAPPING_STEPS, overlapping_elements
 
 BUFFERS = 9

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from hlo2tx8.device.rates import Rates
 from hlo2tx8.schedule.accesses import SPM_SHARE
-from hlo2tx8.schedule.rates import Rates
 
 WORD_BYTES = 4
 BUFFERS_OF_WORD = 8

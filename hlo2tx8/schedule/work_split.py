@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from math import prod
 
 from hlo2tx8.device.isa.forms import UNIT_ELEMENTS
+from hlo2tx8.device.rates import Rates
 from hlo2tx8.errors import LevelError
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
-from hlo2tx8.schedule.rates import Rates
 
 DEFAULT_STEP_ELEMENTS = 8192
 MIN_CHUNK_ELEMENTS = UNIT_ELEMENTS

@@ -39,6 +39,8 @@ NARROWER: dict[str, tuple[str, ...]] = {
 DEVICE_FLOORS: tuple[tuple[str, ...], ...] = (
     ("chip", "faults", "formats", "decisions", "program", "host_memory", "approx"),
     ("arithmetic", "layouts"),
+    ("rates",),
+    ("alike_loads",),
     ("isa",),
     ("code", "status", "touches"),
     ("definition", "native"),

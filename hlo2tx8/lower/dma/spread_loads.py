@@ -27,12 +27,14 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
+from hlo2tx8.device.alike_loads import LEAST_BYTES, is_spread
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa import BufferType, Engine, Instruction
 from hlo2tx8.device.isa.dte import DteMulticast
 from hlo2tx8.device.isa.kc_control import KcBarrier, KcWait
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, Wdma
+from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Variable, delinearize
 from hlo2tx8.indexing.simplify import range_of
@@ -41,8 +43,6 @@ from hlo2tx8.lower.dma.insert_waits import ORDERED
 from hlo2tx8.lower.dma.mesh import Mesh, TileIndex, power
 from hlo2tx8.lower.dma.slices import constant_of, writers_in
 from hlo2tx8.lower.select.step_builder import StepBuilder
-from hlo2tx8.schedule.alike_loads import LEAST_BYTES, is_spread
-from hlo2tx8.schedule.rates import Rates
 
 LOADS_PARTS, SENDS_PARTS = "loads_parts", "sends_parts"
 """Attributes of what loads parts, and of what sends them after that."""

@@ -21,11 +21,11 @@ from xdsl.ir import SSAValue
 
 from hlo2tx8.builders.expansion import Expansion, int_array
 from hlo2tx8.builders.formula import Term
+from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.hlo_lines import SortWordsOp
 from hlo2tx8.hlo.lookup import tensor_like
 from hlo2tx8.hlo.types import DType, bit_width, is_float, is_pred, is_unsigned, mantissa_bits
 from hlo2tx8.passes.sorting.sort_key import KEY_BITS, SortKey
-from hlo2tx8.schedule.rates import Rates
 from hlo2tx8.schedule.sort_lines import LinePlan, least_low, plan_lines
 
 Shape = tuple[int, ...]

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import DenseArrayBase, FunctionType, IntegerAttr, Mod
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from hlo2tx8.device.chip import load_chip
+from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.hlo import FusionOp, LayoutAttr, LiteralAttr
 from hlo2tx8.dialects.stablehlo import OPS, ReturnOp
 from hlo2tx8.emitters import emit_fusion
@@ -21,7 +22,6 @@ from hlo2tx8.lower.loops.lower_xla_to_scf import LowerXlaToScfPass
 from hlo2tx8.lower.loops.materialize_calls import MaterializeCallsPass
 from hlo2tx8.lower.loops.simplify import SimplifyPass
 from hlo2tx8.lower.vectorize.vectorize import VectorizePass
-from hlo2tx8.schedule.rates import Rates
 from hlo2tx8.schedule.work_split import Target
 
 TARGET = Target(Rates.of(load_chip()))

@@ -4,7 +4,7 @@ Either each loads it, so DDR gives it as often as there are tiles; or each loads
 mesh then has each part on its links; the link to its last tile has those of all tiles but of the last row.
 """
 
-from hlo2tx8.schedule.rates import Rates
+from hlo2tx8.device.rates import Rates
 
 LEAST_BYTES = 4096
 """Of a tensor that is worth it to be cut in parts."""
