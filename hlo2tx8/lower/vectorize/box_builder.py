@@ -24,7 +24,8 @@ class BoxBuilder(ABC):
     """A `vec.box` under construction.
 
     `indices` gives the expression of each index value in scope, `values` the VECTOR-level buffer or scalar of each other value.
-    Those `on_lines` mean something together with another one only: their own bounds say nothing.
+    `filled` loads were replaced by ones with a fill, where they were used first or everywhere. Those `on_lines` mean something
+    together with another one only: their own bounds say nothing.
     """
 
     space: LaneSpace
@@ -38,6 +39,7 @@ class BoxBuilder(ABC):
     splats: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     conditions: dict[SSAValue, tuple[Constraint, ...]] = field(default_factory=dict[SSAValue, tuple[Constraint, ...]])
     guard: LaneRegion = field(default_factory=LaneRegion)
+    filled: list[vec.LoadOp] = field(default_factory=list[vec.LoadOp])
     on_lines: frozenset[SSAValue] = frozenset()
     builder: Builder = field(init=False)
 

@@ -8,7 +8,7 @@ from xdsl.builder import Builder
 from xdsl.dialects import arith, scf, tensor
 from xdsl.dialects.builtin import IntegerAttr, TensorType, VectorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.errors import CompileError
@@ -35,6 +35,9 @@ class BoxVectorizer(BoxBuilder):
         valid = self._valid_lanes(outer)
         self.bounds.clear()
         self.block(inner, LaneRegion())
+        for load in self.filled:
+            if not load.result.uses and load.parent is not None:
+                Rewriter.erase_op(load)
         return outer.insert(vec.BoxOp(self.space.shape, valid, block))
 
     def _guard(self, body: Block) -> tuple[tuple[Constraint, ...], Block]:
@@ -277,10 +280,7 @@ class BoxVectorizer(BoxBuilder):
                 fill,
             )
             result = self.builder.insert(new).result
-            if not owner.result.uses:
-                self.loads = {k: v for k, v in self.loads.items() if v is not owner.result}
-                owner.detach()
-                owner.erase()
+            self.filled.append(owner)
             return result
         mask = self.mask(here)
         values = [mask, self.vector(then), self.vector(other)]
