@@ -3,10 +3,12 @@
 f32 → 2 x i16                  ⟶    the bits as i32, repeated along the new dimension, each shifted and cut
 2 x i16 → f32                  ⟶    each part widened, shifted, put together, the bits as f32
 complex<f64> → 2 x complex<f32>, and back, part by part
+hlo.bitcast to another type    ⟶    hlo.bitcast to one dimension, bitcast_convert, hlo.bitcast to the result
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp, Signedness, TensorType, f32, f64, i1, i64
@@ -16,6 +18,7 @@ from xdsl.passes import ModulePass
 from hlo2tx8.builders.expansion import Expansion, int_array
 from hlo2tx8.builders.formula import Term
 from hlo2tx8.builders.rewrite_named import rewrite_named
+from hlo2tx8.dialects.hlo import BitcastOp
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.lookup import tensor_like
 from hlo2tx8.hlo.types import bit_width, is_complex
@@ -23,11 +26,12 @@ from hlo2tx8.hlo.types import bit_width, is_complex
 
 @dataclass(frozen=True)
 class ExpandBitcastPass(ModulePass):
-    """Rewrites bitcast_convert to another width; see the module docstring."""
+    """Rewrites bitcasts to other types, and bitcast_convert to another width; see the module docstring."""
 
     name = "expand-bitcast"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrite_named(op, {"hlo.bitcast": _bitcast})
         rewrite_named(op, {"stablehlo.bitcast_convert": _bitcast_convert})
 
 
@@ -44,6 +48,25 @@ def _element(e: Expansion, value: SSAValue, j: int) -> SSAValue:
     *outer, _ = as_tensor(value.type).get_shape()
     bounds = {"start_indices": [0] * len(outer) + [j], "limit_indices": [*outer, j + 1], "strides": [1] * (len(outer) + 1)}
     return e.emit("slice", [value], e.like(value, (*outer, 1)), **{k: int_array(v) for k, v in bounds.items()})
+
+
+def _bitcast(op: Operation) -> None:
+    """In memory elements of one type lie where those of the other one are read."""
+    source, result = tensor_like(op.operands[0].type), tensor_like(op.results[0].type)
+    if source.dtype == result.dtype:
+        return
+    e = Expansion(op)
+    wide, narrow, size = bit_width(source.dtype), bit_width(result.dtype), prod(source.shape)
+    given = (size,) if wide >= narrow else (size * wide // narrow, narrow // wide)
+    taken = (size, wide // narrow) if wide > narrow else given[:1]
+    line = _read_as(e, op.operands[0], TensorType(as_tensor(op.operands[0].type).element_type, given))
+    bits = e.emit("bitcast_convert", [line], TensorType(as_tensor(op.results[0].type).element_type, taken))
+    e.replace(_read_as(e, bits, op.results[0].type))
+
+
+def _read_as(e: Expansion, value: SSAValue, type_: Attribute) -> SSAValue:
+    """The same elements in another shape or layout."""
+    return e.insert(BitcastOp(operands=[[value]], result_types=[[type_]])).results[0]
 
 
 def _bitcast_convert(op: Operation) -> None:

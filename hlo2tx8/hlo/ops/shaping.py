@@ -9,7 +9,7 @@ from hlo2tx8.hlo.ops.convert import bitcast_convert
 from hlo2tx8.hlo.ops.forms import DTYPES, dense
 from hlo2tx8.hlo.ops.reshape_maps import bitcast_map, reshape_map
 from hlo2tx8.hlo.spec import Array, Attributes, Indexing, Kind, Maps, OpSpec, Sample, TensorLike
-from hlo2tx8.hlo.types import dtype
+from hlo2tx8.hlo.types import bit_width, dtype
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval
 
 Results = tuple[TensorLike, ...]
@@ -168,16 +168,15 @@ def _identity_map(_: Attributes, result: TensorLike, __: TensorLike) -> Indexing
 
 
 def bitcast(attributes: Attributes, results: Results, x: Array) -> Array:
-    """The operand's buffer read with the result's shape, layout and dtype, which is as wide; attribute operand_layouts says the
-    operand's.
-    """
+    """The operand's buffer read with the result's shape, layout and dtype; attribute operand_layouts says the operand's."""
     (result,) = results
     own = (attributes.get("operand_layouts") or (None,))[0]
     source = tuple(reversed(own)) if own is not None else tuple(range(x.ndim))
     target = tuple(reversed(result.layout)) if result.layout is not None else tuple(range(len(result.shape)))
     buffer = dense(np.transpose(x, source)).reshape(-1)
     if x.dtype != result.dtype:
-        buffer = bitcast_convert({}, result, buffer)
+        together = max(1, bit_width(result.dtype) // bit_width(x.dtype))
+        buffer = bitcast_convert({}, result, buffer if together == 1 else buffer.reshape(-1, together)).reshape(-1)
     physical = buffer.reshape([result.shape[d] for d in target])
     return dense(np.transpose(physical, np.argsort(target)))
 

@@ -44,3 +44,23 @@ func.func @main(%0: tensor<3xf32>) -> tensor<3xi32> {
 // CHECK:      func.func @main(
 // CHECK-NEXT:   %1 = "stablehlo.bitcast_convert"(%0){{.*}}-> tensor<3xi32>
 // CHECK-NEXT:   func.return %1
+
+// -----
+
+// The same bytes as elements of another type: a line of them is converted.
+
+func.func @main(%0: tensor<3x4xf16>) -> (tensor<12xi16>, tensor<2x3xf32>) {
+  %1 = "hlo.bitcast"(%0) : (tensor<3x4xf16>) -> tensor<12xi16>
+  %2 = "hlo.bitcast"(%0) : (tensor<3x4xf16>) -> tensor<2x3xf32>
+  func.return %1, %2 : tensor<12xi16>, tensor<2x3xf32>
+}
+
+// CHECK:      func.func @main(
+// CHECK-NEXT:   %1 = "hlo.bitcast"(%0){{.*}}-> tensor<12xf16>
+// CHECK-NEXT:   %2 = "stablehlo.bitcast_convert"(%1){{.*}}-> tensor<12xi16>
+// CHECK-NEXT:   %3 = "hlo.bitcast"(%2){{.*}}-> tensor<12xi16>
+// CHECK-NEXT:   %4 = "hlo.bitcast"(%0){{.*}}-> tensor<6x2xf16>
+// CHECK-NEXT:   %5 = "stablehlo.bitcast_convert"(%4){{.*}}-> tensor<6x2xui16>
+// CHECK:        %17 = "stablehlo.bitcast_convert"(%16){{.*}}-> tensor<6xf32>
+// CHECK-NEXT:   %18 = "hlo.bitcast"(%17){{.*}}-> tensor<2x3xf32>
+// CHECK-NEXT:   func.return %3, %18
