@@ -148,7 +148,7 @@ def test_failures_are_counted_over_all_files(capsys: pytest.CaptureFixture[str])
 def test_a_place_that_cannot_be_written_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path):
     file = str(SAMPLES / "elementwise" / "rank0.hlo")
     assert main(["compile", file, "-o", str(tmp_path / "no" / "such" / "place.tx8x")]) == 1
-    assert capsys.readouterr().err == f"error E1004: {tmp_path}/no/such/place.tx8x: No such file or directory\n"
+    assert capsys.readouterr().err == f"error E1004: {tmp_path}/no/such/place.tx8x: there is no folder {tmp_path}/no/such\n"
 
 
 def test_an_interrupted_run_ends_at_once():

@@ -49,10 +49,10 @@ SHARED = {
     "rows and blocks of columns of no whole box": ((500, 128, 448), "bf16", 0, 60000),
 }
 TAILS = {
-    "a column": ((256, 128, 257), "bf16", 0, 300000),
-    "columns of no whole block, blocks of no whole box": ((256, 128, 511), "bf16", 0, 300000),
-    "nothing is whole": ((257, 129, 319), "bf16", 0, 300000),
-    "the tail lies as the engine reads it": ((256, 128, 288), "f16", 0, 300000),
+    "a column": ((256, 1024, 257), "bf16", 0, 300000),
+    "columns of no whole block, blocks of no whole box": ((256, 1024, 511), "bf16", 0, 300000),
+    "nothing is whole": ((257, 1029, 319), "bf16", 0, 300000),
+    "the tail lies as the engine reads it": ((256, 1024, 288), "f16", 0, 300000),
     "several steps with a tail": ((512, 64, 449), "f32", 0, 140000),
     "batches with a tail": ((300, 129, 449), "bf16", 2, 300000),
 }
@@ -113,7 +113,12 @@ def test_epilogues_go_over_sets_of_columns(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("elements", "dims"), [("259", "dims = [1]"), ("256", "dims = [0]"), ("256x259", "dims = [0, 1]")])
 def test_a_tail_has_an_epilogue_of_its_own(elements: str, dims: str, tmp_path: Path) -> None:
     """What it reads is brought before the loop of the other columns, of which it becomes a part."""
-    left, right, matrix, type_ = "tensor<256x128xbf16>", "tensor<128x259xbf16>", "tensor<256x259xbf16>", f"tensor<{elements}xbf16>"
+    left, right, matrix, type_ = (
+        "tensor<256x1024xbf16>",
+        "tensor<1024x259xbf16>",
+        "tensor<256x259xbf16>",
+        f"tensor<{elements}xbf16>",
+    )
     text = main(
         [left, right, type_],
         matrix,
@@ -124,7 +129,7 @@ def test_a_tail_has_an_epilogue_of_its_own(elements: str, dims: str, tmp_path: P
     )
     options = Options(chip=small_chip(tmp_path, 300000))
     assert "is_tail" in hlo2tx8.compile(text, options).as_text(Level.SCHEDULED)
-    arrays = [*operands(256, 128, 259), random(tuple(map(int, elements.split("x"))), "bf16", 2)]
+    arrays = [*operands(256, 1024, 259), random(tuple(map(int, elements.split("x"))), "bf16", 2)]
     found = [outputs[0] for outputs in each_run(partial(load_source, text), options, arrays, BELOW_FUSED)]
     for run, value in zip(BELOW_FUSED, found, strict=True):
         assert value.tobytes() == found[0].tobytes(), f"{run.name} differs from {BELOW_FUSED[0].name}"

@@ -21,20 +21,24 @@ class CheckedMachine(TileMachine):
     operands: list[np.ndarray] = field(default_factory=list[np.ndarray])
 
     def read(self, address: int, n: int, fmt: Format) -> np.ndarray:
+        """As a tile reads, and kept."""
         found = super().read(address, n, fmt)
         self._keep(found, fmt)
         return found
 
     def read_blocked(self, address: int, layout: Blocked) -> np.ndarray:
+        """As a tile reads, and kept."""
         found = super().read_blocked(address, layout)
         self._keep(found, layout.fmt)
         return found
 
     def write(self, address: int, values: np.ndarray, fmt: Format) -> None:
+        """As a tile writes; Fault VALUE, before anything is written, on a NaN or infinity that no operand had."""
         self._check(values, fmt)
         super().write(address, values, fmt)
 
     def write_blocked(self, address: int, layout: Blocked, dense: np.ndarray) -> None:
+        """As `write`, in blocks of channels."""
         self._check(dense, layout.fmt)
         super().write_blocked(address, layout, dense)
 
