@@ -113,12 +113,8 @@ def test_epilogues_go_over_sets_of_columns(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("elements", "dims"), [("259", "dims = [1]"), ("256", "dims = [0]"), ("256x259", "dims = [0, 1]")])
 def test_a_tail_has_an_epilogue_of_its_own(elements: str, dims: str, tmp_path: Path) -> None:
     """What it reads is brought before the loop of the other columns, of which it becomes a part."""
-    left, right, matrix, type_ = (
-        "tensor<256x1024xbf16>",
-        "tensor<1024x259xbf16>",
-        "tensor<256x259xbf16>",
-        f"tensor<{elements}xbf16>",
-    )
+    left, right, matrix = "tensor<256x1024xbf16>", "tensor<1024x259xbf16>", "tensor<256x259xbf16>"
+    type_ = f"tensor<{elements}xbf16>"
     text = main(
         [left, right, type_],
         matrix,
