@@ -29,11 +29,13 @@ def scan(attributes: Attributes, _: tuple[TensorLike, ...], bodies: Sequence[Bod
     """The first operands, scanned along `dimension` from the second ones; sums of narrow floats are kept in f32."""
     dim, half = int(attributes["dimension"]), len(arrays) // 2
     dtypes = [value.dtype for value in arrays[:half]]
+    combine: Combine = lambda operands: bodies[0](*operands)
     if bodies[0].only_adds and is_float(dtypes[0]) and dtypes[0].itemsize < 4:
         arrays = tuple(array.astype(np.float32) for array in arrays)
+        combine = lambda operands: [operands[0] + operands[1]]  # the region's own addition rounds to its type
     shape = arrays[0].shape
     starts = [np.broadcast_to(start, shape) for start in arrays[half:]]
-    found = scanned(arrays[:half], starts, dim, lambda operands: bodies[0](*operands))
+    found = scanned(arrays[:half], starts, dim, combine)
     return [narrow(value, dtype) for value, dtype in zip(found, dtypes, strict=True)]
 
 
