@@ -3,6 +3,7 @@
 custom_call @mhlo.erf(%x)                       ⟶    chlo.erf %x, and so each op of chlo by its name
 custom_call @TopK(%x), @mhlo.topk(%x) {k}       ⟶    chlo.top_k %x; of the smallest, or by a comparator, a sort and slices
 custom_call @ApproxTopK(%x, %i, ...) by @f      ⟶    a sort by @f of which a slice is kept: all of the best, so any recall is met
+custom_call @lapack_spotrf_ffi(%a)              ⟶    see lapack.py
 """
 
 import json
@@ -18,6 +19,7 @@ from hlo2tx8.builders.expansion import Expansion, int_array
 from hlo2tx8.dialects import chlo, stablehlo
 from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.dialects.layout import as_tensor
+from hlo2tx8.frontend.lapack import expand_lapack
 
 TOP_K = ("TopK", "mhlo.topk", "chlo.top_k")
 NAMED = {f"{dialect}.{name}": op for dialect in ("mhlo", "chlo") for name, op in chlo.OPS.items()}
@@ -41,6 +43,8 @@ def _expanded(op: Operation, functions: Mapping[str, FuncOp]) -> Sequence[SSAVal
         return _top_k(op, types, called, is_largest=bool(_own_attributes(attributes).get("largest", True)))
     if target == "ApproxTopK" and len(called) == 1 and (config := _config(attributes)):
         return _first_of_sorted(Expansion(op), op.operands[: len(types)], types, config["reduction_dim"], _as_block(called[0]))
+    if (found := expand_lapack(op, attributes, types)) is not None:
+        return found
     class_ = NAMED.get(str(target))
     if class_ is None or called or len(types) != 1:
         return None
@@ -125,6 +129,8 @@ def _result_types(op: Operation) -> Sequence[Attribute]:
 def _replace(op: Operation, values: Sequence[SSAValue]) -> None:
     e = Expansion(op)
     if len(op.results) == 1 and isinstance(op.results[0].type, TupleType):
+        types = _result_types(op)
+        values = [v if v.type == type_ else e.emit("reshape", [v], type_) for v, type_ in zip(values, types, strict=True)]
         values = e.insert(stablehlo.OPS["tuple"](values, op.result_types)).results
         Rewriter.replace_op(op, [], values)
         return

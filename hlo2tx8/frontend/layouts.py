@@ -47,6 +47,14 @@ def carry_layouts(
     return [with_layout(type_, layout_of(value.type)) for type_, value in zip(results, sources, strict=True)]
 
 
+def laid_out(type_: Attribute, layout: Any) -> Attribute:
+    """The type of a result with the layout that MLIR's attribute gives: numbers, or an array of them for the tensors of a tuple."""
+    if not isinstance(type_, TupleType):
+        return with_layout(type_, tuple(int(v) for v in layout))
+    elements = [laid_out(element, each) for element, each in zip(type_.types, layout, strict=True)]
+    return TupleType(ArrayAttr(cast(list[TypeAttribute], elements)))
+
+
 def parameter_layouts(module_attributes: Any) -> list[Layout]:
     """Layouts of the entry's parameters; none where all are row-major."""
     return _layouts(module_attributes, _PARAMETER_LAYOUTS)

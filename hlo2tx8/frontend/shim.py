@@ -130,6 +130,16 @@ def lower_function(function: Any, args: tuple[Any, ...]) -> Any:
     return jitted.trace(*args).lower(lowering_platforms=("tx8",))
 
 
+def lower_for_types(function: Any, types: Any) -> Any:
+    """The `jax.stages.Lowered` for arrays of these shapes and dtypes, whatever the user has set; 64 bits stay 64 bits."""
+    import jax
+
+    args = tuple(jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in types)
+    is_wide = any(arg.dtype.name in ("float64", "complex128", "int64") for arg in args)
+    with jax.enable_x64(is_wide), jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+        return lower_function(jax.jit(function, keep_unused=True), args)
+
+
 def trees(source: Any) -> tuple[Any, Any, tuple[int, ...]] | None:
     """PyTreeDefs of the arguments and results of a `Lowered` or `Exported`, and the leaves of the arguments that its module takes;
     None for anything else.

@@ -29,7 +29,7 @@ from hlo2tx8.dialects.hlo_form import HloForm
 from hlo2tx8.errors import CapacityError, CompileError
 from hlo2tx8.frontend.attributes import AttributeReader
 from hlo2tx8.frontend.inlined_size import check_inlined_size
-from hlo2tx8.frontend.layouts import CARRIERS, carry_layouts, copy_results, parameter_layouts, size_bits
+from hlo2tx8.frontend.layouts import CARRIERS, carry_layouts, copy_results, laid_out, parameter_layouts, size_bits
 from hlo2tx8.frontend.locations import LocationReader
 from hlo2tx8.frontend.types import Layout, layout_of, with_layout
 
@@ -169,8 +169,7 @@ class _Walker:
         attributes: dict[str, Attribute] = {}
         for key in op.attributes.keys() if name not in _CONSTANTS else self.constant(op, attributes):
             if key == "result_layout":
-                layout = tuple(int(v) for v in op.attributes[key])
-                results = [with_layout(result, layout) for result in results]
+                results = [laid_out(result, op.attributes[key]) for result in results]
             elif key not in _DROPPED:
                 attributes[key] = reader.read(op.attributes[key])
         new = self.make(op, name, operands, results, attributes)

@@ -77,6 +77,12 @@ def outer(v: Any, w: Any) -> Matrix:
 
 def cholesky(a: Matrix) -> Matrix:
     """L with L L^H = a, lower; NaN where a is not positive definite."""
+    factor, info = cholesky_with_info(a)
+    return jnp.where((info == 0)[..., None, None], factor, jnp.nan)
+
+
+def cholesky_with_info(a: Matrix) -> tuple[Matrix, Any]:
+    """L, of which the columns before one without a positive pivot are right; that column's number from 1, int32, or 0."""
     n = a.shape[-1]
     rows = index(n)
 
@@ -89,8 +95,14 @@ def cholesky(a: Matrix) -> Matrix:
 
     _, factor = loop(n, body, (a, jnp.zeros_like(a)))
     pivots = jnp.sum(jnp.where(rows[:, None] == rows, factor, 0), axis=-1)
-    good = jnp.all(jnp.real(pivots) > 0, axis=-1)
-    return jnp.where(good[..., None, None], factor, jnp.nan)
+    return factor, first_of(jnp.logical_not(jnp.real(pivots) > 0))
+
+
+def first_of(is_bad: Any) -> Any:
+    """The number from 1 of the first true element of each row, int32; 0 if there is none."""
+    n = is_bad.shape[-1]
+    first = jnp.min(jnp.where(is_bad, index(n), n), axis=-1, initial=n).astype(jnp.int32)
+    return jnp.where(first == n, 0, first + 1)
 
 
 def triangular_solve(
@@ -129,7 +141,7 @@ def lu(a: Matrix) -> tuple[Matrix, Any, Any]:
     def body(k, state):
         a, swaps, order = state
         column = column_of(a, k)
-        size = jnp.where(rows >= k, jnp.abs(column), -1)
+        size = jnp.where(rows >= k, pivot_size(column), -1)
         size = jnp.where(jnp.isnan(size), jnp.inf, size)
         best = jnp.min(jnp.where(size == jnp.max(size, -1, keepdims=True), rows, m), axis=-1).astype(jnp.int32)
         at_best, at_k = rows == best[..., None], rows == k
@@ -148,6 +160,11 @@ def lu(a: Matrix) -> tuple[Matrix, Any, Any]:
     swaps = jnp.zeros((*batch, min(m, n)), jnp.int32)
     order = jnp.broadcast_to(rows, (*batch, m))
     return loop(min(m, n), body, (a, swaps, order))
+
+
+def pivot_size(x: Any) -> Any:
+    """How large a pivot is: of complex numbers LAPACK adds the sizes of both parts."""
+    return jnp.abs(jnp.real(x)) + jnp.abs(jnp.imag(x)) if jnp.iscomplexobj(x) else jnp.abs(x)
 
 
 def lu_pivots_to_permutation(swaps: Any, *, permutation_size: int) -> Any:

@@ -108,8 +108,8 @@ def eigh(a: Matrix, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any
         return a, v * cosine[..., None, :] + _swapped(v, partner) * sine[..., None, :]
 
     def is_done(state):
-        off = jnp.max(jnp.where(eye, 0, jnp.abs(state[0])), initial=0)
-        return jnp.logical_not(off > eps * jnp.max(jnp.abs(state[0]), initial=0))
+        off = jnp.max(jnp.where(eye, 0, jnp.abs(state[0])), axis=(-1, -2), initial=0)
+        return jnp.logical_not(jnp.any(off > eps * jnp.max(jnp.abs(state[0]), axis=(-1, -2), initial=0)))
 
     a, v = _sweeps(n, rotate, (a, jnp.broadcast_to(eye.astype(a.dtype), a.shape)), is_done) if n > 1 else (a, jnp.ones_like(a))
     w = jnp.sum(jnp.where(eye, jnp.real(a), 0), axis=-1)
@@ -143,9 +143,8 @@ def svd(a: Matrix, *, full_matrices: bool, compute_uv: bool, subset_by_index: An
         own, theirs = jnp.sum(jnp.abs(a) ** 2, axis=-2), jnp.sum(jnp.abs(other) ** 2, axis=-2)
         joined = jnp.sum(jnp.conj(other) * a, axis=-2)
         cosine, sine = _rotation(own, theirs, joined, partner)
-        worst = jnp.max(
-            jnp.where(partner == i, 0, jnp.abs(joined)) / jnp.maximum(jnp.sqrt(own * theirs), jnp.finfo(a.dtype).tiny), initial=0
-        )
+        rest = jnp.where(partner == i, 0, jnp.abs(joined)) / jnp.maximum(jnp.sqrt(own * theirs), jnp.finfo(a.dtype).tiny)
+        worst = jnp.max(jnp.where(jnp.isnan(rest), 0, rest), initial=0)  # a NaN is done; the others of its batch are not
         a = a * cosine[..., None, :] + other * sine[..., None, :]
         v = v * cosine[..., None, :] + _swapped(v, partner) * sine[..., None, :]
         return a, v, jnp.maximum(state[2], worst)

@@ -209,22 +209,30 @@ def _eigenvalues(form: Matrix) -> Any:
     return jnp.sum(jnp.where(i[:, None] == i, form, 0), axis=-1)
 
 
-def _triangular(form: Matrix, q: Matrix) -> tuple[Any, Matrix, Matrix]:
-    """Eigenvalues, T and Q without 2 x 2 blocks, complex; conjugate pairs are so exactly, the one above the real line first."""
-    n = form.shape[-1]
-    i = index(n)
-    wide = jnp.complex128 if form.dtype == jnp.float64 else jnp.complex64
-    down, up = i[:, None] == i + 1, i[:, None] + 1 == i
-    diagonal = jnp.sum(jnp.where(i[:, None] == i, form, 0), axis=-1)
-    c, b = jnp.sum(jnp.where(down, form, 0), axis=-2), jnp.sum(jnp.where(up, form, 0), axis=-1)
+def eigenvalues(form: Matrix) -> Any:
+    """The eigenvalues of a Schur form, complex; conjugate pairs are so exactly, the one above the real line first."""
+    if jnp.iscomplexobj(form):
+        return _eigenvalues(form)
+    i = index(form.shape[-1])
+    diagonal = _eigenvalues(form)
+    c, b = jnp.sum(jnp.where(i[:, None] == i + 1, form, 0), axis=-2), jnp.sum(jnp.where(i[:, None] + 1 == i, form, 0), axis=-1)
     mean, half = (diagonal + jnp.roll(diagonal, -1, -1)) / 2, (diagonal - jnp.roll(diagonal, -1, -1)) / 2
     height = jnp.sqrt(jnp.maximum(-(half * half + b * c), 0))  # of the pair that begins at i, where c is not zero
     begins = c != 0
     ends = jnp.roll(begins, 1, -1)
-    w = lax.complex(
+    return lax.complex(
         jnp.where(begins, mean, jnp.where(ends, jnp.roll(mean, 1, -1), diagonal)),
         jnp.where(begins, height, jnp.where(ends, -jnp.roll(height, 1, -1), 0)),
     )
+
+
+def _triangular(form: Matrix, q: Matrix) -> tuple[Any, Matrix, Matrix]:
+    """Eigenvalues, T and Q without 2 x 2 blocks, complex."""
+    n = form.shape[-1]
+    i = index(n)
+    wide = jnp.complex128 if form.dtype == jnp.float64 else jnp.complex64
+    begins = jnp.sum(jnp.where(i[:, None] == i + 1, form, 0), axis=-2) != 0
+    w = eigenvalues(form)
 
     def body(k, state):
         form, q = state

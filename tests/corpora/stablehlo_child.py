@@ -20,14 +20,14 @@ from hlo2tx8.frontend.locations import LocationReader
 from hlo2tx8.frontend.quantized import expand_quantized
 from hlo2tx8.frontend.types import type_from_text
 from hlo2tx8.frontend.walker import walk_module
-from hlo2tx8.hlo.error_bounds import evaluate_with_bounds
 from hlo2tx8.hlo.precision import HIGHEST
 from hlo2tx8.hlo.signature import signature_of
 from hlo2tx8.hlo.types import numpy_dtype
 from hlo2tx8.options import Options
 from hlo2tx8.runtime.compile import compile_module
 from hlo2tx8.tools.arguments import random_arguments, seeded
-from hlo2tx8.tools.compare import compare, is_inexact
+from hlo2tx8.tools.compare import is_inexact
+from hlo2tx8.tools.reference import Reference
 from hlo2tx8.tools.xla_cpu import run_on_cpu
 
 Array = npt.NDArray[Any]
@@ -226,7 +226,7 @@ def answer_dynamic(text: str) -> Outcome:
     inputs = [old if port.value is not None else new for old, new, port in zip(arrays, drawn, signature.inputs, strict=True)]
     actual = compile_module(load, Options()).execute(*inputs)
     expected = run_on_cpu(to_mlir_text(module), inputs)
-    different = compare(actual, expected, evaluate_with_bounds(module, *inputs)[1])
+    different = Reference.of_cpu(module, inputs, expected).mismatches(actual)
     return {"outcome": "failed", "cause": f"wrong answer: {different[0]}"} if different else {"outcome": "passed", "cause": ""}
 
 

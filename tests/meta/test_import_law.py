@@ -10,7 +10,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "hlo2tx8"
 
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("errors", "notes", "protobuf", "indexing", "device"),
+    ("errors", "notes", "protobuf", "indexing", "device", "linalg"),
     ("options", "dialects"),
     ("hlo",),
     ("builders",),
@@ -22,7 +22,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("link",),
     ("compiler",),
     ("runtime",),
-    ("spmd", "linalg"),
+    ("spmd",),
     ("pjrt", "tools"),
     ("dev",),
     ("__init__", "__main__"),
