@@ -14,7 +14,7 @@ N ?= 50
 JOBS ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup native demo test test-fast lint types lit golden docs api-docs size lock test-versions bench fuzz fuzz-files mutate sanitize replay explain clean
+.PHONY: help setup native demo test test-fast lint types lit golden docs api-docs size lock test-versions bench fuzz fuzz-files flag-pairs mutate sanitize replay explain clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,6 +94,9 @@ fuzz-files: $(STAMP)  ## N damaged files of each kind from SEED on: errors of ou
 	@for kind in hlo mlir tx8x chip literals; do \
 	  $(BIN)/python -m hlo2tx8.dev.fuzz_files --kind=$$kind --seed=$(SEED) --count=$(N) --record=docs/fuzzed_files.json || exit 1; \
 	done
+
+flag-pairs: $(STAMP)  ## all pairs of flags of all commands: each acts, or says why it cannot
+	@$(BIN)/python -m tests.cli.flag_pairs
 
 mutate: $(STAMP)  ## break N programs in every way: strict mode must find what changes a result
 	@$(BIN)/python -m hlo2tx8.dev.mutate --count=$(N)

@@ -6,8 +6,10 @@ E1005 too large, E1006 invalid IR, E1007 unreadable executable, E1008 fault, E10
 E30xx and up belong to the lowering passes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 
 class Hlo2tx8Error(Exception):
@@ -39,6 +41,17 @@ class ParseError(CompileError):
 
 class InputError(Hlo2tx8Error):
     """Wrong file, argument, shape, dtype or option given by the user."""
+
+
+@contextmanager
+def writing(path: Path) -> Generator[None]:
+    """A context in which what the system says about a file that is written, as that there is no space left, is an InputError that
+    names it.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise InputError("E1004", f"{path}: {error.strerror}") from None
 
 
 class CapacityError(CompileError):

@@ -2,9 +2,12 @@
 
 import enum
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Literal, get_args
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from hlo2tx8.errors import InputError
 
@@ -48,7 +51,8 @@ class Options:
     search_cache: folder in which what full searches find is kept for other compilations; None for none.
     until: last level to lower to. verify: run the full IR verifier after each stage (levels always are).
     dump_dir, dump_pass_re, dump_number: write IR before each pass, `fusion-emitter` selects per-kernel logs;
-    the number tells the modules of one run apart. explain: say why things were fused and lowered so.
+    the number tells the modules of one run apart. dump_emitter_re: the logs of kernels whose emitter's name has this in it, or of
+    all if `mlir-fusion` has it. explain: say why things were fused and lowered so.
 
     timeout: seconds after which a run ends with a DeviceError; 0 lets it go on for ever.
     fill_elided_constants: elements of constants that HLO text has as `{...}`, `random` (the same in every run) or `zeros`.
@@ -57,7 +61,7 @@ class Options:
     `high` three passes of BF16, `highest` six.
     hlo_passes: run the passes before fusion that only make a program faster; without them instructions stay as they were written.
 
-    InputError E1004 names a value that is none of an option's.
+    InputError E1004 names a value that is none of an option's: of another type, another word, a negative number or NaN.
     """
 
     chip: Path | None = None
@@ -70,6 +74,7 @@ class Options:
     verify: bool = False
     dump_dir: Path | None = None
     dump_pass_re: str = ""
+    dump_emitter_re: str = ""
     dump_number: int = 0
     explain: bool = False
     fill_elided_constants: Filling = "random"
@@ -78,19 +83,33 @@ class Options:
     hlo_passes: bool = True
 
     def __post_init__(self) -> None:
-        words: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-            ("mode", self.mode, get_args(Mode)),
-            ("search", self.search, get_args(Search)),
-            ("filling", self.fill_elided_constants, get_args(Filling)),
-            ("precision", self.matmul_precision, get_args(Precision)),
-        )
-        for what, word, known in words:
-            if word not in known:
-                raise InputError("E1004", f"no {what} {word!r}", hint=", ".join(known))
-        for name in ("threads", "step_elements", "dump_number", "timeout"):
-            if not getattr(self, name) >= 0:
-                raise InputError("E1004", f"{name} is {getattr(self, name)}", hint="0 or more")
-        try:
-            re.compile(self.dump_pass_re)
-        except re.error as error:
-            raise InputError("E1004", f"{self.dump_pass_re!r} is not a regular expression: {error}") from None
+        for name, kind in _kinds().items():
+            _check(name, kind, getattr(self, name))
+        for pattern in (self.dump_pass_re, self.dump_emitter_re):
+            check_pattern(pattern)
+
+
+@cache
+def _kinds() -> Mapping[str, Any]:
+    return get_type_hints(Options)
+
+
+def _check(name: str, kind: Any, value: object) -> None:
+    """InputError if the option of that name and type cannot have the value."""
+    if get_origin(kind) is Literal:
+        if value not in get_args(kind):
+            raise InputError("E1004", f"no {name} {value!r}", hint=", ".join(get_args(kind)))
+        return
+    kinds = get_args(kind) if isinstance(kind, UnionType) else (kind, int) if kind is float else (kind,)
+    if not isinstance(value, kinds) or (isinstance(value, bool) and kind is not bool):
+        raise InputError("E1004", f"{name} is {value!r}", hint=f"{' or '.join(each.__name__ for each in kinds)}")
+    if isinstance(value, int | float) and not value >= 0:  # NaN neither
+        raise InputError("E1004", f"{name} is {value}", hint="0 or more")
+
+
+def check_pattern(pattern: str) -> None:
+    """InputError if that is not a regular expression."""
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise InputError("E1004", f"{pattern!r} is not a regular expression: {error}") from None

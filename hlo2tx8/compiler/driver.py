@@ -132,7 +132,8 @@ def lower_stages(
     known = plans_of(options.search_cache, chip) if plans is None else plans
     search = KernelSearch(trial.timed, known, trial.begin) if options.search == "full" else None
     for number, stage in enumerate(stages):
-        step = configure(stage.step, options, judge=trial, watch=trial.at, search=search, is_searched=search is not None)
+        searched = {"search": search, "is_searched": search is not None}
+        step = configure(stage.step, options, judge=trial, watch=trial.at, hear=dumper.hear, **searched)
         dumper.before(number, step.name, module)
         started = time.perf_counter()
         told(number / len(stages), step.name)
@@ -268,7 +269,7 @@ def _apply_per_kernel(step: ModulePass, ctx: Context, module: ModuleOp, dumper: 
     found = {name: kernel for name, kernel in kernels(module).items() if kernel not in trial.lowered}
     for number, (name, kernel) in enumerate(found.items()):
         watch(number / len(found), step.name)
-        if dumper.is_on:
+        if dumper.logs(name):
             dumper.log(name, f"Before {step.name}", str(kernel))
         try:
             apply(step, ctx, kernel, name)

@@ -37,10 +37,12 @@ EMITTERS: Mapping[HeroKind, Emitter] = {
 }
 """The emitter that each kind of hero asks for."""
 
-TAKEN = re.compile(r"(?P<kernel>\w+): (?P<emitter>[\w-]+) emitter, hero kind (?P<hero>.*)")
+EMITTED = re.compile(r"(?P<kernel>\w+): (?P<emitter>[\w-]+) emitter, ")
+"""Begins the note about the emitter that took a fusion or a group."""
+TAKEN = re.compile(EMITTED.pattern + "hero kind (?P<hero>.*)")
 """The note about the emitter that took a fusion."""
 
-__all__ = ["EMITTERS", "TAKEN", "Declined", "Emitter", "Fusion", "Match", "emit_fusion"]
+__all__ = ["EMITTED", "EMITTERS", "TAKEN", "Declined", "Emitter", "Fusion", "Match", "emit_fusion"]
 
 
 ALONE: tuple[HeroKind, ...] = ("batchnorm", "sort", "scan", "update", "gemm")

@@ -10,7 +10,7 @@ Equal means: the same ops on the same values with the same attributes and types,
 """
 
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.context import Context
@@ -47,7 +47,7 @@ class EmitFusionsPass(ModulePass):
 
     step_elements: wanted elements per step, 0 for the split's choice. chip: file of the description, "" for the built-in one.
     judge: lowers a candidate's kernel in memory and says whether it can be taken. search: finds the fastest plans; without it, the
-    first that can be taken are. watch: hears which share of the fusions is done.
+    first that can be taken are. watch: hears which share of the fusions is done. hear: gets all notes.
     """
 
     name = "emit-fusions"
@@ -58,6 +58,7 @@ class EmitFusionsPass(ModulePass):
     judge: Judge = trust
     search: KernelSearch | None = None
     watch: Callable[[float], None] = lambda share: None
+    hear: Callable[[Sequence[str]], None] = lambda notes: None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         chip = load_chip(self.chip)
@@ -102,6 +103,7 @@ class EmitFusionsPass(ModulePass):
             Rewriter.replace_op(fusion, launch)
         if not unsupported:
             launch_control(main.body.block)
+        self.hear(notes)
         add_notes(op, notes if self.explain else [note for note in notes if note.startswith("warning: ")])
         if unsupported:
             raise UnsupportedError(unsupported)

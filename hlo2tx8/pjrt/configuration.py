@@ -20,11 +20,12 @@ OPTIONS = {
     "hlo_passes": bool,
     "dump_dir": Path,
     "dump_pass_re": str,
+    "dump_emitter_re": str,
 }
 """Options of the compiler and emulator that can be given, and their types."""
 XLA_OPTIONS = ("exec_time_optimization_effort", "memory_fitting_effort", "optimization_level", "memory_fitting_level")
 """XLA's own, with all others that begin with `xla_`: programs set them for every platform, and they change no result."""
-XLA_DUMPS = {"xla_dump_to": "dump_dir", "xla_dump_hlo_pass_re": "dump_pass_re"}
+XLA_DUMPS = {"xla_dump_to": "dump_dir", "xla_dump_hlo_pass_re": "dump_pass_re", "xla_dump_emitter_re": "dump_emitter_re"}
 """XLA's options that are ours under another name, also from XLA_FLAGS; "" is as if not given."""
 NO_PASSES = "xla_disable_all_hlo_passes"
 """XLA's option that is ours the other way round, also from XLA_FLAGS."""
@@ -62,7 +63,7 @@ def override(options: Options, values: Mapping[str, object]) -> Options:
         if name.startswith("xla_") or name in XLA_OPTIONS:
             _check_xla_option(name, value)
             if name == NO_PASSES:
-                changed["hlo_passes"] = not _truth(value)
+                changed["hlo_passes"] = not _truth(name, value)
             elif name in XLA_DUMPS and value:
                 name = XLA_DUMPS[name]
                 changed[name] = OPTIONS[name](str(value))
@@ -72,7 +73,7 @@ def override(options: Options, values: Mapping[str, object]) -> Options:
         if kind is int:
             changed[name] = _number(name, value)
         elif kind is bool:
-            changed[name] = _truth(value)
+            changed[name] = _truth(name, value)
         else:
             changed[name] = kind(str(value))
     return replace(options, **changed)
@@ -92,8 +93,11 @@ def _check_xla_option(name: str, value: object) -> None:
         raise InputError("E1004", f"While setting option {name}, '{value}' is not a valid {kind.__name__} value.")
 
 
-def _truth(value: object) -> bool:
-    return value if isinstance(value, bool) else str(value).lower() in ("1", "true", "t", "yes", "y")
+def _truth(name: str, value: object) -> bool:
+    word = str(value).lower()
+    if word not in XLA_BOOLS:
+        raise InputError("E1004", f"option {name} should be true or false, got {value!r}")
+    return word in ("1", "true", "t", "yes", "y")
 
 
 def _number(name: str, value: object) -> int:

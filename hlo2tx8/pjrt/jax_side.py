@@ -102,6 +102,7 @@ def _written(standard: Callable[..., None], has_host_functions: Callable[[bytes]
 
 BOOL_OPTIONS = ("xla_embed_ir_in_executable",)
 """Options of XLA that jaxlib does not show."""
+EMITTERS = "xla_dump_emitter_re"
 CAPSULE_NAME = b"pjrt_c_api"
 
 
@@ -142,16 +143,20 @@ def compile_options(serialized: bytes) -> CompileOptions:
         build.num_partitions,
         assignment.serialize() if assignment is not None else b"",
         options.compile_portable_executable,
-        {name: str(getattr(debug, name)) for name in XLA_DUMPS}
-        | dict.fromkeys((NO_PASSES,) if _disables_passes(serialized) else (), True)
+        {name: str(getattr(debug, name, "")) for name in XLA_DUMPS}
+        | _unseen_options(serialized)
         | dict(options.env_option_overrides or ()),
     )
 
 
-def _disables_passes(serialized: bytes) -> bool:
-    """Is DebugOptions.xla_disable_all_hlo_passes set? jaxlib does not show it: field 104 of field 3 of field 3."""
-    builds = (inner for outer in messages(serialized, 3) for inner in messages(outer, 3))
-    return any(any(integers(debug, 104)) for debug in builds)
+def _unseen_options(serialized: bytes) -> dict[str, Any]:
+    """Those of DebugOptions that jaxlib does not show, if they are set: fields of field 3 of field 3."""
+    found: dict[str, Any] = {}
+    for debug in (inner for outer in messages(serialized, 3) for inner in messages(outer, 3)):
+        found |= dict.fromkeys((NO_PASSES,) if any(integers(debug, 104)) else (), True)
+        for pattern in messages(debug, 433):
+            found[EMITTERS] = pattern.decode(errors="replace")
+    return found
 
 
 def xla_option_type(name: str) -> type:

@@ -22,14 +22,14 @@ import numpy as np
 
 from hlo2tx8.device.chip import Chip, read_chip
 from hlo2tx8.device.program import Buffer, BufferUse, Launch, Program, Slot, SlotKind
-from hlo2tx8.errors import ContainerError
+from hlo2tx8.errors import ContainerError, writing
 from hlo2tx8.frontend.calling import Calling
 from hlo2tx8.hlo.least_work import LeastWork
 from hlo2tx8.hlo.signature import Port, Signature, dtype_of
 from hlo2tx8.hlo.types import element_type
 from hlo2tx8.options import Level, Mode, Options
 from hlo2tx8.runtime.executable import Executable
-from hlo2tx8.runtime.tensors import decode_tensors, encode_tensors, writing
+from hlo2tx8.runtime.tensors import decode_tensors, encode_tensors
 from hlo2tx8.runtime.typed import typed
 
 FORMAT_VERSION = 4

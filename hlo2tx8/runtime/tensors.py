@@ -5,8 +5,7 @@ Reading checks every size against the file; nothing in the file is ever executed
 """
 
 import json
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy.typing as npt
 import safetensors
 from safetensors.numpy import save
 
-from hlo2tx8.errors import ContainerError, InputError
+from hlo2tx8.errors import ContainerError, writing
 from hlo2tx8.hlo.signature import dtype_of
 
 Array = npt.NDArray[Any]
@@ -76,17 +75,6 @@ def write_tensors(path: Path, arrays: Mapping[str, Array]) -> None:
     """Write a .safetensors file; InputError if it cannot be written."""
     with writing(path):
         path.write_bytes(encode_tensors(arrays))
-
-
-@contextmanager
-def writing(path: Path) -> Generator[None]:
-    """A context in which what the system says about a file that is written, as that there is no space left, is an InputError that
-    names it.
-    """
-    try:
-        yield
-    except OSError as error:
-        raise InputError("E1004", f"{path}: {error.strerror}") from None
 
 
 def read_tensors(path: Path) -> dict[str, Array]:

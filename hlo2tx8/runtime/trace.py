@@ -19,10 +19,10 @@ from hlo2tx8.device.program import Program
 from hlo2tx8.device.timing import Report
 from hlo2tx8.device.timing.scratchpad import ScratchpadUse, follow_scratchpad
 from hlo2tx8.device.timing.timeline import MOST_EVENTS, Pause, Slice, Timeline, follow
+from hlo2tx8.errors import writing
 from hlo2tx8.link.listing import name_of
 from hlo2tx8.runtime.origin import split_origin
 from hlo2tx8.runtime.profile import grouped
-from hlo2tx8.runtime.tensors import writing
 
 Event: TypeAlias = "dict[str, Any]"
 CHIP = 1

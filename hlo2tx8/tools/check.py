@@ -17,6 +17,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
 from hlo2tx8.options import Options
+from hlo2tx8.tools.combinations import check_flags, rules_of_check
 from hlo2tx8.tools.flags import add_compiler_flags, load_given, options_of
 
 PLACES = 3
@@ -70,7 +71,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 
 def check_file(args: Any) -> int:
     """Print what was found; 1 if anything is refused."""
-
+    check_flags(args, rules_of_check(args))
     options = options_of(args)
     found = check(partial(load_given, args, args.file), options)
     sys.stdout.write(json.dumps(asdict(found), indent=1) + "\n" if args.format == "json" else text_of(found))

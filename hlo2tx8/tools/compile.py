@@ -2,12 +2,22 @@
 
 import argparse
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hlo2tx8.tools.before_run import check_writable
-from hlo2tx8.tools.flags import add_compiler_flags, add_switch, given_inputs, load_given, options_of
+from hlo2tx8.tools.combinations import check_flags, rules_of_compile
+from hlo2tx8.tools.flags import (
+    add_compiler_flags,
+    add_dump_flags,
+    add_print_flags,
+    add_switch,
+    given_inputs,
+    load_given,
+    options_of,
+)
 
 
 def add_parser(parser: argparse.ArgumentParser) -> None:
@@ -17,6 +27,8 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="save the executable (.tx8x)")
     add_switch(parser, "time", "print what each pass took")
     add_compiler_flags(parser)
+    add_dump_flags(parser)
+    add_print_flags(parser)
 
 
 def compile_file(args: Any) -> int:
@@ -28,10 +40,13 @@ def compile_file(args: Any) -> int:
     from hlo2tx8.tools.report import describe, describe_lowered
     from hlo2tx8.tools.saved import is_saved
 
+    check_flags(args, rules_of_compile(args))
     options = options_of(args)
     check_writable(args.output)
     if options.until is not Level.PROGRAM:
-        sys.stdout.write(describe_lowered(lower(partial(load_given, args, args.file), options)))
+        lowered = lower(partial(load_given, args, args.file), options)
+        sys.stdout.write(describe_lowered(lowered, explains=args.explain))
+        _print_seconds(args, dict(lowered.seconds))
         return 0
     with shown() as watch:
         if is_saved(args.file):
@@ -40,9 +55,13 @@ def compile_file(args: Any) -> int:
             executable = compile_source(args.file, options, args=given_inputs(args), format=args.input_format, watch=watch)
     show_program = args.print_program or args.until is Level.PROGRAM
     sys.stdout.write(describe(executable, program=show_program, report=args.report))
-    if args.time:
-        for name, seconds in executable.seconds.items():
-            print(f"{1e3 * seconds:10.3f} ms  {name}")
+    _print_seconds(args, executable.seconds)
     if args.output is not None:
         executable.save(args.output)
     return 0
+
+
+def _print_seconds(args: Any, taken: Mapping[str, float]) -> None:
+    """What each pass took, if that is asked for."""
+    for name, seconds in taken.items() if args.time else ():
+        print(f"{1e3 * seconds:10.3f} ms  {name}")

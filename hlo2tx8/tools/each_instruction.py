@@ -19,7 +19,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.dialects.hlo import FusionOp, origin
 from hlo2tx8.dialects.layout import is_tensor
-from hlo2tx8.errors import InputError
+from hlo2tx8.errors import InputError, writing
 from hlo2tx8.hlo.error_bounds.elementwise import last_place
 from hlo2tx8.hlo.module import find_main
 from hlo2tx8.hlo.regions import terminator_of
@@ -78,21 +78,27 @@ class EachInstruction:
 
     def dump(self, actual: Sequence[Array], folder: Path) -> None:
         """One .npy file for each, named as its instruction; floats that numpy does not know as float32, which holds them."""
-        folder.mkdir(parents=True, exist_ok=True)
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
         for name, array in zip(self.names, actual, strict=True):
             is_known = array.dtype.kind in "fciub"
             wide = array if is_known else array.astype(np.float32 if is_inexact(array.dtype) else np.int8)
-            file = re.sub(r"[^\w.-]+", "_", name)
-            np.save(folder / f"{file}.npy", wide)
+            file = folder / (re.sub(r"[^\w.-]+", "_", name) + ".npy")
+            with writing(file):
+                np.save(file, wide)
 
 
-def run_each(module: ModuleOp, arrays: Sequence[Array], platform: str, options: Options, args: Any) -> tuple[bool, str]:
-    """Runs the module with every value as a result, as the flags of `run` say; if that is as it should be, and a note."""
+def run_each(
+    module: ModuleOp, arrays: Sequence[Array], platform: str, options: Options, args: Any, folder: Path | None
+) -> tuple[bool, str]:
+    """Runs the module with every value as a result, as the flags of `run` say, and writes them into a folder if there is one; if
+    that is as it should be, and a note.
+    """
     each = EachInstruction.of(module, arrays, args.filter)
     actual = execute(platform, Source("each instruction", each.part.module), each.part.arrays, options)
-    if args.dump_results is not None:
-        each.dump(actual, args.dump_results)
-        print(f"{len(actual)} results: {args.dump_results}", file=sys.stderr)
+    if folder is not None:
+        each.dump(actual, folder)
+        print(f"{len(actual)} results: {folder}", file=sys.stderr)
     if not args.compare_each:
         return True, ""
     table, agreed = each.worst(actual)

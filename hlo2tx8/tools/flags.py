@@ -2,7 +2,8 @@
 
 import argparse
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -10,7 +11,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from hlo2tx8.errors import InputError
 from hlo2tx8.frontend.content import FORMATS
-from hlo2tx8.options import Filling, Level, Options, Precision, Search
+from hlo2tx8.options import Filling, Level, Mode, Options, Precision, Search, check_pattern
+from hlo2tx8.tools.before_run import check_folder
 
 YES = ("true", "True", "TRUE", "yes", "t", "y", "1")
 NO = ("false", "False", "FALSE", "no", "f", "n", "0")
@@ -25,12 +27,37 @@ def level(text: str) -> Level:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def add_switch(parser: Any, name: str, text: str, *, default: bool = False) -> None:
+def whole(least: int) -> Callable[[str], int]:
+    """A type of flags: an integer that is at least so large."""
+
+    def number(text: str) -> int:
+        if (value := int(text)) < least:
+            raise argparse.ArgumentTypeError(f"{text} is less than {least}")
+        return value
+
+    return number
+
+
+def bound(text: str) -> float:
+    """A type of flags: how much a number may be off, 0 or more."""
+    if not (value := float(text)) >= 0:  # NaN neither
+        raise argparse.ArgumentTypeError(f"{text} is no bound, which is 0 or more")
+    return value
+
+
+def pattern(text: str) -> str:
+    """A type of flags: a regular expression; InputError if it is none."""
+    check_pattern(text)
+    return text
+
+
+def add_switch(parser: Any, name: str, text: str, *, default: Any = False) -> None:
     """`--name`, `--noname` or `--name=true|false|1|0` of a parser or an argument group.
 
     The values are names of the flag: argparse would take the next argument for one that may be left out.
     """
-    parser.add_argument(f"--{name}", action="store_true", default=default, help=f"{text} ({str(default).lower()})")
+    shown = text if default is argparse.SUPPRESS else f"{text} ({str(default).lower()})"
+    parser.add_argument(f"--{name}", action="store_true", default=default, help=shown)
     yes, no = ([f"--{name}={value}" for value in values] for values in (YES, NO))
     parser.add_argument(*yes, action="store_true", dest=name, default=default, help=argparse.SUPPRESS)
     parser.add_argument(f"--no{name}", *no, action="store_false", dest=name, default=default, help=argparse.SUPPRESS)
@@ -68,18 +95,18 @@ def given_inputs(args: Any) -> Sequence[Any] | None:
 
 
 def add_compiler_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that `run` and `compile` share."""
+    """Add the flags that all commands share."""
+    parser.set_defaults(mode="fast", until=None, explain=False, timeout=0.0)
+    parser.set_defaults(xla_dump_to=None, xla_dump_hlo_pass_re="", xla_dump_emitter_re="")
     group = parser.add_argument_group("compiler")
     add_input_flags(group)
     group.add_argument("--chip", type=Path, help="chip description (YAML) instead of the built-in one")
-    group.add_argument("--mode", choices=("fast", "strict", "definition"), default="fast", help="emulator mode (fast)")
     group.add_argument(
         "--matmul_precision",
         choices=get_args(Precision),
         default="default",
         help="of f32 dots and convolutions of which the module says DEFAULT or nothing (default)",
     )
-    group.add_argument("--until", type=level, metavar="LEVEL", help="lower to this level, print it and stop")
     group.add_argument("--step_elements", type=int, default=0, help="output elements per tile and step (the schedule's choice)")
     group.add_argument(
         "--search", choices=get_args(Search), default="fast", help="full: lower and time many plans, take the fastest (fast)"
@@ -87,14 +114,27 @@ def add_compiler_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--search_cache", metavar="DIR", help="where what --search=full finds is kept, none for nowhere (~/.cache/hlo2tx8)"
     )
+    add_switch(group, "xla_disable_all_hlo_passes", "leave out passes before fusion that only make programs faster")
+    add_switch(group, "verify", "verify the IR after each pass")
+
+
+def add_dump_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say what is dumped."""
+    group = parser.add_argument_group("dumps")
     group.add_argument("--xla_dump_to", type=Path, metavar="DIR", help="write the IR before each pass into DIR")
     group.add_argument(
-        "--xla_dump_hlo_pass_re", default="", metavar="RE", help="which passes; fusion-emitter adds one log per kernel"
+        "--xla_dump_hlo_pass_re", type=pattern, default="", metavar="RE", help="which passes; fusion-emitter: also kernels' logs"
     )
-    group.add_argument("--xla_dump_emitter_re", default="", metavar="RE", help="as --xla_dump_hlo_pass_re=fusion-emitter")
-    add_switch(group, "xla_disable_all_hlo_passes", "leave out passes before fusion that only make programs faster")
+    text = "also a log per kernel of the emitters whose names fit; mlir-fusion fits all"
+    group.add_argument("--xla_dump_emitter_re", type=pattern, default="", metavar="RE", help=text)
+
+
+def add_print_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `run` and `compile` that say what is printed of a program, and how it runs."""
+    group = parser.add_argument_group("program")
+    group.add_argument("--mode", choices=get_args(Mode), default="fast", help="emulator mode (fast)")
+    group.add_argument("--until", type=level, metavar="LEVEL", help="lower to this level, print it and stop")
     add_switch(group, "explain", "say why instructions were fused and lowered as they were")
-    add_switch(group, "verify", "verify the IR after each pass")
     add_switch(group, "print_program", "print the tile program's listing")
     add_switch(group, "report", "print modelled cycles, what bounds them and memory use")
 
@@ -106,12 +146,13 @@ def _search_cache(given: str | None) -> Path | None:
     return None if given == "none" else Path(given)
 
 
-def options_of(args: Any, number: int = 0) -> Options:
+def options_of(args: Any) -> Options:
     """The options that the flags ask for; InputError on a chip file that is not there."""
     chip: Path | None = args.chip
     if chip is not None and not chip.is_file():
         raise InputError("E1004", f"no chip description {chip}")
-    pattern = args.xla_dump_hlo_pass_re or ("fusion-emitter" if args.xla_dump_emitter_re else "")
+    _check_emitters(args.xla_dump_emitter_re)
+    check_folder(args.xla_dump_to)
     return Options(
         chip=chip,
         mode=args.mode,
@@ -121,10 +162,21 @@ def options_of(args: Any, number: int = 0) -> Options:
         until=Level.PROGRAM if args.until is None else args.until,
         verify=args.verify,
         dump_dir=args.xla_dump_to,
-        dump_pass_re=pattern,
-        dump_number=number,
+        dump_pass_re=args.xla_dump_hlo_pass_re,
+        dump_emitter_re=args.xla_dump_emitter_re,
         explain=args.explain,
         fill_elided_constants=args.fill_elided_constants,
         matmul_precision=args.matmul_precision,
+        timeout=args.timeout,
         hlo_passes=getattr(args, "run_test_hlo_passes", True) and not args.xla_disable_all_hlo_passes,
     )
+
+
+def _check_emitters(pattern: str) -> None:
+    """InputError for a pattern that fits no emitter's name."""
+    if not pattern:
+        return
+    from hlo2tx8.compiler.dump import emitter_names
+
+    if not any(re.search(pattern, name) for name in emitter_names()):
+        raise InputError("E1004", f"no emitter's name has {pattern!r}", hint=", ".join(emitter_names()))

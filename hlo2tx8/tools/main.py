@@ -3,6 +3,7 @@
 Exit codes: 0 everything agreed, 1 a run failed or the input was refused, 2 wrong usage, 130 interrupted.
 """
 
+import argparse
 import io
 import sys
 import warnings
@@ -16,14 +17,16 @@ from hlo2tx8.tools import compile as compile_tool
 from hlo2tx8.tools import profile as profile_tool
 from hlo2tx8.tools import run as run_tool
 from hlo2tx8.tools.command_parser import CommandParser
+from hlo2tx8.tools.flags import add_switch
 
+TRACEBACK = "show where in the compiler an error was raised"
 INTERRUPTED = 130  # 128 + SIGINT, as shells say it
 
 
 def parser() -> CommandParser:
     """All subcommands and their flags."""
     top = CommandParser(prog="hlo2tx8", description="Compile HLO and StableHLO to TX8 tile programs and run them on the emulator.")
-    top.add_argument("--traceback", action="store_true", help="show where in the compiler an error was raised")
+    add_switch(top, "traceback", TRACEBACK)
     top.add_argument("--version", action="version", version=f"hlo2tx8 {hlo2tx8.__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     run_tool.add_parser(commands.add_parser("run", help="run modules and compare with a reference"))
@@ -31,6 +34,9 @@ def parser() -> CommandParser:
     profile_tool.add_parser(commands.add_parser("profile", help="say where the modelled time of a module goes"))
     check_tool.add_parser(commands.add_parser("check", help="say which ops and fusions of a module compile, where and why not"))
     bisect_tool.add_parser(commands.add_parser("bisect", help="find where a module goes wrong, and a smaller one that does"))
+    for command in (own := tuple(commands.choices.values())):
+        add_switch(command, "traceback", TRACEBACK, default=argparse.SUPPRESS)
+        command.others = own
     commands.add_parser("opt", help="run passes on IR text (same as hlo2tx8-opt)", add_help=False)
     return top
 
@@ -44,9 +50,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if given[:1] == ["opt"]:
         from hlo2tx8.tools.opt import main as opt
 
-        return opt(given[1:])
-    args = parser().parse_args(given)
+        return opt(given[1:], "hlo2tx8 opt")
+    args = argparse.Namespace(traceback=False)
     try:
+        args = parser().parse_args(given)
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             status: int = args.function(args)

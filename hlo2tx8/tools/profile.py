@@ -6,7 +6,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hlo2tx8.tools.flags import add_compiler_flags, given_inputs, options_of
+from hlo2tx8.tools.combinations import check_flags, rules_of_profile
+from hlo2tx8.tools.flags import add_compiler_flags, add_dump_flags, given_inputs, options_of, whole
 from hlo2tx8.tools.table import Table, count, percent, size
 
 if TYPE_CHECKING:
@@ -24,12 +25,14 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(function=profile_file)
     parser.add_argument("file", help=".hlo, .mlir, .mlirbc or .pb module, .tx8x program, - for stdin")
     parser.add_argument("--format", choices=("text", "json", "jsonl"), default="text", help="jsonl: an object per row (text)")
-    parser.add_argument("--top", type=int, default=TOP, metavar="N", help=f"rows of a table, 0 for all ({TOP}); JSON has all")
+    parser.add_argument("--top", type=whole(0), default=TOP, metavar="N", help=f"rows of a table, 0 for all ({TOP}); JSON has all")
     add_compiler_flags(parser)
+    add_dump_flags(parser)
 
 
 def profile_file(args: Any) -> int:
     """Print the profile; 0, or an Hlo2tx8Error is raised."""
+    check_flags(args, rules_of_profile(args))
     profile = _executable(args).profile()
     match args.format:
         case "json":

@@ -11,14 +11,15 @@ if TYPE_CHECKING:
     from hlo2tx8.compiler.driver import Lowered
 
 
-def describe_lowered(lowered: "Lowered") -> str:
+def describe_lowered(lowered: "Lowered", *, explains: bool) -> str:
     """The module as text, followed by the explained decisions."""
-    return "".join((str(lowered.module), "\n", *explain(lowered.explanation)))
+    return "".join((str(lowered.module), "\n", *explain(lowered.explanation, is_asked=explains)))
 
 
-def explain(lines: Sequence[str]) -> list[str]:
-    """The decisions under a heading; "" if there are none."""
-    return ["\n** Decisions **\n" + "".join(f"  {line}\n" for line in lines)] if lines else []
+def explain(lines: Sequence[str], *, is_asked: bool) -> list[str]:
+    """The decisions under a heading; nothing if there are none and nobody asked for them."""
+    said = [*lines] or (["nothing had to be decided"] if is_asked else [])
+    return ["\n** Decisions **\n" + "".join(f"  {line}\n" for line in said)] if said else []
 
 
 def products_of(work: Callable[[], LeastWork] | None) -> str:
@@ -29,7 +30,7 @@ def products_of(work: Callable[[], LeastWork] | None) -> str:
 
 def describe(executable: Executable, *, program: bool, report: bool) -> str:
     """The asked-for parts as text, "" if none."""
-    parts = explain(executable.explanation)
+    parts = explain(executable.explanation, is_asked=executable.options.explain)
     if program:
         parts.append(f"\n** Tile program {executable.name} **\n{executable.as_text()}\n")
     if report:

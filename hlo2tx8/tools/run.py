@@ -19,8 +19,21 @@ import numpy.typing as npt
 
 from hlo2tx8.errors import Hlo2tx8Error, InputError
 from hlo2tx8.options import Level, Options
-from hlo2tx8.tools.before_run import at_most, check_writable
-from hlo2tx8.tools.flags import add_compiler_flags, add_switch, given_inputs, level, load_given, options_of
+from hlo2tx8.tools.before_run import at_most, check_folder, check_writable
+from hlo2tx8.tools.combinations import check_flags, rules_of_run
+from hlo2tx8.tools.flags import (
+    add_compiler_flags,
+    add_dump_flags,
+    add_print_flags,
+    add_switch,
+    bound,
+    given_inputs,
+    level,
+    load_given,
+    options_of,
+    pattern,
+    whole,
+)
 
 if TYPE_CHECKING:
     from hlo2tx8.runtime.executable import Executable
@@ -38,12 +51,12 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--platform", default="tx8", help="where the module is tested: tx8, interpreter, cpu (tx8)")
     parser.add_argument("--reference_platform", default="default", help='default (interpreter), cpu, tx8, or "" for no comparison')
     parser.add_argument("--level", type=run_level_named, default=Level.PROGRAM, help="run the IR of this level (program), or all")
-    parser.add_argument("--abs_error_bound", type=float, metavar="X", help="pass elements off by at most X")
-    parser.add_argument("--rel_error_bound", type=float, metavar="X", help="pass elements off by at most X of expected")
-    parser.add_argument("--iterations", type=int, default=1, metavar="N", help="runs per module, each on new inputs")
+    parser.add_argument("--abs_error_bound", type=bound, metavar="X", help="pass elements off by at most X")
+    parser.add_argument("--rel_error_bound", type=bound, metavar="X", help="pass elements off by at most X of expected")
+    parser.add_argument("--iterations", type=whole(1), default=1, metavar="N", help="runs per module, each on new inputs")
     parser.add_argument("--output_literals_file", type=Path, metavar="FILE", help="write inputs and results there")
     parser.add_argument("--trace", type=Path, metavar="FILE", help="write the modelled run there, for Perfetto (.json)")
-    parser.add_argument("--timeout", type=float, default=0, metavar="S", help="end each run, also the reference's, after S seconds")
+    parser.add_argument("--timeout", type=float, default=0.0, metavar="S", help="end each run, also the reference, after S seconds")
     add_switch(parser, "print_literals", "print inputs and results")
     add_switch(parser, "random_init_input_literals", "random inputs; zeros if false", default=True)
     add_switch(parser, "use_large_float_range", "floats over the dtype's whole range, log-uniform")
@@ -52,10 +65,12 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     add_switch(parser, "compare_each", "compare the value of every instruction, and list the worst")
     add_switch(parser, "check_values", "stop at the first instruction that makes a NaN or an infinity of other numbers")
     parser.add_argument("--dump_results", type=Path, metavar="DIR", help="write the value of every instruction there (.npy)")
-    parser.add_argument("--filter", default="", metavar="RE", help="which instructions --compare_each and --dump_results take")
+    parser.add_argument("--filter", type=pattern, default="", metavar="RE", help="which instructions those two take")
     add_switch(parser, "run_test_hlo_passes", "run passes that only make programs faster on the test platform", default=True)
     add_switch(parser, "run_reference_hlo_passes", "run them on the reference platform, if that is tx8", default=True)
     add_compiler_flags(parser)
+    add_dump_flags(parser)
+    add_print_flags(parser)
 
 
 def run_level_named(text: str) -> Level | None:
@@ -65,31 +80,27 @@ def run_level_named(text: str) -> Level | None:
 
 def run(args: Any) -> int:
     """Run every module, every iteration; 1 if any failed."""
-    from hlo2tx8.tools.platforms import platform_of
-
     files = [*args.files, *args.input_module]
     if not files:
         raise InputError("E1004", "no module to run", hint="hlo2tx8 run FILE...")
-    is_on_chip = platform_of(args.platform) == "tx8" and args.level is Level.PROGRAM
-    if args.trace is not None and (args.isolate_instructions or not is_on_chip):
-        raise InputError("E1004", "--trace is of whole programs on tx8")
-    if args.reference_platform:
-        platform_of(args.reference_platform)
+    check_flags(args, rules_of_run(args))
     for path in (args.trace, args.output_literals_file):
         check_writable(path)
+    check_folder(args.dump_results)
+    options = options_of(args)
     failures, runs = 0, 0
     for number, file in enumerate(files):
         if len(files) > 1:
             print(f"\n ** Running {file} **", file=sys.stderr)
-        failed, total = _run_file(file, options_of(args, number), args)
+        failed, total = _run_file(file, replace(options, dump_number=number), args, runs)
         failures, runs = failures + failed, runs + total
     if args.until is None or failures:
         print(f"{failures}/{runs} runs failed.", file=sys.stderr)
     return int(failures > 0)
 
 
-def _run_file(file: str, options: Options, args: Any) -> tuple[int, int]:
-    """How many runs of one file failed, and how many there were."""
+def _run_file(file: str, options: Options, args: Any, first: int) -> tuple[int, int]:
+    """How many runs of one file failed, and how many there were; `first` is the number of the first."""
     from hlo2tx8.tools.isolate import isolate
     from hlo2tx8.tools.platforms import Source
 
@@ -108,7 +119,8 @@ def _run_file(file: str, options: Options, args: Any) -> tuple[int, int]:
                 print(f"\n--- {source.name}", file=sys.stderr)
             if args.iterations != 1:
                 print(f"\n=== Iteration {iteration + 1}", file=sys.stderr)
-            outcomes.append((source.name, _guarded(args, partial(_run_once, source, options, args, iteration))))
+            work = partial(_run_once, source, options, args, iteration, first + len(outcomes))
+            outcomes.append((source.name, _guarded(args, work)))
     if args.isolate_instructions:
         _print_outcomes(outcomes)
     return sum(not outcome.agreed for _, outcome in outcomes), len(outcomes)
@@ -143,12 +155,13 @@ def _guarded(args: argparse.Namespace, work: Callable[[], Outcome]) -> Outcome:
 def _print_level(source: "Source", options: Options) -> Outcome:
     from hlo2tx8.compiler.driver import lower
     from hlo2tx8.runtime.compile import compile_module
-    from hlo2tx8.tools.report import describe_lowered
+    from hlo2tx8.tools.report import describe_lowered, explain
 
     if options.until is Level.PROGRAM:
-        print(compile_module(source.load, options).as_text(Level.PROGRAM))
+        executable = compile_module(source.load, options)
+        print(executable.as_text(Level.PROGRAM), *explain(executable.explanation, is_asked=options.explain), sep="\n", end="")
     else:
-        sys.stdout.write(describe_lowered(lower(source.load, options)))
+        sys.stdout.write(describe_lowered(lower(source.load, options), explains=options.explain))
     return Outcome(agreed=True)
 
 
@@ -157,7 +170,8 @@ def _numbered(path: Path, number: int) -> Path:
     return path.with_stem(f"{path.stem}.{number}") if number else path
 
 
-def _run_once(source: "Source", options: Options, args: Any, iteration: int) -> Outcome:
+def _run_once(source: "Source", options: Options, args: Any, iteration: int, number: int) -> Outcome:
+    """The run of that number: what it writes has it in the names of its files."""
     from hlo2tx8.hlo.signature import signature_of
     from hlo2tx8.tools.platforms import execute, platform_of
     from hlo2tx8.tools.report import describe
@@ -170,13 +184,17 @@ def _run_once(source: "Source", options: Options, args: Any, iteration: int) -> 
         from hlo2tx8.tools.each_instruction import run_each
 
         arrays = inputs_of(module, signature_of(module), args, iteration)
-        return Outcome(*run_each(module, arrays, test, replace(options, until=args.level), args))
+        folder = None if args.dump_results is None else _numbered(args.dump_results, number)
+        with at_most(args.timeout, test):
+            return Outcome(*run_each(module, arrays, test, replace(options, until=args.level), args, folder))
     on_chip = test == "tx8" and args.level is Level.PROGRAM
     # Compiled before inputs are made: what the chip cannot hold would not fit here either.
     executable = _executable(source, options) if on_chip else None
     arrays = inputs_of(module, signature_of(module), args, iteration)
     if args.check_values:
-        (executable or _executable(source, options)).check_values(*arrays)
+        assert executable is not None
+        with at_most(args.timeout, "the check of values"):
+            executable.check_values(*arrays)
     actual = _timed(args, test, lambda: execute(test, source, arrays, replace(options, until=args.level), executable))
     if args.print_literals:
         _print_all("Argument", arrays)
@@ -193,7 +211,7 @@ def _run_once(source: "Source", options: Options, args: Any, iteration: int) -> 
     else:
         print("Skipping reference runner", file=sys.stderr)
     if args.output_literals_file is not None:
-        _write_literals(args.output_literals_file, arrays, actual, expected)
+        _write_literals(_numbered(args.output_literals_file, number), arrays, actual, expected)
     if executable is not None:
         sys.stdout.write(describe(executable, program=args.print_program, report=args.report))
         if args.trace is not None and not iteration:
@@ -212,8 +230,6 @@ def _executable(source: "Source", options: Options) -> "Executable":
     from hlo2tx8.tools.saved import is_saved
 
     if is_saved(source.name):
-        if options.chip is not None or options.step_elements:
-            raise InputError("E1004", f"{source.name} is compiled already", hint="--chip and --step_elements are for modules")
         loaded = Executable.load(source.name)
         return replace(loaded, options=replace(loaded.options, mode=options.mode))
     with shown() as watch:

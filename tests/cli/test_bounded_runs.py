@@ -45,11 +45,30 @@ def test_timeout_of_every_platform(flags: tuple[str, ...], tmp_path: Path, capsy
     assert "still running after 0.5 s" in capsys.readouterr().err
 
 
-def test_a_timeout_is_no_negative_number():
-    with pytest.raises(InputError, match="timeout is -1"):
-        Options(timeout=-1)
-    with pytest.raises(InputError, match="timeout is nan"):
-        Options(timeout=float("nan"))
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("timeout", -1, "timeout is -1"),
+        ("timeout", float("nan"), "timeout is nan"),
+        ("timeout", True, "timeout is True"),
+        ("threads", -1, "threads is -1"),
+        ("threads", 1.5, "threads is 1.5"),
+        ("step_elements", "8", "step_elements is '8'"),
+        ("mode", "slow", "no mode 'slow'"),
+        ("mode", ["fast"], "no mode"),
+        ("until", "flat", "until is 'flat'"),
+        ("chip", "chip.yaml", "chip is 'chip.yaml'"),
+        ("verify", 1, "verify is 1"),
+        ("dump_emitter_re", "(", r"'\(' is not a regular expression"),
+    ],
+)
+def test_a_wrong_value_is_refused_where_it_is_given(name: str, value: object, message: str):
+    with pytest.raises(InputError, match=message):
+        Options(**{name: value})
+
+
+def test_a_timeout_may_be_as_long_as_it_likes():
+    assert main(["run", "--timeout=inf", SAMPLE]) == 0
 
 
 @pytest.mark.parametrize("flags", [["run", "--trace"], ["run", "--output_literals_file"], ["compile", "-o"]])
@@ -61,9 +80,10 @@ def test_where_nothing_can_be_written(flags: list[str], tmp_path: Path, capsys: 
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-@pytest.mark.parametrize("flags", [["run", "--trace"], ["run", "--output_literals_file"], ["compile", "-o"]])
-def test_a_full_disk_is_named(flags: list[str], capsys: pytest.CaptureFixture[str]):
-    assert main([*flags, "/dev/full", SAMPLE]) == 1
+@pytest.mark.parametrize("flags", [["run", "--trace"], ["run", "--output_literals_file"], ["compile", "-o"], ["opt", "-o"]])
+def test_a_full_disk_is_named(flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "a.mlir").write_text("builtin.module {}")
+    assert main([*flags, "/dev/full", str(tmp_path / "a.mlir") if flags[0] == "opt" else SAMPLE]) == 1
     assert "error E1004: /dev/full: No space left on device" in capsys.readouterr().err
 
 

@@ -127,6 +127,20 @@ def test_dumps_hold_every_stage(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert text.rstrip().rpartition("IR Dump After")[2].count("spm.alloc") == 0
 
 
+@pytest.mark.parametrize(("pattern", "kernels"), [("transpo", ["b"]), ("^loop$", ["a"]), ("mlir-fusion", ["a", "b"])])
+def test_logs_of_kernels_by_their_emitter(pattern: str, kernels: list[str], tmp_path: Path):
+    file = tmp_path / "two.hlo"
+    body = "ENTRY e {\n  x = f32[9,70] parameter(0)\n  a = f32[9,70] fusion(x), kind=kLoop, calls=l\n"
+    body += "  ROOT b = f32[70,9] fusion(a), kind=kLoop, calls=t\n}\n"
+    one = "{\n  x = f32[9,70] parameter(0)\n  ROOT v = "
+    loop, transpose = f"l {one}f32[9,70] exponential(x)\n}}\n", f"t {one}f32[70,9] transpose(x), dimensions={{1,0}}\n}}\n"
+    file.write_text(f"HloModule two\n{loop}{transpose}{body}")
+    assert main(["compile", str(file), f"--xla_dump_to={tmp_path}", f"--xla_dump_emitter_re={pattern}"]) == 0
+    found = sorted(path.name.split(".")[2] for path in tmp_path.glob("*.mlir-passes.log"))
+    assert found == kernels
+    assert [path for path in tmp_path.iterdir() if "before-inline" in path.name]
+
+
 def test_a_saved_executable_runs_the_same(tmp_path: Path):
     executable = hlo2tx8.compile(str(GELU))
     (port,) = executable.signature.inputs

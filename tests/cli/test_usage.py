@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import hlo2tx8
+from hlo2tx8.compiler.pipeline import PIPELINE
+from hlo2tx8.options import Level
 from hlo2tx8.tools.main import main, parser
 
 SAMPLES = Path(__file__).parents[2] / "hlo_samples"
@@ -48,6 +50,14 @@ def test_switches_take_an_optional_value(text: str, value: bool):
         (["run", "--platform=gpu", "a.hlo"], "error E1004: unknown platform 'gpu'; there are tx8, interpreter, cpu"),
         (["run", "--chip=nowhere.yaml", "a.hlo"], "error E1004: no chip description nowhere.yaml"),
         (["run", "--xla_dump_hlo_pass_re=(", "a.hlo"], "error E1004: '(' is not a regular expression"),
+        (["run", "--filter=(", "a.hlo"], "error E1004: '(' is not a regular expression"),
+        (["run", "--xla_dump_to=d", "--xla_dump_emitter_re=lopp", "a.hlo"], "E1004: no emitter's name has 'lopp'\n  hint: batch"),
+        (["run", "--step_elements=-1", "a.hlo"], "error E1004: step_elements is -1"),
+        (["run", "--timeout=-1", "a.hlo"], "error E1004: timeout is -1.0"),
+        (["run", "--timeout=nan", "a.hlo"], "error E1004: timeout is nan"),
+        (["run", "--dump_results=/dev/null/d", "--compare_each", "a.hlo"], "error E1004: /dev/null is not a folder"),
+        (["compile", "--xla_dump_to=/dev/null", "a.hlo"], "error E1004: /dev/null is not a folder"),
+        (["bisect", "--write=/dev/null/b.hlo", "a.hlo"], "error E1004: /dev/null is not a folder"),
         (["compile", "nowhere.hlo"], "error E1004: no file nowhere.hlo"),
         (["compile", str(SAMPLES)], "is not a file"),
     ],
@@ -84,7 +94,8 @@ def test_what_ddr_cannot_hold_is_refused_before_inputs_are_made(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("passes", "message"),
     [
-        ("no-such-pass", "error E1004: Unrecognized passes: ['no-such-pass']"),
+        ("no-such-pass", "error E1004: Unrecognized passes: ['no-such-pass']\n  hint: hlo2tx8 opt --help lists all passes"),
+        ("inlin", "error E1004: Unrecognized passes: ['inlin']\n  hint: did you mean inline?"),
         ("vectorize,{", "Expected pass name here"),
         ("vectorize{steps", "Expected equals, space or end of arguments here"),
         ("vectorize{steps=1}", "error E1004: Provided arguments"),
@@ -96,14 +107,23 @@ def test_a_wrong_list_of_passes_is_named(passes: str, message: str, capsys: pyte
 
 
 def test_opt_goes_on_from_what_compile_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    sample = str(SAMPLES / "elementwise" / "gelu_bf16.hlo")
-    printed: dict[str, str] = {}
-    for level in ("loops", "flat"):
-        assert main(["compile", f"--until={level}", sample]) == 0
+    """From each level to the next, on kernels too."""
+    printed: dict[Level, str] = {}
+    for level in list(Level)[: Level.PROGRAM]:
+        assert main(["compile", f"--until={level.name}", str(SAMPLES / "dot" / "batched_f32.hlo")]) == 0
         printed[level] = capsys.readouterr().out
-    (tmp_path / "loops.mlir").write_text(printed["loops"])
-    assert main(["opt", "-p", "lower-xla-to-scf,flatten-tensors", str(tmp_path / "loops.mlir")]) == 0
-    assert capsys.readouterr().out.strip() == printed["flat"].strip()
+    for level, text in printed.items():
+        (tmp_path / "a.mlir").write_text(text)
+        passes = [stage.step.name for stage in PIPELINE if stage.after == level + 1]
+        assert main(["opt", "-p", ",".join(passes), str(tmp_path / "a.mlir")]) == 0
+        if level + 1 in printed:
+            assert capsys.readouterr().out.strip() == printed[Level(level + 1)].strip()
+
+
+def test_opt_says_what_it_is_called(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        main(["opt", "--help"])
+    assert capsys.readouterr().out.startswith("usage: hlo2tx8 opt ")
 
 
 @pytest.mark.parametrize(
@@ -113,6 +133,14 @@ def test_opt_goes_on_from_what_compile_prints(tmp_path: Path, capsys: pytest.Cap
         (["run", "--rapport", "a.hlo"], "error E1004: unrecognized arguments: --rapport\n  hint: did you mean --report?"),
         (["run", "--rep", "a.hlo"], "error E1004: unrecognized arguments: --rep"),
         (["frob"], "error E1004: argument COMMAND: invalid choice: 'frob'"),
+        (["profile", "--until=flat", "a.hlo"], "error E1004: unrecognized arguments: --until=flat\n  hint: --until is a flag of"),
+        (["run", "--iterations=0", "a.hlo"], "error E1004: argument --iterations: 0 is less than 1"),
+        (["run", "--abs_error_bound=nan", "a.hlo"], "error E1004: argument --abs_error_bound: nan is no bound, which is 0 or more"),
+        (["run", "--rel_error_bound=-1", "a.hlo"], "error E1004: argument --rel_error_bound: -1 is no bound, which is 0 or more"),
+        (["profile", "--top=-1", "a.hlo"], "error E1004: argument --top: -1 is less than 0"),
+        (["bisect", "--iterations=0", "a.hlo"], "error E1004: argument --iterations: 0 is less than 1"),
+        (["opt", "--foo"], "error E1004: unrecognized arguments: --foo\n  hint: hlo2tx8 opt --help"),
+        (["opt", "--pass=inline"], "error E1004: unrecognized arguments: --pass=inline\n  hint: did you mean --passes"),
     ],
 )
 def test_a_wrong_flag_is_one_line_with_a_hint(argv: list[str], message: str, capsys: pytest.CaptureFixture[str]):
@@ -176,4 +204,4 @@ def test_traces_of_several_modules_get_numbers(tmp_path: Path, capsys: pytest.Ca
 
 def test_a_trace_is_of_a_program(capsys: pytest.CaptureFixture[str]):
     assert main(["run", "--trace=out.json", "--level=loops", str(SAMPLES / "elementwise" / "rank0.hlo")]) == 1
-    assert "error E1004: --trace is of whole programs on tx8" in capsys.readouterr().err
+    assert "error E1004: --trace is of programs, and --level runs the IR" in capsys.readouterr().err

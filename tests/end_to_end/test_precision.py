@@ -65,5 +65,5 @@ def test_a_module_without_products_says_nothing() -> None:
 
 
 def test_a_precision_that_is_none() -> None:
-    with pytest.raises(InputError, match="no precision 'tf32'"):
+    with pytest.raises(InputError, match="no matmul_precision 'tf32'"):
         Options(matmul_precision="tf32")  # type: ignore[arg-type]

@@ -10,8 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hlo2tx8.errors import writing
 from hlo2tx8.options import Level
-from hlo2tx8.tools.flags import add_compiler_flags, add_switch, load_given, options_of
+from hlo2tx8.tools.before_run import check_folder, check_writable
+from hlo2tx8.tools.combinations import check_flags, rules_of_bisect
+from hlo2tx8.tools.flags import add_compiler_flags, add_switch, load_given, options_of, whole
 
 if TYPE_CHECKING:
     from hlo2tx8.runtime.levels import LevelRun
@@ -23,7 +26,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(function=bisect, different_random_seeds=False, random_init_input_literals=True)
     parser.add_argument("file", help=".hlo, .mlir or .mlirbc module")
     parser.add_argument("--write", type=Path, metavar="FILE", help="the smaller module (bisect.hlo); its inputs go beside it")
-    parser.add_argument("--iterations", type=int, default=1, metavar="N", help="inputs to try until something differs (1)")
+    parser.add_argument("--iterations", type=whole(1), default=1, metavar="N", help="inputs to try until something differs (1)")
     add_switch(parser, "use_large_float_range", "floats over the dtype's whole range, log-uniform")
     add_compiler_flags(parser)
 
@@ -37,7 +40,11 @@ def bisect(args: Any) -> int:
     from hlo2tx8.tools.bisect.reduce import reduce
     from hlo2tx8.tools.run import inputs_of
 
+    check_flags(args, rules_of_bisect(args))
     options = options_of(args)
+    if args.write is not None:
+        check_folder(args.write.parent)
+        check_writable(args.write if args.write.parent.is_dir() else None)
     module = load_given(args, args.file)
     for iteration in range(args.iterations):
         arrays = inputs_of(module, signature_of(module), args, iteration)
@@ -75,13 +82,15 @@ def _write(part: "ModulePart", path: Path, comment: str) -> Path:
     from hlo2tx8.runtime.tensors import write_tensors
 
     module = part.module()
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
     note = "".join(f"// {line}\n" for line in comment.splitlines())
     try:
         text = to_hlo_text(module)
     except Exception:  # jaxlib raises what it likes
         path, text = path.with_suffix(".mlir"), to_mlir_text(module)
-    path.write_text(note + text)
+    with writing(path):
+        path.write_text(note + text)
     write_tensors(path.with_suffix(".safetensors"), {f"input{i}": array for i, array in enumerate(part.arrays)})
     return path
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax import lax
 
 FOLDER = Path(re.search(r"--xla_dump_to=(\S+)", os.environ["XLA_FLAGS"])[1])
@@ -37,6 +38,20 @@ def check_an_option_of_the_compilation_wins():
         compiled = lowered.compile({"xla_dump_to": str(folder), "xla_dump_hlo_pass_re": "vectorize"})
         np.testing.assert_allclose(compiled(np.float32(1)), np.sin(1), rtol=1e-6)
         assert [name for name in names(folder) if "before-vectorize" in name]
+
+
+def check_logs_of_kernels_are_asked_for_by_emitter():
+    lowered = jax.jit(lambda x: jnp.cos(x)).lower(np.float32(1))
+    for pattern, is_there in (("loop", True), ("mlir-fusion", True), ("sort", False), ("triton", False)):
+        folder = FOLDER / f"emitter {pattern}"
+        lowered.compile({"xla_dump_to": str(folder), "xla_dump_emitter_re": pattern})
+        assert is_there is any(name.endswith(".mlir-passes.log") for name in names(folder)), (pattern, names(folder))
+
+
+def check_a_switch_is_true_or_false():
+    lowered = jax.jit(lambda x: x + 1).lower(np.float32(1))
+    with pytest.raises(Exception, match="option verify should be true or false, got 'maybe'"):
+        lowered.compile({"verify": "maybe"})
 
 
 def check_the_precision_of_products_can_be_asked_for():
