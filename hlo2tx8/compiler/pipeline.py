@@ -21,6 +21,7 @@ from hlo2tx8.fusion.plan_fusions import PlanFusionsPass
 from hlo2tx8.lower.dma.allocate_spm import AllocateSpmPass
 from hlo2tx8.lower.dma.hoist_loads import HoistLoadsPass
 from hlo2tx8.lower.dma.insert_waits import InsertWaitsPass
+from hlo2tx8.lower.dma.keep_loads import KeepLoadsPass
 from hlo2tx8.lower.dma.overlap_stages import OverlapStagesPass
 from hlo2tx8.lower.dma.pipeline_dma import PipelineDmaPass
 from hlo2tx8.lower.dma.prefetch_chunks import PrefetchChunksPass
@@ -135,6 +136,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(FlattenTensorsPass(), after=Level.FLAT),
     Stage(VectorizePass(), after=Level.VECTOR),
     Stage(SelectInstructionsPass(), after=Level.SCHEDULED),
+    Stage(KeepLoadsPass(), after=Level.SCHEDULED),
     Stage(ShareLoadsPass(), after=Level.SCHEDULED),
     Stage(WidenLoadsPass(), after=Level.SCHEDULED),
     Stage(HoistLoadsPass(), after=Level.SCHEDULED),

@@ -13,6 +13,8 @@ OVERLAP_LOST = 4
 """Transfers' starts that a kernel does not hide: its first loads and its last stores."""
 KERNEL_CORE_INSTRUCTIONS = 4
 """Instructions that the kernel core is taken to need for an operation: some take it one, some several."""
+STEPS_PART = 8
+"""The part of a scratchpad that the buffers of steps get where others stay all the time."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,11 @@ class Rates:
     def kernel(self) -> float:
         """Cycles of a kernel that nothing overlaps: the barrier behind it, its first loads and its last stores."""
         return self.barrier + OVERLAP_LOST * self.transfer_start
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of a tile's scratchpad for what stays there from one loop to the next; the rest is for the buffers of steps."""
+        return self.spm_bytes - self.spm_bytes // STEPS_PART
 
     @property
     def vector_pass(self) -> int:

@@ -12,6 +12,9 @@ from xdsl.traits import Pure
 
 from hlo2tx8.device.isa import BufferType
 
+KEPT = "kept"
+"""Unit attribute of a buffer that holds what a tile has of a tensor while several loops read it."""
+
 
 @irdl_op_definition
 class AllocOp(IRDLOperation):

@@ -8,33 +8,51 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
 from hlo2tx8.dialects.stablehlo import ReturnOp
+from hlo2tx8.hlo.regions import captured
 
 SEARCHED_SLACK = 1.5
 """How many times the cycles of its fusions a group may be estimated to take, if it is compared with them later."""
 
 
 def build_group(fusions: Sequence[FusionOp], properties: Mapping[str, Attribute]) -> GroupOp:
-    """The group of fusions in order of execution, whose last one's results are the group's, at the place of that one;
-    `properties` say how it goes in steps."""
-    last = fusions[-1]
-    results = {value for fusion in fusions for value in fusion.results}
-    read = list(dict.fromkeys(value for fusion in fusions for value in fusion.operands if value not in results))
+    """The group of fusions in order of execution, at the place of the last one; its results are those that others read, and what
+    of these is in front of it moves behind. `properties` say how it goes in steps."""
+    last, members = fusions[-1], set(fusions)
+    made = [value for fusion in fusions for value in fusion.results]
+    given = [value for value in made if value in last.results or any(use.operation not in members for use in value.uses)]
+    read = list(dict.fromkeys(value for fusion in fusions for value in fusion.operands if value not in made))
     body = Block(arg_types=[value.type for value in read])
-    group = GroupOp.create(operands=read, result_types=last.result_types, properties=dict(properties), regions=[Region(body)])
+    types = [value.type for value in given]
+    group = GroupOp.create(operands=read, result_types=types, properties=dict(properties), regions=[Region(body)])
     group.attributes |= {key: value for key, value in last.attributes.items() if key == "loc"}
     parent = last.parent_block()
     assert parent is not None
     parent.insert_op_before(group, last)
-    for old, new in zip(last.results, group.outputs, strict=True):
+    for old, new in zip(given, group.outputs, strict=True):
         new.name_hint = old.name_hint
-        old.replace_all_uses_with(new)
+        old.replace_uses_with_if(new, lambda use: use.operation not in members)
     known: dict[SSAValue, SSAValue] = dict(zip(read, body.args, strict=True))
     for fusion in fusions:
         fusion.detach()
         fusion.operands = [known.get(value, value) for value in fusion.operands]
         body.add_op(fusion)
-    body.add_op(ReturnOp(list(last.results)))
+    body.add_op(ReturnOp(given))
+    _move_behind(group)
     return group
+
+
+def _move_behind(group: GroupOp) -> None:
+    """Moves what reads a group's results, and what reads that, behind it."""
+    block, place, late = group.parent_block(), group, set(group.outputs)
+    assert block is not None
+    for op in list(block.ops):
+        if op is group:
+            return
+        if not late.isdisjoint((*op.operands, *captured(op))):
+            late.update(op.results)
+            op.detach()
+            block.insert_op_after(op, place)
+            place = op
 
 
 def name_of_fusion(fusion: FusionOp) -> str:

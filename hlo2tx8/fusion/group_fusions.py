@@ -12,7 +12,8 @@ A chain of fusions is a group if the only reader of each is the next, all have t
 has just computed. It is one if that saves modelled cycles: intermediates are neither written nor read, but what all rows of a batch
 read, keys and values, is read for each chunk.
 
-Chains of convolutions become groups by bands of rows of their images, see `band_chains`.
+Chains of convolutions become groups by bands of rows of their images, see `band_chains`; fusions that read a tensor and again with
+statistics of it, groups of phases, see `phases`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,6 +30,7 @@ from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.fusion.band_chains import group_bands
 from hlo2tx8.fusion.build_group import SEARCHED_SLACK, build_group, name_of_fusion
+from hlo2tx8.fusion.phases import group_phases
 from hlo2tx8.hlo.regions import CONTROL
 from hlo2tx8.indexing import Dim
 from hlo2tx8.notes import add_notes
@@ -55,6 +57,7 @@ class GroupFusionsPass(ModulePass):
             for chain in _chains(block, target):
                 notes.append(_group(chain, target))
             notes += group_bands(block, target)
+            notes += group_phases(block, target)
         if self.explain:
             add_notes(op, notes)
 

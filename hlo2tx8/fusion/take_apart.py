@@ -33,14 +33,17 @@ def parts_of(group: GroupOp, at: int, target: Target) -> list[Operation]:
 
 
 def take_apart(group: GroupOp, at: int, target: Target) -> list[Operation]:
-    """Puts two groups of its fusions, or fusions, in a group's place, `at` of them in the first; what stands there now."""
+    """Puts two groups of its fusions, or fusions, in a group's place, `at` of them in the first; what stands there now.
+    Phases are taken apart one by one."""
     body, rows = group.body.block, group.row_split
     inner = [op for op in body.ops if isinstance(op, FusionOp)]
-    band = group.band_rows
+    band, is_of_phases = group.band_rows, group.phases is not None
     dissolve(group, body)
     for op in [op for op in inner if _is_copy(op)]:
         inner.remove(op)
         Rewriter.replace_op(op, (), op.operands)
+    if is_of_phases:
+        return list(inner)
     found: list[Operation] = []
     for part in (inner[:at], inner[at:]):
         if len(part) == 1:

@@ -134,11 +134,12 @@ def _share(pieces: int, tiles: int) -> float:
 
 
 def _num_parts(op: Operation, run: _DimensionRun, tiles: int) -> int:
-    """Parts of the run: a number that divides it and keeps the tiles busy if there is one, else one per tile."""
+    """Parts of the run: of the numbers that divide it and keep the tiles busy the one that does so best, the first of several; one
+    per tile if there is none."""
     shape, reduced = tensor_type(op.operands[0]).get_shape(), reduced_dimensions(op)
     outer = prod(size for dim, size in enumerate(shape[: max(reduced)]) if dim not in reduced)
     found = [n for n in range(1, MOST_PARTS_PER_TILE * tiles + 1) if run.extent % n == 0 and _share(n * outer, tiles) >= BUSY]
-    return found[0] if found else tiles
+    return max(found, key=lambda n: _share(n * outer, tiles), default=tiles)
 
 
 @dataclass

@@ -115,6 +115,9 @@ def _contiguous_box(shape: Sequence[int], limit: int, overlapping: int, num_tile
         chunk = min(size, -(-chunk // least) * least)
     elif inner == 1:
         chunk = min(size, max(chunk, least))
+    if prod(shape[:dim]) == 1 and inner > 1 and size % num_tiles == 0:
+        share = size // num_tiles
+        chunk = next((n for n in range(chunk, chunk // 2, -1) if share % n == 0), chunk)  # no step has less than others
     return (*(1 for _ in shape[:dim]), chunk, *shape[dim + 1 :])
 
 

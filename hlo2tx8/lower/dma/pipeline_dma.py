@@ -198,11 +198,16 @@ def _prefetchable(loop: scf.ForOp) -> list[SSAValue]:
         buffer
         for buffer, ops in writers.items()
         if isinstance(buffer.owner, Operation)
-        and loop_of(buffer.owner) is loop
+        and (loop_of(buffer.owner) is loop or _is_filled_by_turns(buffer.owner, ops, loop))
         and any(isinstance(o, Rdma) for o in ops)
         and all(isinstance(o, (Rdma, TdmaMemset)) for o in ops)
         and not any(_depends_on_data(o, loop) or (isinstance(o, Rdma) and o.field("slot") in written) for o in ops)
     ]
+
+
+def _is_filled_by_turns(buffer: Operation, writers: list[Operation], loop: scf.ForOp) -> bool:
+    """Does each turn of the loop itself load a part of a buffer that stays?"""
+    return spm.KEPT in buffer.attributes and all(loop_of(op) is loop for op in writers)
 
 
 def _depends_on_data(load: Operation, loop: scf.ForOp) -> bool:

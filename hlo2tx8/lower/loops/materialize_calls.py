@@ -20,7 +20,7 @@ from typing import cast
 from xdsl.context import Context
 from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, TensorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from hlo2tx8.dialects.xla import (
@@ -48,29 +48,32 @@ class MaterializeCallsPass(ModulePass):
             return
         entry = next(f for f in functions.values() if "xla.entry" in f.attributes)
         tile = next(inner for inner in entry.body.block.ops if isinstance(inner, TileIdOp))
-        after: Operation = tile
+        phases: list[Operation] = [tile, *(inner for inner in entry.body.block.ops if isinstance(inner, SyncTilesOp))]
         callees = [name for name in callers_first(functions) if functions[name] is not entry]
         calls: dict[str, list[PureCallOp]] = {name: [] for name in callees}
         for function in functions.values():
             for call in calls_in(function):
                 calls[callee_of(call)].append(call)
-        for name in reversed(callees):
+        for name in callees:  # what calls one is in the entry function by then
             if calls[name]:
-                after = _materialize(functions[name], calls[name], entry, tile.tile, after)
+                _materialize(functions[name], calls[name], entry, tile.tile, phases)
             functions[name].detach()
             functions[name].erase(safe_erase=False)
 
 
-def _materialize(function: func.FuncOp, calls: list[PureCallOp], entry: func.FuncOp, tile: SSAValue, after: Operation) -> Operation:
-    """Insert the loop that fills the tensors after `after`; returns the last op inserted."""
+def _materialize(
+    function: func.FuncOp, calls: list[PureCallOp], entry: func.FuncOp, tile: SSAValue, phases: list[Operation]
+) -> None:
+    """Insert the loop that fills the tensors, behind the last of `phases` that is in front of all calls."""
     map, num_lanes, types = _split_of(function)
     block = entry.body.block
+    after = _last_in_front(phases, calls, block)
     scratch = [AllocateScratchOp(type_) for type_ in types]
     loop = LoopOp(map, [tile], [op.res for op in scratch], num_lanes)
     for arg, variable in zip(loop.range_args, map.data.ranges, strict=True):
         arg.name_hint = variable.name
     num_params = len(function.body.block.args) - len(map.data.results)
-    params = block.args[:num_params]
+    params = calls[0].arguments[:num_params]
     call = PureCallOp(function.sym_name.data, [*params, *loop.index_args], [type_.element_type for type_ in types])
     pairs = zip(call.res, loop.iter_block_args, strict=True)
     inserts = [tensor.InsertOp(value, target, loop.index_args) for value, target in pairs]
@@ -80,7 +83,26 @@ def _materialize(function: func.FuncOp, calls: list[PureCallOp], entry: func.Fun
     move_body(function, call)
     for old in calls:
         _read(old, synced, old.arguments[num_params:], types)
-    return synced
+
+
+def _last_in_front(phases: list[Operation], calls: list[PureCallOp], block: Block) -> Operation:
+    """The last of these operations of a block in front of the first operation with a call in it."""
+    holders = {_holder(call, block) for call in calls}
+    found = phases[0]
+    for op in block.ops:
+        if op in holders:
+            return found
+        found = op if op in phases else found
+    return found
+
+
+def _holder(op: Operation, block: Block) -> Operation:
+    """The operation of a block that holds this one."""
+    while op.parent_block() is not block:
+        parent = op.parent_op()
+        assert parent is not None, "what calls a function is in the entry function"
+        op = parent
+    return op
 
 
 def _read(call: PureCallOp, synced: SyncTilesOp, indices: Sequence[SSAValue], types: Sequence[TensorType[Attribute]]) -> None:

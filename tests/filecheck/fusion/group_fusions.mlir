@@ -92,3 +92,43 @@ builtin.module @bands {
 // CHECK:           [[R:%[0-9]+]] = "hlo.fusion"([[S]], [[C]]) {{.*}}fusion_name = "residual"
 // CHECK:           "stablehlo.return"([[R]])
 // CHECK:         func.return [[G]]
+
+// -----
+
+// A sum of rows, and what reads the rows again with it: phases, whose group has the sum as a result too. What reads the sum in front
+// of the last phase moves behind the group.
+
+builtin.module @phases {
+  func.func public @main(%x: tensor<16x65536xf32>) -> (tensor<16x65536xf32>, tensor<16xf32>, tensor<16xf32>) {
+    %0 = "hlo.fusion"(%x) <{kind = "kLoop", fusion_name = "sum"}> ({
+    ^bb0(%a: tensor<16x65536xf32>):
+      %zero = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "AAAAAA==">}> : () -> tensor<f32>
+      %s = "stablehlo.reduce"(%a, %zero) <{dimensions = array<i64: 1>}> ({
+      ^bb1(%c: tensor<f32>, %d: tensor<f32>):
+        %e = "stablehlo.add"(%c, %d) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+        "stablehlo.return"(%e) : (tensor<f32>) -> ()
+      }) : (tensor<16x65536xf32>, tensor<f32>) -> tensor<16xf32>
+      "stablehlo.return"(%s) : (tensor<16xf32>) -> ()
+    }) : (tensor<16x65536xf32>) -> tensor<16xf32>
+    %1 = "hlo.fusion"(%0) <{kind = "kLoop", fusion_name = "other"}> ({
+    ^bb2(%f: tensor<16xf32>):
+      %g = "stablehlo.abs"(%f) : (tensor<16xf32>) -> tensor<16xf32>
+      "stablehlo.return"(%g) : (tensor<16xf32>) -> ()
+    }) : (tensor<16xf32>) -> tensor<16xf32>
+    %2 = "hlo.fusion"(%0, %x) <{kind = "kLoop", fusion_name = "rest"}> ({
+    ^bb3(%h: tensor<16xf32>, %i: tensor<16x65536xf32>):
+      %j = "stablehlo.broadcast_in_dim"(%h) <{broadcast_dimensions = array<i64: 0>}> : (tensor<16xf32>) -> tensor<16x65536xf32>
+      %k = "stablehlo.subtract"(%i, %j) : (tensor<16x65536xf32>, tensor<16x65536xf32>) -> tensor<16x65536xf32>
+      "stablehlo.return"(%k) : (tensor<16x65536xf32>) -> ()
+    }) : (tensor<16xf32>, tensor<16x65536xf32>) -> tensor<16x65536xf32>
+    func.return %2, %1, %0 : tensor<16x65536xf32>, tensor<16xf32>, tensor<16xf32>
+  }
+}
+
+// CHECK-LABEL: builtin.module @phases
+// CHECK:         [[P:%[0-9]+]], [[Q:%[0-9]+]] = "hlo.group"(%x) <{phases}>
+// CHECK:           [[SUM:%[0-9]+]] = "hlo.fusion"({{.*}}fusion_name = "sum"
+// CHECK:           [[REST:%[0-9]+]] = "hlo.fusion"([[SUM]], {{.*}}fusion_name = "rest"
+// CHECK:           "stablehlo.return"([[SUM]], [[REST]])
+// CHECK:         [[OTHER:%[0-9]+]] = "hlo.fusion"([[P]]) {{.*}}fusion_name = "other"
+// CHECK:         func.return [[Q]], [[OTHER]], [[P]]
