@@ -44,6 +44,8 @@ ROW_TURNS = "xla.row_turns"
 """Of the loop over the chunks of a group by rows that are a tile's."""
 ROW_STEPS = "xla.row_steps"
 """Of the loop over the steps of a group by rows: what its turns load is close together in memory and small."""
+BAND_TURNS = "xla.band_turns"
+"""Of the loop over the bands of a group by bands that are a tile's, if two of them are computed at once."""
 MESH = "xla.mesh"
 """Attribute of an entry function whose work split follows the mesh, `array<i64: rows, columns>`: tiles share what they load."""
 

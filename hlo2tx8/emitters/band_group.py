@@ -19,10 +19,11 @@ Rows that two bands need are computed in both, so no tile waits for another one.
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Operation
 
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp, origin
+from hlo2tx8.dialects.xla import BAND_TURNS
 from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits
 from hlo2tx8.emitters.emitter import Fusion
 from hlo2tx8.emitters.hero import heroes
@@ -48,8 +49,9 @@ def emit_band_group(
     chain = BandChain(tuple(fusions), tuple(members), target.rates)
     assert group.band_rows is not None
     wanted = group.band_rows.value.data
-    plans = sorted(chain.plans(), key=lambda plan: (plan.bands[-1].rows != wanted, plan.cycles))
-    candidates = [plan.candidate for plan in plans]
+    plans = chain.plans()
+    own = next((plan for plan in plans if plan.bands[-1].rows == wanted), None)
+    candidates = [plan.candidate for plan in sorted(plans, key=lambda plan: plan is not own)]
     schedule, kernel = (chooser or FirstThatFits()).choose(
         [candidates], target.rates.spm_bytes, lambda plan: _emit(group, name, fusions, members, target, plan)
     )
@@ -80,4 +82,5 @@ def _emit(
         fusion = Fusion(op, f"{name}_{number}", heroes(op)[0], target)
         nests: Sequence[Nest] = [member.nest(plan.split, bands)]
         kernels.append(emit_loops(fusion, member.partitioned, member.accesses, lambda _, nests=nests: nests))
-    return join_members(group, name, kernels, [(plan.split.num_turns, "turn", {})])
+    attributes = {BAND_TURNS: UnitAttr()} if plan.is_overlapped else {}
+    return join_members(group, name, kernels, [(plan.split.num_turns, "turn", attributes)])

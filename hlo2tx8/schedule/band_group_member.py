@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from xdsl.ir import Block, BlockArgument, Operation
 
 from hlo2tx8.device.rates import block_width
+from hlo2tx8.dialects.hlo import CopyOp
 from hlo2tx8.dialects.layout import is_row_major
 from hlo2tx8.dialects.xla_dot import WindowLine
 from hlo2tx8.hlo.precision import num_parts
@@ -53,6 +54,11 @@ class BandGroupMember:
     is_per_channel: bool = False
     turns_weights: bool = False
     pool: Operation | None = None
+
+    @property
+    def is_copy(self) -> bool:
+        """Is its result what it reads? Then the group has it where it was loaded."""
+        return all(isinstance(op, CopyOp) for op in self.partitioned.functions[0].instructions)
 
     @property
     def block(self) -> int:

@@ -1,12 +1,16 @@
 """Which bands a group computes, and what that costs: an estimate of each number of bands, before anything is emitted."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.device.alike_loads import apart_cycles, is_spread, spread_cycles
+from hlo2tx8.device.isa import Engine
 from hlo2tx8.device.rates import Rates
+from hlo2tx8.device.two_turns import Turn, Unit
 from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.hlo import Kind, numpy_dtype
 from hlo2tx8.indexing import Dim
@@ -18,7 +22,7 @@ from hlo2tx8.schedule.bands import Bands, BandSplit
 from hlo2tx8.schedule.costs import cycles_per_element, size_bytes
 from hlo2tx8.schedule.plan import Candidate, Estimate
 
-SPM_SHARE = 0.9
+SPM_SHARE = 0.97
 """Of the scratchpad, that the estimated buffers may take: alignment and constants need some."""
 ALIVE = 2
 """Vectors of an epilogue that are alive at once beside its operand."""
@@ -26,17 +30,20 @@ ALIVE = 2
 
 @dataclass(frozen=True)
 class BandGroupPlan:
-    """Bands of each fusion's result, the modelled cycles of the group with them, and the bytes of SPM that its buffers take."""
+    """Bands of each fusion's result, the modelled cycles of the group with them, and the bytes of SPM that its buffers take; if it
+    `is_overlapped`, two turns are computed at once."""
 
     split: BandSplit
     bands: tuple[Bands, ...]
     cycles: float
     spm_bytes: int
+    is_overlapped: bool = False
 
     @property
     def candidate(self) -> "Candidate[BandGroupPlan]":
         """The plan as one of those that a kernel is chosen from."""
-        return Candidate(f"bands of {self.bands[-1].rows} rows", Estimate(self.cycles, self.spm_bytes), self)
+        name = f"bands of {self.bands[-1].rows} rows{', two turns at once' if self.is_overlapped else ''}"
+        return Candidate(name, Estimate(self.cycles, self.spm_bytes), self)
 
 
 @dataclass(frozen=True)
@@ -77,16 +84,24 @@ class BandChain:
             bands = tuple(needed[fusion.results[0]] for fusion in self.fusions)
             if any(own.start_of(Dim(0)) is None for own in bands):
                 continue
-            plan = BandGroupPlan(split, bands, self._cycles(split, needed), self._spm_bytes(split, needed))
-            if plan.spm_bytes <= SPM_SHARE * self.rates.spm_bytes:
-                found.append(plan)
-        return sorted(found, key=lambda plan: plan.cycles)
+            computed = [self._parts(own, needed[fusion.results[0]].rows) for fusion, own in self._both()]
+            turn = _turn(computed)
+            cuts = turn.cuts() if split.is_even and split.num_turns > 1 else []
+            beside, cut = min(((turn.merged(cut).cycles, cut) for cut in cuts), default=(turn.cycles, 0))
+            ways = [(turn.cycles, 0), *([(beside, cut)] if beside < turn.cycles else [])]
+            ends = list(accumulate(map(len, computed)))
+            for each, cut in ways:
+                halves = next(number for number, end in enumerate(ends) if cut <= end) if cut else None
+                cycles, num_bytes = self._cycles(split, needed, turn.cycles, each), self._spm_bytes(split, needed, halves)
+                if num_bytes <= SPM_SHARE * self.rates.spm_bytes:
+                    found.append(BandGroupPlan(split, bands, cycles, num_bytes, cut > 0))
+        return sorted(found, key=lambda plan: (plan.cycles, not plan.is_overlapped))
 
     def cycles_apart(self) -> float:
         """Modelled cycles of the fusions as kernels of their own, each of which reads each operand once, but images and weights of
         windows as often as tiles cut the others."""
         total = 0.0
-        for fusion, member in zip(self.fusions, self.members, strict=True):
+        for fusion, member in self._both():
             moved = sum(map(size_bytes, (*dict.fromkeys(fusion.operands), *fusion.results))) + self._reread(fusion, member)
             computed = self._compute(member, member.shape[0] * member.shape[HEIGHT])
             total += max(moved / self.rates.ddr, computed / self.rates.tiles) + self._turning(member) + self.rates.kernel
@@ -95,7 +110,7 @@ class BandChain:
     def read_twice(self) -> list[SSAValue]:
         """What comes from outside and is read band by band by several members, or by the windows of a pool."""
         readers: dict[SSAValue, int] = {}
-        for fusion, member in zip(self.fusions, self.members, strict=True):
+        for fusion, member in self._both():
             for value in dict.fromkeys(fusion.operands[number] for number in member.reads):
                 readers[value] = readers.get(value, 0) + (1 if member.pool is None else 2)
         inside = {fusion.results[0] for fusion in self.fusions}
@@ -104,17 +119,20 @@ class BandChain:
     def _bands(self, count: int) -> dict[SSAValue, Bands]:
         """The bands that are needed of each tensor that is read band by band, and of the result."""
         needed: dict[SSAValue, Bands] = {self.fusions[-1].results[0]: Bands.of(self.members[-1].shape[HEIGHT], count)}
-        for fusion, member in reversed(list(zip(self.fusions, self.members, strict=True))):
+        for fusion, member in reversed(self._both()):
             own = needed[fusion.results[0]]
             for number, reads in member.reads.items():
                 value, bands = fusion.operands[number], own.read(reads)
                 needed[value] = needed[value].join(bands) if value in needed else bands
         return needed
 
+    def _both(self) -> list[tuple[FusionOp, BandGroupMember]]:
+        return list(zip(self.fusions, self.members, strict=True))
+
     def _whole(self) -> list[SSAValue]:
         """What members read as a whole: weights, factors of channels."""
         found: dict[SSAValue, None] = {}
-        for fusion, member in zip(self.fusions, self.members, strict=True):
+        for fusion, member in self._both():
             found.update(dict.fromkeys(value for number, value in enumerate(fusion.operands) if number not in member.reads))
         return list(found)
 
@@ -122,21 +140,19 @@ class BandChain:
         inside = {fusion.results[0] for fusion in self.fusions}
         return [value for value in needed if value not in inside]
 
-    def _cycles(self, split: BandSplit, needed: dict[SSAValue, Bands]) -> float:
-        """Of the whole chip: turns in which loads, stores and engines overlap, the ends where they do not, and weights."""
+    def _cycles(self, split: BandSplit, needed: dict[SSAValue, Bands], computed: float, each: float) -> float:
+        """Of the whole chip: turns in which loads, stores and engines overlap, the ends where they do not, and weights. A turn by
+        itself is `computed` in so many cycles, `each` of several."""
         rates, turns = self.rates, split.num_turns
         active = min(split.num_bands, rates.tiles)
         moved = sum(_band_bytes(value, needed[value]) for value in (*self._from_outside(needed), self.fusions[-1].results[0]))
-        computed = sum(
-            self._compute(member, needed[fusion.results[0]].rows) for fusion, member in zip(self.fusions, self.members, strict=True)
-        )
         transfer = max(moved * active / rates.ddr, moved / rates.transfer)
         reloads = turns if turns > 1 and not split.is_even else 1
         size = sum(map(size_bytes, self._whole()))
         is_sent = is_spread(size, active, rates)
         whole = spread_cycles(size, rates) if is_sent else reloads * apart_cycles(size, active, rates)
         whole += reloads * sum(map(self._turning, self.members))
-        beside = max(transfer, computed) if split.is_even else transfer + computed  # a guarded turn loads for itself
+        beside = max(transfer, each) if split.is_even else transfer + computed  # a guarded turn loads for itself
         return whole + transfer + computed + (turns - 1) * beside + rates.kernel
 
     def _reread(self, fusion: FusionOp, member: BandGroupMember) -> int:
@@ -161,43 +177,62 @@ class BandChain:
 
     def _compute(self, member: BandGroupMember, rows: int) -> float:
         """Cycles of one tile that computes so many rows of a member's result: its engines one after the other."""
+        return sum(cycles for _, cycles in self._parts(member, rows))
+
+    def _parts(self, member: BandGroupMember, rows: int) -> list[tuple[Engine, float]]:
+        """What engines do for so many rows of a member's result, in order, and how many cycles each takes."""
         _, _, width, channels = member.shape
         points = rows * width
-        cycles = 0.0
+        parts: list[tuple[Engine, float]] = []
         for op in member.partitioned.functions[0].instructions:
             if op is member.dot:
-                cycles += points * channels * num_products(op) / self.rates.products + self.rates.product_start
                 if member.lines:
-                    cycles += _window_bytes(member, op, rows) / self.rates.move
+                    parts.append((Engine.TDMA, _window_bytes(member, op, rows) / self.rates.move))
+                product = points * channels * num_products(op) / self.rates.products + self.rates.product_start
+                parts.append((Engine.NE, product))
             elif is_reduction(op):
-                placed = 2 * num_products(op) * _width(op.operands[0]) / self.rates.move  # each of a window, between neutral ones
-                cycles += points * channels * (cycles_per_element(op, self.rates) + placed)
+                parts.append((Engine.TDMA, 2 * points * channels * num_products(op) * _width(op.operands[0]) / self.rates.move))
+                parts.append((Engine.CT, points * channels * cycles_per_element(op, self.rates)))
             elif _is_computed(op):
                 each = cycles_per_element(op, self.rates)
                 own = tensor_type(op.results[0]).get_shape()
-                cycles += each * (points * channels if own == member.shape else prod(own)) + self.rates.vector_pass
-        return cycles
+                cycles = each * (points * channels if own == member.shape else prod(own)) + self.rates.vector_pass
+                parts.append((Engine.CT, cycles))
+        return parts
 
-    def _spm_bytes(self, split: BandSplit, needed: dict[SSAValue, Bands]) -> int:
-        """Bytes of the buffers: what is loaded and stored in two copies, weights, and the widest moment between."""
+    def _spm_bytes(self, split: BandSplit, needed: dict[SSAValue, Bands], cut: int | None) -> int:
+        """Bytes of the buffers: what is loaded and stored in two copies, weights, and the widest moment between. Of turns that are
+        cut in a member, the widest of either half, a third copy of what is read on both sides, and the member's result."""
         copies = 2 if split.num_turns > 1 else 1
         kept = sum(size_bytes(value) for value in self._whole())
         kept += sum(copies * _band_bytes(value, needed[value]) for value in self._from_outside(needed))
+        if cut is not None:
+            late = {value for fusion in self.fusions[cut:] for value in fusion.operands}
+            kept += sum(_band_bytes(value, needed[value]) for value in self._from_outside(needed) if value in late)
+            kept += _band_bytes(self.fusions[cut].results[0], needed[self.fusions[cut].results[0]])
         result = self.fusions[-1].results[0]
         kept += (copies - 1) * _band_bytes(result, needed[result])
         last_read = {value: number for number, fusion in enumerate(self.fusions) for value in fusion.operands}
-        widest = 0
-        for number, (fusion, member) in enumerate(zip(self.fusions, self.members, strict=True)):
-            alive = [other.results[0] for other in self.fusions[:number] if last_read.get(other.results[0], 0) >= number]
-            own = _band_bytes(fusion.results[0], needed[fusion.results[0]])
+        widths: list[int] = []
+        for number, (fusion, member) in enumerate(self._both()):
+            before = zip(self.fusions[:number], self.members[:number], strict=True)
+            made = [other.results[0] for other, maker in before if not maker.is_copy]
+            alive = [value for value in made if last_read.get(value, 0) >= number]
+            own = 0 if member.is_copy else _band_bytes(fusion.results[0], needed[fusion.results[0]])
             wide = sum(_band_bytes(value, needed[value]) for value in alive) + own
             if any(map(_is_computed, member.partitioned.functions[0].instructions)):
                 wide += ALIVE * own
             if member.dot is not None and member.lines:
                 wide += _window_bytes(member, member.dot, needed[fusion.results[0]].rows)
-                wide += size_bytes(member.dot.operands[1 - member.rows])
-            widest = max(widest, wide)
-        return kept + widest
+                wide += size_bytes(member.dot.operands[1 - member.rows]) if member.turns_weights else 0
+            widths.append(wide)
+        return kept + (max(widths) if cut is None else max(widths[: cut + 1]) + max(widths[cut:]))
+
+
+def _turn(members: Sequence[Sequence[tuple[Engine, float]]]) -> Turn:
+    """A turn in which each of the members' parts waits for the one before."""
+    parts = [part for own in members for part in own]
+    return Turn([Unit((part,), (number - 1,) if number else ()) for number, part in enumerate(parts)])
 
 
 def _is_computed(op: Operation) -> bool:

@@ -31,6 +31,8 @@ from hlo2tx8.lower.buffer_table import note_buffers
 MAX_TURNS = 2**40
 SMALL_BYTES = 4096
 """Statistics of a step's rows take no more."""
+PAUSES = (1024, 128, 64, 32, 16, 8)
+"""Positions in program order for which a place rests after a buffer was accessed last, the most that fit."""
 MOST_OF_CORE = 64
 """Bytes of a buffer of the kernel core that has a place of its own."""
 
@@ -92,7 +94,7 @@ class AllocateSpmPass(ModulePass):
         for function in op.body.block.ops:
             if isinstance(function, func.FuncOp) and not function.is_declaration:
                 allocs = [o for o in function.walk() if isinstance(o, spm.AllocOp)]
-                addresses = place(allocs, live_ranges(function), space)
+                addresses = _apart(function, allocs, space)
                 if not self.is_measuring:
                     _check(function.sym_name.data, allocs, addresses, space)
                 strides: dict[SSAValue, int] = {a.result: space.aligned(a.size_bytes) for a in allocs}
@@ -101,9 +103,26 @@ class AllocateSpmPass(ModulePass):
                     _assign(alloc, addresses[alloc.result], space.aligned(alloc.size_bytes))
 
 
+def _apart(function: func.FuncOp, allocs: list[spm.AllocOp], space: SpmSpace) -> dict[SSAValue, int]:
+    """An address for every buffer. Where turns overlap, a place is taken again as late as there is room for: engines of the other
+    turn would wait until its last reader is done."""
+    ranges = live_ranges(function)
+    is_overlapped = any(xla.BAND_TURNS in op.attributes for op in function.walk())
+    for pause in PAUSES if is_overlapped else ():
+        rested = {buffer: LiveRange(live.start, live.end + pause) for buffer, live in ranges.items()}
+        addresses = place(allocs, rested, space)
+        if _end(allocs, addresses, space) <= space.limit:
+            return addresses
+    return place(allocs, ranges, space)
+
+
+def _end(allocs: list[spm.AllocOp], addresses: dict[SSAValue, int], space: SpmSpace) -> int:
+    return max((addresses[a.result] + space.aligned(a.size_bytes) * a.num_copies for a in allocs), default=0)
+
+
 def _check(kernel: str, allocs: list[spm.AllocOp], addresses: dict[SSAValue, int], space: SpmSpace) -> None:
     """CapacityError if a buffer ends beyond the scratchpad."""
-    end = max((addresses[a.result] + space.aligned(a.size_bytes) * a.num_copies for a in allocs), default=0)
+    end = _end(allocs, addresses, space)
     if end > space.limit:
         taken, room = end - space.start, space.limit - space.start
         message = f"the buffers of kernel {kernel} take {taken:,} bytes, the scratchpad has {room:,} for them"

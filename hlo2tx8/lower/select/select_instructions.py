@@ -29,7 +29,7 @@ from hlo2tx8.lower.select.select_channels import ChannelSelector
 from hlo2tx8.lower.select.select_columns import ColumnSelector, rows_beside_columns
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
-KEPT = (xla.ROW_TURNS, xla.ROW_STEPS, xla.IN_ORDER)
+KEPT = (xla.ROW_TURNS, xla.ROW_STEPS, xla.BAND_TURNS, xla.IN_ORDER)
 """Attributes of loops that passes behind this one look for."""
 
 
