@@ -42,7 +42,7 @@ DEVICE_FLOORS: tuple[tuple[str, ...], ...] = (
     ("rates",),
     ("alike_loads",),
     ("isa",),
-    ("code", "status", "touches"),
+    ("code", "status", "touches", "two_turns"),
     ("definition", "native"),
     ("strict", "timing"),
     ("interpret",),
