@@ -14,7 +14,7 @@ N ?= 50
 JOBS ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup native demo test test-fast lint types lit golden docs api-docs size lock test-versions bench fuzz fuzz-files flag-pairs mutate sanitize replay explain clean
+.PHONY: help setup native demo test test-fast lint types lit golden docs api-docs wheels container size lock test-versions bench fuzz fuzz-files flag-pairs mutate sanitize replay explain clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,13 @@ docs: $(STAMP)  ## rewrite the generated pages of docs/
 api-docs: $(STAMP)  ## the API reference from docstrings, in build/api/site; a warning is an error
 	@$(BIN)/python -m hlo2tx8.dev.api_pages build/api/pages
 	@$(BIN)/mkdocs build --quiet --strict
+
+wheels:  ## wheels for Linux on x86-64 and aarch64 and the source distribution, in dist/
+	@PYTHON=$(PYTHON) .ci/wheels
+
+container:  ## this machine's wheel in a fresh Debian without a compiler: installed, used, uninstalled
+	@PYTHON=$(PYTHON) .ci/wheels $$(uname -m)
+	@.ci/container
 
 size: $(STAMP)  ## hand-written lines by package against size.toml
 	@$(BIN)/python -m hlo2tx8.dev.size

@@ -1,17 +1,28 @@
 """Builds the emulator's core, one per instruction set, and the native part of the jax plugin as plain shared libraries beside their
-Python loaders. Without a compiler there are none, which is no error."""
+Python loaders.
+
+They use no symbol of Python's, so one wheel per system serves every Python. Where no compiler runs the build ends with what to
+install; HLO2TX8_WITHOUT_NATIVE=1 leaves them out, and the definition in Python does the work, slowly and without a device for jax.
+"""
 
 import os
-import platform
 import subprocess
 import sys
+import sysconfig
+from copy import copy
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
+from setuptools.errors import BaseError, CompileError, ExecError, LinkError
 
 NATIVE = Path("hlo2tx8/device/native")
 PLUGIN = Path("hlo2tx8/pjrt/native")
+WHAT_TO_DO = (
+    "hlo2tx8 needs a C compiler to be built from source, for example `apt-get install gcc libc6-dev`. A wheel needs none. "
+    "HLO2TX8_WITHOUT_NATIVE=1 builds it without: no device for jax, and programs run in Python, slowly."
+)
 # Each writes headers into the folder it is given.
 GENERATORS = ("hlo2tx8.device.native.generate", "hlo2tx8.pjrt.header")
 # Value-safe options only: no fused multiply-add, no fast-math; traps and errno are not observed, integers wrap.
@@ -36,17 +47,26 @@ X86_LEVELS = {
 
 
 def levels() -> dict[str, list[str]]:
-    """Compiler options by instruction set; a universal macOS build and other machines take the compiler's default.
+    """Compiler options by instruction set of the machine that is built for, which _PYTHON_HOST_PLATFORM names if it is another;
+    a universal macOS build and other machines take the compiler's default.
 
     HLO2TX8_LEVELS names the instruction sets to build for, all without it: one is quicker to try things with.
     """
-    is_x86 = platform.machine().lower() in ("x86_64", "amd64") and sys.platform != "darwin"
+    is_x86 = sysconfig.get_platform().endswith(("x86_64", "amd64")) and sys.platform != "darwin"
     chosen = os.environ.get("HLO2TX8_LEVELS", " ".join(X86_LEVELS)).split()
     return {name: X86_LEVELS[name] for name in chosen} if is_x86 else {"baseline": []}
 
 
+class BuildError(BaseError):
+    """The native libraries cannot be built."""
+
+
 class BuildCore(build_ext):
     """Plain libraries: no Python symbol to export, objects of each level apart, headers generated from the Python declarations."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.parallel = self.parallel or True  # all processors; a number given stays
 
     def build_extensions(self) -> None:
         folder = Path(self.build_temp).absolute() / "generated"
@@ -60,39 +80,47 @@ class BuildCore(build_ext):
     def get_export_symbols(self, ext: Extension) -> list[str]:
         return []
 
+    def get_ext_filename(self, fullname: str) -> str:
+        return fullname.replace(".", "/") + ".so"
+
     def build_extension(self, ext: Extension) -> None:
-        objects = self.build_temp
-        self.build_temp = str(Path(objects) / ext.name)
+        apart = copy(self)
+        apart.build_temp = str(Path(self.build_temp) / ext.name)
         try:
-            super().build_extension(ext)
-        finally:
-            self.build_temp = objects
+            super(BuildCore, apart).build_extension(ext)
+        except (CompileError, ExecError, LinkError) as error:
+            raise BuildError(f"{ext.name}: {error}\n{WHAT_TO_DO}") from None
 
 
+class PlainWheel(bdist_wheel):
+    """A wheel for every Python 3 of one system."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        return "py3", "none", super().get_tag()[2]
+
+
+LIBRARIES = [
+    Extension(
+        f"hlo2tx8.device.native.core_{level}",
+        sources=[str(path) for path in sorted(NATIVE.glob("*.c"))],
+        depends=[str(path) for path in sorted(NATIVE.glob("*.h"))],
+        include_dirs=[str(NATIVE)],
+        extra_compile_args=[*OPTIONS, *options],
+        extra_link_args=["-pthread"],
+        libraries=["m"],
+    )
+    for level, options in levels().items()
+] + [
+    Extension(
+        "hlo2tx8.pjrt.native.plugin",
+        sources=[str(path) for path in sorted(PLUGIN.glob("*.c"))],
+        depends=[str(path) for path in sorted(PLUGIN.glob("*.h"))],
+        include_dirs=[str(PLUGIN)],
+        extra_compile_args=["-O2", "-g0", "-std=gnu11", "-fvisibility=hidden", "-pthread"],
+        extra_link_args=["-pthread"],
+    )
+]
 setup(
-    ext_modules=[
-        Extension(
-            f"hlo2tx8.device.native.core_{level}",
-            sources=[str(path) for path in sorted(NATIVE.glob("*.c"))],
-            depends=[str(path) for path in sorted(NATIVE.glob("*.h"))],
-            include_dirs=[str(NATIVE)],
-            extra_compile_args=[*OPTIONS, *options],
-            extra_link_args=["-pthread"],
-            libraries=["m"],
-            optional=True,
-        )
-        for level, options in levels().items()
-    ]
-    + [
-        Extension(
-            "hlo2tx8.pjrt.native.plugin",
-            sources=[str(path) for path in sorted(PLUGIN.glob("*.c"))],
-            depends=[str(path) for path in sorted(PLUGIN.glob("*.h"))],
-            include_dirs=[str(PLUGIN)],
-            extra_compile_args=["-O2", "-g0", "-std=gnu11", "-fvisibility=hidden", "-pthread"],
-            extra_link_args=["-pthread"],
-            optional=True,
-        )
-    ],
-    cmdclass={"build_ext": BuildCore},
+    ext_modules=[] if os.environ.get("HLO2TX8_WITHOUT_NATIVE", "0") == "1" else LIBRARIES,
+    cmdclass={"build_ext": BuildCore, "bdist_wheel": PlainWheel},
 )

@@ -9,14 +9,15 @@ from functools import cache
 
 @cache
 def initialize() -> None:
-    """Registers the platform; RuntimeError where the native library is missing. A second call does nothing."""
+    """Registers the platform, or where the native library is missing the reason for who asks for it; a second call does nothing."""
     from hlo2tx8.pjrt import native
+    from hlo2tx8.pjrt.jax_side import PLATFORM, register, register_reason
 
     library = native.load()
     if isinstance(library, str):
-        raise RuntimeError(f"no jax device tx8: {library}")
+        register_reason(library)
+        return
     from hlo2tx8.pjrt.jax_lowerings import register_lowerings
-    from hlo2tx8.pjrt.jax_side import PLATFORM, register
     from hlo2tx8.pjrt.plugin import Plugin
 
     plugin = Plugin(library)

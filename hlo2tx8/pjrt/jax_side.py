@@ -45,6 +45,16 @@ def register(table_address: int, at_exit: Callable[[], None], has_host_functions
     atexit.register(api.clean_up)
 
 
+def register_reason(reason: str) -> None:
+    """Makes jax answer with `reason` where the platform is asked for; whoever does not ask hears nothing."""
+    from jax._src import xla_bridge
+
+    def refuse() -> Any:
+        raise RuntimeError(reason)
+
+    xla_bridge.register_backend_factory(PLATFORM, refuse, priority=PRIORITY, fail_quietly=True)
+
+
 def _on_cpu(standard: Callable[..., Any]) -> Callable[..., Any]:
     """A method about DLPack, which has no tx8: our arrays give a copy on jax's cpu."""
     import jax

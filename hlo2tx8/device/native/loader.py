@@ -1,7 +1,6 @@
 """Find and load the build of the native core that fits this processor."""
 
 import ctypes
-import importlib.machinery
 import platform
 import warnings
 from collections.abc import Callable
@@ -33,12 +32,8 @@ class LoadedCore:
 
 
 def _path(level: str) -> Path | None:
-    directory = Path(__file__).parent
-    for suffix in (*importlib.machinery.EXTENSION_SUFFIXES, ".so"):
-        path = directory / f"core_{level}{suffix}"
-        if path.exists():
-            return path
-    return None
+    path = Path(__file__).with_name(f"core_{level}.so")
+    return path if path.exists() else None
 
 
 def declare(library: ctypes.CDLL) -> None:

@@ -1,7 +1,6 @@
 """The plugin's native part: what jaxlib may call while no Python can run. A plain library beside this file, loaded with ctypes."""
 
 import ctypes
-import importlib.machinery
 from functools import cache
 from pathlib import Path
 
@@ -53,15 +52,13 @@ class PluginLibrary:
 @cache
 def load() -> PluginLibrary | str:
     """The library, or the reason why there is none."""
-    for suffix in (*importlib.machinery.EXTENSION_SUFFIXES, ".so"):
-        path = Path(__file__).with_name(f"plugin{suffix}")
-        if not path.exists():
-            continue
-        try:
-            library = PluginLibrary(path)
-        except (OSError, AttributeError) as error:
-            return str(error)
-        if library.plain.tx8_pjrt_abi_version() != ABI_VERSION:
-            return f"{path.name} is of another version; build it again"
-        return library
-    return "its native library was not built; install with a C compiler"
+    path = Path(__file__).with_name("plugin.so")
+    if not path.exists():
+        return "its native library was not built; install with a C compiler, or a wheel"
+    try:
+        library = PluginLibrary(path)
+    except (OSError, AttributeError) as error:
+        return str(error)
+    if library.plain.tx8_pjrt_abi_version() != ABI_VERSION:
+        return f"{path.name} is of another version; build it again"
+    return library

@@ -1,0 +1,27 @@
+"""What setup.py says and does where no compiler runs."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def build(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """`setup.py build_ext` into the folder."""
+    command = [sys.executable, "setup.py", "-q", "build_ext", f"--build-lib={folder}", f"--build-temp={folder / 'objects'}"]
+    return subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=False)
+
+
+def test_without_a_compiler_the_build_ends_with_what_to_install(tmp_path: Path):
+    built = build(tmp_path, CC=str(tmp_path / "cc"))
+    assert built.returncode != 0
+    assert "hlo2tx8 needs a C compiler to be built from source" in built.stderr
+    assert "HLO2TX8_WITHOUT_NATIVE=1" in built.stderr and "Traceback" not in built.stderr
+
+
+def test_the_native_libraries_can_be_left_out(tmp_path: Path):
+    built = build(tmp_path, CC=str(tmp_path / "cc"), HLO2TX8_WITHOUT_NATIVE="1")
+    assert built.returncode == 0, built.stderr
+    assert not list(tmp_path.rglob("*.so"))
