@@ -6,6 +6,7 @@ from math import prod
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from hlo2tx8.device.alike_loads import is_spread, spread_cycles
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.xla_dot import PASSES
 from hlo2tx8.hlo import Kind, numpy_dtype
@@ -46,6 +47,10 @@ class _Loads:
     result_bytes: int
     num_batches: int
 
+    def is_spread(self, split: RowGroupSplit, rates: Rates) -> bool:
+        """Do all tiles read the same of all batches, so that each loads a part of it?"""
+        return self.num_batches == 1 and is_spread(self.batch_bytes, min(split.num_chunks, rates.tiles), rates)
+
 
 def plan_row_group(
     members: Sequence[RowGroupMember], parameters: Sequence[Sequence[BlockArgument]], rates: Rates
@@ -67,7 +72,7 @@ def row_group_plans(
         for step_rows in step_sizes(chunk_rows):
             for copies in (2, 1):
                 split = RowGroupSplit(batches, rows, chunk_rows, step_rows, rates.tiles, copies)
-                spm_bytes = _spm_bytes(members, split)
+                spm_bytes = _spm_bytes(members, parameters, split, rates)
                 if spm_bytes <= rates.spm_bytes and (copies > 1 or split.num_turns > 1):
                     cycles = _cycles(members, parameters, split, rates)
                     plans.append(RowGroupPlan(split, cycles, _apart(members, parameters, rates), spm_bytes))
@@ -82,12 +87,14 @@ def _root(member: RowGroupMember) -> SSAValue:
     return member.partitioned.functions[0].roots[0]
 
 
-def _spm_bytes(members: Sequence[RowGroupMember], split: RowGroupSplit) -> int:
+def _spm_bytes(
+    members: Sequence[RowGroupMember], parameters: Sequence[Sequence[BlockArgument]], split: RowGroupSplit, rates: Rates
+) -> int:
     """What buffers of a step take: operands that all rows of a chunk read, rows of a chunk, results of dots, vectors that are
     alive at once in the widest of the other members."""
     copies = split.copies if split.num_turns > 1 else 1
     kept = widest = 0
-    for number, member in enumerate(members):
+    for number, (member, own) in enumerate(zip(members, parameters, strict=True)):
         cells = split.step_rows * member.columns
         if member.dot is None:
             widest = max(widest, _alive_bytes(member) * cells)
@@ -95,7 +102,8 @@ def _spm_bytes(members: Sequence[RowGroupMember], split: RowGroupSplit) -> int:
         depth, parts = _depth(member), num_parts(member.dot)
         operand = _width(member.dot.operands[0]) * (1 + (parts > 1))
         rows = split.chunk_rows * copies if number == 0 else 0
-        kept += depth * (copies * member.columns + rows) * operand
+        once = 1 if _loads(member, own, split).is_spread(split, rates) else copies
+        kept += depth * (once * member.columns + rows) * operand
         kept += cells * (2 * _width(member.dot.results[0]) + (4 if parts > 1 else 0))
     return kept + widest
 
@@ -162,33 +170,55 @@ def _cycles(
     members: Sequence[RowGroupMember], parameters: Sequence[Sequence[BlockArgument]], split: RowGroupSplit, rates: Rates
 ) -> float:
     """Of the whole chip: the slowest of DDR and of what engines compute one after the other, and the first and last step;
-    what starts the products of each step, which nothing hides; several tiles that have chunks meet others."""
+    what starts the products of each step, which nothing hides; several tiles that have chunks meet others.
+
+    What all tiles read alike they have before the first chunk. Then DDR counts as much as engines do: they wait for the first
+    chunk, and what is computed of the last one comes behind its loads, beside its stores. Products of a chunk's only step are not
+    computed a step ahead, and the next chunk's loads come late: they are taken to overlap nothing."""
     num_rows = prod(split.batches) * split.rows
-    moved = num_rows * _loads(members[-1], (), split).result_bytes
-    is_alone, waited = split.num_turns * split.num_steps == 1, 0.0
+    is_alone, loaded, waited, alike = split.num_turns * split.num_steps == 1, 0.0, 0.0, 0.0
     for member, own in zip(members, parameters, strict=True):
         loads = _loads(member, own, split)
+        loaded += num_rows * loads.row_bytes
+        if loads.is_spread(split, rates):
+            alike += loads.batch_bytes
+            continue
         times = min(split.num_chunks, loads.num_batches + split.tiles) if split.is_even else split.num_chunks * split.num_steps
-        moved += num_rows * loads.row_bytes + times * loads.batch_bytes
+        loaded += times * loads.batch_bytes
         waited += 0 if is_alone or split.copies > 1 else times * loads.batch_bytes
+    moved = loaded + num_rows * _loads(members[-1], (), split).result_bytes
     waited = waited if is_alone or split.is_even else moved
-    computed = sum(_compute(member, rates) for member in members)
+    computed = sum(_compute(member, split, rates) for member in members)
     steps = split.num_turns * split.num_steps
     share = computed * split.num_turns / split.num_chunks * (split.num_steps * split.step_rows / split.chunk_rows)
     instructions = sum(len(_vectors(member)) + 2 for member in members)
     busy = share + steps * instructions * rates.vector_pass + waited / rates.ddr
     starts = steps * rates.product_start * sum(member.dot is not None for member in members)
-    return max(moved / rates.ddr, busy) + share / steps + starts + (rates.barrier if split.num_chunks > 1 else 0)
+    ends = share / steps + starts + (rates.barrier if split.num_chunks > 1 else 0)
+    if not alike:
+        return max(moved / rates.ddr, busy) + ends
+    busy += steps * sum(_spreading(member, split, rates) for member in members)
+    first, stored = loaded / split.num_turns / rates.ddr, (moved - loaded) / rates.ddr
+    last = busy if split.num_steps == 1 < split.num_turns else max(0.0, busy - stored) / split.num_turns
+    return spread_cycles(alike, rates) + max(moved / rates.ddr + last, first + busy) + ends
 
 
-def _compute(member: RowGroupMember, rates: Rates) -> float:
-    """Cycles of one tile that computes all of a member."""
+def _spreading(member: RowGroupMember, split: RowGroupSplit, rates: Rates) -> float:
+    """Cycles of moves that give each element of a step the statistics of its row: out of the reduction's blocks, to a block of each
+    row, and that to all of a row's blocks."""
+    cells = 0 if member.dot is not None else split.step_rows * member.columns * _width(_root(member))
+    return len(member.reductions) * (3 * rates.move_start + cells / rates.move) if cells else 0.0
+
+
+def _compute(member: RowGroupMember, split: RowGroupSplit | None, rates: Rates) -> float:
+    """Cycles of one tile that computes all of a member, the matrix engine by steps of a split."""
+    idle = 1.0 if split is None else -(-split.step_rows // rates.product_rows) * rates.product_rows / split.step_rows
     function = member.partitioned.functions[0]
     cycles = 0.0
     for op in function.instructions:
         if op is member.dot:
             macs = prod(member.shape) * _depth(member) * len(PASSES[num_parts(op)])
-            cycles += macs / rates.products
+            cycles += idle * macs / rates.products
         else:
             cycles += cycles_per_element(op, rates) * prod(tensor_type(op.results[0]).get_shape())
     return cycles
@@ -200,6 +230,6 @@ def _apart(members: Sequence[RowGroupMember], parameters: Sequence[Sequence[Bloc
     for member, own in zip(members, parameters, strict=True):
         result = prod(member.shape) * _width(_root(member))
         moved = before + result + sum(map(size_bytes, own))
-        total += max(moved / rates.ddr, _compute(member, rates) / rates.tiles) + rates.barrier
+        total += max(moved / rates.ddr, _compute(member, None, rates) / rates.tiles) + rates.barrier
         before = result
     return total
