@@ -188,7 +188,8 @@ def _first_load_before(loop: scf.ForOp, loaded: list[SSAValue]) -> Operation:
 
 
 def _prefetchable(loop: scf.ForOp) -> list[SSAValue]:
-    """Buffers of a turn of the loop itself that only RDMA, after a memset at most, writes, from tensors the loop leaves alone."""
+    """Buffers of a turn of the loop itself that only RDMA, after a memset at most, writes, from tensors the loop leaves
+    alone; none that a loop inside uses in turns."""
     writers: dict[SSAValue, list[Operation]] = {}
     written = {o.field("slot") for o in instructions_in(loop) if isinstance(o, Wdma)}
     for op in instructions_in(loop):
@@ -197,7 +198,8 @@ def _prefetchable(loop: scf.ForOp) -> list[SSAValue]:
     return [
         buffer
         for buffer, ops in writers.items()
-        if isinstance(buffer.owner, Operation)
+        if isinstance(buffer.owner, spm.AllocOp)
+        and buffer.owner.num_copies == 1
         and (loop_of(buffer.owner) is loop or _is_filled_by_turns(buffer.owner, ops, loop))
         and any(isinstance(o, Rdma) for o in ops)
         and all(isinstance(o, (Rdma, TdmaMemset)) for o in ops)
