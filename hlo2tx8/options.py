@@ -54,7 +54,8 @@ class Options:
     the number tells the modules of one run apart. dump_emitter_re: the logs of kernels whose emitter's name has this in it, or of
     all if `mlir-fusion` has it. explain: say why things were fused and lowered so.
 
-    timeout: seconds after which a run ends with a DeviceError; 0 lets it go on for ever.
+    timeout: seconds after which a run ends with a DeviceError; 0 lets it go on for ever. max_steps: the same in turns of loops, for
+    each tile those of all its loops together, so that it ends at the same place at any time and in every mode.
     fill_elided_constants: elements of constants that HLO text has as `{...}`, `random` (the same in every run) or `zeros`.
 
     matmul_precision: that of f32 dots and convolutions of which the module says DEFAULT or nothing: `default` one pass of TF32,
@@ -80,6 +81,7 @@ class Options:
     fill_elided_constants: Filling = "random"
     matmul_precision: Precision = "default"
     timeout: float = 0.0
+    max_steps: int = 0
     hlo_passes: bool = True
 
     def __post_init__(self) -> None:

@@ -27,11 +27,15 @@ class LaunchError(ValueError):
 @dataclass(frozen=True)
 class Emulator:
     """`fast` runs the native core, or the definition tier where none was built (see `tier`); `definition` runs numpy;
-    `strict` runs numpy as late as the machine may, on poisoned memory, and faults on races and all else `device.strict` lists."""
+    `strict` runs numpy as late as the machine may, on poisoned memory, and faults on races and all else `device.strict` lists.
+
+    A tile whose loops turn more than `max_steps` times, all together, faults, at the same place in every mode; 0 is no limit.
+    """
 
     chip: Chip
     mode: Mode = "fast"
     threads: int = 0
+    max_steps: int = 0
 
     @property
     def tier(self) -> str:
@@ -61,7 +65,8 @@ class Emulator:
     def check_values(self, program: Program, inputs: Sequence[np.ndarray]) -> None:
         """Runs the program by definition; Fault at the first instruction that makes a NaN or an infinity of operands without."""
         outputs: dict[Slot, np.ndarray] = {}
-        interpret.run_checked(program, [self._bind(slot, program, inputs, outputs) for slot in program.slots], self.chip)
+        slots = [self._bind(slot, program, inputs, outputs) for slot in program.slots]
+        interpret.run_checked(program, slots, self.chip, self.max_steps)
 
     def run_with_decisions(
         self, program: Program, inputs: Sequence[np.ndarray], records: Iterable[int], progress: Progress | None = None
@@ -86,10 +91,10 @@ class Emulator:
         outputs: dict[Slot, np.ndarray] = {}
         slots = [self._bind(slot, program, inputs, outputs) for slot in program.slots]
         if self.mode == "strict":
-            interpret.run_strict(program, slots, self.chip, progress=progress, log=log)
+            interpret.run_strict(program, slots, self.chip, progress=progress, log=log, max_steps=self.max_steps)
             status = ()
         else:
-            status = interpret.run(program, slots, self.chip, keeps_status, progress, log)
+            status = interpret.run(program, slots, self.chip, keeps_status, progress, log, self.max_steps)
         return [outputs[s] for s in program.slots_of(SlotKind.OUTPUT)], status
 
     def _run_native(
@@ -97,7 +102,7 @@ class Emulator:
     ) -> tuple[list[np.ndarray], tuple[Status, ...]]:
         """The same in the native core, which binds constants and scratch itself, once."""
         outputs = [_output(slot, program, inputs) for slot in program.slots_of(SlotKind.OUTPUT)]
-        fixed = self.chip, self.threads, keeps_status, progress, log, program.given
+        fixed = self.chip, self.threads, keeps_status, progress, log, program.given, self.max_steps
         try:
             return outputs, native.run(program, (*inputs, *outputs), *fixed)
         except native.UnfitError:

@@ -1,7 +1,9 @@
 """The definition tier: records of all tiles, each tile in program order until it waits at a barrier."""
 
+import math
 import time
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -124,16 +126,19 @@ def run(
     keeps_status: bool = False,
     progress: Progress | None = None,
     log: Log | None = None,
+    max_steps: int = 0,
 ) -> tuple[Status, ...]:
-    """Runs a program on the bytes of its slots; the exception bits of every tile, if they are kept; raises Fault."""
+    """Runs a program on the bytes of its slots; the exception bits of every tile, if they are kept; raises Fault. `max_steps` as of
+    Emulator.
+    """
     system = InOrderSystem(slots, chip, keeps_status)
-    run_on(system, decoded(program), progress, log)
+    run_on(system, decoded(program), progress, log, max_steps)
     return tuple(tile.machine.status for tile in system.tiles) if keeps_status else ()
 
 
-def run_checked(program: Program, slots: Sequence[np.ndarray], chip: Chip) -> None:
+def run_checked(program: Program, slots: Sequence[np.ndarray], chip: Chip, max_steps: int = 0) -> None:
     """As `run`; Fault of kind VALUE at the first instruction that makes a NaN or an infinity of operands that had none."""
-    run_on(InOrderSystem(slots, chip, False, CheckedMachine), decoded(program))
+    run_on(InOrderSystem(slots, chip, False, CheckedMachine), decoded(program), max_steps=max_steps)
 
 
 def run_strict(
@@ -143,12 +148,13 @@ def run_strict(
     checks: bool = True,
     progress: Progress | None = None,
     log: Log | None = None,
+    max_steps: int = 0,
 ) -> None:
     """As `run`, as late as the machine may; `checks` faults on everything strict mode finds, without them it only is late."""
     from hlo2tx8.device.strict.system import StrictSystem
 
     records = decoded(program)
-    run_on(StrictSystem(program, records, slots, chip, checks), records, progress, log)
+    run_on(StrictSystem(program, records, slots, chip, checks), records, progress, log, max_steps)
 
 
 def decoded(program: Program) -> list[Record]:
@@ -159,10 +165,12 @@ def decoded(program: Program) -> list[Record]:
         raise Fault(FaultKind.ILLEGAL_OPCODE, str(error), FaultPlace(0, 0)) from None
 
 
-def run_on(system: System, records: Sequence[Record], progress: Progress | None = None, log: Log | None = None) -> None:
+def run_on(
+    system: System, records: Sequence[Record], progress: Progress | None = None, log: Log | None = None, max_steps: int = 0
+) -> None:
     """Each tile in turn until it waits at a barrier; then all go on, if they wait at the same one. `progress`: see Emulator.run."""
     code = DecodedCode(records)
-    waiting = [_Tile(t, code, engines, progress, log).run() for t, engines in enumerate(system.tiles)]
+    waiting = [_Tile(t, code, engines, progress, log, max_steps).run() for t, engines in enumerate(system.tiles)]
     while waiting:
         still: list[Generator[int, None, None]] = []
         places: set[int] = set()
@@ -186,13 +194,16 @@ def run_on(system: System, records: Sequence[Record], progress: Progress | None 
 class _Tile:
     """The kernel core of one tile."""
 
-    def __init__(self, tile: int, code: DecodedCode, engines: TileEngines, progress: Progress | None, log: Log | None) -> None:
+    def __init__(
+        self, tile: int, code: DecodedCode, engines: TileEngines, progress: Progress | None, log: Log | None, max_steps: int
+    ) -> None:
         self.records, self.operands, self.targets, self.scalars = code.records, code.operands, code.targets, code.scalars
         self.tile, self.engines, self.log = tile, engines, log
         self.progress, self.told = progress, time.monotonic()
         self.registers = [0] * 64
         self.registers[1] = tile
         self.loops: list[tuple[int, int, int, int]] = []
+        self.turns, self.max_steps = 0, max_steps or math.inf
 
     def run(self) -> Generator[int, None, None]:
         """Yields the record index of each barrier it reaches."""
@@ -250,6 +261,11 @@ class _Tile:
             self.loops.append((at, v["lo"], v["hi"], v["step"]))
             self._set(record.fields["rd"], v["lo"])
             return at + 1
+        self.turns += 1
+        if self.turns > self.max_steps:
+            origin = next((before.origin for before in self.records[at::-1] if before.origin), "")
+            place = replace(self._place(at, record), origin=origin)
+            raise Fault(FaultKind.RUNAWAY, f"more than {self.max_steps} turns of loops", place)
         if self.progress is not None and time.monotonic() > self.told + PROGRESS_SECONDS:
             self.progress(self._place(at, record))
             self.told = time.monotonic()

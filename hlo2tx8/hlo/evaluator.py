@@ -16,18 +16,19 @@ from hlo2tx8.hlo.ops.control import SINGLE_DEVICE_IDENTITIES
 from hlo2tx8.hlo.reduction import reduce_op
 from hlo2tx8.hlo.region_function import RegionFunction
 from hlo2tx8.hlo.spec import Array, Kind, OpSpec
+from hlo2tx8.hlo.turns import Turns
 
 Value = Any
 """An array, or a tuple of values for HLO tuples; () for tokens."""
 
 
-def evaluate(module: ModuleOp, *arrays: Array) -> list[Array]:
-    """The results of @main on the inputs.
+def evaluate(module: ModuleOp, *arrays: Array, max_steps: int = 0) -> list[Array]:
+    """The results of @main on the inputs; DeviceError if its loops turn more than `max_steps` times, 0 is no limit.
 
     UnsupportedError lists everything that cannot be evaluated; InputError on inputs that do not fit @main.
     """
     main, functions, inputs = check_inputs(module, arrays)
-    results = Evaluator(functions).run(main.body.block, inputs, {})
+    results = Evaluator(functions, turns=Turns(max_steps)).run(main.body.block, inputs, {})
     return [_owned(a, inputs) for a in results]
 
 
@@ -55,11 +56,12 @@ def _owned(result: Array, inputs: Sequence[Array]) -> Array:
 
 
 class Evaluator:
-    """Runs blocks; `functions` are the callable func.funcs by name."""
+    """Runs blocks; `functions` are the callable func.funcs by name, `turns` counts those of loops."""
 
-    def __init__(self, functions: dict[str, FuncOp], liveness: Liveness | None = None) -> None:
+    def __init__(self, functions: dict[str, FuncOp], liveness: Liveness | None = None, turns: Turns | None = None) -> None:
         self.functions = functions
         self.liveness = liveness or Liveness()
+        self.turns = turns or Turns()
 
     def run(self, block: Block, arguments: Sequence[Value], values: dict[SSAValue, Value]) -> list[Value]:
         """The terminator's operands after running the block.
@@ -119,7 +121,7 @@ class Evaluator:
 
     def lifted(self) -> "Evaluator":
         """An evaluator that runs regions written for scalars on whole arrays."""
-        return _LiftedEvaluator(self.functions, self.liveness)
+        return _LiftedEvaluator(self.functions, self.liveness, self.turns)
 
     def apply(self, op: Operation, arrays: Sequence[Value]) -> Sequence[Value]:
         """The arrays that the reference of the op's spec gives, checked to be of the op's result types."""
@@ -147,6 +149,7 @@ class Evaluator:
         """The final loop variables of a while, whose body runs as long as its condition gives True."""
         condition, body = (region.block for region in op.regions)
         while bool(self.run(condition, state, values)[0]):
+            self.turns.take(origin(op))
             state = self.run(body, state, values)
         return state
 

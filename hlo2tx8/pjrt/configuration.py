@@ -16,6 +16,8 @@ OPTIONS = {
     "search": str,
     "search_cache": Path,
     "matmul_precision": str,
+    "timeout": float,
+    "max_steps": int,
     "verify": bool,
     "hlo_passes": bool,
     "dump_dir": Path,
@@ -70,8 +72,8 @@ def override(options: Options, values: Mapping[str, object]) -> Options:
             continue
         if kind is None or name not in known:
             raise InputError("E1004", f"No such compile option: {name!r}", hint=", ".join(["chips", *OPTIONS]))
-        if kind is int:
-            changed[name] = _number(name, value)
+        if kind in (int, float):
+            changed[name] = _number(name, value, kind)
         elif kind is bool:
             changed[name] = _truth(name, value)
         else:
@@ -100,8 +102,8 @@ def _truth(name: str, value: object) -> bool:
     return word in ("1", "true", "t", "yes", "y")
 
 
-def _number(name: str, value: object) -> int:
+def _number(name: str, value: object, kind: type[Any] = int) -> Any:
     try:
-        return int(str(value))
+        return kind(str(value))
     except ValueError:
         raise InputError("E1004", f"option {name} should be a number, got {value!r}") from None

@@ -56,7 +56,7 @@ class Executable:
     @cached_property
     def emulator(self) -> Emulator:
         """The emulator of the executable's chip, in the mode of its options."""
-        return Emulator(self.chip, mode=self.options.mode, threads=self.options.threads)
+        return Emulator(self.chip, self.options.mode, self.options.threads, self.options.max_steps)
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """As `run`."""
@@ -86,7 +86,7 @@ class Executable:
 
     def launch(self, arrays: Sequence[Array], progress: Progress | None = None) -> list[Array]:
         """As `execute`, for arrays that are known to fit the signature; long runs call `progress` as Emulator.run does. DeviceError
-        when the options' `timeout` is over.
+        when the options' `timeout` is over, or loops turned `max_steps` times.
         """
         if self.options.timeout:
             progress = ends_after(self.options.timeout, progress)

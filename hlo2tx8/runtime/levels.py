@@ -14,11 +14,12 @@ from xdsl.ir import Block, SSAValue
 from hlo2tx8.compiler.driver import chip_of, drain, lower
 from hlo2tx8.compiler.pipeline import last_stages
 from hlo2tx8.device.emulator import Emulator, Mode
-from hlo2tx8.dialects.hlo import decode_attributes
+from hlo2tx8.dialects.hlo import decode_attributes, origin
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, LaunchYieldOp, RepeatOp, UpdateOp, ViewOp, WhileOp, kernels
 from hlo2tx8.errors import LevelError
 from hlo2tx8.hlo.module import find_main
 from hlo2tx8.hlo.signature import port_of, signature_of
+from hlo2tx8.hlo.turns import Turns
 from hlo2tx8.link import link
 from hlo2tx8.lower.dma.allocate_spm import AllocateSpmPass
 from hlo2tx8.lower.encode.encode import encode
@@ -86,9 +87,9 @@ def run_lowered(module: ModuleOp, level: Level, options: Options, arrays: Sequen
     if level <= Level.FUSED:
         from hlo2tx8.hlo import evaluate
 
-        results = evaluate(module, *inputs)
+        results = evaluate(module, *inputs, max_steps=options.max_steps)
     else:
-        results = run_launches(module, inputs)
+        results = run_launches(module, inputs, options.max_steps)
     return [port.put_together(array) for port, array in zip(signature.outputs, results, strict=True)]
 
 
@@ -103,18 +104,18 @@ def run_unbounded(module: ModuleOp, options: Options, arrays: Sequence[Array]) -
     program = link(module, {name: encode(kernel) for name, kernel in kernels(module).items()}, roomy)
     signature = signature_of(module)
     inputs = [port.to_device(np.asarray(array)) for port, array in zip(signature.inputs, arrays, strict=True)]
-    results = Emulator(roomy, mode="definition").run(program, inputs)
+    results = Emulator(roomy, mode="definition", max_steps=options.max_steps).run(program, inputs)
     return [port.from_device(array) for port, array in zip(signature.outputs, results, strict=True)]
 
 
-def run_launches(module: ModuleOp, arrays: Sequence[Array]) -> list[Array]:
-    """Run @main of a module at LOOPS, FLAT or VECTOR: each launch through the interpreter."""
+def run_launches(module: ModuleOp, arrays: Sequence[Array], max_steps: int = 0) -> list[Array]:
+    """Run @main of a module at LOOPS, FLAT or VECTOR: each launch through the interpreter; `max_steps` as of `evaluate`."""
     values: dict[SSAValue, Array] = {}
-    return _run_block(find_main(module).body.block, list(map(np.asarray, arrays)), values, kernels(module))
+    return _run_block(find_main(module).body.block, list(map(np.asarray, arrays)), values, kernels(module), Turns(max_steps))
 
 
 def _run_block(
-    block: Block, arguments: Sequence[Array], values: dict[SSAValue, Array], nested: Mapping[str, ModuleOp]
+    block: Block, arguments: Sequence[Array], values: dict[SSAValue, Array], nested: Mapping[str, ModuleOp], turns: Turns
 ) -> list[Array]:
     """What the block's terminator hands on; `values` has what enclosing blocks define."""
     from hlo2tx8.hlo.ops.dynamic import dynamic_update_slice
@@ -130,16 +131,18 @@ def _run_block(
                 results = interpret(nested[op.callee.string_value()], operands)
             case WhileOp():
                 results = operands
-                while bool(_run_block(op.condition.block, results, values, nested)[0]):
-                    results = _run_block(op.body.block, results, values, nested)
+                while bool(_run_block(op.condition.block, results, values, nested, turns)[0]):
+                    turns.take(origin(op))
+                    results = _run_block(op.body.block, results, values, nested, turns)
             case RepeatOp():
                 results = operands
                 for _ in range(op.count.value.data):
-                    results = _run_block(op.body.block, results, values, nested)
+                    turns.take(origin(op))
+                    results = _run_block(op.body.block, results, values, nested, turns)
             case CaseOp():
                 chosen = int(operands[0])
                 number = chosen if 0 <= chosen < len(op.branches) else -1
-                results = _run_block(op.branches[number].block, [], values, nested)
+                results = _run_block(op.branches[number].block, [], values, nested, turns)
             case UpdateOp():
                 results = [dynamic_update_slice({}, (), *operands)]
             case ViewOp():

@@ -17,9 +17,10 @@ from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.hlo.lookup import tensor_like
 from hlo2tx8.hlo.module import module_name
 from hlo2tx8.hlo.signature import Signature, signature_of
+from hlo2tx8.hlo.turns import Turns
 from hlo2tx8.options import Options
 from hlo2tx8.runtime.compile import compile_module
-from hlo2tx8.runtime.executable import Executable
+from hlo2tx8.runtime.executable import Executable, ends_after
 from hlo2tx8.spmd.collectives import Array, DeviceArrays, collective_of
 from hlo2tx8.spmd.host_functions import HOST_CALL_TARGET, HostFunction, HostFunctions, call_host
 from hlo2tx8.spmd.link_time import link_cycles
@@ -65,13 +66,18 @@ class SegmentedExecutable:
     functions: tuple[HostFunction, ...] = field(default=())
     link_cycles: float = 0.0
     chip: Chip = field(default_factory=load_chip)
+    timeout: float = 0.0
 
     def launch(self, arrays: Sequence[Array], progress: Progress | None = None) -> list[Array]:
         """The results, for a program of one device."""
         return self.launch_all([list(arrays)], progress)[0]
 
     def launch_all(self, inputs: Sequence[list[Array]], progress: Progress | None = None) -> list[list[Array]]:
-        """The results of every device, from the inputs of every device; `progress` as in Emulator.run."""
+        """The results of every device, from the inputs of every device; `progress` as in Emulator.run. DeviceError after
+        `timeout`.
+        """
+        if self.timeout:
+            progress = ends_after(self.timeout, progress)
         found = self.steps.run(dict(enumerate(inputs)), progress)
         return [found[device] for device in range(len(inputs))]
 
@@ -114,7 +120,9 @@ def compile_segments(
     compiler = _SegmentCompiler(options, functions, num_devices, watch, chip_of(options))
     steps = compiler.sequence(region, 1)
     name, signature, programs = module_name(module), signature_of(module), tuple(compiler.programs)
-    return SegmentedExecutable(name, signature, programs, steps, tuple(compiler.kept), compiler.link_cycles, compiler.chip)
+    return SegmentedExecutable(
+        name, signature, programs, steps, tuple(compiler.kept), compiler.link_cycles, compiler.chip, options.timeout
+    )
 
 
 @dataclass
@@ -145,8 +153,8 @@ class _SegmentCompiler:
             case HostLoop():
                 body = self.sequence(step.body, count if step.trip_count is None else count * step.trip_count)
                 if step.trip_count is not None:
-                    return partial(_run_counted_loop, step.trip_count, body)
-                return partial(_run_while, self.sequence(step.condition, count), body)
+                    return partial(_run_counted_loop, step.trip_count, body, self.options.max_steps)
+                return partial(_run_while, self.sequence(step.condition, count), body, self.options.max_steps)
             case HostConditional():
                 return partial(_run_conditional, [self.sequence(region, count) for region in step.regions])
             case _:
@@ -172,21 +180,29 @@ def _run_program(program: Executable, arrays: DeviceArrays, progress: Progress |
     return {device: program.launch(program.signature.check(own), progress) for device, own in arrays.items()}
 
 
-def _run_counted_loop(trip_count: int, body: StepSequence, arrays: DeviceArrays, progress: Progress | None) -> DeviceArrays:
+def _run_counted_loop(
+    trip_count: int, body: StepSequence, max_steps: int, arrays: DeviceArrays, progress: Progress | None
+) -> DeviceArrays:
     """The state after `trip_count` runs of the body. Each device's arrays are the state, then what the body reads from outside."""
+    turns = Turns(max_steps)
     for _ in range(trip_count):
+        turns.take()
         arrays = _run_body(body, arrays, progress)
     return _state(body, arrays)
 
 
-def _run_while(condition: StepSequence, body: StepSequence, arrays: DeviceArrays, progress: Progress | None) -> DeviceArrays:
+def _run_while(
+    condition: StepSequence, body: StepSequence, max_steps: int, arrays: DeviceArrays, progress: Progress | None
+) -> DeviceArrays:
     """The state once the condition fails. Each device leaves the loop on its own, so far as its collective ops let it."""
     arrays = dict(arrays)
-    running = arrays
+    running, turns = arrays, Turns(max_steps)
     while running:
         goes_on = condition.run(running, progress)
         running = {device: own for device, own in running.items() if goes_on[device][0]}
-        running = _run_body(body, running, progress) if running else {}
+        if running:
+            turns.take()
+            running = _run_body(body, running, progress)
         arrays |= running
     return _state(body, arrays)
 

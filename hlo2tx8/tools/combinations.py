@@ -19,7 +19,7 @@ COMPILING = (*ON_TX8, *DUMPS, "run_test_hlo_passes", "explain")
 RESULTS = ("print_literals", "output_literals_file")
 EACH = ("compare_each", "dump_results", "filter")
 RUNNING = (
-    *("platform", "level", "mode", "iterations", "timeout", "isolate_instructions", "reference_platform"),
+    *("platform", "level", "mode", "iterations", "timeout", "max_steps", "isolate_instructions", "reference_platform"),
     *("run_reference_hlo_passes", "trace", "check_values", *RESULTS, *EACH, *BOUNDS, *DRAWN, "input_literals_file"),
 )
 
@@ -49,6 +49,7 @@ def rules_of_run(values: Any) -> Iterator[Rule]:
     yield ("mode",), not is_on_chip and reference != "tx8", "is how a program runs on tx8, and none does"
     if reference != "tx8":
         yield from _before(level, "--level")
+    yield ("max_steps",), "cpu" in (test, reference), "counts turns of loops, and XLA:CPU does not say how many there are"
     yield BOUNDS, not reference, "is how much results may be off, and there is no reference platform"
     yield ("run_reference_hlo_passes",), reference != "tx8", f"is of tx8, and --reference_platform is {reference or 'none'}"
     yield (*EACH, *RESULTS), level is None, "is of one run, and --level=all runs every level"

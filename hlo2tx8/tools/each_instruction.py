@@ -56,11 +56,11 @@ class EachInstruction:
         part = whole.cut([r for _, r in chosen], (), whole.given)
         return EachInstruction(part, tuple(name for name, _ in chosen))
 
-    def worst(self, actual: Sequence[Array]) -> tuple[str, bool]:
+    def worst(self, actual: Sequence[Array], max_steps: int = 0) -> tuple[str, bool]:
         """A table of the instructions that are farthest from the evaluator, in units of the last place, and if all are as near as
         they have to be.
         """
-        reference = Reference.of(self.part.module(), self.part.arrays)
+        reference = Reference.of(self.part.module(), self.part.arrays, max_steps)
         rows: list[tuple[float, tuple[str, ...]]] = []
         for name, a, e, limit in zip(self.names, actual, reference.expected, reference.allowed, strict=True):
             error = differences(a, e)
@@ -101,7 +101,7 @@ def run_each(
         print(f"{len(actual)} results: {folder}", file=sys.stderr)
     if not args.compare_each:
         return True, ""
-    table, agreed = each.worst(actual)
+    table, agreed = each.worst(actual, options.max_steps)
     print(table, end="")
     return agreed, "" if agreed else "an instruction is off by more than it may be"
 

@@ -96,7 +96,7 @@ def given_inputs(args: Any) -> Sequence[Any] | None:
 
 def add_compiler_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags that all commands share."""
-    parser.set_defaults(mode="fast", until=None, explain=False, timeout=0.0)
+    parser.set_defaults(mode="fast", until=None, explain=False, timeout=0.0, max_steps=0)
     parser.set_defaults(xla_dump_to=None, xla_dump_hlo_pass_re="", xla_dump_emitter_re="")
     group = parser.add_argument_group("compiler")
     add_input_flags(group)
@@ -168,6 +168,7 @@ def options_of(args: Any) -> Options:
         fill_elided_constants=args.fill_elided_constants,
         matmul_precision=args.matmul_precision,
         timeout=args.timeout,
+        max_steps=args.max_steps,
         hlo_passes=getattr(args, "run_test_hlo_passes", True) and not args.xla_disable_all_hlo_passes,
     )
 

@@ -45,7 +45,7 @@ def execute(
         case "interpreter":
             from hlo2tx8.hlo import evaluate
 
-            return list(evaluate(source.load(), *arrays))
+            return list(evaluate(source.load(), *arrays, max_steps=options.max_steps))
         case "cpu":
             from hlo2tx8.frontend import to_mlir_text
             from hlo2tx8.tools.xla_cpu import run_on_cpu

@@ -24,10 +24,10 @@ class Reference:
     limits: Callable[[], Sequence[Array]]
 
     @staticmethod
-    def of(module: ModuleOp, arrays: Sequence[Array]) -> "Reference":
+    def of(module: ModuleOp, arrays: Sequence[Array], max_steps: int = 0) -> "Reference":
         """The evaluator's results, with the errors that the module's operations declare, carried through it."""
         kept = module.clone()
-        return Reference(list(evaluate(kept, *arrays)), lambda: evaluate_with_bounds(kept, *arrays)[1])
+        return Reference(list(evaluate(kept, *arrays, max_steps=max_steps)), lambda: evaluate_with_bounds(kept, *arrays)[1])
 
     @staticmethod
     def of_cpu(module: ModuleOp, arrays: Sequence[Array], expected: Sequence[Array]) -> "Reference":

@@ -57,6 +57,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output_literals_file", type=Path, metavar="FILE", help="write inputs and results there")
     parser.add_argument("--trace", type=Path, metavar="FILE", help="write the modelled run there, for Perfetto (.json)")
     parser.add_argument("--timeout", type=float, default=0.0, metavar="S", help="end each run, also the reference, after S seconds")
+    parser.add_argument("--max_steps", type=int, default=0, metavar="N", help="end each run after N turns of loops (0: never)")
     add_switch(parser, "print_literals", "print inputs and results")
     add_switch(parser, "random_init_input_literals", "random inputs; zeros if false", default=True)
     add_switch(parser, "use_large_float_range", "floats over the dtype's whole range, log-uniform")
@@ -231,7 +232,8 @@ def _executable(source: "Source", options: Options) -> "Executable":
 
     if is_saved(source.name):
         loaded = Executable.load(source.name)
-        return replace(loaded, options=replace(loaded.options, mode=options.mode))
+        limits = {"timeout": options.timeout, "max_steps": options.max_steps}
+        return replace(loaded, options=replace(loaded.options, mode=options.mode, **limits))
     with shown() as watch:
         return compile_module(source.load, options, watch)
 
@@ -243,7 +245,7 @@ def _run_every_level(source: "Source", options: Options, args: Any, arrays: Sequ
 
     module = source.load()
     with at_most(args.timeout, "every level"):
-        reference = _reference(args, "interpreter", module, arrays, evaluate(module, *arrays))
+        reference = _reference(args, "interpreter", module, arrays, evaluate(module, *arrays, max_steps=args.max_steps))
         difference = first_difference(source, options, arrays, reference)
     if difference:
         print(difference, file=sys.stderr)

@@ -140,6 +140,7 @@ RUN = (
     Flag("--output_literals_file={}/out.safetensors", _written("out.safetensors")),
     Flag("--trace={}/trace.json", _written("trace.json")),
     Flag("--timeout=60", _called("setitimer", seconds=60.0)),
+    Flag("--max_steps=1000", lambda seen: seen.called("emulated", max_steps=1000) or seen.lowered(max_steps=1000)),
     Flag("--print_literals", _printed("** Argument 0")),
     Flag("--random_init_input_literals=false", _called("zeros")),
     Flag("--use_large_float_range", _called("random_arguments", large_floats=True)),
@@ -170,6 +171,7 @@ COMMANDS: Mapping[str, tuple[Flag, ...]] = {
         *SHARED,
         Flag("--iterations=2", _called("seeded", iteration=1)),
         Flag("--use_large_float_range", _called("random_arguments", large_floats=True)),
+        Flag("--max_steps=1000", _called("emulated", max_steps=1000)),
         Flag("--write={}/small.hlo", lambda seen: "nothing differs" in seen.out),
     ),
 }
@@ -251,7 +253,7 @@ def _spies(seen: Seen) -> Iterator[Any]:
     loaded = itertools.count()
     load: Callable[..., Any] = lambda source, **given: given | {"number": next(loaded)}
     yield noting(hlo2tx8.frontend, "load", "load", load)
-    yield noting(Emulator, "_run", "emulated", lambda self, *_, **__: {"mode": self.mode})
+    yield noting(Emulator, "_run", "emulated", lambda self, *_, **__: {"mode": self.mode, "max_steps": self.max_steps})
     yield noting(Emulator, "check_values", "check_values", lambda *_: {})
     yield noting(levels, "run_lowered", "run_lowered", lambda module, level, *_: {"level": level})
     yield noting(tensors, "read_tensors", "read_tensors", lambda *_: {})

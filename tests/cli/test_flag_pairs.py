@@ -33,12 +33,12 @@ def test_all_flags_are_tried(command: str):
     }
 
 
-UNSEEN = ("mode", "until", "explain", "timeout", "xla_dump_to", "xla_dump_hlo_pass_re", "xla_dump_emitter_re")
+UNSEEN = ("mode", "until", "explain", "timeout", "max_steps", "xla_dump_to", "xla_dump_hlo_pass_re", "xla_dump_emitter_re")
 HIDDEN = {
     "run": (),
-    "compile": ("timeout",),
-    "profile": ("mode", "until", "explain", "timeout"),
+    "compile": ("timeout", "max_steps"),
+    "profile": ("mode", "until", "explain", "timeout", "max_steps"),
     "check": UNSEEN,
-    "bisect": (*UNSEEN, "different_random_seeds", "random_init_input_literals"),
+    "bisect": (*(name for name in UNSEEN if name != "max_steps"), "different_random_seeds", "random_init_input_literals"),
 }
 """What the functions under a command ask for and the command has no flag for."""

@@ -18,7 +18,7 @@
 
 struct machine *tx8_create(const u64 *code, i64 num_records, const struct tx8_slot *slots, i64 num_slots, i64 spm_bytes, int tiles, int threads,
                            struct tx8_fault *fault);
-int tx8_run(struct machine *m, double seconds, struct tx8_fault *fault);
+int tx8_run(struct machine *m, double seconds, struct tx8_fault *fault, i64 most_turns);
 void tx8_set_laws(struct machine *m, double satrelu_bound, double leakyrelu_slope);
 void tx8_keep_decisions(struct machine *m, const u8 *decides, i64 most);
 i64 tx8_decisions(const struct machine *m, struct decision *rows, i64 room);
@@ -98,7 +98,7 @@ int main(int count, char **arguments) {
         u8 *const decides = malloc((size_t)n);
         for (i64 k = 0; k < n; k++) decides[k] = (u8)below(2);
         if (m && below(2)) tx8_keep_decisions(m, decides, (i64)below(100));
-        const int outcome = m ? tx8_run(m, STOP_SECONDS, &fault) : 2;
+        const int outcome = m ? tx8_run(m, STOP_SECONDS, &fault, 0) : 2;
         counts[outcome == 0 ? 7 : outcome == 1 ? 0 : fault.kind < 7 ? fault.kind : 6]++;
         const i64 num_rows = m ? tx8_decisions(m, NULL, 0) : 0;
         struct decision *const rows = malloc((size_t)num_rows * sizeof *rows + 1);

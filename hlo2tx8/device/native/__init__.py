@@ -40,16 +40,17 @@ def run(
     progress: Callable[[FaultPlace], None] | None = None,
     log: Log | None = None,
     given: Sequence[int] | None = None,
+    max_steps: int = 0,
 ) -> tuple[Status, ...]:
     """Runs `program` on its DDR slots: C-contiguous arrays in the order of program.slots, of which outputs and scratch are written.
 
     `given` are the numbers of the slots if they are not all: constants and scratch may be left to the core. `threads` = 0 takes one
     per processor. With `keeps_status`, which takes time, gives the exception bits of every tile. Ctrl-C stops a run; `progress`
-    hears about ten times a second where it is, `log` what its records load. Raises Fault; UnfitError if an
-    array is not contiguous; RuntimeError if there is no core.
+    hears about ten times a second where it is, `log` what its records load; `max_steps` as of Emulator. Raises Fault; UnfitError if
+    an array is not contiguous; RuntimeError if there is no core.
     """
     core = load()
     if isinstance(core, str):
         raise RuntimeError(f"no native core: {core}")
     numbers = range(len(slots)) if given is None else given
-    return launch(core, program, numbers, slots, chip, threads, keeps_status, progress, log)
+    return launch(core, program, numbers, slots, chip, threads, keeps_status, progress, log, max_steps)

@@ -41,13 +41,14 @@ static void guard_gaps(struct machine *m, int is_on) {
 #endif
 }
 
-/* OUTCOME_* of a phase after which not all tiles go on. */
+/* OUTCOME_* of a phase after which not all tiles go on. Of tiles whose loops turn too often the first is named, whoever came there first. */
 static int after_phase(struct machine *m, struct tx8_fault *fault) {
-    int waiting = 0, ended = 0, equal = 1;
+    int waiting = 0, ended = 0, equal = 1, running = 0;
     i64 first = INT64_MAX;
     for (int i = 0; i < m->num_tiles; i++) {
         const struct tile *const t = &m->tiles[i];
-        if (t->state == TILE_FAULT) {
+        running |= t->state == TILE_RUNNING;
+        if (t->state == TILE_FAULT && !(running && t->turns > m->most_turns)) {
             *fault = t->fault;
             return OUTCOME_FAULT;
         }
@@ -195,10 +196,12 @@ static int run_phases(struct machine *m, double seconds, struct tx8_fault *fault
     return outcome;
 }
 
-/* Runs for about `seconds`; OUTCOME_TIME means call again. After OUTCOME_DONE the next call is the next run, on what the slots are then. */
-EXPORTED int tx8_run(struct machine *m, double seconds, struct tx8_fault *fault) {
+/* Runs for about `seconds`; OUTCOME_TIME means call again. After OUTCOME_DONE the next call is the next run, on what the slots are then.
+ * A tile whose loops turn more often than `most_turns` faults; 0: as often as they like. */
+EXPORTED int tx8_run(struct machine *m, double seconds, struct tx8_fault *fault, i64 most_turns) {
     fenv_t environment;
     if (m->is_over) begin_again(m), number_tiles(m);
+    m->most_turns = most_turns > 0 ? most_turns : INT64_MAX;
     fegetenv(&environment);
     fesetenv(FE_DFL_ENV); /* the host may have set flush to zero */
     const int outcome = run_phases(m, seconds, fault);

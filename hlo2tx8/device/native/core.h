@@ -164,6 +164,7 @@ struct tile {
     int num_repeats;
     struct repeat repeats[MAX_REPEATS];
     i64 registers[NUM_REGISTERS];
+    i64 turns; /* of loops that have ended */
     struct loop loops[MAX_DEPTH];
     struct deferred_load deferred[MAX_DEFERRED];
     struct box_load boxes[MAX_BOXES];
@@ -206,6 +207,7 @@ struct machine {
     int num_tiles, num_threads;
     struct tile tiles[MAX_TILES];
     double deadline;
+    i64 most_turns; /* of loops, on each tile */
     /* workers */
     pthread_t workers[MAX_THREADS];
     int num_workers;

@@ -2,6 +2,7 @@
 
 import ctypes
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -36,8 +37,10 @@ def launch(
     keeps_status: bool,
     progress: Callable[[FaultPlace], None] | None = None,
     log: Log | None = None,
+    max_steps: int = 0,
 ) -> tuple[Status, ...]:
-    """Runs until all tiles end; the exception bits of each, none unless they are kept. `log` gets what its records load.
+    """Runs until all tiles end; the exception bits of each, none unless they are kept. `log` gets what its records load;
+    `max_steps` as of Emulator.
 
     `arrays` are the slots `given`, always the same object for quick launches; the others are the machine's. While the core works
     Python is free for other threads. `progress` is told every SLICE_SECONDS where the first tile is that has not ended. Raises
@@ -58,7 +61,7 @@ def launch(
         machine.keep_status(keeps_status)
         decides = machine.keep_decisions(log.records if log is not None else (), MOST_ROWS + 1)
         while outcome == TIME:
-            outcome = library.tx8_run(machine.machine, SLICE_SECONDS, machine.fault_address)
+            outcome = library.tx8_run(machine.machine, SLICE_SECONDS, machine.fault_address, max_steps)
             if outcome == TIME and progress is not None:
                 library.tx8_place(machine.machine, machine.fault_address)
                 progress(_place(program, machine.fault))
@@ -104,6 +107,7 @@ def _illegal(program: Program, fault: PlaceOfFault) -> Fault:
 def _fault(program: Program, chip: Chip, fault: PlaceOfFault) -> Fault:
     from hlo2tx8.device.isa import BY_OPCODE
     from hlo2tx8.device.isa.base import unpublished
+    from hlo2tx8.device.isa.kc_control import KcEnd
 
     kind = KINDS[int(fault.kind)]
     assert kind is not None
@@ -113,7 +117,12 @@ def _fault(program: Program, chip: Chip, fault: PlaceOfFault) -> Fault:
         return Fault(kind, detail, FaultPlace(0, record))
     instruction = BY_OPCODE[int(program.code[record, 0]) & 0xFFFF]
     detail = unpublished(instruction) if kind is FaultKind.UNPUBLISHED else fault.detail.decode()
-    return Fault(kind, detail, _place(program, fault))
+    place = _place(program, fault)
+    if kind is FaultKind.RUNAWAY and instruction is KcEnd:  # the loop's end says nothing of where it is from
+        names = {number: name for number, name in enumerate(program.origins) if name}
+        numbers = map(int, program.code[record::-1, 2])
+        place = replace(place, origin=next((names[number] for number in numbers if number in names), ""))
+    return Fault(kind, detail, place)
 
 
 def _place(program: Program, fault: PlaceOfFault) -> FaultPlace:

@@ -53,7 +53,7 @@ def declare(library: ctypes.CDLL) -> None:
     library.tx8_keep_decisions.restype = None
     library.tx8_decisions.argtypes = (pointer, pointer, number)
     library.tx8_decisions.restype = number
-    library.tx8_run.argtypes = (pointer, ctypes.c_double, pointer)
+    library.tx8_run.argtypes = (pointer, ctypes.c_double, pointer, number)
     library.tx8_place.argtypes = (pointer, pointer)
     library.tx8_place.restype = None
     library.tx8_destroy.argtypes = (pointer,)

@@ -9,7 +9,10 @@ double seconds_now(void);
 void run_tile(struct machine *m, int number, int thread);
 void write_place(const struct tile *t, int number, struct tx8_fault *place); /* where it is, for a fault or whoever asks */
 
-/* The record after the end of a loop at `at`: its first one, with the next counter, or what is behind. */
+/* Faults at the end of a loop at `at`, whose turn is one too many; num_records. */
+i64 stop_turning(const struct machine *m, struct tile *t, i64 at);
+
+/* The record after the end of a loop at `at`: its first one, with the next counter, or what is behind; num_records after a fault. */
 i64 end_loop(const struct machine *m, struct tile *t, i64 at);
 
 /* Runs records from `at` on as long as they are of scalars.c, at most *polls of them, which it counts down; the record it ends before. */

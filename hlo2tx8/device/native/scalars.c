@@ -75,6 +75,7 @@ static inline i64 divide(i64 a, i64 b, int is_remainder) {
 i64 end_loop(const struct machine *m, struct tile *t, i64 at) {
     struct loop *const loop = &t->loops[t->depth - 1];
     i64 next;
+    if (++t->turns > m->most_turns) return stop_turning(m, t, at);
     if (__builtin_add_overflow(loop->counter, loop->step, &next) || next >= loop->hi) {
         t->depth--;
         return at + 1;

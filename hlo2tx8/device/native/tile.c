@@ -1,4 +1,6 @@
 /* A tile at work: its records in order until a barrier, the end, a fault or the deadline. Loops, branches and scalar records are run here. */
+#include <stdio.h>
+
 #include "machine.h"
 
 #define RECORDS_PER_POLL 256
@@ -65,6 +67,14 @@ void write_place(const struct tile *t, int number, struct tx8_fault *place) {
 static void stop_at_fault(struct tile *t, int number) {
     t->state = TILE_FAULT;
     write_place(t, number, &t->fault);
+}
+
+i64 stop_turning(const struct machine *m, struct tile *t, i64 at) {
+    t->at = at;
+    t->fault.kind = FAULT_RUNAWAY;
+    snprintf(t->fault.detail, sizeof t->fault.detail, "more than %lld turns of loops", (long long)m->most_turns);
+    stop_at_fault(t, (int)(t - m->tiles));
+    return m->num_records;
 }
 
 /* Records follow each other faster if their places do not go through vectors. */
@@ -156,5 +166,5 @@ NO_VECTORS void run_tile(struct machine *m, int number, int thread) {
             polls = RECORDS_PER_POLL;
         }
     }
-    t->state = TILE_ENDED;
+    if (t->state != TILE_FAULT) t->state = TILE_ENDED;
 }

@@ -27,6 +27,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help=".hlo, .mlir or .mlirbc module")
     parser.add_argument("--write", type=Path, metavar="FILE", help="the smaller module (bisect.hlo); its inputs go beside it")
     parser.add_argument("--iterations", type=whole(1), default=1, metavar="N", help="inputs to try until something differs (1)")
+    parser.add_argument("--max_steps", type=int, default=0, metavar="N", help="end each run after N turns of loops (0: never)")
     add_switch(parser, "use_large_float_range", "floats over the dtype's whole range, log-uniform")
     add_compiler_flags(parser)
 

@@ -37,7 +37,7 @@ def first_wrong(module: ModuleOp, arrays: Sequence[Array], options: Options, run
     """The first of the runs whose results differ from the reference, None if none does; Hlo2tx8Error if the reference itself
     fails.
     """
-    reference = Reference.of(module, arrays)
+    reference = Reference.of(module, arrays, options.max_steps)
     results = each_run(module.clone, replace(options, dump_dir=None, explain=False), arrays, runs)
     for run in runs:
         try:
@@ -53,12 +53,12 @@ def first_wrong(module: ModuleOp, arrays: Sequence[Array], options: Options, run
 
 def first_wrong_pass(module: ModuleOp, arrays: Sequence[Array], options: Options, wrong: Wrong) -> str:
     """The pass after which the IR first gives a wrong answer; all passes of the level if the IR between them cannot be run."""
-    reference = Reference.of(module, arrays)
+    reference = Reference.of(module, arrays, options.max_steps)
     names = [stage.step.name for stage in PIPELINE if stage.after is wrong.run.level]
     if wrong.kind == "wrong answer" and wrong.run.level < Level.PROGRAM:
         with contextlib.suppress(Hlo2tx8Error):
             for stage, lowered in lower_stages(module.clone(), replace(options, until=wrong.run.level, dump_dir=None)):
-                if _is_wrong(lowered, stage.after, arrays, reference):
+                if _is_wrong(lowered, stage.after, options, arrays, reference):
                     return f"after pass {stage.step.name}"
     match wrong.run.level, wrong.run.mode:
         case Level.PROGRAM, "definition":
@@ -69,10 +69,10 @@ def first_wrong_pass(module: ModuleOp, arrays: Sequence[Array], options: Options
             return f"after one of {', '.join(names)}"
 
 
-def _is_wrong(module: ModuleOp, level: Level, arrays: Sequence[Array], reference: Reference) -> bool:
+def _is_wrong(module: ModuleOp, level: Level, options: Options, arrays: Sequence[Array], reference: Reference) -> bool:
     """Does the IR after a pass give a wrong answer? Between two levels there may be IR that no interpreter knows."""
     try:
-        actual = run_lowered(module.clone(), level, Options(), arrays)
+        actual = run_lowered(module.clone(), level, options, arrays)
     except Exception:
         return False
     return bool(reference.mismatches(actual))

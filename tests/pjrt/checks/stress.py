@@ -1,5 +1,6 @@
 """Many threads and many calls: no deadlock, no wrong result, no growth."""
 
+import contextlib
 import gc
 import sys
 import threading
@@ -8,6 +9,7 @@ import time
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 SECONDS = 3
 CALLS = 5000
@@ -70,3 +72,25 @@ def check_calls_leave_nothing_behind():
     before = resident_bytes()
     calls()
     assert resident_bytes() - before < 200 * CALLS
+
+
+def check_runs_that_are_limited_end():
+    endless = jax.jit(lambda x: jax.lax.while_loop(lambda s: s[0] <= s[0], lambda s: s + s, x)).lower(np.ones(4, np.float32))
+    for option, message in (
+        ({"max_steps": 1000}, "more than 1000 turns of loops"),
+        ({"timeout": 0.3}, "still running after 0.3 s"),
+    ):
+        with pytest.raises(Exception, match=message):
+            jax.block_until_ready(endless.compile(option)(np.ones(4, np.float32)))
+
+
+def check_loops_of_the_host_are_limited_too():
+    def turn(state):
+        jax.debug.callback(lambda value: None, state[0])
+        return state + state
+
+    lowered = jax.jit(lambda x: jax.lax.while_loop(lambda s: s[0] <= s[0], turn, x)).lower(np.ones(4, np.float32))
+    with pytest.raises(Exception, match="more than 100 turns of loops"):
+        jax.block_until_ready(lowered.compile({"max_steps": 100})(np.ones(4, np.float32)))
+    with contextlib.suppress(jax.errors.JaxRuntimeError):  # the token of the callback's has the same error
+        jax.effects_barrier()
