@@ -166,14 +166,20 @@ def load_source(
     """The source at level HLO, "-" is what comes on stdin; InputError if it is a file that is not there."""
     from hlo2tx8.frontend import load
 
-    if source == "-":
-        source = _from_stdin()
-    if isinstance(source, Path) or (isinstance(source, str) and "\n" not in source and "(" not in source):
-        path = Path(source)
-        if not path.is_file():
-            raise InputError("E1004", f"no file {path}" if not path.exists() else f"{path} is not a file")
-        source = path
+    source = resolved(source)
     return load(source, args=args, format=format or None, clean_up=clean_up, filling=filling)
+
+
+def resolved(source: object) -> object:
+    """The source: what comes on stdin for "-", the path of a file that is named; InputError if that is not there."""
+    if source == "-":
+        return _from_stdin()
+    if not isinstance(source, Path) and (not isinstance(source, str) or "\n" in source or "(" in source):
+        return source
+    path = Path(source)
+    if not path.is_file():
+        raise InputError("E1004", f"no file {path}" if not path.exists() else f"{path} is not a file")
+    return path
 
 
 @cache

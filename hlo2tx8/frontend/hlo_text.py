@@ -31,7 +31,15 @@ _ABORT = re.compile(r"(?:Check failed|F\d{4}|FATAL)[^\n]*")
 _BLAMED = re.compile(r'error: "([^"]*)": (.*)')
 _RESHAPED = re.compile(r"shape: (\S+) operand: (\S+)")
 _SOURCE = re.compile(r"^[FE]\d{4} \S+\s+\d+ \S+:\d+\] ")
+_COUNTS = {"mhlo.num_replicas": "replica_count", "mhlo.num_partitions": "num_partitions"}
 _MODULE = re.compile(r"^\s*HloModule\b", re.MULTILINE)
+
+
+def num_devices(text: str) -> dict[str, int]:
+    """The attributes that an MLIR module has for the numbers of replicas and partitions that the header of HLO text names."""
+    header = next((line for line in text.splitlines() if _MODULE.match(line)), "")
+    found = ((name, re.search(rf"\b{word}=(\d+)", header)) for name, word in _COUNTS.items())
+    return {name: int(match[1]) for name, match in found if match is not None}
 
 
 def parse_hlo(source: str | bytes, name: str = "<text>") -> bytes:

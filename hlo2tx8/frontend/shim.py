@@ -71,6 +71,13 @@ def portable_artifact(module: Any) -> bytes:
     return stablehlo.serialize_portable_artifact(module, stablehlo.get_current_version())
 
 
+def set_numbers(module: Any, numbers: dict[str, int]) -> None:
+    """Gives a module i32 attributes."""
+    i32 = ir().IntegerType.get_signless(32, module.context)
+    for name, value in numbers.items():
+        module.operation.attributes[name] = ir().IntegerAttr.get(i32, value)
+
+
 def mlir_error() -> type[Exception]:
     """The exception class that the bindings raise for malformed modules and failing passes."""
     return ir().MLIRError

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,14 @@ from xdsl.dialects.builtin import ModuleOp
 
 from hlo2tx8.errors import InputError, ParseError
 from hlo2tx8.frontend import shim
+from hlo2tx8.frontend.all_to_all import expand_all_to_alls
+from hlo2tx8.frontend.asynchronous import inline_async
 from hlo2tx8.frontend.broadcasts import expand_broadcasts
 from hlo2tx8.frontend.content import Content
 from hlo2tx8.frontend.custom_calls import expand_custom_calls
 from hlo2tx8.frontend.dynamic import make_static
 from hlo2tx8.frontend.elided import fill_elided, mark_elided
-from hlo2tx8.frontend.hlo_text import parse_hlo, place_error
+from hlo2tx8.frontend.hlo_text import num_devices, parse_hlo, place_error
 from hlo2tx8.frontend.locations import LocationReader, instruction_lines
 from hlo2tx8.frontend.quantized import expand_quantized
 from hlo2tx8.frontend.scan import expand_scans
@@ -28,6 +31,15 @@ AS_GIVEN = "builtin.module(func.func(stablehlo-legalize-composite-to-call),symbo
 CLEAN_UP_FUSED = "builtin.module(symbol-dce)"
 _STATIC = ("stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice")
 _MLIR_ERROR = re.compile(r'error: "-":(\d+):(\d+): (.*)')
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A source as an MLIR module, where its ops come from, and the name of the HLO file if it is one: that keeps its fusions."""
+
+    module: Any
+    locations: LocationReader
+    hlo_name: str = ""
 
 
 def load(
@@ -47,34 +59,48 @@ def load(
     says what constants hold whose elements HLO text leaves out.
     Raises InputError for a source that is none, ParseError for malformed text with line and column.
     """
+    parsed = parse(source, args=args, format=format)
+    bound = None if _is_function(source) else args
+    walked = _walk(parsed.module, parsed.locations, clean_up, args=bound, is_fused=bool(parsed.hlo_name))
+    if parsed.hlo_name:
+        fill_elided(walked, filling, parsed.hlo_name)
+    return walked
+
+
+def parse(source: Any, *, args: Sequence[Any] | None = None, format: str | None = None) -> Parsed:
+    """The MLIR module of a source, as `load` takes it, for passes to change; how many devices it is for is an attribute."""
     match source:
         case Path():
-            return _load_content(_read(source, format or ""), str(source), clean_up, filling, args)
+            return _parsed(_read(source, format or ""), str(source))
         case str() if not source.strip():
             raise InputError("E1004", "the source is empty")
         case str() if _is_text(source):
-            return _load_content(Content.of_text(source, format or ""), "<text>", clean_up, filling, args)
+            return _parsed(Content.of_text(source, format or ""), "<text>")
         case str():
-            return _load_content(_read(Path(source), format or ""), source, clean_up, filling, args)
+            return _parsed(_read(Path(source), format or ""), source)
         case bytes():
-            return _load_content(Content.of_bytes(source, "<bytes>", format or ""), "<bytes>", clean_up, filling, args)
+            return _parsed(Content.of_bytes(source, "<bytes>", format or ""), "<bytes>")
         case _ if hasattr(source, "mlir_module_serialized"):
-            return _from_mlir(shim.exported_bytes(source), "<exported>", clean_up, args)
+            return _of_mlir(shim.exported_bytes(source), "<exported>")
         case _ if hasattr(source, "compiler_ir"):
-            return _walk(shim.lowered_module(source), LocationReader(), clean_up, args=args)
+            return Parsed(shim.lowered_module(source), LocationReader())
         case _ if callable(source):
-            return _walk(shim.lowered_module(traced(source, args)), LocationReader(), clean_up)
+            return Parsed(shim.lowered_module(traced(source, args)), LocationReader())
         case _:
             raise InputError("E1004", f"no program in a {type(source).__name__}")
 
 
 def traced(source: Any, args: Sequence[Any] | None) -> Any:
     """The jax `Lowered` of a Python function for example arguments, InputError without; any other source as it is."""
-    if not callable(source) or hasattr(source, "mlir_module_serialized"):
+    if not _is_function(source):
         return source
     if args is None:
         raise InputError("E1004", "a Python function needs example arguments", hint="pass args=(...)")
     return shim.lower_function(source, tuple(args))
+
+
+def _is_function(source: Any) -> bool:
+    return callable(source) and not hasattr(source, "mlir_module_serialized")
 
 
 def _is_text(source: str) -> bool:
@@ -90,18 +116,17 @@ def _read(path: Path, format: str) -> Content:
     return Content.of_bytes(data, str(path), format, suffix)
 
 
-def _load_content(content: Content, name: str, clean_up: bool, filling: Filling, args: Sequence[Any] | None) -> ModuleOp:
+def _parsed(content: Content, name: str) -> Parsed:
     if content.format == "stablehlo":
-        return _from_mlir(content.data, name, clean_up, args)
+        return _of_mlir(content.data, name)
     hlo = content.data if isinstance(content.data, bytes) else mark_elided(_without_comments(content.data))
     text = "" if isinstance(hlo, bytes) else hlo
     try:
         module = shim.parse_module(parse_hlo(hlo, name), shim.make_context())
     except shim.mlir_error() as error:
         raise place_error(str(error), text, name) from None
-    walked = _walk(module, LocationReader(name, instruction_lines(text)), clean_up, is_fused=True)
-    fill_elided(walked, filling, name)
-    return walked
+    shim.set_numbers(module, num_devices(text))
+    return Parsed(module, LocationReader(name, instruction_lines(text)), name)
 
 
 def _without_comments(text: str) -> str:
@@ -110,7 +135,7 @@ def _without_comments(text: str) -> str:
     return "\n".join(lines)
 
 
-def _from_mlir(source: str | bytes, name: str, clean_up: bool, args: Sequence[Any] | None) -> ModuleOp:
+def _of_mlir(source: str | bytes, name: str) -> Parsed:
     check_text(source, name)
     try:
         module = shim.parse_module(source, shim.make_context())
@@ -118,7 +143,7 @@ def _from_mlir(source: str | bytes, name: str, clean_up: bool, args: Sequence[An
         raise ParseError("E1003", _mlir_message(str(error), name)) from None
     except MemoryError:
         raise ParseError("E1003", f"{name}: there is not enough memory to parse it") from None
-    return _walk(module, LocationReader(name), clean_up, args=args)
+    return Parsed(module, LocationReader(name))
 
 
 def _mlir_message(message: str, name: str) -> str:
@@ -139,6 +164,8 @@ def _walk(
     try:
         if any(_may_be_dynamic(name) for name in names) or _takes_unknown_sizes(module):
             make_static(module, args, locations)
+        if "stablehlo.async_start" in names:
+            inline_async(module)
         if shim.has_quantized_types(module.context):
             expand_quantized(module, locations)
         shim.run_pipeline(module, CLEAN_UP_FUSED if is_fused else CLEAN_UP if clean_up else AS_GIVEN)
@@ -152,6 +179,7 @@ def _walk(
         ) from None
     expand_scans(walked)
     expand_custom_calls(walked)
+    expand_all_to_alls(walked)
     expand_broadcasts(walked)
     return walked
 

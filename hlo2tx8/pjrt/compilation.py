@@ -149,7 +149,7 @@ class Compiler:
 
 def _compile(request: Request, functions: HostFunctions, watch: "Watch") -> Compiled:
     from hlo2tx8.compiler.driver import load_source
-    from hlo2tx8.pjrt.tokens import replace_tokens
+    from hlo2tx8.frontend.tokens import replace_tokens
     from hlo2tx8.spmd.partition_module import PartitionedModule, partition
 
     local = partition(request.code) if request.assignment.num_partitions > 1 else PartitionedModule(request.code, (), ())
@@ -196,7 +196,7 @@ def _executable(
     module: "ModuleOp", code: bytes, request: Request, functions: HostFunctions, watch: "Watch"
 ) -> "Executable | SegmentedExecutable":
     from hlo2tx8.compiler.driver import load_source
-    from hlo2tx8.pjrt.tokens import replace_tokens
+    from hlo2tx8.frontend.tokens import replace_tokens
     from hlo2tx8.runtime.compile import compile_module
     from hlo2tx8.spmd.segmented_executable import compile_segments
     from hlo2tx8.spmd.segments import segment_program

@@ -89,6 +89,13 @@ def groups_of(op: Operation, replicas: int, partitions: int) -> Groups:
     return tuple(_as_devices(listed, attributes, replicas, partitions))
 
 
+def named_devices(op: Operation) -> tuple[bool, int]:
+    """Does a collective op name partitions, or devices of one replica, instead of replicas; the highest number that it names."""
+    attributes = decode_attributes(op)
+    table = np.asarray(attributes.get("source_target_pairs", attributes.get("replica_groups", ())))
+    return _channel(attributes) > 0, int(table.max(initial=0)) if table.size else 0
+
+
 def _in_groups(groups: Groups, of_group: Callable[[GroupArrays], GroupArrays]) -> Callable[[DeviceArrays], DeviceArrays]:
     """A function of one group's arrays applied to every group; devices of no group get zeros.
 

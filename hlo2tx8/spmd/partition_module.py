@@ -29,11 +29,14 @@ FUNC, CALL = "func.func", "func.call"
 
 @dataclass(frozen=True)
 class PartitionedModule:
-    """The portable artifact that every device runs, and the shardings of its arguments and results as serialised OpSharding."""
+    """The portable artifact that every device runs, and the shardings of its arguments and results as serialised OpSharding; the
+    tiles are the same, which device has which part of an argument or result."""
 
     code: bytes
     arguments: tuple[bytes, ...]
     results: tuple[bytes, ...]
+    argument_tiles: tuple[TileAssignment, ...] = ()
+    result_tiles: tuple[TileAssignment, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,13 @@ class _PortSharding:
     device: int | None = None
 
 
-def partition(code: bytes) -> PartitionedModule:
-    """The module that each device runs, for a portable artifact on whole arrays; CompileError E1001 if there is none."""
+def is_sharded(module: Any) -> bool:
+    """Does the MLIR module say how its arrays are sharded, on a mesh of Shardy's?"""
+    return any(op.operation.name == "sdy.mesh" for op in module.body.operations)
+
+
+def partition(code: str | bytes) -> PartitionedModule:
+    """The module that each device runs, for text or a portable artifact on whole arrays; CompileError E1001 if there is none."""
     module = shim.parse_module(code, shim.make_context())
     try:
         inline_calls(module)
@@ -121,6 +129,8 @@ def _partition(module: Any) -> PartitionedModule:
         shim.portable_artifact(module),
         tuple(_op_sharding(port, scope.mesh) for port in arguments),
         tuple(_op_sharding(port, scope.mesh) for port in results),
+        tuple(_tile_assignment(port, scope.mesh) for port in arguments),
+        tuple(_tile_assignment(port, scope.mesh) for port in results),
     )
 
 

@@ -1,7 +1,7 @@
 """SegmentedExecutable: several compiled programs, and the host ops between them, run as one on all devices."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, assert_never
 
@@ -14,6 +14,7 @@ from hlo2tx8.device.chip import Chip, load_chip
 from hlo2tx8.device.emulator import Progress
 from hlo2tx8.device.faults import FaultPlace
 from hlo2tx8.dialects.hlo import decode_attributes
+from hlo2tx8.hlo.error_bounds.bounded import Bounded
 from hlo2tx8.hlo.lookup import tensor_like
 from hlo2tx8.hlo.module import module_name
 from hlo2tx8.hlo.signature import Signature, signature_of
@@ -22,6 +23,7 @@ from hlo2tx8.options import Options
 from hlo2tx8.runtime.compile import compile_module
 from hlo2tx8.runtime.executable import Executable, ends_after
 from hlo2tx8.spmd.collectives import Array, DeviceArrays, collective_of
+from hlo2tx8.spmd.feeds import FEEDS, Feeds, feed
 from hlo2tx8.spmd.host_functions import HOST_CALL_TARGET, HostFunction, HostFunctions, call_host
 from hlo2tx8.spmd.link_time import link_cycles
 from hlo2tx8.spmd.segments import HostConditional, HostLoop, HostOp, HostStep, Segment, SegmentedRegion
@@ -67,6 +69,7 @@ class SegmentedExecutable:
     link_cycles: float = 0.0
     chip: Chip = field(default_factory=load_chip)
     timeout: float = 0.0
+    feeds: Feeds = field(default_factory=Feeds)
 
     def launch(self, arrays: Sequence[Array], progress: Progress | None = None) -> list[Array]:
         """The results, for a program of one device."""
@@ -117,16 +120,15 @@ def compile_segments(
     watch: Watch,
 ) -> SegmentedExecutable:
     """Compiles every segment of a module; `num_devices` are the numbers of replicas and of partitions."""
-    compiler = _SegmentCompiler(options, functions, num_devices, watch, chip_of(options))
+    compiler = SegmentCompiler(options, functions, num_devices, watch, chip_of(options))
     steps = compiler.sequence(region, 1)
     name, signature, programs = module_name(module), signature_of(module), tuple(compiler.programs)
-    return SegmentedExecutable(
-        name, signature, programs, steps, tuple(compiler.kept), compiler.link_cycles, compiler.chip, options.timeout
-    )
+    found = SegmentedExecutable(name, signature, programs, steps, tuple(compiler.kept), compiler.link_cycles, compiler.chip)
+    return replace(found, timeout=options.timeout, feeds=compiler.feeds)
 
 
 @dataclass
-class _SegmentCompiler:
+class SegmentCompiler:
     """Compiles segments, and collects programs, host functions and link time of the whole module."""
 
     options: Options
@@ -137,6 +139,7 @@ class _SegmentCompiler:
     programs: list[tuple[Executable, int]] = field(default_factory=list[tuple[Executable, int]])
     kept: list[HostFunction] = field(default_factory=list[HostFunction])
     link_cycles: float = 0.0
+    feeds: Feeds = field(default_factory=Feeds)
 
     def sequence(self, region: SegmentedRegion, count: int) -> StepSequence:
         """The steps of @main or a region, which runs `count` times."""
@@ -145,9 +148,7 @@ class _SegmentCompiler:
     def step(self, step: HostStep, count: int) -> RunStep:
         match step:
             case Segment():
-                program = compile_module(step.module.clone, self.options, self.watch)
-                self.programs.append((program, count))
-                return partial(_run_program, program)
+                return self.segment(step.module, count)
             case HostOp():
                 return self.host_op(step.op, count)
             case HostLoop():
@@ -160,7 +161,16 @@ class _SegmentCompiler:
             case _:
                 assert_never(step)
 
+    def segment(self, module: ModuleOp, count: int) -> RunStep:
+        """What every device runs between two host ops."""
+        program = compile_module(module.clone, self.options, self.watch)
+        self.programs.append((program, count))
+        return partial(_run_program, program)
+
     def host_op(self, op: Operation, count: int) -> RunStep:
+        if op.name in FEEDS:
+            run = feed(op, self.feeds)
+            return lambda arrays, progress: run(arrays)
         attributes = decode_attributes(op)
         if attributes.get("call_target_name") != HOST_CALL_TARGET:
             self.link_cycles += count * link_cycles(op, *self.num_devices, self.chip)
@@ -199,7 +209,7 @@ def _run_while(
     running, turns = arrays, Turns(max_steps)
     while running:
         goes_on = condition.run(running, progress)
-        running = {device: own for device, own in running.items() if goes_on[device][0]}
+        running = {device: own for device, own in running.items() if decided(goes_on[device][0])}
         if running:
             turns.take()
             running = _run_body(body, running, progress)
@@ -224,7 +234,7 @@ def _run_conditional(regions: Sequence[StepSequence], arrays: DeviceArrays, prog
     """The results of the region that each device's first array picks; devices that pick the same region run it together."""
     groups: dict[int, DeviceArrays] = {}
     for device, (picked, *own) in arrays.items():
-        number = int(picked)
+        number = int(decided(picked))
         groups.setdefault(number if 0 <= number < len(regions) else len(regions) - 1, {})[device] = own
     found: DeviceArrays = {}
     for number, group in groups.items():
@@ -232,7 +242,14 @@ def _run_conditional(regions: Sequence[StepSequence], arrays: DeviceArrays, prog
     return found
 
 
-def _contiguous(value: Array) -> Array:
+def decided(value: Any) -> Any:
+    """The element that a loop or conditional asks for, of an array or of what says how far an array may be off."""
+    return value.decided if isinstance(value, Bounded) else value
+
+
+def _contiguous(value: Any) -> Any:
     """The array in C order; the same object if it is so already, as devices with one array share their work."""
+    if isinstance(value, Bounded):
+        return value
     array = np.asarray(value)
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)

@@ -23,6 +23,7 @@ from hlo2tx8.hlo.module import find_main, module_name
 from hlo2tx8.hlo.regions import CONTROL, captured, terminator_of
 from hlo2tx8.hlo.trip_count import trip_count
 from hlo2tx8.spmd.collectives import COLLECTIVES, DEVICE_IDS
+from hlo2tx8.spmd.feeds import FEEDS
 from hlo2tx8.spmd.host_functions import HOST_CALL_TARGET
 from hlo2tx8.spmd.tile_assignment import RESHARD_TARGET
 
@@ -90,15 +91,17 @@ def is_host_op(op: Operation) -> bool:
     """Does the host do the op, or something inside of it?"""
     if op.name == "stablehlo.custom_call":
         return decode_attributes(op).get("call_target_name") in (HOST_CALL_TARGET, RESHARD_TARGET)
-    return op.name in (*COLLECTIVES, *DEVICE_IDS) or (op.name in CONTROL and any(map(is_host_op, _inner(op))))
+    return op.name in (*COLLECTIVES, *DEVICE_IDS, *FEEDS) or (op.name in CONTROL and any(map(is_host_op, _inner(op))))
 
 
 def segment_program(module: ModuleOp) -> SegmentedRegion | None:
     """@main in segments; None if it has no host op and so is one program."""
-    block = find_main(module).body.block
-    if not any(is_host_op(op) for op in block.ops):
-        return None
-    return _Segmenter(module, block, ()).segment_region()
+    return cut_at_host_ops(module) if any(map(is_host_op, find_main(module).body.block.ops)) else None
+
+
+def cut_at_host_ops(module: ModuleOp) -> SegmentedRegion:
+    """@main in segments; one if it has no host op."""
+    return _Segmenter(module, find_main(module).body.block, ()).segment_region()
 
 
 @dataclass
@@ -242,4 +245,4 @@ def _inner(op: Operation) -> list[Operation]:
 def _has_effect(op: Operation) -> bool:
     if op.name in CONTROL:
         return any(map(_has_effect, _inner(op)))
-    return op.name == "stablehlo.custom_call" and bool(decode_attributes(op).get("has_side_effect"))
+    return op.name in FEEDS or (op.name == "stablehlo.custom_call" and bool(decode_attributes(op).get("has_side_effect")))

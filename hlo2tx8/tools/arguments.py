@@ -94,6 +94,11 @@ def random_arguments(
     return tuple(_fill(p, r, rng, large_floats) for p, r in zip(signature.inputs, rules, strict=True))
 
 
+def random_array(port: Port, rng: np.random.Generator, *, large_floats: bool = False) -> Array:
+    """An array of which no use is known."""
+    return _fill(port, Rule(), rng, large_floats)
+
+
 def rule_of(value: SSAValue, depth: int = 0) -> Rule:
     """The rule that all uses of a value give together, followed through moves and into fusions."""
     rule = Rule()

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from hlo2tx8.errors import InputError
 from hlo2tx8.tools.before_run import check_writable
 from hlo2tx8.tools.combinations import check_flags, rules_of_compile
 from hlo2tx8.tools.flags import (
@@ -18,6 +19,7 @@ from hlo2tx8.tools.flags import (
     load_given,
     options_of,
 )
+from hlo2tx8.tools.run_chips import add_flags, chips_module, describe_chips
 
 
 def add_parser(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +28,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help=".hlo, .mlir, .mlirbc or .pb module, .tx8x program, - for stdin")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="save the executable (.tx8x)")
     add_switch(parser, "time", "print what each pass took")
+    add_flags(parser)
     add_compiler_flags(parser)
     add_dump_flags(parser)
     add_print_flags(parser)
@@ -37,6 +40,7 @@ def compile_file(args: Any) -> int:
     from hlo2tx8.options import Level
     from hlo2tx8.runtime.compile import compile_module, compile_source
     from hlo2tx8.runtime.progress_bar import shown
+    from hlo2tx8.spmd.chips import compile_chips_module
     from hlo2tx8.tools.report import describe, describe_lowered
     from hlo2tx8.tools.saved import is_saved
 
@@ -47,6 +51,14 @@ def compile_file(args: Any) -> int:
         lowered = lower(partial(load_given, args, args.file), options)
         sys.stdout.write(describe_lowered(lowered, explains=args.explain))
         _print_seconds(args, dict(lowered.seconds))
+        return 0
+    module = None if is_saved(args.file) else chips_module(args.file, options, args)
+    if module is not None:
+        if args.output is not None:
+            raise InputError("E1004", "a .tx8x holds the program of one chip", hint="hlo2tx8 run --report")
+        with shown() as watch:
+            chips = compile_chips_module(module, options, watch)
+        sys.stdout.write(describe_chips(chips, program=args.print_program or args.until is Level.PROGRAM, report=args.report))
         return 0
     with shown() as watch:
         if is_saved(args.file):

@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import numpy.typing as npt
 
 from hlo2tx8.errors import Hlo2tx8Error, InputError
@@ -34,6 +33,8 @@ from hlo2tx8.tools.flags import (
     pattern,
     whole,
 )
+from hlo2tx8.tools.literals import numbered, print_literals, write_literals
+from hlo2tx8.tools.run_chips import add_flags, run_if_for_chips
 
 if TYPE_CHECKING:
     from hlo2tx8.runtime.executable import Executable
@@ -69,6 +70,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--filter", type=pattern, default="", metavar="RE", help="which instructions those two take")
     add_switch(parser, "run_test_hlo_passes", "run passes that only make programs faster on the test platform", default=True)
     add_switch(parser, "run_reference_hlo_passes", "run them on the reference platform, if that is tx8", default=True)
+    add_flags(parser, feeds=True)
     add_compiler_flags(parser)
     add_dump_flags(parser)
     add_print_flags(parser)
@@ -166,11 +168,6 @@ def _print_level(source: "Source", options: Options) -> Outcome:
     return Outcome(agreed=True)
 
 
-def _numbered(path: Path, number: int) -> Path:
-    """A file of its own for every program after the first."""
-    return path.with_stem(f"{path.stem}.{number}") if number else path
-
-
 def _run_once(source: "Source", options: Options, args: Any, iteration: int, number: int) -> Outcome:
     """The run of that number: what it writes has it in the names of its files."""
     from hlo2tx8.hlo.signature import signature_of
@@ -178,6 +175,8 @@ def _run_once(source: "Source", options: Options, args: Any, iteration: int, num
     from hlo2tx8.tools.report import describe
 
     module = source.load()
+    if (wrong := run_if_for_chips(source.name, module, options, args, iteration, number)) is not None:
+        return Outcome(agreed=not wrong, note="".join(wrong[:1]))
     if args.level is None:
         return _run_every_level(source, options, args, inputs_of(module, signature_of(module), args, iteration))
     test = platform_of(args.platform)
@@ -185,7 +184,7 @@ def _run_once(source: "Source", options: Options, args: Any, iteration: int, num
         from hlo2tx8.tools.each_instruction import run_each
 
         arrays = inputs_of(module, signature_of(module), args, iteration)
-        folder = None if args.dump_results is None else _numbered(args.dump_results, number)
+        folder = None if args.dump_results is None else numbered(args.dump_results, number)
         with at_most(args.timeout, test):
             return Outcome(*run_each(module, arrays, test, replace(options, until=args.level), args, folder))
     on_chip = test == "tx8" and args.level is Level.PROGRAM
@@ -198,8 +197,8 @@ def _run_once(source: "Source", options: Options, args: Any, iteration: int, num
             executable.check_values(*arrays)
     actual = _timed(args, test, lambda: execute(test, source, arrays, replace(options, until=args.level), executable))
     if args.print_literals:
-        _print_all("Argument", arrays)
-        _print_all(f"Result with test runner {test}", actual)
+        print_literals("Argument", arrays)
+        print_literals(f"Result with test runner {test}", actual)
     expected: list[Array] = []
     outcome = Outcome(agreed=True)
     if args.reference_platform:
@@ -207,16 +206,16 @@ def _run_once(source: "Source", options: Options, args: Any, iteration: int, num
         plain = replace(options, hlo_passes=args.run_reference_hlo_passes and not args.xla_disable_all_hlo_passes)
         expected = _timed(args, reference, lambda: execute(reference, source, arrays, plain))
         if args.print_literals:
-            _print_all(f"Result with reference runner {reference}", expected)
+            print_literals(f"Result with reference runner {reference}", expected)
         outcome = _judge(actual, _reference(args, reference, module, arrays, expected), test, reference)
     else:
         print("Skipping reference runner", file=sys.stderr)
     if args.output_literals_file is not None:
-        _write_literals(_numbered(args.output_literals_file, number), arrays, actual, expected)
+        write_literals(numbered(args.output_literals_file, number), arrays, actual, expected)
     if executable is not None:
         sys.stdout.write(describe(executable, program=args.print_program, report=args.report))
         if args.trace is not None and not iteration:
-            executable.trace(trace := _numbered(args.trace, options.dump_number))
+            executable.trace(trace := numbered(args.trace, options.dump_number))
             print(f"Trace: {trace}", file=sys.stderr)
     if options.dump_dir is not None:
         print(f"IR dumps: {options.dump_dir}", file=sys.stderr)
@@ -298,18 +297,3 @@ def inputs_of(module: Any, signature: Any, args: Any, iteration: int) -> tuple[A
         return zeros(signature)
     rng = seeded(iteration, different_seeds=args.different_random_seeds)
     return random_arguments(module, signature, rng, large_floats=args.use_large_float_range)
-
-
-def _print_all(heading: str, arrays: Sequence[Array]) -> None:
-    from hlo2tx8.hlo.signature import Port
-
-    for i, array in enumerate(arrays):
-        with np.printoptions(threshold=64, edgeitems=3):
-            print(f"\n** {heading} {i} **\n{Port(array.shape, array.dtype.name)} {array}")
-
-
-def _write_literals(path: Path, inputs: Sequence[Array], results: Sequence[Array], references: Sequence[Array]) -> None:
-    from hlo2tx8.runtime.tensors import write_tensors
-
-    groups = {"input": inputs, "result": results, "reference": references}
-    write_tensors(path, {f"{kind}{i}": a for kind, arrays in groups.items() for i, a in enumerate(arrays)})

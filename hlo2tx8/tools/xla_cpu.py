@@ -30,13 +30,19 @@ FLAGS = "--xla_cpu_experimental_ynn_fusion_type= --xla_allow_excess_precision=fa
 
 def run_on_cpu(mlir_text: str, arrays: Sequence[Array]) -> list[Array]:
     """The module's results on XLA:CPU in a child process; OracleError if it aborts or refuses."""
+    return run_on_cpus(mlir_text, [arrays], (1, 1))[0]
+
+
+def run_on_cpus(mlir_text: str, inputs: Sequence[Sequence[Array]], counts: tuple[int, int]) -> list[list[Array]]:
+    """The same of each of several devices; `counts` are the numbers of replicas and of partitions."""
     with tempfile.TemporaryDirectory(prefix="hlo2tx8-") as name:
         directory = Path(name)
         (directory / "module.mlir").write_text(mlir_text)
-        write_arrays(directory, "input", arrays)
+        (directory / "counts.json").write_text(json.dumps(counts))
+        write_arrays(directory, "input", [array for own in inputs for array in own])
         child = subprocess.run(
             [sys.executable, "-m", "hlo2tx8.tools.xla_cpu", name],
-            env=_environment(),
+            env=_environment(len(inputs)),
             capture_output=True,
             text=True,
             check=False,
@@ -44,7 +50,13 @@ def run_on_cpu(mlir_text: str, arrays: Sequence[Array]) -> list[Array]:
         if child.returncode:
             last = (child.stderr.strip() or "no message").splitlines()[-1]
             raise OracleError("E1009", f"XLA:CPU could not run the module: {last}")
-        return read_arrays(directory, "output")
+        return in_parts(read_arrays(directory, "output"), len(inputs))
+
+
+def in_parts(arrays: Sequence[Array], count: int) -> list[list[Array]]:
+    """The arrays of one device after the other, by device."""
+    size = len(arrays) // count
+    return [list(arrays[i * size : (i + 1) * size]) for i in range(count)]
 
 
 class CpuServer:
@@ -78,8 +90,9 @@ class CpuServer:
             self.process.wait()
 
 
-def _environment() -> dict[str, str]:
-    return os.environ | {"XLA_FLAGS": FLAGS, "JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "1"}
+def _environment(num_devices: int = 1) -> dict[str, str]:
+    flags = f"{FLAGS} --xla_force_host_platform_device_count={num_devices}" if num_devices > 1 else FLAGS
+    return os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "1"}
 
 
 def write_arrays(directory: Path, stem: str, arrays: Sequence[Array]) -> None:
@@ -99,22 +112,37 @@ def read_arrays(directory: Path, stem: str) -> list[Array]:
     ]
 
 
-def execute(mlir_text: str, arrays: Sequence[Array]) -> list[Array]:
-    """Compile and run in this process."""
+def execute(mlir_text: str, inputs: Sequence[Sequence[Array]], counts: tuple[int, int] = (1, 1)) -> list[list[Array]]:
+    """Compile and run in this process, on each device with its inputs."""
     jax: Any = import_module("jax")
     extended: Any = import_module("jax.extend.backend")
     api: Any = import_module("jaxlib.xla_client")
     backend = extended.get_backend("cpu")
-    devices = api.DeviceList(tuple(backend.local_devices()[:1]))
-    loaded = backend.compile_and_load(mlir_text, devices, api.CompileOptions())
-    results = loaded.execute_sharded([jax.device_put(array) for array in arrays])
-    return [np.asarray(shards[0]) for shards in results.disassemble_into_single_device_arrays()]
+    devices = backend.local_devices()[: len(inputs)]
+    options = api.CompileOptions()
+    options.num_replicas, options.num_partitions = counts
+    options.executable_build_options.num_replicas, options.executable_build_options.num_partitions = counts
+    assignment = np.arange(len(inputs)).reshape(counts)
+    options.device_assignment = api.DeviceAssignment.create(assignment)
+    options.executable_build_options.use_spmd_partitioning = counts[1] > 1
+    loaded = backend.compile_and_load(mlir_text, api.DeviceList(tuple(devices)), options)
+    # Each device has its own elements of an array that is said to be the same everywhere: nobody looks.
+    sharding = jax.sharding.NamedSharding(jax.sharding.Mesh(np.array(devices), ("devices",)), jax.sharding.PartitionSpec())
+    placed: list[Any] = []
+    for column in zip(*inputs, strict=True):
+        shards = [jax.device_put(array, device) for array, device in zip(column, devices, strict=True)]
+        placed.append(jax.make_array_from_single_device_arrays(column[0].shape, sharding, shards))
+    results = loaded.execute_sharded(placed).disassemble_into_single_device_arrays()
+    return [[np.asarray(shards[i]) for shards in results] for i in range(len(inputs))]
 
 
 def run_directory(directory: Path) -> None:
     """Run the module of the directory."""
-    arrays = read_arrays(directory, "input")
-    write_arrays(directory, "output", execute((directory / "module.mlir").read_text(), arrays))
+    path = directory / "counts.json"
+    replicas, partitions = json.loads(path.read_text()) if path.exists() else (1, 1)
+    inputs = in_parts(read_arrays(directory, "input"), replicas * partitions)
+    found = execute((directory / "module.mlir").read_text(), inputs, (replicas, partitions))
+    write_arrays(directory, "output", [array for own in found for array in own])
 
 
 def main() -> None:

@@ -12,7 +12,11 @@ from hlo2tx8.frontend import to_mlir_text
 from hlo2tx8.hlo.signature import signature_of
 from hlo2tx8.options import Options
 from hlo2tx8.runtime.compile import compile_module
+from hlo2tx8.spmd.chips import compile_chips_module
+from hlo2tx8.spmd.chips_module import ChipsModule, module_for_chips
+from hlo2tx8.spmd.reference import expected_of
 from hlo2tx8.tools.arguments import random_arguments, seeded
+from hlo2tx8.tools.compare import compare
 from hlo2tx8.tools.reference import Reference
 from hlo2tx8.tools.xla_cpu import CpuServer
 
@@ -53,6 +57,18 @@ def as_fusion(text: str) -> str:
 CPU = CpuServer()
 
 
+def answer_chips(module: ChipsModule) -> Outcome:
+    """A case for several chips, against the evaluator: XLA:CPU does not run collective ops in fusions."""
+    local = module.load()
+    seeds = [seeded(chip, different_seeds=False) for chip in range(module.num_chips)]
+    inputs = [random_arguments(local, module.signature, seed) for seed in seeds]
+    results, expected = compile_chips_module(module, Options()).execute_all(inputs), expected_of(module, inputs, None)
+    for actual, wanted, limits in zip(results, expected.results, expected.limits, strict=True):
+        if wrong := compare(actual, wanted, limits):
+            return {"outcome": "failed", "cause": f"wrong answer: {wrong[0].line} (evaluator)"}
+    return {"outcome": "passed", "cause": "", "reference": "evaluator"}
+
+
 def answer(request: dict[str, Any]) -> Outcome:
     """Compile, run and judge one case; the reference is the evaluator where XLA:CPU has no answer."""
     text = as_fusion(request["text"]) if request["is_fusion"] else request["text"]
@@ -60,6 +76,9 @@ def answer(request: dict[str, Any]) -> Outcome:
     def load() -> Any:
         return load_source(text, format="hlo")
 
+    chips = module_for_chips(text, Options(), format="hlo")
+    if chips is not None:
+        return answer_chips(chips)
     module = load()
     signature = signature_of(module)
     try:

@@ -56,6 +56,8 @@ FILES = {
     "schedule/accesses.py": "iota is the number of an element; pad reads for a part of its result",
     "schedule/concatenate_parts.py": "a concatenation is written part by part",
     "schedule/costs.py": "reduces read many elements",
+    "spmd/chips_module.py": "calls by which HLO writes shardings",
+    "spmd/import_shardings.py": "rewrites of jaxlib's own IR",
     "spmd/mlir_rule.py": "rewrites of jaxlib's own IR",
     "spmd/mlir_values.py": "rewrites of jaxlib's own IR",
     "spmd/partition_module.py": "rewrites of jaxlib's own IR",

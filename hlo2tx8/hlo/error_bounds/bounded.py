@@ -9,6 +9,10 @@ import numpy as np
 from hlo2tx8.hlo.spec import Array
 
 
+class Undecided(Exception):
+    """Rounding may decide how often a loop turns, or which branch is taken."""
+
+
 @dataclass(frozen=True)
 class Bounded:
     """The reference's array, and per element (float64) how far a correct one may be from it; None if not at all."""
@@ -20,6 +24,13 @@ class Bounded:
     def errors(self) -> Array:
         """The bound as an array, zeros where there is no error."""
         return np.broadcast_to(np.float64(0), self.array.shape) if self.error is None else self.error
+
+    @property
+    def decided(self) -> Array:
+        """The array, for what a loop or branch goes by; Undecided if another element may be right."""
+        if self.error is not None:
+            raise Undecided
+        return self.array
 
     @staticmethod
     def of(array: Array, error: Array) -> "Bounded":

@@ -1,0 +1,215 @@
+"""`module_for_chips`: what each of several chips runs, of a module that may be for them.
+
+Chips are numbered as devices are: replica r, partition p of P is chip r * P + p. A module that says how its arrays are sharded
+takes and gives whole arrays; of any other each chip has arrays of its own.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import Rewriter
+
+from hlo2tx8.compiler.driver import load_source, resolved
+from hlo2tx8.dialects.hlo import UnknownOp, decode_attributes
+from hlo2tx8.frontend import shim
+from hlo2tx8.frontend.sources import parse
+from hlo2tx8.frontend.tokens import is_token, replace_tokens
+from hlo2tx8.hlo.signature import Port, Signature, signature_of
+from hlo2tx8.options import Options
+from hlo2tx8.spmd.collectives import COLLECTIVES, DEVICE_IDS, Array, named_devices
+from hlo2tx8.spmd.feeds import FEEDS
+from hlo2tx8.spmd.import_shardings import HLO_SHARDING, has_hlo_shardings, import_shardings
+from hlo2tx8.spmd.partition_module import PartitionedModule, is_sharded, partition
+from hlo2tx8.spmd.partitioner import HINTS
+from hlo2tx8.spmd.segments import is_host_op
+
+Counts = tuple[int, int]
+"""How many replicas and partitions there are."""
+
+
+@dataclass(frozen=True)
+class ChipsModule:
+    """What every chip runs: `load` gives a new module on each call. `tiles` of arguments and results, if the whole was sharded, say
+    which chip of a replica has which part; `load_whole` gives the module before it was partitioned."""
+
+    counts: Counts
+    load: Callable[[], ModuleOp]
+    tiles: PartitionedModule | None = None
+    load_whole: Callable[[], ModuleOp] | None = None
+
+    @property
+    def num_chips(self) -> int:
+        """All replicas' partitions."""
+        return self.counts[0] * self.counts[1]
+
+    @property
+    def signature(self) -> Signature:
+        """The arrays of one chip; whole arrays if the module was sharded."""
+        local = signature_of(self.load())
+        if self.tiles is None:
+            return local
+        pairs = ((local.inputs, self.tiles.argument_tiles), (local.outputs, self.tiles.result_tiles))
+        found = [[_whole(p, t.tile_counts) for p, t in zip(ports, tiles, strict=True)] for ports, tiles in pairs]
+        return Signature(tuple(found[0]), tuple(found[1]))
+
+    def parts_of(self, wholes: Sequence[Sequence[Array]]) -> list[list[Array]]:
+        """The arrays of each chip, from the whole arrays of each replica; the same if the module was not sharded."""
+        if self.tiles is None:
+            return [list(own) for own in wholes]
+        found: list[list[Array]] = [[] for _ in range(self.num_chips)]
+        for replica, arrays in enumerate(wholes):
+            for array, tiles in zip(arrays, self.tiles.argument_tiles, strict=True):
+                parts = tiles.disassemble(np.asarray(array), tiles)
+                like = next(iter(parts.values()))
+                for device in range(self.counts[1]):
+                    part = parts[device] if device in parts else np.zeros_like(like)
+                    found[replica * self.counts[1] + device].append(np.ascontiguousarray(part))
+        return found
+
+    def wholes_of(self, parts: Sequence[Sequence[Array]]) -> list[list[Array]]:
+        """The inverse, for results."""
+        if self.tiles is None:
+            return [list(own) for own in parts]
+        width, tiles = self.counts[1], self.tiles.result_tiles
+        groups = [parts[start : start + width] for start in range(0, len(parts), width)]
+        return [[t.assemble({i: own[n] for i, own in enumerate(group)}) for n, t in enumerate(tiles)] for group in groups]
+
+
+def module_for_chips(
+    source: Any,
+    options: Options,
+    replicas: int = 0,
+    partitions: int = 0,
+    *,
+    chips: int = 0,
+    args: Sequence[Any] | None = None,
+    format: str = "",
+) -> ChipsModule | None:
+    """The module of a source for so many replicas and partitions; None if it is for one chip and nothing is fed to it.
+
+    0: as many as the module says, or its collective ops name; a module with neither collective ops nor shardings is for one chip.
+    `chips`, without the others: partitions of a module that is sharded or whose collective ops are between partitions, else
+    replicas. `args` and `format` as of `load_source`.
+    """
+    parsed = parse(resolved(source), args=args, format=format or None)
+
+    def load_as_given() -> ModuleOp:
+        return load_source(source, args=args, format=format, filling=options.fill_elided_constants)
+
+    said = _number(parsed.module, "mhlo.num_replicas"), _number(parsed.module, "mhlo.num_partitions")
+    if chips and not replicas and not partitions:
+        if max(said[0], 1) * max(said[1], 1) == chips:
+            replicas, partitions = max(said[0], 1), max(said[1], 1)
+        elif _is_sharded(parsed.module) or _is_between_partitions(load_as_given()):
+            replicas, partitions = 1, chips
+        else:
+            replicas, partitions = chips, 1
+    given = replicas or said[0], partitions or said[1]
+    if given[1] > 1 and _is_sharded(parsed.module):
+        if not is_sharded(parsed.module):
+            import_shardings(parsed.module, given[1])
+        local = partition(parsed.module.operation.get_asm(enable_debug_info=True))
+        counts = max(given[0], 1), given[1]
+        return ChipsModule(counts, lambda: _prepared(load_source(local.code)), local, lambda: _unsharded(load_as_given()))
+
+    def load() -> ModuleOp:
+        return _prepared(load_as_given())
+
+    if replicas <= 1 and partitions <= 1 and not _talks(parsed.module):
+        return None
+    named = (0, 0) if all(given) else _named_counts(load(), given)
+    return ChipsModule((given[0] or named[0] or 1, given[1] or named[1] or 1), load)
+
+
+def _prepared(module: ModuleOp) -> ModuleOp:
+    """The module without tokens, and with host ops outside of fusions."""
+    for op in module.walk():
+        op.attributes.pop(HLO_SHARDING, None)
+        if isinstance(op, FuncOp):
+            op.properties.pop("arg_attrs", None)
+            op.properties.pop("res_attrs", None)
+    if any(is_token(value.type) for op in module.walk() for value in op.results):
+        replace_tokens(module)
+    for op in [op for op in module.walk() if op.name == "hlo.fusion"]:
+        if any(is_host_op(inner) for inner in op.regions[0].block.ops):
+            _dissolve(op)
+    return module
+
+
+def _dissolve(fusion: Operation) -> None:
+    """Puts the ops of a fusion in its place."""
+    body = fusion.regions[0].block
+    mapping: dict[SSAValue, SSAValue] = dict(zip(body.args, fusion.operands, strict=True)) if body.args else {}
+    last, block = body.last_op, fusion.parent
+    assert last is not None and block is not None
+    for op in body.ops:
+        if op is not last:
+            block.insert_op_before(op.clone(mapping), fusion)
+    Rewriter.replace_op(fusion, [], [mapping[value] for value in last.operands])
+
+
+def _named_counts(module: ModuleOp, given: Counts) -> Counts:
+    """The replicas and partitions up to the highest ones that collective ops name, where none are given."""
+    replicas = partitions = 1
+    for op in module.walk():
+        if op.name in COLLECTIVES:
+            of_partitions, highest = named_devices(op)
+            if of_partitions:
+                partitions = max(partitions, highest + 1)
+            else:
+                replicas = max(replicas, highest + 1)
+    return given[0] or (1 if given[1] else replicas), given[1] or (1 if given[0] else partitions)
+
+
+def _talks(module: Any) -> bool:
+    """Has an MLIR module ops between devices, or that ask for their numbers, or between device and host?"""
+    found = False
+
+    def visit(op: Any) -> Any:
+        nonlocal found
+        found = found or op.name.replace("mhlo.", "stablehlo.") in (*COLLECTIVES, *DEVICE_IDS, *FEEDS)
+        return shim.ir().WalkResult.INTERRUPT if found else shim.ir().WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return found
+
+
+def _is_sharded(module: Any) -> bool:
+    return is_sharded(module) or has_hlo_shardings(module)
+
+
+def _unsharded(module: ModuleOp) -> ModuleOp:
+    """The module without what says how its arrays are sharded, as one chip would run it."""
+    for op in tuple(module.walk()):
+        for name in [name for name in op.attributes if name.startswith("sdy.") or name == HLO_SHARDING]:
+            del op.attributes[name]
+        if isinstance(op, FuncOp):
+            op.properties.pop("arg_attrs", None)
+            op.properties.pop("res_attrs", None)
+        is_hint = isinstance(op, UnknownOp) and op.op_name.data in HINTS
+        if is_hint or (op.name == "stablehlo.custom_call" and decode_attributes(op)["call_target_name"] == "Sharding"):
+            Rewriter.replace_op(op, [], [op.operands[0]])
+        elif isinstance(op, UnknownOp) and op.op_name.data == "sdy.mesh":
+            Rewriter.erase_op(op)
+    for name in ("mhlo.num_partitions", "mhlo.num_replicas"):
+        module.attributes.pop(name, None)
+    return module
+
+
+def _is_between_partitions(module: ModuleOp) -> bool:
+    return any(op.name == DEVICE_IDS[0] or (op.name in COLLECTIVES and named_devices(op)[0]) for op in module.walk())
+
+
+def _number(module: Any, name: str) -> int:
+    """The number that an attribute of an MLIR module is, 0 without."""
+    attributes = module.operation.attributes
+    return int(attributes[name].value) if name in attributes else 0
+
+
+def _whole(port: Port, tile_counts: Sequence[int]) -> Port:
+    return Port(tuple(n * count for n, count in zip(port.shape, tile_counts, strict=True)), port.dtype, port.name)
