@@ -9,7 +9,7 @@ from hlo2tx8.device.isa import INSTRUCTIONS, Engine, Field, Instruction, Role
 from hlo2tx8.device.isa.base import constraints
 from hlo2tx8.device.isa.ct_move import CT_CONVERT_FORMATS, CtConvert
 from hlo2tx8.device.isa.forms import CT_FLOATS, KC_ALL, KC_FLOATS, KC_INTEGERS, KcGatherForm, KcScalar, KcScatterForm
-from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcExit, KcHalt, KcIf, KcLoop, KcWait
+from hlo2tx8.device.isa.kc_control import KC_CONTROL, KcAffine, KcBarrier, KcCall, KcExit, KcIf, KcLoop, KcWait
 from hlo2tx8.device.status import Status
 from hlo2tx8.device.timing.ne_cycles import ne_cycles_text
 
@@ -112,7 +112,7 @@ def _set_name(members: Sequence[Format]) -> str:
 def cycles_text(cls: type[Instruction], chip: Chip) -> str:
     """The cost as a formula, also a Python expression of operands, `bytes`, `share` and `rate`, held against the timing model."""
     c = chip.cycles
-    fixed = {KcHalt: 0, KcEnd: 0, KcEndIf: 0, KcLoop: 0, KcIf: 1, KcExit: 1, KcWait: c.wait, KcBarrier: c.barrier}
+    fixed = {**dict.fromkeys(KC_CONTROL, 0), KcIf: 1, KcExit: 1, KcCall: 1, KcWait: c.wait, KcBarrier: c.barrier}
     beat = chip.beats.of(cls.COST)
     times = f"{beat} * " if beat != 1 else ""
     if cls in fixed:

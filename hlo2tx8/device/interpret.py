@@ -21,13 +21,16 @@ from hlo2tx8.device.isa.encoding import EncodingError, Operand, Record, Register
 from hlo2tx8.device.isa.fields import Operands
 from hlo2tx8.device.isa.kc_control import (
     KcBarrier,
+    KcCall,
     KcEnd,
     KcEndIf,
     KcExit,
+    KcFunction,
     KcHalt,
     KcIf,
     KcLoadScalar,
     KcLoop,
+    KcReturn,
     KcWait,
 )
 from hlo2tx8.device.program import Program
@@ -204,6 +207,7 @@ class _Tile:
         self.registers[1] = tile
         self.loops: list[tuple[int, int, int, int]] = []
         self.turns, self.max_steps = 0, max_steps or math.inf
+        self.returns: list[int] = []
 
     def run(self) -> Generator[int, None, None]:
         """Yields the record index of each barrier it reaches."""
@@ -226,6 +230,9 @@ class _Tile:
                 continue
             if kind in (KcLoop, KcEnd, KcIf, KcExit):
                 at = self._control(at, record)
+                continue
+            if kind in (KcFunction, KcCall, KcReturn):
+                at = self._function(at, record)
                 continue
             if kind is KcWait:
                 self._wait(at, record)
@@ -261,6 +268,16 @@ class _Tile:
             self.loops.append((at, v["lo"], v["hi"], v["step"]))
             self._set(record.fields["rd"], v["lo"])
             return at + 1
+        self._turn(at, record)
+        start, counter, hi, step = self.loops.pop()
+        if counter + step >= hi:
+            return at + 1
+        self.loops.append((start, counter + step, hi, step))
+        self._set(self.records[start].fields["rd"], counter + step)
+        return start + 1
+
+    def _turn(self, at: int, record: Record) -> None:
+        """A loop's turn, or a call, has ended."""
         self.turns += 1
         if self.turns > self.max_steps:
             origin = next((before.origin for before in self.records[at::-1] if before.origin), "")
@@ -269,12 +286,14 @@ class _Tile:
         if self.progress is not None and time.monotonic() > self.told + PROGRESS_SECONDS:
             self.progress(self._place(at, record))
             self.told = time.monotonic()
-        start, counter, hi, step = self.loops.pop()
-        if counter + step >= hi:
-            return at + 1
-        self.loops.append((start, counter + step, hi, step))
-        self._set(self.records[start].fields["rd"], counter + step)
-        return start + 1
+
+    def _function(self, at: int, record: Record) -> int:
+        if record.kind is KcReturn:
+            self._turn(at, record)
+            return self.returns.pop()
+        if record.kind is KcCall:
+            self.returns.append(at + 1)
+        return self.targets[at] + 1
 
     def _wait(self, at: int, record: Record) -> None:
         place, operands = self._place(at, record), self.operands[at].now(self.registers)

@@ -34,6 +34,7 @@ from hlo2tx8.fusion.in_place import replaceable
 from hlo2tx8.fusion.take_apart import num_fusions, take_apart
 from hlo2tx8.fusion.views import is_view
 from hlo2tx8.hlo.lookup import attributes_of
+from hlo2tx8.hlo.module import program_functions
 from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.hlo.regions import CONTROL, UPDATE, terminator_of
 from hlo2tx8.notes import add_notes
@@ -63,11 +64,14 @@ class EmitFusionsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         chip = load_chip(self.chip)
         target = Target(Rates.of(chip), self.step_elements)
-        main = next(f for f in op.body.block.ops if isinstance(f, FuncOp) and f.sym_name.data == "main")
+        blocks = [function.body.block for function in program_functions(op)]
         emitted: dict[Hashable, str] = {}
         unsupported: list[UnsupportedOp] = []
         notes: list[str] = []
-        pending = number_fusions(main.body.block)[::-1]
+        numbered: list[tuple[int, Operation]] = []
+        for block in blocks:
+            numbered += number_fusions(block, numbered[-1][0] + 1 if numbered else 0)
+        pending = numbered[::-1]
         done = 0
         while pending:
             self.watch(done / (done + len(pending)))
@@ -102,7 +106,8 @@ class EmitFusionsPass(ModulePass):
             launch = KernelOp(emitted[key], fusion.operands, fusion.result_types, group, origin(fusion), replaces, updates)
             Rewriter.replace_op(fusion, launch)
         if not unsupported:
-            launch_control(main.body.block)
+            for block in blocks:
+                launch_control(block)
         self.hear(notes)
         add_notes(op, notes if self.explain else [note for note in notes if note.startswith("warning: ")])
         if unsupported:
@@ -143,7 +148,8 @@ def is_all_there_is(fusion: Operation) -> bool:
     assert block is not None
     is_read = any(isinstance(value.owner, Operation) and value.owner.name != "stablehlo.constant" for value in fusion.operands)
     is_used = any(use.operation is not block.last_op for value in fusion.results for use in value.uses)
-    return isinstance(block.parent_op(), FuncOp) and not is_read and not is_used
+    function = block.parent_op()
+    return isinstance(function, FuncOp) and function.sym_name.data == "main" and not is_read and not is_used
 
 
 def feeds_batches(fusion: Operation) -> bool:

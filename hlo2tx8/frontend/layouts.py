@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, TupleType
-from xdsl.ir import Attribute, Block, Region, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypeAttribute
 
 from hlo2tx8.dialects.hlo import CopyOp
 from hlo2tx8.dialects.layout import as_tensor, is_tensor
@@ -60,11 +60,33 @@ def parameter_layouts(module_attributes: Any) -> list[Layout]:
     return _layouts(module_attributes, _PARAMETER_LAYOUTS)
 
 
-def copy_results(last: func.ReturnOp, module_attributes: Any) -> func.ReturnOp:
-    """Copies in front of the entry's return, so that results have the layouts that an HLO module promises, or are row major."""
-    if _IS_HLO not in module_attributes:
+def call_row_major(call: func.CallOp) -> tuple[list[Operation], list[SSAValue]]:
+    """In place of a call, one of a function that takes and gives row-major tensors, with copies around it; and the results that the
+    first one had."""
+    before, operands = _copies(call.operands, [_row_major(value.type) for value in call.operands])
+    new = func.CallOp(call.callee, operands, [_row_major(type_) for type_ in call.result_types])
+    new.attributes |= call.attributes
+    behind, results = _copies(new.results, call.result_types)
+    call.erase()
+    return [*before, new, *behind], results
+
+
+def _copies(values: Sequence[SSAValue], types: Sequence[Attribute]) -> tuple[list[Operation], list[SSAValue]]:
+    """Copies of the values that are not of these types, and all values of these types."""
+    copies = [CopyOp(operands=[[v]], result_types=[[t]]) if v.type != t else None for v, t in zip(values, types, strict=True)]
+    found = [value if copy is None else copy.results[0] for value, copy in zip(values, copies, strict=True)]
+    return [copy for copy in copies if copy is not None], found
+
+
+def _row_major(type_: Attribute) -> Attribute:
+    return with_layout(type_, row_major(as_tensor(type_).get_num_dims())) if is_tensor(type_) else type_
+
+
+def copy_results(last: func.ReturnOp, module_attributes: Any = None) -> func.ReturnOp:
+    """Copies in front of a return, so that results have the layouts that an HLO module promises for its entry, or are row major."""
+    if module_attributes is not None and _IS_HLO not in module_attributes:
         return last
-    layouts = _layouts(module_attributes, _RESULT_LAYOUTS)
+    layouts = _layouts(module_attributes or {}, _RESULT_LAYOUTS)
     values = list(last.operands)
     block = cast(Block, last.parent)
     for i, value in enumerate(values):

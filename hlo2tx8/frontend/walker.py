@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
     SymbolRefAttr,
+    UnitAttr,
     i32,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -28,10 +29,20 @@ from hlo2tx8.dialects.hlo import BitcastOp, CopyOp, FusionOp, UnknownOp, decode_
 from hlo2tx8.dialects.hlo_form import HloForm
 from hlo2tx8.errors import CapacityError, CompileError
 from hlo2tx8.frontend.attributes import AttributeReader
-from hlo2tx8.frontend.inlined_size import check_inlined_size
-from hlo2tx8.frontend.layouts import CARRIERS, carry_layouts, copy_results, laid_out, parameter_layouts, size_bits
+from hlo2tx8.frontend.inlined_size import functions_that_stay
+from hlo2tx8.frontend.layouts import (
+    CARRIERS,
+    call_row_major,
+    carry_layouts,
+    copy_results,
+    laid_out,
+    parameter_layouts,
+    size_bits,
+)
 from hlo2tx8.frontend.locations import LocationReader
 from hlo2tx8.frontend.types import Layout, layout_of, with_layout
+from hlo2tx8.hlo.module import NO_INLINE
+from hlo2tx8.hlo.regions import CONTROL
 
 _DROPPED = ("xla_shape", "source_layout", "output_operand_aliasing")
 _CONSTANTS = ("stablehlo.constant", "chlo.constant", "arith.constant")
@@ -54,7 +65,8 @@ _CLASSES: dict[str, type[HloForm]] = {
 def walk_module(module: Any, locations: LocationReader | None = None, *, inline: bool = False) -> ModuleOp:
     """The xDSL module of an MLIR module; CompileError where a type or constant cannot be held.
 
-    `inline` puts the bodies of called functions in place of the calls; functions nobody names any more go.
+    `inline` puts the bodies of called functions in place of the calls, but for those that would make the module too large;
+    functions nobody names any more go.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -72,6 +84,8 @@ class _Walker:
     is_inlining: bool
     values: dict[Any, SSAValue] = field(default_factory=dict[Any, SSAValue])
     callable: dict[str, Any] = field(default_factory=dict[str, Any])
+    staying: frozenset[str] = frozenset()
+    is_scalar: bool = False
     active: list[str] = field(default_factory=list[str])
     num_around: int = 0
     call_site: str = ""
@@ -82,7 +96,7 @@ class _Walker:
         functions = {o.operation.attributes["sym_name"].value: o.operation for o in _functions(module)}
         if self.is_inlining:
             self.callable = {name: op for name, op in functions.items() if len(op.regions[0].blocks) == 1}
-            check_inlined_size(functions, self.callable, self.locations)
+            self.staying = functions_that_stay(functions, self.callable, self.locations)
         roots = [name for name, op in functions.items() if not (self.is_inlining and _is_private(op)) or name == "main"]
         done: dict[str, Operation] = {}
         while waiting := [name for name in functions if name not in done and (name in roots or name in self.reader.symbols)]:
@@ -102,8 +116,8 @@ class _Walker:
             region.add_block(self.block(block, parameter_layouts(module_attributes) if is_main else ()))
         last = region.blocks[-1].last_op if region.blocks else None
         if isinstance(last, func.ReturnOp):
-            if is_main:
-                last = copy_results(last, module_attributes)
+            if is_main or name in self.staying:
+                last = copy_results(last, module_attributes if is_main else None)
             type_ = FunctionType.from_lists([a.type for a in region.blocks[0].args], [o.type for o in last.operands])
         else:
             type_ = cast(FunctionType, self.reader.type(given["function_type"].value))
@@ -112,6 +126,8 @@ class _Walker:
         for key in ("arg_attrs", "res_attrs"):
             if key in given:
                 new.properties[key] = cast(ArrayAttr[DictionaryAttr], self.reader.read(given[key]))
+        if name in self.staying:
+            new.attributes[NO_INLINE] = UnitAttr()
         if is_main and _ALIASES in module_attributes:
             aliases = decode_attribute(self.reader.read(module_attributes[_ALIASES]))
             new.properties["arg_attrs"] = _with_aliasing(new, [decode_attribute(alias) for alias in aliases])
@@ -138,10 +154,16 @@ class _Walker:
             if name in self.active:
                 circle = " calls ".join(f"@{each}" for each in (*self.active[self.active.index(name) :], name))
                 raise CompileError("E1002", f"recursion: {circle}", origin=self.locations.text(op.location, self.call_site))
-            if name in self.callable:
+            if name in self.callable and (self.is_scalar or name not in self.staying):
                 self.add_body(op, name, ops)
                 return
-        ops.append(self.operation(op))
+        new = self.operation(op)
+        if not (self.is_inlining and isinstance(new, func.CallOp)):
+            ops.append(new)
+            return
+        parts, results = call_row_major(new)
+        ops += parts
+        self.values.update(zip(op.results, results, strict=True))
 
     def add_body(self, call: Any, name: str, ops: list[Operation]) -> None:
         """Appends the callee's ops; the call's results are what it returns."""
@@ -251,8 +273,10 @@ class _Walker:
             message = f"operations are more than {MOST_AROUND} deep inside each other"
             raise CapacityError("E1005", message, origin=self.locations.text(op.location, self.call_site))
         self.num_around += 1
+        outside, self.is_scalar = self.is_scalar, self.is_scalar or op.name not in CONTROL
         found = [Region([self.block(block, layouts) for block in region.blocks]) for region in op.regions]
         self.num_around -= 1
+        self.is_scalar = outside
         return found
 
 

@@ -9,7 +9,7 @@ from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.fusion.candidate import FusionCandidate, is_kept
 from hlo2tx8.fusion.recognize import recognized
-from hlo2tx8.hlo.regions import CONTROL, UPDATE, captured, inline_region, terminator_of
+from hlo2tx8.hlo.regions import CALL, CONTROL, UPDATE, captured, inline_region, terminator_of
 from hlo2tx8.partitioner.instruction import CONSTANTS, is_read_as_a_whole, is_splat_constant, shape_of
 
 SMALL_ELEMENTS = 4096
@@ -158,11 +158,11 @@ def copy_outputs(terminator: Operation, taken: dict[str, int]) -> None:
 
 
 def write_large_constants(block: Block, taken: dict[str, int]) -> None:
-    """Put large splat constants into a fusion that writes them, where a loop begins with them, a branch returns them or an update
-    takes them.
+    """Put large splat constants into a fusion that writes them, where a loop begins with them, a branch returns them, or an update
+    or a call takes them.
     """
     for op in tuple(block.ops):
-        if op.name not in (*CONTROL, UPDATE, "stablehlo.return"):
+        if op.name not in (*CONTROL, CALL, UPDATE, "stablehlo.return"):
             continue
         for number, value in enumerate(op.operands):
             owner = value.owner

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.dialects.hlo import FusionOp
-from hlo2tx8.hlo.regions import CONTROL, UPDATE
+from hlo2tx8.hlo.regions import CALL, CONTROL, UPDATE
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.indexing import Dim, FloorDiv, IndexingMap, Mod, Variable
 from hlo2tx8.partitioner.computation import Scope
@@ -30,7 +30,7 @@ MAX_OUTPUTS = 8
 MAX_LOOKED_AT = 200
 """Candidates between two others that are looked at; with more between them they stay apart."""
 
-_KEPT = ("func.return", "stablehlo.return", "hlo.fusion", "hlo.group", *CONTROL, UPDATE)
+_KEPT = ("func.return", "stablehlo.return", "hlo.fusion", "hlo.group", *CONTROL, CALL, UPDATE)
 
 
 def is_kept(op: Operation) -> bool:

@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from hlo2tx8.hlo.regions import terminator_of
+from hlo2tx8.hlo.regions import CALL, terminator_of
 
 
 @dataclass(frozen=True)
@@ -97,4 +97,4 @@ def _describe(block: Block, sources: dict[SSAValue, Source], groups: list[Group]
         for region in op.regions:
             sources.update({arg: Carried(arg) for arg in region.block.args})
             _describe(region.block, sources, groups)
-        sources.update({result: Carried(result) if op.regions else Constant(op) for result in op.results})
+        sources.update({result: Carried(result) if op.regions or op.name == CALL else Constant(op) for result in op.results})

@@ -1,4 +1,4 @@
-"""Pass plan-fusions: every instruction of @main ends up in a fusion or is control flow; fusions of the source are kept.
+"""Pass plan-fusions: every instruction of @main ends up in a fusion, is control flow or a call; fusions of the source are kept.
 
 Before:
     %0 = stablehlo.constant 2.0, %1 = stablehlo.broadcast_in_dim %0, %2 = stablehlo.multiply %a, %1
@@ -11,7 +11,8 @@ After:
 
 From the last instruction up, each joins the fusion of its readers where that saves modelled cycles: `candidate_walk` has the
 rules, `costs` what they weigh. Broadcasts, iotas and scalar constants cost nothing: every fusion that needs one has its own.
-Other instructions are fusions of their own. The regions of control flow are fused like @main; a fusion never spans them. A
+Other instructions are fusions of their own. The regions of control flow, and the functions that are
+called, are fused like @main; a fusion never spans them. A
 dynamic_update_slice is no fusion's: the program writes into the value itself. A fusion of the source with one in it, or with
 an op that became several kernels, is taken apart.
 """
@@ -20,17 +21,16 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
 from hlo2tx8.device.rates import Rates
-from hlo2tx8.errors import InputError
 from hlo2tx8.fusion.build_fusions import build_fusions, move_constants
 from hlo2tx8.fusion.candidate import is_kernel_of_its_own
 from hlo2tx8.fusion.find_candidates import find_candidates
 from hlo2tx8.fusion.fused_module import FusedModule, describe
 from hlo2tx8.fusion.place_constants import place_constants
+from hlo2tx8.hlo.module import program_functions
 from hlo2tx8.hlo.regions import CONTROL, inline_region
 from hlo2tx8.notes import add_notes
 from hlo2tx8.schedule.costs import Costs
@@ -55,13 +55,13 @@ def plan_fusions(module: ModuleOp, chip: str = "") -> FusedModule:
     """Fuse @main in place for a chip, and describe the result; InputError if there is no @main."""
     from hlo2tx8.device.chip import load_chip
 
-    main = next((f for f in module.body.block.ops if isinstance(f, FuncOp) and f.sym_name.data == "main"), None)
-    if main is None:
-        raise InputError("E1004", "the module has no function @main")
-    block = main.body.block
-    place_constants(block)
-    explain = _fuse(block, {}, Costs(Rates.of(load_chip(chip))))
-    return describe(module, explain)
+    explain: list[str] = []
+    taken: dict[str, int] = {}
+    costs = Costs(Rates.of(load_chip(chip)))
+    for function in program_functions(module):
+        place_constants(function.body.block)
+        explain += _fuse(function.body.block, taken, costs)
+    return describe(module, tuple(explain))
 
 
 def _fuse(block: Block, taken: dict[str, int], costs: Costs) -> tuple[str, ...]:

@@ -93,6 +93,7 @@ class Evaluator:
             case "stablehlo.while":
                 return self.loop(op, operands, values)
             case "func.call" | "stablehlo.composite":
+                self.turns.take(origin(op))
                 name = "callee" if op.name == "func.call" else "decomposition"
                 return self.run(self.function(op, name).body.block, operands, {})
             case "hlo.fusion" | "hlo.group":

@@ -85,6 +85,9 @@ class _Analysis:
     core_bytes: float = 0.0
     assumed_loops: int = 0
     passes: dict[str, int] = field(default_factory=dict[str, int])
+    calls: dict[tuple[FuncOp, tuple[bool, ...]], "tuple[_Analysis, list[bool]]"] = field(default_factory=lambda: {})
+    """The work of a function by which of its arguments are constants, and which of its results then are: found once."""
+    needed: dict[SSAValue, float] = field(default_factory=dict[SSAValue, float])
 
     def main(self, main: FuncOp) -> None:
         block = main.body.block
@@ -110,7 +113,10 @@ class _Analysis:
             if name in ("gather", "dynamic_slice", "slice") and use.index == 0:
                 total += sum(map(size_bytes, op.results))
             elif name == "call":
-                total += self._needed(self._callee(op).body.block.args[use.index])
+                argument = self._callee(op).body.block.args[use.index]
+                if argument not in self.needed:
+                    self.needed[argument] = self._needed(argument)
+                total += self.needed[argument]
             elif name == "convolution" and use.index == 0:
                 total += whole * prod((np.bincount(at[is_inside], minlength=n) > 0).mean() for at, is_inside, n in _windows(op))
             else:
@@ -131,10 +137,8 @@ class _Analysis:
                 case "return":
                     return [known.get(operand, False) for operand in op.operands]
                 case "call":
-                    inner = self._callee(op).body.block
-                    given = [known.get(operand, False) for operand in op.operands]
-                    results = self._block(inner, dict(zip(inner.args, given, strict=True)), times)
-                    known.update(zip(op.results, results, strict=True))
+                    given = tuple(known.get(operand, False) for operand in op.operands)
+                    known.update(zip(op.results, self._call(self._callee(op), given, times), strict=True))
                 case "while":
                     turns = _turns(op)
                     self.assumed_loops += turns is None
@@ -149,6 +153,21 @@ class _Analysis:
                     if not is_constant:
                         self._add(op, name, times)
         return []
+
+    def _call(self, callee: FuncOp, given: tuple[bool, ...], times: int) -> list[bool]:
+        """As `_block`, of a function's body."""
+        if (callee, given) not in self.calls:
+            inner, work = callee.body.block, _Analysis(self.functions, calls=self.calls)
+            results = work._block(inner, dict(zip(inner.args, given, strict=True)), 1)
+            self.calls[callee, given] = work, results
+        work, results = self.calls[callee, given]
+        self.ddr_bytes += work.ddr_bytes
+        self.assumed_loops += work.assumed_loops
+        self.vector_bytes += work.vector_bytes * times
+        self.core_bytes += work.core_bytes * times
+        self.products.update({key: self.products.get(key, 0.0) + count * times for key, count in work.products.items()})
+        self.passes.update({key: self.passes.get(key, 0) + count for key, count in work.passes.items()})
+        return results
 
     def _add(self, op: Operation, name: str, times: int) -> None:
         if name in ("dot_general", "dot"):

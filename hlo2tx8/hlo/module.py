@@ -1,9 +1,12 @@
-"""Questions about a module: its name, its @main."""
+"""Questions about a module: its name, its @main, the functions that it calls."""
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.func import CallOp, FuncOp
 
 from hlo2tx8.errors import InputError
+
+NO_INLINE = "no_inline"
+"""The attribute of a function that stays one: its calls are not replaced by its body."""
 
 
 def module_name(module: ModuleOp) -> str:
@@ -17,3 +20,19 @@ def find_main(module: ModuleOp) -> FuncOp:
         if isinstance(op, FuncOp) and op.sym_name.data == "main":
             return op
     raise InputError("E1004", "the module has no function @main")
+
+
+def program_functions(module: ModuleOp) -> list[FuncOp]:
+    """@main, last, and the functions that it calls, each behind those that it calls itself; InputError where there is no @main."""
+    functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
+    found: dict[FuncOp, None] = {}
+    waiting = [find_main(module)]
+    while waiting:
+        calls = (op.callee.string_value() for op in waiting[-1].walk() if isinstance(op, CallOp))
+        new = [functions[name] for name in dict.fromkeys(calls) if functions[name] not in found]
+        if not new:
+            found[waiting.pop()] = None
+        elif any(function in waiting for function in new):
+            raise InputError("E1004", f"@{new[0].sym_name.data} calls itself")
+        waiting += new
+    return list(found)

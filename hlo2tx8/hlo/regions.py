@@ -8,6 +8,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 CONTROL = ("stablehlo.while", "stablehlo.if", "stablehlo.case")
 """Ops whose regions are programs of their own; other regions say how elements are combined."""
 
+CALL = "func.call"
+"""The op that runs another function."""
+
 UPDATE = "stablehlo.dynamic_update_slice"
 """The op that the program does itself, in place."""
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 
 from hlo2tx8.device.isa import Role
 from hlo2tx8.device.isa.encoding import Record, Register
-from hlo2tx8.device.isa.kc_control import KcEndIf, KcIf, KcLess
+from hlo2tx8.device.isa.kc_control import KcEndIf, KcIf, KcLess, KcReturn
 from hlo2tx8.device.program import Buffer, BufferUse, Launch
-from hlo2tx8.link.barriers import LaunchWork, LinkedCode, Nest, Piece, Scalars, State, guard, place_barriers
+from hlo2tx8.link.barriers import Call, LaunchWork, LinkedCode, Nest, Piece, Scalars, State, guard, place_barriers
 from hlo2tx8.link.records import TILE, meet
 
 GUARD = Register(5)
@@ -42,6 +42,9 @@ class Assembled:
             end = at + 1
             if isinstance(piece, Scalars):
                 self.records += piece.records
+            elif isinstance(piece, Call):
+                self.wait(must_meet=True)
+                self.records.append(piece.record)
             elif piece.is_guarded:
                 while end < len(pieces) and _goes_on(pieces[end]):
                     end += 1
@@ -49,7 +52,7 @@ class Assembled:
             elif isinstance(piece, Nest):
                 self.records.append(piece.begin)
                 self.sequence(piece.body)
-                self.records.append(piece.end)
+                self.records += (*(meet() if piece.end.kind is KcReturn else ()), piece.end)
             else:
                 self.wait(must_meet=piece.must_meet)
                 self.work(piece, piece.code.records, range(len(piece.code.records)))
@@ -78,6 +81,8 @@ class Assembled:
                     self.records.append(piece.end)
                 case Scalars():
                     self.records += piece.records
+                case Call():
+                    raise AssertionError("all tiles call a function")
             is_first = False
 
     def wait(self, *, must_meet: bool) -> None:
@@ -114,7 +119,7 @@ def assemble(pieces: Sequence[Piece], tiles: int) -> Assembled:
 
 def _goes_on(piece: Piece) -> bool:
     """Can it stand behind the same guard as what is in front of it?"""
-    return not isinstance(piece, Scalars) and piece.is_guarded and not piece.must_meet
+    return isinstance(piece, LaunchWork | Nest) and piece.is_guarded and not piece.must_meet
 
 
 def renumber(record: Record, slots: Sequence[int]) -> Record:

@@ -7,12 +7,12 @@ results of tile 0 behind is run by tile 0 only; so are loops and branches that h
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
 from hlo2tx8.device.isa.encoding import Record
-from hlo2tx8.device.isa.kc_control import KcExit, KcLoop
+from hlo2tx8.device.isa.kc_control import KcExit, KcFunction, KcLoop
 from hlo2tx8.device.program import Buffer, BufferUse
 from hlo2tx8.link.footprint import Footprint, SlotAccess, meets
 
@@ -58,8 +58,16 @@ class Scalars:
 
 
 @dataclass(eq=False)
+class Call:
+    """A call of a function: all tiles meet before it and at its end, so that nobody needs to know what it accesses."""
+
+    record: Record
+    is_guarded: ClassVar[bool] = False
+
+
+@dataclass(eq=False)
 class Nest:
-    """A loop or a branch: the record that begins it, its body, and the record that ends it."""
+    """A loop, a branch or a function: the record that begins it, its body, and the record that ends it."""
 
     begin: Record
     end: Record
@@ -77,12 +85,17 @@ class Nest:
                 yield from piece.work
 
     @property
+    def has_calls(self) -> bool:
+        """Are functions called inside, at any depth?"""
+        return any(isinstance(piece, Call) or (isinstance(piece, Nest) and piece.has_calls) for piece in self.body)
+
+    @property
     def footprint(self) -> Footprint:
         """What tile 0 accesses inside, for a loop or branch that only tile 0 runs."""
         return Footprint(tuple(access for work in self.work for access in work.footprint.of_tile_0().accesses))
 
 
-Piece: TypeAlias = LaunchWork | Scalars | Nest
+Piece: TypeAlias = LaunchWork | Scalars | Call | Nest
 
 
 def guard(pieces: Sequence[Piece]) -> None:
@@ -91,7 +104,8 @@ def guard(pieces: Sequence[Piece]) -> None:
         if isinstance(piece, LaunchWork):
             piece.is_guarded = piece.footprint.is_alone and not piece.decides
         elif isinstance(piece, Nest):
-            piece.is_guarded = any(True for _ in piece.work) and all(work.footprint.is_alone for work in piece.work)
+            is_alone = any(True for _ in piece.work) and all(work.footprint.is_alone for work in piece.work)
+            piece.is_guarded = is_alone and not piece.has_calls and piece.begin.kind is not KcFunction
             if not piece.is_guarded:
                 guard(piece.body)
 
@@ -170,6 +184,10 @@ def _through(pieces: Sequence[Piece], state: State, exits: list[State]) -> State
     for piece in pieces:
         if isinstance(piece, Scalars):
             exits += [state for record in piece.records if record.kind is KcExit]
+        elif isinstance(piece, Call):
+            state = State()
+        elif isinstance(piece, Nest) and piece.begin.kind is KcFunction:
+            place_barriers(piece.body, State())
         elif isinstance(piece, Nest) and not piece.is_guarded:
             state = _loop(piece, state) if piece.begin.kind is KcLoop else state.joined(_through(piece.body, state, exits))
         else:

@@ -12,41 +12,53 @@ tiles have met at a barrier where it may read what another tile wrote: see `piec
           b; copy its results to the homes                KC_if i = 1
         KC_end                                              b; copy its results; i = none
                                                           KC_endif
-Copies are left out where the value is made in its place.
+
+    func.func @f(%p) {b} ... %x = func.call @f(%a)
+
+        KC_function 0                                copy %a to the slot of %p
+          b; copy its results to slots of f          KC_call 0
+        KC_return                                    copy the results
+
+Copies are left out where the value is made in its place. What a function keeps is in slots of its own.
 """
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.encoding import Record, Register, encode_records
+from hlo2tx8.device.isa.encoding import EncodingError, Record, Register, encode_records
 from hlo2tx8.device.isa.kc_control import (
     KcAffine,
+    KcCall,
     KcEnd,
     KcEndIf,
     KcExit,
+    KcFunction,
     KcHalt,
     KcIf,
     KcLoadScalar,
     KcLoop,
+    KcReturn,
 )
 from hlo2tx8.device.program import Buffer, BufferUse, Program, Slot, SlotKind
 from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, ViewOp, WhileOp
-from hlo2tx8.errors import LevelError
+from hlo2tx8.errors import CapacityError, LevelError
 from hlo2tx8.hlo.liveness import Liveness
-from hlo2tx8.hlo.module import find_main
+from hlo2tx8.hlo.module import find_main, program_functions
 from hlo2tx8.hlo.regions import captured, terminator_of
 from hlo2tx8.hlo.signature import port_of
 from hlo2tx8.link.assemble import assemble, code_of
-from hlo2tx8.link.barriers import LaunchWork, LinkedCode, Nest, Piece, Scalars
+from hlo2tx8.link.barriers import Call, LaunchWork, LinkedCode, Nest, Piece, Scalars
 from hlo2tx8.link.boxes import Start, box_of, box_place, distances, read_starts, start_places, write_box
 from hlo2tx8.link.donation import taken_over
 from hlo2tx8.link.moves import Move, in_order
@@ -75,6 +87,8 @@ def link(module: ModuleOp, encoded: Mapping[str, EncodedKernel], chip: Chip) -> 
     for output, donor in donors.items():
         slots.end([main.args[donor]])
         slots.put(main.args[donor], outputs[output])
+    for callee in program_functions(module)[:-1]:
+        linker.function(callee)
     linker.region(main, outputs)
     return _program(linker.pieces, chip, tuple(slots.table), tuple(slots.constants))
 
@@ -89,7 +103,10 @@ def link_alone(kernel: EncodedKernel, chip: Chip) -> tuple[Program, bool]:
 
 def _program(pieces: Sequence[Piece], chip: Chip, slots: tuple[Slot, ...], constants: tuple[np.ndarray, ...]) -> Program:
     made = assemble(pieces, chip.tiles)
-    code, origins = encode_records((*made.records, meet()[0], Record(KcHalt)))
+    try:
+        code, origins = encode_records((*made.records, meet()[0], Record(KcHalt)))
+    except EncodingError as error:  # blocks are too deep inside each other
+        raise CapacityError("E1005", str(error)) from None
     code.flags.writeable = False
     return Program(
         code=code,
@@ -109,6 +126,14 @@ def _code(kernel: EncodedKernel, chip: Chip) -> LinkedCode:
     return code_of(records, kernel.buffers, kernel.uses, chip.tiles)
 
 
+class LinkedFunction(NamedTuple):
+    """The number of a function, and the slots of what it takes and gives."""
+
+    number: int
+    given: Sequence[int]
+    results: Sequence[int]
+
+
 @dataclass
 class _Linker:
     chip: Chip
@@ -119,6 +144,28 @@ class _Linker:
     codes: dict[str, LinkedCode] = field(default_factory=dict[str, LinkedCode])
     """Of the kernels that have been launched."""
     liveness: Liveness = field(default_factory=Liveness)
+    functions: dict[str, LinkedFunction] = field(default_factory=dict[str, "LinkedFunction"])
+
+    def function(self, function: FuncOp) -> None:
+        """Append a function, which reads and writes slots that are nobody else's."""
+        block = function.body.block
+        number, slots = len(self.functions), self.slots
+        given = [slots.put_anew(arg) for arg in block.args]
+        results = [slots.scratch(value.type, is_new=True) for value in terminator_of(block).operands]
+        for slot in results:
+            slots.hold(slot)
+        with self.nest(Record(KcFunction, {"number": number}, origin=origin_of(function)), Record(KcReturn)):
+            self.region(block, results)
+        slots.hold_all()
+        self.functions[function.sym_name.data] = LinkedFunction(number, given, results)
+
+    def call(self, op: CallOp) -> None:
+        """Append a call of a function, with copies of what it takes and gives."""
+        callee = self.functions[op.callee.string_value()]
+        self.copy(self.moves(op.operands, callee.given), op)
+        self.pieces.append(Call(Record(KcCall, {"number": callee.number}, origin=origin_of(op))))
+        pairs = zip(callee.results, op.results, strict=True)
+        self.copy([Move(slot, self.slots.place(value), value.type) for slot, value in pairs], op)
 
     def region(self, block: Block, targets: Sequence[int]) -> None:
         """Append a block, and copies that bring the values of its terminator into the slots `targets`."""
@@ -139,6 +186,8 @@ class _Linker:
                     self.loop(op, dying[op])
                 case CaseOp():
                     self.branches(op)
+                case CallOp():
+                    self.call(op)
                 case UpdateOp():
                     self.update(op, is_last_use=op.tensor in dying[op])
                 case ViewOp():

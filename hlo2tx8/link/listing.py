@@ -10,9 +10,9 @@ numbers they stand for.
 
 import numpy as np
 
-from hlo2tx8.device.isa.encoding import Record, Register, decode_records
+from hlo2tx8.device.isa.encoding import BEGINS, Record, Register, decode_records
 from hlo2tx8.device.isa.fields import SPM_ROLES, Engine, Field
-from hlo2tx8.device.isa.kc_control import KcAffine, KcEnd, KcEndIf, KcIf, KcLoop
+from hlo2tx8.device.isa.kc_control import KcAffine
 from hlo2tx8.device.program import Program
 
 ZERO = Register(0)
@@ -24,9 +24,9 @@ def listing(program: Program) -> str:
     lines: list[str] = []
     depth = 0
     for number, record in enumerate(decode_records(program.code, program.origins)):
-        depth -= record.kind in (KcEnd, KcEndIf)
+        depth -= record.kind in BEGINS
         lines.append(f"{number:5}  {'  ' * depth}{line(record)}")
-        depth += record.kind in (KcLoop, KcIf)
+        depth += record.kind in BEGINS.values()
     return "\n".join([*slots, *lines])
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from xdsl.dialects.func import CallOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from hlo2tx8.device.program import Slot, SlotKind
@@ -32,7 +33,7 @@ def _in_place(op: Operation) -> Sequence[tuple[SSAValue, SSAValue]]:
             return ()
 
 
-MAKERS = (KernelOp, WhileOp, RepeatOp, CaseOp, UpdateOp)
+MAKERS = (KernelOp, WhileOp, RepeatOp, CaseOp, CallOp, UpdateOp)
 """Ops that write their results; those of others are in slots already."""
 
 
@@ -80,12 +81,17 @@ class Slots:
         """Allow a held slot to be given to other values again."""
         self.holders[slot] -= 1
 
+    def hold_all(self) -> None:
+        """Keep all slots so far from being given to other values."""
+        for slot in range(len(self.table)):
+            self.hold(slot)
+
     def is_empty(self, slot: int, but: SSAValue | None = None) -> bool:
         """True if no value that is still needed lies in the slot, apart from `but`."""
         return all(value is but for value in self.alive.get(slot, {}))
 
-    def scratch(self, type_: Attribute) -> int:
-        """A scratch slot for a tensor of that type: the smallest free one that is large enough, else a new one."""
+    def scratch(self, type_: Attribute, *, is_new: bool = False) -> int:
+        """A scratch slot for a tensor of that type: the smallest free one that is large enough, else, or if `is_new`, a new one."""
         size = port_of(type_).size_bytes
         kinds = [slot.kind for slot in self.table]
         free = [
@@ -93,9 +99,14 @@ class Slots:
             for number, slot in enumerate(self.table)
             if slot.kind is SlotKind.SCRATCH and slot.size_bytes >= size and not self.holders.get(number) and self.is_empty(number)
         ]
-        if not free:
+        if is_new or not free:
             return self.add(SlotKind.SCRATCH, kinds.count(SlotKind.SCRATCH), type_)
         return min(free, key=lambda number: self.table[number].size_bytes)
+
+    def put_anew(self, value: SSAValue) -> int:
+        """A new scratch slot for a value that lies there from the start."""
+        self.put(value, self.scratch(value.type, is_new=True))
+        return self.of[value]
 
     def place(self, value: SSAValue) -> int:
         """Choose the slot of a value that is about to be computed: the one it is wanted in, else scratch."""

@@ -1,9 +1,10 @@
-"""Pass inline-calls: calls and composites become the bodies of the functions they name; @main is left alone in the module.
+"""Pass inline-calls: calls and composites become the bodies of the functions they name.
 
     %1 = func.call @_pad(%0)                                 ⟶    the body of @_pad on %0
     %1 = stablehlo.composite "gelu" %0 {decomposition = @f}  ⟶    the body of @f on %0
 
-Also inside of the regions of control flow. Recursive calls stay.
+Also inside of the regions of control flow. What stays beside @main is functions with the attribute `no_inline` that are called
+there and in such regions, and what is named otherwise. Recursive calls stay.
 """
 
 from collections.abc import Mapping
@@ -19,8 +20,10 @@ from xdsl.rewriter import Rewriter
 
 from hlo2tx8.builders.rewrite_named import ops_inside
 from hlo2tx8.errors import CompileError
+from hlo2tx8.hlo.module import NO_INLINE
+from hlo2tx8.hlo.regions import CALL, CONTROL
 
-CALLS: Mapping[str, str] = {"func.call": "callee", "stablehlo.composite": "decomposition"}
+CALLS: Mapping[str, str] = {CALL: "callee", "stablehlo.composite": "decomposition"}
 """Ops that run a function, and the property that names it."""
 MAX_DEPTH = 64
 
@@ -36,17 +39,28 @@ class InlineCallsPass(ModulePass):
         main = functions.get("main")
         if main is None:
             return
-        for _ in range(MAX_DEPTH):
-            calls = [inner for inner in ops_inside(main) if inner.name in CALLS]
-            if not calls:
-                break
-            for call in calls:
-                _inline(call, functions)
+        for root in (main, *(f for f in functions.values() if NO_INLINE in f.attributes)):
+            for _ in range(MAX_DEPTH):
+                calls = [inner for inner in ops_inside(root) if inner.name in CALLS and not _stays(inner, functions)]
+                if not calls:
+                    break
+                for call in calls:
+                    _inline(call, functions)
         needed = reached_functions(main, functions)
         for name, function in functions.items():
             if name not in needed:
                 function.detach()
                 function.erase()
+
+
+def _stays(call: Operation, functions: Mapping[str, FuncOp]) -> bool:
+    """Is it a call of a function that stays, in no region but those of control flow?"""
+    if call.name != CALL or NO_INLINE not in functions.get(_callee(call), call).attributes:
+        return False
+    around = call.parent_op()
+    while around is not None and around.name in CONTROL:
+        around = around.parent_op()
+    return isinstance(around, FuncOp)
 
 
 def reached_functions(main: FuncOp, functions: Mapping[str, FuncOp]) -> dict[str, None]:
@@ -72,9 +86,13 @@ def named_functions(root: Operation) -> dict[str, None]:
     return found
 
 
-def _inline(call: Operation, functions: Mapping[str, FuncOp]) -> None:
+def _callee(call: Operation) -> str:
     callee = call.properties.get(CALLS[call.name])
-    name = callee.root_reference.data if isinstance(callee, SymbolRefAttr) else ""
+    return callee.root_reference.data if isinstance(callee, SymbolRefAttr) else ""
+
+
+def _inline(call: Operation, functions: Mapping[str, FuncOp]) -> None:
+    name = _callee(call)
     if name not in functions:
         raise CompileError("E1002", f"{call.name} of unknown function @{name}")
     block, body = call.parent, functions[name].body.block

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -30,6 +29,7 @@ from hlo2tx8.builders.lift_body import lift_map
 from hlo2tx8.dialects.hlo import decode_attributes, is_splat_literal, name_of, origin
 from hlo2tx8.dialects.layout import as_tensor, is_tensor
 from hlo2tx8.errors import CompileError
+from hlo2tx8.hlo.module import program_functions
 from hlo2tx8.hlo.ops.control import SINGLE_DEVICE_IDENTITIES
 from hlo2tx8.hlo.regions import CONTROL, inline_region
 from hlo2tx8.passes.rules.loops import simplify_loop
@@ -44,17 +44,16 @@ _TERMINATORS = ("func.return", "stablehlo.return")
 
 @dataclass(frozen=True)
 class SimplifyControlPass(ModulePass):
-    """Simplify the control flow of @main; CompileError for custom calls of unknown targets. See the module docstring."""
+    """Simplify the control flow of @main and of what it calls; CompileError for custom calls of unknown targets."""
 
     name = "simplify-control"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.body.block.ops:
-            if isinstance(function, FuncOp) and function.sym_name.data == "main":
-                block = function.body.block
-                _erase_unread(block)
-                _simplify(block)
-                _erase_unread(block)
+        for function in program_functions(op):
+            block = function.body.block
+            _erase_unread(block)
+            _simplify(block)
+            _erase_unread(block)
 
 
 def _simplify(block: Block) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import ReturnOp
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Block, SSAValue
 
 from hlo2tx8.compiler.driver import chip_of, drain, lower
@@ -17,7 +17,7 @@ from hlo2tx8.device.emulator import Emulator, Mode
 from hlo2tx8.dialects.hlo import decode_attributes, origin
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, LaunchYieldOp, RepeatOp, UpdateOp, ViewOp, WhileOp, kernels
 from hlo2tx8.errors import LevelError
-from hlo2tx8.hlo.module import find_main
+from hlo2tx8.hlo.module import find_main, program_functions
 from hlo2tx8.hlo.signature import port_of, signature_of
 from hlo2tx8.hlo.turns import Turns
 from hlo2tx8.link import link
@@ -110,14 +110,18 @@ def run_unbounded(module: ModuleOp, options: Options, arrays: Sequence[Array]) -
 
 def run_launches(module: ModuleOp, arrays: Sequence[Array], max_steps: int = 0) -> list[Array]:
     """Run @main of a module at LOOPS, FLAT or VECTOR: each launch through the interpreter; `max_steps` as of `evaluate`."""
-    values: dict[SSAValue, Array] = {}
-    return _run_block(find_main(module).body.block, list(map(np.asarray, arrays)), values, kernels(module), Turns(max_steps))
+    nested = {**kernels(module), **{f.sym_name.data: f for f in program_functions(module)}}
+    return _run_block(find_main(module).body.block, list(map(np.asarray, arrays)), {}, nested, Turns(max_steps))
 
 
 def _run_block(
-    block: Block, arguments: Sequence[Array], values: dict[SSAValue, Array], nested: Mapping[str, ModuleOp], turns: Turns
+    block: Block,
+    arguments: Sequence[Array],
+    values: dict[SSAValue, Array],
+    nested: Mapping[str, ModuleOp | FuncOp],
+    turns: Turns,
 ) -> list[Array]:
-    """What the block's terminator hands on; `values` has what enclosing blocks define."""
+    """What the block's terminator hands on; `values` has what enclosing blocks define, `nested` kernels and functions."""
     from hlo2tx8.hlo.ops.dynamic import dynamic_update_slice
     from hlo2tx8.interpreter import interpret
 
@@ -127,8 +131,11 @@ def _run_block(
         match op:
             case ReturnOp() | LaunchYieldOp():
                 return operands
-            case KernelOp():
-                results = interpret(nested[op.callee.string_value()], operands)
+            case KernelOp() if isinstance(kernel := nested[op.callee.string_value()], ModuleOp):
+                results = interpret(kernel, operands)
+            case CallOp():
+                turns.take(origin(op))
+                results = _run_block(nested[op.callee.string_value()].body.block, operands, {}, nested, turns)
             case WhileOp():
                 results = operands
                 while bool(_run_block(op.condition.block, results, values, nested, turns)[0]):

@@ -19,13 +19,16 @@ from hlo2tx8.device.isa.forms import KcScalar
 from hlo2tx8.device.isa.kc_control import (
     KcAffine,
     KcBarrier,
+    KcCall,
     KcEnd,
     KcEndIf,
     KcExit,
+    KcFunction,
     KcHalt,
     KcIf,
     KcLoadScalar,
     KcLoop,
+    KcReturn,
     KcWait,
 )
 from hlo2tx8.device.program import Program
@@ -141,6 +144,7 @@ class _Machine:
     def _core(self, tile: _Tile) -> Steps:
         at = 0
         loops: list[tuple[int, int, int, int]] = []
+        returns: list[int] = []
         while at < len(self.records) and self.records[at].kind is not KcHalt:
             record, target = self.records[at], self.targets[at]
             at += 1
@@ -162,6 +166,14 @@ class _Machine:
             elif record.kind is KcIf:
                 yield 1.0
                 at = at if tile.value(record.fields["value"]) else target + 1
+            elif record.kind is KcCall:
+                yield 1.0
+                returns.append(at)
+                at = target + 1
+            elif record.kind is KcFunction:
+                at = target + 1
+            elif record.kind is KcReturn:
+                at = returns.pop()
             elif record.kind is KcExit:
                 yield 1.0
                 if not tile.value(record.fields["value"]):

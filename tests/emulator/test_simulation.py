@@ -12,7 +12,22 @@ from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.ct_arith import CtAddVV
 from hlo2tx8.device.isa.ct_function import CtExp
 from hlo2tx8.device.isa.encoding import Record, Register, encode_records
-from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcExit, KcIf, KcLess, KcLoop, KcMin, KcMod, KcWait
+from hlo2tx8.device.isa.kc_control import (
+    KcAffine,
+    KcBarrier,
+    KcCall,
+    KcEnd,
+    KcEndIf,
+    KcExit,
+    KcFunction,
+    KcIf,
+    KcLess,
+    KcLoop,
+    KcMin,
+    KcMod,
+    KcReturn,
+    KcWait,
+)
 from hlo2tx8.device.isa.kc_vector import KcVAdd
 from hlo2tx8.device.isa.lsu import Rdma, TdmaMemset, Wdma
 from hlo2tx8.device.program import Program
@@ -23,7 +38,10 @@ from hlo2tx8.runtime.compile import compile_source
 CHIP = load_chip()
 SAMPLES = Path(__file__).parents[2] / "hlo_samples"
 LARGE = ("gelu_bf16.hlo", "gelu_f32.hlo")
-DATA_DECIDES = ("case_if.mlir", "collatz_s32.mlir", "doubling_f32.hlo", "scatter_add_f32.hlo", "scatter_of_itself.mlir")
+DATA_DECIDES = (
+    *("calls_f32.mlir", "case_if.mlir", "collatz_s32.mlir", "doubling_f32.hlo", "scatter_add_f32.hlo"),
+    "scatter_of_itself.mlir",
+)
 SMALL = [f for f in sorted(SAMPLES.rglob("*")) if f.suffix in (".hlo", ".mlir") and f.name not in LARGE + DATA_DECIDES]
 WITHIN = 0.02
 TILE = Register(1)
@@ -129,10 +147,43 @@ class Drawn:
             records = self.loop(30, self.number(2, 40), [*records, Record(KcWait, {"engines": ALL}), Record(KcBarrier)])
         return program_of(*records)
 
+    def calls(self, meets: bool) -> Program:
+        """Two functions, of which the second calls the first, called in a loop and behind each other."""
+        end = [Record(KcWait, {"engines": ALL}), Record(KcBarrier)] if meets else []
+        records: list[Record] = []
+        for number in range(2):
+            calls = [Record(KcCall, {"number": callee}) for callee in range(number)]
+            body = [*self.body(4), *end, *calls, *self.loop(4, self.number(2, 9), self.body(4)), *end]
+            records += [Record(KcFunction, {"number": number}), *body, Record(KcReturn)]
+        first, last = Record(KcCall, {"number": 0}), Record(KcCall, {"number": 1})
+        return program_of(*records, *self.body(4), *end, last, *self.loop(40, 2, [first, last]), first, *self.body(4))
+
 
 @pytest.mark.parametrize("seed", range(20))
 def test_drawn_programs(seed: int) -> None:
     check(Drawn(seed).program())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_drawn_functions(seed: int) -> None:
+    check(Drawn(100 + seed).calls(meets=seed % 2 == 0))
+
+
+def test_calls_of_calls_are_not_followed_each() -> None:
+    """Sixty functions, each of which calls the one before twice: the time of a call is that of its body."""
+    load = Record(Rdma, {"dst": 0, "slot": 0, "offset": 0, "count": 256}, Format.RAW8)
+    end = [Record(KcWait, {"engines": ALL}), Record(KcBarrier)]
+
+    def cycles(num: int) -> float:
+        records = [Record(KcFunction, {"number": 0}), load, *end, Record(KcReturn)]
+        for number in range(1, num):
+            twice = [Record(KcCall, {"number": number - 1})] * 2
+            records += [Record(KcFunction, {"number": number}), *twice, Record(KcReturn)]
+        return model(program_of(*records, Record(KcCall, {"number": num - 1})), CHIP).cycles - 2000
+
+    one = cycles(1)
+    assert cycles(2) == 2 * one + 1
+    assert cycles(60) == pytest.approx(2**59 * (one + 1), rel=1e-12)
 
 
 def test_tiles_that_do_different_things_share_the_ddr_as_they_need_it() -> None:

@@ -19,11 +19,23 @@ from hlo2tx8.device.isa.encoding import (
     decode_records,
     encode_records,
 )
-from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcExit, KcIf, KcLoop
+from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcCall, KcEnd, KcEndIf, KcExit, KcFunction, KcIf, KcLoop, KcReturn
 
-BLOCKS = (KcLoop, KcIf, KcEnd, KcEndIf, KcExit)
+BLOCKS = (KcLoop, KcIf, KcEnd, KcEndIf, KcExit, KcFunction, KcReturn, KcCall)
 LOOP = Record(KcLoop, {"rd": Register(2), "lo": 0, "hi": 3, "step": 1})
 IF = Record(KcIf, {"value": Register(2)})
+RETURN = Record(KcReturn)
+
+
+def function(number: int) -> Record:
+    return Record(KcFunction, {"number": number})
+
+
+def call(number: int) -> Record:
+    return Record(KcCall, {"number": number})
+
+
+TWO = [function(0), RETURN, function(1)]
 
 
 @pytest.mark.parametrize("cls", [c for c in by_name() if c not in BLOCKS], ids=lambda c: c.MNEMONIC)
@@ -41,8 +53,9 @@ def test_round_trip(cls: type[Instruction]) -> None:
 
 @pytest.mark.parametrize("cls", by_name(), ids=lambda c: c.MNEMONIC)
 def test_every_code_decodes_and_others_do_not(cls: type[Instruction]) -> None:
-    begin = {KcEnd: [LOOP], KcEndIf: [IF], KcExit: [LOOP]}.get(cls, [])
-    end = {KcLoop: [Record(KcEnd)], KcIf: [Record(KcEndIf)], KcExit: [Record(KcEnd)]}.get(cls, [])
+    functions = {KcFunction: TWO[:2], KcReturn: TWO[:1], KcCall: [*TWO, RETURN]}
+    begin = (functions | {KcEnd: [LOOP], KcEndIf: [IF], KcExit: [LOOP]}).get(cls, [])
+    end = {KcLoop: [Record(KcEnd)], KcIf: [Record(KcEndIf)], KcExit: [Record(KcEnd)], KcFunction: [RETURN]}.get(cls, [])
     fields = {f.name: 1 for f in cls.FIELDS}
     taken = set(codes(cls))
     for fmt in Format:
@@ -79,18 +92,39 @@ def test_origins_are_shared() -> None:
 def test_blocks_know_their_partners() -> None:
     words, _ = encode_records([LOOP, IF, Record(KcBarrier), Record(KcEndIf), LOOP, Record(KcEnd), Record(KcEnd)])
     assert words[:, 3].tolist() == [6, 3, 0, 1, 5, 4, 0]
+    words, _ = encode_records([*TWO, call(0), RETURN, LOOP, call(1), Record(KcEnd)])
+    assert words[:, 3].tolist() == [1, 0, 4, 0, 2, 7, 2, 5]
+
+
+def deep_calls(num: int) -> list[Record]:
+    """Each function calls the one before, the last one in a loop."""
+    records = [function(0), RETURN]
+    for number in range(1, num):
+        records += [function(number), call(number - 1), RETURN]
+    return [*records, LOOP, call(num - 1), Record(KcEnd)]
+
+
+def test_calls_may_be_as_deep_as_blocks() -> None:
+    encode_records(deep_calls(MAX_DEPTH - 1))
 
 
 @pytest.mark.parametrize(
     ("records", "message"),
     [
-        ([LOOP], "record 0: a loop or branch has no end"),
-        ([IF, LOOP, Record(KcEnd)], "record 0: a loop or branch has no end"),
+        ([LOOP], "record 0: a block has no end"),
+        ([IF, LOOP, Record(KcEnd)], "record 0: a block has no end"),
         ([Record(KcEnd)], "record 0: KC_end without a beginning"),
         ([LOOP, Record(KcEndIf)], "record 1: KC_endif without a beginning"),
         ([IF, LOOP, Record(KcEndIf), Record(KcEnd)], "record 2: KC_endif without a beginning"),
         ([Record(KcExit, {"value": 1})], "record 0: KC_exit does not stand in a loop"),
         ([LOOP, IF, Record(KcExit, {"value": 1}), Record(KcEndIf), Record(KcEnd)], "record 2: KC_exit does not stand in a loop"),
+        ([IF, function(0), RETURN, Record(KcEndIf)], "record 1: KC_function 0 in a block or out of order"),
+        ([*TWO, RETURN, function(1), RETURN], "record 4: KC_function 1 in a block or out of order"),
+        ([*TWO, call(1), RETURN], "record 3: KC_call of a function that does not end above"),
+        ([Record(KcCall, {"number": Register(3)})], "record 0: KC_call of a function that does not end above"),
+        ([RETURN], "record 0: KC_return without a beginning"),
+        ([function(0), LOOP, RETURN], "record 2: KC_return without a beginning"),
+        (deep_calls(MAX_DEPTH), f"more than {MAX_DEPTH} blocks inside each other"),
         ([LOOP] * (MAX_DEPTH + 1) + [Record(KcEnd)] * (MAX_DEPTH + 1), f"record {MAX_DEPTH}: more than {MAX_DEPTH} blocks"),
     ],
 )

@@ -12,10 +12,12 @@ from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.encoding import Record, Register, encode_records
 from hlo2tx8.device.isa.kc_control import (
     KcAffine,
+    KcCall,
     KcEnd,
     KcEndIf,
     KcExit,
     KcFloorDiv,
+    KcFunction,
     KcHalt,
     KcIf,
     KcLess,
@@ -25,6 +27,7 @@ from hlo2tx8.device.isa.kc_control import (
     KcMin,
     KcMod,
     KcMul,
+    KcReturn,
 )
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.device.program import Program, Slot, SlotKind
@@ -156,6 +159,10 @@ def test_registers(tier: str) -> None:
     assert observed(affine, 6, tier) == 2**63 - 1 + 20 - 2**63
 
 
+def _call(number: int) -> Record:
+    return Record(KcCall, {"number": number})
+
+
 @pytest.mark.parametrize("tier", TIERS)
 def test_control(tier: str) -> None:
     """Loops run lo, lo + step, ... below hi, or not at all, or until an exit; branches take all but 0; halt ends all."""
@@ -171,6 +178,15 @@ def test_control(tier: str) -> None:
     again = [Record(KcLoop, {"rd": 6, "lo": 0, "hi": 2, "step": 1}), *left, Record(KcEnd)]
     assert observed(again, 5, tier) == 2050205
     assert observed([loop[0], Record(KcExit, {"value": 0}), add, Record(KcEnd)], 5, tier) == 0
+    functions = [Record(KcFunction, {"number": 0}), add, Record(KcReturn)]
+    for number in range(1, 5):  # each calls the one before three times
+        twice = [Record(KcLoop, {"rd": 10 + number, "lo": 0, "hi": 2, "step": 1}), _call(number - 1), Record(KcEnd)]
+        functions += [Record(KcFunction, {"number": number}), *twice, _call(number - 1), Record(KcReturn)]
+    one = Record(KcAffine, {"rd": 5, "c": 1, "r1": Register(5), "k1": 1})
+    functions[1] = one
+    assert observed([*functions, one, _call(4), _call(0)], 5, tier) == 1 + 3**4 + 1
+    leaves = [Record(KcFunction, {"number": 0}), *left, Record(KcReturn)]
+    assert observed([*leaves, _call(0), one], 5, tier) == 206
     for value, result in ((0, 0), (1, 7), (-5, 7)):
         branch = [Record(KcIf, {"value": value}), Record(KcAffine, {"rd": 5, "c": 7}), Record(KcEndIf)]
         assert observed(branch, 5, tier) == result

@@ -83,7 +83,10 @@ GROUPS: dict[str, tuple[Engine, list[str]]] = {
     "between tiles": (Engine.DTE, ["DTE_unicast", "DTE_multicast", "DTE_gather"]),
     "control": (
         Engine.KC,
-        [f"KC_{name}" for name in ("loop", "end", "if", "endif", "exit", "halt", "wait", "barrier", "affine", "load_scalar")],
+        [
+            *(f"KC_{name}" for name in ("loop", "end", "if", "endif", "exit", "function", "return", "call")),
+            *(f"KC_{name}" for name in ("halt", "wait", "barrier", "affine", "load_scalar")),
+        ],
     ),
     "indexed access": (Engine.KC, ["KC_V_gather", "KC_V_scatter"]),
 }  # fmt: skip

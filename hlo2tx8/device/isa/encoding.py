@@ -3,7 +3,8 @@
 word 0: opcode (bits 0-15), format (16-23), source format (24-31), rounding (32-39), engine (40-47)
 word 1: bit k set = operand k is a register number, otherwise an immediate
 word 2: index into the program's origins
-word 3: for loops, branches and their ends: the record index of the partner; for an exit: of its loop's end
+word 3: for loops, branches, functions and their ends: the record index of the partner; for an exit: of its loop's end; for a call:
+        of its function
 words 4..31: operands as signed integers, in the order of FIELDS
 """
 
@@ -18,13 +19,15 @@ from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import BY_OPCODE
 from hlo2tx8.device.isa.base import Instruction, refusal
 from hlo2tx8.device.isa.fields import Role
-from hlo2tx8.device.isa.kc_control import KcEnd, KcEndIf, KcExit, KcIf, KcLoop
+from hlo2tx8.device.isa.kc_control import KcCall, KcEnd, KcEndIf, KcExit, KcFunction, KcIf, KcLoop, KcReturn
 
 RECORD_WORDS = 32
 HEADER_WORDS = 4
 NUM_REGISTERS = 64
 HEAD_MASK = 0xFF_FFFF_FFFF  # of the first word, all but the engine
-MAX_DEPTH = 512  # blocks inside each other
+MAX_DEPTH = 512  # blocks inside each other, those of called functions included
+BEGINS = {KcEnd: KcLoop, KcEndIf: KcIf, KcReturn: KcFunction}
+"""What begins the block that an instruction ends."""
 
 
 class Register(NamedTuple):
@@ -53,7 +56,7 @@ class EncodingError(ValueError):
 
 
 def encode_records(records: Sequence[Record]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """(uint64[n, 32], origins) of a sequence of records whose loops and branches nest."""
+    """(uint64[n, 32], origins) of a sequence of records whose blocks nest."""
     words = np.zeros((len(records), RECORD_WORDS), np.uint64)
     origins: dict[str, int] = {}
     for i, record in enumerate(records):
@@ -76,32 +79,46 @@ def encode_records(records: Sequence[Record]) -> tuple[np.ndarray, tuple[str, ..
 
 
 def partners(records: Sequence[Record]) -> list[int]:
-    """For each record the index of the other end of its block, for an exit that of its loop's end, 0 for all others.
+    """For each record the index of the other end of its block, for an exit that of its loop's end, for a call that of its function,
+    0 for all others.
 
-    EncodingError if blocks do not nest, or an exit does not stand in a loop.
+    EncodingError if blocks do not nest, an exit does not stand in a loop, a function stands in a block, or one is called that does
+    not end above.
     """
     found = [0] * len(records)
     open_blocks: list[int] = []
     exits: dict[int, list[int]] = {}
+    functions: list[tuple[int, int]] = []  # where each begins, and how many blocks are inside each other where it is called
+    deepest = 0
     for i, record in enumerate(records):
-        if record.kind in (KcLoop, KcIf):
-            if len(open_blocks) == MAX_DEPTH:
-                raise EncodingError(f"record {i}: more than {MAX_DEPTH} blocks inside each other")
+        if record.kind in BEGINS.values():
+            if record.kind is KcFunction and (open_blocks or record.fields["number"] != len(functions)):
+                raise EncodingError(f"record {i}: {record.kind.MNEMONIC} {record.fields['number']} in a block or out of order")
             open_blocks.append(i)
+            deepest = max(deepest if len(open_blocks) > 1 else 0, len(open_blocks))
+        elif record.kind is KcCall:
+            number = record.fields["number"]
+            if isinstance(number, Register) or not 0 <= number < len(functions):
+                raise EncodingError(f"record {i}: {record.kind.MNEMONIC} of a function that does not end above")
+            found[i] = functions[number][0]
+            deepest = max(deepest, len(open_blocks) + functions[number][1])
         elif record.kind is KcExit:
             if not open_blocks or records[open_blocks[-1]].kind is not KcLoop:
                 raise EncodingError(f"record {i}: {record.kind.MNEMONIC} does not stand in a loop")
             exits.setdefault(open_blocks[-1], []).append(i)
-        elif record.kind in (KcEnd, KcEndIf):
-            begin = KcLoop if record.kind is KcEnd else KcIf
-            if not open_blocks or records[open_blocks[-1]].kind is not begin:
+        elif record.kind in BEGINS:
+            if not open_blocks or records[open_blocks[-1]].kind is not BEGINS[record.kind]:
                 raise EncodingError(f"record {i}: {record.kind.MNEMONIC} without a beginning")
             start = open_blocks.pop()
             found[start], found[i] = i, start
+            if record.kind is KcReturn:
+                functions.append((start, deepest))
             for place in exits.get(start, ()):
                 found[place] = i
+        if deepest > MAX_DEPTH:
+            raise EncodingError(f"record {i}: more than {MAX_DEPTH} blocks inside each other")
     if open_blocks:
-        raise EncodingError(f"record {open_blocks[-1]}: a loop or branch has no end")
+        raise EncodingError(f"record {open_blocks[-1]}: a block has no end")
     return found
 
 

@@ -70,6 +70,35 @@ class KcExit(KcInstruction):
 
 
 @instruction
+class KcFunction(KcInstruction):
+    """The beginning of function `number`, numbered in their order, up to the matching return; outside of a call it is passed by."""
+
+    FORM = "FUNCTION"
+    MNEMONIC = "KC_function"
+    OPCODE = 197
+    FIELDS = (Field("number", Role.IMMEDIATE),)
+
+
+@instruction
+class KcReturn(KcInstruction):
+    """The end of a function: goes on behind the call."""
+
+    FORM = "RETURN"
+    MNEMONIC = "KC_return"
+    OPCODE = 198
+
+
+@instruction
+class KcCall(KcInstruction):
+    """The instructions of function `number`, which ends above; registers are the same inside."""
+
+    FORM = "CALL"
+    MNEMONIC = "KC_call"
+    OPCODE = 199
+    FIELDS = (Field("number", Role.IMMEDIATE),)
+
+
+@instruction
 class KcWait(KcInstruction):
     """Waits until every engine e with bit e set in `engines` has finished what was issued."""
 
@@ -176,5 +205,5 @@ class KcLoadScalar(KcInstruction):
     FIELDS = (Field("rd", Role.REGISTER), Field("address", Role.SPM_READ, Elements()))
 
 
-KC_CONTROL = (KcHalt, KcLoop, KcEnd, KcIf, KcEndIf, KcExit, KcWait, KcBarrier)
+KC_CONTROL = (KcHalt, KcLoop, KcEnd, KcIf, KcEndIf, KcExit, KcFunction, KcReturn, KcCall, KcWait, KcBarrier)
 KC_SCALARS = (KcAffine, KcFloorDiv, KcMod, KcMin, KcMax, KcMul, KcLess, KcLoadScalar)

@@ -37,7 +37,7 @@ struct tx8_fault {
 };
 
 enum form {
-    FORM_HALT, FORM_LOOP, FORM_END, FORM_IF, FORM_EXIT, FORM_NOTHING, FORM_WAIT, FORM_BARRIER, FORM_AFFINE, FORM_SCALAR, FORM_LOAD_SCALAR,
+    FORM_HALT, FORM_LOOP, FORM_END, FORM_IF, FORM_EXIT, FORM_FUNCTION, FORM_RETURN, FORM_CALL, FORM_NOTHING, FORM_WAIT, FORM_BARRIER, FORM_AFFINE, FORM_SCALAR, FORM_LOAD_SCALAR,
     FORM_UNARY, FORM_BINARY, FORM_VS, FORM_UNIT, FORM_UNIT_LOOP, FORM_CONVERT_CT, FORM_CONVERT_KC, FORM_MASK_MOVE,
     FORM_TEST, FORM_COMPARE, FORM_SELECT, FORM_IOTA, FORM_GATHER, FORM_SCATTER, FORM_REDUCE_PRECISION,
     FORM_RDMA, FORM_WDMA, FORM_TDMA, FORM_MEMSET, FORM_GEMM, FORM_CONV, FORM_REDUCE, FORM_POOL, FORM_POOL_INDEXED, FORM_UNPOOL,
@@ -157,15 +157,16 @@ struct tile {
     u8 *spm;
     i64 unused, used; /* bytes of SPM before the first and up to the last one that a record reached; what is only noted does not count */
     i64 remote_used;  /* the same of other tiles' records; shared */
-    int depth, num_deferred, num_boxes;
+    int depth, num_returns, num_deferred, num_boxes;
     u32 next_stream;
     i64 work, pace, owed; /* bytes computed; the streams' paces; what is to be asked for, times 256 */
     struct stream streams[NUM_STREAMS];
     int num_repeats;
     struct repeat repeats[MAX_REPEATS];
     i64 registers[NUM_REGISTERS];
-    i64 turns; /* of loops that have ended */
+    i64 turns; /* of loops, and calls, that have ended */
     struct loop loops[MAX_DEPTH];
+    i64 returns[MAX_DEPTH]; /* the records behind the calls under way */
     struct deferred_load deferred[MAX_DEFERRED];
     struct box_load boxes[MAX_BOXES];
     struct decisions decisions;

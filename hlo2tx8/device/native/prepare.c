@@ -1,6 +1,7 @@
 /* Records made ready to run: every opcode, format, register and block is checked once, before any tile starts. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "core.h"
 
@@ -94,9 +95,33 @@ static void note_store(struct machine *m, const u64 *record) {
     else if (slot < (u64)m->num_slots) m->stores[slot] = 1;
 }
 
-int prepare(struct machine *m, struct tx8_fault *fault) {
+/* Functions in their order: the record of each, and how many blocks are inside each other where it is called. */
+struct functions {
+    struct function {
+        i64 at;
+        int depth;
+    } *rows;
+    i64 num, room;
+};
+
+static int add_function(struct functions *f, i64 at, int depth) {
+    if (f->num == f->room) {
+        struct function *const more = realloc(f->rows, (size_t)(2 * f->room + 16) * sizeof *more);
+        if (!more) return 0;
+        f->rows = more;
+        f->room = 2 * f->room + 16;
+    }
+    f->rows[f->num++] = (struct function){at, depth};
+    return 1;
+}
+
+static int opcode_of_begin(int opcode) {
+    return opcode == OP_KC_END ? OP_KC_LOOP : opcode == OP_KC_END_IF ? OP_KC_IF : opcode == OP_KC_RETURN ? OP_KC_FUNCTION : 0;
+}
+
+static int prepare_records(struct machine *m, struct functions *functions, struct tx8_fault *fault) {
     i64 open[MAX_DEPTH], exits[MAX_DEPTH]; /* the last exit of each open block, from which `partner` leads to the one before; -1: none */
-    int depth = 0;
+    int depth = 0, deepest = 0;
     m->is_linked = m->has_gemm = 0;
     for (i64 i = 0; i < m->num_records; i++) {
         const u64 *const record = m->code + i * RECORD_WORDS;
@@ -123,18 +148,32 @@ int prepare(struct machine *m, struct tx8_fault *fault) {
         }
         prepare_quick(m, s, record);
         if (s->form == FORM_WDMA) note_store(m, record);
-        if (s->opcode == OP_KC_LOOP || s->opcode == OP_KC_IF) {
-            if (depth == MAX_DEPTH) return refuse(fault, i, "record %lld: more than %d blocks inside each other", (long long)i, MAX_DEPTH);
+        const int begin = opcode_of_begin(s->opcode);
+        const i64 number = (i64)record[HEADER_WORDS];
+        const int is_numbered = !(record[1] & 1) && number >= 0;
+        int inside = 0;
+        if (s->opcode == OP_KC_FUNCTION && (depth || !is_numbered || number != functions->num))
+            return refuse(fault, i, "record %lld: a function in a block or out of order", (long long)i);
+        if (s->opcode == OP_KC_CALL) {
+            if (!is_numbered || number >= functions->num)
+                return refuse(fault, i, "record %lld: a call of a function that does not end above", (long long)i);
+            s->partner = functions->rows[number].at;
+            inside = functions->rows[number].depth;
+        }
+        const int is_begin = s->opcode == OP_KC_LOOP || s->opcode == OP_KC_IF || s->opcode == OP_KC_FUNCTION;
+        if (depth + inside + is_begin > MAX_DEPTH) return refuse(fault, i, "record %lld: more than %d blocks inside each other", (long long)i, MAX_DEPTH);
+        if (is_begin) {
+            if (!depth) deepest = 0;
             exits[depth] = -1;
             open[depth++] = i;
         }
+        if (depth + inside > deepest) deepest = depth + inside;
         if (s->opcode == OP_KC_EXIT) {
             if (depth == 0 || m->steps[open[depth - 1]].opcode != OP_KC_LOOP) return refuse(fault, i, "record %lld: an exit not in a loop", (long long)i);
             s->partner = exits[depth - 1];
             exits[depth - 1] = i;
         }
-        if (s->opcode == OP_KC_END || s->opcode == OP_KC_END_IF) {
-            const int begin = s->opcode == OP_KC_END ? OP_KC_LOOP : OP_KC_IF;
+        if (begin) {
             if (depth == 0 || m->steps[open[depth - 1]].opcode != begin) return refuse(fault, i, "record %lld: an end without a beginning", (long long)i);
             s->partner = open[--depth];
             m->steps[s->partner].partner = i;
@@ -142,11 +181,19 @@ int prepare(struct machine *m, struct tx8_fault *fault) {
                 before = m->steps[at].partner;
                 m->steps[at].partner = i;
             }
+            if (s->opcode == OP_KC_RETURN && !add_function(functions, s->partner, deepest)) return refuse(fault, i, "no memory");
         }
     }
     for (i64 i = 0; i < m->num_records; i++) prepare_scalar(m->scalars + i, m->steps + i, m->code + i * RECORD_WORDS);
     find_chains(m);
     m->final_barrier = find_final_barrier(m);
-    if (depth) return refuse(fault, open[depth - 1], "record %lld: a loop or branch has no end", (long long)open[depth - 1]);
+    if (depth) return refuse(fault, open[depth - 1], "record %lld: a block has no end", (long long)open[depth - 1]);
     return 0;
+}
+
+int prepare(struct machine *m, struct tx8_fault *fault) {
+    struct functions functions = {0};
+    const int refused = prepare_records(m, &functions, fault);
+    free(functions.rows);
+    return refused;
 }

@@ -115,6 +115,9 @@ NO_VECTORS void run_tile(struct machine *m, int number, int thread) {
             t->depth--;
             next = c.step->partner + 1;
             break;
+        case FORM_CALL: t->returns[t->num_returns++] = next; /* fall through */
+        case FORM_FUNCTION: next = c.step->partner + 1; break;
+        case FORM_RETURN: next = ++t->turns > m->most_turns ? stop_turning(m, t, t->at) : t->returns[--t->num_returns]; break;
         case FORM_AFFINE: run_affine(&c); break;
         case FORM_SCALAR:
             fault = run_scalar(&c, &value);

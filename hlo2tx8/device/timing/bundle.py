@@ -61,7 +61,8 @@ class Frame:
 
 @dataclass(eq=False)
 class Bundle:
-    """Tiles in lockstep. `now` is their kernel cores' clock; `blocked` what it waits for to end."""
+    """Tiles in lockstep. `now` is their kernel cores' clock; `blocked` what it waits for to end; `returns` the steps
+    behind the calls under way."""
 
     tiles: tuple[int, ...]
     registers: list[Value]
@@ -70,6 +71,7 @@ class Bundle:
     at: int = 0
     now: float = 0.0
     frames: list[Frame] = field(default_factory=list[Frame])
+    returns: list[int] = field(default_factory=list[int])
     queues: tuple[deque[Issued], ...] = ()
     blocked: Issued | None = None
     is_at_barrier: bool = False
@@ -80,6 +82,7 @@ class Bundle:
         other = copy.copy(self)
         other.records, other.counters = list(self.records), list(self.counters)
         other.keep(indices, self.registers)
+        other.returns = list(self.returns)
         other.frames = [replace(frame, marks=[], probe=None) for frame in self.frames]
         copies = {i: copy.copy(i) for queue in self.queues for i in queue}
         other.queues = tuple(deque((copies[i] for i in queue), queue.maxlen) for queue in self.queues)

@@ -40,6 +40,7 @@ from hlo2tx8.device.timing.bundle import (
 )
 from hlo2tx8.device.timing.engines import TimingEngines
 from hlo2tx8.device.timing.fluid import Fluid
+from hlo2tx8.device.timing.functions import Calls, follow_function
 from hlo2tx8.device.timing.replay import Replay
 from hlo2tx8.device.timing.steps import NUM_REGISTERS, Op, Step, Value, counter, is_not_zero, num_turns
 
@@ -54,6 +55,7 @@ class TimingMachine(TimingEngines):
     follow: int = 0
     replay: Replay | None = None
     unknown: set[int] = field(default_factory=set[int])
+    calls: Calls = field(default_factory=Calls)
 
     def run(self, registers: Sequence[Value]) -> float:
         """The cycle in which all is done, for these registers of all tiles."""
@@ -108,11 +110,8 @@ class TimingMachine(TimingEngines):
                     b.registers[step.rd] = self._loaded(b, step) if step.is_loaded else apply(step.fold, inputs)
                     b.registers[0] = 0
                     self.spend(b, step, step.cycles)
-                case Op.LOOP:
-                    self._loop(b, step)
-                    continue
-                case Op.END:
-                    self._turn(b, step)
+                case Op.LOOP | Op.END | Op.EXIT:
+                    (self._loop if step.op is Op.LOOP else self._turn if step.op is Op.END else self._exit)(b, step)
                     continue
                 case Op.IF:
                     is_taken = apply(is_not_zero, (b.registers[step.inputs[0]],))
@@ -122,8 +121,8 @@ class TimingMachine(TimingEngines):
                     self.spend(b, step, 1)
                     if not self._known(step, is_taken, 1):
                         b.at = step.target
-                case Op.EXIT:
-                    self._exit(b, step)
+                case Op.FUNCTION | Op.RETURN | Op.CALL:
+                    follow_function(self, b, step)
                     continue
                 case Op.JOIN:
                     self.spend(b, step, 0)
@@ -283,7 +282,7 @@ class TimingMachine(TimingEngines):
     def _merge(self, bundles: Sequence[Bundle]) -> None:
         alike: dict[Any, list[Bundle]] = {}
         for b in bundles:
-            alike.setdefault((b.at, *((f.loop, f.turn, f.total, f.step) for f in b.frames)), []).append(b)
+            alike.setdefault((b.at, *b.returns, *((f.loop, f.turn, f.total, f.step) for f in b.frames)), []).append(b)
         for group in alike.values():
             if len(group) == 1:
                 continue

@@ -15,7 +15,7 @@ from hlo2tx8.device.isa import BY_OPCODE
 from hlo2tx8.device.isa.base import Instruction
 from hlo2tx8.device.isa.encoding import HEADER_WORDS, RECORD_WORDS, EncodingError, decode_records
 from hlo2tx8.device.isa.fields import Role
-from hlo2tx8.device.isa.kc_control import KcBarrier, KcEnd, KcEndIf, KcHalt, KcIf, KcLoadScalar, KcLoop, KcWait
+from hlo2tx8.device.isa.kc_control import KcBarrier, KcEnd, KcEndIf, KcFunction, KcHalt, KcIf, KcLoadScalar, KcLoop, KcWait
 from hlo2tx8.device.program import Program, SlotKind
 from hlo2tx8.device.timing.bundle import QUEUED
 from hlo2tx8.device.timing.costs import launch_cycles
@@ -86,7 +86,8 @@ def cost_of(machine: TimingMachine) -> Timed:
 
 
 def stretches(program: Program, chip: Chip, is_run: bool = False) -> list[tuple[int, bytes, Steps]]:
-    """(first record, what tells it from others, steps) of each stretch; one if registers live from one to the next.
+    """(first record, what tells it from others, steps) of each stretch; one if registers live from one to the next, or if it
+    has functions.
 
     In a run, what loads numbers may do so differently each time.
     """
@@ -115,6 +116,8 @@ def _cuts(code: np.ndarray) -> list[int]:
     if code.ndim != 2 or not len(code):
         return []
     opcodes = (code[:, 0] & np.uint64(0xFFFF)).astype(np.int64)
+    if (opcodes == KcFunction.OPCODE).any():
+        return []
     opens, closes = (_is_one_of(opcodes, kinds) for kinds in ((KcLoop, KcIf), (KcEnd, KcEndIf)))
     depth = np.cumsum(opens.astype(int) - closes)
     waits = (opcodes == KcWait.OPCODE) & (code[:, 1] == 0) & (code[:, HEADER_WORDS] & np.uint64(ALL_QUEUED) == ALL_QUEUED)

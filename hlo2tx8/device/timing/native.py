@@ -39,7 +39,7 @@ from hlo2tx8.device.timing.bundle import PER_RECORD, PER_TILE
 from hlo2tx8.device.timing.costs import computes, cost, least
 from hlo2tx8.device.timing.needed import is_scalar
 from hlo2tx8.device.timing.report import Timed
-from hlo2tx8.device.timing.steps import PLAIN, Op, shape_names
+from hlo2tx8.device.timing.steps import FUNCTIONS, PLAIN, Op, shape_names
 
 OPERAND_WORDS = RECORD_WORDS - HEADER_WORDS
 MOST_RANGES = 8
@@ -181,7 +181,7 @@ def kind_row(code: int, beats: Beats, is_ddr_at_peak: bool) -> bytes | None:
     head = head_of(code)
     kind, names = head.kind, head.names
     spm = [f for f in kind.FIELDS if f.role in (Role.SPM_READ, Role.SPM_WRITE) and f.num_bytes is not None]
-    if len(spm) > MOST_RANGES:
+    if len(spm) > MOST_RANGES or kind in FUNCTIONS:
         return None
     counts, decides = shape_names(kind)
     sides = _sides(kind, head.fmt.bytes, names)

@@ -12,9 +12,20 @@ from typing import NamedTuple
 from hlo2tx8.device.isa.base import Instruction
 from hlo2tx8.device.isa.encoding import Operand, Record, Register
 from hlo2tx8.device.isa.forms import KcScalar
-from hlo2tx8.device.isa.kc_control import KcAffine, KcEnd, KcEndIf, KcExit, KcIf, KcLoadScalar, KcLoop
+from hlo2tx8.device.isa.kc_control import (
+    KcAffine,
+    KcCall,
+    KcEnd,
+    KcEndIf,
+    KcExit,
+    KcFunction,
+    KcIf,
+    KcLoadScalar,
+    KcLoop,
+    KcReturn,
+)
 
-BLOCKS = (KcEnd, KcEndIf, KcLoop, KcIf, KcExit)
+BLOCKS = (KcEnd, KcEndIf, KcLoop, KcIf, KcExit, KcFunction, KcReturn, KcCall)
 ALWAYS_SET = frozenset((0, 1))
 Names = Callable[[type[Instruction]], Sequence[str]]
 
@@ -28,11 +39,12 @@ def is_scalar(kind: type[Instruction]) -> bool:
 @dataclass(frozen=True)
 class Needed:
     """Scalars whose values matter, registers that are read before they are set, and by loop those that matter in its next turn
-    and that its body sets."""
+    and that its body sets; do registers that matter go into functions, or out of them?"""
 
     scalars: frozenset[int]
     live_in: frozenset[int]
     carried: Mapping[int, tuple[int, ...]]
+    enter_functions: bool
 
 
 def needed_scalars(records: Sequence[Record], targets: Sequence[int], names: Names) -> Needed:
@@ -49,10 +61,13 @@ def needed_scalars(records: Sequence[Record], targets: Sequence[int], names: Nam
             break
     carried: dict[int, tuple[int, ...]] = {}
     for loop, registers in at_begin.items():
+        if records[loop].kind is not KcLoop:
+            continue
         body = (i for i in range(loop + 1, targets[loop]) if i in found or records[i].kind is KcLoop)
         is_set = {number_of(records[i].fields["rd"]) for i in body}
         carried[loop] = tuple(sorted((registers - {number_of(records[loop].fields["rd"])}) & is_set))
-    return Needed(frozenset(found), live - ALWAYS_SET, carried)
+    entered = any(registers - ALWAYS_SET for i, registers in at_begin.items() if records[i].kind in (KcFunction, KcReturn))
+    return Needed(frozenset(found), live - ALWAYS_SET, carried, entered)
 
 
 class _Use(NamedTuple):
@@ -73,7 +88,8 @@ class _Use(NamedTuple):
 
 
 def _backward(uses: Sequence[_Use], targets: Sequence[int], at_begin: dict[int, frozenset[int]]) -> tuple[set[int], frozenset[int]]:
-    """One pass; what is live where a loop's body begins is known from the pass before."""
+    """One pass; what is live where a loop's body or a function begins is known from the pass before. What is live behind any call
+    of a function is so at its return."""
     found = set[int]()
     live = set[int]()
     behind: dict[int, frozenset[int]] = {}  # by the end of a block
@@ -84,6 +100,16 @@ def _backward(uses: Sequence[_Use], targets: Sequence[int], at_begin: dict[int, 
                 continue
             found.add(i)
             live.discard(rd)
+        elif kind is KcCall:
+            end = targets[targets[i]]
+            at_begin[end] = at_begin.get(end, frozenset()) | live
+            live |= at_begin.get(targets[i], frozenset())
+        elif kind is KcReturn:
+            behind[i] = frozenset(live)
+            live = set(at_begin.get(i, frozenset()))
+        elif kind is KcFunction:
+            at_begin[i] = frozenset(live)
+            live = set(behind[targets[i]])
         elif kind is KcEnd or kind is KcEndIf:
             behind[i] = frozenset(live)
             live |= at_begin.get(targets[i], frozenset())

@@ -68,7 +68,7 @@ def end_turn(machine: "TimingMachine", b: Bundle, frame: Frame) -> None:
             _skip(machine, b, frame, probe)
             frame.marks = []
             return
-    if frame.total - frame.turn <= LAST_TURNS + 2:
+    if frame.total - frame.turn <= LAST_TURNS + 2 or machine.steps.steps[frame.loop].has_calls:
         return
     mark, marks = _mark(machine, b), frame.marks
     marks.append(mark)

@@ -19,12 +19,15 @@ from hlo2tx8.device.isa.forms import KcScalar
 from hlo2tx8.device.isa.kc_control import (
     KcAffine,
     KcBarrier,
+    KcCall,
     KcEnd,
     KcEndIf,
     KcExit,
+    KcFunction,
     KcHalt,
     KcIf,
     KcLoop,
+    KcReturn,
     KcWait,
 )
 from hlo2tx8.device.timing.costs import Range, Work, cost, least
@@ -50,11 +53,15 @@ class Op(IntEnum):
     WAIT = auto()
     BARRIER = auto()
     HALT = auto()
+    FUNCTION = auto()
+    RETURN = auto()
+    CALL = auto()
 
 
 CONTROL: Mapping[type[Instruction], tuple[str, ...]] = {KcLoop: ("lo", "hi", "step"), KcIf: ("value",), KcExit: ("value",)}
 """The fields that decide where a program goes on."""
 PLAIN: Mapping[type[Instruction], Op] = {KcEnd: Op.END, KcEndIf: Op.JOIN, KcBarrier: Op.BARRIER, KcHalt: Op.HALT}
+FUNCTIONS: Mapping[type[Instruction], Op] = {KcFunction: Op.FUNCTION, KcReturn: Op.RETURN, KcCall: Op.CALL}
 
 
 @dataclass(slots=True)
@@ -70,7 +77,8 @@ class Shape:
 @dataclass(slots=True)
 class Step:
     """`inputs` index registers and constants; `rd` is 0 if nothing is set; `target` is the step that a block ends with, or began
-    with. `before` are cycles of the scalars ahead of it. A loop's `carried` registers go from turn to turn."""
+    with, or the function that is called. `before` are cycles of the scalars ahead of it. A loop's `carried` registers go from turn
+    to turn."""
 
     op: Op
     record: int
@@ -87,6 +95,7 @@ class Step:
     varies: bool = False
     carried: tuple[int, ...] = ()
     rotation: int = 1
+    has_calls: bool = False
     shapes: dict[tuple[int | None, ...], Shape] = field(default_factory=dict[tuple[int | None, ...], Shape])
 
     @property
@@ -97,19 +106,21 @@ class Step:
 
 @dataclass
 class Steps:
-    """The steps of consecutive records whose blocks are whole. `live_in` are the registers that matter and are not set first."""
+    """The steps of consecutive records whose blocks are whole. `live_in` are the registers that matter and are not set first; do
+    such go into functions, or out of them?"""
 
     records: Sequence[Record]
     chip: Chip
     steps: list[Step] = field(default_factory=list[Step])
     constants: dict[int, int] = field(default_factory=dict[int, int])
     live_in: frozenset[int] = frozenset()
+    enter_functions: bool = False
     _sets: dict[tuple[Range, ...], tuple[int, set[int]]] = field(default_factory=dict[tuple[Range, ...], tuple[int, set[int]]])
 
     def __post_init__(self) -> None:
         targets = partners(self.records)
         needed = needed_scalars(self.records, targets, lambda kind: shape_names(kind)[1])
-        self.live_in = needed.live_in
+        self.live_in, self.enter_functions = needed.live_in, needed.enter_functions
         at: dict[int, int] = {}
         before = 0
         for i, record in enumerate(self.records):
@@ -122,7 +133,7 @@ class Steps:
             self.steps.append(step)
         self.steps.append(Step(Op.HALT, max(len(self.records) - 1, 0), before))
         for i, number in at.items():
-            if self.records[i].kind in (KcLoop, KcIf, KcEnd, KcEndIf, KcExit):
+            if self.records[i].kind in (KcLoop, KcIf, KcEnd, KcEndIf, KcExit, *FUNCTIONS):
                 self.steps[number].target = at[targets[i]]
         self._mark_varying()
         if any(step.varies for step in self.steps):
@@ -195,8 +206,8 @@ class Steps:
         if kind is KcExit:
             inputs = (self._index(fields["value"]),)
             return Step(Op.EXIT, i, 0, inputs, counts=inputs)
-        if kind in PLAIN:
-            return Step(PLAIN[kind], i)
+        if kind in PLAIN or kind in FUNCTIONS:
+            return Step(PLAIN.get(kind) or FUNCTIONS[kind], i)
         counted, deciding = (_registers(record, names) for names in shape_names(kind))
         inputs, counts = (tuple(self._index(fields[name]) for name in names) for names in (deciding, counted))
         op = Op.WORK if kind.ENGINE is Engine.KC else Op.ISSUE
@@ -212,6 +223,7 @@ class Steps:
         for number, step in enumerate(self.steps):
             if step.op is Op.LOOP:
                 body = self.steps[number + 1 : step.target]
+                step.has_calls = any(s.op is Op.CALL for s in body)
                 made = [self.records[s.record] for s in body if s.op in (Op.SCALAR, Op.LOOP)]
                 step.rotation = rotation_of(step.rd, made)
                 step.varies = any(i < NUM_REGISTERS for s in body for i in s.counts)
@@ -260,6 +272,8 @@ def affine(c: int, *terms: int) -> int:
 @cache
 def shape_names(kind: type[Instruction]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The fields that decide what a record costs and what it waits for: those that are no addresses, and all."""
+    if kind in FUNCTIONS:
+        return (), ()
     if kind in CONTROL or kind is KcWait:
         names = CONTROL.get(kind, ("engines",))
         return names, names

@@ -23,7 +23,7 @@ from hlo2tx8.dialects.layout import as_tensor, is_tensor, minor_to_major
 from hlo2tx8.errors import CompileError
 from hlo2tx8.hlo.accumulation import only_adds
 from hlo2tx8.hlo.lookup import attributes_of
-from hlo2tx8.hlo.regions import terminator_of
+from hlo2tx8.hlo.regions import CALL, terminator_of
 from hlo2tx8.hlo.signature import SIGNATURE
 from hlo2tx8.hlo.spec import Array
 from hlo2tx8.passes.complex.functions import BINARY, UNARY, Parts, absolute
@@ -229,6 +229,19 @@ def _bitcast(s: SplitComplex, e: Expansion, op: Operation) -> list[Value]:
     return [s.of(e, op.operands[0])]
 
 
+def _call(s: SplitComplex, e: Expansion, op: Operation) -> list[Value]:
+    """Of a function that takes and gives arrays of pairs."""
+    new = e.insert(
+        type(op).create(
+            operands=[s.joined(value, op) for value in op.operands],
+            result_types=list(map(pair_type, op.result_types)),
+            properties=dict(op.properties),
+        )
+    )
+    types = zip(new.results, op.result_types, strict=True)
+    return [_split(e, result, type_) if is_complex(type_) else result for result, type_ in types]
+
+
 def _iota(_: SplitComplex, e: Expansion, op: Operation) -> list[Value]:
     real = Term(e, e.emit("iota", [], part_type(op.results[0].type), **op.properties))
     return [Parts(real, real.number(0))]
@@ -274,6 +287,7 @@ RULES: dict[str, Rule] = {
     "stablehlo.bitcast_convert": _bitcast,
     "stablehlo.constant": _constant,
     "stablehlo.iota": _iota,
+    CALL: _call,
     "stablehlo.convert": _convert,
     "stablehlo.compare": _compare,
     "stablehlo.dot": _dot,
