@@ -27,6 +27,7 @@ from hlo2tx8.dialects.hlo import LiteralAttr, origin
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.errors import CompileError
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
+from hlo2tx8.hlo.signature import port_of
 from hlo2tx8.hlo.types import bit_width, is_float, is_unsigned, mantissa_bits, numpy_dtype
 
 Shape = Sequence[int]
@@ -165,10 +166,11 @@ def _philox_rounds(words: Sequence[Term], key: Sequence[Term]) -> list[Term]:
 def _rng_bit_generator(op: Operation) -> None:
     e, (state,), result = _Bits(op), op.operands, tensor_like(op.results[1].type)
     algorithm, width = str(attributes_of(op)["rng_algorithm"]), bit_width(result.dtype)
-    words = tensor_like(state.type).shape[0]
-    if words not in STATE_WORDS[algorithm]:
+    kept = tensor_like(state.type)
+    if len(kept.shape) != 1 or kept.shape[0] not in STATE_WORDS[algorithm] or kept.dtype.name not in ("uint64", "int64"):
         possible = " or ".join(map(str, STATE_WORDS[algorithm]))
-        raise CompileError("E1002", f"{algorithm} keeps {possible} words, not {words}", origin=origin(op))
+        message = f"{algorithm} keeps its state in {possible} words of 64 bits, not in {port_of(state.type)}"
+        raise CompileError("E1002", message, origin=origin(op))
     if 0 in result.shape:
         e.replace(state, e.splat(0, as_tensor(op.results[1].type)))
         return

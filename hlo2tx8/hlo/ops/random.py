@@ -91,12 +91,10 @@ def _threefry_bits(state: Array, result: TensorLike) -> tuple[Array, Array]:
 
 
 def _samples() -> tuple[Sample, ...]:
-    state = TensorLike((2,), np.dtype(U64))
-    return tuple(
-        Sample((state,), (state, TensorLike((3, 4), dtype(name))), {"rng_algorithm": algorithm})
-        for algorithm in ("THREE_FRY", "PHILOX", "DEFAULT")
-        for name in ("uint32", "int64", "uint8")
-    )
+    short, long = (TensorLike((size,), np.dtype(U64)) for size in (2, 3))
+    cases = [(short, a, n) for a in ("THREE_FRY", "PHILOX", "DEFAULT") for n in ("uint32", "int64", "uint8")]
+    cases += [(long, a, "uint32") for a in ("PHILOX", "DEFAULT")]
+    return tuple(Sample((s,), (s, TensorLike((3, 4), dtype(name))), {"rng_algorithm": a}) for s, a, name in cases)
 
 
 SPECS = (

@@ -6,6 +6,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from hlo2tx8.compiler.pipeline import PIPELINE
+from hlo2tx8.errors import CompileError
 from hlo2tx8.frontend import load
 from hlo2tx8.hlo import evaluate
 
@@ -56,3 +57,17 @@ def test_a_window_over_a_scalar() -> None:
     module = load(text)
     expand(module)
     assert evaluate(module, np.float32(3)) == [5]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "state", "kept"),
+    [("DEFAULT", "4xui32", "2 or 3"), ("PHILOX", "6xui32", "2 or 3"), ("THREE_FRY", "2xui32", "2"), ("THREE_FRY", "3xui64", "2")],
+)
+def test_a_state_that_no_algorithm_keeps_is_refused(algorithm: str, state: str, kept: str) -> None:
+    types = f"(tensor<{state}>) -> (tensor<{state}>, tensor<4xui32>)"
+    text = f"""func.func @main(%s: tensor<{state}>) -> tensor<4xui32> {{
+        %0:2 = "stablehlo.rng_bit_generator"(%s) {{rng_algorithm = #stablehlo<rng_algorithm {algorithm}>}} : {types}
+        return %0#1 : tensor<4xui32>
+    }}"""
+    with pytest.raises(CompileError, match=f"{algorithm} keeps its state in {kept} words of 64 bits, not in u"):
+        expand(load(text))
