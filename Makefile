@@ -98,7 +98,7 @@ fuzz: $(STAMP)  ## N random graphs from SEED on, JOBS at once, at every level ag
 	@$(BIN)/python -m hlo2tx8.dev.fuzz --seed=$(SEED) --count=$(N) --jobs=$(JOBS) --record=docs/fuzzed.json
 
 fuzz-files: $(STAMP)  ## N damaged files of each kind from SEED on: errors of ours and nothing else; noted in docs/
-	@for kind in hlo mlir tx8x chip literals; do \
+	@for kind in hlo mlir mlirbc tx8x chip literals; do \
 	  $(BIN)/python -m hlo2tx8.dev.fuzz_files --kind=$$kind --seed=$(SEED) --count=$(N) --record=docs/fuzzed_files.json || exit 1; \
 	done
 

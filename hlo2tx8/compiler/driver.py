@@ -162,12 +162,13 @@ def load_source(
     format: str = "",
     clean_up: bool = True,
     filling: Filling = "random",
+    is_sound: bool = False,
 ) -> ModuleOp:
-    """The source at level HLO, "-" is what comes on stdin; InputError if it is a file that is not there."""
+    """The source at level HLO, "-" is what comes on stdin; InputError if it is a file that is not there. All else as of `load`."""
     from hlo2tx8.frontend import load
 
     source = resolved(source)
-    return load(source, args=args, format=format or None, clean_up=clean_up, filling=filling)
+    return load(source, args=args, format=format or None, clean_up=clean_up, filling=filling, is_sound=is_sound)
 
 
 def resolved(source: object) -> object:

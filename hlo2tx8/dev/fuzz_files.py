@@ -1,10 +1,10 @@
 """Damaged files, to show that none does harm: `python -m hlo2tx8.dev.fuzz_files --kind=hlo --count=1000`.
 
-Every seed is one mutant of a sample: HLO text, StableHLO text, a compiled program, a chip's description or a file of arrays with
-tokens, words or bytes changed. It is loaded; every tenth module that can be is compiled and run, every program is run for a moment,
-and a sample is compiled and run for every fifth chip. A mutant fails if anything but one of our errors is raised, if its process
-dies or is silent for longer than the limit, or if a result holds what other programs left in memory. Exit code 1 if one did;
-`--record` lists seeds and failures.
+Every seed is one mutant of a sample: HLO text, StableHLO text or bytecode, a compiled program, a chip's description or a file of
+arrays with tokens, words or bytes changed. It is loaded; every tenth text that can be is compiled and run, every program is run for
+a moment, and a sample is compiled and run for every fifth chip. A mutant fails if anything but one of our errors is raised, if its
+process dies or is silent for longer than the limit, or if a result holds what other programs left in memory. Exit code 1 if one
+did; `--record` lists seeds and failures.
 """
 
 import argparse
@@ -23,15 +23,16 @@ from typing import Any
 
 import numpy as np
 
-import hlo2tx8
 from hlo2tx8.compiler.driver import chip_of, load_source
 from hlo2tx8.dev.damage import damaged_bytes, damaged_program, damaged_text
 from hlo2tx8.device.chip import DEFAULT_PATH
 from hlo2tx8.device.host_memory import RECYCLED_BYTES, allocate
 from hlo2tx8.errors import Hlo2tx8Error
+from hlo2tx8.frontend import shim
 from hlo2tx8.hlo.signature import dtype_of
 from hlo2tx8.options import Options
 from hlo2tx8.runtime import container
+from hlo2tx8.runtime.compile import compile_source
 from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.runtime.tensors import decode_tensors, encode_tensors
 
@@ -62,7 +63,7 @@ def programs() -> tuple[bytes, ...]:
     found: list[bytes] = []
     texts = samples(".hlo")
     for text in texts[:: max(1, len(texts) // MOST_PROGRAMS)]:
-        executable = hlo2tx8.compile(text)
+        executable = compile_source(text)
         if _num_elements(executable) <= MOST_ELEMENTS:
             stream = io.BytesIO()
             container.write_file(executable, stream)
@@ -80,12 +81,24 @@ def try_mlir(seed: int) -> None:
     _try_module("stablehlo", ".mlir", seed)
 
 
+@cache
+def bytecodes() -> tuple[bytes, ...]:
+    """The StableHLO samples as MLIR bytecode."""
+    return tuple(shim.bytecode(shim.parse_module(text, shim.make_context())) for text in samples(".mlir"))
+
+
+def try_mlirbc(seed: int) -> None:
+    """Load a mutant of a StableHLO sample's bytecode."""
+    rng = random.Random(seed)
+    load_source(damaged_bytes(rng.choice(bytecodes()), rng), format="mlirbc")
+
+
 def _try_module(format: str, suffix: str, seed: int) -> None:
     rng = random.Random(seed)
     data = damaged_text(rng.choice(samples(suffix)), rng)
     load_source(data, format=format)
     if seed % 10 == 0:
-        _run(hlo2tx8.compile(data, format=format))
+        _run(compile_source(data, format=format))
 
 
 def try_tx8x(seed: int) -> None:
@@ -103,7 +116,7 @@ def try_chip(seed: int) -> None:
         options = Options(chip=path)
         chip_of(options)
         if seed % 5 == 0:
-            _run(hlo2tx8.compile(rng.choice(samples(".hlo")), options))
+            _run(compile_source(rng.choice(samples(".hlo")), options))
 
 
 def try_literals(seed: int) -> None:
@@ -146,6 +159,7 @@ def _num_elements(executable: Executable) -> float:
 KINDS: Mapping[str, Callable[[int], None]] = {
     "hlo": try_hlo,
     "mlir": try_mlir,
+    "mlirbc": try_mlirbc,
     "tx8x": try_tx8x,
     "chip": try_chip,
     "literals": try_literals,

@@ -13,9 +13,10 @@ import sys
 import tempfile
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from threading import Lock
 from typing import IO
 
@@ -87,11 +88,15 @@ class Child:
     errors: IO[bytes]
 
     @staticmethod
-    def start() -> "Child":
-        """Start a new child. `-P` keeps the script's folder, in which there is a types.py, off its module path."""
+    def start(program: Sequence[str] = (shim.__file__,), folder: Path | None = None) -> "Child":
+        """Start a new child. `-P` keeps the script's folder, in which there is a types.py, off its module path, where
+        `folder` is.
+        """
         errors = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the child)
         environment = dict(os.environ, JAX_PLATFORMS="cpu", TF_CPP_MIN_LOG_LEVEL="2")
-        command = [sys.executable, "-P", shim.__file__]
+        if folder is not None:
+            environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
+        command = [sys.executable, "-P", *program]
         pipe = subprocess.PIPE
         return Child(subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=errors, env=environment), errors)
 
@@ -138,12 +143,13 @@ class Child:
 
 @dataclass
 class HloTextParser:
-    """Parses HLO text in a warm child process."""
+    """Parses HLO text in a warm child process, or what another child takes."""
 
     seconds: float = TIME_LIMIT_SECONDS
     start: Callable[[], Child] = Child.start
     child: Child | None = None
     lock: Lock = field(default_factory=Lock)
+    what: str = "HLO"
 
     def parse(self, source: str | bytes, name: str) -> bytes:
         """StableHLO bytecode; ParseError if text or proto are malformed, make the parser abort, or hang it."""
@@ -160,11 +166,11 @@ class HloTextParser:
                 raise ParseError("E1003", f"{name}: the parser took more than {self.seconds:g} s") from None
             if answer is None:
                 self.child = None
-                raise _abort_error(child.end(), text, name)
+                raise _abort_error(child.end(), text, name, self.what)
         status, reply = answer
         if status == 0:
             return reply
-        raise place_error(reply.decode(errors="replace"), text, name)
+        raise place_error(reply.decode(errors="replace") or f"malformed {self.what}", text, name)
 
     def _running(self) -> Child:
         if self.child is None or self.child.process.poll() is not None:
@@ -199,13 +205,14 @@ def _place_of(instruction: str, text: str, name: str) -> str:
     return name if found is None else _place(text, found.start(1), name)
 
 
-def _abort_error(stderr: str, text: str, name: str) -> ParseError:
+def _abort_error(stderr: str, text: str, name: str, what: str) -> ParseError:
     """The parser aborted: what its check says, and the instruction if the message names one of the text."""
     match = _ABORT.search(stderr)
     detail = _SOURCE.sub("", match.group(0)) if match else "the parser died without a message"
+    hint = "" if match else "it is damaged, or types, attributes, locations or regions are too deep inside each other"
     shapes = _RESHAPED.search(detail)
     if shapes is None:
-        return ParseError("E1003", f"{name}: malformed HLO: {detail}")
+        return ParseError("E1003", f"{name}: malformed {what}: {detail}", hint=hint)
     result, operand = shapes.groups()
     found = re.search(rf"=\s*{re.escape(result)}(\{{[\d,]*\}})?\s+reshape\(", text)
     place = name if found is None else _place(text, found.start() + 2, name)

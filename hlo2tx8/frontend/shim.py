@@ -5,8 +5,10 @@ StableHLO bytecode or message out, until its input ends.
 """
 # pyright: basic
 
+import io
 import struct
 import sys
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -179,14 +181,26 @@ def exported_bytes(exported: Any) -> bytes:
     return exported.mlir_module_serialized
 
 
-def serve() -> None:
-    """The loop of the child process: read requests from stdin and answer them until stdin ends."""
+def bytecode(module: Any) -> bytes:
+    """A module as MLIR bytecode."""
+    stream = io.BytesIO()
+    module.operation.write_bytecode(stream)
+    return stream.getvalue()
+
+
+def hlo_to_mlir(is_proto: bool, data: bytes) -> bytes:
+    """StableHLO bytecode of an HLO text or proto."""
+    return hlo_proto_to_mlir(data) if is_proto else hlo_text_to_mlir(data.decode())
+
+
+def serve(answer: Callable[[bool, bytes], bytes] = hlo_to_mlir) -> None:
+    """The loop of a child process: read requests from stdin and answer them until stdin ends."""
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     while header := source.read(9):
         is_proto, size = struct.unpack("<?Q", header)
         data = source.read(size)
         try:
-            status, reply = 0, hlo_proto_to_mlir(data) if is_proto else hlo_text_to_mlir(data.decode())
+            status, reply = 0, answer(is_proto, data)
         except Exception as error:  # every parser error is an answer, not an end
             status, reply = 1, str(error).encode()
         sink.write(struct.pack("<BI", status, len(reply)) + reply)

@@ -13,6 +13,7 @@ from hlo2tx8.frontend import shim
 from hlo2tx8.frontend.all_to_all import expand_all_to_alls
 from hlo2tx8.frontend.asynchronous import inline_async
 from hlo2tx8.frontend.broadcasts import expand_broadcasts
+from hlo2tx8.frontend.bytecode import read_apart
 from hlo2tx8.frontend.content import Content
 from hlo2tx8.frontend.custom_calls import expand_custom_calls
 from hlo2tx8.frontend.dynamic import make_static
@@ -49,6 +50,7 @@ def load(
     format: str | None = None,
     clean_up: bool = True,
     filling: Filling = "random",
+    is_sound: bool = False,
 ) -> ModuleOp:
     """The module of a source.
 
@@ -56,10 +58,10 @@ def load(
     jax `Lowered` or `Exported`, or a Python function with example `args`; elsewhere `args` say the shapes, and the values that
     shapes depend on, of a module with dynamic ones. `format` ("hlo", "mlir" or "stablehlo", "mlirbc", "pb")
     overrides the guess for paths, bytes and text. clean_up: without it what is computed twice, or for nothing, stays. `filling`
-    says what constants hold whose elements HLO text leaves out.
+    says what constants hold whose elements HLO text leaves out. `is_sound`: bytecode of which is known that jaxlib has written it.
     Raises InputError for a source that is none, ParseError for malformed text with line and column.
     """
-    parsed = parse(source, args=args, format=format)
+    parsed = parse(source, args=args, format=format, is_sound=is_sound)
     bound = None if _is_function(source) else args
     walked = _walk(parsed.module, parsed.locations, clean_up, args=bound, is_fused=bool(parsed.hlo_name))
     if parsed.hlo_name:
@@ -67,7 +69,7 @@ def load(
     return walked
 
 
-def parse(source: Any, *, args: Sequence[Any] | None = None, format: str | None = None) -> Parsed:
+def parse(source: Any, *, args: Sequence[Any] | None = None, format: str | None = None, is_sound: bool = False) -> Parsed:
     """The MLIR module of a source, as `load` takes it, for passes to change; how many devices it is for is an attribute."""
     match source:
         case Path():
@@ -79,7 +81,7 @@ def parse(source: Any, *, args: Sequence[Any] | None = None, format: str | None 
         case str():
             return _parsed(_read(Path(source), format or ""), source)
         case bytes():
-            return _parsed(Content.of_bytes(source, "<bytes>", format or ""), "<bytes>")
+            return _parsed(Content.of_bytes(source, "<bytes>", format or ""), "<bytes>", is_sound=is_sound)
         case _ if hasattr(source, "mlir_module_serialized"):
             return _of_mlir(shim.exported_bytes(source), "<exported>")
         case _ if hasattr(source, "compiler_ir"):
@@ -116,13 +118,14 @@ def _read(path: Path, format: str) -> Content:
     return Content.of_bytes(data, str(path), format, suffix)
 
 
-def _parsed(content: Content, name: str) -> Parsed:
+def _parsed(content: Content, name: str, *, is_sound: bool = False) -> Parsed:
     if content.format == "stablehlo":
-        return _of_mlir(content.data, name)
+        return _of_mlir(content.data, name, is_sound=is_sound)
     hlo = content.data if isinstance(content.data, bytes) else mark_elided(_without_comments(content.data))
     text = "" if isinstance(hlo, bytes) else hlo
     try:
-        module = shim.parse_module(parse_hlo(hlo, name), shim.make_context())
+        found = parse_hlo(hlo, name)
+        module = shim.parse_module(found if text else read_apart(found, name), shim.make_context())
     except shim.mlir_error() as error:
         raise place_error(str(error), text, name) from None
     shim.set_numbers(module, num_devices(text))
@@ -135,8 +138,11 @@ def _without_comments(text: str) -> str:
     return "\n".join(lines)
 
 
-def _of_mlir(source: str | bytes, name: str) -> Parsed:
-    check_text(source, name)
+def _of_mlir(source: str | bytes, name: str, *, is_sound: bool = False) -> Parsed:
+    if isinstance(source, str):
+        check_text(source, name)
+    elif not is_sound:
+        source = read_apart(source, name)
     try:
         module = shim.parse_module(source, shim.make_context())
     except (shim.mlir_error(), ValueError) as error:

@@ -15,10 +15,8 @@ _NEGATIVE = re.compile(r"broadcast_dimensions\s*=\s*(?:array<i64:|dense<)[^>]*-"
 _NUM_RESULTS = re.compile(r"%[\w$.-]+[:#](\d+)")
 
 
-def check_text(source: str | bytes, name: str) -> None:
-    """ParseError for text beyond a limit; bytecode is not looked at."""
-    if isinstance(source, bytes):
-        return
+def check_text(source: str, name: str) -> None:
+    """ParseError for text beyond a limit."""
     if _depth(source) > MOST_OPEN:
         raise ParseError("E1003", f"{name}: more than {MOST_OPEN} brackets are open at once")
     many = next((found for found in _NUM_RESULTS.finditer(source) if len(found[1]) > 7 or int(found[1]) > MOST_RESULTS), None)

@@ -153,7 +153,7 @@ def _compile(request: Request, functions: HostFunctions, watch: "Watch") -> Comp
     from hlo2tx8.spmd.partition_module import PartitionedModule, partition
 
     local = partition(request.code) if request.assignment.num_partitions > 1 else PartitionedModule(request.code, (), ())
-    module = load_source(local.code)
+    module = load_source(local.code, is_sound=True)
     token_inputs, token_outputs = replace_tokens(module)
     executable: AnyExecutable = _executable(module, local.code, request, functions, watch)
     return replace(
@@ -210,7 +210,7 @@ def _executable(
     def load() -> "ModuleOp":
         if loaded:
             return loaded.pop()
-        again = load_source(code)
+        again = load_source(code, is_sound=True)
         replace_tokens(again)
         return again
 
