@@ -1,5 +1,7 @@
 """The precision that options ask for where the module says DEFAULT or nothing: results, bound and report follow it."""
 
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -67,3 +69,29 @@ def test_a_module_without_products_says_nothing() -> None:
 def test_a_precision_that_is_none() -> None:
     with pytest.raises(InputError, match="no matmul_precision 'tf32'"):
         Options(matmul_precision="tf32")  # type: ignore[arg-type]
+
+
+REGRESSIONS = Path(__file__).parents[2] / "hlo_samples" / "regressions"
+
+
+def test_sums_beyond_f32_are_the_largest_number_in_f32_and_infinite_in_bf16() -> None:
+    """The matrix engine rounds sums toward zero, which never gives an infinity; the result is rounded to the nearest bf16."""
+    wide, narrow = hlo2tx8.compile(REGRESSIONS / "sums_beyond_f32.hlo")(np.ones((3, 17), np.float32))
+    assert (np.asarray(wide) == np.finfo(np.float32).max).all()
+    assert np.isposinf(np.asarray(narrow).astype(np.float32)).all()
+
+
+def test_an_infinite_term_makes_a_sum_infinite() -> None:
+    left, right = np.ones((3, 17), np.float32), np.ones((17, 5), np.float32)
+    left[0, 3], left[1, 4], right[4, 2] = np.inf, -np.inf, 0.0
+    found = hlo2tx8.compile(jnp.matmul, Options(matmul_precision="highest"), args=[left, right])(left, right)
+    with np.errstate(invalid="ignore"):
+        assert np.array_equal(np.asarray(found), left @ right, equal_nan=True)
+
+
+def test_infinities_meet_the_zeros_of_padding() -> None:
+    """As the definition of a convolution says; XLA:CPU leaves out products with padding where it convolves with loops."""
+    y = np.asarray(hlo2tx8.compile(REGRESSIONS / "pads_meet_infinity_c128.hlo")(np.ones((2, 4, 1), np.complex128)))
+    assert np.isnan(y[:, :2, 0].real).all()
+    assert np.isposinf(y[:, 2:, 0].real).all()
+    assert np.isnan(y[..., 1]).all()
