@@ -62,6 +62,9 @@ class Options:
     `high` three passes of BF16, `highest` six.
     hlo_passes: run the passes before fusion that only make a program faster; without them instructions stay as they were written.
 
+    reassociate: also those that round in another order where that is no less precise: a product with a softmax is divided by its
+    sums.
+
     InputError E1004 names a value that is none of an option's: of another type, another word, a negative number or NaN.
     """
 
@@ -83,6 +86,7 @@ class Options:
     timeout: float = 0.0
     max_steps: int = 0
     hlo_passes: bool = True
+    reassociate: bool = True
 
     def __post_init__(self) -> None:
         for name, kind in _kinds().items():

@@ -37,6 +37,7 @@ from hlo2tx8.lower.loops.simplify import SimplifyPass
 from hlo2tx8.lower.select.select_instructions import SelectInstructionsPass
 from hlo2tx8.lower.vectorize.vectorize import VectorizePass
 from hlo2tx8.options import Level, Options
+from hlo2tx8.passes.divide_behind_products import DivideBehindProductsPass
 from hlo2tx8.passes.expand_arg_extreme import ExpandArgExtremePass
 from hlo2tx8.passes.expand_batch_norm import ExpandBatchNormPass
 from hlo2tx8.passes.expand_bitcast import ExpandBitcastPass
@@ -78,12 +79,13 @@ from hlo2tx8.passes.widen_narrow_types import WidenNarrowTypesPass
 class Stage:
     """A pass and the level it works towards; the IR is at that level after its last such pass.
 
-    Without an optional one every program is compiled as well, but may be slower.
+    Without an optional one every program is compiled as well, but may be slower. One that `reassociates` rounds in another order.
     """
 
     step: ModulePass
     after: Level
     is_optional: bool = False
+    reassociates: bool = False
 
     @property
     def per_kernel(self) -> bool:
@@ -126,6 +128,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(HoistInvariantsPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandComplexPass(), after=Level.HLO),
     Stage(SimplifyHloPass(), after=Level.HLO, is_optional=True),
+    Stage(DivideBehindProductsPass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(SplitReductionsPass(), after=Level.HLO, is_optional=True),
     Stage(PlanFusionsPass(), after=Level.FUSED),
     Stage(GroupFusionsPass(), after=Level.FUSED),
@@ -153,7 +156,8 @@ PIPELINE: tuple[Stage, ...] = (
 
 def stages_of(options: Options) -> tuple[Stage, ...]:
     """The stages that the options ask for."""
-    return tuple(stage for stage in PIPELINE if stage.after <= options.until and (options.hlo_passes or not stage.is_optional))
+    wanted = [stage for stage in PIPELINE if options.reassociate or not stage.reassociates]
+    return tuple(stage for stage in wanted if stage.after <= options.until and (options.hlo_passes or not stage.is_optional))
 
 
 def last_stages(options: Options) -> dict[Level, Stage]:

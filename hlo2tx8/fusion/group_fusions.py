@@ -31,9 +31,11 @@ from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.fusion.band_chains import group_bands
 from hlo2tx8.fusion.build_group import SEARCHED_SLACK, build_group, name_of_fusion
 from hlo2tx8.fusion.phases import group_phases
+from hlo2tx8.fusion.row_results import join_reductions_of_rows
 from hlo2tx8.hlo.regions import CONTROL
 from hlo2tx8.indexing import Dim
 from hlo2tx8.notes import add_notes
+from hlo2tx8.partitioner.instruction import tensor_type
 from hlo2tx8.schedule.plan_row_group import plan_row_group
 from hlo2tx8.schedule.row_group_member import RowGroupMember, row_group_member
 from hlo2tx8.schedule.work_split import Target
@@ -54,6 +56,7 @@ class GroupFusionsPass(ModulePass):
         target = Target(Rates.of(load_chip(self.chip)), is_searched=self.is_searched)
         notes: list[str] = []
         for block in [block for block in _blocks(op) if any(isinstance(inner, FusionOp) for inner in block.ops)]:
+            notes += join_reductions_of_rows(block)
             for chain in _chains(block, target):
                 notes.append(_group(chain, target))
             notes += group_bands(block, target)
@@ -64,16 +67,16 @@ class GroupFusionsPass(ModulePass):
 
 @dataclass(frozen=True)
 class _Link:
-    """A fusion of a chain, what it is as a member, and the parameter that is the result of the fusion before, if there is one."""
+    """A fusion of a chain, what it is as a member, and the parameters that are results of the fusion before."""
 
     fusion: FusionOp
     member: RowGroupMember
-    chained: int | None
+    chained: tuple[int, ...] = ()
 
     @property
     def parameters(self) -> list[BlockArgument]:
         """Those read from DDR."""
-        return [arg for number, arg in enumerate(self.fusion.body.block.args) if number != self.chained]
+        return [arg for number, arg in enumerate(self.fusion.body.block.args) if number not in self.chained]
 
 
 def _blocks(module: ModuleOp) -> Iterator[Block]:
@@ -93,7 +96,7 @@ def _chains(block: Block, target: Target) -> list[list[_Link]]:
         first = row_group_member(op.body.block, target)
         if isinstance(first, str):
             continue
-        chain = [_Link(op, first, None)]
+        chain = [_Link(op, first)]
         while (link := _next(chain[-1], target)) is not None and link.fusion not in taken:
             chain.append(link)
         if len(chain) > 1 and any(link.member.dot is not None for link in chain):
@@ -103,29 +106,33 @@ def _chains(block: Block, target: Target) -> list[list[_Link]]:
 
 
 def _next(link: _Link, target: Target) -> _Link | None:
-    """The only reader of a fusion's result, if it is a fusion of the same rows that reads each of them for itself."""
-    (result,) = link.fusion.results
-    uses = list(result.uses)
-    if len(uses) != 1 or not isinstance(reader := uses[0].operation, FusionOp) or reader.parent is not link.fusion.parent:
+    """The only reader of a fusion's results, if it is a fusion of the same rows that reads each of them for itself."""
+    uses = [use for result in link.fusion.results for use in result.uses]
+    if len({use.operation for use in uses}) != 1 or not isinstance(reader := uses[0].operation, FusionOp):
+        return None
+    if reader.parent is not link.fusion.parent:
         return None
     member = row_group_member(reader.body.block, target)
     if isinstance(member, str) or member.shape[:-1] != link.member.shape[:-1]:
         return None
-    number = uses[0].index
-    return _Link(reader, member, number) if _reads_own_rows(member, reader.body.block.args[number]) else None
+    numbers = tuple(sorted(use.index for use in uses))
+    return _Link(reader, member, numbers) if all(_reads_own_rows(member, reader.body.block.args[n]) for n in numbers) else None
 
 
 def _reads_own_rows(member: RowGroupMember, parameter: BlockArgument) -> bool:
     """Is each element of a parameter read for elements of the same row only?
 
-    A dot reads all columns of it, its counter is the dimension behind those of the result; others read their own column.
+    A dot reads all columns of it, its counter is the dimension behind those of the result; others read their own column. What has
+    an element per row is read at the row.
     """
     rank = len(member.shape)
     rows = tuple(Dim(i) for i in range(rank - 1))
-    return all(
-        member.index_of(use.operation, use.index) == (*rows, Dim(rank if use.operation is member.dot else rank - 1))
-        for use in parameter.uses
-    )
+    is_of_row = tensor_type(parameter).get_shape() == member.shape[:-1]
+
+    def own(reader: Operation) -> tuple[Dim, ...]:
+        return rows if is_of_row else (*rows, Dim(rank if reader is member.dot else rank - 1))
+
+    return all(member.index_of(use.operation, use.index) == own(use.operation) for use in parameter.uses)
 
 
 def _group(chain: Sequence[_Link], target: Target) -> str:

@@ -20,6 +20,7 @@ OPTIONS = {
     "max_steps": int,
     "verify": bool,
     "hlo_passes": bool,
+    "reassociate": bool,
     "dump_dir": Path,
     "dump_pass_re": str,
     "dump_emitter_re": str,

@@ -2,7 +2,7 @@
 
 dot       batches, rows and columns of the engine are the dot's dimensions, in that order; each element may be stored elsewhere. Of
           several dimensions of rows, heads that share keys say, all but the last count as batches
-row       reductions over whole rows, and what is element by element around them
+row       reductions over whole rows, and what is element by element around them; results behind the first have an element a row
 """
 
 from collections.abc import Mapping, Sequence
@@ -89,8 +89,6 @@ def row_group_member(body: Block, target: Target) -> RowGroupMember | str:
     """The member that a fusion with this body is, or why it is none."""
     terminator = body.last_op
     assert terminator is not None
-    if len(terminator.operands) != 1:
-        return "it has several results"
     if any(not (is_elemental(op) or is_reduction(op)) for op in body.ops if op is not terminator):
         return "it does more than arithmetic, reductions and dots"
     shape = tensor_type(terminator.operands[0]).get_shape()
@@ -99,6 +97,8 @@ def row_group_member(body: Block, target: Target) -> RowGroupMember | str:
     dots = [op for op in body.ops if is_contraction(op)]
     if len(dots) > 1:
         return "it has two dots"
+    if dots and len(terminator.operands) != 1:
+        return "it has several results"
     return _dot_member(body, dots[0], target) if dots else _row_member(body, target)
 
 
@@ -112,7 +112,8 @@ def _row_member(body: Block, target: Target) -> RowGroupMember | str:
     if len(partitioned.functions) != 1:
         return "it computes tensors of its own first"
     whole = next(iter(partitioned.functions))
-    if tensor_type(whole.roots[0]).get_shape() != space.shape:
+    first, *others = (tensor_type(root).get_shape() for root in whole.roots)
+    if first != space.shape or any(shape != space.shape[:-1] for shape in others):
         return "its result is not as large as what it reduces"
     accesses = AccessAnalysis(partitioned, target)
     if not iteration_space(space.order, accesses.of(whole)).is_affine:

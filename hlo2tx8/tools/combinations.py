@@ -12,7 +12,16 @@ DRAWN = ("random_init_input_literals", "use_large_float_range", "different_rando
 BOUNDS = ("abs_error_bound", "rel_error_bound")
 LISTED = ("print_program", "report")
 OF_PROGRAMS = ("trace", "check_values", *LISTED, "explain")
-ON_TX8 = ("chip", "matmul_precision", "step_elements", "search", "search_cache", "verify", "xla_disable_all_hlo_passes")
+ON_TX8 = (
+    "chip",
+    "matmul_precision",
+    "step_elements",
+    "search",
+    "search_cache",
+    "verify",
+    "reassociate",
+    "xla_disable_all_hlo_passes",
+)
 DUMPS = ("xla_dump_to", "xla_dump_hlo_pass_re", "xla_dump_emitter_re")
 READING = ("input_format", "fill_elided_constants")
 COMPILING = (*ON_TX8, *DUMPS, "run_test_hlo_passes", "explain")

@@ -115,6 +115,7 @@ def add_compiler_flags(parser: argparse.ArgumentParser) -> None:
         "--search_cache", metavar="DIR", help="where what --search=full finds is kept, none for nowhere (~/.cache/hlo2tx8)"
     )
     add_switch(group, "xla_disable_all_hlo_passes", "leave out passes before fusion that only make programs faster")
+    add_switch(group, "reassociate", "round in another order where that is faster and no less precise", default=True)
     add_switch(group, "verify", "verify the IR after each pass")
 
 
@@ -169,6 +170,7 @@ def options_of(args: Any) -> Options:
         matmul_precision=args.matmul_precision,
         timeout=args.timeout,
         max_steps=args.max_steps,
+        reassociate=args.reassociate,
         hlo_passes=getattr(args, "run_test_hlo_passes", True) and not args.xla_disable_all_hlo_passes,
     )
 

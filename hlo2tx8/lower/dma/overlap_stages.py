@@ -11,6 +11,10 @@ Before:                                      After:
 The first stage is what comes before the first vector or kernel-core instruction of a step. What it hands to the second one gets two
 copies, used in turns. Without this CT waits in each step for the last product of the step before and the first one of its own. A
 statistic that the matrix engine spreads over a row goes before the next step's product: CT waits for it.
+
+What CT does with a step's last product is done in the next step, while that statistic is spread, and behind the loop for the last
+step: else CT waits for each last product. What that product reads has two copies then, so that the next step need not wait for it
+either.
 """
 
 from collections.abc import Sequence
@@ -42,6 +46,7 @@ class OverlapStagesPass(ModulePass):
             if isinstance(function, func.FuncOp) and not function.is_declaration:
                 for loop in [o for o in function.walk() if isinstance(o, scf.ForOp) and xla.ROW_STEPS in o.attributes]:
                     _overlap(loop)
+                    _finish_behind(loop)
 
 
 def _overlap(loop: scf.ForOp) -> None:
@@ -76,6 +81,59 @@ def _overlap(loop: scf.ForOp) -> None:
         assert not is_inside(op, guard)
         op.detach()
         op.erase()
+
+
+def _finish_behind(loop: scf.ForOp) -> None:
+    """Puts what is made of a step's last product into the next step."""
+    turns, body = turns_of(loop), loop.body.block
+    instructions = list(instructions_in(loop))
+    products = [op for op in instructions if op.ENGINE is Engine.NE and op.parent is body]
+    if turns is None or turns < 2 or len(products) < 2 or instructions[-1].ENGINE is not Engine.WDMA:
+        return
+    last = _made_of(products[-1], instructions)
+    others = [op for op in instructions if op not in last]
+    if not any(op.ENGINE is Engine.CT for op in last) or any(op.parent is not body for op in last):
+        return
+    written = {spm.root_buffer(v) for op in last for v in buffers_of(op, is_write=True)}
+    read = dict.fromkeys(spm.root_buffer(v) for op in last for v in buffers_of(op, is_write=False))
+    handed = [
+        buffer for buffer in read if buffer not in written and isinstance(buffer.owner, Operation) and is_inside(buffer.owner, loop)
+    ]
+    touched = {spm.root_buffer(v) for op in others for is_write in (False, True) for v in buffers_of(op, is_write)}
+    loaded = {spm.root_buffer(v) for op in others if op.ENGINE is Engine.RDMA for v in buffers_of(op, is_write=True)}
+    if not all(_is_alloc_of(buffer, loop) and buffer not in loaded for buffer in handed) or not written.isdisjoint(touched):
+        return  # what is loaded has copies of its own, for the step ahead
+    weights = [spm.root_buffer(v) for v in buffers_of(products[-1], is_write=False)]
+    for buffer in dict.fromkeys((*handed, *(b for b in weights if _is_alloc_of(b, loop)))):
+        use_in_turns(buffer, loop)
+    wanted: set[Operation] = set()
+    for op in last:
+        collect_slice(op, loop, wanted)
+    place = _behind_statistics(loop, others)
+    step = body.args[0]
+    before = place.insert(arith.SubiOp(step, loop.step)).result
+    condition = place.insert(arith.CmpiOp(step, loop.lb, "sgt")).result
+    behind = Block()
+    place.insert(scf.IfOp(condition, [], Region(behind)))
+    clone_slice(body, wanted, {step: before}, Builder(InsertPoint.at_end(behind)))
+    behind.add_op(scf.YieldOp())
+    end = Builder(InsertPoint.after(loop))
+    final = end.insert(arith.ConstantOp(IntegerAttr(turns - 1, xla.index))).result
+    clone_slice(body, wanted, {step: final}, end)
+    for op in last:
+        op.detach()
+        op.erase()
+
+
+def _made_of(product: Instruction, instructions: Sequence[Instruction]) -> list[Instruction]:
+    """The instructions behind a product that read its result, or what those make."""
+    made = {spm.root_buffer(v) for v in buffers_of(product, is_write=True)}
+    found: list[Instruction] = []
+    for op in instructions[instructions.index(product) + 1 :]:
+        if any(spm.root_buffer(v) in made for v in buffers_of(op, is_write=False)):
+            found.append(op)
+            made.update(spm.root_buffer(v) for v in buffers_of(op, is_write=True))
+    return found
 
 
 def _behind_statistics(loop: scf.ForOp, second: Sequence[Instruction]) -> Builder:

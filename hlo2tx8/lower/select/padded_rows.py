@@ -72,7 +72,8 @@ def padded_boxes(function: func.FuncOp) -> set[vec.BoxOp]:
     boxes = [op for op in function.walk() if isinstance(op, vec.BoxOp)]
     tensors = {t for box in boxes for t in _tensors(box.body.block) if isinstance(t.owner, xla.AllocateScratchOp)}
     stores = {t: [op for op in _accesses(t) if isinstance(op, vec.StoreOp)] for t in tensors}
-    kept = {t for t, own in stores.items() if len(own) == 1 and all(_is_padded(op, own[0]) for op in _accesses(t))}
+    tensors -= {t for t, own in stores.items() if all(stores_rows(op) for op in own)}  # no padding in those
+    kept = {t for t in tensors if len(own := stores[t]) == 1 and all(_is_padded(op, own[0]) for op in _accesses(t))}
     while True:
         own = [(box, {t for t in _tensors(box.body.block) if t in tensors}) for box in boxes]
         found = {box for box, used in own if used and used <= kept}
@@ -80,6 +81,11 @@ def padded_boxes(function: func.FuncOp) -> set[vec.BoxOp]:
         if not left:
             return found
         kept -= left
+
+
+def stores_rows(store: vec.StoreOp) -> bool:
+    """Does it store an element per row, the same in all columns?"""
+    return vec.ints(store.strides)[-1:] == (0,)
 
 
 def _tensors(block: Block) -> list[SSAValue]:

@@ -18,7 +18,7 @@ from hlo2tx8.lower.element_format import Splat, Vector, format_of, storage_forma
 from hlo2tx8.lower.select.index_conditions import IndexConditions, LanesMeant
 from hlo2tx8.lower.select.instruction_choice import choose, hlo_name, is_move
 from hlo2tx8.lower.select.narrow_sum import NarrowSum, narrow_sums, select_narrow_sum
-from hlo2tx8.lower.select.padded_rows import PaddedStep
+from hlo2tx8.lower.select.padded_rows import PaddedStep, stores_rows
 from hlo2tx8.lower.select.place_of_extreme import PlaceOfExtreme, places_of_extremes, select_place_of_extreme
 from hlo2tx8.lower.select.resident import Resident, is_resident
 from hlo2tx8.lower.select.select_access import MIN_ROW_BYTES, Places, Walk, load_rows, read_scalar, same_in_all_steps
@@ -254,7 +254,8 @@ class BoxSelector(Selector):
         fmt = storage_format(op.value.type)
         source = self.buffer(self.vector(op.value))
         if is_resident(op.target):
-            self.resident[op.target] = Resident.of(self.step, op, source, isinstance(self.step, PaddedStep))
+            is_padded = isinstance(self.step, PaddedStep) and not stores_rows(op)
+            self.resident[op.target] = Resident.of(self.step, op, source, is_padded)
             return
         store_box(self.step, self.slots[op.target], self.slots[op.offset], source, vec.ints(op.strides), fmt)
 

@@ -67,3 +67,48 @@ func.func @statistic(%p0: tensor<4096xbf16>, %r0: tensor<4096xbf16>) {
 // CHECK-NEXT:     NE_gemm {{.*}} depth(16)
 // CHECK:        CGRATensor_TransOp_V_V_exp
 // CHECK-NEXT:   NE_gemm {{.*}} depth(16)
+
+// -----
+
+// What CT makes of the last product of a step is made in the next one, behind the statistic, and of the last step behind the loop.
+
+func.func @finished_behind(%p0: tensor<4096xbf16>, %r0: tensor<4096xbf16>) {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %c1 = arith.constant 1 : index
+  %q = "spm.alloc"() <{size = 512 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+  %k = "spm.alloc"() <{size = 512 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+  scf.for %step = %c0 to %c4 step %c1 {
+    %e = "spm.alloc"() <{size = 512 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+    %m = "spm.alloc"() <{size = 512 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+    %w = "spm.alloc"() <{size = 512 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+    %p = "spm.alloc"() <{size = 1024 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+    %o = "spm.alloc"() <{size = 256 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+    %size = arith.constant 512 : index
+    %at = arith.muli %step, %size : index
+    tx8.CGRATensor_TransOp_V_V_exp dst(%e : !tx8.buffer) src(%q : !tx8.buffer) n(256) bf16
+    tx8.NE_gemm dst(%m : !tx8.buffer) left(%e : !tx8.buffer) right(%k : !tx8.buffer) psum(%m : !tx8.buffer) rows(16) columns(16) depth(1) batch(1) transpose_left(0) transpose_right(0) accumulate(0) bf16 from bf16 nearest_even
+    tx8.CGRATensor_TransOp_V_V_exp dst(%w : !tx8.buffer) src(%m : !tx8.buffer) n(256) bf16
+    tx8.NE_gemm dst(%p : !tx8.buffer) left(%w : !tx8.buffer) right(%k : !tx8.buffer) psum(%p : !tx8.buffer) rows(16) columns(16) depth(16) batch(1) transpose_left(0) transpose_right(0) accumulate(0) bf16 from bf16 nearest_even
+    tx8.CGRATensor_TransOp_V_V_exp dst(%o : !tx8.buffer) src(%p : !tx8.buffer) n(256) bf16
+    tx8.WDMA_store slot(%r0 : tensor<4096xbf16>) offset(%at : index) src(%o : !tx8.buffer) count(256) s1(0) n1(1) s2(0) n2(1) s3(0) n3(1) bf16
+  } {xla.row_steps}
+  func.return
+}
+
+// CHECK-LABEL: func.func @finished_behind
+// CHECK-DAG:   [[P:%[a-z0-9_]+]] = "spm.alloc"() <{size = 1024 : i64, copies = 2 : i64}>
+// CHECK-DAG:   "spm.alloc"() <{size = 512 : i64, copies = 2 : i64}>
+// CHECK:       scf.for %step
+// CHECK:         tx8.NE_gemm {{.*}} depth(1)
+// CHECK:         [[BEFORE:%[a-z0-9_]+]] = arith.subi %step
+// CHECK:         scf.if
+// CHECK:           [[OLD:%[a-z0-9_]+]] = "spm.turn"([[P]], [[BEFORE]])
+// CHECK:           exp dst({{.*}}src([[OLD]]
+// CHECK:           tx8.WDMA_store
+// CHECK:         tx8.NE_gemm {{.*}} depth(16)
+// CHECK-NOT:     exp
+// CHECK:       } {xla.row_steps}
+// CHECK:       [[LAST:%[a-z0-9_]+]] = "spm.turn"([[P]]
+// CHECK:       exp dst({{.*}}src([[LAST]]
+// CHECK:       tx8.WDMA_store

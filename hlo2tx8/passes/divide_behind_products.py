@@ -1,0 +1,162 @@
+"""Pass divide-behind-products: the product with a softmax divides by its sums afterwards.
+
+Before:                                                          After:
+    %e = exponential(%x - max %x)       [rows, 512]                  %e = exponential(%x - max %x)
+    %t = reduce add %e over 1                                        %t = reduce add %e over 1
+    %w = divide %e, broadcast %t                                     %p = dot_general(%e, %v) -> f32
+    %r = dot_general(%w, %v)            [rows, 64]                   %r = convert(divide %p, broadcast convert %t)
+
+Fewer elements are divided. Rounding differs from the order that was written, but none is added: the weights, which were rounded,
+are not any more, and the sum is rounded as before. That the exponents have the maximum taken off bounds the products.
+
+`Options(reassociate=False)` leaves the pass out, and every rounding stays where the module has it.
+"""
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, ModuleOp, TensorType, f32
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from hlo2tx8.builders.expansion import Expansion, int_array
+from hlo2tx8.builders.rewrite_named import ops_named
+from hlo2tx8.hlo.lookup import attributes_of
+from hlo2tx8.hlo.ops.dot import numbers_of
+from hlo2tx8.notes import add_notes
+from hlo2tx8.partitioner.instruction import shape_of, tensor_type
+from hlo2tx8.partitioner.reduction_order import joins_apart, reduced_dimensions
+
+VECTORS = {Float32Type: 4, BFloat16Type: 2, Float16Type: 2}
+"""Elements that the vector engine divides, and their bytes."""
+PER_ROW = ("stablehlo.broadcast_in_dim", "stablehlo.convert", "stablehlo.reshape")
+"""What carries a statistic of a row from a reduction to its reader."""
+
+
+@dataclass(frozen=True)
+class DivideBehindProductsPass(ModulePass):
+    """Divides behind products where that is less work; see the module docstring."""
+
+    name = "divide-behind-products"
+
+    explain: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        notes: list[str] = []
+        for dot in ops_named(op, ("stablehlo.dot_general",)):
+            for side in (0, 1):
+                weights = _Weights.of(dot, side)
+                if weights is not None:
+                    weights.divide_behind()
+                    notes.append("dot_general is divided by a softmax's sums: reassociated, its weights are not rounded")
+                    break
+        if self.explain:
+            add_notes(op, notes)
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """A softmax over dimension `joined` that is operand `side` of a dot alone: its `numerators`, and the `total` of each row."""
+
+    dot: Operation
+    side: int
+    joined: int
+    numerators: SSAValue
+    total: SSAValue
+
+    @staticmethod
+    def of(dot: Operation, side: int) -> "_Weights | None":
+        """The weights that a dot has as this operand, if dividing its result is less work."""
+        divide, numbers = dot.operands[side].owner, numbers_of(attributes_of(dot))
+        contracted = numbers[2 + side]
+        if not isinstance(divide, Operation) or divide.name != "stablehlo.divide" or len(contracted) != 1:
+            return None
+        if len(list(divide.results[0].uses)) != 1 or not _is_less_work(dot, side):
+            return None
+        numerators, (joined,) = divide.operands[0], contracted
+        total = _statistic(divide.operands[1], joined)
+        exponential = numerators.owner
+        if total is None or joins_apart(total, 0) != "add" or _unconverted(total.operands[0]) is not numerators:
+            return None
+        if not isinstance(exponential, Operation) or exponential.name != "stablehlo.exponential":
+            return None
+        return (
+            _Weights(dot, side, joined, numerators, total.results[0]) if _is_from_maximum(exponential.operands[0], joined) else None
+        )
+
+    def divide_behind(self) -> None:
+        """Replace the dot."""
+        e, (result,) = Expansion(self.dot), self.dot.results
+        own, type_ = tensor_type(self.numerators).element_type, tensor_type(result)
+        operands = list(self.dot.operands)
+        operands[self.side] = self.numerators
+        wide = TensorType(f32, type_.get_shape())
+        total = e.converted(e.converted(self.total, own), f32)
+        spread = e.emit("broadcast_in_dim", [total], wide, broadcast_dimensions=int_array(self._places()))
+        product = e.insert(type(self.dot).create(operands=operands, result_types=[wide], properties=dict(self.dot.properties)))
+        e.replace(e.converted(e.emit("divide", [product.results[0], spread], wide), type_.element_type))
+
+    def _places(self) -> list[int]:
+        """The dimensions of the dot's result that are those of the rows."""
+        numbers = numbers_of(attributes_of(self.dot))
+        batch = numbers[self.side]
+        first = len(batch)
+        if self.side:
+            left = shape_of(self.dot.operands[0])
+            first += len(left) - len(numbers[0]) - len(numbers[2])
+        kept = [dim for dim in range(len(shape_of(self.numerators))) if dim != self.joined]
+        free = [dim for dim in kept if dim not in batch]
+        return [batch.index(dim) if dim in batch else first + free.index(dim) for dim in kept]
+
+
+def _is_less_work(dot: Operation, side: int) -> bool:
+    """Are the elements of the result, in f32 and converted, fewer bytes than the weights?"""
+    kinds = [type(tensor_type(value).element_type) for value in (*dot.operands, *dot.results)]
+    if len(set(kinds)) != 1 or kinds[0] not in VECTORS:
+        return False
+    width = VECTORS[kinds[0]]
+    passes = 4 if width == 4 else 8
+    return prod(shape_of(dot.results[0])) * passes < prod(shape_of(dot.operands[side])) * width
+
+
+def _statistic(value: SSAValue, joined: int) -> Operation | None:
+    """The reduction over that dimension of which a value has the result everywhere in its row."""
+    shape = shape_of(value)
+    kept = [dim for dim in range(len(shape)) if dim != joined]
+    if not isinstance(value.owner, Operation) or value.owner.name != "stablehlo.broadcast_in_dim":
+        return None
+    places = list(attributes_of(value.owner)["broadcast_dimensions"])
+    value = value.owner.operands[0]
+    if [dim for dim, size in zip(places, shape_of(value), strict=True) if size > 1] != [dim for dim in kept if shape[dim] > 1]:
+        return None
+    while isinstance(owner := value.owner, Operation) and owner.name in PER_ROW:
+        if prod(shape_of(owner.operands[0])) != prod(shape_of(value)) or not _is_in_order(owner):
+            return None
+        value = owner.operands[0]
+    if not isinstance(owner, Operation) or owner.name != "stablehlo.reduce" or len(owner.results) != 1:
+        return None
+    is_of_rows = shape_of(owner.operands[0]) == shape and list(reduced_dimensions(owner)) == [joined]
+    return owner if is_of_rows else None
+
+
+def _is_in_order(op: Operation) -> bool:
+    """Does an op that only adds dimensions of one element leave the order of elements as it is?"""
+    if op.name != "stablehlo.broadcast_in_dim":
+        return True
+    places = list(attributes_of(op)["broadcast_dimensions"])
+    return places == sorted(places)
+
+
+def _unconverted(value: SSAValue) -> SSAValue:
+    owner = value.owner
+    return owner.operands[0] if isinstance(owner, Operation) and owner.name == "stablehlo.convert" else value
+
+
+def _is_from_maximum(value: SSAValue, joined: int) -> bool:
+    """Is a value something minus its maximum over that dimension, so that it is never positive?"""
+    subtract = value.owner
+    if not isinstance(subtract, Operation) or subtract.name != "stablehlo.subtract":
+        return False
+    maximum = _statistic(subtract.operands[1], joined)
+    return maximum is not None and joins_apart(maximum, 0) == "maximum" and maximum.operands[0] is subtract.operands[0]
