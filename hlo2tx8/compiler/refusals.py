@@ -15,10 +15,12 @@ from hlo2tx8.compiler.single_op import single_op
 from hlo2tx8.dialects.hlo import name_of, origin
 from hlo2tx8.dialects.layout import as_tensor, is_tensor
 from hlo2tx8.errors import CompileError, UnsupportedError, UnsupportedOp
+from hlo2tx8.hlo.host_ops import HOST_OPS
 from hlo2tx8.hlo.regions import CONTROL
 
 _TRANSPARENT = ("hlo.fusion", "hlo.group", *CONTROL)
 """Ops that are supported if all ops inside them are."""
+ENDS_A_PROGRAM = "the host does it: use run or compile"
 _TERMINATORS = ("stablehlo.return", "hlo.return")
 
 
@@ -57,6 +59,8 @@ def ops_of(blocks: Sequence[Block]) -> Iterator[Operation]:
 
 def refusal_of(module: ModuleOp, op: Operation, compile_alone: Callable[[ModuleOp], object]) -> str | None:
     """Why `compile_alone` refuses the op: a reason, "" if the op is unknown, None if it is not refused."""
+    if op.name in HOST_OPS:
+        return ENDS_A_PROGRAM
     try:
         compile_alone(single_op(module, op))
     except UnsupportedError as error:

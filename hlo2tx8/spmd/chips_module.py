@@ -19,10 +19,10 @@ from hlo2tx8.dialects.hlo import UnknownOp, decode_attributes
 from hlo2tx8.frontend import shim
 from hlo2tx8.frontend.sources import parse
 from hlo2tx8.frontend.tokens import is_token, replace_tokens
+from hlo2tx8.hlo.host_ops import COLLECTIVES, DEVICE_IDS, HOST_OPS
 from hlo2tx8.hlo.signature import Port, Signature, signature_of
 from hlo2tx8.options import Options
-from hlo2tx8.spmd.collectives import COLLECTIVES, DEVICE_IDS, Array, named_devices
-from hlo2tx8.spmd.feeds import FEEDS
+from hlo2tx8.spmd.collectives import Array, named_devices
 from hlo2tx8.spmd.import_shardings import HLO_SHARDING, has_hlo_shardings, import_shardings
 from hlo2tx8.spmd.partition_module import PartitionedModule, is_sharded, partition
 from hlo2tx8.spmd.partitioner import HINTS
@@ -172,7 +172,7 @@ def _talks(module: Any) -> bool:
 
     def visit(op: Any) -> Any:
         nonlocal found
-        found = found or op.name.replace("mhlo.", "stablehlo.") in (*COLLECTIVES, *DEVICE_IDS, *FEEDS)
+        found = found or op.name.replace("mhlo.", "stablehlo.") in HOST_OPS
         return shim.ir().WalkResult.INTERRUPT if found else shim.ir().WalkResult.ADVANCE
 
     module.operation.walk(visit)

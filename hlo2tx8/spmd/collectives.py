@@ -194,9 +194,3 @@ _WITHOUT_ARITHMETIC: dict[str, Callable[[GroupArrays, Attributes], GroupArrays]]
     "all_to_all": _all_to_all,
     "collective_broadcast": _collective_broadcast,
 }
-COLLECTIVES = (
-    *("stablehlo.all_gather", "stablehlo.all_reduce", "stablehlo.all_to_all", "stablehlo.collective_broadcast"),
-    *("stablehlo.collective_permute", "stablehlo.reduce_scatter"),
-)
-DEVICE_IDS = ("stablehlo.partition_id", "stablehlo.replica_id")
-"""Ops whose results differ by device, though no data moves."""

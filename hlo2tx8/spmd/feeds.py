@@ -14,7 +14,6 @@ from hlo2tx8.frontend.tokens import EMPTY
 from hlo2tx8.hlo.signature import Port, port_of
 
 Array = npt.NDArray[Any]
-FEEDS = ("stablehlo.infeed", "stablehlo.outfeed")
 Infeed = Callable[[int, int, Sequence[Port]], Sequence[Array]]
 """The arrays of the infeed number n (0, 1, ... in the order in which it happens) of a device: infeed(device, n, ports)."""
 

@@ -18,8 +18,9 @@ from xdsl.ir import Operation
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.dialects.hlo import decode_attributes
+from hlo2tx8.hlo.host_ops import DEVICE_IDS
 from hlo2tx8.hlo.lookup import tensor_like
-from hlo2tx8.spmd.collectives import DEVICE_IDS, groups_of, pairs_of
+from hlo2tx8.spmd.collectives import groups_of, pairs_of
 from hlo2tx8.spmd.tile_assignment import decode_reshards
 
 

@@ -18,12 +18,13 @@ from hlo2tx8.hlo.error_bounds import evaluate_with_bounds
 from hlo2tx8.hlo.error_bounds.bounded import Bounded, Undecided
 from hlo2tx8.hlo.error_bounds.evaluator import BoundingEvaluator
 from hlo2tx8.hlo.evaluator import is_elementwise
+from hlo2tx8.hlo.host_ops import FEEDS
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.module import find_main
 from hlo2tx8.options import Options
 from hlo2tx8.spmd.chips_module import ChipsModule
 from hlo2tx8.spmd.collectives import Array, DeviceArrays, collective_of, groups_of
-from hlo2tx8.spmd.feeds import FEEDS, Feeds, Infeed, feed
+from hlo2tx8.spmd.feeds import Feeds, Infeed, feed
 from hlo2tx8.spmd.host_functions import HostFunctions
 from hlo2tx8.spmd.segmented_executable import RunStep, SegmentCompiler
 from hlo2tx8.spmd.segments import cut_at_host_ops

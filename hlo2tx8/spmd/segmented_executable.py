@@ -15,6 +15,7 @@ from hlo2tx8.device.emulator import Progress
 from hlo2tx8.device.faults import FaultPlace
 from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.hlo.error_bounds.bounded import Bounded
+from hlo2tx8.hlo.host_ops import FEEDS
 from hlo2tx8.hlo.lookup import tensor_like
 from hlo2tx8.hlo.module import module_name
 from hlo2tx8.hlo.signature import Signature, signature_of
@@ -23,7 +24,7 @@ from hlo2tx8.options import Options
 from hlo2tx8.runtime.compile import compile_module
 from hlo2tx8.runtime.executable import Executable, ends_after
 from hlo2tx8.spmd.collectives import Array, DeviceArrays, collective_of
-from hlo2tx8.spmd.feeds import FEEDS, Feeds, feed
+from hlo2tx8.spmd.feeds import Feeds, feed
 from hlo2tx8.spmd.host_functions import HOST_CALL_TARGET, HostFunction, HostFunctions, call_host
 from hlo2tx8.spmd.link_time import link_cycles
 from hlo2tx8.spmd.segments import HostConditional, HostLoop, HostOp, HostStep, Segment, SegmentedRegion

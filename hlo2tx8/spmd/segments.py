@@ -19,11 +19,10 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import decode_attributes
+from hlo2tx8.hlo.host_ops import DEVICE_IDS, FEEDS, HOST_OPS
 from hlo2tx8.hlo.module import find_main, module_name
 from hlo2tx8.hlo.regions import CONTROL, captured, terminator_of
 from hlo2tx8.hlo.trip_count import trip_count
-from hlo2tx8.spmd.collectives import COLLECTIVES, DEVICE_IDS
-from hlo2tx8.spmd.feeds import FEEDS
 from hlo2tx8.spmd.host_functions import HOST_CALL_TARGET
 from hlo2tx8.spmd.tile_assignment import RESHARD_TARGET
 
@@ -91,7 +90,7 @@ def is_host_op(op: Operation) -> bool:
     """Does the host do the op, or something inside of it?"""
     if op.name == "stablehlo.custom_call":
         return decode_attributes(op).get("call_target_name") in (HOST_CALL_TARGET, RESHARD_TARGET)
-    return op.name in (*COLLECTIVES, *DEVICE_IDS, *FEEDS) or (op.name in CONTROL and any(map(is_host_op, _inner(op))))
+    return op.name in HOST_OPS or (op.name in CONTROL and any(map(is_host_op, _inner(op))))
 
 
 def segment_program(module: ModuleOp) -> SegmentedRegion | None:

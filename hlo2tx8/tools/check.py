@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
+from hlo2tx8.hlo.host_ops import HOST_OPS
 from hlo2tx8.options import Options
 from hlo2tx8.tools.combinations import check_flags, rules_of_check
 from hlo2tx8.tools.flags import add_compiler_flags, load_given, options_of
@@ -109,11 +110,14 @@ def _ops(module: ModuleOp, options: Options) -> tuple[OpUse, ...]:
 
 def _alone(module: ModuleOp, op: Operation, options: Options) -> tuple[str, str]:
     """(engines, "") of a program of that op alone, or ("", why there is none)."""
+    from hlo2tx8.compiler.refusals import ENDS_A_PROGRAM
     from hlo2tx8.compiler.single_op import single_op
     from hlo2tx8.errors import Hlo2tx8Error, UnsupportedError
     from hlo2tx8.runtime.compile import compile_module
     from hlo2tx8.tools.engines import engines_of
 
+    if op.name in HOST_OPS:
+        return "", ENDS_A_PROGRAM
     try:
         return engines_of(compile_module(lambda: single_op(module, op), options).program), ""
     except UnsupportedError as error:

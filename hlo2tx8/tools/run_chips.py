@@ -16,6 +16,7 @@ import numpy.typing as npt
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 
 from hlo2tx8.errors import InputError
+from hlo2tx8.hlo.host_ops import HOST_OPS
 from hlo2tx8.hlo.signature import Port, Signature
 from hlo2tx8.options import Level, Options
 from hlo2tx8.tools.arguments import random_arguments, random_array, seeded, zeros
@@ -62,12 +63,9 @@ def counts_of(args: Any) -> tuple[int, int]:
 
 def run_if_for_chips(file: str, module: ModuleOp, options: Options, args: Any, iteration: int, number: int) -> list[str] | None:
     """As `run_chips`; None if the module of the file names no other devices, nor talks to the host."""
-    from hlo2tx8.spmd.collectives import COLLECTIVES, DEVICE_IDS
-    from hlo2tx8.spmd.feeds import FEEDS
-
     counts = (module.attributes.get(name) for name in ("mhlo.num_replicas", "mhlo.num_partitions"))
     is_for_several = any(isinstance(count, IntegerAttr) and count.value.data > 1 for count in counts)
-    talks = any(op.name in (*COLLECTIVES, *DEVICE_IDS, *FEEDS) for op in module.walk())
+    talks = any(op.name in HOST_OPS for op in module.walk())
     if not (args.chips or any(counts_of(args)) or is_for_several or talks):
         return None
     found = chips_module(file, options, args)

@@ -91,3 +91,10 @@ def test_compile_reports_the_programs_between_the_ops_of_the_host(files: Path, c
 def test_flags_that_do_not_fit(files: Path, capsys: pytest.CaptureFixture[str], flags: list[str], said: str) -> None:
     assert main(["run", str(files / "m.hlo"), *flags]) == 1
     assert said in capsys.readouterr().err
+
+
+def test_commands_of_one_program_say_who_does_the_op(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", str(files / "m.hlo")]) == 1
+    assert "stablehlo.all_reduce: the host does it: use run or compile" in capsys.readouterr().err
+    assert main(["check", str(files / "m.hlo")]) == 1
+    assert "the host does it: use run or compile" in capsys.readouterr().out
