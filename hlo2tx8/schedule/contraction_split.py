@@ -31,6 +31,8 @@ ABOUT = 1.1
 """What the estimate is good for."""
 SIZES = (8, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024, 2048)
 """Rows and columns of a block that are tried."""
+MOST_EVEN = 8
+"""Steps of a tile for which rows that all tiles have equally many of are tried too."""
 
 
 @dataclass(frozen=True)
@@ -226,12 +228,14 @@ def _boxes(part: ContractionPart, lines: Sequence[Line], rates: Rates, most_elem
     if part.inner != BLOCK:
         columns = []
     found: dict[tuple[int, ...], None] = {}
-    even = [] if lines else [size for n in (1, 2, 3, 4) for size in (prod(shape[dim] for dim in rows) / (n * rates.tiles),)]
-    for num_rows in sorted({*SIZES, *(int(size) for size in even if size >= rates.product_rows and size == int(size))}):
+    even = [] if lines else [prod(shape[dim] for dim in rows) / (n * rates.tiles) for n in range(1, MOST_EVEN + 1)]
+    units = dict.fromkeys(SIZES, rates.product_rows)
+    units |= {int(size): 1 for size in even if size >= rates.product_rows and size == int(size)}
+    for num_rows in sorted(units):
         for num_columns in SIZES:
             box = [1] * len(shape)
             box[-1] = part.inner
-            _fill(box, shape, rows, num_rows, rates.product_rows)
+            _fill(box, shape, rows, num_rows, units[num_rows])
             _fill(box, shape, columns, max(1, num_columns // BLOCK), 1)
             if not most_elements or prod(box) <= most_elements or not found:
                 found[tuple(box)] = None
@@ -372,7 +376,9 @@ def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Contrac
     alone = 2 * (rates.transfer_start + rates.issue) + rates.product_start + rates.move_start
     moved = moved_bytes(part, box, depth, work, rates) / rates.move
     busy = steps * max(engine + alone, moved) + moved / turns + ends  # a panel is between its zeros before it is multiplied
-    streamed = start + (chunks * own - first) / rates.ddr if alike else chunks * own / rates.ddr
+    ahead = min(steps, 2) * first  # while tiles send each other what they have alike, steps are loaded as far as there are buffers
+    streamed = max((chunks * own + alike) / rates.ddr, start + (chunks * own - ahead) / rates.ddr if alike else 0.0)
+    streamed += steps * rates.transfer_start  # tiles that are in step all start a transfer at the same time
     return max(busy, streamed + last, steps * own / rates.transfer + last)
 
 

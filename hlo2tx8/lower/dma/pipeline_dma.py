@@ -70,17 +70,52 @@ def _pipeline(loop: scf.ForOp) -> None:
             use_in_turns(buffer, loop)
     if not loaded:
         return
-    builder = Builder(InsertPoint.before(_first_load_before(loop, loaded)))
-    _emit_loads(loop, loaded, builder, builder.insert(arith.ConstantOp(IntegerAttr(lower, IndexType()))).result)
+    place = _first_load_before(loop, loaded)
+    builder = Builder(InsertPoint.before(place))
+    _emit_loads(loop, loaded, builder, _constant(lower, builder))
     head = Builder(InsertPoint.at_start(loop.body.block))
     following = head.insert(arith.AddiOp(loop.body.block.args[0], loop.step)).result
-    ahead = Block()
     condition = head.insert(arith.CmpiOp(following, loop.ub, "slt")).result
-    head.insert(scf.IfOp(condition, [], Region(ahead)))
+    sends = _sends_between(place, loop) if xla.BAND_TURNS not in loop.attributes else None
+    if sends is not None:
+        builder = Builder(InsertPoint.before(sends))
+        _emit_loads(loop, loaded, builder, _constant(lower + bounds[2], builder))
+    ahead = _load_ahead(loop, loaded, head, following, condition, is_late=sends is not None)
+    _drop_loads(loop, loaded, ahead)
+    _pipeline_moves(loop, loaded, lower, following, condition)
+
+
+def _load_ahead(
+    loop: scf.ForOp, loaded: list[SSAValue], head: Builder, following: SSAValue, condition: SSAValue, is_late: bool
+) -> scf.IfOp:
+    """Loads of the next turn at the `head` of each; if it `is_late`, as the next one's are there, those of the turn after that at
+    the end, when the copy has been read."""
+    builder = head
+    if is_late:
+        last = loop.body.block.last_op
+        assert last is not None
+        builder = Builder(InsertPoint.before(last))
+        following = builder.insert(arith.AddiOp(following, loop.step)).result
+        condition = builder.insert(arith.CmpiOp(following, loop.ub, "slt")).result
+    ahead = Block()
+    guard = builder.insert(scf.IfOp(condition, [], Region(ahead)))
     _emit_loads(loop, loaded, Builder(InsertPoint.at_end(ahead)), following)
     ahead.add_op(scf.YieldOp())
-    _drop_loads(loop, loaded, ahead.parent_op())
-    _pipeline_moves(loop, loaded, lower, following, condition)
+    return guard
+
+
+def _sends_between(place: Operation, loop: scf.ForOp) -> Operation | None:
+    """Where between the first loads and the loop the tiles send each other what all of them read: there is time for more loads."""
+    op: Operation | None = place
+    while op is not None and op is not loop:
+        if SENDS_PARTS in op.attributes:
+            return op
+        op = op.next_op
+    return None
+
+
+def _constant(number: int, builder: Builder) -> SSAValue:
+    return builder.insert(arith.ConstantOp(IntegerAttr(number, IndexType()))).result
 
 
 def _load_before(loop: scf.ForOp, lower: int) -> None:
@@ -94,7 +129,7 @@ def _load_before(loop: scf.ForOp, lower: int) -> None:
         buffer.owner.detach()
         Builder(InsertPoint.before(loop)).insert(buffer.owner)
     builder = Builder(InsertPoint.before(_first_load_before(loop, loaded)))
-    _emit_loads(loop, loaded, builder, builder.insert(arith.ConstantOp(IntegerAttr(lower, IndexType()))).result)
+    _emit_loads(loop, loaded, builder, _constant(lower, builder))
     _drop_loads(loop, loaded, None)
 
 

@@ -26,7 +26,7 @@ from hlo2tx8.device.formats import Format
 from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.xla_dot import WindowLine
-from hlo2tx8.indexing import Const, Dim, Expr, Sym, Variable
+from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Sym, Variable
 from hlo2tx8.lower.element_format import format_of
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
 from hlo2tx8.lower.vectorize.box_builder import BoxBuilder
@@ -114,13 +114,20 @@ def _is_block(size: int, fmt: Format) -> bool:
     return Blocked(fmt, 1, 1, size).num_blocks * block_width(fmt) + Blocked(fmt, 1, 1, size).tail_width == size <= block_width(fmt)
 
 
+def _with_lanes(box: BoxBuilder) -> tuple[Variable, ...]:
+    """The variables of a step, in the ranges in which it has any lanes: tiles without work compute none."""
+    uppers = [upper for clip in box.guard.clips for upper in clip.upper]
+    constraints = tuple((upper, Interval(1, max(1, box.space.bounds(upper).hi))) for upper in uppers)
+    return IndexingMap(box.space.fixed, (), (), (), constraints).simplify().dims
+
+
 class _Side:
     """One of the two regions of a dot, in the space of its box with the depth as one more lane dimension behind the others."""
 
     def __init__(self, box: BoxBuilder, block: Block, sizes: Sequence[int]) -> None:
         self.box, self.block = box, block
         self.rank = len(box.space.lanes)
-        self.space = LaneSpace(box.space.fixed, (*box.space.lanes, *(Variable(0, size - 1, "lane") for size in sizes)))
+        self.space = LaneSpace(_with_lanes(box), (*box.space.lanes, *(Variable(0, size - 1, "lane") for size in sizes)))
         indices, loads = self._reads()
         leaves = {leaf.index for expr in indices for leaf in self.space.simplify(expr).leaves() if isinstance(leaf, Sym)}
         self.used = frozenset(leaf for leaf in leaves if leaf < self.rank)
