@@ -6,6 +6,7 @@ from typing import Any
 from hlo2tx8.errors import InputError
 from hlo2tx8.options import Level
 from hlo2tx8.tools.platforms import platform_of
+from hlo2tx8.tools.run_chips import counts_of
 from hlo2tx8.tools.saved import is_saved
 
 DRAWN = ("random_init_input_literals", "use_large_float_range", "different_random_seeds")
@@ -26,10 +27,12 @@ DUMPS = ("xla_dump_to", "xla_dump_hlo_pass_re", "xla_dump_emitter_re")
 READING = ("input_format", "fill_elided_constants")
 COMPILING = (*ON_TX8, *DUMPS, "run_test_hlo_passes", "explain")
 RESULTS = ("print_literals", "output_literals_file")
+CHIPS = ("chips", "replicas", "partitions")
 EACH = ("compare_each", "dump_results", "filter")
 RUNNING = (
     *("platform", "level", "mode", "iterations", "timeout", "max_steps", "isolate_instructions", "reference_platform"),
     *("run_reference_hlo_passes", "trace", "check_values", *RESULTS, *EACH, *BOUNDS, *DRAWN, "input_literals_file"),
+    *(*CHIPS, "infeed"),
 )
 
 Rule = tuple[Iterable[str], bool, str]
@@ -68,6 +71,11 @@ def rules_of_run(values: Any) -> Iterator[Rule]:
     of_the_whole = f"is of the module's results, and --{each} takes those of its instructions"
     yield (*RESULTS, *OF_PROGRAMS, *BOUNDS), bool(each), of_the_whole
     of_parts = "is of whole modules, and --isolate_instructions runs parts"
+    yield (*CHIPS, "infeed"), values.isolate_instructions, "is of whole modules, and --isolate_instructions runs parts"
+    yield CHIPS, _is_any_saved(values), "is for modules, and a .tx8x is the program of one chip"
+    of_chips = values.chips > 0 or any(counts_of(values))
+    yield ("explain",), of_chips, "is of the program of one chip"
+    yield ("reference_platform",), of_chips and reference == "tx8", "is the interpreter or cpu for several chips"
     yield ("trace", "input_literals_file", "filter"), values.isolate_instructions, of_parts
     yield DRAWN, has_inputs, "says how inputs are drawn, and --input_literals_file gives them"
     yield DRAWN[1:], not values.random_init_input_literals, "says how inputs are drawn, and they are zeros"
@@ -80,6 +88,9 @@ def rules_of_compile(values: Any) -> Iterator[Rule]:
     is_above = values.until not in (None, Level.PROGRAM)
     yield ("output", *LISTED), is_above, "is of programs, and --until prints the module at a level and stops"
     yield from _before(values.until, "--until")
+    yield CHIPS, is_above or _is_any_saved(values), "is for modules that are compiled, down to programs"
+    yield CHIPS, values.output is not None, "is how many programs there are, and -o FILE saves one"
+    yield ("time", "explain"), values.chips > 0 or any(counts_of(values)), "is of the program of one chip"
     yield ("mode",), values.output is None, "is how the program runs, and none is saved: -o FILE does"
     yield from rules_of_check(values)
 

@@ -55,7 +55,7 @@ def counts_of(args: Any) -> tuple[int, int]:
     if args.replicas and args.partitions:
         raise InputError("E1004", "--chips is --replicas times --partitions", hint="leave one of the three out")
     if args.chips % (args.replicas or args.partitions or 1):
-        raise InputError("E1004", f"{args.chips} chips cannot be shared by {args.replicas or args.partitions}")
+        raise InputError("E1004", f"--chips={args.chips} cannot be shared by {args.replicas or args.partitions}")
     if args.partitions:
         return args.chips // args.partitions, args.partitions
     return (args.replicas, args.chips // args.replicas) if args.replicas else (0, 0)
@@ -67,6 +67,8 @@ def run_if_for_chips(file: str, module: ModuleOp, options: Options, args: Any, i
     is_for_several = any(isinstance(count, IntegerAttr) and count.value.data > 1 for count in counts)
     talks = any(op.name in HOST_OPS for op in module.walk())
     if not (args.chips or any(counts_of(args)) or is_for_several or talks):
+        if args.infeed is not None:
+            raise InputError("E1004", f"--infeed is what a module is fed, and {file} has no infeed")
         return None
     found = chips_module(file, options, args)
     return None if found is None else run_chips(found, options, args, iteration, number)

@@ -28,7 +28,8 @@ from hlo2tx8.errors import Hlo2tx8Error
 from hlo2tx8.options import Level
 from hlo2tx8.runtime import levels, tensors
 from hlo2tx8.runtime.executable import Executable
-from hlo2tx8.tools import arguments, before_run, each_instruction, platforms, reference
+from hlo2tx8.spmd import chips
+from hlo2tx8.tools import arguments, before_run, each_instruction, platforms, reference, run_chips
 from hlo2tx8.tools.main import main
 
 CHIP = Path(driver.__file__).parents[1] / "device" / "chip.yaml"
@@ -67,7 +68,7 @@ class Seen:
     @property
     def refusal(self) -> str:
         """The one line that says why nothing was done, "" if something was, or if there are more."""
-        lines = [line for line in self.err.splitlines() if not line.startswith("  hint: ")]
+        lines = [line for line in self.err.splitlines() if not re.match(r"  hint: |\d+/\d+ runs failed", line)]
         return lines[0] if self.code and len(lines) == 1 and lines[0].startswith("error E1004: ") else ""
 
 
@@ -131,9 +132,9 @@ RUN = (
     Flag("--platform=interpreter", _called("execute", platform="interpreter", is_test=True)),
     Flag("--platform=cpu", _called("execute", platform="cpu", is_test=True)),
     Flag("--reference_platform=tx8", _called("execute", platform="tx8", is_test=False)),
-    Flag("--reference_platform=", lambda seen: "Skipping reference" in seen.err),
+    Flag("--reference_platform=", lambda seen: "close enough" not in seen.err),
     Flag("--level=flat", _called("run_lowered", level=Level.FLAT)),
-    Flag("--level=all", lambda seen: "written once" in seen.err),
+    Flag("--level=all", lambda seen: all(seen.called("emulated", mode=mode) for mode in ("fast", "strict", "definition"))),
     Flag("--abs_error_bound=1", _called("within", absolute=1.0)),
     Flag("--rel_error_bound=1", _called("within", relative=1.0)),
     Flag("--iterations=2", lambda seen: "=== Iteration 2" in seen.err),
@@ -141,7 +142,7 @@ RUN = (
     Flag("--trace={}/trace.json", _written("trace.json")),
     Flag("--timeout=60", _called("setitimer", seconds=60.0)),
     Flag("--max_steps=1000", lambda seen: seen.called("emulated", max_steps=1000) or seen.lowered(max_steps=1000)),
-    Flag("--print_literals", _printed("** Argument 0")),
+    Flag("--print_literals", lambda seen: bool(re.search(r"\*\* (Argument |input)0", seen.out))),
     Flag("--random_init_input_literals=false", _called("zeros")),
     Flag("--use_large_float_range", _called("random_arguments", large_floats=True)),
     Flag("--different_random_seeds", _called("seeded", different_seeds=True)),
@@ -153,10 +154,15 @@ RUN = (
     Flag("--run_test_hlo_passes=0", _lowered(hlo_passes=False)),
     Flag("--run_reference_hlo_passes=0 --reference_platform=tx8", _lowered(hlo_passes=False)),
 )
+CHIPS = (
+    Flag("--chips=2", lambda seen: any(seen.called("compile_chips", counts=counts) for counts in ((2, 1), (1, 2)))),
+    Flag("--replicas=3", _called("compile_chips", counts=(3, 1))),
+    Flag("--partitions=2", _called("compile_chips", counts=(1, 2))),
+)
 COMMANDS: Mapping[str, tuple[Flag, ...]] = {
-    "run": (*SHARED, *DUMPS, *PRINTED, *RUN),
+    "run": (*SHARED, *DUMPS, *PRINTED, *CHIPS, *RUN),
     "compile": (
-        *(*SHARED, *DUMPS, *PRINTED),
+        *(*SHARED, *DUMPS, *PRINTED, *CHIPS),
         Flag("-o {}/out.tx8x", _written("out.tx8x")),
         Flag("--time", _printed(" ms  ")),
         Flag("--mode=strict -o {}/out.tx8x", lambda seen: Executable.load(seen.folder / "out.tx8x").options.mode == "strict"),
@@ -246,6 +252,7 @@ def _spies(seen: Seen) -> Iterator[Any]:
         seen.calls.append(("execute", {"platform": platform, "is_test": number % 2 == 0}))
         return run("interpreter" if platform == "cpu" else platform, source, arrays, *rest)
 
+    yield noting(chips, "compile_chips_module", "compile_chips", lambda module, *_, **__: {"counts": module.counts})
     run = platforms.execute
     yield patch.object(platforms, "execute", execute)
     yield patch.object(each_instruction, "execute", execute)
@@ -257,10 +264,13 @@ def _spies(seen: Seen) -> Iterator[Any]:
     yield noting(Emulator, "check_values", "check_values", lambda *_: {})
     yield noting(levels, "run_lowered", "run_lowered", lambda module, level, *_: {"level": level})
     yield noting(tensors, "read_tensors", "read_tensors", lambda *_: {})
-    yield noting(arguments, "zeros", "zeros", lambda *_: {})
-    yield noting(arguments, "random_arguments", "random_arguments", lambda *_, large_floats: {"large_floats": large_floats})
+    for module in (arguments, run_chips):
+        yield noting(module, "zeros", "zeros", lambda *_: {})
+        yield noting(module, "random_arguments", "random_arguments", lambda *_, large_floats: {"large_floats": large_floats})
     seeded: Callable[..., Any] = lambda iteration, different_seeds: {"iteration": iteration, "different_seeds": different_seeds}
     yield noting(arguments, "seeded", "seeded", seeded)
+    yield noting(run_chips, "seeded", "seeded", seeded)
+    yield noting(run_chips, "named", "within", lambda _, absolute, relative: {"absolute": absolute, "relative": relative})
     yield noting(before_run.signal, "setitimer", "setitimer", lambda which, seconds: {"seconds": seconds})
     within = reference.Reference.within
     noted: Callable[..., Any] = lambda e, a, r: (seen.calls.append(("within", {"absolute": a, "relative": r})), within(e, a, r))[1]

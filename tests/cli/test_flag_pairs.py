@@ -28,7 +28,7 @@ def test_all_flags_are_tried(command: str):
     """Those that `--help` lists."""
     given = parser().parse_args([command, "a.hlo"])
     tried = {name.lstrip("-") for flag in COMMANDS[command] for name in flag.names}
-    assert {*vars(given)} - tried - {"function", "command", "given", "file", "files", "output"} == {
+    assert {*vars(given)} - tried - {"function", "command", "given", "file", "files", "output", "infeed"} == {
         name for name in vars(given) if name in HIDDEN[command]
     }
 
