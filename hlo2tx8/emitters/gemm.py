@@ -159,15 +159,17 @@ def _parts(match: GemmMatch, loops: Mapping[SubgraphFunction, DotLoop]) -> list[
     for function, loop in loops.items():
         work = _work(function, loop, match.partitioned, target)
         may_cut = function.is_entry_root and len(match.partitioned.functions) == 1
-        for part in parts_of(loop.space, loop.roles, work.operand_bytes, may_cut=may_cut):
+        parts = parts_of(loop.space, loop.roles, work.operand_bytes, may_cut=may_cut)
+        is_shareable = _is_shareable(loop, match.partitioned, target) and (work.parts == 1 or len(parts) == 1)
+        for part in parts:
             ways = blockings(part, work, target.rates, spm_bytes, target.step_elements)
-            if _is_shareable(loop, match.partitioned, target):
+            if is_shareable:
                 shared = shared_blockings(part, work, target.rates, spm_bytes)
                 ways = [*(way for way in shared if not ways or way.cycles < ABOUT * ways[0].cycles), *ways]
             if target.is_searched:
                 room = int(target.rates.spm_bytes * SEARCHED_SHARE)
                 ways += blockings(part, work, target.rates, room, target.step_elements)
-                if _is_shareable(loop, match.partitioned, target):
+                if is_shareable:
                     ways += shared_blockings(part, work, target.rates, target.rates.spm_bytes, is_searched=True)
             found.append(_PartOfLoop(function, loop, part, work, ways))
     return found
@@ -188,7 +190,8 @@ def _with_tail(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> list[_PartOfLo
 
 def _is_shareable(loop: DotLoop, partitioned: PartitionedComputation, target: Target) -> bool:
     """May tiles share what the loop's dots read, which have the same rows?"""
-    return not target.step_elements and _have_same_rows(loop, partitioned) and max(map(num_parts, loop.rows)) == 1
+    is_parted = max(map(num_parts, loop.rows)) > 1
+    return not target.step_elements and _have_same_rows(loop, partitioned) and (not is_parted or len(loop.rows) == 1)
 
 
 def _candidates(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> Iterator[Candidate[Match]]:
@@ -264,8 +267,10 @@ def _work(function: SubgraphFunction, loop: DotLoop, partitioned: PartitionedCom
         of_parts = 2 * (results + beside) + alive if around else 0
         of_result = sum(_width_bytes(tensor_type(op.results[0]).element_type) for op in dots)
         kept_once = 4 * len(dots) + of_result + ceil(of_parts / LEAST_PARTS)
+    parts = max(map(num_parts, dots))
+    is_cut = is_cut and parts == 1
+    more = loop.keeps_weights, sharing, parts, parts == EXACT_PARTS
     epilogue = len(around), passed, target.meeting, kept_once, is_cut
-    more = loop.keeps_weights, sharing
     return ContractionWork(depth, operand, kept, moved, products, copies, loop.lines, *forms, *epilogue, *more)
 
 

@@ -27,6 +27,8 @@ MOST_DEPTH = 512
 LEAST_DEPTH = 64
 SUM_BYTES = 4
 """Of a partial sum."""
+PART_BYTES = 2
+"""Of a part of a factor."""
 ABOUT = 1.1
 """What the estimate is good for."""
 SIZES = (8, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024, 2048)
@@ -47,7 +49,9 @@ class ContractionWork:
     a result in sets of columns.
     `meeting`: cycles that it takes to meet the tiles of other work.
     `keeps_weights`: a convolution is a product per element of its windows, on weights as they are in memory.
-    `column_operands`: so many operands are multiplied by the same rows."""
+    `column_operands`: so many operands are multiplied by the same rows.
+    `parts`: of a factor, which are multiplied apart; then each block of products is added to the sums by a vector instruction if
+    `is_added_apart`."""
 
     depth: int
     operand_bytes: int
@@ -65,6 +69,23 @@ class ContractionWork:
     is_cut: bool = False
     keeps_weights: bool = False
     column_operands: int = 1
+    parts: int = 1
+    is_added_apart: bool = False
+
+    @property
+    def sent_bytes(self) -> int:
+        """Of an element of an operand as it is multiplied: itself, or its parts, the first of them also without infinities."""
+        return self.operand_bytes if self.parts == 1 else PART_BYTES * (self.parts + 1)
+
+    @property
+    def split_passes(self) -> int:
+        """Vector instructions that make the parts of a factor: the first one, what is finite, and three for each that is left."""
+        return 4 + 3 * (self.parts - 1) if self.parts > 1 else 0
+
+    @property
+    def split_buffers(self) -> int:
+        """Buffers that those need besides."""
+        return 2 * self.parts if self.parts > 1 else 0
 
     def is_tap_by_tap(self, depth: int) -> bool:
         """Is a convolution a product per element of its windows, if an instruction adds up so many products?"""
@@ -369,6 +390,9 @@ def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Contrac
     if work.is_tap_by_tap(depth):
         engine += taps * -(-work.depth // min(depth, block_width(work.operand_bytes))) * rates.product_start
     engine += work.passes * rates.vector_pass + rows * columns * work.passed_cycles
+    engine += work.split_passes * (loads * work.depth / rates.vector + 2 * turns * rates.vector_pass)
+    if work.is_added_apart:
+        engine += turns * (rows * columns * SUM_BYTES / rates.vector + rates.vector_pass)
     first = (loads * depth - alike) * active
     start = max((first + alike) / rates.ddr, spread_cycles(alike, rates)) if alike else first / rates.ddr
     ends = start + rows * columns * work.moved_bytes * active / rates.ddr

@@ -6,6 +6,7 @@ from math import ceil, prod
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.schedule.contraction_split import (
     BLOCK,
+    SUM_BYTES,
     ContractionPart,
     ContractionWork,
     inner_shape,
@@ -86,10 +87,15 @@ def mesh_cycles(
         its first panels take to arrive."""
         shared = sum(sides[side] * (rates.mesh_rows, rates.mesh_columns)[side] for side in loaded) / rates.ddr + own / rates.ddr
         most = max(sides[side] for side in loaded)
-        load, send = rates.transfer_start + max(most / rates.transfer, shared), rates.link_start + most / rates.link
-        turn = max(engine + STEP_OVERHEAD, load, send + rates.barrier + STEP_OVERHEAD)
+        load = rates.transfer_start + max(most / rates.transfer, shared)
+        transfers = 1 if work.parts == 1 else work.parts + 1
+        send = transfers * rates.link_start + most * work.sent_bytes / work.operand_bytes / rates.link
+        split = work.split_passes * (most / rates.vector + rates.vector_pass)
+        if work.is_added_apart:
+            split += rows * columns * SUM_BYTES / rates.vector + rates.vector_pass
+        turn = max(engine + STEP_OVERHEAD, load, max(send, split) + rates.barrier + STEP_OVERHEAD)
         busy = after + IDLE_TURNS * turn if after else 0.0
-        return turns * turn, max(turns * turn, turns * load + stored, busy), load + send + rates.barrier
+        return turns * turn, max(turns * turn, turns * load + stored, busy), load + split + send + rates.barrier
 
     alone, first, start = step((0, 1))
     others = 0.0 if stays is None else step((1 - stays,))[1]

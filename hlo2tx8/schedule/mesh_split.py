@@ -18,6 +18,7 @@ from math import prod
 
 from hlo2tx8.device.rates import Rates, block_width
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
+from hlo2tx8.partitioner.contraction import EXACT_DEPTH
 from hlo2tx8.schedule.contraction_split import (
     BLOCK,
     SUM_BYTES,
@@ -35,6 +36,10 @@ from hlo2tx8.schedule.work_split import WorkSplit
 ROW_UNIT = 8
 LEAST_SLOTS = 3
 MOST_SLOTS = 32
+SPLIT_LOADS = 2
+"""Panels that have been loaded and not yet been split in parts."""
+SPLIT_SLOTS = 4
+"""Panels in parts."""
 DEPTHS = (32, 64, 128, 256, 512)
 """Products of a panel that are tried."""
 AS_GOOD = 1.01
@@ -61,6 +66,8 @@ def shared_blockings(
     None if some tile would have nothing to do in a step, or nothing fits.
     """
     if work.is_per_channel or work.is_backward or part.column < 0 or part.inner != BLOCK or (work.lines and tail is not None):
+        return []
+    if work.parts > 1 and (work.lines or tail is not None):
         return []
     if tail is not None and any(role == "column" and dim != part.column for dim, role in enumerate(part.roles)):
         return []
@@ -122,7 +129,7 @@ def _deep(
     """The depths of panels of a box with which it fits: of each the ways to keep panels, the best first."""
     unit, (rows, columns) = block_width(work.operand_bytes), sides_of(part, box)
     for depth in DEPTHS:
-        if depth > work.depth or (depth % unit and unit % depth):
+        if depth > work.depth or (depth % unit and unit % depth) or (work.is_added_apart and depth > EXACT_DEPTH):
             continue
         if work.lines and not _is_convolved(part, work, box, depth):
             continue
@@ -133,13 +140,17 @@ def _deep(
             kept = rows * columns * work.kept_bytes + rows_with_gaps(part, box, work) * columns * 2 * SUM_BYTES
         if tail is not None:
             kept += tail.size * (rows * work.kept_bytes + depth * work.operand_bytes * (work.operand_copies + 1))
+        panel_of_all, most_slots, sharing = sum(sides), MOST_SLOTS, (0, 1)
+        if work.parts > 1:
+            kept += rows * columns * SUM_BYTES + SPLIT_LOADS * sum(sides) + work.split_buffers * max(sides)
+            panel_of_all, most_slots, sharing = sum(sides) * work.sent_bytes // work.operand_bytes, SPLIT_SLOTS, ()
         if turns * prod(box_counts(part, box)) < 2 * rates.tiles:
             continue
         found: list[Blocking] = []
-        for stays in (None, *(side for side in (0, 1) if turns >= LEAST_SLOTS and steps_alike(part, rates, box)[side] > 1)):
+        for stays in (None, *(side for side in sharing if turns >= LEAST_SLOTS and steps_alike(part, rates, box)[side] > 1)):
             taken = kept + (0 if stays is None else turns * sides[stays])
-            panel = padded + (sum(sides) if stays is None else sides[1 - stays])
-            slots = min(MOST_SLOTS, (spm_bytes - taken) // panel)
+            panel = padded + (panel_of_all if stays is None else sides[1 - stays])
+            slots = min(most_slots, (spm_bytes - taken) // panel)
             if slots >= LEAST_SLOTS:
                 cycles = mesh_cycles(part, work, rates, box, depth, slots, stays, tail)
                 found.append(Blocking(box, depth, cycles, taken + LEAST_SLOTS * panel, is_shared=True, is_by_columns=stays == 1))

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from hlo2tx8.device.isa import Instruction
+from hlo2tx8.device.isa import Engine, Instruction
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter
 from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.dialects import spm
@@ -52,13 +52,15 @@ COLUMNS_OF_PRODUCTS = (PanelSide.COLUMNS, PanelSide.SECOND, PanelSide.THIRD, Pan
 @dataclass(frozen=True)
 class Load:
     """A load that all tiles of a line make alike, into a buffer of its own; `moved` is what TDMA makes of it for the engine,
-    `branch` what it is inside of if it is the tail's."""
+    `branch` what it is inside of if it is the tail's. Where the vector engine makes of it what is multiplied, by the operations
+    `split`, `moved` is that."""
 
     op: Rdma
     alloc: spm.AllocOp
     side: PanelSide
     branch: scf.IfOp | None = None
     moved: tuple[spm.AllocOp, ...] = ()
+    split: tuple[Instruction, ...] = ()
 
     @property
     def size_bytes(self) -> int:
@@ -104,6 +106,10 @@ class Panels:
     def sides(self) -> tuple[PanelSide, ...]:
         """What of each panel is loaded."""
         return tuple(self.sites[0].loads)
+
+    def is_split(self, side: PanelSide) -> bool:
+        """Does the vector engine make of a side's loads what is multiplied?"""
+        return any(site.loads[side].split for site in self.sites)
 
 
 def find_panels(loop: scf.ForOp, index: TileIndex) -> Panels | None:
@@ -253,7 +259,29 @@ def _multiplied(loads: Sequence[Load], block: Block) -> list[Load]:
                     made.update(dict.fromkeys(target for target in _roots_of(move, is_write=True) if target in multiplied))
             owners = [buffer.owner for buffer in made if buffer is not load.alloc.result]
             found.append(replace(load, moved=tuple(owner for owner in owners if isinstance(owner, spm.AllocOp))))
+        elif (computed := _split(load, block, multiplied)) is not None:
+            found.append(computed)
     return found
+
+
+def _split(load: Load, block: Block, multiplied: set[SSAValue]) -> Load | None:
+    """A load of which the vector engine makes what is multiplied, from nothing else and into buffers of the block."""
+    made: dict[SSAValue, spm.AllocOp] = {load.alloc.result: load.alloc}
+    ops: list[Instruction] = []
+    for op in block.ops:
+        if not isinstance(op, Instruction) or op.ENGINE is not Engine.CT:
+            continue
+        read, written = _roots_of(op, is_write=False), _roots_of(op, is_write=True)
+        if not any(buffer in made for buffer in read):
+            continue
+        owners = [buffer.owner for buffer in written]
+        allocs = [owner for owner in owners if isinstance(owner, spm.AllocOp) and owner.parent is block]
+        if len(allocs) < len(owners) or not all(buffer in made for buffer in read):
+            return None
+        ops.append(op)
+        made.update(zip(written, allocs, strict=True))
+    parts = tuple(alloc for buffer, alloc in made.items() if buffer in multiplied)
+    return replace(load, moved=parts, split=tuple(ops)) if parts else None
 
 
 def _roots_of(op: Instruction, *, is_write: bool) -> list[SSAValue]:

@@ -19,11 +19,16 @@ range check holds it back until whoever read the slot has finished, so that a wa
 
 Where several steps in a row go over the same panels of one side, and those fit, they stay: each has a slot of its own, and is
 loaded in the first of these steps only.
+
+What the vector engine makes of a load before it is multiplied, the parts of f32 say, is made where it is loaded, and sent instead:
+a load goes to one of two buffers of its own three panels ahead, and `split` takes the place of the load above. Nobody waits for the
+vector engine: a read of a few bytes of the last part, which the range check holds back, says that all parts are there.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -38,10 +43,10 @@ from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa import BufferType, Engine
 from hlo2tx8.device.isa.dte import DteMulticast
 from hlo2tx8.device.isa.kc_control import KcBarrier, KcWait
-from hlo2tx8.device.isa.lsu import TdmaMemset
+from hlo2tx8.device.isa.lsu import TdmaGatherScatter, TdmaMemset
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.lower.box_levels import Size
-from hlo2tx8.lower.dma.allocate_spm import SpmSpace
+from hlo2tx8.lower.dma.allocate_spm import SpmSpace, live_ranges, place
 from hlo2tx8.lower.dma.column_sets import columns_of, num_kept
 from hlo2tx8.lower.dma.defer_epilogue import defer_epilogue
 from hlo2tx8.lower.dma.finish_columns import finish
@@ -50,13 +55,18 @@ from hlo2tx8.lower.dma.join_tails import join_tails
 from hlo2tx8.lower.dma.mesh import Along, Mesh, Sender, TileIndex, quotient, remainder
 from hlo2tx8.lower.dma.panels import LEVELS, Load, Panels, PanelSide, Site, find_panels, take_certain_branches
 from hlo2tx8.lower.dma.pipeline_dma import PIPELINED
-from hlo2tx8.lower.dma.slices import collect_slice, drop_unused, instructions_in
+from hlo2tx8.lower.dma.slices import buffers_of, collect_slice, drop_unused, instructions_in
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
 LEAST_SLOTS = 3
 MOST_SLOTS = 32
+LOADED_SLOTS = 2
+SPLIT_SLOTS = 4
+"""Of loads that are split, and of what is made of them: the engines have other things to wait for than free slots."""
 TOKEN_BYTES = 16
+PartKey = tuple[PanelSide, int, int]
+"""What is the same for buffers that panels use in turns."""
 
 
 @dataclass(frozen=True)
@@ -112,27 +122,45 @@ def _num_slots(panels: Panels, space: SpmSpace, saved_bytes: int) -> dict[PanelS
     own = {alloc for load in loads for alloc in (load.alloc, *load.moved)}
     roots = [spm.root_buffer(o) for op in instructions_in(panels.loop) for o in op.operands if isinstance(o.type, BufferType)]
     others = [root.owner for root in dict.fromkeys(roots)]
-    taken = sum(space.aligned(o.size_bytes) * o.num_copies for o in others if isinstance(o, spm.AllocOp) and o not in own)
+    allocs = [o for o in others if isinstance(o, spm.AllocOp) and o not in own]
+    if any(map(panels.is_split, panels.sides)):  # their buffers do not live all the time
+        gone = {alloc for load in loads for alloc in _temporaries(load)}
+        taken = _room(panels.loop, [o for o in allocs if o not in gone], space)
+        taken += sum(map(space.aligned, _temporary_sizes(panels)))
+    else:
+        taken = sum(space.aligned(o.size_bytes) * o.num_copies for o in allocs)
     left = space.limit - space.start - taken + saved_bytes
     sizes = {side: space.aligned(max(site.loads[side].size_bytes for site in panels.kinds)) for side in panels.sides}
     moved = {_key(load, alloc): space.aligned(alloc.size_bytes) for load in loads for alloc in load.moved}
-    panel = sum(sizes.values()) + sum(moved.values())
+    apart = sum(size for side, size in sizes.items() if panels.is_split(side))
+    left -= LOADED_SLOTS * apart
+    panel = sum(sizes.values()) - apart + sum(moved.values())
     for group in _groups(panels):
         size = sum(sizes[side] for side in group)
         slots = min(MOST_SLOTS, (left - size * panels.num_panels) // (panel - size))
         if panels.num_panels >= LEAST_SLOTS and slots >= LEAST_SLOTS:
             return {own: panels.num_panels if own in group else slots for own in panels.sides}
-    return dict.fromkeys(panels.sides, min(MOST_SLOTS, left // panel))
+    return dict.fromkeys(panels.sides, min(SPLIT_SLOTS if apart else MOST_SLOTS, left // panel))
 
 
-def _key(load: Load, alloc: spm.AllocOp) -> tuple[PanelSide, int, int]:
-    """What is the same for buffers that panels use in turns."""
+def _room(loop: scf.ForOp, allocs: list[spm.AllocOp], space: SpmSpace) -> int:
+    """Bytes that some buffers of a loop take if those that do not live at the same time share their places."""
+    function = loop.parent_op()
+    assert isinstance(function, func.FuncOp)
+    addresses = place(allocs, live_ranges(function), space)
+    return max(addresses[o.result] + space.aligned(o.size_bytes) * o.num_copies for o in allocs) - space.start
+
+
+def _key(load: Load, alloc: spm.AllocOp) -> PartKey:
+    """The side, the buffer's number of those made of the load, and its size."""
     return load.side, load.moved.index(alloc), alloc.size_bytes
 
 
 def _groups(panels: Panels) -> list[list[PanelSide]]:
-    """The rows, and the columns of all products, if several steps in a row have them in common."""
+    """The rows, and the columns of all products, if several steps in a row have them in common; not if they are split."""
     sides = [side for side in panels.sides if side is not PanelSide.TAIL]
+    if any(map(panels.is_split, sides)):
+        return []
     groups = [[side for side in sides if side.along is along] for along in Along]
     return [group for group in groups if all(panels.steps_alike[side] > 1 for side in group)]
 
@@ -148,11 +176,20 @@ class _Sharing:
         self.total = panels.num_steps * panels.num_panels
         start = self.at(Builder(InsertPoint.before(self.loop)))
         self.senders = {along: Sender.emit(start, mesh, tile, along) for along in Along}
+        self.split_sides = [side for side in panels.sides if panels.is_split(side)]
         self.slots: dict[PanelSide, SSAValue] = {}
-        self.num_slots = num_slots
+        self.moved: dict[PartKey, SSAValue] = {}
         for side in panels.sides:
             size = max(site.loads[side].size_bytes for site in panels.kinds)
-            self.slots[side] = start.insert(spm.AllocOp(size, num_slots[side])).result
+            copies = LOADED_SLOTS if panels.is_split(side) else num_slots[side]
+            self.slots[side] = start.insert(spm.AllocOp(size, copies)).result
+        for load in (load for site in panels.sites for load in site.loads.values()):
+            for alloc in load.moved:  # as many as slots: nobody waits for the matrix engine to have read one
+                if (key := _key(load, alloc)) not in self.moved:
+                    self.moved[key] = start.insert(spm.AllocOp(alloc.size_bytes, min(num_slots.values()))).result
+        self.temporaries = [start.insert(spm.AllocOp(size)).result for size in _temporary_sizes(panels)]
+        if self.split_sides:
+            self.probed = start.insert(spm.AllocOp(TOKEN_BYTES)).result
         self.start = start
 
     def at(self, builder: Builder) -> StepBuilder:
@@ -162,12 +199,21 @@ class _Sharing:
         """Puts the first panels before the loop, a turn's protocol before each site's, and the loads away."""
         start = self.start
         self.load(start, start.value(0))
+        if self.split_sides:
+            self.load(start, start.value(1))
+            self.fetch(start, start.value(0), self.split_sides)
+            self.split(start, start.value(0))
         start.insert(KcWait.make(engines=_mask(*QUEUES)))
-        self.load(start, start.value(1))
+        if self.split_sides:
+            self.fetch(start, start.value(1), self.split_sides)
+            self.split(start, start.value(1))
+            if self.total > LOADED_SLOTS:
+                self.fetch(start, start.value(LOADED_SLOTS), self.split_sides)
+        else:
+            self.load(start, start.value(1))
         start.insert(KcBarrier.make())
         self.send(start, start.value(0))
         turns: list[tuple[Site, StepBuilder, SSAValue]] = []
-        moved: dict[tuple[PanelSide, int, int], SSAValue] = {}
         for site in self.panels.sites:
             step = self.at(Builder(InsertPoint.before(site.begin)))
             number: Size = step.add(step(self.loop.body.block.args[0], self.panels.num_panels), site.first)
@@ -175,18 +221,22 @@ class _Sharing:
                 number = step.add(number, site.loop.body.block.args[0])
             panel = step.value(number)
             self.meet(step, panel)
+            if self.split_sides:
+                behind = self.at(Builder(InsertPoint.after(site.gemms[-1])))
+                with self.below(behind, behind.value(behind.add(panel, 2)), self.total) as later:
+                    self.split(behind, later)
             turns.append((site, step, panel))
         for site, step, panel in turns:
-            for side, load in site.loads.items():
-                load.alloc.result.replace_all_uses_with(step.insert(spm.TurnOp(self.slots[side], panel)).result)
-                for alloc in load.moved:  # as many as slots: nobody waits for the matrix engine to have read one
-                    key = _key(load, alloc)
-                    if key not in moved:
-                        moved[key] = self.start.insert(spm.AllocOp(alloc.size_bytes, min(self.num_slots.values()))).result
-                    alloc.result.replace_all_uses_with(step.insert(spm.TurnOp(moved[key], panel)).result)
             for load in site.loads.values():
-                _erase(load.op)
-                for alloc in (load.alloc, *load.moved):
+                for op in reversed((load.op, *load.split)):
+                    _erase(op)
+            for side, load in site.loads.items():
+                if not load.split:
+                    load.alloc.result.replace_all_uses_with(step.insert(spm.TurnOp(self.slots[side], panel)).result)
+                for alloc in load.moved:
+                    alloc.result.replace_all_uses_with(step.insert(spm.TurnOp(self.moved[_key(load, alloc)], panel)).result)
+            for load in site.loads.values():
+                for alloc in (load.alloc, *load.moved, *_temporaries(load)):
                     _erase(alloc)
         for loop in (self.loop, *(site.loop for site in self.panels.sites if site.loop is not None)):
             loop.attributes[PIPELINED] = UnitAttr()
@@ -195,6 +245,9 @@ class _Sharing:
     def meet(self, step: StepBuilder, panel: SSAValue) -> None:
         """The turn of a panel, before it is multiplied."""
         step.insert(KcWait.make(engines=_mask(Engine.RDMA, Engine.TDMA)))
+        if self.split_sides:
+            with self.below(step, step.value(step.add(panel, LOADED_SLOTS + 1)), self.total) as later:
+                self.fetch(step, later, self.split_sides)
         with self.below(step, step.value(step.add(panel, 2)), self.total) as later:
             self.load(step, later)
         step.insert(KcWait.make(engines=_mask(Engine.DTE)))
@@ -203,20 +256,45 @@ class _Sharing:
             self.send(step, later)
 
     def load(self, step: StepBuilder, panel: SSAValue) -> None:
-        """A panel to its slot on the tiles that send it; a token on all."""
+        """A panel to its slot on the tiles that send it, unless it is split later; a token on all."""
         for side in self.panels.sides:
-            slot = step.insert(spm.TurnOp(self.slots[side], panel)).result
+            slot, parts = self.places(step, panel, side)
             with self.if_new(step, side, panel):
-                step.insert(TdmaMemset.make(fmt=Format.INT8, dst=slot, value=0, n=TOKEN_BYTES, s1=0, n1=1, s2=0, n2=1))
-            with self.if_sender(step, side), self.if_new(step, side, panel):
+                for place in parts.values() or [slot]:
+                    step.insert(TdmaMemset.make(fmt=Format.INT8, dst=place, value=0, n=TOKEN_BYTES, s1=0, n1=1, s2=0, n2=1))
+            if not parts:
+                with self.if_new(step, side, panel):
+                    self.fetch(step, panel, [side])
+
+    def fetch(self, step: StepBuilder, panel: SSAValue, sides: Sequence[PanelSide]) -> None:
+        """What is loaded of a panel to the tiles that send it."""
+        for side in sides:
+            slot, _ = self.places(step, panel, side)
+            with self.if_sender(step, side):
                 for load, mapping in self.loads_of(step, panel, side):
-                    mapping[load.alloc.result] = slot
-                    self.clone(step, [load.op], mapping)
+                    self.clone(step, [load.op], mapping | {load.alloc.result: slot})
+
+    def split(self, step: StepBuilder, panel: SSAValue) -> None:
+        """What is multiplied of a panel, made of what was loaded, on the tiles that send it."""
+        for side in self.split_sides:
+            slot, parts = self.places(step, panel, side)
+            with self.if_sender(step, side):
+                for load, mapping in self.loads_of(step, panel, side):
+                    mapping |= {load.alloc.result: slot} | {own.result: parts[_key(load, own)] for own in load.moved}
+                    mapping |= {own.result: room for own, room in zip(_temporaries(load), self.temporaries, strict=False)}
+                    self.clone(step, list(load.split), mapping)
+                    step.insert(_probe(self.probed, mapping[buffers_of(load.split[-1], is_write=True)[0]]))
+
+    def places(self, step: StepBuilder, panel: SSAValue, side: PanelSide) -> tuple[SSAValue, dict[PartKey, SSAValue]]:
+        """Where a panel is loaded, and where its parts lie if it is split."""
+        slot = step.insert(spm.TurnOp(self.slots[side], panel)).result
+        own = self.moved if self.panels.is_split(side) else {}
+        return slot, {key: step.insert(spm.TurnOp(part, panel)).result for key, part in own.items() if key[0] is side}
 
     def send(self, step: StepBuilder, panel: SSAValue) -> None:
         """A panel from the tiles that have loaded it to those that share it."""
         for side in self.panels.sides:
-            slot = step.insert(spm.TurnOp(self.slots[side], panel)).result
+            slot, parts = self.places(step, panel, side)
             with self.if_sender(step, side), self.if_new(step, side, panel):
                 for load, mapping in self.loads_of(step, panel, side):
                     op = load.op
@@ -225,11 +303,12 @@ class _Sharing:
                     count: Size = 1
                     for size in sizes:
                         count = step(count, mapping.get(size, size) if isinstance(size, SSAValue) else size)
-                    multicast = DteMulticast.make(
-                        fmt=op.fmt, dst=slot, src=slot, n=count, tiles=self.senders[side.along].tiles, origin=op.origin
-                    )
-                    multicast.attributes[ORDERED] = UnitAttr()
-                    step.insert(multicast)
+                    fmt = load.split[-1].fmt if load.split else op.fmt
+                    tiles = self.senders[side.along].tiles
+                    for place in [parts[_key(load, own)] for own in load.moved if parts] or [slot]:
+                        multicast = DteMulticast.make(fmt=fmt, dst=place, src=place, n=count, tiles=tiles, origin=op.origin)
+                        multicast.attributes[ORDERED] = UnitAttr()
+                        step.insert(multicast)
 
     def loads_of(self, step: StepBuilder, panel: SSAValue, side: PanelSide) -> Generator[tuple[Load, dict[SSAValue, SSAValue]]]:
         """The loads that may be a panel's, each with the builder inside of its condition, and the counters' values there."""
@@ -314,6 +393,26 @@ class _Sharing:
             parent = block.parent_op()
             block = parent.parent_block() if parent is not None else None
         step.builder = outer
+
+
+def _temporaries(load: Load) -> list[spm.AllocOp]:
+    """What is neither loaded nor multiplied of the buffers in which a load is split."""
+    written = (spm.root_buffer(buffer).owner for op in load.split for buffer in buffers_of(op, is_write=True))
+    return [owner for owner in dict.fromkeys(written) if isinstance(owner, spm.AllocOp) and owner not in load.moved]
+
+
+def _temporary_sizes(panels: Panels) -> list[int]:
+    """Bytes of the buffers that all loads need to be split, one after the other. They live all the time: the places of sums, which
+    the matrix engine uses meanwhile, are not for them."""
+    own = ([alloc.size_bytes for alloc in _temporaries(load)] for site in panels.kinds for load in site.loads.values())
+    return [max(sizes) for sizes in zip_longest(*own, fillvalue=0)]
+
+
+def _probe(dst: SSAValue, src: SSAValue) -> TdmaGatherScatter:
+    """A read of a few bytes, which begins when they have been written."""
+    once = dict.fromkeys(("rn1", "rn2", "rn3", "wn1", "wn2", "wn3"), 1)
+    at = dict.fromkeys(("rs1", "rs2", "rs3", "ws1", "ws2", "ws3"), 0)
+    return TdmaGatherScatter.make(fmt=Format.INT8, dst=dst, src=src, run_bytes=TOKEN_BYTES, **once, **at)
 
 
 def _is_below(op: Operation, ancestor: Operation) -> bool:
