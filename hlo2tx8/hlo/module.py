@@ -26,13 +26,14 @@ def program_functions(module: ModuleOp) -> list[FuncOp]:
     """@main, last, and the functions that it calls, each behind those that it calls itself; InputError where there is no @main."""
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
     found: dict[FuncOp, None] = {}
-    waiting = [find_main(module)]
-    while waiting:
-        calls = (op.callee.string_value() for op in waiting[-1].walk() if isinstance(op, CallOp))
-        new = [functions[name] for name in dict.fromkeys(calls) if functions[name] not in found]
-        if not new:
-            found[waiting.pop()] = None
-        elif any(function in waiting for function in new):
-            raise InputError("E1004", f"@{new[0].sym_name.data} calls itself")
-        waiting += new
+    active = [find_main(module)]
+    while active:
+        calls = (functions[op.callee.string_value()] for op in active[-1].walk() if isinstance(op, CallOp))
+        new = next((function for function in calls if function not in found), None)
+        if new is None:
+            found[active.pop()] = None
+        elif new in active:
+            raise InputError("E1004", f"@{new.sym_name.data} calls itself")
+        else:
+            active.append(new)
     return list(found)
