@@ -2,12 +2,15 @@
 
 import gc
 import sys
+from math import prod
 
 import jax
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
+
+from hlo2tx8.device.host_memory import allocate
 
 TX8 = jax.devices("tx8")[0]
 DTYPES = (
@@ -120,3 +123,41 @@ def check_dlpack():
     back = jax.dlpack.from_dlpack(narrow, device=TX8)
     assert back.dtype == jnp.bfloat16 and back.devices() == {TX8}
     np.testing.assert_array_equal(back, narrow)
+
+
+def check_no_byte_of_before_comes_out():
+    """Recycled memory is full of a secret; buffers of every way to make one hold what they should, byte for byte."""
+    shape, secret = (512, 1024), b"\xa5" * 16
+    dense = np.arange(prod(shape), dtype=np.float32).reshape(shape)
+    given = {
+        "dense": dense,
+        "strided": np.arange(4 * prod(shape), dtype=np.float32).reshape(1024, 2048)[::2, ::2],
+        "turned": np.ascontiguousarray(dense.T).T,
+        "bytes": dense.astype(np.uint8),
+        "halves": dense.astype(jnp.bfloat16),
+        "nibbles": (np.arange(prod(shape)).reshape(shape) % 8).astype(jnp.int4),
+        "bits": np.arange(prod(shape)).reshape(shape) % 3 == 0,
+    }
+    made = {
+        "zeros": lambda: jnp.zeros(shape),
+        "empty": lambda: jnp.empty(shape),
+        "padded": lambda: jnp.pad(jnp.ones((500, 1000)), ((6, 6), (12, 12))),
+        "updated": lambda: jnp.zeros(shape).at[3:9, 5:7].set(1),
+        "reduced": lambda: jnp.broadcast_to(jnp.ones((7, 1024)).sum(0), shape),
+        "in parts": lambda: jnp.concatenate([jnp.ones((511, 1024)), jnp.zeros((1, 1024))]),
+    }
+
+    for name, array in given.items():
+        fill_recycled_memory(array.nbytes)
+        found = put(array)
+        for copy in (found, put(found), jnp.copy(found)):
+            assert np.asarray(copy).tobytes() == np.ascontiguousarray(array).tobytes(), name
+    for name, make in made.items():
+        fill_recycled_memory(4 * prod(shape))
+        assert secret not in np.asarray(make()).tobytes(), name
+
+
+def fill_recycled_memory(size_bytes):
+    held = [allocate(size) for size in (size_bytes, 4 * size_bytes, 1 << 17, 1 << 20) if size >= 1 << 17 for _ in range(4)]
+    for memory in held:
+        memory[...] = 0xA5
