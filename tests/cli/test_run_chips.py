@@ -82,7 +82,7 @@ def test_compile_reports_the_programs_between_the_ops_of_the_host(files: Path, c
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--chips=3", "--replicas=2"], "3 chips cannot be shared by 2"),
+        (["--chips=3", "--replicas=2"], "--chips=3 cannot be shared by 2"),
         (["--chips=4", "--replicas=2", "--partitions=2"], "--chips is --replicas times --partitions"),
         (["--compare_each"], "--compare_each is for modules on one chip"),
         (["--level=loops"], "--level is for modules on one chip"),
