@@ -13,7 +13,7 @@
       do return %i + 1, dot(%x, %w), %w                    do return %i + 1, dot(%x, %b)
 
 Loop state that no turn changes becomes a value the body closes over; state nobody needs, and a second counter that
-always equals the first, go. Ops whose results nobody reads go, at every depth.
+always equals the first, go. Ops whose results nobody reads go, at every depth, and functions that nobody calls then.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from hlo2tx8.builders.lift_body import lift_map
 from hlo2tx8.dialects.hlo import decode_attributes, is_splat_literal, name_of, origin
 from hlo2tx8.dialects.layout import as_tensor, is_tensor
 from hlo2tx8.errors import CompileError
-from hlo2tx8.hlo.module import program_functions
+from hlo2tx8.hlo.module import NO_INLINE, program_functions
 from hlo2tx8.hlo.ops.control import SINGLE_DEVICE_IDENTITIES
 from hlo2tx8.hlo.regions import CONTROL, inline_region
 from hlo2tx8.passes.rules.loops import simplify_loop
@@ -54,6 +54,10 @@ class SimplifyControlPass(ModulePass):
             _erase_unread(block)
             _simplify(block)
             _erase_unread(block)
+        called = program_functions(op)
+        for function in tuple(op.body.block.ops):
+            if NO_INLINE in function.attributes and function not in called:
+                op.body.block.erase_op(function)
 
 
 def _simplify(block: Block) -> None:
