@@ -130,6 +130,8 @@ def _check(args: Any) -> None:
         "--check_values": args.check_values,
         "--isolate_instructions": args.isolate_instructions,
         "--trace": args.trace,
+        "--explain": args.explain,
+        "--reference_platform=tx8": args.reference_platform == "tx8",
         "--platform": args.platform != "tx8",
         "--level": args.level not in (None, Level.PROGRAM),
     }

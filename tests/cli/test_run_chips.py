@@ -84,6 +84,10 @@ def test_compile_reports_the_programs_between_the_ops_of_the_host(files: Path, c
     [
         (["--chips=3", "--replicas=2"], "--chips=3 cannot be shared by 2"),
         (["--chips=4", "--replicas=2", "--partitions=2"], "--chips is --replicas times --partitions"),
+        (["--chips=2", "--until=flat"], "--chips is of runs, and --until prints"),
+        (["--chips=2", "--isolate_instructions"], "--chips is of whole modules"),
+        (["--reference_platform=tx8"], "--reference_platform=tx8 is for modules on one chip"),
+        (["--explain"], "--explain is for modules on one chip"),
         (["--compare_each"], "--compare_each is for modules on one chip"),
         (["--level=loops"], "--level is for modules on one chip"),
     ],

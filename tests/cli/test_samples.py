@@ -77,7 +77,7 @@ ENTRY main {
 def test_unsupported_operations_are_all_listed(capsys: pytest.CaptureFixture[str], tmp_path: Path):
     file = tmp_path / "two.hlo"
     file.write_text(TWO_REFUSED)
-    assert main(["run", str(file)]) == 1
+    assert main(["profile", str(file)]) == 1
     error = capsys.readouterr().err
     assert "error E1001: 2 unsupported operations" in error
     assert "2 x stablehlo.all_reduce" in error
@@ -98,10 +98,11 @@ REFUSED = """func.func @main(%a: tensor<i4>, %b: tensor<4x4xf32>)
 def test_refusals_of_the_frontend_and_of_passes_are_in_one_list(capsys: pytest.CaptureFixture[str], tmp_path: Path):
     file = tmp_path / "refused.mlir"
     file.write_text(REFUSED)
-    assert main(["run", str(file)]) == 1
+    assert main(["profile", str(file)]) == 1
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "error E1001: 4 unsupported operations"
-    assert lines[1:3] == [f"  2 x stablehlo.einsum at {file}:5:8, {file}:6:8", f"  1 x stablehlo.partition_id at {file}:3:8"]
+    assert lines[1] == f"  2 x stablehlo.einsum at {file}:5:8, {file}:6:8"
+    assert lines[2].startswith("  1 x stablehlo.partition_id: ") and lines[2].endswith(f" at {file}:3:8")
     assert lines[3].startswith("  1 x stablehlo.rng: ") and lines[3].endswith(f" at {file}:4:8")
 
 
