@@ -263,16 +263,20 @@ class _Sharing:
                 for place in parts.values() or [slot]:
                     step.insert(TdmaMemset.make(fmt=Format.INT8, dst=place, value=0, n=TOKEN_BYTES, s1=0, n1=1, s2=0, n2=1))
             if not parts:
-                with self.if_new(step, side, panel):
-                    self.fetch(step, panel, [side])
+                with self.if_sender(step, side), self.if_new(step, side, panel):
+                    self.receive(step, panel, side, slot)
 
     def fetch(self, step: StepBuilder, panel: SSAValue, sides: Sequence[PanelSide]) -> None:
         """What is loaded of a panel to the tiles that send it."""
         for side in sides:
             slot, _ = self.places(step, panel, side)
             with self.if_sender(step, side):
-                for load, mapping in self.loads_of(step, panel, side):
-                    self.clone(step, [load.op], mapping | {load.alloc.result: slot})
+                self.receive(step, panel, side, slot)
+
+    def receive(self, step: StepBuilder, panel: SSAValue, side: PanelSide, slot: SSAValue) -> None:
+        """The load of a panel, to a slot."""
+        for load, mapping in self.loads_of(step, panel, side):
+            self.clone(step, [load.op], mapping | {load.alloc.result: slot})
 
     def split(self, step: StepBuilder, panel: SSAValue) -> None:
         """What is multiplied of a panel, made of what was loaded, on the tiles that send it."""
