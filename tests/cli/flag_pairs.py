@@ -111,6 +111,7 @@ SHARED = (
     Flag("--search=full --search_cache=none", _lowered(search="full")),
     Flag("--search_cache={}/plans --search=full", lambda seen: seen.lowered(search_cache=seen.folder / "plans")),
     Flag("--xla_disable_all_hlo_passes", _lowered(hlo_passes=False)),
+    Flag("--reassociate=false", _lowered(reassociate=False)),
     Flag("--verify=1", _lowered(verify=True)),
     Flag("--traceback=true", lambda seen: True),
 )
