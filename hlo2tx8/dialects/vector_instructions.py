@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from xdsl.dialects.builtin import ContainerType, Float32Type, IntegerAttr
 from xdsl.ir import Operation
 
-from hlo2tx8.device.isa import ct_activation, ct_arith, ct_function
+from hlo2tx8.device.isa import ct_activation, ct_arith, ct_function, ct_logic
 from hlo2tx8.device.isa.base import Instruction
 from hlo2tx8.dialects.xla import ElementwiseOp
 
@@ -27,6 +27,13 @@ CT_UNARY: Mapping[str, type[Instruction]] = {
 
 CT_UNARY_OF_16_BITS: Mapping[str, type[Instruction]] = {"exponential": ct_activation.CtExpLowPrecision}
 """Quicker ones that give the same in formats of 16 bits."""
+
+CT_BITS: Mapping[str, type[Instruction]] = {
+    "and": ct_logic.CtBitsAndBinary,
+    "or": ct_logic.CtBitsOrBinary,
+    "xor": ct_logic.CtBitsXorBinary,
+}
+"""On packed bools, and so on any bits: for truths that the vector engine wrote itself."""
 
 TF32_BITS = {"exponent_bits": 8, "mantissa_bits": 10}
 

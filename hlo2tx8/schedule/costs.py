@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.device.isa import ct_activation
 from hlo2tx8.device.rates import Rates
-from hlo2tx8.dialects.vector_instructions import ct_unary, is_rounded_exponential
+from hlo2tx8.dialects.vector_instructions import CT_BITS, ct_unary, is_rounded_exponential
 from hlo2tx8.dialects.xla_dot import PASSES
 from hlo2tx8.hlo import Kind, numpy_dtype
 from hlo2tx8.hlo.precision import num_parts
@@ -97,7 +97,17 @@ def is_in_vectors(value: SSAValue) -> bool:
 
 
 def _is_for_vectors(op: Operation) -> bool:
-    return is_in_vectors(op.results[0])
+    return is_in_vectors(op.results[0]) or _is_truth_of_vectors(op.results[0])
+
+
+def _is_truth_of_vectors(value: SSAValue) -> bool:
+    """Is it what comparing floats says, or what is said of such together?"""
+    if not isinstance(op := value.owner, Operation) or tensor_type(value).element_type != i1:
+        return False
+    name = op.name.removeprefix("stablehlo.")
+    if name == "compare":
+        return all(map(_is_float, op.operands))
+    return name in ("not", *CT_BITS) and all(map(_is_truth_of_vectors, op.operands))
 
 
 def _is_float(value: SSAValue) -> bool:

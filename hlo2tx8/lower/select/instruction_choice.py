@@ -10,7 +10,8 @@ from xdsl.ir import Operation, SSAValue
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import ct_activation, ct_move, kc_function, kc_move, kc_vector
 from hlo2tx8.device.isa.base import Instruction
-from hlo2tx8.dialects.vector_instructions import ct_unary, is_rounded_exponential, rounds_to_tf32
+from hlo2tx8.device.isa.forms import BITS, CtInstruction
+from hlo2tx8.dialects.vector_instructions import CT_BITS, ct_unary, is_rounded_exponential, rounds_to_tf32
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.element_format import Operand, PerChannel, Splat, Vector
 from hlo2tx8.lower.select.instruction_tables import (
@@ -59,6 +60,8 @@ def _unary(s: Selector, op: Operation, name: str, src: SSAValue, fmt: Format) ->
     kind = ct_unary(name, fmt.bytes) if fmt in CT_FORMATS else None
     if is_rounded_exponential(op):
         kind = ct_activation.CtExpLowPrecision
+    if name == "not" and fmt is Format.PRED and _is_of_vectors(src):
+        return _bits(s, CT_BITS["xor"], src, s.buffer(Splat(1, fmt)), fmt)
     kind = kind or KC_UNARY.get(name)
     if kind is None:
         raise CompileError("E3201", f"no instruction computes {name} in {fmt.name}")
@@ -75,9 +78,24 @@ def _binary(s: Selector, name: str, a: Operand, b: Operand, fmt: Format) -> SSAV
         if isinstance(b, PerChannel) and isinstance(a, SSAValue):
             return s.apply_per_channel(CT_PER_CHANNEL[name], a, b.buffer, fmt)
         return _emit(s, vector_form, fmt, fmt, a=s.buffer(a), b=s.buffer(b))
+    if name in CT_BITS and fmt is Format.PRED and any(map(_is_of_vectors, (a, b))):
+        return _bits(s, CT_BITS[name], s.buffer(a), s.buffer(b), fmt)
     if name not in KC_BINARY:
         raise CompileError("E3201", f"no instruction computes {name} in {fmt.name}")
     return _emit(s, KC_BINARY[name], fmt, fmt, a=s.buffer(a), b=s.buffer(b))
+
+
+def _bits(s: Selector, kind: type[Instruction], a: SSAValue, b: SSAValue, fmt: Format) -> SSAValue:
+    dst, n = s.step.alloc(fmt), s.step(s.step.count(), BITS * fmt.bytes)
+    s.step.insert(kind.make(fmt=Format.BOOL, dst=dst, a=a, b=b, n=n, origin=s.step.origin))
+    return dst
+
+
+def _is_of_vectors(value: Operand) -> bool:
+    """Did the vector engine write it? What it says of comparisons stays there: the kernel core and it would wait for each other."""
+    return isinstance(value, SSAValue) and any(
+        isinstance(made := use.operation, CtInstruction) and made.field("dst") is value for use in value.uses
+    )
 
 
 def binary_form(op: Operation, fmt: Format) -> type[Instruction] | None:
@@ -172,6 +190,8 @@ def _convert(s: Selector, op: Operation, operands: Sequence[Operand], formats: S
     src = s.buffer(operands[0])
     if source is fmt:
         return src
+    if source is Format.PRED:
+        source = Format.INT8  # ones and zeros
     if source in CT_FORMATS and fmt in CT_FORMATS:
         return _convert_on_ct(s, src, source, fmt, Rounding.NEAREST_EVEN)
     if source in CT_CONVERT_INTEGERS and fmt in CT_FORMATS:
