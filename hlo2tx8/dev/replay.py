@@ -24,12 +24,12 @@ def listings(directory: Path) -> dict[str, str]:
 
 def write_listings(directory: Path) -> None:
     """Compile every sample and write its listing, or the error it gives, below the directory."""
-    import hlo2tx8
     from hlo2tx8.errors import Hlo2tx8Error
+    from hlo2tx8.runtime.compile import compile_source
 
     for sample in sorted([*SAMPLES.rglob("*.hlo"), *SAMPLES.rglob("*.mlir")]):
         try:
-            text = hlo2tx8.compile(str(sample)).as_text()
+            text = compile_source(str(sample)).as_text()
         except Hlo2tx8Error as error:
             text = str(error)
         path = directory / sample.relative_to(SAMPLES).with_suffix(".txt")
