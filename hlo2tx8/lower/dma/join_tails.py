@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.builder import Builder
-from xdsl.dialects import scf
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -29,18 +29,19 @@ from hlo2tx8.device.isa.forms import CtInstruction
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset
 from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.dialects import spm
+from hlo2tx8.lower.dma.mesh import ROW, TileIndex
 from hlo2tx8.lower.dma.slices import buffers_of, turns_of
 
 TAIL = "is_tail"
 """Of a branch: what it has belongs to the tail of a product."""
 
 
-def join_tails(loops: Sequence[scf.ForOp]) -> list[scf.ForOp]:
+def join_tails(loops: Sequence[scf.ForOp], index: TileIndex) -> list[scf.ForOp]:
     """The loops of which each that goes over the same rows as the one before it, for some tiles, is part of that one now."""
     found: list[scf.ForOp] = []
     for loop in loops:
         branch = _only_branch(loop)
-        if found and branch is not None and _match(found[-1], loop, branch) and _is_ready(found[-1], loop):
+        if found and branch is not None and _match(found[-1], loop, branch, index) and _is_ready(found[-1], loop):
             _Joining(found[-1], {loop.body.block.args[0]: found[-1].body.block.args[0]}).run(loop, branch)
         else:
             found.append(loop)
@@ -72,8 +73,12 @@ def _only_branch(loop: scf.ForOp) -> scf.IfOp | None:
     return branches[0] if len(branches) == 1 and all(is_side_effect_free(op) for op in rest) else None
 
 
-def _match(main: scf.ForOp, tail: scf.ForOp, branch: scf.IfOp) -> bool:
-    """Have both loops the same products of panels one after the other?"""
+def _match(main: scf.ForOp, tail: scf.ForOp, branch: scf.IfOp, index: TileIndex) -> bool:
+    """Have both loops the same products of panels one after the other, the tail's on all tiles of a mesh column or on none?"""
+    compare = branch.cond.owner
+    places = [index.dependence(value) for value in compare.operands] if isinstance(compare, arith.CmpiOp) else [None]
+    if any(place is None or ROW in place for place in places):  # the tile that loads for a column may have none of the tail
+        return False
     pairs = [list(_products(block)) for block in (main.body.block, branch.true_region.block)]
     kinds = [[turns_of(op) if isinstance(op, scf.ForOp) else 1 for op in products] for products in pairs]
     return turns_of(main) is not None and turns_of(main) == turns_of(tail) and kinds[0] == kinds[1] and None not in kinds[0]

@@ -94,7 +94,7 @@ class ShareLoadsPass(ModulePass):
             for loop in loops:
                 take_certain_branches(loop, index)
                 defer_epilogue(loop)
-            shared = [loop for loop in join_tails(loops) if _share(loop, index, tile, chip)]
+            shared = [loop for loop in join_tails(loops, index) if _share(loop, index, tile, chip)]
             if not shared:
                 raise EngineOrderError("E3208", "no three panels of what tiles load alike fit the scratchpad")
 

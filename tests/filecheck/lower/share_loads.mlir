@@ -185,3 +185,60 @@ func.func @tail(%p0: tensor<65536xbf16>, %p1: tensor<66048xbf16>, %r0: tensor<65
 // CHECK-NEXT:         tx8.NE_gemm {{.*}} left([[LEFT]] : !tx8.buffer) {{.*}} columns(1)
 // CHECK:            }{is_tail}
 // CHECK-NOT:    scf.for %step2
+
+// The tail has rows for the first eight tiles only, of which not all load for a mesh column: it stays as it is.
+
+func.func @tail_of_some_rows(%p0: tensor<65536xbf16>, %p1: tensor<66048xbf16>, %r0: tensor<65792xbf16>) attributes {xla.entry, xla.mesh = array<i64: 4, 4>} {
+  %tile = xla.tile_id [0, 15]
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  scf.for %step = %c0 to %c1 step %c1 {
+    %rows = "vec.extent"(%tile) <{map = #xla.indexing_map<"(tile) -> (tile floordiv 4 * -64 + 256), domain: tile in [0, 15]">, kind = "min", lower = 0 : i64, upper = 64 : i64}> : (index) -> index
+    %columns = "vec.extent"(%tile) <{map = #xla.indexing_map<"(tile) -> (tile mod 4 * -1 + 4), domain: tile in [0, 15]">, kind = "min", lower = 0 : i64, upper = 1 : i64}> : (index) -> index
+    %any = arith.cmpi sgt, %columns, %c0 : index
+    scf.if %any {
+      %some = arith.cmpi sgt, %rows, %c0 : index
+      scf.if %some {
+        %sums = "spm.alloc"() <{size = 16384 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+        scf.for %k = %c0 to %c3 step %c1 {
+          %0 = xla.apply_indexing #xla.indexing_map<"(tile, k) -> (k * 128 + tile floordiv 4 * 32768), domain: tile in [0, 15], k in [0, 2]">(%tile, %k)
+          %left = "spm.alloc"() <{size = 8192 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+          tx8.RDMA_load dst(%left : !tx8.buffer) slot(%p0 : tensor<65536xbf16>) offset(%0 : index) count(64) s1(256) n1(64) s2(0) n2(1) s3(0) n3(1) bf16
+          %1 = xla.apply_indexing #xla.indexing_map<"(tile, k) -> (k * 32896 + tile mod 4 * 128), domain: tile in [0, 15], k in [0, 2]">(%tile, %k)
+          %right = "spm.alloc"() <{size = 8192 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+          tx8.RDMA_load dst(%right : !tx8.buffer) slot(%p1 : tensor<66048xbf16>) offset(%1 : index) count(64) s1(257) n1(64) s2(0) n2(1) s3(0) n3(1) bf16
+          %go = arith.minsi %k, %c1 : index
+          tx8.NE_gemm dst(%sums : !tx8.buffer) left(%left : !tx8.buffer) right(%right : !tx8.buffer) psum(%sums : !tx8.buffer) rows(64) columns(64) depth(64) batch(1) transpose_left(0) transpose_right(1) accumulate(%go : index) fp32 from bf16 nearest_even
+        }
+      }
+    }
+  }
+  scf.for %step2 = %c0 to %c1 step %c1 {
+    %own = "vec.extent"(%tile) <{map = #xla.indexing_map<"(tile) -> (tile * -1 + 8), domain: tile in [0, 15]">, kind = "min", lower = 0 : i64, upper = 1 : i64}> : (index) -> index
+    %has = arith.cmpi sgt, %own, %c0 : index
+    scf.if %has {
+      %sums2 = "spm.alloc"() <{size = 1024 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+      scf.for %k2 = %c0 to %c3 step %c1 {
+        %2 = xla.apply_indexing #xla.indexing_map<"(tile, k) -> (k * 128 + tile floordiv 4 * 32768), domain: tile in [0, 15], k in [0, 2]">(%tile, %k2)
+        %same = "spm.alloc"() <{size = 8192 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+        tx8.RDMA_load dst(%same : !tx8.buffer) slot(%p0 : tensor<65536xbf16>) offset(%2 : index) count(64) s1(256) n1(64) s2(0) n2(1) s3(0) n3(1) bf16
+        %3 = xla.apply_indexing #xla.indexing_map<"(tile, k) -> (k * 32896 + 512), domain: tile in [0, 15], k in [0, 2]">(%tile, %k2)
+        %column = "spm.alloc"() <{size = 128 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+        tx8.RDMA_load dst(%column : !tx8.buffer) slot(%p1 : tensor<66048xbf16>) offset(%3 : index) count(1) s1(257) n1(64) s2(0) n2(1) s3(0) n3(1) bf16
+        %wide = "spm.alloc"() <{size = 512 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+        tx8.TDMA_gatherScatter dst(%wide : !tx8.buffer) src(%column : !tx8.buffer) run_bytes(2) rs1(2) rn1(64) rs2(0) rn2(1) rs3(0) rn3(1) ws1(8) wn1(64) ws2(0) wn2(1) ws3(0) wn3(1) bf16
+        %go2 = arith.minsi %k2, %c1 : index
+        tx8.NE_gemm dst(%sums2 : !tx8.buffer) left(%same : !tx8.buffer) right(%wide : !tx8.buffer) psum(%sums2 : !tx8.buffer) rows(64) columns(1) depth(64) batch(1) transpose_left(0) transpose_right(1) accumulate(%go2 : index) fp32 from bf16 nearest_even
+      }
+    }
+  }
+  func.return
+}
+
+// CHECK:      func.func @tail_of_some_rows
+// CHECK:        tx8.DTE_multicast
+// CHECK:        scf.for %step
+// CHECK-NOT:    is_tail
+// CHECK:        scf.for %step2
+// CHECK-NOT:    tx8.DTE_multicast
