@@ -160,7 +160,7 @@ def _parts(match: GemmMatch, loops: Mapping[SubgraphFunction, DotLoop]) -> list[
         work = _work(function, loop, match.partitioned, target)
         may_cut = function.is_entry_root and len(match.partitioned.functions) == 1
         parts = parts_of(loop.space, loop.roles, work.operand_bytes, may_cut=may_cut)
-        is_shareable = _is_shareable(loop, match.partitioned, target) and (work.parts == 1 or len(parts) == 1)
+        is_shareable = _is_shareable(loop, match.partitioned, target)
         for part in parts:
             ways = blockings(part, work, target.rates, spm_bytes, target.step_elements)
             if is_shareable:
