@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 
+from hlo2tx8.dev import isa_uses
 from hlo2tx8.device.chip import Chip, load_chip
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import INSTRUCTIONS, Engine, Field, Instruction, Role
@@ -48,6 +49,7 @@ encoding, both tiers of the emulator, the timing model and this page follow it.
   that fill their block. Issue takes {issue} cycles more on the kernel core, except for its own instructions.
 - Instructions whose law nobody has published want an entry of `laws` in the chip description; without it they fault
   `unpublished` when they run.
+- The last column names a source whose program has the instruction, or says why the compiler selects it for none.
 - A tile keeps exception bits on demand, see `Emulator.run_with_status`: {status}."""
 CONVERSIONS = """Rows convert into columns; `r` marks those that take a rounding (nearest even, toward zero, up, down, by
 chance), the others round to nearest even where they round. Floats saturate into integers, NaN becomes 0. From INT8 a zero
@@ -70,7 +72,7 @@ def isa_text() -> str:
     parts = ["# Instructions", lead]
     modules = sorted({cls.__module__ for cls in INSTRUCTIONS}, key=lambda m: min(c.OPCODE for c in _of(m)))
     for module in modules:
-        header = ("opcode", "name", "engine", "operands", "formats", "constraints", "cycles", "meaning")
+        header = ("opcode", "name", "engine", "operands", "formats", "constraints", "cycles", "meaning", "selected for")
         rows = [row(cls, chip) for cls in sorted(_of(module), key=lambda cls: cls.OPCODE)]
         parts += [f"## {(sys.modules[module].__doc__ or '').strip().splitlines()[0]}", table(header, rows)]
     parts += ["## Conversions of CT", CONVERSIONS, _conversions()]
@@ -90,7 +92,9 @@ def row(cls: type[Instruction], chip: Chip) -> tuple[str, ...]:
     rules = "; ".join(f"C{i} {c.text}" for i, c in enumerate(constraints(cls), 1))
     meaning = (cls.__doc__ or "").strip().splitlines()[0]
     operands = ", ".join(map(_operand, cls.FIELDS))
-    return str(cls.OPCODE), f"`{cls.MNEMONIC}`", cls.ENGINE.name, operands, _formats(cls), rules, cycles_text(cls, chip), meaning
+    facts = str(cls.OPCODE), f"`{cls.MNEMONIC}`", cls.ENGINE.name, operands, _formats(cls), rules, cycles_text(cls, chip), meaning
+    use = isa_uses.stored().get(cls.MNEMONIC)
+    return *facts, f"*nothing: {isa_uses.reason(cls.MNEMONIC)}*" if use is None else f"`{use}`"
 
 
 def _operand(field: Field) -> str:

@@ -5,7 +5,7 @@ import pytest
 from hlo2tx8.tools.main import parser
 from tests.cli.flag_pairs import COMMANDS, pairs_of, try_flags
 
-PART = 30
+PART = 60
 """One of so many pairs is tried here."""
 
 

@@ -11,8 +11,8 @@ SAMPLES = Path(__file__).parents[2] / "hlo_samples"
 
 @pytest.fixture
 def saved(tmp_path: Path) -> str:
-    path = str(tmp_path / "gelu.tx8x")
-    assert main(["compile", "-o", path, str(SAMPLES / "elementwise" / "gelu_bf16.hlo")]) == 0
+    path = str(tmp_path / "relations.tx8x")
+    assert main(["compile", "-o", path, str(SAMPLES / "instructions" / "relations.hlo")]) == 0
     return path
 
 
@@ -25,7 +25,7 @@ def test_run(saved: str, flags: list[str], capsys: pytest.CaptureFixture[str]):
 def test_the_program_itself_is_run(saved: str, capsys: pytest.CaptureFixture[str]):
     assert main(["run", "--print_program", saved]) == 0
     again = capsys.readouterr().out
-    assert main(["run", "--print_program", str(SAMPLES / "elementwise" / "gelu_bf16.hlo")]) == 0
+    assert main(["run", "--print_program", str(SAMPLES / "instructions" / "relations.hlo")]) == 0
     assert again == capsys.readouterr().out
     assert main(["run", "--step_elements=64", saved]) == 1
     assert "is compiled already" in capsys.readouterr().err

@@ -306,7 +306,7 @@ def test_damaged_code_is_refused_before_it_runs(mode: Mode) -> None:
             Emulator(CHIP, mode).run(replace(good, code=code), [np.zeros(SLOT_BYTES, np.uint8)])
         assert caught.value.kind is FaultKind.ILLEGAL_OPCODE
     unclosed = replace(good, code=program(Record(KcLoop, {"rd": 4, "lo": 0, "hi": 1, "step": 1}), Record(KcEnd)).code[:1])
-    with pytest.raises(Fault, match="a loop or branch has no end"):
+    with pytest.raises(Fault, match="a block has no end"):
         Emulator(CHIP, mode).run(unclosed, [np.zeros(SLOT_BYTES, np.uint8)])
     forged = program(Record(KcLoop, {"rd": 4, "lo": 0, "hi": 3, "step": 1}), Record(KcEnd), fill(0, 4), store(count=4))
     forged.code[:, 3] = 77  # the partner of a block is found, not believed

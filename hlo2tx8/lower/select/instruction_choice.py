@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.device.formats import Format, Rounding
-from hlo2tx8.device.isa import ct_activation, ct_move, kc_function, kc_move, kc_vector
+from hlo2tx8.device.isa import ct_activation, ct_arith, ct_move, kc_function, kc_move, kc_vector
 from hlo2tx8.device.isa.base import Instruction
 from hlo2tx8.device.isa.forms import BITS, CtInstruction
 from hlo2tx8.dialects.vector_instructions import CT_BITS, ct_unary, is_rounded_exponential, rounds_to_tf32
@@ -27,6 +27,8 @@ from hlo2tx8.lower.select.instruction_tables import (
     hlo_name,
 )
 from hlo2tx8.lower.select.selector import Selector
+
+ONE = 0x3F800000  # FP32
 
 
 def is_move(op: Operation) -> bool:
@@ -70,6 +72,8 @@ def _unary(s: Selector, op: Operation, name: str, src: SSAValue, fmt: Format) ->
 
 def _binary(s: Selector, name: str, a: Operand, b: Operand, fmt: Format) -> SSAValue:
     if fmt in CT_FORMATS and name in CT_BINARY:
+        if name == "divide" and isinstance(a, Splat) and immediate(a) == ONE:
+            return _emit(s, ct_arith.CtRecip, fmt, fmt, src=s.buffer(b))
         vector_form, immediate_form, commutes = CT_BINARY[name]
         if commutes and not isinstance(a, SSAValue):
             a, b = b, a

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hlo2tx8.errors import CapacityError, CompileError, ParseError
-from hlo2tx8.frontend import hlo_text, load
+from hlo2tx8.frontend import load
 from hlo2tx8.frontend.hlo_text import Child, HloTextParser
 from hlo2tx8.frontend.walker import MOST_AROUND
 
@@ -95,11 +95,10 @@ def test_the_child_stays_and_is_replaced_after_it_died():
     assert last is not None and last.process.wait(10) == -signal.SIGKILL
 
 
-def test_a_child_that_does_not_answer_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_a_child_that_does_not_answer_is_ended(tmp_path: Path):
     sleeper = tmp_path / "sleeper.py"
     sleeper.write_text("import time; time.sleep(60)")
-    monkeypatch.setattr(hlo_text.shim, "__file__", str(sleeper))
-    parser = HloTextParser(seconds=0.3, start=Child.start)
+    parser = HloTextParser(seconds=0.3, start=lambda: Child.start((str(sleeper),)))
     with pytest.raises(ParseError, match=r"took more than 0\.3 s"):
         parser.parse(GOOD, "slow")
     assert parser.child is None
@@ -154,19 +153,30 @@ def test_recursion_is_named():
     assert caught.value.origin == "<text>:10:8"
 
 
-def _doubling(levels: int) -> str:
+def _doubling(levels: int, last: str = "%1 = stablehlo.negate %a : tensor<f32>") -> str:
+    """Functions that call the one before twice, and one with `last` above them."""
     bodies = ["%1 = stablehlo.tanh %a : tensor<f32>"]
     for n in range(levels):
         bodies.append(f"%0 = call @f{n}(%a) : (tensor<f32>) -> tensor<f32>\n%1 = call @f{n}(%0) : (tensor<f32>) -> tensor<f32>")
-    names = [*(f"private @f{n}" for n in range(levels)), "@main"]
+    bodies.append(last)
+    names = [*(f"private @f{n}" for n in range(levels + 1)), "@main"]
     begin, end = "(%a: tensor<f32>) -> tensor<f32> {\n", "\nreturn %1 : tensor<f32>\n}\n"
     return "".join(f"func.func {name}{begin}{body}{end}" for name, body in zip(names, bodies, strict=True))
 
 
-def test_calls_that_multiply_are_refused():
-    assert load(_doubling(5))
+SUM = """%v = stablehlo.broadcast_in_dim %a, dims = [] : (tensor<f32>) -> tensor<4xf32>
+%1 = "stablehlo.reduce"(%v, %a) ({
+^bb0(%x: tensor<f32>, %y: tensor<f32>):
+  %s = stablehlo.add %x, %y : tensor<f32>
+  %r = call @f40(%s) : (tensor<f32>) -> tensor<f32>
+  stablehlo.return %r : tensor<f32>
+}) {dimensions = array<i64: 0>} : (tensor<4xf32>, tensor<f32>) -> tensor<f32>"""
+
+
+def test_calls_that_multiply_are_refused_where_elements_are_combined():
+    assert load(_doubling(5)) and load(_doubling(40))
     with pytest.raises(CapacityError, match="operations when each call is the body") as caught:
-        load(_doubling(40))
+        load(_doubling(40, SUM))
     assert caught.value.origin
 
 

@@ -93,6 +93,5 @@ return %0 : tensor<1x28x28x128xbf16> }"""
 
 def test_a_convolution_stays_on_its_engine():
     executable = hlo2tx8.compile(CONVOLUTION, Options(explain=True))
-    assert any("does not go along the line of its windows" in line for line in executable.explanation)
     assert not any("loop emitter, hero" in line for line in executable.explanation)
     assert executable.report.busy["NE"] > 0.1 * executable.report.cycles
