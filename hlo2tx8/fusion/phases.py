@@ -9,7 +9,7 @@ Each phase needs what all tiles made in the one before, so no step can have all 
 If that fits the scratchpad, %x is loaded once.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
@@ -78,23 +78,20 @@ def _phases(value: SSAValue) -> list[FusionOp]:
 
 def _made_of(op: Operation) -> set[Operation]:
     """The operations that read what an operation makes, or what those make."""
-    found: set[Operation] = set()
-    pending = [op]
-    while pending:
-        for user in (use.operation for value in pending.pop().results for use in value.uses):
-            if user not in found:
-                found.add(user)
-                pending.append(user)
-    return found
+    return _reached(op, lambda made: (use.operation for value in made.results for use in value.uses))
 
 
 def _needed(op: Operation) -> set[Operation]:
     """The operations that an operation is made of."""
+    return _reached(op, lambda made: (value.owner for value in made.operands if isinstance(value.owner, Operation)))
+
+
+def _reached(op: Operation, following: Callable[[Operation], Iterable[Operation]]) -> set[Operation]:
+    """The operations that follow an operation, or that follow those."""
     found: set[Operation] = set()
     pending = [op]
     while pending:
-        for owner in (value.owner for value in pending.pop().operands):
-            if isinstance(owner, Operation) and owner not in found:
-                found.add(owner)
-                pending.append(owner)
+        new = set(following(pending.pop())) - found
+        found |= new
+        pending += new
     return found
