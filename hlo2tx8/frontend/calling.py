@@ -5,7 +5,7 @@
 jax leaves out arguments that a function does not use; who calls what was compiled passes them as they would to the function.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -51,6 +51,14 @@ class Calling:
         if not sound or len(kept) != num_inputs or results.num_leaves != num_outputs:
             raise ValueError("the trees of arguments and results are not those of the program")
         return cls(arguments, results, kept)
+
+
+def call_module(execute: Callable[..., Sequence[Any]], args: Sequence[object], kwargs: Mapping[str, object]) -> Any:
+    """What `execute` gives for an array per input: the only one, or all. InputError for an argument by name: a module has none."""
+    if kwargs:
+        raise InputError("E1004", f"a module takes no argument by name: {', '.join(kwargs)}")
+    results = execute(*args)
+    return results[0] if len(results) == 1 else results
 
 
 def calling_of(source: object) -> Calling | None:

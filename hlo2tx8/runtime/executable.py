@@ -15,7 +15,7 @@ from hlo2tx8.device.faults import Fault, FaultPlace
 from hlo2tx8.device.program import Program, SlotKind
 from hlo2tx8.device.timing import Report
 from hlo2tx8.errors import DeviceError, InputError
-from hlo2tx8.frontend.calling import Calling
+from hlo2tx8.frontend.calling import Calling, call_module
 from hlo2tx8.hlo.least_work import LeastWork
 from hlo2tx8.hlo.signature import Signature
 from hlo2tx8.options import Level, Options
@@ -71,10 +71,7 @@ class Executable:
         for a function also numbers of 64 bits where it takes 32, as jax does. Results are numpy arrays. Errors as of `execute`.
         """
         if self.calling is None:
-            if kwargs:
-                raise InputError("E1004", f"a module takes no argument by name: {', '.join(kwargs)}")
-            results = self.execute(*args)
-            return results[0] if len(results) == 1 else results
+            return call_module(self.execute, args, kwargs)
         leaves = self.calling.leaves(args, kwargs)
         return self.calling.results_of(self.launch(self.signature.check(leaves, is_narrowing=True)))
 

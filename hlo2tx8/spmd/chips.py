@@ -8,7 +8,7 @@ import numpy as np
 
 from hlo2tx8.compiler.driver import Watch
 from hlo2tx8.errors import InputError
-from hlo2tx8.frontend.calling import Calling, calling_of
+from hlo2tx8.frontend.calling import Calling, call_module, calling_of
 from hlo2tx8.frontend.sources import traced
 from hlo2tx8.hlo.signature import Signature
 from hlo2tx8.options import Options
@@ -39,10 +39,7 @@ class ChipsExecutable:
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """As Executable.run, on the arrays that `execute` takes."""
         if self.calling is None:
-            if kwargs:
-                raise InputError("E1004", f"a module takes no argument by name: {', '.join(kwargs)}")
-            results = self.execute(*args)
-            return results[0] if len(results) == 1 else results
+            return call_module(self.execute, args, kwargs)
         leaves = self.calling.leaves(args, kwargs)
         checked = self.signature.check(leaves, is_narrowing=True)
         return self.calling.results_of(self.execute(*checked))
