@@ -151,19 +151,20 @@ class HloTextParser:
     lock: Lock = field(default_factory=Lock)
     what: str = "HLO"
 
-    def parse(self, source: str | bytes, name: str) -> bytes:
-        """StableHLO bytecode; ParseError if text or proto are malformed, make the parser abort, or hang it."""
+    def parse(self, source: str | bytes, name: str, seconds: float | None = None) -> bytes:
+        """StableHLO bytecode; ParseError if text or proto are malformed, make the parser abort, or take it more than `seconds`."""
+        seconds = self.seconds if seconds is None else seconds
         text = "" if isinstance(source, bytes) else source
         with self.lock:
             child = self._running()
             try:
-                answer = child.ask(source, self.seconds)
+                answer = child.ask(source, seconds)
             except BaseException as error:
                 self.child = None
                 child.end()
                 if not isinstance(error, TimeoutError):
                     raise
-                raise ParseError("E1003", f"{name}: the parser took more than {self.seconds:g} s") from None
+                raise ParseError("E1003", f"{name}: the parser took more than {seconds:.3g} s") from None
             if answer is None:
                 self.child = None
                 raise _abort_error(child.end(), text, name, self.what)
