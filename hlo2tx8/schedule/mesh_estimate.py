@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from math import ceil, prod
 
+from hlo2tx8.device.mesh_sends import is_sent_in_halves, send_cycles
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.schedule.contraction_split import (
     BLOCK,
@@ -81,15 +82,18 @@ def mesh_cycles(
     num_parts = max(1, min(turns, rows * columns // PART))
     after = num_parts * work.passes * rates.vector_pass + rows * columns * work.passed_cycles
     sides = panel_bytes(part, work, box, depth)
+    sent = [sides[side] * work.sent_bytes / work.operand_bytes for side in (0, 1)]
+    always = sent if stays is None else [sent[1 - stays]]
+    in_halves = work.parts == 1 and tail is None and is_sent_in_halves(always, rates)
 
     def step(loaded: Sequence[int]) -> tuple[float, float, float]:
         """Of a step that loads panels of these sides: its cycles, alone and beside what the step before has left to do; those that
         its first panels take to arrive."""
         shared = sum(sides[side] * (rates.mesh_rows, rates.mesh_columns)[side] for side in loaded) / rates.ddr + own / rates.ddr
         most = max(sides[side] for side in loaded)
-        load = rates.transfer_start + max(most / rates.transfer, shared)
+        load = rates.transfer_start + max(most / (2 if in_halves else 1) / rates.transfer, shared)
         transfers = 1 if work.parts == 1 else work.parts + 1
-        send = transfers * rates.link_start + most * work.sent_bytes / work.operand_bytes / rates.link
+        send = send_cycles([sent[side] for side in loaded], transfers, rates, in_halves=in_halves)
         split = work.split_passes * (most / rates.vector + rates.vector_pass)
         if work.is_added_apart:
             split += rows * columns * SUM_BYTES / rates.vector + rates.vector_pass

@@ -40,7 +40,10 @@ DEVICE_FLOORS: tuple[tuple[str, ...], ...] = (
     ("chip", "faults", "formats", "decisions", "program", "host_memory", "approx"),
     ("arithmetic", "layouts"),
     ("rates",),
-    ("alike_loads",),
+    (
+        "alike_loads",
+        "mesh_sends",
+    ),
     ("isa",),
     ("code", "status", "touches", "two_turns"),
     ("definition", "native"),

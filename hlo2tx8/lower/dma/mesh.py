@@ -3,7 +3,7 @@
 Tile `row * columns + column`. What does not depend on the column is the same for all tiles of a mesh row: one of them, that at
 column `row mod columns`, loads it and sends it to the others. What does not depend on the row is loaded by the tile at row
 `(column + rows div 2) mod rows` of each mesh column. On a square mesh all of these are different tiles, and no two of their
-multicasts share a link.
+multicasts share a link. Where that is sooner, the tiles at both ends of a line load and send a half each (`device.mesh_sends`).
 """
 
 from dataclasses import dataclass, field
@@ -149,14 +149,15 @@ class TileIndex:
 
 @dataclass(frozen=True)
 class Sender:
-    """Index values that are the same in every step: `distance` is 0 on the tile that loads for its line, more on the others;
-    `tiles` is the mask of those others, on that tile."""
+    """Index values that are the same in every step: `distance` is 0 on a tile that loads for its line, more on the others;
+    `tiles` is the mask of those others, on that tile; `half` is which half it loads, if there are two such tiles."""
 
     distance: SSAValue
     tiles: SSAValue
+    half: SSAValue | None = None
 
     @staticmethod
-    def emit(step: StepBuilder, mesh: Mesh, tile: SSAValue, along: Along) -> "Sender":
+    def emit(step: StepBuilder, mesh: Mesh, tile: SSAValue, along: Along, *, in_halves: bool = False) -> "Sender":
         """Computes them once."""
         rows, columns = mesh.rows, mesh.columns
         row = quotient(step, tile, columns)
@@ -172,8 +173,12 @@ class Sender:
             line = sum(1 << columns * r for r in range(rows))
             source = remainder(step, step.value(step.add(column, rows // 2)), rows)
             of_line, place = step.emit(power(step, column, 1, columns), line), row
+        others = step.value(step.subtract(of_line, own))
+        if in_halves:
+            last = (columns if along is Along.ROW else rows) - 1
+            return Sender(step.emit(place, step.value(step.subtract(last, place))), others, quotient(step, place, last))
         away = step.value(step.subtract(place, source))
-        return Sender(step.emit(away, away), step.value(step.subtract(of_line, own)))
+        return Sender(step.emit(away, away), others)
 
 
 def quotient(step: StepBuilder, value: SSAValue, divisor: int) -> SSAValue:

@@ -44,12 +44,15 @@ from hlo2tx8.device.isa import BufferType, Engine
 from hlo2tx8.device.isa.dte import DteMulticast
 from hlo2tx8.device.isa.kc_control import KcBarrier, KcWait
 from hlo2tx8.device.isa.lsu import TdmaGatherScatter, TdmaMemset
+from hlo2tx8.device.mesh_sends import is_sent_in_halves
+from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.allocate_spm import SpmSpace, live_ranges, place
 from hlo2tx8.lower.dma.column_sets import columns_of, num_kept
 from hlo2tx8.lower.dma.defer_epilogue import defer_epilogue
 from hlo2tx8.lower.dma.finish_columns import finish
+from hlo2tx8.lower.dma.halves import Halves
 from hlo2tx8.lower.dma.insert_waits import ORDERED, QUEUES
 from hlo2tx8.lower.dma.join_tails import join_tails
 from hlo2tx8.lower.dma.mesh import Along, Mesh, Sender, TileIndex, quotient, remainder
@@ -109,7 +112,7 @@ def _share(loop: scf.ForOp, index: TileIndex, tile: SSAValue, chip: Chip) -> boo
     slots = _num_slots(panels, space, sum(own.saved_bytes(space) for own in sets))
     if min(slots.values()) < min(LEAST_SLOTS, panels.num_panels):
         return False
-    _Sharing(panels, slots, index.mesh, tile).run()
+    _Sharing(panels, slots, index.mesh, tile, Rates.of(chip)).run()
     if sets:
         finish(panels, sets, num_kept(panels, sets[0], min(slots.values()), chip))
     return True
@@ -168,14 +171,15 @@ def _groups(panels: Panels) -> list[list[PanelSide]]:
 class _Sharing:
     """The rewriting of one step loop."""
 
-    def __init__(self, panels: Panels, num_slots: dict[PanelSide, int], mesh: Mesh, tile: SSAValue) -> None:
+    def __init__(self, panels: Panels, num_slots: dict[PanelSide, int], mesh: Mesh, tile: SSAValue, rates: Rates) -> None:
         self.panels = panels
         stay = [group for group in _groups(panels) if all(num_slots[side] == panels.num_panels for side in group)]
         self.resident = stay[0] if stay else []
         self.loop = panels.loop
         self.total = panels.num_steps * panels.num_panels
         start = self.at(Builder(InsertPoint.before(self.loop)))
-        self.senders = {along: Sender.emit(start, mesh, tile, along) for along in Along}
+        self.halves = _halves(panels, self.resident, rates)
+        self.senders = {along: Sender.emit(start, mesh, tile, along, in_halves=bool(self.halves)) for along in Along}
         self.split_sides = [side for side in panels.sides if panels.is_split(side)]
         self.slots: dict[PanelSide, SSAValue] = {}
         self.moved: dict[PartKey, SSAValue] = {}
@@ -276,7 +280,14 @@ class _Sharing:
     def receive(self, step: StepBuilder, panel: SSAValue, side: PanelSide, slot: SSAValue) -> None:
         """The load of a panel, to a slot."""
         for load, mapping in self.loads_of(step, panel, side):
-            self.clone(step, [load.op], mapping | {load.alloc.result: slot})
+            mapping |= {load.alloc.result: slot}
+            if not self.halves:
+                self.clone(step, [load.op], mapping)
+                continue
+            self.clone(step, [value.owner for value in load.op.operands if isinstance(value.owner, Operation)], mapping)
+            half = self.senders[side.along].half
+            assert half is not None
+            step.insert(self.halves[load].part_of(step, load.op, half, mapping))
 
     def split(self, step: StepBuilder, panel: SSAValue) -> None:
         """What is multiplied of a panel, made of what was loaded, on the tiles that send it."""
@@ -301,14 +312,15 @@ class _Sharing:
             slot, parts = self.places(step, panel, side)
             with self.if_sender(step, side), self.if_new(step, side, panel):
                 for load, mapping in self.loads_of(step, panel, side):
-                    op = load.op
+                    op, sender = load.op, self.senders[side.along]
                     sizes = [op.field(name) for name in LEVELS]
                     self.clone(step, [size.owner for size in sizes if isinstance(size, SSAValue)], mapping)
                     count: Size = 1
                     for size in sizes:
                         count = step(count, mapping.get(size, size) if isinstance(size, SSAValue) else size)
-                    fmt = load.split[-1].fmt if load.split else op.fmt
-                    tiles = self.senders[side.along].tiles
+                    if sender.half is not None:
+                        count, slot = self.halves[load].sent(step, slot, sender.half)
+                    fmt, tiles = load.split[-1].fmt if load.split else op.fmt, sender.tiles
                     for place in [parts[_key(load, own)] for own in load.moved if parts] or [slot]:
                         multicast = DteMulticast.make(fmt=fmt, dst=place, src=place, n=count, tiles=tiles, origin=op.origin)
                         multicast.attributes[ORDERED] = UnitAttr()
@@ -397,6 +409,17 @@ class _Sharing:
             parent = block.parent_op()
             block = parent.parent_block() if parent is not None else None
         step.builder = outer
+
+
+def _halves(panels: Panels, resident: Sequence[PanelSide], rates: Rates) -> dict[Load, Halves]:
+    """The halves of all loads, if it is sooner that two tiles of a line send one each; {} if not."""
+    loads = [load for site in panels.sites for load in site.loads.values()]
+    found = {load: halves for load in loads if not load.split and load.branch is None and (halves := Halves.of(load.op))}
+    sizes = [0, 0]
+    for side in panels.sides:
+        if side not in resident:
+            sizes[side.along is Along.COLUMN] += max(site.loads[side].size_bytes for site in panels.kinds)
+    return found if len(found) == len(set(loads)) and is_sent_in_halves([size for size in sizes if size], rates) else {}
 
 
 def _temporaries(load: Load) -> list[spm.AllocOp]:

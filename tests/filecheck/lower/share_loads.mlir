@@ -242,3 +242,39 @@ func.func @tail_of_some_rows(%p0: tensor<65536xbf16>, %p1: tensor<66048xbf16>, %
 // CHECK-NOT:    is_tail
 // CHECK:        scf.for %step2
 // CHECK-NOT:    tx8.DTE_multicast
+
+// -----
+
+// A panel of columns is eight times as large as one of rows: the tiles at both ends of a mesh column load and send a half each.
+
+func.func @halves(%p0: tensor<65536xbf16>, %p1: tensor<524288xbf16>, %r0: tensor<524288xbf16>) attributes {xla.entry, xla.mesh = array<i64: 4, 4>} {
+  %tile = xla.tile_id [0, 15]
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  scf.for %step = %c0 to %c1 step %c1 {
+    %sums = "spm.alloc"() <{size = 131072 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+    scf.for %k = %c0 to %c4 step %c1 {
+      %0 = xla.apply_indexing #xla.indexing_map<"(tile, k) -> (k * 128 + tile floordiv 4 * 32768), domain: tile in [0, 15], k in [0, 3]">(%tile, %k)
+      %left = "spm.alloc"() <{size = 8192 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+      tx8.RDMA_load dst(%left : !tx8.buffer) slot(%p0 : tensor<65536xbf16>) offset(%0 : index) count(64) s1(256) n1(64) s2(0) n2(1) s3(0) n3(1) bf16
+      %1 = xla.apply_indexing #xla.indexing_map<"(tile, k) -> (k * 262144 + tile mod 4 * 1024), domain: tile in [0, 15], k in [0, 3]">(%tile, %k)
+      %right = "spm.alloc"() <{size = 65536 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+      tx8.RDMA_load dst(%right : !tx8.buffer) slot(%p1 : tensor<524288xbf16>) offset(%1 : index) count(64) s1(2048) n1(64) s2(64) n2(8) s3(0) n3(1) bf16
+      tx8.NE_gemm dst(%sums : !tx8.buffer) left(%left : !tx8.buffer) right(%right : !tx8.buffer) psum(%sums : !tx8.buffer) rows(64) columns(512) depth(64) batch(1) transpose_left(0) transpose_right(1) accumulate(%k : index) fp32 from bf16 nearest_even
+    }
+  }
+  func.return
+}
+
+// CHECK:      func.func @halves
+// CHECK:        xla.apply_indexing #xla.indexing_map<"(i) -> (i floordiv 3)
+// CHECK:        [[HALF:%[0-9]+]] = xla.apply_indexing #xla.indexing_map<"(i) -> (i floordiv 3)
+// CHECK:          scf.for %k
+// CHECK:              tx8.RDMA_load {{.*}} slot(%p0 {{.*}} count(64) s1(256) n1(32)
+// CHECK:              [[DDR:%[0-9]+]] = arith.muli [[HALF]], {{.*}}
+// CHECK:              [[AT:%[0-9]+]] = arith.addi {{.*}}, [[DDR]]
+// CHECK:              tx8.RDMA_load {{.*}} slot(%p1 {{.*}} offset([[AT]] : index) count(64) s1(2048) n1(64) s2(64) n2(4)
+// CHECK:              tx8.DTE_multicast {{.*}} n(2048)
+// CHECK:              [[PART:%[0-9]+]] = "spm.offset"
+// CHECK:              tx8.DTE_multicast dst([[PART]] : !tx8.buffer) src([[PART]] : !tx8.buffer) n({{[^)]*}}) tiles

@@ -1,0 +1,25 @@
+"""What it costs that one tile of each mesh row, or of each mesh column, sends what it has loaded to the others.
+
+A multicast from the middle of a line puts all of its bytes on the links of both directions. Two tiles at the ends that send a half
+each put a half on each. Rows and columns have links of their own, but a tile at a corner of the mesh sends halves of both, one
+after the other: so it pays where one of the sides is much larger.
+"""
+
+from collections.abc import Sequence
+
+from hlo2tx8.device.rates import Rates
+
+LEAST_GAIN = 0.8
+"""Sends in halves that take a larger part of what others take are not worth the loads that they add."""
+
+
+def send_cycles(sides: Sequence[float], transfers: int, rates: Rates, *, in_halves: bool) -> float:
+    """Cycles until all tiles have what is sent in a turn: so many bytes along rows, along columns or both, in so many transfers."""
+    if in_halves:
+        return len(sides) * transfers * rates.link_start + sum(sides) / 2 / rates.link
+    return transfers * rates.link_start + max(sides) / rates.link
+
+
+def is_sent_in_halves(sides: Sequence[float], rates: Rates) -> bool:
+    """Is it sooner if the tiles at both ends of a line send a half each?"""
+    return send_cycles(sides, 1, rates, in_halves=True) < LEAST_GAIN * send_cycles(sides, 1, rates, in_halves=False)
