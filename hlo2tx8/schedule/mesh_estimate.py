@@ -81,6 +81,7 @@ def mesh_cycles(
     stored = rows * columns * work.moved_bytes * rates.tiles / rates.ddr
     num_parts = max(1, min(turns, rows * columns // PART))
     after = num_parts * work.passes * rates.vector_pass + rows * columns * work.passed_cycles
+    queued = after / num_parts * min(1.0, rates.queue / max(1, work.passes))
     sides = panel_bytes(part, work, box, depth)
     sent = [sides[side] * work.sent_bytes / work.operand_bytes for side in (0, 1)]
     always = sent if stays is None else [sent[1 - stays]]
@@ -98,7 +99,7 @@ def mesh_cycles(
         if work.is_added_apart:
             split += rows * columns * SUM_BYTES / rates.vector + rates.vector_pass
         turn = max(engine + STEP_OVERHEAD, load, max(send, split) + rates.barrier + STEP_OVERHEAD)
-        busy = after + IDLE_TURNS * turn if after else 0.0
+        busy = after + IDLE_TURNS * turn + idle_cycles(turns, num_parts, turn, queued) if after else 0.0
         return turns * turn, max(turns * turn, turns * load + stored, busy), load + split + send + rates.barrier
 
     alone, first, start = step((0, 1))
@@ -108,6 +109,13 @@ def mesh_cycles(
     end = _end(max(stored, after), engine, start, sets, min(slots, turns), rates.queue)
     beside = 0 if is_in_sets(part, work, box) else num_steps * after
     return alone + (num_first - 1) * first + (num_steps - num_first) * others + start + end + beside
+
+
+def idle_cycles(turns: int, num_parts: int, turn: float, queued: float) -> float:
+    """Cycles of a step in which the vector engine has nothing to do because there are fewer parts than turns: the kernel core
+    issues a part in one turn and meets the other tiles in those that follow, while the engine goes on for what is `queued`."""
+    gaps = min(num_parts, turns - num_parts)
+    return gaps * max(0.0, (turns - num_parts) / gaps * turn - queued) if gaps else 0.0
 
 
 def _end(stored: float, engine: float, turn: float, sets: int, slots: int, queue: int) -> float:
