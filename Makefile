@@ -14,7 +14,7 @@ N ?= 50
 JOBS ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup native demo test test-fast lint types lit golden docs api-docs wheels container size lock test-versions bench fuzz fuzz-files flag-pairs mutate sanitize replay explain clean
+.PHONY: help setup native demo test test-fast test-onnx lint types lit golden docs api-docs wheels container size lock test-versions bench fuzz fuzz-files flag-pairs mutate sanitize replay explain clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,12 @@ test: lint types  ## everything CI checks: lint, types, pytest, lit, the API ref
 
 test-fast: $(STAMP)  ## the quick tests only
 	@$(PYTEST) -m "not slow"
+
+test-onnx:  ## the ONNX door in an environment with the extra: its tests, and each 12th of ONNX's own node cases
+	@test -x build/onnx/bin/python || $(PYTHON) -m venv build/onnx
+	@build/onnx/bin/python -m pip install --quiet --disable-pip-version-check -e '.[onnx,test]' -c requirements-dev.lock
+	@build/onnx/bin/python -m pytest -n 2 tests/onnx_models
+	@build/onnx/bin/python tests/corpora/onnx_nodes.py --every=12
 
 lint: $(STAMP)  ## ruff
 	@$(BIN)/ruff check .

@@ -30,9 +30,9 @@ def compile(
 ) -> "Executable | ChipsExecutable":
     """Compile a module for the chip.
 
-    source: a path (.hlo, .mlir, .mlirbc), HLO or StableHLO text, a portable artifact's bytes, a jax `Lowered` or
-    `Exported`, or a Python function together with example arguments `args`; for a module with dynamic shapes `args` bind
-    them (see docs/cli.md). format: `hlo` or `mlir` where text could be
+    source: a path (.hlo, .mlir, .mlirbc, .onnx), HLO or StableHLO text, a portable artifact's bytes, a jax `Lowered` or
+    `Exported`, an ONNX ModelProto or its bytes, or a Python function together with example arguments `args`; for a module with
+    dynamic shapes `args` bind them (see docs/cli.md, docs/onnx.md). format: `hlo` or `mlir` where text could be
     either. replicas, partitions: over how many chips, as many as the module says where they are not given; a module with
     collective ops or shardings for several, or with infeed or outfeed, gives a ChipsExecutable. Raises UnsupportedError listing
     all that is not supported, ParseError with line and column, InputError.

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
     SymbolRefAttr,
     TensorType,
     UnitAttr,
+    f64,
     i1,
     i32,
     i64,
@@ -119,6 +120,8 @@ class AttributeReader:
                 return SymbolRefAttr(value.value)
             case ir.DenseI64ArrayAttr():
                 return DenseArrayBase.from_list(i64, list(value))
+            case ir.DenseF64ArrayAttr():
+                return DenseArrayBase.from_list(f64, list(value))
             case ir.DenseI32ArrayAttr():
                 return DenseArrayBase.from_list(i32, list(value))
             case ir.DenseBoolArrayAttr():

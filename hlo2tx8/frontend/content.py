@@ -1,23 +1,26 @@
-"""What the bytes of a file or stream are: HLO text, StableHLO text or bytecode, or an HLO proto, packed by gzip or not."""
+"""What the bytes of a file or stream are: HLO text, StableHLO, an HLO proto or an ONNX model, packed by gzip or not."""
 
 import re
 import zlib
 from dataclasses import dataclass
 
 from hlo2tx8.errors import InputError
+from hlo2tx8.protobuf import fields
 
 GZIP, BYTECODE, ZIP = b"\x1f\x8b", b"ML\xefR", b"PK\x03\x04"
 MOST_UNPACKED_BYTES = 1 << 31
-FORMATS = {"hlo": "hlo", "stablehlo": "stablehlo", "mlir": "stablehlo", "mlirbc": "stablehlo", "pb": "pb"}
+_GRAPH = 7
+"""The field of an ONNX ModelProto that is its graph."""
+FORMATS = {"hlo": "hlo", "stablehlo": "stablehlo", "mlir": "stablehlo", "mlirbc": "stablehlo", "pb": "pb", "onnx": "onnx"}
 """Names of input formats, and what each is."""
-SUFFIXES = {".hlo": "hlo", ".txt": "", ".mlir": "stablehlo", ".mlirbc": "stablehlo", ".pb": "pb"}
+SUFFIXES = {".hlo": "hlo", ".txt": "", ".mlir": "stablehlo", ".mlirbc": "stablehlo", ".pb": "", ".onnx": "onnx"}
 """What files of that name hold; "" where their text says it."""
 _HLO = re.compile(r"^\s*(HloModule\b|ENTRY\b|%?[\w.-]+ (\([^)]*\) -> [^{]*)?\{\s*$)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Content:
-    """A program as it came: text, or the bytes of MLIR bytecode or of an HLO proto. `format` is hlo, stablehlo or pb."""
+    """A program as it came, text or the bytes of MLIR bytecode or a proto; `format` is hlo, stablehlo, pb or onnx."""
 
     format: str
     data: str | bytes
@@ -35,8 +38,9 @@ class Content:
             return Content("stablehlo", data)
         if data[:4] == ZIP:
             raise InputError("E1004", f"{name} is a compiled program, not a module", hint="hlo2tx8 profile takes .tx8x files")
-        if format == "pb":
-            return Content("pb", data)
+        format = format or ("onnx" if _is_onnx(data) else "pb" if suffix.lower() == ".pb" else "")
+        if format in ("pb", "onnx"):
+            return Content(format, data)
         try:
             return Content.of_text(data.decode("utf-8-sig"), format)
         except UnicodeDecodeError:
@@ -55,6 +59,16 @@ def _checked(format: str) -> str:
     if format and format not in FORMATS:
         raise InputError("E1004", f"unknown input format {format}", hint=", ".join(FORMATS))
     return FORMATS.get(format, "")
+
+
+def _is_onnx(data: bytes) -> bool:
+    """An ONNX model begins with the version of its format, and has a graph; protos of HLO and text begin otherwise."""
+    if data[:1] != b"\x08":
+        return False
+    try:
+        return any(number == _GRAPH and isinstance(value, bytes) for number, value in fields(data))
+    except (ValueError, IndexError):
+        return False
 
 
 def _guess(text: str) -> str:

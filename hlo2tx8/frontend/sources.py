@@ -36,11 +36,14 @@ _MLIR_ERROR = re.compile(r'error: "-":(\d+):(\d+): (.*)')
 
 @dataclass(frozen=True)
 class Parsed:
-    """A source as an MLIR module, where its ops come from, and the name of the HLO file if it is one: that keeps its fusions."""
+    """A source as an MLIR module, where its ops come from, and the name of the HLO file if it is one: that keeps its fusions.
+    Example arguments are part of a module that `is_bound`.
+    """
 
     module: Any
     locations: LocationReader
     hlo_name: str = ""
+    is_bound: bool = False
 
 
 def load(
@@ -54,15 +57,16 @@ def load(
 ) -> ModuleOp:
     """The module of a source.
 
-    A source is a path (.hlo, .mlir, .mlirbc, .pb; also gzipped), its bytes, HLO or StableHLO text, a portable artifact as bytes, a
-    jax `Lowered` or `Exported`, or a Python function with example `args`; elsewhere `args` say the shapes, and the values that
-    shapes depend on, of a module with dynamic ones. `format` ("hlo", "mlir" or "stablehlo", "mlirbc", "pb")
-    overrides the guess for paths, bytes and text. clean_up: without it what is computed twice, or for nothing, stays. `filling`
-    says what constants hold whose elements HLO text leaves out. `is_sound`: bytecode of which is known that jaxlib has written it.
-    Raises InputError for a source that is none, ParseError for malformed text with line and column.
+    A source is a path (.hlo, .mlir, .mlirbc, .pb, .onnx; also gzipped), its bytes, HLO or StableHLO text, a portable artifact as
+    bytes, a jax `Lowered` or `Exported`, an ONNX ModelProto, or a Python function with example `args`; elsewhere `args` say the
+    shapes, and the values that shapes depend on, of a module with dynamic ones; for ONNX also a mapping from names of inputs.
+    `format` ("hlo", "mlir" or "stablehlo", "mlirbc", "pb", "onnx") overrides the guess for paths, bytes and text. clean_up:
+    without it what is computed twice, or for nothing, stays. `filling` says what constants hold whose elements HLO text leaves
+    out. `is_sound`: bytecode of which is known that jaxlib has written it. Raises InputError for a source that is none,
+    ParseError for malformed text with line and column.
     """
     parsed = parse(source, args=args, format=format, is_sound=is_sound)
-    bound = None if _is_function(source) else args
+    bound = None if _is_function(source) or parsed.is_bound else args
     walked = _walk(parsed.module, parsed.locations, clean_up, args=bound, is_fused=bool(parsed.hlo_name))
     if parsed.hlo_name:
         fill_elided(walked, filling, parsed.hlo_name)
@@ -73,15 +77,17 @@ def parse(source: Any, *, args: Sequence[Any] | None = None, format: str | None 
     """The MLIR module of a source, as `load` takes it, for passes to change; how many devices it is for is an attribute."""
     match source:
         case Path():
-            return _parsed(_read(source, format or ""), str(source))
+            return _parsed(_read(source, format or ""), str(source), args=args, folder=source.parent)
         case str() if not source.strip():
             raise InputError("E1004", "the source is empty")
         case str() if _is_text(source):
             return _parsed(Content.of_text(source, format or ""), "<text>")
         case str():
-            return _parsed(_read(Path(source), format or ""), source)
+            return parse(Path(source), args=args, format=format)
         case bytes():
-            return _parsed(Content.of_bytes(source, "<bytes>", format or ""), "<bytes>", is_sound=is_sound)
+            return _parsed(Content.of_bytes(source, "<bytes>", format or ""), "<bytes>", is_sound=is_sound, args=args)
+        case _ if hasattr(source, "opset_import"):
+            return _of_onnx(source, "<onnx>", args)
         case _ if hasattr(source, "mlir_module_serialized"):
             return _of_mlir(shim.exported_bytes(source), "<exported>")
         case _ if hasattr(source, "compiler_ir"):
@@ -118,9 +124,11 @@ def _read(path: Path, format: str) -> Content:
     return Content.of_bytes(data, str(path), format, suffix)
 
 
-def _parsed(content: Content, name: str, *, is_sound: bool = False) -> Parsed:
+def _parsed(content: Content, name: str, *, is_sound: bool = False, args: Any = None, folder: Path | None = None) -> Parsed:
     if content.format == "stablehlo":
         return _of_mlir(content.data, name, is_sound=is_sound)
+    if content.format == "onnx":
+        return _of_onnx(content.data, name, args, folder)
     hlo = content.data if isinstance(content.data, bytes) else mark_elided(_without_comments(content.data))
     text = "" if isinstance(hlo, bytes) else hlo
     try:
@@ -130,6 +138,12 @@ def _parsed(content: Content, name: str, *, is_sound: bool = False) -> Parsed:
         raise place_error(str(error), text, name) from None
     shim.set_numbers(module, num_devices(text))
     return Parsed(module, LocationReader(name, instruction_lines(text)), name)
+
+
+def _of_onnx(source: Any, name: str, args: Any, folder: Path | None = None) -> Parsed:
+    from hlo2tx8.frontend.onnx import ModelFile, import_model
+
+    return Parsed(import_model(ModelFile.of(source, name, folder), args), LocationReader(name), is_bound=True)
 
 
 def _without_comments(text: str) -> str:

@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 SIGNATURE = "hlo.signature"
 """Attribute of @main: the type it had before the arrays it takes and gives were taken apart."""
 VALUE = "hlo.value"
-"""Attribute of an argument of @main: the integers it must be, because shapes were made from them."""
+"""Attribute of an argument of @main: the numbers it must be, because shapes were made from them."""
 PREFIX = {"float": "f", "bfloat": "bf", "int": "s", "uint": "u", "bool": "pred", "complex": "c"}
 NUMBERS = (bool, int, float, complex)
 """Python's types of numbers, each of which holds those before it."""
@@ -49,7 +49,7 @@ class Port:
     dtype: str
     name: str = ""
     layout: tuple[int, ...] = ()
-    value: tuple[int, ...] | None = None
+    value: tuple[int | float, ...] | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -124,7 +124,7 @@ class Signature:
         return checked
 
     @cached_property
-    def _bound(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    def _bound(self) -> tuple[tuple[int, tuple[int | float, ...]], ...]:
         return tuple((index, port.value) for index, port in enumerate(self.inputs) if port.value is not None)
 
     @cached_property
@@ -196,7 +196,7 @@ def signature_of(module: ModuleOp) -> Signature:
     return Signature(inputs, tuple(map(port_of, types.outputs)))
 
 
-def _value_in(attributes: Mapping[str, Attribute]) -> tuple[int, ...] | None:
+def _value_in(attributes: Mapping[str, Attribute]) -> tuple[int | float, ...] | None:
     value = attributes.get(VALUE)
     return tuple(cast(DenseArrayBase[IntegerType], value).get_values()) if isinstance(value, DenseArrayBase) else None
 

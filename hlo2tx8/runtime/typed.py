@@ -11,8 +11,8 @@ from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 def typed(kind: Any, value: Any, place: str) -> Any:
     """The value as that type; ValueError, which says it is at `place`, if it is of another.
 
-    Types are int, float, str, bool, None, enums by value, literals, X | None, tuple[X, ...] of lists, mappings with string keys,
-    and dataclasses and named tuples of mappings, or of lists, that have their fields and no others.
+    Types are int, float, str, bool, None, enums by value, literals, X | None, int | float, tuple[X, ...] of lists, mappings with
+    string keys, and dataclasses and named tuples of mappings, or of lists, that have their fields and no others.
     """
     origin = get_origin(kind)
     if kind is Any:
@@ -34,7 +34,8 @@ def typed(kind: Any, value: Any, place: str) -> Any:
 def _any_of(kinds: tuple[Any, ...], value: Any, place: str) -> Any:
     if value is None and NoneType in kinds:
         return None
-    return typed(next(kind for kind in kinds if kind is not NoneType), value, place)
+    first = next(kind for kind in kinds if kind is not NoneType)
+    return typed(type(value) if type(value) in kinds else first, value, place)
 
 
 def _of_class(kind: type[Any], value: Any, place: str) -> Any:

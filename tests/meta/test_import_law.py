@@ -25,7 +25,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("spmd",),
     ("pjrt", "tools"),
     ("dev",),
-    ("__init__", "__main__"),
+    ("__init__", "__main__", "onnx_backend"),
 )
 """From the ground up. Machine-independent maths and the machine itself are the ground; doors are the roof."""
 

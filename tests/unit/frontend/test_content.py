@@ -93,7 +93,12 @@ def test_what_is_none_of_these(data: bytes, error: type[Exception], message: str
 
 
 def test_a_format_that_does_not_exist():
-    with pytest.raises(InputError, match="unknown input format onnx"):
+    with pytest.raises(InputError, match="unknown input format tflite"):
+        load(HLO, format="tflite")
+
+
+def test_text_is_no_onnx_model():
+    with pytest.raises(ParseError, match="no ONNX model but text"):
         load(HLO, format="onnx")
 
 

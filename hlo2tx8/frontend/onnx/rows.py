@@ -1,0 +1,8 @@
+"""All rows of the table."""
+
+from hlo2tx8.frontend.onnx import elementwise, indexing, pooling, products, reductions, resize, shaping
+from hlo2tx8.frontend.onnx.table import OpRow
+
+FAMILIES = (elementwise, indexing, pooling, products, reductions, resize, shaping)
+ROWS: dict[str, OpRow] = {name: row for family in FAMILIES for name, row in family.ROWS.items()}
+"""Rows by op; ops of another domain than ONNX's own as domain.op."""
