@@ -2,7 +2,8 @@
 
 Each code, or its family as `E30xx`, has a page in docs/errors. `str(error)` is what the command line prints, never a
 traceback. Codes: E1000 internal, E1001 unsupported, E1002 cannot be compiled, E1003 malformed, E1004 wrong input,
-E1005 too large, E1006 invalid IR, E1007 unreadable executable, E1008 fault, E1009 no reference, E1010 the host cannot go on;
+E1005 too large, E1006 invalid IR, E1007 unreadable executable, E1008 fault, E1009 no reference, E1010 the host cannot go on,
+E1011 a netlist that breaks a rule, E1012 a netlist's run that cannot go on;
 E30xx and up belong to the lowering passes.
 """
 
@@ -37,6 +38,20 @@ class CompileError(Hlo2tx8Error):
 
 class ParseError(CompileError):
     """Malformed input text; the message holds `line:column`."""
+
+
+class NetlistError(CompileError):
+    """A netlist is malformed or breaks a rule; the message names what is at fault and the field, the origin file and line."""
+
+    def __init__(self, message: str, *, origin: str = "") -> None:
+        super().__init__("E1011", message, origin=origin)
+
+
+class NetlistRunError(Hlo2tx8Error):
+    """A netlist's programs cannot go on, as where a queue is full; the message names the program, the graph and the op or queue."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("E1012", message)
 
 
 class InputError(Hlo2tx8Error):

@@ -1,10 +1,11 @@
 """Damaged files, to show that none does harm: `python -m hlo2tx8.dev.fuzz_files --kind=hlo --count=1000`.
 
-Every seed is one mutant of a sample: HLO text, StableHLO text or bytecode, a compiled program, a chip's description or a file of
-arrays with tokens, words or bytes changed. It is loaded; every tenth text that can be is compiled and run, every program is run for
-a moment, and a sample is compiled and run for every fifth chip. A mutant fails if anything but one of our errors is raised, if its
-process dies or is silent for longer than the limit, or if a result holds what other programs left in memory. Exit code 1 if one
-did; `--record` lists seeds and failures.
+Every seed is one mutant of a sample: HLO text, StableHLO text or bytecode, a compiled program, a chip's description, a file of
+arrays or a netlist, with tokens, words or bytes changed. It is loaded; every tenth text that can be is compiled and run, every
+program is run for a moment, and a sample is compiled and run for every fifth chip. A mutant fails if anything but one of our
+errors is raised, if its process dies or is silent for longer than the limit, or if a result holds what other programs left in
+memory.
+Exit code 1 if one did; `--record` lists seeds and failures.
 """
 
 import argparse
@@ -30,6 +31,10 @@ from hlo2tx8.device.host_memory import RECYCLED_BYTES, allocate
 from hlo2tx8.errors import Hlo2tx8Error
 from hlo2tx8.frontend import shim
 from hlo2tx8.hlo.signature import dtype_of
+from hlo2tx8.netlist.checks import problems_of
+from hlo2tx8.netlist.reader import read_netlist
+from hlo2tx8.netlist.show import show_netlist
+from hlo2tx8.netlist.writer import write_netlist
 from hlo2tx8.options import Options
 from hlo2tx8.runtime import container
 from hlo2tx8.runtime.compile import compile_source
@@ -119,6 +124,17 @@ def try_chip(seed: int) -> None:
             _run(compile_source(rng.choice(samples(".hlo")), options))
 
 
+def try_netlist(seed: int) -> None:
+    """Read a mutant of a netlist; name the rules it breaks, draw it, and write it so that it reads back equal."""
+    rng = random.Random(seed)
+    netlist = read_netlist(damaged_text(rng.choice(samples(".yaml")), rng), "mutant")
+    for arch in netlist.devices.arches:
+        problems_of(netlist, arch)
+    show_netlist(netlist)
+    if read_netlist(write_netlist(netlist), "again") != netlist:
+        raise RuntimeError("what was written reads back differently")
+
+
 def try_literals(seed: int) -> None:
     """Read a mutant of a file with arrays of several dtypes."""
     rng = random.Random(seed)
@@ -163,6 +179,7 @@ KINDS: Mapping[str, Callable[[int], None]] = {
     "tx8x": try_tx8x,
     "chip": try_chip,
     "literals": try_literals,
+    "netlist": try_netlist,
 }
 
 

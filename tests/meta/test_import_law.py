@@ -23,6 +23,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("compiler",),
     ("runtime",),
     ("spmd",),
+    ("netlist",),
     ("pjrt", "tools"),
     ("dev",),
     ("__init__", "__main__", "onnx_backend"),

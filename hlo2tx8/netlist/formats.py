@@ -1,0 +1,135 @@
+"""Data formats: how many bits, and what float32 values become in them. Rounding is by whole arrays, of any shape."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hlo2tx8.netlist.fields import Place, refuse_name, text
+from hlo2tx8.netlist.tree import Node
+
+Array: TypeAlias = NDArray[Any]
+Family: TypeAlias = Literal["float", "small", "block", "int", "raw"]
+BLOCK = 16
+"""Elements of a row that share an exponent."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """`family` says which rule rounds; `bits` are those of the fraction, of a block's mantissa, or of an integer.
+
+    A format is `wide` if its exponent has 8 bits, as those called _b. `host` is what the host reads it back as.
+    """
+
+    name: str
+    family: Family
+    bits: int
+    host: str
+    wide: bool = True
+    bias: int = 127
+    size: int = 4
+
+    @property
+    def is_integer(self) -> bool:
+        return self.family in ("int", "raw")
+
+
+_ALL = (
+    Format("Float32", "float", 23, "float32"),
+    Format("Tf32", "float", 10, "float32"),
+    Format("Float16_b", "float", 7, "float32", size=2),
+    Format("Float16", "small", 10, "float32", wide=False, bias=15, size=2),
+    Format("Lf8", "small", 2, "float32", wide=False, bias=15, size=1),
+    Format("Fp8_e4m3", "small", 3, "float32", wide=False, bias=7, size=1),
+    *(Format(f"Bfp{n}{b}", "block", m, "float32", bool(b), size=1) for n, m in ((8, 7), (4, 3), (2, 1)) for b in ("", "_b")),
+    Format("Int8", "int", 7, "int8", size=1),
+    Format("Int32", "int", 31, "int32"),
+    Format("UInt8", "int", 8, "uint8", size=1),
+    Format("UInt16", "int", 16, "uint16", size=2),
+    *(Format(f"RawUInt{n}", "raw", n, f"uint{n}", size=n // 8) for n in (8, 16, 32)),
+)
+FORMATS: Mapping[str, Format] = {format.name: format for format in _ALL}
+IN_NETLISTS = tuple(name for name in FORMATS if name != "Tf32")
+
+
+def data_format(node: Node, place: Place) -> Format:
+    """The format of a name."""
+    if (word := text(node, place)) not in IN_NETLISTS:
+        refuse_name(word, IN_NETLISTS, "data format", place, node.line)
+    return FORMATS[word]
+
+
+def round_to(values: Array, format: Format) -> Array:
+    """Values [..., columns] in a format, as float32; raw integers stay as they are. Columns of block formats are whole blocks."""
+    match format.family:
+        case "raw":
+            return values
+        case "float":
+            return _cut(np.asarray(values, np.float32), 23 - format.bits)
+        case "small":
+            return _round_small(np.asarray(values, np.float32), format)
+        case "int":
+            return _round_integer(values, format)
+        case "block":
+            return _round_blocks(np.asarray(values, np.float32), format)
+
+
+def _cut(values: Array, bits: int) -> Array:
+    """Without the lowest bits of the fraction; a NaN stays one."""
+    if not bits:
+        return values
+    cut = (values.view(np.uint32) & np.uint32((0xFFFFFFFF << bits) & 0xFFFFFFFF)).view(np.float32)
+    return np.where(np.isnan(values), np.float32(np.nan), cut)
+
+
+def _round_small(values: Array, format: Format) -> Array:
+    """Truncated; no infinities, no NaNs, no subnormals: what is too large is the largest, what is too small is 0 of that sign."""
+    bits = values.view(np.uint32)
+    exponent = ((bits >> 23) & 0xFF).astype(np.int32) - 127
+    top = (1 << (5 if format.bias == 15 else 4)) - 1 - format.bias  # the exponent of all ones is an ordinary one
+    largest = np.float32(2.0**top * (2 - 2.0**-format.bits))
+    cut = _cut(np.where(np.isfinite(values), values, np.float32(0)), 23 - format.bits)
+    sized = np.where(exponent > top, largest, np.where(exponent <= -format.bias, np.float32(0), np.abs(cut)))
+    return np.copysign(sized, values).astype(np.float32)
+
+
+def _round_integer(values: Array, format: Format) -> Array:
+    """Half away from zero and clamped; positive Int32 are truncated. NaN is 0."""
+    exact = np.nan_to_num(np.asarray(values, np.float64), nan=0.0)
+    away = np.copysign(np.floor(np.abs(exact) + 0.5), exact)
+    if format.name == "Int32":
+        away = np.where(exact > 0, np.floor(exact), away)
+    highest = 2.0**format.bits - 1
+    lowest = 0.0 if format.name.startswith("U") else -highest
+    return (np.clip(away, lowest, highest) + 0.0).astype(np.float32)
+
+
+def _round_blocks(values: Array, format: Format) -> Array:
+    """One exponent, the largest, for each 16 values of a row; mantissas are rounded half up in magnitude and never carry."""
+    blocks = values.reshape(*values.shape[:-1], -1, BLOCK)
+    bits = blocks.view(np.uint32)
+    exponent = ((bits >> 23) & 0xFF).astype(np.int32)
+    mantissa = np.where(exponent == 0, np.uint32(0), (bits & 0x7FFFFF) | np.uint32(0x800000)).astype(np.int64)
+    bias = 127
+    if not format.wide:
+        bias, exponent = 15, np.where(exponent == 0, 0, exponent - 112)
+        mantissa = np.where(exponent > 31, 0xFFFFFF, np.where(exponent < 0, 0x800000, mantissa))
+        exponent = np.clip(exponent, 0, 31)
+    shared = exponent.max(axis=-1, keepdims=True)
+    shifted = mantissa >> np.minimum(shared - exponent, 24)
+    drop = 24 - format.bits
+    rounded = np.minimum((shifted + (1 << (drop - 1))) >> drop, (1 << format.bits) - 1)
+    sized: Array = np.ldexp(rounded.astype(np.float64), shared - bias - (format.bits - 1))
+    signed: Array = np.where((bits >> 31 != 0) & (rounded != 0), -sized, sized)
+    return signed.astype(np.float32).reshape(values.shape)
+
+
+def to_host(values: Array, format: Format) -> Array:
+    """What the host reads: a-formats as Float16, b-formats as Float16_b, integers as such."""
+    if format.family == "int":
+        return _round_integer(values, format).astype(np.int64).astype(np.float32)
+    if format.family == "raw" or format.name == "Float32":
+        return values
+    return round_to(values, FORMATS["Float16_b" if format.wide else "Float16"])
