@@ -40,6 +40,7 @@ ELEMENT_TYPES = {
 }
 """TensorProto.DataType's numbers and the dtypes they mean; strings have none."""
 NUMBER_OF = {name: number for number, name in ELEMENT_TYPES.items()}
+NARROW = ("int2", "int4", "uint2", "uint4")
 SATURATING = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
 
 
@@ -68,6 +69,8 @@ def convert(x: Any, dtype: Any, saturates: bool = True, round_mode: str = "up") 
         most = float(ml_dtypes.finfo(dtype).max)
         wide = x.astype(jnp.float32) if x.dtype.itemsize < 4 else x
         x = jnp.where(jnp.isnan(wide), wide, jnp.clip(wide, -most, most))
+    if dtype.name in NARROW and is_float(x.dtype):
+        x = x.astype(jnp.int32)  # the low bits of the whole number
     return x.astype(dtype)
 
 

@@ -57,7 +57,7 @@ class Tracer:
     def value(self, scope: NameScope, name: str) -> TracedValue:
         """A value that must be there; Lost if it is not."""
         found = scope[name]
-        if found is None:
+        if found is None or found is LOST:
             raise Lost
         return found
 

@@ -61,7 +61,7 @@ def _conv_transpose(call: NodeCall, x: Any, w: Any, b: Any = None) -> Any:
     if call["output_shape"] is not None or auto.startswith("SAME"):
         wanted = call["output_shape"] or [n * s for n, s in zip(x.shape[2:], strides, strict=True)]
         total = [n - m for n, m in zip(full, wanted[-rank:], strict=True)]
-        halves = [(t - t // 2, t // 2) if auto == "SAME_LOWER" else (t // 2, t - t // 2) for t in total]
+        halves = [(t // 2, t - t // 2) if auto == "SAME_UPPER" else (t - t // 2, t // 2) for t in total]
     else:
         pads = call["pads"] or (0,) * 2 * rank
         halves = list(zip(pads[:rank], pads[rank:], strict=True))

@@ -42,6 +42,7 @@ def defaults_of(schema: Any) -> dict[str, Any]:
     for name, attribute in schema.attributes.items():
         if attribute.default_value.type:
             value = protos.get_attribute_value(attribute.default_value)
+            value = [v.decode() if isinstance(v, bytes) else v for v in value] if isinstance(value, list) else value
             found[name] = value.decode() if isinstance(value, bytes) else value
     return found
 

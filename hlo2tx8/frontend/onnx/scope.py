@@ -40,6 +40,15 @@ class TracedValue:
 
         return cls(array, known)
 
+    @classmethod
+    def of_sequence(cls, values: Any) -> "TracedValue":
+        """A sequence of values."""
+
+        def known() -> Any:
+            raise Refused("a sequence is no array")
+
+        return cls(tuple(values), known)
+
 
 @dataclass
 class NameScope:
