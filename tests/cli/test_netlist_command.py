@@ -1,7 +1,9 @@
-"""`hlo2tx8 netlist`: what is wrong is listed, pictures are drawn."""
+"""`hlo2tx8 netlist`: what is wrong is listed, pictures are drawn, programs run on files of arrays."""
 
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hlo2tx8.tools.main import main
@@ -30,3 +32,33 @@ def test_show_draws_the_grid(capsys: pytest.CaptureFixture[str]):
     shown = capsys.readouterr().out
     assert "     0 1 2\n   0 A B B\n   1 C D D\n   2 . D D\n" in shown
     assert "D  share    multiply    [1x64x128] on 2x2  Float16_b  power, inverse -> shares" in shown
+
+
+def test_run_compares_with_exact_arithmetic(capsys: pytest.CaptureFixture[str]):
+    assert main(["netlist", "run", str(SOFTMAX)]) == 0
+    assert capsys.readouterr().out.startswith(
+        "shares [4, 1, 64, 128]: 32 of 32 tiles agree with exact arithmetic, at least 100.0% of"
+    )
+
+
+def test_run_reads_and_writes_arrays_and_takes_parameters(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    training = SOFTMAX.with_name("training.yaml")
+    inputs, outputs, params = (tmp_path / name for name in ("in.npz", "out.npz", "params.json"))
+    x = np.arange(4 * 32 * 64, dtype=np.float32).reshape(4, 1, 32, 64) % 16
+    weight, gradient = (np.full((1, 1, 32, 64), value, np.float32) for value in (2, 0))
+    np.savez(inputs, x=x, weight=weight, gradient=gradient, pairs=np.zeros((2, 2, 32, 64), np.float32))
+    params.write_text(json.dumps({"$p_microbatch_count": 1}))
+    flags = [f"--inputs={inputs}", f"--outputs={outputs}", f"--params={params}", "--arch=grayskull", "--on=golden"]
+    x[2:] = 0
+    assert main(["netlist", "run", str(training), *flags]) == 0
+    with np.load(outputs) as found:
+        assert sorted(found.files) == ["gradient", "log", "sums", "weight", "y"]
+        assert np.array_equal(found["y"], 2 * x[:2])
+        assert np.array_equal(found["log"], 2 * x)
+        assert np.array_equal(found["gradient"], (x * x).sum(axis=0, keepdims=True))
+    params.write_text("[1]")
+    assert main(["netlist", "run", str(training), *flags]) == 1
+    assert 'is not {"$p_name": integer, ..}' in capsys.readouterr().err
+    inputs.write_bytes(b"PK nothing")
+    assert main(["netlist", "run", str(training), f"--inputs={inputs}"]) == 1
+    assert "is no file of arrays" in capsys.readouterr().err

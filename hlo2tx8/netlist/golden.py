@@ -1,0 +1,112 @@
+"""A whole netlist run by numpy: what the host pushes, all programs, and what it finds at the end."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from hlo2tx8.errors import InputError
+from hlo2tx8.netlist.config import TestConfig
+from hlo2tx8.netlist.evaluate import Rules
+from hlo2tx8.netlist.formats import Array, to_host
+from hlo2tx8.netlist.instances import expand
+from hlo2tx8.netlist.machine import Machine
+from hlo2tx8.netlist.model import Declare, Netlist, Queue
+from hlo2tx8.netlist.queues import Io
+from hlo2tx8.netlist.stimulus import Pushes, config_of, exact_in
+from hlo2tx8.netlist.tensors import Tensor, from_host, to_plain
+from hlo2tx8.netlist.tree import number_of
+
+
+def inputs_of(netlist: Netlist) -> dict[str, Queue]:
+    """IOs that the host fills before programs run: those it feeds, and rams that ops read although ops write them."""
+    read = {name for op in netlist.ops.values() for name in op.inputs}
+    return {name: queue for name, queue in netlist.queues.items() if queue.is_fed_by_host or (queue.is_ram and name in read)}
+
+
+def outputs_of(netlist: Netlist) -> dict[str, Queue]:
+    """IOs that ops feed, but for those between devices."""
+    return {name: queue for name, queue in netlist.queues.items() if not queue.is_fed_by_host and "e2e" not in name}
+
+
+def params_of(netlist: Netlist, given: Mapping[str, int]) -> dict[str, int]:
+    """Parameters of all programs: as given, else the test argument of that name, else 1."""
+    args = (netlist.test_config or TestConfig()).args
+    declared = (i for program in netlist.programs for i in program.instructions if isinstance(i, Declare) and i.kind == "param")
+    found: dict[str, int] = {}
+    for name in dict.fromkeys(name for declare in declared for name in declare.variables):
+        plain = name.removeprefix("$").removeprefix("p_")
+        value = number_of(args.get("program_loop_count" if plain == "loop_count" else plain, "1"))
+        found[name] = given.get(name, value if isinstance(value, int) else 1)
+    return found
+
+
+def run_golden(
+    netlist: Netlist,
+    arch: str,
+    inputs: Mapping[str, Array] | None,
+    params: Mapping[str, int],
+    *,
+    exact: bool = False,
+    seed: int = 0,
+) -> dict[str, Array]:
+    """Outputs [entries, t, rows, columns] by IO. Without inputs the host pushes what the test configuration says, as room is there.
+
+    InputError for inputs that are missing or of another shape, NetlistRunError where the programs cannot go on.
+    """
+    whole = expand(netlist)
+    machine = Machine(whole, Rules(arch, whole.fused_ops, exact), params_of(whole, params))
+    if inputs is None:
+        _attach_host(whole, machine)
+    else:
+        for name, queue in inputs_of(whole).items():
+            _push_all(machine.ios[name], queue, inputs)
+    machine.run()
+    return {name: _found(machine.ios[name], exact) for name in outputs_of(whole)}
+
+
+def _attach_host(netlist: Netlist, machine: Machine) -> None:
+    """A host that fills rams, pushes whenever a queue is read empty, and pops what is in the way."""
+    config = (netlist.test_config or TestConfig()).stimulus
+    for name, queue in inputs_of(netlist).items():
+        io, source = machine.ios[name], Pushes(netlist, queue, config_of(config, queue))
+
+        def pushed(source: Pushes = source) -> Tensor:
+            return Tensor(from_host(source.next(), source.queue), source.queue.df)
+
+        if not queue.is_ram:
+            io.refill = pushed
+        elif io.shared is None or queue.is_fed_by_host:
+            for slot in range(queue.entries):
+                io.put(slot, pushed())
+    read = {name for op in netlist.ops.values() for name in op.inputs}
+    for name in outputs_of(netlist):
+        if name not in read:
+            machine.ios[name].taken = []
+
+
+def _push_all(io: Io, queue: Queue, inputs: Mapping[str, Array]) -> None:
+    shape = f"[n, {', '.join(map(str, queue.host_shape))}]"
+    if queue.name not in inputs:
+        if queue.is_ram:
+            return
+        raise InputError("E1004", f"there is no input {queue.name} {shape}")
+    given = inputs[queue.name]
+    if given.ndim != 4 or given.shape[1:] != queue.host_shape or given.dtype.kind not in "biuf":
+        raise InputError("E1004", f"input {queue.name} is {given.dtype}{list(given.shape)} instead of numbers {shape}")
+    if len(given) > queue.entries:
+        raise InputError("E1004", f"input {queue.name} has {len(given)} tensors for {queue.entries} entries")
+    for slot, tensor in enumerate(given):
+        pushed = Tensor(from_host(exact_in(tensor, queue), queue), queue.df)
+        io.put(slot, pushed) if queue.is_ram else io.push(pushed)
+
+
+def _found(io: Io, exact: bool) -> Array:
+    queue = io.queue
+    kind = np.uint32 if queue.df.family == "raw" else np.float64 if exact else np.float32
+    left = io.left()
+    found = np.zeros((len(left), *queue.host_shape), kind)
+    for number, tensor in enumerate(left):
+        if tensor is not None:
+            plain = to_plain(tensor.data, queue)
+            found[number] = plain if exact and not queue.df.is_integer else to_host(plain, queue.df)
+    return found

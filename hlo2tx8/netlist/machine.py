@@ -1,0 +1,232 @@
+"""Programs run: variables, loops, executions of graphs on the tensors in queues and rams."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from hlo2tx8.errors import NetlistError, NetlistRunError
+from hlo2tx8.netlist.evaluate import Rules, run_op
+from hlo2tx8.netlist.formats import Array
+from hlo2tx8.netlist.model import (
+    Assign,
+    Declare,
+    EndLoop,
+    Execute,
+    Lifetime,
+    LoopBegin,
+    NetGraph,
+    Netlist,
+    Op,
+    Program,
+    Setting,
+    Value,
+)
+from hlo2tx8.netlist.queues import Io, Pointers, make_ios
+from hlo2tx8.netlist.tensors import Tensor
+from hlo2tx8.netlist.tms import apply_tms
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """Graphs that run together, as ops of one read those of another: what they read and write, ops in order."""
+
+    graphs: tuple[NetGraph, ...]
+    ops: tuple[Op, ...]
+    reads: tuple[str, ...]
+    feeds: Mapping[str, tuple[str, ...]]
+    """Queues and rams by the op that writes them."""
+
+
+@dataclass
+class Machine:
+    """A netlist, expanded over its devices, with its queues; `params` are the parameters' values by name, as "$p_x"."""
+
+    netlist: Netlist
+    rules: Rules
+    params: Mapping[str, int]
+    ios: dict[str, Io] = field(init=False)
+    statics: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    sums: dict[str, Array] = field(default_factory=dict[str, Array])
+    bound: dict[str, tuple[str, Setting]] = field(default_factory=dict[str, tuple[str, Setting]])
+    waiting: dict[int, dict[str, dict[str, Pointers]]] = field(default_factory=dict[int, dict[str, dict[str, Pointers]]])
+
+    def __post_init__(self) -> None:
+        programs = self.netlist.programs
+        named = {name for program in programs for i in program.instructions if isinstance(i, Lifetime) for name in i.queues}
+        self.ios = make_ios(self.netlist.queues, frozenset(named))
+        self.epochs = {graph.name: epoch for epoch in epochs_of(self.netlist) for graph in epoch.graphs}
+
+    def run(self) -> None:
+        """All programs once, in the file's order. NetlistRunError where one cannot go on."""
+        for program in self.netlist.programs:
+            self._run_program(program)
+
+    def _run_program(self, program: Program) -> None:
+        values: dict[str, int] = {}
+        static: set[str] = set()
+        loops: list[tuple[int, int]] = []  # where it begins, turns that are left
+        at = 0
+        while at < len(program.instructions):
+            instruction = program.instructions[at]
+            at += 1
+            match instruction:
+                case Declare("param", variables):
+                    values |= {name: self.params.get(name, 1) for name in variables}
+                case Declare(kind, variables):
+                    values |= {name: int(value) for name, value in variables.items()}
+                    if kind == "staticvar":
+                        static |= set(variables)
+                        values |= {name: self.statics[key] for name in variables if (key := (program.name, name)) in self.statics}
+                case Assign(out, op, args):
+                    values[out] = _assigned(op, values.get(out, 0), [_value(arg, values, program) for arg in args], program)
+                    self._propagate(program, out, values[out])
+                case LoopBegin(count):
+                    turns = _value(count, values, program)
+                    if turns < 1:
+                        raise NetlistRunError(f"program {program.name}: loop of {turns} turns")
+                    loops.append((at, turns))
+                case EndLoop():
+                    begin, left = loops.pop()
+                    if left > 1:
+                        loops.append((begin, left - 1))
+                        at = begin
+                case Lifetime(kind, queues):
+                    for name in queues if kind == "allocate_queue" else ():
+                        self.ios[name].reset()
+                case Execute():
+                    self._execute(program, instruction, values)
+            self.statics |= {(program.name, name): values[name] for name in static}
+
+    def _propagate(self, program: Program, name: str, value: int) -> None:
+        """Pointers of the last execution stay bound to their variables."""
+        for io_name, (owner, setting) in self.bound.items():
+            io = self.ios[io_name]
+            if owner != program.name or not io.was_executed:
+                continue
+            if setting.rd_ptr_global == name:
+                io.move(value) if not io.queue.is_ram else setattr(io, "read", value % io.wrap)
+            if setting.rd_ptr_local == name:
+                io.local = value % io.wrap
+            if setting.wr_ptr_global == name and not setting.read_only:
+                io.write = value % io.wrap
+
+    def _execute(self, program: Program, execute: Execute, values: Mapping[str, int]) -> None:
+        where = f"program {program.name}, graph {execute.graph_name}"
+        epoch = self.epochs[execute.graph_name]
+        waiting = self.waiting.setdefault(id(epoch), {})
+        if execute.graph_name in waiting:
+            raise NetlistRunError(f"{where}: is executed again before all graphs of its temporal epoch were")
+        settings = {name: _pointers(setting, values, program) for name, setting in execute.queue_settings.items()}
+        self.bound |= {name: (program.name, setting) for name, setting in execute.queue_settings.items()}
+        waiting[execute.graph_name] = settings
+        if len(waiting) < len(epoch.graphs):
+            return
+        merged = {name: pointers for part in waiting.values() for name, pointers in part.items()}
+        waiting.clear()
+        try:
+            self._run_epoch(epoch, merged)
+        except NetlistRunError as error:
+            raise NetlistRunError(f"{where}: {error.message}") from None
+
+    def _run_epoch(self, epoch: Epoch, settings: Mapping[str, Pointers]) -> None:
+        written = {name for names in epoch.feeds.values() for name in names}
+        for name in dict.fromkeys((*epoch.reads, *sorted(written))):
+            if name not in settings:
+                self.ios[name].current = Pointers()
+        for name, pointers in settings.items():
+            if pointers.zero and not pointers.prologue:
+                raise NetlistRunError(f"settings of {name}: zero without prologue")
+            self.ios[name].begin(pointers)
+        for _ in range(epoch.graphs[0].input_count):
+            self._run_input(epoch)
+            for name in dict.fromkeys((*epoch.reads, *settings)):
+                self.ios[name].next_input(name in epoch.reads)
+        for name in settings:
+            self.ios[name].end()
+
+    def _run_input(self, epoch: Epoch) -> None:
+        held: dict[str, Tensor] = {name: self.ios[name].get() for name in epoch.reads if self.ios[name].queue.is_ram}
+        ops = {op.name: op for op in epoch.ops}
+        for op in epoch.ops:
+            for name in op.inputs:
+                if name not in held:
+                    held[name] = self.ios[name].get()
+            sources = [(held[name], (self.ios[name].queue if name in self.ios else ops[name]).tile_dim) for name in op.inputs]
+            feeds = [self.ios[name] for name in epoch.feeds.get(op.name, ())]
+            before = self.sums.get(op.name) if op.gradient_op and not any(io.is_zeroed for io in feeds) else None
+            try:
+                made = run_op(op, sources, self.rules, before)
+            except ValueError as error:
+                raise NetlistRunError(f"op {op.name}: {error}") from None
+            if op.gradient_op:
+                self.sums[op.name] = made.data
+            held[op.name] = made
+            for io in feeds:
+                io.is_zeroed = False
+                io.push(Tensor(apply_tms(io.queue.input_tms, made.data), made.format))
+
+
+def epochs_of(netlist: Netlist) -> list[Epoch]:
+    """Every graph, those whose ops read each other's together. NetlistError where ops wait for each other."""
+    graph_of = {op.name: graph.name for graph in netlist.graphs.values() for op in graph.ops}
+    group: dict[str, set[str]] = {name: {name} for name in netlist.graphs}
+    for graph in netlist.graphs.values():
+        for other in {graph_of[name] for op in graph.ops for name in op.inputs if name in graph_of} - {graph.name}:
+            both = group[graph.name] | group[other]
+            group |= dict.fromkeys(both, both)
+    together = {min(names): tuple(netlist.graphs[name] for name in netlist.graphs if name in names) for names in group.values()}
+    return [_epoch(netlist, graphs) for graphs in together.values()]
+
+
+def _epoch(netlist: Netlist, graphs: Sequence[NetGraph]) -> Epoch:
+    if len({graph.input_count for graph in graphs}) > 1:
+        raise NetlistError(f"graphs {', '.join(graph.name for graph in graphs)}: of one temporal epoch with different input_count")
+    ops = {op.name: op for graph in graphs for op in graph.ops}
+    feeds: dict[str, tuple[str, ...]] = {}
+    for queue in netlist.queues.values():
+        if queue.input in ops:
+            feeds[queue.input] = (*feeds.get(queue.input, ()), queue.name)
+    writers = {name: op for op, names in feeds.items() for name in names if not netlist.queues[name].is_ram}
+    waits = {op.name: [writers.get(name, name) for name in op.inputs if name in ops or name in writers] for op in ops.values()}
+    try:
+        order = tuple(ops[name] for name in TopologicalSorter(waits).static_order())
+    except CycleError as error:
+        raise NetlistError(f"op {error.args[1][0]}: waits for itself") from None
+    reads = dict.fromkeys(name for op in ops.values() for name in op.inputs if name in netlist.queues)
+    return Epoch(tuple(graphs), order, tuple(reads), feeds)
+
+
+def _value(value: Value, values: Mapping[str, int], program: Program) -> int:
+    if not isinstance(value, str):
+        return int(value)
+    if value not in values:
+        raise NetlistRunError(f"program {program.name}: there is no variable {value}")
+    return values[value]
+
+
+def _assigned(op: str, old: int, args: list[int], program: Program) -> int:
+    match op:
+        case "set":
+            return args[0]
+        case "add":
+            return args[0] + args[1]
+        case "mul":
+            return args[0] * args[1]
+        case "inc":
+            return old + args[0]
+        case _:
+            if args[1] < 1:
+                raise NetlistRunError(f"program {program.name}: incwrap modulo {args[1]}")
+            return (old + args[0]) % args[1]
+
+
+def _pointers(setting: Setting, values: Mapping[str, int], program: Program) -> Pointers:
+    given: dict[str, Any] = {}
+    for f in fields(Pointers):
+        if (value := getattr(setting, f.name)) is not None:
+            found = _value(value, values, program)
+            given[f.name] = bool(found) if isinstance(f.default, bool) else found
+    if setting.rd_ptr_autoinc is None and given.get("global_rdptr_autoinc"):
+        given["rd_ptr_autoinc"] = given["global_rdptr_autoinc"]
+    return Pointers(**given)
