@@ -22,6 +22,7 @@ from hlo2tx8.lower.dma.allocate_spm import AllocateSpmPass
 from hlo2tx8.lower.dma.hoist_loads import HoistLoadsPass
 from hlo2tx8.lower.dma.insert_waits import InsertWaitsPass
 from hlo2tx8.lower.dma.keep_loads import KeepLoadsPass
+from hlo2tx8.lower.dma.keep_rows import KeepRowsPass
 from hlo2tx8.lower.dma.overlap_stages import OverlapStagesPass
 from hlo2tx8.lower.dma.overlap_turns import OverlapTurnsPass
 from hlo2tx8.lower.dma.pipeline_dma import PipelineDmaPass
@@ -148,6 +149,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(OverlapStagesPass(), after=Level.SCHEDULED),
     Stage(PrefetchChunksPass(), after=Level.SCHEDULED),
     Stage(PipelineDmaPass(), after=Level.SCHEDULED),
+    Stage(KeepRowsPass(), after=Level.SCHEDULED),
     Stage(OverlapTurnsPass(), after=Level.SCHEDULED),
     Stage(InsertWaitsPass(), after=Level.SCHEDULED),
     Stage(AllocateSpmPass(), after=Level.PROGRAM),

@@ -47,6 +47,13 @@ class Bands:
             spans.append((max(first, 0), min(last, reads.height - 1)))
         return _covering(spans, reads.height)
 
+    def fresh_rows(self, turns: int) -> float:
+        """Rows of a band that the one before has not, on average, if a tile has so many bands in a row, of several images if it
+        has to."""
+        count = len(self.starts)
+        moved = min(self.rows, (self.starts[-1] - self.starts[0]) / (count - 1)) if count > 1 else self.rows
+        return moved if count % turns == 0 else moved + (self.rows - moved) / count
+
     def join(self, other: "Bands") -> "Bands":
         """The bands that hold both."""
         pairs = zip(self.starts, other.starts, strict=True)

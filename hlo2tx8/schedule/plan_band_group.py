@@ -84,7 +84,11 @@ class BandChain:
             bands = tuple(needed[fusion.results[0]] for fusion in self.fusions)
             if any(own.start_of(Dim(0)) is None for own in bands):
                 continue
-            computed = [self._parts(own, needed[fusion.results[0]].rows) for fusion, own in self._both()]
+            computed = [
+                [*self._clipped(fusion, own, needed), *self._parts(own, needed[fusion.results[0]].rows)]
+                for fusion, own in self._both()
+            ]
+            computed[0] = [*self._kept(split, needed), *computed[0]]
             turn = _turn(computed)
             cuts = turn.cuts() if split.is_even and split.num_turns > 1 else []
             beside, cut = min(((turn.merged(cut).cycles, cut) for cut in cuts), default=(turn.cycles, 0))
@@ -145,15 +149,31 @@ class BandChain:
         itself is `computed` in so many cycles, `each` of several."""
         rates, turns = self.rates, split.num_turns
         active = min(split.num_bands, rates.tiles)
-        moved = sum(_band_bytes(value, needed[value]) for value in (*self._from_outside(needed), self.fusions[-1].results[0]))
-        transfer = max(moved * active / rates.ddr, moved / rates.transfer)
+        stored = _band_bytes(self.fusions[-1].results[0], needed[self.fusions[-1].results[0]])
+        loaded = sum(_band_bytes(value, needed[value]) for value in self._from_outside(needed))
+        first, later = (
+            max(moved * active / rates.ddr, moved / rates.transfer)
+            for moved in (loaded + stored, loaded + stored - self._kept_bytes(split, needed))
+        )
         reloads = turns if turns > 1 and not split.is_even else 1
         size = sum(map(size_bytes, self._whole()))
         is_sent = is_spread(size, active, rates)
         whole = spread_cycles(size, rates) if is_sent else reloads * apart_cycles(size, active, rates)
         whole += reloads * sum(map(self._turning, self.members))
-        beside = max(transfer, each) if split.is_even else transfer + computed  # a guarded turn loads for itself
-        return whole + transfer + computed + (turns - 1) * beside + rates.kernel
+        beside = max(later, each) if split.is_even else first + computed  # a guarded turn loads for itself
+        return whole + first + computed + (turns - 1) * beside + rates.kernel
+
+    def _kept_bytes(self, split: BandSplit, needed: dict[SSAValue, Bands]) -> float:
+        """Bytes that a turn needs and the one before has loaded: they stay, see `keep-rows`."""
+        if split.num_turns == 1 or not split.is_even:
+            return 0.0
+        parts = ((value, needed[value]) for value in self._from_outside(needed))
+        return sum(_band_bytes(value, own) * (1 - own.fresh_rows(split.num_turns) / own.rows) for value, own in parts)
+
+    def _kept(self, split: BandSplit, needed: dict[SSAValue, Bands]) -> list[tuple[Engine, float]]:
+        """What TDMA does for them."""
+        kept = self._kept_bytes(split, needed)
+        return [(Engine.TDMA, kept / self.rates.move + self.rates.move_start)] if kept else []
 
     def _reread(self, fusion: FusionOp, member: BandGroupMember) -> int:
         """Bytes that a kernel of its own reads more than once: a pool elements of several windows, tiles of a convolution rows and
@@ -175,6 +195,17 @@ class BandChain:
         weights = prod(tensor_type(member.dot.operands[1 - member.rows]).get_shape())
         return weights * self.rates.move_run_bytes / self.rates.move
 
+    def _clipped(self, fusion: FusionOp, member: BandGroupMember, needed: dict[SSAValue, Bands]) -> list[tuple[Engine, float]]:
+        """What TDMA does where a member reads, row by row, some of the rows that are there."""
+        rows = needed[fusion.results[0]].rows
+        found: list[tuple[Engine, float]] = []
+        for number, reads in member.reads.items():
+            value = fusion.operands[number]
+            if reads.first == reads.last and reads.stride == 1 and needed[value].rows > rows:
+                cycles = _band_bytes(value, needed[value]) * rows / needed[value].rows / self.rates.move
+                found.append((Engine.TDMA, cycles + self.rates.move_start))
+        return found
+
     def _compute(self, member: BandGroupMember, rows: int) -> float:
         """Cycles of one tile that computes so many rows of a member's result: its engines one after the other."""
         return sum(cycles for _, cycles in self._parts(member, rows))
@@ -186,10 +217,12 @@ class BandChain:
         parts: list[tuple[Engine, float]] = []
         for op in member.partitioned.functions[0].instructions:
             if op is member.dot:
-                if member.lines:
-                    parts.append((Engine.TDMA, _window_bytes(member, op, rows) / self.rates.move))
+                if member.lines:  # zeros, and what is between them
+                    parts.append((Engine.TDMA, 2 * _window_bytes(member, op, rows) / self.rates.move + 2 * self.rates.move_start))
                 product = points * channels * num_products(op) / self.rates.products + self.rates.product_start
                 parts.append((Engine.NE, product))
+                if member.lines and not member.turns_weights and not member.is_per_channel:  # what lies between two lines goes
+                    parts.append((Engine.TDMA, points * channels * _width(op.results[0]) / self.rates.move + self.rates.move_start))
             elif is_reduction(op):
                 parts.append((Engine.TDMA, 2 * points * channels * num_products(op) * _width(op.operands[0]) / self.rates.move))
                 parts.append((Engine.CT, points * channels * cycles_per_element(op, self.rates)))

@@ -1,0 +1,194 @@
+"""SCHEDULED → SCHEDULED: what a turn loads of the one before is taken from there.
+
+Before:                                                 After:
+    scf.for %turn {                                         scf.for %turn {
+      scf.if %turn + 1 < 7 {                                  scf.if %turn + 1 < 7 {
+        RDMA_load dst(%x[%turn + 1]) n1(336)                    TDMA %x[%turn + 1][0:112] = %x[%turn][224:336]
+      }                                                         RDMA_load dst(%x[%turn + 1][112:336]) n1(224)
+                                                              }
+
+Windows of two bands of an image overlap: of 6 rows of 56 points that a turn reads, two are those that the turn before has read
+last. They are in its copy of the buffer, and TDMA moves them ten times as fast as DDR gives them to all tiles. How many there are
+may depend on the turn: there are fewer at the edges of an image, none where another one begins.
+"""
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from hlo2tx8.device.formats import Format
+from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter
+from hlo2tx8.dialects import spm, xla
+from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Variable, simplify_expr
+from hlo2tx8.lower.box_levels import Size
+from hlo2tx8.lower.dma.mesh import Mesh, TileIndex
+from hlo2tx8.lower.dma.slices import constant_of, turns_of, writers_in
+from hlo2tx8.lower.select.step_builder import StepBuilder
+
+LEVELS = (("count", ""), ("n1", "s1"), ("n2", "s2"), ("n3", "s3"))
+"""Counts of a load and the distances of what they count, the innermost first."""
+LEAST_BYTES = 4096
+"""Of what may stay that are worth a move."""
+MOST_PLACES = 2048
+"""Tiles times turns whose places are compared."""
+
+
+@dataclass(frozen=True)
+class KeepRowsPass(ModulePass):
+    """Moves what the turn before has loaded instead of loading it again; see the module docstring."""
+
+    name = "keep-rows"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.body.block.ops:
+            if not isinstance(function, func.FuncOp) or function.is_declaration:
+                continue
+            tile = next((op for op in function.walk() if isinstance(op, xla.TileIdOp)), None)
+            for loop in [op for op in function.walk() if isinstance(op, scf.ForOp)]:
+                if tile is not None and (turns := turns_of(loop)) is not None:
+                    for load, turn in list(_loads_ahead(loop)):
+                        if (slide := _slide_of(load, turn, tile, turns)) is not None:
+                            slide.keep(tile.tile, turn)
+
+
+def _loads_ahead(loop: scf.ForOp) -> Sequence[tuple[Rdma, SSAValue]]:
+    """The loads of a later turn that a loop makes, each all there is of its buffer's copy; with the number of that turn."""
+    found: list[tuple[Rdma, SSAValue]] = []
+    writers = writers_in(loop)
+    for guard in [op for op in loop.body.block.ops if isinstance(op, scf.IfOp) and not op.false_region.blocks]:
+        for op in guard.true_region.block.ops:
+            dst = op.field("dst") if isinstance(op, Rdma) else None
+            if not isinstance(op, Rdma) or not isinstance(dst, SSAValue) or not isinstance(copy := dst.owner, spm.TurnOp):
+                continue
+            later = copy.turn.owner
+            is_next = isinstance(later, arith.AddiOp) and loop.is_ancestor(later)
+            if is_next and len(writers[spm.root_buffer(dst)]) == 1:
+                found.append((op, copy.turn))
+    return found
+
+
+@dataclass(frozen=True)
+class _Slide:
+    """From turn to turn a load moves on along one of its levels: `distance` of tile and turn says by how many of the `size`
+    of that `level`, and lies between `least` and `most`. `sizes` and `strides` are those of all levels."""
+
+    op: Rdma
+    level: int
+    sizes: Sequence[int]
+    strides: Sequence[int]
+    distance: IndexingMap
+    least: int
+    most: int
+
+    @property
+    def size(self) -> int:
+        return self.sizes[self.level]
+
+    def keep(self, tile: SSAValue, turn: SSAValue) -> None:
+        """Moves what is there, loads what is left: apart for each turn of the levels outside, so that the one does not wait for the
+        other, as ranges that lie between each other's would."""
+        builder = Builder(InsertPoint.before(self.op))
+        step, builders = StepBuilder(builder, builder, (), {}), [builder]
+        width, inner = self.op.fmt.bytes, prod(self.sizes[: self.level]) * self.op.fmt.bytes
+        fresh: Size = self.least
+        if self.least < self.most:
+            fresh = step.insert(xla.ApplyIndexingOp(xla.IndexingMapAttr(self.distance), [tile, turn])).results[0]
+            fresh = step.minimum(fresh, self.size) if self.most > self.size else fresh
+        kept = step.subtract(self.size, fresh)
+        dst, offset = self.op.field("dst"), self.op.field("offset")
+        assert isinstance(dst, SSAValue)
+        before = step.insert(spm.TurnOp(spm.root_buffer(dst), step.value(step.subtract(turn, 1)))).result
+        outer = [place for place in range(self.level + 1, len(LEVELS)) if self.sizes[place] > 1]
+        for place in reversed(outer):
+            counter = _begin_loop(step, self.sizes[place])
+            builders.append(step.builder)
+            distance = step(counter, prod(self.sizes[:place]) * width)
+            dst, before = step.at(dst, distance), step.at(before, distance)
+            offset = step.add(offset, step(counter, self.strides[place] * width))
+        with _if_positive(step, kept, is_sure=self.most < self.size):
+            once: dict[str, Any] = {
+                f"{side}{kind}{level}": int(kind == "n") for side in "rw" for kind in "sn" for level in (1, 2, 3)
+            }
+            src = step.at(before, step(fresh, inner))
+            run = step(kept, inner)
+            step.insert(TdmaGatherScatter.make(fmt=Format.INT8, dst=dst, src=src, run_bytes=run, origin=self.op.origin, **once))
+        with _if_positive(step, fresh, is_sure=self.least > 0):
+            fields: dict[str, Any] = self.op.values() | {LEVELS[place][0]: 1 for place in outer}
+            fields["dst"] = step.at(dst, step(kept, inner))
+            fields["offset"] = step.add(offset, step(kept, self.strides[self.level] * width))
+            fields[LEVELS[self.level][0]] = fresh
+            step.insert(Rdma.make(fmt=self.op.fmt, origin=self.op.origin, **fields))
+        for builder in reversed(builders[:-1]):
+            step.insert(scf.YieldOp())
+            step.builder = builder
+        self.op.detach()
+        self.op.erase()
+
+
+def _slide_of(load: Rdma, turn: SSAValue, tile: xla.TileIdOp, turns: int) -> _Slide | None:
+    """How a load moves on; None if its sizes are not known, or turns have too little in common."""
+    values = {name: load.field(name) for level in LEVELS for name in level if name}
+    known = {name: constant_of(value) if isinstance(value, SSAValue) else value for name, value in values.items()}
+    numbers = {name: value for name, value in known.items() if value is not None}
+    offset, tiles = load.field("offset"), int(tile.range.get_values()[1]) + 1
+    if len(numbers) < len(known) or not isinstance(offset, SSAValue) or not 1 < turns * tiles <= MOST_PLACES:
+        return None
+    sizes, strides = [numbers[count] for count, _ in LEVELS], [numbers[stride] if stride else 1 for _, stride in LEVELS]
+    index = TileIndex.of(Mesh(1, tiles), tile.tile)
+    index.add_counter(turn, turns)
+    place = index.expr(offset)
+    if place is None:
+        return None
+    moved = index.simplified(place - place.substitute([*index.dims[:-1], index.dims[-1] - 1], ()))
+    found = [_number(moved.substitute([Const(0), Const(t), Const(k)], ())) for t in range(tiles) for k in range(1, turns)]
+    slides: list[tuple[float, int]] = []
+    for level, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
+        unit = stride * load.fmt.bytes
+        if unit and min(found) >= 0 and not any(number % unit for number in found):
+            slides.append((sum(max(0, size - number // unit) for number in found) / size, level))
+    part, level = max(slides, default=(0.0, 0))
+    if part / len(found) * prod(sizes) * load.fmt.bytes < LEAST_BYTES:
+        return None
+    unit = strides[level] * load.fmt.bytes
+    variables = (Variable(0, tiles - 1, "tile"), Variable(1, turns - 1, "turn"))
+    distance = IndexingMap(variables, (), (), ((moved // unit).substitute([Const(0), Dim(0), Dim(1)], ()),)).simplify()
+    return _Slide(load, level, sizes, strides, distance, min(found) // unit, max(found) // unit)
+
+
+def _number(expr: Expr) -> int:
+    constant, terms = simplify_expr(expr, (), ()).affine_terms()
+    assert not terms
+    return constant
+
+
+@contextmanager
+def _if_positive(step: StepBuilder, size: Size, *, is_sure: bool) -> Generator[None]:
+    """Emits what follows if there is something of a size."""
+    outer = step.builder
+    if not is_sure:
+        block = Block()
+        condition = step.insert(arith.CmpiOp(step.value(size), step.value(0), "sgt")).result
+        step.insert(scf.IfOp(condition, [], Region(block)))
+        step.builder = Builder(InsertPoint.at_end(block))
+    yield
+    if not is_sure:
+        step.insert(scf.YieldOp())
+    step.builder = outer
+
+
+def _begin_loop(step: StepBuilder, turns: int) -> SSAValue:
+    """Emits what follows in a loop of so many turns, the counter of which it returns."""
+    block = Block(arg_types=[xla.index])
+    step.insert(scf.ForOp(step.value(0), step.value(turns), step.value(1), [], Region(block)))
+    step.builder = Builder(InsertPoint.at_end(block))
+    return block.args[0]
