@@ -16,14 +16,14 @@ from hlo2tx8.frontend.hlo_text import Child, HloTextParser
 
 STACK_BYTES = 4 << 20
 """Of the child, half of what a thread has here: what is too deep for it never comes here."""
-LEAST_SECONDS, MOST_SECONDS, BYTES_PER_SECOND = 15.0, 300.0, 1 << 15
+LEAST_SECONDS, BYTES_PER_SECOND = 15.0, 1 << 15
 """A module may take this long by its size: MLIR's reader never ends on some damaged ones. 10^5 operations need a twentieth."""
 PACKAGE = Path(__file__).parents[2]
 
 
 def read_apart(data: bytes, name: str) -> bytes:
     """The same module as bytecode that is sound; ParseError where it is malformed, or reading it ends the child."""
-    seconds = min(MOST_SECONDS, LEAST_SECONDS + len(data) / BYTES_PER_SECOND)
+    seconds = min(shim.MOST_SECONDS, LEAST_SECONDS + len(data) / BYTES_PER_SECOND)
     return _reader_of(os.getpid()).parse(data, name, seconds)
 
 

@@ -6,6 +6,7 @@ StableHLO bytecode or message out, until its input ends.
 # pyright: basic
 
 import io
+import signal
 import struct
 import sys
 from collections.abc import Callable
@@ -13,6 +14,9 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+MOST_SECONDS = 300
+"""That a child may take for a request."""
 
 
 def make_context() -> Any:
@@ -193,16 +197,21 @@ def hlo_to_mlir(is_proto: bool, data: bytes) -> bytes:
     return hlo_proto_to_mlir(data) if is_proto else hlo_text_to_mlir(data.decode())
 
 
-def serve(answer: Callable[[bool, bytes], bytes] = hlo_to_mlir) -> None:
-    """The loop of a child process: read requests from stdin and answer them until stdin ends."""
+def serve(answer: Callable[[bool, bytes], bytes] = hlo_to_mlir, seconds: int = MOST_SECONDS) -> None:
+    """The loop of a child process: read requests from stdin and answer them until stdin ends.
+
+    A request on which a parser hangs ends the child, also where nobody is left who would.
+    """
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     while header := source.read(9):
         is_proto, size = struct.unpack("<?Q", header)
         data = source.read(size)
+        signal.alarm(seconds)
         try:
             status, reply = 0, answer(is_proto, data)
         except Exception as error:  # every parser error is an answer, not an end
             status, reply = 1, str(error).encode()
+        signal.alarm(0)
         sink.write(struct.pack("<BI", status, len(reply)) + reply)
         sink.flush()
 

@@ -2,6 +2,9 @@
 
 import os
 import signal
+import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -102,6 +105,13 @@ def test_a_child_that_does_not_answer_is_ended(tmp_path: Path):
     with pytest.raises(ParseError, match=r"took more than 0\.3 s"):
         parser.parse(GOOD, "slow")
     assert parser.child is None
+
+
+def test_a_child_on_which_a_parser_hangs_ends_where_nobody_waits_for_it():
+    hang = "import time; from hlo2tx8.frontend.shim import serve; serve(lambda *_: time.sleep(60), seconds=1)"
+    request = struct.pack("<?Q", False, 1) + b"x"
+    child = subprocess.run([sys.executable, "-c", hang], input=request, capture_output=True, timeout=30)
+    assert child.returncode == -signal.SIGALRM and child.stdout == b""
 
 
 def _nested(count: int) -> str:
