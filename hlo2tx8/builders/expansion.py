@@ -47,7 +47,7 @@ class Expansion:
         new.attributes |= {k: v for k, v in self.op.attributes.items() if k == "loc"}
         return Builder(InsertPoint.before(self.op)).insert(new)
 
-    def splat(self, value: int, type_: TensorType[Attribute]) -> SSAValue:
+    def splat(self, value: float, type_: TensorType[Attribute]) -> SSAValue:
         """A constant whose elements are all `value`."""
         dtype = numpy_dtype(type_.element_type)
         return self.emit("constant", [], type_, value=LiteralAttr.from_array(np.array(value, dtype)))

@@ -27,6 +27,7 @@ from hlo2tx8.lower.dma.overlap_stages import OverlapStagesPass
 from hlo2tx8.lower.dma.overlap_turns import OverlapTurnsPass
 from hlo2tx8.lower.dma.pipeline_dma import PipelineDmaPass
 from hlo2tx8.lower.dma.prefetch_chunks import PrefetchChunksPass
+from hlo2tx8.lower.dma.share_chunks import ShareChunksPass
 from hlo2tx8.lower.dma.share_loads import ShareLoadsPass
 from hlo2tx8.lower.dma.spread_loads import SpreadLoadsPass
 from hlo2tx8.lower.dma.widen_loads import WidenLoadsPass
@@ -69,6 +70,7 @@ from hlo2tx8.passes.inline_calls import InlineCallsPass
 from hlo2tx8.passes.move_channels_last import MoveChannelsLastPass
 from hlo2tx8.passes.raise_precision import RaisePrecisionPass
 from hlo2tx8.passes.ready_updates import ReadyUpdatesPass
+from hlo2tx8.passes.scale_before_products import ScaleBeforeProductsPass
 from hlo2tx8.passes.simplify_combiners import SimplifyCombinersPass
 from hlo2tx8.passes.simplify_control import SimplifyControlPass
 from hlo2tx8.passes.simplify_hlo import SimplifyHloPass
@@ -130,6 +132,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(ExpandComplexPass(), after=Level.HLO),
     Stage(SimplifyHloPass(), after=Level.HLO, is_optional=True),
     Stage(DivideBehindProductsPass(), after=Level.HLO, is_optional=True, reassociates=True),
+    Stage(ScaleBeforeProductsPass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(SplitReductionsPass(), after=Level.HLO, is_optional=True),
     Stage(PlanFusionsPass(), after=Level.FUSED),
     Stage(GroupFusionsPass(), after=Level.FUSED),
@@ -148,6 +151,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(SpreadLoadsPass(), after=Level.SCHEDULED),
     Stage(OverlapStagesPass(), after=Level.SCHEDULED),
     Stage(PrefetchChunksPass(), after=Level.SCHEDULED),
+    Stage(ShareChunksPass(), after=Level.SCHEDULED),
     Stage(PipelineDmaPass(), after=Level.SCHEDULED),
     Stage(KeepRowsPass(), after=Level.SCHEDULED),
     Stage(OverlapTurnsPass(), after=Level.SCHEDULED),

@@ -16,6 +16,12 @@ def spread_cycles(size_bytes: float, rates: Rates) -> float:
     return size_bytes / rates.ddr + sent + rates.transfer_start + rates.link_start + rates.barrier
 
 
+def line_cycles(size_bytes: float, rates: Rates) -> float:
+    """Cycles until the tiles of a mesh row have sent each other so many bytes, of which each has a part."""
+    half = rates.mesh_columns // 2 / rates.mesh_columns
+    return size_bytes * half / rates.link + rates.transfer_start + rates.link_start + rates.barrier
+
+
 def is_spread(size_bytes: float, readers: float, rates: Rates) -> bool:
     """Is that sooner than if each of so many tiles that read it loads all?"""
     is_mesh = rates.mesh_rows * rates.mesh_columns == rates.tiles > 1

@@ -18,6 +18,7 @@ statistics of it, groups of phases, see `phases`.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i64
@@ -36,7 +37,7 @@ from hlo2tx8.hlo.regions import CONTROL
 from hlo2tx8.indexing import Dim
 from hlo2tx8.notes import add_notes
 from hlo2tx8.partitioner.instruction import tensor_type
-from hlo2tx8.schedule.plan_row_group import plan_row_group
+from hlo2tx8.schedule.plan_row_group import RowGroupPlan, plan_row_group
 from hlo2tx8.schedule.row_group_member import RowGroupMember, row_group_member
 from hlo2tx8.schedule.work_split import Target
 
@@ -99,6 +100,8 @@ def _chains(block: Block, target: Target) -> list[list[_Link]]:
         chain = [_Link(op, first)]
         while (link := _next(chain[-1], target)) is not None and link.fusion not in taken:
             chain.append(link)
+        if not any(link.member.reductions and link.member.dot is None for link in chain):  # rows are what arithmetic is kept for
+            chain = chain[next((n for n, link in enumerate(chain) if link.member.reductions), len(chain)) :]
         if len(chain) > 1 and any(link.member.dot is not None for link in chain):
             taken.update(link.fusion for link in chain)
             chains.append(chain)
@@ -136,13 +139,26 @@ def _reads_own_rows(member: RowGroupMember, parameter: BlockArgument) -> bool:
 
 
 def _group(chain: Sequence[_Link], target: Target) -> str:
-    """Puts a chain into a group if that saves cycles; a line about the decision."""
+    """Puts a chain into a group if that saves cycles, without arithmetic at its start if that saves more; a line about the
+    decision."""
+    arithmetic = next(n for n, link in enumerate(chain) if link.member.reductions)
+    parts = [chain[first:] for first in range(arithmetic + 1)]
+    plans = [plan_row_group([link.member for link in part], [link.parameters for link in part], target.rates) for part in parts]
+    saving, (chain, plan) = max(
+        ((_saving(plan, target), (part, plan)) for part, plan in zip(parts, plans, strict=True)), key=lambda found: found[0]
+    )
     names = ", ".join(name_of_fusion(link.fusion) for link in chain)
-    plan = plan_row_group([link.member for link in chain], [link.parameters for link in chain], target.rates)
     if isinstance(plan, str):
         return f"{names}: no group, {plan}"
     figures = f"{plan.cycles:.0f} cycles, {plan.cycles_apart:.0f} apart, {plan.spm_bytes} bytes of SPM"
-    if plan.cycles >= plan.cycles_apart * (SEARCHED_SLACK if target.is_searched else 1.0):
+    if saving <= 0:
         return f"{names}: no group, {figures}"
     build_group([link.fusion for link in chain], {"rows": DenseArrayBase.from_list(i64, plan.split.rows_of_chunk_and_step)})
     return f"{names}: a group by rows, {plan.split.step_rows} a step, {plan.split.chunk_rows} a chunk: {figures}"
+
+
+def _saving(plan: RowGroupPlan | str, target: Target) -> float:
+    """Cycles that a plan saves, less than nothing where there is none."""
+    if isinstance(plan, str):
+        return -inf
+    return plan.cycles_apart * (SEARCHED_SLACK if target.is_searched else 1.0) - plan.cycles

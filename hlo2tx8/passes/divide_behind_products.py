@@ -82,7 +82,7 @@ class _Weights:
         if not isinstance(exponential, Operation) or exponential.name != "stablehlo.exponential":
             return None
         return (
-            _Weights(dot, side, joined, numerators, total.results[0]) if _is_from_maximum(exponential.operands[0], joined) else None
+            _Weights(dot, side, joined, numerators, total.results[0]) if is_from_maximum(exponential.operands[0], joined) else None
         )
 
     def divide_behind(self) -> None:
@@ -153,7 +153,7 @@ def _unconverted(value: SSAValue) -> SSAValue:
     return owner.operands[0] if isinstance(owner, Operation) and owner.name == "stablehlo.convert" else value
 
 
-def _is_from_maximum(value: SSAValue, joined: int) -> bool:
+def is_from_maximum(value: SSAValue, joined: int) -> bool:
     """Is a value something minus its maximum over that dimension, so that it is never positive?"""
     subtract = value.owner
     if not isinstance(subtract, Operation) or subtract.name != "stablehlo.subtract":

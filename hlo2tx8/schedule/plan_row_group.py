@@ -6,7 +6,7 @@ from math import prod
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from hlo2tx8.device.alike_loads import is_spread, spread_cycles
+from hlo2tx8.device.alike_loads import is_spread, line_cycles, spread_cycles
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.xla_dot import PASSES
 from hlo2tx8.hlo import Kind, numpy_dtype
@@ -34,6 +34,7 @@ class RowGroupPlan:
         """The plan as one of those that a kernel is chosen from."""
         chunk, step = self.split.rows_of_chunk_and_step
         alone = "" if self.split.copies > 1 else ", one at a time"
+        alone = f", {self.split.line} tiles share a batch" if self.split.line > 1 else alone
         return Candidate(f"{step} rows a step, {chunk} a chunk{alone}", Estimate(self.cycles, self.spm_bytes), self)
 
 
@@ -70,13 +71,21 @@ def row_group_plans(
     plans: list[RowGroupPlan] = []
     for chunk_rows in chunk_sizes(rows):
         for step_rows in step_sizes(chunk_rows):
-            for copies in (2, 1):
-                split = RowGroupSplit(batches, rows, chunk_rows, step_rows, rates.tiles, copies)
+            for copies, line in ((2, rates.mesh_columns), (2, 1), (1, 1)):
+                split = RowGroupSplit(batches, rows, chunk_rows, step_rows, rates.tiles, copies, line)
+                if line > 1 and not _may_share(split, rates):
+                    continue
                 spm_bytes = _spm_bytes(members, parameters, split, rates)
                 if spm_bytes <= rates.spm_bytes and (copies > 1 or split.num_turns > 1):
                     cycles = _cycles(members, parameters, split, rates)
                     plans.append(RowGroupPlan(split, cycles, _apart(members, parameters, rates), spm_bytes))
     return plans
+
+
+def _may_share(split: RowGroupSplit, rates: Rates) -> bool:
+    """Can the tiles of a mesh row have chunks of the same batch in each of several turns?"""
+    is_mesh = rates.mesh_rows * rates.mesh_columns == rates.tiles
+    return is_mesh and split.is_even and split.num_turns > 1 and split.chunks_per_batch % split.line == 0
 
 
 def _width(value: SSAValue) -> int:
@@ -169,34 +178,46 @@ def _is_of_rows(parameter: BlockArgument, split: RowGroupSplit) -> bool:
 def _cycles(
     members: Sequence[RowGroupMember], parameters: Sequence[Sequence[BlockArgument]], split: RowGroupSplit, rates: Rates
 ) -> float:
-    """Of the whole chip: the slowest of DDR and of what engines compute one after the other, and the first and last step;
-    what starts the products of each step, which nothing hides; several tiles that have chunks meet others.
+    """Of the whole chip: the slowest of DDR and of what engines compute, both at once but for a chunk's ends; the first and last
+    step; what starts the products of each step, which nothing hides; several tiles that have chunks meet others. Engines wait for
+    what the first step reads, but for what comes while it computes. Tiles of a line load that together, send each other parts, and
+    meet twice a turn.
 
     What all tiles read alike they have before the first chunk. Then DDR counts as much as engines do: they wait for the first
     chunk, and what is computed of the last one comes behind its loads, beside its stores. Products of a chunk's only step are not
     computed a step ahead, and the next chunk's loads come late: they are taken to overlap nothing."""
     num_rows = prod(split.batches) * split.rows
-    is_alone, loaded, waited, alike = split.num_turns * split.num_steps == 1, 0.0, 0.0, 0.0
+    is_alone = split.num_turns * split.num_steps == 1
+    loaded = waited = alike = shared = awaited = 0.0
+    lines = split.tiles // split.line
     for member, own in zip(members, parameters, strict=True):
         loads = _loads(member, own, split)
         loaded += num_rows * loads.row_bytes
         if loads.is_spread(split, rates):
             alike += loads.batch_bytes
             continue
-        times = min(split.num_chunks, loads.num_batches + split.tiles) if split.is_even else split.num_chunks * split.num_steps
+        times = min(split.num_chunks, loads.num_batches + lines) if split.is_even else split.num_chunks * split.num_steps
+        shared += loads.batch_bytes
+        awaited = awaited or loads.batch_bytes
         loaded += times * loads.batch_bytes
         waited += 0 if is_alone or split.copies > 1 else times * loads.batch_bytes
     moved = loaded + num_rows * _loads(members[-1], (), split).result_bytes
     waited = waited if is_alone or split.is_even else moved
-    computed = sum(_compute(member, split, rates) for member in members)
+    vectors, products = (sum(cycles) for cycles in zip(*(_compute(member, split, rates) for member in members), strict=True))
     steps = split.num_turns * split.num_steps
+    computed = max(vectors, products) + min(vectors, products) / split.num_steps
     share = computed * split.num_turns / split.num_chunks * (split.num_steps * split.step_rows / split.chunk_rows)
     instructions = sum(len(_vectors(member)) + 2 for member in members)
     busy = share + steps * instructions * rates.vector_pass + waited / rates.ddr
     starts = steps * rates.product_start * sum(member.dot is not None for member in members)
     ends = share / steps + starts + (rates.barrier if split.num_chunks > 1 else 0)
     if not alike:
-        return max(moved / rates.ddr, busy) + ends
+        readers = min(split.num_chunks, lines) if split.copies > 1 else 0
+        first = awaited * readers / rates.ddr + max(0.0, (shared - awaited) * readers / rates.ddr - share / steps)
+        if split.line > 1:
+            first += line_cycles(shared, rates)
+            busy += 2 * split.num_turns * rates.barrier
+        return max(moved / rates.ddr, first + busy) + ends
     busy += steps * sum(_spreading(member, split, rates) for member in members)
     first, stored = loaded / split.num_turns / rates.ddr, (moved - loaded) / rates.ddr
     last = busy if split.num_steps == 1 < split.num_turns else max(0.0, busy - stored) / split.num_turns
@@ -210,18 +231,18 @@ def _spreading(member: RowGroupMember, split: RowGroupSplit, rates: Rates) -> fl
     return len(member.reductions) * (3 * rates.move_start + cells / rates.move) if cells else 0.0
 
 
-def _compute(member: RowGroupMember, split: RowGroupSplit | None, rates: Rates) -> float:
-    """Cycles of one tile that computes all of a member, the matrix engine by steps of a split."""
+def _compute(member: RowGroupMember, split: RowGroupSplit | None, rates: Rates) -> tuple[float, float]:
+    """Cycles of one tile that computes all of a member: of the vector engine, and of the matrix engine by steps of a split."""
     idle = 1.0 if split is None else -(-split.step_rows // rates.product_rows) * rates.product_rows / split.step_rows
     function = member.partitioned.functions[0]
-    cycles = 0.0
+    vectors = products = 0.0
     for op in function.instructions:
         if op is member.dot:
             macs = prod(member.shape) * _depth(member) * len(PASSES[num_parts(op)])
-            cycles += idle * macs / rates.products
+            products += idle * macs / rates.products
         else:
-            cycles += cycles_per_element(op, rates) * prod(tensor_type(op.results[0]).get_shape())
-    return cycles
+            vectors += cycles_per_element(op, rates) * prod(tensor_type(op.results[0]).get_shape())
+    return vectors, products
 
 
 def _apart(members: Sequence[RowGroupMember], parameters: Sequence[Sequence[BlockArgument]], rates: Rates) -> float:
@@ -230,6 +251,6 @@ def _apart(members: Sequence[RowGroupMember], parameters: Sequence[Sequence[Bloc
     for member, own in zip(members, parameters, strict=True):
         result = prod(member.shape) * _width(_root(member))
         moved = before + result + sum(map(size_bytes, own))
-        total += max(moved / rates.ddr, _compute(member, None, rates) / rates.tiles) + rates.barrier
+        total += max(moved / rates.ddr, sum(_compute(member, None, rates)) / rates.tiles) + rates.barrier
         before = result
     return total

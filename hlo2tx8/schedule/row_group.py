@@ -5,6 +5,8 @@
     (tile)[turn, step, lane0, lane1] -> (tile * 3 + turn) floordiv 4 ...: the chunk says the batch, chunk and step say the row
 
 A chunk is a run of rows of one batch. What a member reads of a batch alone, keys and values, is the same in all steps of a chunk.
+Tiles of a mesh row may take chunks in turns: they then read the same batch in each of their turns, and share what they read of it,
+(tile)[turn] -> (tile floordiv 4 * 3 + turn, ... tile mod 4 ...).
 Where columns are whole blocks of the matrix engine, lanes are in its order: (tile)[turn, step, block, row, column of the block].
 """
 
@@ -26,6 +28,7 @@ class RowGroupSplit:
     """Rows of a group: `batches` (sizes of the dimensions outside of the rows) times `rows`, cut into chunks of `chunk_rows`, the
     last of a batch may have fewer, a chunk into steps of `step_rows`; `tiles` share the chunks, each has as many as another, or
     none at the end. What a chunk reads has `copies` buffers in turns: with one, it is loaded when the chunk before is done with it.
+    So many tiles next to each other, a `line`, take chunks of a batch in turns; 1: each takes its own run of chunks.
     """
 
     batches: tuple[int, ...]
@@ -34,6 +37,7 @@ class RowGroupSplit:
     step_rows: int
     tiles: int
     copies: int = 2
+    line: int = 1
 
     @property
     def rows_of_chunk_and_step(self) -> tuple[int, int]:
@@ -72,12 +76,12 @@ class RowGroupSplit:
 
         Raises LevelError if it is not provably a bijection onto that shape.
         """
-        chunk: Expr = Dim(0) * self.num_turns + Sym(0)
+        chunk: Expr = Dim(0) // self.line * self.num_turns + Sym(0)
         lanes = (columns // block, self.step_rows, block) if block else (self.step_rows, columns)
         row_lane = Sym(2 + (block > 0))
         column: Expr = Sym(2) * block + Sym(4) if block else Sym(3)
-        position = delinearize(chunk, (*self.batches, self.chunks_per_batch))
-        row = position[-1] * self.chunk_rows + Sym(1) * self.step_rows + row_lane
+        position = delinearize(chunk, (*self.batches, self.chunks_per_batch // self.line))
+        row = (position[-1] * self.line + Dim(0) % self.line) * self.chunk_rows + Sym(1) * self.step_rows + row_lane
         shape = (*self.batches, self.rows, columns)
         constraints: list[tuple[Expr, Interval]] = []
         if self.num_turns * self.tiles != self.num_chunks:

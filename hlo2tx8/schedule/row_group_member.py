@@ -3,6 +3,7 @@
 dot       batches, rows and columns of the engine are the dot's dimensions, in that order; each element may be stored elsewhere. Of
           several dimensions of rows, heads that share keys say, all but the last count as batches
 row       reductions over whole rows, and what is element by element around them; results behind the first have an element a row
+loop      arithmetic on elements, the rows that a dot reads say
 """
 
 from collections.abc import Mapping, Sequence
@@ -99,7 +100,9 @@ def row_group_member(body: Block, target: Target) -> RowGroupMember | str:
         return "it has two dots"
     if dots and len(terminator.operands) != 1:
         return "it has several results"
-    return _dot_member(body, dots[0], target) if dots else _row_member(body, target)
+    if dots:
+        return _dot_member(body, dots[0], target)
+    return _row_member(body, target) if any(map(is_reduction, body.ops)) else _loop_member(body, target)
 
 
 def _row_member(body: Block, target: Target) -> RowGroupMember | str:
@@ -119,6 +122,21 @@ def _row_member(body: Block, target: Target) -> RowGroupMember | str:
     if not iteration_space(space.order, accesses.of(whole)).is_affine:
         return "its reads are not affine"
     return RowGroupMember(partitioned, accesses, space.shape, tuple(space.reductions))
+
+
+def _loop_member(body: Block, target: Target) -> RowGroupMember | str:
+    terminator = body.last_op
+    assert terminator is not None
+    if len(terminator.operands) != 1:
+        return "it has several results"
+    partitioned = partition(body)
+    if len(partitioned.functions) != 1:
+        return "it computes tensors of its own first"
+    function, accesses = next(iter(partitioned.functions)), AccessAnalysis(partitioned, target)
+    type_ = tensor_type(function.roots[0])
+    if not iteration_space(type_, accesses.of(function)).is_affine:
+        return "its reads are not affine"
+    return RowGroupMember(partitioned, accesses, type_.get_shape(), ())
 
 
 def _dot_member(body: Block, op: Operation, target: Target) -> RowGroupMember | str:

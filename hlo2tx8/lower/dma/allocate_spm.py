@@ -33,6 +33,8 @@ SMALL_BYTES = 4096
 """Statistics of a step's rows take no more."""
 PAUSES = (1024, 128, 64, 32, 16, 8)
 """Positions in program order for which a place rests after a buffer was accessed last, the most that fit."""
+FROM_START = "from_start"
+"""Attribute of a buffer that other tiles may write as soon as they have begun with the kernel: nothing has its place before."""
 MOST_OF_CORE = 64
 """Bytes of a buffer of the kernel core that has a place of its own."""
 
@@ -136,8 +138,12 @@ def live_ranges(function: func.FuncOp) -> dict[SSAValue, LiveRange]:
     of_engines = [op for op in function.walk() if isinstance(op, Instruction) and op.ENGINE is not Engine.KC]
     moved = {spm.root_buffer(v) for op in of_engines for v in op.operands if isinstance(v.type, BufferType)}
     for alloc in [o for o in function.walk() if isinstance(o, spm.AllocOp)]:
-        if alloc.result in ranges and alloc.result not in moved and alloc.size_bytes <= MOST_OF_CORE:
+        if alloc.result not in ranges:
+            continue
+        if alloc.result not in moved and alloc.size_bytes <= MOST_OF_CORE:
             ranges[alloc.result] = LiveRange(0, end)
+        elif FROM_START in alloc.attributes:
+            ranges[alloc.result] = LiveRange(0, ranges[alloc.result].end)
     return ranges
 
 

@@ -8,7 +8,8 @@ Before:                                      After:
     }                                              r = NE_gemm weights, v
                                                  }
 
-The first stage is what comes before the first vector or kernel-core instruction of a step. What it hands to the second one gets two
+The first stage is what comes before the first vector or kernel-core instruction of a step, but for arithmetic on what its product
+reads, queries that are scaled say. What it hands to the second one gets two
 copies, used in turns. Without this CT waits in each step for the last product of the step before and the first one of its own. A
 statistic that the matrix engine spreads over a row goes before the next step's product: CT waits for it.
 
@@ -29,6 +30,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.isa import Engine, Instruction
+from hlo2tx8.device.isa.forms import CtVS, CtVV
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.lower.dma.slices import buffers_of, clone_slice, collect_slice, instructions_in, is_inside, turns_of, use_in_turns
 
@@ -52,15 +54,18 @@ class OverlapStagesPass(ModulePass):
 def _overlap(loop: scf.ForOp) -> None:
     turns = turns_of(loop)
     instructions = list(instructions_in(loop))
-    count = next((n for n, op in enumerate(instructions) if op.ENGINE not in FIRST_STAGE), len(instructions))
+    count = _size_of_first_stage(instructions)
     first, second = instructions[:count], instructions[count:]
-    if turns is None or turns < 2 or not any(op.ENGINE is Engine.NE for op in first) or not second:
+    if turns is None or turns < 2 or not any(op.ENGINE is Engine.NE for op in first):
+        return
+    if not any(op.ENGINE in (Engine.CT, Engine.KC) for op in second):
         return
     written = {spm.root_buffer(v): None for op in first for v in buffers_of(op, is_write=True)}
     read = {spm.root_buffer(v) for op in second for v in buffers_of(op, is_write=False)}
     rewritten = {spm.root_buffer(v) for op in second for v in buffers_of(op, is_write=True)}
+    products = {spm.root_buffer(v) for op in first if op.ENGINE is Engine.NE for v in buffers_of(op, is_write=True)}
     handed = [buffer for buffer in written if buffer in read]
-    if not all(_is_alloc_of(buffer, loop) and buffer not in rewritten for buffer in handed):
+    if not all(_is_alloc_of(buffer, loop) and (buffer not in rewritten or buffer in products) for buffer in handed):
         return
     for buffer in handed:
         use_in_turns(buffer, loop)
@@ -81,6 +86,14 @@ def _overlap(loop: scf.ForOp) -> None:
         assert not is_inside(op, guard)
         op.detach()
         op.erase()
+
+
+def _size_of_first_stage(instructions: Sequence[Instruction]) -> int:
+    """How many instructions come before the first that is for the second stage."""
+    product = next((n for n, op in enumerate(instructions) if op.ENGINE is Engine.NE), 0)
+    is_arithmetic = all(op.ENGINE in FIRST_STAGE or isinstance(op, CtVS | CtVV) for op in instructions[:product])
+    start = product if is_arithmetic else 0
+    return next((n for n, op in enumerate(instructions) if n >= start and op.ENGINE not in FIRST_STAGE), len(instructions))
 
 
 def _finish_behind(loop: scf.ForOp) -> None:

@@ -12,41 +12,35 @@ Other tiles write a buffer, so nothing else may have had its place before: it is
 few bytes is held back by the range check until the part is there, so that nobody waits for the loads behind it.
 """
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import prod
-from typing import Any
 
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.alike_loads import LEAST_BYTES, is_spread
 from hlo2tx8.device.chip import load_chip
-from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa import BufferType, Engine, Instruction
-from hlo2tx8.device.isa.dte import DteMulticast
 from hlo2tx8.device.isa.kc_control import KcBarrier, KcWait
-from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, Wdma
+from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import spm, xla
-from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Variable, delinearize
+from hlo2tx8.indexing import Const, Expr, Interval
 from hlo2tx8.indexing.simplify import range_of
 from hlo2tx8.lower.dma.allocate_spm import LiveRange, SpmSpace, live_ranges, place
-from hlo2tx8.lower.dma.insert_waits import ORDERED
+from hlo2tx8.lower.dma.load_parts import TOKEN_BYTES, LoadParts
 from hlo2tx8.lower.dma.mesh import Mesh, TileIndex, power
 from hlo2tx8.lower.dma.slices import constant_of, writers_in
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
 LOADS_PARTS, SENDS_PARTS = "loads_parts", "sends_parts"
 """Attributes of what loads parts, and of what sends them after that."""
-TOKEN_BYTES = 16
 LEAST_PARTS = 4
 POSITIVE = 4
 """The predicate of arith.cmpi that is `sgt`."""
@@ -69,27 +63,12 @@ class SpreadLoadsPass(ModulePass):
 
 @dataclass(frozen=True)
 class _Alike:
-    """A load of `levels` (count and stride in elements, the outermost first) from a byte of its slot on, and in how many each of
-    them is cut so that a part is one run of the buffer. `readers`: tiles that have something to do there."""
+    """A load from byte `offset` of its slot on, and its parts. `readers`: tiles that have something to do there."""
 
-    op: Rdma
     alloc: spm.AllocOp
     offset: int
-    levels: tuple[tuple[int, int], ...]
-    cuts: tuple[int, ...]
+    parts: LoadParts
     readers: int
-
-    @property
-    def num_parts(self) -> int:
-        return prod(self.cuts)
-
-    @property
-    def part_elements(self) -> int:
-        return prod(count for count, _ in self.levels) // self.num_parts
-
-    @property
-    def part_bytes(self) -> int:
-        return self.part_elements * self.op.fmt.bytes
 
 
 def _spread(function: func.FuncOp, rates: Rates, space: SpmSpace) -> None:
@@ -108,12 +87,12 @@ def _spread(function: func.FuncOp, rates: Rates, space: SpmSpace) -> None:
         block.insert_op_before(load.alloc, first)
     start = Builder(InsertPoint.before(first))
     step = StepBuilder(start, start, (), {})
-    parts = [_load_part(step, tile.tile, load, rates) for load in loads]
+    parts = [load.parts.load(step, tile.tile, load.alloc.result, load.offset) for load in loads]
     for op in _between(parts[0].owner, first):
         op.attributes[LOADS_PARTS] = UnitAttr()
     for load in loads:
-        load.op.detach()
-        load.op.erase()
+        load.parts.op.detach()
+        load.parts.op.erase()
     _send(block, tile.tile, loads, parts, rates)
 
 
@@ -142,12 +121,11 @@ def _loads(function: func.FuncOp, tile: xla.TileIdOp, rates: Rates) -> list[_Ali
         alloc = target.owner if isinstance(target, SSAValue) else None
         if not isinstance(alloc, spm.AllocOp) or alloc.num_copies != 1 or writers[alloc.result] != [op]:
             continue
-        offset, levels = _number(op.field("offset"), index), _levels(op)
-        if offset is None or levels is None or alloc.size_bytes < LEAST_BYTES:
+        offset, parts = _number(op.field("offset"), index), LoadParts.of(op, rates.tiles)
+        if offset is None or parts is None or alloc.size_bytes < LEAST_BYTES:
             continue
-        load = _Alike(op, alloc, offset, levels, _cuts(levels, rates.tiles), _num_readers(op, index))
-        if load.num_parts >= LEAST_PARTS and load.part_bytes >= TOKEN_BYTES:
-            found.append(load)
+        if parts.num_parts >= LEAST_PARTS and parts.num_bytes >= TOKEN_BYTES:
+            found.append(_Alike(alloc, offset, parts, _num_readers(op, index)))
     return found
 
 
@@ -173,29 +151,6 @@ def _number(value: SSAValue | int, index: TileIndex) -> int | None:
     return expr.value if isinstance(expr, Const) else None
 
 
-def _levels(op: Rdma) -> tuple[tuple[int, int], ...] | None:
-    """Counts and strides of a load, the outermost first; None if a step decides them."""
-    found: list[tuple[int, int]] = []
-    for count, stride in (("n3", "s3"), ("n2", "s2"), ("n1", "s1"), ("count", "")):
-        sizes = [op.field(name) if name else 1 for name in (count, stride)]
-        numbers = [size if isinstance(size, int) else constant_of(size) for size in sizes]
-        if numbers[0] is None or numbers[1] is None:
-            return None
-        found.append((numbers[0], numbers[1]))
-    return tuple(found)
-
-
-def _cuts(levels: Sequence[tuple[int, int]], tiles: int) -> tuple[int, ...]:
-    """In how many each level is cut: an inner one only if a part has one of the outer ones."""
-    cuts: list[int] = []
-    left, is_whole = tiles, True
-    for count, _ in levels:
-        cut = next(n for n in range(min(left, count), 0, -1) if count % n == 0) if is_whole else 1
-        cuts.append(cut)
-        left, is_whole = left // cut, is_whole and cut == count
-    return tuple(cuts)
-
-
 def _fit(function: func.FuncOp, loads: Sequence[_Alike], space: SpmSpace) -> bool:
     """Is there room for these buffers all the time?"""
     ranges = live_ranges(function)
@@ -203,23 +158,6 @@ def _fit(function: func.FuncOp, loads: Sequence[_Alike], space: SpmSpace) -> boo
     allocs = [op for op in function.walk() if isinstance(op, spm.AllocOp)]
     addresses = place(allocs, ranges | {load.alloc.result: whole for load in loads}, space)
     return max(addresses[alloc.result] + space.aligned(alloc.size_bytes) * alloc.num_copies for alloc in allocs) <= space.limit
-
-
-def _load_part(step: StepBuilder, tile: SSAValue, load: _Alike, rates: Rates) -> SSAValue:
-    """The tile's part of a buffer, and its load if it has one."""
-    own = _part_of(load.num_parts, rates.tiles)
-    number = delinearize(own, load.cuts)
-    place: Expr = Const(load.offset)
-    fields: dict[str, Any] = {}
-    for name, position, cut, (count, stride) in zip(("3", "2", "1", ""), number, load.cuts, load.levels, strict=True):
-        place = place + position * (count // cut * stride * load.op.fmt.bytes)
-        fields |= {f"n{name}": count // cut, f"s{name}": stride} if name else {"count": count // cut}
-    part = step.insert(spm.OffsetOp(load.alloc.result, _of_tile(step, tile, own * load.part_bytes, rates.tiles))).result
-    with _if_part(step, tile, load.num_parts, rates.tiles):
-        offset = _of_tile(step, tile, place, rates.tiles)
-        op = Rdma.make(fmt=load.op.fmt, dst=part, slot=load.op.field("slot"), offset=offset, origin=load.op.origin, **fields)
-        step.insert(op)
-    return part
 
 
 def _send(block: Block, tile: SSAValue, loads: Sequence[_Alike], parts: Sequence[SSAValue], rates: Rates) -> None:
@@ -230,19 +168,12 @@ def _send(block: Block, tile: SSAValue, loads: Sequence[_Alike], parts: Sequence
     own = Block()
     step = StepBuilder(Builder(InsertPoint.at_end(own)), Builder(InsertPoint.at_end(own)), (), {})
     token = step.insert(spm.AllocOp(TOKEN_BYTES)).result
-    fields = dict.fromkeys(("rs1", "rs2", "rs3", "ws1", "ws2", "ws3"), 0) | dict.fromkeys(
-        ("rn1", "rn2", "rn3", "wn1", "wn2", "wn3"), 1
-    )
     for load, part in zip(loads, parts, strict=True):
-        with _if_part(step, tile, load.num_parts, rates.tiles):
-            step.insert(TdmaGatherScatter.make(fmt=Format.INT8, dst=token, src=part, run_bytes=TOKEN_BYTES, **fields))
+        load.parts.meet(step, tile, part, token)
     step.insert(KcWait.make(engines=1 << Engine.TDMA.value))
     mask = step.value(step.subtract((1 << rates.tiles) - 1, power(step, tile, 1, rates.tiles)))
     for load, part in zip(loads, parts, strict=True):
-        with _if_part(step, tile, load.num_parts, rates.tiles):
-            sent = DteMulticast.make(fmt=load.op.fmt, dst=part, src=part, n=load.part_elements, tiles=mask, origin=load.op.origin)
-            sent.attributes[ORDERED] = UnitAttr()
-            step.insert(sent)
+        load.parts.send(step, tile, part, mask)
     step.insert(KcWait.make(engines=1 << Engine.DTE.value))
     step.insert(KcBarrier.make())
     for op in list(own.ops):
@@ -251,30 +182,5 @@ def _send(block: Block, tile: SSAValue, loads: Sequence[_Alike], parts: Sequence
         block.insert_op_before(op, reader)
 
 
-def _part_of(num_parts: int, tiles: int) -> Expr:
-    """The part of a tile, or the next one's: fewer parts than tiles are spread evenly, so that no link of the mesh has them all."""
-    return Dim(0) if num_parts == tiles else (Dim(0) * num_parts + (tiles - 1)) // tiles
-
-
 def _reads(op: Operation, buffers: Sequence[SSAValue]) -> bool:
     return any(spm.root_buffer(v) in buffers for inner in op.walk() for v in inner.operands if isinstance(v.type, BufferType))
-
-
-@contextmanager
-def _if_part(step: StepBuilder, tile: SSAValue, num_parts: int, tiles: int) -> Generator[None]:
-    """Emits what follows for the tiles that have a part only."""
-    outer, own = step.builder, Block()
-    if num_parts < tiles:
-        away = _of_tile(step, tile, _part_of(num_parts, tiles) * tiles // num_parts - Dim(0), tiles)
-        condition = step.insert(arith.CmpiOp(away, step.value(1), "slt")).result
-        step.insert(scf.IfOp(condition, [], Region(own)))
-        step.builder = Builder(InsertPoint.at_end(own))
-    yield
-    if num_parts < tiles:
-        own.add_op(scf.YieldOp())
-    step.builder = outer
-
-
-def _of_tile(step: StepBuilder, tile: SSAValue, expr: Expr, tiles: int) -> SSAValue:
-    map = IndexingMap((Variable(0, tiles - 1, "tile"),), (), (), (expr,))
-    return step.insert(xla.ApplyIndexingOp(xla.IndexingMapAttr(map), [tile])).results[0]

@@ -201,8 +201,13 @@ class BoxSelector(Selector):
         return dst
 
     def _is_free(self, value: SSAValue) -> bool:
-        """Does nobody else need the buffer of a vector?"""
-        return value.has_one_use() and isinstance(value.owner, (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp))
+        """Does nobody else need the buffer of a vector, that of arithmetic or what a step has of a tensor that is read once?"""
+        if not value.has_one_use() or isinstance(value.owner, (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp)):
+            return value.has_one_use()
+        tensor = value.owner.source if isinstance(value.owner, vec.LoadOp) else None
+        if tensor is None or tensor not in self.resident or self.vector(value) is not self.resident[tensor].buffer:
+            return False
+        return sum(isinstance(use.operation, vec.LoadOp) for use in tensor.uses) == 1
 
     # ------------------------------------------------------------------------------------------------ memory
 
