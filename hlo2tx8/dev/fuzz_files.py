@@ -32,6 +32,7 @@ from hlo2tx8.errors import Hlo2tx8Error
 from hlo2tx8.frontend import shim
 from hlo2tx8.hlo.signature import dtype_of
 from hlo2tx8.netlist.checks import problems_of
+from hlo2tx8.netlist.golden import run_golden
 from hlo2tx8.netlist.reader import read_netlist
 from hlo2tx8.netlist.show import show_netlist
 from hlo2tx8.netlist.writer import write_netlist
@@ -48,6 +49,7 @@ RUN_SECONDS = 0.5
 PER_PROCESS = 500
 MOST_ELEMENTS = 1 << 16
 MOST_PROGRAMS = 12
+MOST_TURNS = 64
 CANARY = 0xA5
 
 
@@ -125,14 +127,17 @@ def try_chip(seed: int) -> None:
 
 
 def try_netlist(seed: int) -> None:
-    """Read a mutant of a netlist; name the rules it breaks, draw it, and write it so that it reads back equal."""
+    """Read a mutant of a netlist, name the rules it breaks, draw it, write it so that it reads back equal; run a small one."""
     rng = random.Random(seed)
     netlist = read_netlist(damaged_text(rng.choice(samples(".yaml")), rng), "mutant")
-    for arch in netlist.devices.arches:
-        problems_of(netlist, arch)
+    problems = [problem for arch in netlist.devices.arches for problem in problems_of(netlist, arch)]
     show_netlist(netlist)
     if read_netlist(write_netlist(netlist), "again") != netlist:
         raise RuntimeError("what was written reads back differently")
+    sizes = [blocked.shape.num_tiles for blocked in (*netlist.queues.values(), *netlist.ops.values())]
+    sizes += [graph.input_count for graph in netlist.graphs.values()]
+    if not problems and max(sizes) <= MOST_TURNS:
+        run_golden(netlist, netlist.devices.arches[0], None, {}, max_steps=MOST_TURNS)
 
 
 def try_literals(seed: int) -> None:

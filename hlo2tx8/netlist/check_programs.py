@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from hlo2tx8.netlist.checks import Examined
-from hlo2tx8.netlist.model import Assign, Declare, EndLoop, Execute, Lifetime, LoopBegin, NetGraph, Program, Queue, Setting
+from hlo2tx8.netlist.instructions import Assign, Declare, EndLoop, Execute, Lifetime, LoopBegin, Program, Setting
+from hlo2tx8.netlist.model import NetGraph, Queue
 
 NEEDED = {"queue": ("rd_ptr_local", "rd_ptr_global"), "ram": ("rd_ptr_global", "wr_ptr_global")}
 FORBIDDEN = {"queue": "wr_ptr_global", "ram": "rd_ptr_local"}

@@ -98,7 +98,7 @@ def _computed(op: Op, inputs: Sequence[Tensor], dims: Sequence[tuple[int, int]],
         return run_steps(op, rules.fused[op.attributes["fused_op_id"]], [rules.real(data) for data in datas], rules.rounded)
     is_raw = [source.format.family == "raw" and family == "matmul" for source in inputs]
     reals = [data if raw else rules.real(data) for data, raw in zip(datas, is_raw, strict=True)]
-    is_integer = any(source.format.family == "int" for source in inputs)
+    is_integer = any(source.format.name in ("Int8", "Int32") for source in inputs)
     match family:
         case "sfpu":
             made = vectors(UNARY[op.type](reals[0], op.attributes), _mode(op.attributes, dims[0]))

@@ -4,17 +4,22 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from hlo2tx8.errors import InputError
+from hlo2tx8.errors import CapacityError, InputError
 from hlo2tx8.netlist.config import TestConfig
 from hlo2tx8.netlist.evaluate import Rules
 from hlo2tx8.netlist.formats import Array, to_host
+from hlo2tx8.netlist.infer import input_shape
 from hlo2tx8.netlist.instances import expand
+from hlo2tx8.netlist.instructions import Declare
 from hlo2tx8.netlist.machine import Machine
-from hlo2tx8.netlist.model import Declare, Netlist, Queue
+from hlo2tx8.netlist.model import Netlist, Queue
 from hlo2tx8.netlist.queues import Io
 from hlo2tx8.netlist.stimulus import Pushes, config_of, exact_in
 from hlo2tx8.netlist.tensors import Tensor, from_host, to_plain
 from hlo2tx8.netlist.tree import number_of
+
+MOST_TILES = 1 << 20
+"""Of one tensor: 4 GiB in float32."""
 
 
 def inputs_of(netlist: Netlist) -> dict[str, Queue]:
@@ -47,14 +52,17 @@ def run_golden(
     params: Mapping[str, int],
     *,
     exact: bool = False,
-    seed: int = 0,
+    max_steps: int | None = None,
 ) -> dict[str, Array]:
     """Outputs [entries, t, rows, columns] by IO. Without inputs the host pushes what the test configuration says, as room is there.
+    It ends in an error after `max_steps` turns of loops.
 
-    InputError for inputs that are missing or of another shape, NetlistRunError where the programs cannot go on.
+    InputError for inputs that are missing or of another shape, CapacityError for tensors that are too large, NetlistRunError where
+    the programs cannot go on.
     """
     whole = expand(netlist)
-    machine = Machine(whole, Rules(arch, whole.fused_ops, exact), params_of(whole, params))
+    _refuse_large(whole)
+    machine = Machine(whole, Rules(arch, whole.fused_ops, exact), params_of(whole, params), max_steps)
     if inputs is None:
         _attach_host(whole, machine)
     else:
@@ -62,6 +70,19 @@ def run_golden(
             _push_all(machine.ios[name], queue, inputs)
     machine.run()
     return {name: _found(machine.ios[name], exact) for name in outputs_of(whole)}
+
+
+def _refuse_large(netlist: Netlist) -> None:
+    """CapacityError for a tensor, or a ram that the host reads, which no memory holds."""
+    for queue in netlist.queues.values():
+        slots = queue.entries if queue.is_ram and not queue.is_fed_by_host else 1
+        if queue.shape.num_tiles * slots > MOST_TILES:
+            raise CapacityError("E1005", f"{queue.type} {queue.name}: {slots} times {queue.shape} are more than {MOST_TILES} tiles")
+    for op in netlist.ops.values():
+        sources = [netlist.queues.get(name) or netlist.ops[name] for name in op.inputs]
+        for shape in (op.shape, *(input_shape(op, number, source.shape) for number, source in enumerate(sources))):
+            if shape.num_tiles > MOST_TILES:
+                raise CapacityError("E1005", f"op {op.name}: {shape} are more than {MOST_TILES} tiles")
 
 
 def _attach_host(netlist: Netlist, machine: Machine) -> None:
@@ -73,11 +94,7 @@ def _attach_host(netlist: Netlist, machine: Machine) -> None:
         def pushed(source: Pushes = source) -> Tensor:
             return Tensor(from_host(source.next(), source.queue), source.queue.df)
 
-        if not queue.is_ram:
-            io.refill = pushed
-        elif io.shared is None or queue.is_fed_by_host:
-            for slot in range(queue.entries):
-                io.put(slot, pushed())
+        io.refill = pushed
     read = {name for op in netlist.ops.values() for name in op.inputs}
     for name in outputs_of(netlist):
         if name not in read:
@@ -86,11 +103,12 @@ def _attach_host(netlist: Netlist, machine: Machine) -> None:
 
 def _push_all(io: Io, queue: Queue, inputs: Mapping[str, Array]) -> None:
     shape = f"[n, {', '.join(map(str, queue.host_shape))}]"
-    if queue.name not in inputs:
+    name = queue.name if queue.name in inputs else queue.instance_of
+    if name not in inputs:
         if queue.is_ram:
             return
         raise InputError("E1004", f"there is no input {queue.name} {shape}")
-    given = inputs[queue.name]
+    given = inputs[name]
     if given.ndim != 4 or given.shape[1:] != queue.host_shape or given.dtype.kind not in "biuf":
         raise InputError("E1004", f"input {queue.name} is {given.dtype}{list(given.shape)} instead of numbers {shape}")
     if len(given) > queue.entries:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from hlo2tx8.netlist.model import Devices, Execute, Instruction, Lifetime, NetGraph, Netlist, Program, Queue, Setting
+from hlo2tx8.netlist.instructions import Execute, Instruction, Lifetime, Program, Setting
+from hlo2tx8.netlist.model import Devices, NetGraph, Netlist, Queue
 
 
 def expand(netlist: Netlist) -> Netlist:

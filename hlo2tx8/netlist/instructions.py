@@ -1,10 +1,122 @@
-"""Programs: how their instructions are read."""
+"""Programs: their instructions as frozen dataclasses, and how they are read."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from hlo2tx8.netlist.fields import Place, boolean, items_of, list_of, named_of, nonempty, pairs_of, read_record, refuse_name, whole
-from hlo2tx8.netlist.model import Assign, Declare, EndLoop, Execute, Instruction, Lifetime, LoopBegin, Program, Setting, value
-from hlo2tx8.netlist.tree import Items, Node, Pairs, Scalar, boolean_of
+from hlo2tx8.netlist.fields import (
+    Place,
+    boolean,
+    items_of,
+    known,
+    list_of,
+    named_of,
+    nonempty,
+    pairs_of,
+    placed,
+    read_record,
+    refuse_name,
+    text,
+    whole,
+)
+from hlo2tx8.netlist.tree import Items, Node, Pairs, Scalar, boolean_of, number_of
+
+Value: TypeAlias = int | bool | str
+"""Of an instruction: an integer, true or false, or a variable as "$name"."""
+
+
+def value(node: Node, place: Place) -> Value:
+    """An integer, true, false or a variable."""
+    word = text(node, place)
+    if word.startswith("$"):
+        return word
+    if (flag := boolean_of(word)) is not None:
+        return flag
+    if isinstance(found := number_of(word), float) and found.is_integer():
+        found = int(found)
+    return found if isinstance(found, int) else place.refuse(f"{word!r} is neither a number nor a variable", node.line)
+
+
+@dataclass(frozen=True)
+class Declare:
+    """`var`, `staticvar` or `param`: variables with what they begin with; parameters have nothing."""
+
+    kind: str
+    variables: Mapping[str, int | bool]
+    line: int = placed()
+
+
+@dataclass(frozen=True)
+class Assign:
+    """`varinst: [$out, op, args..]`"""
+
+    out: str
+    op: str
+    args: tuple[Value, ...]
+    line: int = placed()
+
+
+@dataclass(frozen=True)
+class LoopBegin:
+    """`loop: n`"""
+
+    count: Value
+    line: int = placed()
+
+
+@dataclass(frozen=True)
+class EndLoop:
+    """`endloop`"""
+
+    line: int = placed()
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """`allocate_queue` or `deallocate_queue`."""
+
+    kind: str
+    queues: tuple[str, ...]
+    line: int = placed()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a graph uses an IO in one execution; None is what the file does not say."""
+
+    prologue: Value = known(value, False)
+    epilogue: Value = known(value, False)
+    zero: Value = known(value, False)
+    rd_ptr_local: Value | None = known(value, None)
+    rd_ptr_global: Value | None = known(value, None)
+    wr_ptr_global: Value | None = known(value, None)
+    rd_ptr_autoinc: Value | None = known(value, None)
+    global_rdptr_autoinc: Value | None = known(value, None)
+    global_wrptr_autoinc: Value | None = known(value, None)
+    read_only: Value | None = known(value, None)
+    line: int = placed()
+
+
+@dataclass(frozen=True)
+class Execute:
+    """`execute`: run a graph once."""
+
+    graph_name: str = known(nonempty)
+    queue_settings: Mapping[str, Setting] = field(default_factory=dict[str, Setting])
+    line: int = placed()
+
+
+Instruction: TypeAlias = Declare | Assign | LoopBegin | EndLoop | Lifetime | Execute
+
+
+@dataclass(frozen=True)
+class Program:
+    """A list of instructions."""
+
+    name: str
+    instructions: tuple[Instruction, ...]
+    line: int = placed()
+
 
 ARGUMENTS: Mapping[str, int] = {"set": 1, "add": 2, "mul": 2, "inc": 1, "incwrap": 2}
 """Of the operations of `varinst`, beyond the variable that is written."""

@@ -8,20 +8,8 @@ from typing import Any
 from hlo2tx8.errors import NetlistError, NetlistRunError
 from hlo2tx8.netlist.evaluate import Rules, run_op
 from hlo2tx8.netlist.formats import Array
-from hlo2tx8.netlist.model import (
-    Assign,
-    Declare,
-    EndLoop,
-    Execute,
-    Lifetime,
-    LoopBegin,
-    NetGraph,
-    Netlist,
-    Op,
-    Program,
-    Setting,
-    Value,
-)
+from hlo2tx8.netlist.instructions import Assign, Declare, EndLoop, Execute, Lifetime, LoopBegin, Program, Setting, Value
+from hlo2tx8.netlist.model import NetGraph, Netlist, Op
 from hlo2tx8.netlist.queues import Io, Pointers, make_ios
 from hlo2tx8.netlist.tensors import Tensor
 from hlo2tx8.netlist.tms import apply_tms
@@ -40,11 +28,16 @@ class Epoch:
 
 @dataclass
 class Machine:
-    """A netlist, expanded over its devices, with its queues; `params` are the parameters' values by name, as "$p_x"."""
+    """A netlist, expanded over its devices, with its queues; `params` are the parameters' values by name, as "$p_x".
+
+    `max_steps` is how many turns of loops there may be.
+    """
 
     netlist: Netlist
     rules: Rules
     params: Mapping[str, int]
+    max_steps: int | None = None
+    steps: int = 0
     ios: dict[str, Io] = field(init=False)
     statics: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     sums: dict[str, Array] = field(default_factory=dict[str, Array])
@@ -88,6 +81,9 @@ class Machine:
                     loops.append((at, turns))
                 case EndLoop():
                     begin, left = loops.pop()
+                    self.steps += 1
+                    if left > 1 and self.steps == self.max_steps:
+                        raise NetlistRunError(f"program {program.name}: stopped after {self.steps} turns of loops")
                     if left > 1:
                         loops.append((begin, left - 1))
                         at = begin

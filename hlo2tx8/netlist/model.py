@@ -21,14 +21,13 @@ from hlo2tx8.netlist.fields import (
     whole,
 )
 from hlo2tx8.netlist.formats import Format, data_format
+from hlo2tx8.netlist.instructions import Program
 from hlo2tx8.netlist.shapes import Blocked
 from hlo2tx8.netlist.tms import Tm, read_tms
-from hlo2tx8.netlist.tree import Items, Node, boolean_of, number_of
+from hlo2tx8.netlist.tree import Items, Node
 
 ARCHES = ("grayskull", "wormhole", "wormhole_b0", "blackhole")
 FIDELITIES = ("LoFi", "HiFi2", "HiFi2_A", "HiFi2_B", "HiFi3", "HiFi4")
-Value: TypeAlias = int | bool | str
-"""Of an instruction: an integer, true or false, or a variable as "$name"."""
 Devices: TypeAlias = int | tuple[int, ...]
 Address: TypeAlias = int | tuple[int, ...]
 
@@ -42,18 +41,6 @@ def arch(node: Node, place: Place) -> str:
 def address(node: Node, place: Place) -> Address:
     """[channel, address], or an address alone."""
     return several(whole(), 2)(node, place) if isinstance(node, Items) else whole()(node, place)
-
-
-def value(node: Node, place: Place) -> Value:
-    """An integer, true, false or a variable."""
-    word = text(node, place)
-    if word.startswith("$"):
-        return word
-    if (flag := boolean_of(word)) is not None:
-        return flag
-    if isinstance(found := number_of(word), float) and found.is_integer():
-        found = int(found)
-    return found if isinstance(found, int) else place.refuse(f"{word!r} is neither a number nor a variable", node.line)
 
 
 @dataclass(frozen=True)
@@ -74,7 +61,7 @@ class Queue(Blocked):
     name: str
     input: str = known(nonempty)
     type: Literal["queue", "ram"] = known(choice("queue", "ram"))
-    entries: int = known(whole(1))
+    entries: int = known(whole(1, 1 << 24))
     df: Format = known(data_format)
     layout: str = known(choice("tilized", "flat"), "tilized")
     target_device: Devices = known(one_or_list(whole()))
@@ -208,87 +195,6 @@ class FusedOp:
     @property
     def steps(self) -> tuple[ScheduledOp, ...]:
         return tuple(step for schedule in self.schedules for step in schedule)
-
-
-@dataclass(frozen=True)
-class Declare:
-    """`var`, `staticvar` or `param`: variables with what they begin with; parameters have nothing."""
-
-    kind: str
-    variables: Mapping[str, int | bool]
-    line: int = placed()
-
-
-@dataclass(frozen=True)
-class Assign:
-    """`varinst: [$out, op, args..]`"""
-
-    out: str
-    op: str
-    args: tuple[Value, ...]
-    line: int = placed()
-
-
-@dataclass(frozen=True)
-class LoopBegin:
-    """`loop: n`"""
-
-    count: Value
-    line: int = placed()
-
-
-@dataclass(frozen=True)
-class EndLoop:
-    """`endloop`"""
-
-    line: int = placed()
-
-
-@dataclass(frozen=True)
-class Lifetime:
-    """`allocate_queue` or `deallocate_queue`."""
-
-    kind: str
-    queues: tuple[str, ...]
-    line: int = placed()
-
-
-@dataclass(frozen=True)
-class Setting:
-    """How a graph uses an IO in one execution; None is what the file does not say."""
-
-    prologue: Value = known(value, False)
-    epilogue: Value = known(value, False)
-    zero: Value = known(value, False)
-    rd_ptr_local: Value | None = known(value, None)
-    rd_ptr_global: Value | None = known(value, None)
-    wr_ptr_global: Value | None = known(value, None)
-    rd_ptr_autoinc: Value | None = known(value, None)
-    global_rdptr_autoinc: Value | None = known(value, None)
-    global_wrptr_autoinc: Value | None = known(value, None)
-    read_only: Value | None = known(value, None)
-    line: int = placed()
-
-
-@dataclass(frozen=True)
-class Execute:
-    """`execute`: run a graph once."""
-
-    graph_name: str = known(nonempty)
-    queue_settings: Mapping[str, Setting] = field(default_factory=dict[str, Setting])
-    line: int = placed()
-
-
-Instruction: TypeAlias = Declare | Assign | LoopBegin | EndLoop | Lifetime | Execute
-
-
-@dataclass(frozen=True)
-class Program:
-    """A list of instructions."""
-
-    name: str
-    instructions: tuple[Instruction, ...]
-    line: int = placed()
 
 
 @dataclass(frozen=True)

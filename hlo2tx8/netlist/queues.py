@@ -34,12 +34,12 @@ class Pointers:
 class Io:
     """A queue or ram. Pointers of a queue count modulo twice its entries, those of a ram are slots.
 
-    `shared` is the ram whose slots it sees `per_slot` at a time, stacked along z. `refill` makes what the host pushes when the
-    queue is empty, if the host does so while programs run. `taken` are entries that such a host has popped of a full queue.
+    `shared` is the ram whose slots it sees `per_slot` at a time, stacked along z. `refill` makes what the host writes where nothing
+    is, if the host does so while programs run. `taken` are entries that such a host has popped of a full queue.
     """
 
     queue: Queue
-    slots: list[Tensor | None]
+    slots: dict[int, Tensor] = field(default_factory=dict[int, Tensor])
     read: int = 0
     write: int = 0
     local: int = 0
@@ -64,6 +64,8 @@ class Io:
         """As it is when it is allocated."""
         self.read = self.write = self.local = 0
         self.was_executed = False
+        if self.shared is None:
+            self.slots.clear()
 
     def begin(self, pointers: Pointers) -> None:
         """An execution with these settings begins. NetlistRunError for a slot that a ram does not have."""
@@ -77,8 +79,8 @@ class Io:
             self.local = pointers.rd_ptr_local % self.wrap
         if pointers.zero:
             self.is_zeroed = True
-            zeroed = [slot and replace(slot, data=np.zeros_like(slot.data)) for slot in (self.shared or self).slots]
-            (self.shared or self).slots[:] = zeroed
+            slots = (self.shared or self).slots
+            slots |= {number: replace(tensor, data=np.zeros_like(tensor.data)) for number, tensor in slots.items()}
         self.was_executed = True
 
     def _slot(self, pointer: int) -> int:
@@ -117,16 +119,21 @@ class Io:
 
     def entry(self, pointer: int) -> Tensor:
         """What lies where a pointer points. NetlistRunError if nothing does."""
-        if not self.queue.is_ram and self.refill is not None:
-            while (pointer - self.read) % self.wrap >= self.occupancy < self.queue.entries:
+        slot, is_queue = pointer % self.queue.entries, not self.queue.is_ram
+        if self.refill is not None:
+            while is_queue and (pointer - self.read) % self.wrap >= self.occupancy < self.queue.entries:
                 self.push(self.refill())
-        base, per_slot = self.shared or self, self.per_slot
-        first = pointer % self.queue.entries * per_slot
-        found = [slot for slot in base.slots[first : first + per_slot] if slot is not None]
-        is_empty = not self.queue.is_ram and (pointer - self.read) % self.wrap >= self.occupancy
-        if len(found) < per_slot or is_empty:
+            if self.queue.is_ram and not self._is_full(slot):
+                self.put(slot, self.refill())
+        if not self._is_full(slot) or (is_queue and (pointer - self.read) % self.wrap >= self.occupancy):
             raise NetlistRunError(f"{self.queue.type} {self.queue.name}: nothing was pushed where {pointer} reads")
-        return found[0] if per_slot == 1 else Tensor(np.concatenate([slot.data for slot in found]), found[0].format)
+        slots = (self.shared or self).slots
+        found = [slots[slot * self.per_slot + number] for number in range(self.per_slot)]
+        return found[0] if len(found) == 1 else Tensor(np.concatenate([part.data for part in found]), found[0].format)
+
+    def _is_full(self, slot: int) -> bool:
+        slots = (self.shared or self).slots
+        return all(slot * self.per_slot + number in slots for number in range(self.per_slot))
 
     def push(self, tensor: Tensor) -> None:
         """Write one entry. NetlistRunError if a queue is full."""
@@ -149,14 +156,12 @@ class Io:
         """What the host finds at the end: of a queue the entries that are not popped, of a ram all slots, None where nothing is."""
         if not self.queue.is_ram:
             return [*(self.taken or ()), *(self.entry(self.read + number) for number in range(self.occupancy))]
-        slots, per_slot = (self.shared or self).slots, self.per_slot
-        is_full = [None not in slots[n * per_slot : (n + 1) * per_slot] for n in range(self.queue.entries)]
-        return [self.entry(number) if full else None for number, full in enumerate(is_full)]
+        return [self.entry(slot) if self._is_full(slot) else None for slot in range(self.queue.entries)]
 
 
 def make_ios(queues: Mapping[str, Queue], dynamic: frozenset[str]) -> dict[str, Io]:
     """Every queue and ram, empty. Rams of a device with the same addresses share storage, unless programs allocate them."""
-    ios = {name: Io(queue, [None] * queue.entries) for name, queue in queues.items()}
+    ios = {name: Io(queue) for name, queue in queues.items()}
     bases: dict[object, Io] = {}
     rams = [io for io in ios.values() if io.queue.is_ram and io.queue.name not in dynamic]
     for io in sorted(rams, key=lambda io: -io.queue.entries):
@@ -164,5 +169,5 @@ def make_ios(queues: Mapping[str, Queue], dynamic: frozenset[str]) -> dict[str, 
         base = bases.setdefault(key, io)
         totals = {ram.entries * ram.shape.num_tiles for ram in (base.queue, io.queue)}
         if base is not io and len(totals) == 1 and base.queue.entries % io.queue.entries == 0:
-            io.shared, io.per_slot, io.slots = base, base.queue.entries // io.queue.entries, []
+            io.shared, io.per_slot = base, base.queue.entries // io.queue.entries
     return ios

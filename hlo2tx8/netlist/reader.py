@@ -8,18 +8,8 @@ from typing import Any, TypeVar
 from hlo2tx8.errors import NetlistError
 from hlo2tx8.netlist.config import Comparison, Stimulus, TestConfig
 from hlo2tx8.netlist.fields import Place, items_of, list_of, named_of, nonempty, pairs_of, raw, read_record, refuse_name, text
-from hlo2tx8.netlist.instructions import read_program
-from hlo2tx8.netlist.model import (
-    DeviceSection,
-    FusedOp,
-    NetGraph,
-    Netlist,
-    Op,
-    Pad,
-    Program,
-    Queue,
-    ScheduledOp,
-)
+from hlo2tx8.netlist.instructions import Program, read_program
+from hlo2tx8.netlist.model import DeviceSection, FusedOp, NetGraph, Netlist, Op, Pad, Queue, ScheduledOp
 from hlo2tx8.netlist.ops import IN_FUSED, KINDS, OpKind, read_attributes
 from hlo2tx8.netlist.tms import Tm, read_tms
 from hlo2tx8.netlist.tree import Node, Pairs, is_nothing, parse_tree

@@ -6,21 +6,8 @@ from dataclasses import fields
 from typing import Any
 
 from hlo2tx8.netlist.formats import Format
-from hlo2tx8.netlist.model import (
-    Assign,
-    Declare,
-    EndLoop,
-    Execute,
-    FusedOp,
-    Instruction,
-    Lifetime,
-    LoopBegin,
-    Netlist,
-    Op,
-    Pad,
-    ScheduledOp,
-    TestConfig,
-)
+from hlo2tx8.netlist.instructions import Assign, Declare, EndLoop, Execute, Instruction, Lifetime, LoopBegin
+from hlo2tx8.netlist.model import FusedOp, Netlist, Op, Pad, ScheduledOp, TestConfig
 from hlo2tx8.netlist.tms import Tm
 
 PLAIN = re.compile(r"[A-Za-z_$][\w.$/-]*|[-+]?[\w.]+")

@@ -1,6 +1,6 @@
 """`hlo2tx8 netlist run|check|show FILE`: TT-BUDA netlists.
 
-Exit code 0 if nothing is wrong, 1 if something is, 3 if a netlist is understood and cannot be run for a reason that is told.
+Exit code 0 if nothing is wrong, 1 if a netlist breaks a rule, cannot be run, or gives results that are not near enough.
 """
 
 import argparse
@@ -25,6 +25,7 @@ from hlo2tx8.netlist.reader import read_file
 from hlo2tx8.netlist.show import show_netlist
 from hlo2tx8.netlist.stimulus import config_of
 from hlo2tx8.tools.command_parser import CommandParser
+from hlo2tx8.tools.flags import whole
 
 
 def add_parser(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +39,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     run.add_argument("--inputs", type=Path, help=".npz with [n, t, rows, columns] for each IO that the host fills (stimulus)")
     run.add_argument("--outputs", type=Path, help=".npz for [n, t, rows, columns] of each IO that an op feeds")
     run.add_argument("--params", type=Path, help='.json with the parameters of programs, as {"$p_name": 1} (test-args, else 1)')
+    run.add_argument("--max_steps", type=whole(1), help="end in an error after so many turns of loops")
     check = commands.add_parser("check", help="name every rule that a netlist breaks")
     check.set_defaults(function=check_file)
     check.add_argument("file", type=Path, help=".yaml netlist")
@@ -68,7 +70,7 @@ def run_file(args: Any) -> int:
     refuse_broken(netlist, arch)
     params = _read_params(args.params) if args.params else {}
     inputs = _read_arrays(args.inputs) if args.inputs else None
-    found = run_golden(netlist, arch, inputs, params)
+    found = run_golden(netlist, arch, inputs, params, max_steps=args.max_steps)
     if args.outputs:
         with writing(args.outputs), args.outputs.open("wb") as file:
             np.savez(file, allow_pickle=False, **found)

@@ -250,3 +250,9 @@ def test_samples_stay_near_exact_arithmetic(path: Path):
                 array.size
                 and compare(array, expected[name], Comparison(atol=0.05, rtol=0.05, check_pct=0.99, check_pcc=0.99)).agrees
             )
+
+
+def test_a_run_may_be_ended():
+    netlist = read_netlist((SAMPLES / "softmax.yaml").read_text().replace("loop: 2", "loop: 99999999"), "long")
+    with pytest.raises(NetlistRunError, match="program main: stopped after 5 turns of loops"):
+        run_golden(netlist, "grayskull", None, {}, max_steps=5)
