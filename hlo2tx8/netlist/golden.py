@@ -1,6 +1,7 @@
 """A whole netlist run by numpy: what the host pushes, all programs, and what it finds at the end."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -88,8 +89,12 @@ def _refuse_large(netlist: Netlist) -> None:
 def _attach_host(netlist: Netlist, machine: Machine) -> None:
     """A host that fills rams, pushes whenever a queue is read empty, and pops what is in the way."""
     config = (netlist.test_config or TestConfig()).stimulus
+    encoded = {op.inputs[2]: name for name, op in netlist.ops.items() if op.attributes.get("identity")}
     for name, queue in inputs_of(netlist).items():
-        io, source = machine.ios[name], Pushes(netlist, queue, config_of(config, queue))
+        chosen, op = config_of(config, queue), encoded.get(queue.name)
+        if op is not None and chosen is config:
+            chosen = replace(config, type="sparse_encoding", matmul_ident_name=op)  # other words would be no encoding
+        io, source = machine.ios[name], Pushes(netlist, queue, chosen)
 
         def pushed(source: Pushes = source) -> Tensor:
             return Tensor(from_host(source.next(), source.queue), source.queue.df)
