@@ -19,8 +19,6 @@ from hlo2tx8.schedule.contraction_split import (
 
 PART = 8192
 """Elements of a part of a result that vector instructions go over at once."""
-IDLE_TURNS = 2
-"""Turns between two steps in which the vector engine has nothing to do: the last products of the one, the first of the next."""
 STEP_OVERHEAD = 60
 """Cycles of the kernel core in a turn, apart from waits, barrier and what engines need to start."""
 
@@ -79,9 +77,9 @@ def mesh_cycles(
         engine *= prod(line.taps for line in work.lines)
         engine = max(engine, moved_bytes(part, box, depth, work, rates) / work.depth * depth / rates.move)
     stored = rows * columns * work.moved_bytes * rates.tiles / rates.ddr
-    num_parts = max(1, min(turns, rows * columns // PART))
+    num_parts = num_parts_of(rows, -(-columns // BLOCK), turns - 1)
     after = num_parts * work.passes * rates.vector_pass + rows * columns * work.passed_cycles
-    queued = after / num_parts * min(1.0, rates.queue / max(1, work.passes))
+    queued = after / num_parts * min(1.0, (rates.queue + 1) / max(1, work.passes))
     sides = panel_bytes(part, work, box, depth)
     sent = [sides[side] * work.sent_bytes / work.operand_bytes for side in (0, 1)]
     always = sent if stays is None else [sent[1 - stays]]
@@ -99,23 +97,32 @@ def mesh_cycles(
         if work.is_added_apart:
             split += rows * columns * SUM_BYTES / rates.vector + rates.vector_pass
         turn = max(engine + STEP_OVERHEAD, load, max(send, split) + rates.barrier + STEP_OVERHEAD)
-        busy = after + IDLE_TURNS * turn + idle_cycles(turns, num_parts, turn, queued) if after else 0.0
+        busy = after + idle_cycles(turns, num_parts, turn, rates.barrier + 2 * STEP_OVERHEAD, queued) if after else 0.0
         return turns * turn, max(turns * turn, turns * load + stored, busy), load + split + send + rates.barrier
 
     alone, first, start = step((0, 1))
     others = 0.0 if stays is None else step((1 - stays,))[1]
     num_first = num_steps if stays is None else num_steps // steps_alike(part, rates, box)[stays]
     sets = work.column_operands * -(-columns // BLOCK) if is_in_sets(part, work, box) else 1
-    end = _end(max(stored, after), engine, start, sets, min(slots, turns), rates.queue)
+    is_vector_late = num_steps > 1 and after > alone  # the vector engine is not done with the step before the last one either
+    end = after if is_vector_late else _end(max(stored, after), engine, start, sets, min(slots, turns), rates.queue)
     beside = 0 if is_in_sets(part, work, box) else num_steps * after
     return alone + (num_first - 1) * first + (num_steps - num_first) * others + start + end + beside
 
 
-def idle_cycles(turns: int, num_parts: int, turn: float, queued: float) -> float:
+def idle_cycles(turns: int, num_parts: int, turn: float, meeting: float, queued: float) -> float:
     """Cycles of a step in which the vector engine has nothing to do because there are fewer parts than turns: the kernel core
     issues a part in one turn and meets the other tiles in those that follow, while the engine goes on for what is `queued`."""
-    gaps = min(num_parts, turns - num_parts)
-    return gaps * max(0.0, (turns - num_parts) / gaps * turn - queued) if gaps else 0.0
+    gaps = max(1, min(num_parts, turns - num_parts))
+    return gaps * max(0.0, max(1.0, (turns - num_parts) / gaps) * turn + meeting - queued)
+
+
+def num_parts_of(rows: int, blocks: int, turns: int) -> int:
+    """In how many parts an epilogue goes over a step's result: channel blocks, or as many pieces of each as there are turns for."""
+    found = blocks
+    for number in range(2 * blocks, rows * blocks * BLOCK // PART + 1, blocks):
+        found = number if found < turns and rows % (number // blocks) == 0 else found
+    return found
 
 
 def _end(stored: float, engine: float, turn: float, sets: int, slots: int, queue: int) -> float:

@@ -142,6 +142,8 @@ def num_kept(panels: Panels, columns: Columns, num_slots: int, chip: Chip) -> in
     computed = columns.epilogue.cycles(columns.num_parts, chip)
     multiplied = c.ne_startup + dst.owner.size_bytes // last.fmt.bytes * columns.depth / products
     most = min(num_slots, panels.num_panels)
+    if panels.num_steps > 1 and computed > multiplied * panels.num_panels:  # sets would wait for the matrix engine, one by one
+        most = LEAST_KEPT
     return min(max(LEAST_KEPT, ceil(max(stored, computed) / multiplied)), most)
 
 

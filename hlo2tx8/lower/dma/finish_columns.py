@@ -25,6 +25,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.isa import Instruction
+from hlo2tx8.device.isa.kc_control import KcWait
 from hlo2tx8.device.isa.ne import NeGemm, psum_format
 from hlo2tx8.dialects import spm
 from hlo2tx8.lower.box_levels import Size
@@ -79,16 +80,23 @@ def _put_off(turns: scf.ForOp, columns: Columns, parts: dict[SSAValue, SSAValue]
     builder = Builder(InsertPoint.before(end) if isinstance(end, scf.YieldOp) else InsertPoint.at_end(turns.body.block))
     step = StepBuilder(builder, builder, (), {})
     turn = turns.body.block.args[0]
+    if epilogue.once:  # in front of the next panel in the queue
+        begin = next(op for op in turns.body.block.ops if isinstance(op, KcWait))
+        first = Builder(InsertPoint.after(begin))
+        ahead = StepBuilder(first, first, (), {})
+        with ahead.if_positive([step_counter, ahead.subtract(1, turn)]):
+            mapping = {step_counter: ahead.value(ahead.subtract(step_counter, 1))}
+            epilogue.emit(epilogue.once, ahead, 0, columns.num_parts, mapping, {})
     with step.if_positive([step_counter]):
         mapping = {step_counter: step.value(step.subtract(step_counter, 1))}
         present: Size = columns.limit
         if isinstance(present, SSAValue):
             present = step.insert(_owner_of(present).clone(value_mapper=dict(mapping))).results[0]
-        if epilogue.once:
-            with step.if_positive([step.subtract(1, turn)]):
-                epilogue.emit(epilogue.once, step, 0, columns.num_parts, mapping, {})
         num_stages = columns.num_parts + bool(epilogue.ahead)
-        first, limit = (quotient(step, step.emit(at, num_stages), num_turns) for at in (turn, step.add(turn, 1)))
+        each, of, more = num_stages, num_turns, 0
+        if epilogue.has_arithmetic and 1 < num_stages < num_turns:  # one in the first turn, one in the last
+            each, of, more = num_stages - 1, num_turns - 1, num_turns - 2
+        first, limit = (quotient(step, step.value(step.add(step.emit(at, each), more)), of) for at in (turn, step.add(turn, 1)))
         with _loop(step, first, limit) as stage:
             if epilogue.ahead:
                 with step.if_positive([step.subtract(columns.num_parts, stage)]):

@@ -2,17 +2,31 @@
 
 import pytest
 
-from hlo2tx8.schedule.mesh_estimate import idle_cycles
+from hlo2tx8.schedule.mesh_estimate import idle_cycles, num_parts_of
 
 
 @pytest.mark.parametrize(
     ("turns", "parts", "expected"),
     [
-        (12, 12, 0.0),  # a part in each turn
-        (24, 8, 8 * (2 * 1687.0 - 1632.0)),  # two turns behind each part
-        (12, 8, 4 * (1687.0 - 1632.0)),  # one behind some
-        (6, 1, 5 * 1687.0 - 1632.0),
+        (12, 11, 0.0),  # a part in each turn but the last
+        (24, 8, 8 * (2 * 1687.0 + 500.0 - 3000.0)),  # two turns behind each part
+        (12, 8, 0.0),  # one behind some
+        (6, 1, 5 * 1687.0 + 500.0 - 3000.0),
     ],
 )
 def test_vector_engine_waits_for_parts_while_tiles_meet(turns: int, parts: int, expected: float) -> None:
-    assert idle_cycles(turns, parts, turn=1687.0, queued=1632.0) == pytest.approx(expected)
+    assert idle_cycles(turns, parts, turn=1687.0, meeting=500.0, queued=3000.0) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("rows", "blocks", "turns", "expected"),
+    [
+        (512, 4, 11, 16),  # four pieces of each block
+        (394, 2, 11, 4),  # 394 = 2 * 197
+        (197, 3, 11, 3),  # a prime number of rows
+        (64, 3, 11, 3),  # a piece would be too small
+        (512, 4, 3, 4),
+    ],
+)
+def test_parts_are_blocks_or_equal_pieces_of_them(rows: int, blocks: int, turns: int, expected: int) -> None:
+    assert num_parts_of(rows, blocks, turns) == expected
