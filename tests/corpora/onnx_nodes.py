@@ -1,7 +1,7 @@
 """ONNX's own test cases on the emulator: `python tests/corpora/onnx_nodes.py [--kind=RE] [--only=RE] [--log=FILE]`.
 
 The cases are made or read by the package onnx (`hlo2tx8[onnx]`): kind node has one for each way to use an op, the others
-(simple, pytorch-operator, pytorch-converted, light) have small graphs and whole networks. A case is compiled for its first
+(simple, pytorch-operator, pytorch-converted, real) have small graphs and whole networks. A case is compiled for its first
 set of inputs, which also are what shapes depend on, and must give the stored results within the case's tolerance. Left out, with a
 count: strings, sequences, optional inputs and maps as inputs or results, and what draws random numbers.
 """
@@ -16,7 +16,7 @@ from typing import Any
 from pool import report, run_and_tell
 
 RANDOM = ("Bernoulli", "RandomUniformLike", "RandomNormalLike", "RandomUniform", "RandomNormal", "Multinomial")
-KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted", "light")
+KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted", "real")
 
 
 def all_cases(kind: str) -> dict[str, Any]:
@@ -35,13 +35,19 @@ def all_cases(kind: str) -> dict[str, Any]:
 
 
 def model_of(case: Any) -> Any:
-    """The case's ModelProto; light cases have theirs in the file that their address names."""
+    """The case's ModelProto."""
     import onnx
 
     if case.model is not None:
         return case.model
-    path = Path(case.model_dir or "") / "model.onnx"
-    return onnx.load(str(path if case.model_dir else case.url.removeprefix("onnx/")))
+    return onnx.load(str(Path(case.model_dir) / "model.onnx" if case.model_dir else network(case)))
+
+
+def network(case: Any) -> Path:
+    """The file of a whole network; its weights are made by its nodes."""
+    import onnx
+
+    return Path(onnx.__file__).parents[1] / case.url
 
 
 def op_of(case: Any) -> str:

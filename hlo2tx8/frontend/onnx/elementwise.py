@@ -45,9 +45,11 @@ def _modulo(call: NodeCall, x: Any, y: Any) -> Any:
 
 
 def _shift(call: NodeCall, x: Any, y: Any) -> Any:
-    return (jnp.left_shift if call["direction"] == "LEFT" else lambda a, b: lax.shift_right_logical(*jnp.broadcast_arrays(a, b)))(
-        x, y
-    )
+    x, y = jnp.broadcast_arrays(x, y)
+    if call["direction"] == "LEFT":
+        return lax.shift_left(x, y)
+    is_signed = jnp.issubdtype(x.dtype, jnp.signedinteger)
+    return (lax.shift_right_arithmetic if is_signed else lax.shift_right_logical)(x, y)
 
 
 def _clip(call: NodeCall, x: Any, low: Any = None, high: Any = None) -> Any:

@@ -7,10 +7,12 @@ from typing import Any
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
+from jax import lax
 
 from hlo2tx8.frontend.onnx.conversion import convert, dtype_of, is_float
 from hlo2tx8.frontend.onnx.products import convolve
 from hlo2tx8.frontend.onnx.table import NodeCall, OpRow, axis_of
+from hlo2tx8.frontend.onnx.windows import Windows
 
 
 def _spread(call: NodeCall, v: Any, x: Any) -> Any:
@@ -68,21 +70,54 @@ def _quantize_by_range(_: NodeCall, x: Any) -> Any:
     return jnp.clip(jnp.round(x / scale) + zero, 0, 255).astype(jnp.uint8), scale, zero.astype(jnp.uint8)
 
 
-def _centred(x: Any, zero: Any, axis: int) -> Any:
-    """x - zero as i32; zero points are those of indices along a dimension, of matrices of a batch, or one."""
-    wide = x.astype(jnp.int32)
-    if zero is None:
-        return wide
-    zero = zero.astype(jnp.int32)
-    return wide - (zero.reshape([-1 if d == axis % x.ndim else 1 for d in range(x.ndim)]) if zero.ndim == 1 else zero)
+def _signed(x: Any, zero: Any) -> tuple[Any, Any]:
+    """Integers of 8 bits as i8, which the matrix engine multiplies, and their zero point as i32; None for a zero point of 0. Unsigned
+    ones and their zero point are 128 less. Other integers are widened.
+    """
+    zero = None if zero is None else zero.astype(jnp.int32)
+    if x.dtype == jnp.uint8:
+        return lax.bitcast_convert_type(x ^ 0x80, jnp.int8), (0 if zero is None else zero) - jnp.int32(128)
+    return x if x.dtype == jnp.int8 else x.astype(jnp.int32), zero
 
 
 def _integer_product(_: NodeCall, a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> Any:
-    return jnp.matmul(_centred(a, a_zero, -2), _centred(b, b_zero, -1), preferred_element_type=jnp.int32)
+    """sum((a - za) (b - zb)) = sum(a b) - za sum(b) - zb sum(a) + n za zb; zero points of rows, of columns, or one."""
+    (a, za), (b, zb) = _signed(a, _column(a_zero, -2, a.ndim)), _signed(b, _column(b_zero, -1, b.ndim))
+    if a.dtype != b.dtype:
+        a, b = a.astype(jnp.int32), b.astype(jnp.int32)
+    rows, columns = a if a.ndim > 1 else a[None], b if b.ndim > 1 else b[:, None]
+    total = jnp.matmul(rows, columns, preferred_element_type=jnp.int32)
+    if za is not None:
+        total = total - za * jnp.sum(columns, -2, dtype=jnp.int32, keepdims=True)
+    if zb is not None:
+        total = total - zb * jnp.sum(rows, -1, dtype=jnp.int32, keepdims=True)
+    if za is not None and zb is not None:
+        total = total + a.shape[-1] * za * zb
+    squeezed = tuple(axis for axis, m in ((-2, a), (-1, b)) if m.ndim == 1)
+    return jnp.squeeze(total, squeezed)
 
 
 def _integer_convolution(call: NodeCall, x: Any, w: Any, x_zero: Any = None, w_zero: Any = None) -> Any:
-    return convolve(call, _centred(x, x_zero, 1), _centred(w, w_zero, 0), jnp.int32)
+    """As the product, of windows; the padding holds the zero point. `w` may have a zero point of each result's channel."""
+    windows = Windows.of(call, x.shape[2:], call["kernel_shape"] or w.shape[2:])
+    (x, zx), (w, zw) = _signed(x, x_zero), _signed(w, w_zero)
+    if x.dtype != w.dtype:
+        x, w = x.astype(jnp.int32), w.astype(jnp.int32)
+    fill = jnp.zeros((), x.dtype) if zx is None else zx.reshape(()).astype(x.dtype)
+    x = lax.pad(x, fill, [(0, 0, 0), (0, 0, 0), *((low, high, 0) for low, high in windows.pads)])
+    inner = NodeCall(call.op, call.name, call.since, {**call.attributes, "pads": None, "auto_pad": "VALID"}, call.outputs)
+    total = convolve(inner, x, w, jnp.int32)
+    ends = (1,) * (x.ndim - 2)
+    zw = None if zw is None else zw.reshape(-1, *ends)
+    if zx is not None:
+        total = total - zx.reshape(()) * jnp.sum(w, tuple(range(1, w.ndim)), dtype=jnp.int32).reshape(-1, *ends)
+    if zw is not None:
+        groups = call["group"] or 1
+        sums = convolve(inner, x, jnp.ones((groups, *w.shape[1:]), w.dtype), jnp.int32)
+        total = total - zw * jnp.repeat(sums, w.shape[0] // groups, 1)
+    if zx is not None and zw is not None:
+        total = total + w[0].size * zx.reshape(()) * zw
+    return total
 
 
 def _requantized(total: Any, factor: Any, zero: Any) -> Any:
@@ -92,6 +127,8 @@ def _requantized(total: Any, factor: Any, zero: Any) -> Any:
 
 
 def _column(v: Any, axis: int, rank: int) -> Any:
+    if v is None or rank < 2:
+        return v if v is None else v.reshape(())
     return v.reshape([-1 if d == axis % rank else 1 for d in range(rank)]) if v.ndim == 1 and v.size > 1 else v
 
 

@@ -114,7 +114,8 @@ def _range(_: NodeCall, start: Any, limit: Any, delta: Any) -> Any:
     first, end, step = (np.asarray(a).reshape(()) for a in (start, limit, delta))
     wide = [a.astype(np.float64) if a.dtype.kind not in "iu" else int(a) for a in (first, end, step)]
     num = max(0, math.ceil((wide[1] - wide[0]) / wide[2]))
-    return (first + lax.iota(np.dtype(first.dtype), num) * step).astype(first.dtype)
+    number = np.dtype(np.float32) if first.dtype.itemsize < 4 and first.dtype.kind not in "iu" else first.dtype
+    return (first.astype(number) + lax.iota(number, num) * step.astype(number)).astype(first.dtype)
 
 
 def _eye_like(call: NodeCall, x: Any) -> Any:
