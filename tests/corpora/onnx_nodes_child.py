@@ -25,7 +25,8 @@ def data_sets(case: Any, model: Any) -> list[tuple[list[Any], list[Any]]]:
     if case.data_sets is not None:
         return [(list(inputs), list(outputs)) for inputs, outputs in case.data_sets]
     if case.model_dir is None:
-        sizes = [dim.dim_value or 1 for dim in model.graph.input[0].type.tensor_type.shape.dim]
+        (port,) = (port for port in model.graph.input if port.name in input_names(ModelFile.of(model)))
+        sizes = [dim.dim_value or 1 for dim in port.type.tensor_type.shape.dim]
         count = math.prod(sizes)
         image = (np.arange(count).reshape(sizes) / count).astype(np.float32)
         path = network(case)

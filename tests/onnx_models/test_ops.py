@@ -221,3 +221,48 @@ def test_a_recurrence_with_lengths():
         np.testing.assert_allclose(rows[:length, :, k], own[:, :, 0], 1e-5, 1e-6)
         np.testing.assert_allclose(last[:, k], end[:, 0], 1e-5, 1e-6)
         assert not rows[length:, :, k].any()
+
+
+@pytest.mark.parametrize("dtypes", [(np.uint8, np.int8), (np.int8, np.uint8), (np.uint8, np.uint8)])
+def test_products_of_integers_take_zero_points_of_rows_and_columns(dtypes: tuple[Any, Any]):
+    a, b = (
+        RNG.integers(np.iinfo(d).min, np.iinfo(d).max + 1, s).astype(d) for d, s in zip(dtypes, ((2, 5, 7), (7, 6)), strict=True)
+    )
+    az, bz = a[0, :, 0].copy(), b[0].copy()
+    node = make.make_node("MatMulInteger", ["x0", "x1", "x2", "x3"], ["y0"])
+    inputs = [a, b, az, bz]
+    wanted = (a.astype(int) - az.astype(int)[:, None]) @ (b.astype(int) - bz)
+    np.testing.assert_array_equal(hlo2tx8.compile(graph_of([node], inputs))(*inputs), wanted)
+
+
+def test_convolutions_of_integers_are_padded_by_the_zero_point():
+    x, w = RNG.integers(0, 256, (1, 4, 6, 5)).astype(np.uint8), RNG.integers(-128, 128, (6, 2, 3, 2)).astype(np.int8)
+    xz, wz = np.array(131, np.uint8), np.arange(-3, 3).astype(np.int8)
+    spread = {"group": 2, "pads": [1, 0, 2, 1], "strides": [2, 1]}
+    inputs = [x, w, xz, wz]
+    node = make.make_node("ConvInteger", ["x0", "x1", "x2", "x3"], ["y0"], **spread)
+    floats = [x.astype(np.float64) - xz, w.astype(np.float64) - wz[:, None, None, None]]
+    wanted = hlo2tx8.compile(graph_of([make.make_node("Conv", ["x0", "x1"], ["y0"], **spread)], floats))(*floats)
+    np.testing.assert_array_equal(hlo2tx8.compile(graph_of([node], inputs))(*inputs), wanted)
+
+
+@pytest.mark.parametrize("kind", ["plain", "causal", "boolean mask", "blind row", "shared heads", "cache"])
+def test_attention_agrees_with_its_function(kind: str):
+    q, k, v = (
+        normal(2, 4, 5, 8),
+        normal(2, 2 if kind == "shared heads" else 4, 7, 8),
+        normal(2, 2 if kind == "shared heads" else 4, 7, 3),
+    )
+    inputs, attributes, outputs = [q, k, v], {}, 1
+    if kind == "causal":
+        attributes = {"is_causal": 1, "softcap": 2.0}
+    elif "mask" in kind or kind == "blind row":
+        mask = RNG.integers(0, 2, (5, 7)).astype(bool)
+        mask[0] = kind != "blind row"
+        inputs.append(mask)
+    elif kind == "cache":
+        inputs += [normal(5, 10), normal(2, 4, 3, 8), normal(2, 4, 3, 3)]
+        outputs = 3
+    names = [f"x{n}" for n in range(len(inputs))]
+    node = make.make_node("Attention", names, [f"y{n}" for n in range(outputs)], **attributes)
+    check(graph_of([node], inputs, outputs, opset=23), inputs)

@@ -49,10 +49,13 @@ class Tracer:
 
     def constants(self, graph: Any, scope: NameScope) -> None:
         """The initializers of a graph become values."""
-        for tensor in graph.initializer:
-            scope.values[tensor.name] = TracedValue.of_constant(self.file.array(tensor))
-        for sparse in graph.sparse_initializer:
-            scope.values[sparse.values.name] = TracedValue.of_constant(self.file.dense(sparse))
+        read = [(tensor.name, self.file.array, tensor) for tensor in graph.initializer]
+        for name, array_of, given in [*read, *((s.values.name, self.file.dense, s) for s in graph.sparse_initializer)]:
+            try:
+                scope.values[name] = TracedValue.of_constant(array_of(given))
+            except Refused as refused:
+                self.refused["initializer", name, str(refused)] = None
+                scope.values[name] = LOST
 
     def value(self, scope: NameScope, name: str) -> TracedValue:
         """A value that must be there; Lost if it is not."""

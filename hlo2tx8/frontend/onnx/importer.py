@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hlo2tx8.errors import InputError, ParseError, UnsupportedError
+from hlo2tx8.errors import Hlo2tx8Error, InputError, ParseError, UnsupportedError
 from hlo2tx8.frontend import shim
 from hlo2tx8.frontend.onnx.conversion import dtype_of
 from hlo2tx8.frontend.onnx.graph import Tracer
-from hlo2tx8.frontend.onnx.model_file import ModelFile
+from hlo2tx8.frontend.onnx.model_file import ModelFile, first_line
 from hlo2tx8.frontend.onnx.scope import Lost, NameScope, TracedValue
 from hlo2tx8.frontend.onnx.table import Refused
 from hlo2tx8.hlo.signature import VALUE, Port, array_of
@@ -41,6 +41,15 @@ def import_model(file: ModelFile, args: Sequence[Any] | Mapping[str, Any] | None
     parameters, and may have no other value then. UnsupportedError lists all nodes that cannot be compiled, by op; InputError where
     `args` do not fit; ParseError where nodes, tensors or shapes do not fit together.
     """
+    try:
+        return _imported(file, args)
+    except Hlo2tx8Error:
+        raise
+    except Exception as error:  # such as a name that is no text
+        raise ParseError("E1003", f"{file.name}: {type(error).__name__}: {first_line(error)}") from error
+
+
+def _imported(file: ModelFile, args: Sequence[Any] | Mapping[str, Any] | None) -> Any:
     names = input_names(file)
     given = _given(names, args)
     ports = {port.name: port for port in file.model.graph.input}

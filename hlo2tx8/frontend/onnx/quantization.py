@@ -71,8 +71,8 @@ def _quantize_by_range(_: NodeCall, x: Any) -> Any:
 
 
 def _signed(x: Any, zero: Any) -> tuple[Any, Any]:
-    """Integers of 8 bits as i8, which the matrix engine multiplies, and their zero point as i32; None for a zero point of 0. Unsigned
-    ones and their zero point are 128 less. Other integers are widened.
+    """Integers of 8 bits as i8, which the matrix engine multiplies, and their zero point as i32; None for a zero point of 0.
+    Unsigned ones and their zero point are 128 less. Other integers are widened.
     """
     zero = None if zero is None else zero.astype(jnp.int32)
     if x.dtype == jnp.uint8:

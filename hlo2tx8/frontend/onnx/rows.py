@@ -1,6 +1,7 @@
 """All rows of the table."""
 
 from hlo2tx8.frontend.onnx import (
+    attention,
     elementwise,
     indexing,
     learned,
@@ -17,6 +18,7 @@ from hlo2tx8.frontend.onnx import (
 from hlo2tx8.frontend.onnx.table import OpRow
 
 FAMILIES = (
+    attention,
     elementwise,
     indexing,
     learned,
