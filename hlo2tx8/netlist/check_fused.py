@@ -1,5 +1,6 @@
 """Rules of fused ops: what dest and the intermediate buffers hold from step to step, and which ops may use them."""
 
+import math
 from collections.abc import Iterator
 from typing import TypeAlias
 
@@ -121,11 +122,11 @@ def _of_product(subject: Examined, op: Op, schedule: tuple[ScheduledOp, ...], st
         yield f"attributes m_k {steps} and u_kt {tiles} are not the mblock and ublock rows {blocks} of {second}"
     if first in full:
         made = full[first][0]
-        columns = made.mblock[1] * made.ublock[1]
-        for tm in step.tms.get(0, ()):
-            columns *= tm.args[1] if tm.name == "broadcast" and tm.args[0] == "c" else 1
-        if family == "matmul" and steps * tiles != columns:
-            yield f"attributes m_k {steps} and u_kt {tiles} are not the {columns} tile columns of {first}"
+        factors = [tm.args[1] for tm in step.tms.get(0, ()) if tm.name == "broadcast" and tm.args[0] == "c"]
+        columns = math.prod((made.mblock[1], made.ublock[1], *factors))
+        fits = steps * tiles == columns if factors else (steps, tiles) == (made.mblock[1], made.ublock[1])
+        if family == "matmul" and not fits:
+            yield f"attributes m_k {steps} and u_kt {tiles} are not the {columns} tile columns of {first}, as it is blocked"
         dim = "rc".find(step.attributes.get("dim", "")) if family == "reduce" else -1
         if (
             dim >= 0

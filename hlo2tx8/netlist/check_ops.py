@@ -47,8 +47,6 @@ def _inputs(subject: Examined, graph: NetGraph, op: Op) -> Iterator[str]:
         other = subject.graph_of.get(name)
         if other is not None and other.name != graph.name and other.target_device == graph.target_device:
             yield f"field inputs: {name} is an op of graph {other.name} on the same device"
-        elif other is not None and other.name != graph.name and subject.arch == "grayskull":
-            yield f"field inputs: {name} is an op of another device, which grayskull cannot read"
         transposes = [tm for tm in op.tms.get(number, ()) if tm.name == "transpose"]
         if transposes and not _may_transpose(subject, op, number):
             yield f"field input_{number}_tms: no transpose of input {number} of {op.type}"
@@ -104,6 +102,8 @@ def _formats(subject: Examined, graph: NetGraph, op: Op) -> Iterator[str]:
     integers = [format for format in op.in_df if format.name in ("Int8", "UInt8", "Int32")]
     if integers and KINDS[op.type].family in ("matmul", "binary") and op.acc_df.name != "Int32":
         yield f"field acc_df: is Int32 for inputs of {integers[0].name}"
+    if integers and KINDS[op.type].family in ("matmul", "binary") and op.math_fidelity != "HiFi4":
+        yield f"field math_fidelity: is HiFi4 for inputs of {integers[0].name}"
     if op.type in ("quantization", "requantization", "dequantization") and op.acc_df.name != "Int32":
         yield f"field acc_df: is Int32 for {op.type}"
     if op.type == "splice" and len({format.name for format in op.in_df}) > 1:
@@ -134,6 +134,9 @@ def _outputs(subject: Examined, graph: NetGraph, op: Op) -> Iterator[str]:
             yield f"field intermed_df: {op.intermed_df.name} is not out_df {op.out_df.name}, which gradient_op needs"
         if op.type == "maximum" or op.acc_df.name == "Int32":
             yield f"field gradient_op: not for {op.type} with acc_df {op.acc_df.name}"
+        turned = [number for number, tms in op.tms.items() if any(tm.name == "transpose" for tm in tms)]
+        if turned and op.type not in ("matmul", "datacopy", "nop"):
+            yield f"field input_{turned[0]}_tms: no transpose of {op.type} with gradient_op"
         if subject.arch == "grayskull" and op.type not in GRADIENTS:
             yield f"field gradient_op: grayskull has it for {', '.join(GRADIENTS)}, not {op.type}"
     if op.intermed_df.name.startswith(("Bfp2", "Bfp4")) and (op.gradient_op or (op.type == "matmul" and op.attributes["m_k"] > 1)):

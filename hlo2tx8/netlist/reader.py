@@ -111,8 +111,6 @@ def _of_inputs(node: Pairs, place: Place) -> tuple[dict[int, tuple[Tm, ...]], di
             number, at = int(match[1]), place.at(f"field {key.text}")
             if match[2] == "tms":
                 tms[number] = (*tms.get(number, ()), *read_tms(value, at))
-            elif number in pads[match[2]]:
-                at.refuse("is there twice", key.line)
             else:
                 pads[match[2]][number] = read_record(Pad, value, at)
     return {number: list for number, list in tms.items() if list}, pads

@@ -16,6 +16,8 @@ from hlo2tx8.netlist.products import LAST_OF_TILE, LAST_OF_Z, WORDS_OF_TILE
 from hlo2tx8.netlist.shapes import TILE
 from hlo2tx8.netlist.tensors import from_tiles, to_plain
 
+LARGEST = float(np.finfo(np.float32).max) / 2
+MOST = 1 << 40
 Config = TypeVar("Config", Stimulus, Comparison)
 
 
@@ -88,10 +90,11 @@ def _within(size: int, limits: tuple[int, ...]) -> Array:
 
 
 def _uniform(source: Pushes) -> Array:
-    low, high, shape = source.stimulus.uniform_lower_bound, source.stimulus.uniform_upper_bound, source.queue.host_shape
-    low, high = min(low, high), max(low, high)
+    bounds, shape = (source.stimulus.uniform_lower_bound, source.stimulus.uniform_upper_bound), source.queue.host_shape
+    low, high = sorted(min(max(float(np.nan_to_num(bound)), -LARGEST), LARGEST) for bound in bounds)
     if source.queue.df.is_integer:
-        return source.random.integers(int(np.ceil(low)), max(int(np.floor(high)), int(np.ceil(low))), shape, endpoint=True)
+        least, most = (int(min(max(bound, -MOST), MOST)) for bound in (np.ceil(low), np.floor(high)))
+        return source.random.integers(least, max(least, most), shape, endpoint=True)
     return source.random.uniform(low, high, shape).astype(np.float32)
 
 

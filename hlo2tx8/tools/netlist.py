@@ -51,13 +51,15 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 
 def add_arch(parser: argparse.ArgumentParser) -> None:
     """The flag that chooses an architecture."""
-    parser.add_argument("--arch", choices=ARCHES, help="one of the netlist's architectures ($ARCH_NAME, else the first of them)")
+    parser.add_argument("--arch", choices=ARCHES, help="one of the netlist's ($ARCH_NAME, else the first whose rules it keeps)")
 
 
 def arch_of(args: Any, netlist: Netlist) -> str:
     """The architecture that was chosen; InputError if the netlist is not for it."""
     there_are = netlist.devices.arches
-    chosen: str = args.arch or os.environ.get("ARCH_NAME", "").lower() or there_are[0]
+    chosen: str = args.arch or os.environ.get("ARCH_NAME", "").lower()
+    if not chosen:
+        return next((arch for arch in there_are if not problems_of(netlist, arch)), there_are[0])
     if chosen not in there_are:
         raise InputError("E1004", f"{args.file}: is for {' or '.join(there_are)}, not {chosen}")
     return chosen

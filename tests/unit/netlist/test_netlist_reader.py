@@ -92,6 +92,7 @@ def test_what_is_unknown_is_refused_by_name(old: str, new: str, message: str):
         (FUSED, "pop: [intermed0], ", "", "op size: field output: intermed0 is never popped"),
         (FUSED, "inputs: [dest]", "inputs: [input0]", "op size: field inputs: dest, which the op before writes, is not read"),
         (FUSED, "inputs: [intermed0, input1]", "inputs: [intermed1, input1]", "op mix: field inputs: intermed1 holds nothing"),
+        (FUSED, "u_kt: 2", "u_kt: 1", "op mix: attributes m_k 1 and u_kt 1 are not the 2 tile columns of intermed0"),
         (FUSED, "fused_op_id: gate", "fused_op_id: door", "op layer: attribute fused_op_id: there is no fused op door"),
         (FUSED, "inputs: [x, w, b]", "inputs: [x, w, b, b]", "op layer: field inputs: 4 instead of 3"),
     ],
