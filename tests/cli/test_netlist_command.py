@@ -27,6 +27,16 @@ def test_an_architecture_is_one_of_the_file(capsys: pytest.CaptureFixture[str]):
     assert "is for grayskull or wormhole_b0, not blackhole" in capsys.readouterr().err
 
 
+def test_an_architecture_is_found_whose_rules_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file, text = tmp_path / "wide.yaml", SOFTMAX.read_text().replace("acc_df: Float16_b", "acc_df: Float32")
+    file.write_text(text)
+    assert main(["netlist", "check", str(file)]) == 1
+    assert "on grayskull" in capsys.readouterr().out
+    file.write_text(text.replace("mblock: [1, 1], ublock: [2, 4], in", "mblock: [1, 2], ublock: [2, 2], in"))
+    assert main(["netlist", "check", str(file)]) == 0
+    assert "on wormhole_b0: no rule broken" in capsys.readouterr().out
+
+
 def test_show_draws_the_grid(capsys: pytest.CaptureFixture[str]):
     assert main(["netlist", "show", str(SOFTMAX)]) == 0
     shown = capsys.readouterr().out
