@@ -49,7 +49,7 @@ from hlo2tx8.dialects.vec_dot import VecDotOp
 from hlo2tx8.dialects.xla import IndexingMapAttr
 from hlo2tx8.dialects.xla_reduce import ReduceForm, ReduceLanesForm
 from hlo2tx8.dialects.xla_sort import SortLanesForm
-from hlo2tx8.indexing import Const, IndexingMap
+from hlo2tx8.indexing import Const, IndexingMap, Interval
 
 
 def i64_array(values: Sequence[int]) -> DenseArrayBase[IntegerType]:
@@ -98,6 +98,15 @@ class ExtentOp(IRDLOperation):
             return None
         found = min(values) if self.kind.data == "min" else max(values)
         return max(self.lower.value.data, min(self.upper.value.data, found))
+
+    @property
+    def bounds(self) -> Interval:
+        """Bounds of the bound, over all steps."""
+        pick, map = min if self.kind.data == "min" else max, self.map.data
+        found = [map.bounds(result) for result in map.results]
+        least, most = (pick(numbers) for numbers in ([i.lo for i in found], [i.hi for i in found]))
+        lower, upper = self.lower.value.data, self.upper.value.data
+        return Interval(max(lower, min(upper, least)), max(lower, min(upper, most)))
 
 
 @irdl_op_definition

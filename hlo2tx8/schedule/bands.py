@@ -125,6 +125,6 @@ class BandSplit:
         ranges = (Variable(0, self.num_turns - 1, "turn"), *(Variable(0, n - 1, f"lane{i}") for i, n in enumerate(lanes)))
         map = IndexingMap((Variable(0, self.tiles - 1, "tile"),), ranges, (), results, constraints).simplify()
         split = WorkSplit(map, map, shape, self.num_turns, lanes)
-        if bands == Bands.of(height, self.bands):
+        if height % self.bands == 0 and bands == Bands.of(height, self.bands):
             split.verify()
         return split

@@ -217,8 +217,8 @@ class BandChain:
         parts: list[tuple[Engine, float]] = []
         for op in member.partitioned.functions[0].instructions:
             if op is member.dot:
-                if member.lines:  # zeros, and what is between them
-                    parts.append((Engine.TDMA, 2 * _window_bytes(member, op, rows) / self.rates.move + 2 * self.rates.move_start))
+                if member.lines:  # zeros on four sides, and what is between them
+                    parts.append((Engine.TDMA, _window_bytes(member, op, rows) / self.rates.move + 5 * self.rates.move_start))
                 product = points * channels * num_products(op) / self.rates.products + self.rates.product_start
                 parts.append((Engine.NE, product))
                 if member.lines and not member.turns_weights and not member.is_per_channel:  # what lies between two lines goes

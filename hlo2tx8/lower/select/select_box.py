@@ -42,7 +42,7 @@ from hlo2tx8.lower.select.select_rows import expand, is_of_rows, joined_lanes, r
 from hlo2tx8.lower.select.select_scan import select_scan_lanes
 from hlo2tx8.lower.select.select_sort import select_sort_lanes
 from hlo2tx8.lower.select.selector import Selector
-from hlo2tx8.lower.select.step_builder import StepBuilder
+from hlo2tx8.lower.select.step_builder import StepBuilder, Strip
 from hlo2tx8.lower.vectorize.varying_lanes import Known, varying_lanes
 
 
@@ -243,17 +243,34 @@ class BoxSelector(Selector):
 
     def _fill_of(self, op: vec.LoadOp, fmt: Format) -> SSAValue:
         """A vector of fill values: a fresh buffer, or the fill vector itself if nobody else needs it."""
-        count = self.step.count()
         if op.fill is None:
-            return self.filled(Splat(0, fmt), count)
+            return self._filled_around(op, Splat(0, fmt))
         value = self.vector(op.fill)
         if isinstance(value, Splat):
-            return self.filled(value, count)
+            return self._filled_around(op, value)
         owner, is_hoisted = op.fill.owner, any(value is buffer for buffer in self.hoisted.values())
         is_own = isinstance(owner, (vec.LoadOp, xla.ElementwiseOp)) and owner.parent is op.parent and not is_hoisted
         if is_own and op.fill.has_one_use():
             return value
         return self.copy(value, fmt)
+
+    def _filled_around(self, op: vec.LoadOp, value: Splat) -> SSAValue:
+        """A new vector that is filled where a load may leave it as it is."""
+        step, shape = self.step, self.step.shape
+        clips = zip(vec.ints(op.clipped), op.lower, op.upper, strict=True)
+        bounds = [(lane, lo.owner, hi.owner) for lane, lo, hi in clips]
+        inside = [
+            (lane, lo.bounds.hi, hi.bounds.lo)
+            for lane, lo, hi in bounds
+            if isinstance(lo, vec.ExtentOp) and isinstance(hi, vec.ExtentOp)
+        ]
+        is_known = len(inside) == len(bounds) and type(step) is StepBuilder and not step.valid
+        if not is_known or any(last <= first for _, first, last in inside):
+            return self.filled(value, step.count())
+        ends = [(k, *end) for k, first, last in inside for end in ((0, first), (last, shape[k])) if end[0] < end[1]]
+        buffer = step.alloc(value.fmt)
+        step.fill_strips(buffer, value.bits, value.fmt, [Strip.of(shape, *end) for end in ends], step.num_lanes)
+        return buffer
 
     def _store(self, op: vec.StoreOp) -> None:
         fmt = storage_format(op.value.type)

@@ -23,6 +23,26 @@ NUM_DMA_LEVELS = 3
 Transfer: TypeAlias = Callable[[tuple[BoxLevel, ...], tuple[Size, ...]], None]
 
 
+LEAST_SAVED = 2
+"""Strips of a buffer that are a larger part than 1 / this are not worth instructions of their own."""
+
+
+@dataclass(frozen=True)
+class Strip:
+    """`count` runs of `run` elements each, `distance` from one to the next, from element `start` on."""
+
+    start: int
+    run: int
+    distance: int
+    count: int
+
+    @staticmethod
+    def of(shape: Sequence[int], lane: int, first: int, last: int) -> "Strip":
+        """Of a dense vector of that shape the lanes of one dimension from `first` to in front of `last`."""
+        inner = prod(shape[lane + 1 :])
+        return Strip(first * inner, (last - first) * inner, shape[lane] * inner, prod(shape[:lane]))
+
+
 @dataclass
 class StepBuilder(Multiply):
     """Instructions of one box: `shape` lanes, of which `valid` entries count along the dimensions it names.
@@ -138,6 +158,16 @@ class StepBuilder(Multiply):
                 self.insert(make(fmt=Format.UINT64, dst=dst, value=word, n=1, s1=2, n1=n, s2=0, n2=1, origin=self.origin))
             return
         self.insert(TdmaMemset.make(fmt=fmt, dst=buffer, value=bits, n=n, s1=0, n1=1, s2=0, n2=1, origin=self.origin))
+
+    def fill_strips(self, buffer: SSAValue, bits: int, fmt: Format, strips: Sequence[Strip], n: int) -> None:
+        """Fills runs of a buffer with elements, or all `n` where that is about as much."""
+        if fmt is Format.RAW128 or sum(strip.run * strip.count for strip in strips) > n // LEAST_SAVED:
+            self.fill(buffer, bits, fmt, n)
+            return
+        for strip in strips:
+            dst = self.at(buffer, strip.start * fmt.bytes)
+            run: dict[str, Any] = {"value": bits, "n": strip.run, "s1": strip.distance, "n1": strip.count, "s2": 0, "n2": 1}
+            self.insert(TdmaMemset.make(fmt=fmt, dst=dst, origin=self.origin, **run))
 
     # ------------------------------------------------------------------------------------------- transfers
 

@@ -7,7 +7,7 @@ far apart as those of the image, and what lies between them belongs to no result
 as many windows share a residue with are a plane of their own.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from typing import Any
@@ -19,7 +19,7 @@ from hlo2tx8.device.isa.ne import NeGemm, psum_format
 from hlo2tx8.dialects import vec
 from hlo2tx8.lower.box_levels import BoxLevel, Size
 from hlo2tx8.lower.select.select_side import Lanes, Side
-from hlo2tx8.lower.select.step_builder import StepBuilder
+from hlo2tx8.lower.select.step_builder import StepBuilder, Strip
 
 
 def is_tap_by_tap(op: vec.VecDotOp) -> bool:
@@ -133,8 +133,15 @@ def _in_planes(step: StepBuilder, plane: TapPlane, image: SSAValue, blocks: int,
         return image
     size = blocks * plane.points * features
     moved = step.alloc(fmt, prod(plane.strides) * size)
-    if any(extent % stride for extent, stride in zip(plane.extents, plane.strides, strict=True)):
-        step.fill(moved, 0, fmt, prod(plane.strides) * size)
+    shape = (prod(plane.strides), blocks, *plane.sizes, features)
+    strips = [
+        replace(strip, start=strip.start + number * size, count=strip.count // shape[0])
+        for number, residues in enumerate(product(*(range(stride) for stride in plane.strides)))
+        for i, (extent, stride, residue) in enumerate(zip(plane.extents, plane.strides, residues, strict=True))
+        if (count := max(0, -(-(extent - residue) // stride))) < plane.sizes[i]
+        for strip in (Strip.of(shape, i + 2, count, plane.sizes[i]),)
+    ]
+    step.fill_strips(moved, 0, fmt, strips, prod(shape))
     dense = [prod(plane.extents[i + 1 :]) for i in range(len(plane.extents))]
     for number, residues in enumerate(product(*(range(stride) for stride in plane.strides))):
         levels = [BoxLevel(blocks, (prod(plane.extents) * features, plane.points * features))]
