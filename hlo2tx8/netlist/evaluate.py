@@ -101,7 +101,8 @@ def _computed(op: Op, inputs: Sequence[Tensor], dims: Sequence[tuple[int, int]],
     is_integer = any(source.format.name in ("Int8", "Int32") for source in inputs)
     match family:
         case "sfpu":
-            made = vectors(UNARY[op.type](reals[0], op.attributes), _mode(op.attributes, dims[0]))
+            mode = _mode(op.attributes, dims[0])
+            made = vectors(UNARY[op.type](vectors(reals[0], mode), op.attributes), mode)
             return _cornered(op, made, dims)
         case "binary" | "quant":
             made = BINARY[op.type](reals[0], reals[1], op.attributes.get("zero_point", 0.0))

@@ -20,16 +20,14 @@ BLOCK = 16
 class Format:
     """`family` says which rule rounds; `bits` are those of the fraction, of a block's mantissa, or of an integer.
 
-    A format is `wide` if its exponent has 8 bits, as those called _b. `host` is what the host reads it back as.
+    A format is `wide` if its exponent has 8 bits, as those called _b.
     """
 
     name: str
     family: Family
     bits: int
-    host: str
     wide: bool = True
     bias: int = 127
-    size: int = 4
 
     @property
     def is_integer(self) -> bool:
@@ -37,18 +35,16 @@ class Format:
 
 
 _ALL = (
-    Format("Float32", "float", 23, "float32"),
-    Format("Tf32", "float", 10, "float32"),
-    Format("Float16_b", "float", 7, "float32", size=2),
-    Format("Float16", "small", 10, "float32", wide=False, bias=15, size=2),
-    Format("Lf8", "small", 2, "float32", wide=False, bias=15, size=1),
-    Format("Fp8_e4m3", "small", 3, "float32", wide=False, bias=7, size=1),
-    *(Format(f"Bfp{n}{b}", "block", m, "float32", bool(b), size=1) for n, m in ((8, 7), (4, 3), (2, 1)) for b in ("", "_b")),
-    Format("Int8", "int", 7, "int8", size=1),
-    Format("Int32", "int", 31, "int32"),
-    Format("UInt8", "int", 8, "uint8", size=1),
-    Format("UInt16", "int", 16, "uint16", size=2),
-    *(Format(f"RawUInt{n}", "raw", n, f"uint{n}", size=n // 8) for n in (8, 16, 32)),
+    Format("Float32", "float", 23),
+    Format("Tf32", "float", 10),
+    Format("Float16_b", "float", 7),
+    Format("Float16", "small", 10, wide=False, bias=15),
+    Format("Lf8", "small", 2, wide=False, bias=15),
+    Format("Fp8_e4m3", "small", 3, wide=False, bias=7),
+    *(Format(f"Bfp{n}{b}", "block", m, bool(b)) for n, m in ((8, 7), (4, 3), (2, 1)) for b in ("", "_b")),
+    *(Format(f"Int{n}", "int", n - 1) for n in (8, 32)),
+    *(Format(f"UInt{n}", "int", n) for n in (8, 16)),
+    *(Format(f"RawUInt{n}", "raw", n) for n in (8, 16, 32)),
 )
 FORMATS: Mapping[str, Format] = {format.name: format for format in _ALL}
 IN_NETLISTS = tuple(name for name in FORMATS if name != "Tf32")

@@ -39,7 +39,8 @@ def _step(step: ScheduledOp, data: Sequence[Array], is_integer: bool) -> Array:
             return BINARY[step.type](x, y, step.zero_point)
         case _:
             rest = data[0] if step.output == step.inputs[0] else None
-            return vectors(UNARY[step.type](data[0], step.attributes), step.attributes.get("vector", "rc"), rest)
+            mode = step.attributes.get("vector", "rc")
+            return vectors(UNARY[step.type](vectors(data[0], mode), step.attributes), mode, rest)
 
 
 def _format(op: Op, step: ScheduledOp) -> Format:

@@ -51,7 +51,9 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 
 def add_arch(parser: argparse.ArgumentParser) -> None:
     """The flag that chooses an architecture."""
-    parser.add_argument("--arch", choices=ARCHES, help="one of the netlist's ($ARCH_NAME, else the first whose rules it keeps)")
+    parser.add_argument(
+        "--arch", type=str.lower, choices=ARCHES, help="one of the netlist's ($ARCH_NAME, else the first whose rules it keeps)"
+    )
 
 
 def arch_of(args: Any, netlist: Netlist) -> str:
@@ -75,8 +77,10 @@ def run_file(args: Any) -> int:
     inputs = _read_arrays(args.inputs) if args.inputs else None
     found = run_golden(netlist, arch, inputs, params, max_steps=args.max_steps)
     if args.outputs:
-        with writing(args.outputs), args.outputs.open("wb") as file:
-            np.savez(file, allow_pickle=False, **found)
+        with writing(args.outputs), zipfile.ZipFile(args.outputs, "w") as file:
+            for name, array in found.items():
+                with file.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                    np.lib.format.write_array(entry, array)
     if inputs is None:
         return _compare_exact(netlist, arch, params, found)
     for name, array in found.items():

@@ -256,3 +256,10 @@ def test_a_run_may_be_ended():
     netlist = read_netlist((SAMPLES / "softmax.yaml").read_text().replace("loop: 2", "loop: 99999999"), "long")
     with pytest.raises(NetlistRunError, match="program main: stopped after 5 turns of loops"):
         run_golden(netlist, "grayskull", None, {}, max_steps=5)
+
+
+def test_what_an_op_on_vectors_leaves_out_is_no_error():
+    netlist = read_netlist((SAMPLES / "small_tiles.yaml").read_text().replace("type: square", "type: sqrt"), "roots")
+    x = np.where(np.arange(16) % 8 < 4, 4.0, -4.0)[:, None] * np.ones((2, 1, 16, 64))
+    found = run_golden(netlist, "wormhole_b0", {"x": x, "v": np.zeros((2, 1, 64, 64))}, {})
+    assert np.array_equal(found["y"], np.where(x > 0, 2, 0))
