@@ -77,11 +77,13 @@ def mesh_cycles(
         engine *= prod(line.taps for line in work.lines)
         engine = max(engine, moved_bytes(part, box, depth, work, rates) / work.depth * depth / rates.move)
     stored = rows * columns * work.moved_bytes * rates.tiles / rates.ddr
-    num_parts = num_parts_of(rows, -(-columns // BLOCK), turns - 1)
+    blocks = -(-columns // BLOCK)
+    num_parts = num_parts_of(rows, blocks, turns - 1)
     after = num_parts * work.passes * rates.vector_pass + rows * columns * work.passed_cycles
     queued = after / num_parts * min(1.0, (rates.queue + 1) / max(1, work.passes))
     sides = panel_bytes(part, work, box, depth)
     sent = [sides[side] * work.sent_bytes / work.operand_bytes for side in (0, 1)]
+    larger = 2 * -(-blocks // 2) / blocks if blocks > 1 else 1  # the halves of an odd number of blocks differ
     always = sent if stays is None else [sent[1 - stays]]
     in_halves = work.parts == 1 and tail is None and is_sent_in_halves(always, rates)
 
@@ -92,7 +94,9 @@ def mesh_cycles(
         most = max(sides[side] for side in loaded)
         load = rates.transfer_start + max(most / (2 if in_halves else 1) / rates.transfer, shared)
         transfers = 1 if work.parts == 1 else work.parts + 1
-        send = send_cycles([sent[side] for side in loaded], transfers, rates, in_halves=in_halves)
+        parts_of = [sent[side] * (larger if side and in_halves else 1) for side in loaded]
+        send = send_cycles(parts_of, transfers, rates, in_halves=in_halves)
+        send += (work.column_operands - 1) * rates.link_start if 1 in loaded else 0
         split = work.split_passes * (most / rates.vector + rates.vector_pass)
         if work.is_added_apart:
             split += rows * columns * SUM_BYTES / rates.vector + rates.vector_pass
@@ -104,8 +108,13 @@ def mesh_cycles(
     others = 0.0 if stays is None else step((1 - stays,))[1]
     num_first = num_steps if stays is None else num_steps // steps_alike(part, rates, box)[stays]
     sets = work.column_operands * -(-columns // BLOCK) if is_in_sets(part, work, box) else 1
+    is_paced = alone > turns * (engine + STEP_OVERHEAD)
     is_vector_late = num_steps > 1 and after > alone  # the vector engine is not done with the step before the last one either
-    end = after if is_vector_late else _end(max(stored, after), engine, start, sets, min(slots, turns), rates.queue)
+    end = (
+        after
+        if is_vector_late
+        else end_cycles(max(stored, after), engine, start, sets, min(slots, turns), rates.queue, is_paced=is_paced)
+    )
     beside = 0 if is_in_sets(part, work, box) else num_steps * after
     return alone + (num_first - 1) * first + (num_steps - num_first) * others + start + end + beside
 
@@ -125,9 +134,13 @@ def num_parts_of(rows: int, blocks: int, turns: int) -> int:
     return found
 
 
-def _end(stored: float, engine: float, turn: float, sets: int, slots: int, queue: int) -> float:
-    """Cycles behind the last panel but those of its product: what is stored while no set of columns is multiplied any more,
-    and what the engine waits for panels that come slower than the first set takes."""
+def end_cycles(stored: float, engine: float, start: float, sets: int, slots: int, queue: int, *, is_paced: bool) -> float:
+    """Cycles behind the last panel but those of its product: other sets of columns are multiplied with the panels that are kept,
+    and stored meanwhile. The turns of those are shorter by as much, but for panels that are not there yet: for all if the pace is
+    that of transfers. Where there are no sets, panels that are not there yet are waited for."""
     kept = min(slots, queue + 2, max(2, ceil(stored / engine)))
-    waited = max(0, kept - min(slots - 2, queue)) * max(0.0, turn - engine / sets)
-    return max(stored / sets, stored - kept * engine * (sets - 1) / sets) + waited
+    early = min(kept, slots - 2, queue)
+    if sets == 1:
+        return stored + (kept - early) * max(0.0, start - engine)
+    others = engine * (sets - 1) / sets
+    return max(kept * others + stored / sets, stored) - (0 if is_paced else max(0, early) * others)

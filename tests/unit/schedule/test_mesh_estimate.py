@@ -2,7 +2,7 @@
 
 import pytest
 
-from hlo2tx8.schedule.mesh_estimate import idle_cycles, num_parts_of
+from hlo2tx8.schedule.mesh_estimate import end_cycles, idle_cycles, num_parts_of
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,14 @@ def test_vector_engine_waits_for_parts_while_tiles_meet(turns: int, parts: int, 
 )
 def test_parts_are_blocks_or_equal_pieces_of_them(rows: int, blocks: int, turns: int, expected: int) -> None:
     assert num_parts_of(rows, blocks, turns) == expected
+
+
+@pytest.mark.parametrize(
+    ("is_paced", "expected"),
+    [
+        (False, 6000.0 - 4 * 750.0),  # four panels are early, their turns are shorter by what other sets take
+        (True, 6000.0),
+    ],
+)
+def test_panels_that_come_slowly_do_not_make_turns_shorter(is_paced: bool, expected: float) -> None:
+    assert end_cycles(6000.0, 1000.0, 3000.0, 4, 6, 6, is_paced=is_paced) == pytest.approx(expected)
