@@ -120,6 +120,19 @@ def test_ops_agree_with_the_reference(name: str):
     check(graph_of([make.make_node(op, names, outputs, **attributes)], inputs, len(outputs)), inputs)
 
 
+@pytest.mark.parametrize(
+    ("start", "end", "step", "wanted"),
+    [(-6, -9, -1, [0]), (9, -9, -1, [2, 1, 0]), (1, -9, -2, [1]), (0, 2, -1, []), (-9, 9, 2, [0, 2]), (2, 1, 1, []), (5, 9, 1, [])],
+)
+def test_starts_and_ends_of_slices_are_clamped(start: int, end: int, step: int, wanted: list[int]):
+    """A start before the beginning is the beginning, also where a slice goes backward."""
+    x = np.arange(3, dtype=np.float32)
+    inputs = [x, *(np.array([n]) for n in (start, end, 0, step))]
+    node = make.make_node("Slice", [f"x{k}" for k in range(5)], ["y0"])
+    executable: Any = hlo2tx8.compile(graph_of([node], inputs), args=inputs)
+    np.testing.assert_array_equal(executable(*inputs), wanted)
+
+
 def test_negative_padding_cuts():
     x, pads = normal(4, 5), np.array([-1, 2, 3, -2])
     executable: Any = hlo2tx8.compile(graph_of([make.make_node("Pad", ["x0", "x1"], ["y0"])], [x, pads]), args=[x, pads])

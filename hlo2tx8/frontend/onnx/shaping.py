@@ -61,8 +61,9 @@ def _slice(call: NodeCall, x: Any, starts: Any = None, ends: Any = None, axes: A
     places = [slice(None)] * jnp.ndim(x)
     for axis, start, end, step in zip(chosen, starts, ends, steps, strict=True):
         size = jnp.shape(x)[axis]
-        low, high = (0, size) if step > 0 else (-1, size - 1)
-        first, last = (min(max(n + size if n < 0 else n, low), high) for n in (start, end))
+        first, last = (n + size if n < 0 else n for n in (start, end))
+        low, high = (0, size) if step > 0 else (-1, max(size - 1, 0))
+        first, last = min(max(first, 0), high), min(max(last, low), high)
         places[axis] = slice(first, None if last < 0 else last, step)
     return jnp.asarray(x)[tuple(places)]
 

@@ -61,6 +61,15 @@ def _ignoring_call(function: Callable[..., Any]) -> Callable[..., Any]:
     return apply
 
 
+def refusing(reason: str, *names: str) -> dict[str, OpRow]:
+    """Rows of ops that are refused, and why."""
+
+    def apply(_: NodeCall, *inputs: Any) -> Any:
+        raise Refused(reason)
+
+    return {name: OpRow(apply) for name in names}
+
+
 def axes_of(call: NodeCall, given: Any, rank: int) -> tuple[int, ...] | None:
     """The dimensions that an input, or an attribute of older opsets, names, from 0 on; None if neither does."""
     axes = call["axes"] if given is None else np.asarray(given).ravel().tolist()
