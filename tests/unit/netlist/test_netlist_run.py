@@ -263,3 +263,34 @@ def test_what_an_op_on_vectors_leaves_out_is_no_error():
     x = np.where(np.arange(16) % 8 < 4, 4.0, -4.0)[:, None] * np.ones((2, 1, 16, 64))
     found = run_golden(netlist, "wormhole_b0", {"x": x, "v": np.zeros((2, 1, 64, 64))}, {})
     assert np.array_equal(found["y"], np.where(x > 0, 2, 0))
+
+
+def test_a_sparse_product():
+    netlist = read_file(SAMPLES / "sparse.yaml")
+    random = np.random.default_rng(3)
+    x = exact_in(random.normal(size=(4, 128, 64)), netlist.queues["x"]).reshape(2, 2, 128, 64)
+    tiles = exact_in(random.integers(-8, 8, (1, 32, 96)), netlist.queues["tiles"])
+    listed = {  # z: strips, with their ublocks, with (row, depth, tile)
+        0: {0: {1: [(0, 1, 2), (1, 0, 0)]}, 1: {0: [(1, 1, 1)], 1: [(0, 0, 1)]}},
+        1: {3: {0: [(0, 0, 2), (0, 1, 1)]}},
+    }
+    words: list[int] = []
+    expected = np.zeros((2, 2, 128, 64))
+    for z, strips in listed.items():
+        for strip, blocks in strips.items():
+            is_last = strip == max(strips)
+            words += [strip, (1 << 14) * is_last, len(blocks)]
+            for block, parts in blocks.items():
+                words += [len(parts) << 4 | block, *(tile << 12 | row << 1 | depth for row, depth, tile in parts)]
+                for row, depth, tile in parts:
+                    line = 2 * strip + depth
+                    source = x[:, line // 4, 32 * (line % 4) : 32 * (line % 4) + 32].astype(np.float64)
+                    at = 32 * (2 * block + row)
+                    expected[:, z, at : at + 32] += tiles[0, :, 32 * tile : 32 * tile + 32].astype(np.float64) @ source
+    encoding = np.zeros(2048, np.uint16)
+    encoding[: len(words)] = words
+    inputs = {"x": x, "tiles": tiles[None], "words": encoding.view(np.uint32).reshape(1, 1, 32, 32)}
+    near(run_golden(netlist, "wormhole_b0", inputs, {})["y"], expected, 0.02)
+    encoding[2] = 100
+    with pytest.raises(NetlistRunError, match="op product: the encoding"):
+        run_golden(netlist, "wormhole_b0", inputs, {})
