@@ -106,6 +106,11 @@ CASES: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
         {"mode": "cubic"},
     ),
     "grid": ("GridSample", [normal(1, 2, 4, 5), np.tanh(normal(1, 3, 2, 2)) * 1.4], {"padding_mode": "border"}),
+    "grid cubic": (
+        "GridSample",
+        [normal(1, 2, 4, 5), normal(1, 3, 2, 2) * 1.5],
+        {"mode": "cubic", "padding_mode": "reflection"},
+    ),
     "dft": ("DFT", [normal(1, 9, 2)], {}),
     "bf16": ("Mul", [normal(3, 5, dtype=ml_dtypes.bfloat16), normal(5, dtype=ml_dtypes.bfloat16)], {}),
 }

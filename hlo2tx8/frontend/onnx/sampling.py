@@ -34,14 +34,15 @@ def _reflected(x: Any, low: float, high: float) -> Any:
     return jnp.where(turned > span, 2 * span - turned, turned) + low
 
 
-def _border(call: NodeCall, x: Any, size: int) -> Any:
-    """Positions that padding other than zeros moves inside."""
+def _border(call: NodeCall, x: Any, size: int, is_element: bool = True) -> Any:
+    """Positions that padding other than zeros moves inside: of an element, or in its extent."""
     match call["padding_mode"]:
         case "border":
             return jnp.clip(x, 0, size - 1)
         case "reflection":
             ends = (0, size - 1) if call["align_corners"] else (-0.5, size - 0.5)
-            return jnp.clip(_reflected(x, *ends), 0, size - 1)
+            turned = _reflected(x, *ends)
+            return jnp.clip(turned, 0, size - 1) if is_element else turned
         case _:
             return x
 
@@ -67,7 +68,12 @@ def _grid_sample(call: NodeCall, x: Any, grid: Any) -> Any:
     if mode == "nearest":
         places = [jnp.round(_border(call, jnp.round(p), n)) for p, n in zip(scaled, sizes, strict=True)]
         return _elements(x, places, sizes).reshape(*x.shape[:2], *outs)
-    scaled = [_border(call, p, n) for p, n in zip(scaled, sizes, strict=True)] if mode == "linear" else scaled
+    moved = [_border(call, p, n, mode == "linear") for p, n in zip(scaled, sizes, strict=True)]
+    if mode == "cubic":  # which of positions inside of the image, to the edges of its elements, moves none
+        pairs = zip(scaled, moved, sizes, strict=True)
+        edge = 0 if call["align_corners"] else 0.5
+        moved = [jnp.where((p < -edge) | (p > n - 1 + edge), m, p) for p, m, n in pairs]
+    scaled = moved
     bases = [jnp.floor(p) for p in scaled]
     parts = [p - base for p, base in zip(scaled, bases, strict=True)]
     weights = [(1 - t, t) if mode == "linear" else _cubic(t) for t in parts]
