@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, TensorType
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, TensorType, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from hlo2tx8.builders.expansion import Expansion, dot_numbers, int_array
@@ -13,8 +14,11 @@ from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.constants import scalar_of
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.dot import numbers_of
+from hlo2tx8.hlo.types import numpy_dtype
+from hlo2tx8.indexing import Const, Dim
 
 Rule = Callable[[Operation], SSAValue | None]
+MOST_INDEX = 2**31
 JOINS = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
 
 
@@ -206,6 +210,37 @@ def sink_broadcast(op: Operation) -> SSAValue | None:
     return e.emit("broadcast_in_dim", [value], op.results[0].type, broadcast_dimensions=int_array(dims))
 
 
+def _read_of_iota(op: Operation) -> SSAValue | None:
+    """Elements of an iota at indices known at run time: the sum of those indices, each within its room."""
+    iota = _made_by(op.operands[0], "iota")
+    if iota is None:
+        return None
+    fields, shape, (dim,) = attributes_of(op), _shape(op.results[0]), (int(attributes_of(iota)["iota_dimension"]),)
+    base = fields["map"].results[dim]
+    if fields["map"].constraints or not isinstance(base, Dim | Const) or _shape(iota.results[0])[dim] > MOST_INDEX:
+        return None
+    e, wide = Expansion(op), TensorType(i32, shape)
+    if isinstance(base, Dim):
+        total = e.emit("iota", [], wide, iota_dimension=IntegerAttr(base.index, i64))
+    else:
+        total = _splat_of(e.splat(base.value, TensorType(i32, ())), shape, e)
+    terms = zip(op.operands[1:], fields["index_maps"], fields["dims"], fields["rooms"], strict=True)
+    for value, map, along, room in terms:
+        if along != dim:
+            continue
+        type_, most = as_tensor(value.type), np.iinfo(numpy_dtype(as_tensor(value.type).element_type)).max
+        inside = e.emit("maximum", [value, _splat_of(e.splat(0, e.like(value, ())), _shape(value), e)], type_)
+        if room < most:
+            inside = e.emit("minimum", [inside, _splat_of(e.splat(room, e.like(value, ())), _shape(value), e)], type_)
+        inside = e.converted(inside, i32)
+        if map.results:
+            inside = e.view(inside, map)
+        else:
+            inside = e.emit("broadcast_in_dim", [inside], wide, broadcast_dimensions=int_array(())) if shape else inside
+        total = e.emit("add", [total, inside], wide)
+    return e.converted(total, as_tensor(op.results[0].type).element_type)
+
+
 def _splat_of(value: SSAValue, shape: Sequence[int], e: Expansion) -> SSAValue:
     """A tensor of that shape with the element of which all of `value` are copies."""
     scalar = scalar_of(value)
@@ -224,5 +259,6 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "stablehlo.reverse": (_reverse,),
     "stablehlo.reduce": (_reduce,),
     "stablehlo.dot_general": (_dot,),
+    "hlo.read_at": (_read_of_iota,),
 }
 """By op; the first rule that gives a value decides."""

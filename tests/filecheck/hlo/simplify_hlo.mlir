@@ -171,3 +171,22 @@ func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor<
 // CHECK-NEXT:   %[[Y:.*]] = "stablehlo.multiply"(%a, %b)
 // CHECK-NEXT:   %[[Z:.*]] = "stablehlo.negate"(%[[Y]])
 // CHECK-NEXT:   func.return %[[X]], %[[Z]]
+
+// -----
+
+// What is read of an iota at indices known at run time are those indices, within their rooms.
+
+func.func @main(%i: tensor<i32>, %j: tensor<i32>) -> (tensor<1xi32>, tensor<2x3xi32>) {
+  %long = "stablehlo.iota"() <{iota_dimension = 0 : i64}> : () -> tensor<1000xi32>
+  %0 = "hlo.read_at"(%long, %i) <{map = #xla.indexing_map<"(d0) -> (d0), domain: d0 in [0, 0]">, index_maps = [#xla.indexing_map<"(d0) -> (), domain: d0 in [0, 0]">], dims = array<i64: 0>, rooms = array<i64: 999>}> : (tensor<1000xi32>, tensor<i32>) -> tensor<1xi32>
+  %wide = "stablehlo.iota"() <{iota_dimension = 1 : i64}> : () -> tensor<8x9xi32>
+  %1 = "hlo.read_at"(%wide, %i, %j) <{map = #xla.indexing_map<"(d0, d1) -> (d0, d1), domain: d0 in [0, 1], d1 in [0, 2]">, index_maps = [#xla.indexing_map<"(d0, d1) -> (), domain: d0 in [0, 1], d1 in [0, 2]">, #xla.indexing_map<"(d0, d1) -> (), domain: d0 in [0, 1], d1 in [0, 2]">], dims = array<i64: 0, 1>, rooms = array<i64: 6, 6>}> : (tensor<8x9xi32>, tensor<i32>, tensor<i32>) -> tensor<2x3xi32>
+  func.return %0, %1 : tensor<1xi32>, tensor<2x3xi32>
+}
+
+// CHECK:      func.func @main(%i
+// CHECK-NOT:    hlo.read_at
+// CHECK:        %[[L:.*]] = "stablehlo.maximum"(%i,
+// CHECK:        %[[M:.*]] = "stablehlo.minimum"(%[[L]],
+// CHECK:        %[[L:.*]] = "stablehlo.maximum"(%j,
+// CHECK-NOT:    hlo.read_at
