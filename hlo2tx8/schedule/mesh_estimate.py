@@ -113,7 +113,16 @@ def mesh_cycles(
     end = (
         after
         if is_vector_late
-        else end_cycles(max(stored, after), engine, start, sets, min(slots, turns), rates.queue, is_paced=is_paced)
+        else end_cycles(
+            max(stored, after),
+            engine,
+            start,
+            sets,
+            min(slots, turns),
+            rates.queue,
+            products=work.column_operands,
+            is_paced=is_paced,
+        )
     )
     beside = 0 if is_in_sets(part, work, box) else num_steps * after
     return alone + (num_first - 1) * first + (num_steps - num_first) * others + start + end + beside
@@ -134,13 +143,14 @@ def num_parts_of(rows: int, blocks: int, turns: int) -> int:
     return found
 
 
-def end_cycles(stored: float, engine: float, start: float, sets: int, slots: int, queue: int, *, is_paced: bool) -> float:
+def end_cycles(
+    stored: float, engine: float, start: float, sets: int, slots: int, queue: int, *, products: int, is_paced: bool
+) -> float:
     """Cycles behind the last panel but those of its product: other sets of columns are multiplied with the panels that are kept,
-    and stored meanwhile. The turns of those are shorter by as much, but for panels that are not there yet: for all if the pace is
-    that of transfers. Where there are no sets, panels that are not there yet are waited for."""
+    and stored meanwhile. The turns of those are shorter by as much, but for panels that are not there yet: these are waited for,
+    and of several products all if the pace is that of transfers."""
     kept = min(slots, queue + 2, max(2, ceil(stored / engine)))
-    early = min(kept, slots - 2, queue)
-    if sets == 1:
-        return stored + (kept - early) * max(0.0, start - engine)
-    others = engine * (sets - 1) / sets
+    early, others = min(kept, slots - 2, queue), engine * (sets - 1) / sets
+    if products == 1:
+        return max(stored / sets, stored - kept * others) + (kept - early) * max(0.0, start - engine / sets)
     return max(kept * others + stored / sets, stored) - (0 if is_paced else max(0, early) * others)

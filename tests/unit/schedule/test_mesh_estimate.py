@@ -40,4 +40,4 @@ def test_parts_are_blocks_or_equal_pieces_of_them(rows: int, blocks: int, turns:
     ],
 )
 def test_panels_that_come_slowly_do_not_make_turns_shorter(is_paced: bool, expected: float) -> None:
-    assert end_cycles(6000.0, 1000.0, 3000.0, 4, 6, 6, is_paced=is_paced) == pytest.approx(expected)
+    assert end_cycles(6000.0, 1000.0, 3000.0, 4, 6, 6, products=3, is_paced=is_paced) == pytest.approx(expected)
