@@ -58,7 +58,7 @@ from hlo2tx8.lower.dma.join_tails import join_tails
 from hlo2tx8.lower.dma.mesh import Along, Mesh, Sender, TileIndex, quotient, remainder
 from hlo2tx8.lower.dma.panels import LEVELS, Load, Panels, PanelSide, Site, find_panels, take_certain_branches
 from hlo2tx8.lower.dma.pipeline_dma import PIPELINED
-from hlo2tx8.lower.dma.slices import buffers_of, collect_slice, drop_unused, instructions_in
+from hlo2tx8.lower.dma.slices import buffers_of, collect_slice, constant_of, drop_unused, instructions_in
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
@@ -318,10 +318,11 @@ class _Sharing:
                     count: Size = 1
                     for size in sizes:
                         count = step(count, mapping.get(size, size) if isinstance(size, SSAValue) else size)
+                    start = slot
                     if sender.half is not None:
-                        count, slot = self.halves[load].sent(step, slot, sender.half)
+                        count, start = self.halves[load].sent(step, slot, sender.half)
                     fmt, tiles = load.split[-1].fmt if load.split else op.fmt, sender.tiles
-                    for place in [parts[_key(load, own)] for own in load.moved if parts] or [slot]:
+                    for place in [parts[_key(load, own)] for own in load.moved if parts] or [start]:
                         multicast = DteMulticast.make(fmt=fmt, dst=place, src=place, n=count, tiles=tiles, origin=op.origin)
                         multicast.attributes[ORDERED] = UnitAttr()
                         step.insert(multicast)
@@ -393,6 +394,10 @@ class _Sharing:
         self.leave(step, outer)
 
     def branch(self, step: StepBuilder, value: SSAValue, predicate: str, limit: int) -> None:
+        """Emits what follows where a value is below or above a limit: without a branch if it always is."""
+        known = constant_of(value)
+        if known is not None and (known < limit if predicate == "slt" else known > limit):
+            return
         self.enter(step, step.insert(arith.CmpiOp(value, step.value(limit), predicate)).result)
 
     def enter(self, step: StepBuilder, condition: SSAValue) -> None:
@@ -414,7 +419,7 @@ class _Sharing:
 def _halves(panels: Panels, resident: Sequence[PanelSide], rates: Rates) -> dict[Load, Halves]:
     """The halves of all loads, if it is sooner that two tiles of a line send one each; {} if not."""
     loads = [load for site in panels.sites for load in site.loads.values()]
-    found = {load: halves for load in loads if not load.split and load.branch is None and (halves := Halves.of(load.op))}
+    found = {load: halves for load in loads if not load.split and (halves := Halves.of(load.op))}
     sizes = [0, 0]
     for side in panels.sides:
         if side not in resident:
