@@ -109,14 +109,15 @@ def _chains(block: Block, target: Target) -> list[list[_Link]]:
 
 
 def _next(link: _Link, target: Target) -> _Link | None:
-    """The only reader of a fusion's results, if it is a fusion of the same rows that reads each of them for itself."""
+    """The only reader of a fusion's results, if it is a fusion of the same rows that reads each of them for itself, and not only
+    arithmetic: that is for groups by bands."""
     uses = [use for result in link.fusion.results for use in result.uses]
     if len({use.operation for use in uses}) != 1 or not isinstance(reader := uses[0].operation, FusionOp):
         return None
     if reader.parent is not link.fusion.parent:
         return None
     member = row_group_member(reader.body.block, target)
-    if isinstance(member, str) or member.shape[:-1] != link.member.shape[:-1]:
+    if isinstance(member, str) or not member.reductions or member.shape[:-1] != link.member.shape[:-1]:
         return None
     numbers = tuple(sorted(use.index for use in uses))
     return _Link(reader, member, numbers) if all(_reads_own_rows(member, reader.body.block.args[n]) for n in numbers) else None
