@@ -15,11 +15,8 @@ from xdsl.ir import SSAValue
 
 from hlo2tx8.device.isa.lsu import Rdma
 from hlo2tx8.lower.box_levels import Size
-from hlo2tx8.lower.dma.slices import constant_of
+from hlo2tx8.lower.dma.load_levels import LEVELS, levels_of
 from hlo2tx8.lower.select.step_builder import StepBuilder
-
-LEVELS = (("n3", "s3"), ("n2", "s2"), ("n1", "s1"), ("count", ""))
-"""The counts of a load and the distances of what they count, the outermost first."""
 
 
 @dataclass(frozen=True)
@@ -37,18 +34,13 @@ class Halves:
     @staticmethod
     def of(op: Rdma) -> "Halves | None":
         """The halves of a load; None if its sizes are not known, or there is but one element."""
-        values = {name: op.field(name) for level in LEVELS for name in level if name}
-        known = {name: constant_of(value) if isinstance(value, SSAValue) else value for name, value in values.items()}
-        sizes = {name: size for name, size in known.items() if size is not None}
-        if len(sizes) < len(known):
-            return None
-        for place, (count, stride) in enumerate(LEVELS):
-            if sizes[count] > 1:
-                first = -(-sizes[count] // 2)
-                inner = prod(sizes[name] for name, _ in LEVELS[place + 1 :])
-                distance = sizes[stride] if stride else 1
+        levels = levels_of(op) or ()
+        for place, (size, distance) in enumerate(levels):
+            if size > 1:
+                first = -(-size // 2)
+                inner = prod(count for count, _ in levels[place + 1 :])
                 ddr_bytes, spm_bytes = (first * elements * op.fmt.bytes for elements in (distance, inner))
-                return Halves(count, first, sizes[count] - first, inner, ddr_bytes, spm_bytes)
+                return Halves(LEVELS[place][0], first, size - first, inner, ddr_bytes, spm_bytes)
         return None
 
     def part_of(self, step: StepBuilder, op: Rdma, half: SSAValue, mapping: Mapping[SSAValue, SSAValue]) -> Rdma:

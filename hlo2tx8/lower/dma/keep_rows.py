@@ -31,12 +31,13 @@ from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Variable, simplify_expr
 from hlo2tx8.lower.box_levels import Size
+from hlo2tx8.lower.dma.load_levels import LEVELS, levels_of
 from hlo2tx8.lower.dma.mesh import Mesh, TileIndex
-from hlo2tx8.lower.dma.slices import constant_of, turns_of, writers_in
+from hlo2tx8.lower.dma.slices import turns_of, writers_in
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
-LEVELS = (("count", ""), ("n1", "s1"), ("n2", "s2"), ("n3", "s3"))
-"""Counts of a load and the distances of what they count, the innermost first."""
+NAMES = tuple(count for count, _ in reversed(LEVELS))
+"""The fields with the counts of a load, the innermost first."""
 LEAST_BYTES = 4096
 """Of what may stay that are worth a move."""
 MOST_PLACES = 2048
@@ -108,7 +109,7 @@ class _Slide:
         dst, offset = self.op.field("dst"), self.op.field("offset")
         assert isinstance(dst, SSAValue)
         before = step.insert(spm.TurnOp(spm.root_buffer(dst), step.value(step.subtract(turn, 1)))).result
-        outer = [place for place in range(self.level + 1, len(LEVELS)) if self.sizes[place] > 1]
+        outer = [place for place in range(self.level + 1, len(NAMES)) if self.sizes[place] > 1]
         for place in reversed(outer):
             counter = _begin_loop(step, self.sizes[place])
             builders.append(step.builder)
@@ -123,10 +124,10 @@ class _Slide:
             run = step(kept, inner)
             step.insert(TdmaGatherScatter.make(fmt=Format.INT8, dst=dst, src=src, run_bytes=run, origin=self.op.origin, **once))
         with _if_positive(step, fresh, is_sure=self.least > 0):
-            fields: dict[str, Any] = self.op.values() | {LEVELS[place][0]: 1 for place in outer}
+            fields: dict[str, Any] = self.op.values() | {NAMES[place]: 1 for place in outer}
             fields["dst"] = step.at(dst, step(kept, inner))
             fields["offset"] = step.add(offset, step(kept, self.strides[self.level] * width))
-            fields[LEVELS[self.level][0]] = fresh
+            fields[NAMES[self.level]] = fresh
             step.insert(Rdma.make(fmt=self.op.fmt, origin=self.op.origin, **fields))
         for builder in reversed(builders[:-1]):
             step.insert(scf.YieldOp())
@@ -137,13 +138,11 @@ class _Slide:
 
 def _slide_of(load: Rdma, turn: SSAValue, tile: xla.TileIdOp, turns: int) -> _Slide | None:
     """How a load moves on; None if its sizes are not known, or turns have too little in common."""
-    values = {name: load.field(name) for level in LEVELS for name in level if name}
-    known = {name: constant_of(value) if isinstance(value, SSAValue) else value for name, value in values.items()}
-    numbers = {name: value for name, value in known.items() if value is not None}
+    levels = levels_of(load)
     offset, tiles = load.field("offset"), int(tile.range.get_values()[1]) + 1
-    if len(numbers) < len(known) or not isinstance(offset, SSAValue) or not 1 < turns * tiles <= MOST_PLACES:
+    if levels is None or not isinstance(offset, SSAValue) or not 1 < turns * tiles <= MOST_PLACES:
         return None
-    sizes, strides = [numbers[count] for count, _ in LEVELS], [numbers[stride] if stride else 1 for _, stride in LEVELS]
+    sizes, strides = ([level[of] for level in reversed(levels)] for of in (0, 1))
     index = TileIndex.of(Mesh(1, tiles), tile.tile)
     index.add_counter(turn, turns)
     place = index.expr(offset)

@@ -18,7 +18,7 @@ from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Variable, delinearize
 from hlo2tx8.lower.dma.insert_waits import ORDERED
-from hlo2tx8.lower.dma.slices import constant_of
+from hlo2tx8.lower.dma.load_levels import levels_of
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
 TOKEN_BYTES = 16
@@ -38,7 +38,7 @@ class LoadParts:
     @staticmethod
     def of(op: Rdma, tiles: int) -> "LoadParts | None":
         """The parts of a load for so many tiles; None if a step decides its sizes."""
-        levels = _levels(op)
+        levels = levels_of(op)
         return None if levels is None else LoadParts(op, levels, _cuts(levels, tiles), tiles)
 
     @property
@@ -115,18 +115,6 @@ class LoadParts:
     def _of_tile(self, step: StepBuilder, number: SSAValue, expr: Expr) -> SSAValue:
         map = IndexingMap((Variable(0, self.tiles - 1, "tile"),), (), (), (expr,))
         return step.insert(xla.ApplyIndexingOp(xla.IndexingMapAttr(map), [number])).results[0]
-
-
-def _levels(op: Rdma) -> tuple[tuple[int, int], ...] | None:
-    """Counts and strides of a load, the outermost first; None if a step decides them."""
-    found: list[tuple[int, int]] = []
-    for count, stride in (("n3", "s3"), ("n2", "s2"), ("n1", "s1"), ("count", "")):
-        sizes = [op.field(name) if name else 1 for name in (count, stride)]
-        numbers = [size if isinstance(size, int) else constant_of(size) for size in sizes]
-        if numbers[0] is None or numbers[1] is None:
-            return None
-        found.append((numbers[0], numbers[1]))
-    return tuple(found)
 
 
 def _cuts(levels: Sequence[tuple[int, int]], tiles: int) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ Before:                                              After:
       scf.if %turn + 1 < 3 {                             scf.for %turn = 0 to 3 {
         RDMA_load dst(%k[%turn + 1]) ...                   scf.if %turn + 1 < 3 { RDMA_load dst(%k[%turn + 1] + part) ... }
       }                                                    scf.for %step = 0 to 4 {
-      scf.for %step = 0 to 4 {                               scf.if %step is the last, %turn + 1 < 3 {
+      scf.for %step = 0 to 4 {                               scf.if %step is 2, %turn + 1 < 3 {
         NE_gemm right(%k[%turn]) ...                           wait RDMA; barrier; DTE_multicast %k[%turn + 1] + part
       }                                                      }
     }                                                        NE_gemm right(%k[%turn]) ...
@@ -16,8 +16,8 @@ Before:                                              After:
                                                          }
 
 DDR then gives it once for a row of tiles. A part is loaded into a copy when all that this tile's matrix engine read there is done:
-the range check holds it back. So behind the wait for RDMA and the barrier the copies of all tiles are free, and the parts are sent
-while the last step is computed.
+the range check holds it back. So behind the wait for RDMA and the barrier, in the middle of a turn's steps, the copies of all tiles
+are free, and the parts are sent while the other half of the steps is computed.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ from hlo2tx8.dialects import spm, xla
 from hlo2tx8.lower.dma.allocate_spm import FROM_START
 from hlo2tx8.lower.dma.load_parts import TOKEN_BYTES, LoadParts
 from hlo2tx8.lower.dma.mesh import COLUMN, Mesh, TileIndex, power, quotient, remainder
-from hlo2tx8.lower.dma.slices import buffers_of, clone_slice, collect_slice, instructions_in, is_inside, turns_of
+from hlo2tx8.lower.dma.slices import buffers_of, clone_slice, collect_slice, instructions_in, is_inside, ops_between, turns_of
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
 
@@ -171,8 +171,8 @@ def _share_first(loop: scf.ForOp, shared: Sequence[_Shared], column: SSAValue, o
 
 
 def _share_next(loop: scf.ForOp, shared: Sequence[_Shared], column: SSAValue, others: SSAValue) -> None:
-    """Loads parts of what the next turn reads where that was loaded, sends them before the last step, and meets the other tiles
-    behind it."""
+    """Loads parts of what the next turn reads where that was loaded, sends them in the middle of the steps, and meets the other
+    tiles behind them."""
     body = loop.body.block
     wanted: set[Operation] = set()
     gone: list[Operation] = []
@@ -181,11 +181,13 @@ def _share_next(loop: scf.ForOp, shared: Sequence[_Shared], column: SSAValue, ot
         step = _at(InsertPoint.before(op))
         part = load.next.load(step, column, _target(op), op.field("offset"))
         before = op.prev_op
+        assert before is not None
         load.next.send(step, column, part, others)
-        sent = [new for new in _between(before, op) for new in new.walk() if isinstance(new, DteMulticast)]
-        for new in sent:
-            collect_slice(new, loop, wanted)
-        gone += _between(before, op)
+        sending = ops_between(before.next_op, op)
+        for new in sending:
+            for sent in [inner for inner in new.walk() if isinstance(inner, DteMulticast)]:
+                collect_slice(sent, loop, wanted)
+        gone += sending
         op.detach()
         op.erase()
     last = body.last_op
@@ -209,16 +211,6 @@ def _share_next(loop: scf.ForOp, shared: Sequence[_Shared], column: SSAValue, ot
     following = end.value(end.add(body.args[0], loop.step))
     end.builder = _guard(end, following, loop.ub, "slt")
     _meet(end, Engine.DTE)
-
-
-def _between(before: Operation | None, behind: Operation) -> list[Operation]:
-    """The operations between two of a block."""
-    found: list[Operation] = []
-    op = before.next_op if before is not None else None
-    while op is not None and op is not behind:
-        found.append(op)
-        op = op.next_op
-    return found
 
 
 def _guard(step: StepBuilder, value: SSAValue, bound: SSAValue | int, predicate: str) -> Builder:

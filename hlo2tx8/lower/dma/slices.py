@@ -67,6 +67,16 @@ def is_inside(op: object, ancestor: Operation | None) -> bool:
     return False
 
 
+def ops_between(first: Operation | Block | None, behind: Operation) -> list[Operation]:
+    """The operations of a block from one on, up to another one; none if the first is a block or None."""
+    found: list[Operation] = []
+    op = first
+    while isinstance(op, Operation) and op is not behind:
+        found.append(op)
+        op = op.next_op
+    return found
+
+
 def loop_of(op: Operation) -> Operation | None:
     """The innermost loop around an operation."""
     parent = op.parent_op()

@@ -36,7 +36,7 @@ from hlo2tx8.indexing.simplify import range_of
 from hlo2tx8.lower.dma.allocate_spm import LiveRange, SpmSpace, live_ranges, place
 from hlo2tx8.lower.dma.load_parts import TOKEN_BYTES, LoadParts
 from hlo2tx8.lower.dma.mesh import Mesh, TileIndex, power
-from hlo2tx8.lower.dma.slices import constant_of, writers_in
+from hlo2tx8.lower.dma.slices import constant_of, ops_between, writers_in
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
 LOADS_PARTS, SENDS_PARTS = "loads_parts", "sends_parts"
@@ -88,22 +88,12 @@ def _spread(function: func.FuncOp, rates: Rates, space: SpmSpace) -> None:
     start = Builder(InsertPoint.before(first))
     step = StepBuilder(start, start, (), {})
     parts = [load.parts.load(step, tile.tile, load.alloc.result, load.offset) for load in loads]
-    for op in _between(parts[0].owner, first):
+    for op in ops_between(parts[0].owner, first):
         op.attributes[LOADS_PARTS] = UnitAttr()
     for load in loads:
         load.parts.op.detach()
         load.parts.op.erase()
     _send(block, tile.tile, loads, parts, rates)
-
-
-def _between(first: Operation | Block, behind: Operation) -> list[Operation]:
-    """The operations of a block from one on, up to another one."""
-    found: list[Operation] = []
-    op: Operation | Block | None = first
-    while isinstance(op, Operation) and op is not behind:
-        found.append(op)
-        op = op.next_op
-    return found
 
 
 def _loads(function: func.FuncOp, tile: xla.TileIdOp, rates: Rates) -> list[_Alike]:
