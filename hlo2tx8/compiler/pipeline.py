@@ -52,6 +52,7 @@ from hlo2tx8.passes.expand_dense_convolution import ExpandDenseConvolutionPass
 from hlo2tx8.passes.expand_dynamic_broadcast import ExpandDynamicBroadcastPass
 from hlo2tx8.passes.expand_error_functions import ExpandErrorFunctionsPass
 from hlo2tx8.passes.expand_fft import ExpandFftPass
+from hlo2tx8.passes.expand_gelu import ExpandGeluPass
 from hlo2tx8.passes.expand_indexed import ExpandIndexedPass
 from hlo2tx8.passes.expand_linear_algebra import ExpandLinearAlgebraPass
 from hlo2tx8.passes.expand_mixed_factors import ExpandMixedFactorsPass
@@ -99,6 +100,7 @@ class Stage:
 PIPELINE: tuple[Stage, ...] = (
     Stage(RaisePrecisionPass(), after=Level.HLO),
     Stage(InlineCallsPass(), after=Level.HLO),
+    Stage(ExpandGeluPass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(ExpandErrorFunctionsPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandTopKPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandChloPass(), after=Level.HLO),

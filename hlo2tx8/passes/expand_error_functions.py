@@ -83,21 +83,32 @@ def _erfc(op: Operation) -> None:
 
 def _bfloat_erfc(x: Term) -> Term:
     wide, size = x.converted(f32), abs(x).converted(f16)
-    a, b, c, d = OF_BFLOAT
-    fraction = d / (b / (size + a) + size + c)
+    fraction = bfloat_fraction(size)
     falling = _in_upper_bits((wide * wide).call("exponential"))
     return _by_sign(x, fraction.converted(bf16) / falling.converted(bf16))
+
+
+def bfloat_fraction(x: Term, factor: float = 1.0) -> Term:
+    """factor r(x) for x >= 0, off by 0.14 % at most."""
+    a, b, c, d = OF_BFLOAT
+    return factor * d / (b / (x + a) + x + c)
 
 
 def _single_erfc(x: Term) -> Term:
     size = abs(x)
     upper = _in_upper_bits(size).call("minimum", LARGEST_UPPER)
     falling = ((upper - size) * (upper + size)).call("exponential")
-    shifted = size + SHIFT
+    return _by_sign(x, LAST_SINGLE / single_denominator(size) * falling / (upper * upper).call("exponential"))
+
+
+def single_denominator(x: Term, scale: float = 1.0) -> Term:
+    """LAST_SINGLE / (scale r(scale x)) for x >= 0."""
+    shifted = x + SHIFT / scale
     y = shifted
     for numerator, offset in OF_SINGLE:
-        y = numerator / y + shifted if offset is None else numerator / y + shifted + offset
-    return _by_sign(x, LAST_SINGLE / y * falling / (upper * upper).call("exponential"))
+        y = numerator / scale**2 / y + shifted
+        y = y if offset is None else y + offset / scale
+    return y
 
 
 def _by_sign(x: Term, found: Term) -> Term:

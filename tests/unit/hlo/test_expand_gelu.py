@@ -1,0 +1,60 @@
+"""Pass expand-gelu: no farther from exact arithmetic than what was written, for every bf16, and f32 from edge to edge."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+import scipy.special
+
+import hlo2tx8
+from hlo2tx8.options import Options
+
+Array = npt.NDArray[Any]
+ROOT = 0.70710678
+FORMS: dict[str, tuple[Any, float, float]] = {
+    "jax": (lambda x: jax.nn.gelu(x, approximate=False), -ROOT, 0.5),
+    "one_and_erf": (lambda x: x * 0.5 * (1 + jax.lax.erf(x * jnp.asarray(ROOT, x.dtype))), -ROOT, 0.5),
+    "half_last": (lambda x: x * (jax.lax.erf(x * jnp.asarray(ROOT, x.dtype)) + 1) * 0.5, -ROOT, 0.5),
+    "other_sign": (lambda x: 3 * (jax.lax.erfc(x * 1.5) * -x), 1.5, -3.0),
+}
+"""A function of x that is outer x erfc(inner x), with inner and outer."""
+EDGES = [0, -0.0, np.inf, -np.inf, np.nan, 1e-39, -1e-39, 1e-30, -1e-30, 1e4, -1e4]
+
+
+def _inputs(dtype: Any) -> Array:
+    if dtype == ml_dtypes.bfloat16:
+        return np.arange(1 << 16, dtype=np.uint16).view(dtype)
+    return np.concatenate([np.random.default_rng(0).uniform(-13, 6, 60_000), EDGES]).astype(dtype)
+
+
+def _units_off(found: Array, exact: Array, dtype: Any) -> Array:
+    """The distance in units of the last place of the exact value; NaN and infinities have to be the same."""
+    info: Any = ml_dtypes.finfo(dtype)
+    found = found.astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        unit = 2.0 ** (np.floor(np.log2(np.clip(np.abs(exact), float(info.smallest_normal), float(info.max)))) - info.nmant)
+        is_same = (found == exact) | (np.isnan(found) & np.isnan(exact)) | ((np.abs(exact) > float(info.max)) & np.isinf(found))
+        return np.where(is_same, 0.0, np.abs(found - exact) / unit)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16], ids=["f32", "bf16"])
+@pytest.mark.parametrize("name", FORMS)
+def test_gelu_is_no_less_precise(name: str, dtype: Any) -> None:
+    function, inner, outer = FORMS[name]
+    x = _inputs(dtype)
+    wide, factor = x.astype(np.float64), float(np.array(inner, dtype))
+    with np.errstate(invalid="ignore", over="ignore"):
+        exact = outer * wide * scipy.special.erfc(factor * wide)
+    errors = []
+    for reassociate in (True, False):
+        lowered = jax.jit(function).lower(jax.ShapeDtypeStruct(x.shape, dtype))
+        found = np.asarray(hlo2tx8.compile(lowered, options=Options(reassociate=reassociate)).run(x))
+        errors.append(_units_off(found, exact, dtype))
+        assert not reassociate or (np.signbit(found) == np.signbit(exact))[~np.isnan(exact)].all()
+    assert np.isfinite(errors[0]).all() and errors[0].mean() <= errors[1].mean()
+    usual = np.abs(wide) < 3
+    assert errors[0][usual].max() <= errors[1][usual].max()
