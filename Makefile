@@ -117,7 +117,7 @@ mutate: $(STAMP)  ## break N programs in every way: strict mode must find what c
 
 sanitize: $(STAMP)  ## the native core with sanitizers on a million random and damaged programs, and the jax plugin on its checks
 	@$(BIN)/python tests/emulator/sanitize.py
-	@$(BIN)/python tests/pjrt/sanitize.py
+	@$(BIN)/python -m tests.pjrt.sanitize
 
 replay: $(STAMP)  ## compile all samples at BASE and here; an empty diff means no program changed
 	@$(BIN)/python -m hlo2tx8.dev.replay --base $(BASE)

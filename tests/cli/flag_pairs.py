@@ -25,7 +25,7 @@ import hlo2tx8.frontend
 from hlo2tx8.compiler import driver
 from hlo2tx8.device.emulator import Emulator
 from hlo2tx8.errors import Hlo2tx8Error
-from hlo2tx8.options import Level
+from hlo2tx8.options import Level, Options
 from hlo2tx8.runtime import levels, tensors
 from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.spmd import chips
@@ -142,7 +142,7 @@ RUN = (
     Flag("--output_literals_file={}/out.safetensors", _written("out.safetensors")),
     Flag("--trace={}/trace.json", _written("trace.json")),
     Flag("--timeout=60", _called("setitimer", seconds=60.0)),
-    Flag("--max_steps=1000", lambda seen: seen.called("emulated", max_steps=1000) or seen.lowered(max_steps=1000)),
+    Flag("--max_steps=1000", lambda seen: any(seen.called(name, max_steps=1000) for name in ("emulated", "execute"))),
     Flag("--print_literals", lambda seen: bool(re.search(r"\*\* (Argument |input)0", seen.out))),
     Flag("--random_init_input_literals=false", _called("zeros")),
     Flag("--use_large_float_range", _called("random_arguments", large_floats=True)),
@@ -156,9 +156,9 @@ RUN = (
     Flag("--run_reference_hlo_passes=0 --reference_platform=tx8", _lowered(hlo_passes=False)),
 )
 CHIPS = (
-    Flag("--chips=2", lambda seen: any(seen.called("compile_chips", counts=counts) for counts in ((2, 1), (1, 2)))),
-    Flag("--replicas=3", _called("compile_chips", counts=(3, 1))),
-    Flag("--partitions=2", _called("compile_chips", counts=(1, 2))),
+    Flag("--chips=2", lambda seen: any(seen.called("compile_chips", **{kind: 2}) for kind in ("replicas", "partitions"))),
+    Flag("--replicas=3", _called("compile_chips", replicas=3)),
+    Flag("--partitions=2", _called("compile_chips", partitions=2)),
 )
 COMMANDS: Mapping[str, tuple[Flag, ...]] = {
     "run": (*SHARED, *DUMPS, *PRINTED, *CHIPS, *RUN),
@@ -248,12 +248,13 @@ def _spies(seen: Seen) -> Iterator[Any]:
 
         return patch.object(target, attribute, noted)
 
-    def execute(platform: str, source: Any, arrays: Any, *rest: Any) -> Any:
+    def execute(platform: str, source: Any, arrays: Any, options: Options, *rest: Any) -> Any:
         number = sum(name == "execute" for name, _ in seen.calls)
-        seen.calls.append(("execute", {"platform": platform, "is_test": number % 2 == 0}))
-        return run("interpreter" if platform == "cpu" else platform, source, arrays, *rest)
+        seen.calls.append(("execute", {"platform": platform, "is_test": number % 2 == 0, "max_steps": options.max_steps}))
+        return run("interpreter" if platform == "cpu" else platform, source, arrays, options, *rest)
 
-    yield noting(chips, "compile_chips_module", "compile_chips", lambda module, *_, **__: {"counts": module.counts})
+    counts: Callable[..., Any] = lambda module, *_, **__: dict(zip(("replicas", "partitions"), module.counts, strict=True))
+    yield noting(chips, "compile_chips_module", "compile_chips", counts)
     run = platforms.execute
     yield patch.object(platforms, "execute", execute)
     yield patch.object(each_instruction, "execute", execute)

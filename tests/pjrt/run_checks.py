@@ -4,12 +4,25 @@ Numbers of the file can be given: `JAX_PLATFORMS=tx8,cpu python tests/pjrt/run_c
 """
 
 import importlib.util
+import os
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
 import hlo2tx8.pjrt
+
+DEVICES = {"devices": "chips:4", "shardings": "chips:4"}
+"""Chips that the files need which need more than one."""
+
+
+def environment(file: Path, folder: Path) -> dict[str, str]:
+    """The variables of a process that runs a file's checks; `folder` is where it may write."""
+    found = os.environ | {"JAX_PLATFORMS": "tx8,cpu", "JAX_PJRT_CLIENT_CREATE_OPTIONS": DEVICES.get(file.stem, "chips:1")}
+    found["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
+    if file.stem == "dumps":
+        found["XLA_FLAGS"] = f"--xla_dump_to={folder} --xla_dump_hlo_pass_re=fusions"
+    return found
 
 
 def main(path: Path, numbers: Sequence[str]) -> int:

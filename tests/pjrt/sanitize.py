@@ -1,4 +1,4 @@
-"""The jax plugin's native part with sanitizers: `python tests/pjrt/sanitize.py [--only=RE]` builds it, runs files of checks/.
+"""The jax plugin's native part with sanitizers: `python -m tests.pjrt.sanitize [--only=RE]` builds it, runs files of checks/.
 
 An access out of bounds, to freed memory or other undefined behaviour in it ends the process that does it, and is printed. Python,
 jaxlib and the emulator's core are not built so: only what goes through the allocator they share is watched there.
@@ -9,14 +9,19 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from hlo2tx8.pjrt import header
+from tests.pjrt.run_checks import environment
 
 HERE = Path(__file__).parent
 NATIVE = HERE.parents[1] / "hlo2tx8" / "pjrt" / "native"
 OPTIONS = ("-O1", "-g1", "-std=gnu11", "-pthread", "-shared", "-fPIC", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-DEVICES = {"devices": "chips:4", "shardings": "chips:4"}
+OPTIONS_OF_RUNTIME = "detect_leaks=0:handle_segv=1:abort_on_error=0:quarantine_size_mb=4:thread_local_quarantine_size_kb=64"
+"""Python and jaxlib keep what they have until they end. Freed memory is kept from use for a while, but not so much that a process
+grows, which a check measures.
+"""
 SECONDS = 900
 RUN = """
 import runpy, sys
@@ -59,16 +64,14 @@ def main() -> int:
     for file in sorted((HERE / "checks").glob("*.py")):
         if not re.search(args.only, file.stem):
             continue
-        environment = os.environ | {
-            "JAX_PLATFORMS": "tx8,cpu",
-            "JAX_PJRT_CLIENT_CREATE_OPTIONS": DEVICES.get(file.stem, "chips:1"),
-            "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), *sys.path]),
-            "PYTHONMALLOC": "malloc",
-            "LD_PRELOAD": runtime(),
-            "ASAN_OPTIONS": "detect_leaks=0:handle_segv=1:abort_on_error=0",  # Python and jaxlib keep what they have until they end
-        }
-        command = [sys.executable, "-c", RUN, str(library), str(HERE / "run_checks.py"), str(file)]
-        run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
+        with tempfile.TemporaryDirectory() as folder:
+            variables = environment(file, Path(folder)) | {
+                "PYTHONMALLOC": "malloc",
+                "LD_PRELOAD": runtime(),
+                "ASAN_OPTIONS": OPTIONS_OF_RUNTIME,
+            }
+            command = [sys.executable, "-c", RUN, str(library), str(HERE / "run_checks.py"), str(file)]
+            run = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=SECONDS, check=False)
         print(f"{file.stem}: {'failed' if run.returncode else 'nothing found'}", flush=True)
         if run.returncode:
             failed += 1
