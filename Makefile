@@ -14,7 +14,7 @@ N ?= 50
 JOBS ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup native demo test test-fast test-onnx lint types lit golden docs api-docs wheels container size lock test-versions bench fuzz fuzz-files flag-pairs mutate sanitize replay explain clean
+.PHONY: help setup native demo test test-fast test-onnx test-torch lint types lit golden docs api-docs wheels container size lock test-versions bench fuzz fuzz-files flag-pairs mutate sanitize replay explain clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,12 @@ test-onnx:  ## the ONNX door in an environment with the extra: its tests, and ea
 	@build/onnx/bin/python -m pip install --quiet --disable-pip-version-check -e '.[onnx,test]' -c requirements-dev.lock
 	@build/onnx/bin/python -m pytest -n 2 tests/onnx_models
 	@build/onnx/bin/python tests/corpora/onnx_nodes.py --every=12
+
+test-torch:  ## the PyTorch door in an environment with the extra: its tests, and each 20th of torch's own ops and modules
+	@test -x build/torch/bin/python || $(PYTHON) -m venv build/torch
+	@build/torch/bin/python -m pip install --quiet --disable-pip-version-check -e '.[torch,test]' expecttest -c requirements-dev.lock
+	@build/torch/bin/python -m pytest -n 2 tests/torch_models
+	@build/torch/bin/python tests/corpora/torch_opinfo.py --kind='op|nn' --every=20 --samples=2
 
 lint: $(STAMP)  ## ruff
 	@$(BIN)/ruff check .

@@ -6,14 +6,15 @@
 Importing this package imports neither jax nor the compiler: each is loaded when first used.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from hlo2tx8.options import Level, Options
 
 if TYPE_CHECKING:
     from hlo2tx8.runtime.executable import Executable
     from hlo2tx8.spmd.chips import ChipsExecutable
+    from hlo2tx8.torch_backend import TorchExecutable
 
 __version__ = "0.1.0"
 __all__ = ["Level", "Options", "compile", "load"]
@@ -23,24 +24,30 @@ def compile(
     source: object,
     options: Options | None = None,
     *,
-    args: Sequence[object] | None = None,
+    args: Sequence[object] | Mapping[str, object] | None = None,
     format: str = "",
     replicas: int = 0,
     partitions: int = 0,
-) -> "Executable | ChipsExecutable":
+) -> "Executable | ChipsExecutable | TorchExecutable":
     """Compile a module for the chip.
 
-    source: a path (.hlo, .mlir, .mlirbc, .onnx), HLO or StableHLO text, a portable artifact's bytes, a jax `Lowered` or
-    `Exported`, an ONNX ModelProto or its bytes, or a Python function together with example arguments `args`; for a module with
-    dynamic shapes `args` bind them (see docs/cli.md, docs/onnx.md). format: `hlo` or `mlir` where text could be
-    either. replicas, partitions: over how many chips, as many as the module says where they are not given; a module with
+    source: a path (.hlo, .mlir, .mlirbc, .onnx, .pt2), HLO or StableHLO text, a portable artifact's bytes, a jax `Lowered` or
+    `Exported`, an ONNX ModelProto or its bytes, a torch.export.ExportedProgram, or a Python function or torch.nn.Module together
+    with example arguments `args`; for a module with dynamic shapes `args` bind them (see docs/cli.md, docs/onnx.md). What comes
+    from torch gives a TorchExecutable, which takes and gives tensors (see docs/torch.md). format: `hlo` or `mlir` where text could
+    be either. replicas, partitions: over how many chips, as many as the module says where they are not given; a module with
     collective ops or shardings for several, or with infeed or outfeed, gives a ChipsExecutable. Raises UnsupportedError listing
     all that is not supported, ParseError with line and column, InputError.
     """
+    from hlo2tx8.frontend.torch.package import is_torch_source
     from hlo2tx8.spmd.chips import compile_for_chips
 
     options = options or Options()
-    return compile_for_chips(source, options, args=args, format=format, replicas=replicas, partitions=partitions)
+    if format in ("", "pt2") and is_torch_source(source):
+        from hlo2tx8.torch_backend import compile_torch
+
+        return compile_torch(source, options, args)
+    return compile_for_chips(source, options, args=cast(Any, args), format=format, replicas=replicas, partitions=partitions)
 
 
 def load(path: str) -> "Executable":

@@ -1,26 +1,35 @@
-"""What the bytes of a file or stream are: HLO text, StableHLO, an HLO proto or an ONNX model, packed by gzip or not."""
+"""What the bytes of a file or stream are: HLO text, StableHLO, an HLO proto, a model of ONNX or PyTorch, packed by gzip or not."""
 
 import re
 import zlib
 from dataclasses import dataclass
 
 from hlo2tx8.errors import InputError
+from hlo2tx8.frontend.torch.archive import is_archive
 from hlo2tx8.protobuf import fields
 
 GZIP, BYTECODE, ZIP = b"\x1f\x8b", b"ML\xefR", b"PK\x03\x04"
 MOST_UNPACKED_BYTES = 1 << 31
 _GRAPH = 7
 """The field of an ONNX ModelProto that is its graph."""
-FORMATS = {"hlo": "hlo", "stablehlo": "stablehlo", "mlir": "stablehlo", "mlirbc": "stablehlo", "pb": "pb", "onnx": "onnx"}
+FORMATS = {
+    "hlo": "hlo",
+    "stablehlo": "stablehlo",
+    "mlir": "stablehlo",
+    "mlirbc": "stablehlo",
+    "pb": "pb",
+    "onnx": "onnx",
+    "pt2": "pt2",
+}
 """Names of input formats, and what each is."""
-SUFFIXES = {".hlo": "hlo", ".txt": "", ".mlir": "stablehlo", ".mlirbc": "stablehlo", ".pb": "", ".onnx": "onnx"}
+SUFFIXES = {".hlo": "hlo", ".txt": "", ".mlir": "stablehlo", ".mlirbc": "stablehlo", ".pb": "", ".onnx": "onnx", ".pt2": "pt2"}
 """What files of that name hold; "" where their text says it."""
 _HLO = re.compile(r"^\s*(HloModule\b|ENTRY\b|%?[\w.-]+ (\([^)]*\) -> [^{]*)?\{\s*$)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Content:
-    """A program as it came, text or the bytes of MLIR bytecode or a proto; `format` is hlo, stablehlo, pb or onnx."""
+    """A program as it came, text or the bytes of MLIR bytecode or a proto; `format` is hlo, stablehlo, pb, onnx or pt2."""
 
     format: str
     data: str | bytes
@@ -36,8 +45,12 @@ class Content:
         format = _checked(format) or SUFFIXES.get(suffix.lower(), "")
         if data[:4] == BYTECODE:
             return Content("stablehlo", data)
+        if data[:4] == ZIP and (format == "pt2" or is_archive(data)):
+            return Content("pt2", data)
         if data[:4] == ZIP:
             raise InputError("E1004", f"{name} is a compiled program, not a module", hint="hlo2tx8 profile takes .tx8x files")
+        if format == "pt2":
+            raise InputError("E1004", f"{name} is no program that torch.export has saved")
         format = format or ("onnx" if _is_onnx(data) else "pb" if suffix.lower() == ".pb" else "")
         if format in ("pb", "onnx"):
             return Content(format, data)

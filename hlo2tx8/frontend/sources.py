@@ -23,6 +23,7 @@ from hlo2tx8.frontend.locations import LocationReader, instruction_lines
 from hlo2tx8.frontend.quantized import expand_quantized
 from hlo2tx8.frontend.scan import expand_scans
 from hlo2tx8.frontend.text_limits import check_text
+from hlo2tx8.frontend.torch.package import is_torch_source
 from hlo2tx8.frontend.walker import walk_module
 from hlo2tx8.options import Filling
 
@@ -57,10 +58,11 @@ def load(
 ) -> ModuleOp:
     """The module of a source.
 
-    A source is a path (.hlo, .mlir, .mlirbc, .pb, .onnx; also gzipped), its bytes, HLO or StableHLO text, a portable artifact as
-    bytes, a jax `Lowered` or `Exported`, an ONNX ModelProto, or a Python function with example `args`; elsewhere `args` say the
-    shapes, and the values that shapes depend on, of a module with dynamic ones; for ONNX also a mapping from names of inputs.
-    `format` ("hlo", "mlir" or "stablehlo", "mlirbc", "pb", "onnx") overrides the guess for paths, bytes and text. clean_up:
+    A source is a path (.hlo, .mlir, .mlirbc, .pb, .onnx, .pt2; also gzipped), its bytes, HLO or StableHLO text, a portable artifact
+    as bytes, a jax `Lowered` or `Exported`, an ONNX ModelProto, a torch.export.ExportedProgram, or a Python function or
+    torch.nn.Module with example `args`; elsewhere `args` say the shapes, and the values that shapes depend on, of a module with
+    dynamic ones; for ONNX and torch also a mapping from names of inputs. Parameters of torch are constants.
+    `format` ("hlo", "mlir" or "stablehlo", "mlirbc", "pb", "onnx", "pt2") overrides the guess for paths, bytes and text. clean_up:
     without it what is computed twice, or for nothing, stays. `filling` says what constants hold whose elements HLO text leaves
     out. `is_sound`: bytecode of which is known that jaxlib has written it. Raises InputError for a source that is none,
     ParseError for malformed text with line and column.
@@ -86,6 +88,8 @@ def parse(source: Any, *, args: Sequence[Any] | None = None, format: str | None 
             return parse(Path(source), args=args, format=format)
         case bytes():
             return _parsed(Content.of_bytes(source, "<bytes>", format or ""), "<bytes>", is_sound=is_sound, args=args)
+        case _ if is_torch_source(source):
+            return _of_torch(source, "<torch>", args)
         case _ if hasattr(source, "opset_import"):
             return _of_onnx(source, "<onnx>", args)
         case _ if hasattr(source, "mlir_module_serialized"):
@@ -108,7 +112,7 @@ def traced(source: Any, args: Sequence[Any] | None) -> Any:
 
 
 def _is_function(source: Any) -> bool:
-    return callable(source) and not hasattr(source, "mlir_module_serialized")
+    return callable(source) and not hasattr(source, "mlir_module_serialized") and not is_torch_source(source)
 
 
 def _is_text(source: str) -> bool:
@@ -127,6 +131,8 @@ def _read(path: Path, format: str) -> Content:
 def _parsed(content: Content, name: str, *, is_sound: bool = False, args: Any = None, folder: Path | None = None) -> Parsed:
     if content.format == "stablehlo":
         return _of_mlir(content.data, name, is_sound=is_sound)
+    if content.format == "pt2":
+        return _of_torch(content.data, name, args)
     if content.format == "onnx":
         return _of_onnx(content.data, name, args, folder)
     hlo = content.data if isinstance(content.data, bytes) else mark_elided(_without_comments(content.data))
@@ -144,6 +150,15 @@ def _of_onnx(source: Any, name: str, args: Any, folder: Path | None = None) -> P
     from hlo2tx8.frontend.onnx import ModelFile, import_model
 
     return Parsed(import_model(ModelFile.of(source, name, folder), args), LocationReader(name), is_bound=True)
+
+
+def _of_torch(source: Any, name: str, args: Any) -> Parsed:
+    from hlo2tx8.frontend.torch.exported import ExportedGraph
+
+    lowered = ExportedGraph.of(source, args, name).traced(has_constants=True).lowered
+    if lowered is None:
+        raise InputError("E1004", f"{name} computes nothing")
+    return Parsed(shim.lowered_module(lowered), LocationReader(name), is_bound=True)
 
 
 def _without_comments(text: str) -> str:

@@ -41,7 +41,12 @@ def imported(folder: Path) -> dict[str, Path]:
 
 @pytest.mark.parametrize(
     ("folder", "extras"),
-    [("hlo2tx8", ("onnx",)), ("examples", ("examples",)), ("benchmarks", ("test",)), ("tests", ("test", "examples", "onnx"))],
+    [
+        ("hlo2tx8", ("onnx", "torch")),
+        ("examples", ("examples",)),
+        ("benchmarks", ("test",)),
+        ("tests", ("test", "examples", "onnx", "torch")),
+    ],
 )
 def test_what_is_imported_is_declared(folder: str, extras: tuple[str, ...]):
     declared = {canonicalize_name(r.name) for r in (*DEPENDENCIES, *(r for extra in extras for r in EXTRAS[extra]))}

@@ -24,7 +24,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runtime",),
     ("spmd",),
     ("netlist",),
-    ("pjrt", "tools"),
+    ("pjrt", "tools", "torch_backend"),
     ("dev",),
     ("__init__", "__main__", "onnx_backend"),
 )

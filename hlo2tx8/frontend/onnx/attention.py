@@ -57,7 +57,7 @@ def _bias(call: NodeCall, mask: Any, lengths: Any, queries: int, keys: int, past
     return jnp.where(allowed, jnp.zeros((), dtype) if mask is None else mask, forbidden)
 
 
-def _attention(
+def attention(
     call: NodeCall,
     q: Any,
     k: Any,
@@ -67,6 +67,7 @@ def _attention(
     past_value: Any = None,
     lengths: Any = None,
 ) -> Any:
+    """The result [batch, heads, queries, size], all keys and values, and scores at the stage that is asked for."""
     rank, dtype = q.ndim, q.dtype
     q, k, v = _heads(q, call["q_num_heads"]), _heads(k, call["kv_num_heads"]), _heads(v, call["kv_num_heads"])
     past = 0 if past_key is None else past_key.shape[2]
@@ -113,4 +114,4 @@ def _rotary(call: NodeCall, x: Any, cosines: Any, sines: Any, positions: Any = N
     return found.reshape(shape) if rank == 3 else jnp.swapaxes(found, 1, 2)
 
 
-ROWS: dict[str, OpRow] = {"Attention": OpRow(_attention), "RotaryEmbedding": OpRow(_rotary)}
+ROWS: dict[str, OpRow] = {"Attention": OpRow(attention), "RotaryEmbedding": OpRow(_rotary)}

@@ -14,9 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from hlo2tx8.frontend.onnx.scope import LOST, Lost, NameScope, TracedValue, plain_array
+from hlo2tx8.frontend.onnx.scope import LOST, NameScope, TracedValue, plain_array
 from hlo2tx8.frontend.onnx.sequences import SEQUENCES
-from hlo2tx8.frontend.onnx.table import NodeCall, Refused, axis_of
+from hlo2tx8.frontend.onnx.table import NodeCall, axis_of
+from hlo2tx8.frontend.traced import Lost, Refused
 
 MOST_TURNS = 1000
 """How often a loop's graph is traced at most, where each turn is traced."""

@@ -15,8 +15,8 @@ from hlo2tx8.frontend import shim
 from hlo2tx8.frontend.onnx.conversion import dtype_of
 from hlo2tx8.frontend.onnx.graph import Tracer
 from hlo2tx8.frontend.onnx.model_file import ModelFile, first_line
-from hlo2tx8.frontend.onnx.scope import Lost, NameScope, TracedValue
-from hlo2tx8.frontend.onnx.table import Refused
+from hlo2tx8.frontend.onnx.scope import NameScope, TracedValue
+from hlo2tx8.frontend.traced import Lost, Refused
 from hlo2tx8.hlo.signature import VALUE, Port, array_of
 
 HINT = "values and shapes are bound by inputs: compile(source, args=...), --input_literals_file=FILE"

@@ -20,7 +20,7 @@ def _over_windows(x: Any, windows: Windows, start: Any, combine: Any) -> Any:
     x = lax.slice(x, [0] * x.ndim, [*x.shape[:2], *(n + min(high, 0) for n, (_, high) in zip(x.shape[2:], pads, strict=True))])
     return lax.reduce_window(
         x,
-        jnp.asarray(start, x.dtype),
+        np.asarray(start, x.dtype),
         combine,
         (1, 1, *windows.kernel),
         (1, 1, *windows.strides),
@@ -33,7 +33,8 @@ def _least(dtype: Any) -> Any:
     return -np.inf if jnp.issubdtype(dtype, jnp.floating) else jnp.iinfo(dtype).min
 
 
-def _max_pool(call: NodeCall, x: Any) -> Any:
+def max_pool(call: NodeCall, x: Any) -> Any:
+    """The greatest of each window, and where in all of `x` it is if that is asked for."""
     windows = Windows.of(call, x.shape[2:], call["kernel_shape"])
     most = _over_windows(x, windows, _least(x.dtype), lax.max)
     return (most, _places_of_most(call, x, windows)) if call.wants(1) else most
@@ -63,10 +64,12 @@ def _places_of_most(call: NodeCall, x: Any, windows: Windows) -> Any:
     return (local + images * math.prod(sizes)).astype(jnp.int64)
 
 
-def _average_pool(call: NodeCall, x: Any) -> Any:
-    """Sums over how many elements a window has, with those of the padding if `count_include_pad`."""
+def average_pool(call: NodeCall, x: Any, divisor: int | None = None) -> Any:
+    """Sums over how many elements a window has, with those of the padding if `count_include_pad`, or over `divisor`."""
     windows = Windows.of(call, x.shape[2:], call["kernel_shape"])
     total = _over_windows(x.astype(jnp.float32) if x.dtype.itemsize < 4 else x, windows, 0, lax.add)
+    if divisor is not None:
+        return (total / divisor).astype(x.dtype)
     counts: list[Any] = []
     for d, size in enumerate(windows.sizes):
         low, high = windows.pads[d] if call["count_include_pad"] else (0, 0)
@@ -108,11 +111,11 @@ def _max_unpool(call: NodeCall, x: Any, places: Any, shape: Any = None) -> Any:
 
 
 ROWS: dict[str, OpRow] = {
-    "AveragePool": OpRow(_average_pool),
+    "AveragePool": OpRow(average_pool),
     "GlobalAveragePool": OpRow(lambda _, x: jnp.mean(x, _spatial(x), keepdims=True)),
     "GlobalLpPool": OpRow(_global_lp_pool),
     "GlobalMaxPool": OpRow(lambda _, x: jnp.max(x, _spatial(x), keepdims=True)),
     "LpPool": OpRow(_lp_pool),
-    "MaxPool": OpRow(_max_pool),
+    "MaxPool": OpRow(max_pool),
     "MaxUnpool": OpRow(_max_unpool, (2,)),
 }

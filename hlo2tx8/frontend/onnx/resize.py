@@ -72,7 +72,7 @@ def _cubic(distance: Array, a: float) -> Array:
     return np.where(d <= 1, near, np.where(d < 2, a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a, 0))
 
 
-def _taps(call: NodeCall, x: Array, size: int, scale: float) -> tuple[Array, Array]:
+def taps(call: NodeCall, x: Array, size: int, scale: float) -> tuple[Array, Array]:
     """[new, taps]: which elements along a dimension each new one is made of, and their weights."""
     mode = call["mode"]
     if mode == "nearest":
@@ -108,7 +108,7 @@ def _resize(call: NodeCall, x: Any, roi: Any = None, scales: Any = None, sizes: 
         if size == x.shape[d] and scale == 1 and not is_cropped:
             continue
         where = _coordinates(call, x.shape[d], size, scale, (start, end))
-        y = _along(y, d, *_taps(call, where, x.shape[d], scale))
+        y = along(y, d, *taps(call, where, x.shape[d], scale))
         if is_cropped:
             beyond = (where < 0) | (where > x.shape[d] - 1)
             outside = outside | beyond.reshape([-1 if k == d else 1 for k in range(x.ndim)])
@@ -120,7 +120,7 @@ def _resize(call: NodeCall, x: Any, roi: Any = None, scales: Any = None, sizes: 
     return y.astype(dtype)
 
 
-def _along(x: Any, axis: int, places: Array, weights: Array) -> Any:
+def along(x: Any, axis: int, places: Array, weights: Array) -> Any:
     """Sums of elements along a dimension by weights."""
     if weights.shape[1] == 1:
         return jnp.take(x, places[:, 0].astype(np.int32), axis)

@@ -55,7 +55,7 @@ def _cubic(t: Any) -> tuple[Any, ...]:
     return far(t + 1), near(t), near(1 - t), far(2 - t)
 
 
-def _grid_sample(call: NodeCall, x: Any, grid: Any) -> Any:
+def grid_sample(call: NodeCall, x: Any, grid: Any) -> Any:
     """The last dimension of `grid` is a position between -1 and 1, innermost dimension first."""
     sizes, outs = x.shape[2:], grid.shape[1:-1]
     number = jnp.promote_types(grid.dtype, jnp.float32)
@@ -193,7 +193,7 @@ def _max_roi_pool(call: NodeCall, x: Any, rois: Any) -> Any:
 ROWS: dict[str, OpRow] = {
     "Col2Im": OpRow(_col2im, (1, 2)),
     "DeformConv": OpRow(_deform_conv),
-    "GridSample": OpRow(_grid_sample),
+    "GridSample": OpRow(grid_sample),
     "MaxRoiPool": OpRow(_max_roi_pool),
     "RoiAlign": OpRow(_roi_align),
 }

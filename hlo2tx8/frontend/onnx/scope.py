@@ -9,11 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from hlo2tx8.frontend.onnx.table import Refused
-
-
-class Lost(Exception):
-    """A value that a refused node would have computed."""
+from hlo2tx8.frontend.traced import Lost, Refused
 
 
 @dataclass(frozen=True)

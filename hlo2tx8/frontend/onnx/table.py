@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-
-class Refused(Exception):
-    """A node that cannot be compiled, and why."""
+from hlo2tx8.frontend.traced import Refused
 
 
 @dataclass(frozen=True)

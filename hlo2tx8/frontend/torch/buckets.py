@@ -1,0 +1,117 @@
+"""Ops that count or add up elements by what they belong to: embeddings, bags, histograms, segments."""
+
+# pyright: basic
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hlo2tx8.frontend.torch.indexing import reduced_at
+from hlo2tx8.frontend.torch.table import AtenCall, Rows, plain, widened
+from hlo2tx8.frontend.traced import Refused
+
+
+def _embedding(weight: Any, index: Any, *_: Any) -> Any:
+    return jnp.take(weight, index, 0, mode="clip")
+
+
+def _embedding_backward(call: AtenCall, g: Any, index: Any, count: int, padding: int, is_scaled: bool) -> Any:
+    """Rows of gradients added up by the row of the weights that they are of; the padding's row gets none."""
+    kind = widened(g.dtype)
+    flat, rows = index.reshape(-1), g.reshape(-1, g.shape[-1]).astype(kind)
+    rows = jnp.where((flat == padding)[:, None], 0, rows)
+    if is_scaled:
+        rows = rows / jnp.zeros(count, kind).at[flat].add(1)[flat][:, None]
+    return jnp.zeros((count, g.shape[-1]), kind).at[flat].add(rows)
+
+
+def _bags(call: AtenCall, weight: Any, index: Any, offsets: Any, scaled: Any = False, mode: int = 0, sparse: Any = False,
+          weights: Any = None, has_last: bool = False, padding: int = -1) -> Any:  # fmt: skip
+    """Sums, means or greatest of rows of each bag; then, as torch gives them, of what bag each row is, sizes, places."""
+    bags = offsets.shape[0] - bool(has_last)
+    number = jnp.sum(jnp.arange(index.shape[0])[:, None] >= offsets[None, :bags], 1) - 1
+    kept = index != padding
+    rows = jnp.take(weight, index, 0, mode="clip").astype(widened(weight.dtype))
+    rows = rows if weights is None else rows * weights[:, None]
+    sizes = jnp.zeros(bags, jnp.int64).at[number].add(kept.astype(jnp.int64))
+    if mode == 2:
+        start = jnp.full((bags, weight.shape[1]), -jnp.inf, rows.dtype)
+        found = start.at[number].max(jnp.where(kept[:, None], rows, -jnp.inf))
+        found = jnp.where((sizes > 0)[:, None], found, 0)
+    else:
+        found = jnp.zeros((bags, weight.shape[1]), rows.dtype).at[number].add(jnp.where(kept[:, None], rows, 0))
+        found = found / jnp.maximum(sizes, 1)[:, None].astype(rows.dtype) if mode == 1 else found
+    rest = [jnp.zeros(shape, jnp.int64) for shape in ((0,), (bags,), (bags,))]
+    return (found, *rest)
+
+
+def _searchsorted(
+    call: AtenCall, ordered: Any, values: Any, _: Any = False, right: bool = False, side: Any = None, order: Any = None
+) -> Any:
+    """How many elements of each row are before each value."""
+    kind = call.common if isinstance(values, jax.Array) else ordered.dtype
+    values = jnp.asarray(values)
+    ordered = ordered if order is None else jnp.take_along_axis(ordered, order, -1)
+    kind = jnp.promote_types(ordered.dtype, values.dtype) if isinstance(kind, np.dtype) else kind
+    a, b = ordered.astype(kind), values.astype(kind)
+    a = a if ordered.ndim == 1 else a[..., None, :]
+    is_right = right or side == "right"
+    before = a <= b[..., None] if is_right else a < b[..., None]
+    before = before | ((~jnp.isnan(a)) & jnp.isnan(b)[..., None]) if jnp.issubdtype(kind, jnp.floating) else before
+    return jnp.sum(before, -1)
+
+
+def _bucketize(call: AtenCall, values: Any, bounds: Any, _: Any = False, right: bool = False) -> Any:
+    return _searchsorted(call, bounds, values, False, right)
+
+
+def _one_hot(call: AtenCall, x: Any, classes: int = -1) -> Any:
+    if classes < 0:
+        raise Refused("the number of classes depends on what is computed")
+    return x[..., None] == jnp.arange(classes)
+
+
+def _histc(call: AtenCall, x: Any, bins: int = 100, low: Any = 0, high: Any = 0) -> Any:
+    x = x.reshape(-1)
+    low, high = jnp.asarray(low, x.dtype), jnp.asarray(high, x.dtype)
+    empty = low == high
+    low, high = jnp.where(empty, jnp.min(x), low), jnp.where(empty, jnp.max(x), high)
+    low, high = jnp.where(low == high, low - 1, low), jnp.where(low == high, high + 1, high)
+    place = jnp.floor((x - low) / (high - low) * bins).astype(jnp.int32)
+    place = jnp.where(x == high, bins - 1, place)
+    place = jnp.where((x < low) | (x > high), bins, place)
+    return jnp.zeros(bins, x.dtype).at[place].add(1, mode="drop")
+
+
+def _segment_reduce(call: AtenCall, x: Any, reduce: str, lengths: Any = None, indices: Any = None, offsets: Any = None,
+                    axis: int = 0, unsafe: bool = False, initial: Any = None) -> Any:  # fmt: skip
+    """Of elements of each segment along the last dimension of `lengths`."""
+    if lengths is None:
+        lengths = jnp.diff(offsets, axis=-1)
+    name = {"max": "amax", "min": "amin"}.get(reduce, reduce)
+    count, batch, rest = lengths.shape[-1], lengths.shape[:-1], x.shape[axis + 1 :]
+    rows = x.reshape(math.prod(batch), x.shape[axis], *rest)
+    ends = jnp.cumsum(lengths.reshape(-1, count), -1)
+    number = jnp.sum(np.arange(x.shape[axis])[None, :, None] >= ends[:, None], -1)
+    start = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "amax": -jnp.inf, "amin": jnp.inf}[name] if initial is None else initial
+    base = jnp.full((rows.shape[0], count, *rest), start, x.dtype)
+    found = reduced_at(base.at[np.arange(rows.shape[0])[:, None], number], "sum" if name == "mean" else name, rows)
+    if name == "mean":
+        found = found / lengths.reshape(-1, count, *(1,) * len(rest)).astype(x.dtype)
+    return found.reshape(*batch, count, *rest)
+
+
+ROWS: Rows = {
+    **plain(embedding=_embedding),
+    "embedding_dense_backward": _embedding_backward,
+    "_embedding_bag": _bags,
+    "_embedding_bag_forward_only": _bags,
+    "searchsorted": _searchsorted,
+    "bucketize": _bucketize,
+    "one_hot": _one_hot,
+    "histc": _histc,
+    "segment_reduce": _segment_reduce,
+}
