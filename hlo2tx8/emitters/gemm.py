@@ -72,13 +72,13 @@ class GemmMatch(Match):
     partitioned: PartitionedComputation
     accesses: AccessAnalysis
     loops: dict[SubgraphFunction, DotLoop]
-    chosen: "tuple[tuple[_PartOfLoop, Blocking], ...]" = ()
+    chosen: "tuple[tuple[PartOfLoop, Blocking], ...]" = ()
 
 
 @dataclass(frozen=True)
-class _PartOfLoop:
+class PartOfLoop:
     """A part of a function's loop, what its steps cost, and the ways to cut it into steps, the best first. `tail`: a part that is
-    computed in the same steps, from the same rows."""
+    computed in the same steps, from the same rows. `is_shareable`: may tiles share what its dots read?"""
 
     function: SubgraphFunction
     loop: DotLoop
@@ -86,6 +86,7 @@ class _PartOfLoop:
     work: ContractionWork
     blockings: Sequence[Blocking]
     tail: ContractionPart | None = None
+    is_shareable: bool = False
 
     def nests(self, blocking: Blocking, rates: Rates) -> list[Nest]:
         """The loop over the part in such steps, and that over its tail."""
@@ -129,12 +130,12 @@ class GemmEmitter:
     def candidates(self, match: Match) -> Groups:
         """By their blocks; those of a convolution's windows come before those that read an element once per window."""
         assert isinstance(match, GemmMatch)
-        parts = _parts(match, match.loops)
+        parts = parts_of_match(match, match.loops)
         if all(own.blockings for own in parts):
             yield chain(_candidates(match, _with_tail(match, parts)), _candidates(match, parts))
         plain = {f: plain_loop(f, next(iter(loop.rows)), match.accesses) if loop.lines else loop for f, loop in match.loops.items()}
         if any(loop.lines for loop in match.loops.values()):
-            yield _candidates(match, _parts(match, plain))
+            yield _candidates(match, parts_of_match(match, plain))
 
     def emit(self, match: Match) -> ModuleOp:
         assert isinstance(match, GemmMatch)
@@ -152,9 +153,9 @@ class GemmEmitter:
         return module
 
 
-def _parts(match: GemmMatch, loops: Mapping[SubgraphFunction, DotLoop]) -> list[_PartOfLoop]:
+def parts_of_match(match: GemmMatch, loops: Mapping[SubgraphFunction, DotLoop]) -> list[PartOfLoop]:
     """The parts of all loops with dots."""
-    target, found = match.fusion.target, list[_PartOfLoop]()
+    target, found = match.fusion.target, list[PartOfLoop]()
     spm_bytes = int(target.rates.spm_bytes * SPM_SHARE)
     for function, loop in loops.items():
         work = _work(function, loop, match.partitioned, target)
@@ -171,11 +172,11 @@ def _parts(match: GemmMatch, loops: Mapping[SubgraphFunction, DotLoop]) -> list[
                 ways += blockings(part, work, target.rates, room, target.step_elements)
                 if is_shareable:
                     ways += shared_blockings(part, work, target.rates, target.rates.spm_bytes, is_searched=True)
-            found.append(_PartOfLoop(function, loop, part, work, ways))
+            found.append(PartOfLoop(function, loop, part, work, ways, is_shareable=is_shareable))
     return found
 
 
-def _with_tail(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> list[_PartOfLoop]:
+def _with_tail(match: GemmMatch, parts: Sequence[PartOfLoop]) -> list[PartOfLoop]:
     """Whole blocks of columns and those that are left as one part; none if tiles cannot share what both read, or lose by it."""
     target = match.fusion.target
     if len(parts) != 2 or len(parts[0].loop.rows) > 1 or not _is_shareable(parts[0].loop, match.partitioned, target):
@@ -194,7 +195,7 @@ def _is_shareable(loop: DotLoop, partitioned: PartitionedComputation, target: Ta
     return not target.step_elements and _have_same_rows(loop, partitioned) and (not is_parted or len(loop.rows) == 1)
 
 
-def _candidates(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> Iterator[Candidate[Match]]:
+def _candidates(match: GemmMatch, parts: Sequence[PartOfLoop]) -> Iterator[Candidate[Match]]:
     """All parts at their best; then, of the part whose buffers take most, the next best, and so on. Where the fastest is searched
     for, then each way of a part with the best of the others."""
     position = [0] * len(parts)
@@ -212,7 +213,7 @@ def _candidates(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> Iterator[Cand
                 yield _candidate(match, parts, [*best[:number], way, *best[number + 1 :]])
 
 
-def _candidate(match: GemmMatch, parts: Sequence[_PartOfLoop], chosen: Sequence[Blocking]) -> Candidate[Match]:
+def _candidate(match: GemmMatch, parts: Sequence[PartOfLoop], chosen: Sequence[Blocking]) -> Candidate[Match]:
     is_plain = any(match.loops[own.function].lines and not own.loop.lines for own in parts)
     more = " with the tail" * any(own.tail for own in parts) + ", element by element" * is_plain
     name = " and ".join(map(str, chosen)) + more

@@ -37,7 +37,7 @@ def take_apart(group: GroupOp, at: int, target: Target) -> list[Operation]:
     Phases are taken apart one by one."""
     body, rows = group.body.block, group.row_split
     inner = [op for op in body.ops if isinstance(op, FusionOp)]
-    band, is_of_phases = group.band_rows, group.phases is not None
+    band, is_of_phases = group.band_rows, group.phases is not None or group.products is not None
     dissolve(group, body)
     for op in [op for op in inner if _is_copy(op)]:
         inner.remove(op)

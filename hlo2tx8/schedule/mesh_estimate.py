@@ -83,20 +83,26 @@ def mesh_cycles(
     queued = after / num_parts * min(1.0, (rates.queue + 1) / max(1, work.passes))
     sides = panel_bytes(part, work, box, depth)
     sent = [sides[side] * work.sent_bytes / work.operand_bytes for side in (0, 1)]
-    larger = 2 * -(-blocks // 2) / blocks if blocks > 1 else 1  # the halves of an odd number of blocks differ
-    always = sent if stays is None else [sent[1 - stays]]
-    in_halves = work.parts == 1 and tail is None and is_sent_in_halves(always, rates)
+    always = [sent[side] for side in (0, 1) if side != stays and (side or not work.kept_run)]
+    in_halves = work.parts == 1 and tail is None and bool(always) and is_sent_in_halves(always, rates)
 
     def step(loaded: Sequence[int]) -> tuple[float, float, float]:
         """Of a step that loads panels of these sides: its cycles, alone and beside what the step before has left to do; those that
         its first panels take to arrive."""
-        shared = sum(sides[side] * (rates.mesh_rows, rates.mesh_columns)[side] for side in loaded) / rates.ddr + own / rates.ddr
+        brought = [side for side in loaded if side or not work.kept_run]
+        shared = sum(sides[side] * (rates.mesh_rows, rates.mesh_columns)[side] for side in brought) / rates.ddr + own / rates.ddr
         most = max(sides[side] for side in loaded)
-        load = rates.transfer_start + max(most / (2 if in_halves else 1) / rates.transfer, shared)
+        most_brought = max((sides[side] for side in brought), default=0)
+        load = rates.transfer_start + max(most_brought / (2 if in_halves else 1) / rates.transfer, shared)
         transfers = 1 if work.parts == 1 else work.parts + 1
-        parts_of = [sent[side] * (larger if side and in_halves else 1) for side in loaded]
-        send = send_cycles(parts_of, transfers, rates, in_halves=in_halves)
+        send = send_cycles([sent[side] for side in brought], transfers, rates, in_halves=in_halves) if brought else 0.0
         send += (work.column_operands - 1) * rates.link_start if 1 in loaded else 0
+        if len(brought) < len(loaded):  # tiles of a row send what they have one after the other, amid what they have loaded
+            parts = max(1, depth // work.kept_run)
+            own_part = sent[0] / parts / rates.link
+            send = max(
+                send + min(parts, 2) * rates.link_start + own_part, rates.link_start + own_part * min(parts, rates.mesh_columns - 1)
+            )
         split = work.split_passes * (most / rates.vector + rates.vector_pass)
         if work.is_added_apart:
             split += rows * columns * SUM_BYTES / rates.vector + rates.vector_pass
@@ -148,9 +154,9 @@ def end_cycles(
 ) -> float:
     """Cycles behind the last panel but those of its product: other sets of columns are multiplied with the panels that are kept,
     and stored meanwhile. The turns of those are shorter by as much, but for panels that are not there yet: these are waited for,
-    and of several products all if the pace is that of transfers."""
+    and all of them if the pace is that of transfers anyway."""
     kept = min(slots, queue + 2, max(2, ceil(stored / engine)))
     early, others = min(kept, slots - 2, queue), engine * (sets - 1) / sets
-    if products == 1:
+    if products == 1 and not is_paced:
         return max(stored / sets, stored - kept * others) + (kept - early) * max(0.0, start - engine / sets)
     return max(kept * others + stored / sets, stored) - (0 if is_paced else max(0, early) * others)

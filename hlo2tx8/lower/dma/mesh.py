@@ -183,15 +183,16 @@ class Sender:
 
 def quotient(step: StepBuilder, value: SSAValue, divisor: int) -> SSAValue:
     """value div divisor, of a value that is not negative."""
-    return _of_one(step, value, Dim(0) // divisor)
+    return of_one(step, value, Dim(0) // divisor)
 
 
 def remainder(step: StepBuilder, value: SSAValue, divisor: int) -> SSAValue:
     """value mod divisor, of a value that is not negative."""
-    return _of_one(step, value, Dim(0) % divisor)
+    return of_one(step, value, Dim(0) % divisor)
 
 
-def _of_one(step: StepBuilder, value: SSAValue, expr: Expr) -> SSAValue:
+def of_one(step: StepBuilder, value: SSAValue, expr: Expr) -> SSAValue:
+    """An expression of one value, `Dim(0)`, that is not negative."""
     map = IndexingMap((Variable(0, MAX_TURNS, "i"),), (), (), (expr,))
     return step.insert(xla.ApplyIndexingOp(xla.IndexingMapAttr(map), [value])).results[0]
 

@@ -28,7 +28,7 @@ vector engine: a read of a few bytes of the last part, which the range check hol
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -55,6 +55,7 @@ from hlo2tx8.lower.dma.finish_columns import finish
 from hlo2tx8.lower.dma.halves import Halves
 from hlo2tx8.lower.dma.insert_waits import ORDERED, QUEUES
 from hlo2tx8.lower.dma.join_tails import join_tails
+from hlo2tx8.lower.dma.kept_results import KeptResults, kept_results
 from hlo2tx8.lower.dma.mesh import Along, Mesh, Sender, TileIndex, quotient, remainder
 from hlo2tx8.lower.dma.panels import LEVELS, Load, Panels, PanelSide, Site, find_panels, take_certain_branches
 from hlo2tx8.lower.dma.pipeline_dma import PIPELINED
@@ -97,22 +98,34 @@ class ShareLoadsPass(ModulePass):
             for loop in loops:
                 take_certain_branches(loop, index)
                 defer_epilogue(loop)
-            shared = [loop for loop in join_tails(loops, index) if _share(loop, index, tile, chip)]
-            if not shared:
+            known = [panels for loop in join_tails(loops, index) if (panels := find_panels(loop, index)) is not None]
+            kept = [_keep(maker, reader, index) for maker, reader in pairwise(known) if reader.reads(maker)]
+            shared = [_share(panels, kept, index, tile, chip) for panels in known]
+            if not any(shared) or (kept and not all(shared)):
                 raise EngineOrderError("E3208", "no three panels of what tiles load alike fit the scratchpad")
+            for rows in kept:
+                rows.keep(function)
 
 
-def _share(loop: scf.ForOp, index: TileIndex, tile: SSAValue, chip: Chip) -> bool:
-    """Rewrites a step loop in which tiles can share what they load; False if it is none."""
-    space = SpmSpace(chip.spm_allocation_start, chip.spm_limit, chip.spm_alignment_bytes)
-    panels = find_panels(loop, index)
-    if panels is None or panels.num_steps * panels.num_panels < 2:
+def _keep(maker: Panels, reader: Panels, index: TileIndex) -> KeptResults:
+    """The rows that a loop makes for the next one, and a buffer for them."""
+    rows = kept_results(maker, reader, index)
+    if rows is None:
+        raise EngineOrderError("E3208", "rows of a product are read in other parts than they are made in")
+    return rows
+
+
+def _share(panels: Panels, kept: Sequence[KeptResults], index: TileIndex, tile: SSAValue, chip: Chip) -> bool:
+    """Rewrites a step loop in which tiles can share what they load, beside rows that stay; False if it is none."""
+    room = sum(-(-rows.size_bytes // chip.spm_alignment_bytes) * chip.spm_alignment_bytes for rows in kept)
+    space = SpmSpace(chip.spm_allocation_start, chip.spm_limit - room, chip.spm_alignment_bytes)
+    if panels.num_steps * panels.num_panels < 2:
         return False
     sets = columns_of(panels)
     slots = _num_slots(panels, space, sum(own.saved_bytes(space) for own in sets))
     if min(slots.values()) < min(LEAST_SLOTS, panels.num_panels):
         return False
-    _Sharing(panels, slots, index.mesh, tile, Rates.of(chip)).run()
+    _Sharing(panels, slots, index.mesh, tile, Rates.of(chip), next((rows for rows in kept if rows.reader is panels), None)).run()
     if sets:
         finish(panels, sets, num_kept(panels, sets[0], min(slots.values()), chip))
     return True
@@ -171,15 +184,19 @@ def _groups(panels: Panels) -> list[list[PanelSide]]:
 class _Sharing:
     """The rewriting of one step loop."""
 
-    def __init__(self, panels: Panels, num_slots: dict[PanelSide, int], mesh: Mesh, tile: SSAValue, rates: Rates) -> None:
+    def __init__(
+        self, panels: Panels, num_slots: dict[PanelSide, int], mesh: Mesh, tile: SSAValue, rates: Rates, kept: KeptResults | None
+    ) -> None:
         self.panels = panels
+        self.kept = kept
         stay = [group for group in _groups(panels) if all(num_slots[side] == panels.num_panels for side in group)]
         self.resident = stay[0] if stay else []
         self.loop = panels.loop
         self.total = panels.num_steps * panels.num_panels
         start = self.at(Builder(InsertPoint.before(self.loop)))
-        self.halves = _halves(panels, self.resident, rates)
+        self.halves = _halves(panels, [side for side in panels.sides if side in self.resident or self.is_kept(side)], rates)
         self.senders = {along: Sender.emit(start, mesh, tile, along, in_halves=bool(self.halves)) for along in Along}
+        self.column = remainder(start, tile, mesh.columns)
         self.split_sides = [side for side in panels.sides if panels.is_split(side)]
         self.slots: dict[PanelSide, SSAValue] = {}
         self.moved: dict[PartKey, SSAValue] = {}
@@ -266,9 +283,13 @@ class _Sharing:
             with self.if_new(step, side, panel):
                 for place in parts.values() or [slot]:
                     step.insert(TdmaMemset.make(fmt=Format.INT8, dst=place, value=0, n=TOKEN_BYTES, s1=0, n1=1, s2=0, n2=1))
-            if not parts:
+            if not parts and not self.is_kept(side):
                 with self.if_sender(step, side), self.if_new(step, side, panel):
                     self.receive(step, panel, side, slot)
+
+    def is_kept(self, side: PanelSide) -> bool:
+        """Have tiles made a side's panels, which then nobody loads?"""
+        return self.kept is not None and side is PanelSide.ROWS
 
     def fetch(self, step: StepBuilder, panel: SSAValue, sides: Sequence[PanelSide]) -> None:
         """What is loaded of a panel to the tiles that send it."""
@@ -287,7 +308,8 @@ class _Sharing:
             self.clone(step, [value.owner for value in load.op.operands if isinstance(value.owner, Operation)], mapping)
             half = self.senders[side.along].half
             assert half is not None
-            step.insert(self.halves[load].part_of(step, load.op, half, mapping))
+            for own in self.halves[load].loads(step, load.op, half, mapping):
+                step.insert(own)
 
     def split(self, step: StepBuilder, panel: SSAValue) -> None:
         """What is multiplied of a panel, made of what was loaded, on the tiles that send it."""
@@ -307,8 +329,39 @@ class _Sharing:
         return slot, {key: step.insert(spm.TurnOp(part, panel)).result for key, part in own.items() if key[0] is side}
 
     def send(self, step: StepBuilder, panel: SSAValue) -> None:
-        """A panel from the tiles that have loaded it to those that share it."""
-        for side in self.panels.sides:
+        """A panel from the tiles that have it to those that share it.
+
+        Tiles of a mesh row that have parts of its rows send them one after the other, and columns before and after that: then links
+        of a row carry few parts at a time, and no tile waits for another.
+        """
+        kept, loaded = self.kept, [side for side in self.panels.sides if not self.is_kept(side)]
+        if kept is None:
+            self.send_loaded(step, panel, loaded)
+            return
+        rows, outer = PanelSide.ROWS, step.builder
+        with self.if_new(step, rows, panel):
+            slot, _ = self.places(step, panel, rows)
+            place = panel if self.panels.num_steps == 1 else remainder(step, panel, self.panels.num_panels)
+            part = kept.part_of(step, place, self.column)
+            with self.below(step, part, kept.num_parts):
+                ahead = step(kept.turn_of(step, part), kept.part_elements)
+                self.send_loaded(step, panel, loaded, end=ahead)
+                kept.send(step, place, part, slot, self.senders[rows.along].tiles)
+                self.send_loaded(step, panel, loaded, first=ahead)
+            if kept.num_parts < kept.tiles:
+                self.branch(step, part, "sgt", kept.num_parts - 1)
+                self.send_loaded(step, panel, loaded)
+                self.leave(step, outer)
+        if rows in self.resident:
+            self.branch(step, self.place_of(step, rows, panel), "sgt", self.panels.num_panels - 1)
+            self.send_loaded(step, panel, loaded)
+            self.leave(step, outer)
+
+    def send_loaded(
+        self, step: StepBuilder, panel: SSAValue, sides: Sequence[PanelSide], first: Size = 0, end: Size | None = None
+    ) -> None:
+        """What was loaded of a panel, of each side the elements from the first one on or up to an end."""
+        for side in sides:
             slot, parts = self.places(step, panel, side)
             with self.if_sender(step, side), self.if_new(step, side, panel):
                 for load, mapping in self.loads_of(step, panel, side):
@@ -323,9 +376,13 @@ class _Sharing:
                         count, start = self.halves[load].sent(step, slot, sender.half)
                     fmt, tiles = load.split[-1].fmt if load.split else op.fmt, sender.tiles
                     for place in [parts[_key(load, own)] for own in load.moved if parts] or [start]:
-                        multicast = DteMulticast.make(fmt=fmt, dst=place, src=place, n=count, tiles=tiles, origin=op.origin)
-                        multicast.attributes[ORDERED] = UnitAttr()
-                        step.insert(multicast)
+                        begin = step.minimum(first, count)
+                        n = step.subtract(count if end is None else step.minimum(end, count), begin)
+                        with step.if_positive([n]):
+                            at = step.at(place, step(begin, fmt.bytes))
+                            multicast = DteMulticast.make(fmt=fmt, dst=at, src=at, n=n, tiles=tiles, origin=op.origin)
+                            multicast.attributes[ORDERED] = UnitAttr()
+                            step.insert(multicast)
 
     def loads_of(self, step: StepBuilder, panel: SSAValue, side: PanelSide) -> Generator[tuple[Load, dict[SSAValue, SSAValue]]]:
         """The loads that may be a panel's, each with the builder inside of its condition, and the counters' values there."""
@@ -386,12 +443,16 @@ class _Sharing:
     @contextmanager
     def if_new(self, step: StepBuilder, side: PanelSide, panel: SSAValue) -> Generator[None]:
         """Emits what follows for panels that are not there from the step before only."""
-        outer, num_panels, alike = step.builder, self.panels.num_panels, self.panels.steps_alike[side]
+        outer = step.builder
         if side in self.resident:
-            place = panel if alike == self.panels.num_steps else remainder(step, panel, num_panels * alike)
-            self.branch(step, place, "slt", num_panels)
+            self.branch(step, self.place_of(step, side, panel), "slt", self.panels.num_panels)
         yield
         self.leave(step, outer)
+
+    def place_of(self, step: StepBuilder, side: PanelSide, panel: SSAValue) -> SSAValue:
+        """The number of a panel among those of the steps that have a side in common."""
+        alike = self.panels.steps_alike[side]
+        return panel if alike == self.panels.num_steps else remainder(step, panel, self.panels.num_panels * alike)
 
     def branch(self, step: StepBuilder, value: SSAValue, predicate: str, limit: int) -> None:
         """Emits what follows where a value is below or above a limit: without a branch if it always is."""
