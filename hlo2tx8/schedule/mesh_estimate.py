@@ -120,7 +120,7 @@ def mesh_cycles(
         after
         if is_vector_late
         else end_cycles(
-            max(stored, after),
+            max(stored, after) + min(stored, after) / sets,
             engine,
             start,
             sets,
