@@ -156,7 +156,6 @@ class GroupOp(IRDLOperation):
     `rows`, of a group that computes some rows of each fusion per step: rows of a chunk, which are one tile's, and of a step.
     `band`, of one whose results are images: rows of the last fusion's result that a step computes.
     `phases`, of one whose fusions run one after the other: what several of them read of DDR stays in SPM between them.
-    `products`, of two fusions with a product each, the second of rows that the first makes: these stay in SPM.
     """
 
     name = "hlo.group"
@@ -165,13 +164,12 @@ class GroupOp(IRDLOperation):
     row_split = opt_prop_def(DenseArrayBase.constr(i64), prop_name="rows")
     band_rows = opt_prop_def(IntegerAttr, prop_name="band")
     phases = opt_prop_def(UnitAttr)
-    products = opt_prop_def(UnitAttr)
     body = region_def("single_block")
 
     @property
     def is_kernel(self) -> bool:
         """Are its fusions one kernel?"""
-        return any(own is not None for own in (self.row_split, self.band_rows, self.phases, self.products))
+        return self.row_split is not None or self.band_rows is not None or self.phases is not None
 
 
 @irdl_op_definition

@@ -27,11 +27,12 @@ from hlo2tx8.dialects.launch import CaseOp, KernelOp, LaunchYieldOp, RepeatOp, U
 from hlo2tx8.dialects.xla import ENTRY, updated_operands
 from hlo2tx8.emitters.choose_plan import FirstThatFits, Judge, Named, trust
 from hlo2tx8.emitters.fingerprint import fingerprint
+from hlo2tx8.emitters.product_phases import is_of_products, runs_of_products
 from hlo2tx8.emitters.search_kernels import KernelSearch, emit
 from hlo2tx8.errors import CapacityError, CompileError, UnsupportedError, UnsupportedOp
 from hlo2tx8.fusion.build_group import dissolve
 from hlo2tx8.fusion.in_place import replaceable
-from hlo2tx8.fusion.take_apart import num_fusions, take_apart
+from hlo2tx8.fusion.take_apart import num_fusions, take_apart, take_apart_in_runs
 from hlo2tx8.fusion.views import is_view
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.module import program_functions
@@ -40,6 +41,9 @@ from hlo2tx8.hlo.regions import CONTROL, UPDATE, terminator_of
 from hlo2tx8.notes import add_notes
 from hlo2tx8.passes.rules.loops import TRIP_COUNT
 from hlo2tx8.schedule.work_split import Target
+
+LEAST_HALVED = 4
+"""Products that cannot be phases of one kernel may be of two, if there are as many."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,11 @@ class EmitFusionsPass(ModulePass):
 
     def _emit(self, op: Operation, name: str, target: Target, notes: list[str]) -> ModuleOp | list[Operation]:
         """The LOOPS module of a fusion, or of a group as one kernel; or what stands in the place of a group that is none."""
+        if isinstance(op, GroupOp) and op.phases is not None and is_of_products(op):
+            runs = runs_of_products(op, target)
+            if len(runs) > 1:
+                notes.append(f"{name}: {', '.join(str(len(run)) for run in runs)} of its products stay together")
+                return take_apart_in_runs(op, runs)
         if self.search is not None:
             wide = replace(target, is_searched=True)
             found = self.search.find(op, wide)
@@ -130,9 +139,12 @@ class EmitFusionsPass(ModulePass):
         except CapacityError as error:
             if not isinstance(op, GroupOp):
                 raise
-            notes.append(f"{name}: its fusions are kernels of their own: {error}")
             body = op.body.block
             inner = [part for part in body.ops if isinstance(part, FusionOp)]
+            if op.phases is not None and is_of_products(op) and len(inner) >= LEAST_HALVED:
+                notes.append(f"{name}: halves of its products stay together: {error}")
+                return take_apart_in_runs(op, (inner[: len(inner) // 2], inner[len(inner) // 2 :]))
+            notes.append(f"{name}: its fusions are kernels of their own: {error}")
             dissolve(op, body)
             return list(inner)
 

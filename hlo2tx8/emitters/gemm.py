@@ -18,7 +18,7 @@ from itertools import chain
 from math import ceil, prod
 
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i64
-from xdsl.ir import Attribute, BlockArgument, Operation
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.xla import MESH
@@ -45,7 +45,7 @@ from hlo2tx8.schedule.contraction_split import (
     split_part,
 )
 from hlo2tx8.schedule.costs import cycles_per_element, is_in_vectors
-from hlo2tx8.schedule.mesh_split import shared_blockings, split_on_mesh
+from hlo2tx8.schedule.mesh_split import resident_blockings, shared_blockings, split_on_mesh
 from hlo2tx8.schedule.plan import Candidate, Estimate
 from hlo2tx8.schedule.transpose_tiles import split_tiles
 from hlo2tx8.schedule.work_split import Target
@@ -72,13 +72,13 @@ class GemmMatch(Match):
     partitioned: PartitionedComputation
     accesses: AccessAnalysis
     loops: dict[SubgraphFunction, DotLoop]
-    chosen: "tuple[tuple[PartOfLoop, Blocking], ...]" = ()
+    chosen: "tuple[tuple[_PartOfLoop, Blocking], ...]" = ()
 
 
 @dataclass(frozen=True)
-class PartOfLoop:
+class _PartOfLoop:
     """A part of a function's loop, what its steps cost, and the ways to cut it into steps, the best first. `tail`: a part that is
-    computed in the same steps, from the same rows. `is_shareable`: may tiles share what its dots read?"""
+    computed in the same steps, from the same rows."""
 
     function: SubgraphFunction
     loop: DotLoop
@@ -86,7 +86,6 @@ class PartOfLoop:
     work: ContractionWork
     blockings: Sequence[Blocking]
     tail: ContractionPart | None = None
-    is_shareable: bool = False
 
     def nests(self, blocking: Blocking, rates: Rates) -> list[Nest]:
         """The loop over the part in such steps, and that over its tail."""
@@ -130,12 +129,12 @@ class GemmEmitter:
     def candidates(self, match: Match) -> Groups:
         """By their blocks; those of a convolution's windows come before those that read an element once per window."""
         assert isinstance(match, GemmMatch)
-        parts = parts_of_match(match, match.loops)
+        parts = _parts(match, match.loops)
         if all(own.blockings for own in parts):
             yield chain(_candidates(match, _with_tail(match, parts)), _candidates(match, parts))
         plain = {f: plain_loop(f, next(iter(loop.rows)), match.accesses) if loop.lines else loop for f, loop in match.loops.items()}
-        if any(loop.lines for loop in match.loops.values()):
-            yield _candidates(match, parts_of_match(match, plain))
+        if any(loop.lines for loop in match.loops.values()) and match.fusion.target.residence is None:
+            yield _candidates(match, _parts(match, plain))
 
     def emit(self, match: Match) -> ModuleOp:
         assert isinstance(match, GemmMatch)
@@ -153,9 +152,9 @@ class GemmEmitter:
         return module
 
 
-def parts_of_match(match: GemmMatch, loops: Mapping[SubgraphFunction, DotLoop]) -> list[PartOfLoop]:
+def _parts(match: GemmMatch, loops: Mapping[SubgraphFunction, DotLoop]) -> list[_PartOfLoop]:
     """The parts of all loops with dots."""
-    target, found = match.fusion.target, list[PartOfLoop]()
+    target, found = match.fusion.target, list[_PartOfLoop]()
     spm_bytes = int(target.rates.spm_bytes * SPM_SHARE)
     for function, loop in loops.items():
         work = _work(function, loop, match.partitioned, target)
@@ -163,6 +162,10 @@ def parts_of_match(match: GemmMatch, loops: Mapping[SubgraphFunction, DotLoop]) 
         parts = parts_of(loop.space, loop.roles, work.operand_bytes, may_cut=may_cut)
         is_shareable = _is_shareable(loop, match.partitioned, target)
         for part in parts:
+            if target.residence is not None:
+                ways = resident_blockings(part, work, target.rates, spm_bytes, target.residence) if is_shareable else []
+                found.append(_PartOfLoop(function, loop, part, work, ways))
+                continue
             ways = blockings(part, work, target.rates, spm_bytes, target.step_elements)
             if is_shareable:
                 shared = shared_blockings(part, work, target.rates, spm_bytes)
@@ -172,11 +175,11 @@ def parts_of_match(match: GemmMatch, loops: Mapping[SubgraphFunction, DotLoop]) 
                 ways += blockings(part, work, target.rates, room, target.step_elements)
                 if is_shareable:
                     ways += shared_blockings(part, work, target.rates, target.rates.spm_bytes, is_searched=True)
-            found.append(PartOfLoop(function, loop, part, work, ways, is_shareable=is_shareable))
+            found.append(_PartOfLoop(function, loop, part, work, ways))
     return found
 
 
-def _with_tail(match: GemmMatch, parts: Sequence[PartOfLoop]) -> list[PartOfLoop]:
+def _with_tail(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> list[_PartOfLoop]:
     """Whole blocks of columns and those that are left as one part; none if tiles cannot share what both read, or lose by it."""
     target = match.fusion.target
     if len(parts) != 2 or len(parts[0].loop.rows) > 1 or not _is_shareable(parts[0].loop, match.partitioned, target):
@@ -195,7 +198,7 @@ def _is_shareable(loop: DotLoop, partitioned: PartitionedComputation, target: Ta
     return not target.step_elements and _have_same_rows(loop, partitioned) and (not is_parted or len(loop.rows) == 1)
 
 
-def _candidates(match: GemmMatch, parts: Sequence[PartOfLoop]) -> Iterator[Candidate[Match]]:
+def _candidates(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> Iterator[Candidate[Match]]:
     """All parts at their best; then, of the part whose buffers take most, the next best, and so on. Where the fastest is searched
     for, then each way of a part with the best of the others."""
     position = [0] * len(parts)
@@ -213,7 +216,7 @@ def _candidates(match: GemmMatch, parts: Sequence[PartOfLoop]) -> Iterator[Candi
                 yield _candidate(match, parts, [*best[:number], way, *best[number + 1 :]])
 
 
-def _candidate(match: GemmMatch, parts: Sequence[PartOfLoop], chosen: Sequence[Blocking]) -> Candidate[Match]:
+def _candidate(match: GemmMatch, parts: Sequence[_PartOfLoop], chosen: Sequence[Blocking]) -> Candidate[Match]:
     is_plain = any(match.loops[own.function].lines and not own.loop.lines for own in parts)
     more = " with the tail" * any(own.tail for own in parts) + ", element by element" * is_plain
     name = " and ".join(map(str, chosen)) + more
@@ -260,7 +263,11 @@ def _work(function: SubgraphFunction, loop: DotLoop, partitioned: PartitionedCom
     sharing = len(dots) if _have_same_rows(loop, partitioned) else 1
     copies = (OPERAND_COPIES if passes == 1 else PARTED_COPIES) * len(dots) // sharing
     passed = sum(cycles_per_element(op, rates) for op in around)
-    moved = results + beside
+    moved, rows_stay = results + beside, False
+    if target.residence is not None:
+        stays = [v for v in read if isinstance(v, BlockArgument) and v.index in target.residence.operands]
+        moved -= results * target.residence.keeps_result + sum(read[value] for value in stays)
+        rows_stay = _source(dots[0].operands[loop.rows[dots[0]]]) in target.residence.operands
     forms = loop.is_per_channel, loop.is_backward
     is_cut = all(is_in_vectors(value) for op in around for value in (*op.operands, *op.results))
     kept_once = kept - results
@@ -272,7 +279,14 @@ def _work(function: SubgraphFunction, loop: DotLoop, partitioned: PartitionedCom
     is_cut = is_cut and parts == 1
     more = loop.keeps_weights, sharing, parts, parts == EXACT_PARTS
     epilogue = len(around), passed, target.meeting, kept_once, is_cut
-    return ContractionWork(depth, operand, kept, moved, products, copies, loop.lines, *forms, *epilogue, *more)
+    return ContractionWork(depth, operand, kept, moved, products, copies, loop.lines, *forms, *epilogue, *more, rows_stay)
+
+
+def _source(value: SSAValue) -> int | None:
+    """The number of the parameter that a value is, in another shape or between zeros."""
+    while isinstance(value.owner, Operation) and (len(value.owner.operands) == 1 or kind_of(value.owner) is Kind.SHAPING):
+        value = value.owner.operands[0]
+    return value.index if isinstance(value, BlockArgument) else None
 
 
 def _width_bytes(element: Attribute) -> int:

@@ -15,17 +15,19 @@ Each member is what its own emitter makes of it. A tile has the same part of %p0
 (`keep-loads`).
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, UnitAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from hlo2tx8.device.rates import STEPS_PART
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
+from hlo2tx8.dialects.xla import ENTRY, MESH, AllocateScratchOp, SyncTilesOp, TileIdOp
 from hlo2tx8.emitters import emit_fusion
 from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits
-from hlo2tx8.emitters.join_phases import join_phases
 from hlo2tx8.errors import CapacityError
 from hlo2tx8.partitioner.instruction import shape_of
 from hlo2tx8.schedule.costs import Costs, size_bytes
@@ -83,4 +85,59 @@ def _emit(group: GroupOp, name: str, fusions: list[FusionOp], target: Target, no
             size = larger
         kept |= moved
         kernels.append(emit_fusion(fusion, f"{name}_{number}", replace(target, step_elements=size), notes))
-    return join_phases(group, name, fusions, kernels)
+    return join_phases(group, name, kernels)
+
+
+def join_phases(group: GroupOp, name: str, kernels: Sequence[ModuleOp]) -> ModuleOp:
+    """The LOOPS module of a group whose fusions are these kernels, one after the other."""
+    fusions = [op for op in group.body.block.ops if isinstance(op, FusionOp)]
+    terminator = group.body.block.last_op
+    assert terminator is not None
+    parameters, results = tuple(group.body.block.args), tuple(terminator.operands)
+    types = [value.type for value in (*parameters, *results)]
+    block = Block(arg_types=types)
+    for position, arg in enumerate(block.args):
+        arg.name_hint = f"p{position}" if position < len(parameters) else f"r{position - len(parameters)}"
+    tensors: dict[SSAValue, SSAValue] = dict(zip((*parameters, *results), block.args, strict=True))
+    functions: list[Operation] = []
+    facts: dict[str, Attribute] = {ENTRY: UnitAttr()}
+    for fusion, kernel in zip(fusions, kernels, strict=True):
+        entry = next(op for op in kernel.body.block.ops if isinstance(op, FuncOp) and ENTRY in op.attributes)
+        others = [op for op in kernel.body.block.ops if op is not entry]
+        facts |= {key: value for key, value in entry.attributes.items() if key == MESH}
+        for value in fusion.results:
+            if value not in tensors:
+                scratch = AllocateScratchOp(value.type)
+                block.add_op(scratch)
+                tensors[value] = scratch.res
+        given = [tensors[value] for value in (*fusion.operands, *fusion.results)]
+        made = _append(entry, given, block)
+        if fusion is not fusions[-1]:
+            synced = SyncTilesOp(made)
+            block.add_op(synced)
+            made = list(synced.res)
+        tensors |= dict(zip(fusion.results, made, strict=True))
+        functions += others
+    block.add_op(ReturnOp(*(tensors[value] for value in results)))
+    joined = FuncOp(name, FunctionType.from_lists(types, types[len(parameters) :]), Region(block))
+    joined.attributes |= facts
+    for function in functions:
+        function.detach()
+    return ModuleOp([joined, *functions], sym_name=StringAttr(name))
+
+
+def _append(entry: FuncOp, given: list[SSAValue], block: Block) -> list[SSAValue]:
+    """Moves the operations of a member's entry function to the end of a block, which has one tile id; what it returns."""
+    for arg, value in zip(entry.body.block.args, given, strict=True):
+        arg.replace_all_uses_with(value)
+    terminator = entry.body.block.last_op
+    assert terminator is not None
+    made = list(terminator.operands)
+    tile = next((op for op in block.ops if isinstance(op, TileIdOp)), None)
+    for op in list(entry.body.block.ops):
+        op.detach()
+        if isinstance(op, TileIdOp) and tile is not None:
+            op.tile.replace_all_uses_with(tile.tile)
+        elif op is not terminator:
+            block.add_op(op)
+    return made

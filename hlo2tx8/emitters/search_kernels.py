@@ -19,7 +19,7 @@ from hlo2tx8.emitters.band_group import emit_band_group
 from hlo2tx8.emitters.choose_plan import Chooser, Fastest
 from hlo2tx8.emitters.fingerprint import content_key
 from hlo2tx8.emitters.phase_group import emit_phase_group
-from hlo2tx8.emitters.product_pair import emit_product_pair
+from hlo2tx8.emitters.product_phases import emit_product_phases, is_of_products
 from hlo2tx8.emitters.row_group import emit_row_group
 from hlo2tx8.errors import CompileError
 from hlo2tx8.fusion.take_apart import num_fusions, parts_of
@@ -123,8 +123,8 @@ def emit(op: Operation, name: str, target: Target, notes: list[str], chooser: Ch
     """The LOOPS module of a fusion, or of a group as one kernel."""
     if not isinstance(op, GroupOp):
         return emit_fusion(op, name, target, notes, chooser)
-    if op.products is not None:
-        return emit_product_pair(op, name, target, notes, chooser)
+    if op.phases is not None and is_of_products(op):
+        return emit_product_phases(op, name, target, notes, chooser)
     if op.phases is not None:
         return emit_phase_group(op, name, target, notes, chooser)
     return (emit_band_group if op.band_rows is not None else emit_row_group)(op, name, target, notes, chooser)

@@ -13,7 +13,7 @@ has just computed. It is one if that saves modelled cycles: intermediates are ne
 read, keys and values, is read for each chunk.
 
 Chains of convolutions become groups by bands of rows of their images, see `band_chains`; fusions that read a tensor and again with
-statistics of it, groups of phases, see `phases`; products of what a product makes, pairs, see `product_pairs`.
+statistics of it, groups of phases, see `phases`; chains of products whose results stay with tiles, see `product_chains`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.fusion.band_chains import group_bands
 from hlo2tx8.fusion.build_group import SEARCHED_SLACK, build_group, name_of_fusion
 from hlo2tx8.fusion.phases import group_phases
-from hlo2tx8.fusion.product_pairs import group_products
+from hlo2tx8.fusion.product_chains import group_products
 from hlo2tx8.fusion.row_results import join_reductions_of_rows
 from hlo2tx8.hlo.regions import CONTROL
 from hlo2tx8.indexing import Dim

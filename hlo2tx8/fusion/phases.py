@@ -63,7 +63,7 @@ def _phases(value: SSAValue) -> list[FusionOp]:
     readers = list(dict.fromkeys(use.operation for use in value.uses if isinstance(use.operation, FusionOp)))
     behind = {op for reader in readers for op in _made_of(reader)}
     last = [reader for reader in readers if reader in behind]
-    before = {op for reader in last for op in _needed(reader)}
+    before = {op for reader in last for op in needed_by(reader)}
     first = [reader for reader in readers if reader in before]
     within = {*first, *last, *(op for op in before if op in behind)}
     found = [op for op in within if isinstance(op, FusionOp)]
@@ -81,7 +81,7 @@ def _made_of(op: Operation) -> set[Operation]:
     return _reached(op, lambda made: (use.operation for value in made.results for use in value.uses))
 
 
-def _needed(op: Operation) -> set[Operation]:
+def needed_by(op: Operation) -> set[Operation]:
     """The operations that an operation is made of."""
     return _reached(op, lambda made: (value.owner for value in made.operands if isinstance(value.owner, Operation)))
 

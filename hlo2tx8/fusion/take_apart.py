@@ -6,6 +6,9 @@
 %2 = hlo.fusion "dot_general_fusion.1"(%1, %v)
 """
 
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region
 from xdsl.rewriter import Rewriter
@@ -37,7 +40,7 @@ def take_apart(group: GroupOp, at: int, target: Target) -> list[Operation]:
     Phases are taken apart one by one."""
     body, rows = group.body.block, group.row_split
     inner = [op for op in body.ops if isinstance(op, FusionOp)]
-    band, is_of_phases = group.band_rows, group.phases is not None or group.products is not None
+    band, is_of_phases = group.band_rows, group.phases is not None
     dissolve(group, body)
     for op in [op for op in inner if _is_copy(op)]:
         inner.remove(op)
@@ -54,6 +57,12 @@ def take_apart(group: GroupOp, at: int, target: Target) -> list[Operation]:
             assert band is not None
             found.append(_band_group(part, band.value.data, target))
     return found
+
+
+def take_apart_in_runs(group: GroupOp, runs: Sequence[Sequence[FusionOp]]) -> list[Operation]:
+    """Puts groups of phases, or fusions, in a group's place, one for each run of its fusions; what stands there now."""
+    dissolve(group, group.body.block)
+    return [run[0] if len(run) == 1 else build_group(run, {"phases": UnitAttr()}) for run in runs]
 
 
 def _band_group(fusions: list[FusionOp], rows: int, target: Target) -> GroupOp:

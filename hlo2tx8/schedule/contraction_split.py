@@ -50,10 +50,9 @@ class ContractionWork:
     `meeting`: cycles that it takes to meet the tiles of other work.
     `keeps_weights`: a convolution is a product per element of its windows, on weights as they are in memory.
     `column_operands`: so many operands are multiplied by the same rows.
-    `kept_run`: if not 0, rows are in the scratchpads of the tiles of a mesh row, in turns so many of the products that they are
-    multiplied in.
     `parts`: of a factor, which are multiplied apart; then each block of products is added to the sums by a vector instruction if
-    `is_added_apart`."""
+    `is_added_apart`.
+    `rows_stay`: tiles of the mesh have made the rows, and send them."""
 
     depth: int
     operand_bytes: int
@@ -73,7 +72,7 @@ class ContractionWork:
     column_operands: int = 1
     parts: int = 1
     is_added_apart: bool = False
-    kept_run: int = 0
+    rows_stay: bool = False
 
     @property
     def sent_bytes(self) -> int:

@@ -83,26 +83,22 @@ def mesh_cycles(
     queued = after / num_parts * min(1.0, (rates.queue + 1) / max(1, work.passes))
     sides = panel_bytes(part, work, box, depth)
     sent = [sides[side] * work.sent_bytes / work.operand_bytes for side in (0, 1)]
-    always = [sent[side] for side in (0, 1) if side != stays and (side or not work.kept_run)]
-    in_halves = work.parts == 1 and tail is None and bool(always) and is_sent_in_halves(always, rates)
+    larger = 2 * -(-blocks // 2) / blocks if blocks > 1 else 1  # the halves of an odd number of blocks differ
+    always = sent if stays is None else [sent[1 - stays]]
+    in_halves = work.parts == 1 and tail is None and is_sent_in_halves(always, rates)
 
     def step(loaded: Sequence[int]) -> tuple[float, float, float]:
         """Of a step that loads panels of these sides: its cycles, alone and beside what the step before has left to do; those that
         its first panels take to arrive."""
-        brought = [side for side in loaded if side or not work.kept_run]
-        shared = sum(sides[side] * (rates.mesh_rows, rates.mesh_columns)[side] for side in brought) / rates.ddr + own / rates.ddr
+        sending, loaded = loaded, [side for side in loaded if side or not work.rows_stay]
+        shared = sum(sides[side] * (rates.mesh_rows, rates.mesh_columns)[side] for side in loaded) / rates.ddr + own / rates.ddr
         most = max(sides[side] for side in loaded)
-        most_brought = max((sides[side] for side in brought), default=0)
-        load = rates.transfer_start + max(most_brought / (2 if in_halves else 1) / rates.transfer, shared)
+        load = rates.transfer_start + max(most / (2 if in_halves else 1) / rates.transfer, shared)
         transfers = 1 if work.parts == 1 else work.parts + 1
-        send = send_cycles([sent[side] for side in brought], transfers, rates, in_halves=in_halves) if brought else 0.0
+        parts_of = [sent[side] * (larger if side and in_halves else 1) for side in sending]
+        of_owners = _sent_by_owners(parts_of, work, rates, depth) if work.rows_stay else 0.0
+        send = of_owners or send_cycles(parts_of, transfers, rates, in_halves=in_halves)
         send += (work.column_operands - 1) * rates.link_start if 1 in loaded else 0
-        if len(brought) < len(loaded):  # tiles of a row send what they have one after the other, amid what they have loaded
-            parts = max(1, depth // work.kept_run)
-            own_part = sent[0] / parts / rates.link
-            send = max(
-                send + min(parts, 2) * rates.link_start + own_part, rates.link_start + own_part * min(parts, rates.mesh_columns - 1)
-            )
         split = work.split_passes * (most / rates.vector + rates.vector_pass)
         if work.is_added_apart:
             split += rows * columns * SUM_BYTES / rates.vector + rates.vector_pass
@@ -120,7 +116,7 @@ def mesh_cycles(
         after
         if is_vector_late
         else end_cycles(
-            max(stored, after) + min(stored, after) / sets,
+            max(stored, after),
             engine,
             start,
             sets,
@@ -132,6 +128,23 @@ def mesh_cycles(
     )
     beside = 0 if is_in_sets(part, work, box) else num_steps * after
     return alone + (num_first - 1) * first + (num_steps - num_first) * others + start + end + beside
+
+
+def is_interleaved(work: ContractionWork, rates: Rates, depth: int) -> bool:
+    """Has a panel of rows that stay as many whole blocks of each tile of a mesh row?"""
+    of_tile, unit = work.depth // rates.mesh_columns, BLOCK * rates.mesh_columns
+    return not work.lines and depth % unit == 0 and of_tile % (depth // rates.mesh_columns) == 0
+
+
+def _sent_by_owners(sides: Sequence[float], work: ContractionWork, rates: Rates, depth: int) -> float:
+    """Cycles until a panel has arrived, the rows of which tiles have: one, or a part each, which share the links of a mesh row."""
+    rows, columns = sides
+    if is_interleaved(work, rates, depth):
+        rows *= (rates.mesh_columns - 1) / rates.mesh_columns
+        return 2 * rates.link_start + max(
+            rows / rates.link, rows / (rates.mesh_columns - 1) / rates.link + columns / 2 / rates.link
+        )
+    return 2 * rates.link_start + (rows + columns / 2) / rates.link
 
 
 def idle_cycles(turns: int, num_parts: int, turn: float, meeting: float, queued: float) -> float:
@@ -154,9 +167,9 @@ def end_cycles(
 ) -> float:
     """Cycles behind the last panel but those of its product: other sets of columns are multiplied with the panels that are kept,
     and stored meanwhile. The turns of those are shorter by as much, but for panels that are not there yet: these are waited for,
-    and all of them if the pace is that of transfers anyway."""
+    and of several products all if the pace is that of transfers."""
     kept = min(slots, queue + 2, max(2, ceil(stored / engine)))
     early, others = min(kept, slots - 2, queue), engine * (sets - 1) / sets
-    if products == 1 and not is_paced:
+    if products == 1:
         return max(stored / sets, stored - kept * others) + (kept - early) * max(0.0, start - engine / sets)
     return max(kept * others + stored / sets, stored) - (0 if is_paced else max(0, early) * others)

@@ -30,8 +30,8 @@ from hlo2tx8.schedule.contraction_split import (
     rows_with_gaps,
     sides_of,
 )
-from hlo2tx8.schedule.mesh_estimate import box_counts, is_even, is_in_sets, mesh_cycles, panel_bytes, steps_alike
-from hlo2tx8.schedule.work_split import WorkSplit
+from hlo2tx8.schedule.mesh_estimate import box_counts, is_even, is_in_sets, is_interleaved, mesh_cycles, panel_bytes, steps_alike
+from hlo2tx8.schedule.work_split import Residence, WorkSplit
 
 ROW_UNIT = 8
 LEAST_SLOTS = 3
@@ -81,6 +81,34 @@ def shared_blockings(
     least = AS_GOOD * min((b.cycles for b in found), default=0.0)
     found.sort(key=lambda b: (max(b.cycles, least), not is_even(part, b.box), -b.depth, b.cycles))
     return found if is_searched else found[:MOST_TRIED]
+
+
+def resident_blockings(
+    part: ContractionPart, work: ContractionWork, rates: Rates, spm_bytes: int, residence: Residence
+) -> list[Blocking]:
+    """How a part whose result stays with the tiles, or whose rows do, can be computed in one step on the mesh: the best first.
+
+    None if a tile's part is not whole blocks of channels, or a panel of what stays is neither one tile's nor a part of each.
+    """
+    if work.is_per_channel or work.is_backward or work.parts > 1 or part.inner != BLOCK or part.size != part.shape[part.column]:
+        return []
+    if min(rates.mesh_rows, rates.mesh_columns) < 2 or rates.mesh_rows * rates.mesh_columns != rates.tiles:
+        return []
+    boxes = [box for box in _boxes(part, rates) if prod(box_counts(part, box)) == rates.tiles and is_even(part, box)]
+    boxes = [box for box in boxes if all(box[line.row] == part.shape[line.row] for line in work.lines)]
+    boxes = [box for box in boxes if sides_of(part, box)[0] >= rates.product_rows]
+    room = spm_bytes - residence.kept_bytes
+    found = [blocking for box in boxes for ways in _deep(part, work, rates, room, box, None) for blocking in ways]
+    found = [own for own in found if own.depth <= residence.most_depth and _is_of_tiles(work, rates, own.depth)]
+    return sorted(found, key=lambda own: own.cycles)
+
+
+def _is_of_tiles(work: ContractionWork, rates: Rates, depth: int) -> bool:
+    """Is a panel of rows that stay whole blocks of one tile of a mesh row, or as many of each?"""
+    of_tile, of_all = divmod(work.depth, rates.mesh_columns)
+    if of_all or of_tile % BLOCK or depth % BLOCK:
+        return False
+    return of_tile % depth == 0 or is_interleaved(work, rates, depth)
 
 
 def _boxes(part: ContractionPart, rates: Rates) -> Iterator[tuple[int, ...]]:

@@ -30,17 +30,29 @@ MOST_ALONE_ELEMENTS = 2048
 
 
 @dataclass(frozen=True)
+class Residence:
+    """Of a product that is a phase of several, whose results stay with the tiles that make them: numbers of the `operands` that
+    stay; does its own result (`keeps_result`)? What stays takes `kept_bytes` of a tile, a panel has `most_depth` products."""
+
+    operands: frozenset[int]
+    keeps_result: bool
+    kept_bytes: int
+    most_depth: int
+
+
+@dataclass(frozen=True)
 class Target:
     """What splitting work needs to know: the chip's rates, and the wanted elements of the output per step (0: the split's
     choice); `meeting`: cycles that it takes to meet the tiles of other work, 0
     if there is none; `feeds_batches`: do dots read results batch by batch? `is_searched`: are all ways to compute a kernel wanted,
-    not only those that are estimated to be good?"""
+    not only those that are estimated to be good? `residence`: what stays with tiles, if the work is a phase of products."""
 
     rates: Rates
     step_elements: int = 0
     meeting: int = 0
     feeds_batches: bool = False
     is_searched: bool = False
+    residence: Residence | None = None
 
 
 @dataclass(frozen=True)

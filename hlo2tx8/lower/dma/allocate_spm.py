@@ -180,11 +180,12 @@ def _is_small(buffer: SSAValue) -> bool:
 
 
 def place(allocs: list[spm.AllocOp], ranges: dict[SSAValue, LiveRange], space: SpmSpace) -> dict[SSAValue, int]:
-    """An address for every buffer: largest first, lowest gap first. Most buffers have one of few sizes, so there are few places."""
+    """An address for every buffer: first what stays, which lives longest, then the largest first, lowest gap first. Most buffers
+    have one of few sizes, so there are few places."""
     addresses: dict[SSAValue, int] = {}
     places: list[SpmRange] = []
     found: dict[tuple[int, int], SpmRange] = {}
-    for alloc in sorted(allocs, key=lambda a: -a.size_bytes * a.num_copies):
+    for alloc in sorted(allocs, key=lambda a: (spm.KEPT not in a.attributes, -a.size_bytes * a.num_copies)):
         live = ranges.get(alloc.result, LiveRange(0, 0))
         size = space.aligned(alloc.size_bytes) * alloc.num_copies
         address = space.start

@@ -192,7 +192,6 @@ def remainder(step: StepBuilder, value: SSAValue, divisor: int) -> SSAValue:
 
 
 def of_one(step: StepBuilder, value: SSAValue, expr: Expr) -> SSAValue:
-    """An expression of one value, `Dim(0)`, that is not negative."""
     map = IndexingMap((Variable(0, MAX_TURNS, "i"),), (), (), (expr,))
     return step.insert(xla.ApplyIndexingOp(xla.IndexingMapAttr(map), [value])).results[0]
 

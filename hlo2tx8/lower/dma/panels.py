@@ -17,13 +17,13 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.device.isa import Engine, Instruction
-from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, Wdma
+from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter
 from hlo2tx8.device.isa.ne import NeGemm
-from hlo2tx8.dialects import spm, xla
+from hlo2tx8.dialects import spm
 from hlo2tx8.indexing import Const, Dim, Interval, simplify_expr
 from hlo2tx8.lower.dma.join_tails import TAIL
 from hlo2tx8.lower.dma.mesh import COLUMN, ROW, Along, TileIndex
-from hlo2tx8.lower.dma.slices import buffers_of, constant_of, instructions_in, turns_of
+from hlo2tx8.lower.dma.slices import buffers_of, constant_of, turns_of
 
 LEVELS = ("count", "n1", "n2", "n3")
 
@@ -107,11 +107,6 @@ class Panels:
         """What of each panel is loaded."""
         return tuple(self.sites[0].loads)
 
-    def reads(self, other: "Panels") -> bool:
-        """Are its rows what another loop stores?"""
-        slots = times_of(self.sites[0].loads[PanelSide.ROWS].op.field("slot"))
-        return any(isinstance(op, Wdma) and op.field("slot") in slots for op in instructions_in(other.loop))
-
     def is_split(self, side: PanelSide) -> bool:
         """Does the vector engine make of a side's loads what is multiplied?"""
         return any(site.loads[side].split for site in self.sites)
@@ -158,14 +153,6 @@ def find_panels(loop: scf.ForOp, index: TileIndex) -> Panels | None:
         return None
     alike = {side: _steps_alike([site.loads[side].op for site in sites], loop, num_steps, index) for side in sites[0].loads}
     return Panels(loop, num_steps, first, tuple(sites), _kinds(sites, index), alike)
-
-
-def times_of(tensor: object) -> tuple[SSAValue, ...]:
-    """A tensor before and behind the meetings of tiles."""
-    found: list[SSAValue] = [tensor] if isinstance(tensor, SSAValue) else []
-    while found and isinstance(owner := found[-1].owner, xla.SyncTilesOp):
-        found.append(next(old for old, new in zip(owner.arguments, owner.res, strict=True) if new is found[-1]))
-    return tuple(found)
 
 
 def _columns_in(loads: Sequence[Load]) -> list[Load]:

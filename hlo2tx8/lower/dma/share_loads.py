@@ -28,7 +28,7 @@ vector engine: a read of a few bytes of the last part, which the range check hol
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -55,11 +55,11 @@ from hlo2tx8.lower.dma.finish_columns import finish
 from hlo2tx8.lower.dma.halves import Halves
 from hlo2tx8.lower.dma.insert_waits import ORDERED, QUEUES
 from hlo2tx8.lower.dma.join_tails import join_tails
-from hlo2tx8.lower.dma.kept_results import KeptResults, kept_results
+from hlo2tx8.lower.dma.keep_results import ResultBuffer, find_kept_results, interleave_kept
 from hlo2tx8.lower.dma.mesh import Along, Mesh, Sender, TileIndex, quotient, remainder
 from hlo2tx8.lower.dma.panels import LEVELS, Load, Panels, PanelSide, Site, find_panels, take_certain_branches
 from hlo2tx8.lower.dma.pipeline_dma import PIPELINED
-from hlo2tx8.lower.dma.slices import buffers_of, collect_slice, constant_of, drop_unused, instructions_in
+from hlo2tx8.lower.dma.slices import buffers_of, collect_slice, constant_of, drop_unused, instructions_in, turns_of
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
@@ -98,34 +98,36 @@ class ShareLoadsPass(ModulePass):
             for loop in loops:
                 take_certain_branches(loop, index)
                 defer_epilogue(loop)
-            known = [panels for loop in join_tails(loops, index) if (panels := find_panels(loop, index)) is not None]
-            kept = [_keep(maker, reader, index) for maker, reader in pairwise(known) if reader.reads(maker)]
-            shared = [_share(panels, kept, index, tile, chip) for panels in known]
-            if not any(shared) or (kept and not all(shared)):
+            joined = list(join_tails(loops, index))
+            panels = [find_panels(loop, index) for loop in joined]
+            if interleave_kept(function, [own for own in panels if own is not None], index):
+                index = TileIndex.of(index.mesh, tile)
+                for loop in joined:
+                    index.add_counter(loop.body.block.args[0], turns_of(loop) or 1)
+                panels = [find_panels(loop, index) for loop in joined]
+            kept = find_kept_results(function, [own for own in panels if own is not None], tile, index)
+            shared = [own for own in panels if own is not None and _share(own, kept, index, tile, chip)]
+            if not shared or (kept and len(shared) < len(panels)):
                 raise EngineOrderError("E3208", "no three panels of what tiles load alike fit the scratchpad")
-            for rows in kept:
-                rows.keep(function)
+            for own in kept:
+                own.take_over(function)
 
 
-def _keep(maker: Panels, reader: Panels, index: TileIndex) -> KeptResults:
-    """The rows that a loop makes for the next one, and a buffer for them."""
-    rows = kept_results(maker, reader, index)
-    if rows is None:
-        raise EngineOrderError("E3208", "rows of a product are read in other parts than they are made in")
-    return rows
-
-
-def _share(panels: Panels, kept: Sequence[KeptResults], index: TileIndex, tile: SSAValue, chip: Chip) -> bool:
-    """Rewrites a step loop in which tiles can share what they load, beside rows that stay; False if it is none."""
-    room = sum(-(-rows.size_bytes // chip.spm_alignment_bytes) * chip.spm_alignment_bytes for rows in kept)
-    space = SpmSpace(chip.spm_allocation_start, chip.spm_limit - room, chip.spm_alignment_bytes)
+def _share(panels: Panels, kept: Sequence[ResultBuffer], index: TileIndex, tile: SSAValue, chip: Chip) -> bool:
+    """Rewrites a step loop in which tiles can share what they load; False if it is none. Some of it is `kept` by tiles."""
+    space = SpmSpace(chip.spm_allocation_start, chip.spm_limit, chip.spm_alignment_bytes)
     if panels.num_steps * panels.num_panels < 2:
         return False
     sets = columns_of(panels)
-    slots = _num_slots(panels, space, sum(own.saved_bytes(space) for own in sets))
+    beside = sum(space.aligned(own.kept.size_bytes) for own in kept if own.lives_in(panels.loop))
+    slots = _num_slots(panels, space, sum(own.saved_bytes(space) for own in sets) - beside)
+    if kept:
+        slots = {side: min(number, SPLIT_SLOTS) for side, number in slots.items()}
     if min(slots.values()) < min(LEAST_SLOTS, panels.num_panels):
         return False
-    _Sharing(panels, slots, index.mesh, tile, Rates.of(chip), next((rows for rows in kept if rows.reader is panels), None)).run()
+    rows = panels.sites[0].loads[PanelSide.ROWS].op.field("slot")
+    owner = next((own for own in kept if own.kept.slot is rows), None)
+    _Sharing(panels, slots, index.mesh, tile, Rates.of(chip), owner).run()
     if sets:
         finish(panels, sets, num_kept(panels, sets[0], min(slots.values()), chip))
     return True
@@ -185,18 +187,17 @@ class _Sharing:
     """The rewriting of one step loop."""
 
     def __init__(
-        self, panels: Panels, num_slots: dict[PanelSide, int], mesh: Mesh, tile: SSAValue, rates: Rates, kept: KeptResults | None
+        self, panels: Panels, num_slots: dict[PanelSide, int], mesh: Mesh, tile: SSAValue, rates: Rates, owner: ResultBuffer | None
     ) -> None:
-        self.panels = panels
-        self.kept = kept
+        self.panels, self.owner = panels, owner
         stay = [group for group in _groups(panels) if all(num_slots[side] == panels.num_panels for side in group)]
         self.resident = stay[0] if stay else []
         self.loop = panels.loop
         self.total = panels.num_steps * panels.num_panels
         start = self.at(Builder(InsertPoint.before(self.loop)))
-        self.halves = _halves(panels, [side for side in panels.sides if side in self.resident or self.is_kept(side)], rates)
-        self.senders = {along: Sender.emit(start, mesh, tile, along, in_halves=bool(self.halves)) for along in Along}
-        self.column = remainder(start, tile, mesh.columns)
+        self.halves = _halves(panels, self.resident, rates, owner)
+        halved = {load.side.along for load in self.halves}
+        self.senders = {along: Sender.emit(start, mesh, tile, along, in_halves=along in halved) for along in Along}
         self.split_sides = [side for side in panels.sides if panels.is_split(side)]
         self.slots: dict[PanelSide, SSAValue] = {}
         self.moved: dict[PartKey, SSAValue] = {}
@@ -282,40 +283,51 @@ class _Sharing:
             slot, parts = self.places(step, panel, side)
             with self.if_new(step, side, panel):
                 for place in parts.values() or [slot]:
-                    step.insert(TdmaMemset.make(fmt=Format.INT8, dst=place, value=0, n=TOKEN_BYTES, s1=0, n1=1, s2=0, n2=1))
-            if not parts and not self.is_kept(side):
-                with self.if_sender(step, side), self.if_new(step, side, panel):
+                    s1, n1 = (last, 2) if (last := self.last_of(side)) else (0, 1)
+                    step.insert(TdmaMemset.make(fmt=Format.INT8, dst=place, value=0, n=TOKEN_BYTES, s1=s1, n1=n1, s2=0, n2=1))
+            if not parts:
+                with self.if_sender(step, side, panel), self.if_new(step, side, panel):
                     self.receive(step, panel, side, slot)
 
-    def is_kept(self, side: PanelSide) -> bool:
-        """Have tiles made a side's panels, which then nobody loads?"""
-        return self.kept is not None and side is PanelSide.ROWS
+    def last_of(self, side: PanelSide) -> int:
+        """Where a token is once more behind the first, so that it waits for all that read a slot: at its end, where products of
+        several elements of a window read a part of it each; 0 where one product reads it all."""
+        columns = [own for own in self.panels.sides if own.along is Along.COLUMN]
+        several = any(len(site.gemms) > len(columns) for site in self.panels.sites)
+        return (
+            max(site.loads[side].size_bytes for site in self.panels.kinds) - TOKEN_BYTES if several and not self.split_sides else 0
+        )
 
     def fetch(self, step: StepBuilder, panel: SSAValue, sides: Sequence[PanelSide]) -> None:
         """What is loaded of a panel to the tiles that send it."""
         for side in sides:
             slot, _ = self.places(step, panel, side)
-            with self.if_sender(step, side):
+            with self.if_sender(step, side, panel):
                 self.receive(step, panel, side, slot)
 
     def receive(self, step: StepBuilder, panel: SSAValue, side: PanelSide, slot: SSAValue) -> None:
         """The load of a panel, to a slot."""
         for load, mapping in self.loads_of(step, panel, side):
             mapping |= {load.alloc.result: slot}
-            if not self.halves:
+            if self.owner is not None and side is PanelSide.ROWS:
+                offset = load.op.field("offset")
+                assert isinstance(offset, SSAValue)
+                self.clone(step, [offset.owner], mapping)
+                step.insert(self.owner.panel(step, load.op, mapping.get(offset, offset), slot))
+                continue
+            if load not in self.halves:
                 self.clone(step, [load.op], mapping)
                 continue
             self.clone(step, [value.owner for value in load.op.operands if isinstance(value.owner, Operation)], mapping)
             half = self.senders[side.along].half
             assert half is not None
-            for own in self.halves[load].loads(step, load.op, half, mapping):
-                step.insert(own)
+            step.insert(self.halves[load].part_of(step, load.op, half, mapping))
 
     def split(self, step: StepBuilder, panel: SSAValue) -> None:
         """What is multiplied of a panel, made of what was loaded, on the tiles that send it."""
         for side in self.split_sides:
             slot, parts = self.places(step, panel, side)
-            with self.if_sender(step, side):
+            with self.if_sender(step, side, panel):
                 for load, mapping in self.loads_of(step, panel, side):
                     mapping |= {load.alloc.result: slot} | {own.result: parts[_key(load, own)] for own in load.moved}
                     mapping |= {own.result: room for own, room in zip(_temporaries(load), self.temporaries, strict=False)}
@@ -329,41 +341,10 @@ class _Sharing:
         return slot, {key: step.insert(spm.TurnOp(part, panel)).result for key, part in own.items() if key[0] is side}
 
     def send(self, step: StepBuilder, panel: SSAValue) -> None:
-        """A panel from the tiles that have it to those that share it.
-
-        Tiles of a mesh row that have parts of its rows send them one after the other, and columns before and after that: then links
-        of a row carry few parts at a time, and no tile waits for another.
-        """
-        kept, loaded = self.kept, [side for side in self.panels.sides if not self.is_kept(side)]
-        if kept is None:
-            self.send_loaded(step, panel, loaded)
-            return
-        rows, outer = PanelSide.ROWS, step.builder
-        with self.if_new(step, rows, panel):
-            slot, _ = self.places(step, panel, rows)
-            place = panel if self.panels.num_steps == 1 else remainder(step, panel, self.panels.num_panels)
-            part = kept.part_of(step, place, self.column)
-            with self.below(step, part, kept.num_parts):
-                ahead = step(kept.turn_of(step, part), kept.part_elements)
-                self.send_loaded(step, panel, loaded, end=ahead)
-                kept.send(step, place, part, slot, self.senders[rows.along].tiles)
-                self.send_loaded(step, panel, loaded, first=ahead)
-            if kept.num_parts < kept.tiles:
-                self.branch(step, part, "sgt", kept.num_parts - 1)
-                self.send_loaded(step, panel, loaded)
-                self.leave(step, outer)
-        if rows in self.resident:
-            self.branch(step, self.place_of(step, rows, panel), "sgt", self.panels.num_panels - 1)
-            self.send_loaded(step, panel, loaded)
-            self.leave(step, outer)
-
-    def send_loaded(
-        self, step: StepBuilder, panel: SSAValue, sides: Sequence[PanelSide], first: Size = 0, end: Size | None = None
-    ) -> None:
-        """What was loaded of a panel, of each side the elements from the first one on or up to an end."""
-        for side in sides:
+        """A panel from the tiles that have loaded it to those that share it."""
+        for side in self.panels.sides:
             slot, parts = self.places(step, panel, side)
-            with self.if_sender(step, side), self.if_new(step, side, panel):
+            with self.if_sender(step, side, panel), self.if_new(step, side, panel):
                 for load, mapping in self.loads_of(step, panel, side):
                     op, sender = load.op, self.senders[side.along]
                     sizes = [op.field(name) for name in LEVELS]
@@ -372,17 +353,15 @@ class _Sharing:
                     for size in sizes:
                         count = step(count, mapping.get(size, size) if isinstance(size, SSAValue) else size)
                     start = slot
-                    if sender.half is not None:
+                    if sender.half is not None and load in self.halves:
                         count, start = self.halves[load].sent(step, slot, sender.half)
                     fmt, tiles = load.split[-1].fmt if load.split else op.fmt, sender.tiles
+                    if self.owner is not None and side is PanelSide.ROWS:
+                        count, start = self.owner.part_bytes(op) // op.fmt.bytes, self.owner.part_of(step, op, slot)
                     for place in [parts[_key(load, own)] for own in load.moved if parts] or [start]:
-                        begin = step.minimum(first, count)
-                        n = step.subtract(count if end is None else step.minimum(end, count), begin)
-                        with step.if_positive([n]):
-                            at = step.at(place, step(begin, fmt.bytes))
-                            multicast = DteMulticast.make(fmt=fmt, dst=at, src=at, n=n, tiles=tiles, origin=op.origin)
-                            multicast.attributes[ORDERED] = UnitAttr()
-                            step.insert(multicast)
+                        multicast = DteMulticast.make(fmt=fmt, dst=place, src=place, n=count, tiles=tiles, origin=op.origin)
+                        multicast.attributes[ORDERED] = UnitAttr()
+                        step.insert(multicast)
 
     def loads_of(self, step: StepBuilder, panel: SSAValue, side: PanelSide) -> Generator[tuple[Load, dict[SSAValue, SSAValue]]]:
         """The loads that may be a panel's, each with the builder inside of its condition, and the counters' values there."""
@@ -433,26 +412,26 @@ class _Sharing:
         self.leave(step, outer)
 
     @contextmanager
-    def if_sender(self, step: StepBuilder, side: PanelSide) -> Generator[None]:
-        """Emits what follows for the tiles that load for their line only."""
+    def if_sender(self, step: StepBuilder, side: PanelSide, panel: SSAValue) -> Generator[None]:
+        """Emits what follows for the tiles that load for their line, or have what it needs, only."""
         outer = step.builder
-        self.branch(step, self.senders[side.along].distance, "slt", 1)
+        if self.owner is not None and side is PanelSide.ROWS:
+            distance = self.owner.distance(step, panel, self.panels.sites[0].loads[side].op)
+        else:
+            distance = self.senders[side.along].distance
+        self.branch(step, distance, "slt", 1)
         yield
         self.leave(step, outer)
 
     @contextmanager
     def if_new(self, step: StepBuilder, side: PanelSide, panel: SSAValue) -> Generator[None]:
         """Emits what follows for panels that are not there from the step before only."""
-        outer = step.builder
+        outer, num_panels, alike = step.builder, self.panels.num_panels, self.panels.steps_alike[side]
         if side in self.resident:
-            self.branch(step, self.place_of(step, side, panel), "slt", self.panels.num_panels)
+            place = panel if alike == self.panels.num_steps else remainder(step, panel, num_panels * alike)
+            self.branch(step, place, "slt", num_panels)
         yield
         self.leave(step, outer)
-
-    def place_of(self, step: StepBuilder, side: PanelSide, panel: SSAValue) -> SSAValue:
-        """The number of a panel among those of the steps that have a side in common."""
-        alike = self.panels.steps_alike[side]
-        return panel if alike == self.panels.num_steps else remainder(step, panel, self.panels.num_panels * alike)
 
     def branch(self, step: StepBuilder, value: SSAValue, predicate: str, limit: int) -> None:
         """Emits what follows where a value is below or above a limit: without a branch if it always is."""
@@ -477,13 +456,13 @@ class _Sharing:
         step.builder = outer
 
 
-def _halves(panels: Panels, resident: Sequence[PanelSide], rates: Rates) -> dict[Load, Halves]:
-    """The halves of all loads, if it is sooner that two tiles of a line send one each; {} if not."""
-    loads = [load for site in panels.sites for load in site.loads.values()]
+def _halves(panels: Panels, resident: Sequence[PanelSide], rates: Rates, owner: ResultBuffer | None) -> dict[Load, Halves]:
+    """The halves of all loads, if it is sooner that two tiles of a line send one each; {} if not. An `owner` sends all it has."""
+    loads = [load for site in panels.sites for load in site.loads.values() if owner is None or load.side is not PanelSide.ROWS]
     found = {load: halves for load in loads if not load.split and (halves := Halves.of(load.op))}
     sizes = [0, 0]
     for side in panels.sides:
-        if side not in resident:
+        if side not in resident and (owner is None or side is not PanelSide.ROWS):
             sizes[side.along is Along.COLUMN] += max(site.loads[side].size_bytes for site in panels.kinds)
     return found if len(found) == len(set(loads)) and is_sent_in_halves([size for size in sizes if size], rates) else {}
 

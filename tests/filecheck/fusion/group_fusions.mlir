@@ -135,45 +135,27 @@ builtin.module @phases {
 
 // -----
 
-// A product of what only it reads of another product: a pair. Not if somebody else reads that, or if it is the other factor.
+// Products of as many rows, each of which reads the one before, and of whose columns each tile of a mesh row has whole blocks, may be
+// phases.
 
 builtin.module @products {
-  func.func public @main(%x: tensor<256x256xf32>, %a: tensor<256x1024xf32>, %b: tensor<1024x256xf32>) -> (tensor<256x256xf32>, tensor<256x256xf32>, tensor<256x1024xf32>) {
-    %0 = "hlo.fusion"(%x, %a) <{kind = "kOutput", fusion_name = "first"}> ({
-    ^bb0(%c: tensor<256x256xf32>, %d: tensor<256x1024xf32>):
-      %e = "stablehlo.dot"(%c, %d) : (tensor<256x256xf32>, tensor<256x1024xf32>) -> tensor<256x1024xf32>
-      "stablehlo.return"(%e) : (tensor<256x1024xf32>) -> ()
-    }) : (tensor<256x256xf32>, tensor<256x1024xf32>) -> tensor<256x1024xf32>
-    %1 = "hlo.fusion"(%0, %b) <{kind = "kOutput", fusion_name = "second"}> ({
-    ^bb1(%f: tensor<256x1024xf32>, %g: tensor<1024x256xf32>):
-      %h = "stablehlo.dot"(%f, %g) : (tensor<256x1024xf32>, tensor<1024x256xf32>) -> tensor<256x256xf32>
-      "stablehlo.return"(%h) : (tensor<256x256xf32>) -> ()
-    }) : (tensor<256x1024xf32>, tensor<1024x256xf32>) -> tensor<256x256xf32>
-    %2 = "hlo.fusion"(%1, %a) <{kind = "kOutput", fusion_name = "read_twice"}> ({
-    ^bb2(%i: tensor<256x256xf32>, %j: tensor<256x1024xf32>):
-      %k = "stablehlo.dot"(%i, %j) : (tensor<256x256xf32>, tensor<256x1024xf32>) -> tensor<256x1024xf32>
-      "stablehlo.return"(%k) : (tensor<256x1024xf32>) -> ()
-    }) : (tensor<256x256xf32>, tensor<256x1024xf32>) -> tensor<256x1024xf32>
-    %3 = "hlo.fusion"(%2, %b) <{kind = "kOutput", fusion_name = "reader"}> ({
-    ^bb3(%l: tensor<256x1024xf32>, %m: tensor<1024x256xf32>):
-      %n = "stablehlo.dot"(%l, %m) : (tensor<256x1024xf32>, tensor<1024x256xf32>) -> tensor<256x256xf32>
-      "stablehlo.return"(%n) : (tensor<256x256xf32>) -> ()
-    }) : (tensor<256x1024xf32>, tensor<1024x256xf32>) -> tensor<256x256xf32>
-    %4 = "hlo.fusion"(%x, %3) <{kind = "kOutput", fusion_name = "other_factor"}> ({
-    ^bb4(%o: tensor<256x256xf32>, %p: tensor<256x256xf32>):
-      %q = "stablehlo.dot"(%o, %p) : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32>
-      "stablehlo.return"(%q) : (tensor<256x256xf32>) -> ()
-    }) : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32>
-    func.return %1, %4, %2 : tensor<256x256xf32>, tensor<256x256xf32>, tensor<256x1024xf32>
+  func.func public @main(%x: tensor<64x256xbf16>, %w: tensor<256x256xbf16>) -> tensor<64x256xbf16> {
+    %0 = "hlo.fusion"(%x, %w) <{kind = "kLoop", fusion_name = "first"}> ({
+    ^bb0(%a: tensor<64x256xbf16>, %b: tensor<256x256xbf16>):
+      %1 = "stablehlo.dot_general"(%a, %b) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">, precision_config = ["DEFAULT", "DEFAULT"]}> : (tensor<64x256xbf16>, tensor<256x256xbf16>) -> tensor<64x256xbf16>
+      "stablehlo.return"(%1) : (tensor<64x256xbf16>) -> ()
+    }) : (tensor<64x256xbf16>, tensor<256x256xbf16>) -> tensor<64x256xbf16>
+    %2 = "hlo.fusion"(%0, %w) <{kind = "kLoop", fusion_name = "second"}> ({
+    ^bb1(%c: tensor<64x256xbf16>, %d: tensor<256x256xbf16>):
+      %3 = "stablehlo.dot_general"(%c, %d) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">, precision_config = ["DEFAULT", "DEFAULT"]}> : (tensor<64x256xbf16>, tensor<256x256xbf16>) -> tensor<64x256xbf16>
+      "stablehlo.return"(%3) : (tensor<64x256xbf16>) -> ()
+    }) : (tensor<64x256xbf16>, tensor<256x256xbf16>) -> tensor<64x256xbf16>
+    func.return %2 : tensor<64x256xbf16>
   }
 }
 
 // CHECK-LABEL: builtin.module @products
-// CHECK:         [[P:%[0-9]+]] = "hlo.group"(%x, %a, %b) <{products}>
-// CHECK:           [[H:%[0-9]+]] = "hlo.fusion"({{.*}}fusion_name = "first"
-// CHECK:           [[Y:%[0-9]+]] = "hlo.fusion"([[H]], {{.*}}fusion_name = "second"
-// CHECK:           "stablehlo.return"([[Y]])
-// CHECK-NOT:     "hlo.group"
-// CHECK:         "hlo.fusion"([[P]], %a) {{.*}}fusion_name = "read_twice"
-// CHECK-NOT:     "hlo.group"
+// CHECK:         [[P:%[0-9]+]] = "hlo.group"(%x, %w) <{phases}>
+// CHECK:           [[F:%[0-9]+]] = "hlo.fusion"({{.*}}fusion_name = "first"
+// CHECK:           "hlo.fusion"([[F]], {{.*}}fusion_name = "second"
 // CHECK:         func.return [[P]]

@@ -1,0 +1,128 @@
+"""Group emitter: products as one kernel, one after the other, whose results stay with the tiles that make them.
+
+    %0 = convolution 1x1 (%x, %w0), %1 = convolution 3x3 (%0, %w1), %2 = convolution 1x1 (%1, %w2) + %x
+
+Each is one step on the mesh (`schedule.mesh_split`): tile (r, c) makes rows r and columns c of the result. That is what tiles of
+its mesh row need of the next product, and what the tile itself adds as a residual. So nothing between the products goes through
+DDR (`lower.dma.keep_results`); weights do, once.
+"""
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from hlo2tx8.dialects.hlo import FusionOp, GroupOp
+from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits
+from hlo2tx8.emitters.emitter import Fusion, Match
+from hlo2tx8.emitters.fingerprint import fingerprint
+from hlo2tx8.emitters.gemm import GemmEmitter
+from hlo2tx8.emitters.hero import heroes
+from hlo2tx8.emitters.phase_group import join_phases
+from hlo2tx8.errors import CapacityError
+from hlo2tx8.partitioner.contraction import is_contraction
+from hlo2tx8.schedule.costs import size_bytes
+from hlo2tx8.schedule.plan import Candidate, Estimate
+from hlo2tx8.schedule.work_split import Residence, Target
+
+DEPTHS = (512, 128, 64)
+"""Products of a panel at most."""
+
+
+def is_of_products(group: GroupOp) -> bool:
+    """Is it a group of phases with products?"""
+    fusions = [op for op in group.body.block.ops if isinstance(op, FusionOp)]
+    return any(is_contraction(op) for fusion in fusions for op in _inside(fusion))
+
+
+def emit_product_phases(
+    group: GroupOp, name: str, target: Target, notes: list[str] | None = None, chooser: Chooser | None = None
+) -> ModuleOp:
+    """The LOOPS module `name` of a group of products as phases.
+
+    `notes` gets a line per plan; `chooser` says which of them is taken. CapacityError if none fits the scratchpad, or the fusions
+    apart are estimated to be as fast.
+    """
+    notes = [] if notes is None else notes
+    fusions = [op for op in group.body.block.ops if isinstance(op, FusionOp)]
+    alone: dict[Hashable, float] = {}
+    for fusion in fusions:
+        if (key := fingerprint(fusion)) not in alone:
+            alone[key] = ways[0].estimate.cycles if (ways := _ways(fusion, name, target)) else 0.0
+    apart = sum(alone[fingerprint(fusion)] for fusion in fusions)
+    slower: list[str] = []
+
+    def candidates() -> Iterator[Candidate[list[Candidate[Match]]]]:
+        for depth in DEPTHS:
+            of_each = zip(fusions, residences(group, fusions, target, depth), strict=True)
+            phases = [_ways(op, f"{name}_{n}", replace(target, residence=own)) for n, (op, own) in enumerate(of_each)]
+            if not all(phases):
+                continue
+            best = [ways[0] for ways in phases]
+            cycles = sum(way.estimate.cycles for way in best) + 2 * target.rates.barrier * len(best)
+            if cycles < apart or target.is_searched:
+                estimate = Estimate(cycles, max(way.estimate.spm_bytes for way in best))
+                yield Candidate(f"panels at most {depth} deep", estimate, best)
+            else:
+                slower.append(f"phases with panels at most {depth} deep are estimated to take {cycles:,.0f} cycles")
+
+    schedule, kernel = (chooser or FirstThatFits()).choose(
+        [candidates()],
+        target.rates.spm_bytes,
+        lambda best: join_phases(group, name, [GemmEmitter().emit(way.choice) for way in best]),
+    )
+    notes += schedule.explain(name)
+    if kernel is None:
+        why = ", ".join(slower) or "none of its phases fit the scratchpad"
+        raise CapacityError("E3101", f"the fusions of {name} take {apart:,.0f} cycles apart: {why}")
+    assert schedule.taken is not None
+    notes += [f"{name}: {number}: {way.name} ({way.estimate})" for number, way in enumerate(schedule.taken.choice)]
+    notes.append(f"{name}: group emitter, {len(fusions)} products as phases, {apart:,.0f} cycles apart")
+    return kernel
+
+
+def runs_of_products(group: GroupOp, target: Target) -> list[list[FusionOp]]:
+    """The fusions of a group in runs that may be groups of phases: those that cannot be one step on the mesh are alone."""
+    fusions = [op for op in group.body.block.ops if isinstance(op, FusionOp)]
+    runs: list[list[FusionOp]] = []
+    known: dict[Hashable, bool] = {}
+    is_open = False
+    for fusion, own in zip(fusions, residences(group, fusions, target, DEPTHS[-1]), strict=True):
+        key = fingerprint(fusion), own
+        if key not in known:
+            known[key] = bool(_ways(fusion, "phase", replace(target, residence=own)))
+        if known[key] and is_open:
+            runs[-1].append(fusion)
+        else:
+            runs.append([fusion])
+        is_open = known[key]
+    return runs
+
+
+def residences(group: GroupOp, fusions: Sequence[FusionOp], target: Target, depth: int) -> list[Residence]:
+    """What stays during each fusion: what one of them has made and it, or a later one, reads."""
+    last = {value: number for number, fusion in enumerate(fusions) for value in fusion.operands}
+    terminator = group.body.block.last_op
+    given = set(terminator.operands if terminator is not None else ())
+    found: list[Residence] = []
+    made: dict[SSAValue, int] = {}
+    for number, fusion in enumerate(fusions):
+        made |= {value: last[value] for value in fusion.results if value in last}
+        there = [value for value, until in made.items() if until >= number]
+        operands = frozenset(i for i, value in enumerate(fusion.operands) if value in made and value not in fusion.results)
+        keeps = all(value in last and value not in given for value in fusion.results)
+        found.append(Residence(operands, keeps, sum(map(size_bytes, there)) // target.rates.tiles, depth))
+    return found
+
+
+def _ways(fusion: FusionOp, name: str, target: Target) -> list[Candidate[Match]]:
+    """The ways to compute a fusion with a product on the matrix engine, the best first; none if it is not one."""
+    hero = next((hero for hero in heroes(fusion) if hero.kind == "gemm"), None)
+    found = GemmEmitter().match(Fusion(fusion, name, hero, target)) if hero is not None else None
+    return list(next(GemmEmitter().candidates(found), ())) if isinstance(found, Match) else []
+
+
+def _inside(fusion: FusionOp) -> list[Operation]:
+    """What a fusion computes."""
+    return [op for op in fusion.body.block.ops if op is not fusion.body.block.last_op]

@@ -1,0 +1,69 @@
+"""Chains of products that may be a group of phases, whose tiles keep what they make.
+
+    %0 = hlo.fusion "maximum_fusion"(%x, %w0)          1x1, 1024 to 256 channels
+    %1 = hlo.fusion "maximum_fusion.1"(%0, %w1)        3x3
+    %2 = hlo.fusion "maximum_fusion.2"(%1, %w2, %x)    1x1, 256 to 1024 channels
+
+A chain goes on with the first fusion that reads the last result, if it has one product and as many rows. Whether the phases are
+faster than the fusions apart is for their emitter to say.
+"""
+
+from math import prod
+
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Block, Operation
+
+from hlo2tx8.dialects.hlo import FusionOp
+from hlo2tx8.fusion.build_group import build_group, name_of_fusion
+from hlo2tx8.fusion.phases import needed_by
+from hlo2tx8.hlo.precision import num_parts
+from hlo2tx8.partitioner.contraction import is_contraction, why_not_on_engine
+from hlo2tx8.partitioner.instruction import shape_of
+from hlo2tx8.schedule.contraction_split import BLOCK
+from hlo2tx8.schedule.costs import size_bytes
+from hlo2tx8.schedule.work_split import Target
+
+MOST_PRODUCTS = 24
+
+
+def group_products(block: Block, target: Target) -> list[str]:
+    """Puts chains of products of a block into groups of phases; a line about each."""
+    notes: list[str] = []
+    taken: set[Operation] = set()
+    for op in list(block.ops):
+        if op in taken or not isinstance(op, FusionOp) or not _is_product(op, target):
+            continue
+        chain = [op]
+        while len(chain) < MOST_PRODUCTS and (following := _next(chain, target)) is not None:
+            chain.append(following)
+        if len(chain) > 1:
+            taken.update(chain)
+            notes.append(f"{', '.join(map(name_of_fusion, chain))}: products as phases, whose results may stay with tiles")
+            build_group(chain, {"phases": UnitAttr()})
+    return notes
+
+
+def _is_product(fusion: FusionOp, target: Target) -> bool:
+    """Has it one product, each tile of the mesh a part of its result in whole blocks, and is there room for that?"""
+    rates, body = target.rates, fusion.body.block
+    products = [op for op in body.ops if op is not body.last_op and is_contraction(op)]
+    if len(products) != 1 or len(fusion.results) != 1 or why_not_on_engine(products[0]) or num_parts(products[0]) > 1:
+        return False
+    *rows, columns = shape_of(fusion.results[0]) or (1,)
+    is_cut = columns % (BLOCK * rates.mesh_columns) == 0 and prod(rows) % rates.mesh_rows == 0
+    return is_cut and size_bytes(fusion.results[0]) // rates.tiles <= rates.kept_bytes
+
+
+def _next(chain: list[FusionOp], target: Target) -> FusionOp | None:
+    """The first reader of the last result, if it goes on with the chain, and reads nothing else that is made of it."""
+    last = chain[-1]
+    readers = {use.operation for use in last.results[0].uses}
+    block = last.parent_block()
+    reader = next((op for op in block.ops if op in readers), None) if block is not None else None
+    if not isinstance(reader, FusionOp) or not _is_product(reader, target):
+        return None
+    if prod(shape_of(reader.results[0])[:-1]) != prod(shape_of(last.results[0])[:-1]):
+        return None
+    others = {value.owner for value in reader.operands if isinstance(value.owner, Operation)} - set(chain)
+    behind = others.union(*map(needed_by, others)) - set(chain)
+    return None if any(value.owner in chain for op in behind for value in op.operands) else reader

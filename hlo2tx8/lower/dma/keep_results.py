@@ -1,0 +1,282 @@
+"""What tiles of the mesh store for later phases stays with them, and goes from there to the tiles that multiply it.
+
+    WDMA_store slot(%t) offset(row * 401408 + column * 256) src(%a) count(64) s1(1024) n1(392) s2(64) n2(4)
+    ...
+    xla.sync_tiles
+    scf.for %k = 0 to 16 { RDMA_load dst(%b) slot(%t) offset(row * 401408 + %k * 64) count(64) s1(1024) n1(392); gemm(%b, ...) }
+    RDMA_load dst(%c) slot(%t) offset(row * 401408 + column * 256) count(64) s1(1024) n1(392) s2(64) n2(4)
+
+Tile (row, column) has 392 rows of 4 channel blocks of %t. With a buffer for them, as the engines lay them out, the store is a move
+by TDMA to that buffer, the last load is one from there, and panel %k comes from the tile at column %k div 4 of each mesh row
+(`share-loads`). Nothing is left that reads or writes %t in DDR, unless it is the kernel's result.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, cast
+
+from xdsl.builder import Builder
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import TensorType, UnitAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, Wdma
+from hlo2tx8.device.layouts import Blocked
+from hlo2tx8.dialects import spm, xla
+from hlo2tx8.indexing import Const, Dim, Expr, split_terms
+from hlo2tx8.lower.box_levels import Size
+from hlo2tx8.lower.dma.interleave_panels import interleave
+from hlo2tx8.lower.dma.load_levels import levels_of
+from hlo2tx8.lower.dma.mesh import COLUMN, ROW, TileIndex, of_one, quotient, remainder
+from hlo2tx8.lower.dma.panels import Panels, PanelSide, Site
+from hlo2tx8.lower.dma.slices import instructions_in
+from hlo2tx8.lower.select.channel_blocks import EngineOrderError
+from hlo2tx8.lower.select.step_builder import StepBuilder
+
+
+@dataclass(frozen=True)
+class KeptResult:
+    """Of the tensor `slot` each tile has `rows` rows of `blocks` blocks of `block_bytes`; a row of the tensor has `row_bytes`.
+
+    `stores` are those of all tiles, `loads` what later phases load of it: the own part of a tile, or panels.
+    """
+
+    slot: SSAValue
+    rows: int
+    blocks: int
+    block_bytes: int
+    row_bytes: int
+    stores: tuple[Wdma, ...]
+    loads: tuple[Rdma, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """What a tile keeps."""
+        return self.rows * self.blocks * self.block_bytes
+
+    @property
+    def is_read_by_others(self) -> bool:
+        """Does anybody but this kernel read the tensor?"""
+        return not isinstance(self.slot.owner, xla.AllocateScratchOp)
+
+    def place(self, step: StepBuilder, offset: SSAValue) -> SSAValue:
+        """Where in the tile's buffer the element lies that is so many bytes from the beginning of its part."""
+        i, plane = Dim(0), self.rows * self.block_bytes
+        block, row = i % self.row_bytes // self.block_bytes, i // self.row_bytes
+        return of_one(step, offset, block * plane + row * self.block_bytes)
+
+    def moved(self, op: Rdma | Wdma) -> "tuple[int, list[tuple[int, int]]]":
+        """Bytes of a run of a transfer in the tile's buffer, and counts and distances in bytes of the levels around it, the
+        innermost first. EngineOrderError if it is none of whole blocks."""
+        levels = levels_of(op)
+        element = op.fmt.bytes
+        if levels is None or levels[-1][0] * element != self.block_bytes:
+            raise EngineOrderError("E3208", "what stays is not loaded or stored by whole blocks of channels")
+        run, found = self.block_bytes, list[tuple[int, int]]()
+        for count, distance in levels[-2::-1]:
+            size = distance * element
+            if count == 1:
+                continue
+            if size % self.row_bytes == 0:
+                size = size // self.row_bytes * self.block_bytes
+            elif size % self.block_bytes == 0 and size * count <= self.row_bytes:
+                size = size // self.block_bytes * self.rows * self.block_bytes
+            else:
+                raise EngineOrderError("E3208", "what stays is not loaded or stored by rows")
+            if size == run and not found:
+                run *= count
+            else:
+                found.append((count, size))
+        return run, found
+
+
+def interleave_kept(function: func.FuncOp, panels: Sequence[Panels], index: TileIndex) -> bool:
+    """Rewrites panels of what stays so that all tiles of a mesh row send a part of each, where they can; were there any?"""
+    slots = {kept.slot for kept in _results(function, index)}
+    found = [own for own in panels if own.sites[0].loads[PanelSide.ROWS].op.field("slot") in slots]
+    return sum(interleave(own, index) for own in found) > 0
+
+
+def find_kept_results(function: func.FuncOp, panels: Sequence[Panels], tile: SSAValue, index: TileIndex) -> "list[ResultBuffer]":
+    """Buffers for the tensors that may stay with the tiles that make them: each tile stores one part of rows and whole channel
+    blocks, and what is loaded later is that part, or panels of rows, which one tile of a mesh row has, or each has a part of."""
+    of_panels = {site.loads[PanelSide.ROWS].op: (own, site) for own in panels for site in own.sites}
+    found = [
+        kept
+        for kept in _results(function, index)
+        if all(_is_panel(kept, *of_panels[op], index) if op in of_panels else _is_own(kept, op, index) for op in kept.loads)
+    ]
+    if not found:
+        return []
+    first = next(op for op in function.body.block.ops if isinstance(op, scf.ForOp))
+    builder = Builder(InsertPoint.before(first))
+    return [ResultBuffer(kept, StepBuilder(builder, builder, (), {}), tile, index) for kept in found]
+
+
+def _results(function: func.FuncOp, index: TileIndex) -> list[KeptResult]:
+    """The tensors of which each tile stores one part of rows and whole blocks of channels, and that are loaded again."""
+    found: list[KeptResult] = []
+    by_slot: dict[SSAValue, list[Rdma | Wdma]] = {}
+    for op in instructions_in(function):
+        if isinstance(op, Rdma | Wdma) and isinstance(slot := op.field("slot"), SSAValue):
+            by_slot.setdefault(slot, []).append(op)
+    for slot, ops in by_slot.items():
+        stores = [op for op in ops if isinstance(op, Wdma)]
+        loads = tuple(op for op in ops if isinstance(op, Rdma))
+        if len(stores) == 1 and loads and (kept := _of_store(slot, stores[0], loads, index)) is not None:
+            found.append(kept)
+    return found
+
+
+def _of_store(slot: SSAValue, store: Wdma, loads: tuple[Rdma, ...], index: TileIndex) -> KeptResult | None:
+    """What tiles keep of a tensor if they store it so."""
+    levels = levels_of(store)
+    element, mesh = store.fmt.bytes, index.mesh
+    block = Blocked(store.fmt, 1, 1, 1).block_width
+    if levels is None or levels[0][0] != 1 or levels[3][0] != block:
+        return None
+    (blocks, between), (rows, row) = levels[1:3]
+    size = prod(cast(TensorType[Attribute], slot.type).get_shape())
+    if row != mesh.columns * blocks * block or size != mesh.rows * rows * row or (blocks > 1 and between != block):
+        return None
+    kept = KeptResult(slot, rows, blocks, block * element, row * element, (store,), loads)
+    return kept if _terms(store, index) == _own_terms(kept) else None
+
+
+def _own_terms(kept: KeptResult) -> dict[Expr | None, int]:
+    return {ROW: kept.rows * kept.row_bytes, COLUMN: kept.blocks * kept.block_bytes}
+
+
+def _terms(op: Rdma | Wdma, index: TileIndex) -> dict[Expr | None, int] | None:
+    """The dimensions that a transfer's offset moves with, and by how many bytes, None standing for where it begins; None if that is
+    not all there is to it."""
+    offset = op.field("offset")
+    expr = index.expr(offset) if isinstance(offset, SSAValue) else Const(offset)
+    split = split_terms(expr, index.dims) if expr is not None else None
+    if split is None or not isinstance(split[0], Const):
+        return None
+    terms: dict[Expr | None, int] = {leaf: factor for leaf, factor in split[1].items() if factor}
+    return terms | ({None: split[0].value} if split[0].value else {})
+
+
+def _is_own(kept: KeptResult, op: Rdma, index: TileIndex) -> bool:
+    """Does a tile load all of its own part?"""
+    levels, store = levels_of(op), levels_of(kept.stores[0])
+    return _terms(op, index) == _own_terms(kept) and levels == store
+
+
+def _is_panel(kept: KeptResult, panels: Panels, site: Site, index: TileIndex) -> bool:
+    """Does a tile load whole blocks of its rows that one tile has, in each turn?"""
+    op = site.loads[PanelSide.ROWS].op
+    terms, levels = _terms(op, index), levels_of(op)
+    if terms is None or levels is None or len(panels.kinds) != 1 or panels.num_steps != 1:
+        return False
+    counter = None if site.loop is None else index.known[site.loop.body.block.args[0]]
+    block = kept.block_bytes // op.fmt.bytes
+    parts, (blocks, between), rows = levels[:3]
+    size, own = blocks * kept.block_bytes, terms.pop(ROW, 0) == kept.rows * kept.row_bytes
+    first, each = terms.pop(None, 0), terms.pop(counter, size) if counter is not None else size
+    is_whole = parts[0] == 1 or parts == (index.mesh.columns, kept.blocks * block)
+    is_dense = is_whole and (blocks == 1 or between == block) and levels[3][0] == block
+    is_one = kept.blocks % blocks == 0 and first == site.first * size and each == size
+    return own and not terms and is_dense and is_one and rows == (kept.rows, kept.row_bytes // op.fmt.bytes)
+
+
+class ResultBuffer:
+    """The buffer of what a tile keeps of a tensor, in the loops from the one that makes it to the last that reads it."""
+
+    def __init__(self, kept: KeptResult, start: StepBuilder, tile: SSAValue, index: TileIndex) -> None:
+        self.kept = kept
+        loops = [_loop_of(op) for op in (*kept.stores, *kept.loads)]
+        own = [op for op in start.builder.insertion_point.block.ops if isinstance(op, scf.ForOp)]
+        places = [number for number, loop in enumerate(own) if loop in loops]
+        self.loops = own[places[0] : places[-1] + 1]
+        columns = index.mesh.columns
+        row, self.column = quotient(start, tile, columns), remainder(start, tile, columns)
+        self.rows_begin = start.emit(row, kept.rows * kept.row_bytes)
+        self.begin = start.add(self.rows_begin, start.emit(self.column, kept.blocks * kept.block_bytes))
+        buffer = start.insert(spm.AllocOp(kept.size_bytes))
+        buffer.attributes[spm.KEPT] = UnitAttr()
+        self.buffer = buffer.result
+
+    def lives_in(self, loop: scf.ForOp) -> bool:
+        """Is it there while a loop runs?"""
+        return loop in self.loops
+
+    def distance(self, step: StepBuilder, panel: SSAValue, op: Rdma) -> SSAValue:
+        """0 on the tile that has a panel, which `op` would load, or a part of it, more on the others."""
+        if self.num_parts(op) > 1:
+            return step.value(0)
+        panels_of_tile = self.kept.size_bytes // self.part_bytes(op)
+        away = step.value(step.subtract(self.column, quotient(step, panel, panels_of_tile)))
+        return step.emit(away, away)
+
+    def num_parts(self, op: Rdma) -> int:
+        """From how many tiles a panel comes that `op` would load."""
+        levels = levels_of(op)
+        assert levels is not None
+        return levels[0][0]
+
+    def part_bytes(self, op: Rdma) -> int:
+        """What one of them has of it."""
+        levels = levels_of(op)
+        assert levels is not None
+        return prod(count for count, _ in levels[1:]) * op.fmt.bytes
+
+    def part_of(self, step: StepBuilder, op: Rdma, slot: SSAValue) -> SSAValue:
+        """Where in a slot lies what the tile has of a panel."""
+        return step.at(slot, step(self.column, self.part_bytes(op))) if self.num_parts(op) > 1 else slot
+
+    def panel(self, step: StepBuilder, op: Rdma, offset: SSAValue, slot: SSAValue) -> Operation:
+        """The move of a panel, or of the tile's part of it, to a slot."""
+        of_row = step.value(step.subtract(offset, self.rows_begin))
+        of_tile = remainder(step, of_row, self.kept.blocks * self.kept.block_bytes)
+        here = step.at(self.buffer, self.kept.place(step, of_tile))
+        return self._move(self.part_bytes(op), [], op, dst=self.part_of(step, op, slot), src=here)
+
+    def take_over(self, function: func.FuncOp) -> None:
+        """Puts moves in the place of what is left of transfers, of the tile's own part or of parts of that."""
+        for op in list(instructions_in(function)):
+            if isinstance(op, Rdma | Wdma) and op.field("slot") is self.kept.slot:
+                builder = Builder(InsertPoint.before(op))
+                self._take_over(op, StepBuilder(builder, builder, (), {}))
+
+    def _take_over(self, op: Rdma | Wdma, step: StepBuilder) -> None:
+        own = self.kept.place(step, step.value(step.subtract(_value(op.field("offset")), self.begin)))
+        here = step.at(self.buffer, own)
+        if isinstance(op, Rdma):
+            step.insert(self._move(*self.kept.moved(op), op, dst=_value(op.field("dst")), src=here))
+        else:
+            step.insert(self._move(*self.kept.moved(op), op, dst=here, src=_value(op.field("src"))))
+        if isinstance(op, Rdma) or not self.kept.is_read_by_others:
+            op.detach()
+            op.erase()
+
+    def _move(self, run: int, levels: list[tuple[int, int]], op: Rdma | Wdma, dst: SSAValue, src: SSAValue) -> TdmaGatherScatter:
+        """What a transfer moves, of which the side in the buffer has levels around runs and the other is dense."""
+        inner, dense = run, list[tuple[int, int]]()
+        for count, _ in levels:
+            dense.append((count, inner))
+            inner *= count
+        sides = (dense, levels) if isinstance(op, Wdma) else (levels, dense)
+        fields: dict[str, Any] = {}
+        for name, own in zip("rw", sides, strict=True):
+            for level in (1, 2, 3):
+                count, distance = own[level - 1] if level <= len(own) else (1, 0)
+                fields |= {f"{name}n{level}": count, f"{name}s{level}": distance}
+        return TdmaGatherScatter.make(fmt=op.fmt, origin=op.origin, dst=dst, src=src, run_bytes=run, **fields)
+
+
+def _loop_of(op: Operation) -> Operation | None:
+    """The outermost loop around an operation."""
+    parent = op
+    while (above := parent.parent_op()) is not None and not isinstance(above, func.FuncOp):
+        parent = above
+    return parent
+
+
+def _value(value: Size) -> SSAValue:
+    assert isinstance(value, SSAValue)
+    return value
