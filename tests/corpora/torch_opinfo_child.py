@@ -2,6 +2,7 @@
 
 # pyright: basic
 
+import re
 import warnings
 from collections.abc import Iterator
 from functools import cache
@@ -15,15 +16,18 @@ from torch.testing._internal.common_modules import module_db
 
 import hlo2tx8
 
+DATA_DEPENDENT = re.compile(r"depends on what is computed|DataDependent|DynamicOutputShape|UnbackedSymbol|made of what is computed")
+"""Errors of samples that are left out."""
 DTYPES = (torch.float32, torch.int64, torch.bool)
 
 
 class Called(torch.nn.Module):
-    """An op as a module of the tensors among its arguments; it returns all tensors of what the op gives."""
+    """An op as a module of the tensors among its arguments; it returns all tensors of what the op gives, after `process`, by which
+    a sample takes away what is not determined, as signs of vectors."""
 
-    def __init__(self, op: Any, arguments: Any) -> None:
+    def __init__(self, op: Any, arguments: Any, process: Any = lambda results: results) -> None:
         super().__init__()
-        self.op = op
+        self.op, self.process = op, process
         leaves, self.tree = pytree.tree_flatten(arguments)
         self.places = [k for k, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
         self.tensors = [leaves[k].detach().clone() for k in self.places]
@@ -34,13 +38,18 @@ class Called(torch.nn.Module):
         for place, tensor in zip(self.places, tensors, strict=True):
             leaves[place] = tensor
         args, kwargs = pytree.tree_unflatten(leaves, self.tree)
-        return [leaf for leaf in pytree.tree_leaves(self.op(*args, **kwargs)) if isinstance(leaf, torch.Tensor)]
+        results = self.process(self.op(*args, **kwargs))
+        return [leaf for leaf in pytree.tree_leaves(results) if isinstance(leaf, torch.Tensor)]
 
 
 @cache
 def ops() -> dict[str, Any]:
     """Entries by name."""
     return {op.name + (f".{op.variant_test_name}" if op.variant_test_name else ""): op for op in op_db}
+
+
+TIES = {"sort", "msort", "topk", "kthvalue", "mode"}
+"""Ops that say of equal elements the place of any."""
 
 
 def spread(items: list[Any], count: int) -> list[Any]:
@@ -58,7 +67,7 @@ def samples_of_op(name: str, count: int) -> Iterator[tuple[Any, list[Any]]]:
             continue
         torch.manual_seed(0)
         for sample in spread(list(op.sample_inputs("cpu", dtype)), count):
-            call = Called(op.op, ((sample.input, *sample.args), sample.kwargs))
+            call = Called(op.op, ((sample.input, *sample.args), sample.kwargs), sample.output_process_fn_grad)
             yield call, call.tensors
 
 
@@ -75,9 +84,11 @@ def samples_of_module(name: str, count: int) -> Iterator[tuple[Any, list[Any]]]:
 
 
 def difference(actual: Any, expected: Any) -> str:
-    """What is wrong with a result; empty if nothing is."""
+    """What is wrong with a result, of which 2e-4 of an element and 2e-6 of the greatest are allowed; empty if nothing is."""
+    finite = expected.abs().nan_to_num(0, 0, 0) if expected.is_floating_point() or expected.is_complex() else expected.new_zeros(1)
+    most = float(finite.max()) if finite.numel() else 0.0
     try:
-        torch.testing.assert_close(actual, expected, rtol=2e-4, atol=2e-5, equal_nan=True, check_stride=False)
+        torch.testing.assert_close(actual, expected, rtol=2e-4, atol=max(2e-5, 2e-6 * most), equal_nan=True, check_stride=False)
     except AssertionError as error:
         return " ".join(str(error).split())[:140]
     return ""
@@ -86,20 +97,26 @@ def difference(actual: Any, expected: Any) -> str:
 def answer(request: dict[str, Any]) -> Outcome:
     """Passed if every result of every sample is as torch's."""
     kind, _, name = request["case"].partition("/")
-    count = 0
+    count = left_out = 0
     for call, inputs in (samples_of_op if kind == "op" else samples_of_module)(name, request["samples"]):
         with torch.no_grad():
             expected = call(*[tensor.clone() for tensor in inputs])
+            if name in TIES and len(expected) > 1:
+                expected, call.process = expected[:1], lambda results, process=call.process: process(results)[0]
         try:
             actual = hlo2tx8.compile(call, args=[tensor.clone() for tensor in inputs])(*inputs)
         except Exception as error:
+            if DATA_DEPENDENT.search(str(error)):
+                left_out += 1
+                continue
             return {"outcome": "failed", "cause": f"sample {count}: {cause_of(error)}", "samples": count}
         for number, (a, b) in enumerate(zip(actual, expected, strict=True)):
             if wrong := difference(a, b):
                 return {"outcome": "failed", "cause": f"sample {count}, output {number}: {wrong}", "samples": count}
         count += 1
         torch.compiler.reset()
-    return {"outcome": "passed" if count else "skipped", "cause": "" if count else "no sample", "samples": count}
+    cause = "" if count else "results' shapes, or Python's way, depend on what is computed" if left_out else "no sample"
+    return {"outcome": "passed" if count else "skipped", "cause": cause, "samples": count, "left_out": left_out}
 
 
 if __name__ == "__main__":

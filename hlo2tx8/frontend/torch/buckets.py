@@ -74,16 +74,44 @@ def _one_hot(call: AtenCall, x: Any, classes: int = -1) -> Any:
     return x[..., None] == jnp.arange(classes)
 
 
+def _counted(x: Any, edges: Any, weights: Any) -> Any:
+    """Sums of weights between edges, of which the last one is inside."""
+    bins = edges.shape[0] - 1
+    place = jnp.sum(edges <= x[:, None], 1) - 1
+    place = jnp.where(x == edges[-1], bins - 1, jnp.where((x < edges[0]) | (x > edges[-1]), bins, place))
+    return jnp.zeros(bins, weights.dtype).at[place].add(weights, mode="drop")
+
+
+def _edges(x: Any, bins: int, low: Any, high: Any) -> Any:
+    """Of bins of one width; of all elements where both ends are the same."""
+    low, high = jnp.asarray(low, x.dtype), jnp.asarray(high, x.dtype)
+    if x.size:
+        low, high = jnp.where(low == high, jnp.min(x), low), jnp.where(low == high, jnp.max(x), high)
+    low, high = jnp.where(low == high, low - 1, low), jnp.where(low == high, high + 1, high)
+    steps = np.arange(bins + 1)
+    step = (high - low) / bins
+    return jnp.where(steps <= bins // 2, low + steps.astype(x.dtype) * step, high - (bins - steps).astype(x.dtype) * step)
+
+
 def _histc(call: AtenCall, x: Any, bins: int = 100, low: Any = 0, high: Any = 0) -> Any:
     x = x.reshape(-1)
-    low, high = jnp.asarray(low, x.dtype), jnp.asarray(high, x.dtype)
-    empty = low == high
-    low, high = jnp.where(empty, jnp.min(x), low), jnp.where(empty, jnp.max(x), high)
-    low, high = jnp.where(low == high, low - 1, low), jnp.where(low == high, high + 1, high)
-    place = jnp.floor((x - low) / (high - low) * bins).astype(jnp.int32)
-    place = jnp.where(x == high, bins - 1, place)
-    place = jnp.where((x < low) | (x > high), bins, place)
-    return jnp.zeros(bins, x.dtype).at[place].add(1, mode="drop")
+    return _counted(x, _edges(x, bins, low, high), jnp.ones_like(x))
+
+
+def _histogram(call: AtenCall, x: Any, bins: Any, *given: Any) -> Any:
+    """Sums of weights, or of density, and the edges, which may be given."""
+    *ends, weights, density = given
+    x = x.reshape(-1)
+    edges = bins if isinstance(bins, jax.Array) else _edges(x, bins, *((ends[0] if ends else None) or (0, 0)))
+    counts = _counted(x, edges, jnp.ones_like(x) if weights is None else weights.reshape(-1))
+    return (counts / jnp.sum(counts) / jnp.diff(edges) if density else counts), edges
+
+
+def _renormed(call: AtenCall, weight: Any, index: Any, most: float, order: float) -> Any:
+    """Rows that are looked up scaled down to a norm."""
+    norms = jnp.sum(jnp.abs(weight) ** order, 1, keepdims=True) ** (1 / order)
+    used = jnp.zeros((weight.shape[0], 1), bool).at[index.reshape(-1)].set(True)
+    return jnp.where(used & (norms > most), weight * (most / (norms + 1e-7)), weight)
 
 
 def _segment_reduce(call: AtenCall, x: Any, reduce: str, lengths: Any = None, indices: Any = None, offsets: Any = None,
@@ -98,7 +126,7 @@ def _segment_reduce(call: AtenCall, x: Any, reduce: str, lengths: Any = None, in
     number = jnp.sum(np.arange(x.shape[axis])[None, :, None] >= ends[:, None], -1)
     start = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "amax": -jnp.inf, "amin": jnp.inf}[name] if initial is None else initial
     base = jnp.full((rows.shape[0], count, *rest), start, x.dtype)
-    found = reduced_at(base.at[np.arange(rows.shape[0])[:, None], number], "sum" if name == "mean" else name, rows)
+    found = reduced_at(base, (np.arange(rows.shape[0])[:, None], number), "sum" if name == "mean" else name, rows)
     if name == "mean":
         found = found / lengths.reshape(-1, count, *(1,) * len(rest)).astype(x.dtype)
     return found.reshape(*batch, count, *rest)
@@ -113,5 +141,7 @@ ROWS: Rows = {
     "bucketize": _bucketize,
     "one_hot": _one_hot,
     "histc": _histc,
+    "histogram": _histogram,
+    "embedding_renorm": _renormed,
     "segment_reduce": _segment_reduce,
 }

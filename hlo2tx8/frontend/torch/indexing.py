@@ -31,22 +31,32 @@ def _unsafe_masked_index(call: AtenCall, x: Any, mask: Any, indices: Any, fill: 
 
 def _masked_index_add(call: AtenCall, x: Any, mask: Any, indices: Any, values: Any) -> Any:
     inside = tuple(None if i is None else jnp.clip(i, -x.shape[d], x.shape[d] - 1) for d, i in enumerate(indices))
-    return x.at[_places(inside, x)].add(jnp.where(mask, values, 0).astype(x.dtype))
+    return reduced_at(x, _places(inside, x), "sum", jnp.where(mask, values, jnp.zeros_like(values)))
 
 
 def _index_put(call: AtenCall, x: Any, indices: Any, values: Any, accumulate: bool = False, *_: Any) -> Any:
     """Where an element is written twice, the last one stays, as on the host."""
-    masks = [i for i in indices if i is not None and i.dtype in (bool, np.uint8)]
-    values = values.astype(x.dtype)
-    if len(masks) == 1 and values.size == 1:
-        place = next(d for d, i in enumerate(indices) if i is not None)
-        if len([i for i in indices if i is not None]) > 1:
+    given = [(d, i) for d, i in enumerate(indices) if i is not None]
+    if any(i.dtype in (bool, np.uint8) for _, i in given):
+        if len(given) > 1:
             raise Refused("a mask beside other indices: how much is written depends on what is computed")
-        mask = masks[0].astype(bool).reshape((1,) * place + masks[0].shape + (1,) * (x.ndim - place - masks[0].ndim))
-        value = values.reshape(())
-        return jnp.where(mask, x + value if accumulate else value, x)
-    where = x.at[_places(indices, x)]
-    return where.add(values) if accumulate else where.set(values)
+        return _put_masked(x, *given[0], values.astype(x.dtype), accumulate)
+    places = _places(indices, x)
+    return reduced_at(x, places, "sum", values) if accumulate else x.at[places].set(values.astype(x.dtype))
+
+
+def _put_masked(x: Any, dim: int, mask: Any, values: Any, accumulate: bool) -> Any:
+    """Values for the elements that a mask of some dimensions chooses, one after another."""
+    rank, mask = mask.ndim, mask.astype(bool)
+    lead, rest = x.shape[:dim], x.shape[dim + rank :]
+    rows = x.reshape(*lead, mask.size, *rest)
+    values = values.reshape((1,) * (rows.ndim - values.ndim) + values.shape)
+    if values.shape[dim] > 1:
+        order = jnp.clip(jnp.cumsum(mask.reshape(-1)) - 1, 0, values.shape[dim] - 1)
+        values = jnp.take(values, order, dim)
+    chosen = mask.reshape(-1, *(1,) * len(rest))
+    found = rows + values if accumulate and x.dtype != bool else rows | values if accumulate else values
+    return jnp.where(chosen, found, rows).reshape(x.shape)
 
 
 def _gather(x: Any, dim: int, index: Any, *_: Any) -> Any:
@@ -61,10 +71,13 @@ def _along(x: Any, dim: int, index: Any) -> tuple[Any, ...]:
     return tuple(index if d == dim % x.ndim else grid[d] for d in range(x.ndim))
 
 
-def reduced_at(where: Any, name: str, values: Any) -> Any:
-    """Elements at places, as `x.at[places]` is, reduced with values by torch's name of the reduction."""
+def reduced_at(x: Any, places: Any, name: str, values: Any) -> Any:
+    """`x` with its elements at places reduced with values, by torch's name of the reduction; truth is added by or, multiplied by
+    and."""
+    if x.dtype == bool:
+        return reduced_at(x.astype(jnp.int8), places, {"sum": "amax", "prod": "amin"}.get(name, name), values.astype(jnp.int8)) != 0
     name = {"sum": "add", "prod": "multiply", "amax": "max", "amin": "min"}.get(name, name)
-    return getattr(where, name)(values)
+    return getattr(x.at[places], name)(values.astype(x.dtype))
 
 
 def _scatter(call: AtenCall, x: Any, dim: int, index: Any, values: Any, reduce: Any = None) -> Any:
@@ -74,8 +87,8 @@ def _scatter(call: AtenCall, x: Any, dim: int, index: Any, values: Any, reduce: 
         values = jnp.full(index.shape, values, x.dtype)
     values = values.reshape(1) if not values.ndim else values
     values = values[tuple(slice(0, n) for n in index.shape)].astype(x.dtype)
-    where = flat.at[_along(flat, dim, index)]
-    return (where.set(values) if reduce is None else reduced_at(where, reduce, values)).reshape(x.shape)
+    places = _along(flat, dim, index)
+    return (flat.at[places].set(values) if reduce is None else reduced_at(flat, places, reduce, values)).reshape(x.shape)
 
 
 def _scatter_reduce(call: AtenCall, x: Any, dim: int, index: Any, values: Any, reduce: str, include_self: bool = True) -> Any:
@@ -101,7 +114,7 @@ def _reduced_at(x: Any, places: Any, values: Any, reduce: str, include_self: boo
         neutral = -jnp.inf if reduce == "amax" else jnp.inf
     counts = jnp.zeros(x.shape, jnp.int32).at[places].add(1)
     base = x.astype(kind) if include_self else jnp.where(counts > 0, jnp.asarray(neutral, kind), x.astype(kind))
-    found = reduced_at(base.at[places], "sum" if reduce == "mean" else reduce, values.astype(kind))
+    found = reduced_at(base, places, "sum" if reduce == "mean" else reduce, values.astype(kind))
     if reduce == "mean":
         number = jnp.maximum(counts + include_self, 1).astype(kind)
         found = found / number if jnp.issubdtype(kind, jnp.inexact) else jnp.floor_divide(found, number)
@@ -117,10 +130,10 @@ def _index_select(x: Any, dim: int, index: Any) -> Any:
 
 
 def _index_add(call: AtenCall, x: Any, dim: int, index: Any, values: Any, alpha: Any = 1) -> Any:
-    values = values.astype(x.dtype) * jnp.asarray(alpha, x.dtype)
+    values = values.astype(x.dtype) * jnp.asarray(alpha, x.dtype) if x.dtype != bool else values & bool(alpha)
     if not x.ndim:
         return x + values.sum()
-    return x.at[_at_dim(x, dim, index)].add(values.reshape(values.shape or (1,)))
+    return reduced_at(x, _at_dim(x, dim, index), "sum", values.reshape(values.shape or (1,)))
 
 
 def _index_set(call: AtenCall, x: Any, dim: int, index: Any, values: Any) -> Any:
@@ -131,13 +144,14 @@ def _index_set(call: AtenCall, x: Any, dim: int, index: Any, values: Any) -> Any
 
 
 def _index_reduce(call: AtenCall, x: Any, dim: int, index: Any, values: Any, reduce: str, include_self: bool = True) -> Any:
-    return _reduced_at(x, _at_dim(x, dim, index), values.astype(x.dtype), reduce, include_self)
+    shape = x.shape
+    x, values = (a.reshape(1) if not a.ndim else a for a in (x, values))
+    return _reduced_at(x, _at_dim(x, dim, index), values.astype(x.dtype), reduce, include_self).reshape(shape)
 
 
 def _put(call: AtenCall, x: Any, index: Any, values: Any, accumulate: bool = False) -> Any:
-    where = x.reshape(-1).at[index.reshape(-1)]
-    values = values.reshape(-1)
-    return (where.add(values) if accumulate else where.set(values)).reshape(x.shape)
+    flat, places, values = x.reshape(-1), (index.reshape(-1),), values.reshape(-1)
+    return (reduced_at(flat, places, "sum", values) if accumulate else flat.at[places].set(values)).reshape(x.shape)
 
 
 def _masked_scatter(call: AtenCall, x: Any, mask: Any, values: Any) -> Any:

@@ -97,7 +97,7 @@ def _gelu_backward(call: AtenCall, g: Any, x: Any, approximate: str = "none") ->
 
 def _log_sigmoid(call: AtenCall, x: Any) -> Any:
     x = call.wide(x)
-    return nn.log_sigmoid(x), jnp.zeros(0, x.dtype)
+    return nn.log_sigmoid(x), jnp.exp(-jnp.abs(x))
 
 
 def _refused_item(call: AtenCall, x: Any) -> Any:
@@ -138,6 +138,7 @@ ROWS: Rows = {
         tanh=jnp.tanh,
         positive=lambda x: x,
         _conj=jnp.conj,
+        _conj_physical=jnp.conj,
         conj=jnp.conj,
         conj_physical=jnp.conj,
         resolve_conj=lambda x: x,

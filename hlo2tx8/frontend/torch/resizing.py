@@ -17,7 +17,13 @@ from hlo2tx8.frontend.torch.table import AtenCall, Rows, gradient, widened
 def _resized(mode: str, x: Any, sizes: Any, scales: Any, aligned: bool, antialias: bool) -> Any:
     """Along each spatial dimension sums of a few elements by weights that are known when compiling."""
     rank = len(sizes)
-    attributes = {"mode": mode, "cubic_coeff_a": -0.5 if antialias else -0.75, "antialias": antialias, "nearest_mode": "floor"}
+    attributes = {
+        "mode": mode,
+        "cubic_coeff_a": -0.5 if antialias else -0.75,
+        "antialias": antialias,
+        "exclude_outside": antialias,
+        "nearest_mode": "floor",
+    }
     node = NodeCall("Resize", "", 19, attributes, ("y",))
     y = x if mode.startswith("nearest") else x.astype(widened(x.dtype) if jnp.issubdtype(x.dtype, jnp.floating) else jnp.float32)
     for d, (new, given) in enumerate(zip(sizes, scales, strict=True)):

@@ -161,7 +161,7 @@ def _diagonal_scatter(x: Any, y: Any, offset: int = 0, dim1: int = 0, dim2: int 
 
 def _diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     rank, size = x.ndim + 1, x.shape[-1] + abs(offset)
-    padded = jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(max(offset, 0), max(-offset, 0))])
+    padded = jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(abs(offset), 0)])
     rows, columns = np.arange(size)[:, None], np.arange(size)[None]
     found = jnp.where(columns - rows == offset, padded[..., None, :] if offset >= 0 else padded[..., :, None], 0).astype(x.dtype)
     return jnp.moveaxis(found, (-2, -1), (dim1 % rank, dim2 % rank))

@@ -70,8 +70,20 @@ POLYNOMIALS: Rows = {
 }
 
 
+def _digamma(x: Any) -> Any:
+    """Of 0 it is infinite, with the other sign."""
+    return jnp.where(x == 0, jnp.copysign(jnp.inf, -x), special.digamma(x))
+
+
 def _polygamma(call: AtenCall, n: int, x: Any) -> Any:
-    return special.digamma(call.wide(x)) if n == 0 else special.polygamma(n, call.wide(x))
+    """Derivatives of digamma; the first one also below 0, by reflection."""
+    x = call.wide(x)
+    if n == 0:
+        return _digamma(x)
+    if n > 1:
+        return special.polygamma(n, x)
+    far = jnp.where(x < 0.5, 1 - x, x)
+    return jnp.where(x < 0.5, jnp.square(np.pi / jnp.sin(np.pi * x)), 0) + jnp.where(x < 0.5, -1, 1) * special.zeta(2.0, far)
 
 
 def _frexp(call: AtenCall, x: Any) -> Any:
@@ -99,7 +111,7 @@ ROWS: Rows = {
         special_log_ndtr=special.log_ndtr,
         special_ndtr=special.ndtr,
         special_ndtri=special.ndtri,
-        digamma=special.digamma,
+        digamma=_digamma,
         lgamma=special.gammaln,
         i0=special.i0,
         erfinv=lax.erf_inv,

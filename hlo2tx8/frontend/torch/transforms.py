@@ -155,6 +155,18 @@ def _svd(call: AtenCall, x: Any, full: bool = False, wants_vectors: bool = True,
     return tuple(jnp.linalg.svd(x, full_matrices=full))
 
 
+def _pinv(call: AtenCall, x: Any, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Any:
+    """By singular values, of which those up to atol or rtol times the greatest count as 0."""
+    u, sizes, vh = jnp.linalg.svd(x, full_matrices=False)
+    most = jnp.max(sizes, -1, keepdims=True, initial=0)
+    tolerance = (
+        max(x.shape[-2:]) * float(jnp.finfo(x.dtype).eps) if rtol is None and atol is None else 0.0 if rtol is None else rtol
+    )
+    bound = jnp.maximum(jnp.asarray(tolerance, sizes.dtype)[..., None] * most, jnp.asarray(atol or 0.0, sizes.dtype)[..., None])
+    inverse = jnp.where(sizes > bound, 1 / jnp.where(sizes > bound, sizes, 1), 0)
+    return _h(vh) @ (inverse[..., None] * _h(u))
+
+
 def _eigh(call: AtenCall, x: Any, uplo: str = "L", *_: Any) -> Any:
     values, vectors = lax.linalg.eigh(x, lower=uplo == "L", symmetrize_input=False)[::-1]
     return values, vectors
@@ -230,6 +242,7 @@ ROWS: Rows = {
     "linalg_qr": _qr,
     "_linalg_svd": _svd,
     "_linalg_eigh": _eigh,
+    "linalg_pinv.atol_rtol_tensor": _pinv,
     "linalg_householder_product": _householder,
     "ormqr": _ormqr,
     "geqrf": _geqrf,

@@ -161,7 +161,7 @@ def _column_places(sizes: Any, kernel: Any, dilation: Any, pads: Any, stride: An
 def _im2col(call: AtenCall, x: Any, kernel: Any, dilation: Any, pads: Any, stride: Any) -> Any:
     lists = [each(v, 2) for v in (kernel, dilation, pads, stride)]
     places, inside = _column_places(x.shape[-2:], *lists)
-    rows = jnp.take(x.reshape(*x.shape[:-2], -1), places.astype(np.int32), -1)
+    rows = jnp.take(x.reshape(*x.shape[:-2], math.prod(x.shape[-2:])), places.astype(np.int32), -1)
     rows = jnp.where(inside, rows, jnp.zeros_like(rows))
     return rows.reshape(*x.shape[:-3], x.shape[-3] * places.shape[0], places.shape[1])
 
