@@ -79,7 +79,7 @@ class TorchExecutable:
         targets = self.exported.targets
         with torch_module().no_grad():
             for number, value in zip(targets, results, strict=False):
-                if inputs[number] is not value:
+                if number is not None and inputs[number] is not value:
                     inputs[number].copy_(value)
         return self.exported.results(results[len(targets) :])
 

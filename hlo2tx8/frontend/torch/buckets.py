@@ -44,8 +44,8 @@ def _bags(call: AtenCall, weight: Any, index: Any, offsets: Any, scaled: Any = F
     else:
         found = jnp.zeros((bags, weight.shape[1]), rows.dtype).at[number].add(jnp.where(kept[:, None], rows, 0))
         found = found / jnp.maximum(sizes, 1)[:, None].astype(rows.dtype) if mode == 1 else found
-    rest = [jnp.zeros(shape, jnp.int64) for shape in ((0,), (bags,), (bags,))]
-    return (found, *rest)
+    rest = (number, sizes, jnp.zeros_like(sizes))
+    return found, *(r if r.shape == shape else jnp.zeros(shape, r.dtype) for r, shape in zip(rest, call.shapes[1:], strict=True))
 
 
 def _searchsorted(
@@ -82,12 +82,12 @@ def _counted(x: Any, edges: Any, weights: Any) -> Any:
     return jnp.zeros(bins, weights.dtype).at[place].add(weights, mode="drop")
 
 
-def _edges(x: Any, bins: int, low: Any, high: Any) -> Any:
-    """Of bins of one width; of all elements where both ends are the same."""
+def _edges(x: Any, bins: int, low: Any, high: Any, room: float) -> Any:
+    """Of bins of one width; of all elements where both ends are the same, with room around them where these are, too."""
     low, high = jnp.asarray(low, x.dtype), jnp.asarray(high, x.dtype)
     if x.size:
         low, high = jnp.where(low == high, jnp.min(x), low), jnp.where(low == high, jnp.max(x), high)
-    low, high = jnp.where(low == high, low - 1, low), jnp.where(low == high, high + 1, high)
+    low, high = jnp.where(low == high, low - room, low), jnp.where(low == high, high + room, high)
     steps = np.arange(bins + 1)
     step = (high - low) / bins
     return jnp.where(steps <= bins // 2, low + steps.astype(x.dtype) * step, high - (bins - steps).astype(x.dtype) * step)
@@ -95,14 +95,15 @@ def _edges(x: Any, bins: int, low: Any, high: Any) -> Any:
 
 def _histc(call: AtenCall, x: Any, bins: int = 100, low: Any = 0, high: Any = 0) -> Any:
     x = x.reshape(-1)
-    return _counted(x, _edges(x, bins, low, high), jnp.ones_like(x))
+    return _counted(x, _edges(x, bins, low, high, 1), jnp.ones_like(x))
 
 
 def _histogram(call: AtenCall, x: Any, bins: Any, *given: Any) -> Any:
     """Sums of weights, or of density, and the edges, which may be given."""
     *ends, weights, density = given
     x = x.reshape(-1)
-    edges = bins if isinstance(bins, jax.Array) else _edges(x, bins, *((ends[0] if ends else None) or (0, 0)))
+    low, high = (ends[0] if ends else None) or (0, 0)
+    edges = bins if isinstance(bins, jax.Array) else _edges(x, bins, low, high, 0.5)
     counts = _counted(x, edges, jnp.ones_like(x) if weights is None else weights.reshape(-1))
     return (counts / jnp.sum(counts) / jnp.diff(edges) if density else counts), edges
 

@@ -46,6 +46,15 @@ def _scan(tracer: Any, body: Any, first: Any, rows: Any, more: Any = ()) -> Any:
     return (*last, *collected)
 
 
+def _with_effects(tracer: Any, token: Any, target: Any, *inputs: Any, **_: Any) -> Any:
+    """Of ops with effects, checks of what is computed are left out."""
+    from hlo2tx8.frontend.torch.graph import CHECKS, name_of
+
+    if not CHECKS.match(name_of(target)):
+        raise Refused(f"{name_of(target)} has effects")
+    return token, None
+
+
 def _inlined(tracer: Any, _: Any, graph: Any, *inputs: Any, **__: Any) -> Any:
     return _results(tracer, graph, inputs)
 
@@ -54,6 +63,7 @@ CONTROL: dict[str, Callable[..., Any]] = {
     "cond": _cond,
     "while_loop": _while_loop,
     "scan": _scan,
+    "with_effects": _with_effects,
     "wrap_with_set_grad_enabled": _inlined,
     "wrap_with_autocast": lambda tracer, device, dtype, enabled, cache, graph, *inputs: _results(tracer, graph, inputs),
     "invoke_subgraph": lambda tracer, graph, name, *inputs: _results(tracer, graph, inputs),

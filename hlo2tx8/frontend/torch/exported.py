@@ -17,20 +17,20 @@ from hlo2tx8.frontend.torch.importer import TracedGraph, trace_graph
 from hlo2tx8.frontend.torch.package import torch_module
 from hlo2tx8.frontend.torch.rows import decompositions
 
-MUTATIONS = ("BUFFER_MUTATION", "PARAMETER_MUTATION", "USER_INPUT_MUTATION")
+RETURNED = ("USER_OUTPUT", "LOSS_OUTPUT")
 
 
 @dataclass(frozen=True)
 class ExportedGraph:
     """An exported program whose graph has only ops of the table. `state` are its parameters, buffers and constants, which are the
-    first inputs of the graph; `fixed` the user's inputs that are no tensors, by number, and `targets` which input each of the first
-    results is written to. `takes` and `gives` are torch's trees of the user's inputs and results.
+    first inputs of the graph, `inputs` the user's as torch sees them, `targets` say to which input each of the first results is
+    written, None for one that is nothing. `takes` and `gives` are torch's trees of the user's inputs and results.
     """
 
     module: Any
     state: tuple[Any, ...]
     inputs: tuple[Any, ...]
-    targets: tuple[int, ...]
+    targets: tuple[int | None, ...]
     takes: Any
     gives: Any
 
@@ -44,17 +44,17 @@ class ExportedGraph:
             program = _exported(source, args, name).run_decompositions(decompositions(True))
         signature, own = program.graph_signature, {**program.constants, **program.state_dict}
         kinds = [(spec.kind.name, spec) for spec in signature.input_specs]
-        if any(kind in ("CUSTOM_OBJ", "TOKEN") for kind, _ in kinds):
-            raise InputError("E1004", "the program has objects of classes, or ops with effects")
+        if any(kind == "CUSTOM_OBJ" for kind, _ in kinds):
+            raise InputError("E1004", "the program has objects of classes")
         numbers = {spec.arg.name: k for k, (_, spec) in enumerate(kinds)}
         numbers |= {spec.target: k for k, (_, spec) in enumerate(kinds) if spec.target is not None}
         nodes = [node for node in program.graph.nodes if node.op == "placeholder"]
         user = [k for k, (kind, _) in enumerate(kinds) if kind == "USER_INPUT"]
         return cls(
             program.graph_module,
-            tuple(own[spec.target] for kind, spec in kinds if kind != "USER_INPUT"),
+            tuple(own.get(spec.target) for kind, spec in kinds if kind != "USER_INPUT"),
             tuple(nodes[k].meta.get("val", getattr(kinds[k][1].arg, "value", None)) for k in user),
-            tuple(numbers[spec.target] for spec in signature.output_specs if spec.kind.name in MUTATIONS),
+            tuple(numbers.get(spec.target) for spec in signature.output_specs if spec.kind.name not in RETURNED),
             program.call_spec.in_spec,
             program.call_spec.out_spec,
         )

@@ -21,7 +21,7 @@ from hlo2tx8.frontend.traced import Lost, Refused
 
 PLACING = {"device", "layout", "pin_memory", "memory_format", "generator", "non_blocking"}
 """Arguments that say where and how a tensor lies, and not what it is."""
-CHECKS = re.compile(r"_?(assert|sym_constrain|functional_assert|functional_sym_constrain|check)")
+CHECKS = re.compile(r"_?(assert|sym_constrain|functional_assert|functional_sym_constrain|check)|_linalg_check_errors")
 """Ops that check what static shapes have decided."""
 _LINE = re.compile(r'File "([^"]+)", line (\d+)')
 
@@ -95,9 +95,11 @@ class GraphTracer:
             raise Refused("the op is not supported")
         results = node.meta.get("val")
         is_one = not isinstance(results, (list, tuple))
-        dtypes = tuple(numpy_dtype(r.dtype) if hasattr(r, "dtype") else None for r in ([results] if is_one else results))
+        metas = [results] if is_one else results
+        dtypes = tuple(numpy_dtype(r.dtype) if hasattr(r, "dtype") else None for r in metas)
+        shapes = tuple(tuple(r.shape) if hasattr(r, "shape") else None for r in metas)
         given = tuple(a.meta.get("val") if _is_node(a) else a for a in (*node.args, *node.kwargs.values()))
-        found = row(AtenCall(name, dtypes, given, self._key), *arguments_of(target, args, kwargs))
+        found = row(AtenCall(name, dtypes, shapes, given, self._key), *arguments_of(target, args, kwargs))
         if is_one:
             return _typed(found, dtypes[0], results)
         return tuple(_typed(f, dtype, r) for f, dtype, r in zip(found, dtypes, results, strict=False))

@@ -52,7 +52,7 @@ def trace_graph(module: Any, inputs: Sequence[Any], constants: Sequence[Any] = (
 
     def main(*arrays: Any) -> Any:
         tracer.key = lambda: jax.random.wrap_key_data(arrays[-1], impl="threefry2x32")
-        values = [jax.numpy.asarray(array_of(constant)) for constant in constants] + list(inputs)
+        values = [None if constant is None else jax.numpy.asarray(array_of(constant)) for constant in constants] + list(inputs)
         for k, array in zip(kept, arrays, strict=False):
             values[first + k] = array
         found = tracer.graph(module, values)

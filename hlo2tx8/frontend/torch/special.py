@@ -2,6 +2,7 @@
 
 # pyright: basic
 
+import math
 from typing import Any
 
 import jax.numpy as jnp
@@ -70,9 +71,32 @@ POLYNOMIALS: Rows = {
 }
 
 
+def _spherical(x: Any) -> Any:
+    """sin(x) / x; near 0 by its series, and 0 at infinity."""
+    square = x * x
+    near = 1 - square / 6 * (1 - square / 20 * (1 - square / 42))
+    return jnp.where(jnp.isinf(x), 0, jnp.where(jnp.abs(x) < 0.5, near, jnp.sin(x) / x))
+
+
 def _digamma(x: Any) -> Any:
     """Of 0 it is infinite, with the other sign."""
     return jnp.where(x == 0, jnp.copysign(jnp.inf, -x), special.digamma(x))
+
+
+MOST_STEPS = 1024
+
+
+def _zeta(s: Any, q: Any) -> Any:
+    """Hurwitz's; below 0 by its first terms, NaN from -1024 on."""
+    s, q = jnp.broadcast_arrays(s, q)
+
+    def turn(carried: tuple[Any, Any]) -> tuple[Any, Any]:
+        q, total = carried
+        is_below = (q <= 0) & (q > -MOST_STEPS)
+        return jnp.where(is_below, q + 1, q), jnp.where(is_below, total + jnp.power(q, -s), total)
+
+    above, total = lax.while_loop(lambda c: jnp.any((c[0] <= 0) & (c[0] > -MOST_STEPS)), turn, (q, jnp.zeros_like(q)))
+    return jnp.where(q <= -MOST_STEPS, jnp.nan, total + special.zeta(s, jnp.where(above > 0, above, 1)))
 
 
 def _polygamma(call: AtenCall, n: int, x: Any) -> Any:
@@ -81,7 +105,7 @@ def _polygamma(call: AtenCall, n: int, x: Any) -> Any:
     if n == 0:
         return _digamma(x)
     if n > 1:
-        return special.polygamma(n, x)
+        return (-1 if n % 2 == 0 else 1) * math.factorial(n) * _zeta(jnp.asarray(n + 1, x.dtype), x)
     far = jnp.where(x < 0.5, 1 - x, x)
     return jnp.where(x < 0.5, jnp.square(np.pi / jnp.sin(np.pi * x)), 0) + jnp.where(x < 0.5, -1, 1) * special.zeta(2.0, far)
 
@@ -114,6 +138,9 @@ ROWS: Rows = {
         digamma=_digamma,
         lgamma=special.gammaln,
         i0=special.i0,
+        special_modified_bessel_i0=special.i0,
+        special_modified_bessel_i1=special.i1,
+        special_spherical_bessel_j0=_spherical,
         erfinv=lax.erf_inv,
         erfc=lax.erfc,
         erf=lax.erf,
@@ -123,7 +150,7 @@ ROWS: Rows = {
         igammac=special.gammaincc,
         xlogy=_xlog(jnp.log),
         special_xlog1py=_xlog(jnp.log1p),
-        special_zeta=special.zeta,
+        special_zeta=_zeta,
     ),
     "polygamma": _polygamma,
     "frexp": _frexp,

@@ -23,12 +23,13 @@ Rows = dict[str, Row]
 
 @dataclass(frozen=True)
 class AtenCall:
-    """A node: its op as `add.Tensor`, the dtypes of its results (None for what is no tensor), its tensors and numbers as torch
-    sees them, and a function that gives a key of random numbers.
+    """A node: its op as `add.Tensor`, dtypes and shapes of its results (None for what is no tensor), its tensors and numbers as
+    torch sees them, and a function that gives a key of random numbers.
     """
 
     op: str
     dtypes: tuple[Any, ...]
+    shapes: tuple[Any, ...]
     given: tuple[Any, ...]
     key: Callable[[], Any]
 

@@ -157,12 +157,13 @@ def _svd(call: AtenCall, x: Any, full: bool = False, wants_vectors: bool = True,
 
 def _pinv(call: AtenCall, x: Any, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Any:
     """By singular values, of which those up to atol or rtol times the greatest count as 0."""
+    x = jnp.tril(x) + _h(jnp.tril(x, -1)) if hermitian else x
     u, sizes, vh = jnp.linalg.svd(x, full_matrices=False)
     most = jnp.max(sizes, -1, keepdims=True, initial=0)
-    tolerance = (
-        max(x.shape[-2:]) * float(jnp.finfo(x.dtype).eps) if rtol is None and atol is None else 0.0 if rtol is None else rtol
-    )
-    bound = jnp.maximum(jnp.asarray(tolerance, sizes.dtype)[..., None] * most, jnp.asarray(atol or 0.0, sizes.dtype)[..., None])
+    eps = max(x.shape[-2:]) * float(jnp.finfo(x.dtype).eps)
+    tolerance = rtol if rtol is not None else eps if atol is None else 0.0
+    relative, absolute = (jnp.asarray(0.0 if v is None else v, sizes.dtype)[..., None] for v in (tolerance, atol))
+    bound = jnp.maximum(relative * most, absolute)
     inverse = jnp.where(sizes > bound, 1 / jnp.where(sizes > bound, sizes, 1), 0)
     return _h(vh) @ (inverse[..., None] * _h(u))
 

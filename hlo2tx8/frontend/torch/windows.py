@@ -179,6 +179,7 @@ def _fractional(rank: int) -> Any:
     def apply(call: AtenCall, x: Any, kernel: Any, sizes: Any, samples: Any) -> Any:
         lead, shape = x.shape[:-rank], x.shape[-rank:]
         samples = samples.reshape(*samples.shape[-3 if len(lead) == 2 else -2 :]) if len(lead) == 2 else samples.reshape(-1, rank)
+        samples = samples[tuple(slice(0, n) for n in lead)]
         kernel, sizes = each(kernel, rank), each(sizes, rank)
         starts = []
         for d, (n, k, m) in enumerate(zip(shape, kernel, sizes, strict=True)):
