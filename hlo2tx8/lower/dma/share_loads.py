@@ -27,7 +27,7 @@ vector engine: a read of a few bytes of the last part, which the range check hol
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from xdsl.builder import Builder
@@ -49,7 +49,7 @@ from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.allocate_spm import SpmSpace, live_ranges, place
-from hlo2tx8.lower.dma.column_sets import columns_of, num_kept
+from hlo2tx8.lower.dma.column_sets import Columns, columns_of, num_kept
 from hlo2tx8.lower.dma.defer_epilogue import defer_epilogue
 from hlo2tx8.lower.dma.finish_columns import finish
 from hlo2tx8.lower.dma.halves import Halves
@@ -106,31 +106,72 @@ class ShareLoadsPass(ModulePass):
                     index.add_counter(loop.body.block.args[0], turns_of(loop) or 1)
                 panels = [find_panels(loop, index) for loop in joined]
             kept = find_kept_results(function, [own for own in panels if own is not None], tile, index)
-            shared = [own for own in panels if own is not None and _share(own, kept, index, tile, chip)]
+            plans = [plan for plan in _plans([own for own in panels if own is not None], kept, chip) if plan.is_shared]
+            if kept:
+                _constants_first(function)
+            shared = [
+                _Sharing(plan, before, index.mesh, tile, Rates.of(chip))
+                for before, plan in zip([None, *plans[:-1]], plans, strict=True)
+            ]
+            for sharing, following in zip(shared, [*shared[1:], None], strict=True):
+                sharing.run(following if following is not None and following.is_early else None)
+                if sharing.plan.sets:
+                    panels_kept = num_kept(sharing.panels, sharing.plan.sets[0], min(sharing.plan.slots.values()), chip)
+                    finish(sharing.panels, sharing.plan.sets, panels_kept)
             if not shared or (kept and len(shared) < len(panels)):
                 raise EngineOrderError("E3208", "no three panels of what tiles load alike fit the scratchpad")
             for own in kept:
                 own.take_over(function)
 
 
-def _share(panels: Panels, kept: Sequence[ResultBuffer], index: TileIndex, tile: SSAValue, chip: Chip) -> bool:
-    """Rewrites a step loop in which tiles can share what they load; False if it is none. Some of it is `kept` by tiles."""
+@dataclass(frozen=True)
+class _LoopPlan:
+    """How a step loop is rewritten: the `sets` of columns at its end, slots per side, who has the rows, if tiles do. `is_early`:
+    its first panels of columns are loaded during the loop before it."""
+
+    panels: Panels
+    sets: tuple[Columns, ...]
+    slots: dict[PanelSide, int]
+    owner: ResultBuffer | None
+    is_early: bool = False
+
+    @property
+    def is_shared(self) -> bool:
+        """Can tiles share what they load?"""
+        is_long = self.panels.num_steps * self.panels.num_panels > 1
+        return is_long and min(self.slots.values()) >= min(LEAST_SLOTS, self.panels.num_panels)
+
+
+def _plans(panels: Sequence[Panels], kept: Sequence[ResultBuffer], chip: Chip) -> list[_LoopPlan]:
+    """The plans of step loops, in order. Some of what is loaded is `kept` by tiles; what comes early takes room before."""
     space = SpmSpace(chip.spm_allocation_start, chip.spm_limit, chip.spm_alignment_bytes)
-    if panels.num_steps * panels.num_panels < 2:
-        return False
-    sets = columns_of(panels)
-    beside = sum(space.aligned(own.kept.size_bytes) for own in kept if own.lives_in(panels.loop))
-    slots = _num_slots(panels, space, sum(own.saved_bytes(space) for own in sets) - beside)
-    if kept:
-        slots = {side: min(number, SPLIT_SLOTS) for side, number in slots.items()}
-    if min(slots.values()) < min(LEAST_SLOTS, panels.num_panels):
-        return False
-    rows = panels.sites[0].loads[PanelSide.ROWS].op.field("slot")
-    owner = next((own for own in kept if own.kept.slot is rows), None)
-    _Sharing(panels, slots, index.mesh, tile, Rates.of(chip), owner).run()
-    if sets:
-        finish(panels, sets, num_kept(panels, sets[0], min(slots.values()), chip))
-    return True
+    plans: list[_LoopPlan] = []
+    early_bytes = 0
+    for own in reversed(panels):
+        sets = columns_of(own)
+        saved = sum(columns.saved_bytes(space) for columns in sets)
+        saved -= sum(space.aligned(result.kept.size_bytes) for result in kept if result.lives_in(own.loop))
+        slots, roomy = _num_slots(own, space, saved), _num_slots(own, space, saved - early_bytes)
+        if early_bytes and min(roomy.values()) > min(LEAST_SLOTS, own.num_panels):
+            slots, plans[-1] = roomy, replace(plans[-1], is_early=True)
+        if kept:
+            slots = {side: min(number, SPLIT_SLOTS) for side, number in slots.items()}
+        rows = own.sites[0].loads[PanelSide.ROWS].op.field("slot")
+        plans.append(_LoopPlan(own, sets, slots, next((result for result in kept if result.kept.slot is rows), None)))
+        columns = [side for side in own.sides if side.along is Along.COLUMN]
+        sizes = [space.aligned(max(site.loads[side].size_bytes for site in own.kinds)) * slots[side] for side in columns]
+        early_bytes = sum(sizes) if plans[-1].owner is not None else 0
+    return plans[::-1]
+
+
+def _constants_first(function: func.FuncOp) -> None:
+    """Moves constants to the function's beginning, so that what is computed of them may be computed early."""
+    block = function.body.block
+    for op in [op for op in block.ops if isinstance(op, arith.ConstantOp)]:
+        op.detach()
+        first = block.first_op
+        assert first is not None
+        block.insert_op_before(op, first)
 
 
 def _num_slots(panels: Panels, space: SpmSpace, saved_bytes: int) -> dict[PanelSide, int]:
@@ -186,10 +227,10 @@ def _groups(panels: Panels) -> list[list[PanelSide]]:
 class _Sharing:
     """The rewriting of one step loop."""
 
-    def __init__(
-        self, panels: Panels, num_slots: dict[PanelSide, int], mesh: Mesh, tile: SSAValue, rates: Rates, owner: ResultBuffer | None
-    ) -> None:
-        self.panels, self.owner = panels, owner
+    def __init__(self, plan: _LoopPlan, before: _LoopPlan | None, mesh: Mesh, tile: SSAValue, rates: Rates) -> None:
+        self.plan, self.panels, self.owner = plan, plan.panels, plan.owner
+        self.is_early = plan.is_early and before is not None
+        panels, num_slots, owner = plan.panels, plan.slots, plan.owner
         stay = [group for group in _groups(panels) if all(num_slots[side] == panels.num_panels for side in group)]
         self.resident = stay[0] if stay else []
         self.loop = panels.loop
@@ -197,14 +238,15 @@ class _Sharing:
         start = self.at(Builder(InsertPoint.before(self.loop)))
         self.halves = _halves(panels, self.resident, rates, owner)
         halved = {load.side.along for load in self.halves}
-        self.senders = {along: Sender.emit(start, mesh, tile, along, in_halves=along in halved) for along in Along}
+        first = self.at(Builder(InsertPoint.before(before.panels.loop))) if before is not None and self.is_early else start
+        self.senders = {along: Sender.emit(first, mesh, tile, along, in_halves=along in halved) for along in Along}
         self.split_sides = [side for side in panels.sides if panels.is_split(side)]
         self.slots: dict[PanelSide, SSAValue] = {}
         self.moved: dict[PartKey, SSAValue] = {}
         for side in panels.sides:
             size = max(site.loads[side].size_bytes for site in panels.kinds)
             copies = LOADED_SLOTS if panels.is_split(side) else num_slots[side]
-            self.slots[side] = start.insert(spm.AllocOp(size, copies)).result
+            self.slots[side] = (first if side.along is Along.COLUMN else start).insert(spm.AllocOp(size, copies)).result
         for load in (load for site in panels.sites for load in site.loads.values()):
             for alloc in load.moved:  # as many as slots: nobody waits for the matrix engine to have read one
                 if (key := _key(load, alloc)) not in self.moved:
@@ -217,10 +259,15 @@ class _Sharing:
     def at(self, builder: Builder) -> StepBuilder:
         return StepBuilder(builder, builder, (), {})
 
-    def run(self) -> None:
-        """Puts the first panels before the loop, a turn's protocol before each site's, and the loads away."""
-        start = self.start
-        self.load(start, start.value(0))
+    def run(self, following: "_Sharing | None") -> None:
+        """Puts the first panels before the loop, a turn's protocol before each site's, and the loads away. The last turns load the
+        first panels of columns of the `following` loop."""
+        self.following = following
+        start, sides = self.start, self.panels.sides
+        if self.is_early:
+            sides = [side for side in sides if side.along is Along.ROW]
+            self.send_early()
+        self.load(start, start.value(0), sides)
         if self.split_sides:
             self.load(start, start.value(1))
             self.fetch(start, start.value(0), self.split_sides)
@@ -232,9 +279,9 @@ class _Sharing:
             if self.total > LOADED_SLOTS:
                 self.fetch(start, start.value(LOADED_SLOTS), self.split_sides)
         else:
-            self.load(start, start.value(1))
+            self.load(start, start.value(1), sides)
         start.insert(KcBarrier.make())
-        self.send(start, start.value(0))
+        self.send(start, start.value(0), sides)
         turns: list[tuple[Site, StepBuilder, SSAValue]] = []
         for site in self.panels.sites:
             step = self.at(Builder(InsertPoint.before(site.begin)))
@@ -264,6 +311,22 @@ class _Sharing:
             loop.attributes[PIPELINED] = UnitAttr()
         drop_unused(self.loop)
 
+    @property
+    def columns(self) -> list[PanelSide]:
+        """What tiles of a mesh column have in common."""
+        return [side for side in self.panels.sides if side.along is Along.COLUMN]
+
+    def send_early(self) -> None:
+        """Sends the first panel of columns when the loop before ends. Nobody has read its slot: it has had a place of its own since
+        then."""
+        meeting = self.start.builder.insertion_point.insert_before
+        while meeting is not None and not isinstance(meeting, xla.SyncTilesOp):
+            meeting = meeting.prev_op
+        assert meeting is not None
+        before = self.at(Builder(InsertPoint.before(meeting)))
+        before.insert(KcWait.make(engines=_mask(Engine.RDMA)))
+        self.send(before, before.value(0), self.columns)
+
     def meet(self, step: StepBuilder, panel: SSAValue) -> None:
         """The turn of a panel, before it is multiplied."""
         step.insert(KcWait.make(engines=_mask(Engine.RDMA, Engine.TDMA)))
@@ -272,14 +335,19 @@ class _Sharing:
                 self.fetch(step, later, self.split_sides)
         with self.below(step, step.value(step.add(panel, 2)), self.total) as later:
             self.load(step, later)
+        if self.following is not None:
+            outer, number = step.builder, step.value(step.subtract(step.add(panel, LOADED_SLOTS), self.total))
+            self.branch(step, number, "sgt", -1)
+            self.following.fetch(step, number, self.following.columns)
+            self.leave(step, outer)
         step.insert(KcWait.make(engines=_mask(Engine.DTE)))
         step.insert(KcBarrier.make())
         with self.below(step, step.value(step.add(panel, 1)), self.total) as later:
             self.send(step, later)
 
-    def load(self, step: StepBuilder, panel: SSAValue) -> None:
-        """A panel to its slot on the tiles that send it, unless it is split later; a token on all."""
-        for side in self.panels.sides:
+    def load(self, step: StepBuilder, panel: SSAValue, sides: Sequence[PanelSide] | None = None) -> None:
+        """A panel, all sides or some, to its slot on the tiles that send it, unless it is split later; a token on all."""
+        for side in self.panels.sides if sides is None else sides:
             slot, parts = self.places(step, panel, side)
             with self.if_new(step, side, panel):
                 for place in parts.values() or [slot]:
@@ -292,8 +360,7 @@ class _Sharing:
     def last_of(self, side: PanelSide) -> int:
         """Where a token is once more behind the first, so that it waits for all that read a slot: at its end, where products of
         several elements of a window read a part of it each; 0 where one product reads it all."""
-        columns = [own for own in self.panels.sides if own.along is Along.COLUMN]
-        several = any(len(site.gemms) > len(columns) for site in self.panels.sites)
+        several = any(len(site.gemms) > len(self.columns) for site in self.panels.sites)
         return (
             max(site.loads[side].size_bytes for site in self.panels.kinds) - TOKEN_BYTES if several and not self.split_sides else 0
         )
@@ -340,9 +407,9 @@ class _Sharing:
         own = self.moved if self.panels.is_split(side) else {}
         return slot, {key: step.insert(spm.TurnOp(part, panel)).result for key, part in own.items() if key[0] is side}
 
-    def send(self, step: StepBuilder, panel: SSAValue) -> None:
-        """A panel from the tiles that have loaded it to those that share it."""
-        for side in self.panels.sides:
+    def send(self, step: StepBuilder, panel: SSAValue, sides: Sequence[PanelSide] | None = None) -> None:
+        """A panel, all sides or some, from the tiles that have loaded it to those that share it."""
+        for side in self.panels.sides if sides is None else sides:
             slot, parts = self.places(step, panel, side)
             with self.if_sender(step, side, panel), self.if_new(step, side, panel):
                 for load, mapping in self.loads_of(step, panel, side):
