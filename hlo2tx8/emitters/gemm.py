@@ -14,7 +14,7 @@ result is computed on the block of the result, before it is stored. Several dots
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 from math import ceil, prod
 
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i64
@@ -131,7 +131,9 @@ class GemmEmitter:
         assert isinstance(match, GemmMatch)
         parts = _parts(match, match.loops)
         if all(own.blockings for own in parts):
-            yield chain(_candidates(match, _with_tail(match, parts)), _candidates(match, parts))
+            joined, apart = _with_tail(match, parts), _candidates(match, parts)
+            is_first = joined and joined[0].blockings[0].cycles < sum(own.blockings[0].cycles for own in parts)
+            yield chain(() if is_first else islice(apart, 1), _candidates(match, joined), apart)
         plain = {f: plain_loop(f, next(iter(loop.rows)), match.accesses) if loop.lines else loop for f, loop in match.loops.items()}
         if any(loop.lines for loop in match.loops.values()) and match.fusion.target.residence is None:
             yield _candidates(match, _parts(match, plain))
@@ -186,7 +188,7 @@ def _with_tail(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> list[_PartOfLo
         return []
     (main, tail), spm_bytes = parts, int(target.rates.spm_bytes * SPM_SHARE)
     apart = main.blockings[0].cycles + tail.blockings[0].cycles
-    ways = [way for way in shared_blockings(main.part, main.work, target.rates, spm_bytes, tail.part) if way.cycles < apart]
+    ways = [way for way in shared_blockings(main.part, main.work, target.rates, spm_bytes, tail.part) if way.cycles < ABOUT * apart]
     if target.is_searched:
         ways += shared_blockings(main.part, main.work, target.rates, target.rates.spm_bytes, tail.part, is_searched=True)
     return [replace(main, blockings=ways, tail=tail.part)] if ways else []
@@ -221,7 +223,7 @@ def _candidate(match: GemmMatch, parts: Sequence[_PartOfLoop], chosen: Sequence[
     more = " with the tail" * any(own.tail for own in parts) + ", element by element" * is_plain
     name = " and ".join(map(str, chosen)) + more
     estimate = Estimate(sum(way.cycles for way in chosen), max(way.spm_bytes for way in chosen))
-    return Candidate(name, estimate, replace(match, chosen=tuple(zip(parts, chosen, strict=True))))
+    return Candidate(name, estimate, replace(match, chosen=tuple(zip(parts, chosen, strict=True))), more)
 
 
 def _contraction(op: Operation, rows: int, step: ContractionStep, loop: DotLoop) -> Contraction:

@@ -4,8 +4,8 @@
     blocks of [1, 4, 384, 64], 256 deep      2,871,296 cycles   2,359,296 bytes     taken
 
 Candidates come with the fewest estimated cycles first. Estimates of bytes are made before a kernel is emitted; `measure` lowers a
-candidate's kernel in memory and says what its buffers take. Where that is more than estimated, further candidates are held to
-estimates as much larger: one that would not fit then is not lowered. If none of the first few can be taken, the one that is
+candidate's kernel in memory and says what its buffers take. Where that is more than estimated, further candidates of the family are
+held to estimates as much larger: one that would not fit then is not lowered. If none of the first few can be taken, the one that is
 estimated to take the fewest bytes is asked: it is slow, but what is no candidate at all is slower.
 
 `search` has what is done instead where the fastest is wanted, whatever it takes to find it.
@@ -35,11 +35,13 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Candidate(Generic[Choice]):
-    """One way to compute a kernel, by a name that tells it from the others; `choice` is what an emitter makes it of."""
+    """One way to compute a kernel, by a name that tells it from the others; `choice` is what an emitter makes it of. What one
+    candidate of a `family` takes beyond its estimate, the others are held to."""
 
     name: str
     estimate: Estimate
     choice: Choice
+    family: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,9 +100,10 @@ def plan(candidates: Iterable[Candidate[Choice]], spm_bytes: int, measure: Measu
     """The first of the candidates whose buffers fit into as many bytes; few of them are asked for more than that, and then the
     smallest."""
     rejected: list[Rejected] = []
-    factor, trials = 1.0, 0
+    factors, trials = dict[str, float](), 0
     left = iter(candidates)
     while (candidate := next(left, None)) is not None:
+        factor = factors.get(candidate.family, 1.0)
         expected = int(candidate.estimate.spm_bytes * factor)
         if trials and expected > spm_bytes:
             rejected.append(_too_large(candidate, expected, spm_bytes, "would take about"))
@@ -111,7 +114,7 @@ def plan(candidates: Iterable[Candidate[Choice]], spm_bytes: int, measure: Measu
         if found.why:
             rejected.append(Rejected(candidate.name, candidate.estimate, found.why))
         else:
-            factor = max(factor, found.spm_bytes / max(1, candidate.estimate.spm_bytes))
+            factors[candidate.family] = max(factor, found.spm_bytes / max(1, candidate.estimate.spm_bytes))
             rejected.append(_too_large(candidate, found.spm_bytes, spm_bytes, "take"))
         if trials == MOST_TRIALS:
             left = iter(sorted(left, key=lambda other: other.estimate.spm_bytes)[:1])

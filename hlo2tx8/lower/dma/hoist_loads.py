@@ -8,8 +8,9 @@ Before:                                            After:
       NE_gemm right(%b) ...                              NE_gemm right(%b) ...
     }                                                  }
 
-A buffer is hoisted with all that writes it: loads of tensors that the loop does not write, memsets, and moves from buffers that are
-hoisted too. Loads of a group's only step leave its loop too, so that they can be those of a chunk, and run a chunk ahead.
+A buffer is hoisted with all that writes it: loads of tensors that the loop does not write, memsets, moves from buffers that are
+hoisted too, and loops of these that write nothing else. Loads of a group's only step leave its loop too, so that they can be those
+of a chunk, and run a chunk ahead.
 """
 
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.indexing import Dim, Sym
-from hlo2tx8.lower.dma.slices import instructions_in, is_inside, turns_of, writers_in
+from hlo2tx8.lower.dma.slices import buffers_of, instructions_in, is_inside, turns_of, writers_in
 
 MOVES = (Rdma, TdmaMemset, TdmaGatherScatter)
 """What may write a buffer that is hoisted."""
@@ -59,7 +60,7 @@ class _Hoisting:
         moved: list[Operation] = []
         for op in self.body.ops:
             if isinstance(op, spm.AllocOp) and op.result in self.writers and self._is_same(op.result):
-                moved += [op, *self.writers[op.result]]
+                moved += [op, *dict.fromkeys(self._in_body(writer) for writer in self.writers[op.result])]
         if not moved:
             return
         needed: set[Operation] = set()
@@ -92,26 +93,40 @@ class _Hoisting:
             self.known[buffer] = bool(writers) and all(self._may_move(op) for op in writers)
         return self.known[buffer]
 
+    def _in_body(self, op: Operation) -> Operation:
+        """The op of the body that an op is, or is inside of."""
+        while op.parent is not self.body:
+            parent = op.parent_op()
+            assert parent is not None
+            op = parent
+        return op
+
     def _may_move(self, op: Instruction) -> bool:
-        if not isinstance(op, MOVES) or op.parent is not self.body:
+        """May it be done once, with the loops that are around it in the body?"""
+        around: Operation = op
+        while around.parent is not self.body:
+            parent = around.parent_op()
+            if not isinstance(parent, scf.ForOp) or parent.results or not all(map(self._is_invariant, parent.operands)):
+                return False
+            around = parent
+        buffers = {spm.root_buffer(value) for each in instructions_in(around) for value in buffers_of(each, is_write=True)}
+        return len(buffers) == 1 and all(self._is_move(each) for each in instructions_in(around))
+
+    def _is_move(self, op: Instruction) -> bool:
+        if not isinstance(op, MOVES) or isinstance(op.parent_op(), scf.IfOp):
             return False
         if isinstance(op, Rdma) and op.field("slot") in self.stored:
             return False
-        read = [op.field(access.field) for access in op.accesses() if access.space == "spm" and not access.is_write]
-        roots = [spm.root_buffer(value) for value in read if isinstance(value, SSAValue)]
-        if not all(self._is_same(root) for root in roots):
-            return False
-        return all(self._is_invariant(value) for value in op.operands)
+        roots = [spm.root_buffer(value) for value in buffers_of(op, is_write=False)]
+        return all(self._is_same(root) for root in roots) and all(self._is_invariant(value) for value in op.operands)
 
     def _is_invariant(self, value: SSAValue) -> bool:
-        """Does a value of the loop's body not depend on the turn?"""
+        """Does a value of the loop's body not depend on the turn? Those of loops inside, which move as a whole, do not."""
         if value is self.body.args[0]:
             return False
         owner = value.owner
         if not isinstance(owner, Operation) or not is_inside(owner, self.loop):
             return True
-        if owner.parent is not self.body:
-            return False
         match owner:
             case spm.AllocOp():
                 return True
@@ -126,10 +141,10 @@ class _Hoisting:
                 return False
 
     def _collect(self, op: Operation, needed: set[Operation]) -> None:
-        """An op of the body and those that make its operands."""
+        """An op of the body and those that make operands of it and of what is inside."""
         if op in needed:
             return
         needed.add(op)
-        for value in op.operands:
+        for value in (operand for inner in op.walk() for operand in inner.operands):
             if isinstance(value.owner, Operation) and value.owner.parent is self.body:
                 self._collect(value.owner, needed)

@@ -50,3 +50,42 @@ func.func @written(%r0: tensor<64xbf16>) {
 // CHECK-LABEL: func.func @written
 // CHECK:         scf.for
 // CHECK:           tx8.RDMA_load
+
+// -----
+
+// A loop that turns a tensor that every step needs leaves the loop of the steps as a whole; one that the step decides about stays.
+
+func.func @turned(%p0: tensor<4096xbf16>, %p1: tensor<4096xbf16>, %r0: tensor<4096xbf16>) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %c1 = arith.constant 1 : index
+  scf.for %step = %c0 to %c4 step %c1 {
+    %a = "spm.alloc"() <{size = 256 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+    %b = "spm.alloc"() <{size = 256 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+    %c = "spm.alloc"() <{size = 256 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+    tx8.RDMA_load dst(%a : !tx8.buffer) slot(%p0 : tensor<4096xbf16>) offset(0) count(128) s1(0) n1(1) s2(0) n2(1) s3(0) n3(1) bf16
+    scf.for %half = %c0 to %c2 step %c1 {
+      %o = xla.apply_indexing #xla.indexing_map<"(half) -> (half * 64), domain: half in [0, 1]">(%half)
+      tx8.RDMA_load dst(%b : !tx8.buffer) slot(%p0 : tensor<4096xbf16>) offset(%o : index) count(64) s1(0) n1(1) s2(0) n2(1) s3(0) n3(1) bf16
+    }
+    scf.for %half = %c0 to %c2 step %c1 {
+      %o = xla.apply_indexing #xla.indexing_map<"(half, step) -> (half * 64 + step * 128), domain: half in [0, 1], step in [0, 3]">(%half, %step)
+      tx8.RDMA_load dst(%c : !tx8.buffer) slot(%p1 : tensor<4096xbf16>) offset(%o : index) count(64) s1(0) n1(1) s2(0) n2(1) s3(0) n3(1) bf16
+    }
+    tx8.CGRATensor_ArithOp_V_VV_add dst(%c : !tx8.buffer) a(%a : !tx8.buffer) b(%c : !tx8.buffer) n(128) bf16
+    tx8.CGRATensor_ArithOp_V_VV_add dst(%c : !tx8.buffer) a(%b : !tx8.buffer) b(%c : !tx8.buffer) n(128) bf16
+    %q = xla.apply_indexing #xla.indexing_map<"(step) -> (step * 128), domain: step in [0, 3]">(%step)
+    tx8.WDMA_store slot(%r0 : tensor<4096xbf16>) offset(%q : index) src(%c : !tx8.buffer) count(128) s1(0) n1(1) s2(0) n2(1) s3(0) n3(1) bf16
+  }
+  func.return
+}
+
+// CHECK-LABEL: func.func @turned
+// CHECK:         tx8.RDMA_load {{.*}}slot(%p0 {{.*}}count(128)
+// CHECK-NEXT:    scf.for
+// CHECK:           tx8.RDMA_load {{.*}}slot(%p0 {{.*}}count(64)
+// CHECK:         scf.for %step
+// CHECK-NOT:       slot(%p0
+// CHECK:           scf.for
+// CHECK:             tx8.RDMA_load {{.*}}slot(%p1

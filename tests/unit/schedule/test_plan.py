@@ -33,6 +33,13 @@ def test_what_would_take_as_much_more_is_not_measured():
     ]
 
 
+def test_another_family_is_held_to_its_own_sizes():
+    of_two = [Candidate(f"plan {i}", Estimate(i, 40), i, "joined" if i == 1 else "") for i in range(3)]
+    schedule = plan(of_two, 64, lambda c: Feasibility(c.estimate.spm_bytes * (1 if c.family else 2)))
+    assert schedule.taken is not None and schedule.taken.choice == 1
+    assert [other.why for other in schedule.rejected] == ["its buffers take 80 of 64 bytes"]
+
+
 def test_what_cannot_be_lowered_says_nothing_about_sizes():
     schedule = plan(candidates((1, 60), (2, 60)), 64, lambda c: Feasibility(60, "" if c.choice else "no order"))
     assert schedule.taken is not None and schedule.taken.choice == 1
