@@ -29,6 +29,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import zip_longest
+from math import prod
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -127,13 +128,14 @@ class ShareLoadsPass(ModulePass):
 @dataclass(frozen=True)
 class _LoopPlan:
     """How a step loop is rewritten: the `sets` of columns at its end, slots per side, who has the rows, if tiles do. `is_early`:
-    its first panels of columns are loaded during the loop before it."""
+    its first panels of columns are loaded during the loop before it. `is_at_once`: all panels are sent in front of the loop."""
 
     panels: Panels
     sets: tuple[Columns, ...]
     slots: dict[PanelSide, int]
     owner: ResultBuffer | None
     is_early: bool = False
+    is_at_once: bool = False
 
     @property
     def is_shared(self) -> bool:
@@ -157,11 +159,24 @@ def _plans(panels: Sequence[Panels], kept: Sequence[ResultBuffer], chip: Chip) -
         if kept:
             slots = {side: min(number, SPLIT_SLOTS) for side, number in slots.items()}
         rows = own.sites[0].loads[PanelSide.ROWS].op.field("slot")
-        plans.append(_LoopPlan(own, sets, slots, next((result for result in kept if result.kept.slot is rows), None)))
+        owner = next((result for result in kept if result.kept.slot is rows), None)
+        is_at_once = owner is not None and min(slots.values()) >= own.num_panels and _is_sent_at_once(own, owner, chip)
+        plans.append(_LoopPlan(own, sets, slots, owner, is_at_once=is_at_once))
         columns = [side for side in own.sides if side.along is Along.COLUMN]
         sizes = [space.aligned(max(site.loads[side].size_bytes for site in own.kinds)) * slots[side] for side in columns]
         early_bytes = sum(sizes) if plans[-1].owner is not None else 0
     return plans[::-1]
+
+
+def _is_sent_at_once(panels: Panels, owner: ResultBuffer, chip: Chip) -> bool:
+    """Do panels that one tile each has take longer to be sent, and their tiles to meet, than to be multiplied? Then links have more
+    to do at once if all tiles send all that they have."""
+    site, c = panels.sites[0], chip.cycles
+    op = site.loads[PanelSide.ROWS].op
+    products = c.ne_arrays * c.ne_tile_rows * c.ne_tile_columns * c.ne_tile_depth
+    sizes = ([gemm.field(name) for name in ("rows", "columns", "depth")] for gemm in site.gemms)
+    multiplied = sum(prod([size for size in own if isinstance(size, int)]) for own in sizes) / products
+    return owner.num_parts(op) == 1 and multiplied < owner.part_bytes(op) / Rates.of(chip).link + c.barrier
 
 
 def _constants_first(function: func.FuncOp) -> None:
@@ -263,25 +278,14 @@ class _Sharing:
         """Puts the first panels before the loop, a turn's protocol before each site's, and the loads away. The last turns load the
         first panels of columns of the `following` loop."""
         self.following = following
-        start, sides = self.start, self.panels.sides
+        sides = self.panels.sides
         if self.is_early:
             sides = [side for side in sides if side.along is Along.ROW]
             self.send_early()
-        self.load(start, start.value(0), sides)
-        if self.split_sides:
-            self.load(start, start.value(1))
-            self.fetch(start, start.value(0), self.split_sides)
-            self.split(start, start.value(0))
-        start.insert(KcWait.make(engines=_mask(*QUEUES)))
-        if self.split_sides:
-            self.fetch(start, start.value(1), self.split_sides)
-            self.split(start, start.value(1))
-            if self.total > LOADED_SLOTS:
-                self.fetch(start, start.value(LOADED_SLOTS), self.split_sides)
+        if self.plan.is_at_once:
+            self.send_all(sides)
         else:
-            self.load(start, start.value(1), sides)
-        start.insert(KcBarrier.make())
-        self.send(start, start.value(0), sides)
+            self.send_first(sides)
         turns: list[tuple[Site, StepBuilder, SSAValue]] = []
         for site in self.panels.sites:
             step = self.at(Builder(InsertPoint.before(site.begin)))
@@ -316,6 +320,37 @@ class _Sharing:
         """What tiles of a mesh column have in common."""
         return [side for side in self.panels.sides if side.along is Along.COLUMN]
 
+    def send_first(self, sides: Sequence[PanelSide]) -> None:
+        """Loads the first panels, all sides but those that came early, and sends the first one."""
+        start = self.start
+        self.load(start, start.value(0), sides)
+        if self.split_sides:
+            self.load(start, start.value(1))
+            self.fetch(start, start.value(0), self.split_sides)
+            self.split(start, start.value(0))
+        start.insert(KcWait.make(engines=_mask(*QUEUES)))
+        if self.split_sides:
+            self.fetch(start, start.value(1), self.split_sides)
+            self.split(start, start.value(1))
+            if self.total > LOADED_SLOTS:
+                self.fetch(start, start.value(LOADED_SLOTS), self.split_sides)
+        else:
+            self.load(start, start.value(1), sides)
+        start.insert(KcBarrier.make())
+        self.send(start, start.value(0), sides)
+
+    def send_all(self, sides: Sequence[PanelSide]) -> None:
+        """Loads and sends all panels, each to a slot of its own, all sides but what came early."""
+        start = self.start
+        for number in range(self.total):
+            self.load(start, start.value(number), sides if number < LOADED_SLOTS else None)
+        start.insert(KcWait.make(engines=_mask(*QUEUES)))
+        start.insert(KcBarrier.make())
+        for number in range(self.total):
+            self.send(start, start.value(number), sides if number == 0 else None)
+        start.insert(KcWait.make(engines=_mask(Engine.DTE)))
+        start.insert(KcBarrier.make())
+
     def send_early(self) -> None:
         """Sends the first panel of columns when the loop before ends. Nobody has read its slot: it has had a place of its own since
         then."""
@@ -329,21 +364,28 @@ class _Sharing:
 
     def meet(self, step: StepBuilder, panel: SSAValue) -> None:
         """The turn of a panel, before it is multiplied."""
+        if self.plan.is_at_once:
+            self.load_following(step, panel)
+            return
         step.insert(KcWait.make(engines=_mask(Engine.RDMA, Engine.TDMA)))
         if self.split_sides:
             with self.below(step, step.value(step.add(panel, LOADED_SLOTS + 1)), self.total) as later:
                 self.fetch(step, later, self.split_sides)
         with self.below(step, step.value(step.add(panel, 2)), self.total) as later:
             self.load(step, later)
+        self.load_following(step, panel)
+        step.insert(KcWait.make(engines=_mask(Engine.DTE)))
+        step.insert(KcBarrier.make())
+        with self.below(step, step.value(step.add(panel, 1)), self.total) as later:
+            self.send(step, later)
+
+    def load_following(self, step: StepBuilder, panel: SSAValue) -> None:
+        """The first panels of columns of the following loop, in the last turns."""
         if self.following is not None:
             outer, number = step.builder, step.value(step.subtract(step.add(panel, LOADED_SLOTS), self.total))
             self.branch(step, number, "sgt", -1)
             self.following.fetch(step, number, self.following.columns)
             self.leave(step, outer)
-        step.insert(KcWait.make(engines=_mask(Engine.DTE)))
-        step.insert(KcBarrier.make())
-        with self.below(step, step.value(step.add(panel, 1)), self.total) as later:
-            self.send(step, later)
 
     def load(self, step: StepBuilder, panel: SSAValue, sides: Sequence[PanelSide] | None = None) -> None:
         """A panel, all sides or some, to its slot on the tiles that send it, unless it is split later; a token on all."""
