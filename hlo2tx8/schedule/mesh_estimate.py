@@ -83,7 +83,6 @@ def mesh_cycles(
     queued = after / num_parts * min(1.0, (rates.queue + 1) / max(1, work.passes))
     sides = panel_bytes(part, work, box, depth)
     sent = [sides[side] * work.sent_bytes / work.operand_bytes for side in (0, 1)]
-    larger = 2 * -(-blocks // 2) / blocks if blocks > 1 else 1  # the halves of an odd number of blocks differ
     always = sent if stays is None else [sent[1 - stays]]
     in_halves = work.parts == 1 and tail is None and is_sent_in_halves(always, rates)
 
@@ -95,7 +94,7 @@ def mesh_cycles(
         most = max(sides[side] for side in loaded)
         load = rates.transfer_start + max(most / (2 if in_halves else 1) / rates.transfer, shared)
         transfers = 1 if work.parts == 1 else work.parts + 1
-        parts_of = [sent[side] * (larger if side and in_halves else 1) for side in sending]
+        parts_of = [sent[side] for side in sending]
         of_owners = _sent_by_owners(parts_of, work, rates, depth) if work.rows_stay else 0.0
         send = of_owners or send_cycles(parts_of, transfers, rates, in_halves=in_halves)
         send += (work.column_operands - 1) * rates.link_start if 1 in loaded else 0
@@ -116,7 +115,7 @@ def mesh_cycles(
         after
         if is_vector_late
         else end_cycles(
-            max(stored, after),
+            max(stored, after) + min(stored, after) / sets,
             engine,
             start,
             sets,
@@ -167,9 +166,9 @@ def end_cycles(
 ) -> float:
     """Cycles behind the last panel but those of its product: other sets of columns are multiplied with the panels that are kept,
     and stored meanwhile. The turns of those are shorter by as much, but for panels that are not there yet: these are waited for,
-    and of several products all if the pace is that of transfers."""
+    and all of them if the pace is that of transfers anyway."""
     kept = min(slots, queue + 2, max(2, ceil(stored / engine)))
     early, others = min(kept, slots - 2, queue), engine * (sets - 1) / sets
-    if products == 1:
+    if products == 1 and not is_paced:
         return max(stored / sets, stored - kept * others) + (kept - early) * max(0.0, start - engine / sets)
     return max(kept * others + stored / sets, stored) - (0 if is_paced else max(0, early) * others)

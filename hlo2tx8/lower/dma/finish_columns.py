@@ -30,6 +30,7 @@ from hlo2tx8.device.isa.ne import NeGemm, psum_format
 from hlo2tx8.dialects import spm
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.column_sets import Columns
+from hlo2tx8.lower.dma.epilogue_parts import COPIES
 from hlo2tx8.lower.dma.mesh import quotient
 from hlo2tx8.lower.dma.panels import Panels
 from hlo2tx8.lower.dma.slices import clone_slice, collect_slice, drop_unused, turns_of
@@ -59,7 +60,8 @@ def finish(panels: Panels, products: Sequence[Columns], kept: int) -> None:
     ends = [
         replace(own, limit=found[_owner_of(own.limit)].results[0]) if isinstance(own.limit, SSAValue) else own for own in products
     ]
-    _finish_step(own_turns, lasts, ends, parts, {step_counter: end.body.block.args[0]}, panels.num_panels, kept)
+    mapping: dict[SSAValue, SSAValue] = {step_counter: end.body.block.args[0]}
+    _finish_step(own_turns, lasts, ends, parts, mapping, panels.num_panels, kept, is_only=panels.num_steps == 1)
     for op in [op for own in products for op in own.epilogue.ops]:
         if isinstance(op, Instruction):
             _erase(found[op])
@@ -76,9 +78,7 @@ def _put_off(turns: scf.ForOp, columns: Columns, parts: dict[SSAValue, SSAValue]
     """Adds what follows the products of a step to the turns of the next one, as many parts to each."""
     num_turns, epilogue = turns_of(turns), columns.epilogue
     assert num_turns is not None
-    end = turns.body.block.last_op
-    builder = Builder(InsertPoint.before(end) if isinstance(end, scf.YieldOp) else InsertPoint.at_end(turns.body.block))
-    step = StepBuilder(builder, builder, (), {})
+    step = _at_end(turns.body.block)
     turn = turns.body.block.args[0]
     if epilogue.once:  # in front of the next panel in the queue
         begin = next(op for op in turns.body.block.ops if isinstance(op, KcWait))
@@ -112,17 +112,16 @@ def _put_off(turns: scf.ForOp, columns: Columns, parts: dict[SSAValue, SSAValue]
 def _finish_set(
     step: StepBuilder, columns: Columns, number: Size, mapping: dict[SSAValue, SSAValue], parts: dict[SSAValue, SSAValue]
 ) -> None:
-    """What follows the products of a set, each part after DMA has been told to bring what the next one needs."""
+    """What follows the products of a set; behind each part DMA is told to bring what the second next one needs, in its place."""
     epilogue, each = columns.epilogue, columns.num_parts // columns.num_sets
     first = step(number, each)
 
     def finish_part(part: Size) -> None:
-        if epilogue.ahead:
-            following = step.add(part, 1)
-            left = step.subtract(columns.num_parts, following)
-            with step.if_positive([left]):
-                epilogue.emit(epilogue.ahead, step, following, columns.num_parts, mapping, parts)
         epilogue.emit(epilogue.compute, step, part, columns.num_parts, mapping, parts)
+        following = step.add(part, COPIES)
+        if epilogue.ahead and not (isinstance(following, int) and following >= columns.num_parts):
+            with step.if_positive([step.subtract(columns.num_parts, following)]):
+                epilogue.emit(epilogue.ahead, step, following, columns.num_parts, mapping, parts)
 
     if each == 1:
         finish_part(first)
@@ -150,8 +149,11 @@ def _finish_step(
     mapping: dict[SSAValue, SSAValue],
     num_panels: int,
     kept: int,
+    *,
+    is_only: bool,
 ) -> None:
-    """Cuts the loop over the panels of the last step, and adds the sets, of which the first goes into the turns that are kept."""
+    """Cuts the loop over the panels of the last step, and adds the sets, of which the first goes into the turns that are kept. What
+    the epilogue reads first comes in the last of these: then no panel does. `is_only`: there is no other step."""
     here = _at(turns)
     first_kept, end = here.value(num_panels - kept), here.value(num_panels - 1)
     own = turns.clone()
@@ -160,12 +162,16 @@ def _finish_step(
     gemms = [op for op in own.body.block.ops if isinstance(op, NeGemm)]
     for columns, gemm, last, buffers in zip(products, gemms, lasts, parts, strict=True):
         epilogue, step = columns.epilogue, _at(lasts[-1])
-        epilogue.emit(epilogue.once, step, 0, columns.num_parts, mapping, {})
-        if epilogue.ahead:
-            epilogue.emit(epilogue.ahead, step, 0, columns.num_parts, mapping, buffers)
         is_first = columns is products[0]
+        of_turn = _at(gemm)
+        late = (of_turn if is_only else _at_end(own.body.block)) if is_first else step  # behind what the step before has left
+        with late.if_positive([late.subtract(own.body.block.args[0], late.value(num_panels - 3))] if is_first else []):
+            epilogue.emit(epilogue.once, late, 0, columns.num_parts, mapping, {})
+            if epilogue.ahead:
+                epilogue.emit(epilogue.ahead, late, 0, columns.num_parts, mapping, buffers)
+        for part in range(1, min(COPIES, columns.num_parts) if epilogue.ahead else 1):
+            epilogue.emit(epilogue.ahead, step, part, columns.num_parts, mapping, buffers)
         if is_first:
-            of_turn = _at(gemm)
             of_turn.insert(_gemm_of_set(of_turn, gemm, 0, columns.size))
             step.insert(_gemm_of_set(step, last, 0, columns.size))
             _finish_set(step, columns, 0, mapping, buffers)
@@ -202,6 +208,13 @@ def _gemm_of_set(step: StepBuilder, op: NeGemm, number: Size, size: int) -> NeGe
 
 def _at(op: Operation) -> StepBuilder:
     builder = Builder(InsertPoint.before(op))
+    return StepBuilder(builder, builder, (), {})
+
+
+def _at_end(block: Block) -> StepBuilder:
+    """At the end of a loop's body."""
+    end = block.last_op
+    builder = Builder(InsertPoint.before(end) if isinstance(end, scf.YieldOp) else InsertPoint.at_end(block))
     return StepBuilder(builder, builder, (), {})
 
 

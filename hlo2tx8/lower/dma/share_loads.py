@@ -430,7 +430,8 @@ class _Sharing:
             self.clone(step, [value.owner for value in load.op.operands if isinstance(value.owner, Operation)], mapping)
             half = self.senders[side.along].half
             assert half is not None
-            step.insert(self.halves[load].part_of(step, load.op, half, mapping))
+            for own in self.halves[load].loads(step, load.op, half, mapping):
+                step.insert(own)
 
     def split(self, step: StepBuilder, panel: SSAValue) -> None:
         """What is multiplied of a panel, made of what was loaded, on the tiles that send it."""
