@@ -126,6 +126,8 @@ def mesh_cycles(
         )
     )
     beside = 0 if is_in_sets(part, work, box) else num_steps * after
+    if work.lines:  # TDMA takes a result out before it prepares the next step's first panel, and the matrix engine waits for that
+        beside += (num_steps - 1) * engine
     return alone + (num_first - 1) * first + (num_steps - num_first) * others + start + end + beside
 
 
