@@ -41,6 +41,7 @@ def _resized(mode: str, x: Any, sizes: Any, scales: Any, aligned: bool, antialia
             continue
         if aligned:
             step = (old - 1) / (new - 1) if new > 1 else 0.0
+        if aligned and not antialias:
             where = out * step
         else:
             where = (out + 0.5) * step - 0.5
