@@ -40,6 +40,9 @@ def _remainder(x: Any, y: Any) -> Any:
 
 
 def _power(call: AtenCall, x: Any, y: Any) -> Any:
+    if isinstance(y, float) and abs(y) == 0.5 and jnp.issubdtype(call.dtype, jnp.floating):
+        root = jnp.sqrt(call.wide(x))
+        return root if y > 0 else 1 / root
     if isinstance(y, (int, float)) and float(y).is_integer() and abs(y) <= 4 and not isinstance(x, (int, float)):
         x = call.wide(x)
         if y >= 0 or jnp.issubdtype(x.dtype, jnp.inexact):

@@ -183,7 +183,7 @@ def _fractional(rank: int) -> Any:
         kernel, sizes = each(kernel, rank), each(sizes, rank)
         starts = []
         for d, (n, k, m) in enumerate(zip(shape, kernel, sizes, strict=True)):
-            u = samples[..., rank - 1 - d]
+            u = samples[..., 1 - d if rank == 2 else d]  # of 2 dimensions torch draws the width first
             step = (n - k) / (m - 1) if m > 1 else 0.0
             first = (
                 jnp.floor((np.arange(m) + u[..., None]) * step).astype(jnp.int32) - jnp.floor(u * step).astype(jnp.int32)[..., None]
