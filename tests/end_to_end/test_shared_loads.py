@@ -205,6 +205,22 @@ def test_large_products_come_near_the_bound(size: int, most: float) -> None:
     assert cycles <= most * (2000 + max(2 * size**3 / 131072, 6 * size**2 / 204.8))
 
 
+def test_a_last_block_that_lacks_a_column_costs_little() -> None:
+    """Whole blocks and the last one apart do not fit beside each other; joined they do."""
+    less, whole = (hlo2tx8.compile(dot(size, size, size, "f32"), Options()).cost_analysis()["cycles"] for size in (4095, 4096))
+    assert isinstance(less, float) and isinstance(whole, float)
+    assert less <= 1.35 * whole
+
+
+def test_blocks_that_nothing_is_shared_by_after_all_are_rejected() -> None:
+    matrix = typed((1023, 1023), "bf16")
+    text = dot(1023, 1023, 1023).replace("%r = stablehlo.dot", "%d = stablehlo.dot")
+    text = text.replace("return", f"%r = stablehlo.tanh %d : {matrix}\nreturn")
+    for precision in ("default", "highest"):
+        single = text.replace("bf16", "f32") if precision == "highest" else text
+        assert hlo2tx8.compile(single, Options(matmul_precision=precision)).cost_analysis()["cycles"]
+
+
 def test_int8_operands_arrive_in_the_order_of_the_engine() -> None:
     """Blocks of 128 columns of the operand, of 64 of the result: nothing is turned between."""
     size, integers, sums = 4096, typed((4096, 4096), "i8"), typed((4096, 4096), "i32")

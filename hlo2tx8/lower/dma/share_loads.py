@@ -28,7 +28,7 @@ vector engine: a read of a few bytes of the last part, which the range check hol
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from math import prod
 
 from xdsl.builder import Builder
@@ -110,11 +110,8 @@ class ShareLoadsPass(ModulePass):
             plans = [plan for plan in _plans([own for own in panels if own is not None], kept, chip) if plan.is_shared]
             if kept:
                 _constants_first(function)
-            shared = [
-                _Sharing(plan, before, index.mesh, tile, Rates.of(chip))
-                for before, plan in zip([None, *plans[:-1]], plans, strict=True)
-            ]
-            for sharing, following in zip(shared, [*shared[1:], None], strict=True):
+            shared = [_Sharing(plan, before, index.mesh, tile, Rates.of(chip)) for before, plan in pairwise((None, *plans)) if plan]
+            for sharing, following in zip_longest(shared, shared[1:]):
                 sharing.run(following if following is not None and following.is_early else None)
                 if sharing.plan.sets:
                     panels_kept = num_kept(sharing.panels, sharing.plan.sets[0], min(sharing.plan.slots.values()), chip)
