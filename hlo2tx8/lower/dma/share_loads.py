@@ -448,8 +448,28 @@ class _Sharing:
         return slot, {key: step.insert(spm.TurnOp(part, panel)).result for key, part in own.items() if key[0] is side}
 
     def send(self, step: StepBuilder, panel: SSAValue, sides: Sequence[PanelSide] | None = None) -> None:
-        """A panel, all sides or some, from the tiles that have loaded it to those that share it."""
-        for side in self.panels.sides if sides is None else sides:
+        """A panel, all sides or some, from the tiles that have loaded it to those that share it.
+
+        Tiles of a mesh row that have a part of its rows each send these one after the other, those at both ends of the row at once,
+        and columns before and after that: then links of a row carry few parts at a time, and no tile waits for another.
+        """
+        sides = self.panels.sides if sides is None else sides
+        rows = self.panels.kinds[0].loads[PanelSide.ROWS].op if PanelSide.ROWS in sides else None
+        columns = [side for side in sides if side is not PanelSide.ROWS]
+        if self.owner is None or rows is None or not columns or (parts := self.owner.num_parts(rows)) == 1:
+            self.send_sides(step, panel, sides)
+            return
+        size = self.owner.part_bytes(rows) // rows.fmt.bytes
+        ahead = step.emit(remainder(step, self.owner.column, max(1, parts - 1)), size)
+        self.send_sides(step, panel, columns, end=ahead)
+        self.send_sides(step, panel, [PanelSide.ROWS])
+        self.send_sides(step, panel, columns, first=ahead)
+
+    def send_sides(
+        self, step: StepBuilder, panel: SSAValue, sides: Sequence[PanelSide], first: Size = 0, end: Size | None = None
+    ) -> None:
+        """Of each side what its senders have, the elements from the first one on or up to an end."""
+        for side in sides:
             slot, parts = self.places(step, panel, side)
             with self.if_sender(step, side, panel), self.if_new(step, side, panel):
                 for load, mapping in self.loads_of(step, panel, side):
@@ -466,9 +486,13 @@ class _Sharing:
                     if self.owner is not None and side is PanelSide.ROWS:
                         count, start = self.owner.part_bytes(op) // op.fmt.bytes, self.owner.part_of(step, op, slot)
                     for place in [parts[_key(load, own)] for own in load.moved if parts] or [start]:
-                        multicast = DteMulticast.make(fmt=fmt, dst=place, src=place, n=count, tiles=tiles, origin=op.origin)
-                        multicast.attributes[ORDERED] = UnitAttr()
-                        step.insert(multicast)
+                        begin = 0 if first == 0 else step.minimum(first, count)
+                        n = step.subtract(count if end is None else step.minimum(end, count), begin)
+                        with step.if_positive([n] if end is not None or first != 0 else []):
+                            at = step.at(place, step(begin, fmt.bytes))
+                            multicast = DteMulticast.make(fmt=fmt, dst=at, src=at, n=n, tiles=tiles, origin=op.origin)
+                            multicast.attributes[ORDERED] = UnitAttr()
+                            step.insert(multicast)
 
     def loads_of(self, step: StepBuilder, panel: SSAValue, side: PanelSide) -> Generator[tuple[Load, dict[SSAValue, SSAValue]]]:
         """The loads that may be a panel's, each with the builder inside of its condition, and the counters' values there."""
