@@ -100,3 +100,19 @@ def test_sizes_of_a_batch_may_change():
             function(x).square().mean().backward()
             grads.append(x.grad)
         torch.testing.assert_close(grads[0], grads[1], rtol=1e-4, atol=1e-6)
+
+
+def test_gradients_of_ops_with_constants_and_of_bags():
+    index = torch.tensor([[1, 2, 3], [1, 0, 5]])
+    for function in (
+        lambda x: x.gather(1, torch.tensor([[0, 1, 1], [2, 2, 0]])),
+        lambda x: functional.embedding_bag(index, x),
+        lambda x: functional.cross_entropy(x, torch.tensor([1, -100, 2, 0, 0, 3]), label_smoothing=0.1, reduction="none"),
+    ):
+        torch.compiler.reset()
+        grads = []
+        for called in (torch.compile(function, backend="tx8"), function):
+            x = torch.linspace(-1, 1, 24).reshape(6, 4).requires_grad_()
+            called(x).square().sum().backward()
+            grads.append(x.grad)
+        torch.testing.assert_close(grads[0], grads[1], rtol=1e-4, atol=1e-6)

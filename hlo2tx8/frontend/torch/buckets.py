@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hlo2tx8.frontend.torch.indexing import reduced_at
-from hlo2tx8.frontend.torch.table import AtenCall, Rows, plain, widened
+from hlo2tx8.frontend.torch.table import AtenCall, Rows, gradient, plain, widened
 from hlo2tx8.frontend.traced import Refused
 
 
@@ -28,10 +28,8 @@ def _embedding_backward(call: AtenCall, g: Any, index: Any, count: int, padding:
     return jnp.zeros((count, g.shape[-1]), kind).at[flat].add(rows)
 
 
-def _bags(call: AtenCall, weight: Any, index: Any, offsets: Any, scaled: Any = False, mode: int = 0, sparse: Any = False,
-          weights: Any = None, has_last: bool = False, padding: int = -1) -> Any:  # fmt: skip
-    """Sums, means or greatest of rows of each bag; then, as torch gives them, of what bag each row is, sizes, places."""
-    bags = offsets.shape[0] - bool(has_last)
+def _bagged(weight: Any, index: Any, offsets: Any, bags: int, mode: int, weights: Any, padding: int) -> tuple[Any, Any, Any]:
+    """Sums (mode 0), means or greatest of rows of each bag; of what bag each row is; how many rows each has."""
     number = jnp.sum(jnp.arange(index.shape[0])[:, None] >= offsets[None, :bags], 1) - 1
     kept = index != padding
     rows = jnp.take(weight, index, 0, mode="clip").astype(widened(weight.dtype))
@@ -40,12 +38,24 @@ def _bags(call: AtenCall, weight: Any, index: Any, offsets: Any, scaled: Any = F
     if mode == 2:
         start = jnp.full((bags, weight.shape[1]), -jnp.inf, rows.dtype)
         found = start.at[number].max(jnp.where(kept[:, None], rows, -jnp.inf))
-        found = jnp.where((sizes > 0)[:, None], found, 0)
-    else:
-        found = jnp.zeros((bags, weight.shape[1]), rows.dtype).at[number].add(jnp.where(kept[:, None], rows, 0))
-        found = found / jnp.maximum(sizes, 1)[:, None].astype(rows.dtype) if mode == 1 else found
+        return jnp.where((sizes > 0)[:, None], found, 0), number, sizes
+    found = jnp.zeros((bags, weight.shape[1]), rows.dtype).at[number].add(jnp.where(kept[:, None], rows, 0))
+    return (found / jnp.maximum(sizes, 1)[:, None].astype(rows.dtype) if mode == 1 else found), number, sizes
+
+
+def _bags(call: AtenCall, weight: Any, index: Any, offsets: Any, scaled: Any = False, mode: int = 0, sparse: Any = False,
+          weights: Any = None, has_last: bool = False, padding: int = -1) -> Any:  # fmt: skip
+    found, number, sizes = _bagged(weight, index, offsets, offsets.shape[0] - bool(has_last), mode, weights, padding)
     rest = (number, sizes, jnp.zeros_like(sizes))
     return found, *(r if r.shape == shape else jnp.zeros(shape, r.dtype) for r, shape in zip(rest, call.shapes[1:], strict=True))
+
+
+def _bags_backward(call: AtenCall, g: Any, index: Any, offsets: Any, number: Any, sizes: Any, places: Any, count: int, scaled: bool,
+                   mode: int, sparse: bool, weights: Any, padding: int = -1) -> Any:  # fmt: skip
+    if mode == 2 or scaled or sparse:
+        raise Refused("gradients of the greatest of bags, scaled by frequency, or sparse")
+    zeros = jnp.zeros((count, g.shape[-1]), g.dtype)
+    return gradient(lambda w: _bagged(w, index, offsets, g.shape[0], mode, weights, padding)[0], (zeros,), g)[0]
 
 
 def _searchsorted(
@@ -138,6 +148,7 @@ ROWS: Rows = {
     "embedding_dense_backward": _embedding_backward,
     "_embedding_bag": _bags,
     "_embedding_bag_forward_only": _bags,
+    "_embedding_bag_backward": _bags_backward,
     "searchsorted": _searchsorted,
     "bucketize": _bucketize,
     "one_hot": _one_hot,

@@ -57,7 +57,10 @@ class GraphTracer:
 
     def _attribute(self, module: Any, name: str) -> Any:
         found = operator.attrgetter(name)(module)
-        return jnp.asarray(array_of(found)) if hasattr(found, "dtype") else found
+        if not hasattr(found, "dtype"):
+            return found
+        with torch_module("_subclasses.fake_tensor").unset_fake_temporarily():  # in which torch.compile calls a backend
+            return jnp.asarray(array_of(found))
 
     def _node(self, node: Any, values: dict[Any, Any]) -> Any:
         line = python_line(node)

@@ -187,6 +187,7 @@ ROWS: Rows = {
         clone=lambda x, *_: x,
         detach=lambda x: x,
         alias=lambda x: x,
+        lift_fresh=lambda x: x,
         lift_fresh_copy=lambda x: x,
         contiguous=lambda x, *_: x,
         masked_fill=lambda x, mask, value: jnp.where(mask, jnp.asarray(value, x.dtype), x),
