@@ -50,7 +50,7 @@ def emit_product_phases(
     for fusion in fusions:
         if (key := fingerprint(fusion)) not in alone:
             alone[key] = ways[0].estimate.cycles if (ways := _ways(fusion, name, target)) else 0.0
-    apart = sum(alone[fingerprint(fusion)] for fusion in fusions)
+    apart = sum(alone[fingerprint(fusion)] for fusion in fusions) + (len(fusions) - 1) * target.rates.kernel
     slower: list[str] = []
 
     def candidates() -> Iterator[Candidate[list[Candidate[Match]]]]:
