@@ -32,7 +32,7 @@ from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.fusion.band_chains import group_bands
 from hlo2tx8.fusion.build_group import SEARCHED_SLACK, build_group, name_of_fusion
 from hlo2tx8.fusion.phases import group_phases
-from hlo2tx8.fusion.product_chains import group_products
+from hlo2tx8.fusion.product_chains import LONG_CHAIN, group_products
 from hlo2tx8.fusion.row_results import join_reductions_of_rows
 from hlo2tx8.hlo.regions import CONTROL
 from hlo2tx8.indexing import Dim
@@ -61,6 +61,7 @@ class GroupFusionsPass(ModulePass):
             notes += join_reductions_of_rows(block)
             for chain in _chains(block, target):
                 notes.append(_group(chain, target))
+            notes += group_products(block, target, LONG_CHAIN)
             notes += group_bands(block, target)
             notes += group_phases(block, target)
             notes += group_products(block, target)

@@ -24,10 +24,13 @@ from hlo2tx8.schedule.costs import size_bytes
 from hlo2tx8.schedule.work_split import Target
 
 MOST_PRODUCTS = 24
+IMAGE_RANK = 4
+LONG_CHAIN = 6
+"""Products of a chain that comes before groups by bands: two blocks of three, whose activations would go through DDR."""
 
 
-def group_products(block: Block, target: Target) -> list[str]:
-    """Puts chains of products of a block into groups of phases; a line about each."""
+def group_products(block: Block, target: Target, least: int = 2) -> list[str]:
+    """Puts chains of at least so many products of a block into groups of phases; a line about each."""
     notes: list[str] = []
     taken: set[Operation] = set()
     for op in list(block.ops):
@@ -36,11 +39,17 @@ def group_products(block: Block, target: Target) -> list[str]:
         chain = [op]
         while len(chain) < MOST_PRODUCTS and (following := _next(chain, target)) is not None:
             chain.append(following)
-        if len(chain) > 1:
+        if len(chain) >= least and (least < LONG_CHAIN or all(_has_whole_images(op, target) for op in chain)):
             taken.update(chain)
             notes.append(f"{', '.join(map(name_of_fusion, chain))}: products as phases, whose results may stay with tiles")
             build_group(chain, {"phases": UnitAttr()})
     return notes
+
+
+def _has_whole_images(fusion: FusionOp, target: Target) -> bool:
+    """Has each mesh row whole images of a result? Windows need that; what they cannot take would be missing in groups by bands."""
+    shape = shape_of(fusion.results[0])
+    return len(shape) != IMAGE_RANK or shape[0] % target.rates.mesh_rows == 0
 
 
 def _is_product(fusion: FusionOp, target: Target) -> bool:
