@@ -133,7 +133,7 @@ def lower_stages(
     search = KernelSearch(trial.timed, known, trial.begin) if options.search == "full" else None
     for number, stage in enumerate(stages):
         searched = {"search": search, "is_searched": search is not None}
-        step = configure(stage.step, options, judge=trial, watch=trial.at, hear=dumper.hear, **searched)
+        step = configure(stage.step, options, judge=trial, time=trial.timed, watch=trial.at, hear=dumper.hear, **searched)
         dumper.before(number, step.name, module)
         started = time.perf_counter()
         told(number / len(stages), step.name)

@@ -12,6 +12,7 @@ Equal means: the same ops on the same values with the same attributes and types,
 import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
@@ -28,7 +29,7 @@ from hlo2tx8.dialects.xla import ENTRY, updated_operands
 from hlo2tx8.emitters.choose_plan import FirstThatFits, Judge, Named, trust
 from hlo2tx8.emitters.fingerprint import fingerprint
 from hlo2tx8.emitters.product_phases import is_of_products, runs_of_products
-from hlo2tx8.emitters.search_kernels import KernelSearch, emit
+from hlo2tx8.emitters.search_kernels import KernelSearch, Timer, emit
 from hlo2tx8.errors import CapacityError, CompileError, UnsupportedError, UnsupportedOp
 from hlo2tx8.fusion.build_group import dissolve
 from hlo2tx8.fusion.in_place import replaceable
@@ -40,10 +41,15 @@ from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.hlo.regions import CONTROL, UPDATE, terminator_of
 from hlo2tx8.notes import add_notes
 from hlo2tx8.passes.rules.loops import TRIP_COUNT
+from hlo2tx8.schedule.plan import Feasibility
 from hlo2tx8.schedule.work_split import Target
 
 LEAST_HALVED = 4
 """Products that cannot be phases of one kernel may be of two, if there are as many."""
+
+
+def _timed(time: Timer, meeting: int, kernel: ModuleOp) -> Feasibility:
+    return time(kernel, meeting)
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,8 @@ class EmitFusionsPass(ModulePass):
 
     step_elements: wanted elements per step, 0 for the split's choice. chip: file of the description, "" for the built-in one.
     judge: lowers a candidate's kernel in memory and says whether it can be taken. search: finds the fastest plans; without it, the
-    first that can be taken are. watch: hears which share of the fusions is done. hear: gets all notes.
+    first that can be taken are, or the fastest of a few by `time` where estimates are rough. watch: hears which share of the
+    fusions is done. hear: gets all notes.
     """
 
     name = "emit-fusions"
@@ -62,6 +69,7 @@ class EmitFusionsPass(ModulePass):
     explain: bool = False
     judge: Judge = trust
     search: KernelSearch | None = None
+    time: Timer | None = None
     watch: Callable[[float], None] = lambda share: None
     hear: Callable[[Sequence[str]], None] = lambda notes: None
 
@@ -135,7 +143,8 @@ class EmitFusionsPass(ModulePass):
             except CompileError as error:
                 notes.append(f"{name}: nothing that was searched for is taken: {error}")
         try:
-            return emit(op, name, target, notes, FirstThatFits(self.judge))
+            time = None if self.time is None else partial(_timed, self.time, target.meeting)
+            return emit(op, name, target, notes, FirstThatFits(self.judge, time=time))
         except CapacityError as error:
             if not isinstance(op, GroupOp):
                 raise

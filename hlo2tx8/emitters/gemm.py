@@ -223,7 +223,8 @@ def _candidate(match: GemmMatch, parts: Sequence[_PartOfLoop], chosen: Sequence[
     more = " with the tail" * any(own.tail for own in parts) + ", element by element" * is_plain
     name = " and ".join(map(str, chosen)) + more
     estimate = Estimate(sum(way.cycles for way in chosen), max(way.spm_bytes for way in chosen))
-    return Candidate(name, estimate, replace(match, chosen=tuple(zip(parts, chosen, strict=True))), more)
+    is_ragged = any(way.is_shared for way in chosen) and (len(parts) > 1 or any(own.tail for own in parts))
+    return Candidate(name, estimate, replace(match, chosen=tuple(zip(parts, chosen, strict=True))), more, is_ragged)
 
 
 def _contraction(op: Operation, rows: int, step: ContractionStep, loop: DotLoop) -> Contraction:

@@ -36,12 +36,14 @@ class Estimate:
 @dataclass(frozen=True)
 class Candidate(Generic[Choice]):
     """One way to compute a kernel, by a name that tells it from the others; `choice` is what an emitter makes it of. What one
-    candidate of a `family` takes beyond its estimate, the others are held to."""
+    candidate of a `family` takes beyond its estimate, the others are held to. `is_rough`: its estimate is, so that it is timed
+    beside others before it is taken."""
 
     name: str
     estimate: Estimate
     choice: Choice
     family: str = ""
+    is_rough: bool = False
 
 
 @dataclass(frozen=True)
