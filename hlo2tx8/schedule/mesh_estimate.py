@@ -84,7 +84,7 @@ def mesh_cycles(
     sides = panel_bytes(part, work, box, depth)
     sent = [sides[side] * work.sent_bytes / work.operand_bytes for side in (0, 1)]
     always = sent if stays is None else [sent[1 - stays]]
-    in_halves = work.parts == 1 and tail is None and is_sent_in_halves(always, rates)
+    in_halves = work.parts == 1 and tail is None and is_even(part, box) and is_sent_in_halves(always, rates)
 
     def step(loaded: Sequence[int]) -> tuple[float, float, float]:
         """Of a step that loads panels of these sides: its cycles, alone and beside what the step before has left to do; those that
