@@ -2,7 +2,6 @@
 
 # pyright: basic
 
-import math
 from typing import Any
 
 import jax
@@ -18,9 +17,7 @@ def _gelu(call: AtenCall, x: Any, approximate: str = "none") -> Any:
 
 
 def _gelu_of(x: Any, approximate: str) -> Any:
-    if approximate == "tanh":
-        return nn.gelu(x, approximate=True)
-    return 0.5 * x * (1 + lax.erf(x * jnp.asarray(math.sqrt(0.5), x.dtype)))
+    return nn.gelu(x, approximate=approximate == "tanh")
 
 
 def _where(call: AtenCall, condition: Any, x: Any, y: Any) -> Any:

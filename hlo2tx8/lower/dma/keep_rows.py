@@ -31,6 +31,7 @@ from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Variable, simplify_expr
 from hlo2tx8.lower.box_levels import Size
+from hlo2tx8.lower.dma.branches import branch, leave
 from hlo2tx8.lower.dma.load_levels import LEVELS, levels_of
 from hlo2tx8.lower.dma.mesh import Mesh, TileIndex
 from hlo2tx8.lower.dma.slices import turns_of, writers_in
@@ -175,14 +176,9 @@ def _if_positive(step: StepBuilder, size: Size, *, is_sure: bool) -> Generator[N
     """Emits what follows if there is something of a size."""
     outer = step.builder
     if not is_sure:
-        block = Block()
-        condition = step.insert(arith.CmpiOp(step.value(size), step.value(0), "sgt")).result
-        step.insert(scf.IfOp(condition, [], Region(block)))
-        step.builder = Builder(InsertPoint.at_end(block))
+        branch(step, step.value(size), "sgt", 0)
     yield
-    if not is_sure:
-        step.insert(scf.YieldOp())
-    step.builder = outer
+    leave(step, outer)
 
 
 def _begin_loop(step: StepBuilder, turns: int) -> SSAValue:

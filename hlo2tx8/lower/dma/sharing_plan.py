@@ -1,0 +1,157 @@
+"""What is decided about a step loop whose tiles share loads, before it is rewritten: see share_loads."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from math import prod
+
+from xdsl.dialects import func, scf
+
+from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.isa import BufferType
+from hlo2tx8.device.mesh_sends import is_sent_in_halves
+from hlo2tx8.device.rates import Rates
+from hlo2tx8.dialects import spm
+from hlo2tx8.lower.dma.allocate_spm import SpmSpace, live_ranges, place
+from hlo2tx8.lower.dma.column_sets import Columns, columns_of
+from hlo2tx8.lower.dma.halves import Halves
+from hlo2tx8.lower.dma.keep_results import ResultBuffer
+from hlo2tx8.lower.dma.mesh import Along
+from hlo2tx8.lower.dma.panels import Load, Panels, PanelSide
+from hlo2tx8.lower.dma.slices import buffers_of, instructions_in
+
+LEAST_SLOTS = 3
+MOST_SLOTS = 32
+LOADED_SLOTS = 2
+SPLIT_SLOTS = 4
+"""Of loads that are split, and of what is made of them: the engines have other things to wait for than free slots."""
+PartKey = tuple[PanelSide, int, int]
+"""What is the same for buffers that panels use in turns."""
+
+
+@dataclass(frozen=True)
+class LoopPlan:
+    """How a step loop is rewritten: the `sets` of columns at its end, slots per side, who has the rows, if tiles do. `is_early`:
+    its first panels of columns are loaded during the loop before it. `is_at_once`: all panels are sent in front of the loop."""
+
+    panels: Panels
+    sets: tuple[Columns, ...]
+    slots: dict[PanelSide, int]
+    owner: ResultBuffer | None
+    is_early: bool = False
+    is_at_once: bool = False
+
+    @property
+    def is_shared(self) -> bool:
+        """Can tiles share what they load?"""
+        is_long = self.panels.num_steps * self.panels.num_panels > 1
+        return is_long and min(self.slots.values()) >= min(LEAST_SLOTS, self.panels.num_panels)
+
+
+def loop_plans(panels: Sequence[Panels], kept: Sequence[ResultBuffer], chip: Chip) -> list[LoopPlan]:
+    """The plans of step loops, in order. Some of what is loaded is `kept` by tiles; what comes early takes room before."""
+    space = SpmSpace(chip.spm_allocation_start, chip.spm_limit, chip.spm_alignment_bytes)
+    plans: list[LoopPlan] = []
+    early_bytes = 0
+    for own in reversed(panels):
+        sets = columns_of(own)
+        saved = sum(columns.saved_bytes(space) for columns in sets)
+        saved -= sum(space.aligned(result.kept.size_bytes) for result in kept if result.lives_in(own.loop))
+        slots, roomy = _num_slots(own, space, saved), _num_slots(own, space, saved - early_bytes)
+        if early_bytes and min(roomy.values()) > min(LEAST_SLOTS, own.num_panels):
+            slots, plans[-1] = roomy, replace(plans[-1], is_early=True)
+        if kept:
+            slots = {side: min(number, SPLIT_SLOTS) for side, number in slots.items()}
+        rows = own.sites[0].loads[PanelSide.ROWS].op.field("slot")
+        owner = next((result for result in kept if result.kept.slot is rows), None)
+        is_at_once = owner is not None and min(slots.values()) >= own.num_panels and _is_sent_at_once(own, owner, chip)
+        plans.append(LoopPlan(own, sets, slots, owner, is_at_once=is_at_once))
+        columns = [side for side in own.sides if side.along is Along.COLUMN]
+        sizes = [space.aligned(max(site.loads[side].size_bytes for site in own.kinds)) * slots[side] for side in columns]
+        early_bytes = sum(sizes) if plans[-1].owner is not None else 0
+    return plans[::-1]
+
+
+def _is_sent_at_once(panels: Panels, owner: ResultBuffer, chip: Chip) -> bool:
+    """Do panels that one tile each has take longer to be sent, and their tiles to meet, than to be multiplied? Then links have more
+    to do at once if all tiles send all that they have."""
+    site, c = panels.sites[0], chip.cycles
+    op = site.loads[PanelSide.ROWS].op
+    products = c.ne_arrays * c.ne_tile_rows * c.ne_tile_columns * c.ne_tile_depth
+    sizes = ([gemm.field(name) for name in ("rows", "columns", "depth")] for gemm in site.gemms)
+    multiplied = sum(prod([size for size in own if isinstance(size, int)]) for own in sizes) / products
+    return owner.num_parts(op) == 1 and multiplied < owner.part_bytes(op) / Rates.of(chip).link + c.barrier
+
+
+def _num_slots(panels: Panels, space: SpmSpace, saved_bytes: int) -> dict[PanelSide, int]:
+    """How many panels of each side fit beside the other buffers of the loop, which will take so much less: as many of all, or all
+    that some steps have in common and at least as many of the other sides as are under way at once."""
+    loads = [load for site in panels.sites for load in site.loads.values()]
+    own = {alloc for load in loads for alloc in (load.alloc, *load.moved)}
+    roots = [spm.root_buffer(o) for op in instructions_in(panels.loop) for o in op.operands if isinstance(o.type, BufferType)]
+    others = [root.owner for root in dict.fromkeys(roots)]
+    allocs = [o for o in others if isinstance(o, spm.AllocOp) and o not in own]
+    if any(map(panels.is_split, panels.sides)):  # their buffers do not live all the time
+        gone = {alloc for load in loads for alloc in temporaries_of(load)}
+        taken = _room(panels.loop, [o for o in allocs if o not in gone], space)
+        taken += sum(map(space.aligned, temporary_sizes(panels)))
+    else:
+        taken = sum(space.aligned(o.size_bytes) * o.num_copies for o in allocs)
+    left = space.limit - space.start - taken + saved_bytes
+    sizes = {side: space.aligned(max(site.loads[side].size_bytes for site in panels.kinds)) for side in panels.sides}
+    moved = {key_of(load, alloc): space.aligned(alloc.size_bytes) for load in loads for alloc in load.moved}
+    apart = sum(size for side, size in sizes.items() if panels.is_split(side))
+    left -= LOADED_SLOTS * apart
+    panel = sum(sizes.values()) - apart + sum(moved.values())
+    for group in groups_of(panels):
+        size = sum(sizes[side] for side in group)
+        slots = min(MOST_SLOTS, (left - size * panels.num_panels) // (panel - size))
+        if panels.num_panels >= LEAST_SLOTS and slots >= LEAST_SLOTS:
+            return {own: panels.num_panels if own in group else slots for own in panels.sides}
+    return dict.fromkeys(panels.sides, min(SPLIT_SLOTS if apart else MOST_SLOTS, left // panel))
+
+
+def _room(loop: scf.ForOp, allocs: list[spm.AllocOp], space: SpmSpace) -> int:
+    """Bytes that some buffers of a loop take if those that do not live at the same time share their places."""
+    function = loop.parent_op()
+    assert isinstance(function, func.FuncOp)
+    addresses = place(allocs, live_ranges(function), space)
+    return max(addresses[o.result] + space.aligned(o.size_bytes) * o.num_copies for o in allocs) - space.start
+
+
+def key_of(load: Load, alloc: spm.AllocOp) -> PartKey:
+    """The side, the buffer's number of those made of the load, and its size."""
+    return load.side, load.moved.index(alloc), alloc.size_bytes
+
+
+def groups_of(panels: Panels) -> list[list[PanelSide]]:
+    """The rows, and the columns of all products, if several steps in a row have them in common; not if they are split."""
+    sides = [side for side in panels.sides if side is not PanelSide.TAIL]
+    if any(map(panels.is_split, sides)):
+        return []
+    groups = [[side for side in sides if side.along is along] for along in Along]
+    return [group for group in groups if all(panels.steps_alike[side] > 1 for side in group)]
+
+
+def halves_of(panels: Panels, resident: Sequence[PanelSide], rates: Rates, owner: ResultBuffer | None) -> dict[Load, Halves]:
+    """The halves of all loads, if it is sooner that two tiles of a line send one each; {} if not. An `owner` sends all it has."""
+    loads = [load for site in panels.sites for load in site.loads.values() if owner is None or load.side is not PanelSide.ROWS]
+    found = {load: halves for load in loads if not load.split and (halves := Halves.of(load.op))}
+    sizes = [0, 0]
+    for side in panels.sides:
+        if side not in resident and (owner is None or side is not PanelSide.ROWS):
+            sizes[side.along is Along.COLUMN] += max(site.loads[side].size_bytes for site in panels.kinds)
+    return found if len(found) == len(set(loads)) and is_sent_in_halves([size for size in sizes if size], rates) else {}
+
+
+def temporaries_of(load: Load) -> list[spm.AllocOp]:
+    """What is neither loaded nor multiplied of the buffers in which a load is split."""
+    written = (spm.root_buffer(buffer).owner for op in load.split for buffer in buffers_of(op, is_write=True))
+    return [owner for owner in dict.fromkeys(written) if isinstance(owner, spm.AllocOp) and owner not in load.moved]
+
+
+def temporary_sizes(panels: Panels) -> list[int]:
+    """Bytes of the buffers that all loads need to be split, one after the other. They live all the time: the places of sums, which
+    the matrix engine uses meanwhile, are not for them."""
+    own = ([alloc.size_bytes for alloc in temporaries_of(load)] for site in panels.kinds for load in site.loads.values())
+    return [max(sizes) for sizes in zip_longest(*own, fillvalue=0)]
