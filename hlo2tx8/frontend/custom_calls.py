@@ -4,6 +4,7 @@ custom_call @mhlo.erf(%x)                       ⟶    chlo.erf %x, and so each 
 custom_call @TopK(%x), @mhlo.topk(%x) {k}       ⟶    chlo.top_k %x; of the smallest, or by a comparator, a sort and slices
 custom_call @ApproxTopK(%x, %i, ...) by @f      ⟶    a sort by @f of which a slice is kept: all of the best, so any recall is met
 custom_call @lapack_spotrf_ffi(%a)              ⟶    see lapack.py
+custom_call @scaled-dot(%a, %b, %s, %t)         ⟶    see scaled_dot.py
 """
 
 import json
@@ -20,6 +21,7 @@ from hlo2tx8.dialects import chlo, stablehlo
 from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.frontend.lapack import expand_lapack
+from hlo2tx8.frontend.scaled_dot import SCALED_DOT, expand_scaled_dot
 
 TOP_K = ("TopK", "mhlo.topk", "chlo.top_k")
 NAMED = {f"{dialect}.{name}": op for dialect in ("mhlo", "chlo") for name, op in chlo.OPS.items()}
@@ -43,6 +45,8 @@ def _expanded(op: Operation, functions: Mapping[str, FuncOp]) -> Sequence[SSAVal
         return _top_k(op, types, called, is_largest=bool(_own_attributes(attributes).get("largest", True)))
     if target == "ApproxTopK" and len(called) == 1 and (config := _config(attributes)):
         return _first_of_sorted(Expansion(op), op.operands[: len(types)], types, config["reduction_dim"], _as_block(called[0]))
+    if target == SCALED_DOT and len(op.operands) == 4:
+        return expand_scaled_dot(op, types[0])
     if (found := expand_lapack(op, attributes, types)) is not None:
         return found
     class_ = NAMED.get(str(target))

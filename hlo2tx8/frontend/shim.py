@@ -98,6 +98,10 @@ def hlo_proto_to_mlir(data: bytes) -> bytes:
     """The same of a serialised HloModuleProto."""
     import jaxlib._jax as extension
 
+    if b"scaled-dot" in data:  # which has no op in MLIR
+        from hlo2tx8.frontend.scaled_dot import as_custom_calls
+
+        data = as_custom_calls(data)
     return extension.mlir.hlo_to_stablehlo(data)
 
 

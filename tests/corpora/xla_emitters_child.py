@@ -39,7 +39,7 @@ def as_fusion(text: str) -> str:
     entry = next((header for header in headers if header[1]), headers[-1])
     body = text[entry.end() : re.compile(r"^\s*\}", re.MULTILINE).search(text, entry.end()).start()]
     parameters = sorted((int(number), _SPACES.sub(",", type_)) for type_, number in _PARAMETER.findall(body))
-    root = _ROOT.search(body)
+    root = _ROOT.search(body) or _ROOT.search(re.sub(r"^(?=.*\Z)", "ROOT ", body.strip(), count=1, flags=re.MULTILINE))
     assert root is not None, "no root"
     name = entry[2].lstrip("%")
     inner = "fused_main" if name == "main" else name

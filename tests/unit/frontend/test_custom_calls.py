@@ -88,3 +88,44 @@ def test_what_is_not_known_is_refused_by_its_name() -> None:
     }"""
     with pytest.raises(Hlo2tx8Error, match=r"custom call of target mhlo.erf is not supported"):
         hlo2tx8.compile(text)
+
+
+def test_top_k_that_says_that_it_is_stable() -> None:
+    top = "topk(x), k=3, largest=true, is_stable=true"
+    text = f"HloModule m\nENTRY e {{ x = f32[2,7] parameter(0)\n ROOT r = (f32[2,3], s32[2,3]) {top} }}"
+    assert run(text, X)[1].tolist() == [[2, 3, 4], [2, 6, 0]]
+
+
+SCALED = """HloModule m
+ENTRY e {{
+  a = {a} parameter(0)
+  b = {b} parameter(1)
+  s = {s} parameter(2)
+  t = {t} parameter(3)
+  ROOT r = {r} scaled-dot(a, b, s, t), {dims}
+}}"""
+
+
+@pytest.mark.parametrize("result", ["f32", "bf16"])
+def test_scaled_dot_scales_blocks(result: str) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.normal(size=shape).astype(ml_dtypes.float8_e4m3fn) for shape in ((3, 5, 64), (3, 64, 6)))
+    s, t = (2.0 ** rng.integers(-3, 4, shape) for shape in ((3, 5, 2), (3, 4, 3)))
+    dims = "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}"
+    types = {"a": "f8e4m3fn[3,5,64]", "b": "f8e4m3fn[3,64,6]", "s": "f8e8m0fnu[3,5,2]", "t": "f8e8m0fnu[3,4,3]"}
+    text = SCALED.format(**types, r=f"{result}[3,5,6]", dims=dims)
+    (found,) = run(text, a, b, *(v.astype(ml_dtypes.float8_e8m0fnu) for v in (s, t)))
+    left = a.astype(np.float64) * s.repeat(32, 2)
+    right = b.astype(np.float64) * t.repeat(16, 1).repeat(2, 2)
+    np.testing.assert_allclose(found.astype(np.float64), left @ right, rtol=1e-2 if result == "bf16" else 1e-5, atol=1e-1)
+
+
+def test_scaled_dot_without_scales_and_with_ones_that_do_not_fit() -> None:
+    types = {"a": "f8e5m2[4,8]", "b": "bf16[8,2]", "t": "bf16[]", "r": "f32[4,2]"}
+    dims = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    a, b = np.eye(4, 8).astype(ml_dtypes.float8_e5m2), np.arange(16).reshape(8, 2).astype(ml_dtypes.bfloat16)
+    one = np.ones((), ml_dtypes.bfloat16)
+    (found,) = run(SCALED.format(**types, s="bf16[]", dims=dims), a, b, one, one)
+    np.testing.assert_array_equal(found, b[:4].astype(np.float32))
+    with pytest.raises(Hlo2tx8Error, match=r"scaled-dot: scales .* do not cut"):
+        run(SCALED.format(**types, s="f8e8m0fnu[4,3]", dims=dims))
