@@ -30,8 +30,8 @@ bit, and all else (unsigned storage types, other expressed types than f32, requa
 says: dequantise, compute in the expressed type, quantise. Tuples, infeed, outfeed, send and recv of them are refused.
 
 Custom calls that stand for operations are those: `mhlo.` and `chlo.` with the name of a chlo op, `mhlo.topk`, `TopK`, and
-`ApproxTopK` (all of the best). `Sharding` and what else says only where data lies is nothing on one device; other targets are
-refused by their name."""
+`ApproxTopK` (all of the best); `scaled-dot` of HLO text becomes one. `Sharding` and what else says only where data lies is nothing
+on one device; other targets are refused by their name."""
 STRUCTURE = "Holds modules together, or is made by passes:"
 
 
