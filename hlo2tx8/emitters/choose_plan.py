@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 from typing import Protocol, TypeAlias, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
 
 from hlo2tx8.errors import CompileError
-from hlo2tx8.schedule.plan import Candidate, Feasibility, Rejected, Schedule, plan
-from hlo2tx8.schedule.search import search
+from hlo2tx8.schedule.plan import Candidate, Feasibility, Schedule, plan
+from hlo2tx8.schedule.search import fastest_of, search
 
 Choice = TypeVar("Choice")
 NEAR = 1.5
@@ -60,45 +61,33 @@ class FirstThatFits:
         for group in groups:
             left = iter(group)
             found = plan(left, spm_bytes, measure)
-            taken = found.taken
-            if taken is not None and taken.is_rough and self.time is not None:
-                found = self._fastest(found, taken, left, spm_bytes, emit)
-                if found.taken is not taken and found.taken is not None:
+            first = found.taken
+            if first is not None and first.is_rough and self.time is not None:
+                near = [c for c in left if c.estimate.cycles < NEAR * first.estimate.cycles]
+                compared = fastest_of([(c, _timed(self.time, emit, c)) for c in _beside(first, near)], (), spm_bytes)
+                if compared.taken is not None:
+                    found = Schedule(compared.taken, (*found.rejected, *compared.rejected), compared.cycles)
+                if found.taken is not None and found.taken is not first:
                     measure(found.taken)
             schedule = Schedule(found.taken, (*schedule.rejected, *found.rejected), found.cycles)
             if found.taken is not None:
                 return schedule, kernel[0]
         return schedule, None
 
-    def _fastest(
-        self,
-        found: Schedule[Choice],
-        first: Candidate[Choice],
-        left: Iterable[Candidate[Choice]],
-        spm_bytes: int,
-        emit: Callable[[Choice], ModuleOp],
-    ) -> Schedule[Choice]:
-        """The fastest of the one found first and those that are estimated to take little longer."""
-        assert self.time is not None
-        near = sorted((c for c in left if c.estimate.cycles < NEAR * first.estimate.cycles), key=lambda c: c.estimate.cycles)
-        firsts = {c.family: c for c in reversed(near) if c.family != first.family}
-        timed: list[tuple[float, Candidate[Choice]]] = []
-        rejected = [*found.rejected]
-        for candidate in {c.name: c for c in (first, *firsts.values(), *near[:MOST_TIMED])}.values():
-            try:
-                own = self.time(emit(candidate.choice))
-            except CompileError as error:
-                own = Feasibility(0, error.message)
-            if own.why or not own.cycles:
-                why = own.why or f"its buffers take {own.spm_bytes:,} of {spm_bytes:,} bytes"
-                rejected.append(Rejected(candidate.name, candidate.estimate, why, own.spm_bytes))
-            else:
-                timed.append((own.cycles, candidate))
-        if not timed:
-            return found
-        cycles, best = min(timed, key=lambda pair: pair[0])
-        rejected += [Rejected(c.name, c.estimate, f"{own:,.0f} modelled") for own, c in timed if c is not best]
-        return Schedule(best, tuple(rejected), cycles)
+
+def _beside(first: Candidate[Choice], near: Iterable[Candidate[Choice]]) -> Iterable[Candidate[Choice]]:
+    """What is timed: the first, the best estimate of each other family, and the best of all."""
+    by_cycles = sorted(near, key=lambda candidate: candidate.estimate.cycles)
+    of_families = {candidate.family: candidate for candidate in reversed(by_cycles) if candidate.family != first.family}
+    return {candidate.name: candidate for candidate in (first, *of_families.values(), *by_cycles[:MOST_TIMED])}.values()
+
+
+def _timed(time: Judge, emit: Callable[[Choice], ModuleOp], candidate: Candidate[Choice]) -> Feasibility:
+    """What a candidate takes, or why its kernel cannot be lowered."""
+    try:
+        return time(emit(candidate.choice))
+    except CompileError as error:
+        return Feasibility(0, error.message)
 
 
 @dataclass
@@ -114,13 +103,7 @@ class Fastest:
     def choose(
         self, groups: Iterable[Iterable[Candidate[Choice]]], spm_bytes: int, emit: Callable[[Choice], ModuleOp]
     ) -> tuple[Schedule[Choice], ModuleOp | None]:
-        def measure(candidate: Candidate[Choice]) -> Feasibility:
-            try:
-                return self.time(emit(candidate.choice))
-            except CompileError as error:
-                return Feasibility(0, error.message)
-
-        schedule = search(groups, spm_bytes, measure, self.cycles)
+        schedule = search(groups, spm_bytes, partial(_timed, self.time, emit), self.cycles)
         if schedule.taken is None:
             return schedule, None
         if schedule.cycles < self.cycles:

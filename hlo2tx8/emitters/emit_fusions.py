@@ -12,7 +12,6 @@ Equal means: the same ops on the same values with the same attributes and types,
 import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
@@ -41,15 +40,10 @@ from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.hlo.regions import CONTROL, UPDATE, terminator_of
 from hlo2tx8.notes import add_notes
 from hlo2tx8.passes.rules.loops import TRIP_COUNT
-from hlo2tx8.schedule.plan import Feasibility
 from hlo2tx8.schedule.work_split import Target
 
 LEAST_HALVED = 4
 """Products that cannot be phases of one kernel may be of two, if there are as many."""
-
-
-def _timed(time: Timer, meeting: int, kernel: ModuleOp) -> Feasibility:
-    return time(kernel, meeting)
 
 
 @dataclass(frozen=True)
@@ -143,7 +137,8 @@ class EmitFusionsPass(ModulePass):
             except CompileError as error:
                 notes.append(f"{name}: nothing that was searched for is taken: {error}")
         try:
-            time = None if self.time is None else partial(_timed, self.time, target.meeting)
+            timer = self.time
+            time: Judge | None = None if timer is None else lambda kernel: timer(kernel, target.meeting)
             return emit(op, name, target, notes, FirstThatFits(self.judge, time=time))
         except CapacityError as error:
             if not isinstance(op, GroupOp):

@@ -66,7 +66,7 @@ def _search_group(
         before = best
         best, ratio = _best(tried.values(), spm_bytes)
         waited = 0 if best < before else waited + 1
-    return _schedule([*tried.values()], left, spm_bytes)
+    return fastest_of([*tried.values()], left, spm_bytes)
 
 
 def _fits(found: Feasibility, spm_bytes: int) -> bool:
@@ -80,9 +80,10 @@ def _best(tried: Iterable[tuple[Candidate[Choice], Feasibility]], spm_bytes: int
     return min((cycles for cycles, _ in fitting), default=inf), ratio
 
 
-def _schedule(
+def fastest_of(
     tried: Sequence[tuple[Candidate[Choice], Feasibility]], left: Sequence[Candidate[Choice]], spm_bytes: int
 ) -> Schedule[Choice]:
+    """The one of the fewest modelled cycles of those that were lowered and fit; `left` were not lowered."""
     fitting = [(candidate, found) for candidate, found in tried if _fits(found, spm_bytes)]
     taken, cycles = None, 0.0
     if fitting:
