@@ -63,7 +63,8 @@ class Options:
     hlo_passes: run the passes before fusion that only make a program faster; without them instructions stay as they were written.
 
     reassociate: also those that round in another order where that is no less precise: a product with a softmax is divided by its
-    sums, the queries are scaled instead of the scores, and a GELU is computed as a ReLU less a rest.
+    sums, the queries are scaled instead of the scores, a GELU is computed as a ReLU less a rest, and a
+    product's offset is added behind its scale.
 
     InputError E1004 names a value that is none of an option's: of another type, another word, a negative number or NaN.
     """

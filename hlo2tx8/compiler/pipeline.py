@@ -69,6 +69,7 @@ from hlo2tx8.passes.expand_top_k import ExpandTopKPass
 from hlo2tx8.passes.hoist_invariants import HoistInvariantsPass
 from hlo2tx8.passes.inline_calls import InlineCallsPass
 from hlo2tx8.passes.move_channels_last import MoveChannelsLastPass
+from hlo2tx8.passes.offset_behind_scale import OffsetBehindScalePass
 from hlo2tx8.passes.raise_precision import RaisePrecisionPass
 from hlo2tx8.passes.ready_updates import ReadyUpdatesPass
 from hlo2tx8.passes.scale_before_products import ScaleBeforeProductsPass
@@ -134,6 +135,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(ExpandComplexPass(), after=Level.HLO),
     Stage(SimplifyHloPass(), after=Level.HLO, is_optional=True),
     Stage(DivideBehindProductsPass(), after=Level.HLO, is_optional=True, reassociates=True),
+    Stage(OffsetBehindScalePass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(ScaleBeforeProductsPass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(SplitReductionsPass(), after=Level.HLO, is_optional=True),
     Stage(PlanFusionsPass(), after=Level.FUSED),
