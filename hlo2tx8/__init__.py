@@ -13,11 +13,12 @@ from hlo2tx8.options import Level, Options
 
 if TYPE_CHECKING:
     from hlo2tx8.runtime.executable import Executable
+    from hlo2tx8.runtime.session import Session
     from hlo2tx8.spmd.chips import ChipsExecutable
     from hlo2tx8.torch_backend import TorchExecutable
 
 __version__ = "0.1.0"
-__all__ = ["Level", "Options", "compile", "load"]
+__all__ = ["Level", "Options", "Session", "compile", "load"]
 
 
 def compile(
@@ -55,3 +56,12 @@ def load(path: str) -> "Executable":
     from hlo2tx8.runtime.executable import Executable
 
     return Executable.load(path)
+
+
+def __getattr__(name: str) -> object:
+    """Session, loaded when it is first asked for."""
+    if name != "Session":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from hlo2tx8.runtime.session import Session
+
+    return Session

@@ -3,8 +3,8 @@
 Each code, or its family as `E30xx`, has a page in docs/errors. `str(error)` is what the command line prints, never a
 traceback. Codes: E1000 internal, E1001 unsupported, E1002 cannot be compiled, E1003 malformed, E1004 wrong input,
 E1005 too large, E1006 invalid IR, E1007 unreadable executable, E1008 fault, E1009 no reference, E1010 the host cannot go on,
-E1011 a netlist that breaks a rule, E1012 a netlist's run that cannot go on;
-E30xx and up belong to the lowering passes.
+E1011 a netlist that breaks a rule, E1012 a netlist's run that cannot go on, E1013 calls of a session in
+a wrong order; E30xx and up belong to the lowering passes.
 """
 
 from collections.abc import Generator, Sequence
@@ -87,6 +87,13 @@ class DeviceError(Hlo2tx8Error):
 
 class HostError(Hlo2tx8Error):
     """A program has started and the host cannot do its part of it: chips that disagree, a Python function that is gone."""
+
+
+class SessionError(Hlo2tx8Error):
+    """A session was asked for something that it cannot do now: a run before everything is bound, or after the session's end."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__("E1013", message, hint=hint)
 
 
 class OracleError(Hlo2tx8Error):

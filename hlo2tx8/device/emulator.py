@@ -48,13 +48,20 @@ class Emulator:
     def _is_native(self) -> bool:
         return self.tier == "native"
 
-    def run(self, program: Program, inputs: Sequence[np.ndarray], progress: Progress | None = None) -> list[np.ndarray]:
+    def run(
+        self,
+        program: Program,
+        inputs: Sequence[np.ndarray],
+        progress: Progress | None = None,
+        outputs: Sequence[np.ndarray] | None = None,
+    ) -> list[np.ndarray]:
         """The outputs for these inputs, in the order of the slots; raises LaunchError or Fault, or what `progress` raises.
 
         Inputs are C-contiguous arrays of exactly the slots' sizes, and stay as they are; outputs have the slots' shapes and dtypes.
-        `progress` is called about ten times a second with the place of the first tile that has not ended.
+        `outputs` are arrays of those sizes to put the results in: where one takes over an input it holds the input's elements, and
+        may be the same memory. `progress` is called about ten times a second with the place of the first tile that has not ended.
         """
-        return self._run(program, inputs, False, progress)[0]
+        return self._run(program, inputs, False, progress, outputs=outputs)[0]
 
     def run_with_status(self, program: Program, inputs: Sequence[np.ndarray]) -> tuple[list[np.ndarray], tuple[Status, ...]]:
         """As `run`, with the exception bits of every tile, which take time; ValueError in mode strict, which keeps none."""
@@ -64,16 +71,21 @@ class Emulator:
 
     def check_values(self, program: Program, inputs: Sequence[np.ndarray]) -> None:
         """Runs the program by definition; Fault at the first instruction that makes a NaN or an infinity of operands without."""
-        outputs: dict[Slot, np.ndarray] = {}
-        slots = [self._bind(slot, program, inputs, outputs) for slot in program.slots]
+        outputs = [_output(slot, program, inputs) for slot in program.slots_of(SlotKind.OUTPUT)]
+        slots = [_bind(slot, program, inputs, outputs) for slot in program.slots]
         interpret.run_checked(program, slots, self.chip, self.max_steps)
 
     def run_with_decisions(
-        self, program: Program, inputs: Sequence[np.ndarray], records: Iterable[int], progress: Progress | None = None
+        self,
+        program: Program,
+        inputs: Sequence[np.ndarray],
+        records: Iterable[int],
+        progress: Progress | None = None,
+        outputs: Sequence[np.ndarray] | None = None,
     ) -> tuple[list[np.ndarray], Decisions | None]:
         """As `run`, with what these records loaded into registers; None if that was too much to be kept."""
         log = Log(records)
-        return self._run(program, inputs, False, progress, log)[0], log.decisions()
+        return self._run(program, inputs, False, progress, log, outputs)[0], log.decisions()
 
     def _run(
         self,
@@ -82,45 +94,49 @@ class Emulator:
         keeps_status: bool,
         progress: Progress | None = None,
         log: Log | None = None,
+        outputs: Sequence[np.ndarray] | None = None,
     ) -> tuple[list[np.ndarray], tuple[Status, ...]]:
         num_inputs = len(program.slots_of(SlotKind.INPUT))
         if len(inputs) != num_inputs:
             raise LaunchError(f"the program wants {num_inputs} inputs, given {len(inputs)}")
+        own = [_output(slot, program, inputs) for slot in program.slots_of(SlotKind.OUTPUT)] if outputs is None else [*outputs]
         if self._is_native:
-            return self._run_native(program, inputs, keeps_status, progress, log)
-        outputs: dict[Slot, np.ndarray] = {}
-        slots = [self._bind(slot, program, inputs, outputs) for slot in program.slots]
+            return own, self._run_native(program, inputs, own, keeps_status, progress, log)
+        slots = [_bind(slot, program, inputs, own) for slot in program.slots]
         if self.mode == "strict":
             interpret.run_strict(program, slots, self.chip, progress=progress, log=log, max_steps=self.max_steps)
-            status = ()
-        else:
-            status = interpret.run(program, slots, self.chip, keeps_status, progress, log, self.max_steps)
-        return [outputs[s] for s in program.slots_of(SlotKind.OUTPUT)], status
+            return own, ()
+        return own, interpret.run(program, slots, self.chip, keeps_status, progress, log, self.max_steps)
 
     def _run_native(
-        self, program: Program, inputs: Sequence[np.ndarray], keeps_status: bool, progress: Progress | None, log: Log | None
-    ) -> tuple[list[np.ndarray], tuple[Status, ...]]:
+        self,
+        program: Program,
+        inputs: Sequence[np.ndarray],
+        outputs: Sequence[np.ndarray],
+        keeps_status: bool,
+        progress: Progress | None,
+        log: Log | None,
+    ) -> tuple[Status, ...]:
         """The same in the native core, which binds constants and scratch itself, once."""
-        outputs = [_output(slot, program, inputs) for slot in program.slots_of(SlotKind.OUTPUT)]
         fixed = self.chip, self.threads, keeps_status, progress, log, program.given, self.max_steps
         try:
-            return outputs, native.run(program, (*inputs, *outputs), *fixed)
+            return native.run(program, (*inputs, *outputs), *fixed)
         except native.UnfitError:
             checked = [_input(slot, array) for slot, array in zip(program.slots_of(SlotKind.INPUT), inputs, strict=True)]
-            return outputs, native.run(program, (*checked, *outputs), *fixed)
+            return native.run(program, (*checked, *outputs), *fixed)
 
-    def _bind(self, slot: Slot, program: Program, inputs: Sequence[np.ndarray], outputs: dict[Slot, np.ndarray]) -> np.ndarray:
-        """The slot's bytes."""
-        match slot.kind:
-            case SlotKind.INPUT:
-                return _input(slot, inputs[slot.index]).reshape(-1).view(np.uint8)
-            case SlotKind.CONSTANT:
-                return np.ascontiguousarray(program.constants[slot.index]).reshape(-1).view(np.uint8)
-            case SlotKind.OUTPUT:
-                outputs[slot] = _output(slot, program, inputs)
-                return outputs[slot].reshape(-1).view(np.uint8)
-            case SlotKind.SCRATCH:
-                return allocate(slot.size_bytes, cleared=not program.trusted)
+
+def _bind(slot: Slot, program: Program, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> np.ndarray:
+    """The slot's bytes."""
+    match slot.kind:
+        case SlotKind.INPUT:
+            return _input(slot, inputs[slot.index]).reshape(-1).view(np.uint8)
+        case SlotKind.CONSTANT:
+            return np.ascontiguousarray(program.constants[slot.index]).reshape(-1).view(np.uint8)
+        case SlotKind.OUTPUT:
+            return outputs[slot.index].reshape(-1).view(np.uint8)
+        case SlotKind.SCRATCH:
+            return allocate(slot.size_bytes, cleared=not program.trusted)
 
 
 def _input(slot: Slot, given: np.ndarray) -> np.ndarray:

@@ -1,1 +1,1 @@
-"""Executables: compiled programs with their signature, how they are stored, run, profiled and traced."""
+"""Executables: compiled programs with their signature, how they are stored, run, profiled and traced; sessions that serve them."""

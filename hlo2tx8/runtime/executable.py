@@ -85,13 +85,19 @@ class Executable:
         """As `execute`, for arrays that are known to fit the signature; long runs call `progress` as Emulator.run does. DeviceError
         when the options' `timeout` is over, or loops turned `max_steps` times.
         """
-        if self.options.timeout:
-            progress = ends_after(self.options.timeout, progress)
         is_plain = self.signature.is_plain
         inputs = arrays if is_plain else [p.to_device(a) for p, a in zip(self.signature.inputs, arrays, strict=True)]
+        results = self.launch_on(inputs, None, progress)
+        return results if is_plain else [p.from_device(a) for p, a in zip(self.signature.outputs, results, strict=True)]
+
+    def launch_on(self, inputs: Sequence[Array], outputs: Sequence[Array] | None, progress: Progress | None = None) -> list[Array]:
+        """As `launch`, for arrays in the order of elements that they have in DDR; results go to `outputs` if they are given, as of
+        Emulator.run.
+        """
+        if self.options.timeout:
+            progress = ends_after(self.options.timeout, progress)
         try:
-            results = self.time.run(self.emulator, inputs, progress)
-            return results if is_plain else [p.from_device(a) for p, a in zip(self.signature.outputs, results, strict=True)]
+            return self.time.run(self.emulator, inputs, progress, outputs)
         except Fault as fault:
             raise DeviceError("E1008", str(fault)) from fault
 

@@ -61,9 +61,15 @@ class ModelledTime:
         except EncodingError:  # the run says what is wrong
             return ()
 
-    def run(self, emulator: Emulator, inputs: Sequence[np.ndarray], progress: Progress | None) -> list[np.ndarray]:
+    def run(
+        self,
+        emulator: Emulator,
+        inputs: Sequence[np.ndarray],
+        progress: Progress | None,
+        outputs: Sequence[np.ndarray] | None = None,
+    ) -> list[np.ndarray]:
         """Run the program as `Emulator.run` does, and keep the decisions for the next report."""
         if not self.deciding:
-            return emulator.run(self.program, inputs, progress)
-        outputs, self.decisions = emulator.run_with_decisions(self.program, inputs, self.deciding, progress)
-        return outputs
+            return emulator.run(self.program, inputs, progress, outputs)
+        found, self.decisions = emulator.run_with_decisions(self.program, inputs, self.deciding, progress, outputs)
+        return found
