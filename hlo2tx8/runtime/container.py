@@ -1,16 +1,19 @@
 """The `.tx8x` container: a zip that any unzip can look into.
 
-    manifest.json          format version, name, chip description, options, inputs, outputs, slots, sizes, origins, named
-                           buffers, launches, how the function is called that was compiled
+    manifest.json          format version, who wrote it, name, chip description, options, inputs, outputs, slots, sizes, origins,
+                           named buffers, launches, how the function is called that was compiled
     program.bin            the encoded program, uint64[n, 32] little endian
     constants.safetensors  one tensor per constant slot
     ir/<level>.mlir        the IR at each level; ir/program.txt the listing
 
-Reading executes nothing: no pickle, every size is checked before it is used, a newer format is refused.
+The format version is major.minor.patch: a reader of the same major reads all minors, and leaves out what a newer one has added to
+the manifest; a newer major is refused with its number and who wrote it. Format 4, whose version was a number alone, is read.
+Reading executes nothing: no pickle, every size is checked before it is used.
 """
 
 import dataclasses
 import json
+import re
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +23,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from hlo2tx8 import __version__
 from hlo2tx8.device.chip import Chip, read_chip
 from hlo2tx8.device.program import Buffer, BufferUse, Launch, Program, Slot, SlotKind
 from hlo2tx8.errors import ContainerError, writing
@@ -32,7 +36,11 @@ from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.runtime.tensors import decode_tensors, encode_tensors
 from hlo2tx8.runtime.typed import typed
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = (5, 0, 0)
+OLD_VERSIONS = {4: "4.0.0"}
+"""Versions that were numbers alone, and are read."""
+PRODUCER = f"hlo2tx8 {__version__}"
+_VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})\.[0-9]{1,6}")
 WORDS = 32
 MANIFEST_LIMIT = 64 << 20
 IR_LIMIT = 1 << 30
@@ -50,7 +58,8 @@ def write_file(executable: Executable, target: Path | BinaryIO, levels: Sequence
     program = executable.program
     code = np.ascontiguousarray(program.code, "<u8")
     manifest = {
-        "format_version": FORMAT_VERSION,
+        "format_version": _text(FORMAT_VERSION),
+        "producer": PRODUCER,
         "name": executable.name,
         "chip": dataclasses.asdict(executable.chip),
         "options": _plain_options(executable.options),
@@ -109,7 +118,6 @@ class _SavedOptions:
 class _Manifest:
     """manifest.json."""
 
-    format_version: int
     name: str
     chip: Mapping[str, Any]
     options: _SavedOptions
@@ -129,13 +137,7 @@ class _Manifest:
 
 def _read(file: zipfile.ZipFile, source: Path | BinaryIO, name: str) -> Executable:
     data = json.loads(_member(file, "manifest.json", MANIFEST_LIMIT))
-    version = data.get("format_version")
-    if version != FORMAT_VERSION:
-        raise ContainerError(
-            "E1007",
-            f"{name} has format version {version}, this hlo2tx8 reads {FORMAT_VERSION}",
-            hint="update hlo2tx8, or compile the module again",
-        )
+    data = _known(data, name)
     manifest: _Manifest = typed(_Manifest, data, "manifest.json")
     chip = read_chip(manifest.chip, "manifest.json")
     count, size = manifest.num_instructions, manifest.constant_bytes
@@ -168,6 +170,26 @@ def _read(file: zipfile.ZipFile, source: Path | BinaryIO, name: str) -> Executab
     )
 
 
+def _known(data: dict[str, Any], name: str) -> Mapping[str, Any]:
+    """What this reader knows of a manifest; ContainerError if its version is none that it reads."""
+    version, producer = data.pop("format_version", None), data.pop("producer", "")
+    text: object = OLD_VERSIONS.get(version) if type(version) is int else version
+    found = _VERSION.fullmatch(text) if isinstance(text, str) else None
+    if found is not None:
+        (major, minor), (our_major, our_minor) = map(int, found.groups()), FORMAT_VERSION[:2]
+        if major in OLD_VERSIONS or (major == our_major and minor <= our_minor):
+            return data
+        if major == our_major:
+            known = {field.name for field in dataclasses.fields(_Manifest)}
+            return {key: value for key, value in data.items() if key in known}
+    raise ContainerError(
+        "E1007",
+        f"{name} has format version {str(version)[:20]}{f' of {producer!s:.40}' if producer else ''}, "
+        f"this hlo2tx8 reads {', '.join(OLD_VERSIONS.values())} and {_text(FORMAT_VERSION)}",
+        hint="update hlo2tx8, or compile the module again",
+    )
+
+
 def _check(program: Program, signature: Signature, chip: Chip, constant_bytes: int) -> None:
     """ValueError if the parts of a program do not fit each other or the chip."""
     count = len(program.code)
@@ -197,6 +219,10 @@ def _check(program: Program, signature: Signature, chip: Chip, constant_bytes: i
     _need(firsts == sorted(firsts) and all(0 <= first <= count for first in firsts), "launches are of no records")
     places = ((use.record, use.buffer) for use in program.uses)
     _need(all(0 <= r < count and 0 <= b < len(program.buffers) for r, b in places), "uses of buffers are of no records")
+
+
+def _text(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
 
 
 def _need(holds: bool, what: str) -> None:
