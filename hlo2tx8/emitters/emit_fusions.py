@@ -144,7 +144,7 @@ class EmitFusionsPass(ModulePass):
             if not isinstance(op, GroupOp):
                 raise
             body = op.body.block
-            inner = [part for part in body.ops if isinstance(part, FusionOp)]
+            inner = [part for part in body.ops if isinstance(part, FusionOp | GroupOp)]
             if op.phases is not None and is_of_products(op) and len(inner) >= LEAST_HALVED:
                 notes.append(f"{name}: halves of its products stay together: {error}")
                 return take_apart_in_runs(op, (inner[: len(inner) // 2], inner[len(inner) // 2 :]))

@@ -45,7 +45,7 @@ from hlo2tx8.schedule.contraction_split import (
     split_part,
 )
 from hlo2tx8.schedule.costs import cycles_per_element, is_in_vectors
-from hlo2tx8.schedule.mesh_split import resident_blockings, shared_blockings, split_on_mesh
+from hlo2tx8.schedule.mesh_split import resident_blockings, row_blockings, shared_blockings, split_on_mesh
 from hlo2tx8.schedule.plan import Candidate, Estimate
 from hlo2tx8.schedule.transpose_tiles import split_tiles
 from hlo2tx8.schedule.work_split import Target
@@ -165,7 +165,8 @@ def _parts(match: GemmMatch, loops: Mapping[SubgraphFunction, DotLoop]) -> list[
         is_shareable = _is_shareable(loop, match.partitioned, target)
         for part in parts:
             if target.residence is not None:
-                ways = resident_blockings(part, work, target.rates, spm_bytes, target.residence) if is_shareable else []
+                blocked = row_blockings if target.residence.is_by_rows else resident_blockings
+                ways = blocked(part, work, target.rates, spm_bytes, target.residence) if is_shareable else []
                 found.append(_PartOfLoop(function, loop, part, work, ways))
                 continue
             ways = blockings(part, work, target.rates, spm_bytes, target.step_elements)

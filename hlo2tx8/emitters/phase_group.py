@@ -89,8 +89,8 @@ def _emit(group: GroupOp, name: str, fusions: list[FusionOp], target: Target, no
 
 
 def join_phases(group: GroupOp, name: str, kernels: Sequence[ModuleOp]) -> ModuleOp:
-    """The LOOPS module of a group whose fusions are these kernels, one after the other."""
-    fusions = [op for op in group.body.block.ops if isinstance(op, FusionOp)]
+    """The LOOPS module of a group whose fusions, and groups, are these kernels, one after the other."""
+    fusions = [op for op in group.body.block.ops if isinstance(op, FusionOp | GroupOp)]
     terminator = group.body.block.last_op
     assert terminator is not None
     parameters, results = tuple(group.body.block.args), tuple(terminator.operands)

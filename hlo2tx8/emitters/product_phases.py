@@ -31,9 +31,10 @@ DEPTHS = (512, 128, 64)
 
 
 def is_of_products(group: GroupOp) -> bool:
-    """Is it a group of phases with products?"""
-    fusions = [op for op in group.body.block.ops if isinstance(op, FusionOp)]
-    return any(is_contraction(op) for fusion in fusions for op in _inside(fusion))
+    """Is it a group of phases that are products?"""
+    *phases, _ = group.body.block.ops
+    fusions = [op for op in phases if isinstance(op, FusionOp)]
+    return len(fusions) == len(phases) and any(is_contraction(op) for fusion in fusions for op in _inside(fusion))
 
 
 def emit_product_phases(
@@ -49,14 +50,14 @@ def emit_product_phases(
     alone: dict[Hashable, float] = {}
     for fusion in fusions:
         if (key := fingerprint(fusion)) not in alone:
-            alone[key] = ways[0].estimate.cycles if (ways := _ways(fusion, name, target)) else 0.0
+            alone[key] = ways[0].estimate.cycles if (ways := ways_of(fusion, name, target)) else 0.0
     apart = sum(alone[fingerprint(fusion)] for fusion in fusions) + (len(fusions) - 1) * target.rates.kernel
     slower: list[str] = []
 
     def candidates() -> Iterator[Candidate[list[Candidate[Match]]]]:
         for depth in DEPTHS:
             of_each = zip(fusions, residences(group, fusions, target, depth), strict=True)
-            phases = [_ways(op, f"{name}_{n}", replace(target, residence=own)) for n, (op, own) in enumerate(of_each)]
+            phases = [ways_of(op, f"{name}_{n}", replace(target, residence=own)) for n, (op, own) in enumerate(of_each)]
             if not all(phases):
                 continue
             best = [ways[0] for ways in phases]
@@ -91,7 +92,7 @@ def runs_of_products(group: GroupOp, target: Target) -> list[list[FusionOp]]:
     for fusion, own in zip(fusions, residences(group, fusions, target, DEPTHS[-1]), strict=True):
         key = fingerprint(fusion), own
         if key not in known:
-            known[key] = bool(_ways(fusion, "phase", replace(target, residence=own)))
+            known[key] = bool(ways_of(fusion, "phase", replace(target, residence=own)))
         if known[key] and is_open:
             runs[-1].append(fusion)
         else:
@@ -116,7 +117,7 @@ def residences(group: GroupOp, fusions: Sequence[FusionOp], target: Target, dept
     return found
 
 
-def _ways(fusion: FusionOp, name: str, target: Target) -> list[Candidate[Match]]:
+def ways_of(fusion: FusionOp, name: str, target: Target) -> list[Candidate[Match]]:
     """The ways to compute a fusion with a product on the matrix engine, the best first; none if it is not one."""
     hero = next((hero for hero in heroes(fusion) if hero.kind == "gemm"), None)
     found = GemmEmitter().match(Fusion(fusion, name, hero, target)) if hero is not None else None

@@ -45,7 +45,7 @@ def emit_row_group(
     """
     notes = [] if notes is None else notes
     fusions = [op for op in group.regions[0].block.ops if isinstance(op, FusionOp)]
-    members = [_member(op, number, target) for number, op in enumerate(fusions)]
+    members = [member_of(op, number, target) for number, op in enumerate(fusions)]
     parameters = [
         [arg for arg, value in zip(op.body.block.args, op.operands, strict=True) if isinstance(value, BlockArgument)]
         for op in fusions
@@ -54,7 +54,7 @@ def emit_row_group(
     plans.sort(key=lambda plan: (plan.split.rows_of_chunk_and_step != _wanted(group), plan.cycles))
     candidates = [plan.candidate for plan in plans]
     schedule, kernel = (chooser or FirstThatFits()).choose(
-        [candidates], target.rates.spm_bytes, lambda plan: _emit(group, name, fusions, members, target, plan.split)
+        [candidates], target.rates.spm_bytes, lambda plan: emit_rows(group, name, fusions, members, target, plan.split)
     )
     notes += schedule.explain(name)
     if kernel is None:
@@ -69,14 +69,15 @@ def _wanted(group: Operation) -> tuple[int, ...]:
     return tuple(int(n) for n in group.row_split.get_values())
 
 
-def _member(op: FusionOp, number: int, target: Target) -> RowGroupMember:
+def member_of(op: FusionOp, number: int, target: Target) -> RowGroupMember:
+    """A fusion as the member of that number; UnsupportedError if it is none."""
     member = row_group_member(op.body.block, target)
     if isinstance(member, str):
         raise UnsupportedError([UnsupportedOp("hlo.group", (origin(op),), f"member {number} of a group by rows: {member}")])
     return member
 
 
-def _emit(
+def emit_rows(
     group: Operation,
     name: str,
     fusions: Sequence[FusionOp],
@@ -84,6 +85,7 @@ def _emit(
     target: Target,
     split: RowGroupSplit,
 ) -> ModuleOp:
+    """The LOOPS module `name` of a group whose fusions are these members, by such steps."""
     kernels: list[ModuleOp] = []
     for number, (op, member) in enumerate(zip(fusions, members, strict=True)):
         fusion = Fusion(op, f"{name}_{number}", heroes(op)[0], target)

@@ -14,10 +14,10 @@ SEARCHED_SLACK = 1.5
 """How many times the cycles of its fusions a group may be estimated to take, if it is compared with them later."""
 
 
-def build_group(fusions: Sequence[FusionOp], properties: Mapping[str, Attribute]) -> GroupOp:
-    """The group of fusions in order of execution, at the place of the last one; its results are those that others read, and what
-    of these is in front of it moves behind. `properties` say how it goes in steps."""
-    last, members = fusions[-1], set(fusions)
+def build_group(fusions: Sequence[FusionOp | GroupOp], properties: Mapping[str, Attribute]) -> GroupOp:
+    """The group of fusions, or of groups of them, in order of execution, at the place of the last one; its results are those that
+    others read, and what of these is in front of it moves behind. `properties` say how it goes in steps."""
+    last, members = fusions[-1], set[Operation](fusions)
     made = [value for fusion in fusions for value in fusion.results]
     given = [value for value in made if value in last.results or any(use.operation not in members for use in value.uses)]
     read = list(dict.fromkeys(value for fusion in fusions for value in fusion.operands if value not in made))

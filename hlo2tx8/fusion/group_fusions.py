@@ -13,7 +13,8 @@ has just computed. It is one if that saves modelled cycles: intermediates are ne
 read, keys and values, is read for each chunk.
 
 Chains of convolutions become groups by bands of rows of their images, see `band_chains`; fusions that read a tensor and again with
-statistics of it, groups of phases, see `phases`; chains of products whose results stay with tiles, see `product_chains`.
+statistics of it, groups of phases, see `phases`; chains of products whose results stay with tiles, see `product_chains`; products
+and the attention that reads them, see `head_phases`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,6 +32,7 @@ from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.fusion.band_chains import group_bands
 from hlo2tx8.fusion.build_group import SEARCHED_SLACK, build_group, name_of_fusion
+from hlo2tx8.fusion.head_phases import group_heads
 from hlo2tx8.fusion.phases import group_phases
 from hlo2tx8.fusion.product_chains import LONG_CHAIN, group_products
 from hlo2tx8.fusion.row_results import join_reductions_of_rows
@@ -61,6 +63,7 @@ class GroupFusionsPass(ModulePass):
             notes += join_reductions_of_rows(block)
             for chain in _chains(block, target):
                 notes.append(_group(chain, target))
+            notes += group_heads(block, target)
             notes += group_products(block, target, LONG_CHAIN)
             notes += group_bands(block, target)
             notes += group_phases(block, target)

@@ -22,8 +22,8 @@ from hlo2tx8.schedule.work_split import Target
 
 
 def num_fusions(group: GroupOp) -> int:
-    """The fusions of a group, apart from copies for several of them."""
-    return sum(isinstance(op, FusionOp) and not _is_copy(op) for op in group.body.block.ops)
+    """The fusions of a group, and the groups in it, apart from copies for several of them."""
+    return sum(isinstance(op, GroupOp) or (isinstance(op, FusionOp) and not _is_copy(op)) for op in group.body.block.ops)
 
 
 def parts_of(group: GroupOp, at: int, target: Target) -> list[Operation]:
@@ -39,16 +39,17 @@ def take_apart(group: GroupOp, at: int, target: Target) -> list[Operation]:
     """Puts two groups of its fusions, or fusions, in a group's place, `at` of them in the first; what stands there now.
     Phases are taken apart one by one."""
     body, rows = group.body.block, group.row_split
-    inner = [op for op in body.ops if isinstance(op, FusionOp)]
+    inner = [op for op in body.ops if isinstance(op, FusionOp | GroupOp)]
     band, is_of_phases = group.band_rows, group.phases is not None
     dissolve(group, body)
-    for op in [op for op in inner if _is_copy(op)]:
-        inner.remove(op)
-        Rewriter.replace_op(op, (), op.operands)
     if is_of_phases:
         return list(inner)
+    fusions = [op for op in inner if isinstance(op, FusionOp)]
+    for op in [op for op in fusions if _is_copy(op)]:
+        fusions.remove(op)
+        Rewriter.replace_op(op, (), op.operands)
     found: list[Operation] = []
-    for part in (inner[:at], inner[at:]):
+    for part in (fusions[:at], fusions[at:]):
         if len(part) == 1:
             found += part
         elif rows is not None:

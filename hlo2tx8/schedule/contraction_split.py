@@ -109,7 +109,8 @@ class ContractionStep:
 class Blocking:
     """A way to cut a part into steps: sizes of a step along the part's dimensions, products that an instruction adds up, and what
     that is estimated to cost: cycles, and bytes of a tile's buffers. `is_shared`: tiles share what they load, see mesh_split;
-    `is_by_columns`: then the steps of some columns come one after the other, not those of some rows."""
+    `is_by_columns`: then the steps of some columns come one after the other, not those of some rows; `is_in_runs`: all rows of a
+    tile follow each other."""
 
     box: tuple[int, ...]
     depth: int
@@ -117,6 +118,7 @@ class Blocking:
     spm_bytes: int
     is_shared: bool = False
     is_by_columns: bool = False
+    is_in_runs: bool = False
 
     def __str__(self) -> str:
         shared = (" on the mesh" + ", by columns" * self.is_by_columns) if self.is_shared else ""

@@ -103,6 +103,24 @@ def resident_blockings(
     return sorted(found, key=lambda own: own.cycles)
 
 
+def row_blockings(
+    part: ContractionPart, work: ContractionWork, rates: Rates, spm_bytes: int, residence: Residence
+) -> list[Blocking]:
+    """How a part whose result stays with the tiles can be computed so that a tile has all rows of a run of them, and all columns of
+    another: in steps of some of its rows, the best first."""
+    if work.is_per_channel or work.is_backward or work.lines or work.parts > 1:
+        return []
+    if part.column < 0 or part.inner != BLOCK or part.size != part.shape[part.column]:
+        return []
+    if min(rates.mesh_rows, rates.mesh_columns) < 2 or rates.mesh_rows * rates.mesh_columns != rates.tiles:
+        return []
+    columns = prod(size for size, role in zip(part.shape, part.roles, strict=True) if role == "column") // rates.mesh_columns
+    boxes = [box for box in _boxes(part, rates) if is_even(part, box) and sides_of(part, box)[1] == columns]
+    room = spm_bytes - residence.kept_bytes
+    found = [replace(way, is_in_runs=True) for box in boxes for ways in _deep(part, work, rates, room, box, None) for way in ways]
+    return sorted(found, key=lambda own: own.cycles)
+
+
 def _is_of_tiles(work: ContractionWork, rates: Rates, depth: int) -> bool:
     """Is a panel of rows that stay whole blocks of one tile of a mesh row, or as many of each?"""
     of_tile, of_all = divmod(work.depth, rates.mesh_columns)
@@ -222,9 +240,10 @@ def split_on_mesh(
         last = column_steps + rates.mesh_columns - 2
         constraints.append((column_step + line, Interval(last, last)))
         shape, box[part.column], box[-1], counts[part.column], first = inner_shape(tail)[0], 1, tail.inner, 1, 2
+    own_row = Dim(0) // rates.mesh_columns
     positions = (
         (batch_dims, batch),
-        (row_dims, row_step * rates.mesh_rows + Dim(0) // rates.mesh_columns),
+        (row_dims, own_row * row_steps + row_step if blocking.is_in_runs else row_step * rates.mesh_rows + own_row),
         (column_dims, Const(0) if tail is not None else column_step * rates.mesh_columns + line),
     )
     coordinates: list[Expr] = [Const(0)] * len(shape)

@@ -61,6 +61,21 @@ def plan_row_group(
     return min(plans, key=lambda plan: plan.cycles) if plans else "no rows of all members fit the scratchpad"
 
 
+def plans_on_mesh(
+    members: Sequence[RowGroupMember], parameters: Sequence[Sequence[BlockArgument]], rates: Rates, kept_bytes: int
+) -> list[RowGroupPlan]:
+    """Plans by which each tile has the batches of its mesh row and the heads of its mesh column, the cheapest first; as those of
+    `row_group_plans`. What is in none of the parameters is there, in `kept_bytes` of each tile."""
+    batches, rows = members[0].shape[:-2], members[0].shape[-2]
+    mesh, plans = (rates.mesh_rows, rates.mesh_columns), list[RowGroupPlan]()
+    for step_rows in step_sizes(rows):
+        split = RowGroupSplit(batches, rows, rows, step_rows, rates.tiles, mesh=mesh)
+        spm_bytes = _spm_bytes(members, parameters, split, rates) + kept_bytes
+        if spm_bytes <= rates.spm_bytes:
+            plans.append(RowGroupPlan(split, _cycles(members, parameters, split, rates), 0.0, spm_bytes))
+    return sorted(plans, key=lambda plan: plan.cycles)
+
+
 def row_group_plans(
     members: Sequence[RowGroupMember], parameters: Sequence[Sequence[BlockArgument]], rates: Rates
 ) -> list[RowGroupPlan]:
@@ -112,7 +127,7 @@ def _spm_bytes(
         operand = _width(member.dot.operands[0]) * (1 + (parts > 1))
         rows = split.chunk_rows * copies if number == 0 else 0
         once = 1 if _loads(member, own, split).is_spread(split, rates) else copies
-        kept += depth * (once * member.columns + rows) * operand
+        kept += depth * (once * member.columns + rows) * operand if own else 0
         kept += cells * (2 * _width(member.dot.results[0]) + (4 if parts > 1 else 0))
     return kept + widest
 

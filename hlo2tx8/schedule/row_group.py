@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from hlo2tx8.indexing import Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
+from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
 from hlo2tx8.schedule.work_split import WorkSplit
 
 STEP_ROWS = (512, 256, 128, 64, 32, 16, 8)
@@ -28,7 +28,9 @@ class RowGroupSplit:
     """Rows of a group: `batches` (sizes of the dimensions outside of the rows) times `rows`, cut into chunks of `chunk_rows`, the
     last of a batch may have fewer, a chunk into steps of `step_rows`; `tiles` share the chunks, each has as many as another, or
     none at the end. What a chunk reads has `copies` buffers in turns: with one, it is loaded when the chunk before is done with it.
-    So many tiles next to each other, a `line`, take chunks of a batch in turns; 1: each takes its own run of chunks.
+    So many tiles next to each other, a `line`, take chunks of a batch in turns; 1: each takes its own run of chunks. With a `mesh`
+    of so many rows and columns a tile has the batches of its mesh row, and of the innermost dimension of batches, heads, those of
+    its mesh column.
     """
 
     batches: tuple[int, ...]
@@ -38,6 +40,7 @@ class RowGroupSplit:
     tiles: int
     copies: int = 2
     line: int = 1
+    mesh: tuple[int, int] | None = None
 
     @property
     def rows_of_chunk_and_step(self) -> tuple[int, int]:
@@ -76,12 +79,11 @@ class RowGroupSplit:
 
         Raises LevelError if it is not provably a bijection onto that shape.
         """
-        chunk: Expr = Dim(0) // self.line * self.num_turns + Sym(0)
+        chunk, batch, first = self._places()
         lanes = (columns // block, self.step_rows, block) if block else (self.step_rows, columns)
         row_lane = Sym(2 + (block > 0))
         column: Expr = Sym(2) * block + Sym(4) if block else Sym(3)
-        position = delinearize(chunk, (*self.batches, self.chunks_per_batch // self.line))
-        row = (position[-1] * self.line + Dim(0) % self.line) * self.chunk_rows + Sym(1) * self.step_rows + row_lane
+        row = first * self.chunk_rows + Sym(1) * self.step_rows + row_lane
         shape = (*self.batches, self.rows, columns)
         constraints: list[tuple[Expr, Interval]] = []
         if self.num_turns * self.tiles != self.num_chunks:
@@ -92,11 +94,23 @@ class RowGroupSplit:
             constraints.append((Sym(1) * self.step_rows + row_lane, Interval(0, self.chunk_rows - 1)))
         steps = (Variable(0, self.num_turns - 1, "turn"), Variable(0, self.num_steps - 1, "step"))
         ranges = (*steps, *(Variable(0, size - 1, f"lane{i}") for i, size in enumerate(lanes)))
-        results = (*position[:-1], row, column)
+        results = (*batch, row, column)
         map = IndexingMap((Variable(0, self.tiles - 1, "tile"),), ranges, (), results, tuple(constraints)).simplify()
         split = WorkSplit(map, map, shape, self.num_turns * self.num_steps, lanes)
         split.verify()
         return split
+
+    def _places(self) -> tuple[Expr, Sequence[Expr], Expr]:
+        """Of a tile's turn: the number of its run of chunks, the batch, and which of its chunks."""
+        if self.mesh is None:
+            chunk: Expr = Dim(0) // self.line * self.num_turns + Sym(0)
+            position = delinearize(chunk, (*self.batches, self.chunks_per_batch // self.line))
+            return chunk, position[:-1], position[-1] * self.line + Dim(0) % self.line
+        *outer, heads = self.batches
+        rows, columns = self.mesh
+        own = delinearize(Sym(0), (prod(outer) // rows, heads // columns, self.chunks_per_batch))
+        batch = delinearize(Dim(0) // columns * (prod(outer) // rows) + own[0], outer)
+        return Const(0), (*batch, Dim(0) % columns * (heads // columns) + own[1]), own[2]
 
 
 def chunk_sizes(rows: int) -> Sequence[int]:

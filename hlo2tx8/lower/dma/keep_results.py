@@ -28,8 +28,9 @@ from hlo2tx8.dialects import spm, xla
 from hlo2tx8.indexing import Const, Dim, Expr, split_terms
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.interleave_panels import interleave
+from hlo2tx8.lower.dma.kept_places import OwnPart, buffer_of_its_own, is_one_run
 from hlo2tx8.lower.dma.load_levels import levels_of
-from hlo2tx8.lower.dma.mesh import COLUMN, ROW, TileIndex, of_one, quotient, remainder
+from hlo2tx8.lower.dma.mesh import ROW, TileIndex, of_one, quotient, remainder
 from hlo2tx8.lower.dma.panels import Panels, PanelSide, Site
 from hlo2tx8.lower.dma.slices import instructions_in
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
@@ -55,6 +56,11 @@ class KeptResult:
     def size_bytes(self) -> int:
         """What a tile keeps."""
         return self.rows * self.blocks * self.block_bytes
+
+    @property
+    def part(self) -> OwnPart:
+        """That, of the tensor."""
+        return OwnPart(self.rows, self.blocks, self.block_bytes, self.row_bytes)
 
     @property
     def is_read_by_others(self) -> bool:
@@ -106,7 +112,7 @@ def find_kept_results(function: func.FuncOp, panels: Sequence[Panels], tile: SSA
     found = [
         kept
         for kept in _results(function, index)
-        if all(_is_panel(kept, *of_panels[op], index) if op in of_panels else _is_own(kept, op, index) for op in kept.loads)
+        if all(_is_panel(kept, *of_panels[op], index) if op in of_panels else kept.part.holds(op, index) for op in kept.loads)
     ]
     if not found:
         return []
@@ -137,16 +143,12 @@ def _of_store(slot: SSAValue, store: Wdma, loads: tuple[Rdma, ...], index: TileI
     block = Blocked(store.fmt, 1, 1, 1).block_width
     if levels is None or levels[0][0] != 1 or levels[3][0] != block:
         return None
-    (blocks, between), (rows, row) = levels[1:3]
-    size = prod(cast(TensorType[Attribute], slot.type).get_shape())
-    if row != mesh.columns * blocks * block or size != mesh.rows * rows * row or (blocks > 1 and between != block):
+    (blocks, between), (_, row) = levels[1:3]
+    rows, left = divmod(prod(cast(TensorType[Attribute], slot.type).get_shape()), mesh.rows * row)
+    if row != mesh.columns * blocks * block or left or (blocks > 1 and between != block):
         return None
     kept = KeptResult(slot, rows, blocks, block * element, row * element, (store,), loads)
-    return kept if _terms(store, index) == _own_terms(kept) else None
-
-
-def _own_terms(kept: KeptResult) -> dict[Expr | None, int]:
-    return {ROW: kept.rows * kept.row_bytes, COLUMN: kept.blocks * kept.block_bytes}
+    return kept if kept.part.holds(store, index) else None
 
 
 def _terms(op: Rdma | Wdma, index: TileIndex) -> dict[Expr | None, int] | None:
@@ -159,12 +161,6 @@ def _terms(op: Rdma | Wdma, index: TileIndex) -> dict[Expr | None, int] | None:
         return None
     terms: dict[Expr | None, int] = {leaf: factor for leaf, factor in split[1].items() if factor}
     return terms | ({None: split[0].value} if split[0].value else {})
-
-
-def _is_own(kept: KeptResult, op: Rdma, index: TileIndex) -> bool:
-    """Does a tile load all of its own part?"""
-    levels, store = levels_of(op), levels_of(kept.stores[0])
-    return _terms(op, index) == _own_terms(kept) and levels == store
 
 
 def _is_panel(kept: KeptResult, panels: Panels, site: Site, index: TileIndex) -> bool:
@@ -246,13 +242,22 @@ class ResultBuffer:
     def _take_over(self, op: Rdma | Wdma, step: StepBuilder) -> None:
         own = self.kept.place(step, step.value(step.subtract(_value(op.field("offset")), self.begin)))
         here = step.at(self.buffer, own)
-        if isinstance(op, Rdma):
+        if isinstance(op, Rdma) and (alloc := self._is_read_here(op)) is not None:
+            alloc.result.replace_all_uses_with(here)
+            alloc.detach()
+            alloc.erase()
+        elif isinstance(op, Rdma):
             step.insert(self._move(*self.kept.moved(op), op, dst=_value(op.field("dst")), src=here))
         else:
             step.insert(self._move(*self.kept.moved(op), op, dst=here, src=_value(op.field("src"))))
         if isinstance(op, Rdma) or not self.kept.is_read_by_others:
             op.detach()
             op.erase()
+
+    def _is_read_here(self, op: Rdma) -> spm.AllocOp | None:
+        """The buffer of a load, if what it loads lies in what the tile keeps as it would lie there."""
+        part = self.kept.part
+        return buffer_of_its_own(op) if is_one_run(op, part.row_bytes, part.block_bytes) else None
 
     def _move(self, run: int, levels: list[tuple[int, int]], op: Rdma | Wdma, dst: SSAValue, src: SSAValue) -> TdmaGatherScatter:
         """What a transfer moves, of which the side in the buffer has levels around runs and the other is dense."""

@@ -31,9 +31,11 @@ from itertools import pairwise, zip_longest
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp
+from xdsl.ir import BlockArgument, SSAValue
 from xdsl.passes import ModulePass
 
 from hlo2tx8.device.chip import load_chip
+from hlo2tx8.device.isa.lsu import Rdma
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import xla
 from hlo2tx8.lower.dma.column_sets import num_kept
@@ -41,11 +43,12 @@ from hlo2tx8.lower.dma.defer_epilogue import defer_epilogue
 from hlo2tx8.lower.dma.finish_columns import finish
 from hlo2tx8.lower.dma.join_tails import join_tails
 from hlo2tx8.lower.dma.keep_results import find_kept_results, interleave_kept
+from hlo2tx8.lower.dma.kept_places import know_turns
 from hlo2tx8.lower.dma.mesh import Mesh, TileIndex
 from hlo2tx8.lower.dma.panels import find_panels, take_certain_branches
 from hlo2tx8.lower.dma.shared_loop import SharedLoop
 from hlo2tx8.lower.dma.sharing_plan import loop_plans
-from hlo2tx8.lower.dma.slices import turns_of
+from hlo2tx8.lower.dma.slices import instructions_in, turns_of
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
 
 
@@ -70,16 +73,22 @@ class ShareLoadsPass(ModulePass):
             chip = load_chip(self.chip)
             tile = next(op.tile for op in function.body.block.ops if isinstance(op, xla.TileIdOp))
             index = TileIndex.of(Mesh(rows, columns), tile)
-            loops = [op for op in function.body.block.ops if isinstance(op, scf.ForOp)]
+            every = [op for op in function.body.block.ops if isinstance(op, scf.ForOp)]
+            by_rows = [loop for loop in every if xla.ROW_TURNS in loop.attributes]
+            loops = [loop for loop in every if loop not in by_rows]
             for loop in loops:
                 take_certain_branches(loop, index)
                 defer_epilogue(loop)
+            for loop in by_rows:
+                know_turns(loop, index)
             joined = list(join_tails(loops, index))
             panels = [find_panels(loop, index) for loop in joined]
             if interleave_kept(function, [own for own in panels if own is not None], index):
                 index = TileIndex.of(index.mesh, tile)
                 for loop in joined:
                     index.add_counter(loop.body.block.args[0], turns_of(loop) or 1)
+                for loop in by_rows:
+                    know_turns(loop, index)
                 panels = [find_panels(loop, index) for loop in joined]
             kept = find_kept_results(function, [own for own in panels if own is not None], tile, index)
             plans = [plan for plan in loop_plans([own for own in panels if own is not None], kept, chip) if plan.is_shared]
@@ -97,6 +106,9 @@ class ShareLoadsPass(ModulePass):
                 raise EngineOrderError("E3208", "no three panels of what tiles load alike fit the scratchpad")
             for own in kept:
                 own.take_over(function)
+            loads = [inner for loop in by_rows for inner in instructions_in(loop) if isinstance(inner, Rdma)]
+            if any(isinstance(slot := own.field("slot"), SSAValue) and not isinstance(slot, BlockArgument) for own in loads):
+                raise EngineOrderError("E3208", "what a tile has computed is not what it reads later")
 
 
 def _constants_first(function: func.FuncOp) -> None:

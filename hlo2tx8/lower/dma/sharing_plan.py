@@ -60,7 +60,7 @@ def loop_plans(panels: Sequence[Panels], kept: Sequence[ResultBuffer], chip: Chi
         slots, roomy = _num_slots(own, space, saved), _num_slots(own, space, saved - early_bytes)
         if early_bytes and min(roomy.values()) > min(LEAST_SLOTS, own.num_panels):
             slots, plans[-1] = roomy, replace(plans[-1], is_early=True)
-        if kept:
+        if kept and own.num_steps == 1:
             slots = {side: min(number, SPLIT_SLOTS) for side, number in slots.items()}
         rows = own.sites[0].loads[PanelSide.ROWS].op.field("slot")
         owner = next((result for result in kept if result.kept.slot is rows), None)

@@ -1,0 +1,93 @@
+"""Group emitter: a product and the attention that reads it as one kernel, each of whose tiles attends with what it has computed.
+
+    %q, %k, %v = hlo.fusion (%x, %wq, %wk, %wv)      8 sequences of 512 rows, 12 heads of 64 columns
+    %0 = hlo.group rows (%q, %k, %v) { scores, softmax, products }
+
+On the mesh tile (r, c) computes the rows of sequences 2r and 2r + 1, and of each of the products the columns of heads 3c to 3c + 2
+(`schedule.mesh_split`). Then it attends with those (`schedule.row_group`), and needs nothing of another tile. So what is between
+the two stays in scratchpads (`lower.dma.keep_results`); it would be written to DDR and read again.
+"""
+
+from dataclasses import replace
+from itertools import islice
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import BlockArgument
+
+from hlo2tx8.dialects.hlo import FusionOp, GroupOp
+from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits
+from hlo2tx8.emitters.gemm import GemmEmitter
+from hlo2tx8.emitters.phase_group import join_phases
+from hlo2tx8.emitters.product_phases import ways_of
+from hlo2tx8.emitters.row_group import emit_rows, member_of
+from hlo2tx8.errors import CapacityError
+from hlo2tx8.schedule.costs import size_bytes
+from hlo2tx8.schedule.plan import Candidate, Estimate
+from hlo2tx8.schedule.plan_row_group import plan_row_group, plans_on_mesh
+from hlo2tx8.schedule.work_split import Residence, Target
+
+MOST_WAYS = 4
+"""Ways to compute the product, and to attend, that are tried with each other."""
+
+
+def is_of_heads(group: GroupOp) -> bool:
+    """Is it a group of phases, the last of which is a group by rows?"""
+    return group.phases is not None and any(isinstance(op, GroupOp) for op in group.body.block.ops)
+
+
+def emit_head_phases(
+    group: GroupOp, name: str, target: Target, notes: list[str] | None = None, chooser: Chooser | None = None
+) -> ModuleOp:
+    """The LOOPS module `name` of a group of a product and a group by rows that reads it.
+
+    `notes` gets a line per plan; `chooser` says which of them is taken. CapacityError if none fits the scratchpad, or the two apart
+    are estimated to be as fast.
+    """
+    notes = [] if notes is None else notes
+    product, attention, *_ = group.body.block.ops
+    assert isinstance(product, FusionOp) and isinstance(attention, GroupOp)
+    kept_bytes = sum(map(size_bytes, product.results)) // target.rates.tiles
+    fusions = [op for op in attention.body.block.ops if isinstance(op, FusionOp)]
+    members = [member_of(op, number, target) for number, op in enumerate(fusions)]
+    made = {arg for arg, value in zip(attention.body.block.args, attention.operands, strict=True) if value in product.results}
+
+    def parameters(*, is_apart: bool) -> list[list[BlockArgument]]:
+        """Of each member, what it loads."""
+        read = [dict(zip(op.body.block.args, op.operands, strict=True)) for op in fusions]
+        loaded = [{arg: value for arg, value in own.items() if isinstance(value, BlockArgument)} for own in read]
+        return [[arg for arg, value in own.items() if is_apart or value not in made] for own in loaded]
+
+    alone, rows = ways_of(product, name, target), plan_row_group(members, parameters(is_apart=True), target.rates)
+    if not alone or isinstance(rows, str):
+        raise CapacityError("E3101", f"{name}: {rows if alone else 'its product is not one of the matrix engine'}")
+    apart = alone[0].estimate.cycles + rows.cycles + target.rates.kernel
+    residence = Residence(frozenset(), keeps_result=True, kept_bytes=kept_bytes, is_by_rows=True)
+    ways = ways_of(product, f"{name}_0", replace(target, residence=residence))
+    plans = plans_on_mesh(members, parameters(is_apart=False), target.rates, kept_bytes)
+    candidates = [
+        Candidate(
+            f"{way.name}, then {plan.split.step_rows} rows a step",
+            Estimate(
+                way.estimate.cycles + plan.cycles + 2 * target.rates.barrier,
+                max(kept_bytes + way.estimate.spm_bytes, plan.spm_bytes),
+            ),
+            (way.choice, plan.split),
+        )
+        for way in islice(ways, MOST_WAYS)
+        for plan in islice(plans, MOST_WAYS)
+    ]
+    candidates.sort(key=lambda own: own.estimate.cycles)
+    faster = [own for own in candidates if own.estimate.cycles < apart or target.is_searched]
+    schedule, kernel = (chooser or FirstThatFits()).choose(
+        [faster],
+        target.rates.spm_bytes,
+        lambda own: join_phases(
+            group, name, [GemmEmitter().emit(own[0]), emit_rows(attention, f"{name}_1", fusions, members, target, own[1])]
+        ),
+    )
+    notes += schedule.explain(name)
+    if kernel is None:
+        best = f"as phases {candidates[0].estimate.cycles:,.0f}" if candidates and not faster else "no phases fit the scratchpad"
+        raise CapacityError("E3101", f"{name}: a product and its attention take {apart:,.0f} cycles apart, {best}")
+    notes.append(f"{name}: group emitter, a product and its attention as phases, {apart:,.0f} cycles apart")
+    return kernel

@@ -1,0 +1,102 @@
+"""Whether a transfer stays within what a tile keeps of a tensor, whatever the turns of the loops around it.
+
+    RDMA_load slot(%q) offset(row * 605184 + column * 768 + turn div 3 * 605184 + turn mod 3 * 256 + step * 172032)
+              count(64) s1(768) n1(min(56, 197 - step * 56))
+
+Of rows * columns of a tensor a tile has a run of rows and whole blocks of channels. A transfer within that begins at a block, and
+moves rows of one or several blocks.
+"""
+
+from dataclasses import dataclass
+
+from xdsl.dialects import scf
+from xdsl.ir import SSAValue
+
+from hlo2tx8.device.isa.lsu import Rdma, Wdma
+from hlo2tx8.dialects import spm
+from hlo2tx8.indexing import Const
+from hlo2tx8.indexing.simplify import range_of
+from hlo2tx8.lower.box_levels import Size
+from hlo2tx8.lower.dma.mesh import COLUMN, ROW, TileIndex
+from hlo2tx8.lower.dma.slices import buffers_of, constant_of, instructions_in, turns_of
+
+
+@dataclass(frozen=True)
+class OwnPart:
+    """What each tile has of a tensor: so many `rows`, each of which is `row_bytes` of the tensor, of so many `blocks`."""
+
+    rows: int
+    blocks: int
+    block_bytes: int
+    row_bytes: int
+
+    def holds(self, op: Rdma | Wdma, index: TileIndex) -> bool:
+        """Is all that a transfer moves the tile's own, in each turn?"""
+        box = _box(op, self.row_bytes, self.block_bytes)
+        offset = op.field("offset")
+        begin = index.expr(offset) if isinstance(offset, SSAValue) else Const(offset)
+        if box is None or begin is None:
+            return False
+        own = ROW * (self.rows * self.row_bytes) + COLUMN * (self.blocks * self.block_bytes)
+        place = index.simplified(begin - own)
+        row, inside = index.simplified(place // self.row_bytes), index.simplified(place % self.row_bytes)
+        if {ROW, COLUMN} & {*place.leaves()} or index.simplified(inside % self.block_bytes) != Const(0):
+            return False
+        rows, blocks = box
+        ends = [row + count for count in index.made_of(rows) or []] if isinstance(rows, SSAValue) else [row + rows]
+        is_low = range_of(place, index.bounds, ()).lo >= 0
+        is_of_rows = any(range_of(index.simplified(end), index.bounds, ()).hi <= self.rows for end in ends)
+        last = range_of(inside, index.bounds, ()).hi + blocks * self.block_bytes
+        return is_low and is_of_rows and last <= self.blocks * self.block_bytes
+
+
+def _box(op: Rdma | Wdma, row_bytes: int, block_bytes: int) -> tuple[Size, int] | None:
+    """How many rows and blocks of each a transfer moves; None if it is none of whole blocks."""
+    element, rows, blocks = op.fmt.bytes, 1, 1
+    if _number(op.field("count")) != block_bytes // element:
+        return None
+    for count, stride in (("n1", "s1"), ("n2", "s2"), ("n3", "s3")):
+        number = _number(op.field(count))
+        if number == 1:
+            continue
+        distance = _number(op.field(stride))
+        if distance == row_bytes // element and rows == 1:
+            rows = op.field(count) if number is None else number
+        elif distance == block_bytes // element and blocks == 1 and number is not None:
+            blocks = number
+        else:
+            return None
+    return rows, blocks
+
+
+def is_one_run(op: Rdma, row_bytes: int, block_bytes: int) -> bool:
+    """Does a load move rows of one block? They lie one after the other where they are kept."""
+    box = _box(op, row_bytes, block_bytes)
+    return box is not None and box[1] == 1
+
+
+def buffer_of_its_own(op: Rdma) -> spm.AllocOp | None:
+    """The buffer that a load alone fills, in the same turn, and nobody else writes."""
+    buffer = op.field("dst")
+    alloc = buffer.owner if isinstance(buffer, SSAValue) else None
+    if not isinstance(alloc, spm.AllocOp) or alloc.parent is not op.parent or alloc.num_copies > 1:
+        return None
+    block = op.parent_block()
+    inside = block.parent_op() if block is not None else None
+    writers = [
+        own
+        for own in (instructions_in(inside) if inside is not None else ())
+        if any(spm.root_buffer(value) is alloc.result for value in buffers_of(own, is_write=True))
+    ]
+    return alloc if writers == [op] else None
+
+
+def know_turns(loop: scf.ForOp, index: TileIndex) -> None:
+    """Makes the counters of a loop over turns, and of those over steps in it, known."""
+    for own in loop.walk():
+        if isinstance(own, scf.ForOp) and (turns := turns_of(own)) is not None and own.body.block.args[0] not in index.known:
+            index.add_counter(own.body.block.args[0], turns)
+
+
+def _number(value: Size) -> int | None:
+    return constant_of(value) if isinstance(value, SSAValue) else value
