@@ -60,7 +60,7 @@ def take_apart(group: GroupOp, at: int, target: Target) -> list[Operation]:
     return found
 
 
-def take_apart_in_runs(group: GroupOp, runs: Sequence[Sequence[FusionOp]]) -> list[Operation]:
+def take_apart_in_runs(group: GroupOp, runs: Sequence[Sequence[FusionOp | GroupOp]]) -> list[Operation]:
     """Puts groups of phases, or fusions, in a group's place, one for each run of its fusions; what stands there now."""
     dissolve(group, group.body.block)
     return [run[0] if len(run) == 1 else build_group(run, {"phases": UnitAttr()}) for run in runs]
