@@ -1,4 +1,4 @@
-"""One op on tensors, by numpy: what its inputs become on the way to it, the op, and what its output becomes.
+"""One op on tensors, of numpy or traced with jax: what its inputs become on the way to it, the op, and what its output becomes.
 
 Float formats are rounded where the format's reference model rounds them, and nowhere else: tensors that carry Bfp4 or Bfp2, Float32
 where it becomes Tf32, and outputs in Int8, Int32, Bfp4 or Bfp2.
@@ -40,7 +40,21 @@ class Rules:
 
     def rounded(self, data: Array, format: Format) -> Array:
         """Rounded to a format, unless it is one of floats and the rules are exact."""
-        return data if self.exact and not format.is_integer else self.real(round_to(data, format))
+        if self.exact and not format.is_integer:
+            return data
+        return self.real(round_to(data if format.family == "raw" else self.real(data), format))
+
+    def factor(self, data: Array, format: Format) -> Array:
+        """What a product or a maximum takes, where sums are in float32 anyway; values are exact in `format`."""
+        return self.real(data)
+
+    def kept(self, made: Tensor, format: Format) -> Tensor:
+        """An op's output until it is read; `format` is the op's out_df, which the reference model leaves alone."""
+        return made
+
+    def listed(self, op: Op, weights: Array, encoding: Array) -> Sequence[Array]:
+        """The products of a sparse matmul; see `products.listed`."""
+        return products.listed(op, weights, encoding)
 
 
 def run_op(op: Op, sources: Sequence[tuple[Tensor, tuple[int, int]]], rules: Rules, before: Array | None) -> Tensor:
@@ -48,14 +62,14 @@ def run_op(op: Op, sources: Sequence[tuple[Tensor, tuple[int, int]]], rules: Rul
 
     ValueError where it has no answer, as for the root of a negative number.
     """
-    inputs = [_input(op, number, source, rules) for number, (source, _) in enumerate(sources)]
+    inputs = [input_of(op, number, source, rules) for number, (source, _) in enumerate(sources)]
     dims = [_turned(op, number, dim) for number, (_, dim) in enumerate(sources)]
     with np.errstate(all="ignore"):
         made = _computed(op, inputs, dims, rules)
         if before is not None:
             made = before + made
-        if op.type != "fused_op":
-            made = relu(made, op.attributes)
+        if op.type != "fused_op" and op.attributes.get("relu_en"):
+            made = relu(rules.real(made), op.attributes)
     format = op.out_df if op.type in MOVED or op.attributes.get("identity") or not inputs else inputs[0].format
     if op.out_df.name in OF_OUTPUT:
         format = FORMATS["Int8"] if op.type in ("quantization", "requantization") or op.attributes.get("requant") else op.out_df
@@ -63,7 +77,8 @@ def run_op(op: Op, sources: Sequence[tuple[Tensor, tuple[int, int]]], rules: Rul
     return Tensor(made, format)
 
 
-def _input(op: Op, number: int, source: Tensor, rules: Rules) -> Tensor:
+def input_of(op: Op, number: int, source: Tensor, rules: Rules) -> Tensor:
+    """What an op takes of a source: unpadded, manipulated, padded, rounded."""
     data, tms = source.data, op.tms.get(number, ())
     if cut := op.unpads.get(number):
         data = unpad(data, cut.rt, cut.ct)
@@ -95,9 +110,9 @@ def _computed(op: Op, inputs: Sequence[Tensor], dims: Sequence[tuple[int, int]],
     if op.type == "embedding":
         return rules.real(rearrange.embedding(op, datas[0], datas[1]))
     if op.type == "fused_op":
-        return run_steps(op, rules.fused[op.attributes["fused_op_id"]], [rules.real(data) for data in datas], rules.rounded)
-    is_raw = [source.format.family == "raw" and family == "matmul" for source in inputs]
-    reals = [data if raw else rules.real(data) for data, raw in zip(datas, is_raw, strict=True)]
+        return run_steps(op, rules.fused[op.attributes["fused_op_id"]], inputs, rules)
+    is_product = family in ("matmul", "reduce") or op.type == "depthwise"
+    reals = [rules.factor(x.data, x.format) if is_product and i < 2 else rules.real(x.data) for i, x in enumerate(inputs)]
     is_integer = any(source.format.name in ("Int8", "Int32") for source in inputs)
     match family:
         case "sfpu":
@@ -109,7 +124,8 @@ def _computed(op: Op, inputs: Sequence[Tensor], dims: Sequence[tuple[int, int]],
             return _cornered(op, made, dims)
         case "matmul":
             reals[:2] = [corner(data, *dim) for data, dim in zip(reals[:2], dims[:2], strict=True)]
-            return corner(products.matmul(op, reals, is_integer), *op.tile_dim)
+            lists = rules.listed(op, datas[0], datas[2]) if op.attributes.get("identity") else None
+            return corner(products.matmul(op, reals, lists, is_integer), *op.tile_dim)
         case "reduce":
             return products.reduce(reals[0], op.attributes)
         case _:

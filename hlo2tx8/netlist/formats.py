@@ -1,4 +1,7 @@
-"""Data formats: how many bits, and what float32 values become in them. Rounding is by whole arrays, of any shape."""
+"""Data formats: how many bits, and what float32 values become in them. Rounding is by whole arrays, of any shape.
+
+Arrays are numpy's, or those of a function that is traced with jax: what is computed here for the host, chips compute too.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -50,6 +53,16 @@ FORMATS: Mapping[str, Format] = {format.name: format for format in _ALL}
 IN_NETLISTS = tuple(name for name in FORMATS if name != "Tf32")
 
 
+def xp(array: Array) -> Any:
+    """The module of functions for an array: numpy, or jax.numpy for one of a traced function."""
+    return array.__array_namespace__()
+
+
+def is_known(array: Array) -> bool:
+    """Are there values? An array of a traced function has none."""
+    return xp(array) is np
+
+
 def data_format(node: Node, place: Place) -> Format:
     """The format of a name."""
     if (word := text(node, place)) not in IN_NETLISTS:
@@ -63,13 +76,13 @@ def round_to(values: Array, format: Format) -> Array:
         case "raw":
             return values
         case "float":
-            return _cut(np.asarray(values, np.float32), 23 - format.bits)
+            return _cut(values.astype(np.float32, copy=False), 23 - format.bits)
         case "small":
-            return _round_small(np.asarray(values, np.float32), format)
+            return _round_small(values.astype(np.float32, copy=False), format)
         case "int":
             return _round_integer(values, format)
         case "block":
-            return _round_blocks(np.asarray(values, np.float32), format)
+            return of_blocks(*to_blocks(values, format), format)
 
 
 def _cut(values: Array, bits: int) -> Array:
@@ -77,55 +90,71 @@ def _cut(values: Array, bits: int) -> Array:
     if not bits:
         return values
     cut = (values.view(np.uint32) & np.uint32((0xFFFFFFFF << bits) & 0xFFFFFFFF)).view(np.float32)
-    return np.where(np.isnan(values), np.float32(np.nan), cut)
+    return xp(values).where(xp(values).isnan(values), np.float32(np.nan), cut)
 
 
 def _round_small(values: Array, format: Format) -> Array:
     """Truncated; no infinities, no NaNs, no subnormals: what is too large is the largest, what is too small is 0 of that sign."""
-    bits = values.view(np.uint32)
-    exponent = ((bits >> 23) & 0xFF).astype(np.int32) - 127
+    n = xp(values)
+    exponent = ((values.view(np.uint32) >> 23) & 0xFF).astype(np.int32) - 127
     top = (1 << (5 if format.bias == 15 else 4)) - 1 - format.bias  # the exponent of all ones is an ordinary one
     largest = np.float32(2.0**top * (2 - 2.0**-format.bits))
-    cut = _cut(np.where(np.isfinite(values), values, np.float32(0)), 23 - format.bits)
-    sized = np.where(exponent > top, largest, np.where(exponent <= -format.bias, np.float32(0), np.abs(cut)))
-    return np.copysign(sized, values).astype(np.float32)
+    cut = _cut(n.where(n.isfinite(values), values, np.float32(0)), 23 - format.bits)
+    sized = n.where(exponent > top, largest, n.where(exponent <= -format.bias, np.float32(0), n.abs(cut)))
+    return n.copysign(sized, values).astype(np.float32)
 
 
 def _round_integer(values: Array, format: Format) -> Array:
     """Half away from zero and clamped; positive Int32 are truncated. NaN is 0."""
-    exact = np.nan_to_num(np.asarray(values, np.float64), nan=0.0)
-    away = np.copysign(np.floor(np.abs(exact) + 0.5), exact)
+    n = xp(values)
+    size, highest = n.abs(values), 2.0**format.bits - 1
+    whole = n.floor(size)
+    goes_up = size - whole >= 0.5  # exact, where size + 0.5 is not
     if format.name == "Int32":
-        away = np.where(exact > 0, np.floor(exact), away)
-    highest = 2.0**format.bits - 1
-    lowest = 0.0 if format.name.startswith("U") else -highest
-    return (np.clip(away, lowest, highest) + 0.0).astype(np.float32)
+        goes_up = goes_up & (values < 0)
+    away = n.where(goes_up, whole + 1, whole)
+    signed = n.where(values < 0, -away, n.where(values >= 0, away, 0))
+    return (n.clip(signed, 0.0 if format.name.startswith("U") else -highest, highest) + 0.0).astype(np.float32)
 
 
-def _round_blocks(values: Array, format: Format) -> Array:
-    """One exponent, the largest, for each 16 values of a row; mantissas are rounded half up in magnitude and never carry."""
-    blocks = values.reshape(*values.shape[:-1], -1, BLOCK)
+def to_blocks(values: Array, format: Format) -> tuple[Array, Array]:
+    """Values [..., columns] as the bytes of a block format: exponents [..., columns / 16], one, the largest, for each 16 values of
+    a row; and [..., columns] signs over mantissas, which are rounded half up in magnitude and never carry.
+    """
+    n = xp(values)
+    blocks = values.astype(np.float32, copy=False).reshape(*values.shape[:-1], -1, BLOCK)
     bits = blocks.view(np.uint32)
     exponent = ((bits >> 23) & 0xFF).astype(np.int32)
-    mantissa = np.where(exponent == 0, np.uint32(0), (bits & 0x7FFFFF) | np.uint32(0x800000)).astype(np.int64)
-    bias = 127
+    mantissa = n.where(exponent == 0, 0, ((bits & 0x7FFFFF) | 0x800000).astype(np.int32))
     if not format.wide:
-        bias, exponent = 15, np.where(exponent == 0, 0, exponent - 112)
-        mantissa = np.where(exponent > 31, 0xFFFFFF, np.where(exponent < 0, 0x800000, mantissa))
-        exponent = np.clip(exponent, 0, 31)
+        exponent = n.where(exponent == 0, 0, exponent - 112)
+        mantissa = n.where(exponent > 31, 0xFFFFFF, n.where(exponent < 0, 0x800000, mantissa))
+        exponent = n.clip(exponent, 0, 31)
     shared = exponent.max(axis=-1, keepdims=True)
-    shifted = mantissa >> np.minimum(shared - exponent, 24)
+    shifted = mantissa >> n.minimum(shared - exponent, 24)
     drop = 24 - format.bits
-    rounded = np.minimum((shifted + (1 << (drop - 1))) >> drop, (1 << format.bits) - 1)
-    sized: Array = np.ldexp(rounded.astype(np.float64), shared - bias - (format.bits - 1))
-    signed: Array = np.where((bits >> 31 != 0) & (rounded != 0), -sized, sized)
-    return signed.astype(np.float32).reshape(values.shape)
+    rounded = n.minimum((shifted + (1 << (drop - 1))) >> drop, (1 << format.bits) - 1)
+    signed = n.where((bits >> 31 != 0) & (rounded != 0), rounded | 1 << format.bits, rounded)
+    return shared[..., 0].astype(np.uint8), signed.reshape(values.shape).astype(np.uint8)
+
+
+def of_blocks(exponents: Array, signed: Array, format: Format) -> Array:
+    """The float32 values of the bytes of a block format; see `to_blocks`."""
+    n, least = xp(signed), (127 if format.wide else 15) + format.bits - 1
+    blocks = signed.reshape(*signed.shape[:-1], -1, BLOCK)
+    size = (blocks & ((1 << format.bits) - 1)).astype(np.float32)
+    power = exponents.astype(np.int32) - least
+    # Powers of two by their bits; in two steps, as the smallest are no normal numbers.
+    first = ((power >> 1) + 127 << 23).astype(np.int32).view(np.float32)
+    second = (power - (power >> 1) + 127 << 23).astype(np.int32).view(np.float32)
+    made = size * first[..., None] * second[..., None]
+    return n.where(blocks >> format.bits != 0, -made, made).reshape(signed.shape)
 
 
 def to_host(values: Array, format: Format) -> Array:
     """What the host reads: a-formats as Float16, b-formats as Float16_b, integers as such."""
     if format.family == "int":
-        return _round_integer(values, format).astype(np.int64).astype(np.float32)
+        return _round_integer(values, format)
     if format.family == "raw" or format.name == "Float32":
         return values
     return round_to(values, FORMATS["Float16_b" if format.wide else "Float16"])

@@ -1,36 +1,43 @@
 """Fused ops step by step, whole tensors at a time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hlo2tx8.netlist import products
 from hlo2tx8.netlist.elementwise import BINARY, UNARY, relu
 from hlo2tx8.netlist.formats import FORMATS, Array, Format
 from hlo2tx8.netlist.model import FusedOp, Op, ScheduledOp
 from hlo2tx8.netlist.ops import KINDS
-from hlo2tx8.netlist.tensors import vectors
+from hlo2tx8.netlist.tensors import Tensor, vectors
 from hlo2tx8.netlist.tms import apply_tms
 
+if TYPE_CHECKING:
+    from hlo2tx8.netlist.evaluate import Rules
 
-def run_steps(op: Op, fused: FusedOp, inputs: Sequence[Array], rounded: Callable[[Array, Format], Array]) -> Array:
-    """What the last step writes. `rounded` rounds to a format; only fused ops of integers do so between steps."""
-    held = {f"input{number}": data for number, data in enumerate(inputs)}
+
+def run_steps(op: Op, fused: FusedOp, inputs: Sequence[Tensor], rules: "Rules") -> Array:
+    """What the last step writes. Only fused ops of integers round between steps."""
+    held = {f"input{number}": source.data for number, source in enumerate(inputs)}
+    formats = {f"input{number}": source.format for number, source in enumerate(inputs)}
     is_integer = op.acc_df.name == "Int32"
     for step in fused.steps:
         data = [apply_tms(step.tms.get(number, ()), held[name]) for number, name in enumerate(step.inputs)]
-        made = _step(step, data, is_integer)
+        if KINDS[step.type].family == "matmul":
+            factors = [rules.factor(x, formats.get(name, op.intermed_df)) for x, name in zip(data, step.inputs, strict=True)]
+            made = products.product(factors[0], factors[1], is_integer)
+        else:
+            made = _step(step, [rules.real(x) for x in data])
         made = relu(made, step.attributes)
         if step.output == "output":
             made = relu(made, op.attributes)
         if is_integer and (format := _format(op, step)).is_integer:
-            made = rounded(made, format)
+            made = rules.rounded(made, format)
         held[step.output] = made
     return held["output"]
 
 
-def _step(step: ScheduledOp, data: Sequence[Array], is_integer: bool) -> Array:
+def _step(step: ScheduledOp, data: Sequence[Array]) -> Array:
     match KINDS[step.type].family:
-        case "matmul":
-            return products.product(data[0], data[1], is_integer)
         case "reduce":
             return products.reduce(data[0], {"dim": "r"} | dict(step.attributes))
         case "binary" | "quant":

@@ -1,4 +1,4 @@
-"""A whole netlist run by numpy: what the host pushes, all programs, and what it finds at the end."""
+"""A whole netlist run: what the host pushes, all programs, and what it finds at the end."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,12 +7,13 @@ import numpy as np
 
 from hlo2tx8.errors import CapacityError, InputError
 from hlo2tx8.netlist.config import TestConfig
+from hlo2tx8.netlist.epochs import Golden
 from hlo2tx8.netlist.evaluate import Rules
 from hlo2tx8.netlist.formats import Array, to_host
 from hlo2tx8.netlist.infer import input_shape
 from hlo2tx8.netlist.instances import expand
 from hlo2tx8.netlist.instructions import Declare
-from hlo2tx8.netlist.machine import Machine
+from hlo2tx8.netlist.machine import Backend, Machine
 from hlo2tx8.netlist.model import Netlist, Queue
 from hlo2tx8.netlist.queues import Io
 from hlo2tx8.netlist.stimulus import Pushes, config_of, exact_in
@@ -55,15 +56,34 @@ def run_golden(
     exact: bool = False,
     max_steps: int | None = None,
 ) -> dict[str, Array]:
+    """As `run_netlist`, by numpy."""
+    rules = rules_of(netlist, arch, exact=exact)
+    return run_netlist(netlist, Golden(rules), inputs, params, exact=exact, max_steps=max_steps)
+
+
+def rules_of(netlist: Netlist, arch: str, *, exact: bool = False) -> Rules:
+    """How the netlist is computed for an architecture."""
+    return Rules(arch, netlist.fused_ops, exact)
+
+
+def run_netlist(
+    netlist: Netlist,
+    backend: Backend,
+    inputs: Mapping[str, Array] | None,
+    params: Mapping[str, int],
+    *,
+    exact: bool = False,
+    max_steps: int | None = None,
+) -> dict[str, Array]:
     """Outputs [entries, t, rows, columns] by IO. Without inputs the host pushes what the test configuration says, as room is there.
-    It ends in an error after `max_steps` turns of loops.
+    It ends in an error after `max_steps` turns of loops. `exact`: outputs are float64, as the backend makes them.
 
     InputError for inputs that are missing or of another shape, CapacityError for tensors that are too large, NetlistRunError where
     the programs cannot go on.
     """
     whole = expand(netlist)
     _refuse_large(whole)
-    machine = Machine(whole, Rules(arch, whole.fused_ops, exact), params_of(whole, params), max_steps)
+    machine = Machine(whole, backend, params_of(whole, params), max_steps)
     if inputs is None:
         _attach_host(whole, machine)
     else:

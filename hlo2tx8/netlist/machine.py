@@ -1,29 +1,24 @@
 """Programs run: variables, loops, executions of graphs on the tensors in queues and rams."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from graphlib import CycleError, TopologicalSorter
-from typing import Any
+from typing import Any, Protocol
 
-from hlo2tx8.errors import NetlistError, NetlistRunError
-from hlo2tx8.netlist.evaluate import Rules, run_op
+from hlo2tx8.errors import NetlistRunError
+from hlo2tx8.netlist.epochs import Epoch, Made, Segment, epochs_of
 from hlo2tx8.netlist.formats import Array
 from hlo2tx8.netlist.instructions import Assign, Declare, EndLoop, Execute, Lifetime, LoopBegin, Program, Setting, Value
-from hlo2tx8.netlist.model import NetGraph, Netlist, Op
+from hlo2tx8.netlist.model import Netlist
 from hlo2tx8.netlist.queues import Io, Pointers, make_ios
 from hlo2tx8.netlist.tensors import Tensor
-from hlo2tx8.netlist.tms import apply_tms
 
 
-@dataclass(frozen=True)
-class Epoch:
-    """Graphs that run together, as ops of one read those of another: what they read and write, ops in order."""
+class Backend(Protocol):
+    """What computes the ops of a graph."""
 
-    graphs: tuple[NetGraph, ...]
-    ops: tuple[Op, ...]
-    reads: tuple[str, ...]
-    feeds: Mapping[str, tuple[str, ...]]
-    """Queues and rams by the op that writes them."""
+    def run(self, segment: Segment, sources: Mapping[str, Tensor], before: Mapping[str, Array]) -> Made:
+        """One input of a segment; see `compute`."""
+        ...
 
 
 @dataclass
@@ -34,7 +29,7 @@ class Machine:
     """
 
     netlist: Netlist
-    rules: Rules
+    backend: Backend
     params: Mapping[str, int]
     max_steps: int | None = None
     steps: int = 0
@@ -126,8 +121,7 @@ class Machine:
             raise NetlistRunError(f"{where}: {error.message}") from None
 
     def _run_epoch(self, epoch: Epoch, settings: Mapping[str, Pointers]) -> None:
-        written = {name for names in epoch.feeds.values() for name in names}
-        for name in dict.fromkeys((*epoch.reads, *sorted(written))):
+        for name in dict.fromkeys((*epoch.reads, *sorted(epoch.writes))):
             if name not in settings:
                 self.ios[name].current = Pointers()
         for name, pointers in settings.items():
@@ -143,54 +137,17 @@ class Machine:
 
     def _run_input(self, epoch: Epoch) -> None:
         held: dict[str, Tensor] = {name: self.ios[name].get() for name in epoch.reads if self.ios[name].queue.is_ram}
-        ops = {op.name: op for op in epoch.ops}
-        for op in epoch.ops:
-            for name in op.inputs:
-                if name not in held:
-                    held[name] = self.ios[name].get()
-            sources = [(held[name], (self.ios[name].queue if name in self.ios else ops[name]).tile_dim) for name in op.inputs]
-            feeds = [self.ios[name] for name in epoch.feeds.get(op.name, ())]
-            before = self.sums.get(op.name) if op.gradient_op and not any(io.is_zeroed for io in feeds) else None
-            try:
-                made = run_op(op, sources, self.rules, before)
-            except ValueError as error:
-                raise NetlistRunError(f"op {op.name}: {error}") from None
-            if op.gradient_op:
-                self.sums[op.name] = made.data
-            held[op.name] = made
-            for io in feeds:
+        for segment in epoch.segments:
+            held |= {name: self.ios[name].get() for name in segment.reads if name not in held}
+            feeds = {op.name: [self.ios[queue.name] for queue in segment.feeds.get(op.name, ())] for op in segment.ops}
+            sums = [op.name for op in segment.ops if op.gradient_op and not any(io.is_zeroed for io in feeds[op.name])]
+            before = {name: self.sums[name] for name in sums if name in self.sums}
+            made = self.backend.run(segment, {name: held[name] for name in segment.sources}, before)
+            held |= made.left
+            self.sums |= made.sums
+            for io in (io for op in segment.ops for io in feeds[op.name]):
                 io.is_zeroed = False
-                io.push(Tensor(apply_tms(io.queue.input_tms, made.data), made.format))
-
-
-def epochs_of(netlist: Netlist) -> list[Epoch]:
-    """Every graph, those whose ops read each other's together. NetlistError where ops wait for each other."""
-    graph_of = {op.name: graph.name for graph in netlist.graphs.values() for op in graph.ops}
-    group: dict[str, set[str]] = {name: {name} for name in netlist.graphs}
-    for graph in netlist.graphs.values():
-        for other in {graph_of[name] for op in graph.ops for name in op.inputs if name in graph_of} - {graph.name}:
-            both = group[graph.name] | group[other]
-            group |= dict.fromkeys(both, both)
-    together = {min(names): tuple(netlist.graphs[name] for name in netlist.graphs if name in names) for names in group.values()}
-    return [_epoch(netlist, graphs) for graphs in together.values()]
-
-
-def _epoch(netlist: Netlist, graphs: Sequence[NetGraph]) -> Epoch:
-    if len({graph.input_count for graph in graphs}) > 1:
-        raise NetlistError(f"graphs {', '.join(graph.name for graph in graphs)}: of one temporal epoch with different input_count")
-    ops = {op.name: op for graph in graphs for op in graph.ops}
-    feeds: dict[str, tuple[str, ...]] = {}
-    for queue in netlist.queues.values():
-        if queue.input in ops:
-            feeds[queue.input] = (*feeds.get(queue.input, ()), queue.name)
-    writers = {name: op for op, names in feeds.items() for name in names if not netlist.queues[name].is_ram}
-    waits = {op.name: [writers.get(name, name) for name in op.inputs if name in ops or name in writers] for op in ops.values()}
-    try:
-        order = tuple(ops[name] for name in TopologicalSorter(waits).static_order())
-    except CycleError as error:
-        raise NetlistError(f"op {error.args[1][0]}: waits for itself") from None
-    reads = dict.fromkeys(name for op in ops.values() for name in op.inputs if name in netlist.queues)
-    return Epoch(tuple(graphs), order, tuple(reads), feeds)
+                io.push(made.pushed[io.queue.name])
 
 
 def _value(value: Value, values: Mapping[str, int], program: Program) -> int:

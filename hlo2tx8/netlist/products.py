@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from hlo2tx8.netlist.elementwise import BINARY, Attributes, gelu
-from hlo2tx8.netlist.formats import Array
+from hlo2tx8.netlist.formats import Array, is_known, xp
 from hlo2tx8.netlist.model import Op
 from hlo2tx8.netlist.shapes import TILE
 from hlo2tx8.netlist.tensors import tiles_of
@@ -18,16 +18,24 @@ LAST_OF_Z, LAST_OF_TILE = 1 << 14, 1 << 15
 
 
 def product(x: Array, y: Array, is_integer: bool) -> Array:
-    """x[z] @ y[z], summed in the type of x, of integers without rounding."""
+    """x[z] @ y[z], summed in float32, in float64 of arrays in that, and of integers without rounding.
+
+    Chips multiply what arrays hold, which may be narrower; labels of integers may be of floats.
+    """
     y = y[: x.shape[0]]
-    return np.matmul(x.astype(np.float64), y.astype(np.float64)).astype(x.dtype) if is_integer else np.matmul(x, y)
+    if is_known(x):
+        wide = np.float64 if is_integer else x.dtype
+        return np.matmul(x.astype(wide, copy=False), y.astype(wide, copy=False)).astype(x.dtype, copy=False)
+    sums = np.int32 if {x.dtype.kind, y.dtype.kind} <= {"i", "u"} else np.float32
+    return xp(x).matmul(x, y, preferred_element_type=sums).astype(np.float32)
 
 
-def matmul(op: Op, inputs: Sequence[Array], is_integer: bool) -> Array:
-    """The op's product of float arrays with what its attributes add to it; the encoding of a sparse one is uint32."""
+def matmul(op: Op, inputs: Sequence[Array], lists: Sequence[Array] | None, is_integer: bool) -> Array:
+    """The op's product with what its attributes add to it; a sparse one is of `lists`, see `listed`."""
     given, others = op.attributes, list(inputs[2:])
-    if given.get("identity"):
-        made = sparse(op, inputs[0], inputs[1], others.pop(0))
+    if lists is not None:
+        made = sparse(op, inputs[0], inputs[1], lists)
+        others.pop(0)
     else:
         made = product(inputs[0], inputs[1], is_integer)
         if given.get("accumulate"):
@@ -47,53 +55,73 @@ def depthwise(op: Op, inputs: Sequence[Array]) -> Array:
     x, w, *bias = inputs
     taps, columns = w.shape[1] // TILE, w.shape[2] // TILE
     z, rows = x.shape[:2]
-    xs = x.reshape(z, rows, taps, columns, TILE).transpose(2, 0, 3, 1, 4)
-    ws = w[:z].reshape(z, taps, TILE, columns, TILE).transpose(1, 0, 3, 2, 4)
-    made = np.matmul(xs[0], ws[0])
+    xs = x.reshape(z, rows, taps, columns, TILE).transpose(2, 0, 3, 1, 4).reshape(taps, z * columns, rows, TILE)
+    ws = w[:z].reshape(z, taps, TILE, columns, TILE).transpose(1, 0, 3, 2, 4).reshape(taps, z * columns, TILE, TILE)
+    made = product(xs[0], ws[0], is_integer=False)
     for tap in range(1, taps):
-        made = made + np.matmul(xs[tap], ws[tap])
-    made = made.transpose(0, 2, 1, 3).reshape(z, rows, columns * TILE)
+        made = made + product(xs[tap], ws[tap], is_integer=False)
+    made = made.reshape(z, columns, rows, TILE).transpose(0, 2, 1, 3).reshape(z, rows, columns * TILE)
     return made + tile_broadcast(bias[0], "r") if bias else made
 
 
-def sparse(op: Op, weights: Array, activations: Array, encoding: Array) -> Array:
-    """Sums of weight tiles times rows of activation tiles, as the encoding lists them for each core."""
-    (rows, columns), slabs = op.grid_size, op.attributes.get("fracture_factor", 1)
-    made = np.zeros((op.t, op.shape.rt, TILE, activations.shape[2]), activations.dtype)
-    high, wide = op.core_tiles[0], activations.shape[2] // columns
-    lines = activations.reshape(-1, TILE, activations.shape[2])
-    for row in range(rows):
-        for slab in range(slabs):
-            tiles = _slab(weights, row, rows, slab, slabs)[0]
-            words = np.ascontiguousarray(_slab(encoding, row, rows, slab, slabs)).reshape(-1).view(np.uint16)
-            listed = np.array(list(_listed(op, words)), np.int64).reshape(-1, 4)
-            out_z, out_row, tile, line = listed[np.lexsort((listed[:, 1], listed[:, 0]))].T
-            if len(tile) and (tile.max() >= len(tiles) or line.max() >= len(lines) or out_row.max() >= high):
+def listed(op: Op, weights: Array, encoding: Array) -> list[Array]:
+    """For each slab of columns an array [3, n] of the encoding's n products: tile row over all z of what the op makes, weight tile,
+    and tile row over all z of the activations; in the order of the first. ValueError for a tile that there is not.
+    """
+    rows, slabs, high = op.grid_size[0], op.attributes.get("fracture_factor", 1), op.core_tiles[0]
+    rt, ct = weights.shape[1] // TILE, weights.shape[2] // TILE
+    numbers: Array = np.arange(rt * ct, dtype=np.int64).reshape((rt, ct))
+    found: list[Array] = []
+    for slab in range(slabs):
+        of_rows: list[Array] = []
+        for row in range(rows):
+            tiles = _slab(numbers, row, rows, slab, slabs).reshape(-1)
+            words = np.ascontiguousarray(_slab(tiles_of(encoding)[0], row, rows, slab, slabs)).reshape(-1).view(np.uint16)
+            z, out_row, tile, line = np.array(list(_products(op, words)), np.int64).reshape(-1, 4).T
+            if len(tile) and (tile.max() >= len(tiles) or out_row.max() >= high):
                 raise ValueError("the encoding names a tile that there is not")
-            share = slice(slab * columns // slabs * wide, (slab + 1) * columns // slabs * wide)
-            _add_products(made[:, row * high : (row + 1) * high, :, share], out_z, out_row, tiles[tile], lines[:, :, share], line)
-    return made.reshape(op.t, -1, activations.shape[2])
+            of_rows.append(np.stack([z * op.shape.rt + row * high + out_row, tiles[tile], line]))
+        joined = np.concatenate(of_rows, axis=1)
+        found.append(joined[:, np.argsort(joined[0], kind="stable")].astype(np.int32))
+    return found
 
 
-def _slab(data: Array, row: int, rows: int, column: int, columns: int) -> Array:
-    """The tiles of a core's share, [tile rows, tile columns, 32, 32] of the first z."""
-    tiles = tiles_of(data)[0]
+def sparse(op: Op, weights: Array, activations: Array, lists: Sequence[Array]) -> Array:
+    """Sums of weight tiles times rows of activation tiles, as `listed` for each slab."""
+    width = activations.shape[2]
+    tiles = tiles_of(weights)[0].reshape(-1, TILE, TILE)
+    lines = activations.reshape(-1, TILE, width)
+    made: list[Array] = []
+    for slab, (row, tile, line) in enumerate(lists):
+        share = lines[:, :, slab * width // len(lists) : (slab + 1) * width // len(lists)]
+        if not is_known(lines):
+            n = xp(lines)
+            each = product(n.take(tiles, tile, axis=0, mode="clip"), n.take(share, line, axis=0, mode="clip"), is_integer=False)
+            made.append(n.zeros((op.t * op.shape.rt, *each.shape[1:]), np.float32).at[row].add(each, mode="drop"))
+            continue
+        if line.size and line.max() >= len(lines):
+            raise ValueError("the encoding names a tile that there is not")
+        made.append(np.zeros((op.t * op.shape.rt, *share.shape[1:]), share.dtype))
+        _add_products(made[-1], row, tiles[tile], share, line)
+    return xp(lines).concatenate(made, axis=2).reshape(op.t, -1, width)
+
+
+def _slab(tiles: Array, row: int, rows: int, column: int, columns: int) -> Array:
+    """A core's share of an array [tile rows, tile columns, ..]."""
     high, wide = tiles.shape[0] // rows, tiles.shape[1] // columns
     return tiles[row * high : (row + 1) * high, column * wide : (column + 1) * wide]
 
 
-def _add_products(made: Array, out_z: Array, out_row: Array, tiles: Array, lines: Array, line: Array) -> None:
-    """Add tiles[i] @ lines[line[i]] to made[out_z[i], out_row[i]]; sorted by what is added to."""
+def _add_products(made: Array, target: Array, tiles: Array, lines: Array, line: Array) -> None:
+    """Add tiles[i] @ lines[line[i]] to made[target[i]]; sorted by what is added to."""
     step = max(1, AT_ONCE // (TILE * max(1, lines.shape[2])))
     for first in range(0, len(tiles), step):
         part = slice(first, first + step)
-        target = out_z[part] * made.shape[1] + out_row[part]
-        starts = np.flatnonzero(np.r_[True, target[1:] != target[:-1]])
-        sums = np.add.reduceat(np.matmul(tiles[part], lines[line[part]]), starts, axis=0)
-        made[out_z[part][starts], out_row[part][starts]] += sums
+        starts = np.flatnonzero(np.r_[True, target[part][1:] != target[part][:-1]])
+        made[target[part][starts]] += np.add.reduceat(np.matmul(tiles[part], lines[line[part]]), starts, axis=0)
 
 
-def _listed(op: Op, words: Array) -> Iterator[tuple[int, int, int, int]]:
+def _products(op: Op, words: Array) -> Iterator[tuple[int, int, int, int]]:
     """(z, output tile row, weight tile, activation tile row over all z) for each product of a core's encoding."""
     pointer = op.attributes.get("sparse_tile_ptr_bits", 8)
     block_bits = op.attributes.get("sparse_ublock_idx_bits", pointer)
@@ -126,6 +154,4 @@ def reduce(x: Array, attributes: Attributes) -> Array:
         return x.reshape(-1, group, *x.shape[1:]).max(axis=1)
     axes = tuple({"r": 1, "c": 2}[dim] for dim in attributes["dim"])
     most = x.max(axis=axes, keepdims=True)
-    made = np.zeros((x.shape[0], *(TILE if axis in axes else x.shape[axis] for axis in (1, 2))), x.dtype)
-    made[:, : most.shape[1], : most.shape[2]] = most
-    return made
+    return xp(x).pad(most, [(0, TILE - 1 if axis in axes else 0) for axis in range(3)])

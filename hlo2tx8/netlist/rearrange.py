@@ -4,23 +4,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hlo2tx8.netlist.formats import Array
+from hlo2tx8.netlist.formats import Array, is_known, xp
 from hlo2tx8.netlist.infer import splice_order
 from hlo2tx8.netlist.model import Op
 from hlo2tx8.netlist.shapes import TILE
 from hlo2tx8.netlist.tensors import tiles_of
 
-NOWHERE = 0xFFFFFFFF
+NOWHERE = np.uint32(0xFFFFFFFF)
 
 
 def splice(op: Op, inputs: Sequence[Array]) -> Array:
     """Units of the inputs, one after the other as the attributes say."""
+    n = xp(inputs[0])
     if op.attributes.get("granularity", "ublock") == "t":
         order = splice_order(op, [len(x) for x in inputs])
-        return np.concatenate([inputs[number][first : first + count] for number, first, count in order])
+        return n.concatenate([inputs[number][first : first + count] for number, first, count in order])
     blocks = [_blocks(op, x) for x in inputs]
     order = splice_order(op, [x.shape[3] for x in blocks])
-    joined = np.concatenate([blocks[number][:, :, :, first : first + count] for number, first, count in order], axis=3)
+    joined = n.concatenate([blocks[number][:, :, :, first : first + count] for number, first, count in order], axis=3)
     (gr, gc), (mr, mc), (ur, uc) = op.grid_size, op.mblock, op.ublock
     counts = (mr, mc) if op.ublock_order == "r" else (mc, mr)
     parts = joined.reshape(gr, gc, op.t, *counts, ur * TILE, uc * TILE)
@@ -40,32 +41,37 @@ def _blocks(op: Op, x: Array) -> Array:
 
 def untile(data: Array) -> Array:
     """Elements of a flat IO as the host wrote them."""
-    return np.ascontiguousarray(tiles_of(data)).reshape(data.shape)
+    return tiles_of(data).reshape(data.shape)
 
 
 def embedding(op: Op, table: Array, numbers: Array) -> Array:
     """Rows of the table in the order of the numbers; zeros for 0xFFFFFFFF. ValueError for a row that there is not."""
-    lines, count, grid_rows = untile(table)[0], op.attributes["num_indices"], op.grid_size[0]
-    listed = untile(numbers).reshape(grid_rows, -1)[:, :count].astype(np.int64).reshape(-1)
-    if listed.size != grid_rows * count:
-        raise ValueError(f"there are {listed.size} indices instead of {grid_rows * count}")
-    if (wrong := listed[(listed != NOWHERE) & (listed >= len(lines))]).size:
-        raise ValueError(f"the table has {len(lines)} rows, there is no row {wrong[0]}")
-    found: Array = lines[np.where(listed == NOWHERE, 0, listed)]
-    return np.where((listed == NOWHERE)[:, None], lines.dtype.type(0), found)[None]
+    n, lines = xp(table), untile(table)[0]
+    chosen = rows_of(op, len(lines), numbers)
+    is_nowhere = chosen == NOWHERE
+    found = n.take(lines, n.where(is_nowhere, 0, chosen).astype(np.int32), axis=0, mode="clip")
+    return n.where(is_nowhere[:, None], lines.dtype.type(0), found)[None]
+
+
+def rows_of(op: Op, rows: int, numbers: Array) -> Array:
+    """The rows of a table of so many that an embedding takes. ValueError, if the numbers are known, where there is no such row."""
+    count, grid_rows = op.attributes["num_indices"], op.grid_size[0]
+    chosen = untile(numbers).reshape(grid_rows, -1)[:, :count].reshape(-1)
+    if chosen.size != grid_rows * count:
+        raise ValueError(f"there are {chosen.size} indices instead of {grid_rows * count}")
+    if is_known(chosen) and (wrong := chosen[(chosen != NOWHERE) & (chosen >= rows)]).size:
+        raise ValueError(f"the table has {rows} rows, there is no row {wrong[0]}")
+    return chosen
 
 
 def topk(op: Op, values: Array, numbers: Array) -> Array:
     """The k largest of each row of each grid column, descending, or what `numbers` says of them."""
-    k, columns = op.attributes["k"], op.grid_size[1]
-    wide = -(-k // TILE) * TILE
+    n, k, columns = xp(values), op.attributes["k"], op.grid_size[1]
+    wide, argmax = -(-k // TILE) * TILE, op.attributes.get("sort", "max") == "argmax"
     z, rows = values.shape[:2]
-    shared = values.reshape(z, rows, columns, -1)
-    at = np.arange(shared.shape[3])
-    if op.attributes.get("kreduce"):
-        at = at[at % wide < k]  # groups that are sorted have nothing behind their first k
-    order = at[np.argsort(-shared[..., at], axis=-1, kind="stable")[..., :k]]
-    source = numbers.reshape(shared.shape) if op.attributes.get("sort", "max") == "argmax" else shared
-    made = np.zeros((z, rows, columns, wide), source.dtype)
-    made[..., : order.shape[-1]] = np.take_along_axis(source, order, axis=-1)
-    return made.reshape(z, rows, columns * wide)
+    keys, found = (data.reshape(z, rows, columns, -1) for data in (values, numbers if argmax else values))
+    if op.attributes.get("kreduce"):  # groups that are sorted have nothing behind their first k
+        at = np.arange(keys.shape[3])
+        keys, found = (data[..., at[at % wide < k]] for data in (keys, found))
+    best = n.take_along_axis(found, n.argsort(-keys, axis=-1, stable=True)[..., :k], axis=-1)
+    return n.pad(best, [(0, 0)] * 3 + [(0, wide - best.shape[-1])]).reshape(z, rows, columns * wide)

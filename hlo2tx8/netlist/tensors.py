@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hlo2tx8.netlist.formats import Array, Format
+from hlo2tx8.netlist.formats import Array, Format, xp
 from hlo2tx8.netlist.model import Queue
 from hlo2tx8.netlist.shapes import FULL_TILE, TILE
 
@@ -58,14 +58,16 @@ def corner(data: Array, height: int, width: int) -> Array:
     """With zeros outside of the top left corner of every tile."""
     if (height, width) == FULL_TILE:
         return data
-    rows, columns = (np.arange(int(size)) % TILE for size in data.shape[1:])
-    return np.where((rows < height)[:, None] & (columns < width), data, data.dtype.type(0))
+    n = xp(data)
+    rows, columns = (n.arange(int(size), dtype=np.int32) % TILE for size in data.shape[1:])
+    return n.where((rows < height)[:, None] & (columns < width), data, data.dtype.type(0))
 
 
 def vectors(made: Array, mode: str, rest: Array | None = None) -> Array:
     """The first 4 rows of every tile (r), its first 16 columns (c) or all of it; elsewhere `rest`, else 0."""
     if mode == "rc":
         return made
-    index = np.arange(int(made.shape[1 if mode == "r" else 2])) % TILE
+    n = xp(made)
+    index = n.arange(int(made.shape[1 if mode == "r" else 2]), dtype=np.int32) % TILE
     is_made = (index < 4)[:, None] if mode == "r" else index < 16
-    return np.where(is_made, made, made.dtype.type(0) if rest is None else rest)
+    return n.where(is_made, made, made.dtype.type(0) if rest is None else rest)

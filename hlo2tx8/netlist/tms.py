@@ -2,16 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from hlo2tx8.netlist.fields import Place, choice, items_of, number, pairs_of, refuse_name, several, whole
+from hlo2tx8.netlist.formats import Array, xp
 from hlo2tx8.netlist.shapes import TILE, Shape
 from hlo2tx8.netlist.tree import Items, Node, Scalar
 
-Array: TypeAlias = NDArray[Any]
 NAMES = ("transpose", "broadcast", "hslice", "hstack", "vslice", "vstack", "pad", "tile_broadcast")
 MOST = 1 << 16
 
@@ -126,7 +123,7 @@ def apply_tms(tms: Sequence[Tm], tensor: Array) -> Array:
 
 def pad(tensor: Array, rt: int, ct: int, value: float) -> Array:
     """Tile rows and columns of a value, appended."""
-    return np.pad(tensor, ((0, 0), (0, rt * TILE), (0, ct * TILE)), constant_values=value)
+    return xp(tensor).pad(tensor, ((0, 0), (0, rt * TILE), (0, ct * TILE)), constant_values=value)
 
 
 def unpad(tensor: Array, rt: int, ct: int) -> Array:
@@ -139,7 +136,7 @@ def _swapped(tensor: Array) -> Array:
 
 
 def _tiled(tensor: Array, dim: str, count: int) -> Array:
-    return np.tile(tensor, [count if d == dim else 1 for d in "zrc"])
+    return xp(tensor).tile(tensor, tuple(count if d == dim else 1 for d in "zrc"))
 
 
 def _hslice(tensor: Array, count: int) -> Array:
@@ -167,8 +164,8 @@ def _vstack(tensor: Array, count: int) -> Array:
 def tile_broadcast(tensor: Array, dim: str) -> Array:
     """Row 0 (r) of every tile in all its rows, or column 0 (c) in all its columns."""
     if dim == "r":
-        return np.repeat(tensor[:, ::TILE], TILE, axis=1)
-    return np.repeat(tensor[:, :, ::TILE], TILE, axis=2)
+        return xp(tensor).repeat(tensor[:, ::TILE], TILE, axis=1)
+    return xp(tensor).repeat(tensor[:, :, ::TILE], TILE, axis=2)
 
 
 _APPLIED: Mapping[str, Callable[..., Array]] = {

@@ -1,6 +1,7 @@
 """`hlo2tx8 netlist run|check|show FILE`: TT-BUDA netlists.
 
-Exit code 0 if nothing is wrong, 1 if a netlist breaks a rule, cannot be run, or gives results that are not near enough.
+Exit code 0 if nothing is wrong, 1 if a netlist breaks a rule, cannot be run, or gives results that are not near enough, 3 if it has
+ops that are not supported.
 """
 
 import argparse
@@ -8,24 +9,36 @@ import json
 import os
 import sys
 import zipfile
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import numpy as np
 
-from hlo2tx8.errors import InputError, writing
+from hlo2tx8.errors import InputError, UnsupportedError, writing
 from hlo2tx8.netlist.checks import problems_of, refuse_broken
 from hlo2tx8.netlist.compare import compare
 from hlo2tx8.netlist.config import TestConfig
+from hlo2tx8.netlist.epochs import Golden, executed_epochs
+from hlo2tx8.netlist.evaluate import Rules
 from hlo2tx8.netlist.formats import Array
-from hlo2tx8.netlist.golden import outputs_of, run_golden
+from hlo2tx8.netlist.golden import outputs_of, rules_of, run_netlist
 from hlo2tx8.netlist.instances import expand
 from hlo2tx8.netlist.model import ARCHES, Netlist
 from hlo2tx8.netlist.reader import read_file
 from hlo2tx8.netlist.show import show_netlist
 from hlo2tx8.netlist.stimulus import config_of
+from hlo2tx8.options import Level, Mode, Options
+from hlo2tx8.runtime.levels import RUNS, LevelRun
 from hlo2tx8.tools.command_parser import CommandParser
-from hlo2tx8.tools.flags import whole
+from hlo2tx8.tools.flags import add_switch, whole
+from hlo2tx8.tools.run import run_level_named
+
+if TYPE_CHECKING:
+    from hlo2tx8.netlist.tx8 import Tx8
+
+UNSUPPORTED = 3
 
 
 def add_parser(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +48,13 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     run.set_defaults(function=run_file)
     run.add_argument("file", type=Path, help=".yaml netlist")
     add_arch(run)
-    run.add_argument("--on", choices=("golden",), default="golden", help="what runs it: numpy, like the format's reference model")
+    run.add_argument(
+        "--on", choices=("golden", "tx8"), default="golden", help="what runs it: numpy, as the reference model (golden)"
+    )
+    add_chip_flags(run)
+    run.add_argument("--mode", choices=get_args(Mode), default="fast", help="emulator mode (fast)")
+    run.add_argument("--level", type=run_level_named, default=Level.PROGRAM, help="run the IR of this level (program), or all")
+    add_switch(run, "report", "print of each graph modelled cycles, what bounds them and memory use")
     run.add_argument("--inputs", type=Path, help=".npz with [n, t, rows, columns] for each IO that the host fills (stimulus)")
     run.add_argument("--outputs", type=Path, help=".npz for [n, t, rows, columns] of each IO that an op feeds")
     run.add_argument("--params", type=Path, help='.json with the parameters of programs, as {"$p_name": 1} (test-args, else 1)')
@@ -47,6 +66,11 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     show = commands.add_parser("show", help="draw ops on the grid, queues, fused ops and programs")
     show.set_defaults(function=show_file)
     show.add_argument("file", type=Path, help=".yaml netlist")
+
+
+def add_chip_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of what is compiled."""
+    parser.add_argument("--chip", type=Path, help="chip description (YAML) instead of the built-in one")
 
 
 def add_arch(parser: argparse.ArgumentParser) -> None:
@@ -69,39 +93,89 @@ def arch_of(args: Any, netlist: Netlist) -> str:
 
 
 def run_file(args: Any) -> int:
-    """Run on given inputs, or on the netlist's stimulus and compare with exact arithmetic; 1 if results are not near enough."""
+    """Run on given inputs, or on the netlist's own and compare; 1 if results are not near enough, 3 if ops are not supported."""
+    for name in ("chip", "mode", "level", "report"):
+        if args.on != "tx8" and name in args.given:
+            raise InputError("E1004", f"--{name} is of tx8, and --on is {args.on}")
+    if args.report and args.level is not Level.PROGRAM:
+        raise InputError("E1004", "--report is of programs, and --level runs the IR")
     netlist = read_file(args.file)
     arch = arch_of(args, netlist)
     refuse_broken(netlist, arch)
     params = _read_params(args.params) if args.params else {}
     inputs = _read_arrays(args.inputs) if args.inputs else None
-    found = run_golden(netlist, arch, inputs, params, max_steps=args.max_steps)
+    golden = Golden(rules_of(netlist, arch))
+    if args.on == "golden":
+        found = run_netlist(netlist, golden, inputs, params, max_steps=args.max_steps)
+        return _judge(args, netlist, found, inputs, params, replace(golden.rules, exact=True))
+    from hlo2tx8.netlist.tx8 import Tx8
+
+    runs = RUNS if args.level is None else (LevelRun("", args.level, args.mode),)
+    status = 0
+    for run in runs:
+        if run.name:
+            print(f"** {run.name} **")
+        chip = Tx8(golden.rules, Options(chip=args.chip, mode=run.mode, until=run.level))
+        try:
+            chip.prepare(executed_epochs(expand(netlist)))
+        except UnsupportedError as error:
+            print(error, file=sys.stderr)
+            return UNSUPPORTED
+        found = run_netlist(netlist, chip, inputs, params, max_steps=args.max_steps)
+        status |= _judge(args, netlist, found, inputs, params, golden.rules)
+        sys.stdout.write(describe_runs(chip, reports=args.report))
+    return status
+
+
+def _judge(
+    args: Any,
+    netlist: Netlist,
+    found: Mapping[str, Array],
+    inputs: Mapping[str, Array] | None,
+    params: dict[str, int],
+    rules: Rules,
+) -> int:
+    """Write outputs, and compare them with what the rules give if the inputs are the netlist's own; 1 if one does not agree."""
     if args.outputs:
         with writing(args.outputs), zipfile.ZipFile(args.outputs, "w") as file:
             for name, array in found.items():
                 with file.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                    np.lib.format.write_array(entry, array)
+                    np.lib.format.write_array(entry, np.asarray(array))
     if inputs is None:
-        return _compare_exact(netlist, arch, params, found)
+        expected = run_netlist(netlist, Golden(rules), None, params, exact=rules.exact, max_steps=args.max_steps)
+        return _compare(netlist, found, expected, "exact arithmetic" if rules.exact else "golden")
     for name, array in found.items():
         print(f"{name} {list(array.shape)}")
     return 0
 
 
-def _compare_exact(netlist: Netlist, arch: str, params: dict[str, int], found: dict[str, Array]) -> int:
-    """Print how each output compares with one computed in float64, where only integers are rounded; 1 if one does not agree."""
-    expected = run_golden(netlist, arch, None, params, exact=True)
+def _compare(netlist: Netlist, found: Mapping[str, Array], expected: Mapping[str, Array], what: str) -> int:
+    """Print how each output compares with the one expected; 1 if one does not agree."""
     config = (netlist.test_config or TestConfig()).comparison
     status = 0
     for name, queue in outputs_of(expand(netlist)).items():
         verdict = compare(found[name], expected[name], config_of(config, queue))
         status |= not verdict.agrees
         print(
-            f"{name} {list(found[name].shape)}: {verdict.agreeing} of {verdict.tiles} tiles agree with exact arithmetic, "
+            f"{name} {list(found[name].shape)}: {verdict.agreeing} of {verdict.tiles} tiles agree with {what}, "
             f"at least {verdict.least_pct:.1%} of elements close, correlation {verdict.least_pcc:.6f}, "
             f"largest difference {verdict.largest_difference:.3g}"
         )
     return status
+
+
+def describe_runs(chip: "Tx8", *, reports: bool) -> str:
+    """What graphs took on the chip, a line each, and their reports if asked for."""
+    from hlo2tx8.runtime.executable import Executable
+    from hlo2tx8.tools.report import describe
+
+    lines: list[str] = []
+    for key, count in chip.runs.items():
+        if isinstance(executable := chip.compiled[key], Executable):
+            cycles = executable.report.cycles
+            lines.append(f"graph {key[0]}: {count} tensors, {cycles:,.0f} cycles each, {count * cycles:,.0f} in all\n")
+            lines.append(describe(executable, program=False, report=reports))
+    return "".join(lines)
 
 
 def _read_params(path: Path) -> dict[str, int]:

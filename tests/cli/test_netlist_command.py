@@ -72,3 +72,26 @@ def test_run_reads_and_writes_arrays_and_takes_parameters(tmp_path: Path, capsys
     inputs.write_bytes(b"PK nothing")
     assert main(["netlist", "run", str(training), f"--inputs={inputs}"]) == 1
     assert "is no file of arrays" in capsys.readouterr().err
+
+
+def test_run_on_the_chip_compares_with_golden_and_prints_cycles(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["netlist", "run", str(SOFTMAX), "--on=tx8", "--report"]) == 0
+    found = capsys.readouterr().out
+    assert found.startswith("shares [4, 1, 64, 128]: 32 of 32 tiles agree with golden, at least 100.0% of")
+    assert "graph softmax: 4 tensors, " in found
+    assert "** Modelled cost on tx8 **" in found
+    far = tmp_path / "far.yaml"
+    far.write_text(SOFTMAX.read_text().partition("test-config")[0] + "test-config: {comparison-config: {type: Exact}}\n")
+    assert main(["netlist", "run", str(far), "--on=tx8", "--level=vector"]) == 1
+    assert "0 of 32 tiles agree with golden" in capsys.readouterr().out
+
+
+def test_every_level_of_a_netlist_agrees(capsys: pytest.CaptureFixture[str]):
+    assert main(["netlist", "run", str(SOFTMAX.with_name("training.yaml")), "--on=tx8", "--level=all"]) == 0
+    assert "** strict mode **" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("flag", ["--mode=strict", "--level=flat", "--report", "--chip=chip.yaml"])
+def test_flags_of_the_chip_are_refused_without_it(flag: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["netlist", "run", str(SOFTMAX), flag]) == 1
+    assert f"{flag.partition('=')[0]} is of tx8, and --on is golden" in capsys.readouterr().err
