@@ -41,14 +41,14 @@ class Content:
         InputError where they are something else.
         """
         if data[:2] == GZIP:
-            data = _unpacked(data, name)
+            data = unpacked(data, name)
         format = _checked(format) or SUFFIXES.get(suffix.lower(), "")
         if data[:4] == BYTECODE:
             return Content("stablehlo", data)
         if data[:4] == ZIP and (format == "pt2" or is_archive(data)):
             return Content("pt2", data)
         if data[:4] == ZIP:
-            raise InputError("E1004", f"{name} is a compiled program, not a module", hint="hlo2tx8 profile takes .tx8x files")
+            raise InputError("E1004", f"{name} is a compiled program, not a module", hint="the names of such files end in .tx8x")
         if format == "pt2":
             raise InputError("E1004", f"{name} is no program that torch.export has saved")
         format = format or ("onnx" if _is_onnx(data) else "pb" if suffix.lower() == ".pb" else "")
@@ -91,7 +91,8 @@ def _guess(text: str) -> str:
     return "hlo" if first is not None and not re.match(r"\s*(module|func\.func|builtin\.module|\"builtin)", body) else "stablehlo"
 
 
-def _unpacked(data: bytes, name: str) -> bytes:
+def unpacked(data: bytes, name: str) -> bytes:
+    """What a gzip file holds; InputError if it is damaged or holds too much."""
     unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
         found = unpacker.decompress(data, MOST_UNPACKED_BYTES)

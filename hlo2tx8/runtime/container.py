@@ -12,6 +12,7 @@ Reading executes nothing: no pickle, every size is checked before it is used.
 """
 
 import dataclasses
+import io
 import json
 import re
 import zipfile
@@ -28,6 +29,7 @@ from hlo2tx8.device.chip import Chip, read_chip
 from hlo2tx8.device.program import Buffer, BufferUse, Launch, Program, Slot, SlotKind
 from hlo2tx8.errors import ContainerError, writing
 from hlo2tx8.frontend.calling import Calling
+from hlo2tx8.frontend.content import GZIP, unpacked
 from hlo2tx8.hlo.least_work import LeastWork
 from hlo2tx8.hlo.signature import Port, Signature, dtype_of
 from hlo2tx8.hlo.types import element_type
@@ -88,10 +90,14 @@ def write_file(executable: Executable, target: Path | BinaryIO, levels: Sequence
 
 
 def read(path: Path) -> Executable:
-    """The executable in a container; ContainerError if it is damaged, newer, or none."""
+    """The executable in a container, which gzip may have packed; ContainerError if it is damaged, newer, or none, InputError
+    if the packing is damaged.
+    """
     if not path.is_file():
         raise ContainerError("E1007", f"no file {path}")
-    return read_file(path, str(path))
+    with path.open("rb") as file:
+        is_packed = file.read(len(GZIP)) == GZIP
+    return read_file(io.BytesIO(unpacked(path.read_bytes(), str(path))) if is_packed else path, str(path))
 
 
 def read_file(source: Path | BinaryIO, name: str) -> Executable:

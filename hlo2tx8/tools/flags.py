@@ -3,7 +3,8 @@
 import argparse
 import os
 import re
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,6 +18,7 @@ from hlo2tx8.tools.before_run import check_folder
 YES = ("true", "True", "TRUE", "yes", "t", "y", "1")
 NO = ("false", "False", "FALSE", "no", "f", "n", "0")
 """What a switch may be set to, as XLA's flags."""
+NO_PASSES = "xla_disable_all_hlo_passes"
 
 
 def level(text: str) -> Level:
@@ -61,6 +63,16 @@ def add_switch(parser: Any, name: str, text: str, *, default: Any = False) -> No
     yes, no = ([f"--{name}={value}" for value in values] for values in (YES, NO))
     parser.add_argument(*yes, action="store_true", dest=name, default=default, help=argparse.SUPPRESS)
     parser.add_argument(f"--no{name}", *no, action="store_false", dest=name, default=default, help=argparse.SUPPRESS)
+
+
+def _xla_flags() -> Mapping[str, str]:
+    """What XLA_FLAGS says by name, flags or the name of a file of them: defaults of flags that have those names here."""
+    text = os.environ.get("XLA_FLAGS", "").strip()
+    try:
+        words = shlex.split(text if text[:1] in ("", "-") else Path(text).read_text())
+    except ValueError as error:
+        raise InputError("E1004", f"XLA_FLAGS: {error}") from None
+    return {name.lstrip("-"): value if equals else "true" for name, equals, value in (word.partition("=") for word in words)}
 
 
 def add_input_flags(parser: Any) -> None:
@@ -114,7 +126,8 @@ def add_compiler_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--search_cache", metavar="DIR", help="where what --search=full finds is kept, none for nowhere (~/.cache/hlo2tx8)"
     )
-    add_switch(group, "xla_disable_all_hlo_passes", "leave out passes before fusion that only make programs faster")
+    text, is_off = "leave out passes before fusion that only make programs faster", _xla_flags().get(NO_PASSES) in YES
+    add_switch(group, NO_PASSES, text, default=is_off)
     add_switch(group, "reassociate", "round in another order where that is faster and no less precise", default=True)
     add_switch(group, "verify", "verify the IR after each pass")
 
@@ -122,12 +135,14 @@ def add_compiler_flags(parser: argparse.ArgumentParser) -> None:
 def add_dump_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags that say what is dumped."""
     group = parser.add_argument_group("dumps")
-    group.add_argument("--xla_dump_to", type=Path, metavar="DIR", help="write the IR before each pass into DIR")
-    group.add_argument(
-        "--xla_dump_hlo_pass_re", type=pattern, default="", metavar="RE", help="which passes; fusion-emitter: also kernels' logs"
-    )
-    text = "also a log per kernel of the emitters whose names fit; mlir-fusion fits all"
-    group.add_argument("--xla_dump_emitter_re", type=pattern, default="", metavar="RE", help=text)
+    said = _xla_flags()
+    folder = Path(said["xla_dump_to"]) if said.get("xla_dump_to") else None
+    group.add_argument("--xla_dump_to", type=Path, default=folder, metavar="DIR", help="write the IR before each pass into DIR")
+    for name, text in (
+        ("xla_dump_hlo_pass_re", "which passes; fusion-emitter: also kernels' logs"),
+        ("xla_dump_emitter_re", "also a log per kernel of the emitters whose names fit; mlir-fusion fits all"),
+    ):
+        group.add_argument(f"--{name}", type=pattern, default=said.get(name, ""), metavar="RE", help=text)
 
 
 def add_print_flags(parser: argparse.ArgumentParser) -> None:
@@ -152,7 +167,8 @@ def options_of(args: Any) -> Options:
     chip: Path | None = args.chip
     if chip is not None and not chip.is_file():
         raise InputError("E1004", f"no chip description {chip}")
-    _check_emitters(args.xla_dump_emitter_re)
+    if "xla_dump_emitter_re" in args.given:  # XLA_FLAGS may name emitters of other platforms
+        _check_emitters(args.xla_dump_emitter_re)
     check_folder(args.xla_dump_to)
     return Options(
         chip=chip,
@@ -177,8 +193,6 @@ def options_of(args: Any) -> Options:
 
 def _check_emitters(pattern: str) -> None:
     """InputError for a pattern that fits no emitter's name."""
-    if not pattern:
-        return
     from hlo2tx8.compiler.dump import emitter_names
 
     if not any(re.search(pattern, name) for name in emitter_names()):

@@ -13,12 +13,12 @@ from hlo2tx8.options import Level
 from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.tools.universe import UNIVERSE
 
-SUFFIX = ".tx8x"
+SUFFIXES = (".tx8x", ".tx8x.gz")
 
 
 def is_saved(file: str | Path) -> bool:
     """Is that the name of a compiled program?"""
-    return Path(file).suffix == SUFFIX
+    return str(file).endswith(SUFFIXES)
 
 
 def module_in(file: str | Path) -> ModuleOp:

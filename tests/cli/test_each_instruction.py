@@ -86,6 +86,10 @@ def test_values_are_written_as_numpy_reads_them(module: Path, tmp_path: Path):
     assert np.abs(narrow - x).max() < 2.0**-7
     assert np.allclose(tangent, np.tanh(wide), atol=1e-5)
     assert np.allclose(result, np.exp(tangent), atol=1e-5)
+    at_level = ["--level=vector", "--filter=tanh", f"--dump_results={folder / 'vector'}"]
+    assert main(["run", *at_level, f"--input_literals_file={inputs}", str(module)]) == 0
+    (only,) = (folder / "vector").iterdir()
+    assert np.allclose(np.load(only), tangent, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,27 @@ def test_logs_of_kernels_by_their_emitter(pattern: str, kernels: list[str], tmp_
     assert [path for path in tmp_path.iterdir() if "before-inline" in path.name]
 
 
+def test_xla_flags_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """As flags of the command, which wins; emitters of other platforms are for those."""
+    file, given, own = tmp_path / "m.hlo", tmp_path / "given", tmp_path / "own"
+    file.write_text("HloModule m\nENTRY e {\n  x = f32[9] parameter(0)\n  n = f32[9] negate(x)\n  ROOT r = f32[9] negate(n)\n}\n")
+    flags = f"--xla_dump_to={given} --xla_dump_emitter_re=triton --xla_dump_hlo_pass_re='vectorize|nothing else'"
+    monkeypatch.setenv("XLA_FLAGS", flags)
+    assert main(["run", str(file)]) == main(["check", str(file)]) == 0
+    assert [re.sub(r".*before-", "", path.name) for path in given.iterdir()] == ["vectorize.mlir"]
+    capsys.readouterr()
+    assert main(["compile", "--until=fused", f"--xla_dump_to={own}", "--xla_dump_hlo_pass_re=inline-calls", str(file)]) == 0
+    assert "stablehlo.negate" not in capsys.readouterr().out
+    assert len([*own.iterdir()]) == len([*given.iterdir()]) == 1
+    (tmp_path / "flags").write_text("--xla_disable_all_hlo_passes\n")
+    monkeypatch.setenv("XLA_FLAGS", str(tmp_path / "flags"))
+    assert main(["compile", "--until=fused", str(file)]) == 0
+    assert capsys.readouterr().out.count("stablehlo.negate") == 2
+    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to='given")
+    assert main(["run", str(file)]) == 1
+    assert capsys.readouterr().err == "error E1004: XLA_FLAGS: No closing quotation\n"
+
+
 def test_a_saved_executable_runs_the_same(tmp_path: Path):
     executable = hlo2tx8.compile(str(GELU))
     (port,) = executable.signature.inputs

@@ -58,6 +58,10 @@ def test_switches_take_an_optional_value(text: str, value: bool):
         (["run", "--dump_results=/dev/null/d", "--compare_each", "a.hlo"], "error E1004: /dev/null is not a folder"),
         (["compile", "--xla_dump_to=/dev/null", "a.hlo"], "error E1004: /dev/null is not a folder"),
         (["bisect", "--write=/dev/null/b.hlo", "a.hlo"], "error E1004: /dev/null is not a folder"),
+        (["compile", "--until=flat", "-o", "x", "a.hlo"], "error E1004: --output is of programs, and --until prints the module"),
+        (["run", "--until=flat", "--trace=f", "a.hlo"], "error E1004: --trace is of runs, and --until prints the module"),
+        (["run", "--level=flat", "--platform=cpu", "a.hlo"], "error E1004: --level is of tx8, and --platform is cpu"),
+        (["run", "--level=vector", "--mode=strict", "a.hlo"], "error E1004: --mode is how a program runs on tx8, and none does"),
         (["compile", "nowhere.hlo"], "error E1004: no file nowhere.hlo"),
         (["compile", str(SAMPLES)], "is not a file"),
     ],
@@ -133,7 +137,12 @@ def test_opt_says_what_it_is_called(capsys: pytest.CaptureFixture[str]):
         (["run", "--rapport", "a.hlo"], "error E1004: unrecognized arguments: --rapport\n  hint: did you mean --report?"),
         (["run", "--rep", "a.hlo"], "error E1004: unrecognized arguments: --rep"),
         (["frob"], "error E1004: argument COMMAND: invalid choice: 'frob'"),
-        (["profile", "--until=flat", "a.hlo"], "error E1004: unrecognized arguments: --until=flat\n  hint: --until is a flag of"),
+        *(
+            ([command, flag, "a.hlo"], f"error E1004: unrecognized arguments: {flag}\n  hint: {flag[:7]}")
+            for command in ("profile", "check", "bisect")
+            for flag in ("--until=flat", "--report")
+        ),
+        (["run", "--mode=slow", "a.hlo"], "error E1004: argument --mode: invalid choice: 'slow'"),
         (["run", "--iterations=0", "a.hlo"], "error E1004: argument --iterations: 0 is less than 1"),
         (["run", "--abs_error_bound=nan", "a.hlo"], "error E1004: argument --abs_error_bound: nan is no bound, which is 0 or more"),
         (["run", "--rel_error_bound=-1", "a.hlo"], "error E1004: argument --rel_error_bound: -1 is no bound, which is 0 or more"),

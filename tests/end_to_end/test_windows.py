@@ -155,6 +155,15 @@ def test_padding_takes_no_part(initial: float, op: Any) -> None:
     check(lambda x: pooled(x, initial, op, (1, 2, 3, 1), (1, 1, 2, 1), padding, (1, 2, 1, 1)), X, compare=near(6))
 
 
+def test_a_window_of_log_add_exp_may_start_with_minus_infinity() -> None:
+    def added(a: Any, b: Any) -> Any:
+        larger = lax.max(a, b)
+        return larger + lax.log(lax.exp(a - larger) + lax.exp(b - larger))
+
+    window = (1, 3, 1, 1), (1, 1, 1, 1), ((0, 0), (2, 1), (0, 0), (0, 0))
+    check(lambda x: pooled(x[:1, :, :2], -np.inf, added, *window), X, compare=near(9))
+
+
 def test_padding_of_pairs_and_of_complex_numbers() -> None:
     def farther(a: Any, b: Any) -> Any:
         return jax.tree.map(lambda x, y: jnp.where(abs(a[0]) >= abs(b[0]), x, y), a, b)

@@ -25,3 +25,12 @@ def test_the_native_libraries_can_be_left_out(tmp_path: Path):
     built = build(tmp_path, CC=str(tmp_path / "cc"), HLO2TX8_WITHOUT_NATIVE="1")
     assert built.returncode == 0, built.stderr
     assert not list(tmp_path.rglob("*.so"))
+
+
+def test_a_wheel_is_for_every_python(tmp_path: Path):
+    steps = ["egg_info", f"--egg-base={tmp_path}", "build", f"--build-base={tmp_path / 'build'}"]
+    wheel = ["bdist_wheel", f"--bdist-dir={tmp_path / 'wheel'}", f"--dist-dir={tmp_path / 'dist'}"]
+    environment = os.environ | {"HLO2TX8_WITHOUT_NATIVE": "1"}
+    command = [sys.executable, "setup.py", "-q", *steps, *wheel]
+    subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True)
+    assert [path.name.partition("-py3-none-")[1] for path in (tmp_path / "dist").iterdir()] == ["-py3-none-"]

@@ -1,7 +1,10 @@
 """A jax whose plugin has no native library: the reason is said to who asks for tx8, and to nobody else."""
 
+import os
 import subprocess
 import sys
+
+import pytest
 
 SCRIPT = """
 from pathlib import Path
@@ -13,8 +16,10 @@ jax.devices("tx8")
 """
 
 
-def test_only_who_asks_for_the_device_hears_why_there_is_none():
-    ended = subprocess.run([sys.executable, "-W", "error", "-c", SCRIPT], capture_output=True, text=True, check=False)
-    assert ended.stdout == "cpu\n"
-    said = ended.stderr.splitlines()[-1]
-    assert "'tx8' failed to initialize: its native library was not built; install with a C compiler" in said
+@pytest.mark.parametrize(("platforms", "printed"), [("", "cpu\n"), ("tx8", "")])
+def test_only_who_asks_for_the_device_hears_why_there_is_none(platforms: str, printed: str):
+    command, environment = [sys.executable, "-W", "error", "-c", SCRIPT], os.environ | {"JAX_PLATFORMS": platforms}
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert ended.stdout == printed
+    assert "'tx8'" in (said := ended.stderr.splitlines()[-1])
+    assert "its native library was not built; install with a C compiler" in said

@@ -1,5 +1,6 @@
 """A program from a file finds nothing of other programs in the memory that it is given."""
 
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,8 +9,8 @@ import pytest
 
 import hlo2tx8
 from hlo2tx8.device.host_memory import RECYCLED_BYTES, allocate
-from hlo2tx8.errors import DeviceError
-from hlo2tx8.options import Mode, Options
+from hlo2tx8.errors import ContainerError, DeviceError
+from hlo2tx8.options import Level, Mode, Options
 from hlo2tx8.runtime import container
 
 TEXT = """HloModule add
@@ -60,3 +61,28 @@ def test_a_program_from_a_file_gives_what_it_gave(tmp_path: Path):
     compiled, x = hlo2tx8.compile(TEXT), np.arange(64 * 1024, dtype=np.float32).reshape(64, 1024)
     compiled.save(tmp_path / "add.tx8x")
     np.testing.assert_array_equal(container.read(tmp_path / "add.tx8x").run(x), compiled.run(x))
+
+
+def test_members_are_unpacked_when_they_are_asked_for_and_as_large_as_they_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    sound, large = tmp_path / "sound.tx8x", tmp_path / "large.tx8x"
+    hlo2tx8.compile(TEXT).save(sound)
+    unpacked: list[str] = []
+    read = zipfile.ZipFile.read
+
+    def noted(self: zipfile.ZipFile, name: str) -> bytes:
+        unpacked.append(name)
+        return read(self, name)
+
+    monkeypatch.setattr(zipfile.ZipFile, "read", noted)
+    loaded = container.read(sound)
+    assert unpacked == ["manifest.json", "program.bin", "constants.safetensors"]
+    assert "stablehlo.add" in loaded.as_text(Level.HLO)
+    assert unpacked[3:] == ["ir/hlo.mlir"]
+    for changed, limit in (("manifest.json", 1 << 26), ("program.bin", 1 << 20), ("constants.safetensors", 1 << 17)):
+        with zipfile.ZipFile(sound) as old, zipfile.ZipFile(large, "w", zipfile.ZIP_DEFLATED) as new:
+            for name in old.namelist():
+                new.writestr(name, bytes(limit + 1) if name == changed else read(old, name))
+        unpacked.clear()
+        with pytest.raises(ContainerError, match=f"{changed} has {limit + 1} bytes, "):
+            container.read(large)
+        assert changed not in unpacked
