@@ -18,7 +18,10 @@ Parameters = Any
 
 def load() -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """(images f32[n,8,8,1], labels s32[n]) to learn from and to test with, shuffled, always in the same way."""
-    from sklearn.datasets import load_digits
+    try:
+        from sklearn.datasets import load_digits
+    except ModuleNotFoundError:
+        raise SystemExit("the digits come with scikit-learn: pip install -e .[examples]") from None
 
     digits = load_digits()
     order = np.random.default_rng(0).permutation(len(digits.target))

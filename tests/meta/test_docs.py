@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -63,3 +64,22 @@ def test_the_example_of_a_program_by_hand_runs(capsys: pytest.CaptureFixture[str
     assert example
     exec(compile(example[1], "assembler.md", "exec"), {})
     assert capsys.readouterr().out.endswith("DDR\n")
+
+
+def test_the_readme_is_true(capsys: pytest.CaptureFixture[str]):
+    """Its Python runs, on fewer rows; its commands are commands, on files that are there, and its examples are there."""
+    page = (ROOT / "README.md").read_text()
+    blocks = re.findall(r"```(\w*)\n(.*?)```", page, re.DOTALL)
+    names: dict[str, object] = {}
+    for program in [text for kind, text in blocks if kind == "python"]:
+        exec(compile(program.replace("512", "2"), "README.md", "exec"), names)
+    assert "module @jit_gelu" in capsys.readouterr().out
+    lines = [shlex.split(line, comments=True) for kind, text in blocks if not kind for line in text.splitlines()]
+    commands = [line[1:] for line in lines if line[:1] == ["hlo2tx8"]]
+    assert len(commands) > 3
+    for command in commands:
+        args = parser().parse_args(command)
+        assert all(any(ROOT.glob(file)) for file in getattr(args, "files", None) or [args.file])
+    examples = {line[2] for line in lines if line[:2] == ["python", "-m"] and line[2].startswith("examples.")}
+    assert all((ROOT / f"{name.replace('.', '/')}.py").exists() for name in examples)
+    assert len(examples) > 1

@@ -1,5 +1,6 @@
 """The examples, made small: each in a process of its own, on the device."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -23,6 +24,13 @@ def test_every_example_is_here_and_in_the_documents():
     assert set(SMALL) == NAMES
     text = (ROOT / "docs" / "jax_support.md").read_text()
     assert all(f"examples.{name}" in text for name in NAMES)
+
+
+def test_without_the_digits_the_extra_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(ROOT))
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(SystemExit, match=r"the digits come with scikit-learn: pip install -e \.\[examples\]"):
+        importlib.import_module("examples.digits").load()
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in SMALL])
