@@ -165,8 +165,10 @@ def _parts(match: GemmMatch, loops: Mapping[SubgraphFunction, DotLoop]) -> list[
         is_shareable = _is_shareable(loop, match.partitioned, target)
         for part in parts:
             if target.residence is not None:
-                blocked = row_blockings if target.residence.is_by_rows else resident_blockings
-                ways = blocked(part, work, target.rates, spm_bytes, target.residence) if is_shareable else []
+                blocked, room = resident_blockings, spm_bytes
+                if target.residence.is_by_rows:
+                    blocked, room = row_blockings, target.rates.spm_bytes
+                ways = blocked(part, work, target.rates, room, target.residence) if is_shareable else []
                 found.append(_PartOfLoop(function, loop, part, work, ways))
                 continue
             ways = blockings(part, work, target.rates, spm_bytes, target.step_elements)

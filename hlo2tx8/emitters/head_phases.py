@@ -16,14 +16,16 @@ from xdsl.ir import BlockArgument
 
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
 from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits
-from hlo2tx8.emitters.gemm import GemmEmitter
+from hlo2tx8.emitters.emitter import Match
+from hlo2tx8.emitters.gemm import GemmEmitter, GemmMatch
 from hlo2tx8.emitters.phase_group import join_phases
 from hlo2tx8.emitters.product_phases import ways_of
 from hlo2tx8.emitters.row_group import emit_rows, member_of
 from hlo2tx8.errors import CapacityError
 from hlo2tx8.schedule.costs import size_bytes
 from hlo2tx8.schedule.plan import Candidate, Estimate
-from hlo2tx8.schedule.plan_row_group import plan_row_group, plans_on_mesh
+from hlo2tx8.schedule.plan_row_group import RowGroupPlan, plan_row_group, plans_on_mesh
+from hlo2tx8.schedule.row_group import RowGroupSplit
 from hlo2tx8.schedule.work_split import Residence, Target
 
 MOST_WAYS = 4
@@ -64,18 +66,7 @@ def emit_head_phases(
     residence = Residence(frozenset(), keeps_result=True, kept_bytes=kept_bytes, is_by_rows=True)
     ways = ways_of(product, f"{name}_0", replace(target, residence=residence))
     plans = plans_on_mesh(members, parameters(is_apart=False), target.rates, kept_bytes)
-    candidates = [
-        Candidate(
-            f"{way.name}, then {plan.split.step_rows} rows a step",
-            Estimate(
-                way.estimate.cycles + plan.cycles + 2 * target.rates.barrier,
-                max(kept_bytes + way.estimate.spm_bytes, plan.spm_bytes),
-            ),
-            (way.choice, plan.split),
-        )
-        for way in islice(ways, MOST_WAYS)
-        for plan in islice(plans, MOST_WAYS)
-    ]
+    candidates = [_candidate(way, plan, kept_bytes, target) for way in islice(ways, MOST_WAYS) for plan in islice(plans, MOST_WAYS)]
     candidates.sort(key=lambda own: own.estimate.cycles)
     faster = [own for own in candidates if own.estimate.cycles < apart or target.is_searched]
     schedule, kernel = (chooser or FirstThatFits()).choose(
@@ -91,3 +82,18 @@ def emit_head_phases(
         raise CapacityError("E3101", f"{name}: a product and its attention take {apart:,.0f} cycles apart, {best}")
     notes.append(f"{name}: group emitter, a product and its attention as phases, {apart:,.0f} cycles apart")
     return kernel
+
+
+def _candidate(
+    way: Candidate[Match], plan: RowGroupPlan, kept_bytes: int, target: Target
+) -> Candidate[tuple[Match, RowGroupSplit]]:
+    """A way to compute the product and then to attend. Where weights stay for several steps of rows, or come again for each, the
+    estimate of which is sooner is a rough one."""
+    cycles = way.estimate.cycles + plan.cycles + 2 * target.rates.barrier
+    spm_bytes = max(kept_bytes + way.estimate.spm_bytes, plan.spm_bytes)
+    assert isinstance(way.choice, GemmMatch)
+    ways = [blocking for _, blocking in way.choice.chosen]
+    name = f"{way.name}, then {plan.split.step_rows} rows a step"
+    family = "with weights that stay" * any(own.is_by_columns for own in ways)
+    is_rough = any(own.is_in_runs for own in ways)
+    return Candidate(name, Estimate(cycles, spm_bytes), (way.choice, plan.split), family, is_rough)

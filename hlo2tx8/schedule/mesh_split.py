@@ -116,9 +116,19 @@ def row_blockings(
         return []
     columns = prod(size for size, role in zip(part.shape, part.roles, strict=True) if role == "column") // rates.mesh_columns
     boxes = [box for box in _boxes(part, rates) if is_even(part, box) and sides_of(part, box)[1] == columns]
-    room = spm_bytes - residence.kept_bytes
-    found = [replace(way, is_in_runs=True) for box in boxes for ways in _deep(part, work, rates, room, box, None) for way in ways]
+    room, found = spm_bytes - residence.kept_bytes, list[Blocking]()
+    for box in boxes:
+        is_one = prod(box_counts(part, box)) == rates.tiles
+        own = _in_place(work, prod(sides_of(part, box)), residence) if is_one else work
+        found += [replace(way, is_in_runs=not is_one) for ways in _deep(part, own, rates, room, box, None) for way in ways]
     return sorted(found, key=lambda own: own.cycles)
+
+
+def _in_place(work: ContractionWork, elements: int, residence: Residence) -> ContractionWork:
+    """The work of a step whose results, of so many elements each, are left and computed where they stay, and added up there if they
+    are as large as sums."""
+    sums = SUM_BYTES * work.column_operands
+    return replace(work, kept_once=0 if residence.kept_bytes == elements * sums else sums)
 
 
 def _is_of_tiles(work: ContractionWork, rates: Rates, depth: int) -> bool:

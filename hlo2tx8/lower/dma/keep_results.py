@@ -27,8 +27,9 @@ from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.indexing import Const, Dim, Expr, split_terms
 from hlo2tx8.lower.box_levels import Size
+from hlo2tx8.lower.dma.column_sets import columns_of
 from hlo2tx8.lower.dma.interleave_panels import interleave
-from hlo2tx8.lower.dma.kept_places import OwnPart, buffer_of_its_own, is_one_run
+from hlo2tx8.lower.dma.kept_places import OwnPart, buffer_of_its_own, is_one_run, multiply_in_place
 from hlo2tx8.lower.dma.load_levels import levels_of
 from hlo2tx8.lower.dma.mesh import ROW, TileIndex, of_one, quotient, remainder
 from hlo2tx8.lower.dma.panels import Panels, PanelSide, Site
@@ -118,7 +119,11 @@ def find_kept_results(function: func.FuncOp, panels: Sequence[Panels], tile: SSA
         return []
     first = next(op for op in function.body.block.ops if isinstance(op, scf.ForOp))
     builder = Builder(InsertPoint.before(first))
-    return [ResultBuffer(kept, StepBuilder(builder, builder, (), {}), tile, index) for kept in found]
+    buffers = [ResultBuffer(kept, StepBuilder(builder, builder, (), {}), tile, index) for kept in found]
+    for columns in [columns for own in panels if own.num_steps == 1 for columns in columns_of(own)]:
+        for result in buffers:
+            multiply_in_place(columns, result.kept.stores[0], result.buffer)
+    return buffers
 
 
 def _results(function: func.FuncOp, index: TileIndex) -> list[KeptResult]:
@@ -197,9 +202,9 @@ class ResultBuffer:
         buffer.attributes[spm.KEPT] = UnitAttr()
         self.buffer = buffer.result
 
-    def lives_in(self, loop: scf.ForOp) -> bool:
-        """Is it there while a loop runs?"""
-        return loop in self.loops
+    def takes_room_in(self, loop: scf.ForOp) -> bool:
+        """Is it there while a loop runs, apart from the loop's own buffers?"""
+        return loop in self.loops and not any(self.buffer in op.operands for op in instructions_in(loop))
 
     def distance(self, step: StepBuilder, panel: SSAValue, op: Rdma) -> SSAValue:
         """0 on the tile that has a panel, which `op` would load, or a part of it, more on the others."""
@@ -248,7 +253,7 @@ class ResultBuffer:
             alloc.erase()
         elif isinstance(op, Rdma):
             step.insert(self._move(*self.kept.moved(op), op, dst=_value(op.field("dst")), src=here))
-        else:
+        elif spm.root_buffer(_value(op.field("src"))) is not self.buffer:
             step.insert(self._move(*self.kept.moved(op), op, dst=here, src=_value(op.field("src"))))
         if isinstance(op, Rdma) or not self.kept.is_read_by_others:
             op.detach()

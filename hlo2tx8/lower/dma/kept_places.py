@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from xdsl.dialects import scf
 from xdsl.ir import SSAValue
 
+from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.dialects import spm
 from hlo2tx8.indexing import Const
 from hlo2tx8.indexing.simplify import range_of
 from hlo2tx8.lower.box_levels import Size
+from hlo2tx8.lower.dma.column_sets import Columns
 from hlo2tx8.lower.dma.mesh import COLUMN, ROW, TileIndex
 from hlo2tx8.lower.dma.slices import buffers_of, constant_of, instructions_in, turns_of
 
@@ -89,6 +91,25 @@ def buffer_of_its_own(op: Rdma) -> spm.AllocOp | None:
         if any(spm.root_buffer(value) is alloc.result for value in buffers_of(own, is_write=True))
     ]
     return alloc if writers == [op] else None
+
+
+def multiply_in_place(columns: Columns, store: Wdma, kept: SSAValue) -> None:
+    """Lets a step's only product leave the result that is stored where it is kept, and add up its sums there if they are as large:
+    what follows the product goes over that in parts, each of which is read before it is written, by what is stored or by a move."""
+    owner, ops = kept.owner, [op for op in columns.epilogue.ops if isinstance(op, Instruction)]
+    if store not in ops or not isinstance(owner, spm.AllocOp):
+        return
+    wanted, source = [columns.last.field("dst"), columns.last.field("psum")], store.field("src")
+    writers = [number for number, op in enumerate(ops) if source in buffers_of(op, is_write=True)]
+    if len(writers) == 1:
+        after = [value for op in ops[writers[0] + 1 :] for value in buffers_of(op, is_write=False)]
+        wanted += [source] if wanted[0] not in after and after == [source] else []
+    for value in dict.fromkeys(wanted):
+        alloc = value.owner if isinstance(value, SSAValue) else None
+        if isinstance(alloc, spm.AllocOp) and alloc.num_copies == 1 and alloc.size_bytes == owner.size_bytes:
+            alloc.result.replace_all_uses_with(kept)
+            alloc.detach()
+            alloc.erase()
 
 
 def know_turns(loop: scf.ForOp, index: TileIndex) -> None:

@@ -56,7 +56,7 @@ def loop_plans(panels: Sequence[Panels], kept: Sequence[ResultBuffer], chip: Chi
     for own in reversed(panels):
         sets = columns_of(own)
         saved = sum(columns.saved_bytes(space) for columns in sets)
-        saved -= sum(space.aligned(result.kept.size_bytes) for result in kept if result.lives_in(own.loop))
+        saved -= sum(space.aligned(result.kept.size_bytes) for result in kept if result.takes_room_in(own.loop))
         slots, roomy = _num_slots(own, space, saved), _num_slots(own, space, saved - early_bytes)
         if early_bytes and min(roomy.values()) > min(LEAST_SLOTS, own.num_panels):
             slots, plans[-1] = roomy, replace(plans[-1], is_early=True)
