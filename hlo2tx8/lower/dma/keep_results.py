@@ -149,8 +149,10 @@ def _of_store(slot: SSAValue, store: Wdma, loads: tuple[Rdma, ...], index: TileI
     if levels is None or levels[0][0] != 1 or levels[3][0] != block:
         return None
     (blocks, between), (_, row) = levels[1:3]
+    if row != mesh.columns * blocks * block or (blocks > 1 and between != block):
+        return None
     rows, left = divmod(prod(cast(TensorType[Attribute], slot.type).get_shape()), mesh.rows * row)
-    if row != mesh.columns * blocks * block or left or (blocks > 1 and between != block):
+    if left:
         return None
     kept = KeptResult(slot, rows, blocks, block * element, row * element, (store,), loads)
     return kept if kept.part.holds(store, index) else None
