@@ -1,5 +1,6 @@
 """The command line as a user meets it: defaults, usage errors, one clear line per mistake, never a traceback."""
 
+import argparse
 import re
 import signal
 import subprocess
@@ -40,6 +41,16 @@ def test_defaults_are_those_of_run_hlo_module():
 def test_switches_take_an_optional_value(text: str, value: bool):
     args = parser().parse_args(["run", text, "a.hlo"])
     assert (args.report, args.files) == (value, ["a.hlo"])
+
+
+@pytest.mark.parametrize("command", ["run", "compile", "profile", "check", "bisect"])
+def test_every_switch_does(command: str):
+    commands = next(action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
+    switches = {action.dest for action in commands.choices[command]._actions if isinstance(action, argparse._StoreTrueAction)}
+    assert {"verify", "traceback", "reassociate", "xla_disable_all_hlo_passes"} <= switches
+    for name in switches:
+        for value, meant in (("1", True), ("true", True), ("0", False), ("false", False)):
+            assert vars(parser().parse_args([command, f"--{name}={value}", "a.hlo"]))[name] is meant
 
 
 @pytest.mark.parametrize(
@@ -138,7 +149,10 @@ def test_opt_says_what_it_is_called(capsys: pytest.CaptureFixture[str]):
         (["run", "--rep", "a.hlo"], "error E1004: unrecognized arguments: --rep"),
         (["frob"], "error E1004: argument COMMAND: invalid choice: 'frob'"),
         *(
-            ([command, flag, "a.hlo"], f"error E1004: unrecognized arguments: {flag}\n  hint: {flag[:7]}")
+            (
+                [command, flag, "a.hlo"],
+                f"error E1004: unrecognized arguments: {flag}\n  hint: {flag.partition('=')[0]} is a flag of",
+            )
             for command in ("profile", "check", "bisect")
             for flag in ("--until=flat", "--report")
         ),

@@ -148,6 +148,9 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(ChipError, match=message):
             load_chip(path)
+    path.write_bytes(DEFAULT_PATH.read_bytes().replace(b"tiles", b"til\xffs"))
+    with pytest.raises(ChipError, match="unacceptable character #x00ff"):
+        load_chip(path)
 
 
 def test_many_tiles(tmp_path: Path) -> None:

@@ -100,6 +100,30 @@ def test_elements_move_as_stored_integers_and_regions_get_them() -> None:
     np.testing.assert_array_equal(taken, stored[:, ::-1])
 
 
+def test_sums_products_and_convolutions_are_those_of_the_numbers() -> None:
+    x8, w8, x32 = "!quant.uniform<i8:f32, 0.25:10>", "!quant.uniform<i8:f32, 0.5>", "!quant.uniform<i32:f32, 0.125>"
+    rng = np.random.default_rng(0)
+    a, b, x, k = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((3, 4), (4, 5), (2, 6, 3), (3, 3, 4)))
+    added, product, convolved = run(
+        f"""func.func @main(%a: tensor<3x4x{x8}>, %b: tensor<4x5x{w8}>, %x: tensor<2x6x3x{x8}>, %k: tensor<3x3x4x{w8}>)
+          -> (tensor<3x4x{x8}>, tensor<3x5x{x32}>, tensor<2x4x4x{x32}>) {{
+        %0 = stablehlo.add %a, %a : tensor<3x4x{x8}>
+        %1 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+            : (tensor<3x4x{x8}>, tensor<4x5x{w8}>) -> tensor<3x5x{x32}>
+        %2 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {{}}
+            {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}}
+            : (tensor<2x6x3x{x8}>, tensor<3x3x4x{w8}>) -> tensor<2x4x4x{x32}>
+        return %0, %1, %2 : tensor<3x4x{x8}>, tensor<3x5x{x32}>, tensor<2x4x4x{x32}>
+    }}""",
+        *(a, b, x, k),
+    )
+    first, image = ((stored - np.float32(10)) * np.float32(0.25) for stored in (a, x))
+    second, window = b * np.float32(0.5), k * np.float32(0.5)
+    np.testing.assert_array_equal(added, quantize(first + first, 0.25, 10, -128, 127))
+    np.testing.assert_array_equal(product, first @ second / 0.125)
+    np.testing.assert_array_equal(convolved, sum(image[:, i : i + 4] @ window[i] for i in range(3)) / 0.125)
+
+
 def test_what_is_quantised_differently_is_compared_as_numbers() -> None:
     coarse, fine = "!quant.uniform<i8:f32, 1.0:3>", "!quant.uniform<i8:f32, 0.25:-20>"
     x, y = np.arange(-7, 7, dtype=np.int8).reshape(2, 7), np.arange(14, dtype=np.int8).reshape(2, 7) * 9 - 60

@@ -1,8 +1,11 @@
 """A program from a file finds nothing of other programs in the memory that it is given."""
 
+import json
 import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -86,3 +89,47 @@ def test_members_are_unpacked_when_they_are_asked_for_and_as_large_as_they_may_b
         with pytest.raises(ContainerError, match=f"{changed} has {limit + 1} bytes, "):
             container.read(large)
         assert changed not in unpacked
+
+
+def flipped(data: bytes) -> bytes:
+    """Compressed bytes of a member are others."""
+    at = data.index(member := b"program.bin") + len(member)
+    return data[:at] + bytes(byte ^ 0xFF for byte in data[at : at + 9]) + data[at + 9 :]
+
+
+@pytest.mark.parametrize(
+    ("key", "change"),
+    [
+        ("chip", lambda _: 3.5),
+        ("chip", lambda chip: chip | {"cycles": "few"}),
+        ("inputs", lambda ports: []),
+        ("inputs", lambda ports: ports * 2),
+        ("inputs", lambda ports: [ports[0] | {"layout": [1, 1]}]),
+        ("outputs", lambda ports: [ports[0] | {"shape": [-64, 1024]}]),
+        ("outputs", lambda ports: [ports[0] | {"dtype": "float3"}]),
+        ("slots", lambda slots: [slot | {"size_bytes": 8} for slot in slots]),
+        ("slots", lambda slots: 5),
+        ("launches", lambda launches: [launches[0] | {"first": 1 << 40}]),
+        ("num_instructions", lambda count: 1 << 50),
+        ("spm_bytes", lambda count: 1 << 50),
+        ("options", lambda options: options | {"mode": "slow"}),
+        ("", flipped),
+        ("", lambda data: data[: len(data) // 3]),
+    ],
+)
+def test_what_is_changed_in_a_file_is_an_error_of_ours(key: str, change: Callable[[Any], Any], tmp_path: Path):
+    path = tmp_path / "changed.tx8x"
+    hlo2tx8.compile(TEXT).save(path)
+    if not key:
+        path.write_bytes(change(path.read_bytes()))
+    else:
+        with zipfile.ZipFile(path) as file:
+            members = {name: file.read(name) for name in file.namelist()}
+        manifest = json.loads(members["manifest.json"])
+        members["manifest.json"] = json.dumps(manifest | {key: change(manifest[key])}).encode()
+        with zipfile.ZipFile(path, "w") as file:
+            for name, data in members.items():
+                file.writestr(name, data)
+    with pytest.raises(ContainerError) as caught:
+        container.read(path).as_text(Level.VECTOR)
+    assert caught.value.code == "E1007"
