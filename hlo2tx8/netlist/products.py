@@ -1,6 +1,7 @@
 """matmul in its forms, depthwise and sparse, and reduce."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any, cast
 
 import numpy as np
 
@@ -26,8 +27,13 @@ def product(x: Array, y: Array, is_integer: bool) -> Array:
     if is_known(x):
         wide = np.float64 if is_integer else x.dtype
         return np.matmul(x.astype(wide, copy=False), y.astype(wide, copy=False)).astype(x.dtype, copy=False)
+    from jax import lax
+
     sums = np.int32 if {x.dtype.kind, y.dtype.kind} <= {"i", "u"} else np.float32
-    return xp(x).matmul(x, y, preferred_element_type=sums).astype(np.float32)
+    element = xp(x).promote_types(x.dtype, y.dtype)
+    x, y, dims = x.astype(element), y.astype(element), (((2,), (1,)), ((0,), (0,)))
+    made: Any = cast("Any", lax).dot_general(x, y, dims, preferred_element_type=sums)
+    return made.astype(np.float32)
 
 
 def matmul(op: Op, inputs: Sequence[Array], lists: Sequence[Array] | None, is_integer: bool) -> Array:

@@ -203,6 +203,18 @@ class Tx8:
         return FORMATS["Tf32"] if is_made and format.name == "Float32" and self.rules.arch in TF32_ARCHES else format
 
 
+@dataclass(frozen=True)
+class Rehearsal:
+    """A backend that compiles what the chip would run, and computes with numpy."""
+
+    chip: Tx8
+
+    def run(self, segment: Segment, sources: Mapping[str, Tensor], before: Mapping[str, Array]) -> Made:
+        """One input of a segment; see `compute`."""
+        self.chip.executable(segment, self.chip.lists_of(segment, sources))
+        return compute(segment, sources, before, self.chip.rules)
+
+
 def refused(segment: Segment) -> list[UnsupportedOp]:
     """Ops that cannot be computed on the chip."""
     return [

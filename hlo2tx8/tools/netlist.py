@@ -1,44 +1,42 @@
-"""`hlo2tx8 netlist run|check|show FILE`: TT-BUDA netlists.
+"""`hlo2tx8 netlist run|compile|analyze|check|show FILE`: TT-BUDA netlists.
 
 Exit code 0 if nothing is wrong, 1 if a netlist breaks a rule, cannot be run, or gives results that are not near enough, 3 if it has
 ops that are not supported.
 """
 
 import argparse
-import json
-import os
 import sys
 import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 from hlo2tx8.errors import InputError, UnsupportedError, writing
-from hlo2tx8.netlist.checks import problems_of, refuse_broken
+from hlo2tx8.netlist.checks import problems_of
 from hlo2tx8.netlist.compare import compare
 from hlo2tx8.netlist.config import TestConfig
-from hlo2tx8.netlist.epochs import Golden, executed_epochs
+from hlo2tx8.netlist.epochs import Golden
 from hlo2tx8.netlist.evaluate import Rules
 from hlo2tx8.netlist.formats import Array
 from hlo2tx8.netlist.golden import outputs_of, rules_of, run_netlist
 from hlo2tx8.netlist.instances import expand
-from hlo2tx8.netlist.model import ARCHES, Netlist
+from hlo2tx8.netlist.model import Netlist
 from hlo2tx8.netlist.reader import read_file
 from hlo2tx8.netlist.show import show_netlist
 from hlo2tx8.netlist.stimulus import config_of
 from hlo2tx8.options import Level, Mode, Options
 from hlo2tx8.runtime.levels import RUNS, LevelRun
 from hlo2tx8.tools.command_parser import CommandParser
-from hlo2tx8.tools.flags import add_switch, whole
+from hlo2tx8.tools.flags import add_switch
+from hlo2tx8.tools.netlist_chip import UNSUPPORTED, add_chip_parsers
+from hlo2tx8.tools.netlist_input import add_arch, add_chip_flags, add_host_flags, arch_of, chip_for, inputs_of, params_of, read_for
 from hlo2tx8.tools.run import run_level_named
 
 if TYPE_CHECKING:
     from hlo2tx8.netlist.tx8 import Tx8
-
-UNSUPPORTED = 3
 
 
 def add_parser(parser: argparse.ArgumentParser) -> None:
@@ -46,19 +44,18 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="netlist_command", required=True, metavar="COMMAND", parser_class=CommandParser)
     run = commands.add_parser("run", help="run a netlist's programs")
     run.set_defaults(function=run_file)
-    run.add_argument("file", type=Path, help=".yaml netlist")
+    run.add_argument("file", type=Path, help=".yaml netlist, or folder of `netlist compile`")
     add_arch(run)
     run.add_argument(
-        "--on", choices=("golden", "tx8"), default="golden", help="what runs it: numpy, as the reference model (golden)"
+        "--on", choices=("golden", "tx8"), help="what runs it: numpy, as the reference model (golden; tx8 for a folder)"
     )
     add_chip_flags(run)
     run.add_argument("--mode", choices=get_args(Mode), default="fast", help="emulator mode (fast)")
     run.add_argument("--level", type=run_level_named, default=Level.PROGRAM, help="run the IR of this level (program), or all")
     add_switch(run, "report", "print of each graph modelled cycles, what bounds them and memory use")
-    run.add_argument("--inputs", type=Path, help=".npz with [n, t, rows, columns] for each IO that the host fills (stimulus)")
+    add_host_flags(run)
     run.add_argument("--outputs", type=Path, help=".npz for [n, t, rows, columns] of each IO that an op feeds")
-    run.add_argument("--params", type=Path, help='.json with the parameters of programs, as {"$p_name": 1} (test-args, else 1)')
-    run.add_argument("--max_steps", type=whole(1), help="end in an error after so many turns of loops")
+    add_chip_parsers(commands)
     check = commands.add_parser("check", help="name every rule that a netlist breaks")
     check.set_defaults(function=check_file)
     check.add_argument("file", type=Path, help=".yaml netlist")
@@ -68,61 +65,31 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     show.add_argument("file", type=Path, help=".yaml netlist")
 
 
-def add_chip_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags of what is compiled."""
-    parser.add_argument("--chip", type=Path, help="chip description (YAML) instead of the built-in one")
-
-
-def add_arch(parser: argparse.ArgumentParser) -> None:
-    """The flag that chooses an architecture."""
-    parser.add_argument(
-        "--arch", type=str.lower, choices=ARCHES, help="one of the netlist's ($ARCH_NAME, else the first whose rules it keeps)"
-    )
-
-
-def arch_of(args: Any, netlist: Netlist) -> str:
-    """The architecture that was chosen; InputError if the netlist is not for it."""
-    there_are = netlist.devices.arches
-    chosen: str = args.arch or os.environ.get("ARCH_NAME", "").lower()
-    if not chosen:
-        # The first stepping of wormhole has a dest of its own size: it is taken by its name only.
-        return next((arch for arch in there_are if arch != "wormhole" and not problems_of(netlist, arch)), there_are[0])
-    if chosen not in there_are:
-        raise InputError("E1004", f"{args.file}: is for {' or '.join(there_are)}, not {chosen}")
-    return chosen
-
-
 def run_file(args: Any) -> int:
     """Run on given inputs, or on the netlist's own and compare; 1 if results are not near enough, 3 if ops are not supported."""
+    on = args.on or ("tx8" if args.file.is_dir() else "golden")
     for name in ("chip", "mode", "level", "report"):
-        if args.on != "tx8" and name in args.given:
-            raise InputError("E1004", f"--{name} is of tx8, and --on is {args.on}")
+        if on != "tx8" and name in args.given:
+            raise InputError("E1004", f"--{name} is of tx8, and --on is {on}")
     if args.report and args.level is not Level.PROGRAM:
         raise InputError("E1004", "--report is of programs, and --level runs the IR")
-    netlist = read_file(args.file)
-    arch = arch_of(args, netlist)
-    refuse_broken(netlist, arch)
-    params = _read_params(args.params) if args.params else {}
-    inputs = _read_arrays(args.inputs) if args.inputs else None
-    golden = Golden(rules_of(netlist, arch))
-    if args.on == "golden":
-        found = run_netlist(netlist, golden, inputs, params, max_steps=args.max_steps)
-        return _judge(args, netlist, found, inputs, params, replace(golden.rules, exact=True))
-    from hlo2tx8.netlist.tx8 import Tx8
-
-    runs = RUNS if args.level is None else (LevelRun("", args.level, args.mode),)
+    params, inputs = params_of(args), inputs_of(args)
+    if on == "golden":
+        netlist, arch = read_for(args)
+        rules = rules_of(netlist, arch)
+        found = run_netlist(netlist, Golden(rules), inputs, params, max_steps=args.max_steps)
+        return _judge(args, netlist, found, inputs, params, replace(rules, exact=True))
     status = 0
-    for run in runs:
+    for run in RUNS if args.level is None else (LevelRun("", args.level, args.mode),):
         if run.name:
             print(f"** {run.name} **")
-        chip = Tx8(golden.rules, Options(chip=args.chip, mode=run.mode, until=run.level))
         try:
-            chip.prepare(executed_epochs(expand(netlist)))
+            netlist, chip = chip_for(args, Options(chip=args.chip, mode=run.mode, until=run.level))
         except UnsupportedError as error:
             print(error, file=sys.stderr)
             return UNSUPPORTED
         found = run_netlist(netlist, chip, inputs, params, max_steps=args.max_steps)
-        status |= _judge(args, netlist, found, inputs, params, golden.rules)
+        status |= _judge(args, netlist, found, inputs, params, chip.rules)
         sys.stdout.write(describe_runs(chip, reports=args.report))
     return status
 
@@ -176,25 +143,6 @@ def describe_runs(chip: "Tx8", *, reports: bool) -> str:
             lines.append(f"graph {key[0]}: {count} tensors, {cycles:,.0f} cycles each, {count * cycles:,.0f} in all\n")
             lines.append(describe(executable, program=False, report=reports))
     return "".join(lines)
-
-
-def _read_params(path: Path) -> dict[str, int]:
-    try:
-        given: Any = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise InputError("E1004", f"{path}: {error}") from None
-    params = cast("dict[str, Any]", given if isinstance(given, dict) else {"": None})
-    if not all(isinstance(value, int) for value in params.values()):
-        raise InputError("E1004", f'{path}: is not {{"$p_name": integer, ..}}')
-    return {"$" + name.lstrip("$"): int(value) for name, value in params.items()}
-
-
-def _read_arrays(path: Path) -> dict[str, Array]:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (ValueError, zipfile.BadZipFile, EOFError, KeyError) as error:
-        raise InputError("E1004", f"{path}: is no file of arrays: {error}") from None
 
 
 def check_file(args: Any) -> int:

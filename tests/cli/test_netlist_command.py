@@ -1,10 +1,13 @@
 """`hlo2tx8 netlist`: what is wrong is listed, pictures are drawn, programs run on files of arrays."""
 
 import json
+import re
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
+import yaml
 
 from hlo2tx8.tools.main import main
 
@@ -95,3 +98,33 @@ def test_every_level_of_a_netlist_agrees(capsys: pytest.CaptureFixture[str]):
 def test_flags_of_the_chip_are_refused_without_it(flag: str, capsys: pytest.CaptureFixture[str]):
     assert main(["netlist", "run", str(SOFTMAX), flag]) == 1
     assert f"{flag.partition('=')[0]} is of tx8, and --on is golden" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["training", "sparse"])
+def test_a_compiled_folder_runs_and_compiles_nothing(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file, folder = SOFTMAX.with_name(f"{name}.yaml"), tmp_path / "compiled"
+    assert main(["netlist", "compile", str(file), "-o", str(folder)]) == 0
+    assert f"cycles a tensor, {folder}/0.tx8x\n" in capsys.readouterr().out
+    with patch("hlo2tx8.netlist.tx8.compile_source", side_effect=AssertionError):
+        assert main(["netlist", "run", str(folder)]) == 0
+        taken = re.findall(r"graph (\S+): \d+ tensors, (\S+) cycles each", capsys.readouterr().out)
+        assert main(["netlist", "analyze", str(folder), "--format=yaml"]) == 0
+    costs = yaml.safe_load(capsys.readouterr().out)
+    assert [(cost["epoch"], f"{cost['cycles']:,.0f}") for cost in costs] == taken
+    assert all(sum(cost["ops"].values()) == pytest.approx(cost["cycles"], abs=1) for cost in costs)
+    assert main(["netlist", "compile", str(file), "-o", str(folder)]) == 1
+    assert "is there and no empty folder" in capsys.readouterr().err
+    assert main(["netlist", "run", str(folder), "--arch=grayskull"]) == 1
+    assert "--arch is of what is compiled" in capsys.readouterr().err
+    (folder / "compiled.json").write_text('{"format_version": 1}')
+    assert main(["netlist", "run", str(folder)]) == 1
+    assert "error E1007" in capsys.readouterr().err
+
+
+def test_analyze_names_the_slowest_op(capsys: pytest.CaptureFixture[str]):
+    assert main(["netlist", "analyze", str(SOFTMAX)]) == 0
+    found = capsys.readouterr().out
+    assert re.match(
+        r"epoch softmax: \S+ cycles a tensor, 2 an execution; the bound is \S+, \S+ of them\nslowest op: total; busy: ", found
+    )
+    assert {"power", "total", "inverse", "share"} <= {line.split()[0] for line in found.splitlines()[2:]}

@@ -202,6 +202,7 @@ def _dot(op: DotOp, block: Block, scope: FlatScope) -> None:
         is_backward=op.is_backward is not None,
         parts=op.num_parts,
     )
+    new.attributes |= {name: value for name, value in op.attributes.items() if name == "loc"}
     _add(new, op, block, scope)
 
 
