@@ -1,5 +1,5 @@
-"""Builds the emulator's core, one per instruction set, and the native part of the jax plugin as plain shared libraries beside their
-Python loaders.
+"""Builds the emulator's core, one per instruction set, the native part of the jax plugin, and the runtime for C as plain shared
+libraries beside their Python loaders.
 
 They use no symbol of Python's, so one wheel per system serves every Python. Where no compiler runs the build ends with what to
 install; HLO2TX8_WITHOUT_NATIVE=1 leaves them out, and the definition in Python does the work, slowly and without a device for jax.
@@ -19,6 +19,7 @@ from setuptools.errors import BaseError, CompileError, ExecError, LinkError
 
 NATIVE = Path("hlo2tx8/device/native")
 PLUGIN = Path("hlo2tx8/pjrt/native")
+RUNTIME = Path("hlo2tx8/runtime/native")
 WHAT_TO_DO = (
     "hlo2tx8 needs a C compiler to be built from source, for example `apt-get install gcc libc6-dev`. A wheel needs none. "
     "HLO2TX8_WITHOUT_NATIVE=1 builds it without: no device for jax, and programs run in Python, slowly."
@@ -118,7 +119,17 @@ LIBRARIES = [
         include_dirs=[str(PLUGIN)],
         extra_compile_args=["-O2", "-g0", "-std=gnu11", "-fvisibility=hidden", "-pthread"],
         extra_link_args=["-pthread"],
-    )
+    ),
+    Extension(
+        "hlo2tx8.runtime.native.libtx8runtime",
+        sources=[str(path) for path in sorted(RUNTIME.glob("*.c"))],
+        depends=[str(path) for path in sorted((*RUNTIME.glob("*.h"), *NATIVE.glob("*.h")))],
+        include_dirs=[str(RUNTIME), str(NATIVE)],
+        define_macros=[("_GNU_SOURCE", None)],
+        extra_compile_args=["-O2", "-g0", "-std=gnu11", "-fvisibility=hidden", "-pthread"],
+        extra_link_args=["-pthread"],
+        libraries=["dl"],
+    ),
 ]
 setup(
     ext_modules=[] if os.environ.get("HLO2TX8_WITHOUT_NATIVE", "0") == "1" else LIBRARIES,
