@@ -21,7 +21,7 @@ def environment(file: Path, folder: Path) -> dict[str, str]:
     found = os.environ | {"JAX_PLATFORMS": "tx8,cpu", "JAX_PJRT_CLIENT_CREATE_OPTIONS": DEVICES.get(file.stem, "chips:1")}
     found["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
     if file.stem == "dumps":
-        found["XLA_FLAGS"] = f"--xla_dump_to={folder} --xla_dump_hlo_pass_re=fusions"
+        found["XLA_FLAGS"] = f"--xla_dump_to={folder} --xla_dump_hlo_pass_re=fusions --xla_dump_emitter_re=sort"
     return found
 
 

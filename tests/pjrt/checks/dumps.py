@@ -31,6 +31,12 @@ def check_modules_of_the_same_name_have_files_of_their_own():
     assert len(names(FOLDER)) == before + 3 * 3
 
 
+def check_logs_of_the_emitters_that_flags_name():
+    assert not [name for name in names(FOLDER) if name.endswith(".log")]
+    np.testing.assert_array_equal(jax.jit(jnp.sort)(np.array([3, 1, 2], np.float32)), [1, 2, 3])
+    assert [name for name in names(FOLDER) if name.endswith(".mlir-passes.log")]
+
+
 def check_an_option_of_the_compilation_wins():
     lowered = jax.jit(lambda x: jnp.sin(x)).lower(np.float32(1))
     for turn in range(6):  # jaxlib's option objects once were read after they had been freed

@@ -1,5 +1,8 @@
 """Damaged files: a few of each kind do no harm, and harm would be seen."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from hlo2tx8.dev import fuzz_files
@@ -26,3 +29,14 @@ def test_other_exceptions_are_failures(monkeypatch: pytest.MonkeyPatch, capsys: 
 def test_a_secret_in_a_result_is_a_failure():
     with pytest.raises(RuntimeError, match="left in memory"):
         fuzz_files.holds_no_secret([bytes([fuzz_files.CANARY] * 64)])
+
+
+def test_what_was_tried_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for seed, found in ((7, ["failed 8 KeyError: 1"]), (10, [])):
+        monkeypatch.setattr(fuzz_files, "failures", lambda *_, found=found: iter(found))
+        command = ["--kind=hlo", f"--seed={seed}", "--count=3", f"--record={tmp_path / 'tried.json'}"]
+        assert fuzz_files.main(command) == len(found)
+    assert json.loads((tmp_path / "tried.json").read_text()) == [
+        {"kind": "hlo", "seed": 7, "count": 3, "failed": ["failed 8 KeyError: 1"]},
+        {"kind": "hlo", "seed": 10, "count": 3, "failed": []},
+    ]
