@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,35 @@ class BoundArguments:
     taken_over: tuple[tuple[int, int], ...]
 
 
+@dataclass(frozen=True)
+class _JobList:
+    """The jobs of a run, which grow in order; `streams` are the queue's."""
+
+    streams: Mapping[str, str]
+    request: int
+    run: int
+    submission: Submission
+    jobs: list[Job]
+
+    def add(self, kind: TaskKind, stream: str, name: str, work: Callable[[], object] | None = None, **facts: Any) -> None:
+        """A job with the facts that its task has besides."""
+        task = Task(kind, self.streams[stream], name, self.request, self.run, **facts)
+        self.jobs.append(Job(task, self.submission, work))
+
+    def mark(self, kind: TaskKind, stream: str, marker: Marker) -> None:
+        """Record a marker, or wait for it."""
+        self.add(kind, stream, f"{kind.value} {marker.name}", marker=marker)
+
+    def move(self, kind: TaskKind, each: StagedArray, rate: int, work: Callable[[], object]) -> None:
+        """Move an array at so many bytes per second."""
+        size = each.argument.size_bytes
+        self.add(kind, kind.value, each.argument.name, work, size_bytes=size, modelled_seconds=lambda: size / rate)
+
+    def marker(self, name: str) -> Marker:
+        """A new one of this run."""
+        return Marker(f"{name} {self.request}.{self.run}")
+
+
 def jobs_of(
     callee: Callee,
     streams: Mapping[str, str],
@@ -66,47 +96,37 @@ def jobs_of(
 
     `last` are those of the run before, `streams` the queue's; see work_queues.
     """
-    rate = callee.executable.chip.pcie_bytes_per_second
-    jobs: list[Job] = []
-
-    def add(kind: TaskKind, stream: str, name: str, work: Callable[[], object] | None = None, **facts: Any) -> None:
-        jobs.append(Job(Task(kind, streams[stream], name, request, run, **facts), submission, work))
-
-    def mark(kind: TaskKind, stream: str, marker: Marker) -> None:
-        add(kind, stream, f"{kind.value} {marker.name}", marker=marker)
-
-    def move(kind: TaskKind, name: str, size_bytes: int, work: Callable[[], object]) -> None:
-        seconds = size_bytes / rate
-        add(kind, kind.value, name, work, size_bytes=size_bytes, modelled_seconds=lambda: seconds)
-
-    loaded, computed, stored = (Marker(f"{name} {request}.{run}") for name in ("loaded", "computed", "stored"))
+    chip, todo = callee.executable.chip, _JobList(streams, request, run, submission, [])
+    computed = todo.marker("computed")
     if frame.loads:
+        loaded = todo.marker("loaded")
         for marker in last[:1]:
-            mark(TaskKind.WAIT_EVENT, "h2d", marker)
+            todo.mark(TaskKind.WAIT_EVENT, "h2d", marker)
         for each in frame.loads:
-            move(TaskKind.H2D, each.argument.name, each.argument.size_bytes, each.load)
-        mark(TaskKind.RECORD_EVENT, "h2d", loaded)
-        mark(TaskKind.WAIT_EVENT, "compute", loaded)
+            todo.move(TaskKind.H2D, each, chip.pcie_bytes_per_second, each.load)
+        todo.mark(TaskKind.RECORD_EVENT, "h2d", loaded)
+        todo.mark(TaskKind.WAIT_EVENT, "compute", loaded)
     for marker in last[1:]:
-        mark(TaskKind.WAIT_EVENT, "compute", marker)
-    ddr = callee.executable.chip.ddr_bytes_per_second
+        todo.mark(TaskKind.WAIT_EVENT, "compute", marker)
     for output, donor in frame.taken_over:
         to, source = _bytes(frame.outputs[output]), _bytes(frame.inputs[donor])
-        seconds = 2 * to.nbytes / ddr  # read and written
+        seconds = 2 * to.nbytes / chip.ddr_bytes_per_second  # read and written
         name = callee.arguments[callee.num_inputs + output].name
         facts: dict[str, Any] = {"size_bytes": to.nbytes, "modelled_seconds": lambda seconds=seconds: seconds}
-        add(TaskKind.D2D, "compute", name, lambda to=to, source=source: np.copyto(to, source), **facts)
-    add(TaskKind.COMPUTE, "compute", callee.name, lambda: _launch(callee, frame), modelled_seconds=callee.modelled_seconds)
-    mark(TaskKind.RECORD_EVENT, "compute", computed)
+        todo.add(TaskKind.D2D, "compute", name, lambda to=to, source=source: np.copyto(to, source), **facts)
+    work = partial(_launch, callee, frame)
+    todo.add(TaskKind.COMPUTE, "compute", callee.name, work, modelled_seconds=callee.modelled_seconds)
+    todo.mark(TaskKind.RECORD_EVENT, "compute", computed)
     marks: tuple[Marker, ...] = (computed,)
     if frame.stores:
-        mark(TaskKind.WAIT_EVENT, "d2h", computed)
+        stored = todo.marker("stored")
+        todo.mark(TaskKind.WAIT_EVENT, "d2h", computed)
         for each in frame.stores:
-            move(TaskKind.D2H, each.argument.name, each.argument.size_bytes, each.store)
-        mark(TaskKind.RECORD_EVENT, "d2h", stored)
+            todo.move(TaskKind.D2H, each, chip.pcie_bytes_per_second, each.store)
+        todo.mark(TaskKind.RECORD_EVENT, "d2h", stored)
         marks = computed, stored
-    jobs[-1].is_last = True
-    return jobs, marks
+    todo.jobs[-1].is_last = True
+    return todo.jobs, marks
 
 
 def _launch(callee: Callee, frame: BoundArguments) -> None:

@@ -35,6 +35,9 @@ class RequestContext:
         self.callee, self.queue = callee, queue
         self.number = next(_NUMBERS)
         self._allocator, self._listeners = allocator, listeners
+        for offset, weight in callee.weights.items():
+            if weight.shape != callee.arguments[offset].shape:
+                raise InputError("E1004", f"{callee.arguments[offset]} has a weight of {Port(weight.shape, weight.dtype.name)}")
         self._bound: dict[int, Array] = dict(callee.weights)
         self._spaces: dict[int, Space] = {}
         self._allocated: dict[int, Array] = {}

@@ -180,8 +180,8 @@ class Session:
             return compile_source(source, self.options, args=args, format=format)
         if self.options is None:
             return loaded
-        run = self.options
-        return replace(loaded, options=replace(loaded.options, mode=run.mode, threads=run.threads, timeout=run.timeout))
+        run = {name: getattr(self.options, name) for name in ("mode", "threads", "timeout", "max_steps")}
+        return replace(loaded, options=replace(loaded.options, **run))
 
     def _add(self, model: Model) -> str:
         with self._lock:

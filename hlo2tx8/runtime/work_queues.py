@@ -21,6 +21,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, Protocol
 
 from hlo2tx8.errors import SessionError
@@ -35,7 +36,6 @@ class WorkQueue:
     def __init__(self) -> None:
         self._process = os.getpid()
         self._is_closed = False
-        self._lock = threading.RLock()  # an executor may do a run at once, and that may queue another one
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Puts the jobs of one run, which are in an order that needs no streams, into their streams; SessionError if the queue is
@@ -43,16 +43,11 @@ class WorkQueue:
         """
         if os.getpid() != self._process:
             raise SessionError("a forked process has none of the queue's threads", hint="make the session in the new process")
-        with self._lock:
-            if self._is_closed:
-                raise SessionError("the work queue is closed")
-            self._put(jobs)
+        self._put(jobs)
 
     def close(self) -> None:
         """Takes no more tasks; those that it has are done."""
-        with self._lock:
-            self._is_closed = True
-            self._end()
+        self._is_closed = True
 
     @property
     def is_own_thread(self) -> bool:
@@ -61,9 +56,6 @@ class WorkQueue:
 
     def _put(self, jobs: Sequence[Job]) -> None:
         raise NotImplementedError
-
-    def _end(self) -> None:
-        pass
 
 
 class _Stream:
@@ -98,6 +90,7 @@ class _Threads(WorkQueue):
 
     def __init__(self) -> None:
         super().__init__()
+        self._lock = threading.Lock()
         self._streams = {name: _Stream(name) for name in dict.fromkeys(self.streams.values())}
         self._end_streams = weakref.finalize(self, _end_all, tuple(self._streams.values()))
 
@@ -106,12 +99,18 @@ class _Threads(WorkQueue):
         """As of WorkQueue."""
         return any(stream.thread is threading.current_thread() for stream in self._streams.values())
 
-    def _put(self, jobs: Sequence[Job]) -> None:
-        for job in jobs:
-            self._streams[job.task.stream].put(job)
+    def close(self) -> None:
+        """As of WorkQueue."""
+        with self._lock:
+            super().close()
+            self._end_streams()
 
-    def _end(self) -> None:
-        self._end_streams()
+    def _put(self, jobs: Sequence[Job]) -> None:
+        with self._lock:  # a run goes into all streams before the next one does
+            if self._is_closed:
+                raise SessionError("the work queue is closed")
+            for job in jobs:
+                self._streams[job.task.stream].put(job)
 
 
 class SingleStream(_Threads):
@@ -149,25 +148,28 @@ class ExternalQueue(WorkQueue):
 
     def _put(self, jobs: Sequence[Job]) -> None:
         request = jobs[0].task.request
+        if self._is_closed:
+            raise SessionError("the work queue is closed")
         with self._held:
             if request in self._waiting:
                 self._waiting[request].append(jobs)
                 return
             self._waiting[request] = deque([jobs])
 
-        def do() -> None:
-            while (taken := self._take(request)) is not None:
-                for job in taken:
-                    job.do()
-
-        def ended(future: Future[Any]) -> None:
-            if future.cancelled():
-                self._give_up(request, "the session's executor has dropped the run")
-
         try:
-            self.executor.submit(do).add_done_callback(ended)
+            self.executor.submit(partial(self._do, request)).add_done_callback(partial(self._ended, request))
         except Exception as error:  # of an executor that was shut down, or whatever the caller's own raises
             self._give_up(request, f"the session's executor takes no run: {error}")
+
+    def _do(self, request: int) -> None:
+        """All runs of a context that wait."""
+        while (taken := self._take(request)) is not None:
+            for job in taken:
+                job.do()
+
+    def _ended(self, request: int, future: Future[Any]) -> None:
+        if future.cancelled():
+            self._give_up(request, "the session's executor has dropped the run")
 
     def _take(self, request: int) -> Sequence[Job] | None:
         """The next run of a context; None if there is none, and then the next one starts a call of its own."""

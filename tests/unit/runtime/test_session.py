@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -363,6 +364,39 @@ def test_runs_can_be_awaited_and_cancelled(session: hlo2tx8.Session, executable:
     assert first.done() and third.done() and second.cancelled()
 
 
+def test_a_forked_process_is_told_to_make_its_own_session(session: hlo2tx8.Session, monkeypatch: pytest.MonkeyPatch):
+    request = session.new_request_context()
+    request.finish_io_binding()
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(SessionError, match="a forked process has none of the queue's threads"):
+        request.run()
+
+
+def test_an_executor_may_run_at_once_and_futures_may_queue_more(executable: Executable):
+    class Inline:
+        def submit(self, fn: Callable[[], object], /) -> "Future[object]":
+            future: Future[object] = Future()
+            future.set_result(fn())
+            return future
+
+    session = hlo2tx8.Session(queue=ExternalQueue(Inline()))
+    session.load(executable)
+    request = session.new_request_context()
+    request.bind_args([X, Y])
+    request.finish_io_binding()
+    left = [5]
+
+    def again(_: object) -> None:
+        left[0] -= 1
+        if left[0]:
+            request.run().add_done_callback(again)
+
+    request.run().add_done_callback(again)
+    request.sync(30)
+    assert left == [0]
+    np.testing.assert_array_equal(request.get_arg(2), X + Y)
+
+
 def test_sync_on_the_queues_own_thread_is_refused(session: hlo2tx8.Session):
     request = session.new_request_context()
     request.finish_io_binding()
@@ -426,6 +460,9 @@ def test_requests_of_any_batch(buckets: tuple[int, ...], queue: WorkQueue):
     if buckets:
         with pytest.raises(InputError, match="no program for a batch of 9"):
             session.new_request_context(batch=9)
+        session.bind_weight(0, np.zeros((4, 6), np.float32))
+        with pytest.raises(InputError, match=r"input input0 f32\[7,6\] has a weight of f32\[4,6\]"):
+            session.new_request_context(batch=7)
 
 
 def test_many_contexts_in_many_threads(executable: Executable):
