@@ -21,6 +21,7 @@ from hlo2tx8.fusion.plan_fusions import PlanFusionsPass
 from hlo2tx8.lower.dma.allocate_spm import AllocateSpmPass
 from hlo2tx8.lower.dma.hoist_loads import HoistLoadsPass
 from hlo2tx8.lower.dma.insert_waits import InsertWaitsPass
+from hlo2tx8.lower.dma.keep_bands import KeepBandsPass
 from hlo2tx8.lower.dma.keep_loads import KeepLoadsPass
 from hlo2tx8.lower.dma.keep_rows import KeepRowsPass
 from hlo2tx8.lower.dma.overlap_stages import OverlapStagesPass
@@ -148,6 +149,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(FlattenTensorsPass(), after=Level.FLAT),
     Stage(VectorizePass(), after=Level.VECTOR),
     Stage(SelectInstructionsPass(), after=Level.SCHEDULED),
+    Stage(KeepBandsPass(), after=Level.SCHEDULED),
     Stage(KeepLoadsPass(), after=Level.SCHEDULED),
     Stage(ShareLoadsPass(), after=Level.SCHEDULED),
     Stage(WidenLoadsPass(), after=Level.SCHEDULED),

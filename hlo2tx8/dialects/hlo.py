@@ -155,7 +155,8 @@ class GroupOp(IRDLOperation):
 
     `rows`, of a group that computes some rows of each fusion per step: rows of a chunk, which are one tile's, and of a step.
     `band`, of one whose results are images: rows of the last fusion's result that a step computes.
-    `phases`, of one whose fusions run one after the other: what several of them read of DDR stays in SPM between them.
+    `phases`, of one whose fusions, or groups by bands, run one after the other: what several of them read of DDR, or one leaves to
+    the next, stays in SPM between them.
     """
 
     name = "hlo.group"

@@ -44,22 +44,27 @@ def emit_band_group(
     fusion of it is no member, CapacityError if no plan fits the scratchpad.
     """
     notes = [] if notes is None else notes
-    fusions = [op for op in group.body.block.ops if isinstance(op, FusionOp)]
-    members = [_member(op, number, target) for number, op in enumerate(fusions)]
-    chain = BandChain(tuple(fusions), tuple(members), target.rates)
+    chain = chain_of(group, target)
     assert group.band_rows is not None
     wanted = group.band_rows.value.data
     plans = chain.plans()
     own = next((plan for plan in plans if plan.bands[-1].rows == wanted), None)
     candidates = [plan.candidate for plan in sorted(plans, key=lambda plan: plan is not own)]
     schedule, kernel = (chooser or FirstThatFits()).choose(
-        [candidates], target.rates.spm_bytes, lambda plan: _emit(group, name, fusions, members, target, plan)
+        [candidates], target.rates.spm_bytes, lambda plan: emit_bands(group, name, chain, target, plan)
     )
     notes += schedule.explain(name)
     if kernel is None:
         raise CapacityError("E3101", f"no band of group {name} fits the scratchpad", hint="take its fusions apart")
-    notes.append(f"{name}: group emitter, {len(fusions)} fusions by bands")
+    notes.append(f"{name}: group emitter, {len(chain.fusions)} fusions by bands")
     return kernel
+
+
+def chain_of(group: GroupOp, target: Target) -> BandChain:
+    """The members of a group by bands. UnsupportedError if a fusion of it is none."""
+    fusions = [op for op in group.body.block.ops if isinstance(op, FusionOp)]
+    members = [_member(op, number, target) for number, op in enumerate(fusions)]
+    return BandChain(tuple(fusions), tuple(members), target.rates)
 
 
 def _member(op: FusionOp, number: int, target: Target) -> BandGroupMember:
@@ -69,16 +74,10 @@ def _member(op: FusionOp, number: int, target: Target) -> BandGroupMember:
     return member
 
 
-def _emit(
-    group: Operation,
-    name: str,
-    fusions: Sequence[FusionOp],
-    members: Sequence[BandGroupMember],
-    target: Target,
-    plan: BandGroupPlan,
-) -> ModuleOp:
+def emit_bands(group: Operation, name: str, chain: BandChain, target: Target, plan: BandGroupPlan) -> ModuleOp:
+    """The LOOPS module of a group with this plan."""
     kernels: list[ModuleOp] = []
-    for number, (op, member, bands) in enumerate(zip(fusions, members, plan.bands, strict=True)):
+    for number, (op, member, bands) in enumerate(zip(chain.fusions, chain.members, plan.bands, strict=True)):
         fusion = Fusion(op, f"{name}_{number}", heroes(op)[0], target)
         nests: Sequence[Nest] = [member.nest(plan.split, bands)]
         kernels.append(emit_loops(fusion, member.partitioned, member.accesses, lambda _, nests=nests: nests))

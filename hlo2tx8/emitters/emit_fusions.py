@@ -25,6 +25,7 @@ from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp, origin
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, LaunchYieldOp, RepeatOp, UpdateOp, ViewOp, WhileOp, kernels
 from hlo2tx8.dialects.xla import ENTRY, updated_operands
+from hlo2tx8.emitters.band_phases import is_of_bands
 from hlo2tx8.emitters.choose_plan import FirstThatFits, Judge, Named, trust
 from hlo2tx8.emitters.fingerprint import fingerprint
 from hlo2tx8.emitters.product_phases import is_of_products, runs_of_products
@@ -32,7 +33,7 @@ from hlo2tx8.emitters.search_kernels import KernelSearch, Timer, emit
 from hlo2tx8.errors import CapacityError, CompileError, UnsupportedError, UnsupportedOp
 from hlo2tx8.fusion.build_group import dissolve
 from hlo2tx8.fusion.in_place import replaceable
-from hlo2tx8.fusion.take_apart import num_fusions, take_apart, take_apart_in_runs
+from hlo2tx8.fusion.take_apart import num_fusions, take_apart, take_apart_bands, take_apart_in_runs
 from hlo2tx8.fusion.views import is_view
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.module import program_functions
@@ -144,6 +145,9 @@ class EmitFusionsPass(ModulePass):
             if not isinstance(op, GroupOp):
                 raise
             body = op.body.block
+            if is_of_bands(op):
+                notes.append(f"{name}: its groups are kernels of their own: {error}")
+                return take_apart_bands(op, target)
             inner = [part for part in body.ops if isinstance(part, FusionOp | GroupOp)]
             if op.phases is not None and is_of_products(op) and len(inner) >= LEAST_HALVED:
                 notes.append(f"{name}: halves of its products stay together: {error}")

@@ -34,7 +34,7 @@ MOST_WAYS = 4
 
 def is_of_heads(group: GroupOp) -> bool:
     """Is it a group of phases, the last of which is a group by rows?"""
-    return group.phases is not None and any(isinstance(op, GroupOp) for op in group.body.block.ops)
+    return group.phases is not None and any(isinstance(op, GroupOp) and op.row_split is not None for op in group.body.block.ops)
 
 
 def emit_head_phases(

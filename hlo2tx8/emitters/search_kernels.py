@@ -16,6 +16,7 @@ from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
 from hlo2tx8.emitters import emit_fusion
 from hlo2tx8.emitters.band_group import emit_band_group
+from hlo2tx8.emitters.band_phases import emit_band_phases, is_of_bands
 from hlo2tx8.emitters.choose_plan import Chooser, Fastest
 from hlo2tx8.emitters.fingerprint import content_key
 from hlo2tx8.emitters.head_phases import emit_head_phases, is_of_heads
@@ -126,6 +127,8 @@ def emit(op: Operation, name: str, target: Target, notes: list[str], chooser: Ch
         return emit_fusion(op, name, target, notes, chooser)
     if is_of_heads(op):
         return emit_head_phases(op, name, target, notes, chooser)
+    if is_of_bands(op):
+        return emit_band_phases(op, name, target, notes, chooser)
     if op.phases is not None and is_of_products(op):
         return emit_product_phases(op, name, target, notes, chooser)
     if op.phases is not None:

@@ -9,8 +9,11 @@ outside and is read by several of them, %x, is a member of the group too, a copy
 whose windows overlap: a pool may be a group by itself.
 """
 
-from xdsl.dialects.builtin import IntegerAttr, i64
-from xdsl.ir import Block, Region, SSAValue
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import CopyOp, FusionOp, GroupOp
 from hlo2tx8.dialects.stablehlo import ReturnOp
@@ -50,34 +53,75 @@ def _chains(block: Block, target: Target) -> list[BandChain]:
     return chains
 
 
-def _group(chain: BandChain, slack: float) -> list[str]:
-    """Puts parts of a chain into groups, so that all of it takes the fewest cycles if groups take so many times less."""
-    count = len(chain.fusions)
-    best: list[tuple[float, int, BandGroupPlan | None]] = [(0.0, 0, None)]
-    for end in range(1, count + 1):
-        ways = [(best[end - 1][0] + _part(chain, end - 1, end).cycles_apart(), end - 1, None)]
+def regroup(fusions: Sequence[FusionOp], target: Target) -> list[Operation]:
+    """Puts members of a chain into groups between which nothing stays; these, and the fusions that are in none."""
+    members = [member for op in fusions if isinstance(member := band_group_member(op.body.block, target), BandGroupMember)]
+    _group(BandChain(tuple(fusions), tuple(members), target.rates), 1.0, may_stay=False)
+    around = (fusion.parent_op() for fusion in fusions)
+    return list(dict.fromkeys(op if isinstance(op, GroupOp) else fusion for op, fusion in zip(around, fusions, strict=True)))
+
+
+def _group(chain: BandChain, slack: float, *, may_stay: bool = True) -> list[str]:
+    """Puts parts of a chain into groups, and groups whose results stay between them, as far as they may, into groups of phases, so
+    that all of it takes the fewest cycles if groups take so many times less."""
+    ways = [{False: _Way(0.0, 0, False, None)}]
+    for end in range(1, len(chain.fusions) + 1):
+        found = [(False, _Way(ways[end - 1][False].cycles + _part(chain, end - 1, end).cycles_apart(), end - 1, False, None))]
         for start in reversed(range(end)):
             part = _part(chain, start, end)
             if not part.fits:
                 break
             if part.is_closed and part.may_gain:
-                ways += [(best[start][0] + plan.cycles / slack, start, plan) for plan in part.plans()[:1]]
-        best.append(min(ways, key=lambda way: way[0]))
+                for begins, before in ways[start].items():
+                    for stays in (False, True) if may_stay else (False,):
+                        found += [(stays, way) for way in _ways(chain, part, start, begins, stays, before.cycles, slack)]
+        ways.append({stays: min((w for kind, w in found if kind == stays), key=lambda w: w.cycles) for stays, _ in found})
     notes: list[str] = []
-    apart, end = chain.cycles_apart(), count
+    groups: list[GroupOp] = []
+    apart, end, stays = chain.cycles_apart(), len(chain.fusions), False
     while end:
-        _, start, plan = best[end]
-        part = _part(chain, start, end)
+        way = ways[end][stays]
+        part, plan = _part(chain, way.start, end), way.plan
         if plan is not None:
             figures = f"{plan.cycles:.0f} cycles, {part.cycles_apart():.0f} apart, {plan.spm_bytes} bytes of SPM"
             notes.insert(0, f"{_names(part)}: a group by bands of {plan.bands[-1].rows} rows: {figures}")
-            make_band_group(part, plan.bands[-1].rows)
-        end = start
+            groups.insert(0, make_band_group(part, plan.bands[-1].rows))
+        if not way.begins:
+            if len(groups) > 1:
+                build_group(groups, {"phases": UnitAttr()})
+                notes.insert(0, f"the next {len(groups)} groups are phases, whose results stay with the tiles that make them")
+            groups = []
+        end, stays = way.start, way.begins
     if not notes:
         plan = next(iter(chain.plans()), None) if chain.is_closed else None
         why = f"{plan.cycles:.0f} cycles, {apart:.0f} apart" if plan else "no band of all members fits the scratchpad"
         return [f"{_names(chain)}: no group, {why}"]
     return notes
+
+
+@dataclass(frozen=True)
+class _Way:
+    """The fewest cycles of a chain up to some fusion, the last part of which is from `start` on; does that begin with what `begins`
+    to be read where it was made? `plan` of the part, None if it is no group."""
+
+    cycles: float
+    start: int
+    begins: bool
+    plan: BandGroupPlan | None
+
+
+def _ways(chain: BandChain, part: BandChain, start: int, begins: bool, stays: bool, before: float, slack: float) -> Iterator[_Way]:
+    """The fastest way to make a part a group, if what it reads, or makes, can stay as is said."""
+    end = start + len(part.fusions)
+    if stays and end == len(chain.fusions):
+        return
+    resident = frozenset(chain.fusions[start - 1].results if begins else ())
+    members = dict[Operation, BandGroupMember](zip(part.fusions, part.members, strict=True))
+    uses = [use for value in resident for use in value.uses]
+    if not all(use.operation in members and use.index in members[use.operation].reads for use in uses):
+        return
+    for plan in replace(part, resident=resident, stays=stays).plans()[:1]:
+        yield _Way(before + plan.cycles / slack, start, begins, plan)
 
 
 def _part(chain: BandChain, start: int, end: int) -> BandChain:

@@ -14,7 +14,7 @@ from xdsl.ir import Block, Operation, Region
 from xdsl.rewriter import Rewriter
 
 from hlo2tx8.dialects.hlo import CopyOp, FusionOp, GroupOp
-from hlo2tx8.fusion.band_chains import make_band_group
+from hlo2tx8.fusion.band_chains import make_band_group, regroup
 from hlo2tx8.fusion.build_group import build_group, dissolve
 from hlo2tx8.schedule.band_group_member import BandGroupMember, band_group_member
 from hlo2tx8.schedule.plan_band_group import BandChain
@@ -58,6 +58,20 @@ def take_apart(group: GroupOp, at: int, target: Target) -> list[Operation]:
             assert band is not None
             found.append(_band_group(part, band.value.data, target))
     return found
+
+
+def take_apart_bands(group: GroupOp, target: Target) -> list[Operation]:
+    """Puts groups by bands between which nothing stays in the place of a group of phases that are such groups; what stands there
+    now."""
+    inner = [op for op in group.body.block.ops if isinstance(op, GroupOp)]
+    dissolve(group, group.body.block)
+    fusions = [op for own in inner for op in own.body.block.ops if isinstance(op, FusionOp)]
+    for own in inner:
+        dissolve(own, own.body.block)
+    for op in [op for op in fusions if _is_copy(op)]:
+        fusions.remove(op)
+        Rewriter.replace_op(op, (), op.operands)
+    return regroup(fusions, target)
 
 
 def take_apart_in_runs(group: GroupOp, runs: Sequence[Sequence[FusionOp | GroupOp]]) -> list[Operation]:

@@ -12,18 +12,18 @@ from hlo2tx8.device.isa import Engine
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.device.two_turns import Turn, Unit
 from hlo2tx8.dialects.hlo import FusionOp
-from hlo2tx8.hlo import Kind, numpy_dtype
 from hlo2tx8.indexing import Dim
-from hlo2tx8.partitioner.contraction import num_products
-from hlo2tx8.partitioner.instruction import kind_of, tensor_type
-from hlo2tx8.partitioner.reduction_paths import is_reduction
-from hlo2tx8.schedule.band_group_member import CHANNELS, HEIGHT, WIDTH, BandGroupMember
+from hlo2tx8.partitioner.instruction import tensor_type
+from hlo2tx8.schedule.band_costs import band_bytes, compute, is_computed, parts_of, reread, turning, window_bytes
+from hlo2tx8.schedule.band_group_member import HEIGHT, BandGroupMember
 from hlo2tx8.schedule.bands import Bands, BandSplit
-from hlo2tx8.schedule.costs import cycles_per_element, size_bytes
+from hlo2tx8.schedule.costs import size_bytes
 from hlo2tx8.schedule.plan import Candidate, Estimate
 
 SPM_SHARE = 0.97
 """Of the scratchpad, that the estimated buffers may take: alignment and constants need some."""
+MARGIN_ROWS = 3
+"""Of a tensor that stays: above and below a tile's own, and by which the next one is moved."""
 ALIVE = 2
 """Vectors of an epilogue that are alive at once beside its operand."""
 
@@ -48,11 +48,18 @@ class BandGroupPlan:
 
 @dataclass(frozen=True)
 class BandChain:
-    """Fusions in order of execution, as members of a group if it `is_closed`."""
+    """Fusions in order of execution, as members of a group if it `is_closed`.
+
+    As a phase of a kernel: what it reads of `resident` is in the scratchpads, its result goes there if it `stays`, and the buffer
+    for that takes `taken_bytes` at least, for other phases' sake.
+    """
 
     fusions: tuple[FusionOp, ...]
     members: tuple[BandGroupMember, ...]
     rates: Rates
+    resident: frozenset[SSAValue] = frozenset()
+    stays: bool = False
+    taken_bytes: int = 0
 
     @property
     def is_closed(self) -> bool:
@@ -80,15 +87,18 @@ class BandChain:
         found: list[BandGroupPlan] = []
         for count in (n for n in range(1, height + 1) if height % n == 0):
             split = BandSplit(images, count, self.rates.tiles)
+            if self.is_phase and not split.is_even:
+                continue
             needed = self._bands(count)
             bands = tuple(needed[fusion.results[0]] for fusion in self.fusions)
             if any(own.start_of(Dim(0)) is None for own in bands):
                 continue
             computed = [
-                [*self._clipped(fusion, own, needed), *self._parts(own, needed[fusion.results[0]].rows)]
+                [*self._clipped(fusion, own, needed), *parts_of(own, needed[fusion.results[0]].rows, self.rates)]
                 for fusion, own in self._both()
             ]
-            computed[0] = [*self._kept(split, needed), *computed[0]]
+            computed[0] = [*self._moved(self._resident(needed), needed), *self._kept(split, needed), *computed[0]]
+            computed[-1] += self._moved([self.fusions[-1].results[0]] if self.stays else [], needed)
             turn = _turn(computed)
             cuts = turn.cuts() if split.is_even and split.num_turns > 1 else []
             beside, cut = min(((turn.merged(cut).cycles, cut) for cut in cuts), default=(turn.cycles, 0))
@@ -101,14 +111,34 @@ class BandChain:
                     found.append(BandGroupPlan(split, bands, cycles, num_bytes, cut > 0))
         return sorted(found, key=lambda plan: (plan.cycles, not plan.is_overlapped))
 
+    @property
+    def is_phase(self) -> bool:
+        """Does something that it reads or makes stay in the scratchpads?"""
+        return bool(self.resident) or self.stays
+
+    @property
+    def resident_bytes(self) -> int:
+        """What a tile has of that: one buffer for the widest, with rows of neighbours and rows by which the next one is moved."""
+        parts = [size_bytes(value) // self.rates.tiles for value in self._staying()]
+        return max(self.taken_bytes, max(parts, default=0) + MARGIN_ROWS * self.widest_row) if parts else 0
+
+    @property
+    def widest_row(self) -> int:
+        """Bytes of a row of that."""
+        rows = (size_bytes(value) // prod(tensor_type(value).get_shape()[: HEIGHT + 1]) for value in self._staying())
+        return max(rows, default=0)
+
+    def _staying(self) -> list[SSAValue]:
+        return [*self.resident, *(fusion.results[0] for fusion in self.fusions[-1:] if self.stays)]
+
     def cycles_apart(self) -> float:
         """Modelled cycles of the fusions as kernels of their own, each of which reads each operand once, but images and weights of
         windows as often as tiles cut the others."""
         total = 0.0
         for fusion, member in self._both():
-            moved = sum(map(size_bytes, (*dict.fromkeys(fusion.operands), *fusion.results))) + self._reread(fusion, member)
-            computed = self._compute(member, member.shape[0] * member.shape[HEIGHT])
-            total += max(moved / self.rates.ddr, computed / self.rates.tiles) + self._turning(member) + self.rates.kernel
+            moved = sum(map(size_bytes, (*dict.fromkeys(fusion.operands), *fusion.results))) + reread(fusion, member, self.rates)
+            computed = compute(member, member.shape[0] * member.shape[HEIGHT], self.rates)
+            total += max(moved / self.rates.ddr, computed / self.rates.tiles) + turning(member, self.rates) + self.rates.kernel
         return total
 
     def read_twice(self) -> list[SSAValue]:
@@ -144,13 +174,23 @@ class BandChain:
         inside = {fusion.results[0] for fusion in self.fusions}
         return [value for value in needed if value not in inside]
 
+    def _resident(self, needed: dict[SSAValue, Bands]) -> list[SSAValue]:
+        return [value for value in self._from_outside(needed) if value in self.resident]
+
+    def _loaded(self, needed: dict[SSAValue, Bands]) -> list[SSAValue]:
+        return [value for value in self._from_outside(needed) if value not in self.resident]
+
+    def _moved(self, values: Sequence[SSAValue], needed: dict[SSAValue, Bands]) -> list[tuple[Engine, float]]:
+        """What TDMA does to move bands of these from or to the buffers in which they stay."""
+        return [(Engine.TDMA, band_bytes(value, needed[value]) / self.rates.move + self.rates.move_start) for value in values]
+
     def _cycles(self, split: BandSplit, needed: dict[SSAValue, Bands], computed: float, each: float) -> float:
         """Of the whole chip: turns in which loads, stores and engines overlap, the ends where they do not, and weights. A turn by
         itself is `computed` in so many cycles, `each` of several."""
         rates, turns = self.rates, split.num_turns
         active = min(split.num_bands, rates.tiles)
-        stored = _band_bytes(self.fusions[-1].results[0], needed[self.fusions[-1].results[0]])
-        loaded = sum(_band_bytes(value, needed[value]) for value in self._from_outside(needed))
+        stored = 0 if self.stays else band_bytes(self.fusions[-1].results[0], needed[self.fusions[-1].results[0]])
+        loaded = sum(band_bytes(value, needed[value]) for value in self._loaded(needed))
         first, later = (
             max(moved * active / rates.ddr, moved / rates.transfer)
             for moved in (loaded + stored, loaded + stored - self._kept_bytes(split, needed))
@@ -159,41 +199,30 @@ class BandChain:
         size = sum(map(size_bytes, self._whole()))
         is_sent = is_spread(size, active, rates)
         whole = spread_cycles(size, rates) if is_sent else reloads * apart_cycles(size, active, rates)
-        whole += reloads * sum(map(self._turning, self.members))
+        whole += reloads * sum(turning(member, rates) for member in self.members)
         beside = max(later, each) if split.is_even else first + computed  # a guarded turn loads for itself
-        return whole + first + computed + (turns - 1) * beside + rates.kernel
+        return whole + first + computed + (turns - 1) * beside + rates.kernel + self._exchanged(needed)
+
+    def _exchanged(self, needed: dict[SSAValue, Bands]) -> float:
+        """Cycles in which neighbours send each other rows of what stays: all tiles meet before and after that."""
+        cycles = 0.0
+        for value in self._resident(needed):
+            others = needed[value].rows - needed[value].fresh_rows(len(needed[value].starts))
+            sent = others * band_bytes(value, needed[value]) / needed[value].rows
+            cycles += self.rates.barrier + 2 * self.rates.link_start + 2 * sent / self.rates.link
+        return cycles
 
     def _kept_bytes(self, split: BandSplit, needed: dict[SSAValue, Bands]) -> float:
         """Bytes that a turn needs and the one before has loaded: they stay, see `keep-rows`."""
         if split.num_turns == 1 or not split.is_even:
             return 0.0
-        parts = ((value, needed[value]) for value in self._from_outside(needed))
-        return sum(_band_bytes(value, own) * (1 - own.fresh_rows(split.num_turns) / own.rows) for value, own in parts)
+        parts = ((value, needed[value]) for value in self._loaded(needed))
+        return sum(band_bytes(value, own) * (1 - own.fresh_rows(split.num_turns) / own.rows) for value, own in parts)
 
     def _kept(self, split: BandSplit, needed: dict[SSAValue, Bands]) -> list[tuple[Engine, float]]:
         """What TDMA does for them."""
         kept = self._kept_bytes(split, needed)
         return [(Engine.TDMA, kept / self.rates.move + self.rates.move_start)] if kept else []
-
-    def _reread(self, fusion: FusionOp, member: BandGroupMember) -> int:
-        """Bytes that a kernel of its own reads more than once: a pool elements of several windows, tiles of a convolution rows and
-        filters, as they share them best."""
-        if member.pool is not None:
-            taken = num_products(member.pool) * prod(member.shape) * _width(member.pool.operands[0])
-            return taken - sum(size_bytes(fusion.operands[number]) for number in member.reads)
-        if member.dot is None or not member.lines or member.is_per_channel:
-            return 0
-        image = sum(size_bytes(fusion.operands[number]) for number, reads in member.reads.items() if reads.last > reads.first)
-        weights = size_bytes(member.dot.operands[1 - member.rows])
-        tiles = self.rates.tiles
-        return min(rows * weights + tiles // rows * image for rows in range(1, tiles + 1) if tiles % rows == 0) - image - weights
-
-    def _turning(self, member: BandGroupMember) -> float:
-        """Cycles that TDMA takes to turn weights of windows, element by element, as each tile does."""
-        if member.dot is None or not member.turns_weights:
-            return 0.0
-        weights = prod(tensor_type(member.dot.operands[1 - member.rows]).get_shape())
-        return weights * self.rates.move_run_bytes / self.rates.move
 
     def _clipped(self, fusion: FusionOp, member: BandGroupMember, needed: dict[SSAValue, Bands]) -> list[tuple[Engine, float]]:
         """What TDMA does where a member reads, row by row, some of the rows that are there."""
@@ -202,61 +231,35 @@ class BandChain:
         for number, reads in member.reads.items():
             value = fusion.operands[number]
             if reads.first == reads.last and reads.stride == 1 and needed[value].rows > rows:
-                cycles = _band_bytes(value, needed[value]) * rows / needed[value].rows / self.rates.move
+                cycles = band_bytes(value, needed[value]) * rows / needed[value].rows / self.rates.move
                 found.append((Engine.TDMA, cycles + self.rates.move_start))
         return found
-
-    def _compute(self, member: BandGroupMember, rows: int) -> float:
-        """Cycles of one tile that computes so many rows of a member's result: its engines one after the other."""
-        return sum(cycles for _, cycles in self._parts(member, rows))
-
-    def _parts(self, member: BandGroupMember, rows: int) -> list[tuple[Engine, float]]:
-        """What engines do for so many rows of a member's result, in order, and how many cycles each takes."""
-        _, _, width, channels = member.shape
-        points = rows * width
-        parts: list[tuple[Engine, float]] = []
-        for op in member.partitioned.functions[0].instructions:
-            if op is member.dot:
-                if member.lines:  # zeros on four sides, and what is between them
-                    parts.append((Engine.TDMA, _window_bytes(member, op, rows) / self.rates.move + 5 * self.rates.move_start))
-                product = points * channels * num_products(op) / self.rates.products + self.rates.product_start
-                parts.append((Engine.NE, product))
-                if member.lines and not member.turns_weights and not member.is_per_channel:  # what lies between two lines goes
-                    parts.append((Engine.TDMA, points * channels * _width(op.results[0]) / self.rates.move + self.rates.move_start))
-            elif is_reduction(op):
-                parts.append((Engine.TDMA, 2 * points * channels * num_products(op) * _width(op.operands[0]) / self.rates.move))
-                parts.append((Engine.CT, points * channels * cycles_per_element(op, self.rates)))
-            elif _is_computed(op):
-                each = cycles_per_element(op, self.rates)
-                own = tensor_type(op.results[0]).get_shape()
-                cycles = each * (points * channels if own == member.shape else prod(own)) + self.rates.vector_pass
-                parts.append((Engine.CT, cycles))
-        return parts
 
     def _spm_bytes(self, split: BandSplit, needed: dict[SSAValue, Bands], cut: int | None) -> int:
         """Bytes of the buffers: what is loaded and stored in two copies, weights, and the widest moment between. Of turns that are
         cut in a member, the widest of either half, a third copy of what is read on both sides, and the member's result."""
         copies = 2 if split.num_turns > 1 else 1
         kept = sum(size_bytes(value) for value in self._whole())
-        kept += sum(copies * _band_bytes(value, needed[value]) for value in self._from_outside(needed))
+        kept += self.resident_bytes + sum(band_bytes(value, needed[value]) for value in self._resident(needed))
+        kept += sum(copies * band_bytes(value, needed[value]) for value in self._loaded(needed))
         if cut is not None:
             late = {value for fusion in self.fusions[cut:] for value in fusion.operands}
-            kept += sum(_band_bytes(value, needed[value]) for value in self._from_outside(needed) if value in late)
-            kept += _band_bytes(self.fusions[cut].results[0], needed[self.fusions[cut].results[0]])
+            kept += sum(band_bytes(value, needed[value]) for value in self._from_outside(needed) if value in late)
+            kept += band_bytes(self.fusions[cut].results[0], needed[self.fusions[cut].results[0]])
         result = self.fusions[-1].results[0]
-        kept += (copies - 1) * _band_bytes(result, needed[result])
+        kept += (copies - 1) * band_bytes(result, needed[result]) * (not self.stays)
         last_read = {value: number for number, fusion in enumerate(self.fusions) for value in fusion.operands}
         widths: list[int] = []
         for number, (fusion, member) in enumerate(self._both()):
             before = zip(self.fusions[:number], self.members[:number], strict=True)
             made = [other.results[0] for other, maker in before if not maker.is_copy]
             alive = [value for value in made if last_read.get(value, 0) >= number]
-            own = 0 if member.is_copy else _band_bytes(fusion.results[0], needed[fusion.results[0]])
-            wide = sum(_band_bytes(value, needed[value]) for value in alive) + own
-            if any(map(_is_computed, member.partitioned.functions[0].instructions)):
+            own = 0 if member.is_copy else band_bytes(fusion.results[0], needed[fusion.results[0]])
+            wide = sum(band_bytes(value, needed[value]) for value in alive) + own
+            if any(map(is_computed, member.partitioned.functions[0].instructions)):
                 wide += ALIVE * own
             if member.dot is not None and member.lines:
-                wide += _window_bytes(member, member.dot, needed[fusion.results[0]].rows)
+                wide += window_bytes(member, member.dot, needed[fusion.results[0]].rows)
                 wide += size_bytes(member.dot.operands[1 - member.rows]) if member.turns_weights else 0
             widths.append(wide)
         return kept + (max(widths) if cut is None else max(widths[: cut + 1]) + max(widths[cut:]))
@@ -266,25 +269,3 @@ def _turn(members: Sequence[Sequence[tuple[Engine, float]]]) -> Turn:
     """A turn in which each of the members' parts waits for the one before."""
     parts = [part for own in members for part in own]
     return Turn([Unit((part,), (number - 1,) if number else ()) for number, part in enumerate(parts)])
-
-
-def _is_computed(op: Operation) -> bool:
-    """Is it an instruction of the vector engine or the kernel core?"""
-    return kind_of(op) in (Kind.ELEMENTWISE, Kind.PER_CHANNEL)
-
-
-def _width(value: SSAValue) -> int:
-    return numpy_dtype(tensor_type(value).element_type).itemsize
-
-
-def _band_bytes(value: SSAValue, bands: Bands) -> int:
-    shape = tensor_type(value).get_shape()
-    return bands.rows * shape[WIDTH] * shape[CHANNELS] * _width(value)
-
-
-def _window_bytes(member: BandGroupMember, dot: Operation, rows: int) -> int:
-    """Bytes of the part of an image that the windows of so many rows cover, with its padding."""
-    sizes = {HEIGHT: rows, WIDTH: member.shape[WIDTH]}
-    sizes |= {line.row: line.extent(sizes[line.row]) for line in member.lines}
-    features = member.shape[CHANNELS] if member.is_per_channel else num_products(dot) // prod(line.taps for line in member.lines)
-    return prod(sizes.values()) * features * _width(dot.operands[member.rows])

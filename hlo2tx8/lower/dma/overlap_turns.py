@@ -108,6 +108,8 @@ class _Body:
         for buffer in dict.fromkeys(b for own in self._touched() for b in sorted(own & first & second & written, key=self._place)):
             alloc = buffer.owner
             assert isinstance(alloc, spm.AllocOp)
+            if spm.KEPT in alloc.attributes:  # no turn stores there what a later one reads
+                continue
             if alloc.parent is self.loop.body.block and alloc.num_copies == 1:
                 found.append(alloc)
             elif not self._is_in_turns(alloc):

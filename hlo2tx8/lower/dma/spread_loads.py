@@ -72,16 +72,31 @@ class _Alike:
 
 
 def _spread(function: func.FuncOp, rates: Rates, space: SpmSpace) -> None:
-    block = function.body.block
-    tile = next((op for op in block.ops if isinstance(op, xla.TileIdOp)), None)
-    first = next((op for op in block.ops if isinstance(op, Instruction) or op.regions), None)
-    if tile is None or first is None or tile.range.get_values() != (0, rates.tiles - 1):
+    """All at once; where something stays between phases, phase by phase: then room is short."""
+    tile = next((op for op in function.body.block.ops if isinstance(op, xla.TileIdOp)), None)
+    if tile is None or tile.range.get_values() != (0, rates.tiles - 1):
         return
-    loads = _loads(function, tile, rates)
+    is_short = any(isinstance(op, spm.AllocOp) and spm.KEPT in op.attributes for op in function.body.block.ops)
+    phases = [list[Operation]()]
+    for op in function.body.block.ops:
+        if is_short and isinstance(op, xla.SyncTilesOp):
+            phases.append([])
+        phases[-1].append(op)
+    for phase in phases:
+        _spread_in(function, phase, tile, rates, space)
+
+
+def _spread_in(function: func.FuncOp, phase: Sequence[Operation], tile: xla.TileIdOp, rates: Rates, space: SpmSpace) -> None:
+    """Loads by parts what these operations load, if all of that has room from the first of them on."""
+    first = next((op for op in phase if isinstance(op, Instruction) or op.regions), None)
+    if first is None:
+        return
+    loads = _loads(function, phase, tile, rates)
     size_bytes = sum(load.alloc.size_bytes for load in loads)
     readers = sum(load.alloc.size_bytes * load.readers for load in loads) / max(1, size_bytes)
-    if not is_spread(size_bytes, readers, rates) or not _fit(function, loads, space):
+    if not is_spread(size_bytes, readers, rates) or not _fit(function, phase, loads, space):
         return
+    block = function.body.block
     for load in loads:
         load.alloc.detach()
         block.insert_op_before(load.alloc, first)
@@ -96,9 +111,9 @@ def _spread(function: func.FuncOp, rates: Rates, space: SpmSpace) -> None:
     _send(block, tile.tile, loads, parts, rates)
 
 
-def _loads(function: func.FuncOp, tile: xla.TileIdOp, rates: Rates) -> list[_Alike]:
-    """What all tiles load alike, whatever loops and branches it is in: whole buffers that nothing else writes, from where neither
-    the tile nor a turn decides."""
+def _loads(function: func.FuncOp, phase: Sequence[Operation], tile: xla.TileIdOp, rates: Rates) -> list[_Alike]:
+    """What all tiles load alike in a phase, whatever loops and branches it is in: whole buffers that nothing else writes, from
+    where neither the tile nor a turn decides."""
     index = TileIndex.of(Mesh(rates.mesh_rows, rates.mesh_columns), tile.tile)
     for loop in [op for op in function.walk() if isinstance(op, scf.ForOp)]:
         turns = constant_of(loop.ub)
@@ -106,7 +121,8 @@ def _loads(function: func.FuncOp, tile: xla.TileIdOp, rates: Rates) -> list[_Ali
     writers = writers_in(function)
     stored = {op.field("slot") for op in function.walk() if isinstance(op, Wdma)}
     found: list[_Alike] = []
-    for op in [op for op in function.walk() if isinstance(op, Rdma) and op.field("slot") not in stored]:
+    inside = [op for around in phase for op in around.walk()]
+    for op in [op for op in inside if isinstance(op, Rdma) and op.field("slot") not in stored]:
         target = op.field("dst")
         alloc = target.owner if isinstance(target, SSAValue) else None
         if not isinstance(alloc, spm.AllocOp) or alloc.num_copies != 1 or writers[alloc.result] != [op]:
@@ -141,10 +157,14 @@ def _number(value: SSAValue | int, index: TileIndex) -> int | None:
     return expr.value if isinstance(expr, Const) else None
 
 
-def _fit(function: func.FuncOp, loads: Sequence[_Alike], space: SpmSpace) -> bool:
-    """Is there room for these buffers all the time?"""
+def _fit(function: func.FuncOp, phase: Sequence[Operation], loads: Sequence[_Alike], space: SpmSpace) -> bool:
+    """Is there room for these buffers all of the phase?"""
     ranges = live_ranges(function)
-    whole = LiveRange(0, max(live.end for live in ranges.values()))
+    inside = {spm.root_buffer(v) for op in phase for inner in op.walk() for v in inner.operands if isinstance(v.type, BufferType)}
+    lives = [
+        ranges[buffer] for buffer in inside if not (isinstance(buffer.owner, spm.AllocOp) and spm.KEPT in buffer.owner.attributes)
+    ]
+    whole = LiveRange(min(live.start for live in lives), max(live.end for live in lives))
     allocs = [op for op in function.walk() if isinstance(op, spm.AllocOp)]
     addresses = place(allocs, ranges | {load.alloc.result: whole for load in loads}, space)
     return max(addresses[alloc.result] + space.aligned(alloc.size_bytes) * alloc.num_copies for alloc in allocs) <= space.limit

@@ -1,0 +1,89 @@
+"""Group emitter: groups by bands as one kernel, each of which reads what the one before left in the scratchpads.
+
+    %0 = hlo.group band 2 (%x, ...) { a block of a network }
+    %1 = hlo.group band 2 (%0, ...) { the next one }
+
+A tile computes the same part of the images in each. All tiles meet in between, and neighbours exchange the rows that windows need
+of both (`lower.dma.keep_bands`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from xdsl.dialects.builtin import ModuleOp
+
+from hlo2tx8.dialects.hlo import GroupOp
+from hlo2tx8.emitters.band_group import chain_of, emit_bands
+from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits
+from hlo2tx8.emitters.phase_group import join_phases
+from hlo2tx8.errors import CapacityError
+from hlo2tx8.schedule.plan import Candidate, Estimate
+from hlo2tx8.schedule.plan_band_group import SPM_SHARE, BandChain, BandGroupPlan
+from hlo2tx8.schedule.work_split import Target
+
+SHARES = (1.0, 0.95, 0.9, 0.8, 0.7)
+"""Of the scratchpad, that estimates may take: what does not fit as estimated may do so with smaller bands."""
+
+
+def is_of_bands(group: GroupOp) -> bool:
+    """Is it a group of phases that are groups by bands?"""
+    return group.phases is not None and all(isinstance(op, GroupOp) and op.band_rows for op in list(group.body.block.ops)[:-1])
+
+
+def emit_band_phases(
+    group: GroupOp, name: str, target: Target, notes: list[str] | None = None, chooser: Chooser | None = None
+) -> ModuleOp:
+    """The LOOPS module `name` of a group of groups by bands.
+
+    `notes` gets a line per plan; `chooser` says which of them is taken. CapacityError if none fits the scratchpad.
+    """
+    notes = [] if notes is None else notes
+    groups = [op for op in group.body.block.ops if isinstance(op, GroupOp)]
+    chains = phases_of(groups, target)
+    schedule, kernel = (chooser or FirstThatFits()).choose(
+        [_candidates(chains, target)],
+        target.rates.spm_bytes,
+        lambda plans: join_phases(
+            group,
+            name,
+            [
+                emit_bands(own, f"{name}_{number}", chain, target, plan)
+                for number, (own, chain, plan) in enumerate(zip(groups, chains, plans, strict=True))
+            ],
+        ),
+    )
+    notes += schedule.explain(name)
+    if kernel is None:
+        raise CapacityError("E3101", f"no bands of the phases of {name} fit the scratchpad")
+    assert schedule.taken is not None
+    for number, plan in enumerate(schedule.taken.choice):
+        notes.append(f"{name}: {number}: {plan.candidate.name} ({plan.candidate.estimate})")
+    notes.append(f"{name}: group emitter, {len(groups)} groups by bands as phases")
+    return kernel
+
+
+def phases_of(groups: list[GroupOp], target: Target) -> list[BandChain]:
+    """The members of each, that know what stays."""
+    found: list[BandChain] = []
+    for number, group in enumerate(groups):
+        pairs = zip(group.body.block.args, group.operands, strict=True)
+        resident = frozenset(arg for arg, value in pairs if value.owner in groups)
+        found.append(replace(chain_of(group, target), resident=resident, stays=number + 1 < len(groups)))
+    taken = max(chain.resident_bytes + (len(found) - 2) * chain.widest_row for chain in found)
+    return [replace(chain, taken_bytes=taken) for chain in found]
+
+
+def _candidates(chains: list[BandChain], target: Target) -> Iterator[Candidate[list[BandGroupPlan]]]:
+    """The fastest plans of all phases that take so much of the scratchpad."""
+    of_each = [chain.plans() for chain in chains]
+    before: list[BandGroupPlan] = []
+    for share in SHARES:
+        limit = share * SPM_SHARE * target.rates.spm_bytes
+        fitting = [[plan for plan in plans if plan.spm_bytes <= limit] for plans in of_each]
+        if not all(fitting):
+            return
+        best = [plans[0] for plans in fitting]
+        if best != before:
+            estimate = Estimate(sum(plan.cycles for plan in best), max(plan.spm_bytes for plan in best))
+            yield Candidate(f"bands of {', '.join(str(plan.bands[-1].rows) for plan in best)} rows", estimate, best)
+        before = best
