@@ -122,9 +122,10 @@ flag-pairs: $(STAMP)  ## all pairs of flags of all commands: each acts, or says 
 mutate: $(STAMP)  ## break N programs in every way: strict mode must find what changes a result
 	@$(BIN)/python -m hlo2tx8.dev.mutate --count=$(N)
 
-sanitize: $(STAMP)  ## the native core with sanitizers on a million random and damaged programs, and the jax plugin on its checks
+sanitize: $(STAMP)  ## the native core with sanitizers on a million random and damaged programs, the jax plugin on its checks, and libtx8runtime
 	@$(BIN)/python tests/emulator/sanitize.py
 	@$(BIN)/python -m tests.pjrt.sanitize
+	@$(BIN)/python -m tests.unit.runtime.sanitize
 
 replay: $(STAMP)  ## compile all samples at BASE and here; an empty diff means no program changed
 	@$(BIN)/python -m hlo2tx8.dev.replay --base $(BASE)

@@ -158,6 +158,20 @@ def test_an_output_takes_over_an_input_in_its_memory_or_a_copy(is_in_place: bool
     assert ("d2d" in kinds) is not is_in_place
 
 
+def test_no_output_takes_the_memory_of_a_weight():
+    session, cache = hlo2tx8.Session(), np.ones((64, 32), np.float32)
+    session.load(IN_PLACE)
+    session.bind_weight(0, cache)
+    request = session.new_request_context()
+    request.bind_args([None, np.full((1, 32), 7, np.float32), np.array(5, np.int32), cache])
+    with pytest.raises(InputError, match=r"output0 .* shares memory with input input0"):
+        request.finish_io_binding()
+    request.bind_arg(3, np.empty_like(cache))
+    request.finish_io_binding()
+    assert request.run().result(30)[0][5, 0] == 7
+    assert cache.min() == cache.max() == 1
+
+
 def test_weights_are_there_once(tmp_path: Path):
     table = np.arange(4096, dtype=np.float32).reshape(64, 64)
     compiled = hlo2tx8.compile(lambda x: jnp.dot(x, table), args=(np.zeros((2, 64), np.float32),))

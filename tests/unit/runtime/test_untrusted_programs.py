@@ -54,6 +54,17 @@ def test_results_that_are_never_stored_are_zeros(mode: Mode, stores_nothing: Pat
     assert not np.any(replace(loaded, options=Options(mode=mode)).run(np.ones((64, 1024), np.float32)))
 
 
+def test_in_a_session_too(stores_nothing: Path):
+    with hlo2tx8.Session() as session:
+        session.load(stores_nothing)
+        request, y = session.new_request_context(), np.full((64, 1024), CANARY, np.float32)
+        request.bind_arg(1, y)
+        request.finish_io_binding()
+        request.run()
+        request.sync()
+    assert not y.any()
+
+
 def test_strict_mode_names_them(stores_nothing: Path):
     loaded = replace(container.read(stores_nothing), options=Options(mode="strict"))
     with pytest.raises(DeviceError, match=r"byte 0 of output 0 .* is never stored"):
