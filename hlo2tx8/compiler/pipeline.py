@@ -19,6 +19,7 @@ from hlo2tx8.errors import LevelError
 from hlo2tx8.fusion.group_fusions import GroupFusionsPass
 from hlo2tx8.fusion.plan_fusions import PlanFusionsPass
 from hlo2tx8.lower.dma.allocate_spm import AllocateSpmPass
+from hlo2tx8.lower.dma.alternate_phases import AlternatePhasesPass
 from hlo2tx8.lower.dma.hoist_loads import HoistLoadsPass
 from hlo2tx8.lower.dma.insert_waits import InsertWaitsPass
 from hlo2tx8.lower.dma.keep_bands import KeepBandsPass
@@ -151,6 +152,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(SelectInstructionsPass(), after=Level.SCHEDULED),
     Stage(KeepBandsPass(), after=Level.SCHEDULED),
     Stage(KeepLoadsPass(), after=Level.SCHEDULED),
+    Stage(AlternatePhasesPass(), after=Level.SCHEDULED),
     Stage(ShareLoadsPass(), after=Level.SCHEDULED),
     Stage(WidenLoadsPass(), after=Level.SCHEDULED),
     Stage(HoistLoadsPass(), after=Level.SCHEDULED),

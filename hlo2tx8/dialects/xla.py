@@ -48,6 +48,8 @@ BAND_TURNS = "xla.band_turns"
 """Of the loop over the bands of a group by bands that are a tile's, if two of them are computed at once."""
 MESH = "xla.mesh"
 """Attribute of an entry function whose work split follows the mesh, `array<i64: rows, columns>`: tiles share what they load."""
+PHASE_STEPS = "xla.phase_steps"
+"""Attribute of an entry function with two phases, `i64`: in how many parts tiles make their rows in each of them."""
 
 
 @irdl_op_definition
@@ -206,6 +208,7 @@ __all__ = [
     "ENTRY",
     "IN_ORDER",
     "LANE",
+    "PHASE_STEPS",
     "ROW_STEPS",
     "ROW_TURNS",
     "UPDATES",

@@ -8,26 +8,39 @@ DDR (`lower.dma.keep_results`); weights do, once.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import product
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
+from hlo2tx8.dialects.xla import ENTRY, PHASE_STEPS
 from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits
 from hlo2tx8.emitters.emitter import Fusion, Match
 from hlo2tx8.emitters.fingerprint import fingerprint
-from hlo2tx8.emitters.gemm import GemmEmitter
+from hlo2tx8.emitters.gemm import GemmEmitter, GemmMatch
 from hlo2tx8.emitters.hero import heroes
 from hlo2tx8.emitters.phase_group import join_phases
 from hlo2tx8.errors import CapacityError
 from hlo2tx8.partitioner.contraction import is_contraction
 from hlo2tx8.schedule.costs import size_bytes
+from hlo2tx8.schedule.mesh_estimate import alternating_cycles
 from hlo2tx8.schedule.plan import Candidate, Estimate
 from hlo2tx8.schedule.work_split import Residence, Target
 
 DEPTHS = (512, 128, 64)
 """Products of a panel at most."""
+PARTS = (2, 3, 4, 6, 8, 12, 16)
+"""Parts of a tile's rows that two products may make in turns."""
+
+
+@dataclass(frozen=True)
+class _Phases:
+    """How each product is computed, all rows of a tile at once or in so many `parts`."""
+
+    ways: list[Candidate[Match]]
+    parts: int = 1
 
 
 def is_of_products(group: GroupOp) -> bool:
@@ -54,38 +67,87 @@ def emit_product_phases(
     apart = sum(alone[fingerprint(fusion)] for fusion in fusions) + (len(fusions) - 1) * target.rates.kernel
     slower: list[str] = []
 
-    def candidates() -> Iterator[Candidate[list[Candidate[Match]]]]:
+    def candidates() -> Iterator[Candidate[_Phases]]:
         for depth in DEPTHS:
             of_each = zip(fusions, residences(group, fusions, target, depth), strict=True)
             phases = [ways_of(op, f"{name}_{n}", replace(target, residence=own)) for n, (op, own) in enumerate(of_each)]
             if not all(phases):
                 continue
-            best = [ways[0] for ways in phases]
-            cycles = sum(way.estimate.cycles for way in best) + 2 * target.rates.barrier * len(best)
-            if cycles < apart or target.is_searched:
-                estimate = Estimate(cycles, max(way.estimate.spm_bytes for way in best))
-                yield Candidate(f"panels at most {depth} deep", estimate, best)
-            else:
-                slower.append(f"phases with panels at most {depth} deep are estimated to take {cycles:,.0f} cycles")
+            of_one_step = [[way for way in ways if _num_steps(way) == 1] for ways in phases]
+            for ways_of_each, steps in ((phases, ""), (of_one_step, ", one step each")):
+                if not all(ways_of_each) or (steps and all(_num_steps(ways[0]) == 1 for ways in phases)):
+                    continue
+                best = [ways[0] for ways in ways_of_each]
+                cycles = sum(way.estimate.cycles for way in best) + 2 * target.rates.barrier * len(best)
+                if cycles < apart or target.is_searched:
+                    estimate = Estimate(cycles, max(way.estimate.spm_bytes for way in best))
+                    is_rough = any(_num_steps(way) > 1 for way in best)
+                    yield Candidate(f"panels at most {depth} deep{steps}", estimate, _Phases(best), is_rough=is_rough)
+                else:
+                    slower.append(f"phases with panels at most {depth} deep are estimated to take {cycles:,.0f} cycles")
 
-    schedule, kernel = (chooser or FirstThatFits()).choose(
-        [candidates()],
-        target.rates.spm_bytes,
-        lambda best: join_phases(group, name, [GemmEmitter().emit(way.choice) for way in best]),
-    )
+    def sorted_candidates() -> list[Candidate[_Phases]]:
+        in_turns = [own for parts in PARTS for own in _in_turns(group, name, fusions, target, parts)]
+        found = [*candidates(), *(own for own in in_turns if own.estimate.cycles < apart or target.is_searched)]
+        return sorted(found, key=lambda own: own.estimate.cycles)
+
+    def emit(phases: _Phases) -> ModuleOp:
+        module = join_phases(group, name, [GemmEmitter().emit(way.choice) for way in phases.ways])
+        if phases.parts > 1:
+            entry = next(op for op in module.body.block.ops if ENTRY in op.attributes)
+            entry.attributes[PHASE_STEPS] = IntegerAttr(phases.parts, i64)
+        return module
+
+    schedule, kernel = (chooser or FirstThatFits()).choose([sorted_candidates()], target.rates.spm_bytes, emit)
     notes += schedule.explain(name)
-    if kernel is None:
+    if kernel is None or schedule.cycles > apart:
         why = ", ".join(slower) or "none of its phases fit the scratchpad"
+        why = why if kernel is None else f"phases take {schedule.cycles:,.0f}"
         raise CapacityError("E3101", f"the fusions of {name} take {apart:,.0f} cycles apart: {why}")
     assert schedule.taken is not None
-    notes += [f"{name}: {number}: {way.name} ({way.estimate})" for number, way in enumerate(schedule.taken.choice)]
+    notes += [f"{name}: {number}: {way.name} ({way.estimate})" for number, way in enumerate(schedule.taken.choice.ways)]
     notes.append(f"{name}: group emitter, {len(fusions)} products as phases, {apart:,.0f} cycles apart")
     return kernel
+
+
+def _num_steps(way: Candidate[Match]) -> int:
+    """In how many steps a tile makes what is its own."""
+    chosen = way.choice.chosen if isinstance(way.choice, GemmMatch) else ()
+    return max((blocking.pace.num_steps for _, blocking in chosen if blocking.pace is not None), default=1)
+
+
+def _in_turns(group: GroupOp, name: str, fusions: Sequence[FusionOp], target: Target, parts: int) -> Iterator[Candidate[_Phases]]:
+    """The ways to compute two products in so many parts of rows, in turns."""
+    if len(fusions) != 2:
+        return
+    for depth in DEPTHS:
+        up, down = residences(group, fusions, target, depth)
+        if not up.keeps_result or not down.operands:
+            return
+        kept = up.kept_bytes * min(parts, 2) // parts
+        first = ways_of(fusions[0], f"{name}_0", replace(target, residence=replace(up, kept_bytes=kept, row_steps=parts)))
+        second = ways_of(fusions[1], f"{name}_1", replace(target, residence=replace(down, kept_bytes=kept, row_steps=parts)))
+        if not first or not second:
+            continue
+        made = size_bytes(fusions[0].results[0]) // (target.rates.tiles * parts)
+        found: list[Candidate[_Phases]] = []
+        for mine, its in product(first, second):
+            paces = [way.choice.chosen[0][1].pace for way in (mine, its) if isinstance(way.choice, GemmMatch)]
+            if len(paces) < 2 or paces[0] is None or paces[1] is None:
+                continue
+            spm_bytes = max(mine.estimate.spm_bytes, its.estimate.spm_bytes) + kept + made // paces[0].alike
+            if spm_bytes <= target.rates.spm_bytes:
+                estimate = Estimate(alternating_cycles(paces[0], paces[1], parts), spm_bytes)
+                title = f"{parts} parts of rows in turns, panels at most {depth} deep"
+                found.append(Candidate(title, estimate, _Phases([mine, its], parts), is_rough=True))
+        yield from sorted(found, key=lambda own: own.estimate.cycles)[:1]
 
 
 def runs_of_products(group: GroupOp, target: Target) -> list[list[FusionOp]]:
     """The fusions of a group in runs that may be groups of phases: those that cannot be one step on the mesh are alone."""
     fusions = [op for op in group.body.block.ops if isinstance(op, FusionOp)]
+    if len(fusions) == 2:
+        return [fusions]
     runs: list[list[FusionOp]] = []
     known: dict[Hashable, bool] = {}
     is_open = False

@@ -80,6 +80,11 @@ class ContractionWork:
         return self.operand_bytes if self.parts == 1 else PART_BYTES * (self.parts + 1)
 
     @property
+    def transfers(self) -> int:
+        """Of an operand that is sent: its parts, and the first of them without infinities."""
+        return 1 if self.parts == 1 else self.parts + 1
+
+    @property
     def split_passes(self) -> int:
         """Vector instructions that make the parts of a factor: the first one, what is finite, and three for each that is left."""
         return 4 + 3 * (self.parts - 1) if self.parts > 1 else 0
@@ -106,11 +111,26 @@ class ContractionStep:
 
 
 @dataclass(frozen=True)
+class Pace:
+    """Cycles of a step on the mesh: of the `turns` of one that loads all it needs, of one for which some panels have stayed
+    (`others`), what the vector engine takes `after` its products, what the first panels take to arrive (`start`) and what is left
+    at the `end` of the last one. So many steps are `alike` in their rows."""
+
+    turns: float
+    others: float
+    after: float
+    start: float
+    end: float
+    num_steps: int
+    alike: int
+
+
+@dataclass(frozen=True)
 class Blocking:
     """A way to cut a part into steps: sizes of a step along the part's dimensions, products that an instruction adds up, and what
     that is estimated to cost: cycles, and bytes of a tile's buffers. `is_shared`: tiles share what they load, see mesh_split;
     `is_by_columns`: then the steps of some columns come one after the other, not those of some rows; `is_in_runs`: all rows of a
-    tile follow each other."""
+    tile follow each other, and all columns; `pace` of steps whose panels tiles share."""
 
     box: tuple[int, ...]
     depth: int
@@ -119,6 +139,7 @@ class Blocking:
     is_shared: bool = False
     is_by_columns: bool = False
     is_in_runs: bool = False
+    pace: "Pace | None" = None
 
     def __str__(self) -> str:
         shared = (" on the mesh" + ", by columns" * self.is_by_columns) if self.is_shared else ""

@@ -10,6 +10,7 @@ from hlo2tx8.schedule.contraction_split import (
     SUM_BYTES,
     ContractionPart,
     ContractionWork,
+    Pace,
     inner_shape,
     loaded,
     moved_bytes,
@@ -61,8 +62,9 @@ def mesh_cycles(
     slots: int,
     stays: int | None,
     tail: ContractionPart | None,
-) -> float:
-    """Estimated cycles with so many slots of panels; those of rows (0) or of columns (1) may stay for the steps that share them."""
+) -> tuple[float, Pace]:
+    """Estimated cycles with so many slots of panels, and the pace of steps; panels of rows (0) or of columns (1) may stay for the
+    steps that share them."""
     rows, columns = sides_of(part, box)
     turns, num_steps = -(-work.depth // depth), prod(box_counts(part, box)) // rates.tiles
     most, own = columns, 0
@@ -91,12 +93,12 @@ def mesh_cycles(
         its first panels take to arrive."""
         sending, loaded = loaded, [side for side in loaded if side or not work.rows_stay]
         shared = sum(sides[side] * (rates.mesh_rows, rates.mesh_columns)[side] for side in loaded) / rates.ddr + own / rates.ddr
-        most = max(sides[side] for side in loaded)
+        most = max((sides[side] for side in loaded), default=0)
         load = rates.transfer_start + max(most / (2 if in_halves else 1) / rates.transfer, shared)
-        transfers = 1 if work.parts == 1 else work.parts + 1
-        parts_of = [sent[side] for side in sending]
-        of_owners = _sent_by_owners(parts_of, work, rates, depth) if work.rows_stay else 0.0
-        send = of_owners or send_cycles(parts_of, transfers, rates, in_halves=in_halves)
+        if work.rows_stay:
+            send = _sent_by_owners([sent[side] if side in sending else 0.0 for side in (0, 1)], work, rates, depth)
+        else:
+            send = send_cycles([sent[side] for side in sending], work.transfers, rates, in_halves=in_halves)
         send += (work.column_operands - 1) * rates.link_start if 1 in loaded else 0
         split = work.split_passes * (most / rates.vector + rates.vector_pass)
         if work.is_added_apart:
@@ -106,7 +108,7 @@ def mesh_cycles(
         return turns * turn, max(turns * turn, turns * load + stored, busy), load + split + send + rates.barrier
 
     alone, first, start = step((0, 1))
-    others = 0.0 if stays is None else step((1 - stays,))[1]
+    of_others = (alone, 0.0) if stays is None else step((1 - stays,))
     num_first = num_steps if stays is None else num_steps // steps_alike(part, rates, box)[stays]
     sets = work.column_operands * -(-columns // BLOCK) if is_in_sets(part, work, box) else 1
     is_paced = alone > turns * (engine + STEP_OVERHEAD)
@@ -128,7 +130,20 @@ def mesh_cycles(
     beside = 0 if is_in_sets(part, work, box) else num_steps * after
     if work.lines:  # TDMA takes a result out before it prepares the next step's first panel, and the matrix engine waits for that
         beside += (num_steps - 1) * engine
-    return alone + (num_first - 1) * first + (num_steps - num_first) * others + start + end + beside
+    pace = Pace(alone, of_others[0], after, start, end, num_steps, steps_alike(part, rates, box)[0])
+    return alone + (num_first - 1) * first + (num_steps - num_first) * of_others[1] + start + end + beside, pace
+
+
+def alternating_cycles(first: Pace, second: Pace, parts: int) -> float:
+    """Estimated cycles of two products whose rows are made in so many parts in turns (`alternate_phases`): what follows the
+    products of a step is done beside those of the next one."""
+    of_first = [(first.turns if number == 0 else first.others, first.after) for number in range(first.alike)]
+    steps = of_first + [own for part in range(parts) for own in (of_first * (part + 1 < parts) + [(second.turns, second.after)])]
+    cycles, left = first.start + (2 * parts - 1) * second.start + second.end, 0.0
+    for turns, after in steps:
+        cycles += max(turns, left)
+        left = after
+    return cycles
 
 
 def is_interleaved(work: ContractionWork, rates: Rates, depth: int) -> bool:

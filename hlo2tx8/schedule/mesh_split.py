@@ -86,7 +86,8 @@ def shared_blockings(
 def resident_blockings(
     part: ContractionPart, work: ContractionWork, rates: Rates, spm_bytes: int, residence: Residence
 ) -> list[Blocking]:
-    """How a part whose result stays with the tiles, or whose rows do, can be computed in one step on the mesh: the best first.
+    """How a part whose result stays with the tiles, or whose rows do, can be computed on the mesh: the best first. A tile's steps
+    are side by side.
 
     None if a tile's part is not whole blocks of channels, or a panel of what stays is neither one tile's nor a part of each.
     """
@@ -94,13 +95,26 @@ def resident_blockings(
         return []
     if min(rates.mesh_rows, rates.mesh_columns) < 2 or rates.mesh_rows * rates.mesh_columns != rates.tiles:
         return []
-    boxes = [box for box in _boxes(part, rates) if prod(box_counts(part, box)) == rates.tiles and is_even(part, box)]
+    boxes = [box for box in _boxes(part, rates) if _is_side_by_side(part, work, rates, box, residence)]
     boxes = [box for box in boxes if all(box[line.row] == part.shape[line.row] for line in work.lines)]
     boxes = [box for box in boxes if sides_of(part, box)[0] >= rates.product_rows]
     room = spm_bytes - residence.kept_bytes
     found = [blocking for box in boxes for ways in _deep(part, work, rates, room, box, None) for blocking in ways]
     found = [own for own in found if own.depth <= residence.most_depth and _is_of_tiles(work, rates, own.depth)]
-    return sorted(found, key=lambda own: own.cycles)
+    return [replace(own, is_in_runs=True, is_by_columns=False) for own in sorted(found, key=lambda own: own.cycles)]
+
+
+def _is_side_by_side(part: ContractionPart, work: ContractionWork, rates: Rates, box: Sequence[int], residence: Residence) -> bool:
+    """Can boxes be those of tiles whose results stay: of one step, or of steps with the same rows, or columns if rows stay? Those
+    of parts of rows have as many steps of rows as there are parts."""
+    columns, rows = steps_alike(part, rates, box)
+    if not is_even(part, box) or rows * columns * rates.tiles != prod(box_counts(part, box)) or (work.lines and rows * columns > 1):
+        return False
+    return (
+        (columns == 1 if work.rows_stay else rows == 1)
+        if residence.row_steps == 1
+        else (rows == residence.row_steps and (columns == 1 or not work.rows_stay))
+    )
 
 
 def row_blockings(
@@ -208,8 +222,9 @@ def _deep(
             panel = padded + (panel_of_all if stays is None else sides[1 - stays])
             slots = min(most_slots, (spm_bytes - taken) // panel)
             if slots >= LEAST_SLOTS:
-                cycles = mesh_cycles(part, work, rates, box, depth, slots, stays, tail)
-                found.append(Blocking(box, depth, cycles, taken + LEAST_SLOTS * panel, is_shared=True, is_by_columns=stays == 1))
+                cycles, pace = mesh_cycles(part, work, rates, box, depth, slots, stays, tail)
+                spm = taken + LEAST_SLOTS * panel
+                found.append(Blocking(box, depth, cycles, spm, is_shared=True, is_by_columns=stays == 1, pace=pace))
         yield sorted(found, key=lambda blocking: blocking.cycles)
 
 
@@ -250,12 +265,10 @@ def split_on_mesh(
         last = column_steps + rates.mesh_columns - 2
         constraints.append((column_step + line, Interval(last, last)))
         shape, box[part.column], box[-1], counts[part.column], first = inner_shape(tail)[0], 1, tail.inner, 1, 2
-    own_row = Dim(0) // rates.mesh_columns
-    positions = (
-        (batch_dims, batch),
-        (row_dims, own_row * row_steps + row_step if blocking.is_in_runs else row_step * rates.mesh_rows + own_row),
-        (column_dims, Const(0) if tail is not None else column_step * rates.mesh_columns + line),
-    )
+    row, column = row_step * rates.mesh_rows + Dim(0) // rates.mesh_columns, column_step * rates.mesh_columns + line
+    if blocking.is_in_runs:
+        row, column = Dim(0) // rates.mesh_columns * row_steps + row_step, line * column_steps + column_step
+    positions = ((batch_dims, batch), (row_dims, row), (column_dims, Const(0) if tail is not None else column))
     coordinates: list[Expr] = [Const(0)] * len(shape)
     for dims, position in positions:
         for dim, own in zip(dims, delinearize(position, [counts[dim] for dim in dims]), strict=True):

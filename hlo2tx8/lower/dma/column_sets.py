@@ -52,13 +52,13 @@ class Columns:
         return self.epilogue.saved_bytes(self.num_parts, space)
 
 
-def columns_of(panels: Panels) -> tuple[Columns, ...]:
+def columns_of(panels: Panels, turns: int = 0) -> tuple[Columns, ...]:
     """The sets of columns in which a step's result can be finished, per product; none where a set's operands do not lie one after
-    the other, or what follows the products cannot be cut."""
+    the other, or what follows the products cannot be cut. What follows them may be done during so many `turns` of another loop."""
     if len(panels.sites) != 2 or panels.sites[0].loop is None:
         return ()
-    turns, end = panels.sites
-    if len(turns.gemms) != len(end.gemms):
+    inner_site, end = panels.sites
+    if len(inner_site.gemms) != len(end.gemms):
         return ()
     loads = [load.op for site in panels.sites for load in site.loads.values()]
     inner = [op for op in panels.sites[0].loop.body.block.ops if _is_of_products(op) and op not in loads]
@@ -66,7 +66,7 @@ def columns_of(panels: Panels) -> tuple[Columns, ...]:
     first, last = ops.index(end.gemms[0]), ops.index(end.gemms[-1])
     ours = (*loads, *end.gemms)
     before = [op for op in ops[:last] if _is_of_products(op) and op not in ours and not isinstance(op, TdmaGatherScatter)]
-    if inner != list(turns.gemms) or before != [panels.sites[0].loop]:
+    if inner != list(inner_site.gemms) or before != [panels.sites[0].loop]:
         return ()
     after = [op for op in ops[last + 1 :] if not isinstance(op, scf.YieldOp)]
     needed: set[Operation] = set()
@@ -76,12 +76,14 @@ def columns_of(panels: Panels) -> tuple[Columns, ...]:
     own = ops_of_each(after, [op.field("dst") for op in end.gemms])
     if own is None:
         return ()
-    found = [_columns(panels, gemm, op, behind) for gemm, op, behind in zip(turns.gemms, end.gemms, own, strict=True)]
+    wanted = max(turns, panels.num_panels - 1)
+    products = zip(inner_site.gemms, end.gemms, own, strict=True)
+    found = [_columns(panels, gemm, op, behind, wanted) for gemm, op, behind in products]
     known = [columns for columns in found if columns is not None]
     return tuple(known) if len(known) == len(found) else ()
 
 
-def _columns(panels: Panels, gemm: NeGemm, last: NeGemm, after: Sequence[Operation]) -> Columns | None:
+def _columns(panels: Panels, gemm: NeGemm, last: NeGemm, after: Sequence[Operation], turns: int) -> Columns | None:
     """Those of one product, with what follows it."""
     rows, dst, depth = last.field("rows"), last.field("dst"), gemm.field("depth")
     if any(not op.field("transpose_right") or op.field("batch") != 1 for op in (gemm, last)):
@@ -108,7 +110,7 @@ def _columns(panels: Panels, gemm: NeGemm, last: NeGemm, after: Sequence[Operati
     if epilogue is None:
         return None
     num_sets = columns // size
-    num_parts = _num_parts(epilogue, num_sets, panels.num_panels - 1, rows) if is_whole else num_sets
+    num_parts = _num_parts(epilogue, num_sets, turns, rows) if is_whole else num_sets
     return Columns(size, num_sets, num_sets if is_whole else limit, depth, last, epilogue, num_parts)
 
 

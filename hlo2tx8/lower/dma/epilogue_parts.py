@@ -110,6 +110,12 @@ class Epilogue:
         taken += sum(space.aligned(alloc.size_bytes // num_parts) for alloc in self.filled)
         return sum(space.aligned(alloc.size_bytes) for alloc in self.whole) - taken
 
+    def kept_bytes(self, num_parts: int, space: SpmSpace) -> int:
+        """What the result, unless it stays where it is, and the buffers of parts take until all parts are done."""
+        own = () if spm.KEPT in self.result.attributes else (self.result,)
+        whole = sum(space.aligned(alloc.size_bytes) for alloc in (*own, *self.whole))
+        return whole - self.saved_bytes(num_parts, space)
+
     def shorten(self, num_parts: int, before: StepBuilder) -> dict[SSAValue, SSAValue]:
         """The buffers that parts use in turns instead of whole ones; those of one value become as long as a part."""
         for fill, alloc in zip(self.fills, self.filled, strict=True):

@@ -13,10 +13,10 @@ The last panels stay in their slots: as many as there are. A set is a number of 
 engine's layout, in the panel of columns as in sums and result. Of products with the same rows, one is finished after the other.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.dialects import scf
@@ -36,21 +36,17 @@ from hlo2tx8.lower.dma.panels import Panels
 from hlo2tx8.lower.dma.slices import clone_slice, collect_slice, drop_unused, turns_of
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
+Emitted: TypeAlias = Callable[[StepBuilder], Size]
+"""A size that is computed where it is needed."""
+
 
 def finish(panels: Panels, products: Sequence[Columns], kept: int) -> None:
     """Rewrites a step loop whose turns have their protocol: what follows the last products goes into the turns of the next step,
     and in the last step the last `kept` panels are multiplied set by set."""
     loop, turns = panels.loop, panels.sites[0].loop
     assert turns is not None
-    for alloc in [op for op in loop.body.block.ops if isinstance(op, spm.AllocOp)]:
-        alloc.detach()
-        _block_of(loop).insert_op_before(alloc, loop)
-    before = _at(loop)
-    parts = [own.epilogue.shorten(own.num_parts, before) for own in products]
+    before, parts = _put_off_in_steps(panels, products)
     step_counter = loop.body.block.args[0]
-    if panels.num_steps > 1:
-        for own, buffers in zip(products, parts, strict=True):
-            _put_off(turns, own, buffers, step_counter)
     end = loop.clone()
     found = dict(zip(loop.walk(), end.walk(), strict=True))
     _block_of(loop).insert_op_after(end, loop)
@@ -74,8 +70,44 @@ def finish(panels: Panels, products: Sequence[Columns], kept: int) -> None:
         _erase(loop)
 
 
-def _put_off(turns: scf.ForOp, columns: Columns, parts: dict[SSAValue, SSAValue], step_counter: SSAValue) -> None:
-    """Adds what follows the products of a step to the turns of the next one, as many parts to each."""
+def hand_over(panels: Panels, products: Sequence[Columns], following: Panels) -> None:
+    """Rewrites a step loop whose turns have their protocol: what follows the products of a step goes into the turns of the next
+    one, that of the last step into those of the first step of the following loop."""
+    loop, turns = panels.loop, following.sites[0].loop
+    assert turns is not None
+    _, parts = _put_off_in_steps(panels, products)
+    own, counter = loop.body.block.args[0], following.loop.body.block.args[0]
+    is_first: Emitted = lambda step: step.subtract(1, counter) if following.num_steps > 1 else 1
+    for columns, buffers in zip(products, parts, strict=True):
+        _put_off(turns, columns, buffers, own, lambda step: panels.num_steps - 1, is_first)
+    for op in [op for own in products for op in own.epilogue.ops if isinstance(op, Instruction)]:
+        _erase(op)
+    drop_unused(loop)
+    for alloc in [alloc for own in products for alloc in (*own.epilogue.moved, *own.epilogue.local)]:
+        _erase(alloc)
+
+
+def _put_off_in_steps(panels: Panels, products: Sequence[Columns]) -> tuple[StepBuilder, list[dict[SSAValue, SSAValue]]]:
+    """Puts what follows the products of a step into the turns of the next one; where buffers are made before the loop, and those of
+    parts."""
+    loop, turns = panels.loop, panels.sites[0].loop
+    assert turns is not None
+    for alloc in [op for op in loop.body.block.ops if isinstance(op, spm.AllocOp)]:
+        alloc.detach()
+        _block_of(loop).insert_op_before(alloc, loop)
+    before, counter = _at(loop), loop.body.block.args[0]
+    parts = [own.epilogue.shorten(own.num_parts, before) for own in products]
+    if panels.num_steps > 1:
+        for own, buffers in zip(products, parts, strict=True):
+            _put_off(turns, own, buffers, counter, lambda step: step.subtract(counter, 1), lambda step: counter)
+    return before, parts
+
+
+def _put_off(
+    turns: scf.ForOp, columns: Columns, parts: dict[SSAValue, SSAValue], counter: SSAValue, number: Emitted, condition: Emitted
+) -> None:
+    """Adds what follows the products of a step to the turns of another one, as many parts to each, where a condition is positive.
+    `counter` counts the steps, of which it is the one with that number."""
     num_turns, epilogue = turns_of(turns), columns.epilogue
     assert num_turns is not None
     step = _at_end(turns.body.block)
@@ -84,11 +116,10 @@ def _put_off(turns: scf.ForOp, columns: Columns, parts: dict[SSAValue, SSAValue]
         begin = next(op for op in turns.body.block.ops if isinstance(op, KcWait))
         first = Builder(InsertPoint.after(begin))
         ahead = StepBuilder(first, first, (), {})
-        with ahead.if_positive([step_counter, ahead.subtract(1, turn)]):
-            mapping = {step_counter: ahead.value(ahead.subtract(step_counter, 1))}
-            epilogue.emit(epilogue.once, ahead, 0, columns.num_parts, mapping, {})
-    with step.if_positive([step_counter]):
-        mapping = {step_counter: step.value(step.subtract(step_counter, 1))}
+        with ahead.if_positive([condition(ahead), ahead.subtract(1, turn)]):
+            epilogue.emit(epilogue.once, ahead, 0, columns.num_parts, {counter: ahead.value(number(ahead))}, {})
+    with step.if_positive([condition(step)]):
+        mapping = {counter: step.value(number(step))}
         present: Size = columns.limit
         if isinstance(present, SSAValue):
             present = step.insert(_owner_of(present).clone(value_mapper=dict(mapping))).results[0]

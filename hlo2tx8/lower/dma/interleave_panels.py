@@ -29,7 +29,7 @@ def interleave(panels: Panels, index: TileIndex) -> bool:
     """Rewrites the loads of a loop's panels if they go through all columns, a number of blocks of each tile of a mesh row in each;
     False if they don't."""
     first, lines = panels.sites[0], index.mesh.columns
-    if len(panels.kinds) != 1 or panels.num_steps != 1 or first.loop is None:
+    if len(panels.kinds) != 1 or first.loop is None:
         return False
     changes = {side: _change(load, first, index, lines, panels.num_panels) for side, load in first.loads.items()}
     found = {side: change for side, change in changes.items() if change is not None}

@@ -20,8 +20,9 @@ from xdsl.builder import Builder
 from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import TensorType, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import InsertPoint, Rewriter
 
+from hlo2tx8.device.isa import Engine, Instruction
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, Wdma
 from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.dialects import spm, xla
@@ -41,12 +42,15 @@ from hlo2tx8.lower.select.step_builder import StepBuilder
 @dataclass(frozen=True)
 class KeptResult:
     """Of the tensor `slot` each tile has `rows` rows of `blocks` blocks of `block_bytes`; a row of the tensor has `row_bytes`.
+    These rows begin at `first_row` of the `tile_rows` that the tensor has for a tile.
 
     `stores` are those of all tiles, `loads` what later phases load of it: the own part of a tile, or panels.
     """
 
     slot: SSAValue
     rows: int
+    first_row: int
+    tile_rows: int
     blocks: int
     block_bytes: int
     row_bytes: int
@@ -61,7 +65,7 @@ class KeptResult:
     @property
     def part(self) -> OwnPart:
         """That, of the tensor."""
-        return OwnPart(self.rows, self.blocks, self.block_bytes, self.row_bytes)
+        return OwnPart(self.rows, self.first_row, self.tile_rows, self.blocks, self.block_bytes, self.row_bytes)
 
     @property
     def is_read_by_others(self) -> bool:
@@ -148,14 +152,23 @@ def _of_store(slot: SSAValue, store: Wdma, loads: tuple[Rdma, ...], index: TileI
     block = Blocked(store.fmt, 1, 1, 1).block_width
     if levels is None or levels[0][0] != 1 or levels[3][0] != block:
         return None
-    (blocks, between), (_, row) = levels[1:3]
-    if row != mesh.columns * blocks * block or (blocks > 1 and between != block):
+    rows, row = levels[2]
+    lines, blocks = prod(cast(TensorType[Attribute], slot.type).get_shape()) // max(1, row), row // block
+    if lines % mesh.rows or blocks % mesh.columns or blocks * block != row:
         return None
-    rows, left = divmod(prod(cast(TensorType[Attribute], slot.type).get_shape()), mesh.rows * row)
-    if left:
-        return None
-    kept = KeptResult(slot, rows, blocks, block * element, row * element, (store,), loads)
+    tile_rows, of_tile, first = lines // mesh.rows, blocks // mesh.columns, 0
+    if (terms := _terms(store, index)) is not None:
+        first, counter = terms.get(None, 0) // (row * element), _counter(terms)
+        rows *= index.turns(counter) if counter is not None and levels[1][0] == of_tile else 1
+    else:
+        rows = tile_rows
+    kept = KeptResult(slot, rows, first, tile_rows, of_tile, block * element, row * element, (store,), loads)
     return kept if kept.part.holds(store, index) else None
+
+
+def _counter(terms: dict[Expr | None, int]) -> Expr | None:
+    """The first counter that a transfer's offset moves with."""
+    return next((leaf for leaf in terms if leaf not in (ROW, COLUMN, None)), None)
 
 
 def _terms(op: Rdma | Wdma, index: TileIndex) -> dict[Expr | None, int] | None:
@@ -174,17 +187,21 @@ def _is_panel(kept: KeptResult, panels: Panels, site: Site, index: TileIndex) ->
     """Does a tile load whole blocks of its rows that one tile has, in each turn?"""
     op = site.loads[PanelSide.ROWS].op
     terms, levels = _terms(op, index), levels_of(op)
-    if terms is None or levels is None or len(panels.kinds) != 1 or panels.num_steps != 1:
+    if terms is None or levels is None or len(panels.kinds) != 1:
+        return False
+    num_rows = levels[2][0]
+    if panels.num_steps > 1 and terms.pop(index.known[panels.loop.body.block.args[0]], 0) != num_rows * kept.row_bytes:
         return False
     counter = None if site.loop is None else index.known[site.loop.body.block.args[0]]
     block = kept.block_bytes // op.fmt.bytes
     parts, (blocks, between), rows = levels[:3]
-    size, own = blocks * kept.block_bytes, terms.pop(ROW, 0) == kept.rows * kept.row_bytes
-    first, each = terms.pop(None, 0), terms.pop(counter, size) if counter is not None else size
+    size, own = blocks * kept.block_bytes, terms.pop(ROW, 0) == kept.tile_rows * kept.row_bytes
+    first, each = terms.pop(None, 0) - kept.first_row * kept.row_bytes, terms.pop(counter, size) if counter is not None else size
     is_whole = parts[0] == 1 or parts == (index.mesh.columns, kept.blocks * block)
     is_dense = is_whole and (blocks == 1 or between == block) and levels[3][0] == block
     is_one = kept.blocks % blocks == 0 and first == site.first * size and each == size
-    return own and not terms and is_dense and is_one and rows == (kept.rows, kept.row_bytes // op.fmt.bytes)
+    is_all = rows[0] * panels.num_steps == kept.rows and rows[1] * op.fmt.bytes == kept.row_bytes
+    return own and not terms and is_dense and is_one and is_all
 
 
 class ResultBuffer:
@@ -196,9 +213,10 @@ class ResultBuffer:
         own = [op for op in start.builder.insertion_point.block.ops if isinstance(op, scf.ForOp)]
         places = [number for number, loop in enumerate(own) if loop in loops]
         self.loops = own[places[0] : places[-1] + 1]
-        columns = index.mesh.columns
+        self.columns = columns = index.mesh.columns
         row, self.column = quotient(start, tile, columns), remainder(start, tile, columns)
-        self.rows_begin = start.emit(row, kept.rows * kept.row_bytes)
+        of_tile = start.emit(row, kept.tile_rows * kept.row_bytes)
+        self.rows_begin = start.value(start.add(of_tile, kept.first_row * kept.row_bytes))
         self.begin = start.add(self.rows_begin, start.emit(self.column, kept.blocks * kept.block_bytes))
         buffer = start.insert(spm.AllocOp(kept.size_bytes))
         buffer.attributes[spm.KEPT] = UnitAttr()
@@ -209,11 +227,14 @@ class ResultBuffer:
         return loop in self.loops and not any(self.buffer in op.operands for op in instructions_in(loop))
 
     def distance(self, step: StepBuilder, panel: SSAValue, op: Rdma) -> SSAValue:
-        """0 on the tile that has a panel, which `op` would load, or a part of it, more on the others."""
+        """0 on the tile that has a panel of a step, which `op` would load, or a part of it, more on the others."""
+        levels = levels_of(op)
+        assert levels is not None
         if self.num_parts(op) > 1:
             return step.value(0)
-        panels_of_tile = self.kept.size_bytes // self.part_bytes(op)
-        away = step.value(step.subtract(self.column, quotient(step, panel, panels_of_tile)))
+        panels_of_tile = self.kept.blocks // levels[1][0]
+        place = remainder(step, panel, panels_of_tile * self.columns)
+        away = step.value(step.subtract(self.column, quotient(step, place, panels_of_tile)))
         return step.emit(away, away)
 
     def num_parts(self, op: Rdma) -> int:
@@ -235,16 +256,28 @@ class ResultBuffer:
     def panel(self, step: StepBuilder, op: Rdma, offset: SSAValue, slot: SSAValue) -> Operation:
         """The move of a panel, or of the tile's part of it, to a slot."""
         of_row = step.value(step.subtract(offset, self.rows_begin))
-        of_tile = remainder(step, of_row, self.kept.blocks * self.kept.block_bytes)
+        row_bytes, i = self.kept.row_bytes, Dim(0)
+        of_tile = of_one(step, of_row, i // row_bytes * row_bytes + i % (self.kept.blocks * self.kept.block_bytes))
         here = step.at(self.buffer, self.kept.place(step, of_tile))
-        return self._move(self.part_bytes(op), [], op, dst=self.part_of(step, op, slot), src=here)
+        levels = levels_of(op)
+        assert levels is not None
+        of_block = levels[2][0] * self.kept.block_bytes
+        return self._move(*_joined(of_block, levels[1][0], self.kept), op, dst=self.part_of(step, op, slot), src=here)
 
     def take_over(self, function: func.FuncOp) -> None:
-        """Puts moves in the place of what is left of transfers, of the tile's own part or of parts of that."""
+        """Puts moves in the place of what is left of transfers, of the tile's own part or of parts of that; then no memory is
+        needed for the tensor, if nobody else reads it."""
         for op in list(instructions_in(function)):
             if isinstance(op, Rdma | Wdma) and op.field("slot") is self.kept.slot:
                 builder = Builder(InsertPoint.before(op))
                 self._take_over(op, StepBuilder(builder, builder, (), {}))
+        scratch = self.kept.slot.owner
+        if not isinstance(scratch, xla.AllocateScratchOp):
+            return
+        for meeting in [op for use in scratch.res.uses if isinstance(op := use.operation, xla.SyncTilesOp)]:
+            others = [value for value in meeting.operands if value is not scratch.res]
+            Rewriter.replace_op(meeting, xla.SyncTilesOp(others), [None] * len(meeting.results), safe_erase=False)
+        Rewriter.erase_op(scratch)
 
     def _take_over(self, op: Rdma | Wdma, step: StepBuilder) -> None:
         own = self.kept.place(step, step.value(step.subtract(_value(op.field("offset")), self.begin)))
@@ -255,7 +288,13 @@ class ResultBuffer:
             alloc.erase()
         elif isinstance(op, Rdma):
             step.insert(self._move(*self.kept.moved(op), op, dst=_value(op.field("dst")), src=here))
-        elif spm.root_buffer(_value(op.field("src"))) is not self.buffer:
+        elif spm.root_buffer(_value(op.field("src"))) is self.buffer:
+            pass  # it is there
+        elif (made := self._made_for(op)) is not None:
+            _hoist(here, made)
+            src = _value(op.field("src"))
+            src.replace_uses_with_if(here, lambda use: use.operation is not op)
+        else:
             step.insert(self._move(*self.kept.moved(op), op, dst=here, src=_value(op.field("src"))))
         if isinstance(op, Rdma) or not self.kept.is_read_by_others:
             op.detach()
@@ -265,6 +304,18 @@ class ResultBuffer:
         """The buffer of a load, if what it loads lies in what the tile keeps as it would lie there."""
         part = self.kept.part
         return buffer_of_its_own(op) if is_one_run(op, part.row_bytes, part.block_bytes) else None
+
+    def _made_for(self, op: Wdma) -> Operation | None:
+        """The first operation that uses the buffer of what is stored as one run, if only the vector engine does besides, beside the
+        store: it can write to the tile's buffer itself."""
+        src = _value(op.field("src"))
+        users = [use.operation for use in src.uses if use.operation is not op]
+        is_run = not self.kept.moved(op)[1] and isinstance(src.owner, spm.TurnOp | spm.AllocOp)
+        if self.kept.is_read_by_others or not users or not is_run or any(user.parent is not op.parent for user in users):
+            return None
+        if not all(isinstance(user, Instruction) and user.ENGINE is Engine.CT for user in users):
+            return None
+        return next(user for user in users if all(user is other or user.is_before_in_block(other) for other in users))
 
     def _move(self, run: int, levels: list[tuple[int, int]], op: Rdma | Wdma, dst: SSAValue, src: SSAValue) -> TdmaGatherScatter:
         """What a transfer moves, of which the side in the buffer has levels around runs and the other is dense."""
@@ -279,6 +330,23 @@ class ResultBuffer:
                 count, distance = own[level - 1] if level <= len(own) else (1, 0)
                 fields |= {f"{name}n{level}": count, f"{name}s{level}": distance}
         return TdmaGatherScatter.make(fmt=op.fmt, origin=op.origin, dst=dst, src=src, run_bytes=run, **fields)
+
+
+def _joined(run: int, blocks: int, kept: KeptResult) -> tuple[int, list[tuple[int, int]]]:
+    """Bytes of a run, and the levels around it, of so many blocks of a tile's rows, or of a part of each."""
+    plane = kept.rows * kept.block_bytes
+    return (run * blocks, []) if run == plane or blocks == 1 else (run, [(blocks, plane)])
+
+
+def _hoist(value: SSAValue, before: Operation) -> None:
+    """Moves what a value is made of in front of an operation of the same block."""
+    owner, block = value.owner, before.parent_block()
+    if not isinstance(owner, Operation) or block is None or owner.parent is not block or owner.is_before_in_block(before):
+        return
+    for operand in owner.operands:
+        _hoist(operand, before)
+    owner.detach()
+    block.insert_op_before(owner, before)
 
 
 def _loop_of(op: Operation) -> Operation | None:

@@ -25,9 +25,12 @@ from hlo2tx8.lower.dma.slices import buffers_of, constant_of, instructions_in, t
 
 @dataclass(frozen=True)
 class OwnPart:
-    """What each tile has of a tensor: so many `rows`, each of which is `row_bytes` of the tensor, of so many `blocks`."""
+    """What each tile has of a tensor: so many `rows`, each of which is `row_bytes` of the tensor, of so many `blocks`. They begin at
+    `first_row` of a tile's `tile_rows`."""
 
     rows: int
+    first_row: int
+    tile_rows: int
     blocks: int
     block_bytes: int
     row_bytes: int
@@ -39,8 +42,8 @@ class OwnPart:
         begin = index.expr(offset) if isinstance(offset, SSAValue) else Const(offset)
         if box is None or begin is None:
             return False
-        own = ROW * (self.rows * self.row_bytes) + COLUMN * (self.blocks * self.block_bytes)
-        place = index.simplified(begin - own)
+        own = ROW * (self.tile_rows * self.row_bytes) + COLUMN * (self.blocks * self.block_bytes)
+        place = index.simplified(begin - own - self.first_row * self.row_bytes)
         row, inside = index.simplified(place // self.row_bytes), index.simplified(place % self.row_bytes)
         if {ROW, COLUMN} & {*place.leaves()} or index.simplified(inside % self.block_bytes) != Const(0):
             return False

@@ -60,6 +60,11 @@ class TileIndex:
         self.bounds.append(Interval(0, turns - 1))
         return self.known[counter]
 
+    def turns(self, counter: Expr) -> int:
+        """How many turns a counter has."""
+        assert isinstance(counter, Dim)
+        return self.bounds[counter.index].hi + 1
+
     @property
     def dims(self) -> list[Expr]:
         """All dimensions."""

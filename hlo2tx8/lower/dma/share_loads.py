@@ -40,7 +40,7 @@ from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import xla
 from hlo2tx8.lower.dma.column_sets import num_kept
 from hlo2tx8.lower.dma.defer_epilogue import defer_epilogue
-from hlo2tx8.lower.dma.finish_columns import finish
+from hlo2tx8.lower.dma.finish_columns import finish, hand_over
 from hlo2tx8.lower.dma.join_tails import join_tails
 from hlo2tx8.lower.dma.keep_results import find_kept_results, interleave_kept
 from hlo2tx8.lower.dma.kept_places import know_turns
@@ -91,24 +91,45 @@ class ShareLoadsPass(ModulePass):
                     know_turns(loop, index)
                 panels = [find_panels(loop, index) for loop in joined]
             kept = find_kept_results(function, [own for own in panels if own is not None], tile, index)
-            plans = [plan for plan in loop_plans([own for own in panels if own is not None], kept, chip) if plan.is_shared]
+            in_turns = xla.PHASE_STEPS in function.attributes
+            found = loop_plans([own for own in panels if own is not None], kept, chip, in_turns=in_turns)
+            plans = [plan for plan in found if plan.is_shared]
+            if in_turns and (len(plans) < len(loops) or len(kept) < len(loops) // 2):
+                raise EngineOrderError("E3208", "parts of phases do not stay with their tiles")
             if kept:
                 _constants_first(function)
             shared = [
                 SharedLoop(plan, before, index.mesh, tile, Rates.of(chip)) for before, plan in pairwise((None, *plans)) if plan
             ]
+            needless = [_meeting_before(following.loop) for following in shared if following.follows_at_once]
             for sharing, following in zip_longest(shared, shared[1:]):
                 sharing.run(following if following is not None and following.is_early else None)
-                if sharing.plan.sets:
-                    panels_kept = num_kept(sharing.panels, sharing.plan.sets[0], min(sharing.plan.slots.values()), chip)
-                    finish(sharing.panels, sharing.plan.sets, panels_kept)
+            for sharing, following in zip_longest(shared, shared[1:]):
+                sets = sharing.plan.sets
+                if sharing.plan.hands_over and following is not None:
+                    hand_over(sharing.panels, sets, following.panels)
+                elif sets:
+                    panels_kept = num_kept(sharing.panels, sets[0], min(sharing.plan.slots.values()), chip)
+                    finish(sharing.panels, sets, panels_kept)
             if not shared or (kept and len(shared) < len(panels)):
                 raise EngineOrderError("E3208", "no three panels of what tiles load alike fit the scratchpad")
+            for meeting in needless:
+                meeting.detach()
+                meeting.erase(safe_erase=False)
             for own in kept:
                 own.take_over(function)
             loads = [inner for loop in by_rows for inner in instructions_in(loop) if isinstance(inner, Rdma)]
             if any(isinstance(slot := own.field("slot"), SSAValue) and not isinstance(slot, BlockArgument) for own in loads):
                 raise EngineOrderError("E3208", "what a tile has computed is not what it reads later")
+
+
+def _meeting_before(loop: scf.ForOp) -> xla.SyncTilesOp:
+    """The meeting of tiles between a loop and the one before it."""
+    op = loop.prev_op
+    while op is not None and not isinstance(op, xla.SyncTilesOp):
+        op = op.prev_op
+    assert op is not None
+    return op
 
 
 def _constants_first(function: func.FuncOp) -> None:

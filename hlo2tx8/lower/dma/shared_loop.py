@@ -43,6 +43,7 @@ class SharedLoop:
     def __init__(self, plan: LoopPlan, before: LoopPlan | None, mesh: Mesh, tile: SSAValue, rates: Rates) -> None:
         self.plan, self.panels, self.owner = plan, plan.panels, plan.owner
         self.is_early = plan.is_early and before is not None
+        self.follows_at_once = before is not None and before.hands_over
         panels, num_slots, owner = plan.panels, plan.slots, plan.owner
         stay = [group for group in groups_of(panels) if all(num_slots[side] == panels.num_panels for side in group)]
         self.resident = stay[0] if stay else []
@@ -126,7 +127,7 @@ class SharedLoop:
             self.load(start, start.value(1))
             self.fetch(start, start.value(0), self.split_sides)
             self.split(start, start.value(0))
-        start.insert(KcWait.make(engines=_mask(*QUEUES)))
+        start.insert(KcWait.make(engines=_mask(Engine.RDMA, Engine.TDMA) if self.follows_at_once else _mask(*QUEUES)))
         if self.split_sides:
             self.fetch(start, start.value(1), self.split_sides)
             self.split(start, start.value(1))
@@ -151,7 +152,7 @@ class SharedLoop:
 
     def send_early(self) -> None:
         """Sends the first panel of columns when the loop before ends. Nobody has read its slot: it has had a place of its own since
-        then."""
+        then, or there was a token in the turn before the last."""
         meeting = self.start.builder.insertion_point.insert_before
         while meeting is not None and not isinstance(meeting, xla.SyncTilesOp):
             meeting = meeting.prev_op
@@ -182,7 +183,10 @@ class SharedLoop:
         if self.following is not None:
             outer, number = step.builder, step.value(step.subtract(step.add(panel, LOADED_SLOTS), self.total))
             branch(step, number, "sgt", -1)
-            self.following.fetch(step, number, self.following.columns)
+            if self.plan.hands_over:
+                self.following.load(step, number, self.following.columns)
+            else:
+                self.following.fetch(step, number, self.following.columns)
             leave(step, outer)
 
     def load(self, step: StepBuilder, panel: SSAValue, sides: Sequence[PanelSide] | None = None) -> None:
@@ -199,8 +203,9 @@ class SharedLoop:
 
     def last_of(self, side: PanelSide) -> int:
         """Where a token is once more behind the first, so that it waits for all that read a slot: at its end, where products of
-        several elements of a window read a part of it each; 0 where one product reads it all."""
-        several = any(len(site.gemms) > len(self.columns) for site in self.panels.sites)
+        several elements of a window read a part of it each, or the loop before had other slots there; 0 where one product reads it
+        all."""
+        several = self.follows_at_once or any(len(site.gemms) > len(self.columns) for site in self.panels.sites)
         return (
             max(site.loads[side].size_bytes for site in self.panels.kinds) - TOKEN_BYTES if several and not self.split_sides else 0
         )

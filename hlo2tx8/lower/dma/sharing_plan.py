@@ -32,7 +32,8 @@ PartKey = tuple[PanelSide, int, int]
 @dataclass(frozen=True)
 class LoopPlan:
     """How a step loop is rewritten: the `sets` of columns at its end, slots per side, who has the rows, if tiles do. `is_early`:
-    its first panels of columns are loaded during the loop before it. `is_at_once`: all panels are sent in front of the loop."""
+    its first panels of columns are loaded during the loop before it. `is_at_once`: all panels are sent in front of the loop.
+    `hands_over`: what follows the last products is done during the loop after it, which follows without a meeting."""
 
     panels: Panels
     sets: tuple[Columns, ...]
@@ -40,6 +41,7 @@ class LoopPlan:
     owner: ResultBuffer | None
     is_early: bool = False
     is_at_once: bool = False
+    hands_over: bool = False
 
     @property
     def is_shared(self) -> bool:
@@ -48,24 +50,31 @@ class LoopPlan:
         return is_long and min(self.slots.values()) >= min(LEAST_SLOTS, self.panels.num_panels)
 
 
-def loop_plans(panels: Sequence[Panels], kept: Sequence[ResultBuffer], chip: Chip) -> list[LoopPlan]:
-    """The plans of step loops, in order. Some of what is loaded is `kept` by tiles; what comes early takes room before."""
+def loop_plans(panels: Sequence[Panels], kept: Sequence[ResultBuffer], chip: Chip, *, in_turns: bool = False) -> list[LoopPlan]:
+    """The plans of step loops, in order. Some of what is loaded is `kept` by tiles; what comes early takes room before. Loops that
+    go over parts of phases `in_turns` do not read what those just before them make."""
     space = SpmSpace(chip.spm_allocation_start, chip.spm_limit, chip.spm_alignment_bytes)
     plans: list[LoopPlan] = []
     early_bytes = 0
-    for own in reversed(panels):
-        sets = columns_of(own)
+    turns = [own.num_panels - 1 for own in panels]
+    all_sets = [columns_of(own, n if in_turns else 0) for own, n in zip(panels, (*turns[1:], 0), strict=True)]
+    for own, sets, before in zip(panels[::-1], all_sets[::-1], ((), *all_sets)[-2::-1], strict=True):
         saved = sum(columns.saved_bytes(space) for columns in sets)
+        saved -= sum(columns.epilogue.kept_bytes(columns.num_parts, space) for columns in before) if in_turns else 0
         saved -= sum(space.aligned(result.kept.size_bytes) for result in kept if result.takes_room_in(own.loop))
         slots, roomy = _num_slots(own, space, saved), _num_slots(own, space, saved - early_bytes)
-        if early_bytes and min(roomy.values()) > min(LEAST_SLOTS, own.num_panels):
+        resident = _resident(own, slots)
+        if early_bytes and min(roomy.values()) > min(LEAST_SLOTS, own.num_panels) and _resident(own, roomy) == resident:
             slots, plans[-1] = roomy, replace(plans[-1], is_early=True)
         if kept and own.num_steps == 1:
             slots = {side: min(number, SPLIT_SLOTS) for side, number in slots.items()}
         rows = own.sites[0].loads[PanelSide.ROWS].op.field("slot")
         owner = next((result for result in kept if result.kept.slot is rows), None)
-        is_at_once = owner is not None and min(slots.values()) >= own.num_panels and _is_sent_at_once(own, owner, chip)
-        plans.append(LoopPlan(own, sets, slots, owner, is_at_once=is_at_once))
+        is_at_once = (
+            not in_turns and owner is not None and min(slots.values()) >= own.num_panels and _is_sent_at_once(own, owner, chip)
+        )
+        hands_over = in_turns and bool(sets) and own is not panels[-1]
+        plans.append(LoopPlan(own, sets, slots, owner, is_at_once=is_at_once, hands_over=hands_over))
         columns = [side for side in own.sides if side.along is Along.COLUMN]
         sizes = [space.aligned(max(site.loads[side].size_bytes for site in own.kinds)) * slots[side] for side in columns]
         early_bytes = sum(sizes) if plans[-1].owner is not None else 0
@@ -111,6 +120,11 @@ def _num_slots(panels: Panels, space: SpmSpace, saved_bytes: int) -> dict[PanelS
     return dict.fromkeys(panels.sides, min(SPLIT_SLOTS if apart else MOST_SLOTS, left // panel))
 
 
+def _resident(panels: Panels, slots: dict[PanelSide, int]) -> list[PanelSide]:
+    """What several steps have in common and stays for them if there are so many slots."""
+    return [side for group in groups_of(panels) for side in group if slots[side] == panels.num_panels]
+
+
 def _room(loop: scf.ForOp, allocs: list[spm.AllocOp], space: SpmSpace) -> int:
     """Bytes that some buffers of a loop take if those that do not live at the same time share their places."""
     function = loop.parent_op()
@@ -141,7 +155,8 @@ def halves_of(panels: Panels, resident: Sequence[PanelSide], rates: Rates, owner
     for side in panels.sides:
         if side not in resident and (owner is None or side is not PanelSide.ROWS):
             sizes[side.along is Along.COLUMN] += max(site.loads[side].size_bytes for site in panels.kinds)
-    return found if len(found) == len(set(loads)) and is_sent_in_halves([size for size in sizes if size], rates) else {}
+    sent = [size for size in sizes if size]
+    return found if sent and len(found) == len(set(loads)) and is_sent_in_halves(sent, rates) else {}
 
 
 def temporaries_of(load: Load) -> list[spm.AllocOp]:
