@@ -33,8 +33,8 @@ MOST_ALONE_ELEMENTS = 2048
 class Residence:
     """Of a product that is a phase of several, whose results stay with the tiles that make them: numbers of the `operands` that
     stay; does its own result (`keeps_result`)? What stays takes `kept_bytes` of a tile, a panel has `most_depth` products.
-    `is_by_rows`: it may be computed in steps of rows, and nothing that stays is multiplied. Tiles make their rows in `row_steps` parts,
-    in turns with those of another phase, if that is more than 1."""
+    `is_by_rows`: it may be computed in steps of rows, and nothing that stays is multiplied. Tiles make their rows in `row_steps`
+    parts, in turns with those of another phase, if that is more than 1."""
 
     operands: frozenset[int]
     keeps_result: bool

@@ -32,7 +32,7 @@ from hlo2tx8.lower.dma.column_sets import columns_of
 from hlo2tx8.lower.dma.interleave_panels import interleave
 from hlo2tx8.lower.dma.kept_places import OwnPart, buffer_of_its_own, is_one_run, multiply_in_place
 from hlo2tx8.lower.dma.load_levels import levels_of
-from hlo2tx8.lower.dma.mesh import ROW, TileIndex, of_one, quotient, remainder
+from hlo2tx8.lower.dma.mesh import COLUMN, ROW, TileIndex, of_one, quotient, remainder
 from hlo2tx8.lower.dma.panels import Panels, PanelSide, Site
 from hlo2tx8.lower.dma.slices import instructions_in
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError

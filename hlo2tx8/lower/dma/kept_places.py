@@ -25,8 +25,8 @@ from hlo2tx8.lower.dma.slices import buffers_of, constant_of, instructions_in, t
 
 @dataclass(frozen=True)
 class OwnPart:
-    """What each tile has of a tensor: so many `rows`, each of which is `row_bytes` of the tensor, of so many `blocks`. They begin at
-    `first_row` of a tile's `tile_rows`."""
+    """What each tile has of a tensor: so many `rows`, each of which is `row_bytes` of the tensor, of so many `blocks`. They begin
+    at `first_row` of a tile's `tile_rows`."""
 
     rows: int
     first_row: int
