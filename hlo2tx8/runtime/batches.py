@@ -2,11 +2,9 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-import numpy as np
 
 from hlo2tx8.errors import InputError
+from hlo2tx8.hlo.signature import Signature
 from hlo2tx8.runtime.arguments import Callee, arguments_of
 from hlo2tx8.runtime.executable import Array, Executable
 
@@ -16,20 +14,22 @@ Shape = tuple[int, ...]
 class Batches:
     """The programs of a module by batch; see Session.load_batches. Any thread may ask for one; each is compiled once.
 
-    `compile_for(batch)` makes a program. Without buckets the last `most_programs` are kept.
+    `compile_for(batch)` makes a program, `signature_for(batch)` says what it would take and give. Without buckets the last
+    `most_programs` are kept.
     """
 
     def __init__(
         self,
         compile_for: Callable[[int], Executable],
-        args_of: Callable[[int], Sequence[object]],
+        signature_for: Callable[[int], Signature],
         buckets: Sequence[int],
         most_programs: int,
     ) -> None:
         if any(isinstance(b, bool) or not isinstance(b, int) or b < 1 for b in buckets) or most_programs < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError("E1004", f"buckets {list(buckets)} of {most_programs} programs", hint="integers from 1 on")
         self.buckets, self.most_programs = tuple(sorted(set(buckets))), most_programs
-        self._compile_for, self._args_of = compile_for, args_of
+        self._compile_for, self._signature_for = compile_for, signature_for
+        self._padded: dict[int, dict[int, Shape]] = {}
         self._programs = {batch: compile_for(batch) for batch in self.buckets}
         self._lock = threading.Lock()
 
@@ -61,22 +61,24 @@ class Batches:
 
     def _shapes(self, executable: Executable, bucket: int, batch: int) -> dict[int, Shape]:
         """The shapes that a request of fewer rows than the bucket has, by offset of the arguments that change."""
-        found: dict[int, Shape] = {}
-        inputs = executable.signature.inputs
-        smaller = [_shape(arg) for arg in self._args_of(batch)]
-        if len(smaller) != len(inputs) or any(len(a) != len(port.shape) for a, port in zip(smaller, inputs, strict=False)):
-            raise InputError("E1004", "the program leaves out or takes apart some of its arguments, so it cannot be padded")
-        for offset, (shape, port) in enumerate(zip(smaller, inputs, strict=True)):
-            if any((a, size) != (batch, bucket) and a != size for a, size in zip(shape, port.shape, strict=True)):
-                raise InputError("E1004", f"input {offset} is {list(shape)} for {batch} rows and {port} for {bucket}")
-            if shape != port.shape:
-                found[offset] = shape
-        firsts = [[port.shape[:1] for port in program.signature.outputs] for program in self._programs.values()]
-        for index, port in enumerate(executable.signature.outputs):
-            if all(shapes[index] == (own,) for shapes, own in zip(firsts, self._programs, strict=True)):
-                found[len(inputs) + index] = (batch, *port.shape[1:])
-        return found
+        with self._lock:
+            if batch not in self._padded:
+                self._padded[batch] = _padded(self._signature_for(batch), executable.signature, batch, bucket)
+            return self._padded[batch]
 
 
-def _shape(arg: Any) -> Shape:
-    return tuple(arg.shape) if hasattr(arg, "shape") else np.shape(arg)
+def _padded(own: Signature, bucket: Signature, batch: int, rows: int) -> dict[int, Shape]:
+    """The shapes of a batch's arguments where they are not its bucket's; InputError where more differs than the number of rows."""
+    ports, padded = (*own.inputs, *own.outputs), (*bucket.inputs, *bucket.outputs)
+    if [port.dtype for port in ports] != [port.dtype for port in padded]:
+        raise InputError("E1004", f"with a batch of {batch} the module has other arguments than with {rows}")
+    for offset, (port, whole) in enumerate(zip(ports, padded, strict=True)):
+        is_padded = len(port.shape) == len(whole.shape) and all(
+            size == most or (size, most) == (batch, rows) for size, most in zip(port.shape, whole.shape, strict=True)
+        )
+        if not is_padded or port.value != whole.value:
+            raise InputError(
+                "E1004", f"argument {offset} is {port} for a batch of {batch} and {whole} for {rows}: not a matter of rows"
+            )
+    shapes = zip(ports, padded, strict=True)
+    return {offset: port.shape for offset, (port, whole) in enumerate(shapes) if port.shape != whole.shape}

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from hlo2tx8.compiler.driver import CompiledProgram, Stages, Watch, drain, load_source, program_stages
 from hlo2tx8.frontend.calling import calling_of
 from hlo2tx8.frontend.sources import traced
+from hlo2tx8.hlo.signature import Signature, signature_of
 from hlo2tx8.options import Options
 from hlo2tx8.runtime.executable import Executable
 
@@ -27,6 +28,14 @@ def compile_source(
     load = partial(load_source, source, args=args, format=format, filling=options.fill_elided_constants)
     executable = compile_module(load, options, watch, load_as_given=partial(load, clean_up=False))
     return replace(executable, calling=calling_of(source))
+
+
+def signature_of_source(
+    source: object, options: Options | None = None, *, args: Sequence[object] | None = None, format: str = ""
+) -> Signature:
+    """The signature that `compile_source` would give its executable, without compiling."""
+    filling = (options or Options()).fill_elided_constants
+    return signature_of(load_source(traced(source, args), args=args, format=format, filling=filling))
 
 
 def compile_module(

@@ -21,12 +21,12 @@ from pathlib import Path
 
 from hlo2tx8.device.program import SlotKind
 from hlo2tx8.errors import InputError, SessionError
-from hlo2tx8.hlo.signature import Port, array_of, dtype_of
+from hlo2tx8.hlo.signature import Port, Signature, array_of, dtype_of
 from hlo2tx8.options import Options
 from hlo2tx8.runtime.allocators import Allocator, Arena
 from hlo2tx8.runtime.arguments import Argument, Callee, arguments_of
 from hlo2tx8.runtime.batches import Batches
-from hlo2tx8.runtime.compile import compile_source
+from hlo2tx8.runtime.compile import compile_source, signature_of_source
 from hlo2tx8.runtime.container import read, read_file
 from hlo2tx8.runtime.executable import Array, Executable
 from hlo2tx8.runtime.request_context import RequestContext
@@ -88,15 +88,18 @@ class Session:
         """Load a model whose requests have any batch: one program per bucket, or with no buckets one per batch, compiled when the
         first request asks for it, of which the last `most_programs` are kept.
 
-        `args_of(batch)` are the example arguments that the source is compiled with, for a function or dynamic shapes. A dimension
-        of an input is the batch if it follows `args_of`'s; the first one of an output if it is the bucket in every program. With
-        buckets a request is padded with zeros to the next one, and its outputs are cut: no row of a result may depend on others.
+        `args_of(batch)` are the example arguments that the source is compiled with, for a function or dynamic shapes. With buckets
+        a request is padded with zeros to the next one, and its outputs are cut, in the dimensions in which the module for its batch
+        has other shapes than that of the bucket: no row of a result may depend on others. InputError where shapes differ otherwise.
         """
 
         def compile_for(batch: int) -> Executable:
             return compile_source(source, self.options, args=args_of(batch), format=format)
 
-        batches = Batches(compile_for, args_of, buckets, most_programs)
+        def signature_for(batch: int) -> Signature:
+            return signature_of_source(source, self.options, args=args_of(batch), format=format)
+
+        batches = Batches(compile_for, signature_for, buckets, most_programs)
         return self._add(Model(name or batches.name, None, batches))
 
     def bind_weight(self, offset: int, array: object, model: str = "") -> None:

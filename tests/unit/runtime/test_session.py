@@ -479,6 +479,34 @@ def test_requests_of_any_batch(buckets: tuple[int, ...], queue: WorkQueue):
             session.new_request_context(batch=7)
 
 
+DYNAMIC = """
+func.func @main(%x: tensor<?x3xf32>) -> (tensor<3x?xf32>, tensor<4x3xf32>) {
+  %t = stablehlo.transpose %x, dims = [1, 0] : (tensor<?x3xf32>) -> tensor<3x?xf32>
+  %c = stablehlo.constant dense<2.0> : tensor<4x3xf32>
+  return %t, %c : tensor<3x?xf32>, tensor<4x3xf32>
+}
+"""
+
+
+def test_padding_is_cut_where_the_batch_is_and_nowhere_else():
+    session = hlo2tx8.Session()
+    session.load_batches(DYNAMIC, lambda batch: (np.zeros((batch, 3), np.float32),), (4,))
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    request = session.new_request_context(batch=2)
+    request.bind_arg(0, x)
+    request.finish_io_binding()
+    transposed, constant = request.run().result(30)
+    np.testing.assert_array_equal(transposed, x.T)
+    assert constant.shape == (4, 3)
+
+
+def test_a_batch_that_is_no_matter_of_rows_is_not_padded():
+    session = hlo2tx8.Session()
+    session.load_batches(lambda x: x.reshape(-1), lambda batch: (np.zeros((batch, 3), np.float32),), (4,))
+    with pytest.raises(InputError, match=r"argument 1 is f32\[6\] for a batch of 2 and f32\[12\] for 4: not a matter of rows"):
+        session.new_request_context(batch=2)
+
+
 def test_many_contexts_in_many_threads(executable: Executable):
     arena = Arena()
     session = hlo2tx8.Session(allocator=arena)
