@@ -68,6 +68,11 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "softmax": (lambda x: jax.nn.softmax(x, axis=1), (X,)),
     "special": (lambda x: (lax.erf(x), lax.lgamma(jnp.abs(x) + 3), lax.erf_inv(x / 5)), (X,)),
     "top_k": (lambda x: lax.top_k(x, 3), (X,)),
+    "window_padding": (
+        lambda x: [lax.reduce_window(x, np.int32(3), op, (2, 3), (1, 2), ((1, 1), (2, 4))) for op in (lax.add, lax.mul)],
+        (TIES,),
+    ),
+    "window_padding_log": (lambda x: lax.cumlogsumexp(x + 1j, axis=1), (X,)),
     "barrier": (lambda x: lax.optimization_barrier((x, x + 1)), (X,)),
 }
 
