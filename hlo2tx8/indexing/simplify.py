@@ -1,6 +1,6 @@
 """Simplification of index expressions over known ranges of their variables."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import gcd
 from typing import TypeAlias
 
@@ -34,14 +34,17 @@ def simplify_expr(expr: Expr, dims: Ranges, syms: Ranges) -> Expr:
 
 
 class Simplifier:
-    """Simplifies expressions over one set of variable ranges, and keeps the results so that equal expressions are simplified
-    once.
+    """Simplifies expressions over one set of variable ranges, where each of the expressions in `holds` is in its interval.
+
+    It keeps the results so that equal expressions are simplified once.
     """
 
-    def __init__(self, dims: Ranges, syms: Ranges):
+    def __init__(self, dims: Ranges, syms: Ranges, holds: Iterable[tuple[Expr, Interval]] = ()):
         self.dims, self.syms = tuple(dims), tuple(syms)
         self._simple: dict[Expr, Expr] = {}
         self._bounds: dict[Expr, Interval] = {}
+        known = {expr: self._compute_bounds(expr).intersect(held) for expr, held in holds}
+        self._bounds |= {expr: both for expr, both in known.items() if not both.is_empty}
 
     # ------------------------------------------------------------------------------------------------ bounds
 

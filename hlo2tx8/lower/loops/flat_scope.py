@@ -24,9 +24,13 @@ class FlatScope:
     holds: tuple[Constraint, ...] = ()
 
     def variables_changed(self) -> None:
-        self.simplifier = Simplifier(
-            [variable.interval for variable, _ in self.tiles], [variable.interval for variable, _ in self.loops]
-        )
+        tiles, loops = ([variable.interval for variable, _ in own] for own in (self.tiles, self.loops))
+        self.simplifier = Simplifier(tiles, loops, self.holds)
+
+    def assume(self, checks: tuple[Constraint, ...]) -> None:
+        """What holds from now on."""
+        self.holds = checks
+        self.variables_changed()
 
     def enter(self, old: SSAValue, new: SSAValue, lo: int, hi: int) -> None:
         """A loop variable comes into scope."""

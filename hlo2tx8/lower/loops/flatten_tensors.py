@@ -115,9 +115,10 @@ def _flatten(op: Operation, block: Block, scope: FlatScope) -> None:
         case ReduceLanesOp() | ScanLanesOp():
             _reduce_lanes(op, block, scope)
         case scf.IfOp():
-            outer, scope.holds = scope.holds, (*scope.holds, *scope.checks.get(scope.values[op.cond], ()))
+            outer = scope.holds
+            scope.assume((*outer, *scope.checks.get(scope.values[op.cond], ())))
             inside = _region(op.regions[0], scope)
-            scope.holds = outer
+            scope.assume(outer)
             outside = _region(op.regions[1], scope)
             types = [flat_type(result.type) for result in op.results]
             _add(scf.IfOp(scope.values[op.cond], types, inside, outside), op, block, scope)

@@ -1,0 +1,64 @@
+"""The child of netlists.py: one netlist run on its own stimulus and compared."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from pool import Outcome, serve
+
+from hlo2tx8.errors import CapacityError, NetlistError, NetlistRunError, UnsupportedError
+from hlo2tx8.netlist.checks import problems_of
+from hlo2tx8.netlist.compare import compare
+from hlo2tx8.netlist.config import TestConfig
+from hlo2tx8.netlist.epochs import executed_epochs
+from hlo2tx8.netlist.golden import outputs_of, rules_of, run_golden, run_netlist
+from hlo2tx8.netlist.instances import expand
+from hlo2tx8.netlist.reader import read_file
+from hlo2tx8.netlist.stimulus import config_of
+from hlo2tx8.netlist.tx8 import Tx8
+from hlo2tx8.options import Options
+
+
+def answer(request: dict[str, Any]) -> Outcome:
+    """Run and judge one case."""
+    try:
+        netlist = read_file(Path(request["path"]))
+    except NetlistError as error:
+        return _left_out("malformed", error)
+    arch = next((arch for arch in netlist.devices.arches if not problems_of(netlist, arch)), None)
+    if arch is None:
+        return {"outcome": "skipped", "cause": "breaks a rule of its architectures"}
+    whole = expand(netlist)
+    if any(tensor.shape.num_tiles > request["tiles"] for tensor in (*whole.queues.values(), *whole.ops.values())):
+        return {"outcome": "skipped", "cause": f"tensors of more than {request['tiles']} tiles"}
+    if any(op.type == "dropout" for op in whole.ops.values()):
+        return {"outcome": "skipped", "cause": "random numbers"}
+    try:
+        found = expected = run_golden(netlist, arch, None, {})
+    except (NetlistRunError, CapacityError) as error:
+        return _left_out("cannot go on alone", error)
+    if request["on"] == "golden":
+        expected = run_golden(netlist, arch, None, {}, exact=True)
+    else:
+        chip = Tx8(rules_of(netlist, arch), Options())
+        try:
+            chip.prepare(executed_epochs(whole))
+        except UnsupportedError as error:
+            return {"outcome": "failed", "cause": str(error).splitlines()[-1].strip()}
+        found = run_netlist(netlist, chip, None, {})
+    config = (netlist.test_config or TestConfig()).comparison
+    for name, queue in outputs_of(whole).items():
+        verdict = compare(found[name], expected[name], config_of(config, queue))
+        if not verdict.agrees:
+            shares = f"{verdict.least_pct:.1%} of elements close, correlation {verdict.least_pcc:.4f}"
+            return {"outcome": "failed", "cause": f"wrong answer: {queue.df.name}, {shares}"}
+    return {"outcome": "passed", "cause": ""}
+
+
+def _left_out(what: str, error: Exception) -> Outcome:
+    text = re.sub(r"\b(?:program|graph|op|queue|ram) \S+|\d+", "..", str(error.args[0]))
+    return {"outcome": "skipped", "cause": f"{what}: {text[:80]}"}
+
+
+if __name__ == "__main__":
+    serve(answer)
