@@ -7,8 +7,10 @@ import random
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,6 +48,38 @@ class Described(ctypes.Structure):
         ("shape", ctypes.POINTER(ctypes.c_int64)),
         ("size_bytes", SIZE),
         ("data", POINTER),
+    )
+
+
+class DescribedTask(ctypes.Structure):
+    """tx8rt_task."""
+
+    _fields_ = (
+        *((name, INT) for name in ("kind", "stream")),
+        ("name", ctypes.c_char_p),
+        *((name, ctypes.c_int64) for name in ("request", "run", "event")),
+        ("size_bytes", SIZE),
+    )
+
+
+BEFORE = ctypes.CFUNCTYPE(None, POINTER, ctypes.POINTER(DescribedTask))
+AFTER = ctypes.CFUNCTYPE(None, POINTER, ctypes.POINTER(DescribedTask), INT)
+H2D, D2H, D2D, COMPUTE = range(4)
+
+
+class SessionOptions(ctypes.Structure):
+    """tx8rt_options."""
+
+    _fields_ = (
+        ("cores", ctypes.c_char_p),
+        ("threads", INT),
+        ("timeout", ctypes.c_double),
+        ("max_steps", ctypes.c_int64),
+        ("limit_bytes", SIZE),
+        *((name, POINTER) for name in ("allocate", "free")),
+        ("before", BEFORE),
+        ("after", AFTER),
+        ("user", POINTER),
     )
 
 
@@ -171,6 +205,43 @@ def test_an_output_takes_over_an_input_of_a_file_of_the_previous_format(library:
     assert not library.tx8rt_sync(request)
     np.testing.assert_array_equal(cache, wanted)
     library.tx8rt_request_destroy(request)
+
+
+@pytest.mark.parametrize("slow", [H2D, COMPUTE, D2H])
+@pytest.mark.parametrize("is_overlapping", [False, True])
+def test_runs_of_a_request_wait_for_each_others_memory(is_overlapping: bool, slow: int, library: ctypes.CDLL):
+    """One kind of task takes its time, the input changes once it was moved, and each run gives what was moved for it."""
+    executable, data = saved(LAYOUTS)
+    x, y, out = np.zeros((3, 5, 2), np.float32), np.ones((5, 2), np.float32), np.empty((5, 2), np.float32)
+    sum_of_weights, seen, streams = executable.program.constants[0], list[np.ndarray](), set[int]()
+
+    def before(user: object, task: Any) -> None:
+        if task[0].kind <= COMPUTE:
+            streams.add(task[0].stream)
+        if task[0].kind == slow:
+            time.sleep(0.02)
+
+    def after(user: object, task: Any, code: int) -> None:
+        if task[0].kind == H2D and task[0].name == b"input1":
+            y[...] += 1
+        if task[0].kind == D2H and task[0].name == b"output1":
+            seen.append(out.copy())
+
+    options, session, queue = SessionOptions(before=BEFORE(before), after=AFTER(after)), POINTER(), POINTER()
+    assert not library.tx8rt_session_create(ctypes.byref(options), ctypes.byref(session))
+    assert not library.tx8rt_queue_create(int(is_overlapping), ctypes.byref(queue))
+    request = new_request(library, session, load(library, session, data), queue)
+    for offset, array in ((0, x), (1, y), (3, out)):
+        assert not library.tx8rt_bind_arg(request, offset, array.ctypes.data, array.nbytes, HOST)
+    assert not library.tx8rt_finish_io_binding(request)
+    for _ in range(4):
+        assert not library.tx8rt_run(request, None, None)
+    assert not library.tx8rt_sync(request), library.tx8rt_error()
+    np.testing.assert_array_equal(seen, [sum_of_weights + 1 + turn for turn in range(4)])
+    assert len(streams) == (3 if is_overlapping else 1)
+    library.tx8rt_request_destroy(request)
+    assert not library.tx8rt_queue_destroy(queue)
+    assert not library.tx8rt_session_destroy(session)
 
 
 def test_refusals_have_codes_and_say_why(library: ctypes.CDLL, session: ctypes.c_void_p):

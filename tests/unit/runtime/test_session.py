@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -293,6 +294,36 @@ def test_transfers_overlap_with_launches_only_where_there_are_streams_for_them(q
     moves, launches = ([e for e in events if e["cat"] == kind] for kind in ("h2d", "compute"))
     overlaps = [m for m in moves for c in launches if min(m["ts"] + m["dur"], c["ts"] + c["dur"]) - max(m["ts"], c["ts"]) > 1e-5]
     assert bool(overlaps) is isinstance(queue, OneComputeTwoTransfers)
+
+
+@pytest.mark.parametrize("slow", [TaskKind.H2D, TaskKind.COMPUTE, TaskKind.D2H], ids=lambda kind: kind.value)
+def test_runs_of_a_context_wait_for_each_others_memory(slow: TaskKind, queue: WorkQueue, executable: Executable):
+    """One kind of task takes its time, the input changes once it was moved, and each run gives what was moved for it."""
+    x, out, seen = X.copy(), np.empty_like(X), list[np.ndarray]()
+
+    class Slow:
+        def before(self, task: Task) -> None:
+            if task.kind is slow:
+                time.sleep(0.02)
+
+        def after(self, task: Task, error: BaseException | None) -> None:
+            if task.kind is TaskKind.H2D:
+                x[...] += 1
+            if task.kind is TaskKind.D2H:
+                seen.append(out.copy())
+
+    session = hlo2tx8.Session(queue=queue)
+    session.load(executable)
+    session.add_listener(Slow())
+    request = session.new_request_context()
+    request.bind_arg(1, Y)
+    for offset, array in ((0, x), (2, out)):
+        request.bind_arg(offset, array, space="host")
+    request.finish_io_binding()
+    for _ in range(4):
+        request.run()
+    request.sync(30)
+    np.testing.assert_array_equal(seen, [X + turn + Y for turn in range(4)])
 
 
 def test_a_context_dropped_with_runs_under_way_leaves_nothing_behind(queue: WorkQueue, executable: Executable):
