@@ -10,24 +10,28 @@ the two stays in scratchpads (`lower.dma.keep_results`); it would be written to 
 
 from dataclasses import replace
 from itertools import islice
+from math import prod
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import BlockArgument
 
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
-from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits
+from hlo2tx8.emitters import emit_fusion
+from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits, Judge
 from hlo2tx8.emitters.emitter import Match
 from hlo2tx8.emitters.gemm import GemmEmitter, GemmMatch
 from hlo2tx8.emitters.phase_group import join_phases
 from hlo2tx8.emitters.product_phases import ways_of
-from hlo2tx8.emitters.row_group import emit_rows, member_of
+from hlo2tx8.emitters.row_group import emit_row_group, emit_rows, member_of
 from hlo2tx8.errors import CapacityError
-from hlo2tx8.schedule.costs import size_bytes
-from hlo2tx8.schedule.plan import Candidate, Estimate
+from hlo2tx8.fusion.head_phases import kept_bytes
+from hlo2tx8.schedule.plan import Candidate, Estimate, Feasibility
 from hlo2tx8.schedule.plan_row_group import RowGroupPlan, plan_row_group, plans_on_mesh
 from hlo2tx8.schedule.row_group import RowGroupSplit
 from hlo2tx8.schedule.work_split import Residence, Target
 
+CLEARLY = 0.85
+"""Where the estimate of phases is not less than this share of that of the two apart, both are timed."""
 MOST_WAYS = 4
 """Ways to compute the product, and to attend, that are tried with each other."""
 
@@ -43,14 +47,15 @@ def emit_head_phases(
     """The LOOPS module `name` of a group of a product and a group by rows that reads it.
 
     `notes` gets a line per plan; `chooser` says which of them is taken. CapacityError if none fits the scratchpad, or the two apart
-    are estimated to be as fast.
+    are as fast: by estimate, or timed where that says little.
     """
     notes = [] if notes is None else notes
     product, attention, *_ = group.body.block.ops
     assert isinstance(product, FusionOp) and isinstance(attention, GroupOp)
-    kept_bytes = sum(map(size_bytes, product.results)) // target.rates.tiles
     fusions = [op for op in attention.body.block.ops if isinstance(op, FusionOp)]
     members = [member_of(op, number, target) for number, op in enumerate(fusions)]
+    shared = max(1, target.rates.mesh_rows // prod(members[0].shape[:-3]))
+    kept = kept_bytes(product, shared, target.rates)
     made = {arg for arg, value in zip(attention.body.block.args, attention.operands, strict=True) if value in product.results}
 
     def parameters(*, is_apart: bool) -> list[list[BlockArgument]]:
@@ -63,20 +68,28 @@ def emit_head_phases(
     if not alone or isinstance(rows, str):
         raise CapacityError("E3101", f"{name}: {rows if alone else 'its product is not one of the matrix engine'}")
     apart = alone[0].estimate.cycles + rows.cycles + target.rates.kernel
-    residence = Residence(frozenset(), keeps_result=True, kept_bytes=kept_bytes, is_by_rows=True)
+    residence = Residence(frozenset(), keeps_result=True, kept_bytes=kept, is_by_rows=True)
     ways = ways_of(product, f"{name}_0", replace(target, residence=residence))
-    plans = plans_on_mesh(members, parameters(is_apart=False), target.rates, kept_bytes)
-    candidates = [_candidate(way, plan, kept_bytes, target) for way in islice(ways, MOST_WAYS) for plan in islice(plans, MOST_WAYS)]
+    plans = plans_on_mesh(members, parameters(is_apart=False), target.rates, kept)
+    candidates = [
+        _candidate(way, plan, kept, shared, target) for way in islice(ways, MOST_WAYS) for plan in islice(plans, MOST_WAYS)
+    ]
     candidates.sort(key=lambda own: own.estimate.cycles)
     faster = [own for own in candidates if own.estimate.cycles < apart or target.is_searched]
-    schedule, kernel = (chooser or FirstThatFits()).choose(
-        [faster],
-        target.rates.spm_bytes,
-        lambda own: join_phases(
-            group, name, [GemmEmitter().emit(own[0]), emit_rows(attention, f"{name}_1", fusions, members, target, own[1])]
-        ),
-    )
+    chooser = chooser or FirstThatFits()
+
+    def emit(own: tuple[Match, RowGroupSplit]) -> ModuleOp:
+        rows_of_heads = emit_rows(attention, f"{name}_1", fusions, members, target, own[1])
+        return join_phases(group, name, [GemmEmitter().emit(own[0]), rows_of_heads])
+
+    schedule, kernel = chooser.choose([faster], target.rates.spm_bytes, emit)
     notes += schedule.explain(name)
+    taken, time = schedule.taken, chooser.time if isinstance(chooser, FirstThatFits) else None
+    if taken is not None and time is not None and taken.estimate.cycles > CLEARLY * apart:
+        cycles = schedule.cycles or time(emit(taken.choice)).cycles
+        if cycles > (alone_cycles := _cycles_apart(product, attention, name, target, time)):
+            figures = f"modelled to take {alone_cycles:,.0f} cycles, as phases {cycles:,.0f}"
+            raise CapacityError("E3101", f"{name}: a product and its attention apart are {figures}")
     if kernel is None:
         best = f"as phases {candidates[0].estimate.cycles:,.0f}" if candidates and not faster else "no phases fit the scratchpad"
         raise CapacityError("E3101", f"{name}: a product and its attention take {apart:,.0f} cycles apart, {best}")
@@ -84,13 +97,30 @@ def emit_head_phases(
     return kernel
 
 
+def _cycles_apart(product: FusionOp, attention: GroupOp, name: str, target: Target, time: Judge) -> float:
+    """Modelled cycles of a product and of the group that reads it as kernels of their own."""
+    seen: list[float] = []
+
+    def judge(kernel: ModuleOp) -> Feasibility:
+        found = time(kernel)
+        seen.append(found.cycles)
+        return found
+
+    emit_fusion(product, name, target, [], FirstThatFits(judge))
+    cycles = seen[-1]
+    emit_row_group(attention, name, target, [], FirstThatFits(judge))
+    return cycles + seen[-1]
+
+
 def _candidate(
-    way: Candidate[Match], plan: RowGroupPlan, kept_bytes: int, target: Target
+    way: Candidate[Match], plan: RowGroupPlan, kept: int, shared: int, target: Target
 ) -> Candidate[tuple[Match, RowGroupSplit]]:
     """A way to compute the product and then to attend. Where weights stay for several steps of rows, or come again for each, the
     estimate of which is sooner is a rough one."""
-    cycles = way.estimate.cycles + plan.cycles + 2 * target.rates.barrier
-    spm_bytes = max(kept_bytes + way.estimate.spm_bytes, plan.spm_bytes)
+    rates = target.rates
+    sent = kept * (shared - 1) / shared / rates.link + rates.barrier if shared > 1 else 0.0
+    cycles = way.estimate.cycles + sent + plan.cycles + 2 * rates.barrier
+    spm_bytes = max(kept + way.estimate.spm_bytes, plan.spm_bytes)
     assert isinstance(way.choice, GemmMatch)
     ways = [blocking for _, blocking in way.choice.chosen]
     name = f"{way.name}, then {plan.split.step_rows} rows a step"

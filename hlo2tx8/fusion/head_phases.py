@@ -12,6 +12,7 @@ from math import prod
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, Operation
 
+from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
 from hlo2tx8.fusion.build_group import build_group, name_of_fusion
 from hlo2tx8.fusion.phases import needed_by
@@ -22,8 +23,8 @@ from hlo2tx8.schedule.contraction_split import BLOCK
 from hlo2tx8.schedule.costs import size_bytes
 from hlo2tx8.schedule.work_split import Target
 
-RANK_OF_SCORES = 4
-"""Sequences, heads, queries, keys."""
+RANK_OF_SCORES = 3
+"""Heads, queries, keys; of several sequences one more."""
 
 
 def group_heads(block: Block, target: Target) -> list[str]:
@@ -44,6 +45,12 @@ def group_heads(block: Block, target: Target) -> list[str]:
             notes.append(f"{names}: phases, whose tiles attend with what they have computed")
             build_group((product, attention), {"phases": UnitAttr()})
     return notes
+
+
+def kept_bytes(product: FusionOp, shared: int, rates: Rates) -> int:
+    """What a tile keeps of the results of a product: its part of the queries, and of the others the parts of so many tiles."""
+    first, *others = (size_bytes(value) // rates.tiles for value in product.results)
+    return first + shared * sum(others)
 
 
 def _made_by(attention: GroupOp) -> list[FusionOp]:
@@ -67,8 +74,11 @@ def _why_not(product: FusionOp, attention: GroupOp, target: Target) -> str:
         return "the product is not one pass of the matrix engine"
     fusions = [op for op in attention.body.block.ops if isinstance(op, FusionOp)]
     *outer, heads, rows, _ = shape_of(fusions[0].results[0])
-    if prod(outer) % rates.mesh_rows:
-        return f"{prod(outer)} sequences are no multiple of {rates.mesh_rows} rows of the mesh"
+    shared = max(1, rates.mesh_rows // prod(outer))
+    if prod(outer) * shared % rates.mesh_rows:
+        return f"{prod(outer)} sequences are no multiple of {rates.mesh_rows} rows of the mesh, nor these of them"
+    if rows % shared:
+        return f"{rows} rows are no multiple of the {shared} tiles that would have parts of them"
     if heads % rates.mesh_columns:
         return f"{heads} heads are no multiple of {rates.mesh_columns} columns of the mesh"
     sizes = {shape_of(value) for value in product.results}
@@ -76,7 +86,7 @@ def _why_not(product: FusionOp, attention: GroupOp, target: Target) -> str:
         return f"its results are not heads of {BLOCK} columns"
     if any(value not in attention.operands for value in product.results):
         return "the attention does not read all that the product makes"
-    if (kept := sum(map(size_bytes, product.results)) // rates.tiles) > rates.kept_bytes:
+    if (kept := kept_bytes(product, shared, rates)) > rates.kept_bytes:
         return f"a tile would keep {kept} bytes, more than {rates.kept_bytes}"
     others = {value.owner for value in attention.operands if isinstance(value.owner, Operation)} - {product}
     behind = others.union(*map(needed_by, others))

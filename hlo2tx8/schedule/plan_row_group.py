@@ -68,8 +68,9 @@ def plans_on_mesh(
     `row_group_plans`. What is in none of the parameters is there, in `kept_bytes` of each tile."""
     batches, rows = members[0].shape[:-2], members[0].shape[-2]
     mesh, plans = (rates.mesh_rows, rates.mesh_columns), list[RowGroupPlan]()
-    for step_rows in step_sizes(rows):
-        split = RowGroupSplit(batches, rows, rows, step_rows, rates.tiles, mesh=mesh)
+    chunk_rows = rows // max(1, rates.mesh_rows // prod(batches[:-1]))
+    for step_rows in step_sizes(chunk_rows):
+        split = RowGroupSplit(batches, rows, chunk_rows, step_rows, rates.tiles, mesh=mesh)
         spm_bytes = _spm_bytes(members, parameters, split, rates) + kept_bytes
         if spm_bytes <= rates.spm_bytes:
             plans.append(RowGroupPlan(split, _cycles(members, parameters, split, rates), 0.0, spm_bytes))

@@ -30,7 +30,7 @@ class RowGroupSplit:
     none at the end. What a chunk reads has `copies` buffers in turns: with one, it is loaded when the chunk before is done with it.
     So many tiles next to each other, a `line`, take chunks of a batch in turns; 1: each takes its own run of chunks. With a `mesh`
     of so many rows and columns a tile has the batches of its mesh row, and of the innermost dimension of batches, heads, those of
-    its mesh column.
+    its mesh column; where there are fewer batches than rows, tiles of a column have a chunk each of the same batch.
     """
 
     batches: tuple[int, ...]
@@ -108,9 +108,11 @@ class RowGroupSplit:
             return chunk, position[:-1], position[-1] * self.line + Dim(0) % self.line
         *outer, heads = self.batches
         rows, columns = self.mesh
-        own = delinearize(Sym(0), (prod(outer) // rows, heads // columns, self.chunks_per_batch))
-        batch = delinearize(Dim(0) // columns * (prod(outer) // rows) + own[0], outer)
-        return Const(0), (*batch, Dim(0) % columns * (heads // columns) + own[1]), own[2]
+        line, head = Dim(0) // columns, Dim(0) % columns * (heads // columns)
+        if (shared := rows // prod(outer)) > 1:
+            return Const(0), (*delinearize(line // shared, outer), head + Sym(0)), line % shared
+        own = delinearize(Sym(0), (prod(outer) // rows, heads // columns))
+        return Const(0), (*delinearize(line * (prod(outer) // rows) + own[0], outer), head + own[1]), Const(0)
 
 
 def chunk_sizes(rows: int) -> Sequence[int]:

@@ -12,7 +12,7 @@ by TDMA to that buffer, the last load is one from there, and panel %k comes from
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, cast
 
@@ -44,7 +44,8 @@ class KeptResult:
     """Of the tensor `slot` each tile has `rows` rows of `blocks` blocks of `block_bytes`; a row of the tensor has `row_bytes`.
     These rows begin at `first_row` of the `tile_rows` that the tensor has for a tile.
 
-    `stores` are those of all tiles, `loads` what later phases load of it: the own part of a tile, or panels.
+    `stores` are those of all tiles, `loads` what later phases load of it: the own part of a tile, or panels. What `shared` tiles of
+    a mesh column have each of them keeps, if each reads it.
     """
 
     slot: SSAValue
@@ -56,16 +57,22 @@ class KeptResult:
     row_bytes: int
     stores: tuple[Wdma, ...]
     loads: tuple[Rdma, ...]
+    shared: int = 1
+
+    @property
+    def plane_bytes(self) -> int:
+        """What a tile keeps of a block of channels."""
+        return self.rows * self.shared * self.block_bytes
 
     @property
     def size_bytes(self) -> int:
         """What a tile keeps."""
-        return self.rows * self.blocks * self.block_bytes
+        return self.blocks * self.plane_bytes
 
     @property
     def part(self) -> OwnPart:
         """That, of the tensor."""
-        return OwnPart(self.rows, self.first_row, self.tile_rows, self.blocks, self.block_bytes, self.row_bytes)
+        return OwnPart(self.rows, self.first_row, self.tile_rows, self.blocks, self.block_bytes, self.row_bytes, self.shared)
 
     @property
     def is_read_by_others(self) -> bool:
@@ -74,7 +81,7 @@ class KeptResult:
 
     def place(self, step: StepBuilder, offset: SSAValue) -> SSAValue:
         """Where in the tile's buffer the element lies that is so many bytes from the beginning of its part."""
-        i, plane = Dim(0), self.rows * self.block_bytes
+        i, plane = Dim(0), self.plane_bytes
         block, row = i % self.row_bytes // self.block_bytes, i // self.row_bytes
         return of_one(step, offset, block * plane + row * self.block_bytes)
 
@@ -93,7 +100,7 @@ class KeptResult:
             if size % self.row_bytes == 0:
                 size = size // self.row_bytes * self.block_bytes
             elif size % self.block_bytes == 0 and size * count <= self.row_bytes:
-                size = size // self.block_bytes * self.rows * self.block_bytes
+                size = size // self.block_bytes * self.plane_bytes
             else:
                 raise EngineOrderError("E3208", "what stays is not loaded or stored by rows")
             if size == run and not found:
@@ -114,11 +121,13 @@ def find_kept_results(function: func.FuncOp, panels: Sequence[Panels], tile: SSA
     """Buffers for the tensors that may stay with the tiles that make them: each tile stores one part of rows and whole channel
     blocks, and what is loaded later is that part, or panels of rows, which one tile of a mesh row has, or each has a part of."""
     of_panels = {site.loads[PanelSide.ROWS].op: (own, site) for own in panels for site in own.sites}
-    found = [
+    fitting = [
         kept
-        for kept in _results(function, index)
+        for shared in (4, 2, 1)
+        for kept in _results(function, index, shared)
         if all(_is_panel(kept, *of_panels[op], index) if op in of_panels else kept.part.holds(op, index) for op in kept.loads)
     ]
+    found = list({kept.slot: kept for kept in fitting}.values())  # of as few tiles as may be
     if not found:
         return []
     first = next(op for op in function.body.block.ops if isinstance(op, scf.ForOp))
@@ -130,8 +139,9 @@ def find_kept_results(function: func.FuncOp, panels: Sequence[Panels], tile: SSA
     return buffers
 
 
-def _results(function: func.FuncOp, index: TileIndex) -> list[KeptResult]:
-    """The tensors of which each tile stores one part of rows and whole blocks of channels, and that are loaded again."""
+def _results(function: func.FuncOp, index: TileIndex, shared: int = 1) -> list[KeptResult]:
+    """The tensors of which each tile stores one part of rows and whole blocks of channels, and that are loaded again; those of
+    which so many tiles of a mesh column may have each other's parts."""
     found: list[KeptResult] = []
     by_slot: dict[SSAValue, list[Rdma | Wdma]] = {}
     for op in instructions_in(function):
@@ -141,8 +151,8 @@ def _results(function: func.FuncOp, index: TileIndex) -> list[KeptResult]:
         stores = [op for op in ops if isinstance(op, Wdma)]
         loads = tuple(op for op in ops if isinstance(op, Rdma))
         if len(stores) == 1 and loads and (kept := _of_store(slot, stores[0], loads, index)) is not None:
-            found.append(kept)
-    return found
+            found.append(replace(kept, shared=shared))
+    return [own for own in found if shared == 1 or (index.mesh.rows % shared == 0 and own.rows == own.tile_rows)]
 
 
 def _of_store(slot: SSAValue, store: Wdma, loads: tuple[Rdma, ...], index: TileIndex) -> KeptResult | None:
@@ -187,7 +197,7 @@ def _is_panel(kept: KeptResult, panels: Panels, site: Site, index: TileIndex) ->
     """Does a tile load whole blocks of its rows that one tile has, in each turn?"""
     op = site.loads[PanelSide.ROWS].op
     terms, levels = _terms(op, index), levels_of(op)
-    if terms is None or levels is None or len(panels.kinds) != 1:
+    if terms is None or levels is None or len(panels.kinds) != 1 or kept.shared > 1:
         return False
     num_rows = levels[2][0]
     if panels.num_steps > 1 and terms.pop(index.known[panels.loop.body.block.args[0]], 0) != num_rows * kept.row_bytes:
@@ -213,9 +223,11 @@ class ResultBuffer:
         own = [op for op in start.builder.insertion_point.block.ops if isinstance(op, scf.ForOp)]
         places = [number for number, loop in enumerate(own) if loop in loops]
         self.loops = own[places[0] : places[-1] + 1]
+        self.reader = own[places[-1]]
         self.columns = columns = index.mesh.columns
         row, self.column = quotient(start, tile, columns), remainder(start, tile, columns)
-        of_tile = start.emit(row, kept.tile_rows * kept.row_bytes)
+        of_line = start.emit(quotient(start, row, kept.shared), kept.shared) if kept.shared > 1 else row
+        of_tile = start.emit(of_line, kept.tile_rows * kept.row_bytes)
         self.rows_begin = start.value(start.add(of_tile, kept.first_row * kept.row_bytes))
         self.begin = start.add(self.rows_begin, start.emit(self.column, kept.blocks * kept.block_bytes))
         buffer = start.insert(spm.AllocOp(kept.size_bytes))
@@ -334,7 +346,7 @@ class ResultBuffer:
 
 def _joined(run: int, blocks: int, kept: KeptResult) -> tuple[int, list[tuple[int, int]]]:
     """Bytes of a run, and the levels around it, of so many blocks of a tile's rows, or of a part of each."""
-    plane = kept.rows * kept.block_bytes
+    plane = kept.plane_bytes
     return (run * blocks, []) if run == plane or blocks == 1 else (run, [(blocks, plane)])
 
 

@@ -26,7 +26,7 @@ from hlo2tx8.lower.dma.slices import buffers_of, constant_of, instructions_in, t
 @dataclass(frozen=True)
 class OwnPart:
     """What each tile has of a tensor: so many `rows`, each of which is `row_bytes` of the tensor, of so many `blocks`. They begin
-    at `first_row` of a tile's `tile_rows`."""
+    at `first_row` of a tile's `tile_rows`. Of `shared` tiles of a mesh column each has all of these rows in the end."""
 
     rows: int
     first_row: int
@@ -34,6 +34,7 @@ class OwnPart:
     blocks: int
     block_bytes: int
     row_bytes: int
+    shared: int = 1
 
     def holds(self, op: Rdma | Wdma, index: TileIndex) -> bool:
         """Is all that a transfer moves the tile's own, in each turn?"""
@@ -42,15 +43,17 @@ class OwnPart:
         begin = index.expr(offset) if isinstance(offset, SSAValue) else Const(offset)
         if box is None or begin is None:
             return False
-        own = ROW * (self.tile_rows * self.row_bytes) + COLUMN * (self.blocks * self.block_bytes)
+        all_rows, line = self.rows * self.shared, ROW // self.shared * self.shared
+        own = line * (self.tile_rows * self.row_bytes) + COLUMN * (self.blocks * self.block_bytes)
         place = index.simplified(begin - own - self.first_row * self.row_bytes)
         row, inside = index.simplified(place // self.row_bytes), index.simplified(place % self.row_bytes)
-        if {ROW, COLUMN} & {*place.leaves()} or index.simplified(inside % self.block_bytes) != Const(0):
+        others = {COLUMN} if self.shared > 1 else {ROW, COLUMN}
+        if others & place.leaves() or index.simplified(inside % self.block_bytes) != Const(0):
             return False
         rows, blocks = box
         ends = [row + count for count in index.made_of(rows) or []] if isinstance(rows, SSAValue) else [row + rows]
         is_low = range_of(place, index.bounds, ()).lo >= 0
-        is_of_rows = any(range_of(index.simplified(end), index.bounds, ()).hi <= self.rows for end in ends)
+        is_of_rows = any(range_of(index.simplified(end), index.bounds, ()).hi <= all_rows for end in ends)
         last = range_of(inside, index.bounds, ()).hi + blocks * self.block_bytes
         return is_low and is_of_rows and last <= self.blocks * self.block_bytes
 

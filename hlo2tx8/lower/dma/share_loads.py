@@ -41,6 +41,7 @@ from hlo2tx8.dialects import xla
 from hlo2tx8.lower.dma.column_sets import num_kept
 from hlo2tx8.lower.dma.defer_epilogue import defer_epilogue
 from hlo2tx8.lower.dma.finish_columns import finish, hand_over
+from hlo2tx8.lower.dma.gather_results import gather_results
 from hlo2tx8.lower.dma.join_tails import join_tails
 from hlo2tx8.lower.dma.keep_results import find_kept_results, interleave_kept
 from hlo2tx8.lower.dma.kept_places import know_turns
@@ -118,6 +119,7 @@ class ShareLoadsPass(ModulePass):
                 meeting.erase(safe_erase=False)
             for own in kept:
                 own.take_over(function)
+            gather_results(kept, index.mesh, tile)
             loads = [inner for loop in by_rows for inner in instructions_in(loop) if isinstance(inner, Rdma)]
             if any(isinstance(slot := own.field("slot"), SSAValue) and not isinstance(slot, BlockArgument) for own in loads):
                 raise EngineOrderError("E3208", "what a tile has computed is not what it reads later")
