@@ -28,6 +28,7 @@ from hlo2tx8.dialects.xla import ENTRY, updated_operands
 from hlo2tx8.emitters.band_phases import is_of_bands
 from hlo2tx8.emitters.choose_plan import FirstThatFits, Judge, Named, trust
 from hlo2tx8.emitters.fingerprint import fingerprint
+from hlo2tx8.emitters.head_phases import is_of_heads
 from hlo2tx8.emitters.product_phases import is_of_products, runs_of_products
 from hlo2tx8.emitters.search_kernels import KernelSearch, Timer, emit
 from hlo2tx8.errors import CapacityError, CompileError, UnsupportedError, UnsupportedOp
@@ -73,6 +74,7 @@ class EmitFusionsPass(ModulePass):
         target = Target(Rates.of(chip), self.step_elements)
         blocks = [function.body.block for function in program_functions(op)]
         emitted: dict[Hashable, str] = {}
+        apart: dict[Hashable, str] = {}
         unsupported: list[UnsupportedOp] = []
         notes: list[str] = []
         numbered: list[tuple[int, Operation]] = []
@@ -89,6 +91,12 @@ class EmitFusionsPass(ModulePass):
                 notes.append(f"{fusion_name(fusion)} is a view of what it reads: no kernel")
                 continue
             key = fingerprint(fusion)
+            if isinstance(fusion, GroupOp) and key in apart:
+                pending += [
+                    (group, part)
+                    for part in reversed(_dissolved(fusion, fusion_name(fusion), notes, f"it is equal to {apart[key]}"))
+                ]
+                continue
             if key not in emitted:
                 name = unique_name(fusion, tuple(emitted.values()))
                 wanted = replace(
@@ -96,6 +104,7 @@ class EmitFusionsPass(ModulePass):
                     meeting=0 if is_all_there_is(fusion) else chip.cycles.barrier,
                     feeds_batches=feeds_batches(fusion),
                 )
+                parts = [*fusion.body.block.ops][:-1] if isinstance(fusion, GroupOp) and is_of_heads(fusion) else []
                 try:
                     made = self._emit(fusion, name, wanted, notes)
                 except UnsupportedError as error:
@@ -103,6 +112,7 @@ class EmitFusionsPass(ModulePass):
                     continue
                 if not isinstance(made, ModuleOp):
                     pending += [(group, part) for part in reversed(made)]
+                    apart |= {key: name} if parts and made == parts else {}
                     continue
                 op.body.block.add_op(made)
                 emitted[key] = name
@@ -144,17 +154,22 @@ class EmitFusionsPass(ModulePass):
         except CapacityError as error:
             if not isinstance(op, GroupOp):
                 raise
-            body = op.body.block
             if is_of_bands(op):
                 notes.append(f"{name}: its groups are kernels of their own: {error}")
                 return take_apart_bands(op, target)
-            inner = [part for part in body.ops if isinstance(part, FusionOp | GroupOp)]
+            inner = [part for part in op.body.block.ops if isinstance(part, FusionOp | GroupOp)]
             if op.phases is not None and is_of_products(op) and len(inner) >= LEAST_HALVED:
                 notes.append(f"{name}: halves of its products stay together: {error}")
                 return take_apart_in_runs(op, (inner[: len(inner) // 2], inner[len(inner) // 2 :]))
-            notes.append(f"{name}: its fusions are kernels of their own: {error}")
-            dissolve(op, body)
-            return list(inner)
+            return _dissolved(op, name, notes, str(error))
+
+
+def _dissolved(group: GroupOp, name: str, notes: list[str], why: str) -> list[Operation]:
+    """What a group has, in its place, with a line about it."""
+    notes.append(f"{name}: its fusions are kernels of their own: {why}")
+    inner = [part for part in group.body.block.ops if isinstance(part, FusionOp | GroupOp)]
+    dissolve(group, group.body.block)
+    return [*inner]
 
 
 def _updates(kernel: ModuleOp) -> tuple[int, ...]:
