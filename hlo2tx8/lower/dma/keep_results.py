@@ -164,7 +164,7 @@ def _of_store(slot: SSAValue, store: Wdma, loads: tuple[Rdma, ...], index: TileI
         return None
     rows, row = levels[2]
     lines, blocks = prod(cast(TensorType[Attribute], slot.type).get_shape()) // max(1, row), row // block
-    if lines % mesh.rows or blocks % mesh.columns or blocks * block != row:
+    if row == 0 or lines % mesh.rows or blocks % mesh.columns or blocks * block != row:
         return None
     tile_rows, of_tile, first = lines // mesh.rows, blocks // mesh.columns, 0
     if (terms := _terms(store, index)) is not None:
