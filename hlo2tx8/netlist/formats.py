@@ -17,6 +17,8 @@ Array: TypeAlias = NDArray[Any]
 Family: TypeAlias = Literal["float", "small", "block", "int", "raw"]
 BLOCK = 16
 """Elements of a row that share an exponent."""
+LEAST = 2.0**-126
+"""What is smaller is 0 in every format but Float32."""
 
 
 @dataclass(frozen=True)
@@ -121,34 +123,40 @@ def to_blocks(values: Array, format: Format) -> tuple[Array, Array]:
     """Values [..., columns] as the bytes of a block format: exponents [..., columns / 16], one, the largest, for each 16 values of
     a row; and [..., columns] signs over mantissas, which are rounded half up in magnitude and never carry.
     """
-    n = xp(values)
+    n, top = xp(values), (1 << format.bits) - 1
     blocks = values.astype(np.float32, copy=False).reshape(*values.shape[:-1], -1, BLOCK)
-    bits = blocks.view(np.uint32)
-    exponent = ((bits >> 23) & 0xFF).astype(np.int32)
-    mantissa = n.where(exponent == 0, 0, ((bits & 0x7FFFFF) | 0x800000).astype(np.int32))
-    if not format.wide:
-        exponent = n.where(exponent == 0, 0, exponent - 112)
-        mantissa = n.where(exponent > 31, 0xFFFFFF, n.where(exponent < 0, 0x800000, mantissa))
-        exponent = n.clip(exponent, 0, 31)
-    shared = exponent.max(axis=-1, keepdims=True)
-    shifted = mantissa >> n.minimum(shared - exponent, 24)
-    drop = 24 - format.bits
-    rounded = n.minimum((shifted + (1 << (drop - 1))) >> drop, (1 << format.bits) - 1)
-    signed = n.where((bits >> 31 != 0) & (rounded != 0), rounded | 1 << format.bits, rounded)
-    return shared[..., 0].astype(np.uint8), signed.reshape(values.shape).astype(np.uint8)
+    size = n.where(n.abs(blocks) < LEAST, np.float32(0), n.abs(blocks))
+    if not format.wide:  # the smallest have the least exponent, and no other fraction than 1
+        size = n.where((size > 0) & (size < 2.0**-15), np.float32(2.0**-15), size)
+    bias = _bias(format)
+    largest = size.max(axis=-1)
+    shared = n.clip((largest.view(np.uint32) >> 23).astype(np.int32) - (127 - bias), 0, 255 if format.wide else 31)
+    first, second = _powers(bias + format.bits - 1 - shared)
+    scaled = size * first[..., None] * second[..., None]  # all that is in the mantissa
+    whole = n.floor(scaled)
+    rounded = n.where(scaled - whole >= 0.5, whole + 1, whole)
+    rounded = n.where(scaled < top - 0.5, rounded, np.float32(top))
+    signed = n.where((blocks < 0) & (rounded > 0), rounded + np.float32(top + 1), rounded)
+    return shared.astype(np.uint8), signed.reshape(values.shape).astype(np.uint8)
 
 
 def of_blocks(exponents: Array, signed: Array, format: Format) -> Array:
     """The float32 values of the bytes of a block format; see `to_blocks`."""
-    n, least = xp(signed), (127 if format.wide else 15) + format.bits - 1
-    blocks = signed.reshape(*signed.shape[:-1], -1, BLOCK)
-    size = (blocks & ((1 << format.bits) - 1)).astype(np.float32)
-    power = exponents.astype(np.int32) - least
-    # Powers of two by their bits; in two steps, as the smallest are no normal numbers.
-    first = ((power >> 1) + 127 << 23).astype(np.int32).view(np.float32)
-    second = (power - (power >> 1) + 127 << 23).astype(np.int32).view(np.float32)
-    made = size * first[..., None] * second[..., None]
-    return n.where(blocks >> format.bits != 0, -made, made).reshape(signed.shape)
+    n, sign = xp(signed), np.float32(1 << format.bits)
+    blocks = signed.reshape(*signed.shape[:-1], -1, BLOCK).astype(np.float32)
+    first, second = _powers(n.minimum(exponents.astype(np.int32) - (_bias(format) + format.bits - 1), 127))
+    made = n.where(blocks >= sign, sign - blocks, blocks) * (first * second)[..., None]
+    return made.reshape(signed.shape)
+
+
+def _bias(format: Format) -> int:
+    return 127 if format.wide else 15
+
+
+def _powers(exponent: Array) -> tuple[Array, Array]:
+    """Two float32 whose product is 2 to that power; one alone might be no normal number."""
+    half = exponent >> 1
+    return (half + 127 << 23).view(np.float32), (exponent - half + 127 << 23).view(np.float32)
 
 
 def to_host(values: Array, format: Format) -> Array:

@@ -58,16 +58,19 @@ def corner(data: Array, height: int, width: int) -> Array:
     """With zeros outside of the top left corner of every tile."""
     if (height, width) == FULL_TILE:
         return data
-    n = xp(data)
-    rows, columns = (n.arange(int(size), dtype=np.int32) % TILE for size in data.shape[1:])
-    return n.where((rows < height)[:, None] & (columns < width), data, data.dtype.type(0))
+    z, rows, columns = data.shape
+    tiles = data.reshape(z, rows // TILE, TILE, columns // TILE, TILE)[:, :, :height, :, :width]
+    return xp(data).pad(tiles, ((0, 0), (0, 0), (0, TILE - height), (0, 0), (0, TILE - width))).reshape(data.shape)
 
 
 def vectors(made: Array, mode: str, rest: Array | None = None) -> Array:
     """The first 4 rows of every tile (r), its first 16 columns (c) or all of it; elsewhere `rest`, else 0."""
     if mode == "rc":
         return made
-    n = xp(made)
-    index = n.arange(int(made.shape[1 if mode == "r" else 2]), dtype=np.int32) % TILE
-    is_made = (index < 4)[:, None] if mode == "r" else index < 16
-    return n.where(is_made, made, made.dtype.type(0) if rest is None else rest)
+    if rest is None:
+        return corner(made, 4, TILE) if mode == "r" else corner(made, TILE, 16)
+    axis, first = (2, 4) if mode == "r" else (4, 16)
+    z, rows, columns = made.shape
+    own, other = (data.reshape(z, rows // TILE, TILE, columns // TILE, TILE).swapaxes(axis, -1) for data in (made, rest))
+    joined = xp(made).concatenate([own[..., :first], other[..., first:]], axis=-1)
+    return joined.swapaxes(axis, -1).reshape(made.shape)

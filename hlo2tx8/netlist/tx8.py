@@ -22,7 +22,7 @@ from hlo2tx8.netlist.model import Op, Queue
 from hlo2tx8.netlist.products import listed
 from hlo2tx8.netlist.rearrange import rows_of
 from hlo2tx8.netlist.shapes import Shape
-from hlo2tx8.netlist.storage import at_rest, element_of, read_back, stored, to_device, to_host
+from hlo2tx8.netlist.storage import Lying, at_rest, element_of, read_back, stored, to_device, to_host
 from hlo2tx8.netlist.tensors import Tensor
 from hlo2tx8.options import Level, Options
 from hlo2tx8.runtime.compile import compile_source
@@ -126,18 +126,18 @@ class Tx8:
         key = self.executable(segment, lists)
         if key is None:
             return Made({}, {}, {})
-        given: dict[str, Array] = {}
+        given: dict[str, Lying] = {}
         for name, format in _given(segment).items():
             try:
                 given[name] = to_device(sources[name], format)
             except ValueError as error:
                 raise NetlistRunError(f"{name}: {error}") from None
         sums = {name: before.get(name, np.zeros(shape, np.float32)) for name, shape in _sums(segment).items()}
-        results: tuple[dict[str, Array], ...] = self.compiled[key](given, sums, lists)
+        results: tuple[dict[str, Any], ...] = self.compiled[key](given, sums, lists)
         left, made, pushed = results
         self.runs[key] += 1
         formats = {op.name: op.out_df for op in segment.ops} | {q.name: q.df for queues in segment.feeds.values() for q in queues}
-        back = {name: to_host(np.asarray(array), formats[name]) for name, array in (*left.items(), *pushed.items())}
+        back = {name: to_host(array, formats[name]) for name, array in (*left.items(), *pushed.items())}
         return Made({name: back[name] for name in left}, dict(made), {name: back[name] for name in pushed})
 
     def lists_of(self, segment: Segment, sources: Mapping[str, Tensor]) -> dict[str, tuple[Array, ...]]:
@@ -157,11 +157,8 @@ class Tx8:
         return tuple(np.concatenate([part, nowhere.repeat(size - part.shape[1], axis=1)], axis=1) for part in found)
 
     def _compile(self, segment: Segment, lists: Mapping[str, Sequence[Array]]) -> Compiled:
-        given: dict[str, Any] = {}
-        for name, format in _given(segment).items():
-            empty = at_rest(np.zeros(_shape_of(segment, name).elements, np.float32), format)
-            given[name] = jax.ShapeDtypeStruct(empty.shape, empty.dtype)
-        sums = {name: jax.ShapeDtypeStruct(shape, np.float32) for name, shape in _sums(segment).items()}
+        given = {name: at_rest(np.zeros(_shape_of(segment, name).elements, np.float32), f) for name, f in _given(segment).items()}
+        sums = {name: np.zeros(shape, np.float32) for name, shape in _sums(segment).items()}
         try:
             source = traced(self._function(segment), (given, sums, dict(lists)))
             return compile_source(source, self.options) if self.options.until is Level.PROGRAM else AtLevel(source, self.options)
@@ -180,7 +177,7 @@ class Tx8:
             with jax.named_scope(name), jax.default_matmul_precision(precision), jax.disable_jit():
                 yield
 
-        def graph(given: Mapping[str, Array], sums: Mapping[str, Array], lists: Mapping[str, Sequence[Array]]) -> Any:
+        def graph(given: Mapping[str, Lying], sums: Mapping[str, Array], lists: Mapping[str, Sequence[Array]]) -> Any:
             rules = ChipRules(self.rules.arch, self.rules.fused, lists=lists)
             sources = {
                 name: Tensor(read_back(given[name], formats[name]), self._label(source, formats[name]))
