@@ -56,6 +56,7 @@ from hlo2tx8.passes.expand_error_functions import ExpandErrorFunctionsPass
 from hlo2tx8.passes.expand_fft import ExpandFftPass
 from hlo2tx8.passes.expand_gelu import ExpandGeluPass
 from hlo2tx8.passes.expand_indexed import ExpandIndexedPass
+from hlo2tx8.passes.expand_integer_products import ExpandIntegerProductsPass
 from hlo2tx8.passes.expand_linear_algebra import ExpandLinearAlgebraPass
 from hlo2tx8.passes.expand_mixed_factors import ExpandMixedFactorsPass
 from hlo2tx8.passes.expand_one_window import ExpandOneWindowPass
@@ -109,6 +110,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(ExpandChloPass(), after=Level.HLO),
     Stage(ExpandLinearAlgebraPass(), after=Level.HLO),
     Stage(ExpandRandomPass(), after=Level.HLO),
+    Stage(ExpandIntegerProductsPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandMixedFactorsPass(), after=Level.HLO),
     Stage(ExpandOneWindowPass(), after=Level.HLO, is_optional=True),
     Stage(SimplifyCombinersPass(), after=Level.HLO),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from hlo2tx8.device.alike_loads import is_spread, spread_cycles
+from hlo2tx8.device.isa.ne import MOST_CHANNELS
 from hlo2tx8.device.rates import Rates, block_width
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
 from hlo2tx8.partitioner.contraction import Role
@@ -358,7 +359,7 @@ def _depths(part: ContractionPart, box: Sequence[int], work: ContractionWork, sp
     the same in all steps then stay."""
     depth, found = _depth(part, box, work, spm_bytes), list[int]()
     unit = block_width(work.operand_bytes)
-    is_alike = 0 < depth < work.depth and alike_bytes(part, box, work.depth, work)
+    is_alike = 0 < depth < work.depth <= MOST_CHANNELS and alike_bytes(part, box, work.depth, work)
     if is_alike and _buffers(part, box, work.depth, work) <= spm_bytes:
         found.append(work.depth)
     while depth:
