@@ -56,8 +56,8 @@ def loop_plans(panels: Sequence[Panels], kept: Sequence[ResultBuffer], chip: Chi
     space = SpmSpace(chip.spm_allocation_start, chip.spm_limit, chip.spm_alignment_bytes)
     plans: list[LoopPlan] = []
     early_bytes = 0
-    turns = [own.num_panels - 1 for own in panels]
-    all_sets = [columns_of(own, n if in_turns else 0) for own, n in zip(panels, (*turns[1:], 0), strict=True)]
+    turns = [own.num_panels - 1 for own in panels[1:]]
+    all_sets = [columns_of(own, n if in_turns else 0) for own, n in zip(panels, [*turns, 0][: len(panels)], strict=True)]
     for own, sets, before in zip(panels[::-1], all_sets[::-1], ((), *all_sets)[-2::-1], strict=True):
         saved = sum(columns.saved_bytes(space) for columns in sets)
         saved -= sum(columns.epilogue.kept_bytes(columns.num_parts, space) for columns in before) if in_turns else 0
