@@ -29,8 +29,8 @@ from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.types import bit_width, dtype, is_integer, numpy_dtype
 from hlo2tx8.notes import add_notes
-from hlo2tx8.passes.integers.factors import SCALAR, Factor, Source, factor_of, kind_of, shaped, source_of
-from hlo2tx8.passes.integers.products import ConvolutionProduct, DotProduct, Product
+from hlo2tx8.passes.integers.factors import SCALAR, Factor, FactorSource, factor_of, kind_of, shaped, source_of
+from hlo2tx8.passes.integers.products import ConvolutionProduct, DotProduct, IntegerProduct
 
 PRODUCTS = ("stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution")
 TERMS_OF_PRODUCT = 24_000
@@ -74,9 +74,9 @@ def _by_digits(op: Operation, bits: int) -> str | None:
     if is_convolution := op.name == "stablehlo.convolution":
         fill = left.fill(e) if left.has_offset else None
         if left.has_offset and fill is None:
-            left = Source(op.operands[0], bits=bits)
+            left = FactorSource(op.operands[0], bits=bits)
         if right.has_offset and int(attributes_of(op)["batch_group_count"]) > 1:
-            right = Source(op.operands[1], bits=bits)
+            right = FactorSource(op.operands[1], bits=bits)
             if right.has_offset:
                 return None
     product = ConvolutionProduct(e) if is_convolution else DotProduct.of(e)
@@ -93,7 +93,7 @@ def _by_digits(op: Operation, bits: int) -> str | None:
     return f"{op.name} of {given} by digits: {len(places)} of int8"
 
 
-def _is_worth(op: Operation, sources: Sequence[Source], num_terms: int, num_products: int) -> bool:
+def _is_worth(op: Operation, sources: Sequence[FactorSource], num_terms: int, num_products: int) -> bool:
     """Are there enough terms to make up for kernels of their own and the digits?"""
     sizes = [prod(tensor_like(value.type).shape) for value in op.operands]
     digits = [n * s.num_digits for n, s in zip(sizes, sources, strict=True) if kind_of(s.value) != dtype("int8")]
@@ -124,14 +124,14 @@ def _by_vectors(op: Operation) -> str | None:
     return f"{op.name} of {kind_of(op.operands[0])} and {kind_of(op.operands[1])}: by vectors"
 
 
-def _product(e: Expansion, product: Product, factors: Sequence[Factor], highest: int) -> SSAValue:
+def _product(e: Expansion, product: IntegerProduct, factors: Sequence[Factor], highest: int) -> SSAValue:
     """The sum of digits' products, each 2^8 times for each place."""
     left, right = (factor.digits for factor in factors)
     parts = [[(a, right[place - p]) for p, a in enumerate(left) if 0 <= place - p < len(right)] for place in range(highest + 1)]
     return _in_places(e, [reduce(partial(_add, e), [product.product(a, b) for a, b in pairs]) for pairs in parts])
 
 
-def _with_offsets(e: Expansion, product: Product, factors: Sequence[Factor], total: SSAValue) -> SSAValue:
+def _with_offsets(e: Expansion, product: IntegerProduct, factors: Sequence[Factor], total: SSAValue) -> SSAValue:
     """sum((a + x) (b + y)) = sum(a b) + x sum(b) + y (sum(a) + n x), given sum(a b)."""
     left, right = factors
     if left.offset is not None:

@@ -25,7 +25,7 @@ def kind_of(value: SSAValue) -> DType:
 
 
 @dataclass(frozen=True)
-class Source:
+class FactorSource:
     """What a factor is computed from: `value`, less its zero points, moved by `shaping`, the last op first."""
 
     value: SSAValue
@@ -60,9 +60,9 @@ class Source:
         return e.converted(narrow, type_.element_type) if holds_all(kind, kind_of(narrow)) else None
 
 
-def source_of(value: SSAValue, bits: int) -> Source:
+def source_of(value: SSAValue, bits: int) -> FactorSource:
     """What an operand of a product of so many bits is converted from, and its zero points."""
-    found = Source(value, bits=bits)
+    found = FactorSource(value, bits=bits)
     shaping: list[Operation] = []
     zeros: list[tuple[int, SSAValue | int]] = []
     while isinstance(op := value.owner, Operation):
@@ -78,7 +78,7 @@ def source_of(value: SSAValue, bits: int) -> Source:
             return found
         value = op.operands[0]
         if op.name not in SHAPING:
-            found = Source(value, tuple(shaping), tuple(zeros), bits)
+            found = FactorSource(value, tuple(shaping), tuple(zeros), bits)
     return found
 
 
@@ -100,7 +100,7 @@ class Factor:
     offset: SSAValue | None
 
 
-def shaped(e: Expansion, source: Source) -> SSAValue:
+def shaped(e: Expansion, source: FactorSource) -> SSAValue:
     """Its value with the shape of the factor."""
     value = source.value
     for op in reversed(source.shaping):
@@ -109,7 +109,7 @@ def shaped(e: Expansion, source: Source) -> SSAValue:
     return value
 
 
-def factor_of(e: Expansion, source: Source, value: SSAValue) -> Factor:
+def factor_of(e: Expansion, source: FactorSource, value: SSAValue) -> Factor:
     """The digits and the offset of a source whose value has the shape of the factor."""
     digits, number = _digits(e, value, source.bits)
     offset = e.splat(number, SCALAR) if number else None

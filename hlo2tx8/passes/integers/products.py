@@ -15,7 +15,7 @@ from hlo2tx8.hlo.ops import convolution, dot
 Dims = tuple[int, ...]
 
 
-class Product(Protocol):
+class IntegerProduct(Protocol):
     """A dot or a convolution."""
 
     @property
