@@ -45,6 +45,7 @@ class Simplifier:
         self._bounds: dict[Expr, Interval] = {}
         known = {expr: self._compute_bounds(expr).intersect(held) for expr, held in holds}
         self._bounds |= {expr: both for expr, both in known.items() if not both.is_empty}
+        self._is_told = bool(known)
 
     # ------------------------------------------------------------------------------------------------ bounds
 
@@ -105,7 +106,13 @@ class Simplifier:
             case Add() | Mul():
                 return self._sum(expr)
             case FloorDiv() if isinstance(expr.rhs, Const):
-                return self._floordiv(self.simplify(expr.lhs), expr.rhs.value)
+                lhs, k = self.simplify(expr.lhs), expr.rhs.value
+                made = self._floordiv(lhs, k)
+                if self._is_told and k > 0:  # what is known of a whole does not follow from its parts
+                    b = self.bounds(lhs)
+                    both = self.bounds(made).intersect(Interval(b.lo // k, b.hi // k))
+                    self._bounds[made] = self.bounds(made) if both.is_empty else both
+                return made
             case Mod() if isinstance(expr.rhs, Const):
                 return self._mod(self.simplify(expr.lhs), expr.rhs.value)
             case _:

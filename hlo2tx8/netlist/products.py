@@ -61,11 +61,9 @@ def depthwise(op: Op, inputs: Sequence[Array]) -> Array:
     x, w, *bias = inputs
     taps, columns = w.shape[1] // TILE, w.shape[2] // TILE
     z, rows = x.shape[:2]
-    xs = x.reshape(z, rows, taps, columns, TILE).transpose(2, 0, 3, 1, 4).reshape(taps, z * columns, rows, TILE)
-    ws = w[:z].reshape(z, taps, TILE, columns, TILE).transpose(1, 0, 3, 2, 4).reshape(taps, z * columns, TILE, TILE)
-    made = product(xs[0], ws[0], is_integer=False)
-    for tap in range(1, taps):
-        made = made + product(xs[tap], ws[tap], is_integer=False)
+    xs = x.reshape(z, rows, taps, columns, TILE).transpose(0, 3, 1, 2, 4).reshape(z * columns, rows, taps * TILE)
+    ws = w[:z].reshape(z, taps, TILE, columns, TILE).transpose(0, 3, 1, 2, 4).reshape(z * columns, taps * TILE, TILE)
+    made = product(xs, ws, is_integer=False)
     made = made.reshape(z, columns, rows, TILE).transpose(0, 2, 1, 3).reshape(z, rows, columns * TILE)
     return made + tile_broadcast(bias[0], "r") if bias else made
 

@@ -214,3 +214,15 @@ def test_text_reads_back_as_itself() -> None:
         assert print_map(back) == text
         expected = evaluate_expr(expr, points[:2], points[2:])
         np.testing.assert_array_equal(evaluate_expr(back.results[0], points[:2], points[2:]), expected)
+
+
+def test_what_a_check_says_is_known():
+    line = Sym(0) * 2368 + Sym(1)
+    ranges = [Interval(0, 15)], [Interval(0, 6), Interval(0, 2367)]
+    repeated = (Dim(0) * 32 + line // 512) % 32 * 512 + line % 512
+    assert Simplifier(*ranges).simplify(repeated) != line
+    assert Simplifier(*ranges, [(line, Interval(0, 16383))]).simplify(repeated) == Simplifier(*ranges).simplify(line)
+    split = Dim(0) % 3 * 384 + Sym(1)
+    ranges = [Interval(0, 15)], [Interval(0, 0), Interval(0, 383)]
+    told = Simplifier(*ranges, [(Simplifier(*ranges).simplify(split), Interval(0, 1023))])
+    assert told.simplify(split // 32 % 32) == told.simplify(split // 32)
