@@ -29,6 +29,7 @@ from hlo2tx8.lower.dma.overlap_stages import OverlapStagesPass
 from hlo2tx8.lower.dma.overlap_turns import OverlapTurnsPass
 from hlo2tx8.lower.dma.pipeline_dma import PipelineDmaPass
 from hlo2tx8.lower.dma.prefetch_chunks import PrefetchChunksPass
+from hlo2tx8.lower.dma.send_early import SendEarlyPass
 from hlo2tx8.lower.dma.share_chunks import ShareChunksPass
 from hlo2tx8.lower.dma.share_loads import ShareLoadsPass
 from hlo2tx8.lower.dma.spread_loads import SpreadLoadsPass
@@ -165,6 +166,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(PipelineDmaPass(), after=Level.SCHEDULED),
     Stage(KeepRowsPass(), after=Level.SCHEDULED),
     Stage(OverlapTurnsPass(), after=Level.SCHEDULED),
+    Stage(SendEarlyPass(), after=Level.SCHEDULED),
     Stage(InsertWaitsPass(), after=Level.SCHEDULED),
     Stage(AllocateSpmPass(), after=Level.PROGRAM),
 )

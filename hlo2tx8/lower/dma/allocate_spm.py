@@ -108,23 +108,28 @@ class AllocateSpmPass(ModulePass):
 def _apart(function: func.FuncOp, allocs: list[spm.AllocOp], space: SpmSpace) -> dict[SSAValue, int]:
     """An address for every buffer. Where turns overlap, a place is taken again as late as there is room for: engines of the other
     turn would wait until its last reader is done."""
-    ranges = live_ranges(function)
     is_overlapped = any(xla.BAND_TURNS in op.attributes for op in function.walk())
-    for pause in PAUSES if is_overlapped else ():
-        rested = {buffer: LiveRange(live.start, live.end + pause) for buffer, live in ranges.items()}
-        addresses = place(allocs, rested, space)
-        if _end(allocs, addresses, space) <= space.limit:
-            return addresses
-    return place(allocs, ranges, space)
+    pauses = PAUSES if is_overlapped else ()
+    return next((found for pause in pauses if (found := rested(function, allocs, space, pause)) is not None), None) or place(
+        allocs, live_ranges(function), space
+    )
 
 
-def _end(allocs: list[spm.AllocOp], addresses: dict[SSAValue, int], space: SpmSpace) -> int:
+def rested(function: func.FuncOp, allocs: list[spm.AllocOp], space: SpmSpace, pause: int) -> dict[SSAValue, int] | None:
+    """Addresses at which no place is taken again before so many operations have gone by; None if there is no room for that."""
+    ranges = {buffer: LiveRange(live.start, live.end + pause) for buffer, live in live_ranges(function).items()}
+    addresses = place(allocs, ranges, space)
+    return addresses if end_of(allocs, addresses, space) <= space.limit else None
+
+
+def end_of(allocs: list[spm.AllocOp], addresses: dict[SSAValue, int], space: SpmSpace) -> int:
+    """Behind the last byte of all buffers."""
     return max((addresses[a.result] + space.aligned(a.size_bytes) * a.num_copies for a in allocs), default=0)
 
 
 def _check(kernel: str, allocs: list[spm.AllocOp], addresses: dict[SSAValue, int], space: SpmSpace) -> None:
     """CapacityError if a buffer ends beyond the scratchpad."""
-    end = _end(allocs, addresses, space)
+    end = end_of(allocs, addresses, space)
     if end > space.limit:
         taken, room = end - space.start, space.limit - space.start
         message = f"the buffers of kernel {kernel} take {taken:,} bytes, the scratchpad has {room:,} for them"

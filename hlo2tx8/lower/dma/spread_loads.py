@@ -19,7 +19,7 @@ from itertools import product
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
@@ -40,7 +40,8 @@ from hlo2tx8.lower.dma.slices import constant_of, ops_between, writers_in
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
 LOADS_PARTS, SENDS_PARTS = "loads_parts", "sends_parts"
-"""Attributes of what loads parts, and of what sends them after that."""
+"""Attributes of what loads parts, and of what sends them after that: of which load of a phase, or `OF_ALL`."""
+OF_ALL = -1
 LEAST_PARTS = 4
 POSITIVE = 4
 """The predicate of arith.cmpi that is `sgt`."""
@@ -102,9 +103,13 @@ def _spread_in(function: func.FuncOp, phase: Sequence[Operation], tile: xla.Tile
         block.insert_op_before(load.alloc, first)
     start = Builder(InsertPoint.before(first))
     step = StepBuilder(start, start, (), {})
-    parts = [load.parts.load(step, tile.tile, load.alloc.result, load.offset) for load in loads]
-    for op in ops_between(parts[0].owner, first):
-        op.attributes[LOADS_PARTS] = UnitAttr()
+    parts: list[SSAValue] = []
+    for number, load in enumerate(loads):
+        load.alloc.attributes[LOADS_PARTS] = IntegerAttr(number, i64)
+        before = first.prev_op
+        parts.append(load.parts.load(step, tile.tile, load.alloc.result, load.offset))
+        for op in ops_between(before.next_op if before is not None else None, first):
+            op.attributes[LOADS_PARTS] = IntegerAttr(number, i64)
     for load in loads:
         load.parts.op.detach()
         load.parts.op.erase()
@@ -127,7 +132,7 @@ def _loads(function: func.FuncOp, phase: Sequence[Operation], tile: xla.TileIdOp
         alloc = target.owner if isinstance(target, SSAValue) else None
         if not isinstance(alloc, spm.AllocOp) or alloc.num_copies != 1 or writers[alloc.result] != [op]:
             continue
-        offset, parts = _number(op.field("offset"), index), LoadParts.of(op, rates.tiles)
+        offset, parts = _constant(op.field("offset"), index), LoadParts.of(op, rates.tiles)
         if offset is None or parts is None or alloc.size_bytes < LEAST_BYTES:
             continue
         if parts.num_parts >= LEAST_PARTS and parts.num_bytes >= TOKEN_BYTES:
@@ -149,7 +154,7 @@ def _num_readers(op: Operation, index: TileIndex) -> int:
     return sum(all(range_of(size, own, ()).hi > 0 for size in sizes) for own in bounds)
 
 
-def _number(value: SSAValue | int, index: TileIndex) -> int | None:
+def _constant(value: SSAValue | int, index: TileIndex) -> int | None:
     """A value that is the same on all tiles and in all turns."""
     if isinstance(value, int):
         return value
@@ -178,18 +183,28 @@ def _send(block: Block, tile: SSAValue, loads: Sequence[_Alike], parts: Sequence
     own = Block()
     step = StepBuilder(Builder(InsertPoint.at_end(own)), Builder(InsertPoint.at_end(own)), (), {})
     token = step.insert(spm.AllocOp(TOKEN_BYTES)).result
-    for load, part in zip(loads, parts, strict=True):
+    _number(own, OF_ALL)
+    for number, (load, part) in enumerate(zip(loads, parts, strict=True)):
         load.parts.meet(step, tile, part, token)
+        _number(own, number)
     step.insert(KcWait.make(engines=1 << Engine.TDMA.value))
     mask = step.value(step.subtract((1 << rates.tiles) - 1, power(step, tile, 1, rates.tiles)))
-    for load, part in zip(loads, parts, strict=True):
+    _number(own, OF_ALL)
+    for number, (load, part) in enumerate(zip(loads, parts, strict=True)):
         load.parts.send(step, tile, part, mask)
+        _number(own, number)
     step.insert(KcWait.make(engines=1 << Engine.DTE.value))
     step.insert(KcBarrier.make())
+    _number(own, OF_ALL)
     for op in list(own.ops):
-        op.attributes[SENDS_PARTS] = UnitAttr()
         op.detach()
         block.insert_op_before(op, reader)
+
+
+def _number(block: Block, number: int) -> None:
+    """Notes of what has been put into a block which load by parts it is of."""
+    for op in block.ops:
+        op.attributes.setdefault(SENDS_PARTS, IntegerAttr(number, i64))
 
 
 def _reads(op: Operation, buffers: Sequence[SSAValue]) -> bool:
