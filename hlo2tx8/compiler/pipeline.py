@@ -70,6 +70,7 @@ from hlo2tx8.passes.expand_select_and_scatter import ExpandSelectAndScatterPass
 from hlo2tx8.passes.expand_select_apart import ExpandSelectApartPass
 from hlo2tx8.passes.expand_sort import ExpandSortPass
 from hlo2tx8.passes.expand_top_k import ExpandTopKPass
+from hlo2tx8.passes.expand_vector_products import ExpandVectorProductsPass
 from hlo2tx8.passes.hoist_invariants import HoistInvariantsPass
 from hlo2tx8.passes.inline_calls import InlineCallsPass
 from hlo2tx8.passes.move_channels_last import MoveChannelsLastPass
@@ -112,6 +113,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(ExpandLinearAlgebraPass(), after=Level.HLO),
     Stage(ExpandRandomPass(), after=Level.HLO),
     Stage(ExpandIntegerProductsPass(), after=Level.HLO, is_optional=True),
+    Stage(ExpandVectorProductsPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandMixedFactorsPass(), after=Level.HLO),
     Stage(ExpandOneWindowPass(), after=Level.HLO, is_optional=True),
     Stage(SimplifyCombinersPass(), after=Level.HLO),

@@ -4,11 +4,10 @@ dot_general u8 %a, i8 %b -> i32     ⟶   dot_general(%a - 128 as i8, %b) + 128 
 dot_general i16 %a, i8 %b -> i32    ⟶   (dot_general(high bytes, %b) << 8) + dot_general(low bytes - 128, %b) + 128 * (sums of %b)
 dot_general i32, i32 -> i32         ⟶   the ten products of bytes that count modulo 2^32, shifted and added up
 convolution (convert u8) - zero     ⟶   as a dot; the image is padded with the zero point
-dot_general i32 vector, i32         ⟶   reduce(multiply)
 
 A factor is the sum of its digits, of 8 bits each, and an offset, see `integers.factors`; conversions and zero points are looked
-through. Sums wrap modulo 2^32, as those of the integers do. A dot that has few terms for each element that would be taken apart, or
-64 bits, is multiplied and added up by vectors.
+through. Sums wrap modulo 2^32, as those of the integers do. Products that have few terms for each element that would be taken apart
+stay as they are, and so do those of 64 bits.
 """
 
 from collections.abc import Sequence
@@ -17,17 +16,15 @@ from functools import partial, reduce
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, TensorType, i32
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from hlo2tx8.builders.body_builder import BodyBuilder
 from hlo2tx8.builders.expansion import Expansion, int_array
 from hlo2tx8.builders.rewrite_named import ops_named
-from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
-from hlo2tx8.hlo.types import bit_width, dtype, is_integer, numpy_dtype
+from hlo2tx8.hlo.types import bit_width, dtype, is_integer
 from hlo2tx8.notes import add_notes
 from hlo2tx8.passes.integers.factors import SCALAR, Factor, FactorSource, factor_of, kind_of, shaped, source_of
 from hlo2tx8.passes.integers.products import ConvolutionProduct, DotProduct, IntegerProduct
@@ -36,8 +33,6 @@ PRODUCTS = ("stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution")
 TERMS_OF_PRODUCT = 24_000
 """Terms, one for each digit of an element besides, that vectors multiply and add up in the time of a small product of i8 and what
 adds it to others."""
-MOST_REUSE = 256
-"""Terms for each element of the larger operand up to which vectors read them often enough from memory."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +54,7 @@ def _expand(op: Operation) -> str | None:
     kinds = [kind_of(value) for value in (*op.operands, op.results[0])]
     if not all(map(is_integer, kinds)) or kinds[:2] == [dtype("int8")] * 2:
         return None
-    found = _by_digits(op, bit_width(kinds[2]))
-    if found is None and op.name != "stablehlo.convolution":
-        found = _by_vectors(op)
-    return found
-
-
-def _by_digits(op: Operation, bits: int) -> str | None:
-    if bits not in (8, 16, 32):
+    if (bits := bit_width(kinds[2])) not in (8, 16, 32):
         return None
     e = Expansion(op)
     left, right = (source_of(value, bits) for value in op.operands)
@@ -97,31 +85,7 @@ def _is_worth(op: Operation, sources: Sequence[FactorSource], num_terms: int, nu
     """Are there enough terms to make up for kernels of their own and the digits?"""
     sizes = [prod(tensor_like(value.type).shape) for value in op.operands]
     digits = [n * s.num_digits for n, s in zip(sizes, sources, strict=True) if kind_of(s.value) != dtype("int8")]
-    return _num_terms(op, num_terms) >= TERMS_OF_PRODUCT * num_products + sum(digits)
-
-
-def _num_terms(op: Operation, of_element: int) -> int:
-    return prod(tensor_like(op.results[0].type).shape) * of_element
-
-
-def _by_vectors(op: Operation) -> str | None:
-    """multiply, whose elements are [batch, free of left, contracted, free of right], and reduce."""
-    e, before = Expansion(op), op.prev_op
-    product, sizes = DotProduct.of(e), [prod(tensor_like(value.type).shape) for value in op.operands]
-    if not 0 < _num_terms(op, product.num_terms) <= MOST_REUSE * max(sizes):
-        return None
-    element = as_tensor(op.results[0].type).element_type
-    if bit_width(numpy_dtype(element)) < 32:
-        element = i32
-    over, factors = product.factors([e.converted(value, element) for value in op.operands])
-    body = BodyBuilder([element, element])
-    total = TensorType(element, tensor_like(op.results[0].type).shape)
-    terms = [e.emit("multiply", factors, factors[0].type), e.splat(0, TensorType(element, []))]
-    region = body.region(body.emit("add", body.args))
-    reduce = e.insert(stablehlo.OPS["reduce"](terms, [total], {"dimensions": int_array(over)}, [region]))
-    sums = e.converted(reduce.results[0], as_tensor(op.results[0].type).element_type)
-    e.replace(e.fuse_since(before, [sums])[0])
-    return f"{op.name} of {kind_of(op.operands[0])} and {kind_of(op.operands[1])}: by vectors"
+    return prod(tensor_like(op.results[0].type).shape) * num_terms >= TERMS_OF_PRODUCT * num_products + sum(digits)
 
 
 def _product(e: Expansion, product: IntegerProduct, factors: Sequence[Factor], highest: int) -> SSAValue:
