@@ -24,6 +24,7 @@ from hlo2tx8.emitters.hero import heroes
 from hlo2tx8.emitters.phase_group import join_phases
 from hlo2tx8.errors import CapacityError
 from hlo2tx8.partitioner.contraction import is_contraction
+from hlo2tx8.schedule.contraction_split import ABOUT
 from hlo2tx8.schedule.costs import size_bytes
 from hlo2tx8.schedule.mesh_estimate import alternating_cycles
 from hlo2tx8.schedule.plan import Candidate, Estimate
@@ -31,6 +32,8 @@ from hlo2tx8.schedule.work_split import Residence, Target
 
 DEPTHS = (512, 128, 64)
 """Products of a panel at most."""
+SMALL = 0.85
+"""What plans may take of a scratchpad that are tried beside others: buffers of parts are not estimated."""
 PARTS = (2, 3, 4, 6, 8, 12, 16)
 """Parts of a tile's rows that two products may make in turns."""
 
@@ -88,7 +91,7 @@ def emit_product_phases(
 
     def sorted_candidates() -> list[Candidate[_Phases]]:
         in_turns = [own for parts in PARTS for own in _in_turns(group, name, fusions, target, parts)]
-        found = [*candidates(), *(own for own in in_turns if own.estimate.cycles < apart or target.is_searched)]
+        found = [*candidates(), *(own for own in in_turns if own.estimate.cycles < ABOUT * apart or target.is_searched)]
         return sorted(found, key=lambda own: own.estimate.cycles)
 
     def emit(phases: _Phases) -> ModuleOp:
@@ -135,12 +138,16 @@ def _in_turns(group: GroupOp, name: str, fusions: Sequence[FusionOp], target: Ta
             paces = [way.choice.chosen[0][1].pace for way in (mine, its) if isinstance(way.choice, GemmMatch)]
             if len(paces) < 2 or paces[0] is None or paces[1] is None:
                 continue
-            spm_bytes = max(mine.estimate.spm_bytes, its.estimate.spm_bytes) + kept + made // paces[0].alike
+            handed = made // paces[0].alike if paces[0].alike > 1 else 0
+            spm_bytes = max(mine.estimate.spm_bytes, its.estimate.spm_bytes) + kept + handed
             if spm_bytes <= target.rates.spm_bytes:
                 estimate = Estimate(alternating_cycles(paces[0], paces[1], parts), spm_bytes)
                 title = f"{parts} parts of rows in turns, panels at most {depth} deep"
                 found.append(Candidate(title, estimate, _Phases([mine, its], parts), is_rough=True))
-        yield from sorted(found, key=lambda own: own.estimate.cycles)[:1]
+        found.sort(key=lambda own: own.estimate.cycles)
+        small = [own for own in found if own.estimate.spm_bytes <= SMALL * target.rates.spm_bytes]
+        yield from found[:1]
+        yield from (replace(own, name=f"{own.name}, smaller") for own in small[:1] if own is not found[0])
 
 
 def runs_of_products(group: GroupOp, target: Target) -> list[list[FusionOp]]:

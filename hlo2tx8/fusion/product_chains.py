@@ -25,6 +25,8 @@ from hlo2tx8.schedule.work_split import Target
 
 MOST_PRODUCTS = 24
 IMAGE_RANK = 4
+MOST_PARTS = 8
+"""Of rows that two products may make in turns, if there is no room for all of them."""
 LONG_CHAIN = 6
 """Products of a chain that comes before groups by bands: two blocks of three, whose activations would go through DDR."""
 
@@ -33,11 +35,12 @@ def group_products(block: Block, target: Target, least: int = 2) -> list[str]:
     """Puts chains of at least so many products of a block into groups of phases; a line about each."""
     notes: list[str] = []
     taken: set[Operation] = set()
+    parts = MOST_PARTS if least < LONG_CHAIN else 1
     for op in list(block.ops):
-        if op in taken or not isinstance(op, FusionOp) or not _is_product(op, target):
+        if op in taken or not isinstance(op, FusionOp) or not _is_product(op, target, parts):
             continue
         chain = [op]
-        while len(chain) < MOST_PRODUCTS and (following := _next(chain, target)) is not None:
+        while len(chain) < MOST_PRODUCTS and (following := _next(chain, target, parts)) is not None:
             chain.append(following)
         if len(chain) >= least and (least < LONG_CHAIN or all(_has_whole_images(op, target) for op in chain)):
             taken.update(chain)
@@ -52,24 +55,24 @@ def _has_whole_images(fusion: FusionOp, target: Target) -> bool:
     return len(shape) != IMAGE_RANK or shape[0] % target.rates.mesh_rows == 0
 
 
-def _is_product(fusion: FusionOp, target: Target) -> bool:
-    """Has it one product, each tile of the mesh a part of its result in whole blocks, and is there room for that?"""
+def _is_product(fusion: FusionOp, target: Target, parts: int) -> bool:
+    """Has it one product, each tile of the mesh a part of its result in whole blocks, and is there room for one of `parts`?"""
     rates, body = target.rates, fusion.body.block
     products = [op for op in body.ops if op is not body.last_op and is_contraction(op)]
     if len(products) != 1 or len(fusion.results) != 1 or why_not_on_engine(products[0]) or num_parts(products[0]) > 1:
         return False
     *rows, columns = shape_of(fusion.results[0]) or (1,)
     is_cut = columns % (BLOCK * rates.mesh_columns) == 0 and prod(rows) % rates.mesh_rows == 0
-    return is_cut and size_bytes(fusion.results[0]) // rates.tiles <= rates.kept_bytes
+    return is_cut and size_bytes(fusion.results[0]) // (rates.tiles * parts) <= rates.kept_bytes
 
 
-def _next(chain: list[FusionOp], target: Target) -> FusionOp | None:
+def _next(chain: list[FusionOp], target: Target, parts: int) -> FusionOp | None:
     """The first reader of the last result, if it goes on with the chain, and reads nothing else that is made of it."""
     last = chain[-1]
     readers = {use.operation for use in last.results[0].uses}
     block = last.parent_block()
     reader = next((op for op in block.ops if op in readers), None) if block is not None else None
-    if not isinstance(reader, FusionOp) or not _is_product(reader, target):
+    if not isinstance(reader, FusionOp) or not _is_product(reader, target, parts):
         return None
     if prod(shape_of(reader.results[0])[:-1]) != prod(shape_of(last.results[0])[:-1]):
         return None

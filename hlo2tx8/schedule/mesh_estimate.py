@@ -137,13 +137,20 @@ def mesh_cycles(
 def alternating_cycles(first: Pace, second: Pace, parts: int) -> float:
     """Estimated cycles of two products whose rows are made in so many parts in turns (`alternate_phases`): what follows the
     products of a step is done beside those of the next one."""
-    of_first = [(first.turns if number == 0 else first.others, first.after) for number in range(first.alike)]
-    steps = of_first + [own for part in range(parts) for own in (of_first * (part + 1 < parts) + [(second.turns, second.after)])]
-    cycles, left = first.start + (2 * parts - 1) * second.start + second.end, 0.0
-    for turns, after in steps:
-        cycles += max(turns, left)
-        left = after
-    return cycles
+    steps: list[tuple[float, float, int]] = []  # cycles of turns, of what follows them, and during how many steps that is done
+    for part in range(parts + 1):
+        if part < parts:
+            steps += [(first.turns if number == 0 else first.others, first.after, 1) for number in range(first.alike)]
+            steps[-1] = *steps[-1][:2], 2 if 0 < part < parts - 1 else 1
+        if part:
+            steps.append((second.turns, second.after, 1))
+    late = [0.0] * (len(steps) + 2)
+    for number, (_, after, count) in enumerate(steps):
+        during = [turns for turns, _, _ in steps[number + 1 : number + 1 + count]]
+        for place, turns in enumerate(during, start=number + 1):
+            late[place] += after * turns / sum(during)
+    cycles = sum(max(turns, own) for (turns, _, _), own in zip(steps, late, strict=False))
+    return cycles + first.start + (2 * parts - 1) * second.start + second.end
 
 
 def is_interleaved(work: ContractionWork, rates: Rates, depth: int) -> bool:

@@ -98,9 +98,14 @@ def resident_blockings(
     boxes = [box for box in _boxes(part, rates) if _is_side_by_side(part, work, rates, box, residence)]
     boxes = [box for box in boxes if all(box[line.row] == part.shape[line.row] for line in work.lines)]
     boxes = [box for box in boxes if sides_of(part, box)[0] >= rates.product_rows]
-    room = spm_bytes - residence.kept_bytes
-    found = [blocking for box in boxes for ways in _deep(part, work, rates, room, box, None) for blocking in ways]
-    found = [own for own in found if own.depth <= residence.most_depth and _is_of_tiles(work, rates, own.depth)]
+    room, found = spm_bytes - residence.kept_bytes, list[Blocking]()
+    for box in boxes:
+        is_in_place = residence.row_steps > 1 and residence.keeps_result and steps_alike(part, rates, box)[0] == 1
+        own = _in_place(work, prod(sides_of(part, box)), residence) if is_in_place else work
+        found += [blocking for ways in _deep(part, own, rates, room, box, None) for blocking in ways]
+    found = [own for own in found if own.depth <= residence.most_depth]
+    if work.rows_stay:
+        found = [own for own in found if _is_of_tiles(work, rates, own.depth)]
     return [replace(own, is_in_runs=True, is_by_columns=False) for own in sorted(found, key=lambda own: own.cycles)]
 
 
@@ -140,9 +145,9 @@ def row_blockings(
 
 def _in_place(work: ContractionWork, elements: int, residence: Residence) -> ContractionWork:
     """The work of a step whose results, of so many elements each, are left and computed where they stay, and added up there if they
-    are as large as sums."""
-    sums = SUM_BYTES * work.column_operands
-    return replace(work, kept_once=0 if residence.kept_bytes == elements * sums else sums)
+    are as large as sums. Of parts of rows two stay at a time."""
+    sums, kept = SUM_BYTES * work.column_operands, residence.kept_bytes // min(residence.row_steps, 2)
+    return replace(work, kept_once=0 if kept == elements * sums else sums)
 
 
 def _is_of_tiles(work: ContractionWork, rates: Rates, depth: int) -> bool:

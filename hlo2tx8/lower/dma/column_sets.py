@@ -33,6 +33,9 @@ PARTS_STORED = 8
 LEAST_PART = 8192
 """Elements that the vector engine gets at once: few instructions' starts, and little that the matrix engine could wait for."""
 
+LATE_PART_BYTES = 32768
+"""Of a part that is done during other loops: its buffers take room beside theirs."""
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -47,8 +50,10 @@ class Columns:
     epilogue: Epilogue
     num_parts: int
 
-    def saved_bytes(self, space: SpmSpace) -> int:
-        """What buffers of parts take less than those of all columns."""
+    def saved_bytes(self, space: SpmSpace, *, is_later: bool) -> int:
+        """What buffers of parts take less than those of all columns: all if nothing follows the products before the loop ends."""
+        if is_later:
+            return sum(space.aligned(alloc.size_bytes) for alloc in self.epilogue.whole)
         return self.epilogue.saved_bytes(self.num_parts, space)
 
 
@@ -76,9 +81,8 @@ def columns_of(panels: Panels, turns: int = 0) -> tuple[Columns, ...]:
     own = ops_of_each(after, [op.field("dst") for op in end.gemms])
     if own is None:
         return ()
-    wanted = max(turns, panels.num_panels - 1)
     products = zip(inner_site.gemms, end.gemms, own, strict=True)
-    found = [_columns(panels, gemm, op, behind, wanted) for gemm, op, behind in products]
+    found = [_columns(panels, gemm, op, behind, turns) for gemm, op, behind in products]
     known = [columns for columns in found if columns is not None]
     return tuple(known) if len(known) == len(found) else ()
 
@@ -110,7 +114,9 @@ def _columns(panels: Panels, gemm: NeGemm, last: NeGemm, after: Sequence[Operati
     if epilogue is None:
         return None
     num_sets = columns // size
-    num_parts = _num_parts(epilogue, num_sets, turns, rows) if is_whole else num_sets
+    own_turns = panels.num_panels - 1
+    wanted = max(turns, own_turns, rows * columns * last.fmt.bytes // LATE_PART_BYTES if turns and isinstance(rows, int) else 0)
+    num_parts = _num_parts(epilogue, num_sets, wanted, rows) if is_whole else num_sets
     return Columns(size, num_sets, num_sets if is_whole else limit, depth, last, epilogue, num_parts)
 
 

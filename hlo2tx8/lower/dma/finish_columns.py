@@ -33,7 +33,7 @@ from hlo2tx8.lower.dma.column_sets import Columns
 from hlo2tx8.lower.dma.epilogue_parts import COPIES
 from hlo2tx8.lower.dma.mesh import quotient
 from hlo2tx8.lower.dma.panels import Panels
-from hlo2tx8.lower.dma.slices import clone_slice, collect_slice, drop_unused, turns_of
+from hlo2tx8.lower.dma.slices import clone_slice, collect_slice, drop_unused
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
 Emitted: TypeAlias = Callable[[StepBuilder], Size]
@@ -70,16 +70,23 @@ def finish(panels: Panels, products: Sequence[Columns], kept: int) -> None:
         _erase(loop)
 
 
-def hand_over(panels: Panels, products: Sequence[Columns], following: Panels) -> None:
+def hand_over(panels: Panels, products: Sequence[Columns], following: Sequence[Panels]) -> None:
     """Rewrites a step loop whose turns have their protocol: what follows the products of a step goes into the turns of the next
-    one, that of the last step into those of the first step of the following loop."""
-    loop, turns = panels.loop, following.sites[0].loop
-    assert turns is not None
+    one, that of the last step into those of the first steps of the following loops."""
+    loop, last = panels.loop, panels.num_steps - 1
     _, parts = _put_off_in_steps(panels, products)
-    own, counter = loop.body.block.args[0], following.loop.body.block.args[0]
-    is_first: Emitted = lambda step: step.subtract(1, counter) if following.num_steps > 1 else 1
-    for columns, buffers in zip(products, parts, strict=True):
-        _put_off(turns, columns, buffers, own, lambda step: panels.num_steps - 1, is_first)
+    all_turns, before = sum(other.num_panels - 1 for other in following), 0
+    for other in following:
+        turns, counter = other.sites[0].loop, other.loop.body.block.args[0]
+        assert turns is not None
+
+        def is_first(step: StepBuilder, counter: SSAValue = counter, steps: int = other.num_steps) -> Size:
+            return step.subtract(1, counter) if steps > 1 else 1
+
+        for columns, buffers in zip(products, parts, strict=True):
+            own = loop.body.block.args[0]
+            _put_off(turns, columns, buffers, own, lambda step: last, is_first, (before, all_turns))
+        before += other.num_panels - 1
     for op in [op for own in products for op in own.epilogue.ops if isinstance(op, Instruction)]:
         _erase(op)
     drop_unused(loop)
@@ -99,20 +106,27 @@ def _put_off_in_steps(panels: Panels, products: Sequence[Columns]) -> tuple[Step
     parts = [own.epilogue.shorten(own.num_parts, before) for own in products]
     if panels.num_steps > 1:
         for own, buffers in zip(products, parts, strict=True):
-            _put_off(turns, own, buffers, counter, lambda step: step.subtract(counter, 1), lambda step: counter)
+            own_turns = 0, panels.num_panels - 1
+            _put_off(turns, own, buffers, counter, lambda step: step.subtract(counter, 1), lambda step: counter, own_turns)
     return before, parts
 
 
 def _put_off(
-    turns: scf.ForOp, columns: Columns, parts: dict[SSAValue, SSAValue], counter: SSAValue, number: Emitted, condition: Emitted
+    turns: scf.ForOp,
+    columns: Columns,
+    parts: dict[SSAValue, SSAValue],
+    counter: SSAValue,
+    number: Emitted,
+    condition: Emitted,
+    of_turns: tuple[int, int],
 ) -> None:
     """Adds what follows the products of a step to the turns of another one, as many parts to each, where a condition is positive.
-    `counter` counts the steps, of which it is the one with that number."""
-    num_turns, epilogue = turns_of(turns), columns.epilogue
-    assert num_turns is not None
+    `counter` counts the steps, of which it is the one with that number. `of_turns`: that many come before these, and there are so
+    many of them all."""
+    (before, num_turns), epilogue = of_turns, columns.epilogue
     step = _at_end(turns.body.block)
     turn = turns.body.block.args[0]
-    if epilogue.once:  # in front of the next panel in the queue
+    if epilogue.once and not before:  # in front of the next panel in the queue
         begin = next(op for op in turns.body.block.ops if isinstance(op, KcWait))
         first = Builder(InsertPoint.after(begin))
         ahead = StepBuilder(first, first, (), {})
@@ -127,7 +141,8 @@ def _put_off(
         each, of, more = num_stages, num_turns, 0
         if epilogue.has_arithmetic and 1 < num_stages < num_turns:  # one in the first turn, one in the last
             each, of, more = num_stages - 1, num_turns - 1, num_turns - 2
-        first, limit = (quotient(step, step.value(step.add(step.emit(at, each), more)), of) for at in (turn, step.add(turn, 1)))
+        ends = step.add(turn, before), step.add(turn, before + 1)
+        first, limit = (quotient(step, step.value(step.add(step.emit(at, each), more)), of) for at in ends)
         with _loop(step, first, limit) as stage:
             if epilogue.ahead:
                 with step.if_positive([step.subtract(columns.num_parts, stage)]):

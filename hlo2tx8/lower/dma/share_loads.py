@@ -95,7 +95,8 @@ class ShareLoadsPass(ModulePass):
             in_turns = xla.PHASE_STEPS in function.attributes
             found = loop_plans([own for own in panels if own is not None], kept, chip, in_turns=in_turns)
             plans = [plan for plan in found if plan.is_shared]
-            if in_turns and (len(plans) < len(loops) or len(kept) < len(loops) // 2):
+            has_turns = all(plan.panels.sites[0].loop is not None for plan in plans)
+            if in_turns and (len(plans) < len(loops) or len(kept) < len(loops) // 2 or not has_turns):
                 raise EngineOrderError("E3208", "parts of phases do not stay with their tiles")
             if kept:
                 _constants_first(function)
@@ -105,10 +106,10 @@ class ShareLoadsPass(ModulePass):
             needless = [_meeting_before(following.loop) for following in shared if following.follows_at_once]
             for sharing, following in zip_longest(shared, shared[1:]):
                 sharing.run(following if following is not None and following.is_early else None)
-            for sharing, following in zip_longest(shared, shared[1:]):
+            for sharing in shared:
                 sets = sharing.plan.sets
-                if sharing.plan.hands_over and following is not None:
-                    hand_over(sharing.panels, sets, following.panels)
+                if sharing.plan.hands_over:
+                    hand_over(sharing.panels, sets, sharing.plan.hands_over)
                 elif sets:
                     panels_kept = num_kept(sharing.panels, sets[0], min(sharing.plan.slots.values()), chip)
                     finish(sharing.panels, sets, panels_kept)

@@ -43,7 +43,7 @@ class SharedLoop:
     def __init__(self, plan: LoopPlan, before: LoopPlan | None, mesh: Mesh, tile: SSAValue, rates: Rates) -> None:
         self.plan, self.panels, self.owner = plan, plan.panels, plan.owner
         self.is_early = plan.is_early and before is not None
-        self.follows_at_once = before is not None and before.hands_over
+        self.follows_at_once = before is not None and bool(before.hands_over)
         panels, num_slots, owner = plan.panels, plan.slots, plan.owner
         stay = [group for group in groups_of(panels) if all(num_slots[side] == panels.num_panels for side in group)]
         self.resident = stay[0] if stay else []

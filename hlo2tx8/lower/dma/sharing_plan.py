@@ -6,12 +6,14 @@ from itertools import zip_longest
 from math import prod
 
 from xdsl.dialects import func, scf
+from xdsl.ir import SSAValue
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.isa import BufferType
+from hlo2tx8.device.isa.lsu import Wdma
 from hlo2tx8.device.mesh_sends import is_sent_in_halves
 from hlo2tx8.device.rates import Rates
-from hlo2tx8.dialects import spm
+from hlo2tx8.dialects import spm, xla
 from hlo2tx8.lower.dma.allocate_spm import SpmSpace, live_ranges, place
 from hlo2tx8.lower.dma.column_sets import Columns, columns_of
 from hlo2tx8.lower.dma.halves import Halves
@@ -25,6 +27,8 @@ MOST_SLOTS = 32
 LOADED_SLOTS = 2
 SPLIT_SLOTS = 4
 """Of loads that are split, and of what is made of them: the engines have other things to wait for than free slots."""
+GAPS = 32
+"""The part of a scratchpad that lies between buffers of many loops."""
 PartKey = tuple[PanelSide, int, int]
 """What is the same for buffers that panels use in turns."""
 
@@ -33,7 +37,7 @@ PartKey = tuple[PanelSide, int, int]
 class LoopPlan:
     """How a step loop is rewritten: the `sets` of columns at its end, slots per side, who has the rows, if tiles do. `is_early`:
     its first panels of columns are loaded during the loop before it. `is_at_once`: all panels are sent in front of the loop.
-    `hands_over`: what follows the last products is done during the loop after it, which follows without a meeting."""
+    `hands_over`: what follows the last products is done during these loops, which come next, without a meeting."""
 
     panels: Panels
     sets: tuple[Columns, ...]
@@ -41,7 +45,7 @@ class LoopPlan:
     owner: ResultBuffer | None
     is_early: bool = False
     is_at_once: bool = False
-    hands_over: bool = False
+    hands_over: tuple[Panels, ...] = ()
 
     @property
     def is_shared(self) -> bool:
@@ -52,17 +56,23 @@ class LoopPlan:
 
 def loop_plans(panels: Sequence[Panels], kept: Sequence[ResultBuffer], chip: Chip, *, in_turns: bool = False) -> list[LoopPlan]:
     """The plans of step loops, in order. Some of what is loaded is `kept` by tiles; what comes early takes room before. Loops that
-    go over parts of phases `in_turns` do not read what those just before them make."""
+    go over parts of phases `in_turns` do not read what those just before them make, or what those before these do."""
     space = SpmSpace(chip.spm_allocation_start, chip.spm_limit, chip.spm_alignment_bytes)
     plans: list[LoopPlan] = []
     early_bytes = 0
-    turns = [own.num_panels - 1 for own in panels[1:]]
-    all_sets = [columns_of(own, n if in_turns else 0) for own, n in zip(panels, [*turns, 0][: len(panels)], strict=True)]
-    for own, sets, before in zip(panels[::-1], all_sets[::-1], ((), *all_sets)[-2::-1], strict=True):
-        saved = sum(columns.saved_bytes(space) for columns in sets)
-        saved -= sum(columns.epilogue.kept_bytes(columns.num_parts, space) for columns in before) if in_turns else 0
+    after = [_without_it(panels[number:]) if in_turns else () for number in range(len(panels))]
+    turns = [sum(other.num_panels - 1 for other in others) for others in after]
+    all_sets = [columns_of(own, number) for own, number in zip(panels, turns, strict=True)]
+    for own, sets, others in zip(panels[::-1], all_sets[::-1], after[::-1], strict=True):
+        is_later = bool(others) and own.num_steps == 1  # then the loop itself has no parts
+        saved = sum(columns.saved_bytes(space, is_later=is_later) for columns in sets)
+        handed = [columns for there, found in zip(after, all_sets, strict=True) if own in there for columns in found]
+        saved -= sum(columns.epilogue.kept_bytes(columns.num_parts, space) for columns in handed)
         saved -= sum(space.aligned(result.kept.size_bytes) for result in kept if result.takes_room_in(own.loop))
         slots, roomy = _num_slots(own, space, saved), _num_slots(own, space, saved - early_bytes)
+        if in_turns and min(slots.values()) > LEAST_SLOTS:
+            with_gaps = _num_slots(own, space, saved - (space.limit - space.start) // GAPS)
+            slots = with_gaps if min(with_gaps.values()) >= LEAST_SLOTS else dict.fromkeys(slots, LEAST_SLOTS)
         resident = _resident(own, slots)
         if early_bytes and min(roomy.values()) > min(LEAST_SLOTS, own.num_panels) and _resident(own, roomy) == resident:
             slots, plans[-1] = roomy, replace(plans[-1], is_early=True)
@@ -73,12 +83,20 @@ def loop_plans(panels: Sequence[Panels], kept: Sequence[ResultBuffer], chip: Chi
         is_at_once = (
             not in_turns and owner is not None and min(slots.values()) >= own.num_panels and _is_sent_at_once(own, owner, chip)
         )
-        hands_over = in_turns and bool(sets) and own is not panels[-1]
-        plans.append(LoopPlan(own, sets, slots, owner, is_at_once=is_at_once, hands_over=hands_over))
+        plans.append(LoopPlan(own, sets, slots, owner, is_at_once=is_at_once, hands_over=others if sets else ()))
         columns = [side for side in own.sides if side.along is Along.COLUMN]
         sizes = [space.aligned(max(site.loads[side].size_bytes for site in own.kinds)) * slots[side] for side in columns]
         early_bytes = sum(sizes) if plans[-1].owner is not None else 0
     return plans[::-1]
+
+
+def _without_it(panels: Sequence[Panels]) -> tuple[Panels, ...]:
+    """The loops behind the first one, two at most, up to one that reads what that makes; one if the first reads what tiles have."""
+    made = {op.field("slot") for op in instructions_in(panels[0].loop) if isinstance(op, Wdma)}
+    reads = [own.sites[0].loads[PanelSide.ROWS].op.field("slot") in made for own in panels[1:3]]
+    kept = panels[0].sites[0].loads[PanelSide.ROWS].op.field("slot")
+    most = 1 if isinstance(kept, SSAValue) and isinstance(kept.owner, xla.AllocateScratchOp) else 2
+    return tuple(panels[1 : 1 + min(most, reads.index(True) if True in reads else len(reads))])
 
 
 def _is_sent_at_once(panels: Panels, owner: ResultBuffer, chip: Chip) -> bool:
