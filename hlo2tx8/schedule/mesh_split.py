@@ -103,7 +103,8 @@ def resident_blockings(
         is_in_place = residence.row_steps > 1 and residence.keeps_result and steps_alike(part, rates, box)[0] == 1
         own = _in_place(work, prod(sides_of(part, box)), residence) if is_in_place else work
         found += [blocking for ways in _deep(part, own, rates, room, box, None) for blocking in ways]
-    found = [own for own in found if own.depth <= residence.most_depth]
+    least = LEAST_SLOTS if residence.row_steps > 1 else 1  # panels: what follows other products goes into a loop over all but one
+    found = [own for own in found if own.depth <= residence.most_depth and -(-work.depth // own.depth) >= least]
     if work.rows_stay:
         found = [own for own in found if _is_of_tiles(work, rates, own.depth)]
     return [replace(own, is_in_runs=True, is_by_columns=False) for own in sorted(found, key=lambda own: own.cycles)]
