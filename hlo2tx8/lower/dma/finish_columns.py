@@ -127,8 +127,8 @@ def _put_off(
     step = _at_end(turns.body.block)
     turn = turns.body.block.args[0]
     if epilogue.once and not before:  # in front of the next panel in the queue
-        begin = next(op for op in turns.body.block.ops if isinstance(op, KcWait))
-        first = Builder(InsertPoint.after(begin))
+        begin = next((op for op in turns.body.block.ops if isinstance(op, KcWait)), None)  # none if all was sent before
+        first = Builder(InsertPoint.after(begin) if begin is not None else InsertPoint.at_start(turns.body.block))
         ahead = StepBuilder(first, first, (), {})
         with ahead.if_positive([condition(ahead), ahead.subtract(1, turn)]):
             epilogue.emit(epilogue.once, ahead, 0, columns.num_parts, {counter: ahead.value(number(ahead))}, {})
