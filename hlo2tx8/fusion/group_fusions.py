@@ -37,11 +37,11 @@ from hlo2tx8.fusion.phases import group_phases
 from hlo2tx8.fusion.product_chains import LONG_CHAIN, group_products
 from hlo2tx8.fusion.row_results import join_reductions_of_rows
 from hlo2tx8.hlo.regions import CONTROL
-from hlo2tx8.indexing import Dim
+from hlo2tx8.indexing import Dim, Expr
 from hlo2tx8.notes import add_notes
 from hlo2tx8.partitioner.instruction import tensor_type
 from hlo2tx8.schedule.plan_row_group import RowGroupPlan, plan_row_group
-from hlo2tx8.schedule.row_group_member import RowGroupMember, row_group_member
+from hlo2tx8.schedule.row_group_member import RowGroupMember, row_group_member, without_ones
 from hlo2tx8.schedule.work_split import Target
 
 
@@ -139,8 +139,9 @@ def _reads_own_rows(member: RowGroupMember, parameter: BlockArgument) -> bool:
     rows = tuple(Dim(i) for i in range(rank - 1))
     is_of_row = tensor_type(parameter).get_shape() == member.shape[:-1]
 
-    def own(reader: Operation) -> tuple[Dim, ...]:
-        return rows if is_of_row else (*rows, Dim(rank if reader is member.dot else rank - 1))
+    def own(reader: Operation) -> tuple[Expr, ...]:
+        index = rows if is_of_row else (*rows, Dim(rank if reader is member.dot else rank - 1))
+        return without_ones(index, member.shape)
 
     return all(member.index_of(use.operation, use.index) == own(use.operation) for use in parameter.uses)
 

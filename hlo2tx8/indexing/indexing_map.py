@@ -171,9 +171,13 @@ class IndexingMap:
             tuple(dims),
             tuple(syms[: len(self.ranges)]),
             tuple(syms[len(self.ranges) :]),
-            tuple(simplifier.simplify(r) for r in self.results),
+            tuple(r if self._is_of_one(r) else simplifier.simplify(r) for r in self.results),
             tuple(pending),
         )
+
+    def _is_of_one(self, result: Expr) -> bool:
+        """Is a result a dimension of size 1? It stays that, as in an identity, so that equal maps are equal."""
+        return isinstance(result, Dim) and self.dims[result.index].interval == Interval(0, 0)
 
     def evaluate(
         self, dims: Sequence[np.ndarray | int], syms: Sequence[np.ndarray | int] = ()

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
 from xdsl.ir import Block, Operation
 
 from hlo2tx8.hlo.precision import num_parts
-from hlo2tx8.indexing import Dim, Expr, IndexingMap, Interval, simplify_expr
+from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, simplify_expr
 from hlo2tx8.partitioner.computation import PartitionedComputation, partition, partition_rows
 from hlo2tx8.partitioner.contraction import (
     EXACT_DEPTH,
@@ -83,7 +83,7 @@ class RowGroupMember:
         map = self.partitioned.operand_places[op, operand][0]
         if map.constraints:
             return None
-        return _in_terms_of(self.shape, self.stored, map) if self.stored else map.results
+        return without_ones(_in_terms_of(self.shape, self.stored, map) if self.stored else map.results, self.shape)
 
 
 def row_group_member(body: Block, target: Target) -> RowGroupMember | str:
@@ -157,7 +157,8 @@ def _dot_member(body: Block, op: Operation, target: Target) -> RowGroupMember | 
     if not is_identity(place.map, shape):
         shape = tensor_type(op.results[0]).get_shape()
         stored = index_after_moves(op.results[0], function.roots[0]) or ()
-        if not stored or _in_terms_of(shape, stored, place.map) != tuple(Dim(i) for i in range(len(shape))):
+        own = tuple(Dim(i) for i in range(len(shape)))
+        if not stored or without_ones(_in_terms_of(shape, stored, place.map), shape) != without_ones(own, shape):
             return "its elements are stored elsewhere"
     space = IterationSpace(shape, stored or tuple(Dim(i) for i in range(len(shape))))
     roles, rows = roles_of(op, place.map.results, space)
@@ -169,6 +170,12 @@ def _dot_member(body: Block, op: Operation, target: Target) -> RowGroupMember | 
     extent, parts = counters[0].hi + 1, num_parts(op)
     depth = min(extent, EXACT_DEPTH) if parts == EXACT_PARTS else extent
     return RowGroupMember(partitioned, accesses, shape, (op,), Contraction(rows, (), 0, extent, depth, parts=parts), stored)
+
+
+def without_ones(index: Sequence[Expr], shape: Sequence[int]) -> tuple[Expr, ...]:
+    """An index in terms of that of a shape, 0 where it is a dimension of size 1: equal ones are equal then."""
+    ones = {Dim(dim) for dim, size in enumerate(shape) if size == 1}
+    return tuple(Const(0) if expr in ones else expr for expr in index)
 
 
 def _in_terms_of(shape: Sequence[int], stored: Sequence[Expr], map: IndexingMap) -> tuple[Expr, ...]:
