@@ -81,7 +81,10 @@ def loop_plans(panels: Sequence[Panels], kept: Sequence[ResultBuffer], chip: Chi
         rows = own.sites[0].loads[PanelSide.ROWS].op.field("slot")
         owner = next((result for result in kept if result.kept.slot is rows), None)
         is_at_once = (
-            not in_turns and owner is not None and min(slots.values()) >= own.num_panels and _is_sent_at_once(own, owner, chip)
+            not in_turns
+            and owner is not None
+            and min(slots.values()) >= own.num_panels * own.num_steps  # each panel has a slot of its own
+            and _is_sent_at_once(own, owner, chip)
         )
         plans.append(LoopPlan(own, sets, slots, owner, is_at_once=is_at_once, hands_over=others if sets else ()))
         columns = [side for side in own.sides if side.along is Along.COLUMN]
