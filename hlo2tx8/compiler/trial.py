@@ -78,16 +78,18 @@ class KernelTrial:
         self.watch((self.emission + self.share) / self.stages, what)
 
     def timed(self, kernel: ModuleOp, meeting: int) -> Feasibility:
-        """The same of a kernel that is thrown away, with its modelled cycles if its buffers fit, and `meeting` if several tiles
-        have work; raises what its passes do."""
+        """The same, with its modelled cycles if its buffers fit, and `meeting` if several tiles have work. Raises what its
+        passes do. The kernel, which may have been lowered for good, stays as it is."""
+        module = kernel.clone()
         try:
-            self._lower(kernel)
+            if kernel not in self.lowered:
+                self._lower(module)
         except EngineOrderError as error:
             return Feasibility(0, error.message)
-        spm_bytes = self._spm_bytes(kernel)
+        spm_bytes = self._spm_bytes(module)
         if spm_bytes > self.chip.spm_limit - self.chip.spm_allocation_start:
             return Feasibility(spm_bytes)
-        program, is_alone = link_alone(encode(kernel), self.chip)
+        program, is_alone = link_alone(encode(module), self.chip)
         report = model(program, self.chip)
         return Feasibility(spm_bytes, "", report.cycles - report.overhead["launch"] + (0 if is_alone else meeting))
 

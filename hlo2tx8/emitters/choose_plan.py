@@ -42,7 +42,7 @@ class Chooser(Protocol):
 @dataclass(frozen=True)
 class FirstThatFits:
     """Takes the first that can be taken, see `schedule.plan`; where its estimate is a rough one, the fastest of it and a few others
-    as `time` says, which lowers a kernel that is thrown away and models its cycles."""
+    as `time` says, which models a kernel's cycles; what it is given stays as it is."""
 
     judge: Judge = trust
     asks_all: bool = False
@@ -64,7 +64,9 @@ class FirstThatFits:
             first = found.taken
             if first is not None and first.is_rough and self.time is not None:
                 near = [c for c in left if c.estimate.cycles < NEAR * first.estimate.cycles]
-                compared = fastest_of([(c, _timed(self.time, emit, c)) for c in _beside(first, near)], (), spm_bytes)
+                others = [c for c in _beside(first, near) if c is not first]
+                timed = [(first, _timed(self.time, lambda _: kernel[0], first)), *((c, _timed(self.time, emit, c)) for c in others)]
+                compared = fastest_of(timed, (), spm_bytes)
                 if compared.taken is not None:
                     found = Schedule(compared.taken, (*found.rejected, *compared.rejected), compared.cycles)
                 if found.taken is not None and found.taken is not first:

@@ -91,7 +91,8 @@ class BandChain:
                 continue
             needed = self._bands(count)
             bands = tuple(needed[fusion.results[0]] for fusion in self.fusions)
-            if any(own.start_of(Dim(0)) is None for own in bands):
+            room = SPM_SHARE * self.rates.spm_bytes
+            if any(own.start_of(Dim(0)) is None for own in bands) or self._spm_bytes(split, needed, None) > room:
                 continue
             computed = [
                 [*self._clipped(fusion, own, needed), *parts_of(own, needed[fusion.results[0]].rows, self.rates)]
@@ -107,7 +108,7 @@ class BandChain:
             for each, cut in ways:
                 halves = next(number for number, end in enumerate(ends) if cut <= end) if cut else None
                 cycles, num_bytes = self._cycles(split, needed, turn.cycles, each), self._spm_bytes(split, needed, halves)
-                if num_bytes <= SPM_SHARE * self.rates.spm_bytes:
+                if num_bytes <= room:
                     found.append(BandGroupPlan(split, bands, cycles, num_bytes, cut > 0))
         return sorted(found, key=lambda plan: (plan.cycles, not plan.is_overlapped))
 

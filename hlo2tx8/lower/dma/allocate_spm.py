@@ -11,6 +11,7 @@ among those alive at the same time.
 """
 
 from bisect import bisect_right, insort
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from xdsl.builder import Builder
@@ -109,15 +110,16 @@ def _apart(function: func.FuncOp, allocs: list[spm.AllocOp], space: SpmSpace) ->
     """An address for every buffer. Where turns overlap, a place is taken again as late as there is room for: engines of the other
     turn would wait until its last reader is done."""
     is_overlapped = any(xla.BAND_TURNS in op.attributes for op in function.walk())
-    pauses = PAUSES if is_overlapped else ()
-    return next((found for pause in pauses if (found := rested(function, allocs, space, pause)) is not None), None) or place(
-        allocs, live_ranges(function), space
-    )
+    pauses, lives = PAUSES if is_overlapped else (), live_ranges(function)
+    found = (rested(allocs, lives, space, pause) for pause in pauses)
+    return next((addresses for addresses in found if addresses is not None), None) or place(allocs, lives, space)
 
 
-def rested(function: func.FuncOp, allocs: list[spm.AllocOp], space: SpmSpace, pause: int) -> dict[SSAValue, int] | None:
+def rested(
+    allocs: list[spm.AllocOp], lives: Mapping[SSAValue, LiveRange], space: SpmSpace, pause: int
+) -> dict[SSAValue, int] | None:
     """Addresses at which no place is taken again before so many operations have gone by; None if there is no room for that."""
-    ranges = {buffer: LiveRange(live.start, live.end + pause) for buffer, live in live_ranges(function).items()}
+    ranges = {buffer: LiveRange(live.start, live.end + pause) for buffer, live in lives.items()}
     addresses = place(allocs, ranges, space)
     return addresses if end_of(allocs, addresses, space) <= space.limit else None
 

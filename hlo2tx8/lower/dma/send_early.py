@@ -27,7 +27,7 @@ from hlo2tx8.device.isa import Engine, Instruction
 from hlo2tx8.device.isa.dte import DteMulticast
 from hlo2tx8.device.isa.kc_control import KcWait
 from hlo2tx8.dialects import spm, xla
-from hlo2tx8.lower.dma.allocate_spm import PAUSES, SpmSpace, rested
+from hlo2tx8.lower.dma.allocate_spm import PAUSES, SpmSpace, live_ranges, rested
 from hlo2tx8.lower.dma.spread_loads import LOADS_PARTS, OF_ALL, SENDS_PARTS
 
 
@@ -74,7 +74,13 @@ def _send_early(function: func.FuncOp, phase: Sequence[Operation], following: Se
     wait = KcWait.make(engines=1 << Engine.TDMA.value)
     _Spot(next((op for op in reversed(phase) if SENDS_PARTS in op.attributes), loads.last), first).put(block, wait)
     behind = _Spot(wait, first)
-    moved = [number for number in numbers if _is_moved(function, following, number, (loads, wait, behind), space)]
+    moved: list[int] = []
+    pause = _pause(function, space)
+    for number in numbers:
+        found = _moved(function, following, number, (loads, wait, behind), space, pause)
+        if found is not None:
+            pause = found
+            moved.append(number)
     done = [op for op in sends if _number(op) == OF_ALL and isinstance(op, Instruction)] if moved == numbers else []
     for op in (*done, *(() if moved else (wait,))):
         op.detach()
@@ -89,8 +95,8 @@ def _number(op: Operation) -> int:
 
 def _pause(function: func.FuncOp, space: SpmSpace) -> int:
     """How late places in the scratchpad can be used again: a number that is the less the later."""
-    allocs = [op for op in function.walk() if isinstance(op, spm.AllocOp)]
-    fits = (number for number, pause in enumerate((*PAUSES, 0)) if rested(function, allocs, space, pause) is not None)
+    allocs, lives = [op for op in function.walk() if isinstance(op, spm.AllocOp)], live_ranges(function)
+    fits = (number for number, pause in enumerate((*PAUSES, 0)) if rested(allocs, lives, space, pause) is not None)
     return next(fits, len(PAUSES) + 1)
 
 
@@ -111,11 +117,16 @@ class _Spot:
         self.last = op
 
 
-def _is_moved(
-    function: func.FuncOp, following: Sequence[Operation], number: int, places: tuple[_Spot, Operation, _Spot], space: SpmSpace
-) -> bool:
-    """Moves one load by parts, and what sends them, if its buffer has room beside the others, whose places rest as long as now."""
-    pause = _pause(function, space)
+def _moved(
+    function: func.FuncOp,
+    following: Sequence[Operation],
+    number: int,
+    places: tuple[_Spot, Operation, _Spot],
+    space: SpmSpace,
+    pause: int,
+) -> int | None:
+    """Moves one load by parts, and what sends them, if its buffer has room beside the others, whose places rest as long as now
+    (`pause`); then how long they rest behind that, else None."""
     loads, wait, behind = places
     block, own = function.body.block, [op for op in following if _number(op) == number]
     before = {op: op.prev_op for op in own}
@@ -129,12 +140,12 @@ def _is_moved(
         else:
             op.detach()
             block.insert_op_before(op, wait)
-    if _pause(function, space) <= pause:
-        return True
+    if (found := _pause(function, space)) <= pause:
+        return found
     for op in own:
         op.detach()
     for op, previous in before.items():
         assert previous is not None
         block.insert_op_after(op, previous)
     loads.last, behind.last = last, last_sent
-    return False
+    return None
