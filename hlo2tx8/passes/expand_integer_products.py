@@ -24,7 +24,7 @@ from hlo2tx8.builders.expansion import Expansion, int_array
 from hlo2tx8.builders.rewrite_named import ops_named
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
-from hlo2tx8.hlo.types import bit_width, dtype, is_integer
+from hlo2tx8.hlo.types import bit_width, dtype, holds_all, is_integer
 from hlo2tx8.notes import add_notes
 from hlo2tx8.passes.integers.factors import SCALAR, Factor, FactorSource, factor_of, kind_of, shaped, source_of
 from hlo2tx8.passes.integers.products import ConvolutionProduct, DotProduct, IntegerProduct
@@ -52,7 +52,7 @@ class ExpandIntegerProductsPass(ModulePass):
 def _expand(op: Operation) -> str | None:
     """Replaces the product by what takes less time; a line about it, None if it stays."""
     kinds = [kind_of(value) for value in (*op.operands, op.results[0])]
-    if not all(map(is_integer, kinds)) or kinds[:2] == [dtype("int8")] * 2:
+    if not all(map(is_integer, kinds)) or all(holds_all(dtype("int8"), kind) for kind in kinds[:2]):
         return None
     if (bits := bit_width(kinds[2])) not in (8, 16, 32):
         return None

@@ -21,7 +21,7 @@ from hlo2tx8.builders.rewrite_named import rewrite_named
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.lookup import tensor_like
-from hlo2tx8.hlo.types import bit_width, dtype, is_integer, is_pred
+from hlo2tx8.hlo.types import bit_width, dtype, holds_all, is_integer, is_pred
 from hlo2tx8.passes.integers.products import DotProduct
 
 MOST_REUSE = 256
@@ -42,7 +42,8 @@ def _by_vectors(op: Operation) -> None:
     """Terms are [batch, free of left, contracted, free of right]."""
     result, *operands = (tensor_like(value.type) for value in (op.results[0], *op.operands))
     kinds = {own.dtype for own in (result, *operands)}
-    is_sum = (all(map(is_integer, kinds)) and {own.dtype for own in operands} != {dtype("int8")}) or kinds == {dtype("float64")}
+    is_of_engine = all(holds_all(dtype("int8"), own.dtype) for own in operands)
+    is_sum = (all(map(is_integer, kinds)) and not is_of_engine) or kinds == {dtype("float64")}
     e, before = Expansion(op), op.prev_op
     product = DotProduct.of(e)
     num_terms = prod(result.shape) * product.num_terms
