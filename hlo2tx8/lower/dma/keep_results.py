@@ -39,25 +39,17 @@ from hlo2tx8.lower.select.channel_blocks import EngineOrderError
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
 
-@dataclass(frozen=True)
-class KeptResult:
-    """Of the tensor `slot` each tile has `rows` rows of `blocks` blocks of `block_bytes`; a row of the tensor has `row_bytes`.
-    These rows begin at `first_row` of the `tile_rows` that the tensor has for a tile.
+@dataclass(frozen=True, kw_only=True)
+class KeptResult(OwnPart):
+    """What each tile makes of the tensor `slot`, and keeps.
 
     `stores` are those of all tiles, `loads` what later phases load of it: the own part of a tile, or panels. What `shared` tiles of
     a mesh column have each of them keeps, if each reads it.
     """
 
     slot: SSAValue
-    rows: int
-    first_row: int
-    tile_rows: int
-    blocks: int
-    block_bytes: int
-    row_bytes: int
     stores: tuple[Wdma, ...]
     loads: tuple[Rdma, ...]
-    shared: int = 1
 
     @property
     def plane_bytes(self) -> int:
@@ -68,11 +60,6 @@ class KeptResult:
     def size_bytes(self) -> int:
         """What a tile keeps."""
         return self.blocks * self.plane_bytes
-
-    @property
-    def part(self) -> OwnPart:
-        """That, of the tensor."""
-        return OwnPart(self.rows, self.first_row, self.tile_rows, self.blocks, self.block_bytes, self.row_bytes, self.shared)
 
     @property
     def is_read_by_others(self) -> bool:
@@ -125,7 +112,7 @@ def find_kept_results(function: func.FuncOp, panels: Sequence[Panels], tile: SSA
         kept
         for shared in (4, 2, 1)
         for kept in _results(function, index, shared)
-        if all(_is_panel(kept, *of_panels[op], index) if op in of_panels else kept.part.holds(op, index) for op in kept.loads)
+        if all(_is_panel(kept, *of_panels[op], index) if op in of_panels else kept.holds(op, index) for op in kept.loads)
     ]
     found = list({kept.slot: kept for kept in fitting}.values())  # of as few tiles as may be
     if not found:
@@ -172,8 +159,8 @@ def _of_store(slot: SSAValue, store: Wdma, loads: tuple[Rdma, ...], index: TileI
         rows *= index.turns(counter) if counter is not None and levels[1][0] == of_tile else 1
     else:
         rows = tile_rows
-    kept = KeptResult(slot, rows, first, tile_rows, of_tile, block * element, row * element, (store,), loads)
-    return kept if kept.part.holds(store, index) else None
+    kept = KeptResult(rows, first, tile_rows, of_tile, block * element, row * element, slot=slot, stores=(store,), loads=loads)
+    return kept if kept.holds(store, index) else None
 
 
 def _counter(terms: dict[Expr | None, int]) -> Expr | None:
@@ -314,8 +301,7 @@ class ResultBuffer:
 
     def _is_read_here(self, op: Rdma) -> spm.AllocOp | None:
         """The buffer of a load, if what it loads lies in what the tile keeps as it would lie there."""
-        part = self.kept.part
-        return buffer_of_its_own(op) if is_one_run(op, part.row_bytes, part.block_bytes) else None
+        return buffer_of_its_own(op) if is_one_run(op, self.kept.row_bytes, self.kept.block_bytes) else None
 
     def _made_for(self, op: Wdma) -> Operation | None:
         """The first operation that uses the buffer of what is stored as one run, if only the vector engine does besides, beside the
