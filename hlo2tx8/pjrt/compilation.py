@@ -30,7 +30,6 @@ MOST_CACHED = 512
 ALIASING, DONOR = "tf.aliasing_output", "jax.buffer_donor"
 SAID = (ALIASING.encode(), DONOR.encode(), b"mhlo.memory_kind")
 """Attributes of arguments and results that `describe` looks for."""
-MOST_WAITED_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -115,6 +114,7 @@ class Compiler:
         """Raises what `hlo2tx8.compile` does."""
         key = request.fingerprint
         with self.lock:
+            self.interrupts.check(self.interrupts.count())  # the process may be about to end
             compiled = self.done.get(key) or self.watched(request)
             self.done[key] = compiled
             self.done.move_to_end(key)
@@ -126,10 +126,6 @@ class Compiler:
         """Does the executable that was made for that request call functions of this process?"""
         compiled = self.done.get(fingerprint.decode())
         return compiled is not None and bool(getattr(compiled.executable, "functions", ()))
-
-    def wait(self) -> None:
-        """Until no thread compiles, but not for ever."""
-        self.lock.acquire(timeout=MOST_WAITED_SECONDS)
 
     def watched(self, request: Request) -> Compiled:
         """Compiles with a progress bar, until Ctrl-C."""

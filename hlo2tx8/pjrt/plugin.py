@@ -1,7 +1,9 @@
 """The function table: native entry points where Python must not run, Python ones elsewhere, errors in the other slots."""
 
 import ctypes
+import time
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any
 
 from hlo2tx8.pjrt.abi import FUNCTIONS, LAYOUTS, LAYOUTS_TYPE, MAJOR, MINOR, SHARDINGS, SHARDINGS_TYPE, argument_struct, arguments
@@ -13,6 +15,11 @@ from hlo2tx8.pjrt.profiler import Profiler
 ENTRY = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 SPARE_SLOTS = 64
 """Zeros behind the table: newer callers look at slots this version does not have."""
+MOST_WAITED_SECONDS = 10.0
+PAUSE_SECONDS = 0.01
+"""The process ends when no other thread is in a call any more, or after so long; how often it looks."""
+MAKERS = frozenset({"Client_Compile", "Client_BufferFromHostBuffer", "Executable_DeserializeAndLoad", "LoadedExecutable_Execute"})
+"""What threads that live longer than the interpreter may still ask for: they get an error, not an address of nothing."""
 
 
 class Extension(ctypes.Structure):
@@ -41,7 +48,8 @@ class Plugin:
         self.library: Any = library
         self.entries = ExtensionEntries(library)
         self.callbacks: list[Any] = []
-        self.python_slots: list[tuple[Any, int]] = []
+        self.python_slots: list[tuple[Any, int, str]] = []
+        self.threads_inside: list[int] = []
         shardings = self.extension(SHARDINGS, SHARDINGS_TYPE, None)
         layouts = self.extension(LAYOUTS, LAYOUTS_TYPE, shardings)
         self.head, table = self.table(Head, FUNCTIONS, SPARE_SLOTS)
@@ -67,7 +75,7 @@ class Plugin:
             native = self.library.address(name)
             slots[i] = native or self.python_entry(name)
             if native is None:
-                self.python_slots.append((slots, i))
+                self.python_slots.append((slots, i, name))
         return head.from_buffer(memory), memory
 
     def python_entry(self, name: str) -> int | None:
@@ -83,15 +91,18 @@ class Plugin:
         """The function with arguments by address and what it raises as a PJRT_Error."""
         assert name in arguments(), name
         from_address = argument_struct(name).from_address
-        make_error = self.library.error
+        make_error, inside = self.library.error, self.threads_inside
 
         def call(address: int) -> int | None:
+            inside.append(thread := get_ident())
             try:
                 function(from_address(address))
             except BaseException as error:
                 code, message = code_and_message(error)
                 data = message.encode()
                 return make_error(code, data, len(data))
+            finally:
+                inside.remove(thread)
             return None
 
         return call
@@ -102,9 +113,18 @@ class Plugin:
         Native ones stay, for the threads that are still on their way out.
         """
         self.entries.worker.interrupts.end_all()
-        self.entries.compiler.wait()
         self.entries.worker.stop()
         self.profiler.close()
-        nothing = self.library.address("tx8_nothing")
-        for slots, i in self.python_slots:
-            slots[i] = nothing
+        nothing, ended = self.library.address("tx8_nothing"), self.library.address("tx8_ended")
+        for slots, i, name in self.python_slots:
+            slots[i] = ended if name in MAKERS else nothing
+        self._wait_for_threads()
+
+    def _wait_for_threads(self) -> None:
+        """Until no other thread is in a function of this plugin, but not for ever: one that meets the end of the interpreter
+        there never returns, and jaxlib waits for it.
+        """
+        last = time.monotonic() + MOST_WAITED_SECONDS
+        time.sleep(PAUSE_SECONDS)  # a thread that is on its way in gets the interpreter
+        while time.monotonic() < last and any(thread != get_ident() for thread in tuple(self.threads_inside)):
+            time.sleep(PAUSE_SECONDS)

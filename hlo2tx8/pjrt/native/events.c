@@ -5,7 +5,7 @@
 
 #include "handles.h"
 
-enum code { OK = 0, UNIMPLEMENTED = 12, RESOURCE_EXHAUSTED = 8 };
+enum code { OK = 0, CANCELLED = 1, UNIMPLEMENTED = 12, RESOURCE_EXHAUSTED = 8 };
 
 static void destroy_error(struct error *error);
 
@@ -77,7 +77,14 @@ EXPORT void *Compile(void *args) {
     return tx8_error(UNIMPLEMENTED, message, sizeof message - 1);
 }
 
-/* What every slot becomes when the interpreter ends. */
+/* What a slot that makes something becomes when the interpreter ends. */
+EXPORT void *tx8_ended(void *args) {
+    static const char message[] = "the process ends";
+    (void)args;
+    return tx8_error(CANCELLED, message, sizeof message - 1);
+}
+
+/* What every other slot becomes then. */
 EXPORT void *tx8_nothing(void *args) {
     (void)args;
     return NULL;
