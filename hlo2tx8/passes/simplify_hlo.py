@@ -19,11 +19,11 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.hlo.lookup import has_spec, spec_of
 from hlo2tx8.hlo.regions import CONTROL
 from hlo2tx8.hlo.spec import Kind
@@ -47,9 +47,8 @@ class SimplifyHloPass(ModulePass):
     name = "simplify-hlo"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.body.block.ops:
-            if isinstance(function, FuncOp) and not function.is_declaration:
-                _simplify(function.body.block)
+        for function in defined_functions(op):
+            _simplify(function.body.block)
 
 
 def _simplify(block: Block) -> None:

@@ -25,6 +25,7 @@ from xdsl.rewriter import InsertPoint
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.isa import BufferType, Engine, Instruction
 from hlo2tx8.dialects import spm, xla
+from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.errors import CapacityError
 from hlo2tx8.indexing import Dim, IndexingMap, Variable
 from hlo2tx8.lower.buffer_table import note_buffers
@@ -94,16 +95,15 @@ class AllocateSpmPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         chip = load_chip(self.chip)
         space = SpmSpace(chip.spm_allocation_start, chip.spm_limit, chip.spm_alignment_bytes)
-        for function in op.body.block.ops:
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                allocs = [o for o in function.walk() if isinstance(o, spm.AllocOp)]
-                addresses = _apart(function, allocs, space)
-                if not self.is_measuring:
-                    _check(function.sym_name.data, allocs, addresses, space)
-                strides: dict[SSAValue, int] = {a.result: space.aligned(a.size_bytes) for a in allocs}
-                note_buffers(function, addresses, strides)
-                for alloc in allocs:
-                    _assign(alloc, addresses[alloc.result], space.aligned(alloc.size_bytes))
+        for function in defined_functions(op):
+            allocs = [o for o in function.walk() if isinstance(o, spm.AllocOp)]
+            addresses = _apart(function, allocs, space)
+            if not self.is_measuring:
+                _check(function.sym_name.data, allocs, addresses, space)
+            strides: dict[SSAValue, int] = {a.result: space.aligned(a.size_bytes) for a in allocs}
+            note_buffers(function, addresses, strides)
+            for alloc in allocs:
+                _assign(alloc, addresses[alloc.result], space.aligned(alloc.size_bytes))
 
 
 def _apart(function: func.FuncOp, allocs: list[spm.AllocOp], space: SpmSpace) -> dict[SSAValue, int]:

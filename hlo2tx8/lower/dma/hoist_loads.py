@@ -16,7 +16,7 @@ of a chunk, and run a chunk ahead.
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, scf
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -24,6 +24,7 @@ from xdsl.passes import ModulePass
 from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.dialects import spm, xla
+from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.indexing import Dim, Sym
 from hlo2tx8.lower.dma.slices import buffers_of, instructions_in, is_inside, turns_of, writers_in
 
@@ -38,11 +39,10 @@ class HoistLoadsPass(ModulePass):
     name = "hoist-loads"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.body.block.ops:
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                for loop in reversed([o for o in function.walk() if isinstance(o, scf.ForOp)]):
-                    if (turns_of(loop) or 0) > (xla.ROW_STEPS not in loop.attributes):
-                        _Hoisting(loop).run()
+        for function in defined_functions(op):
+            for loop in reversed([o for o in function.walk() if isinstance(o, scf.ForOp)]):
+                if (turns_of(loop) or 0) > (xla.ROW_STEPS not in loop.attributes):
+                    _Hoisting(loop).run()
 
 
 class _Hoisting:

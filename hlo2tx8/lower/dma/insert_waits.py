@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from xdsl.context import Context
-from xdsl.dialects import func, scf
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -19,6 +19,7 @@ from xdsl.passes import ModulePass
 from hlo2tx8.device.isa import RANGE_CHECKED, Engine, Instruction
 from hlo2tx8.device.isa.kc_control import KcBarrier, KcWait
 from hlo2tx8.dialects import spm, vec, xla
+from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.lower.dma.allocate_spm import LiveRange, live_ranges
 from hlo2tx8.lower.dma.slices import turns_of
 
@@ -36,10 +37,9 @@ class InsertWaitsPass(ModulePass):
     name = "insert-waits"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.body.block.ops:
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                _Waits(live_ranges(function)).block(function.body.block, {}, insert=True)
-                _meet(function.body.block.last_op)
+        for function in defined_functions(op):
+            _Waits(live_ranges(function)).block(function.body.block, {}, insert=True)
+            _meet(function.body.block.last_op)
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.dte import DteUnicast
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, Wdma
 from hlo2tx8.dialects import spm, xla
+from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.indexing import Dim
 from hlo2tx8.indexing.indexing_map import evaluate_expr
 from hlo2tx8.lower.dma.load_levels import levels_of
@@ -58,11 +59,10 @@ class KeepBandsPass(ModulePass):
     name = "keep-bands"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.body.block.ops:
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                tile = next((op for op in function.body.block.ops if isinstance(op, xla.TileIdOp)), None)
-                if tile is not None and any(isinstance(op, xla.SyncTilesOp) for op in function.body.block.ops):
-                    _keep(function, tile)
+        for function in defined_functions(op):
+            tile = next((op for op in function.body.block.ops if isinstance(op, xla.TileIdOp)), None)
+            if tile is not None and any(isinstance(op, xla.SyncTilesOp) for op in function.body.block.ops):
+                _keep(function, tile)
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import spm, xla
+from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.indexing import Const, Dim, Expr, Sym, simplify_expr, split_terms
 from hlo2tx8.indexing.simplify import range_of
 from hlo2tx8.lower.dma.slices import constant_of, instructions_in, turns_of, writers_in
@@ -45,9 +46,7 @@ class KeepLoadsPass(ModulePass):
     chip: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.body.block.ops:
-            if not isinstance(function, func.FuncOp) or function.is_declaration:
-                continue
+        for function in defined_functions(op):
             if any(isinstance(inner, xla.SyncTilesOp) for inner in function.body.block.ops):
                 _keep(function, Rates.of(load_chip(self.chip)).kept_bytes)
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, func, scf
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -29,6 +29,7 @@ from xdsl.rewriter import InsertPoint
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter
 from hlo2tx8.dialects import spm, xla
+from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Variable, simplify_expr
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.branches import branch, leave
@@ -52,9 +53,7 @@ class KeepRowsPass(ModulePass):
     name = "keep-rows"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.body.block.ops:
-            if not isinstance(function, func.FuncOp) or function.is_declaration:
-                continue
+        for function in defined_functions(op):
             tile = next((op for op in function.walk() if isinstance(op, xla.TileIdOp)), None)
             for loop in [op for op in function.walk() if isinstance(op, scf.ForOp)]:
                 if tile is not None and (turns := turns_of(loop)) is not None:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, func, scf
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -32,6 +32,7 @@ from xdsl.rewriter import InsertPoint
 from hlo2tx8.device.isa import Engine, Instruction
 from hlo2tx8.device.isa.forms import CtVS, CtVV
 from hlo2tx8.dialects import spm, xla
+from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.lower.dma.slices import buffers_of, clone_slice, collect_slice, instructions_in, is_inside, turns_of, use_in_turns
 
 FIRST_STAGE = (Engine.RDMA, Engine.TDMA, Engine.NE)
@@ -44,11 +45,10 @@ class OverlapStagesPass(ModulePass):
     name = "overlap-stages"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.body.block.ops:
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                for loop in [o for o in function.walk() if isinstance(o, scf.ForOp) and xla.ROW_STEPS in o.attributes]:
-                    _overlap(loop)
-                    _finish_behind(loop)
+        for function in defined_functions(op):
+            for loop in [o for o in function.walk() if isinstance(o, scf.ForOp) and xla.ROW_STEPS in o.attributes]:
+                _overlap(loop)
+                _finish_behind(loop)
 
 
 def _overlap(loop: scf.ForOp) -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, func, scf
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -33,6 +33,7 @@ from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.device.timing.costs import cost, least
 from hlo2tx8.device.two_turns import Turn, Unit
 from hlo2tx8.dialects import spm, xla
+from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.lower.dma.slices import buffers_of, collect_slice, constant_of, instructions_in, turns_of, use_in_turns
 
 CLOSE = 1.03
@@ -48,10 +49,9 @@ class OverlapTurnsPass(ModulePass):
     chip: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.body.block.ops:
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                for loop in [o for o in function.walk() if isinstance(o, scf.ForOp) and xla.BAND_TURNS in o.attributes]:
-                    _overlap(loop, load_chip(self.chip))
+        for function in defined_functions(op):
+            for loop in [o for o in function.walk() if isinstance(o, scf.ForOp) and xla.BAND_TURNS in o.attributes]:
+                _overlap(loop, load_chip(self.chip))
 
 
 def _overlap(loop: scf.ForOp, chip: Chip) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, func, scf
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -23,6 +23,7 @@ from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.dialects import spm, vec, xla
+from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.lower.dma.slices import (
     buffers_of,
     clone_slice,
@@ -46,11 +47,10 @@ class PipelineDmaPass(ModulePass):
     name = "pipeline-dma"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.body.block.ops:
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                # Outer loops first: a buffer an inner loop uses in turns is no load of the outer one.
-                for loop in [o for o in function.walk() if isinstance(o, scf.ForOp)]:
-                    _pipeline(loop)
+        for function in defined_functions(op):
+            # Outer loops first: a buffer an inner loop uses in turns is no load of the outer one.
+            for loop in [o for o in function.walk() if isinstance(o, scf.ForOp)]:
+                _pipeline(loop)
 
 
 def _pipeline(loop: scf.ForOp) -> None:

@@ -21,7 +21,7 @@ from math import gcd
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, func, scf
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -30,6 +30,7 @@ from xdsl.rewriter import InsertPoint
 from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.dialects import spm, xla
+from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.indexing import Const, Dim, Expr, FloorDiv, IndexingMap
 from hlo2tx8.lower.dma.slices import buffers_of, clone_slice, collect_slice, instructions_in, turns_of
 
@@ -41,10 +42,9 @@ class PrefetchChunksPass(ModulePass):
     name = "prefetch-chunks"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.body.block.ops:
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                for loop in [o for o in function.walk() if isinstance(o, scf.ForOp) and xla.ROW_TURNS in o.attributes]:
-                    _prefetch(loop)
+        for function in defined_functions(op):
+            for loop in [o for o in function.walk() if isinstance(o, scf.ForOp) and xla.ROW_TURNS in o.attributes]:
+                _prefetch(loop)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from hlo2tx8.device.isa import Engine, Instruction
 from hlo2tx8.device.isa.dte import DteMulticast
 from hlo2tx8.device.isa.kc_control import KcWait
 from hlo2tx8.dialects import spm, xla
+from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.lower.dma.allocate_spm import PAUSES, SpmSpace, live_ranges, rested
 from hlo2tx8.lower.dma.spread_loads import LOADS_PARTS, OF_ALL, SENDS_PARTS
 
@@ -42,11 +43,10 @@ class SendEarlyPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         chip = load_chip(self.chip)
         space = SpmSpace(chip.spm_allocation_start, chip.spm_limit, chip.spm_alignment_bytes)
-        for function in op.body.block.ops:
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                for number in range(len(_phases(function)) - 1):
-                    phases = _phases(function)
-                    _send_early(function, phases[number], phases[number + 1], space)
+        for function in defined_functions(op):
+            for number in range(len(_phases(function)) - 1):
+                phases = _phases(function)
+                _send_early(function, phases[number], phases[number + 1], space)
 
 
 def _phases(function: func.FuncOp) -> list[list[Operation]]:

@@ -38,6 +38,7 @@ from hlo2tx8.device.isa.kc_control import KcBarrier, KcWait
 from hlo2tx8.device.isa.lsu import Rdma
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import spm, xla
+from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.lower.dma.allocate_spm import FROM_START
 from hlo2tx8.lower.dma.load_parts import TOKEN_BYTES, LoadParts
 from hlo2tx8.lower.dma.mesh import COLUMN, Mesh, TileIndex, power, quotient, remainder
@@ -54,10 +55,9 @@ class ShareChunksPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         rates = Rates.of(load_chip(self.chip))
-        for function in op.body.block.ops:
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                for loop in [o for o in function.body.block.ops if isinstance(o, scf.ForOp) and xla.ROW_TURNS in o.attributes]:
-                    _share(function, loop, rates)
+        for function in defined_functions(op):
+            for loop in [o for o in function.body.block.ops if isinstance(o, scf.ForOp) and xla.ROW_TURNS in o.attributes]:
+                _share(function, loop, rates)
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.isa.lsu import Rdma
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import xla
+from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.lower.dma.column_sets import num_kept
 from hlo2tx8.lower.dma.defer_epilogue import defer_epilogue
 from hlo2tx8.lower.dma.finish_columns import finish, hand_over
@@ -64,9 +65,7 @@ class ShareLoadsPass(ModulePass):
     chip: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.body.block.ops:
-            if not isinstance(function, func.FuncOp) or function.is_declaration:
-                continue
+        for function in defined_functions(op):
             shape = function.attributes.get(xla.MESH)
             if not isinstance(shape, DenseArrayBase):
                 continue

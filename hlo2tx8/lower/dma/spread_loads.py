@@ -31,6 +31,7 @@ from hlo2tx8.device.isa.kc_control import KcBarrier, KcWait
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import spm, xla
+from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.indexing import Const, Expr, Interval
 from hlo2tx8.indexing.simplify import range_of
 from hlo2tx8.lower.dma.allocate_spm import LiveRange, SpmSpace, live_ranges, place
@@ -57,8 +58,8 @@ class SpreadLoadsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         chip = load_chip(self.chip)
         space = SpmSpace(chip.spm_allocation_start, chip.spm_limit, chip.spm_alignment_bytes)
-        for function in op.body.block.ops:
-            if isinstance(function, func.FuncOp) and not function.is_declaration and xla.MESH not in function.attributes:
+        for function in defined_functions(op):
+            if xla.MESH not in function.attributes:
                 _spread(function, Rates.of(chip), space)
 
 

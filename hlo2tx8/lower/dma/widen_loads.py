@@ -14,7 +14,7 @@ The rows of a chunk then come with what all of them need, a chunk ahead, and no 
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, scf
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
@@ -23,6 +23,7 @@ from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.formats import Rounding
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.dialects import spm, xla
+from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.indexing import Const, Dim, Expr, Sym, simplify_expr
 from hlo2tx8.lower.dma.slices import constant_of, instructions_in, turns_of, writers_in
 
@@ -41,10 +42,9 @@ class WidenLoadsPass(ModulePass):
     chip: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.body.block.ops:
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                for loop in [o for o in function.walk() if isinstance(o, scf.ForOp) and not WIDENED.isdisjoint(o.attributes)]:
-                    _widen(loop, load_chip(self.chip).spm_bytes // SPM_PART)
+        for function in defined_functions(op):
+            for loop in [o for o in function.walk() if isinstance(o, scf.ForOp) and not WIDENED.isdisjoint(o.attributes)]:
+                _widen(loop, load_chip(self.chip).spm_bytes // SPM_PART)
 
 
 def _widen(loop: scf.ForOp, most_bytes: int) -> None:

@@ -32,6 +32,7 @@ from hlo2tx8.device.isa.kc_control import (
 )
 from hlo2tx8.device.program import Buffer, BufferUse
 from hlo2tx8.dialects import vec, xla
+from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Add, Const, Dim, Expr, FloorDiv, Mod, Mul, Sym
 from hlo2tx8.lower.buffer_table import buffers_of, uses_of
@@ -56,7 +57,7 @@ class EncodedKernel:
 
 def encode(module: ModuleOp) -> EncodedKernel:
     """The records of a kernel module whose buffers have addresses."""
-    functions = [o for o in module.body.block.ops if isinstance(o, func.FuncOp) and not o.is_declaration]
+    functions = defined_functions(module)
     if len(functions) != 1:
         raise CompileError("E3103", f"a kernel has one function at this level, not {len(functions)}")
     body = functions[0].body.block

@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import FunctionType, IndexType, IntegerAttr, IntegerT
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.dialects.layout import strides
 from hlo2tx8.dialects.xla import (
     ApplyIndexingOp,
@@ -48,9 +49,8 @@ class FlattenTensorsPass(ModulePass):
     name = "flatten-tensors"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.body.block.ops:
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                _flatten_function(function)
+        for function in defined_functions(op):
+            _flatten_function(function)
 
 
 def _flatten_function(function: func.FuncOp) -> None:

@@ -27,11 +27,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, scf
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr
 from xdsl.ir import Block, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.dialects.xla import (
     CHANNEL_BLOCKS,
     ApplyIndexingOp,
@@ -54,12 +55,11 @@ class LowerXlaToScfPass(ModulePass):
     name = "lower-xla-to-scf"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.body.block.ops:
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                loops = [inner for inner in function.walk() if isinstance(inner, LoopOp)]
-                constants = _Constants(function.body.block)
-                for loop in loops:
-                    _lower(loop, constants)
+        for function in defined_functions(op):
+            loops = [inner for inner in function.walk() if isinstance(inner, LoopOp)]
+            constants = _Constants(function.body.block)
+            for loop in loops:
+                _lower(loop, constants)
 
 
 @dataclass

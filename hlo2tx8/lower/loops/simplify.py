@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, scf, tensor
+from xdsl.dialects import arith, scf, tensor
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.dialects.xla import ApplyIndexingOp, ConstantOp, ElementwiseOp, ExtractAtOp, InDomainOp, PureCallOp
 
 Known: TypeAlias = dict[Hashable, Operation]
@@ -37,19 +38,18 @@ class SimplifyPass(ModulePass):
     name = "simplify"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.body.block.ops:
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                block = function.body.block
-                constants: Known = {}
-                _merge(block, {}, constants)
+        for function in defined_functions(op):
+            block = function.body.block
+            constants: Known = {}
+            _merge(block, {}, constants)
+            first = block.first_op
+            if first is not None and constants:
+                for constant in constants.values():
+                    constant.detach()
                 first = block.first_op
-                if first is not None and constants:
-                    for constant in constants.values():
-                        constant.detach()
-                    first = block.first_op
-                    assert first is not None
-                    block.insert_ops_before(tuple(constants.values()), first)
-                _remove_unused(block)
+                assert first is not None
+                block.insert_ops_before(tuple(constants.values()), first)
+            _remove_unused(block)
 
 
 def _merge(block: Block, known: Known, constants: Known) -> None:

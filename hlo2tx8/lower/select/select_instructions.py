@@ -21,6 +21,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.dialects import vec, xla
+from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.select.padded_rows import PaddedStep, padded_boxes
 from hlo2tx8.lower.select.resident import Resident
@@ -40,9 +41,8 @@ class SelectInstructionsPass(ModulePass):
     name = "select-instructions"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.body.block.ops:
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                _Selector(function).run()
+        for function in defined_functions(op):
+            _Selector(function).run()
 
 
 class _Selector:

@@ -31,6 +31,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.dialects import vec, xla
+from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Const, Dim, Expr, Sym, Variable
 from hlo2tx8.lower.vectorize.lane_access import LaneSpace
@@ -63,9 +64,8 @@ class VectorizePass(ModulePass):
     name = "vectorize"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in list(op.body.block.ops):
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                _vectorize_function(function)
+        for function in defined_functions(op):
+            _vectorize_function(function)
 
 
 def _vectorize_function(function: func.FuncOp) -> None:
