@@ -18,6 +18,7 @@ import os
 import queue
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -28,7 +29,7 @@ from hlo2tx8.errors import SessionError
 from hlo2tx8.runtime.tasks import Job
 
 
-class WorkQueue:
+class WorkQueue(ABC):
     """The base of work queues: `streams` are the names of its streams, by the streams that tasks ask for."""
 
     streams: Mapping[str, str]
@@ -54,8 +55,9 @@ class WorkQueue:
         """Is this one of the queue's threads, in which waiting for a run would be for ever?"""
         return False
 
+    @abstractmethod
     def _put(self, jobs: Sequence[Job]) -> None:
-        raise NotImplementedError
+        """Puts the jobs into their streams, in this order."""
 
 
 class _Stream:
