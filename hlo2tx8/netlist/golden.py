@@ -81,6 +81,15 @@ def run_netlist(
     InputError for inputs that are missing or of another shape, CapacityError for tensors that are too large, NetlistRunError where
     the programs cannot go on.
     """
+    machine = machine_of(netlist, backend, inputs, params, max_steps)
+    machine.run()
+    return {name: _found(machine.ios[name], exact) for name in outputs_of(machine.netlist)}
+
+
+def machine_of(
+    netlist: Netlist, backend: Backend, inputs: Mapping[str, Array] | None, params: Mapping[str, int], max_steps: int | None = None
+) -> Machine:
+    """A netlist whose inputs are pushed, or have a host that pushes them, before its programs run; see `run_netlist`."""
     whole = expand(netlist)
     _refuse_large(whole)
     machine = Machine(whole, backend, params_of(whole, params), max_steps)
@@ -89,8 +98,7 @@ def run_netlist(
     else:
         for name, queue in inputs_of(whole).items():
             _push_all(machine.ios[name], queue, inputs)
-    machine.run()
-    return {name: _found(machine.ios[name], exact) for name in outputs_of(whole)}
+    return machine
 
 
 def _refuse_large(netlist: Netlist) -> None:

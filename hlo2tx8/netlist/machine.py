@@ -1,7 +1,7 @@
 """Programs run: variables, loops, executions of graphs on the tensors in queues and rams."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
 
 from hlo2tx8.errors import NetlistRunError
@@ -21,6 +21,26 @@ class Backend(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Loop:
+    """A loop that runs: the number of its first instruction, how often it runs, and how many turns are left with this one."""
+
+    begin: int
+    count: int
+    left: int
+
+
+@dataclass
+class Call:
+    """A program that runs: the number of the instruction that is next, its variables, and the loops that it is in."""
+
+    program: Program
+    at: int = 0
+    values: dict[str, int] = field(default_factory=dict[str, int])
+    static: set[str] = field(default_factory=set[str])
+    loops: list[Loop] = field(default_factory=list[Loop])
+
+
 @dataclass
 class Machine:
     """A netlist, expanded over its devices, with its queues; `params` are the parameters' values by name, as "$p_x".
@@ -32,7 +52,7 @@ class Machine:
     backend: Backend
     params: Mapping[str, int]
     max_steps: int | None = None
-    steps: int = 0
+    turns: int = 0
     ios: dict[str, Io] = field(init=False)
     statics: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     sums: dict[str, Array] = field(default_factory=dict[str, Array])
@@ -47,47 +67,52 @@ class Machine:
 
     def run(self) -> None:
         """All programs once, in the file's order. NetlistRunError where one cannot go on."""
-        for program in self.netlist.programs:
-            self._run_program(program)
+        for _ in self.steps():
+            pass
 
-    def _run_program(self, program: Program) -> None:
-        values: dict[str, int] = {}
-        static: set[str] = set()
-        loops: list[tuple[int, int]] = []  # where it begins, turns that are left
-        at = 0
-        while at < len(program.instructions):
-            instruction = program.instructions[at]
-            at += 1
-            match instruction:
-                case Declare("param", variables):
-                    values |= {name: self.params.get(name, 1) for name in variables}
-                case Declare(kind, variables):
-                    values |= {name: int(value) for name, value in variables.items()}
-                    if kind == "staticvar":
-                        static |= set(variables)
-                        values |= {name: self.statics[key] for name in variables if (key := (program.name, name)) in self.statics}
-                case Assign(out, op, args):
-                    values[out] = _assigned(op, values.get(out, 0), [_value(arg, values, program) for arg in args], program)
-                    self._propagate(program, out, values[out])
-                case LoopBegin(count):
-                    turns = _value(count, values, program)
-                    if turns < 1:
-                        raise NetlistRunError(f"program {program.name}: loop of {turns} turns")
-                    loops.append((at, turns))
-                case EndLoop():
-                    begin, left = loops.pop()
-                    self.steps += 1
-                    if left > 1 and self.steps == self.max_steps:
-                        raise NetlistRunError(f"program {program.name}: stopped after {self.steps} turns of loops")
-                    if left > 1:
-                        loops.append((begin, left - 1))
-                        at = begin
-                case Lifetime(kind, queues):
-                    for name in queues if kind == "allocate_queue" else ():
-                        self.ios[name].reset()
-                case Execute():
-                    self._execute(program, instruction, values)
-            self.statics |= {(program.name, name): values[name] for name in static}
+    def steps(self) -> Iterator[Call]:
+        """The same by instructions: the program that runs, before each of them, which is done when the next one is asked for."""
+        for program in self.netlist.programs:
+            call = Call(program)
+            while call.at < len(program.instructions):
+                yield call
+                self._do(call)
+                self.statics |= {(program.name, name): call.values[name] for name in call.static}
+
+    def _do(self, call: Call) -> None:
+        """The next instruction."""
+        program, values, loops = call.program, call.values, call.loops
+        instruction = program.instructions[call.at]
+        call.at += 1
+        match instruction:
+            case Declare("param", variables):
+                values |= {name: self.params.get(name, 1) for name in variables}
+            case Declare(kind, variables):
+                values |= {name: int(value) for name, value in variables.items()}
+                if kind == "staticvar":
+                    call.static |= set(variables)
+                    values |= {name: self.statics[key] for name in variables if (key := (program.name, name)) in self.statics}
+            case Assign(out, op, args):
+                values[out] = _assigned(op, values.get(out, 0), [_value(arg, values, program) for arg in args], program)
+                self._propagate(program, out, values[out])
+            case LoopBegin(count):
+                turns = _value(count, values, program)
+                if turns < 1:
+                    raise NetlistRunError(f"program {program.name}: loop of {turns} turns")
+                loops.append(Loop(call.at, turns, turns))
+            case EndLoop():
+                loop = loops.pop()
+                self.turns += 1
+                if loop.left > 1 and self.turns == self.max_steps:
+                    raise NetlistRunError(f"program {program.name}: stopped after {self.turns} turns of loops")
+                if loop.left > 1:
+                    loops.append(replace(loop, left=loop.left - 1))
+                    call.at = loop.begin
+            case Lifetime(kind, queues):
+                for name in queues if kind == "allocate_queue" else ():
+                    self.ios[name].reset()
+            case Execute():
+                self._execute(program, instruction, values)
 
     def _propagate(self, program: Program, name: str, value: int) -> None:
         """Pointers of the last execution stay bound to their variables."""

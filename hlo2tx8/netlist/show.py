@@ -4,6 +4,7 @@ import string
 from collections.abc import Iterator, Mapping
 
 from hlo2tx8.netlist.instances import devices_of
+from hlo2tx8.netlist.instructions import Program
 from hlo2tx8.netlist.model import NetGraph, Netlist, Op, Queue, ScheduledOp
 from hlo2tx8.netlist.shapes import FULL_TILE, Blocked
 from hlo2tx8.netlist.writer import instruction_text
@@ -34,12 +35,38 @@ def _lines(netlist: Netlist) -> Iterator[str]:
         yield from _columns([row for number, schedule in enumerate(fused.schedules) for row in _schedule(number, schedule)])
     for program in netlist.programs:
         yield from ("", f"program {program.name}")
-        depth = 1
-        for instruction in program.instructions:
-            text = instruction_text(instruction)
-            depth -= text == "endloop"
-            yield f"{'  ' * max(depth, 1)}{text}"
-            depth += text.startswith("loop:")
+        yield from (f"  {text}" for text in program_lines(program))
+
+
+def program_lines(program: Program) -> list[str]:
+    """The instructions of a program, those in loops further to the right."""
+    lines: list[str] = []
+    depth = 0
+    for instruction in program.instructions:
+        text = instruction_text(instruction)
+        depth -= text == "endloop"
+        lines.append("  " * max(depth, 0) + text)
+        depth += text.startswith("loop:")
+    return lines
+
+
+def map_of(graph: NetGraph) -> str:
+    """The ops of a graph on the grid, and for each its cores, how its output is blocked, and its formats."""
+    marks = {op.name: MARKS[number % len(MARKS)] for number, op in enumerate(op for op in graph.ops if op.cores)}
+    devices = ", ".join(map(str, devices_of(graph.target_device)))
+    head = ["", "op", "type", "cores", "grid", "t", "mblock", "ublock", "buffer", "formats", "accumulates", "fidelity"]
+    lines = [f"graph {graph.name}: device {devices}", *_grid(graph, marks)]
+    return "\n".join([*lines, *_columns([head, *(_placed(op, marks) for op in graph.ops)])]) + "\n"
+
+
+def _placed(op: Op, marks: Mapping[str, str]) -> list[str]:
+    first, last = (min(op.cores), max(op.cores)) if op.cores else ((), ())
+    cores = f"{list(first)} to {list(last)}" if len(op.cores) > 1 else str(list(first)) if op.cores else "none"
+    sizes = [f"{rows}x{columns}" for rows, columns in (op.grid_size, op.mblock, op.ublock)]
+    grid = sizes[0] + " transposed" * op.grid_transpose
+    formats = f"{', '.join(format.name for format in op.in_df)} -> {op.out_df.name}"
+    place = [marks.get(op.name, "-"), op.name, op.type, cores, grid, str(op.t), sizes[1], f"{sizes[2]} {op.ublock_order}"]
+    return [*place, f"{op.buf_size_mb}", formats, f"{op.intermed_df.name}, {op.acc_df.name}", op.math_fidelity]
 
 
 def _columns(rows: list[list[str]]) -> Iterator[str]:

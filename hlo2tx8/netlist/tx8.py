@@ -146,6 +146,8 @@ class Tx8:
 
     def _lists(self, segment: Segment, op: Op, sources: Mapping[str, Tensor]) -> tuple[Array, ...]:
         """Of an encoding; the lists are as long as a power of two, what they do not list is added nowhere."""
+        if op.inputs[2] not in sources:
+            raise UnsupportedError(refused(segment))
         encoding = input_of(op, 2, sources[op.inputs[2]], self.rules).data
         weights = np.broadcast_to(np.uint8(0), input_shape(op, 0, _shape_of(segment, op.inputs[0])).elements)
         try:

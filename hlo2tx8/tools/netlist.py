@@ -1,4 +1,4 @@
-"""`hlo2tx8 netlist run|compile|analyze|check|show FILE`: TT-BUDA netlists.
+"""`hlo2tx8 netlist run|compile|analyze|debug|check|show FILE`: TT-BUDA netlists.
 
 Exit code 0 if nothing is wrong, 1 if a netlist breaks a rule, cannot be run, or gives results that are not near enough, 3 if it has
 ops that are not supported.
@@ -31,8 +31,19 @@ from hlo2tx8.options import Level, Mode, Options
 from hlo2tx8.runtime.levels import RUNS, LevelRun
 from hlo2tx8.tools.command_parser import CommandParser
 from hlo2tx8.tools.flags import add_switch
-from hlo2tx8.tools.netlist_chip import UNSUPPORTED, add_chip_parsers
-from hlo2tx8.tools.netlist_input import add_arch, add_chip_flags, add_host_flags, arch_of, chip_for, inputs_of, params_of, read_for
+from hlo2tx8.tools.netlist_chip import add_chip_parsers
+from hlo2tx8.tools.netlist_debug import add_debug_parser
+from hlo2tx8.tools.netlist_input import (
+    UNSUPPORTED,
+    add_arch,
+    add_chip_flags,
+    add_host_flags,
+    arch_of,
+    chip_for,
+    inputs_of,
+    params_of,
+    read_for,
+)
 from hlo2tx8.tools.run import run_level_named
 
 if TYPE_CHECKING:
@@ -56,6 +67,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     add_host_flags(run)
     run.add_argument("--outputs", type=Path, help=".npz for [n, t, rows, columns] of each IO that an op feeds")
     add_chip_parsers(commands)
+    add_debug_parser(commands)
     check = commands.add_parser("check", help="name every rule that a netlist breaks")
     check.set_defaults(function=check_file)
     check.add_argument("file", type=Path, help=".yaml netlist")

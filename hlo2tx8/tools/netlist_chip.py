@@ -13,14 +13,12 @@ from hlo2tx8.netlist.golden import run_netlist
 from hlo2tx8.netlist.instances import expand
 from hlo2tx8.netlist.model import Netlist
 from hlo2tx8.options import Options
-from hlo2tx8.tools.netlist_input import add_arch, add_chip_flags, add_host_flags, chip_for, inputs_of, params_of
+from hlo2tx8.tools.netlist_input import UNSUPPORTED, add_arch, add_chip_flags, add_host_flags, chip_for, inputs_of, params_of
 from hlo2tx8.tools.table import Table, percent
 
 if TYPE_CHECKING:
     from hlo2tx8.netlist.analyze import EpochCost
     from hlo2tx8.netlist.tx8 import Tx8
-
-UNSUPPORTED = 3
 
 
 def add_chip_parsers(commands: Any) -> None:

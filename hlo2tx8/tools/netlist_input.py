@@ -23,6 +23,9 @@ from hlo2tx8.tools.flags import whole
 if TYPE_CHECKING:
     from hlo2tx8.netlist.tx8 import Tx8
 
+UNSUPPORTED = 3
+"""The exit code for ops that are not supported."""
+
 
 def add_host_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of what programs are given."""
