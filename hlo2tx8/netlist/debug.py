@@ -10,7 +10,7 @@ from hlo2tx8.netlist.config import TestConfig
 from hlo2tx8.netlist.epochs import Made, Segment
 from hlo2tx8.netlist.formats import Array
 from hlo2tx8.netlist.instructions import Execute, Instruction
-from hlo2tx8.netlist.machine import Backend, Call, Machine
+from hlo2tx8.netlist.machine import Backend, ProgramRun, Machine
 from hlo2tx8.netlist.model import Op
 from hlo2tx8.netlist.tensors import Tensor
 
@@ -69,7 +69,7 @@ class Break:
             return f"{self.variable} {self.relation} {self.value}"
         return f"graph {self.graph}" if self.graph else f"line {self.line}"
 
-    def holds(self, call: Call) -> bool:
+    def holds(self, call: ProgramRun) -> bool:
         """Does a program stand there?"""
         if self.variable:
             return self.variable in call.values and RELATIONS[self.relation](call.values[self.variable], self.value)
@@ -94,11 +94,11 @@ class Debugger:
     machine: Machine
     recorder: Recorder
     breaks: list[Break] = field(default_factory=list[Break])
-    call: Call | None = field(init=False)
+    call: ProgramRun | None = field(init=False)
     failure: str = ""
 
     def __post_init__(self) -> None:
-        self._steps: Iterator[Call] = self.machine.steps()
+        self._steps: Iterator[ProgramRun] = self.machine.steps()
         self.call = next(self._steps, None)
 
     @property
@@ -121,7 +121,7 @@ class Debugger:
             raise
         return True
 
-    def go(self, is_there: Callable[[Instruction, Call | None], bool], is_stopped: Callable[[], bool] = lambda: False) -> str:
+    def go(self, is_there: Callable[[Instruction, ProgramRun | None], bool], is_stopped: Callable[[], bool] = lambda: False) -> str:
         """Go on until `is_there` says so of what was done and where the run then is, a breakpoint, or `is_stopped`; why it stopped,
         "" if it got there or all programs have ended.
         """

@@ -22,7 +22,7 @@ class Backend(Protocol):
 
 
 @dataclass(frozen=True)
-class Loop:
+class Turns:
     """A loop that runs: the number of its first instruction, how often it runs, and how many turns are left with this one."""
 
     begin: int
@@ -31,14 +31,14 @@ class Loop:
 
 
 @dataclass
-class Call:
+class ProgramRun:
     """A program that runs: the number of the instruction that is next, its variables, and the loops that it is in."""
 
     program: Program
     at: int = 0
     values: dict[str, int] = field(default_factory=dict[str, int])
     static: set[str] = field(default_factory=set[str])
-    loops: list[Loop] = field(default_factory=list[Loop])
+    loops: list[Turns] = field(default_factory=list[Turns])
 
 
 @dataclass
@@ -70,16 +70,16 @@ class Machine:
         for _ in self.steps():
             pass
 
-    def steps(self) -> Iterator[Call]:
+    def steps(self) -> Iterator[ProgramRun]:
         """The same by instructions: the program that runs, before each of them, which is done when the next one is asked for."""
         for program in self.netlist.programs:
-            call = Call(program)
+            call = ProgramRun(program)
             while call.at < len(program.instructions):
                 yield call
                 self._do(call)
                 self.statics |= {(program.name, name): call.values[name] for name in call.static}
 
-    def _do(self, call: Call) -> None:
+    def _do(self, call: ProgramRun) -> None:
         """The next instruction."""
         program, values, loops = call.program, call.values, call.loops
         instruction = program.instructions[call.at]
@@ -99,7 +99,7 @@ class Machine:
                 turns = _value(count, values, program)
                 if turns < 1:
                     raise NetlistRunError(f"program {program.name}: loop of {turns} turns")
-                loops.append(Loop(call.at, turns, turns))
+                loops.append(Turns(call.at, turns, turns))
             case EndLoop():
                 loop = loops.pop()
                 self.turns += 1

@@ -16,7 +16,7 @@ from hlo2tx8.netlist.debug import Break, Debugger, Recorder
 from hlo2tx8.netlist.epochs import Golden
 from hlo2tx8.netlist.golden import machine_of, rules_of
 from hlo2tx8.netlist.instructions import Execute, Instruction
-from hlo2tx8.netlist.machine import Backend, Call
+from hlo2tx8.netlist.machine import Backend, ProgramRun
 from hlo2tx8.options import Options
 from hlo2tx8.tools.command_lines import number_of, refuse_words, wrong
 from hlo2tx8.tools.netlist_input import (
@@ -82,7 +82,7 @@ class Prompt(Views):
         """step [N]: do the next instruction, or the next N."""
         left = number_of(arg or "1", 1)
 
-        def is_done(_: Instruction, __: Call | None) -> bool:
+        def is_done(_: Instruction, __: ProgramRun | None) -> bool:
             nonlocal left
             left -= 1
             return not left
@@ -108,7 +108,7 @@ class Prompt(Views):
         refuse_words(arg)
         self._go(lambda done, call: False)
 
-    def _go(self, is_there: Callable[[Instruction, Call | None], bool]) -> None:
+    def _go(self, is_there: Callable[[Instruction, ProgramRun | None], bool]) -> None:
         if self.debugger.call is None:
             wrong("all programs have ended" if not self.debugger.failure else "the run has ended in an error")
         with self._interrupts():

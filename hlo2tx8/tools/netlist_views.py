@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from hlo2tx8.netlist.debug import Debugger, Taken
-from hlo2tx8.netlist.machine import Backend, Call
+from hlo2tx8.netlist.machine import Backend, ProgramRun
 from hlo2tx8.netlist.model import NetGraph
 from hlo2tx8.netlist.queues import Io
 from hlo2tx8.netlist.show import map_of, program_lines
@@ -123,7 +123,7 @@ class Views(Lines):
         instruction = call.program.instructions[call.at]
         print(f"{call.program.name}:{instruction.line}: {_short(program_lines(call.program)[call.at].strip())}")
 
-    def _call(self) -> Call:
+    def _call(self) -> ProgramRun:
         return self.debugger.call or wrong("all programs have ended")
 
     def _io(self, name: str) -> Io:
