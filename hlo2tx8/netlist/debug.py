@@ -10,7 +10,7 @@ from hlo2tx8.netlist.config import TestConfig
 from hlo2tx8.netlist.epochs import Made, Segment
 from hlo2tx8.netlist.formats import Array
 from hlo2tx8.netlist.instructions import Execute, Instruction
-from hlo2tx8.netlist.machine import Backend, ProgramRun, Machine
+from hlo2tx8.netlist.machine import Backend, Machine, ProgramRun
 from hlo2tx8.netlist.model import Op
 from hlo2tx8.netlist.tensors import Tensor
 
