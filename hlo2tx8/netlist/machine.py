@@ -22,7 +22,7 @@ class Backend(Protocol):
 
 
 @dataclass(frozen=True)
-class Turns:
+class LoopTurns:
     """A loop that runs: the number of its first instruction, how often it runs, and how many turns are left with this one."""
 
     begin: int
@@ -38,7 +38,7 @@ class ProgramRun:
     at: int = 0
     values: dict[str, int] = field(default_factory=dict[str, int])
     static: set[str] = field(default_factory=set[str])
-    loops: list[Turns] = field(default_factory=list[Turns])
+    loops: list[LoopTurns] = field(default_factory=list[LoopTurns])
 
 
 @dataclass
@@ -99,7 +99,7 @@ class Machine:
                 turns = _value(count, values, program)
                 if turns < 1:
                     raise NetlistRunError(f"program {program.name}: loop of {turns} turns")
-                loops.append(Turns(call.at, turns, turns))
+                loops.append(LoopTurns(call.at, turns, turns))
             case EndLoop():
                 loop = loops.pop()
                 self.turns += 1
