@@ -10,15 +10,14 @@ work on tiles 0..15              KC_endif
                                  wait; barrier; work
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from hlo2tx8.device.isa import Role
 from hlo2tx8.device.isa.encoding import Record, Register
 from hlo2tx8.device.isa.kc_control import KcEndIf, KcIf, KcLess, KcReturn
 from hlo2tx8.device.program import Buffer, BufferUse, Launch
 from hlo2tx8.link.barriers import Call, LaunchWork, LinkedCode, Nest, Piece, Scalars, State, guard, place_barriers
-from hlo2tx8.link.records import TILE, meet
+from hlo2tx8.link.records import TILE, meet, renumber
 
 GUARD = Register(5)
 """Is this tile 0? Neither a turn nor a selector, which live beside it."""
@@ -33,6 +32,8 @@ class Assembled:
     buffers: list[Buffer] = field(default_factory=list[Buffer])
     uses: list[BufferUse] = field(default_factory=list[BufferUse])
     launches: list[Launch] = field(default_factory=list[Launch])
+    begun: Sequence[BufferUse] = ()
+    """Uses of the next launch's buffers by what stands in the one before it."""
 
     def sequence(self, pieces: Sequence[Piece]) -> None:
         """Append parts that every tile runs."""
@@ -99,19 +100,26 @@ class Assembled:
             self.launches.append(Launch(work.name, work.origin, start))
         self.records += records if work.numbers is None else (renumber(record, work.numbers) for record in records)
         places = {source: start + place for place, source in enumerate(sources)}
-        used = [use for use in code.uses if use.record in places]
+        used = [use._replace(record=places[use.record]) for use in code.uses if use.record in places]
+        used, self.begun = [*self.begun, *used], [use._replace(record=places[use.record]) for use in work.guests]
         kept = {number: len(self.buffers) + k for k, number in enumerate(dict.fromkeys(use.buffer for use in used))}
+        first: dict[int, int] = {}
+        for use in used:
+            first.setdefault(use.buffer, use.record)
         for number in kept:
             buffer = code.buffers[number]
-            here = [place for source, place in places.items() if buffer.first_record <= source <= buffer.last_record]
-            self.buffers.append(replace(buffer, first_record=here[0], last_record=here[-1]))
-        self.uses += (BufferUse(places[use.record], use.operand, kept[use.buffer]) for use in used)
+            here = [place for source, place in places.items() if buffer.first_record <= source <= buffer.last_record] or [0]
+            last = max(here[-1], *(use.record for use in used if use.buffer == number))
+            self.buffers.append(replace(buffer, first_record=min(first[number], here[0] or first[number]), last_record=last))
+        self.uses += (use._replace(buffer=kept[use.buffer]) for use in used)
 
 
-def assemble(pieces: Sequence[Piece], tiles: int) -> Assembled:
-    """The records and tables of a program made of these parts, for a chip with `tiles` tiles."""
+def assemble(pieces: Sequence[Piece], tiles: int, change: Callable[[Sequence[Piece]], None] = lambda pieces: None) -> Assembled:
+    """The records and tables of a program made of these parts, for a chip with `tiles` tiles; `change` may change them when it is
+    known what all tiles run."""
     guard(pieces)
     place_barriers(pieces, State())
+    change(pieces)
     made = Assembled(tiles)
     made.sequence(pieces)
     return made
@@ -120,15 +128,6 @@ def assemble(pieces: Sequence[Piece], tiles: int) -> Assembled:
 def _goes_on(piece: Piece) -> bool:
     """Can it stand behind the same guard as what is in front of it?"""
     return isinstance(piece, LaunchWork | Nest) and piece.is_guarded and not piece.must_meet
-
-
-def renumber(record: Record, slots: Sequence[int]) -> Record:
-    """The record with the kernel's slot numbers replaced by the program's."""
-    names = [f.name for f in record.kind.FIELDS if f.role is Role.SLOT]
-    if not names:
-        return record
-    changed = {name: slots[number] for name in names if isinstance(number := record.fields[name], int)}
-    return replace(record, fields={**record.fields, **changed})
 
 
 def code_of(records: Sequence[Record], buffers: Sequence[Buffer], uses: Sequence[BufferUse], tiles: int) -> LinkedCode:

@@ -15,6 +15,7 @@ from hlo2tx8.device.isa.encoding import Record
 from hlo2tx8.device.isa.kc_control import KcExit, KcFunction, KcLoop
 from hlo2tx8.device.program import Buffer, BufferUse
 from hlo2tx8.link.footprint import Footprint, SlotAccess, meets
+from hlo2tx8.lower.buffer_table import BufferLife
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class LinkedCode:
     """Records with the buffers they use, numbered from 0, and the DDR bytes they access.
 
     `alone` are the records that tile 0 runs where no other tile has work, and `sources[i]` is the index in `records` of `alone[i]`.
+    `lives` says of a kernel's buffers when their places are theirs.
     """
 
     records: Sequence[Record]
@@ -30,6 +32,7 @@ class LinkedCode:
     footprint: Footprint
     alone: Sequence[Record] = ()
     sources: Sequence[int] = ()
+    lives: Sequence[BufferLife] = ()
 
 
 @dataclass(eq=False)
@@ -37,7 +40,7 @@ class LaunchWork:
     """One launch of `code`. `numbers` are its DDR slots in the program, None if the code already names them.
 
     `decides` is True if the launch leaves values in registers on which a later branch or loop depends: whoever runs that must run
-    this too.
+    this too. `guests` are uses of buffers of the next launch.
     """
 
     code: LinkedCode
@@ -48,6 +51,7 @@ class LaunchWork:
     decides: bool = False
     is_guarded: bool = False
     must_meet: bool = False
+    guests: Sequence[BufferUse] = ()
 
 
 @dataclass(eq=False)

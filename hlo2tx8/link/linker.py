@@ -22,9 +22,10 @@ tiles have met at a barrier where it may read what another tile wrote: see `piec
 Copies are left out where the value is made in its place. What a function keeps is in slots of its own.
 """
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from math import prod
 from typing import NamedTuple
 
@@ -51,7 +52,7 @@ from hlo2tx8.device.isa.kc_control import (
 )
 from hlo2tx8.device.program import Buffer, BufferUse, Program, Slot, SlotKind
 from hlo2tx8.dialects.hlo import decode_attributes
-from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, ViewOp, WhileOp
+from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, ViewOp, WhileOp, kernels
 from hlo2tx8.errors import CapacityError, LevelError
 from hlo2tx8.hlo.liveness import Liveness
 from hlo2tx8.hlo.module import find_main, program_functions
@@ -61,12 +62,13 @@ from hlo2tx8.link.assemble import assemble, code_of
 from hlo2tx8.link.barriers import Call, LaunchWork, LinkedCode, Nest, Piece, Scalars
 from hlo2tx8.link.boxes import Start, box_of, box_place, distances, read_starts, start_places, write_box
 from hlo2tx8.link.donation import taken_over
+from hlo2tx8.link.load_ahead import load_ahead
 from hlo2tx8.link.moves import Move, in_order
 from hlo2tx8.link.named import LinkerBuffer, table_of
 from hlo2tx8.link.records import copy_place, copy_slot, meet, read_back, scalar_place
 from hlo2tx8.link.selectors import FOUND, NO_BRANCH, SELECTOR, in_range, is_selected
 from hlo2tx8.link.slots import Slots
-from hlo2tx8.lower.encode.encode import EncodedKernel
+from hlo2tx8.lower.encode.encode import EncodedKernel, encode
 
 FOREVER = (1 << 63) - 1
 TURN = Register(2)
@@ -90,7 +92,14 @@ def link(module: ModuleOp, encoded: Mapping[str, EncodedKernel], chip: Chip) -> 
     for callee in program_functions(module)[:-1]:
         linker.function(callee)
     linker.region(main, outputs)
-    return _program(linker.pieces, chip, tuple(slots.table), tuple(slots.constants))
+    nested = kernels(module)
+
+    def moved(name: str, far: Sequence[int]) -> LinkedCode:
+        kernel = encode(nested[name], far)
+        return replace(linker.code(name), records=_own(kernel), buffers=kernel.buffers, uses=kernel.uses)
+
+    change = partial(load_ahead, chip=chip, moved=moved)
+    return _program(linker.pieces, chip, tuple(slots.table), tuple(slots.constants), change)
 
 
 def link_alone(kernel: EncodedKernel, chip: Chip) -> tuple[Program, bool]:
@@ -101,8 +110,14 @@ def link_alone(kernel: EncodedKernel, chip: Chip) -> tuple[Program, bool]:
     return _program([LaunchWork(code, code.footprint, numbers)], chip, (), ()), code.footprint.is_alone
 
 
-def _program(pieces: Sequence[Piece], chip: Chip, slots: tuple[Slot, ...], constants: tuple[np.ndarray, ...]) -> Program:
-    made = assemble(pieces, chip.tiles)
+def _program(
+    pieces: Sequence[Piece],
+    chip: Chip,
+    slots: tuple[Slot, ...],
+    constants: tuple[np.ndarray, ...],
+    change: Callable[[Sequence[Piece]], None] = lambda pieces: None,
+) -> Program:
+    made = assemble(pieces, chip.tiles, change)
     try:
         code, origins = encode_records((*made.records, meet()[0], Record(KcHalt)))
     except EncodingError as error:  # blocks are too deep inside each other
@@ -122,8 +137,11 @@ def _program(pieces: Sequence[Piece], chip: Chip, slots: tuple[Slot, ...], const
 
 def _code(kernel: EncodedKernel, chip: Chip) -> LinkedCode:
     """The kernel's code, without the barrier at its end."""
-    records = kernel.records[:-2] if kernel.records[-2:] == meet() else kernel.records
-    return code_of(records, kernel.buffers, kernel.uses, chip.tiles)
+    return replace(code_of(_own(kernel), kernel.buffers, kernel.uses, chip.tiles), lives=kernel.lives)
+
+
+def _own(kernel: EncodedKernel) -> Sequence[Record]:
+    return kernel.records[:-2] if kernel.records[-2:] == meet() else kernel.records
 
 
 class LinkedFunction(NamedTuple):

@@ -4,10 +4,12 @@ A copy of b bytes: tile t moves the share of P bytes from t*P on, in pieces thro
 sizes are shared alike, so a slot that one copy reads and the next one writes is reached by the same tile in that order.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.formats import Format
+from hlo2tx8.device.isa import Role
 from hlo2tx8.device.isa.encoding import Operand, Record, Register
 from hlo2tx8.device.isa.fields import Engine
 from hlo2tx8.device.isa.kc_control import (
@@ -105,3 +107,12 @@ def read_back(slot: int, fmt: Format, register: Register, chip: Chip, origin: st
     yield Record(Rdma, {"dst": address, "slot": slot, "offset": 0, "count": 1}, fmt, origin=origin)
     yield Record(KcWait, {"engines": 1 << Engine.RDMA})
     yield Record(KcLoadScalar, {"rd": register, "address": address}, fmt, origin=origin)
+
+
+def renumber(record: Record, slots: Sequence[int]) -> Record:
+    """The record with the kernel's slot numbers replaced by the program's."""
+    names = [f.name for f in record.kind.FIELDS if f.role is Role.SLOT]
+    if not names:
+        return record
+    changed = {name: slots[number] for name in names if isinstance(number := record.fields[name], int)}
+    return replace(record, fields={**record.fields, **changed})

@@ -5,6 +5,7 @@ tx8.CGRATensor_ArithOp_V_VV_add dst(%a) a(%x) b(%y) n(128) fp32 {buffers = array
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IntegerAttr, StringAttr, i64
@@ -18,10 +19,25 @@ from hlo2tx8.dialects import spm
 
 ATTRIBUTE = "buffers"
 NUMBERS = ("address", "size", "copies", "stride")
+LIFE = ("start", "end", "is_kept")
 
 
-def note_buffers(function: func.FuncOp, addresses: Mapping[SSAValue, int], strides: Mapping[SSAValue, int]) -> None:
-    """Writes down where every `spm.alloc` of a function will be, and which of them each instruction's addresses are in."""
+class BufferLife(NamedTuple):
+    """When the allocator keeps a buffer's place, as positions in program order, and whether what stays is placed before others."""
+
+    start: int
+    end: int
+    is_kept: bool
+
+
+def note_buffers(
+    function: func.FuncOp,
+    addresses: Mapping[SSAValue, int],
+    strides: Mapping[SSAValue, int],
+    lives: Mapping[SSAValue, BufferLife],
+) -> None:
+    """Writes down where every `spm.alloc` of a function will be, and when, and which of them each instruction's addresses are
+    in."""
     allocs = [o for o in function.walk() if isinstance(o, spm.AllocOp)]
     numbers: dict[SSAValue, int] = {alloc.result: i for i, alloc in enumerate(allocs)}
     names: dict[SSAValue, str] = {}
@@ -37,10 +53,14 @@ def note_buffers(function: func.FuncOp, addresses: Mapping[SSAValue, int], strid
             if access.is_write:
                 names.setdefault(root, _name(op))
     table = (
-        (names.get(a.result, "unwritten"), (addresses[a.result], a.size_bytes, a.num_copies, strides[a.result])) for a in allocs
+        (
+            names.get(a.result, "unwritten"),
+            (addresses[a.result], a.size_bytes, a.num_copies, strides[a.result], *map(int, lives[a.result])),
+        )
+        for a in allocs
     )
     function.attributes[ATTRIBUTE] = ArrayAttr(
-        DictionaryAttr({"name": StringAttr(name)} | {k: IntegerAttr(v, i64) for k, v in zip(NUMBERS, row, strict=True)})
+        DictionaryAttr({"name": StringAttr(name)} | {k: IntegerAttr(v, i64) for k, v in zip((*NUMBERS, *LIFE), row, strict=True)})
         for name, row in table
     )
 
@@ -67,8 +87,7 @@ def buffers_of(function: func.FuncOp, uses: Sequence[BufferUse], loops: Sequence
 
     loops: (record of the beginning, of the end), inner ones first.
     """
-    noted = function.attributes.get(ATTRIBUTE)
-    rows = [row for row in noted.data if isinstance(row, DictionaryAttr)] if isa(noted, ArrayAttr[Attribute]) else []
+    rows = _rows(function)
     lives: dict[int, tuple[int, int]] = {}
     for use in uses:
         first, last = lives.get(use.buffer, (use.record, use.record))
@@ -84,14 +103,27 @@ def buffers_of(function: func.FuncOp, uses: Sequence[BufferUse], loops: Sequence
 
 def end_of_buffers(function: func.FuncOp) -> int:
     """The address behind the last of the noted buffers, 0 if there are none."""
-    noted = function.attributes.get(ATTRIBUTE)
-    rows = [row for row in noted.data if isinstance(row, DictionaryAttr)] if isa(noted, ArrayAttr[Attribute]) else []
-    found = [_buffer(row, 0, -1) for row in rows]
+    found = [_buffer(row, 0, -1) for row in _rows(function)]
     return max((buffer.address + buffer.stride_bytes * buffer.copies for buffer in found), default=0)
 
 
+def lives_of(function: func.FuncOp) -> tuple[BufferLife, ...]:
+    """When the places of the noted buffers are theirs."""
+    found = (_numbers(row, LIFE) for row in _rows(function))
+    return tuple(BufferLife(start, end, bool(is_kept)) for start, end, is_kept in found)
+
+
+def _rows(function: func.FuncOp) -> list[DictionaryAttr]:
+    noted = function.attributes.get(ATTRIBUTE)
+    return [row for row in noted.data if isinstance(row, DictionaryAttr)] if isa(noted, ArrayAttr[Attribute]) else []
+
+
+def _numbers(row: DictionaryAttr, names: Sequence[str]) -> list[int]:
+    return [n.value.data for n in (row.data[k] for k in names) if isinstance(n, IntegerAttr)]
+
+
 def _buffer(row: DictionaryAttr, first: int, last: int) -> Buffer:
-    name, numbers = row.data["name"], [row.data[k] for k in NUMBERS]
+    name = row.data["name"]
     assert isinstance(name, StringAttr)
-    address, size, copies, stride = (n.value.data for n in numbers if isinstance(n, IntegerAttr))
+    address, size, copies, stride = _numbers(row, NUMBERS)
     return Buffer(name.data, address, size, copies, stride, first, last)

@@ -11,8 +11,9 @@ among those alive at the same time.
 """
 
 from bisect import bisect_right, insort
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -28,7 +29,7 @@ from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.errors import CapacityError
 from hlo2tx8.indexing import Dim, IndexingMap, Variable
-from hlo2tx8.lower.buffer_table import note_buffers
+from hlo2tx8.lower.buffer_table import BufferLife, note_buffers
 
 MAX_TURNS = 2**40
 SMALL_BYTES = 4096
@@ -53,8 +54,7 @@ class SpmSpace:
         return -(-size // self.alignment) * self.alignment
 
 
-@dataclass(frozen=True)
-class LiveRange:
+class LiveRange(NamedTuple):
     """Positions, in program order, of the first and the last access to a buffer."""
 
     start: int
@@ -97,22 +97,31 @@ class AllocateSpmPass(ModulePass):
         space = SpmSpace(chip.spm_allocation_start, chip.spm_limit, chip.spm_alignment_bytes)
         for function in defined_functions(op):
             allocs = [o for o in function.walk() if isinstance(o, spm.AllocOp)]
-            addresses = _apart(function, allocs, space)
+            addresses, ranges = _apart(function, allocs, space)
             if not self.is_measuring:
                 _check(function.sym_name.data, allocs, addresses, space)
             strides: dict[SSAValue, int] = {a.result: space.aligned(a.size_bytes) for a in allocs}
-            note_buffers(function, addresses, strides)
+            unused = LiveRange(0, 0)
+            lives: dict[SSAValue, BufferLife] = {
+                a.result: BufferLife(*ranges.get(a.result, unused), spm.KEPT in a.attributes) for a in allocs
+            }
+            note_buffers(function, addresses, strides, lives)
             for alloc in allocs:
                 _assign(alloc, addresses[alloc.result], space.aligned(alloc.size_bytes))
 
 
-def _apart(function: func.FuncOp, allocs: list[spm.AllocOp], space: SpmSpace) -> dict[SSAValue, int]:
-    """An address for every buffer. Where turns overlap, a place is taken again as late as there is room for: engines of the other
-    turn would wait until its last reader is done."""
+def _apart(
+    function: func.FuncOp, allocs: list[spm.AllocOp], space: SpmSpace
+) -> tuple[dict[SSAValue, int], dict[SSAValue, LiveRange]]:
+    """An address for every buffer, and when it is its. Where turns overlap, a place is taken again as late as there is room for:
+    engines of the other turn would wait until its last reader is done."""
     is_overlapped = any(xla.BAND_TURNS in op.attributes for op in function.walk())
-    pauses, lives = PAUSES if is_overlapped else (), live_ranges(function)
-    found = (rested(allocs, lives, space, pause) for pause in pauses)
-    return next((addresses for addresses in found if addresses is not None), None) or place(allocs, lives, space)
+    lives = live_ranges(function)
+    for pause in PAUSES if is_overlapped else ():
+        found = rested(allocs, lives, space, pause)
+        if found is not None:
+            return found, {buffer: LiveRange(live.start, live.end + pause) for buffer, live in lives.items()}
+    return place(allocs, lives, space), lives
 
 
 def rested(
@@ -187,21 +196,31 @@ def _is_small(buffer: SSAValue) -> bool:
 
 
 def place(allocs: list[spm.AllocOp], ranges: dict[SSAValue, LiveRange], space: SpmSpace) -> dict[SSAValue, int]:
-    """An address for every buffer: first what stays, which lives longest, then the largest first, lowest gap first. Most buffers
-    have one of few sizes, so there are few places."""
-    addresses: dict[SSAValue, int] = {}
-    places: list[SpmRange] = []
+    """An address for every buffer."""
+    unused = LiveRange(0, 0)
+    lives = [BufferLife(*ranges.get(a.result, unused), spm.KEPT in a.attributes) for a in allocs]
+    sizes = [(a.size_bytes, a.num_copies) for a in allocs]
+    return dict(zip([a.result for a in allocs], place_all(sizes, lives, space), strict=True))
+
+
+def place_all(
+    sizes: Sequence[tuple[int, int]], lives: Sequence[BufferLife], space: SpmSpace, taken: Sequence[SpmRange] = ()
+) -> list[int]:
+    """Addresses of buffers of (bytes, copies) beside what is `taken`: first what stays, which lives longest, then the largest,
+    each at the lowest gap. Most have one of few sizes, so there are few places."""
+    addresses = [0] * len(sizes)
+    places = sorted(taken, key=lambda p: p.address)
     found: dict[tuple[int, int], SpmRange] = {}
-    for alloc in sorted(allocs, key=lambda a: (spm.KEPT not in a.attributes, -a.size_bytes * a.num_copies)):
-        live = ranges.get(alloc.result, LiveRange(0, 0))
-        size = space.aligned(alloc.size_bytes) * alloc.num_copies
+    for number in sorted(range(len(sizes)), key=lambda n: (not lives[n].is_kept, -sizes[n][0] * sizes[n][1])):
+        live = LiveRange(lives[number].start, lives[number].end)
+        size = space.aligned(sizes[number][0]) * sizes[number][1]
         address = space.start
         for other in places:
             if other.address >= address + size:
                 break
             if other.address + other.size_bytes > address and other.is_taken(live):
                 address = other.address + other.size_bytes
-        addresses[alloc.result] = address
+        addresses[number] = address
         if size and (address, size) not in found:
             found[address, size] = SpmRange(address, size)
             insort(places, found[address, size], key=lambda p: p.address)

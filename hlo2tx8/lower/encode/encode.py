@@ -35,7 +35,7 @@ from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Add, Const, Dim, Expr, FloorDiv, Mod, Mul, Sym
-from hlo2tx8.lower.buffer_table import buffers_of, uses_of
+from hlo2tx8.lower.buffer_table import BufferLife, buffers_of, lives_of, uses_of
 from hlo2tx8.lower.element_format import format_of
 from hlo2tx8.lower.encode.registers import NUM_REGISTERS, TILE_REGISTER, LinearForm, ValueNumbering, allocate_registers
 
@@ -46,28 +46,33 @@ REMEMBERED_FORMS = (1 << 30, 24, 8, 0)
 
 @dataclass(frozen=True)
 class EncodedKernel:
-    """Records of one kernel. `num_arguments` slots, then one per entry of `scratch`. `buffers` and `uses` as in a program."""
+    """Records of one kernel. `num_arguments` slots, then one per entry of `scratch`. `buffers` and `uses` as in a program; `lives`
+    say when the places of buffers are theirs."""
 
     records: tuple[Record, ...]
     num_arguments: int
     scratch: tuple[TensorType[Attribute], ...]
     buffers: tuple[Buffer, ...] = ()
     uses: tuple[BufferUse, ...] = ()
+    lives: tuple[BufferLife, ...] = ()
 
 
-def encode(module: ModuleOp) -> EncodedKernel:
-    """The records of a kernel module whose buffers have addresses."""
+def encode(module: ModuleOp, moved: Sequence[int] = ()) -> EncodedKernel:
+    """The records of a kernel module whose buffers have addresses, each so many bytes further as `moved` says."""
     functions = defined_functions(module)
     if len(functions) != 1:
         raise CompileError("E3103", f"a kernel has one function at this level, not {len(functions)}")
     body = functions[0].body.block
     for most_copies in REMEMBERED_FORMS:
-        encoder = _Encoder({a: i for i, a in enumerate(body.args)}, ValueNumbering(most_copies))
+        encoder = _Encoder({a: i for i, a in enumerate(body.args)}, ValueNumbering(most_copies), moved)
         encoder.block(body)
         records = allocate_registers(encoder.records)
         if records is not None:
             buffers = buffers_of(functions[0], encoder.uses, encoder.loops)
-            return EncodedKernel(_with_origins(records), len(body.args), tuple(encoder.scratch), buffers, tuple(encoder.uses))
+            if moved:
+                buffers = tuple(replace(b, address=b.address + far) for b, far in zip(buffers, moved, strict=True))
+            lives, scratch = lives_of(functions[0]), tuple(encoder.scratch)
+            return EncodedKernel(_with_origins(records), len(body.args), scratch, buffers, tuple(encoder.uses), lives)
     raise CompileError("E3102", f"a kernel needs more than {NUM_REGISTERS} registers; split its fusion")
 
 
@@ -81,6 +86,7 @@ def _with_origins(records: Sequence[Record]) -> tuple[Record, ...]:
 class _Encoder:
     slots: dict[SSAValue, int]
     values: ValueNumbering
+    moved: Sequence[int] = ()
     records: list[Record] = field(default_factory=list[Record])
     forms: dict[SSAValue, LinearForm] = field(default_factory=dict[SSAValue, LinearForm])
     scratch: list[TensorType[Attribute]] = field(default_factory=list[TensorType[Attribute]])
@@ -263,7 +269,8 @@ class _Encoder:
         self.records.append(Record(kind, fields))
 
     def _instruction(self, op: Instruction) -> None:
-        resolved = {name: self._field(value) for name, value in op.values().items()}
+        moved = {op.FIELDS[use.operand].name: self.moved[use.buffer] for use in uses_of(op, 0)} if self.moved else {}
+        resolved = {name: self._field(value, moved.get(name, 0)) for name, value in op.values().items()}
         self.uses += uses_of(op, len(self.records))
         fmt2 = op.fmt2 if op.FORMATS2 else Format.INT8
         self.records.append(Record(type(op), resolved, op.fmt, fmt2, op.rounding, op.origin))
@@ -271,9 +278,9 @@ class _Encoder:
             # What is cut here is timed by itself if no register lives on.
             self.values.forget()
 
-    def _field(self, value: int | SSAValue) -> Operand:
+    def _field(self, value: int | SSAValue, moved: int) -> Operand:
         if isinstance(value, int):
             return value
         if value in self.slots:
             return self.slots[value]
-        return self._operand(self.forms[value])
+        return self._operand(self.forms[value] + LinearForm(moved))
