@@ -34,6 +34,8 @@ DEPTHS = (512, 128, 64)
 """Products of a panel at most."""
 SMALL = 0.85
 """What plans may take of a scratchpad that are tried beside others: buffers of parts are not estimated."""
+HANDED_BYTES = 8 * 32768
+"""Of parts of what follows a step's products, which is done beside those of the next step."""
 PARTS = (2, 3, 4, 6, 8, 12, 16)
 """Parts of a tile's rows that two products may make in turns."""
 
@@ -138,7 +140,7 @@ def _in_turns(group: GroupOp, name: str, fusions: Sequence[FusionOp], target: Ta
             paces = [way.choice.chosen[0][1].pace for way in (mine, its) if isinstance(way.choice, GemmMatch)]
             if len(paces) < 2 or paces[0] is None or paces[1] is None:
                 continue
-            handed = made // paces[0].alike if paces[0].alike > 1 else 0
+            handed = made // paces[0].alike + HANDED_BYTES if paces[0].alike > 1 else 0
             spm_bytes = max(mine.estimate.spm_bytes, its.estimate.spm_bytes) + kept + handed
             if spm_bytes <= target.rates.spm_bytes:
                 estimate = Estimate(alternating_cycles(paces[0], paces[1], parts), spm_bytes)

@@ -49,8 +49,10 @@ def is_even(part: ContractionPart, box: Sequence[int]) -> bool:
 
 
 def is_in_sets(part: ContractionPart, work: ContractionWork, box: Sequence[int]) -> bool:
-    """Can an epilogue go over a result in sets? Not where the step decides how many rows it has; storing alone can."""
-    return work.is_cut and not work.lines and (is_even(part, box) or not work.passes)
+    """Can an epilogue go over a result in sets? Not where the step decides how many columns it has; storing alone can."""
+    shape, roles = inner_shape(part)
+    is_whole = all(size % step == 0 for size, step, role in zip(shape, box, roles, strict=True) if role != "row")
+    return work.is_cut and not work.lines and (is_whole or not work.passes)
 
 
 def mesh_cycles(

@@ -30,9 +30,11 @@ MOST_SETS = 12
 LEAST_KEPT = 2
 PARTS_STORED = 8
 """Parts of a result that is only stored: between them loads get their turn."""
-LEAST_PART = 8192
+LEAST_PART = 6144
 """Elements that the vector engine gets at once: few instructions' starts, and little that the matrix engine could wait for."""
 
+LEAST_GAIN = 2
+"""So many times as many parts are worth that the last of a block is smaller."""
 LATE_PART_BYTES = 32768
 """Of a part that is done during other loops: its buffers take room beside theirs."""
 
@@ -115,8 +117,8 @@ def _columns(panels: Panels, gemm: NeGemm, last: NeGemm, after: Sequence[Operati
         return None
     num_sets = columns // size
     own_turns = panels.num_panels - 1
-    wanted = max(turns, own_turns, rows * columns * last.fmt.bytes // LATE_PART_BYTES if turns and isinstance(rows, int) else 0)
-    num_parts = _num_parts(epilogue, num_sets, wanted, rows) if is_whole else num_sets
+    wanted = max(turns, own_turns, epilogue.most_points * columns * last.fmt.bytes // LATE_PART_BYTES if turns else 0)
+    num_parts = _num_parts(epilogue, num_sets, wanted) if is_whole else num_sets
     return Columns(size, num_sets, num_sets if is_whole else limit, depth, last, epilogue, num_parts)
 
 
@@ -125,17 +127,15 @@ def _is_of_products(op: Operation) -> bool:
     return isinstance(op, Instruction | scf.IfOp | scf.ForOp) and TAIL not in op.attributes
 
 
-def _num_parts(epilogue: Epilogue, num_sets: int, turns: int, rows: Size) -> int:
-    """One per turn and more, so that engines work side by side; fewer will do where there is nothing to compute."""
-    num_parts = num_sets
-    if not isinstance(rows, int):
-        return num_parts
+def _num_parts(epilogue: Epilogue, num_sets: int, turns: int) -> int:
+    """One per turn and more, so that engines work side by side; fewer will do where there is nothing to compute. Parts that are not
+    all as large are made where those that are would be few."""
     wanted = turns if epilogue.has_arithmetic else min(turns, PARTS_STORED)
-    most = epilogue.blocks * rows * epilogue.width // LEAST_PART
-    for number in range(num_sets, most + 1, num_sets):
-        if num_parts < wanted and epilogue.can_cut(number):
-            num_parts = number
-    return num_parts
+    most = epilogue.blocks * epilogue.most_points * epilogue.width // LEAST_PART
+    found = [number for number in range(num_sets, most + 1, num_sets) if epilogue.can_cut(number)]
+    even = [number for number in found if epilogue.is_even(number)] or [num_sets]
+    best, most_even = (next((n for n in numbers if n >= wanted), numbers[-1]) for numbers in (found or even, even))
+    return best if best >= LEAST_GAIN * most_even else most_even
 
 
 def num_kept(panels: Panels, columns: Columns, num_slots: int, chip: Chip) -> int:

@@ -8,10 +8,12 @@
                                               store(%z, %part)                               %z has two copies
 
 Channel blocks lie one after the other in every buffer that has an element per element of the result, and so do rows in a block.
-What DMA brings is brought while the part before is computed. A buffer of one value, from before the loop, is as long as a part.
+The last rows of a block may be fewer than other parts have, or none where the step decides how many rows there are. What DMA
+brings is brought while the part before is computed. A buffer of one value, from before the loop, is as long as a part.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,13 +40,15 @@ COPIES = 2
 @dataclass(frozen=True)
 class Epilogue:
     """`ops` in order, with the arithmetic they depend on: `once` what all parts share, `ahead` what DMA brings of a part, `compute`
-    the rest. `result` is what the last product leaves: `blocks` channel blocks of `points` rows of `width` channels each. `whole`
-    are the other buffers with an element per element of it, `moved` those that DMA accesses; `fills` fill one before the loop."""
+    the rest. `result` is what the last product leaves: `blocks` channel blocks of `points` rows, `most_points` at most, of `width`
+    channels each. `whole` are the other buffers with an element per element of it, `moved` those that DMA accesses; `fills` fill
+    one before the loop."""
 
     ops: tuple[Operation, ...]
     result: spm.AllocOp
     blocks: int
     points: Size
+    most_points: int
     width: int
     element_bytes: int
     whole: tuple[spm.AllocOp, ...] = ()
@@ -77,8 +81,7 @@ class Epilogue:
         for op in self.compute:
             if isinstance(op, CtInstruction):
                 size = max(op.fmt.bytes, op.fmt2.bytes if op.FORMATS2 else 0)
-                count = op.field("full_n" if isinstance(op, CtVuVLoop) else "n")
-                assert isinstance(count, int)
+                count = self.blocks * self.most_points * self.width
                 found += num_parts * c.ct_startup + count * size * chip.beats.of(op.COST) / c.ct_bytes_per_cycle
         return found
 
@@ -86,18 +89,27 @@ class Epilogue:
         """Can it go over the result in so many parts: some whole blocks each, or some rows of one block?"""
         if num_parts <= self.blocks:
             return self.blocks % num_parts == 0
-        points = self.points
-        if num_parts % self.blocks or not isinstance(points, int) or points % (num_parts // self.blocks):
+        chunks = num_parts // self.blocks
+        if num_parts % self.blocks or (chunks - 1) * -(-self.most_points // chunks) >= self.most_points:
             return False
         ops = (*self.ahead, *self.compute)
         moves = [(op, "rw") for op in ops if isinstance(op, TdmaGatherScatter) and turning(op, "w")]
         transfers = [(op, ("",)) for op in ops if isinstance(op, Rdma | Wdma) and not self.is_one_run(op)]
         return all(self.rows_level(op, side) for op, sides in (*moves, *transfers) for side in sides)
 
+    def is_even(self, num_parts: int) -> bool:
+        """Are so many parts all as large?"""
+        return isinstance(self.points, int) and self.points % max(1, num_parts // self.blocks) == 0
+
+    def share(self, size: int, num_parts: int) -> int:
+        """What the largest part has of so much for the whole result."""
+        rows = -(-self.most_points // max(1, num_parts // self.blocks))
+        return size // (self.blocks * self.most_points) * max(1, self.blocks // num_parts) * rows
+
     def saved_bytes(self, num_parts: int, space: SpmSpace) -> int:
         """What buffers of parts take less than those of a whole result."""
         ranges: dict[SSAValue, LiveRange] = {}
-        parts: dict[SSAValue, spm.AllocOp] = {a.result: spm.AllocOp(a.size_bytes // num_parts) for a in self.local}
+        parts: dict[SSAValue, spm.AllocOp] = {a.result: spm.AllocOp(self.share(a.size_bytes, num_parts)) for a in self.local}
         for position, op in enumerate(self.compute):
             for buffer in (*buffers_of(op, is_write=True), *buffers_of(op, is_write=False)):
                 if buffer in parts:
@@ -106,8 +118,8 @@ class Epilogue:
         own = list(parts.values())
         places = place(own, ranges, space)
         taken = max((places[a.result] - space.start + space.aligned(a.size_bytes) for a in own), default=0)
-        taken += sum(COPIES * space.aligned(alloc.size_bytes // num_parts) for alloc in self.moved)
-        taken += sum(space.aligned(alloc.size_bytes // num_parts) for alloc in self.filled)
+        taken += sum(COPIES * space.aligned(self.share(alloc.size_bytes, num_parts)) for alloc in self.moved)
+        taken += sum(space.aligned(self.share(alloc.size_bytes, num_parts)) for alloc in self.filled)
         return sum(space.aligned(alloc.size_bytes) for alloc in self.whole) - taken
 
     def kept_bytes(self, num_parts: int, space: SpmSpace) -> int:
@@ -120,14 +132,14 @@ class Epilogue:
         """The buffers that parts use in turns instead of whole ones; those of one value become as long as a part."""
         for fill, alloc in zip(self.fills, self.filled, strict=True):
             values: dict[str, Any] = dict(fill.values())
-            values["n"] //= num_parts
-            alloc.size = IntegerAttr(alloc.size_bytes // num_parts, alloc.size.type)
+            values["n"] = self.share(values["n"], num_parts)
+            alloc.size = IntegerAttr(self.share(alloc.size_bytes, num_parts), alloc.size.type)
             block = fill.parent_block()
             assert block is not None
             block.insert_op_before(TdmaMemset.make(fmt=fill.fmt, origin=fill.origin, **values), fill)
             fill.detach()
             fill.erase()
-        return {a.result: before.insert(spm.AllocOp(a.size_bytes // num_parts, COPIES)).result for a in self.moved}
+        return {a.result: before.insert(spm.AllocOp(self.share(a.size_bytes, num_parts), COPIES)).result for a in self.moved}
 
     def emit(
         self,
@@ -141,25 +153,45 @@ class Epilogue:
         """The wanted instructions for a part, with values replaced by `mapping`; `parts` are the buffers of parts in turns."""
         known = dict(mapping)
         buffers = {buffer: step.insert(spm.TurnOp(part, step.value(number))).result for buffer, part in parts.items()}
-        if wanted is self.compute:
-            buffers |= {alloc.result: step.insert(spm.AllocOp(alloc.size_bytes // num_parts)).result for alloc in self.local}
-        for op in self.ops:
-            if isinstance(op, spm.AllocOp) or (isinstance(op, Instruction) and op not in wanted):
-                continue
-            if not isinstance(op, Instruction) or op in self.once:
-                step.insert(op.clone(value_mapper=known))
-                continue
-            values: dict[str, Any] = {
-                name: known.get(value, value) if isinstance(value, SSAValue) else value for name, value in op.values().items()
-            }
-            points = known.get(self.points, self.points) if isinstance(self.points, SSAValue) else self.points
-            for name, value in op.values().items():
-                if isinstance(value, SSAValue) and value in buffers:
-                    values[name] = buffers[value]
-                elif isinstance(value, SSAValue) and value.owner is self.result:
-                    values[name] = step.at(value, step(number, step(self._elements(step, points, num_parts), self.element_bytes)))
-            self._cut(step, op, values, number, num_parts)
-            step.insert(type(op).make(fmt=op.fmt, fmt2=op.fmt2, rnd=op.rounding, origin=op.origin, **values))
+        own: EpiloguePart | None = None
+        with ExitStack() as branches:
+            for op in self.ops:
+                if isinstance(op, spm.AllocOp) or (isinstance(op, Instruction) and op not in wanted):
+                    continue
+                if not isinstance(op, Instruction) or op in self.once:
+                    step.insert(op.clone(value_mapper=known))
+                    continue
+                if own is None:
+                    own = self._part(step, number, num_parts, known)
+                    if num_parts > self.blocks and not isinstance(self.points, int):
+                        branches.enter_context(step.if_positive([own.rows]))
+                    if wanted is self.compute:
+                        sizes = {alloc.result: self.share(alloc.size_bytes, num_parts) for alloc in self.local}
+                        buffers |= {buffer: step.insert(spm.AllocOp(size)).result for buffer, size in sizes.items()}
+                values: dict[str, Any] = {
+                    name: known.get(value, value) if isinstance(value, SSAValue) else value for name, value in op.values().items()
+                }
+                for name, value in op.values().items():
+                    if isinstance(value, SSAValue) and value in buffers:
+                        values[name] = buffers[value]
+                    elif isinstance(value, SSAValue) and value.owner is self.result:
+                        values[name] = step.at(value, step(own.begin, self.element_bytes))
+                self._cut(step, op, values, own)
+                step.insert(type(op).make(fmt=op.fmt, fmt2=op.fmt2, rnd=op.rounding, origin=op.origin, **values))
+
+    def _part(self, step: StepBuilder, number: Size, num_parts: int, known: Mapping[SSAValue, SSAValue]) -> "EpiloguePart":
+        """Which blocks and rows a part has."""
+        blocks, chunks = max(1, self.blocks // num_parts), max(1, num_parts // self.blocks)
+        points = known.get(self.points, self.points) if isinstance(self.points, SSAValue) else self.points
+        block, chunk = _divmod(step, number, chunks)
+        first, rows = 0, points
+        if chunks > 1:
+            most = -(-self.most_points // chunks)
+            first = step(chunk, most)
+            rows = most if self.is_even(num_parts) else step.minimum(most, step.subtract(points, first))
+        block = step(block, blocks)
+        begin = step(step.add(step(block, points), first), self.width)
+        return EpiloguePart(blocks, block, first, rows, begin, step(rows, blocks * self.width), step(rows, self.width), chunks > 1)
 
     def is_whole(self, op: Instruction) -> bool:
         """Does an instruction access a buffer with an element per element of the result?"""
@@ -170,49 +202,38 @@ class Epilogue:
         points = self.points
         return isinstance(points, int) and not turning(op, "") and op.field("count") == self.blocks * points * self.width
 
-    def _elements(self, step: StepBuilder, points: Size, num_parts: int) -> Size:
-        """Elements of a part."""
-        if isinstance(points, int):
-            return points * self.width * self.blocks // num_parts
-        return step(points, self.width * (self.blocks // num_parts))
-
-    def _cut(self, step: StepBuilder, op: Instruction, values: dict[str, Any], number: Size, num_parts: int) -> None:
+    def _cut(self, step: StepBuilder, op: Instruction, values: dict[str, Any], part: "EpiloguePart") -> None:
         """Changes an instruction's fields to what it does for a part."""
-        blocks, chunks = max(1, self.blocks // num_parts), max(1, num_parts // self.blocks)
-        block, chunk = _divmod(step, number, chunks)
         if isinstance(op, ELEMENTWISE):
-            values["n"] = values["n"] // num_parts
+            values["n"] = part.elements
         elif isinstance(op, TdmaGatherScatter) and not turning(op, "w"):
-            values["run_bytes"] //= num_parts
+            values["run_bytes"] = step(part.elements, op.fmt.bytes)
         elif isinstance(op, CtVuVLoop):
-            values["unit"] = step.at(values["unit"], step(block, blocks * values["u"] * op.fmt.bytes))
-            values |= {"n": values["n"] // chunks, "full_n": values["full_n"] // num_parts, "full_u": values["u"] * blocks}
+            values["unit"] = step.at(values["unit"], step(part.block, values["u"] * op.fmt.bytes))
+            values |= {"n": part.of_block, "full_n": part.elements, "full_u": values["u"] * part.blocks}
         elif isinstance(op, Rdma | Wdma) and self.is_one_run(op):
-            values["count"] //= num_parts
-            values["offset"] = step.add(values["offset"], step(number, values["count"] * op.fmt.bytes))
+            values["count"] = part.elements
+            values["offset"] = step.add(values["offset"], step(part.begin, op.fmt.bytes))
         elif isinstance(op, Rdma | Wdma):
             rows, outer = self.rows_level(op), self.blocks_level(op)
             if outer:
-                distance = step(step(step(block, blocks), values[f"s{outer}"]), op.fmt.bytes)
-                values["offset"] = step.add(values["offset"], distance)
-                values[f"n{outer}"] = blocks
-            if chunks > 1:
-                each = values[f"n{rows}"] // chunks
-                values["offset"] = step.add(values["offset"], step(step(step(chunk, each), values[f"s{rows}"]), op.fmt.bytes))
-                values[f"n{rows}"] = each
+                values["offset"] = step.add(values["offset"], step(step(part.block, values[f"s{outer}"]), op.fmt.bytes))
+                values[f"n{outer}"] = part.blocks
+            if part.is_of_rows:
+                values["offset"] = step.add(values["offset"], step(step(part.first, values[f"s{rows}"]), op.fmt.bytes))
+                values[f"n{rows}"] = part.rows
         else:
             is_brought = op.field("src") not in (self.result.result, *(alloc.result for alloc in self.whole))
             for side in "rw":
                 rows, outer = self.rows_level(op, side), self.blocks_level(op, side)
                 if outer:
-                    values[f"{side}n{outer}"] = blocks
+                    values[f"{side}n{outer}"] = part.blocks
                 if side == "r" and is_brought and outer:
-                    values["src"] = step.at(values["src"], step(step(block, blocks), values[f"rs{outer}"]))
-                if chunks > 1:
-                    values[f"{side}n{rows}"] //= chunks
+                    values["src"] = step.at(values["src"], step(part.block, values[f"rs{outer}"]))
+                if part.is_of_rows:
+                    values[f"{side}n{rows}"] = part.rows
                     if side == "r" and is_brought:
-                        distance = values[f"rs{rows}"] * values[f"rn{rows}"]
-                        values["src"] = step.at(values["src"], step(chunk, distance))
+                        values["src"] = step.at(values["src"], step(part.first, values[f"rs{rows}"]))
 
     def blocks_level(self, op: Instruction, side: str = "") -> int:
         """The level of a transfer, or of a side of a move, that goes over channel blocks; 0 if there is one block."""
@@ -222,6 +243,21 @@ class Epilogue:
         """The level that goes over all rows; 0 if there is none."""
         levels = turning(op, side)[self.blocks > 1 :]
         return next((level for level in levels[:1] if op.field(f"{side}n{level}") == self.points), 0)
+
+
+@dataclass(frozen=True)
+class EpiloguePart:
+    """So many `blocks` from a `block` on, or rows of one of them, if it `is_of_rows`: `rows` from the `first` one on. It has so
+    many `elements`, `of_block` of each block, from element `begin` of the result on."""
+
+    blocks: int
+    block: Size
+    first: Size
+    rows: Size
+    begin: Size
+    elements: Size
+    of_block: Size
+    is_of_rows: bool
 
 
 def turning(op: Instruction, side: str) -> list[int]:

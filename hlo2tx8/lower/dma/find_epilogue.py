@@ -13,10 +13,10 @@ from hlo2tx8.device.isa.extents import Elements
 from hlo2tx8.device.isa.forms import CtInstruction, CtV, CtVS, CtVuV, CtVuVLoop, CtVV
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.device.layouts import Blocked
-from hlo2tx8.dialects import spm
+from hlo2tx8.dialects import spm, vec
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.epilogue_parts import Epilogue, turning
-from hlo2tx8.lower.dma.slices import buffers_of
+from hlo2tx8.lower.dma.slices import buffers_of, factors_of
 
 
 def ops_of_each(ops: Sequence[Operation], results: Sequence[object]) -> list[list[Operation]] | None:
@@ -49,16 +49,17 @@ def epilogue_of(ops: Sequence[Operation], result: SSAValue, rows: Size, columns:
     if not isinstance(result.owner, spm.AllocOp) or any(isinstance(op, refused) for op in ops):
         return None
     instructions = [op for op in ops if isinstance(op, Instruction)]
-    found = Epilogue(tuple(ops), result.owner, columns // width, rows, width, fmt.bytes, compute=tuple(instructions))
+    most = rows if isinstance(rows, int) else rows.owner.upper.value.data if isinstance(rows.owner, vec.ExtentOp) else 0
+    found = Epilogue(tuple(ops), result.owner, columns // width, rows, most, width, fmt.bytes, compute=tuple(instructions))
     if not any(isinstance(op, Wdma) for op in instructions):
         return None
-    if not isinstance(rows, int) or not isinstance(limit, int):  # the step decides how many: only what is stored as it is
+    if not most or not isinstance(limit, int):  # the step decides how many blocks: only what is stored as it is
         match instructions:
             case [Wdma() as store] if store.field("src") is result and _goes_over(store, limit):
                 return found
             case _:
                 return None
-    count = rows * columns
+    count = most * columns
     whole: dict[spm.AllocOp, None] = {}
     moved: dict[spm.AllocOp, None] = {}
     for op in instructions:
@@ -122,23 +123,30 @@ def _is_cut(op: Instruction, epilogue: Epilogue, count: int) -> bool:
         if not isinstance(value, SSAValue) or not isinstance(value.owner, spm.AllocOp):
             return False
         fits[access.field] = value.owner in own and value.owner.size_bytes == count * fmt.bytes
-    block_bytes = count // epilogue.blocks * op.fmt.bytes
+
+    def is_all(value: Size, times: int = epilogue.blocks * epilogue.width) -> bool:
+        """Is a size that of all rows, times so much?"""
+        points = epilogue.points
+        return value == points * times if isinstance(points, int) else factors_of(value) == (times, (points.owner,))
+
     match op:
         case CtV() | CtVV() | CtVS() | CtConvert() | CtMaskMove():
-            return all(fits.values()) and op.field("n") == count and op.rounding is not Rounding.STOCHASTIC
+            return all(fits.values()) and is_all(op.field("n")) and op.rounding is not Rounding.STOCHASTIC
         case CtVuV() | CtVuVLoop():
             is_once = op.field("full_u") == epilogue.blocks * epilogue.width if isinstance(op, CtVuVLoop) else epilogue.blocks == 1
-            return is_once and fits["dst"] and fits["a"] and op.field("full_n" if isinstance(op, CtVuVLoop) else "n") == count
+            return is_once and fits["dst"] and fits["a"] and is_all(op.field("full_n" if isinstance(op, CtVuVLoop) else "n"))
         case TdmaMemset():
-            return all(fits.values()) and op.field("n") == count
+            return all(fits.values()) and is_all(op.field("n"))
         case Rdma() | Wdma():
             return all(fits.values()) and (epilogue.is_one_run(op) or _goes_over(op, epilogue.blocks))
         case TdmaGatherScatter() if not turning(op, "r") and not turning(op, "w"):
-            return all(fits.values()) and op.field("run_bytes") == count * op.fmt.bytes
+            return all(fits.values()) and is_all(op.field("run_bytes"), epilogue.blocks * epilogue.width * op.fmt.bytes)
         case TdmaGatherScatter():
             if not fits["dst"] or not all(_goes_over(op, epilogue.blocks, side) for side in "rw"):
                 return False
             levels = {side: epilogue.blocks_level(op, side) for side in "rw" if side == "w" or fits["src"]}
-            return all(not level or op.field(f"{side}s{level}") == block_bytes for side, level in levels.items())
+            return all(
+                not level or is_all(op.field(f"{side}s{level}"), epilogue.width * op.fmt.bytes) for side, level in levels.items()
+            )
         case _:
             return False

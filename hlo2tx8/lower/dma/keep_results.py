@@ -30,7 +30,7 @@ from hlo2tx8.indexing import Const, Dim, Expr, split_terms
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.column_sets import columns_of
 from hlo2tx8.lower.dma.interleave_panels import interleave
-from hlo2tx8.lower.dma.kept_places import OwnPart, buffer_of_its_own, is_one_run, multiply_in_place
+from hlo2tx8.lower.dma.kept_places import OwnPart, buffer_of_its_own, multiply_in_place
 from hlo2tx8.lower.dma.load_levels import levels_of
 from hlo2tx8.lower.dma.mesh import COLUMN, ROW, TileIndex, of_one, quotient, remainder
 from hlo2tx8.lower.dma.panels import Panels, PanelSide, Site
@@ -294,31 +294,34 @@ class ResultBuffer:
             src = _value(op.field("src"))
             src.replace_uses_with_if(here, lambda use: use.operation is not op)
         else:
-            step.insert(self._move(*self.kept.moved(op), op, dst=here, src=_value(op.field("src"))))
+            run = self.kept.run(op)
+            run, levels = (step(run, self.kept.block_bytes), []) if isinstance(run, SSAValue) else self.kept.moved(op)
+            step.insert(self._move(run, levels, op, dst=here, src=_value(op.field("src"))))
         if isinstance(op, Rdma) or not self.kept.is_read_by_others:
             op.detach()
             op.erase()
 
     def _is_read_here(self, op: Rdma) -> spm.AllocOp | None:
         """The buffer of a load, if what it loads lies in what the tile keeps as it would lie there."""
-        return buffer_of_its_own(op) if is_one_run(op, self.kept.row_bytes, self.kept.block_bytes) else None
+        return buffer_of_its_own(op) if self.kept.run(op) else None
 
     def _made_for(self, op: Wdma) -> Operation | None:
         """The first operation that uses the buffer of what is stored as one run, if only the vector engine does besides, beside the
         store: it can write to the tile's buffer itself."""
         src = _value(op.field("src"))
         users = [use.operation for use in src.uses if use.operation is not op]
-        is_run = not self.kept.moved(op)[1] and isinstance(src.owner, spm.TurnOp | spm.AllocOp)
+        is_run = (self.kept.run(op) or not self.kept.moved(op)[1]) and isinstance(src.owner, spm.TurnOp | spm.AllocOp)
         if self.kept.is_read_by_others or not users or not is_run or any(user.parent is not op.parent for user in users):
             return None
         if not all(isinstance(user, Instruction) and user.ENGINE is Engine.CT for user in users):
             return None
         return next(user for user in users if all(user is other or user.is_before_in_block(other) for other in users))
 
-    def _move(self, run: int, levels: list[tuple[int, int]], op: Rdma | Wdma, dst: SSAValue, src: SSAValue) -> TdmaGatherScatter:
+    def _move(self, run: Size, levels: list[tuple[int, int]], op: Rdma | Wdma, dst: SSAValue, src: SSAValue) -> TdmaGatherScatter:
         """What a transfer moves, of which the side in the buffer has levels around runs and the other is dense."""
         inner, dense = run, list[tuple[int, int]]()
         for count, _ in levels:
+            assert isinstance(inner, int)
             dense.append((count, inner))
             inner *= count
         sides = (dense, levels) if isinstance(op, Wdma) else (levels, dense)

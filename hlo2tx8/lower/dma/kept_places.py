@@ -57,6 +57,11 @@ class OwnPart:
         last = range_of(inside, index.bounds, ()).hi + blocks * self.block_bytes
         return is_low and is_of_rows and last <= self.blocks * self.block_bytes
 
+    def run(self, op: Rdma | Wdma) -> Size:
+        """How many rows of one block a transfer moves, which lie one after the other where they are kept; 0 if it moves others."""
+        box = _box(op, self.row_bytes, self.block_bytes)
+        return box[0] if box is not None and box[1] == 1 else 0
+
 
 def _box(op: Rdma | Wdma, row_bytes: int, block_bytes: int) -> tuple[Size, int] | None:
     """How many rows and blocks of each a transfer moves; None if it is none of whole blocks."""
@@ -75,12 +80,6 @@ def _box(op: Rdma | Wdma, row_bytes: int, block_bytes: int) -> tuple[Size, int] 
         else:
             return None
     return rows, blocks
-
-
-def is_one_run(op: Rdma, row_bytes: int, block_bytes: int) -> bool:
-    """Does a load move rows of one block? They lie one after the other where they are kept."""
-    box = _box(op, row_bytes, block_bytes)
-    return box is not None and box[1] == 1
 
 
 def buffer_of_its_own(op: Rdma) -> spm.AllocOp | None:
