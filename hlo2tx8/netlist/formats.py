@@ -52,6 +52,8 @@ _ALL = (
     *(Format(f"RawUInt{n}", "raw", n) for n in (8, 16, 32)),
 )
 FORMATS: Mapping[str, Format] = {format.name: format for format in _ALL}
+FLOATS = ("Float32", "Float16_b", "Float16")
+"""Formats that netlists have for floats of 32 and 16 bits."""
 IN_NETLISTS = tuple(name for name in FORMATS if name != "Tf32")
 
 

@@ -35,7 +35,9 @@ def parser() -> CommandParser:
     profile_tool.add_parser(commands.add_parser("profile", help="say where the modelled time of a module goes"))
     check_tool.add_parser(commands.add_parser("check", help="say which ops and fusions of a module compile, where and why not"))
     bisect_tool.add_parser(commands.add_parser("bisect", help="find where a module goes wrong, and a smaller one that does"))
-    netlist_tool.add_parser(commands.add_parser("netlist", help="run, compile, analyze, debug, check and show TT-BUDA netlists"))
+    netlist_tool.add_parser(
+        commands.add_parser("netlist", help="run, compile, analyze, debug, emit, check and show TT-BUDA netlists")
+    )
     for command in (own := tuple(commands.choices.values())):
         add_switch(command, "traceback", TRACEBACK, default=argparse.SUPPRESS)
         command.others = own

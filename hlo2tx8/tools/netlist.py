@@ -1,4 +1,4 @@
-"""`hlo2tx8 netlist run|compile|analyze|debug|check|show FILE`: TT-BUDA netlists.
+"""`hlo2tx8 netlist run|compile|analyze|debug|emit|check|show FILE`: TT-BUDA netlists.
 
 Exit code 0 if nothing is wrong, 1 if a netlist breaks a rule, cannot be run, or gives results that are not near enough, 3 if it has
 ops that are not supported.
@@ -33,6 +33,7 @@ from hlo2tx8.tools.command_parser import CommandParser
 from hlo2tx8.tools.flags import add_switch
 from hlo2tx8.tools.netlist_chip import add_chip_parsers
 from hlo2tx8.tools.netlist_debug import add_debug_parser
+from hlo2tx8.tools.netlist_emit import add_emit_parser
 from hlo2tx8.tools.netlist_input import (
     UNSUPPORTED,
     add_arch,
@@ -68,6 +69,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     run.add_argument("--outputs", type=Path, help=".npz for [n, t, rows, columns] of each IO that an op feeds")
     add_chip_parsers(commands)
     add_debug_parser(commands)
+    add_emit_parser(commands)
     check = commands.add_parser("check", help="name every rule that a netlist breaks")
     check.set_defaults(function=check_file)
     check.add_argument("file", type=Path, help=".yaml netlist")

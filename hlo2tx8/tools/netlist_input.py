@@ -86,7 +86,7 @@ def params_of(args: Any) -> dict[str, int]:
 
 
 def inputs_of(args: Any) -> dict[str, Array] | None:
-    return _read_arrays(args.inputs) if args.inputs else None
+    return read_arrays(args.inputs) if args.inputs else None
 
 
 def _read_params(path: Path) -> dict[str, int]:
@@ -100,7 +100,8 @@ def _read_params(path: Path) -> dict[str, int]:
     return {"$" + name.lstrip("$"): int(value) for name, value in params.items()}
 
 
-def _read_arrays(path: Path) -> dict[str, Array]:
+def read_arrays(path: Path) -> dict[str, Array]:
+    """The arrays of an .npz file; InputError if it is none."""
     try:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}

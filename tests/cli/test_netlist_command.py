@@ -128,3 +128,37 @@ def test_analyze_names_the_slowest_op(capsys: pytest.CaptureFixture[str]):
         r"epoch softmax: \S+ cycles a tensor, 2 an execution; the bound is \S+, \S+ of them\nslowest op: total; busy: ", found
     )
     assert {"power", "total", "inverse", "share"} <= {line.split()[0] for line in found.splitlines()[2:]}
+
+
+SOFTMAX_HLO = Path(__file__).parents[2] / "hlo_samples" / "reduce" / "softmax_f32.hlo"
+
+
+def test_emit_writes_a_netlist_that_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file, outputs = tmp_path / "softmax.yaml", tmp_path / "out.npz"
+    flags = ["--check", "--microbatches=2", "--microbatch_size=3", "--grid=4x4", "--arch=blackhole", "--format=Float16_b"]
+    assert main(["netlist", "emit", str(SOFTMAX_HLO), "-o", str(file), *flags]) == 0
+    assert re.search(r"1 graphs, \d+ ops; .*\nout0 f32\[48,100\]: 48 of 48 tiles agree", capsys.readouterr().out)
+    assert main(["netlist", "check", str(file)]) == 0
+    assert main(["netlist", "run", str(file), f"--inputs={file.with_suffix('.npz')}", f"--outputs={outputs}"]) == 0
+    with np.load(outputs) as found:
+        assert found["out0"].shape == (6, 1, 64, 128)
+        assert np.allclose(found["out0"][:, 0, :48, :100].sum(axis=-1), 1, atol=0.05)
+
+
+def test_emit_takes_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file, inputs = tmp_path / "softmax.yaml", tmp_path / "args.npz"
+    np.savez(inputs, arg0=np.arange(4800, dtype=np.float32).reshape(48, 100) % 7)
+    assert main(["netlist", "emit", str(SOFTMAX_HLO), "-o", str(file), f"--inputs={inputs}"]) == 0
+    with np.load(file.with_suffix(".npz")) as found:
+        assert (found["arg0"][0, 0, 3, :100] == np.arange(300, 400) % 7).all()
+    np.savez(inputs, x=np.zeros(3))
+    assert main(["netlist", "emit", str(SOFTMAX_HLO), "-o", str(file), f"--inputs={inputs}"]) == 1
+    assert "has no arg0" in capsys.readouterr().err
+
+
+def test_emit_names_what_it_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    sample = SOFTMAX_HLO.parents[1] / "sort" / "by_key_f32.hlo"
+    assert main(["netlist", "emit", str(sample), "-o", str(tmp_path / "x.yaml")]) == 3
+    assert "1 x stablehlo.sort at" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["netlist", "emit", str(sample), "-o", str(tmp_path / "x.yaml"), "--grid=8"])

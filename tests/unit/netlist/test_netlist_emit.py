@@ -1,0 +1,181 @@
+"""Functions as netlists: they keep every rule, read back equal, and compute what the function does, by numpy and on the chip."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from hlo2tx8.errors import UnsupportedError
+from hlo2tx8.netlist.checks import problems_of
+from hlo2tx8.netlist.emit.emit import Emitted, emit
+from hlo2tx8.netlist.epochs import executed_epochs
+from hlo2tx8.netlist.formats import Array
+from hlo2tx8.netlist.golden import rules_of, run_golden, run_netlist
+from hlo2tx8.netlist.reader import read_netlist
+from hlo2tx8.netlist.tx8 import Tx8
+from hlo2tx8.netlist.writer import write_netlist
+from hlo2tx8.options import Options
+
+Function = Callable[..., Any]
+
+
+def array(*shape: int, dtype: Any = np.float32, seed: int = 0) -> Array:
+    return np.random.default_rng((seed, *shape)).standard_normal(shape).astype(dtype)
+
+
+def emitted(function: Function, shapes: Sequence[tuple[int, ...]], dtype: Any = np.float32, **given: Any) -> Emitted:
+    """The netlist, which keeps the rules of its architecture and reads back equal."""
+    made = emit(function, [array(*shape, dtype=dtype) for shape in shapes], **given)
+    assert not problems_of(made.netlist, given.get("arch", "wormhole_b0"))
+    text = write_netlist(made.netlist)
+    assert read_netlist(text, "x") == made.netlist
+    assert write_netlist(read_netlist(text, "x")) == text
+    return made
+
+
+def largest_error(function: Function, made: Emitted, run: Callable[[dict[str, Array]], dict[str, Array]]) -> float:
+    """Of all results for all inputs, relative to 1 and the result."""
+    entries = next(iter(made.netlist.queues.values())).entries
+    ports = list(made.inputs.items())
+    runs = [[array(*port.shape, seed=n).astype(jnp.dtype(port.dtype)) for _, port in ports] for n in range(entries)]
+    inputs = made.host_inputs({name: [one[at] for one in runs] for at, (name, _) in enumerate(ports)})
+    results = made.results(run(inputs))
+    worst = 0.0
+    for number, arguments in enumerate(runs):
+        wanted = jax.tree.leaves(jax.jit(function)(*arguments))
+        assert len(wanted) == len(made.outputs)
+        for name, one in zip(made.outputs, wanted, strict=True):
+            found, right = (np.asarray(a, np.float64) for a in (results[name][number], one))
+            assert found.shape == right.shape
+            worst = max(worst, float(np.max(np.abs(found - right) / (1 + np.abs(right)), initial=0)))
+    return worst
+
+
+def mlp(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
+    return jax.nn.relu(x @ (w1 / 8) + b1) @ (w2 / 8) + b2
+
+
+def layer_norm(x: Any, scale: Any, offset: Any) -> Any:
+    centred = x - x.mean(-1, keepdims=True)
+    return centred * lax.rsqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * scale + offset
+
+
+def bert(x: Any, wq: Any, wk: Any, wv: Any, wo: Any, w1: Any, w2: Any, scale: Any, offset: Any) -> Any:
+    batch, rows, width = x.shape
+    q, k, v = ((x @ (w / 8)).reshape(batch, rows, 2, width // 2).transpose(0, 2, 1, 3) for w in (wq, wk, wv))
+    shares = jax.nn.softmax(q @ k.transpose(0, 1, 3, 2) / np.sqrt(width / 2), axis=-1)
+    x = layer_norm(x + (shares @ v).transpose(0, 2, 1, 3).reshape(x.shape) @ (wo / 8), scale, offset)
+    return layer_norm(x + jax.nn.gelu(x @ (w1 / 8)) @ (w2 / 8), scale, offset)
+
+
+def convolved(x: Any, kernel: Any, stride: int = 1, groups: int = 1, padding: str = "SAME") -> Any:
+    numbers = ("NHWC", "HWIO", "NHWC")
+    strides = (stride, stride)
+    return lax.conv_general_dilated(x, kernel, strides, padding, dimension_numbers=numbers, feature_group_count=groups)
+
+
+def resnet_block(x: Any, k1: Any, k2: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
+    def norm(y: Any) -> Any:
+        return (y - mean) * lax.rsqrt(variance**2 + 1e-3) * scale + offset
+
+    return jax.nn.relu(norm(convolved(jax.nn.relu(norm(convolved(x, k1 / 4))), k2 / 4)) + x)
+
+
+def pooled(x: Any) -> Any:
+    return lax.reduce_window(x, -np.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
+
+
+MODELS: dict[str, tuple[Function, list[tuple[int, ...]]]] = {
+    "mlp": (mlp, [(33, 40), (40, 100), (100,), (100, 20), (20,)]),
+    "bert": (bert, [(2, 32, 64), (64, 64), (64, 64), (64, 64), (64, 64), (64, 128), (128, 64), (64,), (64,)]),
+    "bert of odd sizes": (bert, [(2, 5, 24), (24, 24), (24, 24), (24, 24), (24, 24), (24, 40), (40, 24), (24,), (24,)]),
+    "resnet block": (resnet_block, [(2, 6, 5, 8), (3, 3, 8, 8), (3, 3, 8, 8), (8,), (8,), (8,), (8,)]),
+    "gelu": (jax.nn.gelu, [(5, 33)]),
+    "softmax": (jax.nn.softmax, [(3, 5, 33)]),
+    "layer norm": (layer_norm, [(100, 33), (33,), (33,)]),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_compute_what_the_function_does(name: str):
+    function, shapes = MODELS[name]
+    made = emitted(function, shapes, arch="blackhole")
+    assert largest_error(function, made, lambda inputs: run_golden(made.netlist, "blackhole", inputs, {})) < 1e-4
+
+
+@pytest.mark.parametrize("grid", [(4, 4), (8, 8)])
+@pytest.mark.parametrize("name", MODELS)
+def test_models_on_two_grids_in_bf16(name: str, grid: tuple[int, int]):
+    function, shapes = MODELS[name]
+    made = emitted(function, shapes, jnp.bfloat16, grid=grid)
+    assert all(0 <= r < grid[0] and 0 <= c < grid[1] for op in made.netlist.ops.values() for r, c in op.cores)
+    assert largest_error(function, made, lambda inputs: run_golden(made.netlist, "wormhole_b0", inputs, {})) < 0.1
+
+
+@pytest.mark.parametrize("name", ["mlp", "softmax", "layer norm"])
+def test_models_on_the_chip(name: str):
+    function, shapes = MODELS[name]
+    made = emitted(function, shapes, arch="blackhole", tensors=2)
+    chip = Tx8(rules_of(made.netlist, "blackhole"), Options())
+    chip.prepare(executed_epochs(made.netlist))
+    assert largest_error(function, made, lambda inputs: run_netlist(made.netlist, chip, inputs, {})) < 1e-3
+
+
+KINDS: list[tuple[str, Function, list[tuple[int, ...]]]] = [
+    ("scalar", lambda x: 2 * x + 1, [()]),
+    ("vector", lambda x: x * x, [(7,)]),
+    ("row and column", lambda x, y: x[:, None] + y, [(7,), (40,)]),
+    ("outer product", jnp.outer, [(7,), (40,)]),
+    ("inner product", jnp.dot, [(40,), (40,)]),
+    ("matrix times vector", jnp.matmul, [(5, 40), (40,)]),
+    ("transposed factors", lambda x, y: x.T @ y.T, [(40, 5), (20, 40)]),
+    ("sum of all", jnp.sum, [(5, 33)]),
+    ("largest of all", lambda x: x.max() + x.min(), [(3, 5, 33)]),
+    ("largest of rows", lambda x: x.max(-2), [(3, 5, 33)]),
+    ("mean of a batch", lambda x: x.mean((0, 2)), [(3, 5, 33)]),
+    ("softmax of columns", lambda x: jax.nn.softmax(x, 0), [(50, 33)]),
+    ("turned in three dimensions", lambda x: jnp.transpose(x, (2, 0, 1)) + 1, [(3, 20, 33)]),
+    ("reshaped without common factors", lambda x: x.reshape(8, 3) * 2, [(6, 4)]),
+    ("flattened", lambda x: x.reshape(-1) * 2, [(5, 33)]),
+    ("part of rows and columns", lambda x: x[2:7, ::3], [(20, 33)]),
+    ("part of a batch", lambda x: x[1:3] * 2, [(4, 20, 33)]),
+    ("backwards", lambda x: x[::-1, 3:], [(20, 33)]),
+    ("rows behind rows", lambda x, y: jnp.concatenate([x, y]), [(5, 33), (6, 33)]),
+    ("batches behind batches", lambda x, y: jnp.concatenate([x, y, x]), [(2, 5, 33), (3, 5, 33)]),
+    ("padded", lambda x: jnp.pad(x, ((1, 2), (3, 0)), constant_values=2.5), [(5, 33)]),
+    ("chosen by a known mask", lambda x: jnp.where(np.tri(20, dtype=bool), x, -1e9), [(20, 20)]),
+    ("clipped", lambda x: jnp.clip(x, -0.5, 0.5) - x**3, [(20, 20)]),
+    ("divided", lambda x, y: jnp.minimum(x, y) / (3 + jnp.abs(y)), [(20, 20), (20, 20)]),
+    ("convolution in steps", lambda x, k: convolved(x, k, 2), [(2, 9, 9, 3), (3, 3, 3, 5)]),
+    ("convolution of groups", lambda x, k: convolved(x, k, 1, 4), [(2, 6, 6, 8), (3, 3, 2, 4)]),
+    ("convolution of 1x1", lambda x, k: convolved(x, k, 1, 1, "VALID"), [(2, 6, 6, 8), (1, 1, 8, 4)]),
+    ("largest of windows", pooled, [(2, 9, 9, 5)]),
+    ("sums of windows", lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 2, 2), (1, 2, 2), "VALID"), [(2, 8, 8)]),
+    ("a result twice, an argument, a constant", lambda x: (x, x + 1, x + 1, jnp.ones(3)), [(3, 4)]),
+]
+
+
+@pytest.mark.parametrize(("function", "shapes"), [pytest.param(*case[1:], id=case[0]) for case in KINDS])
+def test_instructions_compute_what_they_do(function: Function, shapes: list[tuple[int, ...]]):
+    made = emitted(function, shapes, arch="blackhole", turns=2)
+    assert largest_error(function, made, lambda inputs: run_golden(made.netlist, "blackhole", inputs, {})) < 1e-4
+
+
+def test_many_tensors_pass_through_all_epochs():
+    function, shapes = MODELS["mlp"]
+    made = emitted(function, shapes, arch="blackhole", grid=(2, 2), tensors=2, turns=3)
+    assert len(made.netlist.graphs) > 1
+    assert largest_error(function, made, lambda inputs: run_golden(made.netlist, "blackhole", inputs, {})) < 1e-4
+
+
+def test_what_has_no_form_is_refused_by_name():
+    def function(x: Any) -> Any:
+        return jnp.where(x > 0, x, jnp.sort(x))
+
+    with pytest.raises(UnsupportedError) as caught:
+        emit(function, [array(5, 33)])
+    assert {op.name for op in caught.value.ops} == {"stablehlo.compare", "stablehlo.sort"}
