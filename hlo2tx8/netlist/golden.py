@@ -16,6 +16,7 @@ from hlo2tx8.netlist.instructions import Declare
 from hlo2tx8.netlist.machine import Backend, Machine
 from hlo2tx8.netlist.model import Netlist, Queue
 from hlo2tx8.netlist.queues import Io
+from hlo2tx8.netlist.roots import under_roots
 from hlo2tx8.netlist.stimulus import Pushes, config_of, exact_in
 from hlo2tx8.netlist.tensors import Tensor, from_host, to_plain
 from hlo2tx8.netlist.tree import number_of
@@ -118,11 +119,12 @@ def _attach_host(netlist: Netlist, machine: Machine) -> None:
     """A host that fills rams, pushes whenever a queue is read empty, and pops what is in the way."""
     config = (netlist.test_config or TestConfig()).stimulus
     encoded = {op.inputs[2]: name for name, op in netlist.ops.items() if op.attributes.get("identity")}
+    positive = under_roots(netlist)
     for name, queue in inputs_of(netlist).items():
         chosen, op = config_of(config, queue), encoded.get(queue.name)
         if op is not None and chosen is config:
             chosen = replace(config, type="sparse_encoding", matmul_ident_name=op)  # other words would be no encoding
-        io, source = machine.ios[name], Pushes(netlist, queue, chosen)
+        io, source = machine.ios[name], Pushes(netlist, queue, chosen, name in positive and chosen is config)
 
         def pushed(source: Pushes = source) -> Tensor:
             return Tensor(from_host(source.next(), source.queue), source.queue.df)

@@ -11,6 +11,7 @@ import numpy as np
 from hlo2tx8.errors import NetlistError
 from hlo2tx8.netlist.config import Comparison, Stimulus
 from hlo2tx8.netlist.formats import Array, round_to
+from hlo2tx8.netlist.infer import input_shape
 from hlo2tx8.netlist.model import Netlist, Op, Queue
 from hlo2tx8.netlist.products import LAST_OF_TILE, LAST_OF_Z, WORDS_OF_TILE
 from hlo2tx8.netlist.shapes import TILE
@@ -38,11 +39,12 @@ def config_of(config: Config, queue: Queue) -> Config:
 
 @dataclass
 class Pushes:
-    """Tensors [t, rows, columns] for one IO, one after the other, exact in its format."""
+    """Tensors [t, rows, columns] for one IO, one after the other, exact in its format; none negative if told so."""
 
     netlist: Netlist
     queue: Queue
     stimulus: Stimulus
+    is_positive: bool = False
     random: np.random.Generator = field(init=False)
 
     def __post_init__(self) -> None:
@@ -56,7 +58,7 @@ class Pushes:
         rows, columns = self.stimulus.set_tile_rows, self.stimulus.set_tile_cols
         if (rows or columns) and kind in ("Uniform", "Normal", "Constant"):
             made = made * np.outer(_within(made.shape[1], rows), _within(made.shape[2], columns))
-        return exact_in(made, self.queue)
+        return exact_in(np.abs(made) if self.is_positive else made, self.queue)
 
     def refuse(self, message: str) -> NoReturn:
         """NetlistError about the IO."""
@@ -147,22 +149,25 @@ def _encoding(source: Pushes) -> Array:
 def _encode(source: Pushes, op: Op, num_tiles: int) -> Array:
     """An encoding of so many tiles at most, as 16-bit words."""
     words = np.zeros(num_tiles * WORDS_OF_TILE, np.uint16)
-    steps, z_steps = op.attributes["m_k"], 0 if op.attributes.get("act_t", op.t) != op.t else op.attributes["m_k"]
+    is_by_z, inner = op.attributes.get("act_t", op.t) == op.t, op.attributes["u_kt"]
+    read = source.netlist.queues.get(op.inputs[1]) or source.netlist.ops[op.inputs[1]]
+    there_are = input_shape(op, 1, read.shape)
+    steps = max(1, min(op.attributes["m_k"], there_are.z * there_are.rt // inner // (op.t if is_by_z else 1)))
+    z_steps = steps if is_by_z else 0
     strips = [
-        (z * z_steps + strip, _strip(source, op), last == 0)
+        (z * z_steps + strip, last == 0)
         for z in range(op.t)
         for last, strip in reversed(list(enumerate(sorted(_chosen(source, steps, source.stimulus.zero_strip_freq), reverse=True))))
     ]
+    share = WORDS_OF_TILE // -(-len(strips) // num_tiles)  # of a strip, so that as many are in every tile
+    if share < 3:
+        source.refuse(f"has no room for the encoding of op {op.name}")
     at, before = 0, -1
-    for number, (index, body, is_last) in enumerate(strips):
-        room = WORDS_OF_TILE - at % WORDS_OF_TILE
+    for index, is_last in strips:
+        room, body = WORDS_OF_TILE - at % WORDS_OF_TILE, _strip(source, op, share - 2)
         if len(body) + 2 > room:
             words[before + 1] |= LAST_OF_TILE
             at += room
-        if len(words) - at < len(body) + 2 + 3 * (len(strips) - number):
-            body = [0]  # no room: the strip adds nothing
-        if at + len(body) + 2 > len(words):
-            source.refuse(f"has no room for the encoding of op {op.name}")
         words[at : at + 2 + len(body)] = [index & 0xFFFF, index >> 16 | (LAST_OF_Z if is_last else 0), *body]
         before, at = at, at + 2 + len(body)
     return words
@@ -174,8 +179,8 @@ def _chosen(source: Pushes, count: int, zero: float) -> list[int]:
     return found or [int(source.random.integers(count))]
 
 
-def _strip(source: Pushes, op: Op) -> list[int]:
-    """Number of ublocks, and for each its word and those of its tiles."""
+def _strip(source: Pushes, op: Op, most: int) -> list[int]:
+    """Number of ublocks, and for each its word and those of its tiles: so many words at most."""
     pointer = op.attributes.get("sparse_tile_ptr_bits", 8)
     block_bits = op.attributes.get("sparse_ublock_idx_bits", pointer)
     inner = op.attributes["u_kt"]
@@ -183,8 +188,8 @@ def _strip(source: Pushes, op: Op) -> list[int]:
     limit = min(op.attributes.get("num_sparse_tiles", 1) or 1, 1 << pointer)
     words = [0]
     for block in _chosen(source, op.mblock[0], source.stimulus.zero_ublock_freq):
-        places = _chosen(source, op.ublock[0] * inner, source.stimulus.zero_tile_freq)
-        if len(words) + 1 + len(places) > WORDS_OF_TILE - 4:
+        places = _chosen(source, op.ublock[0] * inner, source.stimulus.zero_tile_freq)[: max(0, most - len(words) - 1)]
+        if not places:
             break
         tiles = source.random.integers(0, limit, len(places)).tolist()
         words += [block | len(places) % (1 << (16 - block_bits)) << block_bits]

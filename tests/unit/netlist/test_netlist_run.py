@@ -12,6 +12,7 @@ from hlo2tx8.netlist.formats import FORMATS, Array, round_to, to_host
 from hlo2tx8.netlist.golden import inputs_of, outputs_of, run_golden
 from hlo2tx8.netlist.instances import expand
 from hlo2tx8.netlist.reader import read_file, read_netlist
+from hlo2tx8.netlist.roots import under_roots
 from hlo2tx8.netlist.stimulus import exact_in
 
 SAMPLES = Path(__file__).parents[3] / "hlo_samples" / "netlists"
@@ -294,3 +295,30 @@ def test_a_sparse_product():
     encoding[2] = 100
     with pytest.raises(NetlistRunError, match="op product: the encoding"):
         run_golden(netlist, "wormhole_b0", inputs, {})
+
+
+def test_the_host_pushes_what_roots_are_taken_of_without_signs(tmp_path: Path):
+    """Unless the file says what it pushes: then there is no root of it, and that is an error."""
+    text = (SAMPLES / "softmax.yaml").read_text().replace("type: exp", "type: sqrt").partition("test-config")[0]
+    found = run_golden(read_netlist(text, "roots.yaml"), "grayskull", None, {})
+    assert np.isfinite(found["shares"]).all()
+    told = text + "test-config: {stimulus-config: {overrides: {scores: {type: Constant, constant_value: -1}}}}\n"
+    with pytest.raises(NetlistRunError, match="op power: sqrt of a negative"):
+        run_golden(read_netlist(told, "told.yaml"), "grayskull", None, {})
+
+
+def test_which_inputs_are_under_a_root():
+    fused = (SAMPLES / "fused.yaml").read_text()
+    assert under_roots(read_netlist(fused, "")) == frozenset()
+    assert under_roots(read_netlist(fused.replace("type: abs", "type: datacopy"), "")) == {"x"}
+    summed = fused.replace("root: {type: abs, inputs: [input0]", "root: {type: add, inputs: [input0, input0]")
+    assert under_roots(read_netlist(summed, "")) == {"x"}
+    squared = fused.replace("root: {type: abs, inputs: [input0]", "root: {type: multiply, inputs: [input0, input0]")
+    assert under_roots(read_netlist(squared, "")) == frozenset()
+
+
+def test_an_encoding_has_room_and_names_what_there_is():
+    """However many strips the op may have, and however few tiles the activations have."""
+    text = (SAMPLES / "sparse.yaml").read_text().replace("m_k: 2", "m_k: 400")
+    found = run_golden(read_netlist(text, "sparse.yaml"), "grayskull", None, {})
+    assert np.any(found["y"])
