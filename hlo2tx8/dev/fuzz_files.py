@@ -30,6 +30,7 @@ from hlo2tx8.device.chip import DEFAULT_PATH
 from hlo2tx8.device.host_memory import RECYCLED_BYTES, allocate
 from hlo2tx8.errors import Hlo2tx8Error
 from hlo2tx8.frontend import shim
+from hlo2tx8.frontend.tx8be_text import is_tx8be
 from hlo2tx8.hlo.signature import dtype_of
 from hlo2tx8.netlist.checks import problems_of
 from hlo2tx8.netlist.golden import run_golden
@@ -91,7 +92,8 @@ def try_mlir(seed: int) -> None:
 @cache
 def bytecodes() -> tuple[bytes, ...]:
     """The StableHLO samples as MLIR bytecode."""
-    return tuple(shim.bytecode(shim.parse_module(text, shim.make_context())) for text in samples(".mlir"))
+    texts = (text for text in samples(".mlir") if not is_tx8be(text))
+    return tuple(shim.bytecode(shim.parse_module(text, shim.make_context())) for text in texts)
 
 
 def try_mlirbc(seed: int) -> None:

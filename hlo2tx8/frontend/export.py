@@ -39,6 +39,7 @@ from hlo2tx8.dialects.hlo import (
     StructAttr,
     minor_to_major,
     name_of,
+    origin,
 )
 from hlo2tx8.errors import CompileError
 from hlo2tx8.frontend import shim
@@ -62,9 +63,9 @@ _FUSION_CALL = re.compile(r"\bcall\(([^)]*)\), to_apply=(%?fusion\.[\w.]+)")
 _RETURNS = ("stablehlo.return", "func.return")
 
 
-def to_mlir_text(module: ModuleOp) -> str:
-    """The module as StableHLO text in generic form."""
-    return _Exporter().module(module)
+def to_mlir_text(module: ModuleOp, *, is_located: bool = False) -> str:
+    """The module as StableHLO text in generic form; `is_located`: with the places that its ops come from."""
+    return _Exporter(is_located).module(module)
 
 
 def to_hlo_text(module: ModuleOp) -> str:
@@ -75,6 +76,7 @@ def to_hlo_text(module: ModuleOp) -> str:
 
 @dataclass
 class _Exporter:
+    is_located: bool = False
     names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     functions: list[str] = field(default_factory=list[str])
     counter: int = 0
@@ -183,7 +185,11 @@ class _Exporter:
         outs = ", ".join(type_to_text(r.type) for r in op.results)
         head = f"{results} = " if results else ""
         body = f" {{{attributes}}}" if attributes else ""
-        return f'{head}"{name}"({operands}){regions}{body} : ({ins}) -> ({outs})'
+        return f'{head}"{name}"({operands}){regions}{body} : ({ins}) -> ({outs}){self.place(op)}'
+
+    def place(self, op: Operation) -> str:
+        file, line, column = [*origin(op).rsplit(":", 2), "", ""][:3]
+        return f" loc({_quoted(file)}:{line}:{column})" if self.is_located and line.isdigit() and column.isdigit() else ""
 
     def value_of(self, op: Operation, key: str, value: Attribute, dialect: str) -> str:
         if isinstance(value, LiteralAttr) and op.results:

@@ -18,12 +18,15 @@ from hlo2tx8.frontend.content import Content
 from hlo2tx8.frontend.custom_calls import expand_custom_calls
 from hlo2tx8.frontend.dynamic import make_static
 from hlo2tx8.frontend.elided import fill_elided, mark_elided
+from hlo2tx8.frontend.export import to_mlir_text
 from hlo2tx8.frontend.hlo_text import num_devices, parse_hlo, place_error
 from hlo2tx8.frontend.locations import LocationReader, instruction_lines
 from hlo2tx8.frontend.quantized import expand_quantized
 from hlo2tx8.frontend.scan import expand_scans
 from hlo2tx8.frontend.text_limits import check_text
 from hlo2tx8.frontend.torch.package import is_torch_source
+from hlo2tx8.frontend.tx8be_lower import lower_tx8be
+from hlo2tx8.frontend.tx8be_text import is_tx8be, read_tx8be
 from hlo2tx8.frontend.walker import walk_module
 from hlo2tx8.options import Filling
 
@@ -32,7 +35,7 @@ CLEAN_UP = "builtin.module(func.func(stablehlo-legalize-composite-to-call),symbo
 AS_GIVEN = "builtin.module(func.func(stablehlo-legalize-composite-to-call),symbol-dce)"
 CLEAN_UP_FUSED = "builtin.module(symbol-dce)"
 _STATIC = ("stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice")
-_MLIR_ERROR = re.compile(r'error: "-":(\d+):(\d+): (.*)')
+_MLIR_ERROR = re.compile(r'error: "([^"]*)":(\d+):(\d+): (.*)')
 
 
 @dataclass(frozen=True)
@@ -167,9 +170,12 @@ def _without_comments(text: str) -> str:
     return "\n".join(lines)
 
 
-def _of_mlir(source: str | bytes, name: str, *, is_sound: bool = False) -> Parsed:
+def _of_mlir(source: str | bytes, name: str, *, is_sound: bool = False, parameters: bytes | None = None) -> Parsed:
+    """MLIR as text or bytecode; a module in tx8be, whose constants are in `parameters`, becomes StableHLO."""
     if isinstance(source, str):
         check_text(source, name)
+        if is_tx8be(source):
+            source = to_mlir_text(lower_tx8be(read_tx8be(source, name), parameters), is_located=True)
     elif not is_sound:
         source = read_apart(source, name)
     try:
@@ -186,7 +192,8 @@ def _mlir_message(message: str, name: str) -> str:
     found = _MLIR_ERROR.search(message)
     if found is None:
         return f"{name}: {next(iter(message.splitlines()), 'malformed MLIR')}"
-    line, column, detail = found.groups()
+    file, line, column, detail = found.groups()
+    name = name if file == "-" else file
     place = f"{name}:{line}:{column}" if int(line) else name
     return f"{place}: {detail.strip()}"
 

@@ -22,6 +22,7 @@ DIALECTS: tuple[tuple[str, str, str], ...] = (
     ("spm", "hlo2tx8.dialects.spm", "Spm"),
     ("stablehlo", "hlo2tx8.dialects.stablehlo", "StableHlo"),
     ("tx8", "hlo2tx8.device.isa", "Tx8"),
+    ("tx8be", "hlo2tx8.dialects.tx8be", "Tx8be"),
     ("vec", "hlo2tx8.dialects.vec", "Vec"),
     ("xla", "hlo2tx8.dialects.xla", "Xla"),
 )
