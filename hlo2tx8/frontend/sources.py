@@ -14,6 +14,7 @@ from hlo2tx8.frontend.all_to_all import expand_all_to_alls
 from hlo2tx8.frontend.asynchronous import inline_async
 from hlo2tx8.frontend.broadcasts import expand_broadcasts
 from hlo2tx8.frontend.bytecode import read_apart
+from hlo2tx8.frontend.chip_folder import ChipFolder, is_chip_folder
 from hlo2tx8.frontend.content import Content
 from hlo2tx8.frontend.custom_calls import expand_custom_calls
 from hlo2tx8.frontend.dynamic import make_static
@@ -61,10 +62,11 @@ def load(
 ) -> ModuleOp:
     """The module of a source.
 
-    A source is a path (.hlo, .mlir, .mlirbc, .pb, .onnx, .pt2; also gzipped), its bytes, HLO or StableHLO text, a portable artifact
-    as bytes, a jax `Lowered` or `Exported`, an ONNX ModelProto, a torch.export.ExportedProgram, or a Python function or
-    torch.nn.Module with example `args`; elsewhere `args` say the shapes, and the values that shapes depend on, of a module with
-    dynamic ones; for ONNX and torch also a mapping from names of inputs. Parameters of torch are constants.
+    A source is a path (.hlo, .mlir, .mlirbc, .pb, .onnx, .pt2; also gzipped; or a chip folder, see ChipFolder), its bytes, HLO,
+    StableHLO or tx8be text, a portable artifact as bytes, a jax `Lowered` or `Exported`, an ONNX ModelProto, a
+    torch.export.ExportedProgram, or a Python function or torch.nn.Module with example `args`; elsewhere `args` say the shapes, and
+    the values that shapes depend on, of a module with dynamic ones; for ONNX and torch also a mapping from names of inputs.
+    Parameters of torch are constants.
     `format` ("hlo", "mlir" or "stablehlo", "mlirbc", "pb", "onnx", "pt2") overrides the guess for paths, bytes and text. clean_up:
     without it what is computed twice, or for nothing, stays. `filling` says what constants hold whose elements HLO text leaves
     out. `is_sound`: bytecode of which is known that jaxlib has written it. Raises InputError for a source that is none,
@@ -81,6 +83,10 @@ def load(
 def parse(source: Any, *, args: Sequence[Any] | None = None, format: str | None = None, is_sound: bool = False) -> Parsed:
     """The MLIR module of a source, as `load` takes it, for passes to change; how many devices it is for is an attribute."""
     match source:
+        case Path() if is_chip_folder(source):
+            folder = ChipFolder.of(source)
+            text = _read(folder.module, "mlir").data
+            return _of_mlir(text, str(folder.module), parameters=folder.parameters())
         case Path():
             return _parsed(_read(source, format or ""), str(source), args=args, folder=source.parent)
         case str() if not source.strip():

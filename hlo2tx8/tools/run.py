@@ -19,6 +19,7 @@ import numpy.typing as npt
 from hlo2tx8.errors import Hlo2tx8Error, InputError
 from hlo2tx8.options import Level, Options
 from hlo2tx8.tools.before_run import at_most, check_folder, check_writable
+from hlo2tx8.tools.chip_data import ChipData
 from hlo2tx8.tools.combinations import check_flags, rules_of_run
 from hlo2tx8.tools.flags import (
     add_compiler_flags,
@@ -175,22 +176,23 @@ def _run_once(source: "Source", options: Options, args: Any, iteration: int, num
     from hlo2tx8.tools.report import describe
 
     module = source.load()
+    folder = ChipData.of(source.name, args.given)
     if (wrong := run_if_for_chips(source.name, module, options, args, iteration, number)) is not None:
-        return Outcome(agreed=not wrong, note="".join(wrong[:1]))
+        return Outcome(not wrong, "".join(wrong[:1]))
     if args.level is None:
-        return _run_every_level(source, options, args, inputs_of(module, signature_of(module), args, iteration))
+        return _run_every_level(source, options, args, inputs_of(module, signature_of(module), args, iteration, folder))
     test = platform_of(args.platform)
     if args.compare_each or args.dump_results is not None:
         from hlo2tx8.tools.each_instruction import run_each
 
-        arrays = inputs_of(module, signature_of(module), args, iteration)
+        arrays = inputs_of(module, signature_of(module), args, iteration, folder)
         folder = None if args.dump_results is None else numbered(args.dump_results, number)
         with at_most(args.timeout, test):
             return Outcome(*run_each(module, arrays, test, replace(options, until=args.level), args, folder))
     on_chip = test == "tx8" and args.level is Level.PROGRAM
     # Compiled before inputs are made: what the chip cannot hold would not fit here either.
     executable = _executable(source, options) if on_chip else None
-    arrays = inputs_of(module, signature_of(module), args, iteration)
+    arrays = inputs_of(module, signature_of(module), args, iteration, folder)
     if args.check_values:
         assert executable is not None
         with at_most(args.timeout, "the check of values"):
@@ -210,6 +212,9 @@ def _run_once(source: "Source", options: Options, args: Any, iteration: int, num
         outcome = _judge(actual, _reference(args, reference, module, arrays, expected), test, reference)
     else:
         print("Skipping reference runner", file=sys.stderr)
+    if folder is not None:
+        wrong = folder.worst(actual, partial(_reference, args, "interpreter", module, arrays))
+        outcome = Outcome(agreed=False, note=wrong[0]) if wrong and outcome.agreed else outcome
     if args.output_literals_file is not None:
         write_literals(numbered(args.output_literals_file, number), arrays, actual, expected)
     if executable is not None:
@@ -287,12 +292,14 @@ def _timed(args: Any, name: str, work: Any) -> list[Array]:
     return results
 
 
-def inputs_of(module: Any, signature: Any, args: Any, iteration: int) -> tuple[Array, ...]:
-    """The arrays that the flags ask for."""
+def inputs_of(module: Any, signature: Any, args: Any, iteration: int, folder: ChipData | None = None) -> tuple[Array, ...]:
+    """The arrays that the flags ask for, else those of the chip folder that the module is from."""
     from hlo2tx8.tools.arguments import random_arguments, seeded, zeros
 
     if (given := given_inputs(args)) is not None:
         return tuple(signature.check(given))
+    if folder is not None:
+        return folder.arrays(signature)
     if not args.random_init_input_literals:
         return zeros(signature)
     rng = seeded(iteration, different_seeds=args.different_random_seeds)
