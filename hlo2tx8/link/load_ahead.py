@@ -23,11 +23,11 @@ from dataclasses import dataclass, replace
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.isa.encoding import Operand, Record, Register, partners
-from hlo2tx8.device.isa.kc_control import KcEnd, KcEndIf, KcIf, KcLess, KcLoadScalar, KcLoop, KcMul
+from hlo2tx8.device.isa.kc_control import KcEndIf, KcIf, KcLess, KcLoadScalar, KcMul
 from hlo2tx8.device.program import BufferUse
 from hlo2tx8.link.barriers import LaunchWork, LinkedCode, Nest, Piece
 from hlo2tx8.link.records import renumber
-from hlo2tx8.link.seams import BLOCKS, Opening, Seam, number_of, opening_of, registers_of, seam_of, turns_of
+from hlo2tx8.link.seams import Opening, Seam, number_of, opening_of, registers_of, seam_of, turns_of
 from hlo2tx8.lower.dma.allocate_spm import LiveRange, SpmRange, SpmSpace, place_all
 
 Moved = Callable[[str, Sequence[int]], LinkedCode]
@@ -118,16 +118,16 @@ class _Ahead:
 
 
 def _needed(records: Sequence[Record], gone: frozenset[int]) -> list[int]:
-    """The records to repeat so that those that are `gone` are done elsewhere: these, the blocks around them, and what both are made
-    of."""
+    """The records to repeat so that those that are `gone` are done elsewhere: these, the branches around them, and what both
+    are made of."""
     ends, kept, wanted = partners(records), list[int](), set[int]()
     inside: set[int] = {i for i, end in enumerate(ends) if end > i and any(i < load < end for load in gone)}
     inside |= {ends[i] for i in inside}
     depth = 0
     for i in reversed(range(len(records))):
         record = records[i]
-        if record.kind in BLOCKS:
-            depth += (record.kind in (KcEndIf, KcEnd)) - (record.kind in (KcIf, KcLoop))
+        if record.kind in (KcIf, KcEndIf):
+            depth += (record.kind is KcEndIf) - (record.kind is KcIf)
             is_kept = i in inside
         else:
             is_kept = i in gone or ("rd" in record.fields and number_of(record.fields["rd"]) in wanted)
@@ -168,7 +168,7 @@ def _without(code: LinkedCode, gone: frozenset[int]) -> LinkedCode:
     """The code without some records, and without branches in which nothing is left."""
     ends, dropped = partners(code.records), set(gone)
     for i in reversed(range(len(code.records))):
-        if ends[i] > i and code.records[i].kind in (KcIf, KcLoop):
+        if ends[i] > i and code.records[i].kind is KcIf:
             inner = range(i + 1, ends[i])
             if any(k in gone for k in inner) and all(k in dropped for k in inner if "rd" not in code.records[k].fields):
                 dropped |= {i, *inner, ends[i]}

@@ -17,12 +17,9 @@ from hlo2tx8.device.isa import Engine, Instruction
 from hlo2tx8.device.isa.encoding import NUM_REGISTERS, Operand, Record, Register, partners
 from hlo2tx8.device.isa.fields import SPM_ROLES
 from hlo2tx8.device.isa.forms import KcScalar
-from hlo2tx8.device.isa.kc_control import KcAffine, KcEnd, KcEndIf, KcIf, KcLoop, KcWait
+from hlo2tx8.device.isa.kc_control import KcAffine, KcEndIf, KcIf, KcLoop, KcWait
 from hlo2tx8.device.isa.lsu import Rdma, TdmaMemset
 from hlo2tx8.link.barriers import LinkedCode
-
-BLOCKS = (KcIf, KcEndIf, KcLoop, KcEnd)
-"""What begins or ends a branch or a loop."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,7 @@ def opening_of(code: LinkedCode, is_fixed: Sequence[bool]) -> Opening:
     for i, record in enumerate(code.records):
         if not _is_plain(record) or len(used.get(i, ())) != _num_places(record.kind):
             break
-        depth += (record.kind in (KcIf, KcLoop)) - (record.kind in (KcEndIf, KcEnd))
+        depth += (record.kind is KcIf) - (record.kind is KcEndIf)
         for buffer in used.get(i, ()):
             touched.setdefault(buffer, []).append(i)
         if depth == 0:
@@ -77,9 +74,10 @@ def opening_of(code: LinkedCode, is_fixed: Sequence[bool]) -> Opening:
 
 
 def _is_plain(record: Record) -> bool:
-    """May it stand between a kernel's beginning and loads that are done before that?"""
+    """May it stand between a kernel's beginning and loads that are done before that? Not a loop: what stands behind a load in one
+    turn is before that of the next."""
     if record.kind.ENGINE is Engine.KC:
-        return record.kind in (*BLOCKS, KcAffine, KcWait) or issubclass(record.kind, KcScalar)
+        return record.kind in (KcIf, KcEndIf, KcAffine, KcWait) or issubclass(record.kind, KcScalar)
     return record.kind.ENGINE is not Engine.DTE
 
 
