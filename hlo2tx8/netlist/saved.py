@@ -3,6 +3,8 @@
 netlist.yaml     the netlist as it was read
 compiled.json    format version, architecture, and for each segment its name, lengths of lists of sparse products and file
 0.tx8x, ..       the containers
+
+The pipes and streams of its temporal epochs lie beside them, see `pipes`.
 """
 
 import json
@@ -10,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from hlo2tx8.errors import ContainerError, InputError, writing
+from hlo2tx8.netlist.evaluate import Rules
 from hlo2tx8.netlist.golden import rules_of
 from hlo2tx8.netlist.model import ARCHES, Netlist
 from hlo2tx8.netlist.reader import read_file
@@ -54,10 +57,27 @@ def save(netlist: Netlist, chip: Tx8, folder: Path) -> list[Path]:
     return [folder / entry.file for entry in entries]
 
 
+def load_netlist(folder: Path) -> tuple[Netlist, Rules]:
+    """The netlist in a folder and how it is computed. ContainerError if the folder is damaged or of another version."""
+    arch = _contents(folder).arch
+    netlist = read_file(folder / NETLIST)
+    return netlist, rules_of(netlist, arch)
+
+
 def load(folder: Path, options: Options) -> tuple[Netlist, Tx8]:
     """The netlist in a folder, and the backend that runs it and compiles nothing; `options` say how it runs. ContainerError if the
     folder is damaged or of another version.
     """
+    index = _contents(folder)
+    netlist, rules = load_netlist(folder)
+    chip = Tx8(rules, options, is_fixed=True)
+    for entry in index.segments:
+        loaded = Executable.load(folder / Path(entry.file).name)
+        chip.compiled[entry.segment, tuple(entry.lists)] = replace(loaded, options=replace(loaded.options, mode=options.mode))
+    return netlist, chip
+
+
+def _contents(folder: Path) -> _Contents:
     path = folder / INDEX
     try:
         data = json.loads(path.read_bytes())
@@ -66,9 +86,4 @@ def load(folder: Path, options: Options) -> tuple[Netlist, Tx8]:
         raise ContainerError("E1007", f"{path} cannot be read: {error}") from None
     if index.format_version != FORMAT_VERSION or index.arch not in ARCHES:
         raise ContainerError("E1007", f"{path} has format version {index.format_version}, not {FORMAT_VERSION}, or no architecture")
-    netlist = read_file(folder / NETLIST)
-    chip = Tx8(rules_of(netlist, index.arch), options, is_fixed=True)
-    for entry in index.segments:
-        loaded = Executable.load(folder / Path(entry.file).name)
-        chip.compiled[entry.segment, tuple(entry.lists)] = replace(loaded, options=replace(loaded.options, mode=options.mode))
-    return netlist, chip
+    return index

@@ -1,7 +1,7 @@
 """`hlo2tx8 netlist run|compile|analyze|debug|emit|check|show FILE`: TT-BUDA netlists.
 
-Exit code 0 if nothing is wrong, 1 if a netlist breaks a rule, cannot be run, or gives results that are not near enough, 3 if it has
-ops that are not supported.
+Exit code 0 if nothing is wrong, 1 if a netlist breaks a rule, cannot be run, or gives results that are not near enough, or has
+no streams, 3 if it has ops that are not supported.
 """
 
 import argparse
@@ -45,6 +45,7 @@ from hlo2tx8.tools.netlist_input import (
     params_of,
     read_for,
 )
+from hlo2tx8.tools.netlist_streams import read_compiled, show_pipes, streamed
 from hlo2tx8.tools.run import run_level_named
 
 if TYPE_CHECKING:
@@ -59,7 +60,9 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     run.add_argument("file", type=Path, help=".yaml netlist, or folder of `netlist compile`")
     add_arch(run)
     run.add_argument(
-        "--on", choices=("golden", "tx8"), help="what runs it: numpy, as the reference model (golden; tx8 for a folder)"
+        "--on",
+        choices=("golden", "streams", "tx8"),
+        help="what runs it: numpy, as the reference model, or core by core from its streams (golden; tx8 for a folder)",
     )
     add_chip_flags(run)
     run.add_argument("--mode", choices=get_args(Mode), default="fast", help="emulator mode (fast)")
@@ -77,6 +80,8 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     show = commands.add_parser("show", help="draw ops on the grid, queues, fused ops and programs")
     show.set_defaults(function=show_file)
     show.add_argument("file", type=Path, help=".yaml netlist")
+    add_switch(show, "pipes", "show the pipes between cores and what lies in their L1 instead")
+    add_arch(show)
 
 
 def run_file(args: Any) -> int:
@@ -93,6 +98,10 @@ def run_file(args: Any) -> int:
         rules = rules_of(netlist, arch)
         found = run_netlist(netlist, Golden(rules), inputs, params, max_steps=args.max_steps)
         return _judge(args, netlist, found, inputs, params, replace(rules, exact=True))
+    if on == "streams":
+        netlist, rules, folder = read_compiled(args)
+        found = run_netlist(netlist, streamed(netlist, rules, folder), inputs, params, max_steps=args.max_steps)
+        return _judge(args, netlist, found, inputs, params, rules)
     status = 0
     for run in RUNS if args.level is None else (LevelRun("", args.level, args.mode),):
         if run.name:
@@ -173,6 +182,8 @@ def check_file(args: Any) -> int:
 
 
 def show_file(args: Any) -> int:
-    """Print the picture."""
+    """Print the picture, or the pipes; 1 if there are none."""
+    if args.pipes:
+        return show_pipes(*read_for(args))
     sys.stdout.write(show_netlist(read_file(args.file)))
     return 0

@@ -14,6 +14,7 @@ from hlo2tx8.netlist.instances import expand
 from hlo2tx8.netlist.model import Netlist
 from hlo2tx8.options import Options
 from hlo2tx8.tools.netlist_input import UNSUPPORTED, add_arch, add_chip_flags, add_host_flags, chip_for, inputs_of, params_of
+from hlo2tx8.tools.netlist_streams import print_failures
 from hlo2tx8.tools.table import Table, percent
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def add_chip_parsers(commands: Any) -> None:
 
 
 def compile_file(args: Any) -> int:
-    """Compile what programs execute into a folder; 3 if ops are not supported."""
+    """Compile what programs execute into a folder; 1 if it has no streams, 3 if ops are not supported."""
+    from hlo2tx8.netlist.pipes.backend import save_streams
     from hlo2tx8.netlist.saved import save
     from hlo2tx8.runtime.executable import Executable
 
@@ -51,7 +53,9 @@ def compile_file(args: Any) -> int:
     for file, (key, executable) in zip(files, chip.compiled.items(), strict=True):
         assert isinstance(executable, Executable)
         print(f"graph {key[0]}: {executable.report.cycles:,.0f} cycles a tensor, {file}")
-    return 0
+    result = save_streams(netlist, chip.rules.arch, args.output)
+    print_failures(result)
+    return int(not result.success)
 
 
 def compiled_for(args: Any) -> tuple[Netlist, "Tx8"]:

@@ -1,8 +1,8 @@
-"""TT-BUDA's netlists: `python tests/corpora/netlists.py CHECKOUT [--on=tx8] [--sample=N] [--tiles=N] [--only=RE] [--log=FILE]`.
+"""TT-BUDA's netlists: `python tests/corpora/netlists.py CHECKOUT [--on=streams] [--sample=N] [--tiles=N] [--only=RE] [--log=FILE]`.
 
 CHECKOUT is a checkout of the BUDA back end: every .yaml file that is a netlist is a case, run on its own stimulus and compared
-as its comparison-config says: with numpy against exact arithmetic, on tx8 against numpy. A case is left out that breaks a rule of
-all its architectures, whose programs cannot go on, or that is too large.
+as its comparison-config says: with numpy against exact arithmetic, on tx8 or from the blobs of its streams against numpy. A case
+is left out that breaks a rule of all its architectures, whose programs cannot go on, that has no streams, or that is too large.
 """
 
 import random
@@ -16,7 +16,7 @@ from pool import parser_of, report, run_and_tell
 def main() -> int:
     """Run the cases, print the table."""
     parser = parser_of(__doc__, "path", timeout=120)
-    parser.add_argument("--on", choices=("golden", "tx8"), default="golden", help="what runs them (golden)")
+    parser.add_argument("--on", choices=("golden", "tx8", "streams"), default="golden", help="what runs them (golden)")
     parser.add_argument("--sample", type=int, default=0, help="so many files, drawn at random; 0 for all")
     parser.add_argument("--tiles", type=int, default=512, help="most tiles of a tensor; what has more is left out (512)")
     arguments = parser.parse_args()

@@ -13,6 +13,10 @@ from hlo2tx8.netlist.config import TestConfig
 from hlo2tx8.netlist.epochs import executed_epochs
 from hlo2tx8.netlist.golden import outputs_of, rules_of, run_golden, run_netlist
 from hlo2tx8.netlist.instances import expand
+from hlo2tx8.netlist.pipes.backend import streams_of
+from hlo2tx8.netlist.pipes.execute import Streamed
+from hlo2tx8.netlist.pipes.files import decode, encode
+from hlo2tx8.netlist.pipes.result import BackendError
 from hlo2tx8.netlist.reader import read_file
 from hlo2tx8.netlist.stimulus import config_of
 from hlo2tx8.netlist.tx8 import Tx8
@@ -39,6 +43,12 @@ def answer(request: dict[str, Any]) -> Outcome:
         return _left_out("cannot go on alone", error)
     if request["on"] == "golden":
         expected = run_golden(netlist, arch, None, {}, exact=True)
+    elif request["on"] == "streams":
+        epochs, result = streams_of(netlist, arch)
+        for failure in result.failures:
+            return _left_out(f"streams: {failure.failure_type}", BackendError(failure))
+        blobs = {epoch.graph.name: [decode(encode(blob), "blob") for blob in epoch.blobs] for epoch in epochs}
+        found = run_netlist(netlist, Streamed(rules_of(netlist, arch), blobs, executed_epochs(whole)), None, {})
     else:
         chip = Tx8(rules_of(netlist, arch), Options())
         try:
