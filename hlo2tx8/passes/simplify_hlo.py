@@ -104,15 +104,18 @@ def _is_plain(op: Operation) -> bool:
 
 
 def _merge_equal(block: Block) -> None:
-    known: dict[Hashable, list[Operation]] = {}
+    alone: dict[Hashable, Operation] = {}  # an op that nothing else resembles needs no key
+    known: dict[Hashable, dict[Hashable, Operation]] = {}
     for op in tuple(block.ops):
         if not op.operands or op.name in _UNREPEATABLE or not has_spec(op.name) or spec_of(op).kind not in _MERGED:
             continue
-        alike = known.setdefault((op.name, *op.operands), [])
-        other = next((other for other in alike if _key(other, {}) == _key(op, {})), None)
-        if other is None:
-            alike.append(op)
-        else:
+        alike = (op.name, *op.operands)
+        if (first := alone.setdefault(alike, op)) is op:
+            continue
+        if alike not in known:
+            known[alike] = {_key(first, {}): first}
+        other = known[alike].setdefault(_key(op, {}), op)
+        if other is not op:
             Rewriter.replace_op(op, [], list(other.results))
 
 
