@@ -12,14 +12,21 @@ from hlo2tx8.pjrt.extensions import ExtensionEntries
 from hlo2tx8.pjrt.native import PluginLibrary
 from hlo2tx8.pjrt.profiler import Profiler
 
-ENTRY = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 SPARE_SLOTS = 64
 """Zeros behind the table: newer callers look at slots this version does not have."""
-MOST_WAITED_SECONDS = 10.0
-PAUSE_SECONDS = 0.01
-"""The process ends when no other thread is in a call any more, or after so long; how often it looks."""
+PAUSE_SECONDS, TURNS_TO_INTERRUPT, MOST_TURNS = 0.01, 50, 3000
+"""While the process ends, calls are waited for: looked at every 0.01 s, interrupted every 0.5 s, and given up after 30 s."""
 MAKERS = frozenset({"Client_Compile", "Client_BufferFromHostBuffer", "Executable_DeserializeAndLoad", "LoadedExecutable_Execute"})
 """What threads that live longer than the interpreter may still ask for: they get an error, not an address of nothing."""
+
+
+class Call(ctypes.Structure):
+    """What a function of Python is given: the address of its arguments, and room for what it gives. What a function returns in C
+    is of no use: ctypes returns anything if Ctrl-C comes before its first line.
+    """
+
+    _fields_ = (("args", ctypes.c_void_p), ("result", ctypes.c_void_p))
 
 
 class Extension(ctypes.Structure):
@@ -49,7 +56,7 @@ class Plugin:
         self.entries = ExtensionEntries(library)
         self.callbacks: list[Any] = []
         self.python_slots: list[tuple[Any, int, str]] = []
-        self.threads_inside: list[int] = []
+        self.threads: list[int] = []
         shardings = self.extension(SHARDINGS, SHARDINGS_TYPE, None)
         layouts = self.extension(LAYOUTS, LAYOUTS_TYPE, shardings)
         self.head, table = self.table(Head, FUNCTIONS, SPARE_SLOTS)
@@ -85,27 +92,31 @@ class Plugin:
             return self.library.address("tx8_unimplemented")
         callback = ENTRY(self.guarded(name, function))
         self.callbacks.append(callback)
-        return ctypes.cast(callback, ctypes.c_void_p).value
+        return self.library.entry(ctypes.cast(callback, ctypes.c_void_p).value)
 
-    def guarded(self, name: str, function: Callable[[Any], None]) -> Callable[[int], int | None]:
-        """The function with arguments by address and what it raises as a PJRT_Error."""
+    def guarded(self, name: str, function: Callable[[Any], None]) -> Callable[[int], None]:
+        """Runs the function for a `Call` at that address; what it raises becomes a PJRT_Error."""
         assert name in arguments(), name
-        from_address = argument_struct(name).from_address
-        make_error, inside = self.library.error, self.threads_inside
+        from_address, call_at = argument_struct(name).from_address, Call.from_address
+        make_error, nothing, threads = self.library.error, self.library.address("tx8_nothing"), self.threads
+        is_long = name in MAKERS
 
-        def call(address: int) -> int | None:
-            inside.append(thread := get_ident())
+        def serve(address: int) -> None:
+            call = call_at(address)
+            if is_long:
+                threads.append(get_ident())
             try:
-                function(from_address(address))
+                function(from_address(call.args))
+                call.result = nothing
             except BaseException as error:
                 code, message = code_and_message(error)
                 data = message.encode()
-                return make_error(code, data, len(data))
+                call.result = make_error(code, data, len(data))
             finally:
-                inside.remove(thread)
-            return None
+                if is_long:
+                    threads.remove(get_ident())
 
-        return call
+        return serve
 
     def close(self) -> None:
         """Ends all work and turns Python's functions into native no-ops: no Python runs for jaxlib from here on.
@@ -121,10 +132,12 @@ class Plugin:
         self._wait_for_threads()
 
     def _wait_for_threads(self) -> None:
-        """Until no other thread is in a function of this plugin, but not for ever: one that meets the end of the interpreter
-        there never returns, and jaxlib waits for it.
+        """Until no thread is in a function of this plugin: one that meets the end of the interpreter there never returns,
+        and jaxlib waits for it. A compilation between two of its checks is interrupted.
         """
-        last = time.monotonic() + MOST_WAITED_SECONDS
-        time.sleep(PAUSE_SECONDS)  # a thread that is on its way in gets the interpreter
-        while time.monotonic() < last and any(thread != get_ident() for thread in tuple(self.threads_inside)):
+        for turn in range(1, MOST_TURNS):
+            if self.library.calls() == 0:
+                break
             time.sleep(PAUSE_SECONDS)
+            for thread in tuple(self.threads) if turn % TURNS_TO_INTERRUPT == 0 else ():
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))

@@ -118,3 +118,22 @@ def test_a_forked_process_is_told_so():
     output, errors = child.communicate(timeout=60)
     assert child.returncode == 0, errors
     assert output.count("the process was forked after it had used tx8\n") == (2 if jax.__version_info__ >= (0, 10, 2) else 1)
+
+
+def test_control_c_that_is_lost_between_jaxlib_and_python_comes_again():
+    """ctypes drops an exception that is raised before the first line of a function that C calls."""
+    child = start("""
+        def lose(frame, event, what):
+            if event == "call" and frame.f_code.co_qualname == "Plugin.guarded.<locals>.serve":
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+        sys.setprofile(lose)
+        try:
+            jax.device_put(np.arange(1000.0), jax.devices("tx8")[0])
+            time.sleep(10)
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+        print(f(x)[1])
+        """)
+    output, errors = child.communicate(timeout=60)
+    assert (output, child.returncode) == ("interrupted\n2.0\n", 0), errors

@@ -4,7 +4,7 @@ import ctypes
 from functools import cache
 from pathlib import Path
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 POINTER, SIZE, INT = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int32
 
 FUNCTIONS: tuple[tuple[str, object, tuple[object, ...], bool], ...] = (
@@ -26,6 +26,8 @@ FUNCTIONS: tuple[tuple[str, object, tuple[object, ...], bool], ...] = (
     ("tx8_executable_create", POINTER, (SIZE, SIZE, SIZE), True),
     ("tx8_layout_create", POINTER, (POINTER, SIZE, INT), True),
     ("tx8_interrupts", INT, (), True),
+    ("tx8_entry", POINTER, (POINTER,), True),
+    ("tx8_calls", INT, (), True),
 )
 """Name, result, arguments, and whether the call keeps the GIL: all do but the one that runs jaxlib's callbacks."""
 

@@ -7,7 +7,7 @@
 
 #include "abi.h"
 
-#define PJRT_ABI_VERSION 3
+#define PJRT_ABI_VERSION 4
 #define EXPORT __attribute__((visibility("default")))
 
 /* PJRT_Error: the first word is its function table. */
