@@ -21,7 +21,7 @@ MAKERS = frozenset({"Client_Compile", "Client_BufferFromHostBuffer", "Executable
 """What threads that live longer than the interpreter may still ask for: they get an error, not an address of nothing."""
 
 
-class Call(ctypes.Structure):
+class ServedCall(ctypes.Structure):
     """What a function of Python is given: the address of its arguments, and room for what it gives. What a function returns in C
     is of no use: ctypes returns anything if Ctrl-C comes before its first line.
     """
@@ -95,9 +95,9 @@ class Plugin:
         return self.library.entry(ctypes.cast(callback, ctypes.c_void_p).value)
 
     def guarded(self, name: str, function: Callable[[Any], None]) -> Callable[[int], None]:
-        """Runs the function for a `Call` at that address; what it raises becomes a PJRT_Error."""
+        """Runs the function for a `ServedCall` at that address; what it raises becomes a PJRT_Error."""
         assert name in arguments(), name
-        from_address, call_at = argument_struct(name).from_address, Call.from_address
+        from_address, call_at = argument_struct(name).from_address, ServedCall.from_address
         make_error, nothing, threads = self.library.error, self.library.address("tx8_nothing"), self.threads
         is_long = name in MAKERS
 
