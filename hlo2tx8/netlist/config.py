@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hlo2tx8.netlist.fields import Place, choice, known, nonempty, number, several, text, whole
+from hlo2tx8.netlist.fields import Place, choice, known, means, nonempty, number, several, text, whole
 from hlo2tx8.netlist.tree import Node, is_nothing
 
 
+@means({"anyOf": [{"type": "null"}, {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}]})
 def tile_range(node: Node, place: Place) -> tuple[int, ...]:
     """Rows or columns of a tile from the first to the last, counted from 1; empty if not limited."""
     return () if is_nothing(node) else several(whole(0, 32), 2)(node, place)

@@ -16,6 +16,8 @@ from hlo2tx8.netlist.tree import Items, Node, Pairs, Scalar, boolean_of, is_noth
 T = TypeVar("T")
 MOST = 1 << 40
 """No count, size or address is larger."""
+NUMBER = r"^[-+]?(\.inf|\.nan|inf|nan|[0-9.]+([eE][-+]?[0-9]+)?)$"
+"""Numbers that some readers of YAML take for text."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,21 @@ class Place:
 
 
 Reader: TypeAlias = Callable[[Node, Place], T]
+
+
+def means(schema: Mapping[str, Any]) -> Callable[[Reader[T]], Reader[T]]:
+    """Gives a reader the JSON schema of what it takes."""
+
+    def marked(read: Reader[T]) -> Reader[T]:
+        setattr(read, "schema", schema)  # noqa: B010 (a function has no such attribute)
+        return read
+
+    return marked
+
+
+def schema_of(read: Reader[Any]) -> Mapping[str, Any]:
+    """The JSON schema of what a reader takes."""
+    return getattr(read, "schema")  # noqa: B009
 
 
 def known(read: Reader[Any], default: Any = MISSING, *, key: str = "") -> Any:
@@ -105,22 +122,26 @@ def named_of(node: Node, place: Place, what: str) -> tuple[tuple[str, Node, int]
     return tuple((key.text, value, key.line) for key, value in pairs)
 
 
+@means({"type": ["string", "number", "boolean", "null"]})
 def text(node: Node, place: Place) -> str:
     """Any scalar, as written."""
     return node.text if isinstance(node, Scalar) else place.refuse("is a list or a map instead of a name", node.line)
 
 
+@means({"type": ["string", "number", "boolean"]})
 def nonempty(node: Node, place: Place) -> str:
     """A scalar that is not empty."""
     return text(node, place) or place.refuse("is empty", node.line)
 
 
+@means({"type": ["boolean", "integer"]})
 def boolean(node: Node, place: Place) -> bool:
     """true or false in any case, also 0 and 1."""
     value = {"0": False, "1": True}.get(word := text(node, place), boolean_of(word))
     return place.refuse(f"{word!r} is neither true nor false", node.line) if value is None else value
 
 
+@means({"type": ["number", "string"], "pattern": NUMBER})
 def number(node: Node, place: Place) -> float:
     """A number."""
     value = number_of(word := text(node, place))
@@ -130,6 +151,7 @@ def number(node: Node, place: Place) -> float:
 def whole(least: int = 0, most: int = MOST) -> Reader[int]:
     """An integer from `least` to `most`."""
 
+    @means({"type": "integer", "minimum": least, "maximum": most})
     def read(node: Node, place: Place) -> int:
         value = number_of(word := text(node, place))
         if isinstance(value, float) and value.is_integer():
@@ -144,6 +166,7 @@ def whole(least: int = 0, most: int = MOST) -> Reader[int]:
 def choice(*words: str) -> Reader[str]:
     """One of these words."""
 
+    @means({"enum": list(words)})
     def read(node: Node, place: Place) -> str:
         word = text(node, place)
         return word if word in words else place.refuse(f"{word!r} is none of {', '.join(words)}", node.line)
@@ -154,6 +177,7 @@ def choice(*words: str) -> Reader[str]:
 def list_of(read: Reader[T], least: int = 0) -> Reader[tuple[T, ...]]:
     """A list of values of one kind, at least so many."""
 
+    @means({"type": "array" if least else ["array", "null"], "items": schema_of(read), "minItems": least})
     def read_list(node: Node, place: Place) -> tuple[T, ...]:
         items = items_of(node, place)
         if len(items) < least:
@@ -166,6 +190,7 @@ def list_of(read: Reader[T], least: int = 0) -> Reader[tuple[T, ...]]:
 def several(read: Reader[T], count: int) -> Reader[tuple[T, ...]]:
     """A list of exactly so many values of one kind."""
 
+    @means({"type": "array", "items": schema_of(read), "minItems": count, "maxItems": count})
     def read_list(node: Node, place: Place) -> tuple[T, ...]:
         if len(items := items_of(node, place)) != count:
             place.refuse(f"has {len(items)} values instead of {count}", node.line)
@@ -177,6 +202,7 @@ def several(read: Reader[T], count: int) -> Reader[tuple[T, ...]]:
 def one_or_list(read: Reader[T]) -> Reader[T | tuple[T, ...]]:
     """A value, or a list of such values, which is not empty."""
 
+    @means({"anyOf": [schema_of(read), {"type": "array", "items": schema_of(read), "minItems": 1}]})
     def read_either(node: Node, place: Place) -> T | tuple[T, ...]:
         return list_of(read, 1)(node, place) if isinstance(node, Items) else read(node, place)
 

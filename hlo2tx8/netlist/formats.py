@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hlo2tx8.netlist.fields import Place, refuse_name, text
+from hlo2tx8.netlist.fields import Place, means, refuse_name, text
 from hlo2tx8.netlist.tree import Node
 
 Array: TypeAlias = NDArray[Any]
@@ -19,6 +19,10 @@ BLOCK = 16
 """Elements of a row that share an exponent."""
 LEAST = 2.0**-126
 """What is smaller is 0 in every format but Float32."""
+
+TILE_HEADER = 16
+_BYTES = {"Float32": 4, "Tf32": 4, "Int32": 4, "RawUInt32": 4, "Int8": 1, "UInt8": 1, "RawUInt8": 1, "Lf8": 1, "Fp8_e4m3": 1}
+"""Of an element of a format that is no block format, if not 2."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,7 @@ def is_known(array: Array) -> bool:
     return xp(array) is np
 
 
+@means({"enum": list(IN_NETLISTS)})
 def data_format(node: Node, place: Place) -> Format:
     """The format of a name."""
     if (word := text(node, place)) not in IN_NETLISTS:
@@ -168,3 +173,12 @@ def to_host(values: Array, format: Format) -> Array:
     if format.family == "raw" or format.name == "Float32":
         return values
     return round_to(values, FORMATS["Float16_b" if format.wide else "Float16"])
+
+
+def tile_bytes(format: Format, tile_dim: tuple[int, int], align: int = 32, *, has_header: bool = True) -> int:
+    """Of a tile in memory: a header, exponents that blocks share, elements; a multiple of `align`."""
+    count = tile_dim[0] * tile_dim[1]
+    data = count * _BYTES.get(format.name, 2)
+    if format.family == "block":
+        data = max(BLOCK, count // BLOCK) + count * (format.bits + 1) // 8
+    return -(-(data + TILE_HEADER * has_header) // align) * align

@@ -10,6 +10,7 @@ from hlo2tx8.netlist.fields import (
     items_of,
     known,
     list_of,
+    means,
     named_of,
     nonempty,
     pairs_of,
@@ -25,6 +26,7 @@ Value: TypeAlias = int | bool | str
 """Of an instruction: an integer, true or false, or a variable as "$name"."""
 
 
+@means({"type": ["integer", "number", "boolean", "string"]})
 def value(node: Node, place: Place) -> Value:
     """An integer, true, false or a variable."""
     word = text(node, place)
@@ -124,6 +126,7 @@ NAMES = ("var", "staticvar", "param", "varinst", "loop", "allocate_queue", "deal
 WORDS = ("endloop", "endprogram")
 
 
+@means({"type": ["string", "number"]})
 def variable(node: Node, place: Place) -> str:
     """A variable as "$name"; the file may leave the $ out."""
     return "$" + nonempty(node, place).lstrip("$")

@@ -11,11 +11,13 @@ from hlo2tx8.netlist.fields import (
     choice,
     known,
     list_of,
+    means,
     named_of,
     nonempty,
     number,
     one_or_list,
     placed,
+    schema_of,
     several,
     text,
     whole,
@@ -32,12 +34,14 @@ Devices: TypeAlias = int | tuple[int, ...]
 Address: TypeAlias = int | tuple[int, ...]
 
 
+@means({"enum": [word for arch in ARCHES for word in (arch, arch.upper())]})
 def arch(node: Node, place: Place) -> str:
     """An architecture, in any case."""
     word = text(node, place).lower()
     return word if word in ARCHES else place.refuse(f"{word!r} is none of {', '.join(ARCHES)}", node.line)
 
 
+@means({"anyOf": [schema_of(whole()), schema_of(several(whole(), 2))]})
 def address(node: Node, place: Place) -> Address:
     """[channel, address], or an address alone."""
     return several(whole(), 2)(node, place) if isinstance(node, Items) else whole()(node, place)
@@ -102,6 +106,7 @@ class Pad:
     pad_value: float = known(number, 0.0)
 
 
+@means({"type": ["array", "null"], "items": {"type": "object"}})
 def forks(node: Node, place: Place) -> tuple[tuple[str, str], ...]:
     """[queue: op, ..]"""
     return tuple(
@@ -125,7 +130,7 @@ class Op(Blocked):
     intermed_df: Format = known(data_format)
     acc_df: Format = known(data_format)
     math_fidelity: str = known(choice(*FIDELITIES))
-    buf_size_mb: int = known(whole(0, 1 << 16))
+    buf_size_mb: int = known(whole(0, 1 << 16), 1)
     untilize_output: bool = known(boolean, False)
     gradient_op: bool = known(boolean, False)
     input_buf_min_size_tiles: tuple[int, ...] = known(list_of(whole()), ())

@@ -5,12 +5,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from hlo2tx8.netlist.fields import Place, Reader, boolean, choice, list_of, nonempty, number, pairs_of, refuse_name, several, whole
+from hlo2tx8.netlist.fields import (
+    NUMBER,
+    Place,
+    Reader,
+    boolean,
+    choice,
+    list_of,
+    means,
+    nonempty,
+    number,
+    pairs_of,
+    refuse_name,
+    several,
+    whole,
+)
 from hlo2tx8.netlist.tree import Node
 
 Family: TypeAlias = Literal["copy", "sfpu", "binary", "quant", "matmul", "reduce", "other"]
 
 
+@means({"type": "object", "patternProperties": {r"^input_\d+$": {"type": "integer", "minimum": 1}}, "additionalProperties": False})
 def by_input(node: Node, place: Place) -> dict[int, int]:
     """{input_<n>: count} by number of the input."""
     found: dict[int, int] = {}
@@ -21,12 +36,14 @@ def by_input(node: Node, place: Place) -> dict[int, int]:
     return found
 
 
+@means({"type": ["number", "string"], "pattern": NUMBER, "maximum": 1, "minimum": 0})
 def probability(node: Node, place: Place) -> float:
     """A number from 0 to 1."""
     value = number(node, place)
     return value if 0 <= value <= 1 else place.refuse(f"{value} is not from 0 to 1", node.line)
 
 
+@means({"type": ["number", "string"], "pattern": NUMBER, "minimum": 0})
 def threshold(node: Node, place: Place) -> float:
     """A number that is not negative."""
     value = number(node, place)

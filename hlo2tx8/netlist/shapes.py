@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hlo2tx8.netlist.fields import Place, choice, known, several, whole
+from hlo2tx8.netlist.fields import Place, choice, known, means, several, whole
 from hlo2tx8.netlist.tree import Node
 
 TILE = 32
@@ -11,6 +11,7 @@ FULL_TILE = (TILE, TILE)
 LARGEST = 1 << 16
 
 
+@means({"enum": [list(dim) for dim in TILE_DIMS]})
 def tile_dim(node: Node, place: Place) -> tuple[int, int]:
     """One of the tile sizes that there are."""
     rows, columns = several(whole(1, TILE), 2)(node, place)

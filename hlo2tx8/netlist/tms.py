@@ -4,13 +4,42 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hlo2tx8.netlist.fields import Place, choice, items_of, number, pairs_of, refuse_name, several, whole
+from hlo2tx8.netlist.fields import Place, choice, items_of, means, number, pairs_of, refuse_name, schema_of, several, whole
 from hlo2tx8.netlist.formats import Array, xp
 from hlo2tx8.netlist.shapes import TILE, Shape
 from hlo2tx8.netlist.tree import Items, Node, Scalar
 
 NAMES = ("transpose", "broadcast", "hslice", "hstack", "vslice", "vstack", "pad", "tile_broadcast")
 MOST = 1 << 16
+_COUNT = schema_of(whole(0, MOST))
+_BROADCAST = {"type": "object", "properties": dict.fromkeys("rcz", _COUNT), "additionalProperties": False}
+TMS: Mapping[str, Any] = {
+    "anyOf": [
+        {"enum": [None, "None", "none", "null", "~", ""]},
+        {
+            "type": "array",
+            "items": {
+                "anyOf": [
+                    {"const": "transpose"},
+                    {
+                        "type": "object",
+                        "properties": {
+                            "broadcast": {
+                                "type": "object",
+                                "properties": dict.fromkeys("rcz", _COUNT),
+                                "additionalProperties": False,
+                            },
+                            **dict.fromkeys(("hslice", "hstack", "vslice", "vstack"), _COUNT),
+                            "pad": schema_of(several(number, 3)),
+                            "tile_broadcast": schema_of(choice("r", "c")),
+                        },
+                        "additionalProperties": False,
+                    },
+                ]
+            },
+        },
+    ]
+}
 
 
 @dataclass(frozen=True)
@@ -24,6 +53,7 @@ class Tm:
         return " ".join((self.name, *map(str, self.args)))
 
 
+@means(TMS)
 def read_tms(node: Node, place: Place) -> tuple[Tm, ...]:
     """A list of manipulations; None, or nothing, is an empty one."""
     if isinstance(node, Scalar) and node.text in ("", "None", "none", "null", "~"):

@@ -72,6 +72,7 @@ def _op(op: Op | ScheduledOp) -> dict[str, Any]:
     for number, tms in op.tms.items():
         written[f"input_{number}_tms"] = tms
     if isinstance(op, Op):
+        written["buf_size_mb"] = op.buf_size_mb  # which other readers want to be told
         for what, pads in (("pad", op.pads), ("unpad", op.unpads)):
             written |= {f"input_{number}_{what}": pad for number, pad in pads.items()}
         if op.forked_dram_inputs:

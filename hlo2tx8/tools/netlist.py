@@ -5,6 +5,7 @@ no streams, 3 if it has ops that are not supported.
 """
 
 import argparse
+import json
 import sys
 import zipfile
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from hlo2tx8.errors import InputError, UnsupportedError, writing
+from hlo2tx8.netlist.check_addresses import overlaps_of
 from hlo2tx8.netlist.checks import problems_of
 from hlo2tx8.netlist.compare import compare
 from hlo2tx8.netlist.config import TestConfig
@@ -25,6 +27,7 @@ from hlo2tx8.netlist.golden import outputs_of, rules_of, run_netlist
 from hlo2tx8.netlist.instances import expand
 from hlo2tx8.netlist.model import Netlist
 from hlo2tx8.netlist.reader import read_file
+from hlo2tx8.netlist.schema import netlist_schema
 from hlo2tx8.netlist.show import show_netlist
 from hlo2tx8.netlist.stimulus import config_of
 from hlo2tx8.options import Level, Mode, Options
@@ -77,6 +80,8 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     check.set_defaults(function=check_file)
     check.add_argument("file", type=Path, help=".yaml netlist")
     add_arch(check)
+    schema = commands.add_parser("schema", help="print the JSON schema of netlists, for editors")
+    schema.set_defaults(function=print_schema)
     show = commands.add_parser("show", help="draw ops on the grid, queues, fused ops and programs")
     show.set_defaults(function=show_file)
     show.add_argument("file", type=Path, help=".yaml netlist")
@@ -172,7 +177,7 @@ def check_file(args: Any) -> int:
     """Print what is wrong, a line each; 1 if anything is."""
     netlist = read_file(args.file)
     arch = arch_of(args, netlist)
-    problems = problems_of(netlist, arch)
+    problems = problems_of(netlist, arch) or overlaps_of(netlist, arch)
     for problem in problems:
         print(f"{args.file}:{problem.line}: {problem.message}")
     ops = sum(len(graph.ops) for graph in netlist.graphs.values())
@@ -186,4 +191,10 @@ def show_file(args: Any) -> int:
     if args.pipes:
         return show_pipes(*read_for(args))
     sys.stdout.write(show_netlist(read_file(args.file)))
+    return 0
+
+
+def print_schema(args: Any) -> int:
+    """Print the schema."""
+    print(json.dumps(netlist_schema(), indent=1))
     return 0

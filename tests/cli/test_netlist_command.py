@@ -25,6 +25,23 @@ def test_check_names_every_broken_rule(tmp_path: Path, capsys: pytest.CaptureFix
     assert lines[-1] == "3 queues, 1 graphs, 4 ops on wormhole_b0: 2 rules broken"
 
 
+def test_check_names_queues_that_overlap(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """But for rams under two names; a run gives each queue memory of its own."""
+    file, text = tmp_path / "near.yaml", SOFTMAX.read_text()
+    ones = re.search(r"ones: .*dram: (\[\[.*?\]\])", text)
+    assert ones
+    file.write_text(text.replace(ones[1], "[[0, 0x10000400]]"))
+    assert main(["netlist", "check", str(file)]) == 1
+    assert "queue ones: field dram: 0x10000400 lies in scores, which ends at 0x10010420" in capsys.readouterr().out
+    assert main(["netlist", "run", str(file)]) == 0
+    assert all(main(["netlist", "check", str(path)]) == 0 for path in SOFTMAX.parent.glob("*.yaml"))
+
+
+def test_schema_is_json(capsys: pytest.CaptureFixture[str]):
+    assert main(["netlist", "schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["required"] == ["devices", "queues", "graphs", "programs"]
+
+
 def test_an_architecture_is_one_of_the_file(capsys: pytest.CaptureFixture[str]):
     assert main(["netlist", "check", "--arch=blackhole", str(SOFTMAX)]) == 1
     assert "is for grayskull or wormhole_b0, not blackhole" in capsys.readouterr().err

@@ -6,8 +6,9 @@ from itertools import product
 from math import prod
 
 from hlo2tx8.errors import CapacityError
+from hlo2tx8.netlist import formats
 from hlo2tx8.netlist.emit.build import Step
-from hlo2tx8.netlist.shapes import TILE, Shape
+from hlo2tx8.netlist.shapes import FULL_TILE, Shape
 
 L1_BYTES = 900 << 10
 """Of a core's memory, what buffers of an op may take."""
@@ -78,9 +79,8 @@ def _divisors(size: int, most: int) -> list[int]:
 
 
 def tile_bytes(df: str) -> int:
-    """Of a tile in memory, with its header."""
-    sizes = {"Float32": 4, "Int32": 4, "Float16": 2, "Float16_b": 2, "UInt16": 2}
-    return -(-(16 + TILE * TILE * sizes.get(df, 1)) // 32) * 32
+    """Of a whole tile in memory, with its header."""
+    return formats.tile_bytes(formats.FORMATS[df], FULL_TILE)
 
 
 def _bytes(step: Step, core: tuple[int, int], ublock: tuple[int, int], inner: int, buffers: int, deep: int) -> int:

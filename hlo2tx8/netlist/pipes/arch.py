@@ -3,23 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hlo2tx8.netlist.formats import BLOCK, Format
+from hlo2tx8.netlist.formats import Format, tile_bytes
 
 KIB = 1024
-HEADER_BYTES = 16
 ETHERNET = 255
 """The row of cores of ops that run on the ethernet, which have no place on the grid."""
-_BYTES: Mapping[str, int] = {
-    "Float32": 4,
-    "Tf32": 4,
-    "Int32": 4,
-    "RawUInt32": 4,
-    "Lf8": 1,
-    "Fp8_e4m3": 1,
-    "Int8": 1,
-    "UInt8": 1,
-    "RawUInt8": 1,
-}
 
 
 @dataclass(frozen=True)
@@ -42,12 +30,7 @@ class Arch:
 
     def tile_bytes(self, format: Format, tile_dim: tuple[int, int], *, header: bool = True) -> int:
         """Of one tile: a header, exponents that blocks share, elements; up to the next multiple of `align`."""
-        count = tile_dim[0] * tile_dim[1]
-        if format.family == "block":
-            data = max(BLOCK, count // BLOCK) + count * (format.bits + 1) // 8
-        else:
-            data = count * _BYTES.get(format.name, 2)
-        return self.aligned(data + HEADER_BYTES * header)
+        return tile_bytes(format, tile_dim, self.align, has_header=header)
 
     def aligned(self, size: int) -> int:
         return -(-size // self.align) * self.align
