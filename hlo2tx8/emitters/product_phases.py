@@ -84,9 +84,9 @@ def emit_product_phases(
                     continue
                 best = [ways[0] for ways in ways_of_each]
                 cycles = sum(way.estimate.cycles for way in best) + 2 * target.rates.barrier * len(best)
-                if cycles < apart or target.is_searched:
+                if cycles < ABOUT * apart or target.is_searched:
                     estimate = Estimate(cycles, max(way.estimate.spm_bytes for way in best))
-                    is_rough = any(_num_steps(way) > 1 for way in best)
+                    is_rough = cycles >= apart or any(_num_steps(way) > 1 for way in best)
                     yield Candidate(f"panels at most {depth} deep{steps}", estimate, _Phases(best), is_rough=is_rough)
                 else:
                     slower.append(f"phases with panels at most {depth} deep are estimated to take {cycles:,.0f} cycles")

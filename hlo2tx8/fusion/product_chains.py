@@ -62,7 +62,9 @@ def _is_product(fusion: FusionOp, target: Target, parts: int) -> bool:
     if len(products) != 1 or len(fusion.results) != 1 or why_not_on_engine(products[0]) or num_parts(products[0]) > 1:
         return False
     *rows, columns = shape_of(fusion.results[0]) or (1,)
-    is_cut = columns % (BLOCK * rates.mesh_columns) == 0 and prod(rows) % rates.mesh_rows == 0
+    is_even = prod(rows) % rates.mesh_rows == 0
+    has_rows = is_even or (len(rows) < IMAGE_RANK - 1 and prod(rows) >= rates.mesh_rows * rates.product_rows)
+    is_cut = columns % (BLOCK * rates.mesh_columns) == 0 and has_rows
     return is_cut and size_bytes(fusion.results[0]) // (rates.tiles * parts) <= rates.kept_bytes
 
 

@@ -47,6 +47,8 @@ AS_GOOD = 1.01
 deeper panels, with fewer turns to wait for."""
 MOST_TRIED = 3
 """Ways to cut a part that are worth lowering."""
+FEWER_ROWS = 8
+"""The part that the last tile's rows may be fewer than those of others, as far as what stays is estimated."""
 MOST_STEPS = 64
 """Parts of rows, or of columns, that are tried."""
 
@@ -114,7 +116,9 @@ def _is_side_by_side(part: ContractionPart, work: ContractionWork, rates: Rates,
     """Can boxes be those of tiles whose results stay: of one step, or of steps with the same rows, or columns if rows stay? Those
     of parts of rows have as many steps of rows as there are parts."""
     columns, rows = steps_alike(part, rates, box)
-    if not is_even(part, box) or rows * columns * rates.tiles != prod(box_counts(part, box)) or (work.lines and rows * columns > 1):
+    shape, roles = inner_shape(part)
+    is_cut = all(size % step == 0 or (role == "row" and not work.lines) for size, step, role in zip(shape, box, roles, strict=True))
+    if not is_cut or rows * columns * rates.tiles != prod(box_counts(part, box)) or (work.lines and rows * columns > 1):
         return False
     return (
         (columns == 1 if work.rows_stay else rows == 1)
@@ -148,7 +152,7 @@ def _in_place(work: ContractionWork, elements: int, residence: Residence) -> Con
     """The work of a step whose results, of so many elements each, are left and computed where they stay, and added up there if they
     are as large as sums. Of parts of rows two stay at a time."""
     sums, kept = SUM_BYTES * work.column_operands, residence.kept_bytes // min(residence.row_steps, 2)
-    return replace(work, kept_once=0 if kept == elements * sums else sums)
+    return replace(work, kept_once=0 if kept <= elements * sums <= kept + kept // FEWER_ROWS else sums)
 
 
 def _is_of_tiles(work: ContractionWork, rates: Rates, depth: int) -> bool:

@@ -36,7 +36,8 @@ def interleave(panels: Panels, index: TileIndex) -> bool:
     if len(found) < len(changes):
         return False
     own = [(site, side) for site in panels.sites for side in found]
-    if any(levels_of(site.loads[side].op) != levels_of(first.loads[side].op) for site, side in own):
+    of_first = {side: levels_of(load.op, at_most=True) for side, load in first.loads.items()}
+    if any(levels_of(site.loads[side].op, at_most=True) != of_first[side] for site, side in own):
         return False
     for site, side in own:
         _rewrite(site, site.loads[side].op, *found[side])
@@ -45,7 +46,7 @@ def interleave(panels: Panels, index: TileIndex) -> bool:
 
 def _change(load: Load, site: Site, index: TileIndex, lines: int, num_panels: int) -> tuple[Levels, int] | None:
     """The levels of a load with a part of each tile's columns, and how many bytes less it moves from turn to turn."""
-    op, levels = load.op, levels_of(load.op)
+    op, levels = load.op, levels_of(load.op, at_most=True)
     offset = op.field("offset")
     expr = index.expr(offset) if isinstance(offset, SSAValue) else None
     if levels is None or expr is None or site.loop is None or levels[0][0] != 1 or load.branch is not None or load.split:
@@ -69,6 +70,7 @@ def _rewrite(site: Site, op: Rdma, levels: Levels, less: int) -> None:
     panel = step.value(site.first) if site.loop is None else step.value(step.add(site.loop.body.block.args[0], site.first))
     fields: dict[str, Any] = dict(op.values())
     fields["offset"] = step.value(step.subtract(fields["offset"], step.emit(panel, less)))
+    of_step = dict(zip(levels_of(op, at_most=True) or (), (fields[count] for count, _ in LEVELS), strict=False))
     for (count, distance), (size, stride) in zip(LEVELS[:-1], levels[:-1], strict=True):
-        fields |= {count: size, distance: stride}
+        fields |= {count: of_step.get((size, stride), size), distance: stride}
     Rewriter.replace_op(op, Rdma.make(fmt=op.fmt, origin=op.origin, **fields), [])

@@ -48,6 +48,8 @@ class KeptResult(OwnPart):
     """
 
     slot: SSAValue
+    lines: int
+    is_ragged: bool
     stores: tuple[Wdma, ...]
     loads: tuple[Rdma, ...]
 
@@ -65,12 +67,6 @@ class KeptResult(OwnPart):
     def is_read_by_others(self) -> bool:
         """Does anybody but this kernel read the tensor?"""
         return not isinstance(self.slot.owner, xla.AllocateScratchOp)
-
-    def place(self, step: StepBuilder, offset: SSAValue) -> SSAValue:
-        """Where in the tile's buffer the element lies that is so many bytes from the beginning of its part."""
-        i, plane = Dim(0), self.plane_bytes
-        block, row = i % self.row_bytes // self.block_bytes, i // self.row_bytes
-        return of_one(step, offset, block * plane + row * self.block_bytes)
 
     def moved(self, op: Rdma | Wdma) -> "tuple[int, list[tuple[int, int]]]":
         """Bytes of a run of a transfer in the tile's buffer, and counts and distances in bytes of the levels around it, the
@@ -139,27 +135,35 @@ def _results(function: func.FuncOp, index: TileIndex, shared: int = 1) -> list[K
         loads = tuple(op for op in ops if isinstance(op, Rdma))
         if len(stores) == 1 and loads and (kept := _of_store(slot, stores[0], loads, index)) is not None:
             found.append(replace(kept, shared=shared))
-    return [own for own in found if shared == 1 or (index.mesh.rows % shared == 0 and own.rows == own.tile_rows)]
+    if any(own.is_ragged for own in found) and any(xla.ROW_TURNS in op.attributes for op in function.body.block.ops):
+        found = [own for own in found if not own.is_ragged]
+    is_whole = [index.mesh.rows % shared == 0 and own.rows == own.tile_rows and not own.is_ragged for own in found]
+    return [own for own, whole in zip(found, is_whole, strict=True) if shared == 1 or whole]
 
 
 def _of_store(slot: SSAValue, store: Wdma, loads: tuple[Rdma, ...], index: TileIndex) -> KeptResult | None:
     """What tiles keep of a tensor if they store it so."""
-    levels = levels_of(store)
+    levels = levels_of(store, at_most=True)
     element, mesh = store.fmt.bytes, index.mesh
     block = Blocked(store.fmt, 1, 1, 1).block_width
     if levels is None or levels[0][0] != 1 or levels[3][0] != block:
         return None
     rows, row = levels[2]
     lines, blocks = prod(cast(TensorType[Attribute], slot.type).get_shape()) // max(1, row), row // block
-    if row == 0 or lines % mesh.rows or blocks % mesh.columns or blocks * block != row:
+    if row == 0 or blocks % mesh.columns or blocks * block != row:
         return None
-    tile_rows, of_tile, first = lines // mesh.rows, blocks // mesh.columns, 0
-    if (terms := _terms(store, index)) is not None:
+    tile_rows, of_tile, first = -(-lines // mesh.rows), blocks // mesh.columns, 0
+    terms, is_ragged = _terms(store, index), lines % mesh.rows > 0 or levels_of(store) is None
+    if terms is not None:
+        tile_rows = terms.get(ROW, 0) // (row * element) if is_ragged else tile_rows
         first, counter = terms.get(None, 0) // (row * element), _counter(terms)
         rows *= index.turns(counter) if counter is not None and levels[1][0] == of_tile else 1
     else:
         rows = tile_rows
-    kept = KeptResult(rows, first, tile_rows, of_tile, block * element, row * element, slot=slot, stores=(store,), loads=loads)
+    if is_ragged and (terms is None or rows != levels[2][0] or not 0 < lines - tile_rows * (mesh.rows - 1) <= tile_rows):
+        return None
+    own = rows, first, tile_rows, of_tile, block * element, row * element
+    kept = KeptResult(*own, slot=slot, lines=lines, is_ragged=is_ragged, stores=(store,), loads=loads)
     return kept if kept.holds(store, index) else None
 
 
@@ -183,10 +187,12 @@ def _terms(op: Rdma | Wdma, index: TileIndex) -> dict[Expr | None, int] | None:
 def _is_panel(kept: KeptResult, panels: Panels, site: Site, index: TileIndex) -> bool:
     """Does a tile load whole blocks of its rows that one tile has, in each turn?"""
     op = site.loads[PanelSide.ROWS].op
-    terms, levels = _terms(op, index), levels_of(op)
+    terms, levels = _terms(op, index), levels_of(op, at_most=True)
     if terms is None or levels is None or len(panels.kinds) != 1 or kept.shared > 1:
         return False
     num_rows = levels[2][0]
+    if panels.num_steps > 1 and kept.is_ragged:
+        return False
     if panels.num_steps > 1 and terms.pop(index.known[panels.loop.body.block.args[0]], 0) != num_rows * kept.row_bytes:
         return False
     counter = None if site.loop is None else index.known[site.loop.body.block.args[0]]
@@ -217,9 +223,22 @@ class ResultBuffer:
         of_tile = start.emit(of_line, kept.tile_rows * kept.row_bytes)
         self.rows_begin = start.value(start.add(of_tile, kept.first_row * kept.row_bytes))
         self.begin = start.add(self.rows_begin, start.emit(self.column, kept.blocks * kept.block_bytes))
+        self.points: Size = kept.rows * kept.shared
+        if kept.is_ragged:
+            left = start.subtract(kept.lines - kept.first_row, start.emit(row, kept.tile_rows))
+            self.points = start.minimum(kept.rows, left)
+        self.plane = start(self.points, kept.block_bytes)
         buffer = start.insert(spm.AllocOp(kept.size_bytes))
         buffer.attributes[spm.KEPT] = UnitAttr()
         self.buffer = buffer.result
+
+    def place(self, step: StepBuilder, offset: SSAValue) -> SSAValue:
+        """Where in the tile's buffer the element lies that is so many bytes from the beginning of its part."""
+        i, of_block = Dim(0), self.kept.block_bytes
+        block, row = i % self.kept.row_bytes // of_block, i // self.kept.row_bytes * of_block
+        if isinstance(self.plane, int):
+            return of_one(step, offset, block * self.plane + row)
+        return step.value(step.add(step.emit(of_one(step, offset, block), self.plane), of_one(step, offset, row)))
 
     def takes_room_in(self, loop: scf.ForOp) -> bool:
         """Is it there while a loop runs, apart from the loop's own buffers?"""
@@ -227,7 +246,7 @@ class ResultBuffer:
 
     def distance(self, step: StepBuilder, panel: SSAValue, op: Rdma) -> SSAValue:
         """0 on the tile that has a panel of a step, which `op` would load, or a part of it, more on the others."""
-        levels = levels_of(op)
+        levels = levels_of(op, at_most=True)
         assert levels is not None
         if self.num_parts(op) > 1:
             return step.value(0)
@@ -238,30 +257,40 @@ class ResultBuffer:
 
     def num_parts(self, op: Rdma) -> int:
         """From how many tiles a panel comes that `op` would load."""
-        levels = levels_of(op)
+        levels = levels_of(op, at_most=True)
         assert levels is not None
         return levels[0][0]
 
     def part_bytes(self, op: Rdma) -> int:
-        """What one of them has of it."""
-        levels = levels_of(op)
+        """What one of them has of it, at most."""
+        levels = levels_of(op, at_most=True)
         assert levels is not None
         return prod(count for count, _ in levels[1:]) * op.fmt.bytes
 
+    def part_elements(self, step: StepBuilder, op: Rdma) -> Size:
+        """How many elements each of them has of it."""
+        if not self.kept.is_ragged:
+            return self.part_bytes(op) // op.fmt.bytes
+        return step(self.points, self.part_bytes(op) // (self.kept.rows * op.fmt.bytes))
+
     def part_of(self, step: StepBuilder, op: Rdma, slot: SSAValue) -> SSAValue:
         """Where in a slot lies what the tile has of a panel."""
-        return step.at(slot, step(self.column, self.part_bytes(op))) if self.num_parts(op) > 1 else slot
+        if self.num_parts(op) == 1:
+            return slot
+        return step.at(slot, step(self.column, step(self.part_elements(step, op), op.fmt.bytes)))
 
     def panel(self, step: StepBuilder, op: Rdma, offset: SSAValue, slot: SSAValue) -> Operation:
         """The move of a panel, or of the tile's part of it, to a slot."""
         of_row = step.value(step.subtract(offset, self.rows_begin))
         row_bytes, i = self.kept.row_bytes, Dim(0)
         of_tile = of_one(step, of_row, i // row_bytes * row_bytes + i % (self.kept.blocks * self.kept.block_bytes))
-        here = step.at(self.buffer, self.kept.place(step, of_tile))
-        levels = levels_of(op)
+        here, dst = step.at(self.buffer, self.place(step, of_tile)), self.part_of(step, op, slot)
+        levels = levels_of(op, at_most=True)
         assert levels is not None
+        if self.kept.is_ragged:
+            return self._move(step(self.plane, levels[1][0]), [], op, dst=dst, src=here)
         of_block = levels[2][0] * self.kept.block_bytes
-        return self._move(*_joined(of_block, levels[1][0], self.kept), op, dst=self.part_of(step, op, slot), src=here)
+        return self._move(*_joined(of_block, levels[1][0], self.kept), op, dst=dst, src=here)
 
     def take_over(self, function: func.FuncOp) -> None:
         """Puts moves in the place of what is left of transfers, of the tile's own part or of parts of that; then no memory is
@@ -279,14 +308,14 @@ class ResultBuffer:
         Rewriter.erase_op(scratch)
 
     def _take_over(self, op: Rdma | Wdma, step: StepBuilder) -> None:
-        own = self.kept.place(step, step.value(step.subtract(_value(op.field("offset")), self.begin)))
+        own = self.place(step, step.value(step.subtract(_value(op.field("offset")), self.begin)))
         here = step.at(self.buffer, own)
         if isinstance(op, Rdma) and (alloc := self._is_read_here(op)) is not None:
             alloc.result.replace_all_uses_with(here)
             alloc.detach()
             alloc.erase()
         elif isinstance(op, Rdma):
-            step.insert(self._move(*self.kept.moved(op), op, dst=_value(op.field("dst")), src=here))
+            step.insert(self._move(*self._levels(step, op), op, dst=_value(op.field("dst")), src=here))
         elif spm.root_buffer(_value(op.field("src"))) is self.buffer:
             pass  # it is there
         elif (made := self._made_for(op)) is not None:
@@ -294,23 +323,31 @@ class ResultBuffer:
             src = _value(op.field("src"))
             src.replace_uses_with_if(here, lambda use: use.operation is not op)
         else:
-            run = self.kept.run(op)
-            run, levels = (step(run, self.kept.block_bytes), []) if isinstance(run, SSAValue) else self.kept.moved(op)
-            step.insert(self._move(run, levels, op, dst=here, src=_value(op.field("src"))))
+            step.insert(self._move(*self._levels(step, op), op, dst=here, src=_value(op.field("src"))))
         if isinstance(op, Rdma) or not self.kept.is_read_by_others:
             op.detach()
             op.erase()
 
+    def _levels(self, step: StepBuilder, op: Rdma | Wdma) -> tuple[Size, list[tuple[int, int]]]:
+        """Bytes of a run of a transfer in the buffer, and the levels around it, as in `KeptResult.moved`."""
+        run = self.kept.run(op)
+        if run is not None and (self.kept.is_ragged or isinstance(run[0], SSAValue)):
+            return step(run[0], run[1] * self.kept.block_bytes), []
+        if self.kept.is_ragged:
+            raise EngineOrderError("E3208", "what stays is not loaded or stored by rows")
+        return self.kept.moved(op)
+
     def _is_read_here(self, op: Rdma) -> spm.AllocOp | None:
         """The buffer of a load, if what it loads lies in what the tile keeps as it would lie there."""
-        return buffer_of_its_own(op) if self.kept.run(op) else None
+        run = self.kept.run(op)
+        return buffer_of_its_own(op) if run is not None and run[1] == 1 else None
 
     def _made_for(self, op: Wdma) -> Operation | None:
         """The first operation that uses the buffer of what is stored as one run, if only the vector engine does besides, beside the
         store: it can write to the tile's buffer itself."""
         src = _value(op.field("src"))
         users = [use.operation for use in src.uses if use.operation is not op]
-        is_run = (self.kept.run(op) or not self.kept.moved(op)[1]) and isinstance(src.owner, spm.TurnOp | spm.AllocOp)
+        is_run = (self.kept.run(op) is not None or not self.kept.moved(op)[1]) and isinstance(src.owner, spm.TurnOp | spm.AllocOp)
         if self.kept.is_read_by_others or not users or not is_run or any(user.parent is not op.parent for user in users):
             return None
         if not all(isinstance(user, Instruction) and user.ENGINE is Engine.CT for user in users):

@@ -14,8 +14,8 @@ from xdsl.ir import SSAValue
 
 from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
-from hlo2tx8.dialects import spm
-from hlo2tx8.indexing import Const
+from hlo2tx8.dialects import spm, vec
+from hlo2tx8.indexing import Const, Expr
 from hlo2tx8.indexing.simplify import range_of
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.column_sets import Columns
@@ -51,16 +51,27 @@ class OwnPart:
         if others & place.leaves() or index.simplified(inside % self.block_bytes) != Const(0):
             return False
         rows, blocks = box
-        ends = [row + count for count in index.made_of(rows) or []] if isinstance(rows, SSAValue) else [row + rows]
+        ends = [row + count for count in _most(rows, index)]
         is_low = range_of(place, index.bounds, ()).lo >= 0
         is_of_rows = any(range_of(index.simplified(end), index.bounds, ()).hi <= all_rows for end in ends)
         last = range_of(inside, index.bounds, ()).hi + blocks * self.block_bytes
         return is_low and is_of_rows and last <= self.blocks * self.block_bytes
 
-    def run(self, op: Rdma | Wdma) -> Size:
-        """How many rows of one block a transfer moves, which lie one after the other where they are kept; 0 if it moves others."""
+    def run(self, op: Rdma | Wdma) -> tuple[Size, int] | None:
+        """How many rows a transfer moves of how many blocks, if they lie one after the other where they are kept: of one block, or
+        all rows that a step decides on; None if they don't."""
         box = _box(op, self.row_bytes, self.block_bytes)
-        return box[0] if box is not None and box[1] == 1 else 0
+        if box is None or (box[1] > 1 and not (isinstance(box[0], SSAValue) and isinstance(box[0].owner, vec.ExtentOp))):
+            return None
+        return box
+
+
+def _most(rows: Size, index: TileIndex) -> list[Expr]:
+    """Each of what a number of rows is at most."""
+    if not isinstance(rows, SSAValue):
+        return [Const(rows)]
+    limit = [Const(rows.owner.upper.value.data)] if isinstance(rows.owner, vec.ExtentOp) else []
+    return [*(index.made_of(rows) or []), *limit]
 
 
 def _box(op: Rdma | Wdma, row_bytes: int, block_bytes: int) -> tuple[Size, int] | None:

@@ -265,7 +265,7 @@ class SharedLoop:
         if self.owner is None or rows is None or not columns or (parts := self.owner.num_parts(rows)) == 1:
             self.send_sides(step, panel, sides)
             return
-        size = self.owner.part_bytes(rows) // rows.fmt.bytes
+        size = self.owner.part_elements(step, rows)
         ahead = step.emit(remainder(step, self.owner.column, max(1, parts - 1)), size)
         self.send_sides(step, panel, columns, end=ahead)
         self.send_sides(step, panel, [PanelSide.ROWS])
@@ -290,7 +290,7 @@ class SharedLoop:
                         count, start = self.halves[load].sent(step, slot, sender.half)
                     fmt, tiles = load.split[-1].fmt if load.split else op.fmt, sender.tiles
                     if self.owner is not None and side is PanelSide.ROWS:
-                        count, start = self.owner.part_bytes(op) // op.fmt.bytes, self.owner.part_of(step, op, slot)
+                        count, start = self.owner.part_elements(step, op), self.owner.part_of(step, op, slot)
                     for place in [parts[key_of(load, own)] for own in load.moved if parts] or [start]:
                         begin = 0 if first == 0 else step.minimum(first, count)
                         n = step.subtract(count if end is None else step.minimum(end, count), begin)
