@@ -8,10 +8,11 @@ from typing import Any
 from hlo2tx8.errors import CapacityError
 from hlo2tx8.netlist.config import Stimulus, TestConfig
 from hlo2tx8.netlist.emit.build import Builder, Step
+from hlo2tx8.netlist.emit.fuse import Chain
 from hlo2tx8.netlist.emit.place import Placed, blocks_of, epochs_of, tile_bytes
 from hlo2tx8.netlist.formats import FORMATS
 from hlo2tx8.netlist.instructions import Assign, Declare, EndLoop, Execute, Instruction, LoopBegin, Program, Setting
-from hlo2tx8.netlist.model import DeviceSection, FusedOp, NetGraph, Netlist, Op, Queue
+from hlo2tx8.netlist.model import DeviceSection, NetGraph, Netlist, Op, Queue
 from hlo2tx8.netlist.shapes import Shape
 
 CHANNELS: Mapping[str, int] = {"grayskull": 8, "wormhole": 6, "wormhole_b0": 6, "blackhole": 8}
@@ -72,14 +73,14 @@ class Assembly:
 def assemble(
     builder: Builder,
     steps: Sequence[Step],
-    fused: Mapping[str, FusedOp],
+    chains: Mapping[str, Chain],
     inputs: Mapping[str, tuple[Shape, str]],
     outputs: Mapping[str, str],
     plan: Setup,
     test: Mapping[str, str],
 ) -> Netlist:
     """The netlist of ops in order; `outputs` are the ops whose results go to queues of these names."""
-    inner = {step.name: _inner(step, fused) for step in steps}
+    inner = {step.name: _inner(step, chains) for step in steps}
     dest = {
         step.name: 4 if _acc(step, plan.arch, [builder.known[n][1] for n, _ in step.inputs]) in ("Float32", "Int32") else 8
         for step in steps
@@ -125,7 +126,11 @@ def assemble(
         queues=whole.queues,
         graphs=graphs,
         programs=(_program(graphs, whole.queues, plan),),
-        fused_ops=fused,
+        fused_ops={
+            name: chains[name].blocked(name, one.mblock, one.ublock)
+            for one in at.values()
+            if (name := one.step.attributes.get("fused_op_id", ""))
+        },
         test_config=TestConfig(
             args={"microbatch_count": str(plan.turns), "microbatch_size": str(plan.tensors), **test},
             inputs=tuple(inputs),
@@ -142,10 +147,10 @@ def _uniform(builder: Builder, queues: Mapping[str, Queue]) -> dict[str, Stimulu
     return {name: Stimulus("Constant", constant_value=float(value)) for name, value in same.items()}
 
 
-def _inner(step: Step, fused: Mapping[str, FusedOp]) -> int:
+def _inner(step: Step, chains: Mapping[str, Chain]) -> int:
     if step.type == "matmul":
         return step.attributes["m_k"] * step.attributes["u_kt"]
-    return len(fused[step.attributes["fused_op_id"]].steps) if step.type == "fused_op" else 1
+    return len(chains[step.attributes["fused_op_id"]].steps) if step.type == "fused_op" else 1
 
 
 def _acc(step: Step, arch: str, formats: Sequence[str]) -> str:

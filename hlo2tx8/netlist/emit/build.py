@@ -20,7 +20,7 @@ TRANSPOSE = Tm("transpose")
 @dataclass(frozen=True)
 class Value:
     """An array: what is read, the manipulations on the way, the layout after them, what all positions without an element hold
-    (None if that is not known), and the data format.
+    (None if that is not known), and the data format. If it `is_uniform`, all others hold that, too.
     """
 
     source: str
@@ -28,6 +28,7 @@ class Value:
     df: str
     pad: float | None = None
     tms: tuple[Tm, ...] = ()
+    is_uniform: bool = False
 
     @property
     def has_holes(self) -> bool:
@@ -124,7 +125,8 @@ class Builder:
         for row in range(own.r.copies):
             for column in range(own.c.copies):
                 data[at[0], at[1] + row, at[2] + column] = parts
-        return Value(self.ram(data, df), own, df, 0.0)
+        is_uniform = not own.placed
+        return Value(self.ram(data, df), own, df, float(data[0, 0, 0]) if is_uniform else 0.0, is_uniform=is_uniform)
 
     def cleaned(self, value: Value) -> Value:
         """With 0 in all positions that hold no element."""
@@ -156,19 +158,23 @@ class Builder:
 
     def elementwise(self, type: str, values: Sequence[Value], df: str = "", **attributes: Any) -> Value:
         """Of values in one layout."""
-        pads = [np.float32(0.0 if not value.has_holes else np.nan if value.pad is None else value.pad) for value in values]
-        known = all(value.pad is not None or not value.has_holes for value in values)
+        first = values[0].layout
+        full = {name: replace(first.axis(name), full=all(v.layout.axis(name).full for v in values)) for name in TILED}
+        layout = first.on(**full)
+        # What covers more than the result has data where that has holes.
+        alike = [v.is_uniform or all(v.layout.axis(name).full == layout.axis(name).full for name in TILED) for v in values]
+        known = all(alike) and all(value.pad is not None or not value.has_holes for value in values)
+        pads = [0.0 if not (v.has_holes or v.is_uniform) else np.nan if v.pad is None else v.pad for v in values]
         pad: float | None = None
         with np.errstate(all="ignore"):
             try:
-                arrays = [np.full((1, 1, 1), one) for one in pads]
+                arrays = [np.full((1, 1, 1), one, np.float32) for one in pads]
                 made = BINARY[type](arrays[0], arrays[1], 0.0) if type in BINARY else UNARY[type](arrays[0], attributes)
                 pad = float(made.reshape(-1)[0]) if known else None
             except ValueError:  # what would be a root of no number
                 return self.elementwise(type, [self.cleaned(value) for value in values], df, **attributes)
-        first = values[0].layout
-        full = {name: replace(first.axis(name), full=all(v.layout.axis(name).full for v in values)) for name in TILED}
-        return self.op(type, values, first.on(**full), None if pad is not None and np.isnan(pad) else pad, df, **attributes)
+        made = self.op(type, values, layout, None if pad is not None and np.isnan(pad) else pad, df, **attributes)
+        return replace(made, is_uniform=all(value.is_uniform for value in values) and made.pad is not None)
 
     def product(self, x: Value, y: Value, layout: Layout, df: str = "", **attributes: Any) -> Value:
         """x @ y for every z; where one of them has no element, the other's holes do no harm."""
@@ -192,7 +198,7 @@ class Builder:
         step, layout, bias = self.steps[value.source], value.layout, self.straight(bias)
         tms = [Tm("broadcast", (n, k)) for n, k in (("r", layout.tiles.rt), ("z", layout.z.span)) if k > 1]
         others = [Value(source, layout, self.known[source][1], None, tms) for source, tms in step.inputs]
-        is_clean = bias.pad == 0 or not bias.layout.has_holes("c")
+        is_clean = not layout.c.full and (bias.pad == 0 or not bias.layout.has_holes("c"))
         pad = value.pad if is_clean and not layout.has_holes("r") else None
         full = {name: replace(layout.axis(name), full=False) for name in TILED}
         made = layout.on(**full) if layout.c.full else layout

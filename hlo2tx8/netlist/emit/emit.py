@@ -15,6 +15,7 @@ from hlo2tx8.hlo.module import find_main, module_name
 from hlo2tx8.hlo.signature import Port, dtype_of, signature_of
 from hlo2tx8.netlist.emit.assemble import GRIDS, Setup, assemble
 from hlo2tx8.netlist.emit.build import Builder, Step, Value
+from hlo2tx8.netlist.emit.fuse import fused
 from hlo2tx8.netlist.emit.layout import AXES, Layout, plain
 from hlo2tx8.netlist.emit.operands import Operand, agreed, placed
 from hlo2tx8.netlist.emit.walk import ModuleWalk
@@ -138,10 +139,10 @@ def emit_module(module: ModuleOp, plan: Setup, format: str = "") -> Emitted:
     outputs = dict(zip(_names(signature.outputs, "out"), signature.outputs, strict=True))
     taken: set[str] = set()
     sources = {name: _fed(builder, walk.values[value], taken) for name, value in zip(outputs, returned, strict=True)}
-    steps = _needed(builder.steps, sources.values())
+    steps, chains = fused(_needed(builder.steps, sources.values()), taken, plan.arch)
     queues: dict[str, tuple[Shape, str]] = {name: builder.known[name] for name in inputs if name in _read(steps)}
     shapes = {name: str(port).replace(",", "x") for name, port in {**inputs, **outputs}.items()}
-    netlist = assemble(builder, steps, {}, queues, sources, plan, shapes)
+    netlist = assemble(builder, steps, chains, queues, sources, plan, shapes)
     constants = {name: data[None] for name, data in builder.rams.items() if name in netlist.queues}
     return Emitted(netlist, constants, {name: inputs[name] for name in queues}, outputs)
 

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -48,7 +49,7 @@ def turned(value: Value) -> Value:
     """With rows and columns exchanged."""
     layout = value.layout
     tms = value.tms[:-1] if value.tms[-1:] == (TRANSPOSE,) else (*value.tms, TRANSPOSE)
-    return Value(value.source, layout.on(r=layout.c, c=layout.r), value.df, value.pad, tms)
+    return replace(value, layout=layout.on(r=layout.c, c=layout.r), tms=tms)
 
 
 def _is_rather_turned(layout: Layout, target: Layout) -> bool:
@@ -129,7 +130,7 @@ def _restacked(builder: Builder, value: Value, target: Layout) -> Value:
     moved = {key for goal in goals for key in goal} - {key for start in starts for key in start} - {*FILLS.values()}
     assert not any(layout.axis_of(key) for key in moved), "a part within tiles is no part of whole tiles"
     z = dense(layout, goals[0], unit=1)
-    return Value(value.source, layout.on(z=z, **found), value.df, value.pad, (*value.tms, *tms))
+    return replace(value, layout=layout.on(z=z, **found), tms=(*value.tms, *tms))
 
 
 def _manipulations(builder: Builder, start: Stacks, goal: Stacks, sizes: Mapping[Key, int]) -> tuple[Tm, ...]:
@@ -204,16 +205,16 @@ def reshaped(builder: Builder, value: Value, shape: Sequence[int]) -> Value:
     line = value.layout.renamed((flat,), names).merged()
     if (factors := common([line.sizes[0], [size for size in shape if size > 1]])) is None:
         start, end = _clash(line.sizes[0], shape)
-        value = gathered(builder, Value(value.source, line, value.df, value.pad, value.tms), [(0, n) for n in range(start, end)])
+        value = gathered(builder, replace(value, layout=line), [(0, n) for n in range(start, end)])
         line = value.layout.merged()
         factors = common([line.sizes[0], [size for size in shape if size > 1]])
         if factors is None:  # another place where parts do not meet
-            return reshaped(builder, Value(value.source, line, value.df, value.pad, value.tms), shape)
+            return reshaped(builder, replace(value, layout=line), shape)
     line = line.split((tuple(factors),))
     sizes = grouped(factors, shape)
     keys = [(dim, part) for dim, parts in enumerate(sizes) for part in range(len(parts))]
     layout = line.renamed(sizes, {(0, number): key for number, key in enumerate(keys)})
-    return Value(value.source, layout, value.df, value.pad, value.tms)
+    return replace(value, layout=layout)
 
 
 def _clash(sizes: Sequence[int], shape: Sequence[int]) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """Operands that come together: constants that have no place yet, parts and layouts that several arrays can share."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
 
@@ -66,7 +66,7 @@ def agreed(builder: Builder, operands: Sequence[Operand]) -> tuple[list[Operand]
         if common([layout.sizes[dim] for layout in layouts]) is None:
             for at, operand in enumerate(found):
                 if isinstance(operand, Value) and len(layouts[at].sizes[dim]) > 1:
-                    value = Value(operand.source, layouts[at], operand.df, operand.pad, operand.tms)
+                    value = replace(operand, layout=layouts[at])
                     keys = [(dim, part) for part in range(len(layouts[at].sizes[dim]))]
                     found[at] = value = gathered(builder, value, keys)
                     layouts[at] = value.layout.merged()
@@ -80,7 +80,7 @@ def with_layout(operand: Operand, layout: Layout) -> Operand:
     """The operand with the same places said otherwise."""
     if isinstance(operand, Known):
         return operand
-    return Value(operand.source, layout, operand.df, operand.pad, operand.tms)
+    return replace(operand, layout=layout)
 
 
 def together(builder: Builder, operands: Sequence[Operand]) -> list[Value]:

@@ -10,8 +10,11 @@ from hlo2tx8.netlist import formats
 from hlo2tx8.netlist.emit.build import Step
 from hlo2tx8.netlist.shapes import FULL_TILE, Shape
 
-L1_BYTES = 900 << 10
-"""Of a core's memory, what buffers of an op may take."""
+L1_BYTES = 800 << 10
+"""Of a core's memory, what buffers of an op may take: what the architecture with least has beside programs."""
+
+WIDEST = 16
+"""Tile columns of a product's second factor that a core holds at once, for each tile that is summed up."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +91,7 @@ def _bytes(step: Step, core: tuple[int, int], ublock: tuple[int, int], inner: in
     own = buffers * prod(core) * tile
     if step.type != "matmul":
         return own + 2 * len(step.inputs) * prod(ublock) * tile
-    sums = prod(core) * tile_bytes("Float32") if inner > deep else 0
-    return own + sums + 2 * deep * (core[0] + core[1]) * tile
+    return own + 2 * deep * (core[0] + min(core[1], WIDEST)) * tile
 
 
 def _balanced(placed: Sequence[Placed], inner: Mapping[str, int], grid: tuple[int, int], dest: Mapping[str, int]) -> list[Placed]:

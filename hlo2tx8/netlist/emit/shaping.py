@@ -86,7 +86,10 @@ def within(builder: Builder, value: Value, dim: int, size: int, low: int, step: 
     axis = dense(longer, order)
     strides = {k: stride * step if k == key else stride for k, stride in axis.strides.items() if k != key or old > 1}
     part = replace(axis, strides=strides, base=low * axis.strides[key], full=False)
-    value = builder.cleaned(relayout(builder, value, layout.on(**{name: part})))
+    value = relayout(builder, value, layout.on(**{name: part}))
+    if value.layout.axis(name).full:  # only one of its copies stays
+        value = replace(value, layout=value.layout.on(**{name: part}), pad=None)
+    value = builder.cleaned(value)
     return replace(value, layout=longer.on(**{name: axis}), pad=0.0)
 
 

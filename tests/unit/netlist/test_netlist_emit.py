@@ -146,8 +146,10 @@ KINDS: list[tuple[str, Function, list[tuple[int, ...]]]] = [
     ("backwards", lambda x: x[::-1, 3:], [(20, 33)]),
     ("rows behind rows", lambda x, y: jnp.concatenate([x, y]), [(5, 33), (6, 33)]),
     ("batches behind batches", lambda x, y: jnp.concatenate([x, y, x]), [(2, 5, 33), (3, 5, 33)]),
+    ("one element behind another", lambda x: jnp.concatenate([x[2:3], x[1:2]]), [(4,)]),
     ("padded", lambda x: jnp.pad(x, ((1, 2), (3, 0)), constant_values=2.5), [(5, 33)]),
     ("chosen by a known mask", lambda x: jnp.where(np.tri(20, dtype=bool), x, -1e9), [(20, 20)]),
+    ("chosen, and summed up", lambda x: jnp.where(np.tri(40, 5, dtype=bool)[:, None], x, -3.0) @ jnp.ones((5, 5)), [(40, 1, 5)]),
     ("clipped", lambda x: jnp.clip(x, -0.5, 0.5) - x**3, [(20, 20)]),
     ("divided", lambda x, y: jnp.minimum(x, y) / (3 + jnp.abs(y)), [(20, 20), (20, 20)]),
     ("convolution in steps", lambda x, k: convolved(x, k, 2), [(2, 9, 9, 3), (3, 3, 3, 5)]),
@@ -163,6 +165,23 @@ KINDS: list[tuple[str, Function, list[tuple[int, ...]]]] = [
 def test_instructions_compute_what_they_do(function: Function, shapes: list[tuple[int, ...]]):
     made = emitted(function, shapes, arch="blackhole", turns=2)
     assert largest_error(function, made, lambda inputs: run_golden(made.netlist, "blackhole", inputs, {})) < 1e-4
+
+
+def test_elementwise_chains_are_fused_ops():
+    made = emitted(jax.nn.gelu, [(5, 33)])
+    (op,) = made.netlist.ops.values()
+    assert op.type == "fused_op"
+    steps = made.netlist.fused_ops[op.attributes["fused_op_id"]].steps
+    assert len(steps) > 5
+    assert {"dest", "intermed0", "output"} >= {step.output for step in steps} > {"dest"}
+
+    def shared(x: Any, y: Any) -> Any:  # what a product reads is no part of a chain
+        z = jnp.exp(x) + 1
+        return z @ (y / 8), jnp.tanh(z) * z
+
+    made = emitted(shared, [(5, 33), (33, 20)], arch="grayskull", format="Float16_b")
+    assert sorted(op.type for op in made.netlist.ops.values()) == ["fused_op", "fused_op", "matmul", "multiply"]
+    assert largest_error(shared, made, lambda inputs: run_golden(made.netlist, "grayskull", inputs, {})) < 0.1
 
 
 def test_many_tensors_pass_through_all_epochs():
