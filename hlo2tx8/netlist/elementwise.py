@@ -10,6 +10,8 @@ from hlo2tx8.netlist.formats import Array, is_known, xp
 
 Attributes = Mapping[str, Any]
 LARGEST = float(np.finfo(np.float32).max)
+LARGEST_STORED = 2.0**128 - 2.0**120
+"""What is larger is infinite where a tensor is kept in bfloat16 and rounded to the nearest."""
 SMALL = 2.0**-23
 
 
@@ -59,7 +61,7 @@ UNARY: Mapping[str, Callable[[Array, Attributes], Array]] = {
     "nop": lambda x, _: x,
     "datacopy": lambda x, _: x,
     "ethernet_datacopy": lambda x, _: x,
-    "exp": lambda x, _: xp(x).minimum(xp(x).exp(x), x.dtype.type(LARGEST)),
+    "exp": lambda x, _: xp(x).minimum(xp(x).exp(x), x.dtype.type(LARGEST if is_known(x) else LARGEST_STORED)),
     "log": lambda x, _: xp(x).log(xp(x).where(x == 0, x.dtype.type(SMALL), x)),
     "sqrt": lambda x, _: _sqrt(x),
     "reciprocal": lambda x, _: _reciprocal(x),

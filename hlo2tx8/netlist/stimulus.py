@@ -19,6 +19,8 @@ from hlo2tx8.netlist.tensors import from_tiles, to_plain
 
 LARGEST = float(np.finfo(np.float32).max) / 2
 MOST = 1 << 40
+LEAST_STRIP = 3
+"""Words of a strip of an encoding that adds nothing."""
 Config = TypeVar("Config", Stimulus, Comparison)
 
 
@@ -153,6 +155,7 @@ def _encode(source: Pushes, op: Op, num_tiles: int) -> Array:
     read = source.netlist.queues.get(op.inputs[1]) or source.netlist.ops[op.inputs[1]]
     there_are = input_shape(op, 1, read.shape)
     steps = max(1, min(op.attributes["m_k"], there_are.z * there_are.rt // inner // (op.t if is_by_z else 1)))
+    steps = max(1, min(steps, num_tiles * (WORDS_OF_TILE // LEAST_STRIP) // op.t))
     z_steps = steps if is_by_z else 0
     strips = [
         (z * z_steps + strip, last == 0)
@@ -160,7 +163,7 @@ def _encode(source: Pushes, op: Op, num_tiles: int) -> Array:
         for last, strip in reversed(list(enumerate(sorted(_chosen(source, steps, source.stimulus.zero_strip_freq), reverse=True))))
     ]
     share = WORDS_OF_TILE // -(-len(strips) // num_tiles)  # of a strip, so that as many are in every tile
-    if share < 3:
+    if share < LEAST_STRIP:
         source.refuse(f"has no room for the encoding of op {op.name}")
     at, before = 0, -1
     for index, is_last in strips:

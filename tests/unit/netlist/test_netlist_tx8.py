@@ -2,19 +2,21 @@
 
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
 from hlo2tx8.errors import InputError, NetlistRunError, UnsupportedError
 from hlo2tx8.netlist.compare import compare
 from hlo2tx8.netlist.config import TestConfig
+from hlo2tx8.netlist.elementwise import UNARY
 from hlo2tx8.netlist.epochs import executed_epochs
 from hlo2tx8.netlist.formats import FORMATS, round_to
 from hlo2tx8.netlist.golden import outputs_of, rules_of, run_golden, run_netlist
 from hlo2tx8.netlist.instances import expand
 from hlo2tx8.netlist.model import Netlist
 from hlo2tx8.netlist.reader import read_file, read_netlist
-from hlo2tx8.netlist.storage import at_rest, element_of, to_device, to_host
+from hlo2tx8.netlist.storage import at_rest, element_of, stored, to_device, to_host
 from hlo2tx8.netlist.tensors import Tensor
 from hlo2tx8.netlist.tx8 import Tx8
 from hlo2tx8.options import Options
@@ -88,3 +90,9 @@ def test_longer_lists_than_were_compiled_are_refused_where_nothing_may_be():
     chip.is_fixed = True
     with pytest.raises(InputError, match="graph main: is not compiled for lists of"):
         run_netlist(netlist, chip, None, {})
+
+
+def test_exponentials_stay_finite_in_bfloat16():
+    """As with numpy, where they are the largest float32."""
+    made = jax.jit(lambda x: UNARY["exp"](x, {}))(np.float32([100.0, 1.0]))
+    assert np.isfinite(stored(np.asarray(made), FORMATS["Float16_b"]).astype(np.float32)).all()
