@@ -1,11 +1,14 @@
 """What the architectures have for streams: memory of a core, places on the network, channels of DRAM, bytes of a tile."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from hlo2tx8.netlist.formats import Format, tile_bytes
 
 KIB = 1024
+Place: TypeAlias = tuple[int, int]
+"""A column and a row of the network."""
 ETHERNET = 255
 """The row of cores of ops that run on the ethernet, which have no place on the grid."""
 
@@ -35,10 +38,16 @@ class Arch:
     def aligned(self, size: int) -> int:
         return -(-size // self.align) * self.align
 
-    def ways(self, source: tuple[int, int], target: tuple[int, int]) -> tuple[int, int]:
+    def ways(self, source: Place, target: Place) -> tuple[int, int]:
         """Hops on network 0, which goes right and down, and on network 1, left and up; both go around the edge."""
         forth = [(t - s) % n for s, t, n in zip(source, target, self.size, strict=True)]
         return sum(forth), sum(n - hops for n, hops in zip(self.size, forth, strict=True) if hops)
+
+    def nearer(self, ways: Sequence[tuple[Place, Place]]) -> tuple[int, int]:
+        """The network on which the farthest of some ways is the shorter one, and its hops."""
+        both = [self.ways(source, target) for source, target in ways]
+        forth, back = (max((way[noc] for way in both), default=0) for noc in (0, 1))
+        return (0, forth) if forth <= back else (1, back)
 
 
 _GRAYSKULL_ROWS = (*range(1, 6), *range(7, 12))

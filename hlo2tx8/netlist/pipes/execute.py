@@ -5,14 +5,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hlo2tx8.errors import ContainerError
+from hlo2tx8.errors import ContainerError, NetlistRunError
 from hlo2tx8.netlist.epochs import Epoch, Made, Segment
 from hlo2tx8.netlist.evaluate import Rules, run_op
 from hlo2tx8.netlist.formats import Array, Format
 from hlo2tx8.netlist.infer import input_shape
 from hlo2tx8.netlist.model import Op, Queue
 from hlo2tx8.netlist.pipes.flow import stuck
-from hlo2tx8.netlist.pipes.kernels import Intake, intake_of, is_elementwise, turns_of
+from hlo2tx8.netlist.pipes.kernels import Intake, intake_of, is_elementwise, kept_of, turns_of
 from hlo2tx8.netlist.pipes.model import Blob, Buffer, Stream, tiles_of_runs
 from hlo2tx8.netlist.pipes.tile_maps import from_buffers, to_buffers
 from hlo2tx8.netlist.shapes import TILE
@@ -103,7 +103,12 @@ class Streamed:
             for stream in blob.streams:
                 if stream.kind == "receive":
                     own = buffers[stream.buffer]
-                    self.given[blob.op, blob.number, own.operand] = _followed(stream, streams, buffers)
+                    given, uses = _followed(stream, streams, buffers), self.intakes[blob.op][own.operand].tiles
+                    if len(given.at) == kept_of(ops[blob.op], own.operand):
+                        given = _Given(
+                            given.source, np.resize(given.at, uses), np.resize(given.padding, uses * bool(given.padding.size))
+                        )
+                    self.given[blob.op, blob.number, own.operand] = given
                 elif stream.kind == "write":
                     queue, at = buffers[stream.to[0]], tiles_of_runs(stream.runs)[1]
                     slots = tiles_of_runs(stream.slots)[1] + queue.number * queue.input_tiles
@@ -138,7 +143,10 @@ class Streamed:
         for op in segment.ops:
             cores = range(_cores(op))
             groups = [cores] if self._is_even(op) else [range(core, core + 1) for core in cores]
-            made = [self._compute(op, group, held, dims, before.get(op.name)) for group in groups]
+            try:
+                made = [self._compute(op, group, held, dims, before.get(op.name)) for group in groups]
+            except ValueError as error:
+                raise NetlistRunError(f"op {op.name}: {error}") from None
             held[op.name] = _Held(np.concatenate([tensor.data for tensor in made]), made[0].format)
             if op.gradient_op or op.name in segment.leaves:
                 wholes[op.name] = Tensor(from_buffers(op, held[op.name].tiles), made[0].format)

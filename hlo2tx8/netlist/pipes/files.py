@@ -7,7 +7,7 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 
@@ -15,7 +15,7 @@ import numpy as np
 import yaml
 
 from hlo2tx8.errors import ContainerError, writing
-from hlo2tx8.netlist.pipes.model import Blob, Buffer, BufferKind, Core, PipeGraph, Run, Stream, StreamKind
+from hlo2tx8.netlist.pipes.model import OUTPUT, Blob, Buffer, BufferKind, Core, PipeGraph, Run, Stream, StreamKind
 from hlo2tx8.runtime.typed import typed
 
 FORMAT_VERSION = 1
@@ -152,11 +152,11 @@ def _names(text: bytes, count: int) -> list[str]:
 
 def _checked(blob: Blob) -> Blob:
     """A blob that can be followed; ValueError for one that nobody has written so."""
-    buffers = {buffer.id for buffer in blob.buffers}
+    buffers = {buffer.id: buffer for buffer in blob.buffers}
     ids = [*(buffer.id for buffer in blob.buffers), *(stream.id for stream in blob.streams)]
     if len({*ids}) != len(ids):
         raise ValueError("an id is there twice")
-    if sum(buffer.kind == "output" for buffer in blob.buffers) != 1:
+    if [buffer.kind for buffer in blob.buffers if buffer.operand == OUTPUT] != ["output"]:
         raise ValueError("it has not one output")
     for buffer in blob.buffers:
         if min(buffer.tiles, buffer.tile_bytes, buffer.unit) < 1 or min(buffer.input_tiles, buffer.address, buffer.number) < 0:
@@ -167,9 +167,17 @@ def _checked(blob: Blob) -> Blob:
             raise ValueError(f"stream {stream.id} has a run of tiles that there are not")
         if stream.kind == "write" and (counts[0] != counts[1] or len(stream.to) != 1):
             raise ValueError(f"stream {stream.id} has {counts[0]} tiles, {counts[1]} places and {len(stream.to)} buffers for them")
-        if stream.kind != "read" and stream.buffer not in buffers:
-            raise ValueError(f"stream {stream.id} is of buffer {stream.buffer}, which is not there")
+        if stream.kind != "read" and _memory(stream) != _memory(buffers.get(stream.buffer)):
+            raise ValueError(f"stream {stream.id} has not the memory of buffer {stream.buffer}")
+    own = [buffer for buffer in blob.buffers if buffer.kind not in ("queue", "padding")]
+    memories = sorted(_memory(part) for part in (*own, *(stream for stream in blob.streams if stream.kind == "read")))
+    if any(first[0] + first[1] * first[2] > second[0] for first, second in pairwise(memories)):
+        raise ValueError("its buffers overlap")
     return blob
+
+
+def _memory(of: Buffer | Stream | None) -> tuple[int, ...]:
+    return (of.address, of.tiles, of.tile_bytes) if of is not None else ()
 
 
 def _has_tiles(run: Run) -> bool:

@@ -195,12 +195,26 @@ def _processes(blobs: Sequence[Blob], turns: Mapping[str, Sequence[Turn]]) -> It
         inputs = [own[operand] for operand in sorted(own) if own[operand].kind == "input"]
         yield _Kernel(
             f"op {blob.op}",
-            deque(turn for turn in turns[blob.op] if turn.repeats),
+            _turns(turns[blob.op], inputs),
             [memory[buffer.id] for buffer in inputs],
             [buffer.unit for buffer in inputs],
             memory[output.id],
             readers[output.id],
         )
+
+
+def _turns(turns: Sequence[Turn], inputs: Sequence[Buffer]) -> deque[Turn]:
+    """What a kernel does; what it keeps, so that less comes than it uses, it takes in its first turn."""
+    found = deque(turn for turn in turns if turn.repeats)
+    comes = [buffer.input_tiles // buffer.unit for buffer in inputs]
+    uses = [sum(turn.repeats * turn.units[at] for turn in found) for at in range(len(inputs))]
+    if not found or comes == uses:
+        return found
+    kept = [come != use for come, use in zip(comes, uses, strict=True)]
+    later = deque(replace(turn, units=tuple(0 if k else n for n, k in zip(turn.units, kept, strict=True))) for turn in found)
+    first = replace(later[0], repeats=1, units=tuple(c if k else n for c, n, k in zip(comes, later[0].units, kept, strict=True)))
+    later[0] = replace(later[0], repeats=later[0].repeats - 1)
+    return deque([first, *(turn for turn in later if turn.repeats)])
 
 
 def _cycle(processes: Sequence[_Moves | _Kernel]) -> str:

@@ -42,6 +42,11 @@ class Turn:
     made: int
 
 
+def kept_of(op: Op, number: int) -> int:
+    """How many tiles of an input a kernel keeps and uses again and again; 0 if it takes all that it uses."""
+    return 1 if number in op.attributes.get("single_tile", ()) else op.attributes.get("kernel_broadcast", {}).get(number, 0)
+
+
 def intake_of(op: Op, number: int, shape: Shape, fused: Mapping[str, FusedOp]) -> Intake:
     """Of an input that has this shape after its manipulations. ValueError where the grid does not divide it."""
     grid_rows, grid_columns = op.grid_size

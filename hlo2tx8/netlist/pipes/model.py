@@ -80,7 +80,7 @@ class Pipe:
     def kind(self) -> str:
         """What its sources and targets make it."""
         sources = len({run.source for run in self.runs})
-        many = "gather" if sources > 1 else "scatter" if len(self.runs) > 1 or self.slots else "unicast"
+        many = "gather" if sources > 1 else "scatter" if len(self.runs) > 1 or len(self.slots) > 1 else "unicast"
         return f"{many} multicast" if len(self.targets) > 1 and sources > 1 else "multicast" if len(self.targets) > 1 else many
 
 
@@ -102,7 +102,7 @@ class Stream:
     `read` takes tiles of a queue or of padding and `send` those of an output, to the streams `to`; `receive` gets what streams
     send, or reads by itself if its runs are of buffers; `write` puts tiles of an output into the queue's buffer `to`, at `slots`.
     Sources of runs: buffers, or of `receive` the streams that send, of whose tiles these come. Its memory has `tiles` at
-    `address`. `noc` is the network that tiles leave by, 2 the ethernet, and `hops` how far the farthest goes.
+    `address`. `noc` is the network that its tiles go by, of `receive` come by, 2 the ethernet, and `hops` the farthest way.
     """
 
     id: int

@@ -9,7 +9,7 @@ from hlo2tx8.netlist.epochs import Epoch
 from hlo2tx8.netlist.formats import Array
 from hlo2tx8.netlist.model import FusedOp, NetGraph, Op, Queue
 from hlo2tx8.netlist.pipes.arch import ETHERNET, KIB, Arch
-from hlo2tx8.netlist.pipes.kernels import Intake, intake_of
+from hlo2tx8.netlist.pipes.kernels import Intake, intake_of, kept_of
 from hlo2tx8.netlist.pipes.model import INTERMEDIATE, OUTPUT, Buffer, Core, Pipe, PipeGraph, runs_of
 from hlo2tx8.netlist.pipes.result import BackendError, StreamFailure
 from hlo2tx8.netlist.pipes.tile_maps import numbers_after, places
@@ -156,16 +156,18 @@ def _connect(builder: _Builder, op: Op, place: int, source: Queue | Op) -> Intak
     numbers, values = numbers_after(op, place, shape)
     intake = intake_of(op, place, Shape(*numbers.shape), builder.fused)
     given = builder.held[source.name]
-    taken = taken_by(intake, numbers, op.grid_size)
+    taken, unit, kept = taken_by(intake, numbers, op.grid_size), intake.unit, kept_of(op, place)
+    if kept and intake.tiles % kept == 0 and (taken.reshape(len(taken), -1, kept) == taken[:, None, :kept]).all():
+        taken, unit = np.ascontiguousarray(taken[:, :kept]), kept
     format = source.df if isinstance(source, Queue) else source.out_df
     has_header = not (isinstance(source, Queue) and source.is_flat)
     size = builder.arch.tile_bytes(format, source.tile_dim, header=has_header)
-    tiles = _capacity(op, place, intake, size)
+    tiles = _capacity(op, place, unit, size)
     cores = [buffer.core for buffer in builder.held[op.name]]
     targets = [
         builder.add(
-            kind="input", of=op.name, number=at, operand=place, core=core, tile_bytes=size, tiles=tiles, input_tiles=intake.tiles,
-            unit=intake.unit,
+            kind="input", of=op.name, number=at, operand=place, core=core, tile_bytes=size, tiles=tiles, input_tiles=taken.shape[1],
+            unit=unit,
         )
         for at, core in enumerate(cores)
     ]  # fmt: skip
@@ -215,14 +217,14 @@ def rectangles(members: Sequence[int], grid: tuple[int, int]) -> Iterator[tuple[
             yield tuple(r * grid[1] + c for r in at[first:end] for c in columns)
 
 
-def _capacity(op: Op, place: int, intake: Intake, size: int) -> int:
+def _capacity(op: Op, place: int, unit: int, size: int) -> int:
     """Tiles of an input buffer: two units, what hides the latency of the network, and what the netlist asks for."""
     asked = op.input_buf_min_size_tiles[place] if place < len(op.input_buf_min_size_tiles) else 0
     inputs = len(op.inputs)
     bytes = KIB if op.type == "ethernet_datacopy" else LATENCY_BYTES * min(3, inputs) // inputs
-    hiding = 0 if op.attributes.get("identity") and place in (0, 2) else bytes // size
-    least = max(2 * intake.unit, asked, hiding)
-    return -(-least // intake.unit) * intake.unit
+    is_kept = kept_of(op, place) or (op.attributes.get("identity") and place in (0, 2))
+    least = max(2 * unit, asked, 0 if is_kept else bytes // size)
+    return -(-least // unit) * unit
 
 
 def _store(builder: _Builder, op: Queue | Op, queue: Queue) -> None:

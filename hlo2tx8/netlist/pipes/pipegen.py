@@ -1,6 +1,6 @@
 """From pipes to the streams of each core, with routes, and with addresses in L1 for all buffers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -8,13 +8,13 @@ import numpy as np
 
 from hlo2tx8.netlist.epochs import Epoch
 from hlo2tx8.netlist.formats import Array
-from hlo2tx8.netlist.pipes.arch import ETHERNET, KIB, Arch
+from hlo2tx8.netlist.pipes.arch import ETHERNET, KIB, Arch, Place
 from hlo2tx8.netlist.pipes.model import Blob, Buffer, Core, Pipe, PipeGraph, Run, Stream, runs_of, tiles_of_runs
 from hlo2tx8.netlist.pipes.result import BackendError, StreamFailure
 
 READ_BYTES = 32 * KIB
 """Of memory from which tiles of DRAM are multicast."""
-PCIE = (0, 4)
+PCIE, ELSEWHERE = (0, 4), (-1, -1)
 BY_ETHERNET = 2
 _IN_L1 = ("output", "intermediate", "input")
 
@@ -27,33 +27,31 @@ class _Generator:
     buffers: dict[int, Buffer]
     streams: dict[Core, list[Stream]] = field(default_factory=dict[Core, list[Stream]])
 
-    def add(self, core: Core, buffer: Buffer, others: list[tuple[int, int]], **fields: object) -> Stream:
-        """A stream of a buffer's memory; `others` are the network places that it sends to or reads from."""
-        noc, hops = self.route(core, others)
+    def add(self, core: Core, buffer: Buffer, targets: Sequence[Place], **fields: object) -> Stream:
+        """A stream of a buffer's memory, whose tiles go to those places."""
+        noc, hops = self.route([(place_of_core(self.arch, core), target) for target in targets])
         self.ids += 1
         stream = Stream(self.ids - 1, buffer=buffer.id, noc=noc, hops=hops, tile_bytes=buffer.tile_bytes, **fields)  # pyright: ignore[reportArgumentType]
         self.streams.setdefault(core, []).append(stream)
         return stream
 
-    def place(self, core: Core) -> tuple[int, int]:
-        return (-1, -1) if core.y == ETHERNET else (self.arch.columns[core.x], self.arch.rows[core.y])
+    def place(self, core: Core, device: int) -> Place:
+        """Of a core as one of a device sees it."""
+        return place_of_core(self.arch, core) if core.device == device else ELSEWHERE
 
-    def place_of(self, buffer: Buffer, core: Core) -> tuple[int, int]:
-        """Where on the network what a core reads or writes is."""
-        if buffer.kind == "padding":
-            return self.place(core)
-        if buffer.kind != "queue":
-            return self.place(buffer.core) if buffer.core.device == core.device else (-1, -1)
-        return self.arch.dram[buffer.channel] if buffer.channel >= 0 else PCIE
+    def route(self, ways: Sequence[tuple[Place, Place]]) -> tuple[int, int]:
+        """The network of some ways, and the hops of the farthest."""
+        return (BY_ETHERNET, 1) if any(ELSEWHERE in way for way in ways) else self.arch.nearer(ways)
 
-    def route(self, core: Core, others: list[tuple[int, int]]) -> tuple[int, int]:
-        """The network whose farthest way is the shorter one, and its hops."""
-        here = self.place(core)
-        if (-1, -1) in (here, *others):
-            return BY_ETHERNET, 1
-        ways = [self.arch.ways(here, other) for other in others]
-        forth, back = (max((way[noc] for way in ways), default=0) for noc in (0, 1))
-        return (0, forth) if forth <= back else (1, back)
+
+def place_of_core(arch: Arch, core: Core) -> Place:
+    """On the network; ELSEWHERE for those of the ethernet."""
+    return ELSEWHERE if core.y == ETHERNET else (arch.columns[core.x], arch.rows[core.y])
+
+
+def place_in(arch: Arch, queue: Buffer) -> Place:
+    """Where on the network a buffer of a queue is."""
+    return arch.dram[queue.channel] if queue.channel >= 0 else PCIE
 
 
 def pipegen(graph: PipeGraph, arch: Arch, epoch: Epoch) -> tuple[Blob, ...]:
@@ -110,32 +108,46 @@ def _bring(generator: _Generator, pipe: Pipe, free: dict[Core, int]) -> None:
     ids = {target.id: generator.ids + at for at, target in enumerate(targets)}
     generator.ids += len(targets)
     runs, positions = pipe.runs, tiles.copy()
-    froms = [generator.place_of(buffer, first.core) for buffer in given]
+    froms = [place_in(generator.arch, buffer) for buffer in given if buffer.kind == "queue"]
+    sent: list[tuple[Core, Stream]] = []
     if not senders and len(targets) > 1:  # where most memory is left
         room = {target.core: limits(generator.arch, target.core)[1] - free[target.core] for target in targets}
         core = max(room, key=lambda core: room[core])
         memory = max(1, min(READ_BYTES, room[core] // 4) // first.tile_bytes)
+        others = [generator.place(target.core, core.device) for target in targets]
         stream = generator.add(
-            core, first, froms, kind="read", pipe=pipe.id, address=free[core], tiles=memory, to=tuple(ids.values()), runs=pipe.runs
+            core, first, others, kind="read", pipe=pipe.id, address=free[core], tiles=memory, to=tuple(ids.values()), runs=pipe.runs
         )
+        sent.append((core, stream))
         free[core] = generator.arch.aligned(free[core] + memory * first.tile_bytes)
         runs = (Run(stream.id, 0, len(tiles)),)
     for buffer in senders:
         own = sources == buffer.id
-        others = [generator.place_of(target, buffer.core) for target in targets]
+        others = [generator.place(target.core, buffer.core.device) for target in targets]
         stream = generator.add(
             buffer.core, buffer, others, kind="send", pipe=pipe.id, address=buffer.address, tiles=buffer.tiles,
             to=tuple(ids.values()), runs=runs_of(sources[own], tiles[own]),
         )  # fmt: skip
+        sent.append((buffer.core, stream))
         sources[own], positions[own] = stream.id, np.arange(own.sum())
     if senders:
         runs = runs_of(sources, positions)
     for target in targets:
-        noc, hops = generator.route(target.core, froms)
+        noc, hops = _arriving(generator, target.core, sent, froms)
         stream = Stream(
             ids[target.id], "receive", pipe.id, target.id, target.address, target.tiles, target.tile_bytes, noc, hops, (), runs
         )
         generator.streams.setdefault(target.core, []).append(stream)
+
+
+def _arriving(generator: _Generator, core: Core, sent: Sequence[tuple[Core, Stream]], froms: Sequence[Place]) -> tuple[int, int]:
+    """The network by which the farthest tiles come, and their hops: from streams that chose it, or from places of DRAM."""
+    here = place_of_core(generator.arch, core)
+    if not sent:
+        return generator.route([(place, here) for place in froms])
+    ways = [(stream.noc, generator.place(other, core.device)) for other, stream in sent]
+    found = [(noc, 1 if noc == BY_ETHERNET else generator.arch.ways(place, here)[noc]) for noc, place in ways]
+    return max(found, key=lambda way: way[1])
 
 
 def _write(generator: _Generator, pipe: Pipe) -> None:
@@ -146,7 +158,7 @@ def _write(generator: _Generator, pipe: Pipe) -> None:
     for source in np.unique(sources).tolist():
         buffer, own = generator.buffers[source], sources == source
         generator.add(
-            buffer.core, buffer, [generator.place_of(target, buffer.core)], kind="write", pipe=pipe.id, address=buffer.address,
+            buffer.core, buffer, [place_in(generator.arch, target)], kind="write", pipe=pipe.id, address=buffer.address,
             tiles=buffer.tiles, to=(target.id,), runs=runs_of(sources[own], tiles[own]), slots=_slots(slots[own]),
         )  # fmt: skip
 

@@ -2,13 +2,17 @@
 
 from collections.abc import Iterator
 
+from hlo2tx8.netlist.pipes.arch import ARCHES
 from hlo2tx8.netlist.pipes.backend import EpochStreams
+from hlo2tx8.netlist.pipes.links import loads
 from hlo2tx8.netlist.pipes.model import INTERMEDIATE, Buffer, Run
 from hlo2tx8.netlist.pipes.pipegen import BY_ETHERNET
 
+MOST_LINKS = 5
+
 
 def show_streams(epoch: EpochStreams) -> str:
-    """A line for each pipe, then one for each core with its buffers."""
+    """Lines for each pipe, the links and channels that most goes over, and a line for each core with its buffers."""
     return "\n".join(_lines(epoch)) + "\n"
 
 
@@ -27,6 +31,11 @@ def _lines(epoch: EpochStreams) -> Iterator[str]:
         yield f"  pipe {pipe.id}: {pipe.kind}, {tiles} tiles, {way}"
         yield f"    {' '.join(map(_name, sources))} -> {' '.join(map(_name, targets))}"
         yield f"    tiles {_runs(pipe.runs, buffers)}" + (f" to {_runs(pipe.slots, {})}" if pipe.slots else "")
+    links, channels = loads(epoch.blobs, ARCHES[graph.arch])
+    for (device, noc, source, target), size in links.most_common(MOST_LINKS):
+        yield f"  device {device}, network {noc}, from {source} to {target}: {size:,} bytes an input"
+    for (device, channel), size in channels.most_common():
+        yield f"  device {device}, {f'DRAM channel {channel}' if channel >= 0 else 'host'}: {size:,} bytes an input"
     for blob in epoch.blobs:
         own = [buffer for buffer in blob.buffers if buffer.kind not in ("queue", "padding")]
         parts = [f"{_operand(b)} {b.address:#x}+{b.bytes} ({b.tiles} tiles)" for b in own]

@@ -17,6 +17,7 @@ from hlo2tx8.netlist.pipes.arch import ARCHES
 from hlo2tx8.netlist.pipes.backend import streams_of
 from hlo2tx8.netlist.pipes.execute import Streamed
 from hlo2tx8.netlist.pipes.files import HEADER, decode, encode, from_yaml, to_yaml
+from hlo2tx8.netlist.pipes.links import loads, way
 from hlo2tx8.netlist.pipes.model import Blob, PipeGraph, Run, runs_of, tiles_of_runs
 from hlo2tx8.netlist.pipes.net2pipe import rectangles
 from hlo2tx8.netlist.pipes.result import StreamFailure
@@ -112,6 +113,17 @@ def test_buffers_on_a_core_do_not_overlap():
         assert all(first[1] <= second[0] for first, second in pairwise(spans))
 
 
+def test_loads_of_links_and_channels_are_bytes_of_one_input():
+    arch = ARCHES["wormhole_b0"]
+    assert list(way(arch, 0, (9, 1), (0, 2))) == [((9, 1), (0, 1)), ((0, 1), (0, 2))]
+    assert list(way(arch, 1, (0, 1), (9, 0))) == [((0, 1), (0, 0)), ((0, 0), (9, 0))]
+    links, channels = loads(blobs_of(read_file(SAMPLES / "softmax.yaml")), arch)
+    tile = 2080
+    assert channels == {(0, 0): 8 * tile, (0, 1): 16 * tile, (0, 2): 8 * tile}
+    assert links[0, 0, (1, 1), (2, 1)] == (8 + 2 + 2 + 2 + 2) * tile  # the multicast to total once, and a quarter to each of share
+    assert links[0, 0, (2, 1), (3, 1)] == (8 + 2 + 2 + 4) * tile  # of total's first core to inverse, around the edge
+
+
 def test_runs_are_the_tiles_that_they_are_of():
     numbers = np.random.default_rng(1)
     for _ in range(100):
@@ -167,6 +179,12 @@ def test_damaged_blobs_are_refused():
     endless = replace(blob.streams[0], runs=(Run(0, 0, 1 << 31, 0, 1 << 31),))
     with pytest.raises(ContainerError, match="tiles that there are not"):
         decode(encode(replace(blob, streams=(endless,))), "made")
+    low, high = (replace(buffer, address=buffer.address + more) for buffer, more in zip(blob.buffers[:2], (32, 0), strict=True))
+    moved = tuple(replace(s, address=low.address) if s.buffer == low.id else s for s in blob.streams)
+    with pytest.raises(ContainerError, match="its buffers overlap"):
+        decode(encode(replace(blob, buffers=(low, high, *blob.buffers[2:]), streams=moved)), "made")
+    with pytest.raises(ContainerError, match="has not the memory of buffer"):
+        decode(encode(replace(blob, buffers=(low, high, *blob.buffers[2:]))), "made")
     for text in ("a: &a [1]", "{", "format_version: 2", "[[" * 4000, to_yaml(blob).replace('"tiles"', '"tile"')):
         with pytest.raises(ContainerError, match="cannot be read"):
             from_yaml(text, Blob, "made")
@@ -199,3 +217,13 @@ def test_a_core_may_get_nothing_but_padding():
     netlist = read_netlist(text, "made")
     assert any("padding" in {b.kind for b in blob.buffers} - {"queue"} for blob in blobs_of(netlist) if blob.op == "inverse")
     assert np.array_equal(run_streams(netlist)["shares"], run_golden(netlist, "wormhole_b0", None, {})["shares"])
+
+
+def test_what_a_kernel_keeps_is_brought_once():
+    kept = FORK.replace(
+        "input_1_tms: [broadcast: {z: 64}]", "input_1_tms: [broadcast: {z: 64}], attributes: {kernel_broadcast: {input_1: 1}}"
+    )
+    netlist = read_netlist(kept.replace("input_1_tms", "input_buf_min_size_tiles: [64, 0], input_1_tms"), "made")
+    (join,) = (blob for blob in blobs_of(netlist) if blob.op == "join")
+    assert [(b.tiles, b.input_tiles) for b in join.buffers if b.kind == "input"] == [(64, 64), (2, 1)]
+    assert np.array_equal(run_streams(netlist)["y"], run_golden(netlist, "wormhole_b0", None, {})["y"])
