@@ -1,10 +1,10 @@
 """Damaged files, to show that none does harm: `python -m hlo2tx8.dev.fuzz_files --kind=hlo --count=1000`.
 
 Every seed is one mutant of a sample: HLO text, StableHLO text or bytecode, a compiled program, a chip's description, a file of
-arrays or a netlist, with tokens, words or bytes changed. It is loaded; every tenth text that can be is compiled and run, every
-program is run for a moment, and a sample is compiled and run for every fifth chip. A mutant fails if anything but one of our
-errors is raised, if its process dies or is silent for longer than the limit, or if a result holds what other programs left in
-memory.
+arrays, a netlist or a chip folder, with tokens, words or bytes changed. It is loaded; every tenth text that can be is compiled and
+run, every program is run for a moment, and a sample is compiled and run for every fifth chip. A mutant fails if anything but one
+of our errors is raised, if its process dies or is silent for longer than the limit, or if a result holds what other programs left
+in memory.
 Exit code 1 if one did; `--record` lists seeds and failures.
 """
 
@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,10 @@ from hlo2tx8.device.chip import DEFAULT_PATH
 from hlo2tx8.device.host_memory import RECYCLED_BYTES, allocate
 from hlo2tx8.errors import Hlo2tx8Error
 from hlo2tx8.frontend import shim
+from hlo2tx8.frontend.chip_folder import ChipFolder
 from hlo2tx8.frontend.tx8be_text import is_tx8be
-from hlo2tx8.hlo.signature import dtype_of
+from hlo2tx8.hlo import evaluate
+from hlo2tx8.hlo.signature import dtype_of, signature_of
 from hlo2tx8.netlist.checks import problems_of
 from hlo2tx8.netlist.golden import run_golden
 from hlo2tx8.netlist.reader import read_netlist
@@ -42,6 +44,8 @@ from hlo2tx8.runtime import container
 from hlo2tx8.runtime.compile import compile_source
 from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.runtime.tensors import decode_tensors, encode_tensors
+from hlo2tx8.vendor.grouped import grouped_module
+from hlo2tx8.vendor.write_folder import write_folder
 
 SAMPLES = Path(__file__).parents[2] / "hlo_samples"
 LARGEST_SAMPLE_BYTES = 6000
@@ -142,6 +146,34 @@ def try_netlist(seed: int) -> None:
         run_golden(netlist, netlist.devices.arches[0], None, {}, max_steps=MOST_TURNS)
 
 
+@cache
+def chip_files() -> Mapping[str, bytes]:
+    """The files of a small chip folder, by their names in it."""
+    with tempfile.TemporaryDirectory() as name:
+        load = partial(load_source, next(text for text in samples(".mlir") if is_tx8be(text)))
+        (module, executable), plain, chip = grouped_module(load, Options()), load(), chip_of(Options())
+        inputs = [np.zeros(port.shape, dtype_of(port.dtype)) for port in executable.signature.inputs]
+        write_folder(folder := Path(name), module, executable.signature, inputs, evaluate(plain, *inputs), chip, 0)
+        return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def try_folder(seed: int) -> None:
+    """Read a chip folder with a mutant of one of its files, and the data in it."""
+    rng = random.Random(seed)
+    files = dict(chip_files())
+    texts = [name for name in files if name.endswith((".json", ".mlir"))]
+    damaged = rng.choice(texts if rng.random() < 0.8 else [*files])
+    files[damaged] = damaged_text(files[damaged].decode(), rng) if damaged in texts else damaged_bytes(files[damaged], rng)
+    with tempfile.TemporaryDirectory() as name:
+        for path, data in files.items():
+            (Path(name) / path).parent.mkdir(parents=True, exist_ok=True)
+            (Path(name) / path).write_bytes(data)
+        folder = ChipFolder.of(Path(name))
+        folder.check(signature_of(load_source(name)))
+        for tensor in (*folder.inputs, *(stored for _, stored in folder.references())):
+            tensor.read()
+
+
 def try_literals(seed: int) -> None:
     """Read a mutant of a file with arrays of several dtypes."""
     rng = random.Random(seed)
@@ -187,6 +219,7 @@ KINDS: Mapping[str, Callable[[int], None]] = {
     "chip": try_chip,
     "literals": try_literals,
     "netlist": try_netlist,
+    "folder": try_folder,
 }
 
 

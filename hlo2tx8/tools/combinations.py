@@ -86,6 +86,12 @@ def rules_of_run(values: Any) -> Iterator[Rule]:
 def rules_of_compile(values: Any) -> Iterator[Rule]:
     """The same of `compile`."""
     is_above = values.until not in (None, Level.PROGRAM)
+    is_emitting = values.emit is not None
+    yield (
+        ("until", *LISTED, "explain", "time", "mode", *CHIPS),
+        is_emitting,
+        "is of programs, and --emit writes a module",
+    )
     yield ("output", *LISTED), is_above, "is of programs, and --until prints the module at a level and stops"
     yield from _before(values.until, "--until")
     yield CHIPS, is_above or _is_any_saved(values), "is for modules that are compiled, down to programs"

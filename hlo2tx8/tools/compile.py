@@ -10,6 +10,7 @@ from typing import Any
 from hlo2tx8.errors import InputError
 from hlo2tx8.tools.before_run import check_writable
 from hlo2tx8.tools.combinations import check_flags, rules_of_compile
+from hlo2tx8.tools.emit import add_emit, emit
 from hlo2tx8.tools.flags import (
     add_compiler_flags,
     add_dump_flags,
@@ -26,7 +27,8 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     """The flags of `compile`."""
     parser.set_defaults(function=compile_file)
     parser.add_argument("file", help=".hlo, .mlir, .mlirbc or .pb module, .tx8x program, - for stdin")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="save the executable (.tx8x)")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="save the executable (.tx8x), or what --emit writes")
+    add_emit(parser)
     add_switch(parser, "time", "print what each pass took")
     add_flags(parser)
     add_compiler_flags(parser)
@@ -46,6 +48,8 @@ def compile_file(args: Any) -> int:
 
     check_flags(args, rules_of_compile(args))
     options = options_of(args)
+    if args.emit is not None:
+        return emit(args, options)
     check_writable(args.output)
     if options.until is not Level.PROGRAM:
         lowered = lower(partial(load_given, args, args.file), options)

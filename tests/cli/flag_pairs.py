@@ -165,6 +165,8 @@ COMMANDS: Mapping[str, tuple[Flag, ...]] = {
     "compile": (
         *(*SHARED, *DUMPS, *PRINTED, *CHIPS),
         Flag("-o {}/out.tx8x", _written("out.tx8x")),
+        Flag("--emit=tx8be", _printed("tx8be.Output")),
+        Flag("--emit=chip -o {}/out", _written("out/*.json")),
         Flag("--time", _printed(" ms  ")),
         Flag("--mode=strict -o {}/out.tx8x", lambda seen: Executable.load(seen.folder / "out.tx8x").options.mode == "strict"),
     ),

@@ -23,7 +23,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("compiler",),
     ("runtime",),
     ("spmd",),
-    ("netlist",),
+    ("netlist", "vendor"),
     ("pjrt", "tools", "torch_backend"),
     ("dev",),
     ("__init__", "__main__", "onnx_backend"),

@@ -70,6 +70,7 @@ FILES = {
     "spmd/sharding_rule.py": "rewrites of jaxlib's own IR",
     "tools/arguments.py": "what an argument is used for says which values are drawn",
     "tools/bisect/part.py": "writes modules",
+    "vendor/to_tx8be.py": "which published op of another dialect an op is",
 }
 """Files outside of these rooms that quote op names, and what for."""
 
