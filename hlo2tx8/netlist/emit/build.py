@@ -75,6 +75,8 @@ class Builder:
     def op(self, kind: str, values: Sequence[Value], layout: Layout, pad: float | None, df: str = "", **attributes: Any) -> Value:
         """What a new op makes, or an equal one that there is; in the format of its first input unless `df` is another."""
         values = [value if _may_turn(kind, number) else self.straight(value) for number, value in enumerate(values)]
+        for value in values if KINDS[kind].family != "matmul" else ():
+            self._check_turns(value)
         inputs = tuple((value.source, value.tms) for value in values)
         df = df or values[0].df
         key = kind, inputs, df, str(attributes)
@@ -87,6 +89,7 @@ class Builder:
 
     def copied(self, value: Value) -> Value:
         """By an op of its own."""
+        self._check_turns(value)
         step = Step(self.name("nop"), "nop", ((value.source, value.tms),), {}, value.layout.tiles, value.df)
         self.steps[step.name] = step
         self.known[step.name] = (step.shape, step.df)
@@ -96,7 +99,12 @@ class Builder:
         """Without a transpose on the way to its reader."""
         if TRANSPOSE not in value.tms:
             return value
+        self._check_turns(value)
         return self.op("nop", [value], value.layout, value.pad)
+
+    def _check_turns(self, value: Value) -> None:
+        if value.df == "Int32" and TRANSPOSE in value.tms:
+            raise self.refuse("elements of Int32 are not turned within tiles")
 
     def ram(self, data: Array, df: str) -> str:
         """A constant [z, rows, columns] by name; equal ones are there once."""

@@ -103,6 +103,7 @@ def emit(
     turns: int = 1,
 ) -> Emitted:
     """The netlist of anything that `compile` takes, or of a module, which is changed; `args` are example arguments of a function.
+    Arguments that it does not use are left out of their numbers.
 
     Floats are in `format`, else in that of their own type. It runs on `tensors` of each argument at once, `turns` times.
     UnsupportedError names every instruction that a netlist has no form for.
@@ -136,6 +137,7 @@ def emit_module(module: ModuleOp, plan: Setup, format: str = "") -> Emitted:
     returned = walk.block(main.body.block)
     if walk.refused:
         raise UnsupportedError(walk.refused)
+    builder.what, builder.origin = "result", ""
     outputs = dict(zip(_names(signature.outputs, "out"), signature.outputs, strict=True))
     taken: set[str] = set()
     sources = {name: _fed(builder, walk.values[value], taken) for name, value in zip(outputs, returned, strict=True)}

@@ -116,7 +116,7 @@ def test_models_on_two_grids_in_bf16(name: str, grid: tuple[int, int]):
     assert largest_error(function, made, lambda inputs: run_golden(made.netlist, "wormhole_b0", inputs, {})) < 0.1
 
 
-@pytest.mark.parametrize("name", ["mlp", "softmax", "layer norm"])
+@pytest.mark.parametrize("name", ["mlp", "softmax", "layer norm", "resnet block"])
 def test_models_on_the_chip(name: str):
     function, shapes = MODELS[name]
     made = emitted(function, shapes, arch="blackhole", tensors=2)
@@ -189,6 +189,26 @@ def test_many_tensors_pass_through_all_epochs():
     made = emitted(function, shapes, arch="blackhole", grid=(2, 2), tensors=2, turns=3)
     assert len(made.netlist.graphs) > 1
     assert largest_error(function, made, lambda inputs: run_golden(made.netlist, "blackhole", inputs, {})) < 1e-4
+
+
+def integers(*shape: int, dtype: Any = np.int32) -> Array:
+    return np.random.default_rng(shape).integers(-9, 9, shape).astype(dtype)
+
+
+def test_integers_where_netlists_have_them():
+    def dot(x: Any, y: Any) -> Any:
+        return lax.dot(x, y, preferred_element_type=jnp.int32)
+
+    cases = [(lambda x, y: jnp.maximum(x + 3 * y, x) - 2, [integers(5, 33), integers(5, 33)])]
+    cases.append((dot, [integers(5, 33, dtype=np.int8), integers(33, 20, dtype=np.int8)]))
+    for function, arguments in cases:
+        made = emit(function, arguments)
+        assert not problems_of(made.netlist, "wormhole_b0")
+        inputs = made.host_inputs({f"arg{at}": [one] for at, one in enumerate(arguments)})
+        found = made.results(run_golden(made.netlist, "wormhole_b0", inputs, {}))["out0"][0]
+        assert (found == np.asarray(function(*arguments))).all()
+    with pytest.raises(UnsupportedError, match="Int32 are not turned"):
+        emit(lambda x: x.T + 1, [integers(5, 33)])
 
 
 def test_what_has_no_form_is_refused_by_name():
