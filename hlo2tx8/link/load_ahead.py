@@ -96,7 +96,8 @@ class _Ahead:
         work.code = _without(code, gone)
 
     def place(self, work: LaunchWork, opening: Opening, seam: Seam) -> tuple[frozenset[int], LinkedCode] | None:
-        """As many of the buffers as have room, and the code in which they are where the one before has nothing any more."""
+        """The buffers that have room, without the largest if not all do, and the code in which they are where the one before has
+        nothing any more."""
         code, loads = work.code, list(opening.loads)
         if len(code.lives) != len(code.buffers):
             return None
@@ -113,7 +114,7 @@ class _Ahead:
                 if any(record.kind is KcLoadScalar for record in code.records):
                     return None
                 return frozenset(loads), self.moved(work.name, far)
-            loads.pop()
+            loads.remove(max(loads, key=lambda n: code.buffers[n].size_bytes * code.buffers[n].copies))
         return None
 
 
