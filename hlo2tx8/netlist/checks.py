@@ -74,6 +74,7 @@ def problems_of(netlist: Netlist, arch: str) -> list[Problem]:
         check_ops,
         check_shapes,
         check_programs,
+        check_epochs,
     )
     for check in checks:
         check(subject)
@@ -173,3 +174,14 @@ def check_shapes(subject: Examined) -> None:
                 continue
             if made != op.shape:
                 subject.add(f"op {op.name}: is of {op.shape}, but its inputs make {made}", op.line)
+
+
+def check_epochs(subject: Examined) -> None:
+    """Graphs whose ops read each other's can run together; looked at if nothing else is wrong."""
+    from hlo2tx8.netlist.epochs import epochs_of
+
+    try:
+        if not subject.problems:
+            epochs_of(subject.netlist)
+    except NetlistError as error:
+        subject.add(error.message, next((graph.line for graph in subject.netlist.graphs.values()), 1))

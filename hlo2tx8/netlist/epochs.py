@@ -125,6 +125,8 @@ def executed_epochs(netlist: Netlist) -> list[Epoch]:
 def _epoch(netlist: Netlist, graphs: Sequence[NetGraph]) -> Epoch:
     if len({graph.input_count for graph in graphs}) > 1:
         raise NetlistError(f"graphs {', '.join(graph.name for graph in graphs)}: of one temporal epoch with different input_count")
+    if len({str(graph.target_device) for graph in graphs}) < len(graphs):
+        raise NetlistError(f"graphs {', '.join(graph.name for graph in graphs)}: of one temporal epoch, and two on one device")
     ops = {op.name: op for graph in graphs for op in graph.ops}
     feeds: dict[str, tuple[Queue, ...]] = {}
     for queue in netlist.queues.values():

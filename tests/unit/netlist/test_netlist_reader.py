@@ -127,3 +127,12 @@ def test_damaged_files_are_read_or_refused():
         for arch in netlist.devices.arches:
             problems_of(netlist, arch)
         assert read_netlist(write_netlist(netlist), "again.yaml") == netlist
+
+
+def test_graphs_that_run_together_are_on_devices_of_their_own():
+    text = next(path for path in SAMPLES if path.stem == "two_devices").read_text()
+    feeder = text[text.index("  feeder:") : text.index("programs:")].rstrip()
+    again = feeder.replace("feeder:", "again:").replace("first:", "second:").replace("inputs: [a]", "inputs: [power]")
+    netlist = read_netlist(text.replace(feeder, f"{feeder}\n{again}"), "again.yaml")
+    found = [problem.message for problem in problems_of(netlist, "wormhole_b0")]
+    assert found == ["graphs last, feeder, again: of one temporal epoch, and two on one device"]
