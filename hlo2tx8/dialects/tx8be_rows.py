@@ -153,11 +153,7 @@ def _derived() -> Iterator[Tx8beRow]:
     for dialect, declarations in (("stablehlo", stablehlo.DECLARATIONS), ("chlo", chlo.DECLARATIONS)):
         for name, attributes in declarations:
             word = _named(name)
-            if (
-                (word in taken and dialect == "stablehlo")
-                or (name.startswith("broadcast_") and dialect == "chlo")
-                or name == "broadcast"
-            ):
+            if name == "broadcast" or (word in taken and dialect == "stablehlo"):
                 continue
             word = f"Chlo{word}" if word in taken else word
             taken.add(word)
