@@ -60,7 +60,7 @@ class _Ahead:
         """Parts that follow each other, and those inside of them."""
         before: LaunchWork | None = None
         for piece in pieces:
-            if isinstance(piece, Nest):
+            if isinstance(piece, Nest) and not piece.is_guarded:  # what only tile 0 runs is of the code for it alone
                 self.sequence(piece.body)
             is_kernel = isinstance(piece, LaunchWork) and not piece.is_guarded and piece.numbers is not None and bool(piece.name)
             work = piece if isinstance(piece, LaunchWork) and is_kernel else None

@@ -30,9 +30,9 @@ MOST_SETS = 12
 LEAST_KEPT = 2
 PARTS_STORED = 8
 """Parts of a result that is only stored: between them loads get their turn."""
-LEAST_PART = 6144
-"""Elements that the vector engine gets at once: few instructions' starts, and little that the matrix engine could wait for."""
-
+LEAST_PART = 6300
+"""Elements that the vector engine gets at once: few instructions' starts, and little that the matrix engine could wait for. 197
+rows of 32 channels are enough; more and smaller parts of 392 rows have more buffers than fit where a network's results stay."""
 LEAST_GAIN = 2
 """So many times as many parts are worth that the last of a block is smaller."""
 LATE_PART_BYTES = 32768
