@@ -15,28 +15,15 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from hlo2tx8.device.formats import Format
 from hlo2tx8.errors import InputError
 from hlo2tx8.hlo.signature import Port, Signature, dtype_of
 
 Array = npt.NDArray[Any]
 
 INFO = "model_info.json"
-FORMATS: Mapping[int, str] = {
-    0: "int8",
-    1: "int16",
-    2: "float16",
-    3: "bfloat16",
-    4: "int32",
-    5: "float32",
-    6: "float32",
-    7: "bool",
-    8: "uint8",
-    9: "uint16",
-    10: "uint32",
-    11: "int64",
-    12: "uint64",
-}
-"""Dtypes by format code; 6 is TF32, which has 32 bits, and bool takes a byte."""
+FORMATS: Mapping[int, str] = {fmt: "bool" if fmt is Format.BOOL else fmt.numpy_dtype.name for fmt in Format if fmt <= Format.UINT64}
+"""Dtypes by format code of the machine; TF32 has 32 bits, and bool takes a byte."""
 REFERENCES = ("ref", "riscv", "cmodel")
 """Whose results a folder may have: out0_ref.bin is the reference's, the others what a platform computed."""
 

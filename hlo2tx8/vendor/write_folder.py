@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
 from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.formats import Format
 from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.dialects.tx8be import OPS
 from hlo2tx8.dialects.tx8be_shapes import shape_of
@@ -22,7 +23,7 @@ from hlo2tx8.hlo.signature import Port, Signature
 from hlo2tx8.vendor.stream_config import stream_config
 
 Array = npt.NDArray[Any]
-CODES = {dtype: code for code, dtype in FORMATS.items() if code != 6}
+CODES = {dtype: code for code, dtype in FORMATS.items() if code != Format.TF32}
 ACTIVATION = 34
 """Layout code of tensors of rank 3 or more that are not parameters; 0 is Unknown."""
 AGENT = "chip0/agent"
