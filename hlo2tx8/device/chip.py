@@ -1,7 +1,7 @@
 """The chip description: every number of the machine, from one YAML file, strictly read."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import lru_cache
 from math import isfinite, prod
 from pathlib import Path
@@ -98,7 +98,7 @@ class Chip:
     """Sizes in bytes, rates per second, `laws` of instructions, `cycles` and `beats` for the timing model.
 
     Tiles share `ddr_bytes_per_second`, of which `ddr_read_permille` are attained by reading and `ddr_write_permille` by writing.
-    `link_bytes_per_second` go to all `link_neighbours` together.
+    `link_bytes_per_second` go to all `link_neighbours` together; `chip_mesh`: columns and rows of chips, () if not said.
     """
 
     name: str
@@ -120,6 +120,7 @@ class Chip:
     laws: Laws
     cycles: Cycles
     beats: Beats
+    chip_mesh: tuple[int, ...] = ()
 
     @property
     def ddr_bytes_per_cycle(self) -> float:
@@ -195,6 +196,7 @@ def read_chip(data: Any, place: str) -> Chip:
         (prod(chip.mesh) == chip.tiles, "mesh must have as many tiles as the chip"),
         (chip.tiles <= MOST_TILES, f"tiles must be at most {MOST_TILES}"),
         (chip.spm_allocation_start < chip.spm_limit <= chip.spm_bytes, "spm_allocation_start < spm_limit <= spm_bytes must hold"),
+        (len(chip.chip_mesh) in (0, 2), "chip_mesh must be columns and rows, or empty"),
         (chip.spm_alignment_bytes.bit_count() == 1, "spm_alignment_bytes must be a power of two"),
         (
             max(chip.ddr_read_permille, chip.ddr_write_permille) <= PERMILLE,
@@ -210,9 +212,10 @@ def _strict(cls: type[T], given: Mapping[str, Any], place: str, prefix: str) -> 
     known = {f.name: f.type for f in fields(cls)}  # pyright: ignore[reportArgumentType]
     for key in sorted(set(given) - set(known), key=str):
         raise ChipError(f"{place}: unknown key {prefix}{key}")
-    for key in sorted(set(known) - set(given)):
+    optional = {f.name for f in fields(cls) if f.default is not MISSING}  # pyright: ignore[reportArgumentType]
+    for key in sorted(set(known) - set(given) - optional):
         raise ChipError(f"{place}: missing key {prefix}{key}")
-    return cls(**{key: _value(given[key], known[key], f"{place}: {prefix}{key}") for key in known})
+    return cls(**{key: _value(given[key], known[key], f"{place}: {prefix}{key}") for key in known if key in given})
 
 
 def _value(value: Any, type_: Any, place: str) -> Any:

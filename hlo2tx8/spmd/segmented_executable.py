@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, assert_never
 
 import numpy as np
@@ -10,12 +10,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from hlo2tx8.compiler.driver import Watch, chip_of
-from hlo2tx8.device.chip import Chip, load_chip
+from hlo2tx8.device.chip import Chip, ChipError, load_chip
+from hlo2tx8.device.chip_links import ChipMesh
 from hlo2tx8.device.emulator import Progress
 from hlo2tx8.device.faults import FaultPlace
 from hlo2tx8.dialects.hlo import decode_attributes
+from hlo2tx8.errors import InputError
 from hlo2tx8.hlo.error_bounds.bounded import Bounded
-from hlo2tx8.hlo.host_ops import FEEDS
+from hlo2tx8.hlo.host_ops import DEVICE_IDS, FEEDS
 from hlo2tx8.hlo.lookup import tensor_like
 from hlo2tx8.hlo.module import module_name
 from hlo2tx8.hlo.signature import Signature, signature_of
@@ -26,7 +28,7 @@ from hlo2tx8.runtime.executable import Executable, ends_after
 from hlo2tx8.spmd.collectives import Array, DeviceArrays, collective_of
 from hlo2tx8.spmd.feeds import Feeds, feed
 from hlo2tx8.spmd.host_functions import HOST_CALL_TARGET, HostFunction, HostFunctions, call_host
-from hlo2tx8.spmd.link_time import link_cycles
+from hlo2tx8.spmd.link_step import LinkStep, link_step, run_on_all
 from hlo2tx8.spmd.segments import HostConditional, HostLoop, HostOp, HostStep, Segment, SegmentedRegion
 
 RunStep = Callable[[DeviceArrays, Progress | None], DeviceArrays]
@@ -58,8 +60,8 @@ class StepSequence:
 class SegmentedExecutable:
     """The programs of a SegmentedRegion and what the host does between them; it has the methods of an Executable.
 
-    `programs` are the compiled segments with how often each runs (once where data decide); `functions` are the host functions that
-    it keeps alive; `link_cycles` is the modelled time of all its collective ops.
+    `programs` are the compiled segments, and what combines parts in collective ops, with how often each runs (once where data
+    decide); `functions` are the host functions that it keeps alive; `links` are its collective ops on chips in that `mesh`.
     """
 
     name: str
@@ -67,8 +69,9 @@ class SegmentedExecutable:
     programs: tuple[tuple[Executable, int], ...]
     steps: StepSequence
     functions: tuple[HostFunction, ...] = field(default=())
-    link_cycles: float = 0.0
+    links: tuple[tuple[LinkStep, int], ...] = ()
     chip: Chip = field(default_factory=load_chip)
+    mesh: ChipMesh = field(default_factory=lambda: ChipMesh(1, 1))
     timeout: float = 0.0
     feeds: Feeds = field(default_factory=Feeds)
 
@@ -84,6 +87,11 @@ class SegmentedExecutable:
             progress = ends_after(self.timeout, progress)
         found = self.steps.run(dict(enumerate(inputs)), progress)
         return [found[device] for device in range(len(inputs))]
+
+    @property
+    def link_cycles(self) -> float:
+        """Cycles that all its collective ops take on the links."""
+        return sum(count * step.link_cycles for step, count in self.links)
 
     def cost_analysis(self) -> dict[str, object]:
         """Sums over the programs and the collective ops; "link_cycles" are the latter alone. Host functions take no time."""
@@ -124,13 +132,14 @@ def compile_segments(
     compiler = SegmentCompiler(options, functions, num_devices, watch, chip_of(options))
     steps = compiler.sequence(region, 1)
     name, signature, programs = module_name(module), signature_of(module), tuple(compiler.programs)
-    found = SegmentedExecutable(name, signature, programs, steps, tuple(compiler.kept), compiler.link_cycles, compiler.chip)
+    links = tuple(compiler.links)
+    found = SegmentedExecutable(name, signature, programs, steps, tuple(compiler.kept), links, compiler.chip, compiler.mesh)
     return replace(found, timeout=options.timeout, feeds=compiler.feeds)
 
 
 @dataclass
 class SegmentCompiler:
-    """Compiles segments, and collects programs, host functions and link time of the whole module."""
+    """Compiles segments, and collects programs, collective ops and host functions of the whole module."""
 
     options: Options
     functions: HostFunctions
@@ -139,8 +148,16 @@ class SegmentCompiler:
     chip: Chip
     programs: list[tuple[Executable, int]] = field(default_factory=list[tuple[Executable, int]])
     kept: list[HostFunction] = field(default_factory=list[HostFunction])
-    link_cycles: float = 0.0
+    links: list[tuple[LinkStep, int]] = field(default_factory=list[tuple[LinkStep, int]])
     feeds: Feeds = field(default_factory=Feeds)
+
+    @cached_property
+    def mesh(self) -> ChipMesh:
+        """The chips; InputError if the chip's description has fewer."""
+        try:
+            return ChipMesh.of(self.chip, self.num_devices[0] * self.num_devices[1])
+        except ChipError as error:
+            raise InputError("E1004", str(error)) from None
 
     def sequence(self, region: SegmentedRegion, count: int) -> StepSequence:
         """The steps of @main or a region, which runs `count` times."""
@@ -164,9 +181,13 @@ class SegmentCompiler:
 
     def segment(self, module: ModuleOp, count: int) -> RunStep:
         """What every device runs between two host ops."""
+        return partial(run_on_all, self.compiled(module, count))
+
+    def compiled(self, module: ModuleOp, count: int) -> Executable:
+        """The program of a module, which every device runs so often."""
         program = compile_module(module.clone, self.options, self.watch)
         self.programs.append((program, count))
-        return partial(_run_program, program)
+        return program
 
     def host_op(self, op: Operation, count: int) -> RunStep:
         if op.name in FEEDS:
@@ -174,21 +195,16 @@ class SegmentCompiler:
             return lambda arrays, progress: run(arrays)
         attributes = decode_attributes(op)
         if attributes.get("call_target_name") != HOST_CALL_TARGET:
-            self.link_cycles += count * link_cycles(op, *self.num_devices, self.chip)
-            collective = collective_of(op, *self.num_devices)
-            return lambda arrays, progress: collective(arrays)
+            if op.name in DEVICE_IDS:
+                ids = collective_of(op, *self.num_devices)
+                return lambda arrays, progress: ids(arrays)
+            step = link_step(op, self.num_devices, self.mesh, self.chip, partial(self.compiled, count=count))
+            self.links.append((step, count))
+            return step.run
         function = self.functions.find(str(attributes["backend_config"]))
         self.kept.append(function)
         types = [(tensor_like(result.type).shape, tensor_like(result.type).dtype) for result in op.results]
         return lambda arrays, progress: {device: call_host(function, own, types) for device, own in arrays.items()}
-
-
-def _run_program(program: Executable, arrays: DeviceArrays, progress: Progress | None) -> DeviceArrays:
-    """The program on every device; once for all of them if they share all input arrays."""
-    first = next(iter(arrays.values()))
-    if all(a is b for own in arrays.values() for a, b in zip(own, first, strict=True)):
-        return dict.fromkeys(arrays, program.launch(program.signature.check(first), progress))
-    return {device: program.launch(program.signature.check(own), progress) for device, own in arrays.items()}
 
 
 def _run_counted_loop(

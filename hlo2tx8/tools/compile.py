@@ -20,7 +20,7 @@ from hlo2tx8.tools.flags import (
     load_given,
     options_of,
 )
-from hlo2tx8.tools.run_chips import add_flags, chips_module, describe_chips
+from hlo2tx8.tools.run_chips import add_flags, chips_module
 
 
 def add_parser(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +43,7 @@ def compile_file(args: Any) -> int:
     from hlo2tx8.runtime.compile import compile_module, compile_source
     from hlo2tx8.runtime.progress_bar import shown
     from hlo2tx8.spmd.chips import compile_chips_module
+    from hlo2tx8.tools.chips_report import describe_chips
     from hlo2tx8.tools.report import describe, describe_lowered
     from hlo2tx8.tools.saved import is_saved
 

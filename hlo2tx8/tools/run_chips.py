@@ -90,6 +90,7 @@ def run_chips(module: "ChipsModule", options: Options, args: Any, iteration: int
     from hlo2tx8.runtime.progress_bar import shown
     from hlo2tx8.spmd.chips import compile_chips_module
     from hlo2tx8.spmd.reference import expected_of
+    from hlo2tx8.tools.chips_report import describe_chips
     from hlo2tx8.tools.platforms import platform_of
 
     _check(args)
@@ -264,25 +265,3 @@ def _tell(
                 print(f"\n** {name} **\n{Port(array.shape, array.dtype.name)} {array}")
     if args.output_literals_file is not None:
         write_tensors(numbered(args.output_literals_file, number), found)
-
-
-def describe_chips(executable: "ChipsExecutable", *, program: bool, report: bool) -> str:
-    """The programs between the host's ops, with what each takes, and the links."""
-    from hlo2tx8.tools.table import Table
-
-    local, parts = executable.local, list[str]()
-    if program:
-        listings = ((n, each.as_text()) for n, (each, _) in enumerate(local.programs))
-        parts += [f"\n** Tile program {executable.local.name}, part {number} **\n{text}\n" for number, text in listings]
-    if report:
-        costs = executable.cost_analysis()
-        rows = [
-            (f"part {n}", str(count), f"{each.report.cycles:,.0f}", f"{count * each.report.cycles:,.0f}")
-            for n, (each, count) in enumerate(local.programs)
-        ]
-        rows.append(("links", "", "", f"{local.link_cycles:,.0f}"))
-        rows.append(("together", "", "", f"{float(str(costs.get('cycles', 0))):,.0f}"))
-        table = Table(("each chip runs", "times", "cycles", "in all"), rows)
-        parts.append(f"\n** Modelled cost on {executable.num_chips} x {local.chip.name} **\n{table.text(is_terminal=False)}\n")
-        parts.append("".join(f"  {key:30} {value:>14,}\n" for key, value in executable.memory_analysis().items()))
-    return "".join(parts)

@@ -98,12 +98,21 @@ def test_broken_values(name: str, tmp_path: Path) -> None:
         load_chip(path)
 
 
-@pytest.mark.parametrize("key", [f.name for f in fields(Chip)])
+@pytest.mark.parametrize("key", [f.name for f in fields(Chip) if f.name != "chip_mesh"])
 def test_no_key_may_be_missing(key: str, tmp_path: Path) -> None:
     data = description()
     del data[key]
     with pytest.raises(ChipError, match=f"{key} is not a mapping" if key in ("cycles", "laws", "beats") else f"missing key {key}"):
         load_chip(write(tmp_path / "chip.yaml", data))
+
+
+def test_a_mesh_of_chips_may_be_there(tmp_path: Path) -> None:
+    data = description()
+    assert load_chip(write(tmp_path / "chip.yaml", data | {"chip_mesh": [4, 2]})).chip_mesh == (4, 2)
+    with pytest.raises(ChipError, match="chip_mesh must be columns and rows, or empty"):
+        load_chip(write(tmp_path / "wrong.yaml", data | {"chip_mesh": [4]}))
+    del data["chip_mesh"]
+    assert load_chip(write(tmp_path / "without.yaml", data)).chip_mesh == ()
 
 
 def test_keys_of_cycles(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ NARROWER: dict[str, tuple[str, ...]] = {
 DEVICE_FLOORS: tuple[tuple[str, ...], ...] = (
     ("chip", "faults", "formats", "decisions", "program", "host_memory", "approx"),
     ("arithmetic", "layouts"),
-    ("rates",),
+    ("rates", "chip_links"),
     (
         "alike_loads",
         "mesh_sends",

@@ -1,0 +1,91 @@
+"""Links between chips: the mesh that chips form, the way a packet takes in it, and how long packets take that are sent at once.
+
+DTE sends a packet from the SPM of one chip to that of others. It goes along the row of chips first, then along the column, and is
+handed on by each chip on its way; one that is for several chips (multicast) passes each link once. Data in DDR is read before and
+written behind it, in a stream. What is published is the rate of a chip's links and how long a packet takes to a neighbour; that
+packets on one link share its rate, and that no other thing slows them, is chosen here.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isqrt
+
+from hlo2tx8.device.chip import Chip, ChipError
+
+Link = tuple[int, int]
+"""From a chip to its neighbour."""
+
+
+@dataclass(frozen=True)
+class ChipMesh:
+    """Chips in rows: number n is in column n % columns of row n // columns."""
+
+    columns: int
+    rows: int
+
+    @staticmethod
+    def of(chip: Chip, count: int) -> "ChipMesh":
+        """The mesh of the chip's description, ChipError if it has no room; without one as near to a square as `count` fills."""
+        if chip.chip_mesh:
+            mesh = ChipMesh(*chip.chip_mesh)
+            if mesh.columns * mesh.rows < count:
+                raise ChipError(f"{count} chips do not fit into chip_mesh, {mesh.columns} x {mesh.rows}")
+            return mesh
+        rows = next(rows for rows in range(isqrt(count), 0, -1) if count % rows == 0)
+        return ChipMesh(count // rows, rows)
+
+    def distance(self, source: int, target: int) -> int:
+        """Links from one chip to another."""
+        (x, y), (to_x, to_y) = (divmod(n, self.columns)[::-1] for n in (source, target))
+        return abs(to_x - x) + abs(to_y - y)
+
+    def way(self, source: int, target: int) -> Iterator[Link]:
+        """The links from one chip to another, in order."""
+        at, row = source, source // self.columns
+        corner = row * self.columns + target % self.columns
+        for end, step in ((corner, 1), (target, self.columns)):
+            while at != end:
+                following = at + (step if end > at else -step)
+                yield at, following
+                at = following
+
+
+@dataclass(frozen=True)
+class Packet:
+    """Bytes that a chip sends to others, perhaps also to itself."""
+
+    source: int
+    targets: tuple[int, ...]
+    num_bytes: int
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Packets that are sent at once: cycles until all have arrived, links of the longest way, and bytes on each link."""
+
+    cycles: float
+    hops: int
+    loads: Mapping[Link, int]
+
+    def sent_by(self, number: int) -> int:
+        """Bytes that leave a chip, its own and those it hands on."""
+        return sum(load for (source, _), load in self.loads.items() if source == number)
+
+
+def exchange(packets: Sequence[Packet], mesh: ChipMesh, chip: Chip) -> Exchange:
+    """The time of packets that are sent at once: that of the busiest link, or DDR, behind the start of the longest way."""
+    loads: Counter[Link] = Counter()
+    moved: Counter[int] = Counter()  # in bytes of the rate of DDR
+    hops = 0
+    for packet in packets:
+        links = {link for target in packet.targets for link in mesh.way(packet.source, target)}
+        loads.update(dict.fromkeys(links, packet.num_bytes))
+        moved[packet.source] += round(packet.num_bytes * chip.ddr_read_charge)
+        moved.update(dict.fromkeys(packet.targets, round(packet.num_bytes * chip.ddr_write_charge)))
+        hops = max(hops, *(mesh.distance(packet.source, target) for target in packet.targets))
+    if not packets:
+        return Exchange(0.0, 0, {})
+    start = chip.cycles.dte_startup + hops * chip.cycles.link_startup if hops else chip.cycles.dma_startup
+    on_links = max(loads.values(), default=0) / chip.neighbour_bytes_per_second * chip.clock_hz
+    return Exchange(start + max(on_links, max(moved.values()) / chip.ddr_bytes_per_cycle), hops, loads)
