@@ -39,8 +39,8 @@ def ops_page() -> str:
     """All HLO operations with kind, accuracy and engines."""
     from hlo2tx8.dev.isa_page import table
     from hlo2tx8.dev.op_engines import COLUMNS, cells, heading, stored
-    from hlo2tx8.dev.op_probes import has_probes
     from hlo2tx8.hlo import all_specs
+    from hlo2tx8.vendor.op_probes import has_probes
 
     engines = stored()
     rows: list[Sequence[str]] = []

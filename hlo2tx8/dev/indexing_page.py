@@ -79,9 +79,9 @@ def _shows(sample: Sample) -> tuple[bool, bool, bool, int]:
 
 def _of_probe(spec: OpSpec) -> Example | None:
     """On the module that docs/ops.md tries it with."""
-    from hlo2tx8.dev.op_probes import probes
     from hlo2tx8.frontend import load
     from hlo2tx8.hlo.lookup import operand_indexing
+    from hlo2tx8.vendor.op_probes import probes
 
     probe = next(probes(spec), None)
     ops = [op for op in load(probe.text).walk() if op.name == spec.name] if probe else []

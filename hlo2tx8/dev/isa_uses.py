@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from hlo2tx8.dev.op_probes import probes
 from hlo2tx8.device.isa import INSTRUCTIONS
 from hlo2tx8.device.isa.encoding import decode_records
 from hlo2tx8.errors import Hlo2tx8Error
 from hlo2tx8.hlo import all_specs
 from hlo2tx8.runtime.compile import compile_source
+from hlo2tx8.vendor.op_probes import probes
 
 ROOT = Path(__file__).parents[2]
 PATH = ROOT / "docs" / "isa_uses.json"

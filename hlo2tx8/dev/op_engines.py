@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from hlo2tx8.dev.op_probes import DTYPES, OpProbe, probes
 from hlo2tx8.device.native.machines import processors
 from hlo2tx8.errors import Hlo2tx8Error, UnsupportedError
 from hlo2tx8.hlo import OpSpec, all_specs, spec_of
@@ -20,6 +19,7 @@ from hlo2tx8.hlo.signature import short_dtype
 from hlo2tx8.hlo.types import dtype, mlir_name
 from hlo2tx8.runtime.compile import compile_source
 from hlo2tx8.tools.engines import engines_of
+from hlo2tx8.vendor.op_probes import DTYPES, OpProbe, probes
 
 PATH = Path(__file__).parents[2] / "docs" / "op_engines.json"
 REFUSED = "no: "

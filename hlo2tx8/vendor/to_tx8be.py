@@ -222,6 +222,7 @@ FITS: Mapping[str, Sequence[Callable[[Operation], Fit | None]]] = {
     "stablehlo.convert": (_saturated, _narrow_norm),
     "stablehlo.batch_norm_inference": (_norm,),
     "stablehlo.convolution": (_conv,),
+    "stablehlo.broadcast": (lambda op: ("Broadcast", op.operands, {}),),  # whose operand has the last dimensions
     **dict.fromkeys(PUBLISHED, (_listed,)),
 }
 """What finds the published op of an HLO op and its attributes, None where that cannot say all of it."""

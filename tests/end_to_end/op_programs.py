@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hlo2tx8.dev.op_probes import sample_text
 from hlo2tx8.hlo import Kind, OpSpec, Sample, TensorLike, all_specs
 from hlo2tx8.hlo.edge_values import edge_values
 from hlo2tx8.hlo.types import is_float
+from hlo2tx8.vendor.op_probes import sample_text
 
 DTYPES = (
     *("bfloat16", "float16", "float32", "bool", "complex64", "complex128", "float64"),

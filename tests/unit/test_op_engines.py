@@ -3,8 +3,8 @@
 import pytest
 
 from hlo2tx8.dev.op_engines import COLUMNS, REFUSED, cells, engines, found, stored
-from hlo2tx8.dev.op_probes import DTYPES, OpProbe, has_probes, probes
 from hlo2tx8.hlo import all_specs, spec_of
+from hlo2tx8.vendor.op_probes import DTYPES, OpProbe, has_probes, probes
 
 SHOWN = {
     "stablehlo.add": {"float32": "CT", "float64": "KC", "int32": "KC"},

@@ -10,8 +10,8 @@ import numpy as np
 from hlo2tx8.dev.fuzz.control import Control
 from hlo2tx8.dev.fuzz.graph import PARAMETER, Array, Graph, Node
 from hlo2tx8.hlo import Kind, TensorLike, all_specs
+from hlo2tx8.hlo.draw_moves import MoveDrawer
 from hlo2tx8.hlo.edge_values import edge_values
-from hlo2tx8.hlo.ops.shaping import pad_shape
 from hlo2tx8.hlo.spec import Sample
 from hlo2tx8.hlo.types import dtype, integer_limits, is_float, is_integer
 
@@ -20,9 +20,6 @@ DTYPES = (
     *("float32", "bfloat16", "float16"),
 )
 """Dtypes of parameters; floats twice as often."""
-SIZES = (*(1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 60, 64, 65, 100, 127, 128, 129, 255, 256, 257, 1000), 0)
-LARGEST = 20_000
-MAX_RANK = 6
 WITHOUT_TEXT = ("stablehlo.complex", "stablehlo.real", "stablehlo.imag", "stablehlo.bitcast_convert")
 """No real dtypes, or a change of shape."""
 
@@ -54,10 +51,9 @@ def elementwise_samples() -> tuple[tuple[str, Sample], ...]:
 
 
 @dataclass
-class Drawer:
+class Drawer(MoveDrawer):
     """Draws one case; equal seeds give equal cases."""
 
-    rng: np.random.Generator
     nodes: list[Node] = field(default_factory=list[Node])
     values: list[Array] = field(default_factory=list[Array])
     arrays: list[Array] = field(default_factory=list[Array])
@@ -87,24 +83,8 @@ class Drawer:
             graph, arrays, step_elements=int(self.rng.choice([0, 0, 0, 64, 100, 512])), hlo_passes=bool(self.rng.random() < 0.85)
         )
 
-    def below(self, low: int, high: int) -> int:
-        """A whole number in [low, high)."""
-        return int(self.rng.integers(low, high))
-
-    def pick(self, choices: Any) -> Any:
-        return choices[self.below(0, len(choices))]
-
     def dtype(self) -> Any:
         return dtype(self.pick(DTYPES))
-
-    def shape(self) -> tuple[int, ...]:
-        rank = self.below(0, MAX_RANK + 1)
-        found: list[int] = []
-        for _ in range(rank):
-            fitting = [n for n in SIZES if n * prod(filter(None, found)) <= LARGEST]  # a 0 may be joined with more
-            size = int(self.pick(fitting[:8] if self.rng.random() < 0.5 else fitting))
-            found.append(size or self.below(0, 2))
-        return tuple(int(n) for n in self.rng.permutation(found))
 
     def seen(self) -> list[int]:
         """The nodes that others may read."""
@@ -201,66 +181,6 @@ class Drawer:
         moves = (self.transpose, self.reverse, self.slice, self.pad, self.reshape, self.concatenate, self.broadcast)
         self.pick(moves)(source, TensorLike(own.shape, own.dtype))
 
-    def transpose(self, source: int, own: TensorLike) -> None:
-        order = tuple(int(d) for d in self.rng.permutation(len(own.shape)))
-        self.append("stablehlo.transpose", TensorLike(tuple(own.shape[d] for d in order), own.dtype), (source,), permutation=order)
-
-    def reverse(self, source: int, own: TensorLike) -> None:
-        dims = tuple(d for d in range(len(own.shape)) if self.rng.random() < 0.5)
-        self.append("stablehlo.reverse", own, (source,), dimensions=dims)
-
-    def slice(self, source: int, own: TensorLike) -> None:
-        whole = self.rng.random(len(own.shape)) < 0.4
-        starts = tuple(0 if w else self.below(0, max(1, n // 2 + 1)) for w, n in zip(whole, own.shape, strict=True))
-        limits = tuple(n if w else self.below(min(s + 1, n), n + 1) for w, s, n in zip(whole, starts, own.shape, strict=True))
-        strides = tuple(1 if self.rng.random() < 0.6 else self.below(1, 4) for _ in own.shape)
-        shape = tuple(-(-(b - a) // s) for a, b, s in zip(starts, limits, strides, strict=True))
-        attributes = {"start_indices": starts, "limit_indices": limits, "strides": strides}
-        self.append("stablehlo.slice", TensorLike(shape, own.dtype), (source,), **attributes)
-
-    def pad(self, source: int, own: TensorLike) -> None:
-        edges = [(self.below(-2, 4), self.below(-2, 4), int(self.pick((0, 0, 0, 1, 2)))) for _ in own.shape]
-        edges = [(0, 0, 0) if self.rng.random() < 0.4 else e for e in edges]
-        spread = [n + max(0, n - 1) * e[2] for n, e in zip(own.shape, edges, strict=True)]
-        edges = [e if n + e[0] + e[1] >= 0 else (0, 0, e[2]) for n, e in zip(spread, edges, strict=True)]
-        names = ("edge_padding_low", "edge_padding_high", "interior_padding")
-        attributes = {name: tuple(e[k] for e in edges) for k, name in enumerate(names)}
-        (result,) = pad_shape(attributes, (own,))
-        if own.shape and prod(result.shape) <= 2 * LARGEST:
-            self.append("stablehlo.pad", result, (source, self.of(TensorLike((), own.dtype))), **attributes)
-
-    def reshape(self, source: int, own: TensorLike) -> None:
-        pieces = [1] * self.below(0 if prod(own.shape) == 1 else 1, MAX_RANK + 1)
-        for factor in _factors(prod(own.shape)):
-            pieces[self.below(0, len(pieces))] *= factor
-        self.append("stablehlo.reshape", TensorLike(tuple(pieces), own.dtype), (source,))
-
-    def concatenate(self, source: int, own: TensorLike) -> None:
-        if not own.shape:
-            return
-        along = self.below(0, len(own.shape))
-        parts = [source]
-        for _ in range(self.below(1, 4)):
-            size = own.shape[along] if self.rng.random() < 0.6 else self.below(0, 6)
-            shape = (*own.shape[:along], size, *own.shape[along + 1 :])
-            if prod(shape) <= LARGEST:
-                parts.insert(self.below(0, len(parts) + 1), self.of(TensorLike(shape, own.dtype)))
-        total = sum(self.nodes[p].result.shape[along] for p in parts)
-        shape = (*own.shape[:along], total, *own.shape[along + 1 :])
-        if prod(shape) <= 4 * LARGEST:
-            self.append("stablehlo.concatenate", TensorLike(shape, own.dtype), tuple(parts), dimension=along)
-
-    def broadcast(self, source: int, own: TensorLike) -> None:
-        shape, dims = list(own.shape), list(range(len(own.shape)))
-        for _ in range(self.below(1, 3)):
-            size = int(self.pick((1, 2, 3, 5, 16, 33)))
-            if len(shape) == MAX_RANK or size * prod(shape) > LARGEST:
-                break
-            at = self.below(0, len(shape) + 1)
-            shape.insert(at, size)
-            dims = [d + (d >= at) for d in dims]
-        self.append("stablehlo.broadcast_in_dim", TensorLike(tuple(shape), own.dtype), (source,), broadcast_dimensions=tuple(dims))
-
     def draw_layouts(self) -> None:
         """Any order of dimensions in memory for some nodes."""
         share = self.rng.choice([0.2, 0.6, 1.0])
@@ -304,14 +224,3 @@ def _is_tame(value: Array) -> bool:
         return True
     wide = np.abs(value.astype(np.float64))
     return bool(np.mean(wide < 1e30) > 0.6)
-
-
-def _factors(number: int) -> list[int]:
-    found: list[int] = []
-    divisor = 2
-    while number > 1:
-        while number % divisor == 0:
-            found.append(divisor)
-            number //= divisor
-        divisor += 1
-    return found if number else [0]

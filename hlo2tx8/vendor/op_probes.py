@@ -1,4 +1,4 @@
-"""Small modules of one HLO operation each: from an OpSpec's samples, or from `op_probes.mlir` for ops that have none or regions."""
+"""Small modules of one HLO operation each, and of some that often stand together: from an OpSpec's samples, or `op_probes.mlir`."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -33,7 +33,42 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
 """Words for dtypes in the headings of `op_probes.mlir`."""
 SHAPE = (5, 33)
 UNUSUAL = tuple(name for name in DTYPES if "float8" in name or name.endswith(("int4", "int2")))
-_HEADING = re.compile(r"^// ----- (\S+): (\w+)\n", re.MULTILINE)
+_HEADING = re.compile(r"^// ----- (\S+): (\w+):? ?(.*)\n", re.MULTILINE)
+_SIZE = re.compile(r"(\w+)=(?:(\d+):(\d+)\.\.(\d+)|(\S+))")
+_HOLE = re.compile(r"\$\{([^}]*)\}")
+_TERM = re.compile(r"([+-]?)([^+-]+)")
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a template leaves open: a number, its default and its bounds, or one of some words, the first of them by default."""
+
+    name: str
+    default: int = 0
+    least: int = 0
+    most: int = 0
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Template:
+    """A module of one element type with sizes left open."""
+
+    dtypes: tuple[str, ...]
+    sizes: tuple[Size, ...]
+    text: str
+
+    @property
+    def defaults(self) -> dict[str, int | str]:
+        """The sizes of a probe."""
+        return {size.name: size.words[0] if size.words else size.default for size in self.sizes}
+
+    def filled(self, dtype_name: str, sizes: Mapping[str, int | str]) -> str:
+        """The module of that dtype and those sizes, by name."""
+        text = _HOLE.sub(lambda hole: _value(hole[1], sizes), self.text)
+        one = "true" if dtype_name == "bool" else "(1.0, 0.0)" if dtype_name in COMPLEX else "1.0" if dtype_name in FLOATS else "1"
+        word = mlir_name(dtype(dtype_name))
+        return re.sub(r"(?<=[<x])T(?=>)|(?<=: )T(?=\})", word, text).replace("ONE", one)
 
 
 @dataclass(frozen=True)
@@ -47,9 +82,9 @@ class OpProbe:
 
 def probes(spec: OpSpec) -> Iterator[OpProbe]:
     """One module per dtype that the op is defined on; none of an op that passes make or that only holds a module together."""
-    if spec.name in _templates():
-        names, text = _templates()[spec.name]
-        yield from (OpProbe(spec.name, name, _filled(text, name)) for name in names)
+    if spec.name in templates():
+        first = templates()[spec.name][0]
+        yield from (OpProbe(spec.name, name, first.filled(name, first.defaults)) for name in first.dtypes)
     elif spec.kind in (Kind.ELEMENTWISE, Kind.SHAPING) and not spec.name.startswith("hlo."):
         largest: dict[str, Sample] = {}
         for sample in spec.samples():
@@ -110,13 +145,26 @@ def _attribute(name: str, value: object, op: str) -> str:
 
 
 @cache
-def _templates() -> Mapping[str, tuple[tuple[str, ...], str]]:
-    """Op → (dtypes, text with T and ONE)."""
+def templates() -> Mapping[str, tuple[Template, ...]]:
+    """By op, and by the name of what often stands together."""
     parts = _HEADING.split(Path(__file__).with_suffix(".mlir").read_text())[1:]
-    return {op: (FAMILIES[family], text) for op, family, text in zip(parts[::3], parts[1::3], parts[2::3], strict=True)}
+    found: dict[str, tuple[Template, ...]] = {}
+    for op, family, sizes, text in zip(*(parts[k::4] for k in range(4)), strict=True):
+        open_ = tuple(_size(word) for word in sizes.split())
+        found[op] = (*found.get(op, ()), Template(FAMILIES[family], open_, text))
+    return found
 
 
-def _filled(text: str, name: str) -> str:
-    one = "true" if name == "bool" else "(1.0, 0.0)" if name in COMPLEX else "1.0" if name in FLOATS else "1"
-    word = mlir_name(dtype(name))
-    return re.sub(r"(?<=[<x])T(?=>)|(?<=: )T(?=\})", word, text).replace("ONE", one)
+def _size(word: str) -> Size:
+    found = _SIZE.fullmatch(word)
+    assert found is not None, word
+    name, default, least, most, words = found.groups()
+    return Size(name, words=tuple(words.split("|"))) if words else Size(name, int(default), int(least), int(most))
+
+
+def _value(text: str, sizes: Mapping[str, int | str]) -> str:
+    """A word, or a sum of products."""
+    if isinstance(word := sizes.get(text), str):
+        return word
+    terms = ((sign, [int(sizes.get(factor, factor)) for factor in product.split("*")]) for sign, product in _TERM.findall(text))
+    return str(sum(prod(factors) * (-1 if sign == "-" else 1) for sign, factors in terms))
