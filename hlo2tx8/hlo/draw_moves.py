@@ -1,6 +1,7 @@
 """Drawing of shapes, and of ops that only move elements, for random graphs and random uses of one op."""
 
 from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -113,6 +114,25 @@ class MoveDrawer:
             shape.insert(at, size)
             dims = [d + (d >= at) for d in dims]
         self.append("stablehlo.broadcast_in_dim", TensorLike(tuple(shape), own.dtype), (source,), broadcast_dimensions=tuple(dims))
+
+    def broadcast_in_front(self, source: int, own: TensorLike) -> None:
+        """New dimensions before the others."""
+        sizes = tuple(int(self.pick((1, 2, 3, 5, 16))) for _ in range(self.below(0, 3)))
+        self.append("stablehlo.broadcast", TensorLike((*sizes, *own.shape), own.dtype), (source,), broadcast_sizes=sizes)
+
+    def iota(self, _: int, own: TensorLike) -> None:
+        """Numbers along a dimension; nothing of a scalar."""
+        if own.shape:
+            self.append("stablehlo.iota", own, (), iota_dimension=self.below(0, len(own.shape)))
+
+
+MOVES: Mapping[str, Callable[[MoveDrawer, int, TensorLike], None]] = {
+    **{f"stablehlo.{m.__name__}": m for m in (MoveDrawer.transpose, MoveDrawer.reverse, MoveDrawer.slice, MoveDrawer.pad)},
+    **{f"stablehlo.{m.__name__}": m for m in (MoveDrawer.reshape, MoveDrawer.concatenate, MoveDrawer.iota)},
+    "stablehlo.broadcast_in_dim": MoveDrawer.broadcast,
+    "stablehlo.broadcast": MoveDrawer.broadcast_in_front,
+}
+"""By op, what draws a use of it on an operand."""
 
 
 def _factors(number: int) -> list[int]:

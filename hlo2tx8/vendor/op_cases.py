@@ -18,18 +18,13 @@ from hlo2tx8.dialects.tx8be_rows import ROWS
 from hlo2tx8.errors import InputError
 from hlo2tx8.frontend.chip_folder import FORMATS
 from hlo2tx8.hlo import Kind, OpSpec, Sample, TensorLike, all_specs
-from hlo2tx8.hlo.draw_moves import SIZES, MoveDrawer
+from hlo2tx8.hlo.draw_moves import MOVES, SIZES, MoveDrawer
 from hlo2tx8.hlo.types import dtype, is_float
 from hlo2tx8.vendor.op_probes import DTYPES, has_probes, key_of, sample_text, templates
 from hlo2tx8.vendor.real_ports import with_real_ports
 
 USUAL = 0.85
 """How often the element type is one with a format code, where the op takes one."""
-MOVES: Mapping[str, str] = {
-    **{f"stablehlo.{name}": name for name in ("transpose", "reverse", "slice", "pad", "reshape", "concatenate")},
-    "stablehlo.broadcast_in_dim": "broadcast",
-}
-"""Ops that `MoveDrawer` draws, and its method."""
 BROADCASTING = "chlo.broadcast_"
 SHAPE = "shape"
 
@@ -165,13 +160,8 @@ class _Drawer(MoveDrawer):
     def moved(self, op: str, own: TensorLike) -> Sample | None:
         """A move of that tensor; None where there is none."""
         self.operands, self.sample = [own], None
-        if op in MOVES:
-            getattr(self, MOVES[op])(0, own)
-            return self.sample
-        if op == "stablehlo.iota":
-            return Sample((), (own,), {"iota_dimension": self.below(0, len(own.shape))}) if own.shape else None
-        sizes = tuple(self.pick((1, 2, 3, 5, 16)) for _ in range(self.below(0, 3)))
-        return Sample((own,), (TensorLike((*sizes, *own.shape), own.dtype),), {"broadcast_sizes": sizes})
+        MOVES[op](self, 0, own)
+        return self.sample
 
     def reshaped(self, sample: Sample, shape: tuple[int, ...], is_spread: bool) -> Sample:
         """The sample with that shape for its own: scalars beside it stay, and what a bitcast adds."""

@@ -38,6 +38,7 @@ FILES = {
     "hlo/accumulation.py": "a combiner that adds, and what it returns",
     "hlo/combiner.py": "logic of combiners that are tried out",
     "hlo/constants.py": "where a number comes from",
+    "hlo/draw_moves.py": "draws uses of these ops",
     "hlo/error_bounds/elementwise.py": "how single ops spread an error that others made",
     "hlo/error_bounds/evaluator.py": "control flow is run",
     "hlo/error_bounds/sums.py": "which operand is not added, and what adds in f32",
