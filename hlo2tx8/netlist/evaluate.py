@@ -23,7 +23,7 @@ NARROW = ("Bfp4", "Bfp4_b", "Bfp2", "Bfp2_b")
 OF_OUTPUT = ("Int8", "Int32", *NARROW)
 TF32_ARCHES = ("wormhole", "wormhole_b0")
 MOVED = ("splice", "embedding", "topk", "tilizer")
-"""What they make is in the op's own format, not in that of input 0."""
+"""What they make is in the op's own format, not in that of input 0; as is what makes numbers of integers."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,8 @@ def run_op(op: Op, sources: Sequence[tuple[Tensor, tuple[int, int]]], rules: Rul
             made = before + made
         if op.type != "fused_op" and op.attributes.get("relu_en"):
             made = relu(rules.real(made), op.attributes)
-    format = op.out_df if op.type in MOVED or op.attributes.get("identity") or not inputs else inputs[0].format
+    is_own = op.type in (*MOVED, "dequantization") or any(op.attributes.get(name) for name in ("identity", "dequant"))
+    format = op.out_df if is_own or not inputs else inputs[0].format
     if op.out_df.name in OF_OUTPUT:
         format = FORMATS["Int8"] if op.type in ("quantization", "requantization") or op.attributes.get("requant") else op.out_df
         made = rules.rounded(made, format)

@@ -7,20 +7,24 @@ from typing import Any
 import numpy as np
 
 from hlo2tx8.errors import UnsupportedError, UnsupportedOp
-from hlo2tx8.netlist.elementwise import BINARY, UNARY
+from hlo2tx8.netlist.elementwise import BINARY, UNARY, relu
 from hlo2tx8.netlist.emit.layout import ONE, TILED, Axis, AxisName, Key, Layout
+from hlo2tx8.netlist.evaluate import TF32_ARCHES
 from hlo2tx8.netlist.formats import FORMATS, Array
 from hlo2tx8.netlist.ops import KINDS
 from hlo2tx8.netlist.shapes import TILE, Shape
 from hlo2tx8.netlist.tms import Tm, shape_after
 
 TRANSPOSE = Tm("transpose")
+MOST_MOVED = 1 << 26
+WHOLE_BITS: Mapping[str, int] = {"Float32": 24, "Float16_b": 8, "Float16": 11}
+"""All whole numbers of so many bits are exact."""
 
 
 @dataclass(frozen=True)
 class Value:
     """An array: what is read, the manipulations on the way, the layout after them, what all positions without an element hold
-    (None if that is not known), and the data format. If it `is_uniform`, all others hold that, too.
+    (None if that is not known), and the data format. If it `is_uniform`, all others hold that, too. If it `is_flag`, it is 0 and 1.
     """
 
     source: str
@@ -29,6 +33,7 @@ class Value:
     pad: float | None = None
     tms: tuple[Tm, ...] = ()
     is_uniform: bool = False
+    is_flag: bool = False
 
     @property
     def has_holes(self) -> bool:
@@ -54,6 +59,8 @@ class Builder:
     `origin` is where the instruction stands that is emitted.
     """
 
+    arch: str = "blackhole"
+
     steps: dict[str, Step] = field(default_factory=dict[str, Step])
     rams: dict[str, Array] = field(default_factory=dict[str, Array])
     known: dict[str, tuple[Shape, str]] = field(default_factory=dict[str, tuple[Shape, str]])
@@ -75,8 +82,7 @@ class Builder:
     def op(self, kind: str, values: Sequence[Value], layout: Layout, pad: float | None, df: str = "", **attributes: Any) -> Value:
         """What a new op makes, or an equal one that there is; in the format of its first input unless `df` is another."""
         values = [value if _may_turn(kind, number) else self.straight(value) for number, value in enumerate(values)]
-        for value in values if KINDS[kind].family != "matmul" else ():
-            self._check_turns(value)
+        values = [value if KINDS[kind].family == "matmul" else self.turnable(value) for value in values]
         inputs = tuple((value.source, value.tms) for value in values)
         df = df or values[0].df
         key = kind, inputs, df, str(attributes)
@@ -89,22 +95,47 @@ class Builder:
 
     def copied(self, value: Value) -> Value:
         """By an op of its own."""
-        self._check_turns(value)
+        value = self.turnable(value)
         step = Step(self.name("nop"), "nop", ((value.source, value.tms),), {}, value.layout.tiles, value.df)
         self.steps[step.name] = step
         self.known[step.name] = (step.shape, step.df)
         return Value(step.name, value.layout, value.df, value.pad)
 
+    def limit(self, df: str) -> int:
+        """The whole numbers up to which a format of floats has all."""
+        return 1 << (11 if df == "Float32" and self.arch in TF32_ARCHES else WHOLE_BITS[df])
+
+    def as_float(self, value: Value, df: str) -> Value:
+        """Whole numbers or floats in a format of floats."""
+        if value.df == df:
+            return value
+        if not FORMATS[value.df].is_integer:
+            return self.elementwise("nop", [value], df)
+        most = {"Int8": 1 << 7}.get(value.df, 1 << 24)
+        if value.df not in ("Int8", "Int32") or not (value.is_flag or most <= self.limit(df)):
+            raise self.refuse(f"{df} on {self.arch} has whole numbers up to {self.limit(df)} only, not all of {value.df}")
+        shape = self.known[value.source][0]
+        layout = Layout((), Axis(shape.z), Axis(shape.rt * TILE), Axis(shape.ct * TILE))
+        ones = self.mask(Value(value.source, layout, "Float32"), (), 1, 1)
+        made = self.op("dequantization", [Value(value.source, layout, value.df), ones], layout, None, "Float32")
+        return self.as_float(replace(value, source=made.source, df="Float32"), df)
+
+    def bounded(self, elements: int) -> None:
+        """Refuse a matrix of more than these elements."""
+        if elements > MOST_MOVED:
+            raise self.refuse(f"its elements are moved by a matrix of {elements:,}, and not more than {MOST_MOVED:,} are written")
+
     def straight(self, value: Value) -> Value:
         """Without a transpose on the way to its reader."""
         if TRANSPOSE not in value.tms:
             return value
-        self._check_turns(value)
+        value = self.turnable(value)
         return self.op("nop", [value], value.layout, value.pad)
 
-    def _check_turns(self, value: Value) -> None:
-        if value.df == "Int32" and TRANSPOSE in value.tms:
-            raise self.refuse("elements of Int32 are not turned within tiles")
+    def turnable(self, value: Value) -> Value:
+        """As floats if it is turned on the way, which integers are not."""
+        is_turned = TRANSPOSE in value.tms and FORMATS[value.df].is_integer
+        return self.as_float(value, "Float32") if is_turned else value
 
     def ram(self, data: Array, df: str) -> str:
         """A constant [z, rows, columns] by name; equal ones are there once."""
@@ -166,6 +197,8 @@ class Builder:
 
     def elementwise(self, type: str, values: Sequence[Value], df: str = "", **attributes: Any) -> Value:
         """Of values in one layout."""
+        if FORMATS[df or values[0].df].is_integer and any(TRANSPOSE in value.tms for value in values):
+            values, df = [self.as_float(value, "Float32") for value in values], "Float32"
         first = values[0].layout
         full = {name: replace(first.axis(name), full=all(v.layout.axis(name).full for v in values)) for name in TILED}
         layout = first.on(**full)
@@ -178,6 +211,7 @@ class Builder:
             try:
                 arrays = [np.full((1, 1, 1), one, np.float32) for one in pads]
                 made = BINARY[type](arrays[0], arrays[1], 0.0) if type in BINARY else UNARY[type](arrays[0], attributes)
+                made = relu(made, attributes)
                 pad = float(made.reshape(-1)[0]) if known else None
             except ValueError:  # what would be a root of no number
                 return self.elementwise(type, [self.cleaned(value) for value in values], df, **attributes)
@@ -216,7 +250,7 @@ class Builder:
     def multiplied(self, value: Value, name: AxisName, matrix: Array, layout: Layout) -> Value:
         """Along an axis by a matrix [positions before, positions after]."""
         if FORMATS[value.df].is_integer:
-            raise self.refuse(f"elements of {value.df} are not moved within tiles, which products do")
+            value = self.as_float(value, "Float32")
         value = self.cleaned_of_unknown(value)
         ordered = np.ascontiguousarray(matrix if name == "c" else matrix.T, np.float32)[None]
         z = value.layout.z.span

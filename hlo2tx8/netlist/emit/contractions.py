@@ -171,7 +171,7 @@ def windowed(
     on_z += [key for key in beside if key not in own and key not in on_z]
     z = dense(layout, on_z, unit=1)
     value = relayout(builder, replace(value, layout=layout), layout.on(z=z, r=dense(layout, by_dim), c=c))
-    matrix = window_matrix([layout.shape[dim] for dim in dims], window, counts, is_summed=is_summed)
+    matrix = window_matrix(builder, [layout.shape[dim] for dim in dims], window, counts, is_summed=is_summed)
     taps, high = matrix.shape[0], whole_tiles(prod(counts))
     spread = np.zeros((value.layout.r.span, taps, high), np.float32)
     spread[: matrix.shape[2], :, : matrix.shape[1]] = matrix.transpose(2, 0, 1)
@@ -189,9 +189,10 @@ def windowed(
     return builder.multiplied(value, "r", spread.reshape(value.layout.r.span, taps * high), made)
 
 
-def window_matrix(sizes: Sequence[int], window: Window, counts: Sequence[int], *, is_summed: bool) -> Array:
+def window_matrix(builder: Builder, sizes: Sequence[int], window: Window, counts: Sequence[int], *, is_summed: bool) -> Array:
     """[taps, windows, elements] with 1 where a position of a window is an element; `is_summed`: [1, windows, elements]."""
     taps, total, out = prod(window.size), prod(sizes), prod(counts)
+    builder.bounded(taps * whole_tiles(total) * whole_tiles(out))
     found = np.zeros((taps, out, total), np.float32)
     for number, offset in enumerate(np.ndindex(*window.size)):
         at, inside = np.zeros(tuple(counts), np.int64), np.ones(tuple(counts), bool)

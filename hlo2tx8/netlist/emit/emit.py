@@ -17,24 +17,32 @@ from hlo2tx8.netlist.emit.assemble import GRIDS, Setup, assemble
 from hlo2tx8.netlist.emit.build import Builder, Step, Value
 from hlo2tx8.netlist.emit.fuse import fused
 from hlo2tx8.netlist.emit.layout import AXES, Layout, plain
-from hlo2tx8.netlist.emit.operands import Operand, agreed, placed
+from hlo2tx8.netlist.emit.operands import Operand, agreed, is_empty, placed
 from hlo2tx8.netlist.emit.walk import ModuleWalk
-from hlo2tx8.netlist.formats import FLOATS, Array
+from hlo2tx8.netlist.formats import FLOATS, FORMATS, Array
 from hlo2tx8.netlist.model import Netlist
 from hlo2tx8.netlist.shapes import Shape
 from hlo2tx8.passes.expand_batch_norm import ExpandBatchNormPass
 from hlo2tx8.passes.expand_bitcast import ExpandBitcastPass
 from hlo2tx8.passes.expand_chlo import ExpandChloPass
+from hlo2tx8.passes.expand_dynamic_broadcast import ExpandDynamicBroadcastPass
+from hlo2tx8.passes.expand_one_window import ExpandOneWindowPass
+from hlo2tx8.passes.expand_parts import ExpandPartsPass
 from hlo2tx8.passes.inline_calls import InlineCallsPass
 from hlo2tx8.passes.simplify_combiners import SimplifyCombinersPass
+from hlo2tx8.passes.simplify_control import SimplifyControlPass
 from hlo2tx8.passes.simplify_hlo import SimplifyHloPass
 
 PASSES = (
     InlineCallsPass(),
     ExpandChloPass(),
     SimplifyCombinersPass(),
+    ExpandPartsPass(),
+    ExpandDynamicBroadcastPass(),
+    ExpandOneWindowPass(),
     ExpandBitcastPass(),
     ExpandBatchNormPass(),
+    SimplifyControlPass(),
     SimplifyHloPass(),
 )
 """Those of the compiler whose results a netlist has ops for."""
@@ -45,6 +53,8 @@ OF_DTYPES: Mapping[str, str] = {
     "int8": "Int8",
     "uint8": "UInt8",
     "int32": "Int32",
+    "int64": "Int32",
+    "bool": "Float32",
 }
 
 
@@ -122,7 +132,7 @@ def emit_module(module: ModuleOp, plan: Setup, format: str = "") -> Emitted:
         return format if format and found in FLOATS else found
 
     signature, main = signature_of(module), find_main(module)
-    builder = Builder()
+    builder = Builder(arch=plan.arch)
     walk = ModuleWalk(builder, format_of)
     inputs = dict(zip(_names(signature.inputs, "arg"), signature.inputs, strict=True))
     for (name, port), value in zip(inputs.items(), main.body.block.args, strict=True):
@@ -155,6 +165,8 @@ def _names(ports: Sequence[Port], word: str) -> list[str]:
 
 def _fed(builder: Builder, operand: Operand, taken: set[str]) -> str:
     """The op that makes a result as the host has it, for one queue alone."""
+    if is_empty(operand) or operand.df not in FORMATS:
+        raise builder.refuse(f"no tensor without elements, or of {operand.df or 'its element type'}")
     target = plain(operand.layout.shape)
     (operand, _), (_, target) = agreed(builder, [operand, Value("", target, operand.df)])
     value = placed(builder, operand, target)

@@ -1,20 +1,24 @@
 """HLO instructions as ops of a netlist: a row for each."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from hlo2tx8.hlo.lookup import tensor_like
 from hlo2tx8.hlo.ops import dot as dots
+from hlo2tx8.hlo.ops import shaping
 from hlo2tx8.netlist.emit.build import Value
 from hlo2tx8.netlist.emit.contractions import dot, picked
 from hlo2tx8.netlist.emit.layout import Axis
 from hlo2tx8.netlist.emit.moves import reshaped
-from hlo2tx8.netlist.emit.operands import Known, Operand, agreed, const, placed
+from hlo2tx8.netlist.emit.operands import Known, Operand, agreed, const, placed, repeated
+from hlo2tx8.netlist.emit.picking import dynamic_slice, dynamic_update_slice, gather, sort
 from hlo2tx8.netlist.emit.shaping import concatenated, padded, reversed_, sliced
+from hlo2tx8.netlist.emit.truth import clamp, compare, convert, is_finite, logic, select, sign
 from hlo2tx8.netlist.emit.use import Occurrence, Rule, minimum
 from hlo2tx8.netlist.emit.windows import convolution, reduce, reduce_window
 from hlo2tx8.netlist.formats import FORMATS
+from hlo2tx8.netlist.ops import words
 from hlo2tx8.netlist.shapes import TILE
 
 
@@ -65,9 +69,15 @@ def _divide(use: Occurrence) -> Operand:
     return inverse if isinstance(x, Known) and (x.array == 1).all() else use.apply("multiply", x, inverse)
 
 
-def _clamp(use: Occurrence) -> Operand:
-    low, x, high = (replace(o, array=np.broadcast_to(o.array, use.shape)) if isinstance(o, Known) else o for o in use.operands)
-    return minimum(use, use.apply("maximum", x, low), high)
+def _abs(use: Occurrence) -> Operand:
+    (x,) = use.operands
+    return use.apply("abs", x) if use.df != "Int32" else use.apply("maximum", x, use.apply("multiply", x, use.splat(-1)))
+
+
+def _cube_root(use: Occurrence) -> Operand:
+    """By the logarithm, with the sign of the number."""
+    third = use.apply("multiply", use.apply("log", use.apply("abs", use.operands[0])), use.splat(1 / 3))
+    return use.apply("multiply", use.apply("exp", third), sign(use))
 
 
 def _power(use: Occurrence) -> Operand:
@@ -80,43 +90,14 @@ def _power(use: Occurrence) -> Operand:
     words = {0.5: ("sqrt",), -0.5: ("sqrt", "reciprocal"), -1: ("reciprocal",), 2: ("square",)}
     if value in words:
         return _chain(*words[value])(use)
-    if value is None or value != int(value) or not 0 <= value <= 1 << 16:
+    if value is None or value != int(value) or abs(value) > 1 << 16:
         raise use.builder.refuse("an exponent that is no constant whole number")
-    return use.apply("power", use.operands[0], exp=int(value))
-
-
-def _select(use: Occurrence) -> Operand:
-    chosen, x, y = use.operands
-    if not isinstance(chosen, Known):
-        raise use.builder.refuse("which of two arrays is taken depends on data")
-    chosen = np.broadcast_to(chosen.array, use.shape)
-    parts = [use.apply("multiply", o, const(mask.astype(np.float32), use.df)) for o, mask in ((x, chosen), (y, ~chosen))]
-    return use.apply("add", *parts)
-
-
-def _convert(use: Occurrence) -> Operand:
-    x = use.value
-    if FORMATS[x.df].is_integer != FORMATS[use.df].is_integer or (FORMATS[x.df].is_integer and x.df != use.df):
-        raise use.builder.refuse(f"no conversion of {x.df} to {use.df}")
-    return x if x.df == use.df else use.builder.elementwise("nop", [x], use.df)
+    made = use.apply("power", use.operands[0], exp=abs(int(value)))
+    return made if value >= 0 else use.apply("reciprocal", made)
 
 
 def _broadcast(use: Occurrence) -> Operand:
-    return _repeated(use.operands[0], use.attributes["broadcast_dimensions"], use.shape)
-
-
-def _repeated(operand: Operand, dims: Sequence[int], shape: Sequence[int]) -> Operand:
-    """An array whose dimensions are these of a larger one, the same along the others."""
-    if isinstance(operand, Known):
-        index = tuple(slice(None) if dim in dims else None for dim in range(len(shape)))
-        return Known(np.broadcast_to(operand.array.transpose(np.argsort(dims))[index], shape), operand.df)
-    layout = operand.layout
-    sizes: list[tuple[int, ...]] = [(size,) if size > 1 else () for size in shape]
-    for at, dim in enumerate(dims):
-        if layout.shape[at] == shape[dim]:
-            sizes[dim] = layout.sizes[at]
-    names = {(at, part): (dim, part) for at, dim in enumerate(dims) for part in range(len(layout.sizes[at]))}
-    return replace(operand, layout=layout.renamed(tuple(sizes), names))
+    return repeated(use.operands[0], use.attributes["broadcast_dimensions"], use.shape)
 
 
 def _batch_norm(use: Occurrence) -> Operand:
@@ -127,9 +108,9 @@ def _batch_norm(use: Occurrence) -> Operand:
         scale, offset, mean, variance = (np.asarray(o.array, np.float64) for o in others if isinstance(o, Known))
         factor = scale / np.sqrt(variance + epsilon)
         parts = (const(np.asarray(a, np.float32), use.df) for a in (factor, offset - mean * factor))
-        factor, offset = (_repeated(part, dim, use.shape) for part in parts)
+        factor, offset = (repeated(part, dim, use.shape) for part in parts)
         return use.apply("add", use.apply("multiply", x, factor), offset)
-    scale, offset, mean, variance = (_repeated(other, dim, use.shape) for other in others)
+    scale, offset, mean, variance = (repeated(other, dim, use.shape) for other in others)
     deviation = use.apply("sqrt", use.apply("add", variance, use.splat(epsilon)))
     factor = use.apply("multiply", use.apply("reciprocal", deviation), scale)
     return use.apply("add", use.apply("multiply", use.apply("subtract", x, mean), factor), offset)
@@ -142,18 +123,19 @@ def _slice(use: Occurrence) -> Operand:
     return value
 
 
-def _dynamic_slice(use: Occurrence) -> Operand:
-    value, sizes = use.value, use.shape
-    for dim, size in enumerate(sizes):
-        start = int(min(max(use.scalar(dim + 1), 0), value.layout.shape[dim] - size))
-        value = sliced(use.builder, value, dim, start, 1, size)
-    return value
-
-
 def _pad(use: Occurrence) -> Operand:
     given = use.attributes
     low, high, interior = (given[f"{name}"] for name in ("edge_padding_low", "edge_padding_high", "interior_padding"))
-    return padded(use.builder, use.value, low, high, interior, use.scalar(1))
+    if isinstance(use.operands[1], Known):
+        return padded(use.builder, use.value, low, high, interior, use.scalar(1))
+    inside = padded(use.builder, use.value, low, high, interior, 0)
+    ones = np.ones(use.operands[0].layout.shape, np.float32)
+    outside = const(1 - shaping.pad(given, (tensor_like(use.op.results[0].type),), ones, np.zeros((), np.float32)), use.df)
+    return use.apply("add", inside, use.apply("multiply", outside, repeated(use.operands[1], (), use.shape)))
+
+
+def _concatenate(use: Occurrence) -> Operand:
+    return concatenated(use.builder, [use.number(operand) for operand in use.operands], use.attributes["dimension"])
 
 
 def _dot_general(use: Occurrence) -> Operand:
@@ -167,35 +149,66 @@ def _dot(use: Occurrence) -> Operand:
     return dot(use.builder, x, y, [], [(len(x.layout.shape) - 1, 0)], use.df)
 
 
+MANY: Mapping[str, Callable[[Occurrence], Sequence[Operand]]] = {"stablehlo.sort": sort, "stablehlo.reduce": reduce}
+"""Instructions of several results."""
+MISSING: Mapping[str, str] = {
+    **dict.fromkeys(
+        words("floor ceil round_nearest_even round_nearest_afz remainder"), "a netlist has no op that cuts numbers to whole ones"
+    ),
+    **dict.fromkeys(
+        words("shift_left shift_right_arithmetic shift_right_logical popcnt count_leading_zeros bitcast_convert reduce_precision"),
+        "a netlist has no ops on the bits of numbers",
+    ),
+    "atan2": "a netlist has no op for angles",
+    "scatter": "a netlist has no op that writes to places, except of one part at once",
+    "rng_bit_generator": "a netlist has no bits at random",
+    **dict.fromkeys(words("complex real imag fft"), "a netlist has no complex numbers"),
+}
+"""What a netlist would need for an instruction."""
 RULES: Mapping[str, Rule] = {
     "stablehlo.add": _add,
     **{f"stablehlo.{name}": _binary(name) for name in ("subtract", "multiply", "maximum")},
     "stablehlo.minimum": lambda use: minimum(use, *use.operands),
     "stablehlo.divide": _divide,
     "stablehlo.exponential": _chain("exp"),
+    "stablehlo.exponential_minus_one": lambda use: use.apply("subtract", _chain("exp")(use), use.splat(1)),
     "stablehlo.log": _chain("log"),
+    "stablehlo.log_plus_one": lambda use: use.apply("log", use.apply("add", use.operands[0], use.splat(1))),
+    "stablehlo.tan": lambda use: use.apply(
+        "multiply", _chain("sine")(use), use.apply("reciprocal", use.apply("cosine", use.operands[0]))
+    ),
+    "stablehlo.cbrt": _cube_root,
     "stablehlo.logistic": _chain("sigmoid"),
     "stablehlo.rsqrt": _chain("sqrt", "reciprocal"),
-    **{f"stablehlo.{name}": _chain(name) for name in ("sqrt", "tanh", "sine", "cosine", "abs")},
+    **{f"stablehlo.{name}": _chain(name) for name in ("sqrt", "tanh", "sine", "cosine")},
+    "stablehlo.abs": _abs,
     "chlo.square": _chain("square"),
     "stablehlo.negate": lambda use: use.apply("multiply", use.operands[0], use.splat(-1)),
     "stablehlo.batch_norm_inference": _batch_norm,
     "stablehlo.power": _power,
-    "stablehlo.clamp": _clamp,
-    "stablehlo.select": _select,
-    "stablehlo.convert": _convert,
+    "stablehlo.clamp": clamp,
+    "stablehlo.compare": compare,
+    "stablehlo.select": select,
+    "stablehlo.and": logic("multiply"),
+    "stablehlo.or": logic("maximum"),
+    "stablehlo.xor": logic("xor"),
+    "stablehlo.not": logic("not"),
+    "stablehlo.sign": sign,
+    "stablehlo.is_finite": is_finite,
+    "stablehlo.convert": convert,
+    "stablehlo.gather": gather,
+    "stablehlo.dynamic_update_slice": dynamic_update_slice,
     "stablehlo.broadcast_in_dim": _broadcast,
     "stablehlo.reshape": lambda use: reshaped(use.builder, use.value, use.shape),
     "stablehlo.transpose": lambda use: picked(use.value, use.attributes["permutation"]),
     "stablehlo.slice": _slice,
-    "stablehlo.dynamic_slice": _dynamic_slice,
+    "stablehlo.dynamic_slice": dynamic_slice,
     "stablehlo.reverse": lambda use: reversed_(use.builder, use.value, use.attributes["dimensions"]),
     "stablehlo.pad": _pad,
-    "stablehlo.concatenate": lambda use: concatenated(use.builder, use.operands, use.attributes["dimension"]),
+    "stablehlo.concatenate": _concatenate,
     "stablehlo.dot_general": _dot_general,
     "stablehlo.dot": _dot,
     "stablehlo.convolution": convolution,
-    "stablehlo.reduce": reduce,
     "stablehlo.reduce_window": reduce_window,
     **{name: lambda use: use.operands[0] for name in ("stablehlo.optimization_barrier", "hlo.copy")},
 }

@@ -65,6 +65,7 @@ def project(builder: Builder, value: Value, name: AxisName, axis: Axis) -> Value
     old = value.layout
     new = old.on(**{name: axis})
     keys = list(dict.fromkeys((*old.axis(name).strides, *axis.strides)))
+    builder.bounded(old.axis(name).span * axis.span)
     before, after = old.places(name, keys).reshape(-1), new.places(name, keys).reshape(-1)
     matrix = np.zeros((old.axis(name).span, axis.span), np.float32)
     for copy in range(axis.copies):
@@ -107,6 +108,7 @@ def _restacked(builder: Builder, value: Value, target: Layout) -> Value:
     """With parts of whole tiles moved between axes, and repeated."""
     layout = value.layout
     found: dict[AxisName, Axis] = {}
+    pad = value.pad
     goals: list[tuple[Key, ...]] = [tuple(target.peeled("z")[0])]
     sizes = {key: layout.size(key) for key in layout.keys}
     for name in TILED:
@@ -117,6 +119,8 @@ def _restacked(builder: Builder, value: Value, target: Layout) -> Value:
             sizes[FILLS[name]] = repeats
             goals.append((*outer, *((FILLS[name],) if repeats > 1 else ())))
             block = Axis(goal.span, goal.strides, goal.base, inner.full and not goal.strides)
+            if inner.full and not block.full and not value.is_uniform:
+                pad = None  # what is no element any more is as it was
         else:
             outer = [k for k in ordered(target.axis(name).strides) if k not in inner.strides and layout.axis_of(k)]
             goals.append(tuple(outer))
@@ -130,7 +134,7 @@ def _restacked(builder: Builder, value: Value, target: Layout) -> Value:
     moved = {key for goal in goals for key in goal} - {key for start in starts for key in start} - {*FILLS.values()}
     assert not any(layout.axis_of(key) for key in moved), "a part within tiles is no part of whole tiles"
     z = dense(layout, goals[0], unit=1)
-    return replace(value, layout=layout.on(z=z, **found), tms=(*value.tms, *tms))
+    return replace(value, layout=layout.on(z=z, **found), tms=(*value.tms, *tms), pad=pad)
 
 
 def _manipulations(builder: Builder, start: Stacks, goal: Stacks, sizes: Mapping[Key, int]) -> tuple[Tm, ...]:

@@ -31,6 +31,11 @@ class Known:
     def repeats(self) -> list[int]:
         return [dim for dim, stride in enumerate(self.array.strides) if not stride]
 
+    def as_float(self, df: str) -> "Known":
+        """In float32, in a format."""
+        index = tuple(slice(0, 1) if dim in self.repeats else slice(None) for dim in range(self.array.ndim))
+        return Known(np.broadcast_to(self.array[index].astype(np.float32), self.array.shape), df)
+
 
 Operand: TypeAlias = Value | Known
 
@@ -38,6 +43,11 @@ Operand: TypeAlias = Value | Known
 def _without(layout: Layout, name: AxisName, dims: Sequence[int]) -> Axis:
     keys = [key for key in ordered(layout.axis(name).strides) if key[0] not in dims]
     return dense(layout, keys, unit=1 if name == "z" else 32)
+
+
+def is_empty(operand: Operand) -> bool:
+    """Has it no elements?"""
+    return isinstance(operand, Known) and operand.array.size == 0
 
 
 def const(array: Array, df: str) -> Known:
@@ -81,6 +91,20 @@ def with_layout(operand: Operand, layout: Layout) -> Operand:
     if isinstance(operand, Known):
         return operand
     return replace(operand, layout=layout)
+
+
+def repeated(operand: Operand, dims: Sequence[int], shape: Sequence[int]) -> Operand:
+    """An array whose dimensions are these of a larger one, the same along the others."""
+    if isinstance(operand, Known):
+        index = tuple(slice(None) if dim in dims else None for dim in range(len(shape)))
+        return Known(np.broadcast_to(operand.array.transpose(np.argsort(dims))[index], shape), operand.df)
+    layout = operand.layout
+    sizes: list[tuple[int, ...]] = [(size,) if size > 1 else () for size in shape]
+    for at, dim in enumerate(dims):
+        if layout.shape[at] == shape[dim]:
+            sizes[dim] = layout.sizes[at]
+    names = {(at, part): (dim, part) for at, dim in enumerate(dims) for part in range(len(layout.sizes[at]))}
+    return replace(operand, layout=layout.renamed(tuple(sizes), names))
 
 
 def together(builder: Builder, operands: Sequence[Operand]) -> list[Value]:

@@ -57,7 +57,7 @@ def epochs_of(
 def _choices(step: Step, inner: int, grid: tuple[int, int], dest: int) -> Iterator[Placed]:
     """Ways to divide an op, from the fewest cores."""
     shape = step.shape
-    pairs = [(r, c) for r in _divisors(shape.rt, grid[0]) for c in _divisors(shape.ct, grid[1])]
+    pairs = [(r, c) for r in _divisors(shape.rt, grid[0]) for c in _divisors(shape.ct, grid[1] if step.type != "topk" else 1)]
     for gr, gc in sorted(pairs, key=lambda pair: (prod(pair), abs(pair[0] - pair[1]))):
         core = shape.rt // gr, shape.ct // gc
         ublock = max(

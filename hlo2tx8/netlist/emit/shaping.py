@@ -8,7 +8,7 @@ import numpy as np
 from hlo2tx8.netlist.emit.build import Builder, Value
 from hlo2tx8.netlist.emit.layout import AxisName, Key, Layout, dense
 from hlo2tx8.netlist.emit.moves import fits, gathered, ordered, relayout
-from hlo2tx8.netlist.emit.operands import Known, Operand, placed, together
+from hlo2tx8.netlist.emit.operands import Known, Operand, is_empty, placed, together
 
 
 def as_value(builder: Builder, operand: Operand) -> Value:
@@ -115,7 +115,7 @@ def padded(builder: Builder, value: Value, low: Sequence[int], high: Sequence[in
 
 def concatenated(builder: Builder, operands: Sequence[Operand], dim: int) -> Value:
     """One array after the other along a dimension."""
-    values = [as_value(builder, operand) for operand in operands]
+    values = [as_value(builder, operand) for operand in operands if not is_empty(operand)]
     sizes = [value.layout.shape[dim] for value in values]
     if (joined := _spliced(builder, values, dim, sizes)) is not None:
         return joined

@@ -10,15 +10,22 @@ from hlo2tx8.hlo.ops.window import Window
 from hlo2tx8.netlist.emit import contractions
 from hlo2tx8.netlist.emit.build import Builder, Value
 from hlo2tx8.netlist.emit.moves import reshaped
-from hlo2tx8.netlist.emit.operands import Known, Operand, const, together
-from hlo2tx8.netlist.emit.shaping import as_value, reversed_
+from hlo2tx8.netlist.emit.operands import Known, Operand, const, repeated, together
+from hlo2tx8.netlist.emit.shaping import as_value, concatenated, reversed_, sliced
+from hlo2tx8.netlist.emit.truth import equals
 from hlo2tx8.netlist.emit.use import Occurrence, minimum
 from hlo2tx8.netlist.formats import FORMATS
+from hlo2tx8.passes.expand_place_of_extreme import computes_extreme
 
-BODIES = {"stablehlo.add": "add", "stablehlo.maximum": "maximum", "stablehlo.minimum": "minimum"}
+BODIES = {
+    "stablehlo.add": "add",
+    "stablehlo.multiply": "multiply",
+    **dict.fromkeys(("stablehlo.maximum", "stablehlo.or"), "maximum"),
+    **dict.fromkeys(("stablehlo.minimum", "stablehlo.and"), "minimum"),
+}
 LEAST = -(2.0**127) * (2 - 2.0**-7)
 """The least number of Float16_b: products move it, as they do not infinity."""
-NEUTRAL = {"add": 0.0, "maximum": -np.inf, "minimum": np.inf}
+NEUTRAL = {"add": 0.0, "multiply": 1.0, "maximum": -np.inf, "minimum": np.inf}
 
 
 def _combiner(use: Occurrence) -> str:
@@ -26,15 +33,16 @@ def _combiner(use: Occurrence) -> str:
     ops = list(body.ops)
     if len(use.operands) != 2 or len(ops) != 2 or ops[0].name not in BODIES or {*ops[0].operands} != {*body.args}:
         raise use.builder.refuse("what combines elements is no sum, maximum or minimum")
+    if use.kind(0) != "b" and ops[0].name in ("stablehlo.or", "stablehlo.and"):
+        raise use.builder.refuse("a netlist has no ops on the bits of whole numbers")
     return BODIES[ops[0].name]
 
 
 def _over(use: Occurrence, kind: str, over: Callable[[Value, str], Value]) -> Operand:
     """A sum or an extreme, with what it begins with."""
-    sign = use.splat(-1)
     if FORMATS[use.df].is_integer and use.df != "Int8":
-        raise use.builder.refuse(f"no sums or extremes of {use.df}")
-    value = use.value
+        use = use.of(use.shape, "Float32")
+    sign, value = use.splat(-1), use.value
     if kind == "minimum":
         minus = Known(np.broadcast_to(np.float32(-1), value.layout.shape), value.df)
         value = use.builder.elementwise("multiply", together(use.builder, [value, minus]))
@@ -48,9 +56,49 @@ def _over(use: Occurrence, kind: str, over: Callable[[Value, str], Value]) -> Op
     return minimum(use, made, use.splat(start)) if kind == "minimum" else use.apply(kind, made, use.splat(start))
 
 
-def reduce(use: Occurrence) -> Operand:
+def reduce(use: Occurrence) -> list[Operand]:
     dims = list(use.attributes["dimensions"])
-    return _over(use, _combiner(use), lambda value, kind: contractions.reduced(use.builder, value, dims, kind))
+    if len(use.operands) == 4:
+        return _extreme(use, dims)
+    return [_over(use, _combiner(use), lambda value, kind: _reduced(use, value, dims, kind))]
+
+
+def _reduced(use: Occurrence, value: Value, dims: Sequence[int], kind: str) -> Value:
+    if kind != "multiply":
+        return contractions.reduced(use.builder, value, dims, kind)
+    for dim in dims:
+        while (size := value.layout.shape[dim]) > 1:
+            parts = [sliced(use.builder, value, dim, start, 1, size // 2) for start in (0, size // 2)]
+            made = use.builder.elementwise("multiply", together(use.builder, parts))
+            if size % 2:
+                last = sliced(use.builder, value, dim, size - 1, 1, 1)
+                first = sliced(use.builder, made, dim, 0, 1, 1)
+                first = use.builder.elementwise("multiply", together(use.builder, [first, last]))
+                rest = [sliced(use.builder, made, dim, 1, 1, size // 2 - 1)] if size > 3 else []
+                made = concatenated(use.builder, [first, *rest], dim)
+            value = made
+    return contractions.picked(value, [dim for dim in range(len(value.layout.sizes)) if dim not in dims])
+
+
+def _extreme(use: Occurrence, dims: Sequence[int]) -> list[Operand]:
+    """The largest or smallest elements, and the least of the numbers that belong to them."""
+    x, numbers = use.operands[:2]
+    body, (dim, *others) = use.op.regions[0].block, dims
+    signs = [sign for direction, sign in (("GT", 1), ("LT", -1)) if computes_extreme(body, direction)]
+    if not signs or others or not isinstance(x, Value) or not isinstance(numbers, Known) or FORMATS[x.df].is_integer:
+        raise use.builder.refuse("what combines elements is no sum, product, extreme or place of one")
+    wide = use.of(x.layout.shape, x.df)
+    value = as_value(use.builder, wide.apply("multiply", x, wide.splat(-1)) if signs[0] < 0 else x)
+    most = _reduced(use, value, dims, "maximum")
+    kept = [d for d in range(len(wide.shape)) if d != dim]
+    is_most = equals(wide, value, repeated(most, kept, wide.shape))
+    # Numbers from the end, so that the first of equal elements has the most.
+    size = wide.shape[dim]
+    order = wide.number(const(size - np.asarray(numbers.array), "Int32"))
+    first = _reduced(use, wide.apply("multiply", is_most, order), dims, "maximum")
+    narrow = use.of(most.layout.shape, x.df)
+    place = narrow.apply("subtract", narrow.number(const(np.full(narrow.shape, size), "Int32")), first)
+    return [narrow.apply("multiply", most, narrow.splat(-1)) if signs[0] < 0 else most, place]
 
 
 def reduce_window(use: Occurrence) -> Operand:
@@ -64,7 +112,7 @@ def reduce_window(use: Occurrence) -> Operand:
         made = contractions.windowed(use.builder, value, dims, own, counts, is_summed=kind == "add")
         if kind != "add":
             made = _least_outside(use, made, own, dims, [value.layout.shape[d] for d in dims], counts)
-        return contractions.reduced(use.builder, made, [0], kind)
+        return _reduced(use, made, [0], kind)
 
     return _over(use, _combiner(use), pool)
 
@@ -81,7 +129,7 @@ def _least_outside(
     use: Occurrence, value: Value, window: Window, dims: Sequence[int], sizes: Sequence[int], counts: Sequence[int]
 ) -> Value:
     """With the least number where a window sees nothing."""
-    seen = contractions.window_matrix(sizes, window, counts, is_summed=False).any(axis=2).reshape(-1, *counts)
+    seen = contractions.window_matrix(use.builder, sizes, window, counts, is_summed=False).any(axis=2).reshape(-1, *counts)
     if seen.all():
         return value
     shape = [seen.shape[0], *(counts[list(dims).index(d)] if d in dims else 1 for d in range(len(value.layout.shape) - 1))]

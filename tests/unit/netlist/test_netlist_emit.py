@@ -125,6 +125,16 @@ def test_models_on_the_chip(name: str):
     assert largest_error(function, made, lambda inputs: run_netlist(made.netlist, chip, inputs, {})) < 1e-3
 
 
+def test_choices_and_places_on_the_chip():
+    def function(x: Any, y: Any) -> Any:
+        return jnp.where(x > y, x, -y), lax.top_k(x, 3), jnp.argmax(y, -1), x[:, np.array([4, 1])]
+
+    made = emitted(function, [(5, 40), (5, 40)], arch="blackhole")
+    chip = Tx8(rules_of(made.netlist, "blackhole"), Options())
+    chip.prepare(executed_epochs(made.netlist))
+    assert largest_error(function, made, lambda inputs: run_netlist(made.netlist, chip, inputs, {})) < 1e-5
+
+
 KINDS: list[tuple[str, Function, list[tuple[int, ...]]]] = [
     ("scalar", lambda x: 2 * x + 1, [()]),
     ("vector", lambda x: x * x, [(7,)]),
@@ -157,6 +167,23 @@ KINDS: list[tuple[str, Function, list[tuple[int, ...]]]] = [
     ("convolution of 1x1", lambda x, k: convolved(x, k, 1, 1, "VALID"), [(2, 6, 6, 8), (1, 1, 8, 4)]),
     ("largest of windows", pooled, [(2, 9, 9, 5)]),
     ("sums of windows", lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 2, 2), (1, 2, 2), "VALID"), [(2, 8, 8)]),
+    ("chosen by data", lambda x, y: jnp.where(x > y, x, 2 * y), [(5, 33), (5, 33)]),
+    ("compared", lambda x, y: (x >= y, x == y, (x != y) & (x < 1) | ~(y <= 0)), [(5, 33), (5, 33)]),
+    ("no numbers", lambda x: jnp.where(jnp.isnan(x), 0, jnp.sign(x)), [(5, 33)]),
+    ("any and all, and how many", lambda x: ((x > 1).any(-1), (x > -1).all(0), (x > 0).sum()), [(5, 33)]),
+    ("gelu with erfc", lambda x: jax.nn.gelu(3 * x, approximate=False), [(5, 33)]),
+    ("elu, softplus, silu", lambda x: jax.nn.elu(x) + jax.nn.softplus(x) + jax.nn.silu(x), [(5, 33)]),
+    ("rows by known numbers", lambda x: x[np.array([3, 1, 4, 1])], [(5, 33)]),
+    ("columns by known numbers", lambda x: x[:, np.array([[3], [30]])], [(5, 33)]),
+    ("where the largest are", lambda x: (x.argmax(-1), x.argmin(0), x.max(0)), [(5, 33)]),
+    ("the five largest", lambda x: lax.top_k(x, 5), [(5, 40)]),
+    ("sorted, and their order", lambda x: (jnp.sort(x, 0), jnp.argsort(x, -1)), [(5, 40)]),
+    ("product of rows", lambda x: x.prod(-1), [(5, 9)]),
+    ("part set", lambda x, y: x.at[2:5, 3:7].set(y), [(20, 33), (3, 4)]),
+    ("padded by data", lambda x, y: lax.pad(x, y, ((1, 2, 1), (0, 3, 0))), [(5, 33), ()]),
+    ("loop", lambda x: lax.fori_loop(0, 3, lambda n, v: jnp.tanh(v @ v / 8) + n, x), [(16, 16)]),
+    ("scan", lambda x, w: lax.scan(lambda c, v: (jnp.tanh(c @ w / 4 + v), c), jnp.ones((3, 16)), x), [(4, 3, 16), (16, 16)]),
+    ("branches", lambda x, y: lax.cond(y > 0, lambda v: 2 * v, lambda v: v + 1, x), [(5, 33), ()]),
     ("a result twice, an argument, a constant", lambda x: (x, x + 1, x + 1, jnp.ones(3)), [(3, 4)]),
 ]
 
@@ -207,14 +234,40 @@ def test_integers_where_netlists_have_them():
         inputs = made.host_inputs({f"arg{at}": [one] for at, one in enumerate(arguments)})
         found = made.results(run_golden(made.netlist, "wormhole_b0", inputs, {}))["out0"][0]
         assert (found == np.asarray(function(*arguments))).all()
-    with pytest.raises(UnsupportedError, match="Int32 are not turned"):
+    with pytest.raises(UnsupportedError, match="whole numbers up to 2048 only, not all of Int32"):
         emit(lambda x: x.T + 1, [integers(5, 33)])
+
+
+def test_whole_numbers_choose_rows_and_places():
+    table, rows, at = array(50, 33), np.random.default_rng(0).integers(0, 50, (2, 7)).astype(np.int32), np.int32(4)
+
+    def function(x: Any, n: Any, at: Any) -> Any:
+        moved = lax.dynamic_update_slice(x, x[7:10], (at, 0))
+        return x[n], jnp.take_along_axis(x.T, n[:1], 1), lax.dynamic_slice(moved, (at + 1, 0), (3, 20)), n.max(-1), n == 3, n.T
+
+    made = emit(function, [table, rows, at], arch="blackhole")
+    assert not problems_of(made.netlist, "blackhole")
+    inputs = made.host_inputs({"arg0": [table], "arg1": [rows], "arg2": [at]})
+    found = made.results(run_golden(made.netlist, "blackhole", inputs, {}))
+    for name, wanted in zip(made.outputs, jax.jit(function)(table, rows, at), strict=True):
+        assert (found[name][0] == np.asarray(wanted)).all()
+
+
+def test_a_constant_with_equal_columns_is_joined_with_others():
+    column = np.array([[0.0], [1], [1], [0], [0]], np.float32)
+
+    def function(x: Any) -> Any:
+        return jnp.concatenate([x, jnp.broadcast_to(column, (5, 4))], 1)
+
+    made = emitted(function, [(5, 2)])
+    assert largest_error(function, made, lambda inputs: run_golden(made.netlist, "wormhole_b0", inputs, {})) < 1e-3
 
 
 def test_what_has_no_form_is_refused_by_name():
     def function(x: Any) -> Any:
-        return jnp.where(x > 0, x, jnp.sort(x))
+        return jnp.where(x > 0, jnp.floor(x), lax.while_loop(lambda v: v.sum() < 9, lambda v: v + 1, x))
 
     with pytest.raises(UnsupportedError) as caught:
         emit(function, [array(5, 33)])
-    assert {op.name for op in caught.value.ops} == {"stablehlo.compare", "stablehlo.sort"}
+    assert {op.name for op in caught.value.ops} == {"stablehlo.floor", "stablehlo.while"}
+    assert "how often it runs depends on data" in str(caught.value)
