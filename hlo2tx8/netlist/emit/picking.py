@@ -22,7 +22,7 @@ from hlo2tx8.passes.sorting.sort_key import sort_key
 
 MOST_NUMBERS = 1 << 16
 """Of the elements of a row, in the format that the op has for them."""
-SAMPLES = np.array([0.5, -0.5, 3, -7, np.inf, -np.inf], np.float32)
+SAMPLES = np.array([3, -7, 0.5, -0.5, np.inf, -np.inf], np.float32)
 
 
 def at(use: Occurrence, starts: Operand, count: int, size: int) -> Operand:
@@ -142,8 +142,9 @@ def sort(use: Occurrence) -> list[Operand]:
     if key is None or not sign:
         raise builder.refuse("a netlist sorts by the elements of one array, up or down")
     given = use.operands[key.number]
-    if FORMATS[given.df].is_integer or isinstance(given, Known):
-        raise builder.refuse(f"a netlist has no sorts of {given.df}, or of constants with data")
+    if isinstance(given, Known):
+        raise builder.refuse("a netlist sorts no constants along with data")
+    given = builder.as_float(given, "Float32") if FORMATS[given.df].is_integer else given
     use = use.of(use.shape, given.df)
     is_descending = key.is_descending == (sign > 0)
     value = given if is_descending else _negated(use, given)
@@ -191,8 +192,9 @@ def _sign(function: Block, number: int) -> int:
     """1 if the function of a key gives the element itself, -1 if its negative, else 0."""
     arguments = [np.zeros((), tensor_like(argument.type).dtype) for argument in function.args]
     signs: set[int] = set()
-    for sample in SAMPLES:
-        arguments[2 * number] = sample.astype(arguments[2 * number].dtype)
+    dtype = arguments[2 * number].dtype
+    for sample in SAMPLES[: 2 if dtype.kind in "iu" else None]:
+        arguments[2 * number] = sample.astype(dtype)
         found = float(Evaluator({}).run(function, arguments, {})[0])
         signs.add(1 if found == sample else -1 if found == -sample else 0)
     return signs.pop() if len(signs) == 1 else 0
