@@ -7,6 +7,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from hlo2tx8.errors import CompileError, Hlo2tx8Error
+from hlo2tx8.hlo.placement import part_of
 from hlo2tx8.options import Options
 
 
@@ -15,6 +16,13 @@ def configure(step: ModulePass, options: Options, **others: object) -> ModulePas
     known = {f.name: getattr(options, f.name) for f in fields(options)} | {"chip": str(options.chip or ""), **others}
     given = {f.name: known[f.name] for f in fields(step) if f.name in known}
     return replace(step, **given) if given else step
+
+
+def for_kernel(step: ModulePass, kernel: ModuleOp) -> ModulePass:
+    """The pass as it is for a kernel: of one for some tiles, the chip is these."""
+    part = part_of(kernel)
+    has_chip = any(f.name == "chip" for f in fields(step))
+    return replace(step, chip=f"{getattr(step, 'chip', '')}@{part}") if part and has_chip else step
 
 
 def apply(step: ModulePass, ctx: Context, module: ModuleOp, where: str) -> None:

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
-from hlo2tx8.compiler.apply import apply, configure
+from hlo2tx8.compiler.apply import apply, configure, for_kernel
 from hlo2tx8.compiler.dump import Dumper
 from hlo2tx8.compiler.found_plans import Remembered, plans_of
 from hlo2tx8.compiler.garbage_collection import no_garbage_collection
@@ -280,7 +280,7 @@ def _apply_per_kernel(step: ModulePass, ctx: Context, module: ModuleOp, dumper: 
         if dumper.logs(name):
             dumper.log(name, f"Before {step.name}", str(kernel))
         try:
-            apply(step, ctx, kernel, name)
+            apply(for_kernel(step, kernel), ctx, kernel, name)
         except UnsupportedError as error:
             unsupported.extend(error.ops)
     if unsupported:

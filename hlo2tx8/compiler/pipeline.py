@@ -17,6 +17,7 @@ from hlo2tx8.dialects.launch import kernels
 from hlo2tx8.emitters.emit_fusions import EmitFusionsPass
 from hlo2tx8.errors import LevelError
 from hlo2tx8.fusion.group_fusions import GroupFusionsPass
+from hlo2tx8.fusion.place_fusions import PlaceFusionsPass
 from hlo2tx8.fusion.plan_fusions import PlanFusionsPass
 from hlo2tx8.lower.dma.allocate_spm import AllocateSpmPass
 from hlo2tx8.lower.dma.alternate_phases import AlternatePhasesPass
@@ -147,6 +148,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(SplitReductionsPass(), after=Level.HLO, is_optional=True),
     Stage(PlanFusionsPass(), after=Level.FUSED),
     Stage(GroupFusionsPass(), after=Level.FUSED),
+    Stage(PlaceFusionsPass(), after=Level.FUSED),
     Stage(EmitFusionsPass(), after=Level.LOOPS),
     Stage(InlinePass(), after=Level.LOOPS),
     Stage(MaterializeCallsPass(), after=Level.LOOPS),

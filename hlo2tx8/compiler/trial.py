@@ -13,12 +13,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from hlo2tx8.compiler.apply import apply, configure
+from hlo2tx8.compiler.apply import apply, configure, for_kernel
 from hlo2tx8.compiler.pipeline import KERNEL_STAGES
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.timing import model
 from hlo2tx8.emitters.emit_fusions import EmitFusionsPass, fusion_name
 from hlo2tx8.errors import CompileError
+from hlo2tx8.hlo.placement import part_of
 from hlo2tx8.link import link_alone
 from hlo2tx8.lower.buffer_table import end_of_buffers
 from hlo2tx8.lower.dma.allocate_spm import AllocateSpmPass
@@ -89,8 +90,10 @@ class KernelTrial:
         spm_bytes = self._spm_bytes(module)
         if spm_bytes > self.chip.spm_limit - self.chip.spm_allocation_start:
             return Feasibility(spm_bytes)
-        program, is_alone = link_alone(encode(module), self.chip)
-        report = model(program, self.chip)
+        part = part_of(module)
+        chip = self.chip.part(part) if part else self.chip
+        program, is_alone = link_alone(encode(module), chip)
+        report = model(program, chip)
         return Feasibility(spm_bytes, "", report.cycles - report.overhead["launch"] + (0 if is_alone else meeting))
 
     def _spm_bytes(self, module: ModuleOp) -> int:
@@ -107,7 +110,7 @@ class KernelTrial:
         ctx, name = Context(), module.sym_name.data if module.sym_name else "kernel"
         for stage in KERNEL_STAGES:
             started = time.perf_counter()
-            step = configure(stage.step, self.options)
+            step = for_kernel(configure(stage.step, self.options), module)
             self.tell(step.name)
             if isinstance(step, AllocateSpmPass):
                 step = replace(step, is_measuring=True)

@@ -1,7 +1,8 @@
 """The chip description: every number of the machine, from one YAML file, strictly read."""
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import lru_cache
 from math import isfinite, prod
 from pathlib import Path
@@ -13,6 +14,7 @@ DEFAULT_PATH = Path(__file__).with_name("chip.yaml")
 ATTAINED_PATH = Path(__file__).with_name("chip_attained.yaml")
 """The built-in chip with the DDR rates that the vendor's own test attains."""
 PERMILLE = 1000
+_PART = re.compile(r"(.*)@([1-9]\d*)")
 MOST_TILES = 64  # that the emulator's core has room for
 T = TypeVar("T")
 
@@ -137,19 +139,26 @@ class Chip:
         """Bytes of the shared rate that a byte written takes."""
         return PERMILLE / self.ddr_write_permille
 
+    def part(self, tiles: int) -> "Chip":
+        """So many tiles of the chip, for kernels that some tiles run: they share its DDR, and send each other nothing."""
+        return replace(self, tiles=tiles, mesh=(1, 1))
+
     @property
     def neighbour_bytes_per_second(self) -> float:
         """From a chip to one of its neighbours."""
         return self.link_bytes_per_second / self.link_neighbours
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def load_chip(file: Path | str = "") -> Chip:
-    """The chip of a YAML file, "" for the built-in one; ChipError if there is none or it is not sound.
+    """The chip of a YAML file, "" for the built-in one; ChipError if there is none or it is not sound. With "@4" behind it, four of
+    its tiles, see `Chip.part`.
 
     A file may name another one as its `base`, from its own folder on, and then states only what differs: keys of the chip, and of
     its sections laws, cycles and beats.
     """
+    if found := _PART.fullmatch(str(file)):
+        return load_chip(found[1]).part(int(found[2]))
     path = Path(file or DEFAULT_PATH)
     return read_chip(_described(path, ()), str(path))
 

@@ -130,7 +130,7 @@ class OpaqueAttr(Data[str]):
 @irdl_op_definition
 class FusionOp(IRDLOperation):
     """A fusion: block arguments are its parameters, in the order of the operands. `is_expansion`: it is what one instruction
-    became, not a fusion of the source."""
+    became, not a fusion of the source. `tiles`: row, column, rows and columns of the tiles that run it, if not all do."""
 
     name = "hlo.fusion"
     inputs = var_operand_def()
@@ -138,6 +138,7 @@ class FusionOp(IRDLOperation):
     kind = prop_def(StringAttr)
     fusion_name = opt_prop_def(StringAttr)
     is_expansion = opt_prop_def(UnitAttr)
+    tiles = opt_prop_def(DenseArrayBase[IntegerType])
     body = region_def("single_block")
 
     def __init__(self, inputs: list[SSAValue], result_types: list[Attribute], kind: str, body: Region, name: str = "") -> None:

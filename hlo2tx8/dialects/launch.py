@@ -55,6 +55,7 @@ class KernelOp(IRDLOperation):
 
     Its result may take the place of one of the operands `replaces`, if that is not read afterwards. If it has `updates`, its
     result k is the operand updates[k] with some elements replaced: in place if nobody reads that afterwards, else in a copy.
+    `tiles`: row, column, rows and columns of the tiles that run it, if not all do.
     """
 
     name = "launch.kernel"
@@ -65,6 +66,7 @@ class KernelOp(IRDLOperation):
     group = prop_def(IntegerAttr[IntegerType])
     replaces = opt_prop_def(DenseArrayBase[IntegerType])
     updates = opt_prop_def(DenseArrayBase[IntegerType])
+    tiles = opt_prop_def(DenseArrayBase[IntegerType])
 
     traits = traits_def(_LaunchesKernel())
 
@@ -80,6 +82,7 @@ class KernelOp(IRDLOperation):
         origin: str = "",
         replaces: Sequence[int] = (),
         updates: Sequence[int] = (),
+        tiles: "DenseArrayBase[IntegerType] | None" = None,
     ) -> None:
         super().__init__(
             operands=[operands],
@@ -89,6 +92,7 @@ class KernelOp(IRDLOperation):
                 "group": IntegerAttr(group, i64),
                 "replaces": DenseArrayBase.from_list(i64, list(replaces)) if replaces else None,
                 "updates": DenseArrayBase.from_list(i64, list(updates)) if updates else None,
+                "tiles": tiles,
             },
             attributes={"loc": StringAttr(origin)} if origin else {},
         )

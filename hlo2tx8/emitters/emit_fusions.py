@@ -39,6 +39,7 @@ from hlo2tx8.fusion.views import is_view
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.module import program_functions
 from hlo2tx8.hlo.ops.dot import numbers_of
+from hlo2tx8.hlo.placement import num_tiles, of_part, tiles_of
 from hlo2tx8.hlo.regions import CONTROL, UPDATE, terminator_of
 from hlo2tx8.notes import add_notes
 from hlo2tx8.passes.rules.loops import TRIP_COUNT
@@ -90,17 +91,20 @@ class EmitFusionsPass(ModulePass):
                 Rewriter.replace_op(fusion, ViewOp(fusion.operands[0], fusion.result_types[0]))
                 notes.append(f"{fusion_name(fusion)} is a view of what it reads: no kernel")
                 continue
-            key = fingerprint(fusion)
+            key = fingerprint(fusion), num_tiles(fusion)
             if isinstance(fusion, GroupOp) and key in apart:
                 pending += [
                     (group, part)
                     for part in reversed(_dissolved(fusion, fusion_name(fusion), notes, f"it is equal to {apart[key]}"))
                 ]
                 continue
-            if key not in emitted:
+            if key in emitted:
+                notes.append(f"{fusion_name(fusion)} is equal to {emitted[key]}")
+            else:
                 name = unique_name(fusion, tuple(emitted.values()))
                 wanted = replace(
                     target,
+                    rates=Rates.of(chip.part(key[1]) if key[1] else chip),
                     meeting=0 if is_all_there_is(fusion) else chip.cycles.barrier,
                     feeds_batches=feeds_batches(fusion),
                 )
@@ -116,11 +120,11 @@ class EmitFusionsPass(ModulePass):
                     continue
                 op.body.block.add_op(made)
                 emitted[key] = name
-            else:
-                notes.append(f"{fusion_name(fusion)} is equal to {emitted[key]}")
             replaces = replaceable(fusion) if isinstance(fusion, FusionOp) else ()
             updates = _updates(kernels(op)[emitted[key]])
-            launch = KernelOp(emitted[key], fusion.operands, fusion.result_types, group, origin(fusion), replaces, updates)
+            launch = KernelOp(
+                emitted[key], fusion.operands, fusion.result_types, group, origin(fusion), replaces, updates, tiles_of(fusion)
+            )
             Rewriter.replace_op(fusion, launch)
         if not unsupported:
             for block in blocks:
@@ -137,7 +141,8 @@ class EmitFusionsPass(ModulePass):
             if len(runs) > 1:
                 notes.append(f"{name}: {', '.join(str(len(run)) for run in runs)} of its products stay together")
                 return take_apart_in_runs(op, runs)
-        if self.search is not None:
+        part = num_tiles(op)
+        if self.search is not None and not part:
             wide = replace(target, is_searched=True)
             found = self.search.find(op, wide)
             notes += found.explain(name)
@@ -148,9 +153,9 @@ class EmitFusionsPass(ModulePass):
             except CompileError as error:
                 notes.append(f"{name}: nothing that was searched for is taken: {error}")
         try:
-            timer = self.time
-            time: Judge | None = None if timer is None else lambda kernel: timer(kernel, target.meeting)
-            return emit(op, name, target, notes, FirstThatFits(self.judge, time=time))
+            timer, judge = self.time, self.judge
+            time: Judge | None = None if timer is None else lambda kernel: timer(of_part(kernel, part), target.meeting)
+            return of_part(emit(op, name, target, notes, FirstThatFits(lambda k: judge(of_part(k, part)), time=time)), part)
         except CapacityError as error:
             if not isinstance(op, GroupOp):
                 raise

@@ -1,5 +1,6 @@
 """How large a module gets when each call is the body of what it calls: calls of calls multiply. Of one that would be too large,
-large functions that are called more than once stay functions; so do those that the source says are not to be inlined.
+large functions that are called more than once stay functions; so do those that the source says are not to be inlined, and those
+that it gives tiles of their own.
 
     f40 calls f39 twice, f39 calls f38 twice ...        2^40 bodies of f0, or 40 functions
 """
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 from hlo2tx8.errors import CapacityError
 from hlo2tx8.frontend.locations import LocationReader
 from hlo2tx8.hlo.module import NO_INLINE
+from hlo2tx8.hlo.placement import FRONTEND, TILES
 from hlo2tx8.hlo.regions import CALL, CONTROL
 
 FEW_OPS = 1 << 14
@@ -51,7 +53,8 @@ def functions_that_stay(functions: Mapping[str, Any], callable: Container[str], 
     for name in order:
         whole[name] = len(inside[name]) + sum(whole[site.callee] for site in sites[name])
     is_large = max(whole.values(), default=0) > max(FEW_OPS, 4 * sum(map(len, inside.values())))
-    asked = [name for name in order if NO_INLINE in functions[name].attributes]
+    placed = _placed(inside)
+    asked = [name for name in order if NO_INLINE in functions[name].attributes or name in placed]
     if not is_large and not asked:
         return frozenset()
     bound = _bound(order, functions, inside, sites)
@@ -119,6 +122,21 @@ def _ops_in(root: Any, is_scalar: bool = False) -> Iterator[tuple[Any, bool]]:
             yield op, is_scalar
             if len(op.regions):
                 waiting.append((op, is_scalar or op.name not in CONTROL))
+
+
+def _placed(inside: Mapping[str, Sequence[tuple[Any, bool]]]) -> set[str]:
+    """The functions of which a call says on which tiles it runs; what they call runs there too, whatever is said of it."""
+    placed: set[str] = set()
+    waiting, seen = ["main"], {"main"}
+    while waiting:
+        for op in (op for op, is_scalar in inside.get(waiting.pop(), ()) if op.name == CALL and not is_scalar):
+            name = _callee(op)
+            if FRONTEND in op.attributes and TILES in op.attributes[FRONTEND]:
+                placed.add(name)
+            elif name not in seen:
+                seen.add(name)
+                waiting.append(name)
+    return placed
 
 
 def _callee(op: Any) -> str:

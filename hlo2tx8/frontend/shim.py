@@ -147,6 +147,20 @@ def lower_function(function: Any, args: tuple[Any, ...]) -> Any:
     return jitted.trace(*args).lower(lowering_platforms=("tx8",))
 
 
+def function_on_tiles(function: Callable[..., Any], tiles: str) -> Callable[..., Any]:
+    """The function as one of its own in what calls it, with these `tiles` as frontend attribute of each call."""
+    import jax
+    from jax.experimental.xla_metadata import set_xla_metadata
+
+    jitted = jax.jit(function)
+
+    def call(*args: Any) -> Any:
+        with set_xla_metadata(tiles=tiles):
+            return jitted(*args)
+
+    return call
+
+
 def lower_for_types(function: Any, types: Any) -> Any:
     """The `jax.stages.Lowered` for arrays of these shapes and dtypes, whatever the user has set; 64 bits stay 64 bits."""
     import jax

@@ -42,6 +42,7 @@ from hlo2tx8.frontend.layouts import (
 from hlo2tx8.frontend.locations import LocationReader
 from hlo2tx8.frontend.types import Layout, layout_of, with_layout
 from hlo2tx8.hlo.module import NO_INLINE
+from hlo2tx8.hlo.placement import FRONTEND
 from hlo2tx8.hlo.regions import CONTROL
 
 _DROPPED = ("xla_shape", "source_layout", "output_operand_aliasing")
@@ -236,7 +237,9 @@ class _Walker:
             case "func.return":
                 return func.ReturnOp(*operands)
             case "func.call":
-                return func.CallOp(cast(SymbolRefAttr, attributes["callee"]), operands, results)
+                call = func.CallOp(cast(SymbolRefAttr, attributes["callee"]), operands, results)
+                call.attributes |= {key: value for key, value in attributes.items() if key == FRONTEND}
+                return call
             case "mhlo.bitcast":
                 self.check_bitcast(op, operands[0].type, results[0])
                 return BitcastOp(operands=[operands], result_types=[results])

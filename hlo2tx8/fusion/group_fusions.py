@@ -17,7 +17,7 @@ statistics of it, groups of phases, see `phases`; chains of products whose resul
 and the attention that reads them, see `head_phases`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -36,6 +36,7 @@ from hlo2tx8.fusion.head_phases import group_heads
 from hlo2tx8.fusion.phases import group_phases
 from hlo2tx8.fusion.product_chains import LONG_CHAIN, group_products
 from hlo2tx8.fusion.row_results import join_reductions_of_rows
+from hlo2tx8.hlo.placement import placed_calls
 from hlo2tx8.hlo.regions import CONTROL
 from hlo2tx8.indexing import Dim, Expr
 from hlo2tx8.notes import add_notes
@@ -57,9 +58,11 @@ class GroupFusionsPass(ModulePass):
     is_searched: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        target = Target(Rates.of(load_chip(self.chip)), is_searched=self.is_searched)
+        chip = load_chip(self.chip)
+        target = Target(Rates.of(chip), is_searched=self.is_searched)
         notes: list[str] = []
-        for block in [block for block in _blocks(op) if any(isinstance(inner, FusionOp) for inner in block.ops)]:
+        placed = {c.callee.string_value() for c, tiles in placed_calls(op, chip.mesh) if not tiles.is_all(chip.mesh)}
+        for block in [block for block in _blocks(op, placed) if any(isinstance(inner, FusionOp) for inner in block.ops)]:
             notes += join_reductions_of_rows(block)
             for chain in _chains(block, target):
                 notes.append(_group(chain, target))
@@ -86,11 +89,12 @@ class _Link:
         return [arg for number, arg in enumerate(self.fusion.body.block.args) if number not in self.chained]
 
 
-def _blocks(module: ModuleOp) -> Iterator[Block]:
-    """The blocks of functions and of the control flow in them."""
-    for op in module.walk():
-        if isinstance(op, FuncOp) or op.name in CONTROL:
-            yield from (block for region in op.regions for block in region.blocks)
+def _blocks(module: ModuleOp, placed: Container[str]) -> Iterator[Block]:
+    """The blocks of functions and of the control flow in them; not of `placed` ones, whose tiles cannot meet by themselves."""
+    for function in module.body.block.ops:
+        for op in function.walk() if not isinstance(function, FuncOp) or function.sym_name.data not in placed else ():
+            if isinstance(op, FuncOp) or op.name in CONTROL:
+                yield from (block for region in op.regions for block in region.blocks)
 
 
 def _chains(block: Block, target: Target) -> list[list[_Link]]:

@@ -31,6 +31,7 @@ from hlo2tx8.fusion.find_candidates import find_candidates
 from hlo2tx8.fusion.fused_module import FusedModule, describe
 from hlo2tx8.fusion.place_constants import place_constants
 from hlo2tx8.hlo.module import program_functions
+from hlo2tx8.hlo.placement import placed_calls
 from hlo2tx8.hlo.regions import CONTROL, inline_region
 from hlo2tx8.notes import add_notes
 from hlo2tx8.schedule.costs import Costs
@@ -57,10 +58,13 @@ def plan_fusions(module: ModuleOp, chip: str = "") -> FusedModule:
 
     explain: list[str] = []
     taken: dict[str, int] = {}
-    costs = Costs(Rates.of(load_chip(chip)))
+    whole = load_chip(chip)
+    calls = ((call, tiles) for call, tiles in placed_calls(module, whole.mesh) if not tiles.is_all(whole.mesh))
+    parts = {call.callee.string_value(): tiles.num_tiles for call, tiles in calls}
     for function in program_functions(module):
         place_constants(function.body.block)
-        explain += _fuse(function.body.block, taken, costs)
+        part = parts.get(function.sym_name.data)
+        explain += _fuse(function.body.block, taken, Costs(Rates.of(whole if part is None else whole.part(part))))
     return describe(module, tuple(explain))
 
 

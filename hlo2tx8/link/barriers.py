@@ -40,7 +40,7 @@ class LaunchWork:
     """One launch of `code`. `numbers` are its DDR slots in the program, None if the code already names them.
 
     `decides` is True if the launch leaves values in registers on which a later branch or loop depends: whoever runs that must run
-    this too. `guests` are uses of buffers of the next launch.
+    this too. `guests` are uses of buffers of the next launch. `is_placed`: it is for some tiles of its own.
     """
 
     code: LinkedCode
@@ -52,6 +52,7 @@ class LaunchWork:
     is_guarded: bool = False
     must_meet: bool = False
     guests: Sequence[BufferUse] = ()
+    is_placed: bool = False
 
 
 @dataclass(eq=False)

@@ -56,6 +56,7 @@ from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, ViewOp
 from hlo2tx8.errors import CapacityError, LevelError
 from hlo2tx8.hlo.liveness import Liveness
 from hlo2tx8.hlo.module import find_main, program_functions
+from hlo2tx8.hlo.placement import Rectangle
 from hlo2tx8.hlo.regions import captured, terminator_of
 from hlo2tx8.hlo.signature import port_of
 from hlo2tx8.link.assemble import assemble, code_of
@@ -65,6 +66,7 @@ from hlo2tx8.link.donation import taken_over
 from hlo2tx8.link.load_ahead import load_ahead
 from hlo2tx8.link.moves import Move, in_order
 from hlo2tx8.link.named import LinkerBuffer, table_of
+from hlo2tx8.link.place import PlacedStep, placed
 from hlo2tx8.link.records import copy_place, copy_slot, meet, read_back, scalar_place
 from hlo2tx8.link.selectors import FOUND, NO_BRANCH, SELECTOR, in_range, is_selected
 from hlo2tx8.link.slots import Slots
@@ -159,7 +161,7 @@ class _Linker:
     slots: Slots = field(default_factory=Slots)
     pieces: list[Piece] = field(default_factory=list[Piece])
     """Of the loop or branch that is being filled."""
-    codes: dict[str, LinkedCode] = field(default_factory=dict[str, LinkedCode])
+    codes: dict[tuple[str, Rectangle | None], LinkedCode] = field(default_factory=dict[tuple[str, "Rectangle | None"], LinkedCode])
     """Of the kernels that have been launched."""
     liveness: Liveness = field(default_factory=Liveness)
     functions: dict[str, LinkedFunction] = field(default_factory=dict[str, "LinkedFunction"])
@@ -196,7 +198,9 @@ class _Linker:
     def block(self, block: Block) -> None:
         """Append the operations of a block, without its terminator."""
         dying = self.liveness.of(block)
+        step = PlacedStep(self.chip.mesh)
         for op in block.ops:
+            self.slots.end(step.begun_by(op))
             match op:
                 case KernelOp():
                     self.launch(op, dying[op])
@@ -216,22 +220,27 @@ class _Linker:
                     self.slots.add_constant(op)
                 case _:
                     raise LevelError("E1006", f"{op.name} cannot be linked")
-            self.slots.end(dying[op])
+            if Rectangle.of(op) is None:
+                self.slots.end(dying[op])
+            else:
+                step.dying += dying[op]
 
     def launch(self, op: KernelOp, dying: Sequence[SSAValue]) -> None:
         """Append a launch of the op's kernel; slots of the values `dying` may be reused for its results."""
         kernel = self.encoded[op.callee.string_value()]
         operands = [self.slots.of[v] for v in op.operands]
-        replaced = [op.operands[n] for n in (op.replaces.get_values() if op.replaces else ()) if op.operands[n] in dying]
+        is_placed = Rectangle.of(op) is not None  # others may read what it overwrites
+        numbers = op.replaces.get_values() if op.replaces and not is_placed else ()
+        replaced = [op.operands[n] for n in numbers if op.operands[n] in dying]
         results = self.updated(op, dying) or [self.slots.replace(v, replaced) for v in op.results]
         temporary: list[int] = []
         for type_ in kernel.scratch:
             temporary.append(self.slots.scratch(type_))
             self.slots.hold(temporary[-1])
         numbers = (*operands, *results, *temporary)
-        code = self.code(op.callee.string_value())
+        code = self.code(op.callee.string_value(), Rectangle.of(op))
         footprint = code.footprint.renumbered(numbers)
-        self.pieces.append(LaunchWork(code, footprint, numbers, op.callee.string_value(), origin_of(op)))
+        self.pieces.append(LaunchWork(code, footprint, numbers, op.callee.string_value(), origin_of(op), is_placed=is_placed))
         for slot in temporary:
             self.slots.release(slot)
 
@@ -247,11 +256,14 @@ class _Linker:
         self.copy(moves, op)
         return [move.target for move in moves]
 
-    def code(self, name: str) -> LinkedCode:
-        """The code of the kernel of that name; each kernel is prepared once."""
-        if name not in self.codes:
-            self.codes[name] = _code(self.encoded[name], self.chip)
-        return self.codes[name]
+    def code(self, name: str, tiles: Rectangle | None = None) -> LinkedCode:
+        """The code of the kernel of that name, on some tiles; each kernel is prepared once for them."""
+        if (name, tiles) not in self.codes:
+            kernel = self.encoded[name]
+            if tiles is not None:
+                kernel = placed(kernel, tiles, self.chip.mesh, _own(kernel))
+            self.codes[name, tiles] = _code(kernel, self.chip)
+        return self.codes[name, tiles]
 
     def update(self, op: UpdateOp, *, is_last_use: bool) -> None:
         """Append the records that write the box, and before them a copy of the old value if it is still needed."""

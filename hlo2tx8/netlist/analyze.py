@@ -55,8 +55,8 @@ def cost_of(epoch: Epoch, chip: Tx8) -> EpochCost:
         names = {op.name for op in segment.ops}
         other = next(iter(names)) if len(names) == 1 else REST
         for row in profile.instructions:
-            path = row.name.split("/")
-            ops[name] = ops.get(name := path[1] if len(path) > 1 and path[1] in names else other, 0.0) + row.cycles
+            name = next((part for part in row.name.split("/")[:2] if part in names), other)
+            ops[name] = ops.get(name, 0.0) + row.cycles
         for row in profile.fusions[:1]:
             ops[LAUNCH] = ops.get(LAUNCH, 0.0) + row.cycles
         for name, value in {"DDR": profile.report.ddr_cycles, **profile.report.busy}.items():

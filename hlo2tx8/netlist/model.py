@@ -32,6 +32,8 @@ ARCHES = ("grayskull", "wormhole", "wormhole_b0", "blackhole")
 FIDELITIES = ("LoFi", "HiFi2", "HiFi2_A", "HiFi2_B", "HiFi3", "HiFi4")
 Devices: TypeAlias = int | tuple[int, ...]
 Address: TypeAlias = int | tuple[int, ...]
+Where: TypeAlias = Literal["netlist", "chip"]
+"""Where ops run on the chip: each on the tiles that its grid says, or on all."""
 
 
 @means({"enum": [word for arch in ARCHES for word in (arch, arch.upper())]})

@@ -1,7 +1,7 @@
 """A compiled netlist in a folder: the netlist, what each segment of its epochs was compiled to, and what says which is which.
 
 netlist.yaml     the netlist as it was read
-compiled.json    format version, architecture, and for each segment its name, lengths of lists of sparse products and file
+compiled.json    format version, architecture, placement, and of each segment its name, lengths of lists of sparse products, file
 0.tx8x, ..       the containers
 
 The pipes and streams of its temporal epochs lie beside them, see `pipes`.
@@ -14,7 +14,7 @@ from pathlib import Path
 from hlo2tx8.errors import ContainerError, InputError, writing
 from hlo2tx8.netlist.evaluate import Rules
 from hlo2tx8.netlist.golden import rules_of
-from hlo2tx8.netlist.model import ARCHES, Netlist
+from hlo2tx8.netlist.model import ARCHES, Netlist, Where
 from hlo2tx8.netlist.reader import read_file
 from hlo2tx8.netlist.tx8 import Tx8
 from hlo2tx8.netlist.writer import write_netlist
@@ -23,7 +23,7 @@ from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.runtime.typed import typed
 
 NETLIST, INDEX = "netlist.yaml", "compiled.json"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class _SegmentFile:
 class _Contents:
     format_version: int
     arch: str
+    placement: Where
     segments: tuple[_SegmentFile, ...]
 
 
@@ -52,7 +53,7 @@ def save(netlist: Netlist, chip: Tx8, folder: Path) -> list[Path]:
             entries.append(_SegmentFile(name, lists, f"{number}.tx8x"))
             executable.save(folder / entries[-1].file)
         (folder / NETLIST).write_text(write_netlist(netlist))
-        index = _Contents(FORMAT_VERSION, chip.rules.arch, tuple(entries))
+        index = _Contents(FORMAT_VERSION, chip.rules.arch, chip.placement, tuple(entries))
         (folder / INDEX).write_text(json.dumps(asdict(index), indent=1))
     return [folder / entry.file for entry in entries]
 
@@ -70,7 +71,7 @@ def load(folder: Path, options: Options) -> tuple[Netlist, Tx8]:
     """
     index = _contents(folder)
     netlist, rules = load_netlist(folder)
-    chip = Tx8(rules, options, is_fixed=True)
+    chip = Tx8(rules, options, index.placement, is_fixed=True)
     for entry in index.segments:
         loaded = Executable.load(folder / Path(entry.file).name)
         chip.compiled[entry.segment, tuple(entry.lists)] = replace(loaded, options=replace(loaded.options, mode=options.mode))

@@ -1,28 +1,29 @@
 """The backend that computes on the chip: a segment of an epoch is a module, traced from the formulas that numpy computes with."""
 
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
-import jax
 import numpy as np
 
-from hlo2tx8.compiler.driver import load_source
+from hlo2tx8.compiler.driver import chip_of, load_source
 from hlo2tx8.errors import Hlo2tx8Error, InputError, NetlistRunError, UnsupportedError, UnsupportedOp
 from hlo2tx8.frontend.calling import calling_of
 from hlo2tx8.frontend.sources import traced
+from hlo2tx8.hlo.placement import Rectangle
 from hlo2tx8.netlist.epochs import Epoch, Made, Segment, compute
-from hlo2tx8.netlist.evaluate import TF32_ARCHES, Rules, input_of
-from hlo2tx8.netlist.formats import FORMATS, Array, Format
+from hlo2tx8.netlist.evaluate import Rules, input_of
+from hlo2tx8.netlist.formats import Array, Format
 from hlo2tx8.netlist.infer import input_shape
-from hlo2tx8.netlist.model import Op, Queue
+from hlo2tx8.netlist.model import Op, Queue, Where
+from hlo2tx8.netlist.placement import Placement, place
 from hlo2tx8.netlist.products import listed
 from hlo2tx8.netlist.rearrange import rows_of
+from hlo2tx8.netlist.segment_function import function_of
 from hlo2tx8.netlist.shapes import Shape
-from hlo2tx8.netlist.storage import Lying, at_rest, element_of, read_back, stored, to_device, to_host
+from hlo2tx8.netlist.storage import Lying, at_rest, to_device, to_host
 from hlo2tx8.netlist.tensors import Tensor
 from hlo2tx8.options import Level, Options
 from hlo2tx8.runtime.compile import compile_source
@@ -30,30 +31,6 @@ from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.runtime.levels import run_level
 
 SMALLEST_LIST = 16
-
-
-@dataclass(frozen=True)
-class ChipRules(Rules):
-    """How a chip computes: products take elements as they are held, outputs are held in what their out_df is on the chip.
-
-    `lists` are those of sparse products, by op.
-    """
-
-    lists: Mapping[str, Sequence[Array]] = field(default_factory=dict[str, Sequence[Array]])
-
-    def factor(self, data: Array, format: Format) -> Array:
-        """Elements as they are held, or as narrow as the format, if bfloat16 has its values."""
-        is_narrow = element_of(format) == element_of(FORMATS["Float16_b"])
-        return data.astype(element_of(format)) if data.dtype == np.float32 and is_narrow else data
-
-    def kept(self, made: Tensor, format: Format) -> Tensor:
-        """In the op's out_df. What was rounded to Tf32 once is not again, as in the reference model."""
-        is_cut = made.format.name == "Tf32" and format.name == "Float32"
-        return Tensor(stored(made.data, format), made.format if is_cut else format)
-
-    def listed(self, op: Op, weights: Array, encoding: Array) -> Sequence[Array]:
-        """What the host has read of the encoding."""
-        return self.lists[op.name]
 
 
 @dataclass(frozen=True)
@@ -80,11 +57,12 @@ Key: TypeAlias = tuple[str, tuple[int, ...]]
 class Tx8:
     """The backend: what segments were compiled to, and how often that ran.
 
-    `options.until` is the level that runs.
+    `options.until` is the level that runs. `placement`: ops run on tiles of their own as the netlist says, or all on all tiles.
     """
 
     rules: Rules
     options: Options
+    placement: Where = "netlist"
     compiled: dict[Key, Compiled] = field(default_factory=dict[Key, Compiled])
     runs: Counter[Key] = field(default_factory=Counter[Key])
     is_fixed: bool = False
@@ -112,6 +90,10 @@ class Tx8:
                 raise InputError("E1004", f"graph {segment.name}: is not compiled for lists of {list(key[1])} sparse products")
             self.compiled[key] = self._compile(segment, lists)
         return key
+
+    def place(self, segment: Segment) -> Placement:
+        """Where the netlist has the ops of a segment."""
+        return place(segment.ops, chip_of(self.options).mesh)
 
     def run(self, segment: Segment, sources: Mapping[str, Tensor], before: Mapping[str, Array]) -> Made:
         """One input of a segment on the emulator; see `compute`."""
@@ -162,44 +144,13 @@ class Tx8:
         given = {name: at_rest(np.zeros(_shape_of(segment, name).elements, np.float32), f) for name, f in _given(segment).items()}
         sums = {name: np.zeros(shape, np.float32) for name, shape in _sums(segment).items()}
         try:
-            source = traced(self._function(segment), (given, sums, dict(lists)))
+            tiles = self.place(segment).tiles if self.placement == "netlist" else dict[str, Rectangle]()
+            function = function_of(segment, _given(segment), self.rules, tiles)
+            source = traced(function, (given, sums, dict(lists)))
             return compile_source(source, self.options) if self.options.until is Level.PROGRAM else AtLevel(source, self.options)
         except Hlo2tx8Error as error:
             error.message = f"graph {segment.name}: {error.message}"
             raise
-
-    def _function(self, segment: Segment) -> Callable[..., Any]:
-        """A segment as a function of what lies in queues, sums and lists; it gives what it leaves, sums, and what is pushed."""
-        formats = _given(segment)
-        precision = None if self.rules.arch in TF32_ARCHES else "highest"
-
-        @contextmanager
-        def scope(name: str) -> Generator[None]:
-            # Without functions of their own, where instructions would lose the op's name.
-            with jax.named_scope(name), jax.default_matmul_precision(precision), jax.disable_jit():
-                yield
-
-        def graph(given: Mapping[str, Lying], sums: Mapping[str, Array], lists: Mapping[str, Sequence[Array]]) -> Any:
-            rules = ChipRules(self.rules.arch, self.rules.fused, lists=lists)
-            sources = {
-                name: Tensor(read_back(given[name], formats[name]), self._label(source, formats[name]))
-                if name in given
-                else Tensor(np.zeros(source.shape.elements, np.uint32), source.df if isinstance(source, Queue) else source.out_df)
-                for name, source in segment.sources.items()
-            }
-            made = compute(segment, sources, sums, rules, scope)
-            queues = {queue.name: queue for queues in segment.feeds.values() for queue in queues}
-            pushed = {name: at_rest(tensor.data, queues[name].df) for name, tensor in made.pushed.items()}
-            left = {op.name: at_rest(made.left[op.name].data, op.out_df) for op in segment.ops if op.name in made.left}
-            return left, {name: data.astype(np.float32) for name, data in made.sums.items()}, pushed
-
-        graph.__name__ = segment.name
-        return graph
-
-    def _label(self, source: Queue | Op, format: Format) -> Format:
-        """What the reference model would call what an op made of Float32."""
-        is_made = isinstance(source, Op) or not source.is_fed_by_host
-        return FORMATS["Tf32"] if is_made and format.name == "Float32" and self.rules.arch in TF32_ARCHES else format
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 def run_file(args: Any) -> int:
     """Run on given inputs, or on the netlist's own and compare; 1 if results are not near enough, 3 if ops are not supported."""
     on = args.on or ("tx8" if args.file.is_dir() else "golden")
-    for name in ("chip", "mode", "level", "report"):
+    for name in ("chip", "placement", "mode", "level", "report"):
         if on != "tx8" and name in args.given:
             raise InputError("E1004", f"--{name} is of tx8, and --on is {on}")
     if args.report and args.level is not Level.PROGRAM:

@@ -61,7 +61,7 @@ def debug_file(args: Any) -> int:
         from hlo2tx8.netlist.tx8 import Tx8
 
         rules, options = backend.rules, backend.options if isinstance(backend, Tx8) else Options(chip=args.chip)
-        pair = Golden(rules), Tx8(rules, options)
+        pair = Golden(rules), Tx8(rules, options, args.placement)
         return pair if isinstance(backend, Golden) else (pair[1], pair[0])
 
     recorder = Recorder(backend)

@@ -5,7 +5,7 @@ import json
 import os
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from hlo2tx8.netlist.epochs import executed_epochs
 from hlo2tx8.netlist.formats import Array
 from hlo2tx8.netlist.golden import rules_of
 from hlo2tx8.netlist.instances import expand
-from hlo2tx8.netlist.model import ARCHES, Netlist
+from hlo2tx8.netlist.model import ARCHES, Netlist, Where
 from hlo2tx8.netlist.reader import read_file
 from hlo2tx8.options import Options
 from hlo2tx8.tools.flags import whole
@@ -37,6 +37,12 @@ def add_host_flags(parser: argparse.ArgumentParser) -> None:
 def add_chip_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of what is compiled."""
     parser.add_argument("--chip", type=Path, help="chip description (YAML) instead of the built-in one")
+    parser.add_argument(
+        "--placement",
+        choices=get_args(Where),
+        default="netlist",
+        help="ops run on the tiles that their grids say, or on all (netlist)",
+    )
 
 
 def add_arch(parser: argparse.ArgumentParser) -> None:
@@ -73,10 +79,10 @@ def chip_for(args: Any, options: Options) -> tuple[Netlist, "Tx8"]:
 
     if not args.file.is_dir():
         netlist, arch = read_for(args)
-        chip = Tx8(rules_of(netlist, arch), options)
+        chip = Tx8(rules_of(netlist, arch), options, args.placement)
         chip.prepare(executed_epochs(expand(netlist)))
         return netlist, chip
-    if wrong := next((name for name in ("arch", "chip", "level") if name in args.given), ""):
+    if wrong := next((name for name in ("arch", "chip", "level", "placement") if name in args.given), ""):
         raise InputError("E1004", f"--{wrong} is of what is compiled, and {args.file} is compiled already")
     return load(args.file, options)
 

@@ -21,11 +21,26 @@ PART = 9
 HOST = {"inputs": "{}/in.npz", "params": "{}/params.json", "max_steps": "5"}
 FLAGS: Mapping[str, Mapping[str, str]] = {
     "run": {
-        **{"arch": "wormhole_b0", "on": "streams", "chip": "{}/chip.yaml", "mode": "strict", "level": "flat", "report": "true"},
+        **{
+            "arch": "wormhole_b0",
+            "on": "streams",
+            "chip": "{}/chip.yaml",
+            "placement": "chip",
+            "mode": "strict",
+            "level": "flat",
+            "report": "true",
+        },
         **HOST,
         "outputs": "{}/out.npz",
     },
-    "debug": {"arch": "wormhole_b0", "on": "golden", "chip": "{}/chip.yaml", **HOST, "commands": "{}/commands"},
+    "debug": {
+        "arch": "wormhole_b0",
+        "on": "golden",
+        "chip": "{}/chip.yaml",
+        "placement": "chip",
+        **HOST,
+        "commands": "{}/commands",
+    },
     "check": {"arch": "wormhole_b0"},
     "show": {"arch": "wormhole_b0", "pipes": "true"},
 }
