@@ -73,6 +73,10 @@ class _Writer:
                 return op.operands
             if isinstance(op, CopyOp):
                 self.values[op.results[0]] = self.values[op.operands[0]]
+            elif op.name == TUPLE:
+                continue  # who reads an element of it reads that value
+            elif op.name == ELEMENT and (whole := _owner(op.operands[0], TUPLE)):
+                self.values[op.results[0]] = self.values[whole.operands[attributes_of(op)["index"]]]
             elif isinstance(op, FusionOp | GroupOp | func.CallOp):
                 inner = self.functions[op.callee.string_value()].body.block if isinstance(op, func.CallOp) else op.body.block
                 self.values.update(zip(inner.args, (self.values[v] for v in op.operands), strict=True))
@@ -216,6 +220,7 @@ def _listed(op: Operation) -> Fit | None:
     return row, op.operands, {key: value for key, value in attributes_of(op).items() if isinstance(value, tuple)}
 
 
+TUPLE, ELEMENT = "stablehlo.tuple", "stablehlo.get_tuple_element"
 PUBLISHED = {"stablehlo.transpose": "Transpose", "stablehlo.broadcast_in_dim": "Broadcast"}
 FITS: Mapping[str, Sequence[Callable[[Operation], Fit | None]]] = {
     "stablehlo.dot_general": (_dot,),
