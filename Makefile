@@ -69,6 +69,7 @@ golden: $(STAMP)  ## rewrite stored listings and numbers
 docs: $(STAMP)  ## rewrite the generated pages of docs/
 	@$(BIN)/python -m hlo2tx8.dev.op_engines
 	@$(BIN)/python -m hlo2tx8.dev.isa_uses
+	@$(BIN)/python -m hlo2tx8.dev.oplib_page
 	@$(BIN)/python -m hlo2tx8.dev.docs
 
 api-docs: $(STAMP)  ## the API reference from docstrings, in build/api/site; a warning is an error

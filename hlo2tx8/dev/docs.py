@@ -2,6 +2,7 @@
 
 docs/ops.md           one row per OpSpec, with the engines of docs/op_engines.json, which `python -m hlo2tx8.dev.op_engines` writes
 docs/isa.md           one row per instruction
+docs/oplib.md         one row per op that the vendor's flow may ask, of docs/oplib.json (`python -m hlo2tx8.dev.oplib_page`)
 docs/passes.md        one row per stage
 docs/indexing.md      the maps of each OpSpec
 docs/architecture.md  written by hand but for its marked blocks: one module at every level, the rooms
@@ -62,6 +63,13 @@ def isa_page() -> str:
     return f"{NOTE}\n{isa_text()}"
 
 
+def oplib_page() -> str:
+    """What the vendor's flow asks of ops."""
+    from hlo2tx8.dev.oplib_page import oplib_text
+
+    return f"{NOTE}\n{oplib_text()}"
+
+
 def passes_page() -> str:
     """The pipeline."""
     from hlo2tx8.compiler.pipeline import PIPELINE
@@ -99,6 +107,7 @@ def architecture_page() -> str:
 PAGES: tuple[tuple[str, Callable[[], str]], ...] = (
     ("ops.md", ops_page),
     ("isa.md", isa_page),
+    ("oplib.md", oplib_page),
     ("passes.md", passes_page),
     ("indexing.md", maps_page),
     ("architecture.md", architecture_page),

@@ -16,6 +16,7 @@ from hlo2tx8.tools import check as check_tool
 from hlo2tx8.tools import compile as compile_tool
 from hlo2tx8.tools import netlist as netlist_tool
 from hlo2tx8.tools import opcase as opcase_tool
+from hlo2tx8.tools import oplib as oplib_tool
 from hlo2tx8.tools import profile as profile_tool
 from hlo2tx8.tools import run as run_tool
 from hlo2tx8.tools.command_parser import CommandParser
@@ -40,6 +41,9 @@ def parser() -> CommandParser:
         commands.add_parser("netlist", help="run, compile, analyze, debug, emit, check and show TT-BUDA netlists")
     )
     opcase_tool.add_parser(commands.add_parser("opcase", help="write random uses of an op as chip folders, or replay such folders"))
+    oplib_tool.add_parser(
+        commands.add_parser("oplib", help="answer what the vendor's flow asks of an op: code, cycles, scratch, shares")
+    )
     for command in (own := tuple(commands.choices.values())):
         add_switch(command, "traceback", TRACEBACK, default=argparse.SUPPRESS)
         command.others = own

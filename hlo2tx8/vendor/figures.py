@@ -47,14 +47,14 @@ class Kernel:
 
     def _info(self, found: Sequence[Buffer]) -> DevAttr:
         *scratch, own = found
-        given = {"imm_size": _covered(scratch), "imm_addr": min(b.address for b in scratch)} if scratch else {}
+        given = {"imm_size": covered_bytes(scratch), "imm_addr": min(b.address for b in scratch)} if scratch else {}
         layout = {"mem_layout": "Cx"} if own.name in self.on_engine and len(found) == 1 else {}
         several = {"multi_buf_en": True, "multi_buf_num": own.copies} if own.copies > 1 else {}
         addresses = tuple(own.address + k * own.stride_bytes for k in range(own.copies))
         return DevAttr.of(**given, **layout, **several, mem_addr=addresses)
 
 
-def _covered(buffers: Sequence[Buffer]) -> int:
+def covered_bytes(buffers: Sequence[Buffer]) -> int:
     """Bytes of SPM that are in one of the buffers at least."""
     total, end = 0, 0
     for buffer in sorted(buffers, key=lambda b: b.address):
@@ -84,6 +84,11 @@ class Figures:
                 found[number] = self._kernel(launches[hit], launches[hit + 1].first if hit + 1 < len(launches) else None)
                 at = hit + 1
         return found
+
+    def launches(self) -> list[Kernel]:
+        """The kernels of all launches."""
+        ends = [*(launch.first for launch in self.program.launches[1:]), None]
+        return [self._kernel(launch, end) for launch, end in zip(self.program.launches, ends, strict=True)]
 
     def _kernel(self, launch: Launch, end: int | None) -> Kernel:
         last = len(self._records) if end is None else end

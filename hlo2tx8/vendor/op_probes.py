@@ -8,7 +8,8 @@ from math import prod
 from pathlib import Path
 from typing import cast
 
-from hlo2tx8.hlo import Kind, OpSpec, Sample, TensorLike
+from hlo2tx8.errors import InputError
+from hlo2tx8.hlo import Kind, OpSpec, Sample, TensorLike, has_spec, spec_of
 from hlo2tx8.hlo.types import dtype, is_complex, is_float, is_pred, mlir_name
 
 ENUMS = {"comparison_direction": "comparison_direction", "compare_type": "comparison_type"}
@@ -98,6 +99,19 @@ def probes(spec: OpSpec) -> Iterator[OpProbe]:
 def has_probes(spec: OpSpec) -> bool:
     """Is there any?"""
     return next(probes(spec), None) is not None
+
+
+def probe_of(op: str, dtype_name: str = "") -> str:
+    """The module of an op, or of what often stands together, at its default sizes; InputError if it has none of that dtype."""
+    if has_spec(op):
+        found = {probe.dtype: probe.text for probe in probes(spec_of(op))}
+    else:
+        first = templates()[op][0]
+        found = {name: first.filled(name, first.defaults) for name in first.dtypes}
+    usual = next((name for name in ("bfloat16", "float32", "int32") if name in found), next(iter(found)))
+    if (dtype_name or usual) not in found:
+        raise InputError("E1004", f"{op} takes no {dtype_name}", hint=f"it takes {', '.join(found)}")
+    return found[dtype_name or usual]
 
 
 def key_of(sample: Sample) -> str:
