@@ -45,7 +45,7 @@ from hlo2tx8.runtime.compile import compile_source
 from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.runtime.tensors import decode_tensors, encode_tensors
 from hlo2tx8.vendor.grouped import grouped_module
-from hlo2tx8.vendor.write_folder import write_folder
+from hlo2tx8.vendor.write_folder import FolderContent, write_folder
 
 SAMPLES = Path(__file__).parents[2] / "hlo_samples"
 LARGEST_SAMPLE_BYTES = 6000
@@ -151,9 +151,10 @@ def chip_files() -> Mapping[str, bytes]:
     """The files of a small chip folder, by their names in it."""
     with tempfile.TemporaryDirectory() as name:
         load = partial(load_source, next(text for text in samples(".mlir") if is_tx8be(text)))
-        (module, executable), plain, chip = grouped_module(load, Options()), load(), chip_of(Options())
-        inputs = [np.zeros(port.shape, dtype_of(port.dtype)) for port in executable.signature.inputs]
-        write_folder(folder := Path(name), module, executable.signature, inputs, evaluate(plain, *inputs), chip, 0)
+        (module, _), plain, chip = grouped_module(load, Options()), load(), chip_of(Options())
+        signature = signature_of(plain)
+        inputs = [np.zeros(port.shape, dtype_of(port.dtype)) for port in signature.inputs]
+        write_folder(folder := Path(name), FolderContent(module, signature, [inputs], [evaluate(plain, *inputs)]), chip)
         return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
@@ -170,7 +171,7 @@ def try_folder(seed: int) -> None:
             (Path(name) / path).write_bytes(data)
         folder = ChipFolder.of(Path(name))
         folder.check(signature_of(load_source(name)))
-        for tensor in (*folder.inputs, *(stored for _, stored in folder.references())):
+        for tensor in (*folder.chips[0].inputs, *(stored for _, stored in folder.references())):
             tensor.read()
 
 

@@ -1,7 +1,7 @@
-"""`ChipFolder`: a folder of the vendor's flow for one chip: model_info.json, a module in tx8be, and its data.
+"""`ChipFolder`: a folder of the vendor's flow: model_info.json, a module in tx8be, and the data of each chip.
 
-DIR/model_info.json                     arrays of the module: formats, shapes, files, sizes in bytes
-DIR/<name>.mlir
+DIR/model_info.json                     arrays of each chip: formats, shapes, files, sizes in bytes
+DIR/<name>.mlir                         what each chip runs
 DIR/chip0/agent/data/in0.bin, param.bin, out0_ref.bin
 """
 
@@ -24,6 +24,8 @@ Array = npt.NDArray[Any]
 INFO = "model_info.json"
 FORMATS: Mapping[int, str] = {fmt: "bool" if fmt is Format.BOOL else fmt.numpy_dtype.name for fmt in Format if fmt <= Format.UINT64}
 """Dtypes by format code of the machine; TF32 has 32 bits, and bool takes a byte."""
+MOST_CHIPS = 1024
+"""A folder has no more."""
 REFERENCES = ("ref", "riscv", "cmodel")
 """Whose results a folder may have: out0_ref.bin is the reference's, the others what a platform computed."""
 
@@ -53,14 +55,27 @@ class ChipTensor:
 
 
 @dataclass(frozen=True)
-class ChipFolder:
-    """A folder that was read: inputs and outputs in order, and the file of parameters, None if there is none."""
+class ChipEntry:
+    """One chip's inputs and outputs in order, and the file of its parameters, None if there is none."""
 
-    path: Path
-    module: Path
     inputs: tuple[ChipTensor, ...]
     outputs: tuple[ChipTensor, ...]
     parameters_file: Path | None
+
+    @property
+    def ports(self) -> tuple[list[Port], list[Port]]:
+        """What its inputs and outputs are."""
+        return [tensor.port for tensor in self.inputs], [tensor.port for tensor in self.outputs]
+
+
+@dataclass(frozen=True)
+class ChipFolder:
+    """A folder that was read; `mesh` has columns and rows of chips, which all have arrays of the same shapes."""
+
+    path: Path
+    module: Path
+    chips: tuple[ChipEntry, ...]
+    mesh: tuple[int, int] = (1, 1)
 
     @staticmethod
     def of(path: Path) -> "ChipFolder":
@@ -73,38 +88,41 @@ class ChipFolder:
         except (ValueError, RecursionError) as error:
             raise InputError("E1004", f"{path / INFO}: {error}") from None
         root = _Entry(info, str(path / INFO))
-        if (chips := root["chip_num"].number()) != 1:
-            raise InputError("E1004", f"{path / INFO}: {chips} chips; folders of one chip are read")
-        chip = root["chip"].items(1)[0]
-        inputs = _tensors(path, chip, "input")
-        outputs = _tensors(path, chip, "output")
-        params = chip["param_file"].items(chip["param_num"].number())
-        if len(params) > 1:
-            raise InputError("E1004", f"{chip['param_file'].name}: {len(params)} files; one is read")
+        count, columns, rows = (root[key].number() for key in ("chip_num", "chip_x", "chip_y"))
+        if count != columns * rows or not 1 <= count <= MOST_CHIPS:
+            raise InputError("E1004", f"{path / INFO}: {count} chips in {rows} rows of {columns}; there are 1 to {MOST_CHIPS}")
+        entries = root["chip"].items(count)
+        chips = [_chip(path, entry) for entry in entries]
+        for entry, chip in zip(entries, chips, strict=True):
+            if chip.ports != chips[0].ports:
+                raise InputError("E1004", f"{entry.name} has other arrays than chip 0")
         modules = sorted(path.glob("*.mlir"))
         if len(modules) != 1:
             names = ", ".join(module.name for module in modules) or "none"
             raise InputError("E1004", f"{path} should have one module, .mlir, and has {names}")
-        return ChipFolder(path, modules[0], inputs, outputs, inside(path, params[0]) if params else None)
+        return ChipFolder(path, modules[0], tuple(chips), (columns, rows))
 
     def parameters(self) -> bytes:
-        """The bytes that LoadConst reads; b"" where the folder names no file of them."""
-        if self.parameters_file is None:
-            return b""
-        return _bytes_of(self.parameters_file, str(self.parameters_file.relative_to(self.path)))
+        """The bytes that LoadConst reads; b"" where the folder names no file of them. InputError if chips have others."""
+        files = [chip.parameters_file for chip in self.chips]
+        found = [b"" if file is None else _bytes_of(file, _name(file, self.path)) for file in files]
+        if (other := next((n for n, data in enumerate(found) if data != found[0]), None)) is not None:
+            raise InputError("E1004", f"chip {other} has other parameters than chip 0: {files[other] or 'none'}")
+        return found[0]
 
     def check(self, signature: Signature) -> None:
         """InputError if the module takes or gives other arrays than the description says."""
-        pairs = (("input", self.inputs, signature.inputs), ("output", self.outputs, signature.outputs))
+        chip = self.chips[0]
+        pairs = (("input", chip.inputs, signature.inputs), ("output", chip.outputs, signature.outputs))
         for what, found, ports in pairs:
             given = [(tensor.port.shape, tensor.port.dtype) for tensor in found]
             if given != [(port.shape, port.dtype) for port in ports]:
                 words = [", ".join(map(str, side)) or "none" for side in ([t.port for t in found], ports)]
                 raise InputError("E1004", f"{INFO} has the {what}s {words[0]}, and {self.module.name} {words[1]}")
 
-    def references(self) -> Iterator[tuple[int, ChipTensor]]:
-        """The results that are there, with the number of the output; InputError if there is none of an output."""
-        for number, output in enumerate(self.outputs):
+    def references(self, chip: int = 0) -> Iterator[tuple[int, ChipTensor]]:
+        """The results that are there of a chip, with the number of the output; InputError if there is none of an output."""
+        for number, output in enumerate(self.chips[chip].outputs):
             folder = output.file.parent
             found = [folder / f"out{number}_{word}.bin" for word in REFERENCES]
             found = [file for file in found if file.is_file()]
@@ -149,6 +167,13 @@ class _Entry:
             size = "" if count is None else f" of {count}"
             raise InputError("E1004", f"{self.name} should be a list{size}, and is {str(self.value)[:80]!r}")
         return [_Entry(value, f"{self.name}[{k}]") for k, value in enumerate(values)]
+
+
+def _chip(path: Path, chip: _Entry) -> ChipEntry:
+    params = chip["param_file"].items(chip["param_num"].number())
+    if len(params) > 1:
+        raise InputError("E1004", f"{chip['param_file'].name}: {len(params)} files; one is read")
+    return ChipEntry(_tensors(path, chip, "input"), _tensors(path, chip, "output"), inside(path, params[0]) if params else None)
 
 
 def _tensors(path: Path, chip: _Entry, kind: str) -> tuple[ChipTensor, ...]:

@@ -84,6 +84,12 @@ def set_numbers(module: Any, numbers: dict[str, int]) -> None:
         module.operation.attributes[name] = ir().IntegerAttr.get(i32, value)
 
 
+def numbers_of(module: Any) -> dict[str, int]:
+    """How many replicas and partitions a module says that there are, by the names of its attributes."""
+    attributes = module.operation.attributes
+    return {name: int(attributes[name].value) for name in ("mhlo.num_replicas", "mhlo.num_partitions") if name in attributes}
+
+
 def mlir_error() -> type[Exception]:
     """The exception class that the bindings raise for malformed modules and failing passes."""
     return ir().MLIRError

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,7 @@ def parse(source: Any, *, args: Sequence[Any] | None = None, format: str | None 
         case Path() if is_chip_folder(source):
             folder = ChipFolder.of(source)
             text = _read(folder.module, "mlir").data
-            return _of_mlir(text, str(folder.module), parameters=folder.parameters())
+            return _for_chips(_of_mlir(text, str(folder.module), parameters=folder.parameters()), folder)
         case Path():
             return _parsed(_read(source, format or ""), str(source), args=args, folder=source.parent)
         case str() if not source.strip():
@@ -191,6 +192,17 @@ def _of_mlir(source: str | bytes, name: str, *, is_sound: bool = False, paramete
     except MemoryError:
         raise ParseError("E1003", f"{name}: there is not enough memory to parse it") from None
     return Parsed(module, LocationReader(name))
+
+
+def _for_chips(parsed: Parsed, folder: ChipFolder) -> Parsed:
+    """The module with the number of the folder's chips, which are partitions where it does not say."""
+    numbers = shim.numbers_of(parsed.module)
+    if not numbers and len(folder.chips) > 1:
+        numbers = {"mhlo.num_partitions": len(folder.chips)}
+        shim.set_numbers(parsed.module, numbers)
+    if (count := prod(numbers.values())) != len(folder.chips):
+        raise InputError("E1004", f"{folder.module.name} is for {count} chips, and the folder has {len(folder.chips)}")
+    return parsed
 
 
 def _mlir_message(message: str, name: str) -> str:

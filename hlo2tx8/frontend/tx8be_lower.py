@@ -23,6 +23,8 @@ from hlo2tx8.frontend.tx8be_forms import FORMS, HloBuilder
 Tree: TypeAlias = Any
 """A value: an SSAValue, None, or a tuple of them."""
 _CLASSES = {op.name: op for op in (*stablehlo.OPS.values(), *chlo.OPS.values())}
+NUMBERS = ("mhlo.num_replicas", "mhlo.num_partitions")
+"""Attributes of a module that say how many chips run it."""
 _KEPT = ("loc", "op_name")
 
 
@@ -35,6 +37,7 @@ def lower_tx8be(module: ModuleOp, parameters: bytes | None = None) -> ModuleOp:
     if others:
         raise ParseError("E1003", f"{origin(others[0])}: {others[0].name} is no function")
     lowered = ModuleOp([_Lowering(parameters).function(op) for op in functions], sym_name=module.sym_name)
+    lowered.attributes.update((key, value) for key, value in module.attributes.items() if key in NUMBERS)
     if not any(isinstance(op, func.FuncOp) and op.sym_name.data == "main" for op in lowered.body.block.ops):
         raise InputError("E1004", "the module has no function @main")
     return lowered

@@ -1,12 +1,12 @@
 """`compile_for_chips`: one module on several chips, or with infeed and outfeed, for callers other than jax."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from hlo2tx8.compiler.driver import Watch
+from hlo2tx8.compiler.driver import Watch, chip_of
 from hlo2tx8.errors import InputError
 from hlo2tx8.frontend.calling import Calling, call_module, calling_of
 from hlo2tx8.frontend.sources import traced
@@ -48,7 +48,7 @@ class ChipsExecutable:
         """The results of a run. A sharded module, and one chip, take and give whole arrays; else arrays have a leading dimension
         of the number of chips, or of replicas if each of those is sharded. InputError if they do not fit, DeviceError on a fault.
         """
-        groups = self.num_groups
+        groups = self.module.num_groups
         if groups == 1:
             return self.execute_all([arrays], infeed)[0]
         stacked = [np.asarray(array) for array in arrays]
@@ -62,11 +62,6 @@ class ChipsExecutable:
         self.local.feeds.start(infeed)
         checked = [list(self.signature.check(own)) for own in inputs]
         return self.module.wholes_of(self.local.launch_all(self.module.parts_of(checked)))
-
-    @property
-    def num_groups(self) -> int:
-        """How many sets of arrays a run takes."""
-        return self.num_chips if self.module.tiles is None else self.module.counts[0]
 
     @property
     def outfeed(self) -> list[list[list[Array]]]:
@@ -104,7 +99,8 @@ def compile_chips_module(
 ) -> ChipsExecutable:
     """Compile what every chip runs."""
     local = module.load()
-    executable = compile_segments(local, cut_at_host_ops(local), options, HostFunctions(), module.counts, watch or _no_watch)
+    segments, chip = cut_at_host_ops(local), replace(chip_of(options), **({"chip_mesh": module.mesh} if module.mesh else {}))
+    executable = compile_segments(local, segments, options, HostFunctions(), module.counts, watch or _no_watch, chip)
     return ChipsExecutable(module, executable, module.signature, calling)
 
 

@@ -5,7 +5,9 @@ takes and gives whole arrays; of any other each chip has arrays of its own.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,9 @@ from xdsl.rewriter import Rewriter
 
 from hlo2tx8.compiler.driver import load_source, resolved
 from hlo2tx8.dialects.hlo import UnknownOp, decode_attributes
+from hlo2tx8.errors import InputError
 from hlo2tx8.frontend import shim
+from hlo2tx8.frontend.chip_folder import ChipFolder, is_chip_folder
 from hlo2tx8.frontend.sources import parse
 from hlo2tx8.frontend.tokens import is_token, replace_tokens
 from hlo2tx8.hlo.host_ops import COLLECTIVES, DEVICE_IDS, HOST_OPS
@@ -27,6 +31,7 @@ from hlo2tx8.spmd.import_shardings import HLO_SHARDING, has_hlo_shardings, impor
 from hlo2tx8.spmd.partition_module import PartitionedModule, is_sharded, partition
 from hlo2tx8.spmd.partitioner import HINTS
 from hlo2tx8.spmd.segments import is_host_op
+from hlo2tx8.spmd.tile_assignment import TileAssignment
 
 Counts = tuple[int, int]
 """How many replicas and partitions there are."""
@@ -35,12 +40,14 @@ Counts = tuple[int, int]
 @dataclass(frozen=True)
 class ChipsModule:
     """What every chip runs: `load` gives a new module on each call. `tiles` of arguments and results, if the whole was sharded, say
-    which chip of a replica has which part; `load_whole` gives the module before it was partitioned."""
+    which chip of a replica has which part; `load_whole` gives the module before it was partitioned. `mesh`: columns and rows of
+    chips, () where the chip's description says them."""
 
     counts: Counts
     load: Callable[[], ModuleOp]
     tiles: PartitionedModule | None = None
     load_whole: Callable[[], ModuleOp] | None = None
+    mesh: tuple[int, ...] = ()
 
     @property
     def num_chips(self) -> int:
@@ -57,13 +64,25 @@ class ChipsModule:
         found = [[_whole(p, t.tile_counts) for p, t in zip(ports, tiles, strict=True)] for ports, tiles in pairs]
         return Signature(tuple(found[0]), tuple(found[1]))
 
+    @property
+    def num_groups(self) -> int:
+        """How many sets of arrays there are: one for each chip, or each replica if the module was sharded."""
+        return self.num_chips if self.tiles is None else self.counts[0]
+
     def parts_of(self, wholes: Sequence[Sequence[Array]]) -> list[list[Array]]:
         """The arrays of each chip, from the whole arrays of each replica; the same if the module was not sharded."""
+        return self._parts(wholes, () if self.tiles is None else self.tiles.argument_tiles)
+
+    def result_parts_of(self, wholes: Sequence[Sequence[Array]]) -> list[list[Array]]:
+        """The same of results."""
+        return self._parts(wholes, () if self.tiles is None else self.tiles.result_tiles)
+
+    def _parts(self, wholes: Sequence[Sequence[Array]], tiles_of: Sequence[TileAssignment]) -> list[list[Array]]:
         if self.tiles is None:
             return [list(own) for own in wholes]
         found: list[list[Array]] = [[] for _ in range(self.num_chips)]
         for replica, arrays in enumerate(wholes):
-            for array, tiles in zip(arrays, self.tiles.argument_tiles, strict=True):
+            for array, tiles in zip(arrays, tiles_of, strict=True):
                 parts = tiles.disassemble(np.asarray(array), tiles)
                 like = next(iter(parts.values()))
                 for device in range(self.counts[1]):
@@ -94,8 +113,24 @@ def module_for_chips(
 
     0: as many as the module says, or its collective ops name; a module with neither collective ops nor shardings is for one chip.
     `chips`, without the others: partitions of a module that is sharded or whose collective ops are between partitions, else
-    replicas. `args` and `format` as of `load_source`.
+    replicas. `args` and `format` as of `load_source`. A chip folder has
+    data of each chip, and is for as many as it says; InputError for others.
     """
+    found = _module_for_chips(source, options, replicas, partitions, chips, args, format)
+    path = resolved(source)
+    if not isinstance(path, Path) or not is_chip_folder(path):
+        return found
+    folder = ChipFolder.of(path)
+    count = 1 if found is None else found.num_chips
+    if count != len(folder.chips):
+        raise InputError("E1004", f"{path} is for {len(folder.chips)} chips, not {count}")
+    return None if found is None else replace(found, tiles=None, load_whole=None, mesh=folder.mesh)
+
+
+def _module_for_chips(
+    source: Any, options: Options, replicas: int, partitions: int, chips: int, args: Sequence[Any] | None, format: str
+) -> ChipsModule | None:
+    """The same, of no folder."""
     parsed = parse(resolved(source), args=args, format=format or None)
 
     def load_as_given() -> ModuleOp:
@@ -115,12 +150,15 @@ def module_for_chips(
             import_shardings(parsed.module, given[1])
         local = partition(parsed.module.operation.get_asm(enable_debug_info=True))
         counts = max(given[0], 1), given[1]
-        return ChipsModule(counts, lambda: _prepared(load_source(local.code)), local, lambda: _unsharded(load_as_given()))
+        partitioned = partial(load_source, local.code, is_sound=True)
+        return ChipsModule(counts, lambda: _prepared(partitioned()), local, lambda: _unsharded(load_as_given()))
 
     def load() -> ModuleOp:
         return _prepared(load_as_given())
 
-    if replicas <= 1 and partitions <= 1 and not _talks(parsed.module):
+    path = resolved(source)
+    is_folder = isinstance(path, Path) and is_chip_folder(path)
+    if max(given if is_folder else (replicas, partitions)) <= 1 and not _talks(parsed.module):
         return None
     named = (0, 0) if all(given) else _named_counts(load(), given)
     return ChipsModule((given[0] or named[0] or 1, given[1] or named[1] or 1), load)

@@ -18,15 +18,17 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.chip_links import ChipMesh, Exchange, Packet, exchange
 from hlo2tx8.dialects.hlo import decode_attributes, origin
 from hlo2tx8.errors import InputError
+from hlo2tx8.hlo.host_ops import COLLECTIVES
 from hlo2tx8.hlo.lookup import TensorLike, tensor_like
 from hlo2tx8.spmd.collectives import groups_of, pairs_of
-from hlo2tx8.spmd.tile_assignment import TileAssignment, decode_reshards
+from hlo2tx8.spmd.tile_assignment import RESHARD_TARGET, TileAssignment, decode_reshards
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -61,10 +63,13 @@ class LinkPlan:
     spread_shapes: tuple[Shape, ...] = ()
     is_flat: bool = False
 
+    def packets(self, item_bytes: Sequence[int]) -> list[list[Packet]]:
+        """What is sent for the moves, and for those that spread what was combined; `item_bytes` of the operands."""
+        return [[*_packets(moves, item_bytes)] for moves in ((self.moves, self.spread) if self.spread else (self.moves,))]
+
     def exchanges(self, item_bytes: Sequence[int], mesh: ChipMesh, chip: Chip) -> tuple[Exchange, ...]:
-        """The time of the moves, and of those that spread what was combined; `item_bytes` of the operands."""
-        rounds = (self.moves, self.spread) if self.spread else (self.moves,)
-        return tuple(exchange([*_packets(moves, item_bytes)], mesh, chip) for moves in rounds)
+        """The time of each of these."""
+        return tuple(exchange(packets, mesh, chip) for packets in self.packets(item_bytes))
 
 
 def size_of(box: Box) -> int:
@@ -97,6 +102,21 @@ def link_plan(op: Operation, replicas: int, partitions: int, mesh: ChipMesh, chi
         sizes = ", ".join(sorted({str(len(group)) for group in plan.groups}))
         raise InputError("E1004", f"the arrays of {op.name} are not for groups of {sizes} chips", origin=origin(op))
     return plan
+
+
+def link_packets(module: ModuleOp, counts: tuple[int, int], mesh: ChipMesh, chip: Chip) -> list[Packet]:
+    """What all collective ops and reshards of a module send, in order."""
+    found: list[Packet] = []
+    for op in module.walk():
+        if op.name in COLLECTIVES or is_reshard(op):
+            items = [tensor_like(value.type).dtype.itemsize for value in op.operands]
+            found += [packet for each in link_plan(op, *counts, mesh, chip).packets(items) for packet in each]
+    return found
+
+
+def is_reshard(op: Operation) -> bool:
+    """Is the op a reshard?"""
+    return op.name == "stablehlo.custom_call" and decode_attributes(op).get("call_target_name") == RESHARD_TARGET
 
 
 def _plan(op: Operation, replicas: int, partitions: int, mesh: ChipMesh, chip: Chip) -> LinkPlan:

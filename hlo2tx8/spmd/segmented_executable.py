@@ -127,14 +127,24 @@ def compile_segments(
     functions: HostFunctions,
     num_devices: tuple[int, int],
     watch: Watch,
+    chip: Chip | None = None,
 ) -> SegmentedExecutable:
-    """Compiles every segment of a module; `num_devices` are the numbers of replicas and of partitions."""
-    compiler = SegmentCompiler(options, functions, num_devices, watch, chip_of(options))
+    """Compiles every segment of a module; `num_devices` are the numbers of replicas and of partitions. `chip`: that of the options
+    with another mesh of chips."""
+    compiler = SegmentCompiler(options, functions, num_devices, watch, chip or chip_of(options))
     steps = compiler.sequence(region, 1)
     name, signature, programs = module_name(module), signature_of(module), tuple(compiler.programs)
     links = tuple(compiler.links)
     found = SegmentedExecutable(name, signature, programs, steps, tuple(compiler.kept), links, compiler.chip, compiler.mesh)
     return replace(found, timeout=options.timeout, feeds=compiler.feeds)
+
+
+def mesh_of(chip: Chip, count: int) -> ChipMesh:
+    """As ChipMesh.of; InputError if the chip's description has fewer chips."""
+    try:
+        return ChipMesh.of(chip, count)
+    except ChipError as error:
+        raise InputError("E1004", str(error)) from None
 
 
 @dataclass
@@ -153,11 +163,8 @@ class SegmentCompiler:
 
     @cached_property
     def mesh(self) -> ChipMesh:
-        """The chips; InputError if the chip's description has fewer."""
-        try:
-            return ChipMesh.of(self.chip, self.num_devices[0] * self.num_devices[1])
-        except ChipError as error:
-            raise InputError("E1004", str(error)) from None
+        """The chips."""
+        return mesh_of(self.chip, self.num_devices[0] * self.num_devices[1])
 
     def sequence(self, region: SegmentedRegion, count: int) -> StepSequence:
         """The steps of @main or a region, which runs `count` times."""

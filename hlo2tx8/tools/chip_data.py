@@ -34,19 +34,20 @@ class ChipData:
         return ChipData(ChipFolder.of(Path(name)))
 
     @cached_property
-    def inputs(self) -> tuple[Array, ...]:
-        """The inputs in order."""
-        return tuple(tensor.read() for tensor in self.folder.inputs)
+    def inputs(self) -> list[tuple[Array, ...]]:
+        """The inputs of each chip in order."""
+        return [tuple(tensor.read() for tensor in chip.inputs) for chip in self.folder.chips]
 
-    def arrays(self, signature: Signature) -> tuple[Array, ...]:
+    def arrays(self, signature: Signature, chip: int = 0) -> tuple[Array, ...]:
         """The inputs of a module with that signature; InputError if the folder describes another one, or lacks data."""
         self.folder.check(signature)
-        return signature.check(self.inputs)
+        return signature.check(self.inputs[chip])
 
-    def worst(self, actual: Sequence[Array], reference: "Callable[[list[Array]], Reference]") -> list[str]:
-        """Print how far results are from each file of results; the files from which they are farther than `reference` allows."""
+    def worst(self, actual: Sequence[Array], reference: "Callable[[list[Array]], Reference]", chip: int = 0) -> list[str]:
+        """Print how far results of a chip are from each file of results; the files from which they are farther than `reference`
+        allows."""
         wrong: list[str] = []
-        for number, stored in self.folder.references():
+        for number, stored in self.folder.references(chip):
             expected = [*actual]
             expected[number] = stored.read()
             bounds = reference(expected)

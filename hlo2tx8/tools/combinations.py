@@ -87,15 +87,11 @@ def rules_of_compile(values: Any) -> Iterator[Rule]:
     """The same of `compile`."""
     is_above = values.until not in (None, Level.PROGRAM)
     is_emitting = values.emit is not None
-    yield (
-        ("until", *LISTED, "explain", "time", "mode", *CHIPS),
-        is_emitting,
-        "is of programs, and --emit writes a module",
-    )
+    yield ("until", *LISTED, "explain", "time", "mode"), is_emitting, "is of programs, and --emit writes a module"
     yield ("output", *LISTED), is_above, "is of programs, and --until prints the module at a level and stops"
     yield from _before(values.until, "--until")
     yield CHIPS, is_above or _is_any_saved(values), "is for modules that are compiled, down to programs"
-    yield CHIPS, values.output is not None, "is how many programs there are, and -o FILE saves one"
+    yield CHIPS, values.output is not None and not is_emitting, "is how many programs there are, and -o FILE saves one"
     yield ("time", "explain"), values.chips > 0 or any(counts_of(values)), "is of the program of one chip"
     yield ("mode",), values.output is None, "is how the program runs, and none is saved: -o FILE does"
     yield from rules_of_check(values)

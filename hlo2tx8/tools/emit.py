@@ -1,11 +1,19 @@
 """`hlo2tx8 compile --emit`: what is written of a program for the vendor's flow: its module in tx8be, or a chip folder."""
 
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hlo2tx8.errors import InputError, writing
 from hlo2tx8.options import Options
 from hlo2tx8.tools.before_run import check_folder, check_writable
+from hlo2tx8.tools.saved import is_saved
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from hlo2tx8.device.program import Program
+    from hlo2tx8.spmd.chips_module import ChipsModule
 
 KINDS = ("tx8be", "chip")
 
@@ -18,20 +26,17 @@ def add_emit(parser: Any) -> None:
 
 def emit(args: Any, options: Options) -> int:
     """Write what --emit asks for; returns 0, or raises an Hlo2tx8Error."""
-    from hlo2tx8.compiler.driver import chip_of
-    from hlo2tx8.device.program import SlotKind
-    from hlo2tx8.hlo import evaluate
-    from hlo2tx8.hlo.signature import signature_of
-    from hlo2tx8.tools.arguments import random_arguments, seeded
-    from hlo2tx8.tools.flags import given_inputs, load_given
+    from hlo2tx8.spmd.chips_module import ChipsModule
+    from hlo2tx8.tools.flags import load_given
+    from hlo2tx8.tools.run_chips import chips_module
     from hlo2tx8.vendor.grouped import grouped_module
-    from hlo2tx8.vendor.write_folder import write_folder
 
-    load = partial(load_given, args, args.file)
     if args.emit == "chip" and args.output is None:
         raise InputError("E1004", "--emit=chip writes a folder", hint="-o DIR says where")
     (check_folder if args.emit == "chip" else check_writable)(args.output)
-    module, executable = grouped_module(load, options)
+    chips = None if is_saved(args.file) else chips_module(args.file, options, args)
+    chips = chips or ChipsModule((1, 1), partial(load_given, args, args.file))
+    module, programs = grouped_module(chips.load, options, chips.counts)
     if args.emit == "tx8be":
         if args.output is None:
             print(module)
@@ -39,14 +44,36 @@ def emit(args: Any, options: Options) -> int:
             with writing(args.output):
                 args.output.write_text(str(module) + "\n")
         return 0
-    plain = load()
-    signature, given = signature_of(plain), given_inputs(args)
-    arrays = (
-        random_arguments(plain, signature, seeded(0, different_seeds=False), large_floats=False)
-        if given is None
-        else signature.check(given)
-    )
-    results = evaluate(plain, *arrays, max_steps=options.max_steps)
-    scratch = sum(slot.size_bytes for slot in executable.program.slots_of(SlotKind.SCRATCH))
-    write_folder(args.output, module, signature, arrays, results, chip_of(options), scratch)
+    _write(args, options, chips, module, programs)
     return 0
+
+
+def _write(args: Any, options: Options, chips: "ChipsModule", module: "ModuleOp", programs: "Sequence[Program]") -> None:
+    """The folder, with inputs that are drawn or given and what the evaluator makes of them."""
+    from hlo2tx8.compiler.driver import chip_of
+    from hlo2tx8.device.chip_links import ChipMesh
+    from hlo2tx8.device.program import SlotKind
+    from hlo2tx8.hlo import evaluate
+    from hlo2tx8.hlo.signature import signature_of
+    from hlo2tx8.spmd.link_plan import link_packets
+    from hlo2tx8.spmd.reference import expected_of
+    from hlo2tx8.spmd.segmented_executable import mesh_of
+    from hlo2tx8.tools.run_chips import inputs_of_chips
+    from hlo2tx8.vendor.streams import tile_packets
+    from hlo2tx8.vendor.write_folder import FolderContent, write_folder
+
+    chip = chip_of(options)
+    mesh = ChipMesh(*chips.mesh) if chips.mesh else mesh_of(chip, chips.num_chips)
+    if mesh.columns * mesh.rows != chips.num_chips:
+        raise InputError("E1004", f"{chips.num_chips} chips do not fill the chip_mesh of {mesh.columns} x {mesh.rows}")
+    local = chips.load()
+    inputs = inputs_of_chips(chips, args)
+    if chips.num_chips > 1:
+        results = expected_of(chips, inputs, None).results
+    else:
+        results = [evaluate(local, *inputs[0], max_steps=options.max_steps)]
+    parts, found = chips.parts_of(inputs), chips.result_parts_of(results)
+    packets = link_packets(local, chips.counts, mesh, chip)
+    scratch = max((sum(slot.size_bytes for slot in each.slots_of(SlotKind.SCRATCH)) for each in programs), default=0)
+    content = FolderContent(module, signature_of(local), parts, found, scratch, mesh, tile_packets(programs, chip), packets)
+    write_folder(args.output, content, chip)

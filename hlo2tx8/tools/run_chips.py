@@ -21,9 +21,11 @@ from hlo2tx8.hlo.signature import Port, Signature
 from hlo2tx8.options import Level, Options
 from hlo2tx8.tools.arguments import random_arguments, random_array, seeded, zeros
 from hlo2tx8.tools.before_run import at_most
+from hlo2tx8.tools.chip_data import ChipData
 from hlo2tx8.tools.compare import Mismatch, compare, describe_difference, named
 from hlo2tx8.tools.flags import whole
 from hlo2tx8.tools.literals import numbered
+from hlo2tx8.tools.reference import Reference
 
 if TYPE_CHECKING:
     from hlo2tx8.spmd.chips import ChipsExecutable
@@ -71,7 +73,7 @@ def run_if_for_chips(file: str, module: ModuleOp, options: Options, args: Any, i
             raise InputError("E1004", f"--infeed is what a module is fed, and {file} has no infeed")
         return None
     found = chips_module(file, options, args)
-    return None if found is None else run_chips(found, options, args, iteration, number)
+    return None if found is None else run_chips(found, options, args, iteration, number, ChipData.of(file, args.given))
 
 
 def chips_module(file: str, options: Options, args: Any) -> "ChipsModule | None":
@@ -85,8 +87,12 @@ def chips_module(file: str, options: Options, args: Any) -> "ChipsModule | None"
     )
 
 
-def run_chips(module: "ChipsModule", options: Options, args: Any, iteration: int, number: int) -> list[str]:
-    """Runs a module once, the run of that number; the mismatches, as lines that have been printed."""
+def run_chips(
+    module: "ChipsModule", options: Options, args: Any, iteration: int, number: int, folder: ChipData | None = None
+) -> list[str]:
+    """Runs a module once, the run of that number, on the data of a chip folder if it is from one; the mismatches, as lines that
+    have been printed.
+    """
     from hlo2tx8.runtime.progress_bar import shown
     from hlo2tx8.spmd.chips import compile_chips_module
     from hlo2tx8.spmd.reference import expected_of
@@ -99,7 +105,7 @@ def run_chips(module: "ChipsModule", options: Options, args: Any, iteration: int
         print(f"{module.num_chips} chips: {replicas} replicas of {partitions} partitions", file=sys.stderr)
     with shown() as watch:
         executable = compile_chips_module(module, options, watch)
-    inputs = _inputs(module, executable, args, iteration)
+    inputs = inputs_of_chips(module, args, iteration, folder)
     infeed = _infeed(args, iteration)
     modes = MODES if args.level is None else (options.mode,)
     wrong: list[str] = []
@@ -116,6 +122,8 @@ def run_chips(module: "ChipsModule", options: Options, args: Any, iteration: int
                 expected = expected_of(module, inputs, infeed, is_xla=name == "cpu")
                 expected = _of_cpu(module, inputs, expected) if name == "cpu" else expected
             wrong += _compare(executable, results, expected, args, f"tx8, {mode}", name)
+    if folder is not None and (expected is not None or args.abs_error_bound is not None or args.rel_error_bound is not None):
+        wrong += _worst_of_folder(folder, results, expected, args)
     if args.print_literals or args.output_literals_file is not None:
         _tell(executable, inputs, results, expected, args, number)
     if args.report or args.print_program:
@@ -141,19 +149,39 @@ def _check(args: Any) -> None:
             raise InputError("E1004", f"{flag} is for modules on one chip without infeed", hint="--partitions=1 --replicas=1")
 
 
-def _inputs(module: "ChipsModule", executable: "ChipsExecutable", args: Any, iteration: int) -> list[tuple[Array, ...]]:
-    """The arrays of every chip, or replica."""
-    groups = range(executable.num_groups)
+def _worst_of_folder(folder: ChipData, results: Sequence[Sequence[Array]], bounds: "Expected | None", args: Any) -> list[str]:
+    """What ChipData.worst says of every chip."""
+    wrong: list[str] = []
+    for chip, own in enumerate(results):
+
+        def reference(stored: list[Array], chip: int = chip) -> Reference:
+            if bounds is None or args.abs_error_bound is not None or args.rel_error_bound is not None:
+                return Reference.within(stored, args.abs_error_bound, args.rel_error_bound)
+            limits = bounds.limits[chip]
+            return Reference(stored, lambda: limits)
+
+        wrong += folder.worst(own, reference, chip)
+    return wrong
+
+
+def inputs_of_chips(
+    module: "ChipsModule", args: Any, iteration: int = 0, folder: ChipData | None = None
+) -> list[tuple[Array, ...]]:
+    """The arrays of every chip, or replica: those of the file or of the chip folder, else such as `run` draws."""
+    groups, signature = range(module.num_groups), module.signature
+    if folder is not None:
+        return [folder.arrays(signature, chip) for chip in groups]
     if args.input_literals_file is not None:
         stored = _stored(args.input_literals_file)
-        count = len(executable.signature.inputs)
-        return [executable.signature.check([_of_chip(stored, f"input{n}", group) for n in range(count)]) for group in groups]
-    if not args.random_init_input_literals:
-        return [zeros(executable.signature) for _ in groups]
+        names = [f"input{n}" for n in range(len(signature.inputs))]
+        return [signature.check([_of_chip(stored, name, group) for name in names]) for group in groups]
+    draws = {"random_init_input_literals": True, "different_random_seeds": False, "use_large_float_range": False}
+    is_random, is_seeded, is_large = (getattr(args, name, default) for name, default in draws.items())
+    if not is_random:
+        return [zeros(signature) for _ in groups]
     whole: ModuleOp = (module.load_whole or module.load)()
-    first = iteration * len(groups)
-    seeds = [seeded(first + group, different_seeds=args.different_random_seeds) for group in groups]
-    return [random_arguments(whole, executable.signature, rng, large_floats=args.use_large_float_range) for rng in seeds]
+    seeds = [seeded(iteration * len(groups) + group, different_seeds=is_seeded) for group in groups]
+    return [random_arguments(whole, signature, rng, large_floats=is_large) for rng in seeds]
 
 
 def _infeed(args: Any, iteration: int) -> "Infeed":

@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any, cast
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, TupleType
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, TupleType, i32
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from hlo2tx8.compiler.driver import chip_of, lower
-from hlo2tx8.device.program import SlotKind
+from hlo2tx8.device.program import Program, SlotKind
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp, origin
 from hlo2tx8.dialects.tx8be import OPS, Tx8beOp
 from hlo2tx8.dialects.tx8be_attributes import DevAttr, MemScopeAttr, RegionAttr
@@ -21,7 +21,7 @@ from hlo2tx8.dialects.tx8be_shapes import dense_layout, shape_of
 from hlo2tx8.hlo.module import find_main, module_name
 from hlo2tx8.options import Level, Options
 from hlo2tx8.runtime.compile import compile_module
-from hlo2tx8.runtime.executable import Executable
+from hlo2tx8.spmd.segments import HostOp, Segment, cut_at_host_ops
 from hlo2tx8.vendor.figures import Figures, Kernel
 from hlo2tx8.vendor.layouts import set_layouts
 from hlo2tx8.vendor.to_tx8be import FlatModule, to_tx8be
@@ -29,23 +29,81 @@ from hlo2tx8.vendor.to_tx8be import FlatModule, to_tx8be
 DDR = MemScopeAttr("DDR")
 LOCAL = ("Constant", "None")
 """Ops that every group has for itself."""
+GroupedModule = tuple[ModuleOp, list[Program]]
 
 
-def grouped_module(load: Callable[[], ModuleOp], options: Options) -> tuple[ModuleOp, Executable]:
-    """The module that `load` gives, in tx8be, and the program that its figures are of.
+def grouped_module(
+    load: Callable[[], ModuleOp], options: Options, counts: tuple[int, int] = (1, 1)
+) -> tuple[ModuleOp, list[Program]]:
+    """The module that `load` gives, in tx8be, and the programs that its figures are of.
 
-    Errors as of the compiler; CompileError where an op has none in tx8be.
+    `counts` of replicas and partitions: the module is what each of several chips runs, in parts between collective ops. Errors as
+    of the compiler; CompileError where an op has none in tx8be.
     """
     numbered = partial(_numbered, load)
-    flat = to_tx8be(numbered())
-    executable = compile_module(numbered, options)
-    fused = lower(numbered, replace(options, until=Level.FUSED, dump_dir=None)).module
-    units = [_Unit.of(op) for op in find_main(fused).body.block.ops if not isinstance(op, func.ReturnOp)]
-    figures = Figures(executable.program).kernels([unit.origin if unit.is_group else "" for unit in units])
-    chip = chip_of(options)
-    rows, columns = chip.mesh
+    source = numbered()
+    flat = to_tx8be(source)
+    units: list[_Unit] = []
+    figures: dict[int, Kernel] = {}
+    programs: list[Program] = []
+    for part in _parts(source) if max(counts) > 1 else [_whole(source)]:
+        if isinstance(part, _Unit):
+            units.append(part)
+            continue
+        programs.append(compile_module(part.load, options).program)
+        found = part.units(lower(part.load, replace(options, until=Level.FUSED, dump_dir=None)).module)
+        kernels = Figures(programs[-1]).kernels([unit.origin if unit.is_group else "" for unit in found])
+        figures |= {len(units) + number: kernel for number, kernel in kernels.items()}
+        units += found
+    rows, columns = chip_of(options).mesh
     region = RegionAttr.of(x=0, y=0, dx=columns, dy=rows)
-    return _Grouper(flat, units, figures, region, set_layouts(flat.block)).module(module_name(fused)), executable
+    made = _Grouper(flat, units, figures, region, set_layouts(flat.block)).module(module_name(source))
+    numbers = zip(("mhlo.num_replicas", "mhlo.num_partitions"), counts, strict=True)
+    made.attributes.update((name, IntegerAttr(count, i32)) for name, count in numbers if count > 1)
+    return made, programs
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A module that is compiled as one, and what its arguments and results are in the whole."""
+
+    module: ModuleOp
+    inputs: Sequence[Hashable]
+    outputs: Sequence[Hashable]
+
+    def load(self) -> ModuleOp:
+        """A copy for the compiler."""
+        return self.module.clone()
+
+    def units(self, fused: ModuleOp) -> "list[_Unit]":
+        """The units of its plan."""
+        ports = {key: slot for slot, key in enumerate(self.inputs)}, {key: slot for slot, key in enumerate(self.outputs)}
+        ops = [op for op in find_main(fused).body.block.ops if not isinstance(op, func.ReturnOp)]
+        return [_Unit.of(op, self.inputs, *ports) for op in ops]
+
+
+def _whole(module: ModuleOp) -> _Part:
+    block = find_main(module).body.block
+    assert block.last_op is not None
+    return _Part(module, range(len(block.args)), [_key(value) for value in block.last_op.operands])
+
+
+def _parts(module: ModuleOp) -> "list[_Part | _Unit]":
+    """The segments and collective ops; nothing, and so no groups, where such ops are in loops or branches."""
+    steps = cut_at_host_ops(module).steps
+    keys: dict[int, Hashable] = dict(enumerate(range(len(find_main(module).body.block.args))))
+    found: list[_Part | _Unit] = []
+    for step in steps:
+        if isinstance(step, HostOp):
+            keys.update((number, (origin(step.op), k)) for k, number in enumerate(step.outputs))
+            found.append(_Unit(origin(step.op), False, frozenset([origin(step.op)]), [], {}, {}))
+        elif isinstance(step, Segment):
+            inner = _whole(step.module)
+            keys.update(zip(step.outputs, inner.outputs, strict=True))
+            found.append(_Part(step.module, [keys[number] for number in step.inputs], inner.outputs))
+        else:
+            return []
+    return found
 
 
 def _numbered(load: Callable[[], ModuleOp]) -> ModuleOp:
@@ -59,18 +117,23 @@ def _numbered(load: Callable[[], ModuleOp]) -> ModuleOp:
 
 @dataclass(frozen=True)
 class _Unit:
-    """A fusion or group of the plan, or an op beside them: the numbers of the ops in it, and what the operands of a fusion are."""
+    """A fusion or group of the plan, or an op beside them: the numbers of the ops in it, and what the operands of a fusion are;
+    the slots of inputs and outputs of the program that it is in, by what they are."""
 
     origin: str
     is_group: bool
     ids: frozenset[str]
     operands: Sequence[Hashable]
+    inputs: Mapping[Hashable, int]
+    outputs: Mapping[Hashable, int]
 
     @staticmethod
-    def of(op: Operation) -> "_Unit":
+    def of(op: Operation, given: Sequence[Hashable], inputs: Mapping[Hashable, int], outputs: Mapping[Hashable, int]) -> "_Unit":
+        """`given`: what the arguments of its module are."""
         is_group = isinstance(op, FusionOp | GroupOp)
         inner = op.walk() if is_group else [op]
-        return _Unit(origin(op), is_group, frozenset(filter(None, map(origin, inner))), [*map(_key, op.operands)])
+        operands = [given[key] if isinstance(key := _key(value), int) else key for value in op.operands]
+        return _Unit(origin(op), is_group, frozenset(filter(None, map(origin, inner))), operands, inputs, outputs)
 
 
 def _key(value: SSAValue) -> Hashable:
@@ -162,22 +225,22 @@ class _Grouper:
         values.update(zip(op.results, made.results, strict=True))
 
     def group(self, number: int, ops: Sequence[Operation], block: Block) -> None:
-        kernel = self.figures.get(number)
+        kernel, unit = self.figures.get(number), self.units[number]
         own = set(ops)
         inputs = list(dict.fromkeys(v for op in ops for v in _read(op) if v.owner not in own))
         outputs = list(self.given.get(number, {}))
         body = Block(arg_types=[v.type for v in inputs])
         inner: dict[SSAValue, SSAValue] = {}
         for place, value in enumerate(inputs):
-            at = [k for k, key in enumerate(self.units[number].operands) if key == _key(value)]
+            at = [k for k, key in enumerate(unit.operands) if key == _key(value)]
             info = kernel.dev_info(f"argument{at[0]}") if kernel is not None and len(at) == 1 else None
-            if kernel is not None and isinstance(value, BlockArgument):
-                info = kernel.port_info(SlotKind.INPUT, value.index)
+            if kernel is not None and (slot := unit.inputs.get(_key(value))) is not None:
+                info = kernel.port_info(SlotKind.INPUT, slot)
             inner[value] = self.moved("LoadVar", body.args[place], value, body, info)
         for op in ops:
             self.copy(op, body, inner, kernel)
-        results = [*self.flat.results]
-        infos = [kernel.port_info(SlotKind.OUTPUT, results.index(v)) if kernel and v in results else None for v in outputs]
+        slots = [unit.outputs.get(_key(v)) for v in outputs]
+        infos = [kernel.port_info(SlotKind.OUTPUT, slot) if kernel and slot is not None else None for slot in slots]
         stored = [self.moved("StoreVar", inner[v], v, body, info) for v, info in zip(outputs, infos, strict=True)]
         body.add_op(OPS["Return"](stored))
         attributes: dict[str, Any] = {"group_id": number, "group_tag": 0}

@@ -1,8 +1,9 @@
-"""`write_folder`: a chip folder of a module: description, module in tx8be, streams, inputs, parameters, reference."""
+"""`write_folder`: a chip folder of a module: description, module in tx8be, each chip's streams, inputs, parameters, reference."""
 
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
 from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.chip_links import ChipMesh, Packet
 from hlo2tx8.device.formats import Format
 from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.dialects.tx8be import OPS
@@ -21,46 +23,65 @@ from hlo2tx8.frontend.chip_folder import FORMATS, INFO
 from hlo2tx8.hlo.module import module_name
 from hlo2tx8.hlo.signature import Port, Signature
 from hlo2tx8.vendor.stream_config import stream_config
+from hlo2tx8.vendor.streams import streams_of
 
 Array = npt.NDArray[Any]
 CODES = {dtype: code for code, dtype in FORMATS.items() if code != Format.TF32}
 ACTIVATION = 34
 """Layout code of tensors of rank 3 or more that are not parameters; 0 is Unknown."""
-AGENT = "chip0/agent"
 
 
-def write_folder(
-    folder: Path,
-    module: ModuleOp,
-    signature: Signature,
-    inputs: Sequence[Array],
-    results: Sequence[Array],
-    chip: Chip,
-    scratch_bytes: int,
-) -> None:
-    """Write the folder, which must not be there or be empty; `module` is in tx8be, and its constants move to param.bin.
+@dataclass(frozen=True)
+class FolderContent:
+    """What a folder is written of: a module in tx8be of what each of the chips in a mesh runs, whose constants move to param.bin;
+    each chip's inputs and results; packets between `tiles` and between `chips`; `scratch_bytes` of DDR."""
 
-    InputError for a dtype without a format code, and if a file cannot be written.
+    module: ModuleOp
+    signature: Signature
+    inputs: Sequence[Sequence[Array]]
+    results: Sequence[Sequence[Array]]
+    scratch_bytes: int = 0
+    mesh: ChipMesh = field(default_factory=lambda: ChipMesh(1, 1))
+    tiles: Sequence[Packet] = ()
+    chips: Sequence[Packet] = ()
+
+
+def write_folder(folder: Path, content: FolderContent, chip: Chip) -> None:
+    """Write the folder, which must not be there or be empty. InputError for a dtype without a format code, and if a file cannot be
+    written.
     """
+    signature = content.signature
     ports = (*signature.inputs, *signature.outputs)
     if missing := next((port for port in ports if port.dtype not in CODES), None):
         raise InputError("E1004", f"{missing} has no format code in {INFO}")
-    parameters = _moved_constants(module)
-    name = re.sub(r"\W", "_", module_name(module))
+    parameters = _moved_constants(content.module)
+    name = re.sub(r"\W", "_", module_name(content.module))
+    count = len(content.inputs)
+    streams = streams_of(*(signature.inputs, signature.outputs), content.tiles, content.chips, count, chip)
+    entries = [_info(number, signature, len(parameters), chip, content.scratch_bytes) for number in range(count)]
+    info = {"chip": entries, "chip_num": count, "chip_x": content.mesh.columns, "chip_y": content.mesh.rows}
+    files: dict[Path, bytes] = {
+        folder / INFO: json.dumps(info, indent=3).encode() + b"\n",
+        folder / f"{name}.mlir": (str(content.module) + "\n").encode(),
+    }
+    for number in range(count):
+        data = folder / _data(number)
+        files |= {
+            data.parent / "StreamConfigMap.txt": stream_config(streams[number], chip).encode(),
+            data / "param.bin": parameters,
+            **{data / f"in{k}.bin": np.ascontiguousarray(a).tobytes() for k, a in enumerate(content.inputs[number])},
+            **{data / f"out{k}_ref.bin": np.ascontiguousarray(a).tobytes() for k, a in enumerate(content.results[number])},
+        }
     with writing(folder):
         if folder.exists() and any(folder.iterdir()):
             raise InputError("E1004", f"{folder} is not empty")
-        (data := folder / AGENT / "data").mkdir(parents=True, exist_ok=True)
-        files: dict[Path, bytes] = {
-            folder / INFO: json.dumps(_info(signature, len(parameters), chip, scratch_bytes), indent=3).encode() + b"\n",
-            folder / f"{name}.mlir": (str(module) + "\n").encode(),
-            folder / AGENT / "StreamConfigMap.txt": stream_config(signature.inputs, signature.outputs, chip).encode(),
-            data / "param.bin": parameters,
-            **{data / f"in{k}.bin": np.ascontiguousarray(array).tobytes() for k, array in enumerate(inputs)},
-            **{data / f"out{k}_ref.bin": np.ascontiguousarray(array).tobytes() for k, array in enumerate(results)},
-        }
-        for path, content in files.items():
-            path.write_bytes(content)
+        for path, written in files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(written)
+
+
+def _data(number: int) -> str:
+    return f"chip{number}/agent/data"
 
 
 def _moved_constants(module: ModuleOp) -> bytes:
@@ -81,11 +102,11 @@ def _moved_constants(module: ModuleOp) -> bytes:
     return bytes(data)
 
 
-def _info(signature: Signature, param_bytes: int, chip: Chip, scratch_bytes: int) -> dict[str, Any]:
+def _info(number: int, signature: Signature, param_bytes: int, chip: Chip, scratch_bytes: int) -> dict[str, Any]:
     rows, columns = chip.mesh
-    data = f"{AGENT}/data"
+    data = _data(number)
     refs = [f"{data}/out{k}_ref.bin" for k in range(len(signature.outputs))]
-    one = {
+    return {
         "imm_size": scratch_bytes,
         "input_file": [f"{data}/in{k}.bin" for k in range(len(signature.inputs))],
         "input_num": len(signature.inputs),
@@ -103,7 +124,6 @@ def _info(signature: Signature, param_bytes: int, chip: Chip, scratch_bytes: int
         "tile_x": columns,
         "tile_y": rows,
     }
-    return {"chip": [one], "chip_num": 1, "chip_x": 1, "chip_y": 1}
 
 
 def _tensor(port: Port) -> dict[str, Any]:

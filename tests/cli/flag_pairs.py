@@ -31,6 +31,7 @@ from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.spmd import chips
 from hlo2tx8.tools import arguments, before_run, each_instruction, platforms, reference, run_chips
 from hlo2tx8.tools.main import main
+from hlo2tx8.vendor import grouped
 
 CHIP = Path(driver.__file__).parents[1] / "device" / "chip.yaml"
 MODULE = """HloModule tiny
@@ -257,6 +258,8 @@ def _spies(seen: Seen) -> Iterator[Any]:
 
     counts: Callable[..., Any] = lambda module, *_, **__: dict(zip(("replicas", "partitions"), module.counts, strict=True))
     yield noting(chips, "compile_chips_module", "compile_chips", counts)
+    of_vendor: Callable[..., Any] = lambda load, options, counts: dict(zip(("replicas", "partitions"), counts, strict=True))
+    yield noting(grouped, "grouped_module", "compile_chips", of_vendor)
     run = platforms.execute
     yield patch.object(platforms, "execute", execute)
     yield patch.object(each_instruction, "execute", execute)

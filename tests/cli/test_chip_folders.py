@@ -114,7 +114,7 @@ def test_what_the_description_has_wrong(folder: Path, key: str, value: object, w
         (lambda f: [(f / f"chip0/agent/data/out0_{w}.bin").unlink() for w in ("ref", "riscv")], "no results of output 0"),
         (lambda f: (f / "model_info.json").write_text("{"), "model_info.json: Expecting"),
         (lambda f: (f / "model_info.json").write_text("[1]"), "there is no chip_num"),
-        (lambda f: (f / "model_info.json").write_text('{"chip_num": 2}'), "2 chips"),
+        (lambda f: (f / "model_info.json").write_text('{"chip_num": 2}'), "there is no chip_x"),
         (lambda f: (f / "gemm.mlir").unlink(), "should have one module, .mlir, and has none"),
         (lambda f: (f / "two.mlir").write_text(""), "has gemm.mlir, two.mlir"),
         (lambda f: (f / "gemm.mlir").write_text(MODULE.replace("Gemm", "Gem")), "gemm.mlir:4:"),

@@ -54,10 +54,10 @@ def test_published_ops_are_found_again():
 
 
 def test_figures_are_those_of_the_program():
-    module, executable = grouped_module(partial(load, NORM), Options())
+    module, (program,) = grouped_module(partial(load, NORM), Options())
     groups = [op for op in module.walk() if isinstance(op, Tx8beOp) and op.ROW.name == "Group"]
-    assert groups and all(0 < group["spm_alloc_size"] <= executable.program.spm_bytes for group in groups)
-    buffers = {b.address + k * b.stride_bytes for b in executable.program.buffers for k in range(b.copies)}
+    assert groups and all(0 < group["spm_alloc_size"] <= program.spm_bytes for group in groups)
+    buffers = {b.address + k * b.stride_bytes for b in program.buffers for k in range(b.copies)}
     infos = [op["dev_info"] for op in module.walk() if isinstance(op, Tx8beOp) and op["dev_info"] and op["mem_scope"] is None]
     assert infos and all(set(info["mem_addr"]) <= buffers for info in infos)
 
