@@ -64,7 +64,7 @@ def grouped_module(
 
 
 @dataclass(frozen=True)
-class _Part:
+class _Segment:
     """A module that is compiled as one, and what its arguments and results are in the whole."""
 
     module: ModuleOp
@@ -82,17 +82,17 @@ class _Part:
         return [_Unit.of(op, self.inputs, *ports) for op in ops]
 
 
-def _whole(module: ModuleOp) -> _Part:
+def _whole(module: ModuleOp) -> _Segment:
     block = find_main(module).body.block
     assert block.last_op is not None
-    return _Part(module, range(len(block.args)), [_key(value) for value in block.last_op.operands])
+    return _Segment(module, range(len(block.args)), [_key(value) for value in block.last_op.operands])
 
 
-def _parts(module: ModuleOp) -> "list[_Part | _Unit]":
+def _parts(module: ModuleOp) -> "list[_Segment | _Unit]":
     """The segments and collective ops; nothing, and so no groups, where such ops are in loops or branches."""
     steps = cut_at_host_ops(module).steps
     keys: dict[int, Hashable] = dict(enumerate(range(len(find_main(module).body.block.args))))
-    found: list[_Part | _Unit] = []
+    found: list[_Segment | _Unit] = []
     for step in steps:
         if isinstance(step, HostOp):
             keys.update((number, (origin(step.op), k)) for k, number in enumerate(step.outputs))
@@ -100,7 +100,7 @@ def _parts(module: ModuleOp) -> "list[_Part | _Unit]":
         elif isinstance(step, Segment):
             inner = _whole(step.module)
             keys.update(zip(step.outputs, inner.outputs, strict=True))
-            found.append(_Part(step.module, [keys[number] for number in step.inputs], inner.outputs))
+            found.append(_Segment(step.module, [keys[number] for number in step.inputs], inner.outputs))
         else:
             return []
     return found

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from hlo2tx8.device.chip import Chip
-from hlo2tx8.vendor.streams import Stream, Tiles
+from hlo2tx8.vendor.streams import Tiles, TileStream
 
 BUFFERS = 4
 """Packets in a ring buffer."""
@@ -41,7 +41,7 @@ def stream_config(tiles: Tiles, chip: Chip) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _stream(tile: int, number: int, stream: Stream, columns: int) -> dict[str, object]:
+def _stream(tile: int, number: int, stream: TileStream, columns: int) -> dict[str, object]:
     is_array = stream.scope == "DDR"
     words = {"FirstStream": is_array and stream.is_in, "LastStream": is_array and not stream.is_in}
     found = _place(tile, number, stream, columns) | {key: "Yes" if value else "No" for key, value in words.items()}
@@ -55,12 +55,12 @@ def _stream(tile: int, number: int, stream: Stream, columns: int) -> dict[str, o
     return found
 
 
-def _place(tile: int, number: int, stream: Stream, columns: int) -> dict[str, object]:
+def _place(tile: int, number: int, stream: TileStream, columns: int) -> dict[str, object]:
     kind = "InStream" if stream.is_in else "OutStream"
     return {"TileId": _tile(tile, columns), "StreamId": number, "StreamType": kind, "StreamScope": stream.scope}
 
 
-def _ring(stream: Stream) -> dict[str, object]:
+def _ring(stream: TileStream) -> dict[str, object]:
     return {"RingBufferSize": BUFFERS * stream.size_bytes, "RingBufferAddrHigh": 0, "RingBufferAddrLow": 0}
 
 

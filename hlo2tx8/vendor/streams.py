@@ -16,7 +16,7 @@ FOLLOWED = 4096
 
 
 @dataclass(frozen=True)
-class Stream:
+class TileStream:
     """What a tile takes in or gives out: `scope` DDR for inputs and outputs, SPM between tiles, Chip between chips; bytes of its
     largest packet; the other ends as chip, tile, number of the stream there."""
 
@@ -26,7 +26,7 @@ class Stream:
     ends: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
 
 
-Tiles = list[list[Stream]]
+Tiles = list[list[TileStream]]
 """The streams of each tile."""
 
 
@@ -74,8 +74,8 @@ def streams_of(
     """The streams of every chip's tiles: arrays at tile 0, then those between tiles, then those between chips, also at tile 0."""
     found: list[Tiles] = [[[] for _ in range(chip.tiles)] for _ in range(num_chips)]
     for own in found:
-        own[0] += [Stream(True, "DDR", port.size_bytes) for port in inputs]
-        own[0] += [Stream(False, "DDR", port.size_bytes) for port in outputs]
+        own[0] += [TileStream(True, "DDR", port.size_bytes) for port in inputs]
+        own[0] += [TileStream(False, "DDR", port.size_bytes) for port in outputs]
     for number in range(num_chips):
         for packet in tiles:
             _join(found, (number, packet.source), [(number, tile) for tile in packet.targets], "SPM", packet.num_bytes)
@@ -92,10 +92,10 @@ def _join(found: list[Tiles], source: tuple[int, int], targets: Sequence[tuple[i
     """A stream out at the source and one in at every target."""
     if not targets:
         return
-    out = Stream(False, scope, size)
+    out = TileStream(False, scope, size)
     own = found[source[0]][source[1]]
     for chip, tile in targets:
         there = found[chip][tile]
         out.ends.append((chip, tile, len(there)))
-        there.append(Stream(True, scope, size, [(*source, len(own))]))
+        there.append(TileStream(True, scope, size, [(*source, len(own))]))
     own.append(out)
