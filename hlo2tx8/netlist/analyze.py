@@ -50,17 +50,18 @@ def cost_of(epoch: Epoch, chip: Tx8) -> EpochCost:
         if not keys or not isinstance(executable := chip.compiled[max(keys)], Executable):
             continue
         profile, least = executable.profile(), executable.lower_bound
-        cycles += profile.report.cycles
-        bound += least.cycles if least is not None else 0.0
+        inputs = max(keys)[2]
+        cycles += profile.report.cycles / inputs
+        bound += least.cycles / inputs if least is not None else 0.0
         names = {op.name for op in segment.ops}
         other = next(iter(names)) if len(names) == 1 else REST
         for row in profile.instructions:
             name = next((part for part in row.name.split("/")[:2] if part in names), other)
-            ops[name] = ops.get(name, 0.0) + row.cycles
+            ops[name] = ops.get(name, 0.0) + row.cycles / inputs
         for row in profile.fusions[:1]:
-            ops[LAUNCH] = ops.get(LAUNCH, 0.0) + row.cycles
+            ops[LAUNCH] = ops.get(LAUNCH, 0.0) + row.cycles / inputs
         for name, value in {"DDR": profile.report.ddr_cycles, **profile.report.busy}.items():
-            busy[name] = busy.get(name, 0.0) + value
+            busy[name] = busy.get(name, 0.0) + value / inputs
     rest = cycles - sum(ops.values())
     if rest > 0.5:
         ops[REST] = ops.get(REST, 0.0) + rest

@@ -54,6 +54,13 @@ class Epoch:
         """Queues and rams that ops feed."""
         return tuple(queue.name for segment in self.segments for queues in segment.feeds.values() for queue in queues)
 
+    @property
+    def is_streaming(self) -> bool:
+        """Does what is read for an input depend on nothing that the inputs before it made, so that several may be under way?"""
+        is_writing_queues = not any(q.is_ram for segment in self.segments for queues in segment.feeds.values() for q in queues)
+        is_summing = any(op.gradient_op for graph in self.graphs for op in graph.ops)
+        return len(self.segments) == 1 and is_writing_queues and not is_summing and not set(self.reads) & set(self.writes)
+
 
 @dataclass(frozen=True)
 class Made:

@@ -1,8 +1,8 @@
 """Programs run: variables, loops, executions of graphs on the tensors in queues and rams."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from hlo2tx8.errors import NetlistRunError
 from hlo2tx8.netlist.epochs import Epoch, Made, Segment, epochs_of
@@ -18,6 +18,19 @@ class Backend(Protocol):
 
     def run(self, segment: Segment, sources: Mapping[str, Tensor], before: Mapping[str, Array]) -> Made:
         """One input of a segment; see `compute`."""
+        ...
+
+
+@runtime_checkable
+class SeveralAtOnce(Backend, Protocol):
+    """A backend that takes several inputs of an execution at once."""
+
+    def inputs_at_once(self, epoch: Epoch) -> int:
+        """How many of an epoch, a part of its input_count; 1 unless it is streaming."""
+        ...
+
+    def run_several(self, segment: Segment, sources: Sequence[Mapping[str, Tensor]]) -> list[Made]:
+        """So many inputs of the only segment of an epoch."""
         ...
 
 
@@ -153,12 +166,33 @@ class Machine:
             if pointers.zero and not pointers.prologue:
                 raise NetlistRunError(f"settings of {name}: zero without prologue")
             self.ios[name].begin(pointers)
-        for _ in range(epoch.graphs[0].input_count):
+        count = epoch.graphs[0].input_count
+        several = self.backend.inputs_at_once(epoch) if isinstance(self.backend, SeveralAtOnce) else 1
+        for _ in range(count // several):
+            if several > 1:
+                self._run_several(epoch, several, [name for name in settings if name not in epoch.reads])
+                continue
             self._run_input(epoch)
             for name in dict.fromkeys((*epoch.reads, *settings)):
                 self.ios[name].next_input(name in epoch.reads)
         for name in settings:
             self.ios[name].end()
+
+    def _run_several(self, epoch: Epoch, count: int, written: Sequence[str]) -> None:
+        """So many inputs of a streaming epoch: all are read, then what is made of them is pushed. `written` have settings."""
+        assert isinstance(self.backend, SeveralAtOnce)
+        (segment,) = epoch.segments
+        sources: list[dict[str, Tensor]] = []
+        for _ in range(count):
+            sources.append({name: self.ios[name].get() for name in segment.sources})
+            for name in epoch.reads:
+                self.ios[name].next_input(True)
+        for made in self.backend.run_several(segment, sources):
+            for name, tensor in made.pushed.items():
+                self.ios[name].is_zeroed = False
+                self.ios[name].push(tensor)
+            for name in written:
+                self.ios[name].next_input(False)
 
     def _run_input(self, epoch: Epoch) -> None:
         held: dict[str, Tensor] = {name: self.ios[name].get() for name in epoch.reads if self.ios[name].queue.is_ram}

@@ -1,7 +1,8 @@
 """A compiled netlist in a folder: the netlist, what each segment of its epochs was compiled to, and what says which is which.
 
 netlist.yaml     the netlist as it was read
-compiled.json    format version, architecture, placement, and of each segment its name, lengths of lists of sparse products, file
+compiled.json    format version, architecture, placement, and of each segment its name, lengths of lists of sparse products,
+                 inputs at once, file
 0.tx8x, ..       the containers
 
 The pipes and streams of its temporal epochs lie beside them, see `pipes`.
@@ -30,6 +31,7 @@ FORMAT_VERSION = 2
 class _SegmentFile:
     segment: str
     lists: tuple[int, ...]
+    inputs: int
     file: str
 
 
@@ -48,9 +50,9 @@ def save(netlist: Netlist, chip: Tx8, folder: Path) -> list[Path]:
     entries: list[_SegmentFile] = []
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        for number, ((name, lists), executable) in enumerate(chip.compiled.items()):
+        for number, ((name, lists, inputs), executable) in enumerate(chip.compiled.items()):
             assert isinstance(executable, Executable)
-            entries.append(_SegmentFile(name, lists, f"{number}.tx8x"))
+            entries.append(_SegmentFile(name, lists, inputs, f"{number}.tx8x"))
             executable.save(folder / entries[-1].file)
         (folder / NETLIST).write_text(write_netlist(netlist))
         index = _Contents(FORMAT_VERSION, chip.rules.arch, chip.placement, tuple(entries))
@@ -74,7 +76,9 @@ def load(folder: Path, options: Options) -> tuple[Netlist, Tx8]:
     chip = Tx8(rules, options, index.placement, is_fixed=True)
     for entry in index.segments:
         loaded = Executable.load(folder / Path(entry.file).name)
-        chip.compiled[entry.segment, tuple(entry.lists)] = replace(loaded, options=replace(loaded.options, mode=options.mode))
+        chip.compiled[entry.segment, tuple(entry.lists), entry.inputs] = replace(
+            loaded, options=replace(loaded.options, mode=options.mode)
+        )
     return netlist, chip
 
 

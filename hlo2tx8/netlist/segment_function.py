@@ -50,14 +50,15 @@ class ChipRules(Rules):
 def function_of(
     segment: Segment, formats: Mapping[str, Format], rules: Rules, tiles: Mapping[str, Rectangle]
 ) -> Callable[..., Any]:
-    """A segment as a function of what lies in queues, sums and lists; it gives what it leaves, sums, and what is pushed.
+    """A segment as a function of what lies in queues for each of some inputs, of sums and lists; it gives for each what it leaves,
+    sums, and what is pushed.
 
     `formats` are those of what it reads but for encodings, `tiles` those of ops that have some of their own.
     """
     traced = _Ops(segment, formats, rules)
     calls = {op.name: traced.call(op, tiles.get(op.name)) for op in segment.ops}
 
-    def graph(given: Mapping[str, Lying], sums: Mapping[str, Array], lists: Mapping[str, Sequence[Array]]) -> Any:
+    def of_input(given: Mapping[str, Lying], sums: Mapping[str, Array], lists: Mapping[str, Sequence[Array]]) -> Any:
         held: dict[str, Any] = {}
         found: tuple[dict[str, Any], dict[str, Any], dict[str, Any]] = ({}, {}, {})
         for op in segment.ops:
@@ -67,6 +68,9 @@ def function_of(
             for all_ops, part in zip(found, parts, strict=True):
                 all_ops.update(part)
         return found
+
+    def graph(given: Sequence[Mapping[str, Lying]], sums: Mapping[str, Array], lists: Mapping[str, Sequence[Array]]) -> Any:
+        return [of_input(own, sums, lists) for own in given]
 
     graph.__name__ = segment.name
     return graph

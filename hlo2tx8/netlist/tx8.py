@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,6 +32,8 @@ from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.runtime.levels import run_level
 
 SMALLEST_LIST = 16
+MOST_INPUTS, MOST_CALLS = 8, 256
+"""Inputs that a program takes at once, and ops that it has for all of them."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,8 @@ class AtLevel:
 
 
 Compiled: TypeAlias = Executable | AtLevel
-Key: TypeAlias = tuple[str, tuple[int, ...]]
-"""A segment's name and the lengths of its lists of sparse products."""
+Key: TypeAlias = tuple[str, tuple[int, ...], int]
+"""A segment's name, the lengths of its lists of sparse products, and how many inputs it takes."""
 
 
 @dataclass
@@ -73,22 +76,30 @@ class Tx8:
 
         UnsupportedError for ops that cannot be computed; errors of the compiler name the graph.
         """
-        segments = [segment for epoch in epochs for segment in epoch.segments]
-        if wrong := [op for segment in segments for op in refused(segment)]:
+        segments = [(segment, self.inputs_at_once(epoch)) for epoch in epochs for segment in epoch.segments]
+        if wrong := [op for segment, _ in segments for op in refused(segment)]:
             raise UnsupportedError(wrong)
-        for segment in segments:
+        for segment, inputs in segments:
             if not any(map(is_sparse, segment.ops)):
-                self.executable(segment, {})
+                self.executable(segment, {}, inputs)
 
-    def executable(self, segment: Segment, lists: Mapping[str, Sequence[Array]]) -> Key | None:
-        """Where to find what a segment is compiled to for lists of these lengths, which it now is; None if it makes nothing."""
+    def inputs_at_once(self, epoch: Epoch) -> int:
+        """How many inputs of an epoch are under way at once: where all ops are on the mesh, and none waits for the host."""
+        (segment, *others), count = epoch.segments, epoch.graphs[0].input_count
+        is_one = others or not epoch.is_streaming or any(map(is_sparse, segment.ops)) or self.placement == "chip"
+        most = 1 if is_one else min(count, MOST_INPUTS, MOST_CALLS // len(segment.ops))
+        return next(number for number in range(max(1, most), 0, -1) if count % number == 0)
+
+    def executable(self, segment: Segment, lists: Mapping[str, Sequence[Array]], inputs: int = 1) -> Key | None:
+        """Where to find what a segment is compiled to for lists of these lengths and so many inputs, which it now is; None if it
+        makes nothing."""
         if not (segment.leaves or segment.feeds):
             return None
-        key = segment.name, tuple(part.shape[1] for op in sorted(lists) for part in lists[op])
+        key = segment.name, tuple(part.shape[1] for op in sorted(lists) for part in lists[op]), inputs
         if key not in self.compiled:
             if self.is_fixed:
                 raise InputError("E1004", f"graph {segment.name}: is not compiled for lists of {list(key[1])} sparse products")
-            self.compiled[key] = self._compile(segment, lists)
+            self.compiled[key] = self._compile(segment, lists, inputs)
         return key
 
     def place(self, segment: Segment) -> Placement:
@@ -97,7 +108,30 @@ class Tx8:
 
     def run(self, segment: Segment, sources: Mapping[str, Tensor], before: Mapping[str, Array]) -> Made:
         """One input of a segment on the emulator; see `compute`."""
-        lists = self.lists_of(segment, sources)
+        (made,) = self.run_several(segment, [sources], before)
+        return made
+
+    def run_several(
+        self, segment: Segment, sources: Sequence[Mapping[str, Tensor]], before: Mapping[str, Array] = MappingProxyType({})
+    ) -> list[Made]:
+        """So many inputs of a segment, of which only one if it has lists of sparse products or sums."""
+        lists = self.lists_of(segment, sources[0])
+        key = self.executable(segment, lists, len(sources))
+        given = [self._lying(segment, own) for own in sources]
+        if key is None:
+            return [Made({}, {}, {})] * len(sources)
+        sums = {name: before.get(name, np.zeros(shape, np.float32)) for name, shape in _sums(segment).items()}
+        results: Sequence[tuple[dict[str, Any], ...]] = self.compiled[key](given, sums, lists)
+        self.runs[key] += 1
+        formats = {op.name: op.out_df for op in segment.ops} | {q.name: q.df for queues in segment.feeds.values() for q in queues}
+        found: list[Made] = []
+        for left, made, pushed in results:
+            back = {name: to_host(array, formats[name]) for name, array in (*left.items(), *pushed.items())}
+            found.append(Made({name: back[name] for name in left}, dict(made), {name: back[name] for name in pushed}))
+        return found
+
+    def _lying(self, segment: Segment, sources: Mapping[str, Tensor]) -> dict[str, Lying]:
+        """What a segment reads, as it lies in queues. NetlistRunError for what the chip cannot read."""
         for op in segment.ops:
             if op.type == "embedding" and op.inputs[1] in sources:
                 table = input_shape(op, 0, _shape_of(segment, op.inputs[0]))
@@ -105,22 +139,13 @@ class Tx8:
                     rows_of(op, table.elements[1], input_of(op, 1, sources[op.inputs[1]], self.rules).data)
                 except ValueError as error:
                     raise NetlistRunError(f"op {op.name}: {error}") from None
-        key = self.executable(segment, lists)
-        if key is None:
-            return Made({}, {}, {})
         given: dict[str, Lying] = {}
         for name, format in _given(segment).items():
             try:
                 given[name] = to_device(sources[name], format)
             except ValueError as error:
                 raise NetlistRunError(f"{name}: {error}") from None
-        sums = {name: before.get(name, np.zeros(shape, np.float32)) for name, shape in _sums(segment).items()}
-        results: tuple[dict[str, Any], ...] = self.compiled[key](given, sums, lists)
-        left, made, pushed = results
-        self.runs[key] += 1
-        formats = {op.name: op.out_df for op in segment.ops} | {q.name: q.df for queues in segment.feeds.values() for q in queues}
-        back = {name: to_host(array, formats[name]) for name, array in (*left.items(), *pushed.items())}
-        return Made({name: back[name] for name in left}, dict(made), {name: back[name] for name in pushed})
+        return given
 
     def lists_of(self, segment: Segment, sources: Mapping[str, Tensor]) -> dict[str, tuple[Array, ...]]:
         """What the encodings of sparse products list, by op."""
@@ -140,13 +165,13 @@ class Tx8:
         nowhere = np.array([[op.t * op.shape.rt], [0], [0]], np.int32)
         return tuple(np.concatenate([part, nowhere.repeat(size - part.shape[1], axis=1)], axis=1) for part in found)
 
-    def _compile(self, segment: Segment, lists: Mapping[str, Sequence[Array]]) -> Compiled:
+    def _compile(self, segment: Segment, lists: Mapping[str, Sequence[Array]], inputs: int) -> Compiled:
         given = {name: at_rest(np.zeros(_shape_of(segment, name).elements, np.float32), f) for name, f in _given(segment).items()}
         sums = {name: np.zeros(shape, np.float32) for name, shape in _sums(segment).items()}
         try:
             tiles = self.place(segment).tiles if self.placement == "netlist" else dict[str, Rectangle]()
             function = function_of(segment, _given(segment), self.rules, tiles)
-            source = traced(function, (given, sums, dict(lists)))
+            source = traced(function, ([given] * inputs, sums, dict(lists)))
             return compile_source(source, self.options) if self.options.until is Level.PROGRAM else AtLevel(source, self.options)
         except Hlo2tx8Error as error:
             error.message = f"graph {segment.name}: {error.message}"
@@ -161,7 +186,8 @@ class Rehearsal:
 
     def run(self, segment: Segment, sources: Mapping[str, Tensor], before: Mapping[str, Array]) -> Made:
         """One input of a segment; see `compute`."""
-        self.chip.executable(segment, self.chip.lists_of(segment, sources))
+        if any(map(is_sparse, segment.ops)):
+            self.chip.executable(segment, self.chip.lists_of(segment, sources))
         return compute(segment, sources, before, self.chip.rules)
 
 

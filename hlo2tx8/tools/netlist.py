@@ -167,8 +167,9 @@ def describe_runs(chip: "Tx8", *, reports: bool) -> str:
     lines: list[str] = []
     for key, count in chip.runs.items():
         if isinstance(executable := chip.compiled[key], Executable):
-            cycles = executable.report.cycles
-            lines.append(f"graph {key[0]}: {count} tensors, {cycles:,.0f} cycles each, {count * cycles:,.0f} in all\n")
+            cycles, inputs = executable.report.cycles, key[2]
+            each = f"{cycles / inputs:,.0f} cycles each" + (f", {inputs} at once" if inputs > 1 else "")
+            lines.append(f"graph {key[0]}: {count * inputs} tensors, {each}, {count * cycles:,.0f} in all\n")
             lines.append(describe(executable, program=False, report=reports))
     return "".join(lines)
 

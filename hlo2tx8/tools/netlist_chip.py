@@ -52,7 +52,7 @@ def compile_file(args: Any) -> int:
     files = save(netlist, chip, args.output)
     for file, (key, executable) in zip(files, chip.compiled.items(), strict=True):
         assert isinstance(executable, Executable)
-        print(f"graph {key[0]}: {executable.report.cycles:,.0f} cycles a tensor, {file}")
+        print(f"graph {key[0]}: {executable.report.cycles / key[2]:,.0f} cycles a tensor, {file}")
     result = save_streams(netlist, chip.rules.arch, args.output)
     print_failures(result)
     return int(not result.success)

@@ -7,7 +7,7 @@ import pytest
 
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.hlo.placement import Rectangle
-from hlo2tx8.netlist.epochs import executed_epochs
+from hlo2tx8.netlist.epochs import Golden, executed_epochs
 from hlo2tx8.netlist.golden import rules_of, run_netlist
 from hlo2tx8.netlist.instances import expand
 from hlo2tx8.netlist.model import Op
@@ -15,6 +15,7 @@ from hlo2tx8.netlist.placement import Placement, place
 from hlo2tx8.netlist.reader import read_file
 from hlo2tx8.netlist.tx8 import Tx8
 from hlo2tx8.options import Options
+from hlo2tx8.runtime.executable import Executable
 
 SAMPLES = Path(__file__).parents[3] / "hlo_samples" / "netlists"
 MESH = (4, 4)
@@ -70,7 +71,35 @@ def test_each_op_is_computed_by_its_own_tiles():
     used = [set(tiles) for tiles in tiles_of(placed)]
     busy = {n for n, tile in enumerate(executable.report.tiles) if any(tile[e].instructions for e in ("CT", "NE"))}
     assert busy == set().union(*used)
-    assert len(executable.program.launches) == len(used)
+    assert len(executable.program.launches) == 2 * len(used)
+
+
+def test_several_inputs_are_under_way_at_once():
+    """An op works on an input while those behind it work on those before: less than one after the other, with the same results."""
+    netlist = read_file(SAMPLES / "softmax.yaml")
+    rules = rules_of(netlist, netlist.devices.arches[-1])
+    (epoch,) = executed_epochs(expand(netlist))
+    chip, alone = Tx8(rules, Options()), Tx8(rules, Options())
+    assert chip.inputs_at_once(epoch) == 2
+    key = chip.executable(epoch.segments[0], {}, 2)
+    one = alone.executable(epoch.segments[0], {})
+    assert key is not None and one is not None
+    taken, each = chip.compiled[key], alone.compiled[one]
+    assert isinstance(taken, Executable) and isinstance(each, Executable)
+    work = each.report.cycles - each.report.overhead["launch"]
+    assert taken.report.cycles - taken.report.overhead["launch"] < 1.6 * work
+    found, expected = run_netlist(netlist, chip, None, {}), run_netlist(netlist, Golden(rules), None, {})
+    assert chip.runs[key] == 2
+    assert all(abs(found[name] - expected[name]).max() < 0.01 for name in expected)
+
+
+@pytest.mark.parametrize(("name", "inputs"), [("training", 1), ("sparse", 1), ("softmax", 2)])
+def test_what_depends_on_the_input_before_is_one_by_one(name: str, inputs: int):
+    netlist = read_file(SAMPLES / f"{name}.yaml")
+    rules = rules_of(netlist, netlist.devices.arches[-1])
+    epoch = executed_epochs(expand(netlist))[0]
+    assert Tx8(rules, Options()).inputs_at_once(epoch) == inputs
+    assert Tx8(rules, Options(), "chip").inputs_at_once(epoch) == 1
 
 
 def test_results_do_not_depend_on_where_ops_run():
