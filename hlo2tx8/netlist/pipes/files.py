@@ -6,7 +6,7 @@ Reading executes nothing and believes nothing: sizes and numbers are checked bef
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
@@ -15,10 +15,12 @@ import numpy as np
 import yaml
 
 from hlo2tx8.errors import ContainerError, writing
+from hlo2tx8.netlist.pipes.loops import MOST_RUNS, Loop, looped, unlooped
 from hlo2tx8.netlist.pipes.model import OUTPUT, Blob, Buffer, BufferKind, Core, PipeGraph, Run, Stream, StreamKind
 from hlo2tx8.runtime.typed import typed
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""Of files with loops; others are of version 1."""
 MAGIC = b"TX8B"
 PIPES = "pipes.yaml"
 MOST_BYTES = 1 << 28
@@ -40,7 +42,8 @@ def _record(text: str) -> np.dtype[Any]:
 
 
 HEADER, BUFFER, STREAM = _record(f"{HEADER_FIELDS} {COUNT_FIELDS}"), _record(BUFFER_FIELDS), _record(STREAM_FIELDS)
-RUN, TARGET = _record("source:u4 first:u4 length:u4 step:i4 repeats:u4"), _record("id:u4")
+RUN_FIELDS = "source:u4 first:u4 length:u4 step:i4 repeats:u4"
+RUN, LOOPED, TARGET = _record(RUN_FIELDS), _record(f"{RUN_FIELDS} shift:i4 group:u4 turns:u4"), _record("id:u4")
 _KINDS, _STREAM_KINDS = get_args(BufferKind), get_args(StreamKind)
 
 
@@ -57,28 +60,56 @@ def encode(blob: Blob) -> bytes:
     buffers = [
         {**vars(b), **b.core._asdict(), "kind": _KINDS.index(b.kind), "of": names.index(b.of), "reserved": 0} for b in blob.buffers
     ]
+    lists = [[list(map(Run._asdict, runs)) for runs in (stream.runs, stream.slots)] for stream in blob.streams]
+    loops = [[_loop_rows(looped(runs)) for runs in (stream.runs, stream.slots)] for stream in blob.streams]
+    counts = [sum(len(part) for pair in rows for part in pair) for rows in (loops, lists)]
+    version = 2 if counts[0] * LOOPED.itemsize < counts[1] * RUN.itemsize else 1
+    kind, lists = (LOOPED, loops) if version == 2 else (RUN, lists)
     streams = [
-        {**vars(s), "kind": _STREAM_KINDS.index(s.kind), "targets": len(s.to), "runs": len(s.runs), "slots": len(s.slots)}
-        for s in blob.streams
+        {**vars(s), "kind": _STREAM_KINDS.index(s.kind), "targets": len(s.to), "runs": len(runs), "slots": len(slots)}
+        for s, (runs, slots) in zip(blob.streams, lists, strict=True)
     ]
     targets = [{"id": to} for stream in blob.streams for to in stream.to]
-    runs = [run._asdict() for stream in blob.streams for run in (*stream.runs, *stream.slots)]
-    parts = {BUFFER: buffers, STREAM: streams, TARGET: targets, RUN: runs}
+    rows = [row for pair in lists for part in pair for row in part]
+    parts = {BUFFER: buffers, STREAM: streams, TARGET: targets, kind: rows}
     try:
         body = text + b"".join(_packed(kind, rows) for kind, rows in parts.items())
         head = {
             **vars(blob),
             **blob.core._asdict(),
             "magic": MAGIC,
-            "version": FORMAT_VERSION,
+            "version": version,
             "graph": 0,
             "op": names.index(blob.op),
         }
         head |= {"bytes": HEADER.itemsize + len(body), "crc32": zlib.crc32(body), "names": len(names), "name_bytes": len(text)}
-        head |= {"buffers": len(buffers), "streams": len(streams), "targets": len(targets), "runs": len(runs)}
+        head |= {"buffers": len(buffers), "streams": len(streams), "targets": len(targets), "runs": len(rows)}
         return _packed(HEADER, [head]) + body
     except OverflowError as error:
         raise ValueError(str(error)) from None
+
+
+def _loop_rows(loops: Sequence[Loop]) -> list[dict[str, int]]:
+    """Runs with how far each goes on; the first of a loop has how many they are, and the turns."""
+    return [
+        {**run._asdict(), "shift": shift, "group": 0 if at else len(loop.runs), "turns": 0 if at else loop.turns}
+        for loop in loops
+        for at, (run, shift) in enumerate(zip(loop.runs, loop.shifts, strict=True))
+    ]
+
+
+def _loops_of(rows: Sequence[Mapping[str, int]]) -> tuple[Run, ...]:
+    """The inverse of `_loop_rows`, and of loops. ValueError for rows that are none."""
+    loops: list[Loop] = []
+    at = 0
+    while at < len(rows):
+        part = rows[at : at + max(1, rows[at]["group"])]
+        if len(part) != rows[at]["group"] or any(row["group"] or row["turns"] for row in part[1:]):
+            raise ValueError("a loop has not the runs that it says")
+        runs = tuple(Run(**{name: row[name] for name in Run._fields}) for row in part)
+        loops.append(Loop(runs, tuple(row["shift"] for row in part), part[0]["turns"]))
+        at += len(part)
+    return unlooped(loops)
 
 
 def decode(data: bytes, where: str) -> Blob:
@@ -101,9 +132,10 @@ def _decoded(data: bytes) -> Blob:
     if len(data) < HEADER.itemsize or data[:4] != MAGIC:
         raise ValueError("it does not begin as one")
     (head,) = records(HEADER, 1)
-    if head["version"] != FORMAT_VERSION:
-        raise ValueError(f"its format version is {head['version']}, not {FORMAT_VERSION}")
-    kinds = {"buffers": BUFFER, "streams": STREAM, "targets": TARGET, "runs": RUN}
+    if head["version"] not in (1, FORMAT_VERSION):
+        raise ValueError(f"its format version is {head['version']}, not at most {FORMAT_VERSION}")
+    has_loops = head["version"] == FORMAT_VERSION
+    kinds = {"buffers": BUFFER, "streams": STREAM, "targets": TARGET, "runs": LOOPED if has_loops else RUN}
     size = at + head["name_bytes"] + sum(head[name] * kind.itemsize for name, kind in kinds.items())
     if head["bytes"] != len(data) or size != len(data):
         raise ValueError(f"it has {len(data)} bytes, and its header says otherwise")
@@ -122,13 +154,18 @@ def _decoded(data: bytes) -> Blob:
     ]
     rows = records(STREAM, head["streams"])
     targets = iter([row["id"] for row in records(TARGET, head["targets"])])
-    runs = iter([Run(**row) for row in records(RUN, head["runs"])])
+    rows_of_runs = records(kinds["runs"], head["runs"])
+    if has_loops and sum(row["group"] * row["turns"] for row in rows_of_runs) > MOST_RUNS:
+        raise ValueError(f"its loops are more than {MOST_RUNS} runs")
+    runs = iter(rows_of_runs)
     if sum(row["targets"] for row in rows) != head["targets"] or sum(row["runs"] + row["slots"] for row in rows) != head["runs"]:
         raise ValueError("its streams have not the targets and runs that there are")
     streams: list[Stream] = []
     for row in rows:
         lists: dict[str, Any] = {"to": tuple(islice(targets, row.pop("targets")))}
-        lists |= {name: tuple(islice(runs, row.pop(name))) for name in ("runs", "slots")}
+        for name in ("runs", "slots"):
+            part = list(islice(runs, row.pop(name)))
+            lists[name] = _loops_of(part) if has_loops else tuple(Run(**run) for run in part)
         streams.append(Stream(**row | lists | {"kind": _STREAM_KINDS[row["kind"]]}))
     graph, op = (names[int(head[name])] for name in ("graph", "op"))
     return Blob(head["epoch"], graph, op, _core(head), head["number"], tuple(buffers), tuple(streams))
@@ -186,14 +223,22 @@ def _has_tiles(run: Run) -> bool:
 
 def to_yaml(item: Blob | PipeGraph) -> str:
     """The YAML file of a blob, or of the pipes of a temporal epoch."""
-    lines = [f"format_version: {FORMAT_VERSION}"]
+    lines: list[str] = []
+    has_loops = False
     for field in fields(item):
         value = getattr(item, field.name)
-        if field.name in ("buffers", "pipes", "streams"):
-            lines += [f"{field.name}:{'' if value else ' []'}", *(f"- {_json(asdict(row))}" for row in value)]
-        else:
+        if field.name not in ("buffers", "pipes", "streams"):
             lines.append(f"{field.name}: {_json(value)}")
-    return "\n".join(lines) + "\n"
+            continue
+        lines.append(f"{field.name}:{'' if value else ' []'}")
+        for part in value:
+            row: dict[str, Any] = {**vars(part)}
+            for name in {"runs", "slots"} & {*row}:
+                loops = looped(row[name])
+                has_loops |= any(loop.turns > 1 for loop in loops)
+                row[name] = [entry for loop in loops for entry in ([loop] if loop.turns > 1 else loop.runs)]
+            lines.append(f"- {_json(row)}")
+    return "\n".join([f"format_version: {FORMAT_VERSION if has_loops else 1}", *lines]) + "\n"
 
 
 def _json(value: object) -> str:
@@ -207,12 +252,30 @@ def from_yaml(text: str, kind: type[T], where: str) -> T:
         if len(text) > MOST_BYTES or "&" in text or "*" in text:
             raise ValueError("it is too long, or has & or *")
         data: Any = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        if not isinstance(data, dict) or cast("dict[str, Any]", data).pop("format_version", None) != FORMAT_VERSION:
-            raise ValueError(f"its format version is not {FORMAT_VERSION}")
+        data = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+        version = data.pop("format_version", None)
+        if version not in (1, FORMAT_VERSION):
+            raise ValueError(f"its format version is not at most {FORMAT_VERSION}")
+        if version == FORMAT_VERSION:
+            _unfold(data)
         item: T = typed(kind, data, kind.__name__)
         return item if isinstance(item, PipeGraph) else cast("T", _checked(item))
-    except (ValueError, yaml.YAMLError, RecursionError, TypeError) as error:
+    except (ValueError, yaml.YAMLError, RecursionError, TypeError, LookupError, AttributeError) as error:
         raise ContainerError("E1007", f"{where} cannot be read: {str(error).splitlines()[0]}") from None
+
+
+def _unfold(data: dict[str, Any]) -> None:
+    """With the runs of loops one by one. ValueError or TypeError for what is none."""
+    total = 0
+    for row in (*data.get("streams", ()), *data.get("pipes", ())):
+        for name in {"runs", "slots"} & {*row}:
+            runs: list[Run | list[int]] = []
+            for entry in row[name]:
+                runs += unlooped([typed(Loop, entry, "loop")]) if isinstance(entry[0], list) else [entry]
+                if total + len(runs) > MOST_RUNS:
+                    raise ValueError(f"loops of more than {MOST_RUNS} runs")
+            total += len(runs)
+            row[name] = [list(run) for run in runs]
 
 
 def save_epoch(graph: PipeGraph, blobs: Sequence[Blob], folder: Path) -> None:

@@ -1,5 +1,6 @@
 """Streams of netlists: samples run from their blobs as numpy runs them, files load equal, what cannot work says where."""
 
+import contextlib
 import zlib
 from dataclasses import replace
 from itertools import pairwise
@@ -18,6 +19,7 @@ from hlo2tx8.netlist.pipes.backend import streams_of
 from hlo2tx8.netlist.pipes.execute import Streamed
 from hlo2tx8.netlist.pipes.files import HEADER, decode, encode, from_yaml, to_yaml
 from hlo2tx8.netlist.pipes.links import loads, way
+from hlo2tx8.netlist.pipes.loops import Loop, looped, unlooped
 from hlo2tx8.netlist.pipes.model import Blob, PipeGraph, Run, runs_of, tiles_of_runs
 from hlo2tx8.netlist.pipes.net2pipe import rectangles
 from hlo2tx8.netlist.pipes.result import StreamFailure
@@ -132,6 +134,41 @@ def test_runs_are_the_tiles_that_they_are_of():
         back = tiles_of_runs(runs_of(sources, tiles))
         assert np.array_equal(back[0], sources) and np.array_equal(back[1], tiles)
     assert runs_of(np.zeros(6), np.array([0, 1, 4, 5, 8, 9])) == (Run(0, 0, 2, 4, 3),)
+
+
+def test_runs_that_come_again_are_loops():
+    two_sources = [Run(5 + 2 * (n % 2), n // 2 * 3, 2, 9, 4) for n in range(200)]
+    odd = [Run(5, 900, 1), *two_sources, Run(7, 3, 3), *two_sources[:90], Run(5, 0, 1)]
+    assert looped(two_sources) == (Loop((two_sources[0], two_sources[1]), (3, 3), 100),)
+    assert [(len(loop.runs), loop.turns) for loop in looped(odd)] == [(1, 1), (2, 100), (1, 1), (2, 45), (1, 1)]
+    numbers = np.random.default_rng(1)
+    for _ in range(100):
+        period, count = numbers.integers(1, 5), int(numbers.integers(0, 60))
+        runs = tuple(Run(n % int(period), int(numbers.integers(0, 2)) + n // 3, 1 + n % 2) for n in range(count))
+        assert unlooped(looped(runs)) == runs
+
+
+def test_blobs_with_loops_are_of_version_2_and_others_are_read_as_before():
+    blob = next(blob for blob in blobs_of(read_file(SAMPLES / "softmax.yaml")) if any(s.runs for s in blob.streams))
+    stream = next(stream for stream in blob.streams if stream.kind == "receive")
+    runs = tuple(Run(stream.runs[0].source, n % 2 + n // 2 * 8, 1, 2, 2) for n in range(3000))
+    many = replace(blob, streams=tuple(replace(s, runs=runs) if s is stream else s for s in blob.streams))
+    assert [encode(one)[4] for one in (blob, many)] == [1, 2]
+    assert decode(encode(many), "") == many == from_yaml(to_yaml(many), Blob, "")
+    assert len(encode(many)) < len(encode(blob)) + 2000
+    assert to_yaml(blob).startswith("format_version: 1\n") and to_yaml(many).startswith("format_version: 2\n")
+    data = bytearray(encode(many))
+    for at in range(0, len(data), 7):  # every field once, with the checksum of the damaged file
+        damaged = bytearray(data)
+        damaged[at] ^= 0x15
+        damaged[12:16] = zlib.crc32(damaged[HEADER.itemsize :]).to_bytes(4, "little")
+        with contextlib.suppress(ContainerError):
+            decode(bytes(damaged), "x")
+    text = to_yaml(many)
+    for old, new in (("1500]", "99999999]"), ("[8, 8], 1500", "[8], 1500"), ("[8, 8], 1500", "[8, 8], 0")):
+        assert old in text
+        with pytest.raises(ContainerError):
+            from_yaml(text.replace(old, new), Blob, "x")
 
 
 def test_cores_that_get_the_same_are_multicast_to_as_rectangles():
