@@ -15,7 +15,7 @@ import numpy as np
 import yaml
 
 from hlo2tx8.errors import ContainerError, writing
-from hlo2tx8.netlist.pipes.loops import MOST_RUNS, Loop, looped, unlooped
+from hlo2tx8.netlist.pipes.loops import MOST_RUNS, RunLoop, looped, unlooped
 from hlo2tx8.netlist.pipes.model import OUTPUT, Blob, Buffer, BufferKind, Core, PipeGraph, Run, Stream, StreamKind
 from hlo2tx8.runtime.typed import typed
 
@@ -89,7 +89,7 @@ def encode(blob: Blob) -> bytes:
         raise ValueError(str(error)) from None
 
 
-def _loop_rows(loops: Sequence[Loop]) -> list[dict[str, int]]:
+def _loop_rows(loops: Sequence[RunLoop]) -> list[dict[str, int]]:
     """Runs with how far each goes on; the first of a loop has how many they are, and the turns."""
     return [
         {**run._asdict(), "shift": shift, "group": 0 if at else len(loop.runs), "turns": 0 if at else loop.turns}
@@ -100,14 +100,14 @@ def _loop_rows(loops: Sequence[Loop]) -> list[dict[str, int]]:
 
 def _loops_of(rows: Sequence[Mapping[str, int]]) -> tuple[Run, ...]:
     """The inverse of `_loop_rows`, and of loops. ValueError for rows that are none."""
-    loops: list[Loop] = []
+    loops: list[RunLoop] = []
     at = 0
     while at < len(rows):
         part = rows[at : at + max(1, rows[at]["group"])]
         if len(part) != rows[at]["group"] or any(row["group"] or row["turns"] for row in part[1:]):
             raise ValueError("a loop has not the runs that it says")
         runs = tuple(Run(**{name: row[name] for name in Run._fields}) for row in part)
-        loops.append(Loop(runs, tuple(row["shift"] for row in part), part[0]["turns"]))
+        loops.append(RunLoop(runs, tuple(row["shift"] for row in part), part[0]["turns"]))
         at += len(part)
     return unlooped(loops)
 
@@ -271,7 +271,7 @@ def _unfold(data: dict[str, Any]) -> None:
         for name in {"runs", "slots"} & {*row}:
             runs: list[Run | list[int]] = []
             for entry in row[name]:
-                runs += unlooped([typed(Loop, entry, "loop")]) if isinstance(entry[0], list) else [entry]
+                runs += unlooped([typed(RunLoop, entry, "loop")]) if isinstance(entry[0], list) else [entry]
                 if total + len(runs) > MOST_RUNS:
                     raise ValueError(f"loops of more than {MOST_RUNS} runs")
             total += len(runs)

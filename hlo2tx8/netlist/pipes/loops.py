@@ -20,7 +20,7 @@ MOST_RUNS = 1 << 21
 """That loops of a file may stand for."""
 
 
-class Loop(NamedTuple):
+class RunLoop(NamedTuple):
     """These runs, `turns` times; in each turn every one begins its own of `shifts` further on."""
 
     runs: tuple[Run, ...]
@@ -28,24 +28,24 @@ class Loop(NamedTuple):
     turns: int
 
 
-def looped(runs: Sequence[Run]) -> tuple[Loop, ...]:
+def looped(runs: Sequence[Run]) -> tuple[RunLoop, ...]:
     """The same runs; from the first on, always the loop that saves most."""
     if len(runs) < LEAST:
-        return (Loop(tuple(runs), (0,) * len(runs), 1),) if runs else ()
+        return (RunLoop(tuple(runs), (0,) * len(runs), 1),) if runs else ()
     sizes, turns = _longest(np.array(runs, np.int64))
-    found: list[Loop] = []
+    found: list[RunLoop] = []
     alone, at = list[Run](), 0
     while at < len(runs):
         size, count = int(sizes[at]), int(turns[at])
         if count == 1:
             alone.append(runs[at])
         else:
-            found += [Loop(tuple(alone), (0,) * len(alone), 1)] if alone else []
+            found += [RunLoop(tuple(alone), (0,) * len(alone), 1)] if alone else []
             alone = []
             first, second = runs[at : at + size], runs[at + size : at + 2 * size]
-            found.append(Loop(tuple(first), tuple(b.first - a.first for a, b in zip(first, second, strict=True)), count))
+            found.append(RunLoop(tuple(first), tuple(b.first - a.first for a, b in zip(first, second, strict=True)), count))
         at += size * count
-    return (*found, Loop(tuple(alone), (0,) * len(alone), 1)) if alone else tuple(found)
+    return (*found, RunLoop(tuple(alone), (0,) * len(alone), 1)) if alone else tuple(found)
 
 
 def _longest(rows: Array) -> tuple[Array, Array]:
@@ -71,7 +71,7 @@ def _lengths(held: Array) -> Array:
     return np.minimum.accumulate(ends[::-1])[::-1] - np.arange(len(held))
 
 
-def unlooped(loops: Sequence[Loop]) -> tuple[Run, ...]:
+def unlooped(loops: Sequence[RunLoop]) -> tuple[Run, ...]:
     """The inverse of `looped`. ValueError for what is no loop, or stands for too many runs."""
     if any(loop.turns < 1 or not loop.runs or len(loop.shifts) != len(loop.runs) for loop in loops):
         raise ValueError("a loop without turns or runs")

@@ -19,7 +19,7 @@ from hlo2tx8.netlist.pipes.backend import streams_of
 from hlo2tx8.netlist.pipes.execute import Streamed
 from hlo2tx8.netlist.pipes.files import HEADER, decode, encode, from_yaml, to_yaml
 from hlo2tx8.netlist.pipes.links import loads, way
-from hlo2tx8.netlist.pipes.loops import Loop, looped, unlooped
+from hlo2tx8.netlist.pipes.loops import RunLoop, looped, unlooped
 from hlo2tx8.netlist.pipes.model import Blob, PipeGraph, Run, runs_of, tiles_of_runs
 from hlo2tx8.netlist.pipes.net2pipe import rectangles
 from hlo2tx8.netlist.pipes.result import StreamFailure
@@ -139,7 +139,7 @@ def test_runs_are_the_tiles_that_they_are_of():
 def test_runs_that_come_again_are_loops():
     two_sources = [Run(5 + 2 * (n % 2), n // 2 * 3, 2, 9, 4) for n in range(200)]
     odd = [Run(5, 900, 1), *two_sources, Run(7, 3, 3), *two_sources[:90], Run(5, 0, 1)]
-    assert looped(two_sources) == (Loop((two_sources[0], two_sources[1]), (3, 3), 100),)
+    assert looped(two_sources) == (RunLoop((two_sources[0], two_sources[1]), (3, 3), 100),)
     assert [(len(loop.runs), loop.turns) for loop in looped(odd)] == [(1, 1), (2, 100), (1, 1), (2, 45), (1, 1)]
     numbers = np.random.default_rng(1)
     for _ in range(100):
