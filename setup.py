@@ -11,6 +11,7 @@ import sys
 import sysconfig
 from copy import copy
 from pathlib import Path
+from shutil import copyfile
 
 from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
@@ -20,26 +21,15 @@ from setuptools.errors import BaseError, CompileError, ExecError, LinkError
 NATIVE = Path("hlo2tx8/device/native")
 PLUGIN = Path("hlo2tx8/pjrt/native")
 RUNTIME = Path("hlo2tx8/runtime/native")
+MODEL = Path("hlo2tx8/vendor/native")
 WHAT_TO_DO = (
     "hlo2tx8 needs a C compiler to be built from source, for example `apt-get install gcc libc6-dev`. A wheel needs none. "
     "HLO2TX8_WITHOUT_NATIVE=1 builds it without: no device for jax, and programs run in Python, slowly."
 )
 # Each writes headers into the folder it is given.
-GENERATORS = ("hlo2tx8.device.native.generate", "hlo2tx8.pjrt.header")
+GENERATORS = ("hlo2tx8.device.native.generate", "hlo2tx8.pjrt.header", "hlo2tx8.vendor.native.generate")
 # Value-safe options only: no fused multiply-add, no fast-math; traps and errno are not observed, integers wrap.
-OPTIONS = [
-    "-O3",
-    "-g0",
-    "-std=gnu11",
-    "-ffp-contract=off",
-    "-fno-math-errno",
-    "-fno-trapping-math",
-    "-fwrapv",
-    "-fno-strict-aliasing",
-    "-fvisibility=hidden",
-    "-Wno-psabi",
-    "-pthread",
-]
+OPTIONS = (NATIVE / "options.txt").read_text().split()
 X86_LEVELS = {
     "v2": ["-march=x86-64-v2", "-DTX8_LEVEL=2"],
     "v3": ["-march=x86-64-v3", "-DTX8_LEVEL=3"],
@@ -76,7 +66,17 @@ class BuildCore(build_ext):
         for extension in self.extensions:
             extension.include_dirs.append(str(folder))
             extension.depends += [str(path) for path in sorted(folder.glob("*.h"))]
+            if extension.name.startswith("hlo2tx8.vendor"):  # main programs include it
+                beside = Path(self.get_ext_fullpath(extension.name)).parent
+                beside.mkdir(parents=True, exist_ok=True)
+                copyfile(folder / "tx8.h", beside / "tx8.h")
         super().build_extensions()
+
+    def copy_extensions_to_source(self) -> None:
+        super().copy_extensions_to_source()
+        for extension in self.extensions:
+            if extension.name.startswith("hlo2tx8.vendor"):
+                copyfile(Path(self.build_lib) / MODEL / "tx8.h", MODEL / "tx8.h")
 
     def get_export_symbols(self, ext: Extension) -> list[str]:
         return []
@@ -125,6 +125,16 @@ LIBRARIES = [
         sources=[str(path) for path in sorted(RUNTIME.glob("*.c"))],
         depends=[str(path) for path in sorted((*RUNTIME.glob("*.h"), *NATIVE.glob("*.h")))],
         include_dirs=[str(RUNTIME), str(NATIVE)],
+        define_macros=[("_GNU_SOURCE", None)],
+        extra_compile_args=["-O2", "-g0", "-std=gnu11", "-fvisibility=hidden", "-pthread"],
+        extra_link_args=["-pthread"],
+        libraries=["dl"],
+    ),
+    Extension(
+        "hlo2tx8.vendor.native.libtx8model",
+        sources=[*(str(path) for path in sorted(MODEL.glob("*.c"))), str(RUNTIME / "load.c")],
+        depends=[str(path) for path in sorted((*MODEL.glob("*.h"), *NATIVE.glob("*.h"), RUNTIME / "load.h"))],
+        include_dirs=[str(MODEL), str(RUNTIME), str(NATIVE)],
         define_macros=[("_GNU_SOURCE", None)],
         extra_compile_args=["-O2", "-g0", "-std=gnu11", "-fvisibility=hidden", "-pthread"],
         extra_link_args=["-pthread"],

@@ -1,11 +1,13 @@
 """Which flags a command takes together. A flag that would not act beside the others is refused, with a line that says why."""
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from hlo2tx8.errors import InputError
+from hlo2tx8.frontend.chip_folder import is_chip_folder
 from hlo2tx8.options import Level
-from hlo2tx8.tools.platforms import platform_of
+from hlo2tx8.tools.platforms import MODELS, platform_of
 from hlo2tx8.tools.run_chips import counts_of
 from hlo2tx8.tools.saved import is_saved
 
@@ -56,7 +58,12 @@ def rules_of_run(values: Any) -> Iterator[Rule]:
     yield (*RUNNING, *LISTED), values.until is not None, "is of runs, and --until prints the module at a level and stops"
     yield from _before(values.until, "--until")
     yield ("level", *OF_PROGRAMS, "run_test_hlo_passes"), test != "tx8", f"is of tx8, and --platform is {test}"
-    yield (*ON_TX8, *DUMPS), "tx8" not in (test, reference), "is of tx8, and neither platform is that"
+    yield (*ON_TX8, *DUMPS), not {"tx8", *MODELS} & {test, reference}, "is of tx8, and neither platform is that"
+    models = {test, reference} & {*MODELS}
+    yield ("max_steps",), bool(models), "counts turns of loops, and main.c does not"
+    is_given = bool(models) and any(is_chip_folder(Path(file)) for file in (*values.files, *values.input_module))
+    yield (*DRAWN, "input_literals_file"), is_given, "says what inputs are, and main.c of a folder reads the folder's"
+    yield (*ON_TX8, *DUMPS), is_given and "tx8" not in (test, reference), "is of compiling, and the folder has main.c"
     yield OF_PROGRAMS, not is_on_chip, "is of programs, and --level runs the IR"
     yield ("mode",), not is_on_chip and reference != "tx8", "is how a program runs on tx8, and none does"
     if reference != "tx8":
@@ -88,6 +95,7 @@ def rules_of_compile(values: Any) -> Iterator[Rule]:
     is_above = values.until not in (None, Level.PROGRAM)
     is_emitting = values.emit is not None
     yield ("until", *LISTED, "explain", "time", "mode"), is_emitting, "is of programs, and --emit writes a module"
+    yield ("platform",), values.emit != "chip", "compiles the main program of a folder, which --emit=chip writes"
     yield ("output", *LISTED), is_above, "is of programs, and --until prints the module at a level and stops"
     yield from _before(values.until, "--until")
     yield CHIPS, is_above or _is_any_saved(values), "is for modules that are compiled, down to programs"

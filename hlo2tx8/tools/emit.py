@@ -1,7 +1,9 @@
-"""`hlo2tx8 compile --emit`: what is written of a program for the vendor's flow: its module in tx8be, or a chip folder."""
+"""`hlo2tx8 compile --emit`: what is written of a program for the vendor's flow: its module in tx8be, main.c, or a chip folder."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlo2tx8.errors import InputError, writing
@@ -15,37 +17,72 @@ if TYPE_CHECKING:
     from hlo2tx8.device.program import Program
     from hlo2tx8.spmd.chips_module import ChipsModule
 
-KINDS = ("tx8be", "chip")
+KINDS = ("tx8be", "chip", "main.c")
 
 
 def add_emit(parser: Any) -> None:
     """The flag of `compile`."""
-    text = "write for the vendor's flow: the module in tx8be (to stdout without -o), or a folder -o DIR with its data"
+    text = "write for the vendor's flow: the module in tx8be or main program in C (to stdout without -o), a folder -o DIR of all"
     parser.add_argument("--emit", choices=KINDS, help=text)
+    parser.add_argument("--platform", type=_platform, help="compile the folder's main program for Cmodel or riscv")
+
+
+def _platform(text: str) -> Any:
+    from hlo2tx8.vendor.platforms import platform_named
+
+    return platform_named(text)
 
 
 def emit(args: Any, options: Options) -> int:
     """Write what --emit asks for; returns 0, or raises an Hlo2tx8Error."""
+    from hlo2tx8.runtime.compile import compile_module
     from hlo2tx8.spmd.chips_module import ChipsModule
     from hlo2tx8.tools.flags import load_given
     from hlo2tx8.tools.run_chips import chips_module
     from hlo2tx8.vendor.grouped import grouped_module
+    from hlo2tx8.vendor.main_c import main_c
+    from hlo2tx8.vendor.platforms import build, link_flags
 
     if args.emit == "chip" and args.output is None:
         raise InputError("E1004", "--emit=chip writes a folder", hint="-o DIR says where")
     (check_folder if args.emit == "chip" else check_writable)(args.output)
+    if args.platform is not None:  # what is not there is told before anything is written
+        link_flags(args.platform)
     chips = None if is_saved(args.file) else chips_module(args.file, options, args)
     chips = chips or ChipsModule((1, 1), partial(load_given, args, args.file))
+    if chips.num_chips > 1 and (args.emit == "main.c" or args.platform is not None):
+        raise InputError("E1004", f"main.c is the program of one chip, and the module is for {chips.num_chips}")
+    if args.emit == "main.c":
+        executable = compile_module(chips.load, options)
+        return _print(main_c(executable.program, executable.chip, executable.name), args.output)
     module, programs = grouped_module(chips.load, options, chips.counts)
     if args.emit == "tx8be":
-        if args.output is None:
-            print(module)
-        else:
-            with writing(args.output):
-                args.output.write_text(str(module) + "\n")
-        return 0
+        return _print(f"{module}\n", args.output)
     _write(args, options, chips, module, programs)
+    if args.platform is not None:
+        print(f"built {build(args.output, args.platform)}")
     return 0
+
+
+def _print(text: str, output: Path | None) -> int:
+    """To a file, or to stdout."""
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        with writing(output):
+            output.write_text(text)
+    return 0
+
+
+def _main_program(load: "Callable[[], ModuleOp]", module: "ModuleOp", options: Options) -> "Program":
+    """What main.c of a folder is of: arrays of a folder are row by row, as the module in tx8be has them."""
+    from hlo2tx8.compiler.driver import load_source
+    from hlo2tx8.hlo.signature import signature_of
+    from hlo2tx8.runtime.compile import compile_module
+
+    signature = signature_of(load())
+    has_layout = any(port.layout for port in (*signature.inputs, *signature.outputs))
+    return compile_module(partial(load_source, str(module)) if has_layout else load, options).program
 
 
 def _write(args: Any, options: Options, chips: "ChipsModule", module: "ModuleOp", programs: "Sequence[Program]") -> None:
@@ -75,5 +112,6 @@ def _write(args: Any, options: Options, chips: "ChipsModule", module: "ModuleOp"
     parts, found = chips.parts_of(inputs), chips.result_parts_of(results)
     packets = link_packets(local, chips.counts, mesh, chip)
     scratch = max((sum(slot.size_bytes for slot in each.slots_of(SlotKind.SCRATCH)) for each in programs), default=0)
-    content = FolderContent(module, signature_of(local), parts, found, scratch, mesh, tile_packets(programs, chip), packets)
+    main = _main_program(chips.load, module, options) if chips.num_chips == 1 else None
+    content = FolderContent(module, signature_of(local), parts, found, scratch, mesh, tile_packets(programs, chip), packets, main)
     write_folder(args.output, content, chip)

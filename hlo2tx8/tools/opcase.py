@@ -88,7 +88,6 @@ def write_case(case: "OpCase", folder: Path) -> Path:
     import numpy as np
 
     from hlo2tx8.compiler.driver import chip_of, load_source
-    from hlo2tx8.device.program import SlotKind
     from hlo2tx8.hlo import evaluate
     from hlo2tx8.hlo.signature import signature_of
     from hlo2tx8.tools.arguments import random_arguments
@@ -100,9 +99,8 @@ def write_case(case: "OpCase", folder: Path) -> Path:
     signature = signature_of(plain)
     arrays = random_arguments(plain, signature, np.random.default_rng((case.seed, case.number)))
     module, executable = grouped_module(load, options)
-    scratch = sum(slot.size_bytes for slot in executable.program.slots_of(SlotKind.SCRATCH))
     place = folder / case.name
-    write_folder(place, module, signature, arrays, evaluate(plain, *arrays), chip_of(options), scratch)
+    write_folder(place, module, signature, arrays, evaluate(plain, *arrays), chip_of(options), executable.program)
     described = {key: value for key, value in asdict(case).items() if key != "text"}
     with writing(place):
         (place / CASE).write_text(json.dumps(described, indent=1) + "\n")

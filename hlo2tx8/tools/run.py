@@ -50,7 +50,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(function=run)
     parser.add_argument("files", nargs="*", metavar="FILE", help=".hlo, .mlir, .mlirbc or .pb modules, .tx8x programs, - for stdin")
     parser.add_argument("--input_module", action="append", default=[], metavar="FILE", help="same as FILE")
-    parser.add_argument("--platform", default="tx8", help="where the module is tested: tx8, interpreter, cpu (tx8)")
+    parser.add_argument("--platform", default="tx8", help="where the module is tested: tx8, Cmodel, riscv, interpreter, cpu (tx8)")
     parser.add_argument("--reference_platform", default="default", help='default (interpreter), cpu, tx8, or "" for no comparison')
     parser.add_argument("--level", type=run_level_named, default=Level.PROGRAM, help="run the IR of this level (program), or all")
     parser.add_argument("--abs_error_bound", type=bound, metavar="X", help="pass elements off by at most X")

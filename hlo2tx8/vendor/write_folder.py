@@ -1,4 +1,4 @@
-"""`write_folder`: a chip folder of a module: description, module in tx8be, each chip's streams, inputs, parameters, reference."""
+"""`write_folder`: a chip folder of a module: description, module in tx8be, each chip's streams, inputs, parameters, reference, main.c."""
 
 import json
 import re
@@ -15,6 +15,7 @@ from xdsl.rewriter import Rewriter
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.chip_links import ChipMesh, Packet
 from hlo2tx8.device.formats import Format
+from hlo2tx8.device.program import Program
 from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.dialects.tx8be import OPS
 from hlo2tx8.dialects.tx8be_shapes import shape_of
@@ -22,6 +23,7 @@ from hlo2tx8.errors import InputError, writing
 from hlo2tx8.frontend.chip_folder import FORMATS, INFO
 from hlo2tx8.hlo.module import module_name
 from hlo2tx8.hlo.signature import Port, Signature
+from hlo2tx8.vendor.platforms import write_main
 from hlo2tx8.vendor.stream_config import stream_config
 from hlo2tx8.vendor.streams import streams_of
 
@@ -34,7 +36,7 @@ ACTIVATION = 34
 @dataclass(frozen=True)
 class FolderContent:
     """What a folder is written of: a module in tx8be of what each of the chips in a mesh runs, whose constants move to param.bin;
-    each chip's inputs and results; packets between `tiles` and between `chips`; `scratch_bytes` of DDR."""
+    each chip's inputs and results; packets between `tiles` and between `chips`; `scratch_bytes` of DDR; of one chip the program that main.c is of."""
 
     module: ModuleOp
     signature: Signature
@@ -44,6 +46,7 @@ class FolderContent:
     mesh: ChipMesh = field(default_factory=lambda: ChipMesh(1, 1))
     tiles: Sequence[Packet] = ()
     chips: Sequence[Packet] = ()
+    main: Program | None = None
 
 
 def write_folder(folder: Path, content: FolderContent, chip: Chip) -> None:
@@ -78,6 +81,8 @@ def write_folder(folder: Path, content: FolderContent, chip: Chip) -> None:
         for path, written in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(written)
+        if content.main is not None:
+            write_main(folder, content.main, chip, name)
 
 
 def _data(number: int) -> str:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hlo2tx8.device.formats import Format
     from hlo2tx8.device.isa.fields import Operands
 
 
@@ -19,14 +18,14 @@ class Elements:
     divisor: int = 1
 
     def __call__(self, o: "Operands") -> int:
-        size = self.scale(o.fmt, o.fmt2)
+        size = self.scale(o.fmt.bytes, o.fmt2.bytes)
         for name in self.counts:
             size *= o[name]
         return -(-size // self.divisor)
 
-    def scale(self, fmt: "Format", fmt2: "Format") -> int:
-        """Bytes of one element."""
-        return self.each or (fmt2 if self.is_source else fmt).bytes
+    def scale(self, size: int, source_size: int) -> int:
+        """Bytes of one element, given those of the format and of the source's."""
+        return self.each or (source_size if self.is_source else size)
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,8 @@ class Span:
         if o[self.run] == 0 or any(o[count] == 0 for _, count in self.levels):
             return 0
         size = o[self.run] + sum((o[count] - 1) * o[stride] for stride, count in self.levels)
-        return size * self.scale(o.fmt)
+        return size * self.scale(o.fmt.bytes)
 
-    def scale(self, fmt: "Format") -> int:
-        """Bytes of one element."""
-        return self.each or fmt.bytes
+    def scale(self, size: int) -> int:
+        """Bytes of one element, given those of the format."""
+        return self.each or size

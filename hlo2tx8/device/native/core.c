@@ -80,6 +80,8 @@ EXPORTED void tx8_destroy(struct machine *m) {
     free(m->steps);
     free(m->scalars);
     free(m->stores);
+    free(m->heads);
+    free(m->own_code);
     forget_decisions(m);
     pthread_cond_destroy(&m->start);
     pthread_cond_destroy(&m->done);

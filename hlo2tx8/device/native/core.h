@@ -207,6 +207,8 @@ struct machine {
     int is_linked; /* tiles reach each other's SPM: each has its own from the first to the last record */
     int num_tiles, num_threads;
     struct tile tiles[MAX_TILES];
+    u64 *own_code;      /* of a machine that is given instructions one by one, see stream.c; else NULL */
+    struct step *heads; /* records with some first words by themselves, of each tile */
     double deadline;
     i64 most_turns; /* of loops, on each tile */
     /* workers */
@@ -336,6 +338,8 @@ u8 *region_of(struct context *c, int region);               /* of the scratch: 0
 const u8 *apart(struct context *c, const u8 *src, i64 n, i64 bytes, const u8 *dst, i64 dst_bytes, int region);
 
 int prepare(struct machine *machine, struct tx8_fault *fault); /* 0 if all records are sound */
+int prepare_step(struct machine *m, i64 record, struct tx8_fault *fault); /* the record by itself; 0, or the fault of one that is none */
+void find_chains(struct machine *m, i64 first, i64 end);
 void prepare_quick(struct machine *m, struct step *s, const u64 *record);
 void prepare_scalar(struct scalar *s, const struct step *step, const u64 *record); /* of a program whose blocks are closed */
 int run_quick(struct context *c);                             /* 1 if the record is done, 0 if it is to be executed */

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterable
+from dataclasses import fields
 from functools import cache
 
 from hlo2tx8.device.approx import ANGLES, SINGLE
+from hlo2tx8.device.chip import Beats
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import INSTRUCTIONS, Engine, Field, Instruction
 from hlo2tx8.device.isa.ct_pool import CtPoolForm
@@ -44,6 +46,7 @@ def instructions_text() -> str:
         "MOST_ELEMENTS": MOST_ELEMENTS,
         "DTE_MOST_DESTINATIONS": MOST_DESTINATIONS,
         "NUM_FORMATS": len(Format),
+        "NUM_BEATS": len(fields(Beats)),
         "NUM_OPCODES": max(cls.OPCODE for cls in INSTRUCTIONS) + 1,
     }
     lines += [*(f"#define {name} {value}" for name, value in constants.items()), ""]

@@ -6,6 +6,11 @@
 
 double seconds_now(void);
 
+/* core.c */
+struct machine *tx8_create(const u64 *code, i64 num_records, const struct tx8_slot *slots, i64 num_slots, i64 spm_bytes, int tiles, int threads,
+                           struct tx8_fault *fault);
+void tx8_destroy(struct machine *m);
+
 void run_tile(struct machine *m, int number, int thread);
 void write_place(const struct tile *t, int number, struct tx8_fault *place); /* where it is, for a fault or whoever asks */
 

@@ -71,9 +71,9 @@ static int is_vector_link(const struct step *s) {
     }
 }
 
-static void find_chains(struct machine *m) {
+void find_chains(struct machine *m, i64 first, i64 end) {
     int length = 0;
-    for (i64 i = m->num_records - 1; i >= 0; i--) {
+    for (i64 i = end - 1; i >= first; i--) {
         struct step *const s = m->steps + i;
         const int is_link = is_vector_link(s);
         const int is_between = s->form == FORM_AFFINE || s->form == FORM_NOTHING;
@@ -119,6 +119,30 @@ static int opcode_of_begin(int opcode) {
     return opcode == OP_KC_END ? OP_KC_LOOP : opcode == OP_KC_END_IF ? OP_KC_IF : opcode == OP_KC_RETURN ? OP_KC_FUNCTION : 0;
 }
 
+int prepare_step(struct machine *m, i64 i, struct tx8_fault *fault) {
+    const u64 *const record = m->code + i * RECORD_WORDS;
+    struct step *const s = m->steps + i;
+    s->opcode = (u16)record[0];
+    s->fmt = (u8)(record[0] >> 16);
+    s->fmt2 = (u8)(record[0] >> 24);
+    s->rounding = (u8)(record[0] >> 32);
+    s->bytes = format_bytes(s->fmt);
+    s->bytes2 = format_bytes(s->fmt2);
+    if (!s->bytes || !s->bytes2 || s->rounding > ROUND_STOCHASTIC) return refuse(fault, i, "record %lld: no such format", (long long)i);
+    if (!choose(s)) {
+        return refuse(fault, i, "record %lld: opcode %d with format %d, source format %d, rounding %d is no instruction", (long long)i,
+                      s->opcode, s->fmt, s->fmt2, s->rounding);
+    }
+    if (s->form == FORM_WAIT && !(record[1] & 1) && is_engine_mask((i64)record[HEADER_WORDS])) s->form = FORM_NOTHING; /* chains go on */
+    if (s->form == FORM_AFFINE) s->partner = count_products(record);
+    for (int k = 0; k < RECORD_WORDS - HEADER_WORDS; k++) {
+        const u64 value = record[HEADER_WORDS + k];
+        const int is_register = record[1] >> k & 1 || (k == 0 && writes_register(s));
+        if (is_register && value >= NUM_REGISTERS) return refuse(fault, i, "record %lld: no register %lld", (long long)i, (long long)value);
+    }
+    return 0;
+}
+
 static int prepare_records(struct machine *m, struct functions *functions, struct tx8_fault *fault) {
     i64 open[MAX_DEPTH], exits[MAX_DEPTH]; /* the last exit of each open block, from which `partner` leads to the one before; -1: none */
     int depth = 0, deepest = 0;
@@ -126,26 +150,9 @@ static int prepare_records(struct machine *m, struct functions *functions, struc
     for (i64 i = 0; i < m->num_records; i++) {
         const u64 *const record = m->code + i * RECORD_WORDS;
         struct step *const s = m->steps + i;
-        s->opcode = (u16)record[0];
-        s->fmt = (u8)(record[0] >> 16);
-        s->fmt2 = (u8)(record[0] >> 24);
-        s->rounding = (u8)(record[0] >> 32);
-        s->bytes = format_bytes(s->fmt);
-        s->bytes2 = format_bytes(s->fmt2);
-        if (!s->bytes || !s->bytes2 || s->rounding > ROUND_STOCHASTIC) return refuse(fault, i, "record %lld: no such format", (long long)i);
-        if (!choose(s)) {
-            return refuse(fault, i, "record %lld: opcode %d with format %d, source format %d, rounding %d is no instruction", (long long)i,
-                          s->opcode, s->fmt, s->fmt2, s->rounding);
-        }
-        if (s->form == FORM_WAIT && !(record[1] & 1) && is_engine_mask((i64)record[HEADER_WORDS])) s->form = FORM_NOTHING; /* chains go on */
+        if (prepare_step(m, i, fault)) return FAULT_ILLEGAL_OPCODE;
         m->has_gemm |= s->form == FORM_GEMM;
-        if (s->form == FORM_AFFINE) s->partner = count_products(record);
         m->is_linked |= s->form == FORM_REMOTE_SEND || s->form == FORM_REMOTE_GATHER;
-        for (int k = 0; k < RECORD_WORDS - HEADER_WORDS; k++) {
-            const u64 value = record[HEADER_WORDS + k];
-            const int is_register = record[1] >> k & 1 || (k == 0 && writes_register(s));
-            if (is_register && value >= NUM_REGISTERS) return refuse(fault, i, "record %lld: no register %lld", (long long)i, (long long)value);
-        }
         prepare_quick(m, s, record);
         if (s->form == FORM_WDMA) note_store(m, record);
         const int begin = opcode_of_begin(s->opcode);
@@ -185,7 +192,7 @@ static int prepare_records(struct machine *m, struct functions *functions, struc
         }
     }
     for (i64 i = 0; i < m->num_records; i++) prepare_scalar(m->scalars + i, m->steps + i, m->code + i * RECORD_WORDS);
-    find_chains(m);
+    find_chains(m, 0, m->num_records);
     m->final_barrier = find_final_barrier(m);
     if (depth) return refuse(fault, open[depth - 1], "record %lld: a block has no end", (long long)open[depth - 1]);
     return 0;

@@ -74,12 +74,12 @@ static void turn(struct model *m, struct timed_tile *b, const struct timed_step 
     b->at = at + 1;
 }
 
-static int wait_engines(struct model *m, struct timed_tile *b, const struct timed_step *s) {
-    const struct timed_value mask = input(m->s, b->registers, m->s->indices[s->first_input]);
+/* 0 if an end is not known yet. */
+int wait_engines(struct model *m, struct timed_tile *b, i64 engines, int before) {
     struct issued *last[QUEUED_ENGINES];
     int num = 0;
     for (int e = 0; e < QUEUED_ENGINES; e++) {
-        if (!mask.is_known || !(mask.value >> e & 1) || !b->queues[e].num) continue;
+        if (!(engines >> e & 1) || !b->queues[e].num) continue;
         struct issued *const i = at_queue(&b->queues[e], b->queues[e].num - 1);
         if (!i->has_end) {
             b->blocked = i;
@@ -89,13 +89,13 @@ static int wait_engines(struct model *m, struct timed_tile *b, const struct time
         for (; k && last[k - 1]->end > i->end; k--) last[k] = last[k - 1];
         last[k] = i;
     }
-    spend(m, b, b->at, (double)m->t->chip.wait, s->before);
+    spend(m, b, b->at, (double)m->t->chip.wait, before);
     for (int k = 0; k < num; k++) wait_until(m, b, b->at, WAITING, last[k]);
     return 1;
 }
 
-static void work(struct model *m, struct timed_tile *b, const struct timed_step *s, const struct timed_shape *shape) {
-    spend(m, b, b->at, 0, s->before);
+void work(struct model *m, struct timed_tile *b, const struct timed_shape *shape, int before) {
+    spend(m, b, b->at, 0, before);
     double *const record = record_of(m, b->at), *const row = counters_of(m, b) + ENGINE_KC * PER_ENGINE;
     record[RECORD_INSTRUCTIONS] += 1, record[RECORD_BUSY] += shape->cycles, record[RECORD_ELAPSED] += shape->cycles;
     record[RECORD_OPERATIONS] += shape->operations, record[RECORD_LEAST] += shape->least_cycles;
@@ -105,13 +105,17 @@ static void work(struct model *m, struct timed_tile *b, const struct timed_step 
 
 /* Until it has to wait for an end that is not known, is at a barrier, or is done. */
 static void follow(struct model *m, struct timed_tile *b) {
+    if (m->events) {
+        follow_events(m, b);
+        return;
+    }
     while (!b->blocked && !m->failed) {
         const struct timed_step *const s = m->s->steps + b->at;
         const i32 *const in = m->s->indices + s->first_input;
         struct timed_value v;
         switch ((enum timed_op)s->op) {
         case TIMED_ISSUE:
-            if (!issue(m, b, b->at, shape_of(m, b, b->at))) continue;
+            if (!issue(m, b, b->at, s->engine, s->before, shape_of(m, b, b->at))) continue;
             break;
         case TIMED_SCALAR:
             v = is_loaded(s) ? take(cursor_of(m, b, s)) : fold(m->s, b->registers, s);
@@ -134,9 +138,10 @@ static void follow(struct model *m, struct timed_tile *b) {
             b->at = s->target;
             break;
         case TIMED_JOIN: spend(m, b, b->at, 0, s->before); break;
-        case TIMED_WORK: work(m, b, s, shape_of(m, b, b->at)); break;
+        case TIMED_WORK: work(m, b, shape_of(m, b, b->at), s->before); break;
         case TIMED_WAIT:
-            if (!wait_engines(m, b, s)) continue;
+            v = input(m->s, b->registers, in[0]);
+            if (!wait_engines(m, b, v.is_known ? v.value : 0, s->before)) continue;
             break;
         case TIMED_BARRIER:
             spend(m, b, b->at, 0, s->before);
@@ -198,11 +203,8 @@ static void run_model(struct model *m) {
     }
 }
 
-/* The time of a stretch from cycle 0 on, all tiles. */
-static void time_stretch(struct model *m, struct timed_part *part) {
+void follow_tiles(struct model *m, struct timed_part *part) {
     const i64 tiles = m->t->chip.tiles;
-    const size_t num_steps = (size_t)m->s->num_steps;
-    m->shapes = calloc(num_steps, sizeof *m->shapes);
     for (int f = 0; f < NUM_FLUIDS; f++) m->fluids[f].num_flowing = m->fluids[f].num_coming = 0, m->fluids[f].now = 0.0;
     m->serial = 0;
     for (i64 n = 0; n < tiles; n++) {
@@ -212,12 +214,23 @@ static void time_stretch(struct model *m, struct timed_part *part) {
         for (int e = 0; e < QUEUED_ENGINES; e++) b->queues[e].first = b->queues[e].num = 0;
     }
     run_model(m);
-    part->cycles = 0.0, part->all_ended = 1;
+    part->cycles = 0.0;
     for (i64 n = 0; n < tiles; n++) {
         struct timed_tile *const b = m->tiles + n;
         part->cycles = larger(part->cycles, b->now);
         for (int e = 0; e < QUEUED_ENGINES; e++)
             for (int k = 0; k < b->queues[e].num; k++) part->cycles = larger(part->cycles, at_queue(&b->queues[e], k)->end);
+    }
+}
+
+/* The time of a stretch from cycle 0 on, all tiles. */
+static void time_stretch(struct model *m, struct timed_part *part) {
+    const size_t num_steps = (size_t)m->s->num_steps;
+    m->shapes = calloc(num_steps, sizeof *m->shapes);
+    follow_tiles(m, part);
+    part->all_ended = 1;
+    for (i64 n = 0; n < m->t->chip.tiles; n++) {
+        struct timed_tile *const b = m->tiles + n;
         part->all_ended &= b->at < m->s->num_steps - 1;
         while (b->depth) drop_frame(b->frames + --b->depth);
     }
@@ -226,12 +239,23 @@ static void time_stretch(struct model *m, struct timed_part *part) {
     free(m->shapes);
 }
 
-int time_stretches(struct timing *t, const struct stretch *stretches) {
+void begin_model(struct model *m, const struct timing *t) {
     const size_t most = (size_t)t->chip.tiles * 2 * MAX_QUEUE;
-    struct model m = {.t = t, .cursors = make_cursors(t)};
-    m.tiles = malloc((size_t)t->chip.tiles * sizeof *m.tiles);
+    *m = (struct model){.t = t};
+    m->tiles = malloc((size_t)t->chip.tiles * sizeof *m->tiles);
     for (int f = 0; f < NUM_FLUIDS; f++)
-        m.fluids[f].flowing = malloc(2 * most * sizeof *m.fluids[f].flowing), m.fluids[f].coming = m.fluids[f].flowing + most;
+        m->fluids[f].flowing = malloc(2 * most * sizeof *m->fluids[f].flowing), m->fluids[f].coming = m->fluids[f].flowing + most;
+}
+
+void end_model(struct model *m) {
+    for (int f = 0; f < NUM_FLUIDS; f++) free(m->fluids[f].flowing);
+    free(m->tiles);
+}
+
+int time_stretches(struct timing *t, const struct stretch *stretches) {
+    struct model m;
+    begin_model(&m, t);
+    m.cursors = make_cursors(t);
     for (i64 p = 0; p < t->num_parts && !m.failed; p++) {
         struct timed_part *const part = t->parts + p, *const same = t->parts + part->same_as;
         m.s = stretches + p;
@@ -241,7 +265,7 @@ int time_stretches(struct timing *t, const struct stretch *stretches) {
         part->cycles = same->cycles, part->all_ended = same->all_ended;
         if (part->all_ended) t->num_parts = p + 1;
     }
-    for (int f = 0; f < NUM_FLUIDS; f++) free(m.fluids[f].flowing);
-    free(m.tiles), free(m.cursors);
+    free(m.cursors);
+    end_model(&m);
     return m.failed;
 }

@@ -72,6 +72,14 @@ struct timed_chip {
     double ddr_rate, port_rate;
 };
 
+/* What timing_asked.c needs besides: what Python knows of the chip. Charges are DDR bytes for each one that is read or written. */
+struct timed_model_chip {
+    struct timed_chip chip;
+    i64 ne_startup, ne_tile_rows, ne_tile_columns, ne_tile_depth, ne_arrays, ne_int8_speedup;
+    double ddr_read_charge, ddr_write_charge;
+    i64 beats[NUM_BEATS];
+};
+
 /* `shape` asks Python for the cost of a record with these operands where no rule here gives it; not 0 if it cannot tell. */
 struct timing {
     const u64 *words;

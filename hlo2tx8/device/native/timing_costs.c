@@ -61,11 +61,11 @@ static int is_ruled(const struct timed_kind *kind) {
     return 1;
 }
 
-static i64 find_ranges(const struct timed_kind *kind, const i64 *o, struct timed_shape *shape, int *overflows) {
+static i64 find_ranges(const struct timed_kind *kind, const i64 *o, const i64 *sizes, struct timed_shape *shape, int *overflows) {
     i64 widest = kind->num_extents ? INT64_MIN : 0;
     shape->num_ranges = kind->num_extents;
     for (int k = 0; k < kind->num_extents; k++) {
-        const i64 start = o[kind->extents[k].field], size = extent(kind->extents + k, o, overflows);
+        const i64 start = o[kind->extents[k].field], size = sizes ? sizes[k] : extent(kind->extents + k, o, overflows);
         shape->ranges[k] = (struct timed_range){start, plus(start, size, overflows), kind->extents[k].is_write};
         widest = size > widest ? size : widest;
     }
@@ -81,9 +81,9 @@ static void make_packet(const struct timed_kind *kind, const i64 *o, i64 size, s
     shape->num_ranges = 0;
 }
 
-static int follow_rules(const struct timed_chip *c, const struct timed_kind *kind, const i64 *o, struct timed_shape *shape) {
+int follow_rules(const struct timed_chip *c, const struct timed_kind *kind, const i64 *o, const i64 *sizes, struct timed_shape *shape) {
     int overflows = 0;
-    const i64 widest = find_ranges(kind, o, shape, &overflows);
+    const i64 widest = find_ranges(kind, o, sizes, shape, &overflows);
     shape->operations = kind->computes ? (double)(widest / kind->format_bytes) : 0.0;
     switch ((enum timed_work)kind->work) {
     case WORK_DMA:
@@ -125,7 +125,7 @@ int cost_of(const struct stretch *s, i64 record, const struct timed_value *key, 
         if (key->is_known) o[f] = key->value;
         key++;
     }
-    if (is_ruled(kind) && !follow_rules(&s->t->chip, kind, o, shape)) return 0;
+    if (is_ruled(kind) && !follow_rules(&s->t->chip, kind, o, NULL, shape)) return 0;
     memset(shape, 0, sizeof *shape);
     return s->t->shape(record, o, shape);
 }

@@ -67,15 +67,14 @@ static void depend(struct issued *on, struct issued *other, int is_order) {
 }
 
 /* 0 if the queue is full for a time that is not known yet. */
-int issue(struct model *m, struct timed_tile *b, int number, const struct timed_shape *shape) {
-    const struct timed_step *const step = m->s->steps + number;
-    struct queue *const queue = &b->queues[step->engine];
+int issue(struct model *m, struct timed_tile *b, int number, int engine, int before, const struct timed_shape *shape) {
+    struct queue *const queue = &b->queues[engine];
     struct issued *const oldest = queue->num == m->t->chip.queue_depth ? at_queue(queue, 0) : NULL;
     if (oldest && !oldest->has_end) {
         b->blocked = oldest;
         return 0;
     }
-    spend(m, b, number, (double)m->t->chip.issue, step->before);
+    spend(m, b, number, (double)m->t->chip.issue, before);
     if (oldest) {
         wait_until(m, b, number, FULL, oldest);
         queue->first = (queue->first + 1) % MAX_QUEUE, queue->num--;
@@ -84,7 +83,7 @@ int issue(struct model *m, struct timed_tile *b, int number, const struct timed_
     struct issued *const new = at_queue(queue, queue->num++);
     const double end_before = last && last->has_end ? last->end : 0.0;
     const int waits = last && !last->has_end;
-    new->shape = shape, new->step = number, new->engine = step->engine, new->cause = step->engine;
+    new->shape = shape, new->step = number, new->engine = engine, new->cause = engine;
     new->missing = new->has_start = new->has_end = new->flow = new->num_dependents = 0;
     new->issue = new->ready = b->now, new->free = end_before, new->serial = ++m->serial;
     if (waits) depend(last, new, 1);

@@ -103,6 +103,22 @@ struct frame {
     struct probe *probe;
 };
 
+/* What a tile does next where nobody has the program: cycles of scalars before it, then an instruction, a wait for a mask of engines or a
+ * barrier. */
+struct timed_event {
+    u8 op, engine;
+    i32 before;
+    union {
+        const struct timed_shape *shape;
+        i64 engines;
+    } of;
+};
+
+struct timed_events {
+    struct timed_event *rows;
+    i64 num, room;
+};
+
 struct timed_tile {
     int number, at, depth, is_at_barrier, is_done;
     double now;
@@ -115,6 +131,7 @@ struct timed_tile {
 struct model {
     const struct timing *t;
     const struct stretch *s;
+    const struct timed_events *events; /* of each tile, in place of steps; NULL if there is a program */
     struct cursor *cursors; /* [tiles, records of the program]; NULL if there are no decisions */
     double *records, *counters; /* of the stretch */
     u8 *unknown;
@@ -130,7 +147,7 @@ static inline double *counters_of(const struct model *m, const struct timed_tile
     return m->counters + (size_t)b->number * PER_TILE;
 }
 static inline double *record_of(const struct model *m, int step) {
-    return m->records + (size_t)m->s->steps[step].record * PER_RECORD;
+    return m->records + (m->events ? 0 : (size_t)m->s->steps[step].record * PER_RECORD); /* events are counted together */
 }
 static inline double larger(double a, double b) { return a > b ? a : b; }
 static inline struct timed_value input(const struct stretch *s, const struct timed_value *registers, i32 index) {
@@ -144,6 +161,17 @@ static inline int is_register(const struct stretch *s, i64 record, int field) { 
 
 /* timing.c: the machine. The number of parts that happen goes to t, not 0 if that cannot be told. */
 int time_stretches(struct timing *t, const struct stretch *stretches);
+void begin_model(struct model *m, const struct timing *t);
+void end_model(struct model *m);
+void follow_tiles(struct model *m, struct timed_part *part); /* of a stretch, or of events, from cycle 0 on */
+int wait_engines(struct model *m, struct timed_tile *b, i64 engines, int before);
+void work(struct model *m, struct timed_tile *b, const struct timed_shape *shape, int before);
+
+/* timing_asked.c: of an instruction with such a first word, also where timing_costs.c has no rule; not 0 if nobody can tell. */
+int cost_of_head(const struct timed_model_chip *c, const struct timed_kind *kind, u64 head, const i64 *o, struct timed_shape *shape);
+
+/* timing_stream.c: until it has to wait for an end that is not known, is at a barrier, or is done. */
+void follow_events(struct model *m, struct timed_tile *b);
 
 /* timing_steps.c: what is followed of records. */
 void make_steps(struct stretch *s, i64 first, i64 end);
@@ -157,13 +185,14 @@ struct needed {
 };
 void find_needed(const struct stretch *s, u8 flag, struct needed *found);
 
-/* timing_costs.c: what instructions cost. */
+/* timing_costs.c: what instructions cost. `sizes` are bytes of the operands in SPM where the kind has no rule for them, else NULL. */
+int follow_rules(const struct timed_chip *c, const struct timed_kind *kind, const i64 *o, const i64 *sizes, struct timed_shape *shape);
 int cost_of(const struct stretch *s, i64 record, const struct timed_value *key, struct timed_shape *shape);
 
 /* timing_engines.c: queues and engines. */
 void spend(struct model *m, struct timed_tile *b, int step, double cycles, int before);
 void wait_until(struct model *m, struct timed_tile *b, int step, int why, const struct issued *i);
-int issue(struct model *m, struct timed_tile *b, int number, const struct timed_shape *shape);
+int issue(struct model *m, struct timed_tile *b, int number, int engine, int before, const struct timed_shape *shape);
 void ended(struct model *m, struct timed_tile *b, struct issued *i, double end);
 
 /* timing_fluid.c: what transfers share. */

@@ -1,15 +1,12 @@
 /* The emulator's core, loaded from beside the package's own, and launches of programs in it. */
 #include <dlfcn.h>
-#include <errno.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "internal.h"
-#include "made_of.h"
+#include "load.h"
 
 #define SLICE_SECONDS 0.1
 #define SINGLE_THREAD_BYTES (1 << 15) /* programs with fewer in their slots are not worth a thread */
@@ -31,51 +28,18 @@ int refuse(int code, const char *format, ...) {
 
 static void *function(void *library, const char *name) { return dlsym(library, name); }
 
-/* The core of that file, if it is of this version and this processor has its instructions. */
-static int try_core(struct core *core, const char *path) {
-    void *const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!library) return -1;
-    int (*const version)(void) = (int (*)(void))function(library, "tx8_abi_version");
-    int (*const supported)(void) = (int (*)(void))function(library, "tx8_supported");
-    const char *(*const declarations)(void) = (const char *(*)(void))function(library, "tx8_declarations");
+int load_core(struct core *core, const char *folder) {
+    char message[MESSAGE_BYTES];
+    void *const library = open_core(folder, message, sizeof message);
+    if (!library) return refuse(TX8RT_NO_CORE, "%s", message);
     core->library = library;
     core->create = (struct machine * (*)(const u64 *, i64, const struct tx8_slot *, i64, i64, int, int, struct tx8_fault *)) function(library, "tx8_create");
     core->set_laws = (void (*)(struct machine *, double, double))function(library, "tx8_set_laws");
     core->run = (int (*)(struct machine *, double, struct tx8_fault *, i64))function(library, "tx8_run");
     core->destroy = (void (*)(struct machine *))function(library, "tx8_destroy");
-    const int is_whole = version && supported && declarations && core->create && core->set_laws && core->run && core->destroy;
-    if (is_whole && version() == ABI_VERSION && !strcmp(declarations(), DECLARATIONS_DIGEST) && supported()) return 0;
+    if (core->create && core->set_laws && core->run && core->destroy) return 0;
     dlclose(library);
-    return -1;
-}
-
-int load_core(struct core *core, const char *folder) {
-    static const char *const CORES[] = {"v4", "v3", "v2", "baseline"};
-    char own[4096], path[4096 + 64];
-    Dl_info info;
-    if (!folder) {
-        if (!dladdr((void *)(uintptr_t)load_core, &info) || snprintf(own, sizeof own, "%s", info.dli_fname) >= (int)sizeof own)
-            return refuse(TX8RT_NO_CORE, "this library does not know where it is: options.cores says where the cores are");
-        char *const slash = strrchr(own, '/');
-        if (slash) *slash = 0;
-        snprintf(path, sizeof path, "%s/../../device/native", slash ? own : ".");
-        snprintf(own, sizeof own, "%.4000s", path);
-        folder = own;
-    }
-    for (int i = 0; i < 4; i++) {
-        snprintf(path, sizeof path, "%.4000s/core_%s.so", folder, CORES[i]);
-        if (!try_core(core, path)) return 0;
-    }
-    return refuse(TX8RT_NO_CORE, "no core of the emulator in %.400s that is of this version and fits this processor", folder);
-}
-
-static int processors(void) {
-#ifdef __linux__
-    cpu_set_t set; /* which a container or `taskset` makes smaller than the machine */
-    if (!sched_getaffinity(0, sizeof set, &set)) return CPU_COUNT(&set);
-#endif
-    const long found = sysconf(_SC_NPROCESSORS_ONLN);
-    return found > 0 ? (int)found : 1;
+    return refuse(TX8RT_NO_CORE, "the emulator's core lacks functions");
 }
 
 static int told(char *message, int code, const char *format, ...) {
