@@ -88,19 +88,22 @@ def write_case(case: "OpCase", folder: Path) -> Path:
     import numpy as np
 
     from hlo2tx8.compiler.driver import chip_of, load_source
+    from hlo2tx8.device.program import SlotKind
     from hlo2tx8.hlo import evaluate
     from hlo2tx8.hlo.signature import signature_of
     from hlo2tx8.tools.arguments import random_arguments
     from hlo2tx8.vendor.grouped import grouped_module
-    from hlo2tx8.vendor.write_folder import write_folder
+    from hlo2tx8.vendor.write_folder import FolderContent, write_folder
 
     load, options = partial(load_source, case.text, format="stablehlo"), Options()
     plain = load()
     signature = signature_of(plain)
     arrays = random_arguments(plain, signature, np.random.default_rng((case.seed, case.number)))
-    module, executable = grouped_module(load, options)
+    module, (program,) = grouped_module(load, options)
+    scratch = sum(slot.size_bytes for slot in program.slots_of(SlotKind.SCRATCH))
     place = folder / case.name
-    write_folder(place, module, signature, arrays, evaluate(plain, *arrays), chip_of(options), executable.program)
+    content = FolderContent(module, signature, [arrays], [evaluate(plain, *arrays)], scratch, main=program)
+    write_folder(place, content, chip_of(options))
     described = {key: value for key, value in asdict(case).items() if key != "text"}
     with writing(place):
         (place / CASE).write_text(json.dumps(described, indent=1) + "\n")

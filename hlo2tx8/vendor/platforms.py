@@ -149,7 +149,10 @@ def write_main(folder: Path, program: Program, chip: Chip, name: str) -> None:
 
 def run_folder(folder: Path, platform: Platform) -> tuple[list[Array], float]:
     """The outputs of a chip folder's main.c, and modelled cycles; InputError if the folder is damaged."""
-    tensors = ChipFolder.of(folder).outputs
+    chips = ChipFolder.of(folder).chips
+    if len(chips) != 1:
+        raise InputError("E1004", f"{folder} is for {len(chips)} chips, and main.c is the program of one")
+    tensors = chips[0].outputs
     done = run(folder, platform)
     if len(done.outputs) != len(tensors):
         raise InputError("E1004", f"{folder / MAIN} wrote {len(done.outputs)} results, and {INFO} has {len(tensors)}")

@@ -1,4 +1,4 @@
-"""`write_folder`: a chip folder of a module: description, module in tx8be, each chip's streams, inputs, parameters, reference, main.c."""
+"""`write_folder`: a chip folder of a module: description, tx8be, each chip's streams, inputs, parameters, reference; main.c."""
 
 import json
 import re
@@ -36,7 +36,8 @@ ACTIVATION = 34
 @dataclass(frozen=True)
 class FolderContent:
     """What a folder is written of: a module in tx8be of what each of the chips in a mesh runs, whose constants move to param.bin;
-    each chip's inputs and results; packets between `tiles` and between `chips`; `scratch_bytes` of DDR; of one chip the program that main.c is of."""
+    each chip's inputs and results; packets between `tiles` and between `chips`; `scratch_bytes` of DDR; and of one chip
+    the program that main.c is of."""
 
     module: ModuleOp
     signature: Signature
