@@ -154,8 +154,8 @@ def _replay(path: Path) -> tuple[str, str]:
     module = load()
     arrays = data.arrays(signature_of(module))
     expected = [stored.read() for _, stored in data.folder.references() if stored.label.endswith("_ref.bin")]
-    if len(expected) != len(data.folder.outputs):
-        raise InputError("E1004", f"{path} has {len(expected)} references of {len(data.folder.outputs)} outputs")
+    if len(expected) != len(data.folder.chips[0].outputs):
+        raise InputError("E1004", f"{path} has {len(expected)} references of {len(data.folder.chips[0].outputs)} outputs")
     reference = Reference(expected, lambda: evaluate_with_bounds(module, *arrays)[1])
     executable = compile_module(load, Options())
     first: Sequence[Array] | None = None
