@@ -164,6 +164,8 @@ ENTRY: str = "xla.entry"
 """Unit attribute of the function that writes a fusion's results."""
 UPDATES: str = "xla.updates"
 """Attribute of that function: result k holds the elements of operand updates[k] when it begins, one for each result."""
+PART: str = "tiles"
+"""Attribute of a kernel module: for how many tiles it is, if they are not all of the chip."""
 LANE: str = "xla.lane"
 """Unit attribute of the scf.for loops over the lanes of one step."""
 CHANNEL_BLOCKS: str = "xla.channel_blocks"
@@ -208,6 +210,7 @@ __all__ = [
     "ENTRY",
     "IN_ORDER",
     "LANE",
+    "PART",
     "PHASE_STEPS",
     "ROW_STEPS",
     "ROW_TURNS",

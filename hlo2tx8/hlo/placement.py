@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import DenseArrayBase, DictionaryAttr, IntegerAttr, I
 from xdsl.dialects.func import CallOp
 from xdsl.ir import Operation
 
+from hlo2tx8.dialects.xla import PART
 from hlo2tx8.errors import InputError
 from hlo2tx8.hlo.module import program_functions
 
@@ -71,13 +72,13 @@ def num_tiles(op: Operation) -> int:
 def of_part(kernel: ModuleOp, part: int) -> ModuleOp:
     """The kernel, which says how many tiles it is for if they are not all."""
     if part:
-        kernel.attributes[TILES] = IntegerAttr(part, i64)
+        kernel.attributes[PART] = IntegerAttr(part, i64)
     return kernel
 
 
 def part_of(kernel: ModuleOp) -> int:
     """For how many tiles a kernel is, 0 for all."""
-    found = kernel.attributes.get(TILES)
+    found = kernel.attributes.get(PART)
     return found.value.data if isinstance(found, IntegerAttr) else 0
 
 

@@ -2,17 +2,19 @@
 
 rows 2 to 3, columns 0 to 1 of a mesh of 4 x 4
 
-KC_floordiv r2 = r1 / 4; KC_mod r3 = r1 % 4
-KC_less r4 = r2 < 2; KC_less r5 = 1 < r3; KC_affine r4 = r4 + r5
-KC_affine r63 = -4 + 2*r2 + r3
-KC_less r62 = r4 < 1
-KC_if r62
-  the records up to where the kernel's tiles meet, with r63 for r1
+KC_floordiv r60 = r1 / 4; KC_mod r61 = r1 % 4
+KC_less r62 = r60 < 2; KC_less r63 = 1 < r61; KC_affine r62 = r62 + r63
+KC_affine r59 = -4 + 2*r60 + r61
+KC_less r63 = r62 < 1
+KC_if r63
+  the records up to where the kernel's tiles meet, with r59 for r1
 KC_endif
 KC_wait; KC_barrier                                 of all tiles: there is no other one
-KC_if r62
+.. ; KC_if r63
   the others
 KC_endif
+
+A kernel for some tiles leaves the last registers to this.
 """
 
 from collections.abc import Sequence
@@ -36,11 +38,10 @@ from hlo2tx8.device.isa.kc_control import (
 from hlo2tx8.errors import CompileError
 from hlo2tx8.hlo.placement import Rectangle
 from hlo2tx8.link.records import TILE
-from hlo2tx8.link.seams import registers_of
 from hlo2tx8.lower.encode.encode import EncodedKernel
+from hlo2tx8.lower.encode.registers import PLACING_REGISTERS
 
-ROW, COLUMN, OUTSIDE, TEST = map(Register, range(2, 6))
-"""Registers of what stands before the kernel, which uses them too."""
+LOCAL, ROW, COLUMN, OUTSIDE, TEST = map(Register, range(NUM_REGISTERS - PLACING_REGISTERS, NUM_REGISTERS))
 
 
 @dataclass
@@ -69,15 +70,10 @@ def placed(kernel: EncodedKernel, rectangle: Rectangle, mesh: Sequence[int], own
     """The kernel, of which `own` are the records without a barrier at their end, on a rectangle of the mesh.
 
     CompileError E1006 for a kernel that sends from tile to tile, whose numbers are not those of the chip, or whose tiles meet in a
-    loop; E3102 if it leaves no registers.
+    loop.
     """
-    used = {register.number for record in own for register in registers_of(record)}
-    free = [number for number in reversed(range(TEST.number + 1, NUM_REGISTERS)) if number not in used]
-    if len(free) < 2:
-        raise CompileError("E3102", "a kernel on some tiles leaves no registers; split its fusion")
-    local, inside = map(Register, free[:2])
-    branch, end = Record(KcIf, {"value": inside}), Record(KcEndIf)
-    records = [*_begin(rectangle, mesh, local, inside), branch]
+    begin, end = _begin(rectangle, mesh), Record(KcEndIf)
+    records = [*begin]
     at: list[int] = []
     depth = 0
     for record in own:
@@ -87,9 +83,9 @@ def placed(kernel: EncodedKernel, rectangle: Rectangle, mesh: Sequence[int], own
             raise CompileError("E1006", "a kernel on some tiles sends, or meets in a loop", hint="a defect of the compiler")
         at.append(len(records))
         if is_meeting and rectangle.num_tiles > 1:
-            records += end, record, branch
+            records += end, record, *begin
         elif not is_meeting:  # one tile has nobody to meet
-            records.append(_renamed(record, local))
+            records.append(_renamed(record))
     at.append(len(records))
     return replace(
         kernel,
@@ -100,22 +96,23 @@ def placed(kernel: EncodedKernel, rectangle: Rectangle, mesh: Sequence[int], own
     )
 
 
-def _begin(rectangle: Rectangle, mesh: Sequence[int], local: Register, inside: Register) -> list[Record]:
-    """A tile's number among those of the rectangle, and whether it is one of them."""
+def _begin(rectangle: Rectangle, mesh: Sequence[int]) -> list[Record]:
+    """A tile's number among those of the rectangle, and the branch that it takes if it is one of them."""
     first, last = (rectangle.row, rectangle.column), (rectangle.row + rectangle.rows, rectangle.column + rectangle.columns)
     tests: list[Record] = []
     for place, low, high, size in zip((ROW, COLUMN), first, last, mesh, strict=True):
         tests += [Record(KcLess, {"rd": TEST, "a": place, "b": low}), _sum(TEST)] if low > 0 else []
         tests += [Record(KcLess, {"rd": TEST, "a": high - 1, "b": place}), _sum(TEST)] if high < size else []
     columns = rectangle.columns
-    own = {"rd": local, "c": -rectangle.row * columns - rectangle.column, "r1": ROW, "k1": columns, "r2": COLUMN, "k2": 1}
+    own = {"rd": LOCAL, "c": -rectangle.row * columns - rectangle.column, "r1": ROW, "k1": columns, "r2": COLUMN, "k2": 1}
     return [
         Record(KcFloorDiv, {"rd": ROW, "a": TILE, "b": mesh[1]}),
         Record(KcMod, {"rd": COLUMN, "a": TILE, "b": mesh[1]}),
         Record(KcAffine, {"rd": OUTSIDE, "c": 0}),
         *tests,
         Record(KcAffine, own),
-        Record(KcLess, {"rd": inside, "a": OUTSIDE, "b": 1}),
+        Record(KcLess, {"rd": TEST, "a": OUTSIDE, "b": 1}),
+        Record(KcIf, {"value": TEST}),
     ]
 
 
@@ -123,7 +120,7 @@ def _sum(test: Register) -> Record:
     return Record(KcAffine, {"rd": OUTSIDE, "c": 0, "r1": OUTSIDE, "k1": 1, "r2": test, "k2": 1})
 
 
-def _renamed(record: Record, local: Register) -> Record:
+def _renamed(record: Record) -> Record:
     """The record with another register for the tile's number."""
-    new: dict[str, Operand] = {name: local if value == TILE else value for name, value in record.fields.items()}
+    new: dict[str, Operand] = {name: LOCAL if value == TILE else value for name, value in record.fields.items()}
     return replace(record, fields=new)

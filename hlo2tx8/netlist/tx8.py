@@ -87,7 +87,7 @@ class Tx8:
         """How many inputs of an epoch are under way at once: where all ops are on the mesh, and none waits for the host."""
         (segment, *others), count = epoch.segments, epoch.graphs[0].input_count
         is_one = others or not epoch.is_streaming or any(map(is_sparse, segment.ops)) or self.placement == "chip"
-        most = 1 if is_one else min(count, MOST_INPUTS, MOST_CALLS // len(segment.ops))
+        most = 1 if is_one else min(count, MOST_INPUTS, MOST_CALLS // max(1, len(segment.ops)))
         return next(number for number in range(max(1, most), 0, -1) if count % number == 0)
 
     def executable(self, segment: Segment, lists: Mapping[str, Sequence[Array]], inputs: int = 1) -> Key | None:

@@ -142,9 +142,26 @@ def test_analyze_names_the_slowest_op(capsys: pytest.CaptureFixture[str]):
     assert main(["netlist", "analyze", str(SOFTMAX)]) == 0
     found = capsys.readouterr().out
     assert re.match(
-        r"epoch softmax: \S+ cycles a tensor, 2 an execution; the bound is \S+, \S+ of them\nslowest op: power; busy: ", found
+        r"epoch softmax: \S+ cycles a tensor, 2 an execution; the bound is \S+, \S+ of them\n"
+        r"placement given, 2 inputs at once; cycles of placement chip: \S+ a tensor\nslowest op: power; busy: ",
+        found,
     )
     assert {"power", "total", "inverse", "share"} <= {line.split()[0] for line in found.splitlines()[2:]}
+
+
+def test_analyze_tells_what_goes_between_ops(capsys: pytest.CaptureFixture[str]):
+    assert main(["netlist", "analyze", str(SOFTMAX), "--format=json"]) == 0
+    (cost,) = json.loads(capsys.readouterr().out)
+    edges = {(edge["from"], edge["to"]): edge["bytes"] for edge in cost["edges"]}
+    tensor = 64 * 128 * 2
+    once = {("scores", "power"), ("total", "inverse"), ("power", "share"), ("inverse", "share"), ("share", "shares")}
+    assert edges.keys() == once | {("power", "total"), ("ones", "total")}
+    assert all(edges[edge] == tensor for edge in once)
+    assert cost["tiles"] == {"power": "0,0,1,1", "total": "0,1,1,2", "inverse": "1,0,1,1", "share": "1,1,2,2"}
+    assert main(["netlist", "analyze", str(SOFTMAX), "--format=yaml", "--placement=chip"]) == 0
+    (other,) = yaml.safe_load(capsys.readouterr().out)
+    assert (other["placement"], other["cycles"]) == ("chip", cost["cycles of placement chip"])
+    assert other["cycles of placement netlist"] == cost["cycles"]
 
 
 SOFTMAX_HLO = Path(__file__).parents[2] / "hlo_samples" / "reduce" / "softmax_f32.hlo"

@@ -37,7 +37,14 @@ from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Add, Const, Dim, Expr, FloorDiv, Mod, Mul, Sym
 from hlo2tx8.lower.buffer_table import BufferLife, buffers_of, lives_of, uses_of
 from hlo2tx8.lower.element_format import format_of
-from hlo2tx8.lower.encode.registers import NUM_REGISTERS, TILE_REGISTER, LinearForm, ValueNumbering, allocate_registers
+from hlo2tx8.lower.encode.registers import (
+    NUM_REGISTERS,
+    PLACING_REGISTERS,
+    TILE_REGISTER,
+    LinearForm,
+    ValueNumbering,
+    allocate_registers,
+)
 
 NUM_AFFINE_TERMS = 4
 REMEMBERED_FORMS = (1 << 30, 24, 8, 0)
@@ -63,17 +70,18 @@ def encode(module: ModuleOp, moved: Sequence[int] = ()) -> EncodedKernel:
     if len(functions) != 1:
         raise CompileError("E3103", f"a kernel has one function at this level, not {len(functions)}")
     body = functions[0].body.block
+    num_registers = NUM_REGISTERS - PLACING_REGISTERS if xla.PART in module.attributes else NUM_REGISTERS
     for most_copies in REMEMBERED_FORMS:
         encoder = _Encoder({a: i for i, a in enumerate(body.args)}, ValueNumbering(most_copies), moved)
         encoder.block(body)
-        records = allocate_registers(encoder.records)
+        records = allocate_registers(encoder.records, num_registers)
         if records is not None:
             buffers = buffers_of(functions[0], encoder.uses, encoder.loops)
             if moved:
                 buffers = tuple(replace(b, address=b.address + far) for b, far in zip(buffers, moved, strict=True))
             lives, scratch = lives_of(functions[0]), tuple(encoder.scratch)
             return EncodedKernel(_with_origins(records), len(body.args), scratch, buffers, tuple(encoder.uses), lives)
-    raise CompileError("E3102", f"a kernel needs more than {NUM_REGISTERS} registers; split its fusion")
+    raise CompileError("E3102", f"a kernel needs more than {num_registers} registers; split its fusion")
 
 
 def _with_origins(records: Sequence[Record]) -> tuple[Record, ...]:

@@ -9,6 +9,8 @@ from hlo2tx8.device.isa.kc_control import KcEnd, KcLoop
 ZERO_REGISTER = 0
 TILE_REGISTER = 1
 FIRST_FREE_REGISTER = 2
+PLACING_REGISTERS = 5
+"""The last ones, which kernels for some tiles leave to what places them."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +103,9 @@ class ValueNumbering:
         return self.next_number - 1
 
 
-def allocate_registers(records: Sequence[Record]) -> list[Record] | None:
-    """The records with registers for their values, which share one where they are not alive together; None if there are too few.
+def allocate_registers(records: Sequence[Record], end_of_registers: int = NUM_REGISTERS) -> list[Record] | None:
+    """The records with registers for their values, which share one where they are not alive together; None if there are too few
+    before the end.
 
     A value is alive from its first record to the last that names it; one from outside of a loop to the end of that loop.
     """
@@ -110,7 +113,7 @@ def allocate_registers(records: Sequence[Record]) -> list[Record] | None:
     dying: dict[int, list[int]] = {}
     for number, last in end.items():
         dying.setdefault(last, []).append(number)
-    free = list(range(NUM_REGISTERS - 1, FIRST_FREE_REGISTER - 1, -1))
+    free = list(range(end_of_registers - 1, FIRST_FREE_REGISTER - 1, -1))
     places = {register: register for register in range(FIRST_FREE_REGISTER)}
     starting = {at: number for number, at in begin.items()}
     renamed: list[Record] = []

@@ -7,6 +7,7 @@ import pytest
 
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.hlo.placement import Rectangle
+from hlo2tx8.netlist.edges import links_of
 from hlo2tx8.netlist.epochs import Golden, executed_epochs
 from hlo2tx8.netlist.golden import rules_of, run_netlist
 from hlo2tx8.netlist.instances import expand
@@ -15,6 +16,7 @@ from hlo2tx8.netlist.placement import Placement, place
 from hlo2tx8.netlist.reader import read_file
 from hlo2tx8.netlist.tx8 import Tx8
 from hlo2tx8.options import Options
+from hlo2tx8.runtime.compile import compile_source
 from hlo2tx8.runtime.executable import Executable
 
 SAMPLES = Path(__file__).parents[3] / "hlo_samples" / "netlists"
@@ -108,3 +110,20 @@ def test_results_do_not_depend_on_where_ops_run():
     placed, spread = (run_netlist(netlist, Tx8(rules, Options(), where), None, {}) for where in ("netlist", "chip"))
     assert placed.keys() == spread.keys()
     assert all(abs(placed[name] - spread[name]).max() < 0.05 for name in placed)
+
+
+PRODUCT = """HloModule product
+ENTRY main {
+  x = bf16[512,512] parameter(0)
+  y = bf16[512,512] parameter(1)
+  ROOT z = bf16[512,512] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+
+
+def test_links_have_the_bytes_that_tiles_send():
+    """A product whose operands mesh rows and columns share goes over links, each of which has a panel of one of them."""
+    used = links_of(compile_source(PRODUCT, Options()))
+    neighbours = {(a, b) for a in range(16) for b in range(16) if abs(a // 4 - b // 4) + abs(a % 4 - b % 4) == 1}
+    assert used and used.keys() <= neighbours
+    assert set(used.values()) == {512 * 512 * 2 // 4}
