@@ -8,6 +8,7 @@ A parameter that nobody has chosen is left out, and a reader takes the default o
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar
 
 from xdsl.ir import Data, SpacedOpaqueSyntaxAttribute
@@ -166,6 +167,21 @@ class ParallelAttr(ParametersAttr):
             raise VerifyException("a tensor is shared out over 1 or more in every direction")
         if self["sharding_is_given"] and not self["shape_spatial_sharding"]:
             raise VerifyException("sharding_is_given, and shape_spatial_sharding is not there")
+
+    @property
+    def num_parts(self) -> int:
+        """Over how many chips or tiles it shares out, 1 where it has no numbers."""
+        return prod(self[name] for name in self.FIELDS if "_dim_" in name)
+
+    @property
+    def sharding(self) -> str:
+        """It as the text of a sharding of HLO, for what shares arrays out; "" if it is given: the array is a part already."""
+        if self["sharding_is_given"]:
+            return ""
+        if self["parallel"] == "None":
+            return "{replicated}"
+        data, tensor = (",".join(str(self[f"{kind}_dim_{axis}"]) for axis in "xyz") for kind in ("dp", "tp"))
+        return f"{{chip_parallel={self['parallel']} dp={data} tp={tensor} is_dp_inner={int(self['is_dp_inner'])}}}"
 
 
 @irdl_attr_definition

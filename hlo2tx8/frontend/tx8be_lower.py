@@ -8,12 +8,24 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FunctionType, ModuleOp, NoneType, StringAttr, SymbolRefAttr, TupleType
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FunctionType,
+    IntegerAttr,
+    ModuleOp,
+    NoneType,
+    StringAttr,
+    SymbolRefAttr,
+    TupleType,
+    i32,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from hlo2tx8.dialects import chlo, stablehlo
 from hlo2tx8.dialects.hlo import origin
 from hlo2tx8.dialects.tx8be import Tx8beOp
+from hlo2tx8.dialects.tx8be_attributes import ParallelAttr
 from hlo2tx8.dialects.tx8be_rows import COMMON
 from hlo2tx8.dialects.tx8be_shapes import tensor_in
 from hlo2tx8.errors import CompileError, InputError, ParseError
@@ -23,6 +35,7 @@ from hlo2tx8.frontend.tx8be_forms import FORMS, HloBuilder
 Tree: TypeAlias = Any
 """A value: an SSAValue, None, or a tuple of them."""
 _CLASSES = {op.name: op for op in (*stablehlo.OPS.values(), *chlo.OPS.values())}
+SHARDING = "mhlo.sharding"
 NUMBERS = ("mhlo.num_replicas", "mhlo.num_partitions")
 """Attributes of a module that say how many chips run it."""
 _KEPT = ("loc", "op_name")
@@ -38,9 +51,18 @@ def lower_tx8be(module: ModuleOp, parameters: bytes | None = None) -> ModuleOp:
         raise ParseError("E1003", f"{origin(others[0])}: {others[0].name} is no function")
     lowered = ModuleOp([_Lowering(parameters).function(op) for op in functions], sym_name=module.sym_name)
     lowered.attributes.update((key, value) for key, value in module.attributes.items() if key in NUMBERS)
+    parts = max((each.num_parts for op in module.walk() if (each := _parallel(op)) is not None), default=1)
+    if parts > 1 and not lowered.attributes:
+        lowered.attributes[NUMBERS[1]] = IntegerAttr(parts, i32)
     if not any(isinstance(op, func.FuncOp) and op.sym_name.data == "main" for op in lowered.body.block.ops):
         raise InputError("E1004", "the module has no function @main")
     return lowered
+
+
+def _parallel(op: Operation) -> ParallelAttr | None:
+    """How an op's results are to be shared out over chips."""
+    found = op.attributes.get("chip_parallel")
+    return found if isinstance(found, ParallelAttr) and found.sharding else None
 
 
 def leaves(tree: Tree) -> Iterator[SSAValue]:
@@ -74,6 +96,8 @@ def _tree(type_: Attribute, values: Iterator[SSAValue]) -> Tree:
 class _Lowering:
     parameters: bytes | None
     values: dict[SSAValue, Tree] = field(default_factory=dict[SSAValue, Tree])
+    shardings: dict[SSAValue, StringAttr] = field(default_factory=dict[SSAValue, StringAttr])
+    """Of arguments, as HLO says them."""
 
     def function(self, op: Operation) -> func.FuncOp:
         if isinstance(op, func.FuncOp):
@@ -84,7 +108,11 @@ class _Lowering:
             raise ParseError("E1003", f"{origin(op)}: @{name} has {len(region.blocks)} blocks, and should have 1")
         block, results = self.block(region.block, "func.return")
         types = FunctionType.from_lists([a.type for a in block.args], [v.type for v in results])
-        return func.FuncOp(name, types, Region(block), visibility=None if name == "main" else "private")
+        made = func.FuncOp(name, types, Region(block), visibility=None if name == "main" else "private")
+        if name == "main" and any(arg in self.shardings for arg in block.args):
+            given = [{SHARDING: self.shardings[arg]} if arg in self.shardings else {} for arg in block.args]
+            made.properties["arg_attrs"] = ArrayAttr(DictionaryAttr(entry) for entry in given)
+        return made
 
     def block(self, source: Block, terminator: str) -> tuple[Block, list[SSAValue]]:
         """The block, and what it returns."""
@@ -142,6 +170,16 @@ class _Lowering:
         else:
             raise CompileError("E1001", f"{op.name}: what it computes is not published", origin=origin(op))
         self.values.update(zip(op.results, found, strict=True))
+        if (parallel := _parallel(op)) is not None:
+            for value in (leaf for tree in found for leaf in leaves(tree)):
+                self.share_out(value, StringAttr(parallel.sharding))
+
+    def share_out(self, value: SSAValue, sharding: StringAttr) -> None:
+        """Note the sharding of an argument, or of an op with one result, that has none yet."""
+        if isinstance(value, BlockArgument):
+            self.shardings.setdefault(value, sharding)
+        elif isinstance(value.owner, Operation) and len(value.owner.results) == 1:
+            value.owner.attributes.setdefault(SHARDING, sharding)
 
     def same(self, op: Tx8beOp, operands: Sequence[Tree], builder: HloBuilder) -> Sequence[SSAValue]:
         """What the table says: the StableHLO op with the same operands, attributes under their names there, and regions."""

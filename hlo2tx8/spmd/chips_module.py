@@ -16,7 +16,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from hlo2tx8.compiler.driver import load_source, resolved
+from hlo2tx8.compiler.driver import chip_of, load_source, resolved
+from hlo2tx8.device.chip_links import ChipMesh
 from hlo2tx8.dialects.hlo import UnknownOp, decode_attributes
 from hlo2tx8.errors import InputError
 from hlo2tx8.frontend import shim
@@ -28,7 +29,7 @@ from hlo2tx8.hlo.signature import Port, Signature, signature_of
 from hlo2tx8.options import Options
 from hlo2tx8.spmd.collectives import Array, named_devices
 from hlo2tx8.spmd.import_shardings import HLO_SHARDING, has_hlo_shardings, import_shardings
-from hlo2tx8.spmd.partition_module import PartitionedModule, is_sharded, partition
+from hlo2tx8.spmd.partition_module import TILES, PartitionedModule, is_sharded, partition
 from hlo2tx8.spmd.partitioner import HINTS
 from hlo2tx8.spmd.segments import is_host_op
 from hlo2tx8.spmd.tile_assignment import TileAssignment
@@ -41,13 +42,14 @@ Counts = tuple[int, int]
 class ChipsModule:
     """What every chip runs: `load` gives a new module on each call. `tiles` of arguments and results, if the whole was sharded, say
     which chip of a replica has which part; `load_whole` gives the module before it was partitioned. `mesh`: columns and rows of
-    chips, () where the chip's description says them."""
+    chips, () where the chip's description says them. `load_marked` gives it with TILES of `partition`, if it was sharded."""
 
     counts: Counts
     load: Callable[[], ModuleOp]
     tiles: PartitionedModule | None = None
     load_whole: Callable[[], ModuleOp] | None = None
     mesh: tuple[int, ...] = ()
+    load_marked: Callable[[], ModuleOp] | None = None
 
     @property
     def num_chips(self) -> int:
@@ -113,8 +115,8 @@ def module_for_chips(
 
     0: as many as the module says, or its collective ops name; a module with neither collective ops nor shardings is for one chip.
     `chips`, without the others: partitions of a module that is sharded or whose collective ops are between partitions, else
-    replicas. `args` and `format` as of `load_source`. A chip folder has
-    data of each chip, and is for as many as it says; InputError for others.
+    replicas. `args` and `format` as of `load_source`. A chip folder has data of each chip,
+    and is for as many as it says; InputError for others.
     """
     found = _module_for_chips(source, options, replicas, partitions, chips, args, format)
     path = resolved(source)
@@ -147,11 +149,12 @@ def _module_for_chips(
     given = replicas or said[0], partitions or said[1]
     if given[1] > 1 and _is_sharded(parsed.module):
         if not is_sharded(parsed.module):
-            import_shardings(parsed.module, given[1])
-        local = partition(parsed.module.operation.get_asm(enable_debug_info=True))
+            import_shardings(parsed.module, _mesh_of(source, options, given[1]))
+        local = partition(parsed.module.operation.get_asm(enable_debug_info=True), is_marked=True)
         counts = max(given[0], 1), given[1]
         partitioned = partial(load_source, local.code, is_sound=True)
-        return ChipsModule(counts, lambda: _prepared(partitioned()), local, lambda: _unsharded(load_as_given()))
+        wholes, marked = (lambda: _unsharded(load_as_given())), (lambda: _prepared(partitioned(), is_marked=True))
+        return ChipsModule(counts, lambda: _prepared(partitioned()), local, wholes, load_marked=marked)
 
     def load() -> ModuleOp:
         return _prepared(load_as_given())
@@ -164,9 +167,20 @@ def _module_for_chips(
     return ChipsModule((given[0] or named[0] or 1, given[1] or named[1] or 1), load)
 
 
-def _prepared(module: ModuleOp) -> ModuleOp:
-    """The module without tokens, and with host ops outside of fusions."""
+def _mesh_of(source: Any, options: Options, count: int) -> tuple[int, int]:
+    """Columns and rows of the chips that a module is shared out over: those of its folder, else of the chip's description."""
+    path = resolved(source)
+    if isinstance(path, Path) and is_chip_folder(path):
+        return ChipFolder.of(path).mesh
+    mesh = ChipMesh.of(replace(chip_of(options), chip_mesh=()), count)
+    return mesh.columns, mesh.rows
+
+
+def _prepared(module: ModuleOp, *, is_marked: bool = False) -> ModuleOp:
+    """The module without tokens, and with host ops outside of fusions; `is_marked`: ops keep TILES of `partition`."""
     for op in module.walk():
+        if not is_marked:
+            op.attributes.pop(TILES, None)
         op.attributes.pop(HLO_SHARDING, None)
         if isinstance(op, FuncOp):
             op.properties.pop("arg_attrs", None)

@@ -3,6 +3,7 @@
 sharding={devices=[2,1,2]<=[2,2]T(1,0) last_tile_dim_replicate}    ⟶    sdy.mesh @hlo = <["a0"=2, "a1"=2]>, [{"a1"}, {}]
 
 The axes of the mesh have prime sizes, devices are counted through them in order.
+chip_parallel of tx8be's ops comes as a sharding too.
 """
 # pyright: basic
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from hlo2tx8.errors import CompileError
 from hlo2tx8.frontend import shim
+from hlo2tx8.spmd.chip_parallel import ChipParallel
 from hlo2tx8.spmd.mlir_values import SHARDING, is_tensor
 
 HLO_SHARDING = "mhlo.sharding"
@@ -31,10 +33,13 @@ def has_hlo_shardings(module: Any) -> bool:
     )
 
 
-def import_shardings(module: Any, num_devices: int) -> None:
-    """Replaces HLO's shardings by Shardy's, in place; CompileError E1001 for one that no mesh has."""
+def import_shardings(module: Any, chips: tuple[int, int]) -> None:
+    """Replaces HLO's shardings and chip_parallel of tx8be by Shardy's, in place, for chips in columns and rows; CompileError E1001
+    for one that no mesh has.
+    """
     ir = shim.ir()
-    sizes = _primes(num_devices)
+    parallel = ChipParallel.found_in(module.operation.get_asm(enable_debug_info=False), chips)
+    sizes = [n for radix in (parallel.radices if parallel else [prod(chips)]) for n in _primes(radix) if n > 1] or [1]
     with module.context, ir.Location.unknown():
         axes = ", ".join(f'"a{n}"={size}' for n, size in enumerate(sizes))
         with ir.InsertionPoint.at_block_begin(module.body):
@@ -43,12 +48,12 @@ def import_shardings(module: Any, num_devices: int) -> None:
         for op in _all(module):
             if op.name == "func.func":
                 type_ = op.attributes["function_type"].value
-                _import_ports(op, "arg_attrs", type_.inputs, sizes)
-                _import_ports(op, "res_attrs", type_.results, sizes)
+                _import_ports(op, "arg_attrs", type_.inputs, sizes, chips)
+                _import_ports(op, "res_attrs", type_.results, sizes, chips)
             elif HLO_SHARDING in op.attributes:
                 text = op.attributes[HLO_SHARDING].value
                 del op.attributes[HLO_SHARDING]
-                found = [_on_mesh(text, list(r.type.shape), sizes) for r in op.results if is_tensor(r.type)]
+                found = [_on_mesh(text, list(r.type.shape), sizes, chips) for r in op.results if is_tensor(r.type)]
                 if len(found) == 1 == len(op.results):
                     op.attributes[SHARDING] = ir.Attribute.parse(f"#sdy.sharding_per_value<[<@{MESH}, {found[0]}>]>")
         for call in [op for op in _all(module) if _target(op) == "Sharding"]:
@@ -62,7 +67,7 @@ def import_shardings(module: Any, num_devices: int) -> None:
             call.erase()
 
 
-def _import_ports(function: Any, name: str, types: Sequence[Any], sizes: Sequence[int]) -> None:
+def _import_ports(function: Any, name: str, types: Sequence[Any], sizes: Sequence[int], chips: tuple[int, int]) -> None:
     if name not in function.attributes:
         return
     ir = shim.ir()
@@ -71,15 +76,18 @@ def _import_ports(function: Any, name: str, types: Sequence[Any], sizes: Sequenc
         given = {each.name: each.attr for each in entry}
         text = given.pop(HLO_SHARDING, None)
         if text is not None and is_tensor(type_):
-            given[SHARDING] = ir.Attribute.parse(f"#sdy.sharding<@{MESH}, {_on_mesh(text.value, list(type_.shape), sizes)}>")
+            dims = _on_mesh(text.value, list(type_.shape), sizes, chips)
+            given[SHARDING] = ir.Attribute.parse(f"#sdy.sharding<@{MESH}, {dims}>")
         entries.append(ir.DictAttr.get(given))
     function.attributes[name] = ir.ArrayAttr.get(entries)
 
 
-def _on_mesh(text: str, shape: Sequence[int], sizes: Sequence[int]) -> str:
+def _on_mesh(text: str, shape: Sequence[int], sizes: Sequence[int], chips: tuple[int, int]) -> str:
     """The dimensions of a sharding on the mesh, as Shardy's text."""
     if text == "{replicated}":
         return f"[{', '.join('{}' for _ in shape)}]"
+    if (parallel := ChipParallel.found_in(text, chips)) is not None:
+        return _as_text(_axes_of(parallel.tiles(len(shape))[1], sizes), text, shape, sizes)
     found = _TILES.fullmatch(text)
     if found is None:
         raise CompileError("E1001", f"the sharding {text} is not supported")
@@ -92,7 +100,10 @@ def _on_mesh(text: str, shape: Sequence[int], sizes: Sequence[int]) -> str:
         devices = grid.transpose(_numbers(order)) if order else grid
     if devices.size != prod(counts) or devices.size != prod(sizes) or len(counts) != len(shape) + bool(replicates):
         raise CompileError("E1001", f"the sharding {text} does not fit {prod(sizes)} devices")
-    axes = _axes_of(devices.reshape(counts), sizes)
+    return _as_text(_axes_of(devices.reshape(counts), sizes), text, shape, sizes)
+
+
+def _as_text(axes: list[list[int]] | None, text: str, shape: Sequence[int], sizes: Sequence[int]) -> str:
     if axes is None:
         raise CompileError("E1001", f"the sharding {text} is on no mesh of {' x '.join(map(str, sizes))} devices")
     lists = ("{" + ", ".join(f'"a{n}"' for n in own) + "}" for own in axes[: len(shape)])

@@ -24,6 +24,7 @@ from hlo2tx8.spmd.tile_assignment import TileAssignment
 INLINE = "builtin.module(inline,symbol-dce)"
 PROPAGATION = "builtin.module(sdy-propagation-pipeline)"
 CLEAN = "builtin.module(canonicalize,cse,symbol-dce)"
+TILES = "tx8.tiles"
 FUNC, CALL = "func.func", "func.call"
 
 
@@ -53,13 +54,16 @@ def is_sharded(module: Any) -> bool:
     return any(op.operation.name == "sdy.mesh" for op in module.body.operations)
 
 
-def partition(code: str | bytes) -> PartitionedModule:
-    """The module that each device runs, for text or a portable artifact on whole arrays; CompileError E1001 if there is none."""
+def partition(code: str | bytes, *, is_marked: bool = False) -> PartitionedModule:
+    """The module that each device runs, for text or a portable artifact on whole arrays; CompileError E1001 if there is none.
+
+    `is_marked`: ops have an attribute TILES, into how many parts each dimension of their result is cut.
+    """
     module = shim.parse_module(code, shim.make_context())
     try:
         inline_calls(module)
         shim.run_pipeline(module, PROPAGATION)
-        return _partition(module)
+        return _partition(module, is_marked)
     except shim.mlir_error() as error:
         raise CompileError("E1001", f"the program cannot be partitioned: {error}") from None
 
@@ -89,7 +93,7 @@ def _inline_call(call: Any, function: Any) -> None:
     call.operation.erase()
 
 
-def _partition(module: Any) -> PartitionedModule:
+def _partition(module: Any, is_marked: bool) -> PartitionedModule:
     """Partitions a module in which shardings have been propagated, in place."""
     ir = shim.ir()
     meshes = meshes_of(module)
@@ -121,6 +125,10 @@ def _partition(module: Any) -> PartitionedModule:
             last.operation.operands[number] = value
         inputs, outputs = [a.type for a in block.arguments], [v.type for v in last.operation.operands]
         function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, outputs))
+        for value, shardings in partitioner.shardings.items() if is_marked else ():
+            counts = [scope.mesh.size(axes) for axes in shardings[scope].dims] if scope in shardings else []
+            if prod(counts) > 1 and value not in block.arguments and len(value.owner.results) == 1:
+                value.owner.attributes[TILES] = ir.StringAttr.get(",".join(map(str, counts)))
     _remove_shardings(module)
     shim.run_pipeline(module, CLEAN)
     with module.context:

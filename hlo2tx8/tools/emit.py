@@ -55,7 +55,9 @@ def emit(args: Any, options: Options) -> int:
     if args.emit == "main.c":
         executable = compile_module(chips.load, options)
         return _print(main_c(executable.program, executable.chip, executable.name), args.output)
-    module, programs = grouped_module(chips.load, options, chips.counts)
+    module, programs = grouped_module(
+        chips.load_marked or chips.load, options, chips.counts, () if chips.tiles is None else chips.tiles.argument_tiles
+    )
     if args.emit == "tx8be":
         return _print(f"{module}\n", args.output)
     _write(args, options, chips, module, programs)
@@ -89,18 +91,16 @@ def _write(args: Any, options: Options, chips: "ChipsModule", module: "ModuleOp"
     """The folder, with inputs that are drawn or given and what the evaluator makes of them."""
     from hlo2tx8.compiler.driver import chip_of
     from hlo2tx8.device.chip_links import ChipMesh
-    from hlo2tx8.device.program import SlotKind
     from hlo2tx8.hlo import evaluate
     from hlo2tx8.hlo.signature import signature_of
     from hlo2tx8.spmd.link_plan import link_packets
     from hlo2tx8.spmd.reference import expected_of
     from hlo2tx8.spmd.segmented_executable import mesh_of
     from hlo2tx8.tools.run_chips import inputs_of_chips
-    from hlo2tx8.vendor.streams import tile_packets
     from hlo2tx8.vendor.write_folder import FolderContent, write_folder
 
     chip = chip_of(options)
-    mesh = ChipMesh(*chips.mesh) if chips.mesh else mesh_of(chip, chips.num_chips)
+    mesh = ChipMesh(*chips.mesh) if chips.mesh else mesh_of(chip, chips.num_chips) if chips.num_chips > 1 else ChipMesh(1, 1)
     if mesh.columns * mesh.rows != chips.num_chips:
         raise InputError("E1004", f"{chips.num_chips} chips do not fill the chip_mesh of {mesh.columns} x {mesh.rows}")
     local = chips.load()
@@ -111,7 +111,6 @@ def _write(args: Any, options: Options, chips: "ChipsModule", module: "ModuleOp"
         results = [evaluate(local, *inputs[0], max_steps=options.max_steps)]
     parts, found = chips.parts_of(inputs), chips.result_parts_of(results)
     packets = link_packets(local, chips.counts, mesh, chip)
-    scratch = max((sum(slot.size_bytes for slot in each.slots_of(SlotKind.SCRATCH)) for each in programs), default=0)
     main = _main_program(chips.load, module, options) if chips.num_chips == 1 else None
-    content = FolderContent(module, signature_of(local), parts, found, scratch, mesh, tile_packets(programs, chip), packets, main)
+    content = FolderContent(module, signature_of(local), parts, found, programs, mesh, packets, main)
     write_folder(args.output, content, chip)

@@ -88,7 +88,6 @@ def write_case(case: "OpCase", folder: Path) -> Path:
     import numpy as np
 
     from hlo2tx8.compiler.driver import chip_of, load_source
-    from hlo2tx8.device.program import SlotKind
     from hlo2tx8.hlo import evaluate
     from hlo2tx8.hlo.signature import signature_of
     from hlo2tx8.tools.arguments import random_arguments
@@ -99,10 +98,9 @@ def write_case(case: "OpCase", folder: Path) -> Path:
     plain = load()
     signature = signature_of(plain)
     arrays = random_arguments(plain, signature, np.random.default_rng((case.seed, case.number)))
-    module, (program,) = grouped_module(load, options)
-    scratch = sum(slot.size_bytes for slot in program.slots_of(SlotKind.SCRATCH))
+    module, programs = grouped_module(load, options)
     place = folder / case.name
-    content = FolderContent(module, signature, [arrays], [evaluate(plain, *arrays)], scratch, main=program)
+    content = FolderContent(module, signature, [arrays], [evaluate(plain, *arrays)], programs, main=programs[0])
     write_folder(place, content, chip_of(options))
     described = {key: value for key, value in asdict(case).items() if key != "text"}
     with writing(place):

@@ -6,6 +6,7 @@ An op that a plan has in several fusions is in each of their groups; one that a 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import prod
 from typing import Any, cast
 
 from xdsl.dialects import func
@@ -21,10 +22,12 @@ from hlo2tx8.dialects.tx8be_shapes import dense_layout, shape_of
 from hlo2tx8.hlo.module import find_main, module_name
 from hlo2tx8.options import Level, Options
 from hlo2tx8.runtime.compile import compile_module
+from hlo2tx8.spmd.partition_module import TILES
 from hlo2tx8.spmd.segments import HostOp, Segment, cut_at_host_ops
+from hlo2tx8.spmd.tile_assignment import TileAssignment
 from hlo2tx8.vendor.figures import Figures, Kernel
 from hlo2tx8.vendor.layouts import set_layouts
-from hlo2tx8.vendor.to_tx8be import FlatModule, to_tx8be
+from hlo2tx8.vendor.to_tx8be import FlatModule, given_parallel, to_tx8be
 
 DDR = MemScopeAttr("DDR")
 LOCAL = ("Constant", "None")
@@ -33,16 +36,18 @@ GroupedModule = tuple[ModuleOp, list[Program]]
 
 
 def grouped_module(
-    load: Callable[[], ModuleOp], options: Options, counts: tuple[int, int] = (1, 1)
-) -> tuple[ModuleOp, list[Program]]:
+    load: Callable[[], ModuleOp], options: Options, counts: tuple[int, int] = (1, 1), tiles: Sequence[TileAssignment] = ()
+) -> GroupedModule:
     """The module that `load` gives, in tx8be, and the programs that its figures are of.
 
-    `counts` of replicas and partitions: the module is what each of several chips runs, in parts between collective ops. Errors as
-    of the compiler; CompileError where an op has none in tx8be.
+    `counts` of replicas and partitions: the module is what each of several chips runs, in parts between collective ops; `tiles`:
+    how its arguments are shared out. Errors as of the compiler; CompileError where an op has none in tx8be.
     """
     numbered = partial(_numbered, load)
     source = numbered()
     flat = to_tx8be(source)
+    for op in source.walk():
+        op.attributes.pop(TILES, None)
     units: list[_Unit] = []
     figures: dict[int, Kernel] = {}
     programs: list[Program] = []
@@ -58,6 +63,9 @@ def grouped_module(
     rows, columns = chip_of(options).mesh
     region = RegionAttr.of(x=0, y=0, dx=columns, dy=rows)
     made = _Grouper(flat, units, figures, region, set_layouts(flat.block)).module(module_name(source))
+    for op, assignment in zip((op for op in made.walk() if op.name == "tx8be.Input"), tiles, strict=False):
+        if prod(assignment.tile_counts) > 1:
+            op.attributes["chip_parallel"] = given_parallel(assignment.tile_counts)
     numbers = zip(("mhlo.num_replicas", "mhlo.num_partitions"), counts, strict=True)
     made.attributes.update((name, IntegerAttr(count, i32)) for name, count in numbers if count > 1)
     return made, programs

@@ -8,16 +8,19 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, TensorType, f32, i8, i32
+from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType, f32, i8, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import CopyOp, FusionOp, GroupOp, LiteralAttr, name_of, origin
 from hlo2tx8.dialects.tx8be import OPS, Tx8beOp
+from hlo2tx8.dialects.tx8be_attributes import ParallelAttr
 from hlo2tx8.dialects.tx8be_rows import BY_HLO
 from hlo2tx8.dialects.tx8be_shapes import FEATURE, PRODUCT_TYPES, shape_of, tensor_of
 from hlo2tx8.errors import CompileError
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.module import find_main
+from hlo2tx8.spmd.chip_parallel import mode_of
+from hlo2tx8.spmd.partition_module import TILES
 
 RETURNS = ("func.return", "stablehlo.return")
 Fit = tuple[str, Sequence[SSAValue], dict[str, Any]]
@@ -46,6 +49,11 @@ def to_tx8be(module: ModuleOp) -> FlatModule:
             op.detach()
             op.erase()
     return FlatModule(block)
+
+
+def given_parallel(counts: Sequence[int]) -> ParallelAttr:
+    """chip_parallel of an array that is a part already; the whole has so many in each dimension."""
+    return ParallelAttr.of(parallel=mode_of(counts), sharding_is_given=True, shape_spatial_sharding=tuple(counts))
 
 
 def plain(type_: Attribute) -> Attribute:
@@ -99,6 +107,8 @@ class _Writer:
     def append(self, made: Tx8beOp, block: Block, source: Operation) -> Tx8beOp:
         if "loc" in source.attributes:
             made.attributes["loc"] = source.attributes["loc"]
+        if isinstance(tiles := source.attributes.get(TILES), StringAttr) and len(made.results) == 1:
+            made.attributes["chip_parallel"] = given_parallel([int(n) for n in tiles.data.split(",")])
         block.add_op(made)
         return made
 

@@ -15,7 +15,7 @@ from xdsl.rewriter import Rewriter
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.chip_links import ChipMesh, Packet
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.program import Program
+from hlo2tx8.device.program import Program, SlotKind
 from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.dialects.tx8be import OPS
 from hlo2tx8.dialects.tx8be_shapes import shape_of
@@ -25,7 +25,7 @@ from hlo2tx8.hlo.module import module_name
 from hlo2tx8.hlo.signature import Port, Signature
 from hlo2tx8.vendor.platforms import write_main
 from hlo2tx8.vendor.stream_config import stream_config
-from hlo2tx8.vendor.streams import streams_of
+from hlo2tx8.vendor.streams import streams_of, tile_packets
 
 Array = npt.NDArray[Any]
 CODES = {dtype: code for code, dtype in FORMATS.items() if code != Format.TF32}
@@ -36,18 +36,22 @@ ACTIVATION = 34
 @dataclass(frozen=True)
 class FolderContent:
     """What a folder is written of: a module in tx8be of what each of the chips in a mesh runs, whose constants move to param.bin;
-    each chip's inputs and results; packets between `tiles` and between `chips`; `scratch_bytes` of DDR; and of one chip
-    the program that main.c is of."""
+    each chip's inputs and results; the programs that its figures are of; packets between `chips`; and of one chip the program that
+    main.c is of."""
 
     module: ModuleOp
     signature: Signature
     inputs: Sequence[Sequence[Array]]
     results: Sequence[Sequence[Array]]
-    scratch_bytes: int = 0
+    programs: Sequence[Program] = ()
     mesh: ChipMesh = field(default_factory=lambda: ChipMesh(1, 1))
-    tiles: Sequence[Packet] = ()
     chips: Sequence[Packet] = ()
     main: Program | None = None
+
+    @property
+    def scratch_bytes(self) -> int:
+        """What the largest program needs in DDR beside its arrays."""
+        return max((sum(s.size_bytes for s in each.slots_of(SlotKind.SCRATCH)) for each in self.programs), default=0)
 
 
 def write_folder(folder: Path, content: FolderContent, chip: Chip) -> None:
@@ -61,7 +65,8 @@ def write_folder(folder: Path, content: FolderContent, chip: Chip) -> None:
     parameters = _moved_constants(content.module)
     name = re.sub(r"\W", "_", module_name(content.module))
     count = len(content.inputs)
-    streams = streams_of(*(signature.inputs, signature.outputs), content.tiles, content.chips, count, chip)
+    tiles = tile_packets(content.programs, chip)
+    streams = streams_of(signature.inputs, signature.outputs, tiles, content.chips, count, chip)
     entries = [_info(number, signature, len(parameters), chip, content.scratch_bytes) for number in range(count)]
     info = {"chip": entries, "chip_num": count, "chip_x": content.mesh.columns, "chip_y": content.mesh.rows}
     files: dict[Path, bytes] = {

@@ -258,7 +258,7 @@ def _spies(seen: Seen) -> Iterator[Any]:
 
     counts: Callable[..., Any] = lambda module, *_, **__: dict(zip(("replicas", "partitions"), module.counts, strict=True))
     yield noting(chips, "compile_chips_module", "compile_chips", counts)
-    of_vendor: Callable[..., Any] = lambda load, options, counts: dict(zip(("replicas", "partitions"), counts, strict=True))
+    of_vendor: Callable[..., Any] = lambda load, options, counts, _: dict(zip(("replicas", "partitions"), counts, strict=True))
     yield noting(grouped, "grouped_module", "compile_chips", of_vendor)
     run = platforms.execute
     yield patch.object(platforms, "execute", execute)

@@ -148,11 +148,11 @@ def test_a_sharded_module_takes_and_gives_whole_arrays() -> None:
 def test_shardings_of_hlo_are_those_of_a_mesh(given: str, said: str) -> None:
     parsed = parse(f"HloModule m\nENTRY e {{\n  ROOT x = f32[4,4] parameter(0), sharding={given}\n}}").module
     if said.startswith("["):
-        import_shardings(parsed, 4)
+        import_shardings(parsed, (2, 2))
         assert f"sdy.sharding<@hlo, {said}>" in str(parsed)
         return
     with pytest.raises(CompileError, match=said):
-        import_shardings(parsed, 4)
+        import_shardings(parsed, (2, 2))
 
 
 def test_arrays_of_chips_are_stacked_in_python() -> None:
