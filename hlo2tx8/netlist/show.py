@@ -76,7 +76,7 @@ def _columns(rows: list[list[str]]) -> Iterator[str]:
         yield "  " + "  ".join(part.ljust(width) for part, width in zip(row, widths, strict=False)).rstrip()
 
 
-def _blocks(of: Blocked) -> str:
+def blocks_text(of: Blocked) -> str:
     """t x rows x columns in elements, and the grid it is split over."""
     shape = "x".join(map(str, of.host_shape))
     return f"[{shape}] on {of.grid_size[0]}x{of.grid_size[1]}" + (
@@ -89,7 +89,13 @@ def _queue(queue: Queue, netlist: Netlist) -> list[str]:
     flow = f"{queue.input} -> {', '.join(readers) or 'host'}"
     tms = f"({', '.join(map(str, queue.input_tms))})" if queue.input_tms else ""
     alias = f"alias {queue.alias}" if queue.alias else ""
-    return [queue.name, f"{queue.type} x{queue.entries}", _blocks(queue), queue.df.name, " ".join(filter(None, (flow, tms, alias)))]
+    return [
+        queue.name,
+        f"{queue.type} x{queue.entries}",
+        blocks_text(queue),
+        queue.df.name,
+        " ".join(filter(None, (flow, tms, alias))),
+    ]
 
 
 def _grid(graph: NetGraph, marks: Mapping[str, str]) -> Iterator[str]:
@@ -115,7 +121,7 @@ def _op(op: Op, marks: Mapping[str, str], netlist: Netlist) -> list[str]:
     outs = [queue.name for queue in netlist.queues.values() if queue.input == op.name]
     kind = f"fused {op.attributes['fused_op_id']}" if op.type == "fused_op" else op.type
     flow = f"{', '.join(parts)}" + (f" -> {', '.join(outs)}" if outs else "")
-    return [marks.get(op.name, "-"), op.name, kind, _blocks(op), op.out_df.name, flow]
+    return [marks.get(op.name, "-"), op.name, kind, blocks_text(op), op.out_df.name, flow]
 
 
 def _schedule(number: int, schedule: tuple[ScheduledOp, ...]) -> Iterator[list[str]]:

@@ -38,7 +38,7 @@ def parser() -> CommandParser:
     check_tool.add_parser(commands.add_parser("check", help="say which ops and fusions of a module compile, where and why not"))
     bisect_tool.add_parser(commands.add_parser("bisect", help="find where a module goes wrong, and a smaller one that does"))
     netlist_tool.add_parser(
-        commands.add_parser("netlist", help="run, compile, analyze, debug, emit, check and show TT-BUDA netlists")
+        commands.add_parser("netlist", help="run, compile, analyze, debug, emit, report, check and show TT-BUDA netlists")
     )
     opcase_tool.add_parser(commands.add_parser("opcase", help="write random uses of an op as chip folders, or replay such folders"))
     oplib_tool.add_parser(

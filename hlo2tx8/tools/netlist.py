@@ -1,4 +1,4 @@
-"""`hlo2tx8 netlist run|compile|analyze|debug|emit|check|show FILE`: TT-BUDA netlists.
+"""`hlo2tx8 netlist run|compile|analyze|debug|emit|report|check|show FILE`: TT-BUDA netlists.
 
 Exit code 0 if nothing is wrong, 1 if a netlist breaks a rule, cannot be run, or gives results that are not near enough, or has
 no streams, 3 if it has ops that are not supported.
@@ -48,6 +48,7 @@ from hlo2tx8.tools.netlist_input import (
     params_of,
     read_for,
 )
+from hlo2tx8.tools.netlist_report import add_report_parser
 from hlo2tx8.tools.netlist_streams import read_compiled, show_pipes, streamed
 from hlo2tx8.tools.run import run_level_named
 
@@ -76,6 +77,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     add_chip_parsers(commands)
     add_debug_parser(commands)
     add_emit_parser(commands)
+    add_report_parser(commands)
     check = commands.add_parser("check", help="name every rule that a netlist breaks")
     check.set_defaults(function=check_file)
     check.add_argument("file", type=Path, help=".yaml netlist")

@@ -72,22 +72,25 @@ def compiled_for(args: Any) -> tuple[Netlist, "Tx8"]:
     return netlist, chip
 
 
-def analyze_file(args: Any) -> int:
-    """Print what each epoch takes; 3 if ops are not supported."""
+def costs_of(args: Any, netlist: Netlist, chip: "Tx8") -> "list[EpochCost]":
+    """Of all epochs; those of programs whose branches depend on data after a run."""
     from hlo2tx8.netlist.analyze import cost_of
     from hlo2tx8.runtime.executable import Executable
 
+    if any(isinstance(executable, Executable) and executable.time.deciding for executable in chip.compiled.values()):
+        run_netlist(netlist, chip, inputs_of(args), params_of(args), max_steps=args.max_steps)
+    return [cost_of(epoch, chip) for epoch in executed_epochs(expand(netlist))]
+
+
+def analyze_file(args: Any) -> int:
+    """Print what each epoch takes; 3 if ops are not supported."""
     try:
         netlist, chip = compiled_for(args)
     except UnsupportedError as error:
         print(error, file=sys.stderr)
         return UNSUPPORTED
-    if any(isinstance(executable, Executable) and executable.time.deciding for executable in chip.compiled.values()):
-        run_netlist(netlist, chip, inputs_of(args), params_of(args), max_steps=args.max_steps)  # what is taken depends on data
-    whole = expand(netlist)
-    epochs = executed_epochs(whole)
-    costs = [cost_of(epoch, chip) for epoch in epochs]
-    others = _otherwise(chip, epochs)
+    costs, whole = costs_of(args, netlist, chip), expand(netlist)
+    others = _otherwise(chip, executed_epochs(whole))
     if args.format != "text":
         found = [cost.as_dict() | other for cost, other in zip(costs, others, strict=True)]
         text = json.dumps(found, indent=1) + "\n" if args.format == "json" else yaml.safe_dump(found, sort_keys=False)

@@ -29,7 +29,7 @@ def _lines(epoch: EpochStreams) -> Iterator[str]:
         noc, hops = streams[pipe.id].noc, streams[pipe.id].hops
         way = "by ethernet" if noc == BY_ETHERNET else f"{hops} hops on network {noc}"
         yield f"  pipe {pipe.id}: {pipe.kind}, {tiles} tiles, {way}"
-        yield f"    {' '.join(map(_name, sources))} -> {' '.join(map(_name, targets))}"
+        yield f"    {' '.join(map(buffer_name, sources))} -> {' '.join(map(buffer_name, targets))}"
         yield f"    tiles {_runs(pipe.runs, buffers)}" + (f" to {_runs(pipe.slots, {})}" if pipe.slots else "")
     links, channels = loads(epoch.blobs, ARCHES[graph.arch])
     for (device, noc, source, target), size in links.most_common(MOST_LINKS):
@@ -42,7 +42,8 @@ def _lines(epoch: EpochStreams) -> Iterator[str]:
         yield f"  core {blob.core} {blob.op}: {len(blob.streams)} streams; {', '.join(parts)}"
 
 
-def _name(buffer: Buffer) -> str:
+def buffer_name(buffer: Buffer) -> str:
+    """An op's or queue's name with the number of the core or buffer, and which operand it is."""
     if buffer.kind == "padding":
         return f"padding {buffer.value:g}"
     where = f"{buffer.of}[{buffer.number}]"
@@ -59,7 +60,7 @@ def _runs(runs: tuple[Run, ...], buffers: dict[int, Buffer], most: int = 8) -> s
     """The first runs, as 0..3+4 x2 for two runs of four tiles that are four apart."""
     texts: list[str] = []
     for run in runs[:most]:
-        of = f"{_name(buffers[run.source])} " if len({r.source for r in runs}) > 1 else ""
+        of = f"{buffer_name(buffers[run.source])} " if len({r.source for r in runs}) > 1 else ""
         span = f"{run.first}..{run.first + run.length - 1}" if run.length > 1 else str(run.first)
         texts.append(f"{of}{span}" + (f"{run.step:+} x{run.repeats}" if run.repeats > 1 else ""))
     return ", ".join(texts) + (f", and {len(runs) - most} runs" if len(runs) > most else "")
