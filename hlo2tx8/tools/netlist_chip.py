@@ -114,11 +114,16 @@ def _otherwise(chip: "Tx8", epochs: Sequence[Epoch]) -> list[dict[str, float]]:
     return [{f"cycles of placement {where}": round(cost_of(epoch, other).cycles, 3)} for epoch in epochs]
 
 
+def places_of(cost: "EpochCost") -> dict[str, str]:
+    """The first tile of each op, and how many rows and columns of tiles run it."""
+    return {name: f"{at.row},{at.column} {at.rows}x{at.columns}" for name, at in cost.tiles.items()}
+
+
 def text_of(cost: "EpochCost", types: Mapping[str, str], other: Mapping[str, float]) -> str:
     """Lines about an epoch, and tables of its ops, which are of these types, and of what goes between them."""
     reached = percent(cost.bound / cost.cycles) if cost.cycles else "all"
     busy = ", ".join(f"{name} {percent(share)}" for name, share in cost.resources.items())
-    where = {name: f"{at.row},{at.column} {at.rows}x{at.columns}" for name, at in cost.tiles.items()}
+    where = places_of(cost)
     rows = [
         (name, types.get(name, ""), where.get(name, ""), f"{cycles:,.0f}", percent(cycles / cost.cycles))
         for name, cycles in cost.ops.items()

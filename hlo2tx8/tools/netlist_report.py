@@ -9,7 +9,7 @@ from hlo2tx8.netlist.epochs import executed_epochs
 from hlo2tx8.netlist.instances import expand
 from hlo2tx8.netlist.page import Cost, page_of
 from hlo2tx8.netlist.pipes.backend import streams_of
-from hlo2tx8.tools.netlist_chip import compiled_for, costs_of
+from hlo2tx8.tools.netlist_chip import compiled_for, costs_of, places_of
 from hlo2tx8.tools.netlist_input import UNSUPPORTED, add_arch, add_chip_flags, add_host_flags, read_for
 from hlo2tx8.tools.netlist_streams import print_failures
 
@@ -39,7 +39,7 @@ def report_file(args: Any) -> int:
             )
             text += f"{cost.slowest or 'none'}; busy: {', '.join(f'{n} {share:.0%}' for n, share in cost.resources.items())}"
             edges = [[e.source, e.target, e.way, f"{e.bytes:,.0f}", f"{e.cycles:,.0f}"] for e in cost.edges]
-            costs[epoch.name] = Cost(text, cost.ops, {op: str(tiles) for op, tiles in cost.tiles.items()}, edges)
+            costs[epoch.name] = Cost(text, cost.ops, places_of(cost), edges)
     except UnsupportedError as error:
         print(error, file=sys.stderr)
         netlist, arch = read_for(args)
