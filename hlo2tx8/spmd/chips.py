@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from hlo2tx8.compiler.driver import Watch, chip_of
+from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.chip_links import ChipMesh
 from hlo2tx8.errors import InputError
 from hlo2tx8.frontend.calling import Calling, call_module, calling_of
 from hlo2tx8.frontend.sources import traced
@@ -18,7 +20,7 @@ from hlo2tx8.spmd.chips_module import ChipsModule, module_for_chips
 from hlo2tx8.spmd.collectives import Array
 from hlo2tx8.spmd.feeds import Infeed
 from hlo2tx8.spmd.host_functions import HostFunctions
-from hlo2tx8.spmd.segmented_executable import SegmentedExecutable, compile_segments
+from hlo2tx8.spmd.segmented_executable import SegmentedExecutable, compile_segments, mesh_of
 from hlo2tx8.spmd.segments import cut_at_host_ops
 
 
@@ -99,9 +101,20 @@ def compile_chips_module(
 ) -> ChipsExecutable:
     """Compile what every chip runs."""
     local = module.load()
-    segments, chip = cut_at_host_ops(local), replace(chip_of(options), **({"chip_mesh": module.mesh} if module.mesh else {}))
+    segments, chip = cut_at_host_ops(local), chip_for(module, options)
     executable = compile_segments(local, segments, options, HostFunctions(), module.counts, watch or _no_watch, chip)
     return ChipsExecutable(module, executable, module.signature, calling)
+
+
+def chip_for(module: ChipsModule, options: Options) -> Chip:
+    """The chip of the options, with the mesh of chips that the module is for."""
+    chip = chip_of(options)
+    return replace(chip, chip_mesh=module.mesh) if module.mesh else chip
+
+
+def mesh_for(module: ChipsModule, options: Options) -> ChipMesh:
+    """The mesh that the module's chips are in; InputError if the chip's description has fewer."""
+    return mesh_of(chip_for(module, options), module.num_chips)
 
 
 def _no_watch(part: float, what: str) -> None:

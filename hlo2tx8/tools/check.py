@@ -10,16 +10,22 @@ import sys
 from collections.abc import Callable, Hashable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
-from hlo2tx8.hlo.host_ops import HOST_OPS
+from hlo2tx8.hlo.host_ops import FEEDS
 from hlo2tx8.options import Options
 from hlo2tx8.tools.combinations import check_flags, rules_of_check
 from hlo2tx8.tools.flags import add_compiler_flags, load_given, options_of
+from hlo2tx8.tools.run_chips import add_flags, chips_module
+from hlo2tx8.tools.saved import is_saved
+
+if TYPE_CHECKING:
+    from hlo2tx8.runtime.executable import Executable
+    from hlo2tx8.spmd.chips_module import ChipsModule
 
 PLACES = 3
 """Shown of an op's places."""
@@ -67,6 +73,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(function=check_file)
     parser.add_argument("file", help=".hlo, .mlir, .mlirbc or .pb module, .tx8x program, - for stdin")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how it is printed (text)")
+    add_flags(parser)
     add_compiler_flags(parser)
 
 
@@ -74,24 +81,25 @@ def check_file(args: Any) -> int:
     """Print what was found; 1 if anything is refused."""
     check_flags(args, rules_of_check(args))
     options = options_of(args)
-    found = check(partial(load_given, args, args.file), options)
+    chips = None if is_saved(args.file) else chips_module(args.file, options, args)
+    found = check(partial(load_given, args, args.file), options, chips)
     sys.stdout.write(json.dumps(asdict(found), indent=1) + "\n" if args.format == "json" else text_of(found))
     return int(bool(found.error))
 
 
-def check(load: Callable[[], ModuleOp], options: Options) -> Findings:
-    """Ops and fusions of the module that `load` gives."""
+def check(load: Callable[[], ModuleOp], options: Options, chips: "ChipsModule | None" = None) -> Findings:
+    """Ops and fusions of the module that `load` gives, or of that for several chips."""
     from hlo2tx8.errors import Hlo2tx8Error
 
     options = replace(options, dump_dir=None)
-    ops = _ops(load(), options)
+    ops = _ops(load() if chips is None else chips.load(), options, chips)
     try:
-        return Findings(ops, _fusions(load, options))
+        return Findings(ops, _fusions(load, options, chips))
     except Hlo2tx8Error as error:
         return Findings(ops, (), str(error))
 
 
-def _ops(module: ModuleOp, options: Options) -> tuple[OpUse, ...]:
+def _ops(module: ModuleOp, options: Options, chips: "ChipsModule | None") -> tuple[OpUse, ...]:
     from hlo2tx8.compiler.refusals import kind_of, ops_of
     from hlo2tx8.dialects.hlo import name_of, origin
 
@@ -102,28 +110,51 @@ def _ops(module: ModuleOp, options: Options) -> tuple[OpUse, ...]:
                 uses.setdefault(kind_of(op), []).append(op)
     found: list[OpUse] = []
     for ops in uses.values():
-        engines, reason = _alone(module, ops[0], options)
+        engines, reason = _alone(module, ops[0], options, chips)
         places = tuple(dict.fromkeys(place for op in ops if (place := origin(op))))
         found.append(OpUse(name_of(ops[0]), _types(ops[0]), len(ops), places, engines, reason))
     return tuple(sorted(found, key=lambda use: (bool(use.engines), use.name, use.types)))
 
 
-def _alone(module: ModuleOp, op: Operation, options: Options) -> tuple[str, str]:
-    """(engines, "") of a program of that op alone, or ("", why there is none)."""
+def _alone(module: ModuleOp, op: Operation, options: Options, chips: "ChipsModule | None") -> tuple[str, str]:
+    """(engines, "") of a program of that op alone, or ("", why there is none); of ops between chips `links`, and what combines."""
     from hlo2tx8.compiler.refusals import ENDS_A_PROGRAM
     from hlo2tx8.compiler.single_op import single_op
     from hlo2tx8.errors import Hlo2tx8Error, UnsupportedError
     from hlo2tx8.runtime.compile import compile_module
+    from hlo2tx8.spmd.segments import is_host_op
     from hlo2tx8.tools.engines import engines_of
 
-    if op.name in HOST_OPS:
+    if is_host_op(op) and chips is None:
         return "", ENDS_A_PROGRAM
     try:
+        if is_host_op(op):
+            assert chips is not None
+            return _between_chips(op, options, chips), ""
         return engines_of(compile_module(lambda: single_op(module, op), options).program), ""
     except UnsupportedError as error:
         return "", error.ops[0].reason or "no emitter and no instruction does this"
     except Hlo2tx8Error as error:
         return "", error.message
+
+
+def _between_chips(op: Operation, options: Options, chips: "ChipsModule") -> str:
+    from hlo2tx8.hlo.host_ops import COLLECTIVES
+    from hlo2tx8.spmd.chips import chip_for, mesh_for
+    from hlo2tx8.spmd.link_plan import is_reshard
+    from hlo2tx8.spmd.link_step import link_step
+    from hlo2tx8.tools.engines import NOTHING, engines_of
+
+    if op.name not in COLLECTIVES and not is_reshard(op):
+        return "host" if op.name in FEEDS else NOTHING
+    step = link_step(op, chips.counts, mesh_for(chips, options), chip_for(chips, options), partial(_compiled, options=options))
+    return "+".join(["links", *dict.fromkeys(engines_of(each.program) for each in step.programs.values())])
+
+
+def _compiled(module: ModuleOp, options: Options) -> "Executable":
+    from hlo2tx8.runtime.compile import compile_module
+
+    return compile_module(module.clone, options)
 
 
 def _types(op: Operation) -> str:
@@ -148,12 +179,21 @@ def _type(type_: Attribute) -> str:
     return f"{element}[{',' * (tensor.get_num_dims() - 1)}]" if tensor.get_num_dims() else element
 
 
-def _fusions(load: Callable[[], ModuleOp], options: Options) -> tuple[FusionUse, ...]:
-    from hlo2tx8.emitters import TAKEN
+def _fusions(load: Callable[[], ModuleOp], options: Options, chips: "ChipsModule | None") -> tuple[FusionUse, ...]:
     from hlo2tx8.runtime.compile import compile_module
+    from hlo2tx8.spmd.chips import compile_chips_module
+
+    options = replace(options, explain=True)
+    if chips is None:
+        return _fusions_of(compile_module(load, options))
+    programs = compile_chips_module(chips, options).local.programs
+    return tuple(use for executable, _ in programs for use in _fusions_of(executable))
+
+
+def _fusions_of(executable: "Executable") -> tuple[FusionUse, ...]:
+    from hlo2tx8.emitters import TAKEN
     from hlo2tx8.tools.engines import launched
 
-    executable = compile_module(load, replace(options, explain=True))
     notes = (TAKEN.fullmatch(note) for note in executable.explanation)
     chosen = {note["kernel"]: (note["emitter"], note["hero"]) for note in notes if note is not None}
     places: dict[str, str] = {}

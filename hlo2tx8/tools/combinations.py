@@ -107,11 +107,13 @@ def rules_of_compile(values: Any) -> Iterator[Rule]:
 
 def rules_of_check(values: Any) -> Iterator[Rule]:
     """The same of `check`."""
+    yield CHIPS, _is_any_saved(values), "is for modules, and a .tx8x is the program of one chip"
     yield ("input_literals_file",), _is_any_saved(values), "binds shapes of modules, and a .tx8x is compiled already"
 
 
 def rules_of_profile(values: Any) -> Iterator[Rule]:
     """The same of `profile`."""
+    yield CHIPS, _is_any_saved(values), "is for modules, and a .tx8x is the program of one chip"
     yield ("top",), values.format != "text", "is of tables, and JSON has all rows"
     yield (*COMPILING, "input_literals_file"), _is_any_saved(values), "is for modules, and a .tx8x is compiled already"
 

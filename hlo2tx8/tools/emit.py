@@ -93,14 +93,14 @@ def _write(args: Any, options: Options, chips: "ChipsModule", module: "ModuleOp"
     from hlo2tx8.device.chip_links import ChipMesh
     from hlo2tx8.hlo import evaluate
     from hlo2tx8.hlo.signature import signature_of
+    from hlo2tx8.spmd.chips import mesh_for
     from hlo2tx8.spmd.link_plan import link_packets
     from hlo2tx8.spmd.reference import expected_of
-    from hlo2tx8.spmd.segmented_executable import mesh_of
     from hlo2tx8.tools.run_chips import inputs_of_chips
     from hlo2tx8.vendor.write_folder import FolderContent, write_folder
 
     chip = chip_of(options)
-    mesh = ChipMesh(*chips.mesh) if chips.mesh else mesh_of(chip, chips.num_chips) if chips.num_chips > 1 else ChipMesh(1, 1)
+    mesh = mesh_for(chips, options) if chips.num_chips > 1 else ChipMesh(1, 1)
     if mesh.columns * mesh.rows != chips.num_chips:
         raise InputError("E1004", f"{chips.num_chips} chips do not fill the chip_mesh of {mesh.columns} x {mesh.rows}")
     local = chips.load()

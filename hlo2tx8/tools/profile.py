@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlo2tx8.tools.combinations import check_flags, rules_of_profile
 from hlo2tx8.tools.flags import add_compiler_flags, add_dump_flags, given_inputs, options_of, whole
+from hlo2tx8.tools.run_chips import add_flags, chips_module
 from hlo2tx8.tools.table import Table, count, percent, size
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help=".hlo, .mlir, .mlirbc or .pb module, .tx8x program, - for stdin")
     parser.add_argument("--format", choices=("text", "json", "jsonl"), default="text", help="jsonl: an object per row (text)")
     parser.add_argument("--top", type=whole(0), default=TOP, metavar="N", help=f"rows of a table, 0 for all ({TOP}); JSON has all")
+    add_flags(parser)
     add_compiler_flags(parser)
     add_dump_flags(parser)
 
@@ -33,6 +35,9 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 def profile_file(args: Any) -> int:
     """Print the profile; 0, or an Hlo2tx8Error is raised."""
     check_flags(args, rules_of_profile(args))
+    if (chips := _for_chips(args)) is not None:
+        sys.stdout.write(chips)
+        return 0
     profile = _executable(args).profile()
     match args.format:
         case "json":
@@ -42,6 +47,31 @@ def profile_file(args: Any) -> int:
         case _:
             sys.stdout.write(text_of(profile, args.top, is_terminal=sys.stdout.isatty()))
     return 0
+
+
+def _for_chips(args: Any) -> str | None:
+    """The profiles of a module's parts on several chips, and what chips_report says of them; None of a module for one."""
+    from hlo2tx8.runtime.progress_bar import shown
+    from hlo2tx8.spmd.chips import compile_chips_module
+    from hlo2tx8.tools.chips_report import chip_rows, link_rows, text_of_tables
+    from hlo2tx8.tools.saved import is_saved
+
+    module = None if is_saved(args.file) else chips_module(args.file, options_of(args), args)
+    if module is None:
+        return None
+    with shown() as watch:
+        executable = compile_chips_module(module, options_of(args), watch)
+    parts = [(each.profile(), times) for each, times in executable.local.programs]
+    if args.format == "text":
+        found = [f"part {n}, times: {times}\n{text_of(each, args.top, is_terminal=False)}" for n, (each, times) in enumerate(parts)]
+        return "\n".join([*found, text_of_tables(executable)])
+    tables = {"link": link_rows(executable), "chip": chip_rows(executable)}
+    if args.format == "json":
+        found = {"parts": [{"times": times, **each.as_dict()} for each, times in parts], **tables}
+        return json.dumps(found, indent=1) + "\n"
+    rows = [{"part": n, "times": times} | row for n, (each, times) in enumerate(parts) for row in lines_of(each)]
+    rows += [{"kind": kind, **row} for kind, found in tables.items() for row in found]
+    return "".join(f"{json.dumps(row)}\n" for row in rows)
 
 
 def _executable(args: Any) -> "Executable":

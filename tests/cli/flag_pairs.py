@@ -172,11 +172,11 @@ COMMANDS: Mapping[str, tuple[Flag, ...]] = {
         Flag("--mode=strict -o {}/out.tx8x", lambda seen: Executable.load(seen.folder / "out.tx8x").options.mode == "strict"),
     ),
     "profile": (
-        *(*SHARED, *DUMPS),
+        *(*SHARED, *DUMPS, *CHIPS),
         Flag("--format=json", _printed('"fusions"')),
         Flag("--top=1", _printed("and 1 more")),
     ),
-    "check": (*SHARED, Flag("--format=json", _printed('"ops"'))),
+    "check": (*SHARED, *CHIPS, Flag("--format=json", _printed('"ops"'))),
     "bisect": (
         *SHARED,
         Flag("--iterations=2", _called("seeded", iteration=1)),

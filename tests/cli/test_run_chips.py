@@ -1,5 +1,6 @@
 """`hlo2tx8 run` and `compile` of modules for several chips, and with infeed and outfeed."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -97,8 +98,22 @@ def test_flags_that_do_not_fit(files: Path, capsys: pytest.CaptureFixture[str], 
     assert said in capsys.readouterr().err
 
 
-def test_commands_of_one_program_say_who_does_the_op(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["profile", str(files / "m.hlo")]) == 1
-    assert "stablehlo.all_reduce: the host does it: use run or compile" in capsys.readouterr().err
-    assert main(["check", str(files / "m.hlo")]) == 1
-    assert "the host does it: use run or compile" in capsys.readouterr().out
+def test_profiles_have_parts_and_links(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", str(files / "m.hlo"), "--chips=3"]) == 0
+    told = capsys.readouterr().out
+    assert "part 0, times: 1\ncombine_all_reduce: " in told and "chip of 3 x 1" in told
+    assert main(["profile", str(files / "m.hlo"), "--format=json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [len(found[key]) for key in ("parts", "link", "chip")] == [1, 1, 2]
+    assert found["link"][0]["op"] == "all_reduce" and found["parts"][0]["times"] == 1
+    assert main(["profile", str(files / "m.hlo"), "--format=jsonl"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {"program", "fusion", "engine", "link", "chip"} <= {row["kind"] for row in rows}
+
+
+def test_check_says_what_goes_over_links(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(files / "m.hlo")]) == 0
+    assert "links+CT" in capsys.readouterr().out
+    assert main(["check", str(files / "fed.hlo")]) == 0
+    told = capsys.readouterr().out
+    assert "host" in told and "0 of 5 operations refused" in told
