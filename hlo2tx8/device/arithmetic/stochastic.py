@@ -29,6 +29,11 @@ def convert(x: np.ndarray, fmt: Format, seed: int) -> np.ndarray:
         return _to_float(x, fmt, seed) if fmt.is_float else _to_integer(x, fmt, seed)
 
 
+def round_by(x: np.ndarray, fmt: Format, rounding: Rounding) -> np.ndarray:
+    """FP32 or FP64 values rounded once into a float format by any mode, the hash of numbers of elements alone."""
+    return convert(x.astype(np.float64), fmt, 0) if rounding is Rounding.STOCHASTIC else round_to(x, fmt, rounding)
+
+
 def _to_float(x: np.ndarray, fmt: Format, seed: int) -> np.ndarray:
     """What reaches a unit in the last place beyond the largest number becomes infinite."""
     cut = round_to(x, fmt, Rounding.TOWARD_ZERO)

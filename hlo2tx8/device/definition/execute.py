@@ -51,6 +51,14 @@ def execute(machine: TileMachine, record: Record, operands: Operands) -> None:
 
 def _ct_arith(m: TileMachine, record: Record, o: Operands, values: Sequence[np.ndarray]) -> None:
     wide = [float_rules.widen(v, o.fmt) for v in values]
+    odd = record.kind.EXACT.odd if record.rounding is not Rounding.NEAREST_EVEN else None
+    if odd is not None:
+        x, y = (v.astype(np.float64) for v in (wide[0], wide[-1]))
+        rounded = stochastic.round_by(odd(x, y), o.fmt, record.rounding)
+        if m.keeps_status:
+            m.status |= status.of_elements(record.kind, wide, rounded)
+        m.write(o["dst"], rounded, o.fmt)
+        return
     result = record.kind.COMPUTE(*wide)
     truth = result.dtype == np.bool_
     rounded = float_rules.round_to(result.astype(np.float32) if truth else result, o.fmt)
@@ -75,7 +83,11 @@ def _ct_function(m: TileMachine, record: Record, o: Operands) -> None:
     from hlo2tx8.device import approx
 
     x = m.read(o["src"], o["n"], o.fmt)
-    value = float_rules.canonical_nan(approx.evaluate(record.kind.FUNCTION, x, fmt_name=o.fmt.name), o.fmt)
+    if record.rounding is Rounding.NEAREST_EVEN:
+        value = float_rules.canonical_nan(approx.evaluate(record.kind.FUNCTION, x, fmt_name=o.fmt.name), o.fmt)
+    else:
+        wide = approx.evaluate(record.kind.FUNCTION, x.astype(np.float64), fmt_name=Format.FP64.name)
+        value = stochastic.round_by(wide, o.fmt, record.rounding)
     if m.keeps_status:
         m.status |= status.of_elements(record.kind, [x], value)
     m.write(o["dst"], value, o.fmt)

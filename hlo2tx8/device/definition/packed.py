@@ -3,9 +3,10 @@
 import numpy as np
 
 from hlo2tx8.device import status
-from hlo2tx8.device.arithmetic import float_rules
+from hlo2tx8.device.arithmetic import float_rules, stochastic
 from hlo2tx8.device.definition.tile_machine import TileMachine
-from hlo2tx8.device.formats import Format
+from hlo2tx8.device.formats import Format, Rounding
+from hlo2tx8.device.isa.ct_activation import CtLeakyRelu
 from hlo2tx8.device.isa.ct_auxiliary import CtArgMin
 from hlo2tx8.device.isa.encoding import Record
 from hlo2tx8.device.isa.fields import Operands
@@ -66,6 +67,8 @@ def activation(m: TileMachine, record: Record, o: Operands) -> None:
     x = float_rules.widen(m.read(o["src"], o["n"], o.fmt), o.fmt)
     constant = float_rules.round_to(np.array(m.laws[record.kind.LAW], np.float64), o.fmt).astype(np.float32)
     value = float_rules.round_to(record.kind.COMPUTE(x, constant), o.fmt)
+    if record.kind is CtLeakyRelu and record.rounding is not Rounding.NEAREST_EVEN:
+        value = np.where(x > 0, value, stochastic.round_by(x.astype(np.float64) * constant, o.fmt, record.rounding))
     if m.keeps_status:
         m.status |= status.of_elements(record.kind, [x, np.broadcast_to(constant, x.shape)], value)
     m.write(o["dst"], value, o.fmt)
@@ -77,7 +80,10 @@ def exp_low_precision(m: TileMachine, record: Record, o: Operands) -> None:
 
     fmt = Format.TF32 if o.fmt is Format.FP32 else o.fmt
     x = m.read(o["src"], o["n"], o.fmt)
-    value = float_rules.canonical_nan(approx.evaluate("exp", x, fmt_name=fmt.name), fmt)
+    if record.rounding is Rounding.NEAREST_EVEN:
+        value = float_rules.canonical_nan(approx.evaluate("exp", x, fmt_name=fmt.name), fmt)
+    else:
+        value = stochastic.round_by(approx.evaluate("exp", x.astype(np.float64), fmt_name=Format.FP64.name), fmt, record.rounding)
     if m.keeps_status:
         m.status |= status.of_elements(record.kind, [x], value)
     m.write(o["dst"], value, o.fmt)

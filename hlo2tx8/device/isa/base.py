@@ -56,6 +56,8 @@ class Instruction(IRDLOperation):
     CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = ()
     COST: ClassVar[str] = "simple"
     LAW: ClassVar[str] = ""
+    ROUNDS: ClassVar[bool] = False
+    """Does it take every rounding, of the exact result? Stochastic rounding hashes the element's number alone."""
     COMPUTE: ClassVar[Any]
     FUNCTION: ClassVar[str] = ""
     """Name of the function of `device.approx` that it computes, if any."""
@@ -140,7 +142,7 @@ class Instruction(IRDLOperation):
 
     @property
     def rounding(self) -> Rounding:
-        """How the result is rounded; nearest even for all but conversions."""
+        """How the result is rounded."""
         return Rounding(self._code[2])
 
     @property
@@ -177,7 +179,7 @@ class Instruction(IRDLOperation):
     def takes(cls, fmt: Format, fmt2: Format, rounding: Rounding) -> bool:
         """Do these codes go with the instruction?"""
         is_known = (not cls.FORMATS or fmt in cls.FORMATS) and (not cls.FORMATS2 or fmt2 in cls.FORMATS2)
-        return is_known and rounding is Rounding.NEAREST_EVEN
+        return is_known and (cls.ROUNDS or rounding is Rounding.NEAREST_EVEN)
 
     def verify_(self) -> None:
         """Codes the instruction takes, operands of the right types, and the constraints as far as values are known."""
@@ -218,6 +220,8 @@ class Instruction(IRDLOperation):
             printer.print_string(f" {self.fmt.name.lower()}")
         if self.FORMATS2:
             printer.print_string(f" from {self.fmt2.name.lower()} {self.rounding.name.lower()}")
+        elif self.rounding is not Rounding.NEAREST_EVEN:
+            printer.print_string(f" {self.rounding.name.lower()}")
         if self.attributes:
             printer.print_op_attributes(self.attributes)
 
@@ -241,6 +245,8 @@ class Instruction(IRDLOperation):
             parser.parse_keyword("from")
             code["fmt2"] = Format[parser.parse_identifier().upper()]
             code["rnd"] = Rounding[parser.parse_identifier().upper()]
+        elif cls.ROUNDS:
+            code["rnd"] = next((r for r in Rounding if parser.parse_optional_keyword(r.name.lower())), Rounding.NEAREST_EVEN)
         op = cls.make(**code, **fields)
         op.attributes |= parser.parse_optional_attr_dict()
         return op

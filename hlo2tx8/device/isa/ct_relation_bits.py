@@ -13,6 +13,7 @@ class CtBitsVV(CtVV):
     """bit i of dst = f(a[i], b[i])."""
 
     FORM, SPELLING = "RELATION_BITS", "bV_VV_{}"
+    ROUNDS = False
     FIELDS = (packed("dst", Role.SPM_WRITE), *CtVV.FIELDS[1:])
     CONSTRAINTS = (whole_bytes("n"),)
 
@@ -21,6 +22,7 @@ class CtBitsVS(CtVS):
     """bit i of dst = f(a[i], imm)."""
 
     FORM, SPELLING = "RELATION_BITS", "bV_VS_{}"
+    ROUNDS = False
     FIELDS = (packed("dst", Role.SPM_WRITE), *CtVS.FIELDS[1:])
     CONSTRAINTS = (whole_bytes("n"),)
 
@@ -29,6 +31,7 @@ class CtBitsVuV(CtVuV):
     """bit i of dst = f(a[i], unit[i mod u])."""
 
     FORM, SPELLING = "RELATION_BITS", "bV_VuV_{}"
+    ROUNDS = False
     FIELDS = (packed("dst", Role.SPM_WRITE), *CtVuV.FIELDS[1:])
     CONSTRAINTS = (whole_bytes("n"),)
 
@@ -37,6 +40,7 @@ class CtBitsVuVLoop(CtVuVLoop):
     """bit r*n + i of dst = f(a[r*n + i], unit[r*u + i mod u])."""
 
     FORM, SPELLING = "RELATION_BITS", "bV_VuV_{}_loop"
+    ROUNDS = False
     FIELDS = (
         packed("dst", Role.SPM_WRITE, "full_n"),
         *CtVuVLoop.FIELDS[1:3],

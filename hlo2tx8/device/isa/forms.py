@@ -58,6 +58,7 @@ class CtV(CtInstruction):
     """dst[i] = f(src[i])."""
 
     FORM, SHAPE, EXACT = "UNARY", "ONE", UNSTATED
+    ROUNDS = True
 
     FIELDS = (vector("dst", Role.SPM_WRITE), vector("src", Role.SPM_READ), COUNT)
 
@@ -66,6 +67,7 @@ class CtVV(CtInstruction):
     """dst[i] = f(a[i], b[i])."""
 
     FORM, SHAPE, EXACT = "BINARY", "TWO", UNSTATED
+    ROUNDS = True
     FIRST, SECOND, SUFFIX, SPELLING, OFFSET = "a[i]", "b[i]", "VV", "V_VV_{}", 0
 
     FIELDS = (vector("dst", Role.SPM_WRITE), vector("a", Role.SPM_READ), vector("b", Role.SPM_READ), COUNT)
@@ -75,6 +77,7 @@ class CtVS(CtInstruction):
     """dst[i] = f(a[i], imm)."""
 
     FORM, SHAPE, EXACT = "VS", "IMMEDIATE", UNSTATED
+    ROUNDS = True
     FIRST, SECOND, SUFFIX, SPELLING, OFFSET = "a[i]", "imm", "VS", "V_VS_{}", 1
 
     FIELDS = (vector("dst", Role.SPM_WRITE), vector("a", Role.SPM_READ), Field("imm", Role.IMMEDIATE), COUNT)
@@ -84,6 +87,7 @@ class CtVuV(CtInstruction):
     """dst[i] = f(a[i], unit[i mod u]), u <= 64."""
 
     FORM, SHAPE, EXACT = "UNIT", "UNIT", UNSTATED
+    ROUNDS = True
     FIRST, SECOND, SUFFIX, SPELLING, OFFSET = "a[i]", "unit[i mod u]", "VuV", "V_VuV_{}", 2
 
     FIELDS = (
@@ -99,6 +103,7 @@ class CtVuVLoop(CtInstruction):
     """dst[r*n + i] = f(a[r*n + i], unit[r*u + i mod u]) for each round r; u = 64, full_n / full_u = n / u."""
 
     FORM, SHAPE, EXACT = "UNIT_LOOP", "UNIT_LOOP", UNSTATED
+    ROUNDS = True
     FIRST, SECOND, SUFFIX, SPELLING, OFFSET = "a[i]", "unit[r*u + i mod u]", "VuVLoop", "V_VuV_{}_loop", 3
 
     FIELDS = (

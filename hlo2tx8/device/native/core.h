@@ -50,9 +50,9 @@ enum shape { SHAPE_NONE, SHAPE_ONE, SHAPE_TWO, SHAPE_IMMEDIATE, SHAPE_UNIT, SHAP
 
 /* What an instruction's class states, see the fields of the same names there. `function`, `integer`, `pred` and `program` number what it computes
  * of floats, integers and PRED; `exactness` is the test for exact results, 0 if it sets no status bits; `nearest` and `directed` are
- * the rows of format_masks for rounding to nearest even and otherwise. */
+ * the rows of format_masks for rounding to nearest even and otherwise; `rounds`: of the latter there is more than one result. */
 struct fact {
-    u8 is_known, form, function, integer, pred, program, exactness, has_poles, is_low_precision, averages, nearest, directed;
+    u8 is_known, form, function, integer, pred, program, exactness, has_poles, is_low_precision, averages, rounds, nearest, directed;
     enum shape shape;
     enum join join;
 };
@@ -78,6 +78,7 @@ struct step {
     u16 opcode;
     u8 form, fmt, fmt2, rounding;
     int bytes, bytes2;
+    int is_directed; /* are exact results rounded in another way than to nearest even? */
     i64 partner;
     int chain; /* records from here on that a chain may take, this one included; 0 if none starts here */
     union {
@@ -280,6 +281,9 @@ struct link {
 static inline i64 turned(i64 at, i64 turn, i64 bytes) { return (turn ? at % turn : at) * bytes; }
 int resolve_link(struct context *c, struct link *k); /* 0, the fault, or -1 if the record is not elementwise */
 void apply_link(const struct link *k, i64 at, i64 n);
+/* The same of a record that is_directed: n elements, the first of which has the number `at`. */
+void apply_directed(const struct link *k, u8 *dst, const u8 *a, const u8 *b, i64 at, i64 n);
+void scale_directed(const struct step *s, u8 *dst, const u8 *src, const void *factor, i64 n); /* products with one number of the format */
 void note_repeat(struct context *c, const u8 *start, i64 period, i64 n); /* a record has written `period` bytes n times */
 void forget_repeats(struct tile *t, const u8 *start, i64 bytes);         /* SPM may be written */
 void find_turns(const struct tile *t, struct link *k, i64 block);         /* of a link's sources if `block` elements are taken at once, each within a turn */

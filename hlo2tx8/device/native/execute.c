@@ -174,6 +174,10 @@ void apply_link(const struct link *k, i64 at, i64 n) {
     u8 *const dst = k->dst + at * k->dst_bytes;
     const u8 *const a = k->src[0] + turned(at, k->turn[0], k->src_bytes[0]);
     const u8 *const b = k->num > 1 ? k->src[1] + turned(at, k->turn[1], k->src_bytes[1]) : NULL;
+    if (s->is_directed) {
+        apply_directed(k, dst, a, b, at, n);
+        return;
+    }
     switch ((enum form)s->form) {
     case FORM_UNARY: s->kernel.unary(dst, a, n); return;
     case FORM_BINARY:

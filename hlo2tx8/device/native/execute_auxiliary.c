@@ -70,7 +70,8 @@ static int run_scaled(struct context *c) {
     }
     u8 *const scaled = region_of(c, 1), *const kept = region_of(c, 2);
     float_unary_kernel(FN_ct_relu, fmt)(kept, v.src[0], v.n);
-    float_binary_kernel(FN_ct_mul_vv, fmt, 1)(scaled, v.src[0], &constant, v.n);
+    if (c->step->rounding == ROUND_NEAREST_EVEN) float_binary_kernel(FN_ct_mul_vv, fmt, 1)(scaled, v.src[0], &constant, v.n);
+    else scale_directed(c->step, scaled, v.src[0], &constant, v.n);
     for (i64 i = 0; i < v.n; i++) {
         const u8 *const from = element(v.src[0], fmt, i) > 0 ? kept : scaled;
         memmove(v.dst + i * v.dst_bytes, from + i * v.dst_bytes, (size_t)v.dst_bytes);

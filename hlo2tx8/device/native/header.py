@@ -106,6 +106,8 @@ def functions_text(kinds: Kinds = INSTRUCTIONS) -> str:
     ]
     for macro, members in _lists(kinds, names).items():
         lines.append(f"#define {macro}(X) {' '.join(f'X({member})' for member in members)}")
+    odds = {exact[cls.EXACT.expression]: cls.EXACT.odd_expression for cls in kinds if cls.EXACT.odd_expression}
+    lines += ["", "#define ODD_RESULTS(X) \\", *(f"    X({number}, {text}) \\" for number, text in odds.items()), ""]
     lines += ["", "#define EXACTNESS(X) \\", *(f"    X({number}, {text}) \\" for text, number in exact.items() if text), ""]
     lines += [
         "/* Bit t of entry s: formats t of the result and s of the source go with an instruction. */",
@@ -211,6 +213,7 @@ def _facts(cls: type[Instruction], names: Names, exact: dict[str, int], masks: l
         "exactness": str(exact[cls.EXACT.expression]),
         "has_poles": str(int(cls.HAS_POLES)),
         "is_low_precision": str(int(cls.IS_LOW_PRECISION)),
+        "rounds": str(int(cls.ROUNDS and (cls.EXACT.odd is not None or cls.FUNCTION != ""))),
         "join": f"JOIN_{cls.JOIN}",
         "averages": str(int(cls.AVERAGES)),
         "nearest": str(nearest),

@@ -22,7 +22,8 @@ static int choose_kernels(struct step *s) {
     const int is_float = float_index_of(s->fmt) >= 0, integer = s->fmt == FORMAT_PRED ? f->pred : f->integer;
     switch ((enum form)s->form) {
     case FORM_UNARY:
-        s->kernel.unary = f->program ? program_kernel(f->program, s->fmt, f->is_low_precision)
+        s->kernel.unary = f->program && s->is_directed ? program_kernel(f->program, FORMAT_FP64, 0)
+                          : f->program ? program_kernel(f->program, s->fmt, f->is_low_precision)
                           : is_float ? float_unary_kernel(f->function, s->fmt)
                                      : integer_unary_kernel(integer, s->fmt);
         return s->kernel.unary != NULL;
@@ -43,6 +44,7 @@ static int choose(struct step *s) {
     if (s->opcode >= NUM_OPCODES || !facts[s->opcode].is_known) return 0;
     s->fact = facts + s->opcode;
     s->form = s->fact->form;
+    s->is_directed = s->rounding != ROUND_NEAREST_EVEN && s->fact->rounds;
     const u32 *const takes = format_masks[s->rounding == ROUND_NEAREST_EVEN ? s->fact->nearest : s->fact->directed];
     return takes[s->fmt2] >> s->fmt & 1 && choose_kernels(s);
 }
@@ -64,6 +66,7 @@ static int writes_register(const struct step *s) {
 
 /* May a chain take this record? Vector links, and between them what only computes addresses. */
 static int is_vector_link(const struct step *s) {
+    if (s->is_directed) return 0;
     switch ((enum form)s->form) {
     case FORM_UNARY: case FORM_BINARY: case FORM_VS: case FORM_UNIT: case FORM_UNIT_LOOP: case FORM_CONVERT_CT: case FORM_CONVERT_KC: case FORM_MASK_MOVE:
     case FORM_TEST: case FORM_COMPARE: case FORM_SELECT: case FORM_RDMA: case FORM_WDMA: return 1;

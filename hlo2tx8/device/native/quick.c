@@ -43,6 +43,7 @@ static int find_vectors(const struct machine *m, const i64 *operands, struct qui
 static int is_vector(const struct machine *m, const struct step *s, const i64 *operands, struct quick *q) {
     const int own[] = {s->bytes, s->bytes}, choice[] = {1, s->bytes, s->bytes}, other[] = {s->bytes2};
     u32 imm;
+    if (s->is_directed) return 0;
     switch ((enum form)s->form) {
     case FORM_UNARY: return find_vectors(m, operands, q, s->bytes, 1, own, 2);
     case FORM_BINARY: return find_vectors(m, operands, q, s->bytes, 2, own, 3);
