@@ -110,6 +110,9 @@ def rule_of(value: SSAValue, depth: int = 0) -> Rule:
         elif op.name in ("hlo.fusion", "hlo.group") and depth < 8:
             body = op.regions[0].block
             rule = rule.join(rule_of(body.args[index], depth + 1)) if index < len(body.args) else rule
+        elif kind == "complex":  # a solver's matrix is real, as its diagonal has to be
+            whole = rule_of(op.results[0], depth)
+            rule = rule.join(Rule(fixed=0) if index and whole.domain is FloatRange.SOLVABLE else whole)
         elif kind == "while" and depth < 8:
             for region in op.regions:
                 rule = rule.join(rule_of(region.block.args[index], depth + 1))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from hlo2tx8.errors import Hlo2tx8Error, InputError, writing
+from hlo2tx8.errors import Hlo2tx8Error, HostError, InputError, writing
 from hlo2tx8.frontend.chip_folder import ChipFolder, is_chip_folder
 from hlo2tx8.options import Options
 from hlo2tx8.tools.before_run import check_folder
@@ -20,6 +20,7 @@ from hlo2tx8.tools.flags import add_switch, whole
 
 if TYPE_CHECKING:
     from hlo2tx8.vendor.op_cases import OpCase
+    from hlo2tx8.vendor.platforms import Platform
 
 Array = npt.NDArray[Any]
 CASE = "case.json"
@@ -40,6 +41,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--run", type=Path, metavar="DIR", help="replay every case in a folder; 1 if one differs from its reference"
     )
+    parser.add_argument("--platform", default="", metavar="P,..", help="where --run runs them too: Cmodel, riscv")
     add_switch(parser, "list", "list ops, and the names of their sizes")
 
 
@@ -58,8 +60,15 @@ def opcase(args: Any) -> int:
     if len(asked) != 1 or (drawing and asked != ["OP"]):
         given = ", ".join([*asked, *drawing]) or "nothing"
         raise InputError("E1004", f"{given}: one of OP, --run and --list", hint="opcase OP -o DIR writes, opcase --run DIR replays")
+    if args.platform and args.run is None:
+        raise InputError("E1004", "--platform is where --run runs cases")
     if args.run is not None:
-        return replay(args.run)
+        from hlo2tx8.vendor.platforms import missing, platform_named
+
+        platforms = [platform_named(name) for name in args.platform.split(",") if name]
+        if lacking := [text for platform in platforms if (text := missing(platform))]:
+            raise HostError("E1010", lacking[0])
+        return replay(args.run, platforms)
     if args.list:
         from hlo2tx8.vendor.op_cases import case_names, open_sizes
 
@@ -108,13 +117,13 @@ def write_case(case: "OpCase", folder: Path) -> Path:
     return place
 
 
-def replay(folder: Path) -> int:
+def replay(folder: Path, platforms: Sequence["Platform"] = ()) -> int:
     """Run every case in the folder, a line for each, and compare; 1 if one is off by more than it may be, or cannot be read."""
     cases = list(_cases_in(folder))
     agreed = 0
     for case in cases:
         try:
-            verdict, note = _replay(case)
+            verdict, note = _replay(case, platforms)
         except Hlo2tx8Error as error:
             verdict, note = "FAILED", str(error).replace("\n", " ")
         agreed += verdict == "agrees"
@@ -136,7 +145,7 @@ def _by_numbers(path: Path) -> list[Any]:
     return [int(word) if word.isdigit() else word for word in re.split(r"(\d+)", path.name)]
 
 
-def _replay(path: Path) -> tuple[str, str]:
+def _replay(path: Path, platforms: Sequence["Platform"]) -> tuple[str, str]:
     """The verdict and a note."""
     from hlo2tx8.compiler.driver import load_source
     from hlo2tx8.hlo.error_bounds import evaluate_with_bounds
@@ -145,6 +154,7 @@ def _replay(path: Path) -> tuple[str, str]:
     from hlo2tx8.tools.chip_data import ChipData
     from hlo2tx8.tools.compare import compare
     from hlo2tx8.tools.reference import Reference
+    from hlo2tx8.vendor.platforms import run_program
 
     described = _description(path)
     data = ChipData(ChipFolder.of(path))
@@ -165,6 +175,12 @@ def _replay(path: Path) -> tuple[str, str]:
         if wrong := compare(actual, first, [_zeros(array) for array in actual]):
             return "DIFFERS", f"{described}: {mode} from definition: {wrong[0].line}"
     assert first is not None
+    for platform in platforms:
+        actual, cycles = run_program(executable, arrays, platform)
+        if wrong := compare(actual, first, [_zeros(array) for array in actual]):
+            return "DIFFERS", f"{described}: {platform.name} from definition: {wrong[0].line}"
+        if cycles != (modelled := executable.time.report.cycles):
+            return "DIFFERS", f"{described}: {platform.name} takes {cycles:,} cycles, and the emulator {modelled:,}"
     return "agrees", f"{described}: {reference.describe(first)}"
 
 

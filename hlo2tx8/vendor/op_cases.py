@@ -48,9 +48,14 @@ class OpCase:
 
 @cache
 def case_names() -> tuple[str, ...]:
-    """Every op of which a case can be drawn, then what often stands together."""
-    ops = sorted(spec.name for spec in all_specs() if has_probes(spec))
-    return (*ops, *(name for name in templates() if name not in ops))
+    """Every op of which a case can be drawn, then what often stands together. What rng gives is up to each implementation."""
+    ops = sorted(spec.name for spec in all_specs() if has_probes(spec) and not _is_unknown(spec))
+    specs = {spec.name for spec in all_specs()}
+    return (*ops, *(name for name in templates() if name not in specs))
+
+
+def _is_unknown(spec: OpSpec) -> bool:
+    return spec.kind is Kind.HERO and spec.reference is None and spec.body_reference is None
 
 
 def find_op(name: str) -> str:

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from hlo2tx8.tools.main import main
+from hlo2tx8.vendor import platforms
+from hlo2tx8.vendor.platforms import missing, platform_named
 
 REFERENCE = "chip0/agent/data/out0_ref.bin"
 FLAGS = {
@@ -18,6 +20,7 @@ FLAGS = {
     "fix": "--fix=shape=2x3",
     "output": "-o {}/new",
     "run": "--run {}/tanh",
+    "platform": "--platform=Cmodel",
     "list": "--list",
 }
 
@@ -111,15 +114,31 @@ def test_a_folder_that_is_there_is_not_overwritten(case: Path, capsys: pytest.Ca
     assert "is not empty" in capsys.readouterr().err
 
 
+@pytest.mark.skipif(missing(platform_named("Cmodel")) != "", reason="gcc libc6-dev")
+def test_main_programs_run_too(case: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    ran: list[str] = []
+    own = platforms.run_program
+    monkeypatch.setattr(platforms, "run_program", lambda e, a, platform: (ran.append(platform.name), own(e, a, platform))[1])
+    assert main(["opcase", "--run", str(case.parent), "--platform=cmodel"]) == 0
+    assert ran == ["Cmodel"]
+    assert main(["opcase", "--run", str(case.parent), "--platform=amodel"]) == 1
+    assert "unknown platform 'amodel'" in capsys.readouterr().err
+    monkeypatch.setattr(platforms, "run_program", lambda *_: (own(*_)[0], 1.0))
+    assert main(["opcase", "--run", str(case.parent), "--platform=cmodel"]) == 1
+    assert "takes 1.0 cycles" in capsys.readouterr().out
+
+
 def test_flags_act_or_are_refused_in_pairs(case: Path, capsys: pytest.CaptureFixture[str]):
     folder = case.parents[1]
     for names in combinations(FLAGS, 2):
+        if {*names} == {"run", "platform"}:  # tried below
+            continue
         ops = [] if {"run", "list"} & {*names} else ["negate"]
         ops += ["--count=2"] if ops and "count" not in names else []
         argv = ["opcase", *ops, *(word for name in names for word in FLAGS[name].replace("{}", str(folder)).split(" "))]
         code = main(argv if "output" in names or not ops else [*argv, "-o", str(folder / "-".join(names))])
         err = capsys.readouterr().err
-        is_refused = bool({"run", "list"} & {*names})
+        is_refused = bool({"run", "list", "platform"} & {*names})
         assert code == int(is_refused), (names, err)
         assert not is_refused or any(f"--{name}" in err for name in names), (names, err)
         if not is_refused and "output" in names:
