@@ -45,6 +45,7 @@ def add_emit_parser(commands: Any) -> None:
     parser.add_argument("--microbatch_size", type=whole(1), default=1, metavar="N", help="inputs of an execution (1)")
     parser.add_argument("--microbatches", type=whole(1), default=1, metavar="N", help="executions (1)")
     parser.add_argument("--inputs", type=Path, help=".npz with arg0, arg1, .., alone or one for each input [n, ..] (random)")
+    add_switch(parser, "sparse", "list what is multiplied by mostly zeros, as in convolutions, also where that is not much")
     add_switch(parser, "check", "run the netlist by numpy, and compare with the module's reference")
 
 
@@ -55,7 +56,7 @@ def emit_file(args: Any) -> int:
     from hlo2tx8.netlist.emit.emit import emit
 
     load = partial(load_source, args.file)
-    given = {"arch": args.arch, "grid": args.grid, "format": args.format}
+    given = {"arch": args.arch, "grid": args.grid, "format": args.format, "sparse": args.sparse}
     try:
         made = emit(load(), **given, tensors=args.microbatch_size, turns=args.microbatches)
     except UnsupportedError as error:

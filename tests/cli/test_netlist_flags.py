@@ -52,6 +52,7 @@ FLAGS: Mapping[str, Mapping[str, str]] = {
         "microbatch_size": "2",
         "microbatches": "2",
         "inputs": "{}/args.npz",
+        "sparse": "true",
         "check": "true",
     },
     "check": {"arch": "wormhole_b0"},

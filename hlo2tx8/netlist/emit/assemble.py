@@ -7,13 +7,15 @@ from typing import Any
 
 from hlo2tx8.errors import CapacityError
 from hlo2tx8.netlist.config import Stimulus, TestConfig
-from hlo2tx8.netlist.emit.build import Builder, Step
+from hlo2tx8.netlist.emit.build import RAW, Builder, Step
 from hlo2tx8.netlist.emit.fuse import Chain
 from hlo2tx8.netlist.emit.place import Placed, blocks_of, epochs_of, tile_bytes
+from hlo2tx8.netlist.emit.sparse import attributes_for, encoding
 from hlo2tx8.netlist.formats import FORMATS
 from hlo2tx8.netlist.instructions import Assign, Declare, EndLoop, Execute, Instruction, LoopBegin, Program, Setting
 from hlo2tx8.netlist.model import DeviceSection, NetGraph, Netlist, Op, Queue
-from hlo2tx8.netlist.shapes import Shape
+from hlo2tx8.netlist.shapes import TILE, Shape
+from hlo2tx8.netlist.tms import Tm
 
 CHANNELS: Mapping[str, int] = {"grayskull": 8, "wormhole": 6, "wormhole_b0": 6, "blackhole": 8}
 GRIDS: Mapping[str, tuple[int, int]] = {"grayskull": (10, 12)}
@@ -80,12 +82,16 @@ def assemble(
     test: Mapping[str, str],
 ) -> Netlist:
     """The netlist of ops in order; `outputs` are the ops whose results go to queues of these names."""
-    inner = {step.name: _inner(step, chains) for step in steps}
+    inner = {step.name: _inner(builder, step, chains) for step in steps}
     dest = {
         step.name: 4 if _acc(step, plan.arch, [builder.known[n][1] for n, _ in step.inputs]) in ("Float32", "Int32") else 8
         for step in steps
     }
     epochs = epochs_of(steps, inner, plan.grid, dest)
+    for one in (one for epoch in epochs for one in epoch if one.step.name in builder.listings):
+        words, name = encoding(builder.listings[one.step.name], one.step.shape.z, one.grid[0]), one.step.inputs[2][0]
+        builder.rams[name] = words
+        builder.known[name] = Shape(1, one.grid[0], words.shape[2] // TILE), RAW
     whole = Assembly(builder, plan, {}, [FIRST_ADDRESS] * CHANNELS[plan.arch])
     total = plan.tensors * plan.turns
     for name, (shape, df) in inputs.items():
@@ -135,7 +141,7 @@ def assemble(
             args={"microbatch_count": str(plan.turns), "microbatch_size": str(plan.tensors), **test},
             inputs=tuple(inputs),
             outputs=tuple(outputs),
-            stimulus=Stimulus(overrides=_uniform(builder, whole.queues)),
+            stimulus=Stimulus(overrides=_uniform(builder, whole.queues) | _listed(builder, graphs)),
         ),
     )
 
@@ -147,13 +153,23 @@ def _uniform(builder: Builder, queues: Mapping[str, Queue]) -> dict[str, Stimulu
     return {name: Stimulus("Constant", constant_value=float(value)) for name, value in same.items()}
 
 
-def _inner(step: Step, chains: Mapping[str, Chain]) -> int:
+def _listed(builder: Builder, graphs: Mapping[str, NetGraph]) -> dict[str, Stimulus]:
+    """What the host fills tiles and encodings of listed products with, where it is not given them."""
+    ops = [op for graph in graphs.values() for op in graph.ops if op.name in builder.listings]
+    kinds = ((0, "sparse"), (2, "sparse_encoding"))
+    return {op.inputs[at]: Stimulus(kind, matmul_ident_name=op.name) for op in ops for at, kind in kinds}
+
+
+def _inner(builder: Builder, step: Step, chains: Mapping[str, Chain]) -> int:
+    if step.name in builder.listings:
+        return builder.listings[step.name].work
     if step.type == "matmul":
         return step.attributes["m_k"] * step.attributes["u_kt"]
     return len(chains[step.attributes["fused_op_id"]].steps) if step.type == "fused_op" else 1
 
 
 def _acc(step: Step, arch: str, formats: Sequence[str]) -> str:
+    formats = [df for df in formats if df != RAW]
     if FORMATS[step.df].is_integer or any(FORMATS[df].is_integer for df in formats):
         return "Int32"
     if not all(FORMATS[df].wide for df in (step.df, *formats)):
@@ -181,13 +197,22 @@ def _op(builder: Builder, placed: Placed, arch: str, named: Any) -> Op:
         acc_df=FORMATS[acc],
         math_fidelity="HiFi4" if acc == "Int32" or "Float32" in formats else "HiFi3",
         buf_size_mb=placed.buffers,
-        attributes=_attributes(placed),
-        tms={number: tms for number, (_, tms) in enumerate(step.inputs) if tms},
+        attributes=_attributes(builder, placed),
+        tms={number: tms for number, (_, tms) in enumerate(_inputs(builder, placed)) if tms},
     )
 
 
-def _attributes(placed: Placed) -> Mapping[str, Any]:
+def _inputs(builder: Builder, placed: Placed) -> Sequence[tuple[str, tuple[Tm, ...]]]:
+    """With the tiles of a listed product for each row of cores."""
+    (source, _), *others = placed.step.inputs or (("", ()),)
+    is_repeated = placed.step.name in builder.listings and placed.grid[0] > 1
+    return [(source, (Tm("broadcast", ("r", placed.grid[0])),)), *others] if is_repeated else placed.step.inputs
+
+
+def _attributes(builder: Builder, placed: Placed) -> Mapping[str, Any]:
     given = placed.step.attributes
+    if (listing := builder.listings.get(placed.step.name)) is not None:
+        return attributes_for(listing, placed.grid[0], builder.rams[placed.step.inputs[2][0]])
     if placed.step.type != "matmul":
         return given
     return {**given, "m_k": given["m_k"] * given["u_kt"] // placed.deep, "u_kt": placed.deep}

@@ -9,6 +9,7 @@ import numpy as np
 from hlo2tx8.errors import UnsupportedError, UnsupportedOp
 from hlo2tx8.netlist.elementwise import BINARY, UNARY, relu
 from hlo2tx8.netlist.emit.layout import ONE, TILED, Axis, AxisName, Key, Layout
+from hlo2tx8.netlist.emit.sparse import LARGE_TILES, LEAST_TILES, Listing, listing_of
 from hlo2tx8.netlist.evaluate import TF32_ARCHES
 from hlo2tx8.netlist.formats import FORMATS, Array
 from hlo2tx8.netlist.ops import KINDS
@@ -16,7 +17,8 @@ from hlo2tx8.netlist.shapes import TILE, Shape
 from hlo2tx8.netlist.tms import Tm, shape_after
 
 TRANSPOSE = Tm("transpose")
-MOST_MOVED = 1 << 26
+MOST_MOVED = 1 << 27
+RAW = "RawUInt32"
 WHOLE_BITS: Mapping[str, int] = {"Float32": 24, "Float16_b": 8, "Float16": 11}
 """All whole numbers of so many bits are exact."""
 
@@ -56,15 +58,17 @@ class Step:
 class Builder:
     """Ops in an order in which each is made of earlier ones, constants, and the shapes and formats of all that ops read.
 
-    `origin` is where the instruction stands that is emitted.
+    `origin` is where the instruction stands that is emitted. With `sparse` small matrices of zeros are listed, too.
     """
 
     arch: str = "blackhole"
+    sparse: bool = False
 
     steps: dict[str, Step] = field(default_factory=dict[str, Step])
     rams: dict[str, Array] = field(default_factory=dict[str, Array])
     known: dict[str, tuple[Shape, str]] = field(default_factory=dict[str, tuple[Shape, str]])
     made: dict[Any, str] = field(default_factory=dict[Any, str])
+    listings: dict[str, Listing] = field(default_factory=dict[str, Listing])
     what: str = ""
     origin: str = ""
 
@@ -254,11 +258,27 @@ class Builder:
         value = self.cleaned_of_unknown(value)
         ordered = np.ascontiguousarray(matrix if name == "c" else matrix.T, np.float32)[None]
         z = value.layout.z.span
+        if name == "r" and (listing := listing_of(ordered[0], z, LEAST_TILES if self.sparse else LARGE_TILES)) is not None:
+            return self._sparse(value, listing, layout)
         tms = (Tm("broadcast", ("z", z)),) if z > 1 else ()
         rows, columns = ordered.shape[1:]
         own = Layout(((rows,), (columns,)), Axis(z), Axis(rows, {(0, 0): 1}), Axis(columns, {(1, 0): 1}))
         factor = Value(self.ram(ordered, value.df), own, value.df, 0.0, tms)
         return self.product(*((value, factor) if name == "c" else (factor, value)), layout)
+
+    def _sparse(self, value: Value, listing: Listing, layout: Layout) -> Value:
+        """A listed product; its encoding is made when it has cores."""
+        words = f"words_{len(self.listings)}"
+        self.known[words] = Shape(1, 1, 1), RAW
+        weights = listing.weights()
+        shape = Layout((), Axis(1), Axis(TILE), Axis(weights.shape[2]))
+        factor = Value(self.ram(weights, value.df), shape, value.df)
+        pad = 0.0 if value.pad == 0 or not value.has_holes else None
+        made = self.op(
+            "matmul", [factor, value, Value(words, shape, RAW)], layout, pad, m_k=listing.shape[1], u_kt=1, identity=True
+        )
+        self.listings[made.source] = listing
+        return made
 
 
 def _around(layout: Layout, outer: Sequence[Key], inner: Axis) -> Axis:

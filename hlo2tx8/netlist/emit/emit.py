@@ -111,20 +111,22 @@ def emit(
     format: str = "",
     tensors: int = 1,
     turns: int = 1,
+    sparse: bool = False,
 ) -> Emitted:
     """The netlist of anything that `compile` takes, or of a module, which is changed; `args` are example arguments of a function.
     Arguments that it does not use are left out of their numbers.
 
     Floats are in `format`, else in that of their own type. It runs on `tensors` of each argument at once, `turns` times.
+    Matrices that are mostly zeros are products that an encoding lists if they are large, or if it shall be `sparse`.
     UnsupportedError names every instruction that a netlist has no form for.
     """
     module = source if isinstance(source, ModuleOp) else load_source(source, args=args)
     for step in PASSES:
         apply(step, Context(), module, module_name(module))
-    return emit_module(module, Setup(arch, grid or GRIDS.get(arch, (8, 8)), tensors, turns), format)
+    return emit_module(module, Setup(arch, grid or GRIDS.get(arch, (8, 8)), tensors, turns), format, sparse=sparse)
 
 
-def emit_module(module: ModuleOp, plan: Setup, format: str = "") -> Emitted:
+def emit_module(module: ModuleOp, plan: Setup, format: str = "", *, sparse: bool = False) -> Emitted:
     """The netlist of a module that the passes have been run on."""
 
     def format_of(dtype: np.dtype[Any]) -> str | None:
@@ -132,7 +134,7 @@ def emit_module(module: ModuleOp, plan: Setup, format: str = "") -> Emitted:
         return format if format and found in FLOATS else found
 
     signature, main = signature_of(module), find_main(module)
-    builder = Builder(arch=plan.arch)
+    builder = Builder(arch=plan.arch, sparse=sparse)
     walk = ModuleWalk(builder, format_of)
     inputs = dict(zip(_names(signature.inputs, "arg"), signature.inputs, strict=True))
     for (name, port), value in zip(inputs.items(), main.body.block.args, strict=True):

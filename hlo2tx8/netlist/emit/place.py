@@ -56,15 +56,15 @@ def epochs_of(
 
 def _choices(step: Step, inner: int, grid: tuple[int, int], dest: int) -> Iterator[Placed]:
     """Ways to divide an op, from the fewest cores."""
-    shape = step.shape
+    shape, is_listed = step.shape, "identity" in step.attributes
     pairs = [(r, c) for r in _divisors(shape.rt, grid[0]) for c in _divisors(shape.ct, grid[1] if step.type != "topk" else 1)]
     for gr, gc in sorted(pairs, key=lambda pair: (prod(pair), abs(pair[0] - pair[1]))):
         core = shape.rt // gr, shape.ct // gc
         ublock = max(
-            ((u, v) for u in _divisors(core[0], dest) for v in _divisors(core[1], dest) if u * v <= dest),
+            ((u, v) for u in _divisors(core[0], 1 if is_listed else dest) for v in _divisors(core[1], dest) if u * v <= dest),
             key=lambda pair: (prod(pair), -abs(pair[0] - pair[1])),
         )
-        deep = _divisors(inner, 4)[::-1] if step.type == "matmul" else [1]
+        deep = _divisors(inner, 4)[::-1] if step.type == "matmul" and not is_listed else [1]
         fits = (pair for pair in product((2, 1), deep) if _bytes(step, core, ublock, inner, *pair) <= L1_BYTES)
         if found := next(fits, None):
             yield Placed(step, (gr, gc), (core[0] // ublock[0], core[1] // ublock[1]), ublock, *found)

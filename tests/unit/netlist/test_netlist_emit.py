@@ -1,7 +1,8 @@
 """Functions as netlists: they keep every rule, read back equal, and compute what the function does, by numpy and on the chip."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -12,10 +13,14 @@ from jax import lax
 from hlo2tx8.errors import UnsupportedError
 from hlo2tx8.netlist.checks import problems_of
 from hlo2tx8.netlist.emit.emit import Emitted, emit
+from hlo2tx8.netlist.emit.sparse import attributes_for, encoding, listing_of
 from hlo2tx8.netlist.epochs import executed_epochs
 from hlo2tx8.netlist.formats import Array
 from hlo2tx8.netlist.golden import rules_of, run_golden, run_netlist
+from hlo2tx8.netlist.model import Op
+from hlo2tx8.netlist.products import listed, sparse
 from hlo2tx8.netlist.reader import read_netlist
+from hlo2tx8.netlist.shapes import Shape
 from hlo2tx8.netlist.tx8 import Tx8
 from hlo2tx8.netlist.writer import write_netlist
 from hlo2tx8.options import Options
@@ -192,6 +197,44 @@ KINDS: list[tuple[str, Function, list[tuple[int, ...]]]] = [
 def test_instructions_compute_what_they_do(function: Function, shapes: list[tuple[int, ...]]):
     made = emitted(function, shapes, arch="blackhole", turns=2)
     assert largest_error(function, made, lambda inputs: run_golden(made.netlist, "blackhole", inputs, {})) < 1e-4
+
+
+@pytest.mark.parametrize("grid", [(4, 4), (8, 8)])
+def test_products_with_mostly_zeros_are_listed(grid: tuple[int, int]):
+    def function(x: Any, k: Any) -> Any:
+        return jax.nn.relu(convolved(x, k / 12, 2))
+
+    made = emitted(function, [(2, 15, 14, 8), (3, 3, 8, 16)], arch="blackhole", grid=grid, sparse=True, tensors=2)
+    (op,) = (op for op in made.netlist.ops.values() if op.attributes.get("identity"))
+    assert op.attributes["num_sparse_tiles"] < 40 and op.grid_size[0] == (7 if grid == (8, 8) else 1)
+    assert largest_error(function, made, lambda inputs: run_golden(made.netlist, "blackhole", inputs, {})) < 1e-4
+    dense = emitted(function, [(2, 15, 14, 8), (3, 3, 8, 16)], arch="blackhole", grid=grid)
+    assert not any(op.attributes.get("identity") for op in dense.netlist.ops.values())
+    chip = Tx8(rules_of(made.netlist, "blackhole"), Options())
+    assert largest_error(function, made, lambda inputs: run_netlist(made.netlist, chip, inputs, {})) < 1e-4
+
+
+def test_encodings_name_each_tile_once():
+    numbers = np.random.default_rng(3)
+    for _ in range(8):
+        high, wide, z, cores = (int(n) for n in numbers.integers((2, 8, 1, 1), (9, 40, 3, 3)))
+        high *= 8 * cores
+        matrix = np.kron(numbers.random((high, wide)) < 0.1, np.ones((32, 32))) * numbers.integers(1, 5, (high * 32, 1))
+        listing = listing_of(matrix, z, 1)
+        assert listing is not None
+        words = encoding(listing, z, cores)
+        tiles = np.tile(listing.weights(), (1, cores, 1))
+        op = SimpleNamespace(
+            attributes=attributes_for(listing, cores, words),
+            grid_size=(cores, 1),
+            core_tiles=(high // cores, 1),
+            ublock=(1, 1),
+            t=z,
+            shape=Shape(z, high, 1),
+        )
+        x = numbers.random((z, wide * 32, 32))
+        (found,) = listed(cast("Op", op), tiles, words)
+        np.testing.assert_allclose(sparse(cast("Op", op), tiles, x, [found]), matrix @ x)
 
 
 def test_elementwise_chains_are_fused_ops():
