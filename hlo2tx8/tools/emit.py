@@ -51,7 +51,8 @@ def emit(args: Any, options: Options) -> int:
     chips = None if is_saved(args.file) else chips_module(args.file, options, args)
     chips = chips or ChipsModule((1, 1), partial(load_given, args, args.file))
     if chips.num_chips > 1 and (args.emit == "main.c" or args.platform is not None):
-        raise InputError("E1004", f"main.c is the program of one chip, and the module is for {chips.num_chips}")
+        flag = "--emit=main.c" if args.platform is None else "--platform"
+        raise InputError("E1004", f"{flag} is of main.c, which is for one chip, and the module is for {chips.num_chips}")
     if args.emit == "main.c":
         executable = compile_module(chips.load, options)
         return _print(main_c(executable.program, executable.chip, executable.name), args.output)

@@ -27,11 +27,13 @@ from hlo2tx8.device.emulator import Emulator
 from hlo2tx8.errors import Hlo2tx8Error
 from hlo2tx8.options import Level, Options
 from hlo2tx8.runtime import levels, tensors
+from hlo2tx8.runtime.compile import compile_module
 from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.spmd import chips
 from hlo2tx8.tools import arguments, before_run, each_instruction, platforms, reference, run_chips
 from hlo2tx8.tools.main import main
 from hlo2tx8.vendor import grouped
+from hlo2tx8.vendor import platforms as main_programs
 
 CHIP = Path(driver.__file__).parents[1] / "device" / "chip.yaml"
 MODULE = """HloModule tiny
@@ -133,6 +135,7 @@ RUN = (
     Flag("--mode=strict", _called("emulated", mode="strict")),
     Flag("--platform=interpreter", _called("execute", platform="interpreter", is_test=True)),
     Flag("--platform=cpu", _called("execute", platform="cpu", is_test=True)),
+    Flag("--platform=Cmodel", _called("execute", platform="cmodel", is_test=True)),
     Flag("--reference_platform=tx8", _called("execute", platform="tx8", is_test=False)),
     Flag("--reference_platform=", lambda seen: "close enough" not in seen.err),
     Flag("--level=flat", _called("run_lowered", level=Level.FLAT)),
@@ -168,6 +171,8 @@ COMMANDS: Mapping[str, tuple[Flag, ...]] = {
         Flag("-o {}/out.tx8x", _written("out.tx8x")),
         Flag("--emit=tx8be", _printed("tx8be.Output")),
         Flag("--emit=chip -o {}/out", _written("out/*.json")),
+        Flag("--emit=main.c", lambda seen: "static uint64_t op_" in seen.out or seen.wrote("out.tx8x")),
+        Flag("--platform=Cmodel --emit=chip -o {}/out", _called("build")),
         Flag("--time", _printed(" ms  ")),
         Flag("--mode=strict -o {}/out.tx8x", lambda seen: Executable.load(seen.folder / "out.tx8x").options.mode == "strict"),
     ),
@@ -254,12 +259,20 @@ def _spies(seen: Seen) -> Iterator[Any]:
     def execute(platform: str, source: Any, arrays: Any, options: Options, *rest: Any) -> Any:
         number = sum(name == "execute" for name, _ in seen.calls)
         seen.calls.append(("execute", {"platform": platform, "is_test": number % 2 == 0, "max_steps": options.max_steps}))
-        return run("interpreter" if platform == "cpu" else platform, source, arrays, options, *rest)
+        if platform == "cmodel":  # the program is compiled, and its main.c is not
+            compile_module(source.load, options)
+        return run("interpreter" if platform in ("cpu", "cmodel") else platform, source, arrays, options, *rest)
+
+    def build(folder: Path, _: Any) -> Path:
+        seen.calls.append(("build", {}))
+        return folder
 
     counts: Callable[..., Any] = lambda module, *_, **__: dict(zip(("replicas", "partitions"), module.counts, strict=True))
     yield noting(chips, "compile_chips_module", "compile_chips", counts)
     of_vendor: Callable[..., Any] = lambda load, options, counts, _: dict(zip(("replicas", "partitions"), counts, strict=True))
     yield noting(grouped, "grouped_module", "compile_chips", of_vendor)
+    yield patch.object(main_programs, "build", build)
+    yield patch.object(main_programs, "link_flags", lambda _: [])
     run = platforms.execute
     yield patch.object(platforms, "execute", execute)
     yield patch.object(each_instruction, "execute", execute)

@@ -14,6 +14,7 @@ from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.isa.encoding import decode_records
 from hlo2tx8.device.isa.kc_control import KcFunction
 from hlo2tx8.device.program import Program
+from hlo2tx8.device.timing import kinds
 from hlo2tx8.device.timing import native as native_timing
 from hlo2tx8.device.timing.model import follow, model, stretches
 from hlo2tx8.device.timing.native import time_program
@@ -73,14 +74,14 @@ def test_what_the_core_cannot_follow_is_left_to_python(monkeypatch: pytest.Monke
         raise ValueError
 
     def is_asked(_: object) -> int:
-        return native_timing.BY_PYTHON
+        return kinds.BY_PYTHON
 
-    monkeypatch.setattr(native_timing, "_work", is_asked)
-    native_timing.kind_row.cache_clear()
+    monkeypatch.setattr(kinds, "_work", is_asked)
+    kinds.kind_row.cache_clear()
     found = time_program(program.code, CHIP)
     assert found is not None and [timed.cycles for *_, timed in found] == pytest.approx([timed.cycles for *_, timed in wanted])
     monkeypatch.setattr(native_timing, "cost", fails)
     assert time_program(program.code, CHIP) is None
     monkeypatch.undo()
-    native_timing.kind_row.cache_clear()
+    kinds.kind_row.cache_clear()
     assert time_program(program.code, replace(CHIP, queue_depth=64)) is None
