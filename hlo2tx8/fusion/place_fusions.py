@@ -65,6 +65,7 @@ def _inline(call: CallOp, function: FuncOp, rectangle: Rectangle | None) -> None
         for inner in copy.walk():
             if isinstance(inner, FusionOp) and rectangle is not None:
                 inner.tiles = rectangle.attribute
+                inner.attributes = {key: call.attributes[key] for key in ("loc",) if key in call.attributes} | inner.attributes
         block.insert_op_before(copy, call)
 
 

@@ -13,6 +13,7 @@ work on tiles 0..15              KC_endif
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from hlo2tx8.device.isa import Engine
 from hlo2tx8.device.isa.encoding import Record, Register
 from hlo2tx8.device.isa.kc_control import KcEndIf, KcIf, KcLess, KcReturn
 from hlo2tx8.device.program import Buffer, BufferUse, Launch
@@ -98,7 +99,8 @@ class Assembled:
         code, start = work.code, len(self.records)
         if work.name:
             self.launches.append(Launch(work.name, work.origin, start))
-        self.records += records if work.numbers is None else (renumber(record, work.numbers) for record in records)
+        renumbered = records if work.numbers is None else (renumber(record, work.numbers) for record in records)
+        self.records += (of_launch(record, work.origin) for record in renumbered) if work.tiles else renumbered
         places = {source: start + place for place, source in enumerate(sources)}
         used = [use._replace(record=places[use.record]) for use in code.uses if use.record in places]
         used, self.begun = [*self.begun, *used], [use._replace(record=places[use.record]) for use in work.guests]
@@ -120,9 +122,28 @@ def assemble(pieces: Sequence[Piece], tiles: int, change: Callable[[Sequence[Pie
     guard(pieces)
     place_barriers(pieces, State())
     change(pieces)
+    return sequence(pieces, tiles)
+
+
+def sequence(pieces: Sequence[Piece], tiles: int) -> Assembled:
+    """The same of parts of which is known where tiles meet."""
     made = Assembled(tiles)
     made.sequence(pieces)
     return made
+
+
+def of_launch(record: Record, origin: str) -> Record:
+    """The record, of an engine, with the launch's origin where its own is of another function, whose kernel is equal."""
+    own, scope = _scope(record.origin), _scope(origin)
+    return replace(record, origin=origin) if record.kind.ENGINE is not Engine.KC and scope and own != scope else record
+
+
+def _scope(origin: str) -> str:
+    """The outermost scope that an origin names, but for the module's; "" if it names none."""
+    names = origin.rpartition(" ")[2].split("/")
+    while names[0].startswith("jit(") and len(names) > 1:
+        names = names[1:]
+    return names[0] if len(names) > 1 else ""
 
 
 def _goes_on(piece: Piece) -> bool:

@@ -40,7 +40,7 @@ class LaunchWork:
     """One launch of `code`. `numbers` are its DDR slots in the program, None if the code already names them.
 
     `decides` is True if the launch leaves values in registers on which a later branch or loop depends: whoever runs that must run
-    this too. `guests` are uses of buffers of the next launch. `is_placed`: it is for some tiles of its own.
+    this too. `guests` are uses of buffers of the next launch. `tiles` are those that run it, if not all do.
     """
 
     code: LinkedCode
@@ -52,7 +52,7 @@ class LaunchWork:
     is_guarded: bool = False
     must_meet: bool = False
     guests: Sequence[BufferUse] = ()
-    is_placed: bool = False
+    tiles: tuple[int, ...] = ()
 
 
 @dataclass(eq=False)
@@ -107,7 +107,7 @@ def guard(pieces: Sequence[Piece]) -> None:
     """Set `is_guarded` on the parts that only tile 0 needs to run."""
     for piece in pieces:
         if isinstance(piece, LaunchWork):
-            piece.is_guarded = piece.footprint.is_alone and not piece.decides
+            piece.is_guarded = piece.footprint.is_alone and not piece.decides and not piece.tiles
         elif isinstance(piece, Nest):
             is_alone = any(True for _ in piece.work) and all(work.footprint.is_alone for work in piece.work)
             piece.is_guarded = is_alone and not piece.has_calls and piece.begin.kind is not KcFunction

@@ -51,6 +51,7 @@ from hlo2tx8.device.isa.kc_control import (
     KcReturn,
 )
 from hlo2tx8.device.program import Buffer, BufferUse, Program, Slot, SlotKind
+from hlo2tx8.device.timing import model
 from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, ViewOp, WhileOp, kernels
 from hlo2tx8.errors import CapacityError, LevelError
@@ -59,7 +60,7 @@ from hlo2tx8.hlo.module import find_main, program_functions
 from hlo2tx8.hlo.placement import Rectangle
 from hlo2tx8.hlo.regions import captured, terminator_of
 from hlo2tx8.hlo.signature import port_of
-from hlo2tx8.link.assemble import assemble, code_of
+from hlo2tx8.link.assemble import Assembled, assemble, code_of, sequence
 from hlo2tx8.link.barriers import Call, LaunchWork, LinkedCode, Nest, Piece, Scalars
 from hlo2tx8.link.boxes import Start, box_of, box_place, distances, read_starts, start_places, write_box
 from hlo2tx8.link.donation import taken_over
@@ -70,6 +71,7 @@ from hlo2tx8.link.place import PlacedStep, placed
 from hlo2tx8.link.records import copy_place, copy_slot, meet, read_back, scalar_place
 from hlo2tx8.link.selectors import FOUND, NO_BRANCH, SELECTOR, in_range, is_selected
 from hlo2tx8.link.slots import Slots
+from hlo2tx8.link.stay import stay
 from hlo2tx8.lower.encode.encode import EncodedKernel, encode
 
 FOREVER = (1 << 63) - 1
@@ -120,6 +122,15 @@ def _program(
     change: Callable[[Sequence[Piece]], None] = lambda pieces: None,
 ) -> Program:
     made = assemble(pieces, chip.tiles, change)
+    program = _encoded(made, slots, constants)
+    sizes = {number: slot.size_bytes for number, slot in enumerate(slots) if slot.kind is SlotKind.SCRATCH}
+    if not any(isinstance(piece, LaunchWork) and piece.tiles for piece in pieces) or not stay(pieces, sizes, chip):
+        return program
+    staying = _encoded(sequence(pieces, chip.tiles), slots, constants)
+    return min(program, staying, key=lambda program: model(program, chip).cycles)
+
+
+def _encoded(made: Assembled, slots: tuple[Slot, ...], constants: tuple[np.ndarray, ...]) -> Program:
     try:
         code, origins = encode_records((*made.records, meet()[0], Record(KcHalt)))
     except EncodingError as error:  # blocks are too deep inside each other
@@ -229,8 +240,9 @@ class _Linker:
         """Append a launch of the op's kernel; slots of the values `dying` may be reused for its results."""
         kernel = self.encoded[op.callee.string_value()]
         operands = [self.slots.of[v] for v in op.operands]
-        is_placed = Rectangle.of(op) is not None  # others may read what it overwrites
-        numbers = op.replaces.get_values() if op.replaces and not is_placed else ()
+        rectangle = Rectangle.of(op)
+        tiles = rectangle.tiles(self.chip.mesh) if rectangle is not None else ()
+        numbers = op.replaces.get_values() if op.replaces and not tiles else ()  # others may read what a placed one overwrites
         replaced = [op.operands[n] for n in numbers if op.operands[n] in dying]
         results = self.updated(op, dying) or [self.slots.replace(v, replaced) for v in op.results]
         temporary: list[int] = []
@@ -238,9 +250,9 @@ class _Linker:
             temporary.append(self.slots.scratch(type_))
             self.slots.hold(temporary[-1])
         numbers = (*operands, *results, *temporary)
-        code = self.code(op.callee.string_value(), Rectangle.of(op))
+        code = self.code(op.callee.string_value(), rectangle)
         footprint = code.footprint.renumbered(numbers)
-        self.pieces.append(LaunchWork(code, footprint, numbers, op.callee.string_value(), origin_of(op), is_placed=is_placed))
+        self.pieces.append(LaunchWork(code, footprint, numbers, op.callee.string_value(), origin_of(op), tiles=tiles))
         for slot in temporary:
             self.slots.release(slot)
 

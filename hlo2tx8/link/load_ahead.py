@@ -63,7 +63,7 @@ class _Ahead:
             if isinstance(piece, Nest) and not piece.is_guarded:  # what only tile 0 runs is of the code for it alone
                 self.sequence(piece.body)
             is_kernel = isinstance(piece, LaunchWork) and not piece.is_guarded and piece.numbers is not None and bool(piece.name)
-            work = piece if isinstance(piece, LaunchWork) and is_kernel and not piece.is_placed else None
+            work = piece if isinstance(piece, LaunchWork) and is_kernel and not piece.tiles else None
             if before is not None and work is not None:
                 self.pair(before, work)
             before = work

@@ -55,7 +55,7 @@ class _Work:
             elif "rd" in record.fields:
                 self.scalar(at, known)
             elif record.kind is not KcBarrier:  # there is nobody to meet
-                self.emit(at, _with_numbers(record, known))
+                self.emit(at, with_numbers(record, known))
             at = partner + 1 if record.kind in (KcIf, KcLoop) else at + 1
 
     def emit(self, at: int, record: Record) -> None:
@@ -64,8 +64,8 @@ class _Work:
 
     def scalar(self, at: int, known: dict[int, int]) -> None:
         """A record that writes a register."""
-        record = _with_numbers(self.records[at], known)
-        value = _value(record)
+        record = with_numbers(self.records[at], known)
+        value = scalar_value(record)
         number = _number(record.fields["rd"])
         known.pop(number, None)
         if value is not None and abs(value) < MOST and number:
@@ -75,7 +75,7 @@ class _Work:
 
     def branch(self, at: int, known: dict[int, int]) -> None:
         """Taken, left out, or left as it is."""
-        record, end = _with_numbers(self.records[at], known), self.partners[at]
+        record, end = with_numbers(self.records[at], known), self.partners[at]
         value = record.fields["value"]
         if not isinstance(value, Register):
             if value:
@@ -85,7 +85,7 @@ class _Work:
 
     def loop(self, at: int, known: dict[int, int]) -> None:
         """One turn is none."""
-        record, end = _with_numbers(self.records[at], known), self.partners[at]
+        record, end = with_numbers(self.records[at], known), self.partners[at]
         lo, hi, step = (record.fields[name] for name in ("lo", "hi", "step"))
         if not (isinstance(lo, Register) or isinstance(hi, Register) or isinstance(step, Register)):
             turns = range(lo, hi, step) if step > 0 and hi - lo < MOST else range(2)
@@ -180,7 +180,7 @@ def _number(operand: Operand) -> int:
     return operand.number if isinstance(operand, Register) else operand
 
 
-def _with_numbers(record: Record, known: dict[int, int]) -> Record:
+def with_numbers(record: Record, known: dict[int, int]) -> Record:
     """Known registers replaced by what they hold."""
     places = _operands(record.kind)
     new = {
@@ -191,7 +191,7 @@ def _with_numbers(record: Record, known: dict[int, int]) -> Record:
     return replace(record, fields={**record.fields, **new}) if new else record
 
 
-def _value(record: Record) -> int | None:
+def scalar_value(record: Record) -> int | None:
     """What a scalar record computes; None if it is not known."""
     fields = [value for name, value in record.fields.items() if name != "rd"]
     if any(isinstance(value, Register) for value in fields):

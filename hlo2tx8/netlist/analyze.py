@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hlo2tx8.hlo.placement import Rectangle
-from hlo2tx8.netlist.edges import Edge, edges_of, links_of, op_of
+from hlo2tx8.netlist.edges import Edge, edges_of, op_of, sent_by
 from hlo2tx8.netlist.epochs import Epoch
 from hlo2tx8.netlist.tx8 import Tx8
 from hlo2tx8.runtime.executable import Executable
@@ -78,9 +78,11 @@ def cost_of(epoch: Epoch, chip: Tx8) -> EpochCost:
             ops[LAUNCH] = ops.get(LAUNCH, 0.0) + row.cycles / inputs
         for name, value in {"DDR": profile.report.ddr_cycles, **profile.report.busy}.items():
             busy[name] = busy.get(name, 0.0) + value / inputs
-        edges += edges_of(executable, segment, {name: at.num_tiles for name, at in tiles.items()}, inputs)
-        for link, moved in links_of(executable).items():
+        sent = sent_by(executable)
+        edges += edges_of(executable, segment, {name: at.num_tiles for name, at in tiles.items()}, inputs, sent)
+        for link, moved in sent.links.items():
             links[link] = links.get(link, 0.0) + moved / inputs
+    links = dict(sorted(links.items(), key=lambda item: (-item[1], item[0])))
     rest = cycles - sum(ops.values())
     if rest > 0.5:
         ops[REST] = ops.get(REST, 0.0) + rest

@@ -95,7 +95,13 @@ class _Ops:
             return self.run(op, read, own)
 
         run.__name__ = re.sub(r"\W", "_", op.name)
-        return function_on_tiles(run, str(tiles))
+        placed = function_on_tiles(run, str(tiles))
+
+        def call(read: Mapping[str, Any], own: Mapping[str, Any]) -> Any:
+            with jax.named_scope(op.name):
+                return placed(read, own)
+
+        return call
 
     def run(self, op: Op, read: Mapping[str, Any], own: Mapping[str, Any]) -> Any:
         """What the op makes, leaves, sums up and pushes."""

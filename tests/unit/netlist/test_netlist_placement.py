@@ -7,7 +7,7 @@ import pytest
 
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.hlo.placement import Rectangle
-from hlo2tx8.netlist.edges import links_of
+from hlo2tx8.netlist.edges import sent_by
 from hlo2tx8.netlist.epochs import Golden, executed_epochs
 from hlo2tx8.netlist.golden import rules_of, run_netlist
 from hlo2tx8.netlist.instances import expand
@@ -123,7 +123,7 @@ ENTRY main {
 
 def test_links_have_the_bytes_that_tiles_send():
     """A product whose operands mesh rows and columns share goes over links, each of which has a panel of one of them."""
-    used = links_of(compile_source(PRODUCT, Options()))
+    used = sent_by(compile_source(PRODUCT, Options())).links
     neighbours = {(a, b) for a in range(16) for b in range(16) if abs(a // 4 - b // 4) + abs(a % 4 - b % 4) == 1}
     assert used and used.keys() <= neighbours
     assert set(used.values()) == {512 * 512 * 2 // 4}
