@@ -42,8 +42,9 @@ encoding, both tiers of the emulator, the timing model and this page follow it.
 - Formats:
 {sets}
 - Roundings: elementwise instructions of CT take all five (nearest even, toward zero, up, down, by chance) and round the exact
-  result once; of rsqrt and transcendental functions that is their FP64 value. A zero keeps the sign that it has to nearest even, by
-  chance hashes the element's number. Conversions have a table below. All others round to nearest even.
+  result once; of rsqrt and transcendental functions that is their FP64 value. Reductions and pooling join in FP32 to nearest even
+  and round what they write. A zero keeps the sign that it has to nearest even, by chance hashes the number of the element in
+  its vector or tensor. Conversions have a table below. All others round to nearest even.
 - Constraints C1, C2, ... are checked by the verifier where values are known, and by the emulator, which faults
   `bad_descriptor`. Addresses have to lie inside of SPM and of their slot, or the emulator faults `out_of_bounds`.
 - Cycles are those of the built-in chip. `bytes` is the widest operand, for transfers all that is moved, where runs shorter

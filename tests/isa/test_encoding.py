@@ -8,8 +8,8 @@ from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import BY_OPCODE, INSTRUCTIONS, Instruction, Role
 from hlo2tx8.device.isa.base import NUM_OPERAND_WORDS
 from hlo2tx8.device.isa.ct_arith import CtAddVV
+from hlo2tx8.device.isa.ct_auxiliary import CtCount
 from hlo2tx8.device.isa.ct_move import CtConvert
-from hlo2tx8.device.isa.ct_reduce import CtReduceSum
 from hlo2tx8.device.isa.encoding import (
     HEADER_WORDS,
     MAX_DEPTH,
@@ -149,7 +149,7 @@ def test_what_is_no_record() -> None:
         "17 is not a valid Format": (0, CtAddVV.OPCODE | 17 << 16),
         "5 is not a valid Rounding": (0, CtAddVV.OPCODE | Format.FP32 << 16 | 5 << 32),
         "does not take INT8": (0, CtAddVV.OPCODE),
-        "does not take FP32 rounded TOWARD_ZERO": (0, CtReduceSum.OPCODE | Format.FP32 << 16 | 1 << 32),
+        "does not take FP32 rounded TOWARD_ZERO": (0, CtCount.OPCODE | Format.FP32 << 16 | 1 << 32),
         "no register 64": (HEADER_WORDS + 3, 64),
         "no register -1": (HEADER_WORDS + 3, (1 << 64) - 1),
     }

@@ -1,4 +1,4 @@
-"""Every rounding of elementwise CT instructions, against exact arithmetic."""
+"""Every rounding of CT instructions, against exact arithmetic, and by definition and core alike."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -13,6 +13,8 @@ from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import INSTRUCTIONS, Instruction
 from hlo2tx8.device.isa.base import refusal
 from hlo2tx8.device.isa.ct_arith import CtAddVV, CtDivVV, CtMulVV, CtRecip, CtSqrt, CtSquare, CtSubVV
+from hlo2tx8.device.isa.ct_pool import CtPoolForm
+from hlo2tx8.device.isa.ct_reduce import CtReduce, CtReduceAvg, ReduceDim
 from hlo2tx8.device.isa.encoding import Record
 from hlo2tx8.device.isa.fields import Engine
 from hlo2tx8.device.isa.forms import CT_FLOATS, CtV, CtVS, CtVuV, CtVuVLoop, CtVV
@@ -109,9 +111,54 @@ def test_stochastic_results_are_up_as_often_as_they_are_near():
     assert abs(np.mean(found > low) - share) < 0.05
 
 
+TENSORS = [cls for cls in INSTRUCTIONS if issubclass(cls, (CtReduce, CtPoolForm))]
+
+
+def fields_of(cls: type[Instruction]) -> dict[str, int]:
+    """Two batches of 5 x 6 points with 70 channels, windows of 3 x 3."""
+    small = {"batch": 2, "h": 5, "w": 6, "c": 70, "dim": ReduceDim.W, "kernel_h": 3, "kernel_w": 3, "stride_h": 1, "stride_w": 1}
+    regions = {"src": 1, "index": 4}
+    return {
+        f.name: small.get(f.name, regions.get(f.name, 0) * REGION_BYTES * 2 if f.role.name.startswith("SPM") else 0)
+        for f in cls.FIELDS
+    }
+
+
+@pytest.mark.parametrize("rounding", list(Rounding)[1:], ids=lambda r: r.name)
+@pytest.mark.parametrize("cls", TENSORS, ids=lambda c: c.__name__)
+def test_tensors_are_rounded_alike_by_definition_and_core(cls: type[Instruction], rounding: Rounding):
+    for fmt in CT_FLOATS:
+        for dim in ReduceDim if issubclass(cls, CtReduce) else (ReduceDim.W,):
+            rng = np.random.default_rng(5)
+            image = np.zeros(1 << 17, np.uint8)
+            data = rng.standard_normal(REGION_BYTES * 2 // fmt.bytes, np.float32).astype(fmt.numpy_dtype)
+            image[2 * REGION_BYTES : 2 * REGION_BYTES + data.nbytes] = data.view(np.uint8)
+            fields = fields_of(cls) | ({"dim": dim} if issubclass(cls, CtReduce) else {})
+            by_mode = [run_both([Record(cls, fields, fmt, fmt, mode)], image) for mode in (rounding, Rounding.NEAREST_EVEN)]
+            (after, core), (nearest, _) = by_mode
+            assert (after == core).all(), (fmt, dim)
+            is_rounded = "Max" not in cls.__name__ and "Min" not in cls.__name__
+            is_exact = fmt is Format.FP32 and "Avg" not in cls.__name__
+            assert (after != nearest).any() or not is_rounded or is_exact, (fmt, dim)
+
+
+def test_directed_averages_enclose_the_nearest():
+    image = np.zeros(1 << 17, np.uint8)
+    data = np.random.default_rng(6).uniform(1, 2, 8192).astype(np.float32)
+    image[2 * REGION_BYTES : 2 * REGION_BYTES + data.nbytes // 2] = data[:4096].view(np.uint8)
+    up, down, nearest = (
+        run_both([Record(CtReduceAvg, fields_of(CtReduceAvg) | {"c": 40}, Format.FP32, Format.FP32, mode)], image)[0][
+            : 2 * 5 * 64 * 4
+        ]
+        for mode in (Rounding.TOWARD_POSITIVE, Rounding.TOWARD_NEGATIVE, Rounding.NEAREST_EVEN)
+    )
+    high, low, middle = (part.view(np.float32) for part in (up, down, nearest))
+    assert (low <= middle).all() and (middle <= high).all() and (low < high).any()
+
+
 def test_who_takes_a_rounding():
-    """Elementwise instructions of CT with a float result; what moves bits, packs them or adds up many does not."""
-    forms = (CtV, CtVV, CtVS, CtVuV, CtVuVLoop)
+    """Instructions of CT that compute floats; what moves bits, packs or counts them does not."""
+    forms = (CtV, CtVV, CtVS, CtVuV, CtVuVLoop, CtReduce, CtPoolForm)
     for cls in (c for c in INSTRUCTIONS if c.ENGINE is Engine.CT):
         wanted = issubclass(cls, forms) and cls.FORM != "RELATION_BITS"
         assert wanted == cls.ROUNDS, cls.MNEMONIC

@@ -31,7 +31,9 @@ def convert(x: np.ndarray, fmt: Format, seed: int) -> np.ndarray:
 
 def round_by(x: np.ndarray, fmt: Format, rounding: Rounding) -> np.ndarray:
     """FP32 or FP64 values rounded once into a float format by any mode, the hash of numbers of elements alone."""
-    return convert(x.astype(np.float64), fmt, 0) if rounding is Rounding.STOCHASTIC else round_to(x, fmt, rounding)
+    if rounding is Rounding.STOCHASTIC:
+        return convert(x.astype(np.float64).reshape(-1), fmt, 0).reshape(x.shape)
+    return round_to(x, fmt, rounding)
 
 
 def _to_float(x: np.ndarray, fmt: Format, seed: int) -> np.ndarray:

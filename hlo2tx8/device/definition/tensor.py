@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from hlo2tx8.device import status
-from hlo2tx8.device.arithmetic import float_rules
+from hlo2tx8.device.arithmetic import float_rules, stochastic
 from hlo2tx8.device.definition import conv_rules, ne_rules, pool_rules, reduce_rules
 from hlo2tx8.device.definition.tile_machine import TileMachine
 from hlo2tx8.device.faults import Fault, FaultKind
@@ -81,7 +81,7 @@ def reduce(m: TileMachine, record: Record, o: Operands) -> None:
     if record.kind is ct_reduce.CtReduceAvg:
         joined = joined.astype(np.float64) / (x.size // joined.size)
     target = ct_reduce.result_layout(o)
-    values = float_rules.round_to(joined, o.fmt).reshape(target.batch, target.points, target.channels)
+    values = stochastic.round_by(joined, o.fmt, record.rounding).reshape(target.batch, target.points, target.channels)
     if m.keeps_status:
         m.status |= status.of_accumulation([x], values)
     m.write_blocked(o["dst"], target, values)
@@ -96,7 +96,7 @@ def pool(m: TileMachine, record: Record, o: Operands) -> None:
         indices = ct_pool.pooled_layout(o, Format.INT32)
         m.spm.check(o["index"], indices.size_bytes, m.place)
         joined, index = pool_rules.pool_indexed(x, record.kind.COMPUTE, o)
-        values = float_rules.round_to(joined, o.fmt)
+        values = stochastic.round_by(joined, o.fmt, record.rounding)
         _note(m, x, values)
         m.write_blocked(o["dst"], target, values)
         m.write_blocked(o["index"], indices, index)
@@ -104,7 +104,7 @@ def pool(m: TileMachine, record: Record, o: Operands) -> None:
     joined = pool_rules.pool(x, record.kind.COMPUTE, o)
     if record.kind is ct_pool.CtPoolAvg:
         joined = joined.astype(np.float64) / (o["kernel_h"] * o["kernel_w"])
-    values = float_rules.round_to(joined, o.fmt)
+    values = stochastic.round_by(joined, o.fmt, record.rounding)
     _note(m, x, values)
     m.write_blocked(o["dst"], target, values)
 
@@ -122,7 +122,7 @@ def unpool(m: TileMachine, record: Record, o: Operands) -> None:
         total = pool_rules.unpool(x, o)
     if record.kind is ct_pool.CtUnpoolAvg:
         total = total.astype(np.float64) / (o["kernel_h"] * o["kernel_w"])
-    values = float_rules.round_to(total, o.fmt)
+    values = stochastic.round_by(total, o.fmt, record.rounding)
     _note(m, x, values)
     m.write_blocked(o["dst"], ct_pool.image_layout(o), values)
 

@@ -48,6 +48,7 @@ class CtPoolForm(CtInstruction):
     that of results is written as zeros.
     """
 
+    ROUNDS = True
     CONSTRAINTS = (
         *window_fits(no_dilation),
         *(

@@ -51,6 +51,7 @@ class CtReduce(CtInstruction):
     """
 
     FORM = "REDUCE"
+    ROUNDS = True
     FIELDS = (
         Field("dst", Role.SPM_WRITE, lambda o: result_layout(o).size_bytes),
         Field("src", Role.SPM_READ, lambda o: source_layout(o).size_bytes),

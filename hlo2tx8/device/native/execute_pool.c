@@ -4,7 +4,8 @@
 enum { ROWS, COLUMNS };
 
 struct pooling {
-    int fmt;
+    int fmt, rounding;
+    i64 number; /* of the batch's first result */
     enum join join;
     i64 image[2], windows[2], kernel[2], stride[2], pad[2], divisor;
     struct blocked of_image, of_windows, of_index;
@@ -17,7 +18,7 @@ static int read_pooling(struct context *c, struct pooling *p) {
     static const struct bound plain[] = CT_POOL_MAX__BOUNDS, indexed[] = CT_POOL_MAX_INDEXED__BOUNDS;
     const int with_index = is_indexed(c->step->form), batch = with_index ? CT_POOL_MAX_INDEXED__BATCH : CT_POOL_MAX__BATCH;
     if (with_index ? check_bounds(c, indexed, COUNT_OF(indexed)) : check_bounds(c, plain, COUNT_OF(plain))) return FAULT_BAD_DESCRIPTOR;
-    *p = (struct pooling){.fmt = c->step->fmt, .join = c->step->fact->join, .divisor = 1};
+    *p = (struct pooling){.fmt = c->step->fmt, .rounding = c->step->rounding, .join = c->step->fact->join, .divisor = 1};
     const int h = batch + 1, channels = batch + 3, kernel = batch + 4; /* batch, h, w, c, then pairs of rows and columns */
     for (int axis = ROWS; axis <= COLUMNS; axis++) {
         const i64 after = operand(c, kernel + 5 + 2 * axis);
@@ -109,7 +110,8 @@ static void pool_batch(const struct pooling *p, u8 *dst, u8 *indices, const u8 *
                 } else {
                     pool_window(p, acc, block, width, run, from, to);
                 }
-                store_row(p->fmt, target, acc, run, width, p->divisor);
+                const i64 window = at[ROWS] * p->windows[COLUMNS] + at[COLUMNS];
+                store_rounded(p->rounding, p->number + window * p->of_windows.channels + c, p->fmt, target, acc, run, width, p->divisor);
             }
         }
     }
@@ -135,7 +137,8 @@ static void unpool_batch(const struct pooling *p, u8 *dst, const u8 *src) {
                         for (i64 i = 0; i < run; i++) acc[i] += row[i];
                     }
                 }
-                store_row(p->fmt, target, acc, run, width, p->divisor);
+                const i64 point = at[ROWS] * p->image[COLUMNS] + at[COLUMNS];
+                store_rounded(p->rounding, p->number + point * p->of_image.channels + c, p->fmt, target, acc, run, width, p->divisor);
             }
         }
     }
@@ -159,7 +162,9 @@ static int unpool_indexed(struct context *c, const struct pooling *p, u8 *dst, c
             sums[point] += x;
         }
         u8 *const target = dst + find_channel(&p->of_image, channel, &width, &run);
-        for (i64 q = 0; q < points; q++) store_row(p->fmt, target + q * width * bytes, sums + q, 1, 1, 1);
+        for (i64 q = 0; q < points; q++) {
+            store_rounded(p->rounding, p->number + q * p->of_image.channels + channel, p->fmt, target + q * width * bytes, sums + q, 1, 1, 1);
+        }
     }
     clear_padding(dst, &p->of_image);
     return 0;
@@ -179,7 +184,7 @@ int execute_pool(struct context *c) {
     u8 *const out = stage(c, target, !with_index && !overlap(target, to->size, src, from->size));
     u8 *const index_out = with_index && !is_back ? c->scratch + 2 * c->machine->spm_bytes : NULL;
     const u32 special = c->machine->keeps_status ? special_of(src, p.fmt, from) : 0;
-    for (i64 b = 0; b < to->batch; b++) {
+    for (i64 b = 0; b < to->batch; b++, p.number += to->points * to->channels) {
         u8 *const dst = out + b * to->stride;
         const u8 *const data = src + b * from->stride;
         const u8 *const indices = index + b * p.of_index.stride;

@@ -47,7 +47,7 @@ static void reduce_channels(const struct reduction *r, u8 *dst, const u8 *src, c
         for (int i = 0; i < num; i++) n = join_blocks(r, lanes[i], src, l, p + i);
         join_lanes(r->join, (const u8 *)lanes, sizeof lanes[0], n, num, result);
     }
-    store_row(r->fmt, (u8 *)&narrow, result, num, num, r->is_average ? r->num : 1);
+    store_rounded(r->rounding, r->number + p, r->fmt, (u8 *)&narrow, result, num, num, r->is_average ? r->num : 1);
     if (l->bytes == sizeof(float)) {
         for (int i = 0; i < num; i++) memcpy(dst + i * LEAST_TAIL * 4, (u32[LEAST_TAIL]){narrow.words[i]}, LEAST_TAIL * 4);
     } else {
@@ -62,19 +62,19 @@ static void reduce_points(const struct reduction *r, u8 *dst, const struct block
     if (l->channels == LANES_OF_REDUCE) { /* one block */
         const i64 row = LANES_OF_REDUCE * l->bytes;
         const float factor = factor_of(r->fmt, r->is_average ? r->num : 1);
-        if (factor != 0) {
+        if (factor != 0 && r->rounding == ROUND_NEAREST_EVEN) {
             join_rows_scaled(r->join, dst + q * row, src + from * row, r->num, apart * row, r->ahead, factor);
             return;
         }
         join_rows(r->join, r->fmt, acc, src + from * row, r->num, apart * row);
-        store_row(r->fmt, dst + q * row, acc, LANES_OF_REDUCE, LANES_OF_REDUCE, r->is_average ? r->num : 1);
+        store_rounded(r->rounding, r->number + q * l->channels, r->fmt, dst + q * row, acc, LANES_OF_REDUCE, LANES_OF_REDUCE, r->is_average ? r->num : 1);
         return;
     }
     for (i64 c = 0; c < l->channels; c += run) {
         const u8 *const block = src + find_channel(l, c, &width, &run);
         join_some(r, acc, block + from * width * l->bytes, run, r->num, apart * width * l->bytes);
         u8 *const target = dst + find_channel(to, c, &width, &run);
-        store_row(r->fmt, target + q * width * l->bytes, acc, run, width, r->is_average ? r->num : 1);
+        store_rounded(r->rounding, r->number + q * l->channels + c, r->fmt, target + q * width * l->bytes, acc, run, width, r->is_average ? r->num : 1);
     }
 }
 
@@ -85,7 +85,7 @@ int resolve_reduce(struct context *c, struct reduction *r) {
     if (check_bounds(c, bounds, COUNT_OF(bounds))) return FAULT_BAD_DESCRIPTOR;
     if (dim == DIM_HW && h * w > MOST_REDUCED) return fail(c, FAULT_BAD_DESCRIPTOR, "%lld x %lld points are reduced", (long long)h, (long long)w);
     const struct fact *const fact = c->step->fact;
-    r->fmt = c->step->fmt, r->is_average = fact->averages, r->join = fact->join, r->dim = (int)dim, r->width = w, r->ahead = 0;
+    r->fmt = c->step->fmt, r->is_average = fact->averages, r->join = fact->join, r->dim = (int)dim, r->width = w, r->ahead = 0, r->rounding = c->step->rounding, r->number = 0;
     r->num = dim == DIM_C ? channels : dim == DIM_W ? w : dim == DIM_H ? h : h * w;
     const i64 points = dim == DIM_C ? h * w : h * w / r->num;
     r->from = blocked_of(r->fmt, batch, h * w, channels), r->to = blocked_of(r->fmt, batch, points, dim == DIM_C ? 1 : channels);
@@ -115,7 +115,7 @@ int execute_reduce(struct context *c) {
     const int keeps_status = c->machine->keeps_status;
     const u32 special = keeps_status ? special_of(src, r.fmt, &r.from) : 0;
     u8 *const out = stage(c, r.target, !overlap(r.target, r.to.size, src, r.from.size));
-    for (i64 b = 0; b < r.from.batch; b++) reduce_range(&r, c->tile, out + b * r.to.stride, src + b * r.from.stride, 0, r.to.points, work);
+    for (i64 b = 0; b < r.from.batch; b++, r.number += r.to.points * r.to.channels) reduce_range(&r, c->tile, out + b * r.to.stride, src + b * r.from.stride, 0, r.to.points, work);
     if (keeps_status) note_tensors(c, special, special_of(out, r.fmt, &r.to));
     return unstage(r.target, out, &r.to);
 }

@@ -54,4 +54,20 @@ static inline void store_row(int fmt, u8 *dst, const float *acc, i64 n, i64 widt
     if (width > n) memset(dst + n * bytes, 0, (size_t)((width - n) * bytes));
 }
 
+/* The same by any mode; `number` is that of the first result in its tensor. */
+static inline void store_rounded(int rounding, i64 number, int fmt, u8 *dst, const float *acc, i64 n, i64 width, i64 divisor) {
+    if (rounding == ROUND_NEAREST_EVEN) {
+        store_row(fmt, dst, acc, n, width, divisor);
+        return;
+    }
+    double wide[MOST_WIDTH];
+    float row[MOST_WIDTH];
+    const i64 bytes = format_bytes(fmt);
+    for (i64 i = 0; i < n; i++) wide[i] = (double)acc[i] / (double)divisor;
+    if (rounding == ROUND_STOCHASTIC) convert_stochastic(row, fmt, wide, FORMAT_FP64, 0, number, n);
+    else convert_rounded(row, fmt, wide, FORMAT_FP64, rounding, n);
+    memcpy(dst, row, (size_t)(n * bytes));
+    if (width > n) memset(dst + n * bytes, 0, (size_t)((width - n) * bytes));
+}
+
 #endif

@@ -213,7 +213,7 @@ def _facts(cls: type[Instruction], names: Names, exact: dict[str, int], masks: l
         "exactness": str(exact[cls.EXACT.expression]),
         "has_poles": str(int(cls.HAS_POLES)),
         "is_low_precision": str(int(cls.IS_LOW_PRECISION)),
-        "rounds": str(int(cls.ROUNDS and (cls.EXACT.odd is not None or cls.FUNCTION != ""))),
+        "rounds": str(int(cls.ROUNDS and (cls.SHAPE == "NONE" or cls.EXACT.odd is not None or cls.FUNCTION != ""))),
         "join": f"JOIN_{cls.JOIN}",
         "averages": str(int(cls.AVERAGES)),
         "nearest": str(nearest),

@@ -80,7 +80,7 @@ void find_chains(struct machine *m, i64 first, i64 end) {
         struct step *const s = m->steps + i;
         const int is_link = is_vector_link(s);
         const int is_between = s->form == FORM_AFFINE || s->form == FORM_NOTHING;
-        length = s->form == FORM_REDUCE ? 1 : is_link || (is_between && s->opcode != OP_KC_END_IF) ? length + 1 : 0; /* a reduction ends one */
+        length = s->form == FORM_REDUCE && !s->is_directed ? 1 : is_link || (is_between && s->opcode != OP_KC_END_IF) ? length + 1 : 0; /* a reduction ends one */
         s->chain = is_link ? length : 0;
         if (m->own_code && s->form == FORM_RDMA && i > first && m->steps[i - 1].form == FORM_WDMA) length = 0; /* the next turn of a loop, most likely */
     }

@@ -7,9 +7,10 @@
 enum reduced_dim { DIM_C, DIM_W, DIM_H, DIM_HW };
 
 struct reduction {
-    int fmt, is_average, dim;
+    int fmt, is_average, dim, rounding;
     enum join join;
     i64 num, width, ahead; /* elements joined into one; points of a line; bytes behind what is read that the host is asked for */
+    i64 number; /* of the batch's first result */
     struct blocked from, to;
     const u8 *src;
     u8 *target;
