@@ -1,6 +1,5 @@
 """The statements of one function of main.c: records of a kernel, in C."""
 
-import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,10 +27,10 @@ from hlo2tx8.device.isa.kc_control import (
 from hlo2tx8.device.program import Buffer, Program
 from hlo2tx8.errors import InputError
 from hlo2tx8.vendor.blocks import RecordNode, all_reads, all_sets, sets
+from hlo2tx8.vendor.c_text import comment, fp32_text, number_text, unique
 from hlo2tx8.vendor.native.generate import PARAMS, CFunction, of_kind
 
 TERMS = 4
-FP32_END = 2.0**128
 TURN_CYCLES = 2  # of a loop, as in the timing model
 CALLED = {KcFloorDiv: "TsmDiv", KcMod: "TsmMod", KcMin: "TsmMin", KcMax: "TsmMax"}
 
@@ -47,13 +46,9 @@ class Names:
 
     @staticmethod
     def of(program: Program, slots: tuple[str, ...], shared: frozenset[int], after: Mapping[int, frozenset[int]]) -> "Names":
-        """Of a program; buffers with equal names are numbered."""
+        """Of a program; of equal names all but the first are numbered."""
         taken: set[str] = set()
-        names: list[str] = []
-        for number, buffer in enumerate(program.buffers):
-            word = "spm_" + re.sub(r"\W", "_", buffer.name, flags=re.ASCII)
-            names.append(word if word not in taken else f"{word}_{number}")
-            taken.add(names[-1])
+        names = [unique(f"spm_{buffer.name}", taken) for buffer in program.buffers]
         uses = {(use.record, use.operand): (names[use.buffer], program.buffers[use.buffer]) for use in program.uses}
         return Names(slots, uses, shared, after)
 
@@ -214,7 +209,7 @@ class KernelText:
             return f"{self.names.slots[value]}{'_tsr.' if self.is_called else '->'}addr"
         found = self.names.buffers.get((node.index, place))
         if found is None:
-            return f"{value:#x}" if node.record.kind.FIELDS[place].role in (Role.SPM_READ, Role.SPM_WRITE) else _number(value)
+            return f"{value:#x}" if node.record.kind.FIELDS[place].role in (Role.SPM_READ, Role.SPM_WRITE) else number_text(value)
         text, buffer = found
         self.buffers[text] = buffer
         return text if value == buffer.address else f"{text} + {value - buffer.address}".replace("+ -", "- ")
@@ -244,11 +239,6 @@ class KernelText:
         yield f"cycle_total = ADD_VALID_CYCLE(cycle_total, TsmExecute(&{param}));"
 
 
-def comment(text: str) -> str:
-    """Text that may stand in a comment."""
-    return re.sub(r"[^ -~]", "?", text).replace("*/", "* /").replace("/*", "/ *")
-
-
 def scalar_cycles(record: Record) -> int:
     """Cycles of the kernel core: one per operation; of a sum, one per product."""
     if record.kind is not KcAffine:
@@ -275,10 +265,6 @@ def _set_otherwise(nodes: Sequence[RecordNode], names: Names) -> frozenset[int]:
     return found
 
 
-def _number(value: int) -> str:
-    return str(value) if abs(value) < 1 << 31 else f"INT64_C({value})" if value > -(1 << 63) else "INT64_MIN"
-
-
 def _imm(record: Record) -> str:
     """An FP32 immediate: a number of C if it is finite, else its bits."""
     value = record.fields["imm"]
@@ -287,13 +273,4 @@ def _imm(record: Record) -> str:
     bits = value & 0xFFFFFFFF
     (number,) = struct.unpack("<f", struct.pack("<I", bits))
     is_finite = bits >> 23 & 0xFF != 0xFF
-    return f"TsmBits({_shortest(number)}f)" if is_finite and value == bits else f"INT64_C({value})"
-
-
-def _shortest(number: float) -> str:
-    """The fewest digits that are this FP32."""
-    for digits in range(1, 10):
-        text = f"{number:.{digits}g}"
-        if abs(float(text)) < FP32_END and struct.pack("<f", float(text)) == struct.pack("<f", number):
-            return text if any(c in text for c in ".e") else f"{text}.0"
-    return repr(number)
+    return f"TsmBits({fp32_text(number)}f)" if is_finite and value == bits else f"INT64_C({value})"

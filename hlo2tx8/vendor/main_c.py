@@ -11,7 +11,6 @@
 All tiles run it, told apart by tile->id. KC_CYCLES counts what the kernel core takes for scalars, turns and branches.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -24,7 +23,8 @@ from hlo2tx8.device.isa.fields import Engine, Role
 from hlo2tx8.device.isa.kc_control import KcCall, KcFunction
 from hlo2tx8.device.program import Program, Slot, SlotKind
 from hlo2tx8.vendor.blocks import RecordNode, all_reads, all_sets, liveness, tree
-from hlo2tx8.vendor.c_body import KernelText, Names, comment
+from hlo2tx8.vendor.c_body import KernelText, Names
+from hlo2tx8.vendor.c_text import comment, unique
 from hlo2tx8.vendor.native.generate import CHIP_NUMBERS, CHIP_RATES
 
 MOST_DIMS = 6
@@ -76,10 +76,8 @@ class _MainFile:
         for node in nodes:
             if node.index in starts or not found:
                 launch = starts.get(node.index)
-                word = re.sub(r"\W", "_", launch.name) if launch else "begin"
-                name = word if word not in taken else f"{word}_{len(found)}"
-                taken.add(name)
-                found.append((f"op_{name}", launch.origin if launch else "", []))
+                word = launch.name if launch else "begin"
+                found.append((unique(f"op_{word}", taken), launch.origin if launch else "", []))
             found[-1][2].append(node)
         return tuple(_MainPart(name, origin, tuple(inside)) for name, origin, inside in found)
 

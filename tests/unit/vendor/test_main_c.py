@@ -21,6 +21,7 @@ from hlo2tx8.errors import DeviceError, InputError
 from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.tools.arguments import random_arguments, seeded
 from hlo2tx8.tools.main import main
+from hlo2tx8.vendor.c_text import fp32_text, unique
 from hlo2tx8.vendor.main_c import main_c
 from hlo2tx8.vendor.platforms import PLATFORMS, build, missing, run, run_folder, run_program
 
@@ -176,3 +177,17 @@ def test_tiles_that_send_to_each_other_and_costs_that_only_tensors_have():
     results, cycles = run_program(replace(executable, program=program), arrays, CMODEL)
     assert same_bits(results, expected)
     assert cycles == pytest.approx(model(program, chip).cycles, abs=1e-3)
+
+
+def test_names_in_c_are_there_once():
+    taken: set[str] = set()
+    assert [unique(word, taken) for word in ("silu", "silu", "silu_2", "silu.2", "größe")] == [
+        *("silu", "silu_2", "silu_2_2", "silu_2_3", "gr__e"),
+    ]
+    assert [fp32_text(x) for x in (1.0, 0.5, 2.0**-149, -0.0, 3.4028234663852886e38)] == [
+        "1.0",
+        "0.5",
+        "1e-45",
+        "-0.0",
+        "3.4028235e+38",
+    ]
