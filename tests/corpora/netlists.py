@@ -1,4 +1,4 @@
-"""TT-BUDA's netlists: `python tests/corpora/netlists.py CHECKOUT [--on=streams] [--sample=N] [--tiles=N] [--only=RE] [--log=FILE]`.
+"""TT-BUDA's netlists: `python tests/corpora/netlists.py CHECKOUT [--on=WHAT] [--sample=N] [--tiles=N] [--only=RE] [--log=FILE]`.
 
 CHECKOUT is a checkout of the BUDA back end: every .yaml file that is a netlist is a case, run on its own stimulus and compared
 as its comparison-config says: with numpy against exact arithmetic, on tx8 or from the blobs of its streams against numpy. A case
@@ -17,6 +17,9 @@ def main() -> int:
     """Run the cases, print the table."""
     parser = parser_of(__doc__, "path", timeout=120)
     parser.add_argument("--on", choices=("golden", "tx8", "streams"), default="golden", help="what runs them (golden)")
+    parser.add_argument(
+        "--placement", choices=("netlist", "chip"), default="netlist", help="which tiles run an op on tx8 (netlist)"
+    )
     parser.add_argument("--sample", type=int, default=0, help="so many files, drawn at random; 0 for all")
     parser.add_argument("--tiles", type=int, default=512, help="most tiles of a tensor; what has more is left out (512)")
     arguments = parser.parse_args()
@@ -26,10 +29,8 @@ def main() -> int:
         paths = sorted(random.Random(1).sample(paths, min(arguments.sample, len(paths))))
     if not paths:
         parser.error(f"no netlist under {arguments.checkout}")
-    requests = [
-        {"case": str(path.relative_to(arguments.checkout)), "path": str(path), "on": arguments.on, "tiles": arguments.tiles}
-        for path in paths
-    ]
+    how = {"on": arguments.on, "tiles": arguments.tiles, "placement": arguments.placement}
+    requests = [{"case": str(path.relative_to(arguments.checkout)), "path": str(path), **how} for path in paths]
     outcomes = run_and_tell(Path(__file__).with_name("netlists_child.py"), requests, arguments)
     print(report(outcomes, lambda outcome: "/".join(outcome["case"].split("/")[:2])))
     return int(any(outcome["outcome"] == "failed" for outcome in outcomes))

@@ -50,7 +50,7 @@ def answer(request: dict[str, Any]) -> Outcome:
         blobs = {epoch.graph.name: [decode(encode(blob), "blob") for blob in epoch.blobs] for epoch in epochs}
         found = run_netlist(netlist, Streamed(rules_of(netlist, arch), blobs, executed_epochs(whole)), None, {})
     else:
-        chip = Tx8(rules_of(netlist, arch), Options())
+        chip = Tx8(rules_of(netlist, arch), Options(), request["placement"])
         try:
             chip.prepare(executed_epochs(whole))
         except UnsupportedError as error:
