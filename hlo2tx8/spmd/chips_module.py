@@ -6,7 +6,7 @@ takes and gives whole arrays; of any other each chip has arrays of its own.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -56,15 +56,15 @@ class ChipsModule:
         """All replicas' partitions."""
         return self.counts[0] * self.counts[1]
 
-    @property
+    @cached_property
+    def local(self) -> Signature:
+        """The arrays of one chip."""
+        return signature_of(self.load())
+
+    @cached_property
     def signature(self) -> Signature:
         """The arrays of one chip; whole arrays if the module was sharded."""
-        local = signature_of(self.load())
-        if self.tiles is None:
-            return local
-        pairs = ((local.inputs, self.tiles.argument_tiles), (local.outputs, self.tiles.result_tiles))
-        found = [[_whole(p, t.tile_counts) for p, t in zip(ports, tiles, strict=True)] for ports, tiles in pairs]
-        return Signature(tuple(found[0]), tuple(found[1]))
+        return self.local if self.load_whole is None else signature_of(self.load_whole())
 
     @property
     def num_groups(self) -> int:
@@ -73,19 +73,23 @@ class ChipsModule:
 
     def parts_of(self, wholes: Sequence[Sequence[Array]]) -> list[list[Array]]:
         """The arrays of each chip, from the whole arrays of each replica; the same if the module was not sharded."""
-        return self._parts(wholes, () if self.tiles is None else self.tiles.argument_tiles)
+        return self._parts(wholes, () if self.tiles is None else self.tiles.argument_tiles, self.local.inputs)
 
     def result_parts_of(self, wholes: Sequence[Sequence[Array]]) -> list[list[Array]]:
         """The same of results."""
-        return self._parts(wholes, () if self.tiles is None else self.tiles.result_tiles)
+        return self._parts(wholes, () if self.tiles is None else self.tiles.result_tiles, self.local.outputs)
 
-    def _parts(self, wholes: Sequence[Sequence[Array]], tiles_of: Sequence[TileAssignment]) -> list[list[Array]]:
+    def _parts(
+        self, wholes: Sequence[Sequence[Array]], tiles_of: Sequence[TileAssignment], ports: Sequence[Port]
+    ) -> list[list[Array]]:
         if self.tiles is None:
             return [list(own) for own in wholes]
         found: list[list[Array]] = [[] for _ in range(self.num_chips)]
         for replica, arrays in enumerate(wholes):
-            for array, tiles in zip(arrays, tiles_of, strict=True):
-                parts = tiles.disassemble(np.asarray(array), tiles)
+            for array, tiles, port in zip(arrays, tiles_of, ports, strict=True):
+                padded = (n * count for n, count in zip(port.shape, tiles.tile_counts, strict=True))
+                more = [(0, n - m) for n, m in zip(padded, np.shape(array), strict=True)]
+                parts = tiles.disassemble(np.pad(np.asarray(array), more) if any(n for _, n in more) else np.asarray(array), tiles)
                 like = next(iter(parts.values()))
                 for device in range(self.counts[1]):
                     part = parts[device] if device in parts else np.zeros_like(like)
@@ -98,7 +102,9 @@ class ChipsModule:
             return [list(own) for own in parts]
         width, tiles = self.counts[1], self.tiles.result_tiles
         groups = [parts[start : start + width] for start in range(0, len(parts), width)]
-        return [[t.assemble({i: own[n] for i, own in enumerate(group)}) for n, t in enumerate(tiles)] for group in groups]
+        found = [[t.assemble({i: own[n] for i, own in enumerate(group)}) for n, t in enumerate(tiles)] for group in groups]
+        shapes = [tuple(slice(n) for n in port.shape) for port in self.signature.outputs]  # without padding
+        return [[array[(*own, ...)] for array, own in zip(each, shapes, strict=True)] for each in found]
 
 
 def module_for_chips(
@@ -261,7 +267,3 @@ def _number(module: Any, name: str) -> int:
     """The number that an attribute of an MLIR module is, 0 without."""
     attributes = module.operation.attributes
     return int(attributes[name].value) if name in attributes else 0
-
-
-def _whole(port: Port, tile_counts: Sequence[int]) -> Port:
-    return Port(tuple(n * count for n, count in zip(port.shape, tile_counts, strict=True)), port.dtype, port.name)

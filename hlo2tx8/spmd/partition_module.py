@@ -18,6 +18,7 @@ from hlo2tx8.frontend import shim
 from hlo2tx8.spmd.combine_all_reduces import combine_all_reduces
 from hlo2tx8.spmd.device_mesh import DeviceMesh, Sharding, mesh_name, meshes_of, replicated, sharding_of
 from hlo2tx8.spmd.mlir_values import SHARDING, as_stablehlo, is_tensor
+from hlo2tx8.spmd.pad_uneven import pad_uneven
 from hlo2tx8.spmd.partitioner import HINTS, ManualScope, SpmdPartitioner
 from hlo2tx8.spmd.tile_assignment import TileAssignment
 
@@ -30,8 +31,8 @@ FUNC, CALL = "func.func", "func.call"
 
 @dataclass(frozen=True)
 class PartitionedModule:
-    """The portable artifact that every device runs, and the shardings of its arguments and results as serialised OpSharding; the
-    tiles are the same, which device has which part of an argument or result."""
+    """The portable artifact that every device runs, text if ops are marked, and the shardings of its arguments and results as
+    serialised OpSharding; the tiles are the same, which device has which part of an argument or result."""
 
     code: bytes
     arguments: tuple[bytes, ...]
@@ -57,11 +58,16 @@ def is_sharded(module: Any) -> bool:
 def partition(code: str | bytes, *, is_marked: bool = False) -> PartitionedModule:
     """The module that each device runs, for text or a portable artifact on whole arrays; CompileError E1001 if there is none.
 
-    `is_marked`: ops have an attribute TILES, into how many parts each dimension of their result is cut.
+    `is_marked`: it is text, which may have ops of chlo; ops have an attribute TILES, into how many parts each dimension of their
+    result is cut; and arguments and results whose shardings do not divide them are padded (see `pad_uneven`) instead of
+    replicated.
     """
     module = shim.parse_module(code, shim.make_context())
     try:
         inline_calls(module)
+        if is_marked:
+            with module.context, shim.ir().Location.unknown():
+                pad_uneven(module, _main(module).operation)
         shim.run_pipeline(module, PROPAGATION)
         return _partition(module, is_marked)
     except shim.mlir_error() as error:
@@ -97,7 +103,7 @@ def _partition(module: Any, is_marked: bool) -> PartitionedModule:
     """Partitions a module in which shardings have been propagated, in place."""
     ir = shim.ir()
     meshes = meshes_of(module)
-    function = next(op for op in _top(module, FUNC) if ir.StringAttr(op.attributes["sym_name"]).value == "main")
+    function = _main(module)
     block = function.regions[0].blocks[0]
     *_, last = block.operations
     arguments = _ports(function, "arg_attrs", [a.type for a in block.arguments], meshes)
@@ -127,14 +133,14 @@ def _partition(module: Any, is_marked: bool) -> PartitionedModule:
         function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, outputs))
         for value, shardings in partitioner.shardings.items() if is_marked else ():
             counts = [scope.mesh.size(axes) for axes in shardings[scope].dims] if scope in shardings else []
-            if prod(counts) > 1 and value not in block.arguments and len(value.owner.results) == 1:
+            if prod(counts) > 1 and not isinstance(value.owner, ir.Block) and len(value.owner.results) == 1:
                 value.owner.attributes[TILES] = ir.StringAttr.get(",".join(map(str, counts)))
     _remove_shardings(module)
     shim.run_pipeline(module, CLEAN)
     with module.context:
         combine_all_reduces(function.operation)
     return PartitionedModule(
-        shim.portable_artifact(module),
+        module.operation.get_asm(enable_debug_info=True).encode() if is_marked else shim.portable_artifact(module),
         tuple(_op_sharding(port, scope.mesh) for port in arguments),
         tuple(_op_sharding(port, scope.mesh) for port in results),
         tuple(_tile_assignment(port, scope.mesh) for port in arguments),
@@ -206,6 +212,10 @@ def _op_sharding(port: _PortSharding, main_mesh: DeviceMesh) -> bytes:
         found.tile_assignment_devices = [int(device) for device in grid.ravel()]
         found.last_tile_dims = [type_ for _, type_ in rest]
     return found.SerializeToString()
+
+
+def _main(module: Any) -> Any:
+    return next(op for op in _top(module, FUNC) if shim.ir().StringAttr(op.attributes["sym_name"]).value == "main")
 
 
 def _top(module: Any, name: str) -> list[Any]:

@@ -93,6 +93,20 @@ def test_other_numbers_of_chips_are_equal_bit_for_bit(tmp_path: Path, capfd: pyt
     assert all(f"chip{n}/agent/data/out0_ref.bin: equal bit for bit" in told for n in range(count))
 
 
+@pytest.mark.parametrize("count", [2, 3, 8])
+def test_rows_that_chips_do_not_divide_are_padded(tmp_path: Path, capfd: pytest.CaptureFixture[str], count: int) -> None:
+    (source := tmp_path / "rows.hlo").write_text(
+        EVEN.format(count).replace(f"f32[{count},5]", "f32[13,5]").replace(f"f32[5,{count}]", "f32[5,13]")
+    )
+    folder = tmp_path / "out"
+    assert emit(source, folder) == 0
+    info = json.loads((folder / "model_info.json").read_text())
+    assert info["chip"][0]["input_tensor"][0]["shape"] == [-(-13 // count), 5]
+    assert main(["run", str(folder)]) == 0
+    told = capfd.readouterr().err
+    assert all(f"chip{n}/agent/data/out0_ref.bin: equal bit for bit" in told for n in range(count))
+
+
 def test_replicas_and_loops(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (source := tmp_path / "loop.hlo").write_text(LOOP)
     folder = tmp_path / "out"

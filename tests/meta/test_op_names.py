@@ -65,6 +65,7 @@ FILES = {
     "spmd/import_shardings.py": "rewrites of jaxlib's own IR",
     "spmd/mlir_rule.py": "rewrites of jaxlib's own IR",
     "spmd/mlir_values.py": "rewrites of jaxlib's own IR",
+    "spmd/pad_uneven.py": "rewrites of jaxlib's own IR",
     "spmd/partition_module.py": "rewrites of jaxlib's own IR",
     "spmd/partitioner.py": "control flow of jaxlib's own IR",
     "spmd/reshard.py": "rewrites of jaxlib's own IR",
