@@ -44,6 +44,7 @@ struct core {
     Tile tile;
     int thread;
     enum core_state state;
+    u64 phase;             /* the last one, from barrier to barrier, in which a thread took it */
     ucontext_t own, *host; /* `host` is whom it goes back to */
     u8 *stack;
     u64 *records; /* the next ones, as the core wants them */

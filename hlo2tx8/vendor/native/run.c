@@ -1,4 +1,4 @@
-/* Tiles at work: the main program of each on a stack of its own, some tiles on each thread of the host, one after the other until all are at a
+/* Tiles at work: the main program of each on a stack of its own, threads of the host run them, one after the other, until all are at a
  * barrier or have ended. So what is computed, and what is timed, does not depend on the host. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 #define MOST_LAUNCHES 1000000
 
 /* The tile before its first instruction. */
-static void begin_core(struct model *m, int number, int thread) {
+static void begin_core(struct model *m, int number) {
     struct core *const c = m->cores + number;
-    c->model = m, c->thread = thread, c->state = CORE_RUNS, c->host = &m->threads[thread].context;
+    c->model = m, c->state = CORE_RUNS, c->phase = 0;
     c->tile = (Tile){.id = number};
     c->num = c->issued = 0;
     c->records = m->core.tx8_stream_records(m->machine, number);
@@ -60,18 +60,28 @@ static void judge(struct model *m) {
     if (m->cycles < 0.0) fail_model(m, "the modelled time cannot be told");
 }
 
+static int claim(struct core *c, u64 phase) { return __atomic_exchange_n(&c->phase, phase, __ATOMIC_ACQ_REL) != phase; }
+
+/* A thread's own tiles from the first on, then others' from the last on: from barrier to barrier a tile is mostly one thread's. */
+static void run_phase(struct model *m, int thread, u64 phase) {
+    for (int k = 0; k < m->num_threads; k++) {
+        const int owner = (thread + k) % m->num_threads, first = owner * m->num_tiles / m->num_threads, end = (owner + 1) * m->num_tiles / m->num_threads;
+        for (int i = first; i < end; i++) {
+            struct core *const c = m->cores + (k ? first + end - 1 - i : i);
+            if (!claim(c, phase) || (c->state != CORE_RUNS && c->state != CORE_AT_BARRIER)) continue;
+            c->state = CORE_RUNS, c->thread = thread, c->host = &m->threads[thread].context;
+            current = c;
+            swapcontext(&m->threads[thread].context, &c->own);
+        }
+    }
+}
+
 static void run_share(struct model *m, int thread) {
     const int first = thread * m->num_tiles / m->num_threads, end = (thread + 1) * m->num_tiles / m->num_threads;
-    for (int i = first; i < end; i++) begin_core(m, i, thread);
+    for (int i = first; i < end; i++) begin_core(m, i);
     if (meet(m)) go_on(m);
-    while (!m->is_over) {
-        for (int i = first; i < end; i++) {
-            current = m->cores + i;
-            if (current->state == CORE_RUNS || current->state == CORE_AT_BARRIER) {
-                current->state = CORE_RUNS;
-                swapcontext(&m->threads[thread].context, &current->own);
-            }
-        }
+    for (u64 phase = 1; !m->is_over; phase++) {
+        run_phase(m, thread, phase);
         if (meet(m)) judge(m), go_on(m);
     }
 }
