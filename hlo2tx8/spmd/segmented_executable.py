@@ -159,6 +159,7 @@ class SegmentCompiler:
     programs: list[tuple[Executable, int]] = field(default_factory=list[tuple[Executable, int]])
     kept: list[HostFunction] = field(default_factory=list[HostFunction])
     links: list[tuple[LinkStep, int]] = field(default_factory=list[tuple[LinkStep, int]])
+    combinations: dict[str, Executable] = field(default_factory=dict[str, Executable])
     feeds: Feeds = field(default_factory=Feeds)
 
     @cached_property
@@ -196,6 +197,18 @@ class SegmentCompiler:
         self.programs.append((program, count))
         return program
 
+    def combination(self, module: ModuleOp, count: int) -> Executable:
+        """The program of what combines parts; ops of the same shapes share one."""
+        plain = module.clone()
+        for op in plain.walk():
+            op.attributes.pop("loc", None)
+        key = str(plain)
+        if key in self.combinations:
+            self.programs.append((self.combinations[key], count))
+        else:
+            self.combinations[key] = self.compiled(module, count)
+        return self.combinations[key]
+
     def host_op(self, op: Operation, count: int) -> RunStep:
         if op.name in FEEDS:
             run = feed(op, self.feeds)
@@ -205,7 +218,7 @@ class SegmentCompiler:
             if op.name in DEVICE_IDS:
                 ids = collective_of(op, *self.num_devices)
                 return lambda arrays, progress: ids(arrays)
-            step = link_step(op, self.num_devices, self.mesh, self.chip, partial(self.compiled, count=count))
+            step = link_step(op, self.num_devices, self.mesh, self.chip, partial(self.combination, count=count))
             self.links.append((step, count))
             return step.run
         function = self.functions.find(str(attributes["backend_config"]))
