@@ -13,8 +13,9 @@ from hlo2tx8.netlist.emit.layout import Axis
 from hlo2tx8.netlist.emit.moves import reshaped
 from hlo2tx8.netlist.emit.operands import Known, Operand, agreed, const, placed, repeated
 from hlo2tx8.netlist.emit.picking import dynamic_slice, dynamic_update_slice, gather, sort
+from hlo2tx8.netlist.emit.rounding import convert, quotient, remainder, rounded
 from hlo2tx8.netlist.emit.shaping import concatenated, padded, reversed_, sliced
-from hlo2tx8.netlist.emit.truth import clamp, compare, convert, is_finite, logic, select, sign
+from hlo2tx8.netlist.emit.truth import clamp, compare, is_finite, logic, select, sign
 from hlo2tx8.netlist.emit.use import Occurrence, Rule, minimum
 from hlo2tx8.netlist.emit.windows import convolution, reduce, reduce_window
 from hlo2tx8.netlist.formats import FORMATS
@@ -61,6 +62,8 @@ def _with_bias(use: Occurrence, x: Value, y: Operand) -> Value | None:
 
 def _divide(use: Occurrence) -> Operand:
     x, y = use.operands
+    if use.kind(0) in "iu":
+        return quotient(use)
     if isinstance(y, Known):
         with np.errstate(all="ignore"):
             inverse = const(np.asarray(1 / y.array.astype(np.float64), np.float32), use.df)
@@ -77,7 +80,7 @@ def _abs(use: Occurrence) -> Operand:
 def _cube_root(use: Occurrence) -> Operand:
     """By the logarithm, with the sign of the number."""
     third = use.apply("multiply", use.apply("log", use.apply("abs", use.operands[0])), use.splat(1 / 3))
-    return use.apply("multiply", use.apply("exp", third), sign(use))
+    return use.apply("multiply", use.apply("exp", third), sign(use, use.operands[0]))
 
 
 def _power(use: Occurrence) -> Operand:
@@ -126,11 +129,14 @@ def _slice(use: Occurrence) -> Operand:
 def _pad(use: Occurrence) -> Operand:
     given = use.attributes
     low, high, interior = (given[f"{name}"] for name in ("edge_padding_low", "edge_padding_high", "interior_padding"))
+    ones = np.ones(use.operands[0].layout.shape, np.float32)
+    mask = shaping.pad(given, (tensor_like(use.op.results[0].type),), ones, np.zeros((), np.float32))
+    if not mask.any():
+        return repeated(use.operands[1], (), use.shape)
     if isinstance(use.operands[1], Known):
         return padded(use.builder, use.value, low, high, interior, use.scalar(1))
     inside = padded(use.builder, use.value, low, high, interior, 0)
-    ones = np.ones(use.operands[0].layout.shape, np.float32)
-    outside = const(1 - shaping.pad(given, (tensor_like(use.op.results[0].type),), ones, np.zeros((), np.float32)), use.df)
+    outside = const(1 - mask, use.df)
     return use.apply("add", inside, use.apply("multiply", outside, repeated(use.operands[1], (), use.shape)))
 
 
@@ -152,9 +158,6 @@ def _dot(use: Occurrence) -> Operand:
 MANY: Mapping[str, Callable[[Occurrence], Sequence[Operand]]] = {"stablehlo.sort": sort, "stablehlo.reduce": reduce}
 """Instructions of several results."""
 MISSING: Mapping[str, str] = {
-    **dict.fromkeys(
-        words("floor ceil round_nearest_even round_nearest_afz remainder"), "a netlist has no op that cuts numbers to whole ones"
-    ),
     **dict.fromkeys(
         words("shift_left shift_right_arithmetic shift_right_logical popcnt count_leading_zeros bitcast_convert reduce_precision"),
         "a netlist has no ops on the bits of numbers",
@@ -193,7 +196,12 @@ RULES: Mapping[str, Rule] = {
     "stablehlo.or": logic("maximum"),
     "stablehlo.xor": logic("xor"),
     "stablehlo.not": logic("not"),
-    "stablehlo.sign": sign,
+    "stablehlo.sign": lambda use: sign(use, use.operands[0]),
+    "stablehlo.floor": rounded("down"),
+    "stablehlo.ceil": rounded("up"),
+    "stablehlo.round_nearest_even": rounded("even"),
+    "stablehlo.round_nearest_afz": rounded("away"),
+    "stablehlo.remainder": remainder,
     "stablehlo.is_finite": is_finite,
     "stablehlo.convert": convert,
     "stablehlo.gather": gather,

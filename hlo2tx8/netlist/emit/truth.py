@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from hlo2tx8.hlo.lookup import tensor_like
 from hlo2tx8.netlist.emit.build import Value
 from hlo2tx8.netlist.emit.operands import Known, Operand, const, repeated
 from hlo2tx8.netlist.emit.use import Occurrence, Rule, minimum
@@ -123,8 +122,9 @@ def logic(type: str) -> Rule:
     return emit
 
 
-def sign(use: Occurrence) -> Operand:
-    x, zero = use.operands[0], use.splat(0)
+def sign(use: Occurrence, x: Operand) -> Value:
+    """1, 0 or -1; of no number 0."""
+    zero = use.splat(0)
     return use.apply("subtract", exceeds(use, x, zero), exceeds(use, zero, x))
 
 
@@ -137,16 +137,3 @@ def is_finite(use: Occurrence) -> Operand:
 def clamp(use: Occurrence) -> Operand:
     low, x, high = (o if o.layout.shape == use.shape else repeated(o, (), use.shape) for o in use.operands)
     return minimum(use, use.apply("maximum", x, low), high)
-
-
-def convert(use: Occurrence) -> Operand:
-    """Between floats, and of whole numbers and truth values to what has them."""
-    target, source = tensor_like(use.op.results[0].type).dtype.kind, use.kind(0)
-    x = use.operands[0]
-    if target == "b":
-        return x if source == "b" else inverted(use, equals(use, x, use.splat(0)))
-    if target in "iu" and source not in "iub":
-        raise use.builder.refuse("a netlist has no op that cuts numbers to whole ones")
-    if isinstance(x, Value) and FORMATS[use.df].is_integer and x.df != use.df:
-        raise use.builder.refuse(f"no conversion of {x.df} to {use.df}")
-    return use.number(x)

@@ -19,13 +19,14 @@ OF_WHOLE = ("add", "subtract", "multiply", "maximum", "abs")
 
 @dataclass(frozen=True)
 class Occurrence:
-    """An instruction where it stands, with its operands, and the shape and format of its result."""
+    """An instruction where it stands, with its operands, and shape and format of its result, or of a part of what it becomes."""
 
     builder: Builder
     op: Operation
     operands: Sequence[Operand]
     df: str
     shape: tuple[int, ...]
+    is_part: bool = False
 
     @property
     def attributes(self) -> Mapping[str, Any]:
@@ -38,7 +39,7 @@ class Occurrence:
 
     def of(self, shape: Sequence[int], df: str) -> "Occurrence":
         """For a part of what the instruction becomes, of another shape or format."""
-        return replace(self, shape=tuple(shape), df=df)
+        return replace(self, shape=tuple(shape), df=df, is_part=True)
 
     def kind(self, number: int) -> str:
         """Of an operand's element type, as numpy has it."""
@@ -70,7 +71,7 @@ class Occurrence:
 
     def apply(self, type: str, *operands: Operand, **attributes: Any) -> Value:
         """An op of arrays of the result's shape."""
-        is_whole = tensor_like(self.op.results[0].type).dtype.kind in "iu"
+        is_whole = not self.is_part and tensor_like(self.op.results[0].type).dtype.kind in "iu"
         if (is_whole or FORMATS[self.df].is_integer) and type not in OF_WHOLE:
             raise self.builder.refuse(f"no {type} of whole numbers")
         if FORMATS[self.df].is_integer and (self.df != "Int32" or type == "abs"):

@@ -183,6 +183,11 @@ KINDS: list[tuple[str, Function, list[tuple[int, ...]]]] = [
     ("where the largest are", lambda x: (x.argmax(-1), x.argmin(0), x.max(0)), [(5, 33)]),
     ("the five largest", lambda x: lax.top_k(x, 5), [(5, 40)]),
     ("sorted, and their order", lambda x: (jnp.sort(x, 0), jnp.argsort(x, -1)), [(5, 40)]),
+    (
+        "rounded",
+        lambda x: (jnp.floor(4 * x), jnp.ceil(x), jnp.round(4 * x), jnp.trunc(x * 1e7), (9 * x).astype(np.int32)),
+        [(5, 33)],
+    ),
     ("product of rows", lambda x: x.prod(-1), [(5, 9)]),
     ("part set", lambda x, y: x.at[2:5, 3:7].set(y), [(20, 33), (3, 4)]),
     ("padded by data", lambda x, y: lax.pad(x, y, ((1, 2, 1), (0, 3, 0))), [(5, 33), ()]),
@@ -286,7 +291,15 @@ def test_whole_numbers_choose_rows_and_places():
 
     def function(x: Any, n: Any, at: Any) -> Any:
         moved = lax.dynamic_update_slice(x, x[7:10], (at, 0))
-        return x[n], jnp.take_along_axis(x.T, n[:1], 1), lax.dynamic_slice(moved, (at + 1, 0), (3, 20)), n.max(-1), n == 3, n.T
+        return (
+            x[n],
+            jnp.take_along_axis(x.T, n[:1], 1),
+            lax.dynamic_slice(moved, (at + 1, 0), (3, 20)),
+            n.max(-1),
+            n // 7,
+            (n - 20) % 7,
+            n.T,
+        )
 
     made = emit(function, [table, rows, at], arch="blackhole")
     assert not problems_of(made.netlist, "blackhole")
