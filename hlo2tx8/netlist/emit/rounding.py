@@ -1,8 +1,10 @@
 """Numbers cut to whole ones, and divisions of whole numbers: what is added to 2^23 and taken from it again is whole."""
 
+import numpy as np
+
 from hlo2tx8.hlo.lookup import tensor_like
 from hlo2tx8.netlist.emit.build import Value
-from hlo2tx8.netlist.emit.operands import Operand
+from hlo2tx8.netlist.emit.operands import Known, Operand
 from hlo2tx8.netlist.emit.truth import chosen, equals, exceeds, inverted, sign
 from hlo2tx8.netlist.emit.use import Occurrence, Rule
 from hlo2tx8.netlist.formats import FORMATS
@@ -56,7 +58,7 @@ def rounded(kind: str) -> Rule:
 
 
 def quotient(use: Occurrence) -> Value:
-    """Of whole numbers, cut towards 0; what is divided by 0 is no number."""
+    """Of whole numbers, cut towards 0; what is divided by 0 is -1."""
     x, y = use.operands
     use = _in_float32(use)
     sizes = [use.apply("abs", use.number(operand)) for operand in (x, y)]
@@ -67,7 +69,11 @@ def quotient(use: Occurrence) -> Value:
     near = use.apply("subtract", near, exceeds(use, use.splat(0), rest))
     rest = use.apply("subtract", sizes[0], use.apply("multiply", near, sizes[1]))
     near = use.apply("add", near, inverted(use, exceeds(use, sizes[1], rest)))
-    return use.apply("multiply", near, use.apply("multiply", sign(use, x), sign(use, y)))
+    made = use.apply("multiply", near, use.apply("multiply", sign(use, x), sign(use, y)))
+    if isinstance(y, Known) and bool(np.asarray(y.array).all()):
+        return made
+    is_zero, other = equals(use, y, use.splat(0)), use.splat(-1)
+    return use.apply("add", use.apply("multiply", is_zero, other), use.apply("multiply", made, inverted(use, is_zero)))
 
 
 def remainder(use: Occurrence) -> Operand:
@@ -86,6 +92,9 @@ def convert(use: Occurrence) -> Operand:
     if target == "b":
         return x if source == "b" else inverted(use, equals(use, x, use.splat(0)))
     if target in "iu" and source not in "iub":
+        kind = tensor_like(use.op.results[0].type).dtype
+        if kind.name not in ("int32", "int64"):
+            raise use.builder.refuse(f"numbers are cut to whole ones of s32 and s64, not of {kind}")
         return truncated(use, x)
     if isinstance(x, Value) and FORMATS[use.df].is_integer and x.df != use.df:
         raise use.builder.refuse(f"no conversion of {x.df} to {use.df}")

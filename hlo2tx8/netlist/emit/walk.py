@@ -154,13 +154,13 @@ class ModuleWalk:
         Truth values and whole numbers have that of the floats that they are made of, if there are such.
         """
         kind = tensor_like(value.type).dtype
+        found = self.format_of(kind)
+        if found is None:
+            raise self.builder.refuse(f"no data format for {kind}")
         if kind.kind in "biu":
             dfs = [operand.df for operand in operands if isinstance(operand, Value)]
             if made := [df for df in dfs if not FORMATS[df].is_integer or df == "UInt16" or (kind.kind == "b" and df == "Int32")]:
                 return next((df for df in made if not FORMATS[df].is_integer), made[0])
-        found = self.format_of(kind)
-        if found is None:
-            raise self.builder.refuse(f"no data format for {kind}")
         return found
 
     def _folded(self, op: Operation, arrays: Sequence[Array]) -> Sequence[Operand]:
