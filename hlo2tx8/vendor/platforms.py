@@ -13,6 +13,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
@@ -223,7 +224,7 @@ def _library(compiler: str) -> Path:
         _compile([archiver, "rcs", str(made / "libtx8model.a"), *map(str, objects)], "the library cannot be put together")
         for path in objects:
             path.unlink()
-        if not home.exists():  # somebody may have been faster
+        with suppress(OSError):  # somebody may have been faster
             made.rename(home)
     return home / "libtx8model.a"
 
