@@ -30,6 +30,7 @@ from hlo2tx8.lower.dma.overlap_stages import OverlapStagesPass
 from hlo2tx8.lower.dma.overlap_turns import OverlapTurnsPass
 from hlo2tx8.lower.dma.pipeline_dma import PipelineDmaPass
 from hlo2tx8.lower.dma.prefetch_chunks import PrefetchChunksPass
+from hlo2tx8.lower.dma.ring_sums import RingSumsPass
 from hlo2tx8.lower.dma.send_early import SendEarlyPass
 from hlo2tx8.lower.dma.share_chunks import ShareChunksPass
 from hlo2tx8.lower.dma.share_loads import ShareLoadsPass
@@ -160,6 +161,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(KeepBandsPass(), after=Level.SCHEDULED),
     Stage(KeepLoadsPass(), after=Level.SCHEDULED),
     Stage(AlternatePhasesPass(), after=Level.SCHEDULED),
+    Stage(RingSumsPass(), after=Level.SCHEDULED),
     Stage(ShareLoadsPass(), after=Level.SCHEDULED),
     Stage(WidenLoadsPass(), after=Level.SCHEDULED),
     Stage(HoistLoadsPass(), after=Level.SCHEDULED),

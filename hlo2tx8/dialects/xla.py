@@ -50,6 +50,8 @@ MESH = "xla.mesh"
 """Attribute of an entry function whose work split follows the mesh, `array<i64: rows, columns>`: tiles share what they load."""
 PHASE_STEPS = "xla.phase_steps"
 """Attribute of an entry function with two phases, `i64`: in how many parts tiles make their rows in each of them."""
+RING_SUMS = "xla.ring_sums"
+"""Attribute of an entry function with phases: tiles multiply what they have made themselves, and sums go around mesh rows."""
 
 
 @irdl_op_definition
@@ -212,6 +214,7 @@ __all__ = [
     "LANE",
     "PART",
     "PHASE_STEPS",
+    "RING_SUMS",
     "ROW_STEPS",
     "ROW_TURNS",
     "UPDATES",

@@ -11,11 +11,11 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i64
 from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
-from hlo2tx8.dialects.xla import ENTRY, PHASE_STEPS
+from hlo2tx8.dialects.xla import ENTRY, PHASE_STEPS, RING_SUMS
 from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits
 from hlo2tx8.emitters.emitter import Fusion, Match
 from hlo2tx8.emitters.fingerprint import fingerprint
@@ -42,10 +42,12 @@ PARTS = (2, 3, 4, 6, 8, 12, 16)
 
 @dataclass(frozen=True)
 class _Phases:
-    """How each product is computed, all rows of a tile at once or in so many `parts`."""
+    """How each product is computed, all rows of a tile at once or in so many `parts`; do sums of the second one go around mesh rows
+    (`in_ring`)?"""
 
     ways: list[Candidate[Match]]
     parts: int = 1
+    in_ring: bool = False
 
 
 def is_of_products(group: GroupOp) -> bool:
@@ -92,15 +94,18 @@ def emit_product_phases(
                     slower.append(f"phases with panels at most {depth} deep are estimated to take {cycles:,.0f} cycles")
 
     def sorted_candidates() -> list[Candidate[_Phases]]:
-        in_turns = [own for parts in PARTS for own in _in_turns(group, name, fusions, target, parts)]
+        cuts = [(parts, in_ring) for parts in (1, *PARTS) for in_ring in (False, True) if parts > 1 or in_ring]
+        in_turns = [own for parts, in_ring in cuts for own in _in_turns(group, name, fusions, target, parts, in_ring=in_ring)]
         found = [*candidates(), *(own for own in in_turns if own.estimate.cycles < ABOUT * apart or target.is_searched)]
         return sorted(found, key=lambda own: own.estimate.cycles)
 
     def emit(phases: _Phases) -> ModuleOp:
         module = join_phases(group, name, [GemmEmitter().emit(way.choice) for way in phases.ways])
+        entry = next(op for op in module.body.block.ops if ENTRY in op.attributes)
         if phases.parts > 1:
-            entry = next(op for op in module.body.block.ops if ENTRY in op.attributes)
             entry.attributes[PHASE_STEPS] = IntegerAttr(phases.parts, i64)
+        if phases.in_ring:
+            entry.attributes[RING_SUMS] = UnitAttr()
         return module
 
     schedule, kernel = (chooser or FirstThatFits()).choose([sorted_candidates()], target.rates.spm_bytes, emit)
@@ -121,31 +126,34 @@ def _num_steps(way: Candidate[Match]) -> int:
     return max((blocking.pace.num_steps for _, blocking in chosen if blocking.pace is not None), default=1)
 
 
-def _in_turns(group: GroupOp, name: str, fusions: Sequence[FusionOp], target: Target, parts: int) -> Iterator[Candidate[_Phases]]:
-    """The ways to compute two products in so many parts of rows, in turns."""
+def _in_turns(
+    group: GroupOp, name: str, fusions: Sequence[FusionOp], target: Target, parts: int, *, in_ring: bool
+) -> Iterator[Candidate[_Phases]]:
+    """The ways to compute two products in so many parts of rows, in turns; sums of the second one may go around mesh rows."""
     if len(fusions) != 2:
         return
     for depth in DEPTHS:
-        up, down = residences(group, fusions, target, depth)
-        if not up.keeps_result or not down.operands:
+        both = residences(group, fusions, target, depth)
+        if not both[0].keeps_result or not both[1].operands:
             return
-        kept = up.kept_bytes * min(parts, 2) // parts
-        first = ways_of(fusions[0], f"{name}_0", replace(target, residence=replace(up, kept_bytes=kept, row_steps=parts)))
-        second = ways_of(fusions[1], f"{name}_1", replace(target, residence=replace(down, kept_bytes=kept, row_steps=parts)))
-        if not first or not second:
-            continue
+        kept = both[0].kept_bytes * min(parts, 2) // parts
+        stays = [replace(own, kept_bytes=kept, row_steps=parts, in_ring=in_ring) for own in both]
+        of_each = enumerate(zip(fusions, stays, strict=True))
+        ways = [ways_of(op, f"{name}_{number}", replace(target, residence=own)) for number, (op, own) in of_each]
         made = size_bytes(fusions[0].results[0]) // (target.rates.tiles * parts)
         found: list[Candidate[_Phases]] = []
-        for mine, its in product(first, second):
-            paces = [way.choice.chosen[0][1].pace for way in (mine, its) if isinstance(way.choice, GemmMatch)]
-            if len(paces) < 2 or paces[0] is None or paces[1] is None:
+        for mine, its in product(*ways):
+            first, second = (way.choice.chosen[0][1].pace if isinstance(way.choice, GemmMatch) else None for way in (mine, its))
+            if first is None or second is None:
                 continue
-            handed = made // paces[0].alike + HANDED_BYTES if paces[0].alike > 1 else 0
+            handed = made // first.alike + HANDED_BYTES if first.alike > 1 and parts > 1 else 0
             spm_bytes = max(mine.estimate.spm_bytes, its.estimate.spm_bytes) + kept + handed
             if spm_bytes <= target.rates.spm_bytes:
-                estimate = Estimate(alternating_cycles(paces[0], paces[1], parts), spm_bytes)
-                title = f"{parts} parts of rows in turns, panels at most {depth} deep"
-                found.append(Candidate(title, estimate, _Phases([mine, its], parts), is_rough=True))
+                apart = mine.estimate.cycles + its.estimate.cycles
+                estimate = Estimate(alternating_cycles(first, second, parts) if parts > 1 else apart, spm_bytes)
+                rows = f"{parts} parts of rows in turns, " if parts > 1 else ""
+                title = f"{rows}{'sums around mesh rows, ' if in_ring else ''}panels at most {depth} deep"
+                found.append(Candidate(title, estimate, _Phases([mine, its], parts, in_ring), is_rough=True))
         found.sort(key=lambda own: own.estimate.cycles)
         small = [own for own in found if own.estimate.spm_bytes <= SMALL * target.rates.spm_bytes]
         yield from found[:1]

@@ -53,7 +53,7 @@ class ContractionWork:
     `column_operands`: so many operands are multiplied by the same rows.
     `parts`: of a factor, which are multiplied apart; then each block of products is added to the sums by a vector instruction if
     `is_added_apart`.
-    `rows_stay`: tiles of the mesh have made the rows, and send them."""
+    `rows_stay`: tiles of the mesh have made the rows, and send them, or sums of what they multiply themselves (`in_ring`)."""
 
     depth: int
     operand_bytes: int
@@ -74,6 +74,7 @@ class ContractionWork:
     parts: int = 1
     is_added_apart: bool = False
     rows_stay: bool = False
+    in_ring: bool = False
 
     @property
     def sent_bytes(self) -> int:

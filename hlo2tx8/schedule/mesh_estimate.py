@@ -87,8 +87,10 @@ def mesh_cycles(
     queued = after / num_parts * min(1.0, (rates.queue + 1) / max(1, work.passes))
     sides = panel_bytes(part, work, box, depth)
     sent = [sides[side] * work.sent_bytes / work.operand_bytes for side in (0, 1)]
-    always = sent if stays is None else [sent[1 - stays]]
+    always = sent[1:] if work.in_ring else sent if stays is None else [sent[1 - stays]]
     in_halves = work.parts == 1 and tail is None and is_even(part, box) and is_sent_in_halves(always, rates)
+
+    around = _sent_around(rows * columns, turns, rates) if work.in_ring else 0.0
 
     def step(loaded: Sequence[int]) -> tuple[float, float, float]:
         """Of a step that loads panels of these sides: its cycles, alone and beside what the step before has left to do; those that
@@ -97,10 +99,8 @@ def mesh_cycles(
         shared = sum(sides[side] * (rates.mesh_rows, rates.mesh_columns)[side] for side in loaded) / rates.ddr + own / rates.ddr
         most = max((sides[side] for side in loaded), default=0)
         load = rates.transfer_start + max(most / (2 if in_halves else 1) / rates.transfer, shared)
-        if work.rows_stay:
-            send = _sent_by_owners([sent[side] if side in sending else 0.0 for side in (0, 1)], work, rates, depth)
-        else:
-            send = send_cycles([sent[side] for side in sending], work.transfers, rates, in_halves=in_halves)
+        kinds = [sent[side] if side in sending else 0.0 for side in (0, 1)]
+        send = around + _sent_in_turn(kinds, work, rates, depth, in_halves=in_halves)
         send += (work.column_operands - 1) * rates.link_start if 1 in loaded else 0
         split = work.split_passes * (most / rates.vector + rates.vector_pass)
         if work.is_added_apart:
@@ -145,7 +145,7 @@ def alternating_cycles(first: Pace, second: Pace, parts: int) -> float:
             steps += [(first.turns if number == 0 else first.others, first.after, 1) for number in range(first.alike)]
             steps[-1] = *steps[-1][:2], 2 if 0 < part < parts - 1 else 1
         if part:
-            steps.append((second.turns, second.after, 1))
+            steps.append((second.turns * second.alike, second.after * second.alike, 1))
     late = [0.0] * (len(steps) + 2)
     for number, (_, after, count) in enumerate(steps):
         during = [turns for turns, _, _ in steps[number + 1 : number + 1 + count]]
@@ -159,6 +159,20 @@ def is_interleaved(work: ContractionWork, rates: Rates, depth: int) -> bool:
     """Has a panel of rows that stay as many whole blocks of each tile of a mesh row?"""
     of_tile, unit = work.depth // rates.mesh_columns, BLOCK * rates.mesh_columns
     return not work.lines and depth % unit == 0 and of_tile % (depth // rates.mesh_columns) == 0
+
+
+def _sent_in_turn(sides: Sequence[float], work: ContractionWork, rates: Rates, depth: int, *, in_halves: bool) -> float:
+    """Cycles until a panel has arrived, of so many bytes of rows and columns, 0 of what has stayed."""
+    if work.in_ring:
+        return send_cycles(sides[1:], work.transfers, rates, in_halves=in_halves)
+    if work.rows_stay:
+        return _sent_by_owners(sides, work, rates, depth)
+    return send_cycles([size for size in sides if size], work.transfers, rates, in_halves=in_halves)
+
+
+def _sent_around(sums: int, turns: int, rates: Rates) -> float:
+    """Cycles in a turn until a part of a piece of sums has arrived at the next tile."""
+    return rates.link_start + sums * SUM_BYTES / max(1, turns // rates.mesh_columns - 1) / rates.link
 
 
 def _sent_by_owners(sides: Sequence[float], work: ContractionWork, rates: Rates, depth: int) -> float:

@@ -49,6 +49,8 @@ MOST_TRIED = 3
 """Ways to cut a part that are worth lowering."""
 FEWER_ROWS = 8
 """The part that the last tile's rows may be fewer than those of others, as far as what stays is estimated."""
+RING_PIECES = (2, 3, 4)
+"""Of a tile's columns, whose sums go around a mesh row: while one is computed another one is sent."""
 MOST_STEPS = 64
 """Parts of rows, or of columns, that are tried."""
 
@@ -101,10 +103,16 @@ def resident_blockings(
     boxes = [box for box in boxes if all(box[line.row] == part.shape[line.row] for line in work.lines)]
     boxes = [box for box in boxes if sides_of(part, box)[0] >= rates.product_rows]
     room, found = spm_bytes - residence.kept_bytes, list[Blocking]()
+    work = replace(work, in_ring=residence.in_ring and work.rows_stay)
     for box in boxes:
         is_in_place = residence.row_steps > 1 and residence.keeps_result and steps_alike(part, rates, box)[0] == 1
         own = _in_place(work, prod(sides_of(part, box)), residence) if is_in_place else work
+        if work.in_ring:
+            more = steps_alike(part, rates, box)[0] * SUM_BYTES
+            own = replace(work, kept_once=work.kept_once + more, kept_bytes=work.kept_bytes + more)
         found += [blocking for ways in _deep(part, own, rates, room, box, None) for blocking in ways]
+    if work.in_ring:
+        found = [own for own in found if (work.depth // rates.mesh_columns) // own.depth >= LEAST_SLOTS]
     least = LEAST_SLOTS if residence.row_steps > 1 else 1  # panels: what follows other products goes into a loop over all but one
     found = [own for own in found if own.depth <= residence.most_depth and -(-work.depth // own.depth) >= least]
     if work.rows_stay:
@@ -114,12 +122,14 @@ def resident_blockings(
 
 def _is_side_by_side(part: ContractionPart, work: ContractionWork, rates: Rates, box: Sequence[int], residence: Residence) -> bool:
     """Can boxes be those of tiles whose results stay: of one step, or of steps with the same rows, or columns if rows stay? Those
-    of parts of rows have as many steps of rows as there are parts."""
+    of parts of rows have as many steps of rows as there are parts. Sums that go around are those of some pieces."""
     columns, rows = steps_alike(part, rates, box)
     shape, roles = inner_shape(part)
     is_cut = all(size % step == 0 or (role == "row" and not work.lines) for size, step, role in zip(shape, box, roles, strict=True))
     if not is_cut or rows * columns * rates.tiles != prod(box_counts(part, box)) or (work.lines and rows * columns > 1):
         return False
+    if residence.in_ring and work.rows_stay:
+        return rows == residence.row_steps and columns in RING_PIECES
     return (
         (columns == 1 if work.rows_stay else rows == 1)
         if residence.row_steps == 1
@@ -160,7 +170,7 @@ def _is_of_tiles(work: ContractionWork, rates: Rates, depth: int) -> bool:
     of_tile, of_all = divmod(work.depth, rates.mesh_columns)
     if of_all or of_tile % BLOCK or depth % BLOCK:
         return False
-    return of_tile % depth == 0 or is_interleaved(work, rates, depth)
+    return of_tile % depth == 0 or (not work.in_ring and is_interleaved(work, rates, depth))
 
 
 def _boxes(part: ContractionPart, rates: Rates) -> Iterator[tuple[int, ...]]:
@@ -221,6 +231,8 @@ def _deep(
         if tail is not None:
             kept += tail.size * (rows * work.kept_bytes + depth * work.operand_bytes * (work.operand_copies + 1))
         panel_of_all, most_slots, sharing = sum(sides), MOST_SLOTS, (0, 1)
+        if work.in_ring:
+            panel_of_all, sharing = sides[1], ()
         if work.parts > 1:
             kept += rows * columns * SUM_BYTES + SPLIT_LOADS * sum(sides) + work.split_buffers * max(sides)
             panel_of_all, most_slots, sharing = sum(sides) * work.sent_bytes // work.operand_bytes, SPLIT_SLOTS, ()

@@ -34,7 +34,8 @@ class Residence:
     """Of a product that is a phase of several, whose results stay with the tiles that make them: numbers of the `operands` that
     stay; does its own result (`keeps_result`)? What stays takes `kept_bytes` of a tile, a panel has `most_depth` products.
     `is_by_rows`: it may be computed in steps of rows, and nothing that stays is multiplied. Tiles make their rows in `row_steps`
-    parts, in turns with those of another phase, if that is more than 1."""
+    parts, in turns with those of another phase, if that is more than 1. `in_ring`: tiles multiply what they have made themselves,
+    and sums go around the mesh row."""
 
     operands: frozenset[int]
     keeps_result: bool
@@ -42,6 +43,7 @@ class Residence:
     most_depth: int = 0
     is_by_rows: bool = False
     row_steps: int = 1
+    in_ring: bool = False
 
 
 @dataclass(frozen=True)

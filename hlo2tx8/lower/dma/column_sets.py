@@ -23,8 +23,8 @@ from hlo2tx8.lower.dma.allocate_spm import SpmSpace
 from hlo2tx8.lower.dma.epilogue_parts import Epilogue
 from hlo2tx8.lower.dma.find_epilogue import epilogue_of, ops_of_each
 from hlo2tx8.lower.dma.join_tails import TAIL
-from hlo2tx8.lower.dma.panels import Panels
-from hlo2tx8.lower.dma.slices import collect_slice, factors_of
+from hlo2tx8.lower.dma.panels import RING, Panels
+from hlo2tx8.lower.dma.slices import collect_slice, factors_of, instructions_in
 
 MOST_SETS = 12
 LEAST_KEPT = 2
@@ -75,7 +75,7 @@ def columns_of(panels: Panels, turns: int = 0) -> tuple[Columns, ...]:
     before = [op for op in ops[:last] if _is_of_products(op) and op not in ours and not isinstance(op, TdmaGatherScatter)]
     if inner != list(inner_site.gemms) or before != [panels.sites[0].loop]:
         return ()
-    after = [op for op in ops[last + 1 :] if not isinstance(op, scf.YieldOp)]
+    after = [op for op in ops[last + 1 :] if not isinstance(op, scf.YieldOp) and not _moves_sums(op)]
     needed: set[Operation] = set()
     for op in after:
         collect_slice(op, panels.loop, needed)
@@ -123,8 +123,13 @@ def _columns(panels: Panels, gemm: NeGemm, last: NeGemm, after: Sequence[Operati
 
 
 def _is_of_products(op: Operation) -> bool:
-    """Is it an instruction, or a branch or loop with some, that does not belong to the tail?"""
-    return isinstance(op, Instruction | scf.IfOp | scf.ForOp) and TAIL not in op.attributes
+    """Is it an instruction, or a branch or loop with some, that does not belong to the tail or to what moves sums?"""
+    return isinstance(op, Instruction | scf.IfOp | scf.ForOp) and TAIL not in op.attributes and not _moves_sums(op)
+
+
+def _moves_sums(op: Operation) -> bool:
+    """Is it a branch around what sends sums to other tiles?"""
+    return isinstance(op, scf.IfOp) and all(RING in own.attributes for own in instructions_in(op))
 
 
 def _num_parts(epilogue: Epilogue, num_sets: int, turns: int) -> int:

@@ -75,18 +75,24 @@ def hand_over(panels: Panels, products: Sequence[Columns], following: Sequence[P
     one, that of the last step into those of the first steps of the following loops."""
     loop, last = panels.loop, panels.num_steps - 1
     _, parts = _put_off_in_steps(panels, products)
-    all_turns, before = sum(other.num_panels - 1 for other in following), 0
+    all_turns, before = sum(other.turns_beside for other in following), 0
     for other in following:
         turns, counter = other.sites[0].loop, other.loop.body.block.args[0]
         assert turns is not None
+        all_steps = other.turns_beside >= other.num_panels
 
-        def is_first(step: StepBuilder, counter: SSAValue = counter, steps: int = other.num_steps) -> Size:
+        def is_first(step: StepBuilder, counter: SSAValue = counter, steps: int = 1 if all_steps else other.num_steps) -> Size:
             return step.subtract(1, counter) if steps > 1 else 1
+
+        each = other.num_panels - 1 if all_steps else 0
+
+        def turn(step: StepBuilder, turns: scf.ForOp = turns, counter: SSAValue = counter, each: int = each) -> Size:
+            return step.add(turns.body.block.args[0], step(counter, each))
 
         for columns, buffers in zip(products, parts, strict=True):
             own = loop.body.block.args[0]
-            _put_off(turns, columns, buffers, own, lambda step: last, is_first, (before, all_turns))
-        before += other.num_panels - 1
+            _put_off(turns, columns, buffers, own, lambda step: last, is_first, (before, all_turns), turn)
+        before += other.turns_beside
     for op in [op for own in products for op in own.epilogue.ops if isinstance(op, Instruction)]:
         _erase(op)
     drop_unused(loop)
@@ -119,18 +125,19 @@ def _put_off(
     number: Emitted,
     condition: Emitted,
     of_turns: tuple[int, int],
+    turn_of: Emitted | None = None,
 ) -> None:
     """Adds what follows the products of a step to the turns of another one, as many parts to each, where a condition is positive.
     `counter` counts the steps, of which it is the one with that number. `of_turns`: that many come before these, and there are so
-    many of them all."""
+    many of them all; `turn_of`: which of these it is, the loop's own if nothing is said."""
     (before, num_turns), epilogue = of_turns, columns.epilogue
     step = _at_end(turns.body.block)
-    turn = turns.body.block.args[0]
+    turn_of = turn_of or (lambda step: turns.body.block.args[0])
     if epilogue.once and not before:  # in front of the next panel in the queue
         begin = next((op for op in turns.body.block.ops if isinstance(op, KcWait)), None)  # none if all was sent before
         first = Builder(InsertPoint.after(begin) if begin is not None else InsertPoint.at_start(turns.body.block))
         ahead = StepBuilder(first, first, (), {})
-        with ahead.if_positive([condition(ahead), ahead.subtract(1, turn)]):
+        with ahead.if_positive([condition(ahead), ahead.subtract(1, turn_of(ahead))]):
             epilogue.emit(epilogue.once, ahead, 0, columns.num_parts, {counter: ahead.value(number(ahead))}, {})
     with step.if_positive([condition(step)]):
         mapping = {counter: step.value(number(step))}
@@ -141,6 +148,7 @@ def _put_off(
         each, of, more = num_stages, num_turns, 0
         if epilogue.has_arithmetic and 1 < num_stages < num_turns:  # one in the first turn, one in the last
             each, of, more = num_stages - 1, num_turns - 1, num_turns - 2
+        turn = turn_of(step)
         ends = step.add(turn, before), step.add(turn, before + 1)
         first, limit = (quotient(step, step.value(step.add(step.emit(at, each), more)), of) for at in ends)
         with _loop(step, first, limit) as stage:

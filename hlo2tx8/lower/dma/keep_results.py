@@ -22,18 +22,18 @@ from xdsl.dialects.builtin import TensorType, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from hlo2tx8.device.isa import Engine, Instruction
+from hlo2tx8.device.isa import BufferType, Engine, Instruction
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, Wdma
 from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.dialects import spm, xla
-from hlo2tx8.indexing import Const, Dim, Expr, split_terms
+from hlo2tx8.indexing import Dim, Expr
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.column_sets import columns_of
 from hlo2tx8.lower.dma.interleave_panels import interleave
 from hlo2tx8.lower.dma.kept_places import OwnPart, buffer_of_its_own, multiply_in_place
 from hlo2tx8.lower.dma.load_levels import levels_of
 from hlo2tx8.lower.dma.mesh import COLUMN, ROW, TileIndex, of_one, quotient, remainder
-from hlo2tx8.lower.dma.panels import Panels, PanelSide, Site
+from hlo2tx8.lower.dma.panels import RING, Panels, PanelSide, Site
 from hlo2tx8.lower.dma.slices import instructions_in
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
 from hlo2tx8.lower.select.step_builder import StepBuilder
@@ -96,14 +96,14 @@ class KeptResult(OwnPart):
 def interleave_kept(function: func.FuncOp, panels: Sequence[Panels], index: TileIndex) -> bool:
     """Rewrites panels of what stays so that all tiles of a mesh row send a part of each, where they can; were there any?"""
     slots = {kept.slot for kept in _results(function, index)}
-    found = [own for own in panels if own.sites[0].loads[PanelSide.ROWS].op.field("slot") in slots]
+    found = [own for own in panels if own.rows_slot in slots]
     return sum(interleave(own, index) for own in found) > 0
 
 
 def find_kept_results(function: func.FuncOp, panels: Sequence[Panels], tile: SSAValue, index: TileIndex) -> "list[ResultBuffer]":
     """Buffers for the tensors that may stay with the tiles that make them: each tile stores one part of rows and whole channel
     blocks, and what is loaded later is that part, or panels of rows, which one tile of a mesh row has, or each has a part of."""
-    of_panels = {site.loads[PanelSide.ROWS].op: (own, site) for own in panels for site in own.sites}
+    of_panels = {site.loads[PanelSide.ROWS].op: (own, site) for own in panels if own.rows_slot for site in own.sites}
     fitting = [
         kept
         for shared in (4, 2, 1)
@@ -153,7 +153,7 @@ def _of_store(slot: SSAValue, store: Wdma, loads: tuple[Rdma, ...], index: TileI
     if row == 0 or blocks % mesh.columns or blocks * block != row:
         return None
     tile_rows, of_tile, first = -(-lines // mesh.rows), blocks // mesh.columns, 0
-    terms, is_ragged = _terms(store, index), lines % mesh.rows > 0 or levels_of(store) is None
+    terms, is_ragged = index.terms(store.field("offset")), lines % mesh.rows > 0 or levels_of(store) is None
     if terms is not None:
         tile_rows = terms.get(ROW, 0) // (row * element) if is_ragged else tile_rows
         first, counter = terms.get(None, 0) // (row * element), _counter(terms)
@@ -172,22 +172,10 @@ def _counter(terms: dict[Expr | None, int]) -> Expr | None:
     return next((leaf for leaf in terms if leaf not in (ROW, COLUMN, None)), None)
 
 
-def _terms(op: Rdma | Wdma, index: TileIndex) -> dict[Expr | None, int] | None:
-    """The dimensions that a transfer's offset moves with, and by how many bytes, None standing for where it begins; None if that is
-    not all there is to it."""
-    offset = op.field("offset")
-    expr = index.expr(offset) if isinstance(offset, SSAValue) else Const(offset)
-    split = split_terms(expr, index.dims) if expr is not None else None
-    if split is None or not isinstance(split[0], Const):
-        return None
-    terms: dict[Expr | None, int] = {leaf: factor for leaf, factor in split[1].items() if factor}
-    return terms | ({None: split[0].value} if split[0].value else {})
-
-
 def _is_panel(kept: KeptResult, panels: Panels, site: Site, index: TileIndex) -> bool:
     """Does a tile load whole blocks of its rows that one tile has, in each turn?"""
     op = site.loads[PanelSide.ROWS].op
-    terms, levels = _terms(op, index), levels_of(op, at_most=True)
+    terms, levels = index.terms(op.field("offset")), levels_of(op, at_most=True)
     if terms is None or levels is None or len(panels.kinds) != 1 or kept.shared > 1:
         return False
     num_rows = levels[2][0]
@@ -217,6 +205,7 @@ class ResultBuffer:
         places = [number for number, loop in enumerate(own) if loop in loops]
         self.loops = own[places[0] : places[-1] + 1]
         self.reader = own[places[-1]]
+        self.readers = [loop for loop in own if loop in map(_loop_of, kept.loads)]
         self.columns = columns = index.mesh.columns
         row, self.column = quotient(start, tile, columns), remainder(start, tile, columns)
         of_line = start.emit(quotient(start, row, kept.shared), kept.shared) if kept.shared > 1 else row
@@ -242,7 +231,8 @@ class ResultBuffer:
 
     def takes_room_in(self, loop: scf.ForOp) -> bool:
         """Is it there while a loop runs, apart from the loop's own buffers?"""
-        return loop in self.loops and not any(self.buffer in op.operands for op in instructions_in(loop))
+        roots = (spm.root_buffer(o) for op in instructions_in(loop) for o in op.operands if isinstance(o.type, BufferType))
+        return loop in self.loops and self.buffer not in roots
 
     def distance(self, step: StepBuilder, panel: SSAValue, op: Rdma) -> SSAValue:
         """0 on the tile that has a panel of a step, which `op` would load, or a part of it, more on the others."""
@@ -292,6 +282,16 @@ class ResultBuffer:
         of_block = levels[2][0] * self.kept.block_bytes
         return self._move(*_joined(of_block, levels[1][0], self.kept), op, dst=dst, src=here)
 
+    def read_in_place(self, function: func.FuncOp) -> None:
+        """Lets products whose sums go around read what the tile has of their rows where it is. EngineOrderError if it lies there in
+        another way."""
+        for op in list(instructions_in(function)):
+            if isinstance(op, Rdma) and RING in op.attributes and op.field("slot") is self.kept.slot:
+                if self._is_read_here(op) is None:
+                    raise EngineOrderError("E3208", "rows do not lie as the engine reads them")
+                builder = Builder(InsertPoint.before(op))
+                self._take_over(op, StepBuilder(builder, builder, (), {}))
+
     def take_over(self, function: func.FuncOp) -> None:
         """Puts moves in the place of what is left of transfers, of the tile's own part or of parts of that; then no memory is
         needed for the tensor, if nobody else reads it."""
@@ -340,7 +340,8 @@ class ResultBuffer:
     def _is_read_here(self, op: Rdma) -> spm.AllocOp | None:
         """The buffer of a load, if what it loads lies in what the tile keeps as it would lie there."""
         run = self.kept.run(op)
-        return buffer_of_its_own(op) if run is not None and run[1] == 1 else None
+        is_whole = RING in op.attributes and (run is not None or self.kept.holds_whole_blocks(op))
+        return buffer_of_its_own(op) if is_whole or (run is not None and run[1] == 1) else None
 
     def _made_for(self, op: Wdma) -> Operation | None:
         """The first operation that uses the buffer of what is stored as one run, if only the vector engine does besides, beside the

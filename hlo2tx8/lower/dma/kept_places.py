@@ -57,6 +57,11 @@ class OwnPart:
         last = range_of(inside, index.bounds, ()).hi + blocks * self.block_bytes
         return is_low and is_of_rows and last <= self.blocks * self.block_bytes
 
+    def holds_whole_blocks(self, op: Rdma | Wdma) -> bool:
+        """Does a transfer move all rows of the blocks it moves?"""
+        box = _box(op, self.row_bytes, self.block_bytes)
+        return box is not None and box[0] == self.rows * self.shared
+
     def run(self, op: Rdma | Wdma) -> tuple[Size, int] | None:
         """How many rows a transfer moves of how many blocks, if they lie one after the other where they are kept: of one block, or
         all rows that a step decides on; None if they don't."""

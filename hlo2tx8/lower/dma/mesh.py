@@ -13,7 +13,7 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from hlo2tx8.dialects import vec, xla
-from hlo2tx8.indexing import Dim, Expr, IndexingMap, Interval, Variable, simplify_expr
+from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Variable, simplify_expr, split_terms
 from hlo2tx8.indexing.simplify import range_of
 from hlo2tx8.lower.dma.slices import constant_of
 from hlo2tx8.lower.select.step_builder import StepBuilder
@@ -107,6 +107,16 @@ class TileIndex:
                 return None
         self.known[value] = simplify_expr(found, self.bounds, ())
         return self.known[value]
+
+    def terms(self, value: SSAValue | int) -> dict[Expr | None, int] | None:
+        """The dimensions that a value moves with, and by how much, None standing for what it is at 0; None if that is not all there
+        is to it."""
+        expr = Const(value) if isinstance(value, int) else self.expr(value)
+        split = split_terms(expr, self.dims) if expr is not None else None
+        if split is None or not isinstance(split[0], Const):
+            return None
+        found: dict[Expr | None, int] = {leaf: factor for leaf, factor in split[1].items() if factor}
+        return found | ({None: split[0].value} if split[0].value else {})
 
     def least(self, value: SSAValue) -> int:
         """A lower bound of a value."""

@@ -21,11 +21,14 @@ from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter
 from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.dialects import spm
 from hlo2tx8.indexing import Const, Dim, Interval, simplify_expr
+from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.join_tails import TAIL
 from hlo2tx8.lower.dma.mesh import COLUMN, ROW, Along, TileIndex
 from hlo2tx8.lower.dma.slices import buffers_of, constant_of, turns_of
 
 LEVELS = ("count", "n1", "n2", "n3")
+RING = "is_ring"
+"""Of a loop whose rows tiles have themselves, while sums go around (`ring-sums`), and of what sends these."""
 
 
 class PanelSide(Enum):
@@ -107,6 +110,18 @@ class Panels:
         """What of each panel is loaded."""
         return tuple(self.sites[0].loads)
 
+    @property
+    def rows_slot(self) -> Size | None:
+        """What rows are loaded of; None if tiles have them themselves."""
+        load = self.sites[0].loads.get(PanelSide.ROWS)
+        return None if load is None else load.op.field("slot")
+
+    @property
+    def turns_beside(self) -> int:
+        """How many turns there are in which what follows the products of a loop before can be done: those of its first step, of all
+        pieces where sums go around."""
+        return (self.num_panels - 1) * (self.num_steps if RING in self.loop.attributes else 1)
+
     def is_split(self, side: PanelSide) -> bool:
         """Does the vector engine make of a side's loads what is multiplied?"""
         return any(site.loads[side].split for site in self.sites)
@@ -145,7 +160,7 @@ def find_panels(loop: scf.ForOp, index: TileIndex) -> Panels | None:
         else:
             continue
         sides = _by_side(found, len(gemms))
-        if sides is None:
+        if sides is None or (PanelSide.ROWS in sides) == (RING in loop.attributes):
             return None
         sites.append(Site(first, turns, inner, sides, tuple(gemms)))
         first, gemms = first + turns, []
@@ -166,7 +181,7 @@ def _by_side(loads: Sequence[Load], num_gemms: int) -> dict[PanelSide, Load] | N
     numbers = dict(zip(columns, COLUMNS_OF_PRODUCTS, strict=False))
     sides = {numbers.get(load, load.side): load for load in loads}
     is_one = len(columns) == 1 or (PanelSide.TAIL not in sides and num_gemms == len(columns) <= len(COLUMNS_OF_PRODUCTS))
-    return sides if is_one and len(sides) == len(loads) and PanelSide.ROWS in sides else None
+    return sides if is_one and len(sides) == len(loads) and PanelSide.COLUMNS in sides else None
 
 
 def _steps_alike(loads: Sequence[Rdma], loop: scf.ForOp, num_steps: int, index: TileIndex) -> int:

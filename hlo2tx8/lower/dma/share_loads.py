@@ -30,7 +30,7 @@ from itertools import pairwise, zip_longest
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import DenseArrayBase, ModuleOp
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.passes import ModulePass
 
@@ -91,11 +91,14 @@ class ShareLoadsPass(ModulePass):
                     know_turns(loop, index)
                 panels = [find_panels(loop, index) for loop in joined]
             kept = find_kept_results(function, [own for own in panels if own is not None], tile, index)
-            in_turns = xla.PHASE_STEPS in function.attributes
+            for own in kept:
+                own.read_in_place(function)
+            num_parts = function.attributes.get(xla.PHASE_STEPS)
+            in_turns = isinstance(num_parts, IntegerAttr)
             found = loop_plans([own for own in panels if own is not None], kept, chip, in_turns=in_turns)
             plans = [plan for plan in found if plan.is_shared]
             has_turns = all(plan.panels.sites[0].loop is not None for plan in plans)
-            if in_turns and (len(plans) < len(loops) or len(kept) < len(loops) // 2 or not has_turns):
+            if in_turns and (len(plans) < len(loops) or len(kept) < num_parts.value.data or not has_turns):
                 raise EngineOrderError("E3208", "parts of phases do not stay with their tiles")
             if kept:
                 _constants_first(function)

@@ -245,7 +245,7 @@ class SharedLoop:
                     mapping |= {load.alloc.result: slot} | {own.result: parts[key_of(load, own)] for own in load.moved}
                     mapping |= {own.result: room for own, room in zip(temporaries_of(load), self.temporaries, strict=False)}
                     self.clone(step, list(load.split), mapping)
-                    step.insert(_probe(self.probed, mapping[buffers_of(load.split[-1], is_write=True)[0]]))
+                    step.insert(probe(self.probed, mapping[buffers_of(load.split[-1], is_write=True)[0]]))
 
     def places(self, step: StepBuilder, panel: SSAValue, side: PanelSide) -> tuple[SSAValue, dict[PartKey, SSAValue]]:
         """Where a panel is loaded, and where its parts lie if it is split."""
@@ -361,7 +361,7 @@ class SharedLoop:
         leave(step, outer)
 
 
-def _probe(dst: SSAValue, src: SSAValue) -> TdmaGatherScatter:
+def probe(dst: SSAValue, src: SSAValue) -> TdmaGatherScatter:
     """A read of a few bytes, which begins when they have been written."""
     once = dict.fromkeys(("rn1", "rn2", "rn3", "wn1", "wn2", "wn3"), 1)
     at = dict.fromkeys(("rs1", "rs2", "rs3", "ws1", "ws2", "ws3"), 0)

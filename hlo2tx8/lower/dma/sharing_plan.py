@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from math import prod
 
 from xdsl.dialects import func, scf
@@ -60,8 +60,9 @@ def loop_plans(panels: Sequence[Panels], kept: Sequence[ResultBuffer], chip: Chi
     space = SpmSpace(chip.spm_allocation_start, chip.spm_limit, chip.spm_alignment_bytes)
     plans: list[LoopPlan] = []
     early_bytes = 0
-    after = [_without_it(panels[number:]) if in_turns else () for number in range(len(panels))]
-    turns = [sum(other.num_panels - 1 for other in others) for others in after]
+    reads = [_reads(own, kept) for own in panels]
+    after = [_without_it(panels[number:], reads[number:]) if in_turns else () for number in range(len(panels))]
+    turns = [sum(other.turns_beside for other in others) for others in after]
     all_sets = [columns_of(own, number) for own, number in zip(panels, turns, strict=True)]
     for own, sets, others in zip(panels[::-1], all_sets[::-1], after[::-1], strict=True):
         is_later = bool(others) and own.num_steps == 1  # then the loop itself has no parts
@@ -76,10 +77,9 @@ def loop_plans(panels: Sequence[Panels], kept: Sequence[ResultBuffer], chip: Chi
         resident = _resident(own, slots)
         if early_bytes and min(roomy.values()) > min(LEAST_SLOTS, own.num_panels) and _resident(own, roomy) == resident:
             slots, plans[-1] = roomy, replace(plans[-1], is_early=True)
-        if kept and own.num_steps == 1:
+        if kept and (own.num_steps == 1 or own.rows_slot is None):
             slots = {side: min(number, SPLIT_SLOTS) for side, number in slots.items()}
-        rows = own.sites[0].loads[PanelSide.ROWS].op.field("slot")
-        owner = next((result for result in kept if result.kept.slot is rows), None)
+        owner = next((result for result in kept if result.kept.slot is own.rows_slot), None)
         is_at_once = (
             not in_turns
             and owner is not None
@@ -93,13 +93,24 @@ def loop_plans(panels: Sequence[Panels], kept: Sequence[ResultBuffer], chip: Chi
     return plans[::-1]
 
 
-def _without_it(panels: Sequence[Panels]) -> tuple[Panels, ...]:
-    """The loops behind the first one, two at most, up to one that reads what that makes; one if the first reads what tiles have."""
+def _without_it(panels: Sequence[Panels], reads: Sequence[set[SSAValue]]) -> tuple[Panels, ...]:
+    """The loops behind the first one up to one that `reads` what that makes: those of two products at most, of one if the first
+    reads what tiles have."""
     made = {op.field("slot") for op in instructions_in(panels[0].loop) if isinstance(op, Wdma)}
-    reads = [own.sites[0].loads[PanelSide.ROWS].op.field("slot") in made for own in panels[1:3]]
-    kept = panels[0].sites[0].loads[PanelSide.ROWS].op.field("slot")
-    most = 1 if isinstance(kept, SSAValue) and isinstance(kept.owner, xla.AllocateScratchOp) else 2
-    return tuple(panels[1 : 1 + min(most, reads.index(True) if True in reads else len(reads))])
+    most = 1 if any(isinstance(slot.owner, xla.AllocateScratchOp) for slot in reads[0]) else 2
+    found: list[Panels] = []
+    for product, (_, loops) in enumerate(groupby(zip(panels[1:], reads[1:], strict=True), key=lambda own: own[1])):
+        for own, its in loops:
+            if product == most or made & its:
+                return tuple(found)
+            found.append(own)
+    return tuple(found)
+
+
+def _reads(panels: Panels, kept: Sequence[ResultBuffer]) -> set[SSAValue]:
+    """What a loop reads the rows of its products of: what is loaded, or what tiles have made."""
+    own = {result.kept.slot for result in kept if panels.loop in result.readers and not result.takes_room_in(panels.loop)}
+    return own | ({panels.rows_slot} if isinstance(panels.rows_slot, SSAValue) else set())
 
 
 def _is_sent_at_once(panels: Panels, owner: ResultBuffer, chip: Chip) -> bool:
@@ -165,7 +176,7 @@ def groups_of(panels: Panels) -> list[list[PanelSide]]:
     if any(map(panels.is_split, sides)):
         return []
     groups = [[side for side in sides if side.along is along] for along in Along]
-    return [group for group in groups if all(panels.steps_alike[side] > 1 for side in group)]
+    return [group for group in groups if group and all(panels.steps_alike[side] > 1 for side in group)]
 
 
 def halves_of(panels: Panels, resident: Sequence[PanelSide], rates: Rates, owner: ResultBuffer | None) -> dict[Load, Halves]:

@@ -1,0 +1,282 @@
+"""SCHEDULED → SCHEDULED: a product whose rows stay is computed by those that have them; sums go around the mesh row.
+
+    scf.for %step = 0 to 2 {                                              of 2 pieces of a tile's columns:
+      scf.for %k = 0 to 15 { load(%a, rows, %k); load(%b, %k, columns); gemm(%a, %b) to %sums }
+      load(%a', rows, 15); load(%b', 15, columns); gemm(%a', %b') to %sums; store
+    }
+⟶
+    scf.for %piece = 0 to 6 {                                             the tile's own 4 of 16 panels, columns of others
+      scf.for %k = 0 to 3 { load(%a, rows, own %k); load(%b, own %k, columns of %piece); gemm(%a, %b) to %x[%piece]; send a part }
+      load(%a, rows, own 3); load(%b, own 3, columns of %piece); gemm(%a, %b) to %x[%piece]; send the last part
+    }
+    scf.for %step = 0 to 2 { the same from %x[6 + %step] on, of the tile's own columns; store }
+
+Tile (r, c) would get all rows of mesh row r, of which it has a part of the depth. Where rows are much deeper than the result is
+wide it takes less to send sums: a piece of tile c's columns begins at tile c + 1, which adds up the products of its own part of
+the depth, goes on to c + 2, and so around the row to tile c. The engine goes on from what has arrived. While a piece is
+computed the one before it is sent, a part a turn, behind the panel that all tiles of a mesh column share (`share-loads`); there
+is a buffer more than pieces.
+
+The vector engine has no part in it. Sums are added up in another order of the depth on each mesh column.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, UnitAttr
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from hlo2tx8.device.isa import Instruction
+from hlo2tx8.device.isa.dte import DteUnicast
+from hlo2tx8.device.isa.lsu import Rdma
+from hlo2tx8.device.isa.ne import NeGemm, psum_format
+from hlo2tx8.dialects import spm, xla
+from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.lower.box_levels import Size
+from hlo2tx8.lower.dma.branches import branch, leave
+from hlo2tx8.lower.dma.insert_waits import ORDERED
+from hlo2tx8.lower.dma.mesh import COLUMN, Mesh, TileIndex, quotient, remainder
+from hlo2tx8.lower.dma.panels import RING
+from hlo2tx8.lower.dma.shared_loop import TOKEN_BYTES, probe
+from hlo2tx8.lower.dma.slices import turns_of
+from hlo2tx8.lower.select.channel_blocks import EngineOrderError
+from hlo2tx8.lower.select.step_builder import StepBuilder
+
+LEAST_PANELS = 3
+"""Of a tile's own part of the depth: the loop over all but one has turns in which parts are sent."""
+PART_UNIT = 64
+"""Elements: a part that is sent is a multiple."""
+
+
+@dataclass(frozen=True)
+class RingSumsPass(ModulePass):
+    """Lets sums go around mesh rows where rows stay with the tiles that make them; see the module docstring."""
+
+    name = "ring-sums"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in defined_functions(op):
+            shape = function.attributes.get(xla.MESH)
+            if xla.RING_SUMS not in function.attributes or not isinstance(shape, DenseArrayBase):
+                continue
+            rows, columns = (int(size) for size in shape.get_values())
+            for loop in [op for op in function.body.block.ops if isinstance(op, scf.ForOp)]:
+                slots = [_value(op.field("slot")) for op in loop.walk() if isinstance(op, Rdma)]
+                if any(isinstance(slot.owner, xla.AllocateScratchOp) for slot in slots):
+                    _Ring(function, _Product.of(loop), Mesh(rows, columns)).run()
+
+
+@dataclass(frozen=True)
+class _Product:
+    """The product of a step loop: of all panels but the last in the loop `panels`, and of the last one. `rows` and `columns` are
+    what is loaded of each for both."""
+
+    loop: scf.ForOp
+    panels: scf.ForOp
+    products: tuple[NeGemm, NeGemm]
+    rows: tuple[Rdma, Rdma]
+    columns: tuple[Rdma, Rdma]
+
+    @staticmethod
+    def of(loop: scf.ForOp) -> "_Product":
+        """EngineOrderError if it is another loop."""
+        inner = [op for op in loop.body.block.ops if isinstance(op, scf.ForOp)]
+        blocks = [own.body.block for own in (*inner, loop)]
+        gemms = [[op for op in block.ops if isinstance(op, NeGemm)] for block in blocks]
+        if len(inner) != 1 or any(len(own) != 1 for own in gemms):
+            raise EngineOrderError("E3208", "the second phase is no loop of one product")
+        (first,), (last,) = gemms
+        rows, columns = ((_load_of(first, side, blocks[0]), _load_of(last, side, blocks[1])) for side in ("left", "right"))
+        return _Product(loop, inner[0], (first, last), rows, columns)
+
+    @property
+    def sums(self) -> spm.AllocOp:
+        """The buffer in which panels are added up."""
+        owner = spm.root_buffer(_value(self.products[1].field("psum"))).owner
+        assert isinstance(owner, spm.AllocOp)
+        return owner
+
+
+def _load_of(gemm: NeGemm, side: str, block: Block) -> Rdma:
+    """The load of what a product reads, itself or what TDMA makes of it."""
+    buffers, ops = [spm.root_buffer(_value(gemm.field(side)))], list(block.ops)
+    for op in ops[ops.index(gemm) :: -1]:
+        if isinstance(op, Instruction) and not isinstance(op, NeGemm) and spm.root_buffer(_value(op.field("dst"))) in buffers:
+            if isinstance(op, Rdma):
+                return op
+            buffers.append(spm.root_buffer(_value(op.field("src"))))
+    raise EngineOrderError("E3208", "a product reads what is not loaded for it")
+
+
+class _Ring:
+    """The rewriting of one loop."""
+
+    def __init__(self, function: func.FuncOp, product: _Product, mesh: Mesh) -> None:
+        self.product, self.mesh = product, mesh
+        self.tile = next(op.tile for op in function.body.block.ops if isinstance(op, xla.TileIdOp))
+        self.pieces, panels = turns_of(product.loop) or 0, (turns_of(product.panels) or 0) + 1
+        self.own, rest = divmod(panels, mesh.columns)
+        if rest or self.own < LEAST_PANELS or self.pieces < 2:
+            raise EngineOrderError("E3208", "tiles of a mesh row have no equal parts of the panels, or too few")
+        index = TileIndex.of(mesh, self.tile)
+        index.add_counter(product.loop.body.block.args[0], self.pieces)
+        self.panel = index.add_counter(product.panels.body.block.args[0], panels - 1)
+        strides = [index.terms(_value(op.field("offset"))) for op in (product.rows[0], product.columns[0])]
+        self.strides = [own for own in strides if own is not None]
+        if len(self.strides) < len(strides):
+            raise EngineOrderError("E3208", "panels are not at equal distances")
+        self.num_panels, self.rows_slot = panels, product.rows[0].field("slot")
+
+    def run(self) -> None:
+        """Puts the loop over others' columns in front of the one over the tile's own, and sums where they arrive."""
+        product, others = self.product, self.pieces * (self.mesh.columns - 1)
+        start = _at(InsertPoint.before(product.loop))
+        self.column = remainder(start, self.tile, self.mesh.columns)
+        row = start.value(start.subtract(self.tile, self.column))
+        self.next = start.value(start.add(row, remainder(start, start.value(start.add(self.column, 1)), self.mesh.columns)))
+        sums = product.sums
+        self.buffer = start.insert(spm.AllocOp(sums.size_bytes, self.pieces + 1)).result
+        self.probed = start.insert(spm.AllocOp(TOKEN_BYTES)).result
+        most = sums.size_bytes // psum_format(product.products[0].fmt2).bytes
+        self.part = -(-most // (self.own - 1) // PART_UNIT) * PART_UNIT
+        ahead = product.loop.clone()
+        start.insert(ahead)
+        self.of_others(_Product.of(ahead), others)
+        self.of_own(product, others)
+        sums.detach()
+        sums.erase()
+        for loop in (ahead, product.loop):
+            loop.attributes[RING] = UnitAttr()
+
+    def of_others(self, product: _Product, others: int) -> None:
+        """The pieces of other tiles' columns."""
+        start, body, panels = _at(InsertPoint.before(product.loop)), product.loop.body.block, product.panels
+        product.loop.operands[1] = start.value(others)
+        for op in list(body.ops)[::-1]:
+            if panels.is_before_in_block(op) and op is not body.last_op:
+                op.detach()
+                op.erase(safe_erase=False)
+        first = body.first_op
+        assert first is not None
+        step, piece = _at(InsertPoint.before(first)), body.args[0]
+        number = remainder(step, piece, self.pieces)
+        piece.replace_uses_with_if(number, lambda use: use.operation is not number.owner)
+        turn = quotient(step, piece, self.pieces)
+        away = step.value(step.subtract(step.add(self.column, self.mesh.columns - 1), turn))
+        column = step.value(step.subtract(remainder(step, away, self.mesh.columns), self.column))
+        self.move(product.rows[0], self.moved(step, 0))
+        self.move(product.columns[0], self.moved(step, 1, column))
+        self.limit(panels)
+        inner = _at(InsertPoint.before(product.products[0]))
+        accumulate = inner.minimum(inner.add(panels.body.block.args[0], turn), 1)
+        self.go_on(product.products[0], piece, accumulate)
+        last = _at(InsertPoint.after(panels))
+        values: dict[SSAValue, SSAValue] = {panels.body.block.args[0]: last.value(self.own - 1)}
+        for op in panels.body.block.ops:
+            if op is not panels.body.block.last_op:
+                last.insert(op.clone(value_mapper=values))
+        self.send(last, _gemm_of(body), piece, None)
+        self.send(_at(InsertPoint.before(_last(panels))), _gemm_of(panels.body.block), piece, panels.body.block.args[0])
+
+    def of_own(self, product: _Product, others: int) -> None:
+        """The pieces of the tile's own columns, with what follows the products."""
+        panels = product.panels
+        step = _at(InsertPoint.before(panels))
+        piece = step.value(step.add(product.loop.body.block.args[0], others))
+        for number, ops in enumerate((product.rows, product.columns)):
+            begin = self.moved(step, number)
+            self.move(ops[0], begin)
+            self.move(ops[1], step.add(begin, (self.own - self.num_panels) * self.strides[number].get(self.panel, 0)))
+        self.limit(panels)
+        for gemm in product.products:
+            self.go_on(gemm, piece, 1)
+        last, gemm = _gemm_of(product.loop.body.block), _gemm_of(panels.body.block)
+        self.send(_at(InsertPoint.after(last)), last, piece, None, others)
+        self.send(_at(InsertPoint.before(_last(panels))), gemm, piece, panels.body.block.args[0], others)
+
+    def moved(self, step: StepBuilder, side: int, column: SSAValue | None = None) -> Size:
+        """How many bytes further on a load begins: at the tile's own panels, so many columns of tiles away."""
+        strides = self.strides[side]
+        found: Size = step(self.column, self.own * strides.get(self.panel, 0))
+        return found if column is None else step.add(found, step.emit(column, strides.get(COLUMN, 0)))
+
+    def move(self, op: Rdma, distance: Size) -> None:
+        """Lets a load begin so much further on."""
+        before = _at(InsertPoint.before(op))
+        fields: dict[str, Any] = dict(op.values())
+        fields["offset"] = before.value(before.add(fields["offset"], distance))
+        new = Rdma.make(fmt=op.fmt, origin=op.origin, **fields)
+        if fields["slot"] is self.rows_slot:
+            _mark(new)
+        Rewriter.replace_op(op, new, [])
+
+    def limit(self, panels: scf.ForOp) -> None:
+        """Lets a loop go over the tile's own panels but the last one."""
+        panels.operands[1] = _at(InsertPoint.before(panels)).value(self.own - 1)
+
+    def go_on(self, gemm: NeGemm, piece: SSAValue, accumulate: Size) -> None:
+        """Lets a product add to the sums of a piece, and leave them there unless it is the last one."""
+        step = _at(InsertPoint.before(gemm))
+        sums = step.insert(spm.TurnOp(self.buffer, piece)).result
+        values: dict[str, Any] = dict(gemm.values()) | {"accumulate": accumulate}
+        old = spm.root_buffer(values["psum"])
+        values |= {name: sums for name in ("psum", "dst") if spm.root_buffer(values[name]) is old}
+        new = NeGemm.make(fmt=gemm.fmt, fmt2=gemm.fmt2, rnd=gemm.rounding, origin=gemm.origin, **values)
+        Rewriter.replace_op(gemm, new, [])
+
+    def send(self, step: StepBuilder, gemm: NeGemm, piece: SSAValue, turn: SSAValue | None, others: int | None = None) -> None:
+        """In a turn of a piece, behind its product, the last one if no turn is given: of the piece before it a part to the next
+        tile, once the engine is known to have made it; not of the tile's own."""
+        outer = step.builder
+        before = step.value(step.subtract(piece, 1))
+        branch(step, before, "sgt", -1)
+        if others is not None:
+            branch(step, before, "slt", others)
+        mine = step.insert(spm.TurnOp(self.buffer, before)).result
+        fmt, inside = psum_format(gemm.fmt2), step.builder
+        elements: Size = step(gemm.field("rows"), gemm.field("columns"))
+        if turn is not None:
+            branch(step, turn, "slt", 1)
+            _mark(step.insert(probe(self.probed, step.at(mine, step.subtract(step(elements, fmt.bytes), TOKEN_BYTES)))))
+            leave(step, inside)
+            branch(step, turn, "sgt", 0)
+        begin = step(step.subtract(self.own - 1 if turn is None else turn, 1), self.part)
+        count = step.minimum(step.subtract(elements, begin), self.part)
+        is_certain = isinstance(elements, int) and (self.own - 2) * self.part < elements
+        with step.if_positive([] if is_certain else [count]):
+            theirs = step.insert(spm.TurnOp(self.buffer, step.value(step.add(before, self.pieces)))).result
+            src, dst = (step.at(buffer, step(begin, fmt.bytes)) for buffer in (mine, theirs))
+            send = DteUnicast.make(fmt=fmt, dst=dst, src=src, n=count, tile=self.next, origin=gemm.origin)
+            send.attributes[ORDERED] = UnitAttr()
+            _mark(step.insert(send))
+        leave(step, outer)
+
+
+def _mark(op: Operation) -> None:
+    """It is no part of what follows products."""
+    op.attributes[RING] = UnitAttr()
+
+
+def _gemm_of(block: Block) -> NeGemm:
+    return next(op for op in block.ops if isinstance(op, NeGemm))
+
+
+def _last(loop: scf.ForOp) -> Operation:
+    last = loop.body.block.last_op
+    assert last is not None
+    return last
+
+
+def _at(point: InsertPoint) -> StepBuilder:
+    builder = Builder(point)
+    return StepBuilder(builder, builder, (), {})
+
+
+def _value(value: Size) -> SSAValue:
+    assert isinstance(value, SSAValue)
+    return value
