@@ -14,8 +14,8 @@ one kernel: 2 * log2(N) kernels, log2(N)^2 / 2 launches. What is sorted:
                                    read at the numbers
     any other comparator           the operands and the elements' numbers
 
-Elements that compare equal stay in the order of their numbers, so every sort is stable; those beyond the dimension are behind
-everything.
+Elements of which none is in front of the other stay in the order of their numbers, so every sort is stable; those beyond the
+dimension are behind everything.
 """
 
 from collections.abc import Callable, Sequence
@@ -199,12 +199,13 @@ class _Step:
         return self._is_before(body, n, second, first)
 
     def _is_before(self, body: Block, n: int, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> SSAValue:
-        """Does the comparator put a in front of b, or neither in front of the other and a comes first?"""
+        """Does the comparator put a in front of b? Of two of which it puts none in front of the other the first one stays in front;
+        of two that it puts in front of each other, as LE does, the last one comes first, as with XLA:CPU."""
         less, greater = (self._lifted(body, x, y) for x, y in ((a, b), (b, a)))
-        earlier = self._compare("LT", a[-1], b[-1])
-        stays = self._both(self._emit("not", greater), earlier)
+        is_tie = self._emit("not", self._emit("xor", less, greater))
+        first = self._emit("xor", less, self._both(is_tie, self._compare("LT", a[-1], b[-1])))
         inside, outside = self._compare("LT", a[-1], self._number(n)), self._compare("GE", b[-1], self._number(n))
-        return self._both(inside, self._emit("or", outside, self._emit("or", less, stays)))
+        return self._both(inside, self._emit("or", outside, first))
 
     def _on_side(self, number: int) -> SSAValue:
         """Is an element in this half of its block?"""

@@ -8,7 +8,8 @@ from hlo2tx8.hlo.spec import Array, Attributes, Body, Kind, OpSpec, TensorLike
 
 
 def sort(attributes: Attributes, _: tuple[TensorLike, ...], bodies: Sequence[Body], *arrays: Array) -> list[Array]:
-    """The operands sorted along a dimension by a comparator; elements that the comparator does not order keep their order."""
+    """The operands sorted along a dimension by a comparator. Elements of which it puts none in front of the other keep their order;
+    those that it puts in front of each other, as LE does, change theirs, as with XLA:CPU."""
     if not arrays[0].ndim or 0 in arrays[0].shape:
         return [np.array(a) for a in arrays]
     dim = int(attributes["dimension"])
@@ -21,7 +22,7 @@ def sort(attributes: Attributes, _: tuple[TensorLike, ...], bodies: Sequence[Bod
             pairs += [np.broadcast_to(values[:, None], (n, n)), np.broadcast_to(values[None, :], (n, n))]
         before: Array = np.asarray(bodies[0](*pairs)[0], bool)
         earlier: Array = np.tri(n, k=-1, dtype=bool).T
-        rank = np.sum(before | (earlier & ~before.T), axis=0)
+        rank = np.sum(np.where(before == before.T, np.where(before, earlier.T, earlier), before), axis=0)
         for out, r in zip(found, rows, strict=True):
             out[row][rank] = r[row]
     return [np.ascontiguousarray(np.moveaxis(f, -1, dim)) for f in found]
