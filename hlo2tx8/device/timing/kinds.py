@@ -56,6 +56,8 @@ class _Extent(ctypes.Structure):
 
 
 class TimedKind(ctypes.Structure):
+    """`struct timed_kind` of timing.h: what a record's first word says about its cost, its operands and the bytes it moves."""
+
     _fields_: ClassVar = [("head", ctypes.c_uint64)]
     _fields_ += [(n, _INDEX) for n in ("op", "fold", "engine", "cost", "format_bytes", "computes", "work")]
     _fields_ += [(n, _INDEX) for n in ("num_fields", "num_extents", "num_sides", "other_tile", "other_tiles")]

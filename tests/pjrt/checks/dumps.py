@@ -21,14 +21,14 @@ def check_flags_act_on_the_device():
     np.testing.assert_array_equal(jax.jit(lambda x: jnp.abs(x) + 1)(np.float32(-2)), 3)
     found = [name for name in names(FOLDER) if "lambda" in name]
     stages = [re.search(r"before-([\w-]+)", name)[1] for name in sorted(found)]
-    assert stages == ["plan-fusions", "group-fusions", "emit-fusions"], found
+    assert stages == ["plan-fusions", "group-fusions", "place-fusions", "emit-fusions"], found
 
 
 def check_modules_of_the_same_name_have_files_of_their_own():
     before = len(names(FOLDER))
     for factor in range(3):
         jax.jit(lambda x, factor=factor: x * factor)(np.float32(2))
-    assert len(names(FOLDER)) == before + 3 * 3
+    assert len(names(FOLDER)) == before + 3 * 4
 
 
 def check_logs_of_the_emitters_that_flags_name():
