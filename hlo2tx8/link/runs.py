@@ -14,7 +14,7 @@ from hlo2tx8.device.isa.encoding import Operand, Record, Register, partners
 from hlo2tx8.device.isa.kc_control import KcIf, KcLoop
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.link.records import TILE, ZERO
-from hlo2tx8.link.specialize import scalar_value, with_numbers
+from hlo2tx8.link.specialize import number_of, scalar_value, with_numbers
 
 Runs: TypeAlias = npt.NDArray[np.int64]
 """[n, 2]: first bytes of runs, and those behind their ends."""
@@ -42,24 +42,25 @@ class _Walk:
             if self.steps > MOST_STEPS:
                 raise UnknownError
             record, behind = self.records[at], at + 1
-            if record.kind is KcIf or record.kind is KcLoop:
+            if record.kind is KcIf:
                 behind = self.partners[at] + 1
-                values = [self.number(record.fields[name]) for name in ("value",)] if record.kind is KcIf else None
-                if values is None:
-                    lo, hi, step = (self.number(record.fields[name]) for name in ("lo", "hi", "step"))
-                    for turn in range(lo, hi, step):
-                        self.known[self.target(record)] = turn
-                        self.run(at + 1, behind - 1)
-                elif values[0]:
+                if self.number(record.fields["value"]):
+                    self.run(at + 1, behind - 1)
+            elif record.kind is KcLoop:
+                behind = self.partners[at] + 1
+                lo, hi, step = (self.number(record.fields[name]) for name in ("lo", "hi", "step"))
+                for turn in range(lo, hi, step):
+                    self.known[number_of(record.fields["rd"])] = turn
                     self.run(at + 1, behind - 1)
             elif record.kind in (Rdma, Wdma):
                 if record.fields["slot"] == self.slot:
                     self.transfer(record)
             elif "rd" in record.fields:
                 value = scalar_value(with_numbers(record, self.known))
-                self.known.pop(self.target(record), None)
+                target = number_of(record.fields["rd"])
+                self.known.pop(target, None)
                 if value is not None:
-                    self.known[self.target(record)] = value
+                    self.known[target] = value
             at = behind
 
     def transfer(self, record: Record) -> None:
@@ -82,10 +83,6 @@ class _Walk:
         if operand.number not in self.known:
             raise UnknownError
         return self.known[operand.number]
-
-    def target(self, record: Record) -> int:
-        operand = record.fields["rd"]
-        return operand.number if isinstance(operand, Register) else operand
 
 
 def runs_of(records: Sequence[Record], slot: int, tile: int) -> Runs | None:

@@ -66,7 +66,7 @@ class _Work:
         """A record that writes a register."""
         record = with_numbers(self.records[at], known)
         value = scalar_value(record)
-        number = _number(record.fields["rd"])
+        number = number_of(record.fields["rd"])
         known.pop(number, None)
         if value is not None and abs(value) < MOST and number:
             known[number] = value
@@ -90,7 +90,7 @@ class _Work:
         if not (isinstance(lo, Register) or isinstance(hi, Register) or isinstance(step, Register)):
             turns = range(lo, hi, step) if step > 0 and hi - lo < MOST else range(2)
             if len(turns) == 1 and abs(lo) < MOST:
-                known[_number(record.fields["rd"])] = lo
+                known[number_of(record.fields["rd"])] = lo
                 return self.run(at + 1, end, known)
             if len(turns) == 0:
                 return None
@@ -121,7 +121,7 @@ class _Work:
 
     def written(self, at: int) -> dict[int, None]:
         """The registers that the block which begins with record `at` writes, a loop's counter included."""
-        return {_number(r.fields["rd"]): None for r in self.records[at : self.partners[at]] if "rd" in r.fields}
+        return {number_of(r.fields["rd"]): None for r in self.records[at : self.partners[at]] if "rd" in r.fields}
 
     def may_read(self, number: int, at: int) -> bool:
         """True if the register may be read, from record `at` on, before it is certainly written again."""
@@ -150,7 +150,7 @@ class _Work:
                 written.append(written[-1])
             elif record.kind in (KcEnd, KcEndIf) and len(written) > 1:
                 written.pop()
-            if "rd" in record.fields and _number(record.fields["rd"]) == number:
+            if "rd" in record.fields and number_of(record.fields["rd"]) == number:
                 written[-1] = True
                 if len(written) == 1:
                     return True
@@ -176,7 +176,8 @@ def _operands(kind: type[Instruction]) -> tuple[str, ...]:
     return tuple(f.name for f in kind.FIELDS if f.role is not Role.REGISTER)
 
 
-def _number(operand: Operand) -> int:
+def number_of(operand: Operand) -> int:
+    """The number of the register that a field names: it is one, or says which."""
     return operand.number if isinstance(operand, Register) else operand
 
 
