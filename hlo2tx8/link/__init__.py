@@ -1,5 +1,5 @@
 """From encoded kernels and @main's launches to one rolled program."""
 
-from hlo2tx8.link.linker import link, link_alone
+from hlo2tx8.link.program import link, link_alone
 
 __all__ = ["link", "link_alone"]
