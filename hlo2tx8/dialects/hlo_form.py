@@ -1,4 +1,4 @@
-"""The form all HLO ops share: any number of operands, results and regions, attributes as properties under their names."""
+"""Forms of ops: `OpenForm` has any number of operands, results and regions; `HloForm`, an HLO op, has attributes as properties."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
@@ -10,10 +10,8 @@ from xdsl.traits import IsTerminator
 TERMINATORS = ("return",)
 
 
-class HloForm(IRDLOperation):
-    """An HLO op; ATTRIBUTES are the names the specification gives it."""
-
-    ATTRIBUTES: ClassVar[tuple[str, ...]] = ()
+class OpenForm(IRDLOperation):
+    """An op of any number of operands, results and regions."""
 
     inputs = var_operand_def()
     outputs = var_result_def()
@@ -25,14 +23,22 @@ class HloForm(IRDLOperation):
         result_types: Sequence[Attribute] = (),
         properties: Mapping[str, Attribute] | None = None,
         regions: Sequence[Region] = (),
+        attributes: Mapping[str, Attribute] | None = None,
     ) -> None:
         Operation.__init__(
             self,
             operands=list(operands),
             result_types=list(result_types),
             properties=dict(properties or {}),
+            attributes=dict(attributes or {}),
             regions=list(regions),
         )
+
+
+class HloForm(OpenForm):
+    """An HLO op; ATTRIBUTES are the names the specification gives it."""
+
+    ATTRIBUTES: ClassVar[tuple[str, ...]] = ()
 
 
 def declare(dialect: str, name: str, attributes: Sequence[str]) -> type[HloForm]:

@@ -22,19 +22,12 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, Region, SSAValue, TypeAttribute
-from xdsl.irdl import (
-    IRDLOperation,
-    irdl_attr_definition,
-    irdl_op_definition,
-    traits_def,
-    var_operand_def,
-    var_region_def,
-    var_result_def,
-)
+from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, Region, SSAValue, TypeAttribute
+from xdsl.irdl import irdl_attr_definition, irdl_op_definition, traits_def
 from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
+from hlo2tx8.dialects.hlo_form import OpenForm
 from hlo2tx8.dialects.tx8be_attributes import ATTRIBUTES
 from hlo2tx8.dialects.tx8be_rows import COMMON, NO_DEFAULT, ROWS, Property, Tx8beRow
 from hlo2tx8.dialects.tx8be_shapes import CHECKS
@@ -49,14 +42,10 @@ class TokenType(ParametrizedAttribute, TypeAttribute):
     name = "tx8be.token"
 
 
-class Tx8beOp(IRDLOperation):
+class Tx8beOp(OpenForm):
     """An op of the dialect; ROW says what it takes. Attributes are in the attribute dictionary, as the vendor's files have them."""
 
     ROW: ClassVar[Tx8beRow]
-
-    inputs = var_operand_def()
-    outputs = var_result_def()
-    bodies = var_region_def()
 
     def __init__(
         self,
@@ -65,13 +54,8 @@ class Tx8beOp(IRDLOperation):
         attributes: Mapping[str, Any] | None = None,
         regions: Sequence[Region] = (),
     ) -> None:
-        Operation.__init__(
-            self,
-            operands=list(operands),
-            result_types=list(result_types),
-            attributes={name: _encoded(value) for name, value in (attributes or {}).items()},
-            regions=list(regions),
-        )
+        encoded = {name: _encoded(value) for name, value in (attributes or {}).items()}
+        super().__init__(operands, result_types, regions=regions, attributes=encoded)
 
     def __getitem__(self, name: str) -> Any:
         """An attribute as a value of Python, its default where it is not there."""

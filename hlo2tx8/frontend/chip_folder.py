@@ -129,10 +129,8 @@ class ChipFolder:
             if not found:
                 raise InputError("E1004", f"{folder.relative_to(self.path)} has no results of output {number}: out{number}_ref.bin")
             for file in found:
-                yield (
-                    number,
-                    ChipTensor(output.port, inside(self.path, _Entry(_name(file, self.path), INFO)), _name(file, self.path)),
-                )
+                name = _name(file, self.path)
+                yield number, ChipTensor(output.port, _within(self.path, file, INFO, name), name)
 
 
 def _name(file: Path, folder: Path) -> str:
@@ -173,7 +171,7 @@ def _chip(path: Path, chip: _Entry) -> ChipEntry:
     params = chip["param_file"].items(chip["param_num"].number())
     if len(params) > 1:
         raise InputError("E1004", f"{chip['param_file'].name}: {len(params)} files; one is read")
-    return ChipEntry(_tensors(path, chip, "input"), _tensors(path, chip, "output"), inside(path, params[0]) if params else None)
+    return ChipEntry(_tensors(path, chip, "input"), _tensors(path, chip, "output"), _inside(path, params[0]) if params else None)
 
 
 def _tensors(path: Path, chip: _Entry, kind: str) -> tuple[ChipTensor, ...]:
@@ -189,18 +187,24 @@ def _tensor(path: Path, tensor: _Entry, file: _Entry, size: _Entry) -> ChipTenso
     port = Port(shape, FORMATS[code])
     if prod(shape) * dtype_of(port.dtype).itemsize != size.number():
         raise InputError("E1004", f"{size.name} is {size.value}, and {port} has {port.size_bytes} bytes")
-    return ChipTensor(port, inside(path, file), str(file.value))
+    return ChipTensor(port, _inside(path, file), str(file.value))
 
 
-def inside(folder: Path, entry: Any) -> Path:
+def _inside(folder: Path, entry: _Entry) -> Path:
     """The file that an entry names; InputError if that is no name, or one outside of the folder."""
-    name, home = entry.value, folder.resolve()
+    name = entry.value if isinstance(entry.value, str) and "\0" not in entry.value else ""
+    return _within(folder, folder / name, entry.name, entry.value)
+
+
+def _within(folder: Path, file: Path, who: str, given: object) -> Path:
+    """The file, which must lie in the folder, behind links too; InputError says `who` named it, as `given`."""
+    home = folder.resolve()
     try:
-        found = (home / name).resolve() if isinstance(name, str) and name and "\0" not in name else home
+        found = file.resolve()
     except (OSError, RuntimeError):
         found = home
     if found == home or not found.is_relative_to(home):
-        raise InputError("E1004", f"{entry.name} should be a file in the folder, and is {str(name)[:80]!r}")
+        raise InputError("E1004", f"{who} should be a file in the folder, and is {str(given)[:80]!r}")
     return folder / found.relative_to(home)
 
 
