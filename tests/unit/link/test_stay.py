@@ -11,7 +11,7 @@ from hlo2tx8.device.isa.encoding import Record, Register, decode_records
 from hlo2tx8.device.isa.kc_control import KcAffine, KcEnd, KcLoadScalar, KcLoop
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.device.program import Program
-from hlo2tx8.link import linker
+from hlo2tx8.link import program
 from hlo2tx8.link.runs import runs_of
 from hlo2tx8.link.stay import IMAGE
 from hlo2tx8.options import Options
@@ -70,7 +70,7 @@ def test_results_are_those_of_the_ddr(shape: tuple[int, int], tiles: list[str], 
     source = chain(shape, tiles, 3)
     inputs = [np.random.default_rng(n).standard_normal(shape, np.float32) for n in range(3)]
     expected = [np.asarray(array) for array in compile_source(source, Options()).execute(*inputs)]
-    monkeypatch.setattr(linker, "model", lambda program, chip: SimpleNamespace(cycles=0 if sends(program) else 1))
+    monkeypatch.setattr(program, "model", lambda made, chip: SimpleNamespace(cycles=0 if sends(made) else 1))
     staying = compile_source(source, Options(mode="strict"))
     assert sends(staying.program)
     assert {buffer.name.startswith(IMAGE) for buffer in staying.program.buffers} == {False, True}
