@@ -71,6 +71,7 @@ from hlo2tx8.passes.expand_reduce_window import ExpandReduceWindowPass
 from hlo2tx8.passes.expand_select_and_scatter import ExpandSelectAndScatterPass
 from hlo2tx8.passes.expand_select_apart import ExpandSelectApartPass
 from hlo2tx8.passes.expand_sort import ExpandSortPass
+from hlo2tx8.passes.expand_special_functions import ExpandSpecialFunctionsPass
 from hlo2tx8.passes.expand_top_k import ExpandTopKPass
 from hlo2tx8.passes.expand_vector_products import ExpandVectorProductsPass
 from hlo2tx8.passes.hoist_invariants import HoistInvariantsPass
@@ -110,6 +111,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(InlineCallsPass(), after=Level.HLO),
     Stage(ExpandGeluPass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(ExpandErrorFunctionsPass(), after=Level.HLO, is_optional=True),
+    Stage(ExpandSpecialFunctionsPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandTopKPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandChloPass(), after=Level.HLO),
     Stage(ExpandLinearAlgebraPass(), after=Level.HLO),

@@ -75,10 +75,8 @@ def _broadcasting(name: str, base: OpSpec) -> OpSpec:
             found.append(Sample(operands, (TensorLike(shape, sample.results[0].dtype),), sample.attributes))
         return tuple(found)
 
-    ulp, complex_ulp = base.ulp, base.complex_ulp
-    return OpSpec(
-        name, Kind.ELEMENTWISE, reference, broadcast_maps, ulp=ulp, complex_ulp=complex_ulp, accepts=base.accepts, samples=samples
-    )
+    errors = {"ulp": base.ulp, "complex_ulp": base.complex_ulp, "ulp_floor": base.ulp_floor}
+    return OpSpec(name, Kind.ELEMENTWISE, reference, broadcast_maps, **errors, accepts=base.accepts, samples=samples)
 
 
 def constant_like(attributes: Attributes, results: tuple[TensorLike, ...], x: Array) -> Array:
