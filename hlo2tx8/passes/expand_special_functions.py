@@ -1,11 +1,13 @@
-"""Pass expand-special-functions: bessel_i1e and polygamma are computed without sums that cancel and without exp(lgamma).
+"""Pass expand-special-functions: bessel_i1e, erf_inv and polygamma are computed without differences that cancel and exp(lgamma).
 
 bessel_i1e x    = x/2 p(x²) / exp|x|                      for |x| <= 8, else sign(x) q(1/|x|) / sqrt|x|
+erf_inv x       = x r(w), w = -log((1 - |x|)(1 + |x|))       for w < 5, else x t(sqrt w)
 polygamma n x   = (-1)^(n+1) n! zeta(n + 1, x)            for whole n > 0, digamma x for n = 0
 
 All terms of p are positive. The Chebyshev sums that expand-chlo would make are off by 15 units of the last place of f32 near 8,
-these by 4 anywhere. n! is that of the multiple of 8 below n times up to seven whole numbers; the exponential of its logarithm in
-f32 would be off by 155 units. What is narrower than f32 is computed in f32; bessel_i1e of f64 is left to expand-chlo.
+these by 4 anywhere; with 1 - x² for the product erf_inv would be off by 65, so it is by 3. n! is that of the multiple of 8 below n
+times up to seven whole numbers; the exponential of its logarithm in f32 would be off by 155 units. What is narrower than f32 is
+computed in f32; bessel_i1e and erf_inv of f64 are left to expand-chlo.
 """
 
 from dataclasses import dataclass
@@ -49,19 +51,46 @@ OF_LARGE = (
     -2.0761416853004397,
 )
 """q by powers of 1/|x|: least relative error from BORDER on, 1.5e-9."""
+MIDDLE, TAIL, MIDDLE_OF_TAIL = 2.5, 5.0, 3.0
+OF_MIDDLE = (
+    1.5014093592826045,
+    0.24664028615547776,
+    -0.004177386780490953,
+    -0.0012527418829946801,
+    0.0002183444387728538,
+    -4.963345138775451e-06,
+    -3.4627045773834453e-06,
+    4.6617006800070196e-07,
+    2.323262943631488e-08,
+    -8.791013141779214e-09,
+)
+"""r by powers of w - MIDDLE: least relative error of erf_inv(x) / x up to TAIL, 6e-9."""
+OF_TAIL = (
+    2.8329767960352457,
+    1.0016750741790097,
+    0.009445654970994649,
+    -0.007639174883510511,
+    0.005683478376780783,
+    -0.003588180361714436,
+    0.0014949336394792293,
+    -7.432585513685373e-05,
+    -0.00031790152712481037,
+    0.00012744509479316798,
+)
+"""t by powers of sqrt w - MIDDLE_OF_TAIL: the same from TAIL to the largest f32 below 1."""
 EIGHTS = {32: 32, 64: 168}
 """By bits of a float: the largest multiple of 8 whose factorial is finite."""
 
 
 @dataclass(frozen=True)
 class ExpandSpecialFunctionsPass(ModulePass):
-    """Rewrites bessel_i1e, polygamma and broadcast_polygamma; see the module docstring."""
+    """Rewrites bessel_i1e, erf_inv, polygamma and broadcast_polygamma; see the module docstring."""
 
     name = "expand-special-functions"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         rewrites = {f"chlo.{word}polygamma": _polygamma for word in ("", "broadcast_")}
-        rewrite_named(op, {"chlo.bessel_i1e": _bessel_i1e, **rewrites})
+        rewrite_named(op, {"chlo.bessel_i1e": _bessel_i1e, "chlo.erf_inv": _erf_inv, **rewrites})
 
 
 def _bessel_i1e(op: Operation) -> None:
@@ -73,6 +102,18 @@ def _bessel_i1e(op: Operation) -> None:
     small = x * 0.5 * polynomial(OF_SMALL, x * x) * (-size).call("exponential")
     large = polynomial(OF_LARGE, 1.0 / size) * size.call("rsqrt")
     e.replace(e.converted((size > BORDER).choose(large.with_sign_of(x), small).value, given))
+
+
+def _erf_inv(op: Operation) -> None:
+    e, given = Expansion(op), as_tensor(op.results[0].type).element_type
+    if isinstance(given, Float64Type):
+        return
+    x = Term(e, e.converted(op.operands[0], f32))
+    size = abs(x)
+    w = -((1.0 - size) * (1.0 + size)).call("log")
+    tail = polynomial(OF_TAIL, w.call("sqrt") - MIDDLE_OF_TAIL)
+    factor = (w < TAIL).choose(polynomial(OF_MIDDLE, w - MIDDLE), tail)
+    e.replace(e.converted((x * size.equals(1.0).choose(float("inf"), factor)).value, given))
 
 
 def _polygamma(op: Operation) -> None:

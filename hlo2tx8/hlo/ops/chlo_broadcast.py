@@ -75,8 +75,17 @@ def _broadcasting(name: str, base: OpSpec) -> OpSpec:
             found.append(Sample(operands, (TensorLike(shape, sample.results[0].dtype),), sample.attributes))
         return tuple(found)
 
-    errors = {"ulp": base.ulp, "complex_ulp": base.complex_ulp, "ulp_floor": base.ulp_floor}
-    return OpSpec(name, Kind.ELEMENTWISE, reference, broadcast_maps, **errors, accepts=base.accepts, samples=samples)
+    return OpSpec(
+        name,
+        Kind.ELEMENTWISE,
+        reference,
+        broadcast_maps,
+        ulp=base.ulp,
+        complex_ulp=base.complex_ulp,
+        ulp_floor=base.ulp_floor,
+        accepts=base.accepts,
+        samples=samples,
+    )
 
 
 def constant_like(attributes: Attributes, results: tuple[TensorLike, ...], x: Array) -> Array:

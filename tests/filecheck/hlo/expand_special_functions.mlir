@@ -16,6 +16,22 @@ func.func @main(%0: tensor<4xbf16>, %1: tensor<4xf64>) -> (tensor<4xbf16>, tenso
 
 // -----
 
+// One logarithm of a product, and a square root.
+
+func.func @main(%0: tensor<4xf32>) -> tensor<4xf32> {
+  %1 = "chlo.erf_inv"(%0) : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %1 : tensor<4xf32>
+}
+
+// CHECK:      func.func @main(
+// CHECK:         "stablehlo.multiply"{{.*}}-> tensor<4xf32>
+// CHECK-NEXT:    "stablehlo.log"{{.*}}-> tensor<4xf32>
+// CHECK:         "stablehlo.sqrt"{{.*}}-> tensor<4xf32>
+// CHECK-NOT:     chlo
+// CHECK:           func.return
+
+// -----
+
 // zeta and digamma, with operands in the shape of the result; no lgamma.
 
 func.func @main(%0: tensor<3x1xf32>, %1: tensor<4xf32>) -> tensor<3x4xf32> {

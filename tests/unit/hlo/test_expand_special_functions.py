@@ -1,4 +1,4 @@
-"""Pass expand-special-functions: bessel_i1e and polygamma of f32 are near the exact values, and right at the edges."""
+"""Pass expand-special-functions: bessel_i1e, erf_inv and polygamma of f32 are near the exact values, and right at the edges."""
 
 from typing import Any
 
@@ -33,6 +33,17 @@ def test_bessel_i1e() -> None:
     found = hlo2tx8.compile(text_of("bessel_i1e", 1, len(x))).run(x)
     exact: Any = scipy.special.i1e(x.astype(np.float64))
     assert farthest(found, np.where(np.isinf(x), 0.0, exact)) <= 4.5
+    assert np.signbit(np.asarray(found)[-8])
+
+
+def test_erf_inv() -> None:
+    rng = np.random.default_rng(0)
+    near_one = 1 - np.exp(rng.uniform(-17, 0, 20_000))
+    near_zero = np.exp(rng.uniform(-80, 0, 20_000)) * rng.choice([-1.0, 1.0], 20_000)
+    x = np.concatenate([near_one, near_zero, [0, -0.0, 1, -1, 1 - 2**-24, 2**-24 - 1, 1.5, -np.inf, np.nan]]).astype(np.float32)
+    found = hlo2tx8.compile(text_of("erf_inv", 1, len(x))).run(x)
+    exact: Any = scipy.special.erfinv(x.astype(np.float64))
+    assert farthest(found, exact) <= 4.5
     assert np.signbit(np.asarray(found)[-8])
 
 
