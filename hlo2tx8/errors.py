@@ -4,7 +4,8 @@ Each code, or its family as `E30xx`, has a page in docs/errors. `str(error)` is 
 traceback. Codes: E1000 internal, E1001 unsupported, E1002 cannot be compiled, E1003 malformed, E1004 wrong input,
 E1005 too large, E1006 invalid IR, E1007 unreadable executable, E1008 fault, E1009 no reference, E1010 the host cannot go on,
 E1011 a netlist that breaks a rule, E1012 a netlist's run that cannot go on, E1013 calls of a session in
-a wrong order, E1014 a netlist that has no streams; E30xx and up belong to the lowering passes.
+a wrong order, E1014 a netlist that has no streams, E1015 a pod whose processes cannot go on; E30xx and up belong to the lowering
+passes.
 """
 
 from collections.abc import Generator, Sequence
@@ -94,6 +95,13 @@ class SessionError(Hlo2tx8Error):
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__("E1013", message, hint=hint)
+
+
+class PodError(Hlo2tx8Error):
+    """Processes of a pod cannot go on together: one has not come, differs or is gone; the message names it."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__("E1015", message, hint=hint)
 
 
 class OracleError(Hlo2tx8Error):

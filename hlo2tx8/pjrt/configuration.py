@@ -7,6 +7,7 @@ from typing import Any
 
 from hlo2tx8.errors import InputError
 from hlo2tx8.options import Options
+from hlo2tx8.runtime.pods.pod import Membership
 
 OPTIONS = {
     "chip": Path,
@@ -32,18 +33,23 @@ XLA_DUMPS = {"xla_dump_to": "dump_dir", "xla_dump_hlo_pass_re": "dump_pass_re", 
 """XLA's options that are ours under another name, also from XLA_FLAGS; "" is as if not given."""
 NO_PASSES = "xla_disable_all_hlo_passes"
 """XLA's option that is ours the other way round, also from XLA_FLAGS."""
+WAITS = {"arrival_timeout": "arrival", "exchange_timeout": "patience"}
+"""Options about waiting for other processes."""
+POD_OPTIONS = ("node_id", "num_nodes", "pod_address", *WAITS)
+"""Options of a process among several; the first two are set by jax."""
 XLA_BOOLS = ("true", "false", "t", "f", "yes", "no", "y", "n", "1", "0")
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """`chips` emulated devices, and how to compile and run for them.
+    """`chips` emulated devices of this process, how to compile and run for them, and what it brings to a pod if it is in one.
 
     Taken from jax's own option: JAX_PJRT_CLIENT_CREATE_OPTIONS="chips:8;mode:strict".
     """
 
     chips: int = 1
     options: Options = field(default_factory=Options)
+    pod: Membership | None = None
 
     @staticmethod
     def of(values: Mapping[str, object]) -> "Configuration":
@@ -52,9 +58,13 @@ class Configuration:
         chips = _number("chips", rest.pop("chips", 1))
         if not 1 <= chips <= 1024:
             raise InputError("E1004", f"{chips} chips", hint="from 1 to 1024")
-        for ignored in ("node_id", "num_nodes"):
-            rest.pop(ignored, None)
-        return Configuration(chips, override(Options(), rest))
+        own = {name: rest.pop(name) for name in POD_OPTIONS if name in rest}
+        rest.pop("partition_index", None)
+        number, count = (_number(name, own.get(name, least)) for name, least in (("node_id", 0), ("num_nodes", 1)))
+        waits = {field: _number(name, own[name], float) for name, field in WAITS.items() if name in own}
+        address = {"address": str(own["pod_address"])} if "pod_address" in own else {}
+        pod = Membership(number, count, chips, **address, **waits) if count > 1 else None
+        return Configuration(chips, override(Options(), rest), pod)
 
 
 def override(options: Options, values: Mapping[str, object]) -> Options:
@@ -72,7 +82,7 @@ def override(options: Options, values: Mapping[str, object]) -> Options:
                 changed[name] = OPTIONS[name](str(value))
             continue
         if kind is None or name not in known:
-            raise InputError("E1004", f"No such compile option: {name!r}", hint=", ".join(["chips", *OPTIONS]))
+            raise InputError("E1004", f"No such compile option: {name!r}", hint=", ".join(["chips", *POD_OPTIONS[2:], *OPTIONS]))
         if kind in (int, float):
             changed[name] = _number(name, value, kind)
         elif kind is bool:

@@ -2,7 +2,16 @@
 
 import enum
 
-from hlo2tx8.errors import CapacityError, ContainerError, DeviceError, Hlo2tx8Error, HostError, InputError, UnsupportedError
+from hlo2tx8.errors import (
+    CapacityError,
+    ContainerError,
+    DeviceError,
+    Hlo2tx8Error,
+    HostError,
+    InputError,
+    PodError,
+    UnsupportedError,
+)
 
 
 class Code(enum.IntEnum):
@@ -17,6 +26,7 @@ class Code(enum.IntEnum):
     FAILED_PRECONDITION = 9
     UNIMPLEMENTED = 12
     INTERNAL = 13
+    UNAVAILABLE = 14
 
 
 CODES: tuple[tuple[type[BaseException], Code], ...] = (
@@ -26,6 +36,7 @@ CODES: tuple[tuple[type[BaseException], Code], ...] = (
     (MemoryError, Code.RESOURCE_EXHAUSTED),
     (InputError, Code.INVALID_ARGUMENT),
     (ContainerError, Code.INVALID_ARGUMENT),
+    (PodError, Code.UNAVAILABLE),
     (HostError, Code.FAILED_PRECONDITION),
     (DeviceError, Code.INTERNAL),
     (KeyboardInterrupt, Code.CANCELLED),

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from importlib import import_module
 from itertools import chain, product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -19,11 +19,14 @@ from hlo2tx8.pjrt.elements import TOKEN, code_of
 from hlo2tx8.pjrt.errors import Code, PjrtError
 from hlo2tx8.pjrt.launch_queue import Array, BufferContents, QueuedJob
 from hlo2tx8.pjrt.native import PluginLibrary
+from hlo2tx8.pjrt.pod_programs import pod_program
 from hlo2tx8.pjrt.timeline import Timeline
 from hlo2tx8.spmd.host_functions import HostFunctions
 
 if TYPE_CHECKING:
     from hlo2tx8.device.emulator import Progress
+    from hlo2tx8.spmd.pod_launch import PodProgram
+    from hlo2tx8.spmd.segmented_executable import SegmentedExecutable
 
 QUICK_SECONDS = 5e-4
 """A program whose last run took less is run in the thread that launches it: queueing would cost as much."""
@@ -50,7 +53,15 @@ class LoadedExecutable:
         self.devices = devices
         self.timeline = timeline
         self.is_quick = False
+        self.places = tuple((chip, device) for chip, device in enumerate(devices) if device.process == client.process)
+        self.own_devices = tuple(device for _, device in self.places)
         self.launch_all: LaunchAll | None = getattr(self.executable, "launch_all", None)
+        if (
+            client.pod
+            and self.launch_all
+            and (pod := pod_program(segmented := cast("SegmentedExecutable", self.executable), client, devices))
+        ):
+            self.launch_all = self.launcher(segmented, pod)
         self.keep = COwned()
         outputs = self.executable.signature.outputs
         kinds = [(code_of(port.dtype), port.shape) for port in outputs]
@@ -62,6 +73,16 @@ class LoadedExecutable:
         self.output_kinds = [kind or devices[0].default_memory.kind for kind in compiled.output_memory_kinds]
         self.has_other_memories = any(kind != devices[0].default_memory.kind for kind in self.output_kinds)
         self.is_deleted = False
+
+    def launcher(self, executable: "SegmentedExecutable", pod: "PodProgram") -> LaunchAll:
+        """What launches the devices of this process, while other processes launch theirs."""
+        chips = [chip for chip, _ in self.places]
+
+        def launch(rows: ArraysByDevice, progress: "Progress | None") -> ArraysByDevice:
+            found = executable.launch_here(dict(zip(chips, rows, strict=True)), progress, pod)
+            return [found[chip] for chip in chips]
+
+        return launch
 
     def run(self, rows: ArraysByDevice, devices: tuple[Device, ...], progress: "Progress | None" = None) -> ArraysByDevice:
         """The outputs by device, from the inputs by device; a long run calls `progress` now and then, and raises what it raises."""
@@ -95,6 +116,15 @@ class ExecutableEntries(BufferEntries):
         self.timeline = Timeline()
         self.compiler = Compiler(self.host_functions, self.worker.interrupts)
 
+    def Client_Create(self, args: Any) -> None:
+        super().Client_Create(args)
+        if pod := self.clients[args.client].pod:
+            pod.does = self.doing
+
+    def doing(self) -> str:
+        """What this process is busy with, for the others of a pod; "" if nothing."""
+        return "it compiles" if self.compiler.lock.locked() else "it runs a program" * self.worker.is_working
+
     def Client_Compile(self, args: Any) -> None:
         self.drain()
         client = self.clients[args.client]
@@ -109,7 +139,9 @@ class ExecutableEntries(BufferEntries):
 
     def load(self, compiled: Compiled, request: Request, client: Client) -> int:
         """The handle of a new loaded executable."""
-        devices = tuple(self.devices[self.device_of(client.address, id)] for row in request.assignment.devices for id in row)
+        ids = [id for row in request.assignment.devices for id in row]
+        ids = ids if request.assignment.serialized else client.first_ids(len(ids))
+        devices = tuple(self.devices[self.device_of(client.address, id)] for id in ids)
         return self.new_handle(LoadedExecutable(compiled, request, client, devices, self.timeline))
 
     def new_handle(self, loaded: LoadedExecutable) -> int:
@@ -125,14 +157,13 @@ class ExecutableEntries(BufferEntries):
 
     def LoadedExecutable_AddressableDevices(self, args: Any) -> None:
         loaded: LoadedExecutable = self.executables[args.executable]
-        devices = () if loaded.request.assignment.is_portable else loaded.devices
+        devices = () if loaded.request.assignment.is_portable else loaded.own_devices
         args.devices, args.num_devices = loaded.keep.pointers([d.address for d in devices]), len(devices)
 
     def LoadedExecutable_AddressableDeviceLogicalIds(self, args: Any) -> None:
         loaded: LoadedExecutable = self.executables[args.executable]
         assignment = loaded.request.assignment
-        pairs = [(r, p) for r in range(assignment.num_replicas) for p in range(assignment.num_partitions)]
-        pairs = [] if assignment.is_portable else pairs
+        pairs = [] if assignment.is_portable else [divmod(chip, assignment.num_partitions) for chip, _ in loaded.places]
         table = (ctypes.c_int32 * max(2, 2 * len(pairs)))(*(number for pair in pairs for number in pair))
         args.logical_ids, args.num_logical_ids = loaded.keep.address(table), len(pairs)
 
@@ -237,7 +268,7 @@ class ExecutableEntries(BufferEntries):
         loaded: LoadedExecutable = self.executables[args.executable]
         if loaded.is_deleted:
             raise PjrtError(Code.FAILED_PRECONDITION, f"executable {loaded.executable.name} has been deleted")
-        devices = (self.devices[args.execute_device],) if args.execute_device else loaded.devices
+        devices = (self.devices[args.execute_device],) if args.execute_device else loaded.own_devices
         lists = read_pointers(args.argument_lists, args.num_devices)
         buffers = [read_pointers(row, args.num_args) for row in lists]
         if loaded.compiled.donated:

@@ -5,7 +5,7 @@ import ctypes
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
+from importlib import import_module, metadata
 from typing import Any
 
 from hlo2tx8.pjrt.configuration import NO_PASSES, XLA_DUMPS
@@ -31,7 +31,7 @@ def register(table_address: int, at_exit: Callable[[], None], has_host_functions
     ctypes.pythonapi.PyCapsule_New.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
     capsule = ctypes.pythonapi.PyCapsule_New(table_address, CAPSULE_NAME, None)
     xla_bridge._nonexperimental_plugins.add(PLATFORM)
-    xla_bridge.register_plugin(PLATFORM, priority=PRIORITY, c_api=capsule, make_topology=_no_topology)
+    xla_bridge.register_plugin(PLATFORM, priority=PRIORITY, c_api=capsule, options={}, make_topology=_no_topology)
     import_module("jaxlib._profiler").register_plugin_profiler(capsule)
     if PLATFORM not in mlir._platforms_with_donation:
         mlir._platforms_with_donation.append(PLATFORM)
@@ -114,6 +114,11 @@ BOOL_OPTIONS = ("xla_embed_ir_in_executable",)
 """Options of XLA that jaxlib does not show."""
 EMITTERS = "xla_dump_emitter_re"
 CAPSULE_NAME = b"pjrt_c_api"
+
+
+def jaxlib_version() -> str:
+    """The version of jaxlib."""
+    return metadata.version("jaxlib")
 
 
 def current_stablehlo() -> tuple[int, ...]:

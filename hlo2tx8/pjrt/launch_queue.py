@@ -74,7 +74,7 @@ class LaunchThread:
         self.free = threading.Semaphore(MOST_QUEUED)
         self.lock = threading.Lock()
         self.thread: threading.Thread | None = None
-        self.is_forked = False
+        self.is_forked = self.is_working = False
         os.register_at_fork(after_in_child=self.note_fork)
 
     def note_fork(self) -> None:
@@ -108,7 +108,9 @@ class LaunchThread:
     def run(self) -> None:
         """The thread's loop."""
         while (job := self.jobs.get()) is not None:
+            self.is_working = True
             self.do(job)
+            self.is_working = False
             self.free.release()
 
     def do(self, job: QueuedJob) -> None:

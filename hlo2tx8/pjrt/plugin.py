@@ -20,6 +20,9 @@ PAUSE_SECONDS, TURNS_TO_INTERRUPT, MOST_TURNS = 0.01, 50, 3000
 MAKERS = frozenset({"Client_Compile", "Client_BufferFromHostBuffer", "Executable_DeserializeAndLoad", "LoadedExecutable_Execute"})
 """What threads that live longer than the interpreter may still ask for: they get an error, not an address of nothing."""
 
+NOTHING_TO_DO = frozenset({"Client_UpdateGlobalProcessInfo"})
+"""What jaxlib ends the process for if it fails. How other processes are is known from the connections to them."""
+
 
 class ServedCall(ctypes.Structure):
     """What a function of Python is given: the address of its arguments, and room for what it gives. What a function returns in C
@@ -87,6 +90,8 @@ class Plugin:
 
     def python_entry(self, name: str) -> int | None:
         """The address of a function that Python serves, or that nobody does."""
+        if name in NOTHING_TO_DO:
+            return self.library.address("tx8_nothing")
         function = getattr(self.entries, name, None)
         if function is None:
             return self.library.address("tx8_unimplemented")

@@ -74,7 +74,17 @@ class LinkPlan:
 
 def size_of(box: Box) -> int:
     """How many elements there are in a box."""
-    return prod(end - begin for begin, end in box)
+    return prod(shape_of(box))
+
+
+def shape_of(box: Box) -> Shape:
+    """The sizes of a box."""
+    return tuple(end - begin for begin, end in box)
+
+
+def index_of(box: Box) -> Any:
+    """What a box is in numpy's terms."""
+    return (*(slice(begin, end) for begin, end in box), ...)
 
 
 def _packets(moves: Sequence[BoxMove], item_bytes: Sequence[int]) -> Iterator[Packet]:

@@ -16,7 +16,6 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from hlo2tx8.builders.body_builder import BodyBuilder
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.chip_links import ChipMesh, Exchange
-from hlo2tx8.device.emulator import Progress
 from hlo2tx8.dialects.hlo import origin
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.dialects.stablehlo import OPS
@@ -24,7 +23,8 @@ from hlo2tx8.errors import HostError
 from hlo2tx8.hlo.lookup import tensor_like
 from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.spmd.collectives import DISAGREE, Array, DeviceArrays
-from hlo2tx8.spmd.link_plan import Box, BoxMove, LinkPlan, Shape, link_plan, size_of
+from hlo2tx8.spmd.link_plan import BoxMove, LinkPlan, Shape, index_of, link_plan, shape_of, size_of
+from hlo2tx8.spmd.pod_launch import Piece, Run
 
 Delivery = tuple[tuple[int, ...], tuple[BoxMove, ...]]
 """Chips that get the same, and the moves to the first of them."""
@@ -54,20 +54,20 @@ class LinkStep:
         """Cycles of its exchanges in which a chip sends anything."""
         return sum(each.cycles for each in self.exchanges if each.sent_by(number))
 
-    def run(self, arrays: DeviceArrays, progress: Progress | None) -> DeviceArrays:
-        """The results of every chip that takes part; zeros where nothing arrives. HostError E1010: only some of a group do."""
+    def run(self, arrays: DeviceArrays, run: Run) -> DeviceArrays:
+        """The results of every chip here that takes part; zeros where nothing arrives. HostError E1010: only some of a group do."""
         plan = self.plan
         for group in plan.groups:
-            if len({chip in arrays for chip in group}) > 1:
+            if len({chip in arrays for chip in group if run.is_here(chip)}) > 1:
                 raise HostError("E1010", DISAGREE)
         types = [dtype for _, dtype in self.results]
         flat = {chip: [a.reshape(-1) for a in own] for chip, own in arrays.items()} if plan.is_flat else arrays
-        found = _delivered(plan.moves, flat, plan.shapes, types)
+        found = _delivered(plan.moves, flat, plan.shapes, types, run.at(0))
         for count, program in self.programs.items():
             size = count * len(types)
-            found |= run_on_all(program, {chip: own for chip, own in found.items() if len(own) == size}, progress)
+            found |= run_on_all(program, {chip: own for chip, own in found.items() if len(own) == size}, run)
         if plan.spread:
-            found = _delivered(plan.spread, found, plan.spread_shapes, types)
+            found = _delivered(plan.spread, found, plan.spread_shapes, types, run.at(1))
         return {
             chip: [a.reshape(shape) for a, (shape, _) in zip(found[chip], self.results, strict=True)]
             if chip in found
@@ -118,20 +118,21 @@ def _region(op: Operation, element: Attribute) -> Region:
     return body.region(body.emit("add", body.args))
 
 
-def run_on_all(program: Executable, arrays: DeviceArrays, progress: Progress | None) -> DeviceArrays:
-    """The program on every chip; once for all of them if they share all input arrays."""
+def run_on_all(program: Executable, arrays: DeviceArrays, run: Run) -> DeviceArrays:
+    """The program on every chip here; once for all of them if they share all input arrays."""
     if not arrays:
         return {}
     first = next(iter(arrays.values()))
     if all(a is b for own in arrays.values() for a, b in zip(own, first, strict=True)):
-        return dict.fromkeys(arrays, program.launch(program.signature.check(first), progress))
-    return {device: program.launch(program.signature.check(own), progress) for device, own in arrays.items()}
+        return dict.fromkeys(arrays, program.launch(program.signature.check(first), run.progress))
+    return {device: program.launch(program.signature.check(own), run.progress) for device, own in arrays.items()}
 
 
 def _delivered(
-    moves: Sequence[BoxMove], arrays: DeviceArrays, shapes: Sequence[Shape], types: Sequence[np.dtype[Any]]
+    moves: Sequence[BoxMove], arrays: DeviceArrays, shapes: Sequence[Shape], types: Sequence[np.dtype[Any]], run: Run
 ) -> DeviceArrays:
-    """What arrives at every chip that takes part: for each operand its parts. Chips that get the same share their arrays."""
+    """What arrives at every chip here that takes part: for each operand its parts. Chips that get the same share their arrays."""
+    brought = run.exchange(moves, arrays, types)
     of_target: dict[int, list[BoxMove]] = {}
     for move in moves:
         of_target.setdefault(move.target, []).append(move)
@@ -140,29 +141,42 @@ def _delivered(
     for target, own in of_target.items():
         if target not in arrays:
             continue
-        if any(move.source not in arrays for move in own):
-            raise HostError("E1010", DISAGREE)
-        key = tuple((m.operand, id(arrays[m.source][m.operand]), m.taken, m.put, m.part) for m in own)
+        pieces = [_piece(move, arrays, brought, types) for move in own]
+        key = tuple((m.operand, id(given), m.taken, m.put, m.part) for m, (given, _) in zip(own, pieces, strict=True))
         if key not in made:
-            made[key] = _filled(own, arrays, shapes, types)
+            made[key] = _filled(own, [box for _, box in pieces], shapes, types)
         found[target] = made[key]
     return found
 
 
-def _filled(moves: Sequence[BoxMove], arrays: DeviceArrays, shapes: Sequence[Shape], types: Sequence[np.dtype[Any]]) -> list[Array]:
+def _piece(
+    move: BoxMove, arrays: DeviceArrays, brought: Mapping[Piece, Array], types: Sequence[np.dtype[Any]]
+) -> tuple[Array, Array]:
+    """The array that is moved from, and its box that is moved; HostError E1010 if its chip takes no part."""
+    if move.source in arrays:
+        given = arrays[move.source][move.operand]
+        return given, given if given.shape == shape_of(move.taken) else given[index_of(move.taken)]
+    if not size_of(move.taken):
+        box = np.zeros(shape_of(move.taken), types[move.operand])
+    elif (piece := (move.operand, move.source, move.taken)) in brought:
+        box = brought[piece]
+    else:
+        raise HostError("E1010", DISAGREE)
+    return box, box
+
+
+def _filled(
+    moves: Sequence[BoxMove], boxes: Sequence[Array], shapes: Sequence[Shape], types: Sequence[np.dtype[Any]]
+) -> list[Array]:
     slots: dict[tuple[int, int], Array] = {}
-    for move in moves:
-        given, slot = arrays[move.source][move.operand], (move.operand, move.part)
-        shape = shapes[move.operand]
-        if given.shape == shape and size_of(move.put) == given.size and slot not in slots:
-            slots[slot] = given
+    for move, box in zip(moves, boxes, strict=True):
+        shape, slot = shapes[move.operand], (move.operand, move.part)
+        is_whole = box.shape == shape and size_of(move.put) == box.size and box.flags.c_contiguous
+        if is_whole and slot not in slots:
+            slots[slot] = box
             continue
         if slot not in slots:
             slots[slot] = np.zeros(shape, types[move.operand])
-        slots[slot][_index(move.put)] = given[_index(move.taken)]
+        slots[slot][index_of(move.put)] = box
     parts = range(1 + max(part for _, part in slots))
     return [slots[k, n] if (k, n) in slots else np.zeros(shape, types[k]) for k, shape in enumerate(shapes) for n in parts]
-
-
-def _index(box: Box) -> Any:
-    return (*(slice(begin, end) for begin, end in box), ...)

@@ -26,6 +26,7 @@ from hlo2tx8.spmd.chips_module import ChipsModule
 from hlo2tx8.spmd.collectives import Array, DeviceArrays, collective_of, groups_of
 from hlo2tx8.spmd.feeds import Feeds, Infeed, feed
 from hlo2tx8.spmd.host_functions import HostFunctions
+from hlo2tx8.spmd.pod_launch import Run
 from hlo2tx8.spmd.segmented_executable import RunStep, SegmentCompiler
 from hlo2tx8.spmd.segments import cut_at_host_ops
 
@@ -77,7 +78,7 @@ def _run(
     steps.is_xla, steps.is_plain = is_xla, is_plain
     steps.feeds.start(infeed)
     given: Any = {chip: [Bounded(array) for array in own] for chip, own in enumerate(module.parts_of(inputs))}
-    results: Any = steps.sequence(cut_at_host_ops(module.load()), 1).run(given, None)
+    results: Any = steps.sequence(cut_at_host_ops(module.load()), 1).run(given, Run())
     outfed: Any = steps.feeds.outfed
     chips = range(module.num_chips)
     if is_plain:

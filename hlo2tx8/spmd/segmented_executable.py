@@ -13,7 +13,6 @@ from hlo2tx8.compiler.driver import Watch, chip_of
 from hlo2tx8.device.chip import Chip, ChipError, load_chip
 from hlo2tx8.device.chip_links import ChipMesh
 from hlo2tx8.device.emulator import Progress
-from hlo2tx8.device.faults import FaultPlace
 from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.errors import InputError
 from hlo2tx8.hlo.error_bounds.bounded import Bounded
@@ -29,14 +28,13 @@ from hlo2tx8.spmd.collectives import Array, DeviceArrays, collective_of
 from hlo2tx8.spmd.feeds import Feeds, feed
 from hlo2tx8.spmd.host_functions import HOST_CALL_TARGET, HostFunction, HostFunctions, call_host
 from hlo2tx8.spmd.link_step import LinkStep, link_step, run_on_all
+from hlo2tx8.spmd.pod_launch import PodProgram, Run
 from hlo2tx8.spmd.segments import HostConditional, HostLoop, HostOp, HostStep, Segment, SegmentedRegion
 
-RunStep = Callable[[DeviceArrays, Progress | None], DeviceArrays]
+RunStep = Callable[[DeviceArrays, Run], DeviceArrays]
 """A step's results on every device that takes part, from its inputs there."""
 ADDED_UP = ("cycles", "seconds", "bytes accessed", "flops", "transcendentals")
 """Figures of cost_analysis that are sums over the programs."""
-BETWEEN_PROGRAMS = FaultPlace(0, 0, "host")
-"""What progress is reported for while no program runs."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +44,11 @@ class StepSequence:
     steps: tuple[tuple[RunStep, tuple[int, ...], tuple[int, ...]], ...]
     results: tuple[int, ...]
 
-    def run(self, inputs: DeviceArrays, progress: Progress | None) -> DeviceArrays:
+    def run(self, inputs: DeviceArrays, run: Run) -> DeviceArrays:
         """The results on every device that takes part."""
         values: dict[int, dict[int, Array]] = {device: dict(enumerate(arrays)) for device, arrays in inputs.items()}
-        for run, read, defined in self.steps:
-            found = run({device: [own[i] for i in read] for device, own in values.items()}, progress)
+        for number, (step, read, defined) in enumerate(self.steps):
+            found = step({device: [own[i] for i in read] for device, own in values.items()}, run.at(number))
             for device, own in values.items():
                 own.update(zip(defined, map(_contiguous, found[device]), strict=True))
         return {device: [own[i] for i in self.results] for device, own in values.items()}
@@ -83,10 +81,16 @@ class SegmentedExecutable:
         """The results of every device, from the inputs of every device; `progress` as in Emulator.run. DeviceError after
         `timeout`.
         """
+        found = self.launch_here(dict(enumerate(inputs)), progress)
+        return [found[device] for device in range(len(inputs))]
+
+    def launch_here(self, inputs: DeviceArrays, progress: Progress | None = None, pod: PodProgram | None = None) -> DeviceArrays:
+        """As `launch_all`, for the devices of this process where a pod has the others; also PodError."""
         if self.timeout:
             progress = ends_after(self.timeout, progress)
-        found = self.steps.run(dict(enumerate(inputs)), progress)
-        return [found[device] for device in range(len(inputs))]
+        if pod is None:
+            return self.steps.run(inputs, Run(progress))
+        return pod.run(lambda run: self.steps.run(inputs, run), progress)
 
     @property
     def link_cycles(self) -> float:
@@ -212,54 +216,51 @@ class SegmentCompiler:
     def host_op(self, op: Operation, count: int) -> RunStep:
         if op.name in FEEDS:
             run = feed(op, self.feeds)
-            return lambda arrays, progress: run(arrays)
+            return lambda arrays, _: run(arrays)
         attributes = decode_attributes(op)
         if attributes.get("call_target_name") != HOST_CALL_TARGET:
             if op.name in DEVICE_IDS:
                 ids = collective_of(op, *self.num_devices)
-                return lambda arrays, progress: ids(arrays)
+                return lambda arrays, _: ids(arrays)
             step = link_step(op, self.num_devices, self.mesh, self.chip, partial(self.combination, count=count))
             self.links.append((step, count))
             return step.run
         function = self.functions.find(str(attributes["backend_config"]))
         self.kept.append(function)
         types = [(tensor_like(result.type).shape, tensor_like(result.type).dtype) for result in op.results]
-        return lambda arrays, progress: {device: call_host(function, own, types) for device, own in arrays.items()}
+        return lambda arrays, _: {device: call_host(function, own, types) for device, own in arrays.items()}
 
 
-def _run_counted_loop(
-    trip_count: int, body: StepSequence, max_steps: int, arrays: DeviceArrays, progress: Progress | None
-) -> DeviceArrays:
+def _run_counted_loop(trip_count: int, body: StepSequence, max_steps: int, arrays: DeviceArrays, run: Run) -> DeviceArrays:
     """The state after `trip_count` runs of the body. Each device's arrays are the state, then what the body reads from outside."""
     turns = Turns(max_steps)
-    for _ in range(trip_count):
+    for turn in range(trip_count):
         turns.take()
-        arrays = _run_body(body, arrays, progress)
+        arrays = _run_body(body, arrays, run.at(turn))
     return _state(body, arrays)
 
 
-def _run_while(
-    condition: StepSequence, body: StepSequence, max_steps: int, arrays: DeviceArrays, progress: Progress | None
-) -> DeviceArrays:
+def _run_while(condition: StepSequence, body: StepSequence, max_steps: int, arrays: DeviceArrays, run: Run) -> DeviceArrays:
     """The state once the condition fails. Each device leaves the loop on its own, so far as its collective ops let it."""
     arrays = dict(arrays)
     running, turns = arrays, Turns(max_steps)
+    turn = -1
     while running:
-        goes_on = condition.run(running, progress)
+        turn += 1
+        goes_on = condition.run(running, run.at(2 * turn))
         running = {device: own for device, own in running.items() if decided(goes_on[device][0])}
         if running:
             turns.take()
-            running = _run_body(body, running, progress)
+            running = _run_body(body, running, run.at(2 * turn + 1))
         arrays |= running
     return _state(body, arrays)
 
 
-def _run_body(body: StepSequence, arrays: DeviceArrays, progress: Progress | None) -> DeviceArrays:
+def _run_body(body: StepSequence, arrays: DeviceArrays, run: Run) -> DeviceArrays:
     """The arrays with the state after one run of the body in the place of the state."""
-    if progress is not None:
-        progress(BETWEEN_PROGRAMS)
+    run.tick()
     count = len(body.results)
-    found = body.run(arrays, progress)
+    found = body.run(arrays, run)
     return {device: [*found[device], *own[count:]] for device, own in arrays.items()}
 
 
@@ -267,15 +268,15 @@ def _state(body: StepSequence, arrays: DeviceArrays) -> DeviceArrays:
     return {device: own[: len(body.results)] for device, own in arrays.items()}
 
 
-def _run_conditional(regions: Sequence[StepSequence], arrays: DeviceArrays, progress: Progress | None) -> DeviceArrays:
+def _run_conditional(regions: Sequence[StepSequence], arrays: DeviceArrays, run: Run) -> DeviceArrays:
     """The results of the region that each device's first array picks; devices that pick the same region run it together."""
     groups: dict[int, DeviceArrays] = {}
     for device, (picked, *own) in arrays.items():
         number = int(decided(picked))
         groups.setdefault(number if 0 <= number < len(regions) else len(regions) - 1, {})[device] = own
     found: DeviceArrays = {}
-    for number, group in groups.items():
-        found |= regions[number].run(group, progress)
+    for number, group in sorted(groups.items()):
+        found |= regions[number].run(group, run.at(number))
     return found
 
 

@@ -18,6 +18,7 @@ from hlo2tx8.spmd.collectives import collective_of
 from hlo2tx8.spmd.device_mesh import DeviceMesh, Sharding
 from hlo2tx8.spmd.link_plan import link_plan
 from hlo2tx8.spmd.link_step import link_step
+from hlo2tx8.spmd.pod_launch import Run
 from hlo2tx8.spmd.tile_assignment import decode_reshards, encode_reshards
 
 X, Y = ("x", 1), ("y", 1)
@@ -78,7 +79,7 @@ def test_what_arrives_is_what_the_op_means(name: str, scale: int) -> None:
             arrays[device] = arrays[source.devices[place - place % source.num_replicas]]
     mesh, chip = ChipMesh.of(load_chip(), N), load_chip()
     step = link_step(op, (N, 1), mesh, chip, lambda module: compile_module(module.clone, Options()))
-    found, expected = step.run(arrays, None), collective_of(op, N, 1)(arrays)
+    found, expected = step.run(arrays, Run()), collective_of(op, N, 1)(arrays)
     for n in range(N):
         np.testing.assert_array_equal(found[n][0], expected[n][0])
 

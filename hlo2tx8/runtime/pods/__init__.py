@@ -1,0 +1,1 @@
+"""Pods: several processes that run one program, each its own chips."""
