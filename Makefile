@@ -14,7 +14,7 @@ N ?= 50
 JOBS ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup native demo test test-fast test-onnx test-torch lint types lit golden docs api-docs wheels container size lock test-versions bench fuzz fuzz-files flag-pairs mutate sanitize replay explain clean
+.PHONY: help setup native demo test test-fast test-onnx test-torch test-tensorflow lint types lit golden docs api-docs wheels container size lock test-versions bench fuzz fuzz-files flag-pairs mutate sanitize replay explain clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,12 @@ test-torch:  ## the PyTorch door in an environment with the extra: its tests, an
 	@build/torch/bin/python -m pip install --quiet --disable-pip-version-check -e '.[torch,test]' expecttest -c build/torch/constraints.txt
 	@build/torch/bin/python -m pytest -n 2 tests/torch_models
 	@build/torch/bin/python tests/corpora/torch_opinfo.py --kind='op|nn' --every=20 --samples=2
+
+test-tensorflow:  ## the TensorFlow door in an environment with the extra: its tests, and three of Keras's networks
+	@test -x build/tensorflow/bin/python || $(PYTHON) -m venv build/tensorflow
+	@build/tensorflow/bin/python -m pip install --quiet --disable-pip-version-check -e '.[tensorflow,test]' -c requirements-dev.lock
+	@build/tensorflow/bin/python -m pytest -n 2 tests/tensorflow_models
+	@build/tensorflow/bin/python tests/corpora/keras_applications.py --only='saved/(MobileNet|ResNet50|DenseNet121)$$'
 
 lint: $(STAMP)  ## ruff
 	@$(BIN)/ruff check .

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hlo2tx8.runtime.executable import Executable
     from hlo2tx8.runtime.session import Session
     from hlo2tx8.spmd.chips import ChipsExecutable
+    from hlo2tx8.tensorflow_backend import TensorFlowExecutable
     from hlo2tx8.torch_backend import TorchExecutable
 
 __version__ = "0.1.0"
@@ -29,17 +30,19 @@ def compile(
     format: str = "",
     replicas: int = 0,
     partitions: int = 0,
-) -> "Executable | ChipsExecutable | TorchExecutable":
+) -> "Executable | ChipsExecutable | TorchExecutable | TensorFlowExecutable":
     """Compile a module for the chip.
 
-    source: a path (.hlo, .mlir, .mlirbc, .onnx, .pt2), HLO or StableHLO text, a portable artifact's bytes, a jax `Lowered` or
-    `Exported`, an ONNX ModelProto or its bytes, a torch.export.ExportedProgram, or a Python function or torch.nn.Module together
-    with example arguments `args`; for a module with dynamic shapes `args` bind them (see docs/cli.md, docs/onnx.md). What comes
-    from torch gives a TorchExecutable, which takes and gives tensors (see docs/torch.md). format: `hlo` or `mlir` where text could
-    be either. replicas, partitions: over how many chips, as many as the module says where they are not given; a module with
-    collective ops or shardings for several, or with infeed or outfeed, gives a ChipsExecutable. Raises UnsupportedError listing
-    all that is not supported, ParseError with line and column, InputError.
+    source: a path (.hlo, .mlir, .mlirbc, .onnx, .pt2, .keras, a SavedModel folder), HLO or StableHLO text, a portable
+    artifact's bytes, a jax `Lowered` or `Exported`, an ONNX ModelProto or its bytes, a torch.export.ExportedProgram, or a
+    Python function, torch.nn.Module, tf.function or Keras model together with example arguments `args`; for a module with
+    dynamic shapes `args` bind them (see docs/cli.md, docs/onnx.md). What comes from torch gives a TorchExecutable, which takes
+    and gives tensors (see docs/torch.md), what comes from TensorFlow a TensorFlowExecutable (see docs/tensorflow.md). format:
+    `hlo` or `mlir` where text could be either. replicas, partitions: over how many chips, as many as the module says where they
+    are not given; a module with collective ops or shardings for several, or with infeed or outfeed, gives a ChipsExecutable.
+    Raises UnsupportedError listing all that is not supported, ParseError with line and column, InputError.
     """
+    from hlo2tx8.frontend.tensorflow.package import is_tensorflow_source
     from hlo2tx8.frontend.torch.package import is_torch_source
     from hlo2tx8.spmd.chips import compile_for_chips
 
@@ -48,6 +51,10 @@ def compile(
         from hlo2tx8.torch_backend import compile_torch
 
         return compile_torch(source, options, args)
+    if not format and is_tensorflow_source(source):
+        from hlo2tx8.tensorflow_backend import compile_tensorflow
+
+        return compile_tensorflow(source, options, args)
     return compile_for_chips(source, options, args=cast(Any, args), format=format, replicas=replicas, partitions=partitions)
 
 

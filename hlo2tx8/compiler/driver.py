@@ -32,6 +32,7 @@ from hlo2tx8.dialects.launch import kernels
 from hlo2tx8.emitters.search_kernels import KernelSearch
 from hlo2tx8.errors import CompileError, InputError, LevelError, UnsupportedError, UnsupportedOp
 from hlo2tx8.frontend.chip_folder import is_chip_folder
+from hlo2tx8.frontend.tensorflow.package import is_saved
 from hlo2tx8.hlo.least_work import LeastWork, least_work
 from hlo2tx8.hlo.module import module_name
 from hlo2tx8.hlo.signature import Signature, signature_of
@@ -179,7 +180,7 @@ def resolved(source: object) -> object:
     if not isinstance(source, Path) and (not isinstance(source, str) or "\n" in source or "(" in source):
         return source
     path = Path(source)
-    if not path.is_file() and not is_chip_folder(path):
+    if not path.is_file() and not is_chip_folder(path) and not is_saved(path):
         raise InputError("E1004", f"no file {path}" if not path.exists() else f"{path} is not a file")
     return path
 

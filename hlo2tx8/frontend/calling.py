@@ -69,12 +69,16 @@ def calling_of(source: object) -> Calling | None:
 
 def _call(tree: Any) -> str:
     """A tree of arguments as a call is written: `(*, {'a': *}, k=*)`."""
-    args, kwargs = shim.pytrees().unflatten(tree, [_Star()] * tree.num_leaves)
+    return call_text(*shim.pytrees().unflatten(tree, [Star()] * tree.num_leaves))
+
+
+def call_text(args: Sequence[object], kwargs: Mapping[str, object]) -> str:
+    """Arguments as a call is written."""
     named = [f"{name}={value!r}" for name, value in kwargs.items()]
     return f"({', '.join([*map(repr, args), *named])})"
 
 
-class _Star:
+class Star:
     """A leaf where only the tree counts."""
 
     def __repr__(self) -> str:

@@ -49,15 +49,15 @@ def make_static(module: Any, args: Sequence[Any] | None, locations: LocationRead
     binder = _Binder(module, main, args)
     if any(UNKNOWN in str(type_) for type_ in main.type.inputs):
         binder.bind_shapes()
-    elif not any(_is_dynamic(op) for op in _walk(module.operation)):
+    elif not any(_is_dynamic(op) for op in shim.walk(module.operation)):
         return
     _inline_calls(module, main.operation)
     _drop_bounds(main.operation)
     binder.refine()
-    if args is not None and any(_is_dynamic(op) for op in _walk(main.operation)):
+    if args is not None and any(_is_dynamic(op) for op in shim.walk(main.operation)):
         binder.bind_values()
         binder.refine()
-    left = [op for op in _walk(main.operation) if op is not main.operation and _has_unknown_size(op)]
+    left = [op for op in shim.walk(main.operation) if op is not main.operation and _has_unknown_size(op)]
     if not left:
         return
     causes = [op for op in left if op.name in SHAPE_OPERANDS] or left
@@ -136,7 +136,7 @@ class _Binder:
 def _inline_calls(module: Any, main: Any) -> None:
     """Puts the bodies of called functions in place of the calls: a function may be called with several shapes."""
     functions = {op.operation.attributes["sym_name"].value: op.operation for op in module.body.operations}
-    while calls := [op for op in _walk(main) if op.name == "func.call"]:
+    while calls := [op for op in shim.walk(main) if op.name == "func.call"]:
         for call in calls:
             copy = functions[call.attributes["callee"].value].clone()
             (block,) = copy.regions[0].blocks
@@ -155,7 +155,7 @@ def _inline_calls(module: Any, main: Any) -> None:
 
 def _drop_bounds(main: Any) -> None:
     """Types lose the bounds of unknown sizes, which no pass here asks for."""
-    for op in _walk(main):
+    for op in shim.walk(main):
         for value in (*op.results, *(a for region in op.regions for block in region for a in block.arguments)):
             if "#stablehlo.bounds" in str(value.type):
                 unknown, type_ = shim.ir().ShapedType.get_dynamic_size(), value.type
@@ -167,7 +167,7 @@ def _drop_bounds(main: Any) -> None:
 def _slice_to_known_sizes(main: Any) -> bool:
     """Replaces every set_dimension_size to a constant by a slice; False if there was none."""
     ir = shim.ir()
-    found = [op for op in _walk(main) if op.name == "stablehlo.set_dimension_size"]
+    found = [op for op in shim.walk(main) if op.name == "stablehlo.set_dimension_size"]
     num_replaced = 0
     for op in found:
         operand, dim, size = op.operands[0], int(op.attributes["dimension"]), _constant(op.operands[1])
@@ -211,7 +211,7 @@ def _items(attributes: Any) -> Iterator[tuple[str, Any]]:
 
 def _numbers_of_sizes(main: Any) -> list[int]:
     """The arguments of @main, integers, that sizes of dynamic ops depend on."""
-    waiting = [op.operands[n] for op in _walk(main) if _is_dynamic(op) for n in SHAPE_OPERANDS.get(op.name, ())]
+    waiting = [op.operands[n] for op in shim.walk(main) if _is_dynamic(op) for n in SHAPE_OPERANDS.get(op.name, ())]
     seen: dict[Any, None] = {}
     found: list[int] = []
     while waiting:
@@ -229,14 +229,6 @@ def _numbers_of_sizes(main: Any) -> list[int]:
         else:
             waiting += owner.owner.operation.operands
     return sorted(found)
-
-
-def _walk(op: Any) -> Iterator[Any]:
-    for region in op.regions:
-        for block in region:
-            for inner in block.operations:
-                yield inner.operation
-                yield from _walk(inner.operation)
 
 
 def _is_dynamic(op: Any) -> bool:

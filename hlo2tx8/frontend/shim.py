@@ -9,7 +9,7 @@ import io
 import signal
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -68,6 +68,15 @@ def has_quantized_types(context: Any) -> bool:
             return context.dialects["quant"] is not None
         except IndexError:
             return False
+
+
+def walk(op: Any) -> Iterator[Any]:
+    """Every op inside of an MLIR op, each before what is inside of it."""
+    for region in op.regions:
+        for block in region:
+            for inner in block.operations:
+                yield inner.operation
+                yield from walk(inner.operation)
 
 
 def portable_artifact(module: Any) -> bytes:

@@ -25,6 +25,7 @@ from hlo2tx8.frontend.hlo_text import num_devices, parse_hlo, place_error
 from hlo2tx8.frontend.locations import LocationReader, instruction_lines
 from hlo2tx8.frontend.quantized import expand_quantized
 from hlo2tx8.frontend.scan import expand_scans
+from hlo2tx8.frontend.tensorflow.package import is_tensorflow_source
 from hlo2tx8.frontend.text_limits import check_text
 from hlo2tx8.frontend.torch.package import is_torch_source
 from hlo2tx8.frontend.tx8be_lower import lower_tx8be
@@ -63,11 +64,11 @@ def load(
 ) -> ModuleOp:
     """The module of a source.
 
-    A source is a path (.hlo, .mlir, .mlirbc, .pb, .onnx, .pt2; also gzipped; or a chip folder, see ChipFolder), its bytes, HLO,
-    StableHLO or tx8be text, a portable artifact as bytes, a jax `Lowered` or `Exported`, an ONNX ModelProto, a
-    torch.export.ExportedProgram, or a Python function or torch.nn.Module with example `args`; elsewhere `args` say the shapes, and
-    the values that shapes depend on, of a module with dynamic ones; for ONNX and torch also a mapping from names of inputs.
-    Parameters of torch are constants.
+    A source is a path (.hlo, .mlir, .mlirbc, .pb, .onnx, .pt2; also gzipped; a chip folder, see ChipFolder; a SavedModel folder or
+    .keras file), its bytes, HLO, StableHLO or tx8be text, a portable artifact as bytes, a jax `Lowered` or `Exported`, an ONNX
+    ModelProto, a torch.export.ExportedProgram, or a Python function, tf.function, Keras model or torch.nn.Module with example
+    `args`; elsewhere `args` say the shapes, and the values that shapes depend on, of a module with dynamic ones; for ONNX, torch
+    and TensorFlow also a mapping from names of inputs. Parameters of torch and variables of TensorFlow are constants.
     `format` ("hlo", "mlir" or "stablehlo", "mlirbc", "pb", "onnx", "pt2") overrides the guess for paths, bytes and text. clean_up:
     without it what is computed twice, or for nothing, stays. `filling` says what constants hold whose elements HLO text leaves
     out. `is_sound`: bytecode of which is known that jaxlib has written it. Raises InputError for a source that is none,
@@ -84,6 +85,8 @@ def load(
 def parse(source: Any, *, args: Sequence[Any] | None = None, format: str | None = None, is_sound: bool = False) -> Parsed:
     """The MLIR module of a source, as `load` takes it, for passes to change; how many devices it is for is an attribute."""
     match source:
+        case _ if is_tensorflow_source(source):
+            return _of_tensorflow(source, args)
         case Path() if is_chip_folder(source):
             folder = ChipFolder.of(source)
             text = _read(folder.module, "mlir").data
@@ -122,7 +125,8 @@ def traced(source: Any, args: Sequence[Any] | None) -> Any:
 
 
 def _is_function(source: Any) -> bool:
-    return callable(source) and not hasattr(source, "mlir_module_serialized") and not is_torch_source(source)
+    is_other = is_torch_source(source) or is_tensorflow_source(source)
+    return callable(source) and not hasattr(source, "mlir_module_serialized") and not is_other
 
 
 def _is_text(source: str) -> bool:
@@ -169,6 +173,12 @@ def _of_torch(source: Any, name: str, args: Any) -> Parsed:
     if lowered is None:
         raise InputError("E1004", f"{name} computes nothing")
     return Parsed(shim.lowered_module(lowered), LocationReader(name), is_bound=True)
+
+
+def _of_tensorflow(source: Any, args: Any) -> Parsed:
+    from hlo2tx8.frontend.tensorflow.function import TensorFlowFunction
+
+    return Parsed(TensorFlowFunction.of(source, args).with_constants(), LocationReader("<tensorflow>"), is_bound=True)
 
 
 def _without_comments(text: str) -> str:

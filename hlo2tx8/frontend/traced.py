@@ -7,3 +7,8 @@ class Refused(Exception):
 
 class Lost(Exception):
     """A value that a refused node would have computed."""
+
+
+def first_line(error: BaseException) -> str:
+    """The first line that a message has; the class of one that has none."""
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

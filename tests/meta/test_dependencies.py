@@ -17,7 +17,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = {name: [Requirement(text) for text in texts] for name, texts in PROJECT["optional-dependencies"].items()}
 DEPENDENCIES = [Requirement(text) for text in PROJECT["dependencies"]]
 OURS = {"hlo2tx8", "benchmarks", "examples", "tests"}
-NOT_ALWAYS_INSTALLED = {"sklearn": ["scikit-learn"]}
+NOT_ALWAYS_INSTALLED = {"sklearn": ["scikit-learn"], "tensorflow": ["tensorflow-cpu"], "keras": ["tensorflow-cpu"]}
 """Modules of extras that a developer's environment may lack, by distribution."""
 
 
@@ -42,10 +42,10 @@ def imported(folder: Path) -> dict[str, Path]:
 @pytest.mark.parametrize(
     ("folder", "extras"),
     [
-        ("hlo2tx8", ("onnx", "torch")),
+        ("hlo2tx8", ("onnx", "tensorflow", "torch")),
         ("examples", ("examples",)),
         ("benchmarks", ("test",)),
-        ("tests", ("test", "examples", "onnx", "torch")),
+        ("tests", ("test", "examples", "onnx", "tensorflow", "torch")),
     ],
 )
 def test_what_is_imported_is_declared(folder: str, extras: tuple[str, ...]):

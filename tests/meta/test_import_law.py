@@ -24,7 +24,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runtime",),
     ("spmd",),
     ("netlist", "vendor"),
-    ("pjrt", "tools", "torch_backend"),
+    ("pjrt", "tools", "torch_backend", "tensorflow_backend"),
     ("dev",),
     ("__init__", "__main__", "onnx_backend"),
 )

@@ -17,13 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from hlo2tx8.errors import Hlo2tx8Error, ParseError, UnsupportedOp
-from hlo2tx8.frontend.onnx.model_file import ModelFile, first_line
+from hlo2tx8.frontend.onnx.model_file import ModelFile
 from hlo2tx8.frontend.onnx.package import onnx_module
 from hlo2tx8.frontend.onnx.rows import ROWS
 from hlo2tx8.frontend.onnx.schemas import body_of, defaults_of, schema_of, typed
 from hlo2tx8.frontend.onnx.scope import LOST, NameScope, TracedValue, plain_array
 from hlo2tx8.frontend.onnx.table import NodeCall, OpRow, Refused
-from hlo2tx8.frontend.traced import Lost
+from hlo2tx8.frontend.traced import Lost, first_line
 
 DEEPEST = 60
 """How many functions and graphs may be inside of each other."""

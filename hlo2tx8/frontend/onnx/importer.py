@@ -14,9 +14,9 @@ from hlo2tx8.errors import Hlo2tx8Error, InputError, ParseError, UnsupportedErro
 from hlo2tx8.frontend import shim
 from hlo2tx8.frontend.onnx.conversion import dtype_of
 from hlo2tx8.frontend.onnx.graph import Tracer
-from hlo2tx8.frontend.onnx.model_file import ModelFile, first_line
+from hlo2tx8.frontend.onnx.model_file import ModelFile
 from hlo2tx8.frontend.onnx.scope import NameScope, TracedValue
-from hlo2tx8.frontend.traced import Lost, Refused
+from hlo2tx8.frontend.traced import Lost, Refused, first_line
 from hlo2tx8.hlo.signature import VALUE, Port, array_of
 
 HINT = "values and shapes are bound by inputs: compile(source, args=...), --input_literals_file=FILE"

@@ -13,6 +13,7 @@ from hlo2tx8.errors import Hlo2tx8Error, InputError, ParseError
 from hlo2tx8.frontend.onnx.conversion import dtype_of
 from hlo2tx8.frontend.onnx.package import onnx_module
 from hlo2tx8.frontend.onnx.table import Refused
+from hlo2tx8.frontend.traced import first_line
 
 EXTERNAL = 1
 
@@ -97,8 +98,3 @@ def dtype_bits(dtype: Any) -> int:
     if "float4" in name:
         return 4
     return int(name[-1]) if name in ("int2", "uint2", "int4", "uint4") else dtype.itemsize * 8
-
-
-def first_line(error: BaseException) -> str:
-    """The first line that a message has; the class of one that has none."""
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,1 @@
+"""The door for TensorFlow: functions, Keras models, SavedModel folders."""
