@@ -41,7 +41,7 @@ from hlo2tx8.hlo.module import program_functions
 from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.hlo.placement import num_tiles, of_part, tiles_of
 from hlo2tx8.hlo.regions import CONTROL, UPDATE, terminator_of
-from hlo2tx8.notes import add_notes
+from hlo2tx8.notes import Decision, Name, What, add_notes
 from hlo2tx8.passes.rules.loops import TRIP_COUNT
 from hlo2tx8.schedule.work_split import Target
 
@@ -89,7 +89,7 @@ class EmitFusionsPass(ModulePass):
             group, fusion = pending.pop()
             if isinstance(fusion, FusionOp) and is_view(fusion):
                 Rewriter.replace_op(fusion, ViewOp(fusion.operands[0], fusion.result_types[0]))
-                notes.append(f"{fusion_name(fusion)} is a view of what it reads: no kernel")
+                notes.append(_said(What.VIEW, fusion))
                 continue
             key = fingerprint(fusion), num_tiles(fusion)
             if isinstance(fusion, GroupOp) and key in apart:
@@ -120,12 +120,10 @@ class EmitFusionsPass(ModulePass):
                     continue
                 op.body.block.add_op(made)
                 emitted[key] = name
+            notes.append(_said(What.KERNEL, fusion, emitted[key]))
             replaces = replaceable(fusion) if isinstance(fusion, FusionOp) else ()
-            updates = _updates(kernels(op)[emitted[key]])
-            launch = KernelOp(
-                emitted[key], fusion.operands, fusion.result_types, group, origin(fusion), replaces, updates, tiles_of(fusion)
-            )
-            Rewriter.replace_op(fusion, launch)
+            place = group, origin(fusion), replaces, _updates(kernels(op)[emitted[key]]), tiles_of(fusion)
+            Rewriter.replace_op(fusion, KernelOp(emitted[key], fusion.operands, fusion.result_types, *place))
         if not unsupported:
             for block in blocks:
                 launch_control(block)
@@ -169,9 +167,15 @@ class EmitFusionsPass(ModulePass):
             return _dissolved(op, name, notes, str(error))
 
 
+def _said(what: What, op: Operation, kernel: str = "", why: str = "") -> str:
+    """A decision about a fusion, or about the fusions of a group and of groups in it."""
+    names = tuple(Name(fusion_name(fusion)) for fusion in op.walk() if isinstance(fusion, FusionOp))
+    return Decision(what, names, Name(kernel), why).line()
+
+
 def _dissolved(group: GroupOp, name: str, notes: list[str], why: str) -> list[Operation]:
     """What a group has, in its place, with a line about it."""
-    notes.append(f"{name}: its fusions are kernels of their own: {why}")
+    notes.append(_said(What.DISSOLVED, group, name, why))
     inner = [part for part in group.body.block.ops if isinstance(part, FusionOp | GroupOp)]
     dissolve(group, group.body.block)
     return [*inner]

@@ -18,6 +18,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from hlo2tx8.dialects.hlo import CopyOp, FusionOp, GroupOp
 from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.fusion.build_group import SEARCHED_SLACK, build_group, name_of_fusion
+from hlo2tx8.notes import Decision, Name, What
 from hlo2tx8.schedule.band_group_member import BandGroupMember, band_group_member
 from hlo2tx8.schedule.plan_band_group import BandChain, BandGroupPlan
 from hlo2tx8.schedule.work_split import Target
@@ -84,7 +85,9 @@ def _group(chain: BandChain, slack: float, *, may_stay: bool = True) -> list[str
         part, plan = _part(chain, way.start, end), way.plan
         if plan is not None:
             figures = f"{plan.cycles:.0f} cycles, {part.cycles_apart():.0f} apart, {plan.spm_bytes} bytes of SPM"
-            notes.insert(0, f"{_names(part)}: a group by bands of {plan.bands[-1].rows} rows: {figures}")
+            why = f"a group by bands of {plan.bands[-1].rows} rows: {figures}"
+            costs = part.cycles_apart() - plan.cycles, plan.cycles, part.cycles_apart()
+            notes.insert(0, Decision(What.GROUP, _names(part), Name(""), why, *costs).line())
             groups.insert(0, make_band_group(part, plan.bands[-1].rows))
         if not way.begins:
             if len(groups) > 1:
@@ -95,7 +98,7 @@ def _group(chain: BandChain, slack: float, *, may_stay: bool = True) -> list[str
     if not notes:
         plan = next(iter(chain.plans()), None) if chain.is_closed else None
         why = f"{plan.cycles:.0f} cycles, {apart:.0f} apart" if plan else "no band of all members fits the scratchpad"
-        return [f"{_names(chain)}: no group, {why}"]
+        return [Decision(What.NO_GROUP, _names(chain), why=why, cycles=plan.cycles if plan else 0.0, apart=apart).line()]
     return notes
 
 
@@ -147,5 +150,5 @@ def _copy(value: SSAValue) -> FusionOp:
     return FusionOp([value], [value.type], "kLoop", Region(body), "copy_fusion")
 
 
-def _names(chain: BandChain) -> str:
-    return ", ".join(map(name_of_fusion, chain.fusions))
+def _names(chain: BandChain) -> tuple[Name, ...]:
+    return tuple(Name(name_of_fusion(fusion)) for fusion in chain.fusions)

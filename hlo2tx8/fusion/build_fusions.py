@@ -16,14 +16,15 @@ SMALL_ELEMENTS = 4096
 """Constants up to this size lie in the program's constants; larger ones are cheaper to compute."""
 
 
-def build_fusions(block: Block, candidates: Sequence[FusionCandidate], taken: dict[str, int]) -> None:
+def build_fusions(block: Block, candidates: Sequence[FusionCandidate], taken: dict[str, int]) -> list[FusionOp]:
     """Move or copy the instructions of each candidate into an `hlo.fusion` where its root stood, and drop instructions that nobody
-    reads.
+    reads; the fusion of each.
 
     `taken` counts how often each fusion name was given, in this block and others.
     """
     position = {op: number for number, op in enumerate(block.ops)}
     made: dict[SSAValue, SSAValue] = {}
+    built: list[FusionOp] = []
     joined = {op for candidate in candidates for op in candidate.members}
     kept = [op for op in block.ops if is_kept(op) and op not in joined]
     readers = [inner for op in kept for inner in op.walk()]
@@ -32,6 +33,7 @@ def build_fusions(block: Block, candidates: Sequence[FusionCandidate], taken: di
         fusion = _build(candidate, members, _fusion_name(candidate.root, members, taken))
         block.insert_op_before(fusion, candidate.root)
         readers.append(fusion)
+        built.append(fusion)
         for old, new in zip(candidate.outputs, fusion.results, strict=True):
             new.name_hint = old.name_hint
             made[old] = new
@@ -46,6 +48,7 @@ def build_fusions(block: Block, candidates: Sequence[FusionCandidate], taken: di
         if (not is_kept(op) or op in joined) and all(result.first_use is None for result in op.results):
             op.detach()
             op.erase()
+    return built
 
 
 def _put_in_order(block: Block) -> None:
@@ -71,7 +74,7 @@ def _put_in_order(block: Block) -> None:
     block.add_ops(placed)
 
 
-def _build(candidate: FusionCandidate, members: Sequence[Operation], name: str) -> Operation:
+def _build(candidate: FusionCandidate, members: Sequence[Operation], name: str) -> FusionOp:
     """The fusion of a candidate: copies of its instructions, parameters for everything else they read.
 
     A tensor that must be in memory is a parameter even if a copy of its instruction is inside for others.

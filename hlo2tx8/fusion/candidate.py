@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation, SSAValue
 
-from hlo2tx8.dialects.hlo import FusionOp
+from hlo2tx8.dialects.hlo import FusionOp, origin
 from hlo2tx8.hlo.regions import CALL, CONTROL, UPDATE
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.indexing import Dim, FloorDiv, IndexingMap, Mod, Variable
+from hlo2tx8.notes import Name
 from hlo2tx8.partitioner.computation import Scope
 from hlo2tx8.partitioner.instruction import (
     compose,
@@ -81,6 +82,11 @@ class FusionCandidate:
     readers: dict["FusionCandidate", None] = field(default_factory=dict["FusionCandidate", None])
     rows: Rows | None = None
     whole: "FusionCandidate | None" = None
+
+    @property
+    def name(self) -> Name:
+        """That of its root."""
+        return name_of(self.root, self.last)
 
     def find(self) -> "FusionCandidate":
         """The candidate that this one was merged into at last, itself if it was not."""
@@ -196,9 +202,9 @@ def has_division(map: IndexingMap) -> bool:
     )
 
 
-def name_of(op: Operation) -> str:
-    """The name that `--explain` gives an instruction."""
-    if isinstance(op, FusionOp) and op.fusion_name is not None:
-        return op.fusion_name.data
+def name_of(op: Operation, number: int = -1) -> Name:
+    """The name that `--explain` gives an instruction, which has that number while fusions are planned."""
     hint = op.results[0].name_hint if op.results else None
-    return f"{op.name} %{hint}" if hint else op.name
+    text = f"{op.name} %{hint}" if hint else op.name
+    given = op.fusion_name.data if isinstance(op, FusionOp) and op.fusion_name is not None else text
+    return Name(given, number, origin(op))

@@ -29,9 +29,10 @@ from hlo2tx8.fusion.candidate import (
 from hlo2tx8.fusion.epilogues import contraction_in, ends_product, why_no_epilogue
 from hlo2tx8.fusion.products import SameRows
 from hlo2tx8.fusion.row_candidates import rows_of
-from hlo2tx8.fusion.sharing import copies_are_cheaper, is_output_of, merge, why_no_output
+from hlo2tx8.fusion.sharing import copies_are_cheaper, costs_of_copies, is_output_of, merge, why_no_output
 from hlo2tx8.hlo.regions import captured
 from hlo2tx8.indexing import Dim, IndexingMap
+from hlo2tx8.notes import Decision, KeptApart, Name, What
 from hlo2tx8.partitioner.computation import Scope
 from hlo2tx8.partitioner.instruction import (
     CONSTANTS,
@@ -49,14 +50,17 @@ from hlo2tx8.partitioner.reduction_order import reduced_dimensions, why_in_order
 from hlo2tx8.partitioner.reduction_paths import is_reduction, loop_operand_map, num_loop_operands, ranges_after
 from hlo2tx8.schedule.costs import Costs, size_bytes
 
+NOBODY = Name("")
+NO_COPIES = "it is never copied"
 
-def find_candidates(block: Block, costs: Costs) -> tuple[list[FusionCandidate], tuple[str, ...]]:
-    """The candidates in program order of their roots, and one line of explanation per decision."""
-    walk = _CandidateWalk(costs, {op: number for number, op in enumerate(block.ops)})
+
+def find_candidates(block: Block, costs: Costs, start: int = 0) -> tuple[list[FusionCandidate], tuple[Decision, ...]]:
+    """The candidates in program order of their roots, and what was decided. Instructions are numbered from `start` on."""
+    walk = _CandidateWalk(costs, {op: number for number, op in enumerate(block.ops, start)})
     for op in reversed(tuple(block.ops)):
         walk.visit(op)
     found = [candidate for candidate in walk.candidates if candidate.whole is None]
-    return sorted(found, key=lambda candidate: candidate.last), tuple(reversed(walk.explain))
+    return sorted(found, key=lambda candidate: candidate.last), tuple(reversed(walk.decisions))
 
 
 @dataclass
@@ -65,8 +69,9 @@ class _CandidateWalk:
     position: dict[Operation, int]
     uses: dict[Operation, list[CandidateUse]] = field(default_factory=dict[Operation, list[CandidateUse]])
     candidates: list[FusionCandidate] = field(default_factory=list[FusionCandidate])
-    explain: list[str] = field(default_factory=list[str])
+    decisions: list[Decision] = field(default_factory=list[Decision])
     products: SameRows = field(default_factory=SameRows)
+    not_shared: str = ""
     last_asked: tuple[Operation, CandidateUse, Rows | None] | None = None
     last_maps: list[IndexingMap | None] = field(default_factory=list["IndexingMap | None"])
 
@@ -98,9 +103,10 @@ class _CandidateWalk:
 
     def _visit_loop_op(self, op: Operation, found: list[CandidateUse]) -> None:
         """An instruction that a loop over elements can hold: its reader's, or one of its own."""
+        self.not_shared = ""
         places, others = self._places(op, found)
         if places and not others and len(places) == 1:
-            self._join(op, places[0], f"saves {self.costs.saved(op, 1, 1):.0f} cycles")
+            self._join(op, places[0], saved=self.costs.saved(op, 1, 1))
             return
         if places and self._share(op, found, places, others):
             return
@@ -110,19 +116,18 @@ class _CandidateWalk:
         """An instruction with an emitter of its own: what reads it may be its epilogue."""
         if why := why_no_epilogue(op, found, self.costs):
             if is_kept(op):
-                self.explain.append(f"{name_of(op)} has no epilogue: {why}")
+                self._decide(What.NO_EPILOGUE, op, why=why)
                 self._keep(op, found)
             else:
                 self._start(op, found, why, is_loop=False)
-                self.explain += self.products.merge(op, self.candidates[-1], self.costs)
+                self.decisions += self.products.merge(op, self.candidates[-1], self.costs)
             return
         candidate = found[0].candidate
         candidate.members[op] = None
-        saved = self.costs.saved(op, 1, 1)
-        self.explain.append(f"{name_of(op)} has {name_of(candidate.root)} as epilogue: saves {saved:.0f} cycles")
+        self._decide(What.EPILOGUE, op, candidate.name, saved=self.costs.saved(op, 1, 1))
         for operand in op.operands:
             self._record(operand, CandidateUse(candidate, is_outside=True))
-        self.explain += self.products.merge(op, candidate, self.costs)
+        self.decisions += self.products.merge(op, candidate, self.costs)
 
     def _why_started(self, op: Operation, found: list[CandidateUse]) -> str:
         """Why an instruction joins none of its readers."""
@@ -159,9 +164,10 @@ class _CandidateWalk:
         same = [use for use in places if use.scope is None and use.map == place.map] if place.scope is None else [place]
         for use in same:
             if use.candidate is not target and use.candidate.has_index_of(target.root.results[0]):
-                self.explain.append(merge(target, use.candidate, op, self.costs))
+                self.decisions.append(merge(target, use.candidate, op, self.costs))
         if _is_of_rows_and_others(found, places) and ends_product(op, self.costs):
-            self.explain.append(f"{name_of(op)} is written behind its product, which then is not")
+            self._decide(What.BEHIND_PRODUCT, op)
+            self.not_shared = "it is what a product becomes, which is written behind that and not beside a reduction of its rows"
             return False
         apart = [use for use in places if use is place or use.candidate is not target]
         apart.sort(key=lambda use: use is not place)
@@ -172,17 +178,33 @@ class _CandidateWalk:
                 self._join(op, use, f"as one of {len(apart)} copies")
             return True
         if why:
-            self.explain.append(f"{name_of(op)} is no output of {name_of(target.root)}: {why}")
+            self._decide(What.NO_OUTPUT, op, target.name, why)
+            found_costs = costs_of_copies(op, apart, self.costs, is_output=False) if len(apart) > 1 and not others else None
+            copies = (
+                "copies of it would cost {:,.0f} cycles, writing it once {:,.0f}".format(*found_costs) if found_costs else NO_COPIES
+            )
+            self.not_shared = f"others read it too: {copies}; and it is no output of the fusion of {target.root.name}: {why}"
             return False
         if rest:
             target.add_output(op, self.position[op], [use.candidate for use in rest])
-        what = "an output of" if rest else "shared in"
-        saved = self.costs.saved(op, len(same), 0 if rest else 1)
-        self.explain.append(f"{name_of(op)} is {what} {name_of(target.root)}: saves {saved:.0f} cycles")
+        what = What.OUTPUT if rest else What.SHARED
+        self._decide(what, op, target.name, saved=self.costs.saved(op, len(same), 0 if rest else 1))
         self._take(op, place)
         return True
 
     # ---------------------------------------------------------------------------------------------- conditions
+
+    def _why_not_joined(self, op: Operation, use: CandidateUse, found: list[CandidateUse], why: str) -> str:
+        """Which rule keeps an instruction from one of its readers; `why` it starts a fusion."""
+        if use.is_outside:
+            return "the reader needs all of it in memory"
+        if not is_elemental(op) and not reads_once(op):
+            return why  # a kernel of another kind joins all of its readers or none
+        if apart := self._why_apart(op, use):
+            return apart
+        if any(other.candidate is use.candidate and not other.same_place(use) for other in found):
+            return "read through several indexing maps"
+        return self.not_shared or "its other readers keep it in memory"
 
     def _why_apart(self, op: Operation, use: CandidateUse) -> str:
         """The reason why an instruction cannot join a reader's fusion, or ""."""
@@ -230,15 +252,22 @@ class _CandidateWalk:
         candidate = FusionCandidate(op, is_loop, here, here, {op: None}, outputs=dict.fromkeys(op.results))
         candidate.readers.update({use.candidate: None for use in found})
         self.candidates.append(candidate)
-        self.explain.append(f"{name_of(op)} starts a fusion: {why}")
+        saved = self.costs.saved(op, 1, 1) if found else 0.0
+        edges = tuple(KeptApart(use.candidate.name, self._why_not_joined(op, use, found, why), saved) for use in found)
+        self._decide(What.STARTS, op, why=why, edges=edges)
         if is_loop:
             self._read_operands(op, CandidateUse(candidate))
             return
         for operand in op.operands:
             self._record(operand, CandidateUse(candidate))
 
-    def _join(self, op: Operation, use: CandidateUse, why: str) -> None:
-        self.explain.append(f"{name_of(op)} joins {name_of(use.candidate.root)}: {why}")
+    def _decide(
+        self, what: What, op: Operation, other: Name = NOBODY, why: str = "", saved: float = 0.0, edges: tuple[KeptApart, ...] = ()
+    ) -> None:
+        self.decisions.append(Decision(what, (name_of(op, self.position[op]),), other, why, saved, edges=edges))
+
+    def _join(self, op: Operation, use: CandidateUse, why: str = "", saved: float = 0.0) -> None:
+        self._decide(What.JOINS, op, use.candidate.name, why, saved)
         self._take(op, use)
 
     def _take(self, op: Operation, use: CandidateUse) -> None:

@@ -8,6 +8,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from hlo2tx8.hlo.regions import CALL, terminator_of
+from hlo2tx8.notes import Decision
 
 
 @dataclass(frozen=True)
@@ -67,15 +68,20 @@ class Group:
 
 @dataclass(frozen=True)
 class FusedModule:
-    """The program after fusion, in order of execution; `explain` has one line per decision."""
+    """The program after fusion, in order of execution; `decisions` say why."""
 
     module: ModuleOp
     groups: tuple[Group, ...]
     outputs: tuple[Source, ...]
-    explain: tuple[str, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+
+    @property
+    def explain(self) -> tuple[str, ...]:
+        """A line for each decision that has one."""
+        return tuple(filter(None, (decision.line() for decision in self.decisions)))
 
 
-def describe(module: ModuleOp, explain: tuple[str, ...] = ()) -> FusedModule:
+def describe(module: ModuleOp, decisions: tuple[Decision, ...] = ()) -> FusedModule:
     """The groups of a module whose @main holds fusions, constants and control flow over them."""
     main = next(f for f in module.body.block.ops if isinstance(f, FuncOp) and f.sym_name.data == "main")
     block = main.body.block
@@ -83,7 +89,7 @@ def describe(module: ModuleOp, explain: tuple[str, ...] = ()) -> FusedModule:
     groups: list[Group] = []
     _describe(block, sources, groups)
     outputs = tuple(sources[value] for value in terminator_of(block).operands)
-    return FusedModule(module, tuple(groups), outputs, explain)
+    return FusedModule(module, tuple(groups), outputs, decisions)
 
 
 def _describe(block: Block, sources: dict[SSAValue, Source], groups: list[Group]) -> None:

@@ -39,7 +39,7 @@ from hlo2tx8.fusion.row_results import join_reductions_of_rows
 from hlo2tx8.hlo.placement import placed_calls
 from hlo2tx8.hlo.regions import CONTROL
 from hlo2tx8.indexing import Dim, Expr
-from hlo2tx8.notes import add_notes
+from hlo2tx8.notes import Decision, Name, What, add_notes
 from hlo2tx8.partitioner.instruction import tensor_type
 from hlo2tx8.schedule.plan_row_group import RowGroupPlan, plan_row_group
 from hlo2tx8.schedule.row_group_member import RowGroupMember, row_group_member, without_ones
@@ -64,7 +64,9 @@ class GroupFusionsPass(ModulePass):
         placed = {c.callee.string_value() for c, tiles in placed_calls(op, chip.mesh) if not tiles.is_all(chip.mesh)}
         for block in [block for block in _blocks(op, placed) if any(isinstance(inner, FusionOp) for inner in block.ops)]:
             notes += join_reductions_of_rows(block)
-            for chain in _chains(block, target):
+            chains, ends = _chains(block, target)
+            notes += ends if self.explain else []
+            for chain in chains:
                 notes.append(_group(chain, target))
             notes += group_heads(block, target)
             notes += group_products(block, target, LONG_CHAIN)
@@ -97,40 +99,56 @@ def _blocks(module: ModuleOp, placed: Container[str]) -> Iterator[Block]:
                 yield from (block for region in op.regions for block in region.blocks)
 
 
-def _chains(block: Block, target: Target) -> list[list[_Link]]:
-    """Chains of fusions that may be groups, each as long as it gets."""
+def _chains(block: Block, target: Target) -> tuple[list[list[_Link]], list[str]]:
+    """Chains of fusions that may be groups, each as long as it gets; and why each ends, or why a fusion begins none."""
     chains: list[list[_Link]] = []
+    ends: list[str] = []
     taken: set[Operation] = set()
     for op in block.ops:
         if not isinstance(op, FusionOp) or op in taken:
             continue
         first = row_group_member(op.body.block, target)
         if isinstance(first, str):
+            ends.append(_end(op, first))
             continue
         chain = [_Link(op, first)]
-        while (link := _next(chain[-1], target)) is not None and link.fusion not in taken:
+        while isinstance(link := _next(chain[-1], target), _Link) and link.fusion not in taken:
             chain.append(link)
+        ends.append(_end(chain[-1].fusion, "its reader is in another group" if isinstance(link, _Link) else link))
         if not any(link.member.reductions and link.member.dot is None for link in chain):  # rows are what arithmetic is kept for
             chain = chain[next((n for n, link in enumerate(chain) if link.member.reductions), len(chain)) :]
         if len(chain) > 1 and any(link.member.dot is not None for link in chain):
             taken.update(link.fusion for link in chain)
             chains.append(chain)
-    return chains
+        elif len(chain) > 1:
+            ends.append(_end(chain[0].fusion, "groups by rows have a product and a reduction of rows, and this chain has not"))
+    return chains, ends
 
 
-def _next(link: _Link, target: Target) -> _Link | None:
+def _end(fusion: FusionOp, why: str) -> str:
+    """Why no group by rows goes on behind a fusion."""
+    return Decision(What.NO_LINK, (Name(name_of_fusion(fusion)),), why=f"by rows: {why}").line()
+
+
+def _next(link: _Link, target: Target) -> "_Link | str":
     """The only reader of a fusion's results, if it is a fusion of the same rows that reads each of them for itself, and not only
-    arithmetic: that is for groups by bands."""
+    arithmetic: that is for groups by bands. Else which of that is not so."""
     uses = [use for result in link.fusion.results for use in result.uses]
-    if len({use.operation for use in uses}) != 1 or not isinstance(reader := uses[0].operation, FusionOp):
-        return None
-    if reader.parent is not link.fusion.parent:
-        return None
+    if len({use.operation for use in uses}) != 1:
+        return "it has no single reader"
+    if not isinstance(reader := uses[0].operation, FusionOp) or reader.parent is not link.fusion.parent:
+        return "its reader is no fusion of the same block"
     member = row_group_member(reader.body.block, target)
-    if isinstance(member, str) or not member.reductions or member.shape[:-1] != link.member.shape[:-1]:
-        return None
+    if isinstance(member, str):
+        return f"its reader cannot be in one: {member}"
+    if not member.reductions:
+        return "its reader is arithmetic only, which is for groups by bands"
+    if member.shape[:-1] != link.member.shape[:-1]:
+        return f"its reader has rows of another shape, {list(member.shape[:-1])}, not {list(link.member.shape[:-1])}"
     numbers = tuple(sorted(use.index for use in uses))
-    return _Link(reader, member, numbers) if all(_reads_own_rows(member, reader.body.block.args[n]) for n in numbers) else None
+    if not all(_reads_own_rows(member, reader.body.block.args[n]) for n in numbers):
+        return "its reader needs other rows than those that a step has just made"
+    return _Link(reader, member, numbers)
 
 
 def _reads_own_rows(member: RowGroupMember, parameter: BlockArgument) -> bool:
@@ -159,14 +177,16 @@ def _group(chain: Sequence[_Link], target: Target) -> str:
     saving, (chain, plan) = max(
         ((_saving(plan, target), (part, plan)) for part, plan in zip(parts, plans, strict=True)), key=lambda found: found[0]
     )
-    names = ", ".join(name_of_fusion(link.fusion) for link in chain)
+    names = tuple(Name(name_of_fusion(link.fusion)) for link in chain)
     if isinstance(plan, str):
-        return f"{names}: no group, {plan}"
+        return Decision(What.NO_GROUP, names, why=plan).line()
     figures = f"{plan.cycles:.0f} cycles, {plan.cycles_apart:.0f} apart, {plan.spm_bytes} bytes of SPM"
+    costs = plan.cycles_apart - plan.cycles, plan.cycles, plan.cycles_apart
     if saving <= 0:
-        return f"{names}: no group, {figures}"
+        return Decision(What.NO_GROUP, names, Name(""), figures, *costs).line()
     build_group([link.fusion for link in chain], {"rows": DenseArrayBase.from_list(i64, plan.split.rows_of_chunk_and_step)})
-    return f"{names}: a group by rows, {plan.split.step_rows} a step, {plan.split.chunk_rows} a chunk: {figures}"
+    why = f"a group by rows, {plan.split.step_rows} a step, {plan.split.chunk_rows} a chunk: {figures}"
+    return Decision(What.GROUP, names, Name(""), why, *costs).line()
 
 
 def _saving(plan: RowGroupPlan | str, target: Target) -> float:

@@ -17,6 +17,7 @@ from hlo2tx8.dialects.hlo import FusionOp, GroupOp
 from hlo2tx8.fusion.build_group import build_group, name_of_fusion
 from hlo2tx8.fusion.phases import needed_by
 from hlo2tx8.hlo.precision import num_parts
+from hlo2tx8.notes import Decision, Name, What
 from hlo2tx8.partitioner.contraction import is_contraction, why_not_on_engine
 from hlo2tx8.partitioner.instruction import shape_of
 from hlo2tx8.schedule.contraction_split import BLOCK
@@ -38,11 +39,13 @@ def group_heads(block: Block, target: Target) -> list[str]:
             notes += [f"{several}: no phases with the attention that reads them, they are several kernels"] if products else []
             continue
         product = products[0]
-        names = f"{name_of_fusion(product)} and the attention that reads it"
+        inner = [op for op in attention.body.block.ops if isinstance(op, FusionOp)]
+        names = tuple(Name(name_of_fusion(op)) for op in (product, *inner))
         if why := _why_not(product, attention, target):
-            notes.append(f"{names}: no phases, {why}")
+            notes.append(Decision(What.NO_GROUP, names, why=f"a product and its attention are no phases, {why}").line())
         else:
-            notes.append(f"{names}: phases, whose tiles attend with what they have computed")
+            why = "phases, whose tiles attend with what they have computed"
+            notes.append(Decision(What.GROUP, names, why=why).line())
             build_group((product, attention), {"phases": UnitAttr()})
     return notes
 

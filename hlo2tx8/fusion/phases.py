@@ -17,6 +17,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.fusion.build_group import build_group, name_of_fusion
 from hlo2tx8.hlo import Kind, has_spec
+from hlo2tx8.notes import Decision, Name, What
 from hlo2tx8.partitioner.instruction import kind_of
 from hlo2tx8.schedule.costs import Costs, size_bytes
 from hlo2tx8.schedule.work_split import Target
@@ -35,12 +36,16 @@ def group_phases(block: Block, target: Target) -> list[str]:
         if len(phases) < 2 or not taken.isdisjoint(phases):
             continue
         share, saved = size_bytes(value) / target.rates.tiles, Costs(target.rates).transfer(value)
-        names = f"{', '.join(map(name_of_fusion, phases))}: phases that share {share:.0f} bytes a tile"
+        names = tuple(Name(name_of_fusion(phase)) for phase in phases)
+        shared = f"phases that share {share:.0f} bytes a tile"
         if share > target.rates.kept_bytes:
-            notes.append(f"{names}: no group, that is more than the {target.rates.kept_bytes} bytes that may stay in SPM")
+            why = f"{shared}, that is more than the {target.rates.kept_bytes} bytes that may stay in SPM"
+            notes.append(Decision(What.NO_GROUP, names, why=why).line())
         elif saved > target.rates.kernel * len(phases):
             readers = sum(value in phase.operands for phase in phases)
-            notes.append(f"{names}: a group of phases, saves {saved * (readers - 1):.0f} cycles")
+            saved *= readers - 1
+            why = f"{shared}: a group of phases, saves {saved:.0f} cycles"
+            notes.append(Decision(What.GROUP, names, why=why, saved=saved).line())
             taken.update(phases)
             build_group(phases, {"phases": UnitAttr()})
     return notes

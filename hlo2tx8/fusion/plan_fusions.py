@@ -17,23 +17,24 @@ dynamic_update_slice is no fusion's: the program writes into the value itself. A
 an op that became several kernels, is taken apart.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block
+from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from hlo2tx8.device.rates import Rates
+from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.fusion.build_fusions import build_fusions, move_constants
-from hlo2tx8.fusion.candidate import is_kernel_of_its_own
+from hlo2tx8.fusion.candidate import is_kernel_of_its_own, name_of
 from hlo2tx8.fusion.find_candidates import find_candidates
 from hlo2tx8.fusion.fused_module import FusedModule, describe
 from hlo2tx8.fusion.place_constants import place_constants
 from hlo2tx8.hlo.module import program_functions
 from hlo2tx8.hlo.placement import placed_calls
 from hlo2tx8.hlo.regions import CONTROL, inline_region
-from hlo2tx8.notes import add_notes
+from hlo2tx8.notes import Decision, Name, What, add_notes
 from hlo2tx8.schedule.costs import Costs
 
 
@@ -49,37 +50,60 @@ class PlanFusionsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         planned = plan_fusions(op, self.chip)
         if self.explain:
-            add_notes(op, planned.explain)
+            add_notes(op, [decision.line() for decision in planned.decisions])
 
 
 def plan_fusions(module: ModuleOp, chip: str = "") -> FusedModule:
     """Fuse @main in place for a chip, and describe the result; InputError if there is no @main."""
     from hlo2tx8.device.chip import load_chip
 
-    explain: list[str] = []
-    taken: dict[str, int] = {}
+    plan = _BlockFusions()
     whole = load_chip(chip)
     calls = ((call, tiles) for call, tiles in placed_calls(module, whole.mesh) if not tiles.is_all(whole.mesh))
     parts = {call.callee.string_value(): tiles.num_tiles for call, tiles in calls}
     for function in program_functions(module):
         place_constants(function.body.block)
         part = parts.get(function.sym_name.data)
-        explain += _fuse(function.body.block, taken, Costs(Rates.of(whole if part is None else whole.part(part))))
-    return describe(module, tuple(explain))
+        plan.fuse(function.body.block, Costs(Rates.of(whole if part is None else whole.part(part))))
+    return describe(module, tuple(plan.decisions))
 
 
-def _fuse(block: Block, taken: dict[str, int], costs: Costs) -> tuple[str, ...]:
-    """Fuse a block after the regions of its control flow; a line per decision. `taken` counts the fusions of a name."""
-    explain: list[str] = []
-    for op in tuple(block.ops):
-        if op.name == "hlo.fusion" and any(is_kernel_of_its_own(inner) for inner in op.regions[0].block.ops):
-            inline_region(op, op.regions[0].block, list(op.operands))
-    for op in tuple(block.ops):
-        if op.name in CONTROL:
-            for region in op.regions:
-                explain += _fuse(region.block, taken, costs)
-        elif op.name == "hlo.fusion":
-            move_constants(op)
-    candidates, decisions = find_candidates(block, costs)
-    build_fusions(block, candidates, taken)
-    return (*explain, *decisions)
+@dataclass
+class _BlockFusions:
+    """What was decided so far; how many fusions have each name, and how many instructions have numbers."""
+
+    decisions: list[Decision] = field(default_factory=list[Decision])
+    taken: dict[str, int] = field(default_factory=dict[str, int])
+    numbered: int = 0
+
+    def fuse(self, block: Block, costs: Costs) -> None:
+        """Fuse a block after the regions of its control flow."""
+        for op in tuple(block.ops):
+            if op.name == "hlo.fusion" and any(is_kernel_of_its_own(inner) for inner in op.regions[0].block.ops):
+                inline_region(op, op.regions[0].block, list(op.operands))
+        for op in tuple(block.ops):
+            if op.name in CONTROL:
+                for region in op.regions:
+                    self.fuse(region.block, costs)
+            elif op.name == "hlo.fusion":
+                move_constants(op)
+        start = self.numbered
+        numbers = {op: number for number, op in enumerate(block.ops, start)}
+        candidates, decisions = find_candidates(block, costs, start)
+        self.numbered += len(numbers)
+        members = [[name for op in c.members for name in _names(op, numbers[op])] for c in candidates]
+        made: dict[Operation, list[Name]] = dict(zip(build_fusions(block, candidates, self.taken), members, strict=True))
+        self.decisions += decisions
+        for op in block.ops:
+            if isinstance(op, FusionOp):
+                inside = made.get(op) or _names(op, numbers.get(op, -1))
+                reads = [v.owner for v in op.operands if isinstance(v.owner, FusionOp)]
+                self.decisions.append(
+                    Decision(What.FUSION, tuple(inside), name_of(op), reads=tuple(dict.fromkeys(str(name_of(o)) for o in reads)))
+                )
+
+
+def _names(op: Operation, number: int) -> list[Name]:
+    """An instruction, and what is in it if it is a fusion."""
+    inner = list(op.body.block.ops)[:-1] if isinstance(op, FusionOp) else []
+    return [name_of(op, number), *(name_of(other, number) for other in inner)]

@@ -17,6 +17,7 @@ from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.fusion.build_group import build_group, name_of_fusion
 from hlo2tx8.fusion.phases import needed_by
 from hlo2tx8.hlo.precision import num_parts
+from hlo2tx8.notes import Decision, Name, What
 from hlo2tx8.partitioner.contraction import is_contraction, why_not_on_engine
 from hlo2tx8.partitioner.instruction import shape_of
 from hlo2tx8.schedule.contraction_split import BLOCK
@@ -44,7 +45,8 @@ def group_products(block: Block, target: Target, least: int = 2) -> list[str]:
             chain.append(following)
         if len(chain) >= least and (least < LONG_CHAIN or all(_has_whole_images(op, target) for op in chain)):
             taken.update(chain)
-            notes.append(f"{', '.join(map(name_of_fusion, chain))}: products as phases, whose results may stay with tiles")
+            names = tuple(Name(name_of_fusion(op)) for op in chain)
+            notes.append(Decision(What.GROUP, names, why="products as phases, whose results may stay with tiles").line())
             build_group(chain, {"phases": UnitAttr()})
     return notes
 

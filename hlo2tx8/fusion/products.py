@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation, SSAValue
 
-from hlo2tx8.fusion.candidate import MAX_INSTRUCTIONS, FusionCandidate, name_of
+from hlo2tx8.fusion.candidate import MAX_INSTRUCTIONS, FusionCandidate
 from hlo2tx8.hlo.precision import num_parts
+from hlo2tx8.notes import Decision, What
 from hlo2tx8.partitioner.contraction import is_dot, why_not_on_engine
 from hlo2tx8.schedule.costs import Costs
 
@@ -32,8 +33,8 @@ class SameRows:
 
     of_rows: dict[SSAValue, list[FusionCandidate]] = field(default_factory=dict[SSAValue, list[FusionCandidate]])
 
-    def merge(self, op: Operation, candidate: FusionCandidate, costs: Costs) -> Iterator[str]:
-        """Merge a candidate with the dot `op` into one with products of the same rows, if that saves cycles; a line about it."""
+    def merge(self, op: Operation, candidate: FusionCandidate, costs: Costs) -> Iterator[Decision]:
+        """Merge a candidate with the dot `op` into one with products of the same rows if that saves cycles; a decision about it."""
         if not is_dot(op) or why_not_on_engine(op) or num_parts(op) > 1:
             return
         others = self.of_rows.setdefault(op.operands[0], [])
@@ -41,8 +42,7 @@ class SameRows:
             dots = _products_in(candidate), _products_in(other)
             apart, together = sum(_cycles(own, costs) for own in dots), _cycles([*dots[0], *dots[1]], costs)
             if together < CLEARLY * apart and _fit_together(op, candidate, other):
-                names = f"{name_of(candidate.root)} and {name_of(other.root)}"
-                yield f"{names} are products of the same rows: saves {apart - together:.0f} cycles"
+                yield Decision(What.SAME_ROWS, (candidate.name,), other.name, saved=apart - together)
                 other.absorb(candidate)
                 return
         others.append(candidate)

@@ -14,6 +14,7 @@ from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.fusion.build_group import name_of_fusion
 from hlo2tx8.hlo import has_spec
+from hlo2tx8.notes import Decision, Name, What
 from hlo2tx8.partitioner.instruction import is_elementwise
 from hlo2tx8.partitioner.reduction_paths import is_reduction
 from hlo2tx8.partitioner.row_space import row_space
@@ -27,7 +28,8 @@ def join_reductions_of_rows(block: Block) -> list[str]:
         sums = [op for op in readers if isinstance(op, FusionOp) and list(op.operands) == [made.results[0]]]
         for reader in sums if len(readers) > 1 else []:
             if reader.parent is block and len(reader.results) == 1 and (joined := _joined(made, reader)) is not None:
-                notes.append(f"{name_of_fusion(reader)} is a result of {name_of_fusion(made)}, which has its rows")
+                names = Name(name_of_fusion(reader)), Name(name_of_fusion(made))
+                notes.append(Decision(What.SAME_FUSION, names[:1], names[1]).line())
                 joined = _with_first_steps(joined, reader.results[0])
                 block.insert_op_before(joined, made)
                 Rewriter.replace_op(reader, (), (joined.results[1],))

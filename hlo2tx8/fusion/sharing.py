@@ -9,9 +9,10 @@ from math import prod
 
 from xdsl.ir import Operation
 
-from hlo2tx8.fusion.candidate import MAX_INSTRUCTIONS, MAX_OUTPUTS, CandidateUse, FusionCandidate, Rows, name_of, reads_once
+from hlo2tx8.fusion.candidate import MAX_INSTRUCTIONS, MAX_OUTPUTS, CandidateUse, FusionCandidate, Rows, reads_once
 from hlo2tx8.fusion.row_candidates import kept_dims, rows_of
 from hlo2tx8.indexing import Dim
+from hlo2tx8.notes import Decision, What
 from hlo2tx8.partitioner.instruction import is_elementwise, shape_of
 from hlo2tx8.schedule.costs import Costs, size_bytes, vector_times
 
@@ -19,10 +20,8 @@ CLEARLY = 0.75
 """Copies must cost less than this share of the other way: what they read gets more readers, too."""
 
 
-def merge(target: FusionCandidate, other: FusionCandidate, op: Operation, costs: Costs) -> str:
-    """Merge two readers of `op` that read it at the same index into one candidate if possible; returns a line that says what was
-    decided.
-    """
+def merge(target: FusionCandidate, other: FusionCandidate, op: Operation, costs: Costs) -> Decision:
+    """Merge two readers of `op` that read it at the same index into one candidate if possible; returns what was decided."""
     why = ""
     if len(target.members) + len(other.members) > MAX_INSTRUCTIONS or len(target.outputs) + len(other.outputs) > MAX_OUTPUTS:
         why = "together they have too many instructions or outputs"
@@ -30,11 +29,11 @@ def merge(target: FusionCandidate, other: FusionCandidate, op: Operation, costs:
         why = "their reductions go over different rows"
     elif target.reaches(other) or other.reaches(target):
         why = "one reads what is made of the other"
-    names = f"{name_of(target.root)} and {name_of(other.root)}"
+    saved, roots = costs.rates.kernel + costs.transfer(op.results[0]), (target.name, other.name)
     if why:
-        return f"{names} stay apart: {why}"
+        return Decision(What.APART, roots[:1], roots[1], why, saved)
     target.absorb(other)
-    return f"{names} become one fusion: saves {costs.rates.kernel + costs.transfer(op.results[0]):.0f} cycles"
+    return Decision(What.MERGED, roots[:1], roots[1], saved=saved)
 
 
 def is_output_of(op: Operation, use: CandidateUse, costs: Costs) -> bool:
@@ -69,15 +68,23 @@ def why_no_output(op: Operation, place: CandidateUse, rest: Sequence[CandidateUs
 
 
 def copies_are_cheaper(op: Operation, places: Sequence[CandidateUse], costs: Costs, *, is_output: bool) -> bool:
-    """True if computing the instruction in each reader costs less than writing its result once and reading it everywhere.
+    """True if computing the instruction in each reader costs clearly less than writing its result once and reading it everywhere.
 
     `is_output` says that the first reader's fusion could write it, as it computes it anyway.
     """
-    if not is_elementwise(op) or vector_times(op, costs.rates) > 1 or (is_output and places[0].map is not None):
+    if is_output and places[0].map is not None:
         return False
+    found = costs_of_copies(op, places, costs, is_output=is_output)
+    return found is not None and CLEARLY * found[1] > found[0]
+
+
+def costs_of_copies(op: Operation, places: Sequence[CandidateUse], costs: Costs, *, is_output: bool) -> tuple[float, float] | None:
+    """Cycles of a copy in each reader, and of a result that is written once; None of what is never copied."""
+    if not is_elementwise(op) or vector_times(op, costs.rates) > 1:
+        return None
     read, again = sum(map(size_bytes, op.operands)), len(places) - 1
     moved = size_bytes(op.results[0]) * (1 + (again if is_output else len(places)))
     own = max(1, prod(shape_of(op.results[0])))
     times = sum(max(1.0, prod(shape_of(use.candidate.root.results[0])) / own) for use in places) - 1
     kernel = 0 if is_output else costs.rates.kernel
-    return CLEARLY * (moved / costs.rates.ddr + kernel) > again * read / costs.rates.ddr + times * costs.compute(op)
+    return again * read / costs.rates.ddr + times * costs.compute(op), moved / costs.rates.ddr + kernel

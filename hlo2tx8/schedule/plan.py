@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
+from hlo2tx8.notes import Decision, Name, What
+
 Choice = TypeVar("Choice")
 MOST_TRIALS = 8
 """Candidates of a kernel that are lowered at most."""
@@ -77,11 +79,14 @@ class Schedule(Generic[Choice]):
 
     def explain(self, kernel: str) -> Iterator[str]:
         """A line per candidate."""
+        about = (Name(kernel),)
         for other in self.rejected:
-            yield f"{kernel}: {other.name} ({other.estimate}) is rejected: {other.why}"
+            way = Name(f"{other.name} ({other.estimate})")
+            yield Decision(What.NO_PLAN, about, way, other.why, cycles=other.estimate.cycles).line()
         if self.taken is not None:
             modelled = f": {self.cycles:,.0f} modelled" if self.cycles else ""
-            yield f"{kernel}: {self.taken.name} ({self.taken.estimate}) is taken{modelled}"
+            way = Name(f"{self.taken.name} ({self.taken.estimate})")
+            yield Decision(What.PLAN, about, way, modelled, cycles=self.taken.estimate.cycles).line()
 
     def warning(self, kernel: str) -> str:
         """Says that the plan is much slower than one that was rejected; "" if it is not."""

@@ -111,6 +111,11 @@ def rules_of_check(values: Any) -> Iterator[Rule]:
     yield ("input_literals_file",), _is_any_saved(values), "binds shapes of modules, and a .tx8x is compiled already"
 
 
+def rules_of_explain(values: Any) -> Iterator[Rule]:
+    """The same of `explain`."""
+    yield from rules_of_check(values)
+
+
 def rules_of_profile(values: Any) -> Iterator[Rule]:
     """The same of `profile`."""
     yield CHIPS, _is_any_saved(values), "is for modules, and a .tx8x is the program of one chip"

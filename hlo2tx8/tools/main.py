@@ -14,6 +14,7 @@ from hlo2tx8.errors import Hlo2tx8Error
 from hlo2tx8.tools import bisect as bisect_tool
 from hlo2tx8.tools import check as check_tool
 from hlo2tx8.tools import compile as compile_tool
+from hlo2tx8.tools import explain as explain_tool
 from hlo2tx8.tools import netlist as netlist_tool
 from hlo2tx8.tools import opcase as opcase_tool
 from hlo2tx8.tools import oplib as oplib_tool
@@ -35,6 +36,7 @@ def parser() -> CommandParser:
     run_tool.add_parser(commands.add_parser("run", help="run modules and compare with a reference"))
     compile_tool.add_parser(commands.add_parser("compile", help="compile one module; print or save the result"))
     profile_tool.add_parser(commands.add_parser("profile", help="say where the modelled time of a module goes"))
+    explain_tool.add_parser(commands.add_parser("explain", help="say why a program is as it is, where time and memory go"))
     check_tool.add_parser(commands.add_parser("check", help="say which ops and fusions of a module compile, where and why not"))
     bisect_tool.add_parser(commands.add_parser("bisect", help="find where a module goes wrong, and a smaller one that does"))
     netlist_tool.add_parser(

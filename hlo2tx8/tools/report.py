@@ -18,7 +18,7 @@ def describe_lowered(lowered: "Lowered", *, explains: bool) -> str:
 
 def explain(lines: Sequence[str], *, is_asked: bool) -> list[str]:
     """The decisions under a heading; nothing if there are none and nobody asked for them."""
-    said = [*lines] or (["nothing had to be decided"] if is_asked else [])
+    said = [*filter(None, lines)] or (["nothing had to be decided"] if is_asked else [])
     return ["\n** Decisions **\n" + "".join(f"  {line}\n" for line in said)] if said else []
 
 

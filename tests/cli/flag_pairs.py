@@ -181,6 +181,13 @@ COMMANDS: Mapping[str, tuple[Flag, ...]] = {
         Flag("--format=json", _printed('"fusions"')),
         Flag("--top=1", _printed("and 1 more")),
     ),
+    "explain": (
+        *(*SHARED, *CHIPS),
+        Flag("--why=r", _printed("instructions")),
+        Flag("--why_not_fused e r", _printed("are fused")),
+        Flag("--slowest=1", _printed("bounds it")),
+        Flag("--memory", _printed("SPM: ")),
+    ),
     "check": (*SHARED, *CHIPS, Flag("--format=json", _printed('"ops"'))),
     "bisect": (
         *SHARED,

@@ -39,6 +39,7 @@ HIDDEN = {
     "compile": ("timeout", "max_steps"),
     "profile": ("mode", "until", "explain", "timeout", "max_steps"),
     "check": UNSEEN,
+    "explain": UNSEEN,
     "bisect": (*(name for name in UNSEEN if name != "max_steps"), "different_random_seeds", "random_init_input_literals"),
 }
 """What the functions under a command ask for and the command has no flag for."""
