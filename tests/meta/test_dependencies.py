@@ -43,7 +43,7 @@ def imported(folder: Path) -> dict[str, Path]:
     ("folder", "extras"),
     [
         ("hlo2tx8", ("onnx", "tensorflow", "torch")),
-        ("examples", ("examples",)),
+        ("examples", ("examples", "serving")),
         ("benchmarks", ("test",)),
         ("tests", ("test", "examples", "onnx", "tensorflow", "torch")),
     ],

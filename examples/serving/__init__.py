@@ -1,0 +1,1 @@
+"""A server of a small transformer with continuous batching: `python -m examples.serving.server`."""
