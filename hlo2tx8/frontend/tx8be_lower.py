@@ -92,6 +92,23 @@ def _tree(type_: Attribute, values: Iterator[SSAValue]) -> Tree:
     return None if isinstance(type_, NoneType) else next(values)
 
 
+def _put_in_order(block: Block) -> None:
+    """Operands in front of what reads them, the first before the second: an order that groups have no part in, so that equal
+    modules are compiled alike, however their ops were grouped."""
+    found: dict[Operation, None] = {}
+    pending = [(op, False) for op in reversed(tuple(block.ops)) if not any(result.uses for result in op.results)]
+    while pending:
+        op, is_ready = pending.pop()
+        if is_ready or op in found:
+            found.setdefault(op)
+            continue
+        reads = (value.owner for each in op.walk() for value in each.operands)
+        pending += [(op, True), *reversed([(o, False) for o in reads if isinstance(o, Operation) and o.parent is block])]
+    for op in found:
+        op.detach()
+        block.add_op(op)
+
+
 @dataclass
 class _Lowering:
     parameters: bytes | None
@@ -107,6 +124,7 @@ class _Lowering:
         if len(region.blocks) != 1:
             raise ParseError("E1003", f"{origin(op)}: @{name} has {len(region.blocks)} blocks, and should have 1")
         block, results = self.block(region.block, "func.return")
+        _put_in_order(block)
         types = FunctionType.from_lists([a.type for a in block.args], [v.type for v in results])
         made = func.FuncOp(name, types, Region(block), visibility=None if name == "main" else "private")
         if name == "main" and any(arg in self.shardings for arg in block.args):

@@ -60,7 +60,7 @@ def emit(args: Any, options: Options) -> int:
         chips.load_marked or chips.load, options, chips.counts, () if chips.tiles is None else chips.tiles.argument_tiles
     )
     if args.emit == "tx8be":
-        return _print(f"{module}\n", args.output)
+        return _print(str(module) + "\n", args.output)
     _write(args, options, chips, module, programs)
     if args.platform is not None:
         print(f"built {build(args.output, args.platform)}")

@@ -35,7 +35,12 @@ def names(module: object) -> list[str]:
     return [op.ROW.name for op in module.walk() if isinstance(op, Tx8beOp)]
 
 
-@pytest.mark.parametrize("source", [IMAGE, SAMPLES / "dot" / "batched_f32.hlo", SAMPLES / "control" / "collatz_s32.mlir", NORM])
+TWO_DOTS = SAMPLES / "regressions" / "two_dots_into_one_sum.hlo"
+
+
+@pytest.mark.parametrize(
+    "source", [IMAGE, SAMPLES / "dot" / "batched_f32.hlo", SAMPLES / "control" / "collatz_s32.mlir", NORM, TWO_DOTS]
+)
 def test_what_is_written_reads_back_the_same(source: Path | str):
     module, _ = grouped_module(partial(load, source), Options())
     module.verify()
@@ -45,6 +50,12 @@ def test_what_is_written_reads_back_the_same(source: Path | str):
     arrays = random_arguments(plain, signature_of(plain), seeded(0, different_seeds=False))
     for before, after in zip(evaluate(plain, *arrays), evaluate(load(str(module)), *arrays), strict=True):
         np.testing.assert_array_equal(before, after)
+
+
+def test_the_command_prints_what_reads_back(capsys: pytest.CaptureFixture[str]):
+    assert main(["compile", "--emit=tx8be", str(TWO_DOTS)]) == 0
+    printed = capsys.readouterr().out
+    assert printed == str(grouped_module(partial(load, printed), Options())[0]) + "\n"
 
 
 def test_published_ops_are_found_again():
