@@ -31,7 +31,7 @@ class ExpandBitcastPass(ModulePass):
     name = "expand-bitcast"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        rewrite_named(op, {"hlo.bitcast": _bitcast})
+        rewrite_named(op, {"hlo.bitcast": expand_type})
         rewrite_named(op, {"stablehlo.bitcast_convert": _bitcast_convert})
 
 
@@ -50,8 +50,9 @@ def _element(e: Expansion, value: SSAValue, j: int) -> SSAValue:
     return e.emit("slice", [value], e.like(value, (*outer, 1)), **{k: int_array(v) for k, v in bounds.items()})
 
 
-def _bitcast(op: Operation) -> None:
-    """In memory elements of one type lie where those of the other one are read."""
+def expand_type(op: Operation) -> None:
+    """A bitcast to another type as one of bits between two of shapes: in memory elements of one type lie where those of the other
+    one are read."""
     source, result = tensor_like(op.operands[0].type), tensor_like(op.results[0].type)
     if source.dtype == result.dtype:
         return

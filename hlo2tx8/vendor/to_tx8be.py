@@ -11,7 +11,8 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType, f32, i8, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from hlo2tx8.dialects.hlo import CopyOp, FusionOp, GroupOp, LiteralAttr, name_of, origin
+from hlo2tx8.builders.rewrite_named import rewrite_named
+from hlo2tx8.dialects.hlo import BitcastOp, CopyOp, FusionOp, GroupOp, LiteralAttr, minor_to_major, name_of, origin
 from hlo2tx8.dialects.tx8be import OPS, Tx8beOp
 from hlo2tx8.dialects.tx8be_attributes import ParallelAttr
 from hlo2tx8.dialects.tx8be_rows import BY_HLO
@@ -19,6 +20,7 @@ from hlo2tx8.dialects.tx8be_shapes import FEATURE, PRODUCT_TYPES, shape_of, tens
 from hlo2tx8.errors import CompileError
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.module import find_main
+from hlo2tx8.passes.expand_bitcast import expand_type
 from hlo2tx8.spmd.chip_parallel import mode_of
 from hlo2tx8.spmd.partition_module import TILES
 
@@ -42,6 +44,8 @@ class FlatModule:
 
 def to_tx8be(module: ModuleOp) -> FlatModule:
     """The module's @main; calls and fusions are what is in them. CompileError names an op without one in tx8be, and its place."""
+    module = module.clone()
+    rewrite_named(module, {"hlo.bitcast": expand_type})
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp)}
     block = _Writer(functions).block(find_main(module).body.block)
     for op in reversed([*block.ops]):
@@ -81,6 +85,8 @@ class _Writer:
                 return op.operands
             if isinstance(op, CopyOp):
                 self.values[op.results[0]] = self.values[op.operands[0]]
+            elif isinstance(op, BitcastOp):
+                self.values[op.results[0]] = self.bitcast(op, block)
             elif op.name == TUPLE:
                 continue  # who reads an element of it reads that value
             elif op.name == ELEMENT and (whole := _owner(op.operands[0], TUPLE)):
@@ -111,6 +117,21 @@ class _Writer:
             made.attributes["chip_parallel"] = given_parallel([int(n) for n in tiles.data.split(",")])
         block.add_op(made)
         return made
+
+    def bitcast(self, op: Operation, block: Block) -> SSAValue:
+        """The operand in its order in memory, reshaped, and back from the result's order; what would change nothing is left out."""
+        value = self.values[op.operands[0]]
+        source, result = tensor_of(op.operands[0]), tensor_of(op.results[0])
+        outer, inner = (tuple(reversed(minor_to_major(type_))) for type_ in (source, result))
+        back = tuple(inner.index(d) for d in range(len(inner)))
+        stored = [source.get_shape()[d] for d in outer], [result.get_shape()[d] for d in inner]
+        steps = (("Transpose", stored[0], outer), ("Reshape", stored[1], ()), ("Transpose", result.get_shape(), back))
+        for name, shape, order in steps:
+            type_ = TensorType(result.get_element_type(), shape)
+            if order != tuple(sorted(order)) or type_ != value.type:
+                attributes = {"permutation": order} if order else {}
+                value = self.append(OPS[name]([value], [type_], attributes), block, op).results[0]
+        return value
 
     def operand(self, value: SSAValue, name: str, number: int, block: Block, place: str) -> SSAValue:
         """An operand; parameters of a batch norm become 1x1x1xC in f32."""

@@ -52,6 +52,29 @@ def test_what_is_written_reads_back_the_same(source: Path | str):
         np.testing.assert_array_equal(before, after)
 
 
+BITCASTS = """HloModule bitcasts
+ENTRY main {
+  x = f32[4,8]{0,1} parameter(0)
+  y = f16[0,4] parameter(1)
+  n = f32[4,8]{0,1} negate(x)
+  a = f32[2,16]{0,1} bitcast(n)
+  b = s8[8,16]{1,0} bitcast(n)
+  c = f32[8,4]{1,0} bitcast(n)
+  d = f16[4,0] bitcast(y)
+  ROOT r = (f32[2,16]{0,1}, s8[8,16]{1,0}, f32[8,4]{1,0}, f16[4,0]) tuple(a, b, c, d)
+}
+"""
+
+
+def test_bitcasts_are_moves_of_elements():
+    module, _ = grouped_module(partial(load, BITCASTS), Options())
+    assert {"Transpose", "Reshape", "BitcastConvert"} <= set(names(module))
+    plain = load(BITCASTS)
+    arrays = random_arguments(plain, signature_of(plain), seeded(0, different_seeds=False))
+    for before, after in zip(evaluate(plain, *arrays), evaluate(load(str(module)), *arrays), strict=True):
+        np.testing.assert_array_equal(before, after)
+
+
 def test_the_command_prints_what_reads_back(capsys: pytest.CaptureFixture[str]):
     assert main(["compile", "--emit=tx8be", str(TWO_DOTS)]) == 0
     printed = capsys.readouterr().out
