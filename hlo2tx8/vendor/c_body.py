@@ -31,6 +31,7 @@ from hlo2tx8.vendor.c_text import comment, fp32_text, number_text, unique
 from hlo2tx8.vendor.native.generate import PARAMS, CFunction, of_kind
 
 TERMS = 4
+MOST_SLICES = 1 << 30
 TURN_CYCLES = 2  # of a loop, as in the timing model
 CALLED = {KcFloorDiv: "TsmDiv", KcMod: "TsmMod", KcMin: "TsmMin", KcMax: "TsmMax"}
 
@@ -146,14 +147,31 @@ class KernelText:
         if isinstance(bounds["step"], Register):
             yield f'if ({step} <= 0) TsmFail("a loop whose step is not positive");'
         is_plain = rd and rd not in inside | self.names.shared and rd not in self.names.after.get(node.index, frozenset())
+        of_slices = self._is_of_slices(node)
         counter = f"r{rd}" if is_plain else f"i{node.index}"
-        yield f"for (int64_t {counter} = {lo}; {counter} < {hi}; {counter} += {step}) {{"
+        if of_slices:
+            counter = f"slices_{node.index}.dynamic_offset[0]"
+            yield f"G_SHAPE slices_{node.index} = TsmSlices({lo}, {hi}, {step});"
+            yield f"while (!slices_{node.index}.done) {{"
+            if is_plain and rd in all_reads(node.body):
+                yield f"    const int64_t r{rd} = {counter};"
+        else:
+            yield f"for (int64_t {counter} = {lo}; {counter} < {hi}; {counter} += {step}) {{"
         if not is_plain and rd and (rd in self.names.shared or rd in all_reads(self.nodes)):
             if rd not in self.names.shared:
                 self.locals.add(rd)
             yield f"    {self.names.register(rd)} = {counter};"
         self.pending = TURN_CYCLES
-        yield from self._block(node.body)
+        *body, end = self._block(node.body)
+        yield from body
+        if of_slices:
+            yield f"    TsmNextSlice(&slices_{node.index});"
+        yield end
+
+    def _is_of_slices(self, node: RecordNode) -> bool:
+        """Is it a loop over known slices around all others, which loads or stores what is in DDR?"""
+        bounds = [node.record.fields[name] for name in ("lo", "hi", "step")]
+        return node in self.nodes and all(isinstance(n, int) and abs(n) < MOST_SLICES for n in bounds) and _has_dma(node.body)
 
     def _scalar(self, node: RecordNode) -> Iterator[str]:
         record, rd = node.record, sets(node.record) or 0
@@ -237,6 +255,10 @@ class KernelText:
             yield f"/* {comment(origin)} */"
         yield f"{function.group}->{function.name}(&{param}, {', '.join([*values, *tail])});"
         yield f"cycle_total = ADD_VALID_CYCLE(cycle_total, TsmExecute(&{param}));"
+
+
+def _has_dma(nodes: Sequence[RecordNode]) -> bool:
+    return any(node.record.kind.ENGINE in (Engine.RDMA, Engine.WDMA) or _has_dma(node.body) for node in nodes)
 
 
 def scalar_cycles(record: Record) -> int:

@@ -1,6 +1,8 @@
 """`main_c`: a program as the main program of a tile in C: a function per kernel, with loops and branches as the records have them.
 
-    for (int64_t r2 = 0; r2 < 96; r2 += 1) {
+    G_SHAPE slices_2 = TsmSlices(0, 96, 1);
+    while (!slices_2.done) {
+        const int64_t r2 = slices_2.dynamic_offset[0];
         r3 = TsmMod(r2, 2);
         KC_CYCLES(4);
         /* gelu.hlo:6 square */

@@ -8,7 +8,7 @@
 
 #define MAX_SHAPE_DIM 6
 
-typedef enum OP_INSTR_TYPE { I_CGRA, I_NEUR, I_RDMA, I_WDMA, I_TDMA, I_SCALAR, I_DTE, I_CSR } OP_INSTR_TYPE;
+typedef enum OP_INSTR_TYPE { I_CGRA, I_NEUR, I_RDMA, I_WDMA, I_TDMA, I_SCALAR, I_DTE } OP_INSTR_TYPE;
 
 /* Of a tensor, a whole one and the slice of it that is meant. */
 typedef struct L_SHAPE {
@@ -19,7 +19,7 @@ typedef struct L_SHAPE {
     int32_t dim;
 } L_SHAPE;
 
-/* Of what a loop loads slice by slice; `done` ends it. */
+/* Of what a loop loads slice by slice: from where, to where, where the next slice begins, how long slices are; `done` ends it. */
 typedef struct G_SHAPE {
     int32_t spatial_start[MAX_SHAPE_DIM];
     int32_t spatial_end[MAX_SHAPE_DIM];
@@ -29,6 +29,15 @@ typedef struct G_SHAPE {
     int32_t done;
     int32_t batch_offset[MAX_SHAPE_DIM];
 } G_SHAPE;
+
+static inline G_SHAPE TsmSlices(int32_t start, int32_t end, int32_t size) {
+    const G_SHAPE slices = {{start}, {end}, {start}, {size}, 1, start >= end, {0}};
+    return slices;
+}
+static inline void TsmNextSlice(G_SHAPE *slices) {
+    slices->dynamic_offset[0] += slices->shape[0];
+    slices->done = slices->dynamic_offset[0] >= slices->spatial_end[0];
+}
 
 /* `addr` of a tensor in DDR is the number of its slot, which a launch binds to memory. */
 typedef struct TSR {
