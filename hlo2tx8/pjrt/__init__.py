@@ -21,5 +21,5 @@ def initialize() -> None:
     from hlo2tx8.pjrt.plugin import Plugin
 
     plugin = Plugin(library)
-    register(plugin.address, plugin.close, plugin.entries.compiler.has_host_functions)
+    register(plugin.address, plugin.leave_pods, plugin.close, plugin.entries.compiler.has_host_functions)
     register_lowerings(PLATFORM, plugin.entries.host_functions)

@@ -17,8 +17,10 @@ PRIORITY = -50
 """Below cpu: installing the package changes no program that does not ask for tx8."""
 
 
-def register(table_address: int, at_exit: Callable[[], None], has_host_functions: Callable[[bytes], bool]) -> None:
-    """Makes jax know the platform; `at_exit` runs after jax has let go of its clients.
+def register(
+    table_address: int, before_exit: Callable[[], None], at_exit: Callable[[], None], has_host_functions: Callable[[bytes], bool]
+) -> None:
+    """Makes jax know the platform; at the process's end `before_exit` runs before jax lets go of its clients, `at_exit` after.
 
     `has_host_functions` says whether the executable of a fingerprint calls functions of this process.
     """
@@ -43,6 +45,19 @@ def register(table_address: int, at_exit: Callable[[], None], has_host_functions
     atexit.unregister(api.clean_up)
     atexit.register(at_exit)
     atexit.register(api.clean_up)
+    atexit.register(before_exit)
+
+
+def end_without_others() -> None:
+    """Lets this process end where another one of `jax.distributed` has died: jax would wait for that one, for minutes."""
+    import atexit
+
+    from jax._src import api, distributed
+
+    atexit.unregister(api.clean_up)
+    state = distributed.global_state
+    for thing in (state.client, state.service, state.preemption_sync_manager):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))  # what ends with these is what waits
 
 
 def register_reason(reason: str) -> None:

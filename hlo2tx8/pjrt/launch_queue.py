@@ -81,6 +81,11 @@ class LaunchThread:
         """A forked process has neither this thread nor the emulator's."""
         self.is_forked = True
 
+    @property
+    def is_busy(self) -> bool:
+        """Is a job running or queued?"""
+        return self.is_working or not self.jobs.empty()
+
     def refuse_if_forked(self) -> None:
         """PjrtError in a forked process."""
         if self.is_forked:

@@ -1,6 +1,7 @@
 """The function table: native entry points where Python must not run, Python ones elsewhere, errors in the other slots."""
 
 import ctypes
+import sys
 import time
 from collections.abc import Callable
 from threading import get_ident
@@ -9,6 +10,7 @@ from typing import Any
 from hlo2tx8.pjrt.abi import FUNCTIONS, LAYOUTS, LAYOUTS_TYPE, MAJOR, MINOR, SHARDINGS, SHARDINGS_TYPE, argument_struct, arguments
 from hlo2tx8.pjrt.errors import code_and_message
 from hlo2tx8.pjrt.extensions import ExtensionEntries
+from hlo2tx8.pjrt.jax_side import end_without_others
 from hlo2tx8.pjrt.native import PluginLibrary
 from hlo2tx8.pjrt.profiler import Profiler
 
@@ -17,6 +19,8 @@ SPARE_SLOTS = 64
 """Zeros behind the table: newer callers look at slots this version does not have."""
 PAUSE_SECONDS, TURNS_TO_INTERRUPT, MOST_TURNS = 0.01, 50, 3000
 """While the process ends, calls are waited for: looked at every 0.01 s, interrupted every 0.5 s, and given up after 30 s."""
+LEAVING_SECONDS = 10.0
+"""Where a process of a pod has died, its first process is the last to end: jax aborts the others as soon as that is gone."""
 MAKERS = frozenset({"Client_Compile", "Client_BufferFromHostBuffer", "Executable_DeserializeAndLoad", "LoadedExecutable_Execute"})
 """What threads that live longer than the interpreter may still ask for: they get an error, not an address of nothing."""
 
@@ -122,6 +126,17 @@ class Plugin:
                     threads.remove(get_ident())
 
         return serve
+
+    def leave_pods(self) -> None:
+        """Says good-bye to the other processes of a pod: after what is queued, or at once and why if an exception ends this one."""
+        error, worker = getattr(sys, "last_value", None), self.entries.worker
+        for pod in [client.pod for client in self.entries.clients.values() if client.pod]:
+            while error is None and worker.is_busy:
+                time.sleep(PAUSE_SECONDS)
+            pod.leave("" if error is None else f"{type(error).__name__}: {error}")
+            if pod.has_died:
+                end_without_others()
+                pod.wait_for_ends(LEAVING_SECONDS if pod.number == 0 else 0.0)
 
     def close(self) -> None:
         """Ends all work and turns Python's functions into native no-ops: no Python runs for jaxlib from here on.

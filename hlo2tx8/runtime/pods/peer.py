@@ -61,6 +61,7 @@ class Peer:
         self.launches = self.ended = 0
         self.failed: dict[int, str] = {}
         self.lost = self.differs = ""
+        self.has_died = self.has_left = False
         self.busy_at, self.is_waiting = 0.0, False
         self.thread = threading.Thread(target=self.read, name=f"tx8 reads from {name}", daemon=True)
         self.thread.start()
@@ -157,7 +158,8 @@ class Peer:
                     self.send({"kind": "does", "what": self.does()})
         except (OSError, WireError, KeyError, ValueError, TypeError, MemoryError) as error:
             self.lose(str(error) or type(error).__name__)
-            self.connection.close()
+            if self.has_left:
+                self.connection.close()
 
     def heard(self, head: dict[str, Any], body: npt.NDArray[np.uint8]) -> None:
         """Takes a message in."""
@@ -183,17 +185,24 @@ class Peer:
     def lose(self, why: str) -> None:
         """The connection is gone; the first reason counts."""
         with self.changed:
+            self.has_died = self.has_died or not (self.lost or self.has_left)
             self.lost = self.lost or f"{self.name} died or cannot be reached: {why}"
             self.changed.notify_all()
 
-    def close(self, why: str) -> None:
-        """Says good-bye, and why. The connection is closed once the other side has nothing more to say."""
-        self.send({"kind": "bye", "why": why})
-        with suppress(OSError):
-            self.connection.shutdown(socket.SHUT_WR)
+    def leave(self, why: str) -> None:
+        """Says good-bye, and why. The connection stays as long as the process: its end is how others know that it is gone."""
         with self.changed:
+            self.has_left = True
             self.lost = self.lost or f"{self.own_name} has left the pod"
             self.changed.notify_all()
+        self.send({"kind": "bye", "why": why})
+
+    def close(self) -> None:
+        """Ends the connection."""
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_WR)  # the thread still reads what is on its way
+        if not self.thread.is_alive():
+            self.connection.close()
 
 
 def _numbers(values: Any) -> tuple[int, ...]:

@@ -73,7 +73,6 @@ class Pod:
     members: tuple[Member, ...]
     peers: dict[int, Peer] = field(default_factory=dict[int, Peer])
     does: Callable[[], str] = lambda: ""
-    is_closed: bool = False
 
     @property
     def first_chips(self) -> tuple[int, ...]:
@@ -89,19 +88,30 @@ class Pod:
         return "" if any(peer.is_waiting for peer in self.peers.values()) else self.does()
 
     @property
-    def is_broken(self) -> bool:
-        """Has this process lost another one?"""
-        return any(peer.lost for peer in self.peers.values())
+    def has_died(self) -> bool:
+        """Has another process gone without a good-bye?"""
+        return any(peer.has_died for peer in self.peers.values())
 
     def begin(self, others: tuple[int, ...], begun: Begun, tick: Callable[[], None]) -> dict[int, int]:
         """A launch that others take part in: its number for each of them."""
         return {number: self.peers[number].begin(begun, tick) for number in others}
 
-    def close(self, why: str = "") -> None:
-        """Leaves the pod; `why` if it is for an error."""
-        self.is_closed = True
+    def leave(self, why: str = "") -> None:
+        """Leaves the pod at the end of the process; `why` if it is for an error."""
         for peer in self.peers.values():
-            peer.close(why)
+            peer.leave(why)
+
+    def close(self, why: str = "") -> None:
+        """Leaves the pod and ends the connections."""
+        self.leave(why)
+        for peer in self.peers.values():
+            peer.close()
+
+    def wait_for_ends(self, seconds: float) -> None:
+        """Until the other processes have ended, but so long at most."""
+        deadline = time.monotonic() + seconds
+        for peer in self.peers.values():
+            peer.thread.join(max(deadline - time.monotonic(), 0.0))
 
 
 def join(values: KeyValues, own: Membership, prefix: str) -> Pod:

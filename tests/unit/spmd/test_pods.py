@@ -137,7 +137,7 @@ def test_a_process_that_dies_is_named(exchanges: SegmentedExecutable, pair: list
 
 
 def test_a_process_that_ends_says_why(exchanges: SegmentedExecutable, pair: list[Pod]) -> None:
-    pair[1].close("ValueError: 3")
+    pair[1].leave("ValueError: 3")
     futures = launched(pair[:1], [exchanges], inputs_of((8, 6)))
     assert "process 1 (pid" in failures(futures)[0] and "has ended: ValueError: 3" in failures(futures)[0]
 
