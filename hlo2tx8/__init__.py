@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 from hlo2tx8.options import Level, Options
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hlo2tx8.runtime.executable import Executable
     from hlo2tx8.runtime.session import Session
     from hlo2tx8.spmd.chips import ChipsExecutable
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from hlo2tx8.torch_backend import TorchExecutable
 
 __version__ = "0.1.0"
-__all__ = ["Level", "Options", "Session", "compile", "load"]
+__all__ = ["Level", "Options", "Session", "compile", "load", "report"]
 
 
 def compile(
@@ -56,6 +58,32 @@ def compile(
 
         return compile_tensorflow(source, options, args)
     return compile_for_chips(source, options, args=cast(Any, args), format=format, replicas=replicas, partitions=partitions)
+
+
+def report(
+    source: object,
+    args: Sequence[object] | None = None,
+    *,
+    output: "str | Path | None" = None,
+    against: object = None,
+    options: Options | None = None,
+    format: str = "",
+) -> str:
+    """A page of HTML that shows what is known of a program for one chip, written to `output` if that is given.
+
+    source, args, options and format are those of `compile`; a source may also be an Executable, whose last run's trip counts are
+    taken, and whose IR is printed level by level, each of which takes a compilation if it is not from a file. against: another
+    source; the page says what the first does otherwise. Needs the extra `hlo2tx8[report]`, InputError without it. See
+    docs/report.md.
+    """
+    from pathlib import Path
+
+    from hlo2tx8.reports.make import make_page
+    from hlo2tx8.tools.saved import parsed
+
+    sources = [source] if against is None else [source, against]
+    file = None if output is None else Path(output)
+    return make_page(sources, cast(Any, args), options or Options(explain=True), file, format, parsed)
 
 
 def load(path: str) -> "Executable":

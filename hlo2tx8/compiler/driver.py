@@ -25,7 +25,7 @@ from hlo2tx8.compiler.found_plans import Remembered, plans_of
 from hlo2tx8.compiler.garbage_collection import no_garbage_collection
 from hlo2tx8.compiler.pipeline import Stage, last_stages, stages_of, verify_level
 from hlo2tx8.compiler.refusals import is_refusal, unsupported_ops
-from hlo2tx8.compiler.trial import KernelTrial
+from hlo2tx8.compiler.trial import KernelTrial, Show
 from hlo2tx8.device.chip import Chip, ChipError, load_chip
 from hlo2tx8.device.program import Program
 from hlo2tx8.dialects.launch import kernels
@@ -114,11 +114,13 @@ def lower_stages(
     *,
     is_looked_at: bool = True,
     plans: Remembered | None = None,
+    show: Show | None = None,
 ) -> Stages[Lowered]:
     """Run the passes up to level `options.until` on the module, in place, and yield after each of them.
 
     `plans`: what searches have found before, and where what they find is kept. If nobody looks at
-    the module between stages, kernels that were lowered to judge their plans are not lowered again.
+    the module between stages, kernels that were lowered to judge their plans are not lowered again. `show` is shown the module at
+    every level, and each kernel from LOOPS to SCHEDULED.
     """
     told = watch or _no_watch
     dumper = Dumper.of(options, module_name(module))
@@ -130,7 +132,7 @@ def lower_stages(
     is_for_good = not (is_looked_at or dumper.is_on or options.verify) and options.until is Level.PROGRAM
     emission = max(0, sum(not stage.per_kernel for stage in stages) - 1)
     chip = chip_of(options)
-    trial = KernelTrial(options, chip, is_for_good, told, emission, max(1, len(stages)))
+    trial = KernelTrial(options, chip, is_for_good, told, emission, max(1, len(stages)), show=show)
     known = plans_of(options.search_cache, chip) if plans is None else plans
     search = KernelSearch(trial.timed, known, trial.begin) if options.search == "full" else None
     for number, stage in enumerate(stages):
@@ -148,6 +150,8 @@ def lower_stages(
             _verify(module, step.name)
         if stage is last[stage.after]:
             verify_level(module, stage.after, known=trial.lowered)
+            if show is not None:
+                _show(module, stage.after, trial, show)
         level = stage.after
         yield stage, module
     if stages:
@@ -198,10 +202,11 @@ def program_stages(
     *,
     is_looked_at: bool = True,
     load_as_given: Callable[[], ModuleOp] | None = None,
+    show: Show | None = None,
 ) -> Stages[CompiledProgram]:
     """Compile what `load` gives, a new module at level HLO on each call, one stage at a time.
 
-    `is_looked_at` as in `lower_stages`; `load_as_given` gives the module with what loading removes from it.
+    `is_looked_at` and `show` as in `lower_stages`; `load_as_given` gives the module with what loading removes from it.
     """
     started = time.perf_counter()
     module = load()
@@ -212,7 +217,7 @@ def program_stages(
     options_to_program = replace(options, until=Level.PROGRAM)
     plans = plans_of(options.search_cache, chip)
     with _refusals_listed(load, options_to_program, watch):
-        lowered = yield from lower_stages(module, options_to_program, watch, is_looked_at=is_looked_at, plans=plans)
+        lowered = yield from lower_stages(module, options_to_program, watch, is_looked_at=is_looked_at, plans=plans, show=show)
     encoding = time.perf_counter()
     encoded = {name: encode(kernel) for name, kernel in kernels(lowered.module).items()}
     program = link(lowered.module, encoded, chip)
@@ -266,6 +271,14 @@ def _refusals_listed(load: Callable[[], ModuleOp], options: Options, watch: Watc
         if not refused:
             raise
         raise UnsupportedError(refused) from None
+
+
+def _show(module: ModuleOp, level: Level, trial: KernelTrial, show: Show) -> None:
+    """Shows the module, and its kernels but those that were shown when they were lowered."""
+    show(level, "", module)
+    for name, kernel in kernels(module).items() if Level.LOOPS <= level < Level.PROGRAM else ():
+        if kernel not in trial.lowered:
+            show(level, name, kernel)
 
 
 def _no_watch(part: float, what: str) -> None:

@@ -25,8 +25,13 @@ from hlo2tx8.lower.buffer_table import end_of_buffers
 from hlo2tx8.lower.dma.allocate_spm import AllocateSpmPass
 from hlo2tx8.lower.encode.encode import encode
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
-from hlo2tx8.options import Options
+from hlo2tx8.options import Level, Options
 from hlo2tx8.schedule.plan import Feasibility
+
+Show = Callable[[Level, str, ModuleOp], None]
+"""Is shown the module, whose name is \"\", or a kernel at a level: it may look at it until it returns."""
+LAST_OF_KERNEL = {stage.after: stage for stage in KERNEL_STAGES if stage.after < Level.PROGRAM}
+"""The stage after which a kernel is at a level."""
 
 
 @dataclass
@@ -35,7 +40,7 @@ class KernelTrial:
 
     `watch` hears of each pass, with the share of all `stages` done, and ends the compilation by what it raises; kernels are emitted
     in stage `emission`, of which `share` is done. `lowered` are the kernels at PROGRAM, `seconds` what each
-    pass took for them.
+    pass took for them. `show` is shown those that are lowered for good at each level above PROGRAM.
     """
 
     options: Options
@@ -47,6 +52,7 @@ class KernelTrial:
     share: float = 0.0
     lowered: dict[ModuleOp, None] = field(default_factory=dict[ModuleOp, None])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
+    show: Show | None = None
 
     def __call__(self, kernel: ModuleOp) -> Feasibility:
         """What the buffers of a kernel take, or why it cannot be lowered: the matrix engine has no order for its lanes.
@@ -115,5 +121,7 @@ class KernelTrial:
             if isinstance(step, AllocateSpmPass):
                 step = replace(step, is_measuring=True)
             apply(step, ctx, module, name)
+            if self.is_for_good and self.show is not None and stage is LAST_OF_KERNEL.get(stage.after):
+                self.show(stage.after, name, module)
             if self.is_for_good:
                 self.seconds[step.name] = self.seconds.get(step.name, 0.0) + time.perf_counter() - started

@@ -30,15 +30,15 @@ def listing(program: Program) -> str:
     return "\n".join([*slots, *lines])
 
 
-def line(record: Record) -> str:
-    """One record as text: mnemonic with formats, operands, origin."""
+def line(record: Record, *, has_origin: bool = True) -> str:
+    """One record as text: mnemonic with formats, operands, and its origin if it is asked for."""
     kind = record.kind
     shown = [f for f in kind.FIELDS if record.fields[f.name] not in (f.default, f.default if f.default is None else ZERO)]
     operands = " ".join(f"{f.name}={_operand(f, record.fields[f.name])}" for f in shown)
     if kind is KcAffine:
         operands = _affine(record)
     text = f"{name_of(record):36} {operands}".rstrip()
-    return f"{text:96} ; {record.origin}" if record.origin else text
+    return f"{text:96} ; {record.origin}" if record.origin and has_origin else text
 
 
 def name_of(record: Record) -> str:

@@ -7,6 +7,7 @@ from functools import partial
 from xdsl.dialects.builtin import ModuleOp
 
 from hlo2tx8.compiler.driver import CompiledProgram, Stages, Watch, drain, load_source, program_stages
+from hlo2tx8.compiler.trial import Show
 from hlo2tx8.frontend.calling import calling_of
 from hlo2tx8.frontend.sources import traced
 from hlo2tx8.hlo.signature import Signature, signature_of
@@ -21,12 +22,16 @@ def compile_source(
     args: Sequence[object] | None = None,
     format: str = "",
     watch: Watch | None = None,
+    show: Show | None = None,
 ) -> Executable:
-    """Compile a path, text, bytes, jax `Lowered`/`Exported`, or a function with example arguments."""
+    """Compile a path, text, bytes, jax `Lowered`/`Exported`, or a function with example arguments.
+
+    `show` is shown the IR of every level above PROGRAM, as by `lower_stages`.
+    """
     options = options or Options()
     source = traced(source, args)
     load = partial(load_source, source, args=args, format=format, filling=options.fill_elided_constants)
-    executable = compile_module(load, options, watch, load_as_given=partial(load, clean_up=False))
+    executable = compile_module(load, options, watch, load_as_given=partial(load, clean_up=False), show=show)
     return replace(executable, calling=calling_of(source))
 
 
@@ -44,11 +49,13 @@ def compile_module(
     watch: Watch | None = None,
     *,
     load_as_given: Callable[[], ModuleOp] | None = None,
+    show: Show | None = None,
 ) -> Executable:
     """Compile the module that `load` returns; `load` is called again, and must return a new module at level HLO each time, when
-    `as_text` is asked for IR. `load_as_given` gives the module with what loading removes from it, for its lower bound.
+    `as_text` is asked for IR. `load_as_given` gives the module with what loading removes from it, for its lower bound;
+    `show` as of `compile_source`.
     """
-    compiled = drain(program_stages(load, options, watch, is_looked_at=False, load_as_given=load_as_given))
+    compiled = drain(program_stages(load, options, watch, is_looked_at=False, load_as_given=load_as_given, show=show))
     return _executable(compiled)
 
 

@@ -4,13 +4,28 @@ Fusions follow each other, so their cycles and the launch add up to the program'
 divided among its HLO instructions in proportion to how long they needed the DDR and engines.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.isa.encoding import decode_records
+from hlo2tx8.device.isa.fields import Engine
 from hlo2tx8.device.program import Launch, Program
 from hlo2tx8.device.timing import Part, RecordCost, Report, report_of
+from hlo2tx8.device.timing.bundle import (
+    BUSY,
+    ELAPSED,
+    ENGINE_BUSY,
+    ENGINE_INSTRUCTIONS,
+    INSTRUCTIONS,
+    PER_ENGINE,
+    PER_RECORD,
+    PER_TILE,
+)
+from hlo2tx8.device.timing.counters import engines_of
 from hlo2tx8.runtime.origin import split_origin
 
 TRANSFERS = ("RDMA", "WDMA")
@@ -22,7 +37,7 @@ class Row:
     the chip, busy cycles per engine (mean over tiles).
 
     `roofline` of a fusion is its roofline time divided by its time; of an HLO instruction, the share of the peak rate reached while
-    its bounding resource was busy with it.
+    its bounding resource was busy with it. `records` of a fusion are the ranges [first, end) of the program's that are its own.
     """
 
     name: str
@@ -35,6 +50,7 @@ class Row:
     flops: int
     roofline: float
     busy_cycles: Mapping[str, float]
+    records: tuple[tuple[int, int], ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         """Plain values for JSON."""
@@ -80,26 +96,63 @@ def profile(program: Program, chip: Chip, name: str, report: Report) -> Profile:
     fusions.append(Row("(launch)", "", start, start / report.cycles, "launch", "", 0, 0, 0.0, {}))
     for label, parts in grouped(program, report, origins):
         own = report_of(program, chip, parts)
-        fusions.append(_fusion(*label, own, report.cycles))
+        ranges = tuple((part.first, part.end) for part in parts)
+        fusions.append(replace(_fusion(*label, own, report.cycles), records=ranges))
         _attribute(own, chip, origins, attributed)
     ordered = sorted(attributed.items(), key=lambda item: (-item[1].cycles, item[0]))
     return Profile(name, report, tuple(fusions), tuple(_instruction(origin, s, report.cycles) for origin, s in ordered))
 
 
 def grouped(program: Program, report: Report, origins: Sequence[str]) -> list[tuple[tuple[str, str], list[Part]]]:
-    """The program's launches with the parts of the report that belong to them: ((name, source), parts). Launches in one loop are
-    one entry; parts of no launch go with the launch before.
+    """The program's launches with the parts of the report that belong to them: ((name, source), parts). Parts of no launch go with
+    the launch before; one of several launches, between which nothing is waited for, is divided.
     """
     launches = program.launches or tuple(_guessed(report, origins))
     found: list[tuple[tuple[str, str], list[Part]]] = []
+    firsts = [launch.first for launch in launches]
+    engines = engines_of(program.code)
     for part in report.parts:
-        here = [launch for launch in launches if part.first <= launch.first < part.end]
-        if here or not found:
-            names = ", ".join(dict.fromkeys(launch.name for launch in here))
-            found.append(((names or "(control)", split_origin(here[-1].origin).get("source", "") if here else ""), [part]))
-        else:
+        here = launches[bisect_left(firsts, part.first) : bisect_left(firsts, part.end)]
+        if not here and found:
             found[-1][1].append(part)
+            continue
+        labels = [(launch.name, split_origin(launch.origin).get("source", "")) for launch in here] or [("(control)", "")]
+        shares = _divided(part, [launch.first for launch in here[1:]], engines, report.chip.tiles)
+        found += [(label, [share]) for label, share in zip(labels, shares, strict=True)]
     return found
+
+
+def _divided(part: Part, cuts: Sequence[int], engines: np.ndarray, tiles: int) -> list[Part]:
+    """A part cut before some records. Each share takes of its time what kernel cores need from its first record on until they are
+    past its last, which is when the next ones are issued; its engines are taken to work equally long on all tiles.
+    """
+    if not cuts:
+        return [part]
+    rows = part.timed.records[: (part.end - part.first) * PER_RECORD].reshape(-1, PER_RECORD)
+    ends = [*cuts, part.end]
+    elapsed = max(float(rows[:, ELAPSED].sum()), 1.0)
+    found: list[Part] = []
+    for first, end in zip([part.first, *cuts], ends, strict=True):
+        own = rows[first - part.first : end - part.first]
+        cycles = part.cycles * float(own[:, ELAPSED].sum()) / elapsed
+        found.append(
+            Part(
+                first,
+                end,
+                part.timed._replace(
+                    cycles=cycles, records=own.reshape(-1), counters=_mean_counters(own, engines[first:end], tiles)
+                ),
+            )
+        )
+    return found
+
+
+def _mean_counters(rows: np.ndarray, engines: np.ndarray, tiles: int) -> np.ndarray:
+    """Counters of each tile from sums of records over all tiles: instructions and busy cycles, each tile's as the mean."""
+    found = np.zeros(PER_TILE)
+    for column, counter in ((BUSY, ENGINE_BUSY), (INSTRUCTIONS, ENGINE_INSTRUCTIONS)):
+        found[counter : PER_ENGINE * len(Engine) : PER_ENGINE] = np.bincount(engines, rows[:, column], len(Engine)) / tiles
+    return np.tile(found, (tiles, 1))
 
 
 def _guessed(report: Report, origins: Sequence[str]) -> Iterator[Launch]:

@@ -123,6 +123,14 @@ def rules_of_profile(values: Any) -> Iterator[Rule]:
     yield (*COMPILING, "input_literals_file"), _is_any_saved(values), "is for modules, and a .tx8x is compiled already"
 
 
+def rules_of_report(values: Any) -> Iterator[Rule]:
+    """The same of `report`."""
+    are_saved = _is_any_saved(values) and (values.against is None or is_saved(values.against))
+    yield CHIPS, _is_any_saved(values), "is for modules, and a .tx8x is the program of one chip"
+    yield CHIPS, values.against is not None, "is of one module, and --against compares programs of one chip"
+    yield (*COMPILING, "input_literals_file"), are_saved, "is for modules, and a .tx8x is compiled already"
+
+
 def rules_of_bisect(values: Any) -> Iterator[Rule]:
     """The same of `bisect`."""
     has_inputs = values.input_literals_file is not None

@@ -19,6 +19,7 @@ from hlo2tx8.tools import netlist as netlist_tool
 from hlo2tx8.tools import opcase as opcase_tool
 from hlo2tx8.tools import oplib as oplib_tool
 from hlo2tx8.tools import profile as profile_tool
+from hlo2tx8.tools import report_page as report_tool
 from hlo2tx8.tools import run as run_tool
 from hlo2tx8.tools.command_parser import CommandParser
 from hlo2tx8.tools.flags import add_switch
@@ -37,6 +38,9 @@ def parser() -> CommandParser:
     compile_tool.add_parser(commands.add_parser("compile", help="compile one module; print or save the result"))
     profile_tool.add_parser(commands.add_parser("profile", help="say where the modelled time of a module goes"))
     explain_tool.add_parser(commands.add_parser("explain", help="say why a program is as it is, where time and memory go"))
+    report_tool.add_parser(
+        commands.add_parser("report", help="write a page for browsers: where the time goes, what lies where, when")
+    )
     check_tool.add_parser(commands.add_parser("check", help="say which ops and fusions of a module compile, where and why not"))
     bisect_tool.add_parser(commands.add_parser("bisect", help="find where a module goes wrong, and a smaller one that does"))
     netlist_tool.add_parser(

@@ -23,10 +23,15 @@ def is_saved(file: str | Path) -> bool:
 
 def module_in(file: str | Path) -> ModuleOp:
     """The module at level HLO that the program in a file was compiled from; ContainerError if it holds none."""
+    return parsed(Executable.load(file).as_text(Level.HLO), str(file))
+
+
+def parsed(text: str, name: str) -> ModuleOp:
+    """The module of IR text at any level, which errors call `name`; ContainerError if it is none."""
     context = Context()
-    for name, dialect in (get_all_dialects() | UNIVERSE.all_dialects).items():
-        context.register_dialect(name, dialect)
+    for own, dialect in (get_all_dialects() | UNIVERSE.all_dialects).items():
+        context.register_dialect(own, dialect)
     try:
-        return Parser(context, Executable.load(file).as_text(Level.HLO), str(file)).parse_module()
+        return Parser(context, text, name).parse_module()
     except (ParseError, VerifyException) as error:
-        raise ContainerError("E1007", f"{file}: its IR cannot be read: {error}") from None
+        raise ContainerError("E1007", f"{name}: its IR cannot be read: {error}") from None

@@ -188,6 +188,12 @@ COMMANDS: Mapping[str, tuple[Flag, ...]] = {
         Flag("--slowest=1", _printed("bounds it")),
         Flag("--memory", _printed("SPM: ")),
     ),
+    "report": (
+        *SHARED,
+        *DUMPS,
+        *CHIPS,
+        Flag("--against={}/tiny.hlo", lambda seen: 'id="facts1"' in (seen.folder / "out.html").read_text()),
+    ),
     "check": (*SHARED, *CHIPS, Flag("--format=json", _printed('"ops"'))),
     "bisect": (
         *SHARED,
@@ -198,6 +204,8 @@ COMMANDS: Mapping[str, tuple[Flag, ...]] = {
     ),
 }
 """The flags of each command. Those of `opt` are xDSL's own."""
+ALWAYS = {"report": ("-o", "{}/out.html")}
+"""What a command does not do without."""
 
 
 def pairs_of(command: str) -> Iterator[tuple[Flag, ...]]:
@@ -220,7 +228,9 @@ def try_flags(command: str, flags: Sequence[Flag], file: str = "tiny.hlo") -> st
         with contextlib.ExitStack() as stack:
             for each in _spies(seen):
                 stack.enter_context(each)
-            _quietly([command, *texts, str(seen.folder / file)], seen)
+            _quietly(
+                [command, *(word.replace("{}", name) for word in ALWAYS.get(command, ())), *texts, str(seen.folder / file)], seen
+            )
         what = f"hlo2tx8 {command} {' '.join(texts)} {file}"
         if seen.refusal:
             is_named = any(word.partition("=")[0] in seen.refusal for word in texts)

@@ -3,7 +3,7 @@
 import pytest
 
 from hlo2tx8.tools.main import parser
-from tests.cli.flag_pairs import COMMANDS, pairs_of, try_flags
+from tests.cli.flag_pairs import ALWAYS, COMMANDS, pairs_of, try_flags
 
 PART = 60
 """One of so many pairs is tried here."""
@@ -26,7 +26,7 @@ def test_flags_of_compiled_programs_act_or_are_refused(command: str):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_all_flags_are_tried(command: str):
     """Those that `--help` lists."""
-    given = parser().parse_args([command, "a.hlo"])
+    given = parser().parse_args([command, *ALWAYS.get(command, ()), "a.hlo"])
     tried = {name.lstrip("-") for flag in COMMANDS[command] for name in flag.names}
     assert {*vars(given)} - tried - {"function", "command", "given", "file", "files", "output", "infeed"} == {
         name for name in vars(given) if name in HIDDEN[command]
@@ -38,6 +38,7 @@ HIDDEN = {
     "run": (),
     "compile": ("timeout", "max_steps"),
     "profile": ("mode", "until", "explain", "timeout", "max_steps"),
+    "report": ("mode", "until", "explain", "timeout", "max_steps"),
     "check": UNSEEN,
     "explain": UNSEEN,
     "bisect": (*(name for name in UNSEEN if name != "max_steps"), "different_random_seeds", "random_init_input_literals"),

@@ -42,7 +42,7 @@ def imported(folder: Path) -> dict[str, Path]:
 @pytest.mark.parametrize(
     ("folder", "extras"),
     [
-        ("hlo2tx8", ("onnx", "tensorflow", "torch")),
+        ("hlo2tx8", ("onnx", "report", "tensorflow", "torch")),
         ("examples", ("examples", "serving")),
         ("benchmarks", ("test",)),
         ("tests", ("test", "examples", "onnx", "tensorflow", "torch")),

@@ -51,7 +51,7 @@ def test_every_flag_is_on_the_command_line_page():
     commands = next(a for a in parser()._actions if isinstance(a, argparse._SubParsersAction))
     flags = {
         flag
-        for name in ("run", "compile", "profile", "check", "bisect")
+        for name in ("run", "compile", "profile", "report", "check", "bisect")
         for action in commands.choices[name]._actions
         for flag in action.option_strings
         if flag.startswith("--") and action.help != argparse.SUPPRESS and flag != "--help"

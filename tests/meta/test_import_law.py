@@ -23,6 +23,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("compiler",),
     ("runtime",),
     ("spmd",),
+    ("reports",),
     ("netlist", "vendor"),
     ("pjrt", "tools", "torch_backend", "tensorflow_backend"),
     ("dev",),

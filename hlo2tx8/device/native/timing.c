@@ -100,6 +100,7 @@ void work(struct model *m, struct timed_tile *b, const struct timed_shape *shape
     record[RECORD_INSTRUCTIONS] += 1, record[RECORD_BUSY] += shape->cycles, record[RECORD_ELAPSED] += shape->cycles;
     record[RECORD_OPERATIONS] += shape->operations, record[RECORD_LEAST] += shape->least_cycles;
     row[ENGINE_INSTRUCTIONS] += 1, row[ENGINE_BUSY] += shape->cycles;
+    tell(m, (struct timed_note){b->now, b->now, b->now, b->now + shape->cycles, 0.0, 0, noted_record(m, b->at), NOTED_WORK, (i16)b->number, ENGINE_KC, -1});
     b->now += shape->cycles;
 }
 
@@ -183,6 +184,7 @@ static int release_barrier(struct model *m) {
         counters_of(m, b)[BARRIER_WAIT] += arrived - b->now;
         counters_of(m, b)[BARRIER] += cycles;
         record_of(m, b->at)[RECORD_ELAPSED] += arrived + cycles - b->now;
+        tell(m, (struct timed_note){.start = b->now, .end = arrived + cycles, .record = noted_record(m, b->at), .what = NOTED_BARRIER, .tile = (i16)n, .engine = ENGINE_KC});
         b->now = arrived + cycles, b->is_at_barrier = 0, b->at++;
     }
     return 1;
@@ -205,21 +207,23 @@ static void run_model(struct model *m) {
 
 void follow_tiles(struct model *m, struct timed_part *part) {
     const i64 tiles = m->t->chip.tiles;
-    for (int f = 0; f < NUM_FLUIDS; f++) m->fluids[f].num_flowing = m->fluids[f].num_coming = 0, m->fluids[f].now = 0.0;
+    for (int f = 0; f < NUM_FLUIDS; f++) m->fluids[f].num_flowing = m->fluids[f].num_coming = 0, m->fluids[f].now = m->fluids[f].moved = 0.0;
     m->serial = 0;
     for (i64 n = 0; n < tiles; n++) {
         struct timed_tile *const b = m->tiles + n;
         b->number = (int)n, b->at = b->depth = b->is_at_barrier = b->is_done = 0, b->now = 0.0, b->blocked = NULL;
         for (int k = 0; k < TIMED_REGISTERS; k++) b->registers[k] = (struct timed_value){k == 1 ? n : 0, 1, 0};
-        for (int e = 0; e < QUEUED_ENGINES; e++) b->queues[e].first = b->queues[e].num = 0;
+        for (int e = 0; e < QUEUED_ENGINES; e++) b->queues[e].first = b->queues[e].num = 0, b->bytes[e] = 0.0;
     }
     run_model(m);
     part->cycles = 0.0;
     for (i64 n = 0; n < tiles; n++) {
         struct timed_tile *const b = m->tiles + n;
         part->cycles = larger(part->cycles, b->now);
-        for (int e = 0; e < QUEUED_ENGINES; e++)
+        for (int e = 0; e < QUEUED_ENGINES; e++) {
             for (int k = 0; k < b->queues[e].num; k++) part->cycles = larger(part->cycles, at_queue(&b->queues[e], k)->end);
+            if (b->bytes[e] > 0.0) tell(m, (struct timed_note){.amount = b->bytes[e], .what = NOTED_BYTES, .tile = (i16)n, .engine = (i16)e});
+        }
     }
 }
 
@@ -258,7 +262,7 @@ int time_stretches(struct timing *t, const struct stretch *stretches) {
     m.cursors = make_cursors(t);
     for (i64 p = 0; p < t->num_parts && !m.failed; p++) {
         struct timed_part *const part = t->parts + p, *const same = t->parts + part->same_as;
-        m.s = stretches + p;
+        m.s = stretches + p, m.part = (int)p;
         m.records = t->records + part->first * PER_RECORD, m.unknown = t->unknown + part->first;
         m.counters = t->counters + p * t->chip.tiles * PER_TILE;
         if (same == part) time_stretch(&m, part);

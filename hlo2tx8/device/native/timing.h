@@ -80,6 +80,21 @@ struct timed_model_chip {
     i64 beats[NUM_BEATS];
 };
 
+/* What happens, in cycles since its part began: as `Note` in device/timing/notes.py. `amount`: bytes of an instruction, turns that are left
+ * out, bytes per cycle that transfers move from `start` on, all bytes of an engine of a tile in the part. */
+enum noted { NOTED_INSTRUCTION, NOTED_WORK, NOTED_WAIT, NOTED_FULL, NOTED_BARRIER, NOTED_TURNS, NOTED_DDR, NOTED_NOC, NOTED_BYTES };
+struct timed_note {
+    double issue, ready, start, end, amount;
+    i32 part, record;
+    i16 what, tile, engine, cause;
+};
+
+/* `num` of all notes there would be, of which the first `most` are kept. */
+struct timed_notes {
+    struct timed_note *rows;
+    i64 most, num;
+};
+
 /* `shape` asks Python for the cost of a record with these operands where no rule here gives it; not 0 if it cannot tell. */
 struct timing {
     const u64 *words;
@@ -94,6 +109,7 @@ struct timing {
     i64 num_parts;
     const i64 *decisions; /* of a run, see device/decisions.py; NULL without one */
     i64 num_decisions;
+    struct timed_notes *notes; /* NULL where nobody asks */
 };
 
 #endif

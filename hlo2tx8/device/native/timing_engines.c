@@ -14,6 +14,7 @@ void wait_until(struct model *m, struct timed_tile *b, int step, int why, const 
     if (i->end <= b->now) return;
     counters_of(m, b)[why + i->engine] += i->end - b->now;
     record_of(m, step)[RECORD_ELAPSED] += i->end - b->now;
+    tell(m, (struct timed_note){.start = b->now, .end = i->end, .record = noted_record(m, step), .what = why == WAITING ? NOTED_WAIT : NOTED_FULL, .tile = (i16)b->number, .engine = (i16)i->engine});
     b->now = i->end;
 }
 
@@ -24,6 +25,9 @@ void ended(struct model *m, struct timed_tile *b, struct issued *i, double end) 
     record[RECORD_BUSY] += end - i->start;
     row[ENGINE_INSTRUCTIONS] += 1;
     row[ENGINE_BUSY] += end - i->start;
+    const double bytes = i->shape->is_packet ? (double)i->shape->packet_bytes : i->shape->bytes;
+    b->bytes[i->engine] += bytes;
+    tell(m, (struct timed_note){i->issue, i->ready, i->start, end, bytes, 0, noted_record(m, i->step), NOTED_INSTRUCTION, (i16)b->number, (i16)i->engine, (i16)(i->ready > i->issue ? i->cause : -1)});
     if (i->shape->ddr_bytes) {
         record[RECORD_DDR_BYTES] += i->shape->ddr_bytes;
         record[RECORD_BYTES] += i->shape->bytes;

@@ -95,6 +95,16 @@ static struct timed_tile *owner_of(const struct model *m, const struct issued *i
     return m->tiles + ((const u8 *)i - (const u8 *)m->tiles) / (ptrdiff_t)sizeof *m->tiles;
 }
 
+/* What its transfers move from now on. */
+static void note_rate(const struct model *m, int fluid) {
+    const struct fluid *const f = m->fluids + fluid;
+    double rates[MAX_FLOWING], sum = 0.0;
+    if (!m->t->notes) return;
+    find_rates(m, fluid, rates);
+    for (int k = 0; k < f->num_flowing; k++) sum += rates[k];
+    tell(m, (struct timed_note){.start = f->now, .amount = sum, .what = fluid == FLUID_DDR ? NOTED_DDR : NOTED_NOC});
+}
+
 void step_fluid(struct model *m, int fluid, double until) {
     struct fluid *const f = m->fluids + fluid;
     double rates[MAX_FLOWING];
@@ -110,6 +120,7 @@ void step_fluid(struct model *m, int fluid, double until) {
         if (i->rest <= SAME_CYCLES * rates[k] || until + i->rest / rates[k] <= until) done[num_done++] = i;
         else f->flowing[num++] = i;
     }
+    for (int k = 0; k < f->num_flowing; k++) f->moved += cycles * rates[k];
     f->num_flowing = num;
     num = 0;
     for (int k = 0; k < f->num_coming; k++) {
@@ -118,5 +129,6 @@ void step_fluid(struct model *m, int fluid, double until) {
         else f->coming[num++] = i;
     }
     f->num_coming = num;
+    note_rate(m, fluid);
     for (int k = 0; k < num_done; k++) ended(m, owner_of(m, done[k]), done[k], until);
 }

@@ -70,7 +70,7 @@ enum { FLUID_DDR, FLUID_NOC, NUM_FLUIDS };
 struct fluid {
     struct issued **flowing, **coming;
     int num_flowing, num_coming;
-    double now;
+    double now, moved; /* bytes since the part began */
 };
 
 struct mark {
@@ -86,7 +86,7 @@ struct probe {
     i64 period, turn;
     int is_settled;
     struct mark must_equal;
-    double cycles, clocks[NUM_CLOCKS];
+    double cycles, clocks[NUM_CLOCKS], moved[NUM_FLUIDS], bytes[MAX_TIMED_TILES][QUEUED_ENGINES];
     int depth[MAX_TIMED_TILES];
     i64 turns[MAX_TIMED_TILES][MAX_FRAMES];
     double *sums; /* records, then counters */
@@ -123,6 +123,7 @@ struct timed_tile {
     int number, at, depth, is_at_barrier, is_done;
     double now;
     struct issued *blocked;
+    double bytes[QUEUED_ENGINES]; /* from and to DDR, and to other tiles */
     struct timed_value registers[TIMED_REGISTERS];
     struct frame frames[MAX_FRAMES];
     struct queue queues[QUEUED_ENGINES];
@@ -138,7 +139,7 @@ struct model {
     struct timed_tile *tiles;
     struct shape_entry **shapes;
     struct fluid fluids[NUM_FLUIDS];
-    int failed;
+    int failed, part;
     u64 serial;
 };
 
@@ -149,6 +150,12 @@ static inline double *counters_of(const struct model *m, const struct timed_tile
 static inline double *record_of(const struct model *m, int step) {
     return m->records + (m->events ? 0 : (size_t)m->s->steps[step].record * PER_RECORD); /* events are counted together */
 }
+static inline void tell(const struct model *m, struct timed_note n) {
+    struct timed_notes *const notes = m->t->notes;
+    n.part = m->part;
+    if (notes && notes->num++ < notes->most) notes->rows[notes->num - 1] = n;
+}
+static inline i32 noted_record(const struct model *m, int step) { return m->events ? 0 : m->s->steps[step].record; }
 static inline double larger(double a, double b) { return a > b ? a : b; }
 static inline struct timed_value input(const struct stretch *s, const struct timed_value *registers, i32 index) {
     return index < TIMED_REGISTERS ? registers[index] : (struct timed_value){s->constants[index - TIMED_REGISTERS], 1, 0};

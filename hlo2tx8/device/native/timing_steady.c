@@ -95,8 +95,10 @@ static void begin_probe(struct model *m, struct timed_tile *b, struct frame *f, 
     p->period = period, p->turn = f->turn, p->cycles = cycles, p->is_settled = mark != NULL, p->last_serial = m->serial;
     if (mark) p->must_equal = *mark;
     read_clocks(m, b, p->clocks);
+    for (int f = 0; f < NUM_FLUIDS; f++) p->moved[f] = m->fluids[f].moved;
     for (int n = 0; n < m->t->chip.tiles; n++) {
         p->depth[n] = m->tiles[n].depth;
+        memcpy(p->bytes[n], m->tiles[n].bytes, sizeof p->bytes[n]);
         for (int k = 0; k < m->tiles[n].depth; k++) p->turns[n][k] = m->tiles[n].frames[k].turn;
     }
     p->sums = malloc((num_record_sums(m) + num_counters(m)) * sizeof(double));
@@ -146,6 +148,12 @@ static int runs_alone(const struct model *m, const struct timed_tile *lead, cons
         for (int k = 0; b != lead && is_alone && k < b->depth; k++) is_alone &= b->frames[k].turn == p->turns[n][k];
     }
     return is_alone;
+}
+
+/* A tile's turns are left out. */
+static void note_turns(const struct model *m, const struct timed_tile *b, const struct frame *f, i64 turns, double cycles) {
+    const i32 record = m->s->steps[f->loop].record;
+    tell(m, (struct timed_note){.start = b->now, .end = b->now + cycles, .amount = (double)turns, .record = record, .what = NOTED_TURNS, .tile = (i16)b->number, .engine = ENGINE_KC});
 }
 
 /* Everything that happened since the probe happens again, as often as it is sure to. */
@@ -205,13 +213,20 @@ static void skip_turns(struct model *m, struct timed_tile *lead, struct frame *f
     const double now = lead->now;
     if (is_alone) {
         struct frame *const own = moved[lead->number];
+        note_turns(m, lead, own, turns[lead->number] * times, cycles);
         own->turn += turns[lead->number] * times, lead->now += cycles;
         load_again(m, lead, p, own->loop, times);
         return;
     }
+    for (int f = 0; f < NUM_FLUIDS; f++) {
+        const double rate = (m->fluids[f].moved - p->moved[f]) / larger(pace, 1.0);
+        tell(m, (struct timed_note){.start = m->fluids[f].now, .amount = rate, .what = f == FLUID_DDR ? NOTED_DDR : NOTED_NOC});
+        m->fluids[f].moved += rate * cycles;
+    }
     for (int n = 0; n < m->t->chip.tiles; n++) {
         struct timed_tile *const b = m->tiles + n;
         for (int e = 0; e < QUEUED_ENGINES; e++) {
+            b->bytes[e] += (b->bytes[e] - p->bytes[n][e]) * more;
             for (int k = 0; k < b->queues[e].num; k++) {
                 struct issued *const i = at_queue(&b->queues[e], k);
                 if (is_old(p, i, now)) {
@@ -222,6 +237,7 @@ static void skip_turns(struct model *m, struct timed_tile *lead, struct frame *f
             }
         }
         if (!moved[n]) continue;
+        note_turns(m, b, moved[n], turns[n] * times, cycles);
         moved[n]->turn += turns[n] * times, b->now += cycles;
         load_again(m, b, p, moved[n]->loop, times);
     }

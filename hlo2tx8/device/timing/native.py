@@ -21,6 +21,7 @@ from hlo2tx8.device.native.loader import load
 from hlo2tx8.device.timing.bundle import PER_RECORD, PER_TILE
 from hlo2tx8.device.timing.costs import cost
 from hlo2tx8.device.timing.kinds import MOST_RANGES, TimedKind, kind_row
+from hlo2tx8.device.timing.notes import Notes
 from hlo2tx8.device.timing.report import Timed
 
 SHAPE = struct.Struct(f"<5dq{3 * MOST_RANGES}q4q")
@@ -45,16 +46,25 @@ class _Part(ctypes.Structure):
     _fields_ += [("cycles", _REAL)]
 
 
+class _Notes(ctypes.Structure):
+    _fields_: ClassVar = [("rows", _POINTER), ("most", _NUMBER), ("num", _NUMBER)]
+
+
 class _Timing(ctypes.Structure):
     _fields_: ClassVar = [("words", _POINTER), ("kinds", ctypes.c_char_p)]
     _fields_ += [(n, _NUMBER) for n in ("num_records", "num_kinds", "most_parts", "kind_bytes", "per_record", "per_tile")]
     _fields_ += [("chip", _Chip), ("shape", _ASK_SHAPE)]
     _fields_ += [(n, _POINTER) for n in ("records", "counters", "unknown", "loaded")]
     _fields_ += [("parts", ctypes.POINTER(_Part)), ("num_parts", _NUMBER), ("decisions", _POINTER), ("num_decisions", _NUMBER)]
+    _fields_ += [("notes", ctypes.POINTER(_Notes))]
 
 
-def time_program(code: np.ndarray, chip: Chip, decisions: Decisions | None = None) -> list[tuple[int, int, Timed]] | None:
-    """(first record, end, cost) of each part of a program, as far as parts happen; None where only Python can tell."""
+def time_program(
+    code: np.ndarray, chip: Chip, decisions: Decisions | None = None, notes: Notes | None = None
+) -> list[tuple[int, int, Timed]] | None:
+    """(first record, end, cost) of each part of a program, as far as parts happen; None where only Python can tell. `notes` get
+    what happens.
+    """
     core = load()
     run: Callable[[object], int] | None = None if isinstance(core, str) else getattr(core.library, "tx8_time_program", None)
     if run is None or code.ndim != 2 or code.shape[1] != RECORD_WORDS or code.dtype != np.uint64:
@@ -75,6 +85,7 @@ def time_program(code: np.ndarray, chip: Chip, decisions: Decisions | None = Non
     unknown, loaded = np.zeros((2, max(size, 1)), np.uint8)
     rows_decided = None if decisions is None else np.ascontiguousarray(decisions.rows, np.int64)
     parts = (_Part * most_parts)()
+    kept = None if notes is None else _Notes(notes.rows.ctypes.data, len(notes.rows), 0)
     timing = _Timing(
         *(code.ctypes.data, b"".join(kind for kind in kinds if kind)),
         *(size, len(kinds), most_parts, ctypes.sizeof(TimedKind), PER_RECORD, PER_TILE, _chip(chip)),
@@ -82,6 +93,7 @@ def time_program(code: np.ndarray, chip: Chip, decisions: Decisions | None = Non
         *(a.ctypes.data for a in (records, counters, unknown, loaded)),
         *(parts, 0),
         *((None, 0) if rows_decided is None else (rows_decided.ctypes.data, len(rows_decided))),
+        None if kept is None else ctypes.pointer(kept),
     )
     if run(ctypes.byref(timing)):
         return None
@@ -92,6 +104,8 @@ def time_program(code: np.ndarray, chip: Chip, decisions: Decisions | None = Non
         decided, loads = (frozenset[int](np.flatnonzero(marks[rows]).tolist()) for marks in (unknown, loaded))
         timed = Timed(part.cycles, records[rows].reshape(-1), counters[part.same_as], decided, loads, bool(part.all_ended))
         found.append((part.first, part.end, timed))
+    if notes is not None and kept is not None:
+        notes.place(kept.num, [(part.first, part.same_as, part.cycles) for part in parts[: timing.num_parts]])
     return found
 
 
