@@ -35,7 +35,7 @@ def compile(
 ) -> "Executable | ChipsExecutable | TorchExecutable | TensorFlowExecutable":
     """Compile a module for the chip.
 
-    source: a path (.hlo, .mlir, .mlirbc, .onnx, .pt2, .keras, a SavedModel folder), HLO or StableHLO text, a portable
+    source: a path (.hlo, .mlir, .mlirbc, .onnx, .pt2, .jaxexport, .keras, a SavedModel folder), HLO or StableHLO text, a portable
     artifact's bytes, a jax `Lowered` or `Exported`, an ONNX ModelProto or its bytes, a torch.export.ExportedProgram, or a
     Python function, torch.nn.Module, tf.function or Keras model together with example arguments `args`; for a module with
     dynamic shapes `args` bind them (see docs/cli.md, docs/onnx.md). What comes from torch gives a TorchExecutable, which takes

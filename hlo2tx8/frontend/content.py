@@ -1,4 +1,5 @@
-"""What the bytes of a file or stream are: HLO text, StableHLO, an HLO proto, a model of ONNX or PyTorch, packed by gzip or not."""
+"""What the bytes of a file or stream are: HLO text, StableHLO, an HLO proto, a model of ONNX or PyTorch, a function that jax has
+exported; packed by gzip or not."""
 
 import re
 import zlib
@@ -20,16 +21,27 @@ FORMATS = {
     "pb": "pb",
     "onnx": "onnx",
     "pt2": "pt2",
+    "jaxexport": "jaxexport",
 }
 """Names of input formats, and what each is."""
-SUFFIXES = {".hlo": "hlo", ".txt": "", ".mlir": "stablehlo", ".mlirbc": "stablehlo", ".pb": "", ".onnx": "onnx", ".pt2": "pt2"}
+SUFFIXES = {
+    ".hlo": "hlo",
+    ".txt": "",
+    ".mlir": "stablehlo",
+    ".mlirbc": "stablehlo",
+    ".pb": "",
+    ".onnx": "onnx",
+    ".pt2": "pt2",
+    ".jaxexport": "jaxexport",
+}
 """What files of that name hold; "" where their text says it."""
 _HLO = re.compile(r"^\s*(HloModule\b|ENTRY\b|%?[\w.-]+ (\([^)]*\) -> [^{]*)?\{\s*$)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Content:
-    """A program as it came, text or the bytes of MLIR bytecode or a proto; `format` is hlo, stablehlo, pb, onnx or pt2."""
+    """A program as it came, text or the bytes of MLIR bytecode or a proto; `format` is hlo, stablehlo, pb, onnx, pt2 or
+    jaxexport."""
 
     format: str
     data: str | bytes
@@ -43,6 +55,8 @@ class Content:
         if data[:2] == GZIP:
             data = unpacked(data, name)
         format = _checked(format) or SUFFIXES.get(suffix.lower(), "")
+        if format == "jaxexport":
+            return Content(format, data)
         if data[:4] == BYTECODE:
             return Content("stablehlo", data)
         if data[:4] == ZIP and (format == "pt2" or is_archive(data)):

@@ -218,6 +218,13 @@ def exported_bytes(exported: Any) -> bytes:
     return exported.mlir_module_serialized
 
 
+def read_exported(data: bytes) -> Any:
+    """The `jax.export.Exported` that `serialize` wrote; errors of many kinds where it is none."""
+    from jax import export
+
+    return export.deserialize(bytearray(data))
+
+
 def bytecode(module: Any) -> bytes:
     """A module as MLIR bytecode."""
     stream = io.BytesIO()

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -22,6 +22,7 @@ from hlo2tx8.frontend.dynamic import make_static
 from hlo2tx8.frontend.elided import fill_elided, mark_elided
 from hlo2tx8.frontend.export import to_mlir_text
 from hlo2tx8.frontend.hlo_text import num_devices, parse_hlo, place_error
+from hlo2tx8.frontend.jax_export import exported_file, exported_of
 from hlo2tx8.frontend.locations import LocationReader, instruction_lines
 from hlo2tx8.frontend.quantized import expand_quantized
 from hlo2tx8.frontend.scan import expand_scans
@@ -64,12 +65,14 @@ def load(
 ) -> ModuleOp:
     """The module of a source.
 
-    A source is a path (.hlo, .mlir, .mlirbc, .pb, .onnx, .pt2; also gzipped; a chip folder, see ChipFolder; a SavedModel folder or
-    .keras file), its bytes, HLO, StableHLO or tx8be text, a portable artifact as bytes, a jax `Lowered` or `Exported`, an ONNX
-    ModelProto, a torch.export.ExportedProgram, or a Python function, tf.function, Keras model or torch.nn.Module with example
-    `args`; elsewhere `args` say the shapes, and the values that shapes depend on, of a module with dynamic ones; for ONNX, torch
-    and TensorFlow also a mapping from names of inputs. Parameters of torch and variables of TensorFlow are constants.
-    `format` ("hlo", "mlir" or "stablehlo", "mlirbc", "pb", "onnx", "pt2") overrides the guess for paths, bytes and text. clean_up:
+    A source is a path (.hlo, .mlir, .mlirbc, .pb, .onnx, .pt2, .jaxexport; also gzipped; a chip folder, see ChipFolder; a
+    SavedModel folder or .keras file), its bytes, HLO, StableHLO or tx8be text, a portable artifact as bytes, a jax `Lowered` or
+    `Exported`, an ONNX ModelProto, a torch.export.ExportedProgram, or a Python function, tf.function, Keras model or
+    torch.nn.Module with example `args`; elsewhere `args` say the shapes, and the values that shapes depend on, of a module with
+    dynamic ones; for ONNX, torch and TensorFlow also a mapping from names of inputs. Parameters of torch and variables of
+    TensorFlow are constants.
+    `format` ("hlo", "mlir" or "stablehlo", "mlirbc", "pb", "onnx", "pt2",
+    "jaxexport") overrides the guess for paths, bytes and text. clean_up:
     without it what is computed twice, or for nothing, stays. `filling` says what constants hold whose elements HLO text leaves
     out. `is_sound`: bytecode of which is known that jaxlib has written it. Raises InputError for a source that is none,
     ParseError for malformed text with line and column.
@@ -116,9 +119,10 @@ def parse(source: Any, *, args: Sequence[Any] | None = None, format: str | None 
 
 
 def traced(source: Any, args: Sequence[Any] | None) -> Any:
-    """The jax `Lowered` of a Python function for example arguments, InputError without; any other source as it is."""
+    """The jax `Lowered` of a Python function for example arguments, InputError without; the `Exported` of a `.jaxexport`
+    file; any other source as it is."""
     if not _is_function(source):
-        return source
+        return exported_file(source)
     if args is None:
         raise InputError("E1004", "a Python function needs example arguments", hint="pass args=(...)")
     return shim.lower_function(source, tuple(args))
@@ -145,6 +149,8 @@ def _read(path: Path, format: str) -> Content:
 def _parsed(content: Content, name: str, *, is_sound: bool = False, args: Any = None, folder: Path | None = None) -> Parsed:
     if content.format == "stablehlo":
         return _of_mlir(content.data, name, is_sound=is_sound)
+    if content.format == "jaxexport":
+        return _of_mlir(shim.exported_bytes(exported_of(cast(bytes, content.data), name)), name)
     if content.format == "pt2":
         return _of_torch(content.data, name, args)
     if content.format == "onnx":
