@@ -101,6 +101,8 @@ class Chip:
 
     Tiles share `ddr_bytes_per_second`, of which `ddr_read_permille` are attained by reading and `ddr_write_permille` by writing.
     `link_bytes_per_second` go to all `link_neighbours` together; `chip_mesh`: columns and rows of chips, () if not said.
+    `chip_rings`: are there links between the ends of each row, and of each column. `chip_block`: columns and rows of the blocks
+    that chips are numbered by.
     """
 
     name: str
@@ -123,6 +125,8 @@ class Chip:
     cycles: Cycles
     beats: Beats
     chip_mesh: tuple[int, ...] = ()
+    chip_rings: tuple[int, ...] = ()
+    chip_block: tuple[int, ...] = ()
 
     @property
     def ddr_bytes_per_cycle(self) -> float:
@@ -206,6 +210,11 @@ def read_chip(data: Any, place: str) -> Chip:
         (chip.tiles <= MOST_TILES, f"tiles must be at most {MOST_TILES}"),
         (chip.spm_allocation_start < chip.spm_limit <= chip.spm_bytes, "spm_allocation_start < spm_limit <= spm_bytes must hold"),
         (len(chip.chip_mesh) in (0, 2), "chip_mesh must be columns and rows, or empty"),
+        (len(chip.chip_rings) in (0, 2), "chip_rings must be of rows and of columns, or empty"),
+        (
+            not chip.chip_block or [a % b for a, b in zip(chip.chip_mesh, chip.chip_block, strict=False)] == [0, 0],
+            "chip_block must be columns and rows that divide those of chip_mesh, or empty",
+        ),
         (chip.spm_alignment_bytes.bit_count() == 1, "spm_alignment_bytes must be a power of two"),
         (
             max(chip.ddr_read_permille, chip.ddr_write_permille) <= PERMILLE,

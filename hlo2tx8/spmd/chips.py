@@ -109,7 +109,7 @@ def compile_chips_module(
 def chip_for(module: ChipsModule, options: Options) -> Chip:
     """The chip of the options, with the mesh of chips that the module is for."""
     chip = chip_of(options)
-    return replace(chip, chip_mesh=module.mesh) if module.mesh else chip
+    return replace(chip, chip_mesh=module.mesh, chip_block=()) if module.mesh else chip
 
 
 def mesh_for(module: ChipsModule, options: Options) -> ChipMesh:

@@ -178,7 +178,7 @@ def _mesh_of(source: Any, options: Options, count: int) -> tuple[int, int]:
     path = resolved(source)
     if isinstance(path, Path) and is_chip_folder(path):
         return ChipFolder.of(path).mesh
-    mesh = ChipMesh.of(replace(chip_of(options), chip_mesh=()), count)
+    mesh = ChipMesh.of(replace(chip_of(options), chip_mesh=(), chip_block=()), count)
     return mesh.columns, mesh.rows
 
 

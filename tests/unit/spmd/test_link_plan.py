@@ -1,6 +1,7 @@
 """Collective ops on the links: what arrives is what the op means, and how long it takes."""
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,8 @@ def test_ways_and_meshes() -> None:
         ChipMesh(1, 1), ChipMesh(3, 1), ChipMesh(2, 2), ChipMesh(3, 2), ChipMesh(4, 2),
     ]  # fmt: skip
     assert ChipMesh.of(replace(load_chip(), chip_mesh=(2, 4)), 3) == ChipMesh(2, 4)
+    torus = replace(load_chip(), chip_mesh=(4, 4), chip_rings=(1, 0), chip_block=(2, 2))
+    assert ChipMesh.of(torus, 16) == ChipMesh(4, 4, (True, False), (2, 2))
     with pytest.raises(ValueError, match="9 chips do not fit into chip_mesh, 2 x 4"):
         ChipMesh.of(replace(load_chip(), chip_mesh=(2, 4)), 9)
 
@@ -144,3 +147,25 @@ def test_a_large_sum_goes_by_parts_and_a_small_one_at_once() -> None:
     assert plan.spread
     cycles = sum(each.cycles for each in plan.exchanges([4], ChipMesh(2, 2), slow(0, 1.0)))
     assert cycles == pytest.approx(1.0 * 80000 * 5 * 4, rel=1e-3)  # a half there and a half back over each link
+
+
+def test_a_torus_has_ways_around_its_ends() -> None:
+    mesh, torus = ChipMesh(5, 4), ChipMesh(5, 4, (True, True))
+    assert [*torus.way(0, 19)] == [(0, 4), (4, 19)]
+    assert [*torus.way(19, 0)] == [(19, 15), (15, 0)]
+    assert [*torus.way(1, 3)] == [(1, 2), (2, 3)] == [*mesh.way(1, 3)]
+    assert [*torus.way(0, 10)] == [(0, 5), (5, 10)], "half around a ring is the same way as without"
+    assert ChipMesh(5, 4, (True, False)).distance(0, 19) == 4
+    for source, target in product(range(20), range(20)):
+        assert len([*torus.way(source, target)]) == torus.distance(source, target) <= mesh.distance(source, target)
+    ring, line = (exchange([Packet(0, (4,), 1000)], ChipMesh(5, 1, (is_ring, False)), slow(1000, 2)) for is_ring in (True, False))
+    assert (ring.hops, line.hops) == (1, 4)
+
+
+def test_chips_are_numbered_by_blocks() -> None:
+    mesh = ChipMesh(4, 4, block=(2, 2))
+    places = [mesh.place(n) for n in range(16)]
+    assert places[:6] == [(0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (3, 0)]
+    assert places[8] == (0, 2) and len({*places}) == 16
+    assert [mesh.number(*place) for place in places] == [*range(16)]
+    assert [*mesh.way(1, 4)] == [(1, 4)] and mesh.distance(0, 15) == 6
