@@ -36,6 +36,8 @@ SMALL = 0.85
 """What plans may take of a scratchpad that are tried beside others: buffers of parts are not estimated."""
 HANDED_BYTES = 8 * 32768
 """Of parts of what follows a step's products, which is done beside those of the next step."""
+LEAST_ALIKE = 2
+"""Steps of the first of two products whose rows are all made at once: during the second product the last step is finished."""
 PARTS = (2, 3, 4, 6, 8, 12, 16)
 """Parts of a tile's rows that two products may make in turns."""
 
@@ -43,11 +45,12 @@ PARTS = (2, 3, 4, 6, 8, 12, 16)
 @dataclass(frozen=True)
 class _Phases:
     """How each product is computed, all rows of a tile at once or in so many `parts`; do sums of the second one go around mesh rows
-    (`in_ring`)?"""
+    (`in_ring`)? Parts, or one, may be `in_turns`."""
 
     ways: list[Candidate[Match]]
     parts: int = 1
     in_ring: bool = False
+    in_turns: bool = False
 
 
 def is_of_products(group: GroupOp) -> bool:
@@ -94,7 +97,7 @@ def emit_product_phases(
                     slower.append(f"phases with panels at most {depth} deep are estimated to take {cycles:,.0f} cycles")
 
     def sorted_candidates() -> list[Candidate[_Phases]]:
-        cuts = [(parts, in_ring) for parts in (1, *PARTS) for in_ring in (False, True) if parts > 1 or in_ring]
+        cuts = [(parts, in_ring) for parts in (1, *PARTS) for in_ring in (False, True)]
         in_turns = [own for parts, in_ring in cuts for own in _in_turns(group, name, fusions, target, parts, in_ring=in_ring)]
         found = [*candidates(), *(own for own in in_turns if own.estimate.cycles < ABOUT * apart or target.is_searched)]
         return sorted(found, key=lambda own: own.estimate.cycles)
@@ -102,7 +105,7 @@ def emit_product_phases(
     def emit(phases: _Phases) -> ModuleOp:
         module = join_phases(group, name, [GemmEmitter().emit(way.choice) for way in phases.ways])
         entry = next(op for op in module.body.block.ops if ENTRY in op.attributes)
-        if phases.parts > 1:
+        if phases.in_turns:
             entry.attributes[PHASE_STEPS] = IntegerAttr(phases.parts, i64)
         if phases.in_ring:
             entry.attributes[RING_SUMS] = UnitAttr()
@@ -146,14 +149,19 @@ def _in_turns(
             first, second = (way.choice.chosen[0][1].pace if isinstance(way.choice, GemmMatch) else None for way in (mine, its))
             if first is None or second is None:
                 continue
-            handed = made // first.alike + HANDED_BYTES if first.alike > 1 and parts > 1 else 0
+            in_turns = parts > 1 or not in_ring
+            if in_turns and parts == 1 and (not second.in_order or first.alike < LEAST_ALIKE):
+                continue
+            if any(in_turns and own.num_steps != parts * own.alike for own in (first, second)):
+                continue
+            handed = made // first.alike + HANDED_BYTES if first.alike > 1 and in_turns else 0
             spm_bytes = max(mine.estimate.spm_bytes, its.estimate.spm_bytes) + kept + handed
             if spm_bytes <= target.rates.spm_bytes:
                 apart = mine.estimate.cycles + its.estimate.cycles
-                estimate = Estimate(alternating_cycles(first, second, parts) if parts > 1 else apart, spm_bytes)
-                rows = f"{parts} parts of rows in turns, " if parts > 1 else ""
+                estimate = Estimate(alternating_cycles(first, second, parts) if in_turns else apart, spm_bytes)
+                rows = f"{parts} parts of rows in turns, " if parts > 1 else "in turns, " if in_turns else ""
                 title = f"{rows}{'sums around mesh rows, ' if in_ring else ''}panels at most {depth} deep"
-                found.append(Candidate(title, estimate, _Phases([mine, its], parts, in_ring), is_rough=True))
+                found.append(Candidate(title, estimate, _Phases([mine, its], parts, in_ring, in_turns), is_rough=True))
         found.sort(key=lambda own: own.estimate.cycles)
         small = [own for own in found if own.estimate.spm_bytes <= SMALL * target.rates.spm_bytes]
         yield from found[:1]

@@ -116,7 +116,8 @@ class ContractionStep:
 class Pace:
     """Cycles of a step on the mesh: of the `turns` of one that loads all it needs, of one for which some panels have stayed
     (`others`), what the vector engine takes `after` its products, what the first panels take to arrive (`start`) and what is left
-    at the `end` of the last one. So many steps are `alike` in their rows."""
+    at the `end` of the last one. So many steps are `alike` in their rows. `in_order`: the part of the turns in which tiles may
+    still make the rows that are read, since that is in order."""
 
     turns: float
     others: float
@@ -125,6 +126,7 @@ class Pace:
     end: float
     num_steps: int
     alike: int
+    in_order: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ from hlo2tx8.schedule.contraction_split import (
 
 PART = 8192
 """Elements of a part of a result that vector instructions go over at once."""
+COPIED = 3
+"""Panels of what tiles have that are copied before the product of the first one is done."""
 STEP_OVERHEAD = 60
 """Cycles of the kernel core in a turn, apart from waits, barrier and what engines need to start."""
 
@@ -132,27 +134,37 @@ def mesh_cycles(
     beside = 0 if is_in_sets(part, work, box) else num_steps * after
     if work.lines:  # TDMA takes a result out before it prepares the next step's first panel, and the matrix engine waits for that
         beside += (num_steps - 1) * engine
-    pace = Pace(alone, of_others[0], after, start, end, num_steps, steps_alike(part, rates, box)[0])
+    late = _made_late(work, rates, depth, turns)
+    pace = Pace(alone, of_others[0], after, start, end, num_steps, steps_alike(part, rates, box)[0], late)
     return alone + (num_first - 1) * first + (num_steps - num_first) * of_others[1] + start + end + beside, pace
 
 
 def alternating_cycles(first: Pace, second: Pace, parts: int) -> float:
     """Estimated cycles of two products whose rows are made in so many parts in turns (`alternate_phases`): what follows the
-    products of a step is done beside those of the next one."""
-    steps: list[tuple[float, float, int]] = []  # cycles of turns, of what follows them, and during how many steps that is done
+    products of a step is done beside those of the next ones."""
+    steps: list[tuple[float, float, tuple[float, ...]]] = []  # cycles of turns, of what follows, the part of which steps has that
     for part in range(parts + 1):
         if part < parts:
-            steps += [(first.turns if number == 0 else first.others, first.after, 1) for number in range(first.alike)]
-            steps[-1] = *steps[-1][:2], 2 if 0 < part < parts - 1 else 1
+            steps += [(first.turns if number == 0 else first.others, first.after, (1.0,)) for number in range(first.alike)]
+            beside = (1.0, 1.0) if 0 < part < parts - 1 else (1.0,) if part < parts - 1 or not second.in_order else None
+            beside = beside or (1.0,) * (parts > 1) + (second.in_order,)
+            steps[-1] = *steps[-1][:2], beside
         if part:
-            steps.append((second.turns * second.alike, second.after * second.alike, 1))
+            steps.append((second.turns * second.alike, second.after * second.alike, (1.0,)))
     late = [0.0] * (len(steps) + 2)
-    for number, (_, after, count) in enumerate(steps):
-        during = [turns for turns, _, _ in steps[number + 1 : number + 1 + count]]
+    for number, (_, after, beside) in enumerate(steps):
+        during = [turns * share for (turns, _, _), share in zip(steps[number + 1 :], beside, strict=False)]
         for place, turns in enumerate(during, start=number + 1):
             late[place] += after * turns / sum(during)
     cycles = sum(max(turns, own) for (turns, _, _), own in zip(steps, late, strict=False))
     return cycles + first.start + (2 * parts - 1) * second.start + second.end
+
+
+def _made_late(work: ContractionWork, rates: Rates, depth: int, turns: int) -> float:
+    """The part of the turns in which tiles may still make the rows that a product reads."""
+    if not work.rows_stay or work.in_ring or not is_interleaved(work, rates, depth):
+        return 0.0
+    return max(0.0, (turns - COPIED) / max(1, turns - 1))
 
 
 def is_interleaved(work: ContractionWork, rates: Rates, depth: int) -> bool:

@@ -30,6 +30,7 @@ from hlo2tx8.device.isa.ne import NeGemm, psum_format
 from hlo2tx8.dialects import spm
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.column_sets import Columns
+from hlo2tx8.lower.dma.done_beside import Beside, Spread
 from hlo2tx8.lower.dma.epilogue_parts import COPIES
 from hlo2tx8.lower.dma.mesh import quotient
 from hlo2tx8.lower.dma.panels import Panels
@@ -70,29 +71,37 @@ def finish(panels: Panels, products: Sequence[Columns], kept: int) -> None:
         _erase(loop)
 
 
-def hand_over(panels: Panels, products: Sequence[Columns], following: Sequence[Panels]) -> None:
+def hand_over(panels: Panels, products: Sequence[Columns], following: Sequence[Beside]) -> None:
     """Rewrites a step loop whose turns have their protocol: what follows the products of a step goes into the turns of the next
-    one, that of the last step into those of the first steps of the following loops."""
+    one, that of the last step into first turns of the following loops."""
     loop, last = panels.loop, panels.num_steps - 1
     _, parts = _put_off_in_steps(panels, products)
-    all_turns, before = sum(other.turns_beside for other in following), 0
-    for other in following:
+    all_turns, before = sum(own.turns for own in following), 0
+    for beside in following:
+        other, num_turns = beside.panels, beside.turns
         turns, counter = other.sites[0].loop, other.loop.body.block.args[0]
         assert turns is not None
-        all_steps = other.turns_beside >= other.num_panels
-
-        def is_first(step: StepBuilder, counter: SSAValue = counter, steps: int = 1 if all_steps else other.num_steps) -> Size:
-            return step.subtract(1, counter) if steps > 1 else 1
-
+        all_steps = num_turns >= other.num_panels
         each = other.num_panels - 1 if all_steps else 0
+        is_part = num_turns < other.turns_beside
+
+        def conditions(
+            step: StepBuilder,
+            counter: SSAValue = counter,
+            turns: scf.ForOp = turns,
+            limit: int = num_turns if is_part else 0,
+            steps: int = 1 if all_steps else other.num_steps,
+        ) -> list[Size]:
+            first = [step.subtract(1, counter)] if steps > 1 else []
+            return [*first, step.subtract(limit, turns.body.block.args[0])] if limit else first
 
         def turn(step: StepBuilder, turns: scf.ForOp = turns, counter: SSAValue = counter, each: int = each) -> Size:
             return step.add(turns.body.block.args[0], step(counter, each))
 
         for columns, buffers in zip(products, parts, strict=True):
             own = loop.body.block.args[0]
-            _put_off(turns, columns, buffers, own, lambda step: last, is_first, (before, all_turns), turn)
-        before += other.turns_beside
+            _put_off(turns, columns, buffers, own, lambda step: last, conditions, (before, all_turns), turn)
+        before += num_turns
     for op in [op for own in products for op in own.epilogue.ops if isinstance(op, Instruction)]:
         _erase(op)
     drop_unused(loop)
@@ -113,7 +122,7 @@ def _put_off_in_steps(panels: Panels, products: Sequence[Columns]) -> tuple[Step
     if panels.num_steps > 1:
         for own, buffers in zip(products, parts, strict=True):
             own_turns = 0, panels.num_panels - 1
-            _put_off(turns, own, buffers, counter, lambda step: step.subtract(counter, 1), lambda step: counter, own_turns)
+            _put_off(turns, own, buffers, counter, lambda step: step.subtract(counter, 1), lambda step: [counter], own_turns)
     return before, parts
 
 
@@ -123,11 +132,11 @@ def _put_off(
     parts: dict[SSAValue, SSAValue],
     counter: SSAValue,
     number: Emitted,
-    condition: Emitted,
+    conditions: Callable[[StepBuilder], list[Size]],
     of_turns: tuple[int, int],
     turn_of: Emitted | None = None,
 ) -> None:
-    """Adds what follows the products of a step to the turns of another one, as many parts to each, where a condition is positive.
+    """Adds what follows the products of a step to the turns of another one, as many parts to each, where conditions are positive.
     `counter` counts the steps, of which it is the one with that number. `of_turns`: that many come before these, and there are so
     many of them all; `turn_of`: which of these it is, the loop's own if nothing is said."""
     (before, num_turns), epilogue = of_turns, columns.epilogue
@@ -137,20 +146,16 @@ def _put_off(
         begin = next((op for op in turns.body.block.ops if isinstance(op, KcWait)), None)  # none if all was sent before
         first = Builder(InsertPoint.after(begin) if begin is not None else InsertPoint.at_start(turns.body.block))
         ahead = StepBuilder(first, first, (), {})
-        with ahead.if_positive([condition(ahead), ahead.subtract(1, turn_of(ahead))]):
+        with ahead.if_positive([*conditions(ahead), ahead.subtract(1, turn_of(ahead))]):
             epilogue.emit(epilogue.once, ahead, 0, columns.num_parts, {counter: ahead.value(number(ahead))}, {})
-    with step.if_positive([condition(step)]):
+    with step.if_positive(conditions(step)):
         mapping = {counter: step.value(number(step))}
         present: Size = columns.limit
         if isinstance(present, SSAValue):
             present = step.insert(_owner_of(present).clone(value_mapper=dict(mapping))).results[0]
-        num_stages = columns.num_parts + bool(epilogue.ahead)
-        each, of, more = num_stages, num_turns, 0
-        if epilogue.has_arithmetic and 1 < num_stages < num_turns:  # one in the first turn, one in the last
-            each, of, more = num_stages - 1, num_turns - 1, num_turns - 2
-        turn = turn_of(step)
+        spread, turn = Spread.over(epilogue, columns.num_parts, num_turns), turn_of(step)
         ends = step.add(turn, before), step.add(turn, before + 1)
-        first, limit = (quotient(step, step.value(step.add(step.emit(at, each), more)), of) for at in ends)
+        first, limit = (quotient(step, step.value(step.add(step.emit(at, spread.each), spread.more)), spread.of) for at in ends)
         with _loop(step, first, limit) as stage:
             if epilogue.ahead:
                 with step.if_positive([step.subtract(columns.num_parts, stage)]):

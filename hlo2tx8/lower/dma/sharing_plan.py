@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, zip_longest
+from itertools import zip_longest
 from math import prod
 
 from xdsl.dialects import func, scf
@@ -10,12 +10,12 @@ from xdsl.ir import SSAValue
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.isa import BufferType
-from hlo2tx8.device.isa.lsu import Wdma
 from hlo2tx8.device.mesh_sends import is_sent_in_halves
 from hlo2tx8.device.rates import Rates
-from hlo2tx8.dialects import spm, xla
+from hlo2tx8.dialects import spm
 from hlo2tx8.lower.dma.allocate_spm import SpmSpace, live_ranges, place
 from hlo2tx8.lower.dma.column_sets import Columns, columns_of
+from hlo2tx8.lower.dma.done_beside import Beside, done_beside
 from hlo2tx8.lower.dma.halves import Halves
 from hlo2tx8.lower.dma.keep_results import ResultBuffer
 from hlo2tx8.lower.dma.mesh import Along
@@ -37,7 +37,7 @@ PartKey = tuple[PanelSide, int, int]
 class LoopPlan:
     """How a step loop is rewritten: the `sets` of columns at its end, slots per side, who has the rows, if tiles do. `is_early`:
     its first panels of columns are loaded during the loop before it. `is_at_once`: all panels are sent in front of the loop.
-    `hands_over`: what follows the last products is done during these loops, which come next, without a meeting."""
+    `hands_over`: what follows the last products is done during turns of these loops, which come next, without a meeting."""
 
     panels: Panels
     sets: tuple[Columns, ...]
@@ -45,7 +45,7 @@ class LoopPlan:
     owner: ResultBuffer | None
     is_early: bool = False
     is_at_once: bool = False
-    hands_over: tuple[Panels, ...] = ()
+    hands_over: tuple[Beside, ...] = ()
 
     @property
     def is_shared(self) -> bool:
@@ -61,14 +61,14 @@ def loop_plans(panels: Sequence[Panels], kept: Sequence[ResultBuffer], chip: Chi
     plans: list[LoopPlan] = []
     early_bytes = 0
     reads = [_reads(own, kept) for own in panels]
-    after = [_without_it(panels[number:], reads[number:]) if in_turns else () for number in range(len(panels))]
-    turns = [sum(other.turns_beside for other in others) for others in after]
-    all_sets = [columns_of(own, number) for own, number in zip(panels, turns, strict=True)]
+    behind = [(panels[number:], reads[number:]) for number in range(len(panels))]
+    found = [done_beside(*own, kept) if in_turns else (columns_of(own[0][0]), ()) for own in behind]
+    all_sets, after = [sets for sets, _ in found], [others for _, others in found]
     for own, sets, others in zip(panels[::-1], all_sets[::-1], after[::-1], strict=True):
         is_later = bool(others) and own.num_steps == 1  # then the loop itself has no parts
         saved = sum(columns.saved_bytes(space, is_later=is_later) for columns in sets)
-        handed = [columns for there, found in zip(after, all_sets, strict=True) if own in there for columns in found]
-        saved -= sum(columns.epilogue.kept_bytes(columns.num_parts, space) for columns in handed)
+        handed = [columns for columns, there in zip(all_sets, after, strict=True) if any(own is its.panels for its in there)]
+        saved -= sum(columns.epilogue.kept_bytes(columns.num_parts, space) for its in handed for columns in its)
         saved -= sum(space.aligned(result.kept.size_bytes) for result in kept if result.takes_room_in(own.loop))
         slots, roomy = _num_slots(own, space, saved), _num_slots(own, space, saved - early_bytes)
         if in_turns and min(slots.values()) > LEAST_SLOTS:
@@ -91,20 +91,6 @@ def loop_plans(panels: Sequence[Panels], kept: Sequence[ResultBuffer], chip: Chi
         sizes = [space.aligned(max(site.loads[side].size_bytes for site in own.kinds)) * slots[side] for side in columns]
         early_bytes = sum(sizes) if plans[-1].owner is not None else 0
     return plans[::-1]
-
-
-def _without_it(panels: Sequence[Panels], reads: Sequence[set[SSAValue]]) -> tuple[Panels, ...]:
-    """The loops behind the first one up to one that `reads` what that makes: those of two products at most, of one if the first
-    reads what tiles have."""
-    made = {op.field("slot") for op in instructions_in(panels[0].loop) if isinstance(op, Wdma)}
-    most = 1 if any(isinstance(slot.owner, xla.AllocateScratchOp) for slot in reads[0]) else 2
-    found: list[Panels] = []
-    for product, (_, loops) in enumerate(groupby(zip(panels[1:], reads[1:], strict=True), key=lambda own: own[1])):
-        for own, its in loops:
-            if product == most or made & its:
-                return tuple(found)
-            found.append(own)
-    return tuple(found)
 
 
 def _reads(panels: Panels, kept: Sequence[ResultBuffer]) -> set[SSAValue]:
