@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hlo2tx8.compiler.garbage_collection import no_garbage_collection
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.isa.encoding import BEGINS, Record, decode_records
 from hlo2tx8.device.isa.fields import Engine
@@ -31,6 +32,11 @@ class Facts:
 
 def facts_of(executable: Executable, shown: Shown, name: str = "", file: Path | None = None) -> Facts:
     """What is known of a program, of whose compilation `shown` was shown the IR; `file` is the module's."""
+    with no_garbage_collection():  # the compiler's IR may still be there, and is large
+        return _facts_of(executable, shown, name, file)
+
+
+def _facts_of(executable: Executable, shown: Shown, name: str, file: Path | None) -> Facts:
     program, chip = executable.program, executable.chip
     profile = executable.profile()
     report = profile.report

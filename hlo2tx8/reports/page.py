@@ -11,12 +11,13 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from hlo2tx8.errors import InputError
+from hlo2tx8.reports.against import comparison
 from hlo2tx8.reports.facts import Facts
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-SCRIPTS = ("core.js", "overview.js", "timeline.js", "groups.js", "graph.js", "source.js", "levels.js", "main.js")
+SCRIPTS = ("core.js", "against.js", "overview.js", "timeline.js", "groups.js", "graph.js", "source.js", "levels.js", "main.js")
 LIBRARY = "echarts/echarts.min.js"
 
 
@@ -26,7 +27,11 @@ def page_of(programs: Sequence[Facts], *, is_comparison: bool = False) -> str:
     for number, facts in enumerate(programs):
         blocks.append({"id": f"facts{number}", "data": packed(facts.values)})
         blocks.append({"id": f"texts{number}", "data": packed(facts.texts)})
-    return render("report.html.j2", title=programs[0].name, blocks=blocks, scripts=SCRIPTS, library=_library())
+    title = programs[0].name
+    if is_comparison:
+        blocks.append({"id": "against", "data": packed(comparison(*programs))})
+        title = f"{title} against {programs[1].name}"
+    return render("report.html.j2", title=title, blocks=blocks, scripts=SCRIPTS, library=_library())
 
 
 def packed(values: object) -> str:

@@ -32,7 +32,7 @@ class ModelledRun:
         """The run with the decisions of the last one on the emulator, as in the executable's report."""
         notes, start = Notes(MOST_NOTES), executable.report.launch
         known = time_program(executable.program.code, executable.chip, executable.time.decisions, notes)
-        if known is None:
+        if known is None or not len(notes.rows):  # a core that was built from other sources writes none
             timeline, _ = follow(executable.program, executable.chip, FOLLOWED, executable.time.decisions)
             rows, missing = _from_timeline(timeline), timeline.num_missing
         else:

@@ -104,6 +104,23 @@ def test_links_lead_from_a_group_to_its_graph_and_source(browser: Browser, gelu:
     assert not browser.errors
 
 
+def test_two_programs_are_compared(browser: Browser, tmp_path: Path) -> None:
+    executable, shown = compiled(str(GELU))
+    slower, shown_too = compiled(GELU.read_text().replace("bf16", "f32"), format="hlo")
+    file = tmp_path / "two.html"
+    file.write_text(page_of([facts_of(slower, shown_too, "f32"), facts_of(executable, shown, "bf16", GELU)], is_comparison=True))
+    browser.open(file)
+    assert browser.run("chosen.tab") == "against"
+    assert "more" in browser.run("document.querySelector('#pairs').innerText")
+    browser.click("#pairs tbody tr")
+    browser.wait("document.querySelector('#pairs .detail').innerText.includes('busy')")
+    browser.click("#program-1")
+    for tab in TABS:
+        see(browser, tab)
+    assert browser.run("program().name") == "bf16"
+    assert not browser.errors
+
+
 def test_markup_in_names_stays_text(browser: Browser, tmp_path: Path) -> None:
     executable, shown = compiled(hostile(), format="mlir")
     file = tmp_path / "hostile.html"

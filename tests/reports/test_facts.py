@@ -20,6 +20,7 @@ from hlo2tx8.device.timing.notes import NoteKind, Notes
 from hlo2tx8.device.timing.timeline import follow
 from hlo2tx8.errors import InputError
 from hlo2tx8.options import Options
+from hlo2tx8.reports.against import comparison
 from hlo2tx8.reports.facts import Facts, facts_of
 from hlo2tx8.reports.page import page_of
 from hlo2tx8.reports.shown import Shown
@@ -180,7 +181,7 @@ def test_programs_of_any_shape_have_a_page(shape: tuple[int, ...], tmp_path: Pat
 def test_the_command_writes_a_page_of_modules_programs_and_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(GELU), "-o", str(page := tmp_path / "a.html"), "--against", str(GELU)]) == 0
     assert "compiled in" in capsys.readouterr().out
-    assert len(blocks(page.read_text())) == 4
+    assert len(blocks(page.read_text())) == 5
     assert main(["report", str(GELU), "-o", str(tmp_path / "no" / "a.html")]) == 1
     (sums := tmp_path / "m.hlo").write_text("""HloModule m
 add { a = f32[] parameter(0)
@@ -193,6 +194,25 @@ ENTRY main { x = f32[32] parameter(0)
 """)
     assert main(["report", str(sums), "--chips=2", "-o", str(page)]) == 0
     assert "part 0" in blocks(page.read_text())[0]["name"]
+
+
+def test_a_comparison_says_what_takes_longer_and_why(tmp_path: Path) -> None:
+    def f(x: Any, w: Any, v: Any) -> Any:
+        return jnp.sort(jnp.tanh(x @ w) @ v, axis=-1)
+
+    args = (jnp.ones((256, 128)), jnp.ones((128, 256)), jnp.ones((256, 96)))
+    options = Options(matmul_precision="highest")
+    slow, fast = (facts_of(compile_source(f, each, args=args), Shown()) for each in (options, Options()))
+    found: Any = comparison(slow, fast)
+    assert [n for pair in found["pairs"] for n in pair["a"]] == [*range(len(slow.values["groups"]))]
+    assert [n for pair in found["pairs"] for n in pair["b"]] == [*range(len(fast.values["groups"]))]
+    totals = [sum(pair["cycles"][side] for pair in found["pairs"]) + found["launch"][side] for side in (0, 1)]
+    assert totals == pytest.approx([each.values["report"]["cycles"] for each in (slow, fast)])
+    longer = max(found["pairs"], key=lambda pair: pair["cycles"][0] - pair["cycles"][1])
+    assert longer["reasons"][0].endswith("cycles more")
+    assert {"CT", "NE"} & {reason.split()[0] for reason in longer["reasons"]}  # parts of operands are made and multiplied
+    same: Any = comparison(slow, slow)
+    assert not any(pair["reasons"] for pair in same["pairs"]) and len(same["pairs"]) == len(slow.values["groups"])
 
 
 def test_the_library_is_the_one_that_is_named() -> None:

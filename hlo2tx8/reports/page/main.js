@@ -4,6 +4,7 @@ async function begin() {
   const waiting = document.getElementById("waiting");
   if (typeof DecompressionStream === "undefined") throw new Error("This browser cannot unpack the page: it needs DecompressionStream (browsers since 2023).");
   programs = await Promise.all([...document.querySelectorAll('script[id^="facts"]')].map((block) => unpack(block.id)));
+  if (document.getElementById("against")) against = await unpack("against");
   const main = document.getElementById("main");
   const bar = document.getElementById("tabs");
   waiting.remove();
@@ -15,7 +16,7 @@ async function begin() {
     bar.append(tab.button);
   }
   if (programs.length > 1) {
-    const buttons = programs.map((of, n) => el("button", { id: `program-${n}`, onclick: () => choose({ program: n, group: OUTSIDE, record: OUTSIDE, tile: 0 }) }, `${"AB"[n]}: ${shorten(of.name, 30)}`));
+    const buttons = programs.map((of, n) => el("button", { id: `program-${n}`, onclick: () => choose({ program: n, group: OUTSIDE, record: OUTSIDE, tile: 0 }) }, `${against ? `${"AB"[n]}: ` : ""}${shorten(of.name, 30)}`));
     bar.append(el("span", { style: "margin-left:18px" }, ...buttons));
     listeners.push(() => buttons.forEach((button, n) => button.classList.toggle("on", n === chosen.program)));
   }

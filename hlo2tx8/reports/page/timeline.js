@@ -112,11 +112,25 @@ function clipped(params, api, y, height) {
   return right <= left ? null : { x: left, y, width: right - left, height };
 }
 
+/** Buffers that later ones are drawn over in their middle: turns of a loop use their bytes in turns. */
+function covered(lives) {
+  const found = new Set();
+  lives.forEach(([, address, size, from, to], n) => {
+    const [time, place] = [(from + to) / 2, address + size / 2];
+    for (let m = n + 1; m < lives.length; m++) {
+      const [, other, bytes, since, until] = lives[m];
+      if (other <= place && place < other + bytes && since <= time && time < until) return found.add(n);
+    }
+  });
+  return found;
+}
+
 /** The drawing takes what the window leaves. */
 const heightOf = () => Math.max(600, window.innerHeight - 186);
 
 function timelineOption(of, rows, lives) {
   const clock = of.chip.clock_hz;
+  const hidden = covered(lives);
   const rate = (pairs) => pairs[0].map((cycle, n) => [cycle, (pairs[1][n] * clock) / 1e9]);
   const cycles = of.report.cycles;
   const room = heightOf() - 200; // without titles and axes
@@ -126,20 +140,23 @@ function timelineOption(of, rows, lives) {
   const x = grids.map((_, n) => ({ type: "value", gridIndex: n, min: 0, max: cycles, ...AXIS, name: n === 3 ? "cycles since the launch began" : "", nameGap: 22, axisLabel: { color: "#57606a", show: n === 3 || n === 0, formatter: (v) => scaled(v, "") } }));
   const kib = (v) => `${count(v)}`;
   const limit = of.chip.spm_limit / 1024;
+  const used = Math.min(limit, Math.ceil((1.08 * Math.max(64 * 1024, ...lives.map(([, address, size]) => address + size))) / 1024 / 64) * 64);
+  const peak = (of.chip.ddr_bytes_per_cycle * clock) / 1e9;
+  const most = Math.max(peak, ...rate(of.ddr).map((pair) => pair[1]), ...rate(of.noc).map((pair) => pair[1]));
   const title = (text, n) => ({ text, left: 86, top: tops[n] - 24, textStyle: { fontSize: 12, color: "#1c2128", fontWeight: 600 } });
   const colors = ["#7ea6f5", "#8fd0b0", "#f0b48f", "#c7a8ec", "#e7d27a", "#9ed3e3", "#e9a3b4"];
   return {
     animation: false,
-    title: [title(`Engines of tile ${chosen.tile}`, 0), title("Bytes that all tiles move", 1), title(`Scratchpad of tile ${chosen.tile}: bytes of buffers in use`, 2), title(`Scratchpad of tile ${chosen.tile}: buffers by address`, 3)],
+    title: [title(`Engines of tile ${chosen.tile}`, 0), title("Bytes that all tiles move", 1), title(`Scratchpad of tile ${chosen.tile}: bytes of buffers in use`, 2), title(`Scratchpad of tile ${chosen.tile}: buffers by address; it ends at ${count(limit)} KiB`, 3)],
     legend: { data: ["DDR", "NoC, sent"], right: 26, top: tops[1] - 26, textStyle: { color: "#57606a" } },
     grid: grids, xAxis: x,
     yAxis: [
       { type: "category", gridIndex: 0, data: LANES, inverse: true, ...AXIS, axisTick: { show: false } },
-      { type: "value", gridIndex: 1, name: "GB/s", nameGap: 46, ...AXIS, splitNumber: 3 },
-      { type: "value", gridIndex: 2, name: "KiB", nameGap: 46, max: limit, splitNumber: 3, ...AXIS, axisLabel: { color: "#57606a", formatter: kib } },
-      { type: "value", gridIndex: 3, name: "address, KiB", nameGap: 46, min: 0, max: limit, ...AXIS, axisLabel: { color: "#57606a", formatter: kib } },
+      { type: "value", gridIndex: 1, name: "GB/s", nameGap: 46, max: Math.ceil((1.25 * most) / 50) * 50, ...AXIS, splitNumber: 3 },
+      { type: "value", gridIndex: 2, name: "KiB", nameGap: 46, splitNumber: 3, ...AXIS, axisLabel: { color: "#57606a", formatter: kib } },
+      { type: "value", gridIndex: 3, name: "address, KiB", nameGap: 46, min: 0, max: used, ...AXIS, axisLabel: { color: "#57606a", formatter: kib } },
     ],
-    dataZoom: [{ type: "inside", xAxisIndex: [0, 1, 2, 3], filterMode: "none", minSpan: 1e-4 }, { type: "slider", xAxisIndex: [0, 1, 2, 3], filterMode: "none", height: 16, bottom: 2, showDetail: false, labelFormatter: (v) => scaled(v, "") }],
+    dataZoom: [{ type: "inside", xAxisIndex: [0, 1, 2, 3], filterMode: "none", minSpan: 1e-4 }, { type: "slider", xAxisIndex: [0, 1, 2, 3], filterMode: "none", height: 14, bottom: 2, showDetail: false, showDataShadow: false, brushSelect: false, labelFormatter: (v) => scaled(v, "") }],
     tooltip: { trigger: "item", confine: true },
     series: [
       {
@@ -154,7 +171,7 @@ function timelineOption(of, rows, lives) {
           const row = api.value(6);
           const group = api.value(5);
           let name = "";
-          if (shape.width > 44) name = lane === 0 || row === OUTSIDE ? (group === OUTSIDE ? "" : lane === 0 ? of.groups[group].name : percent(api.value(4) > 0.1 ? (api.value(4) - 0.1) / 0.9 : 0)) : mnemonic(of, rows, row);
+          if (shape.width > (lane === 1 ? 110 : 44)) name = lane === 0 || row === OUTSIDE ? (group === OUTSIDE ? "" : lane === 0 ? of.groups[group].name : percent(api.value(4) > 0.1 ? (api.value(4) - 0.1) / 0.9 : 0)) : mnemonic(of, rows, row);
           if (row === OUTSIDE && lane && isUnfolded(group)) name = "";
           const fill = color === "hatch" ? { image: hatch(), repeat: "repeat" } : color;
           const light = lane === 0 || color === "hatch" || color === "#d5dae1" || api.value(4) < 0.6;
@@ -162,7 +179,7 @@ function timelineOption(of, rows, lives) {
         },
         tooltip: { formatter: ({ value }) => engineTip(of, rows, value) },
       },
-      { id: "ddr", name: "DDR", type: "line", step: "end", symbol: "none", xAxisIndex: 1, yAxisIndex: 1, data: rate(of.ddr), lineStyle: { width: 1 }, areaStyle: { opacity: 0.25 }, color: BOUND_COLORS.DDR, sampling: "lttb", silent: true, markLine: { silent: true, symbol: "none", label: { formatter: "peak of the DDR", position: "insideEndTop", color: "#57606a", fontSize: 10 }, lineStyle: { color: BOUND_COLORS.DDR, type: "dashed" }, data: [{ yAxis: (of.chip.ddr_bytes_per_cycle * clock) / 1e9 }] } },
+      { id: "ddr", name: "DDR", type: "line", step: "end", symbol: "none", xAxisIndex: 1, yAxisIndex: 1, data: rate(of.ddr), lineStyle: { width: 1 }, areaStyle: { opacity: 0.25 }, color: BOUND_COLORS.DDR, sampling: "lttb", silent: true, markLine: { silent: true, symbol: "none", label: { formatter: "peak of the DDR", position: "insideEndTop", color: "#57606a", fontSize: 10 }, lineStyle: { color: BOUND_COLORS.DDR, type: "dashed" }, data: [{ yAxis: peak }] } },
       { id: "noc", name: "NoC, sent", type: "line", step: "end", symbol: "none", xAxisIndex: 1, yAxisIndex: 1, data: rate(of.noc), lineStyle: { width: 1 }, areaStyle: { opacity: 0.2 }, color: ENGINE_COLORS.DTE, sampling: "lttb", silent: true },
       { id: "occupied", type: "line", step: "end", symbol: "none", xAxisIndex: 2, yAxisIndex: 2, data: occupied(lives), lineStyle: { width: 1.2 }, areaStyle: { opacity: 0.2 }, color: "#8a5cc2", silent: true },
       {
@@ -174,7 +191,7 @@ function timelineOption(of, rows, lives) {
           const shape = clipped(params, api, top, Math.max(1, height));
           if (!shape) return null;
           const [name] = lives[api.value(0)];
-          const hasName = shape.width > 50 && height > 11;
+          const hasName = shape.width > 50 && height > 11 && !hidden.has(api.value(0));
           return { type: "rect", shape, style: { fill: colors[api.value(0) % colors.length], stroke: "#fff", lineWidth: 0.5 }, textConfig: { position: "inside" }, textContent: hasName ? { type: "text", style: { text: shorten(name, Math.floor(shape.width / 6.5)), fontSize: 10, fill: "#1c2128" } } : undefined };
         },
         tooltip: { formatter: ({ value }) => { const [name, address, size, from, to] = lives[value[0]]; return tip(name, [["bytes", `${count(size)} at 0x${address.toString(16)}`], ["first use", `cycle ${count(from)}`], ["last use ends", `cycle ${count(to)}`]]); } },
