@@ -12,7 +12,7 @@ from hlo2tx8.options import Options
 from hlo2tx8.pjrt.c_memory import COwned, read_named_values
 from hlo2tx8.pjrt.configuration import Configuration
 from hlo2tx8.pjrt.errors import Code, PjrtError
-from hlo2tx8.pjrt.jax_side import PLATFORM, current_stablehlo, jaxlib_version
+from hlo2tx8.pjrt.jax_side import PLATFORM, current_stablehlo, jax_versions
 from hlo2tx8.pjrt.key_values import JaxKeyValues
 from hlo2tx8.pjrt.native import PluginLibrary
 from hlo2tx8.runtime.pods.pod import Pod, join
@@ -139,7 +139,7 @@ class DeviceEntries:
         self.num_pods += 1
         equal = {
             "hlo2tx8": __version__,
-            "jaxlib": jaxlib_version(),
+            **jax_versions(),
             "chip description": hashlib.sha256(repr(chip).encode()).hexdigest()[:12],
         }
         own = replace(configuration.pod, equal=equal, most_bytes=chip.ddr_bytes)

@@ -131,9 +131,9 @@ EMITTERS = "xla_dump_emitter_re"
 CAPSULE_NAME = b"pjrt_c_api"
 
 
-def jaxlib_version() -> str:
-    """The version of jaxlib."""
-    return metadata.version("jaxlib")
+def jax_versions() -> dict[str, str]:
+    """The versions of jax and jaxlib."""
+    return {name: metadata.version(name) for name in ("jax", "jaxlib")}
 
 
 def current_stablehlo() -> tuple[int, ...]:

@@ -5,6 +5,7 @@ branches and turns, from outside in. A message from a later place than the one t
 its chips took no part.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -153,3 +154,12 @@ def _unpacked(part: Parcel, pieces: Mapping[Piece, object], types: Sequence[np.d
     if at != part.body.size:
         raise PodError(f"{sender} has sent {part.body.size} bytes where {at} are expected")
     return found
+
+
+def fingerprint_of(executable: Any, owners: Sequence[int]) -> str:
+    """Equal for programs that run the same instructions and exchange the same boxes between the same processes."""
+    plans = [(step.name, step.plan, count) for step, count in executable.links]
+    digest = hashlib.sha256(repr((executable.signature, executable.mesh, plans, owners)).encode())
+    for program, count in executable.programs:
+        digest.update(repr((program.name, count)).encode() + program.program.code.tobytes())
+    return digest.hexdigest()

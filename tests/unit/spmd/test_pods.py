@@ -13,10 +13,12 @@ import pytest
 
 from hlo2tx8.errors import HostError, PodError
 from hlo2tx8.options import Options
+from hlo2tx8.runtime.pods.peer import Begun
 from hlo2tx8.runtime.pods.pod import Membership, Pod, join
 from hlo2tx8.runtime.pods.wire import MOST_HEAD_BYTES, SIZES, WireError, introduce
 from hlo2tx8.spmd.chips import compile_chips_module
 from hlo2tx8.spmd.chips_module import module_for_chips
+from hlo2tx8.spmd.pod_launch import PodProgram
 from hlo2tx8.spmd.segmented_executable import SegmentedExecutable
 from tests.unit.spmd.pods import Values, all_do, launched, pods
 
@@ -155,6 +157,19 @@ def test_a_failure_in_one_process_is_heard_in_the_others(exchanges: SegmentedExe
     wrong: list[list[Any]] = [*inputs[:3], [np.zeros((8, 7), np.float32)]]
     said = failures(launched(pair, [exchanges] * 2, wrong))
     assert "process 1 (pid" in said[0] and "failed: " in said[0] and said[1] in said[0]
+    for future in launched(pair, [exchanges] * 2, inputs):
+        future.result()
+
+
+def test_ctrl_c_ends_a_wait_and_the_others_hear_of_it(exchanges: SegmentedExecutable, pair: list[Pod]) -> None:
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    inputs, begun = inputs_of((8, 6)), Begun("one", "exchanges")
+    with pytest.raises(KeyboardInterrupt):
+        exchanges.launch_here({0: inputs[0], 1: inputs[1]}, interrupt, PodProgram(pair[0], (0, 0, 1, 1), begun))
+    with pytest.raises(PodError, match=r"process 0 \(pid .* failed: KeyboardInterrupt"):
+        exchanges.launch_here({2: inputs[2], 3: inputs[3]}, None, PodProgram(pair[1], (0, 0, 1, 1), begun))
     for future in launched(pair, [exchanges] * 2, inputs):
         future.result()
 
