@@ -138,7 +138,9 @@ PUBLISHED: tuple[Tx8beRow, ...] = (
         properties={"sym_name": Property(str, NO_DEFAULT), "function_type": Property(object, NO_DEFAULT)},
         num_regions=1,
     ),
-    Tx8beRow("Call", ("operands*",), ("results*",), properties={"callee": Property(object, NO_DEFAULT)}),
+    Tx8beRow(
+        "Call", ("operands*",), ("results*",), properties={"callee": Property(object, NO_DEFAULT), "group_id": Property(int, -1)}
+    ),
     Tx8beRow("Return", ("operands*",), ()),
 )
 

@@ -49,7 +49,9 @@ def lower_tx8be(module: ModuleOp, parameters: bytes | None = None) -> ModuleOp:
     others = [op for op in module.body.block.ops if op not in functions]
     if others:
         raise ParseError("E1003", f"{origin(others[0])}: {others[0].name} is no function")
-    lowered = ModuleOp([_Lowering(parameters).function(op) for op in functions], sym_name=module.sym_name)
+    inlined = {_name_of(op): op for op in functions if not isinstance(op, func.FuncOp) and not _calls(op)}
+    kept = [op for op in functions if op not in inlined.values()]
+    lowered = ModuleOp([_Lowering(parameters, inlined).function(op) for op in kept], sym_name=module.sym_name)
     lowered.attributes.update((key, value) for key, value in module.attributes.items() if key in NUMBERS)
     parts = max((each.num_parts for op in module.walk() if (each := _parallel(op)) is not None), default=1)
     if parts > 1 and not lowered.attributes:
@@ -57,6 +59,14 @@ def lower_tx8be(module: ModuleOp, parameters: bytes | None = None) -> ModuleOp:
     if not any(isinstance(op, func.FuncOp) and op.sym_name.data == "main" for op in lowered.body.block.ops):
         raise InputError("E1004", "the module has no function @main")
     return lowered
+
+
+def _name_of(function: Operation) -> str:
+    return (function.sym_name if isinstance(function, func.FuncOp) else cast(StringAttr, function.attributes["sym_name"])).data
+
+
+def _calls(function: Operation) -> bool:
+    return any(op.name == "tx8be.Call" for op in function.walk())
 
 
 def _parallel(op: Operation) -> ParallelAttr | None:
@@ -112,15 +122,14 @@ def _put_in_order(block: Block) -> None:
 @dataclass
 class _Lowering:
     parameters: bytes | None
+    inlined: Mapping[str, Operation]
+    """Subgraphs that call none: they are put where they are called, as groups are."""
     values: dict[SSAValue, Tree] = field(default_factory=dict[SSAValue, Tree])
     shardings: dict[SSAValue, StringAttr] = field(default_factory=dict[SSAValue, StringAttr])
     """Of arguments, as HLO says them."""
 
     def function(self, op: Operation) -> func.FuncOp:
-        if isinstance(op, func.FuncOp):
-            name, region = op.sym_name.data, op.body
-        else:
-            name, region = cast(StringAttr, op.attributes["sym_name"]).data, op.regions[0]
+        name, region = _name_of(op), op.regions[0]
         if len(region.blocks) != 1:
             raise ParseError("E1003", f"{origin(op)}: @{name} has {len(region.blocks)} blocks, and should have 1")
         block, results = self.block(region.block, "func.return")
@@ -167,8 +176,7 @@ class _Lowering:
         elif op.ROW.is_value:
             found = operands
         elif name == "Group":
-            self.values.update(zip(op.regions[0].block.args, operands, strict=True))
-            found = self.ops(op.regions[0].block, builder.block)
+            found = self.inline(op, operands, builder)
         elif name == "GetTupleElement":
             found = [operands[0][_index(op, operands[0])]]
         elif name == "LoadConst":
@@ -177,10 +185,8 @@ class _Lowering:
             callee = op.attributes["callee"]
             if not isinstance(callee, SymbolRefAttr):
                 raise ParseError("E1003", f"{origin(op)}: callee is {callee}")
-            types = [leaf for v in op.results for leaf in leaf_types(v.type)]
-            made = builder.add(func.CallOp(callee, [leaf for tree in operands for leaf in leaves(tree)], types))
-            given: Iterator[SSAValue] = iter(made.results)
-            found = [_tree(v.type, given) for v in op.results]
+            called = self.inlined.get(callee.string_value())
+            found = self.call(callee, op, operands, builder) if called is None else self.inline(called, operands, builder)
         elif name in FORMS:
             found = [FORMS[name](builder, op, operands)]
         elif op.ROW.hlo:
@@ -191,6 +197,20 @@ class _Lowering:
         if (parallel := _parallel(op)) is not None:
             for value in (leaf for tree in found for leaf in leaves(tree)):
                 self.share_out(value, StringAttr(parallel.sharding))
+
+    def inline(self, source: Operation, operands: Sequence[Tree], builder: HloBuilder) -> Sequence[Tree]:
+        """What is in a group or a subgraph."""
+        if len(source.regions[0].blocks) != 1 or len(source.regions[0].block.args) != len(operands):
+            raise ParseError("E1003", f"{builder.place}: {len(operands)} operands are not those of the block in {source.name}")
+        self.values.update(zip(source.regions[0].block.args, operands, strict=True))
+        return self.ops(source.regions[0].block, builder.block)
+
+    def call(self, callee: SymbolRefAttr, op: Operation, operands: Sequence[Tree], builder: HloBuilder) -> Sequence[Tree]:
+        """A call of another function."""
+        types = [leaf for v in op.results for leaf in leaf_types(v.type)]
+        made = builder.add(func.CallOp(callee, [leaf for tree in operands for leaf in leaves(tree)], types))
+        given: Iterator[SSAValue] = iter(made.results)
+        return [_tree(v.type, given) for v in op.results]
 
     def share_out(self, value: SSAValue, sharding: StringAttr) -> None:
         """Note the sharding of an argument, or of an op with one result, that has none yet."""

@@ -35,6 +35,14 @@ def names(module: object) -> list[str]:
     return [op.ROW.name for op in module.walk() if isinstance(op, Tx8beOp)]
 
 
+def same_results(source: Path | str, module: object) -> None:
+    """Does what is written give the source's results?"""
+    plain = load(source)
+    arrays = random_arguments(plain, signature_of(plain), seeded(0, different_seeds=False))
+    for before, after in zip(evaluate(plain, *arrays), evaluate(load(str(module)), *arrays), strict=True):
+        np.testing.assert_array_equal(before, after)
+
+
 TWO_DOTS = SAMPLES / "regressions" / "two_dots_into_one_sum.hlo"
 
 
@@ -46,10 +54,49 @@ def test_what_is_written_reads_back_the_same(source: Path | str):
     module.verify()
     again, _ = grouped_module(partial(load, str(module)), Options())
     assert str(again) == str(module)
-    plain = load(source)
-    arrays = random_arguments(plain, signature_of(plain), seeded(0, different_seeds=False))
-    for before, after in zip(evaluate(plain, *arrays), evaluate(load(str(module)), *arrays), strict=True):
-        np.testing.assert_array_equal(before, after)
+    same_results(source, module)
+
+
+LAYERS = """HloModule layers
+less {
+  p = f32[] parameter(0)
+  q = f32[] parameter(1)
+  ROOT l = pred[] compare(p, q), direction=LT
+}
+ENTRY main {
+  x = f32[16,32] parameter(0)
+  v = f32[32,32] parameter(1)
+  w = f32[32,32] parameter(2)
+  u = f32[32,32] parameter(3)
+  a = f32[16,32] dot(x, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  s = f32[16,32] sort(a), dimensions={1}, to_apply=less
+  b = f32[16,32] dot(s, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  t = f32[16,32] sort(b), dimensions={1}, to_apply=less
+  c = f32[16,32] dot(t, u), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT r = f32[16,32] sort(c), dimensions={1}, to_apply=less
+}
+"""
+COLLATZ = SAMPLES / "control" / "collatz_s32.mlir"
+
+
+def test_groups_alike_are_a_subgraph_that_is_called():
+    module, _ = grouped_module(partial(load, LAYERS), Options())
+    module.verify()
+    calls = [op for op in module.walk() if isinstance(op, Tx8beOp) and op.ROW.name == "Call"]
+    assert names(module).count("Subgraph") == names(module).count("Group") == 2
+    assert len({call["group_id"] for call in calls}) == len(calls) == 6
+    same_results(LAYERS, module)
+    assert str(grouped_module(partial(load, str(module)), Options())[0]) == str(module)
+
+
+def test_groups_stand_in_the_bodies_of_loops_and_branches():
+    module, _ = grouped_module(partial(load, COLLATZ), Options())
+    groups = [op for op in module.walk() if isinstance(op, Tx8beOp) and op.ROW.name == "Group"]
+    parents = [parent.name for op in groups if (parent := op.parent_op()) is not None]
+    assert {"func.func", "tx8be.While", "tx8be.Case"} == set(parents)
+    assert len({op["group_id"] for op in groups}) == len(groups)
+    assert all(op["spm_alloc_size"] for op in groups)
+    same_results(COLLATZ, module)
 
 
 BITCASTS = """HloModule bitcasts
@@ -69,10 +116,7 @@ ENTRY main {
 def test_bitcasts_are_moves_of_elements():
     module, _ = grouped_module(partial(load, BITCASTS), Options())
     assert {"Transpose", "Reshape", "BitcastConvert"} <= set(names(module))
-    plain = load(BITCASTS)
-    arrays = random_arguments(plain, signature_of(plain), seeded(0, different_seeds=False))
-    for before, after in zip(evaluate(plain, *arrays), evaluate(load(str(module)), *arrays), strict=True):
-        np.testing.assert_array_equal(before, after)
+    same_results(BITCASTS, module)
 
 
 def test_the_command_prints_what_reads_back(capsys: pytest.CaptureFixture[str]):
