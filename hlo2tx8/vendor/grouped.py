@@ -28,7 +28,7 @@ from hlo2tx8.vendor.figures import Figures, Kernel
 from hlo2tx8.vendor.layouts import set_layouts
 from hlo2tx8.vendor.subgraphs import share_groups
 from hlo2tx8.vendor.to_tx8be import FlatModule, given_parallel, to_tx8be
-from hlo2tx8.vendor.units import Unit, all_units, cut_module, value_key, whole_module
+from hlo2tx8.vendor.units import PlanUnit, all_units, cut_module, value_key, whole_module
 
 DDR = MemScopeAttr("DDR")
 LOCAL = ("Constant", "None")
@@ -49,11 +49,11 @@ def grouped_module(
     flat = to_tx8be(source)
     for op in source.walk():
         op.attributes.pop(TILES, None)
-    units: list[Unit] = []
-    figures: dict[Unit, Kernel] = {}
+    units: list[PlanUnit] = []
+    figures: dict[PlanUnit, Kernel] = {}
     programs: list[Program] = []
     for part in cut_module(source) if max(counts) > 1 else [whole_module(source)]:
-        if isinstance(part, Unit):
+        if isinstance(part, PlanUnit):
             units.append(part)
             continue
         programs.append(compile_module(part.load, options).program)
@@ -65,7 +65,7 @@ def grouped_module(
     rows, columns = chip_of(options).mesh
     region = RegionAttr.of(x=0, y=0, dx=columns, dy=rows)
     numbers = {unit: number for number, unit in enumerate(all_units(units))}
-    plan = _Plan(figures, numbers, region, set_layouts(flat.block))
+    plan = _PlanFigures(figures, numbers, region, set_layouts(flat.block))
     made = _Grouper(flat, units, plan).module(module_name(source))
     for op, assignment in zip((op for op in made.walk() if op.name == "tx8be.Input"), tiles, strict=False):
         if prod(assignment.tile_counts) > 1:
@@ -86,11 +86,11 @@ def _numbered(load: Callable[[], ModuleOp]) -> ModuleOp:
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _PlanFigures:
     """Of units: the kernels of those that are groups, and numbers; the chip's tiles; layouts of the ungrouped module's values."""
 
-    figures: Mapping[Unit, Kernel]
-    numbers: Mapping[Unit, int]
+    figures: Mapping[PlanUnit, Kernel]
+    numbers: Mapping[PlanUnit, int]
     region: RegionAttr
     layouts: Mapping[SSAValue, str]
 
@@ -100,8 +100,8 @@ class _Grouper:
     """Puts the ops of a block, @main's or that of a loop or branch, into the groups of its units."""
 
     flat: FlatModule
-    units: Sequence[Unit]
-    plan: _Plan
+    units: Sequence[PlanUnit]
+    plan: _PlanFigures
     members: dict[int, set[Operation]] = field(default_factory=dict[int, set[Operation]])
     given: dict[int, dict[SSAValue, None]] = field(default_factory=dict[int, dict[SSAValue, None]])
     values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
@@ -182,7 +182,7 @@ class _Grouper:
         block.add_op(made)
         values.update(zip(op.results, made.results, strict=True))
 
-    def bodies(self, op: Operation, unit: Unit, block: Block) -> None:
+    def bodies(self, op: Operation, unit: PlanUnit, block: Block) -> None:
         """A loop or branch with groups in its bodies."""
         regions: list[Region] = []
         for region, units in zip(op.regions, unit.bodies, strict=True):
