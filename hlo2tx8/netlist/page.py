@@ -19,22 +19,6 @@ from hlo2tx8.netlist.pipes.show import buffer_name
 from hlo2tx8.netlist.show import blocks_text, program_lines
 
 MOST_PIPES, MOST_LINKS = 200, 10
-STYLE = """
-:root{--ink:#1c2128;--paper:#fff;--line:#d4d9e0;--soft:#f3f5f8;--mark:#3b6fd4}
-@media (prefers-color-scheme:dark){:root{--ink:#dfe4ea;--paper:#14181d;--line:#39414b;--soft:#1f252c;--mark:#7ea6f5}}
-body{font:14px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);margin:0 auto;padding:1.5rem 2rem;max-width:1200px}
-h1{font-size:1.5rem;margin:0}h2{font-size:1.15rem;margin:2rem 0 .5rem;border-bottom:1px solid var(--line)}
-h3{font-size:1rem;margin:1rem 0 .3rem}nav a{margin-right:1rem;color:var(--mark)}figure{margin:.5rem 0;overflow-x:auto}
-table{border-collapse:collapse;margin:.5rem 0;font-size:13px}
-th,td{text-align:left;padding:2px 10px 2px 0;border-bottom:1px solid var(--line)}
-td{font-variant-numeric:tabular-nums;white-space:nowrap}
-.number{text-align:right}.scroll{overflow-x:auto}pre{background:var(--soft);padding:.7rem;overflow-x:auto}
-.bar{display:inline-block;height:.6em;background:var(--mark);border-radius:2px}.wrong{color:#c0392b}
-svg text{font:12px system-ui,sans-serif;fill:var(--ink)}svg .small{font-size:10px;opacity:.75}
-svg .at{font-size:10px;text-anchor:middle;opacity:.6}svg .label{font-size:9px;text-anchor:end;opacity:.75}
-svg .idle{fill:var(--soft)}svg .core{stroke:var(--line)}svg .op{fill:var(--soft);stroke:var(--mark)}
-svg .queue{fill:none;stroke:var(--line);stroke-width:1.5}svg path{fill:none;stroke:var(--mark);opacity:.6}
-"""
 
 
 @dataclass(frozen=True)
@@ -57,14 +41,13 @@ def page_of(
     result: CompileResult,
     notes: Sequence[str],
 ) -> str:
-    """The page of a netlist; `costs` are by name of the temporal epoch, `notes` say what it does not have."""
+    """The page of a netlist; `costs` are by name of the temporal epoch, `notes` say what it does not have. InputError
+    without jinja2.
+    """
+    from hlo2tx8.reports.page import render
+
     whole = expand(netlist)
     ops = sum(len(graph.ops) for graph in whole.graphs.values())
-    title = escape(netlist.file or "netlist")
-    head = (
-        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>'
-    )
     sections = {
         "Epochs": _epochs(whole, arch, costs),
         "Queues": _queues(whole),
@@ -73,14 +56,13 @@ def page_of(
         "Programs": (f"<h3>{escape(p.name)}</h3><pre>{escape(chr(10).join(program_lines(p)))}</pre>" for p in whole.programs),
     }
     counts = f"{len(whole.graphs)} graphs, {ops} ops, {len(whole.queues)} queues, {len(whole.fused_ops)} fused ops"
-    lines = [head, f"<h1>{title}</h1><p>{counts} for {escape(arch)}</p>"]
-    lines += [f'<p class="wrong">{escape(note)}</p>' for note in notes]
-    links = "".join(f'<a href="#{_id(name)}">{name}</a>' for name in sections)
-    lines.append(f"<nav>{links}</nav>")
-    for name, parts in sections.items():
-        lines.append(f'<h2 id="{_id(name)}">{name}</h2>')
-        lines += list(parts) or ["<p>None.</p>"]
-    return "\n".join([*lines, "</body></html>"]) + "\n"
+    return render(
+        "netlist.html.j2",
+        title=netlist.file or "netlist",
+        about=f"{counts} for {arch}",
+        notes=notes,
+        sections=[(name, _id(name), list(parts)) for name, parts in sections.items()],
+    )
 
 
 def _id(name: str) -> str:

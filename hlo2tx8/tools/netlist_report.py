@@ -27,6 +27,9 @@ def add_report_parser(commands: Any) -> None:
 
 def report_file(args: Any) -> int:
     """Write the page; 1 if a graph has no streams, 3 if ops are not supported, whose cycles the page then has not."""
+    from hlo2tx8.reports.page import require
+
+    require()
     costs: dict[str, Cost] = {}
     notes: list[str] = []
     try:
