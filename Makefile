@@ -14,7 +14,7 @@ N ?= 50
 JOBS ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup native demo test test-fast test-onnx test-torch test-tensorflow lint types lit golden docs api-docs wheels container size lock test-versions bench fuzz fuzz-files flag-pairs mutate sanitize replay explain clean
+.PHONY: help setup native demo test test-fast test-onnx test-torch test-tensorflow test-sweep lint types lit golden docs api-docs wheels container size lock test-versions bench fuzz fuzz-files flag-pairs mutate sanitize replay explain clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,12 @@ test-tensorflow:  ## the TensorFlow door in an environment with the extra: its t
 	@build/tensorflow/bin/python -m pip install --quiet --disable-pip-version-check -e '.[tensorflow,test]' -c requirements-dev.lock
 	@build/tensorflow/bin/python -m pytest -n 2 tests/tensorflow_models
 	@build/tensorflow/bin/python tests/corpora/keras_applications.py --only='saved/(MobileNet|ResNet50|DenseNet121)$$'
+
+test-sweep:  ## sweeps in an environment with the extra: their tests, and sweeps that are killed
+	@test -x build/sweep/bin/python || $(PYTHON) -m venv build/sweep
+	@build/sweep/bin/python -m pip install --quiet --disable-pip-version-check -e '.[sweep,test]' -c requirements-dev.lock
+	@build/sweep/bin/python -m pytest -n 2 tests/sweep
+	@build/sweep/bin/python -m benchmarks.sweep_ends --points=80 --pairs=0
 
 lint: $(STAMP)  ## ruff
 	@$(BIN)/ruff check .

@@ -96,8 +96,25 @@ class Laws:
 
 
 @dataclass(frozen=True)
+class Proxies:
+    """Areas and powers of a chip's parts in relative units, which `hlo2tx8.device.proxies` adds up."""
+
+    area_product: int
+    area_lane_byte: int
+    area_port_byte: int
+    area_spm_kib: int
+    area_tile: int
+    area_ddr_gigabyte: int
+    power_product: int
+    power_lane_byte: int
+    power_port_byte: int
+    power_ddr_gigabyte: int
+    power_area_permille: int
+
+
+@dataclass(frozen=True)
 class Chip:
-    """Sizes in bytes, rates per second, `laws` of instructions, `cycles` and `beats` for the timing model.
+    """Sizes in bytes, rates per second, `laws` of instructions, `cycles` and `beats` for the timing model, `proxies` if stated.
 
     Tiles share `ddr_bytes_per_second`, of which `ddr_read_permille` are attained by reading and `ddr_write_permille` by writing.
     `link_bytes_per_second` go to all `link_neighbours` together; `chip_mesh`: columns and rows of chips, () if not said.
@@ -127,6 +144,7 @@ class Chip:
     chip_mesh: tuple[int, ...] = ()
     chip_rings: tuple[int, ...] = ()
     chip_block: tuple[int, ...] = ()
+    proxies: Proxies | None = None
 
     @property
     def ddr_bytes_per_cycle(self) -> float:
@@ -159,16 +177,16 @@ def load_chip(file: Path | str = "") -> Chip:
     its tiles, see `Chip.part`.
 
     A file may name another one as its `base`, from its own folder on, and then states only what differs: keys of the chip, and of
-    its sections laws, cycles and beats.
+    its sections laws, cycles, beats and proxies.
     """
     if found := _PART.fullmatch(str(file)):
         return load_chip(found[1]).part(int(found[2]))
     path = Path(file or DEFAULT_PATH)
-    return read_chip(_described(path, ()), str(path))
+    return read_chip(described(path), str(path))
 
 
-def _described(path: Path, users: Sequence[Path]) -> Any:
-    """What a file and those it is based on say; `users` are the files that are based on this one."""
+def described(path: Path, users: Sequence[Path] = ()) -> Any:
+    """What a file and those it is based on say, unchecked; `users` are the files that are based on this one."""
     if path in users:
         raise ChipError(f"{path}: is based on itself")
     try:
@@ -183,7 +201,7 @@ def _described(path: Path, users: Sequence[Path]) -> Any:
     base = changes.pop("base")
     if not isinstance(base, str):
         raise ChipError(f"{path}: base must be the name of a file, not {base!r}")
-    given: Any = _described(path.parent / base, (*users, path))
+    given: Any = described(path.parent / base, (*users, path))
     if not isinstance(given, dict):
         raise ChipError(f"{path}: its base {base} is not a mapping")
     merged = dict(cast(Mapping[str, Any], given))
@@ -199,8 +217,10 @@ def read_chip(data: Any, place: str) -> Chip:
     if not isinstance(data, dict):
         raise ChipError(f"{place}: not a mapping")
     values = dict(cast(Mapping[str, Any], data))
-    for key, cls in (("laws", Laws), ("cycles", Cycles), ("beats", Beats)):
+    for key, cls in (("laws", Laws), ("cycles", Cycles), ("beats", Beats), ("proxies", Proxies)):
         part = values.get(key)
+        if part is None and key == "proxies":
+            continue
         if not isinstance(part, dict):
             raise ChipError(f"{place}: {key} is not a mapping")
         values[key] = _strict(cls, cast(Mapping[str, Any], part), place, f"{key}.")

@@ -24,7 +24,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runtime",),
     ("spmd",),
     ("reports",),
-    ("netlist", "vendor"),
+    ("netlist", "vendor", "sweep"),
     ("pjrt", "tools", "torch_backend", "tensorflow_backend"),
     ("dev",),
     ("__init__", "__main__", "onnx_backend"),
@@ -42,6 +42,7 @@ DEVICE_FLOORS: tuple[tuple[str, ...], ...] = (
     ("chip", "faults", "formats", "decisions", "program", "host_memory", "approx"),
     ("arithmetic", "layouts"),
     ("rates", "chip_links"),
+    ("proxies",),
     (
         "alike_loads",
         "mesh_sends",
