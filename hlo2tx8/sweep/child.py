@@ -16,10 +16,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, cast
 
 STARTUP_SECONDS = 60.0
 TASKS_PER_PROCESS = 400
@@ -27,10 +27,13 @@ TASKS_PER_PROCESS = 400
 TAIL_BYTES = 2000
 MORE = "more_seconds"
 """A key of an answer behind which another one for the same task follows, within so many seconds."""
+ENDS = "ends"
+"""A key of an answer behind which its process ends, because it may be in any state."""
 
 
 def serve(function: Callable[[Any], object]) -> None:
-    """Answer each line of standard input, a task, with what the function returns of it, until the input or the parent ends.
+    """Answer each line of standard input, a task, with what the function returns of it, or an iterator yields, until the input or
+    the parent ends.
 
     What libraries print goes to stderr. An error becomes {"lost": its type and text}.
     """
@@ -39,11 +42,16 @@ def serve(function: Callable[[Any], object]) -> None:
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     for line in sys.stdin:
         try:
-            answer = function(json.loads(line))
+            found = function(json.loads(line))
+            for answer in cast(Iterator[object], found) if isinstance(found, Iterator) else (found,):
+                _write(answers, answer)
         except Exception as error:
-            answer = {"lost": f"{type(error).__name__}: {error}"}
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+            _write(answers, {"lost": f"{type(error).__name__}: {error}"})
+
+
+def _write(answers: IO[str], answer: object) -> None:
+    answers.write(json.dumps(answer) + "\n")
+    answers.flush()
 
 
 def _end_with(parent: int) -> None:
@@ -55,11 +63,14 @@ def _end_with(parent: int) -> None:
 
 @dataclass(frozen=True)
 class Answered:
-    """The answers to a task, and if the last one never came why: how its process died, or for how long it said nothing."""
+    """The answers to a task, and if the last one never came why: how its process died, or for how long it said nothing. Not
+    `is_last`, there is more to come.
+    """
 
     answers: tuple[Any, ...]
     lost: str = ""
     seconds: float = 0.0
+    is_last: bool = True
 
 
 class TaskProcess:
@@ -75,8 +86,8 @@ class TaskProcess:
         self.unread = b""
         self.has_ended = False
 
-    def ask(self, task: str, limit: float = 0.0) -> Answered:
-        """The answers to a task, each within `limit` seconds (0: any time)."""
+    def ask(self, task: str, limit: float = 0.0, hear: Callable[[Answered], None] = lambda _: None) -> Answered:
+        """The answers to a task, the first within `limit` seconds (0: any time); `hear` is given those that more follow behind."""
         started = time.monotonic()
         if self.given >= TASKS_PER_PROCESS:
             self._stop()
@@ -94,6 +105,9 @@ class TaskProcess:
                 if not answers[-1].get(MORE):
                     break
                 seconds = answers[-1][MORE]
+                hear(Answered(tuple(answers), is_last=False))
+            if answers[-1].get(ENDS):
+                self._stop()
         except TimeoutError:
             self._stop()
             lost = f"no answer within {seconds if answers else limit:g} s"

@@ -15,6 +15,7 @@ import queue
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from importlib import import_module
 from typing import Any, Self, cast
 
@@ -22,6 +23,7 @@ from hlo2tx8.device.native.machines import processors
 from hlo2tx8.errors import HostError, InputError
 from hlo2tx8.sweep.child import Answered, TaskProcess
 
+AnswerQueue = queue.SimpleQueue[tuple[int, Answered] | Exception | None]
 LOCAL = "local"
 CONNECT_SECONDS = 10
 AT_ONCE = 3
@@ -56,7 +58,7 @@ class TaskFarm:
         with ExitStack() as held:
             address = self.scheduler
             if address == LOCAL:
-                options = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0, "silence_logs": 60}
+                options = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "memory_limit": 0, "silence_logs": 60}
                 address = held.enter_context(distributed.LocalCluster(n_workers=self.jobs, processes=True, **options))
             try:
                 self.client = held.enter_context(distributed.Client(address, timeout=CONNECT_SECONDS))
@@ -72,12 +74,15 @@ class TaskFarm:
         self.held.close()
 
     def run(self, tasks: Iterable[Any]) -> Iterator[tuple[int, Answered]]:
-        """The number of each task, which JSON can say, and how it was answered, in the order of answers."""
+        """The number of each task, which JSON can say, and how it was answered, in the order of answers.
+
+        Answers that are not a task's last are told apart only by processes of this machine.
+        """
         numbered = ((number, json.dumps(task)) for number, task in enumerate(tasks))
         return self._run_here(numbered) if self.client is None else self._run_there(numbered)
 
     def _run_here(self, numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[int, Answered]]:
-        answered: queue.SimpleQueue[tuple[int, Answered] | Exception | None] = queue.SimpleQueue()
+        answered: AnswerQueue = queue.SimpleQueue()
         lock = threading.Lock()
 
         def work(child: TaskProcess) -> None:
@@ -87,7 +92,8 @@ class TaskFarm:
                         number, task = next(numbered, (-1, ""))
                     if number < 0:
                         break
-                    answered.put((number, child.ask(task, self.limit)))
+                    hear = partial(_put, answered, number)
+                    hear(child.ask(task, self.limit, hear))
                 answered.put(None)
             except Exception as error:
                 answered.put(error)
@@ -124,6 +130,10 @@ class TaskFarm:
             found = _told(future)
             yield number_of.pop(future.key), found
             future.release()
+
+
+def _put(answered: AnswerQueue, number: int, found: Answered) -> None:
+    answered.put((number, found))
 
 
 def _told(future: Any) -> Answered:

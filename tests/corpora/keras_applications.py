@@ -12,7 +12,7 @@ import re
 import sys
 from pathlib import Path
 
-from pool import report, run_and_tell
+from pool import add_farm_flags, report, run_and_tell
 
 NETWORKS = {
     "ConvNeXtTiny": 64,
@@ -38,6 +38,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="a regular expression over KIND/NAME")
     parser.add_argument("--log", type=Path, help="a JSON line per network goes there")
     parser.add_argument("--timeout", type=float, default=600, help="seconds per network")
+    add_farm_flags(parser)
     arguments = parser.parse_args()
     cases = [f"{kind}/{name}" for kind in ("model", "saved") for name in NETWORKS]
     requests = [

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pool import report, run_and_tell
+from pool import add_farm_flags, report, run_and_tell
 
 RANDOM = ("Bernoulli", "RandomUniformLike", "RandomNormalLike", "RandomUniform", "RandomNormal", "Multinomial")
 KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted", "real")
@@ -93,6 +93,7 @@ def main() -> int:
     parser.add_argument("--log", type=Path, help="a JSON line per case goes there")
     parser.add_argument("--timeout", type=float, default=120, help="seconds per case")
     parser.add_argument("--every", type=int, default=1, help="each N-th case only")
+    add_farm_flags(parser)
     arguments = parser.parse_args()
     cases = all_cases(arguments.kind)
     names = [name for name in cases if re.search(arguments.only, name)][:: arguments.every]

@@ -1,53 +1,40 @@
-"""Cases run one by one in a child that may crash or hang; outcomes as they come, and a table of them.
+"""Cases run in children that may crash or hang; outcomes as they come, and a table of them.
 
-The child reads a JSON request per line and answers with a JSON line: `outcome` (passed, failed or skipped), `cause`, and what else
+A child's task is a request, and its answer `outcome` (passed, failed or skipped), `cause`, and what else
 the corpus wants to keep.
 """
 
 import argparse
 import json
 import re
-import select
-import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from hlo2tx8.sweep import child
+from hlo2tx8.sweep.farm import TaskFarm
+
 Outcome = dict[str, Any]
 
 
-def run_cases(child: Path, requests: Sequence[dict[str, Any]], timeout: float) -> Iterator[Outcome]:
-    """The outcome of each request, with the request's keys; a case without an answer within `timeout` seconds failed."""
-    process: subprocess.Popen[str] | None = None
-    for request in requests:
-        if process is None:
-            process = subprocess.Popen(
-                [sys.executable, str(child)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-            )
-        assert process.stdin is not None and process.stdout is not None
-        started = time.perf_counter()
-        process.stdin.write(json.dumps(request) + "\n")
-        process.stdin.flush()
-        ready, _, _ = select.select([process.stdout], [], [], timeout)
-        line = process.stdout.readline() if ready else ""
-        if line:
-            outcome = json.loads(line)
-        else:
-            process.kill()
-            code = process.wait()
-            process = None
-            outcome = {"outcome": "failed", "cause": f"crashed with status {code}" if ready else f"no answer in {timeout:g} s"}
-        yield request | outcome | {"seconds": round(time.perf_counter() - started, 3)}
-    if process is not None:
-        process.kill()
-        process.wait()
+def run_cases(
+    program: Path, requests: Sequence[dict[str, Any]], timeout: float, jobs: int = 1, scheduler: str = ""
+) -> Iterator[Outcome]:
+    """The outcome of each request, with the request's keys; a case without an answer within `timeout` seconds failed. As of
+    `TaskFarm`, whose workers have the same folders."""
+    with TaskFarm([str(program.absolute())], jobs=jobs, scheduler=scheduler, limit=timeout) as farm:
+        for number, answered in farm.run(requests):
+            lost = answered.lost if answered.lost.startswith("no answer") else f"crashed, {answered.lost.partition(':')[0]}"
+            outcome = answered.answers[0] if answered.answers else {"outcome": "failed", "cause": lost}
+            yield requests[number] | outcome | {"seconds": answered.seconds}
+
+
+def add_farm_flags(parser: argparse.ArgumentParser) -> None:
+    """--jobs and --scheduler."""
+    parser.add_argument("--jobs", type=int, default=1, help="processes; 0: one per processor (1)")
+    parser.add_argument("--scheduler", default="", help="tcp://HOST:PORT of a Dask scheduler, whose workers have the same folders")
 
 
 def parser_of(text: str, name: str, timeout: float) -> argparse.ArgumentParser:
@@ -57,14 +44,15 @@ def parser_of(text: str, name: str, timeout: float) -> argparse.ArgumentParser:
     parser.add_argument("--only", default="", help=f"a regular expression over {name}")
     parser.add_argument("--log", type=Path, help="a JSON line per case goes there")
     parser.add_argument("--timeout", type=float, default=timeout, help="seconds per case")
+    add_farm_flags(parser)
     return parser
 
 
-def run_and_tell(child: Path, requests: Sequence[dict[str, Any]], given: argparse.Namespace) -> list[Outcome]:
+def run_and_tell(program: Path, requests: Sequence[dict[str, Any]], given: argparse.Namespace) -> list[Outcome]:
     """All outcomes; each goes to the log, and what failed to stderr, as it comes."""
     outcomes: list[Outcome] = []
     log = given.log.open("w") if given.log else None
-    for outcome in run_cases(child, requests, given.timeout):
+    for outcome in run_cases(program, requests, given.timeout, given.jobs, given.scheduler):
         outcomes.append(outcome)
         if log is not None:
             print(json.dumps({key: value for key, value in outcome.items() if key != "text"}), file=log, flush=True)
@@ -75,13 +63,14 @@ def run_and_tell(child: Path, requests: Sequence[dict[str, Any]], given: argpars
 
 def serve(answer: Callable[[dict[str, Any]], Outcome]) -> None:
     """The child's loop; what `answer` prints goes to stderr."""
-    replies, sys.stdout = sys.stdout, sys.stderr
-    for line in sys.stdin:
+
+    def outcome_of(request: dict[str, Any]) -> Outcome:
         try:
-            outcome = answer(json.loads(line))
+            return answer(request)
         except Exception as error:
-            outcome = {"outcome": "failed", "cause": cause_of(error)}
-        print(json.dumps(outcome), file=replies, flush=True)
+            return {"outcome": "failed", "cause": cause_of(error)}
+
+    child.serve(outcome_of)
 
 
 def cause_of(error: Exception) -> str:

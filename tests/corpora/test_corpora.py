@@ -164,4 +164,4 @@ def test_a_child_that_dies_is_a_failure_and_the_next_case_runs(tmp_path: Path) -
     )
     command = [sys.executable, "-c", probe, str(HERE), str(child)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['failedcrashed with status 3', 'passed']"
+    assert done.stdout.strip() == "['failedcrashed, exit code 3', 'passed']"

@@ -13,7 +13,7 @@ import re
 import sys
 from pathlib import Path
 
-from pool import report, run_and_tell
+from pool import add_farm_flags, report, run_and_tell
 
 RANDOM = re.compile(
     r"bernoulli|cauchy|dropout|exponential|geometric|log_normal|multinomial|(^|_)normal|rand|uniform|rrelu|fractional_max_pool"
@@ -55,6 +55,7 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=120, help="seconds per entry")
     parser.add_argument("--every", type=int, default=1, help="each N-th entry only")
     parser.add_argument("--samples", type=int, default=3, help="samples per entry and dtype")
+    add_farm_flags(parser)
     arguments = parser.parse_args()
     names = [name for name in entries(arguments.kind) if re.search(arguments.only, name)][:: arguments.every]
     if not names:

@@ -1,7 +1,6 @@
 """The fuzzer's processes: failures, deaths and silence are findings, and the other seeds are still checked."""
 
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,23 +12,24 @@ from hlo2tx8.dev.fuzz.draw import draw
 from hlo2tx8.dev.fuzz.farm import Farm, Finding, Plan
 
 WORKER = """
-import json, os, sys, time
-for line in sys.stdin:
-    seed = int(line)
+import os, sys, time
+from hlo2tx8.sweep.child import ENDS, MORE, serve
+
+def answers(seed):
     if seed == 3:
         print("the core was dumped", file=sys.stderr, flush=True)
         os.abort()
     if seed == 5:
         time.sleep(1000)
     if seed == 7:
-        found = dict(run="flat", kind="wrong answer", message="output 0", shrinks=True)
-        print(json.dumps(dict(seed=seed, seconds=2.0, module="large", **found)), flush=True)
-        print(json.dumps(dict(seed=seed, module="small")), flush=True)
-        continue
-    if seed == 9:
-        print(json.dumps(dict(seed=seed, seconds=1.0, run="flat", kind="hang", message="", module="m", shrinks=False)), flush=True)
-        break
-    print(json.dumps(dict(seed=seed, seconds=0.5)), flush=True)
+        yield dict(seconds=2.0, module="large", run="flat", kind="wrong answer", message="output 0", **{MORE: 900.0})
+        yield dict(module="small")
+    elif seed == 9:
+        yield dict(seconds=1.0, run="flat", kind="hang", message="", module="m", **{ENDS: True})
+    else:
+        yield dict(seconds=0.5)
+
+serve(answers)
 """
 
 
@@ -37,13 +37,13 @@ for line in sys.stdin:
 class Faked(Plan):
     """Workers that do what the seed says."""
 
-    def command(self) -> list[str]:
-        return [sys.executable, "-c", WORKER]
+    def arguments(self) -> list[str]:
+        return ["-c", WORKER]
 
 
 @pytest.fixture(autouse=True)
 def starts_at_once(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("hlo2tx8.dev.fuzz.farm.STARTUP_SECONDS", 5.0)
+    monkeypatch.setattr("hlo2tx8.sweep.child.STARTUP_SECONDS", 5.0)
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
@@ -59,7 +59,6 @@ def test_every_seed_is_checked_whatever_workers_die_of(jobs: int, tmp_path: Path
     assert [f.module for f in told if f.seed == 7] == ["large", "small"]
     assert "HloModule" in Path(farm.findings[3].module).read_text()
     assert farm.result()["failed_seeds"] == [3, 5, 7, 9]
-    assert not farm.workers
 
 
 def test_seeds_are_recorded_once_per_revision(tmp_path: Path):

@@ -27,6 +27,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="first seed; every seed is one graph")
     parser.add_argument("--count", type=int, default=100, help="number of graphs")
     parser.add_argument("--jobs", type=int, default=1, help="processes; 0: one per processor (1)")
+    parser.add_argument(
+        "--scheduler", default="", help="tcp://HOST:PORT of a Dask scheduler, whose workers see the folder of --write"
+    )
     parser.add_argument("--limit", type=float, default=120.0, help="seconds that one graph may take (120)")
     parser.add_argument("--cpu", action=argparse.BooleanOptionalAction, default=True, help="compare with XLA:CPU too")
     parser.add_argument("--control", action=argparse.BooleanOptionalAction, default=True, help="every third has control flow")
@@ -34,7 +37,8 @@ def main() -> int:
     parser.add_argument("--record", type=Path, help="add the seeds to this list of what was fuzzed (.json)")
     args = parser.parse_args()
     jobs = args.jobs if args.jobs > 0 else processors()
-    plan = Plan(range(args.seed, args.seed + args.count), jobs, args.limit, args.write, cpu=args.cpu, control=args.control)
+    seeds, where = range(args.seed, args.seed + args.count), {"write": args.write.absolute(), "scheduler": args.scheduler}
+    plan = Plan(seeds, jobs, args.limit, cpu=args.cpu, control=args.control, **where)
     args.write.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
     noted = started

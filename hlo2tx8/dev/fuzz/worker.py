@@ -1,14 +1,12 @@
-"""One of the fuzzer's processes: checks the seeds on its standard input, one line of JSON on its output for each thing it learns.
+"""One of the fuzzer's processes: its tasks are seeds.
 
-A failure is told at once, and again with its module when it has been made smaller. Whatever else the libraries print goes to
-stderr. After a hang the process ends, because what was interrupted may be in any state.
+A failure is told at once, and again with its module when it has been made smaller. After a hang the process ends, because what was
+interrupted may be in any state.
 """
 
 import argparse
-import json
-import os
-import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from hlo2tx8.dev.fuzz.check import Failure, check
@@ -16,9 +14,11 @@ from hlo2tx8.dev.fuzz.draw import Case, draw
 from hlo2tx8.dev.fuzz.draw_control import draw_control
 from hlo2tx8.dev.fuzz.shrink import shrink
 from hlo2tx8.runtime.levels import RUNS
+from hlo2tx8.sweep.child import ENDS, MORE, serve
 from hlo2tx8.tools.xla_cpu import CpuServer
 
 SMALLER_TRIES = 400
+SHRINK_SECONDS = 900.0
 
 
 def case_of(seed: int, *, control: bool) -> Case:
@@ -47,37 +47,38 @@ def smallest(case: Case, failure: Failure, cpu: CpuServer | None, limit: float) 
 
 
 def main() -> None:
-    """Answer each seed until the input ends."""
+    """Answer each seed, a task, until the input ends."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--cpu", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--control", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--limit", type=float, required=True)
     parser.add_argument("--write", type=Path, required=True)
     args = parser.parse_args()
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
     cpu = CpuServer() if args.cpu else None
 
-    def tell(**what: object) -> None:
-        answers.write(json.dumps(what) + "\n")
-        answers.flush()
-
-    for line in sys.stdin:
-        seed = int(line)
+    def answers(seed: int) -> Iterator[dict[str, object]]:
         started = time.perf_counter()
         case = case_of(seed, control=args.control)
         failure = check(case, RUNS, cpu, args.limit)
         seconds = round(time.perf_counter() - started, 3)
         if failure is None:
-            tell(seed=seed, seconds=seconds)
-            continue
+            yield {"seconds": seconds}
+            return
         path = write_module(case, str(failure), args.write / f"seed_{seed}.hlo")
-        found = {"run": failure.run, "kind": failure.kind, "message": failure.message}
-        tell(seed=seed, seconds=seconds, module=str(path), shrinks=failure.kind != "hang", **found)
-        if failure.kind == "hang":
-            break
-        small, again = smallest(case, failure, cpu, args.limit)
-        tell(seed=seed, module=str(write_module(small, str(again), path)))
+        found: dict[str, object] = {
+            "seconds": seconds,
+            "run": failure.run,
+            "kind": failure.kind,
+            "message": failure.message,
+            "module": str(path),
+        }
+        found |= {ENDS: True} if failure.kind == "hang" else {MORE: SHRINK_SECONDS}
+        yield found
+        if failure.kind != "hang":
+            small, again = smallest(case, failure, cpu, args.limit)
+            yield {"module": str(write_module(small, str(again), path))}
+
+    serve(answers)
     if cpu is not None:
         cpu.close()
 
