@@ -34,6 +34,7 @@ def register(
     capsule = ctypes.pythonapi.PyCapsule_New(table_address, CAPSULE_NAME, None)
     xla_bridge._nonexperimental_plugins.add(PLATFORM)
     xla_bridge.register_plugin(PLATFORM, priority=PRIORITY, c_api=capsule, options={}, make_topology=_no_topology)
+    xla_bridge._backend_factories[PLATFORM].fail_quietly = True  # who asks for it hears the reason
     import_module("jaxlib._profiler").register_plugin_profiler(capsule)
     if PLATFORM not in mlir._platforms_with_donation:
         mlir._platforms_with_donation.append(PLATFORM)
@@ -46,6 +47,13 @@ def register(
     atexit.register(at_exit)
     atexit.register(api.clean_up)
     atexit.register(before_exit)
+
+
+def is_distributed() -> bool:
+    """Has `jax.distributed.initialize` been called, so that there is a key-value store?"""
+    from jax._src import distributed
+
+    return distributed.global_state.client is not None
 
 
 def end_without_others() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from hlo2tx8.errors import PodError
 from hlo2tx8.pjrt.abi import argument_struct
+from hlo2tx8.pjrt.jax_side import is_distributed
 from hlo2tx8.pjrt.native import PluginLibrary
 
 FUNCTION = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
@@ -40,7 +41,7 @@ class JaxKeyValues:
 
     def __init__(self, library: PluginLibrary, args: Any) -> None:
         """`args`: those of PJRT_Client_Create."""
-        if not args.kv_get or not args.kv_put:
+        if not is_distributed():  # the functions are anything then
             raise PodError(
                 "several processes need a key-value store", hint="jax.distributed.initialize before the first use of jax"
             )

@@ -86,3 +86,17 @@ def test_the_example() -> None:
     printed = [child.communicate(timeout=240) for child in children]
     assert [child.returncode for child in children] == [0, 0], printed
     assert "step 50: mean square 0.0" in printed[0][0] and "cycles of it on the links" in printed[0][0]
+
+
+@pytest.mark.slow  # as above
+def test_who_does_not_ask_for_tx8_goes_on_without() -> None:
+    script = """
+        import jax
+        jax.config.update("jax_platforms", None)
+        jax.config.update("jax_pjrt_client_create_options", "num_nodes:2")  # and nobody who could tell about the other one
+        assert {d.platform for d in jax.devices()} == {"cpu"}
+        jax.devices("tx8")
+        """
+    child = start(["-c", textwrap.dedent(script)])
+    _, errors = child.communicate(timeout=60)
+    assert child.returncode == 1 and "several processes need a key-value store" in errors, errors
