@@ -98,16 +98,16 @@ def _single_erfc(x: Term) -> Term:
     size = abs(x)
     upper = _in_upper_bits(size).call("minimum", LARGEST_UPPER)
     falling = ((upper - size) * (upper + size)).call("exponential")
-    return _by_sign(x, LAST_SINGLE / single_denominator(size) * falling / (upper * upper).call("exponential"))
+    return _by_sign(x, LAST_SINGLE / _single_denominator(size) * falling / (upper * upper).call("exponential"))
 
 
-def single_denominator(x: Term, scale: float = 1.0) -> Term:
-    """LAST_SINGLE / (scale r(scale x)) for x >= 0."""
-    shifted = x + SHIFT / scale
+def _single_denominator(x: Term) -> Term:
+    """LAST_SINGLE / r(x) for x >= 0."""
+    shifted = x + SHIFT
     y = shifted
     for numerator, offset in OF_SINGLE:
-        y = numerator / scale**2 / y + shifted
-        y = y if offset is None else y + offset / scale
+        y = numerator / y + shifted
+        y = y if offset is None else y + offset
     return y
 
 

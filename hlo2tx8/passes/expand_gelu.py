@@ -2,13 +2,14 @@
 
 Before:                                          After, with a = |min(x, 13.4)|:
     %u = multiply (negate %x), 0.7071                %p = maximum %x, -0
-    %f = chlo.erfc %u                                %t = a / 2 * r(0.7071 a) * exponential(-a² / 2)
+    %f = chlo.erfc %u                                %t = a * m(a) * exponential(-a² / 2)
     %g = multiply (multiply %x, 0.5), %f             %g = subtract %p, %t
 
-r(u) is erfc u times the exponential of u²; see expand-error-functions. No side has to be chosen by the sign of x, and no rest of a
-square has to be kept: u was rounded, which moves erfc u by as many units as 2u², and here a² is. So the error against exact
-arithmetic is no larger. The factors may stand in any order, and in bf16 also 1 + erf u for erfc -u; in f32 that is more precise
-around 0 than this is. bf16 computes r in f16.
+m(a) is a half of erfc(0.7071 a) times the exponential of a² / 2, a fraction of fractions. No side has to be chosen by the sign of
+x, and no rest of a square has to be kept: u was rounded, which moves erfc u by as many units as 2u², and here a² is. So the error
+against exact arithmetic is no larger. m may be off by as much as that for large a, so it has fewer levels than what erfc is made of
+(expand-error-functions): 1.8e-7 around 0, ten times that at the end. The factors may stand in any order, and in bf16 also
+1 + erf u for erfc -u; in f32 that is more precise around 0 than this is. bf16 computes m in f16, as its erfc.
 
 Only a product that overflowed before it was halved is not infinite any more. `Options(reassociate=False)` leaves the pass out.
 """
@@ -28,11 +29,16 @@ from hlo2tx8.hlo.constants import scalar_of
 from hlo2tx8.hlo.types import epsilon, numpy_dtype
 from hlo2tx8.notes import add_notes
 from hlo2tx8.partitioner.instruction import tensor_type
-from hlo2tx8.passes.expand_error_functions import LAST_SINGLE, bfloat_fraction, single_denominator
+from hlo2tx8.passes.expand_error_functions import bfloat_fraction
 
 ROOT = math.sqrt(0.5)
 LARGEST = 13.4
 """The GELU of minus this rounds to 0 in f32, and that of this to itself."""
+SHIFT = 0.602191501
+LEVELS = ((19.0041659, 4.95940545), (-8.96720866, 1.69752045), (1.17122885, -8.93235083e-3))
+"""Of m's denominator, the innermost first: with y = a + SHIFT before them, y becomes c / y + a + e."""
+NUMERATOR = 0.398859777
+"""m(a) is this through the outermost y; the relative error has the least maximum of those times 1 / (1 + a² / 20)."""
 SCALINGS = ("stablehlo.multiply", "stablehlo.divide")
 
 
@@ -95,11 +101,19 @@ class _Gelu:
             u = a.converted(f16) * ROOT
             off = a * bfloat_fraction(u, 0.5).converted(bf16) / (u * u).converted(bf16).call("exponential")
         else:
-            off = a * (0.5 * LAST_SINGLE / ROOT) / single_denominator(a, ROOT) * (a * a * -0.5).call("exponential")
+            off = a * NUMERATOR / _denominator(a) * (a * a * -0.5).call("exponential")
         e.replace((x.call("maximum", -0.0) - off).value)
         for part in reversed(self.parts[:-1]):
             part.detach()
             part.erase()
+
+
+def _denominator(a: Term) -> Term:
+    """NUMERATOR / m(a) for a >= 0."""
+    y = a + SHIFT
+    for numerator, offset in LEVELS:
+        y = numerator / y + a + offset
+    return y
 
 
 def _base_and_factor(value: SSAValue) -> tuple[SSAValue | None, float]:

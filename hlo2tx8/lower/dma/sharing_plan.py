@@ -70,9 +70,10 @@ def loop_plans(panels: Sequence[Panels], kept: Sequence[ResultBuffer], chip: Chi
         handed = [columns for columns, there in zip(all_sets, after, strict=True) if any(own is its.panels for its in there)]
         saved -= sum(columns.epilogue.kept_bytes(columns.num_parts, space) for its in handed for columns in its)
         saved -= sum(space.aligned(result.kept.size_bytes) for result in kept if result.takes_room_in(own.loop))
-        slots, roomy = _num_slots(own, space, saved), _num_slots(own, space, saved - early_bytes)
+        gaps = (space.limit - space.start) // GAPS if in_turns else 0
+        slots, roomy = _num_slots(own, space, saved), _num_slots(own, space, saved - early_bytes - gaps)
         if in_turns and min(slots.values()) > LEAST_SLOTS:
-            with_gaps = _num_slots(own, space, saved - (space.limit - space.start) // GAPS)
+            with_gaps = _num_slots(own, space, saved - gaps)
             slots = with_gaps if min(with_gaps.values()) >= LEAST_SLOTS else dict.fromkeys(slots, LEAST_SLOTS)
         resident = _resident(own, slots)
         if early_bytes and min(roomy.values()) > min(LEAST_SLOTS, own.num_panels) and _resident(own, roomy) == resident:
