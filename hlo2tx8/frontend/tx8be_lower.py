@@ -96,6 +96,14 @@ def leaf_types(type_: Attribute) -> Iterator[Attribute]:
             yield type_
 
 
+def _check_types(what: str, given: Sequence[Tree], wanted: Sequence[SSAValue]) -> None:
+    """ParseError if values are not those that are declared."""
+    types = [value.type for tree in given for value in leaves(tree)], [leaf for v in wanted for leaf in leaf_types(v.type)]
+    if types[0] != types[1] or len(given) != len(wanted):
+        found, declared = (", ".join(map(str, side)) or "none" for side in types)
+        raise ParseError("E1003", f"{what} {found}, and {declared} are declared")
+
+
 def _tree(type_: Attribute, values: Iterator[SSAValue]) -> Tree:
     if isinstance(type_, TupleType):
         return tuple(_tree(part, values) for part in type_.types)
@@ -176,7 +184,7 @@ class _Lowering:
         elif op.ROW.is_value:
             found = operands
         elif name == "Group":
-            found = self.inline(op, operands, builder)
+            found = self.inline(op, op, operands, builder)
         elif name == "GetTupleElement":
             found = [operands[0][_index(op, operands[0])]]
         elif name == "LoadConst":
@@ -186,7 +194,7 @@ class _Lowering:
             if not isinstance(callee, SymbolRefAttr):
                 raise ParseError("E1003", f"{origin(op)}: callee is {callee}")
             called = self.inlined.get(callee.string_value())
-            found = self.call(callee, op, operands, builder) if called is None else self.inline(called, operands, builder)
+            found = self.call(callee, op, operands, builder) if called is None else self.inline(called, op, operands, builder)
         elif name in FORMS:
             found = [FORMS[name](builder, op, operands)]
         elif op.ROW.hlo:
@@ -198,12 +206,16 @@ class _Lowering:
             for value in (leaf for tree in found for leaf in leaves(tree)):
                 self.share_out(value, StringAttr(parallel.sharding))
 
-    def inline(self, source: Operation, operands: Sequence[Tree], builder: HloBuilder) -> Sequence[Tree]:
-        """What is in a group or a subgraph."""
-        if len(source.regions[0].blocks) != 1 or len(source.regions[0].block.args) != len(operands):
-            raise ParseError("E1003", f"{builder.place}: {len(operands)} operands are not those of the block in {source.name}")
-        self.values.update(zip(source.regions[0].block.args, operands, strict=True))
-        return self.ops(source.regions[0].block, builder.block)
+    def inline(self, source: Operation, op: Operation, operands: Sequence[Tree], builder: HloBuilder) -> Sequence[Tree]:
+        """What is in a group or a subgraph, which an op has or calls; ParseError if it takes or gives something else."""
+        if len(source.regions[0].blocks) != 1:
+            raise ParseError("E1003", f"{builder.place}: {source.name} should have 1 block")
+        block = source.regions[0].block
+        _check_types(f"{builder.place}: {op.name} has operands", operands, block.args)
+        self.values.update(zip(block.args, operands, strict=True))
+        found = self.ops(block, builder.block)
+        _check_types(f"{builder.place}: in {source.name} are results", found, op.results)
+        return found
 
     def call(self, callee: SymbolRefAttr, op: Operation, operands: Sequence[Tree], builder: HloBuilder) -> Sequence[Tree]:
         """A call of another function."""

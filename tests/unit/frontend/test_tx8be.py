@@ -140,6 +140,31 @@ def test_what_is_wrong_is_refused_with_its_place(body: str, why: str, tmp_path):
     assert why in str(error.value)
 
 
+SUBGRAPH = """module {
+  "tx8be.Subgraph"() ({
+  ^bb0(%0: tensor<4xf32>, %1: tensor<4xf32>):
+    %2 = "tx8be.Sub"(%0, %1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    "tx8be.Return"(%2) : (tensor<4xf32>) -> ()
+  }) {sym_name = "s", function_type = (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>} : () -> ()
+  func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
+    %3 = "tx8be.Call"(%a, %b) {callee = @s} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %4 = "tx8be.Call"(%b, %3) {callee = @s} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    func.return %4 : tensor<4xf32>
+  }
+}"""
+
+
+def test_a_subgraph_is_what_its_calls_compute():
+    a, b = np.arange(4, dtype=np.float32), np.full(4, 5, np.float32)
+    np.testing.assert_array_equal(evaluate(load(SUBGRAPH), a, b)[0], b - (a - b))
+
+
+def test_a_call_that_does_not_fit_its_subgraph_is_refused():
+    text = SUBGRAPH.replace("(%b, %3) {callee = @s} : (tensor<4xf32>, tensor<4xf32>)", "(%b) {callee = @s} : (tensor<4xf32>)")
+    with pytest.raises(Hlo2tx8Error, match=r"tx8be\.Call has operands"):
+        load(text)
+
+
 def test_a_module_without_main():
     with pytest.raises(InputError, match="no function @main"):
         load(
