@@ -95,10 +95,10 @@ def profile(program: Program, chip: Chip, name: str, report: Report) -> Profile:
     start = report.overhead["launch"]
     fusions.append(Row("(launch)", "", start, start / report.cycles, "launch", "", 0, 0, 0.0, {}))
     for label, parts in grouped(program, report, origins):
-        own = report_of(program, chip, parts)
+        own, own_origins = _apart(program, chip, parts, origins)
         ranges = tuple((part.first, part.end) for part in parts)
         fusions.append(replace(_fusion(*label, own, report.cycles), records=ranges))
-        _attribute(own, chip, origins, attributed)
+        _attribute(own, chip, own_origins, attributed)
     ordered = sorted(attributed.items(), key=lambda item: (-item[1].cycles, item[0]))
     return Profile(name, report, tuple(fusions), tuple(_instruction(origin, s, report.cycles) for origin, s in ordered))
 
@@ -120,6 +120,16 @@ def grouped(program: Program, report: Report, origins: Sequence[str]) -> list[tu
         shares = _divided(part, [launch.first for launch in here[1:]], engines, report.chip.tiles)
         found += [(label, [share]) for label, share in zip(labels, shares, strict=True)]
     return found
+
+
+def _apart(program: Program, chip: Chip, parts: Sequence[Part], origins: Sequence[str]) -> tuple[Report, list[str]]:
+    """The report of some parts as if the program had no other records, and the origins of those: a program may have many parts."""
+    code = np.concatenate([program.code[part.first : part.end] for part in parts])
+    moved: list[Part] = []
+    for part in parts:
+        first = moved[-1].end if moved else 0
+        moved.append(Part(first, first + part.end - part.first, part.timed))
+    return report_of(replace(program, code=code), chip, moved), [o for part in parts for o in origins[part.first : part.end]]
 
 
 def _divided(part: Part, cuts: Sequence[int], engines: np.ndarray, tiles: int) -> list[Part]:
