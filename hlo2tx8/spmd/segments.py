@@ -1,7 +1,7 @@
 """Programs in segments: the device stops between two segments while the host runs a collective op or a Python function.
 
 @main is cut into segments, each a module of its own that every device runs. An op is in the earliest segment that all of its
-operands allow:
+operands allow, or where it is read first if less is handed on then: the scaled moments of an optimizer wait for the gradients' sum.
 
     %0 = add %a, %a                     segment: add            inputs a,   outputs 0
     %1 = all_reduce %0            ⟶    host op: all_reduce     inputs 0,   outputs 1
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
@@ -22,12 +22,16 @@ from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.hlo.host_ops import DEVICE_IDS, FEEDS, HOST_OPS
 from hlo2tx8.hlo.module import find_main, module_name
 from hlo2tx8.hlo.regions import CONTROL, captured, terminator_of
+from hlo2tx8.hlo.signature import port_of
 from hlo2tx8.hlo.trip_count import trip_count
 from hlo2tx8.spmd.host_functions import HOST_CALL_TARGET
 from hlo2tx8.spmd.tile_assignment import RESHARD_TARGET
 
 _REMATERIALIZED = ("stablehlo.constant", "stablehlo.iota", "stablehlo.create_token")
 """Ops that are repeated in each segment that reads them, instead of handing on their result."""
+
+DEEPEST = 8
+"""Ops in front of one that are looked at for what it is made of."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,7 @@ class _Segmenter:
         self.numbers: dict[SSAValue, int] = {}
         self.stage_of: dict[SSAValue, int] = {}
         self.stages: list[_Stage] = [_Stage()]
+        self.placed: dict[Operation, int] = {}
 
     def segment_region(self) -> SegmentedRegion:
         for value in self.inputs:
@@ -141,9 +146,9 @@ class _Segmenter:
                 stage = ordered = max(stage, ordered) if _has_effect(op) else stage
                 self.stage(stage).host_ops.append(op)
                 following = 1
-            else:
-                self.stage(stage).ops.append(op)
+            self.placed[op] = stage
             self.stage_of.update(dict.fromkeys(op.results, stage + following))
+        self.sink(device_ids)
         self.export(last.operands)
         steps: list[HostStep] = [self.host_op(op) for op in device_ids]
         for number, stage in enumerate(self.stages):
@@ -156,6 +161,31 @@ class _Segmenter:
             steps += [segment] if segment is not None else []
             steps += [self.host_step(op) for op in stage.host_ops]
         return SegmentedRegion(tuple(steps), tuple(self.number(v) for v in last.operands))
+
+    def sink(self, device_ids: Sequence[Operation]) -> None:
+        """Moves ops to the stage that reads them first, the last ops first, and puts all of them into their stages."""
+        for op, own in reversed(self.placed.items()):
+            if is_host_op(op) or op in device_ids:
+                continue
+            readers = {self.placed.get(_in_block(use.operation, self.block)) for value in op.results for use in value.uses}
+            first = min((stage for stage in readers if stage is not None), default=own)
+            handed_on = sum(self.handed_on(value) for value in _reads(op))
+            if first > own and handed_on < sum(map(_num_bytes, op.results)):
+                self.placed[op] = first
+                self.stage_of.update(dict.fromkeys(op.results, first))
+        for op, stage in self.placed.items():
+            if not is_host_op(op) and op not in device_ids:
+                self.stage(stage).ops.append(op)
+
+    def handed_on(self, value: SSAValue, depth: int = 0) -> int:
+        """Bytes that a later stage needs from this one to read a value: those of what it is made of, if nobody else reads it."""
+        owner = value.owner
+        if value in self.inputs or isinstance(owner, Block) or is_host_op(owner) or owner.name in _REMATERIALIZED:
+            return 0
+        is_alone = value.has_one_use() or all(_is_rematerialized(read) for read in owner.operands)
+        if depth == DEEPEST or owner.regions or not is_alone:
+            return _num_bytes(value)
+        return min(_num_bytes(value), sum(self.handed_on(read, depth + 1) for read in owner.operands))
 
     def number(self, value: SSAValue) -> int:
         """The number of a value; a new one for a new value."""
@@ -234,6 +264,18 @@ def _captured(op: Operation) -> list[SSAValue]:
 def _read_by_host(op: Operation) -> list[SSAValue]:
     """The values that a host op reads."""
     return [*op.operands, *_captured(op)] if op.name in CONTROL else list(op.operands)
+
+
+def _in_block(op: Operation, block: Block) -> Operation:
+    """The op itself, or the one of the block that it is in."""
+    while op.parent is not block and (outer := op.parent_op()) is not None:
+        op = outer
+    return op
+
+
+def _num_bytes(value: SSAValue) -> int:
+    """Of a tensor; none of what is no array."""
+    return port_of(value.type).size_bytes if value.type.name == TensorType.name else 0
 
 
 def _inner(op: Operation) -> list[Operation]:

@@ -32,7 +32,7 @@ def test_a_program_without_exchanges_is_whole():
     assert split_main("%0 = stablehlo.add %a, %a : tensor<2xf32>\n return %0 : tensor<2xf32>") is None
 
 
-def test_operations_run_as_early_as_they_can():
+def test_operations_wait_for_their_first_reader_if_less_is_handed_on():
     found = split_main(f"""
       %0 = stablehlo.add %a, %a : tensor<2xf32>
       %1 = {SUM.format(value="0")}
@@ -43,8 +43,23 @@ def test_operations_run_as_early_as_they_can():
     first, exchange, last = found.steps
     assert isinstance(first, Segment) and isinstance(exchange, HostOp) and isinstance(last, Segment)
     names = [[op.name for op in next(iter(s.module.body.block.ops)).regions[0].block.ops] for s in (first, last)]
-    assert names == [["stablehlo.add", "stablehlo.sine", "func.return"], ["stablehlo.multiply", "func.return"]]
+    assert names == [["stablehlo.add", "func.return"], ["stablehlo.sine", "stablehlo.multiply", "func.return"]]
     assert first.inputs == (0,) and exchange.inputs == first.outputs[:1] and found.results == last.outputs
+    assert last.inputs == (0, exchange.outputs[0])
+
+
+def test_operations_run_early_where_that_hands_on_no_more():
+    found = split_main(f"""
+          %0 = stablehlo.add %a, %a : tensor<2xf32>
+          %1 = {SUM.format(value="0")}
+          %2 = stablehlo.sine %0 : tensor<2xf32>
+          %3 = stablehlo.multiply %1, %2 : tensor<2xf32>
+          return %3 : tensor<2xf32>""")
+    assert found is not None
+    first, last = found.steps[0], found.steps[-1]
+    assert isinstance(first, Segment) and isinstance(last, Segment)
+    names = [[op.name for op in next(iter(s.module.body.block.ops)).regions[0].block.ops] for s in (first, last)]
+    assert names == [["stablehlo.add", "stablehlo.sine", "func.return"], ["stablehlo.multiply", "func.return"]]
 
 
 def test_constants_are_wherever_they_are_read():
