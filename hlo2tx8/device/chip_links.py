@@ -102,6 +102,11 @@ class Exchange:
         return sum(load for (source, _), load in self.loads.items() if source == number)
 
 
+def start_cycles(hops: int, chip: Chip) -> float:
+    """Cycles until the first byte has arrived over so many links, or in another place of the same chip."""
+    return chip.cycles.dte_startup + hops * chip.cycles.link_startup if hops else chip.cycles.dma_startup
+
+
 def exchange(packets: Sequence[Packet], mesh: ChipMesh, chip: Chip) -> Exchange:
     """The time of packets that are sent at once: that of the busiest link, or DDR, behind the start of the longest way."""
     loads: Counter[Link] = Counter()
@@ -115,6 +120,5 @@ def exchange(packets: Sequence[Packet], mesh: ChipMesh, chip: Chip) -> Exchange:
         hops = max(hops, *(mesh.distance(packet.source, target) for target in packet.targets))
     if not packets:
         return Exchange(0.0, 0, {})
-    start = chip.cycles.dte_startup + hops * chip.cycles.link_startup if hops else chip.cycles.dma_startup
     on_links = max(loads.values(), default=0) / chip.neighbour_bytes_per_second * chip.clock_hz
-    return Exchange(start + max(on_links, max(moved.values()) / chip.ddr_bytes_per_cycle), hops, loads)
+    return Exchange(start_cycles(hops, chip) + max(on_links, max(moved.values()) / chip.ddr_bytes_per_cycle), hops, loads)

@@ -28,7 +28,8 @@ from hlo2tx8.spmd.host_functions import HOST_CALL_TARGET
 from hlo2tx8.spmd.tile_assignment import RESHARD_TARGET
 
 _REMATERIALIZED = ("stablehlo.constant", "stablehlo.iota", "stablehlo.create_token")
-"""Ops that are repeated in each segment that reads them, instead of handing on their result."""
+"""Ops that are repeated in each segment that reads them, instead of handing on their result; so are broadcasts of it."""
+_BROADCAST = "stablehlo.broadcast_in_dim"
 
 DEEPEST = 8
 """Ops in front of one that are looked at for what it is made of."""
@@ -136,7 +137,7 @@ class _Segmenter:
         ordered = 0
         last = terminator_of(self.block)
         for op in self.block.ops:
-            if op is last or op.name in _REMATERIALIZED:
+            if op is last or _repeated(op):
                 continue
             stage = max((self.stage_of[v] for v in _reads(op) if v in self.stage_of), default=0)
             following = 0
@@ -180,7 +181,7 @@ class _Segmenter:
     def handed_on(self, value: SSAValue, depth: int = 0) -> int:
         """Bytes that a later stage needs from this one to read a value: those of what it is made of, if nobody else reads it."""
         owner = value.owner
-        if value in self.inputs or isinstance(owner, Block) or is_host_op(owner) or owner.name in _REMATERIALIZED:
+        if value in self.inputs or isinstance(owner, Block) or is_host_op(owner) or _repeated(owner):
             return 0
         is_alone = value.has_one_use() or all(_is_rematerialized(read) for read in owner.operands)
         if depth == DEEPEST or owner.regions or not is_alone:
@@ -203,7 +204,7 @@ class _Segmenter:
             owner = value.owner
             if value in self.inputs or isinstance(owner, Block) or is_host_op(owner):
                 continue
-            if owner.name in _REMATERIALIZED:
+            if _repeated(owner):
                 if reader is None:
                     self.stages[0].exported[value] = None
             elif reader is None or self.stage_of[value] != reader:
@@ -233,12 +234,11 @@ class _Segmenter:
             return None
         own = {result for op in stage.ops for result in op.results}
         read = dict.fromkeys(v for op in stage.ops for v in _reads(op) if v not in own)
-        rematerialized = dict.fromkeys(v.owner for v in chain(read, stage.exported) if _is_rematerialized(v))
+        rematerialized = dict.fromkeys(op for v in chain(read, stage.exported) for op in _repeated(v.owner))
         given = [v for v in read if not _is_rematerialized(v)]
         body = Block(arg_types=[v.type for v in given])
         mapping: dict[SSAValue, SSAValue] = dict(zip(given, body.args, strict=True))
         for op in chain(rematerialized, stage.ops):
-            assert isinstance(op, Operation)
             body.add_op(op.clone(mapping))
         body.add_op(ReturnOp(*(mapping[v] for v in stage.exported)))
         types = [v.type for v in given], [v.type for v in stage.exported]
@@ -249,7 +249,18 @@ class _Segmenter:
 
 
 def _is_rematerialized(value: SSAValue) -> bool:
-    return isinstance(value.owner, Operation) and value.owner.name in _REMATERIALIZED
+    return bool(_repeated(value.owner))
+
+
+def _repeated(owner: Operation | Block) -> list[Operation]:
+    """What is repeated in each segment that reads an op's result: itself, behind the constant that it is a broadcast of; [] if
+    the result is handed on."""
+    if isinstance(owner, Block):
+        return []
+    if owner.name == _BROADCAST:
+        before = _repeated(owner.operands[0].owner)
+        return [*before, owner] if before else []
+    return [owner] if owner.name in _REMATERIALIZED else []
 
 
 def _reads(op: Operation) -> list[SSAValue]:

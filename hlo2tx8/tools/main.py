@@ -21,6 +21,7 @@ from hlo2tx8.tools import oplib as oplib_tool
 from hlo2tx8.tools import profile as profile_tool
 from hlo2tx8.tools import report_page as report_tool
 from hlo2tx8.tools import run as run_tool
+from hlo2tx8.tools import scale as scale_tool
 from hlo2tx8.tools import sweep as sweep_tool
 from hlo2tx8.tools.command_parser import CommandParser
 from hlo2tx8.tools.flags import add_switch
@@ -52,6 +53,7 @@ def parser() -> CommandParser:
         commands.add_parser("oplib", help="answer what the vendor's flow asks of an op: code, cycles, scratch, shares")
     )
     sweep_tool.add_parser(commands.add_parser("sweep", help="model modules on all chips of a cross product of parameters"))
+    scale_tool.add_parser(commands.add_parser("scale", help="model the time of training a Llama-style model on many chips"))
     for command in (own := tuple(commands.choices.values())):
         add_switch(command, "traceback", TRACEBACK, default=argparse.SUPPRESS)
         command.others = own
