@@ -45,6 +45,7 @@ DEVICE_FLOORS: tuple[tuple[str, ...], ...] = (
     ("proxies",),
     (
         "alike_loads",
+        "group_exchange",
         "mesh_sends",
     ),
     ("isa",),
