@@ -19,7 +19,7 @@ from hlo2tx8.device.chip_links import ChipMesh
 from hlo2tx8.options import Options
 from hlo2tx8.spmd.scale_model import ParallelPlan, pipeline_cycles, stage_cycles, step_time
 from hlo2tx8.tools.scale.llama import DP, PP, TP, Llama, adam, loss, specs, stage, stage_step, structs
-from hlo2tx8.tools.scale.pieces import ONE, PieceCosts, compiled, lowered
+from hlo2tx8.tools.scale.piece_costs import ONE, PieceCosts, compiled, lowered
 
 MODEL = Llama(layers=3, hidden=512, heads=8, kv_heads=8, ffn=1024, vocabulary=1024, sequence=128, dtype="bfloat16")
 PLANS = ((2, 1), (4, 1), (8, 1), (1, 2), (1, 4), (1, 8), (2, 2), (2, 4), (4, 2))

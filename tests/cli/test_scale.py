@@ -12,7 +12,7 @@ from hlo2tx8.device.chip_links import ChipMesh
 from hlo2tx8.options import Options
 from hlo2tx8.spmd.link_plan import BoxMove, LinkPlan
 from hlo2tx8.tools.main import main
-from hlo2tx8.tools.scale import pieces
+from hlo2tx8.tools.scale import piece_costs as pieces
 from hlo2tx8.tools.scale.llama import DP, TP, Llama, Piece, ends_step, stage_step, sums
 
 TINY = Llama(layers=2, hidden=64, heads=2, kv_heads=2, ffn=64, vocabulary=64, sequence=16, dtype="bfloat16")

@@ -16,7 +16,7 @@ from hlo2tx8.spmd.scale_model import SCHEDULES, ParallelPlan, StepTime, step_tim
 from hlo2tx8.tools.flags import add_compiler_flags, options_of, whole
 from hlo2tx8.tools.scale.llama import Llama
 from hlo2tx8.tools.scale.picture import picture
-from hlo2tx8.tools.scale.pieces import PieceCosts
+from hlo2tx8.tools.scale.piece_costs import PieceCosts
 from hlo2tx8.tools.table import Table, count, percent, size
 
 SIZES = {"layers": 24, "hidden": 2048, "heads": 16, "kv_heads": 8, "ffn": 5632, "vocabulary": 32000, "sequence": 2048}
