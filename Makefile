@@ -62,7 +62,7 @@ test-tensorflow:  ## the TensorFlow door in an environment with the extra: its t
 
 test-sweep:  ## sweeps in an environment with the extra: their tests, and sweeps that are killed
 	@test -x build/sweep/bin/python || $(PYTHON) -m venv build/sweep
-	@build/sweep/bin/python -m pip install --quiet --disable-pip-version-check -e '.[sweep,test]' -c requirements-dev.lock
+	@build/sweep/bin/python -m pip install --quiet --disable-pip-version-check -e '.[search,test]' -c requirements-dev.lock
 	@build/sweep/bin/python -m pytest -n 2 tests/sweep
 	@build/sweep/bin/python -m benchmarks.sweep_ends --points=80 --pairs=0
 

@@ -54,6 +54,7 @@ def parser() -> CommandParser:
     )
     sweep_tool.add_parser(commands.add_parser("sweep", help="model modules on all chips of a cross product of parameters"))
     scale_tool.add_parser(commands.add_parser("scale", help="model the time of training a Llama-style model on many chips"))
+    sweep_tool.add_search_parser(commands.add_parser("search-chip", help="look for the chip that is best for modules"))
     for command in (own := tuple(commands.choices.values())):
         add_switch(command, "traceback", TRACEBACK, default=argparse.SUPPRESS)
         command.others = own

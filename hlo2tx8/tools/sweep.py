@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -16,6 +17,8 @@ from hlo2tx8.tools.flags import add_switch, bound, whole
 if TYPE_CHECKING:
     from hlo2tx8.sweep.points import ModuleSource
 
+BEST = 10
+"""Chips that a search prints."""
 _COMMA = re.compile(r",(?![^\[]*\])")
 """Between workloads, not in their shapes."""
 
@@ -25,6 +28,16 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(function=sweep)
     add_sweep_flags(parser)
     parser.add_argument("--report", type=Path, metavar="DIR", help="write index.html, fronts.csv and steps.csv there")
+
+
+def add_search_parser(parser: argparse.ArgumentParser) -> None:
+    """The flags of `search-chip`."""
+    parser.set_defaults(function=search_chip)
+    add_sweep_flags(parser)
+    text = "what is made small: numbers, columns of the table, + - * / **, min, max, sqrt, log, abs (microseconds * area)"
+    parser.add_argument("--objective", default="microseconds * area", metavar="EXPRESSION", help=text)
+    parser.add_argument("--trials", type=whole(1), default=40, help="chips that are tried (40)")
+    parser.add_argument("--seed", type=whole(0), default=0, help="of what is tried (0)")
 
 
 def add_sweep_flags(parser: argparse.ArgumentParser) -> None:
@@ -133,3 +146,31 @@ def sweep(args: Any) -> int:
     counts = {status: sum(row["status"] == status for row in rows) for status in ("ok", "refused", "failed", "lost")}
     print(f"{args.output}: {', '.join(f'{count} {status}' for status, count in counts.items() if count)}")
     return int(counts["lost"] > 0)
+
+
+def search_chip(args: Any) -> int:
+    """Try chips, add their rows to the table, and print the best ones; 1 if none could be measured."""
+    from hlo2tx8.compiler.found_plans import code_version
+    from hlo2tx8.sweep.expression import Expression
+    from hlo2tx8.sweep.farm import TaskFarm, extra
+    from hlo2tx8.sweep.parameters import axes
+    from hlo2tx8.sweep.results import Results
+    from hlo2tx8.sweep.run import MEASURE
+    from hlo2tx8.sweep.search import search
+
+    check_writable(args.output)
+    extra("optuna", "search")
+    objective, base = Expression(args.objective), base_of(args)
+    parameters = axes(args.chip, base)
+    if not parameters:
+        raise InputError("E1004", "no parameters to search over", hint="--chip=NAME=V,V")
+    sources, most = sources_of(args.workloads), args.trials
+    with Results(args.output, code_version()) as results:
+        with TaskFarm(MEASURE, jobs=args.jobs, scheduler=args.scheduler, limit=args.limit) as farm:
+            given = sources, parameters, base, options_of_points(args), objective, most, args.seed
+            tried, points = search(*given, results, farm, teller(most * len(sources)))
+        results.join(point.key for point in points)
+    for one in tried[:BEST]:
+        print(f"{'none' if one.objective is None else f'{one.objective:.6g}':>14}  {one.chip}")
+    print(f"{args.output}: {len(tried)} chips of {prod(len(axis.labels) for axis in parameters)}")
+    return int(tried[0].objective is None)
