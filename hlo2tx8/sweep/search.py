@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hlo2tx8.sweep.expression import NAMES, Expression
 from hlo2tx8.sweep.farm import TaskFarm, extra
 from hlo2tx8.sweep.fronts import mean
+from hlo2tx8.sweep.objective import NAMES, Objective
 from hlo2tx8.sweep.parameters import ChipAxis, Description
 from hlo2tx8.sweep.points import ModuleSource, Point, point
 from hlo2tx8.sweep.results import Results
@@ -32,7 +32,7 @@ def search(
     axes: Sequence[ChipAxis],
     base: Description,
     options: Mapping[str, Any],
-    objective: Expression,
+    objective: Objective,
     trials: int,
     seed: int,
     results: Results,
@@ -62,7 +62,7 @@ def search(
     return sorted(tried.values(), key=lambda t: (t.objective is None, t.objective or 0.0)), points
 
 
-def _objective(rows: Sequence[Mapping[str, Any]], objective: Expression) -> float | None:
+def _objective(rows: Sequence[Mapping[str, Any]], objective: Objective) -> float | None:
     """Of a chip's rows, one per module: the objective of their geometric means."""
     if any(row["status"] != "ok" for row in rows):
         return None

@@ -151,8 +151,8 @@ def sweep(args: Any) -> int:
 def search_chip(args: Any) -> int:
     """Try chips, add their rows to the table, and print the best ones; 1 if none could be measured."""
     from hlo2tx8.compiler.found_plans import code_version
-    from hlo2tx8.sweep.expression import Expression
     from hlo2tx8.sweep.farm import TaskFarm, extra
+    from hlo2tx8.sweep.objective import Objective
     from hlo2tx8.sweep.parameters import axes
     from hlo2tx8.sweep.results import Results
     from hlo2tx8.sweep.run import MEASURE
@@ -160,7 +160,7 @@ def search_chip(args: Any) -> int:
 
     check_writable(args.output)
     extra("optuna", "search")
-    objective, base = Expression(args.objective), base_of(args)
+    objective, base = Objective(args.objective), base_of(args)
     parameters = axes(args.chip, base)
     if not parameters:
         raise InputError("E1004", "no parameters to search over", hint="--chip=NAME=V,V")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hlo2tx8.errors import InputError
-from hlo2tx8.sweep.expression import NAMES, Expression
+from hlo2tx8.sweep.objective import NAMES, Objective
 from hlo2tx8.tools.main import main
 
 ROW = dict.fromkeys(NAMES, 2.0) | {"area": 9.0, "power": None}
@@ -26,7 +26,7 @@ ROW = dict.fromkeys(NAMES, 2.0) | {"area": 9.0, "power": None}
     ],
 )
 def test_arithmetic(text: str, number: float | None) -> None:
-    assert Expression(text).of(ROW) == number
+    assert Objective(text).of(ROW) == number
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_arithmetic(text: str, number: float | None) -> None:
 )
 def test_nothing_else(text: str) -> None:
     with pytest.raises(InputError, match="is no objective"):
-        Expression(text)
+        Objective(text)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_nothing_else(text: str) -> None:
 )
 def test_nothing_that_looks_like_it(text: str) -> None:
     with pytest.raises(InputError, match="is no objective"):
-        Expression(text)
+        Objective(text)
 
 
 def test_a_search_finds_the_best_and_goes_on_where_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

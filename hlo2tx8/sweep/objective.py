@@ -28,7 +28,7 @@ _OF_ONE = ("sqrt", "log", "abs")
 NAMES = tuple(name for name in NUMBERS if name != "cpu_seconds")
 
 
-class Expression:
+class Objective:
     """Numbers, columns, + - * / **, brackets and the functions min, max, sqrt, log, abs; InputError for anything else."""
 
     def __init__(self, text: str) -> None:
