@@ -1,0 +1,134 @@
+"""Networks of torchvision and transformers on the emulator: `python tests/corpora/torch_models.py [--only=RE] [--log=FILE]`.
+
+Each network, with random weights and small sizes, is compiled from torch, run, and compared with torch itself; it passes if the
+largest difference of each result is at most 1e-4 of the result's largest size. Needs torchvision and transformers beside the extra
+`hlo2tx8[torch]`.
+"""
+
+# pyright: basic
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+from pool import report, run_and_tell
+
+IMAGES = {
+    "alexnet": 64,
+    "convnext_tiny": 64,
+    "densenet121": 64,
+    "efficientnet_b0": 64,
+    "efficientnet_v2_s": 64,
+    "googlenet": 64,
+    "inception_v3": 96,
+    "maxvit_t": 224,
+    "mnasnet0_5": 64,
+    "mobilenet_v2": 64,
+    "mobilenet_v3_large": 64,
+    "mobilenet_v3_small": 64,
+    "regnet_x_400mf": 64,
+    "regnet_y_400mf": 64,
+    "resnet18": 64,
+    "resnet50": 64,
+    "resnext50_32x4d": 64,
+    "shufflenet_v2_x0_5": 64,
+    "squeezenet1_1": 64,
+    "swin_t": 64,
+    "swin_v2_t": 64,
+    "vgg11": 64,
+    "vit_b_16": 224,
+    "wide_resnet50_2": 64,
+}
+"""Networks of torchvision for classification, and the height and width of the image."""
+TEXTS = (
+    "albert",
+    "bert",
+    "bert-generation",
+    "camembert",
+    "convbert",
+    "data2vec-text",
+    "deberta",
+    "deberta-v2",
+    "distilbert",
+    "electra",
+    "ernie",
+    "esm",
+    "flaubert",
+    "fnet",
+    "ibert",
+    "megatron-bert",
+    "mobilebert",
+    "modernbert",
+    "mpnet",
+    "nystromformer",
+    "rembert",
+    "roberta",
+    "roberta-prelayernorm",
+    "roc_bert",
+    "roformer",
+    "squeezebert",
+    "xlm",
+    "xlm-roberta",
+    "xlnet",
+    "xmod",
+    "biogpt",
+    "bloom",
+    "codegen",
+    "cohere",
+    "ctrl",
+    "falcon",
+    "gemma",
+    "gemma2",
+    "gemma3_text",
+    "glm",
+    "gpt2",
+    "gpt_bigcode",
+    "gpt_neo",
+    "gpt_neox",
+    "gptj",
+    "granite",
+    "llama",
+    "mistral",
+    "mixtral",
+    "mpt",
+    "olmo",
+    "olmo2",
+    "openai-gpt",
+    "opt",
+    "persimmon",
+    "phi",
+    "phi3",
+    "qwen2",
+    "qwen2_moe",
+    "qwen3",
+    "stablelm",
+    "starcoder2",
+    "xglm",
+)
+"""Model types of transformers that take tokens."""
+PAIRS = ["bart", "blenderbot-small", "m2m_100", "marian", "mbart", "pegasus", "t5"]
+"""Those that take tokens for the encoder and for the decoder."""
+PICTURES = ["beit", "convnext", "convnextv2", "deit", "dinov2", "poolformer", "regnet", "resnet", "segformer", "swin", "vit"]
+"""Those that take images."""
+
+
+def main() -> int:
+    """Run the networks, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="a regular expression over KIND/NAME")
+    parser.add_argument("--log", type=Path, help="a JSON line per network goes there")
+    parser.add_argument("--timeout", type=float, default=600, help="seconds per network")
+    arguments = parser.parse_args()
+    kinds = {"torchvision": IMAGES, "text": TEXTS, "pair": PAIRS, "picture": PICTURES}
+    cases = [f"{kind}/{name}" for kind, names in kinds.items() for name in names]
+    requests = [{"case": case, "size": IMAGES.get(case.partition("/")[2], 32)} for case in cases if re.search(arguments.only, case)]
+    if not requests:
+        sys.exit(f"no network matches {arguments.only}")
+    outcomes = run_and_tell(Path(__file__).with_name("torch_models_child.py"), requests, arguments)
+    print(report(outcomes, lambda outcome: outcome["case"].partition("/")[0]))
+    return int(any(outcome["outcome"] == "failed" for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
