@@ -4,6 +4,7 @@ Either each loads it, so DDR gives it as often as there are tiles; or each loads
 mesh then has each part on its links; the link to its last tile has those of all tiles but of the last row.
 """
 
+from hlo2tx8.device.chip import MOST_DESTINATIONS
 from hlo2tx8.device.rates import Rates
 
 LEAST_BYTES = 4096
@@ -23,8 +24,8 @@ def line_cycles(size_bytes: float, rates: Rates) -> float:
 
 
 def is_spread(size_bytes: float, readers: float, rates: Rates) -> bool:
-    """Is that sooner than if each of so many tiles that read it loads all?"""
-    is_mesh = rates.mesh_rows * rates.mesh_columns == rates.tiles > 1
+    """Is that sooner than if each of so many tiles that read it loads all? A tile sends its part to all others in one packet."""
+    is_mesh = rates.mesh_rows * rates.mesh_columns == rates.tiles and 1 < rates.tiles <= MOST_DESTINATIONS + 1
     return is_mesh and spread_cycles(size_bytes, rates) < apart_cycles(size_bytes, readers, rates)
 
 

@@ -16,6 +16,7 @@ ATTAINED_PATH = Path(__file__).with_name("chip_attained.yaml")
 PERMILLE = 1000
 _PART = re.compile(r"(.*)@([1-9]\d*)")
 MOST_TILES = 64  # that the emulator's core has room for
+MOST_DESTINATIONS = 31  # that a packet of DTE names
 T = TypeVar("T")
 
 

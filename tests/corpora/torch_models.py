@@ -1,8 +1,7 @@
 """Networks of torchvision and transformers on the emulator: `python tests/corpora/torch_models.py [--only=RE] [--log=FILE]`.
 
 Each network, with random weights and small sizes, is compiled from torch, run, and compared with torch itself; it passes if the
-largest difference of each result is at most 1e-4 of the result's largest size. Needs torchvision and transformers beside the extra
-`hlo2tx8[torch]`.
+largest difference of each result is at most 1e-4 of the result's largest size. Needs the extra `hlo2tx8[corpora]`.
 """
 
 # pyright: basic

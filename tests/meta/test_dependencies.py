@@ -45,7 +45,7 @@ def imported(folder: Path) -> dict[str, Path]:
         ("hlo2tx8", ("onnx", "report", "tensorflow", "torch")),
         ("examples", ("examples", "serving")),
         ("benchmarks", ("test",)),
-        ("tests", ("test", "examples", "onnx", "tensorflow", "torch")),
+        ("tests", ("test", "corpora", "examples", "onnx", "tensorflow", "torch")),
     ],
 )
 def test_what_is_imported_is_declared(folder: str, extras: tuple[str, ...]):

@@ -1,11 +1,10 @@
 """Data movement between tiles: DTE from one scratchpad to others, with no range check against the tile's other engines."""
 
+from hlo2tx8.device.chip import MOST_DESTINATIONS, MOST_TILES
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.base import Instruction, instruction
-from hlo2tx8.device.isa.fields import Engine, Field, Operands, Role, vector
+from hlo2tx8.device.isa.fields import Constraint, Engine, Field, Operands, Role, vector
 from hlo2tx8.device.isa.forms import COUNT, DMA_BYTES, DmaForm
-
-MOST_DESTINATIONS = 31  # a packet names so many
 
 
 class DteForm(Instruction):
@@ -40,7 +39,10 @@ class DteMulticast(DteForm):
         vector("dst", Role.REMOTE_WRITE),
         vector("src", Role.SPM_READ),
         COUNT,
-        Field("tiles", Role.IMMEDIATE, least=1, most=(1 << MOST_DESTINATIONS) - 1),
+        Field("tiles", Role.IMMEDIATE),
+    )
+    CONSTRAINTS = (
+        Constraint(f"1 to {MOST_DESTINATIONS} bits are set in tiles", lambda o: 1 <= len(destinations(o)) <= MOST_DESTINATIONS),
     )
 
 
@@ -68,4 +70,4 @@ def destinations(o: Operands) -> tuple[int, ...]:
     """The other tiles an instruction names."""
     if "tile" in o.values:
         return (o["tile"],)
-    return tuple(t for t in range(MOST_DESTINATIONS) if o["tiles"] >> t & 1)
+    return tuple(t for t in range(MOST_TILES) if o["tiles"] >> t & 1)

@@ -23,9 +23,9 @@ static int run_send(struct context *c) {
     const i64 bytes = c->step->bytes, n = operand(c, DTE_UNICAST__N), to = operand(c, DTE_UNICAST__TILE), address = operand(c, DTE_UNICAST__DST);
     const int is_unicast = c->step->opcode == OP_DTE_UNICAST;
     if (n < 0) return fail(c, FAULT_BAD_DESCRIPTOR, "element count %lld", (long long)n);
-    if (!is_unicast && (to <= 0 || to > INT32_MAX)) return fail(c, FAULT_BAD_DESCRIPTOR, "tiles %#llx", (long long)to);
+    if (!is_unicast && (!to || __builtin_popcountll((u64)to) > DTE_MOST_DESTINATIONS)) return fail(c, FAULT_BAD_DESCRIPTOR, "tiles %#llx", (long long)to);
     if (is_unicast && to < 0) return check_tile(c, to);
-    const i64 first = is_unicast ? to : 0, last = is_unicast ? to : DTE_MOST_DESTINATIONS - 1;
+    const i64 first = is_unicast ? to : 0, last = is_unicast ? to : MAX_TILES - 1;
     for (i64 t = first; t <= last; t++) {
         const int fault = is_unicast || to >> t & 1 ? check_tile(c, t) : 0;
         if (fault) return fault;

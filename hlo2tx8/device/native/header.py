@@ -6,13 +6,12 @@ from dataclasses import fields
 from functools import cache
 
 from hlo2tx8.device.approx import ANGLES, SINGLE
-from hlo2tx8.device.chip import Beats
+from hlo2tx8.device.chip import MOST_DESTINATIONS, Beats
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import INSTRUCTIONS, Engine, Field, Instruction
 from hlo2tx8.device.isa.ct_pool import CtPoolForm
 from hlo2tx8.device.isa.ct_reduce import CtReduce
 from hlo2tx8.device.isa.declarations import expressions
-from hlo2tx8.device.isa.dte import MOST_DESTINATIONS
 from hlo2tx8.device.isa.encoding import HEADER_WORDS, RECORD_WORDS
 from hlo2tx8.device.isa.expressions import Domain, Expression
 from hlo2tx8.device.isa.lsu import MOST_ELEMENTS

@@ -77,7 +77,7 @@ static void make_packet(const struct timed_kind *kind, const i64 *o, i64 size, s
     shape->is_packet = 1, shape->packet_bytes = size, shape->is_pulled = 0, shape->others = 0;
     for (int k = 0; k < shape->num_ranges; k++) shape->is_pulled |= shape->ranges[k].is_write;
     if (kind->other_tile >= 0 && (u64)o[kind->other_tile] < MAX_TIMED_TILES) shape->others = UINT64_C(1) << o[kind->other_tile];
-    if (kind->other_tiles >= 0) shape->others = (u64)o[kind->other_tiles] & ((UINT64_C(1) << DTE_MOST_DESTINATIONS) - 1);
+    if (kind->other_tiles >= 0) shape->others = (u64)o[kind->other_tiles];
     shape->num_ranges = 0;
 }
 
