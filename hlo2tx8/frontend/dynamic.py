@@ -43,7 +43,7 @@ def make_static(module: Any, args: Sequence[Any] | None, locations: LocationRead
     InputError where arguments of @main have one and `args` do not tell it; UnsupportedError naming the ops whose shapes depend on
     what is computed.
     """
-    main = next((f for f in module.body.operations if f.operation.attributes["sym_name"].value == "main"), None)
+    main = shim.main_of(module)
     if main is None:
         return
     binder = _Binder(module, main, args)

@@ -70,6 +70,12 @@ def has_quantized_types(context: Any) -> bool:
             return False
 
 
+def main_of(module: Any) -> Any:
+    """The function @main of an MLIR module, or None."""
+    ops = module.operation.regions[0].blocks[0].operations
+    return next((op for op in ops if "sym_name" in op.attributes and op.attributes["sym_name"].value == "main"), None)
+
+
 def walk(op: Any) -> Iterator[Any]:
     """Every op inside of an MLIR op, each before what is inside of it."""
     for region in op.regions:

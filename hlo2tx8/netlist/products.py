@@ -1,6 +1,7 @@
 """matmul in its forms, depthwise and sparse, and reduce."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -12,8 +13,6 @@ from hlo2tx8.netlist.shapes import TILE
 from hlo2tx8.netlist.tensors import tiles_of
 from hlo2tx8.netlist.tms import tile_broadcast
 
-AT_ONCE = 1 << 24
-"""Elements of products of sparse tiles at a time."""
 WORDS_OF_TILE = 2048
 LAST_OF_Z, LAST_OF_TILE = 1 << 14, 1 << 15
 
@@ -106,7 +105,7 @@ def sparse(op: Op, weights: Array, activations: Array, lists: Sequence[Array]) -
         if line.size and line.max() >= len(lines):
             raise ValueError("the encoding names a tile that there is not")
         made.append(np.zeros((op.t * op.shape.rt, *share.shape[1:]), share.dtype))
-        _add_products(made[-1], row, tiles[tile], share, line)
+        _add_products(made[-1], (row, tile, line), tiles, share)
     return xp(lines).concatenate(made, axis=2).reshape(op.t, -1, width)
 
 
@@ -116,13 +115,13 @@ def _slab(tiles: Array, row: int, rows: int, column: int, columns: int) -> Array
     return tiles[row * high : (row + 1) * high, column * wide : (column + 1) * wide]
 
 
-def _add_products(made: Array, target: Array, tiles: Array, lines: Array, line: Array) -> None:
-    """Add tiles[i] @ lines[line[i]] to made[target[i]]; sorted by what is added to."""
-    step = max(1, AT_ONCE // (TILE * max(1, lines.shape[2])))
-    for first in range(0, len(tiles), step):
-        part = slice(first, first + step)
-        starts = np.flatnonzero(np.r_[True, target[part][1:] != target[part][:-1]])
-        made[target[part][starts]] += np.add.reduceat(np.matmul(tiles[part], lines[line[part]]), starts, axis=0)
+def _add_products(made: Array, products: tuple[Array, Array, Array], tiles: Array, lines: Array) -> None:
+    """Add tiles[tile] @ lines[line] to made[row] for each product (row, tile, line); sorted by row, whose tiles side by side are
+    one factor."""
+    row, tile, line = products
+    starts = np.flatnonzero(np.diff(row, prepend=-1)).tolist()
+    for first, end in pairwise([*starts, len(row)]):
+        made[row[first]] += np.tensordot(tiles[tile[first:end]], lines[line[first:end]], axes=((0, 2), (0, 1)))
 
 
 def _products(op: Op, words: Array) -> Iterator[tuple[int, int, int, int]]:

@@ -10,6 +10,7 @@ times up to seven whole numbers; the exponential of its logarithm in f32 would b
 computed in f32; bessel_i1e and erf_inv of f64 are left to expand-chlo.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import factorial
 
@@ -90,30 +91,33 @@ class ExpandSpecialFunctionsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         rewrites = {f"chlo.{word}polygamma": _polygamma for word in ("", "broadcast_")}
-        rewrite_named(op, {"chlo.bessel_i1e": _bessel_i1e, "chlo.erf_inv": _erf_inv, **rewrites})
+        rewrite_named(op, {"chlo.bessel_i1e": _in_f32(_bessel_i1e), "chlo.erf_inv": _in_f32(_erf_inv), **rewrites})
 
 
-def _bessel_i1e(op: Operation) -> None:
-    e, given = Expansion(op), as_tensor(op.results[0].type).element_type
-    if isinstance(given, Float64Type):
-        return
-    x = Term(e, e.converted(op.operands[0], f32))
+def _in_f32(formula: Callable[[Term], Term]) -> Callable[[Operation], None]:
+    """The rewrite of an op of one operand into a formula of f32; ops of f64 stay."""
+
+    def rewrite(op: Operation) -> None:
+        e, given = Expansion(op), as_tensor(op.results[0].type).element_type
+        if not isinstance(given, Float64Type):
+            e.replace(e.converted(formula(Term(e, e.converted(op.operands[0], f32))).value, given))
+
+    return rewrite
+
+
+def _bessel_i1e(x: Term) -> Term:
     size = abs(x)
     small = x * 0.5 * polynomial(OF_SMALL, x * x) * (-size).call("exponential")
     large = polynomial(OF_LARGE, 1.0 / size) * size.call("rsqrt")
-    e.replace(e.converted((size > BORDER).choose(large.with_sign_of(x), small).value, given))
+    return (size > BORDER).choose(large.with_sign_of(x), small)
 
 
-def _erf_inv(op: Operation) -> None:
-    e, given = Expansion(op), as_tensor(op.results[0].type).element_type
-    if isinstance(given, Float64Type):
-        return
-    x = Term(e, e.converted(op.operands[0], f32))
+def _erf_inv(x: Term) -> Term:
     size = abs(x)
     w = -((1.0 - size) * (1.0 + size)).call("log")
     tail = polynomial(OF_TAIL, w.call("sqrt") - MIDDLE_OF_TAIL)
     factor = (w < TAIL).choose(polynomial(OF_MIDDLE, w - MIDDLE), tail)
-    e.replace(e.converted((x * size.equals(1.0).choose(float("inf"), factor)).value, given))
+    return x * size.equals(1.0).choose(float("inf"), factor)
 
 
 def _polygamma(op: Operation) -> None:

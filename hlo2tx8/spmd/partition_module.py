@@ -67,7 +67,7 @@ def partition(code: str | bytes, *, is_marked: bool = False) -> PartitionedModul
         inline_calls(module)
         if is_marked:
             with module.context, shim.ir().Location.unknown():
-                pad_uneven(module, _main(module).operation)
+                pad_uneven(module, shim.main_of(module).operation)
         shim.run_pipeline(module, PROPAGATION)
         return _partition(module, is_marked)
     except shim.mlir_error() as error:
@@ -103,7 +103,7 @@ def _partition(module: Any, is_marked: bool) -> PartitionedModule:
     """Partitions a module in which shardings have been propagated, in place."""
     ir = shim.ir()
     meshes = meshes_of(module)
-    function = _main(module)
+    function = shim.main_of(module)
     block = function.regions[0].blocks[0]
     *_, last = block.operations
     arguments = _ports(function, "arg_attrs", [a.type for a in block.arguments], meshes)
@@ -212,10 +212,6 @@ def _op_sharding(port: _PortSharding, main_mesh: DeviceMesh) -> bytes:
         found.tile_assignment_devices = [int(device) for device in grid.ravel()]
         found.last_tile_dims = [type_ for _, type_ in rest]
     return found.SerializeToString()
-
-
-def _main(module: Any) -> Any:
-    return next(op for op in _top(module, FUNC) if shim.ir().StringAttr(op.attributes["sym_name"]).value == "main")
 
 
 def _top(module: Any, name: str) -> list[Any]:

@@ -7,12 +7,10 @@ at most 1e-4 of their largest size.
 
 # pyright: basic
 
-import argparse
-import re
 import sys
 from pathlib import Path
 
-from pool import add_farm_flags, report, run_and_tell
+from pool import network_parser, run_networks
 
 NETWORKS = {
     "ConvNeXtTiny": 64,
@@ -34,23 +32,8 @@ NETWORKS = {
 
 def main() -> int:
     """Run the networks, print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="a regular expression over KIND/NAME")
-    parser.add_argument("--log", type=Path, help="a JSON line per network goes there")
-    parser.add_argument("--timeout", type=float, default=600, help="seconds per network")
-    add_farm_flags(parser)
-    arguments = parser.parse_args()
-    cases = [f"{kind}/{name}" for kind in ("model", "saved") for name in NETWORKS]
-    requests = [
-        {"case": case, "name": case.partition("/")[2], "kind": case.partition("/")[0], "size": NETWORKS[case.partition("/")[2]]}
-        for case in cases
-        if re.search(arguments.only, case)
-    ]
-    if not requests:
-        sys.exit(f"no network matches {arguments.only}")
-    outcomes = run_and_tell(Path(__file__).with_name("keras_applications_child.py"), requests, arguments)
-    print(report(outcomes, lambda outcome: outcome["case"].partition("/")[0]))
-    return int(any(outcome["outcome"] == "failed" for outcome in outcomes))
+    sizes = {f"{kind}/{name}": size for kind in ("model", "saved") for name, size in NETWORKS.items()}
+    return run_networks(Path(__file__).with_name("keras_applications_child.py"), sizes, network_parser(__doc__).parse_args())
 
 
 if __name__ == "__main__":

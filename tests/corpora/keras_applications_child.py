@@ -18,14 +18,13 @@ BOUND = 1e-4
 def outcome_of(request: dict[str, Any]) -> Outcome:
     """What became of a network."""
     keras.utils.set_random_seed(0)
+    kind, _, name = request["case"].partition("/")
     shape = (request["size"], request["size"], 3)
     try:
-        model = getattr(keras.applications, request["name"])(
-            weights=None, input_shape=shape, classifier_activation=None, classes=1000
-        )
+        model = getattr(keras.applications, name)(weights=None, input_shape=shape, classifier_activation=None, classes=1000)
         image = np.random.default_rng(0).standard_normal((1, *shape), np.float32)
         wanted = np.asarray(model(image, training=False))
-        if request["kind"] == "model":
+        if kind == "model":
             found = hlo2tx8.compile(model, args=(image,))(image)
         else:
             with tempfile.TemporaryDirectory() as folder:

@@ -6,10 +6,11 @@ the corpus wants to keep.
 
 import argparse
 import json
+import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ def run_cases(
 ) -> Iterator[Outcome]:
     """The outcome of each request, with the request's keys; a case without an answer within `timeout` seconds failed. As of
     `TaskFarm`, whose workers have the same folders."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's own threads and several children wait for one another
     with TaskFarm([str(program.absolute())], jobs=jobs, scheduler=scheduler, limit=timeout) as farm:
         for number, answered in farm.run(requests):
             lost = answered.lost if answered.lost.startswith("no answer") else f"crashed, {answered.lost.partition(':')[0]}"
@@ -31,8 +33,9 @@ def run_cases(
             yield requests[number] | outcome | {"seconds": answered.seconds}
 
 
-def add_farm_flags(parser: argparse.ArgumentParser) -> None:
-    """--jobs and --scheduler."""
+def _add_run_flags(parser: argparse.ArgumentParser, timeout: float) -> None:
+    parser.add_argument("--log", type=Path, help="a JSON line per case goes there")
+    parser.add_argument("--timeout", type=float, default=timeout, help="seconds per case")
     parser.add_argument("--jobs", type=int, default=1, help="processes; 0: one per processor (1)")
     parser.add_argument("--scheduler", default="", help="tcp://HOST:PORT of a Dask scheduler, whose workers have the same folders")
 
@@ -42,10 +45,27 @@ def parser_of(text: str, name: str, timeout: float) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=text)
     parser.add_argument("checkout", type=Path)
     parser.add_argument("--only", default="", help=f"a regular expression over {name}")
-    parser.add_argument("--log", type=Path, help="a JSON line per case goes there")
-    parser.add_argument("--timeout", type=float, default=timeout, help="seconds per case")
-    add_farm_flags(parser)
+    _add_run_flags(parser, timeout)
     return parser
+
+
+def network_parser(text: str | None) -> argparse.ArgumentParser:
+    """The flags of runners whose cases are networks of a package, not files of a checkout."""
+    parser = argparse.ArgumentParser(description=text)
+    parser.add_argument("--only", default="", help="a regular expression over KIND/NAME")
+    _add_run_flags(parser, 600)
+    return parser
+
+
+def run_networks(program: Path, sizes: Mapping[str, int], given: argparse.Namespace) -> int:
+    """Runs the networks, KIND/NAME and the height and width of an image, prints the table; 1 if one failed. A request has `case`
+    and `size`."""
+    requests = [{"case": case, "size": size} for case, size in sizes.items() if re.search(given.only, case)]
+    if not requests:
+        sys.exit(f"no network matches {given.only}")
+    outcomes = run_and_tell(program, requests, given)
+    print(report(outcomes, lambda outcome: outcome["case"].partition("/")[0]))
+    return int(any(outcome["outcome"] == "failed" for outcome in outcomes))
 
 
 def run_and_tell(program: Path, requests: Sequence[dict[str, Any]], given: argparse.Namespace) -> list[Outcome]:

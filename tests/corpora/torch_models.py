@@ -6,12 +6,10 @@ largest difference of each result is at most 1e-4 of the result's largest size. 
 
 # pyright: basic
 
-import argparse
-import re
 import sys
 from pathlib import Path
 
-from pool import report, run_and_tell
+from pool import network_parser, run_networks
 
 IMAGES = {
     "alexnet": 64,
@@ -114,19 +112,9 @@ PICTURES = ["beit", "convnext", "convnextv2", "deit", "dinov2", "poolformer", "r
 
 def main() -> int:
     """Run the networks, print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="a regular expression over KIND/NAME")
-    parser.add_argument("--log", type=Path, help="a JSON line per network goes there")
-    parser.add_argument("--timeout", type=float, default=600, help="seconds per network")
-    arguments = parser.parse_args()
     kinds = {"torchvision": IMAGES, "text": TEXTS, "pair": PAIRS, "picture": PICTURES}
-    cases = [f"{kind}/{name}" for kind, names in kinds.items() for name in names]
-    requests = [{"case": case, "size": IMAGES.get(case.partition("/")[2], 32)} for case in cases if re.search(arguments.only, case)]
-    if not requests:
-        sys.exit(f"no network matches {arguments.only}")
-    outcomes = run_and_tell(Path(__file__).with_name("torch_models_child.py"), requests, arguments)
-    print(report(outcomes, lambda outcome: outcome["case"].partition("/")[0]))
-    return int(any(outcome["outcome"] == "failed" for outcome in outcomes))
+    sizes = {f"{kind}/{name}": IMAGES.get(name, 32) for kind, names in kinds.items() for name in names}
+    return run_networks(Path(__file__).with_name("torch_models_child.py"), sizes, network_parser(__doc__).parse_args())
 
 
 if __name__ == "__main__":

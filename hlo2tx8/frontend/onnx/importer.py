@@ -142,8 +142,7 @@ def _bind(module: Any, values: Sequence[np.ndarray[Any, Any] | None]) -> None:
     """Says of arguments of @main what they must be."""
     if all(value is None for value in values):
         return
-    ir = shim.ir()
-    main = next(op for op in module.regions[0].blocks[0].operations if op.attributes["sym_name"].value == "main")
+    ir, main = shim.ir(), shim.main_of(module)
     with module.context, ir.Location.unknown():
         marks = []
         for value in values:

@@ -107,7 +107,7 @@ class TensorFlowFunction:
 
     def with_constants(self) -> Any:
         """The module with what is captured as constants, and without the variables that it writes."""
-        ir, main = shim.ir(), _main(self.module)
+        ir, main = shim.ir(), shim.main_of(self.module)
         block = main.operation.regions[0].blocks[0]
         with self.module.context, ir.Location.unknown(), ir.InsertionPoint.at_block_begin(block):
             for number in reversed(range(len(self.kept), len(block.arguments))):
@@ -210,12 +210,8 @@ def _aliases(proto: bytes) -> list[tuple[int, int]]:
     return [((*integers(entry, _OUTPUT), 0)[0], (*integers(entry, _PARAMETER), 0)[0]) for entry in entries]
 
 
-def _main(module: Any) -> Any:
-    return next(op for op in module.body.operations if op.operation.attributes["sym_name"].value == "main")
-
-
 def _num_results(module: Any) -> int:
-    return len(_main(module).type.results)
+    return len(shim.main_of(module).type.results)
 
 
 def _matched(inputs: Sequence[Any], module: Any, name: str) -> list[int]:
@@ -223,7 +219,7 @@ def _matched(inputs: Sequence[Any], module: Any, name: str) -> list[int]:
     does not say which; InputError where types leave a choice.
     """
     types = [f"tensor<{''.join(f'{n}x' for n in leaf.shape)}{mlir_name(np.dtype(leaf.dtype.as_numpy_dtype))}>" for leaf in inputs]
-    parameters = [str(type_) for type_ in _main(module).type.inputs]
+    parameters = [str(type_) for type_ in shim.main_of(module).type.inputs]
 
     def first(types: Sequence[str], parameters: Sequence[str]) -> list[int]:
         numbers = iter(range(len(types)))

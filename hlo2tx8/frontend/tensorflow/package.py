@@ -38,8 +38,10 @@ def is_tensorflow_source(source: object) -> bool:
 
 def is_saved(source: str | Path) -> bool:
     """Is it the path of a SavedModel folder, or of a `.keras` file?"""
+    if isinstance(source, str) and "\n" in source:
+        return False
     path = Path(source)
     try:
         return path.is_file() if path.suffix == ".keras" else (path / SAVED_MODEL).is_file()
-    except (OSError, ValueError):  # text of a module is too long for a path, or has a zero in it
+    except (OSError, ValueError):  # a text of one line that is too long for a path, or has a zero in it
         return False
