@@ -25,6 +25,7 @@ from hlo2tx8.tools import scale as scale_tool
 from hlo2tx8.tools import sweep as sweep_tool
 from hlo2tx8.tools.command_parser import CommandParser
 from hlo2tx8.tools.flags import add_switch
+from hlo2tx8.tools.test_ops import command as test_ops_tool
 
 TRACEBACK = "show where in the compiler an error was raised"
 INTERRUPTED = 130  # 128 + SIGINT, as shells say it
@@ -52,6 +53,7 @@ def parser() -> CommandParser:
     oplib_tool.add_parser(
         commands.add_parser("oplib", help="answer what the vendor's flow asks of an op: code, cycles, scratch, shares")
     )
+    test_ops_tool.add_parser(commands.add_parser("test-ops", help="run every op in each element type against its framework"))
     sweep_tool.add_parser(commands.add_parser("sweep", help="model modules on all chips of a cross product of parameters"))
     scale_tool.add_parser(commands.add_parser("scale", help="model the time of training a Llama-style model on many chips"))
     sweep_tool.add_search_parser(commands.add_parser("search-chip", help="look for the chip that is best for modules"))

@@ -75,6 +75,13 @@ def find_op(name: str) -> str:
     raise InputError("E1004", f"there is no op {name!r}", hint=hint)
 
 
+def dtypes_of(op: str) -> tuple[str, ...]:
+    """The element types of which cases of an op can be drawn."""
+    if op in templates():
+        return tuple(dict.fromkeys(name for template in templates()[op] for name in template.dtypes))
+    return tuple(_samples_of(next(spec for spec in all_specs() if spec.name == op)))
+
+
 def open_sizes(op: str) -> str:
     """What `fixed` may name of an op: sizes of its templates, form by form, or its shape."""
     if op not in templates():
@@ -142,10 +149,7 @@ class _Drawer(MoveDrawer):
         return name, sizes, template.filled(name, sizes)
 
     def of_spec(self, spec: OpSpec) -> Drawn:
-        by_dtype: dict[str, list[Sample]] = {}
-        for sample in spec.samples():
-            if all(t.dtype.name in DTYPES for t in (*sample.operands, *sample.results)):
-                by_dtype.setdefault(key_of(sample), []).append(sample)
+        by_dtype = _samples_of(spec)
         if unknown := [name for name in self.fixed if name != SHAPE]:
             raise InputError("E1004", f"{spec.name} has no size {', '.join(unknown)}", hint="it has shape, as shape=2x3x4")
         name = self.dtype_of(spec.name, tuple(by_dtype))
@@ -184,6 +188,15 @@ class _Drawer(MoveDrawer):
             ones = tuple(1 if self.rng.random() < 0.3 else n for n in shape[first:])
             tensors[thin] = replace(tensors[thin], shape=ones)
         return replace(sample, operands=tuple(tensors[:-1]), results=(tensors[-1],))
+
+
+def _samples_of(spec: OpSpec) -> Mapping[str, list[Sample]]:
+    """An op's samples by the element type that they are about."""
+    found: dict[str, list[Sample]] = {}
+    for sample in spec.samples():
+        if all(t.dtype.name in DTYPES for t in (*sample.operands, *sample.results)):
+            found.setdefault(key_of(sample), []).append(sample)
+    return found
 
 
 def _shape_in(text: int | str) -> tuple[int, ...]:

@@ -159,8 +159,8 @@ def test_a_child_that_dies_is_a_failure_and_the_next_case_runs(tmp_path: Path) -
         "serve(lambda r: os._exit(3) if r['case'] == 'dies' else {'outcome': 'passed', 'cause': ''})\n"
     )
     probe = (
-        "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; from pool import run_cases\n"
-        "print([o['outcome'] + o['cause'] for o in run_cases(Path(sys.argv[2]), [{'case': 'dies'}, {'case': 'lives'}], 20)])"
+        "import sys; sys.path.insert(0, sys.argv[1]); from pool import run_cases\n"
+        "print([o['outcome'] + o['cause'] for o in run_cases([sys.argv[2]], [{'case': 'dies'}, {'case': 'lives'}], 20)])"
     )
     command = [sys.executable, "-c", probe, str(HERE), str(child)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
