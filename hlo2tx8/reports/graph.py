@@ -12,6 +12,7 @@ from hlo2tx8.dialects.hlo import FusionOp, GroupOp, name_of, origin
 from hlo2tx8.emitters.emit_fusions import fusion_name
 from hlo2tx8.hlo.module import program_functions
 from hlo2tx8.hlo.types import numpy_dtype
+from hlo2tx8.reports.printed import text_of
 
 OUTSIDE = -1
 """The kernel or fusion of what is in none."""
@@ -73,7 +74,7 @@ class FusedGraph:
     def _nested(self, op: GroupOp | FusionOp, kernel: int, fusion: int) -> None:
         if kernel == OUTSIDE:
             kernel = len(self.kernels)
-            self.kernels.append((fusion_name(op), str(op)))
+            self.kernels.append((fusion_name(op), text_of(op)))
             self.results.append(sum(bytes_of(r.type) for r in op.results))
         if isinstance(op, FusionOp):
             fusion = len(self.fusions)

@@ -10,6 +10,7 @@ from hlo2tx8.dialects.launch import KernelOp
 from hlo2tx8.hlo.module import program_functions
 from hlo2tx8.options import Level
 from hlo2tx8.reports.graph import FusedGraph
+from hlo2tx8.reports.printed import text_of
 from hlo2tx8.runtime.executable import Executable
 
 INNER = "  builtin.module @"
@@ -29,11 +30,11 @@ class Shown:
     def __call__(self, level: Level, name: str, module: ModuleOp) -> None:
         """Look at a module, or a kernel, at a level."""
         if level is Level.HLO:
-            self.hlo = str(module)
+            self.hlo = text_of(module)
         elif level is Level.FUSED:
             self.graph = FusedGraph.of(module)
         elif name:
-            self.kernels.setdefault(name, {})[level] = str(module)
+            self.kernels.setdefault(name, {})[level] = text_of(module)
         elif level is Level.LOOPS:
             self.launched = tuple(
                 op.callee.string_value() for f in program_functions(module) for op in f.walk() if isinstance(op, KernelOp)

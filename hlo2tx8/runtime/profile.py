@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hlo2tx8.device.chip import Chip
-from hlo2tx8.device.isa.encoding import decode_records
+from hlo2tx8.device.isa.encoding import origins_of
 from hlo2tx8.device.isa.fields import Engine
 from hlo2tx8.device.program import Launch, Program
 from hlo2tx8.device.timing import Part, RecordCost, Report, report_of
@@ -89,7 +89,7 @@ class Profile:
 
 def profile(program: Program, chip: Chip, name: str, report: Report) -> Profile:
     """The profile of a program with this report."""
-    origins = [record.origin for record in decode_records(program.code, program.origins)]
+    origins = origins_of(program.code, program.origins)
     fusions: list[Row] = []
     attributed: dict[str, _Sum] = {}
     start = report.overhead["launch"]

@@ -122,6 +122,12 @@ def partners(records: Sequence[Record]) -> list[int]:
     return found
 
 
+def origins_of(words: np.ndarray, origins: Sequence[str]) -> list[str]:
+    """The origin of each record of encoded words, which need not be decoded for it."""
+    numbers: list[int] = words[:, 2].tolist()
+    return [origins[number] if number < len(origins) else "" for number in numbers]
+
+
 def decode_records(words: np.ndarray, origins: Sequence[str]) -> list[Record]:
     """The records of encoded words, whose blocks nest; raises EncodingError naming the record that is none."""
     if words.ndim != 2 or words.shape[1] != RECORD_WORDS or words.dtype != np.uint64:

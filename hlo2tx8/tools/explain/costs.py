@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hlo2tx8.device.isa.encoding import decode_records
+from hlo2tx8.device.isa.encoding import origins_of
 from hlo2tx8.device.program import Slot, SlotKind
 from hlo2tx8.device.timing import Report, report_of
 from hlo2tx8.runtime.executable import Executable
@@ -17,7 +17,7 @@ MOST_ROWS = 12
 def slowest(executable: Executable, number: int) -> Iterator[str]:
     """A few sentences about each of the kernels that take longest: what bounds it, what it reads again, what waits for what."""
     report, program = executable.report, executable.program
-    origins = [record.origin for record in decode_records(program.code, program.origins)]
+    origins = origins_of(program.code, program.origins)
     use = memory_use(program)
     found = grouped(program, report, origins)
     kernels = [(name, source, report_of(program, executable.chip, parts)) for (name, source), parts in found]
