@@ -14,6 +14,7 @@ from hlo2tx8.options import Level, Options
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from hlo2tx8.kernel_registry import register_kernel
     from hlo2tx8.runtime.executable import Executable
     from hlo2tx8.runtime.session import Session
     from hlo2tx8.spmd.chips import ChipsExecutable
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from hlo2tx8.torch_backend import TorchExecutable
 
 __version__ = "0.1.0"
-__all__ = ["Level", "Options", "Session", "compile", "load", "report"]
+__all__ = ["Level", "Options", "Session", "compile", "load", "register_kernel", "report"]
 
 
 def compile(
@@ -94,7 +95,11 @@ def load(path: str) -> "Executable":
 
 
 def __getattr__(name: str) -> object:
-    """Session, loaded when it is first asked for."""
+    """Session and register_kernel, loaded when they are first asked for."""
+    if name == "register_kernel":
+        from hlo2tx8.kernel_registry import register_kernel
+
+        return register_kernel
     if name != "Session":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from hlo2tx8.runtime.session import Session

@@ -17,6 +17,7 @@ KEY = "hlo.notes"
 class What(Enum):
     """What was decided."""
 
+    COARSE = auto()
     STARTS = auto()
     JOINS = auto()
     OUTPUT = auto()
@@ -41,6 +42,7 @@ class What(Enum):
 
 
 LINES: Mapping[What, str] = {
+    What.COARSE: "{about} {why}",
     What.STARTS: "{about} starts a fusion: {why}",
     What.JOINS: "{about} joins {other}: {why}",
     What.OUTPUT: "{about} is an output of {other}: {why}",

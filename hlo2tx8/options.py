@@ -66,6 +66,9 @@ class Options:
     sums, the queries are scaled instead of the scores, a GELU is computed as a ReLU less a rest, and a
     product's offset is added behind its scale (in BF16 up to 1.6 times the error where a mean is many deviations from zero).
 
+    keep: names of coarse ops, with commas between them, that stay one op where one kernel can compute them: composites and custom
+    calls, such as softmax and gelu. Those that have a registered kernel are kept too.
+
     InputError E1004 names a value that is none of an option's: of another type, another word, a negative number or NaN.
     """
 
@@ -88,6 +91,7 @@ class Options:
     max_steps: int = 0
     hlo_passes: bool = True
     reassociate: bool = True
+    keep: str = ""
 
     def __post_init__(self) -> None:
         for name, kind in _kinds().items():

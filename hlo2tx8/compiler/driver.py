@@ -37,8 +37,8 @@ from hlo2tx8.hlo.least_work import LeastWork, least_work
 from hlo2tx8.hlo.module import module_name
 from hlo2tx8.hlo.signature import Signature, signature_of
 from hlo2tx8.link import link
+from hlo2tx8.link.library import encode_all
 from hlo2tx8.link.listing import listing
-from hlo2tx8.lower.encode.encode import encode
 from hlo2tx8.notes import take_notes
 from hlo2tx8.options import Filling, Level, Options
 from hlo2tx8.passes.raise_precision import raise_precision
@@ -219,7 +219,7 @@ def program_stages(
     with _refusals_listed(load, options_to_program, watch):
         lowered = yield from lower_stages(module, options_to_program, watch, is_looked_at=is_looked_at, plans=plans, show=show)
     encoding = time.perf_counter()
-    encoded = {name: encode(kernel) for name, kernel in kernels(lowered.module).items()}
+    encoded = encode_all(lowered.module)
     program = link(lowered.module, encoded, chip)
     seconds = {"load": loaded - started, **dict(lowered.seconds), "encode": time.perf_counter() - encoding}
     text = partial(text_at, load, options, program, plans)

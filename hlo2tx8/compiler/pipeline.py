@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from hlo2tx8.dialects.launch import kernels
+from hlo2tx8.dialects.launch import LibraryKernelOp, kernels
 from hlo2tx8.emitters.emit_fusions import EmitFusionsPass
 from hlo2tx8.errors import LevelError
 from hlo2tx8.fusion.group_fusions import GroupFusionsPass
@@ -80,6 +80,7 @@ from hlo2tx8.passes.move_channels_last import MoveChannelsLastPass
 from hlo2tx8.passes.offset_behind_scale import OffsetBehindScalePass
 from hlo2tx8.passes.raise_precision import RaisePrecisionPass
 from hlo2tx8.passes.ready_updates import ReadyUpdatesPass
+from hlo2tx8.passes.recognize_coarse import RecognizeCoarsePass
 from hlo2tx8.passes.scale_before_products import ScaleBeforeProductsPass
 from hlo2tx8.passes.simplify_combiners import SimplifyCombinersPass
 from hlo2tx8.passes.simplify_control import SimplifyControlPass
@@ -109,6 +110,7 @@ class Stage:
 PIPELINE: tuple[Stage, ...] = (
     Stage(RaisePrecisionPass(), after=Level.HLO),
     Stage(InlineCallsPass(), after=Level.HLO),
+    Stage(RecognizeCoarsePass(), after=Level.HLO),
     Stage(ExpandGeluPass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(ExpandErrorFunctionsPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandSpecialFunctionsPass(), after=Level.HLO, is_optional=True),
@@ -222,7 +224,7 @@ def verify_level(module: ModuleOp, level: Level, known: Container[ModuleOp] = ()
         return
     nested = kernels(module)
     for op in module.body.block.ops:
-        if not isinstance(op, ModuleOp):
+        if not isinstance(op, ModuleOp | LibraryKernelOp):
             _check(op.walk(), level, _LAUNCHES)
     for kernel in nested.values():
         if level is Level.PROGRAM or kernel not in known:

@@ -18,7 +18,7 @@ from hlo2tx8.errors import CompileError, UnsupportedError, UnsupportedOp
 from hlo2tx8.hlo.host_ops import HOST_OPS
 from hlo2tx8.hlo.regions import CONTROL
 
-_TRANSPARENT = ("hlo.fusion", "hlo.group", *CONTROL)
+_TRANSPARENT = ("hlo.fusion", "hlo.group", "hlo.library", *CONTROL)
 """Ops that are supported if all ops inside them are."""
 ENDS_A_PROGRAM = "the host does it: use run or compile"
 _TERMINATORS = ("stablehlo.return", "hlo.return")

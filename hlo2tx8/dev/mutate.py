@@ -34,7 +34,7 @@ from hlo2tx8.dialects.launch import kernels
 from hlo2tx8.errors import Hlo2tx8Error
 from hlo2tx8.hlo.signature import dtype_of, signature_of
 from hlo2tx8.link import link
-from hlo2tx8.lower.encode.encode import encode
+from hlo2tx8.link.library import encode_all
 from hlo2tx8.options import Options
 
 TILES, MESH = 4, (2, 2)
@@ -66,7 +66,7 @@ class Subject:
         for stage, lowered in lower_stages(module, self.options):
             if meddle is not None:
                 meddle(stage, lowered)
-        program = link(module, {name: encode(kernel) for name, kernel in kernels(module).items()}, chip)
+        program = link(module, encode_all(module), chip)
         inputs = [port.to_device(np.asarray(array)) for port, array in zip(ports, drawn, strict=True)]
         return program, [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in inputs]
 

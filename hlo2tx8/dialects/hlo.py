@@ -130,7 +130,8 @@ class OpaqueAttr(Data[str]):
 @irdl_op_definition
 class FusionOp(IRDLOperation):
     """A fusion: block arguments are its parameters, in the order of the operands. `is_expansion`: it is what one instruction
-    became, not a fusion of the source. `tiles`: row, column, rows and columns of the tiles that run it, if not all do."""
+    became, not a fusion of the source. `tiles`: row, column, rows and columns of the tiles that run it, if not all do. `coarse`:
+    attributes of the coarse op `fusion_name` that it is; its body is what that computes."""
 
     name = "hlo.fusion"
     inputs = var_operand_def()
@@ -139,6 +140,7 @@ class FusionOp(IRDLOperation):
     fusion_name = opt_prop_def(StringAttr)
     is_expansion = opt_prop_def(UnitAttr)
     tiles = opt_prop_def(DenseArrayBase[IntegerType])
+    coarse = opt_prop_def(DictionaryAttr)
     body = region_def("single_block")
 
     def __init__(self, inputs: list[SSAValue], result_types: list[Attribute], kind: str, body: Region, name: str = "") -> None:
@@ -148,6 +150,20 @@ class FusionOp(IRDLOperation):
             properties={"kind": StringAttr(kind)} | ({"fusion_name": StringAttr(name)} if name else {}),
             regions=[body],
         )
+
+
+@irdl_op_definition
+class LibraryOp(IRDLOperation):
+    """A coarse op that a registered kernel computes; its body says what that is. `code`: records, scratchpad and scratch tensors as
+    of launch.library, or a module at level LOOPS as text."""
+
+    name = "hlo.library"
+    inputs = var_operand_def()
+    outputs = var_result_def()
+    fusion_name = prop_def(StringAttr)
+    kernel = prop_def(StringAttr)
+    code = prop_def(DictionaryAttr | StringAttr)
+    body = region_def("single_block")
 
 
 @irdl_op_definition
@@ -255,7 +271,7 @@ def decode_attribute(value: Attribute) -> Any:
 
 Hlo = Dialect(
     "hlo",
-    [FusionOp, GroupOp, BitcastOp, CopyOp, ReadAtOp, WriteAtOp, ScanOp, SortWordsOp, ToBitsOp, FromBitsOp, UnknownOp],
+    [FusionOp, GroupOp, LibraryOp, BitcastOp, CopyOp, ReadAtOp, WriteAtOp, ScanOp, SortWordsOp, ToBitsOp, FromBitsOp, UnknownOp],
     [ElementsAttr, LayoutAttr, LiteralAttr, OpaqueAttr, StructAttr],
 )
 __all__ = [
@@ -267,6 +283,7 @@ __all__ = [
     "GroupOp",
     "Hlo",
     "LayoutAttr",
+    "LibraryOp",
     "Literal",
     "LiteralAttr",
     "OpaqueAttr",

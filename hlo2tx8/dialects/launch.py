@@ -22,7 +22,7 @@ their regions hold launches, and may use values from outside. `launch.update` wr
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, ModuleOp, StringAttr, SymbolRefAttr, i64
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, IntegerType, ModuleOp, StringAttr, SymbolRefAttr, i64
 from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -103,12 +103,13 @@ class KernelOp(IRDLOperation):
         numbers = self.updates.get_values() if self.updates else ()
         return {result: self.operands[n] for result, n in zip(self.results, numbers, strict=False)}
 
-    def kernel(self) -> ModuleOp | None:
-        """The launched module, a sibling of the function this op stands in."""
+    def kernel(self) -> "ModuleOp | LibraryKernelOp | None":
+        """The launched module or library kernel, a sibling of the function this op stands in."""
         top: Operation | None = self
         while top is not None and not isinstance(top, ModuleOp):
             top = top.parent_op()
-        return kernels(top).get(self.callee.string_value()) if top is not None else None
+        name = self.callee.string_value()
+        return None if top is None else kernels(top).get(name) or library_kernels(top).get(name)
 
 
 @irdl_op_definition
@@ -241,10 +242,30 @@ class ViewOp(IRDLOperation):
         super().__init__(operands=[tensor], result_types=[result_type])
 
 
+@irdl_op_definition
+class LibraryKernelOp(IRDLOperation):
+    """A kernel that somebody wrote, as encoded records (base64 of what zlib made of them); `body` is what it computes, which levels
+    above SCHEDULED run. `spm`: begin and end of the bytes that it uses; `scratch`: types of tensors that only it sees."""
+
+    name = "launch.library"
+
+    sym_name = prop_def(StringAttr)
+    kernel = prop_def(StringAttr)
+    records = prop_def(StringAttr)
+    spm = prop_def(DenseArrayBase[IntegerType])
+    scratch = prop_def(ArrayAttr[Attribute])
+    body = region_def("single_block")
+
+
+def library_kernels(module: ModuleOp) -> dict[str, LibraryKernelOp]:
+    """The kernels inside a top module that somebody wrote, by name."""
+    return {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, LibraryKernelOp)}
+
+
 def kernels(module: ModuleOp) -> dict[str, ModuleOp]:
     """The kernel modules inside a top module by name, in order."""
     nested = (op for op in module.body.block.ops if isinstance(op, ModuleOp))
     return {op.sym_name.data: op for op in nested if op.sym_name is not None}
 
 
-Launch = Dialect("launch", [KernelOp, LaunchYieldOp, WhileOp, RepeatOp, CaseOp, UpdateOp, ViewOp], [])
+Launch = Dialect("launch", [KernelOp, LaunchYieldOp, WhileOp, RepeatOp, CaseOp, UpdateOp, ViewOp, LibraryKernelOp], [])

@@ -22,13 +22,14 @@ from xdsl.rewriter import Rewriter
 
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.rates import Rates
-from hlo2tx8.dialects.hlo import FusionOp, GroupOp, origin
+from hlo2tx8.dialects.hlo import FusionOp, GroupOp, LibraryOp, origin
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, LaunchYieldOp, RepeatOp, UpdateOp, ViewOp, WhileOp, kernels
 from hlo2tx8.dialects.xla import ENTRY, updated_operands
 from hlo2tx8.emitters.band_phases import is_of_bands
 from hlo2tx8.emitters.choose_plan import FirstThatFits, Judge, Named, trust
 from hlo2tx8.emitters.fingerprint import fingerprint
 from hlo2tx8.emitters.head_phases import is_of_heads
+from hlo2tx8.emitters.library import library_kernel
 from hlo2tx8.emitters.product_phases import is_of_products, runs_of_products
 from hlo2tx8.emitters.search_kernels import KernelSearch, Timer, emit
 from hlo2tx8.errors import CapacityError, CompileError, UnsupportedError, UnsupportedOp
@@ -91,7 +92,7 @@ class EmitFusionsPass(ModulePass):
                 Rewriter.replace_op(fusion, ViewOp(fusion.operands[0], fusion.result_types[0]))
                 notes.append(_said(What.VIEW, fusion))
                 continue
-            key = fingerprint(fusion), num_tiles(fusion)
+            key = fingerprint(fusion), num_tiles(fusion), fusion.code if isinstance(fusion, LibraryOp) else None
             if isinstance(fusion, GroupOp) and key in apart:
                 pending += [
                     (group, part)
@@ -110,11 +111,13 @@ class EmitFusionsPass(ModulePass):
                 )
                 parts = [*fusion.body.block.ops][:-1] if isinstance(fusion, GroupOp) and is_of_heads(fusion) else []
                 try:
-                    made = self._emit(fusion, name, wanted, notes)
+                    made = (
+                        library_kernel(fusion, name) if isinstance(fusion, LibraryOp) else self._emit(fusion, name, wanted, notes)
+                    )
                 except UnsupportedError as error:
                     unsupported.extend(error.ops)
                     continue
-                if not isinstance(made, ModuleOp):
+                if isinstance(made, list):
                     pending += [(group, part) for part in reversed(made)]
                     apart |= {key: name} if parts and made == parts else {}
                     continue
@@ -122,7 +125,7 @@ class EmitFusionsPass(ModulePass):
                 emitted[key] = name
             notes.append(_said(What.KERNEL, fusion, emitted[key]))
             replaces = replaceable(fusion) if isinstance(fusion, FusionOp) else ()
-            place = group, origin(fusion), replaces, _updates(kernels(op)[emitted[key]]), tiles_of(fusion)
+            place = group, origin(fusion), replaces, _updates(kernels(op).get(emitted[key])), tiles_of(fusion)
             Rewriter.replace_op(fusion, KernelOp(emitted[key], fusion.operands, fusion.result_types, *place))
         if not unsupported:
             for block in blocks:
@@ -181,9 +184,9 @@ def _dissolved(group: GroupOp, name: str, notes: list[str], why: str) -> list[Op
     return [*inner]
 
 
-def _updates(kernel: ModuleOp) -> tuple[int, ...]:
-    """The operand that each result of a kernel updates; () if it updates none."""
-    return next(updated_operands(f) for f in kernel.body.block.ops if ENTRY in f.attributes)
+def _updates(kernel: ModuleOp | None) -> tuple[int, ...]:
+    """The operand that each result of a kernel updates; () if it updates none, as what is not compiled."""
+    return () if kernel is None else next(updated_operands(f) for f in kernel.body.block.ops if ENTRY in f.attributes)
 
 
 def is_all_there_is(fusion: Operation) -> bool:
@@ -222,7 +225,7 @@ def number_fusions(block: Block, first: int = 0) -> list[tuple[int, Operation]]:
             found.extend((number, inner) for inner in body.ops if inner.name == "hlo.fusion")
             dissolve(op, body)
             number += 1
-        elif op.name == "hlo.fusion":
+        elif op.name in ("hlo.fusion", "hlo.library"):
             found.append((number, op))
             number += 1
         elif op.name in CONTROL:

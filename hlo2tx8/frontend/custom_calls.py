@@ -4,6 +4,7 @@ custom_call @mhlo.erf(%x)                       ⟶    chlo.erf %x, and so each 
 custom_call @TopK(%x), @mhlo.topk(%x) {k}       ⟶    chlo.top_k %x; of the smallest, or by a comparator, a sort and slices
 custom_call @ApproxTopK(%x, %i, ...) by @f      ⟶    a sort by @f of which a slice is kept: all of the best, so any recall is met
 custom_call @lapack_spotrf_ffi(%a)              ⟶    see lapack.py
+custom_call @byteir.softmax(%x)                 ⟶    see coarse_calls.py
 custom_call @scaled-dot(%a, %b, %s, %t)         ⟶    see scaled_dot.py
 """
 
@@ -20,6 +21,7 @@ from hlo2tx8.builders.expansion import Expansion, int_array
 from hlo2tx8.dialects import chlo, stablehlo
 from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.dialects.layout import as_tensor
+from hlo2tx8.frontend.coarse_calls import expand_coarse_call
 from hlo2tx8.frontend.lapack import expand_lapack
 from hlo2tx8.frontend.scaled_dot import SCALED_DOT, expand_scaled_dot
 
@@ -48,6 +50,8 @@ def _expanded(op: Operation, functions: Mapping[str, FuncOp]) -> Sequence[SSAVal
     if target == SCALED_DOT and len(op.operands) == 4:
         return expand_scaled_dot(op, types[0])
     if (found := expand_lapack(op, attributes, types)) is not None:
+        return found
+    if (found := expand_coarse_call(op, attributes, types)) is not None:
         return found
     class_ = NAMED.get(str(target))
     if class_ is None or called or len(types) != 1:

@@ -16,6 +16,7 @@ from hlo2tx8.frontend.asynchronous import inline_async
 from hlo2tx8.frontend.broadcasts import expand_broadcasts
 from hlo2tx8.frontend.bytecode import read_apart
 from hlo2tx8.frontend.chip_folder import ChipFolder, is_chip_folder
+from hlo2tx8.frontend.coarse import calls_of_composites
 from hlo2tx8.frontend.content import Content
 from hlo2tx8.frontend.custom_calls import expand_custom_calls
 from hlo2tx8.frontend.dynamic import make_static
@@ -32,12 +33,12 @@ from hlo2tx8.frontend.torch.package import is_torch_source
 from hlo2tx8.frontend.tx8be_lower import lower_tx8be
 from hlo2tx8.frontend.tx8be_text import is_tx8be, read_tx8be
 from hlo2tx8.frontend.walker import walk_module
+from hlo2tx8.hlo.regions import CONTROL
 from hlo2tx8.options import Filling
 
-CLEAN_UP = "builtin.module(func.func(stablehlo-legalize-composite-to-call),symbol-dce,canonicalize,cse)"
+CLEAN_UP = "builtin.module(symbol-dce,canonicalize,cse)"
 # canonicalize moves constants out of fusions, and a fusion as HLO text gives it stays as it is.
-AS_GIVEN = "builtin.module(func.func(stablehlo-legalize-composite-to-call),symbol-dce)"
-CLEAN_UP_FUSED = "builtin.module(symbol-dce)"
+AS_GIVEN = "builtin.module(symbol-dce)"
 _STATIC = ("stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice")
 _MLIR_ERROR = re.compile(r'error: "([^"]*)":(\d+):(\d+): (.*)')
 
@@ -244,7 +245,9 @@ def _walk(
             inline_async(module)
         if shim.has_quantized_types(module.context):
             expand_quantized(module, locations)
-        shim.run_pipeline(module, CLEAN_UP_FUSED if is_fused else CLEAN_UP if clean_up else AS_GIVEN)
+        if not names.isdisjoint(("stablehlo.composite", *CONTROL)):
+            calls_of_composites(module)
+        shim.run_pipeline(module, CLEAN_UP if clean_up and not is_fused else AS_GIVEN)
     except shim.mlir_error() as error:
         raise ParseError("E1003", _mlir_message(str(error), locations.file)) from None
     try:

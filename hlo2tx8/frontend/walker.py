@@ -27,8 +27,10 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from hlo2tx8.dialects import chlo, stablehlo
 from hlo2tx8.dialects.hlo import BitcastOp, CopyOp, FusionOp, UnknownOp, decode_attribute
 from hlo2tx8.dialects.hlo_form import HloForm
+from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.errors import CapacityError, CompileError
 from hlo2tx8.frontend.attributes import AttributeReader
+from hlo2tx8.frontend.coarse import COARSE, coarse_fusion
 from hlo2tx8.frontend.inlined_size import functions_that_stay
 from hlo2tx8.frontend.layouts import (
     CARRIERS,
@@ -156,7 +158,10 @@ class _Walker:
                 circle = " calls ".join(f"@{each}" for each in (*self.active[self.active.index(name) :], name))
                 raise CompileError("E1002", f"recursion: {circle}", origin=self.locations.text(op.location, self.call_site))
             if name in self.callable and (self.is_scalar or name not in self.staying):
-                self.add_body(op, name, ops)
+                if COARSE in op.attributes and not self.is_scalar:
+                    self.add_coarse(op, name, ops)
+                else:
+                    self.add_body(op, name, ops)
                 return
         new = self.operation(op)
         if not (self.is_inlining and isinstance(new, func.CallOp)):
@@ -165,6 +170,22 @@ class _Walker:
         parts, results = call_row_major(new)
         ops += parts
         self.values.update(zip(op.results, results, strict=True))
+
+    def add_coarse(self, call: Any, name: str, ops: list[Operation]) -> None:
+        """Appends a fusion of the callee's ops, which the call of a composite became."""
+        operands = [self.values[operand] for operand in call.operands]
+        body = Block(arg_types=[value.type for value in operands])
+        self.values.update(zip(call.operands, body.args, strict=True))
+        inside: list[Operation] = []
+        self.add_body(call, name, inside)
+        body.add_ops([*inside, ReturnOp([self.values[result] for result in call.results])])
+        self.values.update(zip(call.operands, operands, strict=True))
+        said = cast(DictionaryAttr, self.reader.read(call.attributes[COARSE]))
+        fusion = coarse_fusion(cast(StringAttr, said.data["name"]).data, said.data["attributes"], operands, Region(body))
+        if location := self.locations.text(call.location, self.call_site):
+            fusion.attributes["loc"] = StringAttr(location)
+        ops.append(fusion)
+        self.values.update(zip(call.results, fusion.results, strict=True))
 
     def add_body(self, call: Any, name: str, ops: list[Operation]) -> None:
         """Appends the callee's ops; the call's results are what it returns."""

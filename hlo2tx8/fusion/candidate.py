@@ -31,7 +31,7 @@ MAX_OUTPUTS = 8
 MAX_LOOKED_AT = 200
 """Candidates between two others that are looked at; with more between them they stay apart."""
 
-_KEPT = ("func.return", "stablehlo.return", "hlo.fusion", "hlo.group", *CONTROL, CALL, UPDATE)
+_KEPT = ("func.return", "stablehlo.return", "hlo.fusion", "hlo.group", "hlo.library", *CONTROL, CALL, UPDATE)
 
 
 def is_kept(op: Operation) -> bool:

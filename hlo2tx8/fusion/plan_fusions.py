@@ -24,10 +24,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
+from hlo2tx8.device.chip import Chip, load_chip
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.fusion.build_fusions import build_fusions, move_constants
 from hlo2tx8.fusion.candidate import is_kernel_of_its_own, name_of
+from hlo2tx8.fusion.coarse import settle
 from hlo2tx8.fusion.find_candidates import find_candidates
 from hlo2tx8.fusion.fused_module import FusedModule, describe
 from hlo2tx8.fusion.place_constants import place_constants
@@ -55,8 +57,6 @@ class PlanFusionsPass(ModulePass):
 
 def plan_fusions(module: ModuleOp, chip: str = "") -> FusedModule:
     """Fuse @main in place for a chip, and describe the result; InputError if there is no @main."""
-    from hlo2tx8.device.chip import load_chip
-
     plan = _BlockFusions()
     whole = load_chip(chip)
     calls = ((call, tiles) for call, tiles in placed_calls(module, whole.mesh) if not tiles.is_all(whole.mesh))
@@ -64,7 +64,9 @@ def plan_fusions(module: ModuleOp, chip: str = "") -> FusedModule:
     for function in program_functions(module):
         place_constants(function.body.block)
         part = parts.get(function.sym_name.data)
-        plan.fuse(function.body.block, Costs(Rates.of(whole if part is None else whole.part(part))))
+        plan.fuse(
+            function.body.block, Costs(Rates.of(whole if part is None else whole.part(part))), whole if part is None else None
+        )
     return describe(module, tuple(plan.decisions))
 
 
@@ -76,15 +78,17 @@ class _BlockFusions:
     taken: dict[str, int] = field(default_factory=dict[str, int])
     numbered: int = 0
 
-    def fuse(self, block: Block, costs: Costs) -> None:
-        """Fuse a block after the regions of its control flow."""
+    def fuse(self, block: Block, costs: Costs, chip: Chip | None) -> None:
+        """Fuse a block after the regions of its control flow; `chip` if all of it runs the block, so that kernels for it may."""
+        for op in [op for op in block.ops if isinstance(op, FusionOp) and op.coarse is not None]:
+            self.decisions.append(settle(op, costs, chip))
         for op in tuple(block.ops):
             if op.name == "hlo.fusion" and any(is_kernel_of_its_own(inner) for inner in op.regions[0].block.ops):
                 inline_region(op, op.regions[0].block, list(op.operands))
         for op in tuple(block.ops):
             if op.name in CONTROL:
                 for region in op.regions:
-                    self.fuse(region.block, costs)
+                    self.fuse(region.block, costs, chip)
             elif op.name == "hlo.fusion":
                 move_constants(op)
         start = self.numbered

@@ -96,7 +96,7 @@ class Evaluator:
                 self.turns.take(origin(op))
                 name = "callee" if op.name == "func.call" else "decomposition"
                 return self.run(self.function(op, name).body.block, operands, {})
-            case "hlo.fusion" | "hlo.group":
+            case "hlo.fusion" | "hlo.group" | "hlo.library":
                 body = op.regions[0].block
                 return self.run(body, operands if body.args else [], values)
             case "stablehlo.tuple":

@@ -15,14 +15,25 @@ from hlo2tx8.compiler.driver import chip_of, drain, lower
 from hlo2tx8.compiler.pipeline import last_stages
 from hlo2tx8.device.emulator import Emulator, Mode
 from hlo2tx8.dialects.hlo import decode_attributes, origin
-from hlo2tx8.dialects.launch import CaseOp, KernelOp, LaunchYieldOp, RepeatOp, UpdateOp, ViewOp, WhileOp, kernels
+from hlo2tx8.dialects.launch import (
+    CaseOp,
+    KernelOp,
+    LaunchYieldOp,
+    LibraryKernelOp,
+    RepeatOp,
+    UpdateOp,
+    ViewOp,
+    WhileOp,
+    kernels,
+    library_kernels,
+)
 from hlo2tx8.errors import LevelError
 from hlo2tx8.hlo.module import find_main, program_functions
 from hlo2tx8.hlo.signature import port_of, signature_of
 from hlo2tx8.hlo.turns import Turns
 from hlo2tx8.link import link
+from hlo2tx8.link.library import encode_all
 from hlo2tx8.lower.dma.allocate_spm import AllocateSpmPass
-from hlo2tx8.lower.encode.encode import encode
 from hlo2tx8.options import Level, Options
 from hlo2tx8.runtime.compile import compile_module, compile_stages
 
@@ -101,7 +112,7 @@ def run_unbounded(module: ModuleOp, options: Options, arrays: Sequence[Array]) -
         AllocateSpmPass(chip=str(options.chip or ""), is_measuring=True).apply(Context(), kernel)
     chip = chip_of(options)
     roomy = replace(chip, spm_bytes=ROOM, spm_limit=ROOM)
-    program = link(module, {name: encode(kernel) for name, kernel in kernels(module).items()}, roomy)
+    program = link(module, encode_all(module), roomy)
     signature = signature_of(module)
     inputs = [port.to_device(np.asarray(array)) for port, array in zip(signature.inputs, arrays, strict=True)]
     results = Emulator(roomy, mode="definition", max_steps=options.max_steps).run(program, inputs)
@@ -110,7 +121,7 @@ def run_unbounded(module: ModuleOp, options: Options, arrays: Sequence[Array]) -
 
 def run_launches(module: ModuleOp, arrays: Sequence[Array], max_steps: int = 0) -> list[Array]:
     """Run @main of a module at LOOPS, FLAT or VECTOR: each launch through the interpreter; `max_steps` as of `evaluate`."""
-    nested = {**kernels(module), **{f.sym_name.data: f for f in program_functions(module)}}
+    nested = {**kernels(module), **library_kernels(module), **{f.sym_name.data: f for f in program_functions(module)}}
     return _run_block(find_main(module).body.block, list(map(np.asarray, arrays)), {}, nested, Turns(max_steps))
 
 
@@ -118,10 +129,11 @@ def _run_block(
     block: Block,
     arguments: Sequence[Array],
     values: dict[SSAValue, Array],
-    nested: Mapping[str, ModuleOp | FuncOp],
+    nested: Mapping[str, ModuleOp | LibraryKernelOp | FuncOp],
     turns: Turns,
 ) -> list[Array]:
     """What the block's terminator hands on; `values` has what enclosing blocks define, `nested` kernels and functions."""
+    from hlo2tx8.hlo.evaluator import Evaluator
     from hlo2tx8.hlo.ops.dynamic import dynamic_update_slice
     from hlo2tx8.interpreter import interpret
 
@@ -133,6 +145,8 @@ def _run_block(
                 return operands
             case KernelOp() if isinstance(kernel := nested[op.callee.string_value()], ModuleOp):
                 results = interpret(kernel, operands)
+            case KernelOp():
+                results = Evaluator({}, turns=turns).run(nested[op.callee.string_value()].body.block, operands, {})
             case CallOp():
                 turns.take(origin(op))
                 results = _run_block(nested[op.callee.string_value()].body.block, operands, {}, nested, turns)

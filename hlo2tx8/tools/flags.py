@@ -128,6 +128,7 @@ def add_compiler_flags(parser: argparse.ArgumentParser) -> None:
     )
     text, is_off = "leave out passes before fusion that only make programs faster", _xla_flags().get(NO_PASSES) in YES
     add_switch(group, NO_PASSES, text, default=is_off)
+    group.add_argument("--keep", default="", metavar="NAMES", help="coarse ops that stay one kernel each, such as softmax,gelu")
     add_switch(group, "reassociate", "round in another order where that is faster and no less precise", default=True)
     add_switch(group, "verify", "verify the IR after each pass")
 
@@ -187,6 +188,7 @@ def options_of(args: Any) -> Options:
         timeout=args.timeout,
         max_steps=args.max_steps,
         reassociate=args.reassociate,
+        keep=args.keep,
         hlo_passes=getattr(args, "run_test_hlo_passes", True) and not args.xla_disable_all_hlo_passes,
     )
 

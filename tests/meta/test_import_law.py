@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parents[2] / "hlo2tx8"
 
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "notes", "protobuf", "indexing", "device", "linalg"),
-    ("options", "dialects"),
+    ("options", "dialects", "kernel_registry"),
     ("hlo",),
     ("builders",),
     ("frontend", "partitioner", "interpreter"),

@@ -18,6 +18,7 @@ SPECS = tuple(
         "builtin.module",
         "hlo.fusion",
         "hlo.group",
+        "hlo.library",
         "stablehlo.if",
         "stablehlo.case",
         "stablehlo.while",

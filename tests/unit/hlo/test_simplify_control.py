@@ -11,6 +11,7 @@ from hlo2tx8.frontend import load
 from hlo2tx8.hlo import evaluate
 from hlo2tx8.hlo.trip_count import trip_count
 from hlo2tx8.passes.inline_calls import InlineCallsPass
+from hlo2tx8.passes.recognize_coarse import RecognizeCoarsePass
 from hlo2tx8.passes.rules.loops import TRIP_COUNT
 from hlo2tx8.passes.simplify_control import SimplifyControlPass
 
@@ -27,6 +28,7 @@ def simplified(body: str, *inputs: np.ndarray, before: str = "") -> ModuleOp:
     module = load(text)
     expected = evaluate(load(text), *inputs)
     InlineCallsPass().apply(Context(), module)
+    RecognizeCoarsePass().apply(Context(), module)
     SimplifyControlPass().apply(Context(), module)
     module.verify()
     for found, wanted in zip(evaluate(module, *inputs), expected, strict=True):

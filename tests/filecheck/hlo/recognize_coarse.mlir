@@ -1,0 +1,36 @@
+// RUN: %opt -p 'recognize-coarse{keep="softmax,mine.pair"}' %s --split-input-file | filecheck %s
+
+// A coarse op that is wanted stays, what is inside of it goes; one that is not wanted goes, and what was inside of it is looked at.
+
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %a = "hlo.fusion"(%x) <{kind = "kCustom", fusion_name = "mine.pair", coarse = {}}> ({
+  ^bb0(%p: tensor<4xf32>):
+    %b = "hlo.fusion"(%p) <{kind = "kCustom", fusion_name = "softmax", coarse = {}}> ({
+    ^bb1(%q: tensor<4xf32>):
+      %c = "stablehlo.exponential"(%q) : (tensor<4xf32>) -> tensor<4xf32>
+      "stablehlo.return"(%c) : (tensor<4xf32>) -> ()
+    }) : (tensor<4xf32>) -> tensor<4xf32>
+    "stablehlo.return"(%b) : (tensor<4xf32>) -> ()
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+  %d = "hlo.fusion"(%a) <{kind = "kCustom", fusion_name = "mine.other", coarse = {}}> ({
+  ^bb2(%r: tensor<4xf32>):
+    %e = "stablehlo.negate"(%r) : (tensor<4xf32>) -> tensor<4xf32>
+    %f = "hlo.fusion"(%e) <{kind = "kCustom", fusion_name = "softmax", coarse = {axis = 0 : i64}}> ({
+    ^bb3(%s: tensor<4xf32>):
+      %g = "stablehlo.exponential"(%s) : (tensor<4xf32>) -> tensor<4xf32>
+      "stablehlo.return"(%g) : (tensor<4xf32>) -> ()
+    }) : (tensor<4xf32>) -> tensor<4xf32>
+    "stablehlo.return"(%f) : (tensor<4xf32>) -> ()
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %d : tensor<4xf32>
+}
+
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT:    [[A:%[0-9a-z]+]] = "hlo.fusion"(%x) <{{.*}}"mine.pair"
+// CHECK-NEXT:    ^bb0([[P:%[0-9a-z]+]]
+// CHECK-NEXT:      [[C:%[0-9a-z]+]] = "stablehlo.exponential"([[P]])
+// CHECK-NEXT:      "stablehlo.return"([[C]])
+// CHECK-NEXT:    }) :
+// CHECK-NEXT:    [[E:%[0-9a-z]+]] = "stablehlo.negate"([[A]])
+// CHECK-NEXT:    [[F:%[0-9a-z]+]] = "hlo.fusion"([[E]]) <{{.*}}coarse = {axis = 0 : i64}
+// CHECK:         func.return [[F]]

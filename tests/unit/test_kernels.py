@@ -1,0 +1,179 @@
+"""Coarse ops: kept, decomposed, or computed by kernels that somebody registered."""
+
+import re
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hlo2tx8 import Level, Options
+from hlo2tx8.device.assembler import Assembler
+from hlo2tx8.device.chip import Chip
+from hlo2tx8.device.formats import Format
+from hlo2tx8.device.isa.ct_arith import CtAddVV
+from hlo2tx8.device.isa.lsu import Rdma, Wdma
+from hlo2tx8.device.program import Program
+from hlo2tx8.errors import CompileError
+from hlo2tx8.frontend import load
+from hlo2tx8.kernel_registry import REGISTRY, CoarseOp, CoarseTensor, KernelMaker, register_kernel
+from hlo2tx8.runtime.compile import compile_source
+from hlo2tx8.runtime.levels import each_run
+from hlo2tx8.tools.saved import parsed
+
+PAGE = Path(__file__).parents[2] / "docs" / "kernels.md"
+LOOP = """
+func.func @main(%x: tensor<16x256xf32>) -> tensor<16x256xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %n = stablehlo.constant dense<3> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %y = %x) : tensor<i32>, tensor<16x256xf32>
+  cond {
+    %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %next = stablehlo.add %i, %one : tensor<i32>
+    %1 = stablehlo.composite "mine.twice" %y {decomposition = @twice} : (tensor<16x256xf32>) -> tensor<16x256xf32>
+    %2 = stablehlo.subtract %1, %x : tensor<16x256xf32>
+    stablehlo.return %next, %2 : tensor<i32>, tensor<16x256xf32>
+  }
+  return %0#1 : tensor<16x256xf32>
+}
+func.func private @twice(%x: tensor<16x256xf32>) -> tensor<16x256xf32> {
+  %0 = stablehlo.add %x, %x : tensor<16x256xf32>
+  return %0 : tensor<16x256xf32>
+}
+"""
+LOOPS_KERNEL = """
+builtin.module @twice {
+  func.func @twice(%p0: tensor<16x256xf32>, %r0: tensor<16x256xf32>) -> tensor<16x256xf32> attributes {xla.entry} {
+    %tile = xla.tile_id [0, 15]
+    %0 = xla.loop (%tile)[%step, %lane] -> (%row, %column) in #xla.indexing_map<"(tile)[step, lane] -> (tile, step * 128 + lane), \
+domain: tile in [0, 15], step in [0, 1], lane in [0, 127]"> lanes 1 iter_args(%iter = %r0) -> (tensor<16x256xf32>) {
+      %1 = tensor.extract %p0[%row, %column] : tensor<16x256xf32>
+      %2 = arith.addf %1, %1 : f32
+      %3 = tensor.insert %2 into %iter[%row, %column] : tensor<16x256xf32>
+      xla.yield %3 : tensor<16x256xf32>
+    }
+    func.return %0 : tensor<16x256xf32>
+  }
+}
+"""
+X = np.arange(16 * 256, dtype=np.float32).reshape(16, 256)
+
+
+@pytest.fixture(autouse=True)
+def registry() -> Generator[None]:
+    """Nothing is registered behind a test."""
+    before = list(REGISTRY.kernels)
+    yield
+    REGISTRY.kernels[:] = before
+
+
+def twice_by_hand(op: CoarseOp, chip: Chip) -> Program:
+    """A row for each tile."""
+    tx8, (columns,), at = Assembler(), op.operands[0].shape[1:], chip.spm_allocation_start
+    x, y = tx8.input("float32", op.operands[0].shape), tx8.output("float32", op.results[0].shape)
+    place = tx8.affine(0, (tx8.tile, columns * 4))
+    with tx8.loop(1):
+        tx8(Rdma, Format.FP32, dst=at, slot=x, offset=place, count=columns)
+        tx8(CtAddVV, Format.FP32, dst=at, a=at, b=at, n=columns)
+        tx8(Wdma, Format.FP32, slot=y, offset=place, src=at, count=columns)
+    return tx8.program(spm_bytes=at + columns * 4)
+
+
+def no_kernel(op: CoarseOp, chip: Chip) -> None:
+    """For nothing."""
+
+
+def of_loops(op: CoarseOp, chip: Chip) -> str:
+    """The same at level LOOPS."""
+    return LOOPS_KERNEL
+
+
+@pytest.mark.parametrize("make", [twice_by_hand, of_loops])
+def test_a_registered_kernel_in_a_loop_gives_the_answer_at_every_level(make: KernelMaker):
+    register_kernel("mine.twice", operands=("float32[16,*]",))(make)
+    for [y] in each_run(lambda: load(LOOP), Options(), [X]):
+        np.testing.assert_array_equal(y, X)
+    executable = compile_source(LOOP, Options())
+    parsed(executable.as_text(Level.SCHEDULED), "scheduled").verify()
+    assert "mine_twice" in {fusion.name for fusion in executable.profile().fusions}
+
+
+def test_a_kernel_that_is_not_for_the_types_or_says_so_is_not_taken():
+    register_kernel("mine.twice", operands=("bfloat16",))(twice_by_hand)
+    register_kernel("mine.twice")(no_kernel)
+    executable = compile_source(LOOP, Options(explain=True))
+    assert "mine.twice is kept as one fusion" in executable.explanation
+    np.testing.assert_array_equal(executable.execute(X)[0], X)
+
+
+def test_a_kernel_of_other_types_is_refused():
+    def other(op: CoarseOp, chip: Chip) -> Program:
+        return twice_by_hand(CoarseOp("", {}, (CoarseTensor("float32", (4, 4)),), op.results), chip)
+
+    def nothing(op: CoarseOp, chip: Chip) -> str:
+        return "builtin.module {}"
+
+    register_kernel("mine.twice")(other)
+    with pytest.raises(CompileError, match=r"has inputs float32\[4,4\], not float32\[16,256\]"):
+        compile_source(LOOP, Options())
+    register_kernel("mine.twice")(nothing)
+    with pytest.raises(CompileError, match="has the entry none"):
+        compile_source(LOOP, Options())
+
+
+def test_a_custom_call_with_a_reference_is_computed_without_a_kernel_too():
+    def scaled(x: Any, by: float) -> Any:
+        return x * by
+
+    register_kernel("mine.scaled", reference=scaled)(no_kernel)
+    text = """func.func @main(%x: tensor<16x256xf32>) -> tensor<16x256xf32> {
+      %0 = stablehlo.custom_call @mine.scaled(%x) {byteir_attrs = {by = 3.0 : f64}} : (tensor<16x256xf32>) -> tensor<16x256xf32>
+      return %0 : tensor<16x256xf32>
+    }"""
+    np.testing.assert_array_equal(compile_source(text, Options()).execute(X)[0], 3 * X)
+    with pytest.raises(CompileError, match=r"mine\.scaled: "):
+        compile_source(text.replace("by =", "of ="), Options())
+
+
+CALLS: tuple[tuple[str, str, str, str], ...] = (
+    ("softmax", "axis = 1 : i64", "1", "4x64xf32"),
+    ("gelu", 'approximate = "tanh"', "1", "4x64xf32"),
+    ("layer_norm", "axis = [1], epsilon = 1.0e-5 : f64", "3", "4x64xf32"),
+    ("l2_norm", "axis = [1], epsilon = 1.0e-12 : f64", "1", "4x64xf32"),
+    ("erf", "", "1", "4x64xf32"),
+    ("arg_max", "axis = 1 : i64, keep_dims = false, select_last_index = false", "1", "4xi64"),
+)
+
+
+@pytest.mark.parametrize(("name", "attributes", "operands", "result"), CALLS)
+def test_kept_and_decomposed_custom_calls_of_byteir_are_equal(name: str, attributes: str, operands: str, result: str):
+    types = ["tensor<4x64xf32>", "tensor<64xf32>", "tensor<64xf32>"][: int(operands)]
+    arguments = ", ".join(f"%{n}: {type_}" for n, type_ in enumerate(types))
+    names = ", ".join(f"%{n}" for n in range(len(types)))
+    text = f"""func.func @main({arguments}) -> tensor<{result}> {{
+      %r = stablehlo.custom_call @byteir.{name}({names}) {{byteir_attrs = {{{attributes}}}}}
+        : ({", ".join(types)}) -> tensor<{result}>
+      return %r : tensor<{result}>
+    }}"""
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal((4, 64) if number == 0 else (64,), np.float32) for number in range(len(types))]
+    kept = compile_source(text, Options(keep=name, explain=True))
+    assert any(line.startswith(f"{name} is ") for line in kept.explanation)
+    np.testing.assert_array_equal(kept.execute(*arrays)[0], compile_source(text, Options()).execute(*arrays)[0])
+
+
+def test_patterns_of_types():
+    tensor = CoarseTensor("float32", (8, 1024))
+    fitting = ("*", "float32", "float32[*,1024]", "*[8,*]")
+    assert [tensor.fits(p) for p in (*fitting, "bfloat16", "float32[8]", "float32[4,*]")] == [True] * 4 + [False] * 3
+
+
+def test_the_example_of_the_page_runs(capsys: pytest.CaptureFixture[str]):
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    run: Callable[[str, dict[str, object]], None] = exec
+    run(code, {})
+    assert "softmax is computed by the registered kernel softmax_by_hand 1" in capsys.readouterr().out
