@@ -7,6 +7,7 @@ knows pieces of it on one chip, or on those that share tensors, with one layer a
 
 import argparse
 import sys
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -17,13 +18,15 @@ from jax.sharding import PartitionSpec
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.chip_links import ChipMesh
 from hlo2tx8.options import Options
-from hlo2tx8.spmd.scale_model import ParallelPlan, pipeline_cycles, stage_cycles, step_time
-from hlo2tx8.tools.scale.llama import DP, PP, TP, Llama, adam, loss, specs, stage, stage_step, structs
-from hlo2tx8.tools.scale.piece_costs import ONE, PieceCosts, compiled, lowered
+from hlo2tx8.spmd.scale_model import ParallelPlan, step_time
+from hlo2tx8.tools.scale.llama import DP, PP, TP, Llama, adam, loss, specs, stage, structs
+from hlo2tx8.tools.scale.piece_costs import PieceCosts, compiled, lowered
+from hlo2tx8.tools.scale.step_pieces import staged
 
 MODEL = Llama(layers=3, hidden=512, heads=8, kv_heads=8, ffn=1024, vocabulary=1024, sequence=128, dtype="bfloat16")
-PLANS = ((2, 1), (4, 1), (8, 1), (1, 2), (1, 4), (1, 8), (2, 2), (2, 4), (4, 2))
-STAGES = (2, 4, 8)
+SHARED = ((2, 1, 1), (4, 1, 1), (8, 1, 1), (1, 2, 1), (1, 4, 1), (1, 8, 1), (2, 2, 1), (2, 4, 1), (4, 2, 1))
+PLANS = (*SHARED, (1, 1, 2), (1, 1, 4), (1, 1, 8), (2, 1, 2), (1, 2, 2), (2, 2, 2))
+"""Replicas, parts of tensors, stages."""
 MICROBATCHES = 4
 MOST_APART = 0.05
 
@@ -43,48 +46,47 @@ def whole_step(model: Llama, dp: int, tp: int, batch: int):
     return step, (p, wide, wide, ids, ids), (spec, spec, spec, along, along), (along, (spec, spec, spec))
 
 
-def pipelined_gradients(model: Llama, pp: int, batch: int):
-    """Gradients of stages of one layer each, all microbatches forwards and then backwards, each turn on all chips at once."""
-    shapes = model.shapes(1, has_ends=False)["layers"]
-    stacked = jax.tree.map(lambda s: (pp, *s), shapes, is_leaf=lambda leaf: isinstance(leaf, tuple))
-    along = jax.tree.map(lambda s: PartitionSpec(PP), shapes, is_leaf=lambda leaf: isinstance(leaf, tuple))
-    x = jax.ShapeDtypeStruct((MICROBATCHES, batch, model.sequence, model.hidden), model.dtype)
+def pipelined_step(model: Llama, dp: int, tp: int, pp: int):
+    """A step of stages of one layer each: all microbatches forwards and then backwards, each turn on all chips at once, the sum of
+    gradients over replicas, the update."""
+    shapes, axes = model.shapes(1, has_ends=False)["layers"], (*((DP,) if dp > 1 else ()), PP)
+    (p, spec), (wide, _) = (staged(model, shapes, tp, pp, dtype) for dtype in ("", "float32"))
+    x = jax.ShapeDtypeStruct((dp * MICROBATCHES, model.sequence, model.hidden), model.dtype)
     pairs = [(s, s + 1) for s in range(pp - 1)]
 
-    def total(p, xs):
-        own, number = jax.tree.map(lambda w: w[0], p), lax.axis_index(PP)
-        received = lax.pcast(jnp.zeros(xs.shape[1:], xs.dtype), PP, to="varying")
-        found = jnp.float32(0)
+    def step(p, m, v, xs):
+        own = jax.tree.map(lambda w: lax.pcast(w, DP, to="varying"), p) if dp > 1 else p
+        is_first, is_last = lax.axis_index(PP) == 0, lax.axis_index(PP) == pp - 1
+        received = sent = lax.pcast(jnp.zeros((1, *xs.shape[1:]), xs.dtype), axes, to="varying")
+        ways, grads = [], None
         for turn in range(MICROBATCHES + pp - 1):
-            given = jnp.where(number == 0, xs[min(turn, MICROBATCHES - 1)], received)
-            made = stage(model, 1, own, given)
+            number = min(turn, MICROBATCHES - 1)
+            made, back = jax.vjp(partial(stage, model, tp), own, jnp.where(is_first, xs[number : number + 1], received))
             received = lax.ppermute(made, PP, pairs)
-            if turn >= pp - 1:
-                found += jnp.where(number == pp - 1, made, 0).astype(jnp.float32).sum()
-        return found
+            ways.append((made, back))
+        for made, back in reversed(ways):
+            found, dx = back(jnp.where(is_last, made, sent))
+            sent = lax.ppermute(dx, PP, [pair[::-1] for pair in pairs])
+            grads = found if grads is None else jax.tree.map(jnp.add, grads, found)
+        grads = jax.tree.map(lambda g: lax.psum(g, DP), grads) if dp > 1 else grads
+        return adam(p, m, v, grads)
 
-    return jax.grad(total), (structs(model, stacked), x), (along, PartitionSpec()), along
+    return step, (p, wide, wide, x), (spec, spec, spec, PartitionSpec(*axes[:-1])), (spec, spec, spec)
 
 
 def rows(model: Llama, options: Options):
     """(what, cycles of the compiled whole, cycles of the model)."""
     chip = load_chip("")
     costs = PieceCosts(model, options, chip)
-    for dp, tp in PLANS:
-        plan = ParallelPlan(dp, tp, 1, 1)
-        axes = {name: n for name, n in ((DP, dp), (TP, tp)) if n > 1}
+    of_stages = {pp: PieceCosts(replace(model, layers=pp), options, chip, known=costs.known) for _, _, pp in PLANS if pp > 1}
+    for dp, tp, pp in PLANS:
+        plan = ParallelPlan(dp, tp, pp, MICROBATCHES if pp > 1 else 1)
+        axes = {name: n for name, n in ((PP, pp), (DP, dp), (TP, tp)) if n > 1}
         mesh = ChipMesh.of(chip, plan.num_chips)
-        whole = compiled(lowered(whole_step(model, dp, tp, 1), axes), plan.num_chips, options).cost(mesh, chip)
-        yield f"dp {dp}, tp {tp}", whole.cycles, step_time(costs.pieces(plan, 1), plan, mesh, chip, "gpipe").cycles
-    both = costs.cost("stage", lambda: stage_step(model, 1, 1, 1, is_forward=False), {}, ONE, "pp")
-    forward = costs.cost("forward", lambda: stage_step(model, 1, 1, 1, is_forward=True), {}, ONE, "pp").cycles
-    for pp in STAGES:
-        plan = ParallelPlan(1, 1, pp, MICROBATCHES)
-        mesh = ChipMesh.of(chip, pp)
-        whole = compiled(lowered(pipelined_gradients(model, pp, 1), {PP: pp}), pp, options).cost(mesh, chip)
-        backward = both.cycles - forward + chip.cycles.launch
-        hop = stage_cycles(model.sequence * model.hidden * costs.item_bytes, plan, mesh, chip)
-        yield f"pp {pp}", whole.cycles, pipeline_cycles([forward] * pp, [backward] * pp, hop, MICROBATCHES, "gpipe")
+        step = pipelined_step(model, dp, tp, pp) if pp > 1 else whole_step(model, dp, tp, 1)
+        whole = compiled(lowered(step, axes), plan.num_chips, options).cost(mesh, chip)
+        pieces = of_stages.get(pp, costs).pieces(plan, 1, has_ends=pp == 1)
+        yield f"dp {dp}, tp {tp}, pp {pp}", whole.cycles, step_time(pieces, plan, mesh, chip, "gpipe").cycles
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -9,7 +9,7 @@ Nothing overlaps that does not on the machine: exchanges wait for programs, and 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from math import prod
 from typing import Literal, get_args
@@ -55,34 +55,40 @@ class ParallelPlan:
 
 @dataclass(frozen=True)
 class PieceCost:
-    """Cycles of a piece on each chip, `link_cycles` of them in exchanges of parts of tensors; bytes that it keeps in DDR."""
+    """Cycles of a piece on each chip, `link_cycles` of them in exchanges of parts of tensors; bytes that its programs have in DDR,
+    and `kept_bytes` of them that a later piece reads."""
 
     cycles: float
     link_cycles: float = 0.0
     memory_bytes: float = 0.0
+    kept_bytes: float = 0.0
 
     def __add__(self, other: "PieceCost") -> "PieceCost":
-        return PieceCost(self.cycles + other.cycles, self.link_cycles + other.link_cycles, self.memory_bytes + other.memory_bytes)
+        return PieceCost(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
 
     def times(self, factor: float) -> "PieceCost":
         """So many of it, one after another."""
-        return PieceCost(factor * self.cycles, factor * self.link_cycles, factor * self.memory_bytes)
+        return PieceCost(*(factor * mine for mine in astuple(self)))
 
     def of_layers(self, two: "PieceCost", layers: int) -> "PieceCost":
         """The cost of so many layers, where this is the cost of one, and `two` of two of them."""
         return self + (two + self.times(-1)).times(layers - 1)
 
 
+NOTHING = PieceCost(0.0)
+BothWays = tuple[PieceCost, PieceCost]
+"""Forwards and backwards."""
+
+
 @dataclass(frozen=True)
 class StepPieces:
-    """The costs of one microbatch on each chip: `forward` and `backward` of a stage's layers, and of the ends of the model, both
-    ways, `first` and `last`; of one stage, `backward` is all of that. The `update` of the largest stage, the programs that are
-    `adding` parts of gradients, bytes of gradients that a chip has, and of activations between stages."""
+    """The costs of one microbatch on each chip: of a stage's `layers`, and of the ends of the model, `first` and `last`; of one
+    stage, backwards is all of that. The `update` of the largest stage, the programs that are `adding` parts of gradients, bytes
+    of gradients that a chip has, and of activations between stages."""
 
-    forward: PieceCost
-    backward: PieceCost
-    first: PieceCost
-    last: PieceCost
+    layers: BothWays
+    first: BothWays
+    last: BothWays
     update: PieceCost
     adding: PieceCost
     summed_bytes: float
@@ -106,19 +112,15 @@ class StepTime:
 def step_time(pieces: StepPieces, plan: ParallelPlan, mesh: ChipMesh, chip: Chip, schedule: PipelineSchedule) -> StepTime:
     """The time of a step by this plan on a mesh of chips."""
     summed, count = sum_cycles(pieces.summed_bytes, plan, mesh, chip), plan.microbatches
-    whole = pieces.forward + pieces.backward
     if plan.pp == 1:
+        whole = pieces.layers[1]
         busy, links, sent, total = whole.times(count), whole.link_cycles * count, 0.0, whole.cycles * count
     else:
-        ends = [PieceCost(0.0)] * (plan.pp - 2)
-        forward = [each.cycles for each in (pieces.forward, *ends)]
-        per_stage = [whole + pieces.first, *(whole + end for end in ends), whole + pieces.last]
-        share = pieces.forward.cycles / whole.cycles
-        forward = [share * each.cycles for each in per_stage]
-        backward = [each.cycles - own for each, own in zip(per_stage, forward, strict=True)]
+        ends = [pieces.first, *[(NOTHING, NOTHING)] * (plan.pp - 2), pieces.last]
+        forward, backward = ([layers + end[way] for end in ends] for way, layers in enumerate(pieces.layers))
         hop = stage_cycles(pieces.activation_bytes, plan, mesh, chip)
-        total = pipeline_cycles(forward, backward, hop, count, schedule)
-        busiest = max(per_stage, key=lambda each: each.cycles)
+        total = pipeline_cycles([each.cycles for each in forward], [each.cycles for each in backward], hop, count, schedule)
+        busiest = max((one + other for one, other in zip(forward, backward, strict=True)), key=lambda each: each.cycles)
         busy, links, sent = busiest.times(count), busiest.link_cycles * count, 2 * count * hop
     after = summed + pieces.adding.cycles + pieces.update.cycles
     bubble = max(0.0, total - busy.cycles - sent)

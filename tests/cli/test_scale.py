@@ -13,7 +13,8 @@ from hlo2tx8.options import Options
 from hlo2tx8.spmd.link_plan import BoxMove, LinkPlan
 from hlo2tx8.tools.main import main
 from hlo2tx8.tools.scale import piece_costs as pieces
-from hlo2tx8.tools.scale.llama import DP, TP, Llama, Piece, ends_step, stage_step, sums
+from hlo2tx8.tools.scale.llama import DP, PP, TP, Llama
+from hlo2tx8.tools.scale.step_pieces import STAGES, Piece, ends_step, stage_step, sums
 
 TINY = Llama(layers=2, hidden=64, heads=2, kv_heads=2, ffn=64, vocabulary=64, sequence=16, dtype="bfloat16")
 FLAGS = [f"--{name}={getattr(TINY, name)}" for name in ("layers", "hidden", "heads", "kv_heads", "ffn", "vocabulary", "sequence")]
@@ -23,7 +24,13 @@ def per_argument(text: str, count: int, options: Options) -> pieces.CompiledPiec
     """What pieces cost here: nothing is compiled."""
     whole = ((0, 4096),)
     plan = LinkPlan((BoxMove(0, 0, count - 1, whole, whole),), ((4096,),))
-    return pieces.CompiledPiece(1000.0 * int(text), 64.0, ((plan, (2,), 3),) if count > 1 else ())
+    return pieces.CompiledPiece(1000.0 * int(text), 64.0, plans=((plan, (2,), 3),) if count > 1 else ())
+
+
+def per_argument_both_ways(text: str, count: int, options: Options) -> tuple[pieces.CompiledPiece, pieces.CompiledPiece]:
+    """One third of it forwards."""
+    kept = 32.0 * int(text)
+    return pieces.CompiledPiece(1000.0 * int(text), kept, kept), pieces.CompiledPiece(2000.0 * int(text), 64.0)
 
 
 def num_arguments(piece: Piece, axes: object) -> str:
@@ -34,6 +41,7 @@ def num_arguments(piece: Piece, axes: object) -> str:
 @pytest.fixture
 def nothing_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pieces, "compiled", per_argument)
+    monkeypatch.setattr(pieces, "compiled_both_ways", per_argument_both_ways)
     monkeypatch.setattr(pieces, "lowered", num_arguments)
 
 
@@ -78,12 +86,26 @@ def test_sums_are_compiled_with_all_parts() -> None:
     assert 0 < cost.link_cycles < cost.cycles
 
 
+def test_a_stage_hands_on_what_its_forward_program_keeps() -> None:
+    """Each of the two programs is one, and between them are more bytes than come in: queries, weights of the attention, gates."""
+    text = pieces.lowered(stage_step(TINY, 1, 1, 1), {PP: STAGES, TP: 1})
+    forward, backward = pieces.compiled_both_ways(text, STAGES, Options())
+    activation = TINY.sequence * TINY.hidden * 2
+    weights = TINY.heads * TINY.sequence**2 * 2
+    assert forward.kept_bytes > 7 * activation + weights
+    assert forward.memory_bytes >= forward.kept_bytes
+    assert 0 == backward.kept_bytes < forward.cycles < backward.cycles
+    assert not forward.plans
+
+
 def test_pieces_add_up_where_tensors_have_parts() -> None:
     texts = [
-        pieces.lowered(stage_step(TINY, 2, 1, 1, is_forward=False), {TP: 2}),
-        *(pieces.lowered(ends_step(TINY, 2, 1, is_first=first), {TP: 2}) for first in (True, False)),
+        pieces.lowered(stage_step(TINY, 2, 1, 1), {PP: STAGES, TP: 2}),
+        pieces.lowered(ends_step(TINY, 2, 1, is_first=True), {PP: STAGES, TP: 2}),
+        pieces.lowered(ends_step(TINY, 2, 1, is_first=False), {TP: 2}),
     ]
     assert [text.count("stablehlo.all_reduce") for text in texts] == [4, 1, 4]
+    assert [text.count("stablehlo.collective_permute") for text in texts] == [1, 1, 0]
 
 
 @pytest.mark.parametrize(

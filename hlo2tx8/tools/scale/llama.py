@@ -1,13 +1,11 @@
-"""A model as Llama's in jax, in the pieces that training on several chips runs: gradients, a stage of a pipeline, sums, the update.
+"""A model as Llama's in jax: its layers, the ends, the loss, Adam.
 
 Tensor parallel as Megatron cuts it: heads, columns of the first and rows of the second product of a block, and rows of the
 vocabulary are on chips of the axis "tp"; a block adds up over them once forwards, and once backwards.
 """
 # pyright: basic
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 TP, DP, PP = "tp", "dp", "pp"
@@ -188,100 +186,3 @@ def adam(p: Any, m: Any, v: Any, g: Any) -> tuple[Any, Any, Any]:
     v = jax.tree.map(lambda a, x: 0.99 * a + 0.01 * x * x, v, wide)
     moved = jax.tree.map(lambda x, a, b: (x.astype(jnp.float32) - RATE * a / (jnp.sqrt(b) + EPSILON)).astype(x.dtype), p, m, v)
     return moved, m, v
-
-
-def _add(a: Any, b: Any) -> Any:
-    import jax
-
-    return jax.tree.map(lambda x, y: x + y, a, b)
-
-
-Piece = tuple[Callable[..., Any], tuple[Any, ...], tuple[Any, ...], Any]
-"""A function of one chip's arrays, its arguments as wholes, how these and the results are sharded."""
-
-
-def gradients(model: Llama, tp: int, layers: int, batch: int, *, adds: bool) -> Piece:
-    """Loss and gradients of a microbatch, added to those of others if it `adds`."""
-    import jax
-    from jax.sharding import PartitionSpec
-
-    shapes, none = model.shapes(layers), PartitionSpec()
-    p, spec = structs(model, shapes), specs(shapes, tp)
-    ids = jax.ShapeDtypeStruct((batch, model.sequence), "int32")
-
-    def plain(p: Any, ids: Any, labels: Any) -> Any:
-        return jax.value_and_grad(partial(loss, model, tp))(p, ids, labels)
-
-    def adding(p: Any, ids: Any, labels: Any, before: Any) -> Any:
-        value, found = plain(p, ids, labels)
-        return value, _add(before, found)
-
-    if adds:
-        return adding, (p, ids, ids, p), (spec, none, none, spec), (none, spec)
-    return plain, (p, ids, ids), (spec, none, none), (none, spec)
-
-
-def stage_step(model: Llama, tp: int, layers: int, batch: int, *, is_forward: bool) -> Piece:
-    """A stage of a pipeline with a microbatch: forwards only, or forwards and backwards with gradients added to others."""
-    import jax
-    from jax.sharding import PartitionSpec
-
-    shapes, none = model.shapes(layers, has_ends=False)["layers"], PartitionSpec()
-    p, spec = structs(model, shapes), specs(shapes, tp)
-    x = jax.ShapeDtypeStruct((batch, model.sequence, model.hidden), model.dtype)
-
-    def both(p: Any, x: Any, dy: Any, before: Any) -> Any:
-        y, back = jax.vjp(partial(stage, model, tp), p, x)
-        dp, dx = back(dy)
-        return y, dx, _add(before, dp)
-
-    if is_forward:
-        return partial(stage, model, tp), (p, x), (spec, none), none
-    return both, (p, x, x, p), (spec, none, none, spec), (none, none, spec)
-
-
-def ends_step(model: Llama, tp: int, batch: int, *, is_first: bool) -> Piece:
-    """What the first stage does before its layers, and behind them backwards; or what the last one does with its results."""
-    import jax
-    from jax.sharding import PartitionSpec
-
-    none = PartitionSpec()
-    shapes = model.shapes(0)
-    ids = jax.ShapeDtypeStruct((batch, model.sequence), "int32")
-    x = jax.ShapeDtypeStruct((batch, model.sequence, model.hidden), model.dtype)
-    own = {name: shapes[name] for name in (("table",) if is_first else ("last", "head"))}
-    p, spec = structs(model, own), specs(own, tp)
-
-    def first(p: Any, ids: Any, dx: Any, before: Any) -> Any:
-        y, back = jax.vjp(lambda p: embed(tp, p["table"], ids), p)
-        return y, _add(before, back(dx)[0])
-
-    def last(p: Any, x: Any, labels: Any, before: Any) -> Any:
-        value, (dp, dx) = jax.value_and_grad(partial(loss_of, tp), (0, 1))(p, x, labels)
-        return value, dx, _add(before, dp)
-
-    if is_first:
-        return first, (p, ids, x, p), (spec, none, none, spec), (none, spec)
-    return last, (p, x, ids, p), (spec, none, none, spec), (none, none, spec)
-
-
-def update(model: Llama, tp: int, layers: int, *, has_ends: bool) -> Piece:
-    """Adam on one chip's parameters."""
-    from jax.sharding import PartitionSpec
-
-    shapes = local_shapes(model.shapes(layers, has_ends=has_ends), tp)
-    p, wide, none = structs(model, shapes), structs(model, shapes, "float32"), PartitionSpec()
-    return adam, (p, wide, wide, p), (none,) * 4, none
-
-
-def sums(model: Llama, tp: int, dp: int, layers: int, *, has_ends: bool) -> Piece:
-    """One chip's gradients, added up over the chips of "dp"."""
-    import jax
-    from jax import lax
-    from jax.sharding import PartitionSpec
-
-    shapes = local_shapes(model.shapes(layers, has_ends=has_ends), tp)
-    wholes = jax.tree.map(lambda s: (s[0] * dp, *s[1:]), shapes, is_leaf=is_shape)
-    along = jax.tree.map(lambda s: PartitionSpec(DP), shapes, is_leaf=is_shape)
-    added = jax.tree.map(lambda s: PartitionSpec(), shapes, is_leaf=is_shape)
-    return lambda g: jax.tree.map(lambda x: lax.psum(x, DP), g), (structs(model, wholes),), (along,), added

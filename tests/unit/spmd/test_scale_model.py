@@ -8,6 +8,7 @@ from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.chip_links import ChipMesh, Packet, exchange
 from hlo2tx8.device.group_exchange import group_exchange
 from hlo2tx8.spmd.scale_model import (
+    NOTHING,
     ParallelPlan,
     PieceCost,
     StepPieces,
@@ -19,6 +20,7 @@ from hlo2tx8.spmd.scale_model import (
 )
 
 CHIP = load_chip("")
+ENDS = (NOTHING, NOTHING)
 PLAIN = [ChipMesh(1, 1), ChipMesh(2, 1), ChipMesh(4, 2), ChipMesh(4, 4), ChipMesh(6, 3)]
 MESHES = [*PLAIN, ChipMesh(4, 4, (True, True), (2, 2)), ChipMesh(5, 2, (True, False))]
 
@@ -90,7 +92,7 @@ def test_sending_between_stages_takes_time_of_both() -> None:
 
 def test_a_step_is_the_sum_of_its_parts() -> None:
     whole = PieceCost(1000.0, 100.0)
-    pieces = StepPieces(PieceCost(0.0), whole, PieceCost(0.0), PieceCost(0.0), PieceCost(50.0), PieceCost(20.0), 1e6, 4096)
+    pieces = StepPieces((NOTHING, whole), ENDS, ENDS, PieceCost(50.0), PieceCost(20.0), 1e6, 4096)
     plan = ParallelPlan(4, 2, 1, 3)
     mesh = ChipMesh.of(CHIP, plan.num_chips)
     found = step_time(pieces, plan, mesh, CHIP, "gpipe")
@@ -103,7 +105,7 @@ def test_a_step_is_the_sum_of_its_parts() -> None:
 
 def test_stages_that_wait_are_a_bubble() -> None:
     one = PieceCost(1000.0)
-    pieces = StepPieces(one, one.times(2), PieceCost(0.0), PieceCost(0.0), PieceCost(0.0), PieceCost(0.0), 0.0, 4096)
+    pieces = StepPieces((one, one.times(2)), ENDS, ENDS, NOTHING, NOTHING, 0.0, 4096)
     plan = ParallelPlan(1, 1, 4, 8)
     mesh = ChipMesh.of(CHIP, 4)
     found = step_time(pieces, plan, mesh, CHIP, "1f1b")
@@ -115,4 +117,4 @@ def test_stages_that_wait_are_a_bubble() -> None:
 
 
 def test_layers_are_added_one_by_one() -> None:
-    assert PieceCost(10.0, 1.0, 3.0).of_layers(PieceCost(14.0, 2.0, 4.0), 5) == PieceCost(26.0, 5.0, 7.0)
+    assert PieceCost(10.0, 1.0, 3.0, 2.0).of_layers(PieceCost(14.0, 2.0, 4.0, 5.0), 5) == PieceCost(26.0, 5.0, 7.0, 14.0)
