@@ -72,22 +72,13 @@ def compiled_both_ways(text: str, count: int, options: Options) -> tuple[Compile
     local = module.load()
     steps = cut_at_host_ops(local).steps
     at = next(n for n, step in enumerate(steps) if isinstance(step, HostOp) and step.op.name == SEND)
-    parts = steps[:at], steps[at + 1 :]
-    kept = _bytes_between(*parts)
-    found = (
-        compile_segments(
-            local,
-            SegmentedRegion(part, ()),
-            options,
-            HostFunctions(),
-            module.counts,
-            lambda part, what: None,
-            chip_for(module, options),
-        )
-        for part in parts
-    )
-    forward, backward = map(_costs_of, found)
-    return replace(forward, kept_bytes=kept), backward
+    before, behind = steps[:at], steps[at + 1 :]
+
+    def cost(part: tuple[HostStep, ...]) -> CompiledPiece:
+        region, chip = SegmentedRegion(part, ()), chip_for(module, options)
+        return _costs_of(compile_segments(local, region, options, HostFunctions(), module.counts, lambda part, what: None, chip))
+
+    return replace(cost(before), kept_bytes=_bytes_between(before, behind)), cost(behind)
 
 
 def _bytes_between(before: Sequence[HostStep], after: Sequence[HostStep]) -> int:
