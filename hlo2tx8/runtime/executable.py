@@ -157,7 +157,7 @@ class Executable:
         """The modelled run in the Trace Event Format that Perfetto opens, written to a file if one is given; see `report`."""
         from hlo2tx8.runtime.trace import trace, write_trace
 
-        content = trace(self.program, self.chip, self.name, decisions=self.time.decisions)
+        content = trace(self.program, self.chip, self.name, decisions=self.time.decisions, bound=self.lower_bound)
         if path is not None:
             write_trace(content, Path(path))
         return content

@@ -1,9 +1,10 @@
 """A modelled run as a trace that Perfetto and chrome://tracing open (the Trace Event Format): JSON, one event per line.
 
-Process 1 is the chip: its launches, and the DDR's bandwidth. Process 2 + t is tile t: a thread per engine with a slice per
-instruction, the bytes of its scratchpad in use, and arrows from the instruction that wrote data to those on other engines that
-read it. Slices have their HLO instruction and source line. Long programs are cut short, which `otherData` says: steady turns of a
-loop are one slice, tiles in step are drawn once.
+Process 1 is the chip: its groups, beside them the least that each and the whole module take, and the DDR's bandwidth. Process 2
+is the mesh between tiles, a counter per row and column with what its links move each way. Process 3 + t is tile t: a thread per
+engine with a slice per instruction, the bytes of its scratchpad in use, and arrows from the instruction that wrote data to those on
+other engines that read it. Slices have their HLO instruction and source line. Long programs are cut short, which `otherData` says:
+steady turns of a loop are one slice, tiles in step are drawn once.
 """
 
 import json
@@ -21,27 +22,35 @@ from hlo2tx8.device.timing.scratchpad import ScratchpadUse, follow_scratchpad
 from hlo2tx8.device.timing.timeline import MOST_EVENTS, Pause, Slice, Timeline, follow
 from hlo2tx8.errors import writing
 from hlo2tx8.link.listing import name_of
+from hlo2tx8.runtime.lower_bound import LowerBound
 from hlo2tx8.runtime.origin import split_origin
-from hlo2tx8.runtime.profile import grouped
+from hlo2tx8.runtime.profile import profile
 
 Event: TypeAlias = "dict[str, Any]"
 CHIP = 1
-FIRST_TILE = 2
-LAUNCHES = 1
+MESH = 2
+FIRST_TILE = 3
+GROUPS, BOUNDS, MODULE_BOUND = 1, 2, 3
+"""Threads of the chip."""
 ORDER = (Engine.KC, Engine.RDMA, Engine.TDMA, Engine.NE, Engine.CT, Engine.DTE, Engine.WDMA)
 """Of the threads of a tile: the way data takes."""
 THREADS: dict[int, int] = {engine: 1 + place for place, engine in enumerate(ORDER)}
 
 
 def trace(
-    program: Program, chip: Chip, name: str, limit: int = MOST_EVENTS, decisions: Decisions | None = None
+    program: Program,
+    chip: Chip,
+    name: str,
+    limit: int = MOST_EVENTS,
+    decisions: Decisions | None = None,
+    bound: LowerBound | None = None,
 ) -> dict[str, object]:
     """The modelled run as a dictionary in the Trace Event Format, with about `limit` slices at most; with the decisions of a run if
-    they are given.
+    they are given, and with the module's bound if it is known.
     """
     timeline, report = follow(program, chip, limit, decisions)
     drawing = _Drawing(program, chip, timeline, limit)
-    events = [*drawing.names(), *drawing.launches(report), *drawing.bandwidth(), *drawing.tiles()]
+    events = [*drawing.names(), *drawing.groups(name, report, bound), *drawing.bandwidth(), *drawing.mesh(), *drawing.tiles()]
     return {"displayTimeUnit": "ns", "otherData": _facts(name, chip, report, timeline, drawing), "traceEvents": events}
 
 
@@ -91,7 +100,11 @@ class _Drawing:
     def names(self) -> Iterator[Event]:
         """Events that name processes and threads."""
         yield from _process(CHIP, f"chip {self.chip.name}")
-        yield from _thread(CHIP, LAUNCHES, "launches")
+        yield from _thread(CHIP, GROUPS, "groups")
+        yield from _thread(CHIP, BOUNDS, "bounds of groups")
+        yield from _thread(CHIP, MODULE_BOUND, "bound of the module")
+        if self.timeline.noc:
+            yield from _process(MESH, "mesh")
         columns = self.chip.mesh[-1]
         for tile in range(self.chip.tiles):
             if self.drawn(tile):
@@ -109,21 +122,39 @@ class _Drawing:
         pauses = [p for p in self.timeline.pauses if is_here(p.tiles)]
         return (slices, pauses) if slices or pauses else None
 
-    def launches(self, report: Report) -> Iterator[Event]:
-        """A slice per part of the program, named after the kernels in it."""
-        now = report.launch
-        yield self._slice("(launch)", CHIP, LAUNCHES, 0.0, now, {})
-        origins = [record.origin for record in self.records]
-        for (name, source), parts in grouped(self.program, report, origins):
-            for part in parts:
-                args = {"records": [part.first, part.end], "source": source, "cycles": part.cycles}
-                yield self._slice(name, CHIP, LAUNCHES, now, now + part.cycles, args)
-                now += part.cycles
+    def groups(self, name: str, report: Report, bound: LowerBound | None) -> Iterator[Event]:
+        """A slice per group of the program, and one below it as long as its bound; one that is as long as the module's."""
+        now = 0.0
+        for row in profile(self.program, self.chip, name, report).fusions:
+            args: Event = {"source": row.source, "cycles": round(row.cycles, 3), "records": row.records}
+            least = min(row.roofline, 1.0) * row.cycles
+            if row.bound and least:
+                args |= {"bound": row.bound, "bound_cycles": round(least, 3), "bound/time": round(row.roofline, 4)}
+                yield self._slice(f"{row.bound} {row.roofline:.0%} of {row.name}", CHIP, BOUNDS, now, now + least, args)
+            yield self._slice(row.name, CHIP, GROUPS, now, now + row.cycles, args)
+            now += row.cycles
+        if bound is not None:
+            args = {"cycles": round(bound.cycles, 3), "bound/time": round(bound.cycles / report.cycles, 4), **bound.resources}
+            yield self._slice(f"launch and {bound.resource}", CHIP, MODULE_BOUND, 0.0, bound.cycles, args)
 
     def bandwidth(self) -> Iterator[Event]:
         """Counter events of the DDR's throughput in GB/s."""
         for cycle, rate in self.timeline.ddr:
             yield self._counter("DDR", CHIP, cycle, {"GB/s": round(rate * self.chip.clock_hz / 1e9, 3)})
+
+    def mesh(self) -> Iterator[Event]:
+        """Counter events of what the links of each row and column move, in GB/s by direction, where it changes."""
+        ways = {"row": ("east", "west"), "column": ("south", "north")}
+        used = sorted(
+            {(what, number) for _, lines in self.timeline.noc for what, number, _ in lines}, key=lambda u: (u[0] != "row", u[1])
+        )
+        for what, number in used:
+            last: Event = {}
+            for cycle, lines in self.timeline.noc:
+                values = {way: round(lines.get((what, number, way), 0.0) * self.chip.clock_hz / 1e9, 3) for way in ways[what]}
+                if values != last:
+                    yield self._counter(f"{what} {number}", MESH, cycle, values)
+                last = values
 
     def tiles(self) -> Iterator[Event]:
         """Events of the tiles: a slice per instruction, arrows from writers to readers, bytes of SPM in use."""

@@ -2,22 +2,36 @@
 
 import json
 from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import hlo2tx8
+from hlo2tx8.device.chip import load_chip
+from hlo2tx8.device.timing.bundle import Issued
 from hlo2tx8.device.timing.costs import Range
+from hlo2tx8.device.timing.model import model
 from hlo2tx8.device.timing.scratchpad import follow_scratchpad
-from hlo2tx8.device.timing.timeline import Slice
+from hlo2tx8.device.timing.timeline import Slice, Timeline
 from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.runtime.origin import split_origin
 from hlo2tx8.runtime.trace import trace
 
 SAMPLES = Path(__file__).parents[2] / "hlo_samples"
+GEMM = """HloModule gemm
+
+ENTRY main {
+  x = bf16[2048,1024] parameter(0)
+  w = bf16[1024,2048] parameter(1)
+  ROOT y = bf16[2048,2048] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
 KEYS = {
     "X": {"name", "cat", "ph", "pid", "tid", "ts", "dur", "args"},
     "C": {"name", "ph", "pid", "ts", "args"},
@@ -35,13 +49,14 @@ def executable() -> Executable:
     def f(x: Any, y: Any) -> Any:
         return (jnp.tanh(x) * y).sum(axis=0)
 
-    return hlo2tx8.compile(f, args=(jnp.ones((61, 512)), jnp.ones((61, 512))))
+    compiled: Any = hlo2tx8.compile(f, args=(np.ones((61, 512), np.float32),) * 2)
+    return compiled
 
 
 @pytest.fixture(scope="module")
 def events(executable: Executable, tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
     path = tmp_path_factory.mktemp("trace") / "out.json"
-    content = executable.trace(path)
+    content: Any = executable.trace(path)
     assert json.loads(path.read_text()) == json.loads(json.dumps(content))
     assert content["otherData"]["cut"] == ""
     return content["traceEvents"]
@@ -55,8 +70,20 @@ def slices_of(events: list[Event]) -> dict[tuple[int, int], list[Event]]:
     return threads
 
 
-def names_of(events: list[Event], what: str) -> dict[tuple[int, int | None], str]:
-    return {(e["pid"], e.get("tid")): e["args"]["name"] for e in events if e["name"] == what}
+@dataclass
+class Packets(Timeline):
+    """Counts the bytes that packets take over links."""
+
+    link_bytes: int = 0
+
+    def instruction(self, tiles: Sequence[int], issued: Issued) -> None:
+        packet = issued.shape.work.packet
+        if packet is not None:
+            self.link_bytes += packet.bytes * len({link for way in packet.ways(tiles[0], load_chip()) for link in way})
+
+
+def names_of(events: list[Event], what: str) -> dict[tuple[int, int], str]:
+    return {(e["pid"], e.get("tid", 0)): e["args"]["name"] for e in events if e["name"] == what}
 
 
 def check_format(events: list[Event]) -> None:
@@ -67,7 +94,7 @@ def check_format(events: list[Event]) -> None:
             continue
         assert set(event) == KEYS[event["ph"]]
         assert event["ts"] >= 0
-        assert (event["pid"], None) in processes
+        assert (event["pid"], 0) in processes
         assert "tid" not in event or (event["pid"], event["tid"]) in threads
     for slices in slices_of(events).values():
         slices.sort(key=lambda e: e["ts"])
@@ -91,8 +118,8 @@ def test_slices_are_what_the_report_counts(events: list[Event], executable: Exec
     threads, processes = names_of(events, "thread_name"), names_of(events, "process_name")
     slices = slices_of(events)
     for (process, thread), name in threads.items():
-        tile = processes[process, None].split()[1]
-        if name in ("launches", "kernel core"):
+        tile = processes[process, 0].split()[1]
+        if process == 1 or name == "kernel core":
             continue
         counters = report.tiles[int(tile)][name]
         found = slices[process, thread]
@@ -112,7 +139,7 @@ def test_every_instruction_says_where_it_is_from(events: list[Event]) -> None:
 
 def test_data_goes_from_loads_to_compute_to_stores(events: list[Event]) -> None:
     threads = names_of(events, "thread_name")
-    pairs = defaultdict(list)
+    pairs: dict[int, list[str]] = defaultdict(list)
     for e in events:
         if e["ph"] in "sf":
             pairs[e["id"]].append(threads[e["pid"], e["tid"]])
@@ -128,11 +155,51 @@ def test_counters_stay_within_the_chip(events: list[Event], executable: Executab
     assert 0 < max(sizes) <= executable.chip.spm_bytes / 1024
 
 
+def test_groups_stand_beside_their_bounds(events: list[Event], executable: Executable) -> None:
+    threads, slices = names_of(events, "thread_name"), slices_of(events)
+    groups, bounds, module = (slices[key] for key, name in threads.items() if key[0] == 1 and key[1] in (1, 2, 3) and name)
+    rows = executable.profile().fusions
+    assert [e["name"] for e in groups] == [row.name for row in rows]
+    assert [e["args"]["cycles"] for e in groups] == pytest.approx([row.cycles for row in rows], abs=1e-3)
+    of_groups = {e["ts"]: e for e in groups}
+    assert len(bounds) == len(rows) - 1
+    for e in bounds:
+        own = of_groups[e["ts"]]
+        assert e["dur"] == pytest.approx(own["dur"] * e["args"]["bound/time"], rel=1e-3)
+    bound = executable.lower_bound
+    assert bound is not None
+    assert module[0]["args"]["cycles"] == pytest.approx(bound.cycles, abs=1e-3)
+
+
+def test_mesh_moves_every_byte_over_every_link() -> None:
+    """What lines move in all are the bytes of packets times the links on their ways, also where turns are left out."""
+    program: Any = hlo2tx8.compile(GEMM)
+    found: list[float] = []
+    for limit in (1_000_000, 200):
+        content: Any = trace(program.program, program.chip, program.name, limit=limit)
+        counters: dict[str, list[Event]] = defaultdict(list)
+        for e in content["traceEvents"]:
+            if e["ph"] == "C" and e["pid"] == 2:
+                counters[e["name"]].append(e)
+        assert {name.split()[0] for name in counters} <= {"row", "column"}
+        found.append(
+            sum(
+                sum(a["args"].values()) * (b["ts"] - a["ts"]) * 1e3  # GB/s times us
+                for line in counters.values()
+                for a, b in pairwise(line)
+            )
+        )
+    packets = Packets(1_000_000)
+    model(program.program, program.chip, packets)
+    assert packets.link_bytes > 0
+    assert found == pytest.approx([packets.link_bytes] * 2, rel=1e-3)
+
+
 def test_long_programs_are_cut_short() -> None:
-    gelu = hlo2tx8.compile(str(SAMPLES / "elementwise" / "gelu_f32.hlo"))
+    gelu: Any = hlo2tx8.compile(str(SAMPLES / "elementwise" / "gelu_f32.hlo"))
     whole = gelu.trace()
     assert whole["otherData"]["cut"] == ""
-    content = trace(gelu.program, gelu.chip, gelu.name, limit=2000)
+    content: Any = trace(gelu.program, gelu.chip, gelu.name, limit=2000)
     events = content["traceEvents"]
     check_format(events)
     assert "turns of steady loops are not drawn" in content["otherData"]["cut"]

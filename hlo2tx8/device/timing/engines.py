@@ -28,7 +28,7 @@ from hlo2tx8.device.timing.bundle import (
 )
 from hlo2tx8.device.timing.costs import Range
 from hlo2tx8.device.timing.fluid import Fluid, SharedDdr, Transfer
-from hlo2tx8.device.timing.noc import SharedNoc
+from hlo2tx8.device.timing.noc import LineRates, SharedNoc
 from hlo2tx8.device.timing.steps import Step, Steps
 
 Sums: TypeAlias = "tuple[np.ndarray, np.ndarray]"
@@ -42,8 +42,8 @@ class Recorder(Protocol):
         """A part of the program begins at this cycle; returns how many instructions of it are to be followed one by one."""
         ...
 
-    def end(self, ddr: Sequence[tuple[float, float]]) -> None:
-        """The part is over; `ddr` are samples (cycle, bytes per cycle) of what the DDR moved."""
+    def end(self, ddr: Sequence[tuple[float, float]], noc: Sequence[tuple[float, LineRates]]) -> None:
+        """The part is over; samples (cycle, bytes per cycle) of what the DDR moved, and the mesh by row and column."""
         ...
 
     def instruction(self, tiles: Sequence[int], issued: Issued) -> None:
@@ -71,7 +71,7 @@ class TimingEngines:
 
     def __post_init__(self) -> None:
         self.ddr = SharedDdr(self.chip, samples=None if self.recorder is None else [])
-        self.noc = SharedNoc(self.chip)
+        self.noc = SharedNoc(self.chip, samples=None if self.recorder is None else [])
         self.fluids: tuple[Fluid, ...] = (self.ddr, self.noc)
         self.records = np.zeros(len(self.no_records()))
         self.counters = np.zeros((self.chip.tiles, PER_TILE))

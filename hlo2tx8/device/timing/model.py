@@ -54,7 +54,7 @@ def follow(
         if recorder is not None:
             machine = TimingMachine(steps, chip, recorder, follow=recorder.begin(first, now, len(parts_of)), replay=replay)
             timed = cost_of(machine)
-            recorder.end(machine.ddr.samples or ())
+            recorder.end(machine.ddr.samples or (), machine.noc.samples or ())
         elif timed is None:
             timed = known[key] = cost_of(TimingMachine(steps, chip, replay=replay))
         parts.append((first, first + len(steps.records), timed))

@@ -154,6 +154,7 @@ def _skip(machine: "TimingMachine", lead: Bundle, frame: Frame, probe: Probe) ->
             machine.recorder.pause(b.tiles, record, "steady", b.now, b.now + cycles, turns * times)
         moved_bytes = (machine.records - probe.sums[0])[DDR_BYTES::PER_RECORD].sum()  # of `times` periods and the probed one
         machine.ddr.flow_evenly(moved_bytes / (cycles + pace))
+        machine.noc.repeat(machine.noc.now - pace)
     for b, f, turns in moved:
         f.turn += turns * times
         b.now += cycles

@@ -13,6 +13,7 @@ from hlo2tx8.device.program import Program
 from hlo2tx8.device.timing.bundle import Issued
 from hlo2tx8.device.timing.costs import Range
 from hlo2tx8.device.timing.model import model
+from hlo2tx8.device.timing.noc import LineRates
 from hlo2tx8.device.timing.report import Report
 
 MOST_EVENTS = 40_000
@@ -53,7 +54,8 @@ class Pause:
 
 @dataclass
 class Timeline:
-    """A recorder of the timing model; `follow` gives one with everything in it. `ddr` are (cycle, bytes per cycle of the chip).
+    """A recorder of the timing model; `follow` gives one with everything in it.
+    `ddr` are (cycle, bytes per cycle of the chip), `noc` the same by row and column of the mesh.
 
     Events beyond the limit are counted in `num_missing` and not kept.
     """
@@ -62,6 +64,7 @@ class Timeline:
     slices: list[Slice] = field(default_factory=list[Slice])
     pauses: list[Pause] = field(default_factory=list[Pause])
     ddr: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
+    noc: list[tuple[float, LineRates]] = field(default_factory=list[tuple[float, LineRates]])
     num_missing: int = 0
     _base: float = 0.0
     _first: int = 0
@@ -73,9 +76,10 @@ class Timeline:
         self._left = max(self.limit // parts, 8 * LEAST_EVENTS)
         return max(self.limit // parts // 16, LEAST_EVENTS)
 
-    def end(self, ddr: Sequence[tuple[float, float]]) -> None:
-        """It ends; what the DDR moved meanwhile."""
+    def end(self, ddr: Sequence[tuple[float, float]], noc: Sequence[tuple[float, LineRates]]) -> None:
+        """It ends; what the DDR and the mesh moved meanwhile."""
         self.ddr += [(self._base + cycle, rate) for cycle, rate in ddr]
+        self.noc += [(self._base + cycle, lines) for cycle, lines in noc]
 
     def instruction(self, tiles: Sequence[int], issued: Issued) -> None:
         """Notes an instruction that has ended."""
