@@ -1,7 +1,7 @@
 """What it costs that all tiles read the same.
 
-Either each loads it, so DDR gives it as often as there are tiles; or each loads a part and sends it to all others. A column of the
-mesh then has each part on its links; the link to its last tile has those of all tiles but of the last row.
+Either each loads it, so DDR gives it as often as there are tiles; or some load a part each and send it to all others. A column of
+the mesh then has each part on its links. Where tiles of the first and of the last row have the parts, a link has a half of them.
 """
 
 from hlo2tx8.device.chip import MOST_DESTINATIONS
@@ -12,8 +12,8 @@ LEAST_BYTES = 4096
 
 
 def spread_cycles(size_bytes: float, rates: Rates) -> float:
-    """Cycles until all tiles have so many bytes, of which each has loaded a part."""
-    sent = size_bytes * (rates.mesh_rows - 1) / rates.mesh_rows / rates.link
+    """Cycles until all tiles have so many bytes, of which those of two mesh rows have loaded a part each."""
+    sent = size_bytes / min(2, rates.mesh_rows) / rates.link
     return size_bytes / rates.ddr + sent + rates.transfer_start + rates.link_start + rates.barrier
 
 

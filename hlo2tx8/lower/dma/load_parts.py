@@ -19,6 +19,7 @@ from hlo2tx8.dialects import spm, xla
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Variable, delinearize
 from hlo2tx8.lower.dma.insert_waits import ORDERED
 from hlo2tx8.lower.dma.load_levels import levels_of
+from hlo2tx8.lower.dma.mesh import Mesh
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
 TOKEN_BYTES = 16
@@ -27,13 +28,15 @@ TOKEN_BYTES = 16
 
 @dataclass(frozen=True)
 class LoadParts:
-    """A load of `levels` (count and stride in elements, the outermost first), and in how many each of them is `cut` for so many
-    `tiles`, so that a part is one run of the buffer."""
+    """A load of `levels` (count and stride in elements, the outermost first), and in how many each of them is `cut`, so that a part
+    is one run of the buffer. Of so many `tiles` those have parts that are not `between` the first `line` and the last one."""
 
     op: Rdma
     levels: tuple[tuple[int, int], ...]
     cuts: tuple[int, ...]
     tiles: int
+    line: int = 1
+    between: int = 0
 
     @staticmethod
     def of(op: Rdma, tiles: int) -> "LoadParts | None":
@@ -41,10 +44,23 @@ class LoadParts:
         levels = levels_of(op)
         return None if levels is None else LoadParts(op, levels, _cuts(levels, tiles), tiles)
 
+    @staticmethod
+    def at_edges(op: Rdma, mesh: Mesh) -> "LoadParts | None":
+        """The parts of a load for the first and the last row of a mesh: packets turn into columns, so what rows between them sent
+        would be on the same links as what these do. None if a step decides its sizes."""
+        levels, between = levels_of(op), max(0, mesh.rows - 2) * mesh.columns
+        tiles = mesh.rows * mesh.columns
+        return None if levels is None else LoadParts(op, levels, _cuts(levels, tiles - between), tiles, mesh.columns, between)
+
     @property
     def num_parts(self) -> int:
-        """At most as many as there are tiles."""
+        """At most as many as there are tiles that may have one."""
         return prod(self.cuts)
+
+    @property
+    def num_senders(self) -> int:
+        """Tiles that may have a part."""
+        return self.tiles - self.between
 
     @property
     def num_elements(self) -> int:
@@ -97,7 +113,9 @@ class LoadParts:
         """Emits what follows for the tiles that have a part only."""
         outer, own = step.builder, Block()
         if self.num_parts < self.tiles:
-            away = self._of_tile(step, number, self._part_of_tile * self.tiles // self.num_parts - Dim(0))
+            place = self._part_of_tile
+            place = place if self.num_parts == self.num_senders else place * self.num_senders // self.num_parts
+            away = self._of_tile(step, number, place + place // self.line * self.between - Dim(0))
             condition = step.insert(arith.CmpiOp(away, step.value(1), "slt")).result
             step.insert(scf.IfOp(condition, [], Region(own)))
             step.builder = Builder(InsertPoint.at_end(own))
@@ -108,9 +126,11 @@ class LoadParts:
 
     @property
     def _part_of_tile(self) -> Expr:
-        """The part of a tile, or the next one's: fewer parts than tiles are spread evenly, so that no link of the mesh has them
-        all."""
-        return Dim(0) if self.num_parts == self.tiles else (Dim(0) * self.num_parts + (self.tiles - 1)) // self.tiles
+        """The part of a tile, or one of a later tile: fewer parts than tiles are spread evenly, so that no link of the mesh has
+        them all."""
+        place = Dim(0) if not self.between else Dim(0) - Dim(0) // (self.line + self.between) * self.between
+        of_all = self.num_parts == self.num_senders
+        return place if of_all else (place * self.num_parts + (self.num_senders - 1)) // self.num_senders
 
     def _of_tile(self, step: StepBuilder, number: SSAValue, expr: Expr) -> SSAValue:
         map = IndexingMap((Variable(0, self.tiles - 1, "tile"),), (), (), (expr,))

@@ -43,7 +43,7 @@ from hlo2tx8.lower.select.step_builder import StepBuilder
 LOADS_PARTS, SENDS_PARTS = "loads_parts", "sends_parts"
 """Attributes of what loads parts, and of what sends them after that: of which load of a phase, or `OF_ALL`."""
 OF_ALL = -1
-LEAST_PARTS = 4
+LEAST_PARTS = 2
 POSITIVE = 4
 """The predicate of arith.cmpi that is `sgt`."""
 
@@ -133,7 +133,7 @@ def _loads(function: func.FuncOp, phase: Sequence[Operation], tile: xla.TileIdOp
         alloc = target.owner if isinstance(target, SSAValue) else None
         if not isinstance(alloc, spm.AllocOp) or alloc.num_copies != 1 or writers[alloc.result] != [op]:
             continue
-        offset, parts = _constant(op.field("offset"), index), LoadParts.of(op, rates.tiles)
+        offset, parts = _constant(op.field("offset"), index), LoadParts.at_edges(op, index.mesh)
         if offset is None or parts is None or alloc.size_bytes < LEAST_BYTES:
             continue
         if parts.num_parts >= LEAST_PARTS and parts.num_bytes >= TOKEN_BYTES:

@@ -1,6 +1,7 @@
 // RUN: %opt -p spread-loads --split-input-file %s | filecheck %s
 
-// Of what all tiles load alike each loads a sixteenth, in front of the loop and of all else, and sends it to the others.
+// Of what all tiles load alike those of the first and the last mesh row load an eighth each, in front of the loop and of all else, and
+// send it to the others.
 
 func.func @weights(%p0: tensor<65536xbf16>, %p1: tensor<65536xbf16>, %r0: tensor<65536xbf16>) {
   %tile = xla.tile_id [0, 15]
@@ -22,13 +23,15 @@ func.func @weights(%p0: tensor<65536xbf16>, %p1: tensor<65536xbf16>, %r0: tensor
 
 // CHECK-LABEL: func.func @weights
 // CHECK:         [[W:%[a-z0-9_]+]] = "spm.alloc"() <{size = 131072
-// CHECK:         [[T:%[a-z0-9_]+]] = xla.apply_indexing {{.*}}(tile * 8192)
+// CHECK:         [[T:%[a-z0-9_]+]] = xla.apply_indexing {{.*}}((tile - tile floordiv 12 * 8) * 16384)
 // CHECK-NEXT:    [[P:%[a-z0-9_]+]] = "spm.offset"([[W]], [[T]])
-// CHECK:         tx8.RDMA_load dst([[P]] {{.*}}slot(%p1 {{.*}}count(64) s1(256) n1(64) s2(64) n2(1)
+// CHECK:         xla.apply_indexing {{.*}}(tile - tile floordiv 12 * 8 + (tile - tile floordiv 12 * 8) floordiv 4 * 8 - tile)
+// CHECK:         scf.if
+// CHECK:         tx8.RDMA_load dst([[P]] {{.*}}slot(%p1 {{.*}}count(64) s1(256) n1(128) s2(64) n2(1)
 // CHECK:         tx8.TDMA_gatherScatter {{.*}}src([[P]] {{.*}}run_bytes(16)
-// CHECK-NEXT:    tx8.KC_wait
-// CHECK:         tx8.DTE_multicast dst([[P]] : !tx8.buffer) src([[P]] : !tx8.buffer) n(4096)
-// CHECK-NEXT:    tx8.KC_wait
+// CHECK:         tx8.KC_wait
+// CHECK:         tx8.DTE_multicast dst([[P]] : !tx8.buffer) src([[P]] : !tx8.buffer) n(8192)
+// CHECK:         tx8.KC_wait
 // CHECK-NEXT:    tx8.KC_barrier
 // CHECK:         scf.for
 // CHECK-NOT:       slot(%p1
