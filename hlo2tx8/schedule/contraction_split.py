@@ -429,8 +429,8 @@ def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Contrac
     alone = 2 * (rates.transfer_start + rates.issue) + rates.product_start + rates.move_start
     moved = moved_bytes(part, box, depth, work, rates) / rates.move
     busy = steps * max(engine + alone, moved) + moved / turns + ends  # a panel is between its zeros before it is multiplied
-    # while tiles send each other what they have alike, steps are loaded as far as there are buffers; a guarded step loads for itself
-    ahead = min(steps, 2) * first if chunks % active == 0 else 0.0
+    # while tiles send each other what they have alike, steps are loaded as far as there are buffers; of guarded ones one
+    ahead = min(steps, 1 if chunks % active else 2) * first
     streamed = max((chunks * own + alike) / rates.ddr, start + (chunks * own - ahead) / rates.ddr if alike else 0.0)
     streamed += steps * rates.transfer_start  # tiles that are in step all start a transfer at the same time
     return max(busy, streamed + last, steps * own / rates.transfer + last)
