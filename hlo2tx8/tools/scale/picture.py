@@ -25,11 +25,13 @@ def picture(points: Sequence[tuple[int, float, str]]) -> str:
     parts.append(f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>')
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in ends)
     parts.append(f'<polyline points="{line}" fill="none" stroke="gray" stroke-dasharray="4 4"/>')
-    for x, y, (_, rate, name) in zip(chips, rates, points, strict=True):
+    for x, y, (count, rate, name) in zip(chips, rates, points, strict=True):
         at, up = place(x, y)
         label = f"{escape(name)}: {rate:,.0f}"
         parts.append(f'<circle cx="{at:.1f}" cy="{up:.1f}" r="4" fill="steelblue"><title>{label}</title></circle>')
-        parts.append(f'<text x="{at - 6:.1f}" y="{up + 16:.1f}" text-anchor="middle">{escape(name)}</text>')
+        is_fastest = rate == max(other for number, other, _ in points if number == count)
+        right, down, side = (8, 4, "start") if is_fastest else (0, 16, "middle")
+        parts.append(f'<text x="{at + right:.1f}" y="{up + down:.1f}" text-anchor="{side}">{escape(name)}</text>')
     for number in sorted({n for n, _, _ in points}):
         parts.append(f'<text x="{place(log2(number), low)[0]:.1f}" y="{HEIGHT - 20}" text-anchor="middle">{number}</text>')
     parts.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 4}" text-anchor="middle">chips (dashed: proportional to the smallest)</text>')
