@@ -60,6 +60,7 @@ def _facts_of(executable: Executable, shown: Shown, name: str, file: Path | None
         "memory": executable.memory_analysis(),
         "tiles": [{engine: c.as_dict() for engine, c in tile.items()} for tile in report.tiles],
         "tile_bytes": run.bytes_by_tile(chip.tiles),
+        "links": run.bytes_by_link(chip.mesh[-1]),
         "groups": groups,
         "instructions": [row.as_dict() for row in profile.instructions],
         "timeline": {"of_tile": of_tile, "rows": rows, "left_out": left_out, "cut": run.cut},

@@ -98,6 +98,15 @@ class ModelledRun:
         np.add.at(sums, (rows["tile"], rows["engine"]), rows["amount"])
         return [{Engine(e).name: float(row[e]) for e in np.flatnonzero(row).tolist()} for row in sums]
 
+    def bytes_by_link(self, columns: int) -> list[list[int]]:
+        """[from tile, to tile, bytes] of each link of the mesh that something goes over."""
+        steps = (1, -1, columns, -columns)
+        sums: dict[tuple[int, int], float] = {}
+        for row in self.rows[self.rows["what"] == NoteKind.LINK]:
+            link = int(row["tile"]), int(row["tile"]) + steps[int(row["cause"])]
+            sums[link] = sums.get(link, 0.0) + float(row["amount"])
+        return [[*link, round(moved)] for link, moved in sorted(sums.items())]
+
     def spans(self, group_of: np.ndarray, num: int) -> list[tuple[float, float]]:
         """When each group's first instruction begins and its last one ends, by what `group_of` its records says; -1 is none."""
         rows = self.rows[

@@ -214,6 +214,7 @@ void follow_tiles(struct model *m, struct timed_part *part) {
         b->number = (int)n, b->at = b->depth = b->is_at_barrier = b->is_done = 0, b->now = 0.0, b->blocked = NULL;
         for (int k = 0; k < TIMED_REGISTERS; k++) b->registers[k] = (struct timed_value){k == 1 ? n : 0, 1, 0};
         for (int e = 0; e < QUEUED_ENGINES; e++) b->queues[e].first = b->queues[e].num = 0, b->bytes[e] = 0.0;
+        memset(b->links, 0, sizeof b->links);
     }
     run_model(m);
     part->cycles = 0.0;
@@ -224,6 +225,8 @@ void follow_tiles(struct model *m, struct timed_part *part) {
             for (int k = 0; k < b->queues[e].num; k++) part->cycles = larger(part->cycles, at_queue(&b->queues[e], k)->end);
             if (b->bytes[e] > 0.0) tell(m, (struct timed_note){.amount = b->bytes[e], .what = NOTED_BYTES, .tile = (i16)n, .engine = (i16)e});
         }
+        for (int k = 0; k < LINKS_OF_TILE; k++)
+            if (b->links[k] > 0.0) tell(m, (struct timed_note){.amount = b->links[k], .what = NOTED_LINK, .tile = (i16)n, .cause = (i16)k});
     }
 }
 

@@ -81,8 +81,9 @@ struct timed_model_chip {
 };
 
 /* What happens, in cycles since its part began: as `Note` in device/timing/notes.py. `amount`: bytes of an instruction, turns that are left
- * out, bytes per cycle that transfers move from `start` on, all bytes of an engine of a tile in the part. */
-enum noted { NOTED_INSTRUCTION, NOTED_WORK, NOTED_WAIT, NOTED_FULL, NOTED_BARRIER, NOTED_TURNS, NOTED_DDR, NOTED_NOC, NOTED_BYTES };
+ * out, bytes per cycle that transfers move from `start` on, all bytes of an engine of a tile in the part, or over one of its links, which is the
+ * cause. */
+enum noted { NOTED_INSTRUCTION, NOTED_WORK, NOTED_WAIT, NOTED_FULL, NOTED_BARRIER, NOTED_TURNS, NOTED_DDR, NOTED_NOC, NOTED_BYTES, NOTED_LINK };
 struct timed_note {
     double issue, ready, start, end, amount;
     i32 part, record;

@@ -5,7 +5,7 @@
 static int link_to(const struct model *m, i64 tile, i64 next) {
     const i64 columns = m->t->chip.mesh_columns;
     const int direction = next == tile + columns ? 2 : next == tile - columns ? 3 : next < tile;
-    return (int)(4 * tile + direction);
+    return (int)(LINKS_OF_TILE * tile + direction);
 }
 
 /* Along the row first, then along the column; the number of links. */
@@ -31,6 +31,11 @@ void begin_transfer(struct model *m, const struct timed_tile *b, struct issued *
         const int num = shape->is_pulled ? take_way(m, tile, b->number, i->links) : take_way(m, b->number, tile, i->links);
         hops = num > hops ? num : hops;
     }
+    for (int w = 0; w < LINK_WORDS; w++)
+        for (u64 links = i->links[w]; links; links &= links - 1) {
+            const int link = 64 * w + __builtin_ctzll(links);
+            m->tiles[link / LINKS_OF_TILE].links[link % LINKS_OF_TILE] += (double)shape->packet_bytes;
+        }
     struct fluid *const f = m->fluids + fluid_of(i);
     i->flows_at = i->start + shape->cycles + (double)(hops * m->t->chip.dte_hop);
     i->rest = shape->is_packet ? (double)shape->packet_bytes : shape->ddr_bytes;

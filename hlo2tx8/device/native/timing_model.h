@@ -45,7 +45,8 @@ struct shape_entry {
     struct timed_value key[];
 };
 
-#define LINKS (4 * MAX_TIMED_TILES) /* of each tile, to its four neighbours */
+#define LINKS_OF_TILE 4 /* to its neighbours: next and last in its row, next and last in its column */
+#define LINKS (LINKS_OF_TILE * MAX_TIMED_TILES)
 #define LINK_WORDS (LINKS / 64)
 
 enum flow { FLOWS_NOT, FLOWS_LATER, FLOWS };
@@ -86,7 +87,7 @@ struct probe {
     i64 period, turn;
     int is_settled;
     struct mark must_equal;
-    double cycles, clocks[NUM_CLOCKS], moved[NUM_FLUIDS], bytes[MAX_TIMED_TILES][QUEUED_ENGINES];
+    double cycles, clocks[NUM_CLOCKS], moved[NUM_FLUIDS], bytes[MAX_TIMED_TILES][QUEUED_ENGINES], links[MAX_TIMED_TILES][LINKS_OF_TILE];
     int depth[MAX_TIMED_TILES];
     i64 turns[MAX_TIMED_TILES][MAX_FRAMES];
     double *sums; /* records, then counters */
@@ -124,6 +125,7 @@ struct timed_tile {
     double now;
     struct issued *blocked;
     double bytes[QUEUED_ENGINES]; /* from and to DDR, and to other tiles */
+    double links[LINKS_OF_TILE]; /* bytes over the links to its neighbours */
     struct timed_value registers[TIMED_REGISTERS];
     struct frame frames[MAX_FRAMES];
     struct queue queues[QUEUED_ENGINES];

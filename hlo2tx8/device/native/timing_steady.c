@@ -99,6 +99,7 @@ static void begin_probe(struct model *m, struct timed_tile *b, struct frame *f, 
     for (int n = 0; n < m->t->chip.tiles; n++) {
         p->depth[n] = m->tiles[n].depth;
         memcpy(p->bytes[n], m->tiles[n].bytes, sizeof p->bytes[n]);
+        memcpy(p->links[n], m->tiles[n].links, sizeof p->links[n]);
         for (int k = 0; k < m->tiles[n].depth; k++) p->turns[n][k] = m->tiles[n].frames[k].turn;
     }
     p->sums = malloc((num_record_sums(m) + num_counters(m)) * sizeof(double));
@@ -225,6 +226,7 @@ static void skip_turns(struct model *m, struct timed_tile *lead, struct frame *f
     }
     for (int n = 0; n < m->t->chip.tiles; n++) {
         struct timed_tile *const b = m->tiles + n;
+        for (int k = 0; k < LINKS_OF_TILE; k++) b->links[k] += (b->links[k] - p->links[n][k]) * more;
         for (int e = 0; e < QUEUED_ENGINES; e++) {
             b->bytes[e] += (b->bytes[e] - p->bytes[n][e]) * more;
             for (int k = 0; k < b->queues[e].num; k++) {

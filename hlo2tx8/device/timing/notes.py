@@ -23,7 +23,8 @@ class NoteKind(IntEnum):
     INSTRUCTION of an engine, WORK of a kernel core: issued, ready, started and ended, in cycles; the amount are bytes from or to
     DDR or other tiles; the cause is the engine for whose data it waited, or -1. WAIT, FULL (queue) and BARRIER: the kernel core
     stood still. TURNS: so many turns of a loop are left out, which are like those before. DDR, NOC: bytes per cycle that all
-    transfers move from the start on. BYTES: what an engine of a tile moves in all.
+    transfers move from the start on. BYTES: what an engine of a tile moves in all. LINK: what
+    goes from a tile over the link to the next (cause 0) or last tile (1) of its row, or of its column (2, 3).
     """
 
     INSTRUCTION = 0
@@ -35,6 +36,7 @@ class NoteKind(IntEnum):
     DDR = 6
     NOC = 7
     BYTES = 8
+    LINK = 9
 
 
 @dataclass

@@ -11,6 +11,31 @@ const METRICS = [
   { name: "instructions", unit: "", of: (tile) => Object.values(tile).reduce((sum, e) => sum + e.instructions, 0) },
 ];
 
+// An arrow over the border of two tiles for each link that something goes over, as dark as it carries bytes.
+function linkArrows() {
+  const of = program();
+  const columns = of.chip.mesh[1];
+  const most = Math.max(...of.links.map((link) => link[2]), 1);
+  return {
+    type: "custom", z: 5,
+    data: of.links.map(([from, to, moved]) => [from % columns, Math.floor(from / columns), to % columns, Math.floor(to / columns), moved]),
+    encode: { x: 0, y: 1 },
+    renderItem: (_, api) => {
+      const [fromX, fromY] = api.coord([api.value(0), api.value(1)]);
+      const [toX, toY] = api.coord([api.value(2), api.value(3)]);
+      const length = Math.hypot(toX - fromX, toY - fromY);
+      const [dx, dy] = [(toX - fromX) / length, (toY - fromY) / length];
+      const half = Math.min(16, 0.16 * length), side = Math.min(9, 0.1 * length), width = 2 + 3 * api.value(4) / most;
+      const at = (along, across) => [(fromX + toX) / 2 + along * dx - across * dy, (fromY + toY) / 2 + along * dy + across * dx];
+      const points = [at(-half, side - width / 2), at(half - 6, side - width / 2), at(half - 6, side - width), at(half, side), at(half - 6, side + width), at(half - 6, side + width / 2), at(-half, side + width / 2)];
+      return { type: "polygon", shape: { points }, style: { fill: ENGINE_COLORS.DTE, opacity: 0.25 + 0.75 * api.value(4) / most, stroke: "#fff", lineWidth: 0.5 } };
+    },
+    tooltip: {
+      formatter: ({ data }) => tip(`tile ${data[1] * columns + data[0]} to ${data[3] * columns + data[2]}`, [["over this link", bytes(data[4])], ["of what it can carry in the time", percent(data[4] / (of.chip.link_bytes_per_cycle * of.report.cycles))]]),
+    },
+  };
+}
+
 function drawMesh(element, metric) {
   const of = program();
   const [rows, columns] = of.chip.mesh;
@@ -22,7 +47,7 @@ function drawMesh(element, metric) {
     grid: { left: 44, right: 92, top: 10, bottom: 34 },
     xAxis: { type: "category", data: [...Array(columns).keys()], name: "column", nameGap: 20, ...AXIS, position: "bottom" },
     yAxis: { type: "category", data: [...Array(rows).keys()], name: "row", nameGap: 24, inverse: true, ...AXIS },
-    visualMap: { min: 0, max: most, right: 0, top: "middle", calculable: false, itemHeight: 150, formatter: shown, inRange: { color: ["#f6f8fc", "#cfddf7", "#8fb0ee"] }, text: [shown(most), "0"], textStyle: { color: "#57606a" } },
+    visualMap: { seriesIndex: 0, min: 0, max: most, right: 0, top: "middle", calculable: false, itemHeight: 150, formatter: shown, inRange: { color: ["#f6f8fc", "#cfddf7", "#8fb0ee"] }, text: [shown(most), "0"], textStyle: { color: "#57606a" } },
     tooltip: {
       formatter: ({ data }) => {
         const tile = data[1] * columns + data[0];
@@ -35,8 +60,14 @@ function drawMesh(element, metric) {
       type: "heatmap", data: values.map((value, n) => [n % columns, Math.floor(n / columns), value]),
       label: { show: true, formatter: ({ data }) => { const n = data[1] * columns + data[0]; return `tile ${n}\n${metric.names ? `${names[n]} ` : ""}${shown(data[2])}`; }, lineHeight: 16, fontSize: 11, color: "#1c2128" },
       itemStyle: { borderColor: "#fff", borderWidth: 2 },
-    }],
+    }, linkArrows()],
   }, true);
+}
+
+function linkNote() {
+  const of = program();
+  const most = Math.max(...of.links.map((link) => link[2]), 0);
+  return most ? ` Arrows are links of the mesh; the busiest carries ${bytes(most)}, ${percent(most / (of.chip.link_bytes_per_cycle * of.report.cycles))} of what it can in the time.` : "";
 }
 
 function drawRoofline(element) {
@@ -119,7 +150,7 @@ tabs.push({
     if (!["program", "group", "tab"].some((name) => changed.has(name))) return;
     const metric = METRICS[Number(section.querySelector("#metric").value)];
     drawMesh(section.querySelector("#mesh"), metric);
-    section.querySelector("#mesh-note").textContent = metric.counted && !program().tile_bytes ? "Bytes by tile are not known: this program was followed without the native core." : "Over the whole run.";
+    section.querySelector("#mesh-note").textContent = metric.counted && !program().tile_bytes ? "Bytes by tile are not known: this program was followed without the native core." : `Over the whole run.${linkNote()}`;
     const missing = drawRoofline(section.querySelector("#roofline"));
     const dots = chart(section.querySelector("#roofline"));
     dots.off("click");
