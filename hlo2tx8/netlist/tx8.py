@@ -140,7 +140,7 @@ class Tx8:
                 except ValueError as error:
                     raise NetlistRunError(f"op {op.name}: {error}") from None
         given: dict[str, Lying] = {}
-        for name, format in _given(segment).items():
+        for name, format in formats_of(segment).items():
             try:
                 given[name] = to_device(sources[name], format)
             except ValueError as error:
@@ -166,11 +166,13 @@ class Tx8:
         return tuple(np.concatenate([part, nowhere.repeat(size - part.shape[1], axis=1)], axis=1) for part in found)
 
     def _compile(self, segment: Segment, lists: Mapping[str, Sequence[Array]], inputs: int) -> Compiled:
-        given = {name: at_rest(np.zeros(_shape_of(segment, name).elements, np.float32), f) for name, f in _given(segment).items()}
+        given = {
+            name: at_rest(np.zeros(_shape_of(segment, name).elements, np.float32), f) for name, f in formats_of(segment).items()
+        }
         sums = {name: np.zeros(shape, np.float32) for name, shape in _sums(segment).items()}
         try:
             tiles = self.place(segment).tiles if self.placement == "netlist" else dict[str, Rectangle]()
-            function = function_of(segment, _given(segment), self.rules, tiles)
+            function = function_of(segment, formats_of(segment), self.rules, tiles)
             source = traced(function, ([given] * inputs, sums, dict(lists)))
             return compile_source(source, self.options) if self.options.until is Level.PROGRAM else AtLevel(source, self.options)
         except Hlo2tx8Error as error:
@@ -210,7 +212,7 @@ def _shape_of(segment: Segment, name: str) -> Shape:
     return (segment.sources.get(name) or ops[name]).shape
 
 
-def _given(segment: Segment) -> dict[str, Format]:
+def formats_of(segment: Segment) -> dict[str, Format]:
     """The formats of what a segment reads, but for encodings."""
     encodings = {op.inputs[2] for op in segment.ops if is_sparse(op)}
     sources = segment.sources.items()

@@ -1,7 +1,8 @@
 """TT-BUDA's netlists: `python tests/corpora/netlists.py CHECKOUT [--on=WHAT] [--sample=N] [--tiles=N] [--only=RE] [--log=FILE]`.
 
 CHECKOUT is a checkout of the BUDA back end: every .yaml file that is a netlist is a case, run on its own stimulus and compared
-as its comparison-config says: with numpy against exact arithmetic, on tx8 or from the blobs of its streams against numpy. A case
+as its comparison-config says: with numpy against float64 without roundings,
+and where that differs against XLA:CPU in the netlist's formats; on tx8 or from the blobs of its streams against numpy. A case
 is left out that breaks a rule of all its architectures, whose programs cannot go on, that has no streams, or that is too large.
 """
 

@@ -18,6 +18,7 @@ SMALL = {
     "hidden_size": 32,
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
+    "num_key_value_heads": 2,
     "intermediate_size": 64,
     "max_position_embeddings": 64,
     "image_size": 32,
@@ -33,7 +34,8 @@ SMALL = {
 OWN: dict[str, dict[str, Any]] = {
     "bart": {"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64},
     "convbert": {"embedding_size": 32},
-    "convnext": {"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 2, 1]},
+    "codegen": {"n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 64, "rotary_dim": 4},
+    "convnext": {"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 2, 1], "num_hidden_layers": 4, "patch_size": 2},
     "ctrl": {"dff": 64},
     "deberta-v2": {"relative_attention": True},
     "electra": {"embedding_size": 32},
@@ -42,18 +44,20 @@ OWN: dict[str, dict[str, Any]] = {
     "gptj": {"rotary_dim": 4},
     "mobilebert": {"embedding_size": 32, "intra_bottleneck_size": 32, "true_hidden_size": 32, "trigram_input": True},
     "modernbert": {"global_attn_every_n_layers": 2},
-    "nystromformer": {"segment_means_seq_len": 16, "num_landmarks": 4},
+    "nystromformer": {"segment_means_seq_len": 16, "num_landmarks": 16},
     "mixtral": {"num_local_experts": 4},
     "phi": {"partial_rotary_factor": 0.5},
     "poolformer": {"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 2, 1]},
     "qwen2_moe": {"num_experts": 4, "moe_intermediate_size": 32, "shared_expert_intermediate_size": 32},
-    "regnet": {"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 2, 1], "embedding_size": 8, "groups_width": 4},
+    "regnet": {"layer_type": "y", "hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 2, 1], "embedding_size": 8, "groups_width": 4},
     "resnet": {"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 2, 1], "embedding_size": 8},
     "segformer": {"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1], "num_attention_heads": [1, 2, 2, 4]},
-    "swin": {"embed_dim": 16, "depths": [1, 1, 2, 1], "num_heads": [1, 2, 2, 4], "patch_size": 2, "window_size": 4},
+    "squeezebert": {"embedding_size": 32},
+    "swin": {"embed_dim": 16, "depths": [1, 1, 2, 1], "num_attention_heads": [1, 2, 2, 4], "patch_size": 2, "window_size": 4},
     "t5": {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4},
     "xglm": {"d_model": 32, "ffn_dim": 64, "num_layers": 2, "attention_heads": 4},
     "xlm": {"emb_dim": 32, "n_layers": 2, "n_heads": 4},
+    "xlnet": {"d_model": 32, "n_head": 4, "d_inner": 64, "n_layer": 2},
     "xmod": {"default_language": "en_XX", "languages": ["en_XX"]},
 }
 OWN |= dict.fromkeys(("blenderbot-small", "m2m_100", "marian", "mbart", "pegasus"), OWN["bart"])
@@ -66,11 +70,14 @@ OWN |= {
 
 @cache
 def torchvision() -> Any:
-    """The package, and the ops that it wants at its import; its own compiled ones do not load beside a torch without CUDA."""
-    ops = torch.library.Library("torchvision", "DEF")
-    for name in ("nms", "qnms"):
-        ops.define(f"{name}(Tensor boxes, Tensor scores, float threshold) -> Tensor")
-    return import_module("torchvision"), ops
+    """The package; where its own compiled ops do not load, as beside a torch without CUDA, those that its import wants are made."""
+    try:
+        return import_module("torchvision"), None
+    except RuntimeError:
+        ops = torch.library.Library("torchvision", "DEF")
+        for name in ("nms", "qnms"):
+            ops.define(f"{name}(Tensor boxes, Tensor scores, float threshold) -> Tensor")
+        return import_module("torchvision"), ops
 
 
 def network_and_inputs(case: str, size: int) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...] | dict[str, torch.Tensor]]:
@@ -79,8 +86,9 @@ def network_and_inputs(case: str, size: int) -> tuple[torch.nn.Module, tuple[tor
     if kind == "torchvision":
         more = {"init_weights": True} if name in ("googlenet", "inception_v3") else {}
         return getattr(torchvision()[0].models, name)(weights=None, **more), (torch.randn(1, 3, size, size),)
-    config = transformers.AutoConfig.for_model(name, **{**SMALL, **OWN.get(name, {})})
-    config._attn_implementation = "sdpa"
+    common = {key: value for key, value in SMALL.items() if name != "xlnet" or key != "max_position_embeddings"}
+    config = transformers.AutoConfig.for_model(name, **{**common, **OWN.get(name, {})})
+    config._experts_implementation = "batched_mm"
     model = transformers.AutoModel.from_config(config)
     tokens = torch.randint(3, 90, (2, 16))
     match kind:
