@@ -106,7 +106,7 @@ TEXTS = (
 """Model types of transformers that take tokens."""
 PAIRS = ["bart", "blenderbot-small", "m2m_100", "marian", "mbart", "pegasus", "t5"]
 """Those that take tokens for the encoder and for the decoder."""
-PICTURES = ["beit", "convnext", "convnextv2", "deit", "dinov2", "poolformer", "regnet", "resnet", "segformer", "swin", "vit"]
+PICTURES = ["beit", "convnext", "convnextv2", "deit", "dinov2", "poolformer", "resnet", "segformer", "vit"]
 """Those that take images."""
 
 
