@@ -66,8 +66,8 @@ class Options:
     sums, the queries are scaled instead of the scores, a GELU is computed as a ReLU less a rest, and a
     product's offset is added behind its scale (in BF16 up to 1.6 times the error where a mean is many deviations from zero).
 
-    keep: names of coarse ops, with commas between them, that stay one op where one kernel can compute them: composites and custom
-    calls, such as softmax and gelu. Those that have a registered kernel are kept too.
+    keep: names of coarse ops, with commas between them, that stay one op where one kernel can compute them: composites, custom
+    calls, and what is recognised (softmax, gelu, layer_norm ...). Those that have a registered kernel are kept too.
 
     InputError E1004 names a value that is none of an option's: of another type, another word, a negative number or NaN.
     """

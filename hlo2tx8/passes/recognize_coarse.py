@@ -8,17 +8,38 @@ Wanted are names that `keep` has, and those for which a kernel is registered. Co
 source; instructions are recognised by what they compute, see `rules.coarse`.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BoolAttr,
+    DictionaryAttr,
+    FloatAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    f64,
+    i64,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
-from hlo2tx8.dialects.hlo import FusionOp
+from hlo2tx8.dialects.hlo import FusionOp, origin
+from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.hlo.module import program_functions
 from hlo2tx8.hlo.regions import CONTROL, inline_region
 from hlo2tx8.kernel_registry import REGISTRY, canonical
+from hlo2tx8.notes import add_notes
+from hlo2tx8.passes.rules.coarse import coarse_ops
+from hlo2tx8.passes.rules.coarse_attention import Found
+
+KIND = "kCustom"
+MOST_INSTRUCTIONS = 120
 
 
 @dataclass(frozen=True)
@@ -28,11 +49,17 @@ class RecognizeCoarsePass(ModulePass):
     name = "recognize-coarse"
 
     keep: str = ""
+    explain: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         wanted = wanted_names(self.keep)
+        notes: list[str] = []
         for function in program_functions(op):
             _dissolve(function.body.block, wanted)
+            for block in _blocks(function.body.block) if wanted else ():
+                notes += keep_found(block, wanted)
+        if self.explain:
+            add_notes(op, notes)
 
 
 def wanted_names(keep: str) -> dict[str, None]:
@@ -40,7 +67,32 @@ def wanted_names(keep: str) -> dict[str, None]:
     return dict.fromkeys(canonical(name.strip()) for name in keep.split(",") if name.strip()) | REGISTRY.names()
 
 
-def _dissolve(block: Block, wanted: dict[str, None]) -> None:
+def recognized_in(module: ModuleOp) -> list[tuple[str, Operation, Found | None]]:
+    """The coarse ops of a module whose calls are bodies: name, last instruction, and what was found; None if the source names it.
+
+    Fusions of the source are looked into too, though what they have stays theirs.
+    """
+    found: list[tuple[str, Operation, Found | None]] = []
+    for function in program_functions(module):
+        for op in function.walk():
+            if isinstance(op, FusionOp) and op.coarse is not None:
+                found.append((op.fusion_name.data if op.fusion_name else "", op, None))
+            elif isinstance(op, FuncOp | FusionOp) or op.name in CONTROL:
+                made = [each for region in op.regions for each in coarse_ops(region.block)]
+                found += [(each.name, each.root.owner, each) for each in made if isinstance(each.root.owner, Operation)]
+    return found
+
+
+def _blocks(block: Block) -> Iterator[Block]:
+    """A block, and those of the control flow in it."""
+    yield block
+    for op in block.ops:
+        if op.name in CONTROL:
+            for region in op.regions:
+                yield from _blocks(region.block)
+
+
+def _dissolve(block: Block, wanted: Mapping[str, None]) -> None:
     """Replaces coarse ops that are not wanted, or are inside of one that is, by what they are made of."""
     waiting = list(block.ops)[::-1]
     while waiting:
@@ -55,3 +107,67 @@ def _dissolve(block: Block, wanted: dict[str, None]) -> None:
         elif op.name in CONTROL:
             for region in op.regions:
                 _dissolve(region.block, wanted)
+
+
+def keep_found(block: Block, wanted: Mapping[str, None]) -> list[str]:
+    """Makes fusions of what is recognised in a block and wanted, the larger of two that share instructions; a line for each."""
+    found = [each for each in coarse_ops(block) if each.name in wanted]
+    notes: list[str] = []
+    made: dict[SSAValue, SSAValue] = {}
+    for each in sorted(found, key=lambda one: one.name != "sdpa"):
+        root = each.root.owner
+        if not isinstance(root, Operation) or root.parent is not block:
+            continue
+        each = replace(each, inputs=tuple(made.get(value, value) for value in each.inputs))
+        inside = _instructions(block, each)
+        if inside:
+            notes.append(f"{each.name} recognised at {origin(root)}")
+            made[each.root] = _outline(root, each, inside)
+    return notes
+
+
+def _instructions(block: Block, found: Found) -> list[Operation]:
+    """The instructions from the inputs to the root, in the block's order; none if they need something else, or are too many."""
+    inside: dict[Operation, None] = {}
+    waiting = [found.root]
+    while waiting and len(inside) <= MOST_INSTRUCTIONS:
+        value = waiting.pop()
+        owner = value.owner
+        if value in found.inputs or owner in inside:
+            continue
+        if not isinstance(owner, Operation) or owner.parent is not block or len(owner.results) != 1:
+            return []
+        inside[owner] = None
+        waiting += owner.operands
+    return [op for op in block.ops if op in inside] if len(inside) <= MOST_INSTRUCTIONS else []
+
+
+def _outline(root: Operation, found: Found, inside: Sequence[Operation]) -> SSAValue:
+    """The result of the fusion in the place of the root; instructions that nobody reads any more go."""
+    body = Block(arg_types=[value.type for value in found.inputs])
+    copies: dict[SSAValue, SSAValue] = dict(zip(found.inputs, body.args, strict=True))
+    for op in inside:
+        body.add_op(op.clone(copies))
+    body.add_op(ReturnOp([copies[found.root]]))
+    fusion = FusionOp(list(found.inputs), [found.root.type], KIND, Region(body), found.name)
+    fusion.properties["coarse"] = DictionaryAttr({name: _attribute(value) for name, value in found.attributes.items()})
+    fusion.attributes |= {key: value for key, value in root.attributes.items() if key == "loc"}
+    Rewriter.replace_op(root, fusion)
+    for op in reversed(inside):
+        if op is not root and all(result.first_use is None for result in op.results):
+            Rewriter.erase_op(op)
+    return fusion.results[0]
+
+
+def _attribute(value: Any) -> Attribute:
+    match value:
+        case bool():
+            return BoolAttr.from_bool(value)
+        case int():
+            return IntegerAttr(value, i64)
+        case float():
+            return FloatAttr(value, f64)
+        case str():
+            return StringAttr(value)
+        case _:
+            return ArrayAttr([_attribute(each) for each in value])

@@ -29,6 +29,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     longest = f"what bounds the N kernels that take longest, 0 for all; {SLOWEST} if nothing is asked"
     group.add_argument("--slowest", type=whole(0), metavar="N", help=longest)
     add_switch(group, "memory", "what is in DDR, how long, and in the scratchpad at its fullest")
+    add_switch(group, "coarse", "which coarse ops (softmax, gelu, norms, attention) are named or recognised")
     add_flags(parser)
     add_compiler_flags(parser)
 
@@ -36,7 +37,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 def explain_file(args: Any) -> int:
     """Print the answers; 0, or an Hlo2tx8Error is raised."""
     check_flags(args, rules_of_explain(args))
-    if not (args.why or args.why_not_fused or args.slowest is not None or args.memory):
+    if not (args.why or args.why_not_fused or args.slowest is not None or args.memory or args.coarse):
         args.slowest = SLOWEST
     for line in _answers(args):
         print(line)
@@ -47,6 +48,12 @@ def _answers(args: Any) -> Iterator[str]:
     from hlo2tx8.tools.explain import costs, fusions
     from hlo2tx8.tools.explain.book import Book, find_in
 
+    if args.coarse:
+        from hlo2tx8.tools.explain.coarse import coarse
+
+        yield from coarse(load_given(args, args.file))
+    if not (args.why or args.why_not_fused or args.slowest is not None or args.memory):
+        return
     books = [Book(executable, _aliases(args)) for executable in _executables(args)]
     for name in args.why:
         for book, subject in find_in(books, name):

@@ -34,3 +34,27 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK-NEXT:    [[E:%[0-9a-z]+]] = "stablehlo.negate"([[A]])
 // CHECK-NEXT:    [[F:%[0-9a-z]+]] = "hlo.fusion"([[E]]) <{{.*}}coarse = {axis = 0 : i64}
 // CHECK:         func.return [[F]]
+
+// -----
+
+// Instructions that compute a softmax are one, whatever is around them.
+
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %zero = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "AAAAAA==">}> : () -> tensor<f32>
+  %n = "stablehlo.negate"(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %e = "stablehlo.exponential"(%n) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %s = "stablehlo.reduce"(%e, %zero) <{dimensions = array<i64: 1>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = "stablehlo.add"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%c) : (tensor<f32>) -> ()
+  }) : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
+  %t = "stablehlo.broadcast_in_dim"(%s) <{broadcast_dimensions = array<i64: 0>}> : (tensor<4xf32>) -> tensor<4x8xf32>
+  %r = "stablehlo.divide"(%e, %t) : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  func.return %r : tensor<4x8xf32>
+}
+
+// CHECK-LABEL: func.func @main
+// CHECK:         [[N:%[0-9a-z]+]] = "stablehlo.negate"(%x)
+// CHECK-NEXT:    [[R:%[0-9a-z]+]] = "hlo.fusion"([[N]]) <{{.*}}"softmax", coarse = {axis = 1 : i64}
+// CHECK:           "stablehlo.divide"
+// CHECK:         func.return [[R]]
