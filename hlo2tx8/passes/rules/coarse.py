@@ -1,12 +1,12 @@
-"""Coarse ops in instructions, found by what they compute: an anchor names a pattern, numbers on a row of random values decide.
+"""Coarse ops in instructions, found by what they compute: an instruction that it needs says where to look, numbers decide.
 
-    an anchor               a row of                                  what a later value may be on that row
+    what it begins with     a row of                                  what a later value may be on that row
     reduce                  the dimensions that it reduces            softmax, log_softmax, layer_norm, rms_norm, l2_norm
     tanh, erf, erfc,        points between -4 and 4                   gelu (tanh, erf), silu
     logistic
     a softmax found         -                                         sdpa: between the products in front of it and behind it
 
-So constants, order, conversions and helper functions of a spelling do not matter. The largest region that is one is taken: a norm
+So constants, order, conversions and functions of a spelling do not matter. The largest region that is one is taken: a norm
 with its weights, if they are there.
 """
 
@@ -26,7 +26,7 @@ from hlo2tx8.passes.rules.row_values import ELEMENTWISE, MOVES, Row, RowValues
 
 LONGEST_ROW = 1 << 16
 MOST_LOOKED_AT = 40
-"""Values behind an anchor, in the order in which they are read."""
+"""Values behind an instruction, in the order in which they are read."""
 SCALES = (1.0, 1e-3)
 """Of rows: an epsilon shows where numbers are small."""
 UNDER_A_SUM = ("stablehlo.convert", "stablehlo.multiply", "stablehlo.power", "stablehlo.exponential", "chlo.square")
