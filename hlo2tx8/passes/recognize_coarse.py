@@ -36,7 +36,7 @@ from hlo2tx8.hlo.regions import CONTROL, inline_region
 from hlo2tx8.kernel_registry import REGISTRY, canonical
 from hlo2tx8.notes import add_notes
 from hlo2tx8.passes.rules.coarse import coarse_ops
-from hlo2tx8.passes.rules.coarse_attention import Found
+from hlo2tx8.passes.rules.coarse_attention import RecognizedOp
 
 KIND = "kCustom"
 MOST_INSTRUCTIONS = 120
@@ -67,12 +67,12 @@ def wanted_names(keep: str) -> dict[str, None]:
     return dict.fromkeys(canonical(name.strip()) for name in keep.split(",") if name.strip()) | REGISTRY.names()
 
 
-def recognized_in(module: ModuleOp) -> list[tuple[str, Operation, Found | None]]:
+def recognized_in(module: ModuleOp) -> list[tuple[str, Operation, RecognizedOp | None]]:
     """The coarse ops of a module whose calls are bodies: name, last instruction, and what was found; None if the source names it.
 
     Fusions of the source are looked into too, though what they have stays theirs.
     """
-    found: list[tuple[str, Operation, Found | None]] = []
+    found: list[tuple[str, Operation, RecognizedOp | None]] = []
     for function in program_functions(module):
         for op in function.walk():
             if isinstance(op, FusionOp) and op.coarse is not None:
@@ -126,7 +126,7 @@ def keep_found(block: Block, wanted: Mapping[str, None]) -> list[str]:
     return notes
 
 
-def _instructions(block: Block, found: Found) -> list[Operation]:
+def _instructions(block: Block, found: RecognizedOp) -> list[Operation]:
     """The instructions from the inputs to the root, in the block's order; none if they need something else, or are too many."""
     inside: dict[Operation, None] = {}
     waiting = [found.root]
@@ -142,7 +142,7 @@ def _instructions(block: Block, found: Found) -> list[Operation]:
     return [op for op in block.ops if op in inside] if len(inside) <= MOST_INSTRUCTIONS else []
 
 
-def _outline(root: Operation, found: Found, inside: Sequence[Operation]) -> SSAValue:
+def _outline(root: Operation, found: RecognizedOp, inside: Sequence[Operation]) -> SSAValue:
     """The result of the fusion in the place of the root; instructions that nobody reads any more go."""
     body = Block(arg_types=[value.type for value in found.inputs])
     copies: dict[SSAValue, SSAValue] = dict(zip(found.inputs, body.args, strict=True))

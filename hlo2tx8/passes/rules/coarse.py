@@ -21,7 +21,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.partitioner.instruction import shape_of, tensor_type
-from hlo2tx8.passes.rules.coarse_attention import Found, attention_of, values_before
+from hlo2tx8.passes.rules.coarse_attention import RecognizedOp, attention_of, values_before
 from hlo2tx8.passes.rules.row_values import ELEMENTWISE, MOVES, Row, RowValues
 
 LONGEST_ROW = 1 << 16
@@ -34,9 +34,9 @@ UNDER_A_SUM = ("stablehlo.convert", "stablehlo.multiply", "stablehlo.power", "st
 THROUGH = (*ELEMENTWISE, *MOVES, "stablehlo.compare", "stablehlo.reduce")
 
 
-def coarse_ops(block: Block) -> list[Found]:
+def coarse_ops(block: Block) -> list[RecognizedOp]:
     """All that are recognised in a block, in the order of their results; attention is there beside the softmax in it."""
-    found: dict[SSAValue, Found] = {}
+    found: dict[SSAValue, RecognizedOp] = {}
     taken: set[SSAValue] = set()
     for op in block.ops:
         if op.name == "stablehlo.reduce" and len(op.results) == 1 and op.operands[0] not in taken:
@@ -87,7 +87,7 @@ _ROWS: tuple[tuple[str, Callable[[Row, float], Row]], ...] = (
 _NORMS = ("layer_norm", "rms_norm", "l2_norm")
 
 
-def _of_rows(reduce: Operation) -> Found | None:
+def _of_rows(reduce: Operation) -> RecognizedOp | None:
     dims = tuple(sorted(int(dim) for dim in attributes_of(reduce)["dimensions"]))
     shape = shape_of(reduce.operands[0])
     size = prod(shape[dim] for dim in dims)
@@ -106,7 +106,7 @@ def _of_rows(reduce: Operation) -> Found | None:
     return None
 
 
-def _named(values: Sequence[RowValues], root: SSAValue, dims: tuple[int, ...]) -> Found | None:
+def _named(values: Sequence[RowValues], root: SSAValue, dims: tuple[int, ...]) -> RecognizedOp | None:
     """What a value is of the rows, if it has a name."""
     given = [each.of(root) for each in values]
     weights = list(values[0].weights)
@@ -126,7 +126,7 @@ def _named(values: Sequence[RowValues], root: SSAValue, dims: tuple[int, ...]) -
                     said: dict[str, Any] = {"axis": axis, "epsilon": epsilon} if is_norm else {"axis": axis[-1]}
                     if not is_norm and len(axis) > 1:
                         return None
-                    return Found(_group(name, values[0].x, used), root, (values[0].x, *used), said)
+                    return RecognizedOp(_group(name, values[0].x, used), root, (values[0].x, *used), said)
     return None
 
 
@@ -175,7 +175,7 @@ _FORMULAS: Mapping[str, Row] = {
 }
 
 
-def _of_points(op: Operation) -> Found | None:
+def _of_points(op: Operation) -> RecognizedOp | None:
     name, attributes = _POINTS[op.name]
     wanted = _FORMULAS[attributes.get("approximate", name)]
     later = [v for v in _later(op, 12) if shape_of(v) == shape_of(op.results[0])]
@@ -183,7 +183,7 @@ def _of_points(op: Operation) -> Found | None:
         values = RowValues(x, (), _PLACES)
         for root in reversed(later):
             if _is_near(values.of(root), wanted, _bound(root)):
-                return Found(name, root, (x,), attributes)
+                return RecognizedOp(name, root, (x,), attributes)
     return None
 
 

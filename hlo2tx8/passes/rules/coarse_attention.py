@@ -21,7 +21,7 @@ DOT = "stablehlo.dot_general"
 
 
 @dataclass(frozen=True)
-class Found:
+class RecognizedOp:
     """A coarse op: `root` is what it gives, `inputs` what it takes, in order; all instructions between are its own."""
 
     name: str
@@ -30,7 +30,7 @@ class Found:
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-def attention_of(softmax: Found) -> Found | None:
+def attention_of(softmax: RecognizedOp) -> RecognizedOp | None:
     """The two products around a softmax, with what scales and masks the first, and what shapes the weights for the second."""
     x, behind = softmax.inputs[0], _product_behind(softmax.root)
     before = next((v for v in values_before(x, 24, (*ELEMENTWISE, *MOVES, "stablehlo.transpose")) if _owner_name(v) == DOT), None)
@@ -43,7 +43,7 @@ def attention_of(softmax: Found) -> Found | None:
     first = (*dot.operands, v)
     depends: dict[SSAValue, bool] = {before: True}
     masks = [value for value in _entering(product.results[0], depends) if value not in first]
-    return Found("sdpa", product.results[0], (*first, *masks), _scores(x, before, depends))
+    return RecognizedOp("sdpa", product.results[0], (*first, *masks), _scores(x, before, depends))
 
 
 def _product_behind(value: SSAValue) -> tuple[Operation, SSAValue] | None:
