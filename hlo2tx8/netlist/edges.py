@@ -14,6 +14,7 @@ from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.device.program import Buffer, SlotKind
 from hlo2tx8.device.timing import model
 from hlo2tx8.device.timing.engines import Issued, Range
+from hlo2tx8.device.timing.noc import LineRates
 from hlo2tx8.frontend.shim import pytrees
 from hlo2tx8.link.seams import number_of
 from hlo2tx8.link.stay import IMAGE
@@ -63,7 +64,7 @@ class Sent:
         self.first = first_record
         return ALL
 
-    def end(self, ddr: Sequence[tuple[float, float]]) -> None:
+    def end(self, ddr: Sequence[tuple[float, float]], noc: Sequence[tuple[float, LineRates]]) -> None:
         """The part is over."""
 
     def instruction(self, tiles: Sequence[int], issued: Issued) -> None:

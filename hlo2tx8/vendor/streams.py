@@ -9,6 +9,7 @@ from hlo2tx8.device.program import Program
 from hlo2tx8.device.timing.costs import Range
 from hlo2tx8.device.timing.engines import Issued
 from hlo2tx8.device.timing.model import model
+from hlo2tx8.device.timing.noc import LineRates
 from hlo2tx8.hlo.signature import Port
 
 FOLLOWED = 4096
@@ -40,8 +41,8 @@ class TilePackets:
         """How many instructions are followed."""
         return FOLLOWED
 
-    def end(self, ddr: Sequence[tuple[float, float]]) -> None:
-        """Nothing is kept of DDR."""
+    def end(self, ddr: Sequence[tuple[float, float]], noc: Sequence[tuple[float, LineRates]]) -> None:
+        """Nothing is kept of rates."""
 
     def instruction(self, tiles: Sequence[int], issued: Issued) -> None:
         """Keeps what DTE moves."""
