@@ -115,6 +115,7 @@ SHARED = (
     Flag("--search_cache={}/plans --search=full", lambda seen: seen.lowered(search_cache=seen.folder / "plans")),
     Flag("--xla_disable_all_hlo_passes", _lowered(hlo_passes=False)),
     Flag("--reassociate=false", _lowered(reassociate=False)),
+    Flag("--keep=softmax", _lowered(keep="softmax")),
     Flag("--verify=1", _lowered(verify=True)),
     Flag("--traceback=true", lambda seen: True),
 )
@@ -187,6 +188,7 @@ COMMANDS: Mapping[str, tuple[Flag, ...]] = {
         Flag("--why_not_fused e r", _printed("are fused")),
         Flag("--slowest=1", _printed("bounds it")),
         Flag("--memory", _printed("SPM: ")),
+        Flag("--coarse", _printed("softmax")),
     ),
     "report": (
         *SHARED,
