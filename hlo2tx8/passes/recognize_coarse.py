@@ -10,6 +10,7 @@ source; instructions are recognised by what they compute, see `rules.coarse`.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any
 
 from xdsl.context import Context
@@ -31,11 +32,12 @@ from xdsl.rewriter import Rewriter
 
 from hlo2tx8.dialects.hlo import FusionOp, origin
 from hlo2tx8.dialects.stablehlo import ReturnOp
+from hlo2tx8.errors import InputError
 from hlo2tx8.hlo.module import program_functions
 from hlo2tx8.hlo.regions import CONTROL, inline_region
 from hlo2tx8.kernel_registry import REGISTRY, canonical
 from hlo2tx8.notes import add_notes
-from hlo2tx8.passes.rules.coarse import coarse_ops
+from hlo2tx8.passes.rules.coarse import RECOGNIZED, coarse_ops
 from hlo2tx8.passes.rules.coarse_attention import RecognizedOp
 
 KIND = "kCustom"
@@ -53,6 +55,7 @@ class RecognizeCoarsePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         wanted = wanted_names(self.keep)
+        _check_names(self.keep, op)
         notes: list[str] = []
         for function in program_functions(op):
             _dissolve(function.body.block, wanted)
@@ -65,6 +68,17 @@ class RecognizeCoarsePass(ModulePass):
 def wanted_names(keep: str) -> dict[str, None]:
     """The names in a list with commas between them, and those of registered kernels."""
     return dict.fromkeys(canonical(name.strip()) for name in keep.split(",") if name.strip()) | REGISTRY.names()
+
+
+def _check_names(keep: str, module: ModuleOp) -> None:
+    """InputError E1004 for a name that no coarse op of the module has, nothing that is recognised, and no kernel."""
+    here = {op.fusion_name.data for op in module.walk() if isinstance(op, FusionOp) and op.coarse is not None and op.fusion_name}
+    known = sorted({*RECOGNIZED, *REGISTRY.names(), *here})
+    for name in dict.fromkeys(canonical(name.strip()) for name in keep.split(",") if name.strip()):
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            raise InputError("E1004", f"keep: no coarse op {name} is in the module, recognised or has a kernel", hint=hint)
 
 
 def recognized_in(module: ModuleOp) -> list[tuple[str, Operation, RecognizedOp | None]]:

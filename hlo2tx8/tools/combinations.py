@@ -23,6 +23,7 @@ ON_TX8 = (
     "search_cache",
     "verify",
     "reassociate",
+    "keep",
     "xla_disable_all_hlo_passes",
 )
 DUMPS = ("xla_dump_to", "xla_dump_hlo_pass_re", "xla_dump_emitter_re")

@@ -188,7 +188,7 @@ COMMANDS: Mapping[str, tuple[Flag, ...]] = {
         Flag("--why_not_fused e r", _printed("are fused")),
         Flag("--slowest=1", _printed("bounds it")),
         Flag("--memory", _printed("SPM: ")),
-        Flag("--coarse", _printed("softmax")),
+        Flag("--coarse", _printed("No coarse op")),
     ),
     "report": (
         *SHARED,

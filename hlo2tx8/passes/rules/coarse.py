@@ -166,6 +166,8 @@ _POINTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "stablehlo.exponential": ("silu", {}),
 }
 """What an instruction may be in, by its name."""
+RECOGNIZED = tuple(dict.fromkeys((*(name for name, _ in _ROWS), "group_norm", *(name for name, _ in _POINTS.values()), "sdpa")))
+"""All names that what is recognised may have."""
 _PLACES = np.linspace(-4, 4, 65)
 _ERF = np.vectorize(math.erf)(_PLACES * math.sqrt(0.5))
 _FORMULAS: Mapping[str, Row] = {

@@ -1,9 +1,9 @@
-// RUN: %opt -p 'recognize-coarse{keep="softmax,mine.pair"}' %s --split-input-file | filecheck %s
+// RUN: %opt -p 'recognize-coarse{keep="softmax,silu"}' %s --split-input-file | filecheck %s
 
 // A coarse op that is wanted stays, what is inside of it goes; one that is not wanted goes, and what was inside of it is looked at.
 
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
-  %a = "hlo.fusion"(%x) <{kind = "kCustom", fusion_name = "mine.pair", coarse = {}}> ({
+  %a = "hlo.fusion"(%x) <{kind = "kCustom", fusion_name = "silu", coarse = {}}> ({
   ^bb0(%p: tensor<4xf32>):
     %b = "hlo.fusion"(%p) <{kind = "kCustom", fusion_name = "softmax", coarse = {}}> ({
     ^bb1(%q: tensor<4xf32>):
@@ -26,7 +26,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 }
 
 // CHECK-LABEL: func.func @main
-// CHECK-NEXT:    [[A:%[0-9a-z]+]] = "hlo.fusion"(%x) <{{.*}}"mine.pair"
+// CHECK-NEXT:    [[A:%[0-9a-z]+]] = "hlo.fusion"(%x) <{{.*}}"silu"
 // CHECK-NEXT:    ^bb0([[P:%[0-9a-z]+]]
 // CHECK-NEXT:      [[C:%[0-9a-z]+]] = "stablehlo.exponential"([[P]])
 // CHECK-NEXT:      "stablehlo.return"([[C]])

@@ -11,6 +11,7 @@ import pytest
 from xdsl.context import Context
 
 from hlo2tx8 import Options
+from hlo2tx8.errors import InputError
 from hlo2tx8.frontend import load
 from hlo2tx8.passes.inline_calls import InlineCallsPass
 from hlo2tx8.passes.recognize_coarse import recognized_in
@@ -137,3 +138,9 @@ def test_what_is_kept_computes_what_it_did():
     assert [line.partition(" ")[0] for line in lines] == ["softmax", "layer_norm", "gelu"]
     plain = compile_source(block, Options(), args=[X, W, W])
     np.testing.assert_allclose(kept.execute(X, W, W)[0], plain.execute(X, W, W)[0], rtol=1e-6, atol=1e-6)
+
+
+def test_a_name_that_nothing_has_is_refused():
+    with pytest.raises(InputError, match="no coarse op sofmax is in the module") as refused:
+        compile_source(nn.softmax, Options(keep="gelu,sofmax"), args=[X])
+    assert "did you mean softmax?" in str(refused.value)
