@@ -155,7 +155,8 @@ class FusionOp(IRDLOperation):
 @irdl_op_definition
 class LibraryOp(IRDLOperation):
     """A coarse op that a registered kernel computes; its body says what that is. `code`: records, scratchpad and scratch tensors as
-    of launch.library, or a module at level LOOPS as text."""
+    of launch.library, or a module at level LOOPS as text. `epilogue`: the body is what that computes, as a fusion, and a fusion of
+    what is computed behind it before it is stored."""
 
     name = "hlo.library"
     inputs = var_operand_def()
@@ -163,6 +164,7 @@ class LibraryOp(IRDLOperation):
     fusion_name = prop_def(StringAttr)
     kernel = prop_def(StringAttr)
     code = prop_def(DictionaryAttr | StringAttr)
+    epilogue = opt_prop_def(UnitAttr)
     body = region_def("single_block")
 
 

@@ -35,6 +35,7 @@ from hlo2tx8.emitters.search_kernels import KernelSearch, Timer, emit
 from hlo2tx8.errors import CapacityError, CompileError, UnsupportedError, UnsupportedOp
 from hlo2tx8.fusion.build_group import dissolve
 from hlo2tx8.fusion.in_place import replaceable
+from hlo2tx8.fusion.library_epilogues import without_epilogue
 from hlo2tx8.fusion.take_apart import num_fusions, take_apart, take_apart_bands, take_apart_in_runs
 from hlo2tx8.fusion.views import is_view
 from hlo2tx8.hlo.lookup import attributes_of
@@ -111,9 +112,7 @@ class EmitFusionsPass(ModulePass):
                 )
                 parts = [*fusion.body.block.ops][:-1] if isinstance(fusion, GroupOp) and is_of_heads(fusion) else []
                 try:
-                    made = (
-                        library_kernel(fusion, name) if isinstance(fusion, LibraryOp) else self._emit(fusion, name, wanted, notes)
-                    )
+                    made = self._emit(fusion, name, wanted, notes)
                 except UnsupportedError as error:
                     unsupported.extend(error.ops)
                     continue
@@ -135,8 +134,24 @@ class EmitFusionsPass(ModulePass):
         if unsupported:
             raise UnsupportedError(unsupported)
 
-    def _emit(self, op: Operation, name: str, target: Target, notes: list[str]) -> ModuleOp | list[Operation]:
+    def _library(self, op: LibraryOp, name: str, target: Target, notes: list[str]) -> Operation | list[Operation]:
+        """The kernel of a coarse op with what is behind it, or both where they cannot be one."""
+        made = library_kernel(op, name)
+        if op.epilogue is None or not isinstance(made, ModuleOp):
+            return made
+        try:
+            if self.judge(made).spm_bytes <= target.rates.spm_bytes:
+                return made
+            why = "their buffers do not fit"
+        except CompileError as error:
+            why = error.message
+        notes.append(_said(What.DISSOLVED, op, name, why))
+        return without_epilogue(op)
+
+    def _emit(self, op: Operation, name: str, target: Target, notes: list[str]) -> Operation | list[Operation]:
         """The LOOPS module of a fusion, or of a group as one kernel; or what stands in the place of a group that is none."""
+        if isinstance(op, LibraryOp):
+            return self._library(op, name, target, notes)
         if isinstance(op, GroupOp) and op.phases is not None and is_of_products(op):
             runs = runs_of_products(op, target)
             if len(runs) > 1:
@@ -172,7 +187,8 @@ class EmitFusionsPass(ModulePass):
 
 def _said(what: What, op: Operation, kernel: str = "", why: str = "") -> str:
     """A decision about a fusion, or about the fusions of a group and of groups in it."""
-    names = tuple(Name(fusion_name(fusion)) for fusion in op.walk() if isinstance(fusion, FusionOp))
+    parts = (op,) if isinstance(op, LibraryOp) else (fusion for fusion in op.walk() if isinstance(fusion, FusionOp))
+    names = tuple(Name(fusion_name(fusion)) for fusion in parts)
     return Decision(what, names, Name(kernel), why).line()
 
 

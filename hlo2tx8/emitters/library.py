@@ -2,48 +2,66 @@
 
 %1 = hlo.library "softmax"(%0) {kernel = "by_hand 1"}    ⟶    %1 = launch.kernel @softmax(%0)
                                                               launch.library @softmax {records} { what it computes }
+
+What is behind LOOPS is computed before each of their stores:
+
+%3 = tensor.insert %2 into %iter[%i]                     ⟶    %b = tensor.extract %a[%i]
+                                                              %e = arith.addf %2, %b
+                                                              %3 = tensor.insert %e into %iter[%i]
 """
 
-from xdsl.context import Context
-from xdsl.dialects import arith, builtin, func, math, scf, tensor
 from xdsl.dialects.builtin import DictionaryAttr, FunctionType, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
-from xdsl.parser import Parser
-from xdsl.utils.exceptions import ParseError, VerifyException
+from xdsl.dialects.tensor import ExtractOp, InsertOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
-from hlo2tx8.dialects.hlo import LibraryOp, origin
+from hlo2tx8.dialects.hlo import LibraryOp
 from hlo2tx8.dialects.launch import LibraryKernelOp
-from hlo2tx8.dialects.xla import ENTRY, Xla
-from hlo2tx8.errors import CompileError
+from hlo2tx8.emitters.elemental import emit_function
+from hlo2tx8.fusion.library_loops import entry_of, loops_of, written
+from hlo2tx8.hlo.regions import terminator_of
+from hlo2tx8.partitioner.computation import partition
 
 
 def library_kernel(op: LibraryOp, name: str) -> Operation:
-    """The kernel `name` of a coarse op: records, or a module at level LOOPS.
-
-    CompileError E1016 if that is no such module, or its entry takes and gives something else than the op.
-    """
+    """The kernel `name` of a coarse op: records, or a module at level LOOPS."""
     if isinstance(op.code, DictionaryAttr):
         body = op.detach_region(op.body)
         facts = {"sym_name": StringAttr(name), "kernel": op.kernel, **op.code.data}
         return LibraryKernelOp.create(properties=facts, regions=[body])
-    where = f"kernel {op.kernel.data} for {op.fusion_name.data}"
-    try:
-        module = Parser(_loops(), op.code.data, op.kernel.data).parse_module()
-        module.verify()
-    except (ParseError, VerifyException) as error:
-        raise CompileError("E1016", f"{where} cannot be read: {error}", origin=origin(op)) from None
-    entries = [f for f in module.body.block.ops if isinstance(f, FuncOp) and ENTRY in f.attributes]
-    inputs, results = [v.type for v in op.operands], [v.type for v in op.results]
-    wanted = FunctionType.from_lists([*inputs, *results], results)
-    if len(entries) != 1 or entries[0].function_type != wanted:
-        found = ", ".join(str(entry.function_type) for entry in entries) or "none"
-        raise CompileError("E1016", f"{where} has the entry {found}", origin=origin(op), hint=f"one of type {wanted} with {ENTRY}")
+    module = loops_of(op)
+    if op.epilogue is not None:
+        _append(op, entry_of(module))
     return ModuleOp([inner.clone() for inner in module.body.block.ops], sym_name=StringAttr(name))
 
 
-def _loops() -> Context:
-    context = Context()
-    for dialect in (builtin.Builtin, func.Func, scf.Scf, arith.Arith, math.Math, tensor.Tensor, Xla):
-        context.load_dialect(dialect)
-    return context
+def _append(op: LibraryOp, entry: FuncOp) -> None:
+    """Computes what is behind the kernel before each store of its entry; what that reads besides is given before the result."""
+    kernel, behind, _ = op.body.block.ops
+    block, body = entry.body.block, behind.regions[0].block
+    inputs: dict[SSAValue, SSAValue] = dict(zip(kernel.operands, block.args, strict=False))
+    for value in op.body.block.args[len(kernel.operands) :]:
+        inputs[value] = block.insert_arg(value.type, len(block.args) - 1)
+    partitioned = partition(body)
+    (function,) = partitioned.functions
+    element = emit_function(partitioned, function, {function: "epilogue"}, body.args, {}).body.block
+    tensors: dict[SSAValue, SSAValue] = dict(zip(element.args, behind.operands, strict=False))
+    results = written(entry)
+    assert results is not None
+    for insert in [value.owner for value in results if isinstance(value.owner, InsertOp)]:
+        known: dict[SSAValue, SSAValue] = {arg: inputs[value] for arg, value in tensors.items() if value in inputs}
+        known.update(zip(element.args[len(tensors) :], insert.indices, strict=True))
+        for inner in element.ops:
+            if isinstance(inner, ExtractOp) and tensors[inner.tensor] is kernel.results[0]:
+                known[inner.result] = insert.scalar
+                continue
+            if inner is terminator_of(element):
+                insert.operands[0] = known[inner.operands[0]]
+                break
+            block_of_store = insert.parent
+            assert block_of_store is not None
+            block_of_store.insert_op_before(inner.clone(known), insert)
+    for value in results:
+        Rewriter.replace_value_with_new_type(value, op.result_types[0])
+    entry.function_type = FunctionType.from_lists([arg.type for arg in block.args], list(op.result_types))

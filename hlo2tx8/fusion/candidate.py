@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation, SSAValue
 
-from hlo2tx8.dialects.hlo import FusionOp, origin
+from hlo2tx8.dialects.hlo import FusionOp, LibraryOp, origin
 from hlo2tx8.hlo.regions import CALL, CONTROL, UPDATE
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.indexing import Dim, FloorDiv, IndexingMap, Mod, Variable
@@ -206,5 +206,5 @@ def name_of(op: Operation, number: int = -1) -> Name:
     """The name that `--explain` gives an instruction, which has that number while fusions are planned."""
     hint = op.results[0].name_hint if op.results else None
     text = f"{op.name} %{hint}" if hint else op.name
-    given = op.fusion_name.data if isinstance(op, FusionOp) and op.fusion_name is not None else text
+    given = op.fusion_name.data if isinstance(op, FusionOp | LibraryOp) and op.fusion_name is not None else text
     return Name(given, number, origin(op))

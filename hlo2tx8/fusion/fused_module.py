@@ -100,7 +100,7 @@ def _describe(block: Block, sources: dict[SSAValue, Source], groups: list[Group]
             sources.update({result: Result(group.number, i) for i, result in enumerate(op.results)})
             groups.append(group)
             continue
-        for region in op.regions:
+        for region in () if op.name == "hlo.library" else op.regions:
             sources.update({arg: Carried(arg) for arg in region.block.args})
             _describe(region.block, sources, groups)
         sources.update({result: Carried(result) if op.regions or op.name == CALL else Constant(op) for result in op.results})

@@ -26,12 +26,13 @@ from xdsl.passes import ModulePass
 
 from hlo2tx8.device.chip import Chip, load_chip
 from hlo2tx8.device.rates import Rates
-from hlo2tx8.dialects.hlo import FusionOp
+from hlo2tx8.dialects.hlo import FusionOp, LibraryOp
 from hlo2tx8.fusion.build_fusions import build_fusions, move_constants
 from hlo2tx8.fusion.candidate import is_kernel_of_its_own, name_of
 from hlo2tx8.fusion.coarse import settle
 from hlo2tx8.fusion.find_candidates import find_candidates
 from hlo2tx8.fusion.fused_module import FusedModule, describe
+from hlo2tx8.fusion.library_epilogues import join_epilogues
 from hlo2tx8.fusion.place_constants import place_constants
 from hlo2tx8.hlo.module import program_functions
 from hlo2tx8.hlo.placement import placed_calls
@@ -98,10 +99,11 @@ class _BlockFusions:
         members = [[name for op in c.members for name in _names(op, numbers[op])] for c in candidates]
         made: dict[Operation, list[Name]] = dict(zip(build_fusions(block, candidates, self.taken), members, strict=True))
         self.decisions += decisions
+        self.decisions += join_epilogues(block, numbers, made)
         for op in block.ops:
             if isinstance(op, FusionOp):
                 inside = made.get(op) or _names(op, numbers.get(op, -1))
-                reads = [v.owner for v in op.operands if isinstance(v.owner, FusionOp)]
+                reads = [v.owner for v in op.operands if isinstance(v.owner, FusionOp | LibraryOp)]
                 self.decisions.append(
                     Decision(What.FUSION, tuple(inside), name_of(op), reads=tuple(dict.fromkeys(str(name_of(o)) for o in reads)))
                 )

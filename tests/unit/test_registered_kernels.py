@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Callable, Generator
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -100,6 +102,52 @@ def test_a_registered_kernel_in_a_loop_gives_the_answer_at_every_level(make: Ker
     executable = compile_source(LOOP, Options())
     parsed(executable.as_text(Level.SCHEDULED), "scheduled").verify()
     assert "mine_twice" in {fusion.name for fusion in executable.profile().fusions}
+
+
+BEHIND = """
+func.func @main(%x: tensor<16x256xf32>, %b: tensor<256xf32>) -> tensor<16x256xbf16> {
+  %1 = stablehlo.composite "mine.twice" %x {decomposition = @twice} : (tensor<16x256xf32>) -> tensor<16x256xf32>
+  %2 = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<256xf32>) -> tensor<16x256xf32>
+  %3 = stablehlo.add %1, %2 : tensor<16x256xf32>
+  %4 = stablehlo.multiply %3, %x : tensor<16x256xf32>
+  %5 = stablehlo.subtract %4, %1 : tensor<16x256xf32>
+  %6 = stablehlo.convert %5 : (tensor<16x256xf32>) -> tensor<16x256xbf16>
+  return %6 : tensor<16x256xbf16>
+}
+""" + LOOP.partition("return %0#1 : tensor<16x256xf32>\n}")[2]
+
+
+@pytest.mark.parametrize(
+    ("make", "kernels", "why"),
+    [
+        (of_loops, 1, "has stablehlo.convert as epilogue"),
+        (twice_by_hand, 2, "has no epilogue: it is a program of the Assembler"),
+    ],
+)
+def test_arithmetic_behind_a_kernel_of_loops_joins_it(make: KernelMaker, kernels: int, why: str):
+    register_kernel("mine.twice")(make)
+    x, b = X / 1000, np.linspace(-1, 1, 256, dtype=np.float32)
+    wanted = ((2 * x + b) * x - 2 * x).astype(ml_dtypes.bfloat16)
+    for [y] in each_run(lambda: load(BEHIND), Options(), [x, b]):
+        np.testing.assert_array_equal(y, wanted)
+    executable = compile_source(BEHIND, Options(explain=True))
+    assert any(why in line for line in executable.explanation)
+    assert len(executable.profile().fusions) == 1 + kernels  # and the launch
+
+
+READS_BACK = LOOPS_KERNEL.replace("tensor.extract %p0[%row", "tensor.extract %iter[%row")
+
+
+def test_what_cannot_join_a_kernel_of_loops_is_behind_it(tmp_path: Path):
+    register_kernel("mine.twice")(of_loops)
+    chip = tmp_path / "small.yaml"
+    chip.write_text((files("hlo2tx8.device") / "chip.yaml").read_text().replace("spm_limit: 3080192", "spm_limit: 68096"))
+    executable = compile_source(BEHIND, Options(explain=True, chip=chip))
+    assert any("its fusions are kernels of their own: their buffers do not fit" in line for line in executable.explanation)
+    assert len(executable.profile().fusions) == 3
+    register_kernel("mine.twice", version="2")(lambda op, chip: READS_BACK)
+    executable = compile_source(BEHIND, Options(explain=True))
+    assert any("its LOOPS read what they store" in line for line in executable.explanation)
 
 
 def test_a_kernel_that_is_not_for_the_types_or_says_so_is_not_taken():

@@ -77,7 +77,7 @@ def _why_member(book: Book, fusion: str, number: int, own: Name) -> Iterator[str
     """What was decided about an instruction as part of a fusion."""
     is_root = False
     inside = {name.number for name in book.fusions[fusion].about}
-    for d in book.of(What.STARTS, *OF_MEMBERS):
+    for d in book.of(What.STARTS, What.NO_EPILOGUE, *OF_MEMBERS):
         if d.about[0].number != number or (d.other.number >= 0 and d.other.number not in inside):
             continue
         is_root |= d.what is What.STARTS
@@ -86,7 +86,7 @@ def _why_member(book: Book, fusion: str, number: int, own: Name) -> Iterator[str
         if number in (d.about[0].number, d.other.number):
             other = d.other if d.about[0].number == number else d.about[0]
             yield f"{shown(own)} and {shown(other)} {_sentence(d)}."
-    if not is_root and not any(d.about[0].number == number for d in book.of(*OF_MEMBERS)):
+    if not is_root and not any(d.about[0].number == number for d in book.of(What.NO_EPILOGUE, *OF_MEMBERS)):
         yield f"{shown(own)} costs nothing, or the source has it in this fusion: each reader has its own."
 
 
@@ -103,6 +103,8 @@ def _sentence(d: Decision) -> str:
             return f"is computed once for all its readers, where {shown(d.other)} is{gain}"
         case What.EPILOGUE:
             return f"has {shown(d.other)} as epilogue: its result is changed before it leaves the scratchpad{gain}"
+        case What.NO_EPILOGUE:
+            return f"has no epilogue: {d.why}"
         case What.BEHIND_PRODUCT:
             return "is written behind the product that it is made of, which then is not"
         case What.MERGED:
