@@ -64,7 +64,7 @@ def _pipeline(loop: scf.ForOp) -> None:
         return
     lower = bounds[0]
     loaded = _prefetchable(loop)
-    stored = {spm.root_buffer(v) for o in instructions_in(loop) if isinstance(o, Wdma) for v in buffers_of(o, False)}
+    stored = dict.fromkeys(spm.root_buffer(v) for o in instructions_in(loop) if isinstance(o, Wdma) for v in buffers_of(o, False))
     for buffer in (*loaded, *(b for b in stored if b not in loaded)):
         if isinstance(buffer.owner, Operation) and loop_of(buffer.owner) is loop:
             use_in_turns(buffer, loop)

@@ -18,7 +18,7 @@ class FlatScope:
     indices: dict[SSAValue, Expr] = field(default_factory=dict[SSAValue, Expr])
     tiles: list[tuple[Variable, SSAValue]] = field(default_factory=list[tuple[Variable, SSAValue]])
     loops: list[tuple[Variable, SSAValue]] = field(default_factory=list[tuple[Variable, SSAValue]])
-    applied: dict[tuple[int, Expr], SSAValue] = field(default_factory=dict[tuple[int, Expr], SSAValue])
+    applied: dict[tuple[Block, Expr], SSAValue] = field(default_factory=dict[tuple[Block, Expr], SSAValue])
     simplifier: Simplifier = field(default_factory=lambda: Simplifier((), ()))
     checks: dict[SSAValue, tuple[Constraint, ...]] = field(default_factory=dict[SSAValue, tuple[Constraint, ...]])
     holds: tuple[Constraint, ...] = ()
@@ -74,7 +74,7 @@ class FlatScope:
     def index_value(self, expr: Expr, block: Block) -> SSAValue:
         """The SSA value of an expression in a block."""
         simple = self.simplifier.simplify(expr)
-        key = (id(block), simple)
+        key = (block, simple)
         if key not in self.applied:
             op = ApplyIndexingOp(IndexingMapAttr(self.map((simple,))), *self.operands)
             block.add_op(op)
