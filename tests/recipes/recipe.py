@@ -80,7 +80,7 @@ def _difference(path: str, text: str) -> Edit:
 
 
 def copy_tree(target: Path) -> Path:
-    """A copy of what git tracks or would track, and of the built libraries."""
+    """A copy of what git tracks or would track, and of the built libraries; what is built in it is compiled quickly, not well."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout.split("\0")
     built = [str(file.relative_to(ROOT)) for file in (ROOT / "hlo2tx8").rglob("*.so")]
@@ -88,6 +88,8 @@ def copy_tree(target: Path) -> Path:
         if name and (ROOT / name).is_file():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, target / name)
+    options = target / "hlo2tx8" / "device" / "native" / "options.txt"
+    options.write_text(options.read_text().replace("-O3", "-O1"))
     return target
 
 
