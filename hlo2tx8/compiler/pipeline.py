@@ -16,6 +16,7 @@ from xdsl.passes import ModulePass
 from hlo2tx8.dialects.launch import LibraryKernelOp, kernels
 from hlo2tx8.emitters.emit_fusions import EmitFusionsPass
 from hlo2tx8.errors import LevelError
+from hlo2tx8.fusion.fuse_by_template import FuseByTemplatePass
 from hlo2tx8.fusion.group_fusions import GroupFusionsPass
 from hlo2tx8.fusion.place_fusions import PlaceFusionsPass
 from hlo2tx8.fusion.plan_fusions import PlanFusionsPass
@@ -192,6 +193,9 @@ def last_stages(options: Options) -> dict[Level, Stage]:
     """The stage after which the IR is at a level."""
     return {stage.after: stage for stage in stages_of(options)}
 
+
+EXTRA_STAGES: tuple[Stage, ...] = (Stage(FuseByTemplatePass("elementwise"), after=Level.HLO, is_optional=True),)
+"""Passes that nobody runs but those who name them, with `hlo2tx8 opt`."""
 
 KERNEL_STAGES: tuple[Stage, ...] = tuple(stage for stage in PIPELINE if stage.per_kernel)
 """What lowers a kernel from LOOPS to PROGRAM, one by one."""

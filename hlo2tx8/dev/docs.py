@@ -72,7 +72,7 @@ def oplib_page() -> str:
 
 def passes_page() -> str:
     """The pipeline."""
-    from hlo2tx8.compiler.pipeline import PIPELINE
+    from hlo2tx8.compiler.pipeline import EXTRA_STAGES, PIPELINE
 
     rows = [
         (
@@ -82,10 +82,11 @@ def passes_page() -> str:
             "no" if stage.is_optional else "yes",
             summary(sys.modules[type(stage.step).__module__]),
         )
-        for stage in PIPELINE
+        for stage in (*PIPELINE, *EXTRA_STAGES)
     ]
     intro = (
         "In the order they run. What is not needed only makes programs faster, and `--xla_disable_all_hlo_passes` leaves it out."
+        f" The last {len(EXTRA_STAGES)} run only where [opt](cli.md#opt) is told to."
     )
     return page("Passes", intro, ("pass", "level after it", "sees", "needed", "what it does"), rows)
 

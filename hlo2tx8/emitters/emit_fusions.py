@@ -27,7 +27,6 @@ from hlo2tx8.dialects.launch import CaseOp, KernelOp, LaunchYieldOp, RepeatOp, U
 from hlo2tx8.dialects.xla import ENTRY, updated_operands
 from hlo2tx8.emitters.band_phases import is_of_bands
 from hlo2tx8.emitters.choose_plan import FirstThatFits, Judge, Named, trust
-from hlo2tx8.emitters.fingerprint import fingerprint
 from hlo2tx8.emitters.head_phases import is_of_heads
 from hlo2tx8.emitters.library import library_kernel
 from hlo2tx8.emitters.product_phases import is_of_products, runs_of_products
@@ -38,6 +37,7 @@ from hlo2tx8.fusion.in_place import replaceable
 from hlo2tx8.fusion.library_epilogues import without_epilogue
 from hlo2tx8.fusion.take_apart import num_fusions, take_apart, take_apart_bands, take_apart_in_runs
 from hlo2tx8.fusion.views import is_view
+from hlo2tx8.hlo.fingerprint import fingerprint
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.module import program_functions
 from hlo2tx8.hlo.ops.dot import numbers_of

@@ -18,11 +18,11 @@ from hlo2tx8.dialects.hlo import FusionOp, GroupOp
 from hlo2tx8.dialects.xla import ENTRY, PHASE_STEPS, RING_SUMS
 from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits
 from hlo2tx8.emitters.emitter import Fusion, Match
-from hlo2tx8.emitters.fingerprint import fingerprint
 from hlo2tx8.emitters.gemm import GemmEmitter, GemmMatch
 from hlo2tx8.emitters.hero import heroes
 from hlo2tx8.emitters.phase_group import join_phases
 from hlo2tx8.errors import CapacityError
+from hlo2tx8.hlo.fingerprint import fingerprint
 from hlo2tx8.partitioner.contraction import is_contraction
 from hlo2tx8.schedule.contraction_split import ABOUT
 from hlo2tx8.schedule.costs import size_bytes

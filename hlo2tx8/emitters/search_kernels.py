@@ -18,7 +18,6 @@ from hlo2tx8.emitters import emit_fusion
 from hlo2tx8.emitters.band_group import emit_band_group
 from hlo2tx8.emitters.band_phases import emit_band_phases, is_of_bands
 from hlo2tx8.emitters.choose_plan import Chooser, Fastest
-from hlo2tx8.emitters.fingerprint import content_key
 from hlo2tx8.emitters.head_phases import emit_head_phases, is_of_heads
 from hlo2tx8.emitters.phase_group import emit_phase_group
 from hlo2tx8.emitters.product_phases import emit_product_phases, is_of_products
@@ -26,6 +25,7 @@ from hlo2tx8.emitters.row_group import emit_row_group
 from hlo2tx8.errors import CompileError
 from hlo2tx8.fusion.take_apart import num_fusions, parts_of
 from hlo2tx8.fusion.views import is_view
+from hlo2tx8.hlo.fingerprint import content_key
 from hlo2tx8.schedule.costs import size_bytes
 from hlo2tx8.schedule.plan import Feasibility
 from hlo2tx8.schedule.work_split import Target

@@ -1,7 +1,8 @@
 """Turns candidates of instructions into `hlo.fusion` ops, and puts constants where they belong."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
+from typing import TypeAlias
 
 from xdsl.ir import Block, Operation, Region, SSAValue
 
@@ -14,6 +15,8 @@ from hlo2tx8.partitioner.instruction import CONSTANTS, is_read_as_a_whole, is_sp
 
 SMALL_ELEMENTS = 4096
 """Constants up to this size lie in the program's constants; larger ones are cheaper to compute."""
+FusionName: TypeAlias = Callable[[Operation, Sequence[Operation]], str]
+"""What a fusion is called, by its root and its instructions."""
 
 
 def build_fusions(block: Block, candidates: Sequence[FusionCandidate], taken: dict[str, int]) -> list[FusionOp]:
@@ -22,24 +25,13 @@ def build_fusions(block: Block, candidates: Sequence[FusionCandidate], taken: di
 
     `taken` counts how often each fusion name was given, in this block and others.
     """
-    position = {op: number for number, op in enumerate(block.ops)}
-    made: dict[SSAValue, SSAValue] = {}
-    built: list[FusionOp] = []
     joined = {op for candidate in candidates for op in candidate.members}
     kept = [op for op in block.ops if is_kept(op) and op not in joined]
-    readers = [inner for op in kept for inner in op.walk()]
-    for candidate in candidates:
-        members = sorted(candidate.members, key=position.__getitem__)
-        fusion = _build(candidate, members, _fusion_name(candidate.root, members, taken))
-        block.insert_op_before(fusion, candidate.root)
-        readers.append(fusion)
-        built.append(fusion)
-        for old, new in zip(candidate.outputs, fusion.results, strict=True):
-            new.name_hint = old.name_hint
-            made[old] = new
-    for reader in readers:
-        reader.operands = [made.get(value, value) for value in reader.operands]
-    _put_in_order(block)
+
+    def name(root: Operation, members: Sequence[Operation]) -> str:
+        return number_name(f"{recognized(members) or root.name.rpartition('.')[2]}_fusion", taken)
+
+    built = put_fusions(block, candidates, name, [inner for op in kept for inner in op.walk()])
     terminator = terminator_of(block)
     if terminator.name == "func.return":
         copy_outputs(terminator, taken)
@@ -48,6 +40,27 @@ def build_fusions(block: Block, candidates: Sequence[FusionCandidate], taken: di
         if (not is_kept(op) or op in joined) and all(result.first_use is None for result in op.results):
             op.detach()
             op.erase()
+    return built
+
+
+def put_fusions(
+    block: Block, candidates: Sequence[FusionCandidate], name: FusionName, readers: Iterable[Operation]
+) -> list[FusionOp]:
+    """Put copies of the instructions of each candidate into an `hlo.fusion` where its root stands; `readers` read those then."""
+    position = {op: number for number, op in enumerate(block.ops)}
+    made: dict[SSAValue, SSAValue] = {}
+    built: list[FusionOp] = []
+    for candidate in candidates:
+        members = sorted(candidate.members, key=position.__getitem__)
+        fusion = _build(candidate, members, name(candidate.root, members))
+        block.insert_op_before(fusion, candidate.root)
+        built.append(fusion)
+        for old, new in zip(candidate.outputs, fusion.results, strict=True):
+            new.name_hint = old.name_hint
+            made[old] = new
+    for reader in (*readers, *built):
+        reader.operands = [made.get(value, value) for value in reader.operands]
+    _put_in_order(block)
     return built
 
 
@@ -111,11 +124,8 @@ def _is_in_memory(op: Operation, number: int) -> bool:
     return is_read_as_a_whole(op, number) and not (isinstance(owner, Operation) and is_splat_constant(owner))
 
 
-def _fusion_name(root: Operation, members: Sequence[Operation], taken: dict[str, int]) -> str:
-    return _name(f"{recognized(members) or root.name.rpartition('.')[2]}_fusion", taken)
-
-
-def _name(base: str, taken: dict[str, int]) -> str:
+def number_name(base: str, taken: dict[str, int]) -> str:
+    """The name, with a number if it was `taken` before."""
     count = taken[base] = taken.get(base, -1) + 1
     return f"{base}.{count}" if count else base
 
@@ -177,7 +187,7 @@ def _copy(value: SSAValue, before: Operation, taken: dict[str, int]) -> SSAValue
     """The result of a fusion that copies a value, or is made of it if it is a splat constant."""
     body = Block(arg_types=[value.type])
     body.add_op(ReturnOp(list(body.args)))
-    copy = FusionOp([value], [value.type], "kLoop", Region(body), _name("copy_fusion", taken))
+    copy = FusionOp([value], [value.type], "kLoop", Region(body), number_name("copy_fusion", taken))
     block = before.parent
     assert block is not None
     block.insert_op_before(copy, before)

@@ -2,6 +2,7 @@
 
     %1 = func.call @_pad(%0)                                 ⟶    the body of @_pad on %0
     %1 = stablehlo.composite "gelu" %0 {decomposition = @f}  ⟶    the body of @f on %0
+    %1 = func.call @f(%0), of @f {fusion = "elementwise"}    ⟶    hlo.fusion "f"(%0) of the body of @f
 
 Also inside of the regions of control flow. What stays beside @main is functions with the attribute `no_inline` that are called
 there and in such regions, and what is named otherwise. Recursive calls stay.
@@ -18,6 +19,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from hlo2tx8.builders.outline import FUSION, fusion_of
 from hlo2tx8.builders.rewrite_named import ops_inside
 from hlo2tx8.errors import CompileError
 from hlo2tx8.hlo.module import NO_INLINE
@@ -95,7 +97,13 @@ def _inline(call: Operation, functions: Mapping[str, FuncOp]) -> None:
     name = _callee(call)
     if name not in functions:
         raise CompileError("E1002", f"{call.name} of unknown function @{name}")
-    block, body = call.parent, functions[name].body.block
+    function = functions[name]
+    if FUSION in function.attributes:
+        fusion = fusion_of(function, call.operands)
+        fusion.attributes.update(call.attributes)
+        Rewriter.replace_op(call, fusion)
+        return
+    block, body = call.parent, function.body.block
     assert block is not None
     values: dict[SSAValue, SSAValue] = dict(zip(body.args, call.operands, strict=True))
     for op in body.ops:

@@ -1,6 +1,7 @@
 """`hlo2tx8-opt`: xDSL's opt driver with our dialects and passes; same flags as xdsl-opt.
 
 hlo2tx8-opt -p inline,simplify --split-input-file file.mlir
+hlo2tx8-opt -p 'func.func{fusion=elementwise}(simplify)' file.mlir
 """
 
 import argparse
@@ -14,6 +15,7 @@ from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseE
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from hlo2tx8.errors import Hlo2tx8Error
+from hlo2tx8.tools.nested_passes import without_nested
 from hlo2tx8.tools.command_parser import end_with_hint
 from hlo2tx8.tools.universe import UNIVERSE
 
@@ -29,6 +31,10 @@ class OptMain(xDSLOptMain):
         super().register_all_arguments(arg_parser)
         arg_parser.prog, arg_parser.allow_abbrev = self.program, False
         setattr(arg_parser, "error", partial(end_with_hint, arg_parser))  # noqa: B010
+
+    def setup_pipeline(self) -> None:
+        self.args.passes = without_nested(self.args.passes, self.available_passes)
+        super().setup_pipeline()
 
     def register_all_dialects(self) -> None:
         super().register_all_dialects()

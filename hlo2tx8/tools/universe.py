@@ -1,6 +1,6 @@
 """Our dialects and passes for xDSL tools: the entry point `xdsl.universe` makes stock xdsl-opt know them.
 
-The passes are those of the pipeline; a dialect is imported only when a tool asks for it by name.
+The passes are those of the pipeline and some more; a dialect is imported only when a tool asks for it by name.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from xdsl.ir import Dialect
 from xdsl.passes import ModulePass
 from xdsl.universe import Universe
 
-from hlo2tx8.compiler.pipeline import PIPELINE, Stage
+from hlo2tx8.compiler.pipeline import EXTRA_STAGES, PIPELINE, Stage
 from hlo2tx8.dialects.launch import kernels
 
 DIALECTS: tuple[tuple[str, str, str], ...] = (
@@ -53,5 +53,5 @@ def _on_kernels(step: type[ModulePass]) -> type[ModulePass]:
 
 UNIVERSE = Universe(
     all_dialects={name: _dialect(module, attribute) for name, module, attribute in DIALECTS},
-    all_passes={stage.step.name: _pass(stage) for stage in PIPELINE},
+    all_passes={stage.step.name: _pass(stage) for stage in (*PIPELINE, *EXTRA_STAGES)},
 )

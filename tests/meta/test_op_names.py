@@ -34,6 +34,7 @@ FILES = {
     "fusion/candidate.py": "the end of a region",
     "fusion/fused_module.py": "fusions of the source",
     "fusion/plan_fusions.py": "fusions of the source",
+    "fusion/templates.py": "a template names the ops it is about",
     "fusion/views.py": "a move that keeps the order of elements",
     "hlo/accumulation.py": "a combiner that adds, and what it returns",
     "hlo/combiner.py": "logic of combiners that are tried out",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from run_lines import Failure, run_test
 
-from hlo2tx8.compiler.pipeline import PIPELINE, Stage
+from hlo2tx8.compiler.pipeline import EXTRA_STAGES, PIPELINE, Stage
 from hlo2tx8.emitters import EMITTERS, Declined, Emitter
 
 TESTS = Path(__file__).parents[1]
@@ -26,7 +26,7 @@ def do_nothing(self: object, ctx: object, op: object) -> None:
     """A pass's `apply` that leaves the module as it is."""
 
 
-@pytest.mark.parametrize("stage", PIPELINE, ids=lambda stage: stage.step.name)
+@pytest.mark.parametrize("stage", [*PIPELINE, *EXTRA_STAGES], ids=lambda stage: stage.step.name)
 def test_pass_that_does_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch):
     files = sorted((TESTS / "filecheck").rglob(f"{stage.step.name.replace('-', '_')}.mlir"))
     assert first_failure(files) is None
