@@ -75,13 +75,25 @@ class Launch:
 
 
 @dataclass(frozen=True)
+class LibraryKernel:
+    """The launches called `name` are of a kernel that somebody had registered, which that `function` made."""
+
+    name: str
+    function: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.name} by {self.function} {self.version}"
+
+
+@dataclass(frozen=True)
 class Program:
     """`code` is uint64[n, 32]; constants lie in `constants` one array per constant slot, in order of their index. SPM is used up to
     `spm_bytes`.
 
     `buffers` and `uses` say what the compiler meant by every SPM address, `launches` which records are of which kernel; all are
-    empty where nobody said. A program that is not `trusted`, such as one from a file, finds zeros in the memory it is given: it may
-    read, or leave in its results, what it never wrote.
+    empty where nobody said. `library`: which kernels were registered ones. A program that is not `trusted`, such as one from a file,
+    finds zeros in the memory it is given: it may read, or leave in its results, what it never wrote.
     """
 
     code: np.ndarray
@@ -92,6 +104,7 @@ class Program:
     buffers: tuple[Buffer, ...] = ()
     uses: tuple[BufferUse, ...] = ()
     launches: tuple[Launch, ...] = ()
+    library: tuple[LibraryKernel, ...] = ()
     trusted: bool = True
 
     def slots_of(self, kind: SlotKind) -> tuple[Slot, ...]:

@@ -242,6 +242,10 @@ class ViewOp(IRDLOperation):
         super().__init__(operands=[tensor], result_types=[result_type])
 
 
+LIBRARY = "library"
+"""The attribute of a kernel module that somebody wrote as LOOPS: as `kernel` of launch.library, the function and its version."""
+
+
 @irdl_op_definition
 class LibraryKernelOp(IRDLOperation):
     """A kernel that somebody wrote, as encoded records (base64 of what zlib made of them); `body` is what it computes, which levels

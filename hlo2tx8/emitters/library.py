@@ -17,7 +17,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from hlo2tx8.dialects.hlo import LibraryOp
-from hlo2tx8.dialects.launch import LibraryKernelOp
+from hlo2tx8.dialects.launch import LIBRARY, LibraryKernelOp
 from hlo2tx8.emitters.elemental import emit_function
 from hlo2tx8.fusion.library_loops import entry_of, loops_of, written
 from hlo2tx8.hlo.regions import terminator_of
@@ -33,7 +33,7 @@ def library_kernel(op: LibraryOp, name: str) -> Operation:
     module = loops_of(op)
     if op.epilogue is not None:
         _append(op, entry_of(module))
-    return ModuleOp([inner.clone() for inner in module.body.block.ops], sym_name=StringAttr(name))
+    return ModuleOp([inner.clone() for inner in module.body.block.ops], {LIBRARY: op.kernel}, StringAttr(name))
 
 
 def _append(op: LibraryOp, entry: FuncOp) -> None:

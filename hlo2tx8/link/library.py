@@ -4,12 +4,12 @@ import base64
 import zlib
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from hlo2tx8.device.isa.encoding import RECORD_WORDS, decode_records
 from hlo2tx8.device.isa.fields import SPM_ROLES
-from hlo2tx8.device.program import Buffer, BufferUse
-from hlo2tx8.dialects.launch import LibraryKernelOp, kernels, library_kernels
+from hlo2tx8.device.program import Buffer, BufferUse, LibraryKernel
+from hlo2tx8.dialects.launch import LIBRARY, LibraryKernelOp, kernels, library_kernels
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.lower.encode.encode import EncodedKernel, encode
 
@@ -18,6 +18,16 @@ def encode_all(module: ModuleOp) -> dict[str, EncodedKernel]:
     """The records of all kernels of a module at PROGRAM, by name."""
     compiled = {name: encode(kernel) for name, kernel in kernels(module).items()}
     return compiled | {name: _given(kernel) for name, kernel in library_kernels(module).items()}
+
+
+def registered_kernels(module: ModuleOp) -> tuple[LibraryKernel, ...]:
+    """The kernels of a module that somebody had registered, with what made them."""
+    titles = {name: kernel.kernel for name, kernel in library_kernels(module).items()}
+    titles |= {
+        name: title for name, kernel in kernels(module).items() if isinstance(title := kernel.attributes.get(LIBRARY), StringAttr)
+    }
+    parted = {name: title.data.partition(" ") for name, title in titles.items()}
+    return tuple(LibraryKernel(name, function, version) for name, (function, _, version) in parted.items())
 
 
 def _given(kernel: LibraryKernelOp) -> EncodedKernel:

@@ -20,6 +20,7 @@ from hlo2tx8.link.assemble import Assembled, assemble, sequence
 from hlo2tx8.link.barriers import LaunchWork, LinkedCode, Piece
 from hlo2tx8.link.builder import PieceBuilder
 from hlo2tx8.link.donation import taken_over
+from hlo2tx8.link.library import registered_kernels
 from hlo2tx8.link.linker import Linker, kernel_code, own_records
 from hlo2tx8.link.load_ahead import load_ahead
 from hlo2tx8.link.records import meet
@@ -50,7 +51,8 @@ def link(module: ModuleOp, encoded: Mapping[str, EncodedKernel], chip: Chip) -> 
         return replace(linker.code(name), records=own_records(kernel), buffers=kernel.buffers, uses=kernel.uses)
 
     change = partial(load_ahead, chip=chip, moved=moved)
-    return _program(linker.pieces.made, chip, tuple(slots.table), tuple(slots.constants), change)
+    program = _program(linker.pieces.made, chip, tuple(slots.table), tuple(slots.constants), change)
+    return replace(program, library=registered_kernels(module))
 
 
 def link_alone(kernel: EncodedKernel, chip: Chip) -> tuple[Program, bool]:

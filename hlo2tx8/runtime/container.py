@@ -1,7 +1,8 @@
 """The `.tx8x` container: a zip that any unzip can look into.
 
     manifest.json          format version, who wrote it, name, chip description, options, inputs, outputs, slots, sizes, origins,
-                           named buffers, launches, how the function is called that was compiled
+                           named buffers, launches, registered kernels by name and version, how the function is called that was
+                           compiled
     program.bin            the encoded program, uint64[n, 32] little endian
     constants.safetensors  one tensor per constant slot
     ir/<level>.mlir        the IR at each level; ir/program.txt the listing
@@ -26,7 +27,7 @@ import numpy as np
 
 from hlo2tx8 import __version__
 from hlo2tx8.device.chip import Chip, read_chip
-from hlo2tx8.device.program import Buffer, BufferUse, Launch, Program, Slot, SlotKind
+from hlo2tx8.device.program import Buffer, BufferUse, Launch, LibraryKernel, Program, Slot, SlotKind
 from hlo2tx8.errors import ContainerError, writing
 from hlo2tx8.frontend.calling import Calling
 from hlo2tx8.frontend.content import GZIP, unpacked
@@ -38,7 +39,7 @@ from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.runtime.tensors import decode_tensors, encode_tensors
 from hlo2tx8.runtime.typed import typed
 
-FORMAT_VERSION = (5, 0, 0)
+FORMAT_VERSION = (5, 1, 0)
 OLD_VERSIONS = {4: "4.0.0"}
 """Versions that were numbers alone, and are read."""
 PRODUCER = f"hlo2tx8 {__version__}"
@@ -75,6 +76,7 @@ def write_file(executable: Executable, target: Path | BinaryIO, levels: Sequence
         "buffers": [list(dataclasses.astuple(buffer)) for buffer in program.buffers],
         "buffer_uses": [list(use) for use in program.uses],
         "launches": [dataclasses.asdict(launch) for launch in program.launches],
+        "library": [dataclasses.asdict(kernel) for kernel in program.library],
     }
     if executable.least_work is not None:
         manifest["least_work"] = dataclasses.asdict(executable.least_work())
@@ -137,6 +139,7 @@ class _Manifest:
     buffers: tuple[Buffer, ...]
     buffer_uses: tuple[BufferUse, ...]
     launches: tuple[Launch, ...]
+    library: tuple[LibraryKernel, ...] = ()
     least_work: LeastWork | None = None
     calling: Mapping[str, Any] | None = None
 
@@ -159,6 +162,7 @@ def _read(file: zipfile.ZipFile, source: Path | BinaryIO, name: str) -> Executab
         buffers=manifest.buffers,
         uses=manifest.buffer_uses,
         launches=manifest.launches,
+        library=manifest.library,
         trusted=False,
     )
     signature = Signature(manifest.inputs, manifest.outputs)

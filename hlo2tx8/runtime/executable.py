@@ -51,7 +51,10 @@ class Executable:
 
     def __repr__(self) -> str:
         takes, gives = (", ".join(map(str, ports)) for ports in (self.signature.inputs, self.signature.outputs))
-        return f"<Executable {self.name}: ({takes}) -> ({gives}), {len(self.program.code)} instructions for {self.chip.name}>"
+        by_hand = "".join(f", {kernel}" for kernel in self.program.library)
+        return (
+            f"<Executable {self.name}: ({takes}) -> ({gives}), {len(self.program.code)} instructions for {self.chip.name}{by_hand}>"
+        )
 
     @cached_property
     def emulator(self) -> Emulator:

@@ -6,14 +6,14 @@ divided among its HLO instructions in proportion to how long they needed the DDR
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.isa.encoding import origins_of
 from hlo2tx8.device.isa.fields import Engine
-from hlo2tx8.device.program import Launch, Program
+from hlo2tx8.device.program import Launch, LibraryKernel, Program
 from hlo2tx8.device.timing import Part, RecordCost, Report, report_of
 from hlo2tx8.device.timing.bundle import (
     BUSY,
@@ -71,7 +71,7 @@ class Row:
 @dataclass(frozen=True)
 class Profile:
     """Rows of HLO instructions by decreasing cycles, and rows of fusions in the order in which they run; what the program does
-    beyond its lower bound, by cause, in cycles.
+    beyond its lower bound, by cause, in cycles; registered kernels.
     """
 
     program: str
@@ -79,11 +79,13 @@ class Profile:
     fusions: tuple[Row, ...]
     instructions: tuple[Row, ...]
     lost_cycles: Mapping[str, float] = field(default_factory=dict[str, float])
+    library: tuple[LibraryKernel, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         """Plain values for JSON."""
         rows = {"fusions": self.fusions, "instructions": self.instructions}
         whole = {"program": self.program, **self.report.as_dict(), "lost_cycles": dict(self.lost_cycles)}
+        whole |= {"library": [asdict(kernel) for kernel in self.library]}
         return whole | {k: [r.as_dict() for r in v] for k, v in rows.items()}
 
 
@@ -100,7 +102,13 @@ def profile(program: Program, chip: Chip, name: str, report: Report) -> Profile:
         fusions.append(replace(_fusion(*label, own, report.cycles), records=ranges))
         _attribute(own, chip, own_origins, attributed)
     ordered = sorted(attributed.items(), key=lambda item: (-item[1].cycles, item[0]))
-    return Profile(name, report, tuple(fusions), tuple(_instruction(origin, s, report.cycles) for origin, s in ordered))
+    return Profile(
+        name,
+        report,
+        tuple(fusions),
+        tuple(_instruction(origin, s, report.cycles) for origin, s in ordered),
+        library=program.library,
+    )
 
 
 def grouped(program: Program, report: Report, origins: Sequence[str]) -> list[tuple[tuple[str, str], list[Part]]]:

@@ -15,8 +15,8 @@ from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseE
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from hlo2tx8.errors import Hlo2tx8Error
-from hlo2tx8.tools.nested_passes import without_nested
 from hlo2tx8.tools.command_parser import end_with_hint
+from hlo2tx8.tools.nested_passes import without_nested
 from hlo2tx8.tools.universe import UNIVERSE
 
 

@@ -106,6 +106,7 @@ def text_of(profile: "Profile", top: int, *, is_terminal: bool) -> str:
         (engine_table(profile.report), 0),
     )
     parts = [f"{profile.program}: {profile.report}\n", losses_of(profile.report.bound_cycles, profile.lost_cycles)]
+    parts += [f"registered kernel: {kernel}\n" for kernel in profile.library]
     for table, total in tables:
         more = f"and {total - len(table.rows)} more\n" if total > len(table.rows) else ""
         parts += ["\n", table.text(is_terminal=is_terminal), more]

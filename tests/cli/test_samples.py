@@ -184,7 +184,7 @@ def test_damaged_executables_and_those_of_another_version_are_refused(tmp_path: 
                 data = json.dumps(json.loads(data) | {"format_version": other_version, "producer": "somebody 9"}).encode()
             new.writestr(member, data)
     with pytest.raises(
-        ContainerError, match=rf"format version {re.escape(str(other_version))} of somebody 9, this hlo2tx8 reads 4.0.0 and 5.0.0"
+        ContainerError, match=rf"format version {re.escape(str(other_version))} of somebody 9, this hlo2tx8 reads 4.0.0 and 5.1.0"
     ):
         hlo2tx8.load(str(other))
     with pytest.raises(ContainerError, match="no file"):

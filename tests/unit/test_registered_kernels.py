@@ -21,7 +21,9 @@ from hlo2tx8.errors import CompileError
 from hlo2tx8.frontend import load
 from hlo2tx8.kernel_registry import REGISTRY, CoarseOp, CoarseTensor, KernelMaker, register_kernel
 from hlo2tx8.runtime.compile import compile_source
+from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.runtime.levels import each_run
+from hlo2tx8.tools.profile import text_of
 from hlo2tx8.tools.saved import parsed
 
 PAGE = Path(__file__).parents[2] / "docs" / "kernels.md"
@@ -95,13 +97,19 @@ def of_loops(op: CoarseOp, chip: Chip) -> str:
 
 
 @pytest.mark.parametrize("make", [twice_by_hand, of_loops])
-def test_a_registered_kernel_in_a_loop_gives_the_answer_at_every_level(make: KernelMaker):
+def test_a_registered_kernel_in_a_loop_gives_the_answer_at_every_level(make: KernelMaker, tmp_path: Path):
     register_kernel("mine.twice", operands=("float32[16,*]",))(make)
     for [y] in each_run(lambda: load(LOOP), Options(), [X]):
         np.testing.assert_array_equal(y, X)
     executable = compile_source(LOOP, Options())
     parsed(executable.as_text(Level.SCHEDULED), "scheduled").verify()
     assert "mine_twice" in {fusion.name for fusion in executable.profile().fusions}
+    executable.save(tmp_path / "a.tx8x")
+    REGISTRY.remove("mine.twice")
+    loaded = Executable.load(tmp_path / "a.tx8x")
+    np.testing.assert_array_equal(loaded.execute(X)[0], X)
+    assert f"mine_twice by {make.__name__} 1" in repr(loaded)
+    assert f"registered kernel: mine_twice by {make.__name__} 1\n" in text_of(loaded.profile(), 5, is_terminal=False)
 
 
 BEHIND = """

@@ -43,7 +43,7 @@ def test_newer_minor_versions_are_read_without_what_they_add(tmp_path: Path):
     path = tmp_path / "sum.tx8x"
     path.write_bytes(OLD.read_bytes())
     check_runs(rewritten(path, format_version="5.3.1", producer="hlo2tx8 9", colour="green"))
-    for version in ("5.0.0", "4.0.0"):
+    for version in ("5.1.0", "4.0.0"):
         with pytest.raises(ContainerError, match="colour is unknown"):
             hlo2tx8.load(str(rewritten(path, format_version=version, colour="green")))
 
@@ -53,4 +53,4 @@ def test_a_container_says_who_wrote_it(tmp_path: Path):
     hlo2tx8.compile("func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }").save(path)
     with zipfile.ZipFile(path) as file:
         manifest = json.loads(file.read("manifest.json"))
-    assert (manifest["format_version"], manifest["producer"]) == ("5.0.0", PRODUCER)
+    assert (manifest["format_version"], manifest["producer"]) == ("5.1.0", PRODUCER)
