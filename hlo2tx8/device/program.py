@@ -92,7 +92,7 @@ class Program:
     `spm_bytes`.
 
     `buffers` and `uses` say what the compiler meant by every SPM address, `launches` which records are of which kernel; all are
-    empty where nobody said. `library`: which kernels were registered ones. A program that is not `trusted`, such as one from a file,
+    empty where nobody said. `library`: kernels that were registered ones. A program that is not `trusted`, such as one from a file,
     finds zeros in the memory it is given: it may read, or leave in its results, what it never wrote.
     """
 
