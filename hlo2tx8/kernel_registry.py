@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.program import Program
-from hlo2tx8.errors import InputError
+from hlo2tx8.errors import CompileError, Hlo2tx8Error, InputError
 
 ENTRY_POINTS = "hlo2tx8.kernels"
 """The group of entry points of packages that register kernels: functions without arguments, called before the first compilation."""
@@ -93,11 +93,18 @@ class KernelRegistry:
         self.kernels[:] = [kernel for kernel in self.kernels if kernel.name != canonical(name)]
 
     def known(self) -> Sequence[RegisteredKernel]:
-        """All kernels, those of installed packages too."""
-        if not self.has_entry_points:
-            self.has_entry_points = True
-            for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
+        """All kernels, those of installed packages too; InputError if one of these cannot be asked for them."""
+        if self.has_entry_points:
+            return self.kernels
+        before = list(self.kernels)
+        for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
+            try:
                 entry.load()()
+            except Exception as error:  # of a package that nobody here knows
+                self.kernels[:] = before
+                what = f"{type(error).__name__}: {error}"
+                raise InputError("E1004", f"the kernels of the entry point {entry.value} cannot be had: {what}") from error
+        self.has_entry_points = True
         return self.kernels
 
     def names(self) -> dict[str, None]:
@@ -109,9 +116,17 @@ class KernelRegistry:
         return next((k.reference for k in self.known() if k.name == canonical(name) and k.reference is not None), None)
 
     def make(self, op: CoarseOp, chip: Chip) -> "tuple[RegisteredKernel, Program | str] | None":
-        """The first kernel that is there for an op, and what it is; None if there is none."""
+        """The first kernel that is there for an op, and what it is; None if there is none. CompileError E1016 for what the function
+        of one raises."""
         for kernel in self.known():
-            made = kernel.make(op, chip) if kernel.takes(op) else None
+            try:
+                made = kernel.make(op, chip) if kernel.takes(op) else None
+            except Hlo2tx8Error:
+                raise
+            except Exception as error:  # of a function that nobody here knows
+                raise CompileError(
+                    "E1016", f"kernel {kernel.title} for {op.name} raised {type(error).__name__}: {error}"
+                ) from error
             if made is not None:
                 return kernel, made
         return None

@@ -83,13 +83,12 @@ def top_k(x: Any, *, k: int, axis: Sequence[int] = (-1,), sorted: bool = True) -
     return jax.lax.top_k(x, k)
 
 
-def one_hot(indices: Any, on: Any = None, off: Any = None, *, depth: int, axis: int = -1) -> Any:
-    """`on`, or one, at the place that each index says, `off`, or zero, elsewhere."""
+def one_hot(indices: Any, *, depth: int, axis: int = -1, on_value: float = 1, off_value: float = 0) -> Any:
+    """`on_value` at the place that each index says, `off_value` elsewhere."""
     import jax
     import jax.numpy as jnp
 
-    found = jax.nn.one_hot(indices, depth, axis=axis)
-    return found if on is None else jnp.where(found != 0, on, off)
+    return jnp.where(jax.nn.one_hot(indices, depth, axis=axis, dtype=bool), on_value, off_value)
 
 
 def addn(*arrays: Any) -> Any:

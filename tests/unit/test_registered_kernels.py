@@ -1,11 +1,13 @@
 """Coarse ops: kept, decomposed, or computed by kernels that somebody registered."""
 
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.ct_arith import CtAddVV
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.device.program import Program
-from hlo2tx8.errors import CompileError
+from hlo2tx8.errors import CompileError, InputError
 from hlo2tx8.frontend import load
 from hlo2tx8.kernel_registry import REGISTRY, CoarseOp, CoarseTensor, KernelMaker, register_kernel
 from hlo2tx8.runtime.compile import compile_source
@@ -195,31 +197,68 @@ def test_a_custom_call_with_a_reference_is_computed_without_a_kernel_too():
         compile_source(text.replace("by =", "of ="), Options())
 
 
-CALLS: tuple[tuple[str, str, str, str], ...] = (
-    ("softmax", "axis = 1 : i64", "1", "4x64xf32"),
-    ("gelu", 'approximate = "tanh"', "1", "4x64xf32"),
-    ("layer_norm", "axis = [1], epsilon = 1.0e-5 : f64", "3", "4x64xf32"),
-    ("l2_norm", "axis = [1], epsilon = 1.0e-12 : f64", "1", "4x64xf32"),
-    ("erf", "", "1", "4x64xf32"),
-    ("arg_max", "axis = 1 : i64, keep_dims = false, select_last_index = false", "1", "4xi64"),
+def two_hot(places: Any) -> Any:
+    """Two at the places, and minus one."""
+    return jax.nn.one_hot(places, 9) * 3 - 1
+
+
+ROWS, ROW = "4x64xf32", "64xf32"
+CALLS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...], Callable[..., Any]], ...] = (
+    ("softmax", "axis = 1 : i64", (ROWS,), (ROWS,), lambda x: jax.nn.softmax(x)),
+    ("log_softmax", "axis = 1 : i64", (ROWS,), (ROWS,), lambda x: jax.nn.log_softmax(x)),
+    ("gelu", 'approximate = "tanh"', (ROWS,), (ROWS,), lambda x: jax.nn.gelu(x)),
+    ("layer_norm", "axis = [1], epsilon = 1.0e-5 : f64", (ROWS, ROW, ROW), (ROWS,), lambda x, w, b: jax.nn.standardize(x) * w + b),
+    ("l2_norm", "axis = [1], epsilon = 1.0e-12 : f64", (ROWS,), (ROWS,), lambda x: x / jnp.linalg.norm(x, axis=1, keepdims=True)),
+    ("erf", "", (ROWS,), (ROWS,), jax.lax.erf),
+    ("arg_max", "axis = 1 : i64, keep_dims = false, select_last_index = false", (ROWS,), ("4xi64",), lambda x: x.argmax(1)),
+    ("top_k", "axis = [1], k = 5 : i64, sorted = true", (ROWS,), ("4x5xf32", "4x5xi64"), lambda x: jax.lax.top_k(x, 5)),
+    ("one_hot", "axis = 1 : i64, depth = 9 : i64, on_value = 2.0 : f32, off_value = -1.0 : f32", ("5xi32",), ("5x9xf32",), two_hot),
+    ("addn", "", (ROWS, ROWS, ROWS), (ROWS,), lambda x, y, z: x + y + z),
 )
 
 
-@pytest.mark.parametrize(("name", "attributes", "operands", "result"), CALLS)
-def test_kept_and_decomposed_custom_calls_of_byteir_are_equal(name: str, attributes: str, operands: str, result: str):
-    types = ["tensor<4x64xf32>", "tensor<64xf32>", "tensor<64xf32>"][: int(operands)]
-    arguments = ", ".join(f"%{n}: {type_}" for n, type_ in enumerate(types))
-    names = ", ".join(f"%{n}" for n in range(len(types)))
-    text = f"""func.func @main({arguments}) -> tensor<{result}> {{
-      %r = stablehlo.custom_call @byteir.{name}({names}) {{byteir_attrs = {{{attributes}}}}}
-        : ({", ".join(types)}) -> tensor<{result}>
-      return %r : tensor<{result}>
+@pytest.mark.parametrize(("name", "attributes", "operands", "results", "reference"), CALLS)
+def test_custom_calls_of_byteir_give_what_jax_does_kept_and_decomposed(
+    name: str, attributes: str, operands: Sequence[str], results: Sequence[str], reference: Callable[..., Any]
+):
+    arguments = ", ".join(f"%{n}: tensor<{type_}>" for n, type_ in enumerate(operands))
+    takes, gives = (", ".join(f"tensor<{type_}>" for type_ in types) for types in (operands, results))
+    text = f"""func.func @main({arguments}) -> ({gives}) {{
+      %r:{len(results)} = stablehlo.custom_call @byteir.{name}({", ".join(f"%{n}" for n in range(len(operands)))})
+        {{byteir_attrs = {{{attributes}}}}} : ({takes}) -> ({gives})
+      return {", ".join(f"%r#{n}" for n in range(len(results)))} : {gives}
     }}"""
     random = np.random.default_rng(0)
-    arrays = [random.standard_normal((4, 64) if number == 0 else (64,), np.float32) for number in range(len(types))]
+    sizes = [tuple(int(size) for size in type_.split("x")[:-1]) for type_ in operands]
+    is_float = operands[0].endswith("f32")
+    arrays = [random.standard_normal(s, np.float32) if is_float else random.integers(0, 9, s, np.int32) for s in sizes]
     kept = compile_source(text, Options(keep=name, explain=True))
     assert any(line.startswith(f"{name} is ") for line in kept.explanation)
-    np.testing.assert_array_equal(kept.execute(*arrays)[0], compile_source(text, Options()).execute(*arrays)[0])
+    decomposed, wanted = compile_source(text, Options()).execute(*arrays), jax.tree.leaves(reference(*arrays))
+    for y, other, expected in zip(kept.execute(*arrays), decomposed, wanted, strict=True):
+        np.testing.assert_array_equal(y, other)
+        np.testing.assert_allclose(y, expected, atol=2e-5)
+
+
+def test_a_package_registers_its_kernels_by_an_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    told = tmp_path / "their_kernels-1.0.dist-info"
+    told.mkdir()
+    (told / "METADATA").write_text("Name: their-kernels\nVersion: 1.0\n")
+    (told / "entry_points.txt").write_text("[hlo2tx8.kernels]\ntheirs = their_kernels:register\n")
+    module = tmp_path / "their_kernels.py"
+    module.write_text(
+        "from hlo2tx8 import register_kernel\ndef register(): register_kernel('mine.twice')(lambda op, chip: 1 / 0)\n"
+    )
+    monkeypatch.setattr(REGISTRY, "has_entry_points", False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ZeroDivisionError):  # its kernel is asked
+        compile_source(LOOP, Options())
+    assert [kernel.name for kernel in REGISTRY.known()] == ["mine.twice"]
+    (told / "entry_points.txt").write_text("[hlo2tx8.kernels]\ntheirs = their_kernels:renamed\n")
+    monkeypatch.setattr(REGISTRY, "has_entry_points", False)
+    for _ in range(2):
+        with pytest.raises(InputError, match=r"entry point their_kernels:renamed cannot be had: AttributeError"):
+            compile_source(LOOP, Options())
 
 
 def test_patterns_of_types():
