@@ -124,9 +124,8 @@ class KernelRegistry:
             except Hlo2tx8Error:
                 raise
             except Exception as error:  # of a function that nobody here knows
-                raise CompileError(
-                    "E1016", f"kernel {kernel.title} for {op.name} raised {type(error).__name__}: {error}"
-                ) from error
+                what = f"{type(error).__name__}: {error}"
+                raise CompileError("E1016", f"kernel {kernel.title} for {op.name} raised {what}") from error
             if made is not None:
                 return kernel, made
         return None
