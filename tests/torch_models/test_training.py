@@ -59,18 +59,30 @@ def test_20_steps_follow_eager(make: Any):
     module, x = make()
     target = torch.tensor([0, 2, 1, 2])
     eager = copy.deepcopy(module)
+    start, called = copy.deepcopy(module.state_dict()), torch.compile(module, backend="tx8")
+    check_follows(called, module, eager, x, target, lambda own: torch.optim.SGD(own, 0.1, momentum=0.9))
+    module.load_state_dict(start)
+    eager.load_state_dict(start)
+    check_follows(called, module, eager, x, target, lambda own: torch.optim.AdamW(own, 1e-2))
+
+
+def check_follows(called: Any, module: Any, eager: Any, x: Any, target: Any, make: Any) -> None:
     losses: list[list[float]] = []
-    for called, own in ((torch.compile(module, backend="tx8"), module), (eager, eager)):
-        optimizer = torch.optim.SGD(own.parameters(), 0.1, momentum=0.9)
+    for function, own in ((called, module), (eager, eager)):
+        optimizer = make(own.parameters())
         losses.append([])
         for _ in range(20):
             optimizer.zero_grad()
-            loss = functional.cross_entropy(called(x), target)
+            loss = functional.cross_entropy(function(x), target)
             loss.backward()
             optimizer.step()
             losses[-1].append(loss.item())
     assert losses[0] == pytest.approx(losses[1], abs=1e-3)
-    for a, b in zip(module.state_dict().values(), eager.state_dict().values(), strict=True):
+    for (name, a), b in zip(module.state_dict().items(), eager.state_dict().values(), strict=True):
+        if name.endswith(
+            "in_proj_bias"
+        ):  # softmax does not see the keys' bias: its gradient is rounding, of which AdamW makes steps
+            (a, b) = (torch.cat((bias[:16], bias[32:])) for bias in (a, b))
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
 
 
