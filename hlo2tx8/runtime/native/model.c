@@ -187,8 +187,13 @@ static int read_manifest(struct model *m, const struct json *j, struct bytes arc
     const int inputs = member_of(j, 0, "inputs"), outputs = member_of(j, 0, "outputs"), slots = member_of(j, 0, "slots");
     NEED(inputs >= 0 && outputs >= 0 && slots >= 0 && j->values[slots].kind == JSON_LIST, "the manifest has no arguments");
     NEED(j->values[inputs].kind == JSON_LIST && j->values[outputs].kind == JSON_LIST, "the manifest has no arguments");
-    if (!is_text(j, member_of(j, options, "mode"), "fast"))
-        return refuse(TX8RT_UNSUPPORTED, "the program was saved to run in another mode than fast, which Python has");
+    const int mode = member_of(j, options, "mode");
+    if (!is_text(j, mode, "fast")) {
+        char *const text = string_of(j, mode);
+        refuse(TX8RT_UNSUPPORTED, "it was saved to run in mode %.40s, which Python alone has: hlo2tx8.load runs it, or save it with mode fast", text ? text : "none");
+        free(text);
+        return TX8RT_UNSUPPORTED;
+    }
     m->num_inputs = j->values[inputs].count, m->num_outputs = j->values[outputs].count, m->num_slots = j->values[slots].count;
     for (int n = 0, at = slots + 1; n < m->num_slots; n++, at = j->values[at].next) m->num_weights += is_text(j, member_of(j, at, "kind"), "constant");
     const size_t num_ports = (size_t)m->num_inputs + (size_t)m->num_outputs + (size_t)m->num_weights;

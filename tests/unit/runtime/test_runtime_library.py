@@ -116,8 +116,8 @@ def session(library: ctypes.CDLL) -> Iterator[ctypes.c_void_p]:
     assert not library.tx8rt_session_destroy(made), library.tx8rt_error()
 
 
-def saved(source: str) -> tuple[Executable, bytes]:
-    compiled, data = hlo2tx8.compile(source), io.BytesIO()
+def saved(source: str, **options: Any) -> tuple[Executable, bytes]:
+    compiled, data = hlo2tx8.compile(source, hlo2tx8.Options(**options)), io.BytesIO()
     assert isinstance(compiled, Executable)
     container.write_file(compiled, data, ())
     return compiled, data.getvalue()
@@ -138,6 +138,12 @@ def new_request(library: ctypes.CDLL, session: ctypes.c_void_p, model: int, queu
 def output(library: ctypes.CDLL, request: ctypes.c_void_p, offset: int, like: np.ndarray) -> np.ndarray:
     found = np.frombuffer(ctypes.string_at(library.tx8rt_get_arg(request, offset), like.nbytes), like.dtype)
     return found.reshape(like.shape)
+
+
+def test_a_program_of_strict_mode_is_not_run_in_another(library: ctypes.CDLL, session: ctypes.c_void_p):
+    _, data = saved(LAYOUTS, mode="strict")
+    assert library.tx8rt_session_load_bytes(session, data, len(data), None, ctypes.byref(INT())) == 1001
+    assert b"error E1001: the program: it was saved to run in mode strict, which Python alone has" in library.tx8rt_error()
 
 
 @pytest.mark.parametrize("kind", ["own", "single", "1c2t", "external"])
