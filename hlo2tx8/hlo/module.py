@@ -23,13 +23,16 @@ def find_main(module: ModuleOp) -> FuncOp:
 
 
 def program_functions(module: ModuleOp) -> list[FuncOp]:
-    """@main, last, and the functions that it calls, each behind those that it calls itself; InputError where there is no @main."""
+    """@main, last, and the functions that it calls, each behind those that it calls itself; InputError where there is no @main, or
+    a function that is called."""
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
     found: dict[FuncOp, None] = {}
     active = [find_main(module)]
     while active:
-        calls = (functions[op.callee.string_value()] for op in active[-1].walk() if isinstance(op, CallOp))
-        new = next((function for function in calls if function not in found), None)
+        names = [op.callee.string_value() for op in active[-1].walk() if isinstance(op, CallOp)]
+        if missing := [name for name in names if name not in functions]:
+            raise InputError("E1004", f"@{active[-1].sym_name.data} calls @{missing[0]}, which is not there")
+        new = next((functions[name] for name in names if functions[name] not in found), None)
         if new is None:
             found[active.pop()] = None
         elif new in active:

@@ -9,6 +9,7 @@
 // RUN: %opt -p 'builtin.module(func.func(fuse-by-template{config=elementwise}))' %s | filecheck %s --check-prefix=EACH
 // RUN: not %opt -p 'fuse-by-template{config=wise}' %s 2>&1 | filecheck %s --check-prefix=UNKNOWN
 // RUN: not %opt -p 'stablehlo.add(simplify-hlo)' %s 2>&1 | filecheck %s --check-prefix=PLACE
+// RUN: not %opt -p 'fuse-by-template{config=elementwise},func.func(plan-fusions)' %s 2>&1 | filecheck %s --check-prefix=CALLS
 // RUN: not %opt -p 'func.func(simplify-hlo' %s 2>&1 | filecheck %s --check-prefix=OPEN
 
 func.func @main(%x: tensor<8x4xf32>, %w: tensor<4x8xf32>, %b: tensor<8xf32>) -> (tensor<8x8xf32>, tensor<8xf32>, tensor<6x8xf32>, tensor<8x8xf32>) {
@@ -96,3 +97,4 @@ func.func private @other(%x: tensor<8x8xf32>, %b: tensor<8xf32>, %i: tensor<8x8x
 // UNKNOWN-NEXT: hint: config is one of elementwise, matmul_epilogue, reduction, concat_slice, trivial
 // PLACE: error E1004: passes cannot be nested in stablehlo.add
 // OPEN: error E1004: the list of passes ends inside of 1 open parentheses
+// CALLS: error E1004: @main calls @elementwise_fusion, which is not there
