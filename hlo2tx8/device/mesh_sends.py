@@ -11,6 +11,8 @@ from hlo2tx8.device.rates import Rates
 
 LEAST_GAIN = 0.8
 """Sends in halves that take a larger part of what others take are not worth the loads that they add."""
+GAIN_OF_FEW_SLOTS = 0.85
+"""The same where sums that are stored in place leave few slots: then no turn makes up for one that is late."""
 
 
 def send_cycles(sides: Sequence[float], transfers: int, rates: Rates, *, in_halves: bool) -> float:
@@ -20,6 +22,7 @@ def send_cycles(sides: Sequence[float], transfers: int, rates: Rates, *, in_halv
     return transfers * rates.link_start + max(sides) / rates.link
 
 
-def is_sent_in_halves(sides: Sequence[float], rates: Rates) -> bool:
+def is_sent_in_halves(sides: Sequence[float], rates: Rates, *, few_slots: bool = False) -> bool:
     """Is it sooner if the tiles at both ends of a line send a half each?"""
-    return send_cycles(sides, 1, rates, in_halves=True) < LEAST_GAIN * send_cycles(sides, 1, rates, in_halves=False)
+    gain = GAIN_OF_FEW_SLOTS if few_slots else LEAST_GAIN
+    return send_cycles(sides, 1, rates, in_halves=True) < gain * send_cycles(sides, 1, rates, in_halves=False)

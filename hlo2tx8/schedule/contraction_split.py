@@ -53,7 +53,8 @@ class ContractionWork:
     `column_operands`: so many operands are multiplied by the same rows.
     `parts`: of a factor, which are multiplied apart; then each block of products is added to the sums by a vector instruction if
     `is_added_apart`.
-    `rows_stay`: tiles of the mesh have made the rows, and send them, or sums of what they multiply themselves (`in_ring`)."""
+    `rows_stay`: tiles of the mesh have made the rows, and send them, or sums of what they multiply themselves (`in_ring`).
+    `stores_sums`: the result is stored from where it was added up, before the next step's sums."""
 
     depth: int
     operand_bytes: int
@@ -75,6 +76,7 @@ class ContractionWork:
     is_added_apart: bool = False
     rows_stay: bool = False
     in_ring: bool = False
+    stores_sums: bool = False
 
     @property
     def sent_bytes(self) -> int:

@@ -90,7 +90,9 @@ def mesh_cycles(
     sides = panel_bytes(part, work, box, depth)
     sent = [sides[side] * work.sent_bytes / work.operand_bytes for side in (0, 1)]
     always = sent[1:] if work.in_ring else sent if stays is None else [sent[1 - stays]]
-    in_halves = work.parts == 1 and tail is None and is_even(part, box) and is_sent_in_halves(always, rates)
+    in_halves = (
+        work.parts == 1 and tail is None and is_even(part, box) and is_sent_in_halves(always, rates, few_slots=work.stores_sums)
+    )
 
     around = _sent_around(rows * columns, turns, rates) if work.in_ring else 0.0
 
@@ -109,7 +111,8 @@ def mesh_cycles(
             split += rows * columns * SUM_BYTES / rates.vector + rates.vector_pass
         turn = max(engine + STEP_OVERHEAD, load, max(send, split) + rates.barrier + STEP_OVERHEAD)
         busy = after + idle_cycles(turns, num_parts, turn, rates.barrier + 2 * STEP_OVERHEAD, queued) if after else 0.0
-        return turns * turn, max(turns * turn, turns * load + stored, busy), load + split + send + rates.barrier
+        transfers = turns * load + (0 if work.stores_sums else stored)
+        return turns * turn, max(turns * turn, transfers, busy), load + split + send + rates.barrier
 
     alone, first, start = step((0, 1))
     of_others = (alone, 0.0) if stays is None else step((1 - stays,))
@@ -131,12 +134,23 @@ def mesh_cycles(
             is_paced=is_paced,
         )
     )
-    beside = 0 if is_in_sets(part, work, box) else num_steps * after
-    if work.lines:  # TDMA takes a result out before it prepares the next step's first panel, and the matrix engine waits for that
-        beside += (num_steps - 1) * engine
+    between = _between_steps(part, work, box, (after, engine, stored), num_steps)
     late = _made_late(work, rates, depth, turns)
     pace = Pace(alone, of_others[0], after, start, end, num_steps, steps_alike(part, rates, box)[0], late)
-    return alone + (num_first - 1) * first + (num_steps - num_first) * of_others[1] + start + end + beside, pace
+    return alone + (num_first - 1) * first + (num_steps - num_first) * of_others[1] + start + end + between, pace
+
+
+def _between_steps(
+    part: ContractionPart, work: ContractionWork, box: Sequence[int], of_step: tuple[float, float, float], num_steps: int
+) -> float:
+    """Cycles of all steps in which no products are made: `of_step` what the vector engine, a turn of products, and storing take."""
+    after, engine, stored = of_step
+    found = 0.0 if is_in_sets(part, work, box) else num_steps * after
+    if work.lines:  # TDMA takes a result out before it prepares the next step's first panel, and the matrix engine waits for that
+        found += (num_steps - 1) * engine
+    if work.stores_sums:
+        found += (num_steps - 1) * stored
+    return found
 
 
 def alternating_cycles(first: Pace, second: Pace, parts: int) -> float:

@@ -82,6 +82,10 @@ def shared_blockings(
     boxes = [box for box in _boxes(part, rates) if all(box[line.row] == part.shape[line.row] for line in work.lines)]
     most = None if is_searched else 1
     found = [blocking for box in boxes for ways in _deep(part, work, rates, spm_bytes, box, tail) for blocking in ways[:most]]
+    if _is_only_stored(work):
+        in_place = replace(work, kept_once=SUM_BYTES, stores_sums=True)
+        large = [box for box in boxes if is_in_sets(part, work, box) and not any(_deep(part, work, rates, spm_bytes, box, tail))]
+        found += [way for box in large for ways in _deep(part, in_place, rates, spm_bytes, box, tail) for way in ways[:most]]
     least = AS_GOOD * min((b.cycles for b in found), default=0.0)
     found.sort(key=lambda b: (max(b.cycles, least), not is_even(part, b.box), -b.depth, b.cycles))
     return found if is_searched else found[:MOST_TRIED]
@@ -118,6 +122,12 @@ def resident_blockings(
     if work.rows_stay:
         found = [own for own in found if _is_of_tiles(work, rates, own.depth)]
     return [replace(own, is_in_runs=True, is_by_columns=False) for own in sorted(found, key=lambda own: own.cycles)]
+
+
+def _is_only_stored(work: ContractionWork) -> bool:
+    """Is a result as large as its sums, and nothing but stored?"""
+    only = work.passes == 0 and work.column_operands == work.parts == 1 and not work.lines and not work.rows_stay
+    return only and work.moved_bytes == SUM_BYTES and work.kept_once == 2 * SUM_BYTES
 
 
 def _is_side_by_side(part: ContractionPart, work: ContractionWork, rates: Rates, box: Sequence[int], residence: Residence) -> bool:
@@ -229,7 +239,8 @@ def _deep(
         if work.lines:
             kept = rows * columns * work.kept_bytes + rows_with_gaps(part, box, work) * columns * 2 * SUM_BYTES
         if tail is not None:
-            kept += tail.size * (rows * work.kept_bytes + depth * work.operand_bytes * (work.operand_copies + 1))
+            of_tail = work.kept_once if work.stores_sums else work.kept_bytes
+            kept += tail.size * (rows * of_tail + depth * work.operand_bytes * (work.operand_copies + 1))
         panel_of_all, most_slots, sharing = sum(sides), MOST_SLOTS, (0, 1)
         if work.in_ring:
             panel_of_all, sharing = sides[1], ()

@@ -14,7 +14,7 @@ from xdsl.ir import Operation, SSAValue
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa import Instruction
-from hlo2tx8.device.isa.lsu import TdmaGatherScatter
+from hlo2tx8.device.isa.lsu import TdmaGatherScatter, Wdma
 from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.dialects import spm, vec
@@ -141,6 +141,21 @@ def _num_parts(epilogue: Epilogue, num_sets: int, turns: int) -> int:
     even = [number for number in found if epilogue.is_even(number)] or [num_sets]
     best, most_even = (next((n for n in numbers if n >= wanted), numbers[-1]) for numbers in (found or even, even))
     return best if best >= LEAST_GAIN * most_even else most_even
+
+
+def stored_sums(panels: Panels, sets: Sequence[Columns]) -> dict[NeGemm, spm.AllocOp]:
+    """The last products of a step, its columns' and its tail's, whose results may be left where they are added up, with the buffers
+    that these have now: they are as large as sums and nothing but stored. {} if the columns' result is not one of them."""
+    instructions = list(instructions_in(panels.loop))
+    found: dict[NeGemm, spm.AllocOp] = {}
+    for op in (op for op in instructions if isinstance(op, NeGemm)):
+        sums, result = (value.owner if isinstance(value := op.field(name), SSAValue) else None for name in ("psum", "dst"))
+        if not isinstance(sums, spm.AllocOp) or not isinstance(result, spm.AllocOp) or sums is result:
+            continue
+        others = [use.operation for use in result.result.uses if use.operation is not op]
+        if sums.size_bytes == result.size_bytes and all(isinstance(other, Wdma) for other in others):
+            found[op] = result
+    return found if len(sets) == 1 and sets[0].last in found else {}
 
 
 def num_kept(panels: Panels, columns: Columns, num_slots: int, chip: Chip) -> int:

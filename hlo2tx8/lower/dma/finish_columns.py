@@ -29,7 +29,7 @@ from hlo2tx8.device.isa.kc_control import KcWait
 from hlo2tx8.device.isa.ne import NeGemm, psum_format
 from hlo2tx8.dialects import spm
 from hlo2tx8.lower.box_levels import Size
-from hlo2tx8.lower.dma.column_sets import Columns
+from hlo2tx8.lower.dma.column_sets import Columns, stored_sums
 from hlo2tx8.lower.dma.done_beside import Beside, Spread
 from hlo2tx8.lower.dma.epilogue_parts import COPIES
 from hlo2tx8.lower.dma.mesh import quotient
@@ -69,6 +69,22 @@ def finish(panels: Panels, products: Sequence[Columns], kept: int) -> None:
         _erase(alloc)
     if panels.num_steps == 1:
         _erase(loop)
+
+
+def finish_in_place(panels: Panels, columns: Columns) -> None:
+    """Rewrites a step loop whose turns have their protocol, so that the result is left where it is added up: the last panel of each
+    step is multiplied set by set, and each set stored. The sums of the next step wait for that: the range check sees to it."""
+    last, sums = columns.last, {result: gemm.field("psum") for gemm, result in stored_sums(panels, [columns]).items()}
+    step = _at(last)
+    with _loop(step, step.value(0), step.value(columns.limit)) as number:
+        step.insert(_gemm_of_set(step, last, number, columns.size))
+        _finish_set(step, columns, number, {}, {})
+    for op in (last, *(op for op in columns.epilogue.ops if isinstance(op, Instruction))):
+        _erase(op)
+    for result, value in sums.items():
+        assert isinstance(value, SSAValue)
+        result.result.replace_all_uses_with(value)
+    drop_unused(panels.loop)
 
 
 def hand_over(panels: Panels, products: Sequence[Columns], following: Sequence[Beside]) -> None:

@@ -34,14 +34,14 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.passes import ModulePass
 
-from hlo2tx8.device.chip import load_chip
+from hlo2tx8.device.chip import Chip, load_chip
 from hlo2tx8.device.isa.lsu import Rdma
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import xla
 from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.lower.dma.column_sets import num_kept
 from hlo2tx8.lower.dma.defer_epilogue import defer_epilogue
-from hlo2tx8.lower.dma.finish_columns import finish, hand_over
+from hlo2tx8.lower.dma.finish_columns import finish, finish_in_place, hand_over
 from hlo2tx8.lower.dma.gather_results import gather_results
 from hlo2tx8.lower.dma.join_tails import join_tails
 from hlo2tx8.lower.dma.keep_results import find_kept_results, interleave_kept
@@ -49,7 +49,7 @@ from hlo2tx8.lower.dma.kept_places import know_turns
 from hlo2tx8.lower.dma.mesh import Mesh, TileIndex
 from hlo2tx8.lower.dma.panels import find_panels, take_certain_branches
 from hlo2tx8.lower.dma.shared_loop import SharedLoop
-from hlo2tx8.lower.dma.sharing_plan import loop_plans
+from hlo2tx8.lower.dma.sharing_plan import LoopPlan, loop_plans
 from hlo2tx8.lower.dma.slices import instructions_in, turns_of
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
 
@@ -109,12 +109,7 @@ class ShareLoadsPass(ModulePass):
             for sharing, following in zip_longest(shared, shared[1:]):
                 sharing.run(following if following is not None and following.is_early else None)
             for sharing in shared:
-                sets = sharing.plan.sets
-                if sharing.plan.hands_over:
-                    hand_over(sharing.panels, sets, sharing.plan.hands_over)
-                elif sets:
-                    panels_kept = num_kept(sharing.panels, sets[0], min(sharing.plan.slots.values()), chip)
-                    finish(sharing.panels, sets, panels_kept)
+                _finish(sharing.plan, chip)
             if not shared or (kept and len(shared) < len(panels)):
                 raise EngineOrderError("E3208", "no three panels of what tiles load alike fit the scratchpad")
             for meeting in needless:
@@ -126,6 +121,16 @@ class ShareLoadsPass(ModulePass):
             loads = [inner for loop in by_rows for inner in instructions_in(loop) if isinstance(inner, Rdma)]
             if any(isinstance(slot := own.field("slot"), SSAValue) and not isinstance(slot, BlockArgument) for own in loads):
                 raise EngineOrderError("E3208", "what a tile has computed is not what it reads later")
+
+
+def _finish(plan: LoopPlan, chip: Chip) -> None:
+    """Rewrites what follows the last products of a loop's steps, as it is planned."""
+    if plan.hands_over:
+        hand_over(plan.panels, plan.sets, plan.hands_over)
+    elif plan.in_place:
+        finish_in_place(plan.panels, plan.sets[0])
+    elif plan.sets:
+        finish(plan.panels, plan.sets, num_kept(plan.panels, plan.sets[0], min(plan.slots.values()), chip))
 
 
 def _meeting_before(loop: scf.ForOp) -> xla.SyncTilesOp:

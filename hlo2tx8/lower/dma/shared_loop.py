@@ -44,13 +44,13 @@ class SharedLoop:
         self.plan, self.panels, self.owner = plan, plan.panels, plan.owner
         self.is_early = plan.is_early and before is not None
         self.follows_at_once = before is not None and bool(before.hands_over)
-        panels, num_slots, owner = plan.panels, plan.slots, plan.owner
+        panels, num_slots = plan.panels, plan.slots
         stay = [group for group in groups_of(panels) if all(num_slots[side] == panels.num_panels for side in group)]
         self.resident = stay[0] if stay else []
         self.loop = panels.loop
         self.total = panels.num_steps * panels.num_panels
         start = self.at(Builder(InsertPoint.before(self.loop)))
-        self.halves = halves_of(panels, self.resident, rates, owner)
+        self.halves = halves_of(plan, self.resident, rates)
         halved = {load.side.along for load in self.halves}
         first = self.at(Builder(InsertPoint.before(before.panels.loop))) if before is not None and self.is_early else start
         self.senders = {along: Sender.emit(first, mesh, tile, along, in_halves=along in halved) for along in Along}

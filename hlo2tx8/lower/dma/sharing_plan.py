@@ -14,7 +14,7 @@ from hlo2tx8.device.mesh_sends import is_sent_in_halves
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import spm
 from hlo2tx8.lower.dma.allocate_spm import SpmSpace, live_ranges, place
-from hlo2tx8.lower.dma.column_sets import Columns, columns_of
+from hlo2tx8.lower.dma.column_sets import Columns, columns_of, stored_sums
 from hlo2tx8.lower.dma.done_beside import Beside, done_beside
 from hlo2tx8.lower.dma.halves import Halves
 from hlo2tx8.lower.dma.keep_results import ResultBuffer
@@ -37,7 +37,8 @@ PartKey = tuple[PanelSide, int, int]
 class LoopPlan:
     """How a step loop is rewritten: the `sets` of columns at its end, slots per side, who has the rows, if tiles do. `is_early`:
     its first panels of columns are loaded during the loop before it. `is_at_once`: all panels are sent in front of the loop.
-    `hands_over`: what follows the last products is done during turns of these loops, which come next, without a meeting."""
+    `hands_over`: what follows the last products is done during turns of these loops, which come next, without a meeting.
+    `in_place`: there is room for the result only where it is added up."""
 
     panels: Panels
     sets: tuple[Columns, ...]
@@ -46,12 +47,14 @@ class LoopPlan:
     is_early: bool = False
     is_at_once: bool = False
     hands_over: tuple[Beside, ...] = ()
+    in_place: bool = False
 
     @property
     def is_shared(self) -> bool:
         """Can tiles share what they load?"""
-        is_long = self.panels.num_steps * self.panels.num_panels > 1
-        return is_long and min(self.slots.values()) >= min(LEAST_SLOTS, self.panels.num_panels)
+        steps, num_panels = self.panels.num_steps, self.panels.num_panels
+        least = LEAST_SLOTS if steps > 1 else min(LEAST_SLOTS, num_panels)
+        return steps * num_panels > 1 and min(self.slots.values()) >= least
 
 
 def loop_plans(panels: Sequence[Panels], kept: Sequence[ResultBuffer], chip: Chip, *, in_turns: bool = False) -> list[LoopPlan]:
@@ -75,6 +78,12 @@ def loop_plans(panels: Sequence[Panels], kept: Sequence[ResultBuffer], chip: Chi
         if in_turns and min(slots.values()) > LEAST_SLOTS:
             with_gaps = _num_slots(own, space, saved - gaps)
             slots = with_gaps if min(with_gaps.values()) >= LEAST_SLOTS else dict.fromkeys(slots, LEAST_SLOTS)
+        in_place = {} if kept or min(slots.values()) >= LEAST_SLOTS else stored_sums(own, sets)
+        if in_place:
+            more = _num_slots(own, space, saved + sum(space.aligned(result.size_bytes) for result in in_place.values()))
+            if groups_of(own):  # what stays has no tokens, and those of the other side do not wait for all sets
+                more = {side: min(number, own.num_panels - 1) for side, number in more.items()}
+            slots, in_place = (more, in_place) if min(more.values()) >= LEAST_SLOTS else (slots, {})
         resident = _resident(own, slots)
         if early_bytes and min(roomy.values()) > min(LEAST_SLOTS, own.num_panels) and _resident(own, roomy) == resident:
             slots, plans[-1] = roomy, replace(plans[-1], is_early=True)
@@ -87,7 +96,9 @@ def loop_plans(panels: Sequence[Panels], kept: Sequence[ResultBuffer], chip: Chi
             and min(slots.values()) >= own.num_panels * own.num_steps  # each panel has a slot of its own
             and _is_sent_at_once(own, owner, chip)
         )
-        plans.append(LoopPlan(own, sets, slots, owner, is_at_once=is_at_once, hands_over=others if sets else ()))
+        plans.append(
+            LoopPlan(own, sets, slots, owner, is_at_once=is_at_once, hands_over=others if sets else (), in_place=bool(in_place))
+        )
         columns = [side for side in own.sides if side.along is Along.COLUMN]
         sizes = [space.aligned(max(site.loads[side].size_bytes for site in own.kinds)) * slots[side] for side in columns]
         early_bytes = sum(sizes) if plans[-1].owner is not None else 0
@@ -166,8 +177,9 @@ def groups_of(panels: Panels) -> list[list[PanelSide]]:
     return [group for group in groups if group and all(panels.steps_alike[side] > 1 for side in group)]
 
 
-def halves_of(panels: Panels, resident: Sequence[PanelSide], rates: Rates, owner: ResultBuffer | None) -> dict[Load, Halves]:
+def halves_of(plan: LoopPlan, resident: Sequence[PanelSide], rates: Rates) -> dict[Load, Halves]:
     """The halves of all loads, if it is sooner that two tiles of a line send one each; {} if not. An `owner` sends all it has."""
+    panels, owner = plan.panels, plan.owner
     loads = [load for site in panels.sites for load in site.loads.values() if owner is None or load.side is not PanelSide.ROWS]
     found = {load: halves for load in loads if not load.split and (halves := Halves.of(load.op))}
     sizes = [0, 0]
@@ -175,7 +187,7 @@ def halves_of(panels: Panels, resident: Sequence[PanelSide], rates: Rates, owner
         if side not in resident and (owner is None or side is not PanelSide.ROWS):
             sizes[side.along is Along.COLUMN] += max(site.loads[side].size_bytes for site in panels.kinds)
     sent = [size for size in sizes if size]
-    return found if sent and len(found) == len(set(loads)) and is_sent_in_halves(sent, rates) else {}
+    return found if sent and len(found) == len(set(loads)) and is_sent_in_halves(sent, rates, few_slots=plan.in_place) else {}
 
 
 def temporaries_of(load: Load) -> list[spm.AllocOp]:
