@@ -14,7 +14,7 @@ N ?= 50
 JOBS ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup native demo test test-fast test-onnx test-torch test-tensorflow test-sweep lint types lit golden docs api-docs wheels container size lock test-versions bench fuzz fuzz-files flag-pairs mutate sanitize replay explain clean
+.PHONY: help setup native demo test test-fast test-onnx test-torch test-tensorflow test-sweep test-explorer lint types lit golden docs api-docs wheels container size lock test-versions bench fuzz fuzz-files flag-pairs mutate sanitize replay explain clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,8 +38,8 @@ test: lint types  ## everything CI checks: lint, types, pytest, lit, the API ref
 	@$(PYTEST)
 	@$(MAKE) --no-print-directory lit api-docs size
 
-test-fast: $(STAMP)  ## the quick tests only
-	@$(PYTEST) -m "not slow"
+test-fast: $(STAMP)  ## the quick tests only: under three minutes on two cores
+	@$(PYTEST) -m "not slow and not long"
 
 test-onnx:  ## the ONNX door in an environment with the extra: its tests, and each 12th of ONNX's own node cases
 	@test -x build/onnx/bin/python || $(PYTHON) -m venv build/onnx
@@ -65,6 +65,11 @@ test-sweep:  ## sweeps in an environment with the extra: their tests, and sweeps
 	@build/sweep/bin/python -m pip install --quiet --disable-pip-version-check -e '.[search,test]' -c requirements-dev.lock
 	@build/sweep/bin/python -m pytest -n 2 tests/sweep
 	@build/sweep/bin/python -m benchmarks.sweep_ends --points=80 --pairs=0
+
+test-explorer:  ## the extension of Model Explorer in an environment with the extra
+	@test -x build/explorer/bin/python || $(PYTHON) -m venv build/explorer
+	@build/explorer/bin/python -m pip install --quiet --disable-pip-version-check -e '.[explorer,test]' -c requirements-dev.lock
+	@build/explorer/bin/python -m pytest tests/reports/test_model_explorer.py
 
 lint: $(STAMP)  ## ruff
 	@$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -45,13 +46,12 @@ class Shown:
         """The kernel of the graph that each launched one was made from, by number; -1 where that cannot be told. Kernels that only
         a loop's condition has are not launched where its turns are known.
         """
-        at = 0
-        found: list[int] = []
         names = [_plain(name) for name, _ in self.graph.kernels]
-        for name in map(_plain, self.launched):
-            place = next((n for n in range(at, len(names)) if names[n] == name), -1)
-            found.append(place)
-            at = place + 1 if place >= 0 else at
+        found = [-1] * len(self.launched)
+        launched = list(map(_plain, self.launched))
+        for _, begin, end, first, last in SequenceMatcher(None, launched, names, autojunk=False).get_opcodes():
+            if end - begin == last - first:  # of other names are fusions equal to earlier ones, whose kernel they launch
+                found[begin:end] = range(first, last)
         return found
 
     @staticmethod

@@ -37,7 +37,8 @@ class Row:
     the chip, busy cycles per engine (mean over tiles).
 
     `roofline` of a fusion is its roofline time divided by its time; of an HLO instruction, the share of the peak rate reached while
-    its bounding resource was busy with it. `records` of a fusion are the ranges [first, end) of the program's that are its own.
+    its bounding resource was busy with it. `records` of a fusion are the ranges [first, end) of the program's that are its own,
+    `origins` its cycles by the origin of its records.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Row:
     roofline: float
     busy_cycles: Mapping[str, float]
     records: tuple[tuple[int, int], ...] = ()
+    origins: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def as_dict(self) -> dict[str, object]:
         """Plain values for JSON."""
@@ -99,8 +101,8 @@ def profile(program: Program, chip: Chip, name: str, report: Report) -> Profile:
     for label, parts in grouped(program, report, origins):
         own, own_origins = _apart(program, chip, parts, origins)
         ranges = tuple((part.first, part.end) for part in parts)
-        fusions.append(replace(_fusion(*label, own, report.cycles), records=ranges))
-        _attribute(own, chip, own_origins, attributed)
+        shares = _attribute(own, chip, own_origins, attributed)
+        fusions.append(replace(_fusion(*label, own, report.cycles), records=ranges, origins=shares))
     ordered = sorted(attributed.items(), key=lambda item: (-item[1].cycles, item[0]))
     return Profile(
         name,
@@ -215,20 +217,22 @@ class _Sum:
         self.least[resource] = self.least.get(resource, 0.0) + least
 
 
-def _attribute(own: Report, chip: Chip, origins: Sequence[str], sums: dict[str, _Sum]) -> None:
-    """Divides a fusion's time among the origins of its records."""
+def _attribute(own: Report, chip: Chip, origins: Sequence[str], sums: dict[str, _Sum]) -> dict[str, float]:
+    """Divides a fusion's time among the origins of its records, and adds each share to its origin's sum: the shares."""
     here: dict[str, _Sum] = {}
     for record, origin in zip(own.records, origins, strict=True):
         if record.busy_cycles:
             here.setdefault(origin, _Sum()).add(record, chip)
     needed = sum(sum(s.needs.values()) for s in here.values())
+    shares = {origin: own.cycles * sum(s.needs.values()) / needed for origin, s in here.items()}
     for origin, s in here.items():
         total = sums.setdefault(origin, _Sum())
-        total.cycles += own.cycles * sum(s.needs.values()) / needed
+        total.cycles += shares[origin]
         total.bytes, total.flops = total.bytes + s.bytes, total.flops + s.flops
         for into, values in ((total.busy, s.busy), (total.needs, s.needs), (total.least, s.least)):
             for name, cycles in values.items():
                 into[name] = into.get(name, 0.0) + cycles
+    return shares
 
 
 def _instruction(origin: str, s: _Sum, total: float) -> Row:

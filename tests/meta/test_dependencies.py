@@ -17,7 +17,12 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = {name: [Requirement(text) for text in texts] for name, texts in PROJECT["optional-dependencies"].items()}
 DEPENDENCIES = [Requirement(text) for text in PROJECT["dependencies"]]
 OURS = {"hlo2tx8", "benchmarks", "examples", "tests"}
-NOT_ALWAYS_INSTALLED = {"sklearn": ["scikit-learn"], "tensorflow": ["tensorflow-cpu"], "keras": ["tensorflow-cpu"]}
+NOT_ALWAYS_INSTALLED = {
+    "keras": ["tensorflow-cpu"],
+    "model_explorer": ["ai-edge-model-explorer"],
+    "sklearn": ["scikit-learn"],
+    "tensorflow": ["tensorflow-cpu"],
+}
 """Modules of extras that a developer's environment may lack, by distribution."""
 
 
@@ -42,7 +47,7 @@ def imported(folder: Path) -> dict[str, Path]:
 @pytest.mark.parametrize(
     ("folder", "extras"),
     [
-        ("hlo2tx8", ("onnx", "report", "tensorflow", "torch")),
+        ("hlo2tx8", ("explorer", "onnx", "report", "tensorflow", "torch")),
         ("examples", ("examples", "serving")),
         ("benchmarks", ("test",)),
         ("tests", ("test", "corpora", "examples", "onnx", "tensorflow", "torch")),

@@ -26,6 +26,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("reports",),
     ("netlist", "vendor", "sweep"),
     ("pjrt", "tools", "torch_backend", "tensorflow_backend"),
+    ("model_explorer",),
     ("dev",),
     ("__init__", "__main__", "onnx_backend"),
 )
