@@ -1,6 +1,6 @@
 """Modelled cycles over the lower bound of each workload's StableHLO, and where the difference goes.
 
-    python -m benchmarks.roofline [REGEX ...] [--most RATIO] [--mean RATIO]
+    python -m benchmarks.roofline [REGEX ...] [--most RATIO] [--mean RATIO] [--jobs N] [--scheduler tcp://HOST:PORT]
 
 Nothing runs: cycles are those of the timing model, the bound is that of docs/timing.md. Causes are in units of the bound, each as
 if it were alone. Exit code 1 if a ratio is above --most, or the geometric mean above --mean.
@@ -13,12 +13,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 import hlo2tx8
+from hlo2tx8.sweep.child import serve
+from hlo2tx8.sweep.farm import TaskFarm
 
 F32, BF16, INT8, INT32 = jnp.float32, jnp.bfloat16, jnp.int8, jnp.int32
 NAMES = {F32: "f32", BF16: "bf16", INT8: "int8"}
@@ -146,6 +149,27 @@ def measured(workload: Workload) -> tuple[float, str]:
     return ratio, f"{workload.name:42}{numbers}{causes}{seconds:8.2f} s"
 
 
+def answers(names: list[str], jobs: int, scheduler: str) -> Iterator[tuple[float, str]]:
+    """Ratio and row of workloads, in that order, by processes here or a scheduler's workers, which have this folder too."""
+    known: dict[int, tuple[float, str]] = {}
+    following = 0
+    with TaskFarm(["-m", "benchmarks.roofline", "--serve"], jobs=jobs, scheduler=scheduler) as farm:
+        for number, answered in farm.run(names):
+            answer = answered.answers[-1] if answered.answers else {"lost": answered.lost}
+            if "row" not in answer:
+                sys.exit(f"{names[number]}: {answer.get('lost') or answered.lost}")
+            known[number] = answer["ratio"], answer["row"]
+            while following in known:
+                yield known.pop(following)
+                following += 1
+
+
+def answer(name: str) -> dict[str, object]:
+    """What a child says of a workload."""
+    ratio, row = measured(next(workload for group in GROUPS for workload in group() if workload.name == name))
+    return {"ratio": ratio, "row": row}
+
+
 def geometric_mean(ratios: list[float]) -> float:
     return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else 1.0
 
@@ -155,24 +179,32 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="regular expressions")
     parser.add_argument("--most", type=float, default=math.inf, metavar="RATIO")
     parser.add_argument("--mean", type=float, default=math.inf, metavar="RATIO")
+    parser.add_argument("--jobs", type=int, default=1, help="processes; 0: one per processor (1)")
+    parser.add_argument("--scheduler", default="", help="tcp://HOST:PORT of a Dask scheduler")
     arguments = parser.parse_args()
+    groups = {
+        group.__name__: [w.name for w in group() if not arguments.names or any(re.search(n, w.name) for n in arguments.names)]
+        for group in GROUPS
+    }
+    found = answers([name for names in groups.values() for name in names], arguments.jobs, arguments.scheduler)
     print(
         f"{'workload':42}{'cycles':>15} {'bound':>12} {'of':4} {'ratio':>9}" + "".join(f"{c[:8]:>9}" for c in CAUSES) + "   compile"
     )
     everything: list[float] = []
-    for group in GROUPS:
-        asked = [w for w in group() if not arguments.names or any(re.search(name, w.name) for name in arguments.names)]
+    for group, names in groups.items():
         ratios: list[float] = []
-        for workload in asked:
-            ratio, row = measured(workload)
+        for ratio, row in islice(found, len(names)):
             print(row, flush=True)
             ratios.append(ratio)
         if ratios:
-            print(f"{group.__name__}: geometric mean {geometric_mean(ratios):.3f} of {len(ratios)}\n")
+            print(f"{group}: geometric mean {geometric_mean(ratios):.3f} of {len(ratios)}\n")
         everything += ratios
     print(f"geometric mean {geometric_mean(everything):.3f} of {len(everything)}")
     return int(max(everything, default=0) > arguments.most or geometric_mean(everything) > arguments.mean)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    if sys.argv[1:] == ["--serve"]:
+        serve(answer)
+    else:
+        sys.exit(main())

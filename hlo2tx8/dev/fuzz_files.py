@@ -5,19 +5,17 @@ arrays, a netlist or a chip folder, with tokens, words or bytes changed. It is l
 run, every program is run for a moment, and a sample is compiled and run for every fifth chip. A mutant fails if anything but one
 of our errors is raised, if its process dies or is silent for longer than the limit, or if a result holds what other programs left
 in memory.
-Exit code 1 if one did; `--record` lists seeds and failures.
+Exit code 1 if one did; `--record` lists seeds and failures, `--jobs` and `--scheduler` say where they are tried.
 """
 
 import argparse
 import io
 import json
 import random
-import selectors
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -44,6 +42,8 @@ from hlo2tx8.runtime import container
 from hlo2tx8.runtime.compile import compile_source
 from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.runtime.tensors import decode_tensors, encode_tensors
+from hlo2tx8.sweep.child import serve
+from hlo2tx8.sweep.farm import TaskFarm
 from hlo2tx8.vendor.grouped import grouped_module
 from hlo2tx8.vendor.write_folder import FolderContent, write_folder
 
@@ -51,7 +51,6 @@ SAMPLES = Path(__file__).parents[2] / "hlo_samples"
 LARGEST_SAMPLE_BYTES = 6000
 LIMIT_SECONDS = 30.0
 RUN_SECONDS = 0.5
-PER_PROCESS = 500
 MOST_ELEMENTS = 1 << 16
 MOST_PROGRAMS = 12
 MOST_TURNS = 64
@@ -224,52 +223,24 @@ KINDS: Mapping[str, Callable[[int], None]] = {
 }
 
 
-def worker(kind: str, first: int, count: int) -> None:
-    """Try these seeds; a line for each before it is tried, and one for what went wrong."""
-    for seed in range(first, first + count):
-        print(f"at {seed}", flush=True)
-        try:
-            KINDS[kind](seed)
-        except (Hlo2tx8Error, StoppedError):
-            pass
-        except BaseException as error:  # whatever a user would see
-            print(f"failed {seed} {type(error).__name__}: {' '.join(str(error).split())[:200]}", flush=True)
+def harm(kind: str, seed: int) -> str:
+    """What is wrong with a mutant's end, "" if it is loaded or refused as it should be."""
+    try:
+        KINDS[kind](seed)
+    except (Hlo2tx8Error, StoppedError):
+        pass
+    except BaseException as error:  # whatever a user would see
+        return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    return ""
 
 
-def failures(kind: str, first: int, count: int) -> Iterator[str]:
-    """What went wrong with these seeds, a line each; a process for every few hundred, and after each one that died."""
-    last = first + count
-    while first < last:
-        some = min(PER_PROCESS, last - first)
-        command = [sys.executable, "-m", __spec__.name, f"--kind={kind}", f"--seed={first}", f"--worker={some}"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace") as process:
-            tried = yield from _watch(process, first)
-        if tried == first - 1:
-            raise RuntimeError(f"no worker starts: {' '.join(command)}")
-        first = tried + 1
-
-
-def _watch(process: "subprocess.Popen[str]", first: int) -> Generator[str, None, int]:
-    """The last seed that a worker tried; what it says went wrong on the way. Killed when it is silent for too long."""
-    assert process.stdout is not None
-    at, seconds = first - 1, LIMIT_SECONDS + 60
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        while True:
-            if not selector.select(seconds):
-                process.kill()
-                yield f"failed {at} hang: nothing for {seconds:.0f} s"
-                return at
-            line = process.stdout.readline()
-            if not line:
-                break
-            word, _, rest = line.partition(" ")
-            at, seconds = (int(rest), LIMIT_SECONDS) if word == "at" else (at, seconds)
-            if word == "failed":
-                yield line.strip()
-    if process.wait():
-        yield f"failed {at} crash: exit code {process.returncode}"
-    return at
+def failures(kind: str, seeds: Sequence[int], jobs: int = 1, scheduler: str = "") -> Iterator[str]:
+    """What went wrong with these seeds, a line each; they are tried by processes here, or by a scheduler's workers."""
+    with TaskFarm(["-m", __spec__.name, "--serve"], jobs=jobs, scheduler=scheduler, limit=LIMIT_SECONDS) as farm:
+        for number, answered in farm.run([[kind, seed] for seed in seeds]):
+            found: dict[str, str] = answered.answers[-1] if answered.answers else {}
+            if why := answered.lost or found.get("lost") or found["harm"]:
+                yield f"failed {seeds[number]} {why}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -279,13 +250,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="first seed; every seed is one mutant")
     parser.add_argument("--count", type=int, default=1000, help="number of mutants")
     parser.add_argument("--record", type=Path, help="add the seeds to this list of what was tried (.json)")
-    parser.add_argument("--worker", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--jobs", type=int, default=1, help="processes; 0: one per processor (1)")
+    parser.add_argument("--scheduler", default="", help="tcp://HOST:PORT of a Dask scheduler, whose workers have the same hlo2tx8")
     args = parser.parse_args(argv)
-    if args.worker:
-        worker(args.kind, args.seed, args.worker)
-        return 0
     found: list[str] = []
-    for line in failures(args.kind, args.seed, args.count):
+    for line in failures(args.kind, range(args.seed, args.seed + args.count), args.jobs, args.scheduler):
         found.append(line)
         print(line, flush=True)
     print(f"{len(found)}/{args.count} mutants of {args.kind} failed")
@@ -297,4 +266,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    if sys.argv[1:] == ["--serve"]:
+        serve(lambda task: {"harm": harm(*task)})
+    else:
+        sys.exit(main())

@@ -9,21 +9,23 @@ from hlo2tx8.dev import fuzz_files
 
 
 @pytest.mark.parametrize("kind", fuzz_files.KINDS)
-def test_damaged_files_do_no_harm(kind: str, capsys: pytest.CaptureFixture[str]):
+def test_damaged_files_do_no_harm(kind: str):
     count = 15 if kind == "mlirbc" else 60  # of which some end a reader, and it begins again
-    fuzz_files.worker(kind, 0, count)
-    lines = capsys.readouterr().out.splitlines()
-    assert [line for line in lines if line.startswith("failed")] == []
-    assert len(lines) == count
+    assert {seed: harm for seed in range(count) if (harm := fuzz_files.harm(kind, seed))} == {}
 
 
-def test_other_exceptions_are_failures(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_other_exceptions_are_failures(monkeypatch: pytest.MonkeyPatch):
     def breaks(_: int) -> None:
         raise ZeroDivisionError("by\nzero")
 
     monkeypatch.setattr(fuzz_files, "KINDS", {"hlo": breaks})
-    fuzz_files.worker("hlo", 7, 1)
-    assert capsys.readouterr().out == "at 7\nfailed 7 ZeroDivisionError: by zero\n"
+    assert fuzz_files.harm("hlo", 7) == "ZeroDivisionError: by zero"
+
+
+def test_processes_try_them_and_one_that_dies_is_a_failure():
+    assert list(fuzz_files.failures("literals", range(3))) == []
+    (line,) = fuzz_files.failures("no kind", range(5, 6))
+    assert line.startswith("failed 5 KeyError")
 
 
 def test_a_secret_in_a_result_is_a_failure():
