@@ -280,9 +280,13 @@ def _boxes(part: ContractionPart, lines: Sequence[Line], rates: Rates, most_elem
     if part.inner != BLOCK:
         columns = []
     found: dict[tuple[int, ...], None] = {}
-    even = [] if lines else [prod(shape[dim] for dim in rows) / (n * rates.tiles) for n in range(1, MOST_EVEN + 1)]
+    even = _even_sizes(
+        [shape[dim] for dim, role in enumerate(roles) if role != "column"] if lines else [shape[dim] for dim in rows],
+        rates,
+        is_of_lines=bool(lines),
+    )
     units = dict.fromkeys(SIZES, rates.product_rows)
-    units |= {int(size): 1 for size in even if size >= rates.product_rows and size == int(size)}
+    units |= {size: 1 for size in even if size >= rates.product_rows}
     for num_rows in sorted(units):
         for num_columns in SIZES:
             box = [1] * len(shape)
@@ -292,6 +296,14 @@ def _boxes(part: ContractionPart, lines: Sequence[Line], rates: Rates, most_elem
             if not most_elements or prod(box) <= most_elements or not found:
                 found[tuple(box)] = None
     return list(found)
+
+
+def _even_sizes(sizes: Sequence[int], rates: Rates, *, is_of_lines: bool) -> list[int]:
+    """Rows of a step that all tiles have equally many of; with windows whole lines of a plane, and the last tile may have fewer."""
+    unit = max(1, sizes[-1]) if is_of_lines else 1
+    steps = [n * rates.tiles for n in range(1, MOST_EVEN + 1)]
+    count = prod(sizes) // unit
+    return [-(-count // n) * unit for n in steps if is_of_lines or count % n == 0]
 
 
 def _backward_boxes(part: ContractionPart, rates: Rates, most_elements: int) -> list[tuple[int, ...]]:
