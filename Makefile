@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 NATIVE := $(wildcard hlo2tx8/device/native/*.c hlo2tx8/device/native/*.h hlo2tx8/device/native/*.py hlo2tx8/device/isa/*.py hlo2tx8/device/approx/*.py) \
   $(wildcard hlo2tx8/vendor/native/*.c hlo2tx8/vendor/native/*.h hlo2tx8/vendor/native/*.py) $(wildcard hlo2tx8/pjrt/native/*.c hlo2tx8/pjrt/native/*.h hlo2tx8/pjrt/abi.py hlo2tx8/pjrt/header.py hlo2tx8/runtime/native/*.c hlo2tx8/runtime/native/*.h)
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadscope
+# Not ordered by the number of their tests: long files of few tests would come last.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
 FRONT_DOOR := tests/unit/frontend tests/unit/spmd tests/pjrt tests/cli tests/unit/test_stages.py
 GELU := hlo_samples/elementwise/gelu_bf16.hlo
 BASE ?= HEAD

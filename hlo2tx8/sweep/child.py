@@ -8,6 +8,7 @@ What is sent is text; nothing is pickled, and a process runs what its own comman
 """
 
 import json
+import math
 import os
 import select
 import signal
@@ -25,6 +26,9 @@ STARTUP_SECONDS = 60.0
 TASKS_PER_PROCESS = 400
 """Then a new one: what leaks in one stays small."""
 TAIL_BYTES = 2000
+QUICK_SECONDS = 0.5
+PIPE_BYTES = 60_000
+"""What a pipe takes without a reader."""
 MORE = "more_seconds"
 """A key of an answer behind which another one for the same task follows, within so many seconds."""
 ENDS = "ends"
@@ -84,22 +88,35 @@ class TaskProcess:
         self.errors: IO[bytes] | None = None
         self.given = 0
         self.unread = b""
+        self.ahead: str | None = None
+        self.seconds = math.inf
         self.has_ended = False
 
-    def ask(self, task: str, limit: float = 0.0, hear: Callable[[Answered], None] = lambda _: None) -> Answered:
-        """The answers to a task, the first within `limit` seconds (0: any time); `hear` is given those that more follow behind."""
+    @property
+    def is_quick(self) -> bool:
+        """The last task took so little that a process which waits for the next one loses a part of its time."""
+        return self.seconds < QUICK_SECONDS
+
+    def ask(
+        self, task: str, limit: float = 0.0, hear: Callable[[Answered], None] = lambda _: None, following: str | None = None
+    ) -> Answered:
+        """The answers to a task, the first within `limit` seconds (0: any time); `hear` is given those that more follow behind.
+        `following` is the task of the next call: the process has it when it has answered this one.
+        """
         started = time.monotonic()
-        if self.given >= TASKS_PER_PROCESS:
+        if self.ahead != task and (self.ahead is not None or self.given >= TASKS_PER_PROCESS):
             self._stop()
         seconds = limit + (0.0 if self.process else STARTUP_SECONDS)
         answers: list[Any] = []
         lost = ""
         try:
             process = self.process or self._start()
-            assert process.stdin is not None
-            self.given += 1
-            process.stdin.write(task.encode() + b"\n")
-            process.stdin.flush()
+            if self.ahead is None:
+                self._give(process, task)
+            self.ahead = None
+            if following is not None and self.given < TASKS_PER_PROCESS and len(task) + len(following) < PIPE_BYTES:
+                self._give(process, following)
+                self.ahead = following
             while True:
                 answers.append(json.loads(self._line(seconds if limit else None)))
                 if not answers[-1].get(MORE):
@@ -113,7 +130,14 @@ class TaskProcess:
             lost = f"no answer within {seconds if answers else limit:g} s"
         except (OSError, ValueError):
             lost = self._stop() or "ended"
-        return Answered(tuple(answers), lost, round(time.monotonic() - started, 3))
+        self.seconds = time.monotonic() - started
+        return Answered(tuple(answers), lost, round(self.seconds, 3))
+
+    def _give(self, process: subprocess.Popen[bytes], task: str) -> None:
+        assert process.stdin is not None
+        self.given += 1
+        process.stdin.write(task.encode() + b"\n")
+        process.stdin.flush()
 
     def end(self) -> None:
         """Kill the process and its children; whoever waits for an answer is told that it died, and none is started again."""
@@ -127,7 +151,7 @@ class TaskProcess:
         """A new process in a group of its own, so that its children end with it."""
         if self.has_ended:
             raise OSError
-        self.errors, self.given, self.unread = tempfile.TemporaryFile(), 0, b""  # noqa: SIM115  (lives as long as the process)
+        self.errors, self.given, self.unread, self.ahead = tempfile.TemporaryFile(), 0, b"", None  # noqa: SIM115  (lives as long as the process)
         command, pipe = [sys.executable, *self.arguments], subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self.errors, start_new_session=True)
         if self.processor is not None:
@@ -165,6 +189,6 @@ class TaskProcess:
             if stream is not None:
                 with suppress(OSError):
                     stream.close()
-        self.process = None
+        self.process, self.ahead = None, None
         died = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return f"{died}: {tail}" if tail else died

@@ -85,15 +85,18 @@ class TaskFarm:
         answered: AnswerQueue = queue.SimpleQueue()
         lock = threading.Lock()
 
+        def take() -> tuple[int, str] | None:
+            with lock:
+                return next(numbered, None)
+
         def work(child: TaskProcess) -> None:
             try:
-                while not child.has_ended:
-                    with lock:
-                        number, task = next(numbered, (-1, ""))
-                    if number < 0:
-                        break
+                following = None
+                while not child.has_ended and (taken := following or take()) is not None:
+                    number, task = taken
+                    following = take() if child.is_quick else None  # where tasks are long, another process may be free before
                     hear = partial(_put, answered, number)
-                    hear(child.ask(task, self.limit, hear))
+                    hear(child.ask(task, self.limit, hear, following[1] if following else None))
                 answered.put(None)
             except Exception as error:
                 answered.put(error)

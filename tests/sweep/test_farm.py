@@ -53,6 +53,21 @@ def test_crashes_and_hangs_are_a_tasks_own(child: str) -> None:
         assert dict(farm.run([5]))[0].answers == ({"twice": 10},)
 
 
+def test_a_process_has_the_next_task_while_it_is_quick(child: str) -> None:
+    """What the next one does is its own, also if the process had it before it was waited for."""
+    tasks = [1, 2, "dies", 3, 4, "hangs", 5, 6, "raises", 7, "x" * 70_000, 8]
+    with TaskFarm([child], limit=1) as farm:
+        found = dict(farm.run(tasks))
+        (process,) = farm.children
+        process.ask("1", following="2")
+        assert process.ask("3").answers == ({"twice": 6},)
+    for number, task in enumerate(tasks):
+        if task in ("dies", "hangs"):
+            assert found[number].answers == () and found[number].lost
+        elif task != "raises":
+            assert found[number].answers == ({"twice": 2 * task},)
+
+
 def test_several_processes_share_tasks(child: str) -> None:
     with TaskFarm([child], jobs=3) as farm:
         assert {number: answered.answers for number, answered in farm.run(range(20))} == {n: ({"twice": 2 * n},) for n in range(20)}
