@@ -3,7 +3,8 @@
 1  undisturbed, on two workers: the table that all others must equal, but for processor time
 2  killed twice, with all its processes, at random; then run to the end
 3  a worker is killed in the middle
-4  on one worker and on two, in turn, three times: elapsed time of measuring, and processor time of a point
+4  on one worker and on two, in turn, three times: elapsed time of measuring, and processor time of a point; `--only-pairs`
+   leaves out the others, and `--workloads=FILE,...` takes other modules: short points show what is beside measuring
 
 Exit code 1 if a table differs, or a point was measured twice.
 """
@@ -17,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -36,18 +39,34 @@ def modules() -> list[str]:
     return [str(min(path.glob("*.hlo")) if path.is_dir() else path) for path in (SAMPLES / name for name in MODULES)]
 
 
-def command(folder: Path, points: int, jobs: int) -> list[str]:
-    """A sweep of so many points, a multiple of 5 times 8."""
-    clocks = ",".join(str(800 + 50 * number) for number in range(points // 40))
-    axes = ["tiles=4x4,8x8", "spm=1.5M,3M", "ddr=200,400", f"clock={clocks}"]
-    flags = [*(f"--chip={axis}" for axis in axes), f"--workloads={','.join(modules())}", f"--jobs={jobs}"]
-    return [sys.executable, "-m", "hlo2tx8", "sweep", *flags, f"--output={folder / 'out.parquet'}"]
+@dataclass(frozen=True)
+class Sweep:
+    """Those modules on so many chips that there are `points` in all, a multiple of 8 times the modules."""
 
+    modules: Sequence[str]
+    points: int
 
-def start(folder: Path, points: int, jobs: int) -> "subprocess.Popen[str]":
-    """The sweep in a group of its own; what it says is in the file `said`."""
-    with (folder / "said").open("a") as said:
-        return subprocess.Popen(command(folder, points, jobs), stdout=said, stderr=said, text=True, start_new_session=True)
+    def command(self, folder: Path, jobs: int) -> list[str]:
+        """The command line of the sweep, with its table in a folder."""
+        clocks = ",".join(str(800 + 50 * number) for number in range(self.points // (8 * len(self.modules))))
+        axes = ["tiles=4x4,8x8", "spm=1.5M,3M", "ddr=200,400", f"clock={clocks}"]
+        flags = [*(f"--chip={axis}" for axis in axes), f"--workloads={','.join(self.modules)}", f"--jobs={jobs}"]
+        return [sys.executable, "-m", "hlo2tx8", "sweep", *flags, f"--output={folder / 'out.parquet'}"]
+
+    def start(self, folder: Path, jobs: int) -> "subprocess.Popen[str]":
+        """The sweep in a group of its own; what it says is in the file `said`."""
+        with (folder / "said").open("a") as said:
+            return subprocess.Popen(self.command(folder, jobs), stdout=said, stderr=said, text=True, start_new_session=True)
+
+    def seconds(self, folder: Path, jobs: int) -> tuple[float, float]:
+        """Elapsed time of the points behind the first tenth, in which processes start, and mean processor time of a point."""
+        process = self.start(folder, jobs)
+        wait_for(folder, self.points // 10, process)
+        started = time.perf_counter()
+        wait_for(folder, self.points, process)
+        elapsed = time.perf_counter() - started
+        process.wait()
+        return elapsed, sum(row["cpu_seconds"] for row in read(folder / "out.parquet")) / self.points
 
 
 def wait_for(folder: Path, count: int, process: "subprocess.Popen[str]") -> None:
@@ -74,35 +93,18 @@ def table(folder: Path) -> list[dict[str, Any]]:
     return [{**row, "cpu_seconds": 0} for row in read(folder / "out.parquet")]
 
 
-def seconds(folder: Path, points: int, jobs: int) -> tuple[float, float]:
-    """Elapsed time of the points behind the first tenth, in which processes start, and mean processor time of a point."""
-    process = start(folder, points, jobs)
-    wait_for(folder, points // 10, process)
-    started = time.perf_counter()
-    wait_for(folder, points, process)
-    elapsed = time.perf_counter() - started
-    process.wait()
-    return elapsed, sum(row["cpu_seconds"] for row in read(folder / "out.parquet")) / points
-
-
-def main() -> int:
-    """Print what was found."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--points", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--pairs", type=int, default=3)
-    given = parser.parse_args()
-    draw, points = random.Random(given.seed), given.points
-    wrong = 0
+def killed_sweeps(sweep: Sweep, draw: random.Random) -> int:
+    """How many sweeps that were killed, or lost a worker, have another table than one that was left alone."""
+    points, wrong = sweep.points, 0
     with tempfile.TemporaryDirectory(prefix="hlo2tx8-sweep-ends-") as name:
         whole, killed, lost = (Path(name, each) for each in ("whole", "killed", "lost"))
         for folder in (whole, killed, lost):
             folder.mkdir()
-        start(whole, points, 2).wait()
+        sweep.start(whole, 2).wait()
         expected = table(whole)
 
         for count in sorted(draw.sample(range(1, points - 1), 2)):
-            process = start(killed, points, 2)
+            process = sweep.start(killed, 2)
             below = descendants(process.pid)
             wait_for(killed, count, process)
             time.sleep(draw.random())
@@ -118,28 +120,33 @@ def main() -> int:
                 f"killed behind {len(POINT.findall((killed / 'said').read_text()))} points, {len(below)} processes below it",
                 flush=True,
             )
-        start(killed, points, 2).wait()
+        sweep.start(killed, 2).wait()
         told = len(POINT.findall((killed / "said").read_text()))
         wrong += table(killed) != expected
         print(
             f"killed twice: {'equal' if table(killed) == expected else 'DIFFERS'}, {told} points were told for {points}", flush=True
         )
 
-        process = start(lost, points, 2)
+        process = sweep.start(lost, 2)
         wait_for(lost, points // 4, process)
         worker = next(each for each, line in descendants(process.pid).items() if "spawn_main" in line)
         os.kill(worker, signal.SIGKILL)
         status = process.wait()
         wrong += table(lost) != expected or status != 0
         print(f"a worker killed: {'equal' if table(lost) == expected else 'DIFFERS'}, status {status}", flush=True)
+    return wrong
 
-        pairs: list[tuple[float, float]] = []
-        for number in range(given.pairs):
+
+def pairs_of(sweep: Sweep, count: int) -> None:
+    """Print how much faster two workers are than one, that often."""
+    pairs: list[tuple[float, float]] = []
+    with tempfile.TemporaryDirectory(prefix="hlo2tx8-sweep-ends-") as name:
+        for number in range(count):
             measured: list[tuple[float, float]] = []
             for jobs in (1, 2):
                 folder = Path(name, f"jobs{jobs}.{number}")
                 folder.mkdir()
-                measured.append(seconds(folder, points, jobs))
+                measured.append(sweep.seconds(folder, jobs))
             pairs.append((measured[0][0] / measured[1][0], measured[1][1] / measured[0][1]))
             (one, cpu_one), (two, cpu_two) = measured
             print(
@@ -147,6 +154,20 @@ def main() -> int:
             )
         if pairs:
             print(f"medians: {median(p[0] for p in pairs):.2f}x, processor time of a point {median(p[1] for p in pairs):.2f}x")
+
+
+def main() -> int:
+    """Print what was found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--points", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--workloads", type=lambda text: text.split(","), default=modules(), help="files instead of samples")
+    parser.add_argument("--only-pairs", action="store_true", help="4 alone")
+    given = parser.parse_args()
+    sweep = Sweep(given.workloads, given.points)
+    wrong = 0 if given.only_pairs else killed_sweeps(sweep, random.Random(given.seed))
+    pairs_of(sweep, given.pairs)
     return int(wrong > 0)
 
 
