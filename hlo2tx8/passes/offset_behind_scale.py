@@ -53,7 +53,7 @@ def _offset_behind(add: Operation) -> str | None:
         for moved, scale in _both_ways(scaled):
             if moved is None or not _is_alone(moved, ("stablehlo.subtract", "stablehlo.add")):
                 continue
-            mean = _spread(moved.operands[1])
+            mean = spread_of(moved.operands[1])
             if offset is None or scale is None or mean is None or not _is_product(moved.operands[0].owner):
                 continue
             if not _are_alike(offset, scale, mean):
@@ -72,10 +72,10 @@ def _offset_behind(add: Operation) -> str | None:
 def _both_ways(op: Operation) -> list[tuple[Operation | None, Operation | None]]:
     """What makes one operand, and the broadcast that the other one is, for each of two operands."""
     made = [value.owner if isinstance(value.owner, Operation) else None for value in op.operands]
-    return [(made[number], _spread(op.operands[1 - number])) for number in (0, 1)]
+    return [(made[number], spread_of(op.operands[1 - number])) for number in (0, 1)]
 
 
-def _spread(value: SSAValue) -> Operation | None:
+def spread_of(value: SSAValue) -> Operation | None:
     """The broadcast that a value is, of something smaller."""
     op = value.owner
     if not isinstance(op, Operation) or op.name != "stablehlo.broadcast_in_dim":

@@ -54,6 +54,58 @@ func.func @one_and_erf(%x: tensor<4xbf16>) -> tensor<4xbf16> {
 
 // -----
 
+// Behind a product of f32 at DEFAULT precision and its offset: a logistic function, also of 1 + erf.
+
+func.func @product(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>, %c: tensor<6xf32>) -> tensor<4x6xf32> {
+  %one = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "AACAPw==">}> : () -> tensor<f32>
+  %ones = "stablehlo.broadcast_in_dim"(%one) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x6xf32>
+  %half = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "AAAAPw==">}> : () -> tensor<f32>
+  %halves = "stablehlo.broadcast_in_dim"(%half) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x6xf32>
+  %root = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "8wQ1Pw==">}> : () -> tensor<f32>
+  %roots = "stablehlo.broadcast_in_dim"(%root) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x6xf32>
+  %p = "stablehlo.dot_general"(%a, %b) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">, precision_config = ["DEFAULT", "DEFAULT"]}> : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+  %cs = "stablehlo.broadcast_in_dim"(%c) <{broadcast_dimensions = array<i64: 1>}> : (tensor<6xf32>) -> tensor<4x6xf32>
+  %x = "stablehlo.add"(%p, %cs) : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  %u = "stablehlo.multiply"(%x, %roots) : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  %e = "chlo.erf"(%u) : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  %f = "stablehlo.add"(%e, %ones) : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  %h = "stablehlo.multiply"(%x, %halves) : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  %g = "stablehlo.multiply"(%h, %f) : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  func.return %g : tensor<4x6xf32>
+}
+
+// CHECK-LABEL:   func.func @product
+// CHECK:         [[X:%[0-9a-z]+]] = "stablehlo.add"
+// CHECK:         "stablehlo.multiply"([[X]], [[X]])
+// CHECK-NOT:     chlo.
+// CHECK:         [[S:%[0-9a-z]+]] = "stablehlo.logistic"
+// CHECK-NEXT:    [[G:%[0-9a-z]+]] = "stablehlo.multiply"([[X]], [[S]])
+// CHECK-NEXT:    func.return [[G]]
+
+// -----
+
+// At HIGHEST precision it stays what f32 needs.
+
+func.func @precise(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>) -> tensor<4x6xf32> {
+  %half = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "AAAAPw==">}> : () -> tensor<f32>
+  %halves = "stablehlo.broadcast_in_dim"(%half) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x6xf32>
+  %root = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "8wQ1Pw==">}> : () -> tensor<f32>
+  %roots = "stablehlo.broadcast_in_dim"(%root) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x6xf32>
+  %x = "stablehlo.dot_general"(%a, %b) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">, precision_config = ["HIGHEST", "HIGHEST"]}> : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+  %n = "stablehlo.negate"(%x) : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  %u = "stablehlo.multiply"(%n, %roots) : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  %f = "chlo.erfc"(%u) : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  %h = "stablehlo.multiply"(%x, %halves) : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  %g = "stablehlo.multiply"(%h, %f) : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  func.return %g : tensor<4x6xf32>
+}
+
+// CHECK-LABEL:   func.func @precise
+// CHECK-COUNT-4: "stablehlo.divide"
+// CHECK-NOT:     "stablehlo.logistic"
+
+// -----
+
 // The erfc of something else stays, as do one that is read twice, one of another multiple, and every other type.
 
 func.func @others(%x: tensor<4xf32>, %y: tensor<4xf32>, %z: tensor<4xf16>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf16>) {

@@ -56,3 +56,30 @@ def test_gelu_is_no_less_precise(name: str, dtype: Any) -> None:
     assert name == "one_and_erf" or errors[0].mean() < errors[1].mean()
     usual = np.abs(wide) < 3
     assert errors[0][usual].max() <= errors[1][usual].max()
+
+
+@pytest.mark.parametrize("deviation", [0.01, 0.3, 1.5, 6.0])
+@pytest.mark.parametrize("name", ["jax", "one_and_erf"])
+def test_gelu_of_a_product_in_tf32_is_as_precise(name: str, deviation: float) -> None:
+    rng = np.random.default_rng(11)
+    a, b = rng.standard_normal((96, 256)), rng.standard_normal((256, 128)) * deviation / 16
+    bias = rng.standard_normal(128) * deviation
+    a, b, bias = (own.astype(np.float32) for own in (a, b, bias))
+    wide = a.astype(np.float64) @ b.astype(np.float64) + bias
+    exact = 0.5 * wide * scipy.special.erfc(-wide / 2**0.5)
+    form = FORMS[name]
+
+    def error(reassociate: bool) -> float:
+        lowered = jax.jit(lambda a, b, bias: form(a @ b + bias)).lower(a, b, bias)
+        found = np.asarray(hlo2tx8.compile(lowered, options=Options(reassociate=reassociate)).run(a, b, bias))
+        return float(np.sqrt(np.mean((found - exact) ** 2)))
+
+    assert error(True) <= 1.001 * error(False)
+
+
+def test_gelu_of_a_product_in_tf32_at_the_edges() -> None:
+    x = np.array([np.inf, -np.inf, np.nan, 0, 1e30, -1e30, 3e38, -20, 1e-39], np.float32)
+    one = np.ones(9, np.float32)
+    gelu = jax.jit(lambda a, b: jax.nn.gelu(jax.lax.dot_general(a, b, (((), ()), ((0,), (0,)))), approximate=False))
+    found = np.asarray(hlo2tx8.compile(gelu.lower(x, one)).run(x, one))
+    np.testing.assert_allclose(found, np.asarray(gelu(x, one)), rtol=1e-3, atol=1e-30)
