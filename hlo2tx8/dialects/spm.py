@@ -14,6 +14,8 @@ from hlo2tx8.device.isa import BufferType
 
 KEPT = "kept"
 """Unit attribute of a buffer that holds what a tile has of a tensor while several loops read it."""
+BROUGHT = "brought"
+"""Unit attribute of a buffer of what follows a loop's products that is loaded before they are done."""
 
 
 @irdl_op_definition

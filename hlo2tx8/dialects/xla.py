@@ -52,6 +52,8 @@ PHASE_STEPS = "xla.phase_steps"
 """Attribute of an entry function with two phases, `i64`: in how many parts tiles make their rows in each of them."""
 RING_SUMS = "xla.ring_sums"
 """Attribute of an entry function with phases: tiles multiply what they have made themselves, and sums go around mesh rows."""
+BRINGS_EARLY = "xla.brings_early"
+"""Attribute of an entry function with phases: what is added to a product is loaded while other products are computed."""
 
 
 @irdl_op_definition
@@ -208,6 +210,7 @@ Xla = Dialect(
 )
 
 __all__ = [
+    "BRINGS_EARLY",
     "CHANNEL_BLOCKS",
     "ENTRY",
     "IN_ORDER",

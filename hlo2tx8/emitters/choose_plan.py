@@ -1,7 +1,7 @@
 """Ways to choose one of a kernel's candidates: the first that fits, the fastest of all, or the one of a name."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from typing import Protocol, TypeAlias, TypeVar
@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias, TypeVar
 from xdsl.dialects.builtin import ModuleOp
 
 from hlo2tx8.errors import CompileError
-from hlo2tx8.schedule.plan import Candidate, Feasibility, Schedule, plan
+from hlo2tx8.schedule.plan import Candidate, Feasibility, Rejected, Schedule, plan
 from hlo2tx8.schedule.search import fastest_of, search
 
 Choice = TypeVar("Choice")
@@ -75,6 +75,21 @@ class FirstThatFits:
             if found.taken is not None:
                 return schedule, kernel[0]
         return schedule, None
+
+    def replaced(
+        self, schedule: Schedule[Choice], other: Candidate[Choice], spm_bytes: int, emit: Callable[[Choice], ModuleOp]
+    ) -> tuple[Schedule[Choice], ModuleOp] | None:
+        """The schedule with another candidate, and its kernel, if `time` says that it takes fewer cycles than the one taken."""
+        if schedule.taken is None or self.time is None:
+            return None
+        cycles = schedule.cycles or _timed(self.time, emit, schedule.taken).cycles
+        found = _timed(self.time, emit, other)
+        if found.spm_bytes > spm_bytes or not 0 < found.cycles < cycles:
+            return None
+        again, kernel = self.choose([[replace(other, is_rough=False)]], spm_bytes, emit)
+        slower = Rejected(schedule.taken.name, schedule.taken.estimate, f"{cycles:,.0f} modelled")
+        rejected = (*schedule.rejected, slower, *again.rejected)
+        return None if kernel is None else (Schedule(again.taken, rejected, found.cycles), kernel)
 
 
 def _beside(first: Candidate[Choice], near: Iterable[Candidate[Choice]]) -> Iterable[Candidate[Choice]]:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
-from hlo2tx8.dialects.xla import ENTRY, PHASE_STEPS, RING_SUMS
+from hlo2tx8.dialects.xla import BRINGS_EARLY, ENTRY, PHASE_STEPS, RING_SUMS
 from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits
 from hlo2tx8.emitters.emitter import Fusion, Match
 from hlo2tx8.emitters.gemm import GemmEmitter, GemmMatch
@@ -38,6 +38,8 @@ HANDED_BYTES = 8 * 32768
 """Of parts of what follows a step's products, which is done beside those of the next step."""
 LEAST_ALIKE = 2
 """Steps of the first of two products whose rows are all made at once: during the second product the last step is finished."""
+LEAST_OPERANDS = 2
+"""Of a fusion with a product: its factors."""
 PARTS = (2, 3, 4, 6, 8, 12, 16)
 """Parts of a tile's rows that two products may make in turns."""
 
@@ -45,12 +47,14 @@ PARTS = (2, 3, 4, 6, 8, 12, 16)
 @dataclass(frozen=True)
 class _Phases:
     """How each product is computed, all rows of a tile at once or in so many `parts`; do sums of the second one go around mesh rows
-    (`in_ring`)? Parts, or one, may be `in_turns`."""
+    (`in_ring`)? Parts, or one, may be `in_turns`. What is added to a product may be loaded while others are computed
+    (`brings_early`)."""
 
     ways: list[Candidate[Match]]
     parts: int = 1
     in_ring: bool = False
     in_turns: bool = False
+    brings_early: bool = False
 
 
 def is_of_products(group: GroupOp) -> bool:
@@ -70,11 +74,7 @@ def emit_product_phases(
     """
     notes = [] if notes is None else notes
     fusions = [op for op in group.body.block.ops if isinstance(op, FusionOp)]
-    alone: dict[Hashable, float] = {}
-    for fusion in fusions:
-        if (key := fingerprint(fusion)) not in alone:
-            alone[key] = ways[0].estimate.cycles if (ways := ways_of(fusion, name, target)) else 0.0
-    apart = sum(alone[fingerprint(fusion)] for fusion in fusions) + (len(fusions) - 1) * target.rates.kernel
+    adds, apart = any(map(_adds, fusions)), _cycles_apart(fusions, name, target)
     slower: list[str] = []
 
     def candidates() -> Iterator[Candidate[_Phases]]:
@@ -100,6 +100,8 @@ def emit_product_phases(
         cuts = [(parts, in_ring) for parts in (1, *PARTS) for in_ring in (False, True)]
         in_turns = [own for parts, in_ring in cuts for own in _in_turns(group, name, fusions, target, parts, in_ring=in_ring)]
         found = [*candidates(), *(own for own in in_turns if own.estimate.cycles < ABOUT * apart or target.is_searched)]
+        if target.is_searched and adds:
+            found += map(_brought, found)
         return sorted(found, key=lambda own: own.estimate.cycles)
 
     def emit(phases: _Phases) -> ModuleOp:
@@ -109,9 +111,14 @@ def emit_product_phases(
             entry.attributes[PHASE_STEPS] = IntegerAttr(phases.parts, i64)
         if phases.in_ring:
             entry.attributes[RING_SUMS] = UnitAttr()
+        if phases.brings_early:
+            entry.attributes[BRINGS_EARLY] = UnitAttr()
         return module
 
-    schedule, kernel = (chooser or FirstThatFits()).choose([sorted_candidates()], target.rates.spm_bytes, emit)
+    chooser, spm_bytes = chooser or FirstThatFits(), target.rates.spm_bytes
+    schedule, kernel = chooser.choose([sorted_candidates()], spm_bytes, emit)
+    if adds and schedule.taken is not None and isinstance(chooser, FirstThatFits):
+        schedule, kernel = chooser.replaced(schedule, _brought(schedule.taken), spm_bytes, emit) or (schedule, kernel)
     notes += schedule.explain(name)
     if kernel is None or schedule.cycles > apart:
         why = ", ".join(slower) or "none of its phases fit the scratchpad"
@@ -121,6 +128,26 @@ def emit_product_phases(
     notes += [f"{name}: {number}: {way.name} ({way.estimate})" for number, way in enumerate(schedule.taken.choice.ways)]
     notes.append(f"{name}: group emitter, {len(fusions)} products as phases, {apart:,.0f} cycles apart")
     return kernel
+
+
+def _cycles_apart(fusions: Sequence[FusionOp], name: str, target: Target) -> float:
+    """Estimated cycles of fusions as kernels of their own."""
+    alone: dict[Hashable, float] = {}
+    for fusion in fusions:
+        if (key := fingerprint(fusion)) not in alone:
+            alone[key] = ways[0].estimate.cycles if (ways := ways_of(fusion, name, target)) else 0.0
+    return sum(alone[fingerprint(fusion)] for fusion in fusions) + (len(fusions) - 1) * target.rates.kernel
+
+
+def _adds(fusion: FusionOp) -> bool:
+    """Does a fusion with a product read something else as large as its result, which is not made in the group?"""
+    sizes = [size_bytes(value) for value in fusion.operands if isinstance(value, BlockArgument)]
+    return len(fusion.operands) > LEAST_OPERANDS and size_bytes(fusion.results[0]) in sizes
+
+
+def _brought(way: Candidate[_Phases]) -> Candidate[_Phases]:
+    """A way by which what is added to a product is loaded early."""
+    return replace(way, name=f"{way.name}, what is added comes early", choice=replace(way.choice, brings_early=True))
 
 
 def _num_steps(way: Candidate[Match]) -> int:

@@ -39,10 +39,10 @@ COPIES = 2
 
 @dataclass(frozen=True)
 class Epilogue:
-    """`ops` in order, with the arithmetic they depend on: `once` what all parts share, `ahead` what DMA brings of a part, `compute`
-    the rest. `result` is what the last product leaves: `blocks` channel blocks of `points` rows, `most_points` at most, of `width`
-    channels each. `whole` are the other buffers with an element per element of it, `moved` those that DMA accesses; `fills` fill
-    one before the loop."""
+    """`ops` of a step in order, with the arithmetic they depend on: `once` what all parts share, `ahead` what DMA brings of a part,
+    `compute` the rest. `result` is what the last product leaves: `blocks` channel blocks of `points` rows, at most `most_points`,
+    of `width` channels each. `whole` are the other buffers with an element per element of it, `moved` those that DMA accesses; `fills`
+    fill one before the loop. `brought` are there as a whole, too, loaded before, a copy for each step."""
 
     ops: tuple[Operation, ...]
     result: spm.AllocOp
@@ -57,12 +57,29 @@ class Epilogue:
     once: tuple[Instruction, ...] = ()
     ahead: tuple[Instruction, ...] = ()
     compute: tuple[Instruction, ...] = ()
+    brought: tuple[spm.AllocOp, ...] = ()
+
+    @property
+    def counter(self) -> SSAValue:
+        """The number of the step."""
+        block = self.ops[0].parent_block()
+        assert block is not None
+        return block.args[0]
 
     @property
     def filled(self) -> tuple[spm.AllocOp, ...]:
         """Buffers of one value."""
         owners = (buffer.owner for fill in self.fills for buffer in buffers_of(fill, is_write=True))
         return tuple(owner for owner in owners if isinstance(owner, spm.AllocOp))
+
+    @property
+    def there(self) -> tuple[spm.AllocOp, ...]:
+        """Buffers with an element per element of the result that no part has copies of."""
+        return (self.result, *self.brought)
+
+    def element_bytes_of(self, alloc: spm.AllocOp) -> int:
+        """The size of an element of such a buffer."""
+        return self.element_bytes if alloc is self.result else alloc.size_bytes // (self.blocks * self.most_points * self.width)
 
     @property
     def local(self) -> tuple[spm.AllocOp, ...]:
@@ -174,10 +191,15 @@ class Epilogue:
                 for name, value in op.values().items():
                     if isinstance(value, SSAValue) and value in buffers:
                         values[name] = buffers[value]
-                    elif isinstance(value, SSAValue) and value.owner is self.result:
-                        values[name] = step.at(value, step(own.begin, self.element_bytes))
+                    elif isinstance(value, SSAValue) and isinstance(alloc := value.owner, spm.AllocOp) and alloc in self.there:
+                        values[name] = step.at(self._copy(step, alloc, known), step(own.begin, self.element_bytes_of(alloc)))
                 self._cut(step, op, values, own)
                 step.insert(type(op).make(fmt=op.fmt, fmt2=op.fmt2, rnd=op.rounding, origin=op.origin, **values))
+
+    def _copy(self, step: StepBuilder, alloc: spm.AllocOp, known: Mapping[SSAValue, SSAValue]) -> SSAValue:
+        """The step's copy of a buffer."""
+        turn = known.get(self.counter, self.counter)
+        return alloc.result if alloc.num_copies == 1 else step.insert(spm.TurnOp(alloc.result, turn)).result
 
     def _part(self, step: StepBuilder, number: Size, num_parts: int, known: Mapping[SSAValue, SSAValue]) -> "EpiloguePart":
         """Which blocks and rows a part has."""
@@ -195,7 +217,7 @@ class Epilogue:
 
     def is_whole(self, op: Instruction) -> bool:
         """Does an instruction access a buffer with an element per element of the result?"""
-        return any(buffer.owner in (self.result, *self.whole) for write in (True, False) for buffer in buffers_of(op, write))
+        return any(buffer.owner in (*self.there, *self.whole) for write in (True, False) for buffer in buffers_of(op, write))
 
     def is_one_run(self, op: Instruction) -> bool:
         """Does a transfer move the whole result from, or to, one place in DDR?"""
@@ -223,7 +245,7 @@ class Epilogue:
                 values["offset"] = step.add(values["offset"], step(step(part.first, values[f"s{rows}"]), op.fmt.bytes))
                 values[f"n{rows}"] = part.rows
         else:
-            is_brought = op.field("src") not in (self.result.result, *(alloc.result for alloc in self.whole))
+            is_brought = op.field("src") not in [alloc.result for alloc in (*self.there, *self.whole)]
             for side in "rw":
                 rows, outer = self.rows_level(op, side), self.blocks_level(op, side)
                 if outer:

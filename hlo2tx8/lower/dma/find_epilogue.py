@@ -62,12 +62,15 @@ def epilogue_of(ops: Sequence[Operation], result: SSAValue, rows: Size, columns:
     count = most * columns
     whole: dict[spm.AllocOp, None] = {}
     moved: dict[spm.AllocOp, None] = {}
+    brought: dict[spm.AllocOp, None] = {}
     for op in instructions:
         for buffer in (*buffers_of(op, is_write=True), *buffers_of(op, is_write=False)):
             alloc = buffer.owner
             if not isinstance(alloc, spm.AllocOp):
                 return None
-            if alloc is not found.result and alloc.size_bytes >= count:
+            if spm.BROUGHT in alloc.attributes:
+                brought[alloc] = None
+            elif alloc is not found.result and alloc.size_bytes >= count:
                 whole[alloc] = None
                 if not isinstance(op, CtInstruction):
                     moved[alloc] = None
@@ -76,7 +79,7 @@ def epilogue_of(ops: Sequence[Operation], result: SSAValue, rows: Size, columns:
     known = tuple(fill for fill in fills if fill is not None)
     if len(known) < len(fills):
         return None
-    found = replace(found, whole=tuple(whole), moved=tuple(moved), fills=known)
+    found = replace(found, whole=tuple(whole), moved=tuple(moved), fills=known, brought=tuple(brought))
     if not all(_is_cut(op, found, count) for op in instructions):
         return None
     once = [op for op in instructions if not found.is_whole(op)]
@@ -112,7 +115,7 @@ def _is_cut(op: Instruction, epilogue: Epilogue, count: int) -> bool:
     """Can an instruction be made one for a part?"""
     if not epilogue.is_whole(op):
         return isinstance(op, Rdma | TdmaMemset | TdmaGatherScatter | CtV | CtVV | CtVS | CtConvert)
-    own = (epilogue.result, *epilogue.whole)
+    own = (epilogue.result, *epilogue.whole, *epilogue.brought)
     fits: dict[str, bool] = {}
     sources = [field.name for field in op.FIELDS if isinstance(field.num_bytes, Elements) and field.num_bytes.is_source]
     for access in op.accesses():

@@ -26,6 +26,7 @@ vector engine: a read of a few bytes of the last part, which the range check hol
 """
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise, zip_longest
 
 from xdsl.context import Context
@@ -39,6 +40,7 @@ from hlo2tx8.device.isa.lsu import Rdma
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import xla
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.lower.dma.bring_early import bring_early
 from hlo2tx8.lower.dma.column_sets import num_kept
 from hlo2tx8.lower.dma.defer_epilogue import defer_epilogue
 from hlo2tx8.lower.dma.finish_columns import finish, finish_in_place, hand_over
@@ -95,7 +97,9 @@ class ShareLoadsPass(ModulePass):
                 own.read_in_place(function)
             num_parts = function.attributes.get(xla.PHASE_STEPS)
             in_turns = isinstance(num_parts, IntegerAttr)
-            found = loop_plans([own for own in panels if own is not None], kept, chip, in_turns=in_turns)
+            known = [own for own in panels if own is not None]
+            plan = partial(loop_plans, known, kept, chip, in_turns=in_turns)
+            brought, found = bring_early(known, plan) if xla.BRINGS_EARLY in function.attributes else ([], plan())
             plans = [plan for plan in found if plan.is_shared]
             has_turns = all(plan.panels.sites[0].loop is not None for plan in plans)
             if in_turns and (len(plans) < len(loops) or len(kept) < num_parts.value.data or not has_turns):
@@ -108,9 +112,11 @@ class ShareLoadsPass(ModulePass):
             needless = [_meeting_before(following.loop) for following in shared if following.follows_at_once]
             for sharing, following in zip_longest(shared, shared[1:]):
                 sharing.run(following if following is not None and following.is_early else None)
+            for own in brought:
+                own.load()
             for sharing in shared:
                 _finish(sharing.plan, chip)
-            if not shared or (kept and len(shared) < len(panels)):
+            if not shared or ((kept or brought) and len(shared) < len(panels)):
                 raise EngineOrderError("E3208", "no three panels of what tiles load alike fit the scratchpad")
             for meeting in needless:
                 meeting.detach()

@@ -1,6 +1,6 @@
 """What is decided about a step loop whose tiles share loads, before it is rewritten: see share_loads."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from math import prod
@@ -57,9 +57,17 @@ class LoopPlan:
         return steps * num_panels > 1 and min(self.slots.values()) >= least
 
 
-def loop_plans(panels: Sequence[Panels], kept: Sequence[ResultBuffer], chip: Chip, *, in_turns: bool = False) -> list[LoopPlan]:
+def loop_plans(
+    panels: Sequence[Panels],
+    kept: Sequence[ResultBuffer],
+    chip: Chip,
+    *,
+    in_turns: bool = False,
+    taken_in: Callable[[Panels], int] = lambda panels: 0,
+) -> list[LoopPlan]:
     """The plans of step loops, in order. Some of what is loaded is `kept` by tiles; what comes early takes room before. Loops that
-    go over parts of phases `in_turns` do not read what those just before them make, or what those before these do."""
+    go over parts of phases `in_turns` do not read what those just before them make, or what those before these do. So many bytes
+    are `taken_in` a loop by what its instructions don't name."""
     space = SpmSpace(chip.spm_allocation_start, chip.spm_limit, chip.spm_alignment_bytes)
     plans: list[LoopPlan] = []
     early_bytes = 0
@@ -73,6 +81,7 @@ def loop_plans(panels: Sequence[Panels], kept: Sequence[ResultBuffer], chip: Chi
         handed = [columns for columns, there in zip(all_sets, after, strict=True) if any(own is its.panels for its in there)]
         saved -= sum(columns.epilogue.kept_bytes(columns.num_parts, space) for its in handed for columns in its)
         saved -= sum(space.aligned(result.kept.size_bytes) for result in kept if result.takes_room_in(own.loop))
+        saved -= taken_in(own)
         gaps = (space.limit - space.start) // GAPS if in_turns else 0
         slots, roomy = _num_slots(own, space, saved), _num_slots(own, space, saved - early_bytes - gaps)
         if in_turns and min(slots.values()) > LEAST_SLOTS:
