@@ -41,8 +41,8 @@ COPIES = 2
 class Epilogue:
     """`ops` of a step in order, with the arithmetic they depend on: `once` what all parts share, `ahead` what DMA brings of a part,
     `compute` the rest. `result` is what the last product leaves: `blocks` channel blocks of `points` rows, at most `most_points`,
-    of `width` channels each. `whole` are the other buffers with an element per element of it, `moved` those that DMA accesses; `fills`
-    fill one before the loop. `brought` are there as a whole, too, loaded before, a copy for each step."""
+    of `width` channels each. `whole` are the other buffers with an element per element of it, `moved` those that DMA accesses;
+    `fills` fill one before the loop. `brought` are there as a whole, too, loaded before, a copy for each step."""
 
     ops: tuple[Operation, ...]
     result: spm.AllocOp
