@@ -120,3 +120,13 @@ def test_loops_and_conditions():
 
     compare(lambda x: cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,)), torch.randn(3))
     compare(lambda x: cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,)), -torch.ones(3))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("shape", [(3, 4), (2, 4, 5), (2, 4, 3, 5)])
+def test_batch_norms_with_running_statistics(shape: tuple[int, ...], dtype: Any):
+    x, mean, w, b = (torch.randn(sizes).to(dtype) for sizes in (shape, 4, 4, 4))
+    variance = torch.rand(4).to(dtype) + 0.5
+    loose = 2e-2 if dtype == torch.bfloat16 else 1e-5
+    compare(lambda x, *given: functional.batch_norm(x, *given), x, mean, variance, w, b, rtol=loose, atol=loose)
+    compare(lambda x, mean, variance: functional.batch_norm(x, mean, variance, eps=0.1), x, mean, variance, rtol=loose, atol=loose)

@@ -48,10 +48,9 @@ def trace_graph(module: Any, inputs: Sequence[Any], constants: Sequence[Any] = (
     (outputs,) = (node for node in module.graph.nodes if node.op == "output")
     wanted = outputs.args[0] if isinstance(outputs.args[0], (list, tuple)) else (outputs.args[0],)
     results: list[tuple[str, Any]] = []
-    tracer = GraphTracer(lambda: None)
+    tracer = GraphTracer(lambda: jax.random.key(0))  # few graphs draw: those that do are traced again, with a seed
 
     def main(*arrays: Any) -> Any:
-        tracer.key = lambda: jax.random.wrap_key_data(arrays[-1], impl="threefry2x32")
         values = [None if constant is None else jax.numpy.asarray(array_of(constant)) for constant in constants] + list(inputs)
         for k, array in zip(kept, arrays, strict=False):
             values[first + k] = array
@@ -70,10 +69,11 @@ def trace_graph(module: Any, inputs: Sequence[Any], constants: Sequence[Any] = (
                 results.append(("value", value))
         return computed
 
-    def without_seed(*arrays: Any) -> Any:
-        return main(*arrays, None)
+    def with_seed(*arrays: Any) -> Any:
+        tracer.key, tracer.draws = (lambda: jax.random.wrap_key_data(arrays[-1], impl="threefry2x32")), 0
+        return main(*arrays)
 
-    main.__name__ = without_seed.__name__ = "torch"
+    main.__name__ = with_seed.__name__ = "torch"
     precision = PRECISIONS[torch_module().get_float32_matmul_precision()]
     with (
         jax.enable_x64(True),
@@ -81,10 +81,10 @@ def trace_graph(module: Any, inputs: Sequence[Any], constants: Sequence[Any] = (
         jax.numpy_dtype_promotion("standard"),
         jax.default_matmul_precision(precision),
     ):
-        seed = jax.ShapeDtypeStruct((2,), np.uint32)
-        lowered = shim.lower_function(jax.jit(main, keep_unused=True), (*types, seed))
-        if not tracer.draws:
-            lowered = shim.lower_function(jax.jit(without_seed, keep_unused=True), tuple(types))
+        lowered = shim.lower_function(jax.jit(main, keep_unused=True), tuple(types))
+        if tracer.draws:
+            seed = jax.ShapeDtypeStruct((2,), np.uint32)
+            lowered = shim.lower_function(jax.jit(with_seed, keep_unused=True), (*types, seed))
     if not any(kind == "output" for kind, _ in results):
         lowered = None
     strides = tuple(_strides(node) for node in wanted)

@@ -133,6 +133,17 @@ def _grouped(x: Any, w: Any, b: Any, groups: int, eps: float) -> Any:
     return (y if b is None else y + b.astype(y.dtype).reshape(over)), mean, rest
 
 
+def _batch_norm_of_running(call: AtenCall, x: Any, w: Any, b: Any, mean: Any, variance: Any, momentum: float, eps: float) -> Any:
+    """In inference; statistics of the batch are empty, as on torch's cpu."""
+    over = tuple(range(1, x.ndim - 1))
+    mean, variance, w, b = (v if v is None else jnp.expand_dims(v.astype(widened(x.dtype)), over) for v in (mean, variance, w, b))
+    rest = lax.rsqrt(variance + eps)
+    y = (x.astype(mean.dtype) - mean) * rest
+    y = y if w is None else y * w
+    y = y if b is None else y + b
+    return y.astype(x.dtype), jnp.zeros((0,), x.dtype), jnp.zeros((0,), x.dtype)
+
+
 def _group_norm(call: AtenCall, x: Any, w: Any, b: Any, n: Any, c: Any, hw: Any, groups: int, eps: float) -> Any:
     y, mean, rest = _grouped(x, w, b, groups, eps)
     return y.astype(x.dtype), mean, rest
@@ -208,6 +219,7 @@ ROWS: Rows = {
     "native_layer_norm_backward": _layer_norm_backward,
     "_fused_rms_norm": _rms_norm,
     "rms_norm": lambda *arguments: _rms_norm(*arguments)[0],
+    "_native_batch_norm_legit_no_training": _batch_norm_of_running,
     "native_group_norm": _group_norm,
     "scaled_dot_product_attention": _sdpa,
     "_scaled_dot_product_flash_attention_for_cpu": _flash,

@@ -2,6 +2,7 @@
 
     what it begins with     a row of                                  what a later value may be on that row
     reduce                  the dimensions that it reduces            softmax, log_softmax, layer_norm, rms_norm, l2_norm
+    reduce of groups        a whole x: see coarse_groups              group_norm with weights
     tanh, erf, erfc,        points between -4 and 4                   gelu (tanh, erf), silu
     logistic
     a softmax found         -                                         sdpa: between the products in front of it and behind it
@@ -11,7 +12,7 @@ with its weights, if they are there.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -22,13 +23,12 @@ from xdsl.ir import Block, Operation, SSAValue
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.partitioner.instruction import shape_of, tensor_type
 from hlo2tx8.passes.rules.coarse_attention import RecognizedOp, attention_of, values_before
-from hlo2tx8.passes.rules.row_values import ELEMENTWISE, MOVES, Row, RowValues
+from hlo2tx8.passes.rules.coarse_groups import group_norm_of
+from hlo2tx8.passes.rules.row_values import ELEMENTWISE, MOVES, SCALES, Row, RowValues, uses_of, weighted
 
 LONGEST_ROW = 1 << 16
 MOST_LOOKED_AT = 40
 """Values behind an instruction, in the order in which they are read."""
-SCALES = (1.0, 1e-3)
-"""Of rows: an epsilon shows where numbers are small."""
 UNDER_A_SUM = ("stablehlo.convert", "stablehlo.multiply", "stablehlo.power", "stablehlo.exponential", "chlo.square")
 """Between x and what is reduced, squares mostly: not all, as a norm of a softmax is nearly one of what that divides."""
 THROUGH = (*ELEMENTWISE, *MOVES, "stablehlo.compare", "stablehlo.reduce")
@@ -91,19 +91,17 @@ def _of_rows(reduce: Operation) -> RecognizedOp | None:
     dims = tuple(sorted(int(dim) for dim in attributes_of(reduce)["dimensions"]))
     shape = shape_of(reduce.operands[0])
     size = prod(shape[dim] for dim in dims)
-    if not 1 < size <= LONGEST_ROW or (len(dims) > 1 and 0 in dims):
-        return None
-    later = [v for v in _later(reduce) if shape_of(v) == shape]
-    if not later:
-        return None
-    numbers = np.random.default_rng(0).standard_normal(size) + 0.25
-    for x in reversed(values_before(reduce.operands[0], 3, UNDER_A_SUM)):
-        values = [RowValues(x, dims, numbers * scale) for scale in SCALES]
-        for root in reversed(later):
-            made = _named(values, root, dims)
-            if made is not None:
-                return made
-    return None
+    before, later = values_before(reduce.operands[0], 3, UNDER_A_SUM), _later(reduce)
+    roots = [v for v in later if shape_of(v) == shape]
+    if roots and 1 < size <= LONGEST_ROW and (len(dims) == 1 or 0 not in dims):
+        numbers = np.random.default_rng(0).standard_normal(size) + 0.25
+        for x in reversed(before):
+            values = [RowValues(x, dims, numbers * scale) for scale in SCALES]
+            for root in reversed(roots):
+                made = _named(values, root, dims)
+                if made is not None:
+                    return made
+    return group_norm_of(reduce, before, later, lambda row, wanted, value: _is_near(row, wanted, _bound(value)))
 
 
 def _named(values: Sequence[RowValues], root: SSAValue, dims: tuple[int, ...]) -> RecognizedOp | None:
@@ -120,8 +118,8 @@ def _named(values: Sequence[RowValues], root: SSAValue, dims: tuple[int, ...]) -
         is_norm = name in _NORMS
         for epsilon in _epsilons(values[0]) if is_norm else (0.0,):
             plain = [formula(each.row, epsilon) for each in values]
-            for used in _uses(weights) if is_norm else ((),):
-                wanted = [_weighted(row, [each.weights[w] for w in used]) for row, each in zip(plain, values, strict=True)]
+            for used in uses_of(weights) if is_norm else ((),):
+                wanted = [weighted(row, [each.weights[w] for w in used]) for row, each in zip(plain, values, strict=True)]
                 if all(row is not None and _is_near(row, want, bound) for row, want in zip(given, wanted, strict=True)):
                     said: dict[str, Any] = {"axis": axis, "epsilon": epsilon} if is_norm else {"axis": axis[-1]}
                     if not is_norm and len(axis) > 1:
@@ -136,18 +134,6 @@ def _group(name: str, x: SSAValue, weights: Sequence[SSAValue]) -> str:
     if name != "layer_norm" or weights or not isinstance(owner, Operation) or owner.name != "stablehlo.reshape":
         return name
     return "group_norm" if shape_of(owner.operands[0])[-1:] != shape_of(x)[-1:] else name
-
-
-def _uses(weights: Sequence[SSAValue]) -> Iterator[tuple[SSAValue, ...]]:
-    yield ()
-    yield from ((w,) for w in weights)
-    yield from ((w, b) for w in weights for b in weights if w is not b)
-
-
-def _weighted(row: Row, weights: Sequence[Row]) -> Row:
-    for number, weight in enumerate(weights):
-        row = row + weight if number else row * weight
-    return row
 
 
 def _epsilons(values: RowValues) -> list[float]:

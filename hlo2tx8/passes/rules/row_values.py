@@ -6,7 +6,7 @@ per place of the row, weights, stand for random rows.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import mul
@@ -24,7 +24,7 @@ from hlo2tx8.partitioner.reduction_order import joins_apart
 
 Row = npt.NDArray[Any]
 _erf: Callable[[Row], Row] = np.vectorize(math.erf, otypes=[np.float64])
-_COMPARE: Mapping[str, Callable[..., Row]] = {
+COMPARE: Mapping[str, Callable[..., Row]] = {
     "EQ": np.equal,
     "NE": np.not_equal,
     "LT": np.less,
@@ -78,8 +78,10 @@ ELEMENTWISE: Mapping[str, Callable[..., Any]] = {
     "chlo.erfc": _erfc,
     "chlo.square": np.square,
 }
-REDUCTIONS: Mapping[str, Callable[[Row], Row]] = {"add": np.sum, "maximum": np.max, "minimum": np.min}
+REDUCTIONS: Mapping[str, Callable[..., Row]] = {"add": np.sum, "maximum": np.max, "minimum": np.min}
 MOVES = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
+SCALES = (1.0, 1e-3)
+"""Of the numbers that a norm is looked for with: an epsilon shows where numbers are small."""
 
 
 @dataclass
@@ -129,7 +131,7 @@ class RowValues:
         self.depends[value] = any(self.depends.get(operand, False) for operand in op.operands)
         with np.errstate(all="ignore"):
             if op.name == "stablehlo.compare":
-                return _COMPARE[str(attributes_of(op)["comparison_direction"])](*operands)
+                return COMPARE[str(attributes_of(op)["comparison_direction"])](*operands)
             return np.asarray(ELEMENTWISE[op.name](*operands))
 
     def _moved(self, op: Operation, depth: int) -> Row | None:
@@ -181,3 +183,17 @@ class RowValues:
         self.depends[op.results[0]] = self.depends.get(op.operands[0], False)
         whole = np.broadcast_to(found, self.row.shape)
         return np.asarray(REDUCTIONS[joined](whole)).reshape(1)
+
+
+def uses_of(weights: Sequence[SSAValue]) -> Iterator[tuple[SSAValue, ...]]:
+    """None, each as a factor, and each pair of a factor and what is added."""
+    yield ()
+    yield from ((w,) for w in weights)
+    yield from ((w, b) for w in weights for b in weights if w is not b)
+
+
+def weighted(row: Row, weights: Sequence[Row]) -> Row:
+    """A row times the first of its weights, and the second added."""
+    for number, weight in enumerate(weights):
+        row = row + weight if number else row * weight
+    return row

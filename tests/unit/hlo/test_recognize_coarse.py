@@ -50,6 +50,27 @@ def group_norm(x: Any) -> Any:
     return (off / jnp.sqrt((off**2).mean((1, 3), keepdims=True) + 1e-5)).reshape(x.shape)
 
 
+def normalized_as_flax(x: Any, statistics: Any, w: Any, b: Any) -> Any:
+    """The weight times the inverse deviation, both of channels, before either meets x."""
+    mean, variance = (each.reshape(x.shape[0], 1, 1, -1) for each in statistics)
+    factor = lax.rsqrt(variance + 1e-6) * w.reshape(1, 1, 1, -1)
+    return ((x - mean) * factor + b.reshape(1, 1, 1, -1)).astype(x.dtype)
+
+
+def flax_group_norm(x: Any, w: Any, b: Any) -> Any:
+    """Statistics of groups, repeated for their channels; in f32."""
+    parts = x.reshape(2, 16, 4, 2, 4).astype(jnp.float32)
+    mean, square = (each.mean((1, 2, 4)) for each in (parts, parts * parts))
+    repeated = [jnp.repeat(each, 4, axis=1) for each in (mean, jnp.maximum(0, square - mean * mean))]
+    return normalized_as_flax(x, repeated, w, b)
+
+
+def flax_instance_norm(x: Any, w: Any, b: Any) -> Any:
+    """Each channel is a group."""
+    mean, square = x.mean((1, 2)), (x * x).mean((1, 2))
+    return normalized_as_flax(x, (mean, jnp.maximum(0, square - mean * mean)), w, b)
+
+
 def gpt2_gelu(x: Any) -> Any:
     """With a power."""
     return 0.5 * x * (1 + jnp.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * jnp.power(x, 3.0))))
@@ -92,6 +113,9 @@ SPELLINGS: tuple[tuple[Callable[..., Any], Sequence[Any], str, dict[str, Any]], 
     (flax_layer_norm, [X, W, W], "layer_norm", {"axis": [3], "epsilon": 1e-6}),
     (llama_norm, [X.astype(jnp.bfloat16), W.astype(jnp.bfloat16)], "rms_norm", {"axis": [3], "epsilon": 1e-6}),
     (group_norm, [X], "group_norm", {"axis": [1, 3], "epsilon": 1e-5}),
+    (flax_group_norm, [X, W, W], "group_norm", {"axis": 3, "groups": 2, "epsilon": 1e-6}),
+    (flax_group_norm, [X.astype(jnp.bfloat16), W, W], "group_norm", {"axis": 3, "groups": 2, "epsilon": 1e-6}),
+    (flax_instance_norm, [X, W, W], "group_norm", {"axis": 3, "groups": 8, "epsilon": 1e-6}),
     (nn.gelu, [X.astype(jnp.bfloat16)], "gelu", {"approximate": "tanh"}),
     (gpt2_gelu, [X], "gelu", {"approximate": "tanh"}),
     (partial(nn.gelu, approximate=False), [X], "gelu", {"approximate": "erf"}),
@@ -127,6 +151,26 @@ def test_what_is_nearly_one_is_none(formula: str, names: list[str]):
     module = load(eval(f"lambda x: {formula}", {"jnp": jnp, "nn": nn}), args=[X])
     InlineCallsPass().apply(Context(), module)
     assert [name for name, _, _ in recognized_in(module)] == names
+
+
+def test_groups_that_lie_otherwise_are_none():
+    def interleaved(x: Any, w: Any, b: Any) -> Any:
+        """Statistics of neighbours for channels that are apart."""
+        parts = x.reshape(2, 16, 4, 2, 4)
+        mean, variance = (jnp.tile(each, (1, 4)) for each in (parts.mean((1, 2, 4)), parts.var((1, 2, 4))))
+        return normalized_as_flax(x, (mean, variance), w, b)
+
+    module = load(interleaved, args=[X, W, W])
+    InlineCallsPass().apply(Context(), module)
+    assert [name for name, _, _ in recognized_in(module)] == []
+
+
+@pytest.mark.parametrize("function", [flax_group_norm, flax_instance_norm])
+def test_a_wanted_norm_of_groups_computes_what_it_did(function: Callable[..., Any]):
+    kept = compile_source(function, Options(keep="group_norm", explain=True), args=[X, W, W])
+    assert any(line.startswith("group_norm recognised at ") for line in kept.explanation)
+    plain = compile_source(function, Options(), args=[X, W, W])
+    np.testing.assert_allclose(kept.execute(X, W, W)[0], plain.execute(X, W, W)[0], rtol=1e-6, atol=1e-6)
 
 
 def test_what_is_kept_computes_what_it_did():
