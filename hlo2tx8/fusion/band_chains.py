@@ -54,32 +54,40 @@ def _chains(block: Block, target: Target) -> list[BandChain]:
     return chains
 
 
-def regroup(fusions: Sequence[FusionOp], target: Target) -> list[Operation]:
-    """Puts members of a chain into groups between which nothing stays; these, and the fusions that are in none."""
+def regroup(fusions: Sequence[FusionOp], target: Target, most_phases: int) -> list[Operation]:
+    """Puts members of a chain into groups, of which so many in a row are phases between which results stay; these, and the fusions
+    that are in none."""
     members = [member for op in fusions if isinstance(member := band_group_member(op.body.block, target), BandGroupMember)]
-    _group(BandChain(tuple(fusions), tuple(members), target.rates), 1.0, may_stay=False)
-    around = (fusion.parent_op() for fusion in fusions)
-    return list(dict.fromkeys(op if isinstance(op, GroupOp) else fusion for op, fusion in zip(around, fusions, strict=True)))
+    _group(BandChain(tuple(fusions), tuple(members), target.rates), 1.0, most_phases)
+    return list(dict.fromkeys(_outermost(fusion) for fusion in fusions))
 
 
-def _group(chain: BandChain, slack: float, *, may_stay: bool = True) -> list[str]:
-    """Puts parts of a chain into groups, and groups whose results stay between them, as far as they may, into groups of phases, so
-    that all of it takes the fewest cycles if groups take so many times less."""
-    ways = [{False: _Way(0.0, 0, False, None)}]
+def _outermost(fusion: FusionOp) -> Operation:
+    """The group around a fusion that is in no other one, or the fusion."""
+    found: Operation = fusion
+    while isinstance(around := found.parent_op(), GroupOp):
+        found = around
+    return found
+
+
+def _group(chain: BandChain, slack: float, most_phases: int = 0) -> list[str]:
+    """Puts parts of a chain into groups, and groups whose results stay between them into groups of phases, any number of them or at
+    most so many, so that all of it takes the fewest cycles if groups take so many times less."""
+    ways = [{0: _Way(0.0, 0, 0, None)}]
     for end in range(1, len(chain.fusions) + 1):
-        found = [(False, _Way(ways[end - 1][False].cycles + _part(chain, end - 1, end).cycles_apart(), end - 1, False, None))]
+        found = [(0, _Way(ways[end - 1][0].cycles + _part(chain, end - 1, end).cycles_apart(), end - 1, 0, None))]
         for start in reversed(range(end)):
             part = _part(chain, start, end)
             if not part.fits:
                 break
             if part.is_closed and part.may_gain:
                 for begins, before in ways[start].items():
-                    for stays in (False, True) if may_stay else (False,):
+                    for stays in (0, begins + 1 if most_phases else 1) if begins + 1 != most_phases else (0,):
                         found += [(stays, way) for way in _ways(chain, part, start, begins, stays, before.cycles, slack)]
         ways.append({stays: min((w for kind, w in found if kind == stays), key=lambda w: w.cycles) for stays, _ in found})
     notes: list[str] = []
     groups: list[GroupOp] = []
-    apart, end, stays = chain.cycles_apart(), len(chain.fusions), False
+    apart, end, stays = chain.cycles_apart(), len(chain.fusions), 0
     while end:
         way = ways[end][stays]
         part, plan = _part(chain, way.start, end), way.plan
@@ -104,16 +112,17 @@ def _group(chain: BandChain, slack: float, *, may_stay: bool = True) -> list[str
 
 @dataclass(frozen=True)
 class _Way:
-    """The fewest cycles of a chain up to some fusion, the last part of which is from `start` on; does that begin with what `begins`
-    to be read where it was made? `plan` of the part, None if it is no group."""
+    """The fewest cycles of a chain up to some fusion, the last part of which is from `start` on. What that begins with is read
+    where it was made, by phase `begins` of a kernel if phases are counted, or from DDR if that is 0. `plan` of the part, None if
+    it is no group."""
 
     cycles: float
     start: int
-    begins: bool
+    begins: int
     plan: BandGroupPlan | None
 
 
-def _ways(chain: BandChain, part: BandChain, start: int, begins: bool, stays: bool, before: float, slack: float) -> Iterator[_Way]:
+def _ways(chain: BandChain, part: BandChain, start: int, begins: int, stays: int, before: float, slack: float) -> Iterator[_Way]:
     """The fastest way to make a part a group, if what it reads, or makes, can stay as is said."""
     end = start + len(part.fusions)
     if stays and end == len(chain.fusions):
@@ -123,7 +132,7 @@ def _ways(chain: BandChain, part: BandChain, start: int, begins: bool, stays: bo
     uses = [use for value in resident for use in value.uses]
     if not all(use.operation in members and use.index in members[use.operation].reads for use in uses):
         return
-    for plan in replace(part, resident=resident, stays=stays).plans()[:1]:
+    for plan in replace(part, resident=resident, stays=stays > 0).plans()[:1]:
         yield _Way(before + plan.cycles / slack, start, begins, plan)
 
 

@@ -61,8 +61,8 @@ def take_apart(group: GroupOp, at: int, target: Target) -> list[Operation]:
 
 
 def take_apart_bands(group: GroupOp, target: Target) -> list[Operation]:
-    """Puts groups by bands between which nothing stays in the place of a group of phases that are such groups; what stands there
-    now."""
+    """Puts groups by bands, of which half as many as before keep what they make for the next one, in the place of a group of phases
+    that are such groups; what stands there now."""
     inner = [op for op in group.body.block.ops if isinstance(op, GroupOp)]
     dissolve(group, group.body.block)
     fusions = [op for own in inner for op in own.body.block.ops if isinstance(op, FusionOp)]
@@ -71,7 +71,7 @@ def take_apart_bands(group: GroupOp, target: Target) -> list[Operation]:
     for op in [op for op in fusions if _is_copy(op)]:
         fusions.remove(op)
         Rewriter.replace_op(op, (), op.operands)
-    return regroup(fusions, target)
+    return regroup(fusions, target, -(-len(inner) // 2))
 
 
 def take_apart_in_runs(group: GroupOp, runs: Sequence[Sequence[FusionOp | GroupOp]]) -> list[Operation]:

@@ -13,6 +13,7 @@ import numpy as np
 from hlo2tx8.errors import InputError
 from hlo2tx8.frontend.torch.archive import read_archive
 from hlo2tx8.frontend.torch.arrays import tensor_of
+from hlo2tx8.frontend.torch.functional import functional_graph
 from hlo2tx8.frontend.torch.importer import TracedGraph, trace_graph
 from hlo2tx8.frontend.torch.package import torch_module
 from hlo2tx8.frontend.torch.rows import decompositions
@@ -41,17 +42,20 @@ class ExportedGraph:
         """
         with warnings.catch_warnings():  # torch copies its own trees in a way that it warns of
             warnings.simplefilter("ignore", FutureWarning)
-            program = _exported(source, args, name).run_decompositions(decompositions(True))
+            program = _exported(source, args, name)
+            if (module := functional_graph(program.graph_module)) is None:
+                program = program.run_decompositions(decompositions(True))
+                module = program.graph_module
         signature, own = program.graph_signature, {**program.constants, **program.state_dict}
         kinds = [(spec.kind.name, spec) for spec in signature.input_specs]
         if any(kind == "CUSTOM_OBJ" for kind, _ in kinds):
             raise InputError("E1004", "the program has objects of classes")
         numbers = {spec.arg.name: k for k, (_, spec) in enumerate(kinds)}
         numbers |= {spec.target: k for k, (_, spec) in enumerate(kinds) if spec.target is not None}
-        nodes = [node for node in program.graph.nodes if node.op == "placeholder"]
+        nodes = [node for node in module.graph.nodes if node.op == "placeholder"]
         user = [k for k, (kind, _) in enumerate(kinds) if kind == "USER_INPUT"]
         return cls(
-            program.graph_module,
+            module,
             tuple(own.get(spec.target) for kind, spec in kinds if kind != "USER_INPUT"),
             tuple(nodes[k].meta.get("val", getattr(kinds[k][1].arg, "value", None)) for k in user),
             tuple(numbers.get(spec.target) for spec in signature.output_specs if spec.kind.name not in RETURNED),
