@@ -2,37 +2,39 @@
 
 # pyright: basic
 
+from typing import Any
+
 import pytest
-import torch
-from torch import nn
-from torch.nn import functional
 
 import hlo2tx8
 from hlo2tx8.frontend.torch.functional import functional_graph
+
+torch = pytest.importorskip("torch", reason="the extra hlo2tx8[torch] is not installed")
+nn, functional = torch.nn, torch.nn.functional
 
 
 class Program(nn.Module):
     """A function as a module, with a batch norm and a counter for it to use."""
 
-    def __init__(self, function) -> None:
+    def __init__(self, function: Any) -> None:
         super().__init__()
         self.function, self.norm = function, nn.BatchNorm2d(3)
         self.register_buffer("count", torch.zeros(4))
         self.norm.running_mean.normal_()
         self.norm.running_var.uniform_(0.5, 2)
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         return self.function(self, x)
 
 
-def in_place(module, x):
+def in_place(module: Any, x: Any) -> Any:
     y = module.norm(x)
     z = y.relu_()
     z += x
     return functional.hardswish(y, inplace=True) * 2 + z  # all three names are one tensor
 
 
-def parts_in_place(module, x):
+def parts_in_place(module: Any, x: Any) -> Any:
     mask = x.new_zeros(4, 4)
     for row in range(0, 4, 2):
         mask[row : row + 2, 1:3] = row + 1
@@ -41,51 +43,51 @@ def parts_in_place(module, x):
     return x + mask
 
 
-def view_made_later(module, x):
+def view_made_later(module: Any, x: Any) -> Any:
     y = module.norm(x)
     y += 1
     flat = y.flatten(1)
     return flat * 2
 
 
-def composites(module, x):
+def composites(module: Any, x: Any) -> Any:
     y = functional.layer_norm(functional.dropout(functional.pad(x, (1, 1)), training=False), (6,))
     y = functional.conv2d(y, torch.ones(3, 3, 3, 3), padding="same") + functional.conv2d(y, torch.ones(3, 3, 1, 1))
     return functional.softmax(y.chunk(2, -1)[1], -1), functional.conv2d(y[0], torch.ones(3, 3, 2, 2), stride=2)
 
 
-def view_made_before(module, x):
+def view_made_before(module: Any, x: Any) -> Any:
     y = module.norm(x)
     row = y[:, 0]
     y += 1
     return row * 2
 
 
-def written_view_is_read(module, x):
+def written_view_is_read(module: Any, x: Any) -> Any:
     y = module.norm(x)
     row = y[0]
     row += 1
     return row, y
 
 
-def copy_of_nothing(module, x):
+def copy_of_nothing(module: Any, x: Any) -> Any:
     y = module.norm(x)
     z = y.contiguous()  # y itself
     y += 1
     return z
 
 
-def input_in_place(module, x):
+def input_in_place(module: Any, x: Any) -> Any:
     x += 1
     return x * 2
 
 
-def buffer_in_place(module, x):
+def buffer_in_place(module: Any, x: Any) -> Any:
     module.count += 1
     return x + module.count
 
 
-def compare(program, left_to_torch):
+def compare(program: Any, left_to_torch: bool) -> None:
     """Runs a program on the chip twice, and by torch; is it left to torch if that is said?"""
     x = torch.randn(2, 3, 4, 4)
     module = Program(program).eval()
@@ -103,7 +105,7 @@ def compare(program, left_to_torch):
 @pytest.mark.parametrize(
     "program", [in_place, parts_in_place, view_made_later, copy_of_nothing, composites], ids=lambda p: p.__name__
 )
-def test_rewritten(program):
+def test_rewritten(program: Any):
     """What writes to tensors of its own, and composite ops, need no second trace."""
     with torch.no_grad():
         compare(program, left_to_torch=False)
@@ -112,7 +114,7 @@ def test_rewritten(program):
 @pytest.mark.parametrize(
     "program", [view_made_before, written_view_is_read, input_in_place, buffer_in_place], ids=lambda p: p.__name__
 )
-def test_left_to_torch(program):
+def test_left_to_torch(program: Any):
     """Views that see a write that comes later, and inputs and buffers that are written to."""
     with torch.no_grad():
         compare(program, left_to_torch=True)

@@ -49,6 +49,14 @@ def test_signs_of_remainders_and_quotients_of_integers():
     compare(lambda a, b: (a % b, a // b, a.fmod(b), torch.div(a, b, rounding_mode="trunc"), a / b, a << 1, a >> 1), a, b)
 
 
+def test_numbers_that_do_not_fit():
+    """An epsilon over a half, steps of integers with a fraction."""
+    x = torch.tensor([-1.0, 0.1, 0.45, 0.55, 0.9, 2.0, NAN])
+    compare(lambda x: (torch.logit(x, 0.6), torch.logit(x, 0.2), torch.logit(x, 0.5)), x)
+    steps = [(5, 0, -0.5), (2.5, 9.7, 1.3), (0, -10, -2.9), (0, 10, 0.7)]
+    compare(lambda x: tuple(torch.arange(*s, dtype=d) + x.sum().isnan() for s in steps for d in (torch.int64, torch.float32)), x)
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64, torch.int32, torch.uint8, torch.bool])
 def test_dtypes(dtype: Any):
     x, y = (torch.randint(0, 5, (3, 7)).to(dtype) for _ in range(2))

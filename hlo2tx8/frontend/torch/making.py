@@ -17,11 +17,12 @@ def _filled(call: AtenCall, shape: Any, value: Any) -> Any:
 
 
 def _arange(call: AtenCall, *given: Any) -> Any:
-    """Ends before `end`, which the number of elements that torch computes says too."""
+    """Ends before `end`, which the number of elements that torch computes says too; integers step by the whole part of a step."""
     numbers = [n for n in given if isinstance(n, (int, float)) and not isinstance(n, bool)]
     start, end, step = (0, numbers[0], 1) if len(numbers) == 1 else (*numbers, 1)[:3]
     count = max(0, math.ceil((end - start) / step))
-    wide = np.float64 if any(isinstance(n, float) for n in (start, step)) else np.int64
+    is_whole = jnp.issubdtype(call.dtype, jnp.integer) or not any(isinstance(n, float) for n in (start, step))
+    wide = np.int64 if is_whole else np.float64
     return lax.iota(wide, count) * wide(step) + wide(start)
 
 

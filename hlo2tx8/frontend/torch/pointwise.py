@@ -49,7 +49,7 @@ def _nan_to_num(call: AtenCall, x: Any, nan: Any = None, high: Any = None, low: 
 
 def _logit(call: AtenCall, x: Any, eps: Any = None) -> Any:
     x = call.wide(x)
-    x = x if eps is None else jnp.clip(x, eps, 1 - eps)
+    x = x if eps is None else jnp.where(x < eps, eps, jnp.where(x > 1 - eps, 1 - eps, x))  # eps may be over a half
     return jnp.log(x / (1 - x))
 
 
