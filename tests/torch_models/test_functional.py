@@ -56,6 +56,11 @@ def composites(module: Any, x: Any) -> Any:
     return functional.softmax(y.chunk(2, -1)[1], -1), functional.conv2d(y[0], torch.ones(3, 3, 2, 2), stride=2)
 
 
+def same_and_other(module: Any, x: Any) -> Any:
+    y = x > 0
+    return y & y, y & (x > 1), functional.pad(x, (1, 1), value=0.0), functional.pad(x, (1, 1), value=-0.0)
+
+
 def view_made_before(module: Any, x: Any) -> Any:
     y = module.norm(x)
     row = y[:, 0]
@@ -103,7 +108,7 @@ def compare(program: Any, left_to_torch: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "program", [in_place, parts_in_place, view_made_later, copy_of_nothing, composites], ids=lambda p: p.__name__
+    "program", [in_place, parts_in_place, view_made_later, copy_of_nothing, composites, same_and_other], ids=lambda p: p.__name__
 )
 def test_rewritten(program: Any):
     """What writes to tensors of its own, and composite ops, need no second trace."""

@@ -19,14 +19,12 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from hlo2tx8.frontend.torch.graph import CHECKS, name_of
+from hlo2tx8.frontend.torch.graph import CHECKS, arguments_of, name_of
 from hlo2tx8.frontend.torch.package import torch_module
 from hlo2tx8.frontend.torch.rows import decompositions, row_of
 
 TRAINED = {"batch_norm": 5, "instance_norm": 5, "native_batch_norm": 5}
 """Ops that write to what they do not say they write to, and the argument that tells whether they do."""
-
-
 OWN = {"batch_norm", "conv1d", "conv2d", "conv3d", "group_norm", "layer_norm", "linear", "matmul"}
 """Of composite ops, which torch may hand an input back from, or a view of it, without saying so, some that never do."""
 SCATTERS = {"slice.Tensor": "slice_scatter", "select.int": "select_scatter"}
@@ -90,7 +88,7 @@ class _Rewrite:
             return made
         if (spelled := _spelled(target, node)) is not None:
             return self._first_result(*spelled, node)
-        key = target, *map(_key, (*node.args, *sorted(node.kwargs.items())))
+        key = _key((target, *node.args, *sorted(node.kwargs.items())), _nodes(node))
         if key not in self.parts:
             self.parts[key] = _apart(target, node)
         return self._inlined(self.parts[key], node)
@@ -160,7 +158,7 @@ class _Rewrite:
 
 def _is_trained(node: Any) -> bool:
     at = TRAINED.get(node.target._schema.name.removeprefix("aten::"))
-    return at is not None and len(node.args) > at and bool(node.args[at])
+    return at is not None and bool(arguments_of(node.target, node.args, node.kwargs)[at])
 
 
 def _out_of_place(node: Any) -> Any:
@@ -190,11 +188,7 @@ def _has_own_memory(tensor: Any) -> bool:
 
 def _spelled(target: Any, node: Any) -> tuple[str, tuple[Any, ...]] | None:
     """The op with a row, and its arguments, whose first result is what a common composite op computes: torch is not asked."""
-    schema = target._schema
-    given = [
-        node.args[n] if n < len(node.args) else node.kwargs.get(a.name, a.default_value) for n, a in enumerate(schema.arguments)
-    ]
-    match schema.name.removeprefix("aten::"), given:
+    match target._schema.name.removeprefix("aten::"), arguments_of(target, node.args, node.kwargs):
         case ("conv1d" | "conv2d" | "conv3d", [x, weight, bias, stride, padding, dilation, groups]) if not isinstance(padding, str):
             rank = len(weight.meta["val"].shape)
             lists = [[*each] * (rank - 2) if len(each) == 1 else [*each] for each in (stride, padding, dilation)]
@@ -209,12 +203,13 @@ def _spelled(target: Any, node: Any) -> tuple[str, tuple[Any, ...]] | None:
     return None
 
 
-def _key(argument: Any) -> Any:
-    """What of an argument decides how an op is taken apart."""
+def _key(argument: Any, nodes: list[Any]) -> Any:
+    """What of an argument decides how an op is taken apart; of a tensor also which one it is: x * x has one, x * y two."""
     if hasattr(argument, "meta"):
         value = argument.meta["val"]
-        return (value.dtype, value.shape, value.stride(), value.device) if hasattr(value, "dtype") else value
-    return tuple(map(_key, argument)) if isinstance(argument, (list, tuple)) else (type(argument), argument)
+        kind = (value.dtype, value.shape, value.stride(), value.device) if hasattr(value, "dtype") else value
+        return nodes.index(argument), kind
+    return tuple(_key(a, nodes) for a in argument) if isinstance(argument, (list, tuple)) else (type(argument), repr(argument))
 
 
 def _apart(target: Any, node: Any) -> Any:
