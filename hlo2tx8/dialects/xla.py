@@ -52,6 +52,8 @@ PHASE_STEPS = "xla.phase_steps"
 """Attribute of an entry function with two phases, `i64`: in how many parts tiles make their rows in each of them."""
 RING_SUMS = "xla.ring_sums"
 """Attribute of an entry function with phases: tiles multiply what they have made themselves, and sums go around mesh rows."""
+RINGS_AT_ONCE = "xla.rings_at_once"
+"""Attribute of an entry function with phases, `array<i64: numbers>`: the same of these, each tile's weights and sums at once."""
 BRINGS_EARLY = "xla.brings_early"
 """Attribute of an entry function with phases: what is added to a product is loaded while other products are computed."""
 
@@ -217,6 +219,7 @@ __all__ = [
     "LANE",
     "PART",
     "PHASE_STEPS",
+    "RINGS_AT_ONCE",
     "RING_SUMS",
     "ROW_STEPS",
     "ROW_TURNS",

@@ -9,13 +9,14 @@ DDR (`lower.dma.keep_results`); weights do, once.
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, UnitAttr, i64
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
-from hlo2tx8.dialects.xla import BRINGS_EARLY, ENTRY, PHASE_STEPS, RING_SUMS
+from hlo2tx8.dialects.xla import BRINGS_EARLY, ENTRY, PHASE_STEPS, RING_SUMS, RINGS_AT_ONCE
 from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits
 from hlo2tx8.emitters.emitter import Fusion, Match
 from hlo2tx8.emitters.gemm import GemmEmitter, GemmMatch
@@ -48,13 +49,14 @@ PARTS = (2, 3, 4, 6, 8, 12, 16)
 class _Phases:
     """How each product is computed, all rows of a tile at once or in so many `parts`; do sums of the second one go around mesh rows
     (`in_ring`)? Parts, or one, may be `in_turns`. What is added to a product may be loaded while others are computed
-    (`brings_early`)."""
+    (`brings_early`). Sums of these phases go around `at_once`."""
 
     ways: list[Candidate[Match]]
     parts: int = 1
     in_ring: bool = False
     in_turns: bool = False
     brings_early: bool = False
+    at_once: tuple[int, ...] = ()
 
 
 def is_of_products(group: GroupOp) -> bool:
@@ -76,10 +78,11 @@ def emit_product_phases(
     fusions = [op for op in group.body.block.ops if isinstance(op, FusionOp)]
     adds, apart = any(map(_adds, fusions)), _cycles_apart(fusions, name, target)
     slower: list[str] = []
+    rings = _rings(group, name, fusions, target)
 
     def candidates() -> Iterator[Candidate[_Phases]]:
         for depth in DEPTHS:
-            of_each = zip(fusions, residences(group, fusions, target, depth), strict=True)
+            of_each = list(zip(fusions, residences(group, fusions, target, depth), strict=True))
             phases = [ways_of(op, f"{name}_{n}", replace(target, residence=own)) for n, (op, own) in enumerate(of_each)]
             if not all(phases):
                 continue
@@ -92,7 +95,8 @@ def emit_product_phases(
                 if cycles < ABOUT * apart or target.is_searched:
                     estimate = Estimate(cycles, max(way.estimate.spm_bytes for way in best))
                     is_rough = cycles >= apart or any(_num_steps(way) > 1 for way in best)
-                    yield Candidate(f"panels at most {depth} deep{steps}", estimate, _Phases(best), is_rough=is_rough)
+                    way = Candidate(f"panels at most {depth} deep{steps}", estimate, _Phases(best), is_rough=is_rough)
+                    yield from (way, *_with_rings(way, rings))
                 else:
                     slower.append(f"phases with panels at most {depth} deep are estimated to take {cycles:,.0f} cycles")
 
@@ -104,18 +108,7 @@ def emit_product_phases(
             found += map(_brought, found)
         return sorted(found, key=lambda own: own.estimate.cycles)
 
-    def emit(phases: _Phases) -> ModuleOp:
-        module = join_phases(group, name, [GemmEmitter().emit(way.choice) for way in phases.ways])
-        entry = next(op for op in module.body.block.ops if ENTRY in op.attributes)
-        if phases.in_turns:
-            entry.attributes[PHASE_STEPS] = IntegerAttr(phases.parts, i64)
-        if phases.in_ring:
-            entry.attributes[RING_SUMS] = UnitAttr()
-        if phases.brings_early:
-            entry.attributes[BRINGS_EARLY] = UnitAttr()
-        return module
-
-    chooser, spm_bytes = chooser or FirstThatFits(), target.rates.spm_bytes
+    chooser, spm_bytes, emit = chooser or FirstThatFits(), target.rates.spm_bytes, partial(_emit, group, name)
     schedule, kernel = chooser.choose([sorted_candidates()], spm_bytes, emit)
     if adds and schedule.taken is not None and isinstance(chooser, FirstThatFits):
         schedule, kernel = chooser.replaced(schedule, _brought(schedule.taken), spm_bytes, emit) or (schedule, kernel)
@@ -128,6 +121,21 @@ def emit_product_phases(
     notes += [f"{name}: {number}: {way.name} ({way.estimate})" for number, way in enumerate(schedule.taken.choice.ways)]
     notes.append(f"{name}: group emitter, {len(fusions)} products as phases, {apart:,.0f} cycles apart")
     return kernel
+
+
+def _emit(group: GroupOp, name: str, phases: _Phases) -> ModuleOp:
+    """The LOOPS module of phases that are computed so."""
+    module = join_phases(group, name, [GemmEmitter().emit(way.choice) for way in phases.ways])
+    entry = next(op for op in module.body.block.ops if ENTRY in op.attributes)
+    if phases.in_turns:
+        entry.attributes[PHASE_STEPS] = IntegerAttr(phases.parts, i64)
+    if phases.at_once:
+        entry.attributes[RINGS_AT_ONCE] = DenseArrayBase.from_list(i64, phases.at_once)
+    if phases.in_ring:
+        entry.attributes[RING_SUMS] = UnitAttr()
+    if phases.brings_early:
+        entry.attributes[BRINGS_EARLY] = UnitAttr()
+    return module
 
 
 def _cycles_apart(fusions: Sequence[FusionOp], name: str, target: Target) -> float:
@@ -148,6 +156,29 @@ def _adds(fusion: FusionOp) -> bool:
 def _brought(way: Candidate[_Phases]) -> Candidate[_Phases]:
     """A way by which what is added to a product is loaded early."""
     return replace(way, name=f"{way.name}, what is added comes early", choice=replace(way.choice, brings_early=True))
+
+
+def _rings(group: GroupOp, name: str, fusions: Sequence[FusionOp], target: Target) -> dict[int, Candidate[Match]]:
+    """The ways to compute phases so that sums go around mesh rows at once, those that there are."""
+    both = zip(fusions, residences(group, fusions, target, 0), strict=True)
+    own = [replace(target, residence=replace(stays, in_ring=True, is_at_once=True)) for _, stays in both]
+    found = {n: ways_of(op, f"{name}_{n}", its) for n, (op, its) in enumerate(zip(fusions, own, strict=True))}
+    return {number: ways[0] for number, ways in found.items() if ways}
+
+
+def _with_rings(way: Candidate[_Phases], rings: dict[int, Candidate[Match]]) -> Iterator[Candidate[_Phases]]:
+    """A way in which sums of those phases go around at once that are estimated to take less then; none if there are none."""
+    ways = list(way.choice.ways)
+    better = [number for number, own in rings.items() if own.estimate.cycles < ways[number].estimate.cycles]
+    if not better:
+        return
+    saved = sum(ways[number].estimate.cycles - rings[number].estimate.cycles for number in better)
+    for number in better:
+        ways[number] = rings[number]
+    estimate = Estimate(way.estimate.cycles - saved, max(own.estimate.spm_bytes for own in ways))
+    of_phases = f"sums around mesh rows in {len(better)} of them"
+    choice = replace(way.choice, ways=ways, at_once=tuple(better))
+    yield replace(way, name=f"{way.name}, {of_phases}", estimate=estimate, choice=choice, family=of_phases)
 
 
 def _num_steps(way: Candidate[Match]) -> int:

@@ -140,6 +140,16 @@ def mesh_cycles(
     return alone + (num_first - 1) * first + (num_steps - num_first) * of_others[1] + start + end + between, pace
 
 
+def ring_cycles(work: ContractionWork, rates: Rates, rows: int, columns: int) -> float:
+    """Estimated cycles of a product of a tile's own depth, of so many rows and columns of each tile of its mesh row, whose sums go
+    around at once. Weights are sent during the phase before."""
+    units = ((rows, rates.product_rows), (columns, rates.product_columns), (work.depth // rates.mesh_columns, rates.product_depth))
+    engine = rates.product_start + prod(-(-n // unit) * unit for n, unit in units) / work.tile_products
+    sent = rates.link_start + rows * columns * SUM_BYTES / rates.link + rates.barrier + STEP_OVERHEAD
+    after = work.passes * rates.vector_pass + rows * columns * work.passed_cycles
+    return rates.mesh_columns * engine + (rates.mesh_columns - 1) * sent + after
+
+
 def _between_steps(
     part: ContractionPart, work: ContractionWork, box: Sequence[int], of_step: tuple[float, float, float], num_steps: int
 ) -> float:

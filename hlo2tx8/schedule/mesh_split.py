@@ -30,7 +30,16 @@ from hlo2tx8.schedule.contraction_split import (
     rows_with_gaps,
     sides_of,
 )
-from hlo2tx8.schedule.mesh_estimate import box_counts, is_even, is_in_sets, is_interleaved, mesh_cycles, panel_bytes, steps_alike
+from hlo2tx8.schedule.mesh_estimate import (
+    box_counts,
+    is_even,
+    is_in_sets,
+    is_interleaved,
+    mesh_cycles,
+    panel_bytes,
+    ring_cycles,
+    steps_alike,
+)
 from hlo2tx8.schedule.work_split import Residence, WorkSplit
 
 ROW_UNIT = 8
@@ -49,6 +58,8 @@ MOST_TRIED = 3
 """Ways to cut a part that are worth lowering."""
 FEWER_ROWS = 8
 """The part that the last tile's rows may be fewer than those of others, as far as what stays is estimated."""
+RING_PANELS, RING_SUMS = 4, 2
+"""Products at most, one after the other, of a tile's own depth, whose sums go around a mesh row at once; buffers of those."""
 RING_PIECES = (2, 3, 4)
 """Of a tile's columns, whose sums go around a mesh row: while one is computed another one is sent."""
 MOST_STEPS = 64
@@ -107,6 +118,8 @@ def resident_blockings(
     boxes = [box for box in boxes if all(box[line.row] == part.shape[line.row] for line in work.lines)]
     boxes = [box for box in boxes if sides_of(part, box)[0] >= rates.product_rows]
     room, found = spm_bytes - residence.kept_bytes, list[Blocking]()
+    if residence.is_at_once:
+        return _rings_at_once(part, work, rates, room, boxes)
     work = replace(work, in_ring=residence.in_ring and work.rows_stay)
     for box in boxes:
         is_in_place = residence.row_steps > 1 and residence.keeps_result and steps_alike(part, rates, box)[0] == 1
@@ -124,6 +137,26 @@ def resident_blockings(
     return [replace(own, is_in_runs=True, is_by_columns=False) for own in sorted(found, key=lambda own: own.cycles)]
 
 
+def _rings_at_once(
+    part: ContractionPart, work: ContractionWork, rates: Rates, room: int, boxes: Sequence[tuple[int, ...]]
+) -> list[Blocking]:
+    """How sums of a part can go around mesh rows at once (`lower.dma.ring_at_once`), if they are less than the rows that would be
+    sent, and all weights of a tile's own depth fit beside them."""
+    own, rest = divmod(work.depth, rates.mesh_columns)
+    depth = max((depth for depth in DEPTHS if own % depth == 0), default=0)
+    if rest or work.lines or not work.rows_stay or depth % BLOCK or own > RING_PANELS * depth:
+        return []
+    found: list[Blocking] = []
+    for box in boxes:
+        rows, columns = sides_of(part, box)
+        weights = own * columns * rates.mesh_columns * work.operand_bytes
+        spm_bytes = weights + rows * columns * (work.kept_bytes + RING_SUMS * SUM_BYTES)
+        if spm_bytes <= room and is_even(part, box) and columns * SUM_BYTES < own * work.operand_bytes:
+            cycles = ring_cycles(work, rates, rows, columns)
+            found.append(Blocking(box, depth, cycles, spm_bytes, is_shared=True, is_in_runs=True))
+    return found
+
+
 def _is_only_stored(work: ContractionWork) -> bool:
     """Is a result as large as its sums, and nothing but stored?"""
     only = work.passes == 0 and work.column_operands == work.parts == 1 and not work.lines and not work.rows_stay
@@ -139,7 +172,7 @@ def _is_side_by_side(part: ContractionPart, work: ContractionWork, rates: Rates,
     if not is_cut or rows * columns * rates.tiles != prod(box_counts(part, box)) or (work.lines and rows * columns > 1):
         return False
     if residence.in_ring and work.rows_stay:
-        return rows == residence.row_steps and columns in RING_PIECES
+        return rows == residence.row_steps and (columns == 1 if residence.is_at_once else columns in RING_PIECES)
     return (
         (columns == 1 if work.rows_stay else rows == 1)
         if residence.row_steps == 1

@@ -35,7 +35,7 @@ class Residence:
     stay; does its own result (`keeps_result`)? What stays takes `kept_bytes` of a tile, a panel has `most_depth` products.
     `is_by_rows`: it may be computed in steps of rows, and nothing that stays is multiplied. Tiles make their rows in `row_steps`
     parts, in turns with those of another phase, if that is more than 1. `in_ring`: tiles multiply what they have made themselves,
-    and sums go around the mesh row."""
+    and sums go around the mesh row; all at once, one piece for each tile, if `is_at_once`."""
 
     operands: frozenset[int]
     keeps_result: bool
@@ -44,6 +44,7 @@ class Residence:
     is_by_rows: bool = False
     row_steps: int = 1
     in_ring: bool = False
+    is_at_once: bool = False
 
 
 @dataclass(frozen=True)

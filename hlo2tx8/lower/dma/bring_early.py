@@ -134,14 +134,14 @@ def bring_early(panels: Sequence[Panels], plan: Callable[..., list[LoopPlan]]) -
             found.take_out()
             loads = [*brought, found]
             now = plan(taken_in=_Room(tuple(loads)))
-            if now[number].sets and all(_is_as_good(new, old) for new, old in zip(now, plans, strict=True)):
+            if now[number].sets and all(is_as_good(new, old) for new, old in zip(now, plans, strict=True)):
                 brought, plans = loads, now
             else:
                 found.put_back()
     return brought, plans
 
 
-def _is_as_good(new: LoopPlan, old: LoopPlan) -> bool:
+def is_as_good(new: LoopPlan, old: LoopPlan) -> bool:
     """Has a loop enough slots, or as many as before, and all else that it had but panels that come early?"""
     slots = min(new.slots.values()) >= min(*old.slots.values(), LEAST_SLOTS)
     same = (len(new.sets), len(new.hands_over), new.is_shared) == (len(old.sets), len(old.hands_over), old.is_shared)

@@ -17,6 +17,8 @@ the depth, goes on to c + 2, and so around the row to tile c. The engine goes on
 computed the one before it is sent, a part a turn, behind the panel that all tiles of a mesh column share (`share-loads`); there
 is a buffer more than pieces.
 
+A few phases in which a tile multiplies little go another way (`xla.rings_at_once`, see `ring_at_once`).
+
 The vector engine has no part in it. Sums are added up in another order of the depth on each mesh column.
 """
 
@@ -31,7 +33,6 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.dte import DteUnicast
 from hlo2tx8.device.isa.lsu import Rdma
 from hlo2tx8.device.isa.ne import NeGemm, psum_format
@@ -42,6 +43,8 @@ from hlo2tx8.lower.dma.branches import branch, leave
 from hlo2tx8.lower.dma.insert_waits import ORDERED
 from hlo2tx8.lower.dma.mesh import COLUMN, Mesh, TileIndex, quotient, remainder
 from hlo2tx8.lower.dma.panels import RING
+from hlo2tx8.lower.dma.product_loop import ProductLoop
+from hlo2tx8.lower.dma.ring_at_once import RingAtOnce
 from hlo2tx8.lower.dma.shared_loop import TOKEN_BYTES, probe
 from hlo2tx8.lower.dma.slices import turns_of
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
@@ -62,61 +65,23 @@ class RingSumsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in defined_functions(op):
             shape = function.attributes.get(xla.MESH)
-            if xla.RING_SUMS not in function.attributes or not isinstance(shape, DenseArrayBase):
+            if not isinstance(shape, DenseArrayBase):
                 continue
             rows, columns = (int(size) for size in shape.get_values())
-            for loop in [op for op in function.body.block.ops if isinstance(op, scf.ForOp)]:
+            loops = [op for op in function.body.block.ops if isinstance(op, scf.ForOp)]
+            phases = function.attributes.get(xla.RINGS_AT_ONCE)
+            for phase in phases.get_values() if isinstance(phases, DenseArrayBase) else ():
+                RingAtOnce(function, ProductLoop.of(loops[int(phase)]), Mesh(rows, columns)).run()
+            for loop in loops if xla.RING_SUMS in function.attributes else ():
                 slots = [_value(op.field("slot")) for op in loop.walk() if isinstance(op, Rdma)]
                 if any(isinstance(slot.owner, xla.AllocateScratchOp) for slot in slots):
-                    _Ring(function, _Product.of(loop), Mesh(rows, columns)).run()
-
-
-@dataclass(frozen=True)
-class _Product:
-    """The product of a step loop: of all panels but the last in the loop `panels`, and of the last one. `rows` and `columns` are
-    what is loaded of each for both."""
-
-    loop: scf.ForOp
-    panels: scf.ForOp
-    products: tuple[NeGemm, NeGemm]
-    rows: tuple[Rdma, Rdma]
-    columns: tuple[Rdma, Rdma]
-
-    @staticmethod
-    def of(loop: scf.ForOp) -> "_Product":
-        """EngineOrderError if it is another loop."""
-        inner = [op for op in loop.body.block.ops if isinstance(op, scf.ForOp)]
-        blocks = [own.body.block for own in (*inner, loop)]
-        gemms = [[op for op in block.ops if isinstance(op, NeGemm)] for block in blocks]
-        if len(inner) != 1 or any(len(own) != 1 for own in gemms):
-            raise EngineOrderError("E3208", "the second phase is no loop of one product")
-        (first,), (last,) = gemms
-        rows, columns = ((_load_of(first, side, blocks[0]), _load_of(last, side, blocks[1])) for side in ("left", "right"))
-        return _Product(loop, inner[0], (first, last), rows, columns)
-
-    @property
-    def sums(self) -> spm.AllocOp:
-        """The buffer in which panels are added up."""
-        owner = spm.root_buffer(_value(self.products[1].field("psum"))).owner
-        assert isinstance(owner, spm.AllocOp)
-        return owner
-
-
-def _load_of(gemm: NeGemm, side: str, block: Block) -> Rdma:
-    """The load of what a product reads, itself or what TDMA makes of it."""
-    buffers, ops = [spm.root_buffer(_value(gemm.field(side)))], list(block.ops)
-    for op in ops[ops.index(gemm) :: -1]:
-        if isinstance(op, Instruction) and not isinstance(op, NeGemm) and spm.root_buffer(_value(op.field("dst"))) in buffers:
-            if isinstance(op, Rdma):
-                return op
-            buffers.append(spm.root_buffer(_value(op.field("src"))))
-    raise EngineOrderError("E3208", "a product reads what is not loaded for it")
+                    _Ring(function, ProductLoop.of(loop), Mesh(rows, columns)).run()
 
 
 class _Ring:
     """The rewriting of one loop."""
 
-    def __init__(self, function: func.FuncOp, product: _Product, mesh: Mesh) -> None:
+    def __init__(self, function: func.FuncOp, product: ProductLoop, mesh: Mesh) -> None:
         self.product, self.mesh = product, mesh
         self.tile = next(op.tile for op in function.body.block.ops if isinstance(op, xla.TileIdOp))
         self.pieces, panels = turns_of(product.loop) or 0, (turns_of(product.panels) or 0) + 1
@@ -146,14 +111,14 @@ class _Ring:
         self.part = -(-most // (self.own - 1) // PART_UNIT) * PART_UNIT
         ahead = product.loop.clone()
         start.insert(ahead)
-        self.of_others(_Product.of(ahead), others)
+        self.of_others(ProductLoop.of(ahead), others)
         self.of_own(product, others)
         sums.detach()
         sums.erase()
         for loop in (ahead, product.loop):
             loop.attributes[RING] = UnitAttr()
 
-    def of_others(self, product: _Product, others: int) -> None:
+    def of_others(self, product: ProductLoop, others: int) -> None:
         """The pieces of other tiles' columns."""
         start, body, panels = _at(InsertPoint.before(product.loop)), product.loop.body.block, product.panels
         product.loop.operands[1] = start.value(others)
@@ -183,7 +148,7 @@ class _Ring:
         self.send(last, _gemm_of(body), piece, None)
         self.send(_at(InsertPoint.before(_last(panels))), _gemm_of(panels.body.block), piece, panels.body.block.args[0])
 
-    def of_own(self, product: _Product, others: int) -> None:
+    def of_own(self, product: ProductLoop, others: int) -> None:
         """The pieces of the tile's own columns, with what follows the products."""
         panels = product.panels
         step = _at(InsertPoint.before(panels))

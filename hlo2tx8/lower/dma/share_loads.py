@@ -25,9 +25,11 @@ a load goes to one of two buffers of its own three panels ahead, and `split` tak
 vector engine: a read of a few bytes of the last part, which the range check holds back, says that all parts are there.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise, zip_longest
+from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
@@ -40,7 +42,7 @@ from hlo2tx8.device.isa.lsu import Rdma
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import xla
 from hlo2tx8.dialects.functions import defined_functions
-from hlo2tx8.lower.dma.bring_early import bring_early
+from hlo2tx8.lower.dma.bring_early import bring_early, is_as_good
 from hlo2tx8.lower.dma.column_sets import num_kept
 from hlo2tx8.lower.dma.defer_epilogue import defer_epilogue
 from hlo2tx8.lower.dma.finish_columns import finish, finish_in_place, hand_over
@@ -50,10 +52,14 @@ from hlo2tx8.lower.dma.keep_results import find_kept_results, interleave_kept
 from hlo2tx8.lower.dma.kept_places import know_turns
 from hlo2tx8.lower.dma.mesh import Mesh, TileIndex
 from hlo2tx8.lower.dma.panels import find_panels, take_certain_branches
+from hlo2tx8.lower.dma.ring_at_once import AT_ONCE, Weights
 from hlo2tx8.lower.dma.shared_loop import SharedLoop
 from hlo2tx8.lower.dma.sharing_plan import LoopPlan, loop_plans
 from hlo2tx8.lower.dma.slices import instructions_in, turns_of
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
+
+Planner: TypeAlias = Callable[..., list[LoopPlan]]
+"""What plans the loops of a function, as `loop_plans`."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,7 @@ class ShareLoadsPass(ModulePass):
             index = TileIndex.of(Mesh(rows, columns), tile)
             every = [op for op in function.body.block.ops if isinstance(op, scf.ForOp)]
             by_rows = [loop for loop in every if xla.ROW_TURNS in loop.attributes]
-            loops = [loop for loop in every if loop not in by_rows]
+            loops = [loop for loop in every if loop not in by_rows and AT_ONCE not in loop.attributes]
             for loop in loops:
                 take_certain_branches(loop, index)
                 defer_epilogue(loop)
@@ -99,6 +105,7 @@ class ShareLoadsPass(ModulePass):
             in_turns = isinstance(num_parts, IntegerAttr)
             known = [own for own in panels if own is not None]
             plan = partial(loop_plans, known, kept, chip, in_turns=in_turns)
+            weights, plan = _with_early_weights(Weights.of(function, known), plan)
             brought, found = bring_early(known, plan) if xla.BRINGS_EARLY in function.attributes else ([], plan())
             plans = [plan for plan in found if plan.is_shared]
             has_turns = all(plan.panels.sites[0].loop is not None for plan in plans)
@@ -114,6 +121,8 @@ class ShareLoadsPass(ModulePass):
                 sharing.run(following if following is not None and following.is_early else None)
             for own in brought:
                 own.load()
+            for early in weights:
+                early.bring(next(its.behind_loads for its in shared if its.loop is early.carrier.loop))
             for sharing in shared:
                 _finish(sharing.plan, chip)
             if not shared or ((kept or brought) and len(shared) < len(panels)):
@@ -124,9 +133,17 @@ class ShareLoadsPass(ModulePass):
             for own in kept:
                 own.take_over(function)
             gather_results(kept, index.mesh, tile)
+            by_rows += [loop for loop in every if AT_ONCE in loop.attributes]
             loads = [inner for loop in by_rows for inner in instructions_in(loop) if isinstance(inner, Rdma)]
             if any(isinstance(slot := own.field("slot"), SSAValue) and not isinstance(slot, BlockArgument) for own in loads):
                 raise EngineOrderError("E3208", "what a tile has computed is not what it reads later")
+
+
+def _with_early_weights(weights: list[Weights], plan: Planner) -> tuple[list[Weights], Planner]:
+    """The weights of rings that are sent during the loop before, all if there is room, and how loops are planned beside."""
+    beside = partial(plan, early_weights={own.carrier.loop: own.num_bytes for own in weights})
+    has_room = not weights or all(is_as_good(new, old) for new, old in zip(beside(), plan(), strict=True))
+    return (weights, beside) if has_room else ([], plan)
 
 
 def _finish(plan: LoopPlan, chip: Chip) -> None:

@@ -54,6 +54,8 @@ class SharedLoop:
         halved = {load.side.along for load in self.halves}
         first = self.at(Builder(InsertPoint.before(before.panels.loop))) if before is not None and self.is_early else start
         self.senders = {along: Sender.emit(first, mesh, tile, along, in_halves=along in halved) for along in Along}
+        self.behind_loads: Operation | None = None
+        """Where nothing is loaded any more, if all panels are sent at once."""
         self.split_sides = [side for side in panels.sides if panels.is_split(side)]
         self.slots: dict[PanelSide, SSAValue] = {}
         self.moved: dict[PartKey, SSAValue] = {}
@@ -144,7 +146,7 @@ class SharedLoop:
         for number in range(self.total):
             self.load(start, start.value(number), sides if number < LOADED_SLOTS else None)
         start.insert(KcWait.make(engines=_mask(*QUEUES)))
-        start.insert(KcBarrier.make())
+        self.behind_loads = start.insert(KcBarrier.make())
         for number in range(self.total):
             self.send(start, start.value(number), sides if number == 0 else None)
         start.insert(KcWait.make(engines=_mask(Engine.DTE)))

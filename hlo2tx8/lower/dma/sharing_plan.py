@@ -1,6 +1,6 @@
 """What is decided about a step loop whose tiles share loads, before it is rewritten: see share_loads."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from math import prod
@@ -63,11 +63,12 @@ def loop_plans(
     chip: Chip,
     *,
     in_turns: bool = False,
+    early_weights: Mapping[scf.ForOp, int] | None = None,
     taken_in: Callable[[Panels], int] = lambda panels: 0,
 ) -> list[LoopPlan]:
     """The plans of step loops, in order. Some of what is loaded is `kept` by tiles; what comes early takes room before. Loops that
     go over parts of phases `in_turns` do not read what those just before them make, or what those before these do. So many bytes
-    are `taken_in` a loop by what its instructions don't name."""
+    are `taken_in` a loop by what its instructions don't name, and by `early_weights` of the loop behind it."""
     space = SpmSpace(chip.spm_allocation_start, chip.spm_limit, chip.spm_alignment_bytes)
     plans: list[LoopPlan] = []
     early_bytes = 0
@@ -81,7 +82,7 @@ def loop_plans(
         handed = [columns for columns, there in zip(all_sets, after, strict=True) if any(own is its.panels for its in there)]
         saved -= sum(columns.epilogue.kept_bytes(columns.num_parts, space) for its in handed for columns in its)
         saved -= sum(space.aligned(result.kept.size_bytes) for result in kept if result.takes_room_in(own.loop))
-        saved -= taken_in(own)
+        saved -= taken_in(own) + (early_weights or {}).get(own.loop, 0)
         gaps = (space.limit - space.start) // GAPS if in_turns else 0
         slots, roomy = _num_slots(own, space, saved), _num_slots(own, space, saved - early_bytes - gaps)
         if in_turns and min(slots.values()) > LEAST_SLOTS:
