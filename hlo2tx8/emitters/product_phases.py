@@ -41,6 +41,8 @@ LEAST_ALIKE = 2
 """Steps of the first of two products whose rows are all made at once: during the second product the last step is finished."""
 LEAST_OPERANDS = 2
 """Of a fusion with a product: its factors."""
+PAIR = 2
+"""Products that may be computed in turns."""
 PARTS = (2, 3, 4, 6, 8, 12, 16)
 """Parts of a tile's rows that two products may make in turns."""
 
@@ -95,7 +97,8 @@ def emit_product_phases(
                 if cycles < ABOUT * apart or target.is_searched:
                     estimate = Estimate(cycles, max(way.estimate.spm_bytes for way in best))
                     is_rough = cycles >= apart or any(_num_steps(way) > 1 for way in best)
-                    way = Candidate(f"panels at most {depth} deep{steps}", estimate, _Phases(best), is_rough=is_rough)
+                    title = f"panels at most {depth} deep{steps}"
+                    way = Candidate(title, estimate, _Phases(best), family=steps, is_rough=is_rough)
                     yield from (way, *_with_rings(way, rings))
                 else:
                     slower.append(f"phases with panels at most {depth} deep are estimated to take {cycles:,.0f} cycles")
@@ -159,7 +162,10 @@ def _brought(way: Candidate[_Phases]) -> Candidate[_Phases]:
 
 
 def _rings(group: GroupOp, name: str, fusions: Sequence[FusionOp], target: Target) -> dict[int, Candidate[Match]]:
-    """The ways to compute phases so that sums go around mesh rows at once, those that there are."""
+    """The ways to compute phases so that sums go around mesh rows at once, those that there are; none of two products, whose sums
+    go around in turns."""
+    if len(fusions) == PAIR:
+        return {}
     both = zip(fusions, residences(group, fusions, target, 0), strict=True)
     own = [replace(target, residence=replace(stays, in_ring=True, is_at_once=True)) for _, stays in both]
     found = {n: ways_of(op, f"{name}_{n}", its) for n, (op, its) in enumerate(zip(fusions, own, strict=True))}
@@ -178,7 +184,7 @@ def _with_rings(way: Candidate[_Phases], rings: dict[int, Candidate[Match]]) -> 
     estimate = Estimate(way.estimate.cycles - saved, max(own.estimate.spm_bytes for own in ways))
     of_phases = f"sums around mesh rows in {len(better)} of them"
     choice = replace(way.choice, ways=ways, at_once=tuple(better))
-    yield replace(way, name=f"{way.name}, {of_phases}", estimate=estimate, choice=choice, family=of_phases)
+    yield replace(way, name=f"{way.name}, {of_phases}", estimate=estimate, choice=choice, family=f"{way.family}, {of_phases}")
 
 
 def _num_steps(way: Candidate[Match]) -> int:
@@ -191,7 +197,7 @@ def _in_turns(
     group: GroupOp, name: str, fusions: Sequence[FusionOp], target: Target, parts: int, *, in_ring: bool
 ) -> Iterator[Candidate[_Phases]]:
     """The ways to compute two products in so many parts of rows, in turns; sums of the second one may go around mesh rows."""
-    if len(fusions) != 2:
+    if len(fusions) != PAIR:
         return
     for depth in DEPTHS:
         both = residences(group, fusions, target, depth)
@@ -229,7 +235,7 @@ def _in_turns(
 def runs_of_products(group: GroupOp, target: Target) -> list[list[FusionOp]]:
     """The fusions of a group in runs that may be groups of phases: those that cannot be one step on the mesh are alone."""
     fusions = [op for op in group.body.block.ops if isinstance(op, FusionOp)]
-    if len(fusions) == 2:
+    if len(fusions) == PAIR:
         return [fusions]
     runs: list[list[FusionOp]] = []
     known: dict[Hashable, bool] = {}

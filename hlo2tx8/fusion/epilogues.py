@@ -76,15 +76,18 @@ def why_no_epilogue(op: Operation, found: Sequence[CandidateUse], costs: Costs) 
     return ""
 
 
-def ends_product(op: Operation, costs: Costs) -> bool:
-    """Is arithmetic on a large product, of which nobody else reads the steps before it?"""
+def ends_product(op: Operation, costs: Costs, *, may_convolve: bool = False) -> bool:
+    """Is arithmetic on a large product, of which nobody else reads the steps before it? Or on a convolution, if `may_convolve`."""
     if kind_of(op) is not Kind.ELEMENTWISE or not all(map(is_in_vectors, (*op.operands, *op.results))):
         return False
     if prod(shape_of(op.results[0])) < LEAST_SHARE * costs.rates.tiles:
         return False
     alone = [v.owner for v in op.operands if v.has_one_use() and shape_of(v) == shape_of(op.results[0])]
     owners = [owner for owner in alone if isinstance(owner, Operation)]
-    return any((is_dot(o) and not why_not_on_engine(o)) or (not is_contraction(o) and ends_product(o, costs)) for o in owners)
+    products = [found for o in owners if (found := contraction_in(o) if may_convolve else o) is not None]
+    if any((may_convolve or is_dot(found)) and not why_not_on_engine(found) for found in products if is_contraction(found)):
+        return True
+    return any(not is_contraction(o) and ends_product(o, costs, may_convolve=may_convolve) for o in owners)
 
 
 def _is_made_in_place(op: Operation, candidate: FusionCandidate) -> bool:

@@ -6,6 +6,7 @@ also read by others                         joins, and becomes an output of that
 cheap, read by several other fusions        each has a copy, if that moves fewer bytes
 a reduction over whole rows                 joins what reads it once per row: the rows stay in the scratchpad
 what a product becomes, read by several     is written behind it, not beside a reduction of its rows
+what a product becomes, only reduced        is written behind it: what it reads besides may stay with the tiles
 a contraction                               joins what reads it, if that is arithmetic on its elements, or moves them as blocks
 contractions of the same rows               become one fusion, which reads those once
 """
@@ -105,10 +106,11 @@ class _CandidateWalk:
         """An instruction that a loop over elements can hold: its reader's, or one of its own."""
         self.not_shared = ""
         places, others = self._places(op, found)
-        if places and not others and len(places) == 1:
+        is_behind = bool(places) and _is_only_reduced(op, found) and self._is_behind_product(op, may_convolve=True)
+        if places and not others and len(places) == 1 and not is_behind:
             self._join(op, places[0], saved=self.costs.saved(op, 1, 1))
             return
-        if places and self._share(op, found, places, others):
+        if places and not is_behind and self._share(op, found, places, others):
             return
         self._start(op, found, self._why_started(op, found), is_loop=True)
 
@@ -128,6 +130,13 @@ class _CandidateWalk:
         for operand in op.operands:
             self._record(operand, CandidateUse(candidate, is_outside=True))
         self.decisions += self.products.merge(op, candidate, self.costs)
+
+    def _is_behind_product(self, op: Operation, *, may_convolve: bool = False) -> bool:
+        """Is an instruction what a large product becomes? Then it is written behind that, and a reduction reads it in memory."""
+        if ends := ends_product(op, self.costs, may_convolve=may_convolve):
+            self._decide(What.BEHIND_PRODUCT, op)
+            self.not_shared = "it is what a product becomes, which is written behind that and not beside a reduction of its rows"
+        return ends
 
     def _why_started(self, op: Operation, found: list[CandidateUse]) -> str:
         """Why an instruction joins none of its readers."""
@@ -165,9 +174,7 @@ class _CandidateWalk:
         for use in same:
             if use.candidate is not target and use.candidate.has_index_of(target.root.results[0]):
                 self.decisions.append(merge(target, use.candidate, op, self.costs))
-        if _is_of_rows_and_others(found, places) and ends_product(op, self.costs):
-            self._decide(What.BEHIND_PRODUCT, op)
-            self.not_shared = "it is what a product becomes, which is written behind that and not beside a reduction of its rows"
+        if _is_of_rows_and_others(found, places) and self._is_behind_product(op):
             return False
         apart = [use for use in places if use is place or use.candidate is not target]
         apart.sort(key=lambda use: use is not place)
@@ -334,6 +341,14 @@ class _CandidateWalk:
 def _is_of_rows_and_others(found: list[CandidateUse], places: list[CandidateUse]) -> bool:
     """Does a fusion that reduces rows read the instruction, and another fusion too?"""
     return any(use.candidate.rows is not None for use in places) and len({use.candidate for use in found}) > 1
+
+
+def _is_only_reduced(op: Operation, found: list[CandidateUse]) -> bool:
+    """Does one reduction read the instruction, which is no wider than what it reads, and nothing else? Then as many bytes are moved
+    if it is made before, and what it reads besides need not be."""
+    (use, *others) = found
+    widest = max((size_bytes(value) for value in op.operands), default=0)
+    return not others and use.scope is not None and use.scope.in_loop and size_bytes(op.results[0]) <= widest
 
 
 def _is_at_index(use: CandidateUse) -> bool:
