@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
 
 from hlo2tx8.dialects.hlo import GroupOp
 from hlo2tx8.emitters.band_group import chain_of, emit_bands
@@ -18,7 +19,7 @@ from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits
 from hlo2tx8.emitters.phase_group import join_phases
 from hlo2tx8.errors import CapacityError
 from hlo2tx8.schedule.plan import Candidate, Estimate
-from hlo2tx8.schedule.plan_band_group import SPM_SHARE, BandChain, BandGroupPlan
+from hlo2tx8.schedule.plan_band_group import SPM_SHARE, BandChain, BandGroupPlan, kept_beside
 from hlo2tx8.schedule.work_split import Target
 
 SHARES = (1.0, 0.95, 0.9, 0.8, 0.7)
@@ -65,12 +66,15 @@ def emit_band_phases(
 def phases_of(groups: list[GroupOp], target: Target) -> list[BandChain]:
     """The members of each, that know what stays."""
     found: list[BandChain] = []
+    last = {value: number for number, group in enumerate(groups) for value in group.operands}
     for number, group in enumerate(groups):
         pairs = zip(group.body.block.args, group.operands, strict=True)
         resident = frozenset(arg for arg, value in pairs if value.owner in groups)
-        found.append(replace(chain_of(group, target), resident=resident, stays=number + 1 < len(groups)))
-    taken = max(chain.resident_bytes + (len(found) - 2) * chain.widest_row for chain in found)
-    return [replace(chain, taken_bytes=taken) for chain in found]
+        chain = replace(chain_of(group, target), resident=resident, stays=number + 1 < len(groups))
+        made: list[SSAValue] = [value for own in groups[:number] for value in own.outputs]
+        there = {value: last[value] == number for value in made if last.get(value, -1) >= number}
+        found.append(replace(chain, taken_bytes=kept_beside(chain, there)))
+    return found
 
 
 def _candidates(chains: list[BandChain], target: Target) -> Iterator[Candidate[list[BandGroupPlan]]]:

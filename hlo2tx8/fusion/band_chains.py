@@ -20,7 +20,7 @@ from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.fusion.build_group import SEARCHED_SLACK, build_group, name_of_fusion
 from hlo2tx8.notes import Decision, Name, What
 from hlo2tx8.schedule.band_group_member import BandGroupMember, band_group_member
-from hlo2tx8.schedule.plan_band_group import BandChain, BandGroupPlan
+from hlo2tx8.schedule.plan_band_group import BandChain, BandGroupPlan, kept_beside
 from hlo2tx8.schedule.work_split import Target
 
 
@@ -80,10 +80,12 @@ def _group(chain: BandChain, slack: float, most_phases: int = 0) -> list[str]:
             part = _part(chain, start, end)
             if not part.fits:
                 break
-            if part.is_closed and part.may_gain:
+            if part.is_closed:
                 for begins, before in ways[start].items():
+                    run = _run_start(ways, start, begins)
                     for stays in (0, begins + 1 if most_phases else 1) if begins + 1 != most_phases else (0,):
-                        found += [(stays, way) for way in _ways(chain, part, start, begins, stays, before.cycles, slack)]
+                        if part.may_gain or ((begins or stays) and part.members[0].dot is not None):
+                            found += [(stays, way) for way in _ways(chain, part, (run, start), begins, stays, before.cycles, slack)]
         ways.append({stays: min((w for kind, w in found if kind == stays), key=lambda w: w.cycles) for stays, _ in found})
     notes: list[str] = []
     groups: list[GroupOp] = []
@@ -96,6 +98,8 @@ def _group(chain: BandChain, slack: float, most_phases: int = 0) -> list[str]:
             why = f"a group by bands of {plan.bands[-1].rows} rows: {figures}"
             costs = part.cycles_apart() - plan.cycles, plan.cycles, part.cycles_apart()
             notes.insert(0, Decision(What.GROUP, _names(part), Name(""), why, *costs).line())
+            run = chain.fusions[_run_start(ways, way.start, way.begins) : way.start]
+            part = replace(part, resident=frozenset(value for fusion in run for value in fusion.results))
             groups.insert(0, make_band_group(part, plan.bands[-1].rows))
         if not way.begins:
             if len(groups) > 1:
@@ -112,9 +116,9 @@ def _group(chain: BandChain, slack: float, most_phases: int = 0) -> list[str]:
 
 @dataclass(frozen=True)
 class _Way:
-    """The fewest cycles of a chain up to some fusion, the last part of which is from `start` on. What that begins with is read
-    where it was made, by phase `begins` of a kernel if phases are counted, or from DDR if that is 0. `plan` of the part, None if
-    it is no group."""
+    """The fewest cycles of a chain up to some fusion, the last part of which is from `start` on. What earlier phases of its kernel
+    have made is read where it was made; the one before it is number `begins` of those if phases are counted, 0 if it is none.
+    `plan` of the part, None if it is no group."""
 
     cycles: float
     start: int
@@ -122,18 +126,40 @@ class _Way:
     plan: BandGroupPlan | None
 
 
-def _ways(chain: BandChain, part: BandChain, start: int, begins: int, stays: int, before: float, slack: float) -> Iterator[_Way]:
-    """The fastest way to make a part a group, if what it reads, or makes, can stay as is said."""
+def _run_start(ways: Sequence[dict[int, "_Way"]], start: int, begins: int) -> int:
+    """The first fusion of the phases at the end of which something stays."""
+    while begins:
+        way = ways[start][begins]
+        start, begins = way.start, way.begins
+    return start
+
+
+def _ways(
+    chain: BandChain, part: BandChain, starts: tuple[int, int], begins: int, stays: int, before: float, slack: float
+) -> Iterator[_Way]:
+    """The fastest way to make a part a group, if what it reads, or makes, can stay as is said. `starts`: the numbers of the first
+    fusions of the phases that it is one of, and of the part."""
+    run, start = starts
     end = start + len(part.fusions)
     if stays and end == len(chain.fusions):
         return
-    resident = frozenset(chain.fusions[start - 1].results if begins else ())
-    members = dict[Operation, BandGroupMember](zip(part.fusions, part.members, strict=True))
-    uses = [use for value in resident for use in value.uses]
-    if not all(use.operation in members and use.index in members[use.operation].reads for use in uses):
+    made: list[SSAValue] = [value for fusion in chain.fusions[run:start] for value in fusion.results]
+    last = {value: _last_reader(chain, value) for value in made}
+    if any(number is None or (number >= end and not stays) for number in last.values()):
         return
-    for plan in replace(part, resident=resident, stays=stays > 0).plans()[:1]:
+    there = {value: number < end for value, number in last.items() if number is not None and number >= start}
+    resident = frozenset(value for value in there if any(use.operation in part.fusions for use in value.uses))
+    phase = replace(part, resident=resident, stays=stays > 0)
+    for plan in replace(phase, taken_bytes=kept_beside(phase, there)).plans()[:1]:
         yield _Way(before + plan.cycles / slack, start, begins, plan)
+
+
+def _last_reader(chain: BandChain, value: SSAValue) -> int | None:
+    """The number of the last fusion of a chain that reads a value; None if anything reads it otherwise than by bands."""
+    numbers = {fusion: number for number, fusion in enumerate[Operation](chain.fusions)}
+    found = [(numbers.get(use.operation), use.index) for use in value.uses]
+    known = [number for number, index in found if number is not None and index in chain.members[number].reads]
+    return max(known, default=0) if len(known) == len(found) else None
 
 
 def _part(chain: BandChain, start: int, end: int) -> BandChain:
@@ -142,8 +168,10 @@ def _part(chain: BandChain, start: int, end: int) -> BandChain:
 
 def make_band_group(chain: BandChain, rows: int) -> GroupOp:
     """The group op for bands of so many rows, with a copy of what several members read in front of them."""
+    shared = chain.read_twice()
     group = build_group(chain.fusions, {"band": IntegerAttr(rows, i64)})
-    for value in chain.read_twice():
+    inside = dict(zip(group.operands, group.body.block.args, strict=True))
+    for value in (inside[own] for own in shared):
         copy = _copy(value)
         for fusion, member in zip(chain.fusions, chain.members, strict=True):
             fusion.operands = [copy.results[0] if v is value and n in member.reads else v for n, v in enumerate(fusion.operands)]

@@ -1,6 +1,6 @@
 """Which bands a group computes, and what that costs: an estimate of each number of bands, before anything is emitted."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
@@ -120,8 +120,13 @@ class BandChain:
     @property
     def resident_bytes(self) -> int:
         """What a tile has of that: one buffer for the widest, with rows of neighbours and rows by which the next one is moved."""
-        parts = [size_bytes(value) // self.rates.tiles for value in self._staying()]
-        return max(self.taken_bytes, max(parts, default=0) + MARGIN_ROWS * self.widest_row) if parts else 0
+        parts = [self.kept_bytes(value) for value in self._staying()]
+        return max(self.taken_bytes, max(parts, default=0)) if parts else 0
+
+    def kept_bytes(self, value: SSAValue) -> int:
+        """What a tile has of a tensor that stays: its part, rows of neighbours, and rows by which the next one is moved."""
+        shape = tensor_type(value).get_shape()
+        return size_bytes(value) // self.rates.tiles + MARGIN_ROWS * size_bytes(value) // prod(shape[: HEIGHT + 1])
 
     @property
     def widest_row(self) -> int:
@@ -143,11 +148,14 @@ class BandChain:
         return total
 
     def read_twice(self) -> list[SSAValue]:
-        """What comes from outside and is read band by band by several members, or by the windows of a pool."""
+        """What comes from outside and is read band by band by several members, by the windows of a pool, or where it
+        stays by other windows."""
         readers: dict[SSAValue, int] = {}
         for fusion, member in self._both():
-            for value in dict.fromkeys(fusion.operands[number] for number in member.reads):
-                readers[value] = readers.get(value, 0) + (1 if member.pool is None else 2)
+            for number, reads in member.reads.items():
+                value = fusion.operands[number]
+                is_of_windows = member.pool is not None or (value in self.resident and reads.last > reads.first)
+                readers[value] = readers.get(value, 0) + (2 if is_of_windows else 1)
         inside = {fusion.results[0] for fusion in self.fusions}
         return [value for value, count in readers.items() if count > 1 and value not in inside]
 
@@ -264,6 +272,14 @@ class BandChain:
                 wide += size_bytes(member.dot.operands[1 - member.rows]) if member.turns_weights else 0
             widths.append(wide)
         return kept + (max(widths) if cut is None else max(widths[: cut + 1]) + max(widths[cut:]))
+
+
+def kept_beside(chain: BandChain, there: Mapping[SSAValue, bool]) -> int:
+    """Bytes of a tile that stay during a phase: what is `there` from earlier ones, each with whether the phase is the last to read
+    it, and its result, if that stays, which takes the place of what is not read again."""
+    (result,) = chain.fusions[-1].results
+    gives_way = any(is_last and size_bytes(value) >= size_bytes(result) for value, is_last in there.items())
+    return sum(map(chain.kept_bytes, there)) + (chain.kept_bytes(result) if chain.stays and not gives_way else 0)
 
 
 def _turn(members: Sequence[Sequence[tuple[Engine, float]]]) -> Turn:

@@ -14,7 +14,7 @@ Before:                                                  After:
     }                                                        }
 
 A tile makes an unbroken part of the tensor %t in its turns, and reads that and a few rows of its neighbours', which they send once
-all tiles have met. Places in the buffer are distances from the beginning of the tile's part, as they are in DDR: so a load and a
+all tiles have met. Several later loops may do so. Places in the buffer are distances from the beginning of the tile's part, as they are in DDR: so a load and a
 store are the same box, moved by TDMA.
 
 If that phase stores a tensor that stays as well, it goes to the same buffer, so far above that no turn stores what a later one
@@ -67,9 +67,9 @@ class KeepBandsPass(ModulePass):
 
 @dataclass(frozen=True)
 class _Bands:
-    """A tensor of which each tile stores `share` bytes in the loop `made`, and reads these in the loop `read` with `above` and
-    `below` bytes of its neighbours'. `stored` and `loaded` are where a turn's transfers begin and end, [transfer, turn] of all
-    tiles, in bytes from the beginning of the tile's part."""
+    """A tensor of which each tile stores `share` bytes in the loop `made`, and reads these in later loops, the last of which is
+    `read`, with `above` and `below` bytes of its neighbours'. `stored` and `loaded` are where a turn's transfers begin and end,
+    those of the last loop, [transfer, turn] of all tiles, in bytes from the beginning of the tile's part."""
 
     stores: Sequence[Wdma]
     loads: Sequence[Rdma]
@@ -95,13 +95,19 @@ def _keep(function: func.FuncOp, tile: xla.TileIdOp) -> None:
             transfers.setdefault(slot, []).append(op)
     found = [bands for slot, own in transfers.items() if (bands := _bands_of(slot, own, block, tiles, index)) is not None]
     chains: list[list[_Bands]] = []
-    for bands in found:
-        if chains and chains[-1][-1].read is bands.made:
-            chains[-1].append(bands)
+    for bands in sorted(found, key=lambda own: list(block.ops).index(own.made)):
+        before = [chain for chain in chains if chain[-1].read is bands.made]
+        if before:
+            _best_place(before, bands.share).append(bands)
         else:
             chains.append([bands])
     for chain in chains:
         _move(chain, tile.tile, tiles)
+
+
+def _best_place(chains: Sequence[list[_Bands]], share: int) -> list[_Bands]:
+    """Of tensors that are read for the last time where another one is made the one whose place that best takes."""
+    return max(chains, key=lambda chain: (chain[-1].share == share, chain[-1].share))
 
 
 def _bands_of(slot: SSAValue, transfers: Sequence[Rdma | Wdma], block: Block, tiles: int, index: TileIndex) -> _Bands | None:
@@ -113,34 +119,44 @@ def _bands_of(slot: SSAValue, transfers: Sequence[Rdma | Wdma], block: Block, ti
     size = prod(cast(TensorType[Attribute], slot.type).get_shape()) * stores[0].fmt.bytes
     if size % tiles:
         return None
-    loops = [{op.parent_op() for op in own} for own in (stores, loads)]
-    (made, *others), (read, *more) = loops
-    if others or more or not isinstance(made, scf.ForOp) or not isinstance(read, scf.ForOp) or made is read:
+    (made, *others), readers = {op.parent_op() for op in stores}, {op.parent_op() for op in loads}
+    reads = [op for op in block.ops if isinstance(op, scf.ForOp) and op in readers]
+    if others or not isinstance(made, scf.ForOp) or made.parent is not block or len(reads) < len(readers) or made in reads:
         return None
-    if made.parent is not block or read.parent is not block or not _follows(made, read):
+    if not _meet_between(made, reads[0]):
         return None
-    spans = [[_span(op, loop, tiles, index, size // tiles) for op in own] for own, loop in ((stores, made), (loads, read))]
-    if any(span is None for own in spans for span in own):
+    read, share = reads[-1], size // tiles
+    stored, loaded = ([_span(op, op.parent_op(), tiles, index, share) for op in own] for own in (stores, loads))
+    if any(span is None for span in (*stored, *loaded)):
         return None
-    known = [[span for span in own if span is not None] for own in spans]
-    (first, end), (begin, last) = ((np.min([s[0] for s in own], axis=0), np.max([s[1] for s in own], axis=0)) for own in known)
-    share = size // tiles
-    above, below = max(0, -int(begin.min())), max(0, int(last.max()) - share)
+    first, end = _reach([span for span in stored if span is not None])
+    reach = [_reach([span]) for span in loaded if span is not None]
+    begin, _ = _reach([span for op, span in zip(loads, loaded, strict=True) if span is not None and op.parent_op() is read])
+    lowest, highest = min(int(own.min()) for own, _ in reach), max(int(own.max()) for _, own in reach)
+    above, below = max(0, -lowest), max(0, highest - share)
     is_within = first.min() == 0 and end.max() == share and max(above, below) <= share
     return _Bands(stores, loads, made, read, share, above, below, end, begin) if is_within else None
 
 
-def _follows(made: scf.ForOp, read: scf.ForOp) -> bool:
-    """Is the second loop the next one behind a meeting of the tiles?"""
-    op, meetings = made.next_op, 0
-    while op is not None and not isinstance(op, scf.ForOp):
-        meetings += isinstance(op, xla.SyncTilesOp)
-        op = op.next_op
-    return op is read and meetings == 1
+def _reach(spans: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """Where the first of transfers begins, and the last ends."""
+    return np.min([begin for begin, _ in spans], axis=0), np.max([end for _, end in spans], axis=0)
 
 
-def _span(op: Rdma | Wdma, loop: scf.ForOp, tiles: int, index: TileIndex, share: int) -> tuple[np.ndarray, np.ndarray] | None:
+def _meet_between(made: scf.ForOp, read: scf.ForOp) -> bool:
+    """Do all tiles meet behind a loop, and is the other one behind that?"""
+    behind = _behind(made)
+    if read not in behind:
+        return False
+    return any(isinstance(op, xla.SyncTilesOp) for op in behind[: behind.index(read)])
+
+
+def _span(
+    op: Rdma | Wdma, loop: Operation | None, tiles: int, index: TileIndex, share: int
+) -> tuple[np.ndarray, np.ndarray] | None:
     """Where a transfer begins and ends, [tile, turn], in bytes from the beginning of the tile's part."""
+    if not isinstance(loop, scf.ForOp):
+        return None
     levels, offset, turns = levels_of(op), op.field("offset"), turns_of(loop)
     if levels is None or turns is None:
         return None

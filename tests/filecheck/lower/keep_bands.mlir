@@ -45,7 +45,7 @@ func.func @rows(%p0: tensor<1024xf32>, %r0: tensor<1024xf32>) {
 
 // -----
 
-// What a third loop reads as well stays in DDR.
+// What a third loop reads as well stays until then.
 
 func.func @read_twice(%p0: tensor<512xf32>, %r0: tensor<512xf32>) {
   %tile = xla.tile_id [0, 15]
@@ -70,5 +70,6 @@ func.func @read_twice(%p0: tensor<512xf32>, %r0: tensor<512xf32>) {
 }
 
 // CHECK-LABEL: func.func @read_twice
-// CHECK-NOT:     kept
-// CHECK:         tx8.WDMA_store
+// CHECK:         {kept}
+// CHECK-NOT:     slot(%t
+// CHECK:         func.return
