@@ -14,8 +14,8 @@ Before:                                                  After:
     }                                                        }
 
 A tile makes an unbroken part of the tensor %t in its turns, and reads that and a few rows of its neighbours', which they send once
-all tiles have met. Several later loops may do so. Places in the buffer are distances from the beginning of the tile's part, as they are in DDR: so a load and a
-store are the same box, moved by TDMA.
+all tiles have met; several later loops may do so. Places in the buffer are distances from the beginning of the tile's part, as they
+are in DDR: so a load and a store are the same box, moved by TDMA.
 
 If that phase stores a tensor that stays as well, it goes to the same buffer, so far above that no turn stores what a later one
 reads: rows of a window above the first of a turn. Tiles meet before rows are sent, as these may lie where a neighbour still reads.
