@@ -122,7 +122,7 @@ class ShareLoadsPass(ModulePass):
             for own in brought:
                 own.load()
             for early in weights:
-                early.bring(next(its.behind_loads for its in shared if its.loop is early.carrier.loop))
+                early.bring(next((its.behind_loads for its in shared if its.loop is early.carrier.loop), None))
             for sharing in shared:
                 _finish(sharing.plan, chip)
             if not shared or ((kept or brought) and len(shared) < len(panels)):
