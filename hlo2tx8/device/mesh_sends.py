@@ -9,6 +9,9 @@ from collections.abc import Sequence
 
 from hlo2tx8.device.rates import Rates
 
+RING_PANELS, RING_BUFFERS = 4, 2
+"""Where sums go around a mesh row at once: panels at most of a tile's own depth, each of which is a product by itself; buffers of
+sums, as those of one piece are sent while those of the next one arrive."""
 LEAST_GAIN = 0.8
 """Sends in halves that take a larger part of what others take are not worth the loads that they add."""
 GAIN_OF_FEW_SLOTS = 0.85

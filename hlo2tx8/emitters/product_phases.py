@@ -84,7 +84,7 @@ def emit_product_phases(
 
     def candidates() -> Iterator[Candidate[_Phases]]:
         for depth in DEPTHS:
-            of_each = list(zip(fusions, residences(group, fusions, target, depth), strict=True))
+            of_each = zip(fusions, residences(group, fusions, target, depth), strict=True)
             phases = [ways_of(op, f"{name}_{n}", replace(target, residence=own)) for n, (op, own) in enumerate(of_each)]
             if not all(phases):
                 continue
@@ -166,10 +166,12 @@ def _rings(group: GroupOp, name: str, fusions: Sequence[FusionOp], target: Targe
     go around in turns."""
     if len(fusions) == PAIR:
         return {}
-    both = zip(fusions, residences(group, fusions, target, 0), strict=True)
-    own = [replace(target, residence=replace(stays, in_ring=True, is_at_once=True)) for _, stays in both]
-    found = {n: ways_of(op, f"{name}_{n}", its) for n, (op, its) in enumerate(zip(fusions, own, strict=True))}
-    return {number: ways[0] for number, ways in found.items() if ways}
+    found: dict[int, Candidate[Match]] = {}
+    for number, (fusion, stays) in enumerate(zip(fusions, residences(group, fusions, target, 0), strict=True)):
+        at_once = replace(target, residence=replace(stays, in_ring=True, is_at_once=True))
+        if stays.operands and (ways := ways_of(fusion, f"{name}_{number}", at_once)):
+            found[number] = ways[0]
+    return found
 
 
 def _with_rings(way: Candidate[_Phases], rings: dict[int, Candidate[Match]]) -> Iterator[Candidate[_Phases]]:

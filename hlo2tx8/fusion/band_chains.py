@@ -81,11 +81,11 @@ def _group(chain: BandChain, slack: float, most_phases: int = 0) -> list[str]:
             if not part.fits:
                 break
             if part.is_closed:
-                for begins, before in ways[start].items():
+                for begins, so_far in ways[start].items():
                     run = _run_start(ways, start, begins)
                     for stays in (0, begins + 1 if most_phases else 1) if begins + 1 != most_phases else (0,):
                         if part.may_gain or ((begins or stays) and part.members[0].dot is not None):
-                            found += [(stays, way) for way in _ways(chain, part, (run, start), begins, stays, before.cycles, slack)]
+                            found += [(stays, way) for way in _ways(chain, part, (run, start), begins, stays, so_far.cycles, slack)]
         ways.append({stays: min((w for kind, w in found if kind == stays), key=lambda w: w.cycles) for stays, _ in found})
     notes: list[str] = []
     groups: list[GroupOp] = []
@@ -98,8 +98,8 @@ def _group(chain: BandChain, slack: float, most_phases: int = 0) -> list[str]:
             why = f"a group by bands of {plan.bands[-1].rows} rows: {figures}"
             costs = part.cycles_apart() - plan.cycles, plan.cycles, part.cycles_apart()
             notes.insert(0, Decision(What.GROUP, _names(part), Name(""), why, *costs).line())
-            run = chain.fusions[_run_start(ways, way.start, way.begins) : way.start]
-            part = replace(part, resident=frozenset(value for fusion in run for value in fusion.results))
+            before = chain.fusions[_run_start(ways, way.start, way.begins) : way.start]
+            part = replace(part, resident=frozenset(value for fusion in before for value in fusion.results))
             groups.insert(0, make_band_group(part, plan.bands[-1].rows))
         if not way.begins:
             if len(groups) > 1:
@@ -144,7 +144,7 @@ def _ways(
     if stays and end == len(chain.fusions):
         return
     made: list[SSAValue] = [value for fusion in chain.fusions[run:start] for value in fusion.results]
-    last = {value: _last_reader(chain, value) for value in made}
+    last = {value: chain.last_readers[value] for value in made}
     if any(number is None or (number >= end and not stays) for number in last.values()):
         return
     there = {value: number < end for value, number in last.items() if number is not None and number >= start}
@@ -152,14 +152,6 @@ def _ways(
     phase = replace(part, resident=resident, stays=stays > 0)
     for plan in replace(phase, taken_bytes=kept_beside(phase, there)).plans()[:1]:
         yield _Way(before + plan.cycles / slack, start, begins, plan)
-
-
-def _last_reader(chain: BandChain, value: SSAValue) -> int | None:
-    """The number of the last fusion of a chain that reads a value; None if anything reads it otherwise than by bands."""
-    numbers = {fusion: number for number, fusion in enumerate[Operation](chain.fusions)}
-    found = [(numbers.get(use.operation), use.index) for use in value.uses]
-    known = [number for number, index in found if number is not None and index in chain.members[number].reads]
-    return max(known, default=0) if len(known) == len(found) else None
 
 
 def _part(chain: BandChain, start: int, end: int) -> BandChain:

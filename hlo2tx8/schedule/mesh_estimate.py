@@ -77,8 +77,7 @@ def mesh_cycles(
         most = max(columns, last + -(-tail.size // rates.product_columns) * rates.product_columns)
         own = depth * max(rates.line_bytes, tail.size * work.operand_bytes)
     own_rows = rows_with_gaps(part, box, work) if work.lines else rows
-    units = ((own_rows, rates.product_rows), (most, rates.product_columns), (depth, rates.product_depth))
-    engine = rates.product_start + prod(-(-n // unit) * unit for n, unit in units) / work.tile_products
+    engine = _product_cycles(own_rows, most, depth, work, rates)
     if work.lines:
         engine *= prod(line.taps for line in work.lines)
         engine = max(engine, moved_bytes(part, box, depth, work, rates) / work.depth * depth / rates.move)
@@ -140,11 +139,16 @@ def mesh_cycles(
     return alone + (num_first - 1) * first + (num_steps - num_first) * of_others[1] + start + end + between, pace
 
 
+def _product_cycles(rows: int, columns: int, depth: int, work: ContractionWork, rates: Rates) -> float:
+    """Cycles of the matrix engine for one product."""
+    units = ((rows, rates.product_rows), (columns, rates.product_columns), (depth, rates.product_depth))
+    return rates.product_start + prod(-(-n // unit) * unit for n, unit in units) / work.tile_products
+
+
 def ring_cycles(work: ContractionWork, rates: Rates, rows: int, columns: int) -> float:
     """Estimated cycles of a product of a tile's own depth, of so many rows and columns of each tile of its mesh row, whose sums go
     around at once. Weights are sent during the phase before."""
-    units = ((rows, rates.product_rows), (columns, rates.product_columns), (work.depth // rates.mesh_columns, rates.product_depth))
-    engine = rates.product_start + prod(-(-n // unit) * unit for n, unit in units) / work.tile_products
+    engine = _product_cycles(rows, columns, work.depth // rates.mesh_columns, work, rates)
     sent = rates.link_start + rows * columns * SUM_BYTES / rates.link + rates.barrier + STEP_OVERHEAD
     after = work.passes * rates.vector_pass + rows * columns * work.passed_cycles
     return rates.mesh_columns * engine + (rates.mesh_columns - 1) * sent + after

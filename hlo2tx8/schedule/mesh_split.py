@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
+from hlo2tx8.device.mesh_sends import RING_BUFFERS, RING_PANELS
 from hlo2tx8.device.rates import Rates, block_width
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
 from hlo2tx8.partitioner.contraction import EXACT_DEPTH
@@ -58,8 +59,6 @@ MOST_TRIED = 3
 """Ways to cut a part that are worth lowering."""
 FEWER_ROWS = 8
 """The part that the last tile's rows may be fewer than those of others, as far as what stays is estimated."""
-RING_PANELS, RING_SUMS = 4, 2
-"""Products at most, one after the other, of a tile's own depth, whose sums go around a mesh row at once; buffers of those."""
 RING_PIECES = (2, 3, 4)
 """Of a tile's columns, whose sums go around a mesh row: while one is computed another one is sent."""
 MOST_STEPS = 64
@@ -150,7 +149,7 @@ def _rings_at_once(
     for box in boxes:
         rows, columns = sides_of(part, box)
         weights = own * columns * rates.mesh_columns * work.operand_bytes
-        spm_bytes = weights + rows * columns * (work.kept_bytes + RING_SUMS * SUM_BYTES)
+        spm_bytes = weights + rows * columns * (work.kept_bytes + RING_BUFFERS * SUM_BYTES)
         if spm_bytes <= room and is_even(part, box) and columns * SUM_BYTES < own * work.operand_bytes:
             cycles = ring_cycles(work, rates, rows, columns)
             found.append(Blocking(box, depth, cycles, spm_bytes, is_shared=True, is_in_runs=True))

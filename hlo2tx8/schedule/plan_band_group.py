@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from math import prod
 
@@ -50,8 +51,8 @@ class BandGroupPlan:
 class BandChain:
     """Fusions in order of execution, as members of a group if it `is_closed`.
 
-    As a phase of a kernel: what it reads of `resident` is in the scratchpads, its result goes there if it `stays`, and the buffer
-    for that takes `taken_bytes` at least, for other phases' sake.
+    As a phase of a kernel: what it reads of `resident` is in the scratchpads, its result goes there if it `stays`, and all that
+    stays during the phase takes `taken_bytes` of a tile (`kept_beside`).
     """
 
     fusions: tuple[FusionOp, ...]
@@ -117,25 +118,21 @@ class BandChain:
         """Does something that it reads or makes stay in the scratchpads?"""
         return bool(self.resident) or self.stays
 
-    @property
-    def resident_bytes(self) -> int:
-        """What a tile has of that: one buffer for the widest, with rows of neighbours and rows by which the next one is moved."""
-        parts = [self.kept_bytes(value) for value in self._staying()]
-        return max(self.taken_bytes, max(parts, default=0)) if parts else 0
-
     def kept_bytes(self, value: SSAValue) -> int:
         """What a tile has of a tensor that stays: its part, rows of neighbours, and rows by which the next one is moved."""
         shape = tensor_type(value).get_shape()
         return size_bytes(value) // self.rates.tiles + MARGIN_ROWS * size_bytes(value) // prod(shape[: HEIGHT + 1])
 
-    @property
-    def widest_row(self) -> int:
-        """Bytes of a row of that."""
-        rows = (size_bytes(value) // prod(tensor_type(value).get_shape()[: HEIGHT + 1]) for value in self._staying())
-        return max(rows, default=0)
-
-    def _staying(self) -> list[SSAValue]:
-        return [*self.resident, *(fusion.results[0] for fusion in self.fusions[-1:] if self.stays)]
+    @cached_property
+    def last_readers(self) -> dict[SSAValue, int | None]:
+        """The number of the last fusion that reads each result, 0 if none does; None if it is read otherwise than by bands too."""
+        numbers = {fusion: number for number, fusion in enumerate[Operation](self.fusions)}
+        found: dict[SSAValue, int | None] = {}
+        for value in (value for fusion in self.fusions for value in fusion.results):
+            readers = [(numbers.get(use.operation), use.index) for use in value.uses]
+            known = [number for number, index in readers if number is not None and index in self.members[number].reads]
+            found[value] = max(known, default=0) if len(known) == len(readers) else None
+        return found
 
     def cycles_apart(self) -> float:
         """Modelled cycles of the fusions as kernels of their own, each of which reads each operand once, but images and weights of
@@ -249,7 +246,7 @@ class BandChain:
         cut in a member, the widest of either half, a third copy of what is read on both sides, and the member's result."""
         copies = 2 if split.num_turns > 1 else 1
         kept = sum(size_bytes(value) for value in self._whole())
-        kept += self.resident_bytes + sum(band_bytes(value, needed[value]) for value in self._resident(needed))
+        kept += self.taken_bytes + sum(band_bytes(value, needed[value]) for value in self._resident(needed))
         kept += sum(copies * band_bytes(value, needed[value]) for value in self._loaded(needed))
         if cut is not None:
             late = {value for fusion in self.fusions[cut:] for value in fusion.operands}

@@ -95,7 +95,7 @@ def _keep(function: func.FuncOp, tile: xla.TileIdOp) -> None:
             transfers.setdefault(slot, []).append(op)
     found = [bands for slot, own in transfers.items() if (bands := _bands_of(slot, own, block, tiles, index)) is not None]
     chains: list[list[_Bands]] = []
-    for bands in sorted(found, key=lambda own: list(block.ops).index(own.made)):
+    for bands in found:  # in the order in which they are made
         before = [chain for chain in chains if chain[-1].read is bands.made]
         if before:
             _best_place(before, bands.share).append(bands)

@@ -12,6 +12,8 @@ from enum import Enum
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
+from hlo2tx8.device.isa import Engine
+from hlo2tx8.device.isa.kc_control import KcBarrier, KcWait
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Variable, simplify_expr, split_terms
 from hlo2tx8.indexing.simplify import range_of
@@ -177,23 +179,37 @@ class Sender:
         rows, columns = mesh.rows, mesh.columns
         row = quotient(step, tile, columns)
         column = remainder(step, tile, columns)
-        own = power(step, tile, 1, rows * columns)
         if along is Along.ROW:
-            of_line, source, place = (
-                step.emit(power(step, row, columns, rows), (1 << columns) - 1),
-                remainder(step, row, columns),
-                column,
-            )
+            line, source, place = row, remainder(step, row, columns), column
         else:
-            line = sum(1 << columns * r for r in range(rows))
-            source = remainder(step, step.value(step.add(column, rows // 2)), rows)
-            of_line, place = step.emit(power(step, column, 1, columns), line), row
-        others = step.value(step.subtract(of_line, own))
+            line, source, place = column, remainder(step, step.value(step.add(column, rows // 2)), rows), row
+        others = others_in_line(step, mesh, tile, along, line)
         if in_halves:
             last = (columns if along is Along.ROW else rows) - 1
             return Sender(step.emit(place, step.value(step.subtract(last, place))), others, quotient(step, place, last))
         away = step.value(step.subtract(place, source))
         return Sender(step.emit(away, away), others)
+
+
+def others_in_line(step: StepBuilder, mesh: Mesh, tile: SSAValue, along: Along, line: SSAValue) -> SSAValue:
+    """The mask of the other tiles of a tile's mesh row, or mesh column, of which `line` is the number."""
+    if along is Along.ROW:
+        of_line = step.emit(power(step, line, mesh.columns, mesh.rows), (1 << mesh.columns) - 1)
+    else:
+        of_line = step.emit(power(step, line, 1, mesh.columns), sum(1 << mesh.columns * row for row in range(mesh.rows)))
+    return step.value(step.subtract(of_line, power(step, tile, 1, mesh.rows * mesh.columns)))
+
+
+def next_in_row(step: StepBuilder, mesh: Mesh, tile: SSAValue, column: SSAValue) -> SSAValue:
+    """The number of the next tile of a tile's mesh row, the first one behind the last."""
+    row = step.value(step.subtract(tile, column))
+    return step.value(step.add(row, remainder(step, step.value(step.add(column, 1)), mesh.columns)))
+
+
+def meet_behind(step: StepBuilder, engine: Engine) -> None:
+    """Waits for an engine, then all tiles meet."""
+    step.insert(KcWait.make(engines=1 << engine.value))
+    step.insert(KcBarrier.make())
 
 
 def quotient(step: StepBuilder, value: SSAValue, divisor: int) -> SSAValue:

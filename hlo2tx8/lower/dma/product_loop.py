@@ -37,7 +37,7 @@ class ProductLoop:
         blocks = [own.body.block for own in (*inner, loop)]
         gemms = [[op for op in block.ops if isinstance(op, NeGemm)] for block in blocks]
         if len(inner) != 1 or any(len(own) != 1 for own in gemms):
-            raise EngineOrderError("E3208", "the second phase is no loop of one product")
+            raise EngineOrderError("E3208", "a phase is no loop of one product")
         (first,), (last,) = gemms
         rows, columns = ((_load_of(first, side, blocks[0]), _load_of(last, side, blocks[1])) for side in ("left", "right"))
         return ProductLoop(loop, inner[0], (first, last), rows, columns)

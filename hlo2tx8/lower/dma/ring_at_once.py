@@ -27,16 +27,28 @@ from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.isa import Engine
 from hlo2tx8.device.isa.dte import DteMulticast, DteUnicast
-from hlo2tx8.device.isa.kc_control import KcBarrier, KcWait
+from hlo2tx8.device.isa.kc_control import KcWait
 from hlo2tx8.device.isa.lsu import Rdma
 from hlo2tx8.device.isa.ne import NeGemm, psum_format
+from hlo2tx8.device.mesh_sends import RING_BUFFERS, RING_PANELS
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.indexing import Expr
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.branches import branch, leave
 from hlo2tx8.lower.dma.insert_waits import ORDERED
 from hlo2tx8.lower.dma.load_levels import levels_of
-from hlo2tx8.lower.dma.mesh import COLUMN, ROW, Mesh, TileIndex, power, quotient, remainder
+from hlo2tx8.lower.dma.mesh import (
+    COLUMN,
+    ROW,
+    Along,
+    Mesh,
+    TileIndex,
+    meet_behind,
+    next_in_row,
+    others_in_line,
+    quotient,
+    remainder,
+)
 from hlo2tx8.lower.dma.panels import RING, Panels
 from hlo2tx8.lower.dma.pipeline_dma import PIPELINED
 from hlo2tx8.lower.dma.product_loop import ProductLoop
@@ -49,10 +61,6 @@ AT_ONCE = "is_ring_at_once"
 """Of a loop of one step around which sums go in one piece a tile: it shares nothing in turns."""
 WEIGHTS = "weights_of_ring"
 """What an operation in front of such a loop does about its weights: "load", "send" or "meet"."""
-MOST_PANELS = 4
-"""Of a tile's own part of the depth, each of which is a product by itself."""
-NUM_SUMS = 2
-"""Buffers of sums: those of a piece are sent while those of the next one arrive."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +98,7 @@ class RingAtOnce:
         tile = next(op for op in function.body.block.ops if isinstance(op, xla.TileIdOp))
         num_panels = (turns_of(product.panels) or 0) + 1
         self.own, rest = divmod(num_panels, mesh.columns)
-        if turns_of(product.loop) != 1 or rest or not 0 < self.own <= MOST_PANELS or mesh.rows != mesh.columns:
+        if turns_of(product.loop) != 1 or rest or not 0 < self.own <= RING_PANELS or mesh.rows != mesh.columns:
             raise EngineOrderError("E3208", "a tile's own part of the depth is not a few panels")
         rows, columns = self.last.field("rows"), self.last.field("columns")
         if not isinstance(rows, int) or not isinstance(columns, int):
@@ -103,17 +111,15 @@ class RingAtOnce:
         self.columns = _Panel.of(product.columns[0], first.field("right"), panel, COLUMN, index)
         step = _at(InsertPoint.after(tile))
         self.row, self.column = quotient(step, tile.tile, mesh.columns), remainder(step, tile.tile, mesh.columns)
-        following = remainder(step, step.value(step.add(self.column, 1)), mesh.columns)
-        self.next = step.value(step.add(step.subtract(tile.tile, self.column), following))
-        line = step.emit(power(step, self.column, 1, mesh.columns), sum(1 << mesh.columns * row for row in range(mesh.rows)))
-        self.others = step.value(step.subtract(line, power(step, tile.tile, 1, mesh.rows * mesh.columns)))
+        self.next = next_in_row(step, mesh, tile.tile, self.column)
+        self.others = others_in_line(step, mesh, tile.tile, Along.COLUMN, self.column)
 
     def run(self) -> None:
         """Puts loads of all weights in front of the loop, and sums that go around in the place of the products of panels."""
         product, pieces = self.product, self.mesh.columns
         loop, start = product.loop, _at(InsertPoint.before(product.loop))
         self.weights = start.insert(spm.AllocOp(self.columns.size_bytes, pieces * self.own)).result
-        self.sums = start.insert(spm.AllocOp(product.sums.size_bytes, NUM_SUMS)).result
+        self.sums = start.insert(spm.AllocOp(product.sums.size_bytes, RING_BUFFERS)).result
         self.bring()
         step, body = _at(InsertPoint.before(product.panels)), Block(arg_types=[IndexType()])
         around = scf.ForOp(step.value(0), step.value(pieces - 1), step.value(1), [], body)
@@ -150,7 +156,7 @@ class RingAtOnce:
             place = self.place(step, self.row, number)
             _send(step, DteMulticast.make(fmt=fmt, dst=place, src=place, n=n, tiles=self.others, origin=self.last.origin))
         self.mark("send")
-        _meet(step)
+        meet_behind(step, Engine.DTE)
         self.mark("meet")
 
     def mark(self, what: str) -> None:
@@ -179,7 +185,7 @@ class RingAtOnce:
         src, dst = (step.insert(spm.TurnOp(self.sums, number)).result for number in (turn, following))
         step.insert(KcWait.make(engines=1 << Engine.NE.value))
         _send(step, DteUnicast.make(fmt=fmt, dst=dst, src=src, n=self.num_sums, tile=self.next, origin=self.last.origin))
-        _meet(step)
+        meet_behind(step, Engine.DTE)
 
     def place(self, step: StepBuilder, tile: SSAValue, number: int) -> SSAValue:
         """Where the columns of a tile of the mesh row lie, of a panel of the tile's own."""
@@ -194,12 +200,6 @@ def _send(step: StepBuilder, op: DteMulticast | DteUnicast) -> None:
     """A send whose waits are there already."""
     op.attributes[ORDERED] = UnitAttr()
     step.insert(op)
-
-
-def _meet(step: StepBuilder) -> None:
-    """All tiles have what was sent to them."""
-    step.insert(KcWait.make(engines=1 << Engine.DTE.value))
-    step.insert(KcBarrier.make())
 
 
 def _at(point: InsertPoint) -> StepBuilder:

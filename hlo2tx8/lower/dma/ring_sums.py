@@ -41,7 +41,7 @@ from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.branches import branch, leave
 from hlo2tx8.lower.dma.insert_waits import ORDERED
-from hlo2tx8.lower.dma.mesh import COLUMN, Mesh, TileIndex, quotient, remainder
+from hlo2tx8.lower.dma.mesh import COLUMN, Mesh, TileIndex, next_in_row, quotient, remainder
 from hlo2tx8.lower.dma.panels import RING
 from hlo2tx8.lower.dma.product_loop import ProductLoop
 from hlo2tx8.lower.dma.ring_at_once import RingAtOnce
@@ -102,8 +102,7 @@ class _Ring:
         product, others = self.product, self.pieces * (self.mesh.columns - 1)
         start = _at(InsertPoint.before(product.loop))
         self.column = remainder(start, self.tile, self.mesh.columns)
-        row = start.value(start.subtract(self.tile, self.column))
-        self.next = start.value(start.add(row, remainder(start, start.value(start.add(self.column, 1)), self.mesh.columns)))
+        self.next = next_in_row(start, self.mesh, self.tile, self.column)
         sums = product.sums
         self.buffer = start.insert(spm.AllocOp(sums.size_bytes, self.pieces + 1)).result
         self.probed = start.insert(spm.AllocOp(TOKEN_BYTES)).result

@@ -34,14 +34,14 @@ from xdsl.rewriter import InsertPoint
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.isa import Engine, Instruction
 from hlo2tx8.device.isa.dte import DteMulticast
-from hlo2tx8.device.isa.kc_control import KcBarrier, KcWait
+from hlo2tx8.device.isa.kc_control import KcWait
 from hlo2tx8.device.isa.lsu import Rdma
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.lower.dma.allocate_spm import FROM_START
 from hlo2tx8.lower.dma.load_parts import TOKEN_BYTES, LoadParts
-from hlo2tx8.lower.dma.mesh import COLUMN, Mesh, TileIndex, power, quotient, remainder
+from hlo2tx8.lower.dma.mesh import COLUMN, Along, Mesh, TileIndex, meet_behind, others_in_line, quotient, remainder
 from hlo2tx8.lower.dma.slices import buffers_of, clone_slice, collect_slice, instructions_in, is_inside, ops_between, turns_of
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
@@ -88,8 +88,7 @@ def _share(function: func.FuncOp, loop: scf.ForOp, rates: Rates) -> None:
         load.alloc.attributes[FROM_START] = UnitAttr()
     step = _at(InsertPoint.before(start))
     column = remainder(step, tile.tile, mesh.columns)
-    row = step.emit(power(step, quotient(step, tile.tile, mesh.columns), mesh.columns, mesh.rows), (1 << mesh.columns) - 1)
-    others = step.value(step.subtract(row, power(step, tile.tile, 1, rates.tiles)))
+    others = others_in_line(step, mesh, tile.tile, Along.ROW, quotient(step, tile.tile, mesh.columns))
     _share_first(loop, shared, column, others)
     _share_next(loop, shared, column, others)
 
@@ -167,7 +166,7 @@ def _share_first(loop: scf.ForOp, shared: Sequence[_Shared], column: SSAValue, o
         load.first.meet(step, column, part, token)
         step.insert(KcWait.make(engines=1 << Engine.TDMA.value))
         load.first.send(step, column, part, others)
-    _meet(step, Engine.DTE)
+    meet_behind(step, Engine.DTE)
 
 
 def _share_next(loop: scf.ForOp, shared: Sequence[_Shared], column: SSAValue, others: SSAValue) -> None:
@@ -202,7 +201,7 @@ def _share_next(loop: scf.ForOp, shared: Sequence[_Shared], column: SSAValue, ot
     step = StepBuilder(own, own, (), {})
     following = step.value(step.add(body.args[0], loop.step))
     step.builder = _guard(step, following, loop.ub, "slt")
-    _meet(step, Engine.RDMA)
+    meet_behind(step, Engine.RDMA)
     clone_slice(body, wanted, {}, step.builder)
     for op in reversed(gone):
         op.detach()
@@ -210,7 +209,7 @@ def _share_next(loop: scf.ForOp, shared: Sequence[_Shared], column: SSAValue, ot
     end = _at(InsertPoint.before(last))
     following = end.value(end.add(body.args[0], loop.step))
     end.builder = _guard(end, following, loop.ub, "slt")
-    _meet(end, Engine.DTE)
+    meet_behind(end, Engine.DTE)
 
 
 def _guard(step: StepBuilder, value: SSAValue, bound: SSAValue | int, predicate: str) -> Builder:
@@ -227,9 +226,3 @@ def _at_step(step: StepBuilder, counter: SSAValue, number: int) -> Builder:
     """Where what is done in one turn of a loop goes."""
     step.builder = _guard(step, counter, number - 1, "sgt")
     return _guard(step, counter, number + 1, "slt")
-
-
-def _meet(step: StepBuilder, engine: Engine) -> None:
-    """Waits for an engine, then all tiles meet."""
-    step.insert(KcWait.make(engines=1 << engine.value))
-    step.insert(KcBarrier.make())

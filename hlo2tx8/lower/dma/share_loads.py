@@ -83,7 +83,8 @@ class ShareLoadsPass(ModulePass):
             index = TileIndex.of(Mesh(rows, columns), tile)
             every = [op for op in function.body.block.ops if isinstance(op, scf.ForOp)]
             by_rows = [loop for loop in every if xla.ROW_TURNS in loop.attributes]
-            loops = [loop for loop in every if loop not in by_rows and AT_ONCE not in loop.attributes]
+            rings = [loop for loop in every if AT_ONCE in loop.attributes]
+            loops = [loop for loop in every if loop not in (*by_rows, *rings)]
             for loop in loops:
                 take_certain_branches(loop, index)
                 defer_epilogue(loop)
@@ -133,8 +134,7 @@ class ShareLoadsPass(ModulePass):
             for own in kept:
                 own.take_over(function)
             gather_results(kept, index.mesh, tile)
-            by_rows += [loop for loop in every if AT_ONCE in loop.attributes]
-            loads = [inner for loop in by_rows for inner in instructions_in(loop) if isinstance(inner, Rdma)]
+            loads = [inner for loop in (*by_rows, *rings) for inner in instructions_in(loop) if isinstance(inner, Rdma)]
             if any(isinstance(slot := own.field("slot"), SSAValue) and not isinstance(slot, BlockArgument) for own in loads):
                 raise EngineOrderError("E3208", "what a tile has computed is not what it reads later")
 
