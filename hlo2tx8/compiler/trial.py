@@ -5,20 +5,24 @@ lowered so is the one that is linked: nothing is lowered twice.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
+from xdsl.passes import ModulePass
 
 from hlo2tx8.compiler.apply import apply, configure, for_kernel
+from hlo2tx8.compiler.known_kernels import KNOWN
 from hlo2tx8.compiler.pipeline import KERNEL_STAGES
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.timing import model
 from hlo2tx8.emitters.emit_fusions import EmitFusionsPass, fusion_name
 from hlo2tx8.errors import CompileError
+from hlo2tx8.hlo.fingerprint import fingerprint
 from hlo2tx8.hlo.placement import part_of
 from hlo2tx8.link import link_alone
 from hlo2tx8.lower.buffer_table import end_of_buffers
@@ -39,8 +43,8 @@ class KernelTrial:
     """Says of kernels what their buffers take; `is_for_good`: the kernels themselves become those at PROGRAM, else copies of them.
 
     `watch` hears of each pass, with the share of all `stages` done, and ends the compilation by what it raises; kernels are emitted
-    in stage `emission`, of which `share` is done. `lowered` are the kernels at PROGRAM, `seconds` what each
-    pass took for them. `show` is shown those that are lowered for good at each level above PROGRAM.
+    in stage `emission`, of which `share` is done. `lowered` are the kernels at PROGRAM, each with what it was at LOOPS; `seconds`
+    what each pass took for them. `show` is shown those that are lowered for good at each level above PROGRAM.
     """
 
     options: Options
@@ -50,7 +54,7 @@ class KernelTrial:
     emission: int
     stages: int
     share: float = 0.0
-    lowered: dict[ModuleOp, None] = field(default_factory=dict[ModuleOp, None])
+    lowered: dict[ModuleOp, Hashable] = field(default_factory=dict[ModuleOp, Hashable])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     show: Show | None = None
 
@@ -59,7 +63,15 @@ class KernelTrial:
 
         Other errors are those of the kernel whatever its plan: raised now if it is lowered for good, else by its passes later.
         """
-        module = kernel if self.is_for_good else kernel.clone()
+        key = self._key(kernel)
+        if not self.is_for_good:
+            return KNOWN.get(("buffers", key), lambda: self._judged(kernel.clone()))
+        found = self._judged(kernel)
+        if not found.why:
+            self.lowered[kernel] = key
+        return KNOWN.get(("buffers", key), lambda: found)
+
+    def _judged(self, module: ModuleOp) -> Feasibility:
         try:
             self._lower(module)
         except EngineOrderError as error:
@@ -68,8 +80,6 @@ class KernelTrial:
             if self.is_for_good:
                 raise
             return Feasibility(0)
-        if self.is_for_good:
-            self.lowered[kernel] = None
         return Feasibility(self._spm_bytes(module))
 
     def at(self, share: float) -> None:
@@ -87,6 +97,10 @@ class KernelTrial:
     def timed(self, kernel: ModuleOp, meeting: int) -> Feasibility:
         """The same, with its modelled cycles if its buffers fit, and `meeting` if several tiles have work. Raises what its
         passes do. The kernel, which may have been lowered for good, stays as it is."""
+        key = self.lowered.get(kernel) or self._key(kernel)
+        return KNOWN.get((meeting, key), partial(self._timed, kernel, meeting))
+
+    def _timed(self, kernel: ModuleOp, meeting: int) -> Feasibility:
         module = kernel.clone()
         try:
             if kernel not in self.lowered:
@@ -114,14 +128,20 @@ class KernelTrial:
 
     def _lower(self, module: ModuleOp) -> None:
         ctx, name = Context(), module.sym_name.data if module.sym_name else "kernel"
-        for stage in KERNEL_STAGES:
+        for stage, step in zip(KERNEL_STAGES, self._steps(module), strict=True):
             started = time.perf_counter()
-            step = for_kernel(configure(stage.step, self.options), module)
             self.tell(step.name)
-            if isinstance(step, AllocateSpmPass):
-                step = replace(step, is_measuring=True)
             apply(step, ctx, module, name)
             if self.is_for_good and self.show is not None and stage is LAST_OF_KERNEL.get(stage.after):
                 self.show(stage.after, name, module)
             if self.is_for_good:
                 self.seconds[step.name] = self.seconds.get(step.name, 0.0) + time.perf_counter() - started
+
+    def _key(self, kernel: ModuleOp) -> Hashable:
+        """Equal for kernels of which nothing differs but names, lowered by the same passes for the same chip."""
+        return fingerprint(kernel), self.chip, self._steps(kernel)
+
+    def _steps(self, module: ModuleOp) -> tuple[ModulePass, ...]:
+        """The passes that lower a kernel."""
+        steps = (for_kernel(configure(stage.step, self.options), module) for stage in KERNEL_STAGES)
+        return tuple(replace(step, is_measuring=True) if isinstance(step, AllocateSpmPass) else step for step in steps)

@@ -16,6 +16,7 @@ from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.fields import SPM_ROLES
 from hlo2tx8.device.program import Buffer, BufferUse
 from hlo2tx8.dialects import spm
+from hlo2tx8.dialects.nested import nested_ops
 
 ATTRIBUTE = "buffers"
 NUMBERS = ("address", "size", "copies", "stride")
@@ -38,10 +39,10 @@ def note_buffers(
 ) -> None:
     """Writes down where every `spm.alloc` of a function will be, and when, and which of them each instruction's addresses are
     in."""
-    allocs = [o for o in function.walk() if isinstance(o, spm.AllocOp)]
+    allocs = [o for o in nested_ops(function) if isinstance(o, spm.AllocOp)]
     numbers: dict[SSAValue, int] = {alloc.result: i for i, alloc in enumerate(allocs)}
     names: dict[SSAValue, str] = {}
-    for op in function.walk():
+    for op in nested_ops(function):
         if not isinstance(op, Instruction):
             continue
         values = op.values()

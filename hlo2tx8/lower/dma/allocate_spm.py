@@ -27,6 +27,7 @@ from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.isa import BufferType, Engine, Instruction
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.errors import CapacityError
 from hlo2tx8.indexing import Dim, IndexingMap, Variable
 from hlo2tx8.lower.buffer_table import BufferLife, note_buffers
@@ -96,7 +97,7 @@ class AllocateSpmPass(ModulePass):
         chip = load_chip(self.chip)
         space = SpmSpace(chip.spm_allocation_start, chip.spm_limit, chip.spm_alignment_bytes)
         for function in defined_functions(op):
-            allocs = [o for o in function.walk() if isinstance(o, spm.AllocOp)]
+            allocs = [o for o in nested_ops(function) if isinstance(o, spm.AllocOp)]
             addresses, ranges = _apart(function, allocs, space)
             if not self.is_measuring:
                 _check(function.sym_name.data, allocs, addresses, space)
@@ -115,7 +116,7 @@ def _apart(
 ) -> tuple[dict[SSAValue, int], dict[SSAValue, LiveRange]]:
     """An address for every buffer, and when it is its. Where turns overlap, a place is taken again as late as there is room for:
     engines of the other turn would wait until its last reader is done."""
-    is_overlapped = any(xla.BAND_TURNS in op.attributes for op in function.walk())
+    is_overlapped = any(xla.BAND_TURNS in op.attributes for op in nested_ops(function))
     lives = live_ranges(function)
     for pause in PAUSES if is_overlapped else ():
         found = rested(allocs, lives, space, pause)
@@ -151,9 +152,9 @@ def live_ranges(function: func.FuncOp) -> dict[SSAValue, LiveRange]:
     """Live range of each `spm.alloc` of a function."""
     ranges: dict[SSAValue, LiveRange] = {}
     end = _number(function.body.block, 0, ranges, frozenset())
-    of_engines = [op for op in function.walk() if isinstance(op, Instruction) and op.ENGINE is not Engine.KC]
+    of_engines = [op for op in nested_ops(function) if isinstance(op, Instruction) and op.ENGINE is not Engine.KC]
     moved = {spm.root_buffer(v) for op in of_engines for v in op.operands if isinstance(v.type, BufferType)}
-    for alloc in [o for o in function.walk() if isinstance(o, spm.AllocOp)]:
+    for alloc in [o for o in nested_ops(function) if isinstance(o, spm.AllocOp)]:
         if alloc.result not in ranges:
             continue
         if alloc.result not in moved and alloc.size_bytes <= MOST_OF_CORE:

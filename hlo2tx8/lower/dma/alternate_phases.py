@@ -21,6 +21,7 @@ from xdsl.passes import ModulePass
 
 from hlo2tx8.device.isa import Instruction
 from hlo2tx8.dialects import spm, xla
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.lower.dma.slices import turns_of
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
 
@@ -73,7 +74,7 @@ def _part(
     """The loop over a part's steps, with buffers of its own that are `filled` before it."""
     turns = (turns_of(loop) or 1) // parts
     values = dict(tensors)
-    used = {operand for op in loop.walk() for operand in op.operands}
+    used = {operand for op in nested_ops(loop) for operand in op.operands}
     wanted = [op for op in filled if used.intersection(op.results or op.operands)]
     before = [op.clone(value_mapper=values) for op in wanted]
     own = loop.clone(value_mapper=values)

@@ -15,13 +15,14 @@ from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.lsu import Wdma
 from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.dialects import spm
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.lower.dma.slices import buffers_of, instructions_in
 
 
 def defer_epilogue(loop: scf.ForOp) -> None:
     """Move instructions of a step loop that no product depends on, and what they alone need, behind its last product, in place."""
     ops = list(loop.body.block.ops)
-    products = [number for number, op in enumerate(ops) if any(isinstance(inner, NeGemm) for inner in op.walk())]
+    products = [number for number, op in enumerate(ops) if any(isinstance(inner, NeGemm) for inner in nested_ops(op))]
     if not products:
         return
     before, among = ops[: products[0]], ops[products[0] : products[-1] + 1]
@@ -44,7 +45,7 @@ def _needed(before: list[Operation], among: list[Operation]) -> set[Operation]:
             for buffer in buffers_of(instruction, is_write=True):
                 writers.setdefault(spm.root_buffer(buffer), []).append(op)
     known, found = set(before), set[Operation]()
-    waiting = [inner for op in among for inner in op.walk()]
+    waiting = [inner for op in among for inner in nested_ops(op)]
     while waiting:
         for value in waiting.pop().operands:
             owner = value.owner
@@ -53,5 +54,5 @@ def _needed(before: list[Operation], among: list[Operation]) -> set[Operation]:
                 sources += writers.get(spm.root_buffer(value), [])
             new = [op for op in sources if op in known and op not in found]
             found.update(new)
-            waiting += [inner for op in new for inner in op.walk()]
+            waiting += [inner for op in new for inner in nested_ops(op)]
     return found

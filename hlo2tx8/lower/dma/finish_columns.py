@@ -28,6 +28,7 @@ from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.kc_control import KcWait
 from hlo2tx8.device.isa.ne import NeGemm, psum_format
 from hlo2tx8.dialects import spm
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.column_sets import Columns, stored_sums
 from hlo2tx8.lower.dma.done_beside import Beside, Spread
@@ -49,7 +50,7 @@ def finish(panels: Panels, products: Sequence[Columns], kept: int) -> None:
     before, parts = _put_off_in_steps(panels, products)
     step_counter = loop.body.block.args[0]
     end = loop.clone()
-    found = dict(zip(loop.walk(), end.walk(), strict=True))
+    found = dict(zip(nested_ops(loop), nested_ops(end), strict=True))
     _block_of(loop).insert_op_after(end, loop)
     loop.operands[1] = end.operands[0] = before.value(panels.num_steps - 1)
     own_turns, lasts = found[turns], [op for own in products if isinstance(op := found[own.last], NeGemm)]

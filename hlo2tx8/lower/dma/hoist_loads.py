@@ -25,6 +25,7 @@ from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.indexing import Dim, Sym
 from hlo2tx8.lower.dma.slices import buffers_of, instructions_in, is_inside, turns_of, writers_in
 
@@ -40,7 +41,7 @@ class HoistLoadsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in defined_functions(op):
-            for loop in reversed([o for o in function.walk() if isinstance(o, scf.ForOp)]):
+            for loop in reversed([o for o in nested_ops(function) if isinstance(o, scf.ForOp)]):
                 if (turns_of(loop) or 0) > (xla.ROW_STEPS not in loop.attributes):
                     _Hoisting(loop).run()
 
@@ -145,6 +146,6 @@ class _Hoisting:
         if op in needed:
             return
         needed.add(op)
-        for value in (operand for inner in op.walk() for operand in inner.operands):
+        for value in (operand for inner in nested_ops(op) for operand in inner.operands):
             if isinstance(value.owner, Operation) and value.owner.parent is self.body:
                 self._collect(value.owner, needed)

@@ -20,6 +20,7 @@ from hlo2tx8.device.isa import RANGE_CHECKED, Engine, Instruction
 from hlo2tx8.device.isa.kc_control import KcBarrier, KcWait
 from hlo2tx8.dialects import spm, vec, xla
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.lower.dma.allocate_spm import LiveRange, live_ranges
 from hlo2tx8.lower.dma.slices import turns_of
 
@@ -78,7 +79,7 @@ class _Waits:
     def _before_loop(self, loop: scf.ForOp, pending: Pending) -> None:
         """Waits in front of a loop for accesses to what its kernel core touches and its engines do not: else each turn would."""
         touched: Pending = {}
-        for op in (o for o in loop.walk() if isinstance(o, (Instruction, vec.ReadScalarOp))):
+        for op in (o for o in nested_ops(loop) if isinstance(o, (Instruction, vec.ReadScalarOp))):
             touched.setdefault(_engine(op), {}).update(dict.fromkeys(_buffers(op)))
         by_core = touched.pop(Engine.KC, {})
         for engine, held in pending.items():

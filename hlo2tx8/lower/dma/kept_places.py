@@ -15,6 +15,7 @@ from xdsl.ir import SSAValue
 from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.dialects import spm, vec
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.indexing import Const, Expr
 from hlo2tx8.indexing.simplify import range_of
 from hlo2tx8.lower.box_levels import Size
@@ -135,7 +136,7 @@ def multiply_in_place(columns: Columns, store: Wdma, kept: SSAValue) -> None:
 
 def know_turns(loop: scf.ForOp, index: TileIndex) -> None:
     """Makes the counters of a loop over turns, and of those over steps in it, known."""
-    for own in loop.walk():
+    for own in nested_ops(loop):
         if isinstance(own, scf.ForOp) and (turns := turns_of(own)) is not None and own.body.block.args[0] not in index.known:
             index.add_counter(own.body.block.args[0], turns)
 

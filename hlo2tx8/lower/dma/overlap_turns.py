@@ -34,6 +34,7 @@ from hlo2tx8.device.timing.costs import cost, least
 from hlo2tx8.device.two_turns import Turn, Unit
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.lower.dma.slices import buffers_of, collect_slice, constant_of, instructions_in, turns_of, use_in_turns
 
 CLOSE = 1.03
@@ -50,7 +51,7 @@ class OverlapTurnsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in defined_functions(op):
-            for loop in [o for o in function.walk() if isinstance(o, scf.ForOp) and xla.BAND_TURNS in o.attributes]:
+            for loop in [o for o in nested_ops(function) if isinstance(o, scf.ForOp) and xla.BAND_TURNS in o.attributes]:
                 _overlap(loop, load_chip(self.chip))
 
 
@@ -88,13 +89,13 @@ class _Body:
 
     @staticmethod
     def of(loop: scf.ForOp, chip: Chip) -> "_Body":
-        active = [op for op in loop.body.block.ops if any(isinstance(inner, Instruction) for inner in op.walk())]
-        ahead = tuple(op for op in active if isinstance(op, scf.IfOp) and any(isinstance(inner, Rdma) for inner in op.walk()))
+        active = [op for op in loop.body.block.ops if any(isinstance(inner, Instruction) for inner in nested_ops(op))]
+        ahead = tuple(op for op in active if isinstance(op, scf.IfOp) and any(isinstance(inner, Rdma) for inner in nested_ops(op)))
         units = tuple(op for op in active if op not in ahead)
         read, written = (tuple(frozenset(_roots(op, is_write)) for op in units) for is_write in (False, True))
         costs: list[Unit] = []
         for number, op in enumerate(units):
-            parts = tuple((inner.ENGINE, _cycles(inner, chip)) for inner in op.walk() if isinstance(inner, Instruction))
+            parts = tuple((inner.ENGINE, _cycles(inner, chip)) for inner in nested_ops(op) if isinstance(inner, Instruction))
             touched = read[number] | written[number]
             after = tuple(k for k in range(number) if written[k] & touched or read[k] & written[number])
             costs.append(Unit(parts, after))
@@ -163,7 +164,7 @@ class _Body:
         wanted: set[Operation] = set()
         chosen = {*ahead, *(self.units[number] for number in units)}
         for op in chosen:
-            for inner in op.walk():
+            for inner in nested_ops(op):
                 collect_slice(inner, self.loop, wanted)
         for op in self.loop.body.block.ops:
             if op in chosen or (op in wanted and not any(result in mapping for result in op.results)):
@@ -176,7 +177,7 @@ def _index(number: int) -> arith.ConstantOp:
 
 def _roots(op: Operation, is_write: bool) -> set[SSAValue]:
     """The buffers from outside of an operation that its instructions read, or write."""
-    found = {spm.root_buffer(v) for inner in op.walk() if isinstance(inner, Instruction) for v in buffers_of(inner, is_write)}
+    found = {spm.root_buffer(v) for inner in nested_ops(op) if isinstance(inner, Instruction) for v in buffers_of(inner, is_write)}
     return {b for b in found if isinstance(b.owner, Operation) and not op.is_ancestor(b.owner)}
 
 

@@ -31,6 +31,7 @@ from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.indexing import Const, Dim, Expr, FloorDiv, IndexingMap
 from hlo2tx8.lower.dma.slices import buffers_of, clone_slice, collect_slice, instructions_in, turns_of
 
@@ -43,7 +44,7 @@ class PrefetchChunksPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in defined_functions(op):
-            for loop in [o for o in function.walk() if isinstance(o, scf.ForOp) and xla.ROW_TURNS in o.attributes]:
+            for loop in [o for o in nested_ops(function) if isinstance(o, scf.ForOp) and xla.ROW_TURNS in o.attributes]:
                 _prefetch(loop)
 
 

@@ -38,6 +38,7 @@ from hlo2tx8.device.isa.lsu import Rdma
 from hlo2tx8.device.isa.ne import NeGemm, psum_format
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.branches import branch, leave
 from hlo2tx8.lower.dma.insert_waits import ORDERED
@@ -73,7 +74,7 @@ class RingSumsPass(ModulePass):
             for phase in phases.get_values() if isinstance(phases, DenseArrayBase) else ():
                 RingAtOnce(function, ProductLoop.of(loops[int(phase)]), Mesh(rows, columns)).run()
             for loop in loops if xla.RING_SUMS in function.attributes else ():
-                slots = [_value(op.field("slot")) for op in loop.walk() if isinstance(op, Rdma)]
+                slots = [_value(op.field("slot")) for op in nested_ops(loop) if isinstance(op, Rdma)]
                 if any(isinstance(slot.owner, xla.AllocateScratchOp) for slot in slots):
                     _Ring(function, ProductLoop.of(loop), Mesh(rows, columns)).run()
 

@@ -28,6 +28,7 @@ from hlo2tx8.device.isa.dte import DteMulticast
 from hlo2tx8.device.isa.kc_control import KcWait
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.lower.dma.allocate_spm import PAUSES, SpmSpace, live_ranges, rested
 from hlo2tx8.lower.dma.spread_loads import LOADS_PARTS, OF_ALL, SENDS_PARTS
 
@@ -95,7 +96,7 @@ def _number(op: Operation) -> int:
 
 def _pause(function: func.FuncOp, space: SpmSpace) -> int:
     """How late places in the scratchpad can be used again: a number that is the less the later."""
-    allocs, lives = [op for op in function.walk() if isinstance(op, spm.AllocOp)], live_ranges(function)
+    allocs, lives = [op for op in nested_ops(function) if isinstance(op, spm.AllocOp)], live_ranges(function)
     fits = (number for number, pause in enumerate((*PAUSES, 0)) if rested(allocs, lives, space, pause) is not None)
     return next(fits, len(PAUSES) + 1)
 
@@ -135,7 +136,7 @@ def _moved(
         if LOADS_PARTS in op.attributes:
             loads.put(block, op)
             continue
-        if behind.last is not last_sent or any(isinstance(inner, DteMulticast) for inner in op.walk()):
+        if behind.last is not last_sent or any(isinstance(inner, DteMulticast) for inner in nested_ops(op)):
             behind.put(block, op)
         else:
             op.detach()

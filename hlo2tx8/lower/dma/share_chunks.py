@@ -39,6 +39,7 @@ from hlo2tx8.device.isa.lsu import Rdma
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.lower.dma.allocate_spm import FROM_START
 from hlo2tx8.lower.dma.load_parts import TOKEN_BYTES, LoadParts
 from hlo2tx8.lower.dma.mesh import COLUMN, Along, Mesh, TileIndex, meet_behind, others_in_line, quotient, remainder
@@ -184,7 +185,7 @@ def _share_next(loop: scf.ForOp, shared: Sequence[_Shared], column: SSAValue, ot
         load.next.send(step, column, part, others)
         sending = ops_between(before.next_op, op)
         for new in sending:
-            for sent in [inner for inner in new.walk() if isinstance(inner, DteMulticast)]:
+            for sent in [inner for inner in nested_ops(new) if isinstance(inner, DteMulticast)]:
                 collect_slice(sent, loop, wanted)
         gone += sending
         op.detach()

@@ -11,11 +11,12 @@ from xdsl.traits import is_side_effect_free
 
 from hlo2tx8.device.isa import Instruction
 from hlo2tx8.dialects import spm
+from hlo2tx8.dialects.nested import nested_ops
 
 
 def instructions_in(loop: Operation) -> Iterator[Instruction]:
     """The instructions inside of an operation, in program order."""
-    return (op for op in loop.walk() if isinstance(op, Instruction))
+    return (op for op in nested_ops(loop) if isinstance(op, Instruction))
 
 
 def buffers_of(op: Operation, is_write: bool) -> list[SSAValue]:
@@ -112,7 +113,7 @@ def turns_of(loop: scf.ForOp) -> int | None:
 
 def drop_unused(loop: Operation) -> None:
     """Erases arithmetic inside of a loop whose results nobody uses any more."""
-    for op in reversed(list(loop.walk())):
+    for op in reversed(nested_ops(loop)):
         if op.results and not op.regions and is_side_effect_free(op) and not any(result.uses for result in op.results):
             op.detach()
             op.erase()

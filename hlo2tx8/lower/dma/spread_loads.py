@@ -32,6 +32,7 @@ from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.indexing import Const, Expr, Interval
 from hlo2tx8.indexing.simplify import range_of
 from hlo2tx8.lower.dma.allocate_spm import LiveRange, SpmSpace, live_ranges, place
@@ -121,13 +122,13 @@ def _loads(function: func.FuncOp, phase: Sequence[Operation], tile: xla.TileIdOp
     """What all tiles load alike in a phase, whatever loops and branches it is in: whole buffers that nothing else writes, from
     where neither the tile nor a turn decides."""
     index = TileIndex.of(Mesh(rates.mesh_rows, rates.mesh_columns), tile.tile)
-    for loop in [op for op in function.walk() if isinstance(op, scf.ForOp)]:
+    for loop in [op for op in nested_ops(function) if isinstance(op, scf.ForOp)]:
         turns = constant_of(loop.ub)
         index.add_counter(loop.body.block.args[0], max(1, turns or 1 << 40))
     writers = writers_in(function)
-    stored = {op.field("slot") for op in function.walk() if isinstance(op, Wdma)}
+    stored = {op.field("slot") for op in nested_ops(function) if isinstance(op, Wdma)}
     found: list[_Alike] = []
-    inside = [op for around in phase for op in around.walk()]
+    inside = [op for around in phase for op in nested_ops(around)]
     for op in [op for op in inside if isinstance(op, Rdma) and op.field("slot") not in stored]:
         target = op.field("dst")
         alloc = target.owner if isinstance(target, SSAValue) else None
@@ -166,12 +167,14 @@ def _constant(value: SSAValue | int, index: TileIndex) -> int | None:
 def _fit(function: func.FuncOp, phase: Sequence[Operation], loads: Sequence[_Alike], space: SpmSpace) -> bool:
     """Is there room for these buffers all of the phase?"""
     ranges = live_ranges(function)
-    inside = {spm.root_buffer(v) for op in phase for inner in op.walk() for v in inner.operands if isinstance(v.type, BufferType)}
+    inside = {
+        spm.root_buffer(v) for op in phase for inner in nested_ops(op) for v in inner.operands if isinstance(v.type, BufferType)
+    }
     lives = [
         ranges[buffer] for buffer in inside if not (isinstance(buffer.owner, spm.AllocOp) and spm.KEPT in buffer.owner.attributes)
     ]
     whole = LiveRange(min(live.start for live in lives), max(live.end for live in lives))
-    allocs = [op for op in function.walk() if isinstance(op, spm.AllocOp)]
+    allocs = [op for op in nested_ops(function) if isinstance(op, spm.AllocOp)]
     addresses = place(allocs, ranges | {load.alloc.result: whole for load in loads}, space)
     return max(addresses[alloc.result] + space.aligned(alloc.size_bytes) * alloc.num_copies for alloc in allocs) <= space.limit
 
@@ -209,4 +212,4 @@ def _number(block: Block, number: int) -> None:
 
 
 def _reads(op: Operation, buffers: Sequence[SSAValue]) -> bool:
-    return any(spm.root_buffer(v) in buffers for inner in op.walk() for v in inner.operands if isinstance(v.type, BufferType))
+    return any(spm.root_buffer(v) in buffers for inner in nested_ops(op) for v in inner.operands if isinstance(v.type, BufferType))

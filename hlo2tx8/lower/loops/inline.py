@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.dialects.xla import PureCallOp
 from hlo2tx8.errors import LevelError
 
@@ -57,7 +58,7 @@ class InlinePass(ModulePass):
 
 def calls_in(function: Operation) -> list[PureCallOp]:
     """All calls in a function, in order."""
-    return [op for op in function.walk() if isinstance(op, PureCallOp)]
+    return [op for op in nested_ops(function) if isinstance(op, PureCallOp)]
 
 
 def callee_of(call: PureCallOp) -> str:

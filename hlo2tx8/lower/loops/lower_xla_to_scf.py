@@ -33,6 +33,7 @@ from xdsl.ir import Block, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.dialects.xla import (
     CHANNEL_BLOCKS,
     ApplyIndexingOp,
@@ -56,7 +57,7 @@ class LowerXlaToScfPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in defined_functions(op):
-            loops = [inner for inner in function.walk() if isinstance(inner, LoopOp)]
+            loops = [inner for inner in nested_ops(function) if isinstance(inner, LoopOp)]
             constants = _Constants(function.body.block)
             for loop in loops:
                 _lower(loop, constants)
